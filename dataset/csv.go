@@ -38,6 +38,7 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	o = o.columnsLikeTraining(s.names, len(first))
 	if s.columns, err = chooseColumns(s.names, len(first), o); err != nil {
 		return nil, pathError(s.info.File, err)
 	}
@@ -156,6 +157,7 @@ func (s *csvSource) describe(o *OpenOptions) {
 	s.info.Rows, s.info.Features, s.info.Labels, s.info.HasRowNames = -1, len(c.features), len(c.labels), c.rowName >= 0
 	o.Beside.describe(&s.info)
 	s.info.Notes = append(s.notes(), s.columns.targetNote(s.names, &o.Labels))
+	s.info.Reading.passing(s.names, c, o)
 	if !s.header {
 		s.info.LabelColumns.Positions = c.labels
 		return

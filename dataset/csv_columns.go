@@ -152,7 +152,7 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 		err = c.useValue(names)
 	}
 	for i := range n {
-		if !c.used[i] && len(o.FeatureColumns) == 0 && o.Images == "" && !c.known.label(nameAt(names, i)) && !c.known.beside[nameAt(names, i)] {
+		if !c.used[i] && len(o.FeatureColumns) == 0 && o.Images == "" && !c.known.passes(names, i) {
 			c.features = append(c.features, i)
 		}
 	}

@@ -158,7 +158,7 @@ func TestWrittenAsTheyAre(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			want.LabelColumns = got.LabelColumns
+			want.LabelColumns, want.Reading = got.LabelColumns, got.Reading
 			if d := cmp.Diff(want, got); d != "" || want.Digest() != got.Digest() {
 				t.Errorf("%s, %s: %s", name, file, d)
 			}

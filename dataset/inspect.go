@@ -32,7 +32,7 @@ type Inspection struct {
 	// Refused says why the file cannot be read by the flags that were given; empty: it can.
 	Refused string `json:"refused,omitempty"`
 	// Readings lists the ways to read a CSV file, the best one first.
-	Readings []Reading `json:"readings,omitempty"`
+	Readings []TriedReading `json:"readings,omitempty"`
 }
 
 // ColumnSummary describes one feature or label.
@@ -97,7 +97,7 @@ func inspectColumns(path string, o OpenOptions, io ImportOptions, found *Inspect
 	if found == nil {
 		found = &Inspection{File: o.shown(path), FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{}, Suspects: []Suspect{}, Warnings: []string{}, Notes: []string{}}
 	}
-	if !slices.ContainsFunc(r.found, func(r Reading) bool { return len(r.Flags) == 0 }) {
+	if !slices.ContainsFunc(r.found, func(r TriedReading) bool { return len(r.Flags) == 0 }) {
 		r.asGiven()
 	}
 	if err != nil {
@@ -106,7 +106,7 @@ func inspectColumns(path string, o OpenOptions, io ImportOptions, found *Inspect
 		found.Refused = r.refused
 	}
 	if found.Readings = r.found; found.Readings == nil {
-		found.Readings = []Reading{}
+		found.Readings = []TriedReading{}
 	}
 	for i := range found.Readings {
 		if r := &found.Readings[i]; r.Flags == nil {

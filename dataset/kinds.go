@@ -109,14 +109,24 @@ func (k *fileKind) read(path string, o *OpenOptions) (Source, error) {
 		return k.open(path, o)
 	}
 	rest := *o
-	if len(o.FeatureColumns)+len(o.Drop) > 0 {
+	chosen := len(o.FeatureColumns)+len(o.Drop) > 0
+	if chosen || o.choosesAsTrained() {
 		rest.Features = 0 // of the file there may be more or fewer
 	}
 	src, err := k.open(path, &rest)
 	if err != nil {
 		return nil, err
 	}
-	return withColumns(src, o)
+	if rest = *o; !chosen {
+		src = rest.chooseLikeTraining(src)
+	}
+	columns := src.Info().Features
+	if src, err = withColumns(src, &rest); err != nil {
+		return nil, err
+	}
+	info := src.Info()
+	info.Reading.Columns = columns
+	return &namedSource{Source: src, info: info}, nil
 }
 
 // check refuses options that do not apply to this kind of file.

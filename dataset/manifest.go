@@ -53,6 +53,10 @@ type Manifest struct {
 	// CountedFrom is where a libsvm file begins to count features.
 	CountedFrom Counting `json:"counted_from,omitempty"`
 
+	// Reading says how the file was read, for later files; like names it is not part of the
+	// digest.
+	Reading Reading `json:"reading,omitzero"`
+
 	// MeanLabel is the mean label distribution over all rows, for display; it is
 	// not part of the digest.
 	MeanLabel []float64 `json:"mean_label,omitempty"`

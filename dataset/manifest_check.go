@@ -26,6 +26,9 @@ func (m *Manifest) Check() error {
 	if err := m.Groups.check(m.Rows); err != nil {
 		return fmt.Errorf("dataset: a manifest: %w", errors.Join(err, ErrFormat))
 	}
+	if err := m.Reading.check(); err != nil {
+		return fmt.Errorf("dataset: a manifest of a file that was read in no known way: %w: %w", err, ErrFormat)
+	}
 	if _, err := ParseMissing(m.Missing); err != nil {
 		return fmt.Errorf("dataset: a manifest: %w: %w", err, ErrFormat)
 	}
@@ -111,7 +114,7 @@ func (s *stored) Info() Info {
 		Rows: s.m.Rows, Features: s.m.Features, Labels: s.m.Labels,
 		FeatureNames: s.m.FeatureNames, LabelNames: s.m.LabelNames, HasRowNames: s.names != nil,
 		LabelColumns: s.m.LabelColumns, LabelType: s.m.LabelType, Shape: s.m.Shape,
-		HasValues: s.m.HasValues, HasIntervals: s.m.HasIntervals,
+		HasValues: s.m.HasValues, HasIntervals: s.m.HasIntervals, Reading: s.m.Reading,
 	}
 }
 

@@ -103,9 +103,12 @@ func matchNames(model, file []string) (from []int, missing, extra []string) {
 // differ returns an error that says where the names of a model and of a file first differ,
 // and how many are on one side only.
 func differ(what string, model, file, missing, extra []string) error {
-	i := firstDifference(model, file)
-	return fmt.Errorf("%s %d (counted from 0): the model %s %s, the file has %s; missing from the file: %s; unknown to the model: %s",
-		what, i, verb(what), quoted(model, i), quoted(file, i), listSome(missing), listSome(extra))
+	i, hint := firstDifference(model, file), ""
+	if what == "feature" && len(missing) == 0 {
+		hint = "; --drop leaves columns out"
+	}
+	return fmt.Errorf("%s %d (counted from 0): the model %s %s, the file has %s; missing from the file: %s; unknown to the model: %s%s",
+		what, i, verb(what), quoted(model, i), quoted(file, i), listSome(missing), listSome(extra), hint)
 }
 
 // firstDifference returns the first position at which two lists differ.

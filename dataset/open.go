@@ -62,12 +62,16 @@ type OpenOptions struct {
 	Format string
 	// Called is how messages call the file; empty: its path.
 	Called string
+	// AsTrained lists the options that were taken from the file that a model was trained on,
+	// for OpenFor, which adds to them and tells them in Info.Notes.
+	AsTrained []Option
 
 	tabs          bool    // the name of the file says that tabs stand between its columns
 	schema        *Schema // of the model that the file is for, see OpenFor
 	known         knownColumns
-	size          fileSize // of the file
-	modelFeatures int      // Features, also where only some columns of the file are used
+	taken         *[]Option // AsTrained and those that OpenFor took
+	size          fileSize  // of the file
+	modelFeatures int       // Features, also where only some columns of the file are used
 }
 
 // shown is how messages call the file at path.
@@ -147,7 +151,7 @@ func Open(path string, o OpenOptions) (Source, error) {
 			return nil, err
 		}
 	}
-	src = withCleanNames(src)
+	src = withReading(withCleanNames(src), kind, &o)
 	return src, src.Info().check()
 }
 

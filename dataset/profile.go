@@ -276,7 +276,7 @@ func (p *profile) isOne(i, j int) bool {
 }
 
 // setLabels sets the roles of the labels of the first reading; kind is what flags say of them.
-func (p *profile) setLabels(labels []int, kind LabelKind, first []Reading) {
+func (p *profile) setLabels(labels []int, kind LabelKind, first []TriedReading) {
 	role := RoleLabel
 	switch kind {
 	case Class:

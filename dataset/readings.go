@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Reading is a way to read a file that Inspect tried.
-type Reading struct {
+// TriedReading is a way to read a file that Inspect tried.
+type TriedReading struct {
 	Way
 	// Refused says why the file cannot be read so; empty: it can.
 	Refused  string   `json:"refused,omitempty"`
@@ -26,7 +26,7 @@ type readings struct {
 	o    OpenOptions // as given
 	io   ImportOptions
 
-	found   []Reading
+	found   []TriedReading
 	tried   map[string]bool // flags of the ways that errors left
 	profile *profile        // of the first way whose columns could be read
 	source  *csvSource
@@ -41,7 +41,7 @@ func (f *readings) asGiven() {
 		f.refused = err.Error()
 		return
 	}
-	f.found = append(f.found, Reading{Way: Way{What: "without other flags", Flags: []Flag{}}, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels})
+	f.found = append(f.found, TriedReading{Way: Way{What: "without other flags", Flags: []Flag{}}, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels})
 }
 
 // with returns the way with other flags as well. Of two values of a flag the later one counts, but columns to drop add up.
@@ -149,11 +149,11 @@ func (f *readings) find(w Way) error {
 	}
 	ways := p.labelWays(s.names, &o)
 	if total := p.total(); total != "" {
-		f.found = append(f.found, Reading{Way: w, Refused: total})
+		f.found = append(f.found, TriedReading{Way: w, Refused: total})
 		return nil
 	}
 	if len(ways) == 0 {
-		f.found = append(f.found, Reading{Way: w, Refused: "no column seems to be labels: name them with --label-columns, and say with --labels what they are"})
+		f.found = append(f.found, TriedReading{Way: w, Refused: "no column seems to be labels: name them with --label-columns, and say with --labels what they are"})
 		return nil
 	}
 	if f.labels == nil && p == f.profile {
@@ -192,7 +192,7 @@ func (f *readings) branch(w Way, err error, next func(Way) error) (done bool, fa
 		}
 		return true, nil
 	}
-	f.found = append(f.found, Reading{Way: w, Refused: err.Error()})
+	f.found = append(f.found, TriedReading{Way: w, Refused: err.Error()})
 	return true, nil
 }
 
@@ -420,7 +420,7 @@ func (p *profile) clean(names []string, o *OpenOptions, labels []int) (what stri
 // try reads the file in a way, and in those that fill or leave out missing values or divide labels by their sum if that is
 // needed.
 func (f *readings) try(w Way, p *profile) error {
-	if len(f.found) >= maxPlanned || slices.ContainsFunc(f.found, func(r Reading) bool { return flagText(r.Flags) == flagText(w.Flags) }) {
+	if len(f.found) >= maxPlanned || slices.ContainsFunc(f.found, func(r TriedReading) bool { return flagText(r.Flags) == flagText(w.Flags) }) {
 		return nil
 	}
 	s, err := f.read(w)
@@ -445,7 +445,7 @@ func (f *readings) try(w Way, p *profile) error {
 	if done, failed := f.branch(w, err, next); done {
 		return failed
 	}
-	f.found = append(f.found, Reading{Way: w, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels})
+	f.found = append(f.found, TriedReading{Way: w, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels})
 	return nil
 }
 

@@ -1,6 +1,10 @@
 package dataset
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Schema is the features that a model reads and the labels that it predicts, in the model's
 // order.
@@ -13,6 +17,8 @@ type Schema struct {
 	LabelColumns LabelColumns
 	// Shape is that of the images that the model was trained on; the zero value: of none.
 	Shape Shape
+	// Reading says how the file that was trained on was read.
+	Reading Reading
 }
 
 // LabelColumns says which columns of a CSV file were read as labels, if their names do not
@@ -30,9 +36,12 @@ func (c *LabelColumns) count() int { return max(len(c.Names), len(c.Positions)) 
 // in the order of s. If both the file and s have names, columns are matched by name, and the
 // names must be the same; otherwise columns are matched by position. Label columns that s
 // knows need not be in LabelOptions.Columns. A sparse file without names may have fewer
-// features than s: the others are 0.
+// features than s: the others are 0. The file is read as s.Reading says, except for what o
+// gives: o.Labels, o.Missing and o.CountedFrom are taken from o alone.
 func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
-	o.Features, o.schema = s.Features, s
+	taken := slices.Clone(o.AsTrained)
+	o.Features, o.schema, o.taken = s.Features, s, &taken
+	o.likeTraining(path)
 	o.known = s.known(labelPrefixes(&o))
 	if o.Images != "" && o.Shape == (Shape{}) {
 		o.Shape = s.Shape
@@ -41,10 +50,18 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 		o.Labels.Classes = s.LabelNames
 	}
 	src, err := Open(path, o)
-	if err != nil {
+	var m *Matching
+	if err == nil {
+		src, m, err = project(src, s, !o.NoLabels)
+	}
+	note := o.note()
+	switch {
+	case err == nil:
+		return withNote(src, note), m, nil
+	case note == "":
 		return nil, nil, err
 	}
-	return project(src, s, !o.NoLabels)
+	return nil, nil, fmt.Errorf("%w; %s", err, note)
 }
 
 // knownColumns are the names of columns of a CSV file that a schema knows.
@@ -52,13 +69,20 @@ type knownColumns struct {
 	features map[string]bool
 	labels   map[string]string // names of labels by column; "": the label has the column's name
 	beside   map[string]bool   // columns beside features and labels, which are neither
+	passed   map[string]bool   // columns that were dropped, unless a feature has the name
+	passedAt map[int]string    // those that a feature has the name of, in a file of width columns
+	width    int
+	chosen   bool // all columns but those that are known are passed over
 }
 
 // known returns the columns that s knows. Labels are known by the columns that were trained
 // on and by their names, with or without a prefix. A name that a feature also has is the
 // feature's.
 func (s *Schema) known(prefixes []string) knownColumns {
-	k := knownColumns{make(map[string]bool), make(map[string]string), make(map[string]bool)}
+	k := knownColumns{
+		features: make(map[string]bool), labels: make(map[string]string), beside: make(map[string]bool),
+		passed: make(map[string]bool), passedAt: make(map[int]string), width: s.Reading.Columns, chosen: s.Reading.Chosen,
+	}
 	for _, name := range s.FeatureNames {
 		k.features[name] = true
 	}
@@ -84,7 +108,26 @@ func (s *Schema) known(prefixes []string) knownColumns {
 			k.beside[column] = true
 		}
 	}
+	for _, p := range s.Reading.Passed {
+		if p.Name == "" || k.features[p.Name] {
+			k.passedAt[p.At] = p.Name
+		} else {
+			k.passed[p.Name] = true
+		}
+	}
 	return k
+}
+
+// passes reports whether column i of a file is none of the model's features; names is nil if
+// the file has no header.
+func (k *knownColumns) passes(names []string, i int) bool {
+	if names == nil {
+		return false
+	}
+	name := names[i]
+	at, there := k.passedAt[i]
+	return k.label(name) || k.beside[name] || k.passed[name] || k.chosen && !k.features[name] ||
+		there && at == name && len(names) == k.width
 }
 
 func (k *knownColumns) feature(column string) bool { return column != "" && k.features[column] }

@@ -35,6 +35,8 @@ type Info struct {
 	Shape Shape
 	// LabelColumns says where in a CSV file the labels stand.
 	LabelColumns LabelColumns
+	// Reading says how the file was read.
+	Reading Reading
 	// Sparse says that rows list their columns, so that a file may end before the
 	// last one.
 	Sparse bool

@@ -91,6 +91,7 @@ type sourceStats struct {
 func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 	s := &sourceStats{info: src.Info(), lastOut: -1}
 	s.seen = newGroupSet(&s.info)
+	s.info.Reading.Normalize, s.info.Reading.Tolerance = o.Normalize, o.Tolerance
 	if err := s.info.check(); err != nil {
 		return nil, err
 	}
@@ -270,7 +271,7 @@ func (s *sourceStats) manifest() *Manifest {
 		FeatureNames: s.info.FeatureNames, LabelNames: s.info.LabelNames,
 		LabelType: s.info.LabelType, HasValues: s.info.HasValues, HasIntervals: s.info.HasIntervals, Groups: s.groups,
 		Shape: s.info.Shape, HasRowNames: s.info.HasRowNames, LabelColumns: s.info.LabelColumns, MeanLabel: s.meanLabel,
-		Missing: s.info.Missing.String(), LeftOut: s.leftOut, CountedFrom: s.info.CountedFrom,
+		Missing: s.info.Missing.String(), LeftOut: s.leftOut, CountedFrom: s.info.CountedFrom, Reading: s.info.Reading,
 	}
 	bytes := contentBytes(m.Rows, m.Features, m.Labels, m.NonZeros, m.Sparse)
 	m.Shards = make([]ShardRef, ShardCount(m.Rows, bytes))

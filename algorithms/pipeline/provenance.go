@@ -37,6 +37,8 @@ type Provenance struct {
 	CountedFrom dataset.Counting `json:"counted_from,omitempty"`
 	// LabelColumns says which columns of the file that was trained on were labels.
 	LabelColumns dataset.LabelColumns `json:"label_columns,omitzero"`
+	// Reading says how that file was read.
+	Reading dataset.Reading `json:"reading,omitzero"`
 	// MeanLabel is what the mean predictor predicts: the mean label distribution of the
 	// training and validation rows.
 	MeanLabel []float64 `json:"mean_label"`
@@ -51,7 +53,7 @@ func provenanceOf(j *round.Job, m *dataset.Manifest, o *Outcome, mean []float64)
 		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
 		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Counters: o.Counters,
 		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, MeanLabel: mean[:m.Labels],
-		Missing: m.Missing, CountedFrom: m.CountedFrom, Added: o.Added, Mixture: o.Mixture, LabelType: m.LabelType, Shape: m.Shape,
+		Missing: m.Missing, CountedFrom: m.CountedFrom, Added: o.Added, Mixture: o.Mixture, LabelType: m.LabelType, Shape: m.Shape, Reading: m.Reading,
 	}
 	if len(mean) > m.Labels {
 		p.Median = &mean[m.Labels]

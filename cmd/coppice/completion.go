@@ -141,7 +141,9 @@ func values(n *kong.Node, f *kong.Flag) (all []candidate) {
 		}
 	case f.Enum != "":
 		for _, v := range f.EnumSlice() {
-			all = append(all, candidate{v, ""})
+			if v != "" { // where the flag is not given
+				all = append(all, candidate{v, ""})
+			}
 		}
 	case f.Name == "algorithm":
 		for _, a := range registry.All() {

@@ -13,7 +13,7 @@ import (
 
 // fileFlags say what is where in a data file.
 type fileFlags struct {
-	Labels       string   `enum:"distributions,age,class,counts" default:"distributions" group:"data" help:"What the labels are: distributions; age, a number that becomes a Gaussian around it (see --sigma and --range); class; or counts."`
+	Labels       string   `enum:",distributions,age,class,counts" default:"" placeholder:"KIND" group:"data" help:"What the labels are: distributions; age, a number that becomes a Gaussian around it (see --sigma and --range); class; or counts (default: distributions; of predict and evaluate: as for training)."`
 	LabelColumns []string `placeholder:"C" group:"data" help:"Label columns of a CSV file: headers, numbers from 0, \"last\", and ranges of these, such as 3:last."`
 	LabelPrefix  []string `placeholder:"P" group:"data" help:"Columns of a CSV file that begin so are labels (default: label_, y_)."`
 	Names        string   `placeholder:"FILE" group:"data" help:"JSON file with names: {\"features\": [...], \"labels\": [...], \"rows\": [...]}."`

@@ -79,6 +79,7 @@ type datasetInfo struct {
 	LabelNames   []string           `json:"label_names,omitempty"`
 	FeatureNames []string           `json:"feature_names,omitempty"`
 	MeanLabel    []float64          `json:"mean_label,omitempty"`
+	Reading      *dataset.Reading   `json:"reading,omitempty"`       // of show
 	Missing      string             `json:"missing"`                 // refuse, drop or a number
 	CountedFrom  string             `json:"counted_from,omitempty"`  // of a libsvm file: 0 or 1
 	LeftOut      int                `json:"left_out,omitempty"`      // rows of the file
@@ -155,7 +156,7 @@ func (c *datasetShowCmd) Run(a *app) error {
 		return err
 	}
 	d := describeDataset(set)
-	d.LeftOutRows = set.Manifest.LeftOutRows()
+	d.LeftOutRows, d.Reading = set.Manifest.LeftOutRows(), &set.Manifest.Reading
 	return a.print(d, func(w io.Writer) {
 		pairs(w, [][2]string{
 			{"name", d.Name},
@@ -167,6 +168,8 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"labels", count(d.Labels)},
 			{"label names", nameList(d.LabelNames)},
 			{"labels are", labelsLine(set.Manifest)},
+			{"read with", cmp.Or(readingFlags(&set.Manifest.Reading), "no flags")},
+			{"passed over", passedLine(&set.Manifest.Reading)},
 			{"groups", groupsLine(d.Groups)},
 			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
 			{"shards", fmt.Sprintf("%s, %s", count(d.Shards), size(d.Bytes))},

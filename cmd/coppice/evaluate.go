@@ -55,10 +55,7 @@ func (c *evaluateCmd) Run(a *app) error {
 		return err
 	}
 	m.threads = c.threadsFlag.count()
-	o, checks, err := c.options()
-	if err == nil {
-		err = m.likeTraining(&o, &c.fileFlags)
-	}
+	o, checks, err := m.reads(&c.fileFlags, &c.dataFlags)
 	if err != nil {
 		return err
 	}
@@ -97,6 +94,7 @@ func (c *evaluateCmd) Run(a *app) error {
 		return err
 	}
 	a.tell(src)
+	e.Notes = src.Info().Notes
 	return a.printBeside(c.Out, e, e.text)
 }
 
@@ -156,6 +154,7 @@ type evaluation struct {
 	Matched       *dataset.Matching `json:"matched"`
 	PerRow        []rowMeasures     `json:"per_row,omitempty"`
 	LeftOut       leftOut           `json:"left_out,omitempty"` // rows of the file
+	Notes         []string          `json:"notes,omitempty"`    // how the file was read
 	Out           string            `json:"out,omitempty"`
 
 	plan      *measures.Plan

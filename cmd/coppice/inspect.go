@@ -209,7 +209,7 @@ func writeProfiles(w io.Writer, columns []dataset.ColumnProfile) {
 }
 
 // writeReadings writes the ways to read a file, each with its commands.
-func writeReadings(w io.Writer, readings []dataset.Reading) {
+func writeReadings(w io.Writer, readings []dataset.TriedReading) {
 	for i, r := range readings {
 		if i == 0 {
 			fmt.Fprintln(w)

@@ -30,16 +30,6 @@ func (l leftOut) String() string {
 	return fmt.Sprintf("left out for missing values: %s (counted from 0: %s)", plural(len(l), "row"), strings.Join(numbers, ", "))
 }
 
-// likeTraining has missing values and the indices of a libsvm file read as they
-// were for the model, where the flags do not say otherwise.
-func (m *model) likeTraining(o *dataset.OpenOptions, f *fileFlags) (err error) {
-	if f.Missing == "" {
-		o.Missing, err = dataset.ParseMissing(m.provenance.Missing)
-	}
-	o.CountedFrom = m.provenance.CountedFrom
-	return err
-}
-
 // tell prints how a file was read, where that is no matter of course.
 func (a *app) tell(src dataset.Source) {
 	if a.json { // it has them

@@ -12,10 +12,61 @@ import (
 func (m *model) schema() *dataset.Schema {
 	s := &dataset.Schema{
 		FeatureNames: m.provenance.FeatureNames, LabelNames: m.provenance.LabelNames, LabelColumns: m.provenance.LabelColumns,
-		Shape: m.provenance.Shape,
+		Shape: m.provenance.Shape, Reading: m.provenance.Reading,
 	}
 	s.Features, s.Labels = m.Shape()
 	return s
+}
+
+// reads sets how the file of a command is read: as the flags say and, where they say nothing,
+// as the model's file was. d has the flags about labels; nil: no labels are read.
+func (m *model) reads(f *fileFlags, d *dataFlags) (o dataset.OpenOptions, checks dataset.Checks, err error) {
+	r := &m.provenance.Reading
+	var taken []dataset.Option
+	take := func(name, value string) { taken = append(taken, dataset.Option{Name: name, Value: value}) }
+	if f.Labels == "" && r.Labels != "" {
+		if f.Labels = string(r.Labels); d != nil {
+			take("labels", f.Labels)
+		}
+	}
+	if f.Missing == "" && m.provenance.Missing != "" {
+		f.Missing = m.provenance.Missing
+		take("missing", f.Missing)
+	}
+	if d == nil {
+		o, err = f.options()
+		o.NoLabels = true
+	} else {
+		m.readsLabels(d, take)
+		o, checks, err = d.options()
+	}
+	o.CountedFrom, o.AsTrained = m.provenance.CountedFrom, taken
+	return o, checks, err
+}
+
+// readsLabels has flags about labels say what was said of the model's file, if the labels are of
+// the same kind and the flags say nothing.
+func (m *model) readsLabels(d *dataFlags, take func(name, value string)) {
+	r := &m.provenance.Reading
+	if kind, err := dataset.ParseLabelKind(d.Labels); err != nil || kind != r.Labels {
+		return
+	}
+	if d.Sigma == 0 && r.Sigma != 0 {
+		d.Sigma = r.Sigma
+		take("sigma", numberText(r.Sigma))
+	}
+	if d.Range == "" && r.Range != "" {
+		d.Range = r.Range
+		take("range", r.Range)
+	}
+	if !d.Normalize && r.Normalize {
+		d.Normalize = true
+		take("normalize", "")
+	}
+	if d.Tolerance == 0 && r.Tolerance != 0 {
+		d.Tolerance = r.Tolerance
+		take("tolerance", numberText(r.Tolerance))
+	}
 }
 
 // readAs adds to an error about the labels of a file, which is read as flags say, with which flags it may

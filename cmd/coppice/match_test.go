@@ -267,7 +267,7 @@ func TestLabelsOfModels(t *testing.T) {
 	model := filepath.Join(dir, "c.model")
 	works(t, "train", "--local", "--data", path, "--labels", "class", "--algorithm", "rf", "--set", "trees=2", "--set", "min_samples=2", "--model-out", model)
 	for _, file := range []string{path, other} {
-		e := coppice(t, "evaluate", "--model", model, "--data", file)
+		e := coppice(t, "evaluate", "--model", model, "--data", file, "--labels", "distributions")
 		if e.code != exitFailed || !strings.Contains(e.stderr, "the model has classes: --labels class") || !strings.Contains(e.stderr, "--label-columns") {
 			t.Errorf("exit code %d, %s", e.code, e.stderr)
 		}
@@ -278,7 +278,7 @@ func TestLabelsOfModels(t *testing.T) {
 	}
 	model = filepath.Join(dir, "n.model")
 	works(t, "train", "--local", "--data", path, "--labels", "age", "--label-columns", "b", "--drop", "class", "--range", "0:9", "--sigma", "2", "--algorithm", "rf", "--set", "trees=2", "--set", "min_samples=2", "--model-out", model)
-	if e := coppice(t, "evaluate", "--model", model, "--data", path, "--drop", "class"); e.code != exitFailed || !strings.Contains(e.stderr, "the model has numbers: --labels age --range 0:9") {
+	if e := coppice(t, "evaluate", "--model", model, "--data", path, "--drop", "class", "--labels", "distributions"); e.code != exitFailed || !strings.Contains(e.stderr, "the model has numbers: --labels age --range 0:9") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
 }

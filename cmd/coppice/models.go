@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/network"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/round"
 )
 
@@ -89,24 +91,27 @@ type described struct {
 	Value string `json:"value"`
 }
 
-func (m *model) shown(name, dataset string) *modelShown {
-	s := &modelShown{Name: name, Digest: m.file.Digest, Dataset: dataset, Predicts: m.output().String(), Provenance: m.provenance}
+func (m *model) shown(name, of string) *modelShown {
+	s := &modelShown{Name: name, Digest: m.file.Digest, Dataset: of, Predicts: m.output().String(), Provenance: m.provenance}
 	s.Features, s.Labels = m.Shape()
 	for _, d := range m.Describe() {
 		s.Describe = append(s.Describe, described{d[0], d[1]})
 	}
-	s.Repeat = repeat(m.provenance, dataset)
+	s.Repeat = repeat(m.provenance, of)
 	return s
 }
 
 // repeat writes the command that trains the same model again.
-func repeat(p *pipeline.Provenance, dataset string) string {
+func repeat(p *pipeline.Provenance, of string) string {
 	j := p.Job
 	parts := []string{"coppice train"}
-	if dataset != "" {
-		parts = append(parts, "--dataset "+dataset)
+	if of != "" {
+		parts = append(parts, "--dataset "+of)
 	} else {
 		parts = append(parts, "--local --data FILE")
+		if flags := readingFlags(&p.Reading); flags != "" {
+			parts = append(parts, flags)
+		}
 	}
 	parts = append(parts, "--algorithm "+j.Algorithm, fmt.Sprintf("--seed %d", j.Seed))
 	switch {
@@ -122,7 +127,7 @@ func repeat(p *pipeline.Provenance, dataset string) string {
 		parts = append(parts, fmt.Sprintf("--test-fraction %v", j.Split.TestFraction))
 	}
 	for _, pair := range settingsPairs(j.Params) {
-		if j.Weights != "" && dataset == "" && pair == network.SettingInitFrom+"="+j.Weights {
+		if j.Weights != "" && of == "" && pair == network.SettingInitFrom+"="+j.Weights {
 			parts = append(parts, "--init-from WEIGHTS")
 			continue
 		}
@@ -142,6 +147,8 @@ func (s *modelShown) text(w io.Writer) {
 		{"feature names", nameList(s.FeatureNames)},
 		{"label names", nameList(s.LabelNames)},
 		{"labels are", s.LabelType.String(s.Labels)},
+		{"read with", cmp.Or(readingFlags(&s.Reading), "no flags")},
+		{"passed over", passedLine(&s.Reading)},
 		{"predicts", s.Predicts},
 		{"seed", fmt.Sprint(j.Seed)},
 		{"split", splitLine(j, s.Group)},
@@ -158,9 +165,30 @@ func (s *modelShown) text(w io.Writer) {
 	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and deviation over rows"+clipText(j.Clip), s.Measures, s.MeanPredictor, s.Added)
 	again := "To train it again:"
 	if s.Dataset == "" {
-		again = "To train it again, where FILE has the same data and the flags about reading it are added:"
+		again = "To train it again, where FILE has the same data:"
 	}
 	fmt.Fprintf(w, "\n%s\n%s\n", again, s.Repeat)
+}
+
+// readingFlags writes the flags that a file was read with, as a shell reads them.
+func readingFlags(r *dataset.Reading) string {
+	var parts []string
+	for _, o := range r.Options() {
+		parts = append(parts, o.String())
+	}
+	return strings.Join(parts, " ")
+}
+
+// passedLine lists the columns that were passed over when a file was read.
+func passedLine(r *dataset.Reading) string {
+	if r.Chosen {
+		return "all columns that are not listed here"
+	}
+	var names []string
+	for _, p := range r.Passed {
+		names = append(names, p.Name)
+	}
+	return nameList(names)
 }
 
 // splitLine describes a job's split; group is the one that it tests, or empty.

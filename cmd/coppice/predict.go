@@ -55,12 +55,8 @@ func (c *predictCmd) Run(a *app) error {
 		return err
 	}
 	m.threads = c.threadsFlag.count()
-	o, err := c.options()
+	o, _, err := m.reads(&c.fileFlags, nil)
 	if err != nil {
-		return err
-	}
-	o.NoLabels = true
-	if err := m.likeTraining(&o, &c.fileFlags); err != nil {
 		return err
 	}
 	path, err := a.dataFile(c.Data, &o)
@@ -97,7 +93,8 @@ func (c *predictCmd) Run(a *app) error {
 		Columns     []string          `json:"columns"` // of each row, after its name or number
 		Matched     *dataset.Matching `json:"matched"`
 		LeftOut     leftOut           `json:"left_out,omitempty"` // rows of the file
-	}{rows, c.Out, m.file.Digest, m.classes(), m.header()[1:], matched, dropped}
+		Notes       []string          `json:"notes,omitempty"`    // how the file was read
+	}{rows, c.Out, m.file.Digest, m.classes(), m.header()[1:], matched, dropped, src.Info().Notes}
 	if text := dropped.String(); text != "" {
 		a.note("%s: %s", src.Info().File, text)
 	}

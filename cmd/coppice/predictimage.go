@@ -36,7 +36,7 @@ func (c *predictCmd) labelImage(a *app) error {
 	if strings.ToLower(filepath.Ext(c.Out)) != ".png" {
 		return usagef("--out %s: the map of an image is a PNG file; the name must end in .png", c.Out)
 	}
-	plain := fileFlags{Labels: "distributions", Header: "auto"}
+	plain := fileFlags{Header: "auto"}
 	if name := differing(reflect.ValueOf(c.fileFlags), reflect.ValueOf(plain)); name != "" || c.Format != "" {
 		return usagef("%s belongs to --data, not to --image", cmp.Or(name, "--format"))
 	}

@@ -63,7 +63,7 @@ func (d *dataFlags) belongTo(data string) error {
 	if data != "" {
 		return nil
 	}
-	plain := dataFlags{fileFlags: fileFlags{Labels: "distributions", Header: "auto"}}
+	plain := dataFlags{fileFlags: fileFlags{Header: "auto"}}
 	if name := differing(reflect.ValueOf(*d), reflect.ValueOf(plain)); name != "" {
 		return usagef("%s says how a data file is read; it belongs to --data, or to the import of the dataset", name)
 	}

@@ -1,0 +1,411 @@
+package dataset
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Reading says how a data file was read: the options that were given, and the columns that
+// were passed over. A dataset and its models keep it, so that OpenFor reads later files in the
+// same way. Like names it is no part of a dataset's digest.
+type Reading struct {
+	// Kind is the kind of the file: "csv", "libsvm", "npz", "npy" or "mat".
+	Kind string `json:"kind,omitempty"`
+	// Columns is the number of columns of a CSV file, or of features of another file before
+	// some were chosen.
+	Columns int `json:"columns,omitempty"`
+	// Passed lists the columns of a CSV file with a header that were dropped. It is empty if
+	// Chosen is true: only the columns that are named for something were read.
+	Passed []PassedColumn `json:"passed,omitempty"`
+	Chosen bool           `json:"chosen,omitempty"`
+
+	Labels         LabelKind `json:"labels,omitempty"`
+	LabelColumns   []string  `json:"label_columns,omitempty"`
+	LabelPrefix    []string  `json:"label_prefix,omitempty"`
+	Sigma          float64   `json:"sigma,omitempty"`
+	Range          string    `json:"range,omitempty"`
+	Normalize      bool      `json:"normalize,omitempty"`
+	Tolerance      float64   `json:"tolerance,omitempty"`
+	Values         string    `json:"values,omitempty"`
+	Intervals      []string  `json:"intervals,omitempty"`
+	Groups         string    `json:"groups,omitempty"`
+	RowNames       string    `json:"row_names,omitempty"`
+	FeatureColumns []string  `json:"feature_columns,omitempty"`
+	Drop           []string  `json:"drop,omitempty"`
+	Header         Header    `json:"header,omitempty"`
+	Delimiter      string    `json:"delimiter,omitempty"`
+	Decimal        string    `json:"decimal,omitempty"`
+	Missing        string    `json:"missing,omitempty"`
+
+	FeaturesVariable string `json:"features_variable,omitempty"`
+	LabelsVariable   string `json:"labels_variable,omitempty"`
+	ZeroBased        bool   `json:"zero_based,omitempty"`
+	DataFormat       string `json:"data_format,omitempty"`
+	Shape            Shape  `json:"shape,omitzero"`
+	// Files lists the options that named other files: "names", "labels_file", "images".
+	Files []string `json:"files,omitempty"`
+}
+
+// PassedColumn is a column of a CSV file that was dropped.
+type PassedColumn struct {
+	Name string `json:"name"`
+	At   int    `json:"at"` // its position, from 0
+}
+
+// maxPassed bounds Reading.Passed.
+const maxPassed = 1024
+
+// familyNames are the values of Reading.Kind.
+var familyNames = [...]string{matFiles: "mat", npzFiles: "npz", npyFiles: "npy", csvFiles: "csv", libsvmFiles: "libsvm"}
+
+// given adds the options of o to what the reader of the file found.
+func (r Reading) given(kind *fileKind, o *OpenOptions) Reading {
+	r.Kind = familyNames[kind.family]
+	r.LabelColumns, r.LabelPrefix = listOrNil(o.Labels.Columns), listOrNil(o.Labels.Prefixes)
+	if r.Labels = o.Labels.Kind; r.Labels == Age {
+		r.Sigma = o.Labels.Sigma
+	}
+	if r.Labels == Age || o.Labels.Ordered {
+		r.Range = fmt.Sprintf("%d:%d", o.Labels.Low, o.Labels.High)
+	}
+	r.Values, r.Intervals, r.Groups = o.Beside.Values, listOrNil(o.Beside.Intervals), o.Beside.Groups
+	if r.RowNames == "" {
+		r.RowNames = o.RowNames
+	}
+	r.FeatureColumns, r.Drop, r.Header = listOrNil(o.FeatureColumns), listOrNil(o.Drop), o.Header
+	if o.Delimiter != 0 {
+		r.Delimiter = delimiterText(o.Delimiter)
+	}
+	r.Decimal, r.Missing = o.Decimal, o.Missing.String()
+	r.FeaturesVariable, r.LabelsVariable, r.ZeroBased, r.DataFormat, r.Shape = o.FeaturesVariable, o.LabelsVariable, o.ZeroBased, o.Format, o.Shape
+	for _, f := range [...]struct{ name, path string }{{"names", o.NamesFile}, {"labels_file", o.LabelsFile}, {"images", o.Images}} {
+		if f.path != "" {
+			r.Files = append(r.Files, f.name)
+		}
+	}
+	return r
+}
+
+// listOrNil returns a copy of a list, or nil if it is empty.
+func listOrNil(list []string) []string { return append([]string(nil), list...) }
+
+// delimiterText writes a delimiter as ParseDelimiter reads it.
+func delimiterText(r rune) string {
+	if r == '\t' {
+		return tabWord
+	}
+	return string(r)
+}
+
+// passing notes which columns of a CSV file with these names were dropped.
+func (r *Reading) passing(names []string, c *csvColumns, o *OpenOptions) {
+	if r.Columns = c.width; len(names) == 0 {
+		return
+	}
+	if o.RowNames != "" && c.rowName >= 0 && names[c.rowName] != "" {
+		r.RowNames = names[c.rowName]
+	}
+	if r.Chosen = len(o.FeatureColumns) > 0; r.Chosen || len(o.Drop) == 0 {
+		return
+	}
+	dropped, _ := findColumns(names, len(names), o.Drop) // chooseColumns found them
+	if r.Chosen = len(dropped) > maxPassed; r.Chosen {
+		return
+	}
+	for _, i := range dropped {
+		r.Passed = append(r.Passed, PassedColumn{names[i], i})
+	}
+}
+
+// Option is an option of a Reading as a flag of the command line gives it.
+type Option struct {
+	Name  string // of the flag, without dashes
+	Value string // empty for a flag that is true
+}
+
+// String writes the option as a flag, as a shell reads it.
+func (o Option) String() string {
+	switch unprintable := func(r rune) bool { return !strconv.IsPrint(r) }; {
+	case o.Value == "":
+		return "--" + o.Name
+	case plainWord.MatchString(o.Value):
+		return "--" + o.Name + " " + o.Value
+	case strings.ContainsFunc(o.Value, unprintable):
+		return "--" + o.Name + " " + strconv.Quote(o.Value)
+	}
+	return "--" + o.Name + " '" + strings.ReplaceAll(o.Value, "'", `'\''`) + "'"
+}
+
+// plainWord matches a word that a shell reads as it is.
+var plainWord = regexp.MustCompile(`^[\pL\pN_.,:/=+@%-]+$`)
+
+// Options lists the options that were given, in the order of the flags.
+func (r *Reading) Options() (all []Option) {
+	add := func(name, value string) {
+		if value != "" {
+			all = append(all, Option{name, value})
+		}
+	}
+	number := func(v float64) string {
+		if v == 0 {
+			return ""
+		}
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	yes := func(name string, given bool) {
+		if given {
+			all = append(all, Option{Name: name})
+		}
+	}
+	add("labels", string(r.Labels))
+	add("label-columns", strings.Join(r.LabelColumns, ","))
+	add("label-prefix", strings.Join(r.LabelPrefix, ","))
+	add("sigma", number(r.Sigma))
+	add("range", r.Range)
+	add("values", r.Values)
+	add("intervals", strings.Join(r.Intervals, ","))
+	add("groups", r.Groups)
+	add("row-names", r.RowNames)
+	add("header", string(r.Header))
+	add("feature-columns", strings.Join(r.FeatureColumns, ","))
+	add("drop", strings.Join(r.Drop, ","))
+	add("delimiter", r.Delimiter)
+	add("decimal", r.Decimal)
+	add("missing", r.Missing)
+	add("features-variable", r.FeaturesVariable)
+	add("labels-variable", r.LabelsVariable)
+	yes("zero-based", r.ZeroBased)
+	add("data-format", r.DataFormat)
+	add("shape", r.Shape.String())
+	yes("normalize", r.Normalize)
+	add("tolerance", number(r.Tolerance))
+	for _, f := range r.Files {
+		if name := strings.ReplaceAll(f, "_", "-"); f == "images" {
+			add(name, "DIR")
+		} else {
+			add(name, "FILE")
+		}
+	}
+	return all
+}
+
+// check returns an error if no file was read so. It bounds what a manifest may hold.
+func (r *Reading) check() error {
+	if _, err := ParseLabelKind(string(r.Labels)); err != nil {
+		return err
+	}
+	if r.Columns < 0 || len(r.Passed) > maxPassed || len(r.Files) > 3 {
+		return fmt.Errorf("%d columns, %d of them passed over, and %d other files", r.Columns, len(r.Passed), len(r.Files))
+	}
+	for _, p := range r.Passed {
+		if err := checkName(p.Name); err != nil || p.At < 0 || p.At >= r.Columns {
+			return fmt.Errorf("the column %.40q at %d of %d was passed over", p.Name, p.At, r.Columns)
+		}
+	}
+	return nil
+}
+
+// likeTraining takes from the reading of the model's file what o leaves open, if the file is of
+// a kind that it applies to.
+func (o *OpenOptions) likeTraining(path string) {
+	r := &o.schema.Reading
+	kind, err := kindOf(path, o)
+	if err != nil {
+		return // Open says so
+	}
+	take := func(name string, dst *string, value string) {
+		if *dst == "" && value != "" {
+			*dst = value
+			o.took(name, value)
+		}
+	}
+	switch kind.family {
+	case csvFiles:
+		if o.Header == HeaderAuto && r.Header != HeaderAuto {
+			o.Header = r.Header
+			o.took("header", string(r.Header))
+		}
+		if d, err := ParseDelimiter(r.Delimiter); err == nil && o.Delimiter == 0 && !strings.HasPrefix(kind.format, "tsv") {
+			o.Delimiter = d
+			o.took("delimiter", r.Delimiter)
+		}
+		take("decimal", &o.Decimal, r.Decimal)
+	case matFiles, npzFiles:
+		take("features-variable", &o.FeaturesVariable, r.FeaturesVariable)
+		if o.NoLabels {
+			return
+		}
+		take("labels-variable", &o.LabelsVariable, r.LabelsVariable)
+		if o.sameScale() && r.Kind != familyNames[csvFiles] {
+			take("values", &o.Beside.Values, r.Values)
+			o.takeIntervals()
+		}
+	}
+}
+
+// sameScale reports whether the labels of the file are what those of the model's file were.
+func (o *OpenOptions) sameScale() bool {
+	r := &o.schema.Reading
+	return r.Range != "" && o.Labels.Kind == r.Labels
+}
+
+func (o *OpenOptions) takeIntervals() {
+	if r := &o.schema.Reading; len(o.Beside.Intervals) == 0 && len(r.Intervals) == 2 {
+		o.Beside.Intervals = r.Intervals
+		o.took("intervals", strings.Join(r.Intervals, ","))
+	}
+}
+
+// took notes that an option is that of the model's file.
+func (o *OpenOptions) took(name, value string) {
+	*o.taken = append(*o.taken, Option{name, value})
+}
+
+// columnsLikeTraining is o with the columns of a CSV file of n columns that were given for the
+// model's file and are in this file too; names is nil if the file has no header.
+func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
+	if o.schema == nil || o.schema.Reading.Kind != familyNames[csvFiles] {
+		return o
+	}
+	r, like := &o.schema.Reading, *o
+	headerless := len(o.schema.LabelColumns.Positions) > 0 // the model's file
+	if names == nil && (!headerless || n != r.Columns) {
+		return o
+	}
+	has := func(columns ...string) bool {
+		return names == nil || !headerless && !slices.ContainsFunc(columns, func(c string) bool { return !slices.Contains(names, c) })
+	}
+	if o.RowNames == "" && r.RowNames != "" && has(r.RowNames) {
+		like.RowNames = r.RowNames
+		like.took("row-names", r.RowNames)
+	}
+	if !o.NoLabels && o.sameScale() {
+		if o.Beside.Values == "" && r.Values != "" && has(r.Values) {
+			like.Beside.Values = r.Values
+			like.took("values", r.Values)
+		}
+		if has(r.Intervals...) {
+			like.takeIntervals()
+		}
+	}
+	if names != nil {
+		like.tellPassed(names)
+		return &like
+	}
+	if len(o.FeatureColumns)+len(o.Drop) == 0 {
+		like.chooseAsTrained()
+	}
+	if len(r.FeatureColumns) == 0 {
+		like.dropBeside(n)
+	}
+	return &like
+}
+
+// dropBeside drops the columns of a CSV file without a header that were groups, exact numbers
+// or intervals of the model's file and are read as nothing else.
+func (o *OpenOptions) dropBeside(n int) {
+	r := &o.schema.Reading
+	o.Drop = slices.Clone(o.Drop)
+	for _, name := range (&BesideOptions{Values: r.Values, Intervals: r.Intervals, Groups: r.Groups}).names() {
+		i, err := findColumn(nil, n, name)
+		if err == nil && !slices.Contains(o.schema.LabelColumns.Positions, i) && !slices.Contains(o.Beside.names(), name) {
+			o.Drop = append(o.Drop, name)
+		}
+	}
+}
+
+// tellPassed notes which columns of a file are passed over as those of the model's file were.
+func (o *OpenOptions) tellPassed(names []string) {
+	if len(o.FeatureColumns) > 0 {
+		return
+	}
+	var passed []string
+	for i, name := range names {
+		if o.known.passes(names, i) && !slices.Contains(o.Drop, name) && !o.known.label(name) && !o.known.beside[name] && name != o.RowNames {
+			passed = append(passed, name)
+		}
+	}
+	if n := len(passed); n > warningNames {
+		passed = append(passed[:warningNames], "...")
+	}
+	if len(passed) > 0 {
+		o.took("drop", strings.Join(passed, ","))
+	}
+}
+
+// choosesAsTrained reports whether the model's file was no CSV file and not all of its features
+// were read.
+func (o *OpenOptions) choosesAsTrained() bool {
+	if o.schema == nil {
+		return false
+	}
+	r := &o.schema.Reading
+	return r.Kind != familyNames[csvFiles] && len(r.FeatureColumns)+len(r.Drop) > 0
+}
+
+// chooseLikeTraining has those features of a file that is no CSV file chosen that were chosen
+// from the model's file, if the file has as many. A sparse file without names may have fewer.
+func (o *OpenOptions) chooseLikeTraining(src Source) Source {
+	if !o.choosesAsTrained() {
+		return src
+	}
+	r, info := &o.schema.Reading, src.Info()
+	if info.Sparse && len(info.FeatureNames) == 0 && info.Features < r.Columns {
+		info.Features = r.Columns
+		src = &namedSource{Source: src, info: info}
+	}
+	if info.Features != r.Columns {
+		return src
+	}
+	for _, list := range [][]string{r.FeatureColumns, r.Drop} {
+		if _, err := findColumns(info.FeatureNames, info.Features, list); err != nil {
+			return src
+		}
+	}
+	o.chooseAsTrained()
+	return src
+}
+
+// chooseAsTrained takes the lists of columns from the reading of the model's file.
+func (o *OpenOptions) chooseAsTrained() {
+	r := &o.schema.Reading
+	o.FeatureColumns, o.Drop = r.FeatureColumns, r.Drop
+	for _, option := range (&Reading{FeatureColumns: r.FeatureColumns, Drop: r.Drop}).Options() {
+		o.took(option.Name, option.Value)
+	}
+}
+
+// note says which options are those of the model's file; empty: none.
+func (o *OpenOptions) note() string {
+	if o.taken == nil {
+		return ""
+	}
+	var all []string
+	for _, option := range *o.taken {
+		all = append(all, option.String())
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "read as the model's file was: " + strings.Join(all, " ") + " (flags decide otherwise)"
+}
+
+// withNote returns src with a note about how it was read, unless that is empty.
+func withNote(src Source, note string) Source {
+	if note == "" {
+		return src
+	}
+	info := src.Info()
+	info.Notes = append(slices.Clone(info.Notes), note)
+	return &namedSource{Source: src, info: info}
+}
+
+// withReading returns src with a Reading of these options.
+func withReading(src Source, kind *fileKind, o *OpenOptions) Source {
+	info := src.Info()
+	info.Reading = info.Reading.given(kind, o)
+	return &namedSource{Source: src, info: info}
+}
