@@ -12,24 +12,26 @@ import (
 
 // csvSource streams rows from a CSV file.
 type csvSource struct {
-	path    string
-	dialect dialect
-	header  bool
-	columns csvColumns
-	names   []string // of all columns, from the header
-	classes bool     // the label is text
-	mark    string   // of a comment, before the first name of the header
-	cut     bool     // empty columns after the last one are left out
-	proof   decimalsProof
-	missing Missing
-	info    Info
+	path     string
+	encoding string
+	dialect  dialect
+	header   bool
+	columns  csvColumns
+	names    []string // of all columns, from the header
+	classes  bool     // the label is text
+	mark     string   // of a comment, before the first name of the header
+	cut      bool     // empty columns after the last one are left out
+	proof    decimalsProof
+	missing  Missing
+	unseen   func(row int, category, level string) // nil: such a level is refused
+	info     Info
 }
 
 func openCSV(path string, o *OpenOptions) (Source, error) {
 	s := &csvSource{
-		path: path, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing, info: Info{File: o.shown(path)},
+		path: path, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing, unseen: o.Unseen, encoding: o.Encoding, info: Info{File: o.shown(path)},
 	}
-	in, closer, err := openText(path)
+	in, closer, err := openTextIn(path, o.Encoding)
 	if err != nil {
 		return nil, pathError(s.info.File, err)
 	}
@@ -41,6 +43,9 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 	o = o.columnsLikeTraining(s.names, len(first))
 	if s.columns, err = chooseColumns(s.names, len(first), o); err != nil {
 		return nil, pathError(s.info.File, err)
+	}
+	if err := s.findLevels(o); err != nil {
+		return nil, err
 	}
 	s.describe(o)
 	return s, nil
@@ -154,16 +159,14 @@ func (s *csvSource) notes() []string {
 
 func (s *csvSource) describe(o *OpenOptions) {
 	c := &s.columns
-	s.info.Rows, s.info.Features, s.info.Labels, s.info.HasRowNames = -1, len(c.features), len(c.labels), c.rowName >= 0
+	s.info.Rows, s.info.Labels, s.info.HasRowNames = -1, len(c.labels), c.rowName >= 0
+	s.info.FeatureNames, s.info.Features, s.info.Reading.Categories = c.featureNames(s.names)
 	o.Beside.describe(&s.info)
 	s.info.Notes = append(s.notes(), s.columns.targetNote(s.names, &o.Labels))
 	s.info.Reading.passing(s.names, c, o)
 	if !s.header {
 		s.info.LabelColumns.Positions = c.labels
 		return
-	}
-	for _, i := range c.features {
-		s.info.FeatureNames = append(s.info.FeatureNames, s.names[i])
 	}
 	for _, i := range c.labels {
 		s.info.LabelNames = append(s.info.LabelNames, c.labelName(s.names[i]))
@@ -212,7 +215,7 @@ func (s *csvSource) Scan(f func(*Row) error) error {
 
 // eachRecord calls f with each row's number and record.
 func (s *csvSource) eachRecord(f func(n int, record []string, r *csvRecords) error) error {
-	in, file, err := openText(s.path)
+	in, file, err := openTextIn(s.path, s.encoding)
 	if err != nil {
 		return pathError(s.info.File, err)
 	}

@@ -17,6 +17,7 @@ type csvColumns struct {
 	interval         []int
 	prefixes         []string
 	known            knownColumns // by the model that the file is for
+	categories       []*levels    // by column, nil for one that is none; nil: there are none
 
 	used []bool // columns that are something already, or dropped
 }
@@ -29,7 +30,7 @@ func hasHeader(first []string, rest [][]string, m marks, o *OpenOptions) (bool, 
 		return o.Header == HeaderYes, nil
 	}
 	c := csvColumns{prefixes: labelPrefixes(o), known: o.known}
-	listed := slices.Concat([]string{o.RowNames}, o.Labels.Columns, o.FeatureColumns, o.Drop, o.Beside.names())
+	listed := slices.Concat([]string{o.RowNames}, o.Labels.Columns, o.FeatureColumns, o.Drop, o.Categories, o.Beside.names())
 	wanted := slices.Concat([]string{"row_name", "name"}, listed)
 	numbers := false
 	for _, field := range first {
@@ -161,6 +162,9 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 	}
 	if err == nil {
 		err = c.distinct(names)
+	}
+	if err == nil {
+		err = c.chooseCategories(names, o)
 	}
 	return c, err
 }

@@ -11,6 +11,12 @@ import (
 func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error {
 	row.Number, row.line, row.Values, row.Labels = n, r.line(0), row.Values[:0], row.Labels[:0]
 	for _, i := range s.columns.features {
+		if s.columns.categories != nil && s.columns.categories[i] != nil {
+			if err := s.parseCategory(row, s.columns.categories[i], record, r); err != nil {
+				return err
+			}
+			continue
+		}
 		v, reason := s.number(record[i], missingHint)
 		if reason != "" {
 			return s.fieldError(n, i, reason, record, r)
@@ -65,14 +71,19 @@ func (s *csvSource) fieldError(n, column int, reason string, record []string, r 
 	} else if field := record[column]; !isMissing(field) && !marked(field) && (n == 0 || !strings.ContainsAny(field, "0123456789")) {
 		reason += s.textHint(column)
 	}
-	e := &RowError{
-		File: s.info.File, Row: n, Line: r.line(column), Column: column, Kind: "column",
-		Name: nameAt(s.names, column), Reason: reason,
-	}
+	e := s.columnError(n, column, reason, r)
 	if ways := s.dialect.marks.ways(record[column]); len(ways) > 0 {
 		e.Err = &WaysError{reason, ways}
 	}
 	return e
+}
+
+// columnError is an error about a field, without advice.
+func (s *csvSource) columnError(n, column int, reason string, r *csvRecords) *RowError {
+	return &RowError{
+		File: s.info.File, Row: n, Line: r.line(column), Column: column, Kind: "column",
+		Name: nameAt(s.names, column), Reason: reason,
+	}
 }
 
 // targetNote says which columns labels are read from, or would be.
@@ -96,9 +107,14 @@ func (c *csvColumns) targetNote(names []string, o *LabelOptions) string {
 	return fmt.Sprintf("%d labels %s %s", len(labels), strings.Replace(read, "is", "are", 1), nameList(names, labels))
 }
 
-// numeric lists the columns that numbers are read from; classes: the label is none.
+// numeric lists the columns that numbers are read from; but for categories; classes: the label is none.
 func (c *csvColumns) numeric(classes bool) []int {
-	all := slices.Concat(c.features, c.interval)
+	all := slices.Clone(c.interval)
+	for _, i := range c.features {
+		if c.categories == nil || c.categories[i] == nil {
+			all = append(all, i)
+		}
+	}
 	if !classes {
 		all = append(all, c.labels...)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -25,14 +26,24 @@ var binaryStarts = []struct{ start, advice string }{
 	{"\x00\x00\xfe\xff", "UTF-32; save it as UTF-8"},
 }
 
+// binaryStart says what a file is that begins with start and is no text; empty: it may be text.
+func binaryStart(start []byte) string {
+	for _, b := range binaryStarts {
+		if bytes.HasPrefix(start, []byte(b.start)) {
+			return b.advice
+		}
+	}
+	return ""
+}
+
+const unmarkedUTF16 = "this is no text, or UTF-16 without a byte order mark; save it as UTF-8"
+
 // decodeMarked skips a byte order mark and decodes UTF-16; text without a mark is UTF-8.
 // Bytes that are not text are an error.
 func decodeMarked(in *bufio.Reader) (*bufio.Reader, error) {
 	start, _ := in.Peek(16)
-	for _, b := range binaryStarts {
-		if bytes.HasPrefix(start, []byte(b.start)) {
-			return nil, kindErrorf(ErrFormat, "this is %s", b.advice)
-		}
+	if b := binaryStart(start); b != "" {
+		return nil, kindErrorf(ErrFormat, "this is %s", b)
 	}
 	var order binary.ByteOrder = binary.LittleEndian
 	switch {
@@ -43,7 +54,7 @@ func decodeMarked(in *bufio.Reader) (*bufio.Reader, error) {
 		order = binary.BigEndian
 	case bytes.HasPrefix(start, []byte("\xff\xfe")):
 	case bytes.IndexByte(start, 0) >= 0:
-		return nil, kindErrorf(ErrFormat, "this is no text, or UTF-16 without a byte order mark; save it as UTF-8")
+		return nil, kindErrorf(ErrFormat, "%s", unmarkedUTF16)
 	default:
 		return in, nil
 	}
@@ -111,33 +122,41 @@ func (r *utf16Reader) decode(b []byte) (used int, broken bool) {
 	return used, broken
 }
 
-// encodingOf says how a text file is written, as its first bytes tell; empty: it cannot be read.
-func encodingOf(path string) string {
-	f, err := openMeasured(path)
+// textStart returns the first bytes of a text file, unpacked; whole: the file has no more.
+func textStart(path string, size int) (start []byte, whole bool) {
+	f, err := os.Open(path)
 	if err != nil {
-		return ""
+		return nil, true
 	}
 	defer f.Close()
 	in := bufio.NewReader(f)
-	if start, _ := in.Peek(2); string(start) == "\x1f\x8b" {
+	if packed, _ := in.Peek(2); string(packed) == "\x1f\x8b" {
 		z, err := gzip.NewReader(in)
 		if err != nil {
-			return ""
+			return nil, true
 		}
 		in = bufio.NewReader(z)
 	}
-	start := make([]byte, 1<<20)
+	start = make([]byte, size)
 	n, err := io.ReadFull(in, start)
-	start = start[:n]
-	switch {
-	case bytes.HasPrefix(start, []byte("\xef\xbb\xbf")):
+	return start[:n], err != nil
+}
+
+// encodingOf says how a text file is written, as its first bytes tell; empty: it cannot be read.
+func encodingOf(path string) string {
+	start, whole := textStart(path, 1<<20)
+	if start == nil {
+		return ""
+	}
+	switch markOf(start) {
+	case encodingUTF8:
 		return "UTF-8 with a byte order mark"
-	case bytes.HasPrefix(start, []byte("\xfe\xff")):
+	case encodingUTF16BE:
 		return "UTF-16, big-endian"
-	case bytes.HasPrefix(start, []byte("\xff\xfe")):
+	case encodingUTF16LE:
 		return "UTF-16, little-endian"
 	}
-	if err == nil { // the last character may be cut
+	if !whole { // the last character may be cut
 		start = start[:bytes.LastIndexByte(start, '\n')+1]
 	}
 	if !utf8.Valid(start) {
@@ -146,8 +165,16 @@ func encodingOf(path string) string {
 	return "UTF-8"
 }
 
-// notUTF8 reports text that is not UTF-8: most often it is Latin-1.
+// notUTF8 reports text of a data file that is not UTF-8: most often it is Latin-1.
 func notUTF8(what, s string) error {
+	if err := notUTF8Beside(what, s); err != nil {
+		return fmt.Errorf("%w, or give its encoding, such as --encoding windows-1252", err)
+	}
+	return nil
+}
+
+// notUTF8Beside reports text that is not UTF-8 of a file beside the data, of which no flag says the encoding.
+func notUTF8Beside(what, s string) error {
 	if utf8.ValidString(s) {
 		return nil
 	}

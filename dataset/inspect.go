@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -113,7 +114,7 @@ func inspectColumns(path string, o OpenOptions, io ImportOptions, found *Inspect
 			r.Flags = []Flag{}
 		}
 	}
-	found.Encoding = encodingOf(path)
+	found.Encoding = cmp.Or(o.Encoding, encodingOf(path))
 	if p := r.profile; p != nil {
 		p.setLabels(r.labels, o.Labels.Kind, r.found[:min(1, len(r.found))])
 		p.hints()

@@ -13,18 +13,19 @@ import (
 
 // libsvmSource streams sparse rows from a text file (FORMAT.md).
 type libsvmSource struct {
-	path    string
-	labels  bool // wanted
-	classes bool // the label is text
-	missing Missing
-	base    uint32 // the index of the first feature: 0 or 1
-	info    Info
+	path     string
+	encoding string
+	labels   bool // wanted
+	classes  bool // the label is text
+	missing  Missing
+	base     uint32 // the index of the first feature: 0 or 1
+	info     Info
 }
 
 // openLibsvm scans the file once for its numbers of rows, features and labels.
 func openLibsvm(path string, o *OpenOptions) (Source, error) {
 	s := &libsvmSource{
-		path: path, labels: !o.NoLabels, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing,
+		path: path, encoding: o.Encoding, labels: !o.NoLabels, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing,
 		info: Info{File: o.shown(path), Sparse: true},
 	}
 	shape := indexShape{zero: o.ZeroBased || o.CountedFrom == FromZero}
@@ -166,7 +167,7 @@ func (s *libsvmSource) Scan(f func(*Row) error) error {
 
 // scan parses each line and calls comment or f.
 func (s *libsvmSource) scan(comment func(string) error, f func(*Row) error) error {
-	in, file, err := openText(s.path)
+	in, file, err := openTextIn(s.path, s.encoding)
 	if err != nil {
 		return pathError(s.info.File, err)
 	}

@@ -39,10 +39,19 @@ type OpenOptions struct {
 	// Thousands stands between thousands in the numbers of a CSV file: a comma, a point, an apostrophe or a
 	// blank; 0: nothing. With a comma or point, Decimal is the other one unless it is given.
 	Thousands rune
+	// Encoding is the encoding of a text file, as ParseEncoding returns it; empty: UTF-8, or what
+	// a byte order mark says.
+	Encoding string
 	// FeatureColumns lists the columns (of a file that is no CSV: the features)
 	// to use, as LabelOptions.Columns lists labels, in that order; empty: all that
 	// are nothing else. Drop lists columns to pass over.
 	FeatureColumns, Drop []string
+	// Categories lists columns of a CSV file in the same way: each becomes a feature for each of
+	// its levels, see Category. OpenFor adds those of the model.
+	Categories []string
+	// Unseen, if set, is called for each value of a category of a model that is none of its
+	// levels: the category's features are 0 then. nil: such a value is refused.
+	Unseen func(row int, category, level string)
 	// FeaturesVariable and LabelsVariable are the variables of a .mat or .npz file
 	// to read; empty: "features", and for labels see Open.
 	FeaturesVariable, LabelsVariable string
@@ -69,9 +78,10 @@ type OpenOptions struct {
 	tabs          bool    // the name of the file says that tabs stand between its columns
 	schema        *Schema // of the model that the file is for, see OpenFor
 	known         knownColumns
-	taken         *[]Option // AsTrained and those that OpenFor took
-	size          fileSize  // of the file
-	modelFeatures int       // Features, also where only some columns of the file are used
+	categories    []Category // of the model, with their positions in the file
+	taken         *[]Option  // AsTrained and those that OpenFor took
+	size          fileSize   // of the file
+	modelFeatures int        // Features, also where only some columns of the file are used
 }
 
 // shown is how messages call the file at path.
@@ -103,6 +113,7 @@ func Open(path string, o OpenOptions) (Source, error) {
 		return nil, err
 	}
 	o.Labels.Columns, o.FeatureColumns, o.Drop = trimmed(o.Labels.Columns), trimmed(o.FeatureColumns), trimmed(o.Drop)
+	o.Categories = trimmed(o.Categories)
 	o.RowNames = strings.TrimSpace(o.RowNames)
 	if err := o.Beside.trim(); err != nil {
 		return nil, err

@@ -38,6 +38,10 @@ func peopleOptions(t *testing.T, flags string) (o OpenOptions) {
 			o.Missing, err = ParseMissing(value)
 		case flag == "--drop":
 			o.Drop = strings.Split(value, ",")
+		case flag == "--categories":
+			o.Categories = strings.Split(value, ",")
+		case flag == "--encoding":
+			o.Encoding, err = ParseEncoding(value)
 		case flag == "--feature-columns":
 			o.FeatureColumns = strings.Split(value, ",")
 		case flag == "--label-columns":

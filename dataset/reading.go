@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -22,6 +23,9 @@ type Reading struct {
 	Passed []PassedColumn `json:"passed,omitempty"`
 	Chosen bool           `json:"chosen,omitempty"`
 
+	// Categories are the columns of a CSV file that became features, with their levels.
+	Categories []Category `json:"categories,omitempty"`
+
 	Labels         LabelKind `json:"labels,omitempty"`
 	LabelColumns   []string  `json:"label_columns,omitempty"`
 	LabelPrefix    []string  `json:"label_prefix,omitempty"`
@@ -38,6 +42,7 @@ type Reading struct {
 	Header         Header    `json:"header,omitempty"`
 	Delimiter      string    `json:"delimiter,omitempty"`
 	Decimal        string    `json:"decimal,omitempty"`
+	Encoding       string    `json:"encoding,omitempty"`
 	Missing        string    `json:"missing,omitempty"`
 
 	FeaturesVariable string `json:"features_variable,omitempty"`
@@ -79,7 +84,7 @@ func (r Reading) given(kind *fileKind, o *OpenOptions) Reading {
 	if o.Delimiter != 0 {
 		r.Delimiter = delimiterText(o.Delimiter)
 	}
-	r.Decimal, r.Missing = o.Decimal, o.Missing.String()
+	r.Decimal, r.Encoding, r.Missing = o.Decimal, o.Encoding, o.Missing.String()
 	r.FeaturesVariable, r.LabelsVariable, r.ZeroBased, r.DataFormat, r.Shape = o.FeaturesVariable, o.LabelsVariable, o.ZeroBased, o.Format, o.Shape
 	for _, f := range [...]struct{ name, path string }{{"names", o.NamesFile}, {"labels_file", o.LabelsFile}, {"images", o.Images}} {
 		if f.path != "" {
@@ -172,8 +177,14 @@ func (r *Reading) Options() (all []Option) {
 	add("header", string(r.Header))
 	add("feature-columns", strings.Join(r.FeatureColumns, ","))
 	add("drop", strings.Join(r.Drop, ","))
+	var categories []string
+	for _, k := range r.Categories {
+		categories = append(categories, k.Name)
+	}
+	add("categories", strings.Join(categories, ","))
 	add("delimiter", r.Delimiter)
 	add("decimal", r.Decimal)
+	add("encoding", r.Encoding)
 	add("missing", r.Missing)
 	add("features-variable", r.FeaturesVariable)
 	add("labels-variable", r.LabelsVariable)
@@ -200,6 +211,18 @@ func (r *Reading) check() error {
 	if r.Columns < 0 || len(r.Passed) > maxPassed || len(r.Files) > 3 {
 		return fmt.Errorf("%d columns, %d of them passed over, and %d other files", r.Columns, len(r.Passed), len(r.Files))
 	}
+	all := 0
+	for _, k := range r.Categories {
+		if all += len(k.Levels); len(k.Levels) == 0 || k.At < 0 || k.At >= r.Columns {
+			return fmt.Errorf("the category %.40q has %d levels", k.Name, len(k.Levels))
+		}
+		if err := errors.Join(checkName(k.Name), checkNames("level", k.Levels)); err != nil {
+			return err
+		}
+	}
+	if all > maxAllLevels {
+		return fmt.Errorf("categories of %d levels", all)
+	}
 	for _, p := range r.Passed {
 		if err := checkName(p.Name); err != nil || p.At < 0 || p.At >= r.Columns {
 			return fmt.Errorf("the column %.40q at %d of %d was passed over", p.Name, p.At, r.Columns)
@@ -221,6 +244,9 @@ func (o *OpenOptions) likeTraining(path string) {
 			*dst = value
 			o.took(name, value)
 		}
+	}
+	if text := kind.family == csvFiles || kind.family == libsvmFiles; text && !beginsWithMark(path) {
+		take("encoding", &o.Encoding, r.Encoding)
 	}
 	switch kind.family {
 	case csvFiles:
@@ -275,6 +301,7 @@ func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
 	if names == nil && (!headerless || n != r.Columns) {
 		return o
 	}
+	like.takeCategories(names, headerless)
 	has := func(columns ...string) bool {
 		return names == nil || !headerless && !slices.ContainsFunc(columns, func(c string) bool { return !slices.Contains(names, c) })
 	}
@@ -302,6 +329,25 @@ func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
 		like.dropBeside(n)
 	}
 	return &like
+}
+
+// takeCategories finds the categories of the model in the columns of a file.
+func (o *OpenOptions) takeCategories(names []string, headerless bool) {
+	var taken []string
+	for _, k := range o.schema.Reading.Categories {
+		if names != nil {
+			if k.At = slices.Index(names, k.Name); headerless || k.At < 0 {
+				continue
+			}
+		}
+		if o.categories = append(o.categories, k); !slices.Contains(o.Categories, k.Name) {
+			taken = append(taken, k.Name)
+		}
+		o.Features -= len(k.Levels) - 1 // of columns
+	}
+	if len(taken) > 0 {
+		o.took("categories", strings.Join(taken, ","))
+	}
 }
 
 // dropBeside drops the columns of a CSV file without a header that were groups, exact numbers

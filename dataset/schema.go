@@ -86,6 +86,9 @@ func (s *Schema) known(prefixes []string) knownColumns {
 	for _, name := range s.FeatureNames {
 		k.features[name] = true
 	}
+	for i := range s.Reading.Categories {
+		k.features[s.Reading.Categories[i].Name] = true
+	}
 	add := func(column, label string) {
 		if column != "" && !k.features[column] {
 			k.labels[column] = label

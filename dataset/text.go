@@ -13,15 +13,27 @@ import (
 	"unicode/utf8"
 )
 
+// decoder turns text into UTF-8.
+type decoder func(*bufio.Reader) (*bufio.Reader, error)
+
 // openText opens a text file as UTF-8 with line feeds: it unpacks gzip, goes by a
 // byte order mark, and turns lone carriage returns into line feeds. Its errors do
 // not name the file.
 func openText(path string) (*bufio.Reader, *measuredFile, error) {
+	return openDecoded(path, decodeMarked)
+}
+
+// openTextIn is openText for data in an encoding that ParseEncoding knows; empty: see openText.
+func openTextIn(path, encoding string) (*bufio.Reader, *measuredFile, error) {
+	return openDecoded(path, func(in *bufio.Reader) (*bufio.Reader, error) { return decodeAs(in, encoding) })
+}
+
+func openDecoded(path string, decode decoder) (*bufio.Reader, *measuredFile, error) {
 	f, err := openMeasured(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	in, err := decodeText(f, strings.HasSuffix(strings.ToLower(path), ".gz"), fileSize(f.size))
+	in, err := decodeText(f, strings.HasSuffix(strings.ToLower(path), ".gz"), fileSize(f.size), decode)
 	if err != nil {
 		f.Close()
 		return nil, nil, err
@@ -45,7 +57,7 @@ func ReadText(path string) ([]byte, error) {
 		return text, nil
 	}
 	for n, line := range bytes.Split(text, []byte("\n")) {
-		if err := notUTF8(fmt.Sprintf("line %d", n+1), string(line)); err != nil {
+		if err := notUTF8Beside(fmt.Sprintf("line %d", n+1), string(line)); err != nil {
 			return nil, pathError(path, err)
 		}
 	}
@@ -87,7 +99,7 @@ func (f *measuredFile) readShare() float64 {
 }
 
 // decodeText is openText for an open file of so many bytes; packed: the file must be gzip.
-func decodeText(f io.Reader, packed bool, size fileSize) (io.Reader, error) {
+func decodeText(f io.Reader, packed bool, size fileSize, decode decoder) (io.Reader, error) {
 	in := bufio.NewReaderSize(f, 1<<16)
 	if start, _ := in.Peek(2); packed || string(start) == "\x1f\x8b" {
 		z, err := gzip.NewReader(in)
@@ -96,7 +108,7 @@ func decodeText(f io.Reader, packed bool, size fileSize) (io.Reader, error) {
 		}
 		in = bufio.NewReaderSize(&unpacking{z, size.unpacked()}, 1<<16)
 	}
-	in, err := decodeMarked(in)
+	in, err := decode(in)
 	if err != nil {
 		return nil, err
 	}

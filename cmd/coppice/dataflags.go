@@ -25,6 +25,8 @@ type fileFlags struct {
 	Delimiter      string   `placeholder:"D" group:"data" help:"What stands between the columns of a CSV file: one character, or tab (default: , ; | or tab, as the first lines show)."`
 	Decimal        string   `placeholder:"M" group:"data" help:"What comes before decimals in a CSV file: . or , (default: as the first lines show)."`
 	Thousands      string   `placeholder:"M" group:"data" help:"What stands between thousands in the numbers of a CSV file: , or . or ' or a blank (default: nothing)."`
+	Encoding       string   `placeholder:"NAME" group:"data" help:"Encoding of a text file: utf-8, utf-16, utf-16le, utf-16be, latin-1, windows-1252, shift_jis, gbk and others (default: UTF-8, or what a byte order mark says)."`
+	Categories     []string `placeholder:"C" group:"data" help:"Columns of a CSV file to read as categories, listed in the same way: each becomes one feature for each of its levels, 1 in the rows of that level and 0 in the others. The model keeps the levels."`
 	Missing        string   `placeholder:"M" group:"data" help:"What becomes of rows with missing values: refuse; drop, which leaves them out; or a number, which takes the place of missing features (default: refuse; of predict and evaluate: as for training)."`
 
 	Images           string `placeholder:"DIR" group:"data" help:"Folder with PNG and JPEG images that a column of the CSV file names (image, file, filename, or --row-names): their pixels, resized to --shape (1xHxW grey, 3xHxW red, green, blue), are the features."`
@@ -47,7 +49,7 @@ func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
 	if f.Header != "auto" {
 		o.Header = dataset.Header(f.Header)
 	}
-	o.FeatureColumns, o.Drop = f.FeatureColumns, f.Drop
+	o.FeatureColumns, o.Drop, o.Categories = f.FeatureColumns, f.Drop, f.Categories
 	o.Images, o.FeaturesVariable, o.ZeroBased, o.Format = f.Images, f.FeaturesVariable, f.ZeroBased, f.DataFormat
 	return o, f.written(&o)
 }
@@ -73,6 +75,11 @@ func (f *fileFlags) written(o *dataset.OpenOptions) (err error) {
 		}
 		if f.Decimal == f.Thousands {
 			return usagef("--decimal and --thousands are both %s: one mark cannot be before decimals and between thousands", f.Decimal)
+		}
+	}
+	if f.Encoding != "" {
+		if o.Encoding, err = dataset.ParseEncoding(f.Encoding); err != nil {
+			return usagef("--%w", err)
 		}
 	}
 	if o.Missing, err = dataset.ParseMissing(f.Missing); err != nil {

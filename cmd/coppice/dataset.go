@@ -170,6 +170,7 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"labels are", labelsLine(set.Manifest)},
 			{"read with", cmp.Or(readingFlags(&set.Manifest.Reading), "no flags")},
 			{"passed over", passedLine(&set.Manifest.Reading)},
+			{"categories", categoriesLine(&set.Manifest.Reading)},
 			{"groups", groupsLine(d.Groups)},
 			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
 			{"shards", fmt.Sprintf("%s, %s", count(d.Shards), size(d.Bytes))},

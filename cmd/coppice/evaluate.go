@@ -24,6 +24,7 @@ type evaluateCmd struct {
 
 	formatFlag
 	threadsFlag
+	unseenFlag
 	dataFlags
 }
 
@@ -59,6 +60,7 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	unseen := c.unseenFlag.count(&o)
 	path, err := a.dataFile(c.Data, &o)
 	if err != nil {
 		return err
@@ -67,7 +69,7 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err != nil {
 		return m.readAs(o.Labels.Kind, err)
 	}
-	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data, Matched: matched}
+	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data, Matched: matched, Unseen: unseen}
 	if err := c.plan(m, e, src.Info()); err != nil {
 		return err
 	}
@@ -154,6 +156,7 @@ type evaluation struct {
 	Matched       *dataset.Matching `json:"matched"`
 	PerRow        []rowMeasures     `json:"per_row,omitempty"`
 	LeftOut       leftOut           `json:"left_out,omitempty"` // rows of the file
+	Unseen        *unseenLevels     `json:"unseen,omitempty"`   // with --unseen ignore
 	Notes         []string          `json:"notes,omitempty"`    // how the file was read
 	Out           string            `json:"out,omitempty"`
 
@@ -176,6 +179,9 @@ func (e *evaluation) text(w io.Writer) {
 		writeConfusion(w, e.Added.Model.Classes, e.confusion)
 	}
 	if text := e.LeftOut.String(); text != "" {
+		fmt.Fprintf(w, "\n%s\n", text)
+	}
+	if text := e.Unseen.String(); text != "" {
 		fmt.Fprintf(w, "\n%s\n", text)
 	}
 	writeMatching(w, e.Matched)

@@ -149,6 +149,7 @@ func (s *modelShown) text(w io.Writer) {
 		{"labels are", s.LabelType.String(s.Labels)},
 		{"read with", cmp.Or(readingFlags(&s.Reading), "no flags")},
 		{"passed over", passedLine(&s.Reading)},
+		{"categories", categoriesLine(&s.Reading)},
 		{"predicts", s.Predicts},
 		{"seed", fmt.Sprint(j.Seed)},
 		{"split", splitLine(j, s.Group)},
@@ -189,6 +190,15 @@ func passedLine(r *dataset.Reading) string {
 		names = append(names, p.Name)
 	}
 	return nameList(names)
+}
+
+// categoriesLine lists the categories of a file, with their levels.
+func categoriesLine(r *dataset.Reading) string {
+	var all []string
+	for _, k := range r.Categories {
+		all = append(all, nameList([]string{k.Name})+": "+nameList(k.Levels))
+	}
+	return cmp.Or(strings.Join(all, "; "), "none")
 }
 
 // splitLine describes a job's split; group is the one that it tests, or empty.

@@ -19,6 +19,7 @@ type predictCmd struct {
 
 	formatFlag
 	threadsFlag
+	unseenFlag
 	fileFlags
 }
 
@@ -59,6 +60,7 @@ func (c *predictCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	unseen := c.unseenFlag.count(&o)
 	path, err := a.dataFile(c.Data, &o)
 	if err != nil {
 		return err
@@ -93,9 +95,13 @@ func (c *predictCmd) Run(a *app) error {
 		Columns     []string          `json:"columns"` // of each row, after its name or number
 		Matched     *dataset.Matching `json:"matched"`
 		LeftOut     leftOut           `json:"left_out,omitempty"` // rows of the file
+		Unseen      *unseenLevels     `json:"unseen,omitempty"`   // with --unseen ignore
 		Notes       []string          `json:"notes,omitempty"`    // how the file was read
-	}{rows, c.Out, m.file.Digest, m.classes(), m.header()[1:], matched, dropped, src.Info().Notes}
+	}{rows, c.Out, m.file.Digest, m.classes(), m.header()[1:], matched, dropped, unseen, src.Info().Notes}
 	if text := dropped.String(); text != "" {
+		a.note("%s: %s", src.Info().File, text)
+	}
+	if text := unseen.String(); text != "" {
 		a.note("%s: %s", src.Info().File, text)
 	}
 	return a.printBeside(c.Out, r, func(w io.Writer) {

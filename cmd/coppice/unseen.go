@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// unseenFlag says what becomes of values of a category that the model does not know.
+type unseenFlag struct {
+	Unseen string `enum:"refuse,ignore" default:"refuse" group:"data" help:"What becomes of a value of a category that is no level of the model's: refuse; or ignore, which has all features of the category 0 in that row."`
+}
+
+// unseenLevels counts the rows with such values.
+type unseenLevels struct {
+	Rows  int    `json:"rows"`
+	First string `json:"first"` // where, and which
+
+	last int // the last row
+}
+
+// count has such values counted, if they are not refused.
+func (f *unseenFlag) count(o *dataset.OpenOptions) *unseenLevels {
+	if f.Unseen != "ignore" {
+		return nil
+	}
+	u := &unseenLevels{last: -1}
+	o.Unseen = func(row int, category, level string) {
+		if u.Rows == 0 {
+			u.First = fmt.Sprintf("row %d (counted from 0), %s %q", row, category, level)
+		}
+		if row != u.last {
+			u.Rows, u.last = u.Rows+1, row
+		}
+	}
+	return u
+}
+
+// String says how many rows there are; empty for none.
+func (u *unseenLevels) String() string {
+	if u == nil || u.Rows == 0 {
+		return ""
+	}
+	return fmt.Sprintf("levels that the model does not know, read as 0: in %s, the first in %s", plural(u.Rows, "row"), u.First)
+}

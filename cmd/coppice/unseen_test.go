@@ -1,0 +1,111 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestReadingOnClusters: what was said at the import reaches a model of the cluster and those of an
+// experiment, which then read the file without flags.
+func TestReadingOnClusters(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, 1, 1)
+	server := c.Servers()
+	data := write(t, dir, "people.csv", peopleFile([]string{"id", "x1", "mood", "word", "x2"}, ",", ".", true))
+	flags := []string{"--labels", "class", "--label-columns", "mood", "--drop", "id", "--categories", "word"}
+	works(t, append([]string{"dataset", "import", "--data", data, "--name", "people", "--server", server}, flags...)...)
+	works(t, "train", "--dataset", "people", "--algorithm", "aa-knn", "--set", "k=1", "--name", "first", "--server", server)
+	model := filepath.Join(dir, "m.model")
+	works(t, "model", "download", "first", "--out", model, "--server", server)
+	text := works(t, "dataset", "show", "people", "--server", server)
+	for _, part := range []string{"--labels class --label-columns mood --drop id --categories word", "word: w, wx, wxx"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("dataset show lacks %q:\n%s", part, text)
+		}
+	}
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [{file: people.csv, labels: class, label_columns: [mood], drop: [id], categories: [word]}]\nfolds: 2\nrows: [{algorithm: aa-knn, settings: {k: 1}}]\n")
+	works(t, "experiment", "run", spec, "--local", "--keep-models")
+	models, err := filepath.Glob(filepath.Join(dir, "e.experiment", "models", "*.model"))
+	if err != nil || len(models) != 2 {
+		t.Fatalf("%d models, error %v", len(models), err)
+	}
+	local := filepath.Join(dir, "local.model")
+	works(t, append(knn(data, local), flags...)...)
+	b, err := os.ReadFile(local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if there, err := os.ReadFile(model); err != nil || !slices.Equal(b, there) {
+		t.Errorf("the cluster's model is another file, error %v", err)
+	}
+	for _, m := range append(models, model) {
+		var e evaluation
+		inJSON(t, &e, "evaluate", "--model", m, "--data", data)
+		if accuracy := e.Added.Model.Classes.Accuracy.Mean; e.Rows != 24 || m == model && accuracy != 1 {
+			t.Errorf("%s: %d rows, accuracy %v", m, e.Rows, accuracy)
+		}
+		if lines := strings.Count(predictedBy(t, m, data), "\n"); lines != 25 {
+			t.Errorf("%s: %d lines", m, lines)
+		}
+	}
+}
+
+// TestUnseen: a value that is none of the model's levels is refused with its place, and the advice
+// works: all features of the category are 0 then, and the output says in how many rows.
+func TestUnseen(t *testing.T) {
+	dir := t.TempDir()
+	data, model, out := write(t, dir, "t.csv", "color,x,label_a,label_b\nred,1,.25,.75\nblue,1,.5,.5\nred,3,.125,.875\ngreen,3,1,0\n"), filepath.Join(dir, "m.model"), filepath.Join(dir, "p.csv")
+	works(t, knn(data, model, "--categories", "color")...)
+	new := write(t, dir, "new.csv", "x,color,label_a,label_b\n1,blue,.5,.5\n3,violet,.125,.875\n1,,.5,.5\n")
+	for _, command := range [][]string{{"predict", "--out", out}, {"evaluate"}} {
+		args := append(command, "--model", model, "--data", new, "--missing", "drop")
+		e := coppice(t, args...)
+		if e.code != exitFailed || !strings.Contains(e.stderr, `row 1, column 1 "color" (counted from 0; line 3): "violet" is no level of this category, which has 3 ("blue", "green", "red"); --unseen ignore`) {
+			t.Errorf("%s: exit code %d: %s", command[0], e.code, e.stderr)
+		}
+		var r struct {
+			Rows   int `json:"rows"`
+			Unseen struct {
+				Rows  int    `json:"rows"`
+				First string `json:"first"`
+			} `json:"unseen"`
+		}
+		inJSON(t, &r, append(args, "--unseen", "ignore")...)
+		if r.Rows != 2 || r.Unseen.Rows != 1 || r.Unseen.First != `row 1 (counted from 0), color "violet"` {
+			t.Errorf("%s: %+v", command[0], r)
+		}
+	}
+	var shown modelShown
+	inJSON(t, &shown, "model", "show", model)
+	if k := shown.Reading.Categories; len(k) != 1 || k[0].Name != "color" || !slices.Equal(k[0].Levels, []string{"blue", "green", "red"}) || !slices.Equal(shown.FeatureNames, []string{"color=blue", "color=green", "color=red", "x"}) {
+		t.Errorf("%+v, features %q", k, shown.FeatureNames)
+	}
+	if text := works(t, "model", "show", model); !strings.Contains(text, "color: blue, green, red") || !strings.Contains(text, "--categories color") {
+		t.Errorf("model show:\n%s", text)
+	}
+	works(t, "train", "--local", "--algorithm", "aa-knn", "--set", "k=1", "--data", data, "--categories", "color", "--folds", "4") // a level has one row
+}
+
+// TestRepeatAsRead: the command that model show prints trains the same model again.
+func TestRepeatAsRead(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, dir, "people.csv", strings.ReplaceAll(peopleFile([]string{"id", "x1", "mood", "word", "x2"}, ";", ",", true), "word", "the 'word'"))
+	model, again := filepath.Join(dir, "m.model"), filepath.Join(dir, "n.model")
+	works(t, knn(data, model, "--labels", "class", "--label-columns", "mood", "--drop", "id", "--categories", "the 'word'", "--delimiter", ";", "--decimal", ",")...)
+	var shown, repeated modelShown
+	inJSON(t, &shown, "model", "show", model)
+	e := exec.Command("sh", "-c", "printf '%s\\n' "+strings.Replace(shown.Repeat, "--data FILE", "--data '"+data+"'", 1))
+	words, err := e.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	works(t, append(strings.Split(strings.TrimSuffix(string(words), "\n"), "\n")[1:], "--model-out", again)...)
+	inJSON(t, &repeated, "model", "show", again)
+	if shown.Digest != repeated.Digest {
+		t.Errorf("%s trains another model", shown.Repeat)
+	}
+}

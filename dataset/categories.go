@@ -1,0 +1,235 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxLevels bounds the levels of a category, and maxAllLevels those of all categories of a file.
+const (
+	maxLevels    = 4096
+	maxAllLevels = MaxLabels
+)
+
+// Category is a column of a CSV file that became features: one for each of its levels, which is
+// 1 in the rows of that level and 0 in the others.
+type Category struct {
+	Name   string   `json:"name"` // from the header, or the position of the column
+	At     int      `json:"at"`   // the position of the column, from 0
+	Levels []string `json:"levels"`
+}
+
+// featureName names the feature of a level.
+func (c *Category) featureName(level string) string { return c.Name + "=" + level }
+
+// levels finds the levels of a category by the texts of a file.
+type levels struct {
+	Category
+	known *identityIndex
+}
+
+func newLevels(file string, c Category) *levels {
+	return &levels{c, newIdentityIndex(file, "level", c.Levels)}
+}
+
+// chooseCategories finds the columns that are categories: those that o names, whose levels are
+// not known yet, and those of the model.
+func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
+	c.categories = nil
+	found, err := findColumns(names, c.width, o.Categories)
+	if err != nil {
+		return fmt.Errorf("--categories: %w", err)
+	}
+	for _, i := range found {
+		if !slices.Contains(c.features, i) {
+			return fmt.Errorf("--categories: column %d %q (counted from 0) is no feature", i, nameAt(names, i))
+		}
+		c.category(i, Category{Name: columnName(names, i), At: i})
+	}
+	for i := range o.categories {
+		if k := o.categories[i]; slices.Contains(c.features, k.At) {
+			c.category(k.At, k)
+		}
+	}
+	return nil
+}
+
+// category notes that column i is a category.
+func (c *csvColumns) category(i int, k Category) {
+	if c.categories == nil {
+		c.categories = make([]*levels, c.width)
+	}
+	c.categories[i] = &levels{Category: k}
+}
+
+// columnName returns the name of a column, or its position.
+func columnName(names []string, i int) string {
+	if name := nameAt(names, i); name != "" {
+		return name
+	}
+	return strconv.Itoa(i)
+}
+
+// findLevels reads the whole file for the levels of the categories that have none yet.
+func (s *csvSource) findLevels(o *OpenOptions) error {
+	sets := make(map[int]*identities)
+	for _, k := range s.columns.categories {
+		switch {
+		case k == nil:
+		case len(k.Levels) == 0:
+			sets[k.At] = newIdentities(s.info.File, "level")
+		default:
+			k.known = newIdentityIndex(s.info.File, "level", k.Levels)
+		}
+	}
+	if len(sets) == 0 {
+		return nil
+	}
+	var row Row
+	err := s.eachRecord(func(n int, record []string, r *csvRecords) error {
+		if s.leavesOut(record) {
+			return nil
+		}
+		row.Number, row.line = n, r.line(0)
+		for i, set := range sets {
+			if isMissing(record[i]) {
+				continue
+			}
+			if err := addLevel(set, s.dialect.marks.text(record[i]), &row); err != nil {
+				return s.columnError(n, i, err.Error(), r)
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = s.setLevels(sets)
+	}
+	if err != nil {
+		return err
+	}
+	for i, set := range sets {
+		if !s.header || o.Header != HeaderAuto || set.texts[s.names[i]] == nil {
+			return nil
+		}
+	}
+	return &WaysError{s.info.File + ": the first line has no number, and its categories are levels of other rows: --header yes says that it is a header, --header no that it is a row", headerWays}
+}
+
+// addLevel adds the level of a row. There are at most maxLevels.
+func addLevel(set *identities, text string, r *Row) error {
+	if !set.add(text, r) {
+		return nil
+	}
+	if len(set.texts) > maxLevels {
+		return fmt.Errorf("more than %d levels in a category: is it an identifier? --drop leaves the column out", maxLevels)
+	}
+	if err := notUTF8("its level", text); err != nil {
+		return err
+	}
+	if err := checkName(text); err != nil {
+		return fmt.Errorf("its level %w", err)
+	}
+	return nil
+}
+
+// setLevels gives categories the levels that were found.
+func (s *csvSource) setLevels(sets map[int]*identities) error {
+	all := 0
+	for _, i := range slices.Sorted(maps.Keys(sets)) {
+		found, merged, err := sets[i].resolve()
+		if err != nil {
+			return s.inColumn(err, i)
+		}
+		k := &s.columns.categories[i].Category
+		for _, level := range found {
+			k.Levels = append(k.Levels, level.name)
+		}
+		if all += len(found); len(found) == 0 {
+			return kindErrorf(ErrFormat, "%s: the category %q has no value; --drop leaves the column out", s.info.File, k.Name)
+		}
+		if merged != nil {
+			s.info.Notes = append(s.info.Notes, fmt.Sprintf("column %d %q: %s", i, nameAt(s.names, i), mergedNote("level", merged)))
+		}
+		s.columns.categories[i] = newLevels(s.info.File, *k)
+	}
+	if all > maxAllLevels {
+		return kindErrorf(ErrFormat, "%s: the categories have %d levels together, at most %d are read", s.info.File, all, maxAllLevels)
+	}
+	return nil
+}
+
+// inColumn adds the column to an error about a row.
+func (s *csvSource) inColumn(err error, i int) error {
+	var at *RowError
+	if errors.As(err, &at) {
+		at.Column, at.Kind, at.Name = i, "column", nameAt(s.names, i)
+	}
+	return err
+}
+
+// leavesOut reports whether the row of a record is left out for a missing value.
+func (s *csvSource) leavesOut(record []string) bool {
+	if !s.missing.Drop {
+		return false
+	}
+	missing := func(i int) bool { return i >= 0 && isMissing(record[i]) }
+	c := &s.columns
+	return slices.ContainsFunc(c.features, missing) || slices.ContainsFunc(c.labels, missing) ||
+		slices.ContainsFunc(c.interval, missing) || missing(c.value) || missing(c.group)
+}
+
+// parseCategory appends the features of a category to a row.
+func (s *csvSource) parseCategory(row *Row, k *levels, record []string, r *csvRecords) error {
+	field, from := record[k.At], len(row.Values)
+	if isMissing(field) {
+		v, reason := s.number(field, missingHint)
+		if reason != "" {
+			return s.fieldError(row.Number, k.At, reason, record, r)
+		}
+		for range k.Levels {
+			row.Values = append(row.Values, v)
+		}
+		return nil
+	}
+	for range k.Levels {
+		row.Values = append(row.Values, 0)
+	}
+	i, ok, err := k.known.find(s.dialect.marks.text(field), row)
+	switch {
+	case err != nil:
+		return s.inColumn(err, k.At)
+	case ok:
+		row.Values[from+i] = 1
+	case s.leavesOut(record):
+	case s.unseen == nil:
+		reason := fmt.Sprintf("%.100q is no level of this category, which has %s; --unseen ignore has its features 0", strings.TrimSpace(field), listSome(k.Levels))
+		return s.columnError(row.Number, k.At, reason, r)
+	default:
+		s.unseen(row.Number, k.Name, strings.TrimSpace(field))
+	}
+	return nil
+}
+
+// featureNames names the features of a CSV file; without a header only those of categories have
+// names. categories are those of the file.
+func (c *csvColumns) featureNames(names []string) (features []string, n int, categories []Category) {
+	for _, i := range c.features {
+		if c.categories == nil || c.categories[i] == nil {
+			features = append(features, nameAt(names, i))
+			continue
+		}
+		k := &c.categories[i].Category
+		for _, level := range k.Levels {
+			features = append(features, k.featureName(level))
+		}
+		categories = append(categories, *k)
+	}
+	if n = len(features); names == nil && categories == nil {
+		features = nil
+	}
+	return features, n, categories
+}
