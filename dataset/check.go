@@ -83,6 +83,12 @@ func (c *checker) checkFeatures(r *Row) error {
 	return nil
 }
 
+// missing is a missing feature in a row of float32, with one bit pattern wherever it comes from.
+var missing = math.Float32frombits(0x7fc00000)
+
+// fills reports whether missing features are filled later.
+func (c *checker) fills() bool { return c.info.Missing.By != "" }
+
 func (c *checker) checkSparse(r *Row) error {
 	for i, v := range r.Values {
 		column := int(r.Columns[i])
@@ -90,7 +96,9 @@ func (c *checker) checkSparse(r *Row) error {
 			return rowErrorf(c.info.File, r.Number, "column numbers must ascend and be below %d; found %d", c.info.Features, column)
 		}
 		x := float32(v)
-		if x-x != 0 { // NaN or infinite
+		if x != x && c.fills() {
+			x = missing
+		} else if x-x != 0 { // NaN or infinite
 			return c.badFeature(r)
 		}
 		if x != 0 {
@@ -101,10 +109,13 @@ func (c *checker) checkSparse(r *Row) error {
 	return nil
 }
 
-// badFeature returns the error about the first value of r that is not finite as float32.
+// badFeature returns the error about the first value of r that is not finite as float32. Missing
+// features that are filled later are none.
 func (c *checker) badFeature(r *Row) error {
 	for i, v := range r.Values {
-		if x := float32(v); x-x != 0 {
+		if x := float32(v); x != x && c.fills() {
+			c.values[i] = missing // of a dense row
+		} else if x-x != 0 {
 			column := i
 			if c.sparse {
 				column = int(r.Columns[i])

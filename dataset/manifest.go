@@ -45,7 +45,7 @@ type Manifest struct {
 	LabelColumns LabelColumns `json:"label_columns,omitzero"`
 
 	// Missing is what Missing.String of the import wrote; empty: refused. It and the
-	// next two are not part of the digest either.
+	// next two are not part of the digest either; Job.Fill has what decides a model.
 	Missing string `json:"missing,omitempty"`
 	// LeftOut lists the rows of the file that were left out; the others are the
 	// dataset's rows, in their order.
@@ -93,6 +93,19 @@ func (m *Manifest) Same(other *Manifest) error {
 	return cmp.Or(m.SameNames(other), m.SameRows(other), m.SameLabels(other), m.SameShape(other), m.SameGroups(other))
 }
 
+// Fill returns Missing.By of the import: jobs fill the missing features that the shards have as
+// NaN.
+func (m *Manifest) Fill() string {
+	missing, err := ParseMissing(m.Missing)
+	if err != nil {
+		return ""
+	}
+	return missing.By
+}
+
+// FeatureName returns the name of feature i; empty: it has none.
+func (m *Manifest) FeatureName(i int) string { return nameAt(m.FeatureNames, i) }
+
 // SameNames returns an error that names the first feature or label whose names in two
 // manifests with the same digest differ; other is the manifest that was stored first.
 func (m *Manifest) SameNames(other *Manifest) error {
@@ -129,6 +142,9 @@ func (m *Manifest) SameShape(other *Manifest) error {
 // numbers in their files, since other rows were left out; other is the manifest that was
 // stored first.
 func (m *Manifest) SameRows(other *Manifest) error {
+	if a, b := other.Fill(), m.Fill(); a != b {
+		return fmt.Errorf("its missing values are filled by %s, those of the new one by %s", cmp.Or(a, "nothing"), cmp.Or(b, "nothing"))
+	}
 	if bytes.Equal(m.LeftOut, other.LeftOut) {
 		return nil
 	}

@@ -18,21 +18,32 @@ type Missing struct {
 	// Fill puts Value in the place of missing features. Labels are not filled.
 	Fill  bool
 	Value float64
+	// By is FillMean or FillMedian: the mean or the median of a feature in the training rows of
+	// a job takes the place of its missing values, which rows keep as NaN until then.
+	By string
 
 	keep bool // pass missing values on, for Inspect
 }
 
-// ParseMissing reads "refuse" (or nothing), "drop" or a number.
+// The values of Missing.By.
+const (
+	FillMean   = "mean"
+	FillMedian = "median"
+)
+
+// ParseMissing reads "refuse" (or nothing), "drop", "mean", "median" or a number.
 func ParseMissing(s string) (Missing, error) {
 	switch s {
 	case "", "refuse":
 		return Missing{}, nil
 	case "drop":
 		return Missing{Drop: true}, nil
+	case FillMean, FillMedian:
+		return Missing{By: s}, nil
 	}
 	v, err := units.ParseFloat(s)
 	if v = float64(float32(v)); err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return Missing{}, fmt.Errorf("missing %q: want refuse, drop or a number to put there", s)
+		return Missing{}, fmt.Errorf("missing %q: want refuse, drop, mean, median or a number to put there", s)
 	}
 	return Missing{Fill: true, Value: v}, nil
 }
@@ -45,16 +56,16 @@ func (m Missing) String() string {
 	case m.Fill:
 		return strconv.FormatFloat(m.Value, 'g', -1, 32)
 	}
-	return ""
+	return m.By
 }
 
 // refuses tells whether missing values are refused.
-func (m Missing) refuses() bool { return !m.Drop && !m.Fill && !m.keep }
+func (m Missing) refuses() bool { return !m.Drop && !m.Fill && !m.keep && m.By == "" }
 
 // Advice in errors about missing labels, and about missing features.
 const (
 	dropHint    = "; --missing drop leaves such rows out"
-	missingHint = dropHint + ", --missing 0 puts 0 (or another number) there"
+	missingHint = dropHint + ", --missing 0 puts 0 (or another number) there, --missing mean or median that of the training rows"
 )
 
 // lack is what a row that is left out has not.
@@ -111,7 +122,7 @@ func (s *filledSource) Scan(f func(*Row) error) error {
 				File: s.info.File, Row: r.Number, Column: label, Kind: "label", Name: nameAt(s.info.LabelNames, label),
 				Reason: "is missing, and only features are filled" + dropHint,
 			}
-		case feature >= 0:
+		case feature >= 0 && s.missing.Fill:
 			values = append(values[:0], r.Values...)
 			fill(values, s.missing.Value)
 			row.Values = values
@@ -139,4 +150,45 @@ func fill(values []float64, by float64) {
 			values[i] = by
 		}
 	}
+}
+
+// byFeature is a Source whose missing features have the values of a model.
+type byFeature struct {
+	Source
+	values []float64
+}
+
+// withFill fills the missing features of src with what the model of s keeps for them.
+func withFill(src Source, s *Schema) (Source, error) {
+	switch by := src.Info().Missing.By; {
+	case by == "":
+		return src, nil
+	case len(s.Fill) != s.Features:
+		return nil, optionErrorf("--missing %s: the model keeps no %s of its training rows, since it was trained without missing values or with another --missing", by, by)
+	}
+	return &byFeature{src, s.Fill}, nil
+}
+
+// Scan implements Source.
+func (s *byFeature) Scan(f func(*Row) error) error {
+	var row Row
+	var values []float64
+	return s.Source.Scan(func(r *Row) error {
+		if !slices.ContainsFunc(r.Values, math.IsNaN) {
+			return f(r)
+		}
+		values = append(values[:0], r.Values...)
+		for i, v := range values {
+			column := i
+			if r.Sparse {
+				column = int(r.Columns[i])
+			}
+			if math.IsNaN(v) && column < len(s.values) {
+				values[i] = s.values[column]
+			}
+		}
+		row = *r
+		row.Values = values
+		return f(&row)
+	})
 }

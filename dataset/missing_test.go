@@ -18,6 +18,7 @@ import (
 func TestParseMissing(t *testing.T) {
 	for s, want := range map[string]Missing{
 		"": {}, "refuse": {}, "drop": {Drop: true}, "0": {Fill: true}, "-1.5": {Fill: true, Value: -1.5},
+		"mean": {By: FillMean}, "median": {By: FillMedian},
 	} {
 		got, err := ParseMissing(s)
 		if got != want || err != nil {
@@ -27,9 +28,9 @@ func TestParseMissing(t *testing.T) {
 			t.Errorf("%q: written as %q, read as %+v", s, got, again)
 		}
 	}
-	for _, s := range []string{"mean", "nan", "inf", "1e99"} {
+	for _, s := range []string{"mode", "nan", "inf", "1e99"} {
 		_, err := ParseMissing(s)
-		mustContain(t, err, s, "refuse, drop or a number")
+		mustContain(t, err, s, "refuse, drop, mean, median or a number")
 	}
 }
 
@@ -382,5 +383,76 @@ func TestMissingImagesAndVotes(t *testing.T) {
 	}
 	if m, _, err = Build(src, ImportOptions{}); err != nil || m.Rows != 1 {
 		t.Errorf("degrees: %v", err)
+	}
+}
+
+// TestMissingKept: with mean and median the shards of each kind of file keep missing features, as the same
+// NaN, and a later file has the model's values there.
+func TestMissingKept(t *testing.T) {
+	digests := map[string]bool{}
+	for name, b := range holed() {
+		src, err := openBytes(t, name, b, OpenOptions{Missing: Missing{By: FillMean}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, shards, err := Build(src, ImportOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Check(); err != nil {
+			t.Fatal(err)
+		}
+		kept := 0
+		for _, r := range shards {
+			for _, x := range r.X {
+				if math.Float32bits(x) == 0x7fc00000 {
+					kept++
+				}
+			}
+		}
+		if digests[m.Digest()] = true; kept != 2 || m.Fill() != FillMean || m.Rows != 4 {
+			t.Errorf("%s: %d missing features, filled by %q, %d rows", name, kept, m.Fill(), m.Rows)
+		}
+		s := &Schema{Features: 2, Labels: 1, FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, Reading: m.Reading, Fill: []float64{10, 20}}
+		path := writeFile(t, name, string(b))
+		src, _, err = OpenFor(path, OpenOptions{NoLabels: true, Missing: Missing{By: FillMean}}, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := keptRows(t, src); got != "0[1 2] 1[10 3] 2[4 20] 3[5 6]" {
+			t.Errorf("%s: %s", name, got)
+		}
+		s.Fill = nil
+		_, _, err = OpenFor(path, OpenOptions{NoLabels: true, Missing: Missing{By: FillMean}}, s)
+		mustContain(t, err, "--missing mean: the model keeps no mean")
+		other := *m
+		other.Missing = FillMedian
+		mustContain(t, m.Same(&other), "filled by median", "by mean")
+	}
+	if len(digests) != 1 {
+		t.Errorf("digests %v", digests)
+	}
+	src, err := openFile(t, "a.csv", "a,label_b,label_c\n1,1,0\n2,,1\n", OpenOptions{Missing: Missing{By: FillMedian}})
+	if err == nil {
+		_, _, err = Build(src, ImportOptions{})
+	}
+	mustContain(t, err, "row 1", "only features are filled")
+	src, err = openFile(t, "a.csv", "a,label_b\n1,1\n1e39,1\n", OpenOptions{Missing: Missing{By: FillMedian}})
+	if err == nil {
+		_, _, err = Build(src, ImportOptions{})
+	}
+	mustContain(t, err, "row 1", "does not fit in a float32")
+}
+
+// TestMovedColumnsAreFilled: values go by the model's order, whatever the file's.
+func TestMovedColumnsAreFilled(t *testing.T) {
+	s := modelOf(t, "a,b,c,label_d\n1,2,u,1\n,,v,1\n", OpenOptions{Missing: Missing{By: FillMean}, Categories: []string{"c"}})
+	s.Fill = []float64{10, 20, .25, .75}
+	src, _, err := openFor(t, "n.csv", "c,b,a\n?,NA,1\nu,3,\n", OpenOptions{NoLabels: true, Missing: Missing{By: FillMean}}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows := collect(t, src); fmt.Sprint(rows[0].Values, rows[1].Values) != "[1 20 0.25 0.75] [10 3 1 0]" {
+		t.Errorf("%v", rows)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Reading says how a data file was read: the options that were given, and the columns that
-// were passed over. A dataset and its models keep it, so that OpenFor reads later files in the
+// were ignored. A dataset and its models keep it, so that OpenFor reads later files in the
 // same way. Like names it is no part of a dataset's digest.
 type Reading struct {
 	// Kind is the kind of the file: "csv", "libsvm", "npz", "npy" or "mat".
@@ -18,10 +18,10 @@ type Reading struct {
 	// Columns is the number of columns of a CSV file, or of features of another file before
 	// some were chosen.
 	Columns int `json:"columns,omitempty"`
-	// Passed lists the columns of a CSV file with a header that were dropped. It is empty if
+	// Dropped lists the columns of a CSV file with a header that were dropped. It is empty if
 	// Chosen is true: only the columns that are named for something were read.
-	Passed []PassedColumn `json:"passed,omitempty"`
-	Chosen bool           `json:"chosen,omitempty"`
+	Dropped []DroppedColumn `json:"dropped,omitempty"`
+	Chosen  bool            `json:"chosen,omitempty"`
 
 	// Categories are the columns of a CSV file that became features, with their levels.
 	Categories []Category `json:"categories,omitempty"`
@@ -54,14 +54,14 @@ type Reading struct {
 	Files []string `json:"files,omitempty"`
 }
 
-// PassedColumn is a column of a CSV file that was dropped.
-type PassedColumn struct {
+// DroppedColumn is a column of a CSV file that was dropped.
+type DroppedColumn struct {
 	Name string `json:"name"`
 	At   int    `json:"at"` // its position, from 0
 }
 
-// maxPassed bounds Reading.Passed.
-const maxPassed = 1024
+// maxDropped bounds Reading.Dropped.
+const maxDropped = 1024
 
 // familyNames are the values of Reading.Kind.
 var familyNames = [...]string{matFiles: "mat", npzFiles: "npz", npyFiles: "npy", csvFiles: "csv", libsvmFiles: "libsvm"}
@@ -117,11 +117,11 @@ func (r *Reading) passing(names []string, c *csvColumns, o *OpenOptions) {
 		return
 	}
 	dropped, _ := findColumns(names, len(names), o.Drop) // chooseColumns found them
-	if r.Chosen = len(dropped) > maxPassed; r.Chosen {
+	if r.Chosen = len(dropped) > maxDropped; r.Chosen {
 		return
 	}
 	for _, i := range dropped {
-		r.Passed = append(r.Passed, PassedColumn{names[i], i})
+		r.Dropped = append(r.Dropped, DroppedColumn{names[i], i})
 	}
 }
 
@@ -208,8 +208,8 @@ func (r *Reading) check() error {
 	if _, err := ParseLabelKind(string(r.Labels)); err != nil {
 		return err
 	}
-	if r.Columns < 0 || len(r.Passed) > maxPassed || len(r.Files) > 3 {
-		return fmt.Errorf("%d columns, %d of them passed over, and %d other files", r.Columns, len(r.Passed), len(r.Files))
+	if r.Columns < 0 || len(r.Dropped) > maxDropped || len(r.Files) > 3 {
+		return fmt.Errorf("%d columns, %d of them dropped, and %d other files", r.Columns, len(r.Dropped), len(r.Files))
 	}
 	all := 0
 	for _, k := range r.Categories {
@@ -223,9 +223,9 @@ func (r *Reading) check() error {
 	if all > maxAllLevels {
 		return fmt.Errorf("categories of %d levels", all)
 	}
-	for _, p := range r.Passed {
+	for _, p := range r.Dropped {
 		if err := checkName(p.Name); err != nil || p.At < 0 || p.At >= r.Columns {
-			return fmt.Errorf("the column %.40q at %d of %d was passed over", p.Name, p.At, r.Columns)
+			return fmt.Errorf("the column %.40q at %d of %d was dropped", p.Name, p.At, r.Columns)
 		}
 	}
 	return nil
@@ -319,7 +319,7 @@ func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
 		}
 	}
 	if names != nil {
-		like.tellPassed(names)
+		like.tellDropped(names)
 		return &like
 	}
 	if len(o.FeatureColumns)+len(o.Drop) == 0 {
@@ -363,8 +363,8 @@ func (o *OpenOptions) dropBeside(n int) {
 	}
 }
 
-// tellPassed notes which columns of a file are passed over as those of the model's file were.
-func (o *OpenOptions) tellPassed(names []string) {
+// tellDropped notes which columns of a file are ignored as those of the model's file were.
+func (o *OpenOptions) tellDropped(names []string) {
 	if len(o.FeatureColumns) > 0 {
 		return
 	}

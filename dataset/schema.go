@@ -19,6 +19,8 @@ type Schema struct {
 	Shape Shape
 	// Reading says how the file that was trained on was read.
 	Reading Reading
+	// Fill takes the place of missing features with Missing.By; empty, or Features long.
+	Fill []float64
 }
 
 // LabelColumns says which columns of a CSV file were read as labels, if their names do not
@@ -54,6 +56,9 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 	if err == nil {
 		src, m, err = project(src, s, !o.NoLabels)
 	}
+	if err == nil {
+		src, err = withFill(src, s)
+	}
 	note := o.note()
 	switch {
 	case err == nil:
@@ -72,7 +77,7 @@ type knownColumns struct {
 	passed   map[string]bool   // columns that were dropped, unless a feature has the name
 	passedAt map[int]string    // those that a feature has the name of, in a file of width columns
 	width    int
-	chosen   bool // all columns but those that are known are passed over
+	chosen   bool // all columns but those that are known are ignored
 }
 
 // known returns the columns that s knows. Labels are known by the columns that were trained
@@ -111,7 +116,7 @@ func (s *Schema) known(prefixes []string) knownColumns {
 			k.beside[column] = true
 		}
 	}
-	for _, p := range s.Reading.Passed {
+	for _, p := range s.Reading.Dropped {
 		if p.Name == "" || k.features[p.Name] {
 			k.passedAt[p.At] = p.Name
 		} else {

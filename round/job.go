@@ -29,6 +29,9 @@ type Job struct {
 	// Cells, where set, runs the job as cells: child jobs with algorithms and settings of their
 	// own. Algorithm is AlgorithmCells then.
 	Cells *Cells `json:"cells,omitempty"`
+	// Fill says by what the missing features of the dataset are filled: dataset.FillMean or
+	// dataset.FillMedian of the training rows; empty: there are none.
+	Fill string `json:"fill,omitempty"`
 	// Params holds the algorithm's resolved settings in its own JSON form.
 	Params json.RawMessage `json:"settings"`
 	// Predictions is the greatest size, in bytes, of the predictions of held-out rows

@@ -55,7 +55,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	return &round.Job{
 		Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(), Split: split,
 		Folds: s.Folds, Params: resolved.Params, Predictions: kept(&s), Measures: s.Measures, Clip: s.Clip,
-		Weights: resolved.Weights,
+		Weights: resolved.Weights, Fill: m.Fill(),
 	}, nil
 }
 

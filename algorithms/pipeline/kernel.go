@@ -28,6 +28,9 @@ type kernel struct {
 	predicted int
 	seed      uint64
 
+	fills       bool // missing features are filled
+	raw, filled *dataset.Data
+
 	mu     sync.Mutex       // held while a model is decoded: other slots wait for the model
 	model  algorithms.Model // decoded from variable varModel
 	bytes  []byte           // that model was decoded from
@@ -65,7 +68,7 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{inner: inner, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed}, nil
+	return &kernel{inner: inner, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed, fills: j.Fill != ""}, nil
 }
 
 // NewScratch implements round.Kernel.
@@ -94,7 +97,7 @@ func (k *kernel) Derive(u round.Unit, d *dataset.Data, v round.Vars, s any) (rou
 	}
 	own := s.(*scratch)
 	own.lend(&u)
-	return inner.Derive(u, d, v, own.inner)
+	return inner.Derive(u, k.filledData(d, v), v, own.inner)
 }
 
 // Run implements round.SumKernel.
@@ -103,6 +106,12 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 		k.releaseMemory()
 	}
 	switch u.Op {
+	case opSums:
+		sumFeatures(dst.F64, u, d)
+		return nil
+	case opDigits:
+		countDigits(dst.F64, u, d, v)
+		return nil
 	case opMean:
 		sumLabels(dst.F64, u, d)
 		return nil
@@ -111,7 +120,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 		if err != nil {
 			return err
 		}
-		s.(*scratch).evaluate(dst.F64, k.plan, m, u, d, v)
+		s.(*scratch).evaluate(dst.F64, k.plan, m, u, k.filledData(d, v), v)
 		return nil
 	}
 	inner, ok := k.inner.(round.SumKernel)
@@ -120,7 +129,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 	}
 	own := s.(*scratch)
 	own.lend(&u)
-	return inner.Run(dst, u, d, v, derived, own.inner)
+	return inner.Run(dst, u, k.filledData(d, v), v, derived, own.inner)
 }
 
 func (k *kernel) releaseMemory() {
@@ -141,13 +150,13 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v r
 		if err != nil {
 			return nil, err
 		}
-		return s.(*scratch).predictRows(k, m, u, d, v), nil
+		return s.(*scratch).predictRows(k, m, u, k.filledData(d, v), v), nil
 	}
 	inner, ok := k.inner.(round.CollectKernel)
 	if !ok {
 		return nil, errCollect
 	}
-	return inner.Collect(ctx, u, d, v, s.(*scratch).inner)
+	return inner.Collect(ctx, u, k.filledData(d, v), v, s.(*scratch).inner)
 }
 
 // sumLabels adds to dst the numbers of training, validation and test rows, then the sums of

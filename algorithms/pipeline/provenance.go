@@ -39,6 +39,9 @@ type Provenance struct {
 	LabelColumns dataset.LabelColumns `json:"label_columns,omitzero"`
 	// Reading says how that file was read.
 	Reading dataset.Reading `json:"reading,omitzero"`
+	// Fill takes the place of missing features, by feature: their means or medians in the rows
+	// trained on.
+	Fill []float64 `json:"fill,omitempty"`
 	// MeanLabel is what the mean predictor predicts: the mean label distribution of the
 	// training and validation rows.
 	MeanLabel []float64 `json:"mean_label"`
@@ -46,14 +49,14 @@ type Provenance struct {
 	Median *float64 `json:"median,omitempty"`
 }
 
-func provenanceOf(j *round.Job, m *dataset.Manifest, o *Outcome, mean []float64) *Provenance {
+func provenanceOf(j *round.Job, m *dataset.Manifest, o *Outcome, mean, fill []float64) *Provenance {
 	learns := *j
 	learns.Predictions, learns.PredictedRows = 0, 0 // predictions that are stored with the job do not change the model
 	p := &Provenance{
 		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
 		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Counters: o.Counters,
 		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, MeanLabel: mean[:m.Labels],
-		Missing: m.Missing, CountedFrom: m.CountedFrom, Added: o.Added, Mixture: o.Mixture, LabelType: m.LabelType, Shape: m.Shape, Reading: m.Reading,
+		Missing: m.Missing, CountedFrom: m.CountedFrom, Added: o.Added, Mixture: o.Mixture, LabelType: m.LabelType, Shape: m.Shape, Reading: m.Reading, Fill: fill,
 	}
 	if len(mean) > m.Labels {
 		p.Median = &mean[m.Labels]

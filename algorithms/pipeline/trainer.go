@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/curve"
@@ -43,6 +44,7 @@ type single struct {
 	manifest *dataset.Manifest
 	plan     *measures.Plan
 	inner    algorithms.Trainer
+	fill     *fill // nil: the job fills no missing values
 
 	phase  uint8
 	mean   []float64 // mean label distribution of the rows trained on, and median where a number is predicted, once known
@@ -89,6 +91,9 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 		return nil, err
 	}
 	t := &single{job: j, manifest: m, plan: plan}
+	if t.fill, err = newFill(j, m); err != nil {
+		return nil, err
+	}
 	if state != nil {
 		return t, t.restore(state, a)
 	}
@@ -98,10 +103,15 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 
 // Next implements round.Trainer.
 func (t *single) Next() (*round.Round, error) {
+	if !t.fill.done() {
+		t.round = round.Round{Units: len(t.manifest.Shards), Scope: round.Sharded, How: round.Sum}
+		t.fill.next(&t.round)
+		return &t.round, nil
+	}
 	if t.phase == phaseTrain {
 		r, err := t.inner.Next()
 		if err != nil || !r.Done {
-			return r, err
+			return t.filling(r), err
 		}
 		t.phase = phaseMean
 	}
@@ -119,6 +129,16 @@ func (t *single) Next() (*round.Round, error) {
 	return &t.round, nil
 }
 
+// filling returns a round of the algorithm with what its kernels fill missing values with.
+func (t *single) filling(r *round.Round) *round.Round {
+	if t.fill == nil || r == nil {
+		return r
+	}
+	t.round = *r
+	t.round.Vars = append(slices.Clone(r.Vars), t.fill.variable())
+	return &t.round
+}
+
 func (t *single) evaluateRound() error {
 	if err := t.prepareModel(); err != nil {
 		return err
@@ -126,6 +146,9 @@ func (t *single) evaluateRound() error {
 	t.round.Op, t.round.Kind, t.round.Roles = opEvaluate, "evaluation", t.evaluated()
 	t.round.Shape = round.Shape{F64: 2 * t.plan.Width()}
 	t.round.Vars = []round.Var{{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)}}
+	if t.fill != nil {
+		t.round.Vars = append(t.round.Vars, t.fill.variable())
+	}
 	switch {
 	case t.shared != nil:
 	case len(t.pieces) > 0:
@@ -188,6 +211,9 @@ func (t *single) releaseModel() {
 
 // Fold implements round.Trainer.
 func (t *single) Fold(res *round.Result) error {
+	if !t.fill.done() {
+		return t.fill.fold(res.Sum.F64)
+	}
 	switch t.phase {
 	case phaseTrain:
 		return t.inner.Fold(res)
@@ -230,6 +256,8 @@ func (t *single) Progress() round.Progress {
 	p := t.inner.Progress()
 	if t.phase > phaseTrain {
 		p.Phase = "evaluation"
+	} else if !t.fill.done() {
+		p.Phase = "missing values"
 	}
 	return p
 }
@@ -260,7 +288,7 @@ func (t *single) RoundProgress(units []round.UnitProgress) round.Progress {
 
 // reporter returns the algorithm's UnitReporter while it trains; else nil.
 func (t *single) reporter() round.UnitReporter {
-	if t.phase != phaseTrain {
+	if t.phase != phaseTrain || !t.fill.done() {
 		return nil
 	}
 	g, _ := t.inner.(round.UnitReporter)
@@ -269,7 +297,7 @@ func (t *single) reporter() round.UnitReporter {
 
 // TakePart implements round.PartTaker; what the algorithm does not keep is taken by Fold.
 func (t *single) TakePart(unit int, part []byte) error {
-	if k, ok := t.inner.(round.PartTaker); ok && t.phase == phaseTrain {
+	if k, ok := t.inner.(round.PartTaker); ok && t.phase == phaseTrain && t.fill.done() {
 		return k.TakePart(unit, part)
 	}
 	return nil
@@ -331,7 +359,7 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 	if err != nil {
 		return nil, err
 	}
-	provenance, err := json.Marshal(provenanceOf(t.job, t.manifest, o, t.mean))
+	provenance, err := json.Marshal(provenanceOf(t.job, t.manifest, o, t.mean, t.fill.filled()))
 	if err != nil {
 		return nil, fmt.Errorf("the model's provenance: %w", err)
 	}
@@ -356,6 +384,7 @@ func (t *single) WriteState(w io.Writer) error {
 func (t *single) state(l *fields.List, restore func(inner []byte) error) {
 	l.Byte(&t.phase)
 	l.Uint64(&t.counts[0], &t.counts[1], &t.counts[2])
+	t.fill.state(l)
 	l.Known(&t.mean, t.meanLength())
 	l.Known(&t.sums, 2*t.plan.Width())
 	l.Bytes(&t.predicted)

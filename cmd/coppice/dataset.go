@@ -80,7 +80,7 @@ type datasetInfo struct {
 	FeatureNames []string           `json:"feature_names,omitempty"`
 	MeanLabel    []float64          `json:"mean_label,omitempty"`
 	Reading      *dataset.Reading   `json:"reading,omitempty"`       // of show
-	Missing      string             `json:"missing"`                 // refuse, drop or a number
+	Missing      string             `json:"missing"`                 // refuse, drop, mean, median or a number
 	CountedFrom  string             `json:"counted_from,omitempty"`  // of a libsvm file: 0 or 1
 	LeftOut      int                `json:"left_out,omitempty"`      // rows of the file
 	LeftOutRows  leftOut            `json:"left_out_rows,omitempty"` // their numbers, of show
@@ -169,7 +169,7 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"label names", nameList(d.LabelNames)},
 			{"labels are", labelsLine(set.Manifest)},
 			{"read with", cmp.Or(readingFlags(&set.Manifest.Reading), "no flags")},
-			{"passed over", passedLine(&set.Manifest.Reading)},
+			{"dropped", droppedLine(&set.Manifest.Reading)},
 			{"categories", categoriesLine(&set.Manifest.Reading)},
 			{"groups", groupsLine(d.Groups)},
 			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},

@@ -12,7 +12,7 @@ import (
 func (m *model) schema() *dataset.Schema {
 	s := &dataset.Schema{
 		FeatureNames: m.provenance.FeatureNames, LabelNames: m.provenance.LabelNames, LabelColumns: m.provenance.LabelColumns,
-		Shape: m.provenance.Shape, Reading: m.provenance.Reading,
+		Shape: m.provenance.Shape, Reading: m.provenance.Reading, Fill: m.provenance.Fill,
 	}
 	s.Features, s.Labels = m.Shape()
 	return s

@@ -148,7 +148,7 @@ func (s *modelShown) text(w io.Writer) {
 		{"label names", nameList(s.LabelNames)},
 		{"labels are", s.LabelType.String(s.Labels)},
 		{"read with", cmp.Or(readingFlags(&s.Reading), "no flags")},
-		{"passed over", passedLine(&s.Reading)},
+		{"dropped", droppedLine(&s.Reading)},
 		{"categories", categoriesLine(&s.Reading)},
 		{"predicts", s.Predicts},
 		{"seed", fmt.Sprint(j.Seed)},
@@ -180,13 +180,13 @@ func readingFlags(r *dataset.Reading) string {
 	return strings.Join(parts, " ")
 }
 
-// passedLine lists the columns that were passed over when a file was read.
-func passedLine(r *dataset.Reading) string {
+// droppedLine lists the columns that were ignored when a file was read.
+func droppedLine(r *dataset.Reading) string {
 	if r.Chosen {
 		return "all columns that are not listed here"
 	}
 	var names []string
-	for _, p := range r.Passed {
+	for _, p := range r.Dropped {
 		names = append(names, p.Name)
 	}
 	return nameList(names)

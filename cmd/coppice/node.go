@@ -138,6 +138,9 @@ func (c *nodeCmd) examine(a *app, job *round.Job, data *local.Data) (*examinedNo
 	if job.Folds > 0 || job.Split.Folds > 0 {
 		return nil, usagef("--set folds: a node is of one model; it does not go with folds")
 	}
+	if by := data.Manifest.Fill(); by != "" {
+		return nil, usagef("--missing %s: a node is shown of rows without missing values; give drop or a number", by)
+	}
 	at := trees.NodeAt{Tree: c.Tree, Path: c.Path, Feature: -1}
 	if c.Feature != "" {
 		var err error

@@ -231,7 +231,7 @@ func TestReadingRefusals(t *testing.T) {
 	}{
 		{"train --local --data @/x.csv --delimiter ;;", 2, []string{"--delimiter", "one character"}},
 		{"train --local --data @/x.csv --decimal x", 2, []string{"--decimal", "want . or ,"}},
-		{"train --local --data @/x.csv --missing mean", 2, []string{"--missing", "refuse, drop or a number"}},
+		{"train --local --data @/x.csv --missing mode", 2, []string{"--missing", "refuse, drop, mean, median or a number"}},
 		{"train --local --data @/x.csv --data-format xml", 2, []string{"--data-format", "csv.gz"}},
 		{"train --local --data -", 2, []string{"--data-format", "csv"}},
 		{"train --local --data @/x.xlsx", 1, []string{"x.xlsx", "as CSV"}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,5 +108,73 @@ func TestRepeatAsRead(t *testing.T) {
 	inJSON(t, &repeated, "model", "show", again)
 	if shown.Digest != repeated.Digest {
 		t.Errorf("%s trains another model", shown.Repeat)
+	}
+}
+
+// TestMeanAsTrained: a model keeps the means of its training rows, on a cluster too, and predicts rows
+// that lack values with them.
+func TestMeanAsTrained(t *testing.T) {
+	dir := t.TempDir()
+	var b strings.Builder
+	b.WriteString("x,y,word,label_a,label_b\n")
+	for i := range 40 {
+		x, y, word := fmt.Sprint(i), fmt.Sprint(100-i*i), []string{"u", "v"}[i%2]
+		switch i % 5 {
+		case 1:
+			x = ""
+		case 2:
+			y = "NA"
+		case 3:
+			word = "?"
+		}
+		share := float64(1+i%7) / 8
+		fmt.Fprintf(&b, "%s,%s,%s,%v,%v\n", x, y, word, share, 1-share)
+	}
+	data := write(t, dir, "holes.csv", b.String())
+	c := start(t, 1, 2)
+	for _, by := range []string{"mean", "median"} {
+		here, there, out := filepath.Join(dir, by+"-here.model"), filepath.Join(dir, by+"-there.model"), filepath.Join(dir, "p.csv")
+		args := []string{"--algorithm", "structrf", "--set", "trees=3", "--set", "min_samples=4", "--test-fraction", "0.25"}
+		reading := []string{"--data", data, "--missing", by, "--categories", "word"}
+		works(t, slices.Concat([]string{"train", "--local", "--model-out", here}, args, reading)...)
+		works(t, slices.Concat([]string{"dataset", "import", "--name", by, "--server", c.Servers()}, reading)...)
+		works(t, slices.Concat([]string{"train", "--dataset", by, "--name", by, "--model-out", there, "--server", c.Servers()}, args)...)
+		one, err := os.ReadFile(here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if two, err := os.ReadFile(there); err != nil || !slices.Equal(one, two) {
+			t.Errorf("%s: the cluster's model is another file, error %v", by, err)
+		}
+		var shown modelShown
+		inJSON(t, &shown, "model", "show", here)
+		if len(shown.Fill) != 4 || shown.Job.Fill != by {
+			t.Fatalf("%s: filled with %v", by, shown.Fill)
+		}
+		empty := write(t, dir, "empty.csv", "word,x,y\n,,\nu,1,2\n")
+		e := coppice(t, "predict", "--model", here, "--data", empty, "--out", out)
+		if e.code != exitOK || !strings.Contains(e.stderr, "--missing "+by) {
+			t.Fatalf("exit code %d: %s", e.code, e.stderr)
+		}
+		f := shown.Fill
+		full := write(t, dir, "full.csv", fmt.Sprintf("x,y,word=u,word=v\n%v,%v,%v,%v\n1,2,1,0\n", f[0], f[1], f[2], f[3]))
+		if want, got := predictedBy(t, here, full), predictedBy(t, here, empty); want != got {
+			t.Errorf("%s: predictions %s, want %s", by, got, want)
+		}
+		var ev evaluation
+		if inJSON(t, &ev, "evaluate", "--model", here, "--data", data); ev.Rows != 40 {
+			t.Errorf("%s: %d rows", by, ev.Rows)
+		}
+	}
+	plain := filepath.Join(dir, "plain.model")
+	works(t, knn(data, plain, "--missing", "0", "--categories", "word")...)
+	if e := coppice(t, "predict", "--model", plain, "--data", data, "--out", "-", "--missing", "mean"); e.code != exitUsage || !strings.Contains(e.stderr, "the model keeps no mean") {
+		t.Errorf("exit code %d: %s", e.code, e.stderr)
+	}
+	if e := coppice(t, "dataset", "import", "--data", data, "--name", "mean", "--missing", "median", "--categories", "word", "--server", c.Servers()); e.code == exitOK || !strings.Contains(e.stderr, "filled by mean") {
+		t.Errorf("exit code %d: %s", e.code, e.stderr)
+	}
+	if e := coppice(t, "inspect", "node", "--data", data, "--missing", "mean", "--categories", "word", "--algorithm", "structrf"); e.code != exitUsage || !strings.Contains(e.stderr, "--missing mean") {
+		t.Errorf("exit code %d: %s", e.code, e.stderr)
 	}
 }

@@ -1,0 +1,288 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/round"
+)
+
+// The rounds of fill, and their variables.
+const (
+	opSums   = 248 // of the values of each feature in training rows, and how many are missing
+	opDigits = 249 // how often each digit of the values of some features occurs
+
+	varFill   = 0xff02
+	varDigits = 0xff03
+)
+
+// The keys of a feature's values, whole numbers in the order of the values, have keyDigits digits of
+// base digitBase.
+const (
+	keyDigits = 4
+	digitBase = 256
+	// digitSlots bounds the F64 values of a round of digits: 8 MiB.
+	digitSlots = 1 << 20
+)
+
+// fill computes what takes the place of missing features: the mean or the median of the values
+// in the training rows of the job, feature by feature. The rounds come before the algorithm's.
+type fill struct {
+	by       string
+	manifest *dataset.Manifest
+	values   []float64 // nil until all are known; each is a float32
+
+	sums    []float64 // of opSums, once known
+	medians []float64 // of the features below column
+	column  int       // the first feature of the chunk
+	digit   int       // of the chunk's keys, from the first
+	// of each feature of the chunk, of its lower and its upper middle value: the digits that are
+	// known, and the place among the values that have them
+	prefix []uint32
+	place  []float64
+	vars   [1]round.Var
+}
+
+// newFill returns the fill of a job; nil: the job fills nothing.
+func newFill(j *round.Job, m *dataset.Manifest) (*fill, error) {
+	switch {
+	case j.Fill != m.Fill():
+		return nil, fmt.Errorf("the job fills missing values by %.20q, its dataset by %.20q", j.Fill, m.Fill())
+	case j.Fill == "":
+		return nil, nil
+	}
+	return &fill{by: j.Fill, manifest: m}, nil
+}
+
+// done reports whether there are no more rounds.
+func (f *fill) done() bool { return f == nil || f.values != nil }
+
+// next sets what is fill's own in the next round.
+func (f *fill) next(r *round.Round) {
+	r.Kind, r.Roles = "missing values", dataset.Train
+	if f.sums == nil {
+		r.Op, r.Shape = opSums, round.Shape{F64: 2*f.manifest.Features + 1}
+		return
+	}
+	n := f.chunk()
+	r.Op, r.Shape = opDigits, round.Shape{F64: 2 * digitBase * n}
+	data := binary.LittleEndian.AppendUint32(nil, uint32(f.column))
+	data = binary.LittleEndian.AppendUint32(data, uint32(f.digit))
+	for _, p := range f.prefix {
+		data = binary.LittleEndian.AppendUint32(data, p)
+	}
+	f.vars[0] = round.Var{ID: varDigits, Version: uint64(keyDigits*f.column + f.digit + 1), Data: data}
+	r.Vars = f.vars[:]
+}
+
+// chunk returns the number of features of the chunk.
+func (f *fill) chunk() int {
+	return min(f.manifest.Features-f.column, digitSlots/(2*digitBase))
+}
+
+// fold takes the sums of a round.
+func (f *fill) fold(sum []float64) error {
+	if f.sums != nil {
+		f.foldDigits(sum)
+		return nil
+	}
+	f.sums = append([]float64{}, sum...)
+	features := f.manifest.Features
+	if sum[2*features] == 0 {
+		return algorithms.ErrNoRows
+	}
+	for i := range features {
+		if f.count(i) == 0 {
+			return fmt.Errorf("feature %d %q (counted from 0) has no value in the %.0f training rows, so there is no %s to fill it with; --drop leaves it out",
+				i, f.manifest.FeatureName(i), sum[2*features], f.by)
+		}
+	}
+	if f.by == dataset.FillMedian {
+		f.beginChunk()
+		return nil
+	}
+	means := make([]float64, features)
+	for i := range means {
+		means[i] = float64(float32(sum[i] / f.count(i)))
+	}
+	f.values = means
+	return nil
+}
+
+// count returns how many training rows have a value of feature i.
+func (f *fill) count(i int) float64 {
+	n := f.manifest.Features
+	return f.sums[2*n] - f.sums[n+i]
+}
+
+func (f *fill) beginChunk() {
+	n := f.chunk()
+	f.digit, f.prefix, f.place = 0, make([]uint32, 2*n), make([]float64, 2*n)
+	for i := range n {
+		k := f.count(f.column + i)
+		f.place[2*i], f.place[2*i+1] = math.Floor((k-1)/2), math.Floor(k/2)
+	}
+}
+
+// foldDigits finds the next digit of each middle value of the chunk.
+func (f *fill) foldDigits(counts []float64) {
+	for i := range f.prefix {
+		digit := 0
+		for ; digit < digitBase-1 && f.place[i] >= counts[digitBase*i+digit]; digit++ {
+			f.place[i] -= counts[digitBase*i+digit]
+		}
+		f.prefix[i] = f.prefix[i]*digitBase + uint32(digit)
+	}
+	if f.digit++; f.digit < keyDigits {
+		return
+	}
+	for i := 0; i < len(f.prefix); i += 2 {
+		middle := (float64(valueOf(f.prefix[i])) + float64(valueOf(f.prefix[i+1]))) / 2
+		f.medians = append(f.medians, float64(float32(middle)))
+	}
+	if f.column = len(f.medians); f.column == f.manifest.Features {
+		f.values = f.medians
+		return
+	}
+	f.beginChunk()
+}
+
+// variable is what kernels fill with.
+func (f *fill) variable() round.Var {
+	return round.Var{ID: varFill, Version: 1, Data: num.Bytes64(f.values)}
+}
+
+// filled returns what the model keeps; nil: nothing is filled.
+func (f *fill) filled() []float64 {
+	if f == nil {
+		return nil
+	}
+	return f.values
+}
+
+// state lists the fields of a training state. A state from before the values are known begins
+// with the first round again.
+func (f *fill) state(l *fields.List) {
+	if f == nil {
+		return
+	}
+	l.Known(&f.values, f.manifest.Features)
+	for i, v := range f.values {
+		l.Check(v-v == 0, "missing values of feature %d are filled with %v", i, v)
+	}
+}
+
+// sumFeatures adds to dst the sum of the values of each feature in the unit's rows, then how many are
+// missing of each, then the number of rows.
+func sumFeatures(dst []float64, u round.Unit, d *dataset.Data) {
+	features := d.Manifest.Features
+	eachValue(u, d, func(row []float32) {
+		for i, v := range row {
+			if v != v {
+				dst[features+i]++
+			} else {
+				dst[i] += float64(v)
+			}
+		}
+		dst[2*features]++
+	}, func(columns []uint32, values []float32) {
+		for k, v := range values {
+			if v != v {
+				dst[features+int(columns[k])]++
+			} else {
+				dst[columns[k]] += float64(v)
+			}
+		}
+		dst[2*features]++
+	})
+}
+
+// eachValue calls dense or sparse with the features of each of the unit's rows.
+func eachValue(u round.Unit, d *dataset.Data, dense func(row []float32), sparse func(columns []uint32, values []float32)) {
+	for _, ref := range u.Rows(d) {
+		if shard := d.Shard(int(ref.Shard)); shard.Sparse {
+			sparse(shard.NonZeros(int(ref.Pos)))
+		} else {
+			dense(shard.Dense(int(ref.Pos)))
+		}
+	}
+}
+
+// countDigits adds to dst how often each digit follows the known digits of the middle values of the
+// features that varDigits lists.
+func countDigits(dst []float64, u round.Unit, d *dataset.Data, v round.Vars) {
+	b := v.Get(varDigits)
+	from, digit := int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint32(b[4:]))
+	prefix := make([]uint32, len(b)/4-2)
+	for i := range prefix {
+		prefix[i] = binary.LittleEndian.Uint32(b[8+4*i:])
+	}
+	n, shift := len(prefix)/2, 8*(keyDigits-1-digit)
+	add := func(i int, x float32, times float64) {
+		key := keyOf(x) >> shift
+		for at := 2 * i; at < 2*i+2; at++ {
+			if key/digitBase == prefix[at] {
+				dst[digitBase*at+int(key%digitBase)] += times
+			}
+		}
+	}
+	rows, listed := 0.0, make([]float64, n) // in sparse rows
+	eachValue(u, d, func(row []float32) {
+		for i, x := range row[from : from+n] {
+			if x == x {
+				add(i, x, 1)
+			}
+		}
+	}, func(columns []uint32, values []float32) {
+		rows++
+		for k, x := range values {
+			i := int(columns[k]) - from
+			if i < 0 || i >= n {
+				continue
+			}
+			if listed[i]++; x == x {
+				add(i, x, 1)
+			}
+		}
+	})
+	for i, k := range listed {
+		if rows > k {
+			add(i, 0, rows-k)
+		}
+	}
+}
+
+// keyOf returns a whole number that is the greater the greater x is.
+func keyOf(x float32) uint32 {
+	b := math.Float32bits(x)
+	if b>>31 == 0 {
+		return b | 1<<31
+	}
+	return ^b
+}
+
+// valueOf is the inverse of keyOf.
+func valueOf(key uint32) float32 {
+	if key>>31 == 1 {
+		return math.Float32frombits(key &^ (1 << 31))
+	}
+	return math.Float32frombits(^key)
+}
+
+// filledData are the rows of a job as the algorithm sees them.
+func (k *kernel) filledData(d *dataset.Data, v round.Vars) *dataset.Data {
+	if !k.fills {
+		return d
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.raw != d {
+		k.raw, k.filled = d, d.Filled(num.Float64s(v.Get(varFill)))
+	}
+	return k.filled
+}
