@@ -132,7 +132,13 @@ func TestScaleFromTrainingToPrediction(t *testing.T) {
 	if d := cmp.Diff(r.Added, e.Added, cmpopts.EquateApprox(0, 1e-9)); d != "" {
 		t.Error(d)
 	}
-	bare := coppice(t, "evaluate", "--model", model, "--data", data, "--labels", "age", "--sigma", "2", "--range", "0:21")
+	var alike evaluation
+	inJSON(t, &alike, "evaluate", "--model", model, "--data", data)
+	if d := cmp.Diff(e.Added, alike.Added); d != "" {
+		t.Errorf("without flags: %s", d)
+	}
+	other := write(t, t.TempDir(), "other.csv", strings.Replace(people(), "age", "years", 1))
+	bare := coppice(t, "evaluate", "--model", model, "--data", other, "--label-columns", "years")
 	if bare.code != exitUsage || !strings.Contains(bare.stderr, "give --values") {
 		t.Errorf("exit code %d: %s", bare.code, bare.stderr)
 	}
