@@ -150,6 +150,13 @@ func TestEncodingOfModels(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	z.Write([]byte("\xef\xbb\xbf" + text))
+	z.Close()
+	if _, _, err := openFor(t, "new.csv.gz", packed.String(), OpenOptions{}, s); err != nil {
+		t.Errorf("a mark, packed: %v", err)
+	}
 	_, _, err = openFor(t, "new.csv", text, OpenOptions{}, s)
 	mustContain(t, err, "read as the model's file was: --encoding iso-8859-1 (flags decide otherwise)")
 }

@@ -142,8 +142,14 @@ func TestSideFiles(t *testing.T) {
 func TestReadText(t *testing.T) {
 	_, err := ReadText(writeFile(t, "n.json", "{\n\"a\": \"zo\xeb\"}"))
 	mustContain(t, err, "n.json", "line 2", "is not UTF-8")
+	if strings.Contains(err.Error(), "--encoding") {
+		t.Error(err)
+	}
 	_, err = ReadText(writeFile(t, "n.json", "{\x00\"\x00"))
 	mustContain(t, err, "n.json", "UTF-16 without a byte order mark")
+	if strings.Contains(err.Error(), "--encoding") { // it is of the data file
+		t.Error(err)
+	}
 	_, err = ReadText(writeFile(t, "n.json", "\xff\xfea"))
 	mustContain(t, err, "n.json", "damaged UTF-16")
 	if text, err := ReadText(writeFile(t, "n.json", "")); err != nil || len(text) != 0 {

@@ -58,10 +58,15 @@ func (m marks) parseComma(field string) (v float64, reason string) {
 	return v, reason
 }
 
-// text returns a field of a column of texts; a number with a decimal comma gets a point, so that it is the same
-// text in files of all kinds.
+// text returns a field of a column of texts; a number with a decimal comma gets a point and loses marks between
+// thousands, so that it is the same text in files of all kinds.
 func (m marks) text(field string) string {
 	field = strings.TrimSpace(field)
+	if m.thousands != 0 {
+		if _, reason := m.parseGrouped(field); reason == "" {
+			field, _ = ungroup(field, alike[m.thousands], m.decimal())
+		}
+	}
 	if m.comma && strings.Count(field, ",") == 1 && !strings.Contains(field, ".") && marked(field) {
 		return strings.Replace(field, ",", ".", 1)
 	}

@@ -42,6 +42,7 @@ type Reading struct {
 	Header         Header    `json:"header,omitempty"`
 	Delimiter      string    `json:"delimiter,omitempty"`
 	Decimal        string    `json:"decimal,omitempty"`
+	Thousands      string    `json:"thousands,omitempty"`
 	Encoding       string    `json:"encoding,omitempty"`
 	Missing        string    `json:"missing,omitempty"`
 
@@ -83,6 +84,9 @@ func (r Reading) given(kind *fileKind, o *OpenOptions) Reading {
 	r.FeatureColumns, r.Drop, r.Header = listOrNil(o.FeatureColumns), listOrNil(o.Drop), o.Header
 	if o.Delimiter != 0 {
 		r.Delimiter = delimiterText(o.Delimiter)
+	}
+	if o.Thousands != 0 {
+		r.Thousands = string(o.Thousands)
 	}
 	r.Decimal, r.Encoding, r.Missing = o.Decimal, o.Encoding, o.Missing.String()
 	r.FeaturesVariable, r.LabelsVariable, r.ZeroBased, r.DataFormat, r.Shape = o.FeaturesVariable, o.LabelsVariable, o.ZeroBased, o.Format, o.Shape
@@ -154,6 +158,7 @@ func (r *Reading) Options() (all []Option) {
 			all = append(all, Option{name, value})
 		}
 	}
+	list := func(name string, items []string) { add(name, listFlag(name, items...).Value) }
 	number := func(v float64) string {
 		if v == 0 {
 			return ""
@@ -166,24 +171,25 @@ func (r *Reading) Options() (all []Option) {
 		}
 	}
 	add("labels", string(r.Labels))
-	add("label-columns", strings.Join(r.LabelColumns, ","))
-	add("label-prefix", strings.Join(r.LabelPrefix, ","))
+	list("label-columns", r.LabelColumns)
+	list("label-prefix", r.LabelPrefix)
 	add("sigma", number(r.Sigma))
 	add("range", r.Range)
 	add("values", r.Values)
-	add("intervals", strings.Join(r.Intervals, ","))
+	list("intervals", r.Intervals)
 	add("groups", r.Groups)
 	add("row-names", r.RowNames)
 	add("header", string(r.Header))
-	add("feature-columns", strings.Join(r.FeatureColumns, ","))
-	add("drop", strings.Join(r.Drop, ","))
+	list("feature-columns", r.FeatureColumns)
+	list("drop", r.Drop)
 	var categories []string
 	for _, k := range r.Categories {
 		categories = append(categories, k.Name)
 	}
-	add("categories", strings.Join(categories, ","))
+	list("categories", categories)
 	add("delimiter", r.Delimiter)
 	add("decimal", r.Decimal)
+	add("thousands", r.Thousands)
 	add("encoding", r.Encoding)
 	add("missing", r.Missing)
 	add("features-variable", r.FeaturesVariable)
@@ -258,7 +264,13 @@ func (o *OpenOptions) likeTraining(path string) {
 			o.Delimiter = d
 			o.took("delimiter", r.Delimiter)
 		}
-		take("decimal", &o.Decimal, r.Decimal)
+		if o.Thousands == 0 || string(o.Thousands) != r.Decimal {
+			take("decimal", &o.Decimal, r.Decimal)
+		}
+		if m, err := ParseThousands(r.Thousands); err == nil && o.Thousands == 0 && o.Decimal != r.Thousands {
+			o.Thousands = m
+			o.took("thousands", r.Thousands)
+		}
 	case matFiles, npzFiles:
 		take("features-variable", &o.FeaturesVariable, r.FeaturesVariable)
 		if o.NoLabels {
@@ -281,7 +293,7 @@ func (o *OpenOptions) sameScale() bool {
 func (o *OpenOptions) takeIntervals() {
 	if r := &o.schema.Reading; len(o.Beside.Intervals) == 0 && len(r.Intervals) == 2 {
 		o.Beside.Intervals = r.Intervals
-		o.took("intervals", strings.Join(r.Intervals, ","))
+		o.took("intervals", listFlag("intervals", r.Intervals...).Value)
 	}
 }
 
@@ -346,7 +358,7 @@ func (o *OpenOptions) takeCategories(names []string, headerless bool) {
 		o.Features -= len(k.Levels) - 1 // of columns
 	}
 	if len(taken) > 0 {
-		o.took("categories", strings.Join(taken, ","))
+		o.took("categories", listFlag("categories", taken...).Value)
 	}
 }
 
@@ -378,7 +390,7 @@ func (o *OpenOptions) tellDropped(names []string) {
 		passed = append(passed[:warningNames], "...")
 	}
 	if len(passed) > 0 {
-		o.took("drop", strings.Join(passed, ","))
+		o.took("drop", listFlag("drop", passed...).Value)
 	}
 }
 

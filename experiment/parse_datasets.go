@@ -16,7 +16,7 @@ var datasetKeys = []string{"file", "dataset", "name", "folds"}
 
 // ReadingKeys are the keys of a dataset that say how its file is read: the flags of train.
 var ReadingKeys = []string{
-	"labels", "label_columns", "label_prefix", "names", "row_names", "header", "feature_columns", "drop", "categories", "delimiter", "decimal", "encoding", "missing",
+	"labels", "label_columns", "label_prefix", "names", "row_names", "header", "feature_columns", "drop", "categories", "delimiter", "decimal", "thousands", "encoding", "missing",
 	"features_variable", "zero_based", "data_format", "sigma", "range", "values", "intervals", "groups", "labels_variable", "labels_file", "normalize", "tolerance",
 }
 

@@ -26,7 +26,7 @@ func peopleFile(columns []string, delimiter, decimal string, header bool) string
 		of := map[string]string{
 			"id": fmt.Sprint(1000 - i), "who": fmt.Sprintf("person-%d", i), "family": fmt.Sprintf("f%d", i%4), "word": "w" + strings.Repeat("x", i%3),
 			"x1": fmt.Sprint(float64(i*5%24) / 4), "x2": fmt.Sprint(float64(i*7%24) + .5), "age": fmt.Sprint(20 + i%9), "mood": []string{"calm", "sad", "wild"}[i%3],
-			"label_a": fmt.Sprint(share), "label_b": fmt.Sprint(1 - share), "n_a": fmt.Sprint(1 + i%3), "n_b": fmt.Sprint(2 + i%2), "half": fmt.Sprint(float64(20+i%9) + .5),
+			"label_a": fmt.Sprint(share), "label_b": fmt.Sprint(1 - share), "n_a": fmt.Sprint(1 + i%3), "n_b": fmt.Sprint(2 + i%2), "half": fmt.Sprint(float64(20+i%9) + .5), "big": fmt.Sprintf("%d,%03d", 1+i%5, i*37%1000),
 		}
 		for k, c := range columns {
 			if k > 0 {
@@ -58,6 +58,9 @@ func TestOwnFile(t *testing.T) {
 		{"counts", peopleFile([]string{"n_a", "n_b", "x1", "x2"}, ",", ".", true), "csv", []string{"--labels", "counts", "--label-prefix", "n_"}, "--labels counts"},
 		{"divided", peopleFile([]string{"n_a", "n_b", "x1", "x2"}, ",", ".", true), "csv", []string{"--normalize", "--label-columns", "n_a,n_b"}, "--normalize"},
 		{"decimal commas in quotes", strings.ReplaceAll(peopleFile([]string{"x1", "x2", "label_a", "label_b"}, "@", ",", true), "@", ";"), "csv", []string{"--decimal", ",", "--delimiter", ";"}, "--delimiter ';' --decimal ,"},
+		{"thousands", peopleFile([]string{"x1", "big", "label_a", "label_b"}, ";", ".", true), "csv", []string{"--thousands", ","}, "--thousands ,"},
+		{"thousands and decimals", strings.NewReplacer(",", "'", ".", ",").Replace(peopleFile([]string{"x1", "big", "label_a", "label_b"}, ";", ".", true)), "csv", []string{"--decimal", ",", "--thousands", "'"}, "--decimal , --thousands "},
+		{"a category", peopleFile([]string{"x1", "word", "x2", "mood"}, ",", ".", true), "csv", []string{"--labels", "class", "--label-columns", "mood", "--categories", "word"}, "--labels class --categories word"},
 		{"without a header", peopleFile([]string{"id", "x1", "family", "x2", "label_a", "label_b"}, ",", ".", false), "csv",
 			[]string{"--label-columns", "4:5", "--drop", "0", "--groups", "2", "--header", "no"}, "--header no --drop 0"},
 		{"libsvm", libsvmOf(peopleFile([]string{"id", "x1", "x2", "label_a", "label_b"}, ",", ".", false)), "svm", []string{"--drop", "0"}, "--drop 0"},
@@ -71,9 +74,8 @@ func TestOwnFile(t *testing.T) {
 				if e.code != exitOK {
 					t.Fatalf("%s: exit code %d: %s", args[0], e.code, e.stderr)
 				}
-				checkOwn(t, args[0], e.stdout)
-				if args[0] == "evaluate" && !strings.Contains(e.stderr, c.note) {
-					t.Errorf("it does not say %q: %s", c.note, e.stderr)
+				if notes := checkOwn(t, args[0], e.stdout); args[0] == "evaluate" && !strings.Contains(notes, c.note) {
+					t.Errorf("it does not say %q: %s", c.note, notes)
 				}
 			}
 			var shown struct {
@@ -90,8 +92,8 @@ func TestOwnFile(t *testing.T) {
 	}
 }
 
-// checkOwn: all rows are predicted, and each is what the file says.
-func checkOwn(t *testing.T, command, text string) {
+// checkOwn: all rows are predicted, and each is what the file says. It returns the notes.
+func checkOwn(t *testing.T, command, text string) string {
 	t.Helper()
 	var r struct {
 		Rows     int      `json:"rows"`
@@ -109,6 +111,7 @@ func checkOwn(t *testing.T, command, text string) {
 	if kl := r.Measures["kl"].Mean; command == "evaluate" && !(math.Abs(kl) < 1e-6) {
 		t.Errorf("the K-L is %v", kl)
 	}
+	return strings.Join(r.Notes, "\n")
 }
 
 // libsvmOf writes a CSV file whose last two columns are labels as a libsvm file.
@@ -149,5 +152,22 @@ func TestNewFileAsTrained(t *testing.T) {
 	}
 	if got := predictedBy(t, model, other, "--drop", "nr"); got != want {
 		t.Errorf("following the advice: %s", got)
+	}
+}
+
+// TestThousandsOfModels: flags decide about marks between thousands, and none contradicts the model's.
+func TestThousandsOfModels(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, dir, "t.csv", "a;label_x;label_y\n1.234,5;0,25;0,75\n7;0,5;0,5\n12.000;1;0\n")
+	model := filepath.Join(dir, "m.model")
+	works(t, knn(data, model, "--thousands", ".")...)
+	want := "row,x,y\n0,1,0\n"
+	if got := predictedBy(t, model, write(t, dir, "same.csv", "a\n12.000\n")); got != want {
+		t.Errorf("as for training: %s", got)
+	}
+	for _, flags := range [][]string{{"--thousands", ","}, {"--decimal", "."}} {
+		if got := predictedBy(t, model, write(t, dir, "other.csv", "a;b\n12000.0;1\n"), append(flags, "--drop", "b")...); got != want {
+			t.Errorf("with %s: %s", flags, got)
+		}
 	}
 }
