@@ -105,14 +105,14 @@ func (c *csvColumns) labelName(column string) string {
 	return strings.TrimPrefix(column, c.prefix(column))
 }
 
-// unusual lists the label columns, or none if each begins with one of the usual prefixes:
-// these are found in any other file as well.
+// unusual lists the label columns, or none if there are several and each begins with one of the usual
+// prefixes: these are found in any other file as well.
 func (c *csvColumns) unusual(names []string) (columns []string) {
 	usual := csvColumns{prefixes: labelPrefixes(&OpenOptions{})}
 	listed := false
 	for _, i := range c.labels {
 		columns = append(columns, names[i])
-		listed = listed || usual.prefix(names[i]) == ""
+		listed = listed || usual.prefix(names[i]) == "" || len(c.labels) == 1
 	}
 	if !listed {
 		return nil
@@ -237,7 +237,10 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 	if len(o.Labels.Columns) > 0 {
 		return c.listed(names, o)
 	}
-	targets := c.targets(names, o)
+	targets, err := c.targets(names, o)
+	if err != nil {
+		return nil, err
+	}
 	if len(targets) == 1 {
 		return targets, nil
 	}
@@ -270,17 +273,24 @@ func (o *LabelOptions) isTarget(name string) bool {
 
 // targets lists the columns that may be the only label column by their names: the one that a model was
 // trained on, or else those with a usual name. A y next to an x is a coordinate if there is another one.
-func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int) {
-	if !o.Labels.single() {
-		return nil
+func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err error) {
+	if !o.Labels.single() || len(o.Labels.Prefixes) > 0 {
+		return nil, nil
 	}
-	if s := o.schema; s != nil && len(s.LabelColumns.Names) == 1 {
-		if i := slices.Index(names, s.LabelColumns.Names[0]); i >= 0 {
-			return []int{i}
+	if s := o.schema; s != nil && len(s.LabelColumns.Names) == 1 && names != nil {
+		trained := s.LabelColumns.Names[0]
+		i := slices.Index(names, trained)
+		if i < 0 {
+			i = slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, trained) })
 		}
-	}
-	if len(o.Labels.Prefixes) > 0 {
-		return nil
+		if i >= 0 && !c.used[i] {
+			return []int{i}, nil
+		}
+		if !o.NoLabels && o.Labels.Kind == s.Reading.Labels {
+			err := fmt.Errorf("the model was trained with the %s in column %q, and this file has no such column: --label-columns names the column with the %s; %s",
+				o.Labels.Kind, trained, o.Labels.Kind, columnList(names, c.width))
+			return nil, &kindError{&kindError{err, ErrNoLabels}, ErrAmbiguous}
+		}
 	}
 	for i, name := range names {
 		if o.Labels.isTarget(name) && !c.used[i] && !c.known.feature(name) {
@@ -290,7 +300,7 @@ func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int) {
 	if hasX := slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, "x") }); hasX && len(found) > 1 {
 		found = slices.DeleteFunc(found, func(i int) bool { return strings.EqualFold(names[i], "y") }) // a coordinate
 	}
-	return found
+	return found, nil
 }
 
 // targetError is the error for a file in which no column, or each of several, may be the only label column.

@@ -171,3 +171,33 @@ func TestThousandsOfModels(t *testing.T) {
 		}
 	}
 }
+
+// TestColumnOfTheModel: evaluate takes no other column for the class, or the age, that a model was trained on.
+func TestColumnOfTheModel(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ column, other, flags string }{
+		{"mood", "class", "--labels class --label-columns mood"}, {"mood", "target", "--labels class --label-columns mood"}, {"label_mood", "class", "--labels class --label-columns label_mood"},
+		{"target", "label", "--labels class"}, {"y_mood", "label", "--labels class"}, {"years", "Age", "--labels age --sigma 2 --range 0:9 --label-columns years"},
+	} {
+		model := filepath.Join(dir, "m.model")
+		file := func(name, column string) string {
+			return write(t, dir, name, "a,b,"+column+"\n1,2,0\n3,1,1\n2,2,0\n5,1,1\n")
+		}
+		works(t, knn(file("train.csv", c.column), model, strings.Fields(c.flags)...)...)
+		other := file("other.csv", c.other)
+		e := coppice(t, "evaluate", "--model", model, "--data", other)
+		for _, part := range []string{"other.csv", fmt.Sprintf("%q", c.column), "--label-columns", c.other} {
+			if e.code != exitUsage || !strings.Contains(e.stderr, part) {
+				t.Errorf("%s for %s: exit code %d, no %q: %s%s", c.other, c.column, e.code, part, e.stdout, e.stderr)
+			}
+		}
+		var found evaluation
+		inJSON(t, &found, "evaluate", "--model", model, "--data", other, "--label-columns", c.other)
+		inJSON(t, &found, "evaluate", "--model", model, "--data", file("same.csv", strings.ToUpper(c.column)))
+		both := write(t, dir, "both.csv", "a,"+c.other+",b,"+c.column+"\n1,1,2,0\n3,0,1,1\n")
+		inJSON(t, &found, "evaluate", "--model", model, "--data", both, "--drop", c.other)
+		if notes := strings.Join(found.Notes, "\n"); found.Rows != 2 || !strings.Contains(notes, fmt.Sprintf("is read from column 3, %q", c.column)) {
+			t.Errorf("%s and %s: %d rows, %s", c.column, c.other, found.Rows, notes)
+		}
+	}
+}
