@@ -44,7 +44,7 @@ func (f *readings) asGiven() {
 	f.found = append(f.found, TriedReading{Way: Way{What: "without other flags", Flags: []Flag{}}, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels})
 }
 
-// with returns the way with other flags as well. Of two values of a flag the later one counts, but columns to drop add up.
+// with returns the way with other flags as well. Of two values of a flag the later one counts, but columns to drop, and categories, add up.
 func (w Way) with(what string, flags ...Flag) Way {
 	all := slices.Clone(w.Flags)
 	ofMarks := func(f Flag) bool { return f.Name == "--decimal" || f.Name == "--thousands" }
@@ -56,7 +56,7 @@ func (w Way) with(what string, flags ...Flag) Way {
 		switch {
 		case at < 0:
 			all = append(all, flag)
-		case flag.Name == "--drop":
+		case flag.Name == "--drop", flag.Name == "--categories":
 			list := slices.Clone(all[at].items())
 			for _, item := range flag.items() {
 				if !slices.Contains(list, item) {
@@ -113,6 +113,8 @@ func (w Way) apply(o OpenOptions, io ImportOptions) (OpenOptions, ImportOptions,
 			o.Labels.Sigma, err = strconv.ParseFloat(f.Value, 64)
 		case "--drop":
 			o.Drop = f.items()
+		case "--categories":
+			o.Categories = f.items()
 		case "--row-names":
 			o.RowNames = f.Value
 		case "--groups":
@@ -296,7 +298,7 @@ func (p *profile) free(names []string, o *OpenOptions) (free []int) {
 	rest.NoLabels, rest.Labels = true, LabelOptions{Prefixes: []string{"\x00"}}
 	c, err := chooseColumns(names, len(p.columns), &rest)
 	for i := range p.columns {
-		if err != nil || slices.Contains(c.features, i) {
+		if err != nil || slices.Contains(c.features, i) && (c.categories == nil || c.categories[i] == nil) {
 			free = append(free, i)
 		}
 	}
@@ -382,18 +384,21 @@ func (p *profile) single(names []string, i int) (flags []Flag, what string) {
 	return []Flag{{Name: "--labels", Value: string(Class)}, column}, fmt.Sprintf("%s is the class", name)
 }
 
-// clean returns the flags that take columns out of the features which are none: names of rows, groups, and what is no
-// number. It sets the roles and hints of the columns.
+// clean returns the flags that read words as categories and take columns out of the features which are none: names of rows,
+// groups, and what is no number. It sets the roles and hints of the columns.
 func (p *profile) clean(names []string, o *OpenOptions, labels []int) (what string, flags []Flag) {
-	free, drop := p.free(names, o), slices.Clone(o.Drop)
+	free, drop, categories := p.free(names, o), slices.Clone(o.Drop), slices.Clone(o.Categories)
 	rowNames, group := o.RowNames != "" || !slices.Contains(free, 0) && nameAt(names, 0) == "", o.Beside.Groups != ""
 	var parts, dropped []string
+	var words []int
+	class, age := LabelOptions{Kind: Class}, LabelOptions{Kind: Age}
 	for _, i := range free {
 		c := &p.columns[i]
 		if slices.Contains(labels, i) {
 			continue
 		}
 		name := flagColumn(names, i)
+		target := class.isTarget(nameAt(names, i)) || age.isTarget(nameAt(names, i)) // of another reading
 		switch {
 		case c.Role == RoleFeature:
 			continue
@@ -407,8 +412,15 @@ func (p *profile) clean(names []string, o *OpenOptions, labels []int) (what stri
 			flags = append(flags, Flag{Name: "--groups", Value: name})
 			parts = append(parts, "rows belong to "+nameList(names, []int{i}))
 			continue
+		case c.Role == RoleCategory && !target:
+			categories, words = append(categories, name), append(words, i)
+			continue
 		}
 		drop, dropped = append(drop, name), append(dropped, fmt.Sprintf("%s (%s)", nameList(names, []int{i}), c.Role))
+	}
+	if len(words) > 0 {
+		flags = append(flags, listFlag("--categories", categories...))
+		parts = append(parts, "a feature for each value of "+nameList(names, words))
 	}
 	if len(dropped) > 0 {
 		flags = append(flags, listFlag("--drop", drop...))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,7 +46,9 @@ func messyFiles() []messy {
 		{"latin1.csv", "gr\xf6\xdfe,b,label_x,label_y\n" + plain, "is not UTF-8"},
 		{"numbered.csv", "id,a,b,label_x,label_y\n1,3,1,.5,.5\n2,1,4,.25,.75\n3,2,2,.5,.5\n", "3 2 2"},
 		{"subjects.csv", "who;a;y_1;y_2\n" + sixRows("subj-000_@;#;$;%"), "6 1 2"},
-		{"categories.csv", "a,tree,label_x,label_y\n" + sixRows("#,&,$,%"), "6 1 2"},
+		{"categories.csv", "a,tree,label_x,label_y\n" + sixRows("#,&,$,%"), "6 3 2"},
+		{"missingcategory.csv", "a,tree,size,label_x,label_y\n" + strings.Replace(sixRows("#,&,&,$,%"), ",elm,elm", ",,elm", 1), "5 5 2"},
+		{"coded.csv", "a,\"tree, kind\",label_x,label_y\n" + sixRows("#,&,$,%"), "6 3 2"},
 		{"dates.csv", "day,a,label_x,label_y\n" + sixRows("2021-03-0#,#,$,%"), "6 1 2"},
 		{"localdates.csv", "a,day,label_x,label_y\n" + sixRows("#,0#.03.2021,$,%"), "6 1 2"},
 		{"quotes.csv", "\"name, first\",\"a \"\"b\"\"\",label_x,label_y\n" + sixRows("\"Smith, @\",#,$,%"), "6 1 2"},
@@ -82,8 +85,8 @@ func messyFiles() []messy {
 		{"boxes.csv", "x_min,y_min,x_max,y_max,label_joy,label_sad\n" + sixRows("1#,2#,3#,4#,$,%"), "6 4 2"},
 		{"ragged.csv", "a,b,label_x,label_y\n1,2,.5,.5\n1,2,3,.5,.5\n", "5 columns where the first line has 4"},
 		{"people.csv", "person,a,label_x,label_y\n" + sixRows("&,#,$,%"), "6 1 2"},
-		{"flags.csv", "a,smokes,label_x,label_y\n" + strings.NewReplacer("oak", "TRUE", "elm", "FALSE").Replace(sixRows("#,&,$,%")), "6 1 2"},
-		{"it's a file.csv", "a,\"x,1\",\"label_x, y\",label_z\n" + sixRows("#,&,$,%"), "6 1 2"},
+		{"flags.csv", "a,smokes,label_x,label_y\n" + strings.NewReplacer("oak", "TRUE", "elm", "FALSE").Replace(sixRows("#,&,$,%")), "6 3 2"},
+		{"it's a file.csv", "a,\"x,1\",\"label_x, y\",label_z\n" + sixRows("#,&,$,%"), "6 3 2"},
 	}
 }
 
@@ -121,11 +124,15 @@ func TestMessyFiles(t *testing.T) {
 		var trained struct {
 			Rows struct{ Train int }
 		}
-		args := shellArgs(r.Commands[0])
-		inJSON(t, &trained, append(args[1:], "--algorithm", "aa-knn", "--set", "k=1")...)
+		args, model := shellArgs(r.Commands[0]), filepath.Join(t.TempDir(), "m.coppice")
+		inJSON(t, &trained, append(args[1:], "--algorithm", "aa-knn", "--set", "k=1", "--model-out", model)...)
 		if trained.Rows.Train != r.Rows {
 			t.Errorf("%s: %s trains on %d rows", c.name, r.Commands[0], trained.Rows.Train)
 			continue
+		}
+		var again evaluation // it reads the file as the command did
+		if inJSON(t, &again, "evaluate", "--model", model, "--data", path); again.Rows != r.Rows {
+			t.Errorf("%s: evaluated on %d rows", c.name, again.Rows)
 		}
 		read++
 	}
