@@ -25,7 +25,7 @@ func TestHeaderOfNumbers(t *testing.T) {
 		"9,8,7,1,2\n3,1,2,0,4\n1,2,9,5,3\n4,9,9,8,3\n":                     {Kind: Counts, Columns: []string{"1", "2"}}, // named by number
 		"10,20,30,40\n11,25,.5,.5\n13,22,.5,.5\n10,29,.25,.75\n":           listed("2:3"),
 		"wave,400,500\n1,.5,.5\n2,.25,.75\n":                               listed("1:2"),
-		"700.5;800.5;1;2\n0,3;0,4;0,5;0,5\n0,1;0,2;1;0\n0,4;0,1;0,5;0,5\n": listed("2:3"),
+		"700.5;800.5;1;2\n0,3;0,4;0,5;0,5\n0,1;0,2;1;0\n0,4;0,1;0,5;0,5\n": listed("1:2"),
 	} {
 		_, _, err := opened(t, "a.csv", content, OpenOptions{Labels: labels})
 		mustBe(t, err, ErrAmbiguous)
@@ -44,12 +44,12 @@ func TestHeaderOfNumbers(t *testing.T) {
 // Rows of numbers are rows, also if they are small, sorted or alike.
 func TestRowsAreNoHeader(t *testing.T) {
 	for content, columns := range map[string]string{
-		"1,2,3\n4,5,6\n7,8,9\n":                    "2",
-		"5,0,3,0\n2,1,4,0\n7,0,2,9\n":              "0",
+		"1,2,3\n4,5,6\n7,8,9\n":                    "1:last",
+		"5,0,3,0\n2,1,4,0\n7,0,2,9\n":              "0:1",
 		"1,10,.5,.5\n2,20,.5,.5\n3,30,.25,.75\n":   "2:3",
-		"1,2,3,4\n2,3,4,5\n9,10,11,12\n":           "last",
+		"1,2,3,4\n2,3,4,5\n9,10,11,12\n":           "2:last",
 		"31,1.5,.25,.75\n42,1.7,.5,.5\n27,2,1,0\n": "2,3",
-		"100,3\n1,2\n":                             "1",
+		"100,3,2\n1,2,1\n":                         "1:2",
 	} {
 		o := OpenOptions{Labels: LabelOptions{Columns: strings.Split(columns, ",")}}
 		if info, rows, err := opened(t, "a.csv", content, o); err != nil || len(rows) != strings.Count(content, "\n") || info.FeatureNames != nil {
@@ -101,7 +101,7 @@ func TestTrailingDelimiters(t *testing.T) {
 		{"a,b,label_x,label_y\n1,2,.5,.5,\n3,4,.25,.75,\n", LabelOptions{}, "[a b]>[x y] [1 2]>[0.5 0.5] [3 4]>[0.25 0.75]", true},
 		{"a;b;label_x;label_y;;\n1;2;.5;.5\n3;4;.25;.75;\n;;;;\n", LabelOptions{}, "[a b]>[x y] [1 2]>[0.5 0.5] [3 4]>[0.25 0.75]", true},
 		{"a\tlabel_x\t\n1\t1\t\n", LabelOptions{}, "[a]>[x] [1]>[1]", true},
-		{"a,label_x,b\n1,1,\n2,1,5\n", LabelOptions{}, "", false}, // a column with a name
+		{"a,label_x,label_y,b\n1,1,0,\n2,1,0,5\n", LabelOptions{}, "", false}, // a column with a name
 	} {
 		src, err := openFile(t, "a.csv", c.content, OpenOptions{Labels: c.labels})
 		if err != nil {
