@@ -31,13 +31,6 @@ func (s *inspector) finish() *Inspection {
 	} else if s.rows > 0 && s.features.correlations == nil {
 		found.Notes = append(found.Notes, "too many features and labels to look for copies of labels among the features")
 	}
-	if s.info.LabelType.Classes && s.rows > 0 {
-		rows := make([]int, len(s.labels))
-		for i, c := range s.labels {
-			rows[i] = s.rows - c.zeros
-		}
-		found.Notes = append(found.Notes, classCounts(s.info.LabelNames, rows))
-	}
 	if s.summed > 0 {
 		found.LabelSums = &s.sums
 	}

@@ -3,8 +3,6 @@ package dataset
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -120,7 +118,7 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 		s.meanLabel[i] /= float64(s.rows)
 	}
 	if o.Note != nil {
-		for _, note := range append(slices.Clone(s.info.Notes), s.classCounts()...) {
+		for _, note := range s.info.Notes {
 			o.Note(prefix(s.info.File) + note)
 		}
 	}
@@ -132,31 +130,6 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 		s.rounded = watch.rounded()
 	}
 	return s, nil
-}
-
-// classCounts says how many rows the first classes have; empty: the labels are no classes.
-func (s *sourceStats) classCounts() []string {
-	if !s.info.LabelType.Classes {
-		return nil
-	}
-	rows := make([]int, len(s.meanLabel))
-	for i, mean := range s.meanLabel {
-		rows[i] = int(math.Floor(mean*float64(s.rows) + 0.5))
-	}
-	return []string{classCounts(s.info.LabelNames, rows)}
-}
-
-// classCounts lists classes with the numbers of their rows.
-func classCounts(names []string, rows []int) string {
-	const shown = 20
-	var list []string
-	for i := range rows[:min(shown, len(rows))] {
-		list = append(list, fmt.Sprintf("%s: %s", nameAt(names, i), units.Count(rows[i])))
-	}
-	if len(rows) > shown {
-		list = append(list, "...")
-	}
-	return fmt.Sprintf("classes (%s) and their rows: %s", units.Count(len(rows)), strings.Join(list, ", "))
 }
 
 func (s *sourceStats) warn(w *featureStats, warn func(string)) {
