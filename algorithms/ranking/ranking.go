@@ -67,6 +67,9 @@ var settings = append(param.Table[Config]{
 	param.Bool("clip", "predictions are cut to the numbers of the labels", true, func(c *Config) *bool { return &c.Clip }).Preset(presetPaper, false),
 }, target.Settings(func(c *Config) *target.Scale { return &c.Scale })...)
 
+// stateVersion is the version of the fields of a trainer's state; since 2 it has the scaling.
+const stateVersion = 2
+
 // fill computes what depends on the data and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	c.Scale.Fill(given, m)
@@ -83,7 +86,7 @@ func New() algorithms.Algorithm {
 		Fill:         (*Config).fill,
 		Fits:         func(c *Config, m *dataset.Manifest) error { return c.Scale.Fits(m, Name) },
 		Trainer:      func(j *learner.Job[Config]) (learner.Trainer, error) { return newTrainer(j), nil },
-		StateVersion: 1,
+		StateVersion: stateVersion,
 		Kernel:       func(j *learner.Job[Config]) (round.Kernel, error) { return newKernel(j), nil },
 		Model: func(tensors []algorithms.Tensor) (algorithms.Model, error) {
 			m := new(model)

@@ -86,10 +86,10 @@ func (c *Choice) scored(g *grid, d, row int) []float64 {
 		if x == nil || len(x.CandidateKL) != len(scores) {
 			continue
 		}
-		least := 0
+		least, merged := 0, statistics.Merged(x.CandidateKL)
 		for i, v := range x.CandidateKL {
 			scores[i] = append(scores[i], v)
-			if v < x.CandidateKL[least] {
+			if merged[i] < merged[least] {
 				least = i
 			}
 		}
