@@ -18,6 +18,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // packed returns text as gzip.
@@ -45,6 +46,7 @@ func matBytes(add func(f *mattest.File)) []byte {
 // TestHostileFiles: a small file that unpacks to very much is refused with the file, the bound and a way
 // out, and takes memory for its bound alone.
 func TestHostileFiles(t *testing.T) {
+	testkit.WithoutRace(t)
 	const million = 1 << 20
 	one := []float64{0.5, 0.5}
 	features, labels := npyBytes("<f8", false, "(1, 2)", one), npyBytes("<f8", false, "(1, 2)", one)
