@@ -17,7 +17,7 @@ import (
 const MaxFolds = 1 << 16
 
 // FoldsFile reads a CSV file (or .csv.gz) with the header row,fold that gives the
-// fold of each of so many rows, in any order; rows and folds count from 0. It
+// fold of each of so many rows; rows and folds count from 0, and both columns and rows may have any order. It
 // returns the folds by row and the number of folds, none of which may be empty. Errors name
 // the file and the line.
 func FoldsFile(path string, rows int) (folds []uint16, k int, err error) {
@@ -38,11 +38,18 @@ func readFolds(in io.Reader, rows int) ([]uint16, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	return readFoldRows(r, header, rows)
+	row, folds, err := listColumns(header)
+	if err == nil && !folds {
+		err = fmt.Errorf("line 1: want the header row,fold: %w", ErrFormat)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return readFoldRows(r, row, rows)
 }
 
-// listReader reads a CSV file that lists something of rows: its header begins with "row", and what follows that stands
-// between the columns.
+// listReader reads a CSV file that lists something of rows: a column of its header is "row", and what follows the first one
+// stands between the columns.
 type listReader struct {
 	*csvReader
 	before int // lines before the header
@@ -90,16 +97,44 @@ func (r *listReader) failed(err error) error {
 	return textError(err)
 }
 
-// readFoldRows reads folds after the header.
-func readFoldRows(r *listReader, header []string, rows int) ([]uint16, int, error) {
-	if len(header) != 2 || strings.TrimSpace(header[0]) != "row" || strings.TrimSpace(header[1]) != "fold" {
-		hint := ""
-		if len(header) > 1 && strings.TrimSpace(header[0]) == "" && strings.TrimSpace(header[1]) == "row" {
-			hint = "; the first column, without a name, is the index of a pandas frame: to_csv(..., index=False) leaves it out"
-		}
-		return nil, 0, fmt.Errorf("line 1: want the header row,fold, or row and a column of 0 and 1 for each split%s: %w", hint, ErrFormat)
+// The columns of lists of rows, in capital or small letters.
+const (
+	rowColumn  = "row"
+	foldColumn = "fold"
+)
+
+// listColumns returns the place of the column of row numbers, and whether the other column has folds. The error says
+// what a header has.
+func listColumns(header []string) (row int, folds bool, err error) {
+	names := trimmed(header)
+	isRow := func(name string) bool { return strings.EqualFold(name, rowColumn) }
+	row = slices.IndexFunc(names, isRow)
+	empty, hint := slices.Index(names, ""), ""
+	switch {
+	case empty == 0 && row == 1:
+		hint = "; the first column, without a name, is the index of a pandas frame: to_csv(..., index=False) leaves it out"
+	case row >= 0 && slices.ContainsFunc(names[row+1:], isRow):
+		hint = "; two columns are named row"
+	case row >= 0 && empty >= 0:
+		hint = fmt.Sprintf("; column %d, counted from 0, has no name", empty)
+	case row >= 0 && len(names) > 1:
+		return row, len(names) == 2 && strings.EqualFold(names[1-row], foldColumn), nil
 	}
-	f := foldList{lines: make([]int, rows), folds: make([]uint16, rows)}
+	return 0, false, fmt.Errorf("line 1: want the header row,fold, or row and a column of 0 and 1 for each split%s: %w", hint, ErrFormat)
+}
+
+// wholeNumber reads a number in digits, which may have a fraction of zeros.
+func wholeNumber(field string) (int, error) {
+	field = strings.TrimSpace(field)
+	if whole, fraction, cut := strings.Cut(field, "."); cut && strings.Trim(fraction, "0") == "" {
+		field = whole
+	}
+	return strconv.Atoi(field)
+}
+
+// readFoldRows reads folds after the header, in which the column at row has the numbers of rows.
+func readFoldRows(r *listReader, row, rows int) ([]uint16, int, error) {
+	f := foldList{row: row, lines: make([]int, rows), folds: make([]uint16, rows)}
 	for {
 		record, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -116,18 +151,24 @@ func readFoldRows(r *listReader, header []string, rows int) ([]uint16, int, erro
 }
 
 type foldList struct {
+	row   int   // column of the numbers of rows
 	lines []int // by row: where it was listed; 0: not yet
 	folds []uint16
 }
 
 func (f *foldList) add(line int, record []string) error {
-	row, err := listedRow(f.lines, line, record[0])
+	row, err := listedRow(f.lines, line, record[f.row])
 	if err != nil {
 		return err
 	}
-	fold, err := strconv.Atoi(strings.TrimSpace(record[1]))
+	field := record[1-f.row]
+	fold, err := wholeNumber(field)
 	if err != nil || fold < 0 || fold >= MaxFolds {
-		return fmt.Errorf("fold %.20q: want a whole number from 0 to %d, in digits: %w", record[1], MaxFolds-1, ErrFormat)
+		hint := ""
+		if _, is := tested(field); is && err != nil {
+			hint = "; a column of a split has another name than fold"
+		}
+		return fmt.Errorf("fold %.20q: want a whole number from 0 to %d, in digits%s: %w", field, MaxFolds-1, hint, ErrFormat)
 	}
 	f.folds[row] = uint16(fold)
 	return nil

@@ -32,7 +32,7 @@ func TestFoldsFileErrors(t *testing.T) {
 		want error
 	}{
 		"":                                       {"line 1: want the header row,fold", ErrFormat},
-		"fold,row\n0,0\n":                        {"line 1", ErrFormat},
+		"row,a\n0,0\n":                           {"line 1: want the header row,fold", ErrFormat},
 		"0,0\n1,1\n":                             {"line 1", ErrFormat},
 		"row,fold\n0,0\n0,1\n":                   {"line 3: row 0 stands in line 2", ErrFormat},
 		"row,fold\n0,0\n2,1\n":                   {`line 3: row "2": want a number from 0 to 1`, ErrFormat},
@@ -78,7 +78,7 @@ func TestFoldsOfOtherTools(t *testing.T) {
 		{"row,fold\n0,1\n1,2\n2,1\n", "folds count from 0, and these count from 1 to 2: subtract 1 from each", "row,fold\n0,0\n1,1\n2,0\n"},
 		{"row,fold\n1,0\n2,1\n3,0\n", `row "3": want a number from 0 to 2, as rows count from 0`, "row,fold\n0,0\n1,1\n2,0\n"},
 		{",row,fold\n0,0,0\n1,1,1\n2,2,0\n", "the first column, without a name, is the index of a pandas frame: to_csv(..., index=False) leaves it out", "row,fold\n0,0\n1,1\n2,0\n"},
-		{"row,fold\n0,0.0\n1,1.0\n2,0.0\n", `fold "0.0": want a whole number from 0 to 65535, in digits`, "row,fold\n0,0\n1,1\n2,0\n"},
+		{"row,fold\n0,0.1\n1,1.0\n2,0.0\n", `fold "0.1": want a whole number from 0 to 65535, in digits`, "row,fold\n0,0\n1,1\n2,0\n"},
 		{"row,fold\n0,0\n1,2\n2,0\n", "fold 1 of 0 to 2 has no rows", "row,fold\n0,0\n1,1\n2,0\n"},
 	} {
 		if _, err := readSplits(strings.NewReader(c.text), 3); err == nil || !strings.Contains(err.Error(), c.says) || !errors.Is(err, ErrFormat) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -23,7 +22,8 @@ type SplitList struct {
 func splitWords(splits int) int { return (splits + 15) / 16 }
 
 // SplitFile reads a CSV file (or .csv.gz) of so many rows: of folds, as FoldsFile does, or
-// with the header row and a column for each split, which is 1 in test rows and 0 in others.
+// with the header row and a column for each split, which is 1, True or test in test rows and 0, False
+// or train in others.
 // Each split has rows of both kinds. Errors name the file, the line and the column.
 func SplitFile(path string, rows int) (*SplitList, error) {
 	in, closer, err := openText(path)
@@ -43,12 +43,15 @@ func readSplits(in io.Reader, rows int) (*SplitList, error) {
 	if err != nil {
 		return nil, err
 	}
-	header = trimmed(header)
-	if len(header) < 2 || header[0] != "row" || len(header) == 2 && header[1] == "fold" {
-		folds, k, err := readFoldRows(r, header, rows)
+	row, isFolds, err := listColumns(header)
+	if err != nil {
+		return nil, err
+	}
+	if isFolds {
+		folds, k, err := readFoldRows(r, row, rows)
 		return &SplitList{Assigned: folds, Folds: k}, err
 	}
-	m := maskList{names: header[1:], words: splitWords(len(header) - 1), lines: make([]int, rows)}
+	m := maskList{row: row, names: slices.Delete(trimmed(header), row, row+1), words: splitWords(len(header) - 1), lines: make([]int, rows)}
 	if err := m.begin(rows); err != nil {
 		return nil, err
 	}
@@ -67,6 +70,7 @@ func readSplits(in io.Reader, rows int) (*SplitList, error) {
 }
 
 type maskList struct {
+	row   int // column of the numbers of rows
 	names []string
 	words int
 	lines []int // by row: where it was listed; 0: not yet
@@ -85,26 +89,45 @@ func (m *maskList) begin(rows int) error {
 }
 
 func (m *maskList) add(line int, record []string) error {
-	row, err := listedRow(m.lines, line, record[0])
+	row, err := listedRow(m.lines, line, record[m.row])
 	if err != nil {
 		return err
 	}
-	for k, field := range record[1:] {
-		switch strings.TrimSpace(field) {
-		case "0":
-		case "1":
-			m.masks[row*m.words+k/16] |= 1 << (k % 16)
-		default:
-			return fmt.Errorf("%q is %.20q: want 1 for a test row or 0: %w", m.names[k], field, ErrFormat)
+	k := 0
+	for i, field := range record {
+		if i == m.row {
+			continue
 		}
+		is, ok := tested(field)
+		if !ok {
+			return fmt.Errorf("%q is %.20q: want 1 for a test row or 0, True or False, or test or train: %w", m.names[k], field, ErrFormat)
+		}
+		if is {
+			m.masks[row*m.words+k/16] |= 1 << (k % 16)
+		}
+		k++
 	}
 	return nil
+}
+
+// tested reads whether a split tests a row; ok is false if the field says neither.
+func tested(field string) (is, ok bool) {
+	field = strings.TrimSpace(field)
+	switch number, err := wholeNumber(field); {
+	case err == nil:
+		return number == 1, number == 0 || number == 1
+	case strings.EqualFold(field, "true"), strings.EqualFold(field, "test"):
+		return true, true
+	case strings.EqualFold(field, "false"), strings.EqualFold(field, "train"):
+		return false, true
+	}
+	return false, false
 }
 
 // listedRow reads the number of a row, which must not have been listed, and notes its line.
 func listedRow(lines []int, line int, field string) (int, error) {
 	rows := len(lines)
-	row, err := strconv.Atoi(strings.TrimSpace(field))
+	row, err := wholeNumber(field)
 	if err != nil || row < 0 || row >= rows {
 		hint := ""
 		if err == nil && row == rows {

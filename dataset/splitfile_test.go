@@ -57,6 +57,40 @@ func TestSplitFile(t *testing.T) {
 	}
 }
 
+// TestSplitFileSpellings: what spreadsheets, pandas and R write is read as the plain file is.
+func TestSplitFileSpellings(t *testing.T) {
+	for _, c := range []struct{ plain, text string }{
+		{"row,fold\n0,0\n1,1\n2,0\n", "Row,Fold\n0,0\n1,1\n2,0\n"},
+		{"row,fold\n0,0\n1,1\n2,0\n", "fold,row\n0,0\n1,1\n0,2\n"},
+		{"row,fold\n0,0\n1,1\n2,0\n", "FOLD;ROW\n0.0;0\n1.0;1.0\n0.00;2\n"},
+		{"row,a,b\n0,1,0\n1,0,1\n2,0,1\n", "Row,a,b\n0,True,False\n1,FALSE,TRUE\n2,false,true\n"},
+		{"row,a,b\n0,1,0\n1,0,1\n2,0,1\n", "a,row,b\ntest,0,train\nTrain,1,Test\nTRAIN,2,TEST\n"},
+		{"row,a,b\n0,1,0\n1,0,1\n2,0,1\n", "a,b,ROW\n1.0,0.0,0\n0.0,1.0,1\n0,1,2\n"},
+		{"row,split\n0,1\n1,0\n2,0\n", "split,row\ntest,0\ntrain,1\ntrain,2\n"},
+	} {
+		want, err := readSplits(strings.NewReader(c.plain), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := readSplits(strings.NewReader(c.text), 3)
+		if err != nil || !slices.Equal(got.Assigned, want.Assigned) || got.Folds != want.Folds || got.Overlap != want.Overlap {
+			t.Errorf("%q: %+v, %v, want %+v", c.text, got, err, want)
+		}
+	}
+	for text, says := range map[string]string{
+		"row,Row,a\n0,0,1\n":                `two columns are named row`,
+		"row,fold\n0,train\n1,test\n2,test": `line 2: fold "train": want a whole number from 0 to 65535, in digits; a column of a split has another name than fold`,
+		"row,fold\n0,0.5\n1,1\n2,0\n":       `line 2: fold "0.5": want a whole number`,
+		"row,a\n0,yes\n1,no\n2,no\n":        `line 2: "a" is "yes": want 1 for a test row or 0, True or False, or test or train`,
+		"row,a,\n0,1,0\n":                   "column 2, counted from 0, has no name",
+		",Row,a\n0,0,1\n":                   "is the index of a pandas frame",
+	} {
+		_, err := readSplits(strings.NewReader(text), 3)
+		mustContain(t, err, says)
+		mustBe(t, err, ErrFormat)
+	}
+}
+
 func TestSplitFileErrors(t *testing.T) {
 	for content, c := range map[string]struct {
 		says string
