@@ -156,11 +156,14 @@ func (s *Spec) checkNames() {
 const meanPredictor = "mean predictor"
 
 // lookOf returns the same text for names that look alike: they differ in white space, in characters that are
-// not seen, or in how Unicode writes a letter.
+// not seen, in dashes, or in how Unicode writes a letter.
 func lookOf(name string) string {
 	seen := strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Cf, r) {
+		switch {
+		case unicode.In(r, unicode.Cf, unicode.Variation_Selector):
 			return -1
+		case unicode.Is(unicode.Pd, r), strings.ContainsRune("\u02d7\u2043\u2212\u2500\u2796", r): // signs that look like dashes
+			return '-'
 		}
 		return r
 	}, norm.NFKC.String(name))
