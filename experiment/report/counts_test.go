@@ -288,3 +288,19 @@ func TestNotesOfSpec(t *testing.T) {
 	}
 	contains(t, written(t, table, "json", o), []string{`"notes": [ "The results are of an earlier text of study.yaml." ]`, `"file": "study.yaml"`})
 }
+
+// TestLaTeXArguments: no name at the beginning of a line of a table is an argument of the command before it.
+func TestLaTeXArguments(t *testing.T) {
+	table := tableOf("accuracy", [][]float64{{.5, .6}, {.7, .7}, {.4, .5}, {.3, .2}}, [][]float64{{.5, .6}, {.7, .7}, {.4, .5}, {.3, .2}})
+	for i, name := range []string{"[12]", "* ours", "-- x", "[a method with a name of more than thirty letters]"} {
+		table.Rows[i].Name = name
+	}
+	table.Published = []result.Published{{Dataset: "d0", Row: "*theirs", Measure: "accuracy", Value: .7, Source: "a paper"}}
+	text := written(t, table, "latex", Options{AllTests: true})
+	contains(t, text, []string{"{[}12]", "{*} ours", "-{}-{} x", "{*}theirs"}, " \\\\ [", " \\\\ *", "midrule [", "midrule *")
+	for i, l := range strings.Split(text, "\n") {
+		if strings.HasPrefix(l, "[") || strings.HasPrefix(l, "*") {
+			t.Errorf("line %d: %s", i+1, l)
+		}
+	}
+}

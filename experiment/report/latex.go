@@ -94,7 +94,7 @@ func writeLaTeXTable(out *bufio.Writer, t table) {
 		if i > 0 {
 			out.WriteString(" & ")
 		}
-		out.WriteString(latex(h))
+		out.WriteString(noArgument(latex(h)))
 	}
 	out.WriteString(" \\\\\n\\midrule\n")
 	for _, l := range t.lines {
@@ -105,7 +105,7 @@ func writeLaTeXTable(out *bufio.Writer, t table) {
 			if i > 0 {
 				out.WriteString(" & ")
 			}
-			text := c.inLaTeX()
+			text := noArgument(c.inLaTeX())
 			if long[i] {
 				text = `{\raggedright ` + text + `\par}`
 			}
@@ -114,6 +114,15 @@ func writeLaTeXTable(out *bufio.Writer, t table) {
 		out.WriteString(" \\\\\n")
 	}
 	out.WriteString("\\bottomrule\n\\end{tabular}\n\\end{table}\n")
+}
+
+// noArgument braces the first letter of a text that would be an argument of the command before it: \\ and the rules of
+// booktabs take a star and a length in square brackets, on the next line as well.
+func noArgument(text string) string {
+	if strings.HasPrefix(text, "[") || strings.HasPrefix(text, "*") {
+		return "{" + text[:1] + "}" + text[1:]
+	}
+	return text
 }
 
 // latexColumns are the columns of a table, and those whose texts are broken into lines.
