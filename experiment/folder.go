@@ -22,6 +22,9 @@ const (
 // ErrFolder is wrapped by errors about what is in a folder.
 var ErrFolder = errors.New("this is no folder of an experiment, or it is damaged")
 
+// ErrNoPlan is wrapped by the error of a folder that has cells and no plan.
+var ErrNoPlan = errors.New("plan.json is missing, though cells.log has cells")
+
 // Folder keeps the records of cells that ended. One process writes to it at a time. It is safe
 // for concurrent use.
 type Folder struct {
@@ -95,6 +98,9 @@ type FolderContent struct {
 // ReadFolder reads a folder, which another process may be writing.
 func ReadFolder(dir string) (*FolderContent, error) {
 	l, err := readLayout(filepath.Join(dir, layoutFile))
+	if errors.Is(err, fs.ErrNotExist) && Begun(dir) {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNoPlan)
+	}
 	if errors.Is(err, ErrFolder) {
 		err = fmt.Errorf("%w; coppice experiment run writes it again, and the cells that ended stay", err)
 	}
@@ -116,10 +122,13 @@ func ReadFolder(dir string) (*FolderContent, error) {
 	return c, nil
 }
 
-// Begun reports whether a run began in a folder, so that it can be read.
+// Begun reports whether a run began in a folder: it has a plan or cells.
 func Begun(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, layoutFile))
-	return err == nil
+	if _, err := os.Stat(filepath.Join(dir, layoutFile)); err == nil {
+		return true
+	}
+	cells, err := os.Stat(filepath.Join(dir, cellsFile))
+	return err == nil && cells.Size() > 0
 }
 
 func readLayout(path string) (*Layout, error) {

@@ -121,6 +121,9 @@ func (w *whatArg) find(a *app) (*found, error) {
 			a.note("read from %s; with --server it is read from the cluster", at.dir)
 		}
 		f, damaged, err := readFound(at.dir, at.spec)
+		if errors.Is(err, experiment.ErrNoPlan) {
+			err = fmt.Errorf("%w; %s writes the plan again, and the cells that ended stay", err, w.runAgain(at))
+		}
 		if err == nil {
 			noteDamaged(a, at.dir, damaged, "coppice experiment run runs their cells again")
 		}
@@ -134,6 +137,18 @@ func (w *whatArg) find(a *app) (*found, error) {
 		err = at.looked(begun, err)
 	}
 	return f, err
+}
+
+// runAgain is the command that runs the spec of an experiment in its folder.
+func (w *whatArg) runAgain(at *whereabouts) string {
+	if at.is != isSpec {
+		return "coppice experiment run SPEC --local --dir " + at.dir + ", with the experiment's spec for SPEC,"
+	}
+	command := "coppice experiment run " + w.What + " --local"
+	if w.Dir != "" {
+		command += " --dir " + w.Dir
+	}
+	return command
 }
 
 // looked adds to an error of the cluster what there is in the folder.

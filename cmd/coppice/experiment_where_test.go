@@ -85,3 +85,36 @@ func TestReportWhere(t *testing.T) {
 		}
 	}
 }
+
+// TestReportWithoutPlan: a folder with cells and no plan is not called empty, and the command that the error names mends it.
+func TestReportWithoutPlan(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 40, 1)
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nrows: [{algorithm: aa-knn, settings: {k: 3}}]\n")
+	want := works(t, "experiment", "run", spec, "--local")
+	folder := filepath.Join(dir, "e.experiment")
+	plan := filepath.Join(folder, "plan.json")
+	for _, c := range []struct{ args, advice []string }{
+		{[]string{spec}, []string{"experiment", "run", spec, "--local"}},
+		{[]string{spec, "--local"}, []string{"experiment", "run", spec, "--local"}},
+		{[]string{spec, "--dir", folder}, []string{"experiment", "run", spec, "--local", "--dir", folder}},
+		{[]string{folder}, []string{"experiment", "run", "SPEC", "--local", "--dir", folder}},
+	} {
+		if err := os.Remove(plan); err != nil {
+			t.Fatal(err)
+		}
+		e := coppice(t, append([]string{"experiment", "report"}, c.args...)...)
+		if e.code != exitFailed || !strings.Contains(e.stderr, "plan.json is missing, though cells.log has cells; coppice "+strings.Join(c.advice, " ")) {
+			t.Errorf("%q: exit code %d, %s", c.args, e.code, e.stderr)
+		}
+		for i := range c.advice {
+			c.advice[i] = strings.Replace(c.advice[i], "SPEC", spec, 1)
+		}
+		if e := coppice(t, c.advice...); e.code != exitOK || !strings.Contains(e.stderr, "0 cells to run, 2 have ended before") {
+			t.Errorf("%q: exit code %d, %s", c.advice, e.code, e.stderr)
+		}
+		if got := works(t, append([]string{"experiment", "report"}, c.args...)...); got != want {
+			t.Errorf("%q: %s\nwant %s", c.args, got, want)
+		}
+	}
+}
