@@ -190,11 +190,32 @@ func (o *Outline) markSame(l *Layout) {
 		}
 	}
 	t.Datasets = slices.Clone(t.Datasets)
+	data := make(map[string]int) // the first dataset of each content and folds
 	for i := range t.Datasets {
+		d := &t.Datasets[i]
 		if first, ok := sets.before(i); ok {
-			t.Datasets[i].Same = t.Datasets[first].Name
+			d.Same = t.Datasets[first].Name
+			continue
+		}
+		if o.Sets[i].Job == nil {
+			continue
+		}
+		own := d.Digest + " " + o.Sets[i].folds()
+		if first, ok := data[own]; ok {
+			d.SameData = t.Datasets[first].Name
+		} else {
+			data[own] = i
 		}
 	}
+}
+
+// folds returns the same text for sets whose rows are divided into the same folds and repeats; the set has a job.
+func (s *Set) folds() string {
+	split := s.Job.Split
+	if split.Overlap {
+		split.Assigned = "" // only which rows are tested counts, and how many repeats there are
+	}
+	return string(marshalled(&Set{Repeats: s.Repeats, Tested: s.Tested, Only: s.Only, Job: &round.Job{Seed: s.Job.Seed, Split: split}}))
 }
 
 // settingsOf returns the same text for rows of cells with the same algorithm and settings: numbers that are

@@ -88,6 +88,9 @@ func noteSame(a *app, t *tables.Table) {
 		if d.Same != "" {
 			a.note("dataset %s has the rows, labels and folds of dataset %s: ranks count them once", d.Name, d.Same)
 		}
+		if d.SameData != "" {
+			a.note("dataset %s has the rows, labels and folds of dataset %s, with labels of another type: ranks count them once by measures whose values are the same", d.Name, d.SameData)
+		}
 		if len(d.Divisions) > 0 {
 			a.note("dataset %s: repeats have the same folds; the report averages what the same folds give, so repeats add no evidence to its tests", d.Name)
 		}

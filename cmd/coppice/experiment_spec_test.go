@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -156,5 +159,41 @@ func TestRepeatsAreNoEvidence(t *testing.T) {
 		if !strings.Contains(many.stderr, says) {
 			t.Errorf("run does not say %q:\n%s", says, many.stderr)
 		}
+	}
+}
+
+// TestDatasetOfTwoTypesOfLabels: a dataset that a spec lists again with a range counts once in ranks by K-L, and both count by a
+// measure that only the range has; accuracy is said to be no measure of these labels.
+func TestDatasetOfTwoTypesOfLabels(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 3 {
+		artificialFile(t, dir, fmt.Sprintf("d%d.csv", i), 40, uint64(i+1))
+	}
+	spec := write(t, dir, "e.yaml", "name: e\nmeasures: [kl, mae_expected, accuracy]\nfolds: 2\nrows: [{algorithm: aa-knn, settings: {k: 3}}, {algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"+
+		"datasets: [d0.csv, {file: d0.csv, name: d0r, range: 1:3}, d1.csv, d2.csv, {file: d2.csv, name: d2f, folds: {k: 2, seed: 9}}]\n")
+	e := coppice(t, "experiment", "run", spec, "--local", "--format", "json")
+	if e.code != exitOK || !strings.Contains(e.stderr, "dataset d0r has the rows, labels and folds of dataset d0, with labels of another type") {
+		t.Fatalf("exit code %d, %s", e.code, e.stderr)
+	}
+	var r struct {
+		Notes    []string
+		Rankings []struct {
+			Datasets    []string
+			LeftOut     []string `json:"left_out"`
+			NotMeasured []string `json:"not_measured"`
+		}
+	}
+	if err := json.Unmarshal([]byte(e.stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	for m, want := range []struct{ ranked, not []string }{
+		{[]string{"d0", "d1", "d2", "d2f"}, nil}, {[]string{"d0r"}, []string{"d0", "d1", "d2", "d2f"}}, {nil, []string{"d0", "d0r", "d1", "d2", "d2f"}},
+	} {
+		if got := r.Rankings[m]; !slices.Equal(got.Datasets, want.ranked) || !slices.Equal(got.NotMeasured, want.not) || len(got.LeftOut) > 0 {
+			t.Errorf("measure %d: %+v, want %+v", m, got, want)
+		}
+	}
+	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "Ranks count them once by measures whose values are the same: K-L.") || !strings.Contains(notes, "The datasets d2 and d2f have the same rows and labels, which the spec divides into folds in two ways.") {
+		t.Errorf("notes: %s", notes)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -303,4 +304,69 @@ func TestLaTeXArguments(t *testing.T) {
 			t.Errorf("line %d: %s", i+1, l)
 		}
 	}
+}
+
+// TestSameDataOfOtherLabels: two datasets that differ in the type of their labels count once by measures whose values are the
+// same, and both by those whose values differ; the report says so.
+func TestSameDataOfOtherLabels(t *testing.T) {
+	a, b := [][]float64{{.5, .6}, {.7, .8}}, [][]float64{{.4, .5}, {.6, .9}}
+	table := tableOf("kl", a, a, b)
+	table.Datasets[1].Digest, table.Datasets[1].SameData = table.Datasets[0].Digest, "d0"
+	table.Measures = append(table.Measures, "cosine")
+	for i := range table.Cells {
+		c := &table.Cells[i]
+		c.Values, c.Mean = append(c.Values, float64(c.Dataset+1)*c.Values[0]/4), append(c.Mean, .5)
+	}
+	s := summarized(t, table)
+	for m, want := range [][]string{{"d0", "d2"}, {"d0", "d1", "d2"}} {
+		if r := s.Rankings[m]; !slices.Equal(r.Datasets, want) || len(r.LeftOut) > 0 || math.Abs(float64(r.Friedman.Least)-math.Ldexp(1, 1-len(want))) > 1e-15 {
+			t.Errorf("%+v, want %v", r, want)
+		}
+	}
+	says := "The datasets d0 and d1 have the same rows, labels and folds; only the type of their labels differs. Ranks count them once by measures whose values are the same: K-L. Ranks count both by measures whose values differ: Cosine."
+	contains(t, written(t, table, "table", Options{}), []string{says}, "labels or folds")
+	table.Datasets[1].SameData = ""
+	contains(t, written(t, table, "md", Options{}), []string{"d0 and d1 have the same rows and labels, which the spec divides into folds in two ways. Ranks count both."})
+	table.Datasets[1].SameData = "d2"
+	if err := table.Validate(); err == nil {
+		t.Error("a dataset has the data of a later one")
+	}
+}
+
+// TestWhyDatasetsAreLeftOut: a measure that is none of the labels, a row that ends without a value and a fold that is missing are
+// three reasons.
+func TestWhyDatasetsAreLeftOut(t *testing.T) {
+	set := [][]float64{{.5, .6}, {.7, .8}}
+	table := tableOf("accuracy", set, set, set, set, set)
+	for i := range table.Cells {
+		switch c := &table.Cells[i]; {
+		case c.Dataset == 1:
+			c.Values, c.Mean = []float64{math.NaN()}, []float64{math.NaN()}
+		case c.Dataset == 2 && c.Row == 0:
+			c.Values = []float64{math.NaN()}
+		case c.Dataset == 3 && c.Fold == 1:
+			lose(c, result.Missing, "")
+		}
+	}
+	r := summarized(t, table).Rankings[0]
+	for _, c := range []struct{ got, want []string }{{r.Datasets, []string{"d0", "d4"}}, {r.NotMeasured, []string{"d1"}}, {r.NoValue, []string{"d2"}}, {r.LeftOut, []string{"d3"}}} {
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%v, want %v", c.got, c.want)
+		}
+	}
+	says := []string{
+		"over 2 datasets (left out, since rows lack folds there: d3; since it is not a measure of these labels: d1; since rows have ended without a value there: d2)",
+		"Accuracy is not a measure of the labels of d1.",
+	}
+	for _, format := range []string{"table", "md", "html", "latex"} {
+		contains(t, written(t, table, format, Options{}), says)
+	}
+	contains(t, written(t, table, "json", Options{}), []string{`"not_measured": true`, `"not_measured": [ "d1" ]`, `"no_value": [ "d2" ]`, `"left_out": [ "d3" ]`})
+	for i := range table.Cells {
+		table.Cells[i].Values, table.Cells[i].Mean = []float64{math.NaN()}, []float64{math.NaN()}
+		if table.Cells[i].State == result.Missing {
+			table.Cells[i].Values, table.Cells[i].Mean = nil, nil
+		}
+	}
+	contains(t, written(t, table, "table", Options{}), []string{"over 0 datasets (left out, since it is not a measure of these labels: d0, d1, d2, d3, d4)"}, "lack folds there")
 }

@@ -65,6 +65,16 @@ func divisionsOf(d *result.Dataset, folds []place) (all [][]place) {
 	return all
 }
 
+// anyDone reports whether a cell of a dataset has ended well.
+func (g *grid) anyDone(dataset int) bool {
+	return slices.ContainsFunc(g.done[dataset], func(cells map[place]*result.Cell) bool { return len(cells) > 0 })
+}
+
+// allDone reports whether all cells of some rows on a dataset have ended well.
+func (g *grid) allDone(dataset int, rows []int) bool {
+	return !slices.ContainsFunc(rows, func(row int) bool { return len(g.done[dataset][row]) < len(g.folds[dataset]) })
+}
+
 // values returns a row's measure on each division, in order: the mean of its folds, and NaN where one
 // of them has none.
 func (g *grid) values(dataset, row, measure int) []float64 {

@@ -143,6 +143,15 @@ func (d *document) addMeasure(s *Summary, m int) {
 		t.lines = s.measureLines(m, from, to)
 		d.add(t)
 	}
+	var others []string
+	for set := range s.Datasets {
+		if s.at(set, m).NotMeasured {
+			others = append(others, s.Datasets[set].Name)
+		}
+	}
+	if len(others) > 0 {
+		d.add(paragraph(fmt.Sprintf("%s is not a measure of the labels of %s.", measure.Title, strings.Join(others, ", "))))
+	}
 }
 
 // measureLines are the lines of a measure: the rows, each with what papers print of it below, then
@@ -267,8 +276,19 @@ const fewDatasets = 10
 func (r *Ranking) text(level float64) string {
 	measure, _ := measures.Find(r.Measure)
 	text := fmt.Sprintf("%s: over %s", measure.Title, count(len(r.Datasets), "dataset", "datasets"))
-	if len(r.LeftOut) > 0 {
-		text += fmt.Sprintf(" (left out, since rows lack folds there: %s)", strings.Join(r.LeftOut, ", "))
+	var others []string
+	for _, left := range []struct {
+		why   string
+		names []string
+	}{
+		{"rows lack folds there", r.LeftOut}, {"it is not a measure of these labels", r.NotMeasured}, {"rows have ended without a value there", r.NoValue},
+	} {
+		if len(left.names) > 0 {
+			others = append(others, fmt.Sprintf("since %s: %s", left.why, strings.Join(left.names, ", ")))
+		}
+	}
+	if len(others) > 0 {
+		text += " (left out, " + strings.Join(others, "; ") + ")"
 	}
 	f := r.Friedman
 	if f == nil {

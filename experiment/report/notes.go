@@ -1,16 +1,17 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// notes say which folds, rows and datasets count once in the report though the table has them several
-// times.
+// notes say which folds and rows count once in the report though the table has them several times.
 func (g *grid) notes() (list []string) {
 	for d := range g.table.Datasets {
 		if text := g.repeated(d); text != "" {
@@ -29,20 +30,65 @@ func (g *grid) notes() (list []string) {
 				g.table.Rows[i].Name, strings.Join(names, ", ")))
 		}
 	}
-	for i := range g.table.Datasets {
-		d := &g.table.Datasets[i]
+	return list
+}
+
+// sameNotes say which datasets are others under a second name, or have their rows, and how ranks count them.
+func (s *Summary) sameNotes() (list []string) {
+	for i := range s.Datasets {
+		d := &s.Datasets[i]
 		if d.Same != "" {
 			list = append(list, fmt.Sprintf("The datasets %s and %s have the same rows, labels and folds. Ranks count them once.", d.Same, d.Name))
 			continue
 		}
-		for _, before := range g.table.Datasets[:i] {
-			if before.Same == "" && before.Digest == d.Digest && d.Digest != "" {
-				list = append(list, fmt.Sprintf("The datasets %s and %s have the same rows with other labels or folds. Ranks count both.", before.Name, d.Name))
-				break
+		otherwise := false // divided otherwise than an earlier dataset
+		for before := range i {
+			b := &s.Datasets[before]
+			switch {
+			case b.Same != "" || b.Digest != d.Digest || d.Digest == "":
+			case s.sameData(before, i):
+				if text := s.counted(before, i); text != "" {
+					list = append(list, text)
+				}
+			case !otherwise:
+				otherwise = true
+				list = append(list, fmt.Sprintf("The datasets %s and %s have the same rows and labels, which the spec divides into folds in two ways. Ranks count both.", b.Name, d.Name))
 			}
 		}
 	}
 	return list
+}
+
+// sameData reports whether two datasets have the same rows, labels and folds.
+func (s *Summary) sameData(a, b int) bool {
+	first := func(d int) string { return cmp.Or(s.Datasets[d].SameData, s.Datasets[d].Name) }
+	return first(a) == first(b)
+}
+
+// counted says by which measures ranks count two datasets of the same data once, and by which both; empty: by none.
+func (s *Summary) counted(a, b int) string {
+	names := [2]string{s.Datasets[a].Name, s.Datasets[b].Name}
+	var once, both []string
+	for m := range s.Measures {
+		measure, _ := measures.Find(s.Measures[m])
+		ranked := s.Rankings[m].Datasets
+		if before, ok := s.sameValues(b, m); ok && before == a {
+			once = append(once, measure.Title)
+		} else if slices.Contains(ranked, names[0]) && slices.Contains(ranked, names[1]) {
+			both = append(both, measure.Title)
+		}
+	}
+	text := fmt.Sprintf("The datasets %s and %s have the same rows, labels and folds; only the type of their labels differs.", names[0], names[1])
+	if len(once)+len(both) == 0 {
+		return ""
+	}
+	if len(once) > 0 {
+		text += fmt.Sprintf(" Ranks count them once by measures whose values are the same: %s.", strings.Join(once, ", "))
+	}
+	if len(both) > 0 {
+		text += fmt.Sprintf(" Ranks count both by measures whose values differ: %s.", strings.Join(both, ", "))
+	}
+	return text
 }
 
 // repeated says that folds of a dataset divide its rows alike; empty: no two do.

@@ -10,11 +10,15 @@ import (
 // Ranking are the average ranks of rows over datasets by one measure, and the tests of them.
 type Ranking struct {
 	Measure string `json:"measure"`
-	// Datasets are those where every row of Rows has all folds; LeftOut are the others. A dataset that is
-	// another one under a second name is in neither list, and no row that is another one in Rows.
-	Datasets []string `json:"datasets"`
-	LeftOut  []string `json:"left_out,omitempty"`
-	Rows     []Ranked `json:"rows"` // the best first
+	// Datasets are those where every row of Rows has the measure on all folds. Of the others, LeftOut are those
+	// where rows lack folds, NotMeasured those of whose labels the measure is none, and NoValue those where rows
+	// have ended without a value. A dataset that is another one under a second name, or has the rows, folds and
+	// values of another one, is in no list, and no row that is another one is in Rows.
+	Datasets    []string `json:"datasets"`
+	LeftOut     []string `json:"left_out,omitempty"`
+	NotMeasured []string `json:"not_measured,omitempty"`
+	NoValue     []string `json:"no_value,omitempty"`
+	Rows        []Ranked `json:"rows"` // the best first
 	// Friedman is the test that all rows are equal; nil: fewer than two datasets or rows.
 	Friedman *Friedman `json:"friedman,omitempty"`
 }
@@ -45,30 +49,26 @@ func (f *Friedman) compared() bool { return !f.CriticalDifference.none() }
 
 // ranking ranks the rows that have the measure on any dataset, over the datasets where all of
 // these have every fold.
-func (s *Summary) ranking(m int) Ranking {
-	r := Ranking{Measure: s.Measures[m]}
-	var rows []int
-	for i := range s.Rows {
-		if s.Rows[i].Same == "" && s.hasAny(m, i) {
-			rows = append(rows, i)
-		}
-	}
+func (s *Summary) ranking(g *grid, m int) Ranking {
+	r, rows := Ranking{Measure: s.Measures[m]}, s.measured(m)
 	var values [][]float64
 	for d := range s.Datasets {
 		if s.Datasets[d].Same != "" {
 			continue
 		}
-		lines, own := s.at(d, m).Lines, []float64(nil)
-		for _, i := range rows {
-			if lines[i].Complete() {
-				own = append(own, float64(lines[i].Mean))
-			}
+		name, own := s.Datasets[d].Name, s.means(d, m, rows)
+		_, again := s.sameValues(d, m)
+		switch {
+		case again:
+		case own != nil:
+			r.Datasets, values = append(r.Datasets, name), append(values, own)
+		case s.at(d, m).NotMeasured:
+			r.NotMeasured = append(r.NotMeasured, name)
+		case g.anyDone(d) && g.allDone(d, rows):
+			r.NoValue = append(r.NoValue, name)
+		default:
+			r.LeftOut = append(r.LeftOut, name)
 		}
-		if len(own) < len(rows) || len(rows) == 0 {
-			r.LeftOut = append(r.LeftOut, s.Datasets[d].Name)
-			continue
-		}
-		r.Datasets, values = append(r.Datasets, s.Datasets[d].Name), append(values, own)
 	}
 	for i, rank := range statistics.AverageRanks(values, higherIsBetter(s.Measures[m])) {
 		r.Rows = append(r.Rows, Ranked{s.Rows[rows[i]].Name, number(rank)})
@@ -76,6 +76,41 @@ func (s *Summary) ranking(m int) Ranking {
 	slices.SortStableFunc(r.Rows, func(a, b Ranked) int { return compare(a.Rank, b.Rank) })
 	r.Friedman = friedman(values, r.Rows, s.Level)
 	return r
+}
+
+// measured lists the rows that have a measure on any dataset, each method once.
+func (s *Summary) measured(m int) (rows []int) {
+	for _, i := range s.listed() {
+		if s.hasAny(m, i) {
+			rows = append(rows, i)
+		}
+	}
+	return rows
+}
+
+// means returns the figures of some rows on a dataset; nil: a row lacks folds, or there are no rows.
+func (s *Summary) means(d, m int, rows []int) (values []float64) {
+	for _, i := range rows {
+		l := &s.at(d, m).Lines[i]
+		if !l.Complete() {
+			return nil
+		}
+		values = append(values, float64(l.Mean))
+	}
+	return values
+}
+
+// sameValues returns the first dataset with the rows, labels and folds of dataset d by which all rows have the same
+// figures; false: there is none before d.
+func (s *Summary) sameValues(d, m int) (before int, ok bool) {
+	rows := s.measured(m)
+	own := s.means(d, m, rows)
+	for before = range d {
+		if own != nil && s.Datasets[before].Same == "" && s.sameData(before, d) && slices.EqualFunc(own, s.means(before, m, rows), statistics.Equal) {
+			return before, true
+		}
+	}
+	return 0, false
 }
 
 // marked returns the places of the ranked rows, and how their ranks are written.

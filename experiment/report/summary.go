@@ -41,8 +41,11 @@ type Summary struct {
 
 // Result is one measure on one dataset.
 type Result struct {
-	Dataset       string `json:"dataset"`
-	Measure       string `json:"measure"`
+	Dataset string `json:"dataset"`
+	Measure string `json:"measure"`
+	// NotMeasured is true if cells have ended and the measure is none of the dataset's labels, such as the accuracy
+	// of labels that are no classes.
+	NotMeasured   bool   `json:"not_measured,omitempty"`
 	MeanPredictor Figure `json:"mean_predictor"`
 	Lines         []Line `json:"lines"` // by row
 	// LeastWilcoxon is the least p that Wilcoxon's test of so many values can give.
@@ -120,8 +123,9 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 		}
 	}
 	for m := range t.Measures {
-		s.Rankings = append(s.Rankings, s.ranking(m))
+		s.Rankings = append(s.Rankings, s.ranking(g, m))
 	}
+	s.Notes = append(s.Notes, s.sameNotes()...)
 	s.Choices, s.Curves, s.Shown = choicesOf(g), g.learned(), s.shown(g)
 	if !o.NoTimes {
 		s.Times = timesOf(t)
@@ -143,6 +147,7 @@ func (s *Summary) result(g *grid, d, m int) Result {
 		l.Figure = s.figure(finiteOf(g.values(d, row, m)))
 		r.Lines = append(r.Lines, l)
 	}
+	r.NotMeasured = g.anyDone(d) && r.MeanPredictor.Folds == 0 && !slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Folds > 0 })
 	r.LeastWilcoxon = leastWilcoxon(r.observations())
 	higher := higherIsBetter(s.Measures[m])
 	if best := r.place(higher); best >= 0 {

@@ -51,6 +51,9 @@ type Dataset struct {
 	Divisions []int `json:"divisions,omitempty"`
 	// Same is the name of an earlier dataset with the same cells: it is this one under another name.
 	Same string `json:"same_as,omitempty"`
+	// SameData is the name of the first earlier dataset with the same rows, degrees of labels and folds,
+	// if the labels are of another type, such as on a scale.
+	SameData string `json:"same_data_as,omitempty"`
 	// Axis says what the labels are, where cells have predictions.
 	Axis *Labels `json:"label_axis,omitempty"`
 	// Classes are the names of the labels where these are classes, at most MaxConfusion, that have names.

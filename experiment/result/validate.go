@@ -62,6 +62,9 @@ func (t *Table) checkDatasets() error {
 		if d.Same != "" && !slices.ContainsFunc(t.Datasets[:i], func(of Dataset) bool { return of.Name == d.Same && of.Same == "" }) {
 			return fmt.Errorf("dataset %q is the same as %q, which is no earlier dataset", d.Name, d.Same)
 		}
+		if d.SameData != "" && (d.Same != "" || !slices.ContainsFunc(t.Datasets[:i], func(of Dataset) bool { return of.Name == d.SameData && of.Same == "" && of.SameData == "" })) {
+			return fmt.Errorf("dataset %q has the data of %q, which is no earlier dataset", d.Name, d.SameData)
+		}
 	}
 	for i := range t.Rows {
 		r := &t.Rows[i]
