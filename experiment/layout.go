@@ -1,6 +1,11 @@
 package experiment
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"time"
+
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
@@ -20,6 +25,47 @@ type Layout struct {
 	Numerics int `json:"numerics,omitempty"`
 	// Text is that of the spec.
 	Text string `json:"spec_text,omitempty"`
+	// Inputs say of which files the plans were made; nil: of datasets on a cluster.
+	Inputs *Inputs `json:"inputs,omitempty"`
+}
+
+// Inputs say of which files an experiment was planned.
+type Inputs struct {
+	// Data is the absolute path of the folder of the files; empty: that of the spec.
+	Data string  `json:"data,omitempty"`
+	Sets []Input `json:"sets"` // of the table's datasets
+}
+
+// Input is what the files of a dataset were.
+type Input struct {
+	Files []File `json:"files"`
+	// Division is the SHA-256 of the folds and the type of the labels, which the dataset's digest leaves out.
+	Division string `json:"division,omitempty"`
+}
+
+// File is what tells without reading it that a file was not written since.
+type File struct {
+	Path     string    `json:"path"` // as in the spec
+	Bytes    int64     `json:"bytes"`
+	Modified time.Time `json:"modified"`
+}
+
+// NewInput makes the input of a plan.
+func NewInput(p *Plan, files []File) Input {
+	in := Input{Files: files}
+	if p.Job != nil {
+		set := Set{Repeats: p.Repeats, Job: p.Job, Tested: p.Tested, Only: p.OnlyFolds}
+		sum := sha256.Sum256(append([]byte(set.folds()), marshalled(p.Manifest.LabelType)...))
+		in.Division = hex.EncodeToString(sum[:])
+	}
+	return in
+}
+
+// Written reports whether one of the files of the input was written since, or others were added.
+func (in *Input) Written(now []File) bool {
+	return !slices.EqualFunc(in.Files, now, func(a, b File) bool {
+		return a.Path == b.Path && a.Bytes == b.Bytes && a.Modified.Equal(b.Modified)
+	})
 }
 
 // NewLayout puts the plans of a spec together; skipped are the names of datasets without.

@@ -19,7 +19,7 @@ func (s *Spec) identity() *result.Spec {
 		return nil
 	}
 	sum := sha256.Sum256([]byte(s.source))
-	return &result.Spec{File: filepath.Base(s.file), Digest: hex.EncodeToString(sum[:])}
+	return &result.Spec{File: filepath.Base(s.file), Digest: hex.EncodeToString(sum[:]), Data: s.Data}
 }
 
 // Kinship says how a spec goes with the results that a layout describes.
@@ -31,6 +31,15 @@ const (
 	OtherSpec                 // they are of another spec of the same name
 )
 
+// SpecOf returns the spec that the results of a layout are of.
+func SpecOf(l *Layout) (*Spec, error) {
+	name := ""
+	if l.Table.Spec != nil {
+		name = l.Table.Spec.File
+	}
+	return Parse(name, []byte(l.Text))
+}
+
 // Compare says how the spec goes with the results of a layout, and lists what differs. A spec in a file of
 // another name is another one, as is a spec that has no dataset or no algorithm of the layout.
 func (s *Spec) Compare(of *Layout) (Kinship, []string) {
@@ -38,7 +47,7 @@ func (s *Spec) Compare(of *Layout) (Kinship, []string) {
 	if kept == nil || own == nil || kept.Digest == own.Digest {
 		return SameSpec, nil
 	}
-	before, err := Parse(kept.File, []byte(of.Text))
+	before, err := SpecOf(of)
 	if err != nil {
 		return EditedSpec, []string{"a text that this version does not read"}
 	}

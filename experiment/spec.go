@@ -26,6 +26,8 @@ type Spec struct {
 	SkipMissing bool
 	Published   []Published
 	Record      Recorded
+	// Data is the folder of its files, if it is not that of the spec. It is no part of the text.
+	Data string
 
 	file   string
 	source string // the text

@@ -46,10 +46,13 @@ func (s *specArg) read() (*experiment.Spec, error) {
 		return nil, err
 	}
 	of, err := experiment.Parse(s.Spec, b)
-	if err == nil && s.NoBudget {
+	if err != nil {
+		return nil, err
+	}
+	if of.Data = s.Data; s.NoBudget {
 		of.NoBudgets()
 	}
-	return of, err
+	return of, nil
 }
 
 // path returns where a file of the spec is.
@@ -162,6 +165,9 @@ func (f *found) write(w io.Writer, what string) {
 	}
 	if t.Spec != nil {
 		lines = append(lines, [2]string{"spec", fmt.Sprintf("%s, SHA-256 %.12s", t.Spec.File, t.Spec.Digest)})
+		if t.Spec.Data != "" {
+			lines = append(lines, [2]string{"data", t.Spec.Data})
+		}
 	}
 	pairs(w, lines)
 	for _, text := range f.notes {

@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/folds"
+	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/local"
 )
 
@@ -86,10 +89,80 @@ func (s *specArg) splits(of *experiment.Spec, d *experiment.Dataset, m *dataset.
 	return list, nil
 }
 
+// files describes the files of a dataset: the data, those that its options name, and the folds.
+func (s *specArg) files(d *experiment.Dataset) (list []experiment.File, err error) {
+	paths := []string{d.File}
+	for _, o := range d.Options {
+		if slices.Contains(pathOptions, o.Key) {
+			paths = append(paths, o.Value)
+		}
+	}
+	if d.Folds.Way == folds.File {
+		paths = append(paths, d.Folds.File)
+	}
+	for _, path := range paths {
+		info, err := os.Stat(s.path(path))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, experiment.File{Path: path, Bytes: info.Size(), Modified: info.ModTime().UTC()})
+	}
+	return list, nil
+}
+
+// inputs describes the files of all datasets.
+func (s *specArg) inputs(sets []*loaded) (*experiment.Inputs, error) {
+	in := new(experiment.Inputs)
+	for _, l := range sets {
+		in.Sets = append(in.Sets, experiment.NewInput(l.plan, l.files))
+	}
+	if s.Data == "" {
+		return in, nil
+	}
+	var err error
+	in.Data, err = filepath.Abs(s.Data)
+	return in, err
+}
+
+// changes says which datasets of a layout have other files than when it was made. A file that was not written since is
+// not read, and one that is not there is passed over.
+func (s *specArg) changes(a *app, l *experiment.Layout) (list []string) {
+	of, err := experiment.SpecOf(l)
+	if err != nil || l.Inputs == nil || len(l.Inputs.Sets) != len(l.Table.Datasets) {
+		return nil
+	}
+	s.Data = l.Inputs.Data
+	quiet := &app{ctx: a.ctx, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, data: io.Discard}
+	for i := range of.Datasets {
+		d := &of.Datasets[i]
+		at := slices.IndexFunc(l.Table.Datasets, func(x tables.Dataset) bool { return x.Name == d.Name })
+		if at < 0 {
+			continue
+		}
+		before := &l.Inputs.Sets[at]
+		files, err := s.files(d)
+		if err != nil || !before.Written(files) {
+			continue
+		}
+		a.note("%s is read, since a size or a time of its files is another than at the run", d.Name)
+		now, err := s.loadOne(quiet, newMeter(io.Discard), of, d)
+		switch {
+		case err != nil:
+			list = append(list, fmt.Sprintf("the files of %s cannot be read now (%s)", d.Name, message(err)))
+		case now.data.Manifest.Digest() != l.Table.Datasets[at].Digest:
+			list = append(list, "the rows of "+d.Name)
+		case experiment.NewInput(now.plan, files).Division != before.Division:
+			list = append(list, "the folds or the type of the labels of "+d.Name)
+		}
+	}
+	return list
+}
+
 // loaded is a dataset in memory and what is planned on it.
 type loaded struct {
-	plan *experiment.Plan
-	data *local.Data
+	plan  *experiment.Plan
+	files []experiment.File // before they were read
+	data  *local.Data
 }
 
 // load reads the datasets into memory and plans their cells; skipped are the names of those
@@ -129,6 +202,7 @@ func (s *specArg) loadOne(a *app, m *meter, of *experiment.Spec, d *experiment.D
 		return nil, err
 	}
 	l := &loaded{data: new(local.Data)}
+	l.files, _ = s.files(d) // the error of a file that is not there comes from its reader
 	var byGroup []uint16
 	options := importOptions(a.ctx, checks, m)
 	options.Groups = func(g []uint16) { byGroup = g }

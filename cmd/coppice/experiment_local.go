@@ -33,6 +33,9 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 	if err != nil {
 		return nil, err
 	}
+	if layout.Inputs, err = c.inputs(sets); err != nil {
+		return nil, err
+	}
 	folder, err := experiment.OpenFolder(c.Dir)
 	if err != nil {
 		return nil, err

@@ -197,3 +197,101 @@ func TestDatasetOfTwoTypesOfLabels(t *testing.T) {
 		t.Errorf("notes: %s", notes)
 	}
 }
+
+// TestReportOfEditedFiles: a report says if the data, its groups or the file of folds were edited since the run, and nothing if they
+// were only written again, or are not there.
+func TestReportOfEditedFiles(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 40, 1)
+	data := "x,who,label_a,label_b\n"
+	splits := "row,fold\n"
+	for i := range 40 {
+		data += fmt.Sprintf("%d,%c,0.5,0.5\n", i, 'a'+i%4)
+		splits += fmt.Sprintf("%d,%d\n", i, i%2)
+	}
+	write(t, dir, "second.csv", data)
+	write(t, dir, "splits.csv", splits)
+	spec := write(t, dir, "e.yaml", "name: e\nrows: [{algorithm: aa-knn, settings: {k: 3}}]\ndatasets:\n- {file: first.csv, folds: {file: splits.csv}}\n- {file: second.csv, groups: who, folds: groups}\n")
+	works(t, "experiment", "run", spec, "--local")
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	const begins = "The results are of other files than those that are there now. What differs: "
+	for _, c := range []struct{ file, old, new, says string }{
+		{"first.csv", "\n0", "\n0", ""},
+		{"first.csv", "\n", "\r\n", ""},
+		{"first.csv", "0.", "0.1", "the rows of first."},
+		{"splits.csv", "0,0\n1,1\n", "0,1\n1,0\n", "the folds or the type of the labels of first."},
+		{"splits.csv", "0,0\n", "0,x\n", "the files of first cannot be read now ("},
+		{"second.csv", "0,a", "0,b", "the folds or the type of the labels of second."},
+		{"second.csv", "", "", ""}, // not there
+	} {
+		path, before := filepath.Join(dir, c.file), read(c.file)
+		err := os.WriteFile(path, []byte(strings.Replace(before, c.old, c.new, 1)), 0o600)
+		if c.old == "" {
+			err = os.Remove(path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"report", spec, "--local"}, {"report", spec, "--format", "json"}, {"report", spec, "--format", "html"}, {"show", spec}} {
+			e := coppice(t, append([]string{"experiment"}, args...)...)
+			if e.code != exitOK || strings.Contains(e.stdout, begins[:60]) != (c.says != "") {
+				t.Errorf("%+v: %q: exit code %d, %s%s", c, args, e.code, e.stdout, e.stderr)
+			}
+		}
+		if e := coppice(t, "experiment", "report", spec); c.says != "" && !strings.Contains(e.stderr, begins+c.says) {
+			t.Errorf("%+v: %s", c, e.stderr)
+		}
+		write(t, dir, c.file, before)
+	}
+	write(t, dir, "splits.csv", strings.Replace(splits, "0,0\n1,1\n", "0,1\n1,0\n", 1))
+	if e := coppice(t, "experiment", "run", spec, "--local"); e.code != exitOK || !strings.Contains(e.stderr, "2 cells are run again") {
+		t.Errorf("exit code %d, %s", e.code, e.stderr)
+	}
+	if e := coppice(t, "experiment", "report", spec); e.code != exitOK || strings.Contains(e.stderr, "other files") || strings.Contains(e.stderr, "is read, since a size") {
+		t.Errorf("after the run: exit code %d, %s", e.code, e.stderr)
+	}
+}
+
+// TestReportNamesTheData: a report of a run with --data names the folder, on a cluster as here, and compares the files of that folder.
+func TestReportNamesTheData(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 40, 1)
+	alt := filepath.Join(dir, "alt")
+	if err := os.Mkdir(alt, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	artificialFile(t, alt, "first.csv", 40, 2)
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nrows: [{algorithm: aa-knn, settings: {k: 3}}]\n")
+	says := "The files are those of the folder " + alt + " (--data)."
+	for _, where := range [][]string{{"--local"}, {"--server", start(t, 1, 1).Servers()}} {
+		with := func(args ...string) string {
+			return strings.Join(strings.Fields(works(t, append(append([]string{"experiment"}, args...), where...)...)), " ")
+		}
+		for _, text := range []string{with("run", spec, "--data", alt, "--format", "md"), with("report", spec, "--format", "html")} {
+			if !strings.Contains(text, says) || strings.Contains(text, "other files") {
+				t.Errorf("%v: the report lacks %q: %s", where, says, text)
+			}
+		}
+		var r struct{ Spec struct{ Data string } }
+		if err := json.Unmarshal([]byte(with("report", spec, "--format", "json")), &r); err != nil || r.Spec.Data != alt {
+			t.Errorf("%v: %+v, %v", where, r, err)
+		}
+		if text := with("show", spec); !strings.Contains(text, alt) {
+			t.Errorf("%v: show lacks the folder: %s", where, text)
+		}
+		if text := with("run", spec, "--format", "md"); strings.Contains(text, "(--data)") {
+			t.Errorf("%v: without --data: %s", where, text)
+		}
+	}
+	works(t, "experiment", "run", spec, "--data", alt, "--local")
+	artificialFile(t, alt, "first.csv", 40, 3)
+	if e := coppice(t, "experiment", "report", spec); e.code != exitOK || !strings.Contains(e.stderr, "What differs: the rows of first.") {
+		t.Errorf("exit code %d, %s", e.code, e.stderr)
+	}
+}

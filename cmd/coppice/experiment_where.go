@@ -120,7 +120,7 @@ func (w *whatArg) find(a *app) (*found, error) {
 		if at.is == isSpec && !here && len(w.Server) > 0 {
 			a.note("read from %s; with --server it is read from the cluster", at.dir)
 		}
-		f, damaged, err := readFound(at.dir, at.spec)
+		f, damaged, err := w.readFound(a, at)
 		if errors.Is(err, experiment.ErrNoPlan) {
 			err = fmt.Errorf("%w; %s writes the plan again, and the cells that ended stay", err, w.runAgain(at))
 		}
@@ -162,9 +162,10 @@ func (w *whereabouts) looked(begun bool, err error) error {
 	return err
 }
 
-// readFound reads an experiment from the folder of its cells; spec is the spec that it is asked for by, or nil.
-// Damaged are the lines of the records that cannot be read.
-func readFound(dir string, spec *experiment.Spec) (f *found, damaged []int, err error) {
+// readFound reads an experiment from the folder of its cells. Damaged are the lines of the records that cannot be
+// read.
+func (w *whatArg) readFound(a *app, at *whereabouts) (f *found, damaged []int, err error) {
+	dir := at.dir
 	c, err := experiment.ReadFolder(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, absent{fmt.Errorf("%s: no experiment was begun there", dir)}
@@ -172,7 +173,12 @@ func readFound(dir string, spec *experiment.Spec) (f *found, damaged []int, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	notes, err := kinOf(spec, c.Layout, dir, "coppice experiment report "+dir)
+	notes, err := kinOf(at.spec, c.Layout, dir, "coppice experiment report "+dir)
+	if err == nil && at.is == isSpec {
+		if changes := (&specArg{Spec: w.What}).changes(a, c.Layout); len(changes) > 0 {
+			notes = append(notes, fmt.Sprintf("The results are of other files than those that are there now. What differs: %s. To have results of the present files run it again.", strings.Join(changes, "; ")))
+		}
+	}
 	return &found{table: c.Layout.Fill(c.Records, nil), skipped: c.Layout.Skipped, notes: notes}, c.Damaged, err
 }
 

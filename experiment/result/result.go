@@ -32,6 +32,8 @@ type Table struct {
 type Spec struct {
 	File   string `json:"file"`   // its name, without the folder
 	Digest string `json:"digest"` // the SHA-256 of its text
+	// Data is the folder of its files as the command gave it; empty: that of the spec.
+	Data string `json:"data,omitempty"`
 }
 
 // MaxConfusion bounds the classes of a confusion matrix in a table.
