@@ -2,9 +2,11 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
+	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
@@ -63,6 +65,9 @@ func choiceOf(g *grid, row int) *Choice {
 		c.Candidates = append(c.Candidates, Candidate{Name: name})
 	}
 	for d := range g.table.Datasets {
+		if g.scoredBefore(d, row) {
+			continue
+		}
 		if ratios := c.scored(g, d, row); ratios != nil {
 			c.Datasets = append(c.Datasets, g.table.Datasets[d].Name)
 			for i, v := range ratios {
@@ -75,6 +80,22 @@ func choiceOf(g *grid, row int) *Choice {
 	}
 	c.decide()
 	return c
+}
+
+// scoredBefore reports whether an earlier dataset is this one under another name, or has its rows, labels and folds and the
+// same scores of the candidates of a row.
+func (g *grid) scoredBefore(d, row int) bool {
+	if g.table.Datasets[d].Same != "" {
+		return true
+	}
+	for before := range d {
+		if g.table.Datasets[before].Same == "" && sameData(g.table.Datasets, before, d) && maps.EqualFunc(g.done[before][row], g.done[d][row], func(a, b *result.Cell) bool {
+			return slices.EqualFunc(a.CandidateKL, b.CandidateKL, statistics.Equal)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // scored returns the ratio of each candidate on a dataset: the mean score of its cells over the mean

@@ -63,6 +63,32 @@ func TestChoice(t *testing.T) {
 	}
 }
 
+// TestChoiceOfOneDatasetTwice: a dataset under a second name, or under labels of another type with the same scores, counts once.
+func TestChoiceOfOneDatasetTwice(t *testing.T) {
+	ratios := [3][3]float64{{.9, .95, .88}, {.7, .75, .81}, {.72, .7, .8}}
+	want := summarized(t, choosing(ratios)).Choices[0]
+	for _, same := range []func(d *result.Dataset){func(d *result.Dataset) { d.Same = "Movie" }, func(d *result.Dataset) { d.SameData = "Movie" }} {
+		table := choosing(ratios)
+		again := table.Datasets[0]
+		again.Name = "again"
+		same(&again)
+		table.Datasets = append(table.Datasets, again)
+		for _, c := range table.Cells[:2] {
+			c.Dataset = 3
+			table.Cells = append(table.Cells, c)
+		}
+		if diff := cmp.Diff(want, summarized(t, table).Choices[0], cmpopts.EquateNaNs()); diff != "" {
+			t.Error(diff)
+		}
+		if again.SameData != "" {
+			table.Cells[6].CandidateKL = []float64{.1, .2, .3}
+			if got := summarized(t, table).Choices[0].Datasets; len(got) != 4 {
+				t.Errorf("other scores: %v", got)
+			}
+		}
+	}
+}
+
 // TestChoiceWithoutKL: the figures are the same where the table does not show the K-L.
 func TestChoiceWithoutKL(t *testing.T) {
 	table := choosing([3][3]float64{{.9, .9, .9}, {.7, .7, .7}, {.8, .8, .8}})

@@ -46,7 +46,7 @@ func (s *Summary) sameNotes() (list []string) {
 			b := &s.Datasets[before]
 			switch {
 			case b.Same != "" || b.Digest != d.Digest || d.Digest == "":
-			case s.sameData(before, i):
+			case sameData(s.Datasets, before, i):
 				if text := s.counted(before, i); text != "" {
 					list = append(list, text)
 				}
@@ -59,9 +59,9 @@ func (s *Summary) sameNotes() (list []string) {
 	return list
 }
 
-// sameData reports whether two datasets have the same rows, labels and folds.
-func (s *Summary) sameData(a, b int) bool {
-	first := func(d int) string { return cmp.Or(s.Datasets[d].SameData, s.Datasets[d].Name) }
+// sameData reports whether two datasets of a table have the same rows, labels and folds.
+func sameData(sets []result.Dataset, a, b int) bool {
+	first := func(d int) string { return cmp.Or(sets[d].SameData, sets[d].Name) }
 	return first(a) == first(b)
 }
 

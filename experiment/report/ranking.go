@@ -106,7 +106,7 @@ func (s *Summary) sameValues(d, m int) (before int, ok bool) {
 	rows := s.measured(m)
 	own := s.means(d, m, rows)
 	for before = range d {
-		if own != nil && s.Datasets[before].Same == "" && s.sameData(before, d) && slices.EqualFunc(own, s.means(before, m, rows), statistics.Equal) {
+		if own != nil && s.Datasets[before].Same == "" && sameData(s.Datasets, before, d) && slices.EqualFunc(own, s.means(before, m, rows), statistics.Equal) {
 			return before, true
 		}
 	}
