@@ -22,32 +22,42 @@ type csvColumns struct {
 	used []bool // columns that are something already, or dropped
 }
 
-// hasHeader reports whether the first line of a file is a header: a line without numbers,
-// with a name that o or the schema asks for, or that counts the columns. A line that could
-// also be a row is an error; rest has records after it.
+// hasHeader reports whether the first line of a file is a header: a line without numbers, with a name that a flag or
+// the features of the model have, or that counts the columns. A usual name, or a label of the model, beside
+// numbers above numbers makes it one only if namedHeader says so. A line that could also be a row is an error; rest has
+// records after it.
 func hasHeader(first []string, rest [][]string, m marks, o *OpenOptions) (bool, error) {
 	if o.Header != HeaderAuto {
 		return o.Header == HeaderYes, nil
 	}
 	c := csvColumns{prefixes: labelPrefixes(o), known: o.known}
 	listed := slices.Concat([]string{o.RowNames}, o.Labels.Columns, o.FeatureColumns, o.Drop, o.Categories, o.Beside.names())
-	wanted := slices.Concat([]string{"row_name", "name"}, listed)
+	var usual []int // columns with a usual name, or one of a label
 	numbers := false
-	for _, field := range first {
-		if field = strings.TrimSpace(field); isFieldNumber(field, m) {
+	for i, field := range first {
+		switch field = strings.TrimSpace(field); {
+		case isFieldNumber(field, m):
 			numbers = true
-		} else if field != "" && (slices.Contains(wanted, field) || o.Labels.isTarget(field) || c.prefix(field) != "" || c.known.feature(field) || c.known.label(field)) {
+		case field == "":
+		case slices.Contains(listed, field), c.known.feature(field):
 			return true, nil
+		case field == "row_name", field == "name", o.Labels.isTarget(field), c.prefix(field) != "", c.known.label(field):
+			usual = append(usual, i)
 		}
-	}
-	if numbers && counts(first, m) {
-		return countsColumns(first)
 	}
 	if !numbers {
 		return true, nil
 	}
+	if len(usual) > 0 {
+		if header, err := namedHeader(first, rest, usual, m, o); header || err != nil {
+			return header, err
+		}
+	}
+	if counts(first, m) {
+		return countsColumns(first)
+	}
 	if doubt := headerDoubt(first, rest, m, listed); doubt != "" {
-		return false, &WaysError{doubt + ": --header yes says that it is a header, --header no that it is a row", headerWays}
+		return false, headerError(doubt)
 	}
 	return false, nil
 }
@@ -77,7 +87,7 @@ func countsColumns(first []string) (bool, error) {
 	if first[0] == "" {
 		return true, nil
 	}
-	return false, &WaysError{"line 1 counts columns, 0, 1, ...: --header yes says that it is a header, --header no that it is a row", headerWays}
+	return false, headerError("line 1 counts columns, 0, 1, ...")
 }
 
 func labelPrefixes(o *OpenOptions) []string {

@@ -32,27 +32,82 @@ func headerDoubt(first []string, rest [][]string, m marks, listed []string) stri
 	return ""
 }
 
+// headerError is the error for a first line that could be a header or a row.
+func headerError(doubt string) error {
+	return &WaysError{doubt + ": --header yes says that it is a header, --header no that it is a row", headerWays}
+}
+
+// namedHeader reports whether a first record with numbers is a header because of its fields in the columns usual, which
+// are usual names or labels of the model. It is an error if these could also be classes of a row; false without an
+// error: they are no reason to take it for a header.
+func namedHeader(first []string, rest [][]string, usual []int, m marks, o *OpenOptions) (bool, error) {
+	s := o.schema
+	again := slices.ContainsFunc(usual, func(i int) bool { return fieldAgain(first[i], rest, i) })
+	if again || byNumber(o.Labels.Columns) || s != nil && len(s.LabelColumns.Positions) > 0 {
+		return false, nil
+	}
+	numbers, named := 0, 0 // numbers above numbers; those that are names of features of the model
+	for i, field := range first {
+		if isFieldNumber(field, m) && aboveNumbers(rest, i, m) {
+			numbers++
+			if o.known.feature(strings.TrimSpace(field)) {
+				named++
+			}
+		}
+	}
+	switch {
+	case numbers == named: // also if there are none
+		return true, nil
+	case slices.ContainsFunc(usual, func(i int) bool { return aboveNumbers(rest, i, m) }):
+		return true, nil
+	case counts(first, m) && (numbers > 2 || first[0] == ""):
+		return true, nil
+	}
+	return false, headerError(fmt.Sprintf("the first line has %.40q, which may be a name or a class, and numbers above numbers", strings.TrimSpace(first[usual[0]])))
+}
+
+// byNumber reports whether a list of columns names all of them by numbers.
+func byNumber(list []string) bool {
+	for _, item := range list {
+		from, to, isRange := strings.Cut(item, ":")
+		if _, err := strconv.Atoi(from); err != nil {
+			return false
+		}
+		if _, err := strconv.Atoi(to); isRange && err != nil && to != lastColumn {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+// fieldAgain reports whether column i of rest has the text of a field.
+func fieldAgain(field string, rest [][]string, i int) bool {
+	field = strings.TrimSpace(field)
+	return slices.ContainsFunc(rest, func(record []string) bool { return i < len(record) && strings.TrimSpace(record[i]) == field })
+}
+
 // textAboveNumbers returns the first column with text in first and numbers only in rest; -1: none.
 func textAboveNumbers(first []string, rest [][]string, m marks) int {
 	for i, field := range first {
-		if isMissing(field) || isFieldNumber(field, m) {
-			continue
-		}
-		numbers, text := 0, false
-		for _, record := range rest {
-			if i >= len(record) || isMissing(record[i]) {
-				continue
-			}
-			if text = !isFieldNumber(record[i], m); text {
-				break
-			}
-			numbers++
-		}
-		if numbers > 0 && !text {
+		if !isMissing(field) && !isFieldNumber(field, m) && aboveNumbers(rest, i, m) {
 			return i
 		}
 	}
 	return -1
+}
+
+// aboveNumbers reports whether column i of rest has numbers and no other values.
+func aboveNumbers(rest [][]string, i int, m marks) bool {
+	numbers := false
+	for _, record := range rest {
+		if i >= len(record) || isMissing(record[i]) {
+			continue
+		}
+		if numbers = isFieldNumber(record[i], m); !numbers {
+			return false
+		}
+	}
+	return numbers
 }
 
 // distinctFields reports whether the fields of a record differ and none is empty, but for the last ones.

@@ -123,3 +123,73 @@ func TestTrailingDelimiters(t *testing.T) {
 	_, _, err = opened(t, "a.csv", "a,label_x\n1,1,1\n2,1,1\n", OpenOptions{})
 	mustContain(t, err, "3 columns where the first line has 2")
 }
+
+// A usual name, or a class of the model, beside numbers above numbers does not make a row a header.
+func TestClassesAreNoHeader(t *testing.T) {
+	class := func(columns ...string) OpenOptions {
+		return OpenOptions{Labels: LabelOptions{Kind: Class, Columns: columns}}
+	}
+	for _, name := range []string{"y", "Y", "target", "label", "label_1", "y_pos", "name", "class"} {
+		content := "5.1,3.5," + name + "\n4.9,3.0,n\n4.7,3.2,m\n"
+		if _, rows, err := opened(t, "a.csv", content, class("2")); len(rows) != 3 || err != nil {
+			t.Errorf("%q: %d rows, error %v", content, len(rows), err)
+		}
+		_, _, err := opened(t, "a.csv", content, class())
+		if mustBe(t, err, ErrAmbiguous); err != nil {
+			mustContain(t, err, "--header yes", "--header no", name)
+		}
+		if _, rows, err := opened(t, "a.csv", "4.9,3.0,"+name+"\n"+content, class("last")); len(rows) != 4 || err != nil {
+			t.Errorf("%q again: %d rows, error %v", name, len(rows), err)
+		}
+	}
+	found, err := Inspect(writeFile(t, "a.csv", "5.1,3.5,y\n4.9,3.0,n\n4.7,3.2,n\n4.1,3.1,m\n4.2,3.3,m\n"), class(), ImportOptions{})
+	if err != nil || len(found.Readings) < 2 {
+		t.Errorf("readings %+v, error %v", found, err)
+	}
+	for _, content := range []string{
+		"400,500,label_a,label_b\n.1,.2,.5,.5\n.3,.2,.5,.5\n", "0,1,2,target\n.1,.2,.3,cat\n.4,.2,.6,dog\n", ",0,1,target\na,.1,.2,cat\nb,.3,.4,dog\n",
+		"400,500,target\n.1,.2,1\n.3,.4,0\n", "1,target\ncat,3\ndog,4\n",
+	} {
+		o := OpenOptions{}
+		if strings.Contains(content, "target") {
+			o = class()
+		}
+		if strings.Contains(content, "1,target\ncat") {
+			o.Categories = []string{"0"}
+		}
+		if _, rows, err := opened(t, "a.csv", content, o); len(rows) != 2 || err != nil {
+			t.Errorf("%q: %d rows, error %v", content, len(rows), err)
+		}
+	}
+}
+
+// The first row of a file without a header may be of a class of the model.
+func TestClassesOfModelAreNoHeader(t *testing.T) {
+	const rows = "5.1,3.5,cat\n4.9,3.0,dog\n4.7,3.2,hen\n4.6,3.1,hen\n"
+	schemaOf := func(content string, columns ...string) *Schema {
+		src, err := openFile(t, "train.csv", content, OpenOptions{Labels: LabelOptions{Kind: Class, Columns: columns}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		info := src.Info()
+		return &Schema{Features: info.Features, Labels: info.Labels, FeatureNames: info.FeatureNames, LabelNames: info.LabelNames, LabelColumns: info.LabelColumns, Reading: info.Reading}
+	}
+	for _, noLabels := range []bool{true, false} {
+		o := OpenOptions{NoLabels: noLabels, Labels: LabelOptions{Kind: Class}}
+		src, _, err := OpenFor(writeFile(t, "a.csv", rows), o, schemaOf(rows, "2"))
+		if err != nil {
+			t.Error(err)
+		} else if got := collect(t, src); len(got) != 4 {
+			t.Errorf("no labels %v: %d rows", noLabels, len(got))
+		}
+		_, _, err = OpenFor(writeFile(t, "a.csv", rows), o, schemaOf("a,b,kind\n"+rows, "kind"))
+		mustBe(t, err, ErrAmbiguous)
+		mustContain(t, err, "--header no")
+		spectra := schemaOf("400,500,kind\n"+rows, "kind")
+		if src, _, err = OpenFor(writeFile(t, "a.csv", "400,500,kind\n"+rows), o, spectra); err != nil {
+			t.Error(err)
+		} else if got := collect(t, src); len(got) != 4 {
+			t.Errorf("names that are numbers: %d rows", len(got))
+		}
+	}
+}
