@@ -7,12 +7,16 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// useClasses makes one-hot labels of Row.text.
-func (d *derivedLabels) useClasses(classes []string) error {
+// useClasses makes one-hot labels of Row.text. order is that of the classes if classes is empty and all that are found are
+// in it.
+func (d *derivedLabels) useClasses(classes, order []string) error {
 	if len(classes) == 0 {
 		found, notes, err := distinctClasses(d.Source)
 		if err != nil {
 			return err
+		}
+		if ordered, _ := orderOf(found, order); ordered != nil {
+			found = ordered
 		}
 		classes, d.info.Notes = found, append(d.info.Notes[:len(d.info.Notes):len(d.info.Notes)], notes...)
 	}

@@ -70,6 +70,8 @@ type LabelOptions struct {
 	// otherwise they are the distinct ones of the file, sorted, by value where
 	// all are numbers.
 	Classes []string
+
+	order []string // of the classes that were found, if these are the same
 }
 
 // single reports whether labels are made from one column.
@@ -127,7 +129,7 @@ func withLabels(src Source, o *LabelOptions) (Source, error) {
 	case Counts:
 		d.useCounts()
 	case Class:
-		if err := d.useClasses(o.Classes); err != nil {
+		if err := d.useClasses(o.Classes, o.order); err != nil {
 			return nil, err
 		}
 		d.info.LabelType.Classes = true

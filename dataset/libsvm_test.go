@@ -146,7 +146,8 @@ func FuzzLibsvm(f *testing.F) {
 func TestNamesFile(t *testing.T) {
 	names := writeFile(t, "n.json", `{"features": ["p"], "labels": ["q", "r"], "rows": ["one", "two"]}`)
 	for _, o := range []OpenOptions{{NamesFile: names}, {NamesFile: names, NoLabels: true}} {
-		src, err := openFile(t, "a.csv", "a,label_c,label_d\n1,1,0\n2,0,1\n", o)
+		o.Labels.Columns = []string{"1:2"}
+		src, err := openFile(t, "a.csv", "1,1,0\n2,0,1\n", o)
 		if err != nil {
 			t.Fatal(err)
 		}

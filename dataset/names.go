@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // Names are the contents of a names file (FORMAT.md): a JSON object in which
@@ -42,24 +43,17 @@ func decodeNames(path string, in io.Reader) (*Names, error) {
 	return &n, nil
 }
 
-func withNamesFile(src Source, path string) (Source, error) {
-	n, err := ReadNames(path)
-	if err != nil {
-		return nil, err
-	}
-	return WithNames(src, path, n)
-}
-
-// WithNames returns src with the names that n has; file is for messages. The
-// lists must be as long as what they name.
+// WithNames returns src with the names that n has; file is for messages. The lists must be as long as what they
+// name. Names that src has of its own must be the same. Names of classes may also be the classes in another order, which is
+// not that of src then, or, if all classes are numbers, other texts.
 func WithNames(src Source, file string, n *Names) (Source, error) {
 	s := &namedSource{Source: src, file: file, rows: n.Rows, info: src.Info()}
-	err := replaceNames(&s.info.FeatureNames, n.Features, s.info.Features, file, "features")
+	err := nameColumns(&s.info.FeatureNames, n.Features, s.info.Features, "features", file, s.info.File)
 	if s.info.Labels > 0 {
-		err = errors.Join(err, replaceNames(&s.info.LabelNames, n.Labels, s.info.Labels, file, "labels"))
+		err = errors.Join(err, n.nameLabels(&s.info, file))
 	}
 	if len(n.Rows) > 0 {
-		s.info.HasRowNames = true
+		s.own, s.info.HasRowNames = s.info.HasRowNames, true
 		if s.info.Rows >= 0 && s.info.Rows != len(n.Rows) {
 			err = errors.Join(err, fmt.Errorf("%s: %d row names for %d rows: %w", file, len(n.Rows), s.info.Rows, ErrRowCount))
 		}
@@ -70,15 +64,65 @@ func WithNames(src Source, file string, n *Names) (Source, error) {
 	return s, nil
 }
 
-func replaceNames(dst *[]string, names []string, want int, file, what string) error {
-	if len(names) == 0 {
-		return nil
+// nameLabels gives labels their names.
+func (n *Names) nameLabels(info *Info, file string) error {
+	if own := info.LabelNames; len(n.Labels) == len(own) && (info.LabelType.Classes || info.LabelType.Scale != nil) {
+		order, known := orderOf(own, n.Labels)
+		switch {
+		case order != nil && (info.LabelType.Classes || slices.Equal(order, own)):
+			return nil
+		case known == 0 && isNumbers(own):
+			info.LabelNames = n.Labels
+			return nil
+		}
+		i := firstDifference(own, n.Labels)
+		return kindErrorf(ErrAmbiguous, "%s: label %d (counted from 0) is %q, and %sthe classes or numbers are %s: list exactly these there, in the order of the labels, "+
+			"or leave \"labels\" out", file, i, n.Labels[i], prefix(info.File), listSome(own))
 	}
-	if len(names) != want {
+	return nameColumns(&info.LabelNames, n.Labels, info.Labels, "labels", file, info.File)
+}
+
+// nameColumns gives columns their names if they have no others; what says what they are, file is that of names, and data
+// that of the columns.
+func nameColumns(own *[]string, names []string, want int, what, file, data string) error {
+	switch {
+	case len(names) == 0:
+		return nil
+	case len(names) != want:
 		return fmt.Errorf("%s: %d names for %d %s", file, len(names), want, what)
 	}
-	*dst = names
+	for i, name := range *own {
+		if given := strings.TrimSpace(names[i]); strings.TrimSpace(name) != "" && given != strings.TrimSpace(name) {
+			return kindErrorf(ErrAmbiguous, "%s: %s %d (counted from 0) is %q, and %sit has the name %q: give the names that the file has, in its order, or leave %q out",
+				file, strings.TrimSuffix(what, "s"), i, given, prefix(data), name, what)
+		}
+	}
+	*own = names
 	return nil
+}
+
+// orderOf returns the identities in the order of names, or nil if these are not all of them, each once. known counts
+// the names that are identities.
+func orderOf(identities, names []string) (order []string, known int) {
+	index, used := newIdentityIndex("", "class", identities), make([]bool, len(identities))
+	for _, name := range names {
+		i, ok, err := index.find(strings.TrimSpace(name), &Row{})
+		if !ok && err == nil {
+			continue
+		}
+		if known++; ok && !used[i] {
+			order, used[i] = append(order, identities[i]), true
+		}
+	}
+	if len(order) < len(identities) || known < len(names) {
+		return nil, known
+	}
+	return order, known
+}
+
+// isNumbers reports whether all texts are numbers.
+func isNumbers(texts []string) bool {
+	return !slices.ContainsFunc(texts, func(text string) bool { return identityOf(text).number == "" })
 }
 
 // distinct refuses names that are not distinct; empty names do not count. what says what
@@ -111,6 +155,7 @@ type namedSource struct {
 	file string
 	info Info
 	rows []string
+	own  bool // rows have names in Source
 }
 
 // Info describes the rows with their new names.
@@ -125,6 +170,10 @@ func (s *namedSource) Scan(f func(*Row) error) error {
 	err := s.Source.Scan(func(r *Row) error {
 		if r.Number >= len(s.rows) {
 			return fmt.Errorf("%s: %d row names are too few: %w", s.file, len(s.rows), ErrRowCount)
+		}
+		if own := strings.TrimSpace(r.Name); s.own && own != "" && own != strings.TrimSpace(s.rows[r.Number]) {
+			return &RowError{File: s.info.File, Row: r.Number, Line: r.line, Column: -1, Err: ErrAmbiguous,
+				Reason: fmt.Sprintf("its name is %.40q, and %.40q in %s: give the names that the file has, or leave \"rows\" out", own, s.rows[r.Number], s.file)}
 		}
 		n++
 		row = *r

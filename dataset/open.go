@@ -18,7 +18,7 @@ type OpenOptions struct {
 	// LabelsFile is the .npy file with the labels of a .npy file; empty: the same
 	// name with its last "features" replaced by "labels".
 	LabelsFile string
-	// NamesFile is a JSON file with names, see FORMAT.md; they replace the file's.
+	// NamesFile is a JSON file with names, see FORMAT.md; those that the file has must be the same.
 	NamesFile string
 	// Features, where not 0, is the number of features that a model reads: a
 	// libsvm file without names has at least as many, and a CSV file with NoLabels
@@ -138,6 +138,13 @@ func Open(path string, o OpenOptions) (Source, error) {
 	if info.Size() == 0 {
 		return nil, kindErrorf(ErrFormat, "%s: %s", o.shown(path), emptyFile)
 	}
+	var names *Names
+	if o.NamesFile != "" {
+		if names, err = ReadNames(o.NamesFile); err != nil {
+			return nil, err
+		}
+		o.Labels.order = names.Labels
+	}
 	o.size, o.modelFeatures = fileSize(info.Size()), o.Features
 	src, err := kind.read(path, &o)
 	if err != nil {
@@ -157,8 +164,8 @@ func Open(path string, o OpenOptions) (Source, error) {
 	if src, err = withImages(src, &o); err != nil {
 		return nil, err
 	}
-	if o.NamesFile != "" {
-		if src, err = withNamesFile(src, o.NamesFile); err != nil {
+	if names != nil {
+		if src, err = WithNames(src, o.NamesFile, names); err != nil {
 			return nil, err
 		}
 	}

@@ -180,7 +180,7 @@ func TestNamesOfFiles(t *testing.T) {
 			t.Errorf("%q: %s, want %s", c.content, got, c.want)
 		}
 	}
-	src, err := openFile(t, "a.csv", "a,b,label_c\n1,2,1\n", OpenOptions{NamesFile: writeFile(t, "n.json", `{"features": [" u ", "v\t"], "labels": ["  "]}`)})
+	src, err := openFile(t, "a.csv", "1,2,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"2"}}, NamesFile: writeFile(t, "n.json", `{"features": [" u ", "v\t"], "labels": ["  "]}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,9 @@ func saved(text string) map[string]string {
 // mark or in UTF-16; Latin-1 is refused with the file and the line.
 func TestSideFilesOfCommands(t *testing.T) {
 	dir := t.TempDir()
-	data := write(t, dir, "kinds.csv", kinds())
-	rows := strings.Count(kinds(), "\n") - 1
+	content := strings.ReplaceAll(kinds(), "oak", "größe")
+	data := write(t, dir, "kinds.csv", content)
+	rows := strings.Count(content, "\n") - 1
 	var split strings.Builder
 	split.WriteString("row;fold\n")
 	for i := range rows {
@@ -35,10 +36,10 @@ func TestSideFilesOfCommands(t *testing.T) {
 	}
 	const table = "# größe\nname: small\nfolds: {k: 2}\ndatasets:\n  - {file: kinds.csv, labels: class}\nrows:\n  - {algorithm: aa-knn, settings: {k: 3}}\n"
 	splits, specs := saved(split.String()), saved("# größe\nalgorithm: aa-knn\nk: 3\n")
-	names, configs, tables := saved("{\"labels\": [\"a\", \"b\", \"größe\"]}\n"), saved("train:\n  set: k=2 # größe\n"), saved(table)
+	names, configs, tables := saved("{\"labels\": [\"größe\", \"ash\", \"elm\"]}\n"), saved("train:\n  set: k=2 # größe\n"), saved(table)
 	for kind := range specs {
 		in := t.TempDir()
-		write(t, in, "kinds.csv", kinds())
+		write(t, in, "kinds.csv", content)
 		var r result
 		inJSON(t, &r, "train", "--local", "--data", data, "--labels", "class", "--spec", write(t, in, "s.yaml", specs[kind]),
 			"--names", write(t, in, "n.json", names[kind]), "--split", write(t, in, "f.csv", splits[kind]))

@@ -1,0 +1,73 @@
+package dataset
+
+import (
+	"slices"
+	"testing"
+)
+
+// Names of classes that are the classes give the order of the labels; a class stays what it is.
+func TestNamesOrderClasses(t *testing.T) {
+	const texts, numbers = "x,kind\n1,cat\n2,dog\n3,cat\n", "x,kind\n1,0\n2,1\n3,0\n"
+	for _, c := range []struct{ content, names, want string }{
+		{texts, `["dog", "cat"]`, "[x]>[dog cat] [1]>[0 1] [2]>[1 0] [3]>[0 1]"},
+		{texts, `["cat", "dog"]`, "[x]>[cat dog] [1]>[1 0] [2]>[0 1] [3]>[1 0]"},
+		{numbers, `["1", "0"]`, "[x]>[1 0] [1]>[0 1] [2]>[1 0] [3]>[0 1]"},
+		{numbers, `["dog", "cat"]`, "[x]>[dog cat] [1]>[1 0] [2]>[0 1] [3]>[1 0]"},
+		{texts, `["hen", "cow"]`, ""},
+		{texts, `["cat", "hen"]`, ""},
+		{texts, `["cat", "cat"]`, ""},
+		{numbers, `["1", "2"]`, ""},
+		{numbers, `["1", "one"]`, ""},
+	} {
+		o := OpenOptions{Labels: LabelOptions{Kind: Class, Columns: []string{"kind"}}, NamesFile: writeFile(t, "n.json", `{"labels": `+c.names+`}`)}
+		src, err := openFile(t, "a.csv", c.content, o)
+		if c.want == "" {
+			mustBe(t, err, ErrAmbiguous)
+			mustContain(t, err, "n.json", "a.csv", "list exactly these")
+			if _, err := Inspect(writeFile(t, "a.csv", c.content), o, ImportOptions{}); err != nil {
+				t.Errorf("%s: inspect: %v", c.names, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.names, err)
+		} else if got := describe(t, src); got != c.want {
+			t.Errorf("%s: %s, want %s", c.names, got, c.want)
+		}
+	}
+	scale := OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 1, High: 1, Columns: []string{"kind"}}, NamesFile: writeFile(t, "n.json", `{"labels": ["1", "0"]}`)}
+	_, err := openFile(t, "a.csv", numbers, scale)
+	mustBe(t, err, ErrAmbiguous)
+}
+
+// Other names than those of the file are refused, also in another order; equal ones are read.
+func TestNamesOfFileStay(t *testing.T) {
+	named := someRows(2)
+	named.info.FeatureNames, named.info.LabelNames, named.info.HasRowNames, named.info.File = []string{"a", "b"}, []string{"c", "d"}, true, "a.npz"
+	for i := range named.rows {
+		named.rows[i].Name = []string{"one", "two"}[i]
+	}
+	for _, c := range []struct {
+		names Names
+		says  string // empty: read
+	}{
+		{Names{Features: []string{"a", "b"}, Labels: []string{"c", "d"}, Rows: []string{"one", "two"}}, ""},
+		{Names{Features: []string{"b", "a"}}, `feature 0 (counted from 0) is "b", and a.npz: it has the name "a"`},
+		{Names{Features: []string{"a", "p"}}, `feature 1 (counted from 0) is "p"`},
+		{Names{Labels: []string{"d", "c"}}, `label 0 (counted from 0) is "d"`},
+		{Names{Rows: []string{"two", "one"}}, `its name is "one", and "two" in n.json`},
+	} {
+		src, err := WithNames(named, "n.json", &c.names)
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		if c.says == "" {
+			if err != nil || !slices.Equal(src.Info().LabelNames, named.info.LabelNames) {
+				t.Error(err)
+			}
+			continue
+		}
+		mustBe(t, err, ErrAmbiguous)
+		mustContain(t, err, "n.json", "a.npz", c.says)
+	}
+}
