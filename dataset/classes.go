@@ -8,12 +8,15 @@ import (
 )
 
 // useClasses makes one-hot labels of Row.text. order is that of the classes if classes is empty and all that are found are
-// in it.
+// in it. If it has the names of classes that are numbers in the file, these are the classes.
 func (d *derivedLabels) useClasses(classes, order []string) error {
-	if len(classes) == 0 {
+	if len(classes) == 0 || len(order) == len(classes) && !isNumbers(order) {
 		found, notes, err := distinctClasses(d.Source)
 		if err != nil {
 			return err
+		}
+		if len(classes) > 0 && !(isNumbers(found) && len(found) == len(order)) {
+			found, notes = classes, nil
 		}
 		if ordered, _ := orderOf(found, order); ordered != nil {
 			found = ordered

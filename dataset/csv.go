@@ -102,7 +102,7 @@ func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *
 		names := behind.records(head[:d.skip], true)
 		width, _ := realColumns(append(rest, first))
 		if len(names) == 1 && filled(names[0]) == width {
-			if named, err := hasHeader(names[0], nil, d.marks, o); named && err == nil {
+			if named, err := hasHeader(names[0], append([][]string{first}, rest...), d.marks, o); named && err == nil {
 				*d, s.header, s.mark = behind, true, d.mark
 				return names[0], nil
 			}
@@ -110,6 +110,15 @@ func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *
 	}
 	if o.Header != HeaderAuto {
 		header, err = o.Header == HeaderYes, nil
+	}
+	if d.comments > 0 && !header && err == nil {
+		if like, row, ok := d.atRowLike(head, append([][]string{first}, rest...)); ok && o.Header == HeaderNo {
+			*d, first = like, row
+		} else if ok {
+			return nil, &WaysError{fmt.Sprintf("line %d begins with %s, as a comment does, and has as many fields as the lines below, and numbers where they have numbers: "+
+				"--header no reads it as a row, and --header yes leaves it out and takes the first line without %s for the header; if it is a comment and no line is a header, take it out of the file",
+				like.before+1, d.mark, d.mark), commentWays}
+		}
 	}
 	if s.header = header; header {
 		if name := strings.TrimLeft(first[0], " "); commentMark(name) != "" && len(name) > 1 {

@@ -22,6 +22,7 @@ type dialect struct {
 	// commented is where in the file the last comment begins, after its mark: its line may be the header.
 	commented int
 	mark      string // of that comment
+	top       int    // where the comments begin
 }
 
 // withHeaderBehindMark returns the dialect of a file whose last comment before the first record is the header.
@@ -144,10 +145,54 @@ func (d *dialect) skipComments(head []byte) {
 		if mark == "" {
 			continue
 		}
+		if found.comments == 0 {
+			found.top = d.skip
+		}
 		_, name, _ := strings.Cut(string(text), mark)
 		found.commented = at - 1 - len(strings.TrimLeft(name, mark+" "))
 		found.mark, found.skip, found.before, found.comments = mark, at, line, found.comments+1
 	}
+}
+
+// atRowLike returns the dialect of a file whose rows begin at the first comment that is like the rows after it, and the
+// record of that; ok is false if there is none. Such a comment has as many fields, and numbers where the others have only
+// numbers, the first column aside. A comment whose mark stands before a blank and a number, in a column of numbers, is none.
+func (d dialect) atRowLike(head []byte, rest [][]string) (like dialect, first []string, ok bool) {
+	width, _ := realColumns(rest)
+	like = d
+	like.before, like.comments = d.before-bytes.Count(head[d.top:d.skip], []byte("\n")), 0
+	for at := d.top; at < d.skip; like.before++ {
+		text, _, _ := bytes.Cut(head[at:d.skip], []byte("\n"))
+		line := string(text)
+		if mark := commentMark(line); mark != "" {
+			r := newCSVReader(strings.NewReader(line))
+			r.Comma = d.delimiter
+			behind, _ := strings.CutPrefix(strings.TrimLeft(line, " "), mark)
+			record, err := r.Read()
+			if err == nil && filled(record) == width && d.numbersLike(record, rest) && !(strings.HasPrefix(behind, " ") && aboveNumbers(rest, 0, d.marks)) {
+				like.skip = at
+				return like, slices.Clone(record), true
+			}
+			like.comments++
+		}
+		at += len(text) + 1
+	}
+	return d, nil, false
+}
+
+// numbersLike reports whether a record has numbers in the columns in which rest has only numbers, but for the first, and
+// whether there are such columns.
+func (d *dialect) numbersLike(record []string, rest [][]string) bool {
+	numbers := 0
+	for i := 1; i < len(record); i++ {
+		if !aboveNumbers(rest, i, d.marks) {
+			continue
+		}
+		if numbers++; !isMissing(record[i]) && !isFieldNumber(record[i], d.marks) {
+			return false
+		}
+	}
+	return numbers > 0
 }
 
 // commentMark returns the mark that a line of a comment begins with; empty: it is none. A line whose first

@@ -70,6 +70,9 @@ func oneWay(flag, value, format string, args ...any) Way {
 // headerWays are the ways to read a first line.
 var headerWays = []Way{oneWay("--header", "yes", "the first line is a header"), oneWay("--header", "no", "the first line is a row")}
 
+// commentWays are the ways to read lines that begin as comments do.
+var commentWays = []Way{oneWay("--header", "no", "lines that begin as comments are rows"), oneWay("--header", "yes", "lines that begin as comments are left out, and the next one is a header")}
+
 // RowError says which row, and which column of it, cannot be used, and why.
 type RowError struct {
 	File   string // as the user named it; empty for data that is in no file

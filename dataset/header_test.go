@@ -193,3 +193,46 @@ func TestClassesOfModelAreNoHeader(t *testing.T) {
 		}
 	}
 }
+
+// Lines that begin with the mark of a comment and are otherwise as the rows below them are not left out without a word.
+func TestRowsThatBeginAsComments(t *testing.T) {
+	o := OpenOptions{Drop: []string{"0"}, Labels: LabelOptions{Kind: Class, Columns: []string{"2"}}}
+	for _, c := range []struct {
+		content string
+		line    string
+		rows    int // with --header no
+	}{
+		{"#ff0000,2.04,cat\n#00ff00,3.1,dog\nred,1.1,cat\nred,1.2,dog\n", "line 1", 4},
+		{"#1,2.04,cat\n2,3.1,dog\n3,1.1,cat\n", "line 1", 3},
+		{"# by hand\n%5,2.04,y\n2,3.1,dog\n3,1.1,cat\n", "line 2", 3},
+		{"//host/a,2.04,cat\n//host/b,3,cat\n\\\\host\\c,3.1,dog\n\\\\host\\d,1.1,cat\n", "line 1", 4},
+		{"sep=;\n# one\n#a;2,04;cat\nb;3,1;dog\nc;1,1;cat\n", "line 3", 3},
+	} {
+		_, _, err := opened(t, "a.csv", c.content, o)
+		mustBe(t, err, ErrAmbiguous)
+		mustContain(t, err, c.line, "--header no", "--header yes")
+		no := o
+		no.Header = HeaderNo
+		if _, rows, err := opened(t, "a.csv", c.content, no); len(rows) != c.rows || err != nil {
+			t.Errorf("%q: %d rows, error %v", c.content, len(rows), err)
+		}
+		found, err := Inspect(writeFile(t, "a.csv", c.content), o, ImportOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var flags []string
+		for _, r := range found.Readings {
+			flags = append(flags, flagText(r.Flags))
+		}
+		if all := strings.Join(flags, "; "); !strings.Contains(all, "--header no") || !strings.Contains(all, "--header yes") {
+			t.Errorf("%q: readings %s", c.content, all)
+		}
+	}
+	yes := o
+	yes.Labels.Columns = []string{"kind"}
+	for _, yes.Header = range []Header{HeaderAuto, HeaderYes} {
+		if _, rows, err := opened(t, "a.csv", "#a,1,cat\ncolor,x,kind\nred,2,cat\nred,3,dog\n", yes); len(rows) != 2 || err != nil {
+			t.Errorf("a comment before a header: %d rows, error %v", len(rows), err)
+		}
+	}
+}

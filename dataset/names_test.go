@@ -35,8 +35,17 @@ func TestNamesOrderClasses(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.names, got, c.want)
 		}
 	}
+	names := writeFile(t, "n.json", `{"labels": ["dog", "cat"]}`)
+	src, _, err := openFor(t, "a.csv", numbers, OpenOptions{Labels: LabelOptions{Kind: Class, Columns: []string{"kind"}}, NamesFile: names},
+		&Schema{Features: 1, FeatureNames: []string{"x"}, Labels: 2, LabelNames: []string{"dog", "cat"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := describe(t, src), "[x]>[dog cat] [1]>[1 0] [2]>[0 1] [3]>[1 0]"; got != want {
+		t.Errorf("for a model of named numbers: %s, want %s", got, want)
+	}
 	scale := OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 1, High: 1, Columns: []string{"kind"}}, NamesFile: writeFile(t, "n.json", `{"labels": ["1", "0"]}`)}
-	_, err := openFile(t, "a.csv", numbers, scale)
+	_, err = openFile(t, "a.csv", numbers, scale)
 	mustBe(t, err, ErrAmbiguous)
 }
 
