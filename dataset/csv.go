@@ -172,6 +172,9 @@ func (s *csvSource) describe(o *OpenOptions) {
 	s.info.FeatureNames, s.info.Features, s.info.Reading.Categories = c.featureNames(s.names)
 	o.Beside.describe(&s.info)
 	s.info.Notes = append(s.notes(), s.columns.targetNote(s.names, &o.Labels))
+	if o.Images != "" && c.rowName >= 0 {
+		s.info.Notes = append(s.info.Notes, c.imagesNote(s.names))
+	}
 	s.info.Reading.passing(s.names, c, o)
 	if !s.header {
 		s.info.LabelColumns.Positions = c.labels

@@ -148,7 +148,7 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 	}
 	if err == nil {
 		if o.Images != "" {
-			err = c.chooseImages(names, o.RowNames)
+			err = c.chooseImages(names, o)
 		} else {
 			err = c.chooseRowName(names, o.RowNames)
 		}

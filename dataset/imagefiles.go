@@ -12,8 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/images"
 )
 
-// imageColumns are the names, in order of preference, of the column of a CSV file that names the
-// images.
+// imageColumns are the usual names, in small or capital letters, of the column of a CSV file that names the images.
 var imageColumns = []string{"image", "file", "filename", "row_name", "name"}
 
 // imageFiles is a Source whose features are the pixels of image files that a CSV file names.
@@ -255,16 +254,37 @@ func reasonOf(err error) error {
 	return err
 }
 
-// chooseImages takes no column as a feature: the row names are the names of images.
-func (c *csvColumns) chooseImages(names []string, given string) error {
-	if given != "" {
-		return c.chooseRowName(names, given)
+// chooseImages takes no column as a feature: the row names are the names of images. Two columns with usual names are
+// refused, unless flags take one as a label.
+func (c *csvColumns) chooseImages(names []string, o *OpenOptions) error {
+	if o.RowNames != "" {
+		return c.chooseRowName(names, o.RowNames)
 	}
-	for _, wanted := range imageColumns {
-		if i := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, wanted) }); i >= 0 && !c.used[i] {
-			c.rowName, c.used[i] = i, true
-			return nil
+	var found []int
+	for i, name := range names {
+		usual := slices.ContainsFunc(imageColumns, func(wanted string) bool { return strings.EqualFold(name, wanted) })
+		if usual && !c.used[i] && !slices.Contains(o.Labels.Columns, name) {
+			found = append(found, i)
 		}
 	}
-	return c.chooseRowName(names, "")
+	switch len(found) {
+	case 0:
+		return c.chooseRowName(names, "")
+	case 1:
+		c.rowName = found[0]
+		return c.use(names, found)
+	}
+	var ways []Way
+	for _, i := range found {
+		ways = append(ways, oneWay("--row-names", flagColumn(names, i), "column %d, %q, names the images", i, names[i]))
+	}
+	return &WaysError{fmt.Sprintf("%s may each name the images: say with --row-names which does", nameList(names, found)), ways}
+}
+
+// imagesNote says which column names the images.
+func (c *csvColumns) imagesNote(names []string) string {
+	if name := nameAt(names, c.rowName); name != "" {
+		return fmt.Sprintf("the images are named in column %d, %q", c.rowName, name)
+	}
+	return fmt.Sprintf("the images are named in column %d", c.rowName)
 }

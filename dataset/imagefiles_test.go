@@ -290,3 +290,44 @@ func TestTurnedImages(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
+
+// Two columns that may each name the images are refused, and a note says which one does.
+func TestImageColumns(t *testing.T) {
+	dir := pictures(t)
+	o := OpenOptions{Images: dir, Shape: Shape{1, 2, 2}, Labels: LabelOptions{Kind: Class}}
+	for _, names := range []string{"image,filename", "File,IMAGE", "name,image", "row_name,file"} {
+		first, second, _ := strings.Cut(names, ",")
+		path := writeFile(t, "a.csv", names+",class\ndark.png,light.png,1\nlight.png,dark.png,2\n")
+		_, err := Open(path, o)
+		mustBe(t, err, ErrAmbiguous)
+		mustContain(t, err, first, second, "--row-names")
+		for column, want := range map[string]string{first: "column 0", second: "column 1"} {
+			named := o
+			named.RowNames = column
+			src, err := Open(path, named)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if notes := strings.Join(src.Info().Notes, "\n"); !strings.Contains(notes, "the images are named in "+want) {
+				t.Errorf("%s of %s: %s", column, names, notes)
+			}
+		}
+		found, err := Inspect(path, o, ImportOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var flags []string
+		for _, r := range found.Readings {
+			if r.Refused == "" {
+				flags = append(flags, flagText(r.Flags))
+			}
+		}
+		if all := strings.Join(flags, "; "); !strings.Contains(all, "--row-names "+first) || !strings.Contains(all, "--row-names "+second) {
+			t.Errorf("%s: readings %s, %+v", names, all, found.Readings)
+		}
+	}
+	o.Labels.Columns = []string{"name"}
+	if _, err := openFile(t, "a.csv", "image,name\ndark.png,x\nlight.png,y\n", o); err != nil {
+		t.Error(err)
+	}
+}
