@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -111,6 +112,9 @@ type identityCount struct {
 // says which texts can be read in two ways.
 func (s *identities) resolve() (found []identityCount, merged []string, err error) {
 	all := s.all()
+	if err := s.alike(all); err != nil {
+		return nil, nil, err
+	}
 	word := slices.IndexFunc(all, func(t *identityText) bool { return t.number == "" })
 	first := map[string]*identityText{} // by number
 	at := map[string]int{}              // in found, by name
@@ -148,6 +152,31 @@ func (s *identities) resolve() (found []identityCount, merged []string, err erro
 		sorted[i] = found[at[name]]
 	}
 	return sorted, merged, nil
+}
+
+// alike refuses texts that look alike, unless these are the numbers that they look like.
+func (s *identities) alike(all []*identityText) error {
+	type shown struct {
+		text *identityText
+		own  bool // the text is what it looks like
+	}
+	first := make(map[string]shown, len(all))
+	for _, t := range all {
+		key := printable.Look(t.text)
+		now := shown{t, key == t.text}
+		if id := identityOf(key); id.number != "" {
+			key = id.number
+		}
+		before, known := first[key]
+		if known && !(before.own && now.own) {
+			return s.errorf(t, "%+.40q looks like %+.40q in row %d, and they are different texts: write both in one way for one %s, or begin each with another letter for two",
+				t.text, before.text.text, before.text.row, s.what)
+		}
+		if !known {
+			first[key] = now
+		}
+	}
+	return nil
 }
 
 // twoWays is the error for two texts that are one number, where it is open whether they are one identity.

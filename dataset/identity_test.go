@@ -328,3 +328,49 @@ func TestOneSpellingForModels(t *testing.T) {
 		t.Errorf("%+v, %v", rows, err)
 	}
 }
+
+// Texts that look alike are refused with their escapes; inspect says so.
+func TestTextsThatLookAlike(t *testing.T) {
+	for _, c := range []struct{ a, b, says string }{
+		{"caf\u00e9", "cafe\u0301", `"cafe\u0301" looks like "caf\u00e9" in row 0`},
+		{"ice cream", "ice\u00a0cream", `"ice\u00a0cream" looks like`},
+		{"cat", "ca\u200bt", `"ca\u200bt" looks like`},
+		{"12", "\uff11\uff12", `"\uff11\uff12" looks like`},
+		{"1.0", "\uff11", `"\uff11" looks like`},
+		{"cat", "\uff43at", `"\uff43at" looks like`},
+		{"a b", "a  b", `"a  b" looks like`},
+	} {
+		const header = "x,group,class\n"
+		content := header + "1,p," + c.a + "\n2,p," + c.b + "\n3,p,other\n"
+		o := OpenOptions{Labels: LabelOptions{Kind: Class}, Drop: []string{"group"}}
+		_, err := openFile(t, "a.csv", content, o)
+		mustBe(t, err, ErrAmbiguous)
+		mustContain(t, err, "row 1", "line 3", c.says, "write both in one way for one class")
+		found, err := Inspect(writeFile(t, "a.csv", content), o, ImportOptions{})
+		if err != nil || !strings.Contains(strings.Join(found.Notes, "\n"), c.says) {
+			t.Errorf("%q: %+v, error %v", c.b, found, err)
+		}
+		once := strings.ReplaceAll(content, c.b, c.a)
+		if _, err := openFile(t, "a.csv", once, o); err != nil {
+			t.Errorf("%q in one way: %v", c.a, err)
+		}
+
+		grouped := header + "1," + c.a + ",p\n2," + c.b + ",q\n"
+		src, err := openFile(t, "a.csv", grouped, OpenOptions{Labels: LabelOptions{Kind: Class}, Beside: BesideOptions{Groups: "group"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = Build(src, ImportOptions{})
+		mustBe(t, err, ErrAmbiguous)
+		mustContain(t, err, c.says, "for one group")
+
+		levels := OpenOptions{Labels: LabelOptions{Kind: Class}, Categories: []string{"group"}}
+		_, err = openFile(t, "a.csv", grouped, levels)
+		mustBe(t, err, ErrAmbiguous)
+	}
+	for _, content := range []string{"x,class\n1,café\n2,图\n3,Zoë\n", "x,class\n1,１\n2,２\n"} {
+		if _, err := openFile(t, "a.csv", content, OpenOptions{Labels: LabelOptions{Kind: Class}}); err != nil {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+}

@@ -7,11 +7,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
-
 	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -136,7 +135,7 @@ func (s *Spec) checkNames() {
 	first := make(map[string]*Row)
 	for i := range s.Rows {
 		r := &s.Rows[i]
-		look := lookOf(r.Name)
+		look := printable.Look(r.Name)
 		if strings.EqualFold(look, meanPredictor) {
 			s.fail(r.At, "a row with the name %q: each report has a line of this name, for predicting the mean of the training rows; give the row another by the key name", r.Name)
 		}
@@ -155,26 +154,11 @@ func (s *Spec) checkNames() {
 // meanPredictor is the name of a line that each report has.
 const meanPredictor = "mean predictor"
 
-// lookOf returns the same text for names that look alike: they differ in white space, in characters that are
-// not seen, in dashes, or in how Unicode writes a letter.
-func lookOf(name string) string {
-	seen := strings.Map(func(r rune) rune {
-		switch {
-		case unicode.In(r, unicode.Cf, unicode.Variation_Selector):
-			return -1
-		case unicode.Is(unicode.Pd, r), strings.ContainsRune("\u02d7\u2043\u2212\u2500\u2796", r): // signs that look like dashes
-			return '-'
-		}
-		return r
-	}, norm.NFKC.String(name))
-	return strings.Join(strings.Fields(seen), " ")
-}
-
 // rowNameOf reads the name of a row, without the white space around it.
 func (s *Spec) rowNameOf(e entry) string {
 	name := strings.TrimSpace(s.text(e))
 	switch at := strings.IndexFunc(name, unicode.IsControl); {
-	case lookOf(name) == "":
+	case printable.Look(name) == "":
 		s.fail(e.valueAt, "name: it is empty")
 	case !utf8.ValidString(name):
 		s.fail(e.valueAt, "name: %q is not UTF-8", name)

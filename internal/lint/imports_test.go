@@ -29,7 +29,7 @@ var layers = []struct {
 	{"internal/inplace", nil},
 	{"internal/blobs", []string{"internal/digests", "internal/inplace"}},
 	{"internal/archive", nil},
-	{"dataset", []string{"internal/num", "internal/units", "internal/tempdir"}},
+	{"dataset", []string{"internal/num", "internal/printable", "internal/units", "internal/tempdir"}},
 	{"round", []string{"dataset"}},
 	{"algorithms", []string{"round", "dataset", "internal/num", "internal/linalg", "internal/version"}},
 	{"engine", []string{"round", "dataset", "internal/num"}},
@@ -69,7 +69,7 @@ var layers = []struct {
 	{"internal/harness/testkit/scaletest", []string{
 		"internal/harness/testkit", "internal/local", "engine", "round", "algorithms", "dataset", "internal/num",
 	}},
-	{"experiment", []string{"experiment/result", "experiment/folds", "spec", "protocol", "round", "algorithms", "dataset", "internal/yamltree", "internal/num", "internal/units"}},
+	{"experiment", []string{"experiment/result", "experiment/folds", "spec", "protocol", "round", "algorithms", "dataset", "internal/yamltree", "internal/num", "internal/printable", "internal/units"}},
 	{"experiment/runner", []string{"experiment", "internal/budget", "internal/local", "jobrun", "engine", "round", "algorithms", "dataset"}},
 	{"internal/harness/chaos", []string{
 		"internal/harness/netlab", "internal/harness/freeport", "internal/harness/proc", "internal/tempdir", "experiment", "experiment/report", "internal/local", "internal/bus", "client", "spec", "protocol", "round", "algorithms", "dataset",
