@@ -89,9 +89,9 @@ func marked(field string) bool {
 }
 
 // missingWords are the words for a missing value, in small or capital letters, of features, labels, classes and groups alike:
-// those of pandas, of C's printf on several systems, and the errors of spreadsheets. An empty field is a missing value too.
+// those of pandas, of SQL dumps, of SAS and Stata, of C's printf on several systems, and the errors of spreadsheets. An empty field is a missing value too.
 var missingWords = []string{
-	"na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none", "?",
+	"na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none", "?", `\n`, ".",
 	"nan", "-nan", "+nan", "nan(ind)", "-nan(ind)", "nan(snan)", "-nan(snan)",
 	"1.#qnan", "-1.#qnan", "1.#snan", "-1.#snan", "1.#ind", "-1.#ind",
 	"#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!",
@@ -104,7 +104,7 @@ func isMissing(field string) bool {
 		return true
 	}
 	if c := field[len(field)-1]; c >= '0' && c <= '9' || c == '.' { // numbers end so, and most fields
-		return false
+		return field == "."
 	}
 	for _, word := range missingWords {
 		if strings.EqualFold(field, word) {

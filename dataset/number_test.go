@@ -36,7 +36,7 @@ func TestDecimalNumbersOnly(t *testing.T) {
 func TestMissingWordsOfColumns(t *testing.T) {
 	for _, word := range []string{
 		"", " ", "NA", "n/a", "#N/A", "#NA", "<NA>", "nan", "-NaN", "-nan", "+nan", "NULL", "None", "?", "#N/A N/A", "-nan(ind)", "nan(ind)",
-		"1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!",
+		`\N`, ".", "1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!",
 	} {
 		for _, word := range []string{word, strings.ToLower(word), strings.ToUpper(word), " " + word} {
 			for what, content := range map[string]string{
@@ -63,7 +63,7 @@ func TestMissingWordsOfColumns(t *testing.T) {
 			mustContain(t, err, "row 0", "--missing drop")
 		}
 	}
-	for _, word := range []string{"nano", "n", "-", ".", "0", "1.5", "inf", "#", "missing", "nan1", "a"} {
+	for _, word := range []string{"nano", "n", "-", "..", "0", "1.5", "inf", "#", "missing", "nan1", "a"} {
 		if isMissing(word) {
 			t.Errorf("%q is missing", word)
 		}

@@ -368,12 +368,12 @@ func FuzzHeader(f *testing.F) {
 
 // TestMissingWords: the words of FORMAT.md, in any case, and nothing else.
 func TestMissingWords(t *testing.T) {
-	for _, s := range []string{"", "  ", "NA", "na", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "?"} {
+	for _, s := range []string{"", "  ", "NA", "na", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "?", `\N`, ".", " . "} {
 		if !isMissing(s) {
 			t.Errorf("%q is not missing", s)
 		}
 	}
-	for _, s := range []string{"0", "-1", ".5", "-", "n", "Nancy", "inf", "??"} {
+	for _, s := range []string{"0", "-1", ".5", "5.", "-.", "..", "-", "n", `\`, "Nancy", "inf", "??"} {
 		if isMissing(s) {
 			t.Errorf("%q is missing", s)
 		}
