@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // DefaultTolerance is how far from 1 the sum of a row's label degrees may be by default. It
@@ -179,6 +180,46 @@ func clippedSum(labels []float64, sum, tolerance float64) (clipped float64, bad 
 	return clipped, -1
 }
 
+// totalOf returns the label that is the sum of all others, of which there are two or more; -1: none is.
+func totalOf(labels []float64) int {
+	if len(labels) < 3 {
+		return -1
+	}
+	sum := 0.0
+	for _, v := range labels {
+		sum += v
+	}
+	found := -1
+	for i, v := range labels {
+		if v > 0 && math.Abs(2*v-sum) <= totalSlack*sum {
+			if found >= 0 {
+				return -1
+			}
+			found = i
+		}
+	}
+	return found
+}
+
+// totalSlack is what float32 degrees differ from a half.
+const totalSlack = 1e-6
+
+// totalHint says that a label is the total of the others, and how to leave it out; where says in which rows.
+func (i *Info) totalHint(label int, where string) string {
+	name, advice := strconv.Itoa(label), "leave it out of the file"
+	if s := nameAt(i.LabelNames, label); s != "" {
+		name = strconv.Quote(s)
+	}
+	switch {
+	case label >= len(i.labelFlags) || len(i.labelFlags) != i.Labels:
+	case i.labelsListed:
+		advice = "list the columns without it in --label-columns"
+	default:
+		advice = Option{"drop", listFlag("drop", i.labelFlags[label]).Value}.String() + " leaves it out"
+	}
+	return fmt.Sprintf("label %s is the sum of the others %s, as a total is: %s", name, where, advice)
+}
+
 func (c *checker) checkSum(r *Row, sum float64) error {
 	if c.normalize && sum > 0 {
 		return nil
@@ -190,6 +231,9 @@ func (c *checker) checkSum(r *Row, sum float64) error {
 		hint := "--normalize divides each row by its sum"
 		if c.info.listsClasses(r.Labels) {
 			hint = classListHint
+		}
+		if i := totalOf(r.Labels); i >= 0 {
+			hint = c.info.totalHint(i, "in this row")
 		}
 		return rowErrorf(c.info.File, r.Number, "the labels sum to %.6g, not to 1 within %g; %s", sum, c.tolerance, hint)
 	}

@@ -38,7 +38,7 @@ func (d *derivedLabels) useClasses(classes, order []string) error {
 			return err
 		}
 		if !ok {
-			return rowErrorf(file, r.Number, "the class %.100q is none of the %d known", r.text, len(classes))
+			return rowErrorf(file, r.Number, "the class %.100q is none of those known: %s", r.text, listSome(classes))
 		}
 		clear(dst)
 		dst[i] = 1

@@ -176,6 +176,10 @@ func (s *csvSource) describe(o *OpenOptions) {
 		s.info.Notes = append(s.info.Notes, c.imagesNote(s.names))
 	}
 	s.info.Reading.passing(s.names, c, o)
+	for _, i := range c.labels {
+		s.info.labelFlags = append(s.info.labelFlags, flagColumn(s.names, i))
+	}
+	s.info.labelsListed = len(o.Labels.Columns) > 0
 	if !s.header {
 		s.info.LabelColumns.Positions = c.labels
 		return

@@ -66,7 +66,11 @@ func (s *csvSource) number(field, hint string) (v float64, reason string) {
 }
 
 func (s *csvSource) fieldError(n, column int, reason string, record []string, r *csvRecords) error {
-	if n == 0 && s.header && s.textOnly(record) {
+	if number, percent := strings.CutSuffix(strings.TrimSpace(record[column]), "%"); percent && isFieldNumber(number, s.dialect.marks) {
+		reason += "; percent signs are not read: remove them"
+	} else if n == 0 && isMissing(record[column]) && s.hasNone(column) {
+		reason = "the column has no value in any row; " + Option{"drop", listFlag("drop", flagColumn(s.names, column)).Value}.String() + " leaves it out"
+	} else if n == 0 && s.header && s.textOnly(record) {
 		reason += "; this line has no number: is it a second header line? Only one can be read"
 	} else if field := record[column]; !isMissing(field) && !marked(field) && (n == 0 || !strings.ContainsAny(field, "0123456789")) {
 		reason += s.textHint(column)
@@ -76,6 +80,18 @@ func (s *csvSource) fieldError(n, column int, reason string, record []string, r 
 		e.Err = &WaysError{reason, ways}
 	}
 	return e
+}
+
+// hasNone reports whether a column has no value in any of several rows.
+func (s *csvSource) hasNone(column int) bool {
+	rows := 0
+	err := s.eachRecord(func(_ int, record []string, _ *csvRecords) error {
+		if rows++; !isMissing(record[column]) {
+			return errFound
+		}
+		return nil
+	})
+	return err == nil && rows > 1
 }
 
 // columnError is an error about a field, without advice.
@@ -126,7 +142,9 @@ func (c *csvColumns) numeric(classes bool) []int {
 
 // textHint says what to do about a column of text.
 func (s *csvSource) textHint(column int) string {
-	if slices.Contains(s.columns.labels, column) {
+	if several := len(s.columns.labels) > 1; slices.Contains(s.columns.labels, column) && several {
+		return "; " + Option{"drop", listFlag("drop", flagColumn(s.names, column)).Value}.String() + " leaves the column out if it is no label, --label-columns lists the labels"
+	} else if slices.Contains(s.columns.labels, column) {
 		return "; --labels class reads classes"
 	}
 	return "; --drop leaves the column out, --row-names takes it for names of rows, --categories makes a feature of each of its values; dataset inspect describes all columns"

@@ -303,7 +303,7 @@ func TestOneSpellingForModels(t *testing.T) {
 			t.Errorf("%q: %+v, %v", texts, rows, err)
 		}
 	}
-	for text, says := range map[string]string{"7": `the class "7" is none of the 3`, "a": `the class "a" is none of the 3`} {
+	for text, says := range map[string]string{"7": `the class "7" is none of those known: 3 (`, "a": `the class "a" is none of those known: 3 ("`} {
 		src, _, err := openFor(t, "a.csv", string(column("class", "20231105", text)), o, schema)
 		if err == nil {
 			_, err = tryCollect(src)

@@ -58,7 +58,11 @@ func match(what string, model, file columns) (*Match, error) {
 
 func matchPositions(what string, model, file int, why string) (*Match, error) {
 	if model != file {
-		return nil, fmt.Errorf("%s; the model %s %s, and %s", counted(file, what), verb(what), units.Count(model), why)
+		hint := ""
+		if what == "feature" && file > model {
+			hint = "; --drop leaves columns out"
+		}
+		return nil, fmt.Errorf("%s; the model %s %s, and %s%s", counted(file, what), verb(what), units.Count(model), why, hint)
 	}
 	return &Match{By: ByPosition, Why: why}, nil
 }

@@ -172,6 +172,14 @@ func (c *ColumnProfile) add(field string, m marks) float64 {
 	return v
 }
 
+// percents reports whether the first values of the column are numbers with percent signs.
+func (c *ColumnProfile) percents() bool {
+	return len(c.Examples) > 0 && !slices.ContainsFunc(c.Examples, func(s string) bool {
+		number, ok := strings.CutSuffix(s, "%")
+		return !ok || !isNumber(strings.Replace(number, ",", ".", 1))
+	})
+}
+
 // numeric reports whether all values of the column are numbers.
 func (c *ColumnProfile) numeric() bool { return c.Values > 0 && c.Numbers == c.Values }
 
@@ -307,6 +315,10 @@ func (p *profile) hints() {
 		c := &p.columns[i]
 		if texts := c.Values - c.Numbers; c.Numbers > 2*texts && texts > 0 && c.Role != RoleDate {
 			c.Hint = fmt.Sprintf("%s are no numbers", counted(texts, "value"))
+			continue
+		}
+		if c.percents() {
+			c.Hint = "percent signs are not read: remove them"
 			continue
 		}
 		switch c.Role {

@@ -367,7 +367,7 @@ func (p *profile) single(names []string, i int) (flags []Flag, what string) {
 	age := LabelOptions{Kind: Age}
 	byName := strings.EqualFold(c.Name, string(age.Kind))
 	switch {
-	case c.Distinct < 2 || c.Role == RoleDate:
+	case c.Distinct < 2 || c.Role == RoleDate || c.percents():
 		return nil, ""
 	case c.numeric() && c.Least == nil || c.numeric() && !c.whole && *c.Least >= 0 && *c.Most <= 1: // degrees
 		return nil, ""

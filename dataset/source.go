@@ -45,6 +45,9 @@ type Info struct {
 	Missing Missing
 	// CountedFrom is where a libsvm file begins to count features.
 	CountedFrom Counting
+	// labelFlags are how flags name the columns of labels in a CSV file; labelsListed: by --label-columns.
+	labelFlags   []string
+	labelsListed bool
 	// unsure: the first line of a CSV file has numbers and was read as a row, but could
 	// be a header.
 	unsure bool
