@@ -97,7 +97,7 @@ var owners = map[string][]string{
 	"github.com/mattn/go-runewidth": {"internal/printable"},
 	"gonum.org/v1/gonum":            {"experiment/folds", "experiment/statistics"},
 	"gonum.org/v1/plot":             {"experiment/figure"},
-	"golang.org/x/text":             {"dataset", "experiment"},
+	"golang.org/x/text":             {"dataset", "experiment", "internal/printable"},
 	"golang.org/x/sync":             {"client", "worker", "coordinator", "engine", "internal/local", "internal/harness/chaos", "cmd"},
 	"golang.org/x/sys":              {"internal/num", "internal/speed", "internal/blobs", "internal/inplace", "dataset", "worker", "coordinator", "internal/harness/netlab", "internal/harness/proc", "internal/harness/chaos", "cmd"},
 }
