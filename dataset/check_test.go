@@ -193,6 +193,16 @@ func TestAdviceOfColumns(t *testing.T) {
 		if _, _, err := Build(src, ImportOptions{Warn: func(s string) { warned = append(warned, s) }}); err != nil {
 			t.Fatal(err)
 		}
+		for _, kind := range []LabelKind{Counts, Distributions} {
+			found, err := Inspect(writeFile(t, "a.csv", content), OpenOptions{Labels: LabelOptions{Kind: kind}}, ImportOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := strings.Join(found.Warnings, "\n")
+			if said := strings.Contains(all, "is the sum of the others in every row"); said != (content == totals) || said && strings.Contains(all, "--normalize") {
+				t.Errorf("%q as %q: warnings %s", content, kind, all)
+			}
+		}
 		if said := strings.Contains(strings.Join(warned, "\n"), "is the sum of the others in every row"); said != (content == totals) {
 			t.Errorf("%q: warned %q", content, warned)
 		}

@@ -183,6 +183,7 @@ type inspector struct {
 	missing     MissingSummary
 	nonFinite   nonFiniteValues
 	limit       float64 // distance from 1 of a sum that passes
+	total       int     // the label that is the sum of the others in each row; -1: none
 	singleLabel bool    // labels are made from one age or class
 	groups      groupSet
 	groupsError error
@@ -278,7 +279,11 @@ func (s *inspector) addLabels(r *Row) {
 	if len(r.Labels) == 1 {
 		s.single.add(r.targets()[0])
 	}
-	s.rows++
+	if s.rows++; s.rows == 1 {
+		s.total = totalOf(r.Labels)
+	} else if s.total >= 0 && totalOf(r.Labels) != s.total {
+		s.total = -1
+	}
 	s.addSum(sum)
 	if negative {
 		if clipped, bad := clippedSum(r.Labels, sum, s.limit); bad < 0 {

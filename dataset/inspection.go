@@ -74,6 +74,12 @@ func (s *inspector) faults() (lines []string) {
 	if s.info.CountedFrom != "" && !slices.ContainsFunc(s.labels, func(c columnStats) bool { return c.fraction }) {
 		uneven = classListHint
 	}
+	if s.rows > 1 && s.total >= 0 {
+		uneven = s.info.totalHint(s.total, "in every row")
+		if s.uneven.n == 0 {
+			lines = append(lines, uneven)
+		}
+	}
 	for _, f := range []struct {
 		rowTally
 		what, hint string
