@@ -281,13 +281,15 @@ func (p *profile) labelWays(names []string, o *OpenOptions) (ways []labelWay) {
 			ways = append(ways, p.prefixed(names, columns, prefix, len(byPrefix) > 1))
 		}
 	}
-	if from, to := p.sumsToOne(func(i int) bool { return slices.Contains(free, i) }); len(ways) == 0 && to > from && !l.single() {
-		columns := make([]int, 0, to-from)
-		for i := from; i < to; i++ {
-			columns = append(columns, i)
+	if len(ways) == 0 && !l.single() {
+		if from, to := p.sumsToOne(free); to > from {
+			columns := make([]int, 0, to-from)
+			for i := from; i < to; i++ {
+				columns = append(columns, i)
+			}
+			flag := listFlag("--label-columns", flagColumn(names, from)+":"+flagColumn(names, to-1))
+			ways = append(ways, labelWay{Way{"the labels are " + nameList(names, columns) + ", which sum to 1", []Flag{flag}}, columns})
 		}
-		flag := listFlag("--label-columns", flagColumn(names, from)+":"+flagColumn(names, to-1))
-		ways = append(ways, labelWay{Way{"the labels are " + nameList(names, columns) + ", which sum to 1", []Flag{flag}}, columns})
 	}
 	return append(ways, p.singleWays(names, o, free, len(ways) == 0)...)
 }
