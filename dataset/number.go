@@ -47,6 +47,42 @@ func (m marks) parse(field string) (v float64, reason string) {
 	return v, reason
 }
 
+// value reads a number with these marks as parse does, without a reason; most fields that are none make no garbage.
+func (m marks) value(field string) (v float64, ok bool) {
+	field = strings.TrimSpace(field)
+	if m.thousands != 0 {
+		if field, ok = ungroup(field, alike[m.thousands], m.decimal()); !ok {
+			return 0, false
+		}
+	}
+	if !m.likeNumber(field) {
+		return 0, false
+	}
+	v, reason := m.parse(field)
+	return v, reason == ""
+}
+
+// likeNumber reports whether a field is written as a number without marks between thousands: digits, one mark before decimals
+// and an exponent, or a word such as inf. It may still be no number or too large.
+func (m marks) likeNumber(field string) bool {
+	rest := strings.TrimLeft(field, "+-")
+	if rest == "" || len(field)-len(rest) > 1 {
+		return false
+	}
+	if c := rest[0] | 0x20; c == 'i' || c == 'n' {
+		return strings.EqualFold(rest, "inf") || strings.EqualFold(rest, "infinity") || strings.EqualFold(rest, "nan")
+	}
+	mantissa := len(rest)
+	rest = strings.TrimLeft(rest, "0123456789")
+	if rest != "" && (rest[0] == m.decimal() || rest[0] == '.' && m.thousands != 0) {
+		rest = strings.TrimLeft(rest[1:], "0123456789")
+	}
+	if rest != "" && len(rest) < mantissa && rest[0]|0x20 == 'e' {
+		rest = strings.TrimLeft(rest[1:], "+-0123456789")
+	}
+	return rest == ""
+}
+
 func (m marks) parseComma(field string) (v float64, reason string) {
 	if strings.Contains(field, ".") && marked(field) {
 		return 0, fmt.Sprintf("%.40q has a point where decimals follow a comma; --decimal . reads points before decimals, --thousands . points between thousands", field)

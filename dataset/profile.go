@@ -28,6 +28,7 @@ type ColumnProfile struct {
 	whole, rises, dates bool // all values: whole numbers, each above the one before, dates
 	repeats             bool // some value is there twice
 	last, sum           float64
+	words               bool  // some value is neither a number nor one with other marks
 	otherwise           int   // values that are numbers with other marks
 	ways                []Way // to read the first of them
 	seen                map[string]bool
@@ -141,17 +142,14 @@ func (c *ColumnProfile) add(field string, m marks) float64 {
 			c.Examples = append(c.Examples, key)
 		}
 	}
-	v, reason := m.parse(field)
-	if reason != "" {
-		if ways := m.ways(field); len(ways) > 0 {
-			if c.otherwise++; c.ways == nil {
-				c.ways = ways
-			}
+	c.dates = c.dates && isDate(field)
+	v, ok := m.value(field)
+	if !ok {
+		if c.whole, c.rises = false, false; !c.words && !c.dates {
+			c.tryWays(field, m)
 		}
-		c.dates, c.whole, c.rises = c.dates && isDate(field), false, false
 		return nan
 	}
-	c.dates = c.dates && isDate(field)
 	if m.comma && strings.Contains(field, ",") || !m.comma && strings.Contains(field, ".") {
 		c.Decimals = string(m.decimal())
 	}
@@ -179,6 +177,20 @@ func (c *ColumnProfile) percents() bool {
 		number, ok := strings.CutSuffix(s, "%")
 		return !ok || !isNumber(strings.Replace(number, ",", ".", 1))
 	})
+}
+
+// tryWays counts a field that is no number if it is one with other marks.
+func (c *ColumnProfile) tryWays(field string, m marks) {
+	for _, other := range m.others() {
+		if _, ok := other.value(field); !ok {
+			continue
+		}
+		if c.otherwise++; c.ways == nil {
+			c.ways = m.ways(field)
+		}
+		return
+	}
+	c.words = true
 }
 
 // numeric reports whether all values of the column are numbers.

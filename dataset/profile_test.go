@@ -94,3 +94,31 @@ func TestInspectWideWithGaps(t *testing.T) {
 		t.Errorf("%d columns took %v", columns, took)
 	}
 }
+
+// Fields that are no numbers cost no texts and errors: a column of dates, or of other texts of digits and marks.
+func TestProfileTexts(t *testing.T) {
+	for _, field := range []string{"2024-01-31", "31.12.2024", "12:30", "1-2-3", "1.2.3.4", "555-1234", "e10", "no", "north", "in", "x"} {
+		for _, m := range []marks{{}, {comma: true}, {thousands: ','}} {
+			c := ColumnProfile{whole: true, rises: true, dates: true, seen: map[string]bool{}}
+			c.add(field, m)
+			if n := testing.AllocsPerRun(100, func() { c.add(field, m) }); n > 0 || c.Numbers > 0 || c.otherwise > 0 {
+				t.Errorf("%q as %v: %v allocations, %+v", field, m, n, c)
+			}
+		}
+	}
+}
+
+// A number has the same value with a reason and without one.
+func TestValueWithoutReason(t *testing.T) {
+	fields := []string{"", "-", "1", "+1", "-1", "+-1", "1.5", "1,5", ".5", ",5", "5.", "5,", "1e5", "1e", "1e+5", "1E-05", "1e5.5", "1e999", "inf", "-Infinity", "nan", "n", "infinite", "1_0", "0x1", "1,234.5", "1.234,5",
+		"1'234", "1 234,5", "1\u00a0234", "12,34,567", "1,23", "1.2.3", "2024-01-31", " 7 ", "\u00a07"}
+	others := marks{}.others()
+	for _, m := range append(others[:], marks{}) {
+		for _, field := range fields {
+			want, reason := m.parse(field)
+			if got, ok := m.value(field); ok != (reason == "") || ok && got != want && got == got {
+				t.Errorf("%q as %v: %v %v, want %v %q", field, m, got, ok, want, reason)
+			}
+		}
+	}
+}

@@ -240,7 +240,7 @@ func (f *readings) profileOf(o *OpenOptions) (*csvSource, *profile, error) {
 		}
 	}
 	for _, c := range p.columns {
-		if c.otherwise > 0 && c.Numbers+c.otherwise == c.Values && !c.dates {
+		if c.otherwise > 0 && c.Numbers+c.otherwise == c.Values {
 			return s, p, &WaysError{fmt.Sprintf("column %d has numbers with other marks", c.Column), c.ways}
 		}
 	}

@@ -24,7 +24,6 @@ func ungroup(field, between string, decimal byte) (plain string, ok bool) {
 	if i := strings.IndexAny(field, string(decimal)+"eE"); i >= 0 {
 		whole, rest = field[:i], field[i:]
 	}
-	groups := strings.FieldsFunc(whole, func(r rune) bool { return strings.ContainsRune(between, r) })
 	marks := 0
 	for _, r := range whole {
 		if strings.ContainsRune(between, r) {
@@ -34,6 +33,7 @@ func ungroup(field, between string, decimal byte) (plain string, ok bool) {
 	if marks == 0 {
 		return field, true
 	}
+	groups := strings.FieldsFunc(whole, func(r rune) bool { return strings.ContainsRune(between, r) })
 	if len(groups) != marks+1 {
 		return "", false
 	}
@@ -92,13 +92,18 @@ func (m marks) ways(field string) (ways []Way) {
 		return nil
 	}
 	values := map[float64]bool{}
-	for _, other := range []marks{{comma: !m.comma}, {thousands: ','}, {thousands: '.', comma: true}, {thousands: '\''}, {thousands: '\'', comma: true}, {thousands: ' '}, {thousands: ' ', comma: true}} {
+	for _, other := range m.others() {
 		if v, reason := other.parseGrouped(field); reason == "" && !values[v] {
 			values[v] = true
 			ways = append(ways, Way{other.String() + " reads " + strconv.FormatFloat(v, 'f', -1, 64), other.flags()})
 		}
 	}
 	return ways
+}
+
+// others lists the marks to try if a field is no number with these.
+func (m marks) others() [7]marks {
+	return [7]marks{{comma: !m.comma}, {thousands: ','}, {thousands: '.', comma: true}, {thousands: '\''}, {thousands: '\'', comma: true}, {thousands: ' '}, {thousands: ' ', comma: true}}
 }
 
 // flags are those that read numbers with these marks.
