@@ -225,7 +225,7 @@ func (c *checker) checkSum(r *Row, sum float64) error {
 		return nil
 	}
 	if sum == 0 {
-		return rowErrorf(c.info.File, r.Number, "every label is 0; the labels of a row sum to 1")
+		return rowErrorf(c.info.File, r.Number, "every label is 0; the labels of a row sum to 1"+dropHint)
 	}
 	if distance := sum - 1; distance > c.tolerance || -distance > c.tolerance {
 		hint := "--normalize divides each row by its sum"

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -222,5 +223,42 @@ func TestInspectEnds(t *testing.T) {
 	o := ImportOptions{Progress: func(p Progress) { told++ }, Context: ctx}
 	if _, err := Inspect(path, OpenOptions{}, o); !errors.Is(err, context.Canceled) || told != 1 {
 		t.Errorf("error %v after %d reports", err, told)
+	}
+}
+
+// A way to read a file is tried with other flags only if its error advises them.
+func TestInspectReadsSeldom(t *testing.T) {
+	head := "x,label_a,label_b\n" + strings.Repeat("1,0.5,0.5\n", 2*progressRows)
+	for _, c := range []struct {
+		name, last string
+		passes     int
+		flags      string
+	}{
+		{"as it is", "2,0.5,0.5", 1, ""},
+		{"infinite", "inf,0.5,0.5", 1, ""},
+		{"negative", "2,-0.5,1.5", 1, ""},
+		{"a sum", "2,1,2", 2, "--normalize "},
+		{"zeros", "2,0,0", 2, "--missing drop"},
+		{"missing", ",0.5,0.5", 2, "--missing drop"},
+		{"missing, then a sum", ",0.5,0.5\n2,1,2", 3, "--missing drop --normalize "},
+		{"a sum, then missing", "2,1,2\n2,,2", 3, "--missing drop --normalize "},
+	} {
+		passes := 0
+		o := ImportOptions{Progress: func(p Progress) {
+			if p.Phase == "check" && p.Done == progressRows {
+				passes++
+			}
+		}}
+		f, err := Inspect(writeFile(t, "a.csv", head+c.last+"\n"), OpenOptions{Header: HeaderYes}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asGiven := 0
+		if !slices.ContainsFunc(f.Readings, func(r TriedReading) bool { return len(r.Flags) == 0 && r.Refused != "" }) && c.flags != "" {
+			asGiven = 1 // once more, for what the flags as given say
+		}
+		if got := flagText(f.Readings[0].Flags); passes != c.passes+asGiven || got != c.flags {
+			t.Errorf("%s: %d passes (%d as given), flags %q, %+v", c.name, passes, asGiven, got, f.Readings)
+		}
 	}
 }

@@ -431,28 +431,37 @@ func (p *profile) clean(names []string, o *OpenOptions, labels []int) (what stri
 	return strings.Join(parts, "; "), flags
 }
 
-// try reads the file in a way, and in those that fill or leave out missing values or divide labels by their sum if that is
-// needed.
+// try reads the file in a way and, if the error is one about missing values or sums of labels, in those that fill or leave
+// out missing values or divide labels by their sum: five times at most.
 func (f *readings) try(w Way, p *profile) error {
 	if len(f.found) >= maxPlanned || slices.ContainsFunc(f.found, func(r TriedReading) bool { return flagText(r.Flags) == flagText(w.Flags) }) {
 		return nil
 	}
 	s, err := f.read(w)
-	if err != nil && !errors.Is(err, ErrAmbiguous) {
-		more := []Way{
-			{"degrees are divided by their sum", []Flag{{Name: "--normalize"}}},
+	if advises(err, "--normalize") {
+		w = w.with("degrees are divided by their sum", Flag{Name: "--normalize"})
+		s, err = f.read(w)
+	}
+	if advises(err, "--missing") {
+		base := w
+		for _, m := range []Way{
 			{"rows with missing values are left out", []Flag{{Name: "--missing", Value: "drop"}}},
 			{"0 in place of missing features", []Flag{{Name: "--missing", Value: "0"}}},
-			{"rows with missing values are left out; degrees are divided by their sum", []Flag{{Name: "--missing", Value: "drop"}, {Name: "--normalize"}}},
-			{"0 in place of missing features; degrees are divided by their sum", []Flag{{Name: "--missing", Value: "0"}, {Name: "--normalize"}}},
-		}
-		for _, m := range more {
-			way := w.with(m.What, m.Flags...)
-			if t, failed := f.read(way); failed == nil && (s == nil || t.rows > 2*s.rows) {
+		} {
+			way := base.with(m.What, m.Flags...)
+			t, failed := f.read(way)
+			if advises(failed, "--normalize") {
+				way = way.with("degrees are divided by their sum", Flag{Name: "--normalize"})
+				t, failed = f.read(way)
+			}
+			if failed == nil && (s == nil || t.rows > 2*s.rows) {
 				if s, w, err = t, way, nil; 2*t.rows >= p.rows {
 					break
 				}
 			}
+		}
+		if err != nil {
+			w = base
 		}
 	}
 	next := func(w Way) error { return f.try(w, p) }
@@ -461,6 +470,11 @@ func (f *readings) try(w Way, p *profile) error {
 	}
 	f.found = append(f.found, TriedReading{Way: w, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels})
 	return nil
+}
+
+// advises reports whether err names a flag as its remedy.
+func advises(err error, flag string) bool {
+	return err != nil && !errors.Is(err, ErrAmbiguous) && strings.Contains(err.Error(), flag+" ")
 }
 
 // read reads the file as an import would.
