@@ -22,6 +22,7 @@ type csvSource struct {
 	mark     string   // of a comment, before the first name of the header
 	cut      bool     // empty columns after the last one are left out
 	proof    decimalsProof
+	head     [][]string // the first records behind the first, until the columns are known
 	missing  Missing
 	unseen   func(row int, category, level string) // nil: such a level is refused
 	info     Info
@@ -47,6 +48,8 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 	if err := s.findLevels(o); err != nil {
 		return nil, err
 	}
+	s.proof.lookAt(s.head, s.columns.numeric(s.classes), s.dialect.marks)
+	s.head = nil
 	s.describe(o)
 	return s, nil
 }
@@ -70,8 +73,7 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 	if records := s.dialect.records(head, all); len(records) > 1 {
 		rest = records[1:]
 	}
-	s.proof = decimalsProof{needed: o.Decimal == "" && o.Thousands == 0}
-	s.proof.lookAt(rest, s.dialect.marks)
+	s.proof, s.head = decimalsProof{needed: o.Decimal == "" && o.Thousands == 0}, rest
 	if first, err = s.findHeader(head, first, rest, o); err != nil {
 		return nil, pathError(s.info.File, err)
 	}

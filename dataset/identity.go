@@ -200,17 +200,17 @@ func (s *identities) errorf(t *identityText, format string, args ...any) error {
 // identityIndex finds the number of an identity by its text.
 type identityIndex struct {
 	numbers map[string]int // by identity.number; nil: not all identities are numbers
+	zeros   []int          // by result: digits 0 in front of the name
 	names   map[string]int
 	seen    *identities    // texts that were looked up
 	found   map[string]int // the results
-	text    map[int]string // by result: the first text
 }
 
 // newIdentityIndex makes an index of identities that differ.
 func newIdentityIndex(file, what string, names []string) *identityIndex {
 	x := &identityIndex{
 		numbers: make(map[string]int, len(names)), names: make(map[string]int, len(names)),
-		seen: newIdentities(file, what), found: map[string]int{}, text: map[int]string{},
+		seen: newIdentities(file, what), found: map[string]int{},
 	}
 	for i, name := range names {
 		x.names[name] = i
@@ -220,7 +220,7 @@ func newIdentityIndex(file, what string, names []string) *identityIndex {
 		if id := identityOf(name); id.number == "" {
 			x.numbers = nil
 		} else {
-			x.numbers[id.number] = i
+			x.numbers[id.number], x.zeros = i, append(x.zeros, id.zeros)
 		}
 	}
 	return x
@@ -247,16 +247,26 @@ func (x *identityIndex) look(text string, r *Row) (i int, ok bool, err error) {
 	x.seen.add(text, r)
 	added := x.seen.texts[text]
 	if x.numbers != nil {
-		if before, again := x.text[i]; again && x.seen.texts[before].zeros != added.zeros {
-			return 0, false, x.seen.twoWays(x.seen.texts[before], added, nil, -1)
+		if x.zeros[i] != added.zeros {
+			return 0, false, x.otherZeros(i, added)
 		}
 		if added.inexact {
 			return 0, false, x.seen.inexact(added)
 		}
-		x.text[i] = added.text
 	}
 	x.found[added.text] = i
 	return i, true, nil
+}
+
+// otherZeros is the error for a text that is a known identity as a number and has other zeros in front.
+func (x *identityIndex) otherZeros(i int, t *identityText) error {
+	for name, at := range x.names {
+		if at == i {
+			return x.seen.errorf(t, "%.40q, and the known %s %.40q, are one %s as numbers and two as texts (the zeros in front may belong to the name): "+
+				"write %s for one %s, or another text for two", t.text, x.seen.what, name, x.seen.what, name, x.seen.what)
+		}
+	}
+	return nil
 }
 
 // sortIdentities sorts by value if all are numbers, otherwise by text.

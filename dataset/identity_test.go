@@ -293,7 +293,7 @@ func TestOneSpellingForModels(t *testing.T) {
 	}
 	schema := &Schema{Features: 1, Labels: 3, LabelNames: names}
 	o := OpenOptions{Labels: LabelOptions{Kind: Class}}
-	for _, texts := range [][]string{{"20231105", "1234567"}, {"20231105.0", "1.234567e6"}, {"020231105", "01234567"}} {
+	for _, texts := range [][]string{{"20231105", "1234567"}, {"20231105.0", "1.234567e6"}} {
 		src, _, err := openFor(t, "a.csv", string(column("class", texts...)), o, schema)
 		if err != nil {
 			t.Fatal(err)
@@ -320,12 +320,22 @@ func TestOneSpellingForModels(t *testing.T) {
 	if err != nil || !slices.Equal(names, []string{"007", "010"}) {
 		t.Errorf("%q, %v", names, err)
 	}
-	src, _, err = openFor(t, "a.csv", string(column("class", "7", "10.0")), o, &Schema{Features: 1, Labels: 2, LabelNames: names})
+	known := &Schema{Features: 1, Labels: 2, LabelNames: names}
+	src, _, err = openFor(t, "a.csv", string(column("class", "007", "010.0")), o, known)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if rows, err := tryCollect(src); err != nil || rows[0].Labels[0] != 1 || rows[1].Labels[1] != 1 {
 		t.Errorf("%+v, %v", rows, err)
+	}
+	// Other zeros are refused as within one file.
+	for _, c := range []struct{ text, name string }{{"7", "007"}, {"10", "010"}, {"0007", "007"}, {"7.0", "007"}} {
+		src, _, err = openFor(t, "a.csv", string(column("class", c.text)), o, known)
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		mustBe(t, err, ErrAmbiguous)
+		mustContain(t, err, fmt.Sprintf("%q, and the known class %q, are one class as numbers", c.text, c.name), "write "+c.name+" for one class", "row 0")
 	}
 }
 

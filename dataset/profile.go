@@ -28,6 +28,7 @@ type ColumnProfile struct {
 	whole, rises, dates bool // all values: whole numbers, each above the one before, dates
 	repeats             bool // some value is there twice
 	last, sum           float64
+	proof               decimalsProof
 	words               bool  // some value is neither a number nor one with other marks
 	otherwise           int   // values that are numbers with other marks
 	ways                []Way // to read the first of them
@@ -92,7 +93,7 @@ func (s *csvSource) profile(width int, tick func(r *csvRecords, n int) error) (*
 	if !p.wide {
 		p.columns = make([]ColumnProfile, width)
 		for i := range p.columns {
-			p.columns[i] = ColumnProfile{Column: i, Name: nameAt(s.names, i), Examples: []string{}, whole: true, rises: true, dates: true, seen: map[string]bool{}}
+			p.columns[i] = ColumnProfile{Column: i, Name: nameAt(s.names, i), Examples: []string{}, whole: true, rises: true, dates: true, proof: s.proof, seen: map[string]bool{}}
 		}
 	}
 	m := s.dialect.marks
@@ -108,8 +109,8 @@ func (s *csvSource) profile(width int, tick func(r *csvRecords, n int) error) (*
 			if n < profileRows {
 				numbers = append(numbers, v)
 			}
-			if v == v && s.proof.needed && (len(record[i]) > 4 || v != math.Floor(v)) {
-				s.proof.look(record[i], m.decimal())
+			if proof := &p.columns[i].proof; v == v && proof.needed && (len(record[i]) > 4 || v != math.Floor(v)) {
+				proof.look(record[i], m.decimal())
 			}
 		}
 		if n < profileRows {

@@ -235,12 +235,19 @@ func (f *readings) profileOf(o *OpenOptions) (*csvSource, *profile, error) {
 		return s, p, err
 	}
 	for i := range p.columns {
-		if p.columns[i].Role = p.columns[i].guess(p.rows, s.header); p.columns[i].numeric() {
-			s.columns.features = append(s.columns.features, i)
-		}
+		p.columns[i].Role = p.columns[i].guess(p.rows, s.header)
 	}
-	for _, c := range p.columns {
-		if c.otherwise > 0 && c.Numbers+c.otherwise == c.Values {
+	numbers := p.numbers(s.names, o)
+	for _, i := range numbers {
+		if !p.columns[i].numeric() {
+			continue
+		}
+		s.columns.features = append(s.columns.features, i)
+		proof := &p.columns[i].proof
+		s.proof.needed, s.proof.doubt = s.proof.needed && proof.needed, s.proof.doubt || proof.doubt
+	}
+	for _, i := range numbers {
+		if c := &p.columns[i]; c.otherwise > 0 && c.Numbers+c.otherwise == c.Values {
 			return s, p, &WaysError{fmt.Sprintf("column %d has numbers with other marks", c.Column), c.ways}
 		}
 	}
@@ -305,6 +312,16 @@ func (p *profile) free(names []string, o *OpenOptions) (free []int) {
 		}
 	}
 	return free
+}
+
+// numbers lists the columns that may be read as numbers: no flag takes them for something else.
+func (p *profile) numbers(names []string, o *OpenOptions) []int {
+	columns := p.free(names, o)
+	if c, err := chooseColumns(names, len(p.columns), o); err == nil {
+		columns = c.numeric(o.Labels.Kind == Class && !o.NoLabels)
+		slices.Sort(columns)
+	}
+	return slices.DeleteFunc(slices.Compact(columns), func(i int) bool { return i >= len(p.columns) })
 }
 
 // prefixed is the way to take the columns that begin with a prefix for labels; named: others begin with another one.

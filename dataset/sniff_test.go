@@ -382,3 +382,29 @@ func TestMissingWords(t *testing.T) {
 		t.Error("nan is a number")
 	}
 }
+
+// Only numbers that are read show what a mark means: neither those of a column that is dropped nor those of texts.
+func TestMarksOfOtherColumns(t *testing.T) {
+	const file = "tags;pop;label_x;label_y\n3,7;2,107;0;1\n1,2;999;1;0\n4,25;1,204;0;1\n"
+	for name, o := range map[string]OpenOptions{
+		"dropped": {Drop: []string{"tags"}}, "category": {Categories: []string{"tags"}}, "names": {RowNames: "tags"}, "group": {Beside: BesideOptions{Groups: "tags"}},
+	} {
+		src, err := openBytes(t, "a.csv", []byte(file), o)
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		mustBe(t, err, ErrAmbiguous)
+		mustContain(t, err, `"2,107" may be 2107 or 2.107`, "--thousands ,", "--decimal ,")
+		f, err := Inspect(writeFile(t, "a.csv", file), o, ImportOptions{})
+		if err != nil || len(f.Readings) < 2 {
+			t.Errorf("%s: inspect lists %+v, %v", name, f.Readings, err)
+		}
+	}
+	src, err := openBytes(t, "a.csv", []byte(file), OpenOptions{})
+	if err == nil {
+		_, err = tryCollect(src)
+	}
+	if err != nil { // here 3,7 is a number
+		t.Error(err)
+	}
+}

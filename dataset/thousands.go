@@ -148,11 +148,14 @@ func (p *decimalsProof) look(field string, mark byte) {
 	}
 }
 
-// lookAt looks at all numbers of records.
-func (p *decimalsProof) lookAt(records [][]string, m marks) {
+// lookAt looks at the numbers of records in columns that are read as numbers.
+func (p *decimalsProof) lookAt(records [][]string, columns []int, m marks) {
 	for _, record := range records {
-		for _, field := range record {
-			if p.needed && strings.IndexByte(field, m.decimal()) >= 0 && isFieldNumber(field, m) {
+		for _, i := range columns {
+			if i >= len(record) {
+				continue
+			}
+			if field := record[i]; p.needed && strings.IndexByte(field, m.decimal()) >= 0 && isFieldNumber(field, m) {
 				p.look(field, m.decimal())
 			}
 		}
