@@ -17,7 +17,7 @@ func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error
 			}
 			continue
 		}
-		v, reason := s.number(record[i], missingHint)
+		v, reason := s.number(record[i], n, missingHint)
 		if reason != "" {
 			return s.fieldError(n, i, reason, record, r)
 		}
@@ -37,7 +37,7 @@ func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error
 			}
 			continue
 		}
-		v, reason := s.number(record[i], dropHint)
+		v, reason := s.number(record[i], n, dropHint)
 		if reason != "" {
 			return s.fieldError(n, i, reason, record, r)
 		}
@@ -46,9 +46,9 @@ func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error
 	return s.parseBeside(row, record, r)
 }
 
-// number reads a field. A missing value is NaN if Missing allows it; else it is refused, and
+// number reads a field of a row. A missing value is NaN if Missing allows it; else it is refused, and
 // the reason ends with hint.
-func (s *csvSource) number(field, hint string) (v float64, reason string) {
+func (s *csvSource) number(field string, row int, hint string) (v float64, reason string) {
 	if !isMissing(field) {
 		v, reason = s.dialect.marks.parse(field)
 		if s.proof.needed && (len(field) > 4 || v != math.Floor(v)) {
@@ -57,6 +57,7 @@ func (s *csvSource) number(field, hint string) (v float64, reason string) {
 		return v, reason
 	}
 	if !s.missing.refuses() {
+		s.info.missingWords.add(field, row)
 		return nan, ""
 	}
 	if _, reason = parseNumber(field); reason == "" || strings.TrimSpace(field) != "" {

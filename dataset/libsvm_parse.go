@@ -40,7 +40,7 @@ func (s *libsvmSource) parseLabels(row *Row, field string) error {
 		return nil
 	}
 	for part := range strings.SplitSeq(field, ",") {
-		v, reason := s.number(part, dropHint)
+		v, reason := s.number(part, row.Number, dropHint)
 		if reason != "" {
 			return &RowError{
 				File: s.info.File, Row: row.Number, Line: row.line, Column: len(row.Labels), Kind: "label",
@@ -76,7 +76,7 @@ func (s *libsvmSource) parseValue(row *Row, index, value string) error {
 	if n := len(row.Columns); n > 0 && row.Columns[n-1] >= column {
 		return s.rowError(row, "index %d after %d: they have to ascend", i, row.Columns[n-1])
 	}
-	v, reason := s.number(value, missingHint)
+	v, reason := s.number(value, row.Number, missingHint)
 	if reason != "" {
 		return s.rowError(row, "index %d: %s", i, reason)
 	}
@@ -85,7 +85,7 @@ func (s *libsvmSource) parseValue(row *Row, index, value string) error {
 }
 
 // number reads a value or degree; NaN is a missing value that is not refused.
-func (s *libsvmSource) number(field, hint string) (v float64, reason string) {
+func (s *libsvmSource) number(field string, row int, hint string) (v float64, reason string) {
 	switch v, reason = parseNumber(field); {
 	case reason == "" && v == v: // most values
 		return v, ""
@@ -94,6 +94,7 @@ func (s *libsvmSource) number(field, hint string) (v float64, reason string) {
 	case s.missing.refuses():
 		return 0, fmt.Sprintf("%.40q is a missing value", field) + hint
 	}
+	s.info.missingWords.add(field, row)
 	return nan, ""
 }
 

@@ -2,9 +2,11 @@ package dataset
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -98,6 +100,9 @@ func withMissing(src Source, o *OpenOptions) Source {
 	if s.info.Missing = o.Missing; o.Missing.Drop {
 		s.info.Rows = -1
 	}
+	if s.info.missingWords == nil {
+		s.info.missingWords = &wordCounts{}
+	}
 	return s
 }
 
@@ -108,11 +113,15 @@ func (s *filledSource) Info() Info { return s.info }
 func (s *filledSource) Scan(f func(*Row) error) error {
 	var row Row
 	var values []float64
+	s.info.missingWords.rows = nil
 	return s.Source.Scan(func(r *Row) error {
 		row = *r
 		label := slices.IndexFunc(r.Labels, math.IsNaN)
 		feature := slices.IndexFunc(r.Values, math.IsNaN)
 		unlabelled := label >= 0 || s.classes && isMissing(r.text) || s.info.lacksBeside(r)
+		if unlabelled {
+			s.countTexts(r)
+		}
 		switch {
 		case s.missing.keep, s.missing.Drop:
 			row.lack = s.lackOf(r, feature >= 0 && s.missing.Drop || unlabelled)
@@ -131,6 +140,16 @@ func (s *filledSource) Scan(f func(*Row) error) error {
 	})
 }
 
+// countTexts counts the class and the group of a row if they are words for a missing value.
+func (s *filledSource) countTexts(r *Row) {
+	if s.classes && isMissing(r.text) {
+		s.info.missingWords.add(r.text, r.Number)
+	}
+	if s.info.HasGroups && isMissing(r.Group) {
+		s.info.missingWords.add(r.Group, r.Number)
+	}
+}
+
 // lackOf returns what a row lacks; value: a value of it is missing.
 func (s *filledSource) lackOf(r *Row, value bool) lack {
 	switch {
@@ -142,6 +161,41 @@ func (s *filledSource) lackOf(r *Row, value bool) lack {
 		return lacksDegrees
 	}
 	return lacksNothing
+}
+
+// wordCounts counts the rows with each word that was taken for a missing value.
+type wordCounts struct{ rows map[string]*wordCount }
+
+type wordCount struct{ rows, last int } // last: the last row that has it
+
+// add notes a word of a row; an empty field and NaN are no words.
+func (c *wordCounts) add(field string, row int) {
+	word := strings.TrimSpace(field)
+	if word == "" || strings.EqualFold(word, "nan") {
+		return
+	}
+	n := c.rows[word]
+	if n == nil {
+		if c.rows == nil {
+			c.rows = map[string]*wordCount{}
+		}
+		n = &wordCount{last: -1}
+		c.rows[strings.Clone(word)] = n
+	}
+	if n.last != row {
+		n.rows, n.last = n.rows+1, row
+	}
+}
+
+// notes says which words were read as missing.
+func (c *wordCounts) notes() (notes []string) {
+	if c == nil {
+		return nil
+	}
+	for _, word := range slices.Sorted(maps.Keys(c.rows)) {
+		notes = append(notes, fmt.Sprintf("%q (%s) is read as missing", word, counted(c.rows[word].rows, "row")))
+	}
+	return notes
 }
 
 func fill(values []float64, by float64) {

@@ -456,3 +456,72 @@ func TestMovedColumnsAreFilled(t *testing.T) {
 		t.Errorf("%v", rows)
 	}
 }
+
+// Words that are read as missing values are listed with their rows, and equal groups are a note as equal classes are.
+func TestMissingWordsAreNoted(t *testing.T) {
+	csv := "x,y,class,person\n"
+	svm := ""
+	for i := range 20 {
+		csv += fmt.Sprintf("none,%d,%s,1\n", i%3, []string{"a", "b"}[i%2])
+		svm += fmt.Sprintf("%d 1:none 2:N/A\n", i%2)
+	}
+	csv += "N/A,N/A,a,1.0\n,nan,b,1\n1,2,?,1\n1,2,a,null\n3,4,b,2\n"
+	svm += "0 1:nan 2:1\n"
+	for _, c := range []struct {
+		file, text string
+		o          OpenOptions
+		want       []string
+	}{
+		{"a.csv", csv, OpenOptions{Missing: Missing{Fill: true}, Drop: []string{"class"}, Beside: BesideOptions{}, NoLabels: true}, []string{`"N/A" (1 row)`, `"none" (20 rows)`, `"null" (1 row)`}},
+		{"b.csv", csv, OpenOptions{Missing: Missing{Drop: true}, Labels: LabelOptions{Kind: Class}, Beside: BesideOptions{Groups: "person"}}, []string{`"?" (1 row)`, `"N/A" (1 row)`, `"none" (20 rows)`, `"null" (1 row)`}},
+		{"a.svm", svm, OpenOptions{Missing: Missing{Fill: true}, Labels: LabelOptions{Kind: Class}}, []string{`"N/A" (20 rows)`, `"none" (20 rows)`}},
+	} {
+		var notes, warnings []string
+		src, err := openBytes(t, c.file, []byte(c.text), c.o)
+		if err == nil {
+			_, _, err = Build(src, ImportOptions{Note: func(s string) { notes = append(notes, s) }, Warn: func(s string) { warnings = append(warnings, s) }})
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.file, err)
+			continue
+		}
+		var words []string
+		for _, note := range notes {
+			if text, ok := strings.CutSuffix(note, " is read as missing"); ok {
+				words = append(words, text[strings.LastIndex(text, ": ")+2:])
+			}
+		}
+		if !slices.Equal(words, c.want) {
+			t.Errorf("%s: %q, want %q", c.file, words, c.want)
+		}
+		f, err := Inspect(writeFile(t, c.file, c.text), c.o, ImportOptions{})
+		if err != nil || !strings.Contains(strings.Join(f.Notes, "\n"), c.want[0]+" is read as missing") {
+			t.Errorf("%s: inspect notes %q, %v", c.file, f.Notes, err)
+		}
+	}
+	var notes, warnings []string
+	src, err := openBytes(t, "a.csv", grouped("1", "1.0", "2"), OpenOptions{Beside: BesideOptions{Groups: "person"}})
+	if err == nil {
+		_, _, err = Build(src, ImportOptions{Note: func(s string) { notes = append(notes, s) }, Warn: func(s string) { warnings = append(warnings, s) }})
+	}
+	const equal = `equal numbers are one group, such as "1" and "1.0"`
+	if err != nil || !strings.Contains(strings.Join(notes, "\n"), equal) || strings.Contains(strings.Join(warnings, "\n"), equal) {
+		t.Errorf("notes %q, warnings %q, %v", notes, warnings, err)
+	}
+}
+
+// With marks between thousands a class, a group and a level is a number as any other.
+func TestThousandsInClassesAndGroups(t *testing.T) {
+	names, rows, err := classesOf(t, "a.csv", column("class", `"1,200"`, "1200", "7"), OpenOptions{Thousands: ','})
+	if err != nil || !slices.Equal(names, []string{"7", "1200"}) || !slices.Equal(rows, []int{1, 1, 0}) {
+		t.Errorf("%q %v, %v", names, rows, err)
+	}
+	src, err := openBytes(t, "a.csv", grouped(`"1,200"`, "1200", "7"), OpenOptions{Thousands: ',', Beside: BesideOptions{Groups: "person"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := Build(src, ImportOptions{})
+	if err != nil || !slices.Equal(m.Groups.Names, []string{"7", "1200"}) {
+		t.Errorf("%+v, %v", m, err)
+	}
+}

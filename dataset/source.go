@@ -54,6 +54,8 @@ type Info struct {
 	// rare: so few features are not 0 that a file of them, packed as usual, would unpack to more than maxRatio
 	// times its size.
 	rare bool
+	// missingWords counts the words that a scan took for missing values; nil: the file has no such words.
+	missingWords *wordCounts
 	// slow: a row takes long to read, so that progress is reported after each.
 	slow bool
 	// Notes say how a file was read, where users might expect otherwise.

@@ -121,14 +121,11 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 		s.meanLabel[i] /= float64(s.rows)
 	}
 	if o.Note != nil {
-		for _, note := range s.info.Notes {
+		for _, note := range slices.Concat(s.info.Notes, s.info.missingWords.notes(), notes) {
 			o.Note(prefix(s.info.File) + note)
 		}
 	}
 	if o.Warn != nil {
-		for _, note := range notes {
-			o.Warn(prefix(s.info.File) + note)
-		}
 		s.warn(watch, o.Warn)
 		s.rounded = watch.rounded()
 	}
