@@ -119,7 +119,7 @@ func sniffDialect(head []byte, all bool, o *OpenOptions) (d dialect, err error) 
 	case o.Thousands == ',' || o.Thousands == '.':
 		d.marks.comma = o.Thousands == '.'
 	case d.delimiter != ',':
-		d.marks.comma, err = sniffComma(head, all, &d)
+		d.marks.comma, err = sniffComma(head, all, &d, o)
 	}
 	return d, err
 }

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -114,37 +115,90 @@ func (e *example) keep(field string, line, column int) {
 	}
 }
 
-// decimals are the first numbers with a decimal comma, and with a point.
-type decimals struct{ comma, point example }
+// first keeps the example that comes first in the file.
+func (e *example) first(other *example) {
+	if other.field != "" && (e.field == "" || other.line < e.line) {
+		*e = *other
+	}
+}
 
-func (d *decimals) look(line int, record []string) {
-	for i, field := range record {
-		switch commas := strings.Count(field, ","); {
-		case strings.Contains(field, "."):
-			if commas == 0 && isNumber(field) {
-				d.point.keep(field, line, i)
-			}
-		case commas == 1 && isNumber(strings.Replace(field, ",", ".", 1)):
-			d.comma.keep(field, line, i)
+// decimals are the first numbers of a column with a decimal comma, and with a point.
+type decimals struct {
+	comma, point example
+	text         bool // a field is no number, however its marks are read
+}
+
+func (d *decimals) look(field string, line, column int) {
+	switch commas := strings.Count(field, ","); {
+	case strings.Contains(field, "."):
+		if commas == 0 && isNumber(field) {
+			d.point.keep(field, line, column)
+		}
+	case commas == 1 && isNumber(strings.Replace(field, ",", ".", 1)):
+		d.comma.keep(field, line, column)
+	}
+	d.text = d.text || !marked(field) && !isMissing(field) && !isNumber(field)
+}
+
+// notNumbers lists the columns that flags take for something else than numbers, as far as the first record names them.
+func (o *OpenOptions) notNumbers(first []string) (columns []int) {
+	items := slices.Concat(o.Drop, o.Categories, []string{o.RowNames, o.Beside.Groups})
+	if o.Labels.Kind == Class {
+		items = append(items, o.Labels.Columns...)
+	}
+	names := make([]string, len(first))
+	for i, name := range first {
+		names[i] = strings.TrimSpace(name)
+	}
+	if o.Header == HeaderNo || o.Header == HeaderAuto && slices.ContainsFunc(names, marked) {
+		names = nil
+	}
+	for _, item := range items {
+		if found, err := findColumns(names, len(first), []string{item}); item != "" && err == nil {
+			columns = append(columns, found...)
 		}
 	}
+	return columns
 }
 
 // sniffComma guesses whether decimals follow a comma: a number of the first records has a
 // decimal comma and none has a point. The first record, which may be a header, counts only
-// if it is the only one.
-func sniffComma(head []byte, all bool, d *dialect) (bool, error) {
-	var first, found decimals
+// if it is the only one. Columns with texts, and those that are not read as numbers, count
+// only if no other has a mark.
+func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error) {
+	var columns []decimals
+	var others []int
 	records := 0
+	look := func(line int, record []string) {
+		for i, field := range record {
+			if i == len(columns) {
+				columns = append(columns, decimals{})
+			}
+			columns[i].look(field, line, i)
+		}
+	}
 	eachRecord(head, all, d.delimiter, func(line int, record []string) {
 		if records++; records == 1 {
-			first.look(line, record)
-		} else {
-			found.look(line, record)
+			look(line, record)
+			others = o.notNumbers(record)
+			return
 		}
+		if records == 2 {
+			clear(columns)
+		}
+		look(line, record)
 	})
-	if records == 1 {
-		found = first
+	var found, rest decimals
+	for i := range columns {
+		c, into := &columns[i], &found
+		if c.text || slices.Contains(others, i) {
+			into = &rest
+		}
+		into.comma.first(&c.comma)
+		into.point.first(&c.point)
+	}
+	if found.comma.field == "" && found.point.field == "" { // numbers as names
+		return rest.comma.field != "" && rest.point.field == "", nil
 	}
 	comma, point := found.comma, found.point
 	if comma.field != "" && point.field != "" {

@@ -408,3 +408,23 @@ func TestMarksOfOtherColumns(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Commas of columns that are not read as numbers do not show that decimals follow a comma.
+func TestCommasOfOtherColumns(t *testing.T) {
+	for file, o := range map[string]OpenOptions{
+		"tags;x;label_a;label_b\n3,7;1.5;0;1\n1,2;2.5;1;0\n": {Drop: []string{"tags"}},
+		"3,7;1.5;0;1\n1,2;2.5;1;0\n":                         {Drop: []string{"0"}, Labels: LabelOptions{Columns: []string{"2:3"}}, Header: HeaderNo},
+		"x;tags;label_a;label_b\n1.5;3,7;0;1\n2.5;a;1;0\n":   {RowNames: "tags"},
+	} {
+		src, err := openBytes(t, "a.csv", []byte(file), o)
+		if err != nil {
+			t.Errorf("%q: %v", file, err)
+			continue
+		}
+		if rows, err := tryCollect(src); err != nil || rows[0].Values[0] != 1.5 {
+			t.Errorf("%q: %+v, %v", file, rows, err)
+		}
+	}
+	_, err := openBytes(t, "a.csv", []byte("tags;x;label_a;label_b\n3,7;1.5;0;1\n1,2;2.5;1;0\n"), OpenOptions{})
+	mustBe(t, err, ErrAmbiguous)
+}
