@@ -45,6 +45,9 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 	if s.columns, err = chooseColumns(s.names, len(first), o); err != nil {
 		return nil, pathError(s.info.File, err)
 	}
+	if y := s.columns.coordinate; y >= 0 && len(s.head) > 0 && !aboveNumbers(s.head, y, s.dialect.marks) {
+		return nil, pathError(s.info.File, s.columns.targetError(s.names, append([]int{y}, s.columns.labels...), o))
+	}
 	if err := s.findLevels(o); err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ type csvColumns struct {
 	prefixes         []string
 	known            knownColumns // by the model that the file is for
 	categories       []*levels    // by column, nil for one that is none; nil: there are none
+	coordinate       int          // a column y next to an x that is not the target because there is another; -1: none
 
 	used []bool // columns that are something already, or dropped
 }
@@ -132,7 +133,7 @@ func (c *csvColumns) unusual(names []string) (columns []string) {
 
 // chooseColumns decides what n columns are; names is nil without a header.
 func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
-	c := csvColumns{width: n, rowName: -1, prefixes: labelPrefixes(o), known: o.known, used: make([]bool, n)}
+	c := csvColumns{width: n, rowName: -1, coordinate: -1, prefixes: labelPrefixes(o), known: o.known, used: make([]bool, n)}
 	dropped, err := findColumns(names, n, o.Drop)
 	if err == nil {
 		err = c.use(names, dropped)
@@ -282,7 +283,8 @@ func (o *LabelOptions) isTarget(name string) bool {
 }
 
 // targets lists the columns that may be the only label column by their names: the one that a model was
-// trained on, or else those with a usual name. A y next to an x is a coordinate if there is another one.
+// trained on, or else those with a usual name. A y next to an x is a coordinate if there is another one:
+// openCSV refuses the file if that y is text.
 func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err error) {
 	if !o.Labels.single() || len(o.Labels.Prefixes) > 0 {
 		return nil, nil
@@ -308,7 +310,10 @@ func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err e
 		}
 	}
 	if hasX := slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, "x") }); hasX && len(found) > 1 {
-		found = slices.DeleteFunc(found, func(i int) bool { return strings.EqualFold(names[i], "y") }) // a coordinate
+		if at := slices.IndexFunc(found, func(i int) bool { return strings.EqualFold(names[i], "y") }); at >= 0 {
+			c.coordinate = found[at]
+			found = slices.Delete(found, at, at+1)
+		}
 	}
 	return found, nil
 }

@@ -225,6 +225,7 @@ func TestDefaultTarget(t *testing.T) {
 		{"Age,p,q\n5,1,0\n6,2,3\n", age, 0, `the age is read from column 0, "Age"`},
 		{"p,label_kind,q\n5,1,0\n6,2,3\n", LabelOptions{Kind: Class}, 1, `"label_kind"`},
 		{"p,class,target\n5,1,0\n6,2,3\n", LabelOptions{Kind: Class}, -1, `"class" and "target" may each be it: name it with --label-columns`},
+		{"x,y,label\n5,a,0\n6,b,3\n", LabelOptions{Kind: Class}, -1, `"y" and "label" may each be it: name it with --label-columns`},
 		{"p,label,Label\n5,1,0\n6,2,3\n", LabelOptions{Kind: Class}, -1, `"label" and "Label" may each be it`},
 		{"p,q,species\n5,1,a\n6,2,b\n", LabelOptions{Kind: Class}, -1, `none is called class, label, target or y: name it with --label-columns; the columns are p, q, species`},
 		{"5,1,a\n6,2,b\n", LabelOptions{Kind: Class}, -1, "the first line is no header: columns are called by numbers"},

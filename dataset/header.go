@@ -157,7 +157,7 @@ func farFromRest(first []string, rest [][]string, m marks) bool {
 				low, high, n = min(low, x), max(high, x), n+1
 			}
 		}
-		if n < 2 {
+		if n < 3 { // the range of so few says little
 			continue
 		}
 		numbers++

@@ -50,6 +50,7 @@ func TestRowsAreNoHeader(t *testing.T) {
 		"1,2,3,4\n2,3,4,5\n9,10,11,12\n":           "2:last",
 		"31,1.5,.25,.75\n42,1.7,.5,.5\n27,2,1,0\n": "2,3",
 		"100,3,2\n1,2,1\n":                         "1:2",
+		"10,20,30,40\n1,2,3,4\n2,1,4,3\n":          "2:3",
 	} {
 		o := OpenOptions{Labels: LabelOptions{Columns: strings.Split(columns, ",")}}
 		if info, rows, err := opened(t, "a.csv", content, o); err != nil || len(rows) != strings.Count(content, "\n") || info.FeatureNames != nil {
