@@ -9,6 +9,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // messy is a file as people have it, and what the first reading that inspect prints makes of it: rows, features
@@ -100,6 +101,7 @@ func shellArgs(command string) (args []string) {
 
 // The command that inspect prints first reads nearly every file, with the right columns, and the others get a reason.
 func TestMessyFiles(t *testing.T) {
+	testkit.WithoutRace(t)
 	read, files := 0, messyFiles()
 	for _, c := range files {
 		path := write(t, t.TempDir(), c.name, c.content)
