@@ -36,8 +36,8 @@ func newLevels(file string, c Category) *levels {
 	return &levels{c, newIdentityIndex(file, "level", c.Levels)}
 }
 
-// chooseCategories finds the columns that are categories: those that o names, whose levels are
-// not known yet, and those of the model.
+// chooseCategories finds the columns that are categories: o names some, whose levels are not known yet,
+// and the model names the others.
 func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
 	c.categories = nil
 	found, err := findColumns(names, c.width, o.Categories)
@@ -214,8 +214,8 @@ func (s *csvSource) parseCategory(row *Row, k *levels, record []string, r *csvRe
 	return nil
 }
 
-// featureNames names the features of a CSV file; without a header only those of categories have
-// names. categories are those of the file.
+// featureNames names the features of a CSV file; without a header only features of categories have
+// names. categories are the categories of the file.
 func (c *csvColumns) featureNames(names []string) (features []string, n int, categories []Category) {
 	for _, i := range c.features {
 		if c.categories == nil || c.categories[i] == nil {

@@ -180,7 +180,7 @@ func clippedSum(labels []float64, sum, tolerance float64) (clipped float64, bad 
 	return clipped, -1
 }
 
-// totalOf returns the label that is the sum of all others, of which there are two or more; -1: none is.
+// totalOf returns the label that is the sum of all others, if there are two or more; -1: none is.
 func totalOf(labels []float64) int {
 	if len(labels) < 3 {
 		return -1

@@ -134,7 +134,7 @@ func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *
 	return first, err
 }
 
-// checkHeader takes blanks off the names, and refuses names that are no text; line is that of the header.
+// checkHeader takes blanks off the names, and refuses names that are no text; line is the header's.
 func (s *csvSource) checkHeader(line int) error {
 	for i := range s.names {
 		s.names[i] = strings.TrimSpace(s.names[i])
@@ -148,7 +148,7 @@ func (s *csvSource) checkHeader(line int) error {
 	return nil
 }
 
-// notes says how the file is read, as far as that is known before its columns are.
+// notes says how the file is read. It knows nothing of the columns yet.
 func (s *csvSource) notes() []string {
 	notes := append(s.info.Notes, s.dialect.String())
 	switch {

@@ -17,7 +17,7 @@ type csvColumns struct {
 	interval         []int
 	prefixes         []string
 	known            knownColumns // by the model that the file is for
-	categories       []*levels    // by column, nil for one that is none; nil: there are none
+	categories       []*levels    // by column, nil for a column that is no category; nil: there are none
 	coordinate       int          // a column y next to an x that is not the target because there is another; -1: none
 
 	used []bool // columns that are something already, or dropped
@@ -282,8 +282,8 @@ func (o *LabelOptions) isTarget(name string) bool {
 	return o.single() && (strings.EqualFold(name, string(o.Kind)) || slices.ContainsFunc(targetNames, func(s string) bool { return strings.EqualFold(name, s) }))
 }
 
-// targets lists the columns that may be the only label column by their names: the one that a model was
-// trained on, or else those with a usual name. A y next to an x is a coordinate if there is another one:
+// targets lists the columns that may be the only label column by their names: the column that a model was
+// trained on, or else all with a usual name. A y next to an x is a coordinate if there is another one:
 // openCSV refuses the file if that y is text.
 func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err error) {
 	if !o.Labels.single() || len(o.Labels.Prefixes) > 0 {

@@ -122,7 +122,7 @@ func (r *utf16Reader) decode(b []byte) (used int, broken bool) {
 	return used, broken
 }
 
-// textStart returns the first bytes of a text file, unpacked; whole: the file has no more.
+// textStart returns the first bytes of a text file, unpacked; whole is true if that is all of the file.
 func textStart(path string, size int) (start []byte, whole bool) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -173,7 +173,7 @@ func notUTF8(what, s string) error {
 	return nil
 }
 
-// notUTF8Beside reports text that is not UTF-8 of a file beside the data, of which no flag says the encoding.
+// notUTF8Beside reports text that is not UTF-8 in a side file, whose encoding no flag says.
 func notUTF8Beside(what, s string) error {
 	if utf8.ValidString(s) {
 		return nil

@@ -181,7 +181,7 @@ func (w *featureStats) rounded() *roundedFeatures {
 
 // mayRound reports whether a column has whole numbers that float32 has not, or fewer than some 2^12 numbers of float32 between its least
 // and its greatest value.
-// Values that differ by no more than rounding in float64 do not count.
+// Values that differ by rounding in float64 alone do not count.
 func (c *columnStats) mayRound() bool {
 	most, spread := max(math.Abs(c.low), math.Abs(c.high)), c.high-c.low
 	if c.seen == 0 || !(spread > most*0x1p-40) || math.IsInf(most, 0) {

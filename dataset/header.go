@@ -46,7 +46,7 @@ func namedHeader(first []string, rest [][]string, usual []int, m marks, o *OpenO
 	if again || byNumber(o.Labels.Columns) || s != nil && len(s.LabelColumns.Positions) > 0 {
 		return false, nil
 	}
-	numbers, named := 0, 0 // numbers above numbers; those that are names of features of the model
+	numbers, named := 0, 0 // numbers above numbers; names of features of the model
 	for i, field := range first {
 		if isFieldNumber(field, m) && aboveNumbers(rest, i, m) {
 			numbers++

@@ -190,7 +190,7 @@ func (d *imageFolder) explain(slashed, inside string) error {
 	return reason
 }
 
-// linkOut reports whether a name in the folder is that of a file elsewhere.
+// linkOut reports whether a name in the folder is a link to a file elsewhere.
 func (d *imageFolder) linkOut(name string) bool {
 	real, err := filepath.EvalSymlinks(filepath.Join(d.name, name))
 	if err != nil {

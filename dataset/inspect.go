@@ -188,7 +188,7 @@ type inspector struct {
 	groups      groupSet
 	groupsError error
 	rescaled    int   // rows whose labels sum to 1 within the tolerance only
-	beside      int   // rows whose exact number, interval or group an import would refuse
+	beside      int   // rows whose exact number, interval or group would be refused by an import
 	firstBeside error // of the first of them
 }
 

@@ -75,7 +75,7 @@ type lack uint8
 
 const (
 	lacksNothing lack = iota
-	lacksValue        // of features, labels, or of what rows have beside them
+	lacksValue        // of features, labels, exact numbers, intervals, groups or names
 	lacksImage        // the name of its image
 	lacksDegrees      // all labels are 0
 )
@@ -86,8 +86,8 @@ type filledSource struct {
 	info    Info
 	missing Missing
 	classes bool // labels are Row.text
-	degrees bool // labels are degrees or counts, of which one is above 0
-	images  bool // names are those of images
+	degrees bool // labels are degrees or counts, and one is above 0
+	images  bool // names are names of images
 }
 
 // withMissing applies o.Missing to the rows of src.

@@ -18,7 +18,7 @@ type OpenOptions struct {
 	// LabelsFile is the .npy file with the labels of a .npy file; empty: the same
 	// name with its last "features" replaced by "labels".
 	LabelsFile string
-	// NamesFile is a JSON file with names, see FORMAT.md; those that the file has must be the same.
+	// NamesFile is a JSON file with names, see FORMAT.md; names that the file has must be the same.
 	NamesFile string
 	// Features, where not 0, is the number of features that a model reads: a
 	// libsvm file without names has at least as many, and a CSV file with NoLabels

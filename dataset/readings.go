@@ -448,7 +448,7 @@ func (p *profile) clean(names []string, o *OpenOptions, labels []int) (what stri
 	return strings.Join(parts, "; "), flags
 }
 
-// try reads the file in a way and, if the error is one about missing values or sums of labels, in those that fill or leave
+// try reads the file in a way and, if the error is about missing values or sums of labels, in the ways that fill or leave
 // out missing values or divide labels by their sum: five times at most.
 func (f *readings) try(w Way, p *profile) error {
 	if len(f.found) >= maxPlanned || slices.ContainsFunc(f.found, func(r TriedReading) bool { return flagText(r.Flags) == flagText(w.Flags) }) {

@@ -77,7 +77,7 @@ type knownColumns struct {
 	passed   map[string]bool   // columns that were dropped, unless a feature has the name
 	passedAt map[int]string    // those that a feature has the name of, in a file of width columns
 	width    int
-	chosen   bool // all columns but those that are known are ignored
+	chosen   bool // all columns that are not known are ignored
 }
 
 // known returns the columns that s knows. Labels are known by the columns that were trained

@@ -140,7 +140,7 @@ func (d *decimals) look(field string, line, column int) {
 	d.text = d.text || !marked(field) && !isMissing(field) && !isNumber(field)
 }
 
-// notNumbers lists the columns that flags take for something else than numbers, as far as the first record names them.
+// notNumbers lists the columns that flags take for something else than numbers and that the first record names.
 func (o *OpenOptions) notNumbers(first []string) (columns []int) {
 	items := slices.Concat(o.Drop, o.Categories, []string{o.RowNames, o.Beside.Groups})
 	if o.Labels.Kind == Class {
@@ -163,7 +163,7 @@ func (o *OpenOptions) notNumbers(first []string) (columns []int) {
 
 // sniffComma guesses whether decimals follow a comma: a number of the first records has a
 // decimal comma and none has a point. The first record, which may be a header, counts only
-// if it is the only one. Columns with texts, and those that are not read as numbers, count
+// if it is the only one. Columns with texts, and columns that are not read as numbers, count
 // only if no other has a mark.
 func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error) {
 	var columns []decimals

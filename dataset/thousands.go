@@ -106,7 +106,7 @@ func (m marks) others() [7]marks {
 	return [7]marks{{comma: !m.comma}, {thousands: ','}, {thousands: '.', comma: true}, {thousands: '\''}, {thousands: '\'', comma: true}, {thousands: ' '}, {thousands: ' ', comma: true}}
 }
 
-// flags are those that read numbers with these marks.
+// flags returns the flags that read numbers with these marks.
 func (m marks) flags() (flags []Flag) {
 	if m.thousands != 0 {
 		flags = append(flags, Flag{Name: "--thousands", Value: string(m.thousands)})

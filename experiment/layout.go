@@ -23,7 +23,7 @@ type Layout struct {
 	Record Recorded `json:"record,omitzero"`
 	// Numerics is the round.Numerics by which the cells are computed; 0: not known.
 	Numerics int `json:"numerics,omitempty"`
-	// Text is that of the spec.
+	// Text is the text of the spec.
 	Text string `json:"spec_text,omitempty"`
 	// Inputs say of which files the plans were made; nil: of datasets on a cluster.
 	Inputs *Inputs `json:"inputs,omitempty"`
@@ -31,7 +31,7 @@ type Layout struct {
 
 // Inputs say of which files an experiment was planned.
 type Inputs struct {
-	// Data is the absolute path of the folder of the files; empty: that of the spec.
+	// Data is the absolute path of the folder of the files; empty: the spec's folder.
 	Data string  `json:"data,omitempty"`
 	Sets []Input `json:"sets"` // of the table's datasets
 }

@@ -26,7 +26,7 @@ func (s *Spec) identity() *result.Spec {
 type Kinship int
 
 const (
-	SameSpec   Kinship = iota // the results are of this spec, or of one that says the same
+	SameSpec   Kinship = iota // the results are of this spec, or of another with the same meaning
 	EditedSpec                // they are of an earlier text of this spec
 	OtherSpec                 // they are of another spec of the same name
 )

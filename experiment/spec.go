@@ -26,7 +26,7 @@ type Spec struct {
 	SkipMissing bool
 	Published   []Published
 	Record      Recorded
-	// Data is the folder of its files, if it is not that of the spec. It is no part of the text.
+	// Data is the folder of its files, if it is not the spec's folder. It is no part of the text.
 	Data string
 
 	file   string

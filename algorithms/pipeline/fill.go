@@ -59,7 +59,7 @@ func newFill(j *round.Job, m *dataset.Manifest) (*fill, error) {
 	return &fill{by: j.Fill, manifest: m}, nil
 }
 
-// done reports whether there are no more rounds.
+// done reports whether the last round has ended.
 func (f *fill) done() bool { return f == nil || f.values != nil }
 
 // next sets what is fill's own in the next round.

@@ -117,7 +117,7 @@ func (s *specArg) splits(of *experiment.Spec, d *experiment.Dataset, m *dataset.
 	return list, nil
 }
 
-// files describes the files of a dataset: the data, those that its options name, and the folds.
+// files describes the files of a dataset: the data, the side files of its options, and the folds.
 func (s *specArg) files(d *experiment.Dataset) (list []experiment.File, err error) {
 	paths := []string{d.File}
 	for _, o := range d.Options {

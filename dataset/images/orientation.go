@@ -54,7 +54,7 @@ func (t *turned) RGBA64At(x, y int) color.RGBA64 {
 	return t.RGBA64Image.RGBA64At(b.Min.X+sx, b.Min.Y+sy)
 }
 
-// maxEXIF bounds the bytes of EXIF that are read: a segment of a JPEG file has no more.
+// maxEXIF bounds the bytes of EXIF that are read: a segment of a JPEG file has at most so many.
 const maxEXIF = 1 << 16
 
 // orientation reads the orientation that the file notes; damaged or missing notes say that it is upright.

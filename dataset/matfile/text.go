@@ -140,7 +140,7 @@ func joined(units []rune) []rune {
 type characters struct {
 	at    func(int64) rune
 	n     int64
-	units bool // at returns units of UTF-16, of which some are halves of pairs
+	units bool // at returns units of UTF-16, and some are halves of pairs
 }
 
 // characters returns what b has, of n characters or units.

@@ -44,7 +44,7 @@ func (e *TypeError) Error() string {
 // Unwrap returns ErrType.
 func (e *TypeError) Unwrap() error { return ErrType }
 
-// otherType describes the type of a header that is none of those that are read.
+// otherType describes the type of a header that is not read.
 func otherType(descr string) *TypeError {
 	e := &TypeError{Numbers: "x.astype(float)", Texts: "x.astype(str)"}
 	name := strings.TrimLeft(descr, "<>|=")

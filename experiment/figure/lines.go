@@ -65,7 +65,7 @@ func (l *Lines) Figure() (*Figure, error) {
 	return withLegend(p, l.Title, entries, linesHeight), nil
 }
 
-// scaleX gives the horizontal axis a place for 0 beside a logarithmic scale, and whole numbers to whole values.
+// scaleX gives the horizontal axis a place for 0 next to a logarithmic scale, and whole numbers to whole values.
 func (l *Lines) scaleX(p *plot.Plot) {
 	least, whole := math.Inf(1), true
 	for i := range l.Series {

@@ -37,7 +37,7 @@ func (wholeTicks) Ticks(least, greatest float64) []plot.Tick {
 	return multiples(least, greatest, max(1, niceStep((greatest-least)/(mostTicks-1))), mostTicks)
 }
 
-// zeroTicks are those of a zeroScale.
+// zeroTicks are the ticks of a zeroScale.
 type zeroTicks struct{ least float64 }
 
 // Ticks implements plot.Ticker.

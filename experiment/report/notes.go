@@ -111,7 +111,7 @@ func (g *grid) repeated(d int) string {
 	return text
 }
 
-// names are those of a row and of the later rows that are the same.
+// names are the names of a row and of the later rows that are the same.
 func (s *Summary) names(row int) []string {
 	names := []string{s.Rows[row].Name}
 	for _, r := range s.Rows {
@@ -134,7 +134,7 @@ func (s *Summary) title(row int) string {
 	return names[0] + " = " + count(len(names)-1, "other", "others")
 }
 
-// listed lists the numbers of the rows that tables have: those that are not the same as an earlier one.
+// listed lists the numbers of the rows that tables have: rows that are the same as an earlier row are left out.
 func (s *Summary) listed() []int { return listed(s.Rows) }
 
 func (g *grid) listed() []int { return listed(g.table.Rows) }

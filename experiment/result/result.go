@@ -32,7 +32,7 @@ type Table struct {
 type Spec struct {
 	File   string `json:"file"`   // its name, without the folder
 	Digest string `json:"digest"` // the SHA-256 of its text
-	// Data is the folder of its files as the command gave it; empty: that of the spec.
+	// Data is the folder of its files as the command gave it; empty: the spec's folder.
 	Data string `json:"data,omitempty"`
 }
 

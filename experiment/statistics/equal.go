@@ -19,7 +19,7 @@ func within(a, b, scale float64) bool {
 	return a == b || !math.IsInf(scale, 0) && math.Abs(a-b) <= float64(tolerance*scale)
 }
 
-// Merged returns the values with those that are Equal replaced by the least of them, so that ==
+// Merged returns the values, each replaced by the least value that is Equal to it, so that ==
 // compares them. If a is equal to b and b to c, so are a and c.
 func Merged(values []float64) []float64 {
 	scales := make([]float64, len(values))
@@ -66,7 +66,7 @@ func Differences(a, b []float64) []float64 {
 }
 
 // Places returns the place of each value: 1 for the best ones, 2 for the second, else 0. Values that
-// are Equal share their place, and one that is NaN has none.
+// are Equal share their place, and a NaN has none.
 func Places(values []float64, higherIsBetter bool) []int {
 	all, places := Merged(directed(values, higherIsBetter)), make([]int, len(values))
 	least := func(above float64) float64 {
