@@ -67,7 +67,7 @@ func (m Missing) refuses() bool { return !m.Drop && !m.Fill && !m.keep && m.By =
 // Advice in errors about missing labels, and about missing features.
 const (
 	dropHint    = "; --missing drop leaves such rows out"
-	missingHint = dropHint + ", --missing 0 puts 0 (or another number) there, --missing mean or median that of the training rows"
+	missingHint = dropHint + ", --missing 0 puts 0 (or another number) there, --missing mean (or median) the mean of the training rows"
 )
 
 // lack is what a row that is left out has not.

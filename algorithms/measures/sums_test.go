@@ -79,8 +79,8 @@ func TestAccumulate(t *testing.T) {
 	})
 }
 
-// TestNoDivergenceBelowZero: labels as they are stored sum to 1 but for the rounding to float32, or but for the tolerance of an import; no divergence
-// of a prediction, however near, is below 0, and each is that of the exact quotients.
+// TestNoDivergenceBelowZero checks labels whose sums differ from 1 by the rounding to float32 or by the tolerance of an
+// import. No divergence is below 0, and each equals the divergence of the exact quotients.
 func TestNoDivergenceBelowZero(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{1, 2, 3, 5, 18, 70}).Draw(t, "labels")

@@ -16,7 +16,7 @@
 // factor. A step never solves from scratch: it begins with the u before it.
 //
 // Features are scaled by the training rows first (package scaling), unless the preset is paper:
-// distances, and the deviation that the widths of the kernels are in, are those of scaled features.
+// distances and the widths of the kernels are measured in scaled features.
 //
 // All training rows are landmarks by default. Then one collected unit is the whole fit, with all
 // kernel matrices in memory. With the setting landmarks, that many rows drawn by counter are

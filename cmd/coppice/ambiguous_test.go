@@ -63,7 +63,7 @@ func TestTwoWays(t *testing.T) {
 	}
 }
 
-// A command has the flags that inspect was given, each once, and those of the reading.
+// A command has the flags of inspect and the flags of the reading, each once.
 func TestGivenFlagsInCommands(t *testing.T) {
 	dir := t.TempDir()
 	boxes := write(t, dir, "boxes.csv", "id,y_min,y_max,label_joy,label_sad\na,20,40,3,7\nb,21,41,5,5\n")

@@ -27,7 +27,7 @@ type fileFlags struct {
 	Thousands      string   `placeholder:"M" group:"data" help:"What stands between thousands in the numbers of a CSV file: , or . or ' or a blank (default: nothing)."`
 	Encoding       string   `placeholder:"NAME" group:"data" help:"Encoding of a text file: utf-8, utf-16, utf-16le, utf-16be, latin-1, windows-1252, shift_jis, gbk and others (default: UTF-8, or what a byte order mark says)."`
 	Categories     []string `placeholder:"C" group:"data" help:"Columns of a CSV file to read as categories, listed in the same way: each becomes one feature for each of its levels, 1 in the rows of that level and 0 in the others. The model keeps the levels."`
-	Missing        string   `placeholder:"M" group:"data" help:"What becomes of rows with missing values: refuse; drop, which leaves them out; a number, which takes the place of missing features; or mean or median, that of the feature's values in the training rows (default: refuse; of predict and evaluate: as for training)."`
+	Missing        string   `placeholder:"M" group:"data" help:"What becomes of rows with missing values: refuse; drop, which leaves them out; a number, which takes the place of missing features; or mean or median, which takes the feature's mean or median over the training rows (default: refuse; of predict and evaluate: as for training)."`
 
 	Images           string `placeholder:"DIR" group:"data" help:"Folder with PNG and JPEG images that a column of the CSV file names (image, file, filename, or --row-names): their pixels, resized to --shape (1xHxW grey, 3xHxW red, green, blue), are the features."`
 	FeaturesVariable string `placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the features (default: features)."`

@@ -126,9 +126,9 @@ func (m *model) header() []string {
 	return slices.Concat(others[:1], columnNames(m.classes(), others), others[1:])
 }
 
-// columnNames returns the names of the columns of labels in a file that has other columns as well. Labels whose names
-// are also those of other columns have the prefix label_, all of them, so that no two columns have one name and the file
-// is read with the labels of the model.
+// columnNames returns the names of the columns of labels in a file that has other columns as well. If a label has the
+// name of another column, all labels have the prefix label_. So no two columns have one name, and the file is read
+// with the labels of the model.
 func columnNames(labels, others []string) []string {
 	if !slices.ContainsFunc(labels, func(name string) bool { return slices.Contains(others, name) }) {
 		return labels

@@ -153,7 +153,7 @@ func (s *specArg) inputs(sets []*loaded) (*experiment.Inputs, error) {
 }
 
 // changes says which datasets of a layout have other files than when it was made. A file that was not written since is
-// not read, and one that is not there is passed over.
+// not read. A missing file is ignored.
 func (s *specArg) changes(a *app, l *experiment.Layout) (list []string) {
 	of, err := experiment.SpecOf(l)
 	if err != nil || l.Inputs == nil || len(l.Inputs.Sets) != len(l.Table.Datasets) {

@@ -72,10 +72,10 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 	return t, nil
 }
 
-// noteOther says if the results that a place has are of another spec than the one that runs.
+// noteOther prints a note if a place has the results of another spec.
 func noteOther(a *app, s *experiment.Spec, before *experiment.Layout, place string) {
 	if kinship, _ := s.Compare(before); kinship == experiment.OtherSpec {
-		a.note("%s had the results of another spec of this name, %s; from now on it has those of this one, and those cells stay for a run of the other", place, before.Table.Spec.File)
+		a.note("%s had the results of another spec of this name, %s; this run replaces them in reports; the cells of the other spec stay for its next run", place, before.Table.Spec.File)
 	}
 }
 

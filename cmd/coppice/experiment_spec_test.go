@@ -268,7 +268,7 @@ func TestReportNamesTheData(t *testing.T) {
 	}
 	artificialFile(t, alt, "first.csv", 40, 2)
 	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nrows: [{algorithm: aa-knn, settings: {k: 3}}]\n")
-	says := "The files are those of the folder " + alt + " (--data)."
+	says := "The files are in the folder " + alt + " (--data)."
 	for _, where := range [][]string{{"--local"}, {"--server", start(t, 1, 1).Servers()}} {
 		with := func(args ...string) string {
 			return strings.Join(strings.Fields(works(t, append(append([]string{"experiment"}, args...), where...)...)), " ")

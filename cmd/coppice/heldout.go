@@ -236,7 +236,7 @@ func heldOutCSV(w io.Writer, s *predictions.Set, names []string) error {
 }
 
 func heldOutHeader(s *predictions.Set, names []string) []string {
-	names = columnNames(names, []string{"class", "number"}) // of which there are true_ and predicted_ columns too
+	names = columnNames(names, []string{"class", "number"}) // they have true_ and predicted_ columns too
 	header := []string{"row"}
 	if len(s.Names) > 0 {
 		header = append(header, "name")

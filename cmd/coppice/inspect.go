@@ -58,7 +58,7 @@ func (c *inspectCmd) Run(a *app) error {
 	return a.print(found, func(w io.Writer) { writeInspection(w, found) })
 }
 
-// readingCommands lists the commands that read a file with the flags that were given and those of a reading.
+// readingCommands lists the commands that read a file with the given flags and the flags of a reading.
 func readingCommands(file string, given, chosen []dataset.Flag) []string {
 	line := "--data " + shellWord(file)
 	given = slices.DeleteFunc(slices.Clone(given), func(g dataset.Flag) bool {

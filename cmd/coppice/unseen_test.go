@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestReadingOnClusters: what was said at the import reaches a model of the cluster and those of an
-// experiment, which then read the file without flags.
+// TestReadingOnClusters checks that models of a cluster and of an experiment keep the flags of the import
+// and read the file without flags.
 func TestReadingOnClusters(t *testing.T) {
 	dir := t.TempDir()
 	c := start(t, 1, 1)

@@ -67,7 +67,7 @@ func (s *Summary) cellsText() string {
 	if s.Spec != nil {
 		text += fmt.Sprintf(". Their spec is %s, SHA-256 %.12s", s.Spec.File, s.Spec.Digest)
 		if s.Spec.Data != "" {
-			text += ". The files are those of the folder " + s.Spec.Data + " (--data)"
+			text += ". The files are in the folder " + s.Spec.Data + " (--data)"
 		}
 	}
 	return text + "."
