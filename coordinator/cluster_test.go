@@ -302,7 +302,7 @@ func TestFoldsRunAsOneJob(t *testing.T) {
 func TestAChildJobGoesOnElsewhere(t *testing.T) {
 	ctx := patient(t)
 	s := longFolds()
-	s.Set["steps"], s.Set["patience"] = lasting(100_000), lasting(100_000)
+	s.Set["patience"] = s.Set["steps"]
 	c := prepare(t, 1)
 	c.checkpoints = 20 * time.Millisecond                                // not two seconds: the other worker is to tell of what is left
 	nats := natstest.Server(t, bus.ServerOptions{Ping: bus.DefaultPing}) // a coordinator's lets nobody hear what workers send
