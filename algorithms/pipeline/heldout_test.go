@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -32,8 +33,8 @@ func TestPredictions(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		all := w.heldOut(t, o.Model)
-		if diff := cmp.Diff(all, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+		if !reflect.DeepEqual(all, got) { // a tenth of the time of cmp.Diff
+			t.Errorf("%s: %s", name, cmp.Diff(all, got))
 		}
 		w.checkDrawn(t, all, o.ModelDigest)
 	}
