@@ -84,6 +84,7 @@ func (g *given) Draw(dst []uint32, u *round.Unit, _ int, step uint64) []uint32 {
 // TestGoldenTrajectories follows the float64 trajectories in shared/golden, given
 // their rows, Θ0 and φ, with the trainer, kernel and reduction of real jobs.
 func TestGoldenTrajectories(t *testing.T) {
+	testkit.WithoutRace(t)
 	sjaffe := Config{Scaling: scaling.Standard, LearningRate: 1}
 	movie := Config{Scaling: scaling.None, LearningRate: 5}
 	t.Run("SJAFFE", func(t *testing.T) { followGolden(t, "SJAFFE.mat", "ldlf_sjaffe.npz", sjaffe) })
@@ -100,11 +101,8 @@ func followGolden(t *testing.T, data, file string, c Config) {
 	defer r.Close()
 	g := &trajectory{t, r}
 
-	marks := 5
+	const marks = 5
 	tr, k := goldenJob(t, c, m)
-	if slowed { // the last mark, at step 1,000, takes minutes then
-		tr.Steps, marks = 200, 4
-	}
 	k.descent.Draws = newGiven(g.i32("rows"), 64, algorithms.BatchUnits(64, len(m.Shards)), d)
 	k.phi = g.i32("phi")
 	copy(tr.phi, k.phi)

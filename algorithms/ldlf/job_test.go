@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/round"
 )
@@ -273,6 +274,7 @@ func TestIncompleteSet(t *testing.T) {
 // probabilities are exactly 0; nothing becomes NaN and every leaf stays a
 // distribution.
 func TestUnderflow(t *testing.T) {
+	testkit.WithoutRace(t)
 	c := smallConfig()
 	c.Trees, c.Depth, c.Outputs, c.InitStd, c.LeafFirst = 1, 20, splitNodes(20), 20/math.Sqrt(3), true
 	c.LeafBatches, c.LeafIterations, c.Steps, c.BatchSize = 1, 2, 2, 4

@@ -2,5 +2,5 @@
 
 package ldlf
 
-// slowed says that the race detector is on: trajectories stop early.
+// slowed says that the race detector is on: tests that take seconds are left out.
 const slowed = true

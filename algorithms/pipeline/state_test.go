@@ -11,11 +11,13 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // TestRestoreAtEveryRound: the state after any round (of training, of the mean, of
 // the evaluation) ends with the same outcome and the same model file.
 func TestRestoreAtEveryRound(t *testing.T) {
+	testkit.WithoutRace(t)
 	for name, w := range map[string]*work{"dense": artificial(t), "sparse": sparse(t), "folds": folds(t), "forest": forestOf(t, "structrf")} {
 		var states [][]byte
 		phases := make(map[string]bool)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/linalg"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -188,6 +189,7 @@ func TestTwin(t *testing.T) {
 // TestNeverRises: each solution lowers the objective, and a new number within an interval too. The
 // end is no higher than with normal equations that are solved from scratch and not refined.
 func TestNeverRises(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, lambda := range []float64{1e-9, 5e-4, 1} {
 		c := config(lambda, 12, 4)
 		p, _ := problem(c, 120, 4)

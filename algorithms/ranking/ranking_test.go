@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/ranking"
 	"github.com/coppice-ldl/coppice/algorithms/target"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/scaletest"
 	"github.com/coppice-ldl/coppice/internal/local"
@@ -90,6 +91,7 @@ func (s rescaled) Scan(f func(*dataset.Row) error) error {
 
 // TestUnits: the unit of a feature changes no prediction, unless the preset is paper.
 func TestUnits(t *testing.T) {
+	testkit.WithoutRace(t)
 	rows := scaletest.Rows{N: 300, Features: 4, Density: 1, Seed: 4}
 	metres, millimetres := scaletest.New(t, rows), scaletest.New(t, rescaled{rows, 1000})
 	for name, set := range map[string]param.Values{
@@ -108,6 +110,7 @@ func TestUnits(t *testing.T) {
 // TestAllLandmarks: with each training row a landmark, sums over shards predict as the exact
 // fit, dense rows and sparse ones.
 func TestAllLandmarks(t *testing.T) {
+	testkit.WithoutRace(t)
 	for name, rows := range map[string]scaletest.Rows{
 		"dense": {N: 300, Features: 5, Density: 1, Seed: 2}, "sparse": {N: 300, Features: 40, Density: 0.1, Seed: 2},
 	} {
