@@ -98,7 +98,7 @@ func TestClusterPredictions(t *testing.T) {
 	}
 	data := m.file(t, dir, "moods.csv", append(m.header, "name"), 0, 1, 2, 3, 4, 5, 6, 7)
 	large := filepath.Join(dir, "large.npz")
-	works(t, "dataset", "generate", "--kind", "random", "--rows", "30000", "--features", "2", "--labels", "30", "--out", large)
+	works(t, "dataset", "generate", "--kind", "random", "--rows", "20000", "--features", "2", "--labels", "30", "--out", large)
 	var list strings.Builder
 	for i := range 90 {
 		fmt.Fprintf(&list, "%d,%d\n", i, i%2)
