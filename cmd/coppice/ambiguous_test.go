@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // A file that can be read in two ways is refused by what trains, predicts and evaluates, with exit code 2. inspect lists the ways, and
 // each of its commands works.
 func TestTwoWays(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	good := write(t, dir, "good.csv", "a,b,label_x,label_y\n1,2,.5,.5\n3,4,.25,.75\n5,1,1,0\n")
 	model, out := filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")

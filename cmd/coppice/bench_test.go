@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/internal/bench"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/speed"
 )
 
@@ -80,6 +81,7 @@ func TestBenchUsage(t *testing.T) {
 
 // TestBenchKernels: a report in JSON, and a later run that is compared with it.
 func TestBenchKernels(t *testing.T) {
+	testkit.WithoutRace(t)
 	e := coppice(t, "bench", "kernels", "--runs", "2", "--each", "20us", "--rows", "AddOuter64, 64 rows", "--rows", "descend, 63 split nodes, 32", "-o", "json")
 	if e.code != exitOK {
 		t.Fatalf("exit code %d: %s", e.code, e.stderr)
@@ -119,6 +121,7 @@ func TestBenchKernels(t *testing.T) {
 
 // TestBenchNetwork: a layer without a dataset has its row, and no K-L.
 func TestBenchNetwork(t *testing.T) {
+	testkit.WithoutRace(t)
 	e := coppice(t, "bench", "network", "--runs", "1", "--rows", "1x32x32", "-o", "json")
 	if e.code != exitOK {
 		t.Fatalf("exit code %d: %s", e.code, e.stderr)
@@ -135,6 +138,7 @@ func TestBenchNetwork(t *testing.T) {
 // TestBenchSkipsPeers: without a Python the table is there all the same, with a reason, and
 // nothing is left behind.
 func TestBenchSkipsPeers(t *testing.T) {
+	testkit.WithoutRace(t)
 	if testing.Short() {
 		t.Skip("it grows forests")
 	}

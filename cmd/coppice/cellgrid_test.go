@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // gridTable is a table of so many rows and datasets, with four folds each.
@@ -52,6 +53,7 @@ func TestCellGrid(t *testing.T) {
 // TestCellGridFits: whatever the terminal, no line is wider and no more lines are there; what has no room is
 // added up, so that no cell is lost, and rows that run or failed are shown first.
 func TestCellGridFits(t *testing.T) {
+	testkit.WithoutRace(t)
 	table := gridTable(40, 12)
 	for i := range table.Cells {
 		if c := &table.Cells[i]; c.Row == 37 {

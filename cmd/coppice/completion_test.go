@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // shell runs a script in a shell that finds this binary as coppice; where there is no such
@@ -39,6 +41,7 @@ func shell(t *testing.T, name, script string) string {
 
 // bash completes commands, flags and values, also behind =, and leaves files to itself.
 func TestBashCompletion(t *testing.T) {
+	testkit.WithoutRace(t)
 	wants := map[string]string{
 		"coppice qu":                    "quickstart",
 		"coppice job ":                  "submit list show watch curve predictions pause resume cancel delete prune",

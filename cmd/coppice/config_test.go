@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // under runs a real process with more variables in its environment.
@@ -74,6 +76,7 @@ func TestConfigReachesCommands(t *testing.T) {
 
 // What is wrong is told in one line that says where it stands; exit code 2.
 func TestConfigRefusals(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	for text, want := range map[string]string{
 		"stepz: 1\n":                    `c.yaml:1:1: there is no flag --stepz (did you mean "steps"?)`,

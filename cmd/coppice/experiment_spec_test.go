@@ -9,11 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 )
 
 // TestReportOfAnotherSpec: of two specs of one name, a report by one never has the results of the other, in a folder and on a
 // cluster; what the error advises prints them.
 func TestReportOfAnotherSpec(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 40, 1)
 	artificialFile(t, dir, "second.csv", 40, 2)
@@ -58,6 +61,7 @@ func TestReportOfAnotherSpec(t *testing.T) {
 
 // TestReportOfAnEditedSpec: the report says that the spec was edited since, and what; so does JSON. A comment changes nothing.
 func TestReportOfAnEditedSpec(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 40, 1)
 	const text = "name: e\ndatasets: [first.csv]\nfolds: 2\nrows: [{algorithm: aa-knn, name: near, settings: {k: 3}}]\n"
@@ -201,6 +205,7 @@ func TestDatasetOfTwoTypesOfLabels(t *testing.T) {
 // TestReportOfEditedFiles: a report says if the data, its groups or the file of folds were edited since the run, and nothing if they
 // were only written again, or are not there.
 func TestReportOfEditedFiles(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 40, 1)
 	data := "x,who,label_a,label_b\n"
@@ -260,6 +265,7 @@ func TestReportOfEditedFiles(t *testing.T) {
 
 // TestReportNamesTheData: a report of a run with --data names the folder, on a cluster as here, and compares the files of that folder.
 func TestReportNamesTheData(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 40, 1)
 	alt := filepath.Join(dir, "alt")

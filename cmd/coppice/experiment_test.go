@@ -419,6 +419,7 @@ func recordedCells(jobs []protocol.JobInfo) (n int) {
 
 // TestShippedExperiments: the specs that are shipped are specs, and the small one runs.
 func TestShippedExperiments(t *testing.T) {
+	testkit.WithoutRace(t)
 	shipped, err := filepath.Glob("../../experiments/*.yaml")
 	if err != nil || len(shipped) < 4 {
 		t.Fatalf("%d specs, error %v", len(shipped), err)
