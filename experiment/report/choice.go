@@ -107,10 +107,10 @@ func (c *Choice) scored(g *grid, d, row int) []float64 {
 		if x == nil || len(x.CandidateKL) != len(scores) {
 			continue
 		}
-		least, merged := 0, statistics.Merged(x.CandidateKL)
+		least := 0 // as the cell's model chose: without the rule of statistics.Equal
 		for i, v := range x.CandidateKL {
 			scores[i] = append(scores[i], v)
-			if merged[i] < merged[least] {
+			if v < x.CandidateKL[least] {
 				least = i
 			}
 		}

@@ -157,3 +157,27 @@ func TestChoiceOfEqualCandidates(t *testing.T) {
 	}
 	contains(t, written(t, table, "md", Options{}), []string{"default | **0.3000** | **0.3000** |", "trees=100 | **0.3000** | **0.3000** |"})
 }
+
+// A cell's choice is that of its model, which takes the least score also if another is equal but for rounding.
+func TestChoiceOfCellsIsThatOfModels(t *testing.T) {
+	less := math.Nextafter(.8, 0)
+	s, err := Summarize(choosing([3][3]float64{{.8, .8, .8}, {less, less, less}, {.9, .9, .9}}), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := s.Choices[0].Candidates; c[0].Cells != 0 || c[1].Cells != 6 || c[2].Cells != 0 || s.Choices[0].Best != 0 {
+		t.Errorf("%+v", s.Choices[0])
+	}
+}
+
+// Without a value there is no least p.
+func TestLeastWilcoxon(t *testing.T) {
+	if v := leastWilcoxon(0); !v.none() {
+		t.Errorf("of no value: %v", v)
+	}
+	for n, want := range map[int]number{1: 1, 5: .0625, 10: .001953125} {
+		if v := leastWilcoxon(n); v != want {
+			t.Errorf("of %d values: %v, want %v", n, v, want)
+		}
+	}
+}

@@ -48,12 +48,17 @@ type Result struct {
 	NotMeasured   bool   `json:"not_measured,omitempty"`
 	MeanPredictor Figure `json:"mean_predictor"`
 	Lines         []Line `json:"lines"` // by row
-	// LeastWilcoxon is the least p that Wilcoxon's test of so many values can give.
+	// LeastWilcoxon is the least p that Wilcoxon's test of so many values can give; null if there is no value.
 	LeastWilcoxon number `json:"least_wilcoxon_p"`
 }
 
-// leastWilcoxon is the least p of Wilcoxon's exact test of n values: all differences have one sign.
-func leastWilcoxon(n int) number { return number(math.Ldexp(1, 1-n)) }
+// leastWilcoxon is the least p of Wilcoxon's exact test of n values, whose differences have one sign then; NaN if there is none.
+func leastWilcoxon(n int) number {
+	if n == 0 {
+		return number(math.NaN())
+	}
+	return number(math.Ldexp(1, 1-n))
+}
 
 // observations is how many values a row has that lacks none.
 func (r *Result) observations() int { return r.Lines[0].Wanted }
