@@ -44,7 +44,7 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 	}
 	var src Source = s
 	if beside := (besideArrays{}); err == nil {
-		if beside, err = o.besideArrays(entries, s.info.Rows); err == nil {
+		if beside, err = o.besideArrays(entries, &s.info); err == nil {
 			src, err = withBeside(s, &o.Beside, beside, func(name, flag string) error { return lackArray(entries, name, flag, ErrFormat) })
 		}
 	}
@@ -131,7 +131,7 @@ func (s *arraySource) readShapes(o *OpenOptions) error {
 	}
 	labelRows, labels, err := shapeOf(s.labels.name, h, MaxLabels)
 	if err == nil && labelRows != rows {
-		err = rowCountError(s.features.name, rows, s.labels.name, labelRows)
+		err = rowCountError(sides{s.features.name, rows, columns}, sides{s.labels.name, labelRows, labels}, numpyTranspose)
 	}
 	if err == nil {
 		err = oneColumn(o, s.labels.name, labels)
@@ -197,7 +197,7 @@ func (s *arraySource) checkTexts(a *array, features, texts string) error {
 		return arrayError(a.name, err)
 	}
 	if n != s.info.Rows {
-		return rowCountError(features, s.info.Rows, texts, n)
+		return rowCountError(sides{features, s.info.Rows, s.info.Features}, sides{texts, n, 1}, numpyTranspose)
 	}
 	return nil
 }
@@ -215,7 +215,9 @@ func (s *arraySource) readNames(entries map[string]*array) (err error) {
 		return names
 	}
 	s.info.FeatureNames = read("feature_names", s.info.Features)
-	if labels := read("label_names", MaxLabels); s.info.Labels > 0 {
+	if labels := read("label_names", MaxLabels); s.classes {
+		s.info.classNames = labels
+	} else if s.info.Labels > 0 {
 		s.info.LabelNames = labels
 	}
 	if s.rowNames = entries["row_names"]; s.rowNames != nil && err == nil {

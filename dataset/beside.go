@@ -91,7 +91,7 @@ func withBeside(src Source, o *BesideOptions, a besideArrays, missing func(name,
 			return nil, missing(name, flag)
 		}
 		if s.numbers[i] = numbers; len(numbers) != s.info.Rows {
-			return nil, rowCountError("features", s.info.Rows, name, len(numbers))
+			return nil, rowCountError(sides{"features", s.info.Rows, s.info.Features}, sides{name, len(numbers), 1}, matlabTranspose)
 		}
 	}
 	if o.Groups == "" {
@@ -102,7 +102,7 @@ func withBeside(src Source, o *BesideOptions, a besideArrays, missing func(name,
 		return nil, missing(o.Groups, "--groups")
 	}
 	if s.groups = texts; len(texts.rows) != s.info.Rows {
-		return nil, rowCountError("features", s.info.Rows, o.Groups, len(texts.rows))
+		return nil, rowCountError(sides{"features", s.info.Rows, s.info.Features}, sides{o.Groups, len(texts.rows), 1}, matlabTranspose)
 	}
 	return s, nil
 }
@@ -131,14 +131,14 @@ func (s *besideSource) Scan(f func(*Row) error) error {
 	})
 }
 
-// besideArrays reads the arrays of an archive that o.Beside names, which must have a value for each of so many
-// rows.
-func (o *OpenOptions) besideArrays(entries map[string]*array, rows int) (besideArrays, error) {
+// besideArrays reads the arrays of an archive that o.Beside names, which must have a value for each row of the features that
+// info describes.
+func (o *OpenOptions) besideArrays(entries map[string]*array, info *Info) (besideArrays, error) {
 	a := besideArrays{map[string][]float64{}, map[string]*textColumn{}}
 	for _, name := range o.Beside.names() {
 		check := func(n int) error {
-			if n != rows {
-				return rowCountError("features", rows, name, n)
+			if n != info.Rows {
+				return rowCountError(sides{"features", info.Rows, info.Features}, sides{name, n, 1}, numpyTranspose)
 			}
 			return o.checkItems(name, n, unpackedAdvice)
 		}
@@ -370,7 +370,7 @@ func (i *Info) checkBeside(r *Row) error {
 	s := i.LabelType.Scale
 	if i.HasValues {
 		if v, high := r.Value, s.Low+i.Labels-1; !(v >= float64(s.Low) && v < float64(high+1)) {
-			return rowErrorf(i.File, r.Number, "its exact number, %v, is not within the range %d to %d", v, s.Low, high)
+			return rowErrorf(i.File, r.Number, "its exact number, %s, is not within the range %d to %d", units.InFull(v), s.Low, high)
 		}
 	}
 	if i.HasIntervals {
@@ -390,11 +390,11 @@ func (i *Info) checkBeside(r *Row) error {
 func checkInterval(r *Row, valued bool) error {
 	switch low, high := r.Interval[0], r.Interval[1]; {
 	case low-low != 0 || high-high != 0:
-		return fmt.Errorf("its interval, %v to %v, is not finite", low, high)
+		return fmt.Errorf("its interval, %s to %s, is not finite", units.InFull(low), units.InFull(high))
 	case low > high:
-		return fmt.Errorf("its interval begins at %v, above its end, %v", low, high)
+		return fmt.Errorf("its interval begins at %s, above its end, %s", units.InFull(low), units.InFull(high))
 	case valued && (r.Value < low || r.Value > high):
-		return fmt.Errorf("its exact number, %v, is outside its interval, %v to %v", r.Value, low, high)
+		return fmt.Errorf("its exact number, %s, is outside its interval, %s to %s", units.InFull(r.Value), units.InFull(low), units.InFull(high))
 	}
 	return nil
 }

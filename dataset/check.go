@@ -180,28 +180,41 @@ func clippedSum(labels []float64, sum, tolerance float64) (clipped float64, bad 
 	return clipped, -1
 }
 
-// totalOf returns the label that is the sum of all others, if there are two or more; -1: none is.
-func totalOf(labels []float64) int {
-	if len(labels) < 3 {
-		return -1
+// totalLabels finds the label that is the sum of the others in each row, of three labels or more.
+type totalLabels struct {
+	rows int   // whose labels are not all 0
+	left []int // labels that are the sum of the others in each of these rows
+}
+
+// addTotals adds the labels of a row.
+func addTotals[T float32 | float64](t *totalLabels, labels []T) {
+	if len(labels) < 3 || t.rows > 0 && len(t.left) == 0 {
+		return
 	}
 	sum := 0.0
 	for _, v := range labels {
-		sum += v
+		sum += float64(v)
 	}
-	found := -1
-	for i, v := range labels {
-		if v > 0 && math.Abs(2*v-sum) <= totalSlack*sum {
-			if found >= 0 {
-				return -1
-			}
-			found = i
+	if !(sum > 0) {
+		return
+	}
+	if t.rows++; t.rows == 1 {
+		for i := range labels {
+			t.left = append(t.left, i)
 		}
 	}
-	return found
+	t.left = slices.DeleteFunc(t.left, func(i int) bool { return !(math.Abs(2*float64(labels[i])-sum) <= totalSlack*sum) })
 }
 
-// totalSlack is what float32 degrees differ from a half.
+// label returns the label that is the sum of the others in at least so many rows and in all others; -1: none is, or several are.
+func (t *totalLabels) label(rows int) int {
+	if t.rows < rows || len(t.left) != 1 {
+		return -1
+	}
+	return t.left[0]
+}
+
+// totalSlack is how far the double of a total may be from the sum of a row, as a fraction of it, for degrees in float32.
 const totalSlack = 1e-6
 
 // totalHint says that a label is the total of the others, and how to leave it out; where says in which rows.
@@ -232,8 +245,9 @@ func (c *checker) checkSum(r *Row, sum float64) error {
 		if c.info.listsClasses(r.Labels) {
 			hint = classListHint
 		}
-		if i := totalOf(r.Labels); i >= 0 {
-			hint = c.info.totalHint(i, "in this row")
+		var t totalLabels
+		if addTotals(&t, r.Labels); t.label(1) >= 0 {
+			hint = c.info.totalHint(t.label(1), "in this row")
 		}
 		return rowErrorf(c.info.File, r.Number, "the labels sum to %.6g, not to 1 within %g; %s", sum, c.tolerance, hint)
 	}

@@ -160,8 +160,8 @@ func TestAdviceOfColumns(t *testing.T) {
 		{strings.ReplaceAll(totals, "total", "count"), OpenOptions{}, Checks{}, "--drop label_count leaves", "label_count"},
 		{totals, OpenOptions{Labels: LabelOptions{Columns: []string{"1:3"}}}, Checks{}, "list the columns without it in --label-columns", ""},
 		{"a,b,empty,label_x,label_y\n1,2,,.5,.5\n2,3,NA,.25,.75\n", OpenOptions{}, Checks{}, "the column has no value in any row; --drop empty leaves it out", "empty"},
-		{"a,b,label_x,label_y\n1,42%,.5,.5\n2,13%,.25,.75\n", OpenOptions{}, Checks{}, "percent signs are not read: remove them", "b"},
-		{"a,b,label_x,label_y\n1,4,50%,50%\n2,3,25%,75%\n", OpenOptions{}, Checks{}, "percent signs are not read: remove them", ""},
+		{"a,b,label_x,label_y\n1,42%,.5,.5\n2,13%,.25,.75\n", OpenOptions{}, Checks{}, `"42%" is not a number: it has a percent sign (%); write 42`, "b"},
+		{"a,b,label_x,label_y\n1,4,50%,50%\n2,3,25%,75%\n", OpenOptions{}, Checks{}, `"50%" is not a number: it has a percent sign (%); write 50`, ""},
 		{"a,label_x,label_y,label_source\n1,.5,.5,web\n2,.25,.75,paper\n", OpenOptions{}, Checks{}, "--drop label_source leaves the column out if it is no label, --label-columns lists", "label_source"},
 	} {
 		built := func(o OpenOptions, checks Checks) error {

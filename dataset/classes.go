@@ -2,32 +2,48 @@ package dataset
 
 import (
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // useClasses makes one-hot labels of Row.text. order is that of the classes if classes is empty and all that are found are
-// in it. If it has the names of classes that are numbers in the file, these are the classes.
+// in it. If it has the names of classes that are numbers in the file, these are the classes. The file's own names of classes
+// are theirs if the numbers count them.
 func (d *derivedLabels) useClasses(classes, order []string) error {
-	if len(classes) == 0 || len(order) == len(classes) && !isNumbers(order) {
+	called, trained := trimmed(d.info.classNames), classes
+	named := len(called) > 0 && !isNumbers(called) && (len(trained) == 0 || !isNumbers(trained))
+	if len(classes) == 0 || named || len(order) == len(classes) && !isNumbers(order) {
 		found, notes, err := distinctClasses(d.Source)
 		if err != nil {
 			return err
 		}
-		if len(classes) > 0 && !(isNumbers(found) && len(found) == len(order)) {
-			found, notes = classes, nil
+		if base, ok := countedFrom(found, called); named && ok {
+			called, found = numbered(called, found, base, len(trained) > 0)
+			notes = append(notes, fmt.Sprintf("the classes are counted from %d by the names of labels in the file: %s", base, listSome(called)))
+		} else {
+			called, notes = nil, append(notes, namesNote(called, found)...)
+			if len(trained) > 0 && !(isNumbers(found) && len(found) == len(order)) {
+				found, notes = classes, nil
+			}
 		}
-		if ordered, _ := orderOf(found, order); ordered != nil {
+		if ordered, _ := orderOf(found, order); ordered != nil && called == nil {
 			found = ordered
 		}
 		classes, d.info.Notes = found, append(d.info.Notes[:len(d.info.Notes):len(d.info.Notes)], notes...)
+	} else {
+		called = nil
 	}
 	known := newIdentityIndex(d.info.File, "class", classes)
 	if len(known.names) != len(classes) {
 		return fmt.Errorf("%sa class is listed twice", prefix(d.info.File))
 	}
-	d.info.Labels, d.info.LabelNames = len(classes), classes
+	if d.info.Labels, d.info.LabelNames = len(classes), classes; called != nil {
+		d.info.LabelNames = called
+	}
 	file, of := d.info.File, d.Source.Info()
 	d.derive = func(dst []float64, r *Row) error {
 		if isMissing(r.text) {
@@ -46,6 +62,45 @@ func (d *derivedLabels) useClasses(classes, order []string) error {
 		return nil
 	}
 	return nil
+}
+
+// countedFrom returns the number of the first name if classes are whole numbers that count names from 0 or from 1; ok is false if
+// they are not, or if both fit.
+func countedFrom(classes, names []string) (base int, ok bool) {
+	low, high := math.MaxInt, -1
+	for _, class := range classes {
+		n, err := strconv.Atoi(class)
+		if err != nil || n < 0 || strconv.Itoa(n) != class {
+			return 0, false
+		}
+		low, high = min(low, n), max(high, n)
+	}
+	switch n := len(names); {
+	case low == 0 && high < n:
+		return 0, true
+	case low > 0 && high == n:
+		return 1, true
+	}
+	return 0, false
+}
+
+// numbered returns the names of the classes found, which count names from base on, and the classes; all: of every name.
+func numbered(names, found []string, base int, all bool) (called, classes []string) {
+	for i, name := range names {
+		if class := strconv.Itoa(base + i); all || slices.Contains(found, class) {
+			called, classes = append(called, name), append(classes, class)
+		}
+	}
+	return called, classes
+}
+
+// namesNote says that names of labels in the file are not used, unless they are the classes.
+func namesNote(names, found []string) []string {
+	other := func(class string) bool { return !slices.Contains(names, class) }
+	if len(names) == 0 || !slices.ContainsFunc(found, other) {
+		return nil
+	}
+	return []string{fmt.Sprintf("the names of labels in the file are not used: they are %s, and the classes are %s", listSome(names), listSome(found))}
 }
 
 // distinctClasses scans src for its classes, sorted; the notes say what they are.
@@ -79,8 +134,7 @@ func distinctClasses(src Source) (classes, notes []string, err error) {
 		return nil, nil, err
 	}
 	if info.unsure && rows >= suspectRows && seen.texts[first].rows == 1 {
-		return nil, nil, kindErrorf(ErrFormat, "%s: the first line has numbers and the class %.100q, which is nowhere else: "+
-			"--header yes says that it is a header, --header no that it is a row", info.File, first)
+		return nil, nil, pathError(info.File, headerError(fmt.Sprintf("the first line has numbers and the class %.100q, which is nowhere else", first)))
 	}
 	found, merged, err := seen.resolve()
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -40,6 +42,9 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 	first, err := s.begin(in, o)
 	if err != nil {
 		return nil, err
+	}
+	if o.header != nil {
+		*o.header = firstLine{read: true, names: s.names}
 	}
 	o = o.columnsLikeTraining(s.names, len(first))
 	if s.columns, err = chooseColumns(s.names, len(first), o); err != nil {
@@ -214,16 +219,27 @@ func withoutDefaults(names []string, byDefault func(int) string) []string {
 // Info implements Source.
 func (s *csvSource) Info() Info { return s.info }
 
-// Scan implements Source.
+// Scan implements Source. A row of totals at the end is refused, unless a missing value leaves it out.
 func (s *csvSource) Scan(f func(*Row) error) error {
 	var row Row
+	total, texts := false, s.totalTexts() // total: the last row has a word of totals
 	err := s.eachRecord(func(n int, record []string, r *csvRecords) error {
-		if err := s.parse(&row, n, record, r); err != nil {
-			return err
+		err := s.parse(&row, n, record, r)
+		if err == nil {
+			total = totalWordAt(record, texts) >= 0 && !(s.missing.Drop && s.lacks(&row))
+			row.file = r.from
+			err = f(&row)
 		}
-		row.file = r.from
-		return f(&row)
+		if at := (*RowError)(nil); errors.As(err, &at) && slices.ContainsFunc(record, isTotalWord) {
+			if total, ok := s.totalError().(*RowError); ok && total.Row <= n {
+				return total
+			}
+		}
+		return err
 	})
+	if err == nil && total {
+		err = s.totalError()
+	}
 	if err != nil || !s.proof.needed || !s.proof.doubt {
 		return err
 	}
@@ -232,6 +248,11 @@ func (s *csvSource) Scan(f func(*Row) error) error {
 	}
 	s.proof.needed = false
 	return nil
+}
+
+// lacks reports whether a row has a missing value that is read.
+func (s *csvSource) lacks(r *Row) bool {
+	return slices.ContainsFunc(r.Values, math.IsNaN) || slices.ContainsFunc(r.Labels, math.IsNaN) || s.classes && isMissing(r.text)
 }
 
 // eachRecord calls f with each row's number and record.

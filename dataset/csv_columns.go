@@ -64,8 +64,8 @@ func hasHeader(first []string, rest [][]string, m marks, o *OpenOptions) (bool, 
 }
 
 func isFieldNumber(field string, m marks) bool {
-	_, reason := m.parse(field)
-	return reason == ""
+	_, ok := m.value(field)
+	return ok
 }
 
 // counts reports whether the numbers of a line are 0, 1, 2, ...: the header of a data frame

@@ -67,13 +67,11 @@ func (s *csvSource) number(field string, row int, hint string) (v float64, reaso
 }
 
 func (s *csvSource) fieldError(n, column int, reason string, record []string, r *csvRecords) error {
-	if number, percent := strings.CutSuffix(strings.TrimSpace(record[column]), "%"); percent && isFieldNumber(number, s.dialect.marks) {
-		reason += "; percent signs are not read: remove them"
-	} else if n == 0 && isMissing(record[column]) && s.hasNone(column) {
+	if n == 0 && isMissing(record[column]) && s.hasNone(column) {
 		reason = "the column has no value in any row; " + Option{"drop", listFlag("drop", flagColumn(s.names, column)).Value}.String() + " leaves it out"
 	} else if n == 0 && s.header && s.textOnly(record) {
 		reason += "; this line has no number: is it a second header line? Only one can be read"
-	} else if field := record[column]; !isMissing(field) && !marked(field) && (n == 0 || !strings.ContainsAny(field, "0123456789")) {
+	} else if field := record[column]; !isMissing(field) && !marked(field) && (n == 0 || !strings.ContainsAny(field, "0123456789")) && !respelt(field) {
 		reason += s.textHint(column)
 	}
 	e := s.columnError(n, column, reason, r)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -244,18 +243,10 @@ func (f *roundedFeatures) line(c *roundedColumn) string {
 		return ""
 	}
 	s := Suspect{Feature: c.feature, Name: nameAt(f.info.FeatureNames, c.feature)}
-	advice := fmt.Sprintf("subtract an offset, such as %s, from them", inFull(offset))
+	advice := fmt.Sprintf("subtract an offset, such as %s, from them", units.InFull(offset))
 	if len(moved)-len(stored) < lost/2 || len(moved) == len(stored) {
 		advice = "no offset tells them apart: split the column in two, such as day and second, or leave it out with --drop if it numbers the rows"
 	}
 	return fmt.Sprintf("%s different values of %s, %s to %s, are %s as float32; %s",
-		units.Count(n), s.title(), inFull(c.low), inFull(c.high), counted(len(stored), "number"), advice)
-}
-
-// inFull writes a number without an exponent, unless it would be long.
-func inFull(v float64) string {
-	if most := math.Abs(v); most < 1e20 && most >= 1e-6 || v == 0 {
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
+		units.Count(n), s.title(), units.InFull(c.low), units.InFull(c.high), counted(len(stored), "number"), advice)
 }

@@ -1,6 +1,10 @@
 package dataset
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -234,6 +238,40 @@ func TestRowsThatBeginAsComments(t *testing.T) {
 	for _, yes.Header = range []Header{HeaderAuto, HeaderYes} {
 		if _, rows, err := opened(t, "a.csv", "#a,1,cat\ncolor,x,kind\nred,2,cat\nred,3,dog\n", yes); len(rows) != 2 || err != nil {
 			t.Errorf("a comment before a header: %d rows, error %v", len(rows), err)
+		}
+	}
+}
+
+// A first line with numbers and a class that no other line has is refused with both ways to read it, which inspect lists.
+func TestClassOfFirstLineAlone(t *testing.T) {
+	content := "1.5,2.5,q\n"
+	for i := range 12 {
+		content += fmt.Sprintf("%d.5,%d,%s\n", i*7%5, i*3%11, []string{"a", "b"}[i%2])
+	}
+	o := OpenOptions{Labels: LabelOptions{Kind: Class, Columns: []string{"2"}}}
+	err := built(t, "a.csv", content, o, Checks{})
+	mustContain(t, err, `the class "q", which is nowhere else: --header yes says that it is a header, --header no that it is a row`)
+	if !errors.Is(err, ErrAmbiguous) {
+		t.Errorf("%v is not ErrAmbiguous", err)
+	}
+	for header, classes := range map[Header]int{HeaderYes: 2, HeaderNo: 3} {
+		o.Header = header
+		if names, _, err := classesOf(t, "a.csv", []byte(content), o); err != nil || len(names) != classes {
+			t.Errorf("--header %s: %q, %v", header, names, err)
+		}
+	}
+	o.Header = HeaderAuto
+	found, err := Inspect(writeFile(t, "a.csv", content), o, ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := map[string]bool{}
+	for _, r := range found.Readings {
+		read[flagText(r.Flags)] = r.Refused == ""
+	}
+	for _, header := range []string{"yes", "no"} {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(read)), func(flags string) bool { return read[flags] && strings.Contains(flags, "--header "+header) }) {
+			t.Errorf("no reading with --header %s: %v", header, read)
 		}
 	}
 }

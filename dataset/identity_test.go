@@ -384,3 +384,59 @@ func TestTextsThatLookAlike(t *testing.T) {
 		}
 	}
 }
+
+// Names of labels in a file of classes that are numbers are their names if the numbers count them, for training and for a model
+// with these names; otherwise a note says that they are not used.
+func TestNamesOfCountedClasses(t *testing.T) {
+	names := []string{"cat", "dog", "elk"}
+	files := func(classes ...int) map[string][]byte {
+		x, f, svm := make([]float64, len(classes)), &mattest.File{}, "# labels: cat, dog, elk\n"
+		whole, doubles := make([]int64, len(classes)), make([]float64, len(classes))
+		for i, class := range classes {
+			x[i], whole[i], doubles[i] = float64(i), int64(class), float64(class)
+			svm += fmt.Sprintf("%d 1:%d\n", class, i+1)
+		}
+		f.AddDoubles("features", int32(len(classes)), 1, x...)
+		f.AddDoubles("labels", int32(len(classes)), 1, doubles...)
+		f.AddCells("label_names", names...)
+		shape := fmt.Sprintf("(%d,)", len(classes))
+		return map[string][]byte{
+			"a.npz": npzBytes("features", npyBytes("<f8", false, shape, x), "labels", npyBytes("<i8", false, shape, whole), "label_names", npyBytes("|S3", false, "(3,)", []byte("catdogelk"))),
+			"a.mat": f.Bytes(), "a.svm": []byte(svm),
+		}
+	}
+	for _, c := range []struct {
+		classes []int
+		model   []string
+		want    []string
+		rows    []int
+		note    string
+	}{
+		{[]int{2, 0, 1, 0}, nil, names, []int{2, 0, 1, 0}, "the classes are counted from 0 by the names of labels in the file: 3 (\"cat\", \"dog\", \"elk\")"},
+		{[]int{2, 3, 1, 3}, nil, names, []int{1, 2, 0, 2}, "counted from 1"},
+		{[]int{2, 0, 0, 2}, nil, []string{"cat", "elk"}, []int{1, 0, 0, 1}, "counted from 0"},
+		{[]int{1, 3, 3, 1}, nil, []string{"cat", "elk"}, []int{0, 1, 1, 0}, "counted from 1"},
+		{[]int{1, 2, 2, 1}, nil, []string{"1", "2"}, []int{0, 1, 1, 0}, "the names of labels in the file are not used: they are 3 (\"cat\", \"dog\", \"elk\"), and the classes are 2 (\"1\", \"2\")"},
+		{[]int{0, 3, 1, 2}, nil, []string{"0", "1", "2", "3"}, []int{0, 3, 1, 2}, "not used"},
+		{[]int{0, 2, 0, 2}, []string{"elk", "cat", "dog"}, names, []int{0, 2, 0, 2}, "counted from 0"}, // matched with the model by name
+		{[]int{0, 2, 0, 2}, []string{"0", "1", "2"}, []string{"0", "1", "2"}, []int{0, 2, 0, 2}, ""},
+	} {
+		for name, b := range files(c.classes...) {
+			var o OpenOptions
+			o.Labels.Classes = c.model
+			got, rows, err := classesOf(t, name, b, o)
+			if err != nil || !slices.Equal(got, c.want) || !slices.Equal(rows, c.rows) {
+				t.Errorf("%s %v of %q: %q %v, %v; want %q %v", name, c.classes, c.model, got, rows, err, c.want, c.rows)
+			}
+			o.Labels.Kind = Class
+			src, err := openBytes(t, name, b, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			notes := strings.Join(src.Info().Notes, "\n")
+			if c.note != "" && !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "names of labels") {
+				t.Errorf("%s %v: notes %q, want %q", name, c.classes, notes, c.note)
+			}
+		}
+	}
+}

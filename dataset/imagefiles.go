@@ -4,12 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
 // imageColumns are the usual names, in small or capital letters, of the column of a CSV file that names the images.
@@ -184,8 +188,8 @@ func (d *imageFolder) explain(slashed, inside string) error {
 	if parent := filepath.Dir(filepath.Clean(d.name)); isFile(filepath.Join(parent, inside)) {
 		return fmt.Errorf("%w; it is in %s: --images %s reads it", reason, parent, parent)
 	}
-	if near := d.near(inside); near != "" {
-		return fmt.Errorf("%w; %s is there: names are told apart by capitals and endings", reason, near)
+	if near, difference := d.near(inside); near != "" {
+		return fmt.Errorf("%w; %+q is there: %s", reason, near, difference)
 	}
 	return reason
 }
@@ -221,25 +225,60 @@ func (d *imageFolder) tail(path string) string {
 	}
 }
 
-// near returns a file of the same folder whose name differs in capitals or in its ending alone.
-func (d *imageFolder) near(name string) string {
-	in, err := d.root.Open(filepath.Dir(name))
+// near returns the file that seems to be meant by a name that no file has, and how the names differ.
+func (d *imageFolder) near(name string) (found, difference string) {
+	if plain, err := url.PathUnescape(name); err == nil && plain != name {
+		name, difference = plain, "%xx stands for a character in addresses, not in names of files"
+	}
+	for _, form := range []norm.Form{norm.NFC, norm.NFD} {
+		if inForm := form.String(name); filepath.IsLocal(inForm) && d.stat(inForm) == nil {
+			if inForm != name {
+				difference = "the letters of the two names are written in different Unicode forms"
+			}
+			return inForm, difference
+		}
+	}
+	for _, part := range strings.Split(filepath.ToSlash(filepath.Clean(name)), "/") {
+		entry := ""
+		if entry, difference = d.alike(found, part, difference); entry == "" {
+			return "", ""
+		}
+		found = filepath.Join(found, entry)
+	}
+	if d.stat(found) != nil {
+		return "", ""
+	}
+	return found, difference
+}
+
+// alike returns the entry of a folder that is called as name or nearly so, and how the names differ: difference if they do not.
+func (d *imageFolder) alike(folder, name, difference string) (entry, how string) {
+	if _, err := d.root.Lstat(filepath.Join(folder, name)); err == nil {
+		return name, difference
+	}
+	in, err := d.root.Open(filepath.Join(".", folder))
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	defer in.Close()
 	list, err := in.ReadDir(maxNear)
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	stem := func(s string) string { return strings.TrimSuffix(s, filepath.Ext(s)) }
-	base := filepath.Base(name)
 	for _, e := range list {
-		if strings.EqualFold(e.Name(), base) || strings.EqualFold(stem(e.Name()), base) || strings.EqualFold(stem(e.Name()), stem(base)) {
-			return filepath.Join(filepath.Dir(name), e.Name())
+		there := e.Name()
+		if plain, err := url.PathUnescape(there); err == nil && plain == name {
+			return there, "%xx is a part of its name"
+		}
+		if printable.Look(there) == printable.Look(name) {
+			return there, "the two names look alike and have different characters"
+		}
+		if strings.EqualFold(there, name) || !e.IsDir() && (strings.EqualFold(stem(there), name) || strings.EqualFold(stem(there), stem(name))) {
+			return there, "names are told apart by capitals and endings"
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // maxNear bounds the files that a name is compared with.

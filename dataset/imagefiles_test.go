@@ -3,6 +3,7 @@ package dataset
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"image"
 	"image/color"
@@ -239,9 +240,9 @@ func TestImageNames(t *testing.T) {
 		`\\server\share\sub\a.png`:    "it is a path of another machine: write the names as they are in the folder, which has sub/a.png",
 		"https://example.org/a.png":   "it is an address",
 		`img\sub\a.png`:               "it is in " + top + ": --images " + top + " reads it",
-		"c.png":                       "c.PNG is there",
-		"sub/a":                       filepath.Join("sub", "a.png") + " is there",
-		"sub/a.jpg":                   filepath.Join("sub", "a.png") + " is there",
+		"c.png":                       `"c.PNG" is there`,
+		"sub/a":                       fmt.Sprintf("%q is there", filepath.Join("sub", "a.png")),
+		"sub/a.jpg":                   fmt.Sprintf("%q is there", filepath.Join("sub", "a.png")),
 		"sub/none.png":                "no such file",
 		`sub\deep`:                    "it is no file",
 		strings.Repeat("x", 300):      "file name too long",
@@ -329,5 +330,51 @@ func TestImageColumns(t *testing.T) {
 	o.Labels.Columns = []string{"name"}
 	if _, err := openFile(t, "a.csv", "image,name\ndark.png,x\nlight.png,y\n", o); err != nil {
 		t.Error(err)
+	}
+}
+
+// A name that is escaped as in an address, or in another Unicode form than the name of the file, is refused with the name that the
+// file has, which is read.
+func TestImageNamesInOtherForms(t *testing.T) {
+	dir, shape := t.TempDir(), Shape{1, 2, 2}
+	png, err := os.ReadFile(filepath.Join(pictures(t), "dark.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a b.png", "caf\u00e9.png", "nai\u0308f/1 2.png", "100%25.png", "x\u2013y.png", "my photos/u.PNG"} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, png, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(name string) error {
+		src, err := openFile(t, "a.csv", "image,class\n\""+name+"\",1\n", OpenOptions{Images: dir, Shape: shape, Labels: LabelOptions{Kind: Class}, Header: HeaderYes})
+		if err == nil {
+			_, err = tryCollect(src)
+		}
+		return err
+	}
+	for name, want := range map[string][2]string{
+		"a%20b.png":           {"a b.png", "%xx stands for a character in addresses"},
+		"cafe\u0301.png":      {"caf\u00e9.png", "different Unicode forms"},
+		"caf%C3%A9.png":       {"caf\u00e9.png", "%xx stands"},
+		"cafe%CC%81.png":      {"caf\u00e9.png", "different Unicode forms"},
+		"na\u00eff/1 2.png":   {"nai\u0308f/1 2.png", "different Unicode forms"},
+		"na\u00eff/1%202.PNG": {"nai\u0308f/1 2.png", "capitals"},
+		"100%.png":            {"100%25.png", "%xx is a part of its name"},
+		"x-y.png":             {"x\u2013y.png", "look alike"},
+		"My%20Photos/u.png":   {"my photos/u.PNG", "capitals"},
+		"a%20b.jpg":           {"a b.png", "endings"},
+	} {
+		err := read(name)
+		mustContain(t, err, fmt.Sprintf("no such file or directory; %+q is there: ", filepath.FromSlash(want[0])), want[1])
+		if err := read(want[0]); err != nil {
+			t.Errorf("%q: %v", want[0], err)
+		}
+	}
+	for _, name := range []string{"%2e%2e/a.png", "b%20b.png", "%zz.png", "..%2fa b.png"} {
+		if err := read(name); err == nil || strings.Contains(err.Error(), "is there") {
+			t.Errorf("%q: %v", name, err)
+		}
 	}
 }

@@ -117,13 +117,10 @@ func inspectColumns(path string, o OpenOptions, io ImportOptions, found *Inspect
 	found.Encoding = cmp.Or(o.Encoding, encodingOf(path))
 	if p := r.profile; p != nil {
 		p.setLabels(r.labels, o.Labels.Kind, r.found[:min(1, len(r.found))])
-		p.hints()
+		p.hints(r.source.dialect.marks)
 		found.Columns = p.columns
 		if found.Rows == 0 {
 			found.Rows, found.Notes = p.rows, r.source.notes()
-		}
-		if total := p.total(); total != "" {
-			found.Warnings = append(found.Warnings, total)
 		}
 	}
 	return found, nil
@@ -183,8 +180,8 @@ type inspector struct {
 	missing     MissingSummary
 	nonFinite   nonFiniteValues
 	limit       float64 // distance from 1 of a sum that passes
-	total       int     // the label that is the sum of the others in each row; -1: none
-	singleLabel bool    // labels are made from one age or class
+	totals      totalLabels
+	singleLabel bool // labels are made from one age or class
 	groups      groupSet
 	groupsError error
 	rescaled    int   // rows whose labels sum to 1 within the tolerance only
@@ -279,11 +276,8 @@ func (s *inspector) addLabels(r *Row) {
 	if len(r.Labels) == 1 {
 		s.single.add(r.targets()[0])
 	}
-	if s.rows++; s.rows == 1 {
-		s.total = totalOf(r.Labels)
-	} else if s.total >= 0 && totalOf(r.Labels) != s.total {
-		s.total = -1
-	}
+	s.rows++
+	addTotals(&s.totals, r.Labels)
 	s.addSum(sum)
 	if negative {
 		if clipped, bad := clippedSum(r.Labels, sum, s.limit); bad < 0 {

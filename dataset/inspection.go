@@ -74,8 +74,8 @@ func (s *inspector) faults() (lines []string) {
 	if s.info.CountedFrom != "" && !slices.ContainsFunc(s.labels, func(c columnStats) bool { return c.fraction }) {
 		uneven = classListHint
 	}
-	if s.rows > 1 && s.total >= 0 {
-		uneven = s.info.totalHint(s.total, "in every row")
+	if total := s.totals.label(2); total >= 0 {
+		uneven = s.info.totalHint(total, "in every row")
 		if s.uneven.n == 0 {
 			lines = append(lines, uneven)
 		}

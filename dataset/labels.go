@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // LabelKind says what the labels in a file are.
@@ -158,7 +159,7 @@ func (d *derivedLabels) useAges(o *LabelOptions) {
 		age := r.Labels[0]
 		r.raw = r.Labels
 		if !within(age) {
-			return rowErrorf(file, r.Number, "the number %v is not within the range %d to %d", age, o.Low, o.High)
+			return rowErrorf(file, r.Number, "the number %s is not within the range %d to %d", units.InFull(age), o.Low, o.High)
 		}
 		gaussian(dst, age, o.Sigma, o.Low)
 		return nil
@@ -191,7 +192,7 @@ func (d *derivedLabels) useCounts() {
 			if !(v >= 0) || math.IsInf(v, 0) {
 				return &RowError{
 					File: info.File, Row: r.Number, Column: i, Kind: "label", Name: nameAt(info.LabelNames, i),
-					Reason: fmt.Sprintf("%v is not a count", v),
+					Reason: units.InFull(v) + " is not a count",
 				}
 			}
 			sum += v
@@ -200,7 +201,7 @@ func (d *derivedLabels) useCounts() {
 			return rowErrorf(info.File, r.Number, "the counts sum to 0; at least one above 0 is needed%s", dropHint)
 		}
 		if math.IsInf(sum, 0) {
-			return rowErrorf(info.File, r.Number, "the counts sum to %v", sum)
+			return rowErrorf(info.File, r.Number, "the counts sum to %s", units.InFull(sum))
 		}
 		for i, v := range r.Labels {
 			dst[i] = v / sum

@@ -217,3 +217,12 @@ func TestClassHeader(t *testing.T) {
 		}
 	}
 }
+
+// Numbers of a scale have no exponent in errors.
+func TestNumbersOfScaleInFull(t *testing.T) {
+	age := OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 1, Low: 999_998, High: 1_000_003}}
+	mustContain(t, built(t, "a.csv", "a,age\n1,1000000\n2,1000004\n", age, Checks{}), "the number 1000004 is not within the range 999998 to 1000003")
+	mustContain(t, built(t, "a.csv", "a,label_x,label_y\n1,-2000000,3\n", OpenOptions{Labels: LabelOptions{Kind: Counts}}, Checks{}), "-2000000 is not a count")
+	age.Beside.Intervals = []string{"from", "to"}
+	mustContain(t, built(t, "a.csv", "a,age,from,to\n1,1000000,2000000,1000000\n", age, Checks{}), "its interval begins at 2000000, above its end, 1000000")
+}

@@ -121,7 +121,9 @@ func (s *libsvmSource) directive(comment string, x *indexShape) error {
 		s.info.FeatureNames = splitNames(value)
 		s.info.Features = max(s.info.Features, len(s.info.FeatureNames))
 	case "labels":
-		if s.labels {
+		if s.classes {
+			s.info.classNames = splitNames(value)
+		} else if s.labels {
 			s.info.LabelNames = splitNames(value)
 		}
 	case "columns":

@@ -3,6 +3,7 @@ package dataset
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -69,12 +70,17 @@ func listsNumbers(field string) bool {
 
 func (s *libsvmSource) parseValue(row *Row, index, value string) error {
 	i, err := strconv.ParseUint(index, 10, 32)
-	if err != nil || i > MaxFeatures {
+	if index == "qid" {
+		return s.rowError(row, "qid:%.40s names the query of a row, as for ranking, and is not read: take qid out of each line; a column of a CSV file (--groups) says which rows belong together", value)
+	} else if err != nil || i > MaxFeatures {
 		return s.rowError(row, "index %.40q: want a number from 0 or 1 to %d", index, MaxFeatures)
 	}
 	column := uint32(i)
 	if n := len(row.Columns); n > 0 && row.Columns[n-1] >= column {
-		return s.rowError(row, "index %d after %d: they have to ascend", i, row.Columns[n-1])
+		if slices.Contains(row.Columns, column) {
+			return s.rowError(row, "index %d is there twice, and a feature has one value in a row: take one out", i)
+		}
+		return s.rowError(row, "index %d after %d: they must ascend; sort index:value by index in each line, such as by Python's sorted(pairs, key=lambda p: int(p.split(':')[0]))", i, row.Columns[n-1])
 	}
 	v, reason := s.number(value, row.Number, missingHint)
 	if reason != "" {
@@ -90,7 +96,7 @@ func (s *libsvmSource) number(field string, row int, hint string) (v float64, re
 	case reason == "" && v == v: // most values
 		return v, ""
 	case !isMissing(field):
-		return v, reason
+		return v, reason + marks{}.spelling(field)
 	case s.missing.refuses():
 		return 0, fmt.Sprintf("%.40q is a missing value", field) + hint
 	}

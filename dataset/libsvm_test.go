@@ -188,3 +188,18 @@ func TestNamesFileErrors(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Lines of other dialects of libsvm are refused with their number and what to do, which works.
+func TestOtherLibsvmLines(t *testing.T) {
+	for text, says := range map[string]string{
+		"0,1 1:1\n1,0 qid:3 1:2 2:.5\n": "line 2): qid:3 names the query of a row, as for ranking, and is not read: take qid out of each line",
+		"0,1 1:1\n\n1,0 3:2 2:.5 7:1\n": "line 3): index 2 after 3: they must ascend; sort index:value by index in each line",
+		"0,1 1:1\n1,0 3:2 4:1 3:.5\n":   "line 2): index 3 is there twice, and a feature has one value in a row: take one out",
+	} {
+		mustContain(t, built(t, "a.svm", text, OpenOptions{}, Checks{}), says)
+		fixed := strings.NewReplacer(" qid:3", "", "3:2 2:.5 7:1", "2:.5 3:2 7:1", " 4:1 3:.5", " 4:1").Replace(text)
+		if err := built(t, "a.svm", fixed, OpenOptions{}, Checks{}); err != nil {
+			t.Errorf("%q: %v", fixed, err)
+		}
+	}
+}

@@ -399,7 +399,7 @@ func (s *tableSource) setLabels(o *OpenOptions, m *matReader) error {
 			v.turn()
 		}
 		if v.rows != s.info.Rows {
-			return rowCountError(m.features, s.info.Rows, name, v.rows)
+			return rowCountError(sides{m.features, s.info.Rows, s.info.Features}, sides{name, v.rows, v.columns}, matlabTranspose)
 		}
 		if err := oneColumn(o, name, v.columns); err != nil {
 			return err
@@ -410,9 +410,37 @@ func (s *tableSource) setLabels(o *OpenOptions, m *matReader) error {
 	return m.missing(m.wanted[len(m.wanted)-1], "--labels-variable", ErrNoLabels)
 }
 
-func rowCountError(a string, rowsA int, b string, rowsB int) error {
-	return fmt.Errorf("%q has %d rows, %q has %d: %w", a, rowsA, b, rowsB, ErrRowCount)
+// sides are the name and the shape of an array that has a row for each row of the data.
+type sides struct {
+	name          string
+	rows, columns int
 }
+
+// rowCountError is the error for features and another array with a different number of rows. It says which of them fits if it
+// is transposed, and how that is done: numpyTranspose or matlabTranspose.
+func rowCountError(features, other sides, transpose string) error {
+	wide := features.columns == other.rows
+	otherWide := other.columns > 1 && other.columns == features.rows
+	both := features.columns == other.columns && other.columns > max(features.rows, other.rows)
+	advice := ""
+	switch {
+	case wide && otherWide:
+		advice = fmt.Sprintf("; %q or %q has its rows as columns: %s", features.name, other.name, transpose)
+	case both:
+		advice = fmt.Sprintf("; %q and %q have their rows as columns: %s", features.name, other.name, transpose)
+	case wide:
+		advice = fmt.Sprintf("; %q is %d x %d and has its rows as columns: %s", features.name, features.rows, features.columns, transpose)
+	case otherWide:
+		advice = fmt.Sprintf("; %q is %d x %d and has its rows as columns: %s", other.name, other.rows, other.columns, transpose)
+	}
+	return kindErrorf(ErrRowCount, "%q has %s, %q has %d%s", features.name, counted(features.rows, "row"), other.name, other.rows, advice)
+}
+
+// Advice of rowCountError for files of NumPy and of MATLAB.
+const (
+	numpyTranspose  = "x.T transposes an array x in NumPy"
+	matlabTranspose = "x.' transposes an array x in MATLAB"
+)
 
 // oneColumn refuses several columns where a row has one age or class.
 func oneColumn(o *OpenOptions, name string, columns int) error {
@@ -424,12 +452,14 @@ func oneColumn(o *OpenOptions, name string, columns int) error {
 
 func (s *tableSource) setNames(names map[string][]string) error {
 	s.info.FeatureNames = names["feature_names"]
-	if s.info.Labels > 0 {
+	if s.classes {
+		s.info.classNames = names["label_names"]
+	} else if s.info.Labels > 0 {
 		s.info.LabelNames = names["label_names"]
 	}
 	if rows := names["row_names"]; rows != nil {
 		if len(rows) != s.info.Rows {
-			return rowCountError("features", s.info.Rows, "row_names", len(rows))
+			return rowCountError(sides{"features", s.info.Rows, s.info.Features}, sides{"row_names", len(rows), 1}, matlabTranspose)
 		}
 		s.rowNames, s.info.HasRowNames = rows, true
 	}

@@ -82,8 +82,8 @@ func (n *Names) nameLabels(info *Info, file string) error {
 	return nameColumns(&info.LabelNames, n.Labels, info.Labels, "labels", file, info.File)
 }
 
-// nameColumns gives columns their names if they have no others; what says what they are, file is that of names, and data
-// that of the columns.
+// nameColumns gives columns their names if they have no others. Errors call the columns what, the file of names file, and the
+// file of the columns data.
 func nameColumns(own *[]string, names []string, want int, what, file, data string) error {
 	switch {
 	case len(names) == 0:

@@ -42,7 +42,7 @@ func (m marks) parse(field string) (v float64, reason string) {
 	}
 	v, reason = parseNumber(field)
 	if reason != "" {
-		reason += m.advice(field)
+		reason += m.spelling(field) + m.advice(field)
 	}
 	return v, reason
 }
@@ -89,7 +89,7 @@ func (m marks) parseComma(field string) (v float64, reason string) {
 	}
 	v, reason = parseNumber(strings.Replace(field, ",", ".", 1))
 	if reason != "" && field != "" {
-		reason = fmt.Sprintf("%.40q is not a number", field) + m.advice(field)
+		reason = fmt.Sprintf("%.40q is not a number", field) + m.spelling(field) + m.advice(field)
 	}
 	return v, reason
 }

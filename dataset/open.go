@@ -80,6 +80,7 @@ type OpenOptions struct {
 	known         knownColumns
 	categories    []Category // of the model, with their positions in the file
 	taken         *[]Option  // AsTrained and those that OpenFor took
+	header        *firstLine // what OpenFor learns of the first line of a CSV file
 	size          fileSize   // of the file
 	modelFeatures int        // Features, also where only some columns of the file are used
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // ColumnProfile describes one column of a CSV file, and what it seems to be.
@@ -27,11 +29,12 @@ type ColumnProfile struct {
 
 	whole, rises, dates bool // all values: whole numbers, each above the one before, dates
 	repeats             bool // some value is there twice
-	last, sum           float64
+	last                float64
 	proof               decimalsProof
-	words               bool  // some value is neither a number nor one with other marks
-	otherwise           int   // values that are numbers with other marks
-	ways                []Way // to read the first of them
+	words               bool   // some value is neither a number nor one with other marks
+	odd                 string // the first value that is no number
+	otherwise           int    // values that are numbers with other marks
+	ways                []Way  // to read the first of them
 	seen                map[string]bool
 }
 
@@ -50,6 +53,7 @@ const (
 	RoleDate     Role = "date"      // days or times
 	RoleText     Role = "text"      // other texts
 	RoleEmpty    Role = "empty"     // no value
+	RoleTotal    Role = "total"     // the sum of the labels
 	RoleRowNames Role = "row names" // that are read as such
 )
 
@@ -72,7 +76,6 @@ type profile struct {
 	rows    int
 	first   [][]float64 // of the first rows: the numbers of all columns, NaN where there is none
 	last    []string    // the last record
-	lastAt  int         // its line
 	wide    bool        // there are too many columns to describe
 }
 
@@ -102,7 +105,6 @@ func (s *csvSource) profile(width int, tick func(r *csvRecords, n int) error) (*
 		if p.last = append(p.last[:0], record...); p.wide {
 			return tick(r, n)
 		}
-		p.lastAt = r.line(0)
 		var numbers []float64
 		for i := range p.columns {
 			v := p.columns[i].add(strings.TrimSpace(record[i]), m)
@@ -146,6 +148,9 @@ func (c *ColumnProfile) add(field string, m marks) float64 {
 	c.dates = c.dates && isDate(field)
 	v, ok := m.value(field)
 	if !ok {
+		if c.odd == "" {
+			c.odd = strings.Clone(field[:min(len(field), seenBytes)])
+		}
 		if c.whole, c.rises = false, false; !c.words && !c.dates {
 			c.tryWays(field, m)
 		}
@@ -159,7 +164,7 @@ func (c *ColumnProfile) add(field string, m marks) float64 {
 	}
 	c.whole = c.whole && v == math.Floor(v)
 	c.rises = c.rises && (c.Numbers == 0 || v > c.last)
-	c.last, c.sum = v, c.sum+v
+	c.last = v
 	if c.Numbers++; c.Least == nil && c.Numbers == 1 {
 		low, high := v, v
 		c.Least, c.Most = &low, &high
@@ -172,12 +177,18 @@ func (c *ColumnProfile) add(field string, m marks) float64 {
 	return v
 }
 
-// percents reports whether the first values of the column are numbers with percent signs.
-func (c *ColumnProfile) percents() bool {
-	return len(c.Examples) > 0 && !slices.ContainsFunc(c.Examples, func(s string) bool {
-		number, ok := strings.CutSuffix(s, "%")
-		return !ok || !isNumber(strings.Replace(number, ",", ".", 1))
-	})
+// respelt says what keeps the first values of the column from being numbers; empty: they are numbers, or have no such thing in
+// common.
+func (c *ColumnProfile) respelt() string {
+	var common []string
+	for _, value := range c.Examples {
+		_, causes := respell(value)
+		if causes == nil || common != nil && !slices.Equal(causes, common) {
+			return ""
+		}
+		common = causes
+	}
+	return strings.Join(common, " and ")
 }
 
 // tryWays counts a field that is no number if it is one with other marks.
@@ -228,7 +239,7 @@ func (c *ColumnProfile) guess(rows int, header bool) Role {
 		return RoleID
 	case c.numeric():
 		return RoleFeature
-	case !c.repeats && c.Values > 1 && c.Numbers == 0:
+	case !c.repeats && c.Values > 1 && c.Numbers == 0 && c.respelt() == "":
 		return RoleID
 	case c.Distinct <= fewLevels && c.repeats && 2*c.Distinct <= max(c.Values, 2*2):
 		return RoleCategory
@@ -317,26 +328,6 @@ func longestOne(rows []rowSums, i, end int) int {
 	return found
 }
 
-// totalWords begin a row of totals.
-var totalWords = []string{"total", "totals", "sum", "sums", "summe", "gesamt", "total:", "sum:", "summe:", "grand total", "mean", "average", "avg", "mittelwert", "somme", "suma", "totale"}
-
-// total says that the last row looks like a total of the others; empty: it does not.
-func (p *profile) total() string {
-	at := slices.IndexFunc(p.last, func(s string) bool { return slices.Contains(totalWords, strings.ToLower(strings.TrimSpace(s))) })
-	if at < 0 || p.rows < 3 {
-		return ""
-	}
-	for i := range p.columns {
-		c := &p.columns[i]
-		rest, n := c.sum-c.last, float64(c.Numbers-1)
-		near := func(v float64) bool { return math.Abs(v-c.last) <= 1e-2*math.Abs(c.last) }
-		if c.Numbers > 2 && c.last != 0 && !isMissing(p.last[i]) && (near(rest) || near(rest/n)) {
-			return fmt.Sprintf("the last row (line %d) begins with %q and has totals of the rows before: no flag leaves it out, take it out of the file", p.lastAt, strings.TrimSpace(p.last[at]))
-		}
-	}
-	return ""
-}
-
 // isOne reports whether columns from i up to j sum to 1 in each of the first rows that has all of them, and in one row at least.
 func (p *profile) isOne(i, j int) bool {
 	rows := 0
@@ -382,15 +373,15 @@ func (p *profile) setLabels(labels []int, kind LabelKind, first []TriedReading) 
 }
 
 // hints says what may be done about the columns that are no features.
-func (p *profile) hints() {
+func (p *profile) hints(m marks) {
 	for i := range p.columns {
 		c := &p.columns[i]
 		if texts := c.Values - c.Numbers; c.Numbers > 2*texts && texts > 0 && c.Role != RoleDate {
-			c.Hint = fmt.Sprintf("%s are no numbers", counted(texts, "value"))
+			c.Hint = fmt.Sprintf("values that are no numbers: %s, such as %.40q%s", units.Count(texts), c.odd, m.spelling(c.odd))
 			continue
 		}
-		if c.percents() {
-			c.Hint = "percent signs are not read: remove them"
+		if causes := c.respelt(); causes != "" {
+			c.Hint = fmt.Sprintf("values have %s: write numbers without, or leave it out with --drop", causes)
 			continue
 		}
 		switch c.Role {
@@ -406,6 +397,8 @@ func (p *profile) hints() {
 			c.Hint = "dates are not read: write numbers, such as days, or leave it out with --drop"
 		case RoleEmpty:
 			c.Hint = "--drop leaves it out"
+		case RoleTotal:
+			c.Hint = "the sum of the other labels: --drop leaves it out"
 		}
 	}
 }

@@ -122,3 +122,35 @@ func TestValueWithoutReason(t *testing.T) {
 		}
 	}
 }
+
+// The command that inspect prints for counts, or for degrees, leaves a total of the labels out.
+func TestInspectLeavesTotalOut(t *testing.T) {
+	for _, scale := range []int{1, 100} {
+		for _, kind := range []LabelKind{Distributions, Counts} {
+			content := "a,label_x,label_all,label_y\n"
+			for i := range 12 {
+				x, y := i%4, i*7%6+1
+				if scale > 1 { // degrees
+					y = scale - x
+				}
+				content += fmt.Sprintf("%d,%v,%v,%v\n", i*5%7, float64(x)/float64(scale), float64(x+y)/float64(scale), float64(y)/float64(scale))
+			}
+			path := writeFile(t, "a.csv", content)
+			found, err := Inspect(path, OpenOptions{Labels: LabelOptions{Kind: kind}}, ImportOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := found.Readings[0]
+			if r.Refused != "" || r.Labels != 2 || r.Features != 1 || !strings.Contains(flagText(r.Flags), "--drop label_all") || found.Columns[2].Role != RoleTotal {
+				t.Errorf("%d, %q: %+v; %+v", scale, kind, r, found.Columns[2])
+			}
+			o, io, err := r.apply(OpenOptions{Labels: LabelOptions{Kind: kind}}, ImportOptions{})
+			if err == nil {
+				err = built(t, "a.csv", content, o, io.Checks)
+			}
+			if err != nil {
+				t.Errorf("%d, %q: %v", scale, kind, err)
+			}
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // Reading says how a data file was read: the options that were given, and the columns that
@@ -163,7 +165,7 @@ func (r *Reading) Options() (all []Option) {
 		if v == 0 {
 			return ""
 		}
-		return strconv.FormatFloat(v, 'g', -1, 64)
+		return units.InFull(v)
 	}
 	yes := func(name string, given bool) {
 		if given {

@@ -150,9 +150,11 @@ func (f *readings) find(w Way) error {
 		return failed
 	}
 	ways := p.labelWays(s.names, &o)
-	if total := p.total(); total != "" {
-		f.found = append(f.found, TriedReading{Way: w, Refused: total})
-		return nil
+	if slices.ContainsFunc(p.last, isTotalWord) {
+		if total := s.totalError(); total != nil {
+			f.found = append(f.found, TriedReading{Way: w, Refused: total.Error()})
+			return nil
+		}
 	}
 	if len(ways) == 0 {
 		f.found = append(f.found, TriedReading{Way: w, Refused: "no column seems to be labels: name them with --label-columns, and say with --labels what they are"})
@@ -272,7 +274,11 @@ func (p *profile) labelWays(names []string, o *OpenOptions) (ways []labelWay) {
 	if len(l.Columns) > 0 || len(l.Prefixes) > 0 || l.Kind == Counts || l.Ordered && l.Kind != Age {
 		c, err := chooseColumns(names, len(p.columns), o)
 		if err == nil || !errors.Is(err, ErrAmbiguous) {
-			return []labelWay{{Way{What: "labels as the flags say"}, c.labels}}
+			as := labelWay{Way{What: "labels as the flags say"}, c.labels}
+			if rest, flags, what := p.withoutTotal(names, c.labels); flags != nil && len(l.Columns) == 0 {
+				return []labelWay{{Way{as.What + what, flags}, rest}, as}
+			}
+			return []labelWay{as}
 		}
 	}
 	free := p.free(names, o)
@@ -324,14 +330,38 @@ func (p *profile) numbers(names []string, o *OpenOptions) []int {
 	return slices.DeleteFunc(slices.Compact(columns), func(i int) bool { return i >= len(p.columns) })
 }
 
+// withoutTotal returns columns of labels without the one that is the sum of the others in each of the first rows, and the flags
+// that leave it out; nil: there is none.
+func (p *profile) withoutTotal(names []string, columns []int) (rest []int, flags []Flag, what string) {
+	var t totalLabels
+	values := make([]float64, len(columns))
+	for _, row := range p.first {
+		for k, i := range columns {
+			values[k] = row[i]
+		}
+		if !slices.ContainsFunc(values, math.IsNaN) {
+			addTotals(&t, values)
+		}
+	}
+	total := t.label(2)
+	if total < 0 {
+		return columns, nil, ""
+	}
+	i := columns[total]
+	p.columns[i].Role = RoleTotal
+	return slices.Delete(slices.Clone(columns), total, total+1), []Flag{listFlag("--drop", flagColumn(names, i))},
+		fmt.Sprintf("; %s is the sum of the others and left out", nameList(names, []int{i}))
+}
+
 // prefixed is the way to take the columns that begin with a prefix for labels; named: others begin with another one.
 func (p *profile) prefixed(names []string, columns []int, prefix string, named bool) labelWay {
+	columns, drop, without := p.withoutTotal(names, columns)
 	if len(columns) == 1 {
 		if flags, what := p.single(names, columns[0]); flags != nil {
 			return labelWay{Way{what, flags}, columns}
 		}
 	}
-	w := labelWay{Way{What: "the labels are " + nameList(names, columns)}, columns}
+	w := labelWay{Way{"the labels are " + nameList(names, columns) + without, drop}, columns}
 	if named {
 		w.Flags = append(w.Flags, Flag{Name: "--label-prefix", Value: prefix})
 	}
@@ -386,7 +416,7 @@ func (p *profile) single(names []string, i int) (flags []Flag, what string) {
 	age := LabelOptions{Kind: Age}
 	byName := strings.EqualFold(c.Name, string(age.Kind))
 	switch {
-	case c.Distinct < 2 || c.Role == RoleDate || c.percents():
+	case c.Distinct < 2 || c.Role == RoleDate || c.respelt() != "":
 		return nil, ""
 	case c.numeric() && c.Least == nil || c.numeric() && !c.whole && *c.Least >= 0 && *c.Most <= 1: // degrees
 		return nil, ""

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,8 +42,8 @@ func (c *LabelColumns) count() int { return max(len(c.Names), len(c.Positions)) 
 // features than s: the others are 0. The file is read as s.Reading says, except for what o
 // gives: o.Labels, o.Missing and o.CountedFrom are taken from o alone.
 func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
-	taken := slices.Clone(o.AsTrained)
-	o.Features, o.schema, o.taken = s.Features, s, &taken
+	taken, line := slices.Clone(o.AsTrained), firstLine{}
+	o.Features, o.schema, o.taken, o.header = s.Features, s, &taken, &line
 	o.likeTraining(path)
 	o.known = s.known(labelPrefixes(&o))
 	if o.Images != "" && o.Shape == (Shape{}) {
@@ -59,14 +60,83 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 	if err == nil {
 		src, err = withFill(src, s)
 	}
-	note := o.note()
-	switch {
-	case err == nil:
-		return withNote(src, note), m, nil
-	case note == "":
-		return nil, nil, err
+	note, hint := o.note(), s.headerHint(&line, &o.known)
+	if err == nil {
+		if src = withNote(src, note); hint != "" {
+			src = &headerless{src, hint}
+		}
+		return src, m, nil
 	}
-	return nil, nil, fmt.Errorf("%w; %s", err, note)
+	if hint != "" {
+		err = fmt.Errorf("%w; %s", err, hint)
+	}
+	if note != "" {
+		err = fmt.Errorf("%w; %s", err, note)
+	}
+	return nil, nil, err
+}
+
+// headerless is a Source that gives a hint with an error about the first row.
+type headerless struct {
+	Source
+	hint string
+}
+
+// Scan implements Source.
+func (s *headerless) Scan(f func(*Row) error) error {
+	err := s.Source.Scan(f)
+	if row := (*RowError)(nil); errors.As(err, &row) && row.Row == 0 {
+		return fmt.Errorf("%w; %s", err, s.hint)
+	}
+	return err
+}
+
+// firstLine is what a header has, if the first line of a CSV file was read as one; else names is nil.
+type firstLine struct {
+	read  bool // a CSV file was read so far
+	names []string
+}
+
+// headerHint says what to do about a file that seems to lack the header that the model's file had; empty: it does not.
+func (s *Schema) headerHint(line *firstLine, known *knownColumns) string {
+	if !line.read || s.Reading.Kind != familyNames[csvFiles] || len(s.LabelColumns.Positions) > 0 {
+		return ""
+	}
+	if line.names != nil {
+		named := func(name string) bool { // a class of a row is no name of a column
+			label := slices.Contains(s.LabelColumns.Names, name) || s.Reading.Labels != Class && known.label(name)
+			return label || known.feature(name) || known.beside[name] || known.passed[name]
+		}
+		if slices.ContainsFunc(line.names, named) {
+			return ""
+		}
+		return "no name in the first line is one of the model's: if it is a row, --header no says so"
+	}
+	return "the model's file had a header, and this file is read without one: write the names of its columns into a first line, as the model's file has them" + s.columnsOfFile()
+}
+
+// columnsOfFile lists the names of the columns of the model's file that are known.
+func (s *Schema) columnsOfFile() string {
+	var names []string
+	for i := range s.Reading.Categories {
+		names = append(names, s.Reading.Categories[i].Name)
+	}
+	for _, name := range s.FeatureNames {
+		if !slices.ContainsFunc(s.Reading.Categories, func(k Category) bool { return strings.HasPrefix(name, k.Name+"=") }) {
+			names = append(names, name)
+		}
+	}
+	if len(s.LabelColumns.Names) > 0 {
+		names = append(names, s.LabelColumns.Names...)
+	} else if s.Reading.Labels == Distributions || s.Reading.Labels == Counts {
+		for _, name := range s.LabelNames {
+			names = append(names, "label_"+name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ": " + listSome(names)
 }
 
 // knownColumns are the names of columns of a CSV file that a schema knows.

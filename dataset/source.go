@@ -56,6 +56,8 @@ type Info struct {
 	rare bool
 	// missingWords counts the words that a scan took for missing values; nil: the file has no such words.
 	missingWords *wordCounts
+	// classNames are the names of labels that a file of classes has.
+	classNames []string
 	// slow: a row takes long to read, so that progress is reported after each.
 	slow bool
 	// Notes say how a file was read, where users might expect otherwise.

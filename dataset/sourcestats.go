@@ -3,7 +3,6 @@ package dataset
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -84,8 +83,8 @@ type sourceStats struct {
 	rescaled  int // rows whose labels sum to 1 within the tolerance only
 	rounded   *roundedFeatures
 	lacks     [lacksDegrees + 1]int
-	turned    int   // images
-	totals    []int // labels that are the sum of the others in each row
+	turned    int // images
+	totals    totalLabels
 }
 
 // scanStats scans src and checks every row.
@@ -136,8 +135,8 @@ func (s *sourceStats) warn(w *featureStats, warn func(string)) {
 	if n := s.leftOut.count(); n > 0 {
 		warn(fmt.Sprintf("%s%s of %s rows have missing values and are left out%s; the others keep their numbers", prefix(s.info.File), units.Count(n), units.Count(s.rows+n), s.lackText()))
 	}
-	if len(s.totals) == 1 && s.rows > 1 {
-		warn(prefix(s.info.File) + s.info.totalHint(s.totals[0], "in every row"))
+	if total := s.totals.label(2); total >= 0 {
+		warn(prefix(s.info.File) + s.info.totalHint(total, "in every row"))
 	}
 	if s.turned > 0 {
 		warn(prefix(s.info.File) + turnedText(s.turned))
@@ -183,14 +182,8 @@ func turnedText(n int) string {
 }
 
 func (s *sourceStats) add(c *checker) {
-	if s.rows++; s.rows == 1 && len(c.labels) > 2 {
-		for i := range c.labels {
-			s.totals = append(s.totals, i)
-		}
-	}
-	if len(s.totals) > 0 {
-		s.totals = slices.DeleteFunc(s.totals, func(i int) bool { return !(math.Abs(float64(c.labels[i])-0.5) <= totalSlack) })
-	}
+	s.rows++
+	addTotals(&s.totals, c.labels)
 	s.rescaled = c.rescaled
 	s.nonZeros += int64(c.nonZeros)
 	for i, d := range c.labels {

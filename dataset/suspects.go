@@ -45,7 +45,7 @@ func (w *featureStats) suspects() (all []Suspect) {
 
 func (w *featureStats) suspect(i int, c *columnStats, name string) (kind, reason string) {
 	if c.low == c.high && w.rows > 1 && c.missing == 0 {
-		return SuspectConstant, fmt.Sprintf("is %v in every row", c.low)
+		return SuspectConstant, fmt.Sprintf("is %s in every row", units.InFull(c.low))
 	}
 	if w.correlations != nil {
 		if label, r := w.correlations.closest(i); math.Abs(r) > copyCorrelation {

@@ -66,13 +66,13 @@ func digits(s string) bool {
 func (m marks) parseGrouped(field string) (v float64, reason string) {
 	plain, ok := ungroup(field, alike[m.thousands], m.decimal())
 	if !ok {
-		return 0, fmt.Sprintf("%.40q is not a number with %q between thousands", field, m.thousands)
+		return 0, fmt.Sprintf("%.40q is not a number with %q between thousands", field, m.thousands) + m.spelling(field)
 	}
 	if m.comma {
 		plain = strings.Replace(plain, ",", ".", 1)
 	}
 	if v, reason = parseNumber(plain); reason != "" && field != "" {
-		reason = fmt.Sprintf("%.40q is not a number", field)
+		reason = fmt.Sprintf("%.40q is not a number", field) + m.spelling(field)
 	}
 	return v, reason
 }

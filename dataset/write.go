@@ -176,7 +176,7 @@ func (i *Info) besideColumns() (names []string) {
 
 // appendBeside appends what besideColumns names.
 func (i *Info) appendBeside(record []string, r *Row) []string {
-	number := func(v float64) { record = append(record, strconv.FormatFloat(v, 'g', -1, 64)) }
+	number := func(v float64) { record = append(record, units.InFull(v)) }
 	if i.HasValues {
 		number(r.Value)
 	}

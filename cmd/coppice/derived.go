@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // derivation says what is read off a predicted distribution: the class, or the numbers of a
@@ -43,14 +44,21 @@ func (d *derivation) fields(record []string, p []float32) []string {
 	case d.of.Scale != nil:
 		var numbers [3]float64
 		for _, v := range d.numbers(numbers[:0], p) {
-			record = append(record, numberText(v))
+			record = append(record, units.InFull(v))
 		}
 	}
 	return record
 }
 
-// numberText writes a number that was computed as float64.
-func numberText(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+// valueText writes a predicted value, a degree or a number, with as few digits as tell it from all others. A large number has no
+// exponent.
+func valueText(v float32) string {
+	const large = 1e6
+	if v >= large || v <= -large {
+		return strconv.FormatFloat(float64(v), 'f', -1, 32)
+	}
+	return strconv.FormatFloat(float64(v), 'g', -1, 32)
+}
 
 // derivedArrays keeps what is read off the predictions of all rows for the arrays of an
 // archive: 4 bytes a row for a class, 12 for numbers.

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/predictions"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/round"
 	"github.com/coppice-ldl/coppice/spec"
@@ -218,14 +219,14 @@ func heldOutCSV(w io.Writer, s *predictions.Set, names []string) error {
 		}
 		for _, of := range [][]float32{s.TruthOf(i), s.PredictedOf(i)} {
 			for _, v := range of {
-				record = append(record, strconv.FormatFloat(float64(v), 'g', -1, 32))
+				record = append(record, valueText(v))
 			}
 		}
 		if s.Type.Classes {
 			record = append(record, names[dataset.Greatest(s.TruthOf(i))])
 		}
 		if len(s.True) > 0 {
-			record = append(record, numberText(s.True[i]))
+			record = append(record, units.InFull(s.True[i]))
 		}
 		if err := out.Write(derived.fields(record, s.PredictedOf(i))); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 type inspectCmd struct {
@@ -245,5 +247,9 @@ func limit(v *float64) string {
 	if v == nil {
 		return "-"
 	}
-	return strconv.FormatFloat(*v, 'g', 6, 64)
+	const digits, whole = 6, 1e5
+	if math.Abs(*v) >= whole { // in full, so that 1000000 and 1000001 differ
+		return units.InFull(*v)
+	}
+	return strconv.FormatFloat(*v, 'g', digits, 64)
 }

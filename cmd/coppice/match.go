@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // schema is what the model reads and predicts.
@@ -53,7 +54,7 @@ func (m *model) readsLabels(d *dataFlags, take func(name, value string)) {
 	}
 	if d.Sigma == 0 && r.Sigma != 0 {
 		d.Sigma = r.Sigma
-		take("sigma", numberText(r.Sigma))
+		take("sigma", units.InFull(r.Sigma))
 	}
 	if d.Range == "" && r.Range != "" {
 		d.Range = r.Range
@@ -65,7 +66,7 @@ func (m *model) readsLabels(d *dataFlags, take func(name, value string)) {
 	}
 	if d.Tolerance == 0 && r.Tolerance != 0 {
 		d.Tolerance = r.Tolerance
-		take("tolerance", numberText(r.Tolerance))
+		take("tolerance", units.InFull(r.Tolerance))
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
@@ -39,7 +38,7 @@ func (m *model) predictCSV(w io.Writer, src dataset.Source, o dataset.ImportOpti
 		for i := range p.rows.N {
 			record = append(record[:0], p.name(i))
 			for _, v := range p.row(i) {
-				record = append(record, strconv.FormatFloat(float64(v), 'g', -1, 32))
+				record = append(record, valueText(v))
 			}
 			if err := out.Write(derived.fields(record, p.row(i))); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -52,5 +53,35 @@ func TestNamesOfPredictions(t *testing.T) {
 	works(t, "predict", "--model", model, "--data", scale, "--out", out)
 	if got := strings.Join(readCSV(t, out)[0], ","); got != "row,label_expected,label_median,expected,median,mode" {
 		t.Errorf("a scale: %s", got)
+	}
+}
+
+// TestPredictedNumbersInFull: numbers of a scale have no exponent, whatever their size, and neither have predicted numbers.
+func TestPredictedNumbersInFull(t *testing.T) {
+	dir := t.TempDir()
+	content := "x,age\n"
+	for i := range 24 {
+		content += fmt.Sprintf("%d,%d\n", i, 1_000_000+i%4)
+	}
+	data := write(t, dir, "a.csv", content)
+	for algorithm, settings := range map[string][]string{"aa-knn": {"--set", "k=1"}, "mlp-regression": nil} {
+		model, out, held := filepath.Join(dir, algorithm), filepath.Join(dir, algorithm+".csv"), filepath.Join(dir, algorithm+".held.csv")
+		works(t, append([]string{"train", "--local", "--data", data, "--labels", "age", "--sigma", "1", "--range", "999998:1000007", "--values", "age", "--algorithm", algorithm,
+			"--folds", "3", "--predictions-out", held, "--model-out", model}, settings...)...)
+		works(t, "predict", "--model", model, "--data", data, "--out", out)
+		for _, path := range []string{out, held} {
+			for _, record := range readCSV(t, path) {
+				if strings.Contains(strings.Join(record, ","), "e+") {
+					t.Fatalf("%s: %s", path, record)
+				}
+			}
+		}
+	}
+	if records := readCSV(t, filepath.Join(dir, "aa-knn.csv")); records[1][len(records[1])-1] != "1000000" {
+		t.Errorf("mode %q", records[1])
+	}
+	shown := works(t, "dataset", "inspect", write(t, dir, "b.csv", "t,label_x,label_y\n1700000000,.5,.5\n1700000601,.5,.5\n1700000302,0,1\n"))
+	if !strings.Contains(shown, "1700000000  1700000601") {
+		t.Errorf("inspect: %s", shown)
 	}
 }

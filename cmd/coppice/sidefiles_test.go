@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -32,7 +33,7 @@ func TestSideFilesOfCommands(t *testing.T) {
 	var split strings.Builder
 	split.WriteString("row;fold\n")
 	for i := range rows {
-		split.WriteString(strings.Join([]string{numberText(float64(i)), numberText(float64(i % 2))}, ";") + "\n")
+		split.WriteString(strings.Join([]string{strconv.Itoa(i), strconv.Itoa(i % 2)}, ";") + "\n")
 	}
 	const table = "# größe\nname: small\nfolds: {k: 2}\ndatasets:\n  - {file: kinds.csv, labels: class}\nrows:\n  - {algorithm: aa-knn, settings: {k: 3}}\n"
 	splits, specs := saved(split.String()), saved("# größe\nalgorithm: aa-knn\nk: 3\n")

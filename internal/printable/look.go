@@ -11,7 +11,7 @@ import (
 // Look returns the same text for texts that look alike: they differ in white space, in characters that are
 // not seen, in dashes, or in how Unicode writes a letter.
 func Look(s string) string {
-	if ascii := !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }); !ascii {
+	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		s = strings.Map(func(r rune) rune {
 			switch {
 			case unicode.In(r, unicode.Cf, unicode.Variation_Selector):

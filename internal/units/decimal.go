@@ -46,3 +46,12 @@ func FloatText(v float64, bits int) (text string, exact bool) {
 	}
 	return strconv.FormatFloat(v, 'g', -1, max(bits, 32)), true
 }
+
+// InFull writes a float for people, with as few digits as tell it from all others, and without an exponent unless it is 1e21 or more, or
+// closer to 0 than 1e-6.
+func InFull(v float64) string {
+	if most := math.Abs(v); most < 1e21 && most >= 1e-6 || v == 0 {
+		return strconv.FormatFloat(v+0, 'f', -1, 64) // no -0
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}

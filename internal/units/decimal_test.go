@@ -51,3 +51,14 @@ func TestFloatText(t *testing.T) {
 		}
 	}
 }
+
+func TestInFull(t *testing.T) {
+	for v, text := range map[float64]string{
+		0: "0", math.Copysign(0, -1): "0", 1e6: "1000000", 1000000.5: "1000000.5", -1.5e15: "-1500000000000000", 1e20: "100000000000000000000", 1e21: "1e+21",
+		.1: "0.1", 1e-6: "0.000001", 9e-7: "9e-07", math.Inf(1): "+Inf",
+	} {
+		if got := InFull(v); got != text {
+			t.Errorf("%v: %s, want %s", v, got, text)
+		}
+	}
+}

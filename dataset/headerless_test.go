@@ -1,0 +1,71 @@
+package dataset
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A file without a header, for a model of a file with one, is refused with what to do, whatever its first line has; with the names
+// of the columns in a first line it is read.
+func TestHeaderlessFileOfModel(t *testing.T) {
+	numbers, words, mixed, degrees := "", "", "", ""
+	for i := range 12 {
+		class, color, size := []string{"a", "b", "c"}[i%3], []string{"red", "blue"}[i%2], []string{"s", "m"}[i/2%2]
+		numbers += fmt.Sprintf("%d,%d,%s\n", i*7%5, i*3%11, class)
+		words += fmt.Sprintf("%s,%s,%s\n", color, size, class)
+		mixed += fmt.Sprintf("%s,%d,%s\n", color, i*7%5, class)
+		degrees += fmt.Sprintf("%d,.25,.75\n", i)
+	}
+	class := OpenOptions{Labels: LabelOptions{Kind: Class}}
+	for what, c := range map[string]struct {
+		header, rows string
+		o            OpenOptions
+		train        OpenOptions
+		first        string // other first row, with a class that is unknown
+	}{
+		"numbers": {"x,w,class\n", numbers, class, class, "1,2,q\n"},
+		"words":   {"color,size,class\n", words, class, OpenOptions{Labels: class.Labels, Categories: []string{"color", "size"}}, "red,m,q\n"},
+		"mixed":   {"color,x,species\n", mixed, class, OpenOptions{Labels: LabelOptions{Kind: Class, Columns: []string{"species"}}, Categories: []string{"color"}}, "red,2,q\n"},
+		"degrees": {"x,label_p,label_q\n", degrees, OpenOptions{}, OpenOptions{}, "2,.5,.5\n"},
+	} {
+		src, err := openFile(t, "a.csv", c.header+c.rows, c.train)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, _, err := Build(src, ImportOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Schema{Features: m.Features, Labels: m.Labels, FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, Reading: m.Reading}
+		for _, rows := range []string{c.rows, c.first + c.rows} {
+			for _, predict := range []bool{false, true} {
+				o := c.o
+				o.NoLabels = predict
+				read := func(content string, o OpenOptions) error {
+					src, _, err := OpenFor(writeFile(t, "b.csv", content), o, s)
+					if err == nil {
+						_, err = tryCollect(src)
+					}
+					return err
+				}
+				err := read(rows, o)
+				if what == "words" {
+					mustContain(t, err, "no name in the first line is one of the model's: if it is a row, --header no says so")
+					o.Header = HeaderNo
+					err = read(rows, o)
+				}
+				names := strings.Split(strings.TrimSpace(c.header), ",")
+				mustContain(t, err, "this file is read without one: write the names of its columns into a first line", fmt.Sprintf("%q", names[0]), fmt.Sprintf("%q", names[2]))
+				o = c.o
+				o.NoLabels = predict
+				if err := read(c.header+c.rows, o); err != nil {
+					t.Errorf("%s with its header: %v", what, err)
+				}
+				if err := read(strings.Replace(c.header, names[0], "other", 1)+c.rows, o); err == nil || strings.Contains(err.Error(), "--header no") || strings.Contains(err.Error(), "first line") {
+					t.Errorf("%s with another name: %v", what, err)
+				}
+			}
+		}
+	}
+}
