@@ -66,8 +66,9 @@ func TestPredictedNumbersInFull(t *testing.T) {
 	data := write(t, dir, "a.csv", content)
 	for algorithm, settings := range map[string][]string{"aa-knn": {"--set", "k=1"}, "mlp-regression": nil} {
 		model, out, held := filepath.Join(dir, algorithm), filepath.Join(dir, algorithm+".csv"), filepath.Join(dir, algorithm+".held.csv")
-		works(t, append([]string{"train", "--local", "--data", data, "--labels", "age", "--sigma", "1", "--range", "999998:1000007", "--values", "age", "--algorithm", algorithm,
-			"--folds", "3", "--predictions-out", held, "--model-out", model}, settings...)...)
+		train := append([]string{"train", "--local", "--data", data, "--labels", "age", "--sigma", "1", "--range", "999998:1000007", "--values", "age", "--algorithm", algorithm}, settings...)
+		works(t, append(train, "--model-out", model)...)
+		works(t, append(train, "--folds", "3", "--predictions-out", held)...)
 		works(t, "predict", "--model", model, "--data", data, "--out", out)
 		for _, path := range []string{out, held} {
 			for _, record := range readCSV(t, path) {
