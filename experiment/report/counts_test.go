@@ -203,6 +203,28 @@ func TestFewDatasets(t *testing.T) {
 	contains(t, written(t, tableOf("accuracy", many, many, many), "table", Options{}), []string{"by the χ² distribution, which is rough over few datasets"})
 }
 
+// TestMeansOfZero: two methods whose correlations average to 0 tie, and both means print as 0, whatever the last bits of the
+// correlations are.
+func TestMeansOfZero(t *testing.T) {
+	table := tableOf("spearman", [][]float64{{.15, -.05, -.1}, {-.3, .1, .2}, {-.1, -.2, -.1}}, [][]float64{{.1, -.1, 0}, {.6, -.4, -.2}, {-.5, .1, -.1}})
+	s := summarized(t, table)
+	for _, r := range s.Results {
+		if l := r.Lines; l[0].Mean != 0 || l[1].Mean != 0 || l[0].Place != 1 || l[1].Place != 1 || l[2].Place != 2 {
+			t.Errorf("%+v", l)
+		}
+	}
+	if rows := s.Rankings[0].Rows; rows[0].Rank != 1.5 || rows[1].Rank != 1.5 {
+		t.Errorf("%+v", rows)
+	}
+	contains(t, written(t, table, "table", Options{}), []string{"r0 0.0000 ± 0.1080 *", "r1 0.0000 ± 0.2160 *"}, "e-1")
+
+	noise := -2.7755575615628914e-17 // .6 - .4 - .2, of the rows of a fold
+	same := summarized(t, tableOf("spearman", [][]float64{{.5, noise, .1}, {.5, 0, .2}}))
+	if against := same.Results[0].Lines[0].Against; against.Wilcoxon != 1 {
+		t.Errorf("%+v", against)
+	}
+}
+
 // TestDigitsOfMarkedValues: small numbers have powers of ten, and a marked value has the digits that tell it from the others.
 func TestDigitsOfMarkedValues(t *testing.T) {
 	lines := func(measure string, values ...[]float64) string {

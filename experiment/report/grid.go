@@ -80,7 +80,7 @@ func (g *grid) allDone(dataset int, rows []int) bool {
 func (g *grid) values(dataset, row, measure int) []float64 {
 	return g.observed(dataset, true, func(p place) float64 {
 		if c := g.done[dataset][row][p]; c != nil {
-			return c.Values[measure]
+			return g.value(measure, c.Values[measure])
 		}
 		return math.NaN()
 	})
@@ -91,11 +91,20 @@ func (g *grid) means(dataset, measure int) []float64 {
 	return g.observed(dataset, false, func(p place) float64 {
 		for _, cells := range g.done[dataset] {
 			if c := cells[p]; c != nil && !math.IsNaN(c.Mean[measure]) {
-				return c.Mean[measure]
+				return g.value(measure, c.Mean[measure])
 			}
 		}
 		return math.NaN()
 	})
+}
+
+// value returns a value of a measure, and 0 for a correlation that differs from 0 by rounding at most: it is a mean over rows, whose
+// correlations are numbers up to 1 with both signs.
+func (g *grid) value(measure int, v float64) float64 {
+	if g.table.Measures[measure] == "spearman" && statistics.Equal(1+v, 1) {
+		return 0
+	}
+	return v
 }
 
 // observed returns the mean over the folds of each division that have a finite value; NaN where none

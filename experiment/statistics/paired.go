@@ -24,14 +24,18 @@ type Test struct {
 type Moments struct{ Mean, Deviation float64 }
 
 // MomentsOf returns the moments of values, in whatever order they stand, and exactly 0 as the deviation
-// of equal values.
+// of equal values. The mean of values with both signs is exactly 0 if it differs from 0 by their rounding at most.
 func MomentsOf(values []float64) Moments {
 	n := float64(len(values))
 	if n == 0 {
 		return Moments{math.NaN(), math.NaN()}
 	}
 	// A quotient of equal values may round to another number.
-	mean := max(slices.Min(values), min(Sum(values)/n, slices.Max(values)))
+	least, most := slices.Min(values), slices.Max(values)
+	mean := max(least, min(Sum(values)/n, most))
+	if least < 0 && most > 0 && within(mean, 0, max(-least, most)) {
+		mean = 0
+	}
 	if n == 1 {
 		return Moments{mean, math.NaN()}
 	}

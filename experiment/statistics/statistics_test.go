@@ -263,6 +263,15 @@ func TestMoments(t *testing.T) {
 	if got := MomentsOf(nil); !math.IsNaN(got.Mean) {
 		t.Errorf("no values: %v", got)
 	}
+	// Their sums are 0, but for the rounding of .15, .05 and .1.
+	for _, values := range [][]float64{{.15, -.05, -.1}, {-.1, .3, -.2}, {.7, -.1, -.6}} {
+		if got := MomentsOf(values); got.Mean != 0 || !(got.Deviation > .1) {
+			t.Errorf("%v: %v", values, got)
+		}
+	}
+	if got := MomentsOf([]float64{1e-13, -1e-14}); !near(got.Mean, 4.5e-14) {
+		t.Errorf("small values: %v", got)
+	}
 }
 
 // TestRankOfTheBest: a model that is best everywhere has rank 1, and one that is worst has the
