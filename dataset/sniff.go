@@ -140,12 +140,17 @@ func (d *decimals) look(field string, line, column int) {
 	d.text = d.text || !marked(field) && !isMissing(field) && !isNumber(field)
 }
 
-// notNumbers lists the columns that flags take for something else than numbers and that the first record names.
-func (o *OpenOptions) notNumbers(first []string) (columns []int) {
-	items := slices.Concat(o.Drop, o.Categories, []string{o.RowNames, o.Beside.Groups})
-	if o.Labels.Kind == Class {
-		items = append(items, o.Labels.Columns...)
-	}
+// columnUse says what the fields of a column are read as.
+type columnUse uint8
+
+const (
+	asNumber columnUse = iota
+	asText             // names, classes, groups, levels
+	unread
+)
+
+// uses says what the columns of a file are read as, by the flags and by the model; first is the first record.
+func (o *OpenOptions) uses(first []string) []columnUse {
 	names := make([]string, len(first))
 	for i, name := range first {
 		names[i] = strings.TrimSpace(name)
@@ -153,21 +158,42 @@ func (o *OpenOptions) notNumbers(first []string) (columns []int) {
 	if o.Header == HeaderNo || o.Header == HeaderAuto && slices.ContainsFunc(names, marked) {
 		names = nil
 	}
-	for _, item := range items {
-		if found, err := findColumns(names, len(first), []string{item}); item != "" && err == nil {
-			columns = append(columns, found...)
+	uses := make([]columnUse, len(first))
+	set := func(use columnUse, columns []int) {
+		for _, i := range columns {
+			uses[i] = use
 		}
 	}
-	return columns
+	classes := o.Labels.Kind == Class && !o.NoLabels
+	if c, err := chooseColumns(names, len(first), o); err == nil {
+		for i := range uses {
+			uses[i] = unread
+		}
+		set(asText, slices.Concat(c.features, c.labels, slices.DeleteFunc([]int{c.rowName, c.group}, func(i int) bool { return i < 0 })))
+		set(asNumber, c.numeric(classes))
+		return uses
+	}
+	texts := slices.Concat(o.Categories, []string{o.RowNames, o.Beside.Groups})
+	if classes {
+		texts = append(texts, o.Labels.Columns...)
+	}
+	for i, items := range [][]string{texts, o.Drop} {
+		for _, item := range items {
+			if found, err := findColumns(names, len(first), []string{item}); item != "" && err == nil {
+				set([]columnUse{asText, unread}[i], found)
+			}
+		}
+	}
+	return uses
 }
 
 // sniffComma guesses whether decimals follow a comma: a number of the first records has a
 // decimal comma and none has a point. The first record, which may be a header, counts only
-// if it is the only one. Columns with texts, and columns that are not read as numbers, count
-// only if no other has a mark.
+// if it is the only one. Columns with texts, and columns that are read as texts, count
+// only if no other has a mark. Columns that are not read do not count.
 func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error) {
 	var columns []decimals
-	var others []int
+	var uses []columnUse
 	records := 0
 	look := func(line int, record []string) {
 		for i, field := range record {
@@ -180,7 +206,7 @@ func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error)
 	eachRecord(head, all, d.delimiter, func(line int, record []string) {
 		if records++; records == 1 {
 			look(line, record)
-			others = o.notNumbers(record)
+			uses = o.uses(record)
 			return
 		}
 		if records == 2 {
@@ -191,7 +217,10 @@ func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error)
 	var found, rest decimals
 	for i := range columns {
 		c, into := &columns[i], &found
-		if c.text || slices.Contains(others, i) {
+		switch {
+		case i < len(uses) && uses[i] == unread:
+			continue
+		case c.text || i < len(uses) && uses[i] == asText:
 			into = &rest
 		}
 		into.comma.first(&c.comma)

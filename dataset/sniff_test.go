@@ -415,6 +415,10 @@ func TestCommasOfOtherColumns(t *testing.T) {
 		"tags;x;label_a;label_b\n3,7;1.5;0;1\n1,2;2.5;1;0\n": {Drop: []string{"tags"}},
 		"3,7;1.5;0;1\n1,2;2.5;1;0\n":                         {Drop: []string{"0"}, Labels: LabelOptions{Columns: []string{"2:3"}}, Header: HeaderNo},
 		"x;tags;label_a;label_b\n1.5;3,7;0;1\n2.5;a;1;0\n":   {RowNames: "tags"},
+		"x;tags;label_a;label_b\n1.5;3,7;0;1\n2.5;1,2;1;0\n": {FeatureColumns: []string{"x"}},
+		"1.5;3,7;0;1\n2.5;1,2;1;0\n":                         {FeatureColumns: []string{"0"}, Labels: LabelOptions{Columns: []string{"2:3"}}, Header: HeaderNo},
+		"tags;x;kind\n3,7;1.5;a\n1,2;2.5;b\n":                {FeatureColumns: []string{"x"}, Labels: LabelOptions{Kind: Class, Columns: []string{"kind"}}},
+		"tags;x\n3,7;1.5\n1,2;2.5\n":                         {FeatureColumns: []string{"x"}, NoLabels: true},
 	} {
 		src, err := openBytes(t, "a.csv", []byte(file), o)
 		if err != nil {
@@ -427,4 +431,12 @@ func TestCommasOfOtherColumns(t *testing.T) {
 	}
 	_, err := openBytes(t, "a.csv", []byte("tags;x;label_a;label_b\n3,7;1.5;0;1\n1,2;2.5;1;0\n"), OpenOptions{})
 	mustBe(t, err, ErrAmbiguous)
+
+	// A column that is not read decides nothing, also if no other has a mark.
+	for _, o := range []OpenOptions{{FeatureColumns: []string{"x"}}, {Drop: []string{"tags"}}} {
+		src, err := openBytes(t, "a.csv", []byte("tags;x;label_a;label_b\n3,7;15;0;1\n1,2;25;1;0\n"), o)
+		if err != nil || !strings.Contains(src.Info().Notes[0], "a point before decimals") {
+			t.Errorf("%+v: %q, %v", o, src.Info().Notes, err)
+		}
+	}
 }
