@@ -40,7 +40,7 @@ func readFolds(in io.Reader, rows int) ([]uint16, int, error) {
 	}
 	row, folds, err := listColumns(header)
 	if err == nil && !folds {
-		err = fmt.Errorf("line 1: want the header row,fold: %w", ErrFormat)
+		err = kindErrorf(ErrFormat, "line 1: want the header row,fold")
 	}
 	if err != nil {
 		return nil, 0, err
@@ -120,7 +120,7 @@ func listColumns(header []string) (row int, folds bool, err error) {
 	case row >= 0 && len(names) > 1:
 		return row, len(names) == 2 && strings.EqualFold(names[1-row], foldColumn), nil
 	}
-	return 0, false, fmt.Errorf("line 1: want the header row,fold, or row and a column of 0 and 1 for each split%s: %w", hint, ErrFormat)
+	return 0, false, kindErrorf(ErrFormat, "line 1: want the header row,fold, or row and a column of 0 and 1 for each split%s", hint)
 }
 
 // wholeNumber reads a number in digits, which may have a fraction of zeros.
@@ -168,7 +168,7 @@ func (f *foldList) add(line int, record []string) error {
 		if _, is := tested(field); is && err != nil {
 			hint = "; a column of a split has another name than fold"
 		}
-		return fmt.Errorf("fold %.20q: want a whole number from 0 to %d, in digits%s: %w", field, MaxFolds-1, hint, ErrFormat)
+		return kindErrorf(ErrFormat, "fold %.20q: want a whole number from 0 to %d, in digits%s", field, MaxFolds-1, hint)
 	}
 	f.folds[row] = uint16(fold)
 	return nil
@@ -185,7 +185,7 @@ func (f *foldList) finish() ([]uint16, int, error) {
 // countFolds returns the number of folds, none of which is empty.
 func countFolds(folds []uint16) (int, error) {
 	if len(folds) == 0 {
-		return 0, fmt.Errorf("no rows: %w", ErrFormat)
+		return 0, kindErrorf(ErrFormat, "no rows")
 	}
 	k := int(slices.Max(folds)) + 1
 	used := make([]bool, k)
@@ -194,10 +194,10 @@ func countFolds(folds []uint16) (int, error) {
 	}
 	i := slices.Index(used, false)
 	if i == 0 && !slices.Contains(used[1:], false) {
-		return 0, fmt.Errorf("folds count from 0, and these count from 1 to %d: subtract 1 from each: %w", k-1, ErrFormat)
+		return 0, kindErrorf(ErrFormat, "folds count from 0, and these count from 1 to %d: subtract 1 from each", k-1)
 	}
 	if i >= 0 {
-		return 0, fmt.Errorf("fold %d of 0 to %d has no rows: %w", i, k-1, ErrFormat)
+		return 0, kindErrorf(ErrFormat, "fold %d of 0 to %d has no rows", i, k-1)
 	}
 	return k, nil
 }

@@ -79,7 +79,7 @@ type maskList struct {
 
 func (m *maskList) begin(rows int) error {
 	if n := len(m.names); n > MaxSplits {
-		return fmt.Errorf("line 1: %d splits, at most %d can be read: %w", n, MaxSplits, ErrFormat)
+		return kindErrorf(ErrFormat, "line 1: %d splits, at most %d can be read", n, MaxSplits)
 	}
 	if err := distinct("splits", m.names); err != nil {
 		return fmt.Errorf("line 1: %w: %w", err, ErrFormat)
@@ -100,7 +100,7 @@ func (m *maskList) add(line int, record []string) error {
 		}
 		is, ok := tested(field)
 		if !ok {
-			return fmt.Errorf("%q is %.20q: want 1 for a test row or 0, True or False, or test or train: %w", m.names[k], field, ErrFormat)
+			return kindErrorf(ErrFormat, "%q is %.20q: want 1 for a test row or 0, True or False, or test or train", m.names[k], field)
 		}
 		if is {
 			m.masks[row*m.words+k/16] |= 1 << (k % 16)
@@ -133,10 +133,10 @@ func listedRow(lines []int, line int, field string) (int, error) {
 		if err == nil && row == rows {
 			hint = ", as rows count from 0"
 		}
-		return 0, fmt.Errorf("row %.20q: want a number from 0 to %d%s: %w", field, rows-1, hint, ErrFormat)
+		return 0, kindErrorf(ErrFormat, "row %.20q: want a number from 0 to %d%s", field, rows-1, hint)
 	}
 	if lines[row] != 0 {
-		return 0, fmt.Errorf("row %d stands in line %d already: %w", row, lines[row], ErrFormat)
+		return 0, kindErrorf(ErrFormat, "row %d stands in line %d already", row, lines[row])
 	}
 	lines[row] = line
 	return row, nil
@@ -168,9 +168,9 @@ func (s *SplitList) check(names []string, rows int) error {
 		}
 		switch tests {
 		case 0:
-			return fmt.Errorf("%s tests no row: %w", what, ErrFormat)
+			return kindErrorf(ErrFormat, "%s tests no row", what)
 		case rows:
-			return fmt.Errorf("%s tests every row, and none is left to train on: %w", what, ErrFormat)
+			return kindErrorf(ErrFormat, "%s tests every row, and none is left to train on", what)
 		}
 	}
 	return nil
@@ -201,7 +201,7 @@ func (m *Manifest) SplitFile(path string) (*SplitList, error) {
 	}
 	for fold := range s.Folds {
 		if !slices.Contains(s.Assigned, uint16(fold)) {
-			return nil, fmt.Errorf("%s: all rows of fold %d are left out for missing values: %w", path, fold, ErrFormat)
+			return nil, kindErrorf(ErrFormat, "%s: all rows of fold %d are left out for missing values", path, fold)
 		}
 	}
 	return s, nil
