@@ -185,7 +185,10 @@ func (d *imageFolder) explain(slashed, inside string) error {
 		}
 		return reason
 	}
-	if parent := filepath.Dir(filepath.Clean(d.name)); isFile(filepath.Join(parent, inside)) {
+	if tail := d.tail(slashed); filepath.IsAbs(slashed) && tail != "" {
+		return errors.New("it is not in the folder" + tail + ": write the names as they are in the folder")
+	}
+	if parent := filepath.Dir(filepath.Clean(d.name)); !filepath.IsAbs(slashed) && isFile(filepath.Join(parent, inside)) {
 		return fmt.Errorf("%w; it is in %s: --images %s reads it", reason, parent, parent)
 	}
 	if near, difference := d.near(inside); near != "" {
