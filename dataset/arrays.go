@@ -38,7 +38,11 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 		return nil, fmt.Errorf("%s: %w", path, lackArray(entries, labels[len(labels)-1], "--labels-variable", ErrNoLabels))
 	}
 	o.setContents(s, entries)
+	target := s.labels
 	err := s.readShapes(o)
+	if target != nil {
+		s.info.Notes = append(s.info.Notes, fmt.Sprintf("%s read from %q", o.Labels.target(s.info.Labels), target.name))
+	}
 	if err == nil {
 		err = s.readNames(entries)
 	}

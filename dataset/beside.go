@@ -335,7 +335,7 @@ func (s *csvSource) parseBeside(row *Row, record []string, r *csvRecords) error 
 	if c.group >= 0 {
 		row.Group = strings.Clone(s.dialect.marks.text(record[c.group]))
 		if err := notUTF8("its group", row.Group); err != nil {
-			return s.fieldError(row.Number, c.group, err.Error(), record, r)
+			return s.textError(row.Number, c.group, err, r)
 		}
 	}
 	return nil

@@ -100,7 +100,7 @@ func (s *csvSource) findLevels(o *OpenOptions) error {
 				continue
 			}
 			if err := addLevel(set, s.dialect.marks.text(record[i]), &row); err != nil {
-				return s.columnError(n, i, err.Error(), r)
+				return s.textError(n, i, err, r)
 			}
 		}
 		return nil

@@ -3,11 +3,13 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
@@ -61,6 +63,100 @@ func charset(name string) encoding.Encoding {
 	return e
 }
 
+// The encodings that text which is not UTF-8 most often has.
+const (
+	encodingWindows  = "windows-1252"
+	encodingShiftJIS = "shift_jis"
+	encodingGBK      = "gbk"
+)
+
+// likelyEncodings lists the encodings, of those above, in which bytes are text, the likeliest first.
+func likelyEncodings(text []byte) (names []string) {
+	odd := map[string]float64{}
+	for _, name := range []string{encodingWindows, encodingShiftJIS, encodingGBK} {
+		if decoded, ok := decoded(text, name); ok {
+			odd[name] = oddity(decoded, name)
+			names = append(names, name)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(odd[a], odd[b]) })
+	return names
+}
+
+// decoded returns text of an encoding as UTF-8. ok is false if the encoding has no characters for some bytes, or only such as
+// no text has: control characters and those of private use.
+func decoded(text []byte, name string) (s string, ok bool) {
+	b, err := charset(name).NewDecoder().Bytes(text)
+	s = string(b)
+	return s, err == nil && !strings.ContainsFunc(s, func(r rune) bool {
+		return r == utf8.RuneError || r == 0 || r >= 0x80 && r < 0xa0 || unicode.Is(unicode.Co, r)
+	})
+}
+
+// oddity returns how unlikely the characters beyond ASCII are in text of an encoding, from 0 to 1: the mean over these
+// characters of 1 for one that hardly stands there, and of a part of 1 for one that is rare.
+func oddity(text, name string) float64 {
+	before, sum, n := ' ', 0.0, 0
+	east := name != encodingWindows
+	for i, r := range text {
+		if r >= utf8.RuneSelf {
+			n++
+			after, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):])
+			switch {
+			case east && (asciiLetter(before) || asciiLetter(after)):
+				sum++
+			case east && !common(r, name):
+				sum += .5
+			case east:
+			case strings.ContainsRune("\u0192\u201a", r), unicode.IsUpper(r) && unicode.IsLower(before), before >= utf8.RuneSelf && !unicode.IsLetter(r):
+				sum++
+			case before >= utf8.RuneSelf:
+				sum += .25
+			}
+		}
+		before = r
+	}
+	return sum / float64(max(n, 1))
+}
+
+func asciiLetter(r rune) bool { return r < utf8.RuneSelf && unicode.IsLetter(r) }
+
+// common reports whether a character is one of those that a Japanese or Chinese encoding has for everyday text: kana, marks,
+// and the ideographs of its first level.
+func common(r rune, name string) bool {
+	b, err := charset(name).NewEncoder().Bytes([]byte(string(r)))
+	switch {
+	case err != nil || len(b) != 2:
+		return false
+	case name == encodingShiftJIS:
+		return b[0] >= 0x81 && b[0] <= 0x83 || b[0] >= 0x88 && b[0] <= 0x97
+	}
+	return b[1] >= 0xa1 && (b[0] >= 0xa1 && b[0] <= 0xa3 || b[0] >= 0xb0 && b[0] <= 0xd7)
+}
+
+// encodingWay is the way to read a file in an encoding.
+func encodingWay(name string) Way { return oneWay("--encoding", name, "the text is %s", name) }
+
+// encodingWays lists the ways to read a text file that is not UTF-8, the likeliest first: the encodings in which all of it is
+// text.
+func encodingWays(path string) (ways []Way) {
+	start, whole := textStart(path, 1<<16)
+	if !whole { // the last character may be cut
+		start = start[:bytes.LastIndexByte(start, '\n')+1]
+	}
+	for _, name := range likelyEncodings(start) {
+		in, file, err := openTextIn(path, name)
+		if err != nil {
+			continue
+		}
+		if _, err = io.Copy(io.Discard, in); err == nil {
+			ways = append(ways, encodingWay(name))
+		}
+		file.Close()
+	}
+	return ways
+}
+
 // decodeAs decodes text in an encoding. If that is empty, text with a byte order mark is what the
 // mark says, and other text UTF-8.
 func decodeAs(in *bufio.Reader, name string) (*bufio.Reader, error) {
@@ -72,7 +168,7 @@ func decodeAs(in *bufio.Reader, name string) (*bufio.Reader, error) {
 			if start[0] == 0 {
 				advised = encodingUTF16BE
 			}
-			err = fmt.Errorf("%w, or give --encoding %s", err, advised)
+			err = kindErrorf(ErrFormat, "%w", &WaysError{fmt.Sprintf("%v, or give --encoding %s", err, advised), []Way{encodingWay(advised)}})
 		}
 		return out, err
 	}

@@ -3,6 +3,7 @@ package dataset
 import (
 	"bytes"
 	"compress/gzip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -159,4 +160,94 @@ func TestEncodingOfModels(t *testing.T) {
 	}
 	_, _, err = openFor(t, "new.csv", text, OpenOptions{}, s)
 	mustContain(t, err, "read as the model's file was: --encoding iso-8859-1 (flags decide otherwise)")
+}
+
+// TestLibsvmIsUTF8: classes and names of rows in a libsvm file are text, as those of a CSV file are.
+func TestLibsvmIsUTF8(t *testing.T) {
+	for file, o := range map[string]OpenOptions{
+		"gr\xfcn 1:1\nrot 1:2\n":                  {Labels: LabelOptions{Kind: Class}},
+		".5,.5 1:1 # K\xf6ln\n.5,.5 1:2 # Bonn\n": {},
+	} {
+		_, err := openBytes(t, "a.svm", []byte(file), o)
+		mustContain(t, err, "row 0", "line 1", "is not UTF-8", "--encoding windows-1252")
+		o.Encoding = "windows-1252"
+		src, err := openBytes(t, "a.svm", []byte(file), o)
+		if err != nil {
+			t.Errorf("%q: %v", file, err)
+			continue
+		}
+		if rows := collect(t, src); rows[0].Name != "Köln" && src.Info().LabelNames[0] != "grün" {
+			t.Errorf("%q: %+v", file, rows)
+		}
+	}
+}
+
+// encoded returns text in an encoding.
+func encoded(t *testing.T, text, name string) string {
+	t.Helper()
+	if name == encodingUTF16LE || name == encodingUTF16BE {
+		return utf16Text(text, "", name == encodingUTF16BE)
+	}
+	s, err := charset(name).NewEncoder().String(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestInspectEncodings: inspect lists the encodings in which a file that is not UTF-8 is text, at most four, the likeliest first, and
+// each of them reads it. The others refuse it.
+func TestInspectEncodings(t *testing.T) {
+	const rows = "1,2,.5,.5\n3,4,.25,.75\n5,6,.2,.8\n"
+	class := OpenOptions{Labels: LabelOptions{Kind: Class}}
+	for _, c := range []struct {
+		file, text, encoding string
+		o                    OpenOptions
+	}{
+		{"header.csv", "größe,fläche,label_froh,label_müde\n" + rows, "windows-1252", OpenOptions{}},
+		{"french.csv", "âge,côté,label_fâché,label_gaieté\n" + rows, "windows-1252", OpenOptions{}},
+		{"class.csv", "x,z,class\n1,2,grün\n3,4,rot\n5,6,grün\n7,8,rot\n", "windows-1252", class},
+		{"category.csv", "x,ort,label_a,label_b\n1,Köln,.5,.5\n3,Bonn,.25,.75\n4,Köln,.5,.5\n3,Bonn,.25,.75\n", "windows-1252", OpenOptions{Categories: []string{"ort"}}},
+		{"group.csv", "x,person,label_a,label_b\n1,Jörg,.5,.5\n3,Zoë,.25,.75\n4,Jörg,.5,.5\n", "windows-1252", OpenOptions{Beside: BesideOptions{Groups: "person"}}},
+		{"japanese.csv", "年齢,身長,label_楽しい,label_悲しい\n" + rows, "shift_jis", OpenOptions{}},
+		{"kana.csv", "x,z,class\n1,2,ネコ\n3,4,イヌ\n5,6,ネコ\n7,8,イヌ\n", "shift_jis", class},
+		{"chinese.csv", "年龄,身高,label_高兴,label_难过\n" + rows, "gbk", OpenOptions{}},
+		{"little.csv", "größe,x,label_a,label_b\n" + rows, "utf-16le", OpenOptions{}},
+		{"big.csv", "größe,x,label_a,label_b\n" + rows, "utf-16be", OpenOptions{}},
+		{"class.svm", "grün 1:1\nrot 1:2\ngrün 1:3\n", "windows-1252", class},
+	} {
+		path := writeFile(t, c.file, encoded(t, c.text, c.encoding))
+		if _, err := tryOpen(path, c.o); err == nil || !strings.Contains(err.Error(), "--encoding "+c.encoding) {
+			t.Errorf("%s: an import says %v", c.file, err)
+		}
+		found, err := Inspect(path, c.o, ImportOptions{})
+		if err != nil || found.Refused == "" || len(found.Readings) == 0 || len(found.Readings) > 4 {
+			t.Errorf("%s: %+v, %v", c.file, found, err)
+			continue
+		}
+		for i, r := range found.Readings {
+			at := slices.IndexFunc(r.Flags, func(f Flag) bool { return f.Name == "--encoding" })
+			if r.Refused != "" || at < 0 || i == 0 && r.Flags[at].Value != c.encoding {
+				t.Errorf("%s: reading %d is %+v, want %s first", c.file, i, r, c.encoding)
+				continue
+			}
+			o, _, err := r.apply(c.o, ImportOptions{})
+			if err == nil {
+				_, err = tryOpen(path, o)
+			}
+			if err != nil {
+				t.Errorf("%s: %v: %v", c.file, r.Flags, err)
+			}
+		}
+	}
+}
+
+// tryOpen reads a file as an import does.
+func tryOpen(path string, o OpenOptions) (*Manifest, error) {
+	src, err := Open(path, o)
+	if err != nil {
+		return nil, err
+	}
+	m, _, err := Build(src, ImportOptions{})
+	return m, err
 }

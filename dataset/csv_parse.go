@@ -26,14 +26,14 @@ func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error
 	if s.columns.rowName >= 0 {
 		row.Name = record[s.columns.rowName]
 		if err := notUTF8("its name", row.Name); err != nil {
-			return s.fieldError(n, s.columns.rowName, err.Error(), record, r)
+			return s.textError(n, s.columns.rowName, err, r)
 		}
 	}
 	for _, i := range s.columns.labels {
 		if s.classes {
 			row.text = s.dialect.marks.text(record[i])
 			if err := notUTF8("its class", row.text); err != nil {
-				return s.fieldError(n, i, err.Error(), record, r)
+				return s.textError(n, i, err, r)
 			}
 			continue
 		}
@@ -101,16 +101,20 @@ func (s *csvSource) columnError(n, column int, reason string, r *csvRecords) *Ro
 	}
 }
 
+// textError is an error about a field that is no text.
+func (s *csvSource) textError(n, column int, err error, r *csvRecords) error {
+	e := s.columnError(n, column, err.Error(), r)
+	e.Err = err
+	return e
+}
+
 // targetNote says which columns labels are read from, or would be.
 func (c *csvColumns) targetNote(names []string, o *LabelOptions) string {
-	labels, read := c.labels, "is read from"
+	labels, read := c.labels, "read from"
 	if len(labels) == 0 {
-		labels, read = c.passed, "is not read:"
+		labels, read = c.passed, "not read:"
 	}
-	what := "the label"
-	if o.single() {
-		what = "the " + string(o.Kind)
-	}
+	what := o.target(len(labels))
 	switch {
 	case len(labels) == 0:
 		return "no label columns: all columns that are nothing else are features"
@@ -119,7 +123,18 @@ func (c *csvColumns) targetNote(names []string, o *LabelOptions) string {
 	case len(labels) == 1:
 		return fmt.Sprintf("%s %s column %d", what, read, labels[0])
 	}
-	return fmt.Sprintf("%d labels %s %s", len(labels), strings.Replace(read, "is", "are", 1), nameList(names, labels))
+	return fmt.Sprintf("%s %s %s", what, read, nameList(names, labels))
+}
+
+// target is what notes call n labels, with the verb: "the class is", "5 labels are".
+func (o *LabelOptions) target(n int) string {
+	switch {
+	case o.single():
+		return fmt.Sprintf("the %s is", o.Kind)
+	case n == 1:
+		return "the label is"
+	}
+	return fmt.Sprintf("%d labels are", n)
 }
 
 // numeric lists the columns that numbers are read from; but for categories; classes: the label is none.

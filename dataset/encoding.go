@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -165,12 +166,22 @@ func encodingOf(path string) string {
 	return "UTF-8"
 }
 
-// notUTF8 reports text of a data file that is not UTF-8: most often it is Latin-1.
+// notUTF8 reports text of a data file that is not UTF-8, with the encodings in which it may be.
 func notUTF8(what, s string) error {
-	if err := notUTF8Beside(what, s); err != nil {
-		return fmt.Errorf("%w, or give its encoding, such as --encoding windows-1252", err)
+	err := notUTF8Beside(what, s)
+	if err == nil {
+		return nil
 	}
-	return nil
+	e, readings := &WaysError{}, []string{}
+	for _, name := range likelyEncodings([]byte(s)) {
+		text, _ := decoded([]byte(s), name)
+		e.Ways = append(e.Ways, encodingWay(name))
+		readings = append(readings, fmt.Sprintf("--encoding %s reads %.40q", name, text))
+	}
+	if e.text = err.Error() + ", or give its encoding with --encoding"; len(readings) > 0 {
+		e.text = fmt.Sprintf("%v, or give its encoding: %s", err, strings.Join(readings, ", "))
+	}
+	return e
 }
 
 // notUTF8Beside reports text that is not UTF-8 in a side file, whose encoding no flag says.

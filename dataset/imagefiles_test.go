@@ -240,6 +240,7 @@ func TestImageNames(t *testing.T) {
 		`\\server\share\sub\a.png`:    "it is a path of another machine: write the names as they are in the folder, which has sub/a.png",
 		"https://example.org/a.png":   "it is an address",
 		`img\sub\a.png`:               "it is in " + top + ": --images " + top + " reads it",
+		at("img/img/sub/a.png"):       "it is not in the folder, which has sub/a.png: write the names as they are in the folder",
 		"c.png":                       `"c.PNG" is there`,
 		"sub/a":                       fmt.Sprintf("%q is there", filepath.Join("sub", "a.png")),
 		"sub/a.jpg":                   fmt.Sprintf("%q is there", filepath.Join("sub", "a.png")),
@@ -287,6 +288,9 @@ func TestTurnedImages(t *testing.T) {
 		t.Errorf("%v, %v", warned, err)
 	}
 	found, err := Inspect(path, o, ImportOptions{})
+	if err != nil || len(found.Readings) == 0 || found.Readings[0].Refused != "" || found.Refused != "" {
+		t.Errorf("inspect lists %+v, %v", found.Readings, err)
+	}
 	if err != nil || !strings.Contains(strings.Join(found.Notes, "\n"), "turned as their cameras noted (EXIF orientation): 1") {
 		t.Errorf("%+v, %v", found, err)
 	}

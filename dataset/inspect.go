@@ -70,18 +70,32 @@ type MissingSummary struct {
 func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) {
 	found, err := inspect(path, o, io)
 	var row *RowError
-	if err != nil && !errors.As(err, &row) && !errors.Is(err, ErrAmbiguous) && !errors.Is(err, ErrNoLabels) {
+	var ways *WaysError
+	if err != nil && !errors.As(err, &row) && !errors.As(err, &ways) && !errors.Is(err, ErrAmbiguous) && !errors.Is(err, ErrNoLabels) {
 		return nil, err
 	}
 	kind, failed := kindOf(path, &o)
 	if failed != nil || kind.family != csvFiles {
-		if found == nil && errors.Is(err, ErrAmbiguous) {
-			found, err = &Inspection{File: o.shown(path), FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{}, Suspects: []Suspect{}, Warnings: []string{}, Notes: []string{}, Refused: err.Error()}, nil
+		if found == nil && (errors.As(err, &ways) || errors.Is(err, ErrAmbiguous)) {
+			r := readings{path: path, o: o, io: io, tried: map[string]bool{}}
+			if _, failed := r.branch(Way{}, err, r.whole); failed != nil {
+				return nil, failed
+			}
+			found = refused(o.shown(path))
+			found.Refused, found.Readings, err = err.Error(), r.found, nil
+		}
+		if found != nil && kind != nil && kind.family == libsvmFiles {
+			found.Encoding = cmp.Or(o.Encoding, encodingOf(path))
 		}
 		return found, err
 	}
 	o.tabs = kind.tabs()
 	return inspectColumns(path, o, io, found, err)
+}
+
+// refused describes a file that cannot be read.
+func refused(file string) *Inspection {
+	return &Inspection{File: file, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{}, Suspects: []Suspect{}, Warnings: []string{}, Notes: []string{}}
 }
 
 // inspectColumns adds to found, which is nil if the file cannot be read as the options say because of err, what the columns
@@ -96,7 +110,7 @@ func inspectColumns(path string, o OpenOptions, io ImportOptions, found *Inspect
 		return nil, err
 	}
 	if found == nil {
-		found = &Inspection{File: o.shown(path), FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{}, Suspects: []Suspect{}, Warnings: []string{}, Notes: []string{}}
+		found = refused(o.shown(path))
 	}
 	if !slices.ContainsFunc(r.found, func(r TriedReading) bool { return len(r.Flags) == 0 }) {
 		r.asGiven()
@@ -136,7 +150,7 @@ func inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 		o.NoLabels = true
 		src, err = Open(path, o)
 	}
-	if errors.Is(err, ErrAmbiguous) && (o.Labels.Kind == Class || o.Beside.Groups != "") {
+	if errors.Is(err, ErrAmbiguous) && !leavesEncoding(err) && (o.Labels.Kind == Class || o.Beside.Groups != "") {
 		note = "read without classes and groups: " + err.Error()
 		o.NoLabels, o.Beside.Groups = o.NoLabels || o.Labels.Kind == Class, ""
 		src, err = Open(path, o)

@@ -3,9 +3,12 @@ package dataset
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
 )
 
 func openFile(t *testing.T, name, content string, o OpenOptions) (Source, error) {
@@ -225,4 +228,52 @@ func TestNumbersOfScaleInFull(t *testing.T) {
 	mustContain(t, built(t, "a.csv", "a,label_x,label_y\n1,-2000000,3\n", OpenOptions{Labels: LabelOptions{Kind: Counts}}, Checks{}), "-2000000 is not a count")
 	age.Beside.Intervals = []string{"from", "to"}
 	mustContain(t, built(t, "a.csv", "a,age,from,to\n1,1000000,2000000,1000000\n", age, Checks{}), "its interval begins at 2000000, above its end, 1000000")
+}
+
+// TestTargetIsSaid: a note says where the labels are read from, in files of every kind and in what inspect says of them.
+func TestTargetIsSaid(t *testing.T) {
+	features := npyBytes("<f8", false, "(3, 2)", []float64{1, 2, 3, 4, 5, 6})
+	degrees := npyBytes("<f8", false, "(3, 2)", []float64{.5, .5, .25, .75, 1, 0})
+	classes := npyBytes("<i8", false, "(3,)", []int64{1, 2, 1})
+	npz := npzBytes("features", features, "labels", degrees, "class", classes, "truth", degrees)
+	mat := goodMAT(&mattest.File{})
+	class, age := LabelOptions{Kind: Class}, LabelOptions{Kind: Age, Sigma: 2, Low: 0, High: 69}
+	for _, c := range []struct {
+		file string
+		b    []byte
+		o    OpenOptions
+		says string
+	}{
+		{"a.npz", npz, OpenOptions{}, `2 labels are read from "labels"`},
+		{"a.npz", npz, OpenOptions{LabelsVariable: "truth"}, `2 labels are read from "truth"`},
+		{"a.npz", npz, OpenOptions{Labels: class}, `the class is read from "class"`},
+		{"a.npz", npzBytes("features", features, "labels", classes), OpenOptions{Labels: class}, `the class is read from "labels"`},
+		{"a.mat", mat, OpenOptions{}, `2 labels are read from "labels"`},
+		{"a.mat", mat, OpenOptions{Labels: age}, `the age is read from "age"`},
+		{"a.mat", mat, OpenOptions{Labels: class, LabelsVariable: "age"}, `the class is read from "age"`},
+		{"a.svm", []byte(".5,.5 1:2 2:3\n.25,.75 1:1\n1,0 1:1\n"), OpenOptions{}, "2 labels are read from the first field of each line"},
+		{"a.svm", []byte("7 1:2 2:3\n8 1:1\n7 1:1\n"), OpenOptions{Labels: class}, "the class is read from the first field of each line"},
+		{"a.csv", []byte("x,class\n1,a\n2,b\n3,a\n"), OpenOptions{Labels: class}, `the class is read from column 1, "class"`},
+	} {
+		src, err := openBytes(t, c.file, c.b, c.o)
+		if err != nil || !slices.Contains(src.Info().Notes, c.says) {
+			t.Errorf("%s: %v, want %q", c.file, err, c.says)
+			continue
+		}
+		f, err := Inspect(writeFile(t, c.file, string(c.b)), c.o, ImportOptions{})
+		if err != nil || !slices.Contains(f.Notes, c.says) {
+			t.Errorf("%s: inspect notes %q, %v", c.file, f.Notes, err)
+		}
+		var notes []string
+		if _, _, err := Build(src, ImportOptions{Note: func(s string) { notes = append(notes, s) }}); err != nil || !strings.Contains(strings.Join(notes, "\n")+"\n", ": "+c.says+"\n") {
+			t.Errorf("%s: an import notes %q, %v", c.file, notes, err)
+		}
+	}
+	path := writeFile(t, "set_features.npy", string(features))
+	if err := os.WriteFile(strings.Replace(path, "features", "labels", 1), degrees, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if src, err := Open(path, OpenOptions{}); err != nil || !slices.Contains(src.Info().Notes, `2 labels are read from "set_labels.npy"`) {
+		t.Errorf("%v", err)
+	}
 }

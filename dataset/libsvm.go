@@ -59,6 +59,7 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 		if err := oneColumn(o, "label", s.info.Labels); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.info.File, err)
 		}
+		s.info.Notes = append(s.info.Notes, o.Labels.target(s.info.Labels)+" read from the first field of each line")
 	}
 	return s, nil
 }
@@ -203,6 +204,9 @@ func (s *libsvmSource) scanLines(in io.Reader, comment func(string) error, f fun
 		row = Row{Number: n, Sparse: true, Columns: row.Columns[:0], Values: row.Values[:0], Labels: row.Labels[:0], Name: strings.TrimSpace(note), line: line}
 		if err := s.parse(&row, text); err != nil {
 			return err
+		}
+		if err := notUTF8("its name", row.Name); err != nil {
+			return s.rowError(&row, "%w", err)
 		}
 		n++
 		if err := f(&row); err != nil {

@@ -38,6 +38,9 @@ func (s *libsvmSource) parseLabels(row *Row, field string) error {
 		if row.text = field; listsNumbers(field) {
 			return s.rowError(row, "%.40q are several labels; --labels class reads one class a row: write the degree of every class, such as 0.5,0,0.5 for two of three", field)
 		}
+		if err := notUTF8("its class", field); err != nil {
+			return s.rowError(row, "%w", err)
+		}
 		return nil
 	}
 	for part := range strings.SplitSeq(field, ",") {

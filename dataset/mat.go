@@ -405,6 +405,7 @@ func (s *tableSource) setLabels(o *OpenOptions, m *matReader) error {
 			return err
 		}
 		s.info.Labels, s.labels, s.labelsFile, s.texts = v.columns, v.values, v.file, v.texts
+		s.info.Notes = append(s.info.Notes, fmt.Sprintf("%s read from %q", o.Labels.target(v.columns), name))
 		return nil
 	}
 	return m.missing(m.wanted[len(m.wanted)-1], "--labels-variable", ErrNoLabels)

@@ -51,7 +51,7 @@ var peopleCases = []struct{ file, flags, want string }{
 	{"r_write_table.tsv", "", `row 0 (counted from 0; line 2): 6 columns where the first line has 5; the header must name every column, the one of row names too`},
 	{"no_last_newline.csv", "", `4 x 3, 2 | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"blank_lines.csv", "", `4 x 3, 2 | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},
-	{"latin1.csv", "", `line 1: the name of column 1 (counted from 0), "gr\xf6\xdfe", is not UTF-8; save the file as UTF-8, or give its encoding, such as --encoding windows-1252`},
+	{"latin1.csv", "", `line 1: the name of column 1 (counted from 0), "gr\xf6\xdfe", is not UTF-8; save the file as UTF-8, or give its encoding: --encoding windows-1252 reads "größe", --encoding gbk reads "gr鲞e"`},
 	{"latin1.csv", "--encoding windows-1252", `4 x 3, 2 | age, größe, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"utf16_without_mark.csv", "", `this is no text, or UTF-16 without a byte order mark; save it as UTF-8, or give --encoding utf-16le`},
 	{"utf16_without_mark.csv", "--encoding utf-16le", `4 x 3, 2 | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},

@@ -44,6 +44,17 @@ func (f *readings) asGiven() {
 	f.found = append(f.found, TriedReading{Way: Way{What: "without other flags", Flags: []Flag{}}, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels})
 }
 
+// whole tries a way to read a file that has no columns.
+func (f *readings) whole(w Way) error {
+	s, err := f.read(w)
+	if err != nil {
+		f.found = append(f.found, TriedReading{Way: w, Refused: err.Error()})
+		return nil
+	}
+	f.found = append(f.found, TriedReading{Way: w, Rows: s.rows, Features: s.info.Features, Labels: s.info.Labels})
+	return nil
+}
+
 // with returns the way with other flags as well. Of two values of a flag the later one counts, but columns to drop, and categories, add up.
 func (w Way) with(what string, flags ...Flag) Way {
 	all := slices.Clone(w.Flags)
@@ -93,6 +104,8 @@ func (w Way) apply(o OpenOptions, io ImportOptions) (OpenOptions, ImportOptions,
 	var err error
 	for _, f := range w.Flags {
 		switch f.Name {
+		case "--encoding":
+			o.Encoding, err = ParseEncoding(f.Value)
 		case "--delimiter":
 			o.Delimiter, err = ParseDelimiter(f.Value)
 		case "--decimal":
@@ -185,6 +198,9 @@ func (f *readings) branch(w Way, err error, next func(Way) error) (done bool, fa
 	case f.io.Context != nil && f.io.Context.Err() != nil:
 		return true, f.io.Context.Err()
 	case errors.As(err, &ways) && f.leaves(w, ways.Ways):
+		if leavesEncoding(err) {
+			return true, f.encodings(w, ways.Ways, next)
+		}
 		for _, way := range ways.Ways {
 			if way = w.with(way.What, way.Flags...); f.tried[flagText(way.Flags)] {
 				continue
@@ -198,6 +214,30 @@ func (f *readings) branch(w Way, err error, next func(Way) error) (done bool, fa
 	}
 	f.found = append(f.found, TriedReading{Way: w, Refused: err.Error()})
 	return true, nil
+}
+
+// leavesEncoding reports whether an error says that another encoding reads the file.
+func leavesEncoding(err error) bool {
+	var ways *WaysError
+	return errors.As(err, &ways) && len(ways.Ways) > 0 && ways.Ways[0].Flags[0].Name == "--encoding"
+}
+
+// encodings goes on with the encodings in which the whole file is text. Of each it keeps the best way, if there are several.
+func (f *readings) encodings(w Way, named []Way, next func(Way) error) error {
+	ways := encodingWays(f.path)
+	if len(ways) == 0 { // UTF-16 without a mark
+		ways = named
+	}
+	for _, way := range ways {
+		before := len(f.found)
+		if err := next(w.with(way.What, way.Flags...)); err != nil {
+			return err
+		}
+		if len(ways) > 1 {
+			f.found = f.found[:min(len(f.found), before+1)]
+		}
+	}
+	return nil
 }
 
 // leaves reports whether one of the ways was not tried yet.
@@ -313,7 +353,7 @@ func (p *profile) free(names []string, o *OpenOptions) (free []int) {
 	rest.NoLabels, rest.Labels = true, LabelOptions{Prefixes: []string{"\x00"}}
 	c, err := chooseColumns(names, len(p.columns), &rest)
 	for i := range p.columns {
-		if err != nil || slices.Contains(c.features, i) && (c.categories == nil || c.categories[i] == nil) {
+		if err != nil || slices.Contains(c.features, i) && (c.categories == nil || c.categories[i] == nil) || o.Images != "" && !c.used[i] {
 			free = append(free, i)
 		}
 	}

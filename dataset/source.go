@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -63,6 +64,9 @@ type Info struct {
 	// Notes say how a file was read, where users might expect otherwise.
 	Notes []string
 }
+
+// Said returns the Notes and, of a source that was scanned, the words that were taken for missing values.
+func (i Info) Said() []string { return slices.Concat(i.Notes, i.missingWords.notes()) }
 
 // Counting is the index of a libsvm file's first feature; empty for files of other
 // kinds.

@@ -120,7 +120,7 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 		s.meanLabel[i] /= float64(s.rows)
 	}
 	if o.Note != nil {
-		for _, note := range slices.Concat(s.info.Notes, s.info.missingWords.notes(), notes) {
+		for _, note := range slices.Concat(s.info.Said(), notes) {
 			o.Note(prefix(s.info.File) + note)
 		}
 	}

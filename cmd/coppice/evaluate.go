@@ -96,7 +96,7 @@ func (c *evaluateCmd) Run(a *app) error {
 		return err
 	}
 	a.tell(src)
-	e.Notes = src.Info().Notes
+	e.Notes = src.Info().Said()
 	return a.printBeside(c.Out, e, e.text)
 }
 

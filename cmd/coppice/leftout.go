@@ -35,7 +35,7 @@ func (a *app) tell(src dataset.Source) {
 	if a.json { // it has them
 		return
 	}
-	for _, note := range src.Info().Notes {
+	for _, note := range src.Info().Said() {
 		a.note("%s: %s", src.Info().File, note)
 	}
 }

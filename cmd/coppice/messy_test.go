@@ -44,7 +44,7 @@ func messyFiles() []messy {
 		{"plain.csv", "a,b,label_x,label_y\n" + plain, "6 2 2"},
 		{"european.csv", comma("größe;b;label_x;label_y\n" + sixRows("#;1.5;$;%")), "6 2 2"},
 		{"bom.csv", "\ufeffa,b,label_x,label_y\n" + plain, "6 2 2"},
-		{"latin1.csv", "gr\xf6\xdfe,b,label_x,label_y\n" + plain, "is not UTF-8"},
+		{"latin1.csv", "gr\xf6\xdfe,b,label_x,label_y\n" + plain, "6 2 2"},
 		{"numbered.csv", "id,a,b,label_x,label_y\n1,3,1,.5,.5\n2,1,4,.25,.75\n3,2,2,.5,.5\n", "3 2 2"},
 		{"subjects.csv", "who;a;y_1;y_2\n" + sixRows("subj-000_@;#;$;%"), "6 1 2"},
 		{"categories.csv", "a,tree,label_x,label_y\n" + sixRows("#,&,$,%"), "6 3 2"},

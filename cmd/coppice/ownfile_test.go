@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -198,6 +199,28 @@ func TestColumnOfTheModel(t *testing.T) {
 		inJSON(t, &found, "evaluate", "--model", model, "--data", both, "--drop", c.other)
 		if notes := strings.Join(found.Notes, "\n"); found.Rows != 2 || !strings.Contains(notes, fmt.Sprintf("is read from column 3, %q", c.column)) {
 			t.Errorf("%s and %s: %d rows, %s", c.column, c.other, found.Rows, notes)
+		}
+	}
+}
+
+// TestMissingWordsOfNewFiles: predict and evaluate say which words of a file they read as missing values, in text and in JSON.
+func TestMissingWordsOfNewFiles(t *testing.T) {
+	dir := t.TempDir()
+	model := filepath.Join(dir, "m.model")
+	works(t, knn(write(t, dir, "a.csv", "x1,x2,label_a,label_b\n1,2,.5,.5\n2,3,.25,.75\n4,4,.1,.9\n"), model, "--missing", "drop")...)
+	for name, text := range map[string]string{
+		"b.csv": "x1,x2,label_a,label_b\nnone,2,.5,.5\n2,3,.25,.75\n4,N/A,.1,.9\n", "b.svm": ".5,.5 1:none 2:2\n.25,.75 1:2 2:3\n.1,.9 1:4 2:N/A\n",
+	} {
+		file := write(t, dir, name, text)
+		for _, args := range [][]string{{"predict", "--model", model, "--data", file, "--out", filepath.Join(dir, "p.csv")}, {"evaluate", "--model", model, "--data", file}} {
+			said := coppice(t, args...)
+			var r struct{ Notes []string }
+			inJSON(t, &r, args...)
+			for _, note := range []string{`"N/A" (1 row) is read as missing`, `"none" (1 row) is read as missing`} {
+				if said.code != exitOK || !strings.Contains(said.stderr, file+": "+note+"\n") || !slices.Contains(r.Notes, note) {
+					t.Errorf("%s %s: exit code %d, %s %q lack %q", args[0], name, said.code, said.stderr, r.Notes, note)
+				}
+			}
 		}
 	}
 }
