@@ -202,7 +202,9 @@ func (s *csvSource) describe(o *OpenOptions) {
 		return
 	}
 	s.info.FeatureNames = withoutDefaults(s.info.FeatureNames, defaultFeatureName)
+	named := len(s.info.LabelNames) > 0
 	s.info.LabelNames = withoutDefaults(s.info.LabelNames, strconv.Itoa)
+	s.info.defaultLabels = named && s.info.LabelNames == nil
 }
 
 // withoutDefaults returns names, or nil if all of them are those that WriteCSV gives to

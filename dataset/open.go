@@ -158,6 +158,9 @@ func Open(path string, o OpenOptions) (Source, error) {
 		if err := checkSingle(src, &o); err != nil {
 			return nil, err
 		}
+		if src, err = withScale(src, &o); err != nil {
+			return nil, err
+		}
 		if src, err = withLabels(src, &o.Labels); err != nil {
 			return nil, err
 		}

@@ -49,6 +49,8 @@ type Info struct {
 	// labelFlags are how flags name the columns of labels in a CSV file; labelsListed: by --label-columns.
 	labelFlags   []string
 	labelsListed bool
+	// defaultLabels: the labels of a CSV file are called 0, 1, 2, ..., as if they had no names.
+	defaultLabels bool
 	// unsure: the first line of a CSV file has numbers and was read as a row, but could
 	// be a header.
 	unsure bool
@@ -59,6 +61,9 @@ type Info struct {
 	missingWords *wordCounts
 	// classNames are the names of labels that a file of classes has.
 	classNames []string
+	// fractions counts the rows of a scan whose ages are no whole numbers, if errors are measured from whole ones; nil: they
+	// are not.
+	fractions *int
 	// slow: a row takes long to read, so that progress is reported after each.
 	slow bool
 	// Notes say how a file was read, where users might expect otherwise.
@@ -119,6 +124,19 @@ func (i Info) check() error {
 		return fmt.Errorf("%s%w", prefix(i.File), err)
 	}
 	return nil
+}
+
+// FractionNote says that a scan of the rows found ages that are no whole numbers, if errors are measured from whole ones;
+// empty: it found none.
+func (i *Info) FractionNote() string {
+	if i.fractions == nil || *i.fractions == 0 {
+		return ""
+	}
+	flag := "--values"
+	if len(i.labelFlags) == 1 {
+		flag = Option{"values", listFlag("", i.labelFlags...).Value}.String()
+	}
+	return fmt.Sprintf("the ages of %s are no whole numbers; the error of a prediction is measured from the nearest whole number, and with %s from the exact one", counted(*i.fractions, "row"), flag)
 }
 
 func prefix(file string) string {
