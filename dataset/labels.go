@@ -109,6 +109,9 @@ func (d *derivedLabels) Info() Info { return d.info }
 // Scan implements Source.
 func (d *derivedLabels) Scan(f func(*Row) error) error {
 	labels, row := make([]float64, d.info.Labels), Row{}
+	if d.info.fractions != nil {
+		*d.info.fractions = 0
+	}
 	return d.Source.Scan(func(r *Row) error {
 		if row = *r; r.LeftOut {
 			return f(&row)
@@ -155,9 +158,15 @@ func (d *derivedLabels) useAges(o *LabelOptions) {
 	if d.info.HasValues { // the last number of the scale goes up to the next one, as each does
 		within = func(age float64) bool { return age >= float64(o.Low) && age < float64(o.High+1) }
 	}
+	if !d.info.HasValues {
+		d.info.fractions = new(int)
+	}
 	d.derive = func(dst []float64, r *Row) error {
 		age := r.Labels[0]
 		r.raw = r.Labels
+		if d.info.fractions != nil && age != math.Floor(age) {
+			*d.info.fractions++
+		}
 		if !within(age) {
 			return rowErrorf(file, r.Number, "the number %s is not within the range %d to %d", units.InFull(age), o.Low, o.High)
 		}

@@ -277,3 +277,23 @@ func TestTargetIsSaid(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestAgesWithFractions: a note counts the rows whose ages are rounded for the error, each scan anew.
+func TestAgesWithFractions(t *testing.T) {
+	path := writeFile(t, "x.csv", "a,age\n1,25.5\n2,26.5\n3,30\n")
+	o := OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 2, Low: 0, High: 69}}
+	for _, c := range []struct{ values, want string }{{"", "ages of 2 rows are no whole numbers"}, {"age", ""}} {
+		o.Beside.Values = c.values
+		src, err := Open(path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		if _, _, err := Build(src, ImportOptions{Note: func(s string) { said = append(said, s) }}); err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(said, "\n"); !strings.Contains(text, c.want) || c.want == "" && strings.Contains(text, "whole") || c.want != "" && !strings.Contains(text, "--values age") {
+			t.Errorf("values %q: %s", c.values, text)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/measures"
