@@ -107,6 +107,7 @@ func withColumns(src Source, o *OpenOptions) (Source, error) {
 		s.features = c.free()
 	}
 	s.describe()
+	s.info.Notes = slices.Concat(s.info.Notes, o.numberNotes(names))
 	return s, nil
 }
 

@@ -47,11 +47,22 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 		*o.header = firstLine{read: true, names: s.names}
 	}
 	o = o.columnsLikeTraining(s.names, len(first))
+	records := s.head
+	if !s.header {
+		records = append([][]string{first}, records...)
+	}
+	if o, err = o.columnOfImages(s.names, records, len(first)); err != nil {
+		return nil, pathError(s.info.File, err)
+	}
 	if s.columns, err = chooseColumns(s.names, len(first), o); err != nil {
 		return nil, pathError(s.info.File, err)
 	}
 	if y := s.columns.coordinate; y >= 0 && len(s.head) > 0 && !aboveNumbers(s.head, y, s.dialect.marks) {
 		return nil, pathError(s.info.File, s.columns.targetError(s.names, append([]int{y}, s.columns.labels...), o))
+	}
+	note, err := s.columns.rowNameNote(s.names, records, s.dialect.marks, o)
+	if err != nil {
+		return nil, pathError(s.info.File, err)
 	}
 	if err := s.findLevels(o); err != nil {
 		return nil, err
@@ -59,7 +70,16 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 	s.proof.lookAt(s.head, s.columns.numeric(s.classes), s.dialect.marks)
 	s.head = nil
 	s.describe(o)
+	s.info.Notes = slices.Concat(s.info.Notes, lineOrNone(note), o.numberNotes(s.names))
 	return s, nil
+}
+
+// lineOrNone is a list of one line, or of none if that is empty.
+func lineOrNone(line string) []string {
+	if line == "" {
+		return nil
+	}
+	return []string{line}
 }
 
 // begin finds the dialect, the header and the columns, and returns the first record.
@@ -184,6 +204,9 @@ func (s *csvSource) describe(o *OpenOptions) {
 	s.info.Notes = append(s.notes(), s.columns.targetNote(s.names, &o.Labels))
 	if o.Images != "" && c.rowName >= 0 {
 		s.info.Notes = append(s.info.Notes, c.imagesNote(s.names))
+		if o.schema == nil {
+			s.info.Notes = slices.Concat(s.info.Notes, lineOrNone(c.unreadNote(s.names)))
+		}
 	}
 	s.info.Reading.passing(s.names, c, o)
 	for _, i := range c.labels {

@@ -12,6 +12,7 @@ type csvColumns struct {
 	width            int // columns of the file
 	features, labels []int
 	rowName          int   // -1: none
+	rowNameFound     bool  // no flag says that rowName names the rows
 	passed           []int // label columns that are not read: features are wanted only
 	value, group     int   // of exact numbers and of groups; -1: none
 	interval         []int
@@ -30,6 +31,9 @@ type csvColumns struct {
 func hasHeader(first []string, rest [][]string, m marks, o *OpenOptions) (bool, error) {
 	if o.Header != HeaderAuto {
 		return o.Header == HeaderYes, nil
+	}
+	if o.Images != "" && slices.ContainsFunc(first, isImageName) {
+		return false, nil
 	}
 	c := csvColumns{prefixes: labelPrefixes(o), known: o.known}
 	listed := slices.Concat([]string{o.RowNames}, o.Labels.Columns, o.FeatureColumns, o.Drop, o.Categories, o.Beside.names())
@@ -151,7 +155,7 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 		if o.Images != "" {
 			err = c.chooseImages(names, o)
 		} else {
-			err = c.chooseRowName(names, o.RowNames)
+			err = c.chooseRowName(names, o)
 		}
 	}
 	if err == nil {
@@ -222,8 +226,8 @@ func (c *csvColumns) free() (all []int) {
 	return all
 }
 
-func (c *csvColumns) chooseRowName(names []string, given string) error {
-	if given != "" {
+func (c *csvColumns) chooseRowName(names []string, o *OpenOptions) error {
+	if given := o.RowNames; given != "" {
 		i, err := findColumn(names, c.width, given)
 		if err != nil {
 			return err
@@ -231,11 +235,8 @@ func (c *csvColumns) chooseRowName(names []string, given string) error {
 		c.rowName = i
 		return c.use(names, []int{i})
 	}
-	for i, name := range names {
-		if !c.known.feature(name) && (name == "row_name" || name == "name" || name == "" && i == 0) && !c.used[i] {
-			c.rowName, c.used[i] = i, true
-			return nil
-		}
+	if i := c.rowNameByDefault(names, o); i >= 0 {
+		c.rowName, c.rowNameFound, c.used[i] = i, true, true
 	}
 	return nil
 }

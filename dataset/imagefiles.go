@@ -19,6 +19,48 @@ import (
 // imageColumns are the usual names, in small or capital letters, of the column of a CSV file that names the images.
 var imageColumns = []string{"image", "file", "filename", "row_name", "name"}
 
+// isImageColumn reports whether a column has a usual name of the one that names the images.
+func isImageColumn(name string) bool {
+	return slices.ContainsFunc(imageColumns, func(usual string) bool { return strings.EqualFold(name, usual) })
+}
+
+// isImageName reports whether a field is the name of an image file by its ending.
+func isImageName(field string) bool {
+	ending := strings.ToLower(filepath.Ext(strings.TrimSpace(field)))
+	return ending == ".png" || ending == ".jpg" || ending == ".jpeg"
+}
+
+// columnOfImages is o with --row-names for the column whose values are names of image files, if no flag and no usual
+// name in the header says which column names the images. Several such columns are an error.
+func (o *OpenOptions) columnOfImages(names []string, records [][]string, width int) (*OpenOptions, error) {
+	if o.Images == "" || o.RowNames != "" || slices.ContainsFunc(names, isImageColumn) {
+		return o, nil
+	}
+	var found []int
+	for i := range width {
+		values := 0
+		other := slices.ContainsFunc(records, func(record []string) bool {
+			if i >= len(record) || isMissing(record[i]) {
+				return false
+			}
+			values++
+			return !isImageName(record[i])
+		})
+		if values > 0 && !other {
+			found = append(found, i)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return o, nil
+	case 1:
+		with := *o
+		with.RowNames = flagColumn(names, found[0])
+		return &with, nil
+	}
+	return nil, imagesError(names, found)
+}
+
 // imageFiles is a Source whose features are the pixels of image files that a CSV file names.
 type imageFiles struct {
 	Source
@@ -50,7 +92,7 @@ func withImages(src Source, o *OpenOptions) (Source, error) {
 	}
 	s := &imageFiles{Source: src, info: src.Info(), folder: o.Images}
 	if !s.info.HasRowNames {
-		return nil, fmt.Errorf("%sno column names the images: call it %q, or name it with --row-names", prefix(s.info.File), imageColumns[0])
+		return nil, kindErrorf(ErrAmbiguous, "%sno column names the images: call it %q, or name it with --row-names; --header no says that the first line is a row", prefix(s.info.File), imageColumns[0])
 	}
 	if _, err := os.Stat(o.Images); err != nil {
 		return nil, err
@@ -300,27 +342,40 @@ func reasonOf(err error) error {
 // refused, unless flags take one as a label.
 func (c *csvColumns) chooseImages(names []string, o *OpenOptions) error {
 	if o.RowNames != "" {
-		return c.chooseRowName(names, o.RowNames)
+		return c.chooseRowName(names, o)
 	}
 	var found []int
 	for i, name := range names {
-		usual := slices.ContainsFunc(imageColumns, func(wanted string) bool { return strings.EqualFold(name, wanted) })
-		if usual && !c.used[i] && !slices.Contains(o.Labels.Columns, name) {
+		if isImageColumn(name) && !c.used[i] && !slices.Contains(o.Labels.Columns, name) {
 			found = append(found, i)
 		}
 	}
 	switch len(found) {
 	case 0:
-		return c.chooseRowName(names, "")
+		return c.chooseRowName(names, o)
 	case 1:
 		c.rowName = found[0]
 		return c.use(names, found)
 	}
+	return imagesError(names, found)
+}
+
+// imagesError is the error for several columns that may each name the images.
+func imagesError(names []string, found []int) error {
 	var ways []Way
 	for _, i := range found {
-		ways = append(ways, oneWay("--row-names", flagColumn(names, i), "column %d, %q, names the images", i, names[i]))
+		ways = append(ways, oneWay("--row-names", flagColumn(names, i), "column %d, %q, names the images", i, nameAt(names, i)))
 	}
 	return &WaysError{fmt.Sprintf("%s may each name the images: say with --row-names which does", nameList(names, found)), ways}
+}
+
+// unreadNote says which columns next to the images are not read; empty: there are none.
+func (c *csvColumns) unreadNote(names []string) string {
+	unread := c.free()
+	if len(unread) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("not read, as the features are the pixels of images: %s", nameList(names, unread))
 }
 
 // imagesNote says which column names the images.

@@ -382,3 +382,70 @@ func TestImageNamesInOtherForms(t *testing.T) {
 		}
 	}
 }
+
+// TestImageListWithoutHeader: a first line with the name of an image is a row, and a column of such names names the images,
+// in a file with and without a header.
+func TestImageListWithoutHeader(t *testing.T) {
+	dir := pictures(t)
+	o := OpenOptions{Images: dir, Shape: Shape{3, 1, 2}, Labels: LabelOptions{Kind: Class, Columns: []string{"last"}}}
+	for _, text := range []string{"dark.png,a\nlight.png,b\n", "photo,what\ndark.png,a\nlight.png,b\n", ",photo,what\n0,dark.png,a\n1,light.png,b\n"} {
+		src, err := Open(writeFile(t, "x.csv", text), o)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if n, err := CountRows(src); n != 2 || err != nil {
+			t.Errorf("%q: %d rows, %v", text, n, err)
+		}
+	}
+	path := writeFile(t, "x.csv", "dark.png,light.png,a\nlight.png,dark.png,b\n")
+	_, err := Open(path, o)
+	var ways *WaysError
+	if !errors.Is(err, ErrAmbiguous) || !errors.As(err, &ways) {
+		t.Fatal(err)
+	}
+	for _, w := range ways.Ways {
+		with, _, _ := w.apply(o, ImportOptions{})
+		if _, err := Open(path, with); err != nil {
+			t.Errorf("%+v: %v", w, err)
+		}
+	}
+}
+
+// TestInspectImageList: inspect lists readings of an image list, and describes one that train refuses.
+func TestInspectImageList(t *testing.T) {
+	dir := pictures(t)
+	o := OpenOptions{Images: dir, Shape: Shape{3, 1, 2}, Labels: LabelOptions{Kind: Class}}
+	for text, want := range map[string]string{
+		"image,class\ndark.png,a\nlight.png,b\ndark.png,a\n": "class",
+		"dark.png,a\nlight.png,b\ndark.png,a\n":              "1",
+		"photo,what\ndark.png,a\nlight.png,b\ndark.png,a\n":  "what",
+	} {
+		path := writeFile(t, "x.csv", text)
+		found, err := Inspect(path, o, ImportOptions{})
+		if err != nil || len(found.Readings) == 0 || found.Readings[0].Refused != "" || found.Readings[0].Rows != 3 {
+			t.Errorf("%q: %+v, %v", text, found, err)
+			continue
+		}
+		if flags := found.Readings[0].Flags; len(flags) != 1 || flags[0].Name != "--label-columns" || flags[0].Value != want {
+			t.Errorf("%q: %+v", text, flags)
+		}
+	}
+	if found, err := Inspect(writeFile(t, "x.csv", "photo,what\ndark,a\nlight,b\n"), o, ImportOptions{}); err != nil || found.Refused == "" || len(found.Columns) != 2 {
+		t.Errorf("without names of images: %+v, %v", found, err)
+	}
+}
+
+// TestUnreadColumnsOfImages: a note lists the columns that are not read because the features are pixels.
+func TestUnreadColumnsOfImages(t *testing.T) {
+	o := OpenOptions{Images: pictures(t), Shape: Shape{3, 1, 2}, Labels: LabelOptions{Kind: Class}}
+	src, err := Open(writeFile(t, "x.csv", "image,age,class,site\ndark.png,20,a,x\nlight.png,30,b,y\n"), o)
+	if err != nil || !slices.ContainsFunc(src.Info().Notes, func(s string) bool { return strings.Contains(s, `pixels of images: "age" and "site"`) }) {
+		t.Errorf("notes %q, %v", src.Info().Notes, err)
+	}
+	o.Beside.Groups = "site"
+	src, err = Open(writeFile(t, "y.csv", "image,class,site\ndark.png,a,x\nlight.png,b,y\n"), o)
+	if err != nil || slices.ContainsFunc(src.Info().Notes, func(s string) bool { return strings.Contains(s, "not read, as") }) {
+		t.Errorf("notes %q, %v", src.Info().Notes, err)
+	}
+}

@@ -131,6 +131,9 @@ func inspectColumns(path string, o OpenOptions, io ImportOptions, found *Inspect
 	found.Encoding = cmp.Or(o.Encoding, encodingOf(path))
 	if p := r.profile; p != nil {
 		p.setLabels(r.labels, o.Labels.Kind, r.found[:min(1, len(r.found))])
+		if c, _ := chooseColumns(r.source.names, len(p.columns), &o); c.rowName >= 0 && r.refused == "" && err == nil {
+			p.columns[c.rowName].Role = RoleRowNames
+		}
 		p.hints(r.source.dialect.marks)
 		found.Columns = p.columns
 		if found.Rows == 0 {

@@ -395,6 +395,8 @@ func (p *profile) hints(m marks) {
 			c.Hint = "--drop leaves it out, --row-names takes it for names of rows, --categories makes a feature of each of its values"
 		case RoleDate:
 			c.Hint = "dates are not read: write numbers, such as days, or leave it out with --drop"
+		case RoleRowNames:
+			c.Hint = "--feature-columns lists it if it is a feature, --drop leaves it out"
 		case RoleEmpty:
 			c.Hint = "--drop leaves it out"
 		case RoleTotal:

@@ -124,6 +124,8 @@ func (w Way) apply(o OpenOptions, io ImportOptions) (OpenOptions, ImportOptions,
 			o.Labels.Low, o.Labels.High, err = ParseRange(f.Value)
 		case "--sigma":
 			o.Labels.Sigma, err = strconv.ParseFloat(f.Value, 64)
+		case "--feature-columns":
+			o.FeatureColumns = f.items()
 		case "--drop":
 			o.Drop = f.items()
 		case "--categories":
