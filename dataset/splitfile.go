@@ -23,7 +23,7 @@ func splitWords(splits int) int { return (splits + 15) / 16 }
 
 // SplitFile reads a CSV file (or .csv.gz) of so many rows: of folds, as FoldsFile does, or
 // with the header row and a column for each split, which is 1, True or test in test rows and 0, False
-// or train in others.
+// or train in others. In a column that is called train, 1 and True are training rows.
 // Each split has rows of both kinds. Errors name the file, the line and the column.
 func SplitFile(path string, rows int) (*SplitList, error) {
 	in, closer, err := openText(path)
@@ -72,6 +72,7 @@ func readSplits(in io.Reader, rows int) (*SplitList, error) {
 type maskList struct {
 	row   int // column of the numbers of rows
 	names []string
+	roles []splitRole // of the columns of names
 	words int
 	lines []int // by row: where it was listed; 0: not yet
 	masks []uint16
@@ -84,8 +85,46 @@ func (m *maskList) begin(rows int) error {
 	if err := distinct("splits", m.names); err != nil {
 		return fmt.Errorf("line 1: %w: %w", err, ErrFormat)
 	}
+	for _, name := range m.names {
+		m.roles = append(m.roles, roleOf(name))
+	}
+	if train, test := slices.Index(m.roles, trainRole), slices.Index(m.roles, testRole); train >= 0 && test >= 0 {
+		return kindErrorf(ErrAmbiguous, "line 1: columns %q and %q may be one split or two: leave one of them out, or call splits without train and test in their names", m.names[train], m.names[test])
+	}
 	m.masks = make([]uint16, rows*m.words)
 	return nil
+}
+
+// splitRole is what 1 means in a column of a split.
+type splitRole int
+
+const (
+	otherRole splitRole = iota // a test row, as the name says nothing else
+	testRole                   // a test row
+	trainRole                  // a training row
+	doubtRole                  // the name says both or neither
+)
+
+// roleOf reads from the name of a column of a split what 1 means.
+func roleOf(name string) splitRole {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r < 'a' || r > 'z' })
+	has := func(beginnings ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool {
+			return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(word, b) })
+		})
+	}
+	joined := " " + strings.Join(words, " ")
+	test := has("test", "istest", "intest", "holdout", "heldout", "outofsample") || strings.Contains(joined, " out of sample") || strings.Contains(joined, " held out") || strings.Contains(joined, " hold out")
+	train := has("train", "istrain", "intrain", "insample") || strings.Contains(joined, " in sample")
+	switch {
+	case train && test, slices.Contains(words, "val"), slices.Contains(words, "isval"), slices.Contains(words, "dev"), has("valid", "isvalid"):
+		return doubtRole
+	case train:
+		return trainRole
+	case test:
+		return testRole
+	}
+	return otherRole
 }
 
 func (m *maskList) add(line int, record []string) error {
@@ -99,6 +138,14 @@ func (m *maskList) add(line int, record []string) error {
 			continue
 		}
 		is, ok := tested(field)
+		if word := strings.TrimSpace(field); ok && !strings.EqualFold(word, "train") && !strings.EqualFold(word, "test") {
+			switch m.roles[k] {
+			case trainRole:
+				is = !is
+			case doubtRole:
+				return kindErrorf(ErrAmbiguous, "%q is %.20q, which may be a test row or none: write test and train, or call the column test if 1 is a test row and train if it is a training row", m.names[k], field)
+			}
+		}
 		if !ok {
 			return kindErrorf(ErrFormat, "%q is %.20q: want 1 for a test row or 0, True or False, or test or train", m.names[k], field)
 		}

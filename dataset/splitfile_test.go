@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -239,5 +240,40 @@ func TestSplitsThatCannotBe(t *testing.T) {
 		if _, err := s.Assign(4, make([]uint16, 4)); err == nil {
 			t.Errorf("%+v is taken", s)
 		}
+	}
+}
+
+// TestSplitColumnsByName: 1 in a column that is called as training rows trains, and a column whose name says both, or two
+// columns of one split, are refused.
+func TestSplitColumnsByName(t *testing.T) {
+	for content, want := range map[string][]uint16{
+		"row,train\n0,1\n1,1\n2,0\n":               {0, 0, 1},
+		"row,is_train\n0,True\n1,1\n2,False\n":     {0, 0, 1},
+		"row,In sample\n0,1\n1,1\n2,0\n":           {0, 0, 1},
+		"row,train\n0,train\n1,train\n2,test\n":    {0, 0, 1},
+		"row,train1,train2\n0,1,0\n1,1,1\n2,0,1\n": {2, 0, 1},
+		"row,test\n0,1\n1,0\n2,0\n":                {1, 0, 0},
+		"row,out_of_sample\n0,1\n1,0\n2,0\n":       {1, 0, 0},
+		"row,split\n0,1\n1,0\n2,0\n":               {1, 0, 0},
+		"row,strain\n0,1\n1,0\n2,0\n":              {1, 0, 0},
+		"row,val\n0,test\n1,train\n2,train\n":      {1, 0, 0},
+	} {
+		s, err := SplitFile(writeFile(t, "s.csv", content), 3)
+		if err != nil || !slices.Equal(s.Assigned, want) {
+			t.Errorf("%q: %+v, %v", content, s, err)
+		}
+	}
+	for content, says := range map[string]string{
+		"row,train,test\n0,1,0\n1,1,0\n2,0,1\n":           `"train" and "test" may be one split`,
+		"row,train,val,test\n0,1,0,0\n1,0,1,0\n2,0,0,1\n": "leave one of them out",
+		"row,val\n0,1\n1,0\n2,0\n":                        "write test and train",
+		"row,train_test\n0,1\n1,0\n2,0\n":                 "call the column test if 1 is a test row",
+	} {
+		_, err := SplitFile(writeFile(t, "s.csv", content), 3)
+		if !errors.Is(err, ErrAmbiguous) {
+			t.Errorf("%q: %v", content, err)
+			continue
+		}
+		mustContain(t, err, says)
 	}
 }
