@@ -38,11 +38,28 @@ func (m *model) reads(f *fileFlags, d *dataFlags) (o dataset.OpenOptions, checks
 		o, err = f.options()
 		o.NoLabels = true
 	} else {
+		if err := m.checkRange(d.Range); err != nil {
+			return o, checks, err
+		}
 		m.readsLabels(d, take)
 		o, checks, err = d.options()
 	}
 	o.CountedFrom, o.AsTrained = m.provenance.CountedFrom, taken
 	return o, checks, err
+}
+
+// checkRange refuses a --range of other numbers than the model predicts; empty: none is given.
+func (m *model) checkRange(given string) error {
+	scale := m.provenance.LabelType.Scale
+	if given == "" || scale == nil {
+		return nil
+	}
+	_, labels := m.Shape()
+	low, high, err := parseRange(given)
+	if own := fmt.Sprintf("%d:%d", scale.Low, scale.Low+labels-1); err == nil && (low != scale.Low || high != scale.Low+labels-1) {
+		return usagef("--range %s: the model predicts the numbers %s: leave --range out, or give --range %s", given, own, own)
+	}
+	return err
 }
 
 // readsLabels has flags about labels say what was said of the model's file, if the labels are of
