@@ -25,13 +25,16 @@ type foldList struct {
 	digest string
 }
 
-func readFolds(path string, m *dataset.Manifest) (*foldList, error) {
+func readFolds(a *app, path string, m *dataset.Manifest) (*foldList, error) {
 	list, err := m.SplitFile(path)
 	if err != nil {
 		return nil, err
 	}
 	if list.Folds < 2 && !list.Overlap {
 		return nil, fmt.Errorf("%s: a single fold; at least two are needed", path)
+	}
+	if m.HasRowNames {
+		a.note("%s: rows are positions in the data file, counted from 0, and not the names of its rows", path)
 	}
 	blob := dataset.EncodeFolds(list.Assigned)
 	sum := sha256.Sum256(blob)
@@ -134,7 +137,7 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 	file.Spec.Dataset = set.Name
 	var assigned []uint16
 	if s.Split != "" {
-		folds, err := readFolds(s.Split, set.Manifest)
+		folds, err := readFolds(a, s.Split, set.Manifest)
 		if err != nil {
 			return nil, err
 		}

@@ -171,7 +171,7 @@ func (c *trainCmd) load(a *app, m *meter, file *spec.File) (string, *local.Data,
 // there are any.
 func (c *trainCmd) resolve(a *app, file *spec.File, data *local.Data) (*round.Job, error) {
 	if c.Split != "" {
-		folds, err := readFolds(c.Split, data.Manifest)
+		folds, err := readFolds(a, c.Split, data.Manifest)
 		if err != nil {
 			return nil, err
 		}
