@@ -70,8 +70,11 @@ type Info struct {
 	Notes []string
 }
 
-// Said returns the Notes and, of a source that was scanned, the words that were taken for missing values.
-func (i Info) Said() []string { return slices.Concat(i.Notes, i.missingWords.notes()) }
+// Said returns the Notes and, of a source that was scanned, notes about the words that were taken for missing values and about
+// ages that are no whole numbers.
+func (i Info) Said() []string {
+	return slices.Concat(i.Notes, i.missingWords.notes(), i.fractionNote())
+}
 
 // Counting is the index of a libsvm file's first feature; empty for files of other
 // kinds.
@@ -126,17 +129,16 @@ func (i Info) check() error {
 	return nil
 }
 
-// FractionNote says that a scan of the rows found ages that are no whole numbers, if errors are measured from whole ones;
-// empty: it found none.
-func (i *Info) FractionNote() string {
+// fractionNote says that a scan of the rows found ages that are no whole numbers, if errors are measured from whole ones.
+func (i *Info) fractionNote() []string {
 	if i.fractions == nil || *i.fractions == 0 {
-		return ""
+		return nil
 	}
 	flag := "--values"
 	if len(i.labelFlags) == 1 {
 		flag = Option{"values", listFlag("", i.labelFlags...).Value}.String()
 	}
-	return fmt.Sprintf("the ages of %s are no whole numbers; the error of a prediction is measured from the nearest whole number, and with %s from the exact one", counted(*i.fractions, "row"), flag)
+	return []string{fmt.Sprintf("the ages of %s are no whole numbers; the error of a prediction is measured from the nearest whole number, and with %s from the exact one", counted(*i.fractions, "row"), flag)}
 }
 
 func prefix(file string) string {
