@@ -196,10 +196,10 @@ func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error)
 	var uses []columnUse
 	records := 0
 	look := func(line int, record []string) {
+		if more := len(record) - len(columns); more > 0 {
+			columns = append(slices.Grow(columns, more), make([]decimals, more)...)
+		}
 		for i, field := range record {
-			if i == len(columns) {
-				columns = append(columns, decimals{})
-			}
 			columns[i].look(field, line, i)
 		}
 	}
