@@ -33,6 +33,7 @@ type columnStats struct {
 	zeros     int // those of seen that are 0
 	missing   int
 	fraction  bool // some value is no whole number
+	tiny      bool // some value is not 0 and nearer to it than 2^-126, so that float32 has few digits of it or none
 	falls     bool // some value is not above the one before
 }
 
@@ -104,11 +105,23 @@ func (c *columnStats) add(v float64) {
 	if v > c.high {
 		c.high = v
 	}
-	if v == 0 {
-		c.zeros++
+	if math.Abs(v) < leastNormal {
+		c.near(v)
 	}
 	if !c.fraction {
 		c.fraction = v != math.Floor(v)
+	}
+}
+
+// leastNormal is the least number above 0 of which float32 has all digits.
+const leastNormal = 0x1p-126
+
+// near counts a value that is 0 or almost 0.
+func (c *columnStats) near(v float64) {
+	if v == 0 {
+		c.zeros++
+	} else {
+		c.tiny = true
 	}
 }
 
@@ -119,8 +132,8 @@ func (c *columnStats) begin(v float64) {
 		return
 	}
 	c.seen, c.low, c.high, c.last = 1, v, v, v
-	if v == 0 {
-		c.zeros++
+	if math.Abs(v) < leastNormal {
+		c.near(v)
 	}
 	c.fraction = v != math.Floor(v)
 }
@@ -143,7 +156,7 @@ func (c columnStats) finish(rows int) columnStats {
 }
 
 // roundedFeatures looks in a second pass at the features whose values may be different numbers and one float32:
-// large ones, and those that differ by little. nil: there are none.
+// large ones, those that differ by little, and those that are almost 0. nil: there are none.
 type roundedFeatures struct {
 	info    Info
 	columns []roundedColumn
@@ -154,6 +167,8 @@ type roundedFeatures struct {
 type roundedColumn struct {
 	feature   int
 	low, high float64
+	tiny      bool // some are almost 0
+	coarse    bool // what is not almost 0 is looked at as well
 	values    map[float64]bool
 }
 
@@ -167,8 +182,8 @@ const (
 func (w *featureStats) rounded() *roundedFeatures {
 	f := &roundedFeatures{info: w.info}
 	for i, c := range w.columns {
-		if c.mayRound() && len(f.columns) < maxRounded {
-			f.columns = append(f.columns, roundedColumn{i, c.low, c.high, map[float64]bool{}})
+		if coarse := c.mayRound(); (coarse || c.tiny) && len(f.columns) < maxRounded {
+			f.columns = append(f.columns, roundedColumn{i, c.low, c.high, c.tiny, coarse, map[float64]bool{}})
 		}
 	}
 	if len(f.columns) == 0 {
@@ -201,7 +216,7 @@ func (f *roundedFeatures) add(r *Row) {
 			at, ok = slices.BinarySearch(r.Columns, uint32(c.feature))
 		}
 		if ok && len(c.values) < f.most {
-			if v := r.Values[at]; v == v {
+			if v := r.Values[at]; v == v && (c.coarse || math.Abs(v) < leastNormal) {
 				c.values[v] = true
 			}
 		}
@@ -232,6 +247,11 @@ func (f *roundedFeatures) lines() (lines []string) {
 
 // line says what float32 makes of the values of a feature; it is empty if fewer than one in a hundred are lost.
 func (f *roundedFeatures) line(c *roundedColumn) string {
+	if c.tiny {
+		if line := f.tinyLine(c); line != "" || !c.coarse {
+			return line
+		}
+	}
 	offset := math.Floor(c.low)
 	stored, moved := map[float32]bool{}, map[float32]bool{}
 	for v := range c.values {
@@ -249,4 +269,46 @@ func (f *roundedFeatures) line(c *roundedColumn) string {
 	}
 	return fmt.Sprintf("%s different values of %s, %s to %s, are %s as float32; %s",
 		units.Count(n), s.title(), units.InFull(c.low), units.InFull(c.high), counted(len(stored), "number"), advice)
+}
+
+// tinyLine says how many values of a feature, of those that are almost 0, are 0 or one number as float32, and which numbers to
+// write instead; it is empty if float32 tells them apart from each other and from 0.
+func (f *roundedFeatures) tinyLine(c *roundedColumn) string {
+	stored, n, zeros, low, high, least := map[float32]bool{}, 0, 0, math.Inf(1), math.Inf(-1), leastNormal
+	for v := range c.values {
+		if v == 0 || math.Abs(v) >= leastNormal {
+			continue
+		}
+		n, low, high, least = n+1, min(low, v), max(high, v), min(least, math.Abs(v))
+		if x := float32(v); x == 0 {
+			zeros++
+		} else {
+			stored[x] = true
+		}
+	}
+	if len(stored) == n {
+		return ""
+	}
+	advice := "take logarithms of them, or leave the feature out with --drop"
+	if power := -math.Floor(math.Log10(least)); power < 300 && max(math.Abs(c.low), math.Abs(c.high))*math.Pow(10, power) < math.MaxFloat32 {
+		advice = fmt.Sprintf("multiply the feature by 1e%.0f", power)
+	} else if c.low < 0 {
+		advice = "no factor tells them from 0: leave the feature out with --drop, or write it on another scale"
+	}
+	s := Suspect{Feature: c.feature, Name: nameAt(f.info.FeatureNames, c.feature)}
+	what := fmt.Sprintf("%s of %s, %s", counted(n, "different value"), s.title(), units.InFull(low))
+	if n > 1 {
+		what += " to " + units.InFull(high)
+	}
+	switch {
+	case n == 1:
+		what += ", is 0"
+	case len(stored) == 0:
+		what += ", are 0"
+	case zeros == 0:
+		what += ", are " + counted(len(stored), "number")
+	default:
+		what += fmt.Sprintf(", are 0 and %s", counted(len(stored), "other number"))
+	}
+	return what + " as float32; " + advice
 }

@@ -199,6 +199,11 @@ func TestRoundedFeatures(t *testing.T) {
 		{"rounding", func(i int) string { return []string{"0.3", "0.30000000000000004"}[i%2] }, ""},
 		{"exact", func(i int) string { return fmt.Sprint(16777216 + 2*i) }, ""},
 		{"constant", func(i int) string { return "1700000000" }, ""},
+		{"p-values of a screen", func(i int) string { return fmt.Sprintf("%de-%d", i+1, 50+i%7) }, `59 different values of feature "epoch", 7e-56 to 5.7e-49, are 0 as float32; multiply the feature by 1e56`},
+		{"one of them", func(i int) string { return []string{"0.5", "-1e-50", "0"}[i%3] }, `1 different value of feature "epoch", -1e-50, is 0 as float32; no factor tells them from 0`},
+		{"among larger ones", func(i int) string { return fmt.Sprintf("1e-%d", i+1) }, `23 different values of feature "epoch", 1e-60 to 1e-38, are 0 and 8 other numbers as float32; take logarithms`},
+		{"almost 0", func(i int) string { return fmt.Sprintf("1.%de-44", i) }, `different values of feature "epoch", 1e-44 to 1.9e-44, are`},
+		{"near 0, told apart", func(i int) string { return fmt.Sprintf("%de-40", i) }, ""},
 	} {
 		content := file(c.value)
 		_, said, err := imported(t, "a.csv", content, OpenOptions{}, Checks{})
@@ -228,6 +233,10 @@ func TestRoundedFeatures(t *testing.T) {
 	_, said, err := imported(t, "a.csv", file(func(i int) string { return fmt.Sprint(i * 17 % 60) }), OpenOptions{}, Checks{})
 	if all := strings.Join(said, "\n"); err != nil || strings.Contains(all, "as float32") {
 		t.Errorf("%q, %v", all, err)
+	}
+	_, said, err = imported(t, "a.csv", file(func(i int) string { return fmt.Sprintf("%de%d", i+1, 6-i%7) }), OpenOptions{}, Checks{})
+	if all := strings.Join(said, "\n"); err != nil || strings.Contains(all, "as float32") {
+		t.Errorf("multiplied by 1e56: %q, %v", all, err)
 	}
 	var svm strings.Builder
 	for i := range 60 {
