@@ -96,6 +96,7 @@ type matReader struct {
 	o        *OpenOptions
 	features string   // the variable with the features
 	wanted   []string // those that may hold the labels
+	seen     []string // arrays that were read
 	table    *table
 	found    map[string]*variable
 	names    map[string][]string
@@ -126,14 +127,19 @@ func (m *matReader) read(in io.Reader) error {
 	}
 }
 
-// readArray reads an array if it is one of those wanted. Of several arrays with one name the
-// last one counts, as in MATLAB.
+// readArray reads an array if it is one of those wanted. Two of one name are refused.
 func (m *matReader) readArray(a *matfile.Array) (err error) {
 	m.holds.add(a.Name, a.Kind(), a.Dims()...)
 	if isMatrix(a) {
 		m.readable = true
 	} else if m.object == nil && !isText(a) && a.Name != "" {
 		m.object = a
+	}
+	if slices.Contains(matNames, a.Name) || a.Name == m.features || slices.Contains(m.besides, a.Name) || slices.Contains(m.wanted, a.Name) {
+		if slices.Contains(m.seen, a.Name) {
+			return kindErrorf(ErrAmbiguous, "two variables are called %q: write the file with one of them", a.Name)
+		}
+		m.seen = append(m.seen, a.Name)
 	}
 	switch a.Name {
 	case m.features:
@@ -145,7 +151,7 @@ func (m *matReader) readArray(a *matfile.Array) (err error) {
 		}
 		m.table, err = matFeatures(a)
 		return err
-	case "feature_names", "label_names", "row_names":
+	case matNames[0], matNames[1], matNames[2]:
 		m.names[a.Name], err = m.o.matStrings(a)
 		return err
 	}
@@ -167,6 +173,9 @@ func (m *matReader) readArray(a *matfile.Array) (err error) {
 	}
 	return nil
 }
+
+// matNames are the variables with names.
+var matNames = []string{"feature_names", "label_names", "row_names"}
 
 // missing returns an error that says that the file has no such variable, and what it has. A file without a matrix
 // of numbers has none that a flag could name.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
+	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 )
 
@@ -305,4 +306,44 @@ func TestMATOtherKinds(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// Two arrays of one name are refused if they are read; another array may be there twice.
+func TestArraysOfOneName(t *testing.T) {
+	for _, name := range []string{"features", "labels", "label_names", "person"} {
+		f := &mattest.File{}
+		for range 2 {
+			if name == "label_names" || name == "person" {
+				f.AddCells(name, "x", "y", "z")
+			} else {
+				f.AddDoubles(name, 3, 2, 0.5, 0, 1, 0.5, 1, 0)
+			}
+		}
+		path := writeFile(t, "a.mat", string(goodMAT(f)))
+		o := OpenOptions{Beside: BesideOptions{Groups: "person"}}
+		_, err := Open(path, o)
+		mustBe(t, err, ErrAmbiguous)
+		mustContain(t, err, "a.mat", `two variables are called "`+name+`"`)
+		if found, err := Inspect(path, o, ImportOptions{}); err != nil || found.Refused == "" && len(found.Notes) == 0 {
+			t.Errorf("inspect: %+v, %v", found, err)
+		}
+	}
+	f := &mattest.File{}
+	f.AddDoubles("other", 1, 1, 8)
+	src, err := openBytes(t, "a.mat", goodMAT(f), OpenOptions{})
+	if err != nil || len(collect(t, src)) != 3 {
+		t.Errorf("%v", err)
+	}
+	var b bytes.Buffer
+	a := npy.NewArchive(&b)
+	for _, name := range []string{"features", "labels", "features"} {
+		w, err := a.Doubles(name, 2, 2)
+		if err = errors.Join(err, w.Write([]float64{0.5, 0.5, 1, 0}), w.Flush()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.Close()
+	_, err = openBytes(t, "a.npz", b.Bytes(), OpenOptions{})
+	mustBe(t, err, ErrAmbiguous)
+	mustContain(t, err, "a.npz", `two arrays are called "features"`)
 }

@@ -139,6 +139,9 @@ func openNPZ(path string, o *OpenOptions) (Source, error) {
 	entries := map[string]*array{}
 	for i, e := range z.File {
 		name := strings.TrimSuffix(e.Name, ".npy")
+		if entries[name] != nil {
+			return nil, kindErrorf(ErrAmbiguous, "%s: two arrays are called %q: write the file with one of them", o.shown(path), name)
+		}
 		a := &array{name: name, most: o.size.unpacked(), open: func() (io.ReadCloser, int64, error) { return openEntry(path, i, e.Name) }}
 		a.random = a.unpack
 		entries[name] = a
