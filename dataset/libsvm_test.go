@@ -163,7 +163,7 @@ func TestNamesFile(t *testing.T) {
 
 func TestNamesFileErrors(t *testing.T) {
 	for content, says := range map[string]string{
-		`{"feature": ["p"]}`:            `unknown field "feature"`,
+		`{"feature": ["p"]}`:            `the key "feature" is unknown`,
 		`{"features": ["p"]} {}`:        "more than one",
 		`["p"]`:                         "want {",
 		`{"features": ["p", "q"]}`:      "2 names for 1 features",

@@ -18,7 +18,7 @@ type Names struct {
 	Rows     []string `json:"rows,omitempty"`
 }
 
-// ReadNames reads a names file; an unknown key is an error.
+// ReadNames reads a names file; an unknown key is an error, as is a key that is there twice.
 func ReadNames(path string) (*Names, error) {
 	text, err := ReadText(path)
 	if err != nil {
@@ -29,9 +29,8 @@ func ReadNames(path string) (*Names, error) {
 
 func decodeNames(path string, in io.Reader) (*Names, error) {
 	d := json.NewDecoder(in)
-	d.DisallowUnknownFields()
-	var n Names
-	err := d.Decode(&n)
+	n := new(Names)
+	err := n.decode(d)
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
 			err = errors.New("more than one JSON value")
@@ -40,7 +39,41 @@ func decodeNames(path string, in io.Reader) (*Names, error) {
 	if err != nil {
 		return nil, fmt.Errorf(`%s: %w; want {"features": [...], "labels": [...], "rows": [...]}`, path, err)
 	}
-	return &n, nil
+	return n, nil
+}
+
+// decode reads an object. Package json takes "LABELS" for "labels", and the last one of several equal keys.
+func (n *Names) decode(d *json.Decoder) error {
+	lists := map[string]*[]string{"features": &n.Features, "labels": &n.Labels, "rows": &n.Rows}
+	switch t, err := d.Token(); {
+	case err != nil:
+		return err
+	case t != json.Delim('{'):
+		return fmt.Errorf("%v is no object", t)
+	}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return err
+		}
+		key := fmt.Sprint(t)
+		list, known := lists[key]
+		exact := strings.ToLower(key)
+		switch _, alike := lists[exact]; {
+		case known && list == nil:
+			return kindErrorf(ErrAmbiguous, "the key %q is there twice", key)
+		case !known && alike:
+			return kindErrorf(ErrAmbiguous, "the key %q is unknown: write %q", key, exact)
+		case !known:
+			return fmt.Errorf("the key %.40q is unknown", key)
+		}
+		if err := d.Decode(list); err != nil {
+			return err
+		}
+		lists[key] = nil
+	}
+	_, err := d.Token()
+	return err
 }
 
 // WithNames returns src with the names that n has; file is for messages. The lists must be as long as what they

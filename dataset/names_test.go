@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -47,6 +48,28 @@ func TestNamesOrderClasses(t *testing.T) {
 	scale := OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 1, High: 1, Columns: []string{"kind"}}, NamesFile: writeFile(t, "n.json", `{"labels": ["1", "0"]}`)}
 	_, err = openFile(t, "a.csv", numbers, scale)
 	mustBe(t, err, ErrAmbiguous)
+}
+
+// A names file has each key once, in small letters.
+func TestNamesKeys(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"labels": ["one", "two"], "LABELS": ["uno", "dos"]}`: `n.json: the key "LABELS" is unknown: write "labels"`,
+		`{"labels": ["one"], "rows": [], "labels": ["two"]}`:   `n.json: the key "labels" is there twice`,
+		`{"Rows": ["a"]}`:       `the key "Rows" is unknown: write "rows"`,
+		`{"label": ["a"]}`:      `the key "label" is unknown; want {"features": [...]`,
+		`["a"]`:                 "[ is no object",
+		`{"rows": ["a"]} {}`:    "more than one JSON value",
+		`{"rows": ["a"`:         "EOF",
+		`{"rows": {"a": "b"}}`:  "cannot unmarshal object",
+		`{"rows": ["a"] "b": 1`: "invalid character",
+	} {
+		_, err := decodeNames("n.json", strings.NewReader(text))
+		mustContain(t, err, "n.json: ", want)
+	}
+	n, err := decodeNames("n.json", strings.NewReader(`{"rows": ["a"], "features": null, "labels": ["b", "c"]}`))
+	if err != nil || len(n.Rows) != 1 || n.Features != nil || len(n.Labels) != 2 {
+		t.Errorf("%+v, %v", n, err)
+	}
 }
 
 // Other names than those of the file are refused, also in another order; equal ones are read.
