@@ -314,7 +314,7 @@ func (c *csvColumns) besideNames(names []string) (all []string) {
 // parseBeside reads what a record has beside features and labels.
 func (s *csvSource) parseBeside(row *Row, record []string, r *csvRecords) error {
 	read := func(i int, v *float64) error {
-		number, reason := s.number(record[i], row.Number, dropHint)
+		number, reason := s.number(record[i], row.Number, ofLabel)
 		if reason != "" {
 			return s.fieldError(row.Number, i, reason, record, r)
 		}

@@ -186,7 +186,7 @@ func (s *csvSource) leavesOut(record []string) bool {
 func (s *csvSource) parseCategory(row *Row, k *levels, record []string, r *csvRecords) error {
 	field, from := record[k.At], len(row.Values)
 	if isMissing(field) {
-		v, reason := s.number(field, row.Number, missingHint)
+		v, reason := s.number(field, row.Number, ofFeature)
 		if reason != "" {
 			return s.fieldError(row.Number, k.At, reason, record, r)
 		}

@@ -121,7 +121,7 @@ func (c *checker) badFeature(r *Row) error {
 			if c.sparse {
 				column = int(r.Columns[i])
 			}
-			return c.columnError(r, "feature", column, c.info.FeatureNames, notFinite(v))
+			return c.columnError(r, "feature", column, c.info.FeatureNames, notFinite(v, c.info.Missing.hint(ofFeature)))
 		}
 	}
 	return nil
@@ -137,7 +137,7 @@ func (c *checker) checkLabels(r *Row) error {
 	sum, negative := 0.0, -1
 	for i, d := range r.Labels {
 		if x := float32(d); x-x != 0 {
-			return c.columnError(r, "label", i, c.info.LabelNames, notFinite(d))
+			return c.columnError(r, "label", i, c.info.LabelNames, notFinite(d, c.info.Missing.hint(ofLabel)))
 		}
 		if d < 0 && negative < 0 {
 			negative = i
@@ -279,9 +279,10 @@ func positiveZero(v float64) float32 {
 	return x
 }
 
-func notFinite(v float64) string {
+// notFinite says what is wrong with a value; hint is advice about a missing one.
+func notFinite(v float64, hint string) string {
 	if math.IsNaN(v) {
-		return "NaN is not a finite number" + missingHint
+		return "NaN is not a finite number" + hint
 	}
 	if math.IsInf(v, 0) {
 		return fmt.Sprintf("%v is not a finite number", v)

@@ -17,7 +17,7 @@ func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error
 			}
 			continue
 		}
-		v, reason := s.number(record[i], n, missingHint)
+		v, reason := s.number(record[i], n, ofFeature)
 		if reason != "" {
 			return s.fieldError(n, i, reason, record, r)
 		}
@@ -37,7 +37,7 @@ func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error
 			}
 			continue
 		}
-		v, reason := s.number(record[i], n, dropHint)
+		v, reason := s.number(record[i], n, ofLabel)
 		if reason != "" {
 			return s.fieldError(n, i, reason, record, r)
 		}
@@ -47,8 +47,8 @@ func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error
 }
 
 // number reads a field of a row. A missing value is NaN if Missing allows it; else it is refused, and
-// the reason ends with hint.
-func (s *csvSource) number(field string, row int, hint string) (v float64, reason string) {
+// the reason ends with advice.
+func (s *csvSource) number(field string, row int, what valueOf) (v float64, reason string) {
 	if !isMissing(field) {
 		v, reason = s.dialect.marks.parse(field)
 		if s.proof.needed && (len(field) > 4 || v != math.Floor(v)) {
@@ -63,7 +63,7 @@ func (s *csvSource) number(field string, row int, hint string) (v float64, reaso
 	if _, reason = parseNumber(field); reason == "" || strings.TrimSpace(field) != "" {
 		reason = fmt.Sprintf("%.40q is a missing value", strings.TrimSpace(field))
 	}
-	return 0, reason + hint
+	return 0, reason + s.missing.hint(what)
 }
 
 func (s *csvSource) fieldError(n, column int, reason string, record []string, r *csvRecords) error {

@@ -100,7 +100,7 @@ func (s *inspector) faults() (lines []string) {
 
 // fault says how many values are missing, and which options accept them.
 func (m *MissingSummary) fault() string {
-	hint := missingHint
+	hint := Missing{}.hint(ofFeature)
 	if m.Labels > 0 || m.Images > 0 {
 		hint = dropHint
 	}

@@ -44,7 +44,7 @@ func (s *libsvmSource) parseLabels(row *Row, field string) error {
 		return nil
 	}
 	for part := range strings.SplitSeq(field, ",") {
-		v, reason := s.number(part, row.Number, dropHint)
+		v, reason := s.number(part, row.Number, ofLabel)
 		if reason != "" {
 			return &RowError{
 				File: s.info.File, Row: row.Number, Line: row.line, Column: len(row.Labels), Kind: "label",
@@ -85,7 +85,7 @@ func (s *libsvmSource) parseValue(row *Row, index, value string) error {
 		}
 		return s.rowError(row, "index %d after %d: they must ascend; sort index:value by index in each line, such as by Python's sorted(pairs, key=lambda p: int(p.split(':')[0]))", i, row.Columns[n-1])
 	}
-	v, reason := s.number(value, row.Number, missingHint)
+	v, reason := s.number(value, row.Number, ofFeature)
 	if reason != "" {
 		return s.rowError(row, "index %d: %s", i, reason)
 	}
@@ -94,14 +94,14 @@ func (s *libsvmSource) parseValue(row *Row, index, value string) error {
 }
 
 // number reads a value or degree; NaN is a missing value that is not refused.
-func (s *libsvmSource) number(field string, row int, hint string) (v float64, reason string) {
+func (s *libsvmSource) number(field string, row int, what valueOf) (v float64, reason string) {
 	switch v, reason = parseNumber(field); {
 	case reason == "" && v == v: // most values
 		return v, ""
 	case !isMissing(field):
 		return v, reason + marks{}.spelling(field)
 	case s.missing.refuses():
-		return 0, fmt.Sprintf("%.40q is a missing value", field) + hint
+		return 0, fmt.Sprintf("%.40q is a missing value", field) + s.missing.hint(what)
 	}
 	s.info.missingWords.add(field, row)
 	return nan, ""

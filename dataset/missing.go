@@ -24,7 +24,8 @@ type Missing struct {
 	// a job takes the place of its missing values, which rows keep as NaN until then.
 	By string
 
-	keep bool // pass missing values on, for Inspect
+	keep  bool    // pass missing values on, for Inspect
+	model *Schema // of the model that the file is for; nil: none
 }
 
 // The values of Missing.By.
@@ -44,7 +45,8 @@ func ParseMissing(s string) (Missing, error) {
 		return Missing{By: s}, nil
 	}
 	v, err := units.ParseFloat(s)
-	if v = float64(float32(v)); err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+	given := v
+	if v = float64(float32(v)); err != nil || v == 0 && given != 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return Missing{}, fmt.Errorf("missing %q: want refuse, drop, mean, median or a number to put there", s)
 	}
 	return Missing{Fill: true, Value: v}, nil
@@ -67,8 +69,29 @@ func (m Missing) refuses() bool { return !m.Drop && !m.Fill && !m.keep && m.By =
 // Advice in errors about missing labels, and about missing features.
 const (
 	dropHint    = "; --missing drop leaves such rows out"
-	missingHint = dropHint + ", --missing 0 puts 0 (or another number) there, --missing mean (or median) the mean of the training rows"
+	missingHint = dropHint + ", --missing 0 puts 0 (or another number) there"
 )
+
+// valueOf says what a value in a file is.
+type valueOf bool
+
+const (
+	ofFeature valueOf = true
+	ofLabel   valueOf = false // or an exact number or an interval
+)
+
+// hint is advice in errors about a missing value. Of the mean and the median a model keeps one or none.
+func (m Missing) hint(what valueOf) string {
+	switch {
+	case what == ofLabel:
+		return dropHint
+	case m.model == nil:
+		return missingHint + ", --missing mean (or median) the mean of the training rows"
+	case m.model.fills():
+		return fmt.Sprintf("%s, --missing %s the %[2]s of the training rows", missingHint, m.model.Reading.Missing)
+	}
+	return missingHint + "; the model keeps no mean or median of its training rows"
+}
 
 // lack is what a row that is left out has not.
 type lack uint8
@@ -93,7 +116,12 @@ type filledSource struct {
 // withMissing applies o.Missing to the rows of src.
 func withMissing(src Source, o *OpenOptions) Source {
 	if o.Missing.refuses() {
-		return src
+		if o.Missing.model == nil {
+			return src
+		}
+		info := src.Info()
+		info.Missing = o.Missing
+		return &namedSource{Source: src, info: info}
 	}
 	s := &filledSource{Source: src, info: src.Info(), missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == Class, images: o.Images != ""}
 	s.degrees = !o.NoLabels && (o.Labels.Kind == Counts || o.Labels.Kind == Distributions && !o.Missing.keep)
@@ -206,6 +234,9 @@ func fill(values []float64, by float64) {
 	}
 }
 
+// fills reports whether the model keeps what takes the place of missing features.
+func (s *Schema) fills() bool { return len(s.Fill) == s.Features && s.Features > 0 }
+
 // byFeature is a Source whose missing features have the values of a model.
 type byFeature struct {
 	Source
@@ -217,7 +248,9 @@ func withFill(src Source, s *Schema) (Source, error) {
 	switch by := src.Info().Missing.By; {
 	case by == "":
 		return src, nil
-	case len(s.Fill) != s.Features:
+	case s.fills() && by != s.Reading.Missing:
+		return nil, optionErrorf("--missing %s: the model keeps the %s of its training rows, and no %s: --missing %[2]s reads the file as the model's file was", by, s.Reading.Missing, by)
+	case !s.fills():
 		return nil, optionErrorf("--missing %s: the model keeps no %s of its training rows, since it was trained without missing values or with another --missing", by, by)
 	}
 	return &byFeature{src, s.Fill}, nil

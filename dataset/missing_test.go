@@ -422,7 +422,16 @@ func TestMissingKept(t *testing.T) {
 		if got, _ := keptRows(t, src); got != "0[1 2] 1[10 3] 2[4 20] 3[5 6]" {
 			t.Errorf("%s: %s", name, got)
 		}
+		_, _, err = OpenFor(path, OpenOptions{NoLabels: true, Missing: Missing{By: FillMedian}}, s)
+		mustContain(t, err, "--missing median: the model keeps the mean of its training rows, and no median: --missing mean reads")
+		src, _, err = OpenFor(path, OpenOptions{NoLabels: true}, s)
+		mustContain(t, errors.Join(err, scanned(src)), "--missing drop leaves such rows out, --missing 0 puts 0 (or another number) there, --missing mean the mean of the training rows")
 		s.Fill = nil
+		src, _, err = OpenFor(path, OpenOptions{NoLabels: true}, s)
+		if err = errors.Join(err, scanned(src)); strings.Contains(fmt.Sprint(err), "--missing mean") {
+			t.Errorf("%s: %v", name, err)
+		}
+		mustContain(t, err, "--missing 0 puts 0 (or another number) there; the model keeps no mean or median of its training rows")
 		_, _, err = OpenFor(path, OpenOptions{NoLabels: true, Missing: Missing{By: FillMean}}, s)
 		mustContain(t, err, "--missing mean: the model keeps no mean")
 		other := *m
@@ -442,6 +451,14 @@ func TestMissingKept(t *testing.T) {
 		_, _, err = Build(src, ImportOptions{})
 	}
 	mustContain(t, err, "row 1", "does not fit in a float32")
+}
+
+// scanned returns the error of reading and checking all rows as a prediction does; nil: there is none.
+func scanned(src Source) error {
+	if src == nil {
+		return nil
+	}
+	return Blocks(src, 2, ImportOptions{}, func(*Rows, []string) error { return nil })
 }
 
 // TestMovedColumnsAreFilled: values go by the model's order, whatever the file's.

@@ -50,7 +50,7 @@ func (u *nonFiniteValues) found(row int, key nonFiniteKey, names []string, v flo
 	c := u.at[key]
 	if c == nil {
 		c = &nonFiniteColumn{first: RowError{
-			Row: row, Column: key.column, Kind: key.kind, Name: nameAt(names, key.column), Reason: notFinite(v),
+			Row: row, Column: key.column, Kind: key.kind, Name: nameAt(names, key.column), Reason: notFinite(v, ""),
 		}}
 		if u.at == nil {
 			u.at = map[nonFiniteKey]*nonFiniteColumn{}

@@ -20,7 +20,7 @@ type Schema struct {
 	Shape Shape
 	// Reading says how the file that was trained on was read.
 	Reading Reading
-	// Fill takes the place of missing features with Missing.By; empty, or Features long.
+	// Fill takes the place of missing features with Missing.By, which is Reading.Missing; empty, or Features long.
 	Fill []float64
 }
 
@@ -44,6 +44,7 @@ func (c *LabelColumns) count() int { return max(len(c.Names), len(c.Positions)) 
 func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 	taken, line := slices.Clone(o.AsTrained), firstLine{}
 	o.Features, o.schema, o.taken, o.header = s.Features, s, &taken, &line
+	o.Missing.model = s
 	o.likeTraining(path)
 	o.known = s.known(labelPrefixes(&o))
 	if o.Images != "" && o.Shape == (Shape{}) {
