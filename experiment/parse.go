@@ -128,7 +128,7 @@ func (s *Spec) checkNames() {
 	names := make(map[string]int)
 	for _, d := range s.Datasets {
 		if line, twice := names[d.Name]; twice {
-			s.fail(d.At, "a second dataset with the name %q; the first is in line %d", d.Name, line)
+			s.fail(d.At, "a second dataset with the name %q; the first is in line %d; the key name gives a dataset another", d.Name, line)
 		}
 		names[d.Name] = d.At.Line
 	}

@@ -84,7 +84,7 @@ func TestParseErrors(t *testing.T) {
 		{"name: a\ndatasets: [b]\nrows:\n  - {algorithm: rf, grid: {}}", "s.yaml:4:21: grid: it is empty"},
 		{"name: a\ndatasets: [b]\nrows:\n  - {algorithm: rf, grid: {trees: []}}", "s.yaml:4:28: trees: the list is empty"},
 		{"name: a\ndatasets: [b]\nrows: [rf, rf]", `s.yaml:3:12: a second row with the name "rf"; the first is in line 3`},
-		{"name: a\ndatasets: [b, c/b.mat]\nrows: [rf]", `s.yaml:2:15: a second dataset with the name "b"`},
+		{"name: a\ndatasets: [b, c/b.mat]\nrows: [rf]", `s.yaml:2:15: a second dataset with the name "b"; the first is in line 2; the key name gives a dataset another`},
 		{"name: a\ndatasets: [b]\nrows: [rf]\nmeasures: [kl, clerk]", `s.yaml:4:16: no such measure as "clerk" (did you mean "clark"?)`},
 		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: 1", "s.yaml:4:8: folds: \"1\" is not a whole number from 2"},
 		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {k: 3, sklearn: 4}", "s.yaml:4:15: folds: sklearn does not go with k"},
