@@ -74,8 +74,22 @@ func (s *csvSource) fieldError(n, column int, reason string, record []string, r 
 	} else if field := record[column]; !isMissing(field) && !marked(field) && (n == 0 || !strings.ContainsAny(field, "0123456789")) && !respelt(field) {
 		reason += s.textHint(column)
 	}
+	ways := s.dialect.marks.ways(record[column])
+	if len(ways) > 0 {
+		fit, conflict := s.fitting(ways, s.columns.numeric(s.classes))
+		if plain, ok := strings.CutSuffix(reason, s.dialect.marks.advice(record[column])); ok && len(fit) < len(ways) {
+			reason = plain
+			for _, way := range fit {
+				reason += "; " + way.What
+			}
+			if len(fit) == 0 {
+				reason += conflict
+			}
+		}
+		ways = fit
+	}
 	e := s.columnError(n, column, reason, r)
-	if ways := s.dialect.marks.ways(record[column]); len(ways) > 0 {
+	if len(ways) > 0 {
 		e.Err = &WaysError{reason, ways}
 	}
 	return e

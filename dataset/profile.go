@@ -35,6 +35,7 @@ type ColumnProfile struct {
 	odd                 string // the first value that is no number
 	otherwise           int    // values that are numbers with other marks
 	ways                []Way  // to read the first of them
+	other               string
 	seen                map[string]bool
 }
 
@@ -198,7 +199,7 @@ func (c *ColumnProfile) tryWays(field string, m marks) {
 			continue
 		}
 		if c.otherwise++; c.ways == nil {
-			c.ways = m.ways(field)
+			c.ways, c.other = m.ways(field), strings.Clone(field)
 		}
 		return
 	}

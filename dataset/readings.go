@@ -28,8 +28,9 @@ type readings struct {
 
 	found   []TriedReading
 	tried   map[string]bool // flags of the ways that errors left
-	profile *profile        // of the first way whose columns could be read
+	profile *profile        // of the first way whose columns could be read, or else of one whose columns have several marks
 	source  *csvSource
+	mixed   bool   // the profile is of such
 	refused string // why the file cannot be read as given
 	labels  []int  // columns of the first way
 }
@@ -158,8 +159,8 @@ func (f *readings) find(w Way) error {
 		return err
 	}
 	s, p, err := f.profileOf(&o)
-	if err == nil && f.profile == nil {
-		f.profile, f.source = p, s
+	if mixed := err != nil && errors.Is(err, errOtherMarks); mixed && f.profile == nil || err == nil && (f.profile == nil || f.mixed) {
+		f.profile, f.source, f.mixed = p, s, mixed
 	}
 	if done, failed := f.branch(w, err, f.find); done {
 		return failed
@@ -290,9 +291,15 @@ func (f *readings) profileOf(o *OpenOptions) (*csvSource, *profile, error) {
 		proof := &p.columns[i].proof
 		s.proof.needed, s.proof.doubt = s.proof.needed && proof.needed, s.proof.doubt || proof.doubt
 	}
+	numbers = slices.DeleteFunc(numbers, func(i int) bool { return p.columns[i].Numbers+p.columns[i].otherwise < p.columns[i].Values })
 	for _, i := range numbers {
-		if c := &p.columns[i]; c.otherwise > 0 && c.Numbers+c.otherwise == c.Values {
-			return s, p, &WaysError{fmt.Sprintf("column %d has numbers with other marks", c.Column), c.ways}
+		if c := &p.columns[i]; c.otherwise > 0 {
+			reason := fmt.Sprintf("%q in column %d is no number", c.other, c.Column)
+			ways, conflict := s.fitting(c.ways, numbers)
+			if len(ways) > 0 {
+				return s, p, &kindError{&WaysError{reason, ways}, errOtherMarks}
+			}
+			return s, p, &kindError{fmt.Errorf("%s: %s%s", s.info.File, reason, conflict), errOtherMarks}
 		}
 	}
 	if s.proof.needed && s.proof.doubt {
@@ -300,6 +307,9 @@ func (f *readings) profileOf(o *OpenOptions) (*csvSource, *profile, error) {
 	}
 	return s, p, err
 }
+
+// errOtherMarks says that a column has numbers with other marks than the file.
+var errOtherMarks = errors.New("numbers with other marks")
 
 // labelWay is a way to find the labels, with their columns.
 type labelWay struct {

@@ -101,6 +101,48 @@ func (m marks) ways(field string) (ways []Way) {
 	return ways
 }
 
+// marks returns the marks of a way that Way.What describes as ways does.
+func (w *Way) marks() (m marks) {
+	decimal := ""
+	for _, f := range w.Flags {
+		switch f.Name {
+		case "--thousands":
+			m.thousands = []rune(f.Value)[0]
+			m.comma = m.thousands == '.'
+		case "--decimal":
+			decimal = f.Value
+		}
+	}
+	if decimal != "" {
+		m.comma = decimal == ","
+	}
+	return m
+}
+
+// fitting returns the ways with which all fields of the given columns are numbers that are numbers now. conflict is for an error if there
+// is none: it names a field that is no number then.
+func (s *csvSource) fitting(ways []Way, columns []int) (fit []Way, conflict string) {
+	for _, way := range ways {
+		other := way.marks()
+		e := example{}
+		err := s.eachRecord(func(_ int, record []string, r *csvRecords) error {
+			for _, i := range columns {
+				if field := strings.TrimSpace(record[i]); !isMissing(field) && isFieldNumber(field, s.dialect.marks) && !isFieldNumber(field, other) {
+					e = example{strings.Clone(field), r.line(i), i}
+					return errFound
+				}
+			}
+			return nil
+		})
+		if err == nil {
+			fit = append(fit, way)
+		} else if conflict == "" && e.field != "" {
+			conflict = fmt.Sprintf("; %s, and then %q (line %d, column %d) is no number: write all numbers of the file with the same marks", way.What, e.field, e.line, e.column)
+		}
+	}
+	return fit, conflict
+}
+
 // others lists the marks to try if a field is no number with these.
 func (m marks) others() [7]marks {
 	return [7]marks{{comma: !m.comma}, {thousands: ','}, {thousands: '.', comma: true}, {thousands: '\''}, {thousands: '\'', comma: true}, {thousands: ' '}, {thousands: ' ', comma: true}}
