@@ -179,6 +179,9 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 		err = c.distinct(names)
 	}
 	if err == nil {
+		err = c.distinctLabels(names)
+	}
+	if err == nil {
 		err = c.chooseCategories(names, o)
 	}
 	return c, err
@@ -214,6 +217,44 @@ func (c *csvColumns) distinct(names []string) error {
 		seen[name] = i
 	}
 	return nil
+}
+
+// distinctLabels refuses two label columns of one label, such as x with predictions next to label_x with the truth.
+func (c *csvColumns) distinctLabels(names []string) error {
+	var prefixed, plain []int
+	first := make(map[string]int)
+	twice := ""
+	for _, i := range c.labels {
+		name := nameAt(names, i)
+		if c.prefix(name) != "" {
+			prefixed = append(prefixed, i)
+		} else {
+			plain = append(plain, i)
+		}
+		label := c.labelName(name)
+		if at, ok := first[label]; ok && label != "" && twice == "" {
+			twice = fmt.Sprintf("%s are both label %q", nameList(names, []int{at, i}), label)
+		}
+		first[label] = i
+	}
+	if twice == "" {
+		return nil
+	}
+	var ways []Way
+	var texts []string
+	for _, columns := range [][]int{prefixed, plain} {
+		if len(columns) < 2 {
+			return &WaysError{text: fmt.Sprintf("%s: --label-columns lists the labels, --drop leaves a column out", twice)}
+		}
+		var list []string
+		for _, i := range columns {
+			list = append(list, flagColumn(names, i))
+		}
+		way := Way{"the labels are " + nameList(names, columns), []Flag{listFlag("--label-columns", list...)}}
+		ways = append(ways, way)
+		texts = append(texts, Option{"label-columns", way.Flags[0].Value}.String()+" takes "+nameList(names, columns))
+	}
+	return &WaysError{twice + ": " + strings.Join(texts, ", "), ways}
 }
 
 // free lists the columns that are not used.

@@ -83,7 +83,7 @@ func TestOpenForRefuses(t *testing.T) {
 		{"a,b,y_c,p\n1,2,3,1\n", OpenOptions{}, abc, `missing from the file: 1 ("q")`},
 		{"1,2,3,4\n", predict, abc, "4 features; the model reads 3, and the file has no names"},
 		{"1,0\n3,4\n", predict, numbers, "--header"},
-		{"a,b,y_c,p,label_p,q\n1,2,3,.5,0,.5\n", OpenOptions{}, abc, `labels 0 and 1 (counted from 0) are both named "p"`},
+		{"a,b,y_c,p,label_p,q\n1,2,3,.5,0,.5\n", OpenOptions{}, abc, `"p" and "label_p" are both label "p": --label-columns lists the labels, --drop leaves a column out`},
 	} {
 		_, _, err := openFor(t, "a.csv", c.content, c.o, c.s)
 		mustContain(t, err, "a.csv: ", c.says)
