@@ -453,6 +453,58 @@ func (o *OpenOptions) note() string {
 	return "read as the model's file was: " + strings.Join(all, " ") + " (flags decide otherwise)"
 }
 
+// remedy says which options are those of the model's file and how flags decide otherwise; empty: none. It is for errors.
+func (o *OpenOptions) remedy() string {
+	note := o.note()
+	if note == "" {
+		return ""
+	}
+	var ways []string
+	way := func(format string, args ...any) { ways = append(ways, fmt.Sprintf(format, args...)) }
+	for _, option := range *o.taken {
+		point := option.Value == "."
+		switch option.Name {
+		case "encoding":
+			if option.Value != "utf-8" {
+				way("--encoding utf-8 if the file is UTF-8")
+			}
+		case "delimiter":
+			way("--delimiter with what stands between the columns of this file")
+		case "decimal":
+			way("--decimal %s if decimals follow %s", map[bool]string{true: ",", false: "."}[point], map[bool]string{true: "a comma", false: "a point"}[point])
+		case "thousands":
+			if point || option.Value == "," {
+				way("--decimal %s if decimals follow %s", option.Value, map[bool]string{true: "a point", false: "a comma"}[point])
+			}
+		case "header":
+			way("--header %s if the first line is %s", map[bool]string{true: "no", false: "yes"}[option.Value == "yes"], map[bool]string{true: "a row", false: "a header"}[option.Value == "yes"])
+		}
+	}
+	if len(ways) == 0 {
+		return note
+	}
+	return strings.Replace(note, "flags decide otherwise", strings.Join(slices.Compact(ways), ", ")+"; flags decide otherwise", 1)
+}
+
+// keptSource is a Source whose file is read as the model's file was.
+type keptSource struct {
+	Source
+	remedy string
+}
+
+// Scan implements Source. An error about the file says how it is read.
+func (s *keptSource) Scan(f func(*Row) error) error {
+	var failed error
+	err := s.Source.Scan(func(r *Row) error {
+		failed = f(r)
+		return failed
+	})
+	if err == nil || failed != nil {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, s.remedy)
+}
+
 // withNote returns src with a note about how it was read, unless that is empty.
 func withNote(src Source, note string) Source {
 	if note == "" {

@@ -63,7 +63,10 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 	}
 	note, hint := o.note(), s.headerHint(&line, &o.known)
 	if err == nil {
-		if src = withNote(src, note); hint != "" {
+		if note != "" {
+			src = &keptSource{withNote(src, note), o.remedy()}
+		}
+		if hint != "" {
 			src = &headerless{src, hint}
 		}
 		return src, m, nil
@@ -72,7 +75,7 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 		err = fmt.Errorf("%w; %s", err, hint)
 	}
 	if note != "" {
-		err = fmt.Errorf("%w; %s", err, note)
+		err = fmt.Errorf("%w; %s", err, o.remedy())
 	}
 	return nil, nil, err
 }
