@@ -159,7 +159,7 @@ func TestEncodingOfModels(t *testing.T) {
 		t.Errorf("a mark, packed: %v", err)
 	}
 	_, _, err = openFor(t, "new.csv", text, OpenOptions{}, s)
-	mustContain(t, err, "read as the model's file was: --encoding iso-8859-1 (flags decide otherwise)")
+	mustContain(t, err, "read as the model's file was: --encoding iso-8859-1 (--encoding utf-8 if the file is UTF-8; flags decide otherwise)")
 }
 
 // TestLibsvmIsUTF8: classes and names of rows in a libsvm file are text, as those of a CSV file are.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -290,8 +292,11 @@ func (f *roundedFeatures) tinyLine(c *roundedColumn) string {
 		return ""
 	}
 	advice := "take logarithms of them, or leave the feature out with --drop"
-	if power := -math.Floor(math.Log10(least)); power < 300 && max(math.Abs(c.low), math.Abs(c.high))*math.Pow(10, power) < math.MaxFloat32 {
-		advice = fmt.Sprintf("multiply the feature by 1e%.0f", power)
+	_, exponent, _ := strings.Cut(strconv.FormatFloat(least, 'e', -1, 64), "e-")
+	power, _ := strconv.Atoi(exponent)
+	factor, err := strconv.ParseFloat(fmt.Sprintf("1e%d", power), 64)
+	if err == nil && max(math.Abs(c.low), math.Abs(c.high))*factor < math.MaxFloat32 {
+		advice = fmt.Sprintf("multiply the feature by 1e%d", power)
 	} else if c.low < 0 {
 		advice = "no factor tells them from 0: leave the feature out with --drop, or write it on another scale"
 	}
