@@ -115,7 +115,7 @@ func TestImageFilesRefused(t *testing.T) {
 		"folder":       {"image,class\nfolder,1\n", OpenOptions{Shape: shape}, []string{"row 0", "it is no file"}},
 		"no name":      {"image,class\n ,1\n", OpenOptions{Shape: shape}, []string{"row 0", "the name is empty; --missing drop"}},
 		"missing name": {"image,class\nNULL,1\n", OpenOptions{Shape: shape}, []string{"row 0", "the name is a missing value; --missing drop"}},
-		"no column":    {"picture,class\ndark.png,1\n", OpenOptions{Shape: shape}, []string{"a.csv", "--row-names"}},
+		"no column":    {"picture,class\nnowhere,1\n", OpenOptions{Shape: shape}, []string{"a.csv", "--row-names"}},
 		"no shape":     {"image,class\ndark.png,1\n", OpenOptions{}, []string{"--shape"}},
 		"channels":     {"image,class\ndark.png,1\n", OpenOptions{Shape: Shape{2, 2, 2}}, []string{"--shape 2x2x2"}},
 		"feature":      {"image,class\ndark.png,1\n", OpenOptions{Shape: shape, Drop: []string{"class"}}, []string{"--drop"}},
