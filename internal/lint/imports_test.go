@@ -1,87 +1,51 @@
 package lint
 
 import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// layers lists the families of packages from the bottom up, each with the
-// families below that it may import besides itself. Imports run downwards only: a
-// family may name only families listed before it.
-var layers = []struct {
-	family string
-	below  []string
-}{
-	{"internal/version", nil},
-	{"internal/harness/allocs", nil},
-	{"internal/harness/browser", nil}, // for tests: nobody above may import it
-	{"internal/rtt", nil},
-	{"internal/machine", nil},
-	{"internal/units", nil},
-	{"internal/printable", nil},
-	{"internal/tempdir", nil},
-	{"internal/budget", nil},
-	{"internal/yamltree", nil},
-	{"internal/config", []string{"internal/yamltree"}},
-	{"internal/num", nil},
-	{"internal/linalg", []string{"internal/num"}},
-	{"internal/digests", nil},
-	{"internal/inplace", nil},
-	{"internal/blobs", []string{"internal/digests", "internal/inplace"}},
-	{"internal/archive", nil},
-	{"dataset", []string{"internal/num", "internal/printable", "internal/units", "internal/tempdir"}},
-	{"round", []string{"dataset"}},
-	{"algorithms", []string{"round", "dataset", "internal/num", "internal/linalg", "internal/version"}},
-	{"engine", []string{"round", "dataset", "internal/num"}},
-	{"algorithms/algorithmtest", []string{"engine", "round", "algorithms", "dataset", "internal/num", "internal/harness/allocs"}}, // for tests: nobody above may import it
-	{"protocol", []string{"round", "algorithms/curve", "algorithms/measures", "dataset", "internal/num"}},                         // what jobs show, and no algorithm
-	{"metrics", []string{"internal/version"}},
-	{"internal/bus", []string{"protocol"}},
-	{"jobrun", []string{"engine", "round", "algorithms", "dataset"}},
-	{"internal/local", []string{"jobrun", "engine", "round", "algorithms", "dataset"}},
-	{"internal/speed", []string{"engine", "round", "algorithms", "dataset", "internal/num", "internal/version"}},
-	{"bench", nil}, // scripts of the peers
-	{"experiment/result", nil},
-	{"experiment/folds", []string{"dataset"}},
-	{"experiment/statistics", nil},
-	{"experiment/figure", []string{"experiment/statistics", "internal/printable"}},
-	{"experiment/report", []string{"experiment/result", "experiment/statistics", "experiment/figure", "algorithms/measures", "internal/units", "internal/printable"}},
-	{"experiment/plots", []string{"experiment/figure", "algorithms/curve", "algorithms/measures", "dataset"}},
-	{"spec", []string{"protocol", "round", "algorithms", "dataset", "internal/yamltree", "internal/units"}},
-	{"client", []string{"protocol", "dataset", "internal/archive", "internal/units", "internal/tempdir"}},
-	{"internal/harness/netlab", []string{"internal/units"}},
-	{"internal/harness/freeport", nil},
-	{"internal/harness/proc", []string{"internal/harness/freeport", "client", "protocol"}},
-	{"internal/bench", []string{"internal/harness/proc", "internal/speed", "internal/bus", "internal/local", "client", "spec", "protocol", "round", "algorithms"}},
-	{"worker", []string{
-		"jobrun", "internal/local", "internal/bus", "internal/blobs", "internal/inplace", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
-		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
-	}},
-	{"coordinator", []string{
-		"spec", "jobrun", "internal/local", "internal/budget", "internal/bus", "internal/archive", "internal/blobs", "internal/inplace", "internal/digests", "internal/machine", "internal/version", "internal/num", "internal/units", "internal/rtt",
-		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
-	}},
-	{"internal/harness/sim", []string{
-		"internal/local", "jobrun", "worker", "coordinator", "internal/bus", "internal/blobs", "internal/digests", "internal/version", "internal/num",
-		"engine", "protocol", "metrics", "round", "algorithms", "dataset",
-	}},
-	{"internal/harness/testkit", []string{"internal/harness/freeport", "coordinator", "internal/bus", "protocol", "dataset"}}, // for tests: nobody above may import it
-	{"internal/harness/testkit/scaletest", []string{
-		"internal/harness/testkit", "internal/local", "engine", "round", "algorithms", "dataset", "internal/num",
-	}},
-	{"experiment", []string{"experiment/result", "experiment/folds", "spec", "protocol", "round", "algorithms", "dataset", "internal/yamltree", "internal/num", "internal/printable", "internal/units"}},
-	{"experiment/runner", []string{"experiment", "internal/budget", "internal/local", "jobrun", "engine", "round", "algorithms", "dataset"}},
-	{"internal/harness/chaos", []string{
-		"internal/harness/netlab", "internal/harness/freeport", "internal/harness/proc", "internal/tempdir", "experiment", "experiment/report", "internal/local", "internal/bus", "client", "spec", "protocol", "round", "algorithms", "dataset",
-	}},
-	{"cmd", []string{
-		"experiment", "experiment/runner", "experiment/result", "experiment/report", "experiment/plots", "experiment/folds", "worker", "coordinator", "internal/archive", "internal/harness/netlab", "internal/harness/proc", "internal/bench", "internal/speed", "bench", "internal/harness/chaos", "internal/bus", "internal/local", "internal/version",
-		"internal/units", "internal/printable", "internal/tempdir", "internal/config", "client", "spec", "protocol", "engine", "round", "algorithms", "dataset",
-	}},
-	{"deploy", nil},
-	{"tools", nil}, // size, and modules of their own
-	{"internal/lint", nil},
+// architecturePage has the table of the floors.
+const architecturePage = "ARCHITECTURE.md"
+
+// floors reads the table of the floors: the number of the floor by folder.
+func floors(t *testing.T) map[string]int {
+	t.Helper()
+	code := regexp.MustCompile("`([a-z/]+)`")
+	all, lowest := make(map[string]int), 0
+	for line := range strings.Lines(read(t, architecturePage)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 {
+			continue
+		}
+		floor, err := strconv.Atoi(strings.TrimSpace(cells[1]))
+		if err != nil {
+			continue
+		}
+		if lowest > 0 && floor != lowest-1 {
+			t.Errorf("%s: floor %d does not stand above %d", architecturePage, lowest, floor)
+		}
+		lowest = floor
+		for _, name := range code.FindAllStringSubmatch(cells[2], -1) {
+			if _, twice := all[name[1]]; twice {
+				t.Errorf("%s lists %s twice", architecturePage, name[1])
+			}
+			all[name[1]] = floor
+		}
+	}
+	if len(all) < 12 || lowest != 1 {
+		t.Fatalf("%s lists %d folders down to floor %d: this reads it wrongly", architecturePage, len(all), lowest)
+	}
+	return all
 }
+
+// apart are folders without a floor: nothing imports them, and they import nothing of the repository.
+var apart = []string{"deploy", "tools", "internal/lint"}
 
 // owners says which families may import a module from outside; only tests may
 // import any other.
@@ -108,42 +72,40 @@ var (
 	foreign = []string{"github.com/nats-io", "github.com/hashicorp", "github.com/prometheus"}
 )
 
-// family returns the index in layers of a folder's family, the narrowest that it is in; -1
-// for none.
-func family(dir string) int {
-	found := -1
-	for i, l := range layers {
-		if in(dir, l.family) && (found < 0 || len(l.family) > len(layers[found].family)) {
-			found = i
+// folder returns the folder of the table that dir is in, the narrowest; "" if there is none.
+func folder(floors map[string]int, dir string) (found string) {
+	for name := range floors {
+		if in(dir, name) && len(name) > len(found) {
+			found = name
 		}
 	}
 	return found
 }
 
-func TestLayersRunDownwards(t *testing.T) {
-	for i, l := range layers {
-		for _, b := range l.below {
-			if j := family(b); j < 0 || j >= i {
-				t.Errorf("%s may import %s, which is not below it", l.family, b)
-			}
-		}
-	}
-}
-
+// TestImportsRunDownwards: a package imports only packages of its own floor or of lower ones. With -v it prints the relations.
 func TestImportsRunDownwards(t *testing.T) {
+	floor := floors(t)
+	relations := make(map[string]bool)
 	for _, s := range sources(t) {
-		i := family(s.dir())
-		if i < 0 {
-			t.Errorf("%s: its package has no layer; give it one in internal/lint", s.name)
-			continue
+		from := folder(floor, s.dir())
+		if from == "" && !in(s.dir(), apart...) {
+			t.Errorf("%s: %s gives its package no floor", s.name, architecturePage)
 		}
 		for _, p := range s.imports() {
 			dir, ours := strings.CutPrefix(p, module+"/")
-			if ours && !s.test() && !in(dir, layers[i].family) && !in(dir, layers[i].below...) {
-				t.Errorf("%s imports %s: packages of %s may import %v", s.name, dir, layers[i].family, layers[i].below)
+			if !ours || s.test() {
+				continue
+			}
+			to := folder(floor, dir)
+			if to == "" || from == "" || floor[to] > floor[from] {
+				t.Errorf("%s imports %s: floor %d must not import floor %d", s.name, dir, floor[from], floor[to])
+			}
+			if from != to {
+				relations[fmt.Sprintf("%s (%d) imports %s (%d)", from, floor[from], to, floor[to])] = true
 			}
 		}
 	}
+	t.Logf("%d relations:\n%s", len(relations), strings.Join(slices.Sorted(maps.Keys(relations)), "\n"))
 }
 
 // TestHarnessOfTests: what helps tests is in no binary.
