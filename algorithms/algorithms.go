@@ -7,7 +7,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // Algorithm is one entry of the registry. Package learner makes it of what an algorithm is.

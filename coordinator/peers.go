@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // peers asks other coordinators how they are: see store.Config.Ask.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // A coordinator is asked where others say that it is; one that answers under another

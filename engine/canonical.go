@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // canonical replaces -0 by +0. Dense partials, row-sparse partials and absent rows then

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // RunCollected computes one unit of a Collect round: it runs the unit's child job if it has

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // DerivedLimit is the default bound, in bytes, on the derived values of a process.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // ErrNonFinite is what errors of CheckFinite are.

@@ -4,7 +4,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // lender has the lanes of a Local that are at nothing.

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // Local computes rounds in this process. A cluster must give the same bytes.

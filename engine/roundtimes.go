@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // RoundTimes adds up the durations of rounds by their Kind. It is safe for concurrent use:

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // RunUnit computes one unit of a Sum round into dst.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // Tree is the pinned reduction tree of one Sum round (design section 8.4): node

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // Budget bounds the computing time of some rows together.

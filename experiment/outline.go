@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // Outline is an experiment in short form: its table without cells, and of what the key of each

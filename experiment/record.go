@@ -8,8 +8,8 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 )
 
 // MaxRecord bounds a line of the records, in bytes.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/internal/units"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 var searchKeys = []string{"draws", "seed", "space"}

@@ -11,9 +11,9 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/jobrun"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // job resolves a job of rf, of so many folds, on the artificial set.

@@ -3,9 +3,9 @@ package protocol
 import (
 	"encoding/json"
 
-	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // JobState is where a job stands.

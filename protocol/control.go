@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // Beat is a worker's heartbeat: published at every heartbeat interval, and at

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 )
 
 // JobList is a part of the jobs of a cluster, in the order that was asked for.

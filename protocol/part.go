@@ -3,8 +3,8 @@ package protocol
 import (
 	"unsafe"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // Part is a node of a round's reduction tree: level 0 is a unit, a higher level

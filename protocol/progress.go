@@ -3,7 +3,7 @@ package protocol
 import (
 	"math"
 
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // MaxCount bounds the counts of a Progress: float64 holds them all.

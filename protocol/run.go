@@ -2,7 +2,7 @@ package protocol
 
 import (
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // Stamp fences and addresses a message: which leader, which job, which round.

@@ -3,7 +3,7 @@ package spec
 import (
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // Memory is an estimate, in bytes, of the memory of a job on the leader.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // batch is the units of one Run message. The worker's mutex guards it, but for

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // ErrVersion is wrapped by the error of a worker that meets a cluster of another

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // lane is one goroutine that computes units. It lends its unit the lanes of its kind that

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // numbers notes the numbers that it is told.

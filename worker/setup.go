@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/jobrun"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // maxJobs bounds the jobs that a worker keeps, for when Forget messages get

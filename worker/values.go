@@ -3,8 +3,8 @@ package worker
 import (
 	"slices"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // keptVersions is how many versions of a value a job keeps: the one that a round

@@ -10,9 +10,9 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/softmax"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // twin is the network in float64, written from its equations.

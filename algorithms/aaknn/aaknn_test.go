@@ -15,8 +15,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/rows"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // sets are settings of jobs that train in milliseconds.

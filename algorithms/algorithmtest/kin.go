@@ -7,7 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // Kin is what the suite needs of other algorithms where one has child jobs or settings that name

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // checkUnits holds the units of a job that runs against the same units computed apart: each

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms/forest"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // A round is encoded as its trees, each after its length in bytes (uint32, little-endian).

@@ -5,8 +5,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/forest"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // leastDegree is the least predicted degree in a K-L divergence, and the least mean degree that

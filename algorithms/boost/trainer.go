@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/forest"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // stateFormat is the version of the fields of a state.

@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/rprop"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // varWeights are the effective weights of a round (Var.ID): float64, as sizes.split divides them.

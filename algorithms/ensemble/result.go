@@ -7,11 +7,11 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/childjob"
 	"github.com/coppice-ldl/coppice/algorithms/fields"
 	"github.com/coppice-ldl/coppice/algorithms/modelfile"
-	"github.com/coppice-ldl/coppice/algorithms/predictions"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
+	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // result is what a child job ended with, as far as it is needed.

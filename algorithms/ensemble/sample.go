@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/coppice-ldl/coppice/algorithms/predictions"
+	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 

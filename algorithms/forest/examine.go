@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // ErrNode is what errors of ExamineNode about the node or feature that was asked for wrap.

@@ -13,8 +13,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/lbfgs"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // curved is the objective of the tests: over rows with a number each, the mean of

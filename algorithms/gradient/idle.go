@@ -2,7 +2,7 @@ package gradient
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // kept has what must not change in a step: parameters of idle output units, and their moments.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // Linear is the linear feature function, f(x; Θ) = Θᵀx + bias. Θ is (features, then the bias's

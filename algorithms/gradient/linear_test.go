@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestDenseTogether holds that dense rows that are multiplied together have the outputs

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // sumRows sets dst's rows to Σ x df over samples, all of the unit's that there are: of each

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestMove holds the optimiser, which moves a part of Θ after the other and takes sparse

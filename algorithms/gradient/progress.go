@@ -1,6 +1,6 @@
 package gradient
 
-import "github.com/coppice-ldl/coppice/round"
+import "github.com/coppice-ldl/coppice/engine/round"
 
 // phaseName is the word for the phase in progress and errors.
 func (d *Descent) phaseName() string {

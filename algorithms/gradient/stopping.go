@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // VectorOf is a part of what is trained: Θ, or numbers of an algorithm's own such as q.

@@ -2,7 +2,7 @@ package ldlf
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // scratch is the working memory of one lane of a kernel or one caller of Predict.

@@ -3,8 +3,8 @@ package ldlf
 import (
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // shrinkParts is how many equal parts the weight of the mean distribution has: it is 0, 1/2 or 1. By few

@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/fullbatch"
 	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/algorithms/maxent"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // mostMeans is the greatest number of rounds of k-means.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/rows"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // The objective at its minimum and the mean K-L of the test rows, of each fold of SJAFFE with the default settings,

@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/learner"
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // The nearest-mean algorithm is all of this file: algorithms/README.md tells how it is written.

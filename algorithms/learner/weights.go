@@ -2,7 +2,7 @@ package learner
 
 import (
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // weights returns the digest of the weights that training begins from, or "".

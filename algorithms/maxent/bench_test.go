@@ -6,9 +6,9 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/fullbatch"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // BenchmarkEvaluation is an evaluation of sparse rows in the shape of the set Movie, and of dense rows in

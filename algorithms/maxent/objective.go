@@ -2,8 +2,8 @@ package maxent
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // Objective is the mean over rows of the K-L divergence and of the terms, and ½·L2·‖W‖² without the

@@ -6,8 +6,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/target"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // opTarget is the operation (Round.Op) that is not of gradient.Kernel: F64 holds the rows and, of

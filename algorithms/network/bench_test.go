@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // BenchmarkStep measures Forward and Backward of a mini-batch on one core: a multi-layer perceptron, and

@@ -3,8 +3,8 @@ package network
 import (
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // stored is the feature function of a network that does not begin with a dense layer: the scaled

@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/predictions"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // PredictionBytes returns the bytes of the predictions of held-out rows, without names of

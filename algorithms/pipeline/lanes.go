@@ -1,6 +1,6 @@
 package pipeline
 
-import "github.com/coppice-ldl/coppice/round"
+import "github.com/coppice-ldl/coppice/engine/round"
 
 // lent is the lanes of a unit as the algorithm's kernel sees them: each has the kernel's own
 // scratch.

@@ -3,7 +3,7 @@ package pipeline
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // oneLane computes all parts in one lane, whose scratch it is.

@@ -2,10 +2,10 @@ package pipeline
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/version"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // Provenance says how the model of a model file was made. The model's digest does not cover

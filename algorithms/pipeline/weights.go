@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // FitsWeights returns an error, a *param.Error where a setting is at fault, if the weights that a job

@@ -3,8 +3,8 @@ package quadratic_test
 import (
 	"slices"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // resultOf is a result of one unit.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/rows"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/linalg"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // errNoRows says that a fit has no rows. The rows are collected first, so no job gets there.

@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // opKnown is the operation (Round.Op) that sums what does not change with the weights.

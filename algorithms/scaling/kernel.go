@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // The operations of rounds (Round.Op). All are float64 sums over the training rows.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/gradient"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 var _ round.SumKernel = (*Kernel)(nil)

@@ -5,9 +5,9 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/local"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // The model that is expected before a job begins is about the one that it makes.

@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // jobOf resolves a job of structrf.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/runner"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // runHere runs in this process the cells that have no record, and returns the table.

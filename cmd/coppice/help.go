@@ -7,9 +7,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // helpCmd is --help as a command.

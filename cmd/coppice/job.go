@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 type jobCmd struct {

@@ -7,7 +7,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/experiment/plots"
 	"github.com/coppice-ldl/coppice/protocol"
 )

@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 )
 
 // mixtures are how an ensemble weighs its members: in each fold, or once where there are none.

@@ -8,9 +8,9 @@ import (
 	trees "github.com/coppice-ldl/coppice/algorithms/forest"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	figures "github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/internal/local"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 type inspectWhatCmd struct {

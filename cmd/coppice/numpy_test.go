@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 )
 
 // byNumPy are the means over folds that testdata/measures.py computes with NumPy of the exported predictions on a generated

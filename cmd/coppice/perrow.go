@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms/measures"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 )
 
 // rowSink takes the measures of each row.

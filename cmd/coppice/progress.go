@@ -9,8 +9,8 @@ import (
 
 	"github.com/mattn/go-isatty"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/printable"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 const (

@@ -3,7 +3,7 @@ package main
 import (
 	"encoding/json"
 
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // progressLines are what `coppice train -o jsonl` prints: a line of JSON for each progress of the

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // pulseEvery is the time from one look to the next at whether there is something to show.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 )
 
 // levels are the heights of a sparkline's columns.

@@ -6,8 +6,8 @@ import (
 	"sort"
 	"time"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // worker is what the leader knows of one worker: all of it is rebuilt from beats.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/metrics"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // What stops a unit for a passing reason (a full disk, a shard that is not to be

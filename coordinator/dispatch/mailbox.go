@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // mailbox passes messages from the subscription to a job's driver, which must

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // joinBundles is join for a worker that takes several messages in one.

@@ -1,8 +1,8 @@
 package dispatch
 
 import (
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // maxComputed bounds the results that a worker is believed to have: what is beyond is sent to it.

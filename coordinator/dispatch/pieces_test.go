@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // labPiece is a round.Piece whose bytes name its digest.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // notes is a Watcher that writes down what it is told.

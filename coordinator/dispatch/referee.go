@@ -9,8 +9,8 @@ import (
 	"maps"
 
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // verdict is what the referee computed of a unit, or why it did not.

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // spread gives every unit of a summed round that nobody live computes to a

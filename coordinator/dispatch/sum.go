@@ -5,9 +5,9 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 func (x *Executor) sum(ctx context.Context, res *round.Result) error {

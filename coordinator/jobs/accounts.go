@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/budget"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // accounts keep what the budgets of experiments have left, for the jobs that this leader drives. What

@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/metrics"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // gauges are the series of one running job. They are gone once it has ended: what is

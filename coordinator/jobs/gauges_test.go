@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/metrics"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // gathered reads the gauges of jobs by their name.

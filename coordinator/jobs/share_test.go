@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // bounded queues an experiment of two jobs, each of two rows of three cells that share a budget of 100 s, of which

@@ -3,8 +3,8 @@ package jobs
 import (
 	"time"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // showEvery is the least time between two looks at how far a collected round is, of so many

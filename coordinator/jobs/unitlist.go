@@ -1,6 +1,6 @@
 package jobs
 
-import "github.com/coppice-ldl/coppice/round"
+import "github.com/coppice-ldl/coppice/engine/round"
 
 // unitList is how far each unit of a collected round is.
 type unitList interface {

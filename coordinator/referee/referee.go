@@ -12,10 +12,10 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/jobrun"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // DefaultMemory bounds, in bytes, the decoded shards that a Referee holds.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 func TestLead(t *testing.T) {

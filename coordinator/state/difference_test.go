@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // TestSettingsOf: the settings are listed in their order, and what is no object has none.

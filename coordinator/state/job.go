@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // Job is the record of a job. It is immutable: an entry that changes a job makes

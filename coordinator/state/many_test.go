@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // heap returns the bytes that are in use.

@@ -3,7 +3,7 @@ package state
 import (
 	"encoding/json"
 
-	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 )
 
 // measured are the measures of a done job, read off its outcome once: lists are

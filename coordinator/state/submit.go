@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // million is the greatest audit: every unit.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms/measures"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
-	"github.com/coppice-ldl/coppice/algorithms/predictions"
+	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // quickSettings train each algorithm in milliseconds.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // checkpointEvery is the time between two checkpoints where Options.CheckpointEvery is not set.

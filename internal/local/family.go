@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/coppice-ldl/coppice/engine"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // childRunner runs a child job and returns its encoded outcome.

@@ -3,7 +3,7 @@ package local
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms/curve"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

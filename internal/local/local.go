@@ -10,12 +10,12 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms/curve"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/jobrun"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 // Data is a dataset in memory, as dataset.Build makes it.

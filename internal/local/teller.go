@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine"
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // The least times between two calls of Options.Progress, and of Options.Report.

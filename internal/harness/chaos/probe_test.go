@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/round"
 )
 
 const runsLine = `time=2026-01-01T00:00:00Z level=INFO msg="the job runs" job=12 name=ldlf-1 round=%d step=%d epoch=%d` + "\n"

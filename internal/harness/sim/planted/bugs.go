@@ -131,7 +131,7 @@ var Bugs = []Bug{
 	}, nil},
 	{"a curve that begins anew with each leader", []Edit{
 		{"coordinator/jobs/driver.go", "	if len(d.job.Curve) > 0 {", "	if len(d.job.Curve) > 1<<30 {"},
-		{"algorithms/curve/encode.go", "	c.coarsen(next.stride, next.validationStride)\n", "	c.points = nil\n"},
+		{"engine/outcome/curve/encode.go", "	c.coarsen(next.stride, next.validationStride)\n", "	c.points = nil\n"},
 	}, nil},
 	{"a part folded in another's place", []Edit{
 		{"coordinator/dispatch/collect.go", "		c.parts[s.unit] = s.part\n", "		c.parts[(int(s.unit)+1)%len(c.parts)] = s.part\n"},

@@ -3,7 +3,7 @@ package curve
 import (
 	"math"
 
-	"github.com/coppice-ldl/coppice/round"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // Recorder makes a curve from a Trainer's progress after each round. A point is complete,

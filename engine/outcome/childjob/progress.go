@@ -1,6 +1,6 @@
 package childjob
 
-import "github.com/coppice-ldl/coppice/round"
+import "github.com/coppice-ldl/coppice/engine/round"
 
 // Sum returns the progress of jobs of one kind together, without a phase, and how many of them
 // are done. They may stop early: once some are done, each other job is expected to take their
