@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // A coordinator that loses the majority sends its NATS clients away, refuses new ones,

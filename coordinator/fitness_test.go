@@ -18,10 +18,10 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // wire carries TCP to an address until it is cut.

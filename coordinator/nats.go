@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // startNATS starts the embedded NATS server, with routes to those of the other

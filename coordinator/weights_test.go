@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms/network"
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"

@@ -3,9 +3,9 @@ package engine
 import (
 	"testing"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
-	"github.com/coppice-ldl/coppice/algorithms/modelfile"
-	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"

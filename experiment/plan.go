@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"

@@ -3,7 +3,7 @@ package spec
 import (
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 )
 

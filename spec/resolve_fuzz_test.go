@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"

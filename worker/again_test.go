@@ -3,7 +3,7 @@ package worker
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

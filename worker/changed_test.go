@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // orderSlack is what taking an order allocates beside what follows its size: the

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // dialSilences bounds the connection to another NATS server, in the silence after which

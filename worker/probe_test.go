@@ -6,9 +6,9 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/jobrun"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // TestProbe: a worker takes a probe without a word, as a message of its epoch; once

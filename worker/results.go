@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // maxInMemory bounds the results that a worker keeps in memory, in bytes. Making a file

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // session is one connection to one cluster. Jobs outlive it.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
-	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 )
 
 // sets are settings of jobs that train in milliseconds.

@@ -1,8 +1,8 @@
 package aabp
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms/gradient"
-	"github.com/coppice-ldl/coppice/algorithms/softmax"
+	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/softmax"
 )
 
 // squaredError is ½ Σ_c (p_c - d_c)² of p = softmax(f), validated by the K-L divergence. p is working

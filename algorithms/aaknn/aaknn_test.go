@@ -10,9 +10,9 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
-	"github.com/coppice-ldl/coppice/algorithms/modelfile"
-	"github.com/coppice-ldl/coppice/algorithms/param"
-	"github.com/coppice-ldl/coppice/algorithms/rows"
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"

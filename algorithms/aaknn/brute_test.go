@@ -10,8 +10,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms/rows"
-	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"

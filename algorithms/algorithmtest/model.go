@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 )

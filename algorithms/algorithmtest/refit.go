@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 )
 
 // CheckRefit trains by run with early stopping and a refit, and then by itself what the refit repeats: without validation, by

@@ -5,7 +5,7 @@ package aosoldlogitboost
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/boost"
+	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
 )
 
 // Name is the word that selects the algorithm in a spec.

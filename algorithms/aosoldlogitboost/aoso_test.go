@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms/boost"
+	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
 )
 
 // problem is some rows with F and degrees.

@@ -3,10 +3,10 @@ package cpnn
 import (
 	"fmt"
 
-	"github.com/coppice-ldl/coppice/algorithms/blocks"
-	"github.com/coppice-ldl/coppice/algorithms/fullbatch"
-	"github.com/coppice-ldl/coppice/algorithms/gradient"
-	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/blocks"
+	"github.com/coppice-ldl/coppice/algorithms/kit/fullbatch"
+	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/blocks"
-	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/blocks"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 )

@@ -1,7 +1,7 @@
 package cpnn
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms/blocks"
+	"github.com/coppice-ldl/coppice/algorithms/kit/blocks"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 

@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/learner"
-	"github.com/coppice-ldl/coppice/algorithms/network"
-	"github.com/coppice-ldl/coppice/algorithms/scaling"
-	"github.com/coppice-ldl/coppice/algorithms/softmax"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/softmax"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 )

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/learner"
-	"github.com/coppice-ldl/coppice/algorithms/modelfile"
-	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"

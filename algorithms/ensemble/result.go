@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/fields"
-	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"

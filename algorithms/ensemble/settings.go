@@ -3,7 +3,7 @@ package ensemble
 import (
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 )
 
 // The words of the setting weights.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
 	"github.com/coppice-ldl/coppice/engine/round"
 )

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms/gradient"
-	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
 )

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms/gradient"
-	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"

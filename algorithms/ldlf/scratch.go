@@ -1,7 +1,7 @@
 package ldlf
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 

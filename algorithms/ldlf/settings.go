@@ -3,9 +3,9 @@ package ldlf
 import (
 	"slices"
 
-	"github.com/coppice-ldl/coppice/algorithms/network"
-	"github.com/coppice-ldl/coppice/algorithms/param"
-	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 )
 
 // settings lists what a spec may say, in the order of help texts. The defaults of preset paper

@@ -1,6 +1,6 @@
 package ldlf
 
-import "github.com/coppice-ldl/coppice/algorithms/gradient"
+import "github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 
 // maxValues bounds Θ and q: what one value of a round can hold (512 MiB).
 const maxValues = 1 << 27

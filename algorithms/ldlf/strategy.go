@@ -1,7 +1,7 @@
 package ldlf
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 

@@ -4,7 +4,7 @@ package ldlogitboost
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/boost"
+	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
 )
 
 // Name is the word that selects the algorithm in a spec.

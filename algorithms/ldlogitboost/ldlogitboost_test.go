@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms/boost"
+	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
 )
 
 // loss is the cross-entropy of one row.

@@ -2,9 +2,9 @@ package ldsvr
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/param"
-	"github.com/coppice-ldl/coppice/algorithms/rows"
-	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 )

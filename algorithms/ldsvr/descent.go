@@ -1,7 +1,7 @@
 package ldsvr
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 )
 
 // The stages of a descent.

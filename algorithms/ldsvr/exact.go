@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/coppice-ldl/coppice/algorithms/rows"
+	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/linalg"
 )

@@ -14,7 +14,7 @@ package ldsvr
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 

@@ -6,9 +6,9 @@ import (
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/learner"
-	"github.com/coppice-ldl/coppice/algorithms/rows"
-	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/linalg"
 )

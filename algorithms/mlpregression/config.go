@@ -4,11 +4,11 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/gradient"
-	"github.com/coppice-ldl/coppice/algorithms/network"
-	"github.com/coppice-ldl/coppice/algorithms/param"
-	"github.com/coppice-ldl/coppice/algorithms/scaling"
-	"github.com/coppice-ldl/coppice/algorithms/target"
+	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/target"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 

@@ -6,9 +6,9 @@ import (
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/fields"
-	"github.com/coppice-ldl/coppice/algorithms/gradient"
-	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
+	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"

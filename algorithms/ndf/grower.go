@@ -3,7 +3,7 @@ package ndf
 import (
 	"context"
 
-	"github.com/coppice-ldl/coppice/algorithms/forest"
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/forest"
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 )

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/ndf"
-	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"

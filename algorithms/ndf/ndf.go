@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/forest"
-	"github.com/coppice-ldl/coppice/algorithms/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 )

@@ -1,6 +1,6 @@
 package ndf
 
-import "github.com/coppice-ldl/coppice/algorithms/param"
+import "github.com/coppice-ldl/coppice/algorithms/kit/param"
 
 // settings lists what a spec may say, in the order of help texts. The supplement names neither sizes nor a
 // solver. Preset auto has a share and an l1 that were chosen on training rows of the digits (DESIGN.md).

@@ -3,7 +3,7 @@ package ndf
 import (
 	"slices"
 
-	"github.com/coppice-ldl/coppice/algorithms/forest"
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 )
 
 // source is a job's training rows, with the draws of a tree.

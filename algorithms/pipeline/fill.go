@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"

@@ -4,7 +4,7 @@ import (
 	"io"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 

@@ -2,9 +2,9 @@ package quadratic
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/learner"
-	"github.com/coppice-ldl/coppice/algorithms/param"
-	"github.com/coppice-ldl/coppice/algorithms/target"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/target"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 )

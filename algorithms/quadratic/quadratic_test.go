@@ -9,10 +9,10 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
-	"github.com/coppice-ldl/coppice/algorithms/modelfile"
-	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/target"
 	"github.com/coppice-ldl/coppice/algorithms/quadratic"
-	"github.com/coppice-ldl/coppice/algorithms/target"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/scaletest"

@@ -3,7 +3,7 @@ package ranking
 import (
 	"math"
 
-	"github.com/coppice-ldl/coppice/algorithms/fields"
+	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/internal/linalg"
 )
 

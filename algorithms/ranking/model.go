@@ -6,10 +6,10 @@ import (
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/learner"
-	"github.com/coppice-ldl/coppice/algorithms/rows"
-	"github.com/coppice-ldl/coppice/algorithms/scaling"
-	"github.com/coppice-ldl/coppice/algorithms/target"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/target"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 

@@ -3,7 +3,7 @@ package ranking
 import (
 	"math"
 
-	"github.com/coppice-ldl/coppice/algorithms/rows"
+	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
-	"github.com/coppice-ldl/coppice/algorithms/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/ranking"
 )
 

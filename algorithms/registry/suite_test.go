@@ -6,9 +6,9 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
 	"github.com/coppice-ldl/coppice/algorithms/algorithmtest/kintest"
 	"github.com/coppice-ldl/coppice/algorithms/dldl"
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
-	"github.com/coppice-ldl/coppice/algorithms/network"
-	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 )
 

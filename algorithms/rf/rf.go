@@ -2,7 +2,7 @@ package rf
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/forest"
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 

@@ -3,7 +3,7 @@ package saiis
 import (
 	"math"
 
-	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 

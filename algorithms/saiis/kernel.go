@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/coppice-ldl/coppice/algorithms/fullbatch"
-	"github.com/coppice-ldl/coppice/algorithms/maxent"
-	"github.com/coppice-ldl/coppice/algorithms/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/fullbatch"
+	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"

@@ -1,8 +1,8 @@
 package saiis
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms/fields"
-	"github.com/coppice-ldl/coppice/algorithms/fullbatch"
+	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
+	"github.com/coppice-ldl/coppice/algorithms/kit/fullbatch"
 )
 
 var _ fullbatch.Optimiser = (*minimiser)(nil)

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/algorithms/forest"
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 

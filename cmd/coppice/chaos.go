@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/chaos"
 	"github.com/coppice-ldl/coppice/internal/harness/netlab"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 type chaosCmd struct {

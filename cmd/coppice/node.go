@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	trees "github.com/coppice-ldl/coppice/algorithms/forest"
+	trees "github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	trees "github.com/coppice-ldl/coppice/algorithms/forest"
+	trees "github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	figures "github.com/coppice-ldl/coppice/experiment/figure"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // errFull says that imports are refused because the disk is nearly full.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // mute is a network on which nobody answers.

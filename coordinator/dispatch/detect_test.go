@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // vanish ends the worker's connection, as the end of its process does, and returns

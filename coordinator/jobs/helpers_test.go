@@ -20,13 +20,13 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/storetest"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 	"github.com/coppice-ldl/coppice/spec"
 )
 

@@ -24,11 +24,11 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/inplace"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // Log is the replicated log as those who lead see it; *store.Store documents the

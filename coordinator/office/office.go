@@ -14,9 +14,9 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/referee"
 	"github.com/coppice-ldl/coppice/coordinator/store"
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // Log is the replicated log as the one sees it who takes the lead.

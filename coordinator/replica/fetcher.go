@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // Fetcher fetches the blobs that a coordinator must have and lacks, and knows which those are.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // referred is a state that refers to blobs.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // A blob is lost where all say that they lack it; a coordinator that is away may

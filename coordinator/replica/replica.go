@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // ErrNoMajority says that too few coordinators could sync a blob.

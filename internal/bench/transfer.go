@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/proc"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // echoes is how many round trips a figure of transfers is the mean of; before the first

@@ -50,7 +50,7 @@ var apart = []string{"deploy", "tools", "internal/lint"}
 // owners says which families may import a module from outside; only tests may
 // import any other.
 var owners = map[string][]string{
-	"github.com/nats-io":            {"internal/bus"},
+	"github.com/nats-io":            {"protocol/bus"},
 	"github.com/hashicorp":          {"coordinator/store"},
 	"github.com/prometheus":         {"metrics", "coordinator", "worker"},
 	"github.com/goccy/go-yaml":      {"spec", "experiment", "internal/config", "internal/yamltree"},

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/modelfile"
-	"github.com/coppice-ldl/coppice/algorithms/network"
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"

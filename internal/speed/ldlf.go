@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
-	"github.com/coppice-ldl/coppice/algorithms/network"
-	"github.com/coppice-ldl/coppice/algorithms/param"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 )

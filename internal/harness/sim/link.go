@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // link is a host's connection to the network. It implements bus.Link; the

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/bus"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // The network's times.

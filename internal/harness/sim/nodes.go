@@ -12,10 +12,10 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/office"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 	"github.com/coppice-ldl/coppice/worker"
 )
 

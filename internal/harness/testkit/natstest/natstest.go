@@ -4,8 +4,8 @@ package natstest
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/bus"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // Ping is how long a connection may be silent before it is probed: no connection of a test

@@ -1,0 +1,167 @@
+package boost
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
+	"github.com/coppice-ldl/coppice/engine/round"
+)
+
+// A round is encoded as its trees, each after its length in bytes (uint32, little-endian).
+
+// form is what the trees of a job look like.
+type form struct {
+	features int // of the rows
+	labels   int
+	trees    int // of a round
+	width    int // numbers of a leaf
+	leaves   int // of a tree, at most
+}
+
+func newForm(v *Variant, c *Config, features, labels int) form {
+	return form{features: features, labels: labels, trees: v.trees(labels), width: v.width(labels), leaves: c.Leaves}
+}
+
+// appendTree appends an encoded tree of a round.
+func appendTree(dst, tree []byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(tree))), tree...)
+}
+
+var errCut = errors.New("the trees are cut short")
+
+// cut cuts the first tree off b.
+func cut(b []byte) (tree, rest []byte, err error) {
+	if len(b) < 4 {
+		return nil, nil, errCut
+	}
+	n := uint64(binary.LittleEndian.Uint32(b))
+	if b = b[4:]; n > uint64(len(b)) {
+		return nil, nil, errCut
+	}
+	return b[:n:n], b[n:], nil
+}
+
+// decode reads the next tree of b. The tree may share the memory of b.
+func (f *form) decode(b []byte) (*forest.Tree, error) {
+	t, err := forest.DecodeTreeOf(b, f.features, f.width, forest.Values)
+	switch {
+	case err != nil:
+		return nil, err
+	case t.Leaves() > f.leaves:
+		return nil, fmt.Errorf("%w: it has %d leaves, %d are possible", forest.ErrTree, t.Leaves(), f.leaves)
+	case !(t.Loss >= 0 && finite(t.Loss)):
+		return nil, fmt.Errorf("%w: the loss before it is %v", forest.ErrTree, t.Loss)
+	}
+	return t, nil
+}
+
+func finite(x float64) bool { return x-x == 0 }
+
+// next reads the trees of the first round of b, and returns what follows it.
+func (f *form) next(dst []*forest.Tree, b []byte) (trees []*forest.Tree, rest []byte, err error) {
+	for range f.trees {
+		var encoded []byte
+		if encoded, b, err = cut(b); err != nil {
+			return nil, nil, err
+		}
+		t, err := f.decode(encoded)
+		if err != nil {
+			return nil, nil, err
+		}
+		dst = append(dst, t)
+	}
+	return dst, b, nil
+}
+
+// skip returns what follows the first round of b.
+func (f *form) skip(b []byte) (rest []byte, err error) {
+	for range f.trees {
+		if _, b, err = cut(b); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// The trees of earlier rounds travel as variables of 1, 8, 64, ... rounds each: a job may have 64
+// variables, and a value is sent to a worker once. Eight variables of a size become one of the
+// next size, so each tree is sent once in each size.
+const (
+	groupBase   = 8
+	groupSizes  = 5 // 8^5 is above maxRounds
+	varStart    = 0
+	varGroups   = 1
+	groupsEnd   = varGroups + groupSizes*(groupBase-1)
+	groupAtMost = groupBase - 1
+)
+
+// group is consecutive rounds in one variable.
+type group struct {
+	size  int // power of groupBase: the group has groupBase^size rounds
+	first int // number of its first round, from 0
+	data  []byte
+}
+
+// history is the trees of all rounds so far.
+type history struct {
+	rounds int
+	groups []group // the oldest first, sizes descending, at most groupAtMost of a size
+}
+
+// add adds a round.
+func (h *history) add(encoded []byte) {
+	h.groups = append(h.groups, group{first: h.rounds, data: encoded})
+	h.rounds++
+	for n := len(h.groups); n >= groupBase && h.groups[n-groupBase].size == h.groups[n-1].size; n = len(h.groups) {
+		last := h.groups[n-groupBase:]
+		merged := group{size: last[0].size + 1, first: last[0].first}
+		for i := range last {
+			merged.data = append(merged.data, last[i].data...)
+		}
+		h.groups = append(h.groups[:n-groupBase], merged)
+	}
+}
+
+// bytes is the length of the encoded rounds.
+func (h *history) bytes() (n int) {
+	for i := range h.groups {
+		n += len(h.groups[i].data)
+	}
+	return n
+}
+
+// appendTo appends the encoded rounds.
+func (h *history) appendTo(dst []byte) []byte {
+	for i := range h.groups {
+		dst = append(dst, h.groups[i].data...)
+	}
+	return dst
+}
+
+// appendVars appends the variables of the groups.
+func (h *history) appendVars(vars []round.Var) []round.Var {
+	place := 0
+	for i, g := range h.groups {
+		if place++; i == 0 || h.groups[i-1].size != g.size {
+			place = 0
+		}
+		id := varGroups + g.size*groupAtMost + place
+		vars = append(vars, round.Var{ID: uint16(id), Version: uint64(g.first) + 1, Data: g.data})
+	}
+	return vars
+}
+
+// groupOf returns the rounds [first, end) of a variable, and false if it is no group.
+func groupOf(v *round.Var) (first, end int, ok bool) {
+	if v.ID < varGroups || v.ID >= groupsEnd || v.Version < 1 || v.Version > maxRounds {
+		return 0, 0, false
+	}
+	size := 1
+	for range (v.ID - varGroups) / groupAtMost {
+		size *= groupBase
+	}
+	first = int(v.Version) - 1
+	return first, first + size, true
+}

@@ -1,0 +1,341 @@
+package boost_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/ldlogitboost"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+var split = dataset.Split{Seed: 1, TestFraction: 0.1}
+
+// TestGoldenDigests pins the bits of small models, which do not depend on lanes, shards or storage:
+// a change here is a change of round.Numerics.
+func TestGoldenDigests(t *testing.T) {
+	p := makeProblem(3, 300, 12, 4)
+	for _, c := range []struct {
+		a    algorithms.Algorithm
+		set  param.Values
+		want string
+	}{
+		{both[0], param.Values{"rounds": int64(12)}, "2593f9adbae099133ec31473d15efc605a2d872d83d0a9698dd2598e9e845c59"},
+		{both[0], param.Values{"rounds": int64(9), "preset": "paper", "leaves": int64(40), "leaf_rows": int64(2), "l2": 0.0}, "8a721ab8cbefb164e7533db0a5af4300e7533f6a13dab4dd704bde4504495368"},
+		{both[1], param.Values{"rounds": int64(12)}, "8240e5329922e54610f08739618f47913edf9cbf18cf13619e9b664f699ea741"},
+		{both[1], param.Values{"rounds": int64(9), "preset": "paper", "leaves": int64(40), "leaf_rows": int64(2)}, "d21d6b976ef7c515729670b219628764ad17de9234340f7f58888cc6a9485624"},
+	} {
+		for _, lanes := range []int{1, 2, 3, 4} {
+			d := p.data(1<<(lanes-1), lanes%2 == 0, split)
+			j := jobOf(t, c.a, d.Manifest, c.set, split)
+			d = p.data(1<<(lanes-1), lanes%2 == 0, j.Split)
+			if got := digest(t, c.a, train(t, c.a, j, d, lanes)); got != c.want {
+				t.Errorf("%s, %v, %d lanes: digest %s, want %s", c.a.Name(), c.set, lanes, got, c.want)
+			}
+		}
+	}
+}
+
+// newKernel makes a kernel that has seen nothing.
+func newKernel(t *testing.T, a algorithms.Algorithm, j *round.Job, d *dataset.Data) round.Kernel {
+	t.Helper()
+	k, err := a.NewKernel(j, d.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// result computes a round, each unit by the kernel that of returns.
+func result(t *testing.T, r *round.Round, d *dataset.Data, of func(unit int) round.Kernel) *round.Result {
+	t.Helper()
+	var tree engine.Tree
+	tree.Reset(r.Units, r.Shape)
+	res := new(round.Result)
+	for id := range r.Units {
+		k := of(id)
+		if r.How == round.Collect {
+			part, err := engine.RunCollected(t.Context(), k, r.Unit(id), d, r.Vars, nil, k.NewScratch())
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Collected = append(res.Collected, part)
+			continue
+		}
+		p := tree.Partial()
+		if err := engine.RunUnit(p, k, r.Unit(id), d, r.Vars, engine.NewDerivedCache(0), k.NewScratch()); err != nil {
+			t.Fatal(err)
+		}
+		if err := tree.PutUnit(id, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.How == round.Sum {
+		res.Sum = tree.Root()
+	}
+	return res
+}
+
+// TestCuts: a trainer that is restored before each round and in the middle of it, between two
+// trees, and units that are computed by kernels that have seen all rounds, some or none, make the same model.
+func TestCuts(t *testing.T) {
+	p := makeProblem(5, 150, 8, 3)
+	for _, a := range both {
+		t.Run(a.Name(), func(t *testing.T) {
+			set := param.Values{"rounds": int64(20), "patience": int64(100), "leaves": int64(6)}
+			j := jobOf(t, a, p.data(1, false, split).Manifest, set, split)
+			d := p.data(4, false, j.Split)
+			want := digest(t, a, train(t, a, j, d, 1))
+			restored := func(tr algorithms.Trainer) algorithms.Trainer {
+				state, err := tr.AppendState(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				again, err := a.NewTrainer(j, d.Manifest, state)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return again
+			}
+			tr, err := a.NewTrainer(j, d.Manifest, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, some := newKernel(t, a, j, d), newKernel(t, a, j, d)
+			for n := 0; ; n++ {
+				tr = restored(tr)
+				r, err := tr.Next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Done {
+					break
+				}
+				other := restored(tr) // where the leader changes once some units are done
+				second, err := other.Next()
+				if err != nil || second.Op != r.Op || len(second.Vars) != len(r.Vars) {
+					t.Fatalf("round %d: the restored trainer asks for another round, error %v", n, err)
+				}
+				kernels := []round.Kernel{all, newKernel(t, a, j, d), some}
+				if n%3 == 0 {
+					kernels[2] = newKernel(t, a, j, d)
+				}
+				res := result(t, r, d, func(unit int) round.Kernel { return kernels[(unit+n)%3] })
+				again := result(t, second, d, func(int) round.Kernel { return all })
+				for i, part := range res.Collected {
+					if !bytes.Equal(part, again.Collected[i]) {
+						t.Fatalf("round %d: unit %d has other bytes after a cache miss", n, i)
+					}
+				}
+				if err := other.Fold(res); err != nil {
+					t.Fatal(err)
+				}
+				tr = other
+			}
+			if got := digest(t, a, tr); got != want {
+				t.Errorf("digest %s after cuts, want %s", got, want)
+			}
+		})
+	}
+}
+
+// TestEarlierRounds: a kernel that is asked for a round before the last one begins again, and gives
+// the same trees; so does one whose memory was released.
+func TestEarlierRounds(t *testing.T) {
+	p := makeProblem(6, 120, 6, 3)
+	for _, a := range both {
+		j := jobOf(t, a, p.data(1, false, split).Manifest, param.Values{"rounds": int64(12), "validation_fraction": 0.0}, split)
+		d := p.data(2, true, j.Split)
+		tr, err := a.NewTrainer(j, d.Manifest, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := newKernel(t, a, j, d)
+		var rounds []round.Round
+		var parts [][][]byte
+		for {
+			r, err := tr.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Done {
+				break
+			}
+			res := result(t, r, d, func(int) round.Kernel { return k })
+			kept := *r
+			kept.Vars = nil
+			for _, v := range r.Vars {
+				v.Data = bytes.Clone(v.Data)
+				kept.Vars = append(kept.Vars, v)
+			}
+			rounds, parts = append(rounds, kept), append(parts, slices.Clone(res.Collected))
+			if err := tr.Fold(res); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, n := range []int{12, 3, 9, 10, 1, 12, 8, 7} {
+			if i%3 == 2 {
+				k.(round.MemoryReleaser).ReleaseMemory()
+			}
+			for id, part := range result(t, &rounds[n], d, func(int) round.Kernel { return k }).Collected {
+				if !bytes.Equal(part, parts[n][id]) {
+					t.Fatalf("%s: round %d gives other trees after later ones", a.Name(), n)
+				}
+			}
+		}
+	}
+}
+
+// TestEdges: two labels, degrees of exactly 0, a label that no row has, features that do not vary and
+// very few rows: training ends, and predictions are distributions.
+func TestEdges(t *testing.T) {
+	constant := makeProblem(8, 40, 3, 3)
+	for i := range constant.x {
+		constant.x[i] = 2
+	}
+	absent := makeProblem(9, 60, 4, 3)
+	for i := range absent.rows {
+		label := absent.label(i)
+		label[0], label[2] = label[0]+label[2], 0
+	}
+	sure := makeProblem(10, 60, 4, 3)
+	for i := range sure.rows {
+		copy(sure.label(i), []float32{0, 0, 0})
+		sure.label(i)[i%2] = 1
+	}
+	for name, p := range map[string]*problem{
+		"two labels": makeProblem(7, 80, 4, 2), "constant features": constant, "a label of no row": absent, "sure labels": sure, "few rows": makeProblem(11, 4, 2, 2),
+	} {
+		for _, a := range both {
+			for _, preset := range []string{"auto", "paper"} {
+				set := param.Values{"rounds": int64(60), "preset": preset, "leaf_rows": int64(1)}
+				j := jobOf(t, a, p.data(1, false, dataset.Split{}).Manifest, set, dataset.Split{Seed: 1})
+				d := p.data(1, false, j.Split)
+				m, err := train(t, a, j, d, 1).Model()
+				if err != nil {
+					t.Fatal(err)
+				}
+				refs := d.Select(0, 1, dataset.AllRows)
+				out := make([]float32, len(refs)*p.labels)
+				m.Predict(out, refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) }, m.NewScratch())
+				for i := range refs {
+					sum := 0.0
+					for _, x := range out[i*p.labels : (i+1)*p.labels] {
+						sum += float64(x)
+						if !(x >= 0) {
+							t.Fatalf("%s, %s: a degree of %v", name, a.Name(), x)
+						}
+					}
+					if !(sum > 1-1e-5 && sum < 1+1e-5) {
+						t.Errorf("%s, %s: degrees sum to %v", name, a.Name(), sum)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestLossFalls: with small steps on all rows the training loss falls every round, towards 0 where features
+// tell rows apart.
+func TestLossFalls(t *testing.T) {
+	p := makeProblem(12, 100, 9, 4)
+	for _, a := range both {
+		j := jobOf(t, a, p.data(1, false, dataset.Split{}).Manifest,
+			param.Values{"rounds": int64(150), "validation_fraction": 0.0, "leaf_rows": int64(1), "leaves": int64(30)}, dataset.Split{})
+		d := p.data(2, false, j.Split)
+		tr, err := a.NewTrainer(j, d.Manifest, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var losses []float64
+		k := newKernel(t, a, j, d)
+		if err := engine.Drive(t.Context(), tr, 0, engine.NewLocal(k, d, 1, nil), func(_ uint64, t round.Trainer) error {
+			if p := t.Progress(); p.Loss >= 0 {
+				losses = append(losses, p.Loss)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range losses[1:] {
+			if !(losses[i+1] < losses[i]) {
+				t.Fatalf("%s: the loss rises from %v to %v in round %d", a.Name(), losses[i], losses[i+1], i+1)
+			}
+		}
+		if last := losses[len(losses)-1]; !(last < losses[0]/10) {
+			t.Errorf("%s: the loss falls from %v to %v only", a.Name(), losses[0], last)
+		}
+	}
+}
+
+// TestEarlyStopping: training ends after `patience` rounds without improvement, with the trees of the
+// best validation.
+func TestEarlyStopping(t *testing.T) {
+	p := makeProblem(13, 200, 5, 3)
+	s := num.NewStream(num.NewKey(13, "noise"), 0, 0)
+	for i := range p.rows { // nothing to learn
+		copy(p.label(i), []float32{0.25, 0.25, 0.5})
+		p.label(i)[0] += float32(s.Float64() / 4)
+		p.label(i)[1] = 0.5 - p.label(i)[0]
+	}
+	for _, a := range both {
+		j := jobOf(t, a, p.data(1, false, dataset.Split{}).Manifest, param.Values{"patience": int64(4)}, dataset.Split{Seed: 2})
+		d := p.data(1, false, j.Split)
+		tr := train(t, a, j, d, 1)
+		progress := tr.Progress()
+		if progress.Step != progress.BestStep+4 || progress.Step >= 500 || progress.ValidatedAt != progress.Step || progress.BestLoss > progress.Validation {
+			t.Errorf("%s: progress %+v", a.Name(), progress)
+		}
+		trees := uint64(len(tensors(t, tr)["nodes"].U32))
+		if a.Name() == ldlogitboost.Name {
+			trees /= 3
+		}
+		if trees != progress.BestStep {
+			t.Errorf("%s: the model has %d rounds, round %d was best", a.Name(), trees, progress.BestStep)
+		}
+	}
+}
+
+// TestRefuses: settings and results that no job has.
+func TestRefuses(t *testing.T) {
+	m := makeProblem(1, 30, 2, 3).data(1, false, dataset.Split{}).Manifest
+	for _, a := range both {
+		_, err := a.Resolve(param.Values{"leaf_rows": int64(16)}, m)
+		var wrong *param.Error
+		if !errors.As(err, &wrong) || wrong.Name != "leaf_rows" || !strings.Contains(err.Error(), "30 rows") {
+			t.Errorf("leaves of 16 of 30 rows: error %v", err)
+		}
+		j := jobOf(t, a, m, nil, dataset.Split{})
+		tr, err := a.NewTrainer(j, m, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tr.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.Fold(&round.Result{Sum: &round.Partial{F64: make([]float64, 4)}}); !errors.Is(err, algorithms.ErrNoRows) {
+			t.Errorf("no rows: error %v", err)
+		}
+		if err := tr.Fold(&round.Result{Sum: &round.Partial{F64: []float64{30, 10, 10, 10}}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, parts := range [][][]byte{nil, {{}, {}, {}}, {{1, 2, 3}}} {
+			if err := tr.Fold(&round.Result{Collected: parts}); err == nil {
+				t.Errorf("%s: %d trees of no bytes are taken", a.Name(), len(parts))
+			}
+		}
+		if _, err := tr.Model(); err == nil {
+			t.Error("there is a model before the first round")
+		}
+	}
+	if _, err := both[1].Resolve(param.Values{"l2": 1.0}, m); err == nil {
+		t.Error("aoso-ldlogitboost takes l2")
+	}
+}

@@ -1,0 +1,271 @@
+package boost
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// The operations of the rounds.
+const (
+	opStart    uint8 = iota + 1 // the training rows and the sums of their degrees
+	opGrow                      // tree number Unit.ID of a boosting round, on the whole dataset's training rows
+	opValidate                  // the validation rows and the sum of their losses
+)
+
+var (
+	_ round.SumKernel     = (*kernel)(nil)
+	_ round.CollectKernel = (*kernel)(nil)
+)
+
+// kernel implements both kinds of kernels. It is safe for concurrent use.
+type kernel struct {
+	variant *Variant
+	cfg     *Config
+	form    form
+
+	mu        sync.Mutex // guards all that follows, and is held while it is made: other lanes wait for it
+	data      *dataset.Data
+	training  *training
+	validated map[[2]int]*validation // by the range of shards
+	growers   []*grower              // idle
+}
+
+// training is what a kernel keeps of the training rows.
+type training struct {
+	table    *forest.Table
+	binned   *binned
+	segments []segment // the other columns, sorted
+	entries  []uint32  // of these, one column after the other
+	labels   []float32 // rows×labels
+	entropy  []float64 // Σ d ln d, by row
+	sums     *rowSums
+	current  *Gradients
+	spare    *Gradients
+}
+
+// validation is what a kernel keeps of the validation rows of some shards.
+type validation struct {
+	mu   sync.Mutex
+	sums *rowSums
+	f    []float64 // of one row
+}
+
+func newKernel(v *Variant, c *Config, m *dataset.Manifest) *kernel {
+	return &kernel{variant: v, cfg: c, form: newForm(v, c, m.Features, m.Labels)}
+}
+
+// NewScratch implements round.Kernel. There is no scratch: the kernel owns all memory, so that
+// ReleaseMemory can free it.
+func (k *kernel) NewScratch() any { return nil }
+
+// ReleaseMemory implements round.MemoryReleaser. A later unit makes everything again.
+func (k *kernel) ReleaseMemory() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.data == nil {
+		return
+	}
+	k.data, k.training, k.validated, k.growers = nil, nil, nil, nil
+	runtime.GC()
+}
+
+// keep prepares for units on d. The caller holds k.mu.
+func (k *kernel) keep(d *dataset.Data) {
+	if k.data != d {
+		k.data, k.training, k.validated = d, nil, make(map[[2]int]*validation)
+	}
+}
+
+// Derive implements round.SumKernel.
+func (k *kernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+	return nil, nil
+}
+
+// Run implements round.SumKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, _ round.Derived, _ any) error {
+	switch u.Op {
+	case opStart:
+		sumDegrees(dst.F64, u, d)
+		return nil
+	case opValidate:
+		return k.validate(dst.F64, u, d, v)
+	}
+	return errOp(u.Op)
+}
+
+func errOp(op uint8) error { return fmt.Errorf("operation %d is unknown", op) }
+
+// sumDegrees counts the rows and adds up their degrees, which are rounded to multiples of a power
+// of two, so that sums are exact.
+func sumDegrees(dst []float64, u round.Unit, d *dataset.Data) {
+	unit := float64(uint64(1) << bitsFor(d.Manifest.Rows))
+	for _, ref := range u.Rows(d) {
+		dst[0]++
+		for c, degree := range d.Shard(int(ref.Shard)).Label(int(ref.Pos)) {
+			dst[1+c] += float64(roundToInt(float64(float64(degree)*unit))) / unit
+		}
+	}
+}
+
+// validate counts the unit's rows and adds up their losses.
+func (k *kernel) validate(dst []float64, u round.Unit, d *dataset.Data, v round.Vars) error {
+	x := k.validation(u, d)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.sums.advance(&k.form, d, v); err != nil {
+		return err
+	}
+	s := scores{num.Float64s(v.Get(varStart)), factor(k.variant, k.cfg, k.form.labels)}
+	labels := k.form.labels
+	dst[0] = float64(len(x.sums.refs))
+	for i, ref := range x.sums.refs {
+		copy(x.f, x.sums.sums[i*labels:])
+		s.apply(x.f)
+		dst[1] += exactLoss(lossOf(d.Shard(int(ref.Shard)).Label(int(ref.Pos)), x.f, logSumExp(x.f)))
+	}
+	return nil
+}
+
+// validation returns what is kept of the unit's rows.
+func (k *kernel) validation(u round.Unit, d *dataset.Data) *validation {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.keep(d)
+	lo, hi := u.Shards(len(d.Manifest.Shards))
+	x := k.validated[[2]int{lo, hi}]
+	if x == nil {
+		x = &validation{sums: newRowSums(u.Rows(d), k.form.labels), f: make([]float64, k.form.labels)}
+		k.validated[[2]int{lo, hi}] = x
+	}
+	return x
+}
+
+// Collect implements round.CollectKernel: it grows one tree and returns its encoded form.
+func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
+	if u.Op != opGrow {
+		return nil, errOp(u.Op)
+	}
+	t, gradients, g, err := k.acquire(u, d, v)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release(t, gradients, g)
+	tree, err := g.grow(ctx, t, gradients, u.ID)
+	if err != nil {
+		return nil, err
+	}
+	return tree.Encode(), nil
+}
+
+// acquire returns the training rows, the gradients of the round and a grower. The first unit of a round
+// makes the gradients, and the others share them.
+func (k *kernel) acquire(u round.Unit, d *dataset.Data, v round.Vars) (*training, *Gradients, *grower, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.keep(d)
+	if k.training == nil {
+		refs := u.Rows(d)
+		if len(refs) == 0 {
+			return nil, nil, nil, algorithms.ErrNoRows
+		}
+		t, err := newTraining(d, refs, k.cfg.LeafRows)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		k.training = t
+	}
+	gradients, err := k.training.gradients(k, d, v)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	gradients.users++
+	if n := len(k.growers); n > 0 {
+		g := k.growers[n-1]
+		k.growers = k.growers[:n-1]
+		return k.training, gradients, g, nil
+	}
+	return k.training, gradients, newGrower(k.variant, k.cfg, k.form.labels), nil
+}
+
+// release takes back what acquire returned.
+func (k *kernel) release(t *training, gradients *Gradients, g *grower) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.growers = append(k.growers, g)
+	if gradients.users--; gradients.users == 0 && gradients != t.current {
+		t.spare = gradients
+	}
+}
+
+func newTraining(d *dataset.Data, refs []dataset.RowRef, leafRows int) (*training, error) {
+	table, err := forest.NewTable(d, refs)
+	if err != nil {
+		return nil, err
+	}
+	t := &training{table: table, sums: newRowSums(table.Refs(), d.Manifest.Labels)}
+	for i := range refs {
+		label := table.Label(uint32(i))
+		t.labels = append(t.labels, label...)
+		entropy := 0.0
+		for _, degree := range label {
+			if x := float64(degree); x > 0 {
+				entropy += float64(x * num.Log(x))
+			}
+		}
+		t.entropy = append(t.entropy, entropy)
+	}
+	var sorted []uint32
+	t.binned, sorted = newBinned(table, d.Manifest.Features, leafRows)
+	for _, c := range sorted {
+		from := len(t.entries)
+		t.entries = append(t.entries, table.Column(int(c))...)
+		t.segments = append(t.segments, segment{c, uint32(from), uint32(len(t.entries))})
+	}
+	return t, nil
+}
+
+// gradients returns the predictions of the training rows after the rounds that v has.
+func (t *training) gradients(k *kernel, d *dataset.Data, v round.Vars) (*Gradients, error) {
+	if err := t.sums.advance(&k.form, d, v); err != nil {
+		return nil, err
+	}
+	if t.current != nil && t.current.rounds == t.sums.rounds {
+		return t.current, nil
+	}
+	if t.current != nil && t.current.users == 0 {
+		t.spare = t.current
+	}
+	g := t.spare
+	if g == nil {
+		g = newGradients(t.labels, k.form.labels)
+	}
+	t.current, t.spare = g, nil
+	g.rounds = t.sums.rounds
+	g.predict(t, &scores{num.Float64s(v.Get(varStart)), factor(k.variant, k.cfg, k.form.labels)})
+	return g, nil
+}
+
+// predict computes P and the loss.
+func (g *Gradients) predict(t *training, s *scores) {
+	loss := 0.0
+	copy(g.P, t.sums.sums)
+	for i := range g.Rows {
+		f := g.P[i*g.Labels : (i+1)*g.Labels]
+		s.apply(f)
+		row, whole := t.entropy[i], 0.0
+		for c, degree := range g.D[i*g.Labels : (i+1)*g.Labels] {
+			row -= float64(float64(degree) * f[c])
+			whole += float64(degree)
+		}
+		loss += row + float64(whole*softmax(f))
+	}
+	g.loss = max(0, loss/float64(g.Rows))
+}

@@ -1,0 +1,254 @@
+package boost
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// stateFormat is the version of the fields of a state.
+const stateFormat = 1
+
+// phase is what the next round computes.
+type phase uint8
+
+// The phases of a job: of a boosting round, phaseGrow and phaseValidate.
+const (
+	phaseStart phase = iota
+	phaseGrow
+	phaseValidate
+	phaseDone
+	phases
+)
+
+// trainer implements round.Trainer. A boosting round is a collected round, whose units are
+// trees, and a summed one, which validates.
+type trainer struct {
+	learner.Base
+	variant *Variant
+	cfg     *Config
+	form    form
+	shards  int
+
+	phase      phase
+	rows       uint64    // trained on
+	start      []float64 // F before the first round, by label
+	trees      history
+	loss       float64 // of the training rows before the last boosting round; negative: none yet
+	bestRound  uint64  // boosting rounds of the least validation loss; 0: none yet
+	bestLoss   float64
+	validated  uint64 // boosting rounds at the last validation
+	validation float64
+
+	round round.Round
+	vars  []round.Var
+}
+
+func newTrainer(v *Variant, c *Config, m *dataset.Manifest) *trainer {
+	return &trainer{
+		variant: v, cfg: c, form: newForm(v, c, m.Features, m.Labels), shards: len(m.Shards),
+		start: make([]float64, m.Labels), loss: -1,
+	}
+}
+
+// Next implements round.Trainer.
+func (t *trainer) Next() (*round.Round, error) {
+	r := &t.round
+	*r = round.Round{Units: t.shards, Scope: round.Sharded, How: round.Sum, Roles: dataset.Train}
+	if t.phase == phaseGrow || t.phase == phaseValidate {
+		t.vars = append(t.vars[:0], round.Var{ID: varStart, Version: 1, Data: num.Bytes64(t.start)})
+		t.vars = t.trees.appendVars(t.vars)
+		r.Vars = t.vars
+	}
+	switch t.phase {
+	case phaseStart:
+		r.Op, r.Kind, r.Shape.F64 = opStart, "mean", 1+t.form.labels
+	case phaseGrow:
+		r.Op, r.Kind, r.Units, r.Scope, r.How = opGrow, "tree", t.form.trees, round.Whole, round.Collect
+	case phaseValidate:
+		r.Op, r.Kind, r.Shape.F64, r.Roles = opValidate, "validation", 2, dataset.Validation
+	default:
+		r.Done = true
+	}
+	return r, nil
+}
+
+// Fold implements round.Trainer.
+func (t *trainer) Fold(res *round.Result) error {
+	switch {
+	case t.phase == phaseGrow:
+		return t.foldTrees(res.Collected)
+	case res.Sum == nil:
+		return errors.New("a result without a sum")
+	case t.phase == phaseStart:
+		return t.foldStart(res.Sum.F64)
+	case t.phase == phaseValidate:
+		t.foldValidation(res.Sum.F64)
+		return nil
+	}
+	return errors.New("nothing to fold: training is over")
+}
+
+// foldStart takes the rows and the sums of their degrees.
+func (t *trainer) foldStart(sums []float64) error {
+	rows := sums[0]
+	if !(rows > 0) {
+		return algorithms.ErrNoRows
+	}
+	t.rows, t.phase = uint64(rows), phaseGrow
+	if t.cfg.Start == startMean {
+		for c, sum := range sums[1:] {
+			t.start[c] = num.Log(max(sum/rows, leastDegree))
+		}
+	}
+	return nil
+}
+
+// foldTrees takes the trees of a boosting round.
+func (t *trainer) foldTrees(parts [][]byte) error {
+	if len(parts) != t.form.trees {
+		return fmt.Errorf("%d trees were collected, %d are wanted", len(parts), t.form.trees)
+	}
+	var encoded []byte
+	for i, part := range parts {
+		tree, err := t.form.decode(part)
+		if err != nil {
+			return fmt.Errorf("tree %d of round %d: %w", i, t.trees.rounds, err)
+		}
+		t.loss = tree.Loss
+		encoded = appendTree(encoded, part)
+	}
+	t.trees.add(encoded)
+	switch {
+	case t.cfg.validates():
+		t.phase = phaseValidate
+	default:
+		t.grown()
+	}
+	return nil
+}
+
+// grown goes on after a boosting round.
+func (t *trainer) grown() {
+	t.phase = phaseGrow
+	if t.trees.rounds >= t.cfg.Rounds || t.bestRound > 0 && t.stale() >= uint64(t.cfg.Patience) {
+		t.phase = phaseDone
+	}
+}
+
+// stale is the number of validations since the best one.
+func (t *trainer) stale() uint64 { return t.validated - t.bestRound }
+
+// foldValidation takes the rows and the sum of their losses. Without validation rows nothing is
+// decided.
+func (t *trainer) foldValidation(sums []float64) {
+	if rows := sums[0]; rows > 0 {
+		t.validated, t.validation = uint64(t.trees.rounds), sums[1]/rows
+		if t.bestRound == 0 || t.validation < t.bestLoss {
+			t.bestRound, t.bestLoss = t.validated, t.validation
+		}
+	}
+	t.grown()
+}
+
+// Progress implements round.Trainer: a step is a boosting round.
+func (t *trainer) Progress() round.Progress {
+	p := round.Progress{
+		Step: uint64(t.trees.rounds), Steps: uint64(t.cfg.Rounds), BestStep: t.bestRound, BestLoss: max(0, t.bestLoss),
+		Samples: t.rows * uint64(t.trees.rounds), Loss: t.loss, Validation: max(0, t.validation), ValidatedAt: t.validated,
+		Phase: [...]string{"mean", "growing trees", "validation", "done"}[t.phase],
+	}
+	if t.cfg.validates() && t.cfg.Patience < t.cfg.Rounds {
+		p.MostSteps = p.Steps
+	}
+	if t.phase == phaseDone {
+		p.Steps = p.Step
+	}
+	return p
+}
+
+// used is the number of boosting rounds of the model: those of the best validation, or all.
+func (t *trainer) used() int {
+	if t.bestRound > 0 {
+		return int(t.bestRound)
+	}
+	return t.trees.rounds
+}
+
+// Model implements algorithms.Trainer.
+func (t *trainer) Model() (algorithms.Model, error) {
+	if t.phase != phaseDone {
+		return nil, fmt.Errorf("no model yet: the job is at round %d of %d", t.trees.rounds, t.cfg.Rounds)
+	}
+	trees, err := t.decoded(t.used())
+	if err != nil {
+		return nil, err
+	}
+	return newModel(trees, t.form.features, t.start, factor(t.variant, t.cfg, t.form.labels)), nil
+}
+
+// decoded returns the trees of the first rounds.
+func (t *trainer) decoded(rounds int) (trees []*forest.Tree, err error) {
+	b := t.trees.appendTo(nil)
+	for range rounds {
+		if trees, b, err = t.form.next(trees, b); err != nil {
+			return nil, err
+		}
+	}
+	return trees, nil
+}
+
+// State implements learner.Trainer.
+func (t *trainer) State(l *fields.List) {
+	l.Byte((*byte)(&t.phase))
+	l.Uint64(&t.rows, &t.bestRound, &t.validated)
+	l.Float64(&t.loss, &t.bestLoss, &t.validation)
+	l.Float64s(t.start)
+	l.Part(t.trees.bytes(), t.trees.appendTo, t.readTrees)
+	rounds := uint64(t.trees.rounds)
+	l.Check(t.phase < phases, "there is no phase %d", t.phase)
+	l.Check(rounds <= uint64(t.cfg.Rounds) && t.validated <= rounds && t.bestRound <= t.validated, "round %d of %d, validated at %d, best at %d",
+		rounds, t.cfg.Rounds, t.validated, t.bestRound)
+	l.Check(finite(t.loss) && finite(t.bestLoss) && finite(t.validation), "losses are %v, %v, %v", t.loss, t.bestLoss, t.validation)
+	l.Check(t.lawful(), "phase %d does not go with round %d", t.phase, rounds)
+	for _, f := range t.start {
+		l.Check(f >= -64 && f <= 0, "F begins at %v", f)
+	}
+}
+
+// lawful reports whether a run of the job can be in the phase.
+func (t *trainer) lawful() bool {
+	rounds := t.trees.rounds
+	switch t.phase {
+	case phaseStart:
+		return rounds == 0 && t.rows == 0
+	case phaseGrow:
+		return t.rows > 0 && rounds < t.cfg.Rounds
+	case phaseValidate:
+		return t.rows > 0 && rounds > 0 && t.cfg.validates()
+	}
+	return t.rows > 0 && rounds > 0
+}
+
+// readTrees reads encoded rounds.
+func (t *trainer) readTrees(b []byte) (err error) {
+	b = bytes.Clone(b)
+	var trees []*forest.Tree
+	for len(b) > 0 {
+		var rest []byte
+		if trees, rest, err = t.form.next(trees[:0], b); err != nil {
+			return err
+		}
+		t.trees.add(b[: len(b)-len(rest) : len(b)-len(rest)])
+		b = rest
+	}
+	return nil
+}

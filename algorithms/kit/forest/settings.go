@@ -1,0 +1,44 @@
+package forest
+
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+)
+
+// paperSamples is the min_samples that the figures of Chen et al. are reached with.
+const paperSamples = 20
+
+// The presets. Without one a job has the defaults of paper; preset auto came later, and jobs of
+// before keep their digests.
+const (
+	presetPaper = "paper"
+	presetAuto  = "auto"
+)
+
+// Sizes are what preset auto has of its own.
+type Sizes struct{ Trees, MinSamples int }
+
+// settingsOf lists what a spec may say, in the order of help texts. The defaults are those of section
+// 4.4 of Chen et al. 2018, but for min_samples, which the paper does not give.
+func settingsOf(auto Sizes) param.Table[Config] {
+	return param.Table[Config]{
+		param.Word("preset", "paper has the settings of section 4.4 of Chen et al. 2018; auto has the best that were measured (docs/auto.md), which take longer",
+			func(c *Config) *string { return &c.Preset }, presetPaper, presetAuto).NotWritten(),
+		param.Int("trees", "trees of the forest", 1, 10_000, 50, func(c *Config) *int { return &c.Trees }).Preset(presetAuto, auto.Trees),
+		param.Int("max_depth", "greatest depth of a tree: the root has depth 0, a node at this depth is a leaf", 1, maxDepth, 20,
+			func(c *Config) *int { return &c.MaxDepth }),
+		param.Float("sampling_ratio", "draws, with replacement, of each tree's sample for each training row", 0.0001, 1, 0.8,
+			func(c *Config) *float64 { return &c.SamplingRatio }),
+		param.Int("min_samples", "samples, copies counted, that a node needs to be split", 2, maxDraws, paperSamples,
+			func(c *Config) *int { return &c.MinSamples }).
+			Says(fmt.Sprintf("paper: %d; auto: %d, or a fifth of the rows where that is less", paperSamples, auto.MinSamples)),
+		param.Text("features", "features tried at each node: all, sqrt, or a share of them such as 0.33",
+			"all, sqrt, or a share of the features above 0 and at most 1", featuresAll, checkFeatures, func(c *Config) *string { return &c.Features }),
+		param.Word("step", "thresholds tried of a feature: exhaustive tries all, adaptive steps over poor ones (Eq. 5)",
+			func(c *Config) *string { return &c.Step }, stepExhaustive, stepAdaptive),
+		param.Float("alpha", "α of the adaptive step (Eq. 5): how long steps are", 1e-6, 1, 0.25, func(c *Config) *float64 { return &c.Alpha }),
+		param.Float("beta", "β of the adaptive step (Eq. 5): how sharply steps shorten near the best gain", 0, 100, 8,
+			func(c *Config) *float64 { return &c.Beta }),
+	}
+}

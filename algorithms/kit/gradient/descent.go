@@ -1,0 +1,363 @@
+package gradient
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// Phase is what the next round of a Descent computes.
+type Phase uint8
+
+// The phases of a job, in the order in which they begin.
+const (
+	PhaseScaling Phase = iota
+	PhaseStep
+	PhaseOwn // the algorithm's own rounds at the end of an interval
+	PhaseValidation
+	PhaseDone
+	PhaseChoice // the algorithm's own round on the validation rows, after the last validation; its number is the last one so that states keep theirs
+	phases
+)
+
+// Settings decide the course of a Descent.
+type Settings struct {
+	Rule
+	StopRule
+	PlateauRule
+	Scaling   string // a kind of package scaling
+	BatchSize int    // rows of a mini-batch
+	Steps     uint64 // gradient steps, at most
+	Interval  uint64 // steps from one validation to the next, and of the algorithm's own rounds
+	Refit     bool   // after early stopping train again, on the validation rows too, for as many steps as were best
+	Terms     int    // how many losses a row's is the sum of, whose mean is meant: the trees of a forest; 1
+
+	// OwnKind is the Round.Kind of the algorithm's own rounds at the end of each interval, such
+	// as "leaf update"; "": it has none. With OwnFirst they come before the first step too.
+	OwnKind  string
+	OwnFirst bool
+
+	// ChoiceKind is the Round.Kind of the algorithm's own round after the last validation, on the
+	// validation rows and with the best vectors; "": it has none. It comes before a refit.
+	ChoiceKind string
+
+	// FreshMoments: each interval begins with moments of 0.
+	FreshMoments bool
+}
+
+// Descent is the trainer of an algorithm whose Θ goes down a gradient, all but the model: it
+// computes the scaling, then takes steps, validates at the end of each interval and after the
+// last step, stops early and refits. An algorithm embeds it in its learner.Trainer. In PhaseOwn
+// the algorithm's own Next completes the round that Next returns, and its own Fold takes the
+// result in place of Fold; after the last such round of an interval it calls Resume. So it does in
+// PhaseChoice, after which it calls Chosen.
+type Descent struct {
+	learner.Base
+	Settings
+	Function  Function
+	Vectors   []Vector // Θ, then the algorithm's own
+	Fit       *scaling.Fit
+	Optimizer *Optimizer
+	Stopping  *Stopping
+	Plateau   Plateau
+
+	// Restart, if set, puts the algorithm's own vectors to where training begins.
+	Restart func()
+	// Flat, if set, reports that the gradient is exactly zero until the next rounds of its own. The
+	// steps till then count, without rounds: neither Θ nor the moments move.
+	Flat func() bool
+
+	// Idle, if set, returns which output units must not move in a step; nil: all move.
+	Idle func(step uint64) []bool
+
+	Phase     Phase
+	Refitting bool
+	Before    uint64  // steps before the refit
+	Step      uint64  // steps done, since the refit began where there is one
+	Samples   uint64  // rows processed
+	Loss      float64 // mean loss of the last rows trained on
+
+	key    num.Key // of the first Θ
+	shards int
+	input  scaling.Values // while a step is folded
+	round  round.Round    // what Next returns, used again each time
+	vars   []round.Var
+}
+
+// NewDescent returns the descent of a job on a dataset, with the algorithm's own vectors beside
+// Θ, whose first values come from streams of the key. It has not started.
+func NewDescent(set Settings, f Function, key num.Key, m *dataset.Manifest, own ...[]float32) *Descent {
+	d := &Descent{
+		Settings: set, Function: f, Vectors: []Vector{{Data: make([]float32, Parameters(f))}},
+		Fit: scaling.NewFit(set.Scaling, m), Optimizer: NewOptimizer(set.Rule, f), Plateau: newPlateau(), Loss: -1,
+		key: key, shards: len(m.Shards), vars: make([]round.Var, 0, 2*(1+len(own))+1),
+	}
+	for _, v := range own {
+		d.Vectors = append(d.Vectors, Vector{Data: v})
+	}
+	d.Stopping = NewStopping(set.StopRule, d.Vectors)
+	return d
+}
+
+// Theta returns the parameters.
+func (d *Descent) Theta() []float32 { return d.Vectors[0].Data }
+
+// Start puts the descent at its beginning: of the job, or of the refit.
+func (d *Descent) Start() {
+	d.Function.Initialise(d.Theta(), d.key)
+	if d.Restart != nil {
+		d.Restart()
+	}
+	d.Phase = PhaseScaling
+	d.Fit.Begin()
+	if d.Fit.Done() {
+		d.train()
+	}
+}
+
+// train begins once inputs can be scaled.
+func (d *Descent) train() {
+	if d.OwnFirst {
+		d.Phase = PhaseOwn
+		return
+	}
+	d.resume()
+}
+
+// resume goes on to the next gradient step.
+func (d *Descent) resume() {
+	d.Phase = PhaseStep
+	if d.Flat != nil && d.Flat() {
+		d.Step = min(d.limit(), (d.Step/d.Interval+1)*d.Interval)
+		d.stepped()
+	}
+}
+
+// stepped goes on after a gradient step. An incomplete last interval has no rounds of the algorithm's own.
+func (d *Descent) stepped() {
+	switch {
+	case d.Step%d.Interval == 0 && d.OwnKind != "":
+		d.Phase = PhaseOwn
+	case d.Step%d.Interval == 0 || d.ended():
+		d.Resume()
+	default:
+		d.Phase = PhaseStep
+	}
+}
+
+// Resume goes on at the end of an interval, after the algorithm's own rounds.
+func (d *Descent) Resume() {
+	d.Plateau.close(&d.PlateauRule)
+	switch {
+	case d.validates():
+		d.Phase = PhaseValidation
+	case d.ended() || d.Plateau.over(&d.PlateauRule):
+		d.Phase = PhaseDone
+	default:
+		d.resume()
+	}
+}
+
+// validates reports whether the present vectors may become the model: not in a refit, and not
+// before the first gradient step, when Θ is still what it was drawn as.
+func (d *Descent) validates() bool {
+	return d.Validates && !d.Refitting && d.Optimizer.Updates > 0
+}
+
+// validated goes on after a validation.
+func (d *Descent) validated() {
+	switch {
+	case !d.ended() && !d.Stopping.Over() && !d.Plateau.over(&d.PlateauRule):
+		d.resume()
+	case d.ChoiceKind != "" && d.Stopping.Best.Any:
+		d.Phase = PhaseChoice
+	default:
+		d.Chosen()
+	}
+}
+
+// Chosen goes on after the last validation, and the round of a choice where there is one.
+func (d *Descent) Chosen() {
+	if d.Refit && d.Stopping.Best.Any {
+		d.refit()
+		return
+	}
+	d.Phase = PhaseDone
+}
+
+// refit begins again, on all rows that are not test rows, for as many steps as were
+// best.
+func (d *Descent) refit() {
+	d.Refitting, d.Before, d.Step, d.Plateau = true, d.Step, 0, newPlateau()
+	for i := range d.Vectors {
+		d.Vectors[i].Version++
+	}
+	d.Optimizer.Reset()
+	d.Start()
+}
+
+// limit is the greatest number of steps, since the refit began where there is one.
+func (d *Descent) limit() uint64 {
+	if d.Refitting {
+		return d.Stopping.Best.Step
+	}
+	return d.Steps
+}
+
+func (d *Descent) ended() bool { return d.Step >= d.limit() }
+
+// Next implements round.Trainer. It only describes the state. In PhaseOwn and PhaseChoice the round has
+// no operation, steps or shape yet.
+func (d *Descent) Next() (*round.Round, error) {
+	r := &d.round
+	*r = round.Round{Units: d.shards, How: round.Sum, Scope: round.Sharded, Roles: d.roles()}
+	if d.Phase != PhaseScaling && d.Phase != PhaseDone {
+		vectors := d.Vectors
+		if d.Phase == PhaseChoice {
+			vectors = d.Stopping.Best.Vectors
+		}
+		d.vars = d.Fit.AppendVar(appendVars(d.vars[:0], varVectors, vectors))
+		r.Vars = d.vars
+	}
+	switch d.Phase {
+	case PhaseScaling:
+		d.Fit.Next(r)
+	case PhaseStep:
+		r.Op, r.Kind, r.Units = OpStep, "step", algorithms.BatchUnits(d.BatchSize, d.shards)
+		r.Steps = [2]uint64{d.Step, d.Step + 1}
+		r.Shape = d.Function.GradientShape()
+		r.Shape.F64 += GradientAt
+	case PhaseOwn:
+		r.Kind, r.Units = d.OwnKind, algorithms.BatchUnits(d.BatchSize, d.shards)
+	case PhaseValidation:
+		r.Roles = dataset.Validation
+		d.Stopping.Next(r)
+	case PhaseChoice:
+		r.Kind, r.Roles = d.ChoiceKind, dataset.Validation
+	case PhaseDone:
+		r.Done = true
+	}
+	return r, nil
+}
+
+// roles returns the roles of the rows that are trained on.
+func (d *Descent) roles() dataset.Roles {
+	if d.Refitting {
+		return dataset.Train | dataset.Validation
+	}
+	return dataset.Train
+}
+
+// Fold implements round.Trainer, but in PhaseOwn and PhaseChoice.
+func (d *Descent) Fold(r *round.Result) error {
+	if r.Sum == nil {
+		return errors.New("a result without a sum")
+	}
+	switch d.Phase {
+	case PhaseScaling:
+		if err := d.Fit.Fold(r.Sum.F64); err != nil {
+			return err
+		}
+		if d.Fit.Done() {
+			d.train()
+		}
+	case PhaseStep:
+		return d.foldStep(r.Sum)
+	case PhaseValidation:
+		d.Stopping.Fold(r.Sum.F64, d.Step, d.Vectors)
+		d.validated()
+	default:
+		return fmt.Errorf("nothing to fold in phase %q", d.phaseName())
+	}
+	return nil
+}
+
+// foldStep takes the gradient step: the mean over the rows drawn and their terms of what the
+// units summed.
+func (d *Descent) foldStep(sum *round.Partial) error {
+	rows := sum.F64[0]
+	if rows == 0 {
+		return algorithms.ErrNoRows
+	}
+	share := 1 / (rows * float64(d.Terms))
+	d.input = d.Fit.Values()
+	if d.PlateauPatience > 0 {
+		d.Plateau.add(rows, sum.F64[1]/float64(d.Terms)+float64(rows*d.Optimizer.Penalty(d.Theta())))
+	}
+	if !d.move(sum, float32(share)) {
+		return fmt.Errorf("a value of Θ is no longer finite after step %d: try a lower learning_rate than %v", d.Step+1, d.Rate)
+	}
+	d.Step++
+	d.Vectors[0].Version++
+	d.Loss = sum.F64[1] * share
+	d.Samples += uint64(rows)
+	d.stepped()
+	return nil
+}
+
+// move takes the optimiser's step; it reports whether all of Θ is finite.
+func (d *Descent) move(sum *round.Partial, share float32) (finite bool) {
+	if d.FreshMoments && d.Step%d.Interval == 0 {
+		d.Optimizer.Reset()
+	}
+	if d.Idle != nil {
+		if idle := d.Idle(d.Step); idle != nil {
+			return d.Optimizer.MoveBut(idle, d.Theta(), d.Function, sum, share, &d.input, d.Step)
+		}
+	}
+	return d.Optimizer.Move(d.Theta(), d.Function, sum, share, &d.input, d.Step)
+}
+
+// Trained returns the vectors of the model: those of the best validation; the last ones where
+// there was none, or after a refit.
+func (d *Descent) Trained() ([]Vector, error) {
+	switch {
+	case d.Phase != PhaseDone:
+		return nil, fmt.Errorf("no model yet: the job is at step %d of %d (%s)", d.Step, d.Steps, d.phaseName())
+	case d.Stopping.Best.Any && !d.Refitting:
+		return d.Stopping.Best.Vectors, nil
+	}
+	return d.Vectors, nil
+}
+
+// State lists the fields of a training state, from which the job goes on to the same bits.
+func (d *Descent) State(l *fields.List) {
+	l.Byte((*uint8)(&d.Phase))
+	l.Bool(&d.Refitting)
+	l.Uint64(&d.Before, &d.Step, &d.Samples)
+	l.Float64(&d.Loss)
+	d.Fit.State(l)
+	for i := range d.Vectors {
+		d.Vectors[i].state(l)
+	}
+	d.Optimizer.State(l)
+	d.Stopping.State(l)
+	if d.PlateauPatience > 0 {
+		d.Plateau.state(l)
+	}
+	l.Check(d.occurs(), "phase %d does not occur in it", d.Phase)
+	l.Check(d.Before <= d.Steps && d.Step <= d.limit() && d.limit() <= d.Steps && !(d.Phase == PhaseStep && d.ended()), "step %d of %d", d.Step, d.limit())
+	l.Check(d.Stopping.At <= d.Before+d.Step, "a validation at step %d", d.Stopping.At)
+}
+
+// occurs reports whether a run of the job can be in the phase.
+func (d *Descent) occurs() bool {
+	switch {
+	case d.Phase >= phases, (d.Phase == PhaseScaling) == d.Fit.Done(), d.Refitting && !(d.Refit && d.Stopping.Best.Any):
+		return false
+	case d.Phase == PhaseOwn:
+		return d.OwnKind != ""
+	case d.Phase == PhaseValidation:
+		return d.validates()
+	case d.Phase == PhaseChoice:
+		return d.ChoiceKind != "" && d.Stopping.Best.Any && d.validates()
+	}
+	return true
+}

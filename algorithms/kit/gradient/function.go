@@ -1,0 +1,127 @@
+package gradient
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// Function is a feature function f(x; Θ), which maps a row to outputs that a loss reads: a
+// linear one, or a network. It is stateless and shared by lanes; what it works in is its
+// Workspace.
+//
+// In a step a kernel calls Begin with all samples of the unit, then Forward and Backward with
+// one block of them after the other. Everywhere else it calls Predict alone.
+type Function interface {
+	// Layout lists the tensors that Θ consists of, in order.
+	Layout() []Layer
+	// Initialise fills Θ with its first values, from streams of the key.
+	Initialise(theta []float32, key num.Key)
+	// OutputsFrom returns the first parameter that belongs to one output unit alone: from there
+	// on parameters belong to unit 0, 1, ... and again to unit 0.
+	OutputsFrom() (first, units int)
+	// NewWorkspace makes the working memory of one lane.
+	NewWorkspace() Workspace
+
+	// Predict writes f(x; Θ) of every sample to dst (len(samples)×outputs, or longer), as
+	// prediction, validation and leaf updates need it: without dropout.
+	Predict(dst []float32, samples []Sample, w *Weights, ws Workspace)
+	// Forward is Predict for the gradient of mini-batch step: with dropout, whose streams
+	// count steps and Sample.Row; it leaves in ws what Backward needs.
+	Forward(dst []float32, samples []Sample, w *Weights, step uint64, ws Workspace)
+
+	// GradientShape is what Backward fills in a partial, beside the first GradientAt
+	// values of F64.
+	GradientShape() round.Shape
+	// Begin readies dst for the samples of unit u, all of which Backward sees
+	// afterwards, most at a time.
+	Begin(dst *round.Partial, u *round.Unit, samples []Sample, most int, ws Workspace)
+	// Backward adds Σ df·∂f/∂Θ over the samples to dst, of which Forward has just had
+	// these, with this workspace; df is len(samples)×outputs.
+	Backward(dst *round.Partial, df []float32, samples []Sample, w *Weights, ws Workspace)
+
+	// GradientRows returns how many parameters, from the first on, have the rows of a sum
+	// (Index, Values, Width) as their gradient, and 0 where it has no row; 0: none.
+	GradientRows(x *scaling.Values) int
+	// Stride is what the parts of Θ that Gradient is asked for are multiples of: they
+	// begin at one, and end at one or with Θ.
+	Stride() int
+	// Gradient sets g to factor times the gradient that sum holds, of the parameters
+	// from the given one on.
+	Gradient(g []float32, from int, sum *round.Partial, factor float32, x *scaling.Values)
+}
+
+// Limited is a Function whose working memory grows with the rows that it takes at once: more than
+// MostRows are for Forward and Backward only where somebody has no choice.
+type Limited interface{ MostRows() int }
+
+// Workspace is a feature function's working memory: its own type.
+type Workspace any
+
+// Weights are what a feature function reads: Θ of some version, and the scaling
+// of its input. Equal versions are equal values.
+type Weights struct {
+	Theta   []float32
+	Version uint64
+	Input   scaling.Values
+}
+
+// GradientAt is the number of F64 values of a step's partial that are not the
+// feature function's: rows drawn, and the sum of their losses.
+const GradientAt = 2
+
+// Layer is a tensor of Θ, as a model file has it.
+type Layer struct {
+	Name string
+	Dims []int
+	Bias bool // it has biases alone, which Rule.SpareBiases keeps from decay
+}
+
+// Size returns how many values the tensor has.
+func (l *Layer) Size() int {
+	n := 1
+	for _, d := range l.Dims {
+		n *= d
+	}
+	return n
+}
+
+// Parameters returns the length of f's Θ.
+func Parameters(f Function) int {
+	n := 0
+	for _, l := range f.Layout() {
+		n += l.Size()
+	}
+	return n
+}
+
+// Tensors lists what a model has of f. A Θ of one tensor that is read shares the tensor's memory.
+func Tensors(l *learner.Tensors, f Function, theta *[]float32) {
+	var read []float32
+	rest := *theta
+	for i, layer := range f.Layout() {
+		n := min(layer.Size(), len(rest))
+		values := rest[:n:n]
+		rest = rest[n:]
+		l.F32(layer.Name, &values, layer.Dims...)
+		if i == 0 {
+			read = values
+		} else {
+			read = append(read, values...)
+		}
+	}
+	if l.Reading() {
+		*theta = read
+	}
+}
+
+// Options are what a linear feature function is made from.
+type Options struct {
+	Features, Outputs int
+	Bias              bool
+	Sparse            bool    // rows are sparse
+	Scaled            bool    // inputs are scaled
+	Normal            bool    // Θ begins as N(0, Deviation²), else uniform (Xavier)
+	Deviation         float64 // with Normal
+}

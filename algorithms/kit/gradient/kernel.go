@@ -1,0 +1,184 @@
+package gradient
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// The operations of a Descent's rounds (Round.Op), beside those of scaling.
+const (
+	OpStep     uint8 = iota + 210 // the gradient of one mini-batch
+	OpValidate                    // the loss of the validation rows
+	OpCompare                     // the same, and its difference from the reference's
+)
+
+// The values that rounds carry (Var.ID), beside the scaling: at most maxVectors vectors, of
+// which the first is Θ, and as many of the reference's.
+const (
+	varVectors   = 0xfe10
+	varReference = varVectors + maxVectors
+	maxVectors   = 8
+)
+
+// Loss is what an algorithm's kernel adds to the rounds of a Descent.
+type Loss interface {
+	// Gradients sets df (len(samples)×outputs) to the derivatives of each sample's loss by
+	// the outputs f (the same shape), and appends each sample's loss to losses.
+	Gradients(df, f []float32, samples []Sample, v *Values, losses []float64) []float64
+	// Validation returns the loss of a sample with outputs f, as validation measures it.
+	Validation(f []float32, x *Sample, v *Values) float64
+}
+
+// Values are the vectors and the scaling of a round as a kernel reads them.
+type Values struct {
+	Weights
+	Own []Vector // the algorithm's own: all but Θ
+}
+
+// Read sets x to the vectors and the scaling that a round carries.
+func (x *Values) Read(v round.Vars) { x.read(v, varVectors) }
+
+func (x *Values) read(v round.Vars, first uint16) {
+	x.Theta, x.Version = num.Float32s(v.Get(first)), v.Version(first)
+	x.Input = scaling.Find(v)
+	x.Own = x.Own[:0]
+	for i := range v {
+		if id := v[i].ID; id > first && id < first+maxVectors {
+			x.Own = append(x.Own, Vector{num.Float32s(v[i].Data), v[i].Version})
+		}
+	}
+}
+
+// Kernel is the workers' half of a Descent.
+type Kernel struct {
+	Function Function
+	Outputs  int
+	Draws    Sampler
+}
+
+// Scratch is the working memory of one lane.
+type Scratch struct {
+	Block  int       // samples that go through the function at once
+	Batch  []Sample  // of a mini-batch, or a block of other rows
+	F, DF  []float32 // Block×outputs: outputs and their derivatives
+	Space  Workspace
+	Values Values
+
+	rows    []uint32  // positions among a unit's rows
+	losses  []float64 // of the rows drawn for a step, or of the unit's validation rows
+	scaling scaling.Scratch
+}
+
+// NewScratch makes the working memory of a lane that takes blocks of so many samples through f, or of
+// fewer where f is Limited. F and DF have room for the whole block.
+func NewScratch(f Function, outputs, block int) Scratch {
+	most := block
+	if l, ok := f.(Limited); ok {
+		most = min(block, l.MostRows())
+	}
+	return Scratch{Block: most, F: make([]float32, block*outputs), DF: make([]float32, block*outputs), Space: f.NewWorkspace()}
+}
+
+// Run computes a unit of a Descent's round, of its scaling included; it reports false, and
+// does nothing, where the round is the algorithm's own.
+func (k *Kernel) Run(dst *round.Partial, u *round.Unit, d *dataset.Data, v round.Vars, l Loss, s *Scratch) bool {
+	if scaling.Run(dst, u, d, v, &s.scaling) {
+		return true
+	}
+	switch u.Op {
+	case OpStep:
+		s.Values.Read(v)
+		k.step(dst, u, d, l, s)
+	case OpValidate:
+		s.Values.Read(v)
+		k.validate(dst, u, d, l, s)
+	case OpCompare:
+		s.Values.Read(v)
+		k.validate(dst, u, d, l, s)
+		s.Values.read(v, varReference)
+		k.compare(dst, u, d, l, s)
+	default:
+		return false
+	}
+	return true
+}
+
+// step computes the unit's part of the gradient on mini-batch u.Steps[0]: F64
+// holds the rows drawn and the sum of their losses, the rest is the
+// feature function's. Rows are taken in the order of drawing.
+func (k *Kernel) step(dst *round.Partial, u *round.Unit, d *dataset.Data, l Loss, s *Scratch) {
+	refs, w, step := u.Rows(d), &s.Values.Weights, u.Steps[0]
+	s.rows = k.Draws.Draw(s.rows[:0], u, len(refs), step)
+	s.Batch = Gather(s.Batch[:0], s.rows, refs, d)
+	k.Function.Begin(dst, u, s.Batch, s.Block, s.Space)
+	dst.F64[0] = float64(len(s.Batch))
+	s.losses = s.losses[:0]
+	for rest := s.Batch; len(rest) > 0; {
+		n := min(s.Block, len(rest))
+		f, df := s.F[:n*k.Outputs], s.DF[:n*k.Outputs]
+		k.Function.Forward(f, rest[:n], w, step, s.Space)
+		s.losses = l.Gradients(df, f, rest[:n], &s.Values, s.losses)
+		k.Function.Backward(dst, df, rest[:n], w, s.Space)
+		rest = rest[n:]
+	}
+	dst.F64[1] = sumLosses(s.losses)
+}
+
+// lossRows is how many rows' losses are summed before they are added to the unit's: a
+// matter of its last bit, which does not depend on the size of blocks.
+const lossRows = 32
+
+func sumLosses(losses []float64) (sum float64) {
+	for from := 0; from < len(losses); from += lossRows {
+		part := 0.0
+		for _, x := range losses[from:min(from+lossRows, len(losses))] {
+			part += x
+		}
+		sum += part
+	}
+	return sum
+}
+
+// validate sums the losses of the unit's rows: F64 holds the rows and the sum. s.losses is
+// left with each row's.
+func (k *Kernel) validate(dst *round.Partial, u *round.Unit, d *dataset.Data, l Loss, s *Scratch) {
+	s.losses = s.losses[:0]
+	k.eachLoss(u, d, l, s, func(_ int, loss float64) { s.losses = append(s.losses, loss) })
+	dst.F64[0] = float64(len(s.losses))
+	for _, loss := range s.losses {
+		dst.F64[1] += loss
+	}
+}
+
+// compare adds to validate's sums those of the reference's losses, under s.Values, less the
+// present ones, and of the squares of these differences.
+func (k *Kernel) compare(dst *round.Partial, u *round.Unit, d *dataset.Data, l Loss, s *Scratch) {
+	k.eachLoss(u, d, l, s, func(i int, loss float64) {
+		gain := loss - s.losses[i]
+		dst.F64[2] += gain
+		dst.F64[3] += float64(gain * gain)
+	})
+}
+
+// eachLoss calls do with the loss of every row of the unit.
+func (k *Kernel) eachLoss(u *round.Unit, d *dataset.Data, l Loss, s *Scratch, do func(i int, loss float64)) {
+	k.EachRow(u, d, s, func(i int, f []float32, x *Sample) { do(i, l.Validation(f, x, &s.Values)) })
+}
+
+// EachRow calls do with the outputs of every row of the unit, under s.Values. The outputs and the row
+// are valid until do returns.
+func (k *Kernel) EachRow(u *round.Unit, d *dataset.Data, s *Scratch, do func(i int, f []float32, x *Sample)) {
+	refs := u.Rows(d)
+	for from := 0; from < len(refs); from += s.Block {
+		s.Batch = s.Batch[:0]
+		for _, ref := range refs[from:min(from+s.Block, len(refs))] {
+			s.Batch = append(s.Batch, SampleOf(d.Shard(int(ref.Shard)), int(ref.Pos)))
+		}
+		k.Function.Predict(s.F, s.Batch, &s.Values.Weights, s.Space)
+		for i := range s.Batch {
+			do(from+i, s.F[i*k.Outputs:(i+1)*k.Outputs], &s.Batch[i])
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package maxent
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// Objective is the mean over rows of the K-L divergence and of the terms, and ½·L2·‖W‖² without the
+// offsets, L2 being Least where that is greater. It implements fullbatch.Objective. A point is W of scaled features, (features+1)×labels
+// with a bias, else features×labels.
+type Objective struct {
+	Features, Labels int
+	Bias             bool
+	L2               float64
+	Summed           bool    // L2 is a weight of the sum over rows, not of the mean
+	Least            float64 // the decay of the mean is this at least
+	Fit              *scaling.Fit
+	// TermSums is Terms.Sums of the kernel's terms, the first of which is the sum of the rows'
+	// terms; 0: none.
+	TermSums int
+	// Values, if set, are those that the terms read.
+	Values []round.Var
+
+	weights []float64 // effective ones of the last point
+}
+
+// Point returns the number of values of a point.
+func (o *Objective) Point() int {
+	if o.Bias {
+		return (o.Features + 1) * o.Labels
+	}
+	return o.Features * o.Labels
+}
+
+// Sums implements fullbatch.Objective.
+func (o *Objective) Sums() int { return Evaluation(o.Features, o.Labels) + o.TermSums }
+
+// AppendVars implements fullbatch.Objective.
+func (o *Objective) AppendVars(vars []round.Var, x []float64, version uint64) []round.Var {
+	o.weights = o.Effective(o.weights, x)
+	vars = append(vars, round.Var{ID: varWeights, Version: version, Data: num.Bytes64(o.weights)})
+	return append(vars, o.Values...)
+}
+
+// Effective sets dst to the weights, offsets last, that read features as the rows have them: with
+// features (x_k - shift_k)·scale_k, w_kc·scale_k, and b_c less the sum of shift_k times these.
+func (o *Objective) Effective(dst, x []float64) []float64 {
+	n := o.Features * o.Labels
+	if dst == nil {
+		dst = make([]float64, n+o.Labels)
+	}
+	offsets := dst[n:]
+	clear(offsets)
+	copy(dst, x) // with a bias, the offsets too
+	input := o.Fit.Values()
+	for k, scale := range input.Scale {
+		row, shift := dst[k*o.Labels:][:o.Labels], input.Shift[k]
+		for c := range row {
+			row[c] *= scale
+			offsets[c] -= float64(shift * row[c])
+		}
+	}
+	return dst
+}
+
+// Fold implements fullbatch.Objective.
+func (o *Objective) Fold(g, x []float64, rows, losses float64, sums []float64) float64 {
+	n := o.Features * o.Labels
+	share := 1 / rows
+	residuals := sums[n:][:o.Labels]
+	copy(g, sums[:n])
+	input := o.Fit.Values()
+	for k, scale := range input.Scale {
+		row, shift := g[k*o.Labels:][:o.Labels], input.Shift[k]
+		for c := range row {
+			row[c] = scale * (row[c] - float64(shift*residuals[c]))
+		}
+	}
+	copy(g[n:], residuals)
+	for i := range g {
+		g[i] *= share
+	}
+	f := float64(losses * share)
+	if o.TermSums > 0 {
+		f += float64(sums[n+o.Labels] * share)
+	}
+	return f + o.decay(g, x[:n], share)
+}
+
+// decay adds L2·W to the gradient and returns ½·L2·‖W‖².
+func (o *Objective) decay(g, w []float64, share float64) float64 {
+	l2 := o.L2
+	if o.Summed {
+		l2 *= share
+	}
+	l2 = max(l2, o.Least)
+	if l2 == 0 {
+		return 0
+	}
+	num.AddScaled64(g[:len(w)], l2, w)
+	return float64(0.5 * l2 * num.Dot64(w, w))
+}

@@ -1,0 +1,168 @@
+package maxent
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/fullbatch"
+	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/lbfgs"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// The presets. Paper is the papers' own course: raw features, all iterations.
+const (
+	Auto  = "auto"
+	Paper = "paper"
+)
+
+// validationMin is the least number of rows that early stopping validates on.
+const validationMin = 20
+
+// denseShare is the share of non-zero entries from which preset auto standardises: mostly binary
+// features are harmed by it.
+const denseShare = 0.2
+
+// Settings are what all fits have in common.
+type Settings struct {
+	Preset             string
+	Bias               bool
+	Scaling            string
+	Iterations         int
+	ValidationFraction float64
+	ValidationInterval int
+	Patience           int
+}
+
+// The courses of the decay.
+const (
+	DecayPath  = "path"
+	DecayFixed = "fixed"
+)
+
+// Search are the settings of L-BFGS.
+type Search struct {
+	Tolerance, Ftol float64
+	Decay           string
+	Refit           bool
+}
+
+// First lists the settings that stand first in the table of an algorithm, whose Config has Settings: paper
+// and scaled say what the preset paper is, and how features are scaled where the setting is not given.
+func First[C any](of func(*C) *Settings, paper, scaled string, bias *param.Of[C, bool]) param.Table[C] {
+	return param.Table[C]{
+		param.Word("preset", "auto fits the dataset and stops early; paper is "+paper, func(c *C) *string { return &of(c).Preset }, Auto, Paper),
+		bias,
+		param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
+			func(c *C) *string { return &of(c).Scaling }, scaling.Kinds...).
+			Says(scaled),
+	}
+}
+
+// Last lists the settings that stand last in the table of a fit by L-BFGS.
+func Last[C any](of func(*C) *Settings, search func(*C) *Search) param.Table[C] {
+	return append(param.Table[C]{
+		param.Int("iterations", "iterations of L-BFGS at most; tolerance, ftol or early stopping may end before", 1, 1<<40, 300,
+			func(c *C) *int { return &of(c).Iterations }),
+		param.Float("tolerance", "stop where no element of the gradient is greater; 0: only where it is exactly zero", 0, 1e6, 1e-7,
+			func(c *C) *float64 { return &search(c).Tolerance }),
+		param.Float("ftol", "stop where an iteration lowers the loss by at most this share of it (of 1 where the loss is below 1); 0: never", 0, 1, 0,
+			func(c *C) *float64 { return &search(c).Ftol }),
+	}, append(Stopping(of, "auto: 0.1, with decay path up to 0.2 where there are fewer than 1,000 rows; paper: 0"), Refit(search)...)...)
+}
+
+// Decay lists the setting of the decay's course, where setting has the decay.
+func Decay[C any](search func(*C) *Search, setting string) param.Table[C] {
+	return param.Table[C]{
+		param.Word("decay", "course of the decay: path begins with 3 and lowers it, by stages, to "+setting+
+			", and validation chooses among all of them; fixed is "+setting+" alone", func(c *C) *string { return &search(c).Decay }, DecayFixed, DecayPath).
+			Says("auto: path unless " + setting + " or decay is given or validation_fraction is 0; paper: fixed"),
+	}
+}
+
+// The share of rows that validation chooses a decay by: a tenth, of few rows up to a fifth.
+const (
+	choosingRows = 100
+	mostChoosing = 0.2
+)
+
+// Refit lists the setting of the refit.
+func Refit[C any](search func(*C) *Search) param.Table[C] {
+	return param.Table[C]{
+		param.Bool("refit", "train once more, on the validation rows too, by as many iterations of each decay as were best", true,
+			func(c *C) *bool { return &search(c).Refit }).Preset(Paper, false).LeftOut(Paper).Says("auto: true unless validation_fraction is 0; paper: false"),
+	}
+}
+
+// Check returns a *param.Error for the first setting that contradicts another.
+func (s *Settings) Check(search *Search) error {
+	if search.Refit && s.ValidationFraction == 0 {
+		return param.Errorf("refit", "needs a validation_fraction above 0: it takes as many iterations as were best by validation")
+	}
+	return nil
+}
+
+// FillDecay sets the refit where it was not given, and chooses, with preset auto, the course of the decay, which setting has, where it was not given, and with a
+// path the share of validation rows.
+func (s *Settings) FillDecay(search *Search, given param.Values, setting string, m *dataset.Manifest) {
+	if s.ValidationFraction == 0 {
+		param.StandIn(given, "refit", &search.Refit, false)
+	}
+	if s.Preset != Auto {
+		return
+	}
+	if s.ValidationFraction > 0 && !given.Has("decay") && !given.Has(setting) {
+		search.Decay = DecayPath
+	}
+	if search.Decay == DecayPath && !given.Has("validation_fraction") {
+		s.ValidationFraction = max(s.ValidationFraction, min(mostChoosing, choosingRows/float64(m.Rows)))
+	}
+}
+
+// Stopping lists the settings of early stopping; share, where it is not empty, says what the share of
+// validation rows is by default.
+func Stopping[C any](of func(*C) *Settings, share string) param.Table[C] {
+	return param.Table[C]{
+		param.Float("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
+			func(c *C) *float64 { return &of(c).ValidationFraction }).Preset(Paper, 0).Says(share),
+		param.Int("validation_interval", "iterations from one validation to the next", 1, 1<<40, 10,
+			func(c *C) *int { return &of(c).ValidationInterval }),
+		param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 5,
+			func(c *C) *int { return &of(c).Patience }),
+	}
+}
+
+// FillScaling chooses the scaling by the data where it was not given, with preset paper if both.
+func (s *Settings) FillScaling(given param.Values, m *dataset.Manifest, both bool) {
+	if !given.Has("scaling") && (both || s.Preset == Auto) && m.Density() >= denseShare {
+		s.Scaling = scaling.Standard
+	}
+}
+
+// Validation returns the share and the least number of validation rows.
+func (s *Settings) Validation() (share float64, least int) {
+	return s.ValidationFraction, validationMin
+}
+
+// Training returns the settings of the rounds.
+func (s *Settings) Training() fullbatch.Settings {
+	return fullbatch.Settings{
+		StopRule: gradient.StopRule{Validates: s.ValidationFraction > 0, Patience: uint64(s.Patience)},
+		Scaling:  s.Scaling, Steps: uint64(s.Iterations), Interval: uint64(s.ValidationInterval), Derived: 1,
+	}
+}
+
+// Memory estimates the memory of a fit by L-BFGS whose kernel's terms sum so many values.
+func (s *Settings) Memory(terms int, m *dataset.Manifest) algorithms.Footprint {
+	n := Evaluation(m.Features, m.Labels)
+	return s.MemoryOf(lbfgs.Bytes(n), n+terms, m)
+}
+
+// MemoryOf estimates the memory of a fit whose optimiser keeps so many bytes, and whose evaluations
+// sum so many values beside the rows and their losses.
+func (s *Settings) MemoryOf(optimiser int64, sums int, m *dataset.Manifest) algorithms.Footprint {
+	n, set := Evaluation(m.Features, m.Labels), s.Training()
+	f := fullbatch.Memory(&set, n, optimiser, sums, m)
+	f.Model = 8*int64(n) + 12
+	return f
+}

@@ -1,0 +1,237 @@
+package network
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// The kinds of feature functions: the words of the setting features.
+const (
+	Linear = "linear"
+	MLP    = "mlp"
+	Conv   = "conv"
+)
+
+// The words of other settings.
+const (
+	none    = "none" // no list, no shape
+	row     = "row"  // the shape 1×1×features
+	max2d   = "max"
+	average = "average"
+)
+
+// Config is what a spec says of a feature function. It is a field of an algorithm's Config.
+type Config struct {
+	Features  string
+	Hidden    string // a list
+	Channels  string // a list
+	Kernel    int
+	Stride    int
+	Padding   int
+	Pool      int
+	Pooling   string
+	Dropout   float64
+	LayerNorm bool
+	Shape     string
+	Flip      bool
+	Shift     int
+	Crop      int
+	Freeze    string // a list of layers
+	Rates     string // a list of layers with factors
+	Initial   Initial
+}
+
+// maxSize bounds the sides of windows.
+const maxSize = 31
+
+// Settings lists the settings of the field that of returns. features are the kinds that the algorithm
+// takes, of which the first is the default.
+func Settings[C any](of func(*C) *Config, features ...string) param.Table[C] {
+	return append(param.Table[C]{
+		param.Word("features", kinds(features), func(c *C) *string { return &of(c).Features }, features...),
+		param.Text("hidden", "units of the hidden layers, rectifiers each (with features mlp or conv)", listForm, none, checkList,
+			func(c *C) *string { return &of(c).Hidden }).Says("128 with features mlp or conv, else none"),
+		param.Float("dropout", "share of the hidden units that a step leaves out, the others growing by 1/(1-dropout); never in validation, leaf updates and predictions",
+			0, math.Nextafter(1, 0), 0, func(c *C) *float64 { return &of(c).Dropout }).Says("0.5 with hidden layers, else 0"),
+		param.Bool("layer_norm", "layer normalisation behind each hidden layer and each convolution (Ba et al. 2016)", false,
+			func(c *C) *bool { return &of(c).LayerNorm }),
+		param.Text("shape", "what a row is an image of, such as 1x8x8 for 64 features; row: 1x1xFEATURES (with features conv)",
+			"CHANNELSxHEIGHTxWIDTH, row or none", none, checkShape, func(c *C) *string { return &of(c).Shape }).Says("with features conv that of the dataset (--shape), else none"),
+		param.Bool("flip", "half of the images are mirrored in a step, left to right (with features conv)", false, func(c *C) *bool { return &of(c).Flip }),
+		param.Int("shift", "positions by which images are moved in a step, at most: another number, left or right and up or down, for each row and step", 0, maxSize, 0,
+			func(c *C) *int { return &of(c).Shift }),
+		param.Int("crop", "side of the square of an image that a network reads: at another place for each row and step, in the middle in validation, leaf updates and predictions; 0: the whole image (with features conv)",
+			0, maxSide, 0, func(c *C) *int { return &of(c).Crop }),
+		param.Text("channels", "channels behind each convolution, which come before the hidden layers (with features conv)", listForm, none, checkList,
+			func(c *C) *string { return &of(c).Channels }).Says("16,32 with features conv, else none"),
+		param.Int("kernel", "side of the square that an output of a convolution reads (with features conv)", 0, maxSize, 0,
+			func(c *C) *int { return &of(c).Kernel }).Says("3 with features conv, else 0"),
+		param.Int("stride", "positions from one such square to the next", 0, maxSize, 0, func(c *C) *int { return &of(c).Stride }).Says("1 with features conv, else 0"),
+		param.Int("padding", "positions outside the image, of value 0, that these squares begin with", 0, maxSize-1, 0,
+			func(c *C) *int { return &of(c).Padding }).Says("(kernel - 1)/2 with features conv, else 0"),
+		param.Int("pool", "side of the square that becomes one value behind a convolution; 1: every value stays", 0, maxSize, 0,
+			func(c *C) *int { return &of(c).Pool }).Says("2 with features conv, else 0"),
+		param.Word("pooling", "what it becomes: its greatest value (max) or the mean (average)", func(c *C) *string { return &of(c).Pooling }, max2d, average),
+	}, append(rateSettings(of), InitSettings(func(c *C) *Initial { return &of(c).Initial })...)...)
+}
+
+// kinds describes the setting features.
+func kinds(words []string) string {
+	says := map[string]string{
+		Linear: "linear: weights alone", MLP: "mlp: hidden layers", Conv: "conv: convolutions on images, then hidden layers",
+	}
+	var all []string
+	for _, w := range words {
+		all = append(all, says[w])
+	}
+	return "the feature function: " + strings.Join(all, "; ")
+}
+
+// listForm says what a list looks like.
+const listForm = "whole numbers such as 128 or 256,128, or none"
+
+// mostLayers bounds the numbers of a list.
+const mostLayers = 32
+
+var errMany = fmt.Errorf("more than %d layers", mostLayers)
+
+// parseList reads a list of numbers; none has none.
+func parseList(text string) ([]int, error) {
+	if text == none {
+		return nil, nil
+	}
+	parts := strings.Split(text, ",")
+	if len(parts) > mostLayers {
+		return nil, errMany
+	}
+	return parseNumbers(parts)
+}
+
+func checkList(text string) error {
+	_, err := parseList(text)
+	return err
+}
+
+func checkShape(text string) error {
+	if text == none || text == row {
+		return nil
+	}
+	_, err := dataset.ParseShape(text)
+	return err
+}
+
+// The defaults of networks.
+const (
+	defaultHidden   = "128"
+	defaultDropout  = 0.5
+	defaultChannels = "16,32"
+	defaultKernel   = 3
+	defaultPool     = 2
+)
+
+// Deep reports whether the feature function is a network.
+func (c *Config) Deep() bool { return c.Features == MLP || c.Features == Conv }
+
+// Fill sets what was not given and follows from the kind of the feature function, or from the
+// dataset.
+func (c *Config) Fill(given param.Values, m *dataset.Manifest) {
+	if !c.Deep() {
+		return
+	}
+	param.StandIn(given, "hidden", &c.Hidden, defaultHidden)
+	if c.Hidden != none {
+		param.StandIn(given, "dropout", &c.Dropout, defaultDropout)
+	}
+	if c.Features != Conv {
+		return
+	}
+	if m.Shape != (dataset.Shape{}) {
+		param.StandIn(given, "shape", &c.Shape, m.Shape.String())
+	}
+	param.StandIn(given, "channels", &c.Channels, defaultChannels)
+	param.StandIn(given, "kernel", &c.Kernel, defaultKernel)
+	param.StandIn(given, "stride", &c.Stride, 1)
+	param.StandIn(given, "padding", &c.Padding, max(0, c.Kernel-1)/2)
+	param.StandIn(given, "pool", &c.Pool, defaultPool)
+}
+
+// Check returns a *param.Error for the first setting that contradicts the kind of the feature
+// function.
+func (c *Config) Check() error {
+	if err := c.Initial.Check(); err != nil {
+		return err
+	}
+	if !c.Deep() {
+		return c.checkLinear()
+	}
+	if c.Hidden == none && c.Features == MLP {
+		return param.Errorf("hidden", "features mlp needs a hidden layer: give its units")
+	}
+	if c.Hidden == none && c.Dropout != 0 {
+		return param.Errorf("dropout", "belongs to hidden layers, and hidden is none")
+	}
+	if c.Features == MLP {
+		return c.checkNoImages()
+	}
+	return c.checkConv()
+}
+
+func (c *Config) checkLinear() error {
+	const why = "belongs to features mlp and conv: a linear function has no layers"
+	switch {
+	case c.Hidden != none:
+		return param.Errorf("hidden", why)
+	case c.Dropout != 0:
+		return param.Errorf("dropout", why)
+	case c.LayerNorm:
+		return param.Errorf("layer_norm", why)
+	case c.Freeze != none:
+		return param.Errorf("freeze", why)
+	case c.Rates != none:
+		return param.Errorf("rates", why)
+	case c.Initial.From != none:
+		return param.Errorf(SettingInitFrom, why)
+	}
+	return c.checkNoImages()
+}
+
+// checkNoImages refuses settings of convolutions where there are none.
+func (c *Config) checkNoImages() error {
+	for _, s := range []struct {
+		name  string
+		given bool
+	}{
+		{"shape", c.Shape != none}, {"channels", c.Channels != none}, {"kernel", c.Kernel != 0}, {"stride", c.Stride != 0},
+		{"padding", c.Padding != 0}, {"pool", c.Pool != 0}, {"pooling", c.Pooling != max2d},
+		{"flip", c.Flip}, {"shift", c.Shift != 0}, {"crop", c.Crop != 0},
+	} {
+		if s.given {
+			return param.Errorf(s.name, "belongs to features conv")
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkConv() error {
+	for _, s := range []struct {
+		name  string
+		value int
+	}{{"kernel", c.Kernel}, {"stride", c.Stride}, {"pool", c.Pool}} {
+		if s.value == 0 {
+			return param.Errorf(s.name, "must be at least 1 with features conv")
+		}
+	}
+	switch {
+	case c.Shape == none:
+		return param.Errorf("shape", "features conv needs the shape of a row, which the dataset does not have: give it, such as 1x8x8 for 64 features, here or when the data are read (--shape)")
+	case c.Channels == none:
+		return param.Errorf("channels", "features conv needs a convolution: give its channels")
+	case c.Padding >= c.Kernel:
+		return param.Errorf("padding", "%d positions are not fewer than the kernel's %d: some outputs would read nothing", c.Padding, c.Kernel)
+	}
+	return nil
+}
