@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
+	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/spec"
 )
 
 var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "rows", "measures", "clip", "budget", "record", "published"}

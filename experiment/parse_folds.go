@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
-	"github.com/coppice-ldl/coppice/spec"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // foldWays are the keys of folds of which one says how rows are divided; foldKeys are all.

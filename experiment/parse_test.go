@@ -10,7 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/internal/harness/allocs"
-	"github.com/coppice-ldl/coppice/spec"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // whole is a spec with every key.

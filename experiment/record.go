@@ -8,8 +8,8 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // MaxRecord bounds a line of the records, in bytes.

@@ -35,7 +35,7 @@ func newBench(t testing.TB, src dataset.Source, given param.Values) *bench {
 	if err := os.Rename(d.dir, filepath.Join(dir, "shards")); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{worker: must[*worker](t)(open(cfg))}
+	b := &bench{worker: must[*worker](t)(openWorker(cfg))}
 	b.orders.w = b.worker
 	b.begin()
 	t.Cleanup(func() { b.stop(nil) })

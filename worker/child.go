@@ -6,7 +6,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

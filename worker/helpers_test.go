@@ -24,7 +24,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
-	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
@@ -271,7 +271,7 @@ func runWorker(t testing.TB, cfg Config, ready chan Info) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := open(cfg)
+	w, err := openWorker(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

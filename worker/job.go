@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/jobrun"
+	"github.com/coppice-ldl/coppice/job/open"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -27,7 +27,7 @@ type job struct {
 	// Set before ready is closed, and constant afterwards.
 	ready   chan struct{}
 	failure *failure                            // nil: open is set
-	open    *jobrun.Job                         // its shards come when units need them
+	open    *open.Job                           // its shards come when units need them
 	kept    atomic.Pointer[engine.DerivedCache] // derived values; may be replaced
 	scratch []any                               // by lane; each lane uses its own only
 

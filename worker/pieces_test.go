@@ -7,12 +7,12 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/jobrun"
+	"github.com/coppice-ldl/coppice/job/open"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -67,7 +67,7 @@ func (g *grove) grow(trainer pipeline.Finisher) {
 // measure computes the rounds of the mean, which the worker sees too, and of the evaluation.
 func (g *grove) measure(trainer pipeline.Finisher) {
 	g.t.Helper()
-	job := must[*jobrun.Job](g.t)(jobrun.Open(g.job, g.data.manifest, nil))
+	job := must[*open.Job](g.t)(open.Open(g.job, g.data.manifest, nil))
 	for i, rows := range g.data.local.Shards {
 		must[bool](g.t)(job.AddShard(i, rows))
 	}

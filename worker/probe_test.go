@@ -6,7 +6,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/jobrun"
+	"github.com/coppice-ldl/coppice/job/open"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
@@ -88,7 +88,7 @@ func TestDemand(t *testing.T) {
 		{0, protocol.Run{How: round.Collect, Scope: round.Whole}, true},
 	} {
 		w := &worker{cfg: Config{MemoryBytes: x.limit}, id: "w"}
-		err := w.tooLarge(&batch{run: x.run, job: &job{manifest: &dataset.Manifest{}, open: &jobrun.Job{Kernel: demanding{}}}})
+		err := w.tooLarge(&batch{run: x.run, job: &job{manifest: &dataset.Manifest{}, open: &open.Job{Kernel: demanding{}}}})
 		if (err == nil) != x.ok || err != nil && (!failureOf(err).unable || !strings.Contains(err.Error(), "(2 matrices), and --memory of worker w allows")) {
 			t.Errorf("limit %d, %+v: error %v", x.limit, x.run, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/jobrun"
+	"github.com/coppice-ldl/coppice/job/open"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -87,7 +87,7 @@ func (w *worker) openJob(j *job) (err error) {
 	if j.manifest.Rows > maxRows {
 		return fmt.Errorf("worker: a dataset of %d rows; a worker serves at most %d", j.manifest.Rows, maxRows)
 	}
-	j.open, err = jobrun.Open(j.spec, j.manifest, func(digest string, size int64) ([]byte, error) { return w.fetchBlob(j.ctx, digest, size) })
+	j.open, err = open.Open(j.spec, j.manifest, func(digest string, size int64) ([]byte, error) { return w.fetchBlob(j.ctx, digest, size) })
 	return err
 }
 

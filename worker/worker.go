@@ -83,7 +83,7 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.Log.Warn(open)
 	}
 	for {
-		w, err := open(cfg)
+		w, err := openWorker(cfg)
 		if err != nil {
 			return err
 		}
@@ -123,8 +123,8 @@ func (w *worker) run(ctx context.Context) error {
 	return cmp.Or(gone, err)
 }
 
-// open opens the worker's folder and makes what needs no network.
-func open(cfg Config) (*worker, error) {
+// openWorker opens the worker's folder and makes what needs no network.
+func openWorker(cfg Config) (*worker, error) {
 	w := &worker{
 		cfg: cfg, log: cfg.Log, kept: engine.NewDerivedMemory(cfg.KeptBytes), registry: metrics.Registry(), beat: newPulse(),
 		jobs: make(map[uint64]*job), parts: make(chan computed, maxComputed), news: make(chan struct{}, 1),

@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
-	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/job/local"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/spec"
 )
 
 // TestBest: the member with the least K-L on inner folds has all the weight, whatever its place,

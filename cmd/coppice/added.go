@@ -5,8 +5,8 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // measureLine is a measure beside the ten, of the model and of what it must beat.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/spec"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 const description = "Coppice trains label distribution learning models on many machines and does not lose the work."

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	figures "github.com/coppice-ldl/coppice/experiment/figure"
-	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/job/local"
 )
 
 type inspectWhatCmd struct {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/experiment/plots"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // mostShown bounds the degrees of rows that figures choose from: of a longer file the first rows

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // spentWords are the kinds of rounds as the line about time calls them, in its order;

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // TestThreads: training, prediction and evaluation give the same bytes on any number of

@@ -4,10 +4,10 @@ import (
 	"context"
 	"sync"
 
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // The bounds of reading the recorded results of folds for their curves.

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // shelf has the results of folds, and counts how often each is read.

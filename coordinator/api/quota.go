@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/units"
-	"github.com/coppice-ldl/coppice/spec"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // Quotas bound what users may put on a cluster; 0: no bound. They are checked when

@@ -6,7 +6,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/spec"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // blobFrom is the size above which a state is a blob, where the trainer can write it to one. The log would take it

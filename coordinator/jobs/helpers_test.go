@@ -24,10 +24,10 @@ import (
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/storetest"
+	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
-	"github.com/coppice-ldl/coppice/spec"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

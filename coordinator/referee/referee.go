@@ -13,9 +13,9 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/local"
 	"github.com/coppice-ldl/coppice/internal/units"
-	"github.com/coppice-ldl/coppice/jobrun"
+	"github.com/coppice-ldl/coppice/job/local"
+	"github.com/coppice-ldl/coppice/job/open"
 )
 
 // DefaultMemory bounds, in bytes, the decoded shards that a Referee holds.
@@ -36,9 +36,9 @@ type Referee struct {
 	Blobs  Blobs
 	Memory int64 // bytes of shards; 0: DefaultMemory
 
-	id    uint64      // of job
-	job   *jobrun.Job // nil: none is open
-	bytes int64       // of its shards
+	id    uint64    // of job
+	job   *open.Job // nil: none is open
+	bytes int64     // of its shards
 }
 
 var _ dispatch.Referee = (*Referee)(nil)
@@ -83,7 +83,7 @@ func withStack(err *error) {
 func (r *Referee) prepare(ctx context.Context, c *dispatch.Case) (u round.Unit, err error) {
 	if r.job == nil || r.id != c.ID {
 		r.id, r.bytes = c.ID, 0
-		r.job, err = jobrun.Open(c.Job, c.Manifest, func(digest string, _ int64) ([]byte, error) { return r.Blobs.Get(ctx, digest) })
+		r.job, err = open.Open(c.Job, c.Manifest, func(digest string, _ int64) ([]byte, error) { return r.Blobs.Get(ctx, digest) })
 		if err != nil {
 			return u, err
 		}

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/experiment"
-	"github.com/coppice-ldl/coppice/internal/local"
-	"github.com/coppice-ldl/coppice/jobrun"
+	"github.com/coppice-ldl/coppice/job/local"
+	"github.com/coppice-ldl/coppice/job/open"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // Work is what there is to do of one dataset.
@@ -68,7 +68,7 @@ func Run(ctx context.Context, works []*Work, o Options) error {
 // group is the cells of one row on one dataset, as of a Queue.
 type group struct {
 	work   *Work
-	parent *jobrun.Job
+	parent *open.Job
 	cells  []*experiment.Cell // that nobody has begun
 }
 
@@ -120,7 +120,7 @@ type endedCell struct {
 }
 
 // add makes groups of a dataset's cells.
-func (s *session) add(w *Work, parent *jobrun.Job) {
+func (s *session) add(w *Work, parent *open.Job) {
 	groups := make(map[int]*group) // by row
 	for i := range w.Cells {
 		c := &w.Cells[i]

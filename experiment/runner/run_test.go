@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
-	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/job/local"
 )
 
 // sixCells is work of six cells that take milliseconds.

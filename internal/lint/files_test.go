@@ -80,8 +80,9 @@ func documents(t *testing.T) (names []string) {
 }
 
 // elsewhere are files that are named and stand in the folder shared, which testkit.Shared
-// looks for beside the repository, and the key of a random stream, which looks like a path.
-var elsewhere = []string{"accuracy.md", "shared/data/README.md", "dataset/import"}
+// looks for beside the repository, and what looks like a path: the key of a random
+// stream, and names of models.
+var elsewhere = []string{"accuracy.md", "shared/data/README.md", "dataset/import", "job/fold", "job/digest"}
 
 // exists reports whether a name is that of a file or folder, from the folder where it is
 // mentioned or from one above.

@@ -53,7 +53,7 @@ var owners = map[string][]string{
 	"github.com/nats-io":            {"protocol/bus"},
 	"github.com/hashicorp":          {"coordinator/store"},
 	"github.com/prometheus":         {"metrics", "coordinator", "worker"},
-	"github.com/goccy/go-yaml":      {"spec", "experiment", "internal/config", "internal/yamltree"},
+	"github.com/goccy/go-yaml":      {"job/spec", "experiment", "internal/config", "internal/yamltree"},
 	"github.com/grafana":            {"tools/grafana"},
 	"github.com/alecthomas/kong":    {"cmd"},
 	"github.com/jedib0t/go-pretty":  {"cmd"},
@@ -62,13 +62,13 @@ var owners = map[string][]string{
 	"gonum.org/v1/gonum":            {"experiment/folds", "experiment/statistics"},
 	"gonum.org/v1/plot":             {"experiment/figure"},
 	"golang.org/x/text":             {"dataset", "experiment", "internal/printable"},
-	"golang.org/x/sync":             {"client", "worker", "coordinator", "engine", "internal/local", "internal/harness/chaos", "cmd"},
+	"golang.org/x/sync":             {"client", "worker", "coordinator", "engine", "job/local", "internal/harness/chaos", "cmd"},
 	"golang.org/x/sys":              {"internal/num", "internal/speed", "internal/blobs", "internal/inplace", "dataset", "worker", "coordinator", "internal/harness/netlab", "internal/harness/proc", "internal/harness/chaos", "cmd"},
 }
 
 // pure families know no transport, log or metrics, not even in tests.
 var (
-	pure    = []string{"engine/round", "engine/outcome", "algorithms", "dataset", "internal/num", "internal/linalg"}
+	pure    = []string{"engine/round", "engine/outcome", "algorithms", "job/pipeline", "dataset", "internal/num", "internal/linalg"}
 	foreign = []string{"github.com/nats-io", "github.com/hashicorp", "github.com/prometheus"}
 )
 

@@ -14,7 +14,7 @@ var impure = []string{"time", "math/rand", "math/rand/v2", "crypto/rand", "net",
 
 // deterministic families compute what reaches a digest or the Raft state: they
 // have no clock, no global randomness and no network.
-var deterministic = []string{"engine/round", "engine/outcome", "algorithms", "dataset", "internal/num", "coordinator/state"}
+var deterministic = []string{"engine/round", "engine/outcome", "algorithms", "job/pipeline", "dataset", "internal/num", "coordinator/state"}
 
 func TestDeterministicPackagesHaveNoClock(t *testing.T) {
 	for _, s := range sources(t) {
@@ -30,7 +30,7 @@ func TestDeterministicPackagesHaveNoClock(t *testing.T) {
 }
 
 // sequential families start no goroutine: who runs them divides the work.
-var sequential = []string{"engine/round", "engine/outcome", "algorithms", "dataset"}
+var sequential = []string{"engine/round", "engine/outcome", "algorithms", "job/pipeline", "dataset"}
 
 func TestAlgorithmsStartNoGoroutine(t *testing.T) {
 	for _, s := range sources(t) {
@@ -60,7 +60,7 @@ var exact = []string{
 
 // arithmetic families compute what reaches a digest or a measure; they use
 // internal/num, and of package math only what is exact.
-var arithmetic = []string{"algorithms", "dataset", "internal/num", "engine", "jobrun", "internal/local"}
+var arithmetic = []string{"algorithms", "dataset", "internal/num", "engine", "job/open", "job/pipeline", "job/local"}
 
 func TestOnlyExactMath(t *testing.T) {
 	for _, s := range sources(t) {

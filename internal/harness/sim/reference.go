@@ -7,14 +7,14 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/jobrun"
+	"github.com/coppice-ldl/coppice/job/open"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // The simulation's dataset.
@@ -103,7 +103,7 @@ func compute(params canaryParams, seed uint64, m *dataset.Manifest, shards []*da
 		Algorithm: Canary, Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(), Params: body,
 		Split: dataset.Split{Seed: seed, TestFraction: 0.2}, Predictions: 1 << 20,
 	}}
-	job, err := jobrun.Open(r.job, m, nil)
+	job, err := open.Open(r.job, m, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func curveText(c *curve.Curve) string {
 type recorder struct {
 	*engine.Local
 	r    *reference
-	job  *jobrun.Job
+	job  *open.Job
 	kept *engine.DerivedCache
 }
 

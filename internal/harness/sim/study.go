@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
@@ -15,8 +14,9 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/digests"
-	"github.com/coppice-ldl/coppice/internal/local"
-	"github.com/coppice-ldl/coppice/jobrun"
+	"github.com/coppice-ldl/coppice/job/local"
+	"github.com/coppice-ldl/coppice/job/open"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -88,7 +88,7 @@ func rowsOf(j *round.Job) (list []int) {
 // computeStudy runs each cell undisturbed and returns its encoded outcome.
 func computeStudy(m *dataset.Manifest, shards []*dataset.Rows) (map[round.Cell][]byte, error) {
 	j := studyJob(m, studyCells(studyRows))
-	parent, err := jobrun.Open(j, m, nil)
+	parent, err := open.Open(j, m, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 // Families are the folders whose packages, and those below them, compute what reaches a digest or a
 // measure.
 var Families = []string{
-	"algorithms", "dataset", "engine", "experiment/statistics", "internal/linalg", "internal/local", "internal/num", "jobrun",
+	"algorithms", "dataset", "engine", "experiment/statistics", "internal/linalg", "job/local", "job/pipeline", "internal/num", "job/open",
 }
 
 // Site is one fused instruction.

@@ -10,12 +10,12 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/jobrun"
+	"github.com/coppice-ldl/coppice/job/open"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // Data is a dataset in memory, as dataset.Build makes it.
@@ -109,14 +109,14 @@ func (o *Options) allows(k round.Kernel) error {
 }
 
 // open opens a job with all shards.
-func (d *Data) open(j *round.Job) (*jobrun.Job, error) {
+func (d *Data) open(j *round.Job) (*open.Job, error) {
 	blob := func(digest string, _ int64) ([]byte, error) {
 		if digest == j.Weights {
 			return d.Weights, nil
 		}
 		return dataset.EncodeFolds(d.Assigned), nil
 	}
-	job, err := jobrun.Open(j, d.Manifest, blob)
+	job, err := open.Open(j, d.Manifest, blob)
 	for i, shard := range d.Shards {
 		if err == nil {
 			_, err = job.AddShard(i, shard)
@@ -126,13 +126,13 @@ func (d *Data) open(j *round.Job) (*jobrun.Job, error) {
 }
 
 type runner struct {
-	job   *jobrun.Job
+	job   *open.Job
 	kept  *engine.DerivedMemory
 	spent engine.RoundTimes
 	most  int // child jobs of a round of the job
 }
 
-func newRunner(job *jobrun.Job, o *Options) *runner {
+func newRunner(job *open.Job, o *Options) *runner {
 	r := &runner{job: job, kept: o.Kept}
 	if r.kept == nil {
 		r.kept = engine.NewDerivedMemory(engine.DerivedLimit)
@@ -141,7 +141,7 @@ func newRunner(job *jobrun.Job, o *Options) *runner {
 }
 
 // run drives one job, whose child jobs come back here.
-func (r *runner) run(ctx context.Context, job *jobrun.Job, o Options) (outcome *pipeline.Outcome, err error) {
+func (r *runner) run(ctx context.Context, job *open.Job, o Options) (outcome *pipeline.Outcome, err error) {
 	defer engine.Guard(&err, "training")
 	trainer, err := pipeline.New(job.Spec, job.Data.Manifest, o.Resume.State)
 	if err != nil {
@@ -181,7 +181,7 @@ func (r *runner) run(ctx context.Context, job *jobrun.Job, o Options) (outcome *
 // Child runs a child job, such as a fold, of the job that parent is, which has all shards. It
 // returns the encoded outcome: the same bytes wherever it ran. Of o, Kept, Resume,
 // Checkpoint and Report count.
-func Child(ctx context.Context, parent *jobrun.Job, j *round.Job, o Options) ([]byte, error) {
+func Child(ctx context.Context, parent *open.Job, j *round.Job, o Options) ([]byte, error) {
 	return newRunner(parent, &o).children(parent)(ctx, j, o)
 }
 
@@ -205,7 +205,7 @@ func (r *runner) child(ctx context.Context, j *round.Job, o Options) ([]byte, er
 
 // children returns what runs the child jobs of a job: of a job of cells those that fail have
 // outcomes too. Cells have curves where these are kept, and the jobs that a cell consists of none.
-func (r *runner) children(job *jobrun.Job) childRunner {
+func (r *runner) children(job *open.Job) childRunner {
 	cells, points := job.Spec.Cells, curve.FoldPoints
 	if cells != nil && !cells.Curves || cells == nil && r.job.Spec.Cells != nil {
 		points = 0
@@ -229,4 +229,4 @@ func ofCell(ctx context.Context, err error) bool {
 }
 
 // Open opens a job on the data, for Child.
-func Open(j *round.Job, d *Data) (*jobrun.Job, error) { return d.open(j) }
+func Open(j *round.Job, d *Data) (*open.Job, error) { return d.open(j) }

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // TestRestoreAtEveryRound: the state after any round (of training, of the mean, of

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

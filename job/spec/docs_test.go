@@ -15,10 +15,10 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/spec.md anew")
 
-const page = "../docs/spec.md"
+const page = "../../docs/spec.md"
 
 // TestDocs: the tables of docs/spec.md are those of the code. With -update the test writes
-// them: go test ./spec -run TestDocs -update.
+// them: go test ./job/spec -run TestDocs -update.
 func TestDocs(t *testing.T) {
 	b, err := os.ReadFile(page)
 	if err != nil {
@@ -30,7 +30,7 @@ func TestDocs(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the tables of %s are not those of the code: go test ./spec -run TestDocs -update", page)
+		t.Fatalf("the tables of %s are not those of the code: go test ./job/spec -run TestDocs -update", page)
 	}
 	if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

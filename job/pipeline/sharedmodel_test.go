@@ -9,7 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
-	"github.com/coppice-ldl/coppice/internal/local"
+	"github.com/coppice-ldl/coppice/job/local"
 )
 
 // TestPair: a model that is evaluated as it is, and one that travels as bytes, give

@@ -1,9 +1,9 @@
 package spec
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // Memory is an estimate, in bytes, of the memory of a job on the leader.

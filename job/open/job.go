@@ -1,13 +1,13 @@
-package jobrun
+package open
 
 import (
 	"fmt"
 	"sync"
 
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // Job is an open job: everything that units are computed with, but for the shards that

@@ -1,4 +1,4 @@
-package jobrun_test
+package open_test
 
 import (
 	"bytes"
@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/algorithms/pipeline"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
-	"github.com/coppice-ldl/coppice/jobrun"
+	"github.com/coppice-ldl/coppice/job/open"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // job resolves a job of rf, of so many folds, on the artificial set.
@@ -40,7 +40,7 @@ func TestOpenRefuses(t *testing.T) {
 	missing := errors.New("no such blob")
 	for name, c := range map[string]struct {
 		spoil func(*round.Job, *dataset.Manifest)
-		list  jobrun.Blob
+		list  open.Blob
 		want  string
 		is    error
 	}{
@@ -56,7 +56,7 @@ func TestOpenRefuses(t *testing.T) {
 	} {
 		j, m, _ := job(t, 2)
 		c.spoil(j, m)
-		_, err := jobrun.Open(j, m, c.list)
+		_, err := open.Open(j, m, c.list)
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -73,7 +73,7 @@ func TestList(t *testing.T) {
 	for row := range folds {
 		folds[row] = uint16(row % 3)
 	}
-	parent, err := jobrun.Open(j, m, func(digest string, n int64) ([]byte, error) {
+	parent, err := open.Open(j, m, func(digest string, n int64) ([]byte, error) {
 		if digest != j.Split.Assigned || n != int64(2*m.Rows) {
 			t.Errorf("asked for %d bytes of %s", n, digest)
 		}
@@ -108,7 +108,7 @@ func TestList(t *testing.T) {
 // TestChildWants all shards.
 func TestChildWants(t *testing.T) {
 	j, m, shards := job(t, 2)
-	parent, err := jobrun.Open(j, m, nil)
+	parent, err := open.Open(j, m, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestChildWants(t *testing.T) {
 // TestAddShard adds what the manifest says, once, and refuses everything else.
 func TestAddShard(t *testing.T) {
 	j, m, shards := job(t, 0)
-	open, err := jobrun.Open(j, m, nil)
+	opened, err := open.Open(j, m, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,10 +137,10 @@ func TestAddShard(t *testing.T) {
 		bad := *shards[0]
 		bad.Row = slices.Clone(bad.Row)
 		change(&bad)
-		if added, err := open.AddShard(0, &bad); added || !errors.Is(err, dataset.ErrFormat) {
+		if added, err := opened.AddShard(0, &bad); added || !errors.Is(err, dataset.ErrFormat) {
 			t.Errorf("%s: added %v, error %v", name, added, err)
 		}
-		if open.Data.HasShard(0) {
+		if opened.Data.HasShard(0) {
 			t.Fatalf("%s: the shard was added", name)
 		}
 	}
@@ -148,13 +148,13 @@ func TestAddShard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if added, err := open.AddShard(0, shards[0]); !added || err != nil {
+	if added, err := opened.AddShard(0, shards[0]); !added || err != nil {
 		t.Errorf("added %v, error %v", added, err)
 	}
-	if added, err := open.AddShard(0, rows); added || err != nil || open.Data.Shard(0) != shards[0] {
+	if added, err := opened.AddShard(0, rows); added || err != nil || opened.Data.Shard(0) != shards[0] {
 		t.Errorf("a second time: added %v, error %v", added, err)
 	}
-	if !bytes.Equal(dataset.EncodeShard(open.Data.Shard(0), nil), dataset.EncodeShard(rows, nil)) {
+	if !bytes.Equal(dataset.EncodeShard(opened.Data.Shard(0), nil), dataset.EncodeShard(rows, nil)) {
 		t.Error("the shard changed")
 	}
 }
