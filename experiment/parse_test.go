@@ -175,7 +175,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("name: a\ndatasets: [b]\nrows: [{algorithm: ensemble, settings: {members: [rf, structrf]}}]\nfolds: {file: x}"))
 	f.Add([]byte("? [a]\n: b"))
 	f.Add([]byte("name: !!str a\ndatasets: &x [*x]"))
-	shipped, _ := filepath.Glob("../experiments/*.yaml")
+	shipped, _ := filepath.Glob("shipped/*.yaml")
 	for _, path := range shipped {
 		b, err := os.ReadFile(path)
 		if err != nil {

@@ -420,7 +420,7 @@ func recordedCells(jobs []protocol.JobInfo) (n int) {
 // TestShippedExperiments: the specs that are shipped are specs, and the small one runs.
 func TestShippedExperiments(t *testing.T) {
 	testkit.WithoutRace(t)
-	shipped, err := filepath.Glob("../../experiments/*.yaml")
+	shipped, err := filepath.Glob("../../experiment/shipped/*.yaml")
 	if err != nil || len(shipped) < 4 {
 		t.Fatalf("%d specs, error %v", len(shipped), err)
 	}
@@ -437,7 +437,7 @@ func TestShippedExperiments(t *testing.T) {
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 200, 1)
 	artificialFile(t, dir, "second.csv", 150, 2)
-	table := tableOf(t, "experiment", "run", "../../experiments/small.yaml", "--data", dir, "--dir", filepath.Join(dir, "e"), "--local")
+	table := tableOf(t, "experiment", "run", "../../experiment/shipped/small.yaml", "--data", dir, "--dir", filepath.Join(dir, "e"), "--local")
 	if n := len(table.Cells); n != 7*(3+6) {
 		t.Errorf("%d cells", n)
 	}

@@ -37,7 +37,7 @@ func TestShippedPlans(t *testing.T) {
 			} else if _, err := os.Stat(dir); err != nil {
 				t.Skip(err)
 			}
-			s := specArg{Spec: "../../experiments/" + c.name + ".yaml", Data: dir}
+			s := specArg{Spec: "../../experiment/shipped/" + c.name + ".yaml", Data: dir}
 			of, err := s.read()
 			if err != nil {
 				t.Fatal(err)
