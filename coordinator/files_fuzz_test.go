@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

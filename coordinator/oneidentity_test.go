@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // packed returns text as gzip.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
 // pictures makes a folder with a dark and a light image and one that is none.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
 	"github.com/coppice-ldl/coppice/dataset/npy"
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
 func openBytes(t *testing.T, name string, b []byte, o OpenOptions) (Source, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/sbinet/npyio/npz"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
 // npyBytes makes an array by hand.

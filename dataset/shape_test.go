@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
 func TestParseShape(t *testing.T) {

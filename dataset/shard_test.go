@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
 func denseRows() *Rows {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/experiment/folds"
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 	"github.com/coppice-ldl/coppice/job/spec"
 )
 

@@ -7,7 +7,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
 // TestClaimsAreNotBelieved: every count and length of every message, made as great

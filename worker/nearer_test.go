@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit/natstest"
+	"github.com/coppice-ldl/coppice/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // A worker whose folder is deleted while it runs makes it anew, with its lock, and goes on

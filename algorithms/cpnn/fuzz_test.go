@@ -3,8 +3,8 @@ package cpnn
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/harness/contract"
 )
 
 // sets are settings of jobs that train in milliseconds.
@@ -16,8 +16,8 @@ func sets() []param.Values {
 	}
 }
 
-func FuzzRestore(f *testing.F) { algorithmtest.FuzzRestore(f, New(), sets()...) }
+func FuzzRestore(f *testing.F) { contract.FuzzRestore(f, New(), sets()...) }
 
-func FuzzSettings(f *testing.F) { algorithmtest.FuzzSettings(f, New(), sets()...) }
+func FuzzSettings(f *testing.F) { contract.FuzzSettings(f, New(), sets()...) }
 
-func FuzzDecodeModel(f *testing.F) { algorithmtest.FuzzDecodeModel(f, New(), sets()...) }
+func FuzzDecodeModel(f *testing.F) { contract.FuzzDecodeModel(f, New(), sets()...) }

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/harness/contract"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 )
 
 // sets are settings of jobs that train in milliseconds.
@@ -24,11 +24,11 @@ func sets() []param.Values {
 	}
 }
 
-func FuzzRestore(f *testing.F) { algorithmtest.FuzzRestore(f, New(), sets()...) }
+func FuzzRestore(f *testing.F) { contract.FuzzRestore(f, New(), sets()...) }
 
-func FuzzSettings(f *testing.F) { algorithmtest.FuzzSettings(f, New(), sets()...) }
+func FuzzSettings(f *testing.F) { contract.FuzzSettings(f, New(), sets()...) }
 
-func FuzzDecodeModel(f *testing.F) { algorithmtest.FuzzDecodeModel(f, New(), sets()...) }
+func FuzzDecodeModel(f *testing.F) { contract.FuzzDecodeModel(f, New(), sets()...) }
 
 // train runs a job to its end.
 func train(t *testing.T, given param.Values, m *dataset.Manifest, shards []*dataset.Rows, lanes int) (algorithms.Model, *dataset.Data) {

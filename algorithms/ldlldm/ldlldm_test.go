@@ -8,19 +8,19 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fullbatch"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/harness/contract"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/linalg"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // cases are the jobs of the golden digests and of the fuzz targets.
-var cases = []algorithmtest.Case{
+var cases = []contract.Case{
 	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(12)}},
 	{Name: "auto", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3), "clusters": int64(3)}},
 	{Name: "path", Set: param.Values{"iterations": int64(50), "validation_interval": int64(7), "clusters": int64(2)}},
@@ -29,10 +29,10 @@ var cases = []algorithmtest.Case{
 	{Name: "raw", Set: param.Values{"l2": 1.0, "l3": 1.0, "iterations": int64(12), "scaling": "none", "validation_fraction": 0.0, "bias": false, "clusters": int64(1)}},
 }
 
-func FuzzRestore(f *testing.F)  { algorithmtest.FuzzRestore(f, New(), algorithmtest.Sets(cases)...) }
-func FuzzSettings(f *testing.F) { algorithmtest.FuzzSettings(f, New(), algorithmtest.Sets(cases)...) }
+func FuzzRestore(f *testing.F)  { contract.FuzzRestore(f, New(), contract.Sets(cases)...) }
+func FuzzSettings(f *testing.F) { contract.FuzzSettings(f, New(), contract.Sets(cases)...) }
 func FuzzDecodeModel(f *testing.F) {
-	algorithmtest.FuzzDecodeModel(f, New(), algorithmtest.Sets(cases)...)
+	contract.FuzzDecodeModel(f, New(), contract.Sets(cases)...)
 }
 
 // FuzzEntries: the rows that a unit drew come from a worker: they are refused, or written again as
@@ -88,16 +88,16 @@ func TestGoldenDigests(t *testing.T) {
 			if m.Sparse {
 				name += " sparse"
 			}
-			j := algorithmtest.Job(t, New(), c.Set, m, dataset.Split{Seed: 5, TestFraction: 0.1})
+			j := contract.Job(t, New(), c.Set, m, dataset.Split{Seed: 5, TestFraction: 0.1})
 			d := datatest.Data(t, m, shards, j.Split, nil)
-			one := algorithmtest.Digest(t, New(), algorithmtest.Train(t, New(), j, d, 1, nil))
+			one := contract.Digest(t, New(), contract.Train(t, New(), j, d, 1, nil))
 			if one != want[name] {
 				t.Errorf("%q: %q,", name, one)
 			}
-			if many := algorithmtest.Digest(t, New(), algorithmtest.Train(t, New(), j, d, 3, nil)); many != one {
+			if many := contract.Digest(t, New(), contract.Train(t, New(), j, d, 3, nil)); many != one {
 				t.Errorf("%s: on three lanes %s", name, many)
 			}
-			if cut := algorithmtest.Digest(t, New(), algorithmtest.Train(t, New(), j, d, 1, algorithmtest.Cut(t, New(), j, m))); cut != one {
+			if cut := contract.Digest(t, New(), contract.Train(t, New(), j, d, 1, contract.Cut(t, New(), j, m))); cut != one {
 				t.Errorf("%s: cut after every round %s", name, cut)
 			}
 		}
@@ -108,9 +108,9 @@ func TestGoldenDigests(t *testing.T) {
 func TestRefit(t *testing.T) {
 	m, shards := problem(t, dataset.GenerateOptions{Rows: 200, Features: 30, Labels: 4, Density: 1, Seed: 2})
 	set := param.Values{"decay": "fixed", "validation_interval": int64(2), "validation_fraction": 0.3, "clusters": int64(3)}
-	algorithmtest.CheckRefit(t, New(), set, func(set param.Values) algorithms.Trainer {
-		j := algorithmtest.Job(t, New(), set, m, dataset.Split{Seed: 5, TestFraction: 0.1})
-		return algorithmtest.Train(t, New(), j, datatest.Data(t, m, shards, j.Split, nil), 2, nil)
+	contract.CheckRefit(t, New(), set, func(set param.Values) algorithms.Trainer {
+		j := contract.Job(t, New(), set, m, dataset.Split{Seed: 5, TestFraction: 0.1})
+		return contract.Train(t, New(), j, datatest.Data(t, m, shards, j.Split, nil), 2, nil)
 	})
 }
 
@@ -269,9 +269,9 @@ func TestGradient(t *testing.T) {
 			equalLabels(shards)
 		}
 		given := param.Values{"preset": "paper", "scaling": "none", "clusters": int64(3), "l1": 0.5, "l2": 0.7, "l3": 1.3, "iterations": int64(3)}
-		j := algorithmtest.Job(t, New(), given, m, dataset.Split{})
+		j := contract.Job(t, New(), given, m, dataset.Split{})
 		d := datatest.Data(t, m, shards, j.Split, nil)
-		tr := algorithmtest.Train(t, New(), j, d, 1, nil).(*trainer)
+		tr := contract.Train(t, New(), j, d, 1, nil).(*trainer)
 		checkMeans(t, name, tr, d)
 		w := newTwin(t, tr.cfg, d, tr.centres)
 		k, err := New().NewKernel(j, m)
@@ -403,9 +403,9 @@ func TestTrains(t *testing.T) {
 		if name == "equal labels" {
 			equalLabels(shards)
 		}
-		j := algorithmtest.Job(t, New(), param.Values{"validation_fraction": 0.0}, m, dataset.Split{})
+		j := contract.Job(t, New(), param.Values{"validation_fraction": 0.0}, m, dataset.Split{})
 		d := datatest.Data(t, m, shards, j.Split, nil)
-		tr := algorithmtest.Train(t, New(), j, d, 2, nil).(*trainer)
+		tr := contract.Train(t, New(), j, d, 2, nil).(*trainer)
 		if want := map[bool]int{true: 1, false: 10}[m.Rows < 100]; tr.cfg.Clusters != want {
 			t.Errorf("%s: %d clusters", name, tr.cfg.Clusters)
 		}
@@ -422,7 +422,7 @@ func TestTrains(t *testing.T) {
 // TestCollectedIsChecked: bytes that no unit draws end the job with an error.
 func TestCollectedIsChecked(t *testing.T) {
 	m, _ := problem(t, dataset.GenerateOptions{Rows: 200, Features: 3, Labels: 2, Density: 1, Seed: 1})
-	j := algorithmtest.Job(t, New(), param.Values{"preset": "paper", "scaling": "none"}, m, dataset.Split{})
+	j := contract.Job(t, New(), param.Values{"preset": "paper", "scaling": "none"}, m, dataset.Split{})
 	for _, b := range [][]byte{{1}, bytes.Repeat([]byte{0xff}, entryBytes(2)), make([]byte, 2*entryBytes(2)), make([]byte, 11*entryBytes(2))} {
 		tr, err := New().NewTrainer(j, m, nil)
 		if err != nil {

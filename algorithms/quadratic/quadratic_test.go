@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/target"
 	"github.com/coppice-ldl/coppice/algorithms/quadratic"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit/scaletest"
+	"github.com/coppice-ldl/coppice/harness/contract"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/harness/testkit/scaletest"
 )
 
 var paper = param.Values{"preset": "paper"}
@@ -254,11 +254,11 @@ func TestPersons(t *testing.T) {
 	}
 }
 
-// FuzzRestore: see algorithmtest.FuzzRestore.
-func FuzzRestore(f *testing.F) { algorithmtest.FuzzRestore(f, quadratic.New(), nil, paper) }
+// FuzzRestore: see contract.FuzzRestore.
+func FuzzRestore(f *testing.F) { contract.FuzzRestore(f, quadratic.New(), nil, paper) }
 
-// FuzzSettings: see algorithmtest.FuzzSettings.
-func FuzzSettings(f *testing.F) { algorithmtest.FuzzSettings(f, quadratic.New(), nil, paper) }
+// FuzzSettings: see contract.FuzzSettings.
+func FuzzSettings(f *testing.F) { contract.FuzzSettings(f, quadratic.New(), nil, paper) }
 
-// FuzzDecodeModel: see algorithmtest.FuzzDecodeModel.
-func FuzzDecodeModel(f *testing.F) { algorithmtest.FuzzDecodeModel(f, quadratic.New(), nil, paper) }
+// FuzzDecodeModel: see contract.FuzzDecodeModel.
+func FuzzDecodeModel(f *testing.F) { contract.FuzzDecodeModel(f, quadratic.New(), nil, paper) }

@@ -17,9 +17,9 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/ranking"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit/scaletest"
+	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/harness/testkit/scaletest"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/job/local"
 )

@@ -3,9 +3,9 @@ package ranking_test
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/ranking"
+	"github.com/coppice-ldl/coppice/harness/contract"
 )
 
 // by sums are jobs of rounds of sums: the state is cut inside inner loops and between rounds of
@@ -19,21 +19,21 @@ var (
 
 // TestContract: both forms pass the suite.
 func TestContract(t *testing.T) {
-	algorithmtest.Run(t, ranking.New(), algorithmtest.Case{Name: "by sums", Set: bySums}, algorithmtest.Case{Name: "all by sums", Set: byKernel},
-		algorithmtest.Case{Name: "minmax", Set: minmax})
+	contract.Run(t, ranking.New(), contract.Case{Name: "by sums", Set: bySums}, contract.Case{Name: "all by sums", Set: byKernel},
+		contract.Case{Name: "minmax", Set: minmax})
 }
 
-// FuzzRestore: see algorithmtest.FuzzRestore.
+// FuzzRestore: see contract.FuzzRestore.
 func FuzzRestore(f *testing.F) {
-	algorithmtest.FuzzRestore(f, ranking.New(), exact, bySums, minmax, byKernel)
+	contract.FuzzRestore(f, ranking.New(), exact, bySums, minmax, byKernel)
 }
 
-// FuzzSettings: see algorithmtest.FuzzSettings.
+// FuzzSettings: see contract.FuzzSettings.
 func FuzzSettings(f *testing.F) {
-	algorithmtest.FuzzSettings(f, ranking.New(), exact, bySums, minmax, byKernel)
+	contract.FuzzSettings(f, ranking.New(), exact, bySums, minmax, byKernel)
 }
 
-// FuzzDecodeModel: see algorithmtest.FuzzDecodeModel.
+// FuzzDecodeModel: see contract.FuzzDecodeModel.
 func FuzzDecodeModel(f *testing.F) {
-	algorithmtest.FuzzDecodeModel(f, ranking.New(), exact, bySums, minmax, byKernel)
+	contract.FuzzDecodeModel(f, ranking.New(), exact, bySums, minmax, byKernel)
 }

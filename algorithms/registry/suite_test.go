@@ -3,34 +3,34 @@ package registry_test
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
-	"github.com/coppice-ldl/coppice/algorithms/algorithmtest/kintest"
 	"github.com/coppice-ldl/coppice/algorithms/dldl"
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/harness/contract"
+	"github.com/coppice-ldl/coppice/harness/contract/kintest"
 )
 
 func init() { kintest.Use() }
 
 // cases are jobs that the suite does not derive from the settings.
-var cases = map[string][]algorithmtest.Case{
+var cases = map[string][]contract.Case{
 	ldlf.Name: {convolutions("leaf_batches")},
 	dldl.Name: {convolutions("validation_steps")},
 }
 
 // convolutions is a job on a network that begins with convolutions; interval is the setting that
 // tells how many steps there are from one validation to the next.
-func convolutions(interval string) algorithmtest.Case {
-	return algorithmtest.Case{Name: "convolutions", Set: param.Values{
+func convolutions(interval string) contract.Case {
+	return contract.Case{Name: "convolutions", Set: param.Values{
 		"features": network.Conv, "shape": "row", "channels": "3,2", "pool": int64(1), "hidden": "4", interval: int64(3), "steps": int64(12), "layer_norm": true, "flip": true,
 	}}
 }
 
-// TestContract: every algorithm passes the suite of algorithms/algorithmtest.
+// TestContract: every algorithm passes the suite of harness/contract.
 func TestContract(t *testing.T) {
 	for _, a := range registry.All() {
-		t.Run(a.Name(), func(t *testing.T) { algorithmtest.Run(t, a, cases[a.Name()]...) })
+		t.Run(a.Name(), func(t *testing.T) { contract.Run(t, a, cases[a.Name()]...) })
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 )
 
 // sample has four rows of three labels; rows 0 and 2 have ties.

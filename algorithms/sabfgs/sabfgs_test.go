@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/harness/contract"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 )
 
 // cases are small jobs.
-var cases = []algorithmtest.Case{
+var cases = []contract.Case{
 	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(12)}},
 	{Name: "auto", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3), "patience": int64(2)}},
 	{Name: "path", Set: param.Values{"iterations": int64(50), "validation_interval": int64(7)}},
@@ -23,10 +23,10 @@ var cases = []algorithmtest.Case{
 	{Name: "minmax", Set: param.Values{"iterations": int64(12), "scaling": "minmax", "validation_fraction": 0.0}},
 }
 
-func FuzzRestore(f *testing.F)  { algorithmtest.FuzzRestore(f, New(), algorithmtest.Sets(cases)...) }
-func FuzzSettings(f *testing.F) { algorithmtest.FuzzSettings(f, New(), algorithmtest.Sets(cases)...) }
+func FuzzRestore(f *testing.F)  { contract.FuzzRestore(f, New(), contract.Sets(cases)...) }
+func FuzzSettings(f *testing.F) { contract.FuzzSettings(f, New(), contract.Sets(cases)...) }
 func FuzzDecodeModel(f *testing.F) {
-	algorithmtest.FuzzDecodeModel(f, New(), algorithmtest.Sets(cases)...)
+	contract.FuzzDecodeModel(f, New(), contract.Sets(cases)...)
 }
 
 // problem builds generated rows, whose features differ in size so that fits are not easy.
@@ -52,13 +52,13 @@ func problem(t testing.TB, density float64) (*dataset.Manifest, []*dataset.Rows)
 // train runs a job to its end.
 func train(t testing.TB, m *dataset.Manifest, shards []*dataset.Rows, given param.Values, lanes int, cut bool) algorithms.Trainer {
 	t.Helper()
-	j := algorithmtest.Job(t, New(), given, m, dataset.Split{Seed: 5, TestFraction: 0.1})
+	j := contract.Job(t, New(), given, m, dataset.Split{Seed: 5, TestFraction: 0.1})
 	d := datatest.Data(t, m, shards, j.Split, nil)
-	each := algorithmtest.Cut(t, New(), j, m)
+	each := contract.Cut(t, New(), j, m)
 	if !cut {
 		each = nil
 	}
-	return algorithmtest.Train(t, New(), j, d, lanes, each)
+	return contract.Train(t, New(), j, d, lanes, each)
 }
 
 // TestGoldenDigests pins the bits of small jobs, on one lane and on many, and cut after every
@@ -82,20 +82,20 @@ func TestGoldenDigests(t *testing.T) {
 	}
 	for _, density := range []float64{1, 0.1} {
 		m, shards := problem(t, density)
-		for _, c := range append(cases, algorithmtest.Case{Name: "long", Set: param.Values{"preset": "paper", "iterations": int64(60)}}) {
+		for _, c := range append(cases, contract.Case{Name: "long", Set: param.Values{"preset": "paper", "iterations": int64(60)}}) {
 			tr := train(t, m, shards, c.Set, 1, false)
 			name := c.Name
 			if m.Sparse {
 				name += " sparse"
 			}
-			one := algorithmtest.Digest(t, New(), tr)
+			one := contract.Digest(t, New(), tr)
 			if one != want[name] {
 				t.Errorf("%q: %q,", name, one)
 			}
-			if many := algorithmtest.Digest(t, New(), train(t, m, shards, c.Set, 3, false)); many != one {
+			if many := contract.Digest(t, New(), train(t, m, shards, c.Set, 3, false)); many != one {
 				t.Errorf("%s: on three lanes %s", name, many)
 			}
-			if cut := algorithmtest.Digest(t, New(), train(t, m, shards, c.Set, 1, true)); cut != one {
+			if cut := contract.Digest(t, New(), train(t, m, shards, c.Set, 1, true)); cut != one {
 				t.Errorf("%s: cut after every round %s", name, cut)
 			}
 			if by := tr.(*maxent.Trainer); c.Name == "long" && by.Evaluations < by.Progress().Step+3 {
@@ -110,10 +110,10 @@ func TestGoldenDigests(t *testing.T) {
 func TestStopsEarly(t *testing.T) {
 	m, shards := problem(t, 1)
 	given := param.Values{"decay": "fixed", "l2": 0.0, "validation_interval": int64(2), "patience": int64(3), "validation_fraction": 0.3, "refit": false}
-	j := algorithmtest.Job(t, New(), given, m, dataset.Split{Seed: 5})
+	j := contract.Job(t, New(), given, m, dataset.Split{Seed: 5})
 	d := datatest.Data(t, m, shards, j.Split, nil)
 	best, at, last := math.Inf(1), uint64(0), uint64(0)
-	tr := algorithmtest.Train(t, New(), j, d, 1, func(tr algorithms.Trainer) algorithms.Trainer {
+	tr := contract.Train(t, New(), j, d, 1, func(tr algorithms.Trainer) algorithms.Trainer {
 		if p := tr.Progress(); p.ValidatedAt != last {
 			if last = p.ValidatedAt; last%2 != 0 {
 				t.Errorf("a validation at iteration %d", last)
@@ -205,7 +205,7 @@ func TestPresets(t *testing.T) {
 // TestRefit: a refit is the training without validation, on the same rows, as far as was best.
 func TestRefit(t *testing.T) {
 	m, shards := problem(t, 1)
-	algorithmtest.CheckRefit(t, New(), param.Values{"decay": "fixed", "l2": 0.0, "validation_interval": int64(2), "patience": int64(3), "validation_fraction": 0.3},
+	contract.CheckRefit(t, New(), param.Values{"decay": "fixed", "l2": 0.0, "validation_interval": int64(2), "patience": int64(3), "validation_fraction": 0.3},
 		func(set param.Values) algorithms.Trainer { return train(t, m, shards, set, 2, false) })
 	_, err := New().Resolve(param.Values{"refit": true, "validation_fraction": 0.0}, m)
 	if wrong := new(param.Error); !errors.As(err, &wrong) || wrong.Name != "refit" {
@@ -219,9 +219,9 @@ func TestPathEndsAtTheMinimum(t *testing.T) {
 	m, shards := problem(t, 1)
 	loss := func(decay string) float64 {
 		given := param.Values{"decay": decay, "l2": 1e-3, "validation_fraction": 0.0, "iterations": int64(2000), "tolerance": 1e-9}
-		j := algorithmtest.Job(t, New(), given, m, dataset.Split{Seed: 5})
+		j := contract.Job(t, New(), given, m, dataset.Split{Seed: 5})
 		d := datatest.Data(t, m, shards, j.Split, nil)
-		model, err := algorithmtest.Train(t, New(), j, d, 1, nil).Model()
+		model, err := contract.Train(t, New(), j, d, 1, nil).Model()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,9 +242,9 @@ func TestPathShrinks(t *testing.T) {
 		shards[i].D = append(append([]float32{}, rows.D[n:]...), rows.D[:n]...)
 	}
 	above := func(decay string) float64 {
-		j := algorithmtest.Job(t, New(), param.Values{"decay": decay}, m, dataset.Split{Seed: 5, TestFraction: 0.5})
+		j := contract.Job(t, New(), param.Values{"decay": decay}, m, dataset.Split{Seed: 5, TestFraction: 0.5})
 		d := datatest.Data(t, m, shards, j.Split, nil)
-		model, err := algorithmtest.Train(t, New(), j, d, 1, nil).Model()
+		model, err := contract.Train(t, New(), j, d, 1, nil).Model()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,25 +5,25 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/harness/contract"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 )
 
 // cases are small jobs.
-var cases = []algorithmtest.Case{
+var cases = []contract.Case{
 	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(8)}},
 	{Name: "auto", Set: param.Values{"iterations": int64(12), "validation_interval": int64(3), "patience": int64(2)}},
 	{Name: "minmax", Set: param.Values{"iterations": int64(8), "scaling": "minmax", "validation_fraction": 0.0, "newton_steps": int64(2)}},
 }
 
-func FuzzRestore(f *testing.F)  { algorithmtest.FuzzRestore(f, New(), algorithmtest.Sets(cases)...) }
-func FuzzSettings(f *testing.F) { algorithmtest.FuzzSettings(f, New(), algorithmtest.Sets(cases)...) }
+func FuzzRestore(f *testing.F)  { contract.FuzzRestore(f, New(), contract.Sets(cases)...) }
+func FuzzSettings(f *testing.F) { contract.FuzzSettings(f, New(), contract.Sets(cases)...) }
 func FuzzDecodeModel(f *testing.F) {
-	algorithmtest.FuzzDecodeModel(f, New(), algorithmtest.Sets(cases)...)
+	contract.FuzzDecodeModel(f, New(), contract.Sets(cases)...)
 }
 
 // problem builds generated rows, whose features have both signs and differ in size.
@@ -49,10 +49,10 @@ func problem(t testing.TB, density float64) (*dataset.Manifest, []*dataset.Rows)
 // job returns a job of the algorithm and its data.
 func job(t testing.TB, a algorithms.Algorithm, m *dataset.Manifest, shards []*dataset.Rows, given param.Values) func(lanes int, each func(algorithms.Trainer) algorithms.Trainer) algorithms.Trainer {
 	t.Helper()
-	j := algorithmtest.Job(t, a, given, m, dataset.Split{Seed: 5, TestFraction: 0.1})
+	j := contract.Job(t, a, given, m, dataset.Split{Seed: 5, TestFraction: 0.1})
 	d := datatest.Data(t, m, shards, j.Split, nil)
 	return func(lanes int, each func(algorithms.Trainer) algorithms.Trainer) algorithms.Trainer {
-		return algorithmtest.Train(t, a, j, d, lanes, each)
+		return contract.Train(t, a, j, d, lanes, each)
 	}
 }
 
@@ -74,15 +74,15 @@ func TestGoldenDigests(t *testing.T) {
 				name += " sparse"
 			}
 			train := job(t, New(), m, shards, c.Set)
-			one := algorithmtest.Digest(t, New(), train(1, nil))
+			one := contract.Digest(t, New(), train(1, nil))
 			if one != want[name] {
 				t.Errorf("%q: %q,", name, one)
 			}
-			if many := algorithmtest.Digest(t, New(), train(3, nil)); many != one {
+			if many := contract.Digest(t, New(), train(3, nil)); many != one {
 				t.Errorf("%s: on three lanes %s", name, many)
 			}
-			j := algorithmtest.Job(t, New(), c.Set, m, dataset.Split{Seed: 5, TestFraction: 0.1})
-			if cut := algorithmtest.Digest(t, New(), train(1, algorithmtest.Cut(t, New(), j, m))); cut != one {
+			j := contract.Job(t, New(), c.Set, m, dataset.Split{Seed: 5, TestFraction: 0.1})
+			if cut := contract.Digest(t, New(), train(1, contract.Cut(t, New(), j, m))); cut != one {
 				t.Errorf("%s: cut after every round %s", name, cut)
 			}
 		}

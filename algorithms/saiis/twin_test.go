@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/algorithmtest"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fullbatch"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/harness/contract"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"pgregory.net/rapid"
 )
@@ -188,14 +188,14 @@ func TestIterations(t *testing.T) {
 		m, shards := datatest.Build(t, src)
 		for _, given := range twins {
 			given["iterations"] = int64(5)
-			j := algorithmtest.Job(t, New(), given, m, dataset.Split{Seed: 5})
+			j := contract.Job(t, New(), given, m, dataset.Split{Seed: 5})
 			d := datatest.Data(t, m, shards, j.Split, nil)
 			c, err := settings.Parse(j.Params)
 			if err != nil {
 				t.Fatal(err)
 			}
 			w := newTwin(d, c)
-			follow(t, w, func(each func(algorithms.Trainer) algorithms.Trainer) { algorithmtest.Train(t, New(), j, d, 1, each) })
+			follow(t, w, func(each func(algorithms.Trainer) algorithms.Trainer) { contract.Train(t, New(), j, d, 1, each) })
 		}
 	}
 }
@@ -412,8 +412,8 @@ func TestEnds(t *testing.T) {
 			}
 		}
 	}
-	j := algorithmtest.Job(t, New(), param.Values{"preset": "paper", "iterations": int64(1)}, m, dataset.Split{Seed: 5})
-	tr := algorithmtest.Train(t, New(), j, datatest.Data(t, m, shards, j.Split, nil), 1, nil).(*trainer)
+	j := contract.Job(t, New(), param.Values{"preset": "paper", "iterations": int64(1)}, m, dataset.Split{Seed: 5})
+	tr := contract.Train(t, New(), j, datatest.Data(t, m, shards, j.Split, nil), 1, nil).(*trainer)
 	by := tr.objective.by
 	if w := by.Best(); by.Iterations() != 1 || w[0] != 0 || w[1] != 0 || w[2] != 0 || w[3] != -by.limit {
 		t.Errorf("after %d iterations the weights are %v; they are from %v on", by.Iterations(), w, -by.limit)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // A file that can be read in two ways is refused by what trains, predicts and evaluates, with exit code 2. inspect lists the ways, and

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/bench/peers"
-	"github.com/coppice-ldl/coppice/internal/speed"
+	"github.com/coppice-ldl/coppice/harness/bench/peers"
+	"github.com/coppice-ldl/coppice/harness/speed"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 )
 
@@ -53,7 +53,7 @@ type benchFlags struct {
 
 // peerFlags are those of measurements beside which peers may run.
 type peerFlags struct {
-	Peers   bool   `help:"Run other programs that do the same work (bench/peers, in Python) in turns with Coppice."`
+	Peers   bool   `help:"Run other programs that do the same work (harness/bench/peers, in Python) in turns with Coppice."`
 	Python  string `default:"python3" placeholder:"COMMAND" help:"The Python of --peers."`
 	DataDir string `placeholder:"DIR" help:"Folder with Yeast_alpha.mat, Movie.mat and SJAFFE.mat; what is not there is generated in the same shape."`
 }

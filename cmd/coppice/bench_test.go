@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/bench"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
-	"github.com/coppice-ldl/coppice/internal/speed"
+	"github.com/coppice-ldl/coppice/harness/bench"
+	"github.com/coppice-ldl/coppice/harness/speed"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // A small measurement on a real cluster: the figures of a single run belong together,

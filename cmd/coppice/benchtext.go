@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/internal/speed"
+	"github.com/coppice-ldl/coppice/harness/speed"
 )
 
 // benchText is a report of measurements on one core, for people.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/harness/chaos"
-	"github.com/coppice-ldl/coppice/internal/harness/netlab"
+	"github.com/coppice-ldl/coppice/harness/chaos"
+	"github.com/coppice-ldl/coppice/harness/netlab"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/coppice-ldl/coppice/internal/harness/chaos"
-	"github.com/coppice-ldl/coppice/internal/harness/netlab"
+	"github.com/coppice-ldl/coppice/harness/chaos"
+	"github.com/coppice-ldl/coppice/harness/netlab"
 )
 
 // The short form of the suite: some faults of each kind, both algorithms, on a

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/harness/proc"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 var answersFile = flag.String("answers", "", "write the questions, queries and answers of TestDashboardOnPrometheus to this file, as Markdown")

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/harness/proc"
-	"github.com/coppice-ldl/coppice/internal/speed"
+	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/harness/speed"
 )
 
 // portable has a process compute in plain Go.

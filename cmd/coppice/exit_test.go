@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coppice-ldl/coppice/internal/harness/freeport"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/freeport"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // freeAddress returns a loopback address whose port, and the next ones, nobody has.

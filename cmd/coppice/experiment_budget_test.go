@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	tables "github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

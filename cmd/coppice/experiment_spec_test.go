@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // TestReportOfAnotherSpec: of two specs of one name, a report by one never has the results of the other, in a folder and on a

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // asCommand makes this test binary the coppice command, so that tests can start

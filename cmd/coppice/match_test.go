@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // moods is a table whose labels follow from its features a to d, which differ in scale.

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/coordinator"
-	"github.com/coppice-ldl/coppice/internal/harness/freeport"
-	"github.com/coppice-ldl/coppice/internal/harness/proc"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/freeport"
+	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // messy is a file as people have it, and what the first reading that inspect prints makes of it: rows, features

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/harness/netlab"
-	"github.com/coppice-ldl/coppice/internal/harness/proc"
+	"github.com/coppice-ldl/coppice/harness/netlab"
+	"github.com/coppice-ldl/coppice/harness/proc"
 )
 
 // onNetwork has this test binary move onto a network of its own before it runs tests.

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/harness/freeport"
-	"github.com/coppice-ldl/coppice/internal/harness/proc"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/freeport"
+	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/coordinator"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // lastLineOf returns the last line of a log, with its time cut off.

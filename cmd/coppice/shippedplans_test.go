@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // plannedSpecs are specs of papers' figures and tables, each row of which must go with each

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/harness/proc"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // sized is a job of `dldl` with a hidden layer that makes Θ of about so many values.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // The port of NATS, given for that of a coordinator, is told in one line, at once.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // A service that was started in a terminal ends with it, and outlives a SIGHUP that comes

@@ -17,10 +17,10 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/harness/testkit/storetest"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit/storetest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // Each refusal names what is at fault and leaves nothing behind.

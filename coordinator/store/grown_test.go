@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // grown is a cluster that a began alone, with a snapshot of that time, and that b and

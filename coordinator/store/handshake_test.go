@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // A node of another cluster at the address of a member gets nothing of Raft's and is told.

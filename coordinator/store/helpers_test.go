@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

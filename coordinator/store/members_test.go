@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // join starts a node that waits to be added.

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

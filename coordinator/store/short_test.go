@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 

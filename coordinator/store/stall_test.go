@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // A leader that is stopped in the middle of a snapshot does not hold up the follower:

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // listed is a cluster of a, b and c, on ports that are free, none of which runs.

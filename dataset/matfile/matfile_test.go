@@ -11,7 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset/matfile"
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
 // readAll reads every array that it can and returns the numbers and strings.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset/npy"
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 	npyio "github.com/sbinet/npyio/npy"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/harness/browser"
+	"github.com/coppice-ldl/coppice/harness/browser"
 )
 
 // TestInBrowser: in no figure of any kind do texts overlap or leave it.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/internal/harness/browser"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/browser"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // pageTables are tables whose reports have every kind of figure.

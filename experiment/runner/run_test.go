@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/experiment"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
-	"github.com/coppice-ldl/coppice/internal/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/job/local"
 )
 

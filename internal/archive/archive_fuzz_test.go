@@ -8,7 +8,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
 // record is what was read of a backup.

@@ -62,8 +62,8 @@ var owners = map[string][]string{
 	"gonum.org/v1/gonum":            {"experiment/folds", "experiment/statistics"},
 	"gonum.org/v1/plot":             {"experiment/figure"},
 	"golang.org/x/text":             {"dataset", "experiment", "internal/printable"},
-	"golang.org/x/sync":             {"client", "worker", "coordinator", "engine", "job/local", "internal/harness/chaos", "cmd"},
-	"golang.org/x/sys":              {"internal/num", "internal/speed", "internal/blobs", "internal/inplace", "dataset", "worker", "coordinator", "internal/harness/netlab", "internal/harness/proc", "internal/harness/chaos", "cmd"},
+	"golang.org/x/sync":             {"client", "worker", "coordinator", "engine", "job/local", "harness/chaos", "cmd"},
+	"golang.org/x/sys":              {"internal/num", "harness/speed", "internal/blobs", "internal/inplace", "dataset", "worker", "coordinator", "harness/netlab", "harness/proc", "harness/chaos", "cmd"},
 }
 
 // pure families know no transport, log or metrics, not even in tests.
@@ -110,7 +110,7 @@ func TestImportsRunDownwards(t *testing.T) {
 
 // TestHarnessOfTests: what helps tests is in no binary.
 func TestHarnessOfTests(t *testing.T) {
-	forTests := []string{"internal/harness/testkit", "internal/harness/allocs", "internal/harness/browser", "algorithms/algorithmtest"}
+	forTests := []string{"harness/testkit", "harness/allocs", "harness/browser", "harness/contract"}
 	for _, s := range sources(t) {
 		for _, p := range s.imports() {
 			dir, ours := strings.CutPrefix(p, module+"/")

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
 var kind = Kind{Name: "a file", Bytes: 1 << 10, Brackets: 10, Looks: "is lines"}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // pour sends messages of n bytes to a subject without pause, over so many connections, until

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
 // FuzzList: bytes are a list that is encoded to the same bytes, or refused.

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
 // job is what a Trainer says of its progress, round by round.

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
 // draw makes a set of distinct rows.

@@ -1,0 +1,237 @@
+// Package bench measures what a cluster costs over training in one process, on a
+// real cluster of processes on this machine.
+package bench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/harness/speed"
+	"github.com/coppice-ldl/coppice/job/local"
+	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Bench compares jobs on a cluster with the same jobs in this process.
+type Bench struct {
+	Cluster *proc.Cluster
+	Data    *local.Data
+	Dataset string // name of the same data in the cluster
+	Runs    int    // how many figures each side has
+	Turns   int    // jobs of each side, in turns, that a figure is the mean of
+	// Note, where set, is told what runs now.
+	Note func(format string, args ...any)
+}
+
+// Pair is one job measured on both sides, in turns.
+type Pair struct {
+	Local   speed.Spread `json:"local_seconds"`
+	Cluster speed.Spread `json:"cluster_seconds"` // from submission until the result is there
+	// Ratio is that of each run's two figures.
+	Ratio speed.Spread `json:"ratio"`
+	// Computed is the mean of the seconds for which the workers together computed units.
+	Computed float64 `json:"computed_seconds"`
+	// Sent and Received are the mean bytes that a job takes to the workers and back.
+	Sent     float64 `json:"job_bytes_to_workers"`
+	Received float64 `json:"job_bytes_to_leader"`
+	Digest   string  `json:"model_digest"` // of the first job, on both sides
+
+	Steps uint64 `json:"steps"`
+	Raft  Raft   `json:"raft"`
+	// Leader and Workers, all of them together, are what a job costs their processes; Phases is
+	// where the time of its summed rounds goes on the leader, beside waiting.
+	Leader  Costs  `json:"leader"`
+	Workers Costs  `json:"workers"`
+	Phases  Phases `json:"leader_phases"`
+}
+
+// Costs are what a job costs a process, or several.
+type Costs struct {
+	Processor   float64 `json:"processor_seconds"`
+	Allocations float64 `json:"allocations"`
+	Bytes       float64 `json:"allocated_bytes"`
+}
+
+// costsOf returns the costs of so many jobs between two looks at a process's metrics, of each.
+func costsOf(before, after proc.Series, jobs float64) Costs {
+	return Costs{
+		Processor:   delta(before, after, "process_cpu_seconds_total") / jobs,
+		Allocations: delta(before, after, "go_memstats_mallocs_total") / jobs,
+		Bytes:       delta(before, after, "go_memstats_alloc_bytes_total") / jobs,
+	}
+}
+
+// Phases are the seconds of a job for which the leader's driver did not wait for workers.
+type Phases struct {
+	Between   float64 `json:"between_seconds"`   // between two rounds
+	Broadcast float64 `json:"broadcast_seconds"` // encoding and sending values and units
+	Reduce    float64 `json:"reduce_seconds"`    // adding up parts
+}
+
+func phasesOf(before, after proc.Series, jobs float64) Phases {
+	phase := func(name string) float64 {
+		return delta(before, after, `coppice_phase_seconds_sum{phase="`+name+`"}`) / jobs
+	}
+	return Phases{Between: phase("between"), Broadcast: phase("broadcast"), Reduce: phase("reduce")}
+}
+
+// Raft is what commits cost while the jobs ran on the cluster.
+type Raft struct {
+	// Flight is the share of the time during which a commit was under way, beside
+	// the rounds; Wait that during which the driver stood still for one.
+	Flight float64 `json:"in_flight_share"`
+	Wait   float64 `json:"waiting_share"`
+	// Proposal is the mean time in seconds from proposing an entry until it was
+	// applied.
+	Proposal float64 `json:"proposal_seconds"`
+}
+
+// run is what one run took, in seconds of a job.
+type run struct{ local, cluster float64 }
+
+// measure has a job run on both sides Runs times, after one run that does not count.
+// after, where set, is called after each, the first included, whose number is 0.
+func (b *Bench) measure(ctx context.Context, s protocol.Spec, after func(number int, r run) error) (*Pair, error) {
+	p := &Pair{}
+	var runs []run
+	var leader, workers proc.Series
+	for number := range b.Runs + 1 {
+		b.Note("%s: run %d of %d", s.Algorithm, number, b.Runs)
+		r, err := b.run(ctx, s, number, p)
+		if err != nil {
+			return nil, err
+		}
+		if number > 0 {
+			runs = append(runs, r)
+		} else if leader, workers, err = b.series(ctx); err != nil {
+			return nil, err
+		}
+		if after != nil {
+			if err := after(number, r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	leaderNow, workersNow, err := b.series(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.Local = over(runs, func(r run) float64 { return r.local })
+	p.Cluster = over(runs, func(r run) float64 { return r.cluster })
+	p.Ratio = over(runs, func(r run) float64 { return r.cluster / r.local })
+	jobs, seconds := float64(b.Runs*b.Turns), 0.0
+	for _, r := range runs {
+		seconds += r.cluster * float64(b.Turns)
+	}
+	p.Computed = computedIn(workers, workersNow) / jobs
+	p.Sent, p.Received = delta(workers, workersNow, "coppice_nats_received_bytes_total")/jobs, delta(workers, workersNow, "coppice_nats_sent_bytes_total")/jobs
+	p.Raft = raftOf(leader, leaderNow, seconds)
+	p.Leader, p.Workers, p.Phases = costsOf(leader, leaderNow, jobs), costsOf(workers, workersNow, jobs), phasesOf(leader, leaderNow, jobs)
+	return p, nil
+}
+
+// over returns the spread of a figure of runs.
+func over(runs []run, figure func(run) float64) speed.Spread {
+	var figures []float64
+	for _, r := range runs {
+		figures = append(figures, figure(r))
+	}
+	return speed.SpreadOf(figures)
+}
+
+// run runs the job Turns times on each side, in turns, so that both see what else
+// the machine does. Each turn has a seed of its own: of a job that ran before, the
+// coordinators have all trees.
+func (b *Bench) run(ctx context.Context, s protocol.Spec, number int, p *Pair) (r run, err error) {
+	for turn := range b.Turns {
+		seed := uint64(spec.DefaultSeed + number*b.Turns + turn)
+		s.Seed = &seed
+		here, digest, err := b.here(ctx, s, p)
+		if err != nil {
+			return r, err
+		}
+		there, other, err := b.there(ctx, s)
+		if err != nil {
+			return r, err
+		}
+		if digest != other {
+			return r, fmt.Errorf("the models differ: %s in one process and %s", digest, other)
+		}
+		p.Digest = cmp.Or(p.Digest, digest)
+		r.local += here / float64(b.Turns)
+		r.cluster += there / float64(b.Turns)
+	}
+	return r, nil
+}
+
+// here runs the job in this process, one unit at a time as a worker of one slot does,
+// and returns the seconds that it took and the model's digest.
+func (b *Bench) here(ctx context.Context, s protocol.Spec, p *Pair) (seconds float64, digest string, err error) {
+	job, err := spec.Resolve(s, b.Data.Manifest)
+	if err != nil {
+		return 0, "", err
+	}
+	began := time.Now()
+	o, err := local.Run(ctx, job, b.Data, local.Options{Lanes: 1})
+	if err != nil {
+		return 0, "", err
+	}
+	p.Steps = o.Steps
+	return time.Since(began).Seconds(), o.ModelDigest, nil
+}
+
+// there runs the job on the cluster.
+func (b *Bench) there(ctx context.Context, s protocol.Spec) (seconds float64, digest string, err error) {
+	began := time.Now()
+	j, err := b.Cluster.Client().Submit(ctx, s)
+	if err != nil {
+		return 0, "", err
+	}
+	if j, err = b.Cluster.Client().Watch(ctx, fmt.Sprint(j.ID), func(*protocol.JobInfo) {}); err != nil {
+		return 0, "", err
+	}
+	seconds = time.Since(began).Seconds()
+	if j.State != protocol.Done {
+		return 0, "", fmt.Errorf("the job ended as %s: %s", j.State, j.Error)
+	}
+	return seconds, j.Models[0].Digest, nil
+}
+
+// series reads the metrics of the leader and, summed, of the workers.
+func (b *Bench) series(ctx context.Context) (leader, workers proc.Series, err error) {
+	info, err := b.Cluster.Client().Cluster(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	address, err := addressOf(info)
+	if err != nil {
+		return nil, nil, err
+	}
+	if leader, err = proc.Scrape(ctx, address); err != nil {
+		return nil, nil, err
+	}
+	workers = make(proc.Series)
+	for _, w := range info.Workers {
+		one, err := proc.Scrape(ctx, w.Metrics)
+		if err != nil {
+			return nil, nil, err
+		}
+		for name, value := range one {
+			workers[name] += value
+		}
+	}
+	return leader, workers, nil
+}
+
+func addressOf(info *protocol.Cluster) (string, error) {
+	for _, m := range info.Coordinators {
+		if m.ID == info.Leader {
+			return m.HTTP, nil
+		}
+	}
+	return "", client.ErrUnavailable
+}

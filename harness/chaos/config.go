@@ -1,0 +1,100 @@
+package chaos
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/harness/netlab"
+)
+
+// ErrUsage is wrapped by errors about what a user asked for.
+var ErrUsage = errors.New("wrong usage")
+
+// ErrFailed is wrapped by the error of a suite that found something.
+var ErrFailed = errors.New("the suite failed")
+
+// Config says what the suite does.
+type Config struct {
+	Exe string   // the coppice executable
+	Env []string // added to the environment of each process
+	Dir string   // holds disks and logs; must exist
+
+	Seed   uint64
+	Rounds int
+	// Faults lists the faults to inject, each in every round. Empty: all that this
+	// machine can have, those of which recovery is measured in two rounds of five,
+	// those that last or wait for several recoveries in one of twenty, the others in one of
+	// ten, each at least once.
+	Faults []string
+	// Algorithm restricts the jobs to those of one of Algorithms; empty: both, and short ones of all others and of networks.
+	Algorithm string
+	Workers   int
+	// Bound is how long a recovery may take; 0: DefaultBound.
+	Bound time.Duration
+	// Hold is how long a partition lasts; 0: DefaultHold.
+	Hold time.Duration
+	// Stall is how long training may stand still during a partition, beyond the commit
+	// interval and what a network and a heartbeat add; 0: DefaultStall.
+	Stall time.Duration
+	// Network, where set, gives each process a host of its own on a network of these
+	// settings. netlab.Enter comes before.
+	Network *netlab.Settings
+	// Heartbeat of the coordinators; 0: theirs.
+	Heartbeat time.Duration
+	// Small takes smaller jobs, for a short run.
+	Small bool
+	// Progress takes a line for each fault; nil: none.
+	Progress io.Writer
+}
+
+// DefaultBound is Config.Bound where it is not set.
+const DefaultBound = 30 * time.Second
+
+// MaxRounds bounds Config.Rounds.
+const MaxRounds = 10_000
+
+// The algorithms that the suite has long jobs for.
+const (
+	ldlf     = "ldlf"
+	structRF = "structrf"
+)
+
+// Algorithms lists what Config.Algorithm may name.
+var Algorithms = []string{ldlf, structRF}
+
+// prepared checks a Config and fills in what it leaves open.
+func (c Config) prepared() (Config, error) {
+	if c.Rounds < 1 || c.Rounds > MaxRounds {
+		return c, fmt.Errorf("%w: %d rounds: want 1 to %d", ErrUsage, c.Rounds, MaxRounds)
+	}
+	if c.Workers < 2 || c.Workers > 16 {
+		return c, fmt.Errorf("%w: %d workers: want 2 to 16, so that one may be lost", ErrUsage, c.Workers)
+	}
+	if c.Algorithm != "" && !slices.Contains(Algorithms, c.Algorithm) {
+		return c, fmt.Errorf("%w: the suite has no long jobs of %q, but of %s", ErrUsage, c.Algorithm, strings.Join(Algorithms, " and "))
+	}
+	for i, name := range c.Faults {
+		if find(name) == nil {
+			return c, fmt.Errorf("%w: there is no fault %q; there are %s", ErrUsage, name, strings.Join(Names(), ", "))
+		}
+		if slices.Contains(c.Faults[:i], name) {
+			return c, fmt.Errorf("%w: %s is listed twice", ErrUsage, name)
+		}
+	}
+	if c.Bound == 0 {
+		c.Bound = DefaultBound
+	}
+	if c.Hold < 0 || c.Stall < 0 {
+		return c, fmt.Errorf("%w: a partition of %v, a stall of %v: neither may be negative", ErrUsage, c.Hold, c.Stall)
+	}
+	c.Hold, c.Stall = cmp.Or(c.Hold, DefaultHold), cmp.Or(c.Stall, DefaultStall)
+	if c.Progress == nil {
+		c.Progress = io.Discard
+	}
+	return c, nil
+}

@@ -1,0 +1,312 @@
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// mark is what was known right before a fault.
+type mark struct {
+	job      uint64
+	name     string
+	steps    uint64        // of the whole job
+	step     uint64        // that the leader had folded, committed or not
+	rate     float64       // steps a second
+	interval time.Duration // between commits, as the leader has it in force
+	slack    uint64        // steps that were in flight, whose commit proves nothing
+	leader   *proc.Node
+	logs     map[string]int64
+	series   map[string]proc.Series // by coordinator
+}
+
+// take makes a mark. The leader's own count of steps comes last, to be as near to
+// the fault as can be.
+func (r *rig) take(ctx context.Context, job *protocol.JobInfo, commits []commit, leader *proc.Node) (*mark, error) {
+	m := &mark{job: job.ID, name: job.Name, steps: stepsOf(job), slack: 1, leader: leader, logs: make(map[string]int64), series: make(map[string]proc.Series)}
+	m.interval, m.rate = pace(commits)
+	if job.Units > 1 {
+		m.slack = uint64(len(r.cluster.Workers))
+	}
+	last := append(r.followers(leader), leader)
+	for _, n := range last {
+		info, err := os.Stat(n.Log)
+		if err != nil {
+			return nil, err
+		}
+		m.logs[n.Log] = info.Size()
+		if m.series[n.Name], err = r.scrape(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	if in := m.series[leader.Name][fmt.Sprintf("coppice_job_commit_interval_seconds{name=%q}", job.Name)]; in > 0 {
+		m.interval = time.Duration(in * float64(time.Second))
+	}
+	m.step = max(commits[len(commits)-1].step, m.folded(m.series[leader.Name]))
+	return m, nil
+}
+
+// folded returns the steps that a leader has folded, as its metrics say; 0: they do
+// not.
+func (m *mark) folded(s proc.Series) uint64 {
+	if m.slack > 1 {
+		return 0 // a collected round
+	}
+	part := s[fmt.Sprintf("coppice_job_progress_ratio{name=%q}", m.name)]
+	return uint64(math.Round(part * float64(m.steps)))
+}
+
+// scrape reads a coordinator's metrics, again until it answers.
+func (r *rig) scrape(ctx context.Context, n *proc.Node) (proc.Series, error) {
+	for {
+		s, err := proc.ScrapeBy(ctx, r.http, r.cluster.HTTP(n))
+		if err == nil {
+			return s, nil
+		}
+		if sleep(ctx, lookPause) != nil {
+			return nil, fmt.Errorf("metrics of %s: %w", n.Name, err)
+		}
+	}
+}
+
+// sighting is what a coordinator said of a job.
+type sighting struct {
+	at  time.Time // when the answer came
+	job *protocol.JobInfo
+}
+
+const (
+	// pollEvery is the time between two questions to one coordinator; three are
+	// asked in turns, so that progress is seen within a third of it, or half.
+	pollEvery = 10 * time.Millisecond
+	// slowPoll is that time where more than fewPolls have no answer: a coordinator
+	// that hangs must not hide that it knows more now, and a slow one gets no more
+	// work than it can do.
+	slowPoll = 25 * time.Millisecond
+	fewPolls = 2
+	// pollTimeout bounds one question, and maxPolls those that have no answer yet.
+	pollTimeout = time.Second
+	maxPolls    = int(pollTimeout / slowPoll)
+)
+
+// poll asks all coordinators for the job, again and again until ctx is done, then
+// closes the channel.
+func (r *rig) poll(ctx context.Context, id uint64) <-chan sighting {
+	seen := make(chan sighting)
+	var polls sync.WaitGroup
+	for i, server := range r.watched {
+		first := time.Duration(i) * pollEvery / time.Duration(len(r.watched))
+		polls.Go(func() { r.pollOne(ctx, server, id, first, seen) })
+	}
+	go func() {
+		polls.Wait()
+		close(seen)
+	}()
+	return seen
+}
+
+// pollOne asks one coordinator, beginning after a wait.
+func (r *rig) pollOne(ctx context.Context, server string, id uint64, wait time.Duration, seen chan<- sighting) {
+	var polls sync.WaitGroup
+	defer polls.Wait()
+	open := make(chan struct{}, maxPolls)
+	for sleep(ctx, wait) == nil {
+		if wait = pollEvery; len(open) > fewPolls {
+			wait = slowPoll
+		}
+		select {
+		case open <- struct{}{}:
+		default:
+			continue
+		}
+		polls.Go(func() {
+			defer func() { <-open }()
+			if j := r.look(ctx, server, id); j != nil {
+				select {
+				case seen <- sighting{time.Now(), j}:
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+}
+
+// look asks one coordinator for a job once; nil: no answer.
+func (r *rig) look(ctx context.Context, server string, id uint64) *protocol.JobInfo {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/v1/jobs/%d", server, id), nil)
+	if err != nil {
+		return nil
+	}
+	response, err := r.http.Do(request)
+	if err != nil {
+		return nil
+	}
+	defer response.Body.Close()
+	var j protocol.JobInfo
+	if response.StatusCode != http.StatusOK || json.NewDecoder(response.Body).Decode(&j) != nil {
+		return nil
+	}
+	return &j
+}
+
+// restart is where a leader took a job up again: what is committed beyond is new.
+type restart struct{ epoch, round, step uint64 }
+
+// restarted looks in the coordinators' logs for the last restart of the job since
+// the mark.
+func (m *mark) restarted() (last restart, ok bool, err error) {
+	for path, from := range m.logs {
+		err := lines(path, from, func(line string) {
+			at, mine := parseRestart(line, m.job)
+			if mine && (!ok || at.epoch >= last.epoch) {
+				last, ok = at, true
+			}
+		})
+		if err != nil {
+			return last, ok, err
+		}
+	}
+	return last, ok, nil
+}
+
+// lines calls f for each line of a file from an offset on.
+func lines(path string, from int64, f func(string)) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := file.Seek(from, io.SeekStart); err != nil {
+		return err
+	}
+	s := bufio.NewScanner(file)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		f(s.Text())
+	}
+	return s.Err()
+}
+
+// runs is the line of a leader's log that says where it takes a job up.
+const runs = `msg="the job runs"`
+
+// parseRestart reads such a line, if it is one and of the job.
+func parseRestart(line string, job uint64) (at restart, ok bool) {
+	if !strings.Contains(line, runs) {
+		return at, false
+	}
+	values := make(map[string]uint64)
+	for _, field := range strings.Fields(line) {
+		if key, text, found := strings.Cut(field, "="); found {
+			if v, err := strconv.ParseUint(text, 10, 64); err == nil {
+				values[key] = v
+			}
+		}
+	}
+	return restart{values["epoch"], values["round"], values["step"]}, values["job"] == job
+}
+
+// recovery is how a cluster came back from a fault.
+type recovery struct {
+	after  time.Duration // until a commit of work that was begun after the fault
+	redone uint64        // steps that had been folded before the fault and were again
+	// step is the time until the leader that stayed had folded a step that was begun
+	// after the fault, committed or not; 0: not seen, or it did not stay.
+	step time.Duration
+}
+
+// await waits for the first commit that can only have been made after the fault:
+// one beyond where a leader took the job up again, or, where none did, beyond
+// what was in flight.
+func (r *rig) await(ctx context.Context, m *mark, from time.Time) (recovery, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	seen, stepped := r.poll(ctx, m.job), r.nextStep(ctx, m, from)
+	defer func() {
+		cancel()
+		for range seen {
+		}
+		<-stepped
+	}()
+	var rounds, step uint64
+	for s := range seen {
+		final := s.job.State.Final()
+		if s.job.Rounds <= rounds && stepOf(s.job) <= step && !final {
+			continue
+		}
+		rounds, step = s.job.Rounds, stepOf(s.job)
+		at, again, err := m.restarted()
+		if err != nil {
+			return recovery{}, err
+		}
+		if final || again && (rounds > at.round || step > at.step+m.slack) || !again && step > m.step+m.slack {
+			got := recovery{after: s.at.Sub(from)}
+			if again && m.slack == 1 && m.step > at.step {
+				got.redone = m.step - at.step
+			}
+			select {
+			case step := <-stepped:
+				if !again {
+					got.step = step
+				}
+			default:
+			}
+			return got, nil
+		}
+	}
+	return recovery{}, fmt.Errorf("no committed progress of the job %s after step %d", m.name, m.step)
+}
+
+// nextStep scrapes the leader's metrics until it has folded a step that was begun
+// after the mark, and sends how long that took; the channel is closed in any case.
+func (r *rig) nextStep(ctx context.Context, m *mark, from time.Time) <-chan time.Duration {
+	stepped := make(chan time.Duration, 1)
+	go func() {
+		defer close(stepped)
+		for m.leader != nil {
+			s, err := proc.ScrapeBy(ctx, r.http, r.cluster.HTTP(m.leader))
+			if err == nil && m.folded(s) > m.step+m.slack {
+				stepped <- time.Since(from)
+				return
+			}
+			if sleep(ctx, pollEvery) != nil {
+				return
+			}
+		}
+	}()
+	return stepped
+}
+
+// again returns how many units were given out again and computed in vain since the
+// mark. Counters of a process that was started again begin at zero.
+func (r *rig) again(ctx context.Context, m *mark) (retried, wasted uint64, err error) {
+	for _, n := range r.cluster.Coordinators {
+		s, err := r.scrape(ctx, n)
+		if err != nil {
+			return 0, 0, err
+		}
+		retried += since(m.series[n.Name], s, "coppice_units_retried_total")
+		wasted += since(m.series[n.Name], s, "coppice_units_wasted_total")
+	}
+	return retried, wasted, nil
+}
+
+func since(before, after proc.Series, name string) uint64 {
+	if d := after[name] - before[name]; d >= 0 {
+		return uint64(d)
+	}
+	return uint64(after[name])
+}

@@ -1,0 +1,340 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/harness/chaos/proxy"
+	"github.com/coppice-ldl/coppice/harness/freeport"
+	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// leg is one of the clusters that the suite runs.
+type leg int
+
+// The legs, in the order in which they run.
+const (
+	embedded leg = iota // NATS in the coordinators
+	external            // NATS as a process of its own, each process behind a proxy
+	disks               // each process on a disk of its own
+	linked              // each coordinator behind proxies
+	legs
+)
+
+func (l leg) String() string {
+	return [...]string{"embedded NATS", "external NATS", "disks", "partitions"}[l]
+}
+
+const coordinators = 3
+
+// rig is the cluster of a leg.
+type rig struct {
+	leg     leg
+	dir     string
+	cluster *proc.Cluster
+	client  *client.Client
+	nats    *proc.Node              // of the external leg
+	proxies map[string]*proxy.Proxy // to NATS, by process
+	links   links                   // between coordinators, of the partitions' leg
+	lab     *lab                    // nil: loopback
+	servers []string                // HTTP addresses of the coordinators
+	watched []string                // the same, past any proxy: whoever looks on is not cut off
+	http    *http.Client            // of whoever looks on
+	exe     string
+	env     []string
+	flags   []string // of each coordinator, such as --heartbeat
+	url     string   // of the external NATS itself
+	mounted []string // folders of the small disks, in the order of mounting
+}
+
+// startWithin bounds the start of a cluster.
+const startWithin = time.Minute
+
+// newRig starts a leg's cluster.
+func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
+	r = &rig{
+		leg: l, dir: filepath.Join(c.Dir, strings.Fields(l.String())[0]), exe: c.Exe, env: c.Env,
+		proxies: make(map[string]*proxy.Proxy),
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.close())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	if c.Network != nil {
+		if r.lab, err = newLab(*c.Network, c.Seed+uint64(l)); err != nil {
+			return nil, err
+		}
+		r.links = r.lab
+	}
+	r.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: maxPolls, DialContext: r.lab.observer().DialContext}}
+	if l == external {
+		if err := r.startNATS(c.Workers); err != nil {
+			return nil, err
+		}
+	}
+	if l == disks && noDisks(c) == "" {
+		if err := r.mount(names(c.Workers), noBlockDisks(c) == ""); err != nil {
+			return nil, err
+		}
+	}
+	pc := proc.Config{
+		Exe: c.Exe, Env: c.Env, Dir: r.dir, Coordinators: coordinators, Workers: c.Workers, Extra: r.extra,
+	}
+	if c.Heartbeat > 0 {
+		r.flags = []string{"--heartbeat", c.Heartbeat.String()}
+	}
+	pc.Args = r.flags
+	r.join(&pc)
+	cluster, err := proc.Start(ctx, pc)
+	if err != nil {
+		return nil, err
+	}
+	r.cluster, r.servers = cluster, strings.Split(cluster.Servers(), ",")
+	r.watched = r.servers
+	if r.links != nil {
+		r.watched = r.links.watched(r.servers)
+	}
+	if r.client, err = client.New(cluster.Servers()); err != nil {
+		return nil, err
+	}
+	r.client.Patience = 2 * c.Bound
+	return r, nil
+}
+
+// join says how the processes of the cluster reach each other.
+func (r *rig) join(pc *proc.Config) {
+	switch {
+	case r.lab != nil:
+		pc.Hosts = r.lab.host
+	case r.leg == linked:
+		p := newProxies()
+		pc.Behind, r.links = p.add, p
+	}
+}
+
+// startNATS starts the external NATS, and a proxy to it for each process.
+func (r *rig) startNATS(workers int) error {
+	address, err := freeport.Address()
+	if err != nil {
+		return err
+	}
+	address = r.lab.here(address)
+	log := filepath.Join(r.dir, "logs", "nats.log")
+	if r.nats, err = proc.Launch(r.exe, r.env, "nats", log, "nats", "--listen", address, "--die-with-stdin"); err != nil {
+		return err
+	}
+	for _, name := range names(workers) {
+		p, err := proxy.NewAt(r.lab.here("127.0.0.1:0"), address, nobody)
+		if err != nil {
+			return err
+		}
+		r.proxies[name] = p
+	}
+	r.url = "nats://" + address
+	return nil
+}
+
+// names lists the processes of a cluster as package proc names them.
+func names(workers int) []string {
+	list := []string{"a", "b", "c"}
+	for i := range workers {
+		list = append(list, fmt.Sprintf("w%d", i+1))
+	}
+	return list
+}
+
+// mount gives each process a small disk: one that can have errors, or one in memory.
+func (r *rig) mount(names []string, blocks bool) error {
+	if blocks {
+		return r.mountBlockDisks(names)
+	}
+	for _, name := range names {
+		dir := filepath.Join(r.dir, name)
+		if err := mountDisk(dir); err != nil {
+			return err
+		}
+		r.mounted = append(r.mounted, dir)
+	}
+	return nil
+}
+
+// unmount removes the small disks, the last first.
+func (r *rig) unmount() error {
+	var errs []error
+	for _, dir := range slices.Backward(r.mounted) {
+		errs = append(errs, unmountDisk(dir))
+	}
+	return errors.Join(errs...)
+}
+
+// snapshotBytes is the log after which coordinators take a snapshot here: they
+// shall do it all the time.
+const snapshotBytes = 256 << 10
+
+// extra returns arguments of a process: a worker computes one unit at a time, for
+// the machine is shared by all, and with an external NATS each process is told of
+// its own proxy.
+func (r *rig) extra(name string) (args []string) {
+	if strings.HasPrefix(name, "w") {
+		args = append(args, "--slots", "1")
+	} else {
+		args = append(args, "--snapshot-bytes", fmt.Sprint(snapshotBytes))
+	}
+	if p := r.proxies[name]; p != nil {
+		return append(args, "--nats", "nats://"+p.Address())
+	}
+	if r.url != "" { // a worker that joined later
+		return append(args, "--nats", r.url)
+	}
+	return args
+}
+
+// close ends everything that the rig started.
+func (r *rig) close() error {
+	var errs []error
+	if r.cluster != nil {
+		errs = append(errs, r.cluster.Close())
+	}
+	for _, p := range r.proxies {
+		p.Close()
+	}
+	if r.links != nil {
+		errs = append(errs, r.links.close())
+	}
+	if r.nats != nil {
+		errs = append(errs, r.nats.Kill())
+	}
+	errs = append(errs, r.unmount())
+	if r.client != nil {
+		r.client.Close()
+	}
+	if r.http != nil {
+		r.http.CloseIdleConnections()
+	}
+	return errors.Join(errs...)
+}
+
+// leader returns the coordinator that leads, once one does.
+func (r *rig) leader(ctx context.Context) (*proc.Node, error) {
+	for {
+		n, err := r.cluster.Leader(ctx)
+		if n != nil && err == nil {
+			return n, nil
+		}
+		if sleep(ctx, lookPause) != nil {
+			return nil, errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+// lookPause is the time between two looks at something that is awaited.
+const lookPause = 20 * time.Millisecond
+
+// healthy waits until every coordinator is ready, one leads, and it knows every
+// worker.
+func (r *rig) healthy(ctx context.Context) error {
+	if err := r.cluster.Ready(ctx); err != nil {
+		return err
+	}
+	return r.allReady(ctx, r.servers)
+}
+
+// allReady waits until /readyz of all of these coordinators is 200, in one look at them.
+func (r *rig) allReady(ctx context.Context, servers []string) error {
+	var last error // before ctx was done
+	for {
+		var errs []error
+		for _, server := range servers {
+			if err := r.ready(ctx, server); err != nil {
+				errs = append(errs, fmt.Errorf("the coordinator at %s is not ready: %w", server, err))
+			}
+		}
+		if len(errs) == 0 {
+			return nil
+		}
+		if ctx.Err() == nil || last == nil {
+			last = errors.Join(errs...)
+		}
+		if sleep(ctx, lookPause) != nil {
+			return last
+		}
+	}
+}
+
+// ready asks a coordinator whether it is ready.
+func (r *rig) ready(ctx context.Context, server string) error {
+	status, text, err := r.get(ctx, server, "/readyz")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%d: %s", status, bytes.TrimSpace(text))
+	}
+	return err
+}
+
+// self asks a coordinator how it is.
+func (r *rig) self(ctx context.Context, server string) (*protocol.Self, error) {
+	status, text, err := r.get(ctx, server, "/v1/self")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%s: %d: %s", server, status, bytes.TrimSpace(text))
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s protocol.Self
+	return &s, json.Unmarshal(text, &s)
+}
+
+// get asks a coordinator once.
+func (r *rig) get(ctx context.Context, server, path string) (status int, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+server+path, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	response, err := r.http.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	return response.StatusCode, body, err
+}
+
+// followers lists the coordinators but the leader, in order.
+func (r *rig) followers(leader *proc.Node) []*proc.Node {
+	return slices.DeleteFunc(slices.Clone(r.cluster.Coordinators), func(n *proc.Node) bool { return n == leader })
+}
+
+// blob asks one coordinator for a blob.
+func (r *rig) blob(ctx context.Context, n *proc.Node, digest string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.cluster.HTTP(n)+"/v1/blobs/"+digest, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := r.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, errors.New(response.Status)
+	}
+	return io.ReadAll(io.LimitReader(response.Body, maxBlob))
+}
+
+// maxBlob bounds a blob that is read.
+const maxBlob = 256 << 20

@@ -1,0 +1,320 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Run runs the suite. The report is of what was injected, also where the error
+// says what was found (ErrFailed). Errors of the configuration wrap ErrUsage.
+func Run(ctx context.Context, c Config) (*Report, error) {
+	c, err := c.prepared()
+	if err != nil {
+		return nil, err
+	}
+	faults, left, err := choose(&c)
+	if err != nil {
+		return nil, err
+	}
+	s := &suite{cfg: c, report: newReport(&c, faults, left)}
+	for _, l := range left {
+		s.say("left out: %s: %s", l.Fault, l.Reason)
+	}
+	s.say("computing what every job gives undisturbed")
+	if s.work, err = newWorkload(ctx, &c); err != nil {
+		return s.report, err
+	}
+	schedule := plan(c.Seed, c.Rounds, faults, len(c.Faults) > 0)
+	for l := range legs {
+		if part := of(schedule, l); len(part) > 0 {
+			if err := s.leg(ctx, l, part); err != nil {
+				return s.report.summed(), err
+			}
+		}
+	}
+	return s.report.summed(), s.report.missing()
+}
+
+// choose returns the faults to inject, and those that this machine cannot have. A
+// fault that was asked for and cannot be is an error.
+func choose(c *Config) (faults []*fault, left []Left, err error) {
+	for _, f := range catalog {
+		if len(c.Faults) > 0 && !contains(c.Faults, f.name) {
+			continue
+		}
+		reason := ""
+		if f.not != nil {
+			reason = f.not(c)
+		}
+		switch {
+		case reason == "":
+			faults = append(faults, f)
+		case len(c.Faults) > 0:
+			return nil, nil, fmt.Errorf("%w: %s cannot be injected here: %s", ErrUsage, f.name, reason)
+		default:
+			left = append(left, Left{f.name, reason})
+		}
+	}
+	return faults, left, nil
+}
+
+func contains(list []string, name string) bool {
+	for _, s := range list {
+		if s == name {
+			return true
+		}
+	}
+	return false
+}
+
+// suite is one run.
+type suite struct {
+	cfg    Config
+	work   *workload
+	report *Report
+
+	rig     *rig // of the leg that runs
+	clients *clients
+}
+
+func (s *suite) say(format string, args ...any) {
+	fmt.Fprintf(s.cfg.Progress, format+"\n", args...)
+}
+
+// watched is the algorithm whose commits are timed.
+func (s *suite) watched() string {
+	if s.cfg.Algorithm != "" {
+		return s.cfg.Algorithm
+	}
+	return ldlf
+}
+
+// leg runs one cluster through its part of the schedule.
+func (s *suite) leg(ctx context.Context, l leg, part []planned) (err error) {
+	s.say("%s: starting %d coordinators and %d workers, %d faults to inject", l, coordinators, s.cfg.Workers, len(part))
+	s.rig, err = newRig(ctx, &s.cfg, l)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.rig.close()) }()
+	for name, source := range s.work.sources {
+		if _, err := s.rig.client.Import(ctx, name, source(), dataset.ImportOptions{}); err != nil {
+			return fmt.Errorf("importing the data: %w", err)
+		}
+	}
+	caller := newCaller(s.rig.servers)
+	defer caller.close()
+	running, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	s.clients = &clients{
+		work: s.work, ledger: newLedger(), client: s.rig.client, caller: caller, watched: new(track), fail: fail,
+		stopping: make(chan struct{}),
+	}
+	s.clients.start(running, s.cfg.Seed+uint64(l), s.watched())
+	if err := s.strikes(running, part); err != nil {
+		fail(err)
+		s.clients.finish()
+		return firstOf(running, err)
+	}
+	s.say("%s: waiting for the jobs that still run", l)
+	s.clients.finish()
+	if err := context.Cause(running); err != nil {
+		return err
+	}
+	return s.atEnd(ctx)
+}
+
+// firstOf returns the error that came first: that of a client ends the strikes.
+func firstOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// strikes injects the faults one after the other.
+func (s *suite) strikes(ctx context.Context, part []planned) error {
+	for i, p := range part {
+		done, err := s.strike(ctx, p)
+		if done != nil {
+			s.report.Strikes = append(s.report.Strikes, *done)
+			s.say("%3d of %d  round %-3d %-18s %-8s %s", i+1, len(part), p.round, p.fault.name, done.Target, done.text())
+		}
+		if err != nil {
+			return fmt.Errorf("round %d, %s: %w", p.round, p.fault.name, err)
+		}
+	}
+	return nil
+}
+
+const (
+	// settleWithin bounds the wait until a job is fit to be disturbed.
+	settleWithin = 2 * time.Minute
+	// The pause before a fault, which lets it hit any phase.
+	mostCalm = 400 * time.Millisecond
+)
+
+// strike injects one fault and waits until all is well again.
+func (s *suite) strike(ctx context.Context, p planned) (*Strike, error) {
+	rng := rand.New(rand.NewPCG(p.seed, streamOf))
+	if p.fault.apart != nil {
+		return s.apart(ctx, p, rng)
+	}
+	m, leader, err := s.settle(ctx, time.Duration(rng.Int64N(int64(mostCalm))))
+	if err != nil {
+		return nil, err
+	}
+	k := &strike{rig: s.rig, rng: rng, leader: leader}
+	done := &Strike{Round: p.round, Fault: p.fault.name, Interval: m.interval.Seconds()}
+	within := p.fault.within(&s.cfg)
+	bound, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	heal, err := p.fault.hit(bound, k)
+	done.Target = k.target
+	if err != nil {
+		return done, late(bound, within, err)
+	}
+	got, err := s.rig.await(bound, m, k.from)
+	if p.fault.holds && err == nil {
+		done.took(got, m)
+		if err := s.partition(ctx, k, got, done, heal); err != nil {
+			return done, err
+		}
+		return done, s.afterwards(ctx, m, done)
+	}
+	if heal != nil {
+		err = errors.Join(err, heal(bound))
+	}
+	if err != nil {
+		return done, late(bound, within, err)
+	}
+	done.took(got, m)
+	return done, s.afterwards(ctx, m, done)
+}
+
+// apart injects a fault into a cluster of its own, and audits that of the leg.
+func (s *suite) apart(ctx context.Context, p planned, rng *rand.Rand) (*Strike, error) {
+	k := &strike{rig: s.rig, rng: rng}
+	done := &Strike{Round: p.round, Fault: p.fault.name}
+	within := p.fault.within(&s.cfg)
+	bound, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	ready, err := p.fault.apart(bound, k)
+	done.Target = k.target
+	if err != nil {
+		return done, late(bound, within, err)
+	}
+	done.Recovered, done.Seconds = true, ready.Seconds()
+	return done, s.audit(ctx)
+}
+
+// within is how long a fault may take until all is well again.
+func (f *fault) within(c *Config) time.Duration { return c.Bound * time.Duration(max(1, f.recoveries)) }
+
+// late makes an error that the bound on a recovery caused one of the suite.
+func late(bound context.Context, within time.Duration, err error) error {
+	if errors.Is(context.Cause(bound), context.DeadlineExceeded) {
+		return fmt.Errorf("%w: within %v: %w", ErrFailed, within, err)
+	}
+	return firstOf(bound, err)
+}
+
+// afterwards waits until the cluster is whole again, and audits it.
+func (s *suite) afterwards(ctx context.Context, m *mark, done *Strike) (err error) {
+	bound, cancel := context.WithTimeout(ctx, s.cfg.Bound)
+	defer cancel()
+	if err := s.rig.healthy(bound); err != nil {
+		return late(bound, s.cfg.Bound, err)
+	}
+	if done.UnitsAgain, done.UnitsWasted, err = s.rig.again(bound, m); err != nil {
+		return err
+	}
+	s.clients.watched.forget()
+	return s.audit(bound)
+}
+
+// settle waits, after a pause, until a long job has committed a few times and is
+// not about to end, and makes a mark.
+func (s *suite) settle(ctx context.Context, calm time.Duration) (*mark, *proc.Node, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, settleWithin, fmt.Errorf("%w: the jobs do not get on within %v", ErrFailed, settleWithin))
+	defer cancel()
+	if _, _, err := s.fit(ctx); err != nil {
+		return nil, nil, err
+	}
+	if err := sleep(ctx, calm); err != nil {
+		return nil, nil, err
+	}
+	leader, err := s.rig.leader(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	job, commits, err := s.fit(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := s.rig.take(ctx, job, commits, leader)
+	return m, leader, err
+}
+
+// fit waits until the watched job may be disturbed.
+func (s *suite) fit(ctx context.Context) (*protocol.JobInfo, []commit, error) {
+	for {
+		if job, commits := s.clients.watched.state(); job != nil && fit(job, commits) {
+			return job, commits, nil
+		}
+		if err := sleep(ctx, lookPause); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// leastCommits is how many commits of a job must have been seen since the last
+// fault: they tell the interval between them.
+const leastCommits = 4
+
+// fit reports whether a job may be disturbed.
+func fit(j *protocol.JobInfo, commits []commit) bool {
+	steps := stepsOf(j)
+	return j.State == protocol.Running && len(commits) >= leastCommits && steps > 0 && stepOf(j) < steps-steps/6
+}
+
+// audit holds the cluster's jobs against the ledger.
+func (s *suite) audit(ctx context.Context) error {
+	known := s.clients.ledger.snapshot()
+	jobs, err := s.rig.client.Jobs(ctx)
+	if err != nil {
+		return fmt.Errorf("listing jobs: %w", err)
+	}
+	now := s.clients.ledger.snapshot()
+	for id, a := range known { // one that was resumed meanwhile may be in any state, and one be deleted meanwhile
+		a.paused, a.deleting = a.paused && now[id].paused, now[id].deleting
+		known[id] = a
+	}
+	return audit(known, jobs)
+}
+
+// atEnd checks the cluster once no client is left.
+func (s *suite) atEnd(ctx context.Context) error {
+	jobs, err := s.rig.client.Jobs(ctx)
+	if err != nil {
+		return fmt.Errorf("listing jobs: %w", err)
+	}
+	known := s.clients.ledger.snapshot()
+	s.report.Jobs += len(known)
+	for _, a := range known {
+		if a.final == protocol.Done {
+			s.report.Digests++
+		}
+		if a.deleted {
+			s.report.Deleted++
+		}
+	}
+	return complete(known, jobs)
+}

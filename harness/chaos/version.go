@@ -1,0 +1,90 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
+)
+
+// foreign is the name of the worker of another version.
+const foreign = "foreign"
+
+// otherVersion has both halves of the check at work: a worker process meets
+// coordinators that say to be of another protocol, and must end with an error that
+// names both; and the cluster hears the beats of a worker of another protocol, and
+// must list it as refused.
+func otherVersion(ctx context.Context, s *strike) (func(context.Context) error, error) {
+	info, err := s.client.Cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.from, s.target = time.Now(), foreign
+	return nil, errors.Join(s.foreignCluster(ctx, *info), s.foreignBeats(ctx, info))
+}
+
+// foreignCluster starts a worker that is told of another protocol.
+func (s *strike) foreignCluster(ctx context.Context, info protocol.Cluster) error {
+	info.Protocol++
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(info) // who does not get it asks again
+	}))
+	defer front.Close()
+	log := filepath.Join(s.dir, "logs", foreign+".log")
+	if err := os.RemoveAll(log); err != nil {
+		return err
+	}
+	n, err := proc.Launch(s.exe, s.env, foreign, log,
+		"worker", "--id", foreign, "--dir", filepath.Join(s.dir, foreign), "--join", front.Listener.Addr().String(), "--die-with-stdin")
+	if err != nil {
+		return err
+	}
+	for n.Running() {
+		if err := sleep(ctx, lookPause); err != nil {
+			return errors.Join(fmt.Errorf("a worker of another version was not refused: %w", err), n.Kill())
+		}
+	}
+	text, err := os.ReadFile(log)
+	if n.Err() == nil || !strings.Contains(string(text), fmt.Sprintf("protocol %d", info.Protocol)) {
+		err = errors.Join(err, fmt.Errorf("%w: a worker of another version ended with %v and does not name it: %s", ErrFailed, n.Err(), text))
+	}
+	return err
+}
+
+// foreignBeats sends beats of another protocol until the worker is refused.
+func (s *strike) foreignBeats(ctx context.Context, info *protocol.Cluster) error {
+	conn, err := bus.Connect(ctx, bus.Options{URLs: info.NATS, Name: foreign})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	beat := protocol.Beat{Worker: foreign, Version: foreign, Protocol: protocol.Version + 1, Numerics: info.Numerics, Slots: 1, Full: true}
+	subject := protocol.Subjects{Cluster: info.ID}.Beats()
+	for {
+		if err := conn.Send(subject, "", beat.Append(nil)); err != nil && !errors.Is(err, bus.ErrOffline) {
+			return err
+		}
+		now, err := s.client.Cluster(ctx)
+		if err != nil {
+			return err
+		}
+		for _, w := range now.Workers {
+			if w.ID == foreign && strings.HasPrefix(w.State, "refused") {
+				return nil
+			}
+		}
+		if err := sleep(ctx, lookPause); err != nil {
+			return fmt.Errorf("the heartbeats of a worker of another version are not refused: %w", err)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/harness/proc"
+)
+
+// How long a coordinator that forgot and one that lags behind are alone: several
+// elections.
+const (
+	leastAlone = time.Second
+	mostAlone  = 2 * time.Second
+)
+
+// wiping empties the folder of a follower, or a part of it, while the other follower
+// lags behind: what was acknowledged meanwhile is on the leader's disk only, which is
+// down. The two must not go on without it.
+func wiping(part string) hit {
+	return func(ctx context.Context, s *strike) (func(context.Context) error, error) {
+		followers := s.followers(s.leader)
+		i := s.rng.IntN(len(followers))
+		wiped, late := followers[i], followers[1-i]
+		name := fmt.Sprintf("kept-%08x", s.rng.Uint32())
+		if err := late.Kill(); err != nil {
+			return nil, err
+		}
+		if err := s.keep(ctx, name, 64); err != nil {
+			return nil, fmt.Errorf("a follower is down: %w", err)
+		}
+		err := s.wipe(wiped, part)
+		err = errors.Join(err, wiped.Restart(), late.Restart(), sleep(ctx, s.between(leastAlone, mostAlone)))
+		s.on(wiped)
+		if err = errors.Join(err, s.leader.Restart()); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) error { return s.kept(ctx, name) }, nil
+	}
+}
+
+// wipe kills the leader and a follower and removes what the follower has.
+func (s *strike) wipe(n *proc.Node, part string) error {
+	return errors.Join(s.leader.Kill(), n.Kill(), os.RemoveAll(filepath.Join(n.Dir, part)))
+}
+
+// keep imports a dataset that must be there later.
+func (s *strike) keep(ctx context.Context, name string, rows int) error {
+	if _, err := s.client.Import(ctx, name, dataset.Artificial(rows, 1), dataset.ImportOptions{}); err != nil {
+		return fmt.Errorf("importing %s: %w", name, err)
+	}
+	return nil
+}
+
+// kept waits until every coordinator has all blobs again, and checks that a dataset
+// that was acknowledged is there.
+func (s *strike) kept(ctx context.Context, name string) error {
+	if _, err := s.client.Dataset(ctx, name); err != nil {
+		return fmt.Errorf("%w: dataset %s was acknowledged: %w", ErrFailed, name, err)
+	}
+	for {
+		whole := 0
+		m, err := s.client.Members(ctx)
+		if err == nil {
+			for _, one := range m.Members {
+				if one.Alive && one.Missing == 0 && one.Problem == "" {
+					whole++
+				}
+			}
+		}
+		if whole == coordinators {
+			return nil
+		}
+		if sleep(ctx, lookPause) != nil {
+			return fmt.Errorf("%d of %d coordinators have all blobs: %w", whole, coordinators, errors.Join(context.Cause(ctx), err))
+		}
+	}
+}
+
+// noticeWithin bounds the time until a coordinator that has lost its folder has ended or is
+// not ready.
+const noticeWithin = 5 * time.Second
+
+// noticed waits until a coordinator has ended or says that it is not ready.
+func (r *rig) noticed(ctx context.Context, server string, running func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, noticeWithin)
+	defer cancel()
+	said := "no answer"
+	for running() {
+		status, text, err := r.get(ctx, server, "/readyz")
+		if err == nil && status != http.StatusOK {
+			return nil
+		}
+		if err == nil {
+			said = fmt.Sprintf("%d: %s", status, bytes.TrimSpace(text))
+		}
+		if sleep(ctx, lookPause) != nil {
+			return fmt.Errorf("%w: it runs %v later, and /readyz is %s", ErrFailed, noticeWithin, said)
+		}
+	}
+	return nil
+}
+
+// replaceRows are so many that a coordinator needs a while to fetch them.
+const replaceRows = 100_000
+
+// replaceAll ends each coordinator in turn, deletes its folder and starts it again, once all
+// are ready: at each moment a majority of the folders is whole, if ready means that.
+func replaceAll(ctx context.Context, s *strike) (func(context.Context) error, error) {
+	name := fmt.Sprintf("replaced-%08x", s.rng.Uint32())
+	order := s.rng.Perm(len(s.cluster.Coordinators))
+	if err := s.keep(ctx, name, replaceRows); err != nil {
+		return nil, err
+	}
+	for _, i := range order {
+		n := s.cluster.Coordinators[i]
+		if err := s.allReady(ctx, s.servers); err != nil {
+			return nil, fmt.Errorf("before the folder of %s is deleted: %w", n.Name, err)
+		}
+		if err := errors.Join(n.Quit(ctx), os.RemoveAll(n.Dir), n.Restart()); err != nil {
+			return nil, err
+		}
+	}
+	s.on(s.cluster.Coordinators...)
+	return func(ctx context.Context) error {
+		if err := s.allReady(ctx, s.servers); err != nil {
+			return err
+		}
+		return errors.Join(s.readable(ctx, name), s.kept(ctx, name), s.client.DeleteDataset(ctx, name))
+	}, nil
+}
+
+// readable reads each shard of a dataset that was acknowledged.
+func (s *strike) readable(ctx context.Context, name string) error {
+	d, err := s.client.Dataset(ctx, name)
+	if err == nil {
+		_, err = s.client.Shards(ctx, d.Manifest)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: dataset %s was acknowledged: %w", ErrFailed, name, err)
+	}
+	return nil
+}
+
+// outage is a kill of coordinators, which are started again.
+type outage struct {
+	which []int // of the coordinators
+	wiped bool  // the folder of the first is deleted meanwhile
+	away  time.Duration
+	early []time.Duration // the first is killed again, each so long after its start
+	pause time.Duration   // until the next
+}
+
+// The outages of one random-wipes.
+const (
+	kills     = 4
+	wipes     = 2
+	mostAgain = 2 // early kills of an outage
+	earlyKill = time.Second
+)
+
+// newOutages draws kills and wipes, in a random order that begins with a kill.
+func newOutages(rng *rand.Rand, nodes int) (list []outage) {
+	below := func(most time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(most))) }
+	for i := range kills + wipes {
+		o := outage{which: rng.Perm(nodes)[:1+rng.IntN(nodes)], wiped: i >= kills, away: below(mostAway), pause: below(earlyKill)}
+		for range rng.IntN(mostAgain + 1) {
+			o.early = append(o.early, below(earlyKill))
+		}
+		list = append(list, o)
+	}
+	rng.Shuffle(len(list)-1, func(i, j int) { list[i+1], list[j+1] = list[j+1], list[i+1] })
+	return list
+}
+
+// randomWipes kills coordinators at random, and deletes the folder of one at a time:
+// another only once all are ready, so that a majority of the folders is whole.
+func randomWipes(ctx context.Context, s *strike) (func(context.Context) error, error) {
+	name := fmt.Sprintf("wiped-%08x", s.rng.Uint32())
+	list := newOutages(s.rng, len(s.cluster.Coordinators))
+	if err := s.keep(ctx, name, 64); err != nil {
+		return nil, err
+	}
+	for i, o := range list {
+		if o.wiped {
+			if err := s.allReady(ctx, s.servers); err != nil {
+				return nil, fmt.Errorf("after %d outages: %w", i, err)
+			}
+		}
+		if err := s.outage(ctx, &o); err != nil {
+			return nil, err
+		}
+	}
+	s.on(s.cluster.Coordinators...)
+	return func(ctx context.Context) error { return errors.Join(s.kept(ctx, name), s.readable(ctx, name)) }, nil
+}
+
+// outage has one outage happen.
+func (s *strike) outage(ctx context.Context, o *outage) error {
+	var errs []error
+	first := s.cluster.Coordinators[o.which[0]]
+	for _, i := range o.which {
+		errs = append(errs, s.cluster.Coordinators[i].Kill())
+	}
+	if o.wiped {
+		errs = append(errs, os.RemoveAll(first.Dir))
+	}
+	errs = append(errs, sleep(ctx, o.away))
+	for _, i := range o.which {
+		errs = append(errs, s.cluster.Coordinators[i].Restart())
+	}
+	for _, after := range o.early {
+		errs = append(errs, sleep(ctx, after), first.Kill(), first.Restart())
+	}
+	return errors.Join(append(errs, sleep(ctx, o.pause))...)
+}

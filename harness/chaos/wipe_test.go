@@ -1,0 +1,162 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
+)
+
+// Outages follow from the seed; the first deletes no folder, some delete one, and times are
+// within their bounds.
+func TestNewOutages(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		list, again := newOutages(rand.New(rand.NewPCG(seed, 0)), coordinators), newOutages(rand.New(rand.NewPCG(seed, 0)), coordinators)
+		if !reflect.DeepEqual(list, again) {
+			t.Fatalf("one seed gave %+v and %+v", list, again)
+		}
+		wiped := 0
+		for _, o := range list {
+			if o.wiped {
+				wiped++
+			}
+			sorted := slices.Sorted(slices.Values(o.which))
+			if len(sorted) == 0 || len(slices.Compact(sorted)) != len(o.which) || sorted[0] < 0 || sorted[len(sorted)-1] >= coordinators {
+				t.Fatalf("kills %v", o.which)
+			}
+			if o.away >= mostAway || o.pause >= earlyKill || len(o.early) > mostAgain || len(o.early) > 0 && slices.Max(o.early) >= earlyKill {
+				t.Fatalf("%+v", o)
+			}
+		}
+		if len(list) != kills+wipes || wiped != wipes || list[0].wiped {
+			t.Fatalf("%d outages, %d wipes: %+v", len(list), wiped, list)
+		}
+	})
+}
+
+// fakeServer answers as told, with a status and a text.
+func fakeServer(t *testing.T, answer func() (int, string)) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		status, text := answer()
+		w.WriteHeader(status)
+		w.Write([]byte(text))
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+// A coordinator that lost its folder has to end, or to be not ready.
+func TestNoticed(t *testing.T) {
+	r := &rig{http: http.DefaultClient}
+	runs := func() bool { return true }
+	ctx, cancel := context.WithCancel(testkit.Context(t))
+	defer cancel()
+	asked := 0
+	ready := fakeServer(t, func() (int, string) {
+		if asked++; asked > 2 {
+			cancel()
+		}
+		return http.StatusOK, "ready"
+	})
+	if err := r.noticed(ctx, ready, runs); !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "/readyz is 200: ready") {
+		t.Errorf("one that is ready: %v", err)
+	}
+	later := 0
+	turns := fakeServer(t, func() (int, string) {
+		if later++; later < 3 {
+			return http.StatusOK, "ready"
+		}
+		return http.StatusServiceUnavailable, "the folder is missing"
+	})
+	if err := r.noticed(testkit.Context(t), turns, runs); err != nil || later != 3 {
+		t.Errorf("one that turns not ready: %v after %d answers", err, later)
+	}
+	if err := r.noticed(testkit.Context(t), ready, func() bool { return false }); err != nil {
+		t.Errorf("one that has ended: %v", err)
+	}
+}
+
+// All have to be ready in one look: two that are in turns are not.
+func TestAllReady(t *testing.T) {
+	r := &rig{http: http.DefaultClient}
+	ctx, cancel := context.WithCancel(testkit.Context(t))
+	defer cancel()
+	var asked, both atomic.Int64
+	inTurns := func() (int, string) {
+		n := asked.Add(1)
+		if n > 12 {
+			cancel()
+		}
+		if both.Load() != 0 || n%3 == 0 {
+			return http.StatusOK, "ready"
+		}
+		return http.StatusServiceUnavailable, "an election"
+	}
+	servers := []string{fakeServer(t, inTurns), fakeServer(t, inTurns)}
+	if err := r.allReady(ctx, servers); err == nil || !strings.Contains(err.Error(), "503: an election") {
+		t.Errorf("ready in turns: %v", err)
+	}
+	both.Store(1)
+	if err := r.allReady(testkit.Context(t), servers); err != nil {
+		t.Error(err)
+	}
+}
+
+// A folder is deleted although somebody makes files in it.
+func TestDeleteInUse(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a")
+	if err := os.MkdirAll(filepath.Join(dir, "blobs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { // until the folder is deleted
+		defer close(ended)
+		for i := 0; ; i++ {
+			if os.WriteFile(filepath.Join(dir, "blobs", strconv.Itoa(i)), nil, 0o600) != nil {
+				return
+			}
+		}
+	}()
+	if err := deleteInUse(testkit.Context(t), dir); err != nil {
+		t.Error(err)
+	}
+	<-ended
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is there: %v", err)
+	}
+}
+
+// A process on a copy has to end with exit code 1 and to name the address in its error.
+func TestRefusedCopy(t *testing.T) {
+	const address = "127.0.0.1:7120"
+	right := "level=INFO msg=starts\ncoppice: coordinator c of this cluster answers at 127.0.0.1:7120\n"
+	if err := refusedCopy(1, right, address); err != nil {
+		t.Error(err)
+	}
+	for log, code := range map[string]int{
+		right + " ": 2,
+		right:       -1,
+		"level=WARN msg=\"c is at 127.0.0.1:7120\"\ncoppice: the port is in use\n": 1,
+		"level=WARN msg=\"c is at 127.0.0.1:7120\"\n":                              1,
+		"": 1,
+	} {
+		if err := refusedCopy(code, log, address); !errors.Is(err, ErrFailed) {
+			t.Errorf("exit code %d, %q: %v", code, log, err)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package contract
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// trained runs the job and returns its model.
+func (j *job) trained(ctx context.Context) (algorithms.Model, error) {
+	k, err := j.kernel()
+	if err != nil {
+		return nil, err
+	}
+	t, err := j.train(ctx, j.local(k, j.data, 1), ignore)
+	if err != nil {
+		return nil, err
+	}
+	return t.Model()
+}
+
+// checkModel writes the model to a file and reads it back: the tensors, the shape, the
+// description and the predictions stay. Tensors of which one is missing are refused.
+func (j *job) checkModel(ctx context.Context) error {
+	m, err := j.trained(ctx)
+	if err != nil {
+		return err
+	}
+	if features, labels := m.Shape(); features != j.manifest.Features || labels != j.manifest.Labels {
+		return fmt.Errorf("the model reads %d features and predicts %d labels, of %d and %d", features, labels, j.manifest.Features, j.manifest.Labels)
+	}
+	file, digest := modelfile.Encode(j.a.Name(), m.Tensors(), nil)
+	f, err := modelfile.Decode(file)
+	if err != nil {
+		return err
+	}
+	back, err := j.a.DecodeModel(f.Tensors)
+	if err != nil {
+		return fmt.Errorf("the model is refused: %w", err)
+	}
+	if _, again := modelfile.Encode(j.a.Name(), back.Tensors(), nil); again != digest {
+		return fmt.Errorf("the model that was read has other tensors")
+	}
+	if a, b := m.Describe(), back.Describe(); !reflect.DeepEqual(a, b) {
+		return fmt.Errorf("the model is described as %v, once it was read as %v", a, b)
+	}
+	all := j.refs()
+	if !bytes.Equal(num.Bytes32(j.predict(m, all)), num.Bytes32(j.predict(back, all))) {
+		return fmt.Errorf("the model that was read predicts otherwise")
+	}
+	for i, tensor := range f.Tensors {
+		if _, err := j.a.DecodeModel(slices.Delete(slices.Clone(f.Tensors), i, i+1)); err == nil {
+			return fmt.Errorf("a model without the tensor %q is accepted", tensor.Name)
+		}
+	}
+	return nil
+}
+
+// refs lists all rows.
+func (j *job) refs() []dataset.RowRef { return j.data.Select(0, len(j.shards), dataset.AllRows) }
+
+func (j *job) shard(i uint32) *dataset.Rows { return j.shards[i] }
+
+// width is how many values are predicted of a row.
+func (j *job) width() int { return j.a.Predicts().Width(j.manifest.Labels) }
+
+// predict predicts rows with scratch memory of their own.
+func (j *job) predict(m algorithms.Model, refs []dataset.RowRef) []float32 {
+	dst := make([]float32, len(refs)*j.width())
+	m.Predict(dst, refs, j.shard, m.NewScratch())
+	return dst
+}
+
+// checkPredictions predicts the rows at once, in blocks, one by one, in another order, with
+// scratch memory that others left, and without their true labels: a row's prediction has
+// the same bits, and is finite. Degrees and shares sum to 1.
+func (j *job) checkPredictions(ctx context.Context) error {
+	m, err := j.trained(ctx)
+	if err != nil {
+		return err
+	}
+	refs := j.refs()
+	width := j.width()
+	want := j.predict(m, refs)
+	for i := range refs {
+		if err := j.lawful(want[i*width : (i+1)*width]); err != nil {
+			return fmt.Errorf("row %d: %w", i, err)
+		}
+	}
+	scratch := m.NewScratch()
+	for _, block := range []int{1, 3, 7, 64, len(refs)} {
+		got := make([]float32, 0, len(want))
+		for from := 0; from < len(refs); from += block {
+			part := refs[from:min(from+block, len(refs))]
+			dst := slices.Repeat([]float32{-7}, len(part)*width)
+			m.Predict(dst, part, j.unlabelled, scratch)
+			got = append(got, dst...)
+		}
+		if !bytes.Equal(num.Bytes32(got), num.Bytes32(want)) {
+			return fmt.Errorf("in blocks of %d rows, without labels, the predictions are others than all at once", block)
+		}
+	}
+	backwards := slices.Clone(refs)
+	slices.Reverse(backwards)
+	got := j.predict(m, backwards)
+	for i := range refs {
+		at := len(refs) - 1 - i
+		if !bytes.Equal(num.Bytes32(got[at*width:(at+1)*width]), num.Bytes32(want[i*width:(i+1)*width])) {
+			return fmt.Errorf("row %d is predicted otherwise when the order is reversed", i)
+		}
+	}
+	return nil
+}
+
+// lawful returns what is wrong with the prediction of a row.
+func (j *job) lawful(predicted []float32) error {
+	sum, shares := 0.0, j.a.Predicts() != algorithms.Number
+	for _, v := range predicted {
+		if v-v != 0 || shares && v < 0 {
+			return fmt.Errorf("it is %v", predicted)
+		}
+		sum += float64(v)
+	}
+	if shares && (sum < 1-1e-5 || sum > 1+1e-5) {
+		return fmt.Errorf("they sum to %v", sum)
+	}
+	return nil
+}
+
+// unlabelled is a shard whose labels say nothing.
+func (j *job) unlabelled(i uint32) *dataset.Rows {
+	r := *j.shards[i]
+	r.D, r.Value, r.Interval = make([]float32, len(r.D)), nil, nil
+	return &r
+}

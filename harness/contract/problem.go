@@ -1,0 +1,115 @@
+package contract
+
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
+)
+
+// problem is a small dataset.
+type problem struct {
+	name     string
+	manifest *dataset.Manifest
+	shards   []*dataset.Rows
+}
+
+// problems makes the datasets; the first is dense. Where numbers are predicted, the labels are a
+// scale.
+func problems(predicts algorithms.Output) (list []*problem, err error) {
+	for _, p := range []struct {
+		name  string
+		o     dataset.GenerateOptions
+		scale onScale
+	}{
+		{"dense", dataset.GenerateOptions{Rows: 150, Features: 5, Labels: 4, Density: 1, Seed: 1}, onScale{truth: dataset.TrueValue}},
+		{"sparse", dataset.GenerateOptions{Rows: 140, Features: 60, Labels: 3, Density: 0.1, Seed: 2}, onScale{truth: dataset.TrueMode}},
+		{"one feature", dataset.GenerateOptions{Rows: 130, Features: 1, Labels: 3, Density: 1, Seed: 3}, onScale{truth: dataset.TrueExpected}},
+		{"two labels", dataset.GenerateOptions{Rows: 130, Features: 4, Labels: 2, Density: 1, Seed: 4}, onScale{truth: dataset.TrueValue, intervals: true}},
+	} {
+		src, err := dataset.Generate(p.o)
+		if err != nil {
+			return nil, err
+		}
+		if predicts == algorithms.Number {
+			p.scale.Source = src
+			src = p.scale
+		}
+		m, shards, err := dataset.Build(src, dataset.ImportOptions{})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, &problem{p.name, m, shards})
+	}
+	return list, nil
+}
+
+// seed is that of every job.
+const seed = 11
+
+// job is a job of an algorithm on a dataset.
+type job struct {
+	*problem
+	a     algorithms.Algorithm
+	spec  *round.Job
+	roles []dataset.Roles
+	data  *dataset.Data // with all shards
+}
+
+// newJob resolves settings. A fifth of the rows are test rows.
+func newJob(a algorithms.Algorithm, p *problem, v param.Values) (*job, error) {
+	r, err := a.Resolve(v, p.manifest)
+	if err != nil {
+		return nil, err
+	}
+	split := dataset.Split{Seed: seed, TestFraction: 0.2, ValidationFraction: r.ValidationFraction, ValidationMin: r.ValidationMin}
+	spec := &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: p.manifest.Digest(), Split: split, Params: r.Params}
+	roles, err := split.Assign(p.manifest.Rows, nil)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{problem: p, a: a, spec: spec, roles: roles}
+	j.data = j.dataOf(0, len(p.shards))
+	return j, nil
+}
+
+// dataOf returns the job's data with the shards [lo, hi) only: reading another one panics.
+func (j *job) dataOf(lo, hi int) *dataset.Data {
+	d := dataset.NewData(j.manifest, j.roles)
+	for i := lo; i < hi; i++ {
+		d.SetShard(i, j.shards[i])
+	}
+	return d
+}
+
+func (j *job) trainer(state []byte) (algorithms.Trainer, error) {
+	return j.a.NewTrainer(j.spec, j.manifest, state)
+}
+
+func (j *job) kernel() (round.Kernel, error) { return j.a.NewKernel(j.spec, j.manifest) }
+
+// start returns a trainer at its beginning and an executor of one lane.
+func (j *job) start() (algorithms.Trainer, *engine.Local, error) {
+	t, err := j.trainer(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	k, err := j.kernel()
+	if err != nil {
+		return nil, nil, err
+	}
+	return t, j.local(k, j.data, 1), nil
+}
+
+// maxRounds bounds a job that is run to its end.
+const maxRounds = 5000
+
+var errEndless = fmt.Errorf("the job has not ended after %d rounds", maxRounds)
+
+// local returns an executor of so many lanes.
+func (j *job) local(k round.Kernel, d *dataset.Data, lanes int) *engine.Local {
+	return engine.NewLocal(k, d, lanes, children(d))
+}

@@ -1,0 +1,123 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/engine"
+)
+
+// Case is a job that the suite runs beside those that it derives, on every dataset. It
+// trains in milliseconds.
+type Case struct {
+	Name string
+	Set  param.Values
+}
+
+// Run fails t for everything that is wrong with an algorithm. With the race detector, which makes
+// it ten times as slow, it only runs the checks in which lanes compute side by side.
+func Run(t *testing.T, a algorithms.Algorithm, cases ...Case) {
+	t.Helper()
+	all, err := checks(a, cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		if raceDetector && !strings.HasSuffix(c.name, "/"+lanesCheck) {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.guarded(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Check returns the errors that Run reports, joined; nil: the algorithm passes.
+func Check(ctx context.Context, a algorithms.Algorithm, cases ...Case) error {
+	all, err := checks(a, cases)
+	for _, c := range all {
+		if e := c.guarded(ctx); e != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", c.name, e))
+		}
+	}
+	return err
+}
+
+// check is one test of the suite.
+type check struct {
+	name string
+	run  func(context.Context) error
+}
+
+// guarded runs the check; a panic is an error with its stack.
+func (c *check) guarded(ctx context.Context) (err error) {
+	defer func() {
+		if stack := engine.PanicStack(err); stack != "" {
+			err = fmt.Errorf("%w\n%s", err, stack)
+		}
+	}()
+	defer engine.Guard(&err, "the algorithm")
+	return c.run(ctx)
+}
+
+// lanesCheck is the check in which lanes compute side by side.
+const lanesCheck = "digest"
+
+// whole are the checks of a job that is run to its end.
+var whole = []struct {
+	name string
+	run  func(*job, context.Context) error
+}{
+	{"state", (*job).checkStates},
+	{"units", (*job).checkUnits},
+	{lanesCheck, (*job).checkDigest},
+	{"model", (*job).checkModel},
+	{"predictions", (*job).checkPredictions},
+	{"memory", (*job).checkMemory},
+	{"allocations", (*job).checkAllocations},
+}
+
+// checks lists the tests of an algorithm.
+func checks(a algorithms.Algorithm, cases []Case) ([]check, error) {
+	sets, err := problems(a.Predicts())
+	if err != nil {
+		return nil, err
+	}
+	all := []check{{"settings", func(context.Context) error { return checkSettings(a, sets[0].manifest) }}}
+	table, err := newTable(a, sets[0].manifest)
+	if err != nil {
+		return nil, err
+	}
+	add := func(name string, p *problem, v param.Values) {
+		for _, c := range whole {
+			all = append(all, check{name + "/" + p.name + "/" + c.name, func(ctx context.Context) error {
+				j, err := newJob(a, p, v)
+				if err != nil {
+					return err
+				}
+				return c.run(j, ctx)
+			}})
+		}
+	}
+	add("least", sets[0], table.least())
+	for _, p := range sets {
+		add("middle", p, table.middle())
+		for _, c := range cases {
+			add(c.Name, p, c.Set)
+		}
+	}
+	for i, v := range table.words() {
+		add(v.name, sets[i%len(sets)], v.values)
+	}
+	for i, v := range table.ends() {
+		all = append(all, check{v.name, func(ctx context.Context) error { return checkEnd(ctx, a, sets[i%len(sets)], v.values) }})
+	}
+	return all, nil
+}

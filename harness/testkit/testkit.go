@@ -1,0 +1,103 @@
+// Package testkit has what tests of many packages need: waiting with a limit, files that
+// may not be there, and free ports. It imports nothing of Coppice, so that every package's
+// tests can use it; datatest, natstest and storetest beside it start the real parts.
+//
+// Only tests import these packages: internal/lint holds that.
+package testkit
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/harness/freeport"
+)
+
+// Limit bounds every wait. A test that reaches it fails; it is far beyond what a wait takes
+// on a busy machine with the race detector on.
+const Limit = 2 * time.Minute
+
+// The pauses between two looks at a condition: short at first, so that a test does not wait
+// for nothing, then longer, so that it leaves the processor to what it waits for.
+const (
+	shortestPause = time.Millisecond
+	longestPause  = 20 * time.Millisecond
+)
+
+// Until waits for a condition that nothing notifies of; what names it.
+func Until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	pause := shortestPause
+	for end := time.Now().Add(Limit); !done(); pause = min(pause*5/4, longestPause) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, Limit)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// Receive returns what comes from a channel next; what names it. From a closed channel comes
+// the zero value.
+func Receive[T any](t testing.TB, what string, ch <-chan T) T {
+	t.Helper()
+	timer := time.NewTimer(Limit)
+	defer timer.Stop()
+	select {
+	case v := <-ch:
+		return v
+	case <-timer.C:
+		t.Fatalf("%s: not within %v", what, Limit)
+		panic("unreachable")
+	}
+}
+
+// Context returns a context that ends after Limit or, other than that of t, with the test's
+// last cleanups: what is closed there can use it.
+func Context(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), Limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Shared returns the path of a file or folder of "shared", a folder beside the checkout with
+// real data sets and golden files, or skips the test where there is none.
+func Shared(t testing.TB, name string) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "shared", "data")); err == nil {
+			return filepath.Join(dir, "shared", filepath.FromSlash(name))
+		}
+		if dir == filepath.Dir(dir) {
+			t.Skipf("no parent folder has the folder shared/data: %s is not at hand", name)
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// Listen listens on a free port of loopback. The caller closes the listener, or hands it to
+// what does.
+func Listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// FreeAddress returns an address of loopback on which nobody listens now.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	address, err := freeport.Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
