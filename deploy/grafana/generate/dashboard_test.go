@@ -105,7 +105,7 @@ func panelPosition(p dashboard.PanelOrRowPanel) dashboard.GridPos {
 // The file of the repository is what the code makes, the same bytes each time; a change of
 // either is told with its line.
 func TestCheck(t *testing.T) {
-	if err := run("../../deploy/grafana/dashboards/coppice.json", true); err != nil {
+	if err := run("../dashboards/coppice.json", true); err != nil {
 		t.Error(err)
 	}
 	path := filepath.Join(t.TempDir(), "d.json")

@@ -24,7 +24,7 @@ func rows() []row { return []row{progress(), workers(), raft(), traffic(), host(
 func build(rows []row) (dashboard.Dashboard, error) {
 	d := dashboard.NewDashboardBuilder("Coppice").
 		Uid("coppice").
-		Description("A Coppice cluster: its jobs, its workers, Raft, and what it costs. Made by tools/grafana; changes made here are lost.").
+		Description("A Coppice cluster: its jobs, its workers, Raft, and what it costs. Made by deploy/grafana/generate; changes made here are lost.").
 		Tags([]string{"coppice"}).
 		Time("now-30m", "now").
 		Refresh("10s").

@@ -1,7 +1,7 @@
 // Command grafana writes the dashboard of deploy/grafana:
 //
-//	cd tools/grafana && go run .          # writes it
-//	cd tools/grafana && go run . -check   # fails where the file is not what the code makes
+//	cd deploy/grafana/generate && go run .          # writes it
+//	cd deploy/grafana/generate && go run . -check   # fails where the file is not what the code makes
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	out := flag.String("out", "../../deploy/grafana/dashboards/coppice.json", "the dashboard's file")
+	out := flag.String("out", "../dashboards/coppice.json", "the dashboard's file")
 	check := flag.Bool("check", false, "compare the file with what would be written, and write nothing")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -66,7 +66,7 @@ func render(d dashboard.Dashboard) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-var errBehind = errors.New("is not what the code makes; write it with (cd tools/grafana && go run .)")
+var errBehind = errors.New("is not what the code makes; write it with (cd deploy/grafana/generate && go run .)")
 
 // compare fails where a file's bytes are not those that the code makes, with the first line that differs.
 func compare(path string, have, made []byte) error {

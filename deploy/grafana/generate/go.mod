@@ -1,4 +1,4 @@
-module github.com/coppice-ldl/coppice/tools/grafana
+module github.com/coppice-ldl/coppice/deploy/grafana/generate
 
 go 1.26.0
 
