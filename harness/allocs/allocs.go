@@ -1,5 +1,5 @@
 // Package allocs measures what functions allocate, for tests that hold decoders
-// to the bounds in docs/decoders.md.
+// to the bounds in docs/dev/decoders.md.
 package allocs
 
 import (

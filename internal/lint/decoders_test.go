@@ -12,7 +12,7 @@ import (
 )
 
 // decodersPage lists what reads bytes from networks and disks.
-const decodersPage = "docs/decoders.md"
+const decodersPage = "docs/dev/decoders.md"
 
 // parsers are the functions that a package calls which decodes bytes by itself.
 var parsers = map[string][]string{

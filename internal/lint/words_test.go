@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// The pages that are written for users; docs/decoders.md names Go functions.
+// The pages that are written for users; docs/dev/decoders.md names Go functions.
 var pages = []string{
 	"README.md", "CHANGELOG.md", "deploy/README.md", "metrics/METRICS.md", "docs/auto.md", "docs/commands.md", "docs/data.md",
 	"docs/failures.md", "docs/glossary.md", "docs/operations.md", "docs/reports.md", "docs/spec.md",
