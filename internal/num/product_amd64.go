@@ -44,8 +44,7 @@ func quotientsAVX512(r *float64, w, d, below *float32, rows, n int, floor float3
 //go:noescape
 func quotientsAVX2(r *float64, w, d, below *float32, rows, n int, floor float32)
 
-// wide tells whether the products take vectors of 64 bytes, which gain more than a
-// sixth: see BENCHMARKS.md.
+// wide tells whether the products take vectors of 64 bytes, which gain more than a sixth.
 var wide = accelerated && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL
 
 // wideColumns is how many columns of float32 a block of these takes.
