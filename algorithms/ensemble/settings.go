@@ -40,7 +40,7 @@ type Config struct {
 // settings lists what a spec may say, in the order of help texts.
 func (k kin) settings() param.Table[Config] {
 	return param.Table[Config]{
-		param.Word("preset", "which members: auto has the best that were measured (docs/auto.md); paper has the two forests as their papers have them",
+		param.Word("preset", "which members: auto has the best that were measured (docs/design/defaults.md); paper has the two forests as their papers have them",
 			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper).NotWritten(),
 		param.Items("members", "algorithms whose predictions are added up, with settings of their own (of others, the defaults are those of the algorithm alone); in a spec file also a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
 			"algorithm", manyMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(presetPaper, paperMembers).
@@ -59,7 +59,7 @@ func (k kin) settings() param.Table[Config] {
 }
 
 // The default members are algorithms that err on different rows. The trees of structrf are more and
-// deeper than its own defaults, which are the paper's (docs/auto.md has what was compared).
+// deeper than its own defaults, which are the paper's (docs/design/defaults.md has what was compared).
 const (
 	manyMembers  = "structrf:trees=200:min_samples=5:features=0.33,ldlf,ldlogitboost"
 	fewMembers   = "structrf:trees=200:min_samples=5,ldlf,aa-knn" // up to fewRows rows: neighbours help where there are hundreds

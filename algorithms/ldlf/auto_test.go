@@ -10,7 +10,7 @@ import (
 )
 
 // autoSets are the sets on which preset auto is held to a K-L over the first folds in
-// shared/folds, as a share of the mean predictor's (docs/auto.md). Random splits with
+// shared/folds, as a share of the mean predictor's (docs/design/defaults.md). Random splits with
 // a fitted q have .82, 1.00, .98, .99 and .93 over all ten.
 var autoSets = []struct {
 	name  string

@@ -10,7 +10,7 @@ import (
 
 // settings lists what a spec may say, in the order of help texts. The defaults of preset paper
 // are those of the paper's section 4; those of auto were chosen by inner validation
-// (docs/auto.md).
+// (docs/design/defaults.md).
 var settings = slices.Concat(param.Table[Config]{
 	param.Word("preset", "auto fits the dataset and stops early; paper is the paper's and its authors' solver",
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),

@@ -8,7 +8,7 @@ import (
 )
 
 // shrinkParts is how many equal parts the weight of the mean distribution has: it is 0, 1/2 or 1. By few
-// validation rows a finer choice takes a little of the mean where none is right (docs/auto.md).
+// validation rows a finer choice takes a little of the mean where none is right (docs/design/defaults.md).
 const shrinkParts = 2
 
 // varMean is the value (Var.ID) that is not of gradient.Descent: the mean label distribution.

@@ -22,7 +22,7 @@ import (
 // networkTable has TestNetworkTable measure: "all", or rows of your own, separated by
 // semicolons, each "loopback" or what `chaos --network` takes, and, where coordinators need
 // it, a heartbeat: "rtt=20ms; rtt=300ms heartbeat=500ms". networkIdle is how long clusters
-// are left idle to count elections (default 2m). docs/failures.md has the command.
+// are left idle to count elections (default 2m). docs/design/failures.md has the command.
 const (
 	networkTable = "COPPICE_NETWORK_TABLE"
 	networkIdle  = "COPPICE_NETWORK_IDLE"

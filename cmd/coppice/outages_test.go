@@ -20,7 +20,7 @@ import (
 )
 
 // go test ./cmd/coppice -run TestOutages -v -outages prints what each command says in each
-// outage, as docs/failures.md has it.
+// outage, as docs/design/failures.md has it.
 var printOutages = flag.Bool("outages", false, "print what each command says in each outage")
 
 // withinOutage bounds what a command that only reads takes in an outage. It is to answer

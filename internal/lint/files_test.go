@@ -151,9 +151,9 @@ func TestPackagesHaveComments(t *testing.T) {
 // TestMentions: what is taken for a name of a file, and where it is looked for.
 func TestMentions(t *testing.T) {
 	for line, want := range map[string]string{
-		"see tree.go, and [the page](../docs/spec.md#keys) of https://x.org/a.md": "../docs/spec.md tree.go",
-		"files named _test.go, *.go and model.cpm":                                "",
-		"the folder engine/nowhere is no engine, nor is docs/spec.md.":            "docs/spec.md engine/nowhere docs/spec.md",
+		"see tree.go, and [the page](../docs/reference/algorithms.md#keys) of https://x.org/a.md": "../docs/reference/algorithms.md tree.go",
+		"files named _test.go, *.go and model.cpm":                                                "",
+		"the folder engine/nowhere is no engine, nor is docs/reference/algorithms.md.":            "docs/reference/algorithms.md engine/nowhere docs/reference/algorithms.md",
 	} {
 		var names []string
 		for _, m := range mentions("x:1", "engine", line, true) {
@@ -163,7 +163,7 @@ func TestMentions(t *testing.T) {
 			t.Errorf("%q names %q, want %q", line, got, want)
 		}
 	}
-	for name, want := range map[string]bool{"tree.go": true, "engine/tree.go": true, "../docs/spec.md": true, "oak.go": false, "docs/tree.go": false} {
+	for name, want := range map[string]bool{"tree.go": true, "engine/tree.go": true, "../docs/reference/algorithms.md": true, "oak.go": false, "docs/tree.go": false} {
 		if m := (mention{"x:1", "engine", name}); m.exists() != want {
 			t.Errorf("%s exists: %v", name, !want)
 		}

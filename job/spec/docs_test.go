@@ -13,11 +13,11 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/spec.md anew")
+var update = flag.Bool("update", false, "write the tables of docs/reference/algorithms.md anew")
 
-const page = "../../docs/spec.md"
+const page = "../../docs/reference/algorithms.md"
 
-// TestDocs: the tables of docs/spec.md are those of the code. With -update the test writes
+// TestDocs: the tables of docs/reference/algorithms.md are those of the code. With -update the test writes
 // them: go test ./job/spec -run TestDocs -update.
 func TestDocs(t *testing.T) {
 	b, err := os.ReadFile(page)

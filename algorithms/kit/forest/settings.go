@@ -23,7 +23,7 @@ type Sizes struct{ Trees, MinSamples int }
 // 4.4 of Chen et al. 2018, but for min_samples, which the paper does not give.
 func settingsOf(auto Sizes) param.Table[Config] {
 	return param.Table[Config]{
-		param.Word("preset", "paper has the settings of section 4.4 of Chen et al. 2018; auto has the best that were measured (docs/auto.md), which take longer",
+		param.Word("preset", "paper has the settings of section 4.4 of Chen et al. 2018; auto has the best that were measured (docs/design/defaults.md), which take longer",
 			func(c *Config) *string { return &c.Preset }, presetPaper, presetAuto).NotWritten(),
 		param.Int("trees", "trees of the forest", 1, 10_000, 50, func(c *Config) *int { return &c.Trees }).Preset(presetAuto, auto.Trees),
 		param.Int("max_depth", "greatest depth of a tree: the root has depth 0, a node at this depth is a leaf", 1, maxDepth, 20,
