@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var writePeople = flag.Bool("write-people", false, "write the table of docs/data.md anew")
+var writePeople = flag.Bool("write-people", false, "write the table of dataset/FILES.md anew")
 
 // people is the folder of files as people have them; testdata/people/make.py made them.
 var people = filepath.Join("testdata", "people")
@@ -126,9 +126,9 @@ const (
 	peopleEnd   = "<!-- end of people -->\n"
 )
 
-// TestPeopleTable: docs/data.md has the cases.
+// TestPeopleTable: dataset/FILES.md has the cases.
 func TestPeopleTable(t *testing.T) {
-	page := filepath.Join("..", "docs", "data.md")
+	page := "FILES.md"
 	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,8 @@
 package deploy
 
 import (
+	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -11,7 +13,7 @@ import (
 
 const (
 	rulesFile  = "prometheus/rules.yml"
-	alertsPage = "../docs/operations.md"
+	alertsPage = "../docs/reference/alerts.md"
 )
 
 var casesFiles = []string{"prometheus/rules_test.yml", "prometheus/rules_backup_test.yml"}
@@ -111,6 +113,52 @@ func TestPromtool(t *testing.T) {
 	} {
 		if out, err := exec.CommandContext(t.Context(), tool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+var updateAlerts = flag.Bool("update", false, "write the alerts of docs/reference/alerts.md anew")
+
+// TestAlertsPage: docs/reference/alerts.md has the alerts with their expressions. With -update the
+// test writes them.
+func TestAlertsPage(t *testing.T) {
+	const first, last = "<!-- alerts from deploy/prometheus/rules.yml -->\n", "<!-- end of alerts -->\n"
+	b, err := os.ReadFile(rulesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := parseRules(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	text.WriteString("\n| alert | severity | holds for |\n| --- | --- | --- |\n")
+	for _, g := range groups {
+		for _, r := range g.Rules {
+			fmt.Fprintf(&text, "| %s | %s | %s |\n", r.Alert, r.Labels["severity"], r.For)
+		}
+	}
+	text.WriteString("\n## Expressions\n\n")
+	for _, g := range groups {
+		for _, r := range g.Rules {
+			fmt.Fprintf(&text, "%s:\n\n```promql\n%s\n```\n\n", r.Alert, strings.TrimSpace(r.Expr))
+		}
+	}
+	page, err := os.ReadFile(alertsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(page), first)
+	old, tail, also := strings.Cut(rest, last)
+	switch {
+	case !ok || !also:
+		t.Fatalf("%s has no lines %q and %q", alertsPage, first, last)
+	case old == text.String():
+	case !*updateAlerts:
+		t.Errorf("the alerts of %s are not those of %s: go test ./deploy -run TestAlertsPage -update", alertsPage, rulesFile)
+	default:
+		if err := os.WriteFile(alertsPage, []byte(head+first+text.String()+last+tail), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -152,9 +152,9 @@ func TestNamesInBraces(t *testing.T) {
 	}
 }
 
-// TestDocumentedSpec: the spec of docs/experiments.md is one.
+// TestDocumentedSpec: the first spec of docs/reference/experiment-spec.md is one.
 func TestDocumentedSpec(t *testing.T) {
-	b, err := os.ReadFile("../docs/experiments.md")
+	b, err := os.ReadFile("../docs/reference/experiment-spec.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestDocumentedSpec(t *testing.T) {
 	if !ok {
 		t.Fatal("the page has no spec")
 	}
-	s, err := Parse("docs/experiments.md", []byte(text))
+	s, err := Parse("docs/reference/experiment-spec.md", []byte(text))
 	if err != nil || len(s.Rows) != 7 || len(s.Datasets) != 4 {
 		t.Errorf("%+v, error %v", s, err)
 	}

@@ -26,7 +26,7 @@ type experimentCmd struct {
 
 // specArg names the spec of an experiment and where its data is.
 type specArg struct {
-	Spec string `arg:"" placeholder:"SPEC.yaml" help:"Spec of the experiment; docs/experiments.md has the keys."`
+	Spec string `arg:"" placeholder:"SPEC.yaml" help:"Spec of the experiment; docs/reference/experiment-spec.md has the keys."`
 	Data string `placeholder:"DIR" help:"Folder that the spec's files are in (default: the folder of the spec)."`
 
 	NoBudget bool `help:"Run all cells, whatever budgets the spec has."`

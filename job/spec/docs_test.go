@@ -13,19 +13,26 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/reference/algorithms.md anew")
+var update = flag.Bool("update", false, "write the tables of docs/reference anew")
 
-const page = "../../docs/reference/algorithms.md"
+const pages = "../../docs/reference/"
 
-// TestDocs: the tables of docs/reference/algorithms.md are those of the code. With -update the test writes
+// TestDocs: the tables of docs/reference are those of the code. With -update the test writes
 // them: go test ./job/spec -run TestDocs -update.
 func TestDocs(t *testing.T) {
+	check(t, "job-spec.md", "keys", table(Common()))
+	check(t, "algorithms.md", "settings", settingsOf(registry.All()))
+}
+
+// check holds a table of a page to the code.
+func check(t *testing.T, name, section, content string) {
+	t.Helper()
+	page := pages + name
 	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := between(t, string(b), "keys", table(Common()))
-	text = between(t, text, "settings", settingsOf(registry.All()))
+	text := between(t, page, string(b), section, content)
 	if text == string(b) {
 		return
 	}
@@ -38,7 +45,7 @@ func TestDocs(t *testing.T) {
 }
 
 // between replaces what stands between the two comments of a name.
-func between(t *testing.T, text, name, content string) string {
+func between(t *testing.T, page, text, name, content string) string {
 	first, last := fmt.Sprintf("<!-- %s from the code -->\n", name), fmt.Sprintf("<!-- end of %s -->\n", name)
 	head, rest, ok := strings.Cut(text, first)
 	_, tail, also := strings.Cut(rest, last)

@@ -1,0 +1,117 @@
+package lint
+
+import (
+	"go/ast"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// backticked returns the words in backticks of the first column of a page's tables.
+func backticked(page string) (all []string) {
+	word := regexp.MustCompile("`([^`]+)`")
+	for line := range strings.Lines(page) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 && cells[0] == "" {
+			for _, m := range word.FindAllStringSubmatch(cells[1], -1) {
+				all = append(all, m[1])
+			}
+		}
+	}
+	return all
+}
+
+// TestRequests: docs/reference/http.md has every request that a coordinator answers, and no other.
+func TestRequests(t *testing.T) {
+	const server, page = "coordinator/api/api.go", "docs/reference/http.md"
+	var served []string
+	for _, m := range regexp.MustCompile(`"((?:GET|POST|PUT|DELETE) /[^"]*)"`).FindAllStringSubmatch(read(t, server), -1) {
+		served = append(served, m[1])
+	}
+	if len(served) < 30 {
+		t.Fatalf("only %d requests in %s", len(served), server)
+	}
+	listed := backticked(read(t, page))
+	for _, r := range served {
+		if !slices.Contains(listed, r) {
+			t.Errorf("%s has no %s", page, r)
+		}
+	}
+	for _, r := range listed {
+		if method, _, ok := strings.Cut(r, " /"); ok && method == strings.ToUpper(method) && !slices.Contains(served, r) {
+			t.Errorf("%s has %s, which %s does not serve", page, r, server)
+		}
+	}
+}
+
+// TestKinds: docs/reference/commands.md has every kind of error.
+func TestKinds(t *testing.T) {
+	const source, page = "cmd/coppice/exit.go", "docs/reference/commands.md"
+	kinds := []string{"failed"}
+	for _, m := range regexp.MustCompile(`f\.Kind(?:, f\.Code)? = "([a-z_]+)"`).FindAllStringSubmatch(read(t, source), -1) {
+		kinds = append(kinds, m[1])
+	}
+	if len(kinds) < 6 {
+		t.Fatalf("only %d kinds of errors in %s", len(kinds), source)
+	}
+	listed := backticked(read(t, page))
+	for _, k := range kinds {
+		if !slices.Contains(listed, k) {
+			t.Errorf("%s has no kind of error %q", page, k)
+		}
+	}
+}
+
+// TestKeys: after each comment "keys of FILE:TYPE..." docs/reference/json.md has a table with the
+// JSON keys of these types, and no other.
+func TestKeys(t *testing.T) {
+	const page = "docs/reference/json.md"
+	types := make(map[string][]string) // "FILE:TYPE" to keys
+	for _, s := range public(t) {
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			if d, ok := n.(*ast.TypeSpec); ok {
+				if st, ok := d.Type.(*ast.StructType); ok {
+					types[s.name+":"+d.Name.Name] = keysOf(st)
+				}
+			}
+			return true
+		})
+	}
+	sections := regexp.MustCompile(`<!-- keys of ([^>]*?) -->\n\n((?:\|[^\n]*\n)+)`).FindAllStringSubmatch(read(t, page), -1)
+	if len(sections) < 8 {
+		t.Fatalf("%s has only %d tables of keys", page, len(sections))
+	}
+	for _, m := range sections {
+		var keys []string
+		for name := range strings.FieldsSeq(m[1]) {
+			if len(types[name]) == 0 {
+				t.Errorf("%s: there are no JSON keys of %s", page, name)
+			}
+			keys = append(keys, types[name]...)
+		}
+		listed := backticked(m[2])
+		for _, k := range keys {
+			if !slices.Contains(listed, k) {
+				t.Errorf("%s has no key %q of %s", page, k, m[1])
+			}
+		}
+		for _, k := range listed {
+			if !slices.Contains(keys, k) {
+				t.Errorf("%s has the key %q, which %s lacks", page, k, m[1])
+			}
+		}
+	}
+}
+
+// keysOf lists the JSON keys of a struct.
+func keysOf(st *ast.StructType) (all []string) {
+	for _, f := range st.Fields.List {
+		if f.Tag == nil {
+			continue
+		}
+		if key, _, _ := strings.Cut(tagOf(f).Get("json"), ","); key != "" && key != "-" {
+			all = append(all, key)
+		}
+	}
+	return all
+}
