@@ -62,10 +62,9 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestKeys: after each comment "keys of FILE:TYPE..." docs/reference/json.md has a table with the
-// JSON keys of these types, and no other.
+// TestKeys: after each comment "keys of FILE:TYPE..." the pages on JSON have a table with the JSON
+// keys of these types, and no other.
 func TestKeys(t *testing.T) {
-	const page = "docs/reference/json.md"
 	types := make(map[string][]string) // "FILE:TYPE" to keys
 	for _, s := range public(t) {
 		ast.Inspect(s.ast, func(n ast.Node) bool {
@@ -77,10 +76,16 @@ func TestKeys(t *testing.T) {
 			return true
 		})
 	}
-	sections := regexp.MustCompile(`<!-- keys of ([^>]*?) -->\n\n((?:\|[^\n]*\n)+)`).FindAllStringSubmatch(read(t, page), -1)
-	if len(sections) < 8 {
-		t.Fatalf("%s has only %d tables of keys", page, len(sections))
+	n := checkKeys(t, "docs/reference/json.md", types) + checkKeys(t, "docs/reference/reports.md", types)
+	if n < 10 {
+		t.Fatalf("only %d tables of keys", n)
 	}
+}
+
+// checkKeys holds the tables of a page to the types, and returns how many there are.
+func checkKeys(t *testing.T, page string, types map[string][]string) int {
+	t.Helper()
+	sections := regexp.MustCompile(`<!-- keys of ([^>]*?) -->\n\n((?:\|[^\n]*\n)+)`).FindAllStringSubmatch(read(t, page), -1)
 	for _, m := range sections {
 		var keys []string
 		for name := range strings.FieldsSeq(m[1]) {
@@ -101,6 +106,7 @@ func TestKeys(t *testing.T) {
 			}
 		}
 	}
+	return len(sections)
 }
 
 // keysOf lists the JSON keys of a struct.
