@@ -58,7 +58,7 @@ func between(t *testing.T, page, text, name, content string) string {
 // settingsOf writes a section for each table of settings; algorithms of the same table share
 // one.
 func settingsOf(all []algorithms.Algorithm) string {
-	var sections []string
+	var sections, index []string
 	for i, a := range all {
 		if i > 0 && same(a, all[i-1]) {
 			continue
@@ -71,9 +71,11 @@ func settingsOf(all []algorithms.Algorithm) string {
 			names = append(names, b.Name())
 			docs += fmt.Sprintf("- `%s`: %s.\n", b.Name(), b.Doc())
 		}
-		sections = append(sections, fmt.Sprintf("## Settings of %s\n\n%s\n%s", strings.Join(names, " and "), docs, table(a.Params())))
+		title := strings.Join(names, " and ")
+		index = append(index, fmt.Sprintf("[%s](#%s)", title, strings.ReplaceAll(title, " ", "-")))
+		sections = append(sections, fmt.Sprintf("## %s\n\n%s\n%s", title, docs, table(a.Params())))
 	}
-	return strings.Join(sections, "\n")
+	return strings.Join(index, ", ") + ".\n\n" + strings.Join(sections, "\n")
 }
 
 func same(a, b algorithms.Algorithm) bool {
