@@ -1,0 +1,98 @@
+package lint
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// longest is how many words a sentence for users may have.
+const longest = 25
+
+// awkward are phrases that a reader has to read twice.
+var awkward = regexp.MustCompile(`(?i)\b(of which|of whom|that of|those of|those that|one that|whoever|beside|as far as|is gone|lest|no more|not to be had|anew)\b`)
+
+// known counts the long sentences and the awkward phrases that a place still has. The numbers only fall.
+var known = map[string]struct{ long, awkward int }{
+	"docs/reference/algorithms.md": {27, 24},
+	"help":                         {0, 0},
+	"errors":                       {0, 0},
+}
+
+var (
+	fenced   = regexp.MustCompile("(?s)```.*?```")
+	inCode   = regexp.MustCompile("`[^`]*`")
+	linkText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	bullet   = regexp.MustCompile(`^\s*(-|\d+\.)\s`)
+	ending   = regexp.MustCompile("[.?!:]\\s+")
+)
+
+// paragraphs divides a page into texts that no sentence leaves: paragraphs, items of lists and cells of tables.
+func paragraphs(page string) []string {
+	var all []string
+	open := false // true if the last text may go on in the next line
+	for line := range strings.Lines(fenced.ReplaceAllString(page, "")) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "|"):
+			all, open = append(all, strings.Split(strings.Trim(line, "|"), "|")...), false
+		case line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "<!--"):
+			open = false
+		case bullet.MatchString(line) || !open:
+			all, open = append(all, bullet.ReplaceAllString(line, "")), true
+		default:
+			all[len(all)-1] += " " + line
+		}
+	}
+	return all
+}
+
+// sentences divides a paragraph; a colon ends a sentence too. Code counts as one word.
+func sentences(paragraph string) []string {
+	text := inCode.ReplaceAllString(linkText.ReplaceAllString(paragraph, "$1"), "CODE")
+	return strings.Split(ending.ReplaceAllString(text, "$0\x00"), "\x00")
+}
+
+// prose counts what is hard to read in paragraphs.
+func prose(paragraphs []string) (long, hard []string) {
+	for _, p := range paragraphs {
+		for _, s := range sentences(p) {
+			if n := len(strings.Fields(s)); n > longest {
+				long = append(long, s)
+			}
+			if awkward.MatchString(s) {
+				hard = append(hard, s)
+			}
+		}
+	}
+	return long, hard
+}
+
+// TestProse: sentences of pages for users are short and plain.
+func TestProse(t *testing.T) {
+	all := append(pages(t), "ARCHITECTURE.md", "CONTRIBUTING.md", "BENCHMARKS.md", "docs/tutorial.md", "docs/dev/decoders.md")
+	for _, page := range all {
+		long, hard := prose(paragraphs(read(t, filepath.ToSlash(page))))
+		if n := known[page].long; len(long) > n {
+			t.Errorf("%s has %d sentences above %d words, want at most %d: %q", page, len(long), longest, n, long[:min(5, len(long))])
+		}
+		if n := known[page].awkward; len(hard) > n {
+			t.Errorf("%s has %d awkward phrases, want at most %d: %q", page, len(hard), n, hard[:min(5, len(hard))])
+		}
+	}
+}
+
+// TestSentences: what counts as a sentence.
+func TestSentences(t *testing.T) {
+	page := "# A title of no account\n\nOne `a b c` word,\ntwo lines. A [link to it](x.md).\n- an item\n\n| cell one | cell two |\n```\nnot this\n```\n"
+	var got []string
+	for _, p := range paragraphs(page) {
+		for _, s := range sentences(p) {
+			got = append(got, strings.TrimSpace(s))
+		}
+	}
+	if want := "One CODE word, two lines./A link to it./an item/cell one/cell two"; strings.Join(got, "/") != want {
+		t.Errorf("%q, want %q", strings.Join(got, "/"), want)
+	}
+}
