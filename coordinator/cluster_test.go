@@ -36,6 +36,7 @@ type cluster struct {
 	client *client.Client
 	log    *slog.Logger
 	tune   func(*coordinator.Config) // where set, changes each coordinator's
+	equip  func(*worker.Config)      // where set, changes each worker's
 	natsOf []string                  // where workers connect, if not where they are told
 	// checkpoints is the least time between two checkpoints of a fold; 0: that of workers.
 	checkpoints time.Duration
@@ -128,6 +129,9 @@ func (c *cluster) startWorker(id string) {
 		join = append(join, fmt.Sprintf("127.0.0.1:%d", p.Port))
 	}
 	cfg := worker.Config{Join: join, ID: id, Dir: filepath.Join(c.dir, id), Slots: 1, NATS: c.natsOf, CheckpointEvery: c.checkpoints, Log: c.log.With("node", id)}
+	if c.equip != nil {
+		c.equip(&cfg)
+	}
 	c.run(id, func(ctx context.Context) error { return worker.Run(ctx, cfg) })
 }
 

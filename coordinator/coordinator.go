@@ -17,6 +17,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/api"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
@@ -342,9 +343,11 @@ func (n *node) backed() { n.metrics.LastBackup.SetToCurrentTime() }
 
 // cluster describes the cluster as this coordinator knows it.
 func (n *node) cluster() protocol.Cluster {
-	c := n.describeCluster(n.store.State())
+	s := n.store.State()
+	c := n.describeCluster(s)
 	if d := n.leading.Load(); d != nil {
 		c.Workers, c.Members = d.Workers(), n.seenMembers(time.Now())
+		jobs.AddIdle(c.Workers, d.Idle(), s.Jobs(), n.jobWaits(s))
 	} else if c.Leader == n.cfg.ID {
 		c.Leader = "" // elected, not in charge yet
 	}

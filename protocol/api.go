@@ -146,6 +146,10 @@ type Worker struct {
 	UnitSeconds map[string]float64 `json:"unit_seconds,omitempty"`
 	MainKind    string             `json:"main_kind,omitempty"`
 	LastSeen    int64              `json:"last_seen_ms"` // since its last heartbeat
+	// Idle, where set, says why it computes nothing, and what helps, as the leader knows; IdleReason is the same
+	// for programs.
+	Idle       string     `json:"idle,omitempty"`
+	IdleReason IdleReason `json:"idle_reason,omitempty"`
 }
 
 // Coordinator is a coordinator as the leader sees it.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -15,7 +16,8 @@ type clusterShowCmd struct{ serverFlags }
 func (clusterShowCmd) Help() string {
 	return `"busy" is how many units a worker computes now, of as many as it has slots. "unit" is the recent time of a unit of the kind that most of its time
 goes into; -o json has all kinds. "load" is the machine's load average of a minute. "last seen" counts from the last heartbeat of a worker, and
-from a coordinator's last answer to the leader, which asks every two seconds or so. "lag" is how many entries of the log a coordinator has not yet.`
+from a coordinator's last answer to the leader, which asks every two seconds or so. "lag" is how many entries of the log a coordinator has not yet.
+A second table says why workers compute nothing; -o json has it as idle and idle_reason.`
 }
 
 // Run implements `coppice cluster` and `coppice cluster show`.
@@ -52,6 +54,7 @@ func writeCluster(w io.Writer, c *protocol.Cluster) {
 	writeCoordinators(w, c)
 	fmt.Fprintln(w)
 	writeWorkers(w, c.Workers)
+	writeIdle(w, c.Workers)
 	if len(c.Workers) == 0 && c.Leader != "" {
 		fmt.Fprintln(w, protocol.NoWorker(protocol.JoinList(c.Coordinators)))
 	}
@@ -90,6 +93,39 @@ func writeWorkers(w io.Writer, workers []protocol.Worker) {
 	}
 	t.Render()
 }
+
+// writeIdle says why workers compute nothing, those with the same reason together.
+func writeIdle(w io.Writer, workers []protocol.Worker) {
+	var reasons []string
+	with := make(map[string][]string)
+	for i := range workers {
+		one := &workers[i]
+		if one.Idle == "" {
+			continue
+		}
+		if with[one.Idle] == nil {
+			reasons = append(reasons, one.Idle)
+		}
+		with[one.Idle] = append(with[one.Idle], one.ID)
+	}
+	if len(reasons) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := newTable(w, []string{"idle worker", "why"})
+	for _, why := range reasons {
+		names := with[why]
+		text := strings.Join(names[:min(len(names), maxIdleNames)], ", ")
+		if n := len(names) - maxIdleNames; n > 0 {
+			text += fmt.Sprintf(" and %d more", n)
+		}
+		t.AppendRow(rowOf(text, why))
+	}
+	t.Render()
+}
+
+// maxIdleNames bounds the workers that are named with one reason.
+const maxIdleNames = 4
 
 func loadOf(load float64) string {
 	if load == 0 {

@@ -24,7 +24,9 @@ func TestWriteCluster(t *testing.T) {
 				ID: "w1", State: "alive", Host: "gamma", Metrics: "10.0.0.4:9000", Address: "10.0.0.4:40312", Slots: 4, Busy: 3, Load: 3.25, Shards: 16,
 				UnitSeconds: map[string]float64{"step": 0.00312, "leaf update": 9}, MainKind: "step", LastSeen: 42, Version: "0.1.0",
 			},
-			{ID: "w2", State: "alive", Host: "a\x1b[2Jb", Address: "10.0.0.5:40312", UnitSeconds: map[string]float64{"tree": 12.34}, MainKind: "tree", LastSeen: 70_000},
+			{ID: "w2", State: "alive", Host: "a\x1b[2Jb", Address: "10.0.0.5:40312", UnitSeconds: map[string]float64{"tree": 12.34}, MainKind: "tree", LastSeen: 70_000, Idle: "no job runs"},
+			{ID: "w3", State: "alive", Idle: "job j: it lacks the memory"},
+			{ID: "w4", State: "alive", Idle: "no job runs"},
 		},
 	}
 	var b strings.Builder
@@ -44,6 +46,11 @@ func TestWriteCluster(t *testing.T) {
 	} {
 		if lines[id] != want {
 			t.Errorf("%s is shown as %q, want %q", id, lines[id], want)
+		}
+	}
+	for _, want := range []string{"idle worker", "\nw2, w4       no job runs\n", "\nw3           job j: it lacks the memory\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
 	}
 	c.Members, c.Leader = nil, ""

@@ -26,7 +26,7 @@ type Availability struct {
 func (d *Dispatcher) Availability(job uint64) Availability {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var unable map[string]bool
+	var unable map[string]string
 	if x := d.jobs[job]; x != nil {
 		unable = x.unable
 	}
@@ -42,7 +42,7 @@ func youth(heartbeat time.Duration) time.Duration {
 	return protocol.LeastLost + protocol.DeadBeats*heartbeat
 }
 
-func (c *crew) availability(unable map[string]bool) (a Availability) {
+func (c *crew) availability(unable map[string]string) (a Availability) {
 	for id, w := range c.workers {
 		_, distrusted := c.distrusted[id]
 		switch {
@@ -52,7 +52,7 @@ func (c *crew) availability(unable map[string]bool) (a Availability) {
 			a.Refused = append(a.Refused, id+": "+w.refused)
 		case w.lost:
 			a.Unreachable = append(a.Unreachable, id)
-		case unable[id]:
+		case unable[id] != "":
 			a.Unable = append(a.Unable, id)
 		default:
 			a.Usable++

@@ -25,7 +25,7 @@ func TestAvailability(t *testing.T) {
 		c.hear(&beat, now)
 	}
 	c.lose("cut")
-	got := c.availability(map[string]bool{"small": true, "gone": true, "wrong": true})
+	got := c.availability(map[string]string{"small": "a", "gone": "b", "wrong": "c"})
 	want := Availability{
 		Usable: 2, Unable: []string{"small"}, Unreachable: []string{"cut"}, Distrusted: []string{"wrong"},
 		Refused: []string{"old: " + c.workers["old"].refused},

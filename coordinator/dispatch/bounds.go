@@ -71,6 +71,17 @@ func (b *bounds) begin(u int, now time.Time) bool {
 	return false
 }
 
+// count returns how many units are held back.
+func (b *bounds) count() (n int) {
+	if b == nil {
+		return 0
+	}
+	for _, h := range b.held {
+		n += len(*h)
+	}
+	return n
+}
+
 // release has units wait again that may begin by now, at most so many of each group.
 func (b *bounds) release(most int, now time.Time) {
 	if b == nil {

@@ -91,12 +91,12 @@ func (c *crew) hear(b *protocol.Beat, now time.Time) (changed, joined bool) {
 		return false, false
 	}
 	if w == nil {
-		w = &worker{id: b.Worker, refused: c.refusal(b), holds: make(map[string]bool)}
+		w = &worker{id: b.Worker, holds: make(map[string]bool)}
 		c.workers[b.Worker] = w
 		c.version++
 		changed, joined = true, true
 	}
-	if r := c.refusal(b); r != w.refused { // another version was started before silence told
+	if _, r := c.refusal(b); r != w.refused { // another version was started before silence told
 		w.refused = r
 		c.version++
 		changed, joined = true, true
@@ -152,17 +152,19 @@ func (w *worker) learn(holds []string) bool {
 	return true
 }
 
-// refusal says why a worker cannot be used, naming both sides.
-func (c *crew) refusal(b *protocol.Beat) string {
+// refusal says why a worker cannot be used, naming both sides; empty: it can.
+func (c *crew) refusal(b *protocol.Beat) (protocol.IdleReason, string) {
 	switch reason, distrusted := c.distrusted[b.Worker]; {
 	case distrusted:
-		return "it is not trusted: " + reason
+		return protocol.IdleQuarantined, "it is not trusted: " + reason
 	case b.Protocol != protocol.Version:
-		return fmt.Sprintf("it speaks protocol %d, this coordinator %d", b.Protocol, protocol.Version)
+		return protocol.IdleRefused, fmt.Sprintf("it speaks protocol %d, this coordinator %d", b.Protocol, protocol.Version)
 	case b.Numerics != round.Numerics:
-		return fmt.Sprintf("it computes numerics %d, this coordinator %d", b.Numerics, round.Numerics)
+		return protocol.IdleRefused, fmt.Sprintf("it computes numerics %d, this coordinator %d", b.Numerics, round.Numerics)
+	case b.Problem != "":
+		return protocol.IdleFolder, protocol.Brief(b.Problem)
 	}
-	return protocol.Brief(b.Problem)
+	return "", ""
 }
 
 func (c *crew) remove(id string) bool {
@@ -289,7 +291,7 @@ func (c *crew) lose(id string) bool {
 func (c *crew) distrust(id, reason string) {
 	c.distrusted[id] = reason
 	if w := c.workers[id]; w != nil {
-		w.refused = c.refusal(&w.beat)
+		_, w.refused = c.refusal(&w.beat)
 		c.version++
 	}
 }
@@ -312,7 +314,7 @@ func (c *crew) setRecorded(workers map[string]string) bool {
 	c.recorded = maps.Clone(workers)
 	maps.Copy(c.distrusted, workers)
 	for _, w := range c.workers {
-		w.refused = c.refusal(&w.beat)
+		_, w.refused = c.refusal(&w.beat)
 	}
 	c.version++
 	return true

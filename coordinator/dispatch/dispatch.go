@@ -269,7 +269,7 @@ func (d *Dispatcher) Executor(id uint64, job *round.Job, m *dataset.Manifest, o 
 		mail:  newMailbox(d.cfg.Conn.Room()),
 		known: make(map[string]*acquainted),
 		plans: make(map[int]*cachedPlan), resume: make(map[uint32]resume),
-		unable: make(map[string]bool), watch: o.Watcher,
+		unable: make(map[string]string), watch: o.Watcher,
 	}
 	if x.watch == nil {
 		x.watch = unwatched{}

@@ -28,8 +28,9 @@ type Executor struct {
 	plans map[int]*cachedPlan    // by number of units
 	// resume holds where the child jobs of the round would go on, by unit.
 	resume map[uint32]resume
-	// unable names workers that said that they never can compute a unit of the job.
-	unable map[string]bool // d.mu guards it
+	// unable has the workers that said that they never can compute a unit of the job, and why.
+	unable map[string]string // d.mu guards it
+	at     underWay          // the round, for display; d.mu guards it
 	tree   engine.Tree
 	timer  *time.Timer // of summed rounds
 

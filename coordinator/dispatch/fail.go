@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // What stops a unit for a passing reason (a full disk, a shard that is not to be
@@ -118,9 +120,9 @@ func (x *Executor) exhausted(a *attempt, now time.Time) bool {
 func (x *Executor) hopeless() bool {
 	x.d.mu.Lock()
 	defer x.d.mu.Unlock()
-	x.unable[x.fail.Worker] = true
+	x.unable[x.fail.Worker] = cmp.Or(protocol.Brief(x.fail.Reason), "it has not the memory for its tasks")
 	for id, w := range x.d.crew.workers {
-		if w.refused == "" && !x.unable[id] {
+		if w.refused == "" && x.unable[id] == "" {
 			return false
 		}
 	}
@@ -145,7 +147,7 @@ func (x *Executor) ableNow() []*worker {
 	}
 	kept := list[:0]
 	for _, w := range list {
-		if !x.unable[w.id] {
+		if x.unable[w.id] == "" {
 			kept = append(kept, w)
 		}
 	}

@@ -111,6 +111,7 @@ func (c *collection) count() {
 		}
 		n += min(units, w.beat.Slots)
 	}
+	x.at = underWay{collected: true, units: len(x.units), left: c.left, ready: c.waits.n, resting: len(c.waits.rest), held: c.bounds.count()}
 	x.d.mu.Unlock()
 	x.inFlight.Store(int64(n))
 }
@@ -201,7 +202,7 @@ func (x *Executor) reserve(left int, avoid string) *worker {
 // nil; d.mu is held.
 func (d *Dispatcher) before(x *Executor, w *worker) *Executor {
 	for _, y := range d.jobs {
-		if y != x && y.wants && y.given < x.given && !y.unable[w.id] {
+		if y != x && y.wants && y.given < x.given && y.unable[w.id] == "" {
 			return y
 		}
 	}
@@ -261,6 +262,9 @@ func (c *collection) release() {
 		x.leave(p.at)
 	}
 	x.content(true)
+	x.d.mu.Lock()
+	x.at = underWay{}
+	x.d.mu.Unlock()
 	x.inFlight.Store(0)
 	x.left.Store(0)
 }

@@ -52,10 +52,12 @@ func (x *Executor) plan() (p *spreadPlan, crewAt uint64, first bool) {
 	crewAt = d.crew.version
 	c := x.plans[x.r.Units]
 	if c != nil && c.crewAt == crewAt {
+		x.at = underWay{units: x.r.Units, plan: c.plan}
 		return c.plan, crewAt, false
 	}
 	workers := x.ableNow()
 	if len(workers) == 0 {
+		x.at = underWay{}
 		return nil, crewAt, false
 	}
 	var prev *plan
@@ -67,6 +69,7 @@ func (x *Executor) plan() (p *spreadPlan, crewAt uint64, first bool) {
 		made.workers = append(made.workers, w.id)
 	}
 	x.plans[x.r.Units] = &cachedPlan{crewAt, made}
+	x.at = underWay{units: x.r.Units, plan: made}
 	return made, crewAt, true
 }
 

@@ -150,7 +150,7 @@ func TestFirstIsWhoCan(t *testing.T) {
 		t.Error("the other job does not go first")
 	}
 	l.d.mu.Lock()
-	y.unable["w"] = true
+	y.unable["w"] = "it lacks the memory"
 	l.d.mu.Unlock()
 	w := x.reserve(1, "")
 	if w == nil {
