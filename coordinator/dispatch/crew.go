@@ -24,6 +24,7 @@ type worker struct {
 	struck  time.Time       // when the last one began
 	units   uint64          // that it computed, of rounds of this leadership
 	paces   paces           // of these
+	result  time.Time       // when the last of them came
 }
 
 // crew is the set of workers. Its version grows whenever the live workers or what

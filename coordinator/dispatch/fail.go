@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -120,7 +121,7 @@ func (x *Executor) exhausted(a *attempt, now time.Time) bool {
 func (x *Executor) hopeless() bool {
 	x.d.mu.Lock()
 	defer x.d.mu.Unlock()
-	x.unable[x.fail.Worker] = cmp.Or(protocol.Brief(x.fail.Reason), "it has not the memory for its tasks")
+	x.unable[x.fail.Worker] = cmp.Or(protocol.Brief(strings.TrimPrefix(x.fail.Reason, "worker: ")), "it has not the memory for its tasks")
 	for id, w := range x.d.crew.workers {
 		if w.refused == "" && x.unable[id] == "" {
 			return false

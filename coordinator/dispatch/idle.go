@@ -33,7 +33,12 @@ type standing struct {
 	out     protocol.IdleReason // why it is not used; empty: it is
 	why     string              // the same as text
 	stalled time.Duration       // for which it gets no units of summed rounds
+	recent  bool                // true if a result of it came less than shortly ago
 }
+
+// shortly bounds the time between two results of a worker that computes in each round: heartbeats, which say whether
+// it computes, hardly ever meet units that take less than a millisecond.
+const shortly = 2 * time.Second
 
 // openJob is what counts of a job for why a worker computes nothing.
 type openJob struct {
@@ -66,13 +71,15 @@ func (d *Dispatcher) Idle() map[string]Idle {
 	}
 	idle := make(map[string]Idle)
 	for i := range workers {
-		idle[workers[i].id] = idleReason(&workers[i], jobs)
+		if why, is := idleReason(&workers[i], jobs); is {
+			idle[workers[i].id] = why
+		}
 	}
 	return idle
 }
 
 func (c *crew) standing(w *worker, now time.Time) standing {
-	s := standing{id: w.id, stalled: max(0, w.stalled.Sub(now))}
+	s := standing{id: w.id, stalled: max(0, w.stalled.Sub(now)), recent: now.Sub(w.result) < shortly}
 	s.out, s.why = c.refusal(&w.beat)
 	switch {
 	case s.out == protocol.IdleQuarantined:
@@ -101,23 +108,23 @@ var ranks = []protocol.IdleReason{
 	protocol.IdleMemory, protocol.IdleStalled, protocol.IdleShards, protocol.IdleJobWaits, protocol.IdleFewTasks, protocol.IdleNextRound,
 }
 
-// idleReason says why a worker computes nothing while these jobs are open. A job that it has units of decides,
-// otherwise the first reason of ranks that any of the jobs has. It is a pure function.
-func idleReason(w *standing, jobs []openJob) (idle Idle) {
+// idleReason says why a worker computes nothing while these jobs are open; false: it computes. A job that it has units
+// of decides, otherwise the first reason of ranks that any of the jobs has. It is a pure function.
+func idleReason(w *standing, jobs []openJob) (idle Idle, is bool) {
 	if w.out != "" {
-		return Idle{Reason: w.out, Text: w.why}
+		return Idle{Reason: w.out, Text: w.why}, true
 	}
 	for i := range jobs {
 		j := &jobs[i]
 		if j.owners[w.id] {
-			return Idle{protocol.IdleNextRound, j.id, "it has no open task of this round; the next round brings some"}
+			return Idle{protocol.IdleNextRound, j.id, "it has no open task of this round; the next round brings some"}, !w.recent
 		}
 		reason, text := j.withholds(w)
 		if idle.Reason == "" || slices.Index(ranks, reason) < slices.Index(ranks, idle.Reason) {
 			idle = Idle{reason, j.id, text}
 		}
 	}
-	return idle
+	return idle, true
 }
 
 // withholds says why the job has no unit for a worker.

@@ -53,10 +53,32 @@ func TestIdleReason(t *testing.T) {
 		{"a budget", w, []openJob{collected(1, underWay{units: 3, left: 3, held: 1})}, protocol.IdleJobWaits, 1, "a budget"},
 		{"others are not small", standing{id: "v"}, []openJob{small}, protocol.IdleNextRound, 2, "given out"},
 	} {
-		got := idleReason(&test.w, test.jobs)
+		got, is := idleReason(&test.w, test.jobs)
+		if !is {
+			t.Errorf("%s: it computes", test.what)
+		}
 		if got.Reason != test.want || got.Job != test.job || !strings.Contains(got.Text, test.says) || (got.Text == "") != (test.want == "") {
 			t.Errorf("%s: %+v; want %s of job %d with %q", test.what, got, test.want, test.job, test.says)
 		}
+	}
+}
+
+// A worker that is busy in each round is not idle, though a heartbeat does not see it compute.
+func TestShortTasksAreNotIdle(t *testing.T) {
+	p := &spreadPlan{plan: &plan{owner: []string{"w"}, target: []string{"w"}}, workers: []string{"w"}}
+	j := openJob{id: 1, at: underWay{units: 1, plan: p}, workers: 1}
+	j.readPlan()
+	if why, is := idleReason(&standing{id: "w", recent: true}, []openJob{j}); is {
+		t.Errorf("%+v", why)
+	}
+	if _, is := idleReason(&standing{id: "v", recent: true}, []openJob{j}); !is {
+		t.Error("another worker computes")
+	}
+	c := newCrew(time.Second, nil)
+	now := time.Now()
+	w := &worker{id: "w", result: now.Add(-shortly / 2)}
+	if !c.standing(w, now).recent || c.standing(w, now.Add(shortly)).recent {
+		t.Error("the last result is not known")
 	}
 }
 

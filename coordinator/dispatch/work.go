@@ -62,16 +62,18 @@ func (x *Executor) worked(id string, units int, compute uint64) {
 	mean := took.Seconds() / float64(units)
 	d.cfg.Metrics.Compute.Observe(took.Seconds())
 	d.cfg.Metrics.UnitSeconds.Observe(x.r.Kind, mean)
+	now := time.Now()
 	d.mu.Lock()
 	w := d.crew.workers[id]
 	if w == nil {
 		id = metrics.Other
 	} else {
 		w.units += uint64(units)
+		w.result = now
 		w.paces.add(x.r.Kind, units, mean)
 	}
 	d.mu.Unlock()
-	d.cfg.Metrics.Shares.Add(id, units, took, time.Now())
+	d.cfg.Metrics.Shares.Add(id, units, took, now)
 }
 
 // forgetShares drops the series of workers that are gone.
