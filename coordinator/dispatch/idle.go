@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,10 +43,9 @@ const shortly = 2 * time.Second
 
 // openJob is what counts of a job for why a worker computes nothing.
 type openJob struct {
-	id      uint64
-	unable  map[string]string // see Executor.unable
-	at      underWay
-	workers int // that may be given units
+	id     uint64
+	unable map[string]string // see Executor.unable
+	at     underWay
 
 	owners, targets map[string]bool // of a summed round's plan
 }
@@ -62,10 +62,10 @@ func (d *Dispatcher) Idle() map[string]Idle {
 	}
 	var jobs []openJob
 	for id, x := range d.jobs {
-		jobs = append(jobs, openJob{id: id, unable: maps.Clone(x.unable), at: x.at, workers: d.crew.availability(x.unable).Usable})
+		jobs = append(jobs, openJob{id: id, unable: maps.Clone(x.unable), at: x.at})
 	}
 	d.mu.Unlock()
-	slices.SortFunc(jobs, func(a, b openJob) int { return int(a.id) - int(b.id) })
+	slices.SortFunc(jobs, func(a, b openJob) int { return cmp.Compare(a.id, b.id) })
 	for i := range jobs {
 		jobs[i].readPlan()
 	}
@@ -146,8 +146,7 @@ func (j *openJob) withholds(w *standing) (protocol.IdleReason, string) {
 	case at.resting > 0:
 		return protocol.IdleJobWaits, counted(at.resting, "task") + " failed and will be tried again after a pause"
 	}
-	return protocol.IdleFewTasks, fmt.Sprintf("%s of %d in the round have no result yet, and other workers compute them; %s may compute them",
-		counted(at.left, "task"), at.units, counted(j.workers, "worker"))
+	return protocol.IdleFewTasks, fmt.Sprintf("the round has %d of %s left, all with other workers", at.left, counted(at.units, "task"))
 }
 
 func counted(n int, one string) string {

@@ -15,15 +15,15 @@ func TestIdleReason(t *testing.T) {
 	// planned is a summed round of a plan with w as an owner, as a target, or without tasks.
 	planned := func(id uint64, owner, target string) openJob {
 		p := &spreadPlan{plan: &plan{owner: []string{owner}, target: []string{target}}, workers: []string{"v", "w"}}
-		j := openJob{id: id, at: underWay{units: 1, plan: p}, workers: 2}
+		j := openJob{id: id, at: underWay{units: 1, plan: p}}
 		j.readPlan()
 		return j
 	}
 	collected := func(id uint64, at underWay) openJob {
 		at.collected = true
-		return openJob{id: id, at: at, workers: 2}
+		return openJob{id: id, at: at}
 	}
-	between := openJob{id: 1, workers: 2}
+	between := openJob{id: 1}
 	small := collected(2, underWay{units: 3, left: 3, ready: 1})
 	small.unable = map[string]string{"w": "it takes up to 2 MiB, and --memory allows 1 MiB"}
 	few := collected(3, underWay{units: 5, left: 2})
@@ -44,10 +44,10 @@ func TestIdleReason(t *testing.T) {
 		{"no shards", w, []openJob{planned(4, "v", "w")}, protocol.IdleShards, 4, "shards"},
 		{"fewer tasks", w, []openJob{planned(4, "v", "v")}, protocol.IdleFewTasks, 4, "1 task for 2 workers"},
 		{"stalled", slow, []openJob{planned(4, "v", "v")}, protocol.IdleStalled, 4, "1.5s"},
-		{"stalled, of which a collected round takes no notice", slow, []openJob{few}, protocol.IdleFewTasks, 3, "2 tasks of 5"},
+		{"stalled, of which a collected round takes no notice", slow, []openJob{few}, protocol.IdleFewTasks, 3, "2 of 5 tasks"},
 		{"memory", w, []openJob{small}, protocol.IdleMemory, 2, "2 MiB"},
 		{"memory before fewer tasks", w, []openJob{few, small}, protocol.IdleMemory, 2, "--memory"},
-		{"the last tasks", w, []openJob{few}, protocol.IdleFewTasks, 3, "2 tasks of 5"},
+		{"the last tasks", w, []openJob{few}, protocol.IdleFewTasks, 3, "2 of 5 tasks"},
 		{"tasks are there", w, []openJob{collected(1, underWay{units: 3, left: 3, ready: 2})}, protocol.IdleNextRound, 1, "given out"},
 		{"tasks rest", w, []openJob{collected(1, underWay{units: 3, left: 3, resting: 2})}, protocol.IdleJobWaits, 1, "2 tasks failed"},
 		{"a budget", w, []openJob{collected(1, underWay{units: 3, left: 3, held: 1})}, protocol.IdleJobWaits, 1, "a budget"},
@@ -66,7 +66,7 @@ func TestIdleReason(t *testing.T) {
 // A worker that is busy in each round is not idle, though a heartbeat does not see it compute.
 func TestShortTasksAreNotIdle(t *testing.T) {
 	p := &spreadPlan{plan: &plan{owner: []string{"w"}, target: []string{"w"}}, workers: []string{"w"}}
-	j := openJob{id: 1, at: underWay{units: 1, plan: p}, workers: 1}
+	j := openJob{id: 1, at: underWay{units: 1, plan: p}}
 	j.readPlan()
 	if why, is := idleReason(&standing{id: "w", recent: true}, []openJob{j}); is {
 		t.Errorf("%+v", why)
