@@ -20,8 +20,8 @@ type clusterCmd struct {
 	Remove   removeCmd   `cmd:"" help:"Take a coordinator out, dead or alive."`
 	Transfer transferCmd `cmd:"" help:"Transfer the leadership to another coordinator."`
 
-	Show  clusterShowCmd  `cmd:"" default:"withargs" help:"Who leads, the coordinators, the workers, and those that are distrusted."`
-	Trust clusterTrustCmd `cmd:"" help:"Use a distrusted worker again."`
+	Show  clusterShowCmd  `cmd:"" default:"withargs" help:"Show the leader, the coordinators, the workers, and the quarantined workers."`
+	Trust clusterTrustCmd `cmd:"" help:"Use a quarantined worker again."`
 }
 
 type membersCmd struct {

@@ -9,7 +9,7 @@ import (
 
 // clusterTrustCmd ends the distrust of a worker.
 type clusterTrustCmd struct {
-	Worker string `arg:"" help:"Name of a worker that coppice cluster lists as distrusted."`
+	Worker string `arg:"" help:"Name of a worker that coppice cluster lists as quarantined."`
 
 	changeFlags
 }
@@ -38,7 +38,7 @@ func writeDistrusted(w io.Writer, list []protocol.Distrusted) {
 		return
 	}
 	fmt.Fprintln(w)
-	t := newTable(w, []string{"distrusted worker", "since", "why"})
+	t := newTable(w, []string{"quarantined worker", "since", "why"})
 	for _, d := range list {
 		t.AppendRow(rowOf(d.Worker, clock(d.Time), d.Reason))
 	}

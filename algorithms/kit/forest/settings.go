@@ -30,7 +30,7 @@ func settingsOf(auto Sizes) param.Table[Config] {
 			func(c *Config) *int { return &c.MaxDepth }),
 		param.Float("sampling_ratio", "draws, with replacement, of each tree's sample for each training row", 0.0001, 1, 0.8,
 			func(c *Config) *float64 { return &c.SamplingRatio }),
-		param.Int("min_samples", "samples, copies counted, that a node needs to be split", 2, maxDraws, paperSamples,
+		param.Int("min_samples", "samples, with their bootstrap weights, that a node needs to be split; a leaf may have one sample", 2, maxDraws, paperSamples,
 			func(c *Config) *int { return &c.MinSamples }).
 			Says(fmt.Sprintf("paper: %d; auto: %d, or a fifth of the rows where that is less", paperSamples, auto.MinSamples)),
 		param.Text("features", "features tried at each node: all, sqrt, or a share of them such as 0.33",
