@@ -151,11 +151,11 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 	if end.Progress == nil || end.Progress.Step != o.Steps || end.Progress.Samples != o.Samples {
 		t.Errorf("at the end %+v, and %d steps", end.Progress, o.Steps)
 	}
-	if s[`coppice_leader_worker_units_total{worker="w1"}`] != 2 || s[`coppice_leader_worker_unit_seconds_total{worker="w1"}`] <= 0 {
-		t.Errorf("of w1 there is %v", s[`coppice_leader_worker_units_total{worker="w1"}`])
+	if s[`coppice_leader_worker_tasks_total{worker="w1"}`] != 2 || s[`coppice_leader_worker_task_seconds_total{worker="w1"}`] <= 0 {
+		t.Errorf("of w1 there is %v", s[`coppice_leader_worker_tasks_total{worker="w1"}`])
 	}
-	if s[`coppice_unit_seconds_count{kind="fold"}`] != 2 {
-		t.Errorf("%v folds were timed", s[`coppice_unit_seconds_count{kind="fold"}`])
+	if s[`coppice_task_seconds_count{kind="fold"}`] != 2 {
+		t.Errorf("%v folds were timed", s[`coppice_task_seconds_count{kind="fold"}`])
 	}
 	testkit.Until(t, "the end of the job's series", func() bool { // the client may know of it before the driver has ended
 		s := c.series("a")
@@ -226,8 +226,8 @@ func TestForestsMoveTheMetrics(t *testing.T) {
 		t.Errorf("at the end %+v", end.Progress)
 	}
 	after := c.series("a")
-	if n := after["coppice_steps_total"]; n > trees || n == 0 || after[`coppice_unit_seconds_count{kind="tree"}`] < n {
-		t.Errorf("%v trees were counted after the restart, and %v timed", n, after[`coppice_unit_seconds_count{kind="tree"}`])
+	if n := after["coppice_steps_total"]; n > trees || n == 0 || after[`coppice_task_seconds_count{kind="tree"}`] < n {
+		t.Errorf("%v trees were counted after the restart, and %v timed", n, after[`coppice_task_seconds_count{kind="tree"}`])
 	}
 }
 

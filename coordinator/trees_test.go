@@ -70,13 +70,13 @@ func TestTreesAreGrownOnce(t *testing.T) {
 	// Beside the trees there are two rounds over all shards, means and measures, and a unit
 	// for the predictions.
 	once := float64(trees + 2*len(d.Manifest.Shards) + 1)
-	if got := c.counter("coppice_units_dispatched_total"); got != once {
+	if got := c.counter("coppice_tasks_dispatched_total"); got != once {
 		t.Errorf("%v units were dispatched, want %v", got, once)
 	}
 	c.startWorker("w1")
 	c.startWorker("w2")
 	c.watchTrees(s, trees/4, func() { c.stop("w1") }, want)
-	again, retried := c.counter("coppice_units_dispatched_total")-once, c.counter("coppice_units_retried_total")
+	again, retried := c.counter("coppice_tasks_dispatched_total")-once, c.counter("coppice_tasks_retried_total")
 	if again > once+retried+2 {
 		t.Errorf("%v units were dispatched for a forest of %v, and %v retried: finished trees were grown again", again, once, retried)
 	}

@@ -12,7 +12,7 @@ const Other = "other"
 
 // The bounds of labels whose values come from elsewhere.
 const (
-	maxKinds   = 16  // of units, in one process
+	maxKinds   = 16  // of tasks, in one process
 	maxWorkers = 256 // at one leader
 )
 
@@ -20,7 +20,7 @@ const (
 // so that its last work is seen.
 const workerKept = 10 * time.Minute
 
-// Kinds is a histogram of seconds for each kind of unit. It has at most 16 kinds, those
+// Kinds is a histogram of seconds for each kind of task. It has at most 16 kinds, those
 // that come first; the rest is counted as Other.
 type Kinds struct {
 	*prometheus.HistogramVec
@@ -37,7 +37,7 @@ func (s *set) kinds(name, help string) *Kinds {
 	return &Kinds{HistogramVec: v, seen: make(map[string]prometheus.Observer)}
 }
 
-// Observe counts a unit of a kind ("step", "tree"; empty: Other) that took so many
+// Observe counts a task of a kind ("step", "tree"; empty: Other) that took so many
 // seconds.
 func (k *Kinds) Observe(kind string, seconds float64) { k.of(kind).Observe(seconds) }
 
@@ -69,15 +69,15 @@ type Shares struct {
 
 func (s *set) shares() *Shares {
 	return &Shares{
-		units: s.counters("leader_worker_units_total",
-			"Units whose results this leader had from a worker, whether they were needed or not. Of 256 workers at most; the rest is worker=\"other\".", "worker"),
-		seconds: s.counters("leader_worker_unit_seconds_total",
-			"Time that these units took on the worker, as it says.", "worker"),
+		units: s.counters("leader_worker_tasks_total",
+			"Tasks whose results this leader had from a worker, whether they were needed or not. Of 256 workers at most; the rest is worker=\"other\".", "worker"),
+		seconds: s.counters("leader_worker_task_seconds_total",
+			"Time that these tasks took on the worker, as it says.", "worker"),
 		last: make(map[string]time.Time),
 	}
 }
 
-// Add counts units of a worker, and the time that they took in all, which is not
+// Add counts tasks of a worker, and the time that they took in all, which is not
 // negative.
 func (s *Shares) Add(worker string, units int, took time.Duration, now time.Time) {
 	s.mu.Lock()

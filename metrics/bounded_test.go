@@ -30,7 +30,7 @@ func TestKindsAreBounded(t *testing.T) {
 		names[m.Label[0].GetValue()] = true
 	}
 	if len(names) != maxKinds+1 || !names[Other] || total != 401 {
-		t.Errorf("%d kinds, %d units: %v", len(names), total, names)
+		t.Errorf("%d kinds, %d tasks: %v", len(names), total, names)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestSharesAreBounded(t *testing.T) {
 	s.Add(Other, 3, 0, now) // a worker may be called so
 	s.Expire(func(string) bool { return false }, now.Add(2*workerKept))
 	if share(Other) != rest+3 {
-		t.Errorf("%v units of others, of %v", share(Other), rest+3)
+		t.Errorf("%v tasks of others, of %v", share(Other), rest+3)
 	}
 	s.Reset()
 	if many() != 0 {

@@ -4,16 +4,16 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // The phases of a round.
 const (
-	PhaseBroadcast = "broadcast" // values and units out to workers
+	PhaseBroadcast = "broadcast" // values and tasks out to workers
 	PhaseCompute   = "compute"   // the workers' kernels, as each reports it
-	PhaseReduce    = "reduce"    // the adding up of parts
+	PhaseReduce    = "reduce"    // the adding up of partials
 	PhaseCommit    = "commit"    // trainer state through Raft
 	PhaseBetween   = "between"   // what the leader does between two rounds
 )
 
-// Why a part that arrived was not used.
+// Why a result that arrived was not used.
 const (
-	DropStale     = "stale"     // of another epoch, job or round
+	DropStale     = "stale"     // of another leader epoch, job or round
 	DropDuplicate = "duplicate" // its node is filled
 	DropMisshapen = "malformed" // not of the round's shape, or not decodable
 	DropFull      = "full"      // there is no room for it
@@ -45,11 +45,11 @@ type Coordinator struct {
 	Moved    *prometheus.GaugeVec // by name; Unix seconds of the last progress; see ForgetJob
 
 	Broadcast   prometheus.Observer // seconds of a round
-	Compute     prometheus.Observer // seconds of a unit
+	Compute     prometheus.Observer // seconds of a task
 	Reduce      prometheus.Observer // seconds of a round
 	Between     prometheus.Observer // seconds between two rounds
 	Commit      prometheus.Observer // seconds of a commit of trainer state
-	UnitSeconds *Kinds              // seconds of a unit, by the Round's Kind
+	UnitSeconds *Kinds              // seconds of a task, by the Round's Kind
 	Shares      *Shares
 	// CommitWait counts the seconds during which a driver stood still for a commit.
 	CommitWait prometheus.Counter
@@ -58,7 +58,7 @@ type Coordinator struct {
 	UnitsRetried    prometheus.Counter
 	UnitsWasted     prometheus.Counter
 	Audits          prometheus.Counter
-	// AuditDifferences counts units that a worker computed wrongly, as the other
+	// AuditDifferences counts tasks that a worker computed wrongly, as the other
 	// answer or the leader's own showed.
 	AuditDifferences prometheus.Counter
 	PartsDropped     *prometheus.CounterVec // reason: the Drop constants
@@ -112,19 +112,19 @@ func NewCoordinator(reg prometheus.Registerer) *Coordinator {
 
 func (m *Coordinator) training(s *set) {
 	m.Steps = s.counter("steps_total", "Training steps that this leader has completed; a tree is a step. Those of a fold count as it runs, once.")
-	m.Samples = s.counter("samples_total", "Training rows that these steps have drawn; the draws of a tree.")
+	m.Samples = s.counter("samples_total", "Training samples that these steps have drawn; the draws of a tree.")
 	m.Rounds = s.counter("rounds_total", "Rounds that this leader has completed, and those within folds.")
 	m.Loss = s.gauges("job_loss", "Training loss of a running job as last known; of trees and folds, the mean of those that have one. Absent until there is one.", "name")
-	m.Progress = s.gauges("job_progress_ratio", "Part of a running job that is done, from 0 to 1.", "name")
+	m.Progress = s.gauges("job_progress_ratio", "Fraction of a running job that is done, from 0 to 1.", "name")
 	m.Interval = s.gauges("job_commit_interval_seconds", "Least time between two commits of a running job's state, longer where commits are slow.", "name")
 	m.JobSteps = s.gauges("job_steps", "Training steps of a running job that are done; with folds, of all folds; a tree is a step.", "name")
-	m.Moved = s.gauges("job_last_progress_timestamp_seconds", "Unix time at which a running job last made progress: a round, the result of a unit, or a step of a fold; or else began to run here.", "name")
-	m.UnitsDispatched = s.counter("units_dispatched_total", "Units given to workers.")
-	m.UnitsRetried = s.counter("units_retried_total", "Units given to a worker again, or to another as well.")
-	m.UnitsWasted = s.counter("units_wasted_total", "Units computed whose result was not needed.")
-	m.Audits = s.counter("audits_total", "Units that were computed twice and compared.")
-	m.AuditDifferences = s.counter("audit_differences_total", "Units that a worker computed wrongly, found by an audit or by a partial that was not finite.")
-	m.PartsDropped = s.counters("results_dropped_total", "Results of units that were dropped, by reason.", "reason", dropReasons...)
+	m.Moved = s.gauges("job_last_progress_timestamp_seconds", "Unix time at which a running job last made progress: a round, the result of a task, or a step of a fold; or else began to run here.", "name")
+	m.UnitsDispatched = s.counter("tasks_dispatched_total", "Tasks given to workers.")
+	m.UnitsRetried = s.counter("tasks_retried_total", "Tasks given to a worker again, or to another as well.")
+	m.UnitsWasted = s.counter("tasks_wasted_total", "Tasks computed whose result was not needed.")
+	m.Audits = s.counter("audits_total", "Tasks that were computed twice and compared.")
+	m.AuditDifferences = s.counter("audit_differences_total", "Tasks that a worker computed wrongly, found by an audit or by a partial that was not finite.")
+	m.PartsDropped = s.counters("results_dropped_total", "Results of tasks that were dropped, by reason.", "reason", dropReasons...)
 	m.Jobs = s.gauges("jobs", "Jobs by state.", "state", jobStates...)
 	m.JobsWaiting = s.gauges("jobs_waiting", "Queued and running jobs that wait, by reason, at the leader.", "reason", waitReasons...)
 }
@@ -132,20 +132,20 @@ func (m *Coordinator) training(s *set) {
 func (m *Coordinator) phases(s *set) {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "phase_seconds", Buckets: durations,
-		Help: "Duration of the phases of a round: broadcast, compute (of a unit), reduce, between (two rounds of sums), commit (of training state).",
+		Help: "Duration of the phases of a round: broadcast, compute (of a task), reduce, between (two reduce rounds), commit (of training state).",
 	}, []string{"phase"})
 	s.all = append(s.all, v)
 	m.Broadcast, m.Compute = v.WithLabelValues(PhaseBroadcast), v.WithLabelValues(PhaseCompute)
 	m.Reduce, m.Commit = v.WithLabelValues(PhaseReduce), v.WithLabelValues(PhaseCommit)
 	m.Between = v.WithLabelValues(PhaseBetween)
-	m.UnitSeconds = s.kinds("unit_seconds", "Time that workers take for a unit, as they say, by kind as in coppice_worker_unit_seconds. Where a result sums several units, their mean counts once.")
+	m.UnitSeconds = s.kinds("task_seconds", "Time that workers take for a task, as they say, by kind as in coppice_worker_task_seconds. If a result is the sum of several tasks, their mean counts once.")
 	m.Shares = s.shares()
 	m.CommitWait = s.counter("commit_wait_seconds_total", "Time that jobs waited for a commit, the encoding of their state included.")
 }
 
 func (m *Coordinator) cluster(s *set) {
 	m.Workers = s.gauges("workers", "Workers that the leader knows, by state.", "state", workerStates...)
-	m.Distrusted = s.gauge("workers_distrusted", "Workers that audits found to be wrong and that nobody has trusted again.")
+	m.Distrusted = s.gauge("workers_quarantined", "Workers that audits found to be wrong and that nobody has trusted again.")
 	m.Shards = s.gauge("shards", "Distinct shards of the datasets.")
 	m.ShardCopies = s.gauge("shard_copies", "Verified copies of shards that live workers hold.")
 	m.raftState = s.gauges("raft_state", "1 for the state that Raft is in, 0 for the others.", "state", raftStates...)
@@ -160,8 +160,8 @@ func (m *Coordinator) cluster(s *set) {
 	m.RaftLogBytes = s.gauge("raft_log_bytes", "Bytes of the files of the Raft log on this coordinator's disk, which are allocated ahead.")
 	m.RaftCommit = s.histogram("raft_commit_seconds", "Time from proposing a log entry until it is applied.")
 	m.Leader = s.gauge("leader", "1 while this coordinator leads and runs the jobs.")
-	m.LeaderKnown = s.gauge("leader_known", "1 while this coordinator hears, or is, a leader that has the majority.")
-	m.Epoch = s.gauge("epoch", "Epoch of the current leader: the log index at which it began to lead.")
+	m.LeaderKnown = s.gauge("leader_known", "1 while this coordinator hears, or is, a leader that has a quorum.")
+	m.Epoch = s.gauge("leader_epoch", "Leader epoch: the log index at which the current leader began to lead.")
 	m.Blobs = s.gauge("blobs", "Blobs in this coordinator's folder.")
 	m.BlobBytes = s.gauge("blobs_bytes", "Bytes of the blobs in this coordinator's folder.")
 	m.MissingBlobs = s.gauge("missing_blobs", "Blobs that the state refers to and that this coordinator lacks.")

@@ -13,7 +13,7 @@ type Worker struct {
 	Rows        prometheus.Counter
 	Rounds      prometheus.Counter
 	Needs       prometheus.Counter
-	// OrdersDropped counts by reason: epoch, late, malformed.
+	// OrdersDropped counts by reason: leader_epoch, late, malformed.
 	OrdersDropped *prometheus.CounterVec
 
 	Slots     prometheus.Gauge
@@ -33,19 +33,19 @@ type Worker struct {
 func NewWorker(reg prometheus.Registerer) *Worker {
 	s := &set{}
 	m := &Worker{set: s, Traffic: newTraffic(s)}
-	m.Units = s.counter("worker_units_total", "Units computed.")
-	m.UnitsFailed = s.counter("worker_units_failed_total", "Units that could not be computed.")
-	m.UnitSeconds = s.kinds("worker_unit_seconds", "Time to compute a unit, by kind: step, leaf update, validation, tree, fold and others. Of 16 kinds at most; the rest is kind=\"other\".")
-	m.Rows = s.counter("worker_rows_total", "Rows of the data of these units; a mini-batch draws some of them.")
-	m.Rounds = s.counter("worker_rounds_total", "Messages received that ask to compute units.")
+	m.Units = s.counter("worker_tasks_total", "Tasks computed.")
+	m.UnitsFailed = s.counter("worker_tasks_failed_total", "Tasks that could not be computed.")
+	m.UnitSeconds = s.kinds("worker_task_seconds", "Time to compute a task, by kind: step, leaf update, validation, tree, fold and others. Of 16 kinds at most; the rest is kind=\"other\".")
+	m.Rows = s.counter("worker_samples_total", "Samples of the data of these tasks; a mini-batch draws some of them.")
+	m.Rounds = s.counter("worker_rounds_total", "Messages received that ask to compute tasks.")
 	m.Needs = s.counter("worker_requests_total", "Requests to the leader for a job or parameters that the worker lacked.")
 	m.OrdersDropped = s.counters("worker_messages_dropped_total",
-		"Messages of a leader that were dropped, by reason: of an earlier epoch, late (of an earlier round), or malformed.",
-		"reason", "epoch", "late", "malformed")
-	m.Slots = s.gauge("worker_slots", "Units that this worker computes at once.")
-	m.Busy = s.gauge("worker_busy_slots", "Units that this worker computes now, and threads that help with them.")
+		"Messages of a leader that were dropped, by reason: leader_epoch (of an earlier leader), late (of an earlier round), or malformed.",
+		"reason", "leader_epoch", "late", "malformed")
+	m.Slots = s.gauge("worker_slots", "Tasks that this worker computes at once.")
+	m.Busy = s.gauge("worker_busy_slots", "Tasks that this worker computes now, and threads that help with them.")
 	m.Jobs = s.gauge("worker_jobs", "Jobs that this worker holds in memory.")
-	m.Epoch = s.gauge("worker_epoch", "Highest epoch of a leader seen.")
+	m.Epoch = s.gauge("worker_leader_epoch", "Highest leader epoch seen.")
 	m.Connected = s.gauge("worker_connected", "1 while connected to NATS.")
 	m.RoundTrip = s.gauge("worker_nats_round_trip_seconds", "Round trip to the NATS server, smoothed.")
 	m.Shards = s.gauge("worker_shards", "Verified shards in the cache.")

@@ -15,5 +15,5 @@ type drops struct {
 
 func newDrops(m *metrics.Worker) drops {
 	reason := m.OrdersDropped.WithLabelValues
-	return drops{epoch: reason("epoch"), late: reason("late"), malformed: reason("malformed")}
+	return drops{epoch: reason("leader_epoch"), late: reason("late"), malformed: reason("malformed")}
 }

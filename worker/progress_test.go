@@ -93,7 +93,7 @@ func TestKindsOfUnits(t *testing.T) {
 	}
 	for _, f := range families {
 		for _, m := range f.Metric {
-			if f.GetName() == "coppice_worker_unit_seconds" {
+			if f.GetName() == "coppice_worker_task_seconds" {
 				kinds[m.Label[0].GetValue()] = m.Histogram.GetSampleCount()
 			}
 		}

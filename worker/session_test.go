@@ -313,7 +313,7 @@ func TestHTTP(t *testing.T) {
 	}
 	l.to(w, &protocol.Hold{Epoch: 5, Shards: []dataset.ShardRef{d.manifest.Shards[0]}})
 	for _, line := range []string{
-		"coppice_worker_slots 2", "coppice_worker_epoch 5", "coppice_worker_connected 1",
+		"coppice_worker_slots 2", "coppice_worker_leader_epoch 5", "coppice_worker_connected 1",
 		"coppice_worker_shards 1", fmt.Sprintf("coppice_worker_cache_bytes %d", d.manifest.Shards[0].Bytes),
 	} {
 		eventually(t, line, func() bool { _, body := get("/metrics"); return strings.Contains(body, "\n"+line+"\n") })

@@ -71,11 +71,11 @@ func keys(instances map[string]string) []key {
 		}},
 		{"Is it making progress?", "Steps a second", func(_ monitoredJob, m []measured) bool { return positive(m) }},
 		{"Is it making progress?", "Samples a second", func(_ monitoredJob, m []measured) bool { return positive(m) }},
-		{"Which worker is slow?", "Seconds a unit, by worker and kind", func(j monitoredJob, m []measured) bool {
+		{"Which worker is slow?", "Seconds a task, by worker and kind", func(j monitoredJob, m []measured) bool {
 			m = slices.DeleteFunc(slices.Clone(m), func(x measured) bool { return x.labels["kind"] != j.unit })
 			return slower("instance", instances[quick], instances[slow])(j, m)
 		}},
-		{"Which worker is slow?", "Seconds a unit, as the leader sees it", slower("worker", quick, slow)},
+		{"Which worker is slow?", "Seconds a task, as the leader sees it", slower("worker", quick, slow)},
 		{"Is Raft healthy?", "Leaders", is(1)},
 		{"Is Raft healthy?", "Voters", is(3)},
 		{"Is Raft healthy?", "Know the leader", is(1)},
@@ -147,7 +147,7 @@ func (p *aPrometheus) question(t *testing.T, c *proc.Cluster, a *answers, j moni
 		defer func() {
 			if t.Failed() {
 				t.Logf("%s: %s: %s: %v", j.name, q.panel, q.expr, last)
-				for _, around := range []string{`up`, `coppice_job_steps`, `coppice_worker_units_total`, `rate(coppice_worker_units_total[10s])`, `coppice_jobs_waiting > 0`} {
+				for _, around := range []string{`up`, `coppice_job_steps`, `coppice_worker_tasks_total`, `rate(coppice_worker_tasks_total[10s])`, `coppice_jobs_waiting > 0`} {
 					t.Logf("%s: %v", around, p.ask(t, around))
 				}
 			}

@@ -121,7 +121,7 @@ func TestNetwork(t *testing.T) {
 	if took := time.Since(began); took < steps*rtt {
 		t.Errorf("%d steps took %v, though each waits for %v", steps, took, rtt)
 	}
-	if n := c.total(t, "coppice_units_dispatched_total"); n < steps {
+	if n := c.total(t, "coppice_tasks_dispatched_total"); n < steps {
 		t.Errorf("%v units were given out", n)
 	}
 }

@@ -221,7 +221,7 @@ func (c *farCluster) times(t *testing.T, steps int) (m tableRow) {
 	}
 	m.Trees = take("structrf", func(ctx context.Context) error { return c.run(ctx, farSpec("structrf", 0, 0)) })
 	m.Folds = take("folds", func(ctx context.Context) error { return c.run(ctx, farSpec("ldlf", 4, steps/2)) })
-	m.Dispatched, m.Retried = c.total(t, "coppice_units_dispatched_total"), c.total(t, "coppice_units_retried_total")
+	m.Dispatched, m.Retried = c.total(t, "coppice_tasks_dispatched_total"), c.total(t, "coppice_tasks_retried_total")
 	return m
 }
 

@@ -72,8 +72,8 @@ func TestCollect(t *testing.T) {
 	if got := l.parts.units(); !slices.Equal(got, []uint32{0, 1, 2, 3, 4}) || l.parts.of != 5 {
 		t.Errorf("units %v were recorded, of %d", got, l.parts.of)
 	}
-	l.counted("units_dispatched_total", "", 5)
-	l.counted("units_retried_total", "", 0)
+	l.counted("tasks_dispatched_total", "", 5)
+	l.counted("tasks_retried_total", "", 0)
 	l.free(t, 2)
 }
 
@@ -150,11 +150,11 @@ func TestCollectRequeues(t *testing.T) {
 	task0.collected(0)
 	d.collects()
 	w2.idle()
-	l.counted("units_retried_total", "", 2)
+	l.counted("tasks_retried_total", "", 2)
 	late := l.do(x, 4, collecting(1))
 	task := w2.run()
 	task0.collected(0) // of a round that is over
-	l.until("a wasted unit", func() bool { return l.metric("units_wasted_total", "") >= 1 })
+	l.until("a wasted unit", func() bool { return l.metric("tasks_wasted_total", "") >= 1 })
 	late.pending()
 	task.collected(0)
 	late.collects()
@@ -178,7 +178,7 @@ func TestCollectReminds(t *testing.T) {
 	}
 	w.run(0).collected(0)
 	d.collects()
-	if got := l.metric("units_dispatched_total", ""); got < 3 {
+	if got := l.metric("tasks_dispatched_total", ""); got < 3 {
 		t.Errorf("%v units dispatched, want three at least", got)
 	}
 }
@@ -235,7 +235,7 @@ func TestCollectFetchesAgain(t *testing.T) {
 	task0.collected(0)
 	<-fetching
 	task0.collected(0) // doubled while it is fetched
-	l.until("a wasted unit", func() bool { return l.metric("units_wasted_total", "") == 1 })
+	l.until("a wasted unit", func() bool { return l.metric("tasks_wasted_total", "") == 1 })
 	task1.collected(1)
 	l.until("unit 1", func() bool { return len(l.parts.units()) == 1 })
 	d.pending()
@@ -246,7 +246,7 @@ func TestCollectFetchesAgain(t *testing.T) {
 	}
 	again.collected(0)
 	d.collects()
-	l.counted("units_retried_total", "", 1)
+	l.counted("tasks_retried_total", "", 1)
 	l.free(t, 2)
 }
 
@@ -302,7 +302,7 @@ func TestRecordsBesideTheRound(t *testing.T) {
 	d.pending()
 	record <- nil
 	d.collects()
-	l.counted("units_retried_total", "", 0)
+	l.counted("tasks_retried_total", "", 0)
 }
 
 // TestRecordsThatCannotBe: a part that is here no more is computed again; where none of
@@ -316,7 +316,7 @@ func TestRecordsThatCannotBe(t *testing.T) {
 	task.brief(0)
 	record <- fmt.Errorf("the part: %w", blobs.ErrMissing)
 	w.run(0).brief(0)
-	l.counted("units_retried_total", "", 1)
+	l.counted("tasks_retried_total", "", 1)
 	record <- fmt.Errorf("another leads: %w", ErrOver)
 	if err := d.wait(); !errors.Is(err, ErrOver) {
 		t.Errorf("a part that can never be recorded: error %v", err)
@@ -427,7 +427,7 @@ func TestCollectStraggler(t *testing.T) {
 	next := l.do(x, 4, collecting(2))
 	task1, task2 := w1.run(), w2.run()
 	a.collected(a.unit()) // late
-	l.until("a wasted unit", func() bool { return l.metric("units_wasted_total", "") == 1 })
+	l.until("a wasted unit", func() bool { return l.metric("tasks_wasted_total", "") == 1 })
 	task1.collected(task1.unit())
 	task2.collected(task2.unit())
 	next.collects()
@@ -450,7 +450,7 @@ func TestCollectSteals(t *testing.T) {
 	a.collected(0)
 	d.collects()
 	l.free(t, 2)
-	l.counted("units_wasted_total", "", 1)
+	l.counted("tasks_wasted_total", "", 1)
 }
 
 // TestCollectShares: a job that comes later gets the next slots that are free

@@ -66,7 +66,7 @@ func TestVanishedWorker(t *testing.T) {
 	again.parts()
 	w2.run().parts()
 	d.sums()
-	l.counted("units_retried_total", "", 4)
+	l.counted("tasks_retried_total", "", 4)
 }
 
 // TestVanishedWorkerOfOne: with nobody else, its units wait until it is back, and
@@ -191,7 +191,7 @@ func TestFarWorker(t *testing.T) {
 	passedOver(t, 4*quick)
 	task2.parts()
 	d.sums()
-	l.counted("units_retried_total", "", 0)
+	l.counted("tasks_retried_total", "", 0)
 
 	c := newCrew(time.Second, nil)
 	now := time.Now()
@@ -269,7 +269,7 @@ func TestHoldIsRepeated(t *testing.T) {
 	w1.first(0).parts()
 	d.sums()
 	w1.next(protocol.KindHold)
-	l.counted("units_retried_total", "", 0)
+	l.counted("tasks_retried_total", "", 0)
 	x.held = time.Now().Add(-never)
 	x.repeatHold(time.Now()) // not yet
 	if err := l.conn.Flush(l.ctx()); err != nil {

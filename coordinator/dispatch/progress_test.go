@@ -144,16 +144,16 @@ func TestWorkByWorker(t *testing.T) {
 	d.sums()
 	total := 0.0
 	for _, id := range []string{"w1", "w2"} {
-		got := l.metric("leader_worker_units_total", id)
+		got := l.metric("leader_worker_tasks_total", id)
 		if total += got; got == 0 {
 			t.Errorf("%s has computed nothing", id)
 		}
 	}
-	l.counted("leader_worker_units_total", metrics.Other, 4) // no more than the round has
-	if seconds := l.metric("leader_worker_unit_seconds_total", metrics.Other); total != 4 || seconds != mostCompute.Seconds() {
+	l.counted("leader_worker_tasks_total", metrics.Other, 4) // no more than the round has
+	if seconds := l.metric("leader_worker_task_seconds_total", metrics.Other); total != 4 || seconds != mostCompute.Seconds() {
 		t.Errorf("%v units, and %v s of a liar", total, seconds)
 	}
-	if n := l.metric("unit_seconds", "step"); n < 3 {
+	if n := l.metric("task_seconds", "step"); n < 3 {
 		t.Errorf("%v units are of kind step", n)
 	}
 	for _, w := range l.d.Workers() {

@@ -55,9 +55,9 @@ func TestRounds(t *testing.T) {
 		}
 	}
 	d.sums()
-	l.counted("units_dispatched_total", "", 16)
-	l.counted("units_retried_total", "", 0)
-	l.counted("units_wasted_total", "", 0)
+	l.counted("tasks_dispatched_total", "", 16)
+	l.counted("tasks_retried_total", "", 0)
+	l.counted("tasks_wasted_total", "", 0)
 }
 
 // TestNeed: a worker that lacks the job, or a value, is sent it with its units.
@@ -108,7 +108,7 @@ func TestLostRun(t *testing.T) {
 	standby := w1.run(task2.run.Units...) // w2 is slow
 	standby.parts()
 	d.sums()
-	if got := l.metric("units_retried_total", ""); got < 2 {
+	if got := l.metric("tasks_retried_total", ""); got < 2 {
 		t.Errorf("%v units retried, want two at least", got)
 	}
 }
@@ -126,7 +126,7 @@ func TestUnwantedParts(t *testing.T) {
 	task.part(1, nil)
 	task.part(0, func(p *protocol.Part) { bad(p); p.Level = 1 }) // covered by its two children
 	l.dropped(metrics.DropDuplicate, 2)
-	l.counted("units_wasted_total", "", 1+2)
+	l.counted("tasks_wasted_total", "", 1+2)
 
 	for i, change := range []func(*protocol.Part){
 		func(p *protocol.Part) { p.Round-- },
@@ -198,7 +198,7 @@ func TestSilentWorker(t *testing.T) {
 			d.pending()
 			rest.parts()
 			d.sums()
-			l.counted("units_retried_total", "", 3)
+			l.counted("tasks_retried_total", "", 3)
 		})
 	}
 }

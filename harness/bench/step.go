@@ -91,7 +91,7 @@ func delta(before, after proc.Series, name string) float64 { return after[name] 
 // computedIn returns the seconds of units that a worker computed, of all kinds.
 func computedIn(before, after proc.Series) (seconds float64) {
 	for name := range after {
-		if strings.HasPrefix(name, "coppice_worker_unit_seconds_sum{") {
+		if strings.HasPrefix(name, "coppice_worker_task_seconds_sum{") {
 			seconds += delta(before, after, name)
 		}
 	}

@@ -298,8 +298,8 @@ func (r *rig) again(ctx context.Context, m *mark) (retried, wasted uint64, err e
 		if err != nil {
 			return 0, 0, err
 		}
-		retried += since(m.series[n.Name], s, "coppice_units_retried_total")
-		wasted += since(m.series[n.Name], s, "coppice_units_wasted_total")
+		retried += since(m.series[n.Name], s, "coppice_tasks_retried_total")
+		wasted += since(m.series[n.Name], s, "coppice_tasks_wasted_total")
 	}
 	return retried, wasted, nil
 }

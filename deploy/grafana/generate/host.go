@@ -7,7 +7,7 @@ func host() row {
 	return row{"The machines", append([]panel{
 		{
 			title: "Disk free", unit: units.PercentUnit, columns: 8, top: 1,
-			description: "Free part of the disk with each coordinator's folder. Below 10 % an alert fires; a coordinator whose disk is full gives the leadership away.",
+			description: "Free fraction of the disk with each coordinator's folder. Below 10 % an alert fires; a coordinator whose disk is full gives the leadership away.",
 			queries:     []query{each(`coppice_disk_free_bytes{%[1]s} / coppice_disk_size_bytes{%[1]s}`, "{{instance}}")},
 		},
 		{

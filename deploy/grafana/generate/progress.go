@@ -22,19 +22,19 @@ func progress() row {
 		{
 			title: "Longest time without progress", unit: units.Seconds, columns: 6, number: true,
 			colours:     []limit{{0, "green"}, {300, "orange"}, {900, "red"}},
-			description: "Seconds since the last round, result of a unit, or step of a fold, of the job that has waited longest for one. A large tree may take minutes by itself.",
+			description: "Seconds since the last round, result of a task, or step of a fold, of the job that has waited longest for one. A large tree may take minutes by itself.",
 			queries: []query{{
 				`max(time() - max by (name) (coppice_job_last_progress_timestamp_seconds{name=~"$name"}))`, "",
 			}},
 		},
 		{
 			title: "Progress", unit: units.PercentUnit, columns: 8, top: 1,
-			description: "Part of each running job that is done. Early stopping may end a job before it reaches 100 %.",
+			description: "Fraction of each running job that is done. Early stopping may end a job before it reaches 100 %.",
 			queries:     []query{{`max by (name) (coppice_job_progress_ratio{name=~"$name"})`, "{{name}}"}},
 		},
 		{
 			title: "Training loss", unit: units.Number, columns: 8,
-			description: "K-L divergence on the training rows of each running job that has such a loss (random forests have none); of folds, the mean of those that run. A curve that grows: try a smaller learning rate.",
+			description: "K-L divergence on the training samples of each running job that has such a loss (random forests have none); of folds, the mean of those that run. A curve that grows: try a smaller learning rate.",
 			queries:     []query{{`max by (name) (coppice_job_loss{name=~"$name"})`, "{{name}}"}},
 		},
 		{
@@ -54,12 +54,12 @@ func progress() row {
 		},
 		{
 			title: "Samples a second", unit: units.CountsPerSecond, columns: 6,
-			description: "Training rows that the steps of all jobs have drawn, each second.",
+			description: "Training samples that the steps of all jobs have drawn, each second.",
 			queries:     []query{{`sum(rate(coppice_samples_total[$__rate_interval]))`, "samples"}},
 		},
 		{
 			title: "Where the time goes", unit: units.PercentUnit, columns: 6,
-			description: "Seconds a second in each phase: computing (the sum over all workers), broadcast, reduction, the leader between two rounds, and commits of training state. `wait` is the time in which jobs stood still for a commit.",
+			description: "Seconds a second in each phase: computing (the sum over all workers), broadcast, reduce, the leader between two rounds, and commits of training state. `wait` is the time in which jobs stood still for a commit.",
 			queries: []query{
 				{`sum by (phase) (rate(coppice_phase_seconds_sum[$__rate_interval]))`, "{{phase}}"},
 				{`sum(rate(coppice_commit_wait_seconds_total[$__rate_interval]))`, "wait"},

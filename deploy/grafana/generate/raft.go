@@ -12,7 +12,7 @@ func raft() row {
 		},
 		{
 			title: "Know the leader", unit: units.PercentUnit, columns: 4, number: true, colours: []limit{{0, "red"}, {1, "green"}},
-			description: "Part of the coordinators that hear, or are, a leader that has the majority. `coppice cluster members --stale` asks each for itself.",
+			description: "Fraction of the coordinators that hear, or are, a leader that has a quorum. `coppice cluster members --stale` asks each for itself.",
 			queries:     []query{{`avg(coppice_leader_known)`, ""}},
 		},
 		{
@@ -56,7 +56,7 @@ func agreement() []panel {
 		},
 		{
 			title: "Entries behind the leader", unit: units.Short, columns: 8,
-			description: "Log entries that each coordinator still has to copy, as the leader sees it. One that only grows: the coordinator is gone or its disk is too slow.",
+			description: "Log entries that each coordinator still has to copy, as the leader sees it. One that only grows: the coordinator is down or its disk is too slow.",
 			queries:     []query{{`max by (coordinator) (coppice_raft_peer_lag_entries)`, "{{coordinator}}"}},
 		},
 		{

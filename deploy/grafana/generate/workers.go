@@ -13,19 +13,19 @@ func workers() row {
 			}},
 		},
 		{
-			title: "Distrusted", unit: units.Number, columns: 4, number: true, colours: []limit{{0, "green"}, {1, "red"}},
+			title: "Quarantined", unit: units.Number, columns: 4, number: true, colours: []limit{{0, "green"}, {1, "red"}},
 			description: "Workers that computed wrong bytes in an audit and are not used any more. Test the machine's memory; `coppice cluster trust` uses a worker again.",
-			queries:     []query{{`max(coppice_workers_distrusted)`, ""}},
+			queries:     []query{{`max(coppice_workers_quarantined)`, ""}},
 		},
 		{
 			title: "Slots in use", unit: units.PercentUnit, columns: 4, number: true,
-			description: "Part of all slots of the workers that compute a unit now. Low while jobs run: the units are few or short.",
+			description: "Fraction of all slots of the workers that compute a task now. Low while jobs run: the tasks are few or short.",
 			queries:     []query{{`sum(coppice_worker_busy_slots) / sum(coppice_worker_slots)`, ""}},
 		},
 		{
 			title: "Retried", unit: units.PercentUnit, columns: 4, number: true, colours: []limit{{0, "green"}, {.05, "orange"}, {.25, "red"}},
-			description: "Part of the units of the last five minutes that were given out again, because a worker was gone, did not answer or was slow.",
-			queries:     []query{{`sum(rate(coppice_units_retried_total[5m])) / (sum(rate(coppice_units_dispatched_total[5m])) > 0)`, ""}},
+			description: "Fraction of the tasks of the last five minutes that were given out again, because a worker was missing, did not answer or was slow.",
+			queries:     []query{{`sum(rate(coppice_tasks_retried_total[5m])) / (sum(rate(coppice_tasks_dispatched_total[5m])) > 0)`, ""}},
 		},
 		{
 			title: "Shards held", unit: units.Number, columns: 4, number: true,
@@ -37,44 +37,44 @@ func workers() row {
 	}, slowness()...)}
 }
 
-// slowness shows each worker beside the others.
+// slowness shows each worker next to the others.
 func slowness() []panel {
 	return []panel{
 		{
-			title: "Seconds a unit, by worker and kind", unit: units.Seconds, columns: 12,
-			description: "Mean time of a unit, as each worker measures it, by kind (step, leaf update, tree, fold). A worker above the others of the same kind is slow: look at its load and its clock speed.",
+			title: "Seconds a task, by worker and kind", unit: units.Seconds, columns: 12,
+			description: "Mean time of a task, as each worker measures it, by kind (step, leaf update, tree, fold). A worker above the others of the same kind is slow: look at its load and its clock speed.",
 			queries: []query{each(
-				`sum by (instance, kind) (rate(coppice_worker_unit_seconds_sum{%[1]s}[$__rate_interval])) / (sum by (instance, kind) (rate(coppice_worker_unit_seconds_count{%[1]s}[$__rate_interval])) > 0)`,
+				`sum by (instance, kind) (rate(coppice_worker_task_seconds_sum{%[1]s}[$__rate_interval])) / (sum by (instance, kind) (rate(coppice_worker_task_seconds_count{%[1]s}[$__rate_interval])) > 0)`,
 				"{{instance}} {{kind}}")},
 		},
 		{
-			title: "Seconds a unit, as the leader sees it", unit: units.Seconds, columns: 12,
-			description: "Mean time of a unit by worker, from the results that reached the leader. It has workers that Prometheus does not scrape.",
+			title: "Seconds a task, as the leader sees it", unit: units.Seconds, columns: 12,
+			description: "Mean time of a task by worker, from the results that reached the leader. It has workers that Prometheus does not scrape.",
 			queries: []query{{
-				`sum by (worker) (rate(coppice_leader_worker_unit_seconds_total[$__rate_interval])) / (sum by (worker) (rate(coppice_leader_worker_units_total[$__rate_interval])) > 0)`,
+				`sum by (worker) (rate(coppice_leader_worker_task_seconds_total[$__rate_interval])) / (sum by (worker) (rate(coppice_leader_worker_tasks_total[$__rate_interval])) > 0)`,
 				"{{worker}}",
 			}},
 		},
 		{
-			title: "Slowest units, by kind", unit: units.Seconds, columns: 8,
-			description: "Time below which 99 of 100 units of a kind end. Far above the mean: units differ in size, or one worker is slow.",
+			title: "Slowest tasks, by kind", unit: units.Seconds, columns: 8,
+			description: "Time below which 99 of 100 tasks of a kind end. Far above the mean: tasks differ in size, or one worker is slow.",
 			queries: []query{{
-				`histogram_quantile(0.99, sum by (le, kind) (rate(coppice_unit_seconds_bucket[$__rate_interval])))`, "{{kind}}",
+				`histogram_quantile(0.99, sum by (le, kind) (rate(coppice_task_seconds_bucket[$__rate_interval])))`, "{{kind}}",
 			}},
 		},
 		{
-			title: "Units a second, by worker", unit: units.CountsPerSecond, columns: 8,
-			description: "Units whose results reached the leader. A worker at zero beside others that compute holds no shard that is needed, or hangs.",
-			queries:     []query{{`sum by (worker) (rate(coppice_leader_worker_units_total[$__rate_interval]))`, "{{worker}}"}},
+			title: "Tasks a second, by worker", unit: units.CountsPerSecond, columns: 8,
+			description: "Tasks whose results reached the leader. A worker at zero while others compute holds no shard that is needed, or hangs.",
+			queries:     []query{{`sum by (worker) (rate(coppice_leader_worker_tasks_total[$__rate_interval]))`, "{{worker}}"}},
 		},
 		{
 			title: "Work that was lost", unit: units.CountsPerSecond, columns: 8,
-			description: "Units that were given out again, that were not needed, or that could not be computed, and results that were dropped. A few after a worker died are as they should be.",
+			description: "Tasks that were given out again, that were not needed, or that could not be computed, and results that were dropped. A few after a worker died are as they should be.",
 			queries: []query{
-				{`sum(rate(coppice_units_retried_total[$__rate_interval]))`, "retried"},
-				{`sum(rate(coppice_units_wasted_total[$__rate_interval]))`, "not needed"},
+				{`sum(rate(coppice_tasks_retried_total[$__rate_interval]))`, "retried"},
+				{`sum(rate(coppice_tasks_wasted_total[$__rate_interval]))`, "not needed"},
 				{`sum by (reason) (rate(coppice_results_dropped_total[$__rate_interval]))`, "dropped: {{reason}}"},
-				each(`sum by (instance) (rate(coppice_worker_units_failed_total{%s}[$__rate_interval]))`, "failed on {{instance}}"),
+				each(`sum by (instance) (rate(coppice_worker_tasks_failed_total{%s}[$__rate_interval]))`, "failed on {{instance}}"),
 			},
 		},
 	}
