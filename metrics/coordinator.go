@@ -25,7 +25,7 @@ var (
 	jobStates    = []string{"queued", "paused", "running", "done", "failed", "cancelled"}
 	raftStates   = []string{"follower", "candidate", "leader", "shutdown"}
 	dropReasons  = []string{DropStale, DropDuplicate, DropMisshapen, DropFull}
-	waitReasons  = []string{"blobs", "commit", "memory", "nats", "no_worker", "numerics", "queue", "retry", "workers_distrusted", "workers_refused", "workers_unreachable"}
+	waitReasons  = []string{"blobs", "commit", "memory", "nats", "no_worker", "numerics", "queue", "retry", "workers_quarantined", "workers_refused", "workers_unreachable"}
 )
 
 // Coordinator is the instruments of a coordinator. Those of training move at

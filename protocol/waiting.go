@@ -11,7 +11,7 @@ const (
 	WaitNoWorker    WaitReason = "no_worker"           // there is none
 	WaitUnreachable WaitReason = "workers_unreachable" // those that there are have lost their connection
 	WaitRefused     WaitReason = "workers_refused"     // they have another protocol or numerics
-	WaitDistrusted  WaitReason = "workers_distrusted"  // audits showed that they compute wrong bytes
+	WaitDistrusted  WaitReason = "workers_quarantined" // audits showed that they compute wrong bytes
 	WaitMemory      WaitReason = "memory"              // no worker has as much as a unit takes
 	WaitQueue       WaitReason = "queue"               // other jobs come first
 	WaitCommit      WaitReason = "commit"              // nothing can be recorded just now
@@ -55,7 +55,7 @@ func (r WaitReason) Short() string {
 	case WaitRefused:
 		return "workers refused"
 	case WaitDistrusted:
-		return "workers distrusted"
+		return "workers quarantined"
 	case WaitMemory:
 		return "no worker has the memory"
 	case WaitQueue:
