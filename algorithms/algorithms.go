@@ -16,6 +16,8 @@ type Algorithm interface {
 	Name() string
 	// Doc says what the algorithm is, in one line.
 	Doc() string
+	// About says in words what the algorithm is for, and where it comes from.
+	About() About
 	// Predicts is what its models predict.
 	Predicts() Output
 	// Params lists the settings that a spec may give, in the order of help texts.
@@ -34,6 +36,16 @@ type Algorithm interface {
 	Footprint(j *round.Job, m *dataset.Manifest) (Footprint, error)
 	// DecodeModel rebuilds a model from the tensors of a model file.
 	DecodeModel(tensors []Tensor) (Model, error)
+}
+
+// About describes an algorithm to somebody who chooses one.
+type About struct {
+	// Summary says what the algorithm is, in a few words.
+	Summary string
+	// When says when to use the algorithm, in one sentence.
+	When string
+	// Paper names the authors, the year and the title of the paper. It is empty if the algorithm has no paper.
+	Paper string
 }
 
 // Resolved is what Algorithm.Resolve returns.

@@ -53,7 +53,7 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Word("preset", "auto fits the dataset and stops early; paper has the squared error, raw features and no early stopping",
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
 	param.Word("loss", "kl (K-L divergence) or squared (half the squared error of the degrees)",
-		func(c *Config) *string { return &c.Loss }, lossKL, lossSquared).Preset(presetPaper, lossSquared),
+		func(c *Config) *string { return &c.Loss }, lossKL, lossSquared).Preset(presetPaper, lossSquared).InPaper(),
 	param.Int("hidden", "units of the hidden layer", 1, maxHidden, 64, func(c *Config) *int { return &c.Hidden }),
 	param.Word("units", "hidden units: logistic (first weights uniform, Glorot and Bengio 2010) or relu (normal, He et al. 2015)",
 		func(c *Config) *string { return &c.Units }, unitLogistic, unitReLU),

@@ -19,7 +19,12 @@ const Name = "aa-knn"
 // New returns the algorithm.
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
-		Name:     Name,
+		Name: Name,
+		About: algorithms.About{
+			Summary: "k nearest neighbours",
+			When:    "Use it if you must explain each prediction by similar training samples.",
+			Paper:   `Geng 2016, "Label Distribution Learning"`,
+		},
 		Doc:      "the AA-kNN of Geng 2016: the mean label distribution of the k nearest training rows, which the model keeps",
 		Predicts: algorithms.Distribution,
 		Settings: settings,

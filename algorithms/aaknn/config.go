@@ -34,7 +34,7 @@ var settings = param.Table[Config]{
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
 	param.Text("k", "neighbours of a row; auto: 4, 8, 16, ... up to a quarter of the training rows, whichever predicts "+
 		"training rows from the others with the least K-L, in a time that grows with the square of the rows",
-		"auto, or a number of rows from 1", autoK, checkK, func(c *Config) *string { return &c.K }).Preset(presetPaper, "5"),
+		"auto, or a number of rows from 1", autoK, checkK, func(c *Config) *string { return &c.K }).Preset(presetPaper, "5").InPaper(),
 	param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
 		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),

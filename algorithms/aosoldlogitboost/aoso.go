@@ -15,6 +15,11 @@ const Name = "aoso-ldlogitboost"
 func New() algorithms.Algorithm {
 	return boost.Variant{
 		Name: Name,
+		About: algorithms.About{
+			Summary: "boosted trees, one for all labels",
+			When:    "Compare it with dldl for classes; it takes less time than ldlogitboost.",
+			Paper:   `Xing, Geng and Xue 2016, "Logistic boosting regression for label distribution learning"`,
+		},
 		Doc: "AOSO-LDLogitBoost of Xing, Geng and Xue 2016: label distributions are the softmax of sums of trees; each boosting round " +
 			"adds one tree, whose nodes choose two labels each",
 		Factor:       func(int) float64 { return 1 },

@@ -12,7 +12,12 @@ const Name = "cpnn"
 // New returns the algorithm.
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
-		Name:     Name,
+		Name: Name,
+		About: algorithms.About{
+			Summary: "network that reads a sample and a label",
+			When:    "Use it to compare with its paper; ldlf predicts better on most data.",
+			Paper:   `Geng, Yin and Zhou 2013, "Facial Age Estimation by Learning from Label Distributions"`,
+		},
 		Doc:      "the conditional probability neural network of Geng et al. 2013, which reads a row and a label, fitted by Rprop on all training rows",
 		Predicts: algorithms.Distribution,
 		Settings: settings,

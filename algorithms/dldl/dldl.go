@@ -12,7 +12,12 @@ const Name = "dldl"
 // New returns the algorithm.
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
-		Name:     Name,
+		Name: Name,
+		About: algorithms.About{
+			Summary: "neural network with a softmax",
+			When:    "Use it for classes, for images with features=conv, and for fewer than 500 samples.",
+			Paper:   `Gao et al. 2017, "Deep Label Distribution Learning With Label Ambiguity"`,
+		},
 		Doc:      "the deep label distribution learning of Gao et al. 2017: a network of hidden layers and convolutions to a softmax",
 		Predicts: algorithms.Distribution,
 		Settings: settings,

@@ -15,7 +15,11 @@ const Name = "ensemble"
 func New(others []algorithms.Algorithm) algorithms.Algorithm {
 	k := kin(others)
 	return learner.Define(learner.Definition[Config]{
-		Name:     Name,
+		Name: Name,
+		About: algorithms.About{
+			Summary: "weighted sum of other algorithms",
+			When:    "Use it for the lowest K-L divergence if minutes do not matter, and for fewer than 500 samples.",
+		},
 		Doc:      "the weighted sum of the predictions of other algorithms, its members, which are trained as jobs of their own",
 		Predicts: algorithms.Distribution,
 		Settings: k.settings(),

@@ -14,11 +14,11 @@ import (
 var settings = slices.Concat(param.Table[Config]{
 	param.Word("preset", "auto fits the dataset and stops early; paper is the paper's and its authors' solver",
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
-	param.Int("trees", "trees of the forest", 1, maxTrees, 5, func(c *Config) *int { return &c.Trees }),
-	param.Int("depth", "depth of a tree: 2^(depth-1) leaves", minDepth, maxDepth, 7, func(c *Config) *int { return &c.Depth }),
+	param.Int("trees", "trees of the forest", 1, maxTrees, 5, func(c *Config) *int { return &c.Trees }).InPaper(),
+	param.Int("depth", "depth of a tree: 2^(depth-1) leaves", minDepth, maxDepth, 7, func(c *Config) *int { return &c.Depth }).InPaper(),
 	param.Int("outputs", "output units of the feature function, at least the 2^(depth-1)-1 split nodes of a tree", 1, maxOutputs, leastOutputs,
 		func(c *Config) *int { return &c.Outputs }).
-		Says("64, or 2^(depth-1) where that is more"),
+		Says("64, or 2^(depth-1) where that is more").InPaper(),
 	param.Bool("bias", "the feature function has a bias", true, func(c *Config) *bool { return &c.Bias }),
 }, network.Settings(func(c *Config) *network.Config { return &c.Network }, network.Linear, network.MLP, network.Conv), param.Table[Config]{
 	param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
@@ -45,10 +45,10 @@ var settings = slices.Concat(param.Table[Config]{
 		Preset(presetAuto, initNormal).Says("auto: normal; paper: xavier; of a network he"),
 	param.Float("init_std", "deviation of the first Θ with init normal; 0 with xavier", 0, 1e6, 0, func(c *Config) *float64 { return &c.InitStd }).
 		Says("auto: 1/sqrt(mean non-zeros of a row), of a network 0"),
-	param.Int("leaf_iterations", "iterations of Eq. 12 in a leaf update", 1, 1000, 20, func(c *Config) *int { return &c.LeafIterations }),
+	param.Int("leaf_iterations", "iterations of Eq. 12 in a leaf update", 1, 1000, 20, func(c *Config) *int { return &c.LeafIterations }).InPaper(),
 	param.Int("leaf_batches", "mini-batches between leaf updates, on which the update works", 1, maxWindow, mostLeafBatches,
 		func(c *Config) *int { return &c.LeafBatches }).
-		Says("auto: rows / batch_size, about a pass over the rows, 10 to 100, of a network 50 to 1000; paper: 100"),
+		Says("auto: rows / batch_size, about a pass over the rows, 10 to 100, of a network 50 to 1000; paper: 100").InPaper(),
 	param.Bool("leaf_first", "begin with a leaf update instead of steps that a uniform q leaves without gradient", true,
 		func(c *Config) *bool { return &c.LeafFirst }).Preset(presetPaper, false),
 	param.Float("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping", 0, 0.5, 0.2,
@@ -62,5 +62,5 @@ var settings = slices.Concat(param.Table[Config]{
 		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false),
 	param.Bool("shrink", "mix the mean label distribution into the leaves at the end, by the share of 0, 1/2 and 1 that has the least loss on the validation rows", true,
 		func(c *Config) *bool { return &c.Shrink }).Preset(presetPaper, false).LeftOut(presetPaper),
-	param.Int("steps", "gradient steps at most; early stopping may end before", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }),
+	param.Int("steps", "gradient steps at most; early stopping may end before", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).InPaper(),
 }, strategySettings)

@@ -18,7 +18,12 @@ const stateVersion = 2
 // New returns the algorithm.
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
-		Name:         Name,
+		Name: Name,
+		About: algorithms.About{
+			Summary: "maximum-entropy model on a manifold",
+			When:    "Use it to compare with its paper; sa-bfgs is as accurate on most data and takes less time.",
+			Paper:   `Wang and Geng 2021, "Label Distribution Learning by Exploiting Label Distribution Manifold"`,
+		},
 		Doc:          "LDL-LDM of Wang and Geng 2021: a maximum-entropy model on the manifold of label distributions",
 		Predicts:     algorithms.Distribution,
 		Settings:     settings,

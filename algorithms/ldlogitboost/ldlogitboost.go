@@ -14,6 +14,11 @@ const Name = "ldlogitboost"
 func New() algorithms.Algorithm {
 	return boost.Variant{
 		Name: Name,
+		About: algorithms.About{
+			Summary: "boosted trees, one for each label",
+			When:    "Use it if there are many features, most of them 0; its time also grows with the labels.",
+			Paper:   `Xing, Geng and Xue 2016, "Logistic boosting regression for label distribution learning"`,
+		},
 		Doc: "LDLogitBoost of Xing, Geng and Xue 2016: label distributions are the softmax of sums of trees; each boosting round " +
 			"adds a regression tree for each label",
 		PerLabel: true,

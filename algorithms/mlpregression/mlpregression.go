@@ -12,7 +12,12 @@ const Name = "mlp-regression"
 // New returns the algorithm.
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
-		Name:         Name,
+		Name: Name,
+		About: algorithms.About{
+			Summary: "perceptron that predicts a number",
+			When:    "Use it for ages and other numbers, if only the number counts.",
+			Paper:   `Yan et al. 2007, "Ranking with Uncertain Labels"`,
+		},
 		Doc:          "a perceptron of one hidden layer that predicts the number of a row on the scale of the labels",
 		Predicts:     algorithms.Number,
 		Settings:     settings,

@@ -20,6 +20,11 @@ const stateFormat = 1
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
+		About: algorithms.About{
+			Summary: "forest whose split nodes are networks",
+			When:    "Use it for a class for each pixel of an image.",
+			Paper:   `Rota Bulò and Kontschieder 2014, "Neural decision forests for semantic image labelling"`,
+		},
 		Doc: "neural decision forests (Rota Bulò and Kontschieder 2014): trees whose split nodes are small neural networks, " +
 			"each trained on the rows that reach it",
 		Predicts:     algorithms.Distribution,

@@ -26,5 +26,5 @@ var settings = param.Table[Config]{
 	param.Int("batch_above", "rows of a node above which its steps take mini-batches", 1, 1<<26, 4096, func(c *Config) *int { return &c.BatchAbove }),
 	param.Int("batch_size", "rows of a mini-batch", 1, 1<<26, 1024, func(c *Config) *int { return &c.BatchSize }),
 	param.Word("routing", "routing of predictions: hard (to one leaf of a tree) or soft (to all, weighted by the networks' outputs)",
-		func(c *Config) *string { return &c.Routing }, routingHard, routingSoft).Preset(presetAuto, routingSoft).Says("auto: soft; paper: hard"),
+		func(c *Config) *string { return &c.Routing }, routingHard, routingSoft).Preset(presetAuto, routingSoft).Says("auto: soft; paper: hard").InPaper(),
 }

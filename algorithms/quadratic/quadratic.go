@@ -30,7 +30,13 @@ var settings = append(param.Table[Config]{
 // New returns the algorithm.
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
-		Name: Name, Doc: "quadratic model of numbers on a scale (Eq. 19 of Yan et al. 2007)", Predicts: algorithms.Number, Settings: settings,
+		Name: Name,
+		About: algorithms.About{
+			Summary: "quadratic function that predicts a number",
+			When:    "Use it for ages and other numbers, as the fastest baseline.",
+			Paper:   `Yan et al. 2007, "Ranking with Uncertain Labels", Eq. 19`,
+		},
+		Doc: "quadratic model of numbers on a scale (Eq. 19 of Yan et al. 2007)", Predicts: algorithms.Number, Settings: settings,
 		Fill: func(c *Config, given param.Values, m *dataset.Manifest) { c.Scale.Fill(given, m) },
 		Fits: func(c *Config, m *dataset.Manifest) error { return c.Scale.Fits(m, Name) },
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {

@@ -81,7 +81,13 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 // New returns the algorithm.
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
-		Name: Name, Doc: "ranking with uncertain labels: a bilinear model of kernels for numbers on a scale (Yan et al. 2007)",
+		Name: Name,
+		About: algorithms.About{
+			Summary: "kernel model that predicts a number",
+			When:    "Compare it with mlp-regression for ages and other numbers, up to some thousand samples.",
+			Paper:   `Yan et al. 2007, "Ranking with Uncertain Labels"`,
+		},
+		Doc:      "ranking with uncertain labels: a bilinear model of kernels for numbers on a scale (Yan et al. 2007)",
 		Predicts: algorithms.Number, Settings: settings,
 		Fill:         (*Config).fill,
 		Fits:         func(c *Config, m *dataset.Manifest) error { return c.Scale.Fits(m, Name) },

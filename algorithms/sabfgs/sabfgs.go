@@ -22,7 +22,12 @@ const stateVersion = 2
 // New returns the algorithm.
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
-		Name:     Name,
+		Name: Name,
+		About: algorithms.About{
+			Summary: "maximum-entropy model, by L-BFGS",
+			When:    "Use it for a result within seconds.",
+			Paper:   `Geng 2016, "Label Distribution Learning"`,
+		},
 		Doc:      "the maximum-entropy model of Geng 2016, fitted by L-BFGS on all training rows",
 		Predicts: algorithms.Distribution,
 		Settings: settings,

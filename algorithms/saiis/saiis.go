@@ -17,7 +17,12 @@ const stateVersion = 1
 // New returns the algorithm.
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
-		Name:     Name,
+		Name: Name,
+		About: algorithms.About{
+			Summary: "maximum-entropy model, by iterative scaling",
+			When:    "Use it to compare with its paper; sa-bfgs fits the same kind of model in less time.",
+			Paper:   `Geng 2016, "Label Distribution Learning"`,
+		},
 		Doc:      "the maximum-entropy model of Geng 2016, fitted by improved iterative scaling on all training rows",
 		Predicts: algorithms.Distribution,
 		Settings: settings,

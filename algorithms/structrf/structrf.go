@@ -14,6 +14,11 @@ const Name = "structrf"
 func New() algorithms.Algorithm {
 	return forest.Variant{
 		Name: Name,
+		About: algorithms.About{
+			Summary: "random forest on label distributions",
+			When:    "Use it for a result within seconds, or if the features say little about the labels.",
+			Paper:   `Chen et al. 2018, "Structured random forest for label distribution learning"`,
+		},
 		Doc: "the structured random forest of Chen et al. 2018: at each node two-means on the label distributions makes " +
 			"two classes, and the split with the greatest information gain about them is taken",
 		Auto:     forest.Sizes{Trees: 200, MinSamples: 5},

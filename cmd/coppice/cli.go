@@ -20,10 +20,12 @@ type cli struct {
 	ConfigFile  string      `name:"config" placeholder:"FILE" help:"YAML file with values of flags; see coppice config --help."`
 	ShowVersion versionFlag `name:"version" help:"Print the version and stop."`
 
-	Quickstart quickstartCmd `cmd:"" group:"models" help:"Start a cluster on this machine, train on it and show the result."`
+	Quickstart quickstartCmd `cmd:"" group:"models" help:"Start a cluster on this machine and train on it."`
 	Train      trainCmd      `cmd:"" group:"models" help:"Train a model, on a cluster or with --local in this process."`
 	Predict    predictCmd    `cmd:"" group:"models" help:"Predict label distributions with a model."`
 	Evaluate   evaluateCmd   `cmd:"" group:"models" help:"Compare a model's predictions with the true label distributions."`
+
+	Algorithm algorithmCmd `cmd:"" group:"models" help:"List the algorithms; show one and its settings."`
 
 	Inspect inspectWhatCmd `cmd:"" group:"models" help:"Show what an algorithm computed on the way to a model."`
 

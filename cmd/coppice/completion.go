@@ -124,10 +124,23 @@ func commands(n *kong.Node) (all []candidate) {
 	}
 	if n.Children == nil {
 		for _, p := range n.Positional {
+			if p.Tag.Has(namesAlgorithm) {
+				all = append(all, algorithmNames()...)
+			}
 			for _, v := range strings.FieldsFunc(p.Enum, func(r rune) bool { return r == ',' }) {
 				all = append(all, candidate{v, p.Help})
 			}
 		}
+	}
+	return all
+}
+
+// namesAlgorithm is the tag of an argument that is the name of an algorithm.
+const namesAlgorithm = "algorithms"
+
+func algorithmNames() (all []candidate) {
+	for _, a := range registry.All() {
+		all = append(all, candidate{a.Name(), a.Doc()})
 	}
 	return all
 }
@@ -146,9 +159,7 @@ func values(n *kong.Node, f *kong.Flag) (all []candidate) {
 			}
 		}
 	case f.Name == "algorithm":
-		for _, a := range registry.All() {
-			all = append(all, candidate{a.Name(), a.Doc()})
-		}
+		all = algorithmNames()
 	case f.Name == "set":
 		seen := make(map[string]bool)
 		for _, a := range registry.All() {

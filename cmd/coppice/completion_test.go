@@ -52,6 +52,7 @@ func TestBashCompletion(t *testing.T) {
 		"coppice train --set leaf_f":    "leaf_first=",
 		"coppice train --algorithm str": "structrf",
 		"coppice help job w":            "watch",
+		"coppice algorithm show aa":     "aa-bp aa-knn",
 		"coppice completion z":          "zsh",
 		"coppice train --data ":         "",
 		"coppice predict -- --":         "",

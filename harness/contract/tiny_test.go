@@ -31,6 +31,8 @@ func (tiny) Name() string { return "tiny" }
 
 func (tiny) Doc() string { return "steps to the mean" }
 
+func (tiny) About() algorithms.About { return algorithms.About{} }
+
 func (tiny) Predicts() algorithms.Output { return algorithms.Distribution }
 
 func (tiny) Params() []param.Param {

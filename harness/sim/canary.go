@@ -74,6 +74,7 @@ type canary struct{}
 
 func (canary) Name() string                { return Canary }
 func (canary) Doc() string                 { return "an algorithm whose state tells every mistake" }
+func (canary) About() algorithms.About     { return algorithms.About{} }
 func (canary) Predicts() algorithms.Output { return algorithms.Distribution }
 func (canary) Params() []param.Param       { return nil }
 

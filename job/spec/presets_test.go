@@ -2,6 +2,8 @@ package spec
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -35,6 +37,42 @@ func TestPresets(t *testing.T) {
 		}
 		if resolved["auto"] == resolved["paper"] {
 			t.Errorf("%s: both presets are %s", a.Name(), resolved["auto"])
+		}
+	}
+}
+
+// TestPresetTexts: what help says of the defaults of a preset is right. A text that is a value is the value of a job, and no text
+// names the other preset.
+func TestPresetTexts(t *testing.T) {
+	for _, a := range registry.All() {
+		m := testManifest(t, 300)
+		if a.Predicts() != algorithms.Distribution {
+			m.LabelType.Scale = &dataset.Scale{True: dataset.TrueExpected}
+		}
+		for _, preset := range []string{"auto", "paper"} {
+			j, err := Resolve(protocol.Spec{Algorithm: a.Name(), Set: map[string]string{"preset": preset}}, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var resolved map[string]any
+			if err := json.Unmarshal(j.Params, &resolved); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range a.Params() {
+				text := p.Of(preset)
+				if p.Name == "preset" || p.ItemKey != "" {
+					continue
+				}
+				if text == "" || strings.Contains(text, "auto: ") || strings.Contains(text, "paper: ") {
+					t.Errorf("%s, preset %s: the default of %s is %q", a.Name(), preset, p.Name, text)
+				}
+				want, err := p.Parse(text)
+				if got, ok := resolved[p.Name]; err == nil && ok && fmt.Sprint(got) != fmt.Sprint(want) {
+					if n, isInt := want.(int64); !isInt || got != float64(n) {
+						t.Errorf("%s, preset %s: %s is %v, and help says %q", a.Name(), preset, p.Name, got, text)
+					}
+				}
+			}
 		}
 	}
 }

@@ -14,6 +14,8 @@ type Variant struct {
 	Name string
 	// Doc says what the algorithm is, in one line.
 	Doc string
+	// About says what the algorithm is for, and where it comes from.
+	About algorithms.About
 	// PerLabel says that a round has a tree for each label, whose leaves have one number. Else a
 	// round has one tree, whose leaves have a number for each label.
 	PerLabel bool
@@ -41,6 +43,7 @@ func (v Variant) New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name:       v.Name,
 		Doc:        v.Doc,
+		About:      v.About,
 		Predicts:   algorithms.Distribution,
 		Settings:   newSettings(&v),
 		Fits:       (*Config).fits,

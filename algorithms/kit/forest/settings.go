@@ -25,20 +25,20 @@ func settingsOf(auto Sizes) param.Table[Config] {
 	return param.Table[Config]{
 		param.Word("preset", "paper has the settings of section 4.4 of Chen et al. 2018; auto has the best that were measured (docs/design/defaults.md), which take longer",
 			func(c *Config) *string { return &c.Preset }, presetPaper, presetAuto).NotWritten(),
-		param.Int("trees", "trees of the forest", 1, 10_000, 50, func(c *Config) *int { return &c.Trees }).Preset(presetAuto, auto.Trees),
+		param.Int("trees", "trees of the forest", 1, 10_000, 50, func(c *Config) *int { return &c.Trees }).Preset(presetAuto, auto.Trees).InPaper(),
 		param.Int("max_depth", "greatest depth of a tree: the root has depth 0, a node at this depth is a leaf", 1, maxDepth, 20,
-			func(c *Config) *int { return &c.MaxDepth }),
+			func(c *Config) *int { return &c.MaxDepth }).InPaper(),
 		param.Float("sampling_ratio", "draws, with replacement, of each tree's sample for each training row", 0.0001, 1, 0.8,
-			func(c *Config) *float64 { return &c.SamplingRatio }),
+			func(c *Config) *float64 { return &c.SamplingRatio }).InPaper(),
 		param.Int("min_samples", "samples, with their bootstrap weights, that a node needs to be split; a leaf may have one sample", 2, maxDraws, paperSamples,
 			func(c *Config) *int { return &c.MinSamples }).
 			Says(fmt.Sprintf("paper: %d; auto: %d, or a fifth of the rows where that is less", paperSamples, auto.MinSamples)),
 		param.Text("features", "features tried at each node: all, sqrt, or a share of them such as 0.33",
-			"all, sqrt, or a share of the features above 0 and at most 1", featuresAll, checkFeatures, func(c *Config) *string { return &c.Features }),
+			"all, sqrt, or a share of the features above 0 and at most 1", featuresAll, checkFeatures, func(c *Config) *string { return &c.Features }).InPaper(),
 		param.Word("step", "thresholds tried of a feature: exhaustive tries all, adaptive steps over poor ones (Eq. 5)",
-			func(c *Config) *string { return &c.Step }, stepExhaustive, stepAdaptive),
-		param.Float("alpha", "α of the adaptive step (Eq. 5): how long steps are", 1e-6, 1, 0.25, func(c *Config) *float64 { return &c.Alpha }),
+			func(c *Config) *string { return &c.Step }, stepExhaustive, stepAdaptive).InPaper(),
+		param.Float("alpha", "α of the adaptive step (Eq. 5): how long steps are", 1e-6, 1, 0.25, func(c *Config) *float64 { return &c.Alpha }).InPaper(),
 		param.Float("beta", "β of the adaptive step (Eq. 5): how sharply steps shorten near the best gain", 0, 100, 8,
-			func(c *Config) *float64 { return &c.Beta }),
+			func(c *Config) *float64 { return &c.Beta }).InPaper(),
 	}
 }

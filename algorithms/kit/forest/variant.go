@@ -15,6 +15,8 @@ type Variant struct {
 	Name string
 	// Doc says what the algorithm is, in one line.
 	Doc string
+	// About says what the algorithm is for, and where it comes from.
+	About algorithms.About
 	// Auto is what preset auto has of its own.
 	Auto Sizes
 	// Classes returns the number of different class labels that the Labeller gives, at least
@@ -33,6 +35,7 @@ func (v Variant) New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name:     v.Name,
 		Doc:      v.Doc,
+		About:    v.About,
 		Predicts: algorithms.Distribution,
 		Settings: settingsOf(v.Auto),
 		Fill:     v.fill,

@@ -29,6 +29,9 @@ func (a *algorithm[C]) Name() string { return a.d.Name }
 // Doc implements algorithms.Algorithm.
 func (a *algorithm[C]) Doc() string { return a.d.Doc }
 
+// About implements algorithms.Algorithm.
+func (a *algorithm[C]) About() algorithms.About { return a.d.About }
+
 // Predicts implements algorithms.Algorithm.
 func (a *algorithm[C]) Predicts() algorithms.Output { return a.d.Predicts }
 

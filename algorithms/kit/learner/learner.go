@@ -20,6 +20,8 @@ type Definition[C any] struct {
 	Name string
 	// Doc says what the algorithm is, in one line.
 	Doc string
+	// About says what the algorithm is for, and where it comes from.
+	About algorithms.About
 	// Predicts is what its models predict.
 	Predicts algorithms.Output
 

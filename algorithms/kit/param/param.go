@@ -27,8 +27,12 @@ const (
 type Param struct {
 	Name    string
 	Kind    Kind
-	Doc     string  // one line
-	Default string  // as help prints it
+	Doc     string // one line
+	Default string // as help prints it
+	// Presets lists the defaults of each preset of the table, but for the setting that selects one.
+	Presets []PresetDefault
+	// InPaper is true if the paper of the algorithm itself gives the default of the preset "paper".
+	InPaper bool
 	Min     float64 // inclusive, of numbers
 	Max     float64 // inclusive, of numbers
 	Words   []string
@@ -46,6 +50,22 @@ type Param struct {
 	LeftOut string
 	// DefaultLeftOut says that the JSON form has the setting only where it is not the default, whatever the preset.
 	DefaultLeftOut bool
+}
+
+// PresetDefault is the default of a setting with one preset.
+type PresetDefault struct {
+	Preset string // the name of the preset
+	Text   string // the default as help prints it
+}
+
+// Of returns the text of the default with a preset: Default if the setting has no defaults of presets.
+func (p *Param) Of(preset string) string {
+	for _, d := range p.Presets {
+		if d.Preset == preset {
+			return d.Text
+		}
+	}
+	return p.Default
 }
 
 // Values are settings that a user gave: int64, float64, bool or string by Param.Kind. They

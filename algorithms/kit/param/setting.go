@@ -17,6 +17,8 @@ type Setting[C any] interface {
 	isDefault(c *C, preset string) bool
 	// defaults is the text of the defaults; first is the name of the first preset.
 	defaults(first string) string
+	// preset is the text of the default of one preset.
+	preset(name string) string
 	// reset writes the default that a preset has.
 	reset(c *C, preset string)
 	// set writes a given value, of the type that its kind has in Values.
@@ -32,11 +34,11 @@ type Of[C any, T comparable] struct {
 	param   Param
 	field   func(*C) *T
 	def     T
-	presets []preset[T]
+	presets []presetOf[T]
 }
 
-// preset is the default of one preset.
-type preset[T any] struct {
+// presetOf is the default of one preset.
+type presetOf[T any] struct {
 	name string
 	def  T
 }
@@ -78,7 +80,7 @@ func newOf[C any, T comparable](p Param, def T, field func(*C) *T) *Of[C, T] {
 // Preset gives the default of a preset, a word of the setting "preset", where it differs from
 // that of the first one.
 func (s *Of[C, T]) Preset(name string, def T) *Of[C, T] {
-	s.presets = append(s.presets, preset[T]{name, def})
+	s.presets = append(s.presets, presetOf[T]{name, def})
 	return s
 }
 
@@ -104,6 +106,12 @@ func (s *Of[C, T]) DefaultLeftOut() *Of[C, T] {
 	return s
 }
 
+// InPaper marks the default of the preset "paper" as one that the paper of the algorithm gives.
+func (s *Of[C, T]) InPaper() *Of[C, T] {
+	s.param.InPaper = true
+	return s
+}
+
 // Says gives the text of a default that follows from the data or from other settings, which
 // an algorithm's Fill computes.
 func (s *Of[C, T]) Says(text string) *Of[C, T] {
@@ -120,6 +128,22 @@ func (s *Of[C, T]) defaults(first string) string {
 		text += "; " + p.name + ": " + plain(p.def)
 	}
 	return text
+}
+
+// preset returns what the text of the defaults says of a preset. The text has parts between semicolons: "auto: X" and "auto with
+// a network: X" are of the preset auto alone, and a part without the name of a preset is of all.
+func (s *Of[C, T]) preset(name string) string {
+	var parts []string
+	for part := range strings.SplitSeq(s.param.Default, "; ") {
+		switch word, rest, _ := strings.Cut(part, " "); word {
+		case name, name + ":":
+			parts = append(parts, rest)
+		case "auto", "auto:", "paper", "paper:":
+		default:
+			parts = append(parts, part)
+		}
+	}
+	return cmp.Or(strings.Join(parts, "; "), plain(s.of(name)))
 }
 
 // plain returns a value as users write it.

@@ -22,8 +22,21 @@ func (t Table[C]) Params() []Param {
 	for i, s := range t {
 		params[i] = *s.Param()
 		params[i].Default = s.defaults(t.first())
+		params[i].Presets = t.presets(s)
 	}
 	return params
+}
+
+// presets lists the defaults of a setting with each preset.
+func (t Table[C]) presets(s Setting[C]) (all []PresetDefault) {
+	selects := t.find(presetName)
+	if selects == nil || s.Param().Name == presetName {
+		return nil
+	}
+	for _, name := range selects.Param().Words {
+		all = append(all, PresetDefault{name, s.preset(name)})
+	}
+	return all
 }
 
 // Default returns the defaults of the first preset.

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+)
+
+type algorithmCmd struct {
+	List algorithmListCmd `cmd:"" help:"List the algorithms."`
+	Show algorithmShowCmd `cmd:"" help:"Show what an algorithm is, when to use it, its paper and its settings."`
+}
+
+// algorithmInfo describes an algorithm, as -o json prints it.
+type algorithmInfo struct {
+	Name        string `json:"name"`
+	Summary     string `json:"summary"`
+	Description string `json:"description"`
+	When        string `json:"when"`
+	Paper       string `json:"paper,omitempty"`
+	Predicts    string `json:"predicts"`
+}
+
+func infoOf(a algorithms.Algorithm) algorithmInfo {
+	about := a.About()
+	return algorithmInfo{a.Name(), about.Summary, a.Doc(), about.When, about.Paper, a.Predicts().String()}
+}
+
+type algorithmListCmd struct{}
+
+// Run implements `coppice algorithm list`.
+func (algorithmListCmd) Run(a *app) error {
+	var all []algorithmInfo
+	for _, one := range registry.All() {
+		all = append(all, infoOf(one))
+	}
+	return a.print(all, func(w io.Writer) {
+		t := newTable(w, []string{"name", "what it is", "paper"})
+		for _, one := range all {
+			authors, _, _ := strings.Cut(one.Paper, ", \"")
+			t.AppendRow(rowOf(one.Name, one.Summary, authors))
+		}
+		t.Render()
+		fmt.Fprintln(w, "\ncoppice algorithm show NAME describes one and lists its settings.")
+	})
+}
+
+type algorithmShowCmd struct {
+	Name string `arg:"" algorithms:"" help:"Name of the algorithm, such as ldlf."`
+}
+
+// Run implements `coppice algorithm show`.
+func (c *algorithmShowCmd) Run(a *app) error {
+	one, err := algorithmNamed(c.Name)
+	if err != nil {
+		return err
+	}
+	v := struct {
+		algorithmInfo
+		Preset   string          `json:"preset"` // of a job that gives none
+		Settings []settingDetail `json:"settings"`
+	}{algorithmInfo: infoOf(one)}
+	for _, p := range one.Params() {
+		if p.Name == "preset" {
+			v.Preset = p.Default
+		}
+		v.Settings = append(v.Settings, detailOf(&p))
+	}
+	return a.print(v, func(w io.Writer) {
+		fmt.Fprintf(w, "%s\n\n", wrapped(v.Name+": "+v.Description+".", ""))
+		paper := v.Paper
+		if paper == "" {
+			paper = "none"
+		}
+		pairs(w, [][2]string{{"when to use it", v.When}, {"paper", paper}, {"predicts", v.Predicts}, {"preset", v.Preset + ", if none is given"}})
+		fmt.Fprintln(w, "\nSettings, for --set NAME=VALUE and spec files:")
+		marked := false
+		for _, s := range v.Settings {
+			s.text(w)
+			marked = marked || s.InPaper
+		}
+		if marked {
+			fmt.Fprintln(w, "\n* The paper itself gives this value.")
+		}
+	})
+}
+
+// algorithmNamed finds an algorithm; the error about an unknown name suggests one.
+func algorithmNamed(name string) (algorithms.Algorithm, error) {
+	a, err := registry.Find(name)
+	if err != nil {
+		names := registry.Names()
+		return nil, usagef("the algorithm %q is unknown%s; known are %s", name, param.Suggest(name, names), strings.Join(names, ", "))
+	}
+	return a, nil
+}
+
+// settingDetail describes a setting, as `algorithm show -o json` prints it.
+type settingDetail struct {
+	Name    string   `json:"name"`
+	Type    string   `json:"type"`   // integer, number, boolean, word or text
+	Values  string   `json:"values"` // in words
+	Min     *float64 `json:"min,omitempty"`
+	Max     *float64 `json:"max,omitempty"`
+	Words   []string `json:"words,omitempty"`
+	Auto    string   `json:"auto"`     // the default of preset auto
+	Paper   string   `json:"paper"`    // the default of preset paper
+	InPaper bool     `json:"in_paper"` // true if the paper itself gives the value of preset paper
+	Doc     string   `json:"doc"`
+}
+
+func detailOf(p *param.Param) settingDetail {
+	d := settingDetail{
+		Name: p.Name, Type: "text", Values: p.Wanted(), Words: p.Words,
+		Auto: p.Of("auto"), Paper: p.Of("paper"), InPaper: p.InPaper, Doc: p.Doc,
+	}
+	if p.Name == "preset" {
+		d.Auto, d.Paper = "auto", "paper"
+	}
+	switch p.Kind {
+	case param.KindInt:
+		d.Type, d.Min, d.Max = "integer", &p.Min, &p.Max
+	case param.KindFloat:
+		d.Type, d.Min, d.Max = "number", &p.Min, &p.Max
+	case param.KindBool:
+		d.Type = "boolean"
+	case param.KindWord:
+		d.Type = "word"
+	}
+	return d
+}
+
+// text writes a setting in some lines: what it is, its values, and its defaults.
+func (s *settingDetail) text(w io.Writer) {
+	const indent = "      "
+	fmt.Fprintf(w, "\n  %s\n%s\n%s\n", s.Name, wrapped(s.Doc, indent), wrapped("values: "+s.Values, indent))
+	mark := ""
+	if s.InPaper {
+		mark = " *"
+	}
+	switch {
+	case s.Name == "preset": // its default stands above
+	case s.Auto == s.Paper:
+		fmt.Fprintln(w, wrapped("preset auto and preset paper: "+s.Auto+mark, indent))
+	default:
+		fmt.Fprintf(w, "%s\n%s\n", wrapped("preset auto: "+s.Auto, indent), wrapped("preset paper: "+s.Paper+mark, indent))
+	}
+}
+
+// helpWidth is the greatest width of lines that describe settings.
+const helpWidth = 100
+
+// wrapped breaks a text into lines, each with the indent before it.
+func wrapped(s, indent string) string {
+	lines := strings.Split(text.WrapSoft(s, helpWidth-len(indent)), "\n")
+	for i, l := range lines {
+		lines[i] = indent + strings.TrimSpace(l)
+	}
+	return strings.Join(lines, "\n")
+}
