@@ -8,7 +8,7 @@ import (
 
 // auditFlag asks for units to be computed twice.
 type auditFlag struct {
-	Audit auditRate `placeholder:"RATE" help:"Share of the units of work, 0 to 1, that two workers compute and whose bytes are compared; a worker that computes other bytes is named and not used any more (default: 0)."`
+	Audit auditRate `group:"cluster" seldom:"" placeholder:"RATE" help:"Share of the units of work, 0 to 1, that two workers compute and whose bytes are compared; a worker that computes other bytes is named and not used any more (default: 0)."`
 }
 
 // auditRate is a share from 0 to 1.

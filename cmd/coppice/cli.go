@@ -55,7 +55,7 @@ type cli struct {
 // groups are the titles under which help lists commands and flags.
 var groups = kong.Groups{
 	"models": "Train and use models:", "things": "What a cluster holds:", "services": "Run a cluster:", "other": "Other commands:",
-	"cluster": "Which cluster:", "data": "How a data file is read:",
+	"what": "What to train:", "test": "How to test:", "write": "What to write:", "cluster": "Which cluster:", "data": "How a data file is read:",
 }
 
 // usageError is a wrong command line: exit code 2.

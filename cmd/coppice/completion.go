@@ -8,7 +8,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 //go:embed completion
@@ -80,9 +83,9 @@ func complete(root *kong.Node, words []string) []candidate {
 	name, _, assigned := strings.Cut(last, "=")
 	switch f := flagOf(node, name); {
 	case open != nil:
-		return starting(last, "", values(node, open))
+		return starting(last, "", values(node, open, words))
 	case strings.HasPrefix(last, "-") && assigned && f != nil:
-		return starting(last, name+"=", values(node, f))
+		return starting(last, name+"=", values(node, f, words))
 	case strings.HasPrefix(last, "-"):
 		return starting(last, "", flags(node))
 	}
@@ -145,8 +148,8 @@ func algorithmNames() (all []candidate) {
 	return all
 }
 
-// values lists what a flag may be: words that it names, settings for --set.
-func values(n *kong.Node, f *kong.Flag) (all []candidate) {
+// values lists what a flag may be: words that it names, settings for --set. words are those of the line.
+func values(n *kong.Node, f *kong.Flag, words []string) (all []candidate) {
 	switch {
 	case f.Name == "output":
 		for _, v := range outputsOf(n) {
@@ -161,14 +164,60 @@ func values(n *kong.Node, f *kong.Flag) (all []candidate) {
 	case f.Name == "algorithm":
 		all = algorithmNames()
 	case f.Name == "set":
-		seen := make(map[string]bool)
-		for _, a := range registry.All() {
-			for _, p := range a.Params() {
-				if !seen[p.Name] {
-					all = append(all, candidate{p.Name + "=", p.Doc})
+		return settings(algorithmsOf(n, words), words[len(words)-1])
+	}
+	return all
+}
+
+// algorithmsOf lists the algorithms that a line may train: the one that it names, all if a spec file may name one, or else the
+// default.
+func algorithmsOf(n *kong.Node, words []string) []algorithms.Algorithm {
+	name := lineValue(words, "--algorithm")
+	if f := flagOf(n, "--algorithm"); name == "" && f != nil {
+		name = f.Default
+	}
+	if name == "" && lineValue(words, "--spec") == "" {
+		name = spec.DefaultAlgorithm
+	}
+	if a, err := registry.Find(name); err == nil {
+		return []algorithms.Algorithm{a}
+	}
+	return registry.All()
+}
+
+// lineValue returns the value that a flag has on a line, before its last word, or an empty text.
+func lineValue(words []string, flag string) string {
+	for i, w := range words[:len(words)-1] {
+		switch name, value, assigned := strings.Cut(w, "="); {
+		case name != flag:
+		case assigned:
+			return value
+		case i+1 < len(words)-1:
+			return words[i+1]
+		}
+	}
+	return ""
+}
+
+// settings lists the settings of algorithms, each once; behind NAME= it lists the words that the setting may be.
+func settings(of []algorithms.Algorithm, word string) (all []candidate) {
+	given, _, valued := strings.Cut(strings.TrimPrefix(word, "--set="), "=")
+	seen := make(map[string]bool)
+	for _, a := range of {
+		for _, p := range a.Params() {
+			switch {
+			case seen[p.Name] || valued && p.Name != given:
+				continue
+			case !valued:
+				all = append(all, candidate{p.Name + "=", p.Doc})
+			case p.Kind == param.KindBool:
+				all = append(all, candidate{p.Name + "=true", ""}, candidate{p.Name + "=false", ""})
+			default:
+				for _, w := range p.Words {
+					all = append(all, candidate{p.Name + "=" + w, ""})
 				}
-				seen[p.Name] = true
 			}
+			seen[p.Name] = true
 		}
 	}
 	return all

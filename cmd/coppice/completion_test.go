@@ -43,20 +43,28 @@ func shell(t *testing.T, name, script string) string {
 func TestBashCompletion(t *testing.T) {
 	testkit.WithoutRace(t)
 	wants := map[string]string{
-		"coppice qu":                    "quickstart",
-		"coppice job ":                  "submit list show watch curve predictions pause resume cancel delete prune",
-		"coppice cluster tr":            "transfer trust",
-		"coppice -o json train --test":  "--test-fraction",
-		"coppice worker --log-level ":   "debug info warn error",
-		"coppice train --output=j":      "json jsonl",
-		"coppice train --set leaf_f":    "leaf_first=",
-		"coppice train --algorithm str": "structrf",
-		"coppice help job w":            "watch",
-		"coppice algorithm show aa":     "aa-bp aa-knn",
-		"coppice completion z":          "zsh",
-		"coppice train --data ":         "",
-		"coppice predict -- --":         "",
-		"coppice nonsense --lo":         "",
+		"coppice qu":                   "quickstart",
+		"coppice job ":                 "submit list show watch curve predictions pause resume cancel delete prune",
+		"coppice cluster tr":           "transfer trust",
+		"coppice -o json train --test": "--test-fraction",
+		"coppice worker --log-level ":  "debug info warn error",
+		"coppice train --output=j":     "json jsonl",
+		"coppice train --set leaf_f":   "leaf_first=",
+
+		"coppice train --algorithm structrf --set s":      "sampling_ratio= step=",
+		"coppice train --algorithm=aa-knn --set ":         "preset= k= scaling=",
+		"coppice train --algorithm structrf --set step=":  "exhaustive adaptive",
+		"coppice train --set=leaf_first=t":                "true",
+		"coppice train --spec job.yaml --set em":          "em_rounds=",
+		"coppice train --set em":                          "",
+		"coppice inspect node --algorithm rf --set sampl": "sampling_ratio=",
+		"coppice train --algorithm str":                   "structrf",
+		"coppice help job w":                              "watch",
+		"coppice algorithm show aa":                       "aa-bp aa-knn",
+		"coppice completion z":                            "zsh",
+		"coppice train --data ":                           "",
+		"coppice predict -- --":                           "",
+		"coppice nonsense --lo":                           "",
 	}
 	lines := slices.Sorted(maps.Keys(wants))
 	script := "source <(coppice completion bash); complete -p coppice > /dev/null || exit 1\n"

@@ -40,7 +40,7 @@ func variable(flag string) string {
 
 // settable reports whether a flag may be given outside the command line.
 func settable(f *kong.Flag) bool {
-	return !f.Hidden && !slices.Contains([]string{"help", "version", "config"}, f.Name)
+	return !f.Hidden && !slices.Contains([]string{"help", "help-all", "version", "config"}, f.Name)
 }
 
 // find returns the value of a flag of a command, or nil.

@@ -13,26 +13,28 @@ import (
 
 // fileFlags say what is where in a data file.
 type fileFlags struct {
+	HelpAll allHelpFlag `help:"Show all flags, also those that few people need."`
+
 	Labels       string   `enum:",distributions,age,class,counts" default:"" placeholder:"KIND" group:"data" help:"What the labels are: distributions; age, a number that becomes a Gaussian around it (see --sigma and --range); class; or counts (default: distributions; of predict and evaluate: as for training)."`
 	LabelColumns []string `placeholder:"C" group:"data" help:"Label columns of a CSV file: headers, numbers from 0, \"last\", and ranges of these, such as 3:last."`
-	LabelPrefix  []string `placeholder:"P" group:"data" help:"Columns of a CSV file that begin so are labels (default: label_, y_)."`
-	Names        string   `placeholder:"FILE" group:"data" help:"JSON file with names: {\"features\": [...], \"labels\": [...], \"rows\": [...]}."`
-	RowNames     string   `placeholder:"C" group:"data" help:"Column of a CSV file with row names."`
-	Header       string   `enum:"auto,yes,no" default:"auto" group:"data" help:"Whether a CSV file begins with a header line: auto, yes or no."`
+	LabelPrefix  []string `seldom:"" placeholder:"P" group:"data" help:"Columns of a CSV file that begin so are labels (default: label_, y_)."`
+	Names        string   `seldom:"" placeholder:"FILE" group:"data" help:"JSON file with names: {\"features\": [...], \"labels\": [...], \"rows\": [...]}."`
+	RowNames     string   `seldom:"" placeholder:"C" group:"data" help:"Column of a CSV file with row names."`
+	Header       string   `seldom:"" enum:"auto,yes,no" default:"auto" group:"data" help:"Whether a CSV file begins with a header line: auto, yes or no."`
 
 	FeatureColumns []string `placeholder:"C" group:"data" help:"Feature columns, as --label-columns lists labels (default: all that are nothing else); of other files than CSV, the features to use."`
 	Drop           []string `placeholder:"C" group:"data" help:"Columns (of other files than CSV: features) to pass over, listed in the same way."`
-	Delimiter      string   `placeholder:"D" group:"data" help:"What stands between the columns of a CSV file: one character, or tab (default: , ; | or tab, as the first lines show)."`
-	Decimal        string   `placeholder:"M" group:"data" help:"What comes before decimals in a CSV file: . or , (default: as the first lines show)."`
-	Thousands      string   `placeholder:"M" group:"data" help:"What stands between thousands in the numbers of a CSV file: , or . or ' or a blank (default: nothing)."`
-	Encoding       string   `placeholder:"NAME" group:"data" help:"Encoding of a text file: utf-8, utf-16, utf-16le, utf-16be, latin-1, windows-1252, shift_jis, gbk and others (default: UTF-8, or what a byte order mark says)."`
-	Categories     []string `placeholder:"C" group:"data" help:"Columns of a CSV file to read as categories, listed in the same way: each becomes one feature for each of its levels, 1 in the rows of that level and 0 in the others. The model keeps the levels."`
-	Missing        string   `placeholder:"M" group:"data" help:"What becomes of rows with missing values: refuse; drop, which leaves them out; a number, which takes the place of missing features; or mean or median, which takes the feature's mean or median over the training rows (default: refuse; of predict and evaluate: as for training)."`
+	Delimiter      string   `seldom:"" placeholder:"D" group:"data" help:"What stands between the columns of a CSV file: one character, or tab (default: , ; | or tab, as the first lines show)."`
+	Decimal        string   `seldom:"" placeholder:"M" group:"data" help:"What comes before decimals in a CSV file: . or , (default: as the first lines show)."`
+	Thousands      string   `seldom:"" placeholder:"M" group:"data" help:"What stands between thousands in the numbers of a CSV file: , or . or ' or a blank (default: nothing)."`
+	Encoding       string   `seldom:"" placeholder:"NAME" group:"data" help:"Encoding of a text file: utf-8, utf-16, utf-16le, utf-16be, latin-1, windows-1252, shift_jis, gbk and others (default: UTF-8, or what a byte order mark says)."`
+	Categories     []string `seldom:"" placeholder:"C" group:"data" help:"Columns of a CSV file to read as categories, listed in the same way: each becomes one feature for each of its levels, 1 in the rows of that level and 0 in the others. The model keeps the levels."`
+	Missing        string   `placeholder:"M" group:"data" help:"What becomes of samples with missing values: refuse; drop, which leaves them out; or what takes the place of missing features: a number, mean or median, over the training samples (default: refuse; of predict and evaluate: as for training)."`
 
-	Images           string `placeholder:"DIR" group:"data" help:"Folder with PNG and JPEG images that a column of the CSV file names (image, file, filename, or --row-names): their pixels, resized to --shape (1xHxW grey, 3xHxW red, green, blue), are the features."`
-	FeaturesVariable string `placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the features (default: features)."`
-	ZeroBased        bool   `group:"data" help:"Count the features of a libsvm file from 0, though no index is 0."`
-	DataFormat       string `placeholder:"F" group:"data" help:"What the data file is, whatever its name; needed for stdin (-): csv, tsv, libsvm, npz, npy, mat, or the first three with .gz."`
+	Images           string `seldom:"" placeholder:"DIR" group:"data" help:"Folder with PNG and JPEG images that a column of the CSV file names (image, file, filename, or --row-names): their pixels, resized to --shape (1xHxW grey, 3xHxW red, green, blue), are the features."`
+	FeaturesVariable string `seldom:"" placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the features (default: features)."`
+	ZeroBased        bool   `seldom:"" group:"data" help:"Count the features of a libsvm file from 0, though no index is 0."`
+	DataFormat       string `seldom:"" placeholder:"F" group:"data" help:"What the data file is, whatever its name; needed for stdin (-): csv, tsv, libsvm, npz, npy, mat, or the first three with .gz."`
 }
 
 // options returns the flags as package dataset takes them; errors are usage
@@ -91,16 +93,16 @@ func (f *fileFlags) written(o *dataset.OpenOptions) (err error) {
 // dataFlags say how a data file with labels is read.
 type dataFlags struct {
 	fileFlags
-	Shape          string   `placeholder:"CxHxW" group:"data" help:"The features of a row are an image of so many channels x height x width, such as 1x8x8 (default: as a .npz array of three or four dimensions says)."`
+	Shape          string   `seldom:"" placeholder:"CxHxW" group:"data" help:"The features of a row are an image of so many channels x height x width, such as 1x8x8 (default: as a .npz array of three or four dimensions says)."`
 	Sigma          float64  `placeholder:"S" group:"data" help:"Standard deviation of the Gaussian of --labels age."`
-	Range          string   `placeholder:"LOW:HIGH" group:"data" help:"Whole numbers that the labels are, such as 0:69: those that the Gaussian of --labels age covers; of distributions and counts, which are then an ordered scale, one for each label."`
-	Values         string   `placeholder:"C" group:"data" help:"Column of a CSV file, or variable, with the exact number of each row on the scale of --range; it may be the age itself."`
-	Intervals      []string `placeholder:"C" group:"data" help:"Two of these, with the least and the greatest number of each row (default: [a, a + 1 - 1e-9] for a whole number a)."`
-	Groups         string   `placeholder:"C" group:"data" help:"One of these, with what each row belongs to, such as a person: for --folds groups."`
-	LabelsVariable string   `placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the labels (default: labels)."`
-	LabelsFile     string   `placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features."`
+	Range          string   `placeholder:"LOW:HIGH" group:"data" help:"Whole numbers that the labels stand for, such as 0:69. Distributions and counts are then ordinal, with a label for each number."`
+	Values         string   `seldom:"" placeholder:"C" group:"data" help:"Column of a CSV file, or variable, with the exact number of each row on the scale of --range; it may be the age itself."`
+	Intervals      []string `seldom:"" placeholder:"C" group:"data" help:"Two columns or variables with the least and the greatest number of each row (default: [a, a + 1 - 1e-9] for a whole number a)."`
+	Groups         string   `placeholder:"C" group:"data" help:"Column or variable with the group of each sample, such as a person: for --folds groups."`
+	LabelsVariable string   `seldom:"" placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the labels (default: labels)."`
+	LabelsFile     string   `seldom:"" placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features."`
 	Normalize      bool     `group:"data" help:"Divide each label row by its sum."`
-	Tolerance      float64  `placeholder:"T" group:"data" help:"How far from 1 the labels of a row may sum (default: 0.0001)."`
+	Tolerance      float64  `seldom:"" placeholder:"T" group:"data" help:"How far from 1 the labels of a row may sum (default: 0.0001)."`
 }
 
 // open opens a data file, or stdin, as the flags say.

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -37,19 +36,43 @@ func plainSubcommands(k *kong.Kong) error {
 	return nil
 }
 
-// printHelp prints kong's help and, for commands that take settings, their table.
+var helpOptions = kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100, ValueFormatter: kong.DefaultHelpValueFormatter}
+
+// seldomUsed is the tag of a flag that --help leaves out, if the command has --help-all.
+const seldomUsed = "seldom"
+
+// printHelp prints kong's help. Of a command with --help-all it leaves out the flags that few people need.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	node := ctx.Selected()
+	if node == nil || flagOf(node, "--help-all") == nil {
+		return kong.DefaultHelpPrinter(options, ctx)
+	}
+	var left []*kong.Flag
+	for _, group := range node.AllFlags(true) {
+		for _, f := range group {
+			if f.Tag.Has(seldomUsed) {
+				left = append(left, f)
+				f.Hidden = true
+				defer func() { f.Hidden = false }()
+			}
+		}
+	}
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
 		return err
 	}
-	node := ctx.Selected()
-	if node == nil || !node.Target.IsValid() || !node.Target.CanAddr() {
-		return nil
-	}
-	if s, ok := node.Target.Addr().Interface().(interface{ settingsHelp() string }); ok {
-		_, err := io.WriteString(ctx.Stdout, "\n"+strings.TrimRight(s.settingsHelp(), "\n")+"\n")
+	_, err := fmt.Fprintf(ctx.Stdout, "\n\"%s --help-all\" shows %s that few people need.\n", node.FullPath(), plural(len(left), "flag"))
+	return err
+}
+
+// allHelpFlag is --help-all.
+type allHelpFlag bool
+
+// BeforeReset implements kong's hook: nothing else on the command line is looked at.
+func (allHelpFlag) BeforeReset(ctx *kong.Context, k *kong.Kong) error {
+	if err := kong.DefaultHelpPrinter(helpOptions, ctx); err != nil {
 		return err
 	}
+	k.Exit(exitOK)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -64,5 +65,42 @@ func TestFoldNames(t *testing.T) {
 		if got := foldPath("m.model", i); got != want || !strings.Contains(help, want) {
 			t.Errorf("fold %d is in %s; help says %v of %s", i, got, strings.Contains(help, want), want)
 		}
+	}
+}
+
+// The help of train is short; --help-all has every flag, and no help has a setting of an algorithm.
+func TestTrainHelp(t *testing.T) {
+	help, all := out(t, "train", "--help"), out(t, "train", "--help-all")
+	if n := strings.Count(help, "\n"); n > 80 {
+		t.Errorf("train --help has %d lines:\n%s", n, help)
+	}
+	left := 0
+	for _, group := range child(kong.Must(&cli{}).Model.Node, "train").AllFlags(true) {
+		for _, f := range group {
+			if !strings.Contains(all, "--"+f.Name) {
+				t.Errorf("train --help-all has no --%s", f.Name)
+			}
+			listed := strings.Contains(help, "  --"+f.Name+" ") || strings.Contains(help, "  --"+f.Name+"=") || strings.Contains(help, ", --"+f.Name)
+			if listed == f.Tag.Has(seldomUsed) {
+				t.Errorf("--%s is in the help of train: %v", f.Name, listed)
+			}
+			if f.Tag.Has(seldomUsed) {
+				left++
+			}
+		}
+	}
+	if want := fmt.Sprintf("\n\"coppice train --help-all\" shows %d flags that few people need.\n", left); !strings.HasSuffix(help, want) || strings.Contains(all, "few people need.\n\"") {
+		t.Errorf("train --help does not end with %q:\n%s", want, help)
+	}
+	if strings.Contains(all, "leaf_iterations") {
+		t.Errorf("train --help-all has settings:\n%s", all)
+	}
+	for title := range strings.SplitSeq("What to train:|How to test:|What to write:|Which cluster:|How a data file is read:", "|") {
+		if !strings.Contains(help, "\n"+title+"\n") {
+			t.Errorf("train --help has no group %q", title)
+		}
+	}
+	if !strings.Contains(strings.Join(strings.Fields(help), " "), `"coppice algorithm show NAME" lists the settings`) {
+		t.Errorf("train --help does not say where the settings are:\n%s", help)
 	}
 }

@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	parser := kong.Must(&c, kong.Bind(from), kong.Resolvers(from),
 		kong.Name("coppice"), kong.Description(description), kong.Writers(text, notes),
 		kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}), kong.Help(printHelp),
+		kong.ConfigureHelp(helpOptions), kong.Help(printHelp),
 		groups, kong.PostBuild(plainSubcommands), decimalNumbers(),
 	)
 	parsed, err := parser.Parse(args)

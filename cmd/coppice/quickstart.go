@@ -203,7 +203,7 @@ func (q *quickstart) next(w io.Writer, c *quickstartCmd, info *protocol.Cluster)
 		fmt.Fprintln(w, "  coppice quickstart --stay              the same, and the cluster stays up to be looked at")
 		fmt.Fprintln(w, "  coppice quickstart --data FILE         with data of your own: .mat, .npz, .npy, .csv, .libsvm")
 		fmt.Fprintln(w, "  coppice train --local --data FILE      without a cluster; the model's digest is the same")
-		fmt.Fprintln(w, "  coppice train --settings               what can be set")
+		fmt.Fprintln(w, "  coppice algorithm list                 what can be trained; algorithm show NAME lists the settings")
 		return
 	}
 	fmt.Fprintf(w, "  export COPPICE_SERVER=%s\n", q.cluster.Servers())

@@ -16,7 +16,7 @@ type serverFlags struct {
 // changeFlags are those of a command that changes something.
 type changeFlags struct {
 	serverFlags
-	Wait time.Duration `default:"30s" group:"cluster" help:"How long to wait for a cluster that does not answer; 0 ends at once and says why."`
+	Wait time.Duration `seldom:"" default:"30s" group:"cluster" help:"How long to wait for a cluster that does not answer; 0 ends at once and says why."`
 }
 
 const defaultServer = "127.0.0.1:7100"

@@ -9,7 +9,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -18,22 +17,22 @@ import (
 // specFlags say what to train. Flags stand above the spec file; all values are
 // texts that go through the spec's own table, so both are checked alike.
 type specFlags struct {
-	Data         string   `placeholder:"FILE" help:"Data file to train on: .mat, .npz, .npy, .csv, .tsv, .libsvm; - for stdin, see --data-format."`
-	Dataset      string   `placeholder:"NAME" help:"Imported dataset to train on."`
-	Algorithm    string   `placeholder:"NAME" help:"Algorithm (default: ldlf)."`
-	Spec         string   `placeholder:"FILE" help:"Job spec in YAML; flags override it."`
-	Set          []string `sep:"none" placeholder:"KEY=VALUE" help:"A setting of the algorithm; may be given again and again, each key once, here or by a flag of its own."`
-	Seed         string   `placeholder:"N" help:"Seed of everything random (default: 1)."`
-	Members      string   `placeholder:"A,B" help:"Members of an ensemble, the same as --set members=A,B: each may have settings, such as structrf:trees=100."`
-	Steps        string   `placeholder:"N" help:"Steps at most, the same as --set steps=N; early stopping stays on."`
-	TestFraction string   `placeholder:"F" help:"Share of the rows held out for the measures."`
-	Folds        string   `placeholder:"K" help:"Train once for each of K folds and average the measures; groups: once for each group of the dataset, which is tested (see --groups)."`
-	Split        string   `placeholder:"FILE" help:"CSV file with columns row and fold: train once for each of its folds; or with row and a column of 0 and 1 for each split: train once for each, where 1 is a test row."`
-	InitFrom     string   `placeholder:"FILE|MODEL" help:"Weights that a network begins from, the same as --set init_from=FILE: of a model file, an .npz file, or a model of the cluster (name or digest)."`
-	Measures     string   `placeholder:"all" help:"Print Spearman, Jensen-Shannon, zero-one loss and error probability as well."`
-	Clip         string   `placeholder:"pyldl" help:"Clip degrees at 2.2e-16 before they are compared, for the measures for which PyLDL does; the model is the same."`
-	Name         string   `placeholder:"NAME" help:"Name of the job and its model."`
-	Settings     bool     `help:"Print the algorithm's settings and stop."`
+	Data         string   `group:"what" placeholder:"FILE" help:"Data file to train on: .mat, .npz, .npy, .csv, .tsv, .libsvm; - for stdin, see --data-format."`
+	Dataset      string   `group:"what" placeholder:"NAME" help:"Imported dataset to train on."`
+	Algorithm    string   `group:"what" placeholder:"NAME" help:"Algorithm (default: ldlf); \"coppice algorithm list\" lists all."`
+	Spec         string   `group:"what" placeholder:"FILE" help:"Job spec in YAML; flags override it."`
+	Set          []string `group:"what" sep:"none" placeholder:"NAME=VALUE" help:"A setting of the algorithm, once for each setting; \"coppice algorithm show NAME\" lists the settings."`
+	Seed         string   `group:"what" placeholder:"N" help:"Seed of everything random (default: 1)."`
+	Members      string   `group:"what" seldom:"" placeholder:"A,B" help:"Members of an ensemble, the same as --set members=A,B: each may have settings, such as structrf:trees=100."`
+	Steps        string   `group:"what" seldom:"" placeholder:"N" help:"Steps at most, the same as --set steps=N; early stopping stays on."`
+	TestFraction string   `group:"test" placeholder:"F" help:"Fraction of the samples that are held out for the measures."`
+	Folds        string   `group:"test" placeholder:"K" help:"Train once for each of K folds and average the measures; groups: once for each group of the dataset, which is tested (see --groups)."`
+	Split        string   `group:"test" placeholder:"FILE" help:"CSV file with columns row and fold: train once for each of its folds; or with row and a column of 0 and 1 for each split: train once for each, where 1 is a test row."`
+	InitFrom     string   `group:"what" seldom:"" placeholder:"FILE|MODEL" help:"Weights that a network begins from, the same as --set init_from=FILE: of a model file, an .npz file, or a model of the cluster (name or digest)."`
+	Measures     string   `group:"test" seldom:"" placeholder:"all" help:"Print Spearman, Jensen-Shannon, zero-one loss and error probability as well."`
+	Clip         string   `group:"test" seldom:"" placeholder:"pyldl" help:"Clip degrees at 2.2e-16 before they are compared, for the measures for which PyLDL does; the model is the same."`
+	Name         string   `group:"what" placeholder:"NAME" help:"Name of the job and its model."`
+	Settings     bool     `group:"what" seldom:"" help:"Print the keys of a spec and the settings of the algorithm, and stop."`
 }
 
 // read puts the spec file and the flags together.
@@ -133,14 +132,4 @@ func (s *specFlags) checkSplit(to *protocol.Spec) error {
 		return fmt.Errorf("%s: no such file or folder", s.Split)
 	}
 	return nil
-}
-
-// settingsHelp is what --help prints below the flags.
-func (s *specFlags) settingsHelp() string {
-	var b strings.Builder
-	for _, a := range registry.All() {
-		fmt.Fprintf(&b, "Settings of %s, for --set KEY=VALUE and spec files:\n", a.Name())
-		writeSettings(&b, settingInfos(a.Params()))
-	}
-	return b.String()
 }

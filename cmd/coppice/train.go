@@ -23,15 +23,15 @@ import (
 type trainCmd struct {
 	specFlags
 	auditFlag
-	ModelOut       string `placeholder:"FILE" help:"Write the model to FILE; for folds, one file for each: m.model becomes m-fold0.model, m-fold1.model and so on."`
-	PredictionsOut string `placeholder:"FILE" help:"Write the predictions of the held-out rows to FILE: .csv, .csv.gz or .npz."`
+	ModelOut       string `group:"write" placeholder:"FILE" help:"Write the model to FILE; for folds, one file for each: m-fold0.model, m-fold1.model and so on for m.model."`
+	PredictionsOut string `group:"write" placeholder:"FILE" help:"Write the predictions of the held-out samples to FILE: .csv, .csv.gz or .npz."`
 
-	CurveOut string `placeholder:"FILE.csv" help:"Write the losses step by step to FILE.csv."`
-	Figures  string `placeholder:"DIR" help:"Draw to folder DIR, each as .svg and .png: the learning curve and, of the held-out rows, predicted beside true distributions, the cumulative score of numbers and the confusion matrix of classes."`
+	CurveOut string `group:"write" placeholder:"FILE.csv" help:"Write the losses step by step to FILE.csv."`
+	Figures  string `group:"write" placeholder:"DIR" help:"Draw the learning curve and the held-out predictions to folder DIR, as .svg and .png."`
 
-	Local      bool        `help:"Train in this process, without a cluster."`
-	Memory     units.Bytes `placeholder:"SIZE" help:"With --local: bound of the memory, such as 8GiB, that a unit on the whole dataset (an exact fit) may take; a job that needs more is refused (default: none)."`
-	KeptMemory units.Bytes `default:"256MiB" placeholder:"SIZE" help:"With --local: memory for routing probabilities that leaf updates of ldlf keep, such as 1GiB; without enough they are computed again, to the same bits."`
+	Local      bool        `group:"cluster" help:"Train in this process, without a cluster."`
+	Memory     units.Bytes `group:"cluster" seldom:"" placeholder:"SIZE" help:"With --local: bound of the memory, such as 8GiB, that a unit on the whole dataset (an exact fit) may take; a job that needs more is refused (default: none)."`
+	KeptMemory units.Bytes `group:"cluster" seldom:"" default:"256MiB" placeholder:"SIZE" help:"With --local: memory for routing probabilities that leaf updates of ldlf keep, such as 1GiB; without enough they are computed again, to the same bits."`
 	threadsFlag
 
 	changeFlags
