@@ -100,12 +100,22 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 		o.Predictions, err = cl.Blob(a.ctx, job.Predictions.Blob)
 	}
 	if err == nil {
+		r.on = manifestOf(a, cl, job)
 		err = r.addHeldOut(a, cl, job)
 	}
 	if err == nil && (c.CurveOut != "" || c.Figures != "") {
 		r.Line, err = cl.Curve(a.ctx, strconv.FormatUint(job.ID, 10))
 	}
 	return r, o, err
+}
+
+// manifestOf returns the manifest of a job's dataset, or nothing if the cluster does not have it any more.
+func manifestOf(a *app, cl *client.Client, job *protocol.JobInfo) []*dataset.Manifest {
+	set, err := cl.Dataset(a.ctx, job.Dataset)
+	if err != nil || set.Digest != job.Job.Dataset {
+		return nil
+	}
+	return []*dataset.Manifest{set.Manifest}
 }
 
 // download puts the models of a done job into its outcome.

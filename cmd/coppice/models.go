@@ -12,10 +12,12 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // model is a model file, decoded.
@@ -84,6 +86,8 @@ type modelShown struct {
 	*pipeline.Provenance
 	Describe []described `json:"describe"`
 	Repeat   string      `json:"repeat"`
+
+	on []*dataset.Manifest // datasets that the model may be of
 }
 
 type described struct {
@@ -97,12 +101,30 @@ func (m *model) shown(name, of string) *modelShown {
 	for _, d := range m.Describe() {
 		s.Describe = append(s.Describe, described{d[0], d[1]})
 	}
-	s.Repeat = repeat(m.provenance, of)
+	s.on = s.datasets()
+	s.Repeat = repeat(m.provenance, of, spec.Settings(m.provenance.Job.Params))
 	return s
 }
 
-// repeat writes the command that trains the same model again.
-func repeat(p *pipeline.Provenance, of string) string {
+// datasets returns what the dataset of the model may have been, as far as defaults follow from it: a model file does not say how
+// many values were 0, nor whether samples had groups. If splits overlap, the number of samples is not known either, and there are none.
+func (s *modelShown) datasets() []*dataset.Manifest {
+	if s.Job.Split.Overlap {
+		return nil
+	}
+	rows := s.Rows.Train + s.Rows.Validation + s.Rows.Test
+	dense := dataset.Manifest{
+		Rows: int(rows), Features: s.Features, Labels: s.Labels, NonZeros: int64(rows) * int64(s.Features),
+		LabelType: s.LabelType, Shape: s.Provenance.Shape, HasValues: true, HasIntervals: true,
+	}
+	sparse, groups := dense, dense
+	sparse.NonZeros, sparse.Sparse = max(1, dense.NonZeros/100), true
+	groups.Groups = &dataset.Groups{Names: []string{"a", "b"}}
+	return []*dataset.Manifest{&dense, &sparse, &groups}
+}
+
+// repeat writes the command that trains the same model again, with settings that decide all of the model's.
+func repeat(p *pipeline.Provenance, of string, settings []param.Pair) string {
 	j := p.Job
 	parts := []string{"coppice train"}
 	if of != "" {
@@ -126,7 +148,7 @@ func repeat(p *pipeline.Provenance, of string) string {
 	case j.Split.TestFraction > 0:
 		parts = append(parts, fmt.Sprintf("--test-fraction %v", j.Split.TestFraction))
 	}
-	for _, pair := range settingsPairs(j.Params) {
+	for _, pair := range keyValues(settings) {
 		if j.Weights != "" && of == "" && pair == network.SettingInitFrom+"="+j.Weights {
 			parts = append(parts, "--init-from WEIGHTS")
 			continue
@@ -154,7 +176,7 @@ func (s *modelShown) text(w io.Writer) {
 		{"seed", fmt.Sprint(j.Seed)},
 		{"split", splitLine(j, s.Group)},
 		{"rows", rowsLine(s.Rows, 0)},
-		{"settings", settingsLine(j.Params)},
+		{"settings", changedLine(j.Algorithm, j.Params, s.on...)},
 		{"steps", stepsLine(s.Steps, s.BestStep, s.RefitSteps)},
 		{"training loss", lossText(s.Loss)},
 	}
@@ -168,7 +190,7 @@ func (s *modelShown) text(w io.Writer) {
 	if s.Dataset == "" {
 		again = "To train it again, where FILE has the same data:"
 	}
-	fmt.Fprintf(w, "\n%s\n%s\n", again, s.Repeat)
+	fmt.Fprintf(w, "\n%s\n%s\n", again, repeat(s.Provenance, s.Dataset, spec.Changed(j.Algorithm, spec.Settings(j.Params), s.on...)))
 }
 
 // readingFlags writes the flags that a file was read with, as a shell reads them.

@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -50,6 +52,9 @@ type result struct {
 	Curve    string              `json:"curve,omitempty"` // file of the losses step by step
 
 	Notes []string `json:"notes,omitempty"` // how the data was read, and what it is warned of
+
+	// on has the manifest of the dataset, if it is known.
+	on []*dataset.Manifest
 
 	// Line is what --curve-out writes.
 	Line *protocol.JobCurve `json:"-"`
@@ -96,7 +101,7 @@ func (r *result) text(w io.Writer) {
 		{"algorithm", r.Algorithm},
 		{"dataset", fmt.Sprintf("%s (%s)", r.Dataset, short(r.DatasetDigest))},
 		{"seed", fmt.Sprint(r.Seed)},
-		{"settings", settingsLine(r.Settings)},
+		{"settings", changedLine(r.Algorithm, r.Settings, r.on...)},
 		{"steps", r.stepsLine()},
 		{"time", r.speed()},
 		{"training loss", lossText(float64(r.Loss))},
@@ -184,28 +189,27 @@ func rowsLine(c pipeline.Counts, folds int) string {
 // settingsLine writes resolved settings, a JSON object, as key=value in their
 // order.
 func settingsLine(raw json.RawMessage) string {
-	return strings.Join(settingsPairs(raw), " ")
+	return strings.Join(keyValues(spec.Settings(raw)), " ")
 }
 
-func settingsPairs(raw json.RawMessage) []string {
-	var list []string
-	d := json.NewDecoder(strings.NewReader(string(raw)))
-	d.UseNumber()
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil
-	}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return nil
-		}
-		var value any
-		if err := d.Decode(&value); err != nil {
-			return nil
-		}
-		list = append(list, fmt.Sprintf("%v=%v", key, value))
+func keyValues(pairs []param.Pair) (list []string) {
+	for _, p := range pairs {
+		list = append(list, p.Key+"="+p.Value)
 	}
 	return list
+}
+
+// changedLine writes the resolved settings of a job that differ from the defaults on one of the datasets, and how to see all.
+func changedLine(algorithm string, raw json.RawMessage, on ...*dataset.Manifest) string {
+	all := spec.Settings(raw)
+	changed := spec.Changed(algorithm, all, on...)
+	switch {
+	case len(changed) == 0:
+		return "the defaults (-o json has all)"
+	case len(changed) == len(all):
+		return settingsLine(raw)
+	}
+	return strings.Join(keyValues(changed), " ") + ", and the defaults (-o json has all)"
 }
 
 // writeMeasures writes a table of measures, those of what the model must beat beside the
