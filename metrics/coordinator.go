@@ -111,10 +111,10 @@ func NewCoordinator(reg prometheus.Registerer) *Coordinator {
 }
 
 func (m *Coordinator) training(s *set) {
-	m.Steps = s.counter("steps_total", "Training steps that this leader has completed; a tree is a step. Those of a fold count as it runs, once.")
+	m.Steps = s.counter("steps_total", "Training steps that this leader has completed; a tree is a step. Steps of a fold count as it runs, once.")
 	m.Samples = s.counter("samples_total", "Training samples that these steps have drawn; the draws of a tree.")
 	m.Rounds = s.counter("rounds_total", "Rounds that this leader has completed, and those within folds.")
-	m.Loss = s.gauges("job_loss", "Training loss of a running job as last known; of trees and folds, the mean of those that have one. Absent until there is one.", "name")
+	m.Loss = s.gauges("job_loss", "Last known training loss of a running job. With trees or folds it is the mean over all that have a loss. Absent until there is one.", "name")
 	m.Progress = s.gauges("job_progress_ratio", "Fraction of a running job that is done, from 0 to 1.", "name")
 	m.Interval = s.gauges("job_commit_interval_seconds", "Least time between two commits of a running job's state, longer where commits are slow.", "name")
 	m.JobSteps = s.gauges("job_steps", "Training steps of a running job that are done; with folds, of all folds; a tree is a step.", "name")
@@ -156,7 +156,7 @@ func (m *Coordinator) cluster(s *set) {
 	m.HeartbeatNeeded = s.gauge("heartbeat_needed_seconds", "The heartbeat that the round trips ask for where one is above a third of the election timeout; 0 while all suit.")
 	m.RaftApplied = s.gauge("raft_applied_index", "Index of the last log entry applied to the state machine.")
 	m.RaftVoters = s.gauge("raft_voters", "Coordinators whose votes count, as this one knows.")
-	m.RaftLag = s.gauges("raft_peer_lag_entries", "Log entries of the leader that another coordinator has not; of one that does not answer, by what it had last. At the leader only.", "coordinator")
+	m.RaftLag = s.gauges("raft_peer_lag_entries", "Log entries of the leader that another coordinator lacks. If it does not answer, its last known position counts. At the leader only.", "coordinator")
 	m.RaftLogBytes = s.gauge("raft_log_bytes", "Bytes of the files of the Raft log on this coordinator's disk, which are allocated ahead.")
 	m.RaftCommit = s.histogram("raft_commit_seconds", "Time from proposing a log entry until it is applied.")
 	m.Leader = s.gauge("leader", "1 while this coordinator leads and runs the jobs.")
