@@ -193,7 +193,7 @@ func (o *OpenOptions) uses(first []string) []columnUse {
 // only if no other has a mark. Columns that are not read do not count.
 func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error) {
 	var columns []decimals
-	var uses []columnUse
+	var header []string
 	records := 0
 	look := func(line int, record []string) {
 		if more := len(record) - len(columns); more > 0 {
@@ -206,7 +206,7 @@ func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error)
 	eachRecord(head, all, d.delimiter, func(line int, record []string) {
 		if records++; records == 1 {
 			look(line, record)
-			uses = o.uses(record)
+			header = slices.Clone(record)
 			return
 		}
 		if records == 2 {
@@ -214,6 +214,11 @@ func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error)
 		}
 		look(line, record)
 	})
+	marked := func(c decimals) bool { return c.comma.field != "" || c.point.field != "" }
+	if !slices.ContainsFunc(columns, marked) {
+		return false, nil
+	}
+	uses := o.uses(header)
 	var found, rest decimals
 	for i := range columns {
 		c, into := &columns[i], &found

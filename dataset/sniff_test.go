@@ -309,7 +309,7 @@ func FuzzSniff(f *testing.F) {
 		o.Delimiter, _ = ParseDelimiter(delimiter)
 		var d dialect
 		var err error
-		allocs.AtMost(t, 4*(64*len(head)+64<<10), "a dialect", func() { d, err = sniffDialect(head, all, &o) })
+		allocs.AtMost(t, 4*(96*len(head)+64<<10), "a dialect", func() { d, err = sniffDialect(head, all, &o) })
 		if err != nil {
 			mustBe(t, err, ErrAmbiguous)
 			return
