@@ -100,7 +100,7 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 		o.Predictions, err = cl.Blob(a.ctx, job.Predictions.Blob)
 	}
 	if err == nil {
-		r.on = manifestOf(a, cl, job)
+		r.On = manifestOf(a, cl, job)
 		err = r.addHeldOut(a, cl, job)
 	}
 	if err == nil && (c.CurveOut != "" || c.Figures != "") {

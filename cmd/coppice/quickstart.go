@@ -149,7 +149,7 @@ func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source
 	if err != nil {
 		return err
 	}
-	r.on = []*dataset.Manifest{d.Manifest}
+	r.On = []*dataset.Manifest{d.Manifest}
 	r.Predictions = "" // they end with the cluster
 	if c.Dir != "" {
 		if r.Model, err = q.keep(cl, job); err != nil {

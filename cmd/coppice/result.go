@@ -53,8 +53,8 @@ type result struct {
 
 	Notes []string `json:"notes,omitempty"` // how the data was read, and what it is warned of
 
-	// on has the manifest of the dataset, if it is known.
-	on []*dataset.Manifest
+	// On has the manifest of the dataset, if it is known.
+	On []*dataset.Manifest `json:"-"`
 
 	// Line is what --curve-out writes.
 	Line *protocol.JobCurve `json:"-"`
@@ -101,7 +101,7 @@ func (r *result) text(w io.Writer) {
 		{"algorithm", r.Algorithm},
 		{"dataset", fmt.Sprintf("%s (%s)", r.Dataset, short(r.DatasetDigest))},
 		{"seed", fmt.Sprint(r.Seed)},
-		{"settings", changedLine(r.Algorithm, r.Settings, r.on...)},
+		{"settings", changedLine(r.Algorithm, r.Settings, r.On...)},
 		{"steps", r.stepsLine()},
 		{"time", r.speed()},
 		{"training loss", lossText(float64(r.Loss))},

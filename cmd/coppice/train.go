@@ -145,7 +145,7 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 	}
 	r := newResult(job, name, j, o, time.Since(start).Seconds())
 	r.setPredictions(o, len(o.Predictions) > 0, "")
-	r.Line, r.on = lineOf(o), []*dataset.Manifest{data.Manifest}
+	r.Line, r.On = lineOf(o), []*dataset.Manifest{data.Manifest}
 	return r, o, r.heldOut(j, data.Manifest, data.Assigned)
 }
 

@@ -63,7 +63,7 @@ func TestTrainJSON(t *testing.T) {
 
 func TestTrainText(t *testing.T) {
 	text := works(t, trainArgs(artificialFile(t, t.TempDir(), "set.csv", 200, 1))...)
-	for _, says := range []string{"preset=auto", "scaling=standard", "mean predictor", "K-L", "Canberra", "model digest", "training rows"} {
+	for _, says := range []string{"and the defaults (-o json has all)", "mean predictor", "K-L", "Canberra", "model digest", "training rows"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("the text does not say %q:\n%s", says, text)
 		}
