@@ -24,7 +24,7 @@ var (
 	inCode   = regexp.MustCompile("`[^`]*`")
 	linkText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	bullet   = regexp.MustCompile(`^\s*(-|\d+\.)\s`)
-	ending   = regexp.MustCompile("[.?!:]\\s+")
+	ending   = regexp.MustCompile(`[.?!:]\s+`)
 )
 
 // paragraphs divides a page into texts that no sentence leaves: paragraphs, items of lists and cells of tables.
