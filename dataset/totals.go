@@ -150,12 +150,12 @@ func totals(record []string, sums []columnSum, m marks) (columns int, mean bool)
 // rounded; times is how much their errors add up. A total with fewer decimals than they have needs two digits.
 func (c *columnSum) slack(v float64, decimals int, times float64) float64 {
 	const exact, half, fewest = 1e-9, 0.51, 10
-	slack, unit := exact*math.Abs(v), lastUnit(decimals)
+	slack, unit := float64(exact*math.Abs(v)), lastUnit(decimals)
 	if c.decimals > 0 {
-		slack += half * times * lastUnit(c.decimals)
+		slack += float64(half * times * lastUnit(c.decimals))
 	}
 	if decimals > 0 && decimals >= c.decimals || c.decimals > 0 && math.Abs(v) >= fewest*unit {
-		slack += half * unit // it is rounded as well
+		slack += float64(half * unit) // it is rounded as well
 	}
 	return slack
 }
