@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxLevels bounds the levels of a category, and maxAllLevels those of all categories of a file.
+// maxLevels bounds the levels of one category. maxAllLevels bounds the levels of all categories of a file.
 const (
 	maxLevels    = 4096
 	maxAllLevels = MaxLabels

@@ -10,7 +10,7 @@
 //
 // The hidden sums are W₁x + V_y + b₁. W₁x is computed once for a row and shared by its labels.
 //
-// Its layers are not those of algorithms/kit/network, for three reasons. An output there is a function of a row; here one network is
+// The package does not use the layers of algorithms/kit/network, for three reasons. An output there is a function of a row; here one network is
 // evaluated for each label of a row, and a dense layer that reads x and y would compute W₁x as often as there are
 // labels. Rprop steps by the signs of the gradient over all rows, in float64; weights and sums there are float32, whose
 // roundings decide signs once a gradient is nearly 0. And a job here is full batches of fullbatch.Training

@@ -15,7 +15,7 @@ func New() algorithms.Algorithm {
 		Name: Name,
 		About: algorithms.About{
 			Summary: "forest of differentiable decision trees",
-			When:    "Start with it if you want one good model and know no more about the data.",
+			When:    "Start with it if you want one good model and know little about the data.",
 			Paper:   `Shen et al. 2017, "Label Distribution Learning Forests"`,
 		},
 		Doc:      "the label distribution learning forests of Shen et al. 2017: differentiable trees on a linear function or a network",

@@ -30,7 +30,7 @@ func TestCommandsPage(t *testing.T) {
 		return
 	}
 	if !*updateCommands {
-		t.Fatalf("the tables of %s are not those of the code: go test ./cmd/coppice -run TestCommandsPage -update-commands", page)
+		t.Fatalf("the tables of %s differ from the code; write them with go test ./cmd/coppice -run TestCommandsPage -update-commands", page)
 	}
 	if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

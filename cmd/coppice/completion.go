@@ -148,7 +148,7 @@ func algorithmNames() (all []candidate) {
 	return all
 }
 
-// values lists what a flag may be: words that it names, settings for --set. words are those of the line.
+// values lists the values that a flag may have; for --set these are settings. words are the words of the command line.
 func values(n *kong.Node, f *kong.Flag, words []string) (all []candidate) {
 	switch {
 	case f.Name == "output":
@@ -169,8 +169,8 @@ func values(n *kong.Node, f *kong.Flag, words []string) (all []candidate) {
 	return all
 }
 
-// algorithmsOf lists the algorithms that a line may train: the one that it names, all if a spec file may name one, or else the
-// default.
+// algorithmsOf lists the algorithms that a command line may train. If the line names one, it is the only one. If a spec file may
+// name one, all are listed. Otherwise the default is listed.
 func algorithmsOf(n *kong.Node, words []string) []algorithms.Algorithm {
 	name := lineValue(words, "--algorithm")
 	if f := flagOf(n, "--algorithm"); name == "" && f != nil {

@@ -106,8 +106,8 @@ func (m *model) shown(name, of string) *modelShown {
 	return s
 }
 
-// datasets returns what the dataset of the model may have been, as far as defaults follow from it: a model file does not say how
-// many values were 0, nor whether samples had groups. If splits overlap, the number of samples is not known either, and there are none.
+// datasets returns the datasets that the model may have been trained on and that give other defaults. A model file does not say
+// how many values were 0, nor whether samples had groups. If splits overlap, the number of samples is not known either, and there are none.
 func (s *modelShown) datasets() []*dataset.Manifest {
 	if s.Job.Split.Overlap {
 		return nil

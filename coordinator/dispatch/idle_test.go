@@ -44,7 +44,7 @@ func TestIdleReason(t *testing.T) {
 		{"no shards", w, []openJob{planned(4, "v", "w")}, protocol.IdleShards, 4, "shards"},
 		{"fewer tasks", w, []openJob{planned(4, "v", "v")}, protocol.IdleFewTasks, 4, "1 task for 2 workers"},
 		{"stalled", slow, []openJob{planned(4, "v", "v")}, protocol.IdleStalled, 4, "1.5s"},
-		{"stalled, of which a collected round takes no notice", slow, []openJob{few}, protocol.IdleFewTasks, 3, "2 of 5 tasks"},
+		{"stalled in a collected round, which ignores it", slow, []openJob{few}, protocol.IdleFewTasks, 3, "2 of 5 tasks"},
 		{"memory", w, []openJob{small}, protocol.IdleMemory, 2, "2 MiB"},
 		{"memory before fewer tasks", w, []openJob{few, small}, protocol.IdleMemory, 2, "--memory"},
 		{"the last tasks", w, []openJob{few}, protocol.IdleFewTasks, 3, "2 of 5 tasks"},

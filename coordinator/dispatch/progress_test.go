@@ -149,7 +149,7 @@ func TestWorkByWorker(t *testing.T) {
 			t.Errorf("%s has computed nothing", id)
 		}
 	}
-	l.counted("leader_worker_tasks_total", metrics.Other, 4) // no more than the round has
+	l.counted("leader_worker_tasks_total", metrics.Other, 4) // the round has four
 	if seconds := l.metric("leader_worker_task_seconds_total", metrics.Other); total != 4 || seconds != mostCompute.Seconds() {
 		t.Errorf("%v units, and %v s of a liar", total, seconds)
 	}

@@ -37,7 +37,7 @@ func check(t *testing.T, name, section, content string) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the tables of %s are not those of the code: go test ./job/spec -run TestDocs -update", page)
+		t.Fatalf("the tables of %s differ from the code; write them with go test ./job/spec -run TestDocs -update", page)
 	}
 	if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

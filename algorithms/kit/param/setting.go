@@ -106,7 +106,7 @@ func (s *Of[C, T]) DefaultLeftOut() *Of[C, T] {
 	return s
 }
 
-// InPaper marks the default of the preset "paper" as one that the paper of the algorithm gives.
+// InPaper says that the paper of the algorithm gives the default of the preset "paper".
 func (s *Of[C, T]) InPaper() *Of[C, T] {
 	s.param.InPaper = true
 	return s

@@ -34,7 +34,7 @@ func TestDocs(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the tables of %s are not those of the code: go test ./engine/outcome/measures -run TestDocs -update", page)
+		t.Fatalf("the tables of %s differ from the code; write them with go test ./engine/outcome/measures -run TestDocs -update", page)
 	}
 	if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
