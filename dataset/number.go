@@ -12,7 +12,9 @@ import (
 
 // parseNumber reads a decimal number with a point; reason says why field is not one.
 func parseNumber(field string) (v float64, reason string) {
-	field = strings.TrimSpace(field)
+	if field != "" && (mayBeSpace(field[0]) || mayBeSpace(field[len(field)-1])) { // most fields have nothing to trim
+		field = strings.TrimSpace(field)
+	}
 	if field == "" {
 		return 0, "is empty: a number is expected"
 	}
@@ -133,14 +135,20 @@ var missingWords = []string{
 	"#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!",
 }
 
+// mayBeSpace reports whether a byte is a space or may be part of one.
+func mayBeSpace(c byte) bool { return c <= ' ' || c >= 0x7f }
+
 // isMissing reports whether a field of a text file, a class or a group is a missing value.
 func isMissing(field string) bool {
-	field = strings.TrimSpace(field)
 	if field == "" {
 		return true
 	}
-	if c := field[len(field)-1]; c >= '0' && c <= '9' || c == '.' { // numbers end so, and most fields
-		return field == "."
+	if c := field[len(field)-1]; c >= '0' && c <= '9' { // most fields are numbers
+		return false
+	}
+	field = strings.TrimSpace(field)
+	if field == "" {
+		return true
 	}
 	for _, word := range missingWords {
 		if strings.EqualFold(field, word) {
