@@ -80,7 +80,7 @@ func (c *Client) SubmitExperiment(ctx context.Context, r protocol.ExperimentRequ
 func (c *Client) Cells(ctx context.Context, job string, records bool, take func(protocol.CellOutcome) error) error {
 	for from := 0; ; {
 		var page protocol.JobCells
-		if err := c.json(ctx, http.MethodGet, at("jobs", job, "cells")+"?from="+strconv.Itoa(from)+"&records="+strconv.FormatBool(records), nil, &page); err != nil {
+		if err := c.json(ctx, http.MethodGet, at("jobs", job, "runs")+"?from="+strconv.Itoa(from)+"&records="+strconv.FormatBool(records), nil, &page); err != nil {
 			return err
 		}
 		for _, cell := range page.Cells {
@@ -100,7 +100,7 @@ func (c *Client) Cells(ctx context.Context, job string, records bool, take func(
 func (c *Client) CellStates(ctx context.Context, job string, from, until int, take func(protocol.CellState) error) error {
 	for {
 		var page protocol.JobCellStates
-		if err := c.json(ctx, http.MethodGet, at("jobs", job, "cells", "states")+fmt.Sprintf("?from=%d&until=%d", from, until), nil, &page); err != nil {
+		if err := c.json(ctx, http.MethodGet, at("jobs", job, "runs", "states")+fmt.Sprintf("?from=%d&until=%d", from, until), nil, &page); err != nil {
 			return err
 		}
 		for _, cell := range page.States {

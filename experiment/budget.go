@@ -142,9 +142,9 @@ func NotRun(t *result.Table) (list []string) {
 		}
 	}
 	for _, at := range order {
-		cells := "cells"
+		cells := "runs"
 		if counts[at] == 1 {
-			cells = "cell"
+			cells = "run"
 		}
 		list = append(list, fmt.Sprintf("%s, %s (%d %s; the budget is %s)", t.Datasets[at.dataset].Name, t.Rows[at.row].Name, counts[at], cells, t.Rows[at.row].Budget))
 	}

@@ -12,7 +12,7 @@ func TestBudgets(t *testing.T) {
 	s, err := Parse("s.yaml", []byte(`name: a
 datasets: [b]
 budget: 1h30m
-rows:
+methods:
   - rf
   - {algorithm: ldlf, grid: {trees: [1, 2]}}
   - {algorithm: rf, grid: {trees: [3, 4]}, budget: 20m}
@@ -30,7 +30,7 @@ rows:
 	}
 	for i, other := range []int{0, 1, 1, 3, 3, 1} {
 		if s.Rows[i].Budget != s.Rows[other].Budget || other > 0 && s.Rows[i].Budget == s.Rows[0].Budget {
-			t.Errorf("row %d does not share the budget of row %d alone", i, other)
+			t.Errorf("method %d does not share the budget of method %d alone", i, other)
 		}
 	}
 	if s.NoBudgets(); s.HasBudgets() {
@@ -50,7 +50,7 @@ func TestSpentAndNotRun(t *testing.T) {
 	if got := l.Spent(map[string]*Record{"k": {Seconds: 3}, "m": {Seconds: 4}, "z": {Seconds: 9}}); !slices.Equal(got, []float64{3, 4}) {
 		t.Errorf("%v s are spent", got)
 	}
-	if got, want := NotRun(l.Table), []string{"Movie, x (2 cells; the budget is 20m of x)"}; !slices.Equal(got, want) {
+	if got, want := NotRun(l.Table), []string{"Movie, x (2 runs; the budget is 20m of x)"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

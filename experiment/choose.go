@@ -95,7 +95,7 @@ func (s *Spec) part(e entry) int {
 	}
 	parts := math.Round(1 / share)
 	if err != nil || !(parts >= leastParts && parts <= mostParts) || math.Abs(float64(share*parts)-1) > 0.02 {
-		s.fail(e.valueAt, "choose: validation: %q is not one part of the training rows of %d to %d equal ones, such as 0.1, 0.2 or 1/9", text, leastParts, mostParts)
+		s.fail(e.valueAt, "choose: validation: %q is not one part of the training samples of %d to %d equal ones, such as 0.1, 0.2 or 1/9", text, leastParts, mostParts)
 	}
 	return int(parts)
 }

@@ -23,7 +23,7 @@ const (
 var ErrFolder = errors.New("this is no folder of an experiment, or it is damaged")
 
 // ErrNoPlan is wrapped by the error of a folder that has cells and no plan.
-var ErrNoPlan = errors.New("plan.json is missing, though cells.log has cells")
+var ErrNoPlan = errors.New("plan.json is missing, though cells.log has runs")
 
 // Folder keeps the records of cells that ended. One process writes to it at a time. It is safe
 // for concurrent use.
@@ -102,7 +102,7 @@ func ReadFolder(dir string) (*FolderContent, error) {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoPlan)
 	}
 	if errors.Is(err, ErrFolder) {
-		err = fmt.Errorf("%w; coppice experiment run writes it again, and the cells that ended stay", err)
+		err = fmt.Errorf("%w; coppice experiment run writes it again, and the runs that ended stay", err)
 	}
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func decodeLayout(b []byte) (*Layout, error) {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	if l.Table == nil || len(l.Keys) != len(l.Table.Cells) {
-		return nil, fmt.Errorf("%w: its cells and keys do not go together", ErrFolder)
+		return nil, fmt.Errorf("%w: its runs and keys do not go together", ErrFolder)
 	}
 	if err := l.Table.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)

@@ -235,14 +235,14 @@ func FuzzJobSpec(f *testing.F) {
 		of := &ClusterJob{&protocol.JobInfo{Name: "n", Job: j}, s}
 		cells, err := of.Cells()
 		if good := len(s.Rows) == 1 && len(s.Tested) == 2; good != (err == nil) || err == nil && (len(cells) != 2 || of.NameOf(&cells[1]).Row != s.Rows[0]) {
-			t.Fatalf("%d cells, error %v", len(cells), err)
+			t.Fatalf("%d runs, error %v", len(cells), err)
 		}
 	})
 }
 
 // FuzzOutline: an outline makes a layout of at most a million cells, or an error.
 func FuzzOutline(f *testing.F) {
-	s, p := planned(f, "name: a\ndatasets: [b]\nrows: [ranking, rf]\nfolds: {sklearn: 3, repeats: 2, seed: 1}")
+	s, p := planned(f, "name: a\ndatasets: [b]\nmethods: [ranking, rf]\nfolds: {sklearn: 3, repeats: 2, seed: 1}")
 	b, err := json.Marshal(NewOutline(s, []*Plan{p}, []string{"x"}))
 	if err != nil {
 		f.Fatal(err)
@@ -262,7 +262,7 @@ func FuzzOutline(f *testing.F) {
 			return
 		}
 		if l, err := o.Layout(); err == nil && len(l.Keys) != len(l.Table.Cells) {
-			t.Fatalf("%d keys of %d cells", len(l.Keys), len(l.Table.Cells))
+			t.Fatalf("%d keys of %d runs", len(l.Keys), len(l.Table.Cells))
 		}
 	})
 }

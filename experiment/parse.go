@@ -18,7 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "rows", "measures", "clip", "budget", "record", "published"}
+var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "methods", "measures", "clip", "budget", "record", "published"}
 
 // Parse reads the spec of an experiment from the text of a file. It checks all that does not
 // depend on the data. Errors are *spec.Error, with line and column.
@@ -51,7 +51,7 @@ func (s *Spec) read(list []entry) {
 	for _, e := range list {
 		at[e.key] = e
 	}
-	for _, key := range []string{"name", "datasets", "rows"} {
+	for _, key := range []string{"name", "datasets", "methods"} {
 		if _, ok := at[key]; !ok {
 			s.fail(yamltree.Place{}, "the key %s is missing", key)
 		}
@@ -73,7 +73,7 @@ func (s *Spec) read(list []entry) {
 	for _, n := range s.sequence(at["datasets"]) {
 		s.Datasets = append(s.Datasets, s.dataset(n, common))
 	}
-	for _, n := range s.sequence(at["rows"]) {
+	for _, n := range s.sequence(at["methods"]) {
 		s.rows(n)
 	}
 	s.checkNames()
@@ -137,22 +137,22 @@ func (s *Spec) checkNames() {
 		r := &s.Rows[i]
 		look := printable.Look(r.Name)
 		if strings.EqualFold(look, meanPredictor) {
-			s.fail(r.At, "a row with the name %q: each report has a line of this name, for predicting the mean of the training rows; give the row another by the key name", r.Name)
+			s.fail(r.At, "a method with the name %q: each report has a line of this name, for predicting the mean of the training samples; give the method another by the key name", r.Name)
 		}
 		before := first[look]
 		switch {
 		case before == nil:
 			first[look] = r
 		case before.Name == r.Name:
-			s.fail(r.At, "a second row with the name %q; the first is in line %d; the key name gives a row another, in which {setting} stands for a setting's value", r.Name, before.At.Line)
+			s.fail(r.At, "a second method with the name %q; the first is in line %d; the key name gives a method another, in which {setting} stands for a setting's value", r.Name, before.At.Line)
 		default:
-			s.fail(r.At, "a row with the name %q, which looks like %q in line %d; the key name gives a row another", r.Name, before.Name, before.At.Line)
+			s.fail(r.At, "a method with the name %q, which looks like %q in line %d; the key name gives a method another", r.Name, before.Name, before.At.Line)
 		}
 	}
 }
 
 // meanPredictor is the name of a line that each report has.
-const meanPredictor = "mean predictor"
+const meanPredictor = "mean baseline"
 
 // rowNameOf reads the name of a row, without the white space around it.
 func (s *Spec) rowNameOf(e entry) string {
@@ -192,7 +192,7 @@ func (s *Spec) checkSize() {
 	for _, d := range s.Datasets {
 		cells += max(1, d.Folds.Scheme.Folds) * d.Folds.Repeats * len(s.Rows)
 		if cells > round.MaxCells {
-			s.fail(d.At, "more than %s cells: rows %s, repeats %s and folds %s, with the datasets before this one", units.Count(round.MaxCells), units.Count(len(s.Rows)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
+			s.fail(d.At, "more than %s runs: methods %s, repeats %s and folds %s, with the datasets before this one", units.Count(round.MaxCells), units.Count(len(s.Rows)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
 		}
 	}
 }

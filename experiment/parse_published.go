@@ -10,13 +10,13 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 )
 
-var publishedKeys = []string{"dataset", "row", "source", "figures"}
+var publishedKeys = []string{"dataset", "method", "source", "values"}
 
-// published reads the figures of one row on one dataset.
+// published reads the values of one method on one dataset.
 func (s *Spec) published(n ast.Node) {
 	p := Published{At: placeOf(n)}
 	var figures []entry
-	for _, e := range s.mapping(n, "a published figure", publishedKeys) {
+	for _, e := range s.mapping(n, "published values", publishedKeys) {
 		switch e.key {
 		case "dataset":
 			p.Dataset = s.text(e)
@@ -27,16 +27,16 @@ func (s *Spec) published(n ast.Node) {
 				}
 				s.fail(e.valueAt, "no such dataset as %q%s", p.Dataset, param.Suggest(p.Dataset, names))
 			}
-		case "row":
+		case "method":
 			p.Row = s.text(e)
 		case "source":
 			p.Source = s.text(e)
-		case "figures":
-			figures = s.mapping(e.value, "figures", nil)
+		case "values":
+			figures = s.mapping(e.value, "values", nil)
 		}
 	}
 	if p.Dataset == "" || p.Row == "" || len(figures) == 0 {
-		s.fail(p.At, "a published figure needs the keys dataset, row and figures")
+		s.fail(p.At, "published values need the keys dataset, method and values")
 	}
 	for _, e := range figures {
 		s.measure(e.at, e.key)
@@ -49,7 +49,7 @@ func (s *Spec) published(n ast.Node) {
 	}
 }
 
-// figure reads a number, or one with its deviation: .073±.005.
+// figure reads a number, or one with its standard deviation: .073±.005.
 func (s *Spec) figure(e entry) (value, deviation float64) {
 	text := s.text(e)
 	v, d, both := strings.Cut(text, "±")

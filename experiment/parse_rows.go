@@ -20,7 +20,7 @@ import (
 
 var rowKeys = []string{"algorithm", "name", "preset", "settings", "grid", "search", "choose", "budget"}
 
-// rows reads one item of rows: an algorithm, or a mapping, which is a row for each point of
+// rows reads one item of methods: an algorithm, or a mapping, which is a method for each point of
 // its grid or its search.
 func (s *Spec) rows(n ast.Node) {
 	r := Row{At: placeOf(n)}
@@ -31,12 +31,12 @@ func (s *Spec) rows(n ast.Node) {
 		return
 	}
 	at := make(map[string]entry)
-	for _, e := range s.mapping(n, "a row", rowKeys) {
+	for _, e := range s.mapping(n, "a method", rowKeys) {
 		at[e.key] = e
 	}
 	e, ok := at["algorithm"]
 	if !ok {
-		s.fail(r.At, "a row without an algorithm")
+		s.fail(r.At, "a method without an algorithm")
 	}
 	r.Algorithm = s.algorithm(e.valueAt, s.text(e))
 	r.trained = r.Algorithm
@@ -76,7 +76,7 @@ func (s *Spec) setting(algorithm string, e entry) param.Pair {
 // check refuses a setting that the algorithm does not have, or a value that it cannot have.
 func (s *Spec) check(algorithm string, e entry, key, value string) {
 	if slices.ContainsFunc(spec.Common(), func(p param.Param) bool { return p.Name == key }) {
-		s.fail(e.at, "%s: a row has settings of its algorithm; %s is the experiment's", key, key)
+		s.fail(e.at, "%s: a method has settings of its algorithm; %s is the experiment's", key, key)
 	}
 	given := protocol.Spec{Algorithm: algorithm}
 	err := spec.Set(&given, key, value)
@@ -104,7 +104,7 @@ func (s *Spec) algorithm(at yamltree.Place, name string) string {
 	if err := spec.Set(&given, "algorithm", name); err != nil {
 		names := registry.Names()
 		if name == "mean" {
-			s.fail(at, "algorithm: %q is unknown; the mean predictor needs no row: each report has it", name)
+			s.fail(at, "algorithm: %q is unknown; the mean baseline is no method of a spec: each report has it", name)
 		}
 		s.fail(at, "algorithm: %q is unknown%s; known are %s", name, param.Suggest(name, names), strings.Join(names, ", "))
 	}
@@ -124,9 +124,9 @@ func (s *Spec) filled(r *Row, settings []param.Pair) string {
 			}
 			keys = append(keys, p.Key)
 		}
-		has := "the row gives no settings"
+		has := "the method gives no settings"
 		if len(keys) > 0 {
-			has = "the row gives " + strings.Join(keys, ", ")
+			has = "the method gives " + strings.Join(keys, ", ")
 		}
 		s.fail(r.At, "name: %q: %s stands for the value of a setting%s; %s", r.Name, word, param.Suggest(strings.Trim(word, "{}"), keys), has)
 		return ""
@@ -143,12 +143,12 @@ func (s *Spec) addRow(r Row, settings []param.Pair) {
 	r.Settings = make(map[string]string)
 	for _, p := range settings {
 		if _, twice := r.Settings[p.Key]; twice {
-			s.fail(r.At, "%s: given twice in one row", p.Key)
+			s.fail(r.At, "%s: given twice in one method", p.Key)
 		}
 		r.Settings[p.Key] = p.Value
 	}
 	if len(s.Rows) == round.MaxCells {
-		s.fail(r.At, "more than %s rows", units.Count(round.MaxCells))
+		s.fail(r.At, "more than %s methods", units.Count(round.MaxCells))
 	}
 	s.Rows = append(s.Rows, r)
 }

@@ -23,7 +23,7 @@ datasets:
   - dataset: persons
     folds: groups
 folds: {k: 10, repeats: 2}
-rows:
+methods:
   - rf
   - algorithm: ldlf
     name: "forest of {trees}, {preset}"
@@ -33,7 +33,7 @@ rows:
   - {algorithm: sa-bfgs, settings: {iterations: 9}, grid: {l2: [0.1, 0.01]}, choose: {inner: 3, measure: kl}}
 measures: [kl, clark]
 published:
-  - {dataset: Movie, row: StructRF of the paper, source: Table 3, figures: {kl: 0.0842±0.005, clark: .5}}
+  - {dataset: Movie, method: StructRF of the paper, source: Table 3, values: {kl: 0.0842±0.005, clark: .5}}
 `
 
 func TestParse(t *testing.T) {
@@ -50,10 +50,10 @@ func TestParse(t *testing.T) {
 	}
 	want := []string{"rf", "forest of 1, auto", "forest of 1, paper", "forest of 5, auto", "forest of 5, paper", "structrf trees=3", "sa-bfgs iterations=9, chosen of 2"}
 	if !slices.Equal(names, want) || s.Rows[2].Settings["preset"] != "paper" || s.Rows[2].Settings["steps"] != "100" {
-		t.Errorf("the rows are %q", names)
+		t.Errorf("the methods are %q", names)
 	}
 	if r := s.Rows[6]; r.Algorithm != "ensemble" || r.Settings["members"] != "sa-bfgs:iterations=9:l2=0.1,sa-bfgs:iterations=9:l2=0.01" || r.Settings["weights"] != "best" || r.Settings["inner_folds"] != "3" {
-		t.Errorf("the row that chooses has %v", r.Settings)
+		t.Errorf("the method that chooses has %v", r.Settings)
 	}
 	movie, faces, persons := s.Datasets[0], s.Datasets[1], s.Datasets[2]
 	if movie.Name != "Movie" || movie.Folds.Way != folds.Seeded || movie.Folds.Scheme.Folds != 10 || movie.Folds.Repeats != 2 || movie.Folds.Seed != 3 {
@@ -74,67 +74,67 @@ func TestParse(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "s.yaml: empty"},
-		{"name: a\nrows: [rf]", "s.yaml: the key datasets is missing"},
+		{"name: a\nmethods: [rf]", "s.yaml: the key datasets is missing"},
 		{"name: a\ndataset: [b]", `s.yaml:2:1: a spec of an experiment: no such key as "dataset" (did you mean "datasets"?)`},
-		{"name: a\ndatasets: [b]\nrows: [structrv]", `s.yaml:3:8: algorithm: "structrv" is unknown (did you mean "structrf"?)`},
-		{"name: a\ndatasets: [b]\nrows:\n  - algorithm: ldlf\n    settings: {tress: 5}", `s.yaml:5:16: tress: ldlf has no such setting (did you mean "trees"?)`},
-		{"name: a\ndatasets: [b]\nrows:\n  - algorithm: ldlf\n    settings: {trees: -5}", `s.yaml:5:23: trees: "-5" is not a whole number`},
-		{"name: a\ndatasets: [b]\nrows:\n  - algorithm: ldlf\n    settings: {folds: 5}", `s.yaml:5:16: folds: a row has settings of its algorithm`},
-		{"name: a\ndatasets: [b]\nrows:\n  - {algorithm: rf, preset: best}", `s.yaml:4:29: preset: "best" is not paper or auto`},
-		{"name: a\ndatasets: [b]\nrows:\n  - {algorithm: rf, grid: {}}", "s.yaml:4:21: grid: it is empty"},
-		{"name: a\ndatasets: [b]\nrows:\n  - {algorithm: rf, grid: {trees: []}}", "s.yaml:4:28: trees: the list is empty"},
-		{"name: a\ndatasets: [b]\nrows: [rf, rf]", `s.yaml:3:12: a second row with the name "rf"; the first is in line 3`},
-		{"name: a\ndatasets: [b, c/b.mat]\nrows: [rf]", `s.yaml:2:15: a second dataset with the name "b"; the first is in line 2; the key name gives a dataset another`},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nmeasures: [kl, clerk]", `s.yaml:4:16: no such measure as "clerk" (did you mean "clark"?)`},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: 1", "s.yaml:4:8: folds: \"1\" is not a whole number from 2"},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {k: 3, sklearn: 4}", "s.yaml:4:15: folds: sklearn does not go with k"},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {seed: 3}", "folds: how many is missing"},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {groups: true, seed: 3}", "folds: groups have no seed"},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {sklearn: 10, repeats: 103}", "at most 1,024 are possible"},
-		{"name: a\ndatasets: [b]\nrows: [rf, ldlf]\nfolds: {k: 10, repeats: 50001}", "s.yaml:2:12: more than 1,000,000 cells: rows 2, repeats 50,001 and folds 10"},
-		{"name: a\ndatasets: [b]\nrows: [rf, ldlf]\nfolds: {sklearn: 10, repeats: 5001}", "s.yaml:4:8: folds: 5,001 repeats of 10 folds that are listed, 50,010 in all"},
-		{"name: a\ndatasets: [b]\nrows: [rf, mean]", `s.yaml:3:12: algorithm: "mean" is unknown; the mean predictor needs no row`},
-		{"name: a\ndatasets: [{file: b, name: 'c d'}]\nrows: [rf]", `s.yaml:2:12: the dataset's name "c d": a name holds letters, digits`},
-		{"name: a\ndatasets: [{dataset: b, sigma: 3}]\nrows: [rf]", "sigma says how a file is read"},
-		{"name: a\ndatasets: [{name: b}]\nrows: [rf]", "give one of the keys file and dataset"},
-		{"name: a\ndatasets: [{file: b, lables: age}]\nrows: [rf]", `no such key as "lables" (did you mean "labels"?)`},
-		{"name: a\ndatasets: [b]\nrows: [rf]\npublished: [{dataset: c, row: x, figures: {kl: 1}}]", `s.yaml:4:23: no such dataset as "c"`},
-		{"name: a\ndatasets: [b]\nrows: [rf]\npublished: [{dataset: b, row: x, figures: {kl: one}}]", `kl: "one" is no number`},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nmeasures: [kl]\npublished: [{dataset: b, row: x, figures: {clark: 1}}]", "does not have the measure clark"},
-		{"name: a b\ndatasets: [b]\nrows: [rf]", "s.yaml:1:7: name:"},
+		{"name: a\ndatasets: [b]\nmethods: [structrv]", `s.yaml:3:11: algorithm: "structrv" is unknown (did you mean "structrf"?)`},
+		{"name: a\ndatasets: [b]\nmethods:\n  - algorithm: ldlf\n    settings: {tress: 5}", `s.yaml:5:16: tress: ldlf has no such setting (did you mean "trees"?)`},
+		{"name: a\ndatasets: [b]\nmethods:\n  - algorithm: ldlf\n    settings: {trees: -5}", `s.yaml:5:23: trees: "-5" is not a whole number`},
+		{"name: a\ndatasets: [b]\nmethods:\n  - algorithm: ldlf\n    settings: {folds: 5}", `s.yaml:5:16: folds: a method has settings of its algorithm`},
+		{"name: a\ndatasets: [b]\nmethods:\n  - {algorithm: rf, preset: best}", `s.yaml:4:29: preset: "best" is not paper or auto`},
+		{"name: a\ndatasets: [b]\nmethods:\n  - {algorithm: rf, grid: {}}", "s.yaml:4:21: grid: it is empty"},
+		{"name: a\ndatasets: [b]\nmethods:\n  - {algorithm: rf, grid: {trees: []}}", "s.yaml:4:28: trees: the list is empty"},
+		{"name: a\ndatasets: [b]\nmethods: [rf, rf]", `s.yaml:3:15: a second method with the name "rf"; the first is in line 3`},
+		{"name: a\ndatasets: [b, c/b.mat]\nmethods: [rf]", `s.yaml:2:15: a second dataset with the name "b"; the first is in line 2; the key name gives a dataset another`},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nmeasures: [kl, clerk]", `s.yaml:4:16: no such measure as "clerk" (did you mean "clark"?)`},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 1", "s.yaml:4:8: folds: \"1\" is not a whole number from 2"},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nfolds: {k: 3, sklearn: 4}", "s.yaml:4:15: folds: sklearn does not go with k"},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nfolds: {seed: 3}", "folds: how many is missing"},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nfolds: {groups: true, seed: 3}", "folds: groups have no seed"},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nfolds: {sklearn: 10, repeats: 103}", "at most 1,024 are possible"},
+		{"name: a\ndatasets: [b]\nmethods: [rf, ldlf]\nfolds: {k: 10, repeats: 50001}", "s.yaml:2:12: more than 1,000,000 runs: methods 2, repeats 50,001 and folds 10"},
+		{"name: a\ndatasets: [b]\nmethods: [rf, ldlf]\nfolds: {sklearn: 10, repeats: 5001}", "s.yaml:4:8: folds: 5,001 repeats of 10 folds that are listed, 50,010 in all"},
+		{"name: a\ndatasets: [b]\nmethods: [rf, mean]", `s.yaml:3:15: algorithm: "mean" is unknown; the mean baseline is no method of a spec`},
+		{"name: a\ndatasets: [{file: b, name: 'c d'}]\nmethods: [rf]", `s.yaml:2:12: the dataset's name "c d": a name holds letters, digits`},
+		{"name: a\ndatasets: [{dataset: b, sigma: 3}]\nmethods: [rf]", "sigma says how a file is read"},
+		{"name: a\ndatasets: [{name: b}]\nmethods: [rf]", "give one of the keys file and dataset"},
+		{"name: a\ndatasets: [{file: b, lables: age}]\nmethods: [rf]", `no such key as "lables" (did you mean "labels"?)`},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\npublished: [{dataset: c, method: x, values: {kl: 1}}]", `s.yaml:4:23: no such dataset as "c"`},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\npublished: [{dataset: b, method: x, values: {kl: one}}]", `kl: "one" is no number`},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nmeasures: [kl]\npublished: [{dataset: b, method: x, values: {clark: 1}}]", "does not have the measure clark"},
+		{"name: a b\ndatasets: [b]\nmethods: [rf]", "s.yaml:1:7: name:"},
 		{"name: a\nname: b", `s.yaml:2:1: mapping key "name" already defined`},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, choose: {inner: 3}}]", "s.yaml:3:24: choose: there is nothing to choose from"},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, grid: {trees: [1, 2]}, choose: {measure: clark}}]", "chosen by the measure kl"},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, grid: {trees: [1, 2]}, choose: {inner: 1}}]", `inner_folds: "1" is not`},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: ranking, grid: {preset: [auto, paper]}, choose: {}}]", "members"},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nbudget: 20", `s.yaml:4:9: budget: "20" is not a time from 1s`},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, budget: 5ms}]", `s.yaml:3:32: budget: "5ms" is not a time`},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {k: 5, only: [0, 2, 0]}", "s.yaml:4:28: only: fold 0 stands there twice"},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {k: 5, only: [-1]}", `s.yaml:4:22: only: "-1" is not a whole number from 0`},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nfolds: {k: 5, only: []}", "only: the list is empty"},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nrecord: [curve, predictons]", `s.yaml:4:17: record: "predictons" is not recorded (did you mean "predictions"?); curve and predictions can be`},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nrecord: [curve, curve]", "s.yaml:4:17: record: curve stands there twice"},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nrecord: curves", `s.yaml:4:9: record: "curves" is not recorded`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: rf, choose: {inner: 3}}]", "s.yaml:3:27: choose: there is nothing to choose from"},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: rf, grid: {trees: [1, 2]}, choose: {measure: clark}}]", "chosen by the measure kl"},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: rf, grid: {trees: [1, 2]}, choose: {inner: 1}}]", `inner_folds: "1" is not`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: ranking, grid: {preset: [auto, paper]}, choose: {}}]", "members"},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nbudget: 20", `s.yaml:4:9: budget: "20" is not a time from 1s`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: rf, budget: 5ms}]", `s.yaml:3:35: budget: "5ms" is not a time`},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nfolds: {k: 5, only: [0, 2, 0]}", "s.yaml:4:28: only: fold 0 stands there twice"},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nfolds: {k: 5, only: [-1]}", `s.yaml:4:22: only: "-1" is not a whole number from 0`},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nfolds: {k: 5, only: []}", "only: the list is empty"},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nrecord: [curve, predictons]", `s.yaml:4:17: record: "predictons" is not recorded (did you mean "predictions"?); curve and predictions can be`},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nrecord: [curve, curve]", "s.yaml:4:17: record: curve stands there twice"},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nrecord: curves", `s.yaml:4:9: record: "curves" is not recorded`},
 		{"- a", "is a mapping with the keys"},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: Mean  predictor}]", `s.yaml:3:8: a row with the name "Mean  predictor": each report has a line of this name`},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: ' x '}, {algorithm: ldlf, name: x}]", `s.yaml:3:38: a second row with the name "x"`},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: 'x y'}, {algorithm: ldlf, name: \"x\u00a0 \u200by\"}]", `which looks like "x y" in line 3`},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: k-nn}, {algorithm: ldlf, name: \"k\u2011nn\"}]", `which looks like "k-nn" in line 3`},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: \"k\u2013nn\"}, {algorithm: ldlf, name: \"k\u2212nn\"}]", "which looks like \"k\u2013nn\" in line 3"},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: k-nn}, {algorithm: ldlf, name: \"k-\ufe0fnn\"}]", `which looks like "k-nn" in line 3`},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: caf\u00e9}, {algorithm: ldlf, name: cafe\u0301}]", `which looks like "café" in line 3`},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: \"a\\nb\"}]", `s.yaml:3:30: name: "a\nb" has a control character (U+000A)`},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: \"a\\eb\"}]", `has a control character (U+001B)`},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: rf, name: ' '}]", `s.yaml:3:30: name: it is empty`},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: aa-knn, name: 'knn {kk}', settings: {k: 3}}]", `s.yaml:3:8: name: "knn {kk}": {kk} stands for the value of a setting (did you mean "k"?); the row gives k`},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: aa-knn, name: 'knn {k}'}]", `{k} stands for the value of a setting; the row gives no settings`},
-		{"name: a\ndatasets: [&x {file: b}, *x]\nrows: [rf]", `s.yaml:2:12: an anchor: a spec of an experiment has no anchors (&name), aliases (*name), merge keys (<<) and tags (!!str): write the value itself there`},
-		{"name: a\ndatasets: [b]\nrows: [{<<: {algorithm: rf}}]", `a merge key: a spec of an experiment has no anchors`},
-		{"name: a\ndatasets: [b]\nrows: [rf]\nseed: !!int 3", `s.yaml:4:7: a tag: a spec of an experiment has no anchors`},
-		{"name: a\ndatasets: [b]\nrows: [rf]\npublished: [{dataset: b, row: x, figures: {kl: 1_0}}]", `s.yaml:4:48: kl: "1_0" is no number`},
-		{"name: a\ndatasets: [b]\nrows: [rf]\npublished: [{dataset: b, row: x, figures: {kl: 0x1p-3}}]", `kl: "0x1p-3" is no number`},
-		{"name: a\ndatasets: [b]\nrows: [rf]\npublished: [{dataset: b, row: x, figures: {kl: 0.1±0x1p-3}}]", `is no number`},
-		{"name: a\ndatasets: [b]\nrows: [{algorithm: ldlf, search: {draws: 2, space: {learning_rate: {log: [1_0e-3, 1]}}}}]", `"1_0e-3" is not a number`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: rf, name: Mean  baseline}]", `s.yaml:3:11: a method with the name "Mean  baseline": each report has a line of this name`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: rf, name: ' x '}, {algorithm: ldlf, name: x}]", `s.yaml:3:41: a second method with the name "x"`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: rf, name: 'x y'}, {algorithm: ldlf, name: \"x\u00a0 \u200by\"}]", `which looks like "x y" in line 3`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: rf, name: k-nn}, {algorithm: ldlf, name: \"k\u2011nn\"}]", `which looks like "k-nn" in line 3`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: rf, name: \"k\u2013nn\"}, {algorithm: ldlf, name: \"k\u2212nn\"}]", "which looks like \"k\u2013nn\" in line 3"},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: rf, name: k-nn}, {algorithm: ldlf, name: \"k-\ufe0fnn\"}]", `which looks like "k-nn" in line 3`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: rf, name: caf\u00e9}, {algorithm: ldlf, name: cafe\u0301}]", `which looks like "café" in line 3`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: rf, name: \"a\\nb\"}]", `s.yaml:3:33: name: "a\nb" has a control character (U+000A)`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: rf, name: \"a\\eb\"}]", `has a control character (U+001B)`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: rf, name: ' '}]", `s.yaml:3:33: name: it is empty`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: aa-knn, name: 'knn {kk}', settings: {k: 3}}]", `s.yaml:3:11: name: "knn {kk}": {kk} stands for the value of a setting (did you mean "k"?); the method gives k`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: aa-knn, name: 'knn {k}'}]", `{k} stands for the value of a setting; the method gives no settings`},
+		{"name: a\ndatasets: [&x {file: b}, *x]\nmethods: [rf]", `s.yaml:2:12: an anchor: a spec of an experiment has no anchors (&name), aliases (*name), merge keys (<<) and tags (!!str): write the value itself there`},
+		{"name: a\ndatasets: [b]\nmethods: [{<<: {algorithm: rf}}]", `a merge key: a spec of an experiment has no anchors`},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\nseed: !!int 3", `s.yaml:4:7: a tag: a spec of an experiment has no anchors`},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\npublished: [{dataset: b, method: x, values: {kl: 1_0}}]", `s.yaml:4:50: kl: "1_0" is no number`},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\npublished: [{dataset: b, method: x, values: {kl: 0x1p-3}}]", `kl: "0x1p-3" is no number`},
+		{"name: a\ndatasets: [b]\nmethods: [rf]\npublished: [{dataset: b, method: x, values: {kl: 0.1±0x1p-3}}]", `is no number`},
+		{"name: a\ndatasets: [b]\nmethods: [{algorithm: ldlf, search: {draws: 2, space: {learning_rate: {log: [1_0e-3, 1]}}}}]", `"1_0e-3" is not a number`},
 	} {
 		_, err := Parse("s.yaml", []byte(c.text))
 		var at *spec.Error
@@ -146,7 +146,7 @@ func TestParseErrors(t *testing.T) {
 
 // TestNamesInBraces: a value takes the place of its setting once, and braces that are no word stay.
 func TestNamesInBraces(t *testing.T) {
-	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [{algorithm: ldlf, name: ' {trees} in {1}, {preset} ', preset: auto, grid: {trees: [1, 5]}}]"))
+	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: ldlf, name: ' {trees} in {1}, {preset} ', preset: auto, grid: {trees: [1, 5]}}]"))
 	if err != nil || s.Rows[0].Name != "1 in {1}, auto" || s.Rows[1].Name != "5 in {1}, auto" {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -172,7 +172,7 @@ func TestDocumentedSpec(t *testing.T) {
 // FuzzParse: any text is a spec whose rows and datasets have names, or an error of the file.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(whole))
-	f.Add([]byte("name: a\ndatasets: [b]\nrows: [{algorithm: ensemble, settings: {members: [rf, structrf]}}]\nfolds: {file: x}"))
+	f.Add([]byte("name: a\ndatasets: [b]\nmethods: [{algorithm: ensemble, settings: {members: [rf, structrf]}}]\nfolds: {file: x}"))
 	f.Add([]byte("? [a]\n: b"))
 	f.Add([]byte("name: !!str a\ndatasets: &x [*x]"))
 	shipped, _ := filepath.Glob("shipped/*.yaml")

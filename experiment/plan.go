@@ -179,7 +179,7 @@ func (s *Spec) resolve(r *Row, of *dataset.Split, m *dataset.Manifest) (*round.C
 	case err != nil:
 		return nil, err
 	case j.Weights != "":
-		return nil, param.Errorf("init_from", "rows of experiments cannot begin from weights; coppice train can")
+		return nil, param.Errorf("init_from", "methods of experiments cannot begin from weights; coppice train can")
 	}
 	return &round.CellRow{
 		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction, ValidationMin: j.Split.ValidationMin,

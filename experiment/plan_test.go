@@ -49,7 +49,7 @@ func keysOf(t testing.TB, s *Spec, p *Plan) map[string]string {
 	for _, c := range cells {
 		keys[fmt.Sprintf("%s %d %d", s.Rows[c.Row].Name, c.Repeat, c.Fold)] = c.Key
 		if seen[c.Key] {
-			t.Fatalf("two cells have the key %s", c.Key)
+			t.Fatalf("two runs have the key %s", c.Key)
 		}
 		seen[c.Key] = true
 	}
@@ -59,18 +59,18 @@ func keysOf(t testing.TB, s *Spec, p *Plan) map[string]string {
 // TestKeysStay: more rows, repeats, settings written otherwise and other measures leave the keys of
 // cells that were there; another seed, setting or number of folds changes them.
 func TestKeysStay(t *testing.T) {
-	base := "name: a\ndatasets: [b]\nrows: [{algorithm: structrf, name: s}]\nfolds: "
+	base := "name: a\ndatasets: [b]\nmethods: [{algorithm: structrf, name: s}]\nfolds: "
 	for _, folds := range []string{"{k: 3}", "{sklearn: 3, seed: 0}", "{k: 3, seed: 5}"} {
 		s, p := planned(t, base+folds)
 		before := keysOf(t, s, p)
 		if len(before) != 3 {
-			t.Fatalf("%s: %d cells", folds, len(before))
+			t.Fatalf("%s: %d runs", folds, len(before))
 		}
 		more := strings.Replace(base, "[{", "[rf, {settings: {trees: 50}, ", 1) + strings.Replace(folds, "}", ", repeats: 3}", 1)
 		s, p = planned(t, more)
 		after := keysOf(t, s, p)
 		if len(after) != 18 {
-			t.Fatalf("%s: %d cells", folds, len(after))
+			t.Fatalf("%s: %d runs", folds, len(after))
 		}
 		for at, key := range before {
 			if after[at] != key {
@@ -99,7 +99,7 @@ func TestKeysStay(t *testing.T) {
 // TestKeysOfLabels: a cell has measures of its own where the same distributions are classes, or a scale, so the
 // same bytes of another type are other cells, of a plan as of its outline.
 func TestKeysOfLabels(t *testing.T) {
-	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [rf]\nfolds: 2\nmeasures: [kl, mae_expected]"))
+	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 2\nmeasures: [kl, mae_expected]"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestSplits(t *testing.T) {
 		k, repeats := rapid.IntRange(2, 9).Draw(r, "k"), rapid.IntRange(1, 4).Draw(r, "repeats")
 		way := rapid.SampledFrom([]string{"k", "sklearn"}).Draw(r, "way")
 		seed := rapid.Uint64Range(0, 99).Draw(r, "seed")
-		s, p := planned(t, fmt.Sprintf("name: a\nseed: 7\ndatasets: [b]\nrows: [rf, ldlf]\nfolds: {%s: %d, seed: %d, repeats: %d}", way, k, seed, repeats))
+		s, p := planned(t, fmt.Sprintf("name: a\nseed: 7\ndatasets: [b]\nmethods: [rf, ldlf]\nfolds: {%s: %d, seed: %d, repeats: %d}", way, k, seed, repeats))
 		scheme := folds.Scheme{Way: map[string]string{"k": folds.Seeded, "sklearn": folds.ScikitLearn}[way], Folds: k, Seed: seed, Repeats: repeats}
 		for unit, at := range p.Job.Cells.All() {
 			j, err := pipeline.Cell(p.Job, unit)
@@ -153,11 +153,11 @@ func TestSplits(t *testing.T) {
 			}
 			for row, role := range roles {
 				if (role == dataset.Test) != (int(want.Assigned[row]) == at.Fold) {
-					r.Fatalf("cell %v: row %d has the role %d, its fold is %d", at, row, role, want.Assigned[row])
+					r.Fatalf("run %v: method %d has the role %d, its fold is %d", at, row, role, want.Assigned[row])
 				}
 			}
 			if j.Seed != 7+uint64(at.Repeat) || j.Algorithm != s.Rows[at.Row].Algorithm {
-				r.Fatalf("cell %v has seed %d and %s", at, j.Seed, j.Algorithm)
+				r.Fatalf("run %v has seed %d and %s", at, j.Seed, j.Algorithm)
 			}
 		}
 	})
@@ -165,7 +165,7 @@ func TestSplits(t *testing.T) {
 
 // TestGroupsOfAPlan: groups of the dataset are folds, under the digest that jobs of groups have.
 func TestGroupsOfAPlan(t *testing.T) {
-	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [{algorithm: rf, settings: {min_samples: 2}}]\nfolds: groups"))
+	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, settings: {min_samples: 2}}]\nfolds: groups"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,14 +183,14 @@ func TestGroupsOfAPlan(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m, Groups: groups[:3]}); err == nil {
-		t.Error("groups of other rows passed")
+		t.Error("groups of other methods passed")
 	}
 }
 
 // TestWholeFoldsOfAPlan: where a file lists the folds, the inner folds of ensembles and of choose keep them whole, as with
 // coppice train; other rows, and other folds, have the settings that they have without a file.
 func TestWholeFoldsOfAPlan(t *testing.T) {
-	const rows = "name: a\ndatasets: [b]\nrows: [rf, {algorithm: rf, grid: {trees: [1, 2]}, choose: {validation: 0.1}}, {algorithm: ensemble, settings: {members: 'rf,rf'}}]\n"
+	const rows = "name: a\ndatasets: [b]\nmethods: [rf, {algorithm: rf, grid: {trees: [1, 2]}, choose: {validation: 0.1}}, {algorithm: ensemble, settings: {members: 'rf,rf'}}]\n"
 	m, _ := datatest.Artificial(t, 60)
 	list := &dataset.SplitList{Folds: 4, Assigned: make([]uint16, 60)}
 	for row := range list.Assigned {
@@ -220,7 +220,7 @@ func TestWholeFoldsOfAPlan(t *testing.T) {
 			want = strings.Replace(want, `,"weight_rows"`, `,"inner":"folds","weight_rows"`, 1)
 		}
 		if params != want {
-			t.Errorf("row %d: %s, want %s", i, params, want)
+			t.Errorf("method %d: %s, want %s", i, params, want)
 		}
 	}
 	s := protocol.Spec{Algorithm: "ensemble", Set: map[string]string{"members": "rf,rf"}, Folds: 4, Assigned: p.Job.Split.Assigned}
@@ -231,15 +231,15 @@ func TestWholeFoldsOfAPlan(t *testing.T) {
 
 // TestPlanErrors: folds above the rows, and rows that do not go with the data.
 func TestPlanErrors(t *testing.T) {
-	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [rf]\nfolds: 61"))
+	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 61"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, _ := datatest.Artificial(t, 60)
-	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || !strings.Contains(err.Error(), "s.yaml:4:8: dataset b: 61 folds of 60 rows") {
+	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || !strings.Contains(err.Error(), "s.yaml:4:8: dataset b: 61 folds of 60 samples") {
 		t.Errorf("error %v", err)
 	}
-	s, p := planned(t, "name: a\ndatasets: [b]\nrows: [ranking, rf]\nfolds: 2")
+	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [ranking, rf]\nfolds: 2")
 	if p.Refused[0] == "" || p.Refused[1] != "" || !slices.Equal(p.Rows, []int{1}) {
 		t.Errorf("%+v", p)
 	}
@@ -252,21 +252,21 @@ func TestPlanErrors(t *testing.T) {
 	}
 	for from, want := range map[string]string{
 		"m.model":               "is not the digest of weights that were sent",
-		strings.Repeat("0", 64): "rows of experiments cannot begin from weights",
+		strings.Repeat("0", 64): "methods of experiments cannot begin from weights",
 	} {
-		_, p := planned(t, fmt.Sprintf("name: a\ndatasets: [b]\nrows:\n  - algorithm: dldl\n    settings: {init_from: %q}\nfolds: 2", from))
+		_, p := planned(t, fmt.Sprintf("name: a\ndatasets: [b]\nmethods:\n  - algorithm: dldl\n    settings: {init_from: %q}\nfolds: 2", from))
 		if !strings.Contains(p.Refused[0], want) {
 			t.Errorf("from %s: refused because %q, want %s", from, p.Refused[0], want)
 		}
 	}
-	if _, p := planned(t, "name: a\ndatasets: [b]\nrows: [ranking]\nfolds: 2"); p.Job != nil {
-		t.Error("a plan without rows has a job")
+	if _, p := planned(t, "name: a\ndatasets: [b]\nmethods: [ranking]\nfolds: 2"); p.Job != nil {
+		t.Error("a plan without methods has a job")
 	}
 }
 
 // TestOnly: the job of some cells has those and no others, with the same keys.
 func TestOnly(t *testing.T) {
-	_, p := planned(t, "name: a\ndatasets: [b]\nrows: [ranking, rf, structrf]\nfolds: {sklearn: 3, repeats: 2, seed: 1}")
+	_, p := planned(t, "name: a\ndatasets: [b]\nmethods: [ranking, rf, structrf]\nfolds: {sklearn: 3, repeats: 2, seed: 1}")
 	cells, err := p.Cells()
 	if err != nil {
 		t.Fatal(err)
@@ -285,15 +285,15 @@ func TestOnly(t *testing.T) {
 			}
 			for _, c := range some {
 				if !chosen[c.Key] {
-					t.Fatalf("the cell %v was not chosen", c)
+					t.Fatalf("the run %v was not chosen", c)
 				}
 			}
 			if n = len(some); len(rows) != len(j.Cells.Rows) {
-				t.Fatalf("rows %v of %d", rows, len(j.Cells.Rows))
+				t.Fatalf("methods %v of %d", rows, len(j.Cells.Rows))
 			}
 			for i, row := range rows {
 				if j.Cells.Rows[i].Algorithm != []string{"ranking", "rf", "structrf"}[row] {
-					t.Fatalf("row %d is %s", row, j.Cells.Rows[i].Algorithm)
+					t.Fatalf("method %d is %s", row, j.Cells.Rows[i].Algorithm)
 				}
 			}
 		}
@@ -303,7 +303,7 @@ func TestOnly(t *testing.T) {
 			}
 		}
 		if n != 0 {
-			t.Fatalf("%d cells too many", n)
+			t.Fatalf("%d runs too many", n)
 		}
 	})
 	if p.Job.Cells.Rows[0].Only != nil {
@@ -313,7 +313,7 @@ func TestOnly(t *testing.T) {
 
 // TestFill: records come to their cells, with the measures in the order of the table.
 func TestFill(t *testing.T) {
-	s, p := planned(t, "name: a\ndatasets: [b]\nrows: [rf, structrf]\nfolds: 2\nmeasures: [clark, kl]")
+	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [rf, structrf]\nfolds: 2\nmeasures: [clark, kl]")
 	l, err := NewLayout(s, []*Plan{p}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -345,7 +345,7 @@ func TestFill(t *testing.T) {
 // TestSomeCells: the cells of a job of some cells are those that were wanted, and each has the
 // key of the job that its unit is.
 func TestSomeCells(t *testing.T) {
-	_, p := planned(t, "name: a\ndatasets: [b]\nrows: [rf, ldlf, aa-knn]\nfolds: {sklearn: 4, seed: 1, repeats: 3}")
+	_, p := planned(t, "name: a\ndatasets: [b]\nmethods: [rf, ldlf, aa-knn]\nfolds: {sklearn: 4, seed: 1, repeats: 3}")
 	all, err := p.Cells()
 	if err != nil {
 		t.Fatal(err)
@@ -357,7 +357,7 @@ func TestSomeCells(t *testing.T) {
 	p.Job, p.Rows = p.Only(all, func(c *Cell) bool { return wanted[c.Key] })
 	some, err := p.Cells()
 	if err != nil || len(some) != 15 {
-		t.Fatalf("%d of %d cells, error %v", len(some), len(all), err)
+		t.Fatalf("%d of %d runs, error %v", len(some), len(all), err)
 	}
 	for i := range some {
 		j, err := pipeline.Cell(p.Job, i)
@@ -366,7 +366,7 @@ func TestSomeCells(t *testing.T) {
 		}
 		tested, err := testRows(j.Split, p.Assigned, 60)
 		if c := &some[i]; err != nil || !wanted[c.Key] || c.Unit != i || c.Key != keyOf(j, tested, &p.Job.Cells.Labels) {
-			t.Errorf("cell %d: %+v, error %v", i, c, err)
+			t.Errorf("run %d: %+v, error %v", i, c, err)
 		}
 	}
 }
@@ -375,7 +375,7 @@ func TestSomeCells(t *testing.T) {
 // the keys of all cells.
 func TestOutlineAsJSON(t *testing.T) {
 	for _, folds := range []string{"3", "{sklearn: 3, repeats: 2, seed: 1}", "{k: 2, repeats: 3}"} {
-		s, p := planned(t, "name: a\ndatasets: [b]\nrows: [ranking, rf, aa-knn]\nfolds: "+folds)
+		s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [ranking, rf, aa-knn]\nfolds: "+folds)
 		want, err := NewLayout(s, []*Plan{p}, []string{"gone"})
 		if err != nil {
 			t.Fatal(err)
@@ -404,7 +404,7 @@ func TestOutlineAsJSON(t *testing.T) {
 		}
 		o.Sets[0].Rows[0] = 3
 		if _, err := o.Layout(); !errors.Is(err, ErrFolder) {
-			t.Errorf("a row that is not there: %v", err)
+			t.Errorf("a method that is not there: %v", err)
 		}
 	}
 }
@@ -413,8 +413,8 @@ func TestOutlineAsJSON(t *testing.T) {
 // others.
 func TestOnlySomeFolds(t *testing.T) {
 	for _, way := range []string{"k: 4, seed: 9", "k: 4", "sklearn: 4, seed: 1"} {
-		_, all := planned(t, "name: a\ndatasets: [b]\nrows: [rf, aa-knn]\nfolds: {"+way+", repeats: 2}")
-		s, some := planned(t, "name: a\ndatasets: [b]\nrows: [rf, aa-knn]\nfolds: {"+way+", repeats: 2, only: [2, 0]}")
+		_, all := planned(t, "name: a\ndatasets: [b]\nmethods: [rf, aa-knn]\nfolds: {"+way+", repeats: 2}")
+		s, some := planned(t, "name: a\ndatasets: [b]\nmethods: [rf, aa-knn]\nfolds: {"+way+", repeats: 2, only: [2, 0]}")
 		want, err := all.Cells()
 		if err != nil {
 			t.Fatal(err)
@@ -425,7 +425,7 @@ func TestOnlySomeFolds(t *testing.T) {
 		}
 		l, err := NewLayout(s, []*Plan{some}, nil)
 		if err != nil || len(l.Table.Cells) != 2*2*2 {
-			t.Fatalf("%s: %d cells, error %v", way, len(l.Table.Cells), err)
+			t.Fatalf("%s: %d runs, error %v", way, len(l.Table.Cells), err)
 		}
 		for i, c := range l.Table.Cells {
 			if (c.Fold != 0 && c.Fold != 2) || l.Keys[i] == "" || l.Keys[i] != keys[Place{0, c.Row, c.Repeat, c.Fold}] {
@@ -437,7 +437,7 @@ func TestOnlySomeFolds(t *testing.T) {
 
 // TestOnlyFoldsThatAreThere: a fold beyond the last is an error at the folds of the spec.
 func TestOnlyFoldsThatAreThere(t *testing.T) {
-	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [rf]\nfolds: {k: 4, only: [1, 4]}"))
+	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: {k: 4, only: [1, 4]}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -450,7 +450,7 @@ func TestOnlyFoldsThatAreThere(t *testing.T) {
 // TestScores: a cell that chose has the K-L of the candidates, and that of the mean predictor, though clipped
 // measures are shown; one with other members has none.
 func TestScores(t *testing.T) {
-	s, p := planned(t, "name: a\ndatasets: [b]\nrows: [{algorithm: aa-knn, grid: [{}, {k: [3, 5]}], choose: {inner: 2}}]\nfolds: 2\nmeasures: [kl]\nclip: pyldl")
+	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [{algorithm: aa-knn, grid: [{}, {k: [3, 5]}], choose: {inner: 2}}]\nfolds: 2\nmeasures: [kl]\nclip: pyldl")
 	l, err := NewLayout(s, []*Plan{p}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -473,7 +473,7 @@ func TestScores(t *testing.T) {
 		t.Errorf("clip %q", table.Clip)
 	}
 	if c := table.Cells; c[0].MeanKL != 4 || c[0].Mean[0] != 5 || c[1].MeanKL != 0 {
-		t.Errorf("of the mean predictor: %+v", c)
+		t.Errorf("of the mean baseline: %+v", c)
 	}
 	if err := table.Validate(); err != nil {
 		t.Error(err)

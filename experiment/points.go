@@ -16,7 +16,7 @@ func (s *Spec) points(r *Row, at map[string]entry) [][]param.Pair {
 	search, hasSearch := at["search"]
 	switch {
 	case hasGrid && hasSearch:
-		s.fail(search.at, "search: a row has the points of a grid or those of a search; give one of the keys")
+		s.fail(search.at, "search: a method has the points of a grid or those of a search; give one of the keys")
 	case hasGrid:
 		return s.grids(r, grid)
 	case hasSearch:

@@ -91,7 +91,7 @@ func readRecords(in io.Reader) (records map[string]*Record, end int64, damaged [
 		damaged = append(damaged, unread[:len(unread)-1]...)
 	}
 	if len(records) == 0 && len(unread) > 1 {
-		return nil, 0, nil, fmt.Errorf("%w: none of its %d lines is a record; move the file away, and the cells are run again", ErrFolder, len(unread))
+		return nil, 0, nil, fmt.Errorf("%w: none of its %d lines is a record; move the file away, and the runs are repeated", ErrFolder, len(unread))
 	}
 	return records, end, damaged, nil
 }

@@ -32,7 +32,7 @@ func recordsOf(t *testing.T, key string) *Record {
 // TestRecords: what is recorded of a cell is in its folder, and in the table of a spec that records
 // it and of no other.
 func TestRecords(t *testing.T) {
-	s, p := planned(t, "name: a\ndatasets: [b]\nrows: [rf]\nfolds: 2\nmeasures: [kl]\nrecord: [predictions, curve]")
+	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 2\nmeasures: [kl]\nrecord: [predictions, curve]")
 	if c := p.Job.Cells; !c.Curves || c.PredictedRows != round.MaxPredictedRows {
 		t.Errorf("%+v", c)
 	}
@@ -59,7 +59,7 @@ func TestRecords(t *testing.T) {
 	if again, err := result.Decode(strings.NewReader(text.String())); err != nil || !cmp.Equal(table, again, cmpopts.EquateNaNs()) {
 		t.Errorf("%v: %s", err, text.String())
 	}
-	s, p = planned(t, "name: a\ndatasets: [b]\nrows: [rf]\nfolds: 2\nmeasures: [kl]")
+	s, p = planned(t, "name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 2\nmeasures: [kl]")
 	if l, err = NewLayout(s, []*Plan{p}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -73,19 +73,19 @@ func TestRecords(t *testing.T) {
 func TestRecordBounds(t *testing.T) {
 	for text, want := range map[string]string{
 		"folds: 2":                                 "",
-		"folds: {k: 2, repeats: 100000}":           "s.yaml:4:9: record: the records of all cells take up to ",
+		"folds: {k: 2, repeats: 100000}":           "s.yaml:4:9: record: the records of all runs take up to ",
 		"folds: {k: 2, repeats: 50000, only: [0]}": "",
 	} {
-		s, p := planned(t, "name: a\ndatasets: [b]\nrows: [rf]\nrecord: curve\n"+text)
+		s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [rf]\nrecord: curve\n"+text)
 		if err := s.CheckRecorded([]*Plan{p}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
-	s, p := planned(t, "name: a\ndatasets: [b]\nrows: [rf]\nfolds: 2\nrecord: predictions")
+	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 2\nrecord: predictions")
 	many := *p.Manifest
 	many.Labels = 400
 	p.Manifest = &many
-	if err := s.CheckRecorded([]*Plan{p}); err == nil || !strings.Contains(err.Error(), "s.yaml:5:9: record: dataset b: predictions of 6 rows of 400 labels take") {
+	if err := s.CheckRecorded([]*Plan{p}); err == nil || !strings.Contains(err.Error(), "s.yaml:5:9: record: dataset b: predictions of 6 samples of 400 labels take") {
 		t.Errorf("error %v", err)
 	}
 }

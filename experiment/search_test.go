@@ -11,7 +11,7 @@ import (
 const searching = `name: s
 seed: 1
 datasets: [b]
-rows:
+methods:
   - algorithm: ldlf
     search: {draws: DRAWS, seed: SEED, space: {SPACE}}
 `
@@ -47,7 +47,7 @@ func TestSearch(t *testing.T) {
 		counts["depth "+p["depth"]]++
 		counts["init "+p["init"]]++
 		if v := read("batch_size", 8, 512); v != math.Floor(v) {
-			t.Errorf("a mini-batch of %v rows", v)
+			t.Errorf("a mini-batch of %v methods", v)
 		} else if v < 64 {
 			counts["small batch"]++
 		}
@@ -113,11 +113,11 @@ func TestSearchErrors(t *testing.T) {
 		"{draws: 3, space: {momentum: {log: [0, 0.5]}}}":                  "momentum: 0: a logarithm is that of a number above 0",
 		"{draws: 3, space: {depth: {int: [3, 4], real: [3, 4]}}}":         "s.yaml:6:32: depth: want a list of values, or one of the keys real, log, int",
 		"{draws: 5, space: {depth: {int: [3, 6]}}}":                       "s.yaml:6:24: search: 500 draws gave too few different points, 4 of 5",
-		"{draws: 3, space: {depth: [3, 4]}}\n    grid: {trees: [1, 2]}":   "s.yaml:6:5: search: a row has the points of a grid or those of a search",
+		"{draws: 3, space: {depth: [3, 4]}}\n    grid: {trees: [1, 2]}":   "s.yaml:6:5: search: a method has the points of a grid or those of a search",
 		"{draws: 3, seed: -1, space: {depth: [3, 4]}}":                    `seed: "-1" is not a whole number`,
-		"{draws: 3, space: {depth: [3, 4, 5]}}\n    settings: {depth: 3}": "depth: given twice in one row",
+		"{draws: 3, space: {depth: [3, 4, 5]}}\n    settings: {depth: 3}": "depth: given twice in one method",
 	} {
-		text := "name: s\nseed: 1\ndatasets: [b]\nrows:\n  - algorithm: ldlf\n    search: " + search
+		text := "name: s\nseed: 1\ndatasets: [b]\nmethods:\n  - algorithm: ldlf\n    search: " + search
 		if _, err := Parse("s.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", search, err, want)
 		}
@@ -126,7 +126,7 @@ func TestSearchErrors(t *testing.T) {
 
 // TestGrids: a list of grids has the points of each, one after the other.
 func TestGrids(t *testing.T) {
-	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows:\n  - {algorithm: structrf, grid: [{}, {trees: 200, min_samples: [5, 10]}, {preset: auto}]}"))
+	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods:\n  - {algorithm: structrf, grid: [{}, {trees: 200, min_samples: [5, 10]}, {preset: auto}]}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestGrids(t *testing.T) {
 // TestChooseByValidation: a share of the training rows is one of equal parts.
 func TestChooseByValidation(t *testing.T) {
 	for share, folds := range map[string]string{"0.1": "10", "1/9": "9", "0.5": "2", "0.05": "20", ".33": "3"} {
-		s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [{algorithm: rf, search: {draws: 3, space: {trees: {int: [5, 50]}}}, choose: {validation: "+share+", measure: kl}}]"))
+		s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, search: {draws: 3, space: {trees: {int: [5, 50]}}}, choose: {validation: "+share+", measure: kl}}]"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,15 +151,15 @@ func TestChooseByValidation(t *testing.T) {
 		}
 	}
 	for choose, want := range map[string]string{
-		"{validation: 0.15}":          "s.yaml:3:68: choose: validation: \"0.15\" is not one part of the training rows",
+		"{validation: 0.15}":          "s.yaml:3:71: choose: validation: \"0.15\" is not one part of the training samples",
 		"{validation: 0}":             "is not one part",
 		"{validation: 1}":             "is not one part",
 		"{validation: 1/30}":          "is not one part",
 		"{validation: x}":             "is not one part",
 		"{validation: 1/0}":           "is not one part",
-		"{inner: 3, validation: 0.1}": "s.yaml:3:66: choose: validation does not go with inner",
+		"{inner: 3, validation: 0.1}": "s.yaml:3:69: choose: validation does not go with inner",
 	} {
-		_, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [{algorithm: rf, grid: {trees: [1, 2]}, choose: "+choose+"}]"))
+		_, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, grid: {trees: [1, 2]}, choose: "+choose+"}]"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", choose, err, want)
 		}

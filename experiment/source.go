@@ -80,7 +80,7 @@ func (s *Spec) changesFrom(before *Spec) (list []string) {
 		d.At, d.Folds.At = yamltree.Place{}, yamltree.Place{}
 		return d
 	})...)
-	list = append(list, changed("row", s.Rows, before.Rows, nameOfRow, func(r Row) any {
+	list = append(list, changed("method", s.Rows, before.Rows, nameOfRow, func(r Row) any {
 		r.At, r.Budget = yamltree.Place{}, nil // a budget decides which cells are run, and none of their results
 		return r
 	})...)

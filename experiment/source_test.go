@@ -12,7 +12,7 @@ import (
 
 // TestCompare: results are of a spec, of an earlier text of it, or of another one.
 func TestCompare(t *testing.T) {
-	const text = "name: study\ndatasets: [a.csv]\nfolds: 3\nrows: [aa-knn, {algorithm: rf, settings: {trees: 3}}]\n"
+	const text = "name: study\ndatasets: [a.csv]\nfolds: 3\nmethods: [aa-knn, {algorithm: rf, settings: {trees: 3}}]\n"
 	parse := func(file, text string) *Spec {
 		s, err := Parse(file, []byte(text))
 		if err != nil {
@@ -31,12 +31,12 @@ func TestCompare(t *testing.T) {
 		{"moved/study.yaml", "# a comment\n" + strings.Replace(text, "[a.csv]", `["a.csv"]`, 1), SameSpec, ""},
 		{"other.yaml", text, SameSpec, ""},
 		{"study.yaml", text + "budget: 5m\n", SameSpec, ""},
-		{"study.yaml", strings.Replace(text, "trees: 3", "trees: 4", 1), EditedSpec, "rows without results: rf trees=4; rows that only the results have: rf trees=3"},
+		{"study.yaml", strings.Replace(text, "trees: 3", "trees: 4", 1), EditedSpec, "methods without results: rf trees=4; methods that only the results have: rf trees=3"},
 		{"study.yaml", strings.Replace(text, "folds: 3", "folds: 4", 1), EditedSpec, "datasets with other settings: a"},
 		{"study.yaml", text + "seed: 2\nmeasures: [kl]\n", EditedSpec, "the key seed; the key measures"},
 		{"other.yaml", text + "seed: 2\n", OtherSpec, "the key seed"},
 		{"study.yaml", strings.Replace(text, "a.csv", "b.csv", 1), OtherSpec, "datasets without results: b; datasets that only the results have: a"},
-		{"study.yaml", "name: study\ndatasets: [a.csv]\nrows: [ldlf]\n", OtherSpec, "rows without results: ldlf"},
+		{"study.yaml", "name: study\ndatasets: [a.csv]\nmethods: [ldlf]\n", OtherSpec, "methods without results: ldlf"},
 	} {
 		kinship, changes := parse(c.file, c.text).Compare(results)
 		if kinship != c.want || !strings.Contains(strings.Join(changes, "; "), c.says) {
@@ -74,7 +74,7 @@ func TestSameCells(t *testing.T) {
 	s, err := Parse("s.yaml", []byte(`name: s
 datasets: [a.csv, {file: copy.csv, name: b}, {file: a.csv, name: c, folds: 3}]
 folds: 2
-rows:
+methods:
   - {algorithm: aa-knn, grid: {k: [3, 03, "003", 5]}}
   - structrf
   - {algorithm: structrf, name: paper, preset: paper}
@@ -95,7 +95,7 @@ rows:
 		"ranking": "", "again": "", // neither has a cell
 	} {
 		if got, ok := same[row]; !ok || got != want {
-			t.Errorf("row %s is the same as %q, want %q", row, got, want)
+			t.Errorf("method %s is the same as %q, want %q", row, got, want)
 		}
 	}
 	if a, b, c := l.Table.Datasets[0].Same, l.Table.Datasets[1].Same, l.Table.Datasets[2].Same; a != "" || b != "a" || c != "" {
@@ -117,7 +117,7 @@ func TestDivisions(t *testing.T) {
 		{"{groups: true, repeats: 3}", []int{0, 1, 0, 1, 0, 1}},
 		{"{groups: true}", nil},
 	} {
-		s, err := Parse("s.yaml", []byte("name: s\ndatasets: [a.csv]\nfolds: "+c.folds+"\nrows: [aa-knn]\n"))
+		s, err := Parse("s.yaml", []byte("name: s\ndatasets: [a.csv]\nfolds: "+c.folds+"\nmethods: [aa-knn]\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestDivisions(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.folds, got, c.want)
 		}
 		if c.want != nil && len(c.want) == 0 && (len(got) != 40 || slices.Max(got) != 19) {
-			t.Errorf("%s: %v, want each row twice", c.folds, got)
+			t.Errorf("%s: %v, want each method twice", c.folds, got)
 		}
 	}
 }

@@ -228,14 +228,14 @@ type JobInfo struct {
 	Progress *round.Progress `json:"progress,omitempty"`
 	Rounds   uint64          `json:"rounds"` // committed
 	// CellCount is the number of cells of a job of cells.
-	CellCount int `json:"cell_count,omitempty"`
+	CellCount int `json:"run_count,omitempty"`
 	// CellsAgain is how many of them failed in earlier jobs of the experiment.
-	CellsAgain int `json:"cells_again,omitempty"`
+	CellsAgain int `json:"runs_again,omitempty"`
 	// CellsNotRun is how many are not run, since their budget is used up; Collected has them too.
-	CellsNotRun int `json:"cells_not_run,omitempty"`
+	CellsNotRun int `json:"runs_not_run,omitempty"`
 	// CellsLeft is how many seconds the cells of a running job take still where all slots of the workers
 	// compute them, as the leader estimates from those that have ended; 0: not known.
-	CellsLeft float64 `json:"cells_left_seconds,omitempty"`
+	CellsLeft float64 `json:"runs_left_seconds,omitempty"`
 	// Collected is the number of finished units of a collected round, Units of all,
 	// InFlight of those that workers compute just now, as the leader knows.
 	Collected int `json:"collected,omitempty"`
@@ -309,7 +309,7 @@ const (
 
 // JobCells are the outcomes of some cells of a job that have ended.
 type JobCells struct {
-	Cells []CellOutcome `json:"cells"`
+	Cells []CellOutcome `json:"runs"`
 	// Next is the unit to ask for next; 0: there are no more.
 	Next int `json:"next"`
 }

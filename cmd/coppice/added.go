@@ -81,7 +81,7 @@ func writeScores(w io.Writer, a *pipeline.Added) {
 	for _, side := range []struct {
 		name string
 		of   *measures.Added
-	}{{"model", a.Model}, {"mean predictor", a.MeanPredictor}, {"median predictor", a.MedianPredictor}} {
+	}{{"model", a.Model}, {"mean baseline", a.MeanPredictor}, {"median baseline", a.MedianPredictor}} {
 		titles, scores := scoresOf(side.of)
 		for i, title := range titles {
 			cells := []string{side.name + ", " + title}

@@ -26,9 +26,9 @@ type benchCmd struct {
 
 // Help implements kong's longer help.
 func (benchCmd) Help() string {
-	return `kernels, ldlf, network and forest measure one core of this machine. Each table has the floor of a row: the time of its
+	return `kernels, ldlf, network and forest measure one core of this machine. Each table has the theoretical minimum of a row: the time of its
 operations at this core's peak, or of its bytes at this core's bandwidth, both measured in the same rounds, and
-how many times the floor Coppice takes. Without one of these words, bench is bench cluster.`
+how many times the theoretical minimum Coppice takes. Without one of these words, bench is bench cluster.`
 }
 
 // The kinds of reports.
@@ -72,7 +72,7 @@ func (p *peerFlags) check() error {
 
 type benchKernelsCmd struct {
 	benchFlags
-	Each time.Duration `default:"20ms" help:"How long the calls of a figure take together."`
+	Each time.Duration `default:"20ms" help:"How long the calls of a value take together."`
 }
 
 // Run implements `coppice bench kernels`.

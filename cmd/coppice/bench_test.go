@@ -111,7 +111,7 @@ func TestBenchKernels(t *testing.T) {
 	if strings.Contains(e.stdout, "Descend") { // which --rows left out
 		t.Errorf("it compares what was not measured:\n%s", e.stdout)
 	}
-	if e = coppice(t, "bench", "ldlf", "--compare", old); e.code != exitFailed || !strings.Contains(e.stderr, "figures of bench kernels, not of bench ldlf") {
+	if e = coppice(t, "bench", "ldlf", "--compare", old); e.code != exitFailed || !strings.Contains(e.stderr, "values of bench kernels, not of bench ldlf") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)
 	}
 	if e = coppice(t, "bench", "cluster", "--compare", old+"x"); e.code != exitFailed || !strings.Contains(e.stderr, "no such file") {

@@ -23,7 +23,7 @@ type benchClusterCmd struct {
 	Coordinators int    `default:"3" help:"Coordinators: 1, 3 or 5."`
 	Workers      int    `default:"1" help:"Workers of one slot each."`
 	Runs         int    `default:"5" help:"Runs, after one that does not count."`
-	Turns        int    `default:"4" help:"Jobs of each side in a run, in turns; its figures are their means."`
+	Turns        int    `default:"4" help:"Jobs of each side in a run, interleaved; its values are their means."`
 	Trees        int    `default:"50" help:"Trees of structrf."`
 	Steps        int    `default:"2000" help:"Gradient steps of ldlf, each one round, without leaf updates."`
 	Batch        int    `default:"128" help:"Rows of a mini-batch of ldlf."`

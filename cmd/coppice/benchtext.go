@@ -28,7 +28,7 @@ func (t *benchText) write(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%s, in turns: medians (least to greatest)\n", plural(t.Runs, "run"))
 	if t.Runs < t.wanted {
-		fmt.Fprintf(w, "%d runs were wanted: the time was up\n", t.wanted)
+		fmt.Fprintf(w, "the target was %d runs: the time was up\n", t.wanted)
 	}
 	fmt.Fprintln(w)
 	t.rows(w)
@@ -70,7 +70,7 @@ func (t *benchText) writeRoof(w io.Writer) {
 
 // rows writes what Coppice takes, and its floor.
 func (t *benchText) rows(w io.Writer) {
-	table := newTable(w, []string{"", "", "Coppice", "floor", "times", "rate", "of float32's peak", "K-L"}, 4, 5, 6, 7, 8)
+	table := newTable(w, []string{"", "", "Coppice", "theoretical minimum", "times", "rate", "of float32's peak", "K-L"}, 4, 5, 6, 7, 8)
 	last := ""
 	for _, r := range t.Rows {
 		rate := r.Rate(r.Seconds.Median)

@@ -113,7 +113,7 @@ func (g *cellGrid) shownRows(most int) (list []gridRow) {
 		list = append(list, gridRow{g.rows[i], []int{i}})
 	}
 	if rest != nil {
-		list = append(list, gridRow{fmt.Sprintf("and %s", plural(len(rest), "row")), rest})
+		list = append(list, gridRow{fmt.Sprintf("and %s", plural(len(rest), "method")), rest})
 	}
 	return list
 }

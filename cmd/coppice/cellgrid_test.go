@@ -91,12 +91,12 @@ func TestCellGridFits(t *testing.T) {
 				}
 			}
 			if all != len(table.Cells) {
-				t.Fatalf("%d x %d: %d cells of %d:\n%s", width, height, all, len(table.Cells), strings.Join(lines, "\n"))
+				t.Fatalf("%d x %d: %d runs of %d:\n%s", width, height, all, len(table.Cells), strings.Join(lines, "\n"))
 			}
 		}
 	}
 	short := strings.Join(g.lines(100, 8), "\n")
-	if !strings.Contains(short, "trees=37") || !strings.Contains(short, "trees=30") || !strings.Contains(short, "and 35 rows") {
+	if !strings.Contains(short, "trees=37") || !strings.Contains(short, "trees=30") || !strings.Contains(short, "and 35 methods") {
 		t.Errorf("rows that run or failed are not shown:\n%s", short)
 	}
 }

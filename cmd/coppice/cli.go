@@ -29,7 +29,7 @@ type cli struct {
 
 	Inspect inspectWhatCmd `cmd:"" group:"models" help:"Show what an algorithm computed on the way to a model."`
 
-	Experiment experimentCmd `cmd:"" group:"models" help:"Run all rows and folds of a spec, and report the table."`
+	Experiment experimentCmd `cmd:"" group:"models" help:"Run all methods and folds of a spec, and report the table."`
 
 	Dataset datasetCmd `cmd:"" group:"things" help:"Import, list, show, inspect, delete and generate datasets."`
 	Job     jobCmd     `cmd:"" group:"things" help:"Submit, list, show, watch, pause, resume, cancel and delete jobs."`

@@ -101,7 +101,7 @@ func (o *outside) Resolve(ctx *kong.Context, _ *kong.Path, f *kong.Flag) (any, e
 // check says whether the flag takes the value, naming where it came from.
 func (g *given) check(f *kong.Flag) error {
 	if _, list := g.value.([]any); list && f.Target.Kind() != reflect.Slice {
-		return fmt.Errorf("%s: one value is wanted, not a list", g.from)
+		return fmt.Errorf("%s: want one value, not a list", g.from)
 	}
 	scratch := reflect.New(f.Target.Type()).Elem()
 	scan := kong.Scan().PushTyped(g.value, kong.FlagValueToken)

@@ -130,7 +130,7 @@ var golden = []struct{ command, want string }{
 	{"predict --model rf.coppice --data set.csv --out -",
 		"prints ce664a3ad8"},
 	{"evaluate --model ldlf.coppice --data set.csv --per-row",
-		"prints e38906f196"},
+		"prints 22adb780ac"},
 }
 
 // TestGoldenCommands: the command lines of golden compute what is written there.

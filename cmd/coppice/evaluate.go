@@ -150,7 +150,7 @@ type evaluation struct {
 	Data          string            `json:"data"`
 	Rows          int               `json:"rows"`
 	Measures      measures.Report   `json:"measures"`
-	MeanPredictor measures.Report   `json:"mean_predictor"`
+	MeanPredictor measures.Report   `json:"mean_baseline"`
 	Added         *pipeline.Added   `json:"added,omitempty"`
 	Clip          string            `json:"clip,omitempty"`
 	Matched       *dataset.Matching `json:"matched"`
@@ -169,11 +169,11 @@ type evaluation struct {
 type rowMeasures struct {
 	Row           string             `json:"row"`
 	Measures      map[string]float64 `json:"measures"`
-	MeanPredictor map[string]float64 `json:"mean_predictor"`
+	MeanPredictor map[string]float64 `json:"mean_baseline"`
 }
 
 func (e *evaluation) text(w io.Writer) {
-	title := fmt.Sprintf("Measures of %s on %s: mean and deviation over %s%s", short(e.ModelDigest), e.Data, plural(e.Rows, "row"), clipText(e.Clip))
+	title := fmt.Sprintf("Measures of %s on %s: mean and standard deviation over %s%s", short(e.ModelDigest), e.Data, plural(e.Rows, "row"), clipText(e.Clip))
 	writeMeasures(w, title, e.Measures, e.MeanPredictor, e.Added)
 	if e.confusion != nil {
 		writeConfusion(w, e.Added.Model.Classes, e.confusion)

@@ -14,13 +14,13 @@ import (
 )
 
 type experimentCmd struct {
-	Run    experimentRunCmd    `cmd:"" help:"Run every dataset, row and fold of a spec, on a cluster or with --local in this process."`
+	Run    experimentRunCmd    `cmd:"" help:"Run every dataset, method and fold of a spec, on a cluster or with --local in this process."`
 	List   experimentListCmd   `cmd:"" help:"List the experiments of a cluster."`
-	Show   experimentShowCmd   `cmd:"" help:"Show how far an experiment is, and which cells failed and why."`
+	Show   experimentShowCmd   `cmd:"" help:"Show how far an experiment is, and which runs failed and why."`
 	Watch  experimentWatchCmd  `cmd:"" help:"Show the progress of an experiment on a cluster until it ends, then its table."`
 	Report experimentReportCmd `cmd:"" help:"Write the report of an experiment: measures, tests, ranks, times."`
-	Extend experimentExtendCmd `cmd:"" help:"Submit the cells of a spec that its experiment on a cluster does not have."`
-	Cancel experimentCancelCmd `cmd:"" help:"End the jobs of an experiment; cells that have ended stay."`
+	Extend experimentExtendCmd `cmd:"" help:"Submit the runs of a spec that its experiment on a cluster does not have."`
+	Cancel experimentCancelCmd `cmd:"" help:"End the jobs of an experiment; runs that have ended stay."`
 	Delete experimentDeleteCmd `cmd:"" help:"Delete an experiment that has ended from a cluster."`
 }
 
@@ -29,7 +29,7 @@ type specArg struct {
 	Spec string `arg:"" placeholder:"SPEC.yaml" help:"Spec of the experiment; docs/reference/experiment-spec.md has the keys."`
 	Data string `placeholder:"DIR" help:"Folder that the spec's files are in (default: the folder of the spec)."`
 
-	NoBudget bool `help:"Run all cells, whatever budgets the spec has."`
+	NoBudget bool `help:"Do all runs, whatever budgets the spec has."`
 }
 
 // read reads the spec.
@@ -73,10 +73,10 @@ func folderOf(specFile, name string) string {
 
 type experimentRunCmd struct {
 	specArg
-	Dir   string `placeholder:"DIR" help:"With --local: folder of the cells that have ended; a run goes on with those (default: NAME.experiment beside the spec)."`
+	Dir   string `placeholder:"DIR" help:"With --local: folder of the runs that have ended; the command goes on with the others (default: NAME.experiment beside the spec)."`
 	Local bool   `help:"Run in this process, without a cluster."`
 	cellFlags
-	KeepModels bool `help:"Keep the model of each cell that is run: as a model of the cluster, or, with --local, in the folder models of --dir."`
+	KeepModels bool `help:"Keep the model of each run: as a model of the cluster, or, with --local, in the folder models of --dir."`
 	threadsFlag
 	reportFlags
 	changeFlags
@@ -91,7 +91,7 @@ func (c *experimentRunCmd) Run(a *app) error {
 		return err
 	}
 	if !c.Local && (c.Threads != 0 || c.Dir != "") {
-		return usagef("--threads and --dir belong to --local; a cluster has its workers, and keeps the cells")
+		return usagef("--threads and --dir belong to --local; a cluster has its workers, and keeps the runs")
 	}
 	s, err := c.read()
 	if err == nil {
@@ -125,9 +125,9 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 		return err
 	}
 	if len(e.jobs) == 0 {
-		return fmt.Errorf("%s: no row goes with any dataset, so there is nothing to run: %s", c.Spec, strings.Join(failuresOf(e.layout.Fill(nil, nil)), "; "))
+		return fmt.Errorf("%s: no method goes with any dataset, so there is nothing to run: %s", c.Spec, strings.Join(failuresOf(e.layout.Fill(nil, nil)), "; "))
 	}
-	a.note("%s submitted; experiment %s", plural(n, "cell"), s.Name)
+	a.note("%s submitted; experiment %s", plural(n, "run"), s.Name)
 	return watchAndReport(a, cl, s.Name, e.layout, &c.reportFlags)
 }
 
@@ -156,7 +156,7 @@ func (c *experimentShowCmd) Run(a *app) error {
 
 func (f *found) write(w io.Writer, what string) {
 	t := f.table
-	lines := [][2]string{{"experiment", t.Name}, {"cells", cellCounts(experiment.Count(t))}}
+	lines := [][2]string{{"experiment", t.Name}, {"runs", cellCounts(experiment.Count(t))}}
 	if f.state != "" {
 		lines = append(lines, [2]string{"state", f.state})
 	}
@@ -177,7 +177,7 @@ func (f *found) write(w io.Writer, what string) {
 	for _, cells := range experiment.NotRun(t) {
 		fmt.Fprintf(w, "missing: %s\n", cells)
 	}
-	progress := newTable(w, []string{"dataset", "row", "done", "failed", "missing"}, 3, 4, 5)
+	progress := newTable(w, []string{"dataset", "method", "done", "failed", "missing"}, 3, 4, 5)
 	for _, r := range rowCounts(t) {
 		progress.AppendRow(rowOf(r.dataset, r.row, count(r.Done), count(r.Failed), count(r.Missing+r.Running)))
 	}
@@ -253,7 +253,7 @@ func failuresOf(t *tables.Table) []string {
 		if i == maxFailures {
 			return append(list, fmt.Sprintf("and %s more; -o json names all", count(len(order)-i)))
 		}
-		list = append(list, fmt.Sprintf("%s, %s (%s): %s", t.Datasets[at.dataset].Name, t.Rows[at.row].Name, plural(counts[at], "cell"), at.why))
+		list = append(list, fmt.Sprintf("%s, %s (%s): %s", t.Datasets[at.dataset].Name, t.Rows[at.row].Name, plural(counts[at], "run"), at.why))
 	}
 	return list
 }

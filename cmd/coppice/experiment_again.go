@@ -6,9 +6,9 @@ import (
 
 // cellFlags say what is recorded of cells that are run, and which cells that have ended are run again.
 type cellFlags struct {
-	Record      []string `placeholder:"WORDS" help:"Record of each cell its learning curve, what it predicts of 6 test rows, or both: curve, predictions (default: the key record of the spec). Reports draw them."`
-	RecordAgain bool     `help:"Run the cells again that have ended without what is recorded."`
-	RetryFailed bool     `help:"Run the cells again that failed."`
+	Record      []string `placeholder:"WORDS" help:"Record of each run its learning curve, what it predicts of 6 test samples, or both: curve, predictions (default: the key record of the spec). Reports draw them."`
+	RecordAgain bool     `help:"Repeat the runs that have ended without what is recorded."`
+	RetryFailed bool     `help:"Repeat the runs that failed."`
 }
 
 // set takes the flags into a spec.
@@ -32,7 +32,7 @@ func (f *cellFlags) wants(r *experiment.Record, of *experiment.Recorded) bool {
 // noteLacking says how many cells have ended without what is recorded.
 func noteLacking(a *app, n int) {
 	if n > 0 {
-		a.note("%s ended without what is recorded now; --record-again runs them again", plural(n, "cell"))
+		a.note("%s ended without what is recorded now; --record-again repeats them", plural(n, "run"))
 	}
 }
 

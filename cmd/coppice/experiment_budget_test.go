@@ -24,11 +24,11 @@ datasets: [first.csv, second.csv]
 folds: 4
 measures: [kl]
 budget: 2s
-rows:
+methods:
   - {algorithm: ldlf, name: endless, settings: {steps: 100000000, patience: 100000000}}
   - {algorithm: aa-knn, name: quick, budget: 10m}
 `)
-	want := []string{"first, endless (4 cells; the budget is 2s of ldlf)", "second, endless (4 cells; the budget is 2s of ldlf)"}
+	want := []string{"first, endless (4 runs; the budget is 2s of ldlf)", "second, endless (4 runs; the budget is 2s of ldlf)"}
 	named := func(text, word string) bool {
 		return !slices.ContainsFunc(want, func(cells string) bool { return !strings.Contains(text, word+": "+cells+"\n") })
 	}
@@ -40,7 +40,7 @@ rows:
 	server := c.Servers()
 	end := make(chan ended, 1)
 	go func() { end <- coppice(t, "experiment", "run", spec, "--server", server, "-o", "json") }()
-	testkit.Until(t, "some cells to be recorded", func() bool {
+	testkit.Until(t, "some runs to be recorded", func() bool {
 		list, err := c.Client().ListJobs(t.Context(), protocol.JobQuery{Experiment: "e"})
 		return err == nil && recordedCells(list.Jobs) >= 2
 	})
@@ -63,7 +63,7 @@ rows:
 	if len(list) != 1 || list[0].State != "done" || list[0].Cells != 16 || list[0].Done != 8 || list[0].NotRun != 8 {
 		t.Errorf("%+v", list)
 	}
-	if text := works(t, "experiment", "extend", spec, "--no-budget", "--server", server); !strings.Contains(text, "8 cells added") {
+	if text := works(t, "experiment", "extend", spec, "--no-budget", "--server", server); !strings.Contains(text, "8 runs added") {
 		t.Errorf("without budgets: %s", text)
 	}
 	works(t, "experiment", "cancel", "e", "--server", server)

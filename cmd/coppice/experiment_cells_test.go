@@ -32,12 +32,12 @@ func TestNamesTaken(t *testing.T) {
 	for _, c := range []struct {
 		name, keys, says string
 	}{
-		{"bare", "drop: who", "4 cells submitted"},
-		{"grouped", "groups: who, folds: groups", "4 cells submitted"},
-		{"grouped", "groups: who, folds: groups", "0 cells submitted"},
-		{"bare", "drop: who", "0 cells submitted"},
+		{"bare", "drop: who", "4 runs submitted"},
+		{"grouped", "groups: who, folds: groups", "4 runs submitted"},
+		{"grouped", "groups: who, folds: groups", "0 runs submitted"},
+		{"bare", "drop: who", "0 runs submitted"},
 	} {
-		spec := write(t, dir, "e.yaml", "name: "+c.name+"\nrows: [aa-knn]\nfolds: 4\ndatasets:\n  - {file: people.csv, label_columns: \"l1,l2\", "+c.keys+"}\n")
+		spec := write(t, dir, "e.yaml", "name: "+c.name+"\nmethods: [aa-knn]\nfolds: 4\ndatasets:\n  - {file: people.csv, label_columns: \"l1,l2\", "+c.keys+"}\n")
 		if e := coppice(t, "experiment", "run", spec, "--server", server); e.code != exitOK || !strings.Contains(e.stderr, c.says) {
 			t.Errorf("%s: exit code %d: %s", c.keys, e.code, e.stderr)
 		}
@@ -55,9 +55,9 @@ func TestChangedCells(t *testing.T) {
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 60, 1)
 	spec := func(k int) string {
-		return write(t, dir, "e.yaml", fmt.Sprintf("name: e\ndatasets: [first.csv]\nfolds: 2\nrows: [aa-knn, {algorithm: aa-knn, name: mine, settings: {k: %d}}]\n", k))
+		return write(t, dir, "e.yaml", fmt.Sprintf("name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [aa-knn, {algorithm: aa-knn, name: mine, settings: {k: %d}}]\n", k))
 	}
-	says := "2 cells are run again, since their data, settings, folds or seed are others than before: first, mine, fold 0; first, mine, fold 1\n"
+	says := "2 runs are run again, since their data, settings, folds or seed are others than before: first, mine, fold 0; first, mine, fold 1\n"
 	for _, where := range [][]string{{"--local"}, {"--server", start(t, 1, 1).Servers()}} {
 		first := coppice(t, append([]string{"experiment", "run", spec(3)}, where...)...)
 		second := coppice(t, append([]string{"experiment", "run", spec(4)}, where...)...)
@@ -90,7 +90,7 @@ func TestChangedCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := coppice(t, "experiment", "run", spec(4), "--local")
-	if says := fmt.Sprintf("4 cells are run again, since they were computed by numerics 99, and this version computes numerics %d: first, aa-knn, fold 0; ", round.Numerics); !strings.Contains(e.stderr, says) {
+	if says := fmt.Sprintf("4 runs are run again, since they were computed by numerics 99, and this version computes numerics %d: first, aa-knn, fold 0; ", round.Numerics); !strings.Contains(e.stderr, says) {
 		t.Errorf("want %q: %s", says, e.stderr)
 	}
 }
@@ -101,7 +101,7 @@ func TestRecordedCells(t *testing.T) {
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 60, 1)
 	server := start(t, 1, 1).Servers()
-	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nrows: [aa-knn, {algorithm: structrf, settings: {trees: 3}}]\n")
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [aa-knn, {algorithm: structrf, settings: {trees: 3}}]\n")
 	on := func(where string, args ...string) []string {
 		args = append([]string{"experiment", "run", spec, "--no-times"}, args...)
 		if where == "" {
@@ -113,7 +113,7 @@ func TestRecordedCells(t *testing.T) {
 	for _, where := range []string{"", server} {
 		bare := tableOf(t, on(where)...)
 		e := coppice(t, on(where, "--record", "curve,predictions")...)
-		if !strings.Contains(e.stderr, "4 cells ended without what is recorded now; --record-again runs them again") {
+		if !strings.Contains(e.stderr, "4 runs ended without what is recorded now; --record-again runs them again") {
 			t.Errorf("%s: %s", where, e.stderr)
 		}
 		table := tableOf(t, on(where, "--record", "curve,predictions", "--record-again")...)
@@ -126,7 +126,7 @@ func TestRecordedCells(t *testing.T) {
 			}
 		}
 		recorded = append(recorded, asJSON(t, table))
-		if e := coppice(t, on(where, "--record", "curve,predictions", "--record-again")...); strings.Contains(e.stderr, "without what") || !strings.Contains(e.stderr, "0 cells") {
+		if e := coppice(t, on(where, "--record", "curve,predictions", "--record-again")...); strings.Contains(e.stderr, "without what") || !strings.Contains(e.stderr, "0 runs") {
 			t.Errorf("%s: %s", where, e.stderr)
 		}
 	}
@@ -161,11 +161,11 @@ func cellsOfTwoRuns(t *testing.T, n int) {
 	artificialFile(t, dir, "tiny.csv", 60, 1)
 	server := start(t, 1, 2).Servers()
 	spec := func(repeats int, rows string) string {
-		return write(t, dir, "e.yaml", fmt.Sprintf("name: e\ndatasets: [tiny.csv]\nfolds: {k: 10, repeats: %d}\nmeasures: [kl]\nrows: [%s]\n", repeats, rows))
+		return write(t, dir, "e.yaml", fmt.Sprintf("name: e\ndatasets: [tiny.csv]\nfolds: {k: 10, repeats: %d}\nmeasures: [kl]\nmethods: [%s]\n", repeats, rows))
 	}
 	there := tableOf(t, "experiment", "run", spec(n/20, "aa-knn, {algorithm: aa-knn, settings: {k: 3}}"), "--server", server)
 	if got := len(there.Cells); got != n {
-		t.Fatalf("%d cells", got)
+		t.Fatalf("%d runs", got)
 	}
 	more := spec(n/20+n/40, "{algorithm: aa-knn, settings: {k: 7}}, aa-knn")
 	there = tableOf(t, "experiment", "run", more, "--server", server)
@@ -185,7 +185,7 @@ func TestModelsOfCells(t *testing.T) {
 	dir := t.TempDir()
 	artificialFile(t, dir, "tiny.csv", 60, 1)
 	server := start(t, 1, 1).Servers()
-	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [tiny.csv]\nfolds: 2\nmeasures: [kl]\nrows: [aa-knn, ranking, {algorithm: structrf, settings: {trees: 2}}]\n")
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [tiny.csv]\nfolds: 2\nmeasures: [kl]\nmethods: [aa-knn, ranking, {algorithm: structrf, settings: {trees: 2}}]\n")
 	here := tableOf(t, "experiment", "run", spec, "--local", "--keep-models")
 	there := tableOf(t, "experiment", "run", spec, "--keep-models", "--server", server)
 	if diff := cmp.Diff(asJSON(t, here), asJSON(t, there)); diff != "" {
@@ -231,17 +231,17 @@ func TestCancelledCells(t *testing.T) {
 	on := func(args ...string) []string { return append(args, server...) }
 	artificialFile(t, dir, "tiny.csv", 60, 1)
 	spec := func(rows string) string {
-		return write(t, dir, "e.yaml", "name: e\ndatasets: [tiny.csv]\nfolds: 5\nmeasures: [kl]\nrows: [aa-knn"+rows+"]\n")
+		return write(t, dir, "e.yaml", "name: e\ndatasets: [tiny.csv]\nfolds: 5\nmeasures: [kl]\nmethods: [aa-knn"+rows+"]\n")
 	}
 	end := make(chan ended, 1)
 	path := spec(", {algorithm: ldlf, settings: {steps: 100000000, patience: 100000000}}")
 	go func() { end <- coppice(t, on("experiment", "run", path)...) }()
-	testkit.Until(t, "some cells to be recorded", func() bool {
+	testkit.Until(t, "some runs to be recorded", func() bool {
 		list, err := c.Client().ListJobs(t.Context(), protocol.JobQuery{Experiment: "e"})
 		return err == nil && recordedCells(list.Jobs) >= 2
 	})
 	works(t, on("experiment", "cancel", "e")...)
-	if e := <-end; e.code != exitFailed || !strings.Contains(e.stderr, "cells of e missing") {
+	if e := <-end; e.code != exitFailed || !strings.Contains(e.stderr, "runs of e missing") {
 		t.Errorf("exit code %d\n%s", e.code, e.stderr)
 	}
 	table := tableOf(t, on("experiment", "report", "e")...)
@@ -252,10 +252,10 @@ func TestCancelledCells(t *testing.T) {
 		}
 	}
 	if done < 2 || done > 5 {
-		t.Fatalf("%d cells stay", done)
+		t.Fatalf("%d runs stay", done)
 	}
 	e := coppice(t, on("experiment", "run", spec(""), "-o", "json")...)
-	if says := fmt.Sprintf("%d cell", 5-done); e.code != exitOK || !strings.Contains(e.stderr, says) {
+	if says := fmt.Sprintf("%d run", 5-done); e.code != exitOK || !strings.Contains(e.stderr, says) {
 		t.Errorf("want %q: exit code %d\n%s", says, e.code, e.stderr)
 	}
 	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", path, "--local")), asJSON(t, tableOf(t, on("experiment", "report", "e")...))); diff != "" {

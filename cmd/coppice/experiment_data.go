@@ -178,7 +178,7 @@ func (s *specArg) changes(a *app, l *experiment.Layout) (list []string) {
 		case err != nil:
 			list = append(list, fmt.Sprintf("the files of %s cannot be read now (%s)", d.Name, message(err)))
 		case now.data.Manifest.Digest() != l.Table.Datasets[at].Digest:
-			list = append(list, "the rows of "+d.Name)
+			list = append(list, "the samples of "+d.Name)
 		case experiment.NewInput(now.plan, files).Division != before.Division:
 			list = append(list, "the folds or the type of the labels of "+d.Name)
 		}

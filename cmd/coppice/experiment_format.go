@@ -12,11 +12,11 @@ import (
 
 // reportFlags say how the report of an experiment is written.
 type reportFlags struct {
-	Format   string  `enum:"table,md,csv,json,latex,html" default:"table" placeholder:"F" help:"What the report is: table, md, csv, json, latex or html. -o json prints the cells instead."`
+	Format   string  `enum:"table,md,csv,json,latex,html" default:"table" placeholder:"F" help:"What the report is: table, md, csv, json, latex or html. -o json prints the runs instead."`
 	Out      string  `placeholder:"FILE" help:"Write the report to FILE instead of stdout."`
 	Figures  string  `placeholder:"DIR" help:"Draw the figures of the report to folder DIR as well, each as .svg and .png; then md and latex show them."`
 	NoTimes  bool    `help:"Leave times out: reports of two runs of an experiment are equal then."`
-	Sample   bool    `help:"Show the sample's deviations over folds, divided by n - 1 (default: the population's)."`
+	Sample   bool    `help:"Show sample standard deviations over folds, divided by n - 1 (default: population, divided by n)."`
 	Level    float64 `default:"0.05" placeholder:"P" help:"Level of tests and of the critical difference."`
 	AllTests bool    `help:"Show the tests of every measure (default: of the first; csv and json have all)."`
 

@@ -122,7 +122,7 @@ func (w *watchedGrid) readJob(ctx context.Context, j *watchedJob) error {
 // take notes how a cell has ended. One that failed counts as failed until it has ended well in another job.
 func (w *watchedGrid) take(j *watchedJob, c protocol.CellState) error {
 	if c.Unit < 0 || c.Unit >= len(j.cells) {
-		return fmt.Errorf("job %s: cell %d of %d", j.id, c.Unit, len(j.cells))
+		return fmt.Errorf("job %s: run %d of %d", j.id, c.Unit, len(j.cells))
 	}
 	j.known[c.Unit] = true
 	state := tables.Done

@@ -65,7 +65,7 @@ func TestWatchedGridReadsNews(t *testing.T) {
 		}
 		var from, until int
 		job := strings.Split(r.URL.Path, "/")[3]
-		if _, err := fmt.Sscanf(r.URL.RawQuery, "from=%d&until=%d", &from, &until); err != nil || r.URL.Path != "/v1/jobs/"+job+"/cells/states" {
+		if _, err := fmt.Sscanf(r.URL.RawQuery, "from=%d&until=%d", &from, &until); err != nil || r.URL.Path != "/v1/jobs/"+job+"/runs/states" {
 			t.Errorf("%s: %v", r.URL, err)
 		}
 		asked = append(asked, fmt.Sprintf("%s: %d to %d", job, from, until))
@@ -118,7 +118,7 @@ func TestWatchedGridOnCluster(t *testing.T) {
 datasets: [first.csv, second.csv]
 folds: 4
 measures: [kl]
-rows: [aa-knn, ranking, {algorithm: ldlf, budget: 1s, settings: {steps: 100000000, patience: 100000000}}]
+methods: [aa-knn, ranking, {algorithm: ldlf, budget: 1s, settings: {steps: 100000000, patience: 100000000}}]
 `)
 	want := gridOf(tableOf(t, "experiment", "run", spec, "--server", server))
 	if sum := addUp(slices.Concat(want.at...)); sum.Done < 8 || sum.Failed != 8 || sum.Missing == 0 {

@@ -41,10 +41,10 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
-	noteDamaged(a, c.Dir, folder.Damaged, "their cells run again")
+	noteDamaged(a, c.Dir, folder.Damaged, "their runs are repeated")
 	records := folder.Records()
 	if n := layout.Strange(records); n > 0 {
-		a.note("%s kept in %s: of cells that this spec does not have, or of another version's numerics", plural(n, "record"), c.Dir)
+		a.note("%s kept in %s: of runs that this spec does not have, or of another version's numerics", plural(n, "record"), c.Dir)
 	}
 	noteSame(a, layout.Table)
 	if before := folder.Layout(); before != nil {
@@ -60,7 +60,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 	}
 	err = c.compute(a, layout.Fill(records, nil), works, folder, budgets(s, layout.Spent(records)))
 	if errors.Is(err, context.Canceled) {
-		return nil, interrupted{fmt.Sprintf("interrupted; the cells that ended are in %s, and the same command runs the others", c.Dir)}
+		return nil, interrupted{fmt.Sprintf("interrupted; the runs that ended are in %s, and the same command does the others", c.Dir)}
 	}
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 // noteOther prints a note if a place has the results of another spec.
 func noteOther(a *app, s *experiment.Spec, before *experiment.Layout, place string) {
 	if kinship, _ := s.Compare(before); kinship == experiment.OtherSpec {
-		a.note("%s had the results of another spec of this name, %s; this run replaces them in reports; the cells of the other spec stay for its next run", place, before.Table.Spec.File)
+		a.note("%s had the results of another spec of this name, %s; this spec replaces them in reports; the runs of the other spec stay, if that is run again", place, before.Table.Spec.File)
 	}
 }
 
@@ -83,16 +83,16 @@ func noteOther(a *app, s *experiment.Spec, before *experiment.Layout, place stri
 func noteSame(a *app, t *tables.Table) {
 	for i := range t.Rows {
 		if r := &t.Rows[i]; r.Same != "" {
-			a.note("row %q has the settings of row %q on every dataset: they are one method, which the report lists once", r.Name, r.Same)
+			a.note("method %q has the settings of method %q on every dataset: the report lists them once", r.Name, r.Same)
 		}
 	}
 	for i := range t.Datasets {
 		d := &t.Datasets[i]
 		if d.Same != "" {
-			a.note("dataset %s has the rows, labels and folds of dataset %s: ranks count them once", d.Name, d.Same)
+			a.note("dataset %s has the samples, labels and folds of dataset %s: ranks count them once", d.Name, d.Same)
 		}
 		if d.SameData != "" {
-			a.note("dataset %s has the rows, labels and folds of dataset %s, with labels of another type: ranks count them once by measures whose values are the same", d.Name, d.SameData)
+			a.note("dataset %s has the samples, labels and folds of dataset %s, with labels of another type: ranks count them once by measures whose values are the same", d.Name, d.SameData)
 		}
 		if len(d.Divisions) > 0 {
 			a.note("dataset %s: repeats have the same folds; the report averages what the same folds give, so repeats add no evidence to its tests", d.Name)
@@ -156,7 +156,7 @@ func (c *experimentRunCmd) works(a *app, sets []*loaded, records map[string]*exp
 			works = append(works, w)
 		}
 	}
-	a.note("%s to run, %s", plural(todo, "cell"), endedBefore(kept))
+	a.note("%s to do, %s", plural(todo, "run"), endedBefore(kept))
 	noteLacking(a, lacking)
 	return works, nil
 }
@@ -200,7 +200,7 @@ func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work
 		Show: func(s runner.Status) {
 			if s.Firsts && !told && s.Left > 0 {
 				told = true
-				a.note("about %s in all, by the first cell of each row on each dataset", duration(time.Since(began).Seconds()+s.Left))
+				a.note("about %s in all, by the first run of each method on each dataset", duration(time.Since(began).Seconds()+s.Left))
 			}
 			m.showAll(statusLine(s), g.lines)
 		},
@@ -233,7 +233,7 @@ func foldOf(c *experiment.Cell) string {
 
 // statusLine describes how far a run is.
 func statusLine(s runner.Status) string {
-	text := fmt.Sprintf("%3.0f %%  %s of %s cells, %s running", 100*float64(s.Done+s.Failed)/float64(max(1, s.Cells)), count(s.Done+s.Failed), count(s.Cells), count(s.Running))
+	text := fmt.Sprintf("%3.0f %%  %s of %s runs, %s running", 100*float64(s.Done+s.Failed)/float64(max(1, s.Cells)), count(s.Done+s.Failed), count(s.Cells), count(s.Running))
 	if s.Failed > 0 {
 		text += fmt.Sprintf(", %s failed", count(s.Failed))
 	}

@@ -20,8 +20,8 @@ func TestReportOfAnotherSpec(t *testing.T) {
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 40, 1)
 	artificialFile(t, dir, "second.csv", 40, 2)
-	a := write(t, dir, "a.yaml", "name: study\ndatasets: [first.csv]\nfolds: 2\nrows: [{algorithm: aa-knn, settings: {k: 3}}]\n")
-	b := write(t, dir, "b.yaml", "name: study\ndatasets: [second.csv]\nfolds: 2\nrows: [{algorithm: aa-knn, settings: {k: 5}}]\n")
+	a := write(t, dir, "a.yaml", "name: study\ndatasets: [first.csv]\nfolds: 2\nmethods: [{algorithm: aa-knn, settings: {k: 3}}]\n")
+	b := write(t, dir, "b.yaml", "name: study\ndatasets: [second.csv]\nfolds: 2\nmethods: [{algorithm: aa-knn, settings: {k: 5}}]\n")
 	server := start(t, 1, 1).Servers()
 	for _, c := range []struct {
 		where  []string
@@ -64,7 +64,7 @@ func TestReportOfAnEditedSpec(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 40, 1)
-	const text = "name: e\ndatasets: [first.csv]\nfolds: 2\nrows: [{algorithm: aa-knn, name: near, settings: {k: 3}}]\n"
+	const text = "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [{algorithm: aa-knn, name: near, settings: {k: 3}}]\n"
 	spec := write(t, dir, "e.yaml", text)
 	server := start(t, 1, 1).Servers()
 	for _, where := range [][]string{{"--local"}, {"--server", server}} {
@@ -78,7 +78,7 @@ func TestReportOfAnEditedSpec(t *testing.T) {
 			t.Errorf("a comment: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 		}
 		write(t, dir, "e.yaml", strings.Replace(text, "k: 3", "k: 20", 1))
-		const says = "The results are of an earlier text of e.yaml. What differs: rows with other settings: near. To have results of the present text run it again."
+		const says = "The results are of an earlier text of e.yaml. What differs: methods with other settings: near. To have results of the present text run it again."
 		e := with("experiment", "report", spec)
 		if e.code != exitOK || !strings.Contains(e.stderr, says) || !strings.Contains(strings.Join(strings.Fields(e.stdout), " "), says) {
 			t.Errorf("exit code %d\n%s%s", e.code, e.stdout, e.stderr)
@@ -101,7 +101,7 @@ func TestReportOfAnEditedSpec(t *testing.T) {
 func TestDamagedRecord(t *testing.T) {
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 40, 1)
-	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 5\nrows: [{algorithm: aa-knn, settings: {k: 3}}]\n")
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 5\nmethods: [{algorithm: aa-knn, settings: {k: 3}}]\n")
 	want := works(t, "experiment", "run", spec, "--local", "--no-times", "--threads", "1")
 	log := filepath.Join(dir, "e.experiment", "cells.log")
 	b, err := os.ReadFile(log)
@@ -113,21 +113,21 @@ func TestDamagedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := coppice(t, "experiment", "report", spec, "--local")
-	if e.code != exitOK || !strings.Contains(e.stderr, "damaged and left out: line 2 of cells.log; coppice experiment run runs their cells again") || !strings.Contains(e.stdout, "4 of 5 cells are done") {
+	if e.code != exitOK || !strings.Contains(e.stderr, "damaged and left out: line 2 of cells.log; coppice experiment run runs their runs again") || !strings.Contains(e.stdout, "4 of 5 runs are done") {
 		t.Errorf("report: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 	}
 	e = coppice(t, "experiment", "run", spec, "--local", "--no-times")
-	if e.code != exitOK || !strings.Contains(e.stderr, "1 cell to run, 4 have ended before") || e.stdout != want {
+	if e.code != exitOK || !strings.Contains(e.stderr, "1 run to do, 4 have ended before") || e.stdout != want {
 		t.Errorf("run: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 	}
 	plan := filepath.Join(dir, "e.experiment", "plan.json")
 	if err := os.WriteFile(plan, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if e := coppice(t, "experiment", "report", spec, "--local"); e.code != exitFailed || !strings.Contains(e.stderr, "coppice experiment run writes it again, and the cells that ended stay") {
+	if e := coppice(t, "experiment", "report", spec, "--local"); e.code != exitFailed || !strings.Contains(e.stderr, "coppice experiment run writes it again, and the runs that ended stay") {
 		t.Errorf("a damaged plan: exit code %d\n%s", e.code, e.stderr)
 	}
-	if e := coppice(t, "experiment", "run", spec, "--local", "--no-times"); e.code != exitOK || !strings.Contains(e.stderr, "0 cells to run, 5 have ended before") || e.stdout != want {
+	if e := coppice(t, "experiment", "run", spec, "--local", "--no-times"); e.code != exitOK || !strings.Contains(e.stderr, "0 runs to do, 5 have ended before") || e.stdout != want {
 		t.Errorf("after the advice: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 	}
 }
@@ -142,7 +142,7 @@ func TestRepeatsAreNoEvidence(t *testing.T) {
 		folds += strings.Join([]string{count(row), count(row % 5)}, ",") + "\n"
 	}
 	write(t, dir, "folds.csv", folds)
-	rows := "rows: [{algorithm: aa-knn, grid: {k: [3, 30]}}]\nmeasures: [kl]\n"
+	rows := "methods: [{algorithm: aa-knn, grid: {k: [3, 30]}}]\nmeasures: [kl]\n"
 	once := write(t, dir, "once.yaml", "name: once\ndatasets: [first.csv]\nfolds: {file: folds.csv}\n"+rows)
 	often := write(t, dir, "often.yaml", "name: often\ndatasets: [first.csv]\nfolds: {file: folds.csv, repeats: 10}\n"+strings.Replace(rows, "[3, 30]", "[3, 03, 30]", 1))
 	tests := func(text string) string {
@@ -158,7 +158,7 @@ func TestRepeatsAreNoEvidence(t *testing.T) {
 	}
 	for _, says := range []string{
 		"dataset first: repeats have the same folds; the report averages what the same folds give, so repeats add no evidence to its tests",
-		`row "aa-knn k=03" has the settings of row "aa-knn k=3" on every dataset: they are one method, which the report lists once`,
+		`method "aa-knn k=03" has the settings of method "aa-knn k=3" on every dataset: the report lists them once`,
 	} {
 		if !strings.Contains(many.stderr, says) {
 			t.Errorf("run does not say %q:\n%s", says, many.stderr)
@@ -173,10 +173,10 @@ func TestDatasetOfTwoTypesOfLabels(t *testing.T) {
 	for i := range 3 {
 		artificialFile(t, dir, fmt.Sprintf("d%d.csv", i), 40, uint64(i+1))
 	}
-	spec := write(t, dir, "e.yaml", "name: e\nmeasures: [kl, mae_expected, accuracy]\nfolds: 2\nrows: [{algorithm: aa-knn, settings: {k: 3}}, {algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"+
+	spec := write(t, dir, "e.yaml", "name: e\nmeasures: [kl, mae_expected, accuracy]\nfolds: 2\nmethods: [{algorithm: aa-knn, settings: {k: 3}}, {algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"+
 		"datasets: [d0.csv, {file: d0.csv, name: d0r, range: 1:3}, d1.csv, d2.csv, {file: d2.csv, name: d2f, folds: {k: 2, seed: 9}}]\n")
 	e := coppice(t, "experiment", "run", spec, "--local", "--format", "json")
-	if e.code != exitOK || !strings.Contains(e.stderr, "dataset d0r has the rows, labels and folds of dataset d0, with labels of another type") {
+	if e.code != exitOK || !strings.Contains(e.stderr, "dataset d0r has the samples, labels and folds of dataset d0, with labels of another type") {
 		t.Fatalf("exit code %d, %s", e.code, e.stderr)
 	}
 	var r struct {
@@ -197,7 +197,7 @@ func TestDatasetOfTwoTypesOfLabels(t *testing.T) {
 			t.Errorf("measure %d: %+v, want %+v", m, got, want)
 		}
 	}
-	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "Ranks count them once by measures whose values are the same: K-L.") || !strings.Contains(notes, "The datasets d2 and d2f have the same rows and labels, which the spec divides into folds in two ways.") {
+	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "Ranks count them once by measures whose values are the same: K-L.") || !strings.Contains(notes, "The datasets d2 and d2f have the same samples and labels, which the spec divides into folds in two ways.") {
 		t.Errorf("notes: %s", notes)
 	}
 }
@@ -216,7 +216,7 @@ func TestReportOfEditedFiles(t *testing.T) {
 	}
 	write(t, dir, "second.csv", data)
 	write(t, dir, "splits.csv", splits)
-	spec := write(t, dir, "e.yaml", "name: e\nrows: [{algorithm: aa-knn, settings: {k: 3}}]\ndatasets:\n- {file: first.csv, folds: {file: splits.csv}}\n- {file: second.csv, groups: who, folds: groups}\n")
+	spec := write(t, dir, "e.yaml", "name: e\nmethods: [{algorithm: aa-knn, settings: {k: 3}}]\ndatasets:\n- {file: first.csv, folds: {file: splits.csv}}\n- {file: second.csv, groups: who, folds: groups}\n")
 	works(t, "experiment", "run", spec, "--local")
 	read := func(name string) string {
 		b, err := os.ReadFile(filepath.Join(dir, name))
@@ -229,7 +229,7 @@ func TestReportOfEditedFiles(t *testing.T) {
 	for _, c := range []struct{ file, old, new, says string }{
 		{"first.csv", "\n0", "\n0", ""},
 		{"first.csv", "\n", "\r\n", ""},
-		{"first.csv", "0.", "0.1", "the rows of first."},
+		{"first.csv", "0.", "0.1", "the samples of first."},
 		{"splits.csv", "0,0\n1,1\n", "0,1\n1,0\n", "the folds or the type of the labels of first."},
 		{"splits.csv", "0,0\n", "0,x\n", "the files of first cannot be read now ("},
 		{"second.csv", "0,a", "0,b", "the folds or the type of the labels of second."},
@@ -255,7 +255,7 @@ func TestReportOfEditedFiles(t *testing.T) {
 		write(t, dir, c.file, before)
 	}
 	write(t, dir, "splits.csv", strings.Replace(splits, "0,0\n1,1\n", "0,1\n1,0\n", 1))
-	if e := coppice(t, "experiment", "run", spec, "--local"); e.code != exitOK || !strings.Contains(e.stderr, "2 cells are run again") {
+	if e := coppice(t, "experiment", "run", spec, "--local"); e.code != exitOK || !strings.Contains(e.stderr, "2 runs are run again") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
 	if e := coppice(t, "experiment", "report", spec); e.code != exitOK || strings.Contains(e.stderr, "other files") || strings.Contains(e.stderr, "is read, since a size") {
@@ -273,7 +273,7 @@ func TestReportNamesTheData(t *testing.T) {
 		t.Fatal(err)
 	}
 	artificialFile(t, alt, "first.csv", 40, 2)
-	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nrows: [{algorithm: aa-knn, settings: {k: 3}}]\n")
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [{algorithm: aa-knn, settings: {k: 3}}]\n")
 	says := "The files are in the folder " + alt + " (--data)."
 	for _, where := range [][]string{{"--local"}, {"--server", start(t, 1, 1).Servers()}} {
 		with := func(args ...string) string {
@@ -297,7 +297,7 @@ func TestReportNamesTheData(t *testing.T) {
 	}
 	works(t, "experiment", "run", spec, "--data", alt, "--local")
 	artificialFile(t, alt, "first.csv", 40, 3)
-	if e := coppice(t, "experiment", "report", spec); e.code != exitOK || !strings.Contains(e.stderr, "What differs: the rows of first.") {
+	if e := coppice(t, "experiment", "report", spec); e.code != exitOK || !strings.Contains(e.stderr, "What differs: the samples of first.") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
 }

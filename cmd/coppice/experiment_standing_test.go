@@ -76,10 +76,10 @@ func TestTimeLeft(t *testing.T) {
 
 // TestLineOfWaiting: while a job waits nothing says how long it takes still.
 func TestLineOfWaiting(t *testing.T) {
-	p := &standing{Done: 1, Cells: 4, Left: 6, Phases: []string{"a: cells"}}
+	p := &standing{Done: 1, Cells: 4, Left: 6, Phases: []string{"a: runs"}}
 	for waits, want := range map[string]string{
-		"":                   " 25 %  1 of 4 cells  ETA 6.0 s  a: cells",
-		"  waits: no worker": " 25 %  1 of 4 cells  a: cells  waits: no worker",
+		"":                   " 25 %  1 of 4 runs  ETA 6.0 s  a: runs",
+		"  waits: no worker": " 25 %  1 of 4 runs  a: runs  waits: no worker",
 	} {
 		if got := p.line(0, 10, waits); got != want {
 			t.Errorf("%q, want %q", got, want)

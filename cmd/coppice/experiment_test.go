@@ -29,7 +29,7 @@ datasets:
   - {file: second.csv, folds: {sklearn: 2, seed: 4, repeats: 2}}
 folds: 3
 measures: [kl, clark]
-rows:
+methods:
   - {algorithm: structrf, settings: {trees: 3}}
   - ranking
 `+rows)
@@ -54,7 +54,7 @@ func TestExperimentLocal(t *testing.T) {
 	var alone result
 	inJSON(t, &alone, "train", "--local", "--data", filepath.Join(dir, "first.csv"), "--algorithm", "structrf", "--set", "trees=3", "--folds", "3", "--seed", "5")
 	if len(table.Cells) != 2*(3+4) {
-		t.Fatalf("%d cells", len(table.Cells))
+		t.Fatalf("%d runs", len(table.Cells))
 	}
 	for _, c := range table.Cells {
 		switch {
@@ -72,14 +72,14 @@ func TestExperimentLocal(t *testing.T) {
 		}
 	}
 	e := coppice(t, "experiment", "run", spec, "--local")
-	if e.code != exitOK || !strings.Contains(e.stderr, "0 cells to run, 7 have ended before") || !strings.Contains(e.stdout, "structrf trees=3") || !strings.Contains(e.stdout, "mean predictor") {
+	if e.code != exitOK || !strings.Contains(e.stderr, "0 runs to do, 7 have ended before") || !strings.Contains(e.stdout, "structrf trees=3") || !strings.Contains(e.stdout, "mean baseline") {
 		t.Errorf("again: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 	}
 	experimentSpec(t, dir, "  - {algorithm: structrf, settings: {trees: 4}}\n")
-	if e := coppice(t, "experiment", "run", spec, "--local"); e.code != exitOK || !strings.Contains(e.stderr, "7 cells to run, 7 have ended before") {
+	if e := coppice(t, "experiment", "run", spec, "--local"); e.code != exitOK || !strings.Contains(e.stderr, "7 runs to do, 7 have ended before") {
 		t.Errorf("with another row: exit code %d\n%s", e.code, e.stderr)
 	}
-	if text := works(t, "experiment", "show", filepath.Join(dir, "e.experiment")); !strings.Contains(text, "14 done, 7 failed") || !strings.Contains(text, "failed: first, ranking (3 cells): ranking predicts") {
+	if text := works(t, "experiment", "show", filepath.Join(dir, "e.experiment")); !strings.Contains(text, "14 done, 7 failed") || !strings.Contains(text, "failed: first, ranking (3 runs): ranking predicts") {
 		t.Errorf("shown:\n%s", text)
 	}
 }
@@ -90,7 +90,7 @@ func TestOtherMeasures(t *testing.T) {
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 90, 1)
 	run := func(text string) *tables.Table {
-		return tableOf(t, "experiment", "run", write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 3\nrows: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"+text), "--local")
+		return tableOf(t, "experiment", "run", write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 3\nmethods: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"+text), "--local")
 	}
 	run("measures: [cosine]")
 	log := filepath.Join(dir, "e.experiment", "cells.log")
@@ -113,7 +113,7 @@ func TestOtherMeasures(t *testing.T) {
 		}
 	}
 	if after, err := os.ReadFile(log); err != nil || string(after) != string(before) {
-		t.Errorf("cells were run again, error %v", err)
+		t.Errorf("runs were run again, error %v", err)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestFoldAsListed(t *testing.T) {
 	inJSON(t, &alone, "train", "--local", "--data", filepath.Join(dir, "second.csv"), "--algorithm", "structrf", "--set", "trees=3",
 		"--split", write(t, dir, "folds.csv", text), "--seed", fmt.Sprint(5+1))
 	if alone.Folds[1].ModelDigest != c.Digest {
-		t.Errorf("the cell has the digest %s, alone %s", c.Digest, alone.Folds[1].ModelDigest)
+		t.Errorf("the run has the digest %s, alone %s", c.Digest, alone.Folds[1].ModelDigest)
 	}
 	found := false
 	for _, path := range models {
@@ -170,7 +170,7 @@ func TestKilledExperiment(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		testkit.Until(t, "some cells to end", func() bool { return lines() >= 6*(i+1) })
+		testkit.Until(t, "some runs to end", func() bool { return lines() >= 6*(i+1) })
 		if err := cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
@@ -181,10 +181,10 @@ func TestKilledExperiment(t *testing.T) {
 	}
 	before := lines()
 	if all := 35; before >= all {
-		t.Fatalf("all %d cells ended before the end", before)
+		t.Fatalf("all %d runs ended before the end", before)
 	}
 	e := coppice(t, "experiment", "run", spec, "--local")
-	if says := fmt.Sprintf("%d cells to run, %d have ended before", 35-before, before); e.code != exitOK || !strings.Contains(e.stderr, says) {
+	if says := fmt.Sprintf("%d runs to do, %d have ended before", 35-before, before); e.code != exitOK || !strings.Contains(e.stderr, says) {
 		t.Errorf("want %q:\n%s", says, e.stderr)
 	}
 	if diff := cmp.Diff(asJSON(t, want), asJSON(t, tableOf(t, "experiment", "report", spec))); diff != "" {
@@ -207,14 +207,14 @@ func TestExperimentRefusals(t *testing.T) {
 	artificialFile(t, dir, "first.csv", 30, 1)
 	write(t, dir, "odd.csv", "row,fold\n0,x\n")
 	for text, want := range map[string]string{
-		"name: e\ndatasets: [first.csv]\nrows: [structrv]":                             "e.yaml:3:8: algorithm: \"structrv\" is unknown",
-		"name: e\ndatasets: [third.csv]\nrows: [rf]":                                   "e.yaml:2:12: dataset third: ",
-		"name: e\ndatasets: [first.csv]\nrows: [rf]\nfolds: 31":                        "e.yaml:4:8: dataset first: 31 folds of 30 rows",
-		"name: e\ndatasets: [{file: first.csv, labels: odd}]\nrows: [rf]":              "e.yaml:2:12: dataset first: --labels must be one of",
-		"name: e\ndatasets: [{dataset: first}]\nrows: [rf]":                            "e.yaml:2:12: dataset first is on a cluster",
-		"name: e\ndatasets: [first.csv]\nrows: [rf]\nmeasures: [k-l]\n":                "did you mean \"kl\"?",
-		"name: e\ndatasets: [first.csv]\nrows: [rf]\nfolds: {file: nowhere.csv}\n":     "e.yaml:4:8: dataset first: its folds: " + filepath.Join(dir, "nowhere.csv") + ": no such file or folder",
-		"name: e\nrows: [rf]\ndatasets:\n - {file: first.csv, folds: {file: odd.csv}}": "e.yaml:4:29: dataset first: its folds: ",
+		"name: e\ndatasets: [first.csv]\nmethods: [structrv]":                             "e.yaml:3:11: algorithm: \"structrv\" is unknown",
+		"name: e\ndatasets: [third.csv]\nmethods: [rf]":                                   "e.yaml:2:12: dataset third: ",
+		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nfolds: 31":                        "e.yaml:4:8: dataset first: 31 folds of 30 samples",
+		"name: e\ndatasets: [{file: first.csv, labels: odd}]\nmethods: [rf]":              "e.yaml:2:12: dataset first: --labels must be one of",
+		"name: e\ndatasets: [{dataset: first}]\nmethods: [rf]":                            "e.yaml:2:12: dataset first is on a cluster",
+		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nmeasures: [k-l]\n":                "did you mean \"kl\"?",
+		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nfolds: {file: nowhere.csv}\n":     "e.yaml:4:8: dataset first: its folds: " + filepath.Join(dir, "nowhere.csv") + ": no such file or folder",
+		"name: e\nmethods: [rf]\ndatasets:\n - {file: first.csv, folds: {file: odd.csv}}": "e.yaml:4:29: dataset first: its folds: ",
 	} {
 		e := coppice(t, "experiment", "run", write(t, dir, "e.yaml", text), "--local")
 		if !strings.Contains(e.stderr, want) || e.stdout != "" || e.code != exitUsage {
@@ -223,7 +223,7 @@ func TestExperimentRefusals(t *testing.T) {
 	}
 	write(t, dir, "words.csv", "x,label_a,label_b\n1,0.5,half\n")
 	for name, want := range map[string]string{"words.csv": "words.csv: row 0, column 2", ".": "a folder, not a data file"} {
-		e := coppice(t, "experiment", "run", write(t, dir, "e.yaml", "name: e\nrows: [rf]\ndatasets:\n- {name: d, file: "+name+"}"), "--local")
+		e := coppice(t, "experiment", "run", write(t, dir, "e.yaml", "name: e\nmethods: [rf]\ndatasets:\n- {name: d, file: "+name+"}"), "--local")
 		if !strings.Contains(e.stderr, "e.yaml:4:3: dataset d: ") || !strings.Contains(e.stderr, want) || e.code != exitFailed {
 			t.Errorf("data of %s: exit code %d, %s", name, e.code, e.stderr)
 		}
@@ -239,7 +239,7 @@ func TestExperimentRefusals(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", verb, e.code, e.stderr)
 		}
 	}
-	skips := write(t, dir, "e.yaml", "name: e\nmissing: skip\ndatasets: [third.csv, first.csv]\nrows: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\nfolds: 2")
+	skips := write(t, dir, "e.yaml", "name: e\nmissing: skip\ndatasets: [third.csv, first.csv]\nmethods: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\nfolds: 2")
 	if e := coppice(t, "experiment", "run", skips, "--local"); e.code != exitOK || !strings.Contains(e.stderr, "skipped: dataset third") || strings.Contains(e.stdout, "third") {
 		t.Errorf("exit code %d: %s%s", e.code, e.stderr, e.stdout)
 	}
@@ -269,30 +269,30 @@ func TestExperimentOnCluster(t *testing.T) {
 	if here, there := works(t, "experiment", "report", spec, "--no-times"), works(t, on("experiment", "report", "e", "--no-times")...); here != there {
 		t.Errorf("the reports differ:\n%s\n%s", here, there)
 	}
-	if e := coppice(t, on("experiment", "run", spec)...); e.code != exitOK || !strings.Contains(e.stderr, "0 cells submitted") {
+	if e := coppice(t, on("experiment", "run", spec)...); e.code != exitOK || !strings.Contains(e.stderr, "0 runs submitted") {
 		t.Errorf("again: exit code %d\n%s", e.code, e.stderr)
 	}
 	experimentSpec(t, dir, "  - {algorithm: structrf, settings: {trees: 4}}\n")
-	if text := works(t, on("experiment", "extend", spec)...); !strings.Contains(text, "7 cells added") {
+	if text := works(t, on("experiment", "extend", spec)...); !strings.Contains(text, "7 runs added") {
 		t.Errorf("extended: %s", text)
 	}
 	works(t, on("experiment", "watch", "e")...)
 	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", spec, "--local")), asJSON(t, tableOf(t, on("experiment", "report", "e")...))); diff != "" {
 		t.Error(diff)
 	}
-	if text := works(t, on("job", "show", "e.second.2")...); !strings.Contains(text, "experiment    e") {
+	if text := works(t, on("job", "show", "e.second.2")...); !strings.Contains(text, "experiment   e") {
 		t.Errorf("job show:\n%s", text)
 	}
 	if text := works(t, on("experiment", "show", "e")...); !strings.Contains(text, "state       done\n") {
 		t.Errorf("shown:\n%s", text)
 	}
 	write(t, dir, "words.csv", "x,label_a,label_b\n1,0.5,half\n")
-	words := write(t, dir, "w.yaml", "name: w\nrows: [rf]\ndatasets: [words.csv]")
+	words := write(t, dir, "w.yaml", "name: w\nmethods: [rf]\ndatasets: [words.csv]")
 	if e := coppice(t, on("experiment", "run", words)...); e.code != exitFailed || !strings.Contains(e.stderr, "w.yaml:3:12: dataset words: ") || !strings.Contains(e.stderr, "row 0, column 2") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
-	nothing := write(t, dir, "n.yaml", "name: n\ndatasets: [first.csv]\nrows: [ranking]\nfolds: 2\n")
-	if e := coppice(t, on("experiment", "run", nothing)...); e.code != exitFailed || !strings.Contains(e.stderr, "nothing to run: first, ranking (2 cells): ranking predicts numbers") {
+	nothing := write(t, dir, "n.yaml", "name: n\ndatasets: [first.csv]\nmethods: [ranking]\nfolds: 2\n")
+	if e := coppice(t, on("experiment", "run", nothing)...); e.code != exitFailed || !strings.Contains(e.stderr, "nothing to run: first, ranking (2 runs): ranking predicts numbers") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
 	if e := coppice(t, on("job", "predictions", "e.first", "--out", filepath.Join(dir, "p.csv"))...); e.code != exitFailed || !strings.Contains(e.stderr, "--record predictions") || !strings.Contains(e.stderr, "--keep-models") {
@@ -310,7 +310,7 @@ func TestExperimentOnCluster(t *testing.T) {
 	if len(list) != 1 || list[0].State != "cancelled" || list[0].Cells != 21 || list[0].Done != 14 {
 		t.Errorf("cancelled: %+v", list)
 	}
-	if e := coppice(t, on("experiment", "watch", "e")...); e.code != exitFailed || !strings.Contains(e.stderr, "7 cells of e missing") || !strings.Contains(e.stdout, "structrf trees=3") {
+	if e := coppice(t, on("experiment", "watch", "e")...); e.code != exitFailed || !strings.Contains(e.stderr, "7 runs of e missing") || !strings.Contains(e.stdout, "structrf trees=3") {
 		t.Errorf("cancelled: exit code %d\n%s", e.code, e.stderr)
 	}
 	works(t, on("experiment", "delete", "e")...)
@@ -326,11 +326,11 @@ func TestSpecAsItWas(t *testing.T) {
 	server := start(t, 1, 1).Servers()
 	artificialFile(t, dir, "first.csv", 60, 1)
 	for text, leftOut := range orderedPairs(
-		"measures: [kl]\nrows: [{algorithm: structrf, name: forest, settings: {trees: 2}}, aa-knn]", "",
-		"measures: [kl]\nrows: [{algorithm: structrf, name: forest, settings: {trees: 3}}]", "4 cells are left out, since the last submission does not name them: first, aa-knn, fold 0; first, aa-knn, fold 1; first, forest, fold 0; first, forest, fold 1\n",
-		"measures: [clark]\nrows: [{algorithm: structrf, name: forest, settings: {trees: 2}}]", "4 cells are left out",
-		"measures: [kl]\nrows: [{algorithm: structrf, name: woods, settings: {trees: 3}}, aa-knn, {algorithm: structrf, name: forest, settings: {trees: 2}}, ranking]", "",
-		"measures: [kl]\nrows: [{algorithm: structrf, name: forest, settings: {trees: 2}}, rf]", "4 cells are left out",
+		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 2}}, aa-knn]", "",
+		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 3}}]", "4 runs are left out, since the last submission does not name them: first, aa-knn, fold 0; first, aa-knn, fold 1; first, forest, fold 0; first, forest, fold 1\n",
+		"measures: [clark]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 2}}]", "4 runs are left out",
+		"measures: [kl]\nmethods: [{algorithm: structrf, name: woods, settings: {trees: 3}}, aa-knn, {algorithm: structrf, name: forest, settings: {trees: 2}}, ranking]", "",
+		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 2}}, rf]", "4 runs are left out",
 	) {
 		spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\n"+text)
 		here, there := tableOf(t, "experiment", "run", spec, "--local"), tableOf(t, "experiment", "run", spec, "--server", server)
@@ -386,13 +386,13 @@ func TestKilledClusterExperiment(t *testing.T) {
 		}
 		return recordedCells(list.Jobs)
 	}
-	testkit.Until(t, "some cells to be recorded", func() bool { return recorded() >= 4 })
+	testkit.Until(t, "some runs to be recorded", func() bool { return recorded() >= 4 })
 	before := recorded()
 	killAll(t, c)
 	after := 0
 	testkit.Until(t, "the cluster to answer", func() bool { after = recorded(); return after > 0 })
 	if after < before {
-		t.Errorf("%d cells are recorded, %d were before", after, before)
+		t.Errorf("%d runs are recorded, %d were before", after, before)
 	}
 	e := <-end
 	if e.code != exitOK {
@@ -439,7 +439,7 @@ func TestShippedExperiments(t *testing.T) {
 	artificialFile(t, dir, "second.csv", 150, 2)
 	table := tableOf(t, "experiment", "run", "../../experiment/shipped/small.yaml", "--data", dir, "--dir", filepath.Join(dir, "e"), "--local")
 	if n := len(table.Cells); n != 7*(3+6) {
-		t.Errorf("%d cells", n)
+		t.Errorf("%d runs", n)
 	}
 	for _, c := range table.Cells {
 		if c.State != tables.Done || !(c.Values[0] < c.Mean[0]*1.1) {

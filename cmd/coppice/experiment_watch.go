@@ -20,10 +20,10 @@ type standing struct {
 	Name  string `json:"name"`
 	Jobs  int    `json:"jobs"`
 	State string `json:"state"` // running, queued, paused, done, failed or cancelled
-	Done  int    `json:"cells_done"`
-	Cells int    `json:"cells"`
+	Done  int    `json:"runs_done"`
+	Cells int    `json:"runs"`
 	// NotRun are cells that are not run, since their budget is used up.
-	NotRun int `json:"cells_not_run,omitempty"`
+	NotRun int `json:"runs_not_run,omitempty"`
 	// Phases has a text for each job that runs.
 	Phases    []string `json:"phases,omitempty"`
 	Submitted int64    `json:"submitted"`
@@ -159,7 +159,7 @@ func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.
 // line describes how far the experiment is; first were done seconds ago. Nothing tells when an experiment ends that
 // waits.
 func (p *standing) line(first int, seconds float64, waits string) string {
-	text := fmt.Sprintf("%3.0f %%  %s of %s cells", 100*float64(p.Done)/float64(max(1, p.Cells)), count(p.Done), count(p.Cells))
+	text := fmt.Sprintf("%3.0f %%  %s of %s runs", 100*float64(p.Done)/float64(max(1, p.Cells)), count(p.Done), count(p.Cells))
 	if p.NotRun > 0 {
 		text += fmt.Sprintf(", %s not run", count(p.NotRun))
 	}
@@ -222,9 +222,9 @@ func (n *nameArg) check() error {
 
 // cellLines describes a job of an experiment.
 func cellLines(j *protocol.JobInfo) [][2]string {
-	lines := [][2]string{{"experiment", j.Experiment}, {"dataset", j.Dataset}, {"cells", count(j.CellCount)}}
+	lines := [][2]string{{"experiment", j.Experiment}, {"dataset", j.Dataset}, {"runs", count(j.CellCount)}}
 	if r, o, err := finished(j); err == nil {
-		lines = append(lines, [2]string{"failed cells", count(o.CellsFailed)}, [2]string{"digest", r.ModelDigest})
+		lines = append(lines, [2]string{"failed runs", count(o.CellsFailed)}, [2]string{"digest", r.ModelDigest})
 	}
 	return append(lines, [2]string{"results", "coppice experiment report " + j.Experiment})
 }
@@ -247,7 +247,7 @@ func (c *experimentListCmd) Run(a *app) error {
 		all = []*standing{}
 	}
 	return a.print(all, func(w io.Writer) {
-		t := newTable(w, []string{"experiment", "state", "cells", "done", "jobs", "submitted"}, 3, 4, 5)
+		t := newTable(w, []string{"experiment", "state", "runs", "done", "jobs", "submitted"}, 3, 4, 5)
 		for _, p := range all {
 			t.AppendRow(rowOf(p.Name, p.State, count(p.Cells), count(p.Done), count(p.Jobs), clock(p.Submitted)))
 		}
@@ -296,7 +296,7 @@ func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.L
 		return err
 	}
 	if n := experiment.Count(t.Table).Missing; n > 0 && end != protocol.Done {
-		return fmt.Errorf("%s of %s missing, since a job failed or was cancelled; coppice experiment run submits them again", plural(n, "cell"), name)
+		return fmt.Errorf("%s of %s missing, since a job failed or was cancelled; coppice experiment run submits them again", plural(n, "run"), name)
 	}
 	for _, cells := range experiment.NotRun(t.Table) {
 		a.note("not run: %s", cells)
@@ -387,7 +387,7 @@ func (c *experimentDeleteCmd) Run(a *app) error {
 type experimentExtendCmd struct {
 	specArg
 	cellFlags
-	KeepModels bool `help:"Keep the model of each cell that is run, as a model of the cluster."`
+	KeepModels bool `help:"Keep the model of each run, as a model of the cluster."`
 	changeFlags
 }
 
@@ -414,8 +414,8 @@ func (c *experimentExtendCmd) Run(a *app) error {
 	}
 	return a.print(struct {
 		Name  string `json:"name"`
-		Cells int    `json:"cells"`
+		Cells int    `json:"runs"`
 	}{s.Name, n}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s added; watch them: coppice experiment watch %s\n", plural(n, "cell"), s.Name)
+		fmt.Fprintf(w, "%s added; watch them: coppice experiment watch %s\n", plural(n, "run"), s.Name)
 	})
 }

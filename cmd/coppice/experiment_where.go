@@ -18,7 +18,7 @@ import (
 
 // whatArg names an experiment that was begun, and where to read it.
 type whatArg struct {
-	What  string `arg:"" name:"experiment" placeholder:"EXPERIMENT" help:"Spec of the experiment, the folder of its cells, or its name on the cluster."`
+	What  string `arg:"" name:"experiment" placeholder:"EXPERIMENT" help:"Spec of the experiment, the folder of its runs, or its name on the cluster."`
 	Local bool   `help:"Read the folder of a run with --local, NAME.experiment beside the spec, and ask no cluster. So it is with a spec that has this folder, unless --server is given."`
 	Dir   string `placeholder:"DIR" help:"Read this folder, that of a run with --local --dir, and ask no cluster."`
 	changeFlags
@@ -122,10 +122,10 @@ func (w *whatArg) find(a *app) (*found, error) {
 		}
 		f, damaged, err := w.readFound(a, at)
 		if errors.Is(err, experiment.ErrNoPlan) {
-			err = fmt.Errorf("%w; %s writes the plan again, and the cells that ended stay", err, w.runAgain(at))
+			err = fmt.Errorf("%w; %s writes the plan again, and the runs that ended stay", err, w.runAgain(at))
 		}
 		if err == nil {
-			noteDamaged(a, at.dir, damaged, "coppice experiment run runs their cells again")
+			noteDamaged(a, at.dir, damaged, "coppice experiment run repeats their runs")
 		}
 		return f, err
 	}

@@ -35,7 +35,7 @@ func TestWhereExperimentsAre(t *testing.T) {
 func TestReportWhere(t *testing.T) {
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 60, 1)
-	text := "name: e\ndatasets: [first.csv]\nfolds: 2\nrows: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"
+	text := "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"
 	spec := write(t, dir, "e.yaml", text)
 	works(t, "experiment", "run", spec, "--local")
 	folder := filepath.Join(dir, "e.experiment")
@@ -90,7 +90,7 @@ func TestReportWhere(t *testing.T) {
 func TestReportWithoutPlan(t *testing.T) {
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 40, 1)
-	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nrows: [{algorithm: aa-knn, settings: {k: 3}}]\n")
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [{algorithm: aa-knn, settings: {k: 3}}]\n")
 	want := works(t, "experiment", "run", spec, "--local")
 	folder := filepath.Join(dir, "e.experiment")
 	plan := filepath.Join(folder, "plan.json")
@@ -104,13 +104,13 @@ func TestReportWithoutPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := coppice(t, append([]string{"experiment", "report"}, c.args...)...)
-		if e.code != exitFailed || !strings.Contains(e.stderr, "plan.json is missing, though cells.log has cells; coppice "+strings.Join(c.advice, " ")) {
+		if e.code != exitFailed || !strings.Contains(e.stderr, "plan.json is missing, though cells.log has runs; coppice "+strings.Join(c.advice, " ")) {
 			t.Errorf("%q: exit code %d, %s", c.args, e.code, e.stderr)
 		}
 		for i := range c.advice {
 			c.advice[i] = strings.Replace(c.advice[i], "SPEC", spec, 1)
 		}
-		if e := coppice(t, c.advice...); e.code != exitOK || !strings.Contains(e.stderr, "0 cells to run, 2 have ended before") {
+		if e := coppice(t, c.advice...); e.code != exitOK || !strings.Contains(e.stderr, "0 runs to do, 2 have ended before") {
 			t.Errorf("%q: exit code %d, %s", c.advice, e.code, e.stderr)
 		}
 		if got := works(t, append([]string{"experiment", "report"}, c.args...)...); got != want {

@@ -84,7 +84,7 @@ func TestFiguresOfTraining(t *testing.T) {
 			"learning-curve": {">fold 2<"}, "distributions": {">true<"},
 		}},
 		"ages": {[]string{"structrf", "--set", "trees=2", "--data", write(t, dir, "ages.csv", ages.String()), "--labels", "age", "--range", "18:34", "--sigma", "2", "--test-fraction", "0.3"}, map[string][]string{
-			"cumulative-score": {">expected<", "mean predictor", "rows (%)"}, "distributions": {">number<"}, "learning-curve": {">training<"},
+			"cumulative-score": {">expected<", "mean baseline", "samples (%)"}, "distributions": {">number<"}, "learning-curve": {">training<"},
 		}},
 		"classes": {[]string{"structrf", "--set", "trees=2", "--data", write(t, dir, "classes.csv", classes.String()), "--labels", "class", "--label-columns", "kind", "--test-fraction", "0.3"}, map[string][]string{
 			"confusion": {">oak<", "true class"}, "distributions": {">elm<"}, "learning-curve": {">training<"},
@@ -121,7 +121,7 @@ func TestFiguresOfReport(t *testing.T) {
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 60, 1)
 	artificialFile(t, dir, "second.csv", 60, 2)
-	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv, second.csv]\nfolds: 2\nmeasures: [kl]\nrows: [{algorithm: structrf, grid: {trees: [1, 2, 3]}}]")
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv, second.csv]\nfolds: 2\nmeasures: [kl]\nmethods: [{algorithm: structrf, grid: {trees: [1, 2, 3]}}]")
 	if e := coppice(t, "experiment", "run", spec, "--local", "--figures", spec); e.code != exitUsage || !strings.Contains(e.stderr, "e.yaml: is a file") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}

@@ -98,7 +98,7 @@ func noPredictions(job string, o *pipeline.Outcome) error {
 
 // noneOfCells says what an experiment has in place of the predictions of all held-out rows.
 func noneOfCells(j *protocol.JobInfo) error {
-	return fmt.Errorf("job %s is of experiment %s, which keeps no predictions of all held-out rows: run with --record predictions it has those of 6 test rows of each cell "+
+	return fmt.Errorf("job %s is of experiment %s, which keeps no predictions of all held-out rows: run with --record predictions it has those of 6 test samples of each run "+
 		"(coppice experiment report %s -o json), and run with --keep-models the model of each (coppice model download %s/DIGEST --out FILE), with which coppice predict predicts",
 		j.Name, j.Experiment, j.Experiment, j.Name)
 }

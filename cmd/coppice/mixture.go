@@ -31,7 +31,7 @@ func (r *result) writeMixture(w io.Writer) {
 	}
 	title, header := "Members", []string{"", "weight", "out-of-fold K-L"}
 	if len(r.Folds) > 0 {
-		title = fmt.Sprintf("Members: mean and deviation over %d folds", len(r.Folds))
+		title = fmt.Sprintf("Members: mean and standard deviation over %d folds", len(r.Folds))
 		header = []string{"", "weight", "±", "out-of-fold K-L", "±"}
 	}
 	fmt.Fprintf(w, "\n%s\n", title)

@@ -185,7 +185,7 @@ func (s *modelShown) text(w io.Writer) {
 	}
 	pairs(w, lines)
 	fmt.Fprintln(w)
-	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and deviation over rows"+clipText(j.Clip), s.Measures, s.MeanPredictor, s.Added)
+	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and standard deviation over samples"+clipText(j.Clip), s.Measures, s.MeanPredictor, s.Added)
 	again := "To train it again:"
 	if s.Dataset == "" {
 		again = "To train it again, where FILE has the same data:"

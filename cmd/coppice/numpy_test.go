@@ -34,10 +34,10 @@ var byNumPy = map[string][]float64{
 // foldMeasures are the measures of a training as its JSON has them.
 type foldMeasures struct {
 	Measures      measures.Report `json:"measures"`
-	MeanPredictor measures.Report `json:"mean_predictor"`
+	MeanPredictor measures.Report `json:"mean_baseline"`
 	Folds         []struct {
 		Measures      measures.Report `json:"measures"`
-		MeanPredictor measures.Report `json:"mean_predictor"`
+		MeanPredictor measures.Report `json:"mean_baseline"`
 	} `json:"folds"`
 }
 
@@ -65,7 +65,7 @@ func TestMeasuresByNumPy(t *testing.T) {
 		for i := range measures.All {
 			for k, got := range []float64{m.Measures[i].Mean, m.MeanPredictor[i].Mean} {
 				if want := want[k*measures.Count+i]; !(math.Abs(got-want) <= 1e-9) {
-					t.Errorf("%s, %s of %s: %.17g, NumPy has %.17g", name, measures.All[i].Name, []string{"the model", "the mean predictor"}[k], got, want)
+					t.Errorf("%s, %s of %s: %.17g, NumPy has %.17g", name, measures.All[i].Name, []string{"the model", "the mean baseline"}[k], got, want)
 				}
 			}
 		}
@@ -117,7 +117,7 @@ func compareNumPy(t *testing.T, what string, m foldMeasures, out []byte) {
 	}
 	var peer struct {
 		Model         map[string]stat `json:"model"`
-		MeanPredictor map[string]stat `json:"mean_predictor"`
+		MeanPredictor map[string]stat `json:"mean_baseline"`
 	}
 	if err := json.Unmarshal(out, &peer); err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ type result struct {
 	EvaluatedOn   string             `json:"evaluated_on"`
 	Rows          pipeline.Counts    `json:"rows"`
 	Measures      measures.Report    `json:"measures"`
-	MeanPredictor measures.Report    `json:"mean_predictor"`
+	MeanPredictor measures.Report    `json:"mean_baseline"`
 	Added         *pipeline.Added    `json:"added,omitempty"` // measures of classes, of a scale or of numbers
 	Clip          string             `json:"clip,omitempty"`  // of degrees, before they were compared
 	ModelDigest   string             `json:"model_digest"`
@@ -72,7 +72,7 @@ type foldResult struct {
 	Loss          lossJSON        `json:"loss"`
 	Rows          pipeline.Counts `json:"rows"`
 	Measures      measures.Report `json:"measures"`
-	MeanPredictor measures.Report `json:"mean_predictor"`
+	MeanPredictor measures.Report `json:"mean_baseline"`
 	Added         *pipeline.Added `json:"added,omitempty"`
 	ModelDigest   string          `json:"model_digest"`
 	HeldOut       []int           `json:"held_out,omitempty"`
@@ -165,9 +165,9 @@ func (r *result) speed() string {
 
 func (r *result) title() string {
 	if n := len(r.Folds); n > 0 {
-		return fmt.Sprintf("Measures on the %s: mean and deviation over %d folds%s", r.EvaluatedOn, n, clipText(r.Clip))
+		return fmt.Sprintf("Measures on the %s: mean and standard deviation over %d folds%s", r.EvaluatedOn, n, clipText(r.Clip))
 	}
-	return fmt.Sprintf("Measures on the %s: mean and deviation over rows%s", r.EvaluatedOn, clipText(r.Clip))
+	return fmt.Sprintf("Measures on the %s: mean and standard deviation over samples%s", r.EvaluatedOn, clipText(r.Clip))
 }
 
 // clipText is what the title of a table of measures says of clipped degrees.
@@ -216,9 +216,9 @@ func changedLine(algorithm string, raw json.RawMessage, on ...*dataset.Manifest)
 // model's. A model of numbers has none of the ten.
 func writeMeasures(w io.Writer, title string, model, mean measures.Report, added *pipeline.Added) {
 	fmt.Fprintln(w, title)
-	beat, lines := "mean predictor", []measureLine(nil)
+	beat, lines := "mean baseline", []measureLine(nil)
 	if added != nil && added.MedianPredictor != nil {
-		beat = "median predictor"
+		beat = "median baseline"
 	} else {
 		for i, m := range measures.All {
 			lines = append(lines, measureLine{m.Title, model[i], mean[i], m.HigherIsBetter})

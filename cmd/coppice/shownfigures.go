@@ -19,7 +19,7 @@ func setBeside(e *plots.Evaluated, a *pipeline.Added) {
 	if a == nil {
 		return
 	}
-	e.Model, e.Baseline, e.BaselineName = a.Model, a.Baseline(), "mean predictor"
+	e.Model, e.Baseline, e.BaselineName = a.Model, a.Baseline(), "mean baseline"
 	if a.MeanPredictor == nil {
 		e.BaselineName = "median predictor"
 	}

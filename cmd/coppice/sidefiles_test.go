@@ -35,7 +35,7 @@ func TestSideFilesOfCommands(t *testing.T) {
 	for i := range rows {
 		split.WriteString(strings.Join([]string{strconv.Itoa(i), strconv.Itoa(i % 2)}, ";") + "\n")
 	}
-	const table = "# größe\nname: small\nfolds: {k: 2}\ndatasets:\n  - {file: kinds.csv, labels: class}\nrows:\n  - {algorithm: aa-knn, settings: {k: 3}}\n"
+	const table = "# größe\nname: small\nfolds: {k: 2}\ndatasets:\n  - {file: kinds.csv, labels: class}\nmethods:\n  - {algorithm: aa-knn, settings: {k: 3}}\n"
 	splits, specs := saved(split.String()), saved("# größe\nalgorithm: aa-knn\nk: 3\n")
 	names, configs, tables := saved("{\"labels\": [\"größe\", \"ash\", \"elm\"]}\n"), saved("train:\n  set: k=2 # größe\n"), saved(table)
 	for kind := range specs {

@@ -31,7 +31,7 @@ func TestTrainLocal(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	if model, mean := r.Measures[0].Mean, r.MeanPredictor[0].Mean; model > mean/5 || mean < 0.03 || mean > 0.06 {
-		t.Errorf("K-L %v, of the mean predictor %v", model, mean)
+		t.Errorf("K-L %v, of the mean baseline %v", model, mean)
 	}
 	var again result
 	inJSON(t, &again, trainArgs(data, "--test-fraction", "0.1", "--seed", "8")...)
@@ -45,7 +45,7 @@ func TestTrainJSON(t *testing.T) {
 	data := artificialFile(t, t.TempDir(), "set.csv", 200, 1)
 	var v map[string]json.RawMessage
 	inJSON(t, &v, trainArgs(data)...)
-	for _, key := range []string{"job", "algorithm", "dataset", "steps", "seconds", "loss", "measures", "mean_predictor", "evaluated_on", "model_digest", "settings", "seed", "split", "rows"} {
+	for _, key := range []string{"job", "algorithm", "dataset", "steps", "seconds", "loss", "measures", "mean_baseline", "evaluated_on", "model_digest", "settings", "seed", "split", "rows"} {
 		if v[key] == nil {
 			t.Errorf("no %q", key)
 		}
@@ -63,7 +63,7 @@ func TestTrainJSON(t *testing.T) {
 
 func TestTrainText(t *testing.T) {
 	text := works(t, trainArgs(artificialFile(t, t.TempDir(), "set.csv", 200, 1))...)
-	for _, says := range []string{"and the defaults (-o json has all)", "mean predictor", "K-L", "Canberra", "model digest", "training rows"} {
+	for _, says := range []string{"and the defaults (-o json has all)", "mean baseline", "K-L", "Canberra", "model digest", "training rows"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("the text does not say %q:\n%s", says, text)
 		}
@@ -144,7 +144,7 @@ func TestMoreMeasures(t *testing.T) {
 	}
 	own, mean := more.Added.Model.Distribution, more.Added.MeanPredictor.Distribution
 	if !(own.Spearman.Mean > mean.Spearman.Mean && own.JensenShannon.Mean < mean.JensenShannon.Mean && own.ZeroOne.Mean <= mean.ZeroOne.Mean && own.ErrorProbability.Mean <= mean.ErrorProbability.Mean) {
-		t.Errorf("%+v, of the mean predictor %+v", own, mean)
+		t.Errorf("%+v, of the mean baseline %+v", own, mean)
 	}
 	var e evaluation
 	inJSON(t, &e, "evaluate", "--model", model, "--data", data, "--measures", "all", "--clip", "pyldl")
@@ -200,7 +200,7 @@ func TestEvaluatePerRow(t *testing.T) {
 	data, model := artificialFile(t, dir, "set.csv", 50, 1), filepath.Join(dir, "m.coppice")
 	works(t, trainArgs(data, "--model-out", model)...)
 	text := works(t, "evaluate", "--model", model, "--data", data, "--per-row")
-	if lines := strings.Split(text, "\n"); !strings.HasPrefix(lines[0], "row,kl,euclidean,") || !strings.Contains(lines[0], "mean_kl") || !strings.HasPrefix(lines[50], "49,") || !strings.Contains(text, "mean predictor") {
+	if lines := strings.Split(text, "\n"); !strings.HasPrefix(lines[0], "row,kl,euclidean,") || !strings.Contains(lines[0], "mean_kl") || !strings.HasPrefix(lines[50], "49,") || !strings.Contains(text, "mean baseline") {
 		t.Errorf("got\n%s", text)
 	}
 	out := filepath.Join(dir, "rows.csv")

@@ -28,7 +28,7 @@ func TestReadingOnClusters(t *testing.T) {
 			t.Errorf("dataset show lacks %q:\n%s", part, text)
 		}
 	}
-	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [{file: people.csv, labels: class, label_columns: [mood], drop: [id], categories: [word]}]\nfolds: 2\nrows: [{algorithm: aa-knn, settings: {k: 1}}]\n")
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [{file: people.csv, labels: class, label_columns: [mood], drop: [id], categories: [word]}]\nfolds: 2\nmethods: [{algorithm: aa-knn, settings: {k: 1}}]\n")
 	works(t, "experiment", "run", spec, "--local", "--keep-models")
 	models, err := filepath.Glob(filepath.Join(dir, "e.experiment", "models", "*.model"))
 	if err != nil || len(models) != 2 {

@@ -96,7 +96,7 @@ func drawnOn(screen io.Reader, n int, enough func()) (drawn [][]string) {
 func TestGridOnTerminal(t *testing.T) {
 	dir := t.TempDir()
 	artificialFile(t, dir, "set.csv", 300, 1)
-	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [set.csv]\nfolds: 2\nmeasures: [kl]\nrows:\n  - {algorithm: ldlf, name: endless, settings: {steps: 1000000000, patience: 1000000}}\n  - aa-knn\n")
+	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [set.csv]\nfolds: 2\nmeasures: [kl]\nmethods:\n  - {algorithm: ldlf, name: endless, settings: {steps: 1000000000, patience: 1000000}}\n  - aa-knn\n")
 	for _, grid := range []bool{true, false} {
 		screen, tty := terminal(t, 80)
 		cmd, _, _ := process(t, dir, "experiment", "run", spec, "--local", "--threads", "2", "--dir", filepath.Join(dir, fmt.Sprint("cells-", grid)))
@@ -109,7 +109,7 @@ func TestGridOnTerminal(t *testing.T) {
 		}
 		tty.Close()
 		defer time.AfterFunc(testkit.Limit, func() { cmd.Process.Kill() }).Stop()
-		sign, unseen := "of 4 cells", "endless"
+		sign, unseen := "of 4 runs", "endless"
 		if grid {
 			sign, unseen = "aa-knn", "\x00"
 		}

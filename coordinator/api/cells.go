@@ -25,7 +25,7 @@ func (s *Server) stretch(r *http.Request) (*stretch, error) {
 		return nil, err
 	}
 	if j.Job.Cells == nil {
-		return nil, fmt.Errorf("%w: %v has no cells", errBad, j)
+		return nil, fmt.Errorf("%w: %v has no runs", errBad, j)
 	}
 	of := &stretch{job: j, until: j.Job.Cells.Count()}
 	for name, at := range map[string]*int{"from": &of.from, "until": &of.until} {
@@ -34,7 +34,7 @@ func (s *Server) stretch(r *http.Request) (*stretch, error) {
 			continue
 		}
 		if *at, err = strconv.Atoi(text); err != nil || *at < 0 {
-			return nil, fmt.Errorf("%w: %s=%.80q: want the number of a cell", errBad, name, text)
+			return nil, fmt.Errorf("%w: %s=%.80q: want the number of a run", errBad, name, text)
 		}
 	}
 	of.until = min(of.until, j.Job.Cells.Count())
@@ -165,7 +165,7 @@ func (s *Server) recordedCells(ctx context.Context, answer cellTaker, of *stretc
 		b, err := get(part.Digest.String())
 		switch {
 		case err != nil && j.State.Final():
-			return 0, fmt.Errorf("cell %d of %v: %w", unit, j, err)
+			return 0, fmt.Errorf("run %d of %v: %w", unit, j, err)
 		case err != nil:
 			continue
 		}
@@ -211,7 +211,7 @@ func (a *statesAnswer) add(unit int, part []byte, _ uint64) error {
 		Error string `json:"error"`
 	}
 	if err := json.Unmarshal(o.Head, &of); err != nil {
-		return fmt.Errorf("cell %d: %w", unit, err)
+		return fmt.Errorf("run %d: %w", unit, err)
 	}
 	a.States = append(a.States, protocol.CellState{Unit: unit, Failed: of.Error != ""})
 	return nil

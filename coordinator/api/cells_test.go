@@ -43,28 +43,28 @@ func TestCellStates(t *testing.T) {
 			t.Errorf("%s: %s and then %d, want %s", query, text, got.Next, want)
 		}
 	}
-	check("e.t.0/cells/states", "")
+	check("e.t.0/runs/states", "")
 	for _, unit := range []int{0, 1} {
 		s.propose(protocol.EntryCollected, protocol.CollectedEntry{Epoch: epoch, Job: job, Round: 1, Unit: uint32(unit), Of: 4, Digest: put(parts[unit]), Bytes: uint64(len(parts[unit]))})
 	}
 	s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Units: []uint32{2}})
-	check("e.t.0/cells/states", "0 false false, 1 true false, 2 false true, ")
-	check("e.t.0/cells/states?from=1&until=2", "1 true false, ")
-	check("e.t.0/cells/states?from=9", "")
+	check("e.t.0/runs/states", "0 false false, 1 true false, 2 false true, ")
+	check("e.t.0/runs/states?from=1&until=2", "1 true false, ")
+	check("e.t.0/runs/states?from=9", "")
 	blob := put(childjob.AppendCells(nil, parts, make([]uint64, 4)))
 	cells := []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: blob, Bytes: 1}, Count: 4}}
-	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: job, Outcome: json.RawMessage(`{"cells_failed":1,"cells_not_run":1}`), Time: 9, Cells: cells})
-	check("e.t.0/cells/states", "0 false false, 1 true false, 2 false true, 3 false false, ")
-	check("e.t.0/cells/states?from=1&until=3", "1 true false, 2 false true, ")
+	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: job, Outcome: json.RawMessage(`{"cells_failed":1,"runs_not_run":1}`), Time: 9, Cells: cells})
+	check("e.t.0/runs/states", "0 false false, 1 true false, 2 false true, 3 false false, ")
+	check("e.t.0/runs/states?from=1&until=3", "1 true false, 2 false true, ")
 	var got protocol.JobCells
-	if s.get("GET", "/v1/jobs/e.t.0/cells?from=1&until=3", nil, &got); len(got.Cells) != 1 || got.Cells[0].Unit != 1 || got.Next != 0 {
+	if s.get("GET", "/v1/jobs/e.t.0/runs?from=1&until=3", nil, &got); len(got.Cells) != 1 || got.Cells[0].Unit != 1 || got.Next != 0 {
 		t.Errorf("%+v", got)
 	}
 	cells[0].Blob = blobs.Sum([]byte("it is nowhere"))
 	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: list.Jobs[1].ID, Outcome: json.RawMessage(`{}`), Time: 9, Cells: cells})
-	check("e.t.1/cells/states?from=2", "2 false false, 3 false false, ")
-	s.refuse(400, "GET", "/v1/jobs/e.t.1/cells/states?until=x", nil, `until="x"`)
-	s.refuse(404, "GET", "/v1/jobs/"+strings.Repeat("x", 9)+"/cells/states", nil, "no job")
+	check("e.t.1/runs/states?from=2", "2 false false, 3 false false, ")
+	s.refuse(400, "GET", "/v1/jobs/e.t.1/runs/states?until=x", nil, `until="x"`)
+	s.refuse(404, "GET", "/v1/jobs/"+strings.Repeat("x", 9)+"/runs/states", nil, "no job")
 }
 
 // TestPagesOfStates: more cells than a page has are told page by page.
@@ -79,9 +79,9 @@ func TestPagesOfStates(t *testing.T) {
 	check := func(from, cells, next int) {
 		t.Helper()
 		var got protocol.JobCellStates
-		s.get("GET", fmt.Sprintf("/v1/jobs/e.t.0/cells/states?from=%d", from), nil, &got)
+		s.get("GET", fmt.Sprintf("/v1/jobs/e.t.0/runs/states?from=%d", from), nil, &got)
 		if len(got.States) != cells || got.Next != next || cells > 0 && got.States[0].Unit != from {
-			t.Errorf("from %d: %d cells and then %d, want %d and %d", from, len(got.States), got.Next, cells, next)
+			t.Errorf("from %d: %d runs and then %d, want %d and %d", from, len(got.States), got.Next, cells, next)
 		}
 	}
 	units := make([]uint32, protocol.CellsPage+4)
@@ -160,7 +160,7 @@ func TestModelBesideLostResult(t *testing.T) {
 	if b, err := io.ReadAll(answer.Body); err != nil || string(b) != "model" {
 		t.Errorf("status %d, %q, error %v", answer.StatusCode, b, err)
 	}
-	s.refuse(404, "GET", "/v1/models/e.t.0/"+strings.Repeat("ad", 32), nil, "cell 0 of", "may have the model")
+	s.refuse(404, "GET", "/v1/models/e.t.0/"+strings.Repeat("ad", 32), nil, "run 0 of", "may have the model")
 }
 
 // TestLabelsOfCells: cells whose keys are of labels of another type than the dataset has are refused.

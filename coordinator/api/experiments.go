@@ -57,7 +57,7 @@ func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (
 		return nil, err
 	}
 	if j.Job == nil || j.Job.Cells == nil || j.Job.Algorithm != round.AlgorithmCells || j.Job.Numerics != round.Numerics {
-		return nil, fmt.Errorf("%w: job %s of an experiment has no cells, or is of another version", errBad, j.Name)
+		return nil, fmt.Errorf("%w: job %s of an experiment has no runs, or is of another version", errBad, j.Name)
 	}
 	d, err := s.findDataset(j.Dataset)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (
 			errBad, j.Name, j.Job.Cells.Labels.String(d.Manifest.Labels), d.Name, labels.String(d.Manifest.Labels))
 	}
 	if c := j.Job.Cells; c.Models && c.Count() > protocol.MaxCellModels {
-		return nil, fmt.Errorf("%w: job %s keeps the models of %d cells, at most %d are possible", errBad, j.Name, c.Count(), protocol.MaxCellModels)
+		return nil, fmt.Errorf("%w: job %s keeps the models of %d runs, at most %d are possible", errBad, j.Name, c.Count(), protocol.MaxCellModels)
 	}
 	if err := checkRecorded(j, d.Manifest); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (
 func checkRecorded(j *protocol.ExperimentJob, m *dataset.Manifest) error {
 	one := pipeline.RecordBytes(j.Job, m)
 	if all := one * int64(j.Job.Cells.Count()); one > protocol.MaxCellRecord || all > protocol.MaxCellRecords {
-		return fmt.Errorf("%w: job %s keeps up to %d bytes of records of each of %d cells, at most %d of each and %d of all are possible",
+		return fmt.Errorf("%w: job %s keeps up to %d bytes of records of each of %d runs, at most %d of each and %d of all are possible",
 			errBad, j.Name, one, j.Job.Cells.Count(), protocol.MaxCellRecord, protocol.MaxCellRecords)
 	}
 	return nil

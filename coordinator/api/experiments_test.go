@@ -57,10 +57,10 @@ func TestOutlines(t *testing.T) {
 	}
 	r = studyOf(m, "w", 1)
 	r.Jobs[0].Job.Cells.PredictedRows = round.MaxPredictedRows + 1
-	s.refuse(400, "POST", "/v1/experiments", r, "the predictions of 7 rows")
+	s.refuse(400, "POST", "/v1/experiments", r, "the predictions of 7 samples")
 	r.Jobs[0].Job.Cells.PredictedRows = 0
 	r.Jobs[0].Job.Cells.Models, r.Jobs[0].Job.Cells.Repeats = true, protocol.MaxCellModels/4+1
-	s.refuse(400, "POST", "/v1/experiments", r, "keeps the models of 10004 cells", "at most 10000")
+	s.refuse(400, "POST", "/v1/experiments", r, "keeps the models of 10004 runs", "at most 10000")
 }
 
 // TestCellsOfJobs: the cells that have ended are told with their times while the job runs, when it
@@ -89,7 +89,7 @@ func TestCellsOfJobs(t *testing.T) {
 	check := func(job, from, want string) {
 		t.Helper()
 		var got protocol.JobCells
-		s.get("GET", "/v1/jobs/"+job+"/cells?from="+from, nil, &got)
+		s.get("GET", "/v1/jobs/"+job+"/runs?from="+from, nil, &got)
 		text := ""
 		for _, c := range got.Cells {
 			text += fmt.Sprintf("%d %s %g, ", c.Unit, c.Outcome, c.Seconds)
@@ -116,7 +116,7 @@ func TestCellsOfJobs(t *testing.T) {
 	check("e.t.1", "4", "")
 	for from, records := range map[string]bool{"2&records=true": true, "2&records=false": false} {
 		var got protocol.JobCells
-		s.get("GET", "/v1/jobs/e.t.1/cells?from="+from, nil, &got)
+		s.get("GET", "/v1/jobs/e.t.1/runs?from="+from, nil, &got)
 		if c := got.Cells[0]; (string(c.Curve) == "curve" && string(c.Predictions) == "rows") != records || (c.Curve == nil && c.Predictions == nil) == records {
 			t.Errorf("%s: %+v", from, c)
 		}

@@ -93,7 +93,7 @@ func (s *Server) recordedModel(ctx context.Context, name string) ([]byte, error)
 		}
 		b, err := s.cfg.Blobs.Get(ctx, part.Digest.String())
 		if err != nil {
-			none = fmt.Errorf("cell %d of %v, which may have the model: %w", part.Unit, j, err)
+			none = fmt.Errorf("run %d of %v, which may have the model: %w", part.Unit, j, err)
 			continue
 		}
 		if model, err := modelIn(b, digest); model != nil || err != nil {

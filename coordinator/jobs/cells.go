@@ -23,7 +23,7 @@ func (d *driver) storeCells(ctx context.Context, o *pipeline.Outcome, took []uin
 	for unit := range o.CellCount {
 		part, model, err := d.cell(ctx, o, unit)
 		if err != nil {
-			return nil, nil, fmt.Errorf("cell %d: %w", unit, err)
+			return nil, nil, fmt.Errorf("run %d: %w", unit, err)
 		}
 		if model != nil {
 			models = append(models, *model)
@@ -74,7 +74,7 @@ func (d *driver) storeSome(ctx context.Context, refs []protocol.CellsRef, parts 
 	list := childjob.AppendCells(make([]byte, 0, size), parts, took)
 	blob, err := d.m.cfg.Blobs.Put(ctx, list)
 	if err != nil {
-		return nil, fmt.Errorf("the results of cells: %w", err)
+		return nil, fmt.Errorf("the results of runs: %w", err)
 	}
 	return append(refs, protocol.CellsRef{BlobRef: protocol.BlobRef{Blob: blob, Bytes: uint64(len(list))}, Count: len(parts)}), nil
 }

@@ -63,18 +63,18 @@ func TestShare(t *testing.T) {
 			t.Fatalf("first row %v, second %v", s.May(0, now), s.May(1, now))
 		}
 		if s.Begin(1, now) || !s.Begin(2, now) || s.Started(2, now) != 60*time.Second {
-			t.Error("of two cells not the one begins that fits")
+			t.Error("of two runs not the one begins that fits")
 		}
 		if s.May(1, now) || s.Over(1, now.Add(time.Second)) {
-			t.Error("while a cell runs the others wait for its end")
+			t.Error("while a run runs the others wait for its end")
 		}
 		s.Return(2) // its worker is gone
 		if !s.May(0, now) || !s.Begin(4, now) {
-			t.Error("a cell that was given back does not fit any more")
+			t.Error("a run that was given back does not fit any more")
 		}
 		s.End(4, 50*time.Second)
 		if s.May(0, now) || s.May(1, now) || !s.Over(0, now) || !s.Over(1, now) {
-			t.Error("cells of 40 s fit into 10")
+			t.Error("runs of 40 s fit into 10")
 		}
 		s.close()
 	}
@@ -90,17 +90,17 @@ func TestShareOfJobs(t *testing.T) {
 	o.begin(made[1])
 	second := o.opened(a, made[1])
 	if !first.Begin(0, now) || !second.Begin(0, now) {
-		t.Fatal("the first cells do not begin")
+		t.Fatal("the first runs do not begin")
 	}
 	first.End(0, 85*time.Second)
 	o.record(made[0], 0, 85)
 	if second.May(1, now) || second.Over(1, now) {
-		t.Error("5 s are left, and the cell of another job runs")
+		t.Error("5 s are left, and the run of another job runs")
 	}
 	second.End(0, time.Second)
 	o.record(made[1], 0, 1)
 	if !second.May(0, now) || second.May(1, now) {
-		t.Error("of 4 s not those cells go on that take 1")
+		t.Error("of 4 s not those runs go on that take 1")
 	}
 	o.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: o.cfg.Epoch, Job: made[0].ID, Round: 1, Units: []uint32{1}, Compute: 3e9})
 	first.close() // 3 s more are known of the log

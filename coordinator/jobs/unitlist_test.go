@@ -30,7 +30,7 @@ func TestCountedUnits(t *testing.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "units")
 		counted, listed := newUnitList(g, n), newUnitList(reporterAlone{g}, n)
 		if _, ok := counted.(*countedUnits); !ok {
-			t.Fatal("cells are not counted")
+			t.Fatal("runs are not counted")
 		}
 		for range rapid.IntRange(0, 20).Draw(t, "events") {
 			u := rapid.IntRange(0, n-1).Draw(t, "unit")

@@ -151,7 +151,7 @@ func (s *State) experiment(e *protocol.ExperimentEntry) (any, error) {
 	for i := range e.Jobs {
 		one := e.Jobs[i]
 		if one.Name == "" || one.Job == nil || one.Job.Cells == nil {
-			return nil, invalid("job %d of an experiment has no name, or no cells", i)
+			return nil, invalid("job %d of an experiment has no name, or no runs", i)
 		}
 		one.Experiment = e.Name
 		v, err := s.submit(&one)

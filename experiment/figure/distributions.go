@@ -55,7 +55,7 @@ func Panels(count int) (places []int) {
 // different lengths.
 func (d *Distributions) Figure() (*Figure, error) {
 	if len(d.Rows) == 0 || len(d.Rows) > mostPanels {
-		return nil, fmt.Errorf("distributions of %d rows, want 1 to %d: %w", len(d.Rows), mostPanels, ErrData)
+		return nil, fmt.Errorf("distributions of %d samples, want 1 to %d: %w", len(d.Rows), mostPanels, ErrData)
 	}
 	if len(d.Methods) > mostMethods {
 		return nil, fmt.Errorf("distributions of %d methods, at most %d: %w", len(d.Methods), mostMethods, ErrData)
@@ -128,13 +128,13 @@ func (d *Distributions) panel(r *Compared) (*plot.Plot, error) {
 func (d *Distributions) check(r *Compared) error {
 	n := len(r.True)
 	if n == 0 || len(d.Names) > 0 && len(d.Names) != n || len(r.Predicted) != max(1, len(d.Methods)) {
-		return fmt.Errorf("row %q has %d true degrees and %d predictions, and there are %d names of labels and %d of methods: %w", r.Name, n, len(r.Predicted), len(d.Names), len(d.Methods), ErrData)
+		return fmt.Errorf("sample %q has %d true degrees and %d predictions, and there are %d names of labels and %d of methods: %w", r.Name, n, len(r.Predicted), len(d.Names), len(d.Methods), ErrData)
 	}
 	for _, values := range append([][]float64{r.True}, r.Predicted...) {
 		if len(values) != n {
-			return fmt.Errorf("row %q has %d true and %d predicted degrees: %w", r.Name, n, len(values), ErrData)
+			return fmt.Errorf("sample %q has %d true and %d predicted degrees: %w", r.Name, n, len(values), ErrData)
 		}
-		if err := finite(fmt.Sprintf("row %q", r.Name), values); err != nil {
+		if err := finite(fmt.Sprintf("sample %q", r.Name), values); err != nil {
 			return err
 		}
 	}

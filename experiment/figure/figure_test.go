@@ -70,9 +70,9 @@ func examples() map[string]figurer {
 		"distributions": &Distributions{
 			Title: "SJAFFE, fold 0", Labels: Axis{Name: "emotion"}, Names: []string{"happy", "sad", "surprise", "anger", "disgust", "fear"},
 			Rows: []Compared{
-				{"row 31234: K-L 0.00017", []float64{.4, .1, .2, .1, .1, .1}, [][]float64{{.35, .15, .2, .1, .1, .1}}},
-				{"row 17 (K-L 0.03)", []float64{.1, .3, .1, .2, .2, .1}, [][]float64{{.15, .25, .1, .2, .15, .15}}},
-				{"row 208 (K-L 0.1)", []float64{.1, .1, .1, .1, .2, .4}, [][]float64{{.2, .2, .1, .2, .1, .2}}},
+				{"sample 31234: K-L 0.00017", []float64{.4, .1, .2, .1, .1, .1}, [][]float64{{.35, .15, .2, .1, .1, .1}}},
+				{"sample 17 (K-L 0.03)", []float64{.1, .3, .1, .2, .2, .1}, [][]float64{{.15, .25, .1, .2, .15, .15}}},
+				{"sample 208 (K-L 0.1)", []float64{.1, .1, .1, .1, .2, .4}, [][]float64{{.2, .2, .1, .2, .1, .2}}},
 			},
 		},
 		"methods":       methods(6, "structrf auto", "ldlf preset=paper trees=50 depth=7 learning_rate=0.001 batch_size=64 scaling=range optimizer=adam", "aa-knn"),
@@ -92,9 +92,9 @@ func examples() map[string]figurer {
 
 // methods are distributions that some methods predict over so many labels.
 func methods(labels int, names ...string) *Distributions {
-	d := &Distributions{Title: "SJAFFE: test rows", Labels: Axis{Name: "label"}, From: 16, Methods: names}
+	d := &Distributions{Title: "SJAFFE: test samples", Labels: Axis{Name: "label"}, From: 16, Methods: names}
 	for row := range 6 {
-		c := Compared{Name: fmt.Sprintf("row %d", 17*row), True: bump(labels, float64(labels*(row+1)/8), float64(labels)/6)}
+		c := Compared{Name: fmt.Sprintf("sample %d", 17*row), True: bump(labels, float64(labels*(row+1)/8), float64(labels)/6)}
 		for m := range names {
 			c.Predicted = append(c.Predicted, bump(labels, float64(labels*(row+2)/9), float64(labels)/float64(4+m)))
 		}
@@ -224,7 +224,7 @@ func TestTexts(t *testing.T) {
 	for name, wants := range map[string][]string{
 		"critical":  {"average rank (1 is best)", "critical difference 2.16", ">ldlf<", ">1.50<"},
 		"curve":     {"K-L divergence (nats)", ">step<", ">validation<"},
-		"scores":    {"error, at most (years)", "rows (%)"},
+		"scores":    {"error, at most (years)", "samples (%)"},
 		"ages":      {"age (years)", ">degree<", ">predicted<"},
 		"confusion": {"true class", "predicted class", ">179<"},
 		"colours":   {">x1<", ">label 3<", ">ldlf<"},

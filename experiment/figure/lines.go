@@ -109,7 +109,7 @@ func CumulativeScores(title, unit string, names []string, scores [][]float64) (*
 	if len(names) != len(scores) {
 		return nil, fmt.Errorf("%d names of %d lists of scores: %w", len(names), len(scores), ErrData)
 	}
-	l := Lines{Title: title, X: Axis{Name: "error, at most", Unit: unit}, Y: Axis{Name: "rows", Unit: "%"}}
+	l := Lines{Title: title, X: Axis{Name: "error, at most", Unit: unit}, Y: Axis{Name: "samples", Unit: "%"}}
 	for i, list := range scores {
 		s := Series{Name: names[i]}
 		for most, share := range list {
@@ -127,7 +127,7 @@ func (l *Lines) check(s *Series) error {
 	case len(s.X) == 0 || len(s.X) != len(s.Y):
 		return fmt.Errorf("%s has %d and %d values: %w", what, len(s.X), len(s.Y), ErrData)
 	case s.Deviation != nil && len(s.Deviation) != len(s.X):
-		return fmt.Errorf("%s has %d points and %d deviations: %w", what, len(s.X), len(s.Deviation), ErrData)
+		return fmt.Errorf("%s has %d points and %d standard deviations: %w", what, len(s.X), len(s.Deviation), ErrData)
 	}
 	for _, values := range [][]float64{s.X, s.Y, s.Deviation} {
 		if err := finite(what, values); err != nil {

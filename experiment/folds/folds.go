@@ -19,7 +19,7 @@ const (
 )
 
 // ErrFolds is what errors of Check and Divide wrap.
-var ErrFolds = errors.New("these rows cannot be divided into these folds")
+var ErrFolds = errors.New("these samples cannot be divided into these folds")
 
 // Scheme says how rows are divided. Folds, Seed and Repeats are of the first two ways alone:
 // groups and files say all by themselves.
@@ -90,7 +90,7 @@ func (s *Scheme) Divide(rows *Rows, repeat int) (*dataset.SplitList, error) {
 // byGroup makes a fold of each group.
 func byGroup(rows *Rows) (*dataset.SplitList, error) {
 	if len(rows.Groups) != rows.Count || rows.Count == 0 {
-		return nil, fmt.Errorf("%d rows and the groups of %d: %w", rows.Count, len(rows.Groups), ErrFolds)
+		return nil, fmt.Errorf("%d samples and the groups of %d: %w", rows.Count, len(rows.Groups), ErrFolds)
 	}
 	used := make([]bool, 1<<16)
 	folds := 0
@@ -100,11 +100,11 @@ func byGroup(rows *Rows) (*dataset.SplitList, error) {
 	}
 	for g, rowsOfIt := range used[:folds] {
 		if !rowsOfIt {
-			return nil, fmt.Errorf("group %d of %d has no rows: %w", g, folds, ErrFolds)
+			return nil, fmt.Errorf("group %d of %d has no samples: %w", g, folds, ErrFolds)
 		}
 	}
 	if folds < 2 {
-		return nil, fmt.Errorf("all rows belong to one group: nothing is left to train on: %w", ErrFolds)
+		return nil, fmt.Errorf("all samples belong to one group: nothing is left to train on: %w", ErrFolds)
 	}
 	return &dataset.SplitList{Assigned: rows.Groups, Folds: folds}, nil
 }
@@ -116,7 +116,7 @@ func byFile(rows *Rows) (*dataset.SplitList, error) {
 	}
 	s := dataset.Split{Folds: rows.File.Folds, Overlap: rows.File.Overlap, Assigned: File}
 	if want := s.AssignedLength(rows.Count); len(rows.File.Assigned) != want {
-		return nil, fmt.Errorf("the split file lists %d values, want %d for %d rows: %w", len(rows.File.Assigned), want, rows.Count, ErrFolds)
+		return nil, fmt.Errorf("the split file lists %d values, want %d for %d samples: %w", len(rows.File.Assigned), want, rows.Count, ErrFolds)
 	}
 	return rows.File, nil
 }
@@ -144,7 +144,7 @@ func seeded(rows, k int, seed uint64) ([]uint16, error) {
 // enough returns an error if there are fewer rows than folds.
 func enough(rows, k int) error {
 	if k < 2 || k > dataset.MaxFolds || rows < k {
-		return fmt.Errorf("%d folds of %d rows: want 2 to %d, so that each fold has a row: %w", k, rows, min(rows, dataset.MaxFolds), ErrFolds)
+		return fmt.Errorf("%d folds of %d samples: want 2 to %d, so that each fold has a sample: %w", k, rows, min(rows, dataset.MaxFolds), ErrFolds)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func TestKFoldAsScikitLearn(t *testing.T) {
 			got = append(got, hex.EncodeToString(sum[:8]))
 		}
 		if strings.Join(got, " ") != want {
-			t.Errorf("%d rows: %v, want %s", rows, got, want)
+			t.Errorf("%d samples: %v, want %s", rows, got, want)
 		}
 	}
 	// Small ones, printed by the same script.
@@ -62,7 +62,7 @@ func TestKFoldAsScikitLearn(t *testing.T) {
 		{10, 9, []uint16{7, 4, 3, 6, 1, 9, 8, 2, 0, 5}},
 	} {
 		if got, err := KFold(len(c.want), c.k, c.seed); err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%d folds of %d rows, seed %d: %v, %v", c.k, len(c.want), c.seed, got, err)
+			t.Errorf("%d folds of %d samples, seed %d: %v, %v", c.k, len(c.want), c.seed, got, err)
 		}
 	}
 }
@@ -78,10 +78,10 @@ func TestKFoldBesideScikitLearn(t *testing.T) {
 	}
 	const script = `
 import sys, hashlib, numpy, sklearn.model_selection as s
-for rows in sys.argv[1].split(","):
+for samples in sys.argv[1].split(","):
     hashes = []
     for seed in sys.argv[2].split(","):
-        folds = numpy.zeros(int(rows), "<u2")
+        folds = numpy.zeros(int(samples), "<u2")
         for fold, (_, test) in enumerate(s.KFold(10, shuffle=True, random_state=int(seed)).split(folds)):
             folds[test] = fold
         hashes.append(hashlib.sha256(folds.tobytes()).hexdigest()[:16])
@@ -99,7 +99,7 @@ for rows in sys.argv[1].split(","):
 	}
 	for i, got := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 		if got != want[i] {
-			t.Errorf("%s rows: scikit-learn has %s, golden is %s", rows[i], got, want[i])
+			t.Errorf("%s samples: scikit-learn has %s, golden is %s", rows[i], got, want[i])
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestGoldenRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		if rows := strings.Count(string(b), "\n") - 1; golden[rows] == "" { // without the header
-			t.Errorf("%s: %d rows are not among the golden ones", path, rows)
+			t.Errorf("%s: %d samples are not among the golden ones", path, rows)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestGoldenRows(t *testing.T) {
 // repeats are the folds of their own seeds.
 func TestDivide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rows := rapid.IntRange(2, 300).Draw(t, "rows")
+		rows := rapid.IntRange(2, 300).Draw(t, "samples")
 		k := rapid.IntRange(2, min(rows, 40)).Draw(t, "folds")
 		s := Scheme{Way: rapid.SampledFrom([]string{Seeded, ScikitLearn}).Draw(t, "way"), Folds: k, Seed: rapid.Uint64Range(0, 1000).Draw(t, "seed"), Repeats: 3}
 		for repeat := range s.Repeats {
@@ -139,7 +139,7 @@ func TestDivide(t *testing.T) {
 				counts[f]++
 			}
 			if len(got.Assigned) != rows || got.Folds != k || slices.Min(counts) < rows/k || slices.Max(counts) > (rows+k-1)/k {
-				t.Fatalf("folds of %v rows", counts)
+				t.Fatalf("folds of %v samples", counts)
 			}
 			alone := Scheme{Way: s.Way, Folds: k, Seed: s.Seed + uint64(repeat), Repeats: 1}
 			same, err := alone.Divide(&Rows{Count: rows}, 0)
@@ -192,16 +192,16 @@ func TestRefusals(t *testing.T) {
 	}{
 		{Scheme{Way: "odd"}, ten, 0, `folds "odd": want seeded, scikit-learn, groups or file`},
 		{Scheme{Way: Seeded, Folds: 1, Repeats: 1}, ten, 0, "1 folds: want 2 to 65536"},
-		{Scheme{Way: Seeded, Folds: 11, Repeats: 1}, ten, 0, "11 folds of 10 rows: want 2 to 10, so that"},
-		{Scheme{Way: ScikitLearn, Folds: 11, Repeats: 1}, ten, 0, "11 folds of 10 rows"},
+		{Scheme{Way: Seeded, Folds: 11, Repeats: 1}, ten, 0, "11 folds of 10 samples: want 2 to 10, so that"},
+		{Scheme{Way: ScikitLearn, Folds: 11, Repeats: 1}, ten, 0, "11 folds of 10 samples"},
 		{Scheme{Way: Seeded, Folds: 2}, ten, 0, "0 repeats"},
 		{Scheme{Way: Seeded, Folds: 2, Repeats: 2}, ten, 2, "repeat 2 of 2"},
 		{Scheme{Way: Seeded, Folds: 2, Repeats: 2, Seed: math.MaxUint64}, ten, 0, "the last seed exceeds"},
 		{Scheme{Way: ScikitLearn, Folds: 2, Repeats: 2, Seed: math.MaxUint32}, ten, 0, "seed 4294967296: scikit-learn's seeds end at 4294967295"},
 		{Scheme{Way: Groups, Folds: 3}, ten, 0, "the folds of groups have no number"},
-		{Scheme{Way: Groups}, ten, 0, "10 rows and the groups of 0"},
-		{Scheme{Way: Groups}, &Rows{Count: 2, Groups: []uint16{0, 0}}, 0, "all rows belong to one group"},
-		{Scheme{Way: Groups}, &Rows{Count: 2, Groups: []uint16{0, 2}}, 0, "group 1 of 3 has no rows"},
+		{Scheme{Way: Groups}, ten, 0, "10 samples and the groups of 0"},
+		{Scheme{Way: Groups}, &Rows{Count: 2, Groups: []uint16{0, 0}}, 0, "all samples belong to one group"},
+		{Scheme{Way: Groups}, &Rows{Count: 2, Groups: []uint16{0, 2}}, 0, "group 1 of 3 has no samples"},
 		{Scheme{Way: File}, ten, 0, "there is no split file"},
 		{Scheme{Way: File}, &Rows{Count: 10, File: &dataset.SplitList{Assigned: make([]uint16, 4), Folds: 2}}, 0, "lists 4 values, want 10"},
 	} {

@@ -65,26 +65,26 @@ func TestChosen(t *testing.T) {
 	var r Rows
 	for _, i := range []int{7, 2, 9, 0, 4, 1, 8, 3, 6, 5, 10} {
 		shift := float32(i) * .04
-		r.Add(fmt.Sprint("row ", i), []float32{.5, .5}, []float32{.5 + shift, .5 - shift})
+		r.Add(fmt.Sprint("sample ", i), []float32{.5, .5}, []float32{.5 + shift, .5 - shift})
 	}
 	var names []string
 	for _, i := range r.chosen() {
 		names = append(names, r.Names[i])
 	}
-	if got := strings.Join(names, ", "); got != "row 0, row 2, row 4, row 6, row 8, row 10" {
+	if got := strings.Join(names, ", "); got != "sample 0, sample 2, sample 4, sample 6, sample 8, sample 10" {
 		t.Error(got)
 	}
 }
 
 // evaluated has predictions of the labels' type.
 func evaluated(kind dataset.LabelType, model *measures.Added, labels int) *Evaluated {
-	e := &Evaluated{Title: "title", Type: kind, Model: model, Baseline: model, BaselineName: "mean predictor"}
+	e := &Evaluated{Title: "title", Type: kind, Model: model, Baseline: model, BaselineName: "mean baseline"}
 	for i := range 3 {
 		truth := make([]float32, labels)
 		for j := range truth {
 			truth[j] = 1 / float32(labels)
 		}
-		e.Rows.Add(fmt.Sprint("row ", i), truth, truth)
+		e.Rows.Add(fmt.Sprint("sample ", i), truth, truth)
 	}
 	return e
 }
@@ -104,10 +104,10 @@ func TestFigures(t *testing.T) {
 	}
 	plain.Map = p.Map("title", "width", "height")
 	for want, e := range map[string]*Evaluated{
-		"distributions [number 20 40 true predicted] cumulative-score [expected median mode mean predictor, median]": ages,
-		"distributions [class] confusion [true class 3 4]":                                                           classes,
-		"cumulative-score [number floored]":                                                                          numbers,
-		"distributions [label row 1: K-L 0] colours [width height true predicted label 3]":                           plain,
+		"distributions [number 20 40 true predicted] cumulative-score [expected median mode mean baseline, median]": ages,
+		"distributions [class] confusion [true class 3 4]":                                                          classes,
+		"cumulative-score [number floored]":                                                                         numbers,
+		"distributions [label sample 1: K-L 0] colours [width height true predicted label 3]":                       plain,
 	} {
 		figures, err := e.Figures()
 		if err != nil {

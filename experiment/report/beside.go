@@ -12,7 +12,7 @@ import (
 // Scored are the cumulative scores of a row on a dataset whose labels are a scale.
 type Scored struct {
 	Dataset string `json:"dataset"`
-	Row     string `json:"row"`
+	Row     string `json:"method"`
 	// Within are shares of rows with an error of at most 0, 1, 2 and so on, as means over folds.
 	Within []number `json:"within"`
 	Folds  int      `json:"folds"`
@@ -21,7 +21,7 @@ type Scored struct {
 // Confused is the confusion matrix of a row on a dataset whose labels are classes: sums over folds.
 type Confused struct {
 	Dataset string     `json:"dataset"`
-	Row     string     `json:"row"`
+	Row     string     `json:"method"`
 	Classes []string   `json:"classes,omitempty"` // their names, where they have some
 	Counts  [][]uint64 `json:"counts"`            // by true and by predicted class
 }
@@ -114,7 +114,7 @@ func scoreFigure(list []Scored, part string) Picture {
 	}
 	dataset := list[0].Dataset
 	return Picture{
-		Name: dataset + "-cumulative-score", Caption: "Cumulative score on " + dataset + part + ": the share of test rows by the greatest error of the predicted number, as a mean over folds. Of a distribution it is the expected number.",
+		Name: dataset + "-cumulative-score", Caption: "Cumulative score on " + dataset + part + ": the share of test samples by the greatest error of the predicted number, as a mean over folds. Of a distribution it is the expected number.",
 		draw: func() (*figure.Figure, error) {
 			return figure.CumulativeScores(dataset+part, figure.LabelUnit, names, scores)
 		},
@@ -134,7 +134,7 @@ func (s *Summary) confusionFigures() (all []Picture) {
 			names, numbered := s.classNames(d, len(c.Counts))
 			title := c.Dataset + ": " + c.Row
 			all = append(all, Picture{
-				Name: c.Dataset + "-confusion", Caption: fmt.Sprintf("Confusion matrix of the best row on %s, %s: test rows of all folds by true and by predicted class.%s", c.Dataset, c.Row, numbered),
+				Name: c.Dataset + "-confusion", Caption: fmt.Sprintf("Confusion matrix of the best method on %s, %s: test samples of all folds by true and by predicted class.%s", c.Dataset, c.Row, numbered),
 				draw: (&figure.Confusion{Title: title, Classes: names, Counts: c.Counts}).Figure,
 			})
 		}

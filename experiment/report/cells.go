@@ -21,7 +21,7 @@ type Cells struct {
 
 // Failure is a failed cell with its error.
 type Failure struct {
-	Cell  string `json:"cell"`
+	Cell  string `json:"run"`
 	Error string `json:"error"`
 }
 
@@ -61,9 +61,9 @@ func budgetOf(t *result.Table, c *result.Cell) string {
 
 // Time is how long the done cells of a row took on a dataset, in seconds of computing.
 type Time struct {
-	Row     string `json:"row"`
+	Row     string `json:"method"`
 	Dataset string `json:"dataset"`
-	Cells   int    `json:"cells"`
+	Cells   int    `json:"runs"`
 	Total   number `json:"total_seconds"`
 }
 

@@ -13,7 +13,7 @@ import (
 // Choice is what the candidates of a row scored, over all datasets together: which one is a good
 // default.
 type Choice struct {
-	Row string `json:"row"`
+	Row string `json:"method"`
 	// Datasets are those on which every candidate was scored.
 	Datasets   []string    `json:"datasets"`
 	Candidates []Candidate `json:"candidates"`
@@ -34,7 +34,7 @@ type Candidate struct {
 	// error of that, over datasets.
 	Above number `json:"above_best"`
 	Error number `json:"standard_error"`
-	Cells int    `json:"chosen_by_cells"`
+	Cells int    `json:"chosen_by_runs"`
 }
 
 // Without is what is chosen without a dataset, and what that gives on it.
@@ -188,8 +188,8 @@ func (d *document) addChoices(s *Summary) {
 	if len(s.Choices) == 0 {
 		return
 	}
-	d.add(heading("Settings that were chosen"), paragraph("Candidates are scored on training rows that they were not trained on; tested rows have no part in it. "+
-		"Figures are the mean K-L of a dataset's cells over that of the mean predictor on the rows that the same cells test. The criterion is the mean over datasets of its logarithm. "+
+	d.add(heading("Settings that were chosen"), paragraph("Candidates are scored on training samples that they were not trained on; tested samples have no part in it. "+
+		"Values are the mean K-L of a dataset's runs over the K-L of the mean baseline on the samples that the same runs test. The criterion is the mean over datasets of its logarithm. "+
 		"A candidate's difference from the best has a standard error over datasets. The rule takes the first candidate, from the simplest on, within one standard error."))
 	for i := range s.Choices {
 		c := &s.Choices[i]
@@ -204,7 +204,7 @@ func (d *document) addChoices(s *Summary) {
 }
 
 func (c *Choice) ratios(from, to int) table {
-	t := table{caption: c.Row + ": K-L of candidates over the mean predictor's", header: append([]string{"candidate"}, c.Datasets[from:to]...)}
+	t := table{caption: c.Row + ": K-L of candidates over the mean baseline's", header: append([]string{"candidate"}, c.Datasets[from:to]...)}
 	if from > 0 {
 		t.caption += ", continued"
 	}
@@ -231,7 +231,7 @@ func (c *Choice) ratios(from, to int) table {
 }
 
 func (c *Choice) criterion() table {
-	t := table{caption: c.Row + ": the criterion", header: []string{"candidate", "mean ln ratio", "above the best", "worst dataset", "chosen by cells"}}
+	t := table{caption: c.Row + ": the criterion", header: []string{"candidate", "mean ln ratio", "above the best", "worst dataset", "chosen by runs"}}
 	for i, x := range c.Candidates {
 		worst := 0
 		for d := range x.Ratios {

@@ -14,13 +14,13 @@ import (
 
 // csvHeader names the columns of writeCSV.
 var csvHeader = []string{
-	"dataset", "measure", "row", "folds", "wanted", "mean", "deviation", "place", "mean_predictor", "mean_predictor_deviation", "average_rank",
-	"best", "corrected_t_p", "corrected_t_p_holm", "t_p", "t_p_holm", "wilcoxon_p", "wilcoxon_p_holm", "effect_size", "published", "published_deviation", "source",
-	"deviations", "friedman_chi_squared", "friedman_p", "critical_difference", "friedman_exact", "same_as",
+	"dataset", "measure", "method", "folds", "target_folds", "mean", "std", "place", "mean_baseline", "mean_baseline_std", "average_rank",
+	"best", "corrected_t_p", "corrected_t_p_holm", "t_p", "t_p_holm", "wilcoxon_p", "wilcoxon_p_holm", "effect_size", "published", "published_std", "source",
+	"std_of", "friedman_chi_squared", "friedman_p", "critical_difference", "friedman_exact", "same_as",
 }
 
 // csvNames are the columns with texts that users wrote.
-var csvNames = []string{"dataset", "row", "best", "source", "same_as"}
+var csvNames = []string{"dataset", "method", "best", "source", "same_as"}
 
 // spreadsheetText puts an apostrophe before a text that a spreadsheet would read as a formula.
 func spreadsheetText(text string) string {

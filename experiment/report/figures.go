@@ -136,11 +136,11 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 		return Picture{}, false
 	}
 	if r.MeanPredictor.Folds > 0 {
-		lines.Series = append(lines.Series, level("mean predictor", mean.X, float64(r.MeanPredictor.Mean)))
+		lines.Series = append(lines.Series, level("mean baseline", mean.X, float64(r.MeanPredictor.Mean)))
 	}
 	bars := ""
 	if slices.ContainsFunc(lines.Series, func(s figure.Series) bool { return s.Deviation != nil }) {
-		bars = "; bars are deviations over folds"
+		bars = "; bars are standard deviations over folds"
 	}
 	papers := f.addPapers(of, r, &lines, drawn)
 	return Picture{

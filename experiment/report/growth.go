@@ -57,7 +57,7 @@ func (s *Summary) growths(sweeps []sweep) (all []Growth) {
 	for _, group := range groups {
 		title := "Time by labels"
 		if len(groups) > 1 {
-			title += fmt.Sprintf(", %s rows of %s features", units.Count(s.Datasets[group[0]].Rows), units.Count(s.Datasets[group[0]].Features))
+			title += fmt.Sprintf(", %s samples of %s features", units.Count(s.Datasets[group[0]].Rows), units.Count(s.Datasets[group[0]].Features))
 		}
 		for row := range s.Rows {
 			if g, ok := s.growthByLabels(group, row); ok {
@@ -160,7 +160,7 @@ func (d *document) addGrowths(s *Summary) {
 	if len(s.Growths) == 0 {
 		return
 	}
-	t := table{caption: "Growth of the seconds of a cell", header: []string{"by", "of", "dataset", "values", "slope", "r²"}, texts: true}
+	t := table{caption: "Growth of the seconds of a run", header: []string{"by", "of", "dataset", "values", "slope", "r²"}, texts: true}
 	for i := range s.Growths {
 		g := &s.Growths[i]
 		values := fmt.Sprintf("%d from %s to %s", len(g.X), plainNumber(g.X[0]), plainNumber(g.X[len(g.X)-1]))
@@ -215,11 +215,11 @@ func (g *Growth) beside(other *Growth) bool {
 }
 
 func growthFigure(list []Growth, part string) Picture {
-	lines := figure.Lines{Title: list[0].title + part, X: figure.Axis{Name: list[0].By, Log: true}, Y: figure.Axis{Name: "time of a cell", Unit: "s", Log: true}}
+	lines := figure.Lines{Title: list[0].title + part, X: figure.Axis{Name: list[0].By, Log: true}, Y: figure.Axis{Name: "time of a run", Unit: "s", Log: true}}
 	if list[0].By == leaves {
 		lines.X.Name = "leaves of a tree, 2^(depth - 1)"
 	}
-	caption := "Seconds of a cell by " + list[0].By
+	caption := "Seconds of a run by " + list[0].By
 	if list[0].By != byLabels {
 		caption += ": " + list[0].Of
 	}

@@ -99,7 +99,7 @@ func TestNoGrowth(t *testing.T) {
 		table.Cells[i].Seconds = .09
 	}
 	if s, err := Summarize(table, Options{}); err != nil || len(s.Growths) > 0 {
-		t.Errorf("cells that take no time: %v, %v", s.Growths, err)
+		t.Errorf("runs that take no time: %v, %v", s.Growths, err)
 	}
 	sets := timed().Datasets
 	sets[1].Rows++

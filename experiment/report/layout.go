@@ -52,7 +52,7 @@ func (d *document) add(blocks ...block) { d.blocks = append(d.blocks, blocks...)
 // cellsText counts the cells.
 func (s *Summary) cellsText() string {
 	c := &s.Cells
-	text := fmt.Sprintf("%s of %s done", units.Count(c.Done), count(c.All, "cell is", "cells are"))
+	text := fmt.Sprintf("%s of %s done", units.Count(c.Done), count(c.All, "run is", "runs are"))
 	for _, part := range []struct {
 		n    int
 		what string
@@ -62,7 +62,7 @@ func (s *Summary) cellsText() string {
 		}
 	}
 	if c.Done < c.All {
-		text += ". They are named at the end; figures of rows that lack folds say how many folds they have, and are not compared"
+		text += ". They are named at the end; values of methods that lack folds say how many folds they have, and are not compared"
 	}
 	if s.Spec != nil {
 		text += fmt.Sprintf(". Their spec is %s, SHA-256 %.12s", s.Spec.File, s.Spec.Digest)
@@ -80,12 +80,12 @@ func ofOneFold(r Result) bool {
 
 // explanation says what figures mean.
 func (s *Summary) explanation() string {
-	text := fmt.Sprintf("Figures are means over the test rows of a fold, then over folds and repeats, all with the same weight; ± is the %s standard deviation "+
-		"over folds. The best is bold and the second underlined, by figures before rounding. • marks rows that are worse than the best by the corrected "+
-		"resampled t-test (Nadeau and Bengio 2003), adjusted by Holm 1979 within a dataset, at the level %v. The mean predictor predicts "+
-		"the mean label distribution of the training rows.", s.Deviations, s.Level)
+	text := fmt.Sprintf("Values are means over the test samples of a fold, then over folds and repeats, all with the same weight; ± is the %s standard deviation "+
+		"over folds. The best is bold and the second underlined, by values before rounding. • marks methods that are worse than the best by the corrected "+
+		"resampled t-test (Nadeau and Bengio 2003), adjusted by Holm 1979 within a dataset, at the level %v. The mean baseline predicts "+
+		"the mean label distribution of the training samples.", s.Deviations, s.Level)
 	if slices.ContainsFunc(s.Results, ofOneFold) {
-		text += " Of one fold there is no deviation."
+		text += " Of one fold there is no standard deviation."
 	}
 	if s.Clip != "" {
 		text += " Degrees are clipped before they are compared (clip: " + s.Clip + ")."
@@ -94,7 +94,7 @@ func (s *Summary) explanation() string {
 }
 
 func (s *Summary) datasetsTable() table {
-	t := table{caption: "Datasets", header: []string{"dataset", "rows", "features", "labels", "folds", "digest"}}
+	t := table{caption: "Datasets", header: []string{"dataset", "samples", "features", "labels", "folds", "digest"}}
 	for _, d := range s.Datasets {
 		t.lines = append(t.lines, line{cells: plain(d.Name, strconv.Itoa(d.Rows), strconv.Itoa(d.Features), strconv.Itoa(d.Labels), strconv.Itoa(d.Folds), d.Digest[:min(12, len(d.Digest))])})
 	}
@@ -102,7 +102,7 @@ func (s *Summary) datasetsTable() table {
 }
 
 func (s *Summary) rowsTable() table {
-	t := table{caption: "Rows", header: []string{"row", "algorithm", "preset", "settings"}, texts: true}
+	t := table{caption: "Methods", header: []string{"method", "algorithm", "preset", "settings"}, texts: true}
 	for _, r := range s.Rows {
 		var settings []string
 		for _, key := range slices.Sorted(maps.Keys(r.Settings)) {
@@ -136,7 +136,7 @@ func (d *document) addMeasure(s *Summary, m int) {
 	}
 	for from := 0; from < len(s.Datasets); from += columns {
 		to := min(from+columns, len(s.Datasets))
-		t := table{caption: fmt.Sprintf("%s (%s): %s", measure.Title, measure.Formula, direction), header: []string{"row"}}
+		t := table{caption: fmt.Sprintf("%s (%s): %s", measure.Title, measure.Formula, direction), header: []string{"method"}}
 		if from > 0 {
 			t.caption += ", continued"
 		}
@@ -170,7 +170,7 @@ func (s *Summary) measureLines(m, from, to int) (lines []line) {
 		}
 		lines = append(append(lines, l), publishedOf(s.names(row), published)...)
 	}
-	l := line{rule: true, cells: plain("mean predictor")}
+	l := line{rule: true, cells: plain("mean baseline")}
 	for d := from; d < to; d++ {
 		r := s.at(d, m)
 		l.cells = append(l.cells, cell{value: r.MeanPredictor.Folds > 0, text: r.MeanPredictor.text(r.format())})
@@ -187,13 +187,13 @@ func (s *Summary) measureLines(m, from, to int) (lines []line) {
 // addTests adds a table of tests for each dataset.
 func (d *document) addTests(s *Summary, m int) {
 	measure, _ := measures.Find(s.Measures[m])
-	d.add(heading("Tests against the best: "+measure.Title), paragraph("P-values are two-sided, over the folds that both rows have; those in brackets are adjusted by Holm for the "+
-		"rows of the table. The corrected t-test is the one to read: folds share training rows, which the plain t-test and Wilcoxon's signed-rank test take no notice of; "+
-		"they stand here since papers print them. The effect size is Cohen's d of the paired differences (their mean over their sample deviation)."))
+	d.add(heading("Tests against the best: "+measure.Title), paragraph("P-values are two-sided, over the folds that both methods have; those in brackets are adjusted by Holm for the "+
+		"methods of the table. The corrected t-test is the one to read: folds share training samples, which the plain t-test and Wilcoxon's signed-rank test take no notice of; "+
+		"they stand here since papers print them. The effect size is Cohen's d of the paired differences (their mean over their sample standard deviation)."))
 	few := make(map[int][]string) // by number of values: the datasets for which Wilcoxon's test can find nothing
 	for set := range s.Datasets {
 		r := s.at(set, m)
-		t := table{header: []string{"row", "corrected t", "paired t", "Wilcoxon", "effect size"}}
+		t := table{header: []string{"method", "corrected t", "paired t", "Wilcoxon", "effect size"}}
 		for i := range r.Lines {
 			if a := r.Lines[i].Against; a != nil {
 				t.caption = fmt.Sprintf("%s: against %s", r.Dataset, a.Best)
@@ -227,8 +227,8 @@ func (d *document) addRankings(s *Summary) {
 	if len(s.Datasets) < 2 || len(s.listed()) < 2 {
 		return
 	}
-	d.add(heading("Ranks over datasets"), paragraph("Ranks go from 1 for the best, ties have the mean of their ranks. Friedman's test asks whether rows differ at all. "+
-		"If it finds a difference, two rows differ where their average ranks are farther apart than Nemenyi's critical difference."), s.ranksTable())
+	d.add(heading("Ranks over datasets"), paragraph("Ranks go from 1 for the best, ties have the mean of their ranks. Friedman's test asks whether methods differ at all. "+
+		"If it finds a difference, two methods differ where their average ranks are farther apart than Nemenyi's critical difference."), s.ranksTable())
 	for m := range s.Rankings {
 		r := &s.Rankings[m]
 		d.add(paragraph(r.text(s.Level)))
@@ -236,7 +236,7 @@ func (d *document) addRankings(s *Summary) {
 			continue
 		}
 		measure, _ := measures.Find(r.Measure)
-		caption := fmt.Sprintf("Average ranks by %s. A bar joins rows that do not differ at the level %v.", measure.Title, s.Level)
+		caption := fmt.Sprintf("Average ranks by %s. A bar joins methods that do not differ at the level %v.", measure.Title, s.Level)
 		if !r.Friedman.compared() {
 			caption = fmt.Sprintf("Average ranks by %s. Friedman's test finds no difference at the level %v.", measure.Title, s.Level)
 		}
@@ -246,7 +246,7 @@ func (d *document) addRankings(s *Summary) {
 
 // ranksTable has the average ranks: a line for each row, a column for each measure.
 func (s *Summary) ranksTable() table {
-	t := table{caption: "Average ranks", header: []string{"row"}}
+	t := table{caption: "Average ranks", header: []string{"method"}}
 	for _, name := range s.Measures {
 		measure, _ := measures.Find(name)
 		t.header = append(t.header, measure.Title)
@@ -284,7 +284,7 @@ func (r *Ranking) text(level float64) string {
 		why   string
 		names []string
 	}{
-		{"rows lack folds there", r.LeftOut}, {"it is not a measure of these labels", r.NotMeasured}, {"rows have ended without a value there", r.NoValue},
+		{"methods lack folds there", r.LeftOut}, {"it is not a measure of these labels", r.NotMeasured}, {"methods have ended without a value there", r.NoValue},
 	} {
 		if len(left.names) > 0 {
 			others = append(others, fmt.Sprintf("since %s: %s", left.why, strings.Join(left.names, ", ")))
@@ -295,28 +295,28 @@ func (r *Ranking) text(level float64) string {
 	}
 	f := r.Friedman
 	if f == nil {
-		return text + "; Friedman's test needs two datasets and two rows at least."
+		return text + "; Friedman's test needs two datasets and two methods at least."
 	}
 	text += fmt.Sprintf(", Friedman's χ² is %s (%s, %s).", fixed(f.ChiSquared, 2), pIs(f.P), r.how())
 	if f.Least >= number(level) {
 		text += fmt.Sprintf(" Of %s on %s p is at least %s, so that no difference can be found at the level %v.",
-			count(len(r.Rows), "row", "rows"), count(len(r.Datasets), "dataset", "datasets"), pText(f.Least), level)
+			count(len(r.Rows), "method", "methods"), count(len(r.Datasets), "dataset", "datasets"), pText(f.Least), level)
 	}
 	if !f.compared() {
-		return text + fmt.Sprintf(" That is no difference at the level %v, and pairs of rows are not compared.", level)
+		return text + fmt.Sprintf(" That is no difference at the level %v, and pairs of methods are not compared.", level)
 	}
 	text += fmt.Sprintf(" Nemenyi's critical difference is %s.", fixed(f.CriticalDifference, 2))
 	switch {
 	case len(f.Alike) == 0:
-		return text + " All rows differ."
+		return text + " All methods differ."
 	case len(f.Alike) == 1 && len(f.Alike[0]) == len(r.Rows):
-		return text + " No two rows are farther apart, so that the test does not say which ones differ."
+		return text + " No two methods are farther apart, so that the test does not say which ones differ."
 	}
 	var runs []string
 	for _, names := range f.Alike {
 		runs = append(runs, strings.Join(names, ", "))
 	}
-	return text + " Rows that do not differ: " + strings.Join(runs, "; ") + "."
+	return text + " Methods that do not differ: " + strings.Join(runs, "; ") + "."
 }
 
 // how says how p was computed.
@@ -352,11 +352,11 @@ func (d *document) addTimes(s *Summary) {
 	d.add(heading("Times"))
 	for from := 0; from < len(s.Datasets); from += columns {
 		to := min(from+columns, len(s.Datasets))
-		t := table{caption: "Seconds of computing: means of a cell, and the sum over all datasets", header: []string{"row"}}
+		t := table{caption: "Seconds of computing: means of a run, and the sum over all datasets", header: []string{"method"}}
 		for _, set := range s.Datasets[from:to] {
 			t.header = append(t.header, set.Name)
 		}
-		t.header = append(t.header, "all cells")
+		t.header = append(t.header, "all runs")
 		for _, row := range s.listed() {
 			l, total := line{cells: plain(s.title(row))}, number(0)
 			for i, own := range s.Times[row*len(s.Datasets) : (row+1)*len(s.Datasets)] {
@@ -378,10 +378,10 @@ func (d *document) addProblems(c *Cells) {
 		for _, f := range c.Failures {
 			names = append(names, f.Cell+": "+f.Error)
 		}
-		d.add(heading("Failed cells"), further(names, c.Failed))
+		d.add(heading("Failed runs"), further(names, c.Failed))
 	}
 	if n := c.Missing + c.Running; n > 0 {
-		d.add(heading("Missing and running cells"), further(c.Gaps, n))
+		d.add(heading("Missing and running runs"), further(c.Gaps, n))
 	}
 }
 

@@ -14,12 +14,12 @@ import (
 // step that all folds have to the last one.
 type Learned struct {
 	Dataset string   `json:"dataset"`
-	Row     string   `json:"row"`
+	Row     string   `json:"method"`
 	Loss    string   `json:"loss"` // of which rows: "training" or "validation"
 	Steps   []uint64 `json:"steps"`
 	Losses  []number `json:"losses"`
 	Folds   int      `json:"folds"` // that it is a mean over, of so many wanted
-	Wanted  int      `json:"wanted"`
+	Wanted  int      `json:"target_folds"`
 }
 
 // The losses of a learning curve.
@@ -125,7 +125,7 @@ func learningFigure(list []Learned, part string) Picture {
 	lines.X.Log, lines.Y.Log = stepsFarApart(lines.Series), lossesFarApart(lines.Series)
 	return Picture{
 		Name: dataset + "-" + loss + "-loss",
-		Caption: fmt.Sprintf("Learning curves on %s%s: the %s loss by step, as a mean over folds, as far as all folds of a row reach. What a step is depends on the algorithm.",
+		Caption: fmt.Sprintf("Learning curves on %s%s: the %s loss by step, as a mean over folds, as far as all folds of a method reach. What a step is depends on the algorithm.",
 			dataset, part, loss),
 		draw: lines.Figure,
 	}

@@ -38,7 +38,7 @@ func (s *Summary) sameNotes() (list []string) {
 	for i := range s.Datasets {
 		d := &s.Datasets[i]
 		if d.Same != "" {
-			list = append(list, fmt.Sprintf("The datasets %s and %s have the same rows, labels and folds. Ranks count them once.", d.Same, d.Name))
+			list = append(list, fmt.Sprintf("The datasets %s and %s have the same samples, labels and folds. Ranks count them once.", d.Same, d.Name))
 			continue
 		}
 		otherwise := false // divided otherwise than an earlier dataset
@@ -52,14 +52,14 @@ func (s *Summary) sameNotes() (list []string) {
 				}
 			case !otherwise:
 				otherwise = true
-				list = append(list, fmt.Sprintf("The datasets %s and %s have the same rows and labels, which the spec divides into folds in two ways. Ranks count both.", b.Name, d.Name))
+				list = append(list, fmt.Sprintf("The datasets %s and %s have the same samples and labels, which the spec divides into folds in two ways. Ranks count both.", b.Name, d.Name))
 			}
 		}
 	}
 	return list
 }
 
-// sameData reports whether two datasets of a table have the same rows, labels and folds.
+// sameData reports whether two datasets of a table have the same samples, labels and folds.
 func sameData(sets []result.Dataset, a, b int) bool {
 	first := func(d int) string { return cmp.Or(sets[d].SameData, sets[d].Name) }
 	return first(a) == first(b)
@@ -78,7 +78,7 @@ func (s *Summary) counted(a, b int) string {
 			both = append(both, measure.Title)
 		}
 	}
-	text := fmt.Sprintf("The datasets %s and %s have the same rows, labels and folds; only the type of their labels differs.", names[0], names[1])
+	text := fmt.Sprintf("The datasets %s and %s have the same samples, labels and folds; only the type of their labels differs.", names[0], names[1])
 	if len(once)+len(both) == 0 {
 		return ""
 	}
@@ -97,7 +97,7 @@ func (g *grid) repeated(d int) string {
 	if folds == divisions {
 		return ""
 	}
-	text := fmt.Sprintf("%s: %s folds divide the rows in %s, since repeats have the same folds. Values of the same folds are averaged first, so figures, tests and deviations are over %s.",
+	text := fmt.Sprintf("%s: %s folds divide the samples in %s, since repeats have the same folds. Values of the same folds are averaged first, so values, tests and standard deviations are over %s.",
 		g.table.Datasets[d].Name, units.Count(folds), count(divisions, "way", "ways"), count(divisions, "value", "values"))
 	var equal []string
 	for row := range g.table.Rows {

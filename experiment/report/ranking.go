@@ -18,14 +18,14 @@ type Ranking struct {
 	LeftOut     []string `json:"left_out,omitempty"`
 	NotMeasured []string `json:"not_measured,omitempty"`
 	NoValue     []string `json:"no_value,omitempty"`
-	Rows        []Ranked `json:"rows"` // the best first
+	Rows        []Ranked `json:"methods"` // the best first
 	// Friedman is the test that all rows are equal; nil: fewer than two datasets or rows.
 	Friedman *Friedman `json:"friedman,omitempty"`
 }
 
 // Ranked is a row with its rank: 1 is best, ties have the mean of their ranks.
 type Ranked struct {
-	Row  string `json:"row"`
+	Row  string `json:"method"`
 	Rank number `json:"rank"`
 }
 

@@ -22,10 +22,10 @@ type countedTable struct {
 }
 
 type countedSet struct {
-	Size  int        `json:"size"`  // its rows
-	Sizes []int      `json:"sizes"` // test rows of each fold
-	Same  bool       `json:"same"`  // true if the repeats have the same folds
-	Rows  [][][]*int `json:"rows"`  // by row, repeat and fold; nil: the run is missing
+	Size  int        `json:"size"`    // its rows
+	Sizes []int      `json:"sizes"`   // test rows of each fold
+	Same  bool       `json:"same"`    // true if the repeats have the same folds
+	Rows  [][][]*int `json:"methods"` // by row, repeat and fold; nil: the run is missing
 }
 
 // drawTable draws a table with ties, zeros, equal methods, the same values in another order, repeats and missing runs.
@@ -108,9 +108,9 @@ func copied(rows [][]*int) (all [][]*int) {
 func (t *countedTable) table() *result.Table {
 	out := &result.Table{Name: "counted", Measures: []string{"accuracy", "zero_one"}}
 	for row, same := range t.Same {
-		r := result.Row{Name: fmt.Sprint("row ", row)}
+		r := result.Row{Name: fmt.Sprint("method ", row)}
 		if same >= 0 {
-			r.Same = fmt.Sprint("row ", same)
+			r.Same = fmt.Sprint("method ", same)
 		}
 		out.Rows = append(out.Rows, r)
 	}
@@ -172,7 +172,7 @@ func numbersOfReport(t *testing.T, s *Summary) map[string]*float64 {
 	for m := range s.Rankings {
 		r := &s.Rankings[m]
 		for _, own := range r.Rows {
-			put(float64(own.Rank), "%d/%s/rank", m, strings.TrimPrefix(own.Row, "row "))
+			put(float64(own.Rank), "%d/%s/rank", m, strings.TrimPrefix(own.Row, "method "))
 		}
 		if f := r.Friedman; f != nil {
 			put(float64(f.ChiSquared), "%d/chi2", m)

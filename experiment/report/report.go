@@ -75,7 +75,7 @@ func (o Options) check(t *result.Table) (Options, error) {
 		}
 	}
 	if slices.Contains([]int{len(t.Datasets), len(t.Rows), len(t.Measures)}, 0) {
-		return o, fmt.Errorf("a table of %d datasets, %d rows and %d measures: %w", len(t.Datasets), len(t.Rows), len(t.Measures), ErrOptions)
+		return o, fmt.Errorf("a table of %d datasets, %d methods and %d measures: %w", len(t.Datasets), len(t.Rows), len(t.Measures), ErrOptions)
 	}
 	return o, t.Validate()
 }

@@ -167,7 +167,7 @@ func TestByHand(t *testing.T) {
 		t.Errorf("%+v", lines)
 	}
 	if a := lines[1].Against; a == nil || a.CorrectedT != 1 || a.Wilcoxon != 1 || a.EffectSize != 0 {
-		t.Errorf("against an equal row: %+v", a)
+		t.Errorf("against an equal method: %+v", a)
 	}
 	// Differences -.1, -.1, -.2: mean -.4/3, deviation .1/sqrt(3), so t = -.4/3 / (.1/sqrt(3) · sqrt(1/3 + 10/20))
 	// = -2.52982; twice the tail of Student's t with 2 degrees of freedom is 1 - |t|/sqrt(2 + t²) = 0.12713.
@@ -176,7 +176,7 @@ func TestByHand(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	if r := s.Rankings[0]; len(r.Datasets) != 0 || len(r.LeftOut) != 1 || r.Friedman != nil {
-		t.Errorf("a row lacks a fold, and there is a ranking: %+v", r)
+		t.Errorf("a method lacks a fold, and there is a ranking: %+v", r)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestWellFormed(t *testing.T) {
 	if err != nil || len(records) != 1+5*5*2+2 {
 		t.Errorf("%d lines of CSV, %v", len(records), err)
 	}
-	deviations, at := make(map[string]bool), slices.Index(csvHeader, "published_deviation")
+	deviations, at := make(map[string]bool), slices.Index(csvHeader, "published_std")
 	for _, r := range records[1:] {
 		deviations[r[at-1]+" "+r[at]] = true
 	}
@@ -248,8 +248,8 @@ func TestRefusals(t *testing.T) {
 		"level 2":                             {"table", Options{Level: 2}, func(*result.Table) {}},
 		"level 1e-17":                         {"html", Options{Level: 1e-17}, func(*result.Table) {}},
 		`measure "odd": known are kl`:         {"table", Options{}, func(t *result.Table) { t.Measures[0] = "odd" }},
-		"0 rows":                              {"table", Options{}, func(t *result.Table) { t.Rows = nil }},
-		"cell 0: dataset 9 of 5":              {"table", Options{}, func(t *result.Table) { t.Cells[0].Dataset = 9 }},
+		"0 methods":                           {"table", Options{}, func(t *result.Table) { t.Rows = nil }},
+		"run 0: dataset 9 of 5":               {"table", Options{}, func(t *result.Table) { t.Cells[0].Dataset = 9 }},
 	} {
 		table := sample()
 		c.change(table)
@@ -272,7 +272,7 @@ func TestNothingDone(t *testing.T) {
 		}
 	}
 	if text := written(t, table, "table", Options{}); !strings.Contains(text, "and 25 more") {
-		t.Error("the missing cells are not counted")
+		t.Error("the missing runs are not counted")
 	}
 }
 

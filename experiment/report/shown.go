@@ -16,7 +16,7 @@ import (
 // Shown are test rows of a dataset with what some rows of the table predict of them.
 type Shown struct {
 	Dataset string     `json:"dataset"`
-	Rows    []string   `json:"rows"` // of the table, the best first
+	Rows    []string   `json:"methods"` // of the table, the best first
 	Tested  []ShownRow `json:"tested"`
 
 	axis *result.Labels
@@ -139,7 +139,7 @@ func (s *Summary) shownFigures() (all []Picture) {
 		of := &s.Shown[i]
 		all = append(all, Picture{
 			Name: of.Dataset + "-predictions",
-			Caption: fmt.Sprintf("Predicted and true distributions of test rows on %s, drawn by the seed of the folds, from the least to the greatest K-L of %s.%s",
+			Caption: fmt.Sprintf("Predicted and true distributions of test samples on %s, drawn by the seed of the folds, from the least to the greatest K-L of %s.%s",
 				of.Dataset, of.Rows[0], of.folds()),
 			draw: of.figure().Figure,
 		})

@@ -17,23 +17,23 @@ type Summary struct {
 	// Notes say what decides the report's numbers and is not plain from the table.
 	Notes []string `json:"notes,omitempty"`
 	// Deviations says how deviations over folds are computed: "population" or "sample".
-	Deviations string             `json:"deviations"`
-	Level      float64            `json:"level"`
-	Datasets   []result.Dataset   `json:"datasets"`
-	Rows       []result.Row       `json:"rows"`
-	Measures   []string           `json:"measures"`
-	Clip       string             `json:"clip,omitempty"` // as in a table
-	Results    []Result           `json:"results"`        // by dataset, then by measure
-	Rankings   []Ranking          `json:"rankings"`
-	Scores     []Scored           `json:"cumulative_scores,omitempty"`
-	Confusion  []Confused         `json:"confusion,omitempty"`
-	Curves     []Learned          `json:"learning_curves,omitempty"` // by dataset, by loss, then by row
-	Shown      []Shown            `json:"predictions,omitempty"`
-	Choices    []Choice           `json:"choices,omitempty"` // of rows whose cells chose their settings
-	Times      []Time             `json:"times,omitempty"`   // by row, then by dataset
-	Growths    []Growth           `json:"growths,omitempty"`
-	Published  []result.Published `json:"published,omitempty"`
-	Cells      Cells              `json:"cells"`
+	Deviations string                `json:"std_of"`
+	Level      float64               `json:"level"`
+	Datasets   result.ShownDatasets  `json:"datasets"`
+	Rows       []result.Row          `json:"methods"`
+	Measures   []string              `json:"measures"`
+	Clip       string                `json:"clip,omitempty"` // as in a table
+	Results    []Result              `json:"results"`        // by dataset, then by measure
+	Rankings   []Ranking             `json:"rankings"`
+	Scores     []Scored              `json:"cumulative_scores,omitempty"`
+	Confusion  []Confused            `json:"confusion,omitempty"`
+	Curves     []Learned             `json:"learning_curves,omitempty"` // by dataset, by loss, then by row
+	Shown      []Shown               `json:"predictions,omitempty"`
+	Choices    []Choice              `json:"choices,omitempty"` // of rows whose cells chose their settings
+	Times      []Time                `json:"times,omitempty"`   // by row, then by dataset
+	Growths    []Growth              `json:"growths,omitempty"`
+	Published  result.ShownPublished `json:"published,omitempty"`
+	Cells      Cells                 `json:"runs"`
 
 	allTests bool
 	pictures string
@@ -46,7 +46,7 @@ type Result struct {
 	// NotMeasured is true if cells have ended and the measure is none of the dataset's labels, such as the accuracy
 	// of labels that are no classes.
 	NotMeasured   bool   `json:"not_measured,omitempty"`
-	MeanPredictor Figure `json:"mean_predictor"`
+	MeanPredictor Figure `json:"mean_baseline"`
 	Lines         []Line `json:"lines"` // by row
 	// LeastWilcoxon is the least p that Wilcoxon's test of so many values can give; null if there is no value.
 	LeastWilcoxon number `json:"least_wilcoxon_p"`
@@ -67,18 +67,18 @@ func (r *Result) observations() int { return r.Lines[0].Wanted }
 // rows have their mean first.
 type Figure struct {
 	Mean      number `json:"mean"`
-	Deviation number `json:"deviation"` // of one fold there is none
-	Folds     int    `json:"folds"`     // that it is a mean of; folds that test the same rows count once
+	Deviation number `json:"std"`   // of one fold there is none
+	Folds     int    `json:"folds"` // that it is a mean of; folds that test the same rows count once
 }
 
 // Line is what one row of the table has.
 type Line struct {
-	Row string `json:"row"`
+	Row string `json:"method"`
 	// Same is the name of an earlier row with the same cells: the row is not compared with others.
 	Same string `json:"same_as,omitempty"`
 	Figure
 	// Wanted is how many folds there are; the row is compared with others where it has them all.
-	Wanted int `json:"wanted"`
+	Wanted int `json:"target_folds"`
 	// Place is 1 for the best row and 2 for the second; rows that are equal share it. 0: neither.
 	Place int `json:"place,omitempty"`
 	// Against compares the row with the best; nil for the best, and for a row without all folds.

@@ -128,12 +128,12 @@ func TestOneFold(t *testing.T) {
 	for _, format := range Formats() {
 		for _, deviation := range []bool{false, true} {
 			text := written(t, table, format, Options{NoTimes: true, Sample: deviation})
-			for _, wrong := range []string{"± 0", `$\pm$ 0`, `"deviation": 0`, "bars are"} {
+			for _, wrong := range []string{"± 0", `$\pm$ 0`, `"std": 0`, "bars are"} {
 				if strings.Contains(text, wrong) {
 					t.Errorf("%s has %q:\n%s", format, wrong, text)
 				}
 			}
-			if format != "csv" && format != "json" && !strings.Contains(text, "Of one fold there is no deviation.") {
+			if format != "csv" && format != "json" && !strings.Contains(text, "Of one fold there is no standard deviation.") {
 				t.Errorf("%s does not say so", format)
 			}
 		}
@@ -146,7 +146,7 @@ func TestOneFold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range records[1:] {
-		for _, column := range []string{"deviation", "mean_predictor_deviation"} {
+		for _, column := range []string{"std", "mean_baseline_std"} {
 			if v := r[slices.Index(csvHeader, column)]; v != "" {
 				t.Errorf("%s: %s is %s", r[2], column, v)
 			}
@@ -160,7 +160,7 @@ func TestOneFold(t *testing.T) {
 // TestSweepFigures: the page has a figure for each sweep and dataset, and none for rows that lack folds.
 func TestSweepFigures(t *testing.T) {
 	table := swept()
-	if n := strings.Count(written(t, table, "html", Options{}), "bars are deviations over folds"); n != 1 {
+	if n := strings.Count(written(t, table, "html", Options{}), "bars are standard deviations over folds"); n != 1 {
 		t.Errorf("%d figures, want 1", n)
 	}
 	for _, format := range []string{"table", "md", "latex"} {
@@ -172,7 +172,7 @@ func TestSweepFigures(t *testing.T) {
 		lose(&table.Cells[gone.cell], result.Missing, "")
 		page := written(t, table, "html", Options{})
 		if n := strings.Count(page, ">depth=3<") + strings.Count(page, ">depth=5<"); n != gone.lines {
-			t.Errorf("%d lines of rows with all folds, want %d", n, gone.lines)
+			t.Errorf("%d lines of methods with all folds, want %d", n, gone.lines)
 		}
 	}
 }
@@ -212,7 +212,7 @@ func TestPapers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := f.Element(); err != nil || !strings.Contains(text, ">published: Fig. 4, depth=3<") || !strings.Contains(figures[0].Caption, "Diamonds are figures that papers print.") {
+	if text, err := f.Element(); err != nil || !strings.Contains(text, ">published: Fig. 4, depth=3<") || !strings.Contains(figures[0].Caption, "Diamonds are values that papers print.") {
 		t.Errorf("%s, error %v: %s", figures[0].Caption, err, text)
 	}
 }

@@ -13,21 +13,22 @@ func (t *Table) Encode(out io.Writer) error {
 	if err := t.Validate(); err != nil {
 		return err
 	}
-	return json.NewEncoder(out).Encode(t)
+	return json.NewEncoder(out).Encode(&shownTable{t.Name, t.Datasets, t.Rows, t.Measures, t.Clip, t.Cells, t.Published, t.Spec})
 }
 
 // Decode reads what Encode wrote, and validates it. An unknown key is an error, as is more
 // text behind the table. Errors wrap ErrTable, those of reading aside.
 func Decode(in io.Reader) (*Table, error) {
-	t := new(Table)
+	s := new(shownTable)
 	d := json.NewDecoder(in)
 	d.DisallowUnknownFields()
-	if err := d.Decode(t); err != nil {
+	if err := d.Decode(s); err != nil {
 		return nil, fmt.Errorf("%w: %w", err, ErrTable)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("more text behind the table: %w", ErrTable)
 	}
+	t := &Table{s.Name, s.Datasets, s.Methods, s.Measures, s.Clip, s.Runs, s.Published, s.Spec}
 	return t, t.Validate()
 }
 
@@ -60,6 +61,13 @@ func (n *numbers) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// decode reads JSON in which every key must be known.
+func decode(b []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	return d.Decode(v)
+}
+
 // plain is a Cell without its methods; cellJSON replaces its lists.
 type plain Cell
 
@@ -78,9 +86,7 @@ func (c Cell) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *Cell) UnmarshalJSON(b []byte) error {
 	var v cellJSON
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&v); err != nil {
+	if err := decode(b, &v); err != nil {
 		return err
 	}
 	*c = Cell(v.plain)
@@ -104,9 +110,7 @@ func (c Curve) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *Curve) UnmarshalJSON(b []byte) error {
 	var v curveJSON
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&v); err != nil {
+	if err := decode(b, &v); err != nil {
 		return err
 	}
 	*c = Curve{v.Steps, v.Training, v.Validation, v.BeforeRefit}

@@ -20,7 +20,7 @@ func table() *Table {
 		Measures: []string{"kl", "cosine"},
 		Cells: []Cell{
 			{State: Done, Values: []float64{.1, math.NaN()}, Mean: []float64{.2, .9}, Rows: 5, Seconds: 1.5, Digest: "cd", Scores: []float64{.25, 1}, Confusion: [][]uint64{{3, 1}, {0, 1}}},
-			{Fold: 1, State: Failed, Error: "no rows"},
+			{Fold: 1, State: Failed, Error: "no methods"},
 			{Row: 1, State: Missing},
 			{Row: 1, Repeat: 2, State: Running},
 		},
@@ -54,29 +54,29 @@ func TestValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Table){
-		"score 1 is 1.5":                     func(t *Table) { t.Cells[0].Scores[1] = 1.5 },
-		"line 1 has 1 fields":                func(t *Table) { t.Cells[0].Confusion[1] = []uint64{2} },
-		"a confusion matrix of 21 classes":   func(t *Table) { t.Cells[0].Confusion = make([][]uint64, 21) },
-		"dataset 0 has no name":              func(t *Table) { t.Datasets[0].Name = "" },
-		`two of the name row "mean"`:         func(t *Table) { t.Rows[0].Name = "mean" },
-		`two of the name measure "kl"`:       func(t *Table) { t.Measures[1] = "kl" },
-		"5 labels and 0 folds":               func(t *Table) { t.Datasets[0].Folds = 0 },
-		"cell 2: dataset 1 of 1":             func(t *Table) { t.Cells[2].Dataset = 1 },
-		"cell 2: row -1 of 2":                func(t *Table) { t.Cells[2].Row = -1 },
-		"cell 2: fold 2 of 2":                func(t *Table) { t.Cells[2].Fold = 2 },
-		"cell 2: repeat -1":                  func(t *Table) { t.Cells[2].Repeat = -1 },
-		`cell 2: state "odd"`:                func(t *Table) { t.Cells[2].State = "odd" },
-		"cell 1: it failed without an error": func(t *Table) { t.Cells[1].Error = "" },
-		"has 1 values and 2 of the mean":     func(t *Table) { t.Cells[0].Values = []float64{1} },
-		"missing and has 2 values":           func(t *Table) { t.Cells[0].State = Missing },
-		"NaN seconds":                        func(t *Table) { t.Cells[0].Seconds = math.NaN() },
-		"same as cell 0: Movie, forest":      func(t *Table) { t.Cells[1].Fold = 0 },
-		"has 2 scores of 0 candidates":       func(t *Table) { t.Cells[0].CandidateKL = []float64{1, 2} },
-		"failed and has 1 scores":            func(t *Table) { t.Cells[1].CandidateKL, t.Rows[0].Candidates = []float64{1}, []string{"a"} },
-		`no dataset "Music"`:                 func(t *Table) { t.Published[0].Dataset = "Music" },
-		`no measure "clark"`:                 func(t *Table) { t.Published[0].Measure = "clark" },
-		"published figure 0 names no row":    func(t *Table) { t.Published[0].Row = "" },
-		"published figure 0: NaN ± 0.01":     func(t *Table) { t.Published[0].Value = math.NaN() },
+		"score 1 is 1.5":                    func(t *Table) { t.Cells[0].Scores[1] = 1.5 },
+		"line 1 has 1 fields":               func(t *Table) { t.Cells[0].Confusion[1] = []uint64{2} },
+		"a confusion matrix of 21 classes":  func(t *Table) { t.Cells[0].Confusion = make([][]uint64, 21) },
+		"dataset 0 has no name":             func(t *Table) { t.Datasets[0].Name = "" },
+		`two of the name method "mean"`:     func(t *Table) { t.Rows[0].Name = "mean" },
+		`two of the name measure "kl"`:      func(t *Table) { t.Measures[1] = "kl" },
+		"5 labels and 0 folds":              func(t *Table) { t.Datasets[0].Folds = 0 },
+		"run 2: dataset 1 of 1":             func(t *Table) { t.Cells[2].Dataset = 1 },
+		"run 2: method -1 of 2":             func(t *Table) { t.Cells[2].Row = -1 },
+		"run 2: fold 2 of 2":                func(t *Table) { t.Cells[2].Fold = 2 },
+		"run 2: repeat -1":                  func(t *Table) { t.Cells[2].Repeat = -1 },
+		`run 2: state "odd"`:                func(t *Table) { t.Cells[2].State = "odd" },
+		"run 1: it failed without an error": func(t *Table) { t.Cells[1].Error = "" },
+		"has 1 values and 2 of the mean":    func(t *Table) { t.Cells[0].Values = []float64{1} },
+		"missing and has 2 values":          func(t *Table) { t.Cells[0].State = Missing },
+		"NaN seconds":                       func(t *Table) { t.Cells[0].Seconds = math.NaN() },
+		"same as run 0: Movie, forest":      func(t *Table) { t.Cells[1].Fold = 0 },
+		"has 2 scores of 0 candidates":      func(t *Table) { t.Cells[0].CandidateKL = []float64{1, 2} },
+		"failed and has 1 scores":           func(t *Table) { t.Cells[1].CandidateKL, t.Rows[0].Candidates = []float64{1}, []string{"a"} },
+		`no dataset "Music"`:                func(t *Table) { t.Published[0].Dataset = "Music" },
+		`no measure "clark"`:                func(t *Table) { t.Published[0].Measure = "clark" },
+		"published value 0 names no method": func(t *Table) { t.Published[0].Row = "" },
+		"published value 0: NaN ± 0.01":     func(t *Table) { t.Published[0].Value = math.NaN() },
 	} {
 		one := table()
 		change(one)
@@ -94,7 +94,7 @@ func FuzzDecode(f *testing.F) {
 	if err := table().Encode(&text); err != nil {
 		f.Fatal(err)
 	}
-	for _, s := range []string{text.String(), text.String() + "{}", "{}", `{"more":1}`, `{"cells":[{"more":1}]}`, `{"cells":[{"values":[null]}]}`, ""} {
+	for _, s := range []string{text.String(), text.String() + "{}", "{}", `{"more":1}`, `{"runs":[{"more":1}]}`, `{"runs":[{"values":[null]}]}`, ""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

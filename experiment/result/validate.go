@@ -28,7 +28,7 @@ func (t *Table) checkNames() error {
 		names []string
 	}{
 		{"dataset", namesOf(t.Datasets, func(d *Dataset) string { return d.Name })},
-		{"row", namesOf(t.Rows, func(r *Row) string { return r.Name })},
+		{"method", namesOf(t.Rows, func(r *Row) string { return r.Name })},
 		{"measure", t.Measures},
 	} {
 		seen := make(map[string]bool, len(list.names))
@@ -57,7 +57,7 @@ func (t *Table) checkDatasets() error {
 	for i := range t.Datasets {
 		d := &t.Datasets[i]
 		if d.Rows < 0 || d.Features < 0 || d.Labels < 0 || d.Folds < 1 {
-			return fmt.Errorf("dataset %q has %d rows, %d features, %d labels and %d folds", d.Name, d.Rows, d.Features, d.Labels, d.Folds)
+			return fmt.Errorf("dataset %q has %d samples, %d features, %d labels and %d folds", d.Name, d.Rows, d.Features, d.Labels, d.Folds)
 		}
 		if d.Same != "" && !slices.ContainsFunc(t.Datasets[:i], func(of Dataset) bool { return of.Name == d.Same && of.Same == "" }) {
 			return fmt.Errorf("dataset %q is the same as %q, which is no earlier dataset", d.Name, d.Same)
@@ -69,7 +69,7 @@ func (t *Table) checkDatasets() error {
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		if r.Same != "" && !slices.ContainsFunc(t.Rows[:i], func(of Row) bool { return of.Name == r.Same && of.Same == "" }) {
-			return fmt.Errorf("row %q is the same as %q, which is no earlier row", r.Name, r.Same)
+			return fmt.Errorf("method %q is the same as %q, which is no earlier method", r.Name, r.Same)
 		}
 	}
 	return nil
@@ -83,11 +83,11 @@ func (t *Table) checkCells() error {
 	for i := range t.Cells {
 		c := &t.Cells[i]
 		if err := t.checkCell(c); err != nil {
-			return fmt.Errorf("cell %d: %w", i, err)
+			return fmt.Errorf("run %d: %w", i, err)
 		}
 		p := place{c.Dataset, c.Row, c.Repeat, c.Fold}
 		if first, twice := seen[p]; twice {
-			return fmt.Errorf("cell %d: it is the same as cell %d: %s", i, first, t.CellName(c))
+			return fmt.Errorf("run %d: it is the same as run %d: %s", i, first, t.CellName(c))
 		}
 		seen[p] = i
 	}
@@ -99,7 +99,7 @@ func (t *Table) checkCell(c *Cell) error {
 	case c.Dataset < 0 || c.Dataset >= len(t.Datasets):
 		return fmt.Errorf("dataset %d of %d", c.Dataset, len(t.Datasets))
 	case c.Row < 0 || c.Row >= len(t.Rows):
-		return fmt.Errorf("row %d of %d", c.Row, len(t.Rows))
+		return fmt.Errorf("method %d of %d", c.Row, len(t.Rows))
 	case c.Repeat < 0:
 		return fmt.Errorf("repeat %d", c.Repeat)
 	case c.Fold < 0 || c.Fold >= t.Datasets[c.Dataset].Folds:
@@ -107,7 +107,7 @@ func (t *Table) checkCell(c *Cell) error {
 	case len(t.Datasets[c.Dataset].Divisions) > 0 && c.Repeat*t.Datasets[c.Dataset].Folds+c.Fold >= len(t.Datasets[c.Dataset].Divisions):
 		return fmt.Errorf("repeat %d and fold %d, and %d divisions", c.Repeat, c.Fold, len(t.Datasets[c.Dataset].Divisions))
 	case c.Rows < 0 || !(c.Seconds >= 0 && c.Seconds <= math.MaxFloat64):
-		return fmt.Errorf("%d test rows, %v seconds", c.Rows, c.Seconds)
+		return fmt.Errorf("%d test samples, %v seconds", c.Rows, c.Seconds)
 	}
 	return cmp.Or(t.checkState(c), c.checkBeside(), c.checkRecorded(t.Datasets[c.Dataset].Labels))
 }
@@ -171,7 +171,7 @@ func (t *Table) checkState(c *Cell) error {
 		return fmt.Errorf("it is %s and has %d scores of %d candidates", c.State, n, len(t.Rows[c.Row].Candidates))
 	}
 	if len(c.Values) != want || len(c.Mean) != want {
-		return fmt.Errorf("it is %s and has %d values and %d of the mean predictor, want %d of each", c.State, len(c.Values), len(c.Mean), want)
+		return fmt.Errorf("it is %s and has %d values and %d of the mean baseline, want %d of each", c.State, len(c.Values), len(c.Mean), want)
 	}
 	return nil
 }
@@ -182,13 +182,13 @@ func (t *Table) checkPublished() error {
 		dataset := slices.ContainsFunc(t.Datasets, func(d Dataset) bool { return d.Name == p.Dataset })
 		switch {
 		case !dataset:
-			return fmt.Errorf("published figure %d: the table has no dataset %q", i, p.Dataset)
+			return fmt.Errorf("published value %d: the table has no dataset %q", i, p.Dataset)
 		case !slices.Contains(t.Measures, p.Measure):
-			return fmt.Errorf("published figure %d: the table has no measure %q", i, p.Measure)
+			return fmt.Errorf("published value %d: the table has no measure %q", i, p.Measure)
 		case p.Row == "":
-			return fmt.Errorf("published figure %d names no row", i)
+			return fmt.Errorf("published value %d names no method", i)
 		case math.IsNaN(p.Value) || math.IsInf(p.Value, 0) || !(p.Deviation >= 0 && p.Deviation <= math.MaxFloat64):
-			return fmt.Errorf("published figure %d: %v ± %v", i, p.Value, p.Deviation)
+			return fmt.Errorf("published value %d: %v ± %v", i, p.Value, p.Deviation)
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 // TestRunWithinBudget: rows whose budget earlier runs have spent are not begun; the cells of others, of
 // which one ends while a lane waits for it, are all run.
 func TestRunWithinBudget(t *testing.T) {
-	s, err := experiment.Parse("s.yaml", []byte("name: a\ndatasets: [b]\nfolds: 4\nrows:\n  - {algorithm: sa-bfgs, grid: {iterations: [2, 3, 4]}}"))
+	s, err := experiment.Parse("s.yaml", []byte("name: a\ndatasets: [b]\nfolds: 4\nmethods:\n  - {algorithm: sa-bfgs, grid: {iterations: [2, 3, 4]}}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestRunWithinBudget(t *testing.T) {
 		Show: func(s Status) { last = s },
 	})
 	if err != nil || rows[0] != 0 || rows[1] != 4 || rows[2] != 4 {
-		t.Errorf("cells by row: %v, error %v", rows, err)
+		t.Errorf("runs by method: %v, error %v", rows, err)
 	}
 	if last.Done != 8 || !last.Firsts || last.Left != 0 {
 		t.Errorf("%+v", last)

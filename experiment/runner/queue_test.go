@@ -12,7 +12,7 @@ import (
 // and then those first that take longest.
 func TestQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		cells := rapid.SliceOfN(rapid.IntRange(0, 5), 1, 6).Draw(t, "cells")
+		cells := rapid.SliceOfN(rapid.IntRange(0, 5), 1, 6).Draw(t, "runs")
 		q, now := NewQueue(cells), time.Unix(0, 0)
 		handed, begun := make([]int, len(cells)), 0
 		for _, n := range cells {
@@ -26,14 +26,14 @@ func TestQueue(t *testing.T) {
 				break
 			}
 			if handed[of]++; handed[of] > 1 && n < begun {
-				t.Fatalf("the second cell of group %d comes as number %d", of, n)
+				t.Fatalf("the second run of group %d comes as number %d", of, n)
 			}
 			if q.Running() != 1 {
-				t.Fatalf("%d cells run", q.Running())
+				t.Fatalf("%d runs run", q.Running())
 			}
 			now = now.Add(time.Duration(of+1) * time.Second)
 			if s := q.End(number, now); s != float64(of+1) {
-				t.Fatalf("a cell of group %d took %v s", of, s)
+				t.Fatalf("a run of group %d took %v s", of, s)
 			}
 			if n < begun-1 {
 				continue
@@ -54,7 +54,7 @@ func TestQueue(t *testing.T) {
 		}
 		for i, c := range cells {
 			if handed[i] != c {
-				t.Fatalf("%d of %d cells of group %d", handed[i], c, i)
+				t.Fatalf("%d of %d runs of group %d", handed[i], c, i)
 			}
 		}
 	})
@@ -64,14 +64,14 @@ func TestQueue(t *testing.T) {
 func TestQueueLeft(t *testing.T) {
 	q, now := NewQueue([]int{3}), time.Unix(0, 0)
 	if _, known := q.Left(now, 2); known {
-		t.Error("an estimate before any cell has ended")
+		t.Error("an estimate before any run has ended")
 	}
 	_, first, _ := q.Next(now)
 	now = now.Add(10 * time.Second)
 	q.End(first, now)
 	q.Next(now)
 	if left, _ := q.Left(now.Add(4*time.Second), 2); left != 10 {
-		t.Errorf("%v s left: 6 of one cell and 10 of another on two lanes", left)
+		t.Errorf("%v s left: 6 of one run and 10 of another on two lanes", left)
 	}
 	if left, _ := q.Left(now.Add(4*time.Second), 1); left != 16 {
 		t.Errorf("%v s left on one lane", left)
@@ -94,7 +94,7 @@ func TestQueueBudget(t *testing.T) {
 			break
 		}
 		if n < 4 && handed[of] > 0 {
-			t.Errorf("group %d has a second cell as number %d", of, n)
+			t.Errorf("group %d has a second run as number %d", of, n)
 		}
 		handed[of]++
 		now = now.Add(time.Duration(seconds[of]) * time.Second)
@@ -104,11 +104,11 @@ func TestQueueBudget(t *testing.T) {
 				t.Errorf("%v s left", left)
 			}
 		} else if n < 3 && q.Firsts(now) {
-			t.Errorf("after %d cells all groups have begun", n+1)
+			t.Errorf("after %d runs all groups have begun", n+1)
 		}
 	}
 	if want := []int{3, 10, 1, 2}; !slices.Equal(handed, want) || notRun(q) != 9 || b.Spent != 31 {
-		t.Errorf("%v cells were handed out, want %v; %v s spent", handed, want, b.Spent)
+		t.Errorf("%v runs were handed out, want %v; %v s spent", handed, want, b.Spent)
 	}
 }
 
@@ -122,14 +122,14 @@ func TestQueueWaits(t *testing.T) {
 		t.Fatalf("group %d", of)
 	}
 	if _, _, ok := q.Next(now); ok || !q.Waits() {
-		t.Error("a second cell before the first has ended")
+		t.Error("a second run before the first has ended")
 	}
 	if q.limit(first) != 45*time.Second || q.limit(first+1) < time.Hour {
 		t.Errorf("limits %v and %v", q.limit(first), q.limit(first+1))
 	}
 	q.End(first, now.Add(30*time.Second))
 	if _, _, ok := q.Next(now.Add(30 * time.Second)); ok || q.Waits() {
-		t.Error("60 s of cells go into 15 s")
+		t.Error("60 s of runs go into 15 s")
 	}
 }
 
@@ -144,7 +144,7 @@ func TestQueueEarlier(t *testing.T) {
 		q.Earlier(group, 1, seconds)
 	}
 	if !q.Firsts(now) {
-		t.Error("a first cell is waited for")
+		t.Error("a first run is waited for")
 	}
 	var order []int
 	for {

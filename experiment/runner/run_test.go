@@ -14,7 +14,7 @@ import (
 // sixCells is work of six cells that take milliseconds.
 func sixCells(t *testing.T) *Work {
 	t.Helper()
-	s, err := experiment.Parse("s.yaml", []byte("name: a\ndatasets: [b]\nrows: [aa-knn]\nfolds: 6"))
+	s, err := experiment.Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [aa-knn]\nfolds: 6"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,14 +37,14 @@ func TestPutBesideComputing(t *testing.T) {
 		Lanes: 1,
 		Put: func(_ *Work, _ *experiment.Cell, r *experiment.Record) error {
 			if put == 0 {
-				testkit.Receive(t, "another cell to run", running)
+				testkit.Receive(t, "another run to run", running)
 			}
 			put++
 			return nil
 		},
 		Show: func(s Status) {
 			if s.Done > put {
-				t.Errorf("%d cells count, %d records are written", s.Done, put)
+				t.Errorf("%d runs count, %d records are written", s.Done, put)
 			}
 			if s.Running > 0 && s.Done == 0 {
 				select {

@@ -33,7 +33,7 @@ name: study
 datasets: [{dataset: ` + stepsData + `}]
 folds: {k: 3, repeats: 2}
 measures: [kl, clark]
-rows:
+methods:
   - aa-knn
   - ranking
   - {algorithm: structrf, settings: {trees: 10, max_depth: 6}}
@@ -128,14 +128,14 @@ func (c *clients) reportOf(ctx context.Context, y *study, j *protocol.JobInfo) e
 	records := make(map[string]*experiment.Record)
 	err := c.client.Cells(ctx, strconv.FormatUint(j.ID, 10), false, func(o protocol.CellOutcome) error {
 		if o.Unit < 0 || o.Unit >= len(y.cells) {
-			return fmt.Errorf("%w: cell %d of %d of %s", ErrFailed, o.Unit, len(y.cells), j.Name)
+			return fmt.Errorf("%w: run %d of %d of %s", ErrFailed, o.Unit, len(y.cells), j.Name)
 		}
 		r := &experiment.Record{Key: y.cells[o.Unit].Key, Outcome: new(pipeline.Outcome)}
 		records[r.Key] = r
 		return json.Unmarshal(o.Outcome, r.Outcome)
 	})
 	if err != nil {
-		return fmt.Errorf("the cells of %s: %w", j.Name, err)
+		return fmt.Errorf("the runs of %s: %w", j.Name, err)
 	}
 	got, err := y.reportOf(records)
 	if err != nil {

@@ -39,7 +39,7 @@ func parseReport(b []byte, kind string) (*Report, error) {
 		return nil, fmt.Errorf("is not what coppice bench -o json writes: %w", err)
 	}
 	if r.Kind != kind {
-		return nil, fmt.Errorf("has figures of bench %s, not of bench %s", orUnknown(r.Kind), kind)
+		return nil, fmt.Errorf("has values of bench %s, not of bench %s", orUnknown(r.Kind), kind)
 	}
 	for _, row := range r.Rows {
 		if s := row.Seconds; !(s.Min > 0 && s.Min <= s.Median && s.Median <= s.Max) {

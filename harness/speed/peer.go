@@ -129,7 +129,7 @@ func (p *Peer) Do(ctx context.Context, job Job, figures int) (f Figures, err err
 // check refuses what no run can have found.
 func (f *Figures) check(figures int) error {
 	if len(f.Seconds) != figures {
-		return fmt.Errorf("%d figures, %d are wanted", len(f.Seconds), figures)
+		return fmt.Errorf("%d values, want %d", len(f.Seconds), figures)
 	}
 	for _, s := range f.Seconds {
 		if !(s > 0) {
@@ -156,7 +156,7 @@ func (p *Peer) answer(ctx context.Context, limit time.Duration, v any) error {
 			return fmt.Errorf("the peer %s: %w", p.Name, l.err)
 		}
 		if err := parseLine(l.text, v); err != nil {
-			return fmt.Errorf("the peer %s wrote %q where a line of JSON is wanted: %w", p.Name, shortened(l.text), err)
+			return fmt.Errorf("the peer %s wrote %q where a line of JSON is expected: %w", p.Name, shortened(l.text), err)
 		}
 		return nil
 	}

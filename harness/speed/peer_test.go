@@ -110,8 +110,8 @@ func TestColdPeer(t *testing.T) {
 // TestPeerThatFails: whatever a peer does wrong is an error that says so.
 func TestPeerThatFails(t *testing.T) {
 	for mode, says := range map[string]string{
-		"dies": `the peer torch ended: ValueError: of the job {"kind":"ldlf"}`, "rubbish": `wrote "warning: [1, 10]" where a line of JSON is wanted`,
-		"few": "answers 1 figures, 2 are wanted", "negative": "took -1 s", "two": "more than one value", "other": "do not do the same work", "unknown": "time",
+		"dies": `the peer torch ended: ValueError: of the job {"kind":"ldlf"}`, "rubbish": `wrote "warning: [1, 10]" where a line of JSON is expected`,
+		"few": "answers 1 values, want 2", "negative": "took -1 s", "two": "more than one value", "other": "do not do the same work", "unknown": "time",
 		"not a number": "NaN",
 	} {
 		t.Run(mode, func(t *testing.T) {

@@ -34,9 +34,9 @@ type Result struct {
 	Of      string `json:"of"` // what takes the seconds: "a step"
 	Seconds Spread `json:"seconds"`
 	Work
-	Floor float64 `json:"floor_seconds,omitempty"` // 0: not known
+	Floor float64 `json:"minimum_seconds,omitempty"` // 0: not known
 	// Times is how many times the floor the median is.
-	Times float64 `json:"times_floor,omitempty"`
+	Times float64 `json:"times_minimum,omitempty"`
 	// Loss is the K-L divergence of the model on its training rows, where there is one.
 	Loss  float64      `json:"loss,omitempty"`
 	Peers []PeerResult `json:"peers,omitempty"`

@@ -189,7 +189,7 @@ func Child(ctx context.Context, parent *open.Job, j *round.Job, o Options) ([]by
 // beside it.
 func (r *runner) child(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
 	if j.Folds > 0 || j.Cells != nil {
-		return nil, errors.New("a child job cannot have folds or cells of its own")
+		return nil, errors.New("a child job cannot have folds or runs of its own")
 	}
 	child, err := r.job.Child(j)
 	if err != nil {

@@ -47,7 +47,7 @@ func newCells(j *round.Job, state []byte) (Finisher, error) {
 
 func checkCells(j *round.Job) error {
 	if j.Folds > 0 {
-		return errors.New("a job of cells has no folds of its own")
+		return errors.New("a job of runs has no folds of its own")
 	}
 	return j.Cells.Check(j.Split.Folds, j.Split.Overlap)
 }
@@ -57,7 +57,7 @@ func checkCells(j *round.Job) error {
 func Cell(j *round.Job, unit int) (*round.Job, error) {
 	cell, ok := j.Cells.At(unit)
 	if !ok {
-		return nil, fmt.Errorf("there is no cell %d of %d", unit, j.Cells.Count())
+		return nil, fmt.Errorf("there is no run %d of %d", unit, j.Cells.Count())
 	}
 	return cellJob(j, cell), nil
 }
@@ -117,7 +117,7 @@ func (t *cells) Fold(res *round.Result) error {
 // decode reads the results that are in memory.
 func (t *cells) decode(encoded [][]byte) error {
 	if len(encoded) != t.units {
-		return fmt.Errorf("%d results for %d cells", len(encoded), t.units)
+		return fmt.Errorf("%d results for %d runs", len(encoded), t.units)
 	}
 	return t.read(func(unit int) ([]byte, error) { return encoded[unit], nil })
 }
@@ -130,7 +130,7 @@ func (t *cells) read(part func(unit int) ([]byte, error)) error {
 	for unit := range t.units {
 		b, err := part(unit)
 		if err != nil {
-			return fmt.Errorf("cell %d: %w", unit, err)
+			return fmt.Errorf("run %d: %w", unit, err)
 		}
 		if len(b) == 0 {
 			notRun++
@@ -139,7 +139,7 @@ func (t *cells) read(part func(unit int) ([]byte, error)) error {
 		}
 		e, err := decodeEnding(b)
 		if err != nil {
-			return fmt.Errorf("cell %d: %w", unit, err)
+			return fmt.Errorf("run %d: %w", unit, err)
 		}
 		if e.Error != "" {
 			failures++
@@ -162,7 +162,7 @@ func (t *cells) Progress() round.Progress {
 
 // cellsPhase describes cells that have ended, of which some failed or were not run, and those that run.
 func cellsPhase(ended, running, failed, notRun int) string {
-	text := fmt.Sprintf("cells: %d done", ended-failed-notRun)
+	text := fmt.Sprintf("runs: %d done", ended-failed-notRun)
 	if running > 0 {
 		text += fmt.Sprintf(", %d running", running)
 	}
@@ -223,7 +223,7 @@ func (t *cells) Counters() map[string]uint64 { return nil }
 
 // Model implements algorithms.Trainer: cells have models, and the job has none of its own.
 func (t *cells) Model() (algorithms.Model, error) {
-	return nil, errors.New("a job of cells has no model of its own")
+	return nil, errors.New("a job of runs has no model of its own")
 }
 
 // Outcome implements Finisher. It has no measures: rows differ in algorithm and settings.

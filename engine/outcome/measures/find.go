@@ -11,7 +11,7 @@ type Other struct {
 
 // Others lists the measures of Added beside More, in the order of tables.
 var Others = []Other{
-	{of: func(a *Added) *Stat { return &a.Classes.Accuracy }, Measure: Measure{"accuracy", "Accuracy", "share of rows whose class is predicted", true, nil}},
+	{of: func(a *Added) *Stat { return &a.Classes.Accuracy }, Measure: Measure{"accuracy", "Accuracy", "fraction of samples whose class is predicted", true, nil}},
 	{of: func(a *Added) *Stat { return &a.Classes.MeanRecall }, Measure: Measure{"mean_recall", "Mean recall", "mean over true classes of TP/(TP+FN)", true, nil}},
 	{of: func(a *Added) *Stat { return &a.Classes.MeanJaccard }, Measure: Measure{"mean_jaccard", "Mean Jaccard", "mean over true classes of TP/(TP+FP+FN)", true, nil}},
 	{of: func(a *Added) *Stat { return &a.Classes.LogLoss }, Measure: Measure{"log_loss", "Log loss", "-ln p of the true class", false, nil}},
