@@ -39,7 +39,7 @@ func (b *BesideOptions) names() (all []string) {
 func (b *BesideOptions) trim() error {
 	b.Values, b.Groups, b.Intervals = strings.TrimSpace(b.Values), strings.TrimSpace(b.Groups), trimmed(b.Intervals)
 	if n := len(b.Intervals); n != 0 && n != 2 {
-		return fmt.Errorf("intervals: want two columns, the least and the greatest number of each row, not %d", n)
+		return fmt.Errorf("intervals: want two columns, the least and the greatest number of each sample, not %d", n)
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (a *array) column(check func(n int) error) (all []float64, err error) {
 	defer r.Close()
 	rows, columns, ok := r.Dims()
 	if !ok || columns != 1 || rows > MaxRows {
-		return nil, fmt.Errorf("%q: one number for each row is expected: %w", a.name, ErrFormat)
+		return nil, fmt.Errorf("%q: one number for each sample is expected: %w", a.name, ErrFormat)
 	}
 	if err := check(rows); err != nil {
 		return nil, err
@@ -217,10 +217,10 @@ func (a *array) column(check func(n int) error) (all []float64, err error) {
 func (o *OpenOptions) readMATBeside(a *matfile.Array, into besideArrays) (err error) {
 	if a.Class != matfile.Cell && a.Class != matfile.Char {
 		if !isMatrix(a) {
-			return matKindError(a, "one number or text for each row is expected", a.Name)
+			return matKindError(a, "one number or text for each sample is expected", a.Name)
 		}
 		if min(a.Rows, a.Columns) != 1 || !a.Numeric() {
-			return fmt.Errorf("%q: one number for each row is expected: %w", a.Name, ErrFormat)
+			return fmt.Errorf("%q: one number for each sample is expected: %w", a.Name, ErrFormat)
 		}
 		if err := checkSize(a.Name, max(a.Rows, a.Columns), 1, 1); err != nil {
 			return err
@@ -252,7 +252,7 @@ func (o *OpenOptions) readMATBeside(a *matfile.Array, into besideArrays) (err er
 	for i := range texts.rows {
 		v, err := units.ParseFloat(texts.text(i))
 		if err != nil {
-			return fmt.Errorf("%q: one number for each row is expected: %w", a.Name, ErrFormat)
+			return fmt.Errorf("%q: one number for each sample is expected: %w", a.Name, ErrFormat)
 		}
 		all = append(all, v)
 	}
@@ -403,7 +403,7 @@ func checkInterval(r *Row, valued bool) error {
 func (d *derivedLabels) scaled(o *LabelOptions) error {
 	if o.Kind != Age && !o.Ordered {
 		if d.info.HasValues || d.info.HasIntervals {
-			return errors.New("exact numbers and intervals belong to labels on a scale: give its range, as LOW:HIGH")
+			return errors.New("exact numbers and intervals belong to numeric labels: give their range, as LOW:HIGH")
 		}
 		return nil
 	}

@@ -124,7 +124,7 @@ func TestBesideRefuses(t *testing.T) {
 		"values without a scale": {agedCSV, "x,v,label_p,label_q\n1,0,1,0\n", func(o *OpenOptions) {
 			distributions(o)
 			o.Beside.Values = "v"
-		}, []string{"belong to labels on a scale"}},
+		}, []string{"belong to numeric labels"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := aged()
@@ -171,7 +171,7 @@ func TestBesideInspected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found.LabelsAre != "a scale from 0 to 9, with exact numbers" {
+	if found.LabelsAre != "numeric labels from 0 to 9, with exact numbers" {
 		t.Errorf("labels are %s", found.LabelsAre)
 	}
 	if i := slices.IndexFunc(found.Warnings, func(w string) bool {
@@ -238,8 +238,8 @@ func TestSame(t *testing.T) {
 	if plain.Digest() != scale.Digest() || plain.Digest() != grouped.Digest() {
 		t.Error("types of labels or groups are part of the digest")
 	}
-	mustContain(t, scale.SameLabels(plain), "its labels are distributions, those of the new one a scale from 0 to 1")
-	mustContain(t, grouped.SameGroups(plain), "its rows belong to no groups, those of the new one to 2 groups")
+	mustContain(t, scale.SameLabels(plain), "its labels are distributions, those of the new one numeric labels from 0 to 1")
+	mustContain(t, grouped.SameGroups(plain), "its samples belong to no groups, those of the new one to 2 groups")
 	mustContain(t, other.SameGroups(grouped), "2 groups", "1 group")
 	for _, m := range []*Manifest{plain, scale, grouped} {
 		if err := m.Same(m); err != nil {

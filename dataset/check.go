@@ -147,7 +147,7 @@ func (c *checker) checkLabels(r *Row) error {
 	if negative >= 0 {
 		clipped, bad := clippedSum(r.Labels, sum, c.tolerance)
 		if bad >= 0 {
-			return c.columnError(r, "label", bad, c.info.LabelNames, fmt.Sprintf("%v is negative; a degree of a label is not", r.Labels[bad]))
+			return c.columnError(r, "label", bad, c.info.LabelNames, fmt.Sprintf("%v is negative; a probability of a label is not", r.Labels[bad]))
 		}
 		sum = clipped
 	}
@@ -238,16 +238,16 @@ func (c *checker) checkSum(r *Row, sum float64) error {
 		return nil
 	}
 	if sum == 0 {
-		return rowErrorf(c.info.File, r.Number, "every label is 0; the labels of a row sum to 1"+dropHint)
+		return rowErrorf(c.info.File, r.Number, "every label is 0; the labels of a sample sum to 1"+dropHint)
 	}
 	if distance := sum - 1; distance > c.tolerance || -distance > c.tolerance {
-		hint := "--normalize divides each row by its sum"
+		hint := "--normalize divides the labels of each sample by their sum"
 		if c.info.listsClasses(r.Labels) {
 			hint = classListHint
 		}
 		var t totalLabels
 		if addTotals(&t, r.Labels); t.label(1) >= 0 {
-			hint = c.info.totalHint(t.label(1), "in this row")
+			hint = c.info.totalHint(t.label(1), "in this sample")
 		}
 		return rowErrorf(c.info.File, r.Number, "the labels sum to %.6g, not to 1 within %g; %s", sum, c.tolerance, hint)
 	}
@@ -255,7 +255,7 @@ func (c *checker) checkSum(r *Row, sum float64) error {
 }
 
 // classListHint says what to do about a row of a libsvm file that seems to list the numbers of its classes.
-const classListHint = "they are whole numbers, as numbers of classes are: --labels class reads one class a row; of several, write the degree of every class " +
+const classListHint = "they are whole numbers, as numbers of classes are: --labels class reads one class of each sample; of several, write the probability of every class " +
 	"(0.5,0,0.5 for two of three); --labels counts reads counts"
 
 // listsClasses reports whether the labels of a row, as a libsvm file has them, may be numbers of classes.

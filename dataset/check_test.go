@@ -47,7 +47,7 @@ func TestRowErrors(t *testing.T) {
 
 func TestNoRows(t *testing.T) {
 	_, _, err := Build(someRows(0), ImportOptions{})
-	mustContain(t, err, "some.csv", "no rows")
+	mustContain(t, err, "some.csv", "no samples")
 }
 
 func TestTolerance(t *testing.T) {
@@ -156,7 +156,7 @@ func TestAdviceOfColumns(t *testing.T) {
 		says    string
 		drop    string // empty: nothing to try
 	}{
-		{totals, OpenOptions{}, Checks{}, `label "total" is the sum of the others in this row, as a total is: --drop label_total leaves it out`, "label_total"},
+		{totals, OpenOptions{}, Checks{}, `label "total" is the sum of the others in this sample, as a total is: --drop label_total leaves it out`, "label_total"},
 		{strings.ReplaceAll(totals, "total", "count"), OpenOptions{}, Checks{}, "--drop label_count leaves", "label_count"},
 		{totals, OpenOptions{Labels: LabelOptions{Columns: []string{"1:3"}}}, Checks{}, "list the columns without it in --label-columns", ""},
 		{"a,b,empty,label_x,label_y\n1,2,,.5,.5\n2,3,NA,.25,.75\n", OpenOptions{}, Checks{}, "the column has no value in any row; --drop empty leaves it out", "empty"},
@@ -199,11 +199,11 @@ func TestAdviceOfColumns(t *testing.T) {
 				t.Fatal(err)
 			}
 			all := strings.Join(found.Warnings, "\n")
-			if said := strings.Contains(all, "is the sum of the others in every row"); said != (content == totals) || said && strings.Contains(all, "--normalize") {
+			if said := strings.Contains(all, "is the sum of the others in every sample"); said != (content == totals) || said && strings.Contains(all, "--normalize") {
 				t.Errorf("%q as %q: warnings %s", content, kind, all)
 			}
 		}
-		if said := strings.Contains(strings.Join(warned, "\n"), "is the sum of the others in every row"); said != (content == totals) {
+		if said := strings.Contains(strings.Join(warned, "\n"), "is the sum of the others in every sample"); said != (content == totals) {
 			t.Errorf("%q: warned %q", content, warned)
 		}
 	}

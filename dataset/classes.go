@@ -159,7 +159,7 @@ const maxCounted = 20
 func classesNote(found []identityCount) string {
 	var list []string
 	for _, c := range found[:min(maxCounted, len(found))] {
-		list = append(list, fmt.Sprintf("%.40s (%s)", c.name, counted(c.rows, "row")))
+		list = append(list, fmt.Sprintf("%.40s (%s)", c.name, counted(c.rows, "sample")))
 	}
 	if n := len(found) - len(list); n > 0 {
 		list = append(list, units.Count(n)+" more")

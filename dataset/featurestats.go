@@ -298,7 +298,7 @@ func (f *roundedFeatures) tinyLine(c *roundedColumn) string {
 	if err == nil && max(math.Abs(c.low), math.Abs(c.high))*factor < math.MaxFloat32 {
 		advice = fmt.Sprintf("multiply the feature by 1e%d", power)
 	} else if c.low < 0 {
-		advice = "no factor tells them from 0: leave the feature out with --drop, or write it on another scale"
+		advice = "no factor tells them from 0: leave the feature out with --drop, or write it in another unit"
 	}
 	s := Suspect{Feature: c.feature, Name: nameAt(f.info.FeatureNames, c.feature)}
 	what := fmt.Sprintf("%s of %s, %s", counted(n, "different value"), s.title(), units.InFull(low))

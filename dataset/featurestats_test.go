@@ -158,7 +158,7 @@ func TestWarnings(t *testing.T) {
 	lines := strings.Join(warnings(w.suspects()), "\n")
 	for _, part := range []string{
 		`feature "n" looks like a row number`, `--drop n leaves it out`, `feature "copy" is label "p" or follows from it (correlation 1.0000)`,
-		`feature "line" is label "q"`, `correlation -1.0000`, `feature "ID" has the name of a row number`, `feature "c" is 5 in every row`,
+		`feature "line" is label "q"`, `correlation -1.0000`, `feature "ID" has the name of a row number`, `feature "c" is 5 in every sample`,
 	} {
 		if !strings.Contains(lines, part) {
 			t.Errorf("%q lacks %q", lines, part)
@@ -166,7 +166,7 @@ func TestWarnings(t *testing.T) {
 	}
 	var many []Suspect
 	for i := range 20 {
-		many = append(many, Suspect{Feature: i, Kind: SuspectConstant, Reason: "is 0 in every row"}, Suspect{Feature: i, Kind: SuspectLabel, Reason: "is it"})
+		many = append(many, Suspect{Feature: i, Kind: SuspectConstant, Reason: "is 0 in every sample"}, Suspect{Feature: i, Kind: SuspectLabel, Reason: "is it"})
 	}
 	lines = strings.Join(warnings(many), "\n")
 	if n := strings.Count(lines, "\n") + 1; n != warningNames+2 || !strings.Contains(lines, "12 more features") || !strings.Contains(lines, "6, 7 and 12 more") {

@@ -197,7 +197,7 @@ func countFolds(folds []uint16) (int, error) {
 		return 0, kindErrorf(ErrFormat, "folds count from 0, and these count from 1 to %d: subtract 1 from each", k-1)
 	}
 	if i >= 0 {
-		return 0, kindErrorf(ErrFormat, "fold %d of 0 to %d has no rows", i, k-1)
+		return 0, kindErrorf(ErrFormat, "fold %d of 0 to %d has no samples", i, k-1)
 	}
 	return k, nil
 }

@@ -42,7 +42,7 @@ func TestFoldsFileErrors(t *testing.T) {
 		"row,fold\n0,0\n1,1,1\n":                 {"line 3", ErrFormat},
 		"row,fold\n0,0\n\n\"1,1\n":               {"line 4", ErrFormat},
 		"row,fold\n0,0\n":                        {"row 1 (counted from 0) of 2 is missing", ErrRowCount},
-		"row,fold\n0,0\n1,2\n":                   {"fold 1 of 0 to 2 has no rows", ErrFormat},
+		"row,fold\n0,0\n1,2\n":                   {"fold 1 of 0 to 2 has no samples", ErrFormat},
 		"row,fold\n0," + strings.Repeat("1", 99): {"line 2: fold", ErrFormat},
 	} {
 		_, _, err := FoldsFile(writeFile(t, "f.csv", content), 2)
@@ -79,7 +79,7 @@ func TestFoldsOfOtherTools(t *testing.T) {
 		{"row,fold\n1,0\n2,1\n3,0\n", `row "3": want a number from 0 to 2, as rows count from 0`, "row,fold\n0,0\n1,1\n2,0\n"},
 		{",row,fold\n0,0,0\n1,1,1\n2,2,0\n", "the first column, without a name, is the index of a pandas frame: to_csv(..., index=False) leaves it out", "row,fold\n0,0\n1,1\n2,0\n"},
 		{"row,fold\n0,0.1\n1,1.0\n2,0.0\n", `fold "0.1": want a whole number from 0 to 65535, in digits`, "row,fold\n0,0\n1,1\n2,0\n"},
-		{"row,fold\n0,0\n1,2\n2,0\n", "fold 1 of 0 to 2 has no rows", "row,fold\n0,0\n1,1\n2,0\n"},
+		{"row,fold\n0,0\n1,2\n2,0\n", "fold 1 of 0 to 2 has no samples", "row,fold\n0,0\n1,1\n2,0\n"},
 	} {
 		if _, err := readSplits(strings.NewReader(c.text), 3); err == nil || !strings.Contains(err.Error(), c.says) || !errors.Is(err, ErrFormat) {
 			t.Errorf("%q: error %v, want %q", c.text, err, c.says)

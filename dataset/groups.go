@@ -28,7 +28,7 @@ func (g *Groups) check(rows int) error {
 	}
 	digest, err := hex.DecodeString(g.Digest)
 	if n := len(g.Names); err != nil || len(digest) != sha256.Size || n < 1 || n > MaxGroups || n > rows {
-		return fmt.Errorf("%d groups of %d rows: %w", len(g.Names), rows, ErrFormat)
+		return fmt.Errorf("%d groups of %d samples: %w", len(g.Names), rows, ErrFormat)
 	}
 	bytes := 0
 	for _, name := range g.Names {
@@ -54,7 +54,7 @@ func (g *Groups) Check(b []byte, rows int) error {
 		counts[group]++
 	}
 	if i := slices.Index(counts, 0); i >= 0 {
-		return fmt.Errorf("no row belongs to the group %q: %w", g.Names[i], ErrFormat)
+		return fmt.Errorf("no sample belongs to the group %q: %w", g.Names[i], ErrFormat)
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (m *Manifest) SameGroups(other *Manifest) error {
 	if (a == nil) == (b == nil) && (a == nil || a.Digest == b.Digest && slices.Equal(a.Names, b.Names)) {
 		return nil
 	}
-	return fmt.Errorf("its rows belong to %s, those of the new one to %s", other.Groups, m.Groups)
+	return fmt.Errorf("its samples belong to %s, those of the new one to %s", other.Groups, m.Groups)
 }
 
 // String counts the groups; nil: none.

@@ -78,7 +78,7 @@ func TestEqualNumbersAreOneClass(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes := strings.Join(src.Info().Notes, "\n")
-	if !strings.Contains(notes, "2 classes: 0 (3 rows), 1 (3 rows)") || !strings.Contains(notes, `equal numbers are one class, such as "0" and "0.0"`) {
+	if !strings.Contains(notes, "2 classes: 0 (3 samples), 1 (3 samples)") || !strings.Contains(notes, `equal numbers are one class, such as "0" and "0.0"`) {
 		t.Errorf("notes %q", notes)
 	}
 	// A decimal comma is one more spelling.

@@ -167,16 +167,16 @@ func TestManifest(t *testing.T) {
 
 func TestManifestCheck(t *testing.T) {
 	for name, spoil := range map[string]func(*Manifest){
-		"format":    func(m *Manifest) { m.Format = 2 },
-		"no rows":   func(m *Manifest) { m.Rows = 0 },
-		"rows":      func(m *Manifest) { m.Rows++ },
-		"features":  func(m *Manifest) { m.Features = 0 },
-		"sparse":    func(m *Manifest) { m.Sparse = true },
-		"non-zeros": func(m *Manifest) { m.NonZeros = -1 },
-		"shards":    func(m *Manifest) { m.Shards = m.Shards[:4] },
-		"digest":    func(m *Manifest) { m.Shards[1].Digest = "../../etc/passwd" },
-		"shard":     func(m *Manifest) { m.Shards[1].Rows++ },
-		"names":     func(m *Manifest) { m.LabelNames = []string{"a"} },
+		"format":     func(m *Manifest) { m.Format = 2 },
+		"no samples": func(m *Manifest) { m.Rows = 0 },
+		"rows":       func(m *Manifest) { m.Rows++ },
+		"features":   func(m *Manifest) { m.Features = 0 },
+		"sparse":     func(m *Manifest) { m.Sparse = true },
+		"non-zeros":  func(m *Manifest) { m.NonZeros = -1 },
+		"shards":     func(m *Manifest) { m.Shards = m.Shards[:4] },
+		"digest":     func(m *Manifest) { m.Shards[1].Digest = "../../etc/passwd" },
+		"shard":      func(m *Manifest) { m.Shards[1].Rows++ },
+		"names":      func(m *Manifest) { m.LabelNames = []string{"a"} },
 	} {
 		m, _, err := Build(someRows(64), ImportOptions{})
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 // Inspection describes a data file that was read from beginning to end.
 type Inspection struct {
 	File     string `json:"file"`
-	Rows     int    `json:"rows"`
+	Rows     int    `json:"samples"`
 	RowNames bool   `json:"row_names"`
 	Features int    `json:"features"`
 	Labels   int    `json:"labels"`
@@ -60,7 +60,7 @@ type MissingSummary struct {
 	Values int `json:"values"`           // of features
 	Labels int `json:"labels"`           // of labels: of each column, or of a row's class or age
 	Images int `json:"images,omitempty"` // names of images
-	Rows   int `json:"rows"`             // with a missing feature, label or name of an image
+	Rows   int `json:"samples"`          // with a missing feature, label or name of an image
 }
 
 // Inspect reads a data file and describes it. The file may have no labels. Missing values

@@ -61,7 +61,7 @@ func (c columnStats) summary(name string) ColumnSummary {
 // faults lists what an import would refuse.
 func (s *inspector) faults() (lines []string) {
 	if s.read == 0 {
-		lines = append(lines, "no rows")
+		lines = append(lines, "no samples")
 	}
 	if s.missing.Rows > 0 {
 		lines = append(lines, s.missing.fault())
@@ -70,12 +70,12 @@ func (s *inspector) faults() (lines []string) {
 		lines = append(lines, l.single(&s.info))
 		s.below, s.empty, s.uneven = rowTally{}, rowTally{}, rowTally{}
 	}
-	uneven := "--normalize divides each row by its sum, and --labels says what labels are"
+	uneven := "--normalize divides the labels of each sample by their sum, and --labels says what labels are"
 	if s.info.CountedFrom != "" && !slices.ContainsFunc(s.labels, func(c columnStats) bool { return c.fraction }) {
 		uneven = classListHint
 	}
 	if total := s.totals.label(2); total >= 0 {
-		uneven = s.info.totalHint(total, "in every row")
+		uneven = s.info.totalHint(total, "in every sample")
 		if s.uneven.n == 0 {
 			lines = append(lines, uneven)
 		}
@@ -84,16 +84,16 @@ func (s *inspector) faults() (lines []string) {
 		rowTally
 		what, hint string
 	}{
-		{s.below, "with a negative label", "a degree is 0 or more: --label-columns names the labels where a column is none, and --labels age or class says what a single one is"},
+		{s.below, "with a negative label", "a probability is 0 or more: --label-columns names the labels where a column is none, and --labels age or class says what a single one is"},
 		{s.empty, "whose labels are all 0", "they have no distribution" + dropHint},
 		{s.uneven, "whose labels do not sum to 1", uneven},
 	} {
 		if f.n > 0 {
-			lines = append(lines, fmt.Sprintf("rows %s: %s, the first is row %d; %s", f.what, units.Count(f.n), f.first, f.hint))
+			lines = append(lines, fmt.Sprintf("samples %s: %s, the first is row %d; %s", f.what, units.Count(f.n), f.first, f.hint))
 		}
 	}
 	if s.beside > 0 {
-		lines = append(lines, fmt.Sprintf("rows whose exact number, interval or group an import refuses: %s, the first: %v", units.Count(s.beside), s.firstBeside))
+		lines = append(lines, fmt.Sprintf("samples whose exact number, interval or group an import refuses: %s, the first: %v", units.Count(s.beside), s.firstBeside))
 	}
 	return append(lines, s.nonFinite.faults()...)
 }
@@ -116,5 +116,5 @@ func (m *MissingSummary) fault() string {
 			parts = append(parts, fmt.Sprintf("%s missing %ss", units.Count(c.n), c.noun))
 		}
 	}
-	return fmt.Sprintf("rows with missing values: %s, with %s%s", units.Count(m.Rows), strings.Join(parts, " and "), hint)
+	return fmt.Sprintf("samples with missing values: %s, with %s%s", units.Count(m.Rows), strings.Join(parts, " and "), hint)
 }

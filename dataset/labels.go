@@ -81,7 +81,7 @@ func (o *LabelOptions) single() bool { return o.Kind == Age || o.Kind == Class }
 // check returns an error for options that contradict each other.
 func (o *LabelOptions) check() error {
 	if o.Kind == Class && o.Ordered {
-		return errors.New("classes are no scale")
+		return errors.New("classes are not numeric")
 	}
 	if o.Kind != Age && !o.Ordered {
 		return nil
@@ -243,12 +243,12 @@ func (c *columnStats) single(info *Info) string {
 	if n := nameAt(info.LabelNames, 0); n != "" {
 		name = fmt.Sprintf(", %q", n)
 	}
-	what := "--labels age, with --sigma and --range, reads it as a number on a scale"
+	what := "--labels age, with --sigma and --range, reads it as a numeric label"
 	switch {
 	case !c.fraction:
 		what = "its values are whole numbers, as numbers of classes are: --labels class reads them as classes; " + what
 	case c.low >= 0 && c.high <= 1:
-		what = "add the other class's degree, which is 1 minus this one, as a second label column"
+		what = "add the other class's probability, which is 1 minus this one, as a second label column"
 	}
-	return fmt.Sprintf("one label%s: the labels of a row sum to 1, so it would be 1 in every row; %s", name, what)
+	return fmt.Sprintf("one label%s: the labels of a sample sum to 1, so it would be 1 in every sample; %s", name, what)
 }

@@ -172,7 +172,7 @@ func TestCounts(t *testing.T) {
 	for content, says := range map[string]string{
 		"f,y_good,y_bad\n1,3,1\n2,0,0\n":  "row 1 (counted from 0): the counts sum to 0",
 		"f,y_good,y_bad\n1,3,1\n2,2,-1\n": `row 1, label 1 "bad" (counted from 0): -1 is not a count`,
-		"f,y_good,y_bad\n1,NaN,1\n":       `row 0, column 1 "y_good" (counted from 0; line 2): "NaN" is a missing value; --missing drop leaves such rows out`,
+		"f,y_good,y_bad\n1,NaN,1\n":       `row 0, column 1 "y_good" (counted from 0; line 2): "NaN" is a missing value; --missing drop leaves such samples out`,
 	} {
 		src, err := openFile(t, "a.csv", content, o)
 		if err == nil {
@@ -282,7 +282,7 @@ func TestTargetIsSaid(t *testing.T) {
 func TestAgesWithFractions(t *testing.T) {
 	path := writeFile(t, "x.csv", "a,age\n1,25.5\n2,26.5\n3,30\n")
 	o := OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 2, Low: 0, High: 69}}
-	for _, c := range []struct{ values, want string }{{"", "ages of 2 rows are no whole numbers"}, {"age", ""}} {
+	for _, c := range []struct{ values, want string }{{"", "ages of 2 samples are no whole numbers"}, {"age", ""}} {
 		o.Beside.Values = c.values
 		src, err := Open(path, o)
 		if err != nil {

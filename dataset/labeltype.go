@@ -40,13 +40,13 @@ func (t *LabelType) check(labels int, values bool) error {
 	s := t.Scale
 	switch {
 	case s == nil && values:
-		return errors.New("exact numbers of labels that are no scale")
+		return errors.New("exact numbers of labels that are not numeric")
 	case s == nil:
 		return nil
 	case t.Classes:
-		return errors.New("labels that are classes and a scale")
+		return errors.New("labels that are classes and numeric")
 	case labels < 2 || s.Low < -maxNumber || s.Low+labels > maxNumber:
-		return fmt.Errorf("a scale of %d numbers from %d", labels, s.Low)
+		return fmt.Errorf("numeric labels: %d numbers from %d", labels, s.Low)
 	case (s.True == TrueValue) != values || !values && s.True != TrueMode && s.True != TrueExpected:
 		return fmt.Errorf("the true numbers %.20q", s.True)
 	}
@@ -61,9 +61,9 @@ func (t *LabelType) String(labels int) string {
 	case s == nil:
 		return "distributions"
 	case s.True == TrueValue:
-		return fmt.Sprintf("a scale from %d to %d, with exact numbers", s.Low, s.Low+labels-1)
+		return fmt.Sprintf("numeric labels from %d to %d, with exact numbers", s.Low, s.Low+labels-1)
 	default:
-		return fmt.Sprintf("a scale from %d to %d", s.Low, s.Low+labels-1)
+		return fmt.Sprintf("numeric labels from %d to %d", s.Low, s.Low+labels-1)
 	}
 }
 

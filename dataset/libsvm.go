@@ -41,7 +41,7 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 		return nil, err
 	}
 	if shape.rows == 0 {
-		return nil, fmt.Errorf("%s: no rows: %w", s.info.File, ErrFormat)
+		return nil, fmt.Errorf("%s: no samples: %w", s.info.File, ErrFormat)
 	}
 	if shape.zero && o.CountedFrom == FromOne && !o.ZeroBased {
 		return nil, fmt.Errorf("%s: it counts features from 0, the file that the model was trained on from 1: add 1 to each index, or give --zero-based if the index 0 is the model's first feature: %w", s.info.File, ErrFormat)

@@ -36,7 +36,7 @@ func (s *libsvmSource) parse(row *Row, text string) error {
 func (s *libsvmSource) parseLabels(row *Row, field string) error {
 	if s.classes {
 		if row.text = field; listsNumbers(field) {
-			return s.rowError(row, "%.40q are several labels; --labels class reads one class a row: write the degree of every class, such as 0.5,0,0.5 for two of three", field)
+			return s.rowError(row, "%.40q are several labels; --labels class reads one class of each sample: write the probability of every class, such as 0.5,0,0.5 for two of three", field)
 		}
 		if err := notUTF8("its class", field); err != nil {
 			return s.rowError(row, "%w", err)
@@ -74,14 +74,14 @@ func listsNumbers(field string) bool {
 func (s *libsvmSource) parseValue(row *Row, index, value string) error {
 	i, err := strconv.ParseUint(index, 10, 32)
 	if index == "qid" {
-		return s.rowError(row, "qid:%.40s names the query of a row, as for ranking, and is not read: take qid out of each line; a column of a CSV file (--groups) says which rows belong together", value)
+		return s.rowError(row, "qid:%.40s names the query of a sample, as for ranking, and is not read: take qid out of each line; a column of a CSV file (--groups) says which samples belong together", value)
 	} else if err != nil || i > MaxFeatures {
 		return s.rowError(row, "index %.40q: want a number from 0 or 1 to %d", index, MaxFeatures)
 	}
 	column := uint32(i)
 	if n := len(row.Columns); n > 0 && row.Columns[n-1] >= column {
 		if slices.Contains(row.Columns, column) {
-			return s.rowError(row, "index %d is there twice, and a feature has one value in a row: take one out", i)
+			return s.rowError(row, "index %d is there twice, and a feature has one value in a sample: take one out", i)
 		}
 		return s.rowError(row, "index %d after %d: they must ascend; sort index:value by index in each line, such as by Python's sorted(pairs, key=lambda p: int(p.split(':')[0]))", i, row.Columns[n-1])
 	}

@@ -55,7 +55,7 @@ func TestLibsvmErrors(t *testing.T) {
 		want    error
 	}{
 		{"", OpenOptions{}, "the file is empty", ErrFormat},
-		{"# only a comment\n", OpenOptions{}, "no rows", ErrFormat},
+		{"# only a comment\n", OpenOptions{}, "no samples", ErrFormat},
 		{"1 1:1\n1,0 1:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): 2 labels, 1 are expected", nil},
 		{"1 1:1\n2:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): begins without labels", ErrNoLabels},
 		{"1 -1:1\n", OpenOptions{}, `row 0 (counted from 0; line 1): index "-1"`, nil},
@@ -192,9 +192,9 @@ func TestNamesFileErrors(t *testing.T) {
 // Lines of other dialects of libsvm are refused with their number and what to do, which works.
 func TestOtherLibsvmLines(t *testing.T) {
 	for text, says := range map[string]string{
-		"0,1 1:1\n1,0 qid:3 1:2 2:.5\n": "line 2): qid:3 names the query of a row, as for ranking, and is not read: take qid out of each line",
+		"0,1 1:1\n1,0 qid:3 1:2 2:.5\n": "line 2): qid:3 names the query of a sample, as for ranking, and is not read: take qid out of each line",
 		"0,1 1:1\n\n1,0 3:2 2:.5 7:1\n": "line 3): index 2 after 3: they must ascend; sort index:value by index in each line",
-		"0,1 1:1\n1,0 3:2 4:1 3:.5\n":   "line 2): index 3 is there twice, and a feature has one value in a row: take one out",
+		"0,1 1:1\n1,0 3:2 4:1 3:.5\n":   "line 2): index 3 is there twice, and a feature has one value in a sample: take one out",
 	} {
 		mustContain(t, built(t, "a.svm", text, OpenOptions{}, Checks{}), says)
 		fixed := strings.NewReplacer(" qid:3", "", "3:2 2:.5 7:1", "2:.5 3:2 7:1", " 4:1 3:.5", " 4:1").Replace(text)

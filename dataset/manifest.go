@@ -135,7 +135,7 @@ func (m *Manifest) SameShape(other *Manifest) error {
 	if m.Shape == other.Shape {
 		return nil
 	}
-	return fmt.Errorf("the shape of its rows is %s, that of the new one %s", cmp.Or(other.Shape.String(), "none"), cmp.Or(m.Shape.String(), "none"))
+	return fmt.Errorf("the shape of its samples is %s, that of the new one %s", cmp.Or(other.Shape.String(), "none"), cmp.Or(m.Shape.String(), "none"))
 }
 
 // SameRows returns an error if the rows of two manifests with the same digest have different

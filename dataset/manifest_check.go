@@ -76,7 +76,7 @@ func (m *Manifest) String() string {
 	if m.Sparse {
 		storage = "sparse"
 	}
-	return fmt.Sprintf("%s rows x %s features, %s labels, %s (%.3g %% non-zero), %s shards, %.1f MiB",
+	return fmt.Sprintf("%s samples x %s features, %s labels, %s (%.3g %% non-zero), %s shards, %.1f MiB",
 		units.Count(m.Rows), units.Count(m.Features), units.Count(m.Labels), storage, 100*m.Density(), units.Count(len(m.Shards)), float64(m.Bytes())/(1<<20))
 }
 

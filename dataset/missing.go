@@ -20,7 +20,7 @@ type Missing struct {
 	// Fill puts Value in the place of missing features. Labels are not filled.
 	Fill  bool
 	Value float64
-	// By is FillMean or FillMedian: the mean or the median of a feature in the training rows of
+	// By is FillMean or FillMedian: the mean or the median of a feature in the training samples of
 	// a job takes the place of its missing values, which rows keep as NaN until then.
 	By string
 
@@ -68,7 +68,7 @@ func (m Missing) refuses() bool { return !m.Drop && !m.Fill && !m.keep && m.By =
 
 // Advice in errors about missing labels, and about missing features.
 const (
-	dropHint    = "; --missing drop leaves such rows out"
+	dropHint    = "; --missing drop leaves such samples out"
 	missingHint = dropHint + ", --missing 0 puts 0 (or another number) there"
 )
 
@@ -86,11 +86,11 @@ func (m Missing) hint(what valueOf) string {
 	case what == ofLabel:
 		return dropHint
 	case m.model == nil:
-		return missingHint + ", --missing mean (or median) the mean of the training rows"
+		return missingHint + ", --missing mean (or median) the mean of the training samples"
 	case m.model.fills():
-		return fmt.Sprintf("%s, --missing %s the %[2]s of the training rows", missingHint, m.model.Reading.Missing)
+		return fmt.Sprintf("%s, --missing %s the %[2]s of the training samples", missingHint, m.model.Reading.Missing)
 	}
-	return missingHint + "; the model keeps no mean or median of its training rows"
+	return missingHint + "; the model keeps no mean or median of its training samples"
 }
 
 // lack is what a row that is left out has not.
@@ -221,7 +221,7 @@ func (c *wordCounts) notes() (notes []string) {
 		return nil
 	}
 	for _, word := range slices.Sorted(maps.Keys(c.rows)) {
-		notes = append(notes, fmt.Sprintf("%q (%s) is read as missing", word, counted(c.rows[word].rows, "row")))
+		notes = append(notes, fmt.Sprintf("%q (%s) is read as missing", word, counted(c.rows[word].rows, "sample")))
 	}
 	return notes
 }
@@ -249,9 +249,9 @@ func withFill(src Source, s *Schema) (Source, error) {
 	case by == "":
 		return src, nil
 	case s.fills() && by != s.Reading.Missing:
-		return nil, optionErrorf("--missing %s: the model keeps the %s of its training rows, and no %s: --missing %[2]s reads the file as the model's file was", by, s.Reading.Missing, by)
+		return nil, optionErrorf("--missing %s: the model keeps the %s of its training samples, and no %s: --missing %[2]s reads the file as the model's file was", by, s.Reading.Missing, by)
 	case !s.fills():
-		return nil, optionErrorf("--missing %s: the model keeps no %s of its training rows, since it was trained without missing values or with another --missing", by, by)
+		return nil, optionErrorf("--missing %s: the model keeps no %s of its training samples, since it was trained without missing values or with another --missing", by, by)
 	}
 	return &byFeature{src, s.Fill}, nil
 }

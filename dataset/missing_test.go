@@ -173,7 +173,7 @@ func TestMissingClasses(t *testing.T) {
 					if err == nil {
 						_, _, err = Build(src, ImportOptions{})
 					}
-					mustContain(t, err, name, "row 1, label 0", "missing", "--missing drop leaves such rows out")
+					mustContain(t, err, name, "row 1, label 0", "missing", "--missing drop leaves such samples out")
 				}
 				o.Missing = Missing{Drop: true}
 				src, err := openBytes(t, name, b, o)
@@ -213,7 +213,7 @@ func TestLeftOutImport(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(warned) == 0 || !bytes.Contains([]byte(warned[0]), []byte("2 of 4 rows")) {
+	if len(warned) == 0 || !bytes.Contains([]byte(warned[0]), []byte("2 of 4 samples")) {
 		t.Errorf("%q", warned)
 	}
 	list, err := m.SplitFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n2,1\n3,0\n"))
@@ -275,7 +275,7 @@ func TestAllLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = Build(src, ImportOptions{})
-	mustContain(t, err, "a.csv", "all of the 2 rows")
+	mustContain(t, err, "a.csv", "all 2 samples")
 }
 
 // TestLeftOut: a list of rows is read as it was written.
@@ -337,7 +337,7 @@ func TestMissingImagesAndVotes(t *testing.T) {
 	if err == nil {
 		_, _, err = Build(src, ImportOptions{})
 	}
-	mustContain(t, err, "row 1", "; --missing drop leaves such rows out")
+	mustContain(t, err, "row 1", "; --missing drop leaves such samples out")
 	dropped := votes
 	dropped.Missing.Drop = true
 	if src, err = Open(path, dropped); err != nil {
@@ -356,7 +356,7 @@ func TestMissingImagesAndVotes(t *testing.T) {
 	if want := []float32{0, 0, 0, 1. / 3, 2. / 3, 1}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if text := strings.Join(warned, "\n"); !strings.Contains(text, "3 of 5 rows have missing values and are left out (2 without the name of an image, 1 whose labels are all 0); the others keep") {
+	if text := strings.Join(warned, "\n"); !strings.Contains(text, "3 of 5 samples have missing values and are left out (2 without the name of an image, 1 whose labels are all 0); the others keep") {
 		t.Errorf("%s", text)
 	}
 	for _, o := range []OpenOptions{votes, dropped} {
@@ -365,7 +365,7 @@ func TestMissingImagesAndVotes(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.Join(found.Warnings, "\n")
-		for _, part := range []string{"rows with missing values: 2, with 2 missing image names; --missing drop leaves", "rows whose labels are all 0: 1, the first is row 2; they have no distribution; --missing drop"} {
+		for _, part := range []string{"samples with missing values: 2, with 2 missing image names; --missing drop leaves", "samples whose labels are all 0: 1, the first is row 2; they have no distribution; --missing drop"} {
 			if !strings.Contains(text, part) {
 				t.Errorf("%s lacks %q", text, part)
 			}
@@ -423,15 +423,15 @@ func TestMissingKept(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 		_, _, err = OpenFor(path, OpenOptions{NoLabels: true, Missing: Missing{By: FillMedian}}, s)
-		mustContain(t, err, "--missing median: the model keeps the mean of its training rows, and no median: --missing mean reads")
+		mustContain(t, err, "--missing median: the model keeps the mean of its training samples, and no median: --missing mean reads")
 		src, _, err = OpenFor(path, OpenOptions{NoLabels: true}, s)
-		mustContain(t, errors.Join(err, scanned(src)), "--missing drop leaves such rows out, --missing 0 puts 0 (or another number) there, --missing mean the mean of the training rows")
+		mustContain(t, errors.Join(err, scanned(src)), "--missing drop leaves such samples out, --missing 0 puts 0 (or another number) there, --missing mean the mean of the training samples")
 		s.Fill = nil
 		src, _, err = OpenFor(path, OpenOptions{NoLabels: true}, s)
 		if err = errors.Join(err, scanned(src)); strings.Contains(fmt.Sprint(err), "--missing mean") {
 			t.Errorf("%s: %v", name, err)
 		}
-		mustContain(t, err, "--missing 0 puts 0 (or another number) there; the model keeps no mean or median of its training rows")
+		mustContain(t, err, "--missing 0 puts 0 (or another number) there; the model keeps no mean or median of its training samples")
 		_, _, err = OpenFor(path, OpenOptions{NoLabels: true, Missing: Missing{By: FillMean}}, s)
 		mustContain(t, err, "--missing mean: the model keeps no mean")
 		other := *m
@@ -489,9 +489,9 @@ func TestMissingWordsAreNoted(t *testing.T) {
 		o          OpenOptions
 		want       []string
 	}{
-		{"a.csv", csv, OpenOptions{Missing: Missing{Fill: true}, Drop: []string{"class"}, Beside: BesideOptions{}, NoLabels: true}, []string{`"N/A" (1 row)`, `"none" (20 rows)`, `"null" (1 row)`}},
-		{"b.csv", csv, OpenOptions{Missing: Missing{Drop: true}, Labels: LabelOptions{Kind: Class}, Beside: BesideOptions{Groups: "person"}}, []string{`"?" (1 row)`, `"N/A" (1 row)`, `"none" (20 rows)`, `"null" (1 row)`}},
-		{"a.svm", svm, OpenOptions{Missing: Missing{Fill: true}, Labels: LabelOptions{Kind: Class}}, []string{`"N/A" (20 rows)`, `"none" (20 rows)`}},
+		{"a.csv", csv, OpenOptions{Missing: Missing{Fill: true}, Drop: []string{"class"}, Beside: BesideOptions{}, NoLabels: true}, []string{`"N/A" (1 sample)`, `"none" (20 samples)`, `"null" (1 sample)`}},
+		{"b.csv", csv, OpenOptions{Missing: Missing{Drop: true}, Labels: LabelOptions{Kind: Class}, Beside: BesideOptions{Groups: "person"}}, []string{`"?" (1 sample)`, `"N/A" (1 sample)`, `"none" (20 samples)`, `"null" (1 sample)`}},
+		{"a.svm", svm, OpenOptions{Missing: Missing{Fill: true}, Labels: LabelOptions{Kind: Class}}, []string{`"N/A" (20 samples)`, `"none" (20 samples)`}},
 	} {
 		var notes, warnings []string
 		src, err := openBytes(t, c.file, []byte(c.text), c.o)

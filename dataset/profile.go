@@ -389,7 +389,7 @@ func (p *profile) hints(m marks) {
 		case RoleID:
 			c.Hint = "--row-names takes it for names of rows, --drop leaves it out"
 		case RoleGroup:
-			c.Hint = "--groups takes it for groups of rows, --drop leaves it out"
+			c.Hint = "--groups takes it for groups of samples, --drop leaves it out"
 		case RoleCategory:
 			c.Hint = "--categories makes a feature of each of its values, --drop leaves it out"
 		case RoleText:

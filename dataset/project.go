@@ -19,7 +19,7 @@ type Matching struct {
 func project(src Source, s *Schema, labels bool) (Source, *Matching, error) {
 	info := src.Info()
 	if a, b := s.Shape, info.Shape; a != b && a != (Shape{}) && b != (Shape{}) {
-		return nil, nil, fmt.Errorf("%sits rows are images of %v, those of the model of %v", prefix(info.File), b, a)
+		return nil, nil, fmt.Errorf("%sits samples are images of %v, those of the model of %v", prefix(info.File), b, a)
 	}
 	f := &Matching{}
 	var err error

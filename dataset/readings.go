@@ -14,7 +14,7 @@ type TriedReading struct {
 	Way
 	// Refused says why the file cannot be read so; empty: it can.
 	Refused  string   `json:"refused,omitempty"`
-	Rows     int      `json:"rows"` // that an import would have
+	Rows     int      `json:"samples"` // that an import would have
 	Features int      `json:"features"`
 	Labels   int      `json:"labels"`
 	Commands []string `json:"commands,omitempty"` // that read it so; left to the caller
@@ -478,7 +478,7 @@ func (p *profile) single(names []string, i int) (flags []Flag, what string) {
 			return nil, ""
 		}
 		return []Flag{{Name: "--labels", Value: string(Age)}, {Name: "--sigma", Value: "2"}, {Name: "--range", Value: fmt.Sprintf("%.0f:%.0f", low, high)}, column},
-			fmt.Sprintf("%s is a number on a scale, with a standard deviation of 2", name)
+			fmt.Sprintf("%s is a numeric label, with a standard deviation of 2", name)
 	case c.Distinct >= c.Values && c.Values > 2 || c.Distinct >= maxDistinct:
 		return nil, ""
 	}
@@ -511,7 +511,7 @@ func (p *profile) clean(names []string, o *OpenOptions, labels []int) (what stri
 		case c.Role == RoleGroup && !group && c.Missing == 0:
 			group = true
 			flags = append(flags, Flag{Name: "--groups", Value: name})
-			parts = append(parts, "rows belong to "+nameList(names, []int{i}))
+			parts = append(parts, "samples belong to "+nameList(names, []int{i}))
 			continue
 		case c.Role == RoleCategory && !target:
 			categories, words = append(categories, name), append(words, i)
@@ -538,19 +538,19 @@ func (f *readings) try(w Way, p *profile) error {
 	}
 	s, err := f.read(w)
 	if advises(err, "--normalize") {
-		w = w.with("degrees are divided by their sum", Flag{Name: "--normalize"})
+		w = w.with("labels are divided by their sum", Flag{Name: "--normalize"})
 		s, err = f.read(w)
 	}
 	if advises(err, "--missing") {
 		base := w
 		for _, m := range []Way{
-			{"rows with missing values are left out", []Flag{{Name: "--missing", Value: "drop"}}},
+			{"samples with missing values are left out", []Flag{{Name: "--missing", Value: "drop"}}},
 			{"0 in place of missing features", []Flag{{Name: "--missing", Value: "0"}}},
 		} {
 			way := base.with(m.What, m.Flags...)
 			t, failed := f.read(way)
 			if advises(failed, "--normalize") {
-				way = way.with("degrees are divided by their sum", Flag{Name: "--normalize"})
+				way = way.with("labels are divided by their sum", Flag{Name: "--normalize"})
 				t, failed = f.read(way)
 			}
 			if failed == nil && (s == nil || t.rows > 2*s.rows) {
@@ -587,7 +587,7 @@ func (f *readings) read(w Way) (*sourceStats, error) {
 		return nil, err
 	}
 	if src.Info().Labels == 1 {
-		return nil, fmt.Errorf("%s: one label would be 1 in every row: add another", src.Info().File)
+		return nil, fmt.Errorf("%s: one label would be 1 in every sample: add another", src.Info().File)
 	}
 	io.Warn, io.Note = nil, nil
 	return scanStats(src, &io)

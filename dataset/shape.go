@@ -37,7 +37,7 @@ func volume(sides []int, limit int) (int, error) {
 	n := 1
 	for _, side := range sides {
 		if side < 1 || side > limit/n {
-			return 0, fmt.Errorf("at most %d numbers in a row are possible", limit)
+			return 0, fmt.Errorf("at most %d numbers in a sample are possible", limit)
 		}
 		n *= side
 	}
@@ -72,7 +72,7 @@ func (s Shape) check(features int) error {
 	case s.Channels < 1 || s.Height < 1 || s.Width < 1:
 		return errors.New("a shape without pixels")
 	case s.Size() != features:
-		return fmt.Errorf("the shape %s has %d numbers, a row has %s", s, s.Size(), counted(features, "feature"))
+		return fmt.Errorf("the shape %s has %d numbers, a sample has %s", s, s.Size(), counted(features, "feature"))
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func (i Info) check() error {
 	case i.Labels < 0 || i.Labels > MaxLabels:
 		return fmt.Errorf("%s%d labels; a dataset has at most %d", prefix(i.File), i.Labels, MaxLabels)
 	case i.Rows > MaxRows:
-		return fmt.Errorf("%s%s rows; a dataset has at most %s", prefix(i.File), units.Count(i.Rows), units.Count(MaxRows))
+		return fmt.Errorf("%s%s samples; a dataset has at most %s", prefix(i.File), units.Count(i.Rows), units.Count(MaxRows))
 	}
 	if n := len(i.FeatureNames); n != 0 && n != i.Features {
 		return fmt.Errorf("%s%d feature names for %d features", prefix(i.File), n, i.Features)
@@ -109,7 +109,7 @@ func (i Info) check() error {
 		return fmt.Errorf("%s%d label columns for %d labels", prefix(i.File), n, i.Labels)
 	}
 	if i.HasIntervals && i.LabelType.Scale == nil {
-		return fmt.Errorf("%sintervals of labels that are no scale", prefix(i.File))
+		return fmt.Errorf("%sintervals of labels that are not numeric", prefix(i.File))
 	}
 	if err := i.LabelType.check(i.Labels, i.HasValues); err != nil {
 		return fmt.Errorf("%s%w", prefix(i.File), err)
@@ -138,7 +138,7 @@ func (i *Info) fractionNote() []string {
 	if len(i.labelFlags) == 1 {
 		flag = Option{"values", listFlag("", i.labelFlags...).Value}.String()
 	}
-	return []string{fmt.Sprintf("the ages of %s are no whole numbers; the error of a prediction is measured from the nearest whole number, and with %s from the exact one", counted(*i.fractions, "row"), flag)}
+	return []string{fmt.Sprintf("the ages of %s are no whole numbers; the error of a prediction is measured from the nearest whole number, and with %s from the exact one", counted(*i.fractions, "sample"), flag)}
 }
 
 func prefix(file string) string {

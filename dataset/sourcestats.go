@@ -133,10 +133,10 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 
 func (s *sourceStats) warn(w *featureStats, warn func(string)) {
 	if n := s.leftOut.count(); n > 0 {
-		warn(fmt.Sprintf("%s%s of %s rows have missing values and are left out%s; the others keep their numbers", prefix(s.info.File), units.Count(n), units.Count(s.rows+n), s.lackText()))
+		warn(fmt.Sprintf("%s%s of %s samples have missing values and are left out%s; the others keep their numbers", prefix(s.info.File), units.Count(n), units.Count(s.rows+n), s.lackText()))
 	}
 	if total := s.totals.label(2); total >= 0 {
-		warn(prefix(s.info.File) + s.info.totalHint(total, "in every row"))
+		warn(prefix(s.info.File) + s.info.totalHint(total, "in every sample"))
 	}
 	if s.turned > 0 {
 		warn(prefix(s.info.File) + turnedText(s.turned))
@@ -151,7 +151,7 @@ func (s *sourceStats) warn(w *featureStats, warn func(string)) {
 
 // rescaledNote says that the labels of so many rows were rescaled.
 func rescaledNote(rows int) string {
-	return fmt.Sprintf("the labels of %s sum to 1 within the tolerance, not exactly: they are divided by their sum", counted(rows, "row"))
+	return fmt.Sprintf("the labels of %s sum to 1 within the tolerance, not exactly: they are divided by their sum", counted(rows, "sample"))
 }
 
 // warnRounded says which features had values that are one float32, after the second pass.
@@ -200,12 +200,12 @@ func (s *sourceStats) leaveOut(row int) {
 func (s *sourceStats) check() error {
 	switch {
 	case len(s.leftOut) > maxLeftOut:
-		return fmt.Errorf("%s%s rows are left out for missing values, which are too many to list; take them out of the file",
+		return fmt.Errorf("%s%s samples are left out for missing values, which are too many to list; take them out of the file",
 			prefix(s.info.File), units.Count(s.leftOut.count()))
 	case s.rows == 0 && len(s.leftOut) > 0:
-		return fmt.Errorf("%sall of the %s rows have a missing value and are left out", prefix(s.info.File), units.Count(s.leftOut.count()))
+		return fmt.Errorf("%sall %s samples have a missing value and are left out", prefix(s.info.File), units.Count(s.leftOut.count()))
 	case s.rows == 0:
-		return fmt.Errorf("%sno rows", prefix(s.info.File))
+		return fmt.Errorf("%sno samples", prefix(s.info.File))
 	}
 	return nil
 }

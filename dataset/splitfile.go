@@ -242,13 +242,13 @@ func (m *Manifest) SplitFile(path string) (*SplitList, error) {
 	}
 	if s.Overlap {
 		if err := s.check(nil, len(kept)); err != nil {
-			return nil, fmt.Errorf("%s: without the rows that are left out for missing values, %w", path, err)
+			return nil, fmt.Errorf("%s: without the samples that are left out for missing values, %w", path, err)
 		}
 		return s, nil
 	}
 	for fold := range s.Folds {
 		if !slices.Contains(s.Assigned, uint16(fold)) {
-			return nil, kindErrorf(ErrFormat, "%s: all rows of fold %d are left out for missing values", path, fold)
+			return nil, kindErrorf(ErrFormat, "%s: all samples of fold %d are left out for missing values", path, fold)
 		}
 	}
 	return s, nil

@@ -45,7 +45,7 @@ func (w *featureStats) suspects() (all []Suspect) {
 
 func (w *featureStats) suspect(i int, c *columnStats, name string) (kind, reason string) {
 	if c.low == c.high && w.rows > 1 && c.missing == 0 {
-		return SuspectConstant, fmt.Sprintf("is %s in every row", units.InFull(c.low))
+		return SuspectConstant, fmt.Sprintf("is %s in every sample", units.InFull(c.low))
 	}
 	if w.correlations != nil {
 		if label, r := w.correlations.closest(i); math.Abs(r) > copyCorrelation {
@@ -131,5 +131,5 @@ func constantLine(constant []Suspect) string {
 	if len(constant) == 1 {
 		return fmt.Sprintf("feature %s %s", list, constant[0].Reason)
 	}
-	return fmt.Sprintf("%s features have one value in every row each: %s", units.Count(len(constant)), list)
+	return fmt.Sprintf("%s features have one value in every sample each: %s", units.Count(len(constant)), list)
 }

@@ -268,7 +268,7 @@ type JobInfo struct {
 	Ended   int64   `json:"ended,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"` // of running
 	// Measures are the means of a done job's measures by name, over the rows that
-	// EvaluatedOn names ("test rows" or "training rows"); Outcome has more of them.
+	// EvaluatedOn names ("test samples" or "training samples"); Outcome has more of them.
 	Measures    map[string]float64 `json:"measures,omitempty"`
 	EvaluatedOn string             `json:"evaluated_on,omitempty"`
 }

@@ -32,10 +32,10 @@ type Config struct {
 var settings = param.Table[Config]{
 	param.Word("preset", "auto fits the dataset; paper has the k of Geng 2016 and raw features",
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
-	param.Text("k", "neighbours of a row; auto: 4, 8, 16, ... up to a quarter of the training rows, whichever predicts "+
-		"training rows from the others with the least K-L, in a time that grows with the square of the rows",
-		"auto, or a number of rows from 1", autoK, checkK, func(c *Config) *string { return &c.K }).Preset(presetPaper, "5").InPaper(),
-	param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
+	param.Text("k", "neighbours of a sample; auto: 4, 8, 16, ... up to a quarter of the training samples, whichever predicts "+
+		"training samples from the others with the least K-L, in a time that grows with the square of the samples",
+		"auto, or a number of samples from 1", autoK, checkK, func(c *Config) *string { return &c.K }).Preset(presetPaper, "5").InPaper(),
+	param.Word("scaling", "scaling of features by the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
 		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
 }
@@ -46,7 +46,7 @@ func checkK(text string) error {
 		return nil
 	}
 	if n, err := strconv.ParseUint(text, 10, 32); err != nil || n == 0 || text[0] == '+' {
-		return errors.New("want auto, or a number of rows from 1")
+		return errors.New("want auto, or a number of samples from 1")
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (c *Config) fits(m *dataset.Manifest) error { return c.fitsRows(m.Rows) }
 
 func (c *Config) fitsRows(rows int) error {
 	if k := c.neighbours(); k > rows {
-		return param.Errorf("k", "%d neighbours, but there are only %d training rows", k, rows)
+		return param.Errorf("k", "%d neighbours, but there are only %d training samples", k, rows)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (m *model) Shape() (features, labels int) { return m.Features, m.Labels }
 func (m *model) Describe() [][2]string {
 	return [][2]string{
 		{"neighbours", fmt.Sprint(m.k)},
-		{"rows kept", fmt.Sprint(m.Rows)},
+		{"samples kept", fmt.Sprint(m.Rows)},
 		{"scaling", m.kind},
 	}
 }

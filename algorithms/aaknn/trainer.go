@@ -148,7 +148,7 @@ func (t *trainer) foldLeftOut(res *round.Result) error {
 func (t *trainer) Progress() round.Progress {
 	p := round.Progress{Steps: 2, Loss: t.loss, Phase: "scaling"}
 	if t.fit.Done() {
-		p.Phase = "collecting rows"
+		p.Phase = "collecting samples"
 	}
 	if t.kept != nil {
 		p.Step, p.Samples, p.Phase = 1, uint64(t.kept.N), "choosing k"
@@ -162,7 +162,7 @@ func (t *trainer) Progress() round.Progress {
 // Model implements algorithms.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {
 	if t.k == 0 {
-		return nil, errors.New(Name + ": the rows are not known yet, or k")
+		return nil, errors.New(Name + ": the samples are not known yet, or k")
 	}
 	return &model{
 		Sizes: rows.SizesOf(t.kept), k: int(t.k), kind: t.job.Config.Scaling, scale: t.fit.Values(), kept: *t.kept,

@@ -18,7 +18,7 @@ func New() algorithms.Algorithm {
 			When:    "Use it to compare with its paper; ldlf predicts better on most data.",
 			Paper:   `Geng, Yin and Zhou 2013, "Facial Age Estimation by Learning from Label Distributions"`,
 		},
-		Doc:      "the conditional probability neural network of Geng et al. 2013, which reads a row and a label, fitted by Rprop on all training rows",
+		Doc:      "the conditional probability neural network of Geng et al. 2013, which reads a sample and a label, fitted by Rprop on all training samples",
 		Predicts: algorithms.Distribution,
 		Settings: settings,
 		Fill:     (*Config).fill,

@@ -51,22 +51,22 @@ const (
 // by a factor of 10^(-2/59) a pass.
 var settings = slices.Concat(
 	param.Table[Config]{
-		param.Word("preset", "auto fits the dataset and stops early; paper is the solver of the authors' public code: SGD for 20 passes through the rows",
+		param.Word("preset", "auto fits the dataset and stops early; paper is the solver of the authors' public code: SGD for 20 passes through the samples",
 			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper).NotWritten(),
 	},
 	network.Settings(func(c *Config) *network.Config { return &c.Network }, network.MLP, network.Conv),
 	param.Table[Config]{
 		param.Bool("bias", "layers have biases", true, func(c *Config) *bool { return &c.Bias }),
-		param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
+		param.Word("scaling", "scaling of features by the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 			func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
 			Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
-		param.Int("batch_size", "rows of a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 128),
+		param.Int("batch_size", "samples of a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 128),
 		param.Word("optimizer", "adam (β2 0.999, ε 1e-8) or sgd (with momentum)", func(c *Config) *string { return &c.Optimizer }, optimizerAdam, optimizerSGD).
 			Preset(presetPaper, optimizerSGD),
 		param.Float("learning_rate", "learning rate of the first step", 1e-12, 1e6, adamRate, func(c *Config) *float64 { return &c.LearningRate }).
 			Preset(presetPaper, paperRate).Says("auto: 0.001, with sgd 0.1; paper: 0.01, with adam 0.001"),
 		param.Int("learning_rate_step", "steps after which the learning rate is multiplied by learning_rate_decay; 0: never", 0, 1<<40, 0,
-			func(c *Config) *int { return &c.LearningRateStep }).Says("auto: 0; paper: a pass through the rows"),
+			func(c *Config) *int { return &c.LearningRateStep }).Says("auto: 0; paper: a pass through the samples"),
 		param.Float("learning_rate_decay", "factor of the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
 			func(c *Config) *float64 { return &c.LearningRateDecay }).Preset(presetPaper, paperFall),
 		param.Int("warmup", "steps in which the learning rate grows evenly to what it would be without; 0: none", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
@@ -74,14 +74,14 @@ var settings = slices.Concat(
 		param.Float("momentum", "β1 of adam; momentum of sgd", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
 		param.Float("weight_decay", "decay of every parameter, biases included: the gradient gains weight_decay·Θ", 0, 1, 1e-3,
 			func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 5e-4),
-		param.Float("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
+		param.Float("validation_fraction", "fraction of the training samples (at least 20 samples) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
 			func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
 		param.Int("validation_steps", "steps from one validation to the next", 1, 1e6, 50, func(c *Config) *int { return &c.ValidationSteps }),
 		param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 15, func(c *Config) *int { return &c.Patience }),
-		param.Bool("refit", "train once more, on the validation rows too, for as many steps as were best", true, func(c *Config) *bool { return &c.Refit }).
+		param.Bool("refit", "train once more, on the validation samples too, for as many steps as were best", true, func(c *Config) *bool { return &c.Refit }).
 			Preset(presetPaper, false),
 		param.Int("steps", "gradient steps at most; early stopping may end before", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
-			Says("auto: 25000; paper: 20 passes through the rows"),
+			Says("auto: 25000; paper: 20 passes through the samples"),
 	})
 
 // The learning rates where none is given.

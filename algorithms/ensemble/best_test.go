@@ -74,7 +74,7 @@ func TestValidated(t *testing.T) {
 		}
 	}
 	if rows := chosen.Mixture.Rows; rows != 18 && rows != 17 {
-		t.Errorf("%d of 160 training rows score the members, want a ninth", rows)
+		t.Errorf("%d of 160 training samples score the members, want a ninth", rows)
 	}
 	if chosen.Measures != alone.Measures {
 		t.Error("other measures than of the best member alone")

@@ -39,7 +39,7 @@ func TestMembersAreRefused(t *testing.T) {
 		`structrf:features="no",ldlf`:           `structrf: features: "no": want all, sqrt`,
 		"structrf:min_samples=2,ldlf:outputs=2": "ldlf: outputs: 2 units are fewer than the 63 split nodes",
 		"structrf:min_samples=2,ldlf:features=mlp:init_from=" + strings.Repeat("0", 64): "ldlf: init_from: a member of an ensemble cannot begin from weights",
-		"structrf,ldlf": "structrf: min_samples: 0.8 of 8 training rows are 6 draws, fewer than the 20",
+		"structrf,ldlf": "structrf: min_samples: 0.8 of 8 training samples are 6 draws, fewer than the 20",
 	} {
 		_, err := a.Resolve(param.Values{"members": text}, smallManifest())
 		var wrong *param.Error
@@ -48,7 +48,7 @@ func TestMembersAreRefused(t *testing.T) {
 		}
 	}
 	_, err := a.Resolve(param.Values{"members": smallMembers, "inner_folds": int64(9)}, smallManifest())
-	if err == nil || err.Error() != "inner_folds: 9 folds of 8 rows: some would be empty" {
+	if err == nil || err.Error() != "inner_folds: 9 folds of 8 samples: some would be empty" {
 		t.Errorf("error %v", err)
 	}
 }

@@ -93,7 +93,7 @@ func (t *trainer) predicted(b []byte) (*predictions.Set, error) {
 		return nil, err
 	}
 	if s.Labels != t.job.Manifest.Labels || s.Number || len(s.Row) == 0 {
-		return nil, fmt.Errorf("predictions of %d rows and %d labels where those of %d labels belong", len(s.Row), s.Labels, t.job.Manifest.Labels)
+		return nil, fmt.Errorf("predictions of %d samples and %d labels where those of %d labels belong", len(s.Row), s.Labels, t.job.Manifest.Labels)
 	}
 	return s, nil
 }

@@ -44,16 +44,16 @@ func (k kin) settings() param.Table[Config] {
 			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper).NotWritten(),
 		param.Items("members", "algorithms whose predictions are added up, with settings of their own (of others, the defaults are those of the algorithm alone); in a spec file also a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
 			"algorithm", manyMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(presetPaper, paperMembers).
-			Says("auto: " + manyMembers + ", up to " + strconv.Itoa(fewRows) + " rows " + fewMembers + "; paper: " + paperMembers),
-		param.Word("weights", "fitted: the weights have the least K-L on predictions of training rows by models that were trained without them, and are 0 for a member that lowers it by less than a thousandth; mean: all weights are the same; best: the member with the least K-L on these predictions has all the weight, so that settings are chosen; validated: as best, by the first of the inner folds alone, and no other member is trained on all rows",
+			Says("auto: " + manyMembers + ", up to " + strconv.Itoa(fewRows) + " samples " + fewMembers + "; paper: " + paperMembers),
+		param.Word("weights", "fitted: the weights have the least K-L on predictions of training samples by models that were trained without them, and are 0 for a member that lowers it by less than a thousandth; mean: all weights are the same; best: the member with the least K-L on these predictions has all the weight, so that settings are chosen; validated: as best, by the first of the inner folds alone, and no other member is trained on all samples",
 			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, weightsValidated),
-		param.Int("inner_folds", "folds of the training rows by which weights are fitted, or the best member is chosen: each member is trained once for each, and once on all; with weights validated, one of so many parts scores the members", 2, 20, 5,
+		param.Int("inner_folds", "folds of the training samples by which weights are fitted, or the best member is chosen: each member is trained once for each, and once on all; with weights validated, one of so many parts scores the members", 2, 20, 5,
 			func(c *Config) *int { return &c.InnerFolds }).
-			Says("5; auto with weights fitted, from " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) + " rows: " + strconv.Itoa(manyFolds) + ", unless they have no more groups than that"),
-		param.Word("inner", "what inner folds are made of: rows; or whole folds of the job, whose rows stay together: each inner fold has one or several, and where fewer than inner_folds are left when one is tested, there are as many as these",
+			Says("5; auto with weights fitted, from " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) + " samples: " + strconv.Itoa(manyFolds) + ", unless they have no more groups than that"),
+		param.Word("inner", "what inner folds are made of: rows, single samples; or whole folds of the job, whose samples stay together: each inner fold has one or several, and where fewer than inner_folds are left when one is tested, there are as many as these",
 			func(c *Config) *string { return &c.Inner }, innerAuto, innerRows, innerFolds).DefaultLeftOut().
 			Says("auto: folds where a file lists three or more, or groups are the folds, and rows elsewhere"),
-		param.Int("weight_rows", "rows at most that weights are fitted to, or the best member is chosen by; of more, so many are drawn", 1, 10_000_000, 100_000,
+		param.Int("weight_rows", "samples at most that weights are fitted to, or the best member is chosen by; of more, so many are drawn", 1, 10_000_000, 100_000,
 			func(c *Config) *int { return &c.WeightRows }),
 	}
 }

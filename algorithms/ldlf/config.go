@@ -70,7 +70,7 @@ func (c *Config) check() error {
 		return param.Errorf("refit", "needs a validation_fraction above 0: it takes as many steps as were best by validation")
 	}
 	if c.Shrink && c.ValidationFraction == 0 {
-		return param.Errorf("shrink", "needs a validation_fraction above 0: validation rows choose the share of the mean distribution")
+		return param.Errorf("shrink", "needs a validation_fraction above 0: validation samples choose the weight of the mean distribution")
 	}
 	if c.Init == initNormal && c.InitStd == 0 {
 		return param.Errorf("init_std", "must be above 0 with init normal: from Θ = 0 all leaves stay alike")
@@ -93,7 +93,7 @@ func (c *Config) checkStart() error {
 	case deep && c.Init != initHe:
 		return param.Errorf("init", "%s belongs to features linear: features mlp and conv begin with he", c.Init)
 	case deep && c.InitStd != 0:
-		return param.Errorf("init_std", "belongs to features linear: with he the deviation follows from each layer's inputs")
+		return param.Errorf("init_std", "belongs to features linear: with he the standard deviation follows from each layer's inputs")
 	case !deep && c.Init == initHe:
 		return param.Errorf("init", "he belongs to features mlp and conv")
 	}

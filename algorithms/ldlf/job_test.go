@@ -317,7 +317,7 @@ func TestNoTrainingRows(t *testing.T) {
 		}
 		var empty round.Partial
 		empty.Reset(r.Shape)
-		if err := tr.Fold(&round.Result{Sum: &empty}); err == nil || !strings.Contains(err.Error(), "no training rows") {
+		if err := tr.Fold(&round.Result{Sum: &empty}); err == nil || !strings.Contains(err.Error(), "no training samples") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

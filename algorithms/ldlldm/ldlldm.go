@@ -56,13 +56,13 @@ func search(c *Config) *maxent.Search   { return &c.Search }
 var settings = append(append(
 	maxent.First(shared, "the authors': all iterations", "standard if at least 20 % of the entries are non-zero, else none",
 		param.Bool("bias", "each label has an offset", true, func(c *Config) *bool { return &c.Bias })),
-	param.Float("l1", "decay: the sum over rows of losses gains ½·l1·‖W‖², without the offsets", 0, 1e9, 1e-3, func(c *Config) *float64 { return &c.L1 }),
+	param.Float("l1", "decay: the sum over samples of losses gains ½·l1·‖W‖², without the offsets", 0, 1e9, 1e-3, func(c *Config) *float64 { return &c.L1 }),
 	param.Float("l2", "weight of the distance of predictions from the manifold of all label distributions", 0, 1e6, 0.01,
 		func(c *Config) *float64 { return &c.L2 }).Preset(maxent.Paper, 1),
 	param.Float("l3", "weight of the distance of predictions from the manifold of their cluster", 0, 1e6, 0.01,
 		func(c *Config) *float64 { return &c.L3 }).Preset(maxent.Paper, 1),
-	param.Int("clusters", "clusters of the rows by their labels (k-means)", 1, 1000, manyClusters, func(c *Config) *int { return &c.Clusters }).
-		Says("10; with fewer than 100 rows 1")),
+	param.Int("clusters", "clusters of the samples by their labels (k-means)", 1, 1000, manyClusters, func(c *Config) *int { return &c.Clusters }).
+		Says("10; with fewer than 100 samples 1")),
 	append(maxent.Decay(search, "l1"), maxent.Last(shared, search)...)...)
 
 // The clusters where none are given.

@@ -69,13 +69,13 @@ func appendEntries(dst []byte, list []entry) []byte {
 }
 
 // errEntries is wrapped by every error about the encoded entries of a unit.
-var errEntries = errors.New("the rows that a unit drew")
+var errEntries = errors.New("the samples that a unit drew")
 
 // parseEntries decodes the entries of a unit, at most n.
 func parseEntries(b []byte, n, labels int) ([]entry, error) {
 	size := entryBytes(labels)
 	if len(b)%size != 0 || len(b) > n*size {
-		return nil, fmt.Errorf("%w: %d bytes are no list of at most %d rows of %d labels", errEntries, len(b), n, labels)
+		return nil, fmt.Errorf("%w: %d bytes are no list of at most %d samples of %d labels", errEntries, len(b), n, labels)
 	}
 	list := make([]entry, 0, len(b)/size)
 	for ; len(b) > 0; b = b[size:] {

@@ -44,18 +44,18 @@ type Config struct {
 var settings = param.Table[Config]{
 	param.Word("preset", "auto scales dense features; paper has raw features",
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
-	param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
+	param.Word("scaling", "scaling of features by the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
 		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
-	param.Int("landmarks", "training rows that the fitted function is a combination of, drawn at random; 0: all, exactly, in one unit of work that takes "+
-		"16 bytes for each pair of rows", 0, mostLandmarks, 0, func(c *Config) *int { return &c.Landmarks }).
-		Says("512 if the dataset has more than 2,000 rows, else 0"),
+	param.Int("landmarks", "training samples that the fitted function is a combination of, drawn at random; 0: all, exactly, in one task that takes "+
+		"16 bytes for each pair of samples", 0, mostLandmarks, 0, func(c *Config) *int { return &c.Landmarks }).
+		Says("512 if the dataset has more than 2,000 samples, else 0"),
 	param.Float("cost", "C: weight of the losses beside the norm of the function", 1e-6, 1e6, 1, func(c *Config) *float64 { return &c.Cost }),
-	param.Float("epsilon", "ε: a row whose logits are off by no more, in Euclidean norm, has no loss", 0, 1e3, 0.1, func(c *Config) *float64 { return &c.Epsilon }),
-	param.Float("clamp", "degrees are brought into clamp to 1 - clamp before their logits are taken", 1e-12, 0.1, 1e-3, func(c *Config) *float64 { return &c.Clamp }),
-	param.Float("width", "width of the Gaussian function of the distance, in mean distances between training rows", 1e-3, 1e3, 1, func(c *Config) *float64 { return &c.Width }),
+	param.Float("epsilon", "ε: a sample whose logits are off by no more, in Euclidean norm, has no loss", 0, 1e3, 0.1, func(c *Config) *float64 { return &c.Epsilon }),
+	param.Float("clamp", "probabilities are brought into clamp to 1 - clamp before their logits are taken", 1e-12, 0.1, 1e-3, func(c *Config) *float64 { return &c.Clamp }),
+	param.Float("width", "width of the Gaussian function of the distance, in mean distances between training samples", 1e-3, 1e3, 1, func(c *Config) *float64 { return &c.Width }),
 	param.Int("iterations", "steps of reweighted least squares at most", 1, 10_000, 50, func(c *Config) *int { return &c.Iterations }),
-	param.Float("tolerance", "the fit ends with a step that lowers the objective by at most this share of it", 0, 1, 1e-6,
+	param.Float("tolerance", "the fit ends with a step that lowers the objective by at most this fraction of it", 0, 1, 1e-6,
 		func(c *Config) *float64 { return &c.Tolerance }),
 }
 
@@ -82,7 +82,7 @@ const mostSystem = 1 << 27
 // fits refuses fits that no unit or partial can hold.
 func (c *Config) fits(m *dataset.Manifest) error {
 	if need := exactBytes(m); c.Landmarks == 0 && need > mostBytes {
-		return param.Errorf("landmarks", "an exact fit of %d rows takes %.1f GiB in one unit of work, more than the %d GiB that are possible; give a number, such as %d",
+		return param.Errorf("landmarks", "an exact fit of %d samples takes %.1f GiB in one task, more than the %d GiB that are possible; give a number, such as %d",
 			m.Rows, float64(need)/(1<<30), mostBytes>>30, defaultLandmarks)
 	}
 	if n := int64(c.Landmarks) * int64(m.Labels); n > mostSystem {

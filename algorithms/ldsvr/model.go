@@ -78,7 +78,7 @@ func (m *model) Shape() (features, labels int) { return m.Features, m.labels }
 
 // Describe implements algorithms.Model.
 func (m *model) Describe() [][2]string {
-	fit := fmt.Sprintf("exact, of all %d training rows", m.Rows)
+	fit := fmt.Sprintf("exact, of all %d training samples", m.Rows)
 	if m.landmarks == 1 {
 		fit = fmt.Sprintf("%d landmarks", m.Rows)
 	}

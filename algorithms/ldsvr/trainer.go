@@ -248,7 +248,7 @@ func (t *trainer) Progress() round.Progress {
 	case t.kept != nil:
 		p.Phase = "least squares"
 	case t.fit.Done():
-		p.Phase = "collecting rows"
+		p.Phase = "collecting samples"
 	}
 	return p
 }

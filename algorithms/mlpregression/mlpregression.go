@@ -18,7 +18,7 @@ func New() algorithms.Algorithm {
 			When:    "Use it for ages and other numbers, if only the number counts.",
 			Paper:   `Yan et al. 2007, "Ranking with Uncertain Labels"`,
 		},
-		Doc:          "a perceptron of one hidden layer that predicts the number of a row on the scale of the labels",
+		Doc:          "a perceptron of one hidden layer that predicts a number, the numeric label of a sample",
 		Predicts:     algorithms.Number,
 		Settings:     settings,
 		Fill:         (*Config).fill,

@@ -87,7 +87,7 @@ func (m *model) Describe() [][2]string {
 	return [][2]string{
 		{"hidden units", fmt.Sprintf("%d, rectifiers", m.hidden)},
 		{"scaling", m.kind},
-		{"target", fmt.Sprintf("mean %.4g, deviation %.4g", m.target[0], m.target[1])},
+		{"target", fmt.Sprintf("mean %.4g, standard deviation %.4g", m.target[0], m.target[1])},
 		{"parameters", fmt.Sprint(len(m.weights.Theta))},
 	}
 }

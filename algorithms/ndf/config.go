@@ -124,10 +124,10 @@ func (c *Config) hidden() topology {
 // checkSizes refuses sizes that do not go together or with the data.
 func (c *Config) checkSizes(m *dataset.Manifest) error {
 	if c.BatchSize > c.BatchAbove {
-		return param.Errorf("batch_size", "%d rows, more than the %d of batch_above, from which on nodes take mini-batches", c.BatchSize, c.BatchAbove)
+		return param.Errorf("batch_size", "%d samples, more than the %d of batch_above, from which on nodes take mini-batches", c.BatchSize, c.BatchAbove)
 	}
 	if values := min(c.BatchAbove, max(1, c.draws(m.Rows))) * (c.inputs(m.Features) + 1); values > maxNode {
-		return param.Errorf("share", "a node of up to %d rows with %d inputs has %d values, more than the %d that are possible: give less, or a lower batch_above",
+		return param.Errorf("share", "a node of up to %d samples with %d inputs has %d values, more than the %d that are possible: give less, or a lower batch_above",
 			min(c.BatchAbove, c.draws(m.Rows)), c.inputs(m.Features), values, maxNode)
 	}
 	return c.checkDraws(m.Rows)
@@ -137,7 +137,7 @@ func (c *Config) checkSizes(m *dataset.Manifest) error {
 // training rows.
 func (c *Config) checkDraws(rows int) error {
 	if n := c.draws(rows); n < c.MinSamples {
-		return param.Errorf("min_samples", "%v of %d training rows are %d draws, fewer than the %d that a node needs to be split: give less, or more rows",
+		return param.Errorf("min_samples", "%v of %d training samples are %d draws, fewer than the %d that a node needs to be split: give less, or more samples",
 			c.SamplingRatio, rows, n, c.MinSamples)
 	}
 	return nil

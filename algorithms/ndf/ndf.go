@@ -26,7 +26,7 @@ func New() algorithms.Algorithm {
 			Paper:   `Rota Bulò and Kontschieder 2014, "Neural decision forests for semantic image labelling"`,
 		},
 		Doc: "neural decision forests (Rota Bulò and Kontschieder 2014): trees whose split nodes are small neural networks, " +
-			"each trained on the rows that reach it",
+			"each trained on the samples that reach it",
 		Predicts:     algorithms.Distribution,
 		Settings:     settings,
 		Fits:         func(c *Config, m *dataset.Manifest) error { return c.checkSizes(m) },

@@ -57,7 +57,7 @@ func (m *model) Describe() [][2]string {
 	if m.fit.Ridge > 0 {
 		ridge = fmt.Sprintf("%v: columns depend on one another", m.fit.Ridge)
 	}
-	return [][2]string{{"constant features", fmt.Sprint(m.fit.constantColumns())}, {"ridge", ridge}, {"cut to the scale", fmt.Sprint(m.clip == 1)}}
+	return [][2]string{{"constant features", fmt.Sprint(m.fit.constantColumns())}, {"ridge", ridge}, {"cut to the range", fmt.Sprint(m.clip == 1)}}
 }
 
 // Predict implements algorithms.Model.

@@ -21,7 +21,7 @@ type Config struct {
 }
 
 var settings = append(param.Table[Config]{
-	param.Word("preset", "auto cuts predictions to the scale; paper is the equation alone", func(c *Config) *string { return &c.Preset }, "auto", "paper"),
+	param.Word("preset", "auto cuts predictions to the range of the labels; paper is the equation alone", func(c *Config) *string { return &c.Preset }, "auto", "paper"),
 	param.Bool("clip", "predictions are cut to the numbers of the labels", true, func(c *Config) *bool { return &c.Clip }).Preset("paper", false),
 	param.Float("ridge", "where columns depend on one another: what is added to the mean squares of the standardised columns",
 		1e-14, 1, 1e-10, func(c *Config) *float64 { return &c.Ridge }),
@@ -36,7 +36,7 @@ func New() algorithms.Algorithm {
 			When:    "Use it for ages and other numbers, as the fastest baseline.",
 			Paper:   `Yan et al. 2007, "Ranking with Uncertain Labels", Eq. 19`,
 		},
-		Doc: "quadratic model of numbers on a scale (Eq. 19 of Yan et al. 2007)", Predicts: algorithms.Number, Settings: settings,
+		Doc: "quadratic model of numeric labels (Eq. 19 of Yan et al. 2007)", Predicts: algorithms.Number, Settings: settings,
 		Fill: func(c *Config, given param.Values, m *dataset.Manifest) { c.Scale.Fill(given, m) },
 		Fits: func(c *Config, m *dataset.Manifest) error { return c.Scale.Fits(m, Name) },
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {

@@ -16,7 +16,7 @@ import (
 )
 
 // errNoRows says that a fit has no rows. The rows are collected first, so no job gets there.
-var errNoRows = errors.New("ranking: no training rows")
+var errNoRows = errors.New("ranking: no training samples")
 
 // fit runs the alternation on all training rows, which are landmarks too, in the order of their
 // numbers. scale has a factor for each feature; nil: none.

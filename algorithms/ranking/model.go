@@ -104,7 +104,7 @@ func (m *model) Describe() [][2]string {
 	objective := fmt.Sprintf("%.6g", m.trace[len(m.trace)-1])
 	return [][2]string{
 		{"landmarks", fmt.Sprint(m.sizes.Rows)}, {"weights of kernels", fmt.Sprintf("%.6g", m.v)}, {"objective", objective},
-		{"damped steps", fmt.Sprint(m.damped)}, {"cut to the scale", fmt.Sprint(m.clip == 1)}, {"scaling", m.kind},
+		{"damped steps", fmt.Sprint(m.damped)}, {"cut to the range", fmt.Sprint(m.clip == 1)}, {"scaling", m.kind},
 	}
 }
 

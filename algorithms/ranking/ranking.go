@@ -48,12 +48,12 @@ const (
 )
 
 var settings = append(param.Table[Config]{
-	param.Word("preset", "auto scales dense features and cuts predictions to the scale of the labels; paper is the model alone, of raw features",
+	param.Word("preset", "auto scales dense features and cuts predictions to the range of the labels; paper is the model alone, of raw features",
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
-	param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
+	param.Word("scaling", "scaling of features by the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).LeftOut(presetPaper).
 		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
-	param.Int("landmarks", "rows that kernels are taken with, drawn from the training rows; 0: all of them, with their kernel matrices in memory",
+	param.Int("landmarks", "samples that kernels are taken with, drawn from the training samples; 0: all of them, with their kernel matrices in memory",
 		0, maxLandmarks, 0, func(c *Config) *int { return &c.Landmarks }),
 	param.Int("kernels", "Gaussian kernels, o = 0, 1, ...", 1, maxKernels, 4, func(c *Config) *int { return &c.Kernels }),
 	param.Word("widths", "of kernel o, in deviations of the scaled features: wide, 2^((10-o)/2.5), or printed, 2^((o-10)/2.5) as the paper has it",
@@ -61,7 +61,7 @@ var settings = append(param.Table[Config]{
 	param.Float("lambda", "λ of Eqs 17 and 18: what the squares of the weights cost", 1e-9, 1e6, 5e-4, func(c *Config) *float64 { return &c.Lambda }),
 	param.Int("loops", "inner loops at most, each a solution for u and one for v", 1, 1000, 20, func(c *Config) *int { return &c.Loops }),
 	param.Float("tolerance", "lengths of the changes of u and v below which inner loops end", 0, 1, 1e-4, func(c *Config) *float64 { return &c.Tolerance }),
-	param.Int("em_rounds", "rounds of EM at most: in each of them but the first, the numbers of the rows move within their intervals first",
+	param.Int("em_rounds", "rounds of EM at most: in each of them but the first, the numbers of the samples move within their intervals first",
 		1, 100, 1, func(c *Config) *int { return &c.Rounds }),
 	param.Int("refinements", "times that a solution is refined by its residual", 2, 20, 2, func(c *Config) *int { return &c.Refinements }),
 	param.Bool("clip", "predictions are cut to the numbers of the labels", true, func(c *Config) *bool { return &c.Clip }).Preset(presetPaper, false),
@@ -87,7 +87,7 @@ func New() algorithms.Algorithm {
 			When:    "Compare it with mlp-regression for ages and other numbers, up to some thousand samples.",
 			Paper:   `Yan et al. 2007, "Ranking with Uncertain Labels"`,
 		},
-		Doc:      "ranking with uncertain labels: a bilinear model of kernels for numbers on a scale (Yan et al. 2007)",
+		Doc:      "ranking with uncertain labels: a bilinear model of kernels for numeric labels (Yan et al. 2007)",
 		Predicts: algorithms.Number, Settings: settings,
 		Fill:         (*Config).fill,
 		Fits:         func(c *Config, m *dataset.Manifest) error { return c.Scale.Fits(m, Name) },

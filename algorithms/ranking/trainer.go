@@ -201,7 +201,7 @@ func (t *trainer) foldFit(b []byte) error {
 	m, n := t.kept.N, t.cfg.Kernels
 	least := fitHead + n + m
 	if count := len(b) / 8; len(b)%8 != 0 || count < least || count > least+mostTrace(t.cfg) {
-		return fmt.Errorf("ranking: a fit of %d bytes for %d rows", len(b), m)
+		return fmt.Errorf("ranking: a fit of %d bytes for %d samples", len(b), m)
 	}
 	v := append([]float64{}, num.Float64s(b)...)
 	a := t.fit

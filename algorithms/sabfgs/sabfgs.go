@@ -28,7 +28,7 @@ func New() algorithms.Algorithm {
 			When:    "Use it for a result within seconds.",
 			Paper:   `Geng 2016, "Label Distribution Learning"`,
 		},
-		Doc:      "the maximum-entropy model of Geng 2016, fitted by L-BFGS on all training rows",
+		Doc:      "the maximum-entropy model of Geng 2016, fitted by L-BFGS on all training samples",
 		Predicts: algorithms.Distribution,
 		Settings: settings,
 		Fill:     (*Config).fill,

@@ -133,7 +133,7 @@ func TestStopsEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if kl, _ := divergence(model, d, dataset.Validation); math.Abs(kl-best) > 1e-6 {
-		t.Errorf("the model's K-L of the validation rows is %v, want %v", kl, best)
+		t.Errorf("the model's K-L of the validation samples is %v, want %v", kl, best)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestPathEndsAtTheMinimum(t *testing.T) {
 		return kl
 	}
 	if path, fixed := loss("path"), loss("fixed"); math.Abs(path-fixed) > 1e-6*fixed {
-		t.Errorf("K-L of the training rows: %v by the path, %v by the decay alone", path, fixed)
+		t.Errorf("K-L of the training samples: %v by the path, %v by the decay alone", path, fixed)
 	}
 }
 

@@ -24,7 +24,7 @@ var settings = append(append(
 		func(c *Config) *int { return &c.Iterations }),
 	param.Int("newton_steps", "Newton steps at most by which an iteration looks for the change of each weight", 1, 1000, 6,
 		func(c *Config) *int { return &c.NewtonSteps }),
-	param.Float("tolerance", "the change of a weight is found where its equation is off by at most this share of the sum of the feature's absolute values; training ends where all changes are found to be 0",
+	param.Float("tolerance", "the change of a weight is found where its equation is off by at most this fraction of the sum of the feature's absolute values; training ends where all changes are found to be 0",
 		0, 1, 1e-6, func(c *Config) *float64 { return &c.Tolerance })),
 	maxent.Stopping(shared, "")...)
 

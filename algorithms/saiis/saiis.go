@@ -23,7 +23,7 @@ func New() algorithms.Algorithm {
 			When:    "Use it to compare with its paper; sa-bfgs fits the same kind of model in less time.",
 			Paper:   `Geng 2016, "Label Distribution Learning"`,
 		},
-		Doc:      "the maximum-entropy model of Geng 2016, fitted by improved iterative scaling on all training rows",
+		Doc:      "the maximum-entropy model of Geng 2016, fitted by improved iterative scaling on all training samples",
 		Predicts: algorithms.Distribution,
 		Settings: settings,
 		Fill:     (*Config).fill,

@@ -97,7 +97,7 @@ func TestNotes(t *testing.T) {
 	args := []string{"train", "--local", "--data", path, "--labels", "class", "--algorithm", "aa-knn", "--set", "k=1"}
 	want := []string{
 		`";" between columns, a comma before decimals`, "line 2 is the header", "1 line of comments before it is left out",
-		`the class is read from column 0, "Label"`, "2 classes: elm (1 row), oak (2 rows)",
+		`the class is read from column 0, "Label"`, "2 classes: elm (1 sample), oak (2 samples)",
 	}
 	e := coppice(t, args...)
 	for _, note := range want {

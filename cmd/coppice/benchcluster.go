@@ -18,7 +18,7 @@ import (
 )
 
 type benchClusterCmd struct {
-	Data         string `placeholder:"FILE" help:"Data to train on (default: the artificial set of Geng 2016, 2,500 rows)."`
+	Data         string `placeholder:"FILE" help:"Data to train on (default: the artificial set of Geng 2016, 2,500 samples)."`
 	Only         string `enum:"all,structrf,ldlf" default:"all" help:"What to measure: structrf, ldlf or all."`
 	Coordinators int    `default:"3" help:"Coordinators: 1, 3 or 5."`
 	Workers      int    `default:"1" help:"Workers of one slot each."`

@@ -28,7 +28,7 @@ type fileFlags struct {
 	Decimal        string   `seldom:"" placeholder:"M" group:"data" help:"What comes before decimals in a CSV file: . or , (default: as the first lines show)."`
 	Thousands      string   `seldom:"" placeholder:"M" group:"data" help:"What stands between thousands in the numbers of a CSV file: , or . or ' or a blank (default: nothing)."`
 	Encoding       string   `seldom:"" placeholder:"NAME" group:"data" help:"Encoding of a text file: utf-8, utf-16, utf-16le, utf-16be, latin-1, windows-1252, shift_jis, gbk and others (default: UTF-8, or what a byte order mark says)."`
-	Categories     []string `seldom:"" placeholder:"C" group:"data" help:"Columns of a CSV file to read as categories, listed in the same way: each becomes one feature for each of its levels, 1 in the rows of that level and 0 in the others. The model keeps the levels."`
+	Categories     []string `seldom:"" placeholder:"C" group:"data" help:"Columns of a CSV file to read as categories, listed in the same way: each becomes one feature for each of its levels, 1 in the samples of that level and 0 in the others. The model keeps the levels."`
 	Missing        string   `placeholder:"M" group:"data" help:"What becomes of samples with missing values: refuse; drop, which leaves them out; or what takes the place of missing features: a number, mean or median, over the training samples (default: refuse; of predict and evaluate: as for training)."`
 
 	Images           string `seldom:"" placeholder:"DIR" group:"data" help:"Folder with PNG and JPEG images that a column of the CSV file names (image, file, filename, or --row-names): their pixels, resized to --shape (1xHxW grey, 3xHxW red, green, blue), are the features."`
@@ -93,16 +93,16 @@ func (f *fileFlags) written(o *dataset.OpenOptions) (err error) {
 // dataFlags say how a data file with labels is read.
 type dataFlags struct {
 	fileFlags
-	Shape          string   `seldom:"" placeholder:"CxHxW" group:"data" help:"The features of a row are an image of so many channels x height x width, such as 1x8x8 (default: as a .npz array of three or four dimensions says)."`
+	Shape          string   `seldom:"" placeholder:"CxHxW" group:"data" help:"The features of a sample are an image of so many channels x height x width, such as 1x8x8 (default: as a .npz array of three or four dimensions says)."`
 	Sigma          float64  `placeholder:"S" group:"data" help:"Standard deviation of the Gaussian of --labels age."`
 	Range          string   `placeholder:"LOW:HIGH" group:"data" help:"Whole numbers that the labels stand for, such as 0:69. Distributions and counts are then ordinal, with a label for each number."`
-	Values         string   `seldom:"" placeholder:"C" group:"data" help:"Column of a CSV file, or variable, with the exact number of each row on the scale of --range; it may be the age itself."`
-	Intervals      []string `seldom:"" placeholder:"C" group:"data" help:"Two columns or variables with the least and the greatest number of each row (default: [a, a + 1 - 1e-9] for a whole number a)."`
+	Values         string   `seldom:"" placeholder:"C" group:"data" help:"Column of a CSV file, or variable, with the exact number of each sample, within --range; it may be the age itself."`
+	Intervals      []string `seldom:"" placeholder:"C" group:"data" help:"Two columns or variables with the least and the greatest number of each sample (default: [a, a + 1 - 1e-9] for a whole number a)."`
 	Groups         string   `placeholder:"C" group:"data" help:"Column or variable with the group of each sample, such as a person: for --folds groups."`
 	LabelsVariable string   `seldom:"" placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the labels (default: labels)."`
 	LabelsFile     string   `seldom:"" placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features."`
-	Normalize      bool     `group:"data" help:"Divide each label row by its sum."`
-	Tolerance      float64  `seldom:"" placeholder:"T" group:"data" help:"How far from 1 the labels of a row may sum (default: 0.0001)."`
+	Normalize      bool     `group:"data" help:"Divide the labels of each sample by their sum."`
+	Tolerance      float64  `seldom:"" placeholder:"T" group:"data" help:"How far from 1 the labels of a sample may sum (default: 0.0001)."`
 }
 
 // open opens a data file, or stdin, as the flags say.
@@ -134,7 +134,7 @@ func (d *dataFlags) options() (dataset.OpenOptions, dataset.Checks, error) {
 		return o, dataset.Checks{}, usagef("--tolerance %v: want a number from 0 to 1", d.Tolerance)
 	}
 	if n := len(d.Intervals); n != 0 && n != 2 {
-		return o, dataset.Checks{}, usagef("--intervals: want two columns, the least and the greatest number of each row, not %d", n)
+		return o, dataset.Checks{}, usagef("--intervals: want two columns, the least and the greatest number of each sample, not %d", n)
 	}
 	o.Beside = dataset.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups}
 	return o, dataset.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}, d.ages(&o.Labels)
@@ -148,7 +148,7 @@ func (d *dataFlags) ages(o *dataset.LabelOptions) (err error) {
 	case o.Kind == dataset.Class && d.Range != "":
 		return usagef("--range says which numbers labels are; classes are none")
 	case d.Range == "" && (d.Values != "" || len(d.Intervals) > 0) && o.Kind != dataset.Age:
-		return usagef("--values and --intervals are numbers on a scale: they need --range")
+		return usagef("--values and --intervals belong to numeric labels: they need --range")
 	}
 	if o.Kind != dataset.Age {
 		if d.Range == "" {

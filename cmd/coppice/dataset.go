@@ -17,7 +17,7 @@ type datasetCmd struct {
 	Inspect  inspectCmd       `cmd:"" help:"Describe a data file and warn of what looks wrong; nothing is imported."`
 	Delete   datasetDeleteCmd `cmd:"" help:"Delete a dataset of a cluster; refused while a job needs it."`
 	Generate generateCmd      `cmd:"" help:"Write a generated dataset to a file."`
-	Patches  patchesCmd       `cmd:"" help:"Cut images whose pixels have classes into rows, one for each patch."`
+	Patches  patchesCmd       `cmd:"" help:"Cut images whose pixels have classes into samples, one for each patch."`
 }
 
 type importCmd struct {
@@ -63,7 +63,7 @@ func (c *importCmd) Run(a *app) error {
 type datasetInfo struct {
 	Name         string             `json:"name"`
 	Digest       string             `json:"digest"`
-	Rows         int                `json:"rows"`
+	Rows         int                `json:"samples"`
 	Features     int                `json:"features"`
 	Labels       int                `json:"labels"`
 	Sparse       bool               `json:"sparse"`
@@ -79,12 +79,12 @@ type datasetInfo struct {
 	LabelNames   []string           `json:"label_names,omitempty"`
 	FeatureNames []string           `json:"feature_names,omitempty"`
 	MeanLabel    []float64          `json:"mean_label,omitempty"`
-	Reading      *dataset.Reading   `json:"reading,omitempty"`       // of show
-	Missing      string             `json:"missing"`                 // refuse, drop, mean, median or a number
-	CountedFrom  string             `json:"counted_from,omitempty"`  // of a libsvm file: 0 or 1
-	LeftOut      int                `json:"left_out,omitempty"`      // rows of the file
-	LeftOutRows  leftOut            `json:"left_out_rows,omitempty"` // their numbers, of show
-	Notes        []string           `json:"notes,omitempty"`         // of import: how the file was read, and what it is warned of
+	Reading      *dataset.Reading   `json:"reading,omitempty"`          // of show
+	Missing      string             `json:"missing"`                    // refuse, drop, mean, median or a number
+	CountedFrom  string             `json:"counted_from,omitempty"`     // of a libsvm file: 0 or 1
+	LeftOut      int                `json:"left_out,omitempty"`         // rows of the file
+	LeftOutRows  leftOut            `json:"left_out_samples,omitempty"` // their numbers, of show
+	Notes        []string           `json:"notes,omitempty"`            // of import: how the file was read, and what it is warned of
 }
 
 func describeDataset(d *protocol.Dataset) *datasetInfo {
@@ -123,7 +123,7 @@ func (c *datasetListCmd) Run(a *app) error {
 		infos = append(infos, describeDataset(&sets[i]))
 	}
 	return a.print(infos, func(w io.Writer) {
-		t := newTable(w, []string{"name", "rows", "features", "labels", "storage", "size", "imported", "digest"}, 2, 3, 4, 6)
+		t := newTable(w, []string{"name", "samples", "features", "labels", "storage", "size", "imported", "digest"}, 2, 3, 4, 6)
 		for _, d := range infos {
 			t.AppendRow(rowOf(d.Name, count(d.Rows), count(d.Features), count(d.Labels), d.storage(), size(d.Bytes), clock(d.Imported), short(d.Digest)))
 		}
@@ -161,7 +161,7 @@ func (c *datasetShowCmd) Run(a *app) error {
 		pairs(w, [][2]string{
 			{"name", d.Name},
 			{"digest", d.Digest},
-			{"rows", count(d.Rows)},
+			{"samples", count(d.Rows)},
 			{"features", count(d.Features)},
 			{"shape", cmp.Or(d.Shape, "none")},
 			{"feature names", nameList(d.FeatureNames)},

@@ -178,7 +178,7 @@ func TestJobListFlags(t *testing.T) {
 	}
 	var list []protocol.JobInfo
 	inJSON(t, &list, "job", "list", "--sort", "kl")
-	if len(list) != 3 || list[2].Name != "train" || list[0].Measures["kl"] > list[1].Measures["kl"] || list[0].EvaluatedOn != "test rows" {
+	if len(list) != 3 || list[2].Name != "train" || list[0].Measures["kl"] > list[1].Measures["kl"] || list[0].EvaluatedOn != "test samples" {
 		t.Errorf("by kl: %+v", list)
 	}
 	text := works(t, "job", "list", "--sort", "name")

@@ -15,12 +15,12 @@ import (
 type evaluateCmd struct {
 	Model     string `required:"" placeholder:"FILE" help:"Model file."`
 	Data      string `required:"" placeholder:"FILE" help:"Data file with labels; - for stdin."`
-	PerRow    bool   `help:"Give the measures of each row as well, as CSV."`
+	PerSample bool   `help:"Give the measures of each sample as well, as CSV."`
 	Confusion bool   `help:"Print the confusion matrix of a model of classes as well; -o json has it anyway."`
 	Measures  string `default:"ten" enum:"ten,all" help:"ten: the usual measures; all: Spearman, Jensen-Shannon, zero-one loss and error probability as well."`
-	Clip      string `default:"none" enum:"none,pyldl" help:"pyldl: clip degrees at 2.2e-16 before they are compared, for the measures for which PyLDL does."`
-	Out       string `placeholder:"FILE" help:"Write what --per-row gives to FILE instead: .csv, .csv.gz or .npz; - for stdout."`
-	Figures   string `placeholder:"DIR" help:"Draw to folder DIR, each as .svg and .png: predicted beside true distributions of some rows, the cumulative score of numbers, the confusion matrix of classes, a colour map of three labels on a grid."`
+	Clip      string `default:"none" enum:"none,pyldl" help:"pyldl: clip probabilities at 2.2e-16 before they are compared, for the measures for which PyLDL does."`
+	Out       string `placeholder:"FILE" help:"Write what --per-sample gives to FILE instead: .csv, .csv.gz or .npz; - for stdout."`
+	Figures   string `placeholder:"DIR" help:"Draw to folder DIR, each as .svg and .png: predicted beside true distributions of some samples, the cumulative score of numbers, the confusion matrix of classes, a colour map of three labels on a grid."`
 
 	formatFlag
 	threadsFlag
@@ -39,8 +39,8 @@ from those of the numbers in the file.`
 
 // Run implements `coppice evaluate`.
 func (c *evaluateCmd) Run(a *app) error {
-	if c.Out != "" && !c.PerRow {
-		return usagef("--out belongs to --per-row")
+	if c.Out != "" && !c.PerSample {
+		return usagef("--out belongs to --per-sample")
 	}
 	if c.Format != "" && c.Out == "" {
 		return usagef("--format belongs to --out")
@@ -128,8 +128,8 @@ func (c *evaluateCmd) plan(m *model, e *evaluation, info dataset.Info) error {
 	if err := pipeline.CheckPlan(e.plan, m.file.Algorithm); err != nil {
 		return usageError{err}
 	}
-	if c.PerRow && e.plan.Number {
-		return usagef("--per-row gives measures of distributions; this model predicts numbers")
+	if c.PerSample && e.plan.Number {
+		return usagef("--per-sample gives measures of distributions; this model predicts numbers")
 	}
 	if !c.Confusion {
 		return nil
@@ -148,13 +148,13 @@ func (c *evaluateCmd) plan(m *model, e *evaluation, info dataset.Info) error {
 type evaluation struct {
 	ModelDigest   string            `json:"model_digest"`
 	Data          string            `json:"data"`
-	Rows          int               `json:"rows"`
+	Rows          int               `json:"samples"`
 	Measures      measures.Report   `json:"measures"`
 	MeanPredictor measures.Report   `json:"mean_baseline"`
 	Added         *pipeline.Added   `json:"added,omitempty"`
 	Clip          string            `json:"clip,omitempty"`
 	Matched       *dataset.Matching `json:"matched"`
-	PerRow        []rowMeasures     `json:"per_row,omitempty"`
+	PerSample     []rowMeasures     `json:"per_sample,omitempty"`
 	LeftOut       leftOut           `json:"left_out,omitempty"` // rows of the file
 	Unseen        *unseenLevels     `json:"unseen,omitempty"`   // with --unseen ignore
 	Notes         []string          `json:"notes,omitempty"`    // how the file was read
@@ -173,7 +173,7 @@ type rowMeasures struct {
 }
 
 func (e *evaluation) text(w io.Writer) {
-	title := fmt.Sprintf("Measures of %s on %s: mean and standard deviation over %s%s", short(e.ModelDigest), e.Data, plural(e.Rows, "row"), clipText(e.Clip))
+	title := fmt.Sprintf("Measures of %s on %s: mean and standard deviation over %s%s", short(e.ModelDigest), e.Data, plural(e.Rows, "sample"), clipText(e.Clip))
 	writeMeasures(w, title, e.Measures, e.MeanPredictor, e.Added)
 	if e.confusion != nil {
 		writeConfusion(w, e.Added.Model.Classes, e.confusion)
@@ -186,7 +186,7 @@ func (e *evaluation) text(w io.Writer) {
 	}
 	writeMatching(w, e.Matched)
 	if e.Out != "" {
-		fmt.Fprintf(w, "\nmeasures of each row: %s\n", outName(e.Out))
+		fmt.Fprintf(w, "\nmeasures of each sample: %s\n", outName(e.Out))
 	}
 }
 

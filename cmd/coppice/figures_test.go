@@ -78,7 +78,7 @@ func TestFiguresOfTraining(t *testing.T) {
 		want map[string][]string
 	}{
 		"distributions": {[]string{"ldlf", "--steps", "40", "--data", set, "--test-fraction", "0.3"}, map[string][]string{
-			"learning-curve": {"set: ldlf", ">loss<", ">validation<"}, "distributions": {"set: ldlf, test rows", ">predicted<", "K-L "},
+			"learning-curve": {"set: ldlf", ">loss<", ">validation<"}, "distributions": {"set: ldlf, test samples", ">predicted<", "K-L "},
 		}},
 		"folds": {[]string{"ldlf", "--steps", "40", "--data", set, "--folds", "3"}, map[string][]string{
 			"learning-curve": {">fold 2<"}, "distributions": {">true<"},

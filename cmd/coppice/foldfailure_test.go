@@ -13,9 +13,9 @@ func TestFoldFailures(t *testing.T) {
 		args string
 		says []string
 	}{
-		{"--split @/split.csv", []string{"fold 1: ", "only 1 training row"}},
-		{"--split @/overlap.csv", []string{"fold 1: ", "only 1 training row"}},
-		{"--folds groups --groups person", []string{`without the group "ada": `, "only 1 training row"}},
+		{"--split @/split.csv", []string{"fold 1: ", "only 1 training sample"}},
+		{"--split @/overlap.csv", []string{"fold 1: ", "only 1 training sample"}},
+		{"--folds groups --groups person", []string{`without the group "ada": `, "only 1 training sample"}},
 	} {
 		t.Run(strings.Fields(test.args)[1], func(t *testing.T) {
 			args := "train --local --data @/x.csv --algorithm aa-knn --set k=3 " + test.args

@@ -22,10 +22,10 @@ type generateCmd struct {
 	Kind     string   `enum:"artificial,random,ages,textures" default:"artificial" help:"artificial: the set of Geng 2016 with 3 features and 3 labels; random: any size, dense or sparse; ages: images of 32 x 32 pixels that show an age; textures: images of 64 x 64 pixels with a map of classes each, for dataset patches."`
 	Out      string   `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout. Of --kind textures a folder, which gets the folders images and maps."`
 	Rows     *int     `placeholder:"N" help:"Rows (default: 2500; of --kind ages 2000)."`
-	Grid     int      `placeholder:"N" help:"Of --kind artificial: N x N points in the place of random rows, on which models can be shown by a colour map (evaluate --figures); the paper has 51."`
+	Grid     int      `placeholder:"N" help:"Of --kind artificial: N x N points in the place of random samples, on which models can be shown by a colour map (evaluate --figures); the paper has 51."`
 	Features *int     `placeholder:"N" help:"Features of --kind random (default: 100)."`
 	Labels   *int     `placeholder:"N" help:"Labels of --kind random (default: 10)."`
-	Density  *float64 `placeholder:"D" help:"Share of features of --kind random that are not 0 (default: 1)."`
+	Density  *float64 `placeholder:"D" help:"Fraction of features of --kind random that are not 0 (default: 1)."`
 	Seed     string   `default:"1" help:"Seed."`
 
 	formatFlag
@@ -43,7 +43,7 @@ func (c *generateCmd) Run(a *app) error {
 	switch {
 	case c.Grid == 0:
 	case c.Kind != "artificial" || c.Rows != nil:
-		return usagef("--grid belongs to --kind artificial, and says how many rows there are")
+		return usagef("--grid belongs to --kind artificial, and says how many samples there are")
 	case c.Grid < 2 || c.Grid > dataset.MaxRows/c.Grid:
 		return usagef("--grid %d: want a whole number from 2, whose square is at most %d", c.Grid, dataset.MaxRows)
 	}
@@ -64,7 +64,7 @@ func (c *generateCmd) Run(a *app) error {
 // written describes a data file that was written.
 type written struct {
 	Out      string `json:"out"`
-	Rows     int    `json:"rows"`
+	Rows     int    `json:"samples"`
 	Features int    `json:"features"`
 	Labels   int    `json:"labels"`
 	Shape    string `json:"shape,omitempty"`
@@ -77,7 +77,7 @@ func writtenAs(out string, src dataset.Source) *written {
 }
 
 func (r *written) text(w io.Writer) {
-	fmt.Fprintf(w, "%s x %s, %s: %s\n", plural(r.Rows, "row"), plural(r.Features, "feature"), plural(r.Labels, "label"), outName(r.Out))
+	fmt.Fprintf(w, "%s x %s, %s: %s\n", plural(r.Rows, "sample"), plural(r.Features, "feature"), plural(r.Labels, "label"), outName(r.Out))
 	flags := r.Read
 	if ending, _ := dataset.FormatOf(r.Out); r.Shape != "" && ending != dataset.NPZ {
 		flags += " --shape " + r.Shape

@@ -23,7 +23,7 @@ type jobPredictionsCmd struct {
 	Job string `arg:"" help:"Number or name of the job."`
 	Out string `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout."`
 
-	Figures string `placeholder:"DIR" help:"Draw to folder DIR as well, each as .svg and .png: predicted beside true distributions of some rows, the cumulative score of numbers and the confusion matrix of classes."`
+	Figures string `placeholder:"DIR" help:"Draw to folder DIR as well, each as .svg and .png: predicted beside true distributions of some samples, the cumulative score of numbers and the confusion matrix of classes."`
 
 	formatFlag
 	serverFlags
@@ -80,25 +80,25 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 	shown := struct {
 		Job         string `json:"job"`
 		ModelDigest string `json:"model_digest"`
-		Rows        int    `json:"rows"`
+		Rows        int    `json:"samples"`
 		Out         string `json:"out"`
 	}{j.Name, r.ModelDigest, len(set.Row), c.Out}
 	return a.printBeside(c.Out, shown, func(w io.Writer) {
-		fmt.Fprintf(w, "predictions of %s held out by job %s: %s\n", plural(shown.Rows, "row"), j.Name, outName(c.Out))
+		fmt.Fprintf(w, "predictions of %s held out by job %s: %s\n", plural(shown.Rows, "sample"), j.Name, outName(c.Out))
 	})
 }
 
 // noPredictions says why a job has none.
 func noPredictions(job string, o *pipeline.Outcome) error {
 	if o.Rows.Test == 0 {
-		return fmt.Errorf("%s held no rows out: give --test-fraction, --folds or --split when training", job)
+		return fmt.Errorf("%s held no samples out: give --test-fraction, --folds or --split when training", job)
 	}
 	return fmt.Errorf("%s kept no predictions: they take more than its keep_predictions allows", job)
 }
 
 // noneOfCells says what an experiment has in place of the predictions of all held-out rows.
 func noneOfCells(j *protocol.JobInfo) error {
-	return fmt.Errorf("job %s is of experiment %s, which keeps no predictions of all held-out rows: run with --record predictions it has those of 6 test samples of each run "+
+	return fmt.Errorf("job %s is of experiment %s, which keeps no predictions of all held-out samples: run with --record predictions it has those of 6 test samples of each run "+
 		"(coppice experiment report %s -o json), and run with --keep-models the model of each (coppice model download %s/DIGEST --out FILE), with which coppice predict predicts",
 		j.Name, j.Experiment, j.Experiment, j.Name)
 }
@@ -137,7 +137,7 @@ func (c *trainCmd) heldOutFile(file *spec.File) (*heldOutWriter, error) {
 		return nil, nil
 	}
 	if file.Folds == 0 && file.TestFraction == 0 && !file.GroupFolds && c.Split == "" {
-		return nil, usagef("--predictions-out: no rows are held out; give --test-fraction, --folds or --split")
+		return nil, usagef("--predictions-out: no samples are held out; give --test-fraction, --folds or --split")
 	}
 	format, err := new(formatFlag).of(c.PredictionsOut)
 	if err != nil {

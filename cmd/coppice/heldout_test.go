@@ -74,7 +74,7 @@ func TestPredictionsOut(t *testing.T) {
 func TestPredictionsRefusals(t *testing.T) {
 	data := artificialFile(t, t.TempDir(), "x.csv", 100, 1)
 	for args, says := range map[string]string{
-		"--predictions-out @/p.csv":                                                     "no rows are held out",
+		"--predictions-out @/p.csv":                                                     "no samples are held out",
 		"--test-fraction 0.1 --predictions-out @/p.txt":                                 "p.txt: not a known kind of data file",
 		"--test-fraction 0.1 --predictions-out -":                                       "stdout",
 		"--test-fraction 0.1 --predictions-out @/p.csv --set keep_predictions=100":      "the predictions take 300 bytes; give --set keep_predictions=300",
@@ -136,7 +136,7 @@ func TestClusterPredictions(t *testing.T) {
 		t.Errorf("shown as\n%s", text)
 	}
 	works(t, append([]string{"train", "--name", "none", "--data"}, trainArgs(data)[3:]...)...)
-	refused(t, nil, "job predictions none --out @/p.csv", exitFailed, []string{"job none held no rows out"})
+	refused(t, nil, "job predictions none --out @/p.csv", exitFailed, []string{"job none held no samples out"})
 	works(t, append([]string{"train", "--name", "few", "--test-fraction", "0.1", "--set", "keep_predictions=1", "--data"}, trainArgs(data)[3:]...)...)
 	refused(t, nil, "job predictions few --out @/p.csv", exitFailed, []string{"job few kept no predictions"})
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 13 {

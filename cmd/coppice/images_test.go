@@ -144,11 +144,11 @@ func TestGeneratedImages(t *testing.T) {
 		t.Errorf("%+v", made)
 	}
 	var inspected struct {
-		Rows      int    `json:"rows"`
+		Rows      int    `json:"samples"`
 		LabelsAre string `json:"labels_are"`
 	}
 	inJSON(t, &inspected, append([]string{"dataset", "inspect", file}, strings.Fields(made.Read)...)...)
-	if inspected.Rows != 40 || inspected.LabelsAre != "a scale from 0 to 69, with exact numbers" {
+	if inspected.Rows != 40 || inspected.LabelsAre != "numeric labels from 0 to 69, with exact numbers" {
 		t.Errorf("%+v", inspected)
 	}
 	folder := filepath.Join(dir, "t")

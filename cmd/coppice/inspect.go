@@ -129,7 +129,7 @@ const maxColumnsShown = 30
 func writeInspection(w io.Writer, f *dataset.Inspection) {
 	lines := [][2]string{
 		{"file", f.File},
-		{"rows", count(f.Rows)},
+		{"samples", count(f.Rows)},
 		{"features", count(f.Features)},
 		{"labels", count(f.Labels)},
 		{"labels are", f.LabelsAre},
@@ -184,7 +184,7 @@ func missingLine(f *dataset.Inspection) string {
 	if n := f.Missing.Images; n > 0 {
 		parts = append(parts, plural(n, "image name"))
 	}
-	return fmt.Sprintf("%s in %s", strings.Join(parts, " and "), plural(f.Missing.Rows, "row"))
+	return fmt.Sprintf("%s in %s", strings.Join(parts, " and "), plural(f.Missing.Rows, "sample"))
 }
 
 // writeProfiles writes a table of what the first columns of a CSV file seem to be.

@@ -17,7 +17,7 @@ type jobCmd struct {
 	Watch  jobWatchCmd `cmd:"" help:"Show a job's progress until it ends, then its result."`
 
 	Curve       jobCurveCmd       `cmd:"" help:"Show a job's losses step by step, as text, CSV or JSON."`
-	Predictions jobPredictionsCmd `cmd:"" help:"Write what a done job predicted of the rows that it held out."`
+	Predictions jobPredictionsCmd `cmd:"" help:"Write what a done job predicted of the samples that it held out."`
 
 	Pause  jobPauseCmd  `cmd:"" help:"Stop a job for now; it keeps its last checkpoint."`
 	Resume jobResumeCmd `cmd:"" help:"Let a paused job go on from its last checkpoint."`
@@ -120,7 +120,7 @@ func stepOf(p *round.Progress) string {
 // measures, or the last training loss.
 func klOf(j *protocol.JobInfo) string {
 	if kl, ok := j.Measures["kl"]; ok {
-		return figure(kl) + " " + strings.TrimSuffix(j.EvaluatedOn, " rows")
+		return figure(kl) + " " + strings.TrimSuffix(j.EvaluatedOn, " samples")
 	}
 	if loss := lossOf(j.Progress); loss != "-" {
 		return loss + " training"
@@ -181,7 +181,7 @@ type shownJob struct {
 
 type shownPredictions struct {
 	*protocol.BlobRef
-	Rows int `json:"rows"`
+	Rows int `json:"samples"`
 }
 
 func shown(j *protocol.JobInfo) *shownJob {

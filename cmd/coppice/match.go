@@ -96,9 +96,9 @@ func (m *model) readAs(kind dataset.LabelKind, err error) error {
 	_, labels := m.Shape()
 	switch t := m.provenance.LabelType; {
 	case t.Classes && kind != dataset.Class:
-		return fmt.Errorf("%w; the model has classes: --labels class reads the class of each row from the column that --label-columns names", err)
+		return fmt.Errorf("%w; the model has classes: --labels class reads the class of each sample from the column that --label-columns names", err)
 	case t.Scale != nil && kind != dataset.Age:
-		return fmt.Errorf("%w; the model has numbers: --labels age --range %d:%d, with --sigma as for training, reads the number of each row from the column that --label-columns names", err,
+		return fmt.Errorf("%w; the model has numbers: --labels age --range %d:%d, with --sigma as for training, reads the number of each sample from the column that --label-columns names", err,
 			t.Scale.Low, t.Scale.Low+labels-1)
 	}
 	return err

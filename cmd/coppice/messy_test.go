@@ -124,7 +124,7 @@ func TestMessyFiles(t *testing.T) {
 			continue
 		}
 		var trained struct {
-			Rows struct{ Train int }
+			Rows struct{ Train int } `json:"samples"`
 		}
 		args, model := shellArgs(r.Commands[0]), filepath.Join(t.TempDir(), "m.coppice")
 		inJSON(t, &trained, append(args[1:], "--algorithm", "aa-knn", "--set", "k=1", "--model-out", model)...)

@@ -175,7 +175,7 @@ func (s *modelShown) text(w io.Writer) {
 		{"predicts", s.Predicts},
 		{"seed", fmt.Sprint(j.Seed)},
 		{"split", splitLine(j, s.Group)},
-		{"rows", rowsLine(s.Rows, 0)},
+		{"samples", rowsLine(s.Rows, 0)},
 		{"settings", changedLine(j.Algorithm, j.Params, s.on...)},
 		{"steps", stepsLine(s.Steps, s.BestStep, s.RefitSteps)},
 		{"training loss", lossText(s.Loss)},
@@ -236,12 +236,12 @@ func splitLine(j *round.Job, group string) string {
 	case s.Folds > 0:
 		parts = append(parts, fmt.Sprintf("fold %d of %d, seed %d", s.Fold, s.Folds, s.Seed))
 	case s.TestFraction > 0:
-		parts = append(parts, fmt.Sprintf("%v of the rows tested, seed %d", s.TestFraction, s.Seed))
+		parts = append(parts, fmt.Sprintf("%v of the samples tested, seed %d", s.TestFraction, s.Seed))
 	default:
-		parts = append(parts, "no rows held out for testing")
+		parts = append(parts, "no samples held out for testing")
 	}
 	if s := j.Split; s.ValidationFraction > 0 {
-		parts = append(parts, fmt.Sprintf("%v of the rest validates, at least %s rows", s.ValidationFraction, count(s.ValidationMin)))
+		parts = append(parts, fmt.Sprintf("%v of the rest validates, at least %s samples", s.ValidationFraction, count(s.ValidationMin)))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -22,7 +22,7 @@ type nodeCmd struct {
 	Algorithm    string   `enum:"structrf,rf" default:"structrf" help:"Forest that the tree belongs to: structrf or rf."`
 	Set          []string `sep:"none" placeholder:"KEY=VALUE" help:"A setting of the algorithm, as for training; may be given again and again."`
 	Seed         string   `placeholder:"N" help:"Seed of the forest (default: 1)."`
-	TestFraction string   `placeholder:"F" help:"Share of the rows that is held out, as for training."`
+	TestFraction string   `placeholder:"F" help:"Fraction of the samples that is held out, as for training."`
 
 	Tree    int    `default:"0" placeholder:"N" help:"Number of the tree, from 0."`
 	Path    string `empty:"" placeholder:"LR..." help:"Way from the root to the node: a letter for each split, L (the value is below the threshold) or R (default: the root)."`
@@ -36,7 +36,7 @@ type nodeCmd struct {
 
 // Help implements kong's HelpProvider.
 func (nodeCmd) Help() string {
-	return `The tree is grown down to the node, on all rows that are not held out: with the flags of coppice train it is the tree that
+	return `The tree is grown down to the node, on all samples that are not held out: with the flags of coppice train it is the tree that
 coppice train --local grows and coppice model show --tree prints. Every threshold is tried, whatever the setting step says, and
 then those of the adaptive step (settings alpha and beta). -o csv has a line for each threshold of the feature, -o json each feature
 as well. These are Fig. 5 and 6 of Chen et al. 2018.`
@@ -139,7 +139,7 @@ func (c *nodeCmd) examine(a *app, job *round.Job, data *local.Data) (*examinedNo
 		return nil, usagef("--set folds: a node is of one model; it does not go with folds")
 	}
 	if by := data.Manifest.Fill(); by != "" {
-		return nil, usagef("--missing %s: a node is shown of rows without missing values; give drop or a number", by)
+		return nil, usagef("--missing %s: a node is shown of samples without missing values; give drop or a number", by)
 	}
 	at := trees.NodeAt{Tree: c.Tree, Path: c.Path, Feature: -1}
 	if c.Feature != "" {

@@ -27,7 +27,9 @@ func TestDecimalFlags(t *testing.T) {
 			t.Errorf("--rows %s: exit code %d, %s", value, e.code, e.stderr)
 		}
 	}
-	var made struct{ Rows int }
+	var made struct {
+		Rows int `json:"samples"`
+	}
 	inJSON(t, &made, "dataset", "generate", "--out", dir+"/b.csv", "--rows", "010")
 	if made.Rows != 10 {
 		t.Errorf("--rows 010 is %d", made.Rows)

@@ -91,8 +91,8 @@ func TestOutputFormats(t *testing.T) {
 		columns []string
 	}{
 		{[]string{"predict", "--model", model, "--data", data}, "predictions", []string{"happy", "sad", "angry"}},
-		{[]string{"evaluate", "--model", model, "--data", data, "--per-row"}, "measures", rowColumns(&measures.Plan{})},
-		{[]string{"evaluate", "--model", model, "--data", data, "--per-row", "--measures", "all"}, "measures", rowColumns(&measures.Plan{More: true})},
+		{[]string{"evaluate", "--model", model, "--data", data, "--per-sample"}, "measures", rowColumns(&measures.Plan{})},
+		{[]string{"evaluate", "--model", model, "--data", data, "--per-sample", "--measures", "all"}, "measures", rowColumns(&measures.Plan{More: true})},
 	} {
 		out := func(name string, more ...string) string {
 			path := filepath.Join(dir, name)
@@ -146,7 +146,7 @@ func TestOutputRefusals(t *testing.T) {
 	data, model := m.trained(t, dir)
 	for _, command := range []string{
 		"predict --model " + model + " --data " + data,
-		"evaluate --per-row --model " + model + " --data " + data,
+		"evaluate --per-sample --model " + model + " --data " + data,
 		"dataset generate --rows 20",
 	} {
 		for args, says := range map[string]string{
@@ -158,7 +158,7 @@ func TestOutputRefusals(t *testing.T) {
 			refused(t, nil, command+" "+args, exitUsage, []string{says})
 		}
 	}
-	refused(t, nil, "evaluate --per-row --format csv --model "+model+" --data "+data, exitUsage, []string{"--format belongs to --out"})
+	refused(t, nil, "evaluate --per-sample --format csv --model "+model+" --data "+data, exitUsage, []string{"--format belongs to --out"})
 	refused(t, nil, "train --local --steps 2 --model-out - --data "+data, exitUsage, []string{"stdout"})
 }
 
@@ -171,7 +171,7 @@ func TestFailedWrites(t *testing.T) {
 	data, model := m.trained(t, dir)
 	for _, args := range []string{
 		"predict --model " + model + " --data " + data,
-		"evaluate --per-row --model " + model + " --data " + data,
+		"evaluate --per-sample --model " + model + " --data " + data,
 		"dataset generate --rows 20",
 	} {
 		for _, format := range []string{"csv", "csv.gz", "npz"} {
@@ -208,7 +208,7 @@ func TestBrokenStdout(t *testing.T) {
 	for _, args := range []string{
 		"version", "version -o json", "--help", "train --settings", "model show " + model, "dataset generate --out " + filepath.Join(dir, "g.csv"),
 		"predict --out - --model " + model + " --data " + data, "evaluate --model " + model + " --data " + data,
-		"evaluate --per-row --model " + model + " --data " + data,
+		"evaluate --per-sample --model " + model + " --data " + data,
 	} {
 		var stderr strings.Builder
 		code := run(context.Background(), strings.Fields(args), strings.NewReader(""), &broken{left: 5}, &stderr)

@@ -97,7 +97,7 @@ func TestOwnFile(t *testing.T) {
 func checkOwn(t *testing.T, command, text string) string {
 	t.Helper()
 	var r struct {
-		Rows     int      `json:"rows"`
+		Rows     int      `json:"samples"`
 		Notes    []string `json:"notes"`
 		Measures map[string]struct {
 			Mean float64 `json:"mean"`
@@ -216,7 +216,7 @@ func TestMissingWordsOfNewFiles(t *testing.T) {
 			said := coppice(t, args...)
 			var r struct{ Notes []string }
 			inJSON(t, &r, args...)
-			for _, note := range []string{`"N/A" (1 row) is read as missing`, `"none" (1 row) is read as missing`} {
+			for _, note := range []string{`"N/A" (1 sample) is read as missing`, `"none" (1 sample) is read as missing`} {
 				if said.code != exitOK || !strings.Contains(said.stderr, file+": "+note+"\n") || !slices.Contains(r.Notes, note) {
 					t.Errorf("%s %s: exit code %d, %s %q lack %q", args[0], name, said.code, said.stderr, r.Notes, note)
 				}

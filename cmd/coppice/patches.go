@@ -14,7 +14,7 @@ type patchesCmd struct {
 	Patch      int      `default:"9" placeholder:"N" help:"Pixels along a side of a patch. Its class is that of the pixel at its centre."`
 	Stride     int      `default:"2" placeholder:"N" help:"Pixels from a patch to the next one."`
 	Channels   int      `enum:"1,3" default:"1" help:"Channels of a pixel: 1 (grey) or 3 (red, green, blue)."`
-	Ignore     []string `placeholder:"CLASS" help:"Classes, such as 255 or #ffffff, whose pixels are the centre of no row."`
+	Ignore     []string `placeholder:"CLASS" help:"Classes, such as 255 or #ffffff, whose pixels are the centre of no sample."`
 	TestImages int      `placeholder:"N" help:"Put the patches of the last N images, by name, into --test-out."`
 	TestOut    string   `placeholder:"FILE" help:"File for the patches of --test-images."`
 
@@ -23,7 +23,7 @@ type patchesCmd struct {
 
 // Help implements kong's HelpProvider.
 func (patchesCmd) Help() string {
-	return `Patches lie inside of their images. The group of a row is the name of its image, so that with --groups group neither
+	return `Patches lie inside of their images. The group of a sample is the name of its image, so that with --groups group neither
 --folds groups nor --test-images puts patches of one image on both sides. A model of patches labels whole images: coppice predict --image.`
 }
 

@@ -25,7 +25,7 @@ type rowSink interface {
 // value, or to stdout or a file.
 func (c *evaluateCmd) perRow(a *app, e *evaluation, src dataset.Source) (rowSink, error) {
 	switch {
-	case !c.PerRow:
+	case !c.PerSample:
 		return noRows{}, nil
 	case c.Out != "":
 		return c.perRowFile(a, e, src)
@@ -94,7 +94,7 @@ type jsonRows struct {
 
 func (r *jsonRows) take(row string, model, mean []float64) error {
 	names := rowNames(r.e.plan)
-	r.e.PerRow = append(r.e.PerRow, rowMeasures{row, byName(names, model), byName(names, mean)})
+	r.e.PerSample = append(r.e.PerSample, rowMeasures{row, byName(names, model), byName(names, mean)})
 	return nil
 }
 

@@ -15,7 +15,7 @@ type predictCmd struct {
 	Model string `required:"" placeholder:"FILE" help:"Model file."`
 	Data  string `placeholder:"FILE" help:"Data file, or - for stdin; labels in it are ignored."`
 	Image string `placeholder:"FILE" help:"PNG or JPEG image, in place of --data: a model of patches predicts the class of each pixel."`
-	Out   string `required:"" placeholder:"FILE" help:"File to write, with a prediction for each row: .csv, .csv.gz or .npz; - for stdout. With --image a .png with a palette of the classes."`
+	Out   string `required:"" placeholder:"FILE" help:"File to write, with a prediction for each sample: .csv, .csv.gz or .npz; - for stdout. With --image a .png with a palette of the classes."`
 
 	formatFlag
 	threadsFlag
@@ -88,7 +88,7 @@ func (c *predictCmd) Run(a *app) error {
 	}
 	a.tell(src)
 	r := struct {
-		Rows        int               `json:"rows"`
+		Rows        int               `json:"samples"`
 		Out         string            `json:"out"`
 		ModelDigest string            `json:"model_digest"`
 		Classes     []string          `json:"labels"`
@@ -105,7 +105,7 @@ func (c *predictCmd) Run(a *app) error {
 		a.note("%s: %s", src.Info().File, text)
 	}
 	return a.printBeside(c.Out, r, func(w io.Writer) {
-		fmt.Fprintf(w, "%s predicted: %s\n", plural(rows, "row"), outName(c.Out))
+		fmt.Fprintf(w, "%s predicted: %s\n", plural(rows, "sample"), outName(c.Out))
 		writeMatching(w, matched)
 	})
 }

@@ -28,7 +28,7 @@ type imageMap struct {
 type classShare struct {
 	Class  string  `json:"class"`
 	Pixels int     `json:"pixels"`
-	Share  float64 `json:"share"`
+	Share  float64 `json:"fraction"`
 }
 
 // labelImage predicts the class of each pixel of an image.
@@ -119,7 +119,7 @@ func shares(names []string, classes []uint8) []classShare {
 
 func (r *imageMap) text(w io.Writer) {
 	fmt.Fprintf(w, "%s with the classes of %s x %s pixels (width x height)\n", r.Out, count(r.Width), count(r.Height))
-	t := newTable(w, []string{"class", "pixels", "share"}, 2, 3)
+	t := newTable(w, []string{"class", "pixels", "fraction"}, 2, 3)
 	for _, c := range r.Classes {
 		t.AppendRow(rowOf(c.Class, count(c.Pixels), fmt.Sprintf("%.4f", c.Share)))
 	}

@@ -98,7 +98,7 @@ func writeRows(z *npy.Archive, src dataset.Source, rows int) error {
 // sameRows refuses a file that had another number of rows when it was counted.
 func sameRows(done, counted int) error {
 	if done != counted {
-		return fmt.Errorf("%s, then %s: %w", plural(counted, "row"), plural(done, "row"), dataset.ErrChanged)
+		return fmt.Errorf("%s, then %s: %w", plural(counted, "sample"), plural(done, "sample"), dataset.ErrChanged)
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func TestNothingIsObeyed(t *testing.T) {
 	if piped := works(t, "predict", "--model", model, "--data", file, "--out", "-"); !strings.Contains(piped, row) {
 		t.Errorf("stdout in place of a file lacks the name as it is: %q", piped)
 	}
-	coppice(t, "evaluate", "--model", model, "--data", file, "--per-row").shows(t, exitOK)
+	coppice(t, "evaluate", "--model", model, "--data", file, "--per-sample").shows(t, exitOK)
 
 	job := &protocol.JobInfo{ID: 1, Name: "j", State: protocol.Failed, Error: "worker w2: step 3: cannot " + escape + "\xff read"}
 	at := fakeCluster(t, &protocol.Dataset{Name: "d", Digest: m.Digest(), Manifest: m}, job)

@@ -23,7 +23,7 @@ type quickstartCmd struct {
 	Dir          string `placeholder:"DIR" help:"Empty folder for disks, logs and the model, which stay (default: a temporary folder, which goes)."`
 	Coordinators int    `default:"3" help:"Coordinators: 1, 3 or 5."`
 	Workers      int    `default:"4" help:"Workers."`
-	Data         string `placeholder:"FILE" help:"Data to train on (default: the artificial set of Geng 2016, 2,500 rows)."`
+	Data         string `placeholder:"FILE" help:"Data to train on (default: the artificial set of Geng 2016, 2,500 samples)."`
 	Steps        string `placeholder:"N" help:"Steps at most (default: 1000)."`
 	Stay         bool   `help:"Leave the cluster up until an interrupt."`
 
@@ -141,7 +141,7 @@ func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source
 	if err != nil {
 		return err
 	}
-	q.note("training for at most %s steps, a tenth of the rows held out", c.Steps)
+	q.note("training for at most %s steps, a tenth of the samples held out", c.Steps)
 	if job, err = q.wait(cl, job); err != nil {
 		return err
 	}

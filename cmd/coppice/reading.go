@@ -61,14 +61,14 @@ func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration)
 // perSecond writes a rate; images may take more than a second each.
 func perSecond(rate float64) string {
 	if rate < 10 {
-		return fmt.Sprintf("%.1f rows/s", rate)
+		return fmt.Sprintf("%.1f samples/s", rate)
 	}
-	return count(uint64(rate)) + " rows/s"
+	return count(uint64(rate)) + " samples/s"
 }
 
 // amount is how many rows, or shards, of how many there are.
 func amount(p dataset.Progress) string {
-	what := "rows"
+	what := "samples"
 	if inShards(p) {
 		what = "shards"
 	}

@@ -16,11 +16,11 @@ func TestReadingLine(t *testing.T) {
 		seconds  float64
 		want     string
 	}{
-		{"predicting", dataset.Progress{Phase: "read", Done: 4096, Of: 10000, Part: .4096}, dataset.Progress{}, 2, " 41 %  predicting: 4,096 of 10,000 rows  2,048 rows/s  ETA 2.9 s"},
-		{"evaluating", dataset.Progress{Phase: "read", Done: 1200, Of: -1, Part: .75}, dataset.Progress{Done: 200, Part: .5}, 4, " 75 %  evaluating: 1,200 rows  250 rows/s  ETA 4.0 s"},
-		{"reading data", dataset.Progress{Phase: "check", Done: 512, Of: -1, Part: -1}, dataset.Progress{Part: -1}, 1, "reading data (check): 512 rows  512 rows/s"},
+		{"predicting", dataset.Progress{Phase: "read", Done: 4096, Of: 10000, Part: .4096}, dataset.Progress{}, 2, " 41 %  predicting: 4,096 of 10,000 samples  2,048 samples/s  ETA 2.9 s"},
+		{"evaluating", dataset.Progress{Phase: "read", Done: 1200, Of: -1, Part: .75}, dataset.Progress{Done: 200, Part: .5}, 4, " 75 %  evaluating: 1,200 samples  250 samples/s  ETA 4.0 s"},
+		{"reading data", dataset.Progress{Phase: "check", Done: 512, Of: -1, Part: -1}, dataset.Progress{Part: -1}, 1, "reading data (check): 512 samples  512 samples/s"},
 		{"reading data", dataset.Progress{Phase: "store", Done: 3, Of: 4, Part: .75}, dataset.Progress{Done: 1, Part: .25}, 2, " 75 %  reading data (store): 3 of 4 shards  ETA 1.0 s"},
-		{"writing", dataset.Progress{Phase: "write", Done: 10, Of: 10, Part: 1}, dataset.Progress{Phase: "write", Done: 10, Of: 10, Part: 1}, 0, "100 %  writing: 10 of 10 rows"},
+		{"writing", dataset.Progress{Phase: "write", Done: 10, Of: 10, Part: 1}, dataset.Progress{Phase: "write", Done: 10, Of: 10, Part: 1}, 0, "100 %  writing: 10 of 10 samples"},
 	} {
 		if got := readingLine(test.doing, test.p, test.first, time.Duration(test.seconds*float64(time.Second))); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
@@ -40,7 +40,7 @@ func TestReadingPhases(t *testing.T) {
 		}
 	}
 	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
-	if want := " 75 %  reading data (sort): 3,000 of 4,000 rows  500 rows/s  ETA 2.0 s"; len(lines) != 8 || lines[7] != want {
+	if want := " 75 %  reading data (sort): 3,000 of 4,000 samples  500 samples/s  ETA 2.0 s"; len(lines) != 8 || lines[7] != want {
 		t.Errorf("got %q", lines)
 	}
 }
@@ -63,7 +63,7 @@ func TestPredictProgress(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
 	if len(lines) < 3000/512 {
-		t.Errorf("%d lines for 3,000 rows", len(lines))
+		t.Errorf("%d lines for 3,000 samples", len(lines))
 	}
 	for _, line := range lines {
 		if !strings.Contains(line, " %  predicting: ") || !strings.HasSuffix(strings.Fields(line)[0], "0") && len(strings.Fields(line)) < 4 {

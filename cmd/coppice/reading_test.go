@@ -50,7 +50,7 @@ func TestInspectCommand(t *testing.T) {
 	dir := t.TempDir()
 	data := write(t, dir, "s.csv", survey(40))
 	text := works(t, "dataset", "inspect", data)
-	for _, part := range []string{"rows        40", "2 features in 2 rows", "label sums  1 to 1", `";" between columns, a comma before decimals`, `warning: feature "id"`, `feature "height" is label "oak" or follows from it`} {
+	for _, part := range []string{"samples     40", "2 features in 2 samples", "label sums  1 to 1", `";" between columns, a comma before decimals`, `warning: feature "id"`, `feature "height" is label "oak" or follows from it`} {
 		if !strings.Contains(text, part) {
 			t.Errorf("it lacks %q:\n%s", part, text)
 		}
@@ -74,7 +74,7 @@ func TestInspectCommand(t *testing.T) {
 func TestInspectFaults(t *testing.T) {
 	data := write(t, t.TempDir(), "s.csv", "a,mood\n1,x\n1e39,NaN\n3,\nNA,y\n")
 	text := works(t, "dataset", "inspect", data, "--labels", "class", "--label-columns", "mood")
-	for _, part := range []string{"missing     1 feature and 2 labels in 3 rows", `row 1, feature 0 "a" (counted from 0): 1e+39 does not fit in a float32`} {
+	for _, part := range []string{"missing     1 feature and 2 labels in 3 samples", `row 1, feature 0 "a" (counted from 0): 1e+39 does not fit in a float32`} {
 		if !strings.Contains(text, part) {
 			t.Errorf("it lacks %q:\n%s", part, text)
 		}
@@ -96,16 +96,16 @@ func TestMissingAsTrained(t *testing.T) {
 	}
 	works(t, trainArgs(data, "--missing", "drop", "--split", write(t, dir, "f.csv", folds))...)
 	e := coppice(t, trainArgs(data, "--missing", "drop", "--drop", "id", "--model-out", model)...)
-	if e.code != exitOK || !strings.Contains(e.stderr, "s.csv: 2 of 40 rows have missing values and are left out") || strings.Contains(e.stderr, `"id"`) {
+	if e.code != exitOK || !strings.Contains(e.stderr, "s.csv: 2 of 40 samples have missing values and are left out") || strings.Contains(e.stderr, `"id"`) {
 		t.Fatalf("exit code %d: %s", e.code, e.stderr)
 	}
 	e = coppice(t, "predict", "--model", model, "--data", data, "--drop", "id", "--out", out)
 	predicted := readCSV(t, out)
-	if !strings.Contains(e.stderr, "2 rows (counted from 0: 3, 8)") || len(predicted) != 39 || predicted[4][0] != "4" || predicted[8][0] != "9" {
+	if !strings.Contains(e.stderr, "2 samples (counted from 0: 3, 8)") || len(predicted) != 39 || predicted[4][0] != "4" || predicted[8][0] != "9" {
 		t.Errorf("%d lines, row %s: %s", len(predicted), predicted[4][0], e.stderr)
 	}
 	var r struct {
-		Rows    int   `json:"rows"`
+		Rows    int   `json:"samples"`
 		LeftOut []int `json:"left_out"`
 	}
 	for _, command := range [][]string{{"predict", "--out", out}, {"evaluate"}} {

@@ -77,7 +77,7 @@ func TestRefusals(t *testing.T) {
 		{"a setting without value", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --set depth", 2, []string{"key=value"}},
 		{"steps that are no number", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --steps many", 2, []string{"--steps", "a whole number"}},
 		{"a fraction of 1", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --test-fraction 1", 2, []string{"--test-fraction", "below 1"}},
-		{"more folds than rows", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --folds 3", 2, []string{"folds", "2 rows"}},
+		{"more folds than rows", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --folds 3", 2, []string{"folds", "2 samples"}},
 		{"folds and a fraction", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --folds 2 --test-fraction 0.1", 2, []string{"test_fraction", "folds"}},
 		{"a split that misses a row", map[string]string{"x.csv": fine, "f.csv": "row,fold\n0,0\n"}, "train --local --data @/x.csv --split @/f.csv", 1, []string{"f.csv", "row 1"}},
 		{"no data", nil, "train --local", 2, []string{"--data"}},

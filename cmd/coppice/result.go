@@ -29,13 +29,13 @@ type result struct {
 	Steps         uint64          `json:"steps"`
 	BestStep      uint64          `json:"best_step,omitempty"`
 	RefitSteps    uint64          `json:"refit_steps,omitempty"`
-	Samples       uint64          `json:"samples"`
+	Samples       uint64          `json:"samples_drawn"`
 	Seconds       float64         `json:"seconds"`
 	// Spent are the seconds that rounds took, by their kind, and "waiting", the rest.
 	Spent         map[string]float64 `json:"spent_seconds,omitempty"`
 	Loss          lossJSON           `json:"loss"` // of training, as K-L; null where no gradient step was taken
 	EvaluatedOn   string             `json:"evaluated_on"`
-	Rows          pipeline.Counts    `json:"rows"`
+	Rows          pipeline.Counts    `json:"samples"`
 	Measures      measures.Report    `json:"measures"`
 	MeanPredictor measures.Report    `json:"mean_baseline"`
 	Added         *pipeline.Added    `json:"added,omitempty"` // measures of classes, of a scale or of numbers
@@ -70,7 +70,7 @@ type foldResult struct {
 	BestStep      uint64          `json:"best_step,omitempty"`
 	RefitSteps    uint64          `json:"refit_steps,omitempty"`
 	Loss          lossJSON        `json:"loss"`
-	Rows          pipeline.Counts `json:"rows"`
+	Rows          pipeline.Counts `json:"samples"`
 	Measures      measures.Report `json:"measures"`
 	MeanPredictor measures.Report `json:"mean_baseline"`
 	Added         *pipeline.Added `json:"added,omitempty"`
@@ -84,7 +84,7 @@ func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds floa
 	r := &result{
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
 		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: lossJSON(o.Loss),
-		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Added: o.Added, Clip: j.Clip,
+		EvaluatedOn: inSamples(o.EvaluatedOn), Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Added: o.Added, Clip: j.Clip,
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
 		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent, Mixture: o.Mixture,
 	}
@@ -105,7 +105,7 @@ func (r *result) text(w io.Writer) {
 		{"steps", r.stepsLine()},
 		{"time", r.speed()},
 		{"training loss", lossText(float64(r.Loss))},
-		{"rows", rowsLine(r.Rows, len(r.Folds))},
+		{"samples", rowsLine(r.Rows, len(r.Folds))},
 	}
 	if r.GainEvaluations > 0 {
 		lines = append(lines, [2]string{"gains", count(r.GainEvaluations) + " evaluated"})
@@ -151,7 +151,7 @@ func stepsLine(steps, best, refit uint64) string {
 	case best == 0:
 		return count(steps)
 	case refit > 0:
-		return fmt.Sprintf("best at step %s of %s, then as many with the validation rows", count(best), count(steps-refit))
+		return fmt.Sprintf("best at step %s of %s, then as many with the validation samples", count(best), count(steps-refit))
 	}
 	return fmt.Sprintf("best at step %s of %s", count(best), count(steps))
 }
@@ -175,7 +175,12 @@ func clipText(clip string) string {
 	if clip == "" {
 		return ""
 	}
-	return ", degrees clipped as " + clip + " does"
+	return ", probabilities clipped as " + clip + " does"
+}
+
+// inSamples says which samples measures are of. Outcomes and model files have "test rows" or "training rows".
+func inSamples(evaluatedOn string) string {
+	return strings.Replace(evaluatedOn, " rows", " samples", 1)
 }
 
 func rowsLine(c pipeline.Counts, folds int) string {

@@ -209,7 +209,7 @@ func TestRowsOfTheFile(t *testing.T) {
 			kept = append(kept, i)
 		}
 	}
-	for _, command := range [][]string{{"predict"}, {"evaluate", "--per-row"}} {
+	for _, command := range [][]string{{"predict"}, {"evaluate", "--per-sample"}} {
 		args := append(command, "--model", model, "--data", data, "--drop", "id")
 		for _, more := range [][]string{nil, {"--names", list}} {
 			csv, npz := filepath.Join(dir, "o.csv"), filepath.Join(dir, "o.npz")

@@ -27,10 +27,10 @@ type specFlags struct {
 	Steps        string   `group:"what" seldom:"" placeholder:"N" help:"Steps at most, the same as --set steps=N; early stopping stays on."`
 	TestFraction string   `group:"test" placeholder:"F" help:"Fraction of the samples that are held out for the measures."`
 	Folds        string   `group:"test" placeholder:"K" help:"Train once for each of K folds and average the measures; groups: once for each group of the dataset, which is tested (see --groups)."`
-	Split        string   `group:"test" placeholder:"FILE" help:"CSV file with columns row and fold: train once for each of its folds; or with row and a column of 0 and 1 for each split: train once for each, where 1 is a test row."`
+	Split        string   `group:"test" placeholder:"FILE" help:"CSV file with columns row and fold: train once for each of its folds; or with row and a column of 0 and 1 for each split: train once for each, where 1 is a test sample."`
 	InitFrom     string   `group:"what" seldom:"" placeholder:"FILE|MODEL" help:"Weights that a network begins from, the same as --set init_from=FILE: of a model file, an .npz file, or a model of the cluster (name or digest)."`
 	Measures     string   `group:"test" seldom:"" placeholder:"all" help:"Print Spearman, Jensen-Shannon, zero-one loss and error probability as well."`
-	Clip         string   `group:"test" seldom:"" placeholder:"pyldl" help:"Clip degrees at 2.2e-16 before they are compared, for the measures for which PyLDL does; the model is the same."`
+	Clip         string   `group:"test" seldom:"" placeholder:"pyldl" help:"Clip probabilities at 2.2e-16 before they are compared, for the measures for which PyLDL does; the model is the same."`
 	Name         string   `group:"what" placeholder:"NAME" help:"Name of the job and its model."`
 	Settings     bool     `group:"what" seldom:"" help:"Print the keys of a spec and the settings of the algorithm, and stop."`
 }
@@ -126,7 +126,7 @@ func (s *specFlags) checkSplit(to *protocol.Spec) error {
 		return nil
 	}
 	if to.Folds != 0 || to.TestFraction != 0 || to.GroupFolds {
-		return usagef("--split says which rows are tested; it does not go with folds or a test fraction")
+		return usagef("--split says which samples are tested; it cannot be combined with folds or a test fraction")
 	}
 	if _, err := os.Stat(s.Split); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: no such file or folder", s.Split)

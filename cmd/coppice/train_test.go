@@ -27,7 +27,7 @@ func TestTrainLocal(t *testing.T) {
 	data := artificialFile(t, dir, "set.csv", 600, 1)
 	var r result
 	inJSON(t, &r, trainArgs(data, "--test-fraction", "0.1", "--seed", "7", "--name", "first")...)
-	if r.Job != "first" || r.Algorithm != "ldlf" || r.Dataset != "set" || r.Seed != 7 || r.Steps != 400 || r.RefitSteps != 200 || r.BestStep != 200 || r.Seconds <= 0 || r.EvaluatedOn != "test rows" || r.Rows.Test != 60 {
+	if r.Job != "first" || r.Algorithm != "ldlf" || r.Dataset != "set" || r.Seed != 7 || r.Steps != 400 || r.RefitSteps != 200 || r.BestStep != 200 || r.Seconds <= 0 || r.EvaluatedOn != "test samples" || r.Rows.Test != 60 {
 		t.Errorf("got %+v", r)
 	}
 	if model, mean := r.Measures[0].Mean, r.MeanPredictor[0].Mean; model > mean/5 || mean < 0.03 || mean > 0.06 {
@@ -45,7 +45,7 @@ func TestTrainJSON(t *testing.T) {
 	data := artificialFile(t, t.TempDir(), "set.csv", 200, 1)
 	var v map[string]json.RawMessage
 	inJSON(t, &v, trainArgs(data)...)
-	for _, key := range []string{"job", "algorithm", "dataset", "steps", "seconds", "loss", "measures", "mean_baseline", "evaluated_on", "model_digest", "settings", "seed", "split", "rows"} {
+	for _, key := range []string{"job", "algorithm", "dataset", "steps", "seconds", "loss", "measures", "mean_baseline", "evaluated_on", "model_digest", "settings", "seed", "split", "samples"} {
 		if v[key] == nil {
 			t.Errorf("no %q", key)
 		}
@@ -63,7 +63,7 @@ func TestTrainJSON(t *testing.T) {
 
 func TestTrainText(t *testing.T) {
 	text := works(t, trainArgs(artificialFile(t, t.TempDir(), "set.csv", 200, 1))...)
-	for _, says := range []string{"and the defaults (-o json has all)", "mean baseline", "K-L", "Canberra", "model digest", "training rows"} {
+	for _, says := range []string{"and the defaults (-o json has all)", "mean baseline", "K-L", "Canberra", "model digest", "training samples"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("the text does not say %q:\n%s", says, text)
 		}
@@ -104,9 +104,9 @@ func TestPredictAndEvaluate(t *testing.T) {
 		t.Errorf("%d lines, header differs: %s", len(predicted), diff)
 	}
 	var e evaluation
-	inJSON(t, &e, "evaluate", "--model", model, "--data", data, "--per-row")
-	if e.Rows != 300 || len(e.PerRow) != 300 {
-		t.Fatalf("%d rows, %d of them one by one", e.Rows, len(e.PerRow))
+	inJSON(t, &e, "evaluate", "--model", model, "--data", data, "--per-sample")
+	if e.Rows != 300 || len(e.PerSample) != 300 {
+		t.Fatalf("%d rows, %d of them one by one", e.Rows, len(e.PerSample))
 	}
 	kl := 0.0
 	for i, m := range measures.All {
@@ -115,7 +115,7 @@ func TestPredictAndEvaluate(t *testing.T) {
 		}
 	}
 	truth := readCSV(t, data)
-	for i, row := range e.PerRow {
+	for i, row := range e.PerSample {
 		got := measures.KL(numbers(t, truth[i+1][3:]), numbers(t, predicted[i+1][1:]))
 		if math.Abs(got-row.Measures["kl"]) > 1e-6 {
 			t.Fatalf("row %d: K-L %v of the predictions, %v reported", i, got, row.Measures["kl"])
@@ -155,11 +155,11 @@ func TestMoreMeasures(t *testing.T) {
 	if a := folds.Added; a == nil || a.Model.Distribution == nil || folds.Folds[1].Added.Model.Distribution == nil {
 		t.Errorf("of folds: %+v", a)
 	}
-	if shown := works(t, "model", "show", model); !strings.Contains(shown, "degrees clipped as pyldl does") {
+	if shown := works(t, "model", "show", model); !strings.Contains(shown, "probabilities clipped as pyldl does") {
 		t.Errorf("the model does not say how it was measured:\n%s", shown)
 	}
 	text := works(t, "evaluate", "--model", model, "--data", data, "--measures", "all", "--clip", "pyldl")
-	for _, says := range []string{"Spearman", "Jensen-Shannon", "Zero-one loss", "Error probability", "degrees clipped as pyldl does"} {
+	for _, says := range []string{"Spearman", "Jensen-Shannon", "Zero-one loss", "Error probability", "probabilities clipped as pyldl does"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("the text does not say %q:\n%s", says, text)
 		}
@@ -195,16 +195,16 @@ func numbers(t *testing.T, texts []string) (v []float64) {
 }
 
 // Measures of each row go to a file, or before the table.
-func TestEvaluatePerRow(t *testing.T) {
+func TestEvaluatePerSample(t *testing.T) {
 	dir := t.TempDir()
 	data, model := artificialFile(t, dir, "set.csv", 50, 1), filepath.Join(dir, "m.coppice")
 	works(t, trainArgs(data, "--model-out", model)...)
 	text := works(t, "evaluate", "--model", model, "--data", data, "--per-row")
-	if lines := strings.Split(text, "\n"); !strings.HasPrefix(lines[0], "row,kl,euclidean,") || !strings.Contains(lines[0], "mean_kl") || !strings.HasPrefix(lines[50], "49,") || !strings.Contains(text, "mean baseline") {
+	if lines := strings.Split(text, "\n"); !strings.HasPrefix(lines[0], "sample,kl,euclidean,") || !strings.Contains(lines[0], "mean_kl") || !strings.HasPrefix(lines[50], "49,") || !strings.Contains(text, "mean baseline") {
 		t.Errorf("got\n%s", text)
 	}
 	out := filepath.Join(dir, "rows.csv")
-	works(t, "evaluate", "--model", model, "--data", data, "--per-row", "--out", out)
+	works(t, "evaluate", "--model", model, "--data", data, "--per-sample", "--out", out)
 	if rows := readCSV(t, out); len(rows) != 51 || len(rows[0]) != 1+2*measures.Count {
 		t.Errorf("%d lines of %d fields", len(rows), len(rows[0]))
 	}
@@ -232,9 +232,9 @@ func TestNames(t *testing.T) {
 		t.Error(diff)
 	}
 	var e evaluation
-	inJSON(t, &e, "evaluate", "--model", model, "--data", data, "--per-row")
-	if e.PerRow[3].Row != "tree 3" {
-		t.Errorf("row %q", e.PerRow[3].Row)
+	inJSON(t, &e, "evaluate", "--model", model, "--data", data, "--per-sample")
+	if e.PerSample[3].Row != "tree 3" {
+		t.Errorf("row %q", e.PerSample[3].Row)
 	}
 }
 

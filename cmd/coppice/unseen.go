@@ -8,12 +8,12 @@ import (
 
 // unseenFlag says what becomes of values of a category that the model does not know.
 type unseenFlag struct {
-	Unseen string `enum:"refuse,ignore" default:"refuse" group:"data" help:"What becomes of a value of a category that is no level of the model's: refuse; or ignore, which has all features of the category 0 in that row."`
+	Unseen string `enum:"refuse,ignore" default:"refuse" group:"data" help:"What becomes of a value of a category that is no level of the model's: refuse; or ignore, which has all features of the category 0 in that sample."`
 }
 
 // unseenLevels counts the rows with such values.
 type unseenLevels struct {
-	Rows  int    `json:"rows"`
+	Rows  int    `json:"samples"`
 	First string `json:"first"` // where, and which
 
 	last int // the last row
@@ -41,5 +41,5 @@ func (u *unseenLevels) String() string {
 	if u == nil || u.Rows == 0 {
 		return ""
 	}
-	return fmt.Sprintf("levels that the model does not know, read as 0: in %s, the first in %s", plural(u.Rows, "row"), u.First)
+	return fmt.Sprintf("levels that the model does not know, read as 0: in %s, the first in %s", plural(u.Rows, "sample"), u.First)
 }

@@ -69,9 +69,9 @@ func TestUnseen(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", command[0], e.code, e.stderr)
 		}
 		var r struct {
-			Rows   int `json:"rows"`
+			Rows   int `json:"samples"`
 			Unseen struct {
-				Rows  int    `json:"rows"`
+				Rows  int    `json:"samples"`
 				First string `json:"first"`
 			} `json:"unseen"`
 		}

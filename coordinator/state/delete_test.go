@@ -150,7 +150,7 @@ func TestDeleteModel(t *testing.T) {
 		if len(got.Models) > 0 || got.State != protocol.Done || info.ModelDeleted != 11 || len(info.Outcome) == 0 || info.Predictions == nil {
 			t.Errorf("without its model: %+v", info)
 		}
-		if info.Measures["kl"] != 0.5 || info.EvaluatedOn != "test rows" {
+		if info.Measures["kl"] != 0.5 || info.EvaluatedOn != "test samples" {
 			t.Errorf("its measures: %v of %s", info.Measures, info.EvaluatedOn)
 		}
 	}

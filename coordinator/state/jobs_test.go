@@ -47,7 +47,7 @@ func TestDatasets(t *testing.T) {
 	shaped := put('d')
 	shaped.Manifest.Shape = dataset.Shape{Channels: 1, Height: 1, Width: 2}
 	err = m.refused(protocol.EntryDatasetPut, shaped)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "the shape of its rows is none, that of the new one 1x1x2") {
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "the shape of its samples is none, that of the new one 1x1x2") {
 		t.Errorf("the same content with another shape: %v", err)
 	}
 	grouped := put('d')

@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 )
@@ -28,7 +29,7 @@ func measuredBy(outcome json.RawMessage) *measured {
 	return &measured{o.EvaluatedOn, *o.Measures}
 }
 
-// info returns the means by name, those that are finite, and of which rows they are.
+// info returns the means by name, those that are finite, and of which samples they are: of "test samples" or "training samples".
 func (m *measured) info() (means map[string]float64, of string) {
 	if m == nil {
 		return nil, ""
@@ -39,7 +40,7 @@ func (m *measured) info() (means map[string]float64, of string) {
 			means[measures.All[i].Name] = v
 		}
 	}
-	return means, m.of
+	return means, strings.Replace(m.of, " rows", " samples", 1)
 }
 
 // Measure returns the mean of one of a done job's measures, by name, and whether it

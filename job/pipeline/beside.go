@@ -71,7 +71,7 @@ func CheckPlan(p *measures.Plan, algorithm string) error {
 func PlanOf(algorithm string, labels int, t dataset.LabelType) (*measures.Plan, error) {
 	p := &measures.Plan{Labels: labels, Type: t, Number: registry.Output(algorithm) == algorithms.Number}
 	if p.Number && t.Scale == nil {
-		return nil, fmt.Errorf("%s predicts numbers; labels that are %s have none (--range makes them a scale)", algorithm, t.String(labels))
+		return nil, fmt.Errorf("%s predicts numbers; labels that are %s have none (--range makes them numeric)", algorithm, t.String(labels))
 	}
 	return p, nil
 }

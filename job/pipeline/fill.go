@@ -98,7 +98,7 @@ func (f *fill) fold(sum []float64) error {
 	}
 	for i := range features {
 		if f.count(i) == 0 {
-			return fmt.Errorf("feature %d %q (counted from 0) has no value in the %.0f training rows, so there is no %s to fill it with; --drop leaves it out",
+			return fmt.Errorf("feature %d %q (counted from 0) has no value in the %.0f training samples, so there is no %s to fill it with; --drop leaves it out",
 				i, f.manifest.FeatureName(i), sum[2*features], f.by)
 		}
 	}

@@ -59,11 +59,11 @@ var common = []key{
 		},
 	},
 	{
-		param.Param{Name: "test_fraction", Kind: param.KindFloat, Doc: "share of the rows held out for testing, not with folds; 0: measures are of the training rows", Default: "0", Min: 0, Max: math.Nextafter(1, 0)},
+		param.Param{Name: "test_fraction", Kind: param.KindFloat, Doc: "fraction of the samples held out for testing, not with folds; 0: measures are of the training samples", Default: "0", Min: 0, Max: math.Nextafter(1, 0)},
 		func(s *protocol.Spec, value any) { s.TestFraction = value.(float64) },
 	},
 	{
-		param.Param{Name: "folds", Kind: param.KindInt, Doc: "cross-validation: train once for each of so many folds, 2 or more and at most the number of rows; 0: once on all", Default: "0", Min: 0, Max: MaxFolds},
+		param.Param{Name: "folds", Kind: param.KindInt, Doc: "cross-validation: train once for each of so many folds, 2 or more and at most the number of samples; 0: once on all", Default: "0", Min: 0, Max: MaxFolds},
 		func(s *protocol.Spec, value any) { s.Folds = int(value.(int64)) },
 	},
 	{
@@ -71,7 +71,7 @@ var common = []key{
 		func(s *protocol.Spec, value any) { s.GroupFolds = value.(bool) },
 	},
 	{
-		param.Param{Name: "keep_predictions", Kind: param.KindInt, Doc: "bytes that the predictions of held-out rows may take to be kept with the job; 0: none are", Default: strconv.Itoa(DefaultPredictions), Min: 0, Max: MaxPredictions},
+		param.Param{Name: "keep_predictions", Kind: param.KindInt, Doc: "bytes that the predictions of held-out samples may take to be kept with the job; 0: none are", Default: strconv.Itoa(DefaultPredictions), Min: 0, Max: MaxPredictions},
 		func(s *protocol.Spec, value any) {
 			n := value.(int64)
 			s.KeepPredictions = &n
@@ -82,7 +82,7 @@ var common = []key{
 		func(s *protocol.Spec, value any) { s.Measures = unless(ten, value) },
 	},
 	{
-		param.Param{Name: "clip", Kind: param.KindWord, Doc: "pyldl: degrees are at least 2.2e-16 where PyLDL has it so (K-L, Sørensen, squared χ², Clark, Canberra, Jensen-Shannon); none: as they are", Default: none, Words: []string{none, string(measures.PyLDL)}},
+		param.Param{Name: "clip", Kind: param.KindWord, Doc: "pyldl: probabilities are at least 2.2e-16 where PyLDL has it so (K-L, Sørensen, squared χ², Clark, Canberra, Jensen-Shannon); none: as they are", Default: none, Words: []string{none, string(measures.PyLDL)}},
 		func(s *protocol.Spec, value any) { s.Clip = unless(none, value) },
 	},
 }

@@ -140,17 +140,17 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 	case f > 0 && (s.Folds != 0 || s.Assigned != ""):
 		return param.Errorf("test_fraction", "does not go with folds: each fold is tested by the model of the others")
 	case f > 0 && m.Rows < 2:
-		return param.Errorf("test_fraction", "the dataset has %d rows; holding out a row leaves none", m.Rows)
+		return param.Errorf("test_fraction", "the dataset has %d samples; holding out a sample leaves none", m.Rows)
 	case s.Overlap && (s.Assigned == "" || s.Folds < 1 || s.Folds > dataset.MaxSplits):
 		return param.Errorf("folds", "%d splits that overlap need a list of them, and at most %d are possible", s.Folds, dataset.MaxSplits)
 	case s.Folds < 0 || s.Folds == 1 && !s.Overlap || s.Folds > MaxFolds:
 		return param.Errorf("folds", "%d is not 0, nor a whole number from 2 to %d", s.Folds, MaxFolds)
 	case s.Folds > m.Rows && !s.Overlap:
-		return param.Errorf("folds", "%s folds of %s rows: some would be empty", units.Count(s.Folds), units.Count(m.Rows))
+		return param.Errorf("folds", "%s folds of %s samples: some would be empty", units.Count(s.Folds), units.Count(m.Rows))
 	case s.KeepPredictions != nil && (*s.KeepPredictions < 0 || *s.KeepPredictions > MaxPredictions):
 		return param.Errorf("keep_predictions", "%d is not a whole number from 0 to %d", *s.KeepPredictions, MaxPredictions)
 	case s.Assigned != "" && s.Folds == 0:
-		return param.Errorf("folds", "rows are assigned to folds, but their number is not given")
+		return param.Errorf("folds", "samples are assigned to folds, but their number is not given")
 	}
 	return nil
 }

@@ -309,7 +309,7 @@ func TestRefuses(t *testing.T) {
 	for _, a := range both {
 		_, err := a.Resolve(param.Values{"leaf_rows": int64(16)}, m)
 		var wrong *param.Error
-		if !errors.As(err, &wrong) || wrong.Name != "leaf_rows" || !strings.Contains(err.Error(), "30 rows") {
+		if !errors.As(err, &wrong) || wrong.Name != "leaf_rows" || !strings.Contains(err.Error(), "30 samples") {
 			t.Errorf("leaves of 16 of 30 rows: error %v", err)
 		}
 		j := jobOf(t, a, m, nil, dataset.Split{})

@@ -28,7 +28,7 @@ type Config struct {
 	MaxDepth      int     // the root has depth 0; a node at this depth is a leaf
 	SamplingRatio float64 // draws with replacement for each training row
 	MinSamples    int     // a node of fewer, copies counted, is a leaf
-	Features      string  // tried at a node: all, sqrt or a share of them
+	Features      string  // tried at a node: all, sqrt or a fraction of them
 	Step          string  // exhaustive or adaptive
 	Alpha         float64 // α of Eq. 5
 	Beta          float64 // β of Eq. 5
@@ -58,7 +58,7 @@ func checkFeatures(text string) error {
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || strings.Trim(text, "0123456789.eE+-") != "" || !(v > 0 && v <= 1) {
-		return errors.New("want all, sqrt, or a share of the features above 0 and at most 1")
+		return errors.New("want all, sqrt, or a fraction of the features above 0 and at most 1")
 	}
 	return nil
 }
@@ -68,10 +68,10 @@ func checkFeatures(text string) error {
 func (c *Config) checkDraws(rows int) error {
 	switch n := c.draws(rows); {
 	case n > maxDraws:
-		return param.Errorf("sampling_ratio", "%v of %d training rows are %d draws, more than the %d that are possible",
+		return param.Errorf("sampling_ratio", "%v of %d training samples are %d draws, more than the %d that are possible",
 			c.SamplingRatio, rows, n, maxDraws)
 	case n < c.MinSamples:
-		return param.Errorf("min_samples", "%v of %d training rows are %d draws, fewer than the %d that a node needs to be split: give less, or more rows",
+		return param.Errorf("min_samples", "%v of %d training samples are %d draws, fewer than the %d that a node needs to be split: give less, or more samples",
 			c.SamplingRatio, rows, n, c.MinSamples)
 	}
 	return nil

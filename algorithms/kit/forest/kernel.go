@@ -114,7 +114,7 @@ func (k *kernel) trainingTable(u round.Unit, d *dataset.Data) (*Table, error) {
 	}
 	refs := u.Rows(d)
 	if len(refs) == 0 {
-		return nil, errors.New("forest: the split leaves no training rows")
+		return nil, errors.New("forest: the split leaves no training samples")
 	}
 	t, err := newTable(&k.cfg, d, refs)
 	if err != nil {

@@ -61,7 +61,7 @@ func newTable(c *Config, d *dataset.Data, refs []dataset.RowRef) (*Table, error)
 // unsortedTable makes a table without columns.
 func unsortedTable(d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
 	if len(refs) > maxRows {
-		return nil, fmt.Errorf("forest: %d training rows, more than the %d that are possible", len(refs), maxRows)
+		return nil, fmt.Errorf("forest: %d training samples, more than the %d that are possible", len(refs), maxRows)
 	}
 	t := &Table{features: d.Manifest.Features, labels: d.Manifest.Labels, Rows: NewRows(d, refs)}
 	t.entries = t.chooseStorage()

@@ -279,7 +279,7 @@ func TestRefit(t *testing.T) {
 	}
 	before, best := tr.Before, tr.Stopping.Best.Step
 	if r, err := tr.Next(); err != nil || tr.Phase != PhaseOwn || began != 1 || r.Roles != dataset.Train|dataset.Validation || before != best+set.Patience {
-		t.Fatalf("phase %d, round %+v, after %d iterations: want the algorithm's own round, on training and validation rows", tr.Phase, r, before)
+		t.Fatalf("phase %d, round %+v, after %d iterations: want the algorithm's own round, on training and validation samples", tr.Phase, r, before)
 	}
 	tr.Resume()
 	for {

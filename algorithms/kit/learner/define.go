@@ -132,7 +132,7 @@ func (a *algorithm[C]) job(j *round.Job, m *dataset.Manifest) (*Job[C], error) {
 		return nil, err
 	}
 	if share, _ := a.validation(c); a.d.Validation != nil && j.Split.ValidationFraction != share {
-		return nil, a.errorf("the split validates on %v of the rows, the settings on %v", j.Split.ValidationFraction, share)
+		return nil, a.errorf("the split validates on %v of the samples, the settings on %v", j.Split.ValidationFraction, share)
 	}
 	return &Job[C]{Job: j, Config: c, Manifest: m}, a.fits(c, m)
 }

@@ -224,10 +224,10 @@ func TestJobsAreChecked(t *testing.T) {
 		t.Errorf("%+v, error %v", f, err)
 	}
 	for want, job := range map[string]*round.Job{
-		"checked: settings: shrink is missing":              j(`{}`, 0),
-		"checked: settings: shrink: 7 is not a number from": j(`{"shrink":7}`, 3.5),
-		"checked: settings: shrink: is 0.5":                 j(`{"shrink":0.5}`, 0.25),
-		"checked: the split validates on 0.2 of the rows":   j(`{"shrink":0.25}`, 0.2),
+		"checked: settings: shrink is missing":               j(`{}`, 0),
+		"checked: settings: shrink: 7 is not a number from":  j(`{"shrink":7}`, 3.5),
+		"checked: settings: shrink: is 0.5":                  j(`{"shrink":0.5}`, 0.25),
+		"checked: the split validates on 0.2 of the samples": j(`{"shrink":0.25}`, 0.2),
 	} {
 		_, errKernel := a.NewKernel(job, m)
 		_, errTrainer := a.NewTrainer(job, m, nil)

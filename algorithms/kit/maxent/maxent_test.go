@@ -197,7 +197,7 @@ func compare(t *testing.T, m *dataset.Manifest, d *dataset.Data, kind string, bi
 	if kind == scaling.None { // else the twin scales by other rows
 		v := newTwin(d, dataset.Validation, kind, bias, 0)
 		if want, _ := v.loss(x); math.Abs(sum[1]/sum[0]-want) > 1e-12 {
-			t.Errorf("bias %v: K-L of validation rows %v, want %v", bias, sum[1]/sum[0], want)
+			t.Errorf("bias %v: K-L of validation samples %v, want %v", bias, sum[1]/sum[0], want)
 		}
 	}
 	predictions(t, tr, d, x, w)

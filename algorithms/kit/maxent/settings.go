@@ -53,7 +53,7 @@ func First[C any](of func(*C) *Settings, paper, scaled string, bias *param.Of[C,
 	return param.Table[C]{
 		param.Word("preset", "auto fits the dataset and stops early; paper is "+paper, func(c *C) *string { return &of(c).Preset }, Auto, Paper),
 		bias,
-		param.Word("scaling", "scaling of features by the training rows: none, standard (mean 0, deviation 1) or minmax (0 to 1)",
+		param.Word("scaling", "scaling of features by the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 			func(c *C) *string { return &of(c).Scaling }, scaling.Kinds...).
 			Says(scaled),
 	}
@@ -66,9 +66,9 @@ func Last[C any](of func(*C) *Settings, search func(*C) *Search) param.Table[C] 
 			func(c *C) *int { return &of(c).Iterations }),
 		param.Float("tolerance", "stop where no element of the gradient is greater; 0: only where it is exactly zero", 0, 1e6, 1e-7,
 			func(c *C) *float64 { return &search(c).Tolerance }),
-		param.Float("ftol", "stop where an iteration lowers the loss by at most this share of it (of 1 where the loss is below 1); 0: never", 0, 1, 0,
+		param.Float("ftol", "stop where an iteration lowers the loss by at most this fraction of it (of 1 where the loss is below 1); 0: never", 0, 1, 0,
 			func(c *C) *float64 { return &search(c).Ftol }),
-	}, append(Stopping(of, "auto: 0.1, with decay path up to 0.2 where there are fewer than 1,000 rows; paper: 0"), Refit(search)...)...)
+	}, append(Stopping(of, "auto: 0.1, with decay path up to 0.2 where there are fewer than 1,000 samples; paper: 0"), Refit(search)...)...)
 }
 
 // Decay lists the setting of the decay's course, where setting has the decay.
@@ -89,7 +89,7 @@ const (
 // Refit lists the setting of the refit.
 func Refit[C any](search func(*C) *Search) param.Table[C] {
 	return param.Table[C]{
-		param.Bool("refit", "train once more, on the validation rows too, by as many iterations of each decay as were best", true,
+		param.Bool("refit", "train once more, on the validation samples too, by as many iterations of each decay as were best", true,
 			func(c *C) *bool { return &search(c).Refit }).Preset(Paper, false).LeftOut(Paper).Says("auto: true unless validation_fraction is 0; paper: false"),
 	}
 }
@@ -123,7 +123,7 @@ func (s *Settings) FillDecay(search *Search, given param.Values, setting string,
 // validation rows is by default.
 func Stopping[C any](of func(*C) *Settings, share string) param.Table[C] {
 	return param.Table[C]{
-		param.Float("validation_fraction", "share of the training rows (at least 20 rows) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
+		param.Float("validation_fraction", "fraction of the training samples (at least 20 samples) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
 			func(c *C) *float64 { return &of(c).ValidationFraction }).Preset(Paper, 0).Says(share),
 		param.Int("validation_interval", "iterations from one validation to the next", 1, 1<<40, 10,
 			func(c *C) *int { return &of(c).ValidationInterval }),

@@ -55,16 +55,16 @@ func Settings[C any](of func(*C) *Config, features ...string) param.Table[C] {
 		param.Word("features", kinds(features), func(c *C) *string { return &of(c).Features }, features...),
 		param.Text("hidden", "units of the hidden layers, rectifiers each (with features mlp or conv)", listForm, none, checkList,
 			func(c *C) *string { return &of(c).Hidden }).Says("128 with features mlp or conv, else none"),
-		param.Float("dropout", "share of the hidden units that a step leaves out, the others growing by 1/(1-dropout); never in validation, leaf updates and predictions",
+		param.Float("dropout", "fraction of the hidden units that a step leaves out, the others growing by 1/(1-dropout); never in validation, leaf updates and predictions",
 			0, math.Nextafter(1, 0), 0, func(c *C) *float64 { return &of(c).Dropout }).Says("0.5 with hidden layers, else 0"),
 		param.Bool("layer_norm", "layer normalisation behind each hidden layer and each convolution (Ba et al. 2016)", false,
 			func(c *C) *bool { return &of(c).LayerNorm }),
-		param.Text("shape", "what a row is an image of, such as 1x8x8 for 64 features; row: 1x1xFEATURES (with features conv)",
+		param.Text("shape", "what a sample is an image of, such as 1x8x8 for 64 features; row: 1x1xFEATURES (with features conv)",
 			"CHANNELSxHEIGHTxWIDTH, row or none", none, checkShape, func(c *C) *string { return &of(c).Shape }).Says("with features conv that of the dataset (--shape), else none"),
 		param.Bool("flip", "half of the images are mirrored in a step, left to right (with features conv)", false, func(c *C) *bool { return &of(c).Flip }),
-		param.Int("shift", "positions by which images are moved in a step, at most: another number, left or right and up or down, for each row and step", 0, maxSize, 0,
+		param.Int("shift", "positions by which images are moved in a step, at most: another number, left or right and up or down, for each sample and step", 0, maxSize, 0,
 			func(c *C) *int { return &of(c).Shift }),
-		param.Int("crop", "side of the square of an image that a network reads: at another place for each row and step, in the middle in validation, leaf updates and predictions; 0: the whole image (with features conv)",
+		param.Int("crop", "side of the square of an image that a network reads: at another place for each sample and step, in the middle in validation, leaf updates and predictions; 0: the whole image (with features conv)",
 			0, maxSide, 0, func(c *C) *int { return &of(c).Crop }),
 		param.Text("channels", "channels behind each convolution, which come before the hidden layers (with features conv)", listForm, none, checkList,
 			func(c *C) *string { return &of(c).Channels }).Says("16,32 with features conv, else none"),
@@ -227,7 +227,7 @@ func (c *Config) checkConv() error {
 	}
 	switch {
 	case c.Shape == none:
-		return param.Errorf("shape", "features conv needs the shape of a row, which the dataset does not have: give it, such as 1x8x8 for 64 features, here or when the data are read (--shape)")
+		return param.Errorf("shape", "features conv needs the shape of a sample, which the dataset does not have: give it, such as 1x8x8 for 64 features, here or when the data are read (--shape)")
 	case c.Channels == none:
 		return param.Errorf("channels", "features conv needs a convolution: give its channels")
 	case c.Padding >= c.Kernel:

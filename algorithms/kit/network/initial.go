@@ -46,7 +46,7 @@ func checkFrom(text string) error {
 
 func checkInitLayers(text string) error {
 	if text == none {
-		return errors.New("no layer would be taken: leave init_from out")
+		return errors.New("no layer would be used: leave init_from out")
 	}
 	return checkFreeze(text)
 }
@@ -120,7 +120,7 @@ func (c *Initial) take(layers []Layer, file []byte) (map[string][]float32, error
 			continue
 		}
 		if !slices.Equal(given.Dims, t.Dims) {
-			return nil, param.Errorf(SettingInitFrom, "%s is %s in the weights and %s in this network; init_layers says which layers are taken", t.Name, times(given.Dims), times(t.Dims))
+			return nil, param.Errorf(SettingInitFrom, "%s is %s in the weights and %s in this network; init_layers says which layers are used", t.Name, times(given.Dims), times(t.Dims))
 		}
 		taken[t.Name] = given.F32
 	}

@@ -208,7 +208,7 @@ func TestGiveErrors(t *testing.T) {
 		file   []byte
 		want   string
 	}{
-		{all, w.File, "init_from: hidden1 is 8x4 in the weights and 8x5 in this network; init_layers says which layers are taken"},
+		{all, w.File, "init_from: hidden1 is 8x4 in the weights and 8x5 in this network; init_layers says which layers are used"},
 		{"convolution1,hidden1", w.File, "init_from: hidden1 is 8x4"},
 		{"output", w.File, `init_layers: the weights have no layer "output": they have convolution1, hidden1`},
 		{"hidden2", w.File, `init_layers: there is no layer "hidden2": the layers are convolution1, hidden1, output`},

@@ -119,7 +119,7 @@ func (c *Config) fitsImages(s Shape) error {
 				c.Kernel, c.Kernel, s.Height, s.Width, i+1, c.Padding)
 		}
 		if !l.bounded() {
-			return param.Errorf("channels", "convolution %d would need more than the %d values that are possible for one row of %v", i+1, maxRow, s)
+			return param.Errorf("channels", "convolution %d would need more than the %d values that are possible for one sample of %v", i+1, maxRow, s)
 		}
 		if _, s = l.Shapes(); s.Height < c.Pool || s.Width < c.Pool {
 			return param.Errorf("pool", "squares of %dx%d leave nothing of the %dx%d positions behind convolution %d", c.Pool, c.Pool, s.Height, s.Width, i+1)

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrRows is wrapped by every error about rows that a worker, a state or a file has.
-var ErrRows = errors.New("not the rows of this dataset")
+var ErrRows = errors.New("not the samples of this dataset")
 
 // Wanted says which training rows are kept, and what of them.
 type Wanted struct {
@@ -221,7 +221,7 @@ func checkValues(r *dataset.Rows) error {
 	}
 	for _, d := range r.D {
 		if !(d >= 0 && d <= math.MaxFloat32) {
-			return fmt.Errorf("%w: a degree of a label is %v", ErrRows, d)
+			return fmt.Errorf("%w: a probability of a label is %v", ErrRows, d)
 		}
 	}
 	return nil

@@ -263,7 +263,7 @@ func TestRefusals(t *testing.T) {
 		var r round.Round
 		f.Next(&r)
 		if err := f.Fold(make([]float64, r.Shape.F64)); err != algorithms.ErrNoRows {
-			t.Errorf("%s: no rows give error %v", kind, err)
+			t.Errorf("%s: no samples give error %v", kind, err)
 		}
 		state, err := fields.Append(nil, 1, f.State)
 		if err != nil {

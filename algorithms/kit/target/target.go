@@ -22,7 +22,7 @@ const (
 const mostLow = 1 << 23
 
 // ErrNoScale says that a dataset has no numbers to learn.
-var ErrNoScale = errors.New("it learns numbers, and the labels are no scale: give their numbers when the data are read (--range LOW:HIGH, --values for exact ones)")
+var ErrNoScale = errors.New("it learns numbers, and the labels are not numeric: give their numbers when the data are read (--range LOW:HIGH, --values for exact ones)")
 
 // Scale is the scale of a job's labels. It is a field of an algorithm's Config.
 type Scale struct {
@@ -35,7 +35,7 @@ func Settings[C any](scale func(*C) *Scale) param.Table[C] {
 	return param.Table[C]{
 		param.Int(lowName, "number of the first label: that of the dataset, which the job repeats", -mostLow, mostLow, 0,
 			func(c *C) *int { return &scale(c).Low }).Says("that of the dataset"),
-		param.Word(trueName, "what the number of a row is: its exact value, or the mode or the expected value of its labels: that of the dataset, which the job repeats",
+		param.Word(trueName, "what the number of a sample is: its exact value, or the mode or the expected value of its labels: that of the dataset, which the job repeats",
 			func(c *C) *string { return &scale(c).True }, string(dataset.TrueValue), string(dataset.TrueMode), string(dataset.TrueExpected)).Says("that of the dataset"),
 	}
 }
@@ -92,7 +92,7 @@ func (s *Scale) Ends(labels int) []float64 {
 // CheckEnds returns an error unless a scale of so many labels can have these ends.
 func CheckEnds(ends []float64, labels int) error {
 	if low := ends[0]; !(low >= -mostLow && low <= mostLow) || low != math.Floor(low) || ends[1] != low+float64(labels-1) {
-		return fmt.Errorf("a scale from %v to %v of %d labels", ends[0], ends[1], labels)
+		return fmt.Errorf("numeric labels from %v to %v, and %d labels", ends[0], ends[1], labels)
 	}
 	return nil
 }
