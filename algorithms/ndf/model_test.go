@@ -244,7 +244,7 @@ func TestSettings(t *testing.T) {
 	for want, given := range map[string]param.Values{
 		"l1: -0.001 is not a number from 0":              {"l1": -0.001},
 		`hidden: "none": want a number of units`:         {"hidden": "none"},
-		"batch_size: 9 rows, more than the 8":            {"batch_size": int64(9), "batch_above": int64(8)},
+		"batch_size: 9 samples, more than the 8":            {"batch_size": int64(9), "batch_above": int64(8)},
 		"min_samples: 1 of 100 training samples are 100": {"min_samples": int64(101)},
 		`routing: "both" is not hard or soft`:            {"routing": "both"},
 		"max_depth: 21 is not":                           {"max_depth": int64(21)},
@@ -259,7 +259,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	wide := &dataset.Manifest{Rows: 1 << 20, Features: 1 << 20, Labels: 2}
-	if _, err := New().Resolve(nil, wide); err == nil || !strings.HasPrefix(err.Error(), "share: a node of up to 4096 rows") {
+	if _, err := New().Resolve(nil, wide); err == nil || !strings.HasPrefix(err.Error(), "share: a node of up to 4096 samples") {
 		t.Errorf("a wide dataset: error %v", err)
 	}
 }
