@@ -111,7 +111,7 @@ func TestDeepErrors(t *testing.T) {
 		{param.Values{"features": "mlp", "rates": "output:0"}, "rates", `"0" is no number above 0`},
 		{param.Values{"features": "mlp", "rates": "output"}, "rates", "the name of a layer is missing, or its factor"},
 		{param.Values{"features": "mlp", "rates": "output:2", "freeze": "output"}, "rates", "output is among those of freeze"},
-		{param.Values{"features": "conv"}, "shape", "needs the shape of a row"},
+		{param.Values{"features": "conv"}, "shape", "needs the shape of a sample"},
 		{conv("shape", "1x8x8"), "shape", "1x8x8 is 64 values, the dataset has 24 features"},
 		{conv("shape", "8x8"), "shape", "want CHANNELSxHEIGHTxWIDTH"},
 		{conv("pool", int64(5)), "pool", "squares of 5x5 leave nothing of the 4x6 positions behind convolution 1"},

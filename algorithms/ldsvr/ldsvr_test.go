@@ -274,7 +274,7 @@ func TestDescends(t *testing.T) {
 // TestPhases: an exact fit, which is one unit, is a fit from its beginning; the other one is told step by step.
 func TestPhases(t *testing.T) {
 	d := generated(t, 60, 3, 3, 1)
-	for landmarks, want := range map[int64][]string{0: {"fit", "done"}, 20: {"scaling", "collecting rows", "least squares", "done"}} {
+	for landmarks, want := range map[int64][]string{0: {"fit", "done"}, 20: {"scaling", "collecting samples", "least squares", "done"}} {
 		var phases []string
 		if _, err := train(t, d, param.Values{"landmarks": landmarks}, 1, func(tr *trainer) { phases = append(phases, tr.Progress().Phase) }); err != nil {
 			t.Fatal(err)
@@ -372,7 +372,7 @@ func TestDefaults(t *testing.T) {
 	m.Rows = 20_000
 	_, err := a.Resolve(param.Values{"landmarks": int64(0)}, m)
 	var wrong *param.Error
-	if !errors.As(err, &wrong) || wrong.Name != "landmarks" || !strings.Contains(err.Error(), "20000 rows takes 6.0 GiB in one unit of work, more than the 4 GiB") {
+	if !errors.As(err, &wrong) || wrong.Name != "landmarks" || !strings.Contains(err.Error(), "20000 samples takes 6.0 GiB in one task, more than the 4 GiB") {
 		t.Errorf("error %v", err)
 	}
 	m.Labels = dataset.MaxLabels
