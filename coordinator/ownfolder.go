@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -40,7 +41,7 @@ func (f *ownFolder) watch(ctx context.Context) error {
 		if err := f.places.Check(); errors.Is(err, inplace.ErrGone) {
 			return err
 		}
-		pause(ctx, folderEvery)
+		wait.For(ctx, folderEvery)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
 // folderEvery is how often a worker looks at its folder.
@@ -49,7 +50,7 @@ func (f *ownFolder) watch(ctx context.Context) error {
 			f.why.Store(&why)
 			f.changed()
 		}
-		pause(ctx, folderEvery)
+		wait.For(ctx, folderEvery)
 	}
 	return nil
 }

@@ -184,53 +184,56 @@ func (p *gopackage) arrows() [][]bool {
 	return uses
 }
 
-// upward counts the arrows against an order of the files in which few are: that of Eades, Lin and Smyth 1993, which takes
-// sinks from one end, sources from the other, and else the file with the most arrows out for those in.
+// upward counts the arrows against an order of the files in which few are. It begins with the files that use the fewest
+// others, and moves one file at a time to its best place until no move helps.
 func upward(uses [][]bool) int {
-	n := len(uses)
-	place, left := make([]int, n), make(map[int]bool) // files with a greater place use those with a smaller one
-	for i := range n {
-		left[i] = true
+	order := make([]int, len(uses)) // a file may use those before it
+	for i := range order {
+		order[i] = i
 	}
-	degrees := func(i int) (out, in int) {
-		for j := range left {
-			if uses[i][j] {
-				out++
-			}
-			if uses[j][i] {
-				in++
+	count := func(all []bool) (n int) {
+		for _, used := range all {
+			if used {
+				n++
 			}
 		}
-		return out, in
+		return n
 	}
-	for low, high := 0, n-1; len(left) > 0; {
-		best, most, sink := -1, 0, false
-		for _, i := range slices.Sorted(maps.Keys(left)) {
-			out, in := degrees(i)
-			if out == 0 {
-				best, sink = i, true
-				break
-			}
-			if in == 0 {
-				out += n
-			}
-			if best < 0 || out-in > most {
-				best, most = i, out-in
-			}
+	slices.SortStableFunc(order, func(a, b int) int { return count(uses[a]) - count(uses[b]) })
+	cost := func(used bool) int {
+		if used {
+			return 1
 		}
-		delete(left, best)
-		if sink {
-			place[best], low = low, low+1
-		} else {
-			place[best], high = high, high-1
+		return 0
+	}
+	for moved := true; moved; {
+		moved = false
+		for _, file := range slices.Clone(order) {
+			at := slices.Index(order, file)
+			rest := slices.Delete(slices.Clone(order), at, at+1)
+			ups := 0 // if file comes first: it uses those behind it
+			for _, other := range rest {
+				ups += cost(uses[file][other])
+			}
+			best, least, now := 0, ups, ups
+			for i, other := range rest {
+				ups += cost(uses[other][file]) - cost(uses[file][other])
+				if ups < least {
+					best, least = i+1, ups
+				}
+				if i+1 == at {
+					now = ups
+				}
+			}
+			if least < now {
+				order, moved = slices.Insert(rest, best, file), true
+			}
 		}
 	}
 	up := 0
-	for i := range n {
-		for j := range n {
-			if uses[i][j] && place[i] < place[j] {
-				up++
-			}
+	for i, file := range order {
+		for _, later := range order[i+1:] {
+			up += cost(uses[file][later])
 		}
 	}
 	return up
