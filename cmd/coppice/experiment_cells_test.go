@@ -113,7 +113,7 @@ func TestRecordedCells(t *testing.T) {
 	for _, where := range []string{"", server} {
 		bare := tableOf(t, on(where)...)
 		e := coppice(t, on(where, "--record", "curve,predictions")...)
-		if !strings.Contains(e.stderr, "4 runs ended without what is recorded now; --record-again runs them again") {
+		if !strings.Contains(e.stderr, "4 runs ended without what is recorded now; --record-again repeats them") {
 			t.Errorf("%s: %s", where, e.stderr)
 		}
 		table := tableOf(t, on(where, "--record", "curve,predictions", "--record-again")...)

@@ -113,7 +113,7 @@ func TestDamagedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := coppice(t, "experiment", "report", spec, "--local")
-	if e.code != exitOK || !strings.Contains(e.stderr, "damaged and left out: line 2 of cells.log; coppice experiment run runs their runs again") || !strings.Contains(e.stdout, "4 of 5 runs are done") {
+	if e.code != exitOK || !strings.Contains(e.stderr, "damaged and left out: line 2 of cells.log; coppice experiment run repeats their runs") || !strings.Contains(e.stdout, "4 of 5 runs are done") {
 		t.Errorf("report: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 	}
 	e = coppice(t, "experiment", "run", spec, "--local", "--no-times")
