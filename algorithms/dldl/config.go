@@ -65,7 +65,7 @@ var settings = slices.Concat(
 			Preset(presetPaper, optimizerSGD),
 		param.Float("learning_rate", "initial learning rate", 1e-12, 1e6, adamRate, func(c *Config) *float64 { return &c.LearningRate }).
 			Preset(presetPaper, paperRate).Says("auto: 0.001, with sgd 0.1; paper: 0.01, with adam 0.001"),
-		param.Int("learning_rate_step", "number of steps after which the learning rate is multiplied by learning_rate_decay, again and again; 0: never", 0, 1<<40, 0,
+		param.Int("learning_rate_step", "number of steps between two reductions of the learning rate by learning_rate_decay; 0: no reductions", 0, 1<<40, 0,
 			func(c *Config) *int { return &c.LearningRateStep }).Says("auto: 0; paper: the steps of one pass over the samples"),
 		param.Float("learning_rate_decay", "factor that multiplies the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
 			func(c *Config) *float64 { return &c.LearningRateDecay }).Preset(presetPaper, paperFall),
