@@ -20,7 +20,7 @@ const (
 )
 
 // ErrFolder is wrapped by errors about what is in a folder.
-var ErrFolder = errors.New("this is no folder of an experiment, or it is damaged")
+var ErrFolder = errors.New("the folder does not hold an experiment, or a file of the experiment is damaged")
 
 // ErrNoPlan is wrapped by the error of a folder that has cells and no plan.
 var ErrNoPlan = errors.New("plan.json is missing, though cells.log has runs")
@@ -83,7 +83,7 @@ func own(dir string) error {
 		}
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("%s: %w: it has %q; give a folder that is empty or does not exist", dir, ErrFolder, entries[0].Name())
+		return fmt.Errorf("%s: %w: it holds %q, which is no file of an experiment; give a folder that is empty or does not exist", dir, ErrFolder, entries[0].Name())
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func ReadFolder(dir string) (*FolderContent, error) {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoPlan)
 	}
 	if errors.Is(err, ErrFolder) {
-		err = fmt.Errorf("%w; coppice experiment run writes it again, and the runs that ended stay", err)
+		err = fmt.Errorf("%w; coppice experiment run writes plan.json again and keeps the runs that have ended", err)
 	}
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func decodeLayout(b []byte) (*Layout, error) {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	if l.Table == nil || len(l.Keys) != len(l.Table.Cells) {
-		return nil, fmt.Errorf("%w: its runs and keys do not go together", ErrFolder)
+		return nil, fmt.Errorf("%w: plan.json does not list one key for each run", ErrFolder)
 	}
 	if err := l.Table.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
