@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/coppice-ldl/coppice/internal/files"
 )
 
 // The files of a folder.
@@ -58,8 +60,11 @@ func OpenFolder(dir string) (*Folder, error) {
 }
 
 func (f *Folder) open() (err error) {
-	if f.lock, err = lock(filepath.Join(f.dir, lockFile)); err != nil {
-		return fmt.Errorf("%s: %w", f.dir, err)
+	f.lock, err = files.Lock(filepath.Join(f.dir, lockFile), 0o666)
+	if errors.Is(err, files.ErrLocked) {
+		return fmt.Errorf("%s: another process runs this experiment", f.dir)
+	} else if err != nil {
+		return fmt.Errorf("%s cannot be locked: %w", f.dir, err)
 	}
 	path := filepath.Join(f.dir, cellsFile)
 	if f.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
@@ -200,7 +205,7 @@ func (f *Folder) putModel(key string, model []byte) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(dir, key+".model"), model)
+	return files.Replace(filepath.Join(dir, key+".model"), model, 0o644)
 }
 
 // Layout returns the layout that was put last; nil: there is none that can be read.
@@ -220,26 +225,7 @@ func (f *Folder) PutLayout(l *Layout) error {
 	if err := e.Encode(l); err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(f.dir, layoutFile), b.Bytes())
-}
-
-// writeWhole writes a file that is there whole or not at all.
-func writeWhole(path string, b []byte) (err error) {
-	out, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(out.Name())
-		}
-	}()
-	_, err = out.Write(b)
-	err = errors.Join(err, out.Chmod(0o644), out.Sync(), out.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(out.Name(), path)
+	return files.Replace(filepath.Join(f.dir, layoutFile), b.Bytes(), 0o644)
 }
 
 // Close lets go of the folder.

@@ -24,7 +24,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/digests"
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/metrics"
@@ -230,7 +230,7 @@ func passing(err error) bool {
 		blobs.ErrMissing,     // it waits for a blob that no coordinator has: see Waits
 		errPartLost,          // it is computed again
 		pipeline.ErrNumerics, // a leader of another version can
-		inplace.ErrGone,      // this coordinator ends
+		files.ErrGone,        // this coordinator ends
 	} {
 		if errors.Is(err, target) {
 			return true
