@@ -21,7 +21,7 @@ import (
 type Added struct {
 	Model           *measures.Added `json:"model"`
 	MeanPredictor   *measures.Added `json:"mean_baseline,omitempty"`
-	MedianPredictor *measures.Added `json:"median_predictor,omitempty"`
+	MedianPredictor *measures.Added `json:"median_baseline,omitempty"`
 }
 
 // Baseline returns the measures of what a model must beat.
