@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -191,22 +192,22 @@ func (c *Client) json(ctx context.Context, method, path string, in, out any) err
 // do sends a request, again and again, to one address after the other, until one
 // answers or patience ends.
 func (c *Client) do(ctx context.Context, k *call) error {
-	began, wait := time.Now(), firstWait
+	began, pause := time.Now(), firstWait
 	for {
 		hopeless, err := c.each(ctx, k, began)
 		if err == nil || hopeless {
 			return err
 		}
-		if time.Now().Add(wait).After(began.Add(c.Patience)) && !c.waitsOn() {
+		if time.Now().Add(pause).After(began.Add(c.Patience)) && !c.waitsOn() {
 			return &Unavailable{c.names(), err, k.unknown}
 		}
 		if c.Waiting != nil {
 			c.Waiting(err)
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := wait.For(ctx, pause); err != nil {
 			return err
 		}
-		wait = min(2*wait, longestWait)
+		pause = min(2*pause, longestWait)
 	}
 }
 
@@ -263,17 +264,6 @@ func (c *Client) each(ctx context.Context, k *call, began time.Time) (hopeless b
 
 func (c *Client) names() string {
 	return strings.ReplaceAll(strings.Join(c.places.all(), ", "), "http://", "")
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // try sends a request to a server once; again says that another try may succeed.

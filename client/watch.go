@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -31,7 +32,7 @@ const maxLine = 64 << 20
 // A job that does not exist is an error at once.
 func (c *Client) Watch(ctx context.Context, job string, f func(*protocol.JobInfo)) (*protocol.JobInfo, error) {
 	w := &watch{f: f}
-	wait := firstWait
+	pause := firstWait
 	turn := c.places.turn()
 	server, _ := turn.next(ctx)
 	for {
@@ -47,7 +48,7 @@ func (c *Client) Watch(ctx context.Context, job string, f func(*protocol.JobInfo
 			err = errNoLines
 		}
 		if w.lines > before {
-			wait = firstWait
+			pause = firstWait
 		}
 		if w.lines == before || w.silent { // what hangs would hang again
 			c.places.failed(server)
@@ -60,10 +61,10 @@ func (c *Client) Watch(ctx context.Context, job string, f func(*protocol.JobInfo
 		if c.Waiting != nil && err != nil {
 			c.Waiting(err)
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := wait.For(ctx, pause); err != nil {
 			return w.last, err
 		}
-		wait = min(2*wait, longestWait)
+		pause = min(2*pause, longestWait)
 	}
 }
 

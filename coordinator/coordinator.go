@@ -26,6 +26,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
@@ -240,7 +241,7 @@ func (n *node) awaitRoom(ctx context.Context, try func() error) error {
 		}
 		n.disk.Store(&err)
 		n.cfg.Log.Error("the disk is full; the coordinator starts once there is room", "error", err)
-		pause(ctx, n.cfg.timeouts.DiskProbe)
+		wait.For(ctx, n.cfg.timeouts.DiskProbe)
 		if ctx.Err() != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/testkit"
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
 )
 
 // ends starts coordinators whose ends are told.
@@ -65,7 +65,7 @@ func TestFolderDeletedAlone(t *testing.T) {
 			if _, err := once.Import(ctx, "after", dataset.Artificial(60, 2), dataset.ImportOptions{}); err == nil {
 				t.Error("a dataset was acknowledged without a folder")
 			}
-			if err := endOf(t, ended["a"]); !errors.Is(err, inplace.ErrGone) {
+			if err := endOf(t, ended["a"]); !errors.Is(err, files.ErrGone) {
 				t.Errorf("it ended with %v", err)
 			}
 		})
@@ -86,7 +86,7 @@ func TestFolderOfTheLeaderDeleted(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(c.dir, leader)); err != nil {
 			t.Error(err)
 		}
-		if err := endOf(t, ended[leader]); !errors.Is(err, inplace.ErrGone) {
+		if err := endOf(t, ended[leader]); !errors.Is(err, files.ErrGone) {
 			t.Errorf("it ended with %v", err)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/files"
 )
 
 // The files that keep the cluster's name: its id and a checksum, a line each. The
@@ -69,7 +70,7 @@ func (c *Config) keepClusterID(id string) error {
 		if b, err := os.ReadFile(path); err == nil && string(b) == text {
 			continue
 		}
-		if err := replaceFile(path, []byte(text)); err != nil {
+		if err := files.Replace(path, []byte(text), 0o600); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -75,7 +76,7 @@ func (n *node) joinCluster(ctx context.Context) (*joined, error) {
 			}
 			last = err
 		}
-		pause(ctx, joinPause)
+		wait.For(ctx, joinPause)
 	}
 	return nil, fmt.Errorf("no coordinator answers at %s: %w", strings.Join(n.cfg.Join, ", "), errors.Join(last, context.Cause(ctx)))
 }
@@ -112,14 +113,4 @@ func (c *Config) mayJoin(address string, j *joined) error {
 		}
 	}
 	return nil
-}
-
-// pause waits, or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -58,7 +59,7 @@ func (c *copies) becomeWhole(ctx context.Context, applied func(context.Context) 
 			c.node.cfg.Log.Info("this coordinator has all blobs", "applied", s.Index)
 			return
 		}
-		pause(ctx, wholeEvery)
+		wait.For(ctx, wholeEvery)
 	}
 }
 

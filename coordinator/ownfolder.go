@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -20,13 +21,13 @@ const folderEvery = 250 * time.Millisecond
 // ownFolder is the folder of a coordinator that runs. The store looks after the files in
 // "raft", and copies after the blobs: their folder is made again if it was deleted.
 type ownFolder struct {
-	places *inplace.Places
+	places *files.Places
 	blobs  *blobs.Folder
 }
 
 // holdFolder takes hold of a folder whose parts are open.
 func holdFolder(dir string, blobs *blobs.Folder) (*ownFolder, error) {
-	places, err := inplace.Hold(dir, filepath.Join(dir, "raft"))
+	places, err := files.Hold(dir, filepath.Join(dir, "raft"))
 	if err != nil {
 		return nil, fmt.Errorf("the coordinator's folder: %w", err)
 	}
@@ -34,13 +35,13 @@ func holdFolder(dir string, blobs *blobs.Folder) (*ownFolder, error) {
 }
 
 // watch returns once the folder is not there any longer, with an error that wraps
-// inplace.ErrGone, or once ctx is done, with nil.
+// files.ErrGone, or once ctx is done, with nil.
 func (f *ownFolder) watch(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := f.places.Check(); errors.Is(err, inplace.ErrGone) {
+		if err := f.places.Check(); errors.Is(err, files.ErrGone) {
 			return err
 		}
-		pause(ctx, folderEvery)
+		wait.For(ctx, folderEvery)
 	}
 	return nil
 }
@@ -52,10 +53,10 @@ func (f *ownFolder) fault() error {
 
 func (f *ownFolder) close() { f.places.Close() }
 
-// lostFolder adds to an error that wraps inplace.ErrGone what to do; members are all
+// lostFolder adds to an error that wraps files.ErrGone what to do; members are all
 // coordinators, as far as this one knows. It returns any other error as it is.
 func (c *Config) lostFolder(err error, members []protocol.MemberEntry) error {
-	if !errors.Is(err, inplace.ErrGone) {
+	if !errors.Is(err, files.ErrGone) {
 		return err
 	}
 	remedy := "restore a backup: coppice restore FILE --dir " + c.Dir

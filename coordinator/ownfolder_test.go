@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // The end of a coordinator without its folder says what to do, by who has a copy.
 func TestLostFolder(t *testing.T) {
-	gone := fmt.Errorf("d/raft: %w", inplace.ErrGone)
+	gone := fmt.Errorf("d/raft: %w", files.ErrGone)
 	a, b := entry("a", "h:1"), entry("b", "h:2")
 	a.HTTP, b.HTTP = "h:1", "h:2"
 	for name, test := range map[string]struct {
@@ -30,7 +30,7 @@ func TestLostFolder(t *testing.T) {
 		"one that began alone":  {Config{Dir: "d", Peers: []Peer{{}}}, []protocol.MemberEntry{a, b}, "--peers a=h:1,b=h:2"},
 		"one that has no peers": {Config{Dir: "d"}, nil, "coppice restore FILE --dir d"},
 	} {
-		if err := test.cfg.lostFolder(gone, test.members); !errors.Is(err, inplace.ErrGone) || !strings.Contains(err.Error(), "d/raft") || !strings.Contains(err.Error(), test.want) {
+		if err := test.cfg.lostFolder(gone, test.members); !errors.Is(err, files.ErrGone) || !strings.Contains(err.Error(), "d/raft") || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q in it", name, err, test.want)
 		}
 	}
@@ -70,10 +70,10 @@ func TestOwnFolder(t *testing.T) {
 	if err := os.RemoveAll(raft); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.watch(t.Context()); !errors.Is(err, inplace.ErrGone) || !strings.Contains(err.Error(), raft) {
+	if err := f.watch(t.Context()); !errors.Is(err, files.ErrGone) || !strings.Contains(err.Error(), raft) {
 		t.Errorf("of a deleted folder: %v", err)
 	}
-	if err := f.fault(); !errors.Is(err, inplace.ErrGone) {
+	if err := f.fault(); !errors.Is(err, files.ErrGone) {
 		t.Errorf("of a deleted folder: %v", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/archive"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -83,7 +84,7 @@ func Restore(ctx context.Context, backup io.Reader, c RestoreConfig) (r *Restore
 	if r, err = w.restore(); err != nil {
 		return nil, err
 	}
-	if err := syncFolder(c.Dir); err != nil { // what was restored outlives the mark
+	if err := files.SyncFolder(c.Dir); err != nil { // what was restored outlives the mark
 		return nil, err
 	}
 	return r, os.Remove(filepath.Join(c.Dir, restoringName))
@@ -119,7 +120,7 @@ func beginRestore(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("the coordinator's folder: %w", err)
 	}
-	return replaceFile(filepath.Join(dir, restoringName), []byte("coppice restore has not ended\n"))
+	return files.Replace(filepath.Join(dir, restoringName), []byte("coppice restore has not ended\n"), 0o600)
 }
 
 // checkRestored refuses a folder in which a restore did not end.

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -110,7 +111,7 @@ func (k *keptMembers) write(dir string) error {
 	}
 	text := string(b) + "\n"
 	text = membersSum(text) + "\n" + text
-	return errors.Join(replaceFile(filepath.Join(dir, membersName), []byte(text)), replaceFile(filepath.Join(dir, membersCopy), []byte(text)))
+	return errors.Join(files.Replace(filepath.Join(dir, membersName), []byte(text), 0o600), files.Replace(filepath.Join(dir, membersCopy), []byte(text), 0o600))
 }
 
 // setAsideMembers keeps the damaged files of a folder for people.
@@ -125,31 +126,6 @@ func setAsideMembers(dir string) error {
 		}
 	}
 	return nil
-}
-
-// replaceFile writes a file whole or not at all, to the disk.
-func replaceFile(path string, b []byte) error {
-	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// syncFolder makes what was made or renamed in a folder survive a power cut.
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 func (k *keptMembers) find(id string) (protocol.MemberEntry, bool) {

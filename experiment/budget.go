@@ -37,7 +37,7 @@ const (
 func (s *Spec) duration(e entry) time.Duration {
 	d, err := time.ParseDuration(s.text(e))
 	if err != nil || d < leastBudget || d > mostBudget {
-		s.fail(e.valueAt, "%s: %q is not a time from 1s to %.0fh, such as 90s, 20m or 1h30m", e.key, s.text(e), mostBudget.Hours())
+		s.fail(e.valueAt, "%s: %q is not a duration from 1s to %.0fh, such as 90s, 20m or 1h30m", e.key, s.text(e), mostBudget.Hours())
 	}
 	return d
 }
@@ -146,7 +146,7 @@ func NotRun(t *result.Table) (list []string) {
 		if counts[at] == 1 {
 			cells = "run"
 		}
-		list = append(list, fmt.Sprintf("%s, %s (%d %s; the budget is %s)", t.Datasets[at.dataset].Name, t.Rows[at.row].Name, counts[at], cells, t.Rows[at.row].Budget))
+		list = append(list, fmt.Sprintf("%s, %s (%d %s with a time budget of %s)", t.Datasets[at.dataset].Name, t.Rows[at.row].Name, counts[at], cells, t.Rows[at.row].Budget))
 	}
 	return list
 }

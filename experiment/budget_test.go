@@ -50,7 +50,7 @@ func TestSpentAndNotRun(t *testing.T) {
 	if got := l.Spent(map[string]*Record{"k": {Seconds: 3}, "m": {Seconds: 4}, "z": {Seconds: 9}}); !slices.Equal(got, []float64{3, 4}) {
 		t.Errorf("%v s are spent", got)
 	}
-	if got, want := NotRun(l.Table), []string{"Movie, x (2 runs; the budget is 20m of x)"}; !slices.Equal(got, want) {
+	if got, want := NotRun(l.Table), []string{"Movie, x (2 runs with a time budget of 20m of x)"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

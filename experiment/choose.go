@@ -24,7 +24,7 @@ type choice struct {
 func (s *Spec) choose(r Row, e entry, settings []param.Pair, points [][]param.Pair) {
 	c := s.choice(e)
 	if len(points) < 2 {
-		s.fail(e.at, "choose: there is nothing to choose from; the key grid lists the values of settings, and the key search draws them")
+		s.fail(e.at, "choose: the method has only one candidate; list values of its settings with the key grid, or draw them with the key search")
 	}
 	var items []param.Item
 	for _, point := range points {
@@ -64,12 +64,12 @@ func (s *Spec) choice(e entry) choice {
 			c.folds, c.validation = strconv.Itoa(s.part(x)), true
 		case "measure":
 			if s.text(x) != "kl" {
-				s.fail(x.valueAt, "choose: settings are chosen by the measure kl, not by %q", s.text(x))
+				s.fail(x.valueAt, "choose: settings can be chosen only by the measure kl, got %q", s.text(x))
 			}
 			continue
 		}
 		if given != "" {
-			s.fail(x.at, "choose: %s does not go with %s", x.key, given)
+			s.fail(x.at, "choose: the keys %s and %s exclude each other", x.key, given)
 		}
 		given = x.key
 	}
@@ -95,7 +95,7 @@ func (s *Spec) part(e entry) int {
 	}
 	parts := math.Round(1 / share)
 	if err != nil || !(parts >= leastParts && parts <= mostParts) || math.Abs(float64(share*parts)-1) > 0.02 {
-		s.fail(e.valueAt, "choose: validation: %q is not one part of the training samples of %d to %d equal ones, such as 0.1, 0.2 or 1/9", text, leastParts, mostParts)
+		s.fail(e.valueAt, "choose: validation: %q is not 1/n of the training samples with a whole n from %d to %d, such as 0.1, 0.2 or 1/9", text, leastParts, mostParts)
 	}
 	return int(parts)
 }

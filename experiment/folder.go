@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/coppice-ldl/coppice/internal/files"
 )
 
 // The files of a folder.
@@ -20,7 +22,7 @@ const (
 )
 
 // ErrFolder is wrapped by errors about what is in a folder.
-var ErrFolder = errors.New("this is no folder of an experiment, or it is damaged")
+var ErrFolder = errors.New("the folder does not hold an experiment, or a file of the experiment is damaged")
 
 // ErrNoPlan is wrapped by the error of a folder that has cells and no plan.
 var ErrNoPlan = errors.New("plan.json is missing, though cells.log has runs")
@@ -58,8 +60,11 @@ func OpenFolder(dir string) (*Folder, error) {
 }
 
 func (f *Folder) open() (err error) {
-	if f.lock, err = lock(filepath.Join(f.dir, lockFile)); err != nil {
-		return fmt.Errorf("%s: %w", f.dir, err)
+	f.lock, err = files.Lock(filepath.Join(f.dir, lockFile), 0o666)
+	if errors.Is(err, files.ErrLocked) {
+		return fmt.Errorf("%s: another process runs this experiment", f.dir)
+	} else if err != nil {
+		return fmt.Errorf("%s cannot be locked: %w", f.dir, err)
 	}
 	path := filepath.Join(f.dir, cellsFile)
 	if f.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
@@ -83,7 +88,7 @@ func own(dir string) error {
 		}
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("%s: %w: it has %q; give a folder that is empty or does not exist", dir, ErrFolder, entries[0].Name())
+		return fmt.Errorf("%s: %w: it holds %q, which is no file of an experiment; give a folder that is empty or does not exist", dir, ErrFolder, entries[0].Name())
 	}
 	return nil
 }
@@ -102,7 +107,7 @@ func ReadFolder(dir string) (*FolderContent, error) {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoPlan)
 	}
 	if errors.Is(err, ErrFolder) {
-		err = fmt.Errorf("%w; coppice experiment run writes it again, and the runs that ended stay", err)
+		err = fmt.Errorf("%w; coppice experiment run writes plan.json again and keeps the runs that have ended", err)
 	}
 	if err != nil {
 		return nil, err
@@ -149,7 +154,7 @@ func decodeLayout(b []byte) (*Layout, error) {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	if l.Table == nil || len(l.Keys) != len(l.Table.Cells) {
-		return nil, fmt.Errorf("%w: its runs and keys do not go together", ErrFolder)
+		return nil, fmt.Errorf("%w: plan.json does not list one key for each run", ErrFolder)
 	}
 	if err := l.Table.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
@@ -200,7 +205,7 @@ func (f *Folder) putModel(key string, model []byte) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(dir, key+".model"), model)
+	return files.Replace(filepath.Join(dir, key+".model"), model, 0o644)
 }
 
 // Layout returns the layout that was put last; nil: there is none that can be read.
@@ -220,26 +225,7 @@ func (f *Folder) PutLayout(l *Layout) error {
 	if err := e.Encode(l); err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(f.dir, layoutFile), b.Bytes())
-}
-
-// writeWhole writes a file that is there whole or not at all.
-func writeWhole(path string, b []byte) (err error) {
-	out, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(out.Name())
-		}
-	}()
-	_, err = out.Write(b)
-	err = errors.Join(err, out.Chmod(0o644), out.Sync(), out.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(out.Name(), path)
+	return files.Replace(filepath.Join(f.dir, layoutFile), b.Bytes(), 0o644)
 }
 
 // Close lets go of the folder.

@@ -160,7 +160,7 @@ func TestFolder(t *testing.T) {
 	if err := os.WriteFile(path, []byte("no record\nnor this\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFolder(dir); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), "none of its 2 lines is a record; move the file away") {
+	if _, err := OpenFolder(dir); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), "none of the 2 lines is a record of a run; move the file away") {
 		t.Errorf("no line is a record: %v", err)
 	}
 	other := t.TempDir()

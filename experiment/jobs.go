@@ -33,7 +33,7 @@ type ClusterJob struct {
 // Cells lists the job's cells by unit; their rows are those of the job.
 func (j *ClusterJob) Cells() ([]Cell, error) {
 	if j.Job == nil || j.Job.Cells == nil || len(j.Spec.Rows) != len(j.Job.Cells.Rows) {
-		return nil, fmt.Errorf("%w: job %s has no runs, or %d names of methods", ErrFolder, j.Name, len(j.Spec.Rows))
+		return nil, fmt.Errorf("%w: job %s has no runs, or another number of methods than its spec, which names %d", ErrFolder, j.Name, len(j.Spec.Rows))
 	}
 	rows := make([]int, len(j.Spec.Rows))
 	for i := range rows {

@@ -81,7 +81,7 @@ func DecodeOutline(b []byte) (*Outline, error) {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	if o.Table == nil {
-		return nil, fmt.Errorf("%w: an outline without a table", ErrFolder)
+		return nil, fmt.Errorf("%w: the outline of the experiment has no table", ErrFolder)
 	}
 	return o, nil
 }
@@ -118,12 +118,12 @@ func (o *Outline) Layout() (*Layout, error) {
 func (o *Outline) check() error {
 	t := o.Table
 	if len(o.Sets) != len(t.Datasets) {
-		return fmt.Errorf("%w: %d datasets and %d sets of runs", ErrFolder, len(t.Datasets), len(o.Sets))
+		return fmt.Errorf("%w: the outline has %d datasets, but sets of runs for %d datasets", ErrFolder, len(t.Datasets), len(o.Sets))
 	}
 	cells := 0
 	for d, set := range o.Sets {
 		if cells += max(0, set.Repeats) * max(0, t.Datasets[d].Folds) * len(t.Rows); set.Repeats > round.MaxCells || t.Datasets[d].Folds > round.MaxCells || cells > round.MaxCells {
-			return fmt.Errorf("%w: more than %d runs", ErrFolder, round.MaxCells)
+			return fmt.Errorf("%w: the experiment has more than %d runs", ErrFolder, round.MaxCells)
 		}
 	}
 	return nil
@@ -136,7 +136,7 @@ func (s *Set) keys(d, rows int) (map[Place]string, error) {
 	}
 	for _, row := range s.Rows {
 		if row < 0 || row >= rows {
-			return nil, fmt.Errorf("%w: method %d of %d", ErrFolder, row, rows)
+			return nil, fmt.Errorf("%w: there is no method %d, counted from 0: the table has %d methods", ErrFolder, row, rows)
 		}
 	}
 	cells, err := CellsOf(s.Job, s.Tested, s.Rows)

@@ -38,7 +38,7 @@ func Parse(file string, b []byte) (s *Spec, err error) {
 		return nil, s.Error(wrong.Place, "%s", wrong.Reason)
 	}
 	if root == nil {
-		return nil, s.Error(yamltree.Place{}, "empty; %s %s", kind.Name, kind.Looks)
+		return nil, s.Error(yamltree.Place{}, "the file is empty; %s %s", kind.Name, kind.Looks)
 	}
 	s.plain(root)
 	s.read(s.mapping(root, kind.Name, topKeys))
@@ -66,7 +66,7 @@ func (s *Spec) read(list []entry) {
 	}
 	if e, ok := at["missing"]; ok {
 		if v := s.text(e); v != "skip" && v != "refuse" {
-			s.fail(e.valueAt, "missing: %q is not skip or refuse: what becomes of datasets whose files are not there", v)
+			s.fail(e.valueAt, "missing: want skip or refuse, got %q; the key says whether datasets without a file are skipped or are an error", v)
 		}
 		s.SkipMissing = s.text(e) == "skip"
 	}
@@ -111,7 +111,7 @@ func (s *Spec) readName(e entry) {
 		s.fail(e.valueAt, "name: %v", err)
 	}
 	if len(s.Name) > maxName {
-		s.fail(e.valueAt, "name: %d characters, at most %d are allowed", len(s.Name), maxName)
+		s.fail(e.valueAt, "name: want at most %[2]d characters, got %[1]d", len(s.Name), maxName)
 	}
 }
 
@@ -128,7 +128,7 @@ func (s *Spec) checkNames() {
 	names := make(map[string]int)
 	for _, d := range s.Datasets {
 		if line, twice := names[d.Name]; twice {
-			s.fail(d.At, "a second dataset with the name %q; the first is in line %d; the key name gives a dataset another", d.Name, line)
+			s.fail(d.At, "two datasets have the name %q, the first in line %d; give one of them another name with the key name", d.Name, line)
 		}
 		names[d.Name] = d.At.Line
 	}
@@ -137,16 +137,16 @@ func (s *Spec) checkNames() {
 		r := &s.Rows[i]
 		look := printable.Look(r.Name)
 		if strings.EqualFold(look, meanPredictor) {
-			s.fail(r.At, "a method with the name %q: each report has a line of this name, for predicting the mean of the training samples; give the method another by the key name", r.Name)
+			s.fail(r.At, "no method can have the name %q, because each report has a line of this name; give the method another name with the key name", r.Name)
 		}
 		before := first[look]
 		switch {
 		case before == nil:
 			first[look] = r
 		case before.Name == r.Name:
-			s.fail(r.At, "a second method with the name %q; the first is in line %d; the key name gives a method another, in which {setting} stands for a setting's value", r.Name, before.At.Line)
+			s.fail(r.At, "two methods have the name %q, the first in line %d; give one another name with the key name, in which {setting} becomes the value of a setting", r.Name, before.At.Line)
 		default:
-			s.fail(r.At, "a method with the name %q, which looks like %q in line %d; the key name gives a method another", r.Name, before.Name, before.At.Line)
+			s.fail(r.At, "the name %q of a method looks like the name %q in line %d; give one of the methods another name with the key name", r.Name, before.Name, before.At.Line)
 		}
 	}
 }
@@ -159,11 +159,11 @@ func (s *Spec) rowNameOf(e entry) string {
 	name := strings.TrimSpace(s.text(e))
 	switch at := strings.IndexFunc(name, unicode.IsControl); {
 	case printable.Look(name) == "":
-		s.fail(e.valueAt, "name: it is empty")
+		s.fail(e.valueAt, "name: the name is empty")
 	case !utf8.ValidString(name):
-		s.fail(e.valueAt, "name: %q is not UTF-8", name)
+		s.fail(e.valueAt, "name: %q is not valid UTF-8", name)
 	case at >= 0:
-		s.fail(e.valueAt, "name: %q has a control character (%U); a name is one line of text", name, []rune(name[at:])[0])
+		s.fail(e.valueAt, "name: %q contains the control character %U; a name is one line of text", name, []rune(name[at:])[0])
 	}
 	return name
 }
@@ -173,7 +173,7 @@ func (s *Spec) measures(e entry) []string {
 	for i, name := range names {
 		s.measure(placeOf(s.sequence(e)[i]), name)
 		if slices.Index(names, name) < i {
-			s.fail(placeOf(s.sequence(e)[i]), "measures: %s stands there twice", name)
+			s.fail(placeOf(s.sequence(e)[i]), "measures: %s is listed twice", name)
 		}
 	}
 	return names
@@ -181,7 +181,7 @@ func (s *Spec) measures(e entry) []string {
 
 func (s *Spec) measure(at yamltree.Place, name string) {
 	if known := measures.Names(); !slices.Contains(known, name) {
-		s.fail(at, "no such measure as %q%s; the measures are %s", name, param.Suggest(name, known), strings.Join(known, ", "))
+		s.fail(at, "unknown measure %q%s; the measures are %s", name, param.Suggest(name, known), strings.Join(known, ", "))
 	}
 }
 
@@ -192,7 +192,7 @@ func (s *Spec) checkSize() {
 	for _, d := range s.Datasets {
 		cells += max(1, d.Folds.Scheme.Folds) * d.Folds.Repeats * len(s.Rows)
 		if cells > round.MaxCells {
-			s.fail(d.At, "more than %s runs: methods %s, repeats %s and folds %s, with the datasets before this one", units.Count(round.MaxCells), units.Count(len(s.Rows)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
+			s.fail(d.At, "the experiment has more than %s runs with this dataset (%s methods, %s repeats, %s folds)", units.Count(round.MaxCells), units.Count(len(s.Rows)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
 		}
 	}
 }

@@ -31,19 +31,19 @@ func (s *Spec) dataset(n ast.Node, common Folds) Dataset {
 	}
 	switch {
 	case (d.File == "") == (d.On == ""):
-		s.fail(d.At, "a dataset is a file, or a dataset of the cluster: give one of the keys file and dataset")
+		s.fail(d.At, "a dataset is a file (key file) or a dataset on the cluster (key dataset): give exactly one of the two keys")
 	case d.On != "" && len(d.Options) > 0:
-		s.fail(d.At, "%s says how a file is read; a dataset of the cluster was read when it was imported", d.Options[0].Key)
+		s.fail(d.At, "%s applies only to a file; a dataset on the cluster was read when it was imported", d.Options[0].Key)
 	case d.Name == "" && d.On != "":
 		d.Name = d.On
 	case d.Name == "":
 		d.Name = nameOf(d.File)
 	}
 	if err := protocol.CheckName(d.Name); err != nil {
-		s.fail(d.At, "the dataset's name %q: %v: give it another by the key name", d.Name, err)
+		s.fail(d.At, "the dataset's name %q: %v; give the dataset another name with the key name", d.Name, err)
 	}
 	if len(d.Name) > maxName/2 {
-		s.fail(d.At, "the dataset's name %q has %d characters, at most %d are allowed: give it another by the key name", d.Name, len(d.Name), maxName/2)
+		s.fail(d.At, "the dataset's name %q has %d characters, want at most %d; give the dataset another name with the key name", d.Name, len(d.Name), maxName/2)
 	}
 	return d
 }

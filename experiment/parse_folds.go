@@ -44,7 +44,7 @@ func (s *Spec) checkFolds(f *Folds) {
 		s.fail(f.At, "folds: %v", err)
 	}
 	if n := f.Scheme.Folds * f.Repeats; s.overlapping(f) && n > dataset.MaxSplits {
-		s.fail(f.At, "folds: %s repeats of %s folds that are listed, %s in all, at most %s are possible; folds of the experiment's own seed need no list",
+		s.fail(f.At, "folds: %s repeats of %s folds make %s splits, want at most %s; folds drawn by the experiment's own seed have no such limit",
 			units.Count(f.Repeats), units.Count(f.Scheme.Folds), units.Count(n), units.Count(dataset.MaxSplits))
 	}
 }
@@ -68,21 +68,21 @@ func (s *Spec) foldMapping(f *Folds, list []entry) {
 			f.Way, f.Scheme.Folds = folds.ScikitLearn, int(s.number(e, 2, spec.MaxFolds))
 		case "groups":
 			if f.Way = folds.Groups; s.text(e) != "true" {
-				s.fail(e.valueAt, "groups: want true")
+				s.fail(e.valueAt, "groups: the only possible value is true")
 			}
 		case "file":
 			f.Way, f.File = folds.File, s.text(e)
 		}
 		if way != "" {
-			s.fail(e.at, "folds: %s does not go with %s: give one of %s", e.key, way, strings.Join(foldWays, ", "))
+			s.fail(e.at, "folds: the keys %s and %s exclude each other: give one of %s", e.key, way, strings.Join(foldWays, ", "))
 		}
 		way = e.key
 	}
 	switch {
 	case way == "":
-		s.fail(f.At, "folds: how many is missing: give one of %s", strings.Join(foldWays, ", "))
+		s.fail(f.At, "folds: the key that says how samples are divided is missing: give one of %s", strings.Join(foldWays, ", "))
 	case seeded && (f.Way == folds.Groups || f.Way == folds.File):
-		s.fail(f.At, "folds: %s have no seed", f.Way)
+		s.fail(f.At, "folds: the kind %s has no seed", f.Way)
 	}
 }
 
@@ -92,7 +92,7 @@ func (s *Spec) only(e entry) (list []int) {
 		at := entry{key: e.key, at: e.at, valueAt: placeOf(n), value: n}
 		fold := int(s.number(at, 0, spec.MaxFolds-1))
 		if slices.Contains(list, fold) {
-			s.fail(at.valueAt, "only: fold %d stands there twice", fold)
+			s.fail(at.valueAt, "only: fold %d is listed twice", fold)
 		}
 		list = append(list, fold)
 	}

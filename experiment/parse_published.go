@@ -25,7 +25,7 @@ func (s *Spec) published(n ast.Node) {
 				for _, d := range s.Datasets {
 					names = append(names, d.Name)
 				}
-				s.fail(e.valueAt, "no such dataset as %q%s", p.Dataset, param.Suggest(p.Dataset, names))
+				s.fail(e.valueAt, "the experiment has no dataset %q%s", p.Dataset, param.Suggest(p.Dataset, names))
 			}
 		case "method":
 			p.Row = s.text(e)
@@ -36,12 +36,12 @@ func (s *Spec) published(n ast.Node) {
 		}
 	}
 	if p.Dataset == "" || p.Row == "" || len(figures) == 0 {
-		s.fail(p.At, "published values need the keys dataset, method and values")
+		s.fail(p.At, "published values need three keys: dataset, method and values")
 	}
 	for _, e := range figures {
 		s.measure(e.at, e.key)
 		if !slices.Contains(s.Measures, e.key) {
-			s.fail(e.at, "the experiment does not have the measure %s: its measures are %s", e.key, strings.Join(s.Measures, ", "))
+			s.fail(e.at, "%s is not a measure of this experiment; its measures are %s", e.key, strings.Join(s.Measures, ", "))
 		}
 		p.Measure = e.key
 		p.Value, p.Deviation = s.figure(e)
@@ -58,7 +58,7 @@ func (s *Spec) figure(e entry) (value, deviation float64) {
 		deviation, err = parseNumber(d)
 	}
 	if err != nil || deviation < 0 {
-		s.fail(e.valueAt, "%s: %q is no number, nor two such as 0.073±0.005", e.key, text)
+		s.fail(e.valueAt, "%s: %q is not a number, nor a mean and a standard deviation such as 0.073±0.005", e.key, text)
 	}
 	return value, deviation
 }

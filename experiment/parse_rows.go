@@ -36,7 +36,7 @@ func (s *Spec) rows(n ast.Node) {
 	}
 	e, ok := at["algorithm"]
 	if !ok {
-		s.fail(r.At, "a method without an algorithm")
+		s.fail(r.At, "the method has no key algorithm")
 	}
 	r.Algorithm = s.algorithm(e.valueAt, s.text(e))
 	r.trained = r.Algorithm
@@ -76,7 +76,7 @@ func (s *Spec) setting(algorithm string, e entry) param.Pair {
 // check refuses a setting that the algorithm does not have, or a value that it cannot have.
 func (s *Spec) check(algorithm string, e entry, key, value string) {
 	if slices.ContainsFunc(spec.Common(), func(p param.Param) bool { return p.Name == key }) {
-		s.fail(e.at, "%s: a method has settings of its algorithm; %s is the experiment's", key, key)
+		s.fail(e.at, "%s: a method sets only what its algorithm has; %s is set for the whole experiment", key, key)
 	}
 	given := protocol.Spec{Algorithm: algorithm}
 	err := spec.Set(&given, key, value)
@@ -85,7 +85,7 @@ func (s *Spec) check(algorithm string, e entry, key, value string) {
 	}
 	if a, found := registry.Find(algorithm); found == nil {
 		if names := settingNames(a); !slices.Contains(names, key) {
-			s.fail(e.at, "%s: %s has no such setting%s; its settings are %s", key, algorithm, param.Suggest(key, names), strings.Join(names, ", "))
+			s.fail(e.at, "unknown setting %s of %s%s; its settings are %s", key, algorithm, param.Suggest(key, names), strings.Join(names, ", "))
 		}
 	}
 	s.fail(e.valueAt, "%v", err)
@@ -104,9 +104,9 @@ func (s *Spec) algorithm(at yamltree.Place, name string) string {
 	if err := spec.Set(&given, "algorithm", name); err != nil {
 		names := registry.Names()
 		if name == "mean" {
-			s.fail(at, "algorithm: %q is unknown; the mean baseline is no method of a spec: each report has it", name)
+			s.fail(at, "algorithm: %q is unknown; a spec does not list the mean baseline, because each report has it", name)
 		}
-		s.fail(at, "algorithm: %q is unknown%s; known are %s", name, param.Suggest(name, names), strings.Join(names, ", "))
+		s.fail(at, "algorithm: %q is unknown%s; the algorithms are %s", name, param.Suggest(name, names), strings.Join(names, ", "))
 	}
 	return name
 }
@@ -128,7 +128,7 @@ func (s *Spec) filled(r *Row, settings []param.Pair) string {
 		if len(keys) > 0 {
 			has = "the method gives " + strings.Join(keys, ", ")
 		}
-		s.fail(r.At, "name: %q: %s stands for the value of a setting%s; %s", r.Name, word, param.Suggest(strings.Trim(word, "{}"), keys), has)
+		s.fail(r.At, "name: %q: %s is no setting that this method gives%s; %s", r.Name, word, param.Suggest(strings.Trim(word, "{}"), keys), has)
 		return ""
 	})
 }
@@ -143,12 +143,12 @@ func (s *Spec) addRow(r Row, settings []param.Pair) {
 	r.Settings = make(map[string]string)
 	for _, p := range settings {
 		if _, twice := r.Settings[p.Key]; twice {
-			s.fail(r.At, "%s: given twice in one method", p.Key)
+			s.fail(r.At, "%s: the method gives this setting twice", p.Key)
 		}
 		r.Settings[p.Key] = p.Value
 	}
 	if len(s.Rows) == round.MaxCells {
-		s.fail(r.At, "more than %s methods", units.Count(round.MaxCells))
+		s.fail(r.At, "the experiment has more than %s methods", units.Count(round.MaxCells))
 	}
 	s.Rows = append(s.Rows, r)
 }

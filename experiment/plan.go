@@ -74,7 +74,7 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	}
 	p.OnlyFolds = d.Folds.Only
 	if n := len(p.OnlyFolds); n > 0 && p.OnlyFolds[n-1] >= p.Folds {
-		return nil, s.Error(d.Folds.place(d), "dataset %s: only: fold %d; the folds are 0 to %d", d.Name, p.OnlyFolds[n-1], p.Folds-1)
+		return nil, s.Error(d.Folds.place(d), "dataset %s: the key only lists fold %d, but the folds are 0 to %d", d.Name, p.OnlyFolds[n-1], p.Folds-1)
 	}
 	cells := &round.Cells{Repeats: p.Repeats, Folds: p.Folds, Labels: data.Manifest.LabelType}
 	for i := range s.Rows {
@@ -179,7 +179,7 @@ func (s *Spec) resolve(r *Row, of *dataset.Split, m *dataset.Manifest) (*round.C
 	case err != nil:
 		return nil, err
 	case j.Weights != "":
-		return nil, param.Errorf("init_from", "methods of experiments cannot begin from weights; coppice train can")
+		return nil, param.Errorf("init_from", "a method of an experiment cannot start from the weights of a model; coppice train can")
 	}
 	return &round.CellRow{
 		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction, ValidationMin: j.Split.ValidationMin,
@@ -196,7 +196,7 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 		return split, nil, err
 	}
 	if f.Way == folds.Groups && data.Manifest.Groups == nil {
-		return nil, nil, errors.New("it has no groups; the key groups of the dataset, or --groups of its import, names a column of them")
+		return nil, nil, errors.New("the dataset has no groups; name their column with the dataset's key groups, or with --groups at the import")
 	}
 	var lists []*dataset.SplitList
 	for repeat := range max(1, f.Scheme.Repeats) {
@@ -214,7 +214,7 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 	sum := sha256.Sum256(blob)
 	split.Folds, split.Overlap, split.Assigned = list.Folds, list.Overlap, hex.EncodeToString(sum[:])
 	if list.Folds < 2 && !list.Overlap {
-		return nil, nil, errors.New("a single fold; at least two are needed")
+		return nil, nil, errors.New("want at least two folds, got one")
 	}
 	return split, list.Assigned, nil
 }
@@ -260,9 +260,9 @@ func (p *Plan) Cells() ([]Cell, error) {
 func CellsOf(j *round.Job, tested []string, rows []int) ([]Cell, error) {
 	switch {
 	case j.Cells == nil || len(rows) != len(j.Cells.Rows):
-		return nil, fmt.Errorf("%w: no cells, or not of %d rows", ErrFolder, len(rows))
+		return nil, fmt.Errorf("%w: the job has no runs, or another number of methods than %d", ErrFolder, len(rows))
 	case j.Split.Overlap && len(tested) != j.Split.Folds:
-		return nil, fmt.Errorf("%w: the rows of %d folds, not of %d", ErrFolder, len(tested), j.Split.Folds)
+		return nil, fmt.Errorf("%w: test samples are listed for %d folds, want %d", ErrFolder, len(tested), j.Split.Folds)
 	}
 	var list []Cell
 	err := pipeline.Cells(j, func(unit int, at round.Cell, child *round.Job) error {

@@ -171,7 +171,7 @@ func TestGroupsOfAPlan(t *testing.T) {
 	}
 	m, _ := datatest.Artificial(t, 6)
 	groups := []uint16{1, 0, 2, 1, 0, 2}
-	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || !strings.Contains(err.Error(), "s.yaml:4:8: dataset b: it has no groups") {
+	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || !strings.Contains(err.Error(), "s.yaml:4:8: dataset b: the dataset has no groups") {
 		t.Errorf("without groups: %v", err)
 	}
 	m.Groups = &dataset.Groups{Names: []string{"a", "b", "c"}}
@@ -236,7 +236,7 @@ func TestPlanErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, _ := datatest.Artificial(t, 60)
-	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || !strings.Contains(err.Error(), "s.yaml:4:8: dataset b: 61 folds of 60 samples") {
+	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || !strings.Contains(err.Error(), "s.yaml:4:8: dataset b: want 2 to 60 folds for 60 samples") {
 		t.Errorf("error %v", err)
 	}
 	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [ranking, rf]\nfolds: 2")
@@ -252,7 +252,7 @@ func TestPlanErrors(t *testing.T) {
 	}
 	for from, want := range map[string]string{
 		"m.model":               "is not the digest of weights that were sent",
-		strings.Repeat("0", 64): "methods of experiments cannot begin from weights",
+		strings.Repeat("0", 64): "a method of an experiment cannot start from the weights",
 	} {
 		_, p := planned(t, fmt.Sprintf("name: a\ndatasets: [b]\nmethods:\n  - algorithm: dldl\n    settings: {init_from: %q}\nfolds: 2", from))
 		if !strings.Contains(p.Refused[0], want) {
@@ -442,7 +442,7 @@ func TestOnlyFoldsThatAreThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, _ := datatest.Artificial(t, 60)
-	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || err.Error() != "s.yaml:4:8: dataset b: only: fold 4; the folds are 0 to 3" {
+	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || err.Error() != "s.yaml:4:8: dataset b: the key only lists fold 4, but the folds are 0 to 3" {
 		t.Errorf("error %v", err)
 	}
 }

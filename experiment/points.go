@@ -16,7 +16,7 @@ func (s *Spec) points(r *Row, at map[string]entry) [][]param.Pair {
 	search, hasSearch := at["search"]
 	switch {
 	case hasGrid && hasSearch:
-		s.fail(search.at, "search: a method has the points of a grid or those of a search; give one of the keys")
+		s.fail(search.at, "search: the keys grid and search exclude each other: give one of them")
 	case hasGrid:
 		return s.grids(r, grid)
 	case hasSearch:
@@ -30,14 +30,14 @@ func (s *Spec) grids(r *Row, e entry) (points [][]param.Pair) {
 	list, several := e.value.(*ast.SequenceNode)
 	if !several {
 		if points = s.grid(r, e); len(points) == 1 && points[0] == nil {
-			s.fail(e.at, "grid: it is empty")
+			s.fail(e.at, "grid: the grid is empty")
 		}
 		return points
 	}
 	for _, n := range s.sequence(e) {
 		points = append(points, s.grid(r, entry{key: e.key, at: placeOf(n), valueAt: placeOf(n), value: n})...)
 		if len(points) > round.MaxCells {
-			s.fail(placeOf(list), "grid: more than %d points", round.MaxCells)
+			s.fail(placeOf(list), "grid: want at most %d points, got more", round.MaxCells)
 		}
 	}
 	return points
@@ -49,7 +49,7 @@ func (s *Spec) grid(r *Row, e entry) [][]param.Pair {
 	for _, axis := range s.mapping(e.value, "grid", nil) {
 		values := s.values(axis)
 		if len(points)*len(values) > round.MaxCells {
-			s.fail(axis.at, "grid: more than %d points", round.MaxCells)
+			s.fail(axis.at, "grid: want at most %d points, got more", round.MaxCells)
 		}
 		for _, v := range values {
 			s.check(r.Algorithm, axis, axis.key, v)

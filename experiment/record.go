@@ -91,7 +91,7 @@ func readRecords(in io.Reader) (records map[string]*Record, end int64, damaged [
 		damaged = append(damaged, unread[:len(unread)-1]...)
 	}
 	if len(records) == 0 && len(unread) > 1 {
-		return nil, 0, nil, fmt.Errorf("%w: none of its %d lines is a record; move the file away, and the runs are repeated", ErrFolder, len(unread))
+		return nil, 0, nil, fmt.Errorf("%w: none of the %d lines is a record of a run; move the file away to repeat the runs", ErrFolder, len(unread))
 	}
 	return records, end, damaged, nil
 }
@@ -133,11 +133,11 @@ func encodeRecord(r *Record) ([]byte, error) {
 
 func decodeRecord(line []byte) (*Record, error) {
 	if len(line) < sumLength || line[sumLength-1] != ' ' {
-		return nil, fmt.Errorf("%w: a line without a sum", ErrFolder)
+		return nil, fmt.Errorf("%w: a line does not begin with a checksum", ErrFolder)
 	}
 	want, err := strconv.ParseUint(string(line[:sumLength-1]), 16, 32)
 	if err != nil || uint32(want) != crc32.Checksum(line[sumLength:], castagnoli) {
-		return nil, fmt.Errorf("%w: a line whose sum is wrong", ErrFolder)
+		return nil, fmt.Errorf("%w: a line does not have the checksum that it begins with", ErrFolder)
 	}
 	var v recordJSON
 	if err := json.Unmarshal(line[sumLength:], &v); err != nil {
@@ -145,7 +145,7 @@ func decodeRecord(line []byte) (*Record, error) {
 	}
 	r := &Record{Key: v.Key, Seconds: v.Seconds, Outcome: v.Outcome}
 	if r.Outcome == nil || len(r.Key) != 64 || !(r.Seconds >= 0) {
-		return nil, fmt.Errorf("%w: a record without a key or a result", ErrFolder)
+		return nil, fmt.Errorf("%w: a record has no key, no result or no valid time", ErrFolder)
 	}
 	if err := r.SetRecorded(v.Curve, v.Predictions); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)

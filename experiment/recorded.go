@@ -38,9 +38,9 @@ func (r *Recorded) add(word string) error {
 	of := map[string]*bool{recordCurve: &r.Curve, recordPredictions: &r.Predictions}[word]
 	switch {
 	case of == nil:
-		return fmt.Errorf("%q is not recorded%s; %s can be", word, param.Suggest(word, recordWords), strings.Join(recordWords, " and "))
+		return fmt.Errorf("cannot record %q%s; want %s", word, param.Suggest(word, recordWords), strings.Join(recordWords, " or "))
 	case *of:
-		return fmt.Errorf("%s stands there twice", word)
+		return fmt.Errorf("%s is listed twice", word)
 	}
 	*of = true
 	return nil
@@ -97,7 +97,7 @@ func (s *Spec) checkRecorded(p *Plan, before int64) (all int64, err error) {
 	}
 	one := pipeline.RecordBytes(p.Job, p.Manifest)
 	if one > protocol.MaxCellRecord {
-		return 0, s.Error(s.Record.At, "record: dataset %s: predictions of %d samples of %d labels take %d bytes of each run, at most %d are possible",
+		return 0, s.Error(s.Record.At, "record: dataset %s: the predictions for %d samples with %d labels take %d bytes in each run, want at most %d",
 			p.Dataset.Name, p.Job.Cells.PredictedRows, p.Manifest.Labels, one, protocol.MaxCellRecord)
 	}
 	return before + one*int64(p.Job.Cells.Count()), nil
@@ -112,7 +112,7 @@ func (s *Spec) CheckRecorded(plans []*Plan) (err error) {
 		}
 	}
 	if all > protocol.MaxCellRecords {
-		return s.Error(s.Record.At, "record: the records of all runs take up to %d MB, at most %d are possible: leave out %s, or some of the methods, repeats or folds",
+		return s.Error(s.Record.At, "record: the records of all runs take up to %d MB, want at most %d; leave out %s, or some of the methods, repeats or folds",
 			all>>20, protocol.MaxCellRecords>>20, strings.Join(recordWords, " or "))
 	}
 	return nil

@@ -85,7 +85,7 @@ func TestRecordBounds(t *testing.T) {
 	many := *p.Manifest
 	many.Labels = 400
 	p.Manifest = &many
-	if err := s.CheckRecorded([]*Plan{p}); err == nil || !strings.Contains(err.Error(), "s.yaml:5:9: record: dataset b: predictions of 6 samples of 400 labels take") {
+	if err := s.CheckRecorded([]*Plan{p}); err == nil || !strings.Contains(err.Error(), "s.yaml:5:9: record: dataset b: the predictions for 6 samples with 400 labels take") {
 		t.Errorf("error %v", err)
 	}
 }

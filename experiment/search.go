@@ -42,13 +42,13 @@ func (s *Spec) search(r *Row, e entry) (points [][]param.Pair) {
 		}
 	}
 	if draws == 0 || space.value == nil {
-		s.fail(e.at, "search: it needs the keys draws, how many points there are, and space, which says of which values of settings")
+		s.fail(e.at, "search: the keys draws (the number of points) and space (the values of each setting) are required")
 	}
 	axes := s.space(r, space)
 	seen := make(map[string]bool)
 	for n := uint64(0); int64(len(points)) < draws; n++ {
 		if n == tries*uint64(draws) {
-			s.fail(space.at, "search: %s draws gave too few different points, %s of %s: space is too small", units.Count(n), units.Count(len(points)), units.Count(draws))
+			s.fail(space.at, "search: space is too small: %s draws gave %s different points, want %s", units.Count(n), units.Count(len(points)), units.Count(draws))
 		}
 		point := pointOf(axes, seed, n)
 		if name := rowName("", point); !seen[name] {
@@ -70,7 +70,7 @@ func pointOf(axes []axis, seed, draw uint64) (point []param.Pair) {
 func (s *Spec) space(r *Row, e entry) (axes []axis) {
 	list := s.mapping(e.value, "space", nil)
 	if len(list) == 0 {
-		s.fail(e.at, "space: it is empty")
+		s.fail(e.at, "space: the space is empty")
 	}
 	for _, x := range list {
 		if _, words := x.value.(*ast.SequenceNode); words {
@@ -99,12 +99,12 @@ var intervalKeys = []string{"real", "log", "int"}
 func (s *Spec) interval(r *Row, e entry) axis {
 	ways := s.mapping(e.value, e.key, intervalKeys)
 	if len(ways) != 1 {
-		s.fail(e.at, "%s: want a list of values, or one of the keys %s with the least and the greatest value", e.key, strings.Join(intervalKeys, ", "))
+		s.fail(e.at, "%s: want a list of values, or one of the keys %s with two bounds", e.key, strings.Join(intervalKeys, ", "))
 	}
 	way := ways[0]
 	ends := s.texts(way)
 	if len(ends) != 2 {
-		s.fail(way.at, "%s: %s: want two numbers, the least and the greatest", e.key, way.key)
+		s.fail(way.at, "%s: %s: want two numbers, the lower and the upper bound", e.key, way.key)
 	}
 	whole := way.key == "int" || isWhole(r.Algorithm, e.key)
 	var bounds [2]float64
@@ -112,7 +112,7 @@ func (s *Spec) interval(r *Row, e entry) axis {
 		at := entry{key: e.key, at: e.at, valueAt: placeOf(s.sequence(way)[i])}
 		v, err := parseNumber(end)
 		if err != nil || whole && v != float64(int64(v)) {
-			s.fail(at.valueAt, "%s: %q is not a number, or not a whole one", e.key, end)
+			s.fail(at.valueAt, "%s: %q is not a number, or not a whole number if the setting needs one", e.key, end)
 		}
 		s.check(r.Algorithm, at, e.key, end)
 		bounds[i] = v
@@ -120,9 +120,9 @@ func (s *Spec) interval(r *Row, e entry) axis {
 	low, high := bounds[0], bounds[1]
 	switch {
 	case !(low < high):
-		s.fail(way.valueAt, "%s: %s is not below %s", e.key, ends[0], ends[1])
+		s.fail(way.valueAt, "%s: the lower bound %s is not below the upper bound %s", e.key, ends[0], ends[1])
 	case way.key == "log" && low <= 0:
-		s.fail(way.valueAt, "%s: %s: a logarithm is that of a number above 0", e.key, ends[0])
+		s.fail(way.valueAt, "%s: the lower bound %s of a logarithmic range is not above 0", e.key, ends[0])
 	}
 	return axis{e.key, between(way.key, low, high, whole)}
 }

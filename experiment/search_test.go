@@ -98,24 +98,24 @@ func TestSearchIsSeeded(t *testing.T) {
 
 func TestSearchErrors(t *testing.T) {
 	for search, want := range map[string]string{
-		"{draws: 3}":                                                      "s.yaml:6:5: search: it needs the keys draws",
-		"{space: {depth: [3, 4]}}":                                        "s.yaml:6:5: search: it needs the keys draws",
+		"{draws: 3}":                                                      "s.yaml:6:5: search: the keys draws",
+		"{space: {depth: [3, 4]}}":                                        "s.yaml:6:5: search: the keys draws",
 		"{draws: 0, space: {depth: [3]}}":                                 `s.yaml:6:21: draws: "0" is not a whole number from 1`,
-		"{draws: 3, spaces: {depth: [3]}}":                                `s.yaml:6:24: search: no such key as "spaces" (did you mean "space"?)`,
-		"{draws: 3, space: {}}":                                           "s.yaml:6:24: space: it is empty",
-		"{draws: 3, space: {deph: [3]}}":                                  `s.yaml:6:32: deph: ldlf has no such setting (did you mean "depth"?)`,
+		"{draws: 3, spaces: {depth: [3]}}":                                `s.yaml:6:24: search: unknown key "spaces" (did you mean "space"?); the keys are draws, seed, space`,
+		"{draws: 3, space: {}}":                                           "s.yaml:6:24: space: the space is empty",
+		"{draws: 3, space: {deph: [3]}}":                                  `s.yaml:6:32: unknown setting deph of ldlf (did you mean "depth"?)`,
 		"{draws: 3, space: {depth: [3, x]}}":                              `depth: "x" is not a whole number`,
 		"{draws: 3, space: {depth: 3}}":                                   "s.yaml:6:39: depth: want a mapping",
 		"{draws: 3, space: {depth: {int: [3]}}}":                          "s.yaml:6:40: depth: int: want two numbers",
 		"{draws: 3, space: {depth: {int: [3, 99]}}}":                      `s.yaml:6:49: depth: "99" is not a whole number from 2 to 20`,
-		"{draws: 3, space: {depth: {real: [3, 4.5]}}}":                    `s.yaml:6:50: depth: "4.5" is not a number, or not a whole one`,
-		"{draws: 3, space: {depth: {int: [5, 3]}}}":                       "s.yaml:6:45: depth: 5 is not below 3",
-		"{draws: 3, space: {momentum: {log: [0, 0.5]}}}":                  "momentum: 0: a logarithm is that of a number above 0",
+		"{draws: 3, space: {depth: {real: [3, 4.5]}}}":                    `s.yaml:6:50: depth: "4.5" is not a number, or not a whole number if the setting needs one`,
+		"{draws: 3, space: {depth: {int: [5, 3]}}}":                       "s.yaml:6:45: depth: the lower bound 5 is not below the upper bound 3",
+		"{draws: 3, space: {momentum: {log: [0, 0.5]}}}":                  "s.yaml:6:48: momentum: the lower bound 0 of a logarithmic range is not above 0",
 		"{draws: 3, space: {depth: {int: [3, 4], real: [3, 4]}}}":         "s.yaml:6:32: depth: want a list of values, or one of the keys real, log, int",
-		"{draws: 5, space: {depth: {int: [3, 6]}}}":                       "s.yaml:6:24: search: 500 draws gave too few different points, 4 of 5",
-		"{draws: 3, space: {depth: [3, 4]}}\n    grid: {trees: [1, 2]}":   "s.yaml:6:5: search: a method has the points of a grid or those of a search",
+		"{draws: 5, space: {depth: {int: [3, 6]}}}":                       "s.yaml:6:24: search: space is too small: 500 draws gave 4 different points, want 5",
+		"{draws: 3, space: {depth: [3, 4]}}\n    grid: {trees: [1, 2]}":   "s.yaml:6:5: search: the keys grid and search exclude each other",
 		"{draws: 3, seed: -1, space: {depth: [3, 4]}}":                    `seed: "-1" is not a whole number`,
-		"{draws: 3, space: {depth: [3, 4, 5]}}\n    settings: {depth: 3}": "depth: given twice in one method",
+		"{draws: 3, space: {depth: [3, 4, 5]}}\n    settings: {depth: 3}": "depth: the method gives this setting twice",
 	} {
 		text := "name: s\nseed: 1\ndatasets: [b]\nmethods:\n  - algorithm: ldlf\n    search: " + search
 		if _, err := Parse("s.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
@@ -151,13 +151,13 @@ func TestChooseByValidation(t *testing.T) {
 		}
 	}
 	for choose, want := range map[string]string{
-		"{validation: 0.15}":          "s.yaml:3:71: choose: validation: \"0.15\" is not one part of the training samples",
-		"{validation: 0}":             "is not one part",
-		"{validation: 1}":             "is not one part",
-		"{validation: 1/30}":          "is not one part",
-		"{validation: x}":             "is not one part",
-		"{validation: 1/0}":           "is not one part",
-		"{inner: 3, validation: 0.1}": "s.yaml:3:69: choose: validation does not go with inner",
+		"{validation: 0.15}":          "s.yaml:3:71: choose: validation: \"0.15\" is not 1/n of the training samples with a whole n from 2 to 20, such",
+		"{validation: 0}":             "is not 1/n of the training samples",
+		"{validation: 1}":             "is not 1/n of the training samples",
+		"{validation: 1/30}":          "is not 1/n of the training samples",
+		"{validation: x}":             "is not 1/n of the training samples",
+		"{validation: 1/0}":           "is not 1/n of the training samples",
+		"{inner: 3, validation: 0.1}": "s.yaml:3:69: choose: the keys validation and inner exclude each other",
 	} {
 		_, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, grid: {trees: [1, 2]}, choose: "+choose+"}]"))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -49,7 +49,7 @@ func (s *Spec) Compare(of *Layout) (Kinship, []string) {
 	}
 	before, err := SpecOf(of)
 	if err != nil {
-		return EditedSpec, []string{"a text that this version does not read"}
+		return EditedSpec, []string{"the spec that the results keep: this version of Coppice cannot read it"}
 	}
 	changes := s.changesFrom(before)
 	switch {
@@ -136,7 +136,7 @@ func changed[T any](what string, now, before []T, name func(T) string, plain fun
 	for _, c := range []struct {
 		how   string
 		names []string
-	}{{"without results", added}, {"that only the results have", removed}, {"with other settings", other}} {
+	}{{"that have no results", added}, {"that are only in the results", removed}, {"with other settings", other}} {
 		if n := len(c.names); n > mostChanges {
 			c.names = append(c.names[:mostChanges:mostChanges], fmt.Sprintf("%d more", n-mostChanges))
 		}

@@ -31,12 +31,12 @@ func TestCompare(t *testing.T) {
 		{"moved/study.yaml", "# a comment\n" + strings.Replace(text, "[a.csv]", `["a.csv"]`, 1), SameSpec, ""},
 		{"other.yaml", text, SameSpec, ""},
 		{"study.yaml", text + "budget: 5m\n", SameSpec, ""},
-		{"study.yaml", strings.Replace(text, "trees: 3", "trees: 4", 1), EditedSpec, "methods without results: rf trees=4; methods that only the results have: rf trees=3"},
+		{"study.yaml", strings.Replace(text, "trees: 3", "trees: 4", 1), EditedSpec, "methods that have no results: rf trees=4; methods that are only in the results: rf trees=3"},
 		{"study.yaml", strings.Replace(text, "folds: 3", "folds: 4", 1), EditedSpec, "datasets with other settings: a"},
 		{"study.yaml", text + "seed: 2\nmeasures: [kl]\n", EditedSpec, "the key seed; the key measures"},
 		{"other.yaml", text + "seed: 2\n", OtherSpec, "the key seed"},
-		{"study.yaml", strings.Replace(text, "a.csv", "b.csv", 1), OtherSpec, "datasets without results: b; datasets that only the results have: a"},
-		{"study.yaml", "name: study\ndatasets: [a.csv]\nmethods: [ldlf]\n", OtherSpec, "methods without results: ldlf"},
+		{"study.yaml", strings.Replace(text, "a.csv", "b.csv", 1), OtherSpec, "datasets that have no results: b; datasets that are only in the results: a"},
+		{"study.yaml", "name: study\ndatasets: [a.csv]\nmethods: [ldlf]\n", OtherSpec, "methods that have no results: ldlf"},
 	} {
 		kinship, changes := parse(c.file, c.text).Compare(results)
 		if kinship != c.want || !strings.Contains(strings.Join(changes, "; "), c.says) {

@@ -15,7 +15,7 @@ const MaxBytes = 256 << 10
 
 var kind = yamltree.Kind{
 	Name: "a spec of an experiment", Bytes: MaxBytes, Brackets: 4000,
-	Looks: "is a mapping with the keys " + strings.Join(topKeys, ", "),
+	Looks: "is a YAML mapping with the keys " + strings.Join(topKeys, ", "),
 }
 
 // entry is a key of a mapping and its value.
@@ -44,7 +44,7 @@ type plainVisitor struct{ *Spec }
 func (v plainVisitor) Visit(n ast.Node) ast.Visitor {
 	what := map[ast.NodeType]string{ast.AnchorType: "an anchor", ast.AliasType: "an alias", ast.MergeKeyType: "a merge key", ast.TagType: "a tag"}[n.Type()]
 	if what != "" {
-		v.fail(placeOf(n), "%s: %s has no anchors (&name), aliases (*name), merge keys (<<) and tags (!!str): write the value itself there", what, kind.Name)
+		v.fail(placeOf(n), "found %s: %s cannot have anchors (&name), aliases (*name), merge keys (<<) or tags (!!str); write the value itself", what, kind.Name)
 	}
 	return v
 }
@@ -58,7 +58,7 @@ func (s *Spec) mapping(n ast.Node, what string, keys []string) []entry {
 	case *ast.MappingValueNode:
 		values = []*ast.MappingValueNode{n}
 	default:
-		s.fail(placeOf(n), "%s: want a mapping", what)
+		s.fail(placeOf(n), "%s: want a mapping of keys to values", what)
 	}
 	var list []entry
 	seen := make(map[string]yamltree.Place)
@@ -69,14 +69,14 @@ func (s *Spec) mapping(n ast.Node, what string, keys []string) []entry {
 			e.key, ok = yamltree.Scalar(key)
 		}
 		if !ok {
-			s.fail(e.at, "%s: a key is a plain word", what)
+			s.fail(e.at, "%s: every key must be a plain word", what)
 		}
 		if first, twice := seen[e.key]; twice {
-			s.fail(e.at, "%s: %s is given a second time; the first is in line %d", what, e.key, first.Line)
+			s.fail(e.at, "%s: the key %s is given twice, first in line %d", what, e.key, first.Line)
 		}
 		seen[e.key] = e.at
 		if keys != nil && !slices.Contains(keys, e.key) {
-			s.fail(e.at, "%s: no such key as %q%s; the keys are %s", what, e.key, param.Suggest(e.key, keys), strings.Join(keys, ", "))
+			s.fail(e.at, "%s: unknown key %q%s; the keys are %s", what, e.key, param.Suggest(e.key, keys), strings.Join(keys, ", "))
 		}
 		list = append(list, e)
 	}
@@ -94,7 +94,7 @@ func placeOf(n ast.Node) yamltree.Place {
 func (s *Spec) text(e entry) string {
 	v, ok := yamltree.Scalar(e.value)
 	if !ok {
-		s.fail(e.at, "%s: want a number or a word", e.key)
+		s.fail(e.at, "%s: want a single value, a number or a word", e.key)
 	}
 	return v
 }
@@ -103,7 +103,7 @@ func (s *Spec) text(e entry) string {
 func (s *Spec) sequence(e entry) []ast.Node {
 	list, ok := e.value.(*ast.SequenceNode)
 	if !ok {
-		s.fail(e.at, "%s: want a list", e.key)
+		s.fail(e.at, "%s: want a list of values", e.key)
 	}
 	if len(list.Values) == 0 {
 		s.fail(e.at, "%s: the list is empty", e.key)
@@ -126,7 +126,7 @@ func (s *Spec) texts(e entry) (list []string) {
 	for _, n := range s.sequence(e) {
 		v, ok := yamltree.Scalar(n)
 		if !ok {
-			s.fail(placeOf(n), "%s: want numbers or words", e.key)
+			s.fail(placeOf(n), "%s: want a list of numbers or words", e.key)
 		}
 		list = append(list, v)
 	}

@@ -93,7 +93,7 @@ type Cluster struct {
 	Protocol     int           `json:"protocol"`
 	Numerics     int           `json:"numerics"`
 	Leader       string        `json:"leader"` // coordinator id; empty while there is none
-	Epoch        uint64        `json:"epoch"`
+	Epoch        uint64        `json:"leader_epoch"`
 	NATS         []string      `json:"nats"` // URLs
 	Heartbeat    int           `json:"heartbeat_ms"`
 	Coordinators []MemberEntry `json:"coordinators"`
@@ -106,7 +106,7 @@ type Cluster struct {
 	// Warning, where set, is what does not suit, though that coordinator can lead and serve.
 	Warning string `json:"warning,omitempty"`
 	// Distrusted lists the workers that audits found to be wrong, from committed state.
-	Distrusted []Distrusted `json:"distrusted,omitempty"`
+	Distrusted []Distrusted `json:"quarantined,omitempty"`
 }
 
 // Listed returns c with empty lists in place of those that are nil: JSON has "[]" for
@@ -140,10 +140,10 @@ type Worker struct {
 	Address string  `json:"address,omitempty"` // from which it is connected to NATS
 	Load    float64 `json:"load,omitempty"`    // of its machine: the load average of a minute, where it tells
 	Busy    int     `json:"busy_slots"`        // units that it computes now
-	Units   uint64  `json:"units"`             // computed for this leader
+	Units   uint64  `json:"tasks"`             // computed for this leader
 	// UnitSeconds are the recent seconds of a unit, by kind of unit, and MainKind is the
 	// kind that most time went into.
-	UnitSeconds map[string]float64 `json:"unit_seconds,omitempty"`
+	UnitSeconds map[string]float64 `json:"task_seconds,omitempty"`
 	MainKind    string             `json:"main_kind,omitempty"`
 	LastSeen    int64              `json:"last_seen_ms"` // since its last heartbeat
 	// Idle, where set, says why it computes nothing, and what helps, as the leader knows; IdleReason is the same
@@ -240,7 +240,7 @@ type JobInfo struct {
 	// InFlight of those that workers compute just now, as the leader knows.
 	Collected int `json:"collected,omitempty"`
 	InFlight  int `json:"in_flight,omitempty"`
-	Units     int `json:"units,omitempty"`
+	Units     int `json:"tasks,omitempty"`
 	// Workers are those that compute a running job just now, as the leader knows; only of
 	// one job that is asked for.
 	Workers []string        `json:"workers,omitempty"`
@@ -316,7 +316,7 @@ type JobCells struct {
 
 // CellOutcome is what a cell ended with.
 type CellOutcome struct {
-	Unit    int             `json:"unit"`
+	Unit    int             `json:"task"`
 	Outcome json.RawMessage `json:"result"` // pipeline.Outcome
 	// Seconds is how long its worker computed it; 0: not known.
 	Seconds float64 `json:"seconds,omitempty"`
@@ -335,7 +335,7 @@ type JobCellStates struct {
 
 // CellState is how a cell ended: well, unless it says otherwise.
 type CellState struct {
-	Unit   int  `json:"unit"`
+	Unit   int  `json:"task"`
 	Failed bool `json:"failed,omitempty"`
 	NotRun bool `json:"not_run,omitempty"` // its budget is used up
 }

@@ -11,8 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -37,9 +36,6 @@ const (
 	resultsName = "results"
 )
 
-// tempFile is a small file before it gets its name; a crash may leave it.
-const tempFile = "NEW"
-
 // folder is a worker's own folder:
 //
 //	FORMAT   names its kind and version
@@ -59,15 +55,13 @@ func openFolder(dir string, log *slog.Logger) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
+	lock, err := files.Lock(filepath.Join(dir, lockName), 0o600)
+	if errors.Is(err, files.ErrLocked) {
+		return nil, fmt.Errorf("%w: %s", ErrLocked, dir)
+	} else if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
 	f := &folder{dir, lock, log}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("%w: %s (%w)", ErrLocked, dir, err)
-	}
 	if err := f.checkFormat(); err != nil {
 		f.close()
 		return nil, err
@@ -103,7 +97,7 @@ func (f *folder) checkFormat() error {
 		return fmt.Errorf("worker: %w", err)
 	}
 	for _, e := range entries {
-		if name := e.Name(); name != lockName && name != tempFile && name != freshDisk {
+		if name := e.Name(); name != lockName && name != "FORMAT"+files.Temporary && name != freshDisk {
 			return fmt.Errorf("%w: %s has no FORMAT but has %s", ErrFolder, f.dir, e.Name())
 		}
 	}
@@ -126,24 +120,10 @@ func nearly(text, want string) bool {
 
 // write writes a small file whole or not at all, also where the power fails soon after.
 func (f *folder) write(name, text string) error {
-	temp := f.path(tempFile)
-	if err := writeSynced(temp, text); err != nil {
-		return fmt.Errorf("worker: %w", err)
-	}
-	if err := os.Rename(temp, f.path(name)); err != nil {
+	if err := files.Replace(f.path(name), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
 	return nil
-}
-
-// writeSynced makes a file's contents text, on the disk.
-func writeSynced(path, text string) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(text)
-	return errors.Join(err, file.Sync(), file.Close())
 }
 
 // id returns the worker's name: want, or the one in the folder, or last, which is the one

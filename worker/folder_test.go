@@ -18,7 +18,7 @@ func TestFolderOfOthers(t *testing.T) {
 	}{
 		"an empty one":    {nil, nil},
 		"a new disk":      {[]string{"lost+found/"}, nil},
-		"an unfinished":   {[]string{tempFile, "lost+found/"}, nil},
+		"an unfinished":   {[]string{"FORMAT.tmp", "lost+found/"}, nil},
 		"a user's":        {[]string{"lost+found/", "thesis.tex"}, ErrFolder},
 		"a coordinator's": {[]string{"CLUSTER", "raft/"}, ErrFolder},
 	} {

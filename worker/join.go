@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -98,15 +99,7 @@ func (j *joiner) cluster(ctx context.Context) (*protocol.Cluster, error) {
 			logged = time.Now()
 			j.log.Warn("no coordinator answers; asking until one does", "reason", err)
 		}
-		pause(ctx, joinPause)
-	}
-}
-
-// pause waits, or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+		wait.For(ctx, joinPause)
 	}
 }
 

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
+	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
 // folderEvery is how often a worker looks at its folder.
@@ -16,7 +17,7 @@ const folderEvery = 250 * time.Millisecond
 
 // ownFolder watches the folder of a worker that runs.
 type ownFolder struct {
-	places  *inplace.Places
+	places  *files.Places
 	blobs   []*blobs.Folder
 	changed func() // is told when the trouble comes or ends
 	why     atomic.Pointer[string]
@@ -28,16 +29,16 @@ func holdFolder(f *folder, changed func(), parts ...*blobs.Folder) (*ownFolder, 
 	for _, b := range parts {
 		paths = append(paths, b.Dir())
 	}
-	places, err := inplace.Hold(paths...)
+	places, err := files.Hold(paths...)
 	return &ownFolder{places: places, blobs: parts, changed: changed}, err
 }
 
 // watch returns once the folder is not there any longer, with an error that wraps
-// inplace.ErrGone, or once ctx is done, with nil.
+// files.ErrGone, or once ctx is done, with nil.
 func (f *ownFolder) watch(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := f.look()
-		if errors.Is(err, inplace.ErrGone) {
+		if errors.Is(err, files.ErrGone) {
 			return err
 		}
 		switch had := f.why.Load() != nil; {
@@ -49,7 +50,7 @@ func (f *ownFolder) watch(ctx context.Context) error {
 			f.why.Store(&why)
 			f.changed()
 		}
-		pause(ctx, folderEvery)
+		wait.For(ctx, folderEvery)
 	}
 	return nil
 }

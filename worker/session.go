@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
@@ -56,7 +57,7 @@ func (w *worker) serve(ctx context.Context) error {
 			if ctx.Err() == nil {
 				w.log.Warn("NATS does not answer; asking the coordinators again", "urls", c.NATS, "error", err)
 			}
-			pause(ctx, joinPause)
+			wait.For(ctx, joinPause)
 			continue
 		}
 		w.log.Info("connected", "worker", w.id, "cluster", c.ID, "slots", w.cfg.Slots, "http", w.address)

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-ldl/coppice/engine"
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/internal/rtt"
 	"github.com/coppice-ldl/coppice/metrics"
@@ -87,7 +87,7 @@ func Run(ctx context.Context, cfg Config) error {
 		if err != nil {
 			return err
 		}
-		if err = w.run(ctx); !errors.Is(err, inplace.ErrGone) || ctx.Err() != nil {
+		if err = w.run(ctx); !errors.Is(err, files.ErrGone) || ctx.Err() != nil {
 			return err
 		}
 		cfg.Log.Error("the worker makes another folder in the place of its own, which is only a cache, and begins again", "reason", err)

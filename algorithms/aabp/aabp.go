@@ -14,11 +14,11 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
-			Summary: "network of one hidden layer",
+			Summary: "network with one hidden layer",
 			When:    "Use it to compare with its paper; dldl predicts better on most data.",
 			Paper:   `Geng 2016, "Label Distribution Learning"`,
 		},
-		Doc:      "the network AA-BP of Geng 2016: one hidden layer and a softmax, trained by back-propagation",
+		Doc:      "the network AA-BP of Geng 2016 has one hidden layer and a softmax, and is trained by back-propagation",
 		Predicts: algorithms.Distribution,
 		Settings: settings,
 		Fill:     (*Config).fill,

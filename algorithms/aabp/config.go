@@ -50,28 +50,28 @@ type Config struct {
 // settings lists what a spec may say, in the order of help texts. The source of preset paper
 // does not say how its network was trained: its units, rate and steps are chosen here.
 var settings = slices.Concat(param.Table[Config]{
-	param.Word("preset", "auto fits the dataset and stops early; paper has the squared error, raw features and no early stopping",
+	param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses the squared error, raw features and no early stopping",
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
-	param.Word("loss", "kl (K-L divergence) or squared (half the squared error of the probabilities)",
+	param.Word("loss", "training loss: kl (K-L divergence) or squared (half the squared error of the probabilities)",
 		func(c *Config) *string { return &c.Loss }, lossKL, lossSquared).Preset(presetPaper, lossSquared).InPaper(),
-	param.Int("hidden", "units of the hidden layer", 1, maxHidden, 64, func(c *Config) *int { return &c.Hidden }),
-	param.Word("units", "hidden units: logistic (first weights uniform, Glorot and Bengio 2010) or relu (normal, He et al. 2015)",
+	param.Int("hidden", "number of units in the hidden layer", 1, maxHidden, 64, func(c *Config) *int { return &c.Hidden }),
+	param.Word("units", "activation of the hidden units: logistic (initial weights uniform, Glorot and Bengio 2010) or relu (initial weights normal, He et al. 2015)",
 		func(c *Config) *string { return &c.Units }, unitLogistic, unitReLU),
-	param.Word("scaling", "scaling of features by the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
+	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
-	param.Int("batch_size", "samples of a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }),
+		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
+	param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }),
 	param.Float("learning_rate", "learning rate of Adam (β1 0.9, β2 0.999, ε 1e-8)", 1e-12, 1e6, 1e-3, func(c *Config) *float64 { return &c.LearningRate }),
-	param.Float("weight_decay", "decay of every weight, biases left out: the gradient gains weight_decay·W", 0, 1, 0,
+	param.Float("weight_decay", "weight decay of all weights, biases excluded: weight_decay·W is added to the gradient", 0, 1, 0,
 		func(c *Config) *float64 { return &c.WeightDecay }),
-	param.Float("validation_fraction", "fraction of the training samples (at least 20 samples) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
+	param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
 		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
-	param.Int("validation_steps", "steps from one validation to the next", 1, 1e6, mostValidationSteps, func(c *Config) *int { return &c.ValidationSteps }).
-		Says("samples / batch_size, about a pass over the samples, 10 to 100"),
-	param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }),
-	param.Bool("refit", "train once more, on the validation samples too, for as many steps as were best", true,
+	param.Int("validation_steps", "number of steps between two validations", 1, 1e6, mostValidationSteps, func(c *Config) *int { return &c.ValidationSteps }).
+		Says("samples / batch_size (about one pass over the samples), at least 10 and at most 100"),
+	param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }),
+	param.Bool("refit", "train again on all training samples, validation samples included, for the best number of steps", true,
 		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false),
-	param.Int("steps", "gradient steps at most; early stopping may end before", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
+	param.Int("steps", "maximum number of gradient steps; early stopping may end training earlier", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
 		Preset(presetPaper, 5000),
 }, network.InitSettings(func(c *Config) *network.Initial { return &c.Initial }))
 
@@ -99,7 +99,7 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 // check returns a *param.Error for the first setting that contradicts another.
 func (c *Config) check() error {
 	if c.Refit && c.ValidationFraction == 0 {
-		return param.Errorf("refit", "needs a validation_fraction above 0: it takes as many steps as were best by validation")
+		return param.Errorf("refit", "needs a validation_fraction above 0: validation finds the number of steps of the second training")
 	}
 	return c.Initial.Check()
 }

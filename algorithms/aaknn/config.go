@@ -30,14 +30,14 @@ type Config struct {
 // settings lists what a spec may say, in the order of help texts. Preset paper has the k of
 // Geng 2016's experiments; his toolbox has 4 by default.
 var settings = param.Table[Config]{
-	param.Word("preset", "auto fits the dataset; paper has the k of Geng 2016 and raw features",
+	param.Word("preset", "auto adapts the defaults to the dataset; paper uses the k of Geng 2016 and raw features",
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
-	param.Text("k", "neighbours of a sample; auto: 4, 8, 16, ... up to a quarter of the training samples, whichever predicts "+
-		"training samples from the others with the least K-L, in a time that grows with the square of the samples",
+	param.Text("k", "number of neighbours of a sample. auto tries 4, 8, 16, ... up to a quarter of the training samples, and takes the k with the lowest "+
+		"leave-one-out K-L; the time grows with the square of the number of samples",
 		"auto, or a number of samples from 1", autoK, checkK, func(c *Config) *string { return &c.K }).Preset(presetPaper, "5").InPaper(),
-	param.Word("scaling", "scaling of features by the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
+	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
+		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
 }
 
 // checkK reports why a value of k is wrong.

@@ -53,24 +53,24 @@ type Config struct {
 // settings lists what a spec may say, in the order of help texts. The defaults of preset paper are
 // those of the method's public implementations.
 var settings = param.Table[Config]{
-	param.Word("preset", "auto fits the dataset and stops early; paper has raw features, the public implementations' start and no early stopping",
+	param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses raw features, the initial weights of public implementations and no early stopping",
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
-	param.Word("label_input", "how the network reads a label: one-hot, or by its number, for labels in an order",
-		func(c *Config) *string { return &c.LabelInput }, inputOneHot, inputNumber).Says("number where the labels are numeric, else one-hot"),
-	param.Int("hidden", "units of the hidden layer, logistic", 1, maxHidden, 50, func(c *Config) *int { return &c.Hidden }),
-	param.Word("init", "first weights: half, uniform within ±1/2; or scaled, those of the features uniform within ±1/sqrt(features) and the others as with half",
+	param.Word("label_input", "how a label is given to the network: one-hot, or as a number (for ordered labels)",
+		func(c *Config) *string { return &c.LabelInput }, inputOneHot, inputNumber).Says("number if the labels are numeric, else one-hot"),
+	param.Int("hidden", "number of logistic units in the hidden layer", 1, maxHidden, 50, func(c *Config) *int { return &c.Hidden }),
+	param.Word("init", "initial weights: half (uniform within ±1/2) or scaled (weights of features uniform within ±1/sqrt(features), all others as with half)",
 		func(c *Config) *string { return &c.Init }, initScaled, initHalf).Preset(presetPaper, initHalf),
-	param.Word("scaling", "scaling of features by the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
+	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
-	param.Float("first_step", "Δ₀: the first step of each weight by Rprop, which later is from exp(-6) to 50", leastStep, mostStep, 0.01,
+		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
+	param.Float("first_step", "Δ₀: initial step size of Rprop for each weight; later step sizes are from exp(-6) to 50", leastStep, mostStep, 0.01,
 		func(c *Config) *float64 { return &c.FirstStep }).Preset(presetPaper, 0.1),
-	param.Int("steps", "steps of Rprop, at most; early stopping may end before", 1, 1<<40, 400, func(c *Config) *int { return &c.Steps }),
-	param.Float("validation_fraction", "fraction of the training samples (at least 20 samples) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
+	param.Int("steps", "maximum number of Rprop steps; early stopping may end training earlier", 1, 1<<40, 400, func(c *Config) *int { return &c.Steps }),
+	param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
 		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
-	param.Int("validation_steps", "steps from one validation to the next", 1, 1<<40, 2, func(c *Config) *int { return &c.ValidationSteps }).
+	param.Int("validation_steps", "number of steps between two validations", 1, 1<<40, 2, func(c *Config) *int { return &c.ValidationSteps }).
 		Preset(presetPaper, 10),
-	param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 5, func(c *Config) *int { return &c.Patience }),
+	param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 5, func(c *Config) *int { return &c.Patience }),
 }
 
 // What presets follow from.

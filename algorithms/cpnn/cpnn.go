@@ -14,11 +14,11 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
-			Summary: "network that reads a sample and a label",
+			Summary: "network whose inputs are a sample and a label",
 			When:    "Use it to compare with its paper; ldlf predicts better on most data.",
 			Paper:   `Geng, Yin and Zhou 2013, "Facial Age Estimation by Learning from Label Distributions"`,
 		},
-		Doc:      "the conditional probability neural network of Geng et al. 2013, which reads a sample and a label, fitted by Rprop on all training samples",
+		Doc:      "the conditional probability neural network of Geng et al. 2013: its inputs are a sample and a label, and Rprop fits it on all training samples",
 		Predicts: algorithms.Distribution,
 		Settings: settings,
 		Fill:     (*Config).fill,

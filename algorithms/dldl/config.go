@@ -51,37 +51,37 @@ const (
 // by a factor of 10^(-2/59) a pass.
 var settings = slices.Concat(
 	param.Table[Config]{
-		param.Word("preset", "auto fits the dataset and stops early; paper is the solver of the authors' public code: SGD for 20 passes through the samples",
+		param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses the solver of the authors' public code: SGD for 20 passes through the samples",
 			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper).NotWritten(),
 	},
 	network.Settings(func(c *Config) *network.Config { return &c.Network }, network.MLP, network.Conv),
 	param.Table[Config]{
-		param.Bool("bias", "layers have biases", true, func(c *Config) *bool { return &c.Bias }),
-		param.Word("scaling", "scaling of features by the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
+		param.Bool("bias", "give the layers bias terms", true, func(c *Config) *bool { return &c.Bias }),
+		param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 			func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-			Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
-		param.Int("batch_size", "samples of a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 128),
+			Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
+		param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 128),
 		param.Word("optimizer", "adam (β2 0.999, ε 1e-8) or sgd (with momentum)", func(c *Config) *string { return &c.Optimizer }, optimizerAdam, optimizerSGD).
 			Preset(presetPaper, optimizerSGD),
-		param.Float("learning_rate", "learning rate of the first step", 1e-12, 1e6, adamRate, func(c *Config) *float64 { return &c.LearningRate }).
+		param.Float("learning_rate", "initial learning rate", 1e-12, 1e6, adamRate, func(c *Config) *float64 { return &c.LearningRate }).
 			Preset(presetPaper, paperRate).Says("auto: 0.001, with sgd 0.1; paper: 0.01, with adam 0.001"),
-		param.Int("learning_rate_step", "steps after which the learning rate is multiplied by learning_rate_decay; 0: never", 0, 1<<40, 0,
-			func(c *Config) *int { return &c.LearningRateStep }).Says("auto: 0; paper: a pass through the samples"),
-		param.Float("learning_rate_decay", "factor of the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
+		param.Int("learning_rate_step", "number of steps between two reductions of the learning rate by learning_rate_decay; 0: no reductions", 0, 1<<40, 0,
+			func(c *Config) *int { return &c.LearningRateStep }).Says("auto: 0; paper: the steps of one pass over the samples"),
+		param.Float("learning_rate_decay", "factor that multiplies the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
 			func(c *Config) *float64 { return &c.LearningRateDecay }).Preset(presetPaper, paperFall),
-		param.Int("warmup", "steps in which the learning rate grows evenly to what it would be without; 0: none", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
-		param.Bool("cosine", "the learning rate falls to 0 at the step of number steps, as half a cosine does", false, func(c *Config) *bool { return &c.Cosine }),
-		param.Float("momentum", "β1 of adam; momentum of sgd", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
-		param.Float("weight_decay", "decay of every parameter, biases included: the gradient gains weight_decay·Θ", 0, 1, 1e-3,
+		param.Int("warmup", "number of first steps over which the learning rate grows linearly from near 0 to its full value; 0: no warm-up", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
+		param.Bool("cosine", "lower the learning rate to 0 over all steps, along half a cosine", false, func(c *Config) *bool { return &c.Cosine }),
+		param.Float("momentum", "β1 of adam, or momentum of sgd", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
+		param.Float("weight_decay", "weight decay of all parameters, biases included: weight_decay·Θ is added to the gradient", 0, 1, 1e-3,
 			func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 5e-4),
-		param.Float("validation_fraction", "fraction of the training samples (at least 20 samples) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
+		param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
 			func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
-		param.Int("validation_steps", "steps from one validation to the next", 1, 1e6, 50, func(c *Config) *int { return &c.ValidationSteps }),
-		param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 15, func(c *Config) *int { return &c.Patience }),
-		param.Bool("refit", "train once more, on the validation samples too, for as many steps as were best", true, func(c *Config) *bool { return &c.Refit }).
+		param.Int("validation_steps", "number of steps between two validations", 1, 1e6, 50, func(c *Config) *int { return &c.ValidationSteps }),
+		param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 15, func(c *Config) *int { return &c.Patience }),
+		param.Bool("refit", "train again on all training samples, validation samples included, for the best number of steps", true, func(c *Config) *bool { return &c.Refit }).
 			Preset(presetPaper, false),
-		param.Int("steps", "gradient steps at most; early stopping may end before", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
-			Says("auto: 25000; paper: 20 passes through the samples"),
+		param.Int("steps", "maximum number of gradient steps; early stopping may end training earlier", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
+			Says("auto: 25000; paper: the steps of 20 passes through the samples"),
 	})
 
 // The learning rates where none is given.
@@ -125,7 +125,7 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 // check returns a *param.Error for the first setting that contradicts another.
 func (c *Config) check() error {
 	if c.Refit && c.ValidationFraction == 0 {
-		return param.Errorf("refit", "needs a validation_fraction above 0: it takes as many steps as were best by validation")
+		return param.Errorf("refit", "needs a validation_fraction above 0: validation finds the number of steps of the second training")
 	}
 	return c.Network.Check()
 }

@@ -20,7 +20,7 @@ func New(others []algorithms.Algorithm) algorithms.Algorithm {
 			Summary: "weighted sum of other algorithms",
 			When:    "Use it for the lowest K-L divergence if minutes do not matter, and for fewer than 500 samples.",
 		},
-		Doc:      "the weighted sum of the predictions of other algorithms, its members, which are trained as jobs of their own",
+		Doc:      "the weighted sum of the predictions of other algorithms; these members are trained as sub-jobs",
 		Predicts: algorithms.Distribution,
 		Settings: k.settings(),
 		Fill:     k.fill,

@@ -27,7 +27,7 @@ type result struct {
 type numbers struct {
 	Digest   string            `json:"model_digest"`
 	Steps    uint64            `json:"steps"`
-	Samples  uint64            `json:"samples"`
+	Samples  uint64            `json:"samples_drawn"`
 	Loss     float64           `json:"loss"`
 	Counters map[string]uint64 `json:"counters,omitempty"`
 }

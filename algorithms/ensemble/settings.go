@@ -40,20 +40,20 @@ type Config struct {
 // settings lists what a spec may say, in the order of help texts.
 func (k kin) settings() param.Table[Config] {
 	return param.Table[Config]{
-		param.Word("preset", "which members: auto has the best that were measured (docs/design/defaults.md); paper has the two forests as their papers have them",
+		param.Word("preset", "auto uses the members with the best measured results (docs/design/defaults.md); paper uses the two forests, with the values of their papers",
 			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper).NotWritten(),
-		param.Items("members", "algorithms whose predictions are added up, with settings of their own (of others, the defaults are those of the algorithm alone); in a spec file also a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
+		param.Items("members", "algorithms whose weighted predictions are added, each with its settings; other settings have the algorithm's defaults. A spec file may have a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
 			"algorithm", manyMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(presetPaper, paperMembers).
 			Says("auto: " + manyMembers + ", up to " + strconv.Itoa(fewRows) + " samples " + fewMembers + "; paper: " + paperMembers),
-		param.Word("weights", "fitted: the weights have the least K-L on predictions of training samples by models that were trained without them, and are 0 for a member that lowers it by less than a thousandth; mean: all weights are the same; best: the member with the least K-L on these predictions has all the weight, so that settings are chosen; validated: as best, by the first of the inner folds alone, and no other member is trained on all samples",
+		param.Word("weights", "fitted: weights with the lowest out-of-fold K-L on the training samples, 0 for a member that lowers the K-L by less than 0.1 %. mean: equal weights. best: weight 1 for the member with the lowest out-of-fold K-L, which selects among settings. validated: like best, on the first inner fold only; then only the best member is trained on all samples",
 			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, weightsValidated),
-		param.Int("inner_folds", "folds of the training samples by which weights are fitted, or the best member is chosen: each member is trained once for each, and once on all; with weights validated, one of so many parts scores the members", 2, 20, 5,
+		param.Int("inner_folds", "number of inner folds that fit the weights or choose the best member. Each member is trained once for each inner fold, and once on all training samples. With weights validated, only the first inner fold is used", 2, 20, 5,
 			func(c *Config) *int { return &c.InnerFolds }).
-			Says("5; auto with weights fitted, from " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) + " samples: " + strconv.Itoa(manyFolds) + ", unless they have no more groups than that"),
-		param.Word("inner", "what inner folds are made of: rows, single samples; or whole folds of the job, whose samples stay together: each inner fold has one or several, and where fewer than inner_folds are left when one is tested, there are as many as these",
+			Says("5; auto with weights fitted and " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) + " samples: " + strconv.Itoa(manyFolds) + ", unless there are at most " + strconv.Itoa(manyFolds) + " groups"),
+		param.Word("inner", "unit of which inner folds are made: rows (single samples) or folds (whole folds of the job, whose samples stay together). With folds, at most as many inner folds are made as the job has training folds",
 			func(c *Config) *string { return &c.Inner }, innerAuto, innerRows, innerFolds).DefaultLeftOut().
-			Says("auto: folds where a file lists three or more, or groups are the folds, and rows elsewhere"),
-		param.Int("weight_rows", "samples at most that weights are fitted to, or the best member is chosen by; of more, so many are drawn", 1, 10_000_000, 100_000,
+			Says("auto: folds if a file lists three or more folds or the folds are groups, else rows"),
+		param.Int("weight_rows", "maximum number of samples that fit the weights or choose the best member; if there are more samples, this number is drawn", 1, 10_000_000, 100_000,
 			func(c *Config) *int { return &c.WeightRows }),
 	}
 }

@@ -67,10 +67,10 @@ func (c *Config) check() error {
 			c.Outputs, splits, c.Depth, splits)
 	}
 	if c.Refit && c.ValidationFraction == 0 {
-		return param.Errorf("refit", "needs a validation_fraction above 0: it takes as many steps as were best by validation")
+		return param.Errorf("refit", "needs a validation_fraction above 0: validation finds the number of steps of the second training")
 	}
 	if c.Shrink && c.ValidationFraction == 0 {
-		return param.Errorf("shrink", "needs a validation_fraction above 0: validation samples choose the weight of the mean distribution")
+		return param.Errorf("shrink", "needs a validation_fraction above 0: the weight of the mean distribution is chosen on validation samples")
 	}
 	if c.Init == initNormal && c.InitStd == 0 {
 		return param.Errorf("init_std", "must be above 0 with init normal: from Θ = 0 all leaves stay alike")

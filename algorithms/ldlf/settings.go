@@ -12,55 +12,55 @@ import (
 // are those of the paper's section 4; those of auto were chosen by inner validation
 // (docs/design/defaults.md).
 var settings = slices.Concat(param.Table[Config]{
-	param.Word("preset", "auto fits the dataset and stops early; paper is the paper's and its authors' solver",
+	param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses the values of the paper and the solver of its authors",
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
-	param.Int("trees", "trees of the forest", 1, maxTrees, 5, func(c *Config) *int { return &c.Trees }).InPaper(),
-	param.Int("depth", "depth of a tree: 2^(depth-1) leaves", minDepth, maxDepth, 7, func(c *Config) *int { return &c.Depth }).InPaper(),
-	param.Int("outputs", "output units of the feature function, at least the 2^(depth-1)-1 split nodes of a tree", 1, maxOutputs, leastOutputs,
+	param.Int("trees", "number of trees in the forest", 1, maxTrees, 5, func(c *Config) *int { return &c.Trees }).InPaper(),
+	param.Int("depth", "depth of each tree; a tree has 2^(depth-1) leaves", minDepth, maxDepth, 7, func(c *Config) *int { return &c.Depth }).InPaper(),
+	param.Int("outputs", "number of outputs of the feature function, at least 2^(depth-1)-1: one for each split node of a tree", 1, maxOutputs, leastOutputs,
 		func(c *Config) *int { return &c.Outputs }).
-		Says("64, or 2^(depth-1) where that is more").InPaper(),
-	param.Bool("bias", "the feature function has a bias", true, func(c *Config) *bool { return &c.Bias }),
+		Says("64, or 2^(depth-1) if that is greater").InPaper(),
+	param.Bool("bias", "give the feature function a bias", true, func(c *Config) *bool { return &c.Bias }),
 }, network.Settings(func(c *Config) *network.Config { return &c.Network }, network.Linear, network.MLP, network.Conv), param.Table[Config]{
-	param.Word("scaling", "scaling of features by the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
+	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
-	param.Int("batch_size", "samples of a mini-batch", 1, 1<<20, 128, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 64).
-		Says("auto: 128, of a network 64; paper: 64"),
+		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
+	param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 128, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 64).
+		Says("auto: 128, with a network 64; paper: 64"),
 	param.Word("optimizer", "sgd (with momentum) or adam (β2 0.999, ε 1e-8)", func(c *Config) *string { return &c.Optimizer }, optimizerSGD, optimizerAdam).
 		Says("sgd; auto with a network: adam"),
-	param.Float("learning_rate", "learning rate of the first step", 1e-12, 1e6, 2, func(c *Config) *float64 { return &c.LearningRate }).
-		Preset(presetPaper, 0.1).Says("auto: 2, of a network 0.1; paper: 0.1; with adam: 0.001"),
-	param.Int("learning_rate_step", "steps after which the learning rate is multiplied by learning_rate_decay; 0: never", 0, 1<<40, 0,
+	param.Float("learning_rate", "initial learning rate", 1e-12, 1e6, 2, func(c *Config) *float64 { return &c.LearningRate }).
+		Preset(presetPaper, 0.1).Says("auto: 2, with a network 0.1; paper: 0.1; with adam: 0.001"),
+	param.Int("learning_rate_step", "number of steps between two reductions of the learning rate by learning_rate_decay; 0: no reductions", 0, 1<<40, 0,
 		func(c *Config) *int { return &c.LearningRateStep }).Preset(presetPaper, 10_000),
-	param.Float("learning_rate_decay", "factor of the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
+	param.Float("learning_rate_decay", "factor that multiplies the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
 		func(c *Config) *float64 { return &c.LearningRateDecay }),
-	param.Int("warmup", "steps in which the learning rate grows evenly to what it would be without; 0: none", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
-	param.Bool("cosine", "the learning rate falls to 0 at the step of number steps, as half a cosine does", false, func(c *Config) *bool { return &c.Cosine }),
-	param.Float("momentum", "momentum of sgd; β1 of adam", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
-	param.Float("weight_decay", "decay of every parameter, the bias included: the gradient gains weight_decay·Θ", 0, 1, 1e-5,
+	param.Int("warmup", "number of first steps over which the learning rate grows linearly from near 0 to its full value; 0: no warm-up", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
+	param.Bool("cosine", "lower the learning rate to 0 over all steps, along half a cosine", false, func(c *Config) *bool { return &c.Cosine }),
+	param.Float("momentum", "momentum of sgd, or β1 of adam", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
+	param.Float("weight_decay", "weight decay of all parameters, the bias included: weight_decay·Θ is added to the gradient", 0, 1, 1e-5,
 		func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 0).
-		Says("auto: 1e-5, of a network 0.001, and 3e-4 where less than 20 % of the entries are non-zero; paper: 0"),
-	param.Word("init", "first Θ: xavier, uniform within ±sqrt(3/features), or normal with standard deviation init_std; of a network he, normal with standard deviation sqrt(2/inputs) in each layer; biases begin at 0",
+		Says("auto: 1e-5, with a network 0.001 (3e-4 if less than 20 % of the feature values are non-zero); paper: 0"),
+	param.Word("init", "initial values of Θ: xavier (uniform within ±sqrt(3/features)) or normal (standard deviation init_std); for a network only he (normal, standard deviation sqrt(2/inputs) in each layer). Biases start at 0",
 		func(c *Config) *string { return &c.Init }, initXavier, initNormal, initHe).
-		Preset(presetAuto, initNormal).Says("auto: normal; paper: xavier; of a network he"),
-	param.Float("init_std", "standard deviation of the first Θ with init normal; 0 with xavier", 0, 1e6, 0, func(c *Config) *float64 { return &c.InitStd }).
-		Says("auto: 1/sqrt(mean non-zeros of a sample), of a network 0"),
-	param.Int("leaf_iterations", "iterations of Eq. 12 in a leaf update", 1, 1000, 20, func(c *Config) *int { return &c.LeafIterations }).InPaper(),
-	param.Int("leaf_batches", "mini-batches between leaf updates, on which the update works", 1, maxWindow, mostLeafBatches,
+		Preset(presetAuto, initNormal).Says("auto: normal; paper: xavier; with a network: he"),
+	param.Float("init_std", "standard deviation of the initial values of Θ with init normal; 0 with xavier", 0, 1e6, 0, func(c *Config) *float64 { return &c.InitStd }).
+		Says("auto: 1/sqrt(mean number of non-zeros of a sample), with a network 0"),
+	param.Int("leaf_iterations", "number of iterations of the paper's Eq. 12 in a leaf update", 1, 1000, 20, func(c *Config) *int { return &c.LeafIterations }).InPaper(),
+	param.Int("leaf_batches", "number of mini-batches between two leaf updates; an update uses the samples of these mini-batches", 1, maxWindow, mostLeafBatches,
 		func(c *Config) *int { return &c.LeafBatches }).
-		Says("auto: samples / batch_size, about a pass over the samples, 10 to 100, of a network 50 to 1000; paper: 100").InPaper(),
-	param.Bool("leaf_first", "begin with a leaf update instead of steps that a uniform q leaves without gradient", true,
+		Says("auto: samples / batch_size (about one pass over the samples), but within 10 to 100, with a network within 50 to 1000; paper: 100").InPaper(),
+	param.Bool("leaf_first", "start with a leaf update; without it, all leaves are uniform at first, and the gradient is 0", true,
 		func(c *Config) *bool { return &c.LeafFirst }).Preset(presetPaper, false),
-	param.Float("validation_fraction", "fraction of the training samples (at least 20 samples) kept for early stopping; 0: no early stopping", 0, 0.5, 0.2,
+	param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.2,
 		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0).
-		Says("auto: 0.2, of a network 0.1; paper: 0"),
-	param.Float("validation_margin", "standard errors by which a validation must be better to reset the patience; the least loss is kept whatever it is",
+		Says("auto: 0.2, with a network 0.1; paper: 0"),
+	param.Float("validation_margin", "number of standard errors by which the validation loss must improve to reset the patience; the model with the lowest loss is kept in any case",
 		0, 100, 0, func(c *Config) *float64 { return &c.ValidationMargin }),
-	param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }).
+	param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }).
 		Says("10; auto with a network: 15"),
-	param.Bool("refit", "train once more, on the validation samples too, for as many steps as were best", true,
+	param.Bool("refit", "train again on all training samples, validation samples included, for the best number of steps", true,
 		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false),
-	param.Bool("shrink", "mix the mean label distribution into the leaves at the end, by the weight of 0, 1/2 and 1 that has the least loss on the validation samples", true,
+	param.Bool("shrink", "at the end, mix the mean label distribution into the leaves, with the weight (0, 1/2 or 1) of the lowest validation loss", true,
 		func(c *Config) *bool { return &c.Shrink }).Preset(presetPaper, false).LeftOut(presetPaper),
-	param.Int("steps", "gradient steps at most; early stopping may end before", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).InPaper(),
+	param.Int("steps", "maximum number of gradient steps; early stopping may end training earlier", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).InPaper(),
 }, strategySettings)

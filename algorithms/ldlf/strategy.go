@@ -15,11 +15,11 @@ const (
 
 // strategySettings lists the settings of the order in which trees learn.
 var strategySettings = param.Table[Config]{
-	param.Word("strategy", "trees that a mini-batch trains: joint: all; rotate: one, and the next one after leaf_batches mini-batches and a leaf update of this tree alone; random-tree: one drawn for each mini-batch",
+	param.Word("strategy", "trees that a mini-batch trains: joint (all trees), rotate (one tree for leaf_batches mini-batches and a leaf update, then the next tree) or random-tree (a random tree for each mini-batch)",
 		func(c *Config) *string { return &c.Strategy }, strategyJoint, strategyRotate, strategyRandom),
-	param.Bool("reset_momentum", "with strategy rotate, another tree begins with moments of 0", false, func(c *Config) *bool { return &c.ResetMomentum }).
+	param.Bool("reset_momentum", "with strategy rotate, set the optimizer's moments to 0 before the next tree is trained", false, func(c *Config) *bool { return &c.ResetMomentum }).
 		Says("true with strategy rotate, else false"),
-	param.Bool("own_units", "no two trees read the same output unit: outputs is trees times 2^(depth-1)", false, func(c *Config) *bool { return &c.OwnUnits }),
+	param.Bool("own_units", "give each tree outputs of its own; outputs is then trees × 2^(depth-1)", false, func(c *Config) *bool { return &c.OwnUnits }),
 }
 
 // fillStrategy sets what follows from the order in which trees learn, and was not given.

@@ -24,7 +24,7 @@ func New() algorithms.Algorithm {
 			When:    "Use it to compare with its paper; sa-bfgs is as accurate on most data and takes less time.",
 			Paper:   `Wang and Geng 2021, "Label Distribution Learning by Exploiting Label Distribution Manifold"`,
 		},
-		Doc:          "LDL-LDM of Wang and Geng 2021: a maximum-entropy model on the manifold of label distributions",
+		Doc:          "LDL-LDM of Wang and Geng 2021: a maximum-entropy model whose predictions are kept near the manifold of label distributions",
 		Predicts:     algorithms.Distribution,
 		Settings:     settings,
 		Fill:         (*Config).fill,
@@ -54,15 +54,15 @@ func search(c *Config) *maxent.Search   { return &c.Search }
 
 // settings lists what a spec may say, in the order of help texts.
 var settings = append(append(
-	maxent.First(shared, "the authors': all iterations", "standard if at least 20 % of the entries are non-zero, else none",
-		param.Bool("bias", "each label has an offset", true, func(c *Config) *bool { return &c.Bias })),
-	param.Float("l1", "decay: the sum over samples of losses gains ½·l1·‖W‖², without the offsets", 0, 1e9, 1e-3, func(c *Config) *float64 { return &c.L1 }),
-	param.Float("l2", "weight of the distance of predictions from the manifold of all label distributions", 0, 1e6, 0.01,
+	maxent.First(shared, "the authors' values, and runs all iterations", "standard if at least 20 % of the feature values are non-zero, else none",
+		param.Bool("bias", "give each label a bias", true, func(c *Config) *bool { return &c.Bias })),
+	param.Float("l1", "weight decay: ½·l1·‖W‖² is added to the sum of the samples' losses; W excludes the biases", 0, 1e9, 1e-3, func(c *Config) *float64 { return &c.L1 }),
+	param.Float("l2", "weight of the distance between predictions and the manifold of all label distributions", 0, 1e6, 0.01,
 		func(c *Config) *float64 { return &c.L2 }).Preset(maxent.Paper, 1),
-	param.Float("l3", "weight of the distance of predictions from the manifold of their cluster", 0, 1e6, 0.01,
+	param.Float("l3", "weight of the distance between predictions and the manifold of their cluster", 0, 1e6, 0.01,
 		func(c *Config) *float64 { return &c.L3 }).Preset(maxent.Paper, 1),
-	param.Int("clusters", "clusters of the samples by their labels (k-means)", 1, 1000, manyClusters, func(c *Config) *int { return &c.Clusters }).
-		Says("10; with fewer than 100 samples 1")),
+	param.Int("clusters", "number of clusters of the samples, found by k-means on their label distributions", 1, 1000, manyClusters, func(c *Config) *int { return &c.Clusters }).
+		Says("10, or 1 with fewer than 100 samples")),
 	append(maxent.Decay(search, "l1"), maxent.Last(shared, search)...)...)
 
 // The clusters where none are given.

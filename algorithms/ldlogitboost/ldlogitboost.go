@@ -20,7 +20,7 @@ func New() algorithms.Algorithm {
 			Paper:   `Xing, Geng and Xue 2016, "Logistic boosting regression for label distribution learning"`,
 		},
 		Doc: "LDLogitBoost of Xing, Geng and Xue 2016: label distributions are the softmax of sums of trees; each boosting round " +
-			"adds a regression tree for each label",
+			"adds one regression tree for each label",
 		PerLabel: true,
 		L2:       true,
 		// f_c becomes (C-1)/C (f_c - mean of f).

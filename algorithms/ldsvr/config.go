@@ -42,20 +42,20 @@ type Config struct {
 
 // settings lists what a spec may say, in the order of help texts.
 var settings = param.Table[Config]{
-	param.Word("preset", "auto scales dense features; paper has raw features",
+	param.Word("preset", "auto scales dense features; paper uses raw features",
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
-	param.Word("scaling", "scaling of features by the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
+	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
-	param.Int("landmarks", "training samples that the fitted function is a combination of, drawn at random; 0: all, exactly, in one task that takes "+
-		"16 bytes for each pair of samples", 0, mostLandmarks, 0, func(c *Config) *int { return &c.Landmarks }).
+		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
+	param.Int("landmarks", "number of random training samples on which the fitted function is based; 0: all samples, in one task that needs "+
+		"16 bytes of memory for each pair of samples", 0, mostLandmarks, 0, func(c *Config) *int { return &c.Landmarks }).
 		Says("512 if the dataset has more than 2,000 samples, else 0"),
-	param.Float("cost", "C: weight of the losses beside the norm of the function", 1e-6, 1e6, 1, func(c *Config) *float64 { return &c.Cost }),
-	param.Float("epsilon", "ε: a sample whose logits are off by no more, in Euclidean norm, has no loss", 0, 1e3, 0.1, func(c *Config) *float64 { return &c.Epsilon }),
-	param.Float("clamp", "probabilities are brought into clamp to 1 - clamp before their logits are taken", 1e-12, 0.1, 1e-3, func(c *Config) *float64 { return &c.Clamp }),
-	param.Float("width", "width of the Gaussian function of the distance, in mean distances between training samples", 1e-3, 1e3, 1, func(c *Config) *float64 { return &c.Width }),
-	param.Int("iterations", "steps of reweighted least squares at most", 1, 10_000, 50, func(c *Config) *int { return &c.Iterations }),
-	param.Float("tolerance", "the fit ends with a step that lowers the objective by at most this fraction of it", 0, 1, 1e-6,
+	param.Float("cost", "C: weight of the losses relative to the norm of the function", 1e-6, 1e6, 1, func(c *Config) *float64 { return &c.Cost }),
+	param.Float("epsilon", "ε: a sample has no loss if the Euclidean norm of the errors of its logits is at most ε", 0, 1e3, 0.1, func(c *Config) *float64 { return &c.Epsilon }),
+	param.Float("clamp", "clip probabilities to the range from clamp to 1 - clamp before their logits are computed", 1e-12, 0.1, 1e-3, func(c *Config) *float64 { return &c.Clamp }),
+	param.Float("width", "width of the Gaussian function, in multiples of the mean distance between training samples", 1e-3, 1e3, 1, func(c *Config) *float64 { return &c.Width }),
+	param.Int("iterations", "maximum number of steps of reweighted least squares", 1, 10_000, 50, func(c *Config) *int { return &c.Iterations }),
+	param.Float("tolerance", "end the fit if a step lowers the objective by at most this fraction of the objective", 0, 1, 1e-6,
 		func(c *Config) *float64 { return &c.Tolerance }),
 }
 

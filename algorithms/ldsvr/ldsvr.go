@@ -31,7 +31,7 @@ func New() algorithms.Algorithm {
 			Paper:   `Geng and Hou 2015, "Pre-Release Prediction of Crowd Opinion on Movies by Label Distribution Learning"`,
 		},
 		Doc: "the LDSVR of Geng and Hou 2015: support vector regression of the logits ln(d/(1-d)) of all probabilities d, with Gaussian functions of distances; " +
-			"above 2,000 samples by 512 landmarks unless the spec says otherwise",
+			"above 2,000 samples with 512 landmarks, unless the spec says otherwise",
 		Predicts:     algorithms.Distribution,
 		Settings:     settings,
 		Fill:         (*Config).fill,

@@ -48,19 +48,19 @@ const (
 // settings lists what a spec may say, in the order of help texts. The paper says nothing of its
 // network but its error.
 var settings = slices.Concat(param.Table[Config]{
-	param.Word("preset", "auto fits the dataset; paper has raw features", func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
-	param.Int("hidden", "units of the hidden layer, rectifiers", 1, maxHidden, 50, func(c *Config) *int { return &c.Hidden }),
-	param.Word("scaling", "scaling of features by the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
+	param.Word("preset", "auto adapts the defaults to the dataset; paper uses raw features", func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
+	param.Int("hidden", "number of ReLU units in the hidden layer", 1, maxHidden, 50, func(c *Config) *int { return &c.Hidden }),
+	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
-	param.Float("alpha", "α: the loss of a mini-batch gains α/2 times the squared weights, biases left out, divided by batch_size", 0, 1e6, rawAlpha,
+		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
+	param.Float("alpha", "α: α/2 times the sum of the squared weights, biases excluded, is divided by batch_size and added to the loss of a mini-batch", 0, 1e6, rawAlpha,
 		func(c *Config) *float64 { return &c.Alpha }).Says("auto: 10 with scaling standard, else 1e-4; paper: 1e-4"),
-	param.Int("batch_size", "samples of a mini-batch", 1, 1<<20, 32, func(c *Config) *int { return &c.BatchSize }),
+	param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 32, func(c *Config) *int { return &c.BatchSize }),
 	param.Float("learning_rate", "learning rate of Adam (β1 0.9, β2 0.999, ε 1e-8)", 1e-12, 1e6, 1e-3, func(c *Config) *float64 { return &c.LearningRate }),
-	param.Int("passes", "passes through the training samples, at most", 1, 1e6, 200, func(c *Config) *int { return &c.Passes }),
-	param.Float("tolerance", "by how much the mean loss of a pass must be below the least before to count as a fall", 0, 1e6, 1e-4,
+	param.Int("passes", "maximum number of passes through the training samples", 1, 1e6, 200, func(c *Config) *int { return &c.Passes }),
+	param.Float("tolerance", "amount by which the mean loss of a pass must fall below the lowest earlier loss to count as an improvement", 0, 1e6, 1e-4,
 		func(c *Config) *float64 { return &c.Tolerance }),
-	param.Int("patience", "passes in a row without a fall of the training loss after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }),
+	param.Int("patience", "number of successive passes without an improvement of the training loss after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }),
 }, target.Settings(func(c *Config) *target.Scale { return &c.Scale }), network.InitSettings(func(c *Config) *network.Initial { return &c.Initial }))
 
 // denseShare is the share of non-zero entries from which preset auto standardises.

@@ -48,23 +48,23 @@ const (
 )
 
 var settings = append(param.Table[Config]{
-	param.Word("preset", "auto scales dense features and cuts predictions to the range of the labels; paper is the model alone, of raw features",
+	param.Word("preset", "auto scales dense features and clips predictions to the range of the labels; paper uses raw features and does not clip",
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
-	param.Word("scaling", "scaling of features by the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
+	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).LeftOut(presetPaper).
-		Says("auto: standard if at least 20 % of the entries are non-zero, else none; paper: none"),
-	param.Int("landmarks", "samples that kernels are taken with, drawn from the training samples; 0: all of them, with their kernel matrices in memory",
+		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
+	param.Int("landmarks", "number of random training samples with which kernels are computed; 0: all samples, with their full kernel matrices in memory",
 		0, maxLandmarks, 0, func(c *Config) *int { return &c.Landmarks }),
-	param.Int("kernels", "Gaussian kernels, o = 0, 1, ...", 1, maxKernels, 4, func(c *Config) *int { return &c.Kernels }),
-	param.Word("widths", "of kernel o, in deviations of the scaled features: wide, 2^((10-o)/2.5), or printed, 2^((o-10)/2.5) as the paper has it",
+	param.Int("kernels", "number of Gaussian kernels, which are numbered o = 0, 1, ...", 1, maxKernels, 4, func(c *Config) *int { return &c.Kernels }),
+	param.Word("widths", "width of kernel o, in standard deviations of the scaled features: wide (2^((10-o)/2.5)) or printed (2^((o-10)/2.5), as printed in the paper)",
 		func(c *Config) *string { return &c.Widths }, widthsWide, widthsPrinted),
-	param.Float("lambda", "λ of Eqs 17 and 18: what the squares of the weights cost", 1e-9, 1e6, 5e-4, func(c *Config) *float64 { return &c.Lambda }),
-	param.Int("loops", "inner loops at most, each a solution for u and one for v", 1, 1000, 20, func(c *Config) *int { return &c.Loops }),
-	param.Float("tolerance", "lengths of the changes of u and v below which inner loops end", 0, 1, 1e-4, func(c *Config) *float64 { return &c.Tolerance }),
-	param.Int("em_rounds", "rounds of EM at most: in each of them but the first, the numbers of the samples move within their intervals first",
+	param.Float("lambda", "λ of Eqs 17 and 18: factor of the penalty on the squared weights", 1e-9, 1e6, 5e-4, func(c *Config) *float64 { return &c.Lambda }),
+	param.Int("loops", "maximum number of inner loops; each loop solves once for u and once for v", 1, 1000, 20, func(c *Config) *int { return &c.Loops }),
+	param.Float("tolerance", "inner loops end if the norms of the changes of u and v are below this value", 0, 1, 1e-4, func(c *Config) *float64 { return &c.Tolerance }),
+	param.Int("em_rounds", "maximum number of EM rounds; each round but the first begins by moving the samples' numbers within their intervals",
 		1, 100, 1, func(c *Config) *int { return &c.Rounds }),
-	param.Int("refinements", "times that a solution is refined by its residual", 2, 20, 2, func(c *Config) *int { return &c.Refinements }),
-	param.Bool("clip", "predictions are cut to the numbers of the labels", true, func(c *Config) *bool { return &c.Clip }).Preset(presetPaper, false),
+	param.Int("refinements", "number of times that each solution is refined with its residual", 2, 20, 2, func(c *Config) *int { return &c.Refinements }),
+	param.Bool("clip", "clip predictions to the range from the first label's number to the last label's", true, func(c *Config) *bool { return &c.Clip }).Preset(presetPaper, false),
 }, target.Settings(func(c *Config) *target.Scale { return &c.Scale })...)
 
 // stateVersion is the version of the fields of a trainer's state; since 2 it has the scaling.

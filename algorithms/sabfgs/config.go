@@ -26,10 +26,10 @@ func search(c *Config) *maxent.Search   { return &c.Search }
 
 // settings lists what a spec may say, in the order of help texts.
 var settings = append(append(
-	maxent.First(shared, "the paper's: the fit without decay, by all iterations", "auto: standard if at least 20 % of the entries are non-zero, else none; paper: none",
-		param.Bool("bias", "each label has an offset", true, func(c *Config) *bool { return &c.Bias }).Preset(maxent.Paper, false)),
-	param.Float("l2", "decay: the loss gains ½·l2·‖W‖², without the offsets", 0, 1e6, decayRaw, func(c *Config) *float64 { return &c.L2 }).
-		Preset(maxent.Paper, 0).Says("auto: 0.01 where features are scaled, else 3e-4; paper: 0")),
+	maxent.First(shared, "raw features and no weight decay, and runs all iterations", "auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none",
+		param.Bool("bias", "give each label a bias", true, func(c *Config) *bool { return &c.Bias }).Preset(maxent.Paper, false)),
+	param.Float("l2", "weight decay: ½·l2·‖W‖² is added to the loss; W excludes the biases", 0, 1e6, decayRaw, func(c *Config) *float64 { return &c.L2 }).
+		Preset(maxent.Paper, 0).Says("auto: 0.01 if features are scaled, else 3e-4; paper: 0")),
 	append(maxent.Decay(search, "l2"), maxent.Last(shared, search)...)...)
 
 // fill computes what depends on the data or on other settings and was not given.

@@ -18,13 +18,13 @@ func shared(c *Config) *maxent.Settings { return &c.Settings }
 
 // settings lists what a spec may say, in the order of help texts.
 var settings = append(append(
-	maxent.First(shared, "the paper's: raw features, all iterations", "auto: standard if at least 20 % of the entries are non-zero, else none; paper: none",
-		param.Bool("bias", "each label has an offset", true, func(c *Config) *bool { return &c.Bias }).Preset(maxent.Paper, false)),
-	param.Int("iterations", "iterations of improved iterative scaling at most; tolerance or early stopping may end before", 1, 1<<40, 200,
+	maxent.First(shared, "raw features, and runs all iterations", "auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none",
+		param.Bool("bias", "give each label a bias", true, func(c *Config) *bool { return &c.Bias }).Preset(maxent.Paper, false)),
+	param.Int("iterations", "maximum number of iterations of improved iterative scaling; tolerance or early stopping may end training earlier", 1, 1<<40, 200,
 		func(c *Config) *int { return &c.Iterations }),
-	param.Int("newton_steps", "Newton steps at most by which an iteration looks for the change of each weight", 1, 1000, 6,
+	param.Int("newton_steps", "maximum number of Newton steps for the change of each weight in an iteration", 1, 1000, 6,
 		func(c *Config) *int { return &c.NewtonSteps }),
-	param.Float("tolerance", "the change of a weight is found where its equation is off by at most this fraction of the sum of the feature's absolute values; training ends where all changes are found to be 0",
+	param.Float("tolerance", "Newton steps for a weight end if the error of its equation is at most this fraction of the feature's absolute sum; training ends if all changes are 0",
 		0, 1, 1e-6, func(c *Config) *float64 { return &c.Tolerance })),
 	maxent.Stopping(shared, "")...)
 

@@ -245,7 +245,7 @@ func (c *transferCmd) Run(a *app) error {
 		if asked == nil && now.Leader != "" && (now.Leader != before.Leader || c.ID == now.Leader) {
 			return a.print(struct {
 				Leader string `json:"leader"`
-				Before string `json:"before"`
+				Before string `json:"previous"`
 			}{now.Leader, before.Leader}, func(w io.Writer) { fmt.Fprintf(w, "%s leads; before: %s\n", now.Leader, before.Leader) })
 		}
 		select {

@@ -87,7 +87,7 @@ func TestConfigRefusals(t *testing.T) {
 		"die-with-stdin: true\n":        "there is no flag --die-with-stdin",
 		"output: xml\n":                 `--output: ` + filepath.Join(dir, "c.yaml") + `:1: want one of text, json, csv, jsonl, not "xml"`,
 		"train: {local: maybe}\n":       "c.yaml:1: bool value must be true, 1, yes, false, 0 or no but got \"maybe\"",
-		"data: [a, b]\n":                "--data: " + filepath.Join(dir, "c.yaml") + ":1: one value is wanted, not a list",
+		"data: [a, b]\n":                "--data: " + filepath.Join(dir, "c.yaml") + ":1: want one value, not a list",
 		"train: [\n":                    "c.yaml:1:",
 	} {
 		file := write(t, dir, "c.yaml", text)

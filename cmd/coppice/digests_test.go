@@ -129,8 +129,8 @@ var golden = []struct{ command, want string }{
 		"prints d55160d23e"},
 	{"predict --model rf.coppice --data set.csv --out -",
 		"prints ce664a3ad8"},
-	{"evaluate --model ldlf.coppice --data set.csv --per-row",
-		"prints 22adb780ac"},
+	{"evaluate --model ldlf.coppice --data set.csv --per-sample",
+		"prints c6de9359cc"},
 }
 
 // TestGoldenCommands: the command lines of golden compute what is written there.

@@ -28,7 +28,7 @@ methods:
   - {algorithm: ldlf, name: endless, settings: {steps: 100000000, patience: 100000000}}
   - {algorithm: aa-knn, name: quick, budget: 10m}
 `)
-	want := []string{"first, endless (4 runs; the budget is 2s of ldlf)", "second, endless (4 runs; the budget is 2s of ldlf)"}
+	want := []string{"first, endless (4 runs with a time budget of 2s of ldlf)", "second, endless (4 runs with a time budget of 2s of ldlf)"}
 	named := func(text, word string) bool {
 		return !slices.ContainsFunc(want, func(cells string) bool { return !strings.Contains(text, word+": "+cells+"\n") })
 	}

@@ -113,7 +113,7 @@ func TestRecordedCells(t *testing.T) {
 	for _, where := range []string{"", server} {
 		bare := tableOf(t, on(where)...)
 		e := coppice(t, on(where, "--record", "curve,predictions")...)
-		if !strings.Contains(e.stderr, "4 runs ended without what is recorded now; --record-again runs them again") {
+		if !strings.Contains(e.stderr, "4 runs ended without what is recorded now; --record-again repeats them") {
 			t.Errorf("%s: %s", where, e.stderr)
 		}
 		table := tableOf(t, on(where, "--record", "curve,predictions", "--record-again")...)
@@ -137,7 +137,7 @@ func TestRecordedCells(t *testing.T) {
 	if inJSON(t, &list, "experiment", "list", "--server", server); len(list) != 1 || list[0].Cells != 4 || list[0].Done != 4 {
 		t.Errorf("%+v", list)
 	}
-	for _, c := range []struct{ flag, says string }{{"--record=odd", `--record: "odd" is not recorded`}, {"--record-again", "--record-again: nothing is recorded"}} {
+	for _, c := range []struct{ flag, says string }{{"--record=odd", `--record: cannot record "odd"`}, {"--record-again", "--record-again: nothing is recorded"}} {
 		if e := coppice(t, on("", c.flag)...); e.code != exitUsage || !strings.Contains(e.stderr, c.says) {
 			t.Errorf("%s: exit code %d: %s", c.flag, e.code, e.stderr)
 		}

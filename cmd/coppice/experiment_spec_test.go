@@ -113,7 +113,7 @@ func TestDamagedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := coppice(t, "experiment", "report", spec, "--local")
-	if e.code != exitOK || !strings.Contains(e.stderr, "damaged and left out: line 2 of cells.log; coppice experiment run runs their runs again") || !strings.Contains(e.stdout, "4 of 5 runs are done") {
+	if e.code != exitOK || !strings.Contains(e.stderr, "damaged and left out: line 2 of cells.log; coppice experiment run repeats their runs") || !strings.Contains(e.stdout, "4 of 5 runs are done") {
 		t.Errorf("report: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 	}
 	e = coppice(t, "experiment", "run", spec, "--local", "--no-times")
@@ -124,7 +124,7 @@ func TestDamagedRecord(t *testing.T) {
 	if err := os.WriteFile(plan, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if e := coppice(t, "experiment", "report", spec, "--local"); e.code != exitFailed || !strings.Contains(e.stderr, "coppice experiment run writes it again, and the runs that ended stay") {
+	if e := coppice(t, "experiment", "report", spec, "--local"); e.code != exitFailed || !strings.Contains(e.stderr, "coppice experiment run writes plan.json again and keeps the runs that have ended") {
 		t.Errorf("a damaged plan: exit code %d\n%s", e.code, e.stderr)
 	}
 	if e := coppice(t, "experiment", "run", spec, "--local", "--no-times"); e.code != exitOK || !strings.Contains(e.stderr, "0 runs to do, 5 have ended before") || e.stdout != want {
@@ -197,7 +197,7 @@ func TestDatasetOfTwoTypesOfLabels(t *testing.T) {
 			t.Errorf("measure %d: %+v, want %+v", m, got, want)
 		}
 	}
-	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "Ranks count them once by measures whose values are the same: K-L.") || !strings.Contains(notes, "The datasets d2 and d2f have the same samples and labels, which the spec divides into folds in two ways.") {
+	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "Ranks count the two datasets once for measures with the same values on both: K-L.") || !strings.Contains(notes, "The datasets d2 and d2f have the same samples and labels, which the spec divides into folds in two ways.") {
 		t.Errorf("notes: %s", notes)
 	}
 }

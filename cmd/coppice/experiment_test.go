@@ -175,7 +175,7 @@ func TestKilledExperiment(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := cmd.Wait()
-		if signal == os.Interrupt && (cmd.ProcessState.ExitCode() != exitSignal+2 || !strings.Contains(stderr.String(), "the same command runs the others")) {
+		if signal == os.Interrupt && (cmd.ProcessState.ExitCode() != exitSignal+2 || !strings.Contains(stderr.String(), "the same command does the others")) {
 			t.Errorf("%v: %s", err, stderr)
 		}
 	}

@@ -86,7 +86,7 @@ func TestWriting(t *testing.T) {
 		size(999): "999 B", size(1536): "1.5 KiB", size(3 << 30): "3.0 GiB",
 		duration(0.0421): "42 ms", duration(3.21): "3.2 s", duration(185): "3m05s", duration(7500): "2h05m",
 		figure(0): "0.00000", figure(1.1e-16): "1.1e-16", figure(-4e-9): "-4.0e-09", figure(0.12345678): "0.12346", figure(0.0000333): "0.0000333",
-		plural(1, "row"): "1 row", plural(2, "row"): "2 samples", plural(1500, "entry"): "1,500 entries",
+		plural(1, "row"): "1 row", plural(2, "row"): "2 rows", plural(1500, "entry"): "1,500 entries",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -84,7 +84,7 @@ func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds floa
 	r := &result{
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
 		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: lossJSON(o.Loss),
-		EvaluatedOn: inSamples(o.EvaluatedOn), Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Added: o.Added, Clip: j.Clip,
+		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Added: o.Added, Clip: j.Clip,
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
 		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent, Mixture: o.Mixture,
 	}
@@ -176,11 +176,6 @@ func clipText(clip string) string {
 		return ""
 	}
 	return ", probabilities clipped as " + clip + " does"
-}
-
-// inSamples says which samples measures are of. Outcomes and model files have "test rows" or "training rows".
-func inSamples(evaluatedOn string) string {
-	return strings.Replace(evaluatedOn, " rows", " samples", 1)
 }
 
 func rowsLine(c pipeline.Counts, folds int) string {

@@ -17,22 +17,22 @@ import (
 // specFlags say what to train. Flags stand above the spec file; all values are
 // texts that go through the spec's own table, so both are checked alike.
 type specFlags struct {
-	Data         string   `group:"what" placeholder:"FILE" help:"Data file to train on: .mat, .npz, .npy, .csv, .tsv, .libsvm; - for stdin, see --data-format."`
-	Dataset      string   `group:"what" placeholder:"NAME" help:"Imported dataset to train on."`
-	Algorithm    string   `group:"what" placeholder:"NAME" help:"Algorithm (default: ldlf); \"coppice algorithm list\" lists all."`
-	Spec         string   `group:"what" placeholder:"FILE" help:"Job spec in YAML; flags override it."`
-	Set          []string `group:"what" sep:"none" placeholder:"NAME=VALUE" help:"A setting of the algorithm, once for each setting; \"coppice algorithm show NAME\" lists the settings."`
-	Seed         string   `group:"what" placeholder:"N" help:"Seed of everything random (default: 1)."`
-	Members      string   `group:"what" seldom:"" placeholder:"A,B" help:"Members of an ensemble, the same as --set members=A,B: each may have settings, such as structrf:trees=100."`
-	Steps        string   `group:"what" seldom:"" placeholder:"N" help:"Steps at most, the same as --set steps=N; early stopping stays on."`
-	TestFraction string   `group:"test" placeholder:"F" help:"Fraction of the samples that are held out for the measures."`
-	Folds        string   `group:"test" placeholder:"K" help:"Train once for each of K folds and average the measures; groups: once for each group of the dataset, which is tested (see --groups)."`
-	Split        string   `group:"test" placeholder:"FILE" help:"CSV file with columns row and fold: train once for each of its folds; or with row and a column of 0 and 1 for each split: train once for each, where 1 is a test sample."`
-	InitFrom     string   `group:"what" seldom:"" placeholder:"FILE|MODEL" help:"Weights that a network begins from, the same as --set init_from=FILE: of a model file, an .npz file, or a model of the cluster (name or digest)."`
-	Measures     string   `group:"test" seldom:"" placeholder:"all" help:"Print Spearman, Jensen-Shannon, zero-one loss and error probability as well."`
-	Clip         string   `group:"test" seldom:"" placeholder:"pyldl" help:"Clip probabilities at 2.2e-16 before they are compared, for the measures for which PyLDL does; the model is the same."`
+	Data         string   `group:"what" placeholder:"FILE" help:"Data file to train on: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format)."`
+	Dataset      string   `group:"what" placeholder:"NAME" help:"Dataset of the cluster to train on."`
+	Algorithm    string   `group:"what" placeholder:"NAME" help:"Algorithm (default: ldlf); \"coppice algorithm list\" lists all of them."`
+	Spec         string   `group:"what" placeholder:"FILE" help:"Job spec, a YAML file; flags override its keys."`
+	Set          []string `group:"what" sep:"none" placeholder:"NAME=VALUE" help:"A setting of the algorithm; may be repeated. \"coppice algorithm show NAME\" lists the settings."`
+	Seed         string   `group:"what" placeholder:"N" help:"Seed of the random numbers (default: 1)."`
+	Members      string   `group:"what" seldom:"" placeholder:"A,B" help:"Members of an ensemble, as for --set members=A,B. A member may have settings, such as structrf:trees=100."`
+	Steps        string   `group:"what" seldom:"" placeholder:"N" help:"Maximum number of steps, as for --set steps=N; early stopping may end training sooner."`
+	TestFraction string   `group:"test" placeholder:"F" help:"Fraction of the samples to hold out for testing."`
+	Folds        string   `group:"test" placeholder:"K" help:"Cross-validate with K folds. groups: leave one group out at a time (see --groups)."`
+	Split        string   `group:"test" placeholder:"FILE" help:"CSV file with columns row and fold: train once for each fold. Or a column row and, for each split, a column in which 1 marks the test samples."`
+	InitFrom     string   `group:"what" seldom:"" placeholder:"FILE|MODEL" help:"Initial weights of a network, as for --set init_from=FILE: a model file, an .npz file, or the name or digest of a model of the cluster."`
+	Measures     string   `group:"test" seldom:"" placeholder:"all" help:"all: also print Spearman, Jensen-Shannon, zero-one loss and error probability."`
+	Clip         string   `group:"test" seldom:"" placeholder:"pyldl" help:"pyldl: clip probabilities at 2.2e-16 in the measures in which PyLDL clips them. Training is not affected."`
 	Name         string   `group:"what" placeholder:"NAME" help:"Name of the job and its model."`
-	Settings     bool     `group:"what" seldom:"" help:"Print the keys of a spec and the settings of the algorithm, and stop."`
+	Settings     bool     `group:"what" seldom:"" help:"Print the keys of a spec and the settings of the algorithm; train nothing."`
 }
 
 // read puts the spec file and the flags together.

@@ -26,7 +26,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
@@ -313,7 +313,7 @@ func statusOf(err error) int {
 		return http.StatusForbidden
 	case errors.Is(err, errFull), errors.Is(err, errBlobQuota), errors.Is(err, syscall.ENOSPC):
 		return http.StatusInsufficientStorage
-	case errors.As(err, &system), errors.Is(err, inplace.ErrGone):
+	case errors.As(err, &system), errors.Is(err, files.ErrGone):
 		return http.StatusServiceUnavailable // this machine's disk or folder: another coordinator can do it
 	}
 	return http.StatusInternalServerError

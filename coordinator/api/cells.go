@@ -81,8 +81,8 @@ func (s *Server) cellStates(r *http.Request) (any, error) {
 // endedWell reports whether a job is done, and all of its cells were run and none failed.
 func endedWell(j *state.Job) bool {
 	var o struct {
-		Failed int `json:"cells_failed"`
-		NotRun int `json:"cells_not_run"`
+		Failed int `json:"runs_failed"`
+		NotRun int `json:"runs_not_run"`
 	}
 	return j.State == protocol.Done && json.Unmarshal(j.Outcome, &o) == nil && o.Failed == 0 && o.NotRun == 0
 }

@@ -53,7 +53,7 @@ func TestCellStates(t *testing.T) {
 	check("e.t.0/runs/states?from=9", "")
 	blob := put(childjob.AppendCells(nil, parts, make([]uint64, 4)))
 	cells := []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: blob, Bytes: 1}, Count: 4}}
-	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: job, Outcome: json.RawMessage(`{"cells_failed":1,"runs_not_run":1}`), Time: 9, Cells: cells})
+	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: job, Outcome: json.RawMessage(`{"runs_failed":1,"runs_not_run":1}`), Time: 9, Cells: cells})
 	check("e.t.0/runs/states", "0 false false, 1 true false, 2 false true, 3 false false, ")
 	check("e.t.0/runs/states?from=1&until=3", "1 true false, 2 false true, ")
 	var got protocol.JobCells

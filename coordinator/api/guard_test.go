@@ -58,7 +58,7 @@ func statusAndText(t *testing.T, conn net.Conn) (status int, text string) {
 }
 
 // files lists what is in a folder of blobs.
-func files(t *testing.T, f *blobs.Folder) []string {
+func fileNames(t *testing.T, f *blobs.Folder) []string {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(f.Dir(), "*"))
 	if err != nil {
@@ -107,7 +107,7 @@ func TestUploadsThatStandStill(t *testing.T) {
 			t.Errorf("status %d, %s", status, text)
 		}
 	}
-	testkit.Until(t, "files without a name", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 1 })
+	testkit.Until(t, "files without a name", func() bool { return len(fileNames(t, a.cfg.Blobs.Folder)) == 1 })
 }
 
 // An upload whose client goes away leaves no file and takes nothing of the quota; one
@@ -119,14 +119,14 @@ func TestUploadsThatEnd(t *testing.T) {
 	b := bytes.Repeat([]byte("w"), 900<<10)
 	head := fmt.Sprintf("PUT /v1/blobs/%s HTTP/1.1\r\nHost: x\r\n", blobs.Sum(b))
 	hand(t, address, head+"Content-Length: 900000\r\n\r\nabc").Close()
-	testkit.Until(t, "an empty folder", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 0 })
+	testkit.Until(t, "an empty folder", func() bool { return len(fileNames(t, a.cfg.Blobs.Folder)) == 0 })
 	big := fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", 2<<20) + strings.Repeat("x", 2<<20)
 	conn := hand(t, address, head)
 	go io.WriteString(conn, big)
 	if status, text := statusAndText(t, conn); status != http.StatusInsufficientStorage || !strings.Contains(text, "--max-blob-bytes") {
 		t.Errorf("more than the quota: status %d, %s", status, text)
 	}
-	testkit.Until(t, "an empty folder again", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 0 })
+	testkit.Until(t, "an empty folder again", func() bool { return len(fileNames(t, a.cfg.Blobs.Folder)) == 0 })
 	conn = hand(t, address, head+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(b)))
 	if _, err := conn.Write(b); err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func TestForwardedUploadsThatStandStill(t *testing.T) {
 	if status, text := statusAndText(t, conn); status != http.StatusRequestTimeout {
 		t.Errorf("status %d, %s", status, text)
 	}
-	testkit.Until(t, "no file", func() bool { return len(files(t, a.cfg.Blobs.Folder)) == 0 })
+	testkit.Until(t, "no file", func() bool { return len(fileNames(t, a.cfg.Blobs.Folder)) == 0 })
 }
 
 // deadlines is an answer that keeps what the deadlines of its connection were set to.

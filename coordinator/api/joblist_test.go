@@ -92,9 +92,9 @@ func many(t testing.TB, n int) *state.State {
 
 // outcome is one as a job of ten folds has it.
 func outcome(kl float64, held bool) json.RawMessage {
-	on := "training rows"
+	on := "training samples"
 	if held {
-		on = "test rows"
+		on = "test samples"
 	}
 	var r measures.Report
 	r[0].Mean = kl
@@ -102,7 +102,7 @@ func outcome(kl float64, held bool) json.RawMessage {
 	if err != nil {
 		panic(err)
 	}
-	fold := fmt.Sprintf(`{"measures":%s,"mean_predictor":%s}`, report, report)
+	fold := fmt.Sprintf(`{"measures":%s,"mean_baseline":%s}`, report, report)
 	return fmt.Appendf(nil, `{"evaluated_on":%q,"measures":%s,"folds":[%s]}`, on, report, strings.Join(slices.Repeat([]string{fold}, 10), ","))
 }
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
 )
 
 // A client asks another coordinator if the disk or the folder of this one fails.
@@ -19,7 +19,7 @@ func TestStatusOfOwnDisk(t *testing.T) {
 		{&fs.PathError{Op: "open", Path: "c/blobs/tmp-1", Err: syscall.ENOENT}, 503},
 		{fmt.Errorf("blobs: %w", &fs.PathError{Op: "write", Path: "c/blobs/tmp-1", Err: syscall.EIO}), 503},
 		{&fs.PathError{Op: "open", Path: "c/blobs/tmp-1", Err: syscall.EROFS}, 503},
-		{fmt.Errorf("c/raft: %w", inplace.ErrGone), 503},
+		{fmt.Errorf("c/raft: %w", files.ErrGone), 503},
 		{&fs.PathError{Op: "write", Path: "c/blobs/tmp-1", Err: syscall.ENOSPC}, 507},
 		{errors.New("a fault of the program"), 500},
 	} {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -179,14 +180,14 @@ func (b *bounds) withhold(ctx context.Context, units []uint32, took time.Duratio
 	}
 	n := x.round
 	c.fetches.Go(func() {
-		for wait := recordPause; ctx.Err() == nil; wait = min(2*wait, longestPause) {
+		for pause := recordPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
 			err := x.d.cfg.Parts.Withhold(ctx, x.id, n, units, took)
 			if err == nil || errors.Is(err, ErrOver) {
 				x.mail.putStored(stored{round: n, unit: units[0], withheld: units, err: err})
 				return
 			}
 			x.d.cfg.Log.Warn("that units are not run could not be recorded; it is tried again", "job", x.id, "units", len(units), "error", err)
-			pause(ctx, wait)
+			wait.For(ctx, pause)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -294,7 +295,7 @@ func (x *Executor) store(ctx context.Context, u int, a *answer) {
 	c.fetches.Go(func() {
 		part, bytes, err := c.bring(ctx, a, round, unit)
 		if err != nil { // the worker would announce it again at once
-			pause(ctx, recordPause)
+			wait.For(ctx, recordPause)
 		} else if !short(part) {
 			err = x.records.record(ctx, part, of)
 		}
@@ -329,16 +330,6 @@ func (c *collection) bring(ctx context.Context, a *answer, round uint64, unit ui
 // recordPause passes before a part that could not be brought here is asked for again,
 // and before it is tried again to record one.
 const recordPause = 250 * time.Millisecond
-
-// pause waits, or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
 
 // onCheckpoint keeps how far a child job is, for the worker that goes on should
 // this one not end it. It lives in this leader's memory only: the next one hears

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -48,7 +49,7 @@ func (r *records) end() {
 // unless it is behind. The round is told where that can never be.
 func (r *records) beside(part *protocol.Collected, of int) {
 	r.work.Go(func() {
-		pause(r.ctx, recordEvery-time.Since(r.began)%recordEvery)
+		wait.For(r.ctx, recordEvery-time.Since(r.began)%recordEvery)
 		if err := r.record(r.ctx, part, of); err != nil && r.ctx.Err() == nil {
 			r.x.mail.putStored(stored{round: part.Round, unit: part.Unit, err: err})
 		}
@@ -65,7 +66,7 @@ func (r *records) record(ctx context.Context, part *protocol.Collected, of int) 
 			r.x.mail.wake()
 		}
 	}()
-	for wait := recordPause; ctx.Err() == nil; wait = min(2*wait, longestPause) {
+	for pause := recordPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
 		err := r.x.d.cfg.Parts.Record(ctx, part, of)
 		if err == nil || errors.Is(err, ErrOver) || errors.Is(err, blobs.ErrMissing) {
 			return err
@@ -75,7 +76,7 @@ func (r *records) record(ctx context.Context, part *protocol.Collected, of int) 
 			r.behind.Add(1)
 		}
 		r.x.d.cfg.Log.Warn("a unit's result could not be recorded; it is tried again", "job", r.x.id, "unit", part.Unit, "error", err)
-		pause(ctx, wait)
+		wait.For(ctx, pause)
 	}
 	return ctx.Err()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
 // verdict is what the referee computed of a unit, or why it did not.
@@ -122,7 +123,7 @@ func (d *Dispatcher) accuse(ctx context.Context, id, reason string) error {
 			break
 		}
 		d.cfg.Log.Warn("a worker's fault could not be recorded yet", "worker", id, "error", err)
-		if pause(ctx, lookAgain); ctx.Err() != nil {
+		if wait.For(ctx, lookAgain); ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}

@@ -24,7 +24,8 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/digests"
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -197,12 +198,12 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 		if ctx.Err() == nil {
 			m.stopped(job.ID, err)
 		}
-		pause(ctx)
+		wait.For(ctx, protocol.RetryPassing)
 	default:
 		log.Error("the job failed", "error", err)
 		if err := m.failed(ctx, job.ID, err); err != nil {
 			log.Warn("the job's failure could not be recorded", "error", err)
-			pause(ctx)
+			wait.For(ctx, protocol.RetryPassing)
 		}
 	}
 	m.cfg.Metrics.ForgetJob(job.Name)
@@ -229,7 +230,7 @@ func passing(err error) bool {
 		blobs.ErrMissing,     // it waits for a blob that no coordinator has: see Waits
 		errPartLost,          // it is computed again
 		pipeline.ErrNumerics, // a leader of another version can
-		inplace.ErrGone,      // this coordinator ends
+		files.ErrGone,        // this coordinator ends
 	} {
 		if errors.Is(err, target) {
 			return true
@@ -239,17 +240,6 @@ func passing(err error) bool {
 	// is short of memory. A job has no files of its own.
 	var system syscall.Errno
 	return errors.As(err, &system)
-}
-
-// pause keeps a job that stopped for a passing reason from being started again at
-// once.
-func pause(ctx context.Context) {
-	t := time.NewTimer(protocol.RetryPassing)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 // guarded is run with a panic of the job's trainer turned into the job's failure:

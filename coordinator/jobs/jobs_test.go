@@ -17,7 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit"
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
@@ -104,7 +104,7 @@ func TestPassing(t *testing.T) {
 		pipeline.ErrNumerics, &os.PathError{Op: "write", Path: "blobs", Err: syscall.ENOSPC},
 		&os.PathError{Op: "open", Path: "blobs", Err: syscall.EMFILE}, syscall.ENFILE, syscall.ENOMEM, syscall.EIO,
 		syscall.ENOENT, syscall.ENOTDIR, syscall.ESTALE, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.ENODEV, syscall.ENXIO, syscall.ETIMEDOUT,
-		inplace.ErrGone,
+		files.ErrGone,
 	} {
 		if !passing(fmt.Errorf("somewhere: %w", err)) {
 			t.Errorf("%v fails a job", err)

@@ -111,7 +111,7 @@ func TestShareOfJobs(t *testing.T) {
 	if spent := spentBy(made[0].Job.Cells, took); spent["x"] != 88 {
 		t.Errorf("%v", spent)
 	}
-	o.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: o.cfg.Epoch, Job: made[0].ID, Outcome: []byte(`{"cells_spent_seconds":{"x":88.5}}`)})
+	o.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: o.cfg.Epoch, Job: made[0].ID, Outcome: []byte(`{"runs_spent_seconds":{"x":88.5}}`)})
 	second.close()
 	if again := o.opened(a, made[1]); a.of[again.key].budgets["x"].Spent != 10+88.5+1 {
 		t.Errorf("%v s are spent, of jobs that are done too", a.of[again.key].budgets["x"].Spent)

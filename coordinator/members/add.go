@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -135,7 +136,7 @@ func (s *Service) askOpen(ctx context.Context, http string) (who protocol.Self, 
 		if err != nil || phase == store.PhaseJoining || phase == store.PhaseMember {
 			return who, err
 		}
-		if pause(ctx, openPause); ctx.Err() != nil {
+		if wait.For(ctx, openPause); ctx.Err() != nil {
 			return who, fmt.Errorf("it starts: %s", who.Problem)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -121,20 +122,10 @@ func (s *Service) handOver(ctx context.Context, to string) error {
 		if err = s.Log.HandOver(ctx, to); err == nil || ctx.Err() != nil || !s.Log.IsLeader() {
 			break
 		}
-		pause(ctx, transferPause)
+		wait.For(ctx, transferPause)
 	}
 	if err != nil && ctx.Err() == nil && s.Log.IsLeader() {
 		return refused("no other coordinator took over, %s leads on: %v", s.Self().ID, err)
 	}
 	return err
-}
-
-// pause waits, or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

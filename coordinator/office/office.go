@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/referee"
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
@@ -96,7 +97,7 @@ func (cfg *Config) dispatch(ctx context.Context, d *dispatch.Dispatcher) {
 		if ctx.Err() == nil {
 			cfg.Log.Warn("sending units to workers starts again", "error", err)
 		}
-		pause(ctx, retryPause)
+		wait.For(ctx, retryPause)
 	}
 }
 
@@ -113,19 +114,9 @@ func (cfg *Config) takeEpoch(ctx context.Context) (epoch uint64, ok bool) {
 			return epoch, true
 		}
 		cfg.Log.Info("this coordinator was elected and cannot lead yet", "error", err)
-		pause(ctx, retryPause)
+		wait.For(ctx, retryPause)
 	}
 	return 0, false
-}
-
-// pause waits, or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 // introduce records the addresses of all coordinators where the log does not have

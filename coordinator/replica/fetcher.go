@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
@@ -82,7 +83,7 @@ func (f *Fetcher) Run(ctx context.Context) {
 				f.blobs.Log.Debug("the folder of blobs could not be made", "error", err)
 			}
 		}
-		pause(ctx, max(lookAgain, lookRest*time.Since(began)))
+		wait.For(ctx, max(lookAgain, lookRest*time.Since(began)))
 	}
 }
 
@@ -218,14 +219,4 @@ func (f *Fetcher) pull(ctx context.Context, subject, digest string, size int64) 
 		delete(f.quiet, subject)
 	}
 	return err
-}
-
-// pause waits, or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

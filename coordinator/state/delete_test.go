@@ -24,7 +24,7 @@ func (m *machine) finished(token, name string) *Job {
 	j := m.do(protocol.EntrySubmit, e).(*Job)
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running, Time: 3})
 	return m.do(protocol.EntryFinish, &protocol.FinishEntry{
-		Epoch: m.s.Epoch(), Job: j.ID, Outcome: []byte(outcomeOf("test rows", 0.5)), Time: 9,
+		Epoch: m.s.Epoch(), Job: j.ID, Outcome: []byte(outcomeOf("test samples", 0.5)), Time: 9,
 		Models:      []protocol.ModelRef{{Digest: digest('1'), Blob: digest('2'), Bytes: 3}},
 		Predictions: &protocol.BlobRef{Blob: digest('3'), Bytes: 4},
 	}).(*Job)
@@ -195,8 +195,8 @@ func TestDeletedIsBounded(t *testing.T) {
 // Measures are those of the outcome, and an outcome without any has none.
 func TestMeasure(t *testing.T) {
 	for outcome, want := range map[string]string{
-		outcomeOf("test rows", 0.5):         "0.5 true true",
-		outcomeOf("training rows", 0.25):    "0.25 false true",
+		outcomeOf("test samples", 0.5):         "0.5 true true",
+		outcomeOf("training samples", 0.25):    "0.25 false true",
 		`{"measures":{"kl":{"mean":null}}}`: "NaN false false",
 		`{"loss":1}`:                        "0 false false",
 		`{"measures":3}`:                    "0 false false",

@@ -247,7 +247,7 @@ func TestUnended(t *testing.T) {
 // TestCellsSpent: what the cells of a job took is in its outcome.
 func TestCellsSpent(t *testing.T) {
 	for outcome, want := range map[string]map[string]float64{
-		`{"cells_spent_seconds":{"a":1.5,"b":2}}`: {"a": 1.5, "b": 2}, `{}`: nil, ``: nil, `{"cells_spent_seconds":3}`: nil,
+		`{"runs_spent_seconds":{"a":1.5,"b":2}}`: {"a": 1.5, "b": 2}, `{}`: nil, ``: nil, `{"runs_spent_seconds":3}`: nil,
 	} {
 		if got := (&Job{Outcome: []byte(outcome)}).CellsSpent(); !maps.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", outcome, got, want)
@@ -329,7 +329,7 @@ func TestWithhold(t *testing.T) {
 	if err := m.refused(protocol.EntryWithhold, e); !errors.Is(err, ErrStaleEpoch) {
 		t.Error(err)
 	}
-	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID, Outcome: []byte(`{"cells_not_run":2}`)})
+	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID, Outcome: []byte(`{"runs_not_run":2}`)})
 	for range 2 {
 		if info := m.s.Job(j.ID).Info(); info.CellsNotRun != 2 || info.Collected != 0 {
 			t.Errorf("at the end: %d collected, %d not run", info.Collected, info.CellsNotRun)

@@ -15,7 +15,7 @@ type measured struct {
 }
 
 // heldOut is pipeline.Outcome.EvaluatedOn of a job that held rows out.
-const heldOut = "test rows"
+const heldOut = "test samples"
 
 // measuredBy reads an outcome; nil: it has no measures.
 func measuredBy(outcome json.RawMessage) *measured {

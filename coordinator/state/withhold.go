@@ -36,7 +36,7 @@ func (s *State) withhold(e *protocol.WithholdEntry) (any, error) {
 // notRunIn reads off the outcome of a job of cells how many were not run.
 func notRunIn(outcome json.RawMessage) int {
 	var o struct {
-		CellsNotRun int `json:"cells_not_run"`
+		CellsNotRun int `json:"runs_not_run"`
 	}
 	if json.Unmarshal(outcome, &o) != nil {
 		return 0
@@ -48,7 +48,7 @@ func notRunIn(outcome json.RawMessage) int {
 // budget.
 func (j *Job) CellsSpent() map[string]float64 {
 	var o struct {
-		Spent map[string]float64 `json:"cells_spent_seconds"`
+		Spent map[string]float64 `json:"runs_spent_seconds"`
 	}
 	if json.Unmarshal(j.Outcome, &o) != nil {
 		return nil

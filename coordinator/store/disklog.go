@@ -16,7 +16,7 @@ import (
 	segments "github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
 )
 
 // diskLog is Raft's log: raft-wal with what it leaves to others. Each entry has a
@@ -30,9 +30,9 @@ type diskLog struct {
 	acked  *ackedFile
 	short  int64 // bytes of the last entries, which stay behind a snapshot
 	files  *segmentFiles
-	meta   string          // path of META
-	place  *inplace.Places // the log's folder
-	failed func(error)     // is told of the first write that fails
+	meta   string        // path of META
+	place  *files.Places // the log's folder
+	failed func(error)   // is told of the first write that fails
 	broken atomic.Pointer[error]
 	fault  func(op string) error // of tests
 }
@@ -46,7 +46,7 @@ func openDiskLog(f *Folder, c *Config, log hclog.Logger, failed func(error)) (d 
 	if err != nil {
 		return nil, err
 	}
-	place, err := inplace.Hold(f.log())
+	place, err := files.Hold(f.log())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("store: the log: %w", err), acked.close())
 	}
@@ -85,7 +85,7 @@ func (l *diskLog) Close() error {
 // inPlace returns nil if the log's folder, the list of its segments and the segment that is
 // written are still there.
 func (l *diskLog) inPlace() error {
-	return cmp.Or(l.place.Check(), inplace.Check(l.meta, nil), l.files.check())
+	return cmp.Or(l.place.Check(), files.Check(l.meta, nil), l.files.check())
 }
 
 // StoreLog implements raft.LogStore.

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
 
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
 )
 
 // Raft panics if its term cannot be written or an entry cannot be read. Here the node is
@@ -36,7 +36,7 @@ func (s raftStable) check(err error) error {
 	switch {
 	case err == nil, errors.Is(err, errAbstains):
 		return err
-	case !errors.Is(err, inplace.ErrGone):
+	case !errors.Is(err, files.ErrGone):
 		err = fmt.Errorf("%w; a coordinator that cannot keep its term and its vote takes no part: mend the disk that %s is on, then start it again with the same flags", err, s.path)
 	}
 	s.fatal(err)

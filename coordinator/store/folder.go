@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/coppice-ldl/coppice/internal/files"
 )
 
 // The names in a folder. The snapshot store makes "snapshots" by itself.
@@ -88,16 +88,12 @@ func lockFolder(c Config) (*Folder, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(c.Dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	lock, err := files.Lock(filepath.Join(c.Dir, lockName), 0o600)
+	if errors.Is(err, files.ErrLocked) {
 		err = ErrLocked
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store: folder %s: %w", c.Dir, err), lock.Close())
+		return nil, fmt.Errorf("store: folder %s: %w", c.Dir, err)
 	}
 	return &Folder{config: c, path: c.Dir, lock: lock}, nil
 }
@@ -235,22 +231,16 @@ func (f *Folder) setAside(path string) error {
 	return syncFolder(f.path)
 }
 
-func writeSynced(path, text string) error {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(text)
-	return errors.Join(err, file.Sync(), file.Close())
-}
-
-// syncFolder makes a rename in the folder survive a power cut.
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
+// replaceFile writes a small file of the folder; see files.Replace.
+func replaceFile(path, text string) error {
+	if err := files.Replace(path, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+	return nil
+}
+
+func syncFolder(path string) error {
+	if err := files.SyncFolder(path); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -83,19 +82,6 @@ func (m *meta) CommitState(state types.PersistentState) error {
 
 func checksum(text string) string {
 	return fmt.Sprintf("%08x", crc32.Checksum([]byte(text), castagnoli))
-}
-
-// replaceFile makes a file's contents text, whole or not at all.
-func replaceFile(path, text string) error {
-	temporary := path + ".tmp"
-	if err := writeSynced(temporary, text); err != nil {
-		_ = os.Remove(temporary) // it takes room that is needed
-		return fmt.Errorf("store: %w", err)
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	return syncFolder(filepath.Dir(path))
 }
 
 // GetStable implements types.MetaStore; Raft's stable store is another.

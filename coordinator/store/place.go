@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft-wal/fs"
 	"github.com/hashicorp/raft-wal/types"
 
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
 )
 
 // watchEvery is how often a node looks whether its folder is still there.
@@ -23,14 +23,14 @@ const watchEvery = 250 * time.Millisecond
 // is for one that has nothing to write.
 type folderWatch struct {
 	store *Store
-	held  *inplace.Places
+	held  *files.Places
 }
 
 // run watches until the store closes.
 func (w *folderWatch) run() {
 	s, f := w.store, w.store.folder
 	var err error
-	if w.held, err = inplace.Hold(f.path, filepath.Join(f.path, lockName), filepath.Join(f.path, stableName), filepath.Join(f.path, snapshotsName)); err != nil {
+	if w.held, err = files.Hold(f.path, filepath.Join(f.path, lockName), filepath.Join(f.path, stableName), filepath.Join(f.path, snapshotsName)); err != nil {
 		s.stop(fmt.Errorf("store: the folder: %w", err))
 		return
 	}
@@ -38,7 +38,7 @@ func (w *folderWatch) run() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
-		if err := w.check(); errors.Is(err, inplace.ErrGone) {
+		if err := w.check(); errors.Is(err, files.ErrGone) {
 			s.stop(err)
 			return
 		}
@@ -133,7 +133,7 @@ func (s *segmentFiles) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for path, info := range s.open {
-		if err := inplace.Check(path, info); err != nil {
+		if err := files.Check(path, info); err != nil {
 			return err
 		}
 	}
@@ -158,5 +158,5 @@ func (f *placedFile) Sync() error {
 	if info == nil { // raft-wal has deleted it
 		return nil
 	}
-	return inplace.Check(f.path, info)
+	return files.Check(f.path, info)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/harness/testkit"
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
 )
 
 // segmentsOf lists the segments of a node's log.
@@ -69,10 +69,10 @@ func TestFolderGone(t *testing.T) {
 					t.Error("an entry in a deleted file was acknowledged")
 				}
 			}
-			if err := stops(t, s); !errors.Is(err, inplace.ErrGone) || !strings.Contains(err.Error(), s.config.Dir) {
+			if err := stops(t, s); !errors.Is(err, files.ErrGone) || !strings.Contains(err.Error(), s.config.Dir) {
 				t.Errorf("it stops because of %v", err)
 			}
-			if _, _, err := s.Propose(testkit.Context(t), memberEntry(2)); !errors.Is(err, ErrClosed) || !errors.Is(err, inplace.ErrGone) {
+			if _, _, err := s.Propose(testkit.Context(t), memberEntry(2)); !errors.Is(err, ErrClosed) || !errors.Is(err, files.ErrGone) {
 				t.Errorf("a stopped node answers %v", err)
 			}
 		})
@@ -117,7 +117,7 @@ func TestFolderStays(t *testing.T) {
 		if err := s.Err(); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
-		if err := (&folderWatch{store: s, held: new(inplace.Places)}).check(); err != nil {
+		if err := (&folderWatch{store: s, held: new(files.Places)}).check(); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
@@ -142,7 +142,7 @@ func TestFolderOfTheLeaderGone(t *testing.T) {
 		}
 		n++
 	}
-	if err := stops(t, s); !errors.Is(err, inplace.ErrGone) {
+	if err := stops(t, s); !errors.Is(err, files.ErrGone) {
 		t.Errorf("it stops because of %v", err)
 	}
 	c.close(s.config.ID)
@@ -227,7 +227,7 @@ func TestVoteInADeletedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err := range []error{s.SetUint64([]byte(keyTerm), 8), s.SetUint64([]byte(keyVotedTerm), 8), s.Set([]byte(keyVoted), []byte("b"))} {
-		if !errors.Is(err, inplace.ErrGone) || !strings.Contains(err.Error(), dir) {
+		if !errors.Is(err, files.ErrGone) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%v", err)
 		}
 	}

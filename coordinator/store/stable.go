@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
 )
 
 // stable keeps Raft's term and vote in the file VOTE: two copies of one record,
@@ -59,7 +59,7 @@ func openStable(folder, id string, fresh bool) (*stable, error) {
 	s := &stable{path: filepath.Join(folder, stableName), id: id}
 	_, err := os.Stat(s.path)
 	if errors.Is(err, fs.ErrNotExist) && fresh {
-		return s, s.create(folder)
+		return s, s.create()
 	}
 	if err != nil {
 		return nil, corrupted(s.path, err)
@@ -74,18 +74,11 @@ func openStable(folder, id string, fresh bool) (*stable, error) {
 }
 
 // create writes a file with the record twice, whole or not at all.
-func (s *stable) create(folder string) error {
-	temporary := s.path + ".tmp"
+func (s *stable) create() error {
 	b := make([]byte, 2*stablePlace)
 	copy(b, s.encode())
 	copy(b[stablePlace:], s.encode())
-	if err := writeSynced(temporary, string(b)); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	if err := os.Rename(temporary, s.path); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	if err := syncFolder(folder); err != nil {
+	if err := replaceFile(s.path, string(b)); err != nil {
 		return err
 	}
 	var err error
@@ -147,7 +140,7 @@ func (s *stable) decode(b []byte) (v vote, seq uint64, ok bool) {
 }
 
 // write brings the record to both places, one after the other. A file that is not at its
-// path any longer is an error that wraps inplace.ErrGone.
+// path any longer is an error that wraps files.ErrGone.
 func (s *stable) write() error {
 	if s.fault != nil {
 		if err := s.fault("vote"); err != nil {
@@ -168,7 +161,7 @@ func (s *stable) write() error {
 	}
 	info, err := s.file.Stat()
 	if err == nil {
-		err = inplace.Check(s.path, info)
+		err = files.Check(s.path, info)
 	}
 	if err != nil {
 		return fmt.Errorf("store: %w", err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
 // The pauses between two rounds of questions, and between two log lines about them.
@@ -58,7 +60,7 @@ func (f *Folder) Decide(ctx context.Context) error {
 		d := found(&self, nil, nil, self.Cluster)
 		return f.Begin(d.cluster, d.founders)
 	}
-	began, told, wait := time.Now(), time.Time{}, leastPause
+	began, told, pause := time.Now(), time.Time{}, leastPause
 	for {
 		replies := f.ask(ctx)
 		if ctx.Err() != nil {
@@ -72,8 +74,8 @@ func (f *Folder) Decide(ctx context.Context) error {
 			told = time.Now()
 			c.Logger.Warn(f.Waits())
 		}
-		pause(ctx, wait)
-		wait = min(2*wait, mostPause)
+		wait.For(ctx, pause)
+		pause = min(2*pause, mostPause)
 	}
 }
 
@@ -143,14 +145,4 @@ func (f *Folder) confirmed(ctx context.Context, d *decision) bool {
 func (f *Folder) describe(waits []string) string {
 	text := strings.Join(waits, "; ")
 	return fmt.Sprintf("the folder is new; a cluster begins once all %d coordinators answer, each with a new folder and the same --peers: %s", len(f.config.Peers), text)
-}
-
-// pause waits, or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

@@ -89,7 +89,7 @@ func (s *Store) Addr() string { return parseServer("", raft.ServerAddress(s.stre
 func (s *Store) Down() <-chan struct{} { return s.down }
 
 // Err returns why the node has stopped: ErrClosed, an error that wraps
-// state.ErrUnknownEntry, one that wraps inplace.ErrGone if its files are not where they
+// state.ErrUnknownEntry, one that wraps files.ErrGone if its files are not where they
 // were, or one of the disk if its term or its vote cannot be written; nil while it runs.
 func (s *Store) Err() error {
 	s.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 	"golang.org/x/sys/unix"
 
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
 )
 
 // passes reports whether an error of the disk goes away when somebody makes room.
@@ -43,7 +43,7 @@ func (s *Store) writeFailed(err error) {
 		n.gate.notWritable.Store(true)
 	}
 	s.trouble.Store(&err)
-	if errors.Is(err, inplace.ErrGone) {
+	if errors.Is(err, files.ErrGone) {
 		s.stop(err)
 		return
 	}
@@ -139,7 +139,7 @@ func (s *Store) room() bool {
 	}
 	probe := filepath.Join(s.folder.path, "PROBE.tmp")
 	defer os.Remove(probe)
-	return writeSynced(probe, string(make([]byte, 64<<10))) == nil
+	return files.WriteSynced(probe, make([]byte, 64<<10), 0o600) == nil
 }
 
 // errHangs says that a handover of the leadership has not ended: Raft takes no

@@ -28,11 +28,11 @@ const (
 func (m *Confusion) Figure() (*Figure, error) {
 	n := len(m.Classes)
 	if n == 0 || n > mostClasses || len(m.Counts) != n {
-		return nil, fmt.Errorf("a confusion matrix of %d classes and %d lines, want 1 to %d classes: %w", n, len(m.Counts), mostClasses, ErrData)
+		return nil, fmt.Errorf("the confusion matrix has %d classes and %d lines, want as many lines as classes, and 1 to %d classes: %w", n, len(m.Counts), mostClasses, ErrData)
 	}
 	for i, line := range m.Counts {
 		if len(line) != n {
-			return nil, fmt.Errorf("a confusion matrix of %d classes: line %d has %d fields: %w", n, i, len(line), ErrData)
+			return nil, fmt.Errorf("the confusion matrix has %d classes, but its line %d has %d fields: %w", n, i, len(line), ErrData)
 		}
 	}
 	g := m.layout()

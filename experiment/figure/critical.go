@@ -35,11 +35,11 @@ const (
 func (d *CriticalDifferences) Figure() (*Figure, error) {
 	k := len(d.Names)
 	if k < 2 || len(d.Ranks) != k || !(d.Difference > 0) && d.Alike == "" {
-		return nil, fmt.Errorf("%d models, %d ranks and the difference %v: %w", k, len(d.Ranks), d.Difference, ErrData)
+		return nil, fmt.Errorf("want at least 2 models, a rank for each and a critical difference above 0, got %d models, %d ranks and the difference %v: %w", k, len(d.Ranks), d.Difference, ErrData)
 	}
 	for i, r := range d.Ranks {
 		if !(r >= 1 && r <= float64(k)) {
-			return nil, fmt.Errorf("%q has the rank %v of %d: %w", d.Names[i], r, k, ErrData)
+			return nil, fmt.Errorf("%q has the rank %v, want a rank from 1 to %d: %w", d.Names[i], r, k, ErrData)
 		}
 	}
 	g := d.layout()

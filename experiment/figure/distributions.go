@@ -55,10 +55,10 @@ func Panels(count int) (places []int) {
 // different lengths.
 func (d *Distributions) Figure() (*Figure, error) {
 	if len(d.Rows) == 0 || len(d.Rows) > mostPanels {
-		return nil, fmt.Errorf("distributions of %d samples, want 1 to %d: %w", len(d.Rows), mostPanels, ErrData)
+		return nil, fmt.Errorf("the figure shows distributions of 1 to %[2]d samples, got %[1]d: %[3]w", len(d.Rows), mostPanels, ErrData)
 	}
 	if len(d.Methods) > mostMethods {
-		return nil, fmt.Errorf("distributions of %d methods, at most %d: %w", len(d.Methods), mostMethods, ErrData)
+		return nil, fmt.Errorf("the figure shows distributions of at most %[2]d methods, got %[1]d: %[3]w", len(d.Methods), mostMethods, ErrData)
 	}
 	plots := make([][]tile, (len(d.Rows)+perLine-1)/perLine)
 	for i := range d.Rows {
@@ -128,11 +128,11 @@ func (d *Distributions) panel(r *Compared) (*plot.Plot, error) {
 func (d *Distributions) check(r *Compared) error {
 	n := len(r.True)
 	if n == 0 || len(d.Names) > 0 && len(d.Names) != n || len(r.Predicted) != max(1, len(d.Methods)) {
-		return fmt.Errorf("sample %q has %d true degrees and %d predictions, and there are %d names of labels and %d of methods: %w", r.Name, n, len(r.Predicted), len(d.Names), len(d.Methods), ErrData)
+		return fmt.Errorf("sample %q has %d true probabilities and %d predictions, but %d labels and %d methods have names: %w", r.Name, n, len(r.Predicted), len(d.Names), len(d.Methods), ErrData)
 	}
 	for _, values := range append([][]float64{r.True}, r.Predicted...) {
 		if len(values) != n {
-			return fmt.Errorf("sample %q has %d true and %d predicted degrees: %w", r.Name, n, len(values), ErrData)
+			return fmt.Errorf("sample %q has %d true and %d predicted probabilities, want as many predicted as true: %w", r.Name, n, len(values), ErrData)
 		}
 		if err := finite(fmt.Sprintf("sample %q", r.Name), values); err != nil {
 			return err

@@ -24,7 +24,7 @@ import (
 )
 
 // ErrData is what errors about data that cannot be drawn wrap.
-var ErrData = errors.New("cannot be drawn")
+var ErrData = errors.New("the figure cannot be drawn")
 
 // columnWidth is the width of all figures; dotsPerInch are those of PNG.
 const (
@@ -97,7 +97,7 @@ func (f *Figure) Element() (string, error) {
 func finite(what string, values []float64) error {
 	for i, v := range values {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("%s: value %d (counted from 0) is %v: %w", what, i, v, ErrData)
+			return fmt.Errorf("%s: value %d (counted from 0) is %v, want a finite number: %w", what, i, v, ErrData)
 		}
 	}
 	return nil

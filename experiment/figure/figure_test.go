@@ -224,7 +224,7 @@ func TestTexts(t *testing.T) {
 	for name, wants := range map[string][]string{
 		"critical":  {"average rank (1 is best)", "critical difference 2.16", ">ldlf<", ">1.50<"},
 		"curve":     {"K-L divergence (nats)", ">step<", ">validation<"},
-		"scores":    {"error, at most (years)", "samples (%)"},
+		"scores":    {"largest error (years)", "samples (%)"},
 		"ages":      {"age (years)", ">degree<", ">predicted<"},
 		"confusion": {"true class", "predicted class", ">179<"},
 		"colours":   {">x1<", ">label 3<", ">ldlf<"},

@@ -30,7 +30,7 @@ var visitStyle = draw.GlyphStyle{Color: seriesColours[2], Radius: 1.7, Shape: dr
 func (g *Gains) Figure() (*Figure, error) {
 	n := len(g.Thresholds)
 	if n == 0 || len(g.Gains) != n || len(g.Visited) != n {
-		return nil, fmt.Errorf("%d thresholds, %d gains and %d visits: %w", n, len(g.Gains), len(g.Visited), ErrData)
+		return nil, fmt.Errorf("want as many gains and visits as thresholds, and at least one threshold; got %d thresholds, %d gains and %d visits: %w", n, len(g.Gains), len(g.Visited), ErrData)
 	}
 	if err := cmp.Or(finite("thresholds", g.Thresholds), finite("gains", g.Gains)); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (g *Gains) Figure() (*Figure, error) {
 	}
 	line.LineStyle = lineOf(0)
 	p.Add(grid(), line)
-	entries := legend{{"every threshold", bareLine{}}}
+	entries := legend{{"all thresholds", bareLine{}}}
 	if len(visited) > 0 {
 		marks, err := plotter.NewScatter(visited)
 		if err != nil {
@@ -74,13 +74,13 @@ type Visits struct {
 // Figure returns the figure. Errors wrap ErrData: there is no feature, or a count below 0.
 func (v *Visits) Figure() (*Figure, error) {
 	if len(v.Counts) == 0 {
-		return nil, fmt.Errorf("visits of no feature: %w", ErrData)
+		return nil, fmt.Errorf("there are no features: %w", ErrData)
 	}
 	p := newPlot(Axis{Name: "feature"}, Axis{Name: "thresholds visited"})
 	p.Add(grid())
 	for feature, n := range v.Counts {
 		if n < 0 {
-			return nil, fmt.Errorf("%d visits of feature %d: %w", n, feature, ErrData)
+			return nil, fmt.Errorf("the number of visits is %d at feature %d, want at least 0: %w", n, feature, ErrData)
 		}
 		if n == 0 {
 			continue

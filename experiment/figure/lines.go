@@ -40,7 +40,7 @@ const linesHeight = 62 * vg.Millimeter
 // value is not finite, or not above 0 on a logarithmic axis.
 func (l *Lines) Figure() (*Figure, error) {
 	if len(l.Series) == 0 || len(l.Series) > mostSeries {
-		return nil, fmt.Errorf("%d series, want 1 to %d: %w", len(l.Series), mostSeries, ErrData)
+		return nil, fmt.Errorf("want 1 to %[2]d series, got %[1]d: %[3]w", len(l.Series), mostSeries, ErrData)
 	}
 	p := newPlot(l.X, l.Y)
 	p.Add(grid())
@@ -107,9 +107,9 @@ const LabelUnit = "units of the labels"
 // 2 and so on; each list of scores holds shares from 0 to 1.
 func CumulativeScores(title, unit string, names []string, scores [][]float64) (*Figure, error) {
 	if len(names) != len(scores) {
-		return nil, fmt.Errorf("%d names of %d lists of scores: %w", len(names), len(scores), ErrData)
+		return nil, fmt.Errorf("want as many names as lists of scores, got %d names and %d lists: %w", len(names), len(scores), ErrData)
 	}
-	l := Lines{Title: title, X: Axis{Name: "error, at most", Unit: unit}, Y: Axis{Name: "samples", Unit: "%"}}
+	l := Lines{Title: title, X: Axis{Name: "largest error", Unit: unit}, Y: Axis{Name: "samples", Unit: "%"}}
 	for i, list := range scores {
 		s := Series{Name: names[i]}
 		for most, share := range list {
@@ -125,9 +125,9 @@ func (l *Lines) check(s *Series) error {
 	what := fmt.Sprintf("series %q", s.Name)
 	switch {
 	case len(s.X) == 0 || len(s.X) != len(s.Y):
-		return fmt.Errorf("%s has %d and %d values: %w", what, len(s.X), len(s.Y), ErrData)
+		return fmt.Errorf("%s has %d x values and %d y values, want as many y values as x values, and at least one: %w", what, len(s.X), len(s.Y), ErrData)
 	case s.Deviation != nil && len(s.Deviation) != len(s.X):
-		return fmt.Errorf("%s has %d points and %d standard deviations: %w", what, len(s.X), len(s.Deviation), ErrData)
+		return fmt.Errorf("%s has %d points, but %d standard deviations: %w", what, len(s.X), len(s.Deviation), ErrData)
 	}
 	for _, values := range [][]float64{s.X, s.Y, s.Deviation} {
 		if err := finite(what, values); err != nil {
@@ -140,7 +140,7 @@ func (l *Lines) check(s *Series) error {
 			low -= s.Deviation[i]
 		}
 		if !l.X.Has(s.X[i]) || !l.Y.Has(low) {
-			return fmt.Errorf("%s: point %d reaches %v, %v, which a logarithmic axis does not have: %w", what, i, s.X[i], low, ErrData)
+			return fmt.Errorf("%s: point %d reaches down to x=%v, y=%v, but a logarithmic axis shows only numbers above 0: %w", what, i, s.X[i], low, ErrData)
 		}
 	}
 	return nil

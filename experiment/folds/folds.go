@@ -44,21 +44,21 @@ func (s *Scheme) Check() error {
 	case Seeded, ScikitLearn:
 	case Groups, File:
 		if s.Folds != 0 || s.Seed != 0 || s.Repeats > 1 {
-			return fmt.Errorf("the folds of %s have no number, seed or repeats of their own: %w", s.Way, ErrFolds)
+			return fmt.Errorf("folds of the kind %s take no number, seed or repeats: %w", s.Way, ErrFolds)
 		}
 		return nil
 	default:
-		return fmt.Errorf("folds %q: want %s, %s, %s or %s: %w", s.Way, Seeded, ScikitLearn, Groups, File, ErrFolds)
+		return fmt.Errorf("unknown kind of folds %q: want %s, %s, %s or %s: %w", s.Way, Seeded, ScikitLearn, Groups, File, ErrFolds)
 	}
 	switch {
 	case s.Folds < 2 || s.Folds > dataset.MaxFolds:
-		return fmt.Errorf("%d folds: want 2 to %d: %w", s.Folds, dataset.MaxFolds, ErrFolds)
+		return fmt.Errorf("want 2 to %[2]d folds, got %[1]d: %[3]w", s.Folds, dataset.MaxFolds, ErrFolds)
 	case s.Repeats < 1:
-		return fmt.Errorf("%d repeats: want at least 1: %w", s.Repeats, ErrFolds)
+		return fmt.Errorf("want at least 1 repeat, got %d: %w", s.Repeats, ErrFolds)
 	case s.lastSeed() < s.Seed:
-		return fmt.Errorf("seed %d and %d repeats: the last seed exceeds %d: %w", s.Seed, s.Repeats, uint64(math.MaxUint64), ErrFolds)
+		return fmt.Errorf("each repeat takes the next seed: with seed %d and %d repeats, the last seed exceeds %d: %w", s.Seed, s.Repeats, uint64(math.MaxUint64), ErrFolds)
 	case s.Way == ScikitLearn && s.lastSeed() > math.MaxUint32:
-		return fmt.Errorf("seed %d: scikit-learn's seeds end at %d: %w", s.lastSeed(), uint32(math.MaxUint32), ErrFolds)
+		return fmt.Errorf("the last repeat needs seed %d, but the largest seed of scikit-learn is %d: %w", s.lastSeed(), uint32(math.MaxUint32), ErrFolds)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (s *Scheme) Divide(rows *Rows, repeat int) (*dataset.SplitList, error) {
 		return nil, err
 	}
 	if repeat < 0 || repeat >= max(1, s.Repeats) {
-		return nil, fmt.Errorf("repeat %d of %d: %w", repeat, max(1, s.Repeats), ErrFolds)
+		return nil, fmt.Errorf("there is no repeat %d, counted from 0: the number of repeats is %d: %w", repeat, max(1, s.Repeats), ErrFolds)
 	}
 	seed := s.Seed + uint64(repeat)
 	switch s.Way {
@@ -90,7 +90,7 @@ func (s *Scheme) Divide(rows *Rows, repeat int) (*dataset.SplitList, error) {
 // byGroup makes a fold of each group.
 func byGroup(rows *Rows) (*dataset.SplitList, error) {
 	if len(rows.Groups) != rows.Count || rows.Count == 0 {
-		return nil, fmt.Errorf("%d samples and the groups of %d: %w", rows.Count, len(rows.Groups), ErrFolds)
+		return nil, fmt.Errorf("the dataset has %d samples, but groups for %d samples: %w", rows.Count, len(rows.Groups), ErrFolds)
 	}
 	used := make([]bool, 1<<16)
 	folds := 0
@@ -100,11 +100,11 @@ func byGroup(rows *Rows) (*dataset.SplitList, error) {
 	}
 	for g, rowsOfIt := range used[:folds] {
 		if !rowsOfIt {
-			return nil, fmt.Errorf("group %d of %d has no samples: %w", g, folds, ErrFolds)
+			return nil, fmt.Errorf("group %d, counted from 0, of %d groups has no samples: %w", g, folds, ErrFolds)
 		}
 	}
 	if folds < 2 {
-		return nil, fmt.Errorf("all samples belong to one group: nothing is left to train on: %w", ErrFolds)
+		return nil, fmt.Errorf("all samples are in one group, so no samples are left to train on: %w", ErrFolds)
 	}
 	return &dataset.SplitList{Assigned: rows.Groups, Folds: folds}, nil
 }
@@ -112,11 +112,11 @@ func byGroup(rows *Rows) (*dataset.SplitList, error) {
 // byFile takes the splits of a file.
 func byFile(rows *Rows) (*dataset.SplitList, error) {
 	if rows.File == nil {
-		return nil, fmt.Errorf("there is no split file: %w", ErrFolds)
+		return nil, fmt.Errorf("the folds come from a split file, but none is given: %w", ErrFolds)
 	}
 	s := dataset.Split{Folds: rows.File.Folds, Overlap: rows.File.Overlap, Assigned: File}
 	if want := s.AssignedLength(rows.Count); len(rows.File.Assigned) != want {
-		return nil, fmt.Errorf("the split file lists %d values, want %d for %d samples: %w", len(rows.File.Assigned), want, rows.Count, ErrFolds)
+		return nil, fmt.Errorf("the split file lists %d values, but the dataset of %[3]d samples needs %[2]d: %[4]w", len(rows.File.Assigned), want, rows.Count, ErrFolds)
 	}
 	return rows.File, nil
 }
@@ -144,7 +144,7 @@ func seeded(rows, k int, seed uint64) ([]uint16, error) {
 // enough returns an error if there are fewer rows than folds.
 func enough(rows, k int) error {
 	if k < 2 || k > dataset.MaxFolds || rows < k {
-		return fmt.Errorf("%d folds of %d samples: want 2 to %d, so that each fold has a sample: %w", k, rows, min(rows, dataset.MaxFolds), ErrFolds)
+		return fmt.Errorf("want 2 to %[3]d folds for %[2]d samples, so that each fold has a sample; got %[1]d folds: %[4]w", k, rows, min(rows, dataset.MaxFolds), ErrFolds)
 	}
 	return nil
 }

@@ -191,19 +191,19 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		{Scheme{Way: "odd"}, ten, 0, `folds "odd": want seeded, scikit-learn, groups or file`},
-		{Scheme{Way: Seeded, Folds: 1, Repeats: 1}, ten, 0, "1 folds: want 2 to 65536"},
-		{Scheme{Way: Seeded, Folds: 11, Repeats: 1}, ten, 0, "11 folds of 10 samples: want 2 to 10, so that"},
-		{Scheme{Way: ScikitLearn, Folds: 11, Repeats: 1}, ten, 0, "11 folds of 10 samples"},
-		{Scheme{Way: Seeded, Folds: 2}, ten, 0, "0 repeats"},
-		{Scheme{Way: Seeded, Folds: 2, Repeats: 2}, ten, 2, "repeat 2 of 2"},
+		{Scheme{Way: Seeded, Folds: 1, Repeats: 1}, ten, 0, "want 2 to 65536 folds, got 1: these samples cannot be divided into these folds"},
+		{Scheme{Way: Seeded, Folds: 11, Repeats: 1}, ten, 0, "want 2 to 10 folds for 10 samples, so that each fold has a sample; got 11 folds"},
+		{Scheme{Way: ScikitLearn, Folds: 11, Repeats: 1}, ten, 0, "want 2 to 10 folds for 10 samples, so that each fold has a sample; got 11 folds"},
+		{Scheme{Way: Seeded, Folds: 2}, ten, 0, "want at least 1 repeat, got 0: these samples cannot be divided into these folds"},
+		{Scheme{Way: Seeded, Folds: 2, Repeats: 2}, ten, 2, "there is no repeat 2, counted from 0: the number of repeats is 2"},
 		{Scheme{Way: Seeded, Folds: 2, Repeats: 2, Seed: math.MaxUint64}, ten, 0, "the last seed exceeds"},
-		{Scheme{Way: ScikitLearn, Folds: 2, Repeats: 2, Seed: math.MaxUint32}, ten, 0, "seed 4294967296: scikit-learn's seeds end at 4294967295"},
-		{Scheme{Way: Groups, Folds: 3}, ten, 0, "the folds of groups have no number"},
-		{Scheme{Way: Groups}, ten, 0, "10 samples and the groups of 0"},
-		{Scheme{Way: Groups}, &Rows{Count: 2, Groups: []uint16{0, 0}}, 0, "all samples belong to one group"},
-		{Scheme{Way: Groups}, &Rows{Count: 2, Groups: []uint16{0, 2}}, 0, "group 1 of 3 has no samples"},
-		{Scheme{Way: File}, ten, 0, "there is no split file"},
-		{Scheme{Way: File}, &Rows{Count: 10, File: &dataset.SplitList{Assigned: make([]uint16, 4), Folds: 2}}, 0, "lists 4 values, want 10"},
+		{Scheme{Way: ScikitLearn, Folds: 2, Repeats: 2, Seed: math.MaxUint32}, ten, 0, "the last repeat needs seed 4294967296, but the largest seed of scikit-learn is 4294967295"},
+		{Scheme{Way: Groups, Folds: 3}, ten, 0, "folds of the kind groups take no number, seed or repeats: these samples cannot be divided into these folds"},
+		{Scheme{Way: Groups}, ten, 0, "the dataset has 10 samples, but groups for 0 samples: these samples cannot be divided into these folds"},
+		{Scheme{Way: Groups}, &Rows{Count: 2, Groups: []uint16{0, 0}}, 0, "all samples are in one group, so no samples are left to train on"},
+		{Scheme{Way: Groups}, &Rows{Count: 2, Groups: []uint16{0, 2}}, 0, "group 1, counted from 0, of 3 groups has no samples: these samples cannot be divided into these folds"},
+		{Scheme{Way: File}, ten, 0, "the folds come from a split file, but none is given: these samples cannot be divided into these folds"},
+		{Scheme{Way: File}, &Rows{Count: 10, File: &dataset.SplitList{Assigned: make([]uint16, 4), Folds: 2}}, 0, "the split file lists 4 values, but the dataset of 10 samples needs 10"},
 	} {
 		if _, err := c.scheme.Divide(c.rows, c.repeat); err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, ErrFolds) {
 			t.Errorf("error %v, want %q", err, c.want)

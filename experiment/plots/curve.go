@@ -44,7 +44,7 @@ func Curve(title string, points []curve.Point, folds [][]curve.Point) (*figure.F
 		}
 	}
 	if len(lines.Series) == 0 {
-		return nil, fmt.Errorf("a learning curve without losses %w", figure.ErrData)
+		return nil, fmt.Errorf("the learning curve has no losses: %w", figure.ErrData)
 	}
 	lines.Y.Log = isWide(lines.Series)
 	return lines.Figure()

@@ -114,7 +114,7 @@ func scoreFigure(list []Scored, part string) Picture {
 	}
 	dataset := list[0].Dataset
 	return Picture{
-		Name: dataset + "-cumulative-score", Caption: "Cumulative score on " + dataset + part + ": the share of test samples by the greatest error of the predicted number, as a mean over folds. Of a distribution it is the expected number.",
+		Name: dataset + "-cumulative-score", Caption: "Cumulative score on " + dataset + part + ": the fraction of test samples whose predicted number is off by at most the error shown, averaged over folds. A predicted distribution counts by its expected number.",
 		draw: func() (*figure.Figure, error) {
 			return figure.CumulativeScores(dataset+part, figure.LabelUnit, names, scores)
 		},
@@ -134,7 +134,7 @@ func (s *Summary) confusionFigures() (all []Picture) {
 			names, numbered := s.classNames(d, len(c.Counts))
 			title := c.Dataset + ": " + c.Row
 			all = append(all, Picture{
-				Name: c.Dataset + "-confusion", Caption: fmt.Sprintf("Confusion matrix of the best method on %s, %s: test samples of all folds by true and by predicted class.%s", c.Dataset, c.Row, numbered),
+				Name: c.Dataset + "-confusion", Caption: fmt.Sprintf("Confusion matrix of the best method on %s, %s: numbers of test samples by true and predicted class, over all folds.%s", c.Dataset, c.Row, numbered),
 				draw: (&figure.Confusion{Title: title, Classes: names, Counts: c.Counts}).Figure,
 			})
 		}

@@ -46,7 +46,7 @@ func TestBeside(t *testing.T) {
 	if err != nil || len(figures) != 3 {
 		t.Fatalf("%d figures, %v", len(figures), err)
 	}
-	for i, want := range []string{"average rank", "error, at most", "digits: two"} {
+	for i, want := range []string{"average rank", "largest error", "digits: two"} {
 		f, err := figures[i].Draw()
 		if err != nil {
 			t.Fatal(err)

@@ -188,9 +188,9 @@ func (d *document) addChoices(s *Summary) {
 	if len(s.Choices) == 0 {
 		return
 	}
-	d.add(heading("Settings that were chosen"), paragraph("Candidates are scored on training samples that they were not trained on; tested samples have no part in it. "+
-		"Values are the mean K-L of a dataset's runs over the K-L of the mean baseline on the samples that the same runs test. The criterion is the mean over datasets of its logarithm. "+
-		"A candidate's difference from the best has a standard error over datasets. The rule takes the first candidate, from the simplest on, within one standard error."))
+	d.add(heading("Chosen settings"), paragraph("Each candidate is scored on training samples held out from its own training; test samples are never used. "+
+		"Values are ratios: a candidate's mean K-L over a dataset's runs, divided by the K-L of the mean baseline on their test samples. The criterion is the ratio's mean logarithm over datasets. "+
+		"A candidate's difference from the best has a standard error over datasets. The rule chooses the simplest candidate within one standard error of the best."))
 	for i := range s.Choices {
 		c := &s.Choices[i]
 		for from := 0; from < len(c.Datasets); from += columns {
@@ -204,7 +204,7 @@ func (d *document) addChoices(s *Summary) {
 }
 
 func (c *Choice) ratios(from, to int) table {
-	t := table{caption: c.Row + ": K-L of candidates over the mean baseline's", header: append([]string{"candidate"}, c.Datasets[from:to]...)}
+	t := table{caption: c.Row + ": K-L of candidates, divided by the K-L of the mean baseline", header: append([]string{"candidate"}, c.Datasets[from:to]...)}
 	if from > 0 {
 		t.caption += ", continued"
 	}
@@ -231,7 +231,7 @@ func (c *Choice) ratios(from, to int) table {
 }
 
 func (c *Choice) criterion() table {
-	t := table{caption: c.Row + ": the criterion", header: []string{"candidate", "mean ln ratio", "above the best", "worst dataset", "chosen by runs"}}
+	t := table{caption: c.Row + ": criterion of the choice", header: []string{"candidate", "mean ln ratio", "above the best", "worst dataset", "runs that chose it"}}
 	for i, x := range c.Candidates {
 		worst := 0
 		for d := range x.Ratios {
@@ -262,13 +262,13 @@ func (x *Candidate) difference(best bool) string {
 func (c *Choice) rule() string {
 	best, chosen := &c.Candidates[c.Best], &c.Candidates[c.Chosen]
 	if c.Best == c.Chosen {
-		return fmt.Sprintf("%s: the best is %s, and no candidate before it is within one standard error.", c.Row, best.Name)
+		return fmt.Sprintf("%s: the best candidate is %s, and no simpler candidate is within one standard error.", c.Row, best.Name)
 	}
-	return fmt.Sprintf("%s: the best is %s. The first within one standard error is %s.", c.Row, best.Name, chosen.Name)
+	return fmt.Sprintf("%s: the best candidate is %s. The simplest candidate within one standard error is %s.", c.Row, best.Name, chosen.Name)
 }
 
 func (c *Choice) without() table {
-	t := table{caption: c.Row + ": chosen without a dataset, and what that gives on it", header: []string{"without", "chosen", "K-L there", "of the choice by all"}, texts: true}
+	t := table{caption: c.Row + ": choice without one dataset, and its K-L on that dataset", header: []string{"without", "chosen", "K-L there", "K-L by the choice from all"}, texts: true}
 	for d, w := range c.Without {
 		t.lines = append(t.lines, line{cells: plain(w.Dataset, c.Candidates[w.Chosen].Name, fixed(w.Ratio, 4), fixed(c.Candidates[c.Chosen].Ratios[d], 4))})
 	}

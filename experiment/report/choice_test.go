@@ -132,9 +132,9 @@ func TestChoiceIsReported(t *testing.T) {
 			continue
 		}
 		for _, want := range []string{
-			"Settings that were chosen", "candidates: default; trees=100; trees=200", "0.9300 (Faces)",
-			"forest: the best is trees=100, and no candidate before it is within one standard error.",
-			"forest: chosen without a dataset, and what that gives on it",
+			"Chosen settings", "candidates: default; trees=100; trees=200", "0.9300 (Faces)",
+			"forest: the best candidate is trees=100, and no simpler candidate is within one standard error.",
+			"forest: choice without one dataset, and its K-L on that dataset",
 		} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("the report has no %q:\n%s", want, b.String())

@@ -75,7 +75,7 @@ func TestSameAccuraciesInAnotherOrder(t *testing.T) {
 	if r := s.Rankings[0]; r.Rows[0].Rank != 1.5 || r.Rows[1].Rank != 1.5 || r.Friedman.P != 1 || r.Friedman.ChiSquared != 0 || r.Friedman.compared() {
 		t.Errorf("%+v %+v", r, r.Friedman)
 	}
-	contains(t, written(t, table, "table", Options{}), []string{"pairs of methods are not compared"}, "All methods differ", "+ ")
+	contains(t, written(t, table, "table", Options{}), []string{"pairs of methods are not compared"}, "Every two methods differ", "+ ")
 }
 
 // repeated makes so many repeats of a table's folds. The values of a row are the same in each, or drawn.
@@ -115,12 +115,12 @@ func TestRepeatsOfTheSameFolds(t *testing.T) {
 		}
 		text := written(t, table, "table", Options{})
 		contains(t, text, []string{
-			fmt.Sprintf("d0: %d folds divide the samples in 5 ways, since repeats have the same folds. Values of the same folds are averaged first", 5*repeats),
-			"The repeats add nothing to r0, r1: they give the same values again.", "d0: of 5 values Wilcoxon's p is at least 0.0625, so that it finds no difference at the level 0.05.",
+			fmt.Sprintf("d0: %d folds divide the samples in only 5 ways, because repeats have the same folds. Equal folds are averaged first", 5*repeats),
+			"The repeats add nothing for r0, r1: every repeat gives the same values.", "d0: with 5 values, the p-value of Wilcoxon's test is at least 0.0625, so the test cannot find a difference at the level 0.05.",
 		})
 	}
 	drawn := repeated(tableOf("accuracy", values), 3, true)
-	contains(t, written(t, drawn, "table", Options{}), []string{"The repeats add nothing to r0: they"})
+	contains(t, written(t, drawn, "table", Options{}), []string{"The repeats add nothing for r0: every"})
 	if mean := summarized(t, drawn).Results[0].Lines[1].Mean; math.Abs(float64(mean)-.661) > 1e-12 {
 		t.Errorf("the mean of the repeats is %v", mean)
 	}
@@ -153,7 +153,7 @@ func TestOneMethodOfSeveralNames(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	text := written(t, table, "table", Options{})
-	contains(t, text, []string{"structrf and structrf paper, structrf trees=50 are one method", "structrf = structrf paper = structrf trees=50", "(the same as structrf)", "structrf paper (published: a paper)"})
+	contains(t, text, []string{"structrf and structrf paper, structrf trees=50 are the same method", "structrf = structrf paper = structrf trees=50", "(the same as structrf)", "structrf paper (published: a paper)"})
 	records, err := csv.NewReader(strings.NewReader(written(t, table, "csv", Options{}))).ReadAll()
 	if err != nil || records[4][len(records[4])-1] != "structrf" || records[4][7] != "0" || records[4][11] != "" {
 		t.Errorf("%q, %v", records[4], err)
@@ -163,7 +163,7 @@ func TestOneMethodOfSeveralNames(t *testing.T) {
 	if r := summarized(t, twice).Rankings[0]; len(r.Datasets) != 5 || len(r.LeftOut) != 0 {
 		t.Errorf("the same dataset counts twice: %+v", r)
 	}
-	contains(t, written(t, twice, "table", Options{}), []string{"The datasets d4 and d5 have the same samples, labels and folds. Ranks count them once."})
+	contains(t, written(t, twice, "table", Options{}), []string{"The datasets d4 and d5 have the same samples, labels and folds. Ranks count the two datasets once."})
 }
 
 // TestNoClaimAboveTheLevel: where Friedman's test finds nothing, no pair of rows is said to differ, in words and in the diagram.
@@ -182,7 +182,7 @@ func TestNoClaimAboveTheLevel(t *testing.T) {
 	if r.Friedman.P < .05 || !r.Friedman.CriticalDifference.none() || len(r.Friedman.Alike) != 1 || len(r.Friedman.Alike[0]) != 5 {
 		t.Errorf("%+v", r.Friedman)
 	}
-	contains(t, written(t, table, "table", Options{}), []string{"exact). That is no difference at the level 0.05, and pairs of methods are not compared."}, "Nemenyi's critical difference is", "Methods that do not differ", "All methods differ")
+	contains(t, written(t, table, "table", Options{}), []string{"exact). The test finds no difference at the level 0.05, so pairs of methods are not compared."}, "Nemenyi's critical difference is", "Methods that do not differ", "Every two methods differ")
 	contains(t, written(t, table, "html", Options{}), []string{"no difference found, p = "}, "critical difference 2")
 	contains(t, written(t, table, "json", Options{}), []string{`"critical_difference": null`})
 	contains(t, written(t, table, "table", Options{Level: .5}), []string{"Nemenyi's critical difference is"}, "pairs of methods are not compared")
@@ -197,10 +197,10 @@ func TestFewDatasets(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	contains(t, written(t, table, "table", Options{}), []string{
-		"Friedman's χ² is 4.00 (p = 0.1250, exact: the sign test). Of 2 methods on 4 datasets p is at least 0.1250, so that no difference can be found at the level 0.05.",
-	}, "All methods differ")
+		"Friedman's χ² is 4.00 (p = 0.1250, exact: the sign test). For 2 methods on 4 datasets, p is at least 0.1250, so the test cannot find a difference at the level 0.05.",
+	}, "Every two methods differ")
 	many := [][]float64{{.9}, {.8}, {.7}, {.6}, {.5}, {.4}, {.3}, {.2}, {.1}}
-	contains(t, written(t, tableOf("accuracy", many, many, many), "table", Options{}), []string{"by the χ² distribution, which is rough over few datasets"})
+	contains(t, written(t, tableOf("accuracy", many, many, many), "table", Options{}), []string{"by the χ² distribution, which is inaccurate for few datasets"})
 }
 
 // TestMeansOfZero: two methods whose correlations average to 0 tie, and both means print as 0, whatever the last bits of the
@@ -345,10 +345,10 @@ func TestSameDataOfOtherLabels(t *testing.T) {
 			t.Errorf("%+v, want %v", r, want)
 		}
 	}
-	says := "The datasets d0 and d1 have the same samples, labels and folds; only the type of their labels differs. Ranks count them once by measures whose values are the same: K-L. Ranks count both by measures whose values differ: Cosine."
+	says := "The datasets d0 and d1 have the same samples, labels and folds; only the type of their labels differs. Ranks count the two datasets once for measures with the same values on both: K-L. Ranks count both datasets for measures whose values differ: Cosine."
 	contains(t, written(t, table, "table", Options{}), []string{says}, "labels or folds")
 	table.Datasets[1].SameData = ""
-	contains(t, written(t, table, "md", Options{}), []string{"d0 and d1 have the same samples and labels, which the spec divides into folds in two ways. Ranks count both."})
+	contains(t, written(t, table, "md", Options{}), []string{"d0 and d1 have the same samples and labels, which the spec divides into folds in two ways. Ranks count both datasets."})
 	table.Datasets[1].SameData = "d2"
 	if err := table.Validate(); err == nil {
 		t.Error("a dataset has the data of a later one")
@@ -377,7 +377,7 @@ func TestWhyDatasetsAreLeftOut(t *testing.T) {
 		}
 	}
 	says := []string{
-		"over 2 datasets (left out, since methods lack folds there: d3; since it is not a measure of these labels: d1; since methods have ended without a value there: d2)",
+		"over 2 datasets (left out, because methods lack folds there: d3; because it is not a measure of these labels: d1; because methods have no value there: d2)",
 		"Accuracy is not a measure of the labels of d1.",
 	}
 	for _, format := range []string{"table", "md", "html", "latex"} {
@@ -390,5 +390,5 @@ func TestWhyDatasetsAreLeftOut(t *testing.T) {
 			table.Cells[i].Values, table.Cells[i].Mean = nil, nil
 		}
 	}
-	contains(t, written(t, table, "table", Options{}), []string{"over 0 datasets (left out, since it is not a measure of these labels: d0, d1, d2, d3, d4)"}, "lack folds there")
+	contains(t, written(t, table, "table", Options{}), []string{"over 0 datasets (left out, because it is not a measure of these labels: d0, d1, d2, d3, d4)"}, "lack folds there")
 }

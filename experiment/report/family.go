@@ -104,7 +104,7 @@ func (f family) same() string {
 	if text == "" {
 		return ""
 	}
-	return " All have " + strings.ReplaceAll(text, " ", ", ") + "."
+	return " All runs have " + strings.ReplaceAll(text, " ", ", ") + "."
 }
 
 // axis is that of the setting: logarithmic if a sweep goes far, with a place of its own for 0.

@@ -50,7 +50,7 @@ func (d *document) addFigures(title string, figures []Picture) {
 	d.add(pictureHeading(title))
 	for i := range figures {
 		if d.figures == mostFigures {
-			d.add(picture{caption: fmt.Sprintf("%s left out: a report has at most %d.", count(len(figures)-i, "more figure is", "more figures are"), mostFigures)})
+			d.add(picture{caption: fmt.Sprintf("%s not shown: a report has at most %d figures.", count(len(figures)-i, "more figure is", "more figures are"), mostFigures)})
 			return
 		}
 		d.addFigure(&figures[i])

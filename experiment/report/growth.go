@@ -160,14 +160,14 @@ func (d *document) addGrowths(s *Summary) {
 	if len(s.Growths) == 0 {
 		return
 	}
-	t := table{caption: "Growth of the seconds of a run", header: []string{"by", "of", "dataset", "values", "slope", "r²"}, texts: true}
+	t := table{caption: "Growth of the time of a run", header: []string{"by", "of", "dataset", "values", "slope", "r²"}, texts: true}
 	for i := range s.Growths {
 		g := &s.Growths[i]
 		values := fmt.Sprintf("%d from %s to %s", len(g.X), plainNumber(g.X[0]), plainNumber(g.X[len(g.X)-1]))
 		t.lines = append(t.lines, line{cells: plain(g.By, cmp.Or(g.short, g.Of), orNone(g.Dataset), values, fixed(g.Slope, 2)+" ± "+fixed(g.Error, 2), fixed(g.R2, 3))})
 	}
-	d.add(paragraph("Seconds grow about as the number to the power of the slope, that of the line of least squares through the logarithms, ± its standard error; r² is the share of the variance "+
-		"that the line explains. Leaves are 2^(depth - 1). What takes the same time whatever the number is makes slopes smaller."), t)
+	d.add(paragraph("Times grow about as a power of the varied number. The slope is the exponent, from a least-squares line through the logarithms, ± its standard error; r² is the fraction of variance "+
+		"that the line explains. The number of leaves is 2^(depth - 1). Work that takes the same time for every number lowers the slope."), t)
 	d.addFigures("Growth of times", s.growthFigures())
 }
 

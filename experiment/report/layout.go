@@ -62,7 +62,7 @@ func (s *Summary) cellsText() string {
 		}
 	}
 	if c.Done < c.All {
-		text += ". They are named at the end; values of methods that lack folds say how many folds they have, and are not compared"
+		text += ". Runs that are not done are listed at the end; a method that lacks folds shows how many folds it has, and is not compared"
 	}
 	if s.Spec != nil {
 		text += fmt.Sprintf(". Their spec is %s, SHA-256 %.12s", s.Spec.File, s.Spec.Digest)
@@ -80,15 +80,15 @@ func ofOneFold(r Result) bool {
 
 // explanation says what figures mean.
 func (s *Summary) explanation() string {
-	text := fmt.Sprintf("Values are means over the test samples of a fold, then over folds and repeats, all with the same weight; ± is the %s standard deviation "+
-		"over folds. The best is bold and the second underlined, by values before rounding. • marks methods that are worse than the best by the corrected "+
-		"resampled t-test (Nadeau and Bengio 2003), adjusted by Holm 1979 within a dataset, at the level %v. The mean baseline predicts "+
+	text := fmt.Sprintf("Values are means over the test samples of a fold, then over folds and repeats with equal weights. ± is the %s standard deviation "+
+		"over folds. The best value is bold and the second best underlined, by values before rounding. • marks a method that is worse than the best by the corrected "+
+		"resampled t-test (Nadeau and Bengio 2003), Holm-adjusted within a dataset, at the level %v. The mean baseline predicts "+
 		"the mean label distribution of the training samples.", s.Deviations, s.Level)
 	if slices.ContainsFunc(s.Results, ofOneFold) {
-		text += " Of one fold there is no standard deviation."
+		text += " A single fold has no standard deviation."
 	}
 	if s.Clip != "" {
-		text += " Degrees are clipped before they are compared (clip: " + s.Clip + ")."
+		text += " Probabilities are clipped before they are compared (clip: " + s.Clip + ")."
 	}
 	return text
 }
@@ -187,9 +187,9 @@ func (s *Summary) measureLines(m, from, to int) (lines []line) {
 // addTests adds a table of tests for each dataset.
 func (d *document) addTests(s *Summary, m int) {
 	measure, _ := measures.Find(s.Measures[m])
-	d.add(heading("Tests against the best: "+measure.Title), paragraph("P-values are two-sided, over the folds that both methods have; those in brackets are adjusted by Holm for the "+
-		"methods of the table. The corrected t-test is the one to read: folds share training samples, which the plain t-test and Wilcoxon's signed-rank test take no notice of; "+
-		"they stand here since papers print them. The effect size is Cohen's d of the paired differences (their mean over their sample standard deviation)."))
+	d.add(heading("Tests against the best: "+measure.Title), paragraph("P-values are two-sided, over the folds that both methods have; values in brackets are Holm-adjusted over the "+
+		"methods of the table. Read the corrected t-test: folds share training samples, which the paired t-test and Wilcoxon's signed-rank test ignore. "+
+		"The table has these two because papers print them. The effect size is Cohen's d: the mean of the paired differences, divided by their sample standard deviation."))
 	few := make(map[int][]string) // by number of values: the datasets for which Wilcoxon's test can find nothing
 	for set := range s.Datasets {
 		r := s.at(set, m)
@@ -209,7 +209,7 @@ func (d *document) addTests(s *Summary, m int) {
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(few)) {
-		d.add(paragraph(fmt.Sprintf("%s: of %s Wilcoxon's p is at least %s, so that it finds no difference at the level %v.",
+		d.add(paragraph(fmt.Sprintf("%s: with %s, the p-value of Wilcoxon's test is at least %s, so the test cannot find a difference at the level %v.",
 			strings.Join(few[n], ", "), count(n, "value", "values"), pText(leastWilcoxon(n)), s.Level)))
 	}
 }
@@ -227,8 +227,8 @@ func (d *document) addRankings(s *Summary) {
 	if len(s.Datasets) < 2 || len(s.listed()) < 2 {
 		return
 	}
-	d.add(heading("Ranks over datasets"), paragraph("Ranks go from 1 for the best, ties have the mean of their ranks. Friedman's test asks whether methods differ at all. "+
-		"If it finds a difference, two methods differ where their average ranks are farther apart than Nemenyi's critical difference."), s.ranksTable())
+	d.add(heading("Ranks over datasets"), paragraph("The best method has rank 1; tied methods share the mean of their ranks. Friedman's test checks whether the methods differ at all. "+
+		"If Friedman's test finds a difference, two methods differ if their average ranks are farther apart than Nemenyi's critical difference."), s.ranksTable())
 	for m := range s.Rankings {
 		r := &s.Rankings[m]
 		d.add(paragraph(r.text(s.Level)))
@@ -284,10 +284,10 @@ func (r *Ranking) text(level float64) string {
 		why   string
 		names []string
 	}{
-		{"methods lack folds there", r.LeftOut}, {"it is not a measure of these labels", r.NotMeasured}, {"methods have ended without a value there", r.NoValue},
+		{"methods lack folds there", r.LeftOut}, {"it is not a measure of these labels", r.NotMeasured}, {"methods have no value there", r.NoValue},
 	} {
 		if len(left.names) > 0 {
-			others = append(others, fmt.Sprintf("since %s: %s", left.why, strings.Join(left.names, ", ")))
+			others = append(others, fmt.Sprintf("because %s: %s", left.why, strings.Join(left.names, ", ")))
 		}
 	}
 	if len(others) > 0 {
@@ -295,22 +295,22 @@ func (r *Ranking) text(level float64) string {
 	}
 	f := r.Friedman
 	if f == nil {
-		return text + "; Friedman's test needs two datasets and two methods at least."
+		return text + "; Friedman's test needs at least two datasets and two methods."
 	}
 	text += fmt.Sprintf(", Friedman's χ² is %s (%s, %s).", fixed(f.ChiSquared, 2), pIs(f.P), r.how())
 	if f.Least >= number(level) {
-		text += fmt.Sprintf(" Of %s on %s p is at least %s, so that no difference can be found at the level %v.",
+		text += fmt.Sprintf(" For %s on %s, p is at least %s, so the test cannot find a difference at the level %v.",
 			count(len(r.Rows), "method", "methods"), count(len(r.Datasets), "dataset", "datasets"), pText(f.Least), level)
 	}
 	if !f.compared() {
-		return text + fmt.Sprintf(" That is no difference at the level %v, and pairs of methods are not compared.", level)
+		return text + fmt.Sprintf(" The test finds no difference at the level %v, so pairs of methods are not compared.", level)
 	}
 	text += fmt.Sprintf(" Nemenyi's critical difference is %s.", fixed(f.CriticalDifference, 2))
 	switch {
 	case len(f.Alike) == 0:
-		return text + " All methods differ."
+		return text + " Every two methods differ."
 	case len(f.Alike) == 1 && len(f.Alike[0]) == len(r.Rows):
-		return text + " No two methods are farther apart, so that the test does not say which ones differ."
+		return text + " No two methods are farther apart, so the test does not say which methods differ."
 	}
 	var runs []string
 	for _, names := range f.Alike {
@@ -327,7 +327,7 @@ func (r *Ranking) how() string {
 	case r.Friedman.Exact:
 		return "exact"
 	case len(r.Datasets) <= fewDatasets:
-		return "by the χ² distribution, which is rough over few datasets"
+		return "by the χ² distribution, which is inaccurate for few datasets"
 	}
 	return "by the χ² distribution"
 }
@@ -352,7 +352,7 @@ func (d *document) addTimes(s *Summary) {
 	d.add(heading("Times"))
 	for from := 0; from < len(s.Datasets); from += columns {
 		to := min(from+columns, len(s.Datasets))
-		t := table{caption: "Seconds of computing: means of a run, and the sum over all datasets", header: []string{"method"}}
+		t := table{caption: "Computing time in seconds: the mean of a run by dataset, and the sum over all runs", header: []string{"method"}}
 		for _, set := range s.Datasets[from:to] {
 			t.header = append(t.header, set.Name)
 		}

@@ -125,7 +125,7 @@ func learningFigure(list []Learned, part string) Picture {
 	lines.X.Log, lines.Y.Log = stepsFarApart(lines.Series), lossesFarApart(lines.Series)
 	return Picture{
 		Name: dataset + "-" + loss + "-loss",
-		Caption: fmt.Sprintf("Learning curves on %s%s: the %s loss by step, as a mean over folds, as far as all folds of a method reach. What a step is depends on the algorithm.",
+		Caption: fmt.Sprintf("Learning curves on %s%s: the %s loss by step, averaged over folds, up to the last step that all folds of a method reach. Each algorithm defines its own step.",
 			dataset, part, loss),
 		draw: lines.Figure,
 	}

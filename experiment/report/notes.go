@@ -26,7 +26,7 @@ func (g *grid) notes() (list []string) {
 			}
 		}
 		if len(names) > 0 {
-			list = append(list, fmt.Sprintf("%s and %s are one method: their settings are the same on every dataset. The method is listed once and counts once in places, tests and ranks.",
+			list = append(list, fmt.Sprintf("%s and %s are the same method: they have the same settings on every dataset. Tables, tests and ranks list and count the method once.",
 				g.table.Rows[i].Name, strings.Join(names, ", ")))
 		}
 	}
@@ -38,7 +38,7 @@ func (s *Summary) sameNotes() (list []string) {
 	for i := range s.Datasets {
 		d := &s.Datasets[i]
 		if d.Same != "" {
-			list = append(list, fmt.Sprintf("The datasets %s and %s have the same samples, labels and folds. Ranks count them once.", d.Same, d.Name))
+			list = append(list, fmt.Sprintf("The datasets %s and %s have the same samples, labels and folds. Ranks count the two datasets once.", d.Same, d.Name))
 			continue
 		}
 		otherwise := false // divided otherwise than an earlier dataset
@@ -52,7 +52,7 @@ func (s *Summary) sameNotes() (list []string) {
 				}
 			case !otherwise:
 				otherwise = true
-				list = append(list, fmt.Sprintf("The datasets %s and %s have the same samples and labels, which the spec divides into folds in two ways. Ranks count both.", b.Name, d.Name))
+				list = append(list, fmt.Sprintf("The datasets %s and %s have the same samples and labels, which the spec divides into folds in two ways. Ranks count both datasets.", b.Name, d.Name))
 			}
 		}
 	}
@@ -83,10 +83,10 @@ func (s *Summary) counted(a, b int) string {
 		return ""
 	}
 	if len(once) > 0 {
-		text += fmt.Sprintf(" Ranks count them once by measures whose values are the same: %s.", strings.Join(once, ", "))
+		text += fmt.Sprintf(" Ranks count the two datasets once for measures with the same values on both: %s.", strings.Join(once, ", "))
 	}
 	if len(both) > 0 {
-		text += fmt.Sprintf(" Ranks count both by measures whose values differ: %s.", strings.Join(both, ", "))
+		text += fmt.Sprintf(" Ranks count both datasets for measures whose values differ: %s.", strings.Join(both, ", "))
 	}
 	return text
 }
@@ -97,7 +97,7 @@ func (g *grid) repeated(d int) string {
 	if folds == divisions {
 		return ""
 	}
-	text := fmt.Sprintf("%s: %s folds divide the samples in %s, since repeats have the same folds. Values of the same folds are averaged first, so values, tests and standard deviations are over %s.",
+	text := fmt.Sprintf("%s: %s folds divide the samples in only %s, because repeats have the same folds. Equal folds are averaged first, so means, tests and standard deviations are over %s.",
 		g.table.Datasets[d].Name, units.Count(folds), count(divisions, "way", "ways"), count(divisions, "value", "values"))
 	var equal []string
 	for row := range g.table.Rows {
@@ -106,7 +106,7 @@ func (g *grid) repeated(d int) string {
 		}
 	}
 	if len(equal) > 0 {
-		text += " The repeats add nothing to " + strings.Join(equal, ", ") + ": they give the same values again."
+		text += " The repeats add nothing for " + strings.Join(equal, ", ") + ": every repeat gives the same values."
 	}
 	return text
 }

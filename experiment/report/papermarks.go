@@ -95,5 +95,5 @@ func (f family) addPapers(of *Summary, r *Result, lines *figure.Lines, drawn []i
 		return ""
 	}
 	lines.Series = append(lines.Series, all...)
-	return " Diamonds are values that papers print."
+	return " Diamonds are values printed in papers."
 }

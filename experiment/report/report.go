@@ -16,7 +16,7 @@ import (
 )
 
 // ErrOptions is what errors about options wrap.
-var ErrOptions = errors.New("no such report")
+var ErrOptions = errors.New("the report is not possible")
 
 // Options say what is in a report.
 type Options struct {
@@ -52,7 +52,7 @@ func Formats() []string { return []string{"table", "md", "csv", "json", "latex",
 func Write(w io.Writer, t *result.Table, format string, o Options) error {
 	write, ok := writers[format]
 	if !ok {
-		return fmt.Errorf("format %q: want one of %s: %w", format, strings.Join(Formats(), ", "), ErrOptions)
+		return fmt.Errorf("unknown format %q: want one of %s: %w", format, strings.Join(Formats(), ", "), ErrOptions)
 	}
 	s, err := Summarize(t, o)
 	if err != nil {
@@ -67,15 +67,15 @@ func (o Options) check(t *result.Table) (Options, error) {
 		o.Level = 0.05
 	}
 	if !(o.Level >= LeastLevel && o.Level < 1) {
-		return o, fmt.Errorf("level %v: want a number from %v to below 1: %w", o.Level, LeastLevel, ErrOptions)
+		return o, fmt.Errorf("level: want a number from %[2]v to below 1, got %[1]v: %[3]w", o.Level, LeastLevel, ErrOptions)
 	}
 	for _, name := range t.Measures {
 		if _, ok := measures.Find(name); !ok {
-			return o, fmt.Errorf("measure %q: known are %s: %w", name, strings.Join(measures.Names(), ", "), ErrOptions)
+			return o, fmt.Errorf("unknown measure %q: the measures are %s: %w", name, strings.Join(measures.Names(), ", "), ErrOptions)
 		}
 	}
 	if slices.Contains([]int{len(t.Datasets), len(t.Rows), len(t.Measures)}, 0) {
-		return o, fmt.Errorf("a table of %d datasets, %d methods and %d measures: %w", len(t.Datasets), len(t.Rows), len(t.Measures), ErrOptions)
+		return o, fmt.Errorf("the results have %d datasets, %d methods and %d measures, want at least one of each: %w", len(t.Datasets), len(t.Rows), len(t.Measures), ErrOptions)
 	}
 	return o, t.Validate()
 }

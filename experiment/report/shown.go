@@ -139,7 +139,7 @@ func (s *Summary) shownFigures() (all []Picture) {
 		of := &s.Shown[i]
 		all = append(all, Picture{
 			Name: of.Dataset + "-predictions",
-			Caption: fmt.Sprintf("Predicted and true distributions of test samples on %s, drawn by the seed of the folds, from the least to the greatest K-L of %s.%s",
+			Caption: fmt.Sprintf("Predicted and true distributions of test samples of %s, drawn by the seed of the folds and sorted by the K-L of %s, smallest first.%s",
 				of.Dataset, of.Rows[0], of.folds()),
 			draw: of.figure().Figure,
 		})
@@ -151,13 +151,13 @@ func (s *Summary) shownFigures() (all []Picture) {
 func (s *Shown) folds() string {
 	var parts []string
 	for _, r := range s.Tested {
-		text := fmt.Sprintf("row %d: fold %d", r.Number, r.Fold)
+		text := fmt.Sprintf("sample %d: fold %d", r.Number, r.Fold)
 		if r.Repeat > 0 {
 			text += fmt.Sprintf(" of repeat %d", r.Repeat)
 		}
 		parts = append(parts, text)
 	}
-	return " Tested in " + strings.Join(parts, ", ") + "."
+	return " Each sample was tested in one fold: " + strings.Join(parts, ", ") + "."
 }
 
 func (s *Shown) figure() *figure.Distributions {
@@ -172,7 +172,7 @@ func (s *Shown) figure() *figure.Distributions {
 		}
 	}
 	for _, r := range s.Tested {
-		c := figure.Compared{Name: fmt.Sprintf("row %d", r.Number), True: floatsOf(r.True)}
+		c := figure.Compared{Name: fmt.Sprintf("sample %d", r.Number), True: floatsOf(r.True)}
 		for _, p := range r.Predicted {
 			c.Predicted = append(c.Predicted, floatsOf(p))
 		}

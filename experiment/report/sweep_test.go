@@ -114,7 +114,7 @@ func TestManyFigures(t *testing.T) {
 	if len(names) != len(figures) || !names["02-Movie-rf-by-trees-kl"] || !names["03-set-0-rf-by-trees-kl"] {
 		t.Errorf("%v", names)
 	}
-	if page := written(t, table, "html", Options{NoTimes: true}); strings.Count(page, "<svg") != mostFigures || !strings.Contains(page, "2 more figures are left out") {
+	if page := written(t, table, "html", Options{NoTimes: true}); strings.Count(page, "<svg") != mostFigures || !strings.Contains(page, "2 more figures are not shown") {
 		t.Errorf("the page has %d figures", strings.Count(page, "<svg"))
 	}
 }
@@ -133,7 +133,7 @@ func TestOneFold(t *testing.T) {
 					t.Errorf("%s has %q:\n%s", format, wrong, text)
 				}
 			}
-			if format != "csv" && format != "json" && !strings.Contains(text, "Of one fold there is no standard deviation.") {
+			if format != "csv" && format != "json" && !strings.Contains(text, "A single fold has no standard deviation.") {
 				t.Errorf("%s does not say so", format)
 			}
 		}
@@ -212,7 +212,7 @@ func TestPapers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := f.Element(); err != nil || !strings.Contains(text, ">published: Fig. 4, depth=3<") || !strings.Contains(figures[0].Caption, "Diamonds are values that papers print.") {
+	if text, err := f.Element(); err != nil || !strings.Contains(text, ">published: Fig. 4, depth=3<") || !strings.Contains(figures[0].Caption, "Diamonds are values printed in papers.") {
 		t.Errorf("%s, error %v: %s", figures[0].Caption, err, text)
 	}
 }

@@ -35,7 +35,7 @@ func writeText(w io.Writer, s *Summary) error {
 }
 
 // marksInText says how styles look in text.
-var marksInText = strings.NewReplacer("The best is bold and the second underlined", "The best has a star (*) and the second a plus (+)")
+var marksInText = strings.NewReplacer("The best value is bold and the second best underlined", "The best value has a star (*) and the second best a plus (+)")
 
 // broken breaks a text between words.
 func broken(text string, columns int) string {

@@ -26,7 +26,7 @@ func Decode(in io.Reader) (*Table, error) {
 		return nil, fmt.Errorf("%w: %w", err, ErrTable)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("more text behind the table: %w", ErrTable)
+		return nil, fmt.Errorf("the file has more text after the table: %w", ErrTable)
 	}
 	t := &Table{s.Name, s.Datasets, s.Methods, s.Measures, s.Clip, s.Runs, s.Published, s.Spec}
 	return t, t.Validate()

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrTable is what errors of Validate and Decode wrap.
-var ErrTable = errors.New("no table of an experiment")
+var ErrTable = errors.New("the table of the experiment is not valid")
 
 // Validate returns an error, which names the field at fault, if a name is missing or stands
 // twice, an index is out of range, a list has the wrong length, or two cells are the same one.
@@ -34,10 +34,10 @@ func (t *Table) checkNames() error {
 		seen := make(map[string]bool, len(list.names))
 		for i, name := range list.names {
 			if name == "" {
-				return fmt.Errorf("%s %d has no name", list.what, i)
+				return fmt.Errorf("%s %d, counted from 0, has no name", list.what, i)
 			}
 			if seen[name] {
-				return fmt.Errorf("two of the name %s %q", list.what, name)
+				return fmt.Errorf("two entries have the same name: %s %q", list.what, name)
 			}
 			seen[name] = true
 		}
@@ -57,19 +57,19 @@ func (t *Table) checkDatasets() error {
 	for i := range t.Datasets {
 		d := &t.Datasets[i]
 		if d.Rows < 0 || d.Features < 0 || d.Labels < 0 || d.Folds < 1 {
-			return fmt.Errorf("dataset %q has %d samples, %d features, %d labels and %d folds", d.Name, d.Rows, d.Features, d.Labels, d.Folds)
+			return fmt.Errorf("dataset %q has %d samples, %d features, %d labels and %d folds, want at least 1 fold and no negative number", d.Name, d.Rows, d.Features, d.Labels, d.Folds)
 		}
 		if d.Same != "" && !slices.ContainsFunc(t.Datasets[:i], func(of Dataset) bool { return of.Name == d.Same && of.Same == "" }) {
-			return fmt.Errorf("dataset %q is the same as %q, which is no earlier dataset", d.Name, d.Same)
+			return fmt.Errorf("dataset %q is marked as the same as %q, but no earlier dataset has that name", d.Name, d.Same)
 		}
 		if d.SameData != "" && (d.Same != "" || !slices.ContainsFunc(t.Datasets[:i], func(of Dataset) bool { return of.Name == d.SameData && of.Same == "" && of.SameData == "" })) {
-			return fmt.Errorf("dataset %q has the data of %q, which is no earlier dataset", d.Name, d.SameData)
+			return fmt.Errorf("dataset %q is marked as having the data of %q, but no earlier dataset has that name", d.Name, d.SameData)
 		}
 	}
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		if r.Same != "" && !slices.ContainsFunc(t.Rows[:i], func(of Row) bool { return of.Name == r.Same && of.Same == "" }) {
-			return fmt.Errorf("method %q is the same as %q, which is no earlier method", r.Name, r.Same)
+			return fmt.Errorf("method %q is marked as the same as %q, but no earlier method has that name", r.Name, r.Same)
 		}
 	}
 	return nil
@@ -87,7 +87,7 @@ func (t *Table) checkCells() error {
 		}
 		p := place{c.Dataset, c.Row, c.Repeat, c.Fold}
 		if first, twice := seen[p]; twice {
-			return fmt.Errorf("run %d: it is the same as run %d: %s", i, first, t.CellName(c))
+			return fmt.Errorf("run %d is listed twice, first as run %d: %s", i, first, t.CellName(c))
 		}
 		seen[p] = i
 	}
@@ -97,17 +97,17 @@ func (t *Table) checkCells() error {
 func (t *Table) checkCell(c *Cell) error {
 	switch {
 	case c.Dataset < 0 || c.Dataset >= len(t.Datasets):
-		return fmt.Errorf("dataset %d of %d", c.Dataset, len(t.Datasets))
+		return fmt.Errorf("there is no dataset %d, counted from 0: the table has %d datasets", c.Dataset, len(t.Datasets))
 	case c.Row < 0 || c.Row >= len(t.Rows):
-		return fmt.Errorf("method %d of %d", c.Row, len(t.Rows))
+		return fmt.Errorf("there is no method %d, counted from 0: the table has %d methods", c.Row, len(t.Rows))
 	case c.Repeat < 0:
-		return fmt.Errorf("repeat %d", c.Repeat)
+		return fmt.Errorf("want a repeat of at least 0, got %d", c.Repeat)
 	case c.Fold < 0 || c.Fold >= t.Datasets[c.Dataset].Folds:
-		return fmt.Errorf("fold %d of %d", c.Fold, t.Datasets[c.Dataset].Folds)
+		return fmt.Errorf("there is no fold %d, counted from 0: the dataset has %d folds", c.Fold, t.Datasets[c.Dataset].Folds)
 	case len(t.Datasets[c.Dataset].Divisions) > 0 && c.Repeat*t.Datasets[c.Dataset].Folds+c.Fold >= len(t.Datasets[c.Dataset].Divisions):
-		return fmt.Errorf("repeat %d and fold %d, and %d divisions", c.Repeat, c.Fold, len(t.Datasets[c.Dataset].Divisions))
+		return fmt.Errorf("repeat %d and fold %d are outside the dataset's list of %d divisions", c.Repeat, c.Fold, len(t.Datasets[c.Dataset].Divisions))
 	case c.Rows < 0 || !(c.Seconds >= 0 && c.Seconds <= math.MaxFloat64):
-		return fmt.Errorf("%d test samples, %v seconds", c.Rows, c.Seconds)
+		return fmt.Errorf("want at least 0 test samples and 0 seconds, got %d test samples and %v seconds", c.Rows, c.Seconds)
 	}
 	return cmp.Or(t.checkState(c), c.checkBeside(), c.checkRecorded(t.Datasets[c.Dataset].Labels))
 }
@@ -116,15 +116,15 @@ func (t *Table) checkCell(c *Cell) error {
 func (c *Cell) checkBeside() error {
 	for i, v := range c.Scores {
 		if !(v >= 0 && v <= 1) {
-			return fmt.Errorf("score %d is %v", i, v)
+			return fmt.Errorf("cumulative score %d is %v, want 0 to 1", i, v)
 		}
 	}
 	if len(c.Confusion) > MaxConfusion {
-		return fmt.Errorf("a confusion matrix of %d classes", len(c.Confusion))
+		return fmt.Errorf("the confusion matrix has %d classes, want at most %d", len(c.Confusion), MaxConfusion)
 	}
 	for i, line := range c.Confusion {
 		if len(line) != len(c.Confusion) {
-			return fmt.Errorf("a confusion matrix of %d classes: line %d has %d fields", len(c.Confusion), i, len(line))
+			return fmt.Errorf("the confusion matrix has %d classes, but its line %d has %d fields", len(c.Confusion), i, len(line))
 		}
 	}
 	return nil
@@ -133,22 +133,22 @@ func (c *Cell) checkBeside() error {
 // checkRecorded checks the curve and the predictions of a dataset with so many labels, where they are there.
 func (c *Cell) checkRecorded(labels int) error {
 	if c.State != Done && (c.Curve != nil || len(c.Predictions) > 0) {
-		return fmt.Errorf("it is %s and has a learning curve or predictions", c.State)
+		return fmt.Errorf("the run is %s, but has a learning curve or predictions", c.State)
 	}
 	if v := c.Curve; v != nil {
 		n := len(v.Steps)
 		if n == 0 || len(v.Training) != n || v.Validation != nil && len(v.Validation) != n {
-			return fmt.Errorf("a learning curve of %d steps, %d training losses and %d validation losses", n, len(v.Training), len(v.Validation))
+			return fmt.Errorf("the learning curve has %d steps, %d training losses and %d validation losses, want as many losses as steps, and at least one", n, len(v.Training), len(v.Validation))
 		}
 		for i := 1; i < n; i++ {
 			if v.Steps[i] <= v.Steps[i-1] {
-				return fmt.Errorf("a learning curve whose step %d is %d, after %d", i, v.Steps[i], v.Steps[i-1])
+				return fmt.Errorf("the steps of the learning curve do not increase: step %d is %d, after %d", i, v.Steps[i], v.Steps[i-1])
 			}
 		}
 	}
 	for i := range c.Predictions {
 		if p := &c.Predictions[i]; len(p.True) != labels || len(p.Predicted) != labels {
-			return fmt.Errorf("prediction %d has %d true and %d predicted degrees of %d labels", i, len(p.True), len(p.Predicted), labels)
+			return fmt.Errorf("prediction %d has %d true and %d predicted probabilities, want one of each for %d labels", i, len(p.True), len(p.Predicted), labels)
 		}
 	}
 	return nil
@@ -161,17 +161,17 @@ func (t *Table) checkState(c *Cell) error {
 		want = len(t.Measures)
 	case Failed:
 		if c.Error == "" {
-			return fmt.Errorf("it failed without an error")
+			return fmt.Errorf("the run is marked as failed, but has no error")
 		}
 	case Missing, Running:
 	default:
-		return fmt.Errorf("state %q: want %s, %s, %s or %s", c.State, Done, Failed, Missing, Running)
+		return fmt.Errorf("unknown state %q: want %s, %s, %s or %s", c.State, Done, Failed, Missing, Running)
 	}
 	if n := len(c.CandidateKL); n > 0 && (want == 0 || n != len(t.Rows[c.Row].Candidates)) {
-		return fmt.Errorf("it is %s and has %d scores of %d candidates", c.State, n, len(t.Rows[c.Row].Candidates))
+		return fmt.Errorf("the run is %s and has K-L values of %d candidates, but its method has %d candidates; only finished runs have such values", c.State, n, len(t.Rows[c.Row].Candidates))
 	}
 	if len(c.Values) != want || len(c.Mean) != want {
-		return fmt.Errorf("it is %s and has %d values and %d of the mean baseline, want %d of each", c.State, len(c.Values), len(c.Mean), want)
+		return fmt.Errorf("the run is %s and has %d values and %d values of the mean baseline, want %d of each", c.State, len(c.Values), len(c.Mean), want)
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (t *Table) checkPublished() error {
 		case p.Row == "":
 			return fmt.Errorf("published value %d names no method", i)
 		case math.IsNaN(p.Value) || math.IsInf(p.Value, 0) || !(p.Deviation >= 0 && p.Deviation <= math.MaxFloat64):
-			return fmt.Errorf("published value %d: %v ± %v", i, p.Value, p.Deviation)
+			return fmt.Errorf("published value %d: want a finite number and a standard deviation of at least 0, got %v ± %v", i, p.Value, p.Deviation)
 		}
 	}
 	return nil

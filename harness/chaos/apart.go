@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -190,7 +191,7 @@ func portInUse(ctx context.Context, s *strike) (ready time.Duration, err error) 
 		return 0, err
 	}
 	taken := s.rng.IntN(freeport.BlockPorts)
-	wait := s.between(leastAlone, 2*mostAlone)
+	pause := s.between(leastAlone, 2*mostAlone)
 	s.target = [...]string{"HTTP", "Raft", "NATS", "routes"}[taken]
 	l, err := net.Listen("tcp", net.JoinHostPort(freeport.Host, strconv.Itoa(d.ports["a"]+taken)))
 	if err != nil {
@@ -203,7 +204,7 @@ func portInUse(ctx context.Context, s *strike) (ready time.Duration, err error) 
 	if err := d.nodes["a"].Wait(ctx); err != nil {
 		return 0, fmt.Errorf("a runs although %v is in use: %w", l.Addr(), err)
 	}
-	if err := sleep(ctx, wait); err != nil {
+	if err := wait.For(ctx, pause); err != nil {
 		return 0, err
 	}
 	if err := errors.Join(d.nodes["b"].Quit(ctx), d.nodes["c"].Quit(ctx)); err != nil {
@@ -269,12 +270,12 @@ func wipeAtFirstStart(ctx context.Context, s *strike) (ready time.Duration, err 
 	f := newFirstStart(s.rng)
 	s.target = f.killed + "+" + f.wiped
 	for i, id := range f.order {
-		if err := errors.Join(sleep(ctx, f.gaps[i]), d.start(id)); err != nil {
+		if err := errors.Join(wait.For(ctx, f.gaps[i]), d.start(id)); err != nil {
 			return 0, err
 		}
 	}
-	err = errors.Join(sleep(ctx, f.kill), d.nodes[f.killed].Kill(), sleep(ctx, f.again), d.start(f.killed))
-	if err = errors.Join(err, sleep(ctx, f.wipe), d.wipe(f.wiped)); err != nil {
+	err = errors.Join(wait.For(ctx, f.kill), d.nodes[f.killed].Kill(), wait.For(ctx, f.again), d.start(f.killed))
+	if err = errors.Join(err, wait.For(ctx, f.wipe), d.wipe(f.wiped)); err != nil {
 		return 0, err
 	}
 	began := time.Now()

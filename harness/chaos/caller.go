@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -57,7 +58,7 @@ func (c *caller) do(ctx context.Context, first int, method, path string, in, out
 		if !again {
 			return err
 		}
-		if err := sleep(ctx, callPause); err != nil {
+		if err := wait.For(ctx, callPause); err != nil {
 			return err
 		}
 	}
@@ -105,16 +106,4 @@ func (c *caller) tell(ctx context.Context, first int, job uint64, verb string) (
 func (c *caller) delete(ctx context.Context, first int, job uint64) (*protocol.Deletion, error) {
 	var d protocol.Deletion
 	return &d, c.do(ctx, first, http.MethodPost, "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{job}}, &d)
-}
-
-// sleep waits, or until ctx is done.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }

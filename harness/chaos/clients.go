@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -285,7 +286,7 @@ func (c *clients) pause(ctx context.Context, t *task, name string) error {
 
 func (c *clients) resume(ctx context.Context, j *protocol.JobInfo) error {
 	c.ledger.told(j.ID, func(a *acknowledged) { a.paused = true })
-	if err := sleep(ctx, leastPause); err != nil {
+	if err := wait.For(ctx, leastPause); err != nil {
 		return err
 	}
 	c.ledger.told(j.ID, func(a *acknowledged) { a.paused = false })

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
 // copyFolder copies a coordinator's folder, as a disk that is cloned, and starts a second
@@ -153,7 +154,7 @@ func deleteInUse(ctx context.Context, dir string) error {
 		if err == nil {
 			return nil
 		}
-		if sleep(ctx, lookPause) != nil {
+		if wait.For(ctx, lookPause) != nil {
 			return err
 		}
 	}

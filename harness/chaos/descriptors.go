@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/harness/chaos/system"
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
 // noLimits says why a process cannot be given other limits; empty: it can.
@@ -24,12 +25,12 @@ func fewDescriptors(_ context.Context, s *strike) (func(context.Context) error, 
 	}
 	before, err := limitDescriptors(n, uint64(len(open)))
 	return func(ctx context.Context) error {
-		wait := sleep(ctx, s.between(leastAlone, mostAlone))
+		err := wait.For(ctx, s.between(leastAlone, mostAlone))
 		if !n.Running() {
 			return fmt.Errorf("%w: %s ended where it could open no more files: %w", ErrFailed, n.Name, n.Err())
 		}
-		_, err := limitDescriptors(n, before)
-		return errors.Join(wait, err)
+		_, again := limitDescriptors(n, before)
+		return errors.Join(err, again)
 	}, err
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
+	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
 // diskBytes is the size of a small disk: a log of allocated files, snapshots and
@@ -67,11 +68,11 @@ func fullAtStart(_ context.Context, s *strike) (func(context.Context) error, err
 	s.on(n)
 	err := errors.Join(n.Kill(), fill(ballast), n.Restart())
 	return func(ctx context.Context) error {
-		wait := sleep(ctx, s.between(leastAlone, mostAlone))
+		err := wait.For(ctx, s.between(leastAlone, mostAlone))
 		if !n.Running() {
 			return fmt.Errorf("%w: %s ended on a full disk: %w", ErrFailed, n.Name, n.Err())
 		}
-		return errors.Join(wait, os.Remove(ballast))
+		return errors.Join(err, os.Remove(ballast))
 	}, err
 }
 
@@ -207,7 +208,7 @@ func corruptSnapshot(ctx context.Context, s *strike) (func(context.Context) erro
 	for path := ""; path == ""; {
 		var err error
 		if path, err = lastSnapshot(dir); err == nil && path == "" {
-			err = sleep(ctx, lookPause)
+			err = wait.For(ctx, lookPause)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s has no snapshot: %w", n.Name, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/harness/chaos/proxy"
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
 // fault is something that the suite does to a cluster.
@@ -161,9 +162,9 @@ func slowWorker(ctx context.Context, s *strike) (func(context.Context) error, er
 		var err error
 		for ctx.Err() == nil && err == nil {
 			err = n.Stop()
-			sleep(ctx, slowStopped)
+			wait.For(ctx, slowStopped)
 			err = errors.Join(err, n.Continue())
-			sleep(ctx, slowRuns)
+			wait.For(ctx, slowRuns)
 		}
 		ended <- err
 	}()
@@ -218,7 +219,7 @@ func (s *strike) killFor(ctx context.Context, nodes []*proc.Node) error {
 	for range nodes {
 		errs = append(errs, <-ended)
 	}
-	errs = append(errs, sleep(ctx, s.between(leastAway, mostAway)))
+	errs = append(errs, wait.For(ctx, s.between(leastAway, mostAway)))
 	s.on(nodes...)
 	for _, n := range nodes {
 		errs = append(errs, n.Restart())

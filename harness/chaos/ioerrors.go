@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/chaos/system"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
+	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
 // A block disk is an ext4 in a file, on a loop device. Unlike a file system in memory it can
@@ -74,7 +75,7 @@ func ioErrors(_ context.Context, s *strike) (func(context.Context) error, error)
 	away := s.between(leastAlone, mostAlone)
 	s.on(n)
 	return func(ctx context.Context) error {
-		if err := sleep(ctx, away); err != nil {
+		if err := wait.For(ctx, away); err != nil {
 			return err
 		}
 		if err := s.keep(ctx, name, 64); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/harness/chaos/system"
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -151,7 +152,7 @@ func (s *suite) endure(ctx context.Context, t *stall, end time.Time) error {
 	for time.Now().Before(end) {
 		job, _ := s.clients.watched.state()
 		if job == nil || job.State.Final() {
-			if err := sleep(ctx, lookPause); err != nil {
+			if err := wait.For(ctx, lookPause); err != nil {
 				return err
 			}
 			continue

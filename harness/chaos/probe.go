@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -75,7 +76,7 @@ func (r *rig) scrape(ctx context.Context, n *proc.Node) (proc.Series, error) {
 		if err == nil {
 			return s, nil
 		}
-		if sleep(ctx, lookPause) != nil {
+		if wait.For(ctx, lookPause) != nil {
 			return nil, fmt.Errorf("metrics of %s: %w", n.Name, err)
 		}
 	}
@@ -118,13 +119,13 @@ func (r *rig) poll(ctx context.Context, id uint64) <-chan sighting {
 }
 
 // pollOne asks one coordinator, beginning after a wait.
-func (r *rig) pollOne(ctx context.Context, server string, id uint64, wait time.Duration, seen chan<- sighting) {
+func (r *rig) pollOne(ctx context.Context, server string, id uint64, pause time.Duration, seen chan<- sighting) {
 	var polls sync.WaitGroup
 	defer polls.Wait()
 	open := make(chan struct{}, maxPolls)
-	for sleep(ctx, wait) == nil {
-		if wait = pollEvery; len(open) > fewPolls {
-			wait = slowPoll
+	for wait.For(ctx, pause) == nil {
+		if pause = pollEvery; len(open) > fewPolls {
+			pause = slowPoll
 		}
 		select {
 		case open <- struct{}{}:
@@ -282,7 +283,7 @@ func (r *rig) nextStep(ctx context.Context, m *mark, from time.Time) <-chan time
 				stepped <- time.Since(from)
 				return
 			}
-			if sleep(ctx, pollEvery) != nil {
+			if wait.For(ctx, pollEvery) != nil {
 				return
 			}
 		}

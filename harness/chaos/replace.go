@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -37,7 +38,7 @@ func (s *strike) member(ctx context.Context, n *proc.Node) error {
 	request := protocol.AddRequest{ID: n.Name, HTTP: s.cluster.HTTP(n)}
 	m, err := s.client.AddMember(ctx, request)
 	for err != nil || !votes(m, n.Name) {
-		if sleep(ctx, lookPause) != nil {
+		if wait.For(ctx, lookPause) != nil {
 			return fmt.Errorf("%s is no voter: %w", n.Name, errors.Join(context.Cause(ctx), err))
 		}
 		if err != nil { // it may not have been up yet

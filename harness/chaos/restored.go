@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -203,7 +204,7 @@ func (d *separate) refuses(ctx context.Context, odd string) error {
 		if len(untold) == 0 && time.Since(began) > refusesFor {
 			return nil
 		}
-		if sleep(ctx, lookPause) != nil {
+		if wait.For(ctx, lookPause) != nil {
 			return fmt.Errorf("/readyz does not name the other cluster: %s: %w", strings.Join(untold, "; "), context.Cause(ctx))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/chaos/proxy"
 	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -235,7 +236,7 @@ func (r *rig) leader(ctx context.Context) (*proc.Node, error) {
 		if n != nil && err == nil {
 			return n, nil
 		}
-		if sleep(ctx, lookPause) != nil {
+		if wait.For(ctx, lookPause) != nil {
 			return nil, errors.Join(context.Cause(ctx), err)
 		}
 	}
@@ -269,7 +270,7 @@ func (r *rig) allReady(ctx context.Context, servers []string) error {
 		if ctx.Err() == nil || last == nil {
 			last = errors.Join(errs...)
 		}
-		if sleep(ctx, lookPause) != nil {
+		if wait.For(ctx, lookPause) != nil {
 			return last
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -248,7 +249,7 @@ func (s *suite) settle(ctx context.Context, calm time.Duration) (*mark, *proc.No
 	if _, _, err := s.fit(ctx); err != nil {
 		return nil, nil, err
 	}
-	if err := sleep(ctx, calm); err != nil {
+	if err := wait.For(ctx, calm); err != nil {
 		return nil, nil, err
 	}
 	leader, err := s.rig.leader(ctx)
@@ -269,7 +270,7 @@ func (s *suite) fit(ctx context.Context) (*protocol.JobInfo, []commit, error) {
 		if job, commits := s.clients.watched.state(); job != nil && fit(job, commits) {
 			return job, commits, nil
 		}
-		if err := sleep(ctx, lookPause); err != nil {
+		if err := wait.For(ctx, lookPause); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
 // twinWorker starts a second worker under the id of one that runs, with a folder of its
@@ -23,7 +24,7 @@ func twinWorker(_ context.Context, s *strike) (func(context.Context) error, erro
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		wait := sleep(ctx, s.between(leastAlone, mostAlone))
-		return errors.Join(wait, twin.Quit(ctx), os.RemoveAll(dir))
+		err := wait.For(ctx, s.between(leastAlone, mostAlone))
+		return errors.Join(err, twin.Quit(ctx), os.RemoveAll(dir))
 	}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
@@ -50,7 +51,7 @@ func (s *strike) foreignCluster(ctx context.Context, info protocol.Cluster) erro
 		return err
 	}
 	for n.Running() {
-		if err := sleep(ctx, lookPause); err != nil {
+		if err := wait.For(ctx, lookPause); err != nil {
 			return errors.Join(fmt.Errorf("a worker of another version was not refused: %w", err), n.Kill())
 		}
 	}
@@ -83,7 +84,7 @@ func (s *strike) foreignBeats(ctx context.Context, info *protocol.Cluster) error
 				return nil
 			}
 		}
-		if err := sleep(ctx, lookPause); err != nil {
+		if err := wait.For(ctx, lookPause); err != nil {
 			return fmt.Errorf("the heartbeats of a worker of another version are not refused: %w", err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
 // How long a coordinator that forgot and one that lags behind are alone: several
@@ -38,7 +39,7 @@ func wiping(part string) hit {
 			return nil, fmt.Errorf("a follower is down: %w", err)
 		}
 		err := s.wipe(wiped, part)
-		err = errors.Join(err, wiped.Restart(), late.Restart(), sleep(ctx, s.between(leastAlone, mostAlone)))
+		err = errors.Join(err, wiped.Restart(), late.Restart(), wait.For(ctx, s.between(leastAlone, mostAlone)))
 		s.on(wiped)
 		if err = errors.Join(err, s.leader.Restart()); err != nil {
 			return nil, err
@@ -79,7 +80,7 @@ func (s *strike) kept(ctx context.Context, name string) error {
 		if whole == coordinators {
 			return nil
 		}
-		if sleep(ctx, lookPause) != nil {
+		if wait.For(ctx, lookPause) != nil {
 			return fmt.Errorf("%d of %d coordinators have all blobs: %w", whole, coordinators, errors.Join(context.Cause(ctx), err))
 		}
 	}
@@ -102,7 +103,7 @@ func (r *rig) noticed(ctx context.Context, server string, running func() bool) e
 		if err == nil {
 			said = fmt.Sprintf("%d: %s", status, bytes.TrimSpace(text))
 		}
-		if sleep(ctx, lookPause) != nil {
+		if wait.For(ctx, lookPause) != nil {
 			return fmt.Errorf("%w: it runs %v later, and /readyz is %s", ErrFailed, noticeWithin, said)
 		}
 	}
@@ -213,12 +214,12 @@ func (s *strike) outage(ctx context.Context, o *outage) error {
 	if o.wiped {
 		errs = append(errs, os.RemoveAll(first.Dir))
 	}
-	errs = append(errs, sleep(ctx, o.away))
+	errs = append(errs, wait.For(ctx, o.away))
 	for _, i := range o.which {
 		errs = append(errs, s.cluster.Coordinators[i].Restart())
 	}
 	for _, after := range o.early {
-		errs = append(errs, sleep(ctx, after), first.Kill(), first.Restart())
+		errs = append(errs, wait.For(ctx, after), first.Kill(), first.Restart())
 	}
-	return errors.Join(append(errs, sleep(ctx, o.pause))...)
+	return errors.Join(append(errs, wait.For(ctx, o.pause))...)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -66,7 +67,7 @@ func (s *Sim) rest(ctx context.Context, j *state.Job, d time.Duration) {
 	if _, _, err := s.ask(ctx, protocol.EncodeEntry(protocol.EntryPause, protocol.PauseEntry{Job: j.ID})); err != nil {
 		return // it has ended
 	}
-	sleep(ctx, d)
+	wait.For(ctx, d)
 	s.ask(ctx, protocol.EncodeEntry(protocol.EntryResume, protocol.ResumeEntry{Job: j.ID}))
 }
 
@@ -89,7 +90,7 @@ func (s *Sim) ask(ctx context.Context, entry []byte) (uint64, any, error) {
 				return index, value, err
 			}
 		}
-		sleep(ctx, heartbeat/2)
+		wait.For(ctx, heartbeat/2)
 	}
 	return 0, nil, ctx.Err()
 }
@@ -101,11 +102,4 @@ func askOne(ctx context.Context, v *view, entry []byte) (uint64, any, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
 	return v.Propose(ctx, entry)
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

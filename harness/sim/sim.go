@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -167,9 +168,9 @@ func (s *Sim) useIt(ctx context.Context) {
 		after, rest := s.dice.between(0, 300*time.Millisecond), s.dice.between(0, time.Second)
 		tired := s.dice.chance(0.2)
 		all.Go(func() {
-			sleep(ctx, after)
+			wait.For(ctx, after)
 			if j := s.submit(ctx, seed); j != nil && tired {
-				sleep(ctx, rest)
+				wait.For(ctx, rest)
 				s.rest(ctx, j, rest)
 			}
 		})
@@ -187,9 +188,9 @@ func (s *Sim) useIt(ctx context.Context) {
 	after, then := s.dice.between(0, time.Second), s.dice.between(0, 1500*time.Millisecond)
 	tidy := s.dice.chance(0.6)
 	all.Go(func() {
-		sleep(ctx, after)
+		wait.For(ctx, after)
 		if j := s.submit(ctx, longVariant); j != nil {
-			sleep(ctx, then)
+			wait.For(ctx, then)
 			if s.cancel(ctx, j); tidy {
 				s.remove(ctx, j, longVariant)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/open"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -161,13 +162,13 @@ type studyPlan struct{ after, extend, cancel, budget time.Duration }
 // useStudy submits an experiment, extends it by a row, cancels its jobs in some runs, and submits again what has not
 // ended, until all cells have.
 func (s *Sim) useStudy(ctx context.Context, p studyPlan) {
-	sleep(ctx, p.after)
+	wait.For(ctx, p.after)
 	index := s.submitCells(ctx, 0, studyCells(studyRows-1), 0, p.budget)
 	if p.cancel > 0 {
-		sleep(ctx, p.cancel)
+		wait.For(ctx, p.cancel)
 		index = max(index, s.cancelStudy(ctx, index))
 	}
-	sleep(ctx, p.extend)
+	wait.For(ctx, p.extend)
 	for n := 1; ctx.Err() == nil; n++ {
 		left, all := s.cellsLeft(index, studyCells(studyRows))
 		if all {
@@ -176,7 +177,7 @@ func (s *Sim) useStudy(ctx context.Context, p studyPlan) {
 		if len(left) > 0 {
 			index = max(index, s.submitCells(ctx, n, left, index, 0))
 		}
-		sleep(ctx, heartbeat)
+		wait.For(ctx, heartbeat)
 	}
 }
 
@@ -221,7 +222,7 @@ func (s *Sim) cancelStudy(ctx context.Context, index uint64) (last uint64) {
 	for ctx.Err() == nil {
 		st := s.stateFrom(index)
 		if st == nil {
-			sleep(ctx, heartbeat)
+			wait.For(ctx, heartbeat)
 			continue
 		}
 		for _, j := range st.Jobs() {

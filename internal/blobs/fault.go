@@ -6,13 +6,13 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/coppice-ldl/coppice/internal/inplace"
+	"github.com/coppice-ldl/coppice/internal/files"
 )
 
 // Fault returns why blobs cannot be written now, or nil. After a write that failed another is
 // tried here. A shortage, such as a full disk, is no fault of the folder.
 func (f *Folder) Fault() error {
-	if err := inplace.Writable(f.dir); err != nil {
+	if err := files.Writable(f.dir); err != nil {
 		return fmt.Errorf("blobs: %w", err)
 	}
 	if f.failed.Load() == nil {

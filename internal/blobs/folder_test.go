@@ -39,8 +39,8 @@ func random(n int) []byte {
 	return b
 }
 
-// files returns the names of everything in a folder.
-func files(t *testing.T, f *Folder) []string {
+// fileNames returns the names of everything in a folder.
+func fileNames(t *testing.T, f *Folder) []string {
 	t.Helper()
 	entries, err := os.ReadDir(f.Dir())
 	if err != nil {
@@ -88,7 +88,7 @@ func TestPutTwiceIsOneBlob(t *testing.T) {
 	if a, b := put(t, f, []byte("x")), put(t, f, []byte("x")); a != b {
 		t.Fatal(a, b)
 	}
-	if got := files(t, f); len(got) != 1 {
+	if got := fileNames(t, f); len(got) != 1 {
 		t.Errorf("files %v", got)
 	}
 }
@@ -206,7 +206,7 @@ func TestCorruptFilesAreMovedAside(t *testing.T) {
 				if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), d) {
 					t.Fatalf("%v, want ErrCorrupt with the digest", err)
 				}
-				if got := files(t, f); !slices.Equal(got, []string{d + corruptSuffix}) || f.Has(d) {
+				if got := fileNames(t, f); !slices.Equal(got, []string{d + corruptSuffix}) || f.Has(d) {
 					t.Fatalf("left %v", got)
 				}
 				put(t, f, b) // fetched again
@@ -231,7 +231,7 @@ func TestWriterRefusesAnotherDigest(t *testing.T) {
 	if _, err := w.Commit(Sum([]byte("it"))); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("Commit: %v, want ErrCorrupt", err)
 	}
-	if got := files(t, f); len(got) != 0 {
+	if got := fileNames(t, f); len(got) != 0 {
 		t.Errorf("left %v", got)
 	}
 }
@@ -257,7 +257,7 @@ func TestWriterStreams(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
-	if got := files(t, f); !slices.Equal(got, []string{Sum(b)}) {
+	if got := fileNames(t, f); !slices.Equal(got, []string{Sum(b)}) {
 		t.Errorf("left %v", got)
 	}
 }
@@ -274,7 +274,7 @@ func TestClosedWriterLeavesNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := files(t, f); len(got) != 0 {
+	if got := fileNames(t, f); len(got) != 0 {
 		t.Errorf("left %v", got)
 	}
 }
@@ -289,13 +289,13 @@ func TestOpenSweepsWhatACrashLeft(t *testing.T) {
 	}
 	w.Write([]byte("half"))
 	w.file.Close() // the process ends here
-	if got := files(t, f); len(got) != 2 {
+	if got := fileNames(t, f); len(got) != 2 {
 		t.Fatalf("before: %v", got)
 	}
 	if f, err = Open(f.Dir()); err != nil {
 		t.Fatal(err)
 	}
-	if got := files(t, f); !slices.Equal(got, []string{d}) {
+	if got := fileNames(t, f); !slices.Equal(got, []string{d}) {
 		t.Errorf("after: %v", got)
 	}
 }
@@ -339,7 +339,7 @@ func TestConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := files(t, f); len(got) != 1 {
+	if got := fileNames(t, f); len(got) != 1 {
 		t.Errorf("left %v", got)
 	}
 }

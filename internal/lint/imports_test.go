@@ -63,7 +63,7 @@ var owners = map[string][]string{
 	"gonum.org/v1/plot":             {"experiment/figure"},
 	"golang.org/x/text":             {"dataset", "experiment", "internal/printable"},
 	"golang.org/x/sync":             {"client", "worker", "coordinator", "engine", "job/local", "harness/chaos", "cmd"},
-	"golang.org/x/sys":              {"internal/num", "harness/speed", "internal/blobs", "internal/inplace", "dataset", "worker", "coordinator", "harness/netlab", "harness/proc", "harness/chaos", "cmd"},
+	"golang.org/x/sys":              {"internal/num", "harness/speed", "internal/blobs", "internal/files", "dataset", "worker", "coordinator", "harness/netlab", "harness/proc", "harness/chaos", "cmd"},
 }
 
 // pure families know no transport, log or metrics, not even in tests.

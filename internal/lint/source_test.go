@@ -114,6 +114,6 @@ func parse(top, file string) (*source, error) {
 		return nil, err
 	}
 	fset := token.NewFileSet()
-	tree, err := parser.ParseFile(fset, name, b, parser.ParseComments|parser.SkipObjectResolution)
+	tree, err := parser.ParseFile(fset, name, b, parser.ParseComments)
 	return &source{filepath.ToSlash(name), tree, fset}, err
 }

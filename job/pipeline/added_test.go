@@ -176,7 +176,7 @@ func TestAddedOfAnOutcomeThatLies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, added := range []string{`{}`, `{"model":{}}`, `{"model":{"classes":{"confusion":[[1],[2,3],null]}}}`, `{"model":{"scale":{}},"mean_predictor":{"classes":null}}`} {
+	for _, added := range []string{`{}`, `{"model":{}}`, `{"model":{"classes":{"confusion":[[1],[2,3],null]}}}`, `{"model":{"scale":{}},"mean_baseline":{"classes":null}}`} {
 		head := []byte(`{"added":` + added + `}`)
 		one := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
 		one = append(one, head...)

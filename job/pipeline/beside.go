@@ -20,8 +20,8 @@ import (
 // for a model that predicts numbers, the median of the training rows' numbers.
 type Added struct {
 	Model           *measures.Added `json:"model"`
-	MeanPredictor   *measures.Added `json:"mean_predictor,omitempty"`
-	MedianPredictor *measures.Added `json:"median_predictor,omitempty"`
+	MeanPredictor   *measures.Added `json:"mean_baseline,omitempty"`
+	MedianPredictor *measures.Added `json:"median_baseline,omitempty"`
 }
 
 // Baseline returns the measures of what a model must beat.
@@ -31,7 +31,7 @@ func (a *Added) Baseline() *measures.Added { return cmp.Or(a.MeanPredictor, a.Me
 // of the mean predictor.
 type Clipped struct {
 	Model         *measures.Clipped `json:"model"`
-	MeanPredictor *measures.Clipped `json:"mean_predictor"`
+	MeanPredictor *measures.Clipped `json:"mean_baseline"`
 }
 
 // The values of round.Job.Measures: the ten, or More as well, or, of cells, these with clipped

@@ -231,7 +231,7 @@ func (t *cells) Outcome() (*Outcome, error) {
 	if !t.done {
 		return nil, errors.New("the job is not done")
 	}
-	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.units), Loss: -1, EvaluatedOn: "test rows", CellCount: t.units, CellsFailed: t.failures, CellsNotRun: t.notRun, Cell: t.part, CellsTook: t.took}
+	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.units), Loss: -1, EvaluatedOn: "test samples", CellCount: t.units, CellsFailed: t.failures, CellsNotRun: t.notRun, Cell: t.part, CellsTook: t.took}
 	for i := range o.Measures {
 		o.Measures[i] = measures.Stat{Mean: math.NaN(), Std: math.NaN()}
 	}

@@ -107,9 +107,9 @@ func TestEvaluationIsRight(t *testing.T) {
 		}
 		near(t, name+", model", model, o.Measures)
 		near(t, name+", mean predictor", baseline, o.MeanPredictor)
-		on := "test rows"
+		on := "test samples"
 		if counts.Test == 0 {
-			on = "training rows"
+			on = "training samples"
 		}
 		if o.EvaluatedOn != on {
 			t.Errorf("%s: evaluated on %q, want %q", name, o.EvaluatedOn, on)

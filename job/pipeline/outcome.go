@@ -27,18 +27,18 @@ type Outcome struct {
 	BestStep uint64 `json:"best_step,omitempty"`
 	// RefitSteps is the number of refit steps, on training and validation rows.
 	RefitSteps uint64  `json:"refit_steps,omitempty"`
-	Samples    uint64  `json:"samples"`
+	Samples    uint64  `json:"samples_drawn"`
 	Loss       float64 `json:"loss"` // the last training loss, as K-L
 	// Group is the name of the group that was tested, where the fold is one of groups.
 	Group string `json:"group,omitempty"`
-	// EvaluatedOn says which rows the measures are of: "test rows", or "training
-	// rows" if the job has no test rows.
+	// EvaluatedOn says which samples the measures are of: "test samples", or "training
+	// samples" if the job has no test samples.
 	EvaluatedOn string `json:"evaluated_on"`
-	Rows        Counts `json:"rows"`
+	Rows        Counts `json:"samples"`
 	// Measures are over rows; for a job of folds they are over folds.
 	Measures measures.Report `json:"measures"`
 	// Baseline are the same measures of predicting the training mean.
-	MeanPredictor measures.Report `json:"mean_predictor"`
+	MeanPredictor measures.Report `json:"mean_baseline"`
 	// Added are the measures beside these, which the type of the labels and what is
 	// predicted allow; nil: there are none. Of a fold they are without confusion matrices.
 	Added *Added `json:"added,omitempty"`
@@ -54,11 +54,11 @@ type Outcome struct {
 	Error string `json:"error,omitempty"`
 	// CellCount is the number of cells of a job of cells, CellsFailed of those that failed, and
 	// CellsNotRun of those that were not run, since their budget was used up.
-	CellCount   int `json:"cell_count,omitempty"`
-	CellsFailed int `json:"cells_failed,omitempty"`
-	CellsNotRun int `json:"cells_not_run,omitempty"`
+	CellCount   int `json:"run_count,omitempty"`
+	CellsFailed int `json:"runs_failed,omitempty"`
+	CellsNotRun int `json:"runs_not_run,omitempty"`
 	// CellsSpent are the seconds of computing of the cells of each budget, by its name.
-	CellsSpent map[string]float64 `json:"cells_spent_seconds,omitempty"`
+	CellsSpent map[string]float64 `json:"runs_spent_seconds,omitempty"`
 
 	// Spent are the seconds that the job's rounds took, by their kind, and "waiting", the
 	// rest of the job's time; nil if they were not measured. They are not in the encoded
@@ -122,7 +122,7 @@ func (o *Outcome) progress() round.Progress {
 type Ending struct {
 	ModelDigest string  `json:"model_digest"`
 	Steps       uint64  `json:"steps"`
-	Samples     uint64  `json:"samples"`
+	Samples     uint64  `json:"samples_drawn"`
 	Loss        float64 `json:"loss"`
 	Error       string  `json:"error"`
 }

@@ -19,9 +19,9 @@ type Provenance struct {
 	Loss          float64           `json:"loss"`
 	EvaluatedOn   string            `json:"evaluated_on"`
 	Group         string            `json:"group,omitempty"` // that was tested
-	Rows          Counts            `json:"rows"`
+	Rows          Counts            `json:"samples"`
 	Measures      measures.Report   `json:"measures"`
-	MeanPredictor measures.Report   `json:"mean_predictor"`
+	MeanPredictor measures.Report   `json:"mean_baseline"`
 	Added         *Added            `json:"added,omitempty"`
 	Counters      map[string]uint64 `json:"counters,omitempty"`
 	// Mixture says how the model adds up others.

@@ -341,7 +341,7 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 	p := t.inner.Progress()
 	o := &Outcome{
 		Steps: p.Step, BestStep: p.BestStep, RefitSteps: p.Refit, Samples: p.Samples, Loss: p.Loss,
-		EvaluatedOn: "training rows", Predictions: t.predicted, Group: testedGroup(t.job, t.manifest),
+		EvaluatedOn: "training samples", Predictions: t.predicted, Group: testedGroup(t.job, t.manifest),
 		Rows: Counts{int(t.counts[0]), int(t.counts[1]), int(t.counts[2])},
 	}
 	o.Measures, o.MeanPredictor, o.Added = Measured(t.plan, t.sums[:t.plan.Width()], t.sums[t.plan.Width():])
@@ -349,7 +349,7 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 		o.Clipped = &Clipped{c, t.plan.ReadClipped(t.sums[t.plan.Width():])}
 	}
 	if t.evaluated() == dataset.Test {
-		o.EvaluatedOn = "test rows"
+		o.EvaluatedOn = "test samples"
 	}
 	o.Counters = t.inner.Counters()
 	if x, ok := t.inner.(algorithms.Mixer); ok {

@@ -42,21 +42,21 @@ type Config struct {
 // newSettings lists what a spec may say, in the order of help texts.
 func newSettings(v *Variant) param.Table[Config] {
 	t := param.Table[Config]{
-		param.Word("preset", "auto starts from the mean and stops early; paper starts from zero and makes all rounds",
+		param.Word("preset", "auto starts from the mean label distribution and stops early; paper starts from equal probabilities and runs all rounds",
 			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
-		param.Int("rounds", "boosting rounds, at most; early stopping may end before", 1, maxRounds, 500, func(c *Config) *int { return &c.Rounds }),
-		param.Float("learning_rate", "factor of what each round adds", 1e-6, 1, 0.1, func(c *Config) *float64 { return &c.LearningRate }),
-		param.Int("leaves", "leaves of a tree, at most", 2, maxLeaves, 20, func(c *Config) *int { return &c.Leaves }),
-		param.Int("leaf_rows", "training samples that a leaf has at least", 1, 1<<30, 5, func(c *Config) *int { return &c.LeafRows }),
-		param.Word("start", "what is predicted before the first round: the mean label distribution, or with zero the same probability for every label",
+		param.Int("rounds", "maximum number of boosting rounds; early stopping may end training earlier", 1, maxRounds, 500, func(c *Config) *int { return &c.Rounds }),
+		param.Float("learning_rate", "learning rate: factor of the trees that a round adds", 1e-6, 1, 0.1, func(c *Config) *float64 { return &c.LearningRate }),
+		param.Int("leaves", "maximum number of leaves in a tree", 2, maxLeaves, 20, func(c *Config) *int { return &c.Leaves }),
+		param.Int("leaf_rows", "minimum number of training samples in a leaf", 1, 1<<30, 5, func(c *Config) *int { return &c.LeafRows }),
+		param.Word("start", "prediction before the first round: mean (the mean label distribution) or zero (the same probability for every label)",
 			func(c *Config) *string { return &c.Start }, startMean, startZero).
 			Preset(presetPaper, startZero).Says("auto: mean; paper: zero"),
-		param.Float("validation_fraction", "fraction of the training samples (at least 20 samples) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
+		param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
 			func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
-		param.Int("patience", "rounds without improvement after which training stops", 1, 1e9, 20, func(c *Config) *int { return &c.Patience }),
+		param.Int("patience", "number of rounds without improvement after which training stops", 1, 1e9, 20, func(c *Config) *int { return &c.Patience }),
 	}
 	if v.L2 {
-		t = append(t, param.Float("l2", "λ, which is added to the sum of the second derivatives of a node: greater ones shrink leaves of few samples",
+		t = append(t, param.Float("l2", "λ: added to the sum of the second derivatives in a node; a greater λ shrinks the values of leaves with few samples",
 			0, 1e6, 1, func(c *Config) *float64 { return &c.L2 }))
 	}
 	return t

@@ -23,22 +23,22 @@ type Sizes struct{ Trees, MinSamples int }
 // 4.4 of Chen et al. 2018, but for min_samples, which the paper does not give.
 func settingsOf(auto Sizes) param.Table[Config] {
 	return param.Table[Config]{
-		param.Word("preset", "paper has the settings of section 4.4 of Chen et al. 2018; auto has the best that were measured (docs/design/defaults.md), which take longer",
+		param.Word("preset", "paper uses the values of section 4.4 of Chen et al. 2018; auto uses the values with the best measured results (docs/design/defaults.md), and takes longer",
 			func(c *Config) *string { return &c.Preset }, presetPaper, presetAuto).NotWritten(),
-		param.Int("trees", "trees of the forest", 1, 10_000, 50, func(c *Config) *int { return &c.Trees }).Preset(presetAuto, auto.Trees).InPaper(),
-		param.Int("max_depth", "greatest depth of a tree: the root has depth 0, a node at this depth is a leaf", 1, maxDepth, 20,
+		param.Int("trees", "number of trees in the forest", 1, 10_000, 50, func(c *Config) *int { return &c.Trees }).Preset(presetAuto, auto.Trees).InPaper(),
+		param.Int("max_depth", "maximum depth of a tree; the root has depth 0, and every node at the maximum depth is a leaf", 1, maxDepth, 20,
 			func(c *Config) *int { return &c.MaxDepth }).InPaper(),
-		param.Float("sampling_ratio", "draws, with replacement, of each tree's sample for each training sample", 0.0001, 1, 0.8,
+		param.Float("sampling_ratio", "size of each tree's bootstrap sample, as a fraction of the training samples", 0.0001, 1, 0.8,
 			func(c *Config) *float64 { return &c.SamplingRatio }).InPaper(),
-		param.Int("min_samples", "samples, with their bootstrap weights, that a node needs to be split; a leaf may have one sample", 2, maxDraws, paperSamples,
+		param.Int("min_samples", "minimum number of samples in a node that is split, repeated bootstrap draws included; a leaf may have one sample", 2, maxDraws, paperSamples,
 			func(c *Config) *int { return &c.MinSamples }).
-			Says(fmt.Sprintf("paper: %d; auto: %d, or a fifth of the samples where that is less", paperSamples, auto.MinSamples)),
-		param.Text("features", "features tried at each node: all, sqrt, or a fraction of them such as 0.33",
+			Says(fmt.Sprintf("paper: %d; auto: %d, or a fifth of the samples if that is less", paperSamples, auto.MinSamples)),
+		param.Text("features", "number of features tried at each node, drawn at random: all, sqrt (the square root of their number) or a fraction such as 0.33",
 			"all, sqrt, or a fraction of the features above 0 and at most 1", featuresAll, checkFeatures, func(c *Config) *string { return &c.Features }).InPaper(),
-		param.Word("step", "thresholds tried of a feature: exhaustive tries all, adaptive steps over poor ones (Eq. 5)",
+		param.Word("step", "search for the threshold of a feature: exhaustive tries all thresholds, adaptive skips thresholds near poor ones (Eq. 5)",
 			func(c *Config) *string { return &c.Step }, stepExhaustive, stepAdaptive).InPaper(),
-		param.Float("alpha", "α of the adaptive step (Eq. 5): how long steps are", 1e-6, 1, 0.25, func(c *Config) *float64 { return &c.Alpha }).InPaper(),
-		param.Float("beta", "β of the adaptive step (Eq. 5): how sharply steps shorten near the best gain", 0, 100, 8,
+		param.Float("alpha", "α of the adaptive step (Eq. 5): a greater α means longer steps", 1e-6, 1, 0.25, func(c *Config) *float64 { return &c.Alpha }).InPaper(),
+		param.Float("beta", "β of the adaptive step (Eq. 5): a greater β shortens steps more sharply near the best gain", 0, 100, 8,
 			func(c *Config) *float64 { return &c.Beta }).InPaper(),
 	}
 }

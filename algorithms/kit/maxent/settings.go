@@ -51,9 +51,9 @@ type Search struct {
 // and scaled say what the preset paper is, and how features are scaled where the setting is not given.
 func First[C any](of func(*C) *Settings, paper, scaled string, bias *param.Of[C, bool]) param.Table[C] {
 	return param.Table[C]{
-		param.Word("preset", "auto fits the dataset and stops early; paper is "+paper, func(c *C) *string { return &of(c).Preset }, Auto, Paper),
+		param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses "+paper, func(c *C) *string { return &of(c).Preset }, Auto, Paper),
 		bias,
-		param.Word("scaling", "scaling of features by the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
+		param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 			func(c *C) *string { return &of(c).Scaling }, scaling.Kinds...).
 			Says(scaled),
 	}
@@ -62,21 +62,21 @@ func First[C any](of func(*C) *Settings, paper, scaled string, bias *param.Of[C,
 // Last lists the settings that stand last in the table of a fit by L-BFGS.
 func Last[C any](of func(*C) *Settings, search func(*C) *Search) param.Table[C] {
 	return append(param.Table[C]{
-		param.Int("iterations", "iterations of L-BFGS at most; tolerance, ftol or early stopping may end before", 1, 1<<40, 300,
+		param.Int("iterations", "maximum number of L-BFGS iterations; tolerance, ftol or early stopping may end training earlier", 1, 1<<40, 300,
 			func(c *C) *int { return &of(c).Iterations }),
-		param.Float("tolerance", "stop where no element of the gradient is greater; 0: only where it is exactly zero", 0, 1e6, 1e-7,
+		param.Float("tolerance", "stop if no element of the gradient has a greater absolute value; 0: stop only if the gradient is exactly 0", 0, 1e6, 1e-7,
 			func(c *C) *float64 { return &search(c).Tolerance }),
-		param.Float("ftol", "stop where an iteration lowers the loss by at most this fraction of it (of 1 where the loss is below 1); 0: never", 0, 1, 0,
+		param.Float("ftol", "stop if an iteration lowers the loss by at most this fraction of the loss (of 1 if the loss is below 1); 0: never", 0, 1, 0,
 			func(c *C) *float64 { return &search(c).Ftol }),
-	}, append(Stopping(of, "auto: 0.1, with decay path up to 0.2 where there are fewer than 1,000 samples; paper: 0"), Refit(search)...)...)
+	}, append(Stopping(of, "auto: 0.1, with decay path and fewer than 1,000 samples up to 0.2; paper: 0"), Refit(search)...)...)
 }
 
 // Decay lists the setting of the decay's course, where setting has the decay.
 func Decay[C any](search func(*C) *Search, setting string) param.Table[C] {
 	return param.Table[C]{
-		param.Word("decay", "course of the decay: path begins with 3 and lowers it, by stages, to "+setting+
-			", and validation chooses among all of them; fixed is "+setting+" alone", func(c *C) *string { return &search(c).Decay }, DecayFixed, DecayPath).
-			Says("auto: path unless " + setting + " or decay is given or validation_fraction is 0; paper: fixed"),
+		param.Word("decay", "schedule of the weight decay: path starts at 3 and lowers the decay in stages to "+setting+
+			", and validation chooses the best stage; fixed always uses "+setting, func(c *C) *string { return &search(c).Decay }, DecayFixed, DecayPath).
+			Says("auto: path, or fixed if " + setting + " is given or validation_fraction is 0; paper: fixed"),
 	}
 }
 
@@ -89,15 +89,15 @@ const (
 // Refit lists the setting of the refit.
 func Refit[C any](search func(*C) *Search) param.Table[C] {
 	return param.Table[C]{
-		param.Bool("refit", "train once more, on the validation samples too, by as many iterations of each decay as were best", true,
-			func(c *C) *bool { return &search(c).Refit }).Preset(Paper, false).LeftOut(Paper).Says("auto: true unless validation_fraction is 0; paper: false"),
+		param.Bool("refit", "train again on all training samples, validation samples included, with the best number of iterations for each decay", true,
+			func(c *C) *bool { return &search(c).Refit }).Preset(Paper, false).LeftOut(Paper).Says("auto: true, or false if validation_fraction is 0; paper: false"),
 	}
 }
 
 // Check returns a *param.Error for the first setting that contradicts another.
 func (s *Settings) Check(search *Search) error {
 	if search.Refit && s.ValidationFraction == 0 {
-		return param.Errorf("refit", "needs a validation_fraction above 0: it takes as many iterations as were best by validation")
+		return param.Errorf("refit", "needs a validation_fraction above 0: validation finds the number of iterations of the second training")
 	}
 	return nil
 }
@@ -123,11 +123,11 @@ func (s *Settings) FillDecay(search *Search, given param.Values, setting string,
 // validation rows is by default.
 func Stopping[C any](of func(*C) *Settings, share string) param.Table[C] {
 	return param.Table[C]{
-		param.Float("validation_fraction", "fraction of the training samples (at least 20 samples) kept for early stopping; 0: no early stopping", 0, 0.5, 0.1,
+		param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
 			func(c *C) *float64 { return &of(c).ValidationFraction }).Preset(Paper, 0).Says(share),
-		param.Int("validation_interval", "iterations from one validation to the next", 1, 1<<40, 10,
+		param.Int("validation_interval", "number of iterations between two validations", 1, 1<<40, 10,
 			func(c *C) *int { return &of(c).ValidationInterval }),
-		param.Int("patience", "validations without improvement after which training stops", 1, 1e9, 5,
+		param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 5,
 			func(c *C) *int { return &of(c).Patience }),
 	}
 }

@@ -53,42 +53,42 @@ const maxSize = 31
 func Settings[C any](of func(*C) *Config, features ...string) param.Table[C] {
 	return append(param.Table[C]{
 		param.Word("features", kinds(features), func(c *C) *string { return &of(c).Features }, features...),
-		param.Text("hidden", "units of the hidden layers, rectifiers each (with features mlp or conv)", listForm, none, checkList,
+		param.Text("hidden", "number of ReLU units in each hidden layer (only with features mlp or conv)", listForm, none, checkList,
 			func(c *C) *string { return &of(c).Hidden }).Says("128 with features mlp or conv, else none"),
-		param.Float("dropout", "fraction of the hidden units that a step leaves out, the others growing by 1/(1-dropout); never in validation, leaf updates and predictions",
+		param.Float("dropout", "fraction of the hidden units that a training step drops; the others are multiplied by 1/(1-dropout). Validation, leaf updates and predictions drop none",
 			0, math.Nextafter(1, 0), 0, func(c *C) *float64 { return &of(c).Dropout }).Says("0.5 with hidden layers, else 0"),
-		param.Bool("layer_norm", "layer normalisation behind each hidden layer and each convolution (Ba et al. 2016)", false,
+		param.Bool("layer_norm", "layer normalisation after each hidden layer and each convolution (Ba et al. 2016)", false,
 			func(c *C) *bool { return &of(c).LayerNorm }),
-		param.Text("shape", "what a sample is an image of, such as 1x8x8 for 64 features; row: 1x1xFEATURES (with features conv)",
-			"CHANNELSxHEIGHTxWIDTH, row or none", none, checkShape, func(c *C) *string { return &of(c).Shape }).Says("with features conv that of the dataset (--shape), else none"),
-		param.Bool("flip", "half of the images are mirrored in a step, left to right (with features conv)", false, func(c *C) *bool { return &of(c).Flip }),
-		param.Int("shift", "positions by which images are moved in a step, at most: another number, left or right and up or down, for each sample and step", 0, maxSize, 0,
+		param.Text("shape", "shape of the image that a sample's features form, such as 1x8x8 for 64 features; row: 1x1xFEATURES (only with features conv)",
+			"CHANNELSxHEIGHTxWIDTH, row or none", none, checkShape, func(c *C) *string { return &of(c).Shape }).Says("with features conv the shape of the dataset (--shape), else none"),
+		param.Bool("flip", "mirror each image left to right with probability 1/2 in a training step (only with features conv)", false, func(c *C) *bool { return &of(c).Flip }),
+		param.Int("shift", "maximum random shift of an image in a training step, in pixels, both horizontally and vertically (only with features conv)", 0, maxSize, 0,
 			func(c *C) *int { return &of(c).Shift }),
-		param.Int("crop", "side of the square of an image that a network reads: at another place for each sample and step, in the middle in validation, leaf updates and predictions; 0: the whole image (with features conv)",
+		param.Int("crop", "side of the square that the network reads from an image. In training steps its place is random, otherwise the middle; 0: the whole image (only with features conv)",
 			0, maxSide, 0, func(c *C) *int { return &of(c).Crop }),
-		param.Text("channels", "channels behind each convolution, which come before the hidden layers (with features conv)", listForm, none, checkList,
+		param.Text("channels", "number of output channels of each convolution; convolutions come before the hidden layers (only with features conv)", listForm, none, checkList,
 			func(c *C) *string { return &of(c).Channels }).Says("16,32 with features conv, else none"),
-		param.Int("kernel", "side of the square that an output of a convolution reads (with features conv)", 0, maxSize, 0,
+		param.Int("kernel", "side of the square kernel of a convolution, in pixels (only with features conv)", 0, maxSize, 0,
 			func(c *C) *int { return &of(c).Kernel }).Says("3 with features conv, else 0"),
-		param.Int("stride", "positions from one such square to the next", 0, maxSize, 0, func(c *C) *int { return &of(c).Stride }).Says("1 with features conv, else 0"),
-		param.Int("padding", "positions outside the image, of value 0, that these squares begin with", 0, maxSize-1, 0,
+		param.Int("stride", "stride of a convolution, in pixels (only with features conv)", 0, maxSize, 0, func(c *C) *int { return &of(c).Stride }).Says("1 with features conv, else 0"),
+		param.Int("padding", "zero padding on each side of the input of a convolution, in pixels (only with features conv)", 0, maxSize-1, 0,
 			func(c *C) *int { return &of(c).Padding }).Says("(kernel - 1)/2 with features conv, else 0"),
-		param.Int("pool", "side of the square that becomes one value behind a convolution; 1: every value stays", 0, maxSize, 0,
+		param.Int("pool", "side of the square pooling window after a convolution; 1: no pooling (only with features conv)", 0, maxSize, 0,
 			func(c *C) *int { return &of(c).Pool }).Says("2 with features conv, else 0"),
-		param.Word("pooling", "what it becomes: its greatest value (max) or the mean (average)", func(c *C) *string { return &of(c).Pooling }, max2d, average),
+		param.Word("pooling", "value of a pooling window: its maximum (max) or its mean (average)", func(c *C) *string { return &of(c).Pooling }, max2d, average),
 	}, append(rateSettings(of), InitSettings(func(c *C) *Initial { return &of(c).Initial })...)...)
 }
 
 // kinds describes the setting features.
 func kinds(words []string) string {
 	says := map[string]string{
-		Linear: "linear: weights alone", MLP: "mlp: hidden layers", Conv: "conv: convolutions on images, then hidden layers",
+		Linear: "linear (no hidden layers)", MLP: "mlp (hidden layers)", Conv: "conv (convolutions on images, then hidden layers)",
 	}
 	var all []string
 	for _, w := range words {
 		all = append(all, says[w])
 	}
-	return "the feature function: " + strings.Join(all, "; ")
+	return "function of the features: " + strings.Join(all, ", ")
 }
 
 // listForm says what a list looks like.

@@ -30,9 +30,9 @@ const maxFrom = 4096
 // InitSettings lists the settings of the field that of returns.
 func InitSettings[C any](of func(*C) *Initial) param.Table[C] {
 	return param.Table[C]{
-		param.Text(SettingInitFrom, "weights to begin from: of a model file, of an .npz file with an array for each tensor of a layer, or of a model that the cluster has",
-			"a file, the name or the digest of a model of the cluster, or none", none, checkFrom, func(c *C) *string { return &of(c).From }),
-		param.Text("init_layers", "layers that begin from these weights, such as convolution1,hidden1; the others are drawn; all: those that the weights have", "names of layers, such as hidden1 or convolution1,output, or all",
+		param.Text(SettingInitFrom, "initial weights: a model file, an .npz file with one array for each tensor of a layer, or a model on the cluster",
+			"a file, the name or the digest of a model on the cluster, or none", none, checkFrom, func(c *C) *string { return &of(c).From }),
+		param.Text("init_layers", "layers that start from the weights of init_from, such as convolution1,hidden1; the others start at random. all: every layer that init_from has", "names of layers, such as hidden1 or convolution1,output, or all",
 			all, checkInitLayers, func(c *C) *string { return &of(c).Layers }),
 	}
 }

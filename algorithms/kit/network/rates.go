@@ -14,9 +14,9 @@ const maxFactor = 1000
 // rateSettings lists the settings of what layers' learning rates are multiplied by.
 func rateSettings[C any](of func(*C) *Config) param.Table[C] {
 	return param.Table[C]{
-		param.Text("freeze", "layers that keep their first parameters, such as convolution1,hidden1 (with features mlp or conv)", "names of layers, such as hidden1 or convolution1,output, or none",
+		param.Text("freeze", "layers whose parameters are not trained, such as convolution1,hidden1 (only with features mlp or conv)", "names of layers, such as hidden1 or convolution1,output, or none",
 			none, checkFreeze, func(c *C) *string { return &of(c).Freeze }),
-		param.Text("rates", "what the learning rate of layers is multiplied by, such as hidden1:0.1,output:2 (with features mlp or conv)", "LAYER:FACTOR,LAYER:FACTOR,... or none",
+		param.Text("rates", "factors of the learning rate for single layers, such as hidden1:0.1,output:2 (only with features mlp or conv)", "LAYER:FACTOR,LAYER:FACTOR,... or none",
 			none, checkRates, func(c *C) *string { return &of(c).Rates }),
 	}
 }

@@ -33,10 +33,10 @@ type Scale struct {
 // Settings lists the settings of the field that scale returns.
 func Settings[C any](scale func(*C) *Scale) param.Table[C] {
 	return param.Table[C]{
-		param.Int(lowName, "number of the first label: that of the dataset, which the job repeats", -mostLow, mostLow, 0,
-			func(c *C) *int { return &scale(c).Low }).Says("that of the dataset"),
-		param.Word(trueName, "what the number of a sample is: its exact value, or the mode or the expected value of its labels: that of the dataset, which the job repeats",
-			func(c *C) *string { return &scale(c).True }, string(dataset.TrueValue), string(dataset.TrueMode), string(dataset.TrueExpected)).Says("that of the dataset"),
+		param.Int(lowName, "number of the first label, which must be the first number of the dataset", -mostLow, mostLow, 0,
+			func(c *C) *int { return &scale(c).Low }).Says("the value of the dataset"),
+		param.Word(trueName, "number of a sample: its exact value, or the mode or the expected value of its labels; must be as in the dataset",
+			func(c *C) *string { return &scale(c).True }, string(dataset.TrueValue), string(dataset.TrueMode), string(dataset.TrueExpected)).Says("the value of the dataset"),
 	}
 }
 

@@ -44,13 +44,13 @@ def main():
     labels, folds = data["labels"].astype(np.float64), data["folds"]
     predictions = data["predictions"].astype(np.float64)
 
-    def mean_predictor(fold):
+    def mean_baseline(fold):
         mean = labels[folds != fold].mean(axis=0).astype(np.float32).astype(np.float64)
         return np.broadcast_to(mean, labels[folds == fold].shape)
 
     json.dump({
         "model": over_folds(labels, folds, lambda fold: predictions[folds == fold]),
-        "mean_predictor": over_folds(labels, folds, mean_predictor),
+        "mean_baseline": over_folds(labels, folds, mean_baseline),
     }, sys.stdout)
 
 

@@ -1,7 +1,4 @@
-// Package inplace tells whether the files and folders that a process has open are still
-// what their paths name. A folder can be deleted or moved, and another volume can be
-// mounted over it, while its files are open: every write to them succeeds, and is lost.
-package inplace
+package files
 
 import (
 	"errors"
