@@ -22,7 +22,7 @@ type datasetCmd struct {
 
 type importCmd struct {
 	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv, .libsvm; - for stdin, see --data-format."`
-	Name string `placeholder:"NAME" help:"Name of the dataset (default: the file's)."`
+	Name string `placeholder:"NAME" help:"Name of the dataset (default: the name of the file)."`
 
 	changeFlags
 	dataFlags

@@ -39,8 +39,8 @@ func (c *jobDeleteCmd) Run(a *app) error {
 }
 
 type jobPruneCmd struct {
-	OlderThan units.Age `required:"" placeholder:"AGE" help:"Delete the jobs that ended so long ago or earlier, such as 30d, 12h or 1d12h. 0: all that have ended."`
-	State     []string  `placeholder:"STATES" help:"Only those that are done, failed or cancelled (default: all three)."`
+	OlderThan units.Age `required:"" placeholder:"AGE" help:"Delete jobs that ended at least this long ago, such as 30d, 12h or 1d12h. 0: all jobs that have ended."`
+	State     []string  `placeholder:"STATES" help:"Delete only jobs in these states: done, failed or cancelled (default: all three)."`
 	DryRun    bool      `help:"Only list the jobs that would be deleted."`
 
 	changeFlags
