@@ -179,7 +179,7 @@ func (r *benchReport) tell() {
 
 func (r *benchReport) text(w io.Writer) {
 	writeMachine(w, &r.Report)
-	fmt.Fprintf(w, "%s (%s): %s, %s of one slot, medians of %s of %s of each side (least to greatest)\n\n",
+	fmt.Fprintf(w, "%s (%s): %s and %s with one slot; medians (least to greatest) of %s, each with %s per side\n\n",
 		r.Dataset, r.Data, plural(r.Coordinators, "coordinator"), plural(r.Workers, "worker"), plural(r.Runs, "run"), plural(r.Turns, "job"))
 	if f := r.Forest; f != nil {
 		pairs(w, [][2]string{

@@ -58,7 +58,7 @@ func (t *benchText) writeRoof(w io.Writer) {
 	if r.AVX2F32 > 0 && r.Vectors != "AVX2" {
 		fmt.Fprintf(w, "; %s and %s (AVX2)", flops(r.AVX2F32), flops(r.AVX2F64))
 	}
-	fmt.Fprint(w, "\nbytes read and written a second:")
+	fmt.Fprint(w, "\nmemory bandwidth, as bytes read and written per second:")
 	for i, s := range r.Streams {
 		if i > 0 {
 			fmt.Fprint(w, ",")

@@ -14,10 +14,10 @@ import (
 )
 
 type experimentCmd struct {
-	Run    experimentRunCmd    `cmd:"" help:"Run every dataset, method and fold of a spec, on a cluster or with --local in this process."`
+	Run    experimentRunCmd    `cmd:"" help:"Run every method of a spec on every dataset and fold, on a cluster or with --local in this process."`
 	List   experimentListCmd   `cmd:"" help:"List the experiments of a cluster."`
 	Show   experimentShowCmd   `cmd:"" help:"Show the progress of an experiment, and which runs failed and why."`
-	Watch  experimentWatchCmd  `cmd:"" help:"Show the progress of an experiment on a cluster until it ends, then its table."`
+	Watch  experimentWatchCmd  `cmd:"" help:"Show the progress of an experiment on a cluster until it ends, then print its report."`
 	Report experimentReportCmd `cmd:"" help:"Write the report of an experiment: measures, tests, ranks, times."`
 	Extend experimentExtendCmd `cmd:"" help:"Submit the runs of a spec that its experiment on a cluster lacks."`
 	Cancel experimentCancelCmd `cmd:"" help:"Cancel the jobs of an experiment; the results of runs that have ended are kept."`

@@ -15,9 +15,9 @@ import (
 
 type modelCmd struct {
 	List     modelListCmd     `cmd:"" help:"List the models of a cluster."`
-	Show     modelShowCmd     `cmd:"" help:"Describe a model: a file, or one of a cluster."`
+	Show     modelShowCmd     `cmd:"" help:"Describe a model file, or a model of a cluster."`
 	Download modelDownloadCmd `cmd:"" help:"Write a model of a cluster to a file."`
-	Delete   modelDeleteCmd   `cmd:"" help:"Delete a model of a cluster; its job stays, with its result."`
+	Delete   modelDeleteCmd   `cmd:"" help:"Delete a model of a cluster; its job and the result are kept."`
 }
 
 type modelListCmd struct {

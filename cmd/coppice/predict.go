@@ -13,7 +13,7 @@ const blockRows = 1024
 
 type predictCmd struct {
 	Model string `required:"" placeholder:"FILE" help:"Model file."`
-	Data  string `placeholder:"FILE" help:"Data file, or - for stdin; labels in it are ignored."`
+	Data  string `placeholder:"FILE" help:"Data file, or - for stdin; labels in the file are ignored."`
 	Image string `placeholder:"FILE" help:"PNG or JPEG image, instead of --data. A model of patches predicts the class of each pixel."`
 	Out   string `required:"" placeholder:"FILE" help:"File for the predictions: .csv, .csv.gz or .npz; - for stdout. With --image: a .png file with a palette of the classes."`
 

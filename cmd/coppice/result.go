@@ -184,7 +184,7 @@ func inSamples(evaluatedOn string) string {
 }
 
 func rowsLine(c pipeline.Counts, folds int) string {
-	s := fmt.Sprintf("%s trained on, %s validated, %s tested", count(c.Train), count(c.Validation), count(c.Test))
+	s := fmt.Sprintf("%s for training, %s for validation, %s for testing", count(c.Train), count(c.Validation), count(c.Test))
 	if folds > 0 {
 		s += " (in the first fold)"
 	}
