@@ -104,7 +104,7 @@ func writeConfusion(w io.Writer, c *measures.Classes, names []string) {
 	for i := range c.Confusion {
 		header, right = append(header, names[i]), append(right, i+2)
 	}
-	fmt.Fprintln(w, "\nConfusion matrix: rows by true class, and by predicted class from left to right")
+	fmt.Fprintln(w, "\nConfusion matrix: one line per true class, one column per predicted class")
 	t := newTable(w, header, right...)
 	for i, counts := range c.Confusion {
 		cells := []string{names[i]}

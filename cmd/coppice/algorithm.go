@@ -47,7 +47,7 @@ func (algorithmListCmd) Run(a *app) error {
 			t.AppendRow(rowOf(one.Name, one.Summary, authors))
 		}
 		t.Render()
-		fmt.Fprintln(w, "\ncoppice algorithm show NAME describes one and lists its settings.")
+		fmt.Fprintln(w, "\ncoppice algorithm show NAME describes an algorithm and lists its settings.")
 	})
 }
 
@@ -86,7 +86,7 @@ func (c *algorithmShowCmd) Run(a *app) error {
 			marked = marked || s.InPaper
 		}
 		if marked {
-			fmt.Fprintln(w, "\n* The paper itself gives this value.")
+			fmt.Fprintln(w, "\n* This value is from the paper.")
 		}
 	})
 }
@@ -96,7 +96,7 @@ func algorithmNamed(name string) (algorithms.Algorithm, error) {
 	a, err := registry.Find(name)
 	if err != nil {
 		names := registry.Names()
-		return nil, usagef("the algorithm %q is unknown%s; known are %s", name, param.Suggest(name, names), strings.Join(names, ", "))
+		return nil, usagef("unknown algorithm %q%s; the algorithms are %s", name, param.Suggest(name, names), strings.Join(names, ", "))
 	}
 	return a, nil
 }

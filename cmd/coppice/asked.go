@@ -116,7 +116,7 @@ func (s *asked) explained(err error) error {
 	}
 	text := strings.Replace(err.Error(), e.Error(), o.reason(e.Last), 1)
 	if e.Unknown {
-		text += "; it may be done all the same: look before you repeat it"
+		text += "; the command may have taken effect nevertheless: check before you repeat it"
 	}
 	return outage{err, text}
 }

@@ -8,7 +8,7 @@ import (
 
 // auditFlag asks for units to be computed twice.
 type auditFlag struct {
-	Audit auditRate `group:"cluster" seldom:"" placeholder:"RATE" help:"Share of the units of work, 0 to 1, that two workers compute and whose bytes are compared; a worker that computes other bytes is named and not used any more (default: 0)."`
+	Audit auditRate `group:"cluster" seldom:"" placeholder:"RATE" help:"Fraction of the tasks, 0 to 1, that two workers compute, so that their results can be compared. A worker with a wrong result is reported and quarantined (default: 0)."`
 }
 
 // auditRate is a share from 0 to 1.
@@ -18,7 +18,7 @@ type auditRate float64
 func (r *auditRate) UnmarshalText(text []byte) error {
 	v, err := units.ParseFloat(string(text))
 	if err != nil || !(v >= 0 && v <= 1) {
-		return fmt.Errorf("%q is not a share from 0 to 1", text)
+		return fmt.Errorf("%q is not a fraction from 0 to 1", text)
 	}
 	*r = auditRate(v)
 	return nil

@@ -14,15 +14,16 @@ import (
 )
 
 type backupCmd struct {
-	File string `arg:"" placeholder:"FILE|FOLDER" help:"File to write, or a folder: the file's name is then the time."`
+	File string `arg:"" placeholder:"FILE|FOLDER" help:"File to write, or a folder for a file that is named after the time."`
 
 	serverFlags
 }
 
 // Help implements kong's HelpProvider.
 func (backupCmd) Help() string {
-	return `A backup has datasets, jobs, committed training state and models, at one index, while the cluster goes on: all that
-was acknowledged before the command began. The file appears under its name once it is whole and checked.`
+	return `A backup holds the datasets, jobs, committed training state and models at one index of the log. It has everything that
+was acknowledged before the command began. The cluster keeps running meanwhile. The file appears under its name after
+it is complete and verified.`
 }
 
 // Run implements `coppice backup`.
@@ -47,7 +48,7 @@ func (c *backupCmd) Run(a *app) error {
 	})
 	m.clear()
 	if err != nil {
-		return fmt.Errorf("%s: %w; nothing is left of it", path, err)
+		return fmt.Errorf("%s: %w; the incomplete file was deleted", path, err)
 	}
 	if err := f.commit(); err != nil {
 		return err
@@ -64,17 +65,18 @@ type backupShown struct {
 }
 
 type restoreCmd struct {
-	File  string   `arg:"" placeholder:"FILE" help:"A file that coppice backup wrote."`
-	Dir   string   `required:"" placeholder:"DIR" help:"Folder of the coordinator, which must be empty or missing."`
-	ID    string   `default:"a" help:"Which of the peers this is."`
-	Peers []string `placeholder:"ID=HOST:PORT" help:"All coordinators of the new cluster, as for coppice coordinator (default: this one alone, at 127.0.0.1:7100)."`
+	File  string   `arg:"" placeholder:"FILE" help:"Backup file, written by coppice backup."`
+	Dir   string   `required:"" placeholder:"DIR" help:"Folder of the new coordinator; it must be empty or not exist."`
+	ID    string   `default:"a" help:"Id of this coordinator, one of the ids in --peers."`
+	Peers []string `placeholder:"ID=HOST:PORT" help:"All coordinators of the new cluster, as for coppice coordinator (default: only this coordinator, at 127.0.0.1:7100)."`
 }
 
 // Help implements kong's HelpProvider.
 func (restoreCmd) Help() string {
-	return `Makes the folder that a coordinator of a new cluster starts with: one, to which others are added by coppice cluster
-add, or the same file on each of three with the same --peers. Start each with the same --id and --peers afterwards.
-Jobs that ran at the backup go on from there. The old cluster must not run any more.`
+	return `Makes the folder with which a coordinator of a new cluster starts. Either restore one coordinator, and add others to it
+with coppice cluster add; or restore the same file on each of three machines, with the same --peers. Then start each
+coordinator with the same --id and --peers. Jobs that ran at the time of the backup continue from there. The old cluster
+must not run any more.`
 }
 
 // Run implements `coppice restore`.

@@ -17,18 +17,19 @@ import (
 )
 
 type benchCmd struct {
-	Kernels benchKernelsCmd `cmd:"" help:"Measure the kernels of internal/num on one core."`
+	Kernels benchKernelsCmd `cmd:"" help:"Measure the numeric kernels of Coppice on one core."`
 	LDLF    benchLDLFCmd    `cmd:"" name:"ldlf" help:"Measure steps and leaf updates of ldlf on one core."`
 	Network benchNetworkCmd `cmd:"" help:"Measure layers of networks, and ldlf on a network, on one core."`
-	Forest  benchForestCmd  `cmd:"" help:"Measure how long structrf takes to grow and to predict on one core."`
-	Cluster benchClusterCmd `cmd:"" default:"withargs" help:"Measure what a cluster costs over training in one process; also without this word."`
+	Forest  benchForestCmd  `cmd:"" help:"Measure training and prediction of structrf on one core."`
+	Cluster benchClusterCmd `cmd:"" default:"withargs" help:"Compare training on a cluster with training in one process (default)."`
 }
 
 // Help implements kong's longer help.
 func (benchCmd) Help() string {
-	return `kernels, ldlf, network and forest measure one core of this machine. Each table has the theoretical minimum of a row: the time of its
-operations at this core's peak, or of its bytes at this core's bandwidth, both measured in the same rounds, and
-how many times the theoretical minimum Coppice takes. Without one of these words, bench is bench cluster.`
+	return `kernels, ldlf, network and forest measure one core of this machine. Each line of a table has a theoretical minimum: the
+time of its operations at the core's peak speed, or of its bytes at the core's bandwidth. Speed and bandwidth are
+measured in the same rounds. The table also says how many times the theoretical minimum Coppice takes. coppice bench
+alone is coppice bench cluster.`
 }
 
 // The kinds of reports.
@@ -46,16 +47,16 @@ const benchLimit = 4 * time.Minute
 
 // benchFlags are those of measurements on one core.
 type benchFlags struct {
-	Runs    int      `default:"6" help:"Runs of everything in turns, after one that does not count; fewer where they would take more than four minutes."`
-	Rows    []string `sep:"none" placeholder:"TEXT" help:"Measure only rows with this in their name, such as movie; may be repeated."`
-	Compare string   `placeholder:"FILE" help:"Print the ratios to an earlier run, whose -o json this file is."`
+	Runs    int      `default:"6" help:"Number of measured runs, after a run to warm up; fewer if all runs would take more than four minutes."`
+	Rows    []string `sep:"none" placeholder:"TEXT" help:"Measure only lines of the table that have TEXT in their name, such as movie; may be repeated."`
+	Compare string   `placeholder:"FILE" help:"Compare with an earlier run, whose output with -o json is in FILE."`
 }
 
 // peerFlags are those of measurements beside which peers may run.
 type peerFlags struct {
-	Peers   bool   `help:"Run other programs that do the same work (harness/bench/peers, in Python) in turns with Coppice."`
-	Python  string `default:"python3" placeholder:"COMMAND" help:"The Python of --peers."`
-	DataDir string `placeholder:"DIR" help:"Folder with Yeast_alpha.mat, Movie.mat and SJAFFE.mat; what is not there is generated in the same shape."`
+	Peers   bool   `help:"Also run programs in Python that do the same work (harness/bench/peers), interleaved with Coppice."`
+	Python  string `default:"python3" placeholder:"COMMAND" help:"Python interpreter for --peers."`
+	DataDir string `placeholder:"DIR" help:"Folder with Yeast_alpha.mat, Movie.mat and SJAFFE.mat. If a file is missing, data of the same shape are generated."`
 }
 
 func (p *peerFlags) check() error {
@@ -72,7 +73,7 @@ func (p *peerFlags) check() error {
 
 type benchKernelsCmd struct {
 	benchFlags
-	Each time.Duration `default:"20ms" help:"How long the calls of a value take together."`
+	Each time.Duration `default:"20ms" help:"Total time of the calls that are timed for one value."`
 }
 
 // Run implements `coppice bench kernels`.
@@ -90,9 +91,9 @@ type benchLDLFCmd struct {
 
 // Help implements kong's longer help.
 func (benchLDLFCmd) Help() string {
-	return `Trains 5 trees of depth 7 with 64 output units on mini-batches of 64 and 512 rows: gradient steps, and every 100 of
-them a leaf update of 20 iterations over their mini-batches. Peers: torch is PyTorch as a user writes it, tuned is
-written for speed (SciPy, rows counted once). Let nothing else run meanwhile.`
+	return `Trains 5 trees of depth 7 with 64 output units on mini-batches of 64 and 512 samples. After every 100 gradient steps
+there is a leaf update of 20 iterations over their mini-batches. Of the peers, torch is PyTorch as a user writes it;
+tuned is written for speed with SciPy. Let nothing else run on the machine meanwhile.`
 }
 
 // Run implements `coppice bench ldlf`.
@@ -107,9 +108,9 @@ type benchNetworkCmd struct {
 
 // Help implements kong's longer help.
 func (benchNetworkCmd) Help() string {
-	return `Forward and backward, on mini-batches of 128 rows, of a network 243-256-64 and of convolutions of 3x3 to 16 channels on
-images of 32x32; and steps and leaf updates of 5 trees of depth 7 on the network. The peer is PyTorch as a user
-writes it. Let nothing else run meanwhile.`
+	return `Measures forward and backward passes on mini-batches of 128 samples: of a network 243-256-64, and of 3x3 convolutions to
+16 channels on images of 32x32. It also measures steps and leaf updates of 5 trees of depth 7 on that network. The peer
+is PyTorch as a user writes it. Let nothing else run on the machine meanwhile.`
 }
 
 // Run implements `coppice bench network`.
@@ -124,8 +125,8 @@ type benchForestCmd struct {
 
 // Help implements kong's longer help.
 func (benchForestCmd) Help() string {
-	return `Grows 50 trees on Yeast_alpha, SJAFFE, Movie and a generated set of 2,500 x 243 x 6, and predicts Movie. The peer is
-scikit-learn's RandomForestRegressor. Let nothing else run meanwhile.`
+	return `Grows 50 trees on each of Yeast_alpha, SJAFFE, Movie and a generated dataset of 2,500 x 243 x 6, and predicts Movie. The
+peer is scikit-learn's RandomForestRegressor. Let nothing else run on the machine meanwhile.`
 }
 
 // Run implements `coppice bench forest`.
@@ -291,7 +292,7 @@ func (c *benchFlags) measure(a *app, kind string, p *peerRun, open func() ([]spe
 		cases = c.chosen(cases)
 	}
 	if len(cases) == 0 {
-		return usagef("--rows %s: no row of bench %s has this in its name", strings.Join(c.Rows, " --rows "), kind)
+		return usagef("--rows %s: no line of bench %s has this text in its name", strings.Join(c.Rows, " --rows "), kind)
 	}
 	running, skipped, err := p.start(a.ctx, m.show)
 	defer func() {

@@ -19,15 +19,15 @@ import (
 
 type benchClusterCmd struct {
 	Data         string `placeholder:"FILE" help:"Data to train on (default: the artificial set of Geng 2016, 2,500 samples)."`
-	Only         string `enum:"all,structrf,ldlf" default:"all" help:"What to measure: structrf, ldlf or all."`
-	Coordinators int    `default:"3" help:"Coordinators: 1, 3 or 5."`
-	Workers      int    `default:"1" help:"Workers of one slot each."`
-	Runs         int    `default:"5" help:"Runs, after one that does not count."`
-	Turns        int    `default:"4" help:"Jobs of each side in a run, interleaved; its values are their means."`
-	Trees        int    `default:"50" help:"Trees of structrf."`
-	Steps        int    `default:"2000" help:"Gradient steps of ldlf, each one round, without leaf updates."`
-	Batch        int    `default:"128" help:"Rows of a mini-batch of ldlf."`
-	Compare      string `placeholder:"FILE" help:"Print the ratios to an earlier run, whose -o json this file is."`
+	Only         string `enum:"all,structrf,ldlf" default:"all" help:"Algorithm to measure: structrf, ldlf or all."`
+	Coordinators int    `default:"3" help:"Number of coordinators: 1, 3 or 5."`
+	Workers      int    `default:"1" help:"Number of workers, with one slot each."`
+	Runs         int    `default:"5" help:"Number of measured runs, after a run to warm up."`
+	Turns        int    `default:"4" help:"Jobs per run on the cluster, and as many in one process, interleaved. The values of a run are means over its jobs."`
+	Trees        int    `default:"50" help:"Number of trees of structrf."`
+	Steps        int    `default:"2000" help:"Number of gradient steps of ldlf. Each step is one round; there are no leaf updates."`
+	Batch        int    `default:"128" help:"Samples in a mini-batch of ldlf."`
+	Compare      string `placeholder:"FILE" help:"Compare with an earlier run, whose output with -o json is in FILE."`
 
 	dataFlags
 	earlier *speed.Report // Compare's
@@ -55,9 +55,9 @@ type benchReport struct {
 
 // Help implements kong's longer help.
 func (benchClusterCmd) Help() string {
-	return `Starts coordinators and a worker of one slot (or several) on this machine and compares jobs on them with the
-same jobs in this process, one unit at a time: what NATS, Raft and the engine cost where nothing fails. Both sides
-have all processors of this machine. Let nothing else run meanwhile.`
+	return `Starts coordinators, and one or several workers with one slot, on this machine. Jobs on this cluster are compared with
+the same jobs in this process, one task at a time. The difference is the cost of NATS, Raft and the engine when nothing
+fails. Both sides may use all processors of this machine. Let nothing else run on the machine meanwhile.`
 }
 
 // Run implements `coppice bench cluster`.
@@ -115,9 +115,9 @@ func (c *benchClusterCmd) measure(a *app, name string, src dataset.Source, check
 
 // echoCmd is the other end of a measurement of transfers.
 type echoCmd struct {
-	NATS    string        `name:"nats" required:"" placeholder:"URL" help:"NATS server to answer over."`
-	Bytes   int           `help:"Bytes of an answer."`
-	Compute time.Duration `help:"How long to be busy before each answer."`
+	NATS    string        `name:"nats" required:"" placeholder:"URL" help:"NATS server to connect to."`
+	Bytes   int           `help:"Size of an answer in bytes."`
+	Compute time.Duration `help:"Computing time before each answer."`
 
 	serveFlags
 }
@@ -179,17 +179,17 @@ func (r *benchReport) tell() {
 
 func (r *benchReport) text(w io.Writer) {
 	writeMachine(w, &r.Report)
-	fmt.Fprintf(w, "%s (%s): %s, %s of one slot, medians of %s of %s of each side (least to greatest)\n\n",
+	fmt.Fprintf(w, "%s (%s): %s and %s with one slot; medians (least to greatest) of %s, each with %s per side\n\n",
 		r.Dataset, r.Data, plural(r.Coordinators, "coordinator"), plural(r.Workers, "worker"), plural(r.Runs, "run"), plural(r.Turns, "job"))
 	if f := r.Forest; f != nil {
 		pairs(w, [][2]string{
 			{"structrf, in one process", spread(f.Local)},
 			{"structrf, on the cluster", spread(f.Cluster)},
-			{"units were computed for", fmt.Sprintf("%.3f s, of all workers", f.Computed)},
-			{"more than in one process", fmt.Sprintf("%+.1f %% (%+.1f to %+.1f %%)", excess(f.Ratio.Median), excess(f.Ratio.Min), excess(f.Ratio.Max))},
+			{"computing time of tasks", fmt.Sprintf("%.3f s, of all workers", f.Computed)},
+			{"cluster over one process", fmt.Sprintf("%+.1f %% (%+.1f to %+.1f %%)", excess(f.Ratio.Median), excess(f.Ratio.Min), excess(f.Ratio.Max))},
 			{"bytes of a job", fmt.Sprintf("%s to the workers and %s back", size(int64(f.Sent)), size(int64(f.Received)))},
 			{"Raft", raftText(f.Raft)},
-			{"model", short(f.Digest) + " of the first job, on both sides"},
+			{"model", short(f.Digest) + " of the first job, the same on both sides"},
 		})
 		fmt.Fprintln(w)
 	}
@@ -198,17 +198,17 @@ func (r *benchReport) text(w io.Writer) {
 		pairs(w, [][2]string{
 			{"ldlf, in one process", fmt.Sprintf("%s, %s a step", spread(s.Pair.Local), micro(s.Local))},
 			{"ldlf, on the cluster", fmt.Sprintf("%s, %s a step", spread(s.Pair.Cluster), micro(s.Cluster))},
-			{"more than in one process", microSpread(s.More) + " a step"},
-			{"units were computed for", micro(s.Computed/float64(s.Steps)) + " a step, of all workers"},
-			{"of a step the leader was busy for", phasesText(&s.Pair)},
-			{"processor time of a step", costsText(&s.Pair, func(c bench.Costs) string { return micro(c.Processor / float64(s.Steps)) })},
-			{"allocations of a step", costsText(&s.Pair, func(c bench.Costs) string {
+			{"cluster over one process", microSpread(s.More) + " a step"},
+			{"computing time of tasks", micro(s.Computed/float64(s.Steps)) + " a step, of all workers"},
+			{"leader's time per step", phasesText(&s.Pair)},
+			{"processor time per step", costsText(&s.Pair, func(c bench.Costs) string { return micro(c.Processor / float64(s.Steps)) })},
+			{"allocations per step", costsText(&s.Pair, func(c bench.Costs) string {
 				return fmt.Sprintf("%.0f of %s", c.Allocations/float64(s.Steps), size(int64(c.Bytes)/int64(s.Steps)))
 			})},
-			{"transfers of a step", fmt.Sprintf("%s for %s to one worker and %s back", microSpread(s.Transfers), size(int64(s.There)), size(int64(s.Back)))},
-			{"beyond these", microSpread(s.Overhead)},
+			{"transfers per step", fmt.Sprintf("%s for %s to one worker and %s back", microSpread(s.Transfers), size(int64(s.There)), size(int64(s.Back)))},
+			{"other overhead per step", microSpread(s.Overhead)},
 			{"Raft", raftText(s.Raft)},
-			{"model", short(s.Digest) + " of the first job, on both sides"},
+			{"model", short(s.Digest) + " of the first job, the same on both sides"},
 		})
 	}
 }
@@ -216,7 +216,7 @@ func (r *benchReport) text(w io.Writer) {
 // phasesText is where the leader's time of a step goes, beside waiting.
 func phasesText(p *bench.Pair) string {
 	of := func(seconds float64) string { return micro(seconds / float64(p.Steps)) }
-	return fmt.Sprintf("%s of sending, %s of adding up, %s between two rounds", of(p.Phases.Broadcast), of(p.Phases.Reduce), of(p.Phases.Between))
+	return fmt.Sprintf("%s for sending, %s for adding results, %s between two rounds", of(p.Phases.Broadcast), of(p.Phases.Reduce), of(p.Phases.Between))
 }
 
 // costsText is a cost of the leader and of the workers.
@@ -241,6 +241,6 @@ func microSpread(s speed.Spread) string {
 func excess(ratio float64) float64 { return 100 * (ratio - 1) }
 
 func raftText(r bench.Raft) string {
-	return fmt.Sprintf("a commit under way for %.1f %% of the time, waited for during %.2f %%; %s for an entry",
+	return fmt.Sprintf("a commit was in progress for %.1f %% of the time and delayed training for %.2f %%; %s per entry",
 		100*r.Flight, 100*r.Wait, time.Duration(r.Proposal*float64(time.Second)).Round(10*time.Microsecond))
 }

@@ -26,9 +26,9 @@ func (t *benchText) write(w io.Writer) {
 			fmt.Fprintf(w, "%s: %s\n", s.Name, s.File)
 		}
 	}
-	fmt.Fprintf(w, "%s, in turns: medians (least to greatest)\n", plural(t.Runs, "run"))
+	fmt.Fprintf(w, "%s, interleaved: medians (least to greatest)\n", plural(t.Runs, "run"))
 	if t.Runs < t.wanted {
-		fmt.Fprintf(w, "the target was %d runs: the time was up\n", t.wanted)
+		fmt.Fprintf(w, "the time limit was reached before all %d runs\n", t.wanted)
 	}
 	fmt.Fprintln(w)
 	t.rows(w)
@@ -54,11 +54,11 @@ func writeMachine(w io.Writer, r *speed.Report) {
 
 func (t *benchText) writeRoof(w io.Writer) {
 	r := t.Roof
-	fmt.Fprintf(w, "one core at the most: %s in float32, %s in float64 (%s)", flops(r.F32), flops(r.F64), r.Vectors)
+	fmt.Fprintf(w, "peak speed of one core: %s in float32, %s in float64 (%s)", flops(r.F32), flops(r.F64), r.Vectors)
 	if r.AVX2F32 > 0 && r.Vectors != "AVX2" {
 		fmt.Fprintf(w, "; %s and %s (AVX2)", flops(r.AVX2F32), flops(r.AVX2F64))
 	}
-	fmt.Fprint(w, "\nbytes read and written a second:")
+	fmt.Fprint(w, "\nmemory bandwidth, as bytes read and written per second:")
 	for i, s := range r.Streams {
 		if i > 0 {
 			fmt.Fprint(w, ",")
@@ -102,7 +102,7 @@ func writeComparison(w io.Writer, c *speed.Comparison) {
 	if c == nil {
 		return
 	}
-	fmt.Fprintf(w, "\nagainst %s: how many times as fast now\n", c.File)
+	fmt.Fprintf(w, "\ncompared with %s: how many times as fast this run is\n", c.File)
 	if c.Machines != "" {
 		fmt.Fprintf(w, "the machines differ: %s\n", c.Machines)
 	}
@@ -112,7 +112,7 @@ func writeComparison(w io.Writer, c *speed.Comparison) {
 	table := newTable(w, []string{"", "", "ratio", ""}, 3)
 	last := ""
 	for _, r := range c.Rows {
-		says := "within the scatter"
+		says := "within the variation"
 		switch {
 		case r.Apart && r.Ratio > 1:
 			says = "faster"

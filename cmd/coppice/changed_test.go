@@ -46,7 +46,7 @@ func TestChangedSettings(t *testing.T) {
 			continue
 		}
 		text := works(t, "model", "show", model)
-		_, again, ok := strings.Cut(text, "To train it again, where FILE has the same data:\ncoppice ")
+		_, again, ok := strings.Cut(text, "To train the model again, with the same data in FILE:\ncoppice ")
 		if !ok || len(settingsShown(t, text)) > 300 {
 			t.Fatal(text)
 		}

@@ -20,24 +20,24 @@ import (
 )
 
 type chaosCmd struct {
-	Seed      uint64        `default:"1" help:"Seed of the schedule: which fault when, which process, which pauses."`
+	Seed      uint64        `default:"1" help:"Seed of the schedule, which says which fault hits which process, and when."`
 	Rounds    int           `default:"10" help:"Rounds of faults; 50 inject each measured fault 20 times."`
-	Faults    []string      `placeholder:"NAME" help:"Faults to inject, separated by commas, each in every round (default: all that this machine can have, the measured ones in two rounds of five, partitions and those with several recoveries in one of twenty, the others in one of ten)."`
-	Algorithm string        `placeholder:"NAME" help:"Run jobs of ldlf or of structrf only (default: both, and short ones of all other algorithms and of networks)."`
-	Workers   int           `default:"3" help:"Workers of the cluster."`
-	Hold      time.Duration `default:"3s" help:"How long a partition lasts."`
-	MaxStall  time.Duration `default:"2s" help:"How long training may stand still during a partition, beyond the commit interval, 20 round trips of --network, and 20 times what --heartbeat is above 100ms."`
-	Network   string        `placeholder:"KEY=VALUE,..." help:"Give each process a host of its own, on a network with these properties in each direction: rtt=50ms, jitter=5ms, loss=1%, duplicate=1%, reorder=1%, rate=1Mbit, queue=64KiB (default: loopback). It takes root on Linux."`
-	Heartbeat time.Duration `placeholder:"T" help:"Heartbeat of the coordinators, for long round trips (default: 100ms)."`
-	Small     bool          `help:"Smaller jobs, for a short run."`
-	Keep      bool          `help:"Keep the folder with disks and logs; it stays after a failure in any case."`
+	Faults    []string      `placeholder:"NAME" help:"Faults to inject in every round, separated by commas (default: all faults that this machine supports). By default, measured faults occur in two rounds of five, partitions and faults with several recoveries in one of twenty, and other faults in one of ten."`
+	Algorithm string        `placeholder:"NAME" help:"Run only jobs of this algorithm, ldlf or structrf (default: both, and short jobs of all other algorithms and of networks)."`
+	Workers   int           `default:"3" help:"Number of workers of the cluster."`
+	Hold      time.Duration `default:"3s" help:"Duration of a partition."`
+	MaxStall  time.Duration `default:"2s" help:"Longest stall of training that is allowed during a partition. Added to it are the commit interval, 20 round trips of --network, and 20 times the part of --heartbeat above 100ms."`
+	Network   string        `placeholder:"KEY=VALUE,..." help:"Give each process a host of its own on an emulated network, which has these properties in each direction: rtt=50ms, jitter=5ms, loss=1%, duplicate=1%, reorder=1%, rate=1Mbit, queue=64KiB (default: loopback). This needs root on Linux."`
+	Heartbeat time.Duration `placeholder:"T" help:"Heartbeat interval of the coordinators; long round trips need a longer interval (default: 100ms)."`
+	Small     bool          `help:"Run smaller jobs, for a short test."`
+	Keep      bool          `help:"Keep the folder with disks and logs. After a failure the folder is always kept."`
 }
 
 // Help implements kong's HelpProvider.
 func (chaosCmd) Help() string {
-	return `Starts clusters of real processes on this machine, trains on them, and meanwhile kills, stops, slows down and cuts off
-processes, fills disks and damages files. It ends with a table of recovery times, and with exit code 0 only if every model
-has the digest of an undisturbed run and nothing acknowledged was lost.`
+	return `Starts clusters of real processes on this machine and trains on them. Meanwhile it kills, stops, slows down and cuts off
+processes, fills disks and damages files. At the end it prints a table of recovery times. The exit code is 0 only if
+every model has the digest of an undisturbed run, and nothing that was acknowledged was lost.`
 }
 
 // Run implements `coppice chaos`.
@@ -100,8 +100,8 @@ func (c *chaosCmd) end(a *app, dir string, err error) error {
 	case interrupted:
 		return context.Canceled
 	}
-	a.note("the seed is %d; disks and logs are in %s, logs in %s", c.Seed, dir, filepath.Join(dir, "*", "logs"))
-	a.note("the same faults again: %s", c.replay())
+	a.note("the seed is %d; the disks are in %s, the logs in %s", c.Seed, dir, filepath.Join(dir, "*", "logs"))
+	a.note("to repeat the same faults: %s", c.replay())
 	return err
 }
 
@@ -134,7 +134,7 @@ func (c *chaosCmd) replay() string {
 
 // chaosText writes the table.
 func chaosText(w io.Writer, r *chaos.Report, passed bool) {
-	t := newTable(w, []string{"fault", "injected", "recovered", "median", "worst", "next step", "steps redone", "worst", "in intervals", "units retried", "wasted", "interval", "longest stall"}, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+	t := newTable(w, []string{"fault", "injected", "recovered", "median", "worst", "next step", "steps redone", "worst", "in intervals", "tasks retried", "wasted", "interval", "longest stall"}, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
 	for _, f := range r.Faults {
 		step, longest := "-", "-"
 		if f.Step > 0 {
@@ -151,7 +151,7 @@ func chaosText(w io.Writer, r *chaos.Report, passed bool) {
 	}
 	t.Render()
 	for _, l := range r.Left {
-		fmt.Fprintf(w, "left out: %s: %s\n", l.Fault, l.Reason)
+		fmt.Fprintf(w, "not injected: %s: %s\n", l.Fault, l.Reason)
 	}
 	if !passed {
 		return
@@ -161,7 +161,7 @@ func chaosText(w io.Writer, r *chaos.Report, passed bool) {
 }
 
 type natsCmd struct {
-	Listen string `required:"" placeholder:"HOST:PORT" help:"Where to listen for clients."`
+	Listen string `required:"" placeholder:"HOST:PORT" help:"Address on which to listen for clients."`
 
 	serveFlags
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/coppice-ldl/coppice/job/spec"
 )
 
-const description = "Coppice trains label distribution learning models on many machines and does not lose the work."
+const description = "Coppice trains label distribution learning models on many machines, and loses no work when a machine fails."
 
 // cli is the grammar of the command line.
 type cli struct {
-	Output string `short:"o" enum:"text,json,csv,jsonl" default:"text" help:"What to print: text or json; job curve also csv, train and job watch also jsonl. JSON is one value on stdout; progress and logs go to stderr."`
+	Output string `short:"o" enum:"text,json,csv,jsonl" default:"text" help:"Output format: text or json; also csv for job curve, and jsonl for train and job watch. JSON is one value on stdout; progress and logs go to stderr."`
 
 	ConfigFile  string      `name:"config" placeholder:"FILE" help:"YAML file with values of flags; see coppice config --help."`
 	ShowVersion versionFlag `name:"version" help:"Print the version and stop."`
@@ -27,27 +27,27 @@ type cli struct {
 
 	Algorithm algorithmCmd `cmd:"" group:"models" help:"List the algorithms; show one and its settings."`
 
-	Inspect inspectWhatCmd `cmd:"" group:"models" help:"Show what an algorithm computed on the way to a model."`
+	Inspect inspectWhatCmd `cmd:"" group:"models" help:"Show what an algorithm computed while it trained a model."`
 
-	Experiment experimentCmd `cmd:"" group:"models" help:"Run all methods and folds of a spec, and report the table."`
+	Experiment experimentCmd `cmd:"" group:"models" help:"Run methods on datasets and compare their results in a report."`
 
 	Dataset datasetCmd `cmd:"" group:"things" help:"Import, list, show, inspect, delete and generate datasets."`
 	Job     jobCmd     `cmd:"" group:"things" help:"Submit, list, show, watch, pause, resume, cancel and delete jobs."`
 	Model   modelCmd   `cmd:"" group:"things" help:"List, show, download and delete models."`
 
-	Coordinator coordinatorCmd `cmd:"" group:"services" help:"Run a coordinator: one of one, three or five."`
+	Coordinator coordinatorCmd `cmd:"" group:"services" help:"Run a coordinator of a cluster, which has one, three or five."`
 	Worker      workerCmd      `cmd:"" group:"services" help:"Run a worker."`
-	Cluster     clusterCmd     `cmd:"" group:"services" help:"Show and change who the coordinators are; show the workers."`
+	Cluster     clusterCmd     `cmd:"" group:"services" help:"Show coordinators and workers; add and remove coordinators."`
 	Backup      backupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
 	Restore     restoreCmd     `cmd:"" group:"services" help:"Make the folder of a new cluster from a backup."`
 
-	Bench      benchCmd      `cmd:"" group:"other" help:"Measure what one core does, and what a cluster costs."`
-	Chaos      chaosCmd      `cmd:"" group:"other" help:"Harm a cluster on this machine; check that nothing is lost."`
-	NATS       natsCmd       `cmd:"" group:"other" name:"nats" hidden:"" help:"Run the NATS server of coordinators alone."`
+	Bench      benchCmd      `cmd:"" group:"other" help:"Measure the speed of one core and the overhead of a cluster."`
+	Chaos      chaosCmd      `cmd:"" group:"other" help:"Inject faults into a cluster and check that nothing is lost."`
+	NATS       natsCmd       `cmd:"" group:"other" name:"nats" hidden:"" help:"Run only the NATS server of a coordinator."`
 	Echo       echoCmd       `cmd:"" group:"other" hidden:"" help:"Answer messages of bench, as a worker does."`
-	Completion completionCmd `cmd:"" group:"other" help:"Print a script that completes commands and flags in a shell."`
-	Complete   completeCmd   `cmd:"" name:"__complete" group:"other" hidden:"" help:"Print how a command line may go on."`
-	Config     configCmd     `cmd:"" group:"other" help:"Show where the values of flags come from: command line, variables, a file."`
+	Completion completionCmd `cmd:"" group:"other" help:"Print a script with which a shell completes commands and flags."`
+	Complete   completeCmd   `cmd:"" name:"__complete" group:"other" hidden:"" help:"Print the possible completions of a command line."`
+	Config     configCmd     `cmd:"" group:"other" help:"Show the values of flags and where each value comes from."`
 	Help       helpCmd       `cmd:"" group:"other" help:"Show the help of a command."`
 	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
 }

@@ -31,10 +31,10 @@ func readFolds(a *app, path string, m *dataset.Manifest) (*foldList, error) {
 		return nil, err
 	}
 	if list.Folds < 2 && !list.Overlap {
-		return nil, fmt.Errorf("%s: a single fold; at least two are needed", path)
+		return nil, fmt.Errorf("%s: want at least two folds, got one", path)
 	}
 	if m.HasRowNames {
-		a.note("%s: rows are positions in the data file, counted from 0, and not the names of its rows", path)
+		a.note("%s: the column row is read as positions in the data file, counted from 0, and not as names of samples", path)
 	}
 	blob := dataset.EncodeFolds(list.Assigned)
 	sum := sha256.Sum256(blob)
@@ -184,7 +184,7 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 	}
 	job, err := cl.SubmitRequest(a.ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(audit)})
 	if errors.Is(err, context.Canceled) {
-		return nil, interrupted{"interrupted; the job may have been submitted: coppice job list"}
+		return nil, interrupted{"interrupted; the job may have been submitted: see coppice job list"}
 	}
 	if err == nil && before != nil && before.ID == job.ID && job.ModelDeleted == 0 {
 		a.note("%s", wasThere(job))
@@ -207,9 +207,9 @@ func jobNamed(ctx context.Context, cl *client.Client, name string) (*protocol.Jo
 // wasThere says of a job that a submission was answered with that no other one was made.
 func wasThere(j *protocol.JobInfo) string {
 	if j.State == protocol.Done {
-		return fmt.Sprintf("job %s with this very spec was done before (%s): nothing is trained, and another --name trains it again", j.Name, clock(j.Ended))
+		return fmt.Sprintf("job %s with the same spec is already done (%s), so nothing was trained; to train again, give another --name", j.Name, clock(j.Ended))
 	}
-	return fmt.Sprintf("job %s with this very spec was submitted before (%s) and is %s: no other one was made", j.Name, clock(j.Submitted), j.State)
+	return fmt.Sprintf("job %s with the same spec was already submitted (%s) and is %s; no new job was made", j.Name, clock(j.Submitted), j.State)
 }
 
 // dataset returns the dataset that a job is to train on, importing a file.
@@ -272,7 +272,7 @@ func left(job string, err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return interrupted{fmt.Sprintf("job %s goes on without this command; watch it: coppice job watch %s; end it: coppice job cancel %s", job, job, job)}
+	return interrupted{fmt.Sprintf("job %s continues without this command; to watch it: coppice job watch %s; to cancel it: coppice job cancel %s", job, job, job)}
 }
 
 // job shows a job's state.
@@ -286,7 +286,7 @@ func (m *meter) job(j *protocol.JobInfo) {
 		m.show(fmt.Sprintf("job %s is queued", j.Name))
 	case j.State == protocol.Paused:
 		m.first = nil
-		m.show(fmt.Sprintf("job %s is paused; it goes on with: coppice job resume %s", j.Name, j.Name))
+		m.show(fmt.Sprintf("job %s is paused; to resume it: coppice job resume %s", j.Name, j.Name))
 	case j.Progress != nil:
 		m.training(*j.Progress)
 	}

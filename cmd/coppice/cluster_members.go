@@ -15,9 +15,9 @@ import (
 
 // clusterCmd groups what platform engineers do to a cluster.
 type clusterCmd struct {
-	Members  membersCmd  `cmd:"" help:"Who the coordinators are, and how each is."`
-	Add      addCmd      `cmd:"" help:"Make a coordinator that runs a member."`
-	Remove   removeCmd   `cmd:"" help:"Take a coordinator out, dead or alive."`
+	Members  membersCmd  `cmd:"" help:"List the coordinators and the state of each."`
+	Add      addCmd      `cmd:"" help:"Add a running coordinator to the cluster."`
+	Remove   removeCmd   `cmd:"" help:"Remove a coordinator from the cluster, whether it is alive or dead."`
 	Transfer transferCmd `cmd:"" help:"Transfer the leadership to another coordinator."`
 
 	Show  clusterShowCmd  `cmd:"" default:"withargs" help:"Show the leader, the coordinators, the workers, and the quarantined workers."`
@@ -25,15 +25,16 @@ type clusterCmd struct {
 }
 
 type membersCmd struct {
-	Stale bool `help:"Ask each coordinator for itself and say what is wrong: works without a leader, a majority or NATS."`
+	Stale bool `help:"Ask each coordinator separately and say what is wrong. This works without a leader, a quorum or NATS."`
 
 	serverFlags
 }
 
 // Help implements kong's HelpProvider.
 func (membersCmd) Help() string {
-	return `The leader is asked, which asks the others. With --stale this command asks each coordinator itself: those of --server and the members
-that they name. It prints what each says of itself, which may be out of date, and ends with what that means for the cluster. It fails only where none answers.`
+	return `The command asks the leader, and the leader asks the other coordinators. With --stale the command itself asks each
+coordinator of --server, and the members that they name. Each coordinator reports only its own state, which may be out of
+date. At the end the command says what the reports mean for the cluster. It fails only if no coordinator answers.`
 }
 
 // Run implements `coppice cluster members`.
@@ -92,7 +93,7 @@ func contactOf(ms int64) string {
 
 type addCmd struct {
 	Member string        `arg:"" placeholder:"ID=HOST[:PORT]" help:"The new coordinator's id and HTTP address."`
-	Vote   time.Duration `name:"vote-timeout" default:"10m" help:"How long to wait until it has caught up and votes; 0 does not wait."`
+	Vote   time.Duration `name:"vote-timeout" default:"10m" help:"How long to wait until the new coordinator has caught up and votes. 0: do not wait."`
 
 	changeFlags
 }
@@ -104,7 +105,8 @@ func (addCmd) Help() string {
   coppice coordinator --id d --dir DIR --join-cluster 10.0.0.1:7100 --address 10.0.0.4:7100
   coppice cluster add d=10.0.0.4:7100
 
-It receives the log and the blobs, and votes once it has caught up, also when this command is interrupted meanwhile.`
+The new coordinator receives the log and the blobs. It votes after it has caught up, even if this command is
+interrupted meanwhile.`
 }
 
 // Run implements `coppice cluster add`.
@@ -148,7 +150,7 @@ func (c *addCmd) await(a *app, cl *client.Client, id string) error {
 	defer cancel()
 	meter := newMeter(a.stderr)
 	defer meter.clear()
-	last := "it does not answer"
+	last := "it has not answered"
 	for {
 		m, err := cl.Members(ctx)
 		if err == nil {
@@ -164,7 +166,7 @@ func (c *addCmd) await(a *app, cl *client.Client, id string) error {
 			if a.ctx.Err() != nil {
 				return a.ctx.Err()
 			}
-			return fmt.Errorf("%s does not vote after %v: %s; it is given a vote once it has caught up (coppice cluster members), or remove it: coppice cluster remove %s", id, c.Vote, last, id)
+			return fmt.Errorf("coordinator %s does not vote after %v: %s; it will vote after it has caught up (see coppice cluster members), or remove it: coppice cluster remove %s", id, c.Vote, last, id)
 		case <-time.After(addPause):
 		}
 	}
@@ -180,22 +182,23 @@ func progressOf(m *protocol.Members, id string) (votes bool, how string) {
 		case !one.Alive:
 			return false, one.Problem
 		default:
-			return false, fmt.Sprintf("entry %d of %d, %s missing", one.Applied, m.Applied, plural(one.Missing, "blob"))
+			return false, fmt.Sprintf("log entry %d of %d, %s missing", one.Applied, m.Applied, plural(one.Missing, "blob"))
 		}
 	}
-	return false, "it is no member"
+	return false, "it is not a member of the cluster"
 }
 
 type removeCmd struct {
-	ID string `arg:"" help:"Which coordinator."`
+	ID string `arg:"" help:"Id of the coordinator."`
 
 	changeFlags
 }
 
 // Help implements kong's HelpProvider.
 func (removeCmd) Help() string {
-	return `It may be alive or dead; a leader transfers the leadership first. Refused where those that stay would have no majority
-that answers and has all blobs. A coordinator that is alive ends by itself. To add it again, empty its folder.`
+	return `The coordinator may be alive or dead. A leader first transfers the leadership. The command is refused if no majority of
+the other coordinators answers and has all blobs. A coordinator that is alive stops by itself. To add it again later,
+empty its folder.`
 }
 
 // Run implements `coppice cluster remove`.
@@ -210,12 +213,12 @@ func (c *removeCmd) Run(a *app) error {
 		return err
 	}
 	warned(a, m)
-	a.note("%s is removed; if it runs, it ends by itself", c.ID)
+	a.note("coordinator %s was removed; if it is running, it stops by itself", c.ID)
 	return showMembers(a, cl)
 }
 
 type transferCmd struct {
-	ID string `arg:"" optional:"" help:"Who is to lead (default: the voter with the most of the log)."`
+	ID string `arg:"" optional:"" help:"Id of the next leader (default: the voter with the most log entries)."`
 
 	changeFlags
 }
@@ -240,13 +243,15 @@ func (c *transferCmd) Run(a *app) error {
 	for err == nil {
 		now, asked := cl.Cluster(ctx)
 		if asked == nil && c.ID != "" && now.Leader != "" && now.Leader != before.Leader && now.Leader != c.ID {
-			return fmt.Errorf("%s took over, not %s: it was elected first; try again", now.Leader, c.ID)
+			return fmt.Errorf("coordinator %s was elected instead of %s; try again", now.Leader, c.ID)
 		}
 		if asked == nil && now.Leader != "" && (now.Leader != before.Leader || c.ID == now.Leader) {
 			return a.print(struct {
 				Leader string `json:"leader"`
 				Before string `json:"previous"`
-			}{now.Leader, before.Leader}, func(w io.Writer) { fmt.Fprintf(w, "%s leads; before: %s\n", now.Leader, before.Leader) })
+			}{now.Leader, before.Leader}, func(w io.Writer) {
+				fmt.Fprintf(w, "coordinator %s leads now; the leader before was %s\n", now.Leader, before.Leader)
+			})
 		}
 		select {
 		case <-ctx.Done():

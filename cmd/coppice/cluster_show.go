@@ -14,10 +14,11 @@ type clusterShowCmd struct{ serverFlags }
 
 // Help implements kong's HelpProvider.
 func (clusterShowCmd) Help() string {
-	return `"busy" is how many units a worker computes now, of as many as it has slots. "unit" is the recent time of a unit of the kind that most of its time
-goes into; -o json has all kinds. "load" is the machine's load average of a minute. "last seen" counts from the last heartbeat of a worker, and
-from a coordinator's last answer to the leader, which asks every two seconds or so. "lag" is how many entries of the log a coordinator has not yet.
-A second table says why workers compute nothing; -o json has it as idle and idle_reason.`
+	return `"busy" is the number of tasks that a worker computes now; it is at most the number of slots. "task" is the recent time of
+a task, for the kind of task that takes most of the worker's time; -o json has all kinds. "load" is the load average of the
+machine over a minute. "last seen" is the time since a worker's last heartbeat, or since a coordinator last answered the
+leader, which asks about every two seconds. "lag" is the number of log entries that a coordinator still lacks. A second
+table says why workers compute nothing; -o json has the same as idle and idle_reason.`
 }
 
 // Run implements `coppice cluster` and `coppice cluster show`.
@@ -37,11 +38,11 @@ func (c *clusterShowCmd) Run(a *app) error {
 func writeCluster(w io.Writer, c *protocol.Cluster) {
 	leader := c.Leader
 	if leader == "" {
-		leader = "none just now; see: coppice cluster members --stale"
+		leader = "none at present; see coppice cluster members --stale"
 	}
 	pairs(w, [][2]string{
 		{"cluster", c.ID}, {"leader", leader}, {"epoch", fmt.Sprint(c.Epoch)},
-		{"coordinators", plural(len(c.Coordinators), "coordinator") + "; see: coppice cluster members"},
+		{"coordinators", plural(len(c.Coordinators), "coordinator") + "; see coppice cluster members"},
 		{"version", fmt.Sprintf("%s (protocol %d, numerics %d)", c.Version, c.Protocol, c.Numerics)},
 	})
 	if c.Problem != "" {
@@ -85,7 +86,7 @@ func writeCoordinators(w io.Writer, c *protocol.Cluster) {
 }
 
 func writeWorkers(w io.Writer, workers []protocol.Worker) {
-	t := newTable(w, []string{"worker", "state", "host", "address", "slots", "busy", "load", "shards", "unit", "last seen", "version"}, 5, 6, 7, 8, 10)
+	t := newTable(w, []string{"worker", "state", "host", "address", "slots", "busy", "load", "shards", "task", "last seen", "version"}, 5, 6, 7, 8, 10)
 	for i := range workers {
 		one := &workers[i]
 		t.AppendRow(rowOf(one.ID, one.State, cmp.Or(one.Host, "-"), cmp.Or(one.Metrics, one.Address, "-"), fmt.Sprint(one.Slots), fmt.Sprint(one.Busy),

@@ -287,7 +287,7 @@ func checkNames(t *testing.T, dir string) {
 	renamed := m.file(t, dir, "renamed.csv", []string{"a", "b", "c", "D", "label_happy", "label_sad", "label_angry"}, 0, 1, 2, 3, 4, 5, 6)
 	refused(t, nil, "dataset import --data "+renamed+" --name moods", exitFailed, []string{`"moods"`, `feature 3 (counted from 0) is called "d", not "D"`})
 	works(t, append([]string{"train", "--dataset", "moods", "--name", "named", "--folds", "2"}, small...)...)
-	if e := coppice(t, append([]string{"train", "--dataset", "moods", "--name", "named", "--folds", "2", "-o", "json"}, small...)...); e.code != exitOK || !strings.Contains(e.stderr, "job named with this very spec was done before") || !json.Valid([]byte(e.stdout)) {
+	if e := coppice(t, append([]string{"train", "--dataset", "moods", "--name", "named", "--folds", "2", "-o", "json"}, small...)...); e.code != exitOK || !strings.Contains(e.stderr, "job named with the same spec is already done") || !json.Valid([]byte(e.stdout)) {
 		t.Errorf("trained again: exit code %d, %s\n%s", e.code, e.stderr, e.stdout)
 	}
 	if e := coppice(t, "model", "list", "--limit", "1"); e.code != exitOK || !strings.Contains(e.stderr, "the newest 1 model;") || !strings.Contains(e.stdout, "named/1") || strings.Contains(e.stdout, "named/0") {
@@ -319,7 +319,7 @@ func checkCancel(t *testing.T) {
 		return j.State == protocol.Running
 	})
 	interrupt()
-	if e := <-end; e.code != exitSignal+2 || !strings.Contains(e.stderr, "goes on") || !strings.Contains(e.stderr, "coppice job cancel long") {
+	if e := <-end; e.code != exitSignal+2 || !strings.Contains(e.stderr, "continues") || !strings.Contains(e.stderr, "coppice job cancel long") {
 		t.Errorf("an interrupted watch: exit code %d, %s", e.code, e.stderr)
 	}
 	works(t, "job", "cancel", "long")

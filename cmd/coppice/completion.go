@@ -18,7 +18,7 @@ import (
 var scripts embed.FS
 
 type completionCmd struct {
-	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"Shell: bash, zsh or fish."`
 }
 
 // Help implements kong's HelpProvider.
@@ -41,7 +41,7 @@ func (c *completionCmd) Run(a *app) error {
 
 // completeCmd is what the scripts ask.
 type completeCmd struct {
-	Words []string `arg:"" optional:"" empty:"" help:"The words behind coppice, up to the cursor."`
+	Words []string `arg:"" optional:"" empty:"" help:"Words of the command line after coppice, up to the cursor."`
 }
 
 // Run prints the candidates for the last word, each with a tab and what it is. None: the

@@ -118,7 +118,7 @@ func TestConfigShowAll(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if !strings.Contains(e.stderr, `COPPICE_SERVR is the variable of no flag (did you mean "COPPICE_SERVER"?)`) {
+	if !strings.Contains(e.stderr, `no flag has the environment variable COPPICE_SERVR (did you mean "COPPICE_SERVER"?)`) {
 		t.Error(e.stderr)
 	}
 }

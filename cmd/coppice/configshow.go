@@ -18,8 +18,9 @@ type configCmd struct {
 
 // Help implements kong's HelpProvider.
 func (configCmd) Help() string {
-	return `Every flag may also be given as a variable of the environment, COPPICE_ and its name (COPPICE_MAX_QUEUE for --max-queue), or in
-the YAML file of --config (or COPPICE_CONFIG). A flag overrides a variable, and a variable overrides the file:
+	return `Every flag may also be given as an environment variable, whose name is COPPICE_ and the name of the flag: COPPICE_MAX_QUEUE
+for --max-queue. Or it may be given in the YAML file of --config (or COPPICE_CONFIG). A flag overrides a variable, and a
+variable overrides the file:
 
   server: [10.0.0.1:7100, 10.0.0.2:7100]    # of every command that has --server
   coordinator:                              # of this command
@@ -27,11 +28,12 @@ the YAML file of --config (or COPPICE_CONFIG). A flag overrides a variable, and 
     max-queue: 200
   output: json                              # of every command
 
-Keys that no command has are refused. Empty variables count as not given; lists are separated by commas in variables.`
+A key that no command has is refused. An empty variable counts as not given. In a variable, commas separate the items of
+a list.`
 }
 
 type configShowCmd struct {
-	Command []string `arg:"" optional:"" passthrough:"" help:"A command line, such as train --steps 100 (default: what variables and the file give, for all commands)."`
+	Command []string `arg:"" optional:"" passthrough:"" help:"Command line, such as train --steps 100 (default: all commands, with the values that variables and the file give)."`
 }
 
 // source is a flag with its value and where that comes from.
@@ -62,7 +64,7 @@ func (c *configShowCmd) Run(a *app, k *kong.Kong, o *outside) error {
 		return err
 	}
 	for _, name := range shown.Unknown {
-		a.note("note: %s is the variable of no flag%s", name, param.Suggest(name, variables(k.Model.Node)))
+		a.note("note: no flag has the environment variable %s%s", name, param.Suggest(name, variables(k.Model.Node)))
 	}
 	return a.print(shown, func(w io.Writer) {
 		t := newTable(w, []string{"command", "flag", "value", "from"})
@@ -80,7 +82,7 @@ func (o *outside) sources(k *kong.Kong, args []string) (all []source, err error)
 		err = line.Error
 	}
 	if err == nil && line.Selected() == nil {
-		err = fmt.Errorf("no command in %q", strings.Join(args, " "))
+		err = fmt.Errorf("%q names no command", strings.Join(args, " "))
 	}
 	if err == nil {
 		err = checkGiven(line)

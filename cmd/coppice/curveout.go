@@ -20,7 +20,7 @@ func createCurve(path string) (*curveOut, error) {
 		return nil, nil
 	}
 	if path != stdoutName && !strings.HasSuffix(strings.ToLower(path), ".csv") && !isDevice(path) {
-		return nil, usagef("--curve-out %s: a curve is written as CSV; the name must end in .csv", path)
+		return nil, usagef("--curve-out %s: a learning curve is written as CSV, so the name must end in .csv", path)
 	}
 	f, err := createFile(path)
 	if err != nil {

@@ -13,28 +13,28 @@ import (
 
 // fileFlags say what is where in a data file.
 type fileFlags struct {
-	HelpAll allHelpFlag `help:"Show all flags, also those that few people need."`
+	HelpAll allHelpFlag `help:"Show all flags, including rarely used flags."`
 
-	Labels       string   `enum:",distributions,age,class,counts" default:"" placeholder:"KIND" group:"data" help:"What the labels are: distributions; age, a number that becomes a Gaussian around it (see --sigma and --range); class; or counts (default: distributions; of predict and evaluate: as for training)."`
-	LabelColumns []string `placeholder:"C" group:"data" help:"Label columns of a CSV file: headers, numbers from 0, \"last\", and ranges of these, such as 3:last."`
-	LabelPrefix  []string `seldom:"" placeholder:"P" group:"data" help:"Columns of a CSV file that begin so are labels (default: label_, y_)."`
+	Labels       string   `enum:",distributions,age,class,counts" default:"" placeholder:"KIND" group:"data" help:"Kind of labels: distributions; age, a number that becomes a Gaussian around it (see --sigma and --range); class; or counts (default: distributions; for predict and evaluate, as for training)."`
+	LabelColumns []string `placeholder:"C" group:"data" help:"Label columns of a CSV file: names, numbers counted from 0, \"last\", or ranges such as 3:last."`
+	LabelPrefix  []string `seldom:"" placeholder:"P" group:"data" help:"Prefix of the names of label columns in a CSV file (default: label_, y_)."`
 	Names        string   `seldom:"" placeholder:"FILE" group:"data" help:"JSON file with names: {\"features\": [...], \"labels\": [...], \"rows\": [...]}."`
-	RowNames     string   `seldom:"" placeholder:"C" group:"data" help:"Column of a CSV file with row names."`
+	RowNames     string   `seldom:"" placeholder:"C" group:"data" help:"Column of a CSV file with the names of the samples."`
 	Header       string   `seldom:"" enum:"auto,yes,no" default:"auto" group:"data" help:"Whether a CSV file begins with a header line: auto, yes or no."`
 
-	FeatureColumns []string `placeholder:"C" group:"data" help:"Feature columns, as --label-columns lists labels (default: all that are nothing else); of other files than CSV, the features to use."`
-	Drop           []string `placeholder:"C" group:"data" help:"Columns (of other files than CSV: features) to pass over, listed in the same way."`
-	Delimiter      string   `seldom:"" placeholder:"D" group:"data" help:"What stands between the columns of a CSV file: one character, or tab (default: , ; | or tab, as the first lines show)."`
-	Decimal        string   `seldom:"" placeholder:"M" group:"data" help:"What comes before decimals in a CSV file: . or , (default: as the first lines show)."`
-	Thousands      string   `seldom:"" placeholder:"M" group:"data" help:"What stands between thousands in the numbers of a CSV file: , or . or ' or a blank (default: nothing)."`
-	Encoding       string   `seldom:"" placeholder:"NAME" group:"data" help:"Encoding of a text file: utf-8, utf-16, utf-16le, utf-16be, latin-1, windows-1252, shift_jis, gbk and others (default: UTF-8, or what a byte order mark says)."`
-	Categories     []string `seldom:"" placeholder:"C" group:"data" help:"Columns of a CSV file to read as categories, listed in the same way: each becomes one feature for each of its levels, 1 in the samples of that level and 0 in the others. The model keeps the levels."`
-	Missing        string   `placeholder:"M" group:"data" help:"What becomes of samples with missing values: refuse; drop, which leaves them out; or what takes the place of missing features: a number, mean or median, over the training samples (default: refuse; of predict and evaluate: as for training)."`
+	FeatureColumns []string `placeholder:"C" group:"data" help:"Feature columns, listed as for --label-columns (default: all columns that have no other use). For other formats than CSV: the features to use."`
+	Drop           []string `placeholder:"C" group:"data" help:"Columns to leave out, listed as for --label-columns. For other formats than CSV: the features to leave out."`
+	Delimiter      string   `seldom:"" placeholder:"D" group:"data" help:"Delimiter between the columns of a CSV file: one character, or tab (default: , ; | or tab, detected in the first lines)."`
+	Decimal        string   `seldom:"" placeholder:"M" group:"data" help:"Decimal mark of a CSV file: . or , (default: detected in the first lines)."`
+	Thousands      string   `seldom:"" placeholder:"M" group:"data" help:"Thousands separator in the numbers of a CSV file: , or . or ' or a blank (default: none)."`
+	Encoding       string   `seldom:"" placeholder:"NAME" group:"data" help:"Encoding of a text file: utf-8, utf-16, utf-16le, utf-16be, latin-1, windows-1252, shift_jis, gbk and others (default: the encoding of the byte order mark, or else UTF-8)."`
+	Categories     []string `seldom:"" placeholder:"C" group:"data" help:"Columns of a CSV file to read as categories, listed as for --label-columns. Each level of a category becomes a feature, which is 1 in the samples of that level and 0 in all others. The model keeps the levels."`
+	Missing        string   `placeholder:"M" group:"data" help:"What to do about missing values: refuse the file; drop the samples; or replace missing features by a number, or by the mean or median of the training samples (default: refuse; for predict and evaluate, as for training)."`
 
-	Images           string `seldom:"" placeholder:"DIR" group:"data" help:"Folder with PNG and JPEG images that a column of the CSV file names (image, file, filename, or --row-names): their pixels, resized to --shape (1xHxW grey, 3xHxW red, green, blue), are the features."`
+	Images           string `seldom:"" placeholder:"DIR" group:"data" help:"Folder with PNG and JPEG images, whose names are in a column of the CSV file (image, file, filename, or --row-names). The features are the pixels of the images, resized to --shape (1xHxW grey, 3xHxW red, green, blue)."`
 	FeaturesVariable string `seldom:"" placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the features (default: features)."`
-	ZeroBased        bool   `seldom:"" group:"data" help:"Count the features of a libsvm file from 0, though no index is 0."`
-	DataFormat       string `seldom:"" placeholder:"F" group:"data" help:"What the data file is, whatever its name; needed for stdin (-): csv, tsv, libsvm, npz, npy, mat, or the first three with .gz."`
+	ZeroBased        bool   `seldom:"" group:"data" help:"Feature indices of a libsvm file begin at 0, even if no index in the file is 0."`
+	DataFormat       string `seldom:"" placeholder:"F" group:"data" help:"Format of the data file, whatever its name; required for stdin (-): csv, tsv, libsvm, npz, npy or mat; also csv.gz, tsv.gz or libsvm.gz."`
 }
 
 // options returns the flags as package dataset takes them; errors are usage
@@ -76,7 +76,7 @@ func (f *fileFlags) written(o *dataset.OpenOptions) (err error) {
 			return usagef("--%w", err)
 		}
 		if f.Decimal == f.Thousands {
-			return usagef("--decimal and --thousands are both %s: one mark cannot be before decimals and between thousands", f.Decimal)
+			return usagef("--decimal and --thousands are both %s: the decimal mark and the thousands separator must differ", f.Decimal)
 		}
 	}
 	if f.Encoding != "" {
@@ -93,16 +93,16 @@ func (f *fileFlags) written(o *dataset.OpenOptions) (err error) {
 // dataFlags say how a data file with labels is read.
 type dataFlags struct {
 	fileFlags
-	Shape          string   `seldom:"" placeholder:"CxHxW" group:"data" help:"The features of a sample are an image of so many channels x height x width, such as 1x8x8 (default: as a .npz array of three or four dimensions says)."`
+	Shape          string   `seldom:"" placeholder:"CxHxW" group:"data" help:"Shape of the image that the features of a sample form: channels x height x width, such as 1x8x8 (default: the shape of a .npz array with three or four dimensions)."`
 	Sigma          float64  `placeholder:"S" group:"data" help:"Standard deviation of the Gaussian of --labels age."`
-	Range          string   `placeholder:"LOW:HIGH" group:"data" help:"Whole numbers that the labels stand for, such as 0:69. Distributions and counts are then ordinal, with a label for each number."`
-	Values         string   `seldom:"" placeholder:"C" group:"data" help:"Column of a CSV file, or variable, with the exact number of each sample, within --range; it may be the age itself."`
+	Range          string   `placeholder:"LOW:HIGH" group:"data" help:"Range of the numeric labels, such as 0:69: one label for each whole number. With this flag, distributions and counts are ordinal."`
+	Values         string   `seldom:"" placeholder:"C" group:"data" help:"Column of a CSV file, or variable of another file, with the exact number of each sample, within --range. It may be the label column of --labels age."`
 	Intervals      []string `seldom:"" placeholder:"C" group:"data" help:"Two columns or variables with the least and the greatest number of each sample (default: [a, a + 1 - 1e-9] for a whole number a)."`
-	Groups         string   `placeholder:"C" group:"data" help:"Column or variable with the group of each sample, such as a person: for --folds groups."`
+	Groups         string   `placeholder:"C" group:"data" help:"Column or variable with the group of each sample, such as a person; --folds groups needs it."`
 	LabelsVariable string   `seldom:"" placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the labels (default: labels)."`
 	LabelsFile     string   `seldom:"" placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features."`
 	Normalize      bool     `group:"data" help:"Divide the labels of each sample by their sum."`
-	Tolerance      float64  `seldom:"" placeholder:"T" group:"data" help:"How far from 1 the labels of a sample may sum (default: 0.0001)."`
+	Tolerance      float64  `seldom:"" placeholder:"T" group:"data" help:"How much the sum of a sample's labels may differ from 1 (default: 0.0001)."`
 }
 
 // open opens a data file, or stdin, as the flags say.
@@ -134,7 +134,7 @@ func (d *dataFlags) options() (dataset.OpenOptions, dataset.Checks, error) {
 		return o, dataset.Checks{}, usagef("--tolerance %v: want a number from 0 to 1", d.Tolerance)
 	}
 	if n := len(d.Intervals); n != 0 && n != 2 {
-		return o, dataset.Checks{}, usagef("--intervals: want two columns, the least and the greatest number of each sample, not %d", n)
+		return o, dataset.Checks{}, usagef("--intervals: want two columns, with the least and the greatest number of each sample; got %d", n)
 	}
 	o.Beside = dataset.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups}
 	return o, dataset.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}, d.ages(&o.Labels)
@@ -144,11 +144,11 @@ func (d *dataFlags) options() (dataset.OpenOptions, dataset.Checks, error) {
 func (d *dataFlags) ages(o *dataset.LabelOptions) (err error) {
 	switch {
 	case o.Kind != dataset.Age && d.Sigma != 0:
-		return usagef("--sigma belongs to --labels age")
+		return usagef("--sigma needs --labels age")
 	case o.Kind == dataset.Class && d.Range != "":
-		return usagef("--range says which numbers labels are; classes are none")
+		return usagef("--range needs numeric labels, but --labels class reads classes")
 	case d.Range == "" && (d.Values != "" || len(d.Intervals) > 0) && o.Kind != dataset.Age:
-		return usagef("--values and --intervals belong to numeric labels: they need --range")
+		return usagef("--values and --intervals need numeric labels: give --range")
 	}
 	if o.Kind != dataset.Age {
 		if d.Range == "" {

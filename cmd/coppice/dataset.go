@@ -15,14 +15,14 @@ type datasetCmd struct {
 	List     datasetListCmd   `cmd:"" help:"List the datasets of a cluster."`
 	Show     datasetShowCmd   `cmd:"" help:"Describe a dataset of a cluster."`
 	Inspect  inspectCmd       `cmd:"" help:"Describe a data file and warn of what looks wrong; nothing is imported."`
-	Delete   datasetDeleteCmd `cmd:"" help:"Delete a dataset of a cluster; refused while a job needs it."`
+	Delete   datasetDeleteCmd `cmd:"" help:"Delete a dataset of a cluster; refused while a job needs the dataset."`
 	Generate generateCmd      `cmd:"" help:"Write a generated dataset to a file."`
-	Patches  patchesCmd       `cmd:"" help:"Cut images whose pixels have classes into samples, one for each patch."`
+	Patches  patchesCmd       `cmd:"" help:"Cut images with a class for each pixel into patches; each patch is a sample."`
 }
 
 type importCmd struct {
 	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv, .libsvm; - for stdin, see --data-format."`
-	Name string `placeholder:"NAME" help:"Name of the dataset (default: the file's)."`
+	Name string `placeholder:"NAME" help:"Name of the dataset (default: the name of the file)."`
 
 	changeFlags
 	dataFlags

@@ -39,8 +39,8 @@ func (c *jobDeleteCmd) Run(a *app) error {
 }
 
 type jobPruneCmd struct {
-	OlderThan units.Age `required:"" placeholder:"AGE" help:"Delete the jobs that ended so long ago or earlier, such as 30d, 12h or 1d12h. 0: all that have ended."`
-	State     []string  `placeholder:"STATES" help:"Only those that are done, failed or cancelled (default: all three)."`
+	OlderThan units.Age `required:"" placeholder:"AGE" help:"Delete jobs that ended at least this long ago, such as 30d, 12h or 1d12h. 0: all jobs that have ended."`
+	State     []string  `placeholder:"STATES" help:"Delete only jobs in these states: done, failed or cancelled (default: all three)."`
 	DryRun    bool      `help:"Only list the jobs that would be deleted."`
 
 	changeFlags
@@ -114,11 +114,11 @@ func whatIsFreed(d *protocol.Deletion) string {
 
 // whenFreed says when the disks have the room of what was deleted.
 func whenFreed() string {
-	return fmt.Sprintf("within seconds, or once the files are %.0f minutes old", protocol.BlobGrace.Minutes())
+	return fmt.Sprintf("within seconds if the files are older than %.0f minutes, and otherwise when they reach that age", protocol.BlobGrace.Minutes())
 }
 
 // roomIsFree says so of a deletion that is not told how much it frees.
-func roomIsFree() string { return "what nothing else needs is deleted from the disks " + whenFreed() }
+func roomIsFree() string { return "data that nothing else needs are deleted from the disks " + whenFreed() }
 
 // nothingToPrune says that there is no job as they were asked for: there may have been some.
 func nothingToPrune(asked *protocol.PruneRequest) string {
@@ -130,7 +130,7 @@ func nothingToPrune(asked *protocol.PruneRequest) string {
 	if asked.OlderThan == 0 {
 		ended = "has ended"
 	}
-	return fmt.Sprintf("no %sjob is left that %s", strings.Join(states, "or "), ended)
+	return fmt.Sprintf("there is no %sjob that %s", strings.Join(states, "or "), ended)
 }
 
 type modelDeleteCmd struct {
@@ -151,7 +151,7 @@ func (c *modelDeleteCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(j, func(w io.Writer) {
-		fmt.Fprintf(w, "the model of job %s was deleted; the job stays: coppice job show %s\n", j.Name, j.Name)
+		fmt.Fprintf(w, "the model of job %s was deleted; the job is kept: see coppice job show %s\n", j.Name, j.Name)
 		fmt.Fprintln(w, roomIsFree())
 	})
 }

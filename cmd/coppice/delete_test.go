@@ -13,7 +13,7 @@ import (
 // A deletion says how much room it makes on the disks, and when: what other jobs need as well stays.
 func TestWhatIsFreed(t *testing.T) {
 	t.Parallel()
-	const when = " on the disk of each coordinator within seconds, or once the files are 60 minutes old"
+	const when = " on the disk of each coordinator within seconds if the files are older than 60 minutes, and otherwise when they reach that age"
 	jobs := []protocol.DeletedJob{{ID: 1, Bytes: 1 << 20}, {ID: 2, Bytes: 1 << 20}}
 	for _, test := range []struct {
 		d    protocol.Deletion
@@ -129,16 +129,16 @@ func (s *survivors) prune(j *protocol.JobInfo) {
 	if !strings.Contains(text, "three") || strings.Contains(text, "waits") || !strings.Contains(text, "1 job would be deleted") || !strings.Contains(text, "\nthis would free ") {
 		t.Errorf("a dry run says\n%s", text)
 	}
-	if text := works(t, "job", "prune", "--older-than", "0", "--state", "failed"); text != "no failed job is left that has ended\n" {
+	if text := works(t, "job", "prune", "--older-than", "0", "--state", "failed"); text != "there is no failed job that has ended\n" {
 		t.Errorf("failed ones:\n%s", text)
 	}
 	if text := works(t, "job", "prune", "--older-than", "0"); !strings.Contains(text, "1 job deleted") || !strings.Contains(text, "three") || !strings.Contains(text, "\nthis frees ") {
 		t.Errorf("it says\n%s", text)
 	}
-	if text := works(t, "job", "prune", "--older-than", "0"); text != "no job is left that has ended\n" {
+	if text := works(t, "job", "prune", "--older-than", "0"); text != "there is no job that has ended\n" {
 		t.Errorf("again:\n%s", text)
 	}
-	if text := works(t, "job", "prune", "--older-than", "1h", "--state", "done,failed"); text != "no done or failed job is left that ended that long ago\n" {
+	if text := works(t, "job", "prune", "--older-than", "1h", "--state", "done,failed"); text != "there is no done or failed job that ended that long ago\n" {
 		t.Errorf("of an hour:\n%s", text)
 	}
 	var list []protocol.JobInfo

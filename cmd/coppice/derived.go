@@ -164,7 +164,7 @@ func (m *model) typeOf(info dataset.Info) (dataset.LabelType, error) {
 	case info.HasValues:
 		s.True = dataset.TrueValue
 	case s.True == dataset.TrueValue:
-		return t, fmt.Errorf("%s: the model was trained on samples with exact numbers, from which its errors are measured: give --values", info.File)
+		return t, fmt.Errorf("%s: the model was trained on samples with exact numbers, and its errors are measured from such numbers: name their column with --values", info.File)
 	}
 	t.Scale = &s
 	return t, nil

@@ -15,12 +15,12 @@ import (
 type evaluateCmd struct {
 	Model     string `required:"" placeholder:"FILE" help:"Model file."`
 	Data      string `required:"" placeholder:"FILE" help:"Data file with labels; - for stdin."`
-	PerSample bool   `help:"Give the measures of each sample as well, as CSV."`
-	Confusion bool   `help:"Print the confusion matrix of a model of classes as well; -o json has it anyway."`
-	Measures  string `default:"ten" enum:"ten,all" help:"ten: the usual measures; all: Spearman, Jensen-Shannon, zero-one loss and error probability as well."`
-	Clip      string `default:"none" enum:"none,pyldl" help:"pyldl: clip probabilities at 2.2e-16 before they are compared, for the measures for which PyLDL does."`
-	Out       string `placeholder:"FILE" help:"Write what --per-sample gives to FILE instead: .csv, .csv.gz or .npz; - for stdout."`
-	Figures   string `placeholder:"DIR" help:"Draw to folder DIR, each as .svg and .png: predicted beside true distributions of some samples, the cumulative score of numbers, the confusion matrix of classes, a colour map of three labels on a grid."`
+	PerSample bool   `help:"Also write the measures of each sample, as CSV."`
+	Confusion bool   `help:"Also print the confusion matrix of a model of classes; -o json always has the matrix."`
+	Measures  string `default:"ten" enum:"ten,all" help:"Measures to print. ten: the usual measures; all: also Spearman, Jensen-Shannon, zero-one loss and error probability."`
+	Clip      string `default:"none" enum:"none,pyldl" help:"pyldl: clip probabilities at 2.2e-16 in the measures in which PyLDL clips them."`
+	Out       string `placeholder:"FILE" help:"Write the measures of --per-sample to FILE: .csv, .csv.gz or .npz; - for stdout (default: stdout, as CSV)."`
+	Figures   string `placeholder:"DIR" help:"Draw figures to folder DIR, each as .svg and .png: predicted and true distributions of some samples, the cumulative score of numeric labels, the confusion matrix of classes, and a colour map of three labels on a grid."`
 
 	formatFlag
 	threadsFlag
@@ -30,20 +30,20 @@ type evaluateCmd struct {
 
 // Help implements kong's HelpProvider.
 func (evaluateCmd) Help() string {
-	return `Columns are matched with the model's by name where both have names, in any order; otherwise by position, and the output
-says so. Label columns that have the model's names are found without --label-columns.
+	return `Columns are matched with the columns of the model by name, in any order, if both have names. Otherwise they are matched by
+position, and the output says so. Label columns with the names of the model's labels are found without --label-columns.
 
-Labels are rounded to float32 before predictions are compared with them, as for training: measures may differ by some 1e-8
-from those of the numbers in the file.`
+Labels are rounded to float32 before predictions are compared with them, as for training. Therefore measures may differ by
+about 1e-8 from measures of the numbers in the file.`
 }
 
 // Run implements `coppice evaluate`.
 func (c *evaluateCmd) Run(a *app) error {
 	if c.Out != "" && !c.PerSample {
-		return usagef("--out belongs to --per-sample")
+		return usagef("--out needs --per-sample")
 	}
 	if c.Format != "" && c.Out == "" {
-		return usagef("--format belongs to --out")
+		return usagef("--format needs --out")
 	}
 	if err := notAnInput("--out", c.Out, c.Model, c.Data, c.Names, c.LabelsFile); err != nil {
 		return err
@@ -129,16 +129,16 @@ func (c *evaluateCmd) plan(m *model, e *evaluation, info dataset.Info) error {
 		return usageError{err}
 	}
 	if c.PerSample && e.plan.Number {
-		return usagef("--per-sample gives measures of distributions; this model predicts numbers")
+		return usagef("--per-sample needs a model of distributions; this model predicts numbers")
 	}
 	if !c.Confusion {
 		return nil
 	}
 	switch {
 	case !t.Classes:
-		return usagef("--confusion is of classes; the labels of this model are %s", t.String(labels))
+		return usagef("--confusion needs a model of classes; the labels of this model are %s", t.String(labels))
 	case labels > measures.MaxConfusion:
-		return usagef("--confusion: %d classes; the matrix of more than %d is not kept", labels, measures.MaxConfusion)
+		return usagef("--confusion: the model has %d classes; want at most %d", labels, measures.MaxConfusion)
 	}
 	e.confusion = m.classes()
 	return nil
@@ -228,7 +228,7 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 func (m *model) mean() ([]float32, error) {
 	if m.output() == algorithms.Number {
 		if m.provenance.Median == nil {
-			return nil, errors.New("the model file has no median to compare with")
+			return nil, errors.New("the model file has no median of the training labels, so there is no baseline to compare with")
 		}
 		return []float32{float32(*m.provenance.Median)}, nil
 	}
@@ -237,7 +237,7 @@ func (m *model) mean() ([]float32, error) {
 		mean[i] = float32(v)
 	}
 	if _, labels := m.Shape(); len(mean) != labels {
-		return nil, errors.New("the model file has no mean label distribution to compare with")
+		return nil, errors.New("the model file has no mean label distribution, so there is no baseline to compare with")
 	}
 	return mean, nil
 }

@@ -117,7 +117,7 @@ func reasonOf(err *fs.PathError) string {
 	case errors.Is(err, syscall.EISDIR):
 		return "is a folder; give the name of a file"
 	case errors.Is(err, syscall.ENOTDIR):
-		return "is no folder, or in none"
+		return "is not a folder, or is not in a folder"
 	}
 	return err.Err.Error()
 }

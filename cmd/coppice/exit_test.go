@@ -95,7 +95,7 @@ func TestErrorsInJSON(t *testing.T) {
 		{"train --lokal -o json", failure{`unknown flag --lokal, did you mean "--local"?; see "coppice train --help"`, "usage", 2}},
 		{"--output=json trian", failure{`unexpected argument trian, did you mean "train"?; see "coppice --help"`, "usage", 2}},
 		{"predict -o json --model @/none --data @/x.csv --out @/p.csv", failure{dir + "/none: no such file or folder", "not_found", 1}},
-		{"train -o json --local", failure{"nothing to train on: give --data FILE or --dataset NAME", "usage", 2}},
+		{"train -o json --local", failure{"want data to train on: give --data FILE or --dataset NAME", "usage", 2}},
 		{"job list -o json --server " + nobody, failure{"no coordinator answers at " + nobody + ": connection refused; is it running, and is --server right?", "unavailable", 1}},
 	}
 	for _, test := range tests {

@@ -14,22 +14,22 @@ import (
 )
 
 type experimentCmd struct {
-	Run    experimentRunCmd    `cmd:"" help:"Run every dataset, method and fold of a spec, on a cluster or with --local in this process."`
+	Run    experimentRunCmd    `cmd:"" help:"Run every method of a spec on every dataset and fold, on a cluster or with --local in this process."`
 	List   experimentListCmd   `cmd:"" help:"List the experiments of a cluster."`
-	Show   experimentShowCmd   `cmd:"" help:"Show how far an experiment is, and which runs failed and why."`
-	Watch  experimentWatchCmd  `cmd:"" help:"Show the progress of an experiment on a cluster until it ends, then its table."`
+	Show   experimentShowCmd   `cmd:"" help:"Show the progress of an experiment, and which runs failed and why."`
+	Watch  experimentWatchCmd  `cmd:"" help:"Show the progress of an experiment on a cluster until it ends, then print its report."`
 	Report experimentReportCmd `cmd:"" help:"Write the report of an experiment: measures, tests, ranks, times."`
-	Extend experimentExtendCmd `cmd:"" help:"Submit the runs of a spec that its experiment on a cluster does not have."`
-	Cancel experimentCancelCmd `cmd:"" help:"End the jobs of an experiment; runs that have ended stay."`
+	Extend experimentExtendCmd `cmd:"" help:"Submit the runs of a spec that its experiment on a cluster lacks."`
+	Cancel experimentCancelCmd `cmd:"" help:"Cancel the jobs of an experiment; the results of runs that have ended are kept."`
 	Delete experimentDeleteCmd `cmd:"" help:"Delete an experiment that has ended from a cluster."`
 }
 
 // specArg names the spec of an experiment and where its data is.
 type specArg struct {
 	Spec string `arg:"" placeholder:"SPEC.yaml" help:"Spec of the experiment; docs/reference/experiment-spec.md has the keys."`
-	Data string `placeholder:"DIR" help:"Folder that the spec's files are in (default: the folder of the spec)."`
+	Data string `placeholder:"DIR" help:"Folder with the data files of the spec (default: the folder of the spec)."`
 
-	NoBudget bool `help:"Do all runs, whatever budgets the spec has."`
+	NoBudget bool `help:"Ignore the budgets of the spec and do all runs."`
 }
 
 // read reads the spec.
@@ -73,10 +73,10 @@ func folderOf(specFile, name string) string {
 
 type experimentRunCmd struct {
 	specArg
-	Dir   string `placeholder:"DIR" help:"With --local: folder of the runs that have ended; the command goes on with the others (default: NAME.experiment beside the spec)."`
+	Dir   string `placeholder:"DIR" help:"With --local: folder for the results of runs. Runs with a result there are not repeated (default: NAME.experiment in the folder of the spec)."`
 	Local bool   `help:"Run in this process, without a cluster."`
 	cellFlags
-	KeepModels bool `help:"Keep the model of each run: as a model of the cluster, or, with --local, in the folder models of --dir."`
+	KeepModels bool `help:"Keep the model of each run, as a model of the cluster; with --local, in the folder models of --dir."`
 	threadsFlag
 	reportFlags
 	changeFlags
@@ -91,7 +91,7 @@ func (c *experimentRunCmd) Run(a *app) error {
 		return err
 	}
 	if !c.Local && (c.Threads != 0 || c.Dir != "") {
-		return usagef("--threads and --dir belong to --local; a cluster has its workers, and keeps the runs")
+		return usagef("--threads and --dir need --local: on a cluster, workers compute and the cluster keeps the results")
 	}
 	s, err := c.read()
 	if err == nil {
@@ -125,9 +125,9 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 		return err
 	}
 	if len(e.jobs) == 0 {
-		return fmt.Errorf("%s: no method goes with any dataset, so there is nothing to run: %s", c.Spec, strings.Join(failuresOf(e.layout.Fill(nil, nil)), "; "))
+		return fmt.Errorf("%s: no method supports any dataset, so there is nothing to run: %s", c.Spec, strings.Join(failuresOf(e.layout.Fill(nil, nil)), "; "))
 	}
-	a.note("%s submitted; experiment %s", plural(n, "run"), s.Name)
+	a.note("%s of experiment %s submitted", plural(n, "run"), s.Name)
 	return watchAndReport(a, cl, s.Name, e.layout, &c.reportFlags)
 }
 
@@ -183,7 +183,7 @@ func (f *found) write(w io.Writer, what string) {
 	}
 	fmt.Fprintln(w)
 	progress.Render()
-	fmt.Fprintf(w, "\nthe measures: coppice experiment report %s\n", what)
+	fmt.Fprintf(w, "\nto see the measures: coppice experiment report %s\n", what)
 }
 
 // rowCount is how far a row is on a dataset.
@@ -251,7 +251,7 @@ func failuresOf(t *tables.Table) []string {
 	var list []string
 	for i, at := range order {
 		if i == maxFailures {
-			return append(list, fmt.Sprintf("and %s more; -o json names all", count(len(order)-i)))
+			return append(list, fmt.Sprintf("and %s more; -o json lists all", count(len(order)-i)))
 		}
 		list = append(list, fmt.Sprintf("%s, %s (%s): %s", t.Datasets[at.dataset].Name, t.Rows[at.row].Name, plural(counts[at], "run"), at.why))
 	}

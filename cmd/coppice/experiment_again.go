@@ -6,8 +6,8 @@ import (
 
 // cellFlags say what is recorded of cells that are run, and which cells that have ended are run again.
 type cellFlags struct {
-	Record      []string `placeholder:"WORDS" help:"Record of each run its learning curve, what it predicts of 6 test samples, or both: curve, predictions (default: the key record of the spec). Reports draw them."`
-	RecordAgain bool     `help:"Repeat the runs that have ended without what is recorded."`
+	Record      []string `placeholder:"WORDS" help:"Data to record of each run, for the figures of reports: curve (the learning curve), predictions (of 6 test samples), or both (default: the key record of the spec)."`
+	RecordAgain bool     `help:"Repeat the runs that ended without the data of --record."`
 	RetryFailed bool     `help:"Repeat the runs that failed."`
 }
 
@@ -19,7 +19,7 @@ func (f *cellFlags) set(s *experiment.Spec) error {
 		}
 	}
 	if f.RecordAgain && !s.Record.Any() {
-		return usagef("--record-again: nothing is recorded; --record, or the key record of the spec, says what")
+		return usagef("--record-again: nothing is to be recorded; give --record, or the key record in the spec")
 	}
 	return nil
 }
@@ -32,7 +32,7 @@ func (f *cellFlags) wants(r *experiment.Record, of *experiment.Recorded) bool {
 // noteLacking says how many cells have ended without what is recorded.
 func noteLacking(a *app, n int) {
 	if n > 0 {
-		a.note("%s ended without what is recorded now; --record-again repeats them", plural(n, "run"))
+		a.note("%s ended without the data that are recorded now; --record-again repeats them", plural(n, "run"))
 	}
 }
 

@@ -32,10 +32,10 @@ func TestNamesTaken(t *testing.T) {
 	for _, c := range []struct {
 		name, keys, says string
 	}{
-		{"bare", "drop: who", "4 runs submitted"},
-		{"grouped", "groups: who, folds: groups", "4 runs submitted"},
-		{"grouped", "groups: who, folds: groups", "0 runs submitted"},
-		{"bare", "drop: who", "0 runs submitted"},
+		{"bare", "drop: who", "4 runs of experiment "},
+		{"grouped", "groups: who, folds: groups", "4 runs of experiment "},
+		{"grouped", "groups: who, folds: groups", "0 runs of experiment "},
+		{"bare", "drop: who", "0 runs of experiment "},
 	} {
 		spec := write(t, dir, "e.yaml", "name: "+c.name+"\nmethods: [aa-knn]\nfolds: 4\ndatasets:\n  - {file: people.csv, label_columns: \"l1,l2\", "+c.keys+"}\n")
 		if e := coppice(t, "experiment", "run", spec, "--server", server); e.code != exitOK || !strings.Contains(e.stderr, c.says) {
@@ -57,12 +57,12 @@ func TestChangedCells(t *testing.T) {
 	spec := func(k int) string {
 		return write(t, dir, "e.yaml", fmt.Sprintf("name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [aa-knn, {algorithm: aa-knn, name: mine, settings: {k: %d}}]\n", k))
 	}
-	says := "2 runs are run again, since their data, settings, folds or seed are others than before: first, mine, fold 0; first, mine, fold 1\n"
+	says := "2 runs are repeated, because their data, settings, folds or seed have changed: first, mine, fold 0; first, mine, fold 1\n"
 	for _, where := range [][]string{{"--local"}, {"--server", start(t, 1, 1).Servers()}} {
 		first := coppice(t, append([]string{"experiment", "run", spec(3)}, where...)...)
 		second := coppice(t, append([]string{"experiment", "run", spec(4)}, where...)...)
 		third := coppice(t, append([]string{"experiment", "run", spec(4)}, where...)...)
-		if strings.Contains(first.stderr+third.stderr, "run again") || !strings.Contains(second.stderr, says) || third.code != exitOK {
+		if strings.Contains(first.stderr+third.stderr, "repeated") || !strings.Contains(second.stderr, says) || third.code != exitOK {
 			t.Errorf("%v: %s\n%s\n%s", where, first.stderr, second.stderr, third.stderr)
 		}
 	}
@@ -90,7 +90,7 @@ func TestChangedCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := coppice(t, "experiment", "run", spec(4), "--local")
-	if says := fmt.Sprintf("4 runs are run again, since they were computed by numerics 99, and this version computes numerics %d: first, aa-knn, fold 0; ", round.Numerics); !strings.Contains(e.stderr, says) {
+	if says := fmt.Sprintf("4 runs are repeated, because they were computed by arithmetic version 99, and this program has arithmetic version %d: first, aa-knn, fold 0; ", round.Numerics); !strings.Contains(e.stderr, says) {
 		t.Errorf("want %q: %s", says, e.stderr)
 	}
 }
@@ -113,7 +113,7 @@ func TestRecordedCells(t *testing.T) {
 	for _, where := range []string{"", server} {
 		bare := tableOf(t, on(where)...)
 		e := coppice(t, on(where, "--record", "curve,predictions")...)
-		if !strings.Contains(e.stderr, "4 runs ended without what is recorded now; --record-again repeats them") {
+		if !strings.Contains(e.stderr, "4 runs ended without the data that are recorded now; --record-again repeats them") {
 			t.Errorf("%s: %s", where, e.stderr)
 		}
 		table := tableOf(t, on(where, "--record", "curve,predictions", "--record-again")...)
@@ -241,7 +241,7 @@ func TestCancelledCells(t *testing.T) {
 		return err == nil && recordedCells(list.Jobs) >= 2
 	})
 	works(t, on("experiment", "cancel", "e")...)
-	if e := <-end; e.code != exitFailed || !strings.Contains(e.stderr, "runs of e missing") {
+	if e := <-end; e.code != exitFailed || !strings.Contains(e.stderr, "runs of experiment e missing") {
 		t.Errorf("exit code %d\n%s", e.code, e.stderr)
 	}
 	table := tableOf(t, on("experiment", "report", "e")...)

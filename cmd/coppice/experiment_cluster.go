@@ -35,7 +35,7 @@ func (s *specArg) planThere(a *app, cl *client.Client, of *experiment.Spec) (pla
 				return nil, nil, err
 			}
 			if !there {
-				a.note("skipped: dataset %s, since %s is not there", d.Name, s.path(d.File))
+				a.note("skipped: dataset %s, because %s does not exist", d.Name, s.path(d.File))
 				skipped = append(skipped, d.Name)
 				continue
 			}
@@ -47,7 +47,7 @@ func (s *specArg) planThere(a *app, cl *client.Client, of *experiment.Spec) (pla
 		plans = append(plans, p)
 	}
 	if len(plans) == 0 {
-		return nil, nil, fmt.Errorf("%s: none of its datasets is there", s.Spec)
+		return nil, nil, fmt.Errorf("%s: the files of all datasets are missing", s.Spec)
 	}
 	return plans, skipped, nil
 }
@@ -91,14 +91,14 @@ func (s *specArg) send(a *app, cl *client.Client, of *experiment.Spec, d *experi
 	defer m.clear()
 	set, err := importAs(a.ctx, cl, d.Name, src, importOptions(a.ctx, checks, m))
 	if client.IsConflict(err) {
-		return nil, of.Error(d.At, "%v; the key name gives this one another name", err)
+		return nil, of.Error(d.At, "%v; give this experiment another name with the key name", err)
 	}
 	return set, located(of, d, err)
 }
 
 // noExperiment says that a cluster has no experiment of that name.
 func noExperiment(name string) error {
-	return absent{fmt.Errorf("the cluster has no experiment %q; coppice experiment list names those that are there", name)}
+	return absent{fmt.Errorf("the cluster has no experiment %q; coppice experiment list shows its experiments", name)}
 }
 
 // onCluster is an experiment as a cluster has it.
@@ -136,11 +136,11 @@ func (e *onCluster) readLayout(ctx context.Context) (*experiment.Layout, error) 
 	}
 	digest := e.jobs[len(e.jobs)-1].Outline
 	if digest == "" {
-		return nil, fmt.Errorf("the jobs of experiment %s do not say what it has; coppice experiment run SPEC says it again", e.name)
+		return nil, fmt.Errorf("the jobs of experiment %s do not have its list of runs; coppice experiment run SPEC records the list again", e.name)
 	}
 	b, err := e.cl.Blob(ctx, digest)
 	if err != nil {
-		return nil, fmt.Errorf("the outline of experiment %s: %w", e.name, err)
+		return nil, fmt.Errorf("the list of runs of experiment %s: %w", e.name, err)
 	}
 	o, err := experiment.DecodeOutline(b)
 	if err != nil {
@@ -248,7 +248,7 @@ func (e *onCluster) table(ctx context.Context) (*clusterTable, error) {
 // noteLeftOut says which cells a report does not have.
 func (t *clusterTable) noteLeftOut(a *app) {
 	if n := len(t.leftOut); n > 0 {
-		a.note("%s left out, since the last submission does not name them: %s", ofCells(n), someOf(t.leftOut))
+		a.note("%s left out, because the last submission does not have them: %s", ofCells(n), someOf(t.leftOut))
 	}
 }
 
@@ -453,7 +453,7 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *
 	}
 	if _, err := cl.SubmitExperiment(a.ctx, *r); err != nil {
 		if errors.Is(err, context.Canceled) {
-			err = interrupted{"interrupted; the experiment may have been submitted: coppice experiment list"}
+			err = interrupted{"interrupted; the experiment may have been submitted: see coppice experiment list"}
 		}
 		return nil, 0, err
 	}

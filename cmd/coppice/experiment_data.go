@@ -99,7 +99,7 @@ func (s *specArg) isThere(of *experiment.Spec, d *experiment.Dataset) (bool, err
 	case errors.Is(err, fs.ErrNotExist) && of.SkipMissing:
 		return false, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return false, of.Error(d.At, "dataset %s: %s: no such file; --data names another folder, and the key \"missing: skip\" passes by what is not there", d.Name, s.path(d.File))
+		return false, of.Error(d.At, "dataset %s: %s: no such file; name another folder with --data, or skip missing files with \"missing: skip\" in the spec", d.Name, s.path(d.File))
 	}
 	return false, located(of, d, err)
 }
@@ -172,7 +172,7 @@ func (s *specArg) changes(a *app, l *experiment.Layout) (list []string) {
 		if err != nil || !before.Written(files) {
 			continue
 		}
-		a.note("%s is read, since a size or a time of its files is another than at the run", d.Name)
+		a.note("dataset %s is read again, because the size or time of a file has changed since the run", d.Name)
 		now, err := s.loadOne(quiet, newMeter(io.Discard), of, d)
 		switch {
 		case err != nil:
@@ -180,7 +180,7 @@ func (s *specArg) changes(a *app, l *experiment.Layout) (list []string) {
 		case now.data.Manifest.Digest() != l.Table.Datasets[at].Digest:
 			list = append(list, "the samples of "+d.Name)
 		case experiment.NewInput(now.plan, files).Division != before.Division:
-			list = append(list, "the folds or the type of the labels of "+d.Name)
+			list = append(list, "the folds or the kind of labels of "+d.Name)
 		}
 	}
 	return list
@@ -201,14 +201,14 @@ func (s *specArg) load(a *app, of *experiment.Spec) (sets []*loaded, skipped []s
 	for i := range of.Datasets {
 		d := &of.Datasets[i]
 		if d.On != "" {
-			return nil, nil, of.Error(d.At, "dataset %s is on a cluster; with --local a dataset is a file", d.Name)
+			return nil, nil, of.Error(d.At, "dataset %s is on a cluster; with --local, every dataset must be a file", d.Name)
 		}
 		there, err := s.isThere(of, d)
 		if err != nil {
 			return nil, nil, err
 		}
 		if !there {
-			a.note("skipped: dataset %s, since %s is not there", d.Name, s.path(d.File))
+			a.note("skipped: dataset %s, because %s does not exist", d.Name, s.path(d.File))
 			skipped = append(skipped, d.Name)
 			continue
 		}
@@ -219,7 +219,7 @@ func (s *specArg) load(a *app, of *experiment.Spec) (sets []*loaded, skipped []s
 		sets = append(sets, l)
 	}
 	if len(sets) == 0 {
-		return nil, nil, fmt.Errorf("%s: none of its datasets is there", s.Spec)
+		return nil, nil, fmt.Errorf("%s: the files of all datasets are missing", s.Spec)
 	}
 	return sets, skipped, nil
 }

@@ -12,13 +12,13 @@ import (
 
 // reportFlags say how the report of an experiment is written.
 type reportFlags struct {
-	Format   string  `enum:"table,md,csv,json,latex,html" default:"table" placeholder:"F" help:"What the report is: table, md, csv, json, latex or html. -o json prints the runs instead."`
+	Format   string  `enum:"table,md,csv,json,latex,html" default:"table" placeholder:"F" help:"Format of the report: table, md, csv, json, latex or html. -o json prints the runs instead."`
 	Out      string  `placeholder:"FILE" help:"Write the report to FILE instead of stdout."`
-	Figures  string  `placeholder:"DIR" help:"Draw the figures of the report to folder DIR as well, each as .svg and .png; then md and latex show them."`
-	NoTimes  bool    `help:"Leave times out: reports of two runs of an experiment are equal then."`
+	Figures  string  `placeholder:"DIR" help:"Also draw the figures of the report to folder DIR, each as .svg and .png. A report in md or latex then includes the figures."`
+	NoTimes  bool    `help:"Leave out times, so that the reports of two runs of an experiment are equal."`
 	Sample   bool    `help:"Show sample standard deviations over folds, divided by n - 1 (default: population, divided by n)."`
-	Level    float64 `default:"0.05" placeholder:"P" help:"Level of tests and of the critical difference."`
-	AllTests bool    `help:"Show the tests of every measure (default: of the first; csv and json have all)."`
+	Level    float64 `default:"0.05" placeholder:"P" help:"Significance level of the tests and of the critical difference."`
+	AllTests bool    `help:"Show the tests for every measure (default: for the first measure; csv and json always have all)."`
 
 	notes []string // that the report begins with
 }
@@ -30,7 +30,7 @@ func (f *reportFlags) check(inputs ...string) error {
 		return err
 	}
 	if !(f.Level >= reporting.LeastLevel && f.Level < 1) {
-		return usagef("--level %v: want a number from %v to below 1", f.Level, reporting.LeastLevel)
+		return usagef("--level %v: want a number of at least %v and below 1", f.Level, reporting.LeastLevel)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (f *reportFlags) drawFigures(a *app, t *tables.Table) error {
 		all = append(all, namedFigure{figures[i].Name, drawn})
 	}
 	if len(all) == 0 {
-		a.note("%s: there is nothing to draw; a run with --record curve,predictions has learning curves and predictions", f.Figures)
+		a.note("%s: there is nothing to draw; run the experiment with --record curve,predictions to draw learning curves and predictions", f.Figures)
 		return nil
 	}
 	return writeFigures(a, f.Figures, all)

@@ -44,7 +44,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 	noteDamaged(a, c.Dir, folder.Damaged, "their runs are repeated")
 	records := folder.Records()
 	if n := layout.Strange(records); n > 0 {
-		a.note("%s kept in %s: of runs that this spec does not have, or of another version's numerics", plural(n, "record"), c.Dir)
+		a.note("%s in %s not used: their runs are not in this spec, or another arithmetic version computed them", plural(n, "record"), c.Dir)
 	}
 	noteSame(a, layout.Table)
 	if before := folder.Layout(); before != nil {
@@ -60,7 +60,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 	}
 	err = c.compute(a, layout.Fill(records, nil), works, folder, budgets(s, layout.Spent(records)))
 	if errors.Is(err, context.Canceled) {
-		return nil, interrupted{fmt.Sprintf("interrupted; the runs that ended are in %s, and the same command does the others", c.Dir)}
+		return nil, interrupted{fmt.Sprintf("interrupted; the results of runs that ended are in %s, and the same command does the other runs", c.Dir)}
 	}
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 // noteOther prints a note if a place has the results of another spec.
 func noteOther(a *app, s *experiment.Spec, before *experiment.Layout, place string) {
 	if kinship, _ := s.Compare(before); kinship == experiment.OtherSpec {
-		a.note("%s had the results of another spec of this name, %s; this spec replaces them in reports; the runs of the other spec stay, if that is run again", place, before.Table.Spec.File)
+		a.note("%s had results of another spec with the same name, %s; reports now use this spec; the results of the other spec are kept, and used if it is run again", place, before.Table.Spec.File)
 	}
 }
 
@@ -83,19 +83,19 @@ func noteOther(a *app, s *experiment.Spec, before *experiment.Layout, place stri
 func noteSame(a *app, t *tables.Table) {
 	for i := range t.Rows {
 		if r := &t.Rows[i]; r.Same != "" {
-			a.note("method %q has the settings of method %q on every dataset: the report lists them once", r.Name, r.Same)
+			a.note("methods %q and %q have the same settings on every dataset: the report lists one of them", r.Name, r.Same)
 		}
 	}
 	for i := range t.Datasets {
 		d := &t.Datasets[i]
 		if d.Same != "" {
-			a.note("dataset %s has the samples, labels and folds of dataset %s: ranks count them once", d.Name, d.Same)
+			a.note("datasets %s and %s have the same samples, labels and folds: ranks count them once", d.Name, d.Same)
 		}
 		if d.SameData != "" {
-			a.note("dataset %s has the samples, labels and folds of dataset %s, with labels of another type: ranks count them once by measures whose values are the same", d.Name, d.SameData)
+			a.note("datasets %s and %s have the same samples, labels and folds, but different kinds of labels: ranks count them once for each measure with the same values on both", d.Name, d.SameData)
 		}
 		if len(d.Divisions) > 0 {
-			a.note("dataset %s: repeats have the same folds; the report averages what the same folds give, so repeats add no evidence to its tests", d.Name)
+			a.note("dataset %s: all repeats have the same folds; the report averages the results of equal folds, so repeats add no evidence to the tests", d.Name)
 		}
 	}
 }
@@ -123,11 +123,11 @@ func noteAgain(a *app, again []tables.Name, was int) {
 	if len(again) == 0 {
 		return
 	}
-	why := "their data, settings, folds or seed are others than before"
+	why := "their data, settings, folds or seed have changed"
 	if was != 0 && was != round.Numerics {
-		why = fmt.Sprintf("they were computed by numerics %d, and this version computes numerics %d", was, round.Numerics)
+		why = fmt.Sprintf("they were computed by arithmetic version %d, and this program has arithmetic version %d", was, round.Numerics)
 	}
-	a.note("%s run again, since %s: %s", ofCells(len(again)), why, someOf(again))
+	a.note("%s repeated, because %s: %s", ofCells(len(again)), why, someOf(again))
 }
 
 // works lists what there is to do.
@@ -163,9 +163,9 @@ func (c *experimentRunCmd) works(a *app, sets []*loaded, records map[string]*exp
 
 func endedBefore(n int) string {
 	if n == 1 {
-		return "1 has ended before"
+		return "1 run ended before"
 	}
-	return count(n) + " have ended before"
+	return count(n) + " runs ended before"
 }
 
 // compute runs cells and records each that ends.
@@ -200,7 +200,7 @@ func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work
 		Show: func(s runner.Status) {
 			if s.Firsts && !told && s.Left > 0 {
 				told = true
-				a.note("about %s in all, by the first run of each method on each dataset", duration(time.Since(began).Seconds()+s.Left))
+				a.note("about %s in all, estimated from the first run of each method on each dataset", duration(time.Since(began).Seconds()+s.Left))
 			}
 			m.showAll(statusLine(s), g.lines)
 		},

@@ -35,22 +35,22 @@ func TestReportOfAnotherSpec(t *testing.T) {
 			t.Errorf("run: exit code %d\n%s", e.code, e.stderr)
 		}
 		e := with("experiment", "run", b)
-		if e.code != exitOK || !strings.Contains(e.stderr, "had the results of another spec of this name, a.yaml") || !strings.Contains(e.stdout, "b.yaml, SHA-256") {
+		if e.code != exitOK || !strings.Contains(e.stderr, "had results of another spec with the same name, a.yaml") || !strings.Contains(e.stdout, "b.yaml, SHA-256") {
 			t.Errorf("run of the other: exit code %d\n%s", e.code, e.stderr)
 		}
 		for _, command := range []string{"report", "show"} {
 			e := with("experiment", command, a)
-			if e.code != exitUsage || !strings.Contains(e.stderr, "has the results of another spec, b.yaml, which has the same name") || !strings.Contains(e.stderr, "coppice "+strings.Join(c.advice, " ")) || e.stdout != "" {
+			if e.code != exitUsage || !strings.Contains(e.stderr, "has the results of another spec, b.yaml, with the same name") || !strings.Contains(e.stderr, "coppice "+strings.Join(c.advice, " ")) || e.stdout != "" {
 				t.Errorf("%s of a.yaml: exit code %d\n%s%s", command, e.code, e.stdout, e.stderr)
 			}
-			if e := with("experiment", command, b); e.code != exitOK || strings.Contains(e.stderr+e.stdout, "earlier text") {
+			if e := with("experiment", command, b); e.code != exitOK || strings.Contains(e.stderr+e.stdout, "has changed since") {
 				t.Errorf("%s of b.yaml: exit code %d\n%s", command, e.code, e.stderr)
 			}
 		}
 		if text := works(t, c.advice...); !strings.Contains(text, "second") || !strings.Contains(text, "b.yaml, SHA-256") {
 			t.Errorf("the advice gives\n%s", text)
 		}
-		if e := with("experiment", "run", a); e.code != exitOK || !strings.Contains(e.stderr, "another spec of this name, b.yaml") {
+		if e := with("experiment", "run", a); e.code != exitOK || !strings.Contains(e.stderr, "another spec with the same name, b.yaml") {
 			t.Errorf("run again: exit code %d\n%s", e.code, e.stderr)
 		}
 		if e := with("experiment", "report", a); e.code != exitOK || !strings.Contains(e.stdout, "first") {
@@ -74,11 +74,11 @@ func TestReportOfAnEditedSpec(t *testing.T) {
 			t.Fatalf("exit code %d\n%s", e.code, e.stderr)
 		}
 		write(t, dir, "e.yaml", "# nearest neighbours\n"+text)
-		if e := with("experiment", "report", spec); e.code != exitOK || strings.Contains(e.stdout+e.stderr, "earlier text") {
+		if e := with("experiment", "report", spec); e.code != exitOK || strings.Contains(e.stdout+e.stderr, "has changed since") {
 			t.Errorf("a comment: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 		}
 		write(t, dir, "e.yaml", strings.Replace(text, "k: 3", "k: 20", 1))
-		const says = "The results are of an earlier text of e.yaml. What differs: methods with other settings: near. To have results of the present text run it again."
+		const says = "The spec e.yaml has changed since these results were computed. Changed: methods with other settings: near. To get results of the new spec, run the experiment again."
 		e := with("experiment", "report", spec)
 		if e.code != exitOK || !strings.Contains(e.stderr, says) || !strings.Contains(strings.Join(strings.Fields(e.stdout), " "), says) {
 			t.Errorf("exit code %d\n%s%s", e.code, e.stdout, e.stderr)
@@ -91,7 +91,7 @@ func TestReportOfAnEditedSpec(t *testing.T) {
 		if e := with("experiment", "run", spec); e.code != exitOK || strings.Contains(e.stderr, "another spec") { // the advice
 			t.Errorf("exit code %d\n%s", e.code, e.stderr)
 		}
-		if e := with("experiment", "report", spec); e.code != exitOK || strings.Contains(e.stdout+e.stderr, "earlier text") {
+		if e := with("experiment", "report", spec); e.code != exitOK || strings.Contains(e.stdout+e.stderr, "has changed since") {
 			t.Errorf("after the run: exit code %d\n%s", e.code, e.stderr)
 		}
 	}
@@ -113,11 +113,11 @@ func TestDamagedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := coppice(t, "experiment", "report", spec, "--local")
-	if e.code != exitOK || !strings.Contains(e.stderr, "damaged and left out: line 2 of cells.log; coppice experiment run repeats their runs") || !strings.Contains(e.stdout, "4 of 5 runs are done") {
+	if e.code != exitOK || !strings.Contains(e.stderr, "line 2 of cells.log is damaged and was left out; coppice experiment run repeats the runs of these lines") || !strings.Contains(e.stdout, "4 of 5 runs are done") {
 		t.Errorf("report: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 	}
 	e = coppice(t, "experiment", "run", spec, "--local", "--no-times")
-	if e.code != exitOK || !strings.Contains(e.stderr, "1 run to do, 4 have ended before") || e.stdout != want {
+	if e.code != exitOK || !strings.Contains(e.stderr, "1 run to do, 4 runs ended before") || e.stdout != want {
 		t.Errorf("run: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 	}
 	plan := filepath.Join(dir, "e.experiment", "plan.json")
@@ -127,7 +127,7 @@ func TestDamagedRecord(t *testing.T) {
 	if e := coppice(t, "experiment", "report", spec, "--local"); e.code != exitFailed || !strings.Contains(e.stderr, "coppice experiment run writes plan.json again and keeps the runs that have ended") {
 		t.Errorf("a damaged plan: exit code %d\n%s", e.code, e.stderr)
 	}
-	if e := coppice(t, "experiment", "run", spec, "--local", "--no-times"); e.code != exitOK || !strings.Contains(e.stderr, "0 runs to do, 5 have ended before") || e.stdout != want {
+	if e := coppice(t, "experiment", "run", spec, "--local", "--no-times"); e.code != exitOK || !strings.Contains(e.stderr, "0 runs to do, 5 runs ended before") || e.stdout != want {
 		t.Errorf("after the advice: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 	}
 }
@@ -157,8 +157,8 @@ func TestRepeatsAreNoEvidence(t *testing.T) {
 		t.Errorf("exit codes %d and %d; tests\n%s\n%s\n%s", one.code, many.code, tests(one.stdout), tests(many.stdout), many.stdout)
 	}
 	for _, says := range []string{
-		"dataset first: repeats have the same folds; the report averages what the same folds give, so repeats add no evidence to its tests",
-		`method "aa-knn k=03" has the settings of method "aa-knn k=3" on every dataset: the report lists them once`,
+		"dataset first: all repeats have the same folds; the report averages the results of equal folds, so repeats add no evidence to the tests",
+		`methods "aa-knn k=03" and "aa-knn k=3" have the same settings on every dataset: the report lists one of them`,
 	} {
 		if !strings.Contains(many.stderr, says) {
 			t.Errorf("run does not say %q:\n%s", says, many.stderr)
@@ -176,7 +176,7 @@ func TestDatasetOfTwoTypesOfLabels(t *testing.T) {
 	spec := write(t, dir, "e.yaml", "name: e\nmeasures: [kl, mae_expected, accuracy]\nfolds: 2\nmethods: [{algorithm: aa-knn, settings: {k: 3}}, {algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"+
 		"datasets: [d0.csv, {file: d0.csv, name: d0r, range: 1:3}, d1.csv, d2.csv, {file: d2.csv, name: d2f, folds: {k: 2, seed: 9}}]\n")
 	e := coppice(t, "experiment", "run", spec, "--local", "--format", "json")
-	if e.code != exitOK || !strings.Contains(e.stderr, "dataset d0r has the samples, labels and folds of dataset d0, with labels of another type") {
+	if e.code != exitOK || !strings.Contains(e.stderr, "datasets d0r and d0 have the same samples, labels and folds, but different kinds of labels") {
 		t.Fatalf("exit code %d, %s", e.code, e.stderr)
 	}
 	var r struct {
@@ -225,14 +225,14 @@ func TestReportOfEditedFiles(t *testing.T) {
 		}
 		return string(b)
 	}
-	const begins = "The results are of other files than those that are there now. What differs: "
+	const begins = "The data files have changed since these results were computed. Changed: "
 	for _, c := range []struct{ file, old, new, says string }{
 		{"first.csv", "\n0", "\n0", ""},
 		{"first.csv", "\n", "\r\n", ""},
 		{"first.csv", "0.", "0.1", "the samples of first."},
-		{"splits.csv", "0,0\n1,1\n", "0,1\n1,0\n", "the folds or the type of the labels of first."},
+		{"splits.csv", "0,0\n1,1\n", "0,1\n1,0\n", "the folds or the kind of labels of first."},
 		{"splits.csv", "0,0\n", "0,x\n", "the files of first cannot be read now ("},
-		{"second.csv", "0,a", "0,b", "the folds or the type of the labels of second."},
+		{"second.csv", "0,a", "0,b", "the folds or the kind of labels of second."},
 		{"second.csv", "", "", ""}, // not there
 	} {
 		path, before := filepath.Join(dir, c.file), read(c.file)
@@ -255,10 +255,10 @@ func TestReportOfEditedFiles(t *testing.T) {
 		write(t, dir, c.file, before)
 	}
 	write(t, dir, "splits.csv", strings.Replace(splits, "0,0\n1,1\n", "0,1\n1,0\n", 1))
-	if e := coppice(t, "experiment", "run", spec, "--local"); e.code != exitOK || !strings.Contains(e.stderr, "2 runs are run again") {
+	if e := coppice(t, "experiment", "run", spec, "--local"); e.code != exitOK || !strings.Contains(e.stderr, "2 runs are repeated") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
-	if e := coppice(t, "experiment", "report", spec); e.code != exitOK || strings.Contains(e.stderr, "other files") || strings.Contains(e.stderr, "is read, since a size") {
+	if e := coppice(t, "experiment", "report", spec); e.code != exitOK || strings.Contains(e.stderr, "data files have changed") || strings.Contains(e.stderr, "is read again, because the size") {
 		t.Errorf("after the run: exit code %d, %s", e.code, e.stderr)
 	}
 }
@@ -280,7 +280,7 @@ func TestReportNamesTheData(t *testing.T) {
 			return strings.Join(strings.Fields(works(t, append(append([]string{"experiment"}, args...), where...)...)), " ")
 		}
 		for _, text := range []string{with("run", spec, "--data", alt, "--format", "md"), with("report", spec, "--format", "html")} {
-			if !strings.Contains(text, says) || strings.Contains(text, "other files") {
+			if !strings.Contains(text, says) || strings.Contains(text, "data files have changed") {
 				t.Errorf("%v: the report lacks %q: %s", where, says, text)
 			}
 		}
@@ -297,7 +297,7 @@ func TestReportNamesTheData(t *testing.T) {
 	}
 	works(t, "experiment", "run", spec, "--data", alt, "--local")
 	artificialFile(t, alt, "first.csv", 40, 3)
-	if e := coppice(t, "experiment", "report", spec); e.code != exitOK || !strings.Contains(e.stderr, "What differs: the samples of first.") {
+	if e := coppice(t, "experiment", "report", spec); e.code != exitOK || !strings.Contains(e.stderr, "Changed: the samples of first.") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
 }

@@ -72,11 +72,11 @@ func TestExperimentLocal(t *testing.T) {
 		}
 	}
 	e := coppice(t, "experiment", "run", spec, "--local")
-	if e.code != exitOK || !strings.Contains(e.stderr, "0 runs to do, 7 have ended before") || !strings.Contains(e.stdout, "structrf trees=3") || !strings.Contains(e.stdout, "mean baseline") {
+	if e.code != exitOK || !strings.Contains(e.stderr, "0 runs to do, 7 runs ended before") || !strings.Contains(e.stdout, "structrf trees=3") || !strings.Contains(e.stdout, "mean baseline") {
 		t.Errorf("again: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 	}
 	experimentSpec(t, dir, "  - {algorithm: structrf, settings: {trees: 4}}\n")
-	if e := coppice(t, "experiment", "run", spec, "--local"); e.code != exitOK || !strings.Contains(e.stderr, "7 runs to do, 7 have ended before") {
+	if e := coppice(t, "experiment", "run", spec, "--local"); e.code != exitOK || !strings.Contains(e.stderr, "7 runs to do, 7 runs ended before") {
 		t.Errorf("with another row: exit code %d\n%s", e.code, e.stderr)
 	}
 	if text := works(t, "experiment", "show", filepath.Join(dir, "e.experiment")); !strings.Contains(text, "14 done, 7 failed") || !strings.Contains(text, "failed: first, ranking (3 runs): ranking predicts") {
@@ -175,7 +175,7 @@ func TestKilledExperiment(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := cmd.Wait()
-		if signal == os.Interrupt && (cmd.ProcessState.ExitCode() != exitSignal+2 || !strings.Contains(stderr.String(), "the same command does the others")) {
+		if signal == os.Interrupt && (cmd.ProcessState.ExitCode() != exitSignal+2 || !strings.Contains(stderr.String(), "the same command does the other runs")) {
 			t.Errorf("%v: %s", err, stderr)
 		}
 	}
@@ -184,7 +184,7 @@ func TestKilledExperiment(t *testing.T) {
 		t.Fatalf("all %d runs ended before the end", before)
 	}
 	e := coppice(t, "experiment", "run", spec, "--local")
-	if says := fmt.Sprintf("%d runs to do, %d have ended before", 35-before, before); e.code != exitOK || !strings.Contains(e.stderr, says) {
+	if says := fmt.Sprintf("%d runs to do, %d runs ended before", 35-before, before); e.code != exitOK || !strings.Contains(e.stderr, says) {
 		t.Errorf("want %q:\n%s", says, e.stderr)
 	}
 	if diff := cmp.Diff(asJSON(t, want), asJSON(t, tableOf(t, "experiment", "report", spec))); diff != "" {
@@ -228,7 +228,7 @@ func TestExperimentRefusals(t *testing.T) {
 			t.Errorf("data of %s: exit code %d, %s", name, e.code, e.stderr)
 		}
 	}
-	if e := coppice(t, "experiment", "show", dir); e.code != exitFailed || !strings.Contains(e.stderr, "no experiment was begun there") {
+	if e := coppice(t, "experiment", "show", dir); e.code != exitFailed || !strings.Contains(e.stderr, "no experiment was started in this folder") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)
 	}
 	for _, verb := range []string{"show", "report"} {
@@ -269,7 +269,7 @@ func TestExperimentOnCluster(t *testing.T) {
 	if here, there := works(t, "experiment", "report", spec, "--no-times"), works(t, on("experiment", "report", "e", "--no-times")...); here != there {
 		t.Errorf("the reports differ:\n%s\n%s", here, there)
 	}
-	if e := coppice(t, on("experiment", "run", spec)...); e.code != exitOK || !strings.Contains(e.stderr, "0 runs submitted") {
+	if e := coppice(t, on("experiment", "run", spec)...); e.code != exitOK || !strings.Contains(e.stderr, "0 runs of experiment e submitted") {
 		t.Errorf("again: exit code %d\n%s", e.code, e.stderr)
 	}
 	experimentSpec(t, dir, "  - {algorithm: structrf, settings: {trees: 4}}\n")
@@ -310,7 +310,7 @@ func TestExperimentOnCluster(t *testing.T) {
 	if len(list) != 1 || list[0].State != "cancelled" || list[0].Cells != 21 || list[0].Done != 14 {
 		t.Errorf("cancelled: %+v", list)
 	}
-	if e := coppice(t, on("experiment", "watch", "e")...); e.code != exitFailed || !strings.Contains(e.stderr, "7 runs of e missing") || !strings.Contains(e.stdout, "structrf trees=3") {
+	if e := coppice(t, on("experiment", "watch", "e")...); e.code != exitFailed || !strings.Contains(e.stderr, "7 runs of experiment e missing") || !strings.Contains(e.stdout, "structrf trees=3") {
 		t.Errorf("cancelled: exit code %d\n%s", e.code, e.stderr)
 	}
 	works(t, on("experiment", "delete", "e")...)
@@ -327,7 +327,7 @@ func TestSpecAsItWas(t *testing.T) {
 	artificialFile(t, dir, "first.csv", 60, 1)
 	for text, leftOut := range orderedPairs(
 		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 2}}, aa-knn]", "",
-		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 3}}]", "4 runs are left out, since the last submission does not name them: first, aa-knn, fold 0; first, aa-knn, fold 1; first, forest, fold 0; first, forest, fold 1\n",
+		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 3}}]", "4 runs are left out, because the last submission does not have them: first, aa-knn, fold 0; first, aa-knn, fold 1; first, forest, fold 0; first, forest, fold 1\n",
 		"measures: [clark]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 2}}]", "4 runs are left out",
 		"measures: [kl]\nmethods: [{algorithm: structrf, name: woods, settings: {trees: 3}}, aa-knn, {algorithm: structrf, name: forest, settings: {trees: 2}}, ranking]", "",
 		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 2}}, rf]", "4 runs are left out",

@@ -201,7 +201,7 @@ func leftExperiment(name string, err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return interrupted{fmt.Sprintf("experiment %s goes on without this command; watch it: coppice experiment watch %s; end it: coppice experiment cancel %s", name, name, name)}
+	return interrupted{fmt.Sprintf("experiment %s continues without this command; to watch it: coppice experiment watch %s; to cancel it: coppice experiment cancel %s", name, name, name)}
 }
 
 // nameArg names an experiment on a cluster.
@@ -215,7 +215,7 @@ func (n *nameArg) check() error {
 		return nil
 	}
 	if _, err := os.Stat(n.Name); err == nil {
-		return usagef("%s is a file; give the name of the experiment, which is the key name of its spec", n.Name)
+		return usagef("%s is a file; give the name of the experiment, which is in the key name of its spec", n.Name)
 	}
 	return nil
 }
@@ -296,7 +296,7 @@ func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.L
 		return err
 	}
 	if n := experiment.Count(t.Table).Missing; n > 0 && end != protocol.Done {
-		return fmt.Errorf("%s of %s missing, since a job failed or was cancelled; coppice experiment run submits them again", plural(n, "run"), name)
+		return fmt.Errorf("%s of experiment %s missing, because a job failed or was cancelled; coppice experiment run submits them again", plural(n, "run"), name)
 	}
 	for _, cells := range experiment.NotRun(t.Table) {
 		a.note("not run: %s", cells)
@@ -416,6 +416,6 @@ func (c *experimentExtendCmd) Run(a *app) error {
 		Name  string `json:"name"`
 		Cells int    `json:"runs"`
 	}{s.Name, n}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s added; watch them: coppice experiment watch %s\n", plural(n, "run"), s.Name)
+		fmt.Fprintf(w, "%s added; to watch them: coppice experiment watch %s\n", plural(n, "run"), s.Name)
 	})
 }

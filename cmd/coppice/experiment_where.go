@@ -19,8 +19,8 @@ import (
 // whatArg names an experiment that was begun, and where to read it.
 type whatArg struct {
 	What  string `arg:"" name:"experiment" placeholder:"EXPERIMENT" help:"Spec of the experiment, the folder of its runs, or its name on the cluster."`
-	Local bool   `help:"Read the folder of a run with --local, NAME.experiment beside the spec, and ask no cluster. So it is with a spec that has this folder, unless --server is given."`
-	Dir   string `placeholder:"DIR" help:"Read this folder, that of a run with --local --dir, and ask no cluster."`
+	Local bool   `help:"Read the results of a run with --local from NAME.experiment in the folder of the spec, not from a cluster. If that folder exists and --server is not given, this is the default."`
+	Dir   string `placeholder:"DIR" help:"Read the results of a run with --local --dir from this folder, not from a cluster."`
 	changeFlags
 }
 
@@ -56,7 +56,7 @@ func (w *whatArg) whereabouts() (*whereabouts, error) {
 		}
 		return &whereabouts{isSpec, cmp.Or(w.Dir, folderOf(w.What, s.Name)), s.Name, s}, nil
 	case w.Dir != "":
-		return nil, usagef("--dir %s: %s is a folder as well; give one of them", w.Dir, w.What)
+		return nil, usagef("--dir %s: %s is a folder, too; give only one folder", w.Dir, w.What)
 	case protocol.CheckName(w.What) != nil:
 		return &whereabouts{isFolder, w.What, "", nil}, nil
 	}
@@ -118,14 +118,14 @@ func (w *whatArg) find(a *app) (*found, error) {
 	begun := experiment.Begun(at.dir)
 	if !at.onCluster(begun, here, a.given["server"]) {
 		if at.is == isSpec && !here && len(w.Server) > 0 {
-			a.note("read from %s; with --server it is read from the cluster", at.dir)
+			a.note("the experiment was read from %s; --server reads it from the cluster", at.dir)
 		}
 		f, damaged, err := w.readFound(a, at)
 		if errors.Is(err, experiment.ErrNoPlan) {
-			err = fmt.Errorf("%w; %s writes the plan again, and the runs that ended stay", err, w.runAgain(at))
+			err = fmt.Errorf("%w; %s writes the plan again and keeps the results of runs that ended", err, w.runAgain(at))
 		}
 		if err == nil {
-			noteDamaged(a, at.dir, damaged, "coppice experiment run repeats their runs")
+			noteDamaged(a, at.dir, damaged, "coppice experiment run repeats the runs of these lines")
 		}
 		return f, err
 	}
@@ -155,9 +155,9 @@ func (w *whatArg) runAgain(at *whereabouts) string {
 func (w *whereabouts) looked(begun bool, err error) error {
 	switch {
 	case w.is == isSpec:
-		return fmt.Errorf("%s: no run with --local began there (--dir names another folder); on the cluster: %w", w.dir, err)
+		return fmt.Errorf("%s: there is no run with --local (--dir names another folder); on the cluster: %w", w.dir, err)
 	case begun:
-		return fmt.Errorf("%w; a run with --local began in %s: --local reads that", err, w.dir)
+		return fmt.Errorf("%w; a run with --local has results in %s: read them with --local", err, w.dir)
 	}
 	return err
 }
@@ -168,7 +168,7 @@ func (w *whatArg) readFound(a *app, at *whereabouts) (f *found, damaged []int, e
 	dir := at.dir
 	c, err := experiment.ReadFolder(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, absent{fmt.Errorf("%s: no experiment was begun there", dir)}
+		return nil, nil, absent{fmt.Errorf("%s: no experiment was started in this folder", dir)}
 	}
 	if err != nil {
 		return nil, nil, err
@@ -176,7 +176,7 @@ func (w *whatArg) readFound(a *app, at *whereabouts) (f *found, damaged []int, e
 	notes, err := kinOf(at.spec, c.Layout, dir, "coppice experiment report "+dir)
 	if err == nil && at.is == isSpec {
 		if changes := (&specArg{Spec: w.What}).changes(a, c.Layout); len(changes) > 0 {
-			notes = append(notes, fmt.Sprintf("The results are of other files than those that are there now. What differs: %s. To have results of the present files run it again.", strings.Join(changes, "; ")))
+			notes = append(notes, fmt.Sprintf("The data files have changed since these results were computed. Changed: %s. To get results for the new files, run the experiment again.", strings.Join(changes, "; ")))
 		}
 	}
 	return &found{table: c.Layout.Fill(c.Records, nil), skipped: c.Layout.Skipped, notes: notes}, c.Damaged, err
@@ -192,10 +192,10 @@ func kinOf(spec *experiment.Spec, l *experiment.Layout, place, other string) ([]
 	what := strings.Join(changes, "; ")
 	switch kinship {
 	case experiment.OtherSpec:
-		return nil, usagef("%s has the results of another spec, %s, which has the same name (%s): %s prints them; to have results of this spec give it another name, or run it",
+		return nil, usagef("%s has the results of another spec, %s, with the same name (%s); to print them: %s; to get results of this spec, give it another name, or run it",
 			place, l.Table.Spec.File, what, other)
 	case experiment.EditedSpec:
-		return []string{fmt.Sprintf("The results are of an earlier text of %s. What differs: %s. To have results of the present text run it again.", l.Table.Spec.File, what)}, nil
+		return []string{fmt.Sprintf("The spec %s has changed since these results were computed. Changed: %s. To get results of the new spec, run the experiment again.", l.Table.Spec.File, what)}, nil
 	}
 	return nil, nil
 }
@@ -212,7 +212,7 @@ func noteDamaged(a *app, dir string, lines []int, then string) {
 	if n := len(lines) - maxNamedCells; n > 0 {
 		numbers = append(numbers, fmt.Sprintf("and %s more", count(n)))
 	}
-	a.note("%s: damaged and left out: line %s of cells.log; %s", dir, strings.Join(numbers, ", "), then)
+	a.note("%s: line %s of cells.log is damaged and was left out; %s", dir, strings.Join(numbers, ", "), then)
 }
 
 // there reads the experiment from the cluster.

@@ -62,8 +62,8 @@ func TestReportWhere(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"report " + other, exitFailed, []string{"f.experiment: no run with --local", "on the cluster: "}},
-		{"report " + other + " --local", exitFailed, []string{"f.experiment: no experiment was begun there"}},
+		{"report " + other, exitFailed, []string{"f.experiment: there is no run with --local", "on the cluster: "}},
+		{"report " + other + " --local", exitFailed, []string{"f.experiment: no experiment was started in this folder"}},
 		{"report " + spec + " --server " + os.Getenv("COPPICE_SERVER"), exitFailed, []string{os.Getenv("COPPICE_SERVER")}},
 		{"report " + spec + " --local --server h", exitUsage, []string{"--server", "--local"}},
 		{"report " + spec + " --dir d --wait 3s", exitUsage, []string{"--wait", "--dir"}},
@@ -110,7 +110,7 @@ func TestReportWithoutPlan(t *testing.T) {
 		for i := range c.advice {
 			c.advice[i] = strings.Replace(c.advice[i], "SPEC", spec, 1)
 		}
-		if e := coppice(t, c.advice...); e.code != exitOK || !strings.Contains(e.stderr, "0 runs to do, 2 have ended before") {
+		if e := coppice(t, c.advice...); e.code != exitOK || !strings.Contains(e.stderr, "0 runs to do, 2 runs ended before") {
 			t.Errorf("%q: exit code %d, %s", c.advice, e.code, e.stderr)
 		}
 		if got := works(t, append([]string{"experiment", "report"}, c.args...)...); got != want {

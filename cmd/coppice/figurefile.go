@@ -23,7 +23,7 @@ func createFigure(flag, path string) (*figureFile, error) {
 	case ".png":
 		put = (*figures.Figure).PNG
 	default:
-		return nil, usagef("%s %s: the name of a figure must end in .svg or .png", flag, path)
+		return nil, usagef("%s %s: the name of a figure's file must end in .svg or .png", flag, path)
 	}
 	out, err := createFile(path)
 	if err != nil {

@@ -30,7 +30,7 @@ func checkFigures(flag, dir string) error {
 		return writable(filepath.Join(dir, "figure.svg"))
 	}
 	if _, err := os.Stat(filepath.Dir(dir)); err != nil {
-		return usagef("%s %s: its folder does not exist", flag, dir)
+		return usagef("%s %s: the parent folder does not exist", flag, dir)
 	}
 	return writable(dir)
 }
@@ -85,5 +85,5 @@ func noteBoxed(a *app, boxed []rune) {
 	if n := len(boxed) - mostBoxed; n > 0 {
 		names = append(names, fmt.Sprintf("and %d more", n))
 	}
-	a.note("the font of the .png files has no %s: boxes with their numbers stand in their places; the .svg files have the letters", strings.Join(names, ", "))
+	a.note("the font of the .png files lacks %s: the .png files show boxes with the codes of these characters; the .svg files show the characters", strings.Join(names, ", "))
 }

@@ -125,7 +125,7 @@ func TestFiguresOfReport(t *testing.T) {
 	if e := coppice(t, "experiment", "run", spec, "--local", "--figures", spec); e.code != exitUsage || !strings.Contains(e.stderr, "e.yaml: is a file") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
-	if e := coppice(t, "experiment", "run", spec, "--local", "--figures", filepath.Join(dir, "no", "where")); e.code != exitUsage || !strings.Contains(e.stderr, "its folder does not exist") {
+	if e := coppice(t, "experiment", "run", spec, "--local", "--figures", filepath.Join(dir, "no", "where")); e.code != exitUsage || !strings.Contains(e.stderr, "the parent folder does not exist") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
 	figures, report := filepath.Join(dir, "figures"), filepath.Join(dir, "report.md")

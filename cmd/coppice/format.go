@@ -6,7 +6,7 @@ import (
 
 // formatFlag is for commands that write a table to --out.
 type formatFlag struct {
-	Format string `enum:",csv,csv.gz,npz" default:"" placeholder:"F" help:"Format of --out: csv, csv.gz or npz (default: what the name ends in; csv for stdout and devices)."`
+	Format string `enum:",csv,csv.gz,npz" default:"" placeholder:"F" help:"Format of --out: csv, csv.gz or npz (default: from the end of the file's name; csv for stdout and devices)."`
 }
 
 // of returns the format of a file to write; errors are usage errors.
@@ -23,5 +23,5 @@ func (f *formatFlag) of(path string) (dataset.Format, error) {
 	case path == stdoutName || isDevice(path):
 		return dataset.CSV, nil
 	}
-	return "", usagef("%s: not a known kind of data file to write; the name must end in .csv, .csv.gz or .npz, or give --format", path)
+	return "", usagef("%s: the format of the file to write is unknown; give --format, or a name that ends in .csv, .csv.gz or .npz", path)
 }

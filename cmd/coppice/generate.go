@@ -19,13 +19,13 @@ import (
 )
 
 type generateCmd struct {
-	Kind     string   `enum:"artificial,random,ages,textures" default:"artificial" help:"artificial: the set of Geng 2016 with 3 features and 3 labels; random: any size, dense or sparse; ages: images of 32 x 32 pixels that show an age; textures: images of 64 x 64 pixels with a map of classes each, for dataset patches."`
-	Out      string   `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout. Of --kind textures a folder, which gets the folders images and maps."`
-	Rows     *int     `placeholder:"N" help:"Rows (default: 2500; of --kind ages 2000)."`
-	Grid     int      `placeholder:"N" help:"Of --kind artificial: N x N points in the place of random samples, on which models can be shown by a colour map (evaluate --figures); the paper has 51."`
-	Features *int     `placeholder:"N" help:"Features of --kind random (default: 100)."`
-	Labels   *int     `placeholder:"N" help:"Labels of --kind random (default: 10)."`
-	Density  *float64 `placeholder:"D" help:"Fraction of features of --kind random that are not 0 (default: 1)."`
+	Kind     string   `enum:"artificial,random,ages,textures" default:"artificial" help:"Kind of dataset. artificial: the set of Geng 2016 with 3 features and 3 labels; random: any size, dense or sparse; ages: images of 32 x 32 pixels that show an age; textures: images of 64 x 64 pixels, each with a map of classes, for dataset patches."`
+	Out      string   `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout. With --kind textures: a folder, in which the folders images and maps are made."`
+	Rows     *int     `placeholder:"N" help:"Number of samples (default: 2500; for --kind ages, 2000)."`
+	Grid     int      `placeholder:"N" help:"With --kind artificial: a grid of N x N samples instead of random samples, for the colour map of evaluate --figures. The paper uses 51."`
+	Features *int     `placeholder:"N" help:"Number of features for --kind random (default: 100)."`
+	Labels   *int     `placeholder:"N" help:"Number of labels for --kind random (default: 10)."`
+	Density  *float64 `placeholder:"D" help:"Fraction of feature values that are not 0, for --kind random (default: 1)."`
 	Seed     string   `default:"1" help:"Seed."`
 
 	formatFlag
@@ -38,14 +38,14 @@ func (c *generateCmd) Run(a *app) error {
 		return usagef("--seed %q: want a whole number from 0 to %d", c.Seed, uint64(math.MaxUint64))
 	}
 	if c.Kind != "random" && (c.Features != nil || c.Labels != nil || c.Density != nil) {
-		return usagef("--features, --labels and --density belong to --kind random: the shape of the others is fixed")
+		return usagef("--features, --labels and --density need --kind random: other kinds have a fixed shape")
 	}
 	switch {
 	case c.Grid == 0:
 	case c.Kind != "artificial" || c.Rows != nil:
-		return usagef("--grid belongs to --kind artificial, and says how many samples there are")
+		return usagef("--grid needs --kind artificial, and excludes --rows: it gives the number of samples")
 	case c.Grid < 2 || c.Grid > dataset.MaxRows/c.Grid:
-		return usagef("--grid %d: want a whole number from 2, whose square is at most %d", c.Grid, dataset.MaxRows)
+		return usagef("--grid %d: want a whole number of at least 2, whose square is at most %d", c.Grid, dataset.MaxRows)
 	}
 	if c.Kind == "textures" {
 		return c.textures(a, seed)
@@ -83,7 +83,7 @@ func (r *written) text(w io.Writer) {
 		flags += " --shape " + r.Shape
 	}
 	if flags != "" {
-		fmt.Fprintf(w, "read it with %s\n", strings.TrimSpace(flags))
+		fmt.Fprintf(w, "to read the dataset, give %s\n", strings.TrimSpace(flags))
 	}
 }
 
@@ -138,7 +138,7 @@ func (c *generateCmd) source(seed uint64) (dataset.Source, error) {
 // textures writes the images and the maps of the set of textures to a new folder.
 func (c *generateCmd) textures(a *app, seed uint64) error {
 	if c.Rows != nil || c.Format != "" {
-		return usagef("--rows and --format are not of --kind textures, which writes %d images", patches.TextureImages)
+		return usagef("--rows and --format are not allowed with --kind textures, which writes %d images", patches.TextureImages)
 	}
 	if err := newFolder(c.Out); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (c *generateCmd) textures(a *app, seed uint64) error {
 		Out    string `json:"out"`
 	}{set.Len(), c.Out}
 	return a.print(r, func(w io.Writer) {
-		fmt.Fprintf(w, "%s with a map each: %s, %s\n", plural(r.Images, "image"), pictures, maps)
+		fmt.Fprintf(w, "%s, each with a map: %s, %s\n", plural(r.Images, "image"), pictures, maps)
 	})
 }
 
@@ -180,7 +180,7 @@ func writeTextures(ctx context.Context, set patches.Set, pictures, maps string) 
 // newFolder refuses a path where there is something already, unless it is an empty folder.
 func newFolder(path string) error {
 	if path == stdoutName {
-		return usagef("--out -: images need a folder")
+		return usagef("--out -: want a folder for the images, not stdout")
 	}
 	entries, err := os.ReadDir(path)
 	switch {
@@ -189,7 +189,7 @@ func newFolder(path string) error {
 	case err != nil:
 		return err
 	case len(entries) > 0:
-		return fmt.Errorf("%s: the folder is not empty; give the name of a new one", path)
+		return fmt.Errorf("%s: the folder is not empty; give the name of a new folder", path)
 	}
 	return nil
 }

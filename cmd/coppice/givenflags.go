@@ -16,7 +16,7 @@ func checkGiven(line *kong.Context) error {
 	seen := make(map[*kong.Flag]bool)
 	for _, p := range line.Path {
 		if p.Positional != nil && !p.Positional.Tag.Has(mayBeEmpty) && isEmpty(line.Value(p).Interface()) {
-			return usagef("<%s> is empty", p.Positional.Name)
+			return usagef("the argument <%s> is empty", p.Positional.Name)
 		}
 		f := p.Flag
 		if f == nil || p.Resolved {
@@ -27,7 +27,7 @@ func checkGiven(line *kong.Context) error {
 		}
 		seen[f] = true
 		if isEmpty(line.FlagValue(f)) && !f.Tag.Has(mayBeEmpty) {
-			return usagef("--%s has an empty value; give one, or leave the flag out", f.Name)
+			return usagef("--%s has an empty value; give a value, or leave the flag out", f.Name)
 		}
 	}
 	return nil
@@ -60,7 +60,7 @@ func givenIn(line *kong.Context) map[string]bool {
 func (a *app) apartFromCluster(flag string, asksNone bool) error {
 	for _, name := range []string{"server", "wait"} {
 		if asksNone && a.given[name] {
-			return usagef("--%s is about a cluster, and with %s none is asked; give one of them", name, flag)
+			return usagef("--%s needs a cluster, but %s uses none; leave one of them out", name, flag)
 		}
 	}
 	return nil

@@ -16,9 +16,9 @@ func TestGivenFlags(t *testing.T) {
 		code  int
 		says  []string
 	}{
-		{"a model and predictions in one file", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --folds 2 --model-out @/o.csv --predictions-out @/./o.csv", 2, []string{"--predictions-out", "o.csv", "--model-out goes there"}},
-		{"predictions and a curve in one file", map[string]string{"x.csv": fine, "o.csv": ""}, "train --local --data @/x.csv --folds 2 --predictions-out @/o.csv --curve-out @/o.csv", 2, []string{"--curve-out", "--predictions-out goes there"}},
-		{"patches in one file", nil, "dataset patches --images @ --maps @ --out @/p.csv --test-images 1 --test-out @/p.csv", 2, []string{"--test-out", "--out goes there"}},
+		{"a model and predictions in one file", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --folds 2 --model-out @/o.csv --predictions-out @/./o.csv", 2, []string{"--predictions-out", "o.csv", "--model-out writes to this file"}},
+		{"predictions and a curve in one file", map[string]string{"x.csv": fine, "o.csv": ""}, "train --local --data @/x.csv --folds 2 --predictions-out @/o.csv --curve-out @/o.csv", 2, []string{"--curve-out", "--predictions-out writes to this file"}},
+		{"patches in one file", nil, "dataset patches --images @ --maps @ --out @/p.csv --test-images 1 --test-out @/p.csv", 2, []string{"--test-out", "--out writes to this file"}},
 		{"a flag given twice", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --seed 1 --seed 2", 2, []string{"--seed is given twice"}},
 		{"a switch given twice", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --local", 2, []string{"--local is given twice"}},
 		{"an output given twice", nil, "version -o text --output text", 2, []string{"--output is given twice"}},

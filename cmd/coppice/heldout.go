@@ -23,7 +23,7 @@ type jobPredictionsCmd struct {
 	Job string `arg:"" help:"Number or name of the job."`
 	Out string `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout."`
 
-	Figures string `placeholder:"DIR" help:"Draw to folder DIR as well, each as .svg and .png: predicted beside true distributions of some samples, the cumulative score of numbers and the confusion matrix of classes."`
+	Figures string `placeholder:"DIR" help:"Also draw figures to folder DIR, each as .svg and .png: predicted and true distributions of some samples, the cumulative score of numeric labels, and the confusion matrix of classes."`
 
 	formatFlag
 	serverFlags
@@ -84,22 +84,22 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 		Out         string `json:"out"`
 	}{j.Name, r.ModelDigest, len(set.Row), c.Out}
 	return a.printBeside(c.Out, shown, func(w io.Writer) {
-		fmt.Fprintf(w, "predictions of %s held out by job %s: %s\n", plural(shown.Rows, "sample"), j.Name, outName(c.Out))
+		fmt.Fprintf(w, "predictions for %s held out by job %s: %s\n", plural(shown.Rows, "sample"), j.Name, outName(c.Out))
 	})
 }
 
 // noPredictions says why a job has none.
 func noPredictions(job string, o *pipeline.Outcome) error {
 	if o.Rows.Test == 0 {
-		return fmt.Errorf("%s held no samples out: give --test-fraction, --folds or --split when training", job)
+		return fmt.Errorf("%s held out no samples: train with --test-fraction, --folds or --split", job)
 	}
-	return fmt.Errorf("%s kept no predictions: they take more than its keep_predictions allows", job)
+	return fmt.Errorf("%s kept no predictions: they are larger than its setting keep_predictions", job)
 }
 
 // noneOfCells says what an experiment has in place of the predictions of all held-out rows.
 func noneOfCells(j *protocol.JobInfo) error {
-	return fmt.Errorf("job %s is of experiment %s, which keeps no predictions of all held-out samples: run with --record predictions it has those of 6 test samples of each run "+
-		"(coppice experiment report %s -o json), and run with --keep-models the model of each (coppice model download %s/DIGEST --out FILE), with which coppice predict predicts",
+	return fmt.Errorf("job %s is part of experiment %s, and experiments do not keep the predictions for all held-out samples. With --record predictions, an experiment keeps predictions for 6 test samples of each run "+
+		"(coppice experiment report %s -o json). With --keep-models, it keeps the model of each run for coppice predict (coppice model download %s/DIGEST --out FILE)",
 		j.Name, j.Experiment, j.Experiment, j.Name)
 }
 
@@ -117,9 +117,9 @@ func keepable(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
 	}
 	switch bytes := pipeline.PredictionBytes(j, m, n); {
 	case bytes > spec.MaxPredictions:
-		return usagef("--predictions-out: the predictions take %s bytes, more than the %s that are possible", count(bytes), count(spec.MaxPredictions))
+		return usagef("--predictions-out: the predictions take %s bytes; at most %s are possible", count(bytes), count(spec.MaxPredictions))
 	case bytes > j.Predictions:
-		return usagef("--predictions-out: the predictions take %s bytes; give --set keep_predictions=%d", count(bytes), bytes)
+		return usagef("--predictions-out: the predictions take %s bytes, more than the setting keep_predictions; give --set keep_predictions=%d", count(bytes), bytes)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (c *trainCmd) heldOutFile(file *spec.File) (*heldOutWriter, error) {
 		return nil, nil
 	}
 	if file.Folds == 0 && file.TestFraction == 0 && !file.GroupFolds && c.Split == "" {
-		return nil, usagef("--predictions-out: no samples are held out; give --test-fraction, --folds or --split")
+		return nil, usagef("--predictions-out: no samples are held out for testing; give --test-fraction, --folds or --split")
 	}
 	format, err := new(formatFlag).of(c.PredictionsOut)
 	if err != nil {

@@ -75,9 +75,9 @@ func TestPredictionsRefusals(t *testing.T) {
 	data := artificialFile(t, t.TempDir(), "x.csv", 100, 1)
 	for args, says := range map[string]string{
 		"--predictions-out @/p.csv":                                                     "no samples are held out",
-		"--test-fraction 0.1 --predictions-out @/p.txt":                                 "p.txt: not a known kind of data file",
+		"--test-fraction 0.1 --predictions-out @/p.txt":                                 "p.txt: the format of the file to write is unknown",
 		"--test-fraction 0.1 --predictions-out -":                                       "stdout",
-		"--test-fraction 0.1 --predictions-out @/p.csv --set keep_predictions=100":      "the predictions take 300 bytes; give --set keep_predictions=300",
+		"--test-fraction 0.1 --predictions-out @/p.csv --set keep_predictions=100":      "the predictions take 300 bytes, more than the setting keep_predictions; give --set keep_predictions=300",
 		"--folds 2 --predictions-out @/p.csv --set keep_predictions=2999":               "keep_predictions=3000",
 		"--folds 2 --set keep_predictions=-1":                                           "keep_predictions",
 		"--folds 2 --predictions-out @/p.csv --set keep_predictions=0 --set bias=false": "keep_predictions=3000",

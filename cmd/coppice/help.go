@@ -13,7 +13,7 @@ import (
 
 // helpCmd is --help as a command.
 type helpCmd struct {
-	Command []string `arg:"" optional:"" help:"The command, such as job list."`
+	Command []string `arg:"" optional:"" help:"Command, such as job list."`
 }
 
 // Run implements `coppice help`: it does what --help behind the command does.

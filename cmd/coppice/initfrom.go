@@ -59,7 +59,7 @@ func findWeights(a *app, cl *client.Client, from string) (*network.Weights, erro
 	if b, sent := cl.Blob(a.ctx, from); sent == nil {
 		return network.DecodeWeights(b)
 	}
-	return nil, fmt.Errorf("no such file, and as a model of the cluster: %w", err)
+	return nil, fmt.Errorf("there is no such file, and no such model of the cluster: %w", err)
 }
 
 // checkWeights returns an error that names a line of the spec where the weights are not of the

@@ -54,7 +54,7 @@ func TestInitFrom(t *testing.T) {
 	if shown := works(t, "model", "show", at("tuned.model")); !strings.Contains(shown, "--init-from WEIGHTS") {
 		t.Errorf("how to train the model again:\n%s", shown)
 	}
-	if e := coppice(t, tuned(data, "--init-from", "second")...); e.code == exitOK || !strings.Contains(e.stderr, "init_from: second: no such file, and as a model of the cluster: ") {
+	if e := coppice(t, tuned(data, "--init-from", "second")...); e.code == exitOK || !strings.Contains(e.stderr, "init_from: second: there is no such file, and no such model of the cluster: ") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)
 	}
 	wider := write(t, dir, "wider.yaml", "algorithm: dldl\ndropout: 0.1\ninit_from: first\nhidden: 6\n")

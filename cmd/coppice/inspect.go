@@ -23,19 +23,19 @@ type inspectCmd struct {
 
 // Help implements kong's HelpProvider.
 func (inspectCmd) Help() string {
-	return `It reads the file from beginning to end and imports nothing. It shows shape, names, ranges, label sums and missing values,
-and warns of features that number the rows, have one value, or are a label or follow from one (correlation above 0.999 in
-magnitude). An import prints the same warnings.
+	return `The command reads the whole file and imports nothing. It shows shape, names, ranges, label sums and missing values. It
+warns of a feature that numbers the rows, has a single value, or is a label or nearly a function of a label (absolute
+correlation above 0.999). An import prints the same warnings.
 
-Of a CSV file it also lists what each column seems to be, and the ways to read the file, each with a command that works if it
-is pasted. A file that can be read in several ways is described, too: train, dataset import, predict and evaluate refuse it
-until a flag says which.`
+For a CSV file it also shows what each column seems to be, and lists the ways to read the file, each with a command to
+paste. A file with several readings is described, too. train, dataset import, predict and evaluate refuse such a file until
+a flag chooses a reading.`
 }
 
 // Run implements `coppice dataset inspect`.
 func (c *inspectCmd) Run(a *app) error {
 	if c.Missing != "" {
-		return usagef("--missing: inspect counts missing values, whatever an import makes of them")
+		return usagef("--missing: inspect counts missing values and does not use this flag; leave it out")
 	}
 	o, checks, err := c.options()
 	if err != nil {
@@ -145,16 +145,20 @@ func writeInspection(w io.Writer, f *dataset.Inspection) {
 	for _, note := range f.Notes {
 		lines = append(lines, [2]string{"note", note})
 	}
-	if f.Refused != "" {
-		lines = append(lines, [2]string{"refused", f.Refused})
-	}
 	pairs(w, lines)
-	writeProfiles(w, f.Columns)
-	if f.Refused == "" {
+	if f.Refused != "" { // what helps comes first
+		writeReadings(w, f.Readings)
+		if len(f.Readings) == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "cannot be read without other flags: %s\n", f.Refused)
+		writeProfiles(w, f.Columns)
+	} else {
+		writeProfiles(w, f.Columns)
 		writeColumns(w, "feature", f.FeatureColumns)
 		writeColumns(w, "label", f.LabelColumns)
+		writeReadings(w, f.Readings)
 	}
-	writeReadings(w, f.Readings)
 	if len(f.Warnings) > 0 {
 		fmt.Fprintln(w)
 	}
@@ -210,17 +214,21 @@ func writeProfiles(w io.Writer, columns []dataset.ColumnProfile) {
 	}
 }
 
-// writeReadings writes the ways to read a file, each with its commands.
+// writeReadings writes the ways to read a file, each with its commands: first the ways that work.
 func writeReadings(w io.Writer, readings []dataset.TriedReading) {
+	readings = slices.Clone(readings)
+	slices.SortStableFunc(readings, func(a, b dataset.TriedReading) int {
+		return cmp.Compare(min(len(a.Refused), 1), min(len(b.Refused), 1))
+	})
 	for i, r := range readings {
 		if i == 0 {
 			fmt.Fprintln(w)
 		}
 		if r.Refused != "" {
-			fmt.Fprintf(w, "cannot be read: %s: %s\n", cmp.Or(r.What, "as it is"), r.Refused)
+			fmt.Fprintf(w, "cannot be read: %s: %s\n", cmp.Or(r.What, "without other flags"), r.Refused)
 			continue
 		}
-		fmt.Fprintf(w, "can be read: %s (%s x %s, %s)\n", cmp.Or(r.What, "as it is"), count(r.Rows), plural(r.Features, "feature"), plural(r.Labels, "label"))
+		fmt.Fprintf(w, "can be read: %s (%s, %s, %s)\n", cmp.Or(r.What, "without other flags"), plural(r.Rows, "sample"), plural(r.Features, "feature"), plural(r.Labels, "label"))
 		for _, command := range r.Commands {
 			fmt.Fprintf(w, "  %s\n", command)
 		}

@@ -17,13 +17,13 @@ type jobCmd struct {
 	Watch  jobWatchCmd `cmd:"" help:"Show a job's progress until it ends, then its result."`
 
 	Curve       jobCurveCmd       `cmd:"" help:"Show a job's losses step by step, as text, CSV or JSON."`
-	Predictions jobPredictionsCmd `cmd:"" help:"Write what a done job predicted of the samples that it held out."`
+	Predictions jobPredictionsCmd `cmd:"" help:"Write the predictions of a done job for the samples that it held out."`
 
-	Pause  jobPauseCmd  `cmd:"" help:"Stop a job for now; it keeps its last checkpoint."`
-	Resume jobResumeCmd `cmd:"" help:"Let a paused job go on from its last checkpoint."`
-	Cancel jobCancelCmd `cmd:"" help:"End a job; it will have no model."`
+	Pause  jobPauseCmd  `cmd:"" help:"Pause a job; its last checkpoint is kept."`
+	Resume jobResumeCmd `cmd:"" help:"Resume a paused job from its last checkpoint."`
+	Cancel jobCancelCmd `cmd:"" help:"Cancel a job; it will have no model."`
 	Delete jobDeleteCmd `cmd:"" help:"Delete jobs that have ended, with their models."`
-	Prune  jobPruneCmd  `cmd:"" help:"Delete the jobs that ended some time ago."`
+	Prune  jobPruneCmd  `cmd:"" help:"Delete jobs that ended before a certain time."`
 }
 
 type submitCmd struct {
@@ -56,7 +56,7 @@ func (c *submitCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(job, func(w io.Writer) {
-		fmt.Fprintf(w, "job %s is %s; watch it: coppice job watch %s\n", job.Name, job.State, job.Name)
+		fmt.Fprintf(w, "job %s is %s; to watch it: coppice job watch %s\n", job.Name, job.State, job.Name)
 	})
 }
 
@@ -207,7 +207,7 @@ func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 		lines = append(lines, [2]string{"suspect", j.Suspect})
 	}
 	if j.AuditPPM > 0 {
-		lines = append(lines, [2]string{"audit", fmt.Sprintf("%v of the units computed twice", float64(j.AuditPPM)/1e6)})
+		lines = append(lines, [2]string{"audit", fmt.Sprintf("fraction %v of the tasks, computed twice", float64(j.AuditPPM)/1e6)})
 	}
 	lines = append(lines, [2]string{"submitted", clock(j.Submitted)}, [2]string{"started", clock(j.Started)}, [2]string{"ended", clock(j.Ended)})
 	if j.Started != 0 && j.State != protocol.Done {

@@ -9,9 +9,9 @@ import (
 )
 
 type jobListCmd struct {
-	State []string `placeholder:"STATES" help:"Jobs in these states only: queued, paused, running, done, failed, cancelled."`
-	Sort  string   `default:"-submitted" placeholder:"KEY" help:"Order: submitted, ended, name, state, algorithm, dataset, or a measure such as kl; with - before it descending, as in --sort=-ended. Jobs without that value come last."`
-	Limit int      `default:"100" placeholder:"N" help:"List the first N jobs in that order. 0: all."`
+	State []string `placeholder:"STATES" help:"List only jobs in these states: queued, paused, running, done, failed, cancelled."`
+	Sort  string   `default:"-submitted" placeholder:"KEY" help:"Order of the list: submitted, ended, name, state, algorithm, dataset, or a measure such as kl. A - before the word sorts in descending order, as in --sort=-ended. Jobs without the value come last."`
+	Limit int      `default:"100" placeholder:"N" help:"List only the first N jobs. 0: all jobs."`
 
 	serverFlags
 }

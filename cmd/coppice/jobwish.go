@@ -47,7 +47,7 @@ type jobPauseCmd struct{ changedJob }
 // Run implements `coppice job pause`.
 func (c *jobPauseCmd) Run(a *app) error {
 	return c.ask(a, (*client.Client).Pause, func(w io.Writer, j *protocol.JobInfo) {
-		fmt.Fprintf(w, "job %s is %s; it goes on with: coppice job resume %s\n", j.Name, j.State, j.Name)
+		fmt.Fprintf(w, "job %s is %s; to resume it: coppice job resume %s\n", j.Name, j.State, j.Name)
 	})
 }
 
@@ -56,6 +56,6 @@ type jobResumeCmd struct{ changedJob }
 // Run implements `coppice job resume`.
 func (c *jobResumeCmd) Run(a *app) error {
 	return c.ask(a, (*client.Client).Resume, func(w io.Writer, j *protocol.JobInfo) {
-		fmt.Fprintf(w, "job %s is %s; watch it: coppice job watch %s\n", j.Name, j.State, j.Name)
+		fmt.Fprintf(w, "job %s is %s; to watch it: coppice job watch %s\n", j.Name, j.State, j.Name)
 	})
 }

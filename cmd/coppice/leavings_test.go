@@ -45,8 +45,8 @@ func TestErrorLines(t *testing.T) {
 	_, listed := os.ReadDir(write(t, dir, "file", ""))
 	for want, err := range map[string]error{
 		"first; second": errors.Join(errors.New("first"), errors.New("second")),
-		dir + ": is a folder; give the name of a file":            read,
-		filepath.Join(dir, "file") + ": is no folder, or in none": listed,
+		dir + ": is a folder; give the name of a file":                          read,
+		filepath.Join(dir, "file") + ": is not a folder, or is not in a folder": listed,
 	} {
 		if got := failureOf(t.Context(), err).Error; got != want {
 			t.Errorf("%q, want %q", got, want)

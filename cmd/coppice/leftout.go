@@ -27,7 +27,7 @@ func (l leftOut) String() string {
 	if len(l) > maxLeftOutShown {
 		numbers = append(numbers, "...")
 	}
-	return fmt.Sprintf("left out for missing values: %s (counted from 0: %s)", plural(len(l), "sample"), strings.Join(numbers, ", "))
+	return fmt.Sprintf("left out because of missing values: %s (rows counted from 0: %s)", plural(len(l), "sample"), strings.Join(numbers, ", "))
 }
 
 // tell prints how a file was read, where that is no matter of course.

@@ -57,7 +57,7 @@ func (m *model) checkRange(given string) error {
 	_, labels := m.Shape()
 	low, high, err := parseRange(given)
 	if own := fmt.Sprintf("%d:%d", scale.Low, scale.Low+labels-1); err == nil && (low != scale.Low || high != scale.Low+labels-1) {
-		return usagef("--range %s: the model predicts the numbers %s: leave --range out, or give --range %s", given, own, own)
+		return usagef("--range %s: the model predicts numbers from the range %s: leave --range out, or give --range %s", given, own, own)
 	}
 	return err
 }
@@ -96,9 +96,9 @@ func (m *model) readAs(kind dataset.LabelKind, err error) error {
 	_, labels := m.Shape()
 	switch t := m.provenance.LabelType; {
 	case t.Classes && kind != dataset.Class:
-		return fmt.Errorf("%w; the model has classes: --labels class reads the class of each sample from the column that --label-columns names", err)
+		return fmt.Errorf("%w; the model predicts classes: give --labels class, and name the column of classes with --label-columns", err)
 	case t.Scale != nil && kind != dataset.Age:
-		return fmt.Errorf("%w; the model has numbers: --labels age --range %d:%d, with --sigma as for training, reads the number of each sample from the column that --label-columns names", err,
+		return fmt.Errorf("%w; the model predicts numbers: give --labels age --range %d:%d, --sigma as for training, and name the column of numbers with --label-columns", err,
 			t.Scale.Low, t.Scale.Low+labels-1)
 	}
 	return err
@@ -115,18 +115,18 @@ func writeMatching(w io.Writer, f *dataset.Matching) {
 func writeMatch(w io.Writer, what string, m *dataset.Match) {
 	switch {
 	case m.By == dataset.ByPosition:
-		fmt.Fprintf(w, "%s are matched by position: %s\n", what, m.Why)
+		fmt.Fprintf(w, "%s are matched with those of the model by position: %s\n", what, m.Why)
 	case m.Moved > 0:
-		fmt.Fprintf(w, "%s are matched by name: %s elsewhere in the file\n", what, stand(m.Moved))
+		fmt.Fprintf(w, "%s are matched with those of the model by name: %s elsewhere in the file\n", what, stand(m.Moved))
 	}
 	if m.Filled > 0 {
-		fmt.Fprintf(w, "%s: the file has %s fewer than the model reads; these are 0\n", what, count(m.Filled))
+		fmt.Fprintf(w, "%s: the file has %s fewer than the model; the missing values are set to 0\n", what, count(m.Filled))
 	}
 }
 
 func stand(n int) string {
 	if n == 1 {
-		return "1 stands"
+		return "1 is"
 	}
-	return count(n) + " stand"
+	return count(n) + " are"
 }

@@ -219,9 +219,9 @@ func TestMatchedByPosition(t *testing.T) {
 	_, model := m.trained(t, dir)
 	data := m.file(t, dir, "x.csv", nil, 0, 1, 2, 3, 4, 5, 6)
 	labels := []string{"--label-columns", "4,5,6"}
-	const says = "features are matched by position: the file has no names of features\n"
+	const says = "features are matched with those of the model by position: the file has no names of features\n"
 	text := works(t, append([]string{"evaluate", "--model", model, "--data", data}, labels...)...)
-	if !strings.Contains(text, says) || !strings.Contains(text, "labels are matched by position: the file has no names of labels\n") {
+	if !strings.Contains(text, says) || !strings.Contains(text, "labels are matched with those of the model by position: the file has no names of labels\n") {
 		t.Errorf("evaluate says\n%s", text)
 	}
 	out := filepath.Join(dir, "p.csv")
@@ -234,7 +234,7 @@ func TestMatchedByPosition(t *testing.T) {
 		t.Errorf("features %+v", f)
 	}
 	sparse := write(t, dir, "x.libsvm", "1:2 2:1\n3:1\n")
-	if text := works(t, "predict", "--model", model, "--data", sparse, "--out", out); !strings.Contains(text, "the file has 1 fewer than the model reads") {
+	if text := works(t, "predict", "--model", model, "--data", sparse, "--out", out); !strings.Contains(text, "the file has 1 fewer than the model") {
 		t.Errorf("predict of a sparse file says\n%s", text)
 	}
 	refused(t, map[string]string{"x.libsvm": "1:2\n2:2 5:1\n"}, "predict --model "+model+" --data @/x.libsvm --out @/p.csv", exitFailed, []string{"x.libsvm: row 1", "feature 4; the model reads features 0 to 3"})
@@ -268,7 +268,7 @@ func TestLabelsOfModels(t *testing.T) {
 	works(t, "train", "--local", "--data", path, "--labels", "class", "--algorithm", "rf", "--set", "trees=2", "--set", "min_samples=2", "--model-out", model)
 	for _, file := range []string{path, other} {
 		e := coppice(t, "evaluate", "--model", model, "--data", file, "--labels", "distributions")
-		if e.code != exitFailed || !strings.Contains(e.stderr, "the model has classes: --labels class") || !strings.Contains(e.stderr, "--label-columns") {
+		if e.code != exitFailed || !strings.Contains(e.stderr, "the model predicts classes: give --labels class") || !strings.Contains(e.stderr, "--label-columns") {
 			t.Errorf("exit code %d, %s", e.code, e.stderr)
 		}
 		works(t, "evaluate", "--model", model, "--data", file, "--labels", "class", "--label-columns", "2")
@@ -278,7 +278,7 @@ func TestLabelsOfModels(t *testing.T) {
 	}
 	model = filepath.Join(dir, "n.model")
 	works(t, "train", "--local", "--data", path, "--labels", "age", "--label-columns", "b", "--drop", "class", "--range", "0:9", "--sigma", "2", "--algorithm", "rf", "--set", "trees=2", "--set", "min_samples=2", "--model-out", model)
-	if e := coppice(t, "evaluate", "--model", model, "--data", path, "--drop", "class", "--labels", "distributions"); e.code != exitFailed || !strings.Contains(e.stderr, "the model has numbers: --labels age --range 0:9") {
+	if e := coppice(t, "evaluate", "--model", model, "--data", path, "--drop", "class", "--labels", "distributions"); e.code != exitFailed || !strings.Contains(e.stderr, "the model predicts numbers: give --labels age --range 0:9") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
 }

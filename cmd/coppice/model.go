@@ -15,13 +15,13 @@ import (
 
 type modelCmd struct {
 	List     modelListCmd     `cmd:"" help:"List the models of a cluster."`
-	Show     modelShowCmd     `cmd:"" help:"Describe a model: a file, or one of a cluster."`
+	Show     modelShowCmd     `cmd:"" help:"Describe a model file, or a model of a cluster."`
 	Download modelDownloadCmd `cmd:"" help:"Write a model of a cluster to a file."`
-	Delete   modelDeleteCmd   `cmd:"" help:"Delete a model of a cluster; its job stays, with its result."`
+	Delete   modelDeleteCmd   `cmd:"" help:"Delete a model of a cluster; its job and the result are kept."`
 }
 
 type modelListCmd struct {
-	Limit int `default:"100" placeholder:"N" help:"List the N newest models. 0: all."`
+	Limit int `default:"100" placeholder:"N" help:"List only the N newest models. 0: all models."`
 
 	serverFlags
 }
@@ -65,8 +65,8 @@ func (c *modelListCmd) Run(a *app) error {
 }
 
 type modelShowCmd struct {
-	Model string `arg:"" placeholder:"FILE|NAME" help:"Model file, or name of a model of the cluster: the job's, or job/fold."`
-	Tree  *int   `placeholder:"N" help:"Print tree N of a forest of decision trees instead, counted from 0."`
+	Model string `arg:"" placeholder:"FILE|NAME" help:"Model file, or model of the cluster: the name of its job, or job/fold."`
+	Tree  *int   `placeholder:"N" help:"Print tree N of a forest of decision trees, counted from 0, instead of the description."`
 
 	serverFlags
 }
@@ -80,7 +80,7 @@ type forest interface {
 func (c *modelShowCmd) tree(a *app, m *model) error {
 	f, ok := m.Model.(forest)
 	if !ok {
-		return usagef("--tree: a model of %s has no decision trees to print", m.file.Algorithm)
+		return usagef("--tree: a model of %s has no decision trees", m.file.Algorithm)
 	}
 	text, err := f.TreeText(*c.Tree, m.provenance.FeatureNames, m.provenance.LabelNames)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *modelShowCmd) load(a *app) (m *model, dataset string, err error) {
 	defer cl.Close()
 	b, err := cl.Model(a.ctx, c.Model)
 	if err != nil {
-		return nil, "", fmt.Errorf("%s: no such file, and as a model of the cluster: %w", c.Model, err)
+		return nil, "", fmt.Errorf("%s: there is no such file, and no such model of the cluster: %w", c.Model, err)
 	}
 	if m, err = decodeModel(b); err != nil {
 		return nil, "", err
@@ -139,7 +139,7 @@ func (c *modelShowCmd) load(a *app) (m *model, dataset string, err error) {
 }
 
 type modelDownloadCmd struct {
-	Name string `arg:"" help:"Name of the model: the job's, or job/fold."`
+	Name string `arg:"" help:"Name of the model: the name of its job, or job/fold."`
 	Out  string `required:"" placeholder:"FILE" help:"File to write; - for stdout."`
 
 	serverFlags

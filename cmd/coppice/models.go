@@ -52,7 +52,7 @@ func decodeModel(b []byte) (*model, error) {
 		}
 	}
 	if p.Job == nil {
-		return nil, fmt.Errorf("%w: it does not say which job made it", modelfile.ErrCorrupt)
+		return nil, fmt.Errorf("%w: the file does not say which job made the model", modelfile.ErrCorrupt)
 	}
 	return &model{Model: m, file: file, provenance: p}, nil
 }
@@ -186,9 +186,9 @@ func (s *modelShown) text(w io.Writer) {
 	pairs(w, lines)
 	fmt.Fprintln(w)
 	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and standard deviation over samples"+clipText(j.Clip), s.Measures, s.MeanPredictor, s.Added)
-	again := "To train it again:"
+	again := "To train the model again:"
 	if s.Dataset == "" {
-		again = "To train it again, where FILE has the same data:"
+		again = "To train the model again, with the same data in FILE:"
 	}
 	fmt.Fprintf(w, "\n%s\n%s\n", again, repeat(s.Provenance, s.Dataset, spec.Changed(j.Algorithm, spec.Settings(j.Params), s.on...)))
 }
@@ -228,7 +228,7 @@ func splitLine(j *round.Job, group string) string {
 	var parts []string
 	switch s := j.Split; {
 	case group != "":
-		parts = append(parts, fmt.Sprintf("the group %q tested, one of %d", group, s.Folds))
+		parts = append(parts, fmt.Sprintf("the group %q for testing, one of %d", group, s.Folds))
 	case s.Overlap:
 		parts = append(parts, fmt.Sprintf("split %d of %d, listed (%s)", s.Fold, s.Folds, short(s.Assigned)))
 	case s.Assigned != "":
@@ -236,12 +236,12 @@ func splitLine(j *round.Job, group string) string {
 	case s.Folds > 0:
 		parts = append(parts, fmt.Sprintf("fold %d of %d, seed %d", s.Fold, s.Folds, s.Seed))
 	case s.TestFraction > 0:
-		parts = append(parts, fmt.Sprintf("%v of the samples tested, seed %d", s.TestFraction, s.Seed))
+		parts = append(parts, fmt.Sprintf("%v of the samples for testing, seed %d", s.TestFraction, s.Seed))
 	default:
 		parts = append(parts, "no samples held out for testing")
 	}
 	if s := j.Split; s.ValidationFraction > 0 {
-		parts = append(parts, fmt.Sprintf("%v of the rest validates, at least %s samples", s.ValidationFraction, count(s.ValidationMin)))
+		parts = append(parts, fmt.Sprintf("%v of the other samples for validation, at least %s samples", s.ValidationFraction, count(s.ValidationMin)))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -14,19 +14,19 @@ import (
 )
 
 type inspectWhatCmd struct {
-	Node nodeCmd `cmd:"" help:"Show the gain of each threshold at a node of a tree, and which ones the adaptive step visits."`
+	Node nodeCmd `cmd:"" help:"Show the gain of each threshold at a node of a tree, and which thresholds the adaptive step visits."`
 }
 
 type nodeCmd struct {
 	Data         string   `required:"" placeholder:"FILE" help:"Data file, or - for stdin."`
-	Algorithm    string   `enum:"structrf,rf" default:"structrf" help:"Forest that the tree belongs to: structrf or rf."`
-	Set          []string `sep:"none" placeholder:"KEY=VALUE" help:"A setting of the algorithm, as for training; may be given again and again."`
+	Algorithm    string   `enum:"structrf,rf" default:"structrf" help:"Algorithm of the forest: structrf or rf."`
+	Set          []string `sep:"none" placeholder:"KEY=VALUE" help:"A setting of the algorithm, as for training; may be repeated."`
 	Seed         string   `placeholder:"N" help:"Seed of the forest (default: 1)."`
-	TestFraction string   `placeholder:"F" help:"Fraction of the samples that is held out, as for training."`
+	TestFraction string   `placeholder:"F" help:"Fraction of the samples to hold out, as for training."`
 
 	Tree    int    `default:"0" placeholder:"N" help:"Number of the tree, from 0."`
-	Path    string `empty:"" placeholder:"LR..." help:"Way from the root to the node: a letter for each split, L (the value is below the threshold) or R (default: the root)."`
-	Feature string `placeholder:"F" help:"Feature, by name or by number from 0, whose thresholds are shown (default: that of the node's split)."`
+	Path    string `empty:"" placeholder:"LR..." help:"Path from the root to the node: a letter for each split, L (the value is below the threshold) or R (default: the root)."`
+	Feature string `placeholder:"F" help:"Feature whose thresholds are shown, by name or by number from 0 (default: the feature of the node's split)."`
 
 	Plot       string `placeholder:"FILE" help:"Draw the gains and visits of the feature to FILE: .svg or .png."`
 	VisitsPlot string `placeholder:"FILE" help:"Draw the number of visits of each feature to FILE: .svg or .png."`
@@ -36,10 +36,10 @@ type nodeCmd struct {
 
 // Help implements kong's HelpProvider.
 func (nodeCmd) Help() string {
-	return `The tree is grown down to the node, on all samples that are not held out: with the flags of coppice train it is the tree that
-coppice train --local grows and coppice model show --tree prints. Every threshold is tried, whatever the setting step says, and
-then those of the adaptive step (settings alpha and beta). -o csv has a line for each threshold of the feature, -o json each feature
-as well. These are Fig. 5 and 6 of Chen et al. 2018.`
+	return `The tree is grown down to the node, on all samples that are not held out. With the flags of coppice train, it is the tree
+that coppice train --local grows and that coppice model show --tree prints. First every threshold is tried, whatever the
+setting step says; then the thresholds of the adaptive step (settings alpha and beta). -o csv has a line for each threshold
+of the feature; -o json also has the other features. The two figures are Fig. 5 and 6 of Chen et al. 2018.`
 }
 
 func (*nodeCmd) outputs() []string { return []string{outputCSV} }
@@ -136,10 +136,10 @@ func (plots nodePlots) draw(n *examinedNode) error {
 // examine grows the tree down to the node.
 func (c *nodeCmd) examine(a *app, job *round.Job, data *local.Data) (*examinedNode, error) {
 	if job.Folds > 0 || job.Split.Folds > 0 {
-		return nil, usagef("--set folds: a node is of one model; it does not go with folds")
+		return nil, usagef("--set folds: a node is shown for a single model; leave folds out")
 	}
 	if by := data.Manifest.Fill(); by != "" {
-		return nil, usagef("--missing %s: a node is shown of samples without missing values; give drop or a number", by)
+		return nil, usagef("--missing %s: want drop or a number, because a node is shown for samples without missing values", by)
 	}
 	at := trees.NodeAt{Tree: c.Tree, Path: c.Path, Feature: -1}
 	if c.Feature != "" {
@@ -162,7 +162,7 @@ func (c *nodeCmd) examine(a *app, job *round.Job, data *local.Data) (*examinedNo
 	}
 	examiner, ok := kernel.(trees.NodeExaminer)
 	if !ok {
-		return nil, usagef("--algorithm %s: its trees have no nodes of this kind", job.Algorithm)
+		return nil, usagef("--algorithm %s: want an algorithm with decision trees, such as structrf or rf", job.Algorithm)
 	}
 	found, err := examiner.ExamineNode(a.ctx, opened.Data, at)
 	if errors.Is(err, trees.ErrNode) {
@@ -186,5 +186,5 @@ func featureNumber(text string, m *dataset.Manifest) (int, error) {
 	case m.FeatureNames == nil || err == nil:
 		return 0, usagef("--feature %s: want a number from 0 to %d", text, m.Features-1)
 	}
-	return 0, usagef("--feature %s: there is no feature of this name; names are %s", text, nameList(m.FeatureNames))
+	return 0, usagef("--feature %s: no feature has this name; the features are %s", text, nameList(m.FeatureNames))
 }

@@ -103,7 +103,7 @@ func TestInspectNodeRefuses(t *testing.T) {
 		{"--feature 3", "a number from 0 to 2"},
 		{"--feature age", "age"},
 		{"--plot a.pdf", "must end in .svg or .png"},
-		{"--plot a.svg --visits-plot a.svg", "--plot goes there"},
+		{"--plot a.svg --visits-plot a.svg", "--plot writes to this file"},
 		{"--set folds=3", "folds"},
 		{"--set tress=3", "tress"},
 		{"--plot " + filepath.Join(dir, "x.svg") + " --tree 99", "trees 0 to 49"},

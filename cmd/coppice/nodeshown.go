@@ -113,7 +113,7 @@ func (n *examinedNode) text(w io.Writer) {
 	split := func(s nodeSplit) string {
 		return fmt.Sprintf("%s < %.6g, gain %.6g nats", n.called(s.Feature), s.Threshold, s.Gain)
 	}
-	visited := "none of them has a gain"
+	visited := "no visited threshold has a gain"
 	if n.BestVisited != nil {
 		visited = split(*n.BestVisited)
 	}
@@ -124,13 +124,13 @@ func (n *examinedNode) text(w io.Writer) {
 	at := n.listed()
 	pairs(w, [][2]string{
 		{"node", n.title()},
-		{"rows", fmt.Sprintf("%s, drawn as %s", count(n.Rows), plural(n.Samples, "sample"))},
+		{"samples", fmt.Sprintf("%s, drawn %s in all", count(n.Rows), plural(n.Samples, "time"))},
 		{"samples by class", strings.Join(classes, ", ")},
 		{"split of the tree", split(n.Split)},
 		{"best of all thresholds", split(n.Best)},
-		{"best that is visited", visited},
+		{"best visited threshold", visited},
 		{"thresholds", fmt.Sprintf("%s, of which the adaptive step visits %s", count(n.Evaluations.Exhaustive), count(n.Evaluations.Adaptive))},
-		{"those of " + n.called(n.Feature), fmt.Sprintf("%s, of which %s are visited (-o csv lists them)", count(at.Thresholds), count(at.Visited))},
+		{"thresholds of " + n.called(n.Feature), fmt.Sprintf("%s, of which %s are visited (-o csv lists them)", count(at.Thresholds), count(at.Visited))},
 	})
 	fmt.Fprintln(w)
 	t := newTable(w, []string{"feature", "name", "thresholds", "visited", "greatest gain"}, 1, 3, 4, 5)

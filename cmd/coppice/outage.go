@@ -148,9 +148,9 @@ func (s *outSaid) says() string {
 	case s.Role == protocol.RoleLeader:
 		what = " leads"
 	case s.Leader == "":
-		what = " hears no leader"
+		what = " has no leader"
 	default:
-		what = " hears " + s.Leader
+		what = " follows " + s.Leader
 	}
 	if s.Problem != "" {
 		what += " (" + s.Problem + ")"
@@ -196,9 +196,9 @@ func (o *outlook) headline() string {
 	case !o.any():
 		return "no coordinator answers"
 	case o.Answered == 0:
-		return "no leader yet: what answers has not started"
+		return "no leader yet: the coordinators that answer are still starting"
 	case o.Leader != "" && !o.leaderAnswers():
-		return fmt.Sprintf("%s of %s hear %s, which does not answer", plural(o.Answered, "coordinator"), count(o.Voters), o.Leader)
+		return fmt.Sprintf("%s of %s follow %s, but %[3]s does not answer", plural(o.Answered, "coordinator"), count(o.Voters), o.Leader)
 	case o.Leader != "" && o.Answered == o.Voters:
 		return o.Leader + " leads, and all answer"
 	case o.Leader != "":
@@ -220,19 +220,19 @@ func (o *outlook) advice() string {
 	case !o.any():
 		return "are they running, and is --server right?"
 	case o.Answered == 0 && away != "":
-		return "it waits: " + troubled + "; no answer of: " + away
+		return "waiting: " + troubled + "; no answer from: " + away
 	case o.Answered == 0:
-		return "it waits: " + troubled
+		return "waiting: " + troubled
 	case o.Leader != "" && !o.leaderAnswers():
-		return "another is elected within seconds where they do not hear it either; start again, or remove: " + away
+		return "a new leader is elected within seconds if the others cannot reach it either; restart or remove: " + away
 	case o.Leader != "" && away != "":
-		return "start again, or remove: " + away
+		return "restart or remove: " + away
 	case o.Answered < o.majority() && away != "":
-		return "start again: " + away + "; where their disks are lost: coppice restore"
+		return "restart: " + away + "; if their disks are lost: coppice restore"
 	case troubled != "":
-		return "what is wrong: " + troubled
+		return "problems: " + troubled
 	case o.Leader == "" && o.Answered >= o.majority():
-		return "an election is in progress; if that goes on, they do not reach each other's Raft ports"
+		return "an election is in progress; if it does not end, the coordinators cannot reach each other's Raft ports"
 	}
 	return ""
 }

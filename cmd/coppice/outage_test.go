@@ -51,7 +51,7 @@ func TestVerdicts(t *testing.T) {
 		{"well", reports("a", "a", "a"), "a", 3, []string{"a leads, and all answer"}},
 		{"one away", reports("a", "a", ""), "a", 2, []string{"a leads, and 2 of 3 answer", "c (c:1)"}},
 		{"a leader that is gone is not one", reports("", "a", "-"), "", 2, []string{"no leader, though 2 of 3"}},
-		{"a leader that was frozen just now", reports("", "a", "a"), "a", 2, []string{"2 coordinators of 3 hear a, which does not answer", "a (a:1)"}},
+		{"a leader that was frozen just now", reports("", "a", "a"), "a", 2, []string{"2 coordinators of 3 follow a, but a does not answer", "a (a:1)"}},
 		{"an old leader beside a new one", reports("a", "b", "b"), "b", 3, []string{"b leads"}},
 		{"no majority", reports("", "-", ""), "", 1, []string{"no majority: 1 of 3", "2 are needed", "a (a:1)", "c (c:1)"}},
 		{"a leader that does not know yet", reports("a", "", ""), "", 1, []string{"no majority: 1 of 3"}},
@@ -59,7 +59,7 @@ func TestVerdicts(t *testing.T) {
 		{"full disks", reports("-:the disk is full", "-:the disk is full", ""), "", 2, []string{"a (a:1)", "the disk is full"}},
 		{"a problem", reports("a:not connected to NATS", "a", "a"), "a", 3, []string{"not connected to NATS"}},
 		{"nobody", reports("", "", ""), "", 0, []string{"no coordinator answers", "--server"}},
-		{"starting", starting, "", 0, []string{"no leader yet", "it waits for others", "no answer of: b (b:1)"}},
+		{"starting", starting, "", 0, []string{"no leader yet", "it waits for others", "no answer from: b (b:1)"}},
 		{"one that does not vote", removed, "a", 3, []string{"a leads, and all answer"}},
 	} {
 		o := judge(test.reports)

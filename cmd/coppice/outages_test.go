@@ -184,8 +184,8 @@ func TestOutages(t *testing.T) {
 // on waiting for as long as they are told to, and say for whom.
 func (s *outageSite) noMajority() {
 	s.t.Helper()
-	parts := append(s.addresses(), "no majority: 1 of 3", "2 are needed", "connection refused", "hears no leader", "coppice cluster members --stale")
-	s.reads("no majority", reading[1:6], parts, "start again: ")
+	parts := append(s.addresses(), "no majority: 1 of 3", "2 are needed", "connection refused", "has no leader", "coppice cluster members --stale")
+	s.reads("no majority", reading[1:6], parts, "restart: ")
 	now, later := "job pause j --wait 0", "job pause j --wait 8s"
 	back := s.ask(now, later)
 	s.print("no majority", now, back[now])

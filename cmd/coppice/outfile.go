@@ -33,7 +33,7 @@ func createFile(path string) (*outFile, error) { return createFileOf(path, userF
 func createFileOf(path string, mode fs.FileMode) (*outFile, error) {
 	switch info, err := os.Stat(path); {
 	case path == stdoutName:
-		return nil, usagef("-: this does not go to stdout; give the name of a file, ./- for one that is called so")
+		return nil, usagef("-: this output cannot go to stdout; give the name of a file (./- for a file named -)")
 	case err != nil:
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: is a folder; give the name of a file", path)
@@ -47,7 +47,7 @@ func createFileOf(path string, mode fs.FileMode) (*outFile, error) {
 	// Not os.CreateTemp, which gives the umask no say.
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:10]+".tmp"), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: its folder does not exist", path)
+		return nil, fmt.Errorf("%s: the parent folder does not exist", path)
 	}
 	if err != nil {
 		return nil, cannotWrite(path, err)
@@ -148,7 +148,7 @@ func (a *app) createOutput(path string) (output, error) {
 		return createFile(path)
 	}
 	if a.json {
-		return nil, usagef("--out - takes stdout, where -o json prints its value: give one of them")
+		return nil, usagef("--out - and -o json both print to stdout: give only one of them")
 	}
 	return stdoutFile{a.data}, nil
 }

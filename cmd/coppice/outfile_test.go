@@ -150,7 +150,7 @@ func TestOutputRefusals(t *testing.T) {
 		"dataset generate --rows 20",
 	} {
 		for args, says := range map[string]string{
-			"--out @/x.txt":              "x.txt: not a known kind of data file",
+			"--out @/x.txt":              "x.txt: the format of the file to write is unknown",
 			"--out @/x.parquet":          ".csv, .csv.gz or .npz",
 			"--out @/x.npz --format csv": "x.npz ends in .npz",
 			"--out - -o json":            "-o json",
@@ -158,7 +158,7 @@ func TestOutputRefusals(t *testing.T) {
 			refused(t, nil, command+" "+args, exitUsage, []string{says})
 		}
 	}
-	refused(t, nil, "evaluate --per-sample --format csv --model "+model+" --data "+data, exitUsage, []string{"--format belongs to --out"})
+	refused(t, nil, "evaluate --per-sample --format csv --model "+model+" --data "+data, exitUsage, []string{"--format needs --out"})
 	refused(t, nil, "train --local --steps 2 --model-out - --data "+data, exitUsage, []string{"stdout"})
 }
 

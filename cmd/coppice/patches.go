@@ -9,12 +9,12 @@ import (
 
 type patchesCmd struct {
 	Images     string   `required:"" placeholder:"DIR" help:"Folder with PNG and JPEG images."`
-	Maps       string   `required:"" placeholder:"DIR" help:"Folder with a PNG file for each image, of the same name and size, whose pixels are classes: numbers of a palette, levels of grey, or colours."`
+	Maps       string   `required:"" placeholder:"DIR" help:"Folder with a map of classes for each image: a PNG file of the same name and size. Its pixels are classes: palette numbers, levels of grey, or colours."`
 	Out        string   `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz."`
-	Patch      int      `default:"9" placeholder:"N" help:"Pixels along a side of a patch. Its class is that of the pixel at its centre."`
-	Stride     int      `default:"2" placeholder:"N" help:"Pixels from a patch to the next one."`
+	Patch      int      `default:"9" placeholder:"N" help:"Side of a patch in pixels. The class of a patch is the class of the pixel at its centre."`
+	Stride     int      `default:"2" placeholder:"N" help:"Distance in pixels from a patch to the next patch."`
 	Channels   int      `enum:"1,3" default:"1" help:"Channels of a pixel: 1 (grey) or 3 (red, green, blue)."`
-	Ignore     []string `placeholder:"CLASS" help:"Classes, such as 255 or #ffffff, whose pixels are the centre of no sample."`
+	Ignore     []string `placeholder:"CLASS" help:"Classes, such as 255 or #ffffff, whose pixels never are the centre of a patch."`
 	TestImages int      `placeholder:"N" help:"Put the patches of the last N images, by name, into --test-out."`
 	TestOut    string   `placeholder:"FILE" help:"File for the patches of --test-images."`
 
@@ -23,8 +23,9 @@ type patchesCmd struct {
 
 // Help implements kong's HelpProvider.
 func (patchesCmd) Help() string {
-	return `Patches lie inside of their images. The group of a sample is the name of its image, so that with --groups group neither
---folds groups nor --test-images puts patches of one image on both sides. A model of patches labels whole images: coppice predict --image.`
+	return `Patches lie inside their images. The group of a sample is the name of its image. Therefore, with --groups group, neither
+--folds groups nor --test-images puts patches of one image into both training and test samples. With a model of patches,
+coppice predict --image labels whole images.`
 }
 
 // Run implements `coppice dataset patches`.
@@ -34,7 +35,7 @@ func (c *patchesCmd) Run(a *app) error {
 		return usageError{err}
 	}
 	if (c.TestImages > 0) != (c.TestOut != "") || c.TestImages < 0 {
-		return usagef("--test-images N and --test-out FILE belong together")
+		return usagef("--test-images N and --test-out FILE need each other; give both")
 	}
 	if err := apart(outputFlag{"--out", c.Out}, outputFlag{"--test-out", c.TestOut}); err != nil {
 		return err
@@ -52,7 +53,7 @@ func (c *patchesCmd) Run(a *app) error {
 		return err
 	}
 	if c.TestImages >= set.Len() {
-		return usagef("--test-images %d: there are %s, and one at least is for --out", c.TestImages, plural(set.Len(), "image"))
+		return usagef("--test-images %d: there are %s, and --out needs at least one of them", c.TestImages, plural(set.Len(), "image"))
 	}
 	m := newMeter(a.stderr)
 	o.Progress = func(done, of int) error {

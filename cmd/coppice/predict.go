@@ -13,9 +13,9 @@ const blockRows = 1024
 
 type predictCmd struct {
 	Model string `required:"" placeholder:"FILE" help:"Model file."`
-	Data  string `placeholder:"FILE" help:"Data file, or - for stdin; labels in it are ignored."`
-	Image string `placeholder:"FILE" help:"PNG or JPEG image, in place of --data: a model of patches predicts the class of each pixel."`
-	Out   string `required:"" placeholder:"FILE" help:"File to write, with a prediction for each sample: .csv, .csv.gz or .npz; - for stdout. With --image a .png with a palette of the classes."`
+	Data  string `placeholder:"FILE" help:"Data file, or - for stdin; labels in the file are ignored."`
+	Image string `placeholder:"FILE" help:"PNG or JPEG image, instead of --data. A model of patches predicts the class of each pixel."`
+	Out   string `required:"" placeholder:"FILE" help:"File for the predictions: .csv, .csv.gz or .npz; - for stdout. With --image: a .png file with a palette of the classes."`
 
 	formatFlag
 	threadsFlag
@@ -25,12 +25,13 @@ type predictCmd struct {
 
 // Help implements kong's HelpProvider.
 func (predictCmd) Help() string {
-	return `Columns are matched with the model's by name where both have names, in any order; otherwise by position, and the output
-says so. After the degrees of the labels come, of a model of classes, the class of the greatest (predicted_class) and, of
-one of labels on a scale, the expected number, the median and the mode.
+	return `Columns are matched with the columns of the model by name, in any order, if both have names. Otherwise they are matched by
+position, and the output says so. The first columns of the output are the probabilities of the labels. A model of classes
+adds the most probable class (predicted_class). A model of numeric labels adds the expected number, the median and the
+mode.
 
-With --image the model's rows must be patches (dataset patches). Each pixel has the class that is predicted of the patch
-around it; beyond its borders the image is mirrored. -o json has the share of each class.`
+With --image, the samples of the model must be patches (see dataset patches). The class of each pixel is predicted from
+the patch around it; beyond its borders the image is mirrored. -o json has the fraction of each class.`
 }
 
 // Run implements `coppice predict`.
@@ -43,7 +44,7 @@ func (c *predictCmd) Run(a *app) error {
 	}
 	switch {
 	case (c.Data == "") == (c.Image == ""):
-		return usagef("give --data FILE, or --image FILE")
+		return usagef("want a file to predict: give --data FILE or --image FILE")
 	case c.Image != "":
 		return c.labelImage(a)
 	}

@@ -34,18 +34,18 @@ type classShare struct {
 // labelImage predicts the class of each pixel of an image.
 func (c *predictCmd) labelImage(a *app) error {
 	if strings.ToLower(filepath.Ext(c.Out)) != ".png" {
-		return usagef("--out %s: the map of an image is a PNG file; the name must end in .png", c.Out)
+		return usagef("--out %s: with --image, the output is a PNG file, so the name must end in .png", c.Out)
 	}
 	plain := fileFlags{Header: "auto"}
 	if name := differing(reflect.ValueOf(c.fileFlags), reflect.ValueOf(plain)); name != "" || c.Format != "" {
-		return usagef("%s belongs to --data, not to --image", cmp.Or(name, "--format"))
+		return usagef("%s needs --data and is not allowed with --image", cmp.Or(name, "--format"))
 	}
 	m, err := openModel(c.Model)
 	if err != nil {
 		return err
 	}
 	if m.output() == algorithms.Number {
-		return fmt.Errorf("%s: the model predicts numbers, a map needs classes", c.Model)
+		return fmt.Errorf("%s: the model predicts numbers, but --image needs a model of classes", c.Model)
 	}
 	m.threads = c.threadsFlag.count()
 	src, img, err := m.patchesOf(c.Image)
@@ -53,7 +53,7 @@ func (c *predictCmd) labelImage(a *app) error {
 		return err
 	}
 	if img.Turned {
-		a.note("%s: turned as its camera noted (EXIF orientation); the map is of the image as it is shown", c.Image)
+		a.note("%s: the image was rotated as its EXIF orientation says; the map of classes matches the rotated image", c.Image)
 	}
 	palette, err := images.NewPalette(m.classes())
 	if err != nil {
@@ -118,7 +118,7 @@ func shares(names []string, classes []uint8) []classShare {
 }
 
 func (r *imageMap) text(w io.Writer) {
-	fmt.Fprintf(w, "%s with the classes of %s x %s pixels (width x height)\n", r.Out, count(r.Width), count(r.Height))
+	fmt.Fprintf(w, "%s written, with the classes of %s x %s pixels (width x height)\n", r.Out, count(r.Width), count(r.Height))
 	t := newTable(w, []string{"class", "pixels", "fraction"}, 2, 3)
 	for _, c := range r.Classes {
 		t.AppendRow(rowOf(c.Class, count(c.Pixels), fmt.Sprintf("%.4f", c.Share)))

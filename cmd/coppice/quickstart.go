@@ -20,12 +20,12 @@ import (
 )
 
 type quickstartCmd struct {
-	Dir          string `placeholder:"DIR" help:"Empty folder for disks, logs and the model, which stay (default: a temporary folder, which goes)."`
-	Coordinators int    `default:"3" help:"Coordinators: 1, 3 or 5."`
+	Dir          string `placeholder:"DIR" help:"Empty folder in which disks, logs and the model are kept (default: a temporary folder, which is deleted at the end)."`
+	Coordinators int    `default:"3" help:"Number of coordinators: 1, 3 or 5."`
 	Workers      int    `default:"4" help:"Workers."`
 	Data         string `placeholder:"FILE" help:"Data to train on (default: the artificial set of Geng 2016, 2,500 samples)."`
-	Steps        string `placeholder:"N" help:"Steps at most (default: 1000)."`
-	Stay         bool   `help:"Leave the cluster up until an interrupt."`
+	Steps        string `placeholder:"N" help:"Maximum number of steps (default: 1000)."`
+	Stay         bool   `help:"Keep the cluster running until an interrupt (Ctrl-C)."`
 
 	dataFlags
 }
@@ -141,7 +141,7 @@ func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source
 	if err != nil {
 		return err
 	}
-	q.note("training for at most %s steps, a tenth of the samples held out", c.Steps)
+	q.note("training for at most %s steps; a tenth of the samples are held out for testing", c.Steps)
 	if job, err = q.wait(cl, job); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (q *quickstart) show(c *quickstartCmd, r *result) error {
 	}
 	return q.print(shown, func(w io.Writer) {
 		r.text(w)
-		fmt.Fprintf(w, "\n%s, %s, everything in %s\n", plural(len(info.Coordinators), "coordinator"), plural(len(info.Workers), "worker"), duration(shown.TotalSeconds))
+		fmt.Fprintf(w, "\n%s, %s, total time %s\n", plural(len(info.Coordinators), "coordinator"), plural(len(info.Workers), "worker"), duration(shown.TotalSeconds))
 		q.next(w, c, info)
 	})
 }
@@ -201,10 +201,10 @@ func (q *quickstart) show(c *quickstartCmd, r *result) error {
 func (q *quickstart) next(w io.Writer, c *quickstartCmd, info *protocol.Cluster) {
 	fmt.Fprintln(w, "\nWhere to look next:")
 	if !c.Stay {
-		fmt.Fprintln(w, "  coppice quickstart --stay              the same, and the cluster stays up to be looked at")
+		fmt.Fprintln(w, "  coppice quickstart --stay              the same, but the cluster keeps running")
 		fmt.Fprintln(w, "  coppice quickstart --data FILE         with data of your own: .mat, .npz, .npy, .csv, .libsvm")
 		fmt.Fprintln(w, "  coppice train --local --data FILE      without a cluster; the model's digest is the same")
-		fmt.Fprintln(w, "  coppice algorithm list                 what can be trained; algorithm show NAME lists the settings")
+		fmt.Fprintln(w, "  coppice algorithm list                 lists the algorithms; algorithm show NAME lists the settings")
 		return
 	}
 	fmt.Fprintf(w, "  export COPPICE_SERVER=%s\n", q.cluster.Servers())
@@ -228,6 +228,6 @@ func metricsURLs(info *protocol.Cluster) (urls []string) {
 
 // stay waits for an interrupt, which is then no failure.
 func (q *quickstart) stay() {
-	q.note("the cluster stays up; an interrupt (Ctrl-C) ends it")
+	q.note("the cluster keeps running; an interrupt (Ctrl-C) stops it")
 	<-q.ctx.Done()
 }

@@ -9,16 +9,16 @@ import (
 
 // quotaFlags bound what users may put on a cluster.
 type quotaFlags struct {
-	MaxQueue     int         `default:"1000" placeholder:"N" help:"Jobs that have not ended, paused ones included; a submission beyond them is refused. 0: no bound (default: 1000)."`
-	MaxJobMemory units.Bytes `default:"8GiB" placeholder:"SIZE" help:"Memory that one job may take on the leader, as estimated at its submission, such as 16GiB. 0: no bound (default: 8GiB)."`
-	MaxBlobBytes units.Bytes `default:"256GiB" placeholder:"SIZE" help:"Bytes of all blobs (datasets, models, trees); imports beyond them are refused. 0: no bound (default: 256GiB)."`
-	KeepJobs     int         `default:"0" placeholder:"N" help:"Ended jobs that are kept; those beyond that ended first are deleted, with their models. 0: all (default: 0)."`
+	MaxQueue     int         `default:"1000" placeholder:"N" help:"Maximum number of jobs that have not ended, including paused jobs; further submissions are refused. 0: no limit (default: 1000)."`
+	MaxJobMemory units.Bytes `default:"8GiB" placeholder:"SIZE" help:"Maximum memory of one job on the leader, estimated at submission, such as 16GiB. 0: no limit (default: 8GiB)."`
+	MaxBlobBytes units.Bytes `default:"256GiB" placeholder:"SIZE" help:"Maximum size of all blobs (datasets, models, trees); further imports are refused. 0: no limit (default: 256GiB)."`
+	KeepJobs     int         `default:"0" placeholder:"N" help:"Number of ended jobs to keep. If there are more, the jobs that ended first are deleted with their models. 0: keep all (default: 0)."`
 }
 
 // budgetFlags bound what others take of a coordinator's process.
 type budgetFlags struct {
-	MessageMemory  units.Bytes `default:"512MiB" placeholder:"SIZE" help:"Memory for messages on their way: NATS, fragments, HTTP bodies; what is over it is refused, dropped or closed. A job whose messages are larger than 5/16 of it is refused (default: 512MiB)."`
-	MaxConnections int         `default:"512" placeholder:"N" help:"HTTP connections, and as many of NATS clients; beyond them idle ones are closed. Fewer where the limit of open files is too low (default: 512)."`
+	MessageMemory  units.Bytes `default:"512MiB" placeholder:"SIZE" help:"Memory for messages in transit: NATS, fragments and HTTP bodies. Messages beyond this limit are refused or dropped, or their connections are closed. A job whose messages are larger than 5/16 of the limit is refused (default: 512MiB)."`
+	MaxConnections int         `default:"512" placeholder:"N" help:"Maximum number of HTTP connections, and of NATS clients; beyond it, idle connections are closed. The number is lower if the limit of open files is too low (default: 512)."`
 }
 
 // budget returns the flags as a coordinator takes them.
@@ -38,7 +38,7 @@ func (q *quotaFlags) quotas() (coordinator.Quotas, error) {
 		return coordinator.Quotas{}, usagef("--max-queue %d: want 0 to %d", q.MaxQueue, math.MaxInt32)
 	}
 	if q.KeepJobs < 0 {
-		return coordinator.Quotas{}, usagef("--keep-jobs %d: want 0 (all) or more", q.KeepJobs)
+		return coordinator.Quotas{}, usagef("--keep-jobs %d: want 0 (keep all) or more", q.KeepJobs)
 	}
 	return coordinator.Quotas{
 		Queue: int(bound(int64(q.MaxQueue))), JobMemory: bound(int64(q.MaxJobMemory)), BlobBytes: bound(int64(q.MaxBlobBytes)),

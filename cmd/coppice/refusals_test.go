@@ -81,7 +81,7 @@ func TestRefusals(t *testing.T) {
 		{"folds and a fraction", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --folds 2 --test-fraction 0.1", 2, []string{"test_fraction", "folds"}},
 		{"a split that misses a row", map[string]string{"x.csv": fine, "f.csv": "row,fold\n0,0\n"}, "train --local --data @/x.csv --split @/f.csv", 1, []string{"f.csv", "row 1"}},
 		{"no data", nil, "train --local", 2, []string{"--data"}},
-		{"data and dataset", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --dataset y", 2, []string{"give one"}},
+		{"data and dataset", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --dataset y", 2, []string{"give only one"}},
 		{"an unknown flag", nil, "train --lokal", 2, []string{`did you mean "--local"`, "coppice train --help"}},
 		{"an unknown command", nil, "trian", 2, []string{"trian", "coppice --help"}},
 		{"no command", nil, "", 2, []string{"coppice --help"}},

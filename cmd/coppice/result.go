@@ -151,7 +151,7 @@ func stepsLine(steps, best, refit uint64) string {
 	case best == 0:
 		return count(steps)
 	case refit > 0:
-		return fmt.Sprintf("best at step %s of %s, then as many with the validation samples", count(best), count(steps-refit))
+		return fmt.Sprintf("best at step %s of %s, then trained for as many steps with the validation samples included", count(best), count(steps-refit))
 	}
 	return fmt.Sprintf("best at step %s of %s", count(best), count(steps))
 }
@@ -179,7 +179,7 @@ func clipText(clip string) string {
 }
 
 func rowsLine(c pipeline.Counts, folds int) string {
-	s := fmt.Sprintf("%s trained on, %s validated, %s tested", count(c.Train), count(c.Validation), count(c.Test))
+	s := fmt.Sprintf("%s for training, %s for validation, %s for testing", count(c.Train), count(c.Validation), count(c.Test))
 	if folds > 0 {
 		s += " (in the first fold)"
 	}

@@ -34,7 +34,7 @@ func apart(outputs ...outputFlag) error {
 		}
 		place := placeOf(o.path)
 		if first := taken[place]; first != "" {
-			return usagef("%s %s: %s goes there; give another name", o.flag, o.path, first)
+			return usagef("%s %s: %s writes to this file, too; give another name", o.flag, o.path, first)
 		}
 		taken[place] = o.flag
 	}
@@ -65,7 +65,7 @@ func (d *dataFlags) belongTo(data string) error {
 	}
 	plain := dataFlags{fileFlags: fileFlags{Header: "auto"}}
 	if name := differing(reflect.ValueOf(*d), reflect.ValueOf(plain)); name != "" {
-		return usagef("%s says how a data file is read; it belongs to --data, or to the import of the dataset", name)
+		return usagef("%s says how to read a data file: it needs --data; for a dataset, give it to coppice dataset import", name)
 	}
 	return nil
 }

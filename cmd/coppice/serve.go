@@ -17,24 +17,24 @@ import (
 )
 
 type coordinatorCmd struct {
-	ID         string        `default:"a" help:"Which of the peers this is."`
+	ID         string        `default:"a" help:"Id of this coordinator, one of the ids in --peers."`
 	Dir        string        `placeholder:"DIR" help:"Folder of the log, the snapshots and the blobs; required."`
-	Peers      []string      `placeholder:"ID=HOST[:PORT]" help:"All coordinators, the same list on each: one, three or five. HTTP is at PORT (default: 7100), Raft at the next, NATS clients and NATS routes at the two after (default: this one alone, at 127.0.0.1:7100)."`
-	Join       []string      `name:"join-cluster" placeholder:"HOST[:PORT]" help:"Join the cluster of these coordinators (HTTP addresses) instead of --peers, once: this one waits to be added by coppice cluster add. Later starts find the cluster in the folder."`
-	Address    string        `placeholder:"HOST[:PORT]" help:"Where this coordinator is, with --join-cluster: HTTP at PORT, the others above as for --peers."`
-	HTTP       string        `name:"http" placeholder:"HOST:PORT" help:"Where HTTP listens, if not at the peer's port."`
-	Raft       string        `placeholder:"HOST:PORT" help:"Where Raft listens, if not one above."`
-	NATSListen string        `name:"nats-listen" placeholder:"HOST:PORT" help:"Where NATS listens for clients, if not two above."`
-	NATSRoutes string        `name:"nats-routes" placeholder:"HOST:PORT" help:"Where NATS listens for the other coordinators, if not three above."`
-	Proxied    bool          `name:"behind-proxy" help:"Others reach this coordinator where --peers or --address says, wherever it listens: it is behind a proxy or a NAT."`
-	NATS       string        `name:"nats" placeholder:"URL" help:"Use this NATS instead of the embedded one."`
-	Heartbeat  time.Duration `default:"100ms" help:"The setting that every timeout derives from, 10ms to 1s."`
-	Election   time.Duration `name:"election-timeout" placeholder:"DURATION" help:"How long a coordinator misses its leader at least before it stands for election (default: three heartbeats)."`
-	Jobs       int           `default:"4" help:"How many jobs run at once."`
-	Snapshot   units.Bytes   `name:"snapshot-bytes" placeholder:"SIZE" help:"Log that is worth a snapshot at once, such as 64MiB (default: 256MiB). A sixteenth of it, 16MiB at most, is worth one a minute after the last."`
+	Peers      []string      `placeholder:"ID=HOST[:PORT]" help:"All coordinators, one, three or five; the same list on each coordinator. HTTP uses PORT (default: 7100), Raft the next port, NATS clients and NATS routes the two ports after (default: only this coordinator, at 127.0.0.1:7100)."`
+	Join       []string      `name:"join-cluster" placeholder:"HOST[:PORT]" help:"HTTP addresses of coordinators whose cluster to join, instead of --peers. This coordinator then waits until coppice cluster add adds it. Later starts find the cluster in the folder."`
+	Address    string        `placeholder:"HOST[:PORT]" help:"Address of this coordinator, with --join-cluster. HTTP uses PORT, and Raft and NATS the three ports after PORT, as for --peers."`
+	HTTP       string        `name:"http" placeholder:"HOST:PORT" help:"Address on which HTTP listens (default: the port in --peers)."`
+	Raft       string        `placeholder:"HOST:PORT" help:"Address on which Raft listens (default: the port after HTTP's port)."`
+	NATSListen string        `name:"nats-listen" placeholder:"HOST:PORT" help:"Address on which NATS listens for clients (default: the second port after HTTP's port)."`
+	NATSRoutes string        `name:"nats-routes" placeholder:"HOST:PORT" help:"Address on which NATS listens for other coordinators (default: the third port after HTTP's port)."`
+	Proxied    bool          `name:"behind-proxy" help:"Other processes reach this coordinator at the address in --peers or --address, not where it listens. For a coordinator behind a proxy or a NAT."`
+	NATS       string        `name:"nats" placeholder:"URL" help:"NATS server to use instead of the embedded server."`
+	Heartbeat  time.Duration `default:"100ms" help:"Heartbeat interval, 10ms to 1s; every timeout derives from this interval."`
+	Election   time.Duration `name:"election-timeout" placeholder:"DURATION" help:"Minimum time without contact with the leader before a coordinator stands for election (default: three heartbeats)."`
+	Jobs       int           `default:"4" help:"Maximum number of jobs that run at once."`
+	Snapshot   units.Bytes   `name:"snapshot-bytes" placeholder:"SIZE" help:"Size of the log at which a snapshot is taken at once, such as 64MiB (default: 256MiB). A sixteenth of this size (at most 16MiB) is enough for a snapshot if the last snapshot is a minute old."`
 	quotaFlags
 	budgetFlags
-	Timeouts bool `name:"print-timeouts" help:"Print every timeout that the heartbeat gives, and start nothing."`
+	Timeouts bool `name:"print-timeouts" help:"Print every timeout that derives from the heartbeat, and start nothing."`
 
 	serveFlags
 }
@@ -83,7 +83,7 @@ func (c *coordinatorCmd) peers() ([]coordinator.Peer, error) {
 		return parsePeers(c.Peers)
 	}
 	if len(c.Peers) > 0 {
-		return nil, usagef("--address and --peers exclude each other: --peers says where this coordinator is")
+		return nil, usagef("--address and --peers exclude each other: --peers has the address of this coordinator")
 	}
 	self, err := parsePeer(c.ID + "=" + c.Address)
 	if err != nil {
@@ -124,21 +124,21 @@ func parsePeer(text string) (p coordinator.Peer, err error) {
 	host, number, _ := net.SplitHostPort(address)
 	port, _ := strconv.Atoi(number)
 	if port > coordinator.LastPort {
-		return p, fmt.Errorf("the port is at most %d: those above it are for Raft and NATS", coordinator.LastPort)
+		return p, fmt.Errorf("want a port of at most %d: the next three ports are for Raft and NATS", coordinator.LastPort)
 	}
 	return coordinator.Peer{ID: id, Host: host, Port: port}, nil
 }
 
 type workerCmd struct {
-	Join   []string    `required:"" placeholder:"HOST[:PORT]" help:"HTTP addresses of coordinators; any of them tells the rest."`
+	Join   []string    `required:"" placeholder:"HOST[:PORT]" help:"HTTP addresses of coordinators; a single address is enough, because each coordinator knows the others."`
 	Dir    string      `required:"" placeholder:"DIR" help:"Folder of the shard cache and the worker's identity."`
-	NATS   []string    `name:"nats" placeholder:"URL" help:"Connect to this NATS (several, separated by commas) instead of the one that the coordinators name, such as a forwarded port."`
+	NATS   []string    `name:"nats" placeholder:"URL" help:"NATS servers to connect to, separated by commas, such as a forwarded port (default: the servers that the coordinators name)."`
 	ID     string      `placeholder:"NAME" help:"Name of the worker (default: chosen at random once and kept in the folder)."`
-	Slots  int         `placeholder:"N" help:"Units computed at a time (default: one for each processor)."`
-	Listen string      `placeholder:"HOST:PORT" help:"Where to serve /metrics, /healthz and /readyz (default: nowhere)."`
-	Cache  units.Bytes `placeholder:"SIZE" help:"Bound of the shard cache on disk, such as 20GiB (default: 64GiB)."`
-	Memory units.Bytes `placeholder:"SIZE" help:"Bound of the memory, such as 8GiB, that a unit on the whole dataset (a tree, a fold) may take; one that would take more goes to another worker (default: none)."`
-	Kept   units.Bytes `name:"kept-memory" default:"256MiB" placeholder:"SIZE" help:"Memory of the process for routing probabilities that leaf updates of ldlf keep, such as 1GiB; without enough they are computed again, to the same bits."`
+	Slots  int         `placeholder:"N" help:"Maximum number of tasks computed at a time (default: one for each processor)."`
+	Listen string      `placeholder:"HOST:PORT" help:"Address on which to serve /metrics, /healthz and /readyz (default: not served)."`
+	Cache  units.Bytes `placeholder:"SIZE" help:"Maximum size of the shard cache on disk, such as 20GiB (default: 64GiB)."`
+	Memory units.Bytes `placeholder:"SIZE" help:"Maximum memory of a task on the whole dataset (a tree, a fold), such as 8GiB. A task that needs more goes to another worker (default: no limit)."`
+	Kept   units.Bytes `name:"kept-memory" default:"256MiB" placeholder:"SIZE" help:"Memory for the routing probabilities that leaf updates of ldlf keep, such as 1GiB. With less memory they are computed again, and the results are the same to the bit."`
 
 	serveFlags
 }
@@ -155,7 +155,7 @@ func processors() func(n int) {
 // Run implements `coppice worker`.
 func (c *workerCmd) Run(a *app) error {
 	if c.Slots < 0 {
-		return usagef("--slots %d: must not be negative", c.Slots)
+		return usagef("--slots %d: want 0 or more", c.Slots)
 	}
 	if err := checkAddressSpace(); err != nil {
 		return err

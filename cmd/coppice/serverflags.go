@@ -10,13 +10,13 @@ import (
 
 // serverFlags say which cluster a command speaks to that changes nothing.
 type serverFlags struct {
-	Server []string `placeholder:"HOST[:PORT]" group:"cluster" help:"HTTP addresses of coordinators; any of them will do (default: COPPICE_SERVER, or 127.0.0.1:7100)."`
+	Server []string `placeholder:"HOST[:PORT]" group:"cluster" help:"HTTP addresses of coordinators; one is enough (default: COPPICE_SERVER, or 127.0.0.1:7100)."`
 }
 
 // changeFlags are those of a command that changes something.
 type changeFlags struct {
 	serverFlags
-	Wait time.Duration `seldom:"" default:"30s" group:"cluster" help:"How long to wait for a cluster that does not answer; 0 ends at once and says why."`
+	Wait time.Duration `seldom:"" default:"30s" group:"cluster" help:"How long to wait for a cluster that does not answer. 0: do not wait, but say why there is no answer."`
 }
 
 const defaultServer = "127.0.0.1:7100"

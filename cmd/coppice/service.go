@@ -17,8 +17,8 @@ import (
 
 // serveFlags are common to the processes of a cluster.
 type serveFlags struct {
-	LogLevel     string `enum:"debug,info,warn,error" default:"info" help:"Least level of the log on stderr, which is JSON with -o json: debug, info, warn or error."`
-	DieWithStdin bool   `hidden:"" help:"End when stdin closes: for processes that another one started."`
+	LogLevel     string `enum:"debug,info,warn,error" default:"info" help:"Lowest level of the messages in the log on stderr: debug, info, warn or error. With -o json the log is in JSON."`
+	DieWithStdin bool   `hidden:"" help:"Stop when stdin closes, for a process that another process started."`
 }
 
 // service is the run of a coordinator or a worker: its context and its log.

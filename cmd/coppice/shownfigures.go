@@ -21,7 +21,7 @@ func setBeside(e *plots.Evaluated, a *pipeline.Added) {
 	}
 	e.Model, e.Baseline, e.BaselineName = a.Model, a.Baseline(), "mean baseline"
 	if a.MeanPredictor == nil {
-		e.BaselineName = "median predictor"
+		e.BaselineName = "median baseline"
 	}
 }
 

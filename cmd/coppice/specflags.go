@@ -38,7 +38,7 @@ type specFlags struct {
 // read puts the spec file and the flags together.
 func (s *specFlags) read() (*spec.File, error) {
 	if s.Data != "" && s.Dataset != "" {
-		return nil, usagef("--data and --dataset: give one of them")
+		return nil, usagef("--data and --dataset: give only one of them")
 	}
 	f := new(spec.File)
 	if s.Spec != "" {
@@ -56,7 +56,7 @@ func (s *specFlags) read() (*spec.File, error) {
 	if s.Data != "" {
 		f.Spec.Dataset = ""
 	} else if f.Spec.Dataset == "" {
-		return nil, usagef("nothing to train on: give --data FILE or --dataset NAME")
+		return nil, usagef("want data to train on: give --data FILE or --dataset NAME")
 	}
 	return f, s.checkSplit(&f.Spec)
 }
@@ -126,7 +126,7 @@ func (s *specFlags) checkSplit(to *protocol.Spec) error {
 		return nil
 	}
 	if to.Folds != 0 || to.TestFraction != 0 || to.GroupFolds {
-		return usagef("--split says which samples are tested; it cannot be combined with folds or a test fraction")
+		return usagef("--split lists the test samples itself, so folds and a test fraction are not allowed with it")
 	}
 	if _, err := os.Stat(s.Split); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: no such file or folder", s.Split)

@@ -21,7 +21,7 @@ func (a *app) dataFile(path string, o *dataset.OpenOptions) (string, error) {
 		return path, nil
 	}
 	if o.Format == "" {
-		return "", usagef("- is stdin: --data-format must say what comes from it: %s", strings.Join(dataset.Formats(), ", "))
+		return "", usagef("- is stdin, whose format is unknown; give --data-format with one of %s", strings.Join(dataset.Formats(), ", "))
 	}
 	dir, err := tempdir.Make("stdin")
 	if err != nil {

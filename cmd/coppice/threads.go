@@ -10,7 +10,7 @@ import (
 
 // threadsFlag bounds the processors that a command computes on.
 type threadsFlag struct {
-	Threads int `placeholder:"N" help:"Threads to compute on; the results are the same for every number (default: one for each processor)."`
+	Threads int `placeholder:"N" help:"Number of threads to compute on, which does not change the results (default: one for each processor)."`
 }
 
 // maxThreads is the greatest number of threads that can be asked for.
@@ -18,7 +18,7 @@ const maxThreads = 1024
 
 func (t *threadsFlag) check() error {
 	if t.Threads < 0 || t.Threads > maxThreads {
-		return usagef("--threads %d: want 1 to %d, or 0 for one for each processor", t.Threads, maxThreads)
+		return usagef("--threads %d: want 1 to %d, or 0 for one thread per processor", t.Threads, maxThreads)
 	}
 	return nil
 }

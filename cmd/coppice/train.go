@@ -23,15 +23,15 @@ import (
 type trainCmd struct {
 	specFlags
 	auditFlag
-	ModelOut       string `group:"write" placeholder:"FILE" help:"Write the model to FILE; for folds, one file for each: m-fold0.model, m-fold1.model and so on for m.model."`
+	ModelOut       string `group:"write" placeholder:"FILE" help:"Write the model to FILE. Each fold has a file of its own: with m.model, m-fold0.model, m-fold1.model and so on."`
 	PredictionsOut string `group:"write" placeholder:"FILE" help:"Write the predictions of the held-out samples to FILE: .csv, .csv.gz or .npz."`
 
-	CurveOut string `group:"write" placeholder:"FILE.csv" help:"Write the losses step by step to FILE.csv."`
+	CurveOut string `group:"write" placeholder:"FILE.csv" help:"Write the loss of every step to FILE.csv."`
 	Figures  string `group:"write" placeholder:"DIR" help:"Draw the learning curve and the held-out predictions to folder DIR, as .svg and .png."`
 
 	Local      bool        `group:"cluster" help:"Train in this process, without a cluster."`
-	Memory     units.Bytes `group:"cluster" seldom:"" placeholder:"SIZE" help:"With --local: bound of the memory, such as 8GiB, that a unit on the whole dataset (an exact fit) may take; a job that needs more is refused (default: none)."`
-	KeptMemory units.Bytes `group:"cluster" seldom:"" default:"256MiB" placeholder:"SIZE" help:"With --local: memory for routing probabilities that leaf updates of ldlf keep, such as 1GiB; without enough they are computed again, to the same bits."`
+	Memory     units.Bytes `group:"cluster" seldom:"" placeholder:"SIZE" help:"With --local: maximum memory of a task on the whole dataset (an exact fit), such as 8GiB. A job that needs more is refused (default: no limit)."`
+	KeptMemory units.Bytes `group:"cluster" seldom:"" default:"256MiB" placeholder:"SIZE" help:"With --local: memory for the routing probabilities that leaf updates of ldlf keep, such as 1GiB. With less memory they are computed again, and the results are the same to the bit."`
 	threadsFlag
 
 	changeFlags
@@ -41,13 +41,13 @@ type trainCmd struct {
 // Run implements `coppice train`.
 func (c *trainCmd) Run(a *app) error {
 	if c.Settings && a.output == outputJSONL {
-		return usagef("--settings prints text, or one value with -o json: nothing is trained")
+		return usagef("--settings trains nothing and prints text or JSON: give -o text or -o json")
 	}
 	if c.Settings {
 		return c.printSettings(a)
 	}
 	if c.Local && c.Audit > 0 {
-		return usagef("--audit compares workers of a cluster; it does not go with --local")
+		return usagef("--audit compares workers of a cluster and is not allowed with --local")
 	}
 	if err := cmp.Or(c.checkLocal(), a.apartFromCluster("--local and --data", c.Local && c.Data != "")); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (c *trainCmd) Run(a *app) error {
 // checkLocal refuses flags about this process where others train.
 func (c *trainCmd) checkLocal() error {
 	if !c.Local && (c.Threads != 0 || c.Memory != 0 || c.KeptMemory != engine.DerivedLimit) {
-		return usagef("--threads, --memory and --kept-memory belong to --local; coppice worker has --slots, --memory and --kept-memory")
+		return usagef("--threads, --memory and --kept-memory need --local; on a cluster, give --slots, --memory and --kept-memory to coppice worker")
 	}
 	return c.threadsFlag.check()
 }

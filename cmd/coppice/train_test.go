@@ -200,7 +200,7 @@ func TestEvaluatePerSample(t *testing.T) {
 	data, model := artificialFile(t, dir, "set.csv", 50, 1), filepath.Join(dir, "m.coppice")
 	works(t, trainArgs(data, "--model-out", model)...)
 	text := works(t, "evaluate", "--model", model, "--data", data, "--per-sample")
-	if lines := strings.Split(text, "\n"); !strings.HasPrefix(lines[0], "sample,kl,euclidean,") || !strings.Contains(lines[0], "mean_kl") || !strings.HasPrefix(lines[50], "49,") || !strings.Contains(text, "mean baseline") {
+	if lines := strings.Split(text, "\n"); !strings.HasPrefix(lines[0], "row,kl,euclidean,") || !strings.Contains(lines[0], "mean_kl") || !strings.HasPrefix(lines[50], "49,") || !strings.Contains(text, "mean baseline") {
 		t.Errorf("got\n%s", text)
 	}
 	out := filepath.Join(dir, "rows.csv")

@@ -28,7 +28,7 @@ func (c *clusterTrustCmd) Run(a *app) error {
 		Worker string `json:"worker"`
 	}{c.Worker}
 	return a.print(trusted, func(w io.Writer) {
-		fmt.Fprintf(w, "worker %s is used again; the jobs that it served stay marked\n", c.Worker)
+		fmt.Fprintf(w, "worker %s is used again; the jobs for which it computed results are still marked as suspect\n", c.Worker)
 	})
 }
 
@@ -43,5 +43,5 @@ func writeDistrusted(w io.Writer, list []protocol.Distrusted) {
 		t.AppendRow(rowOf(d.Worker, clock(d.Time), d.Reason))
 	}
 	t.Render()
-	fmt.Fprintln(w, "use one again: coppice cluster trust WORKER")
+	fmt.Fprintln(w, "to use a worker again: coppice cluster trust WORKER")
 }

@@ -8,7 +8,7 @@ import (
 
 // unseenFlag says what becomes of values of a category that the model does not know.
 type unseenFlag struct {
-	Unseen string `enum:"refuse,ignore" default:"refuse" group:"data" help:"What becomes of a value of a category that is no level of the model's: refuse; or ignore, which has all features of the category 0 in that sample."`
+	Unseen string `enum:"refuse,ignore" default:"refuse" group:"data" help:"What to do about a category value that is not a level of the model: refuse the file; or ignore the value, so that all features of the category are 0 in that sample."`
 }
 
 // unseenLevels counts the rows with such values.
@@ -41,5 +41,5 @@ func (u *unseenLevels) String() string {
 	if u == nil || u.Rows == 0 {
 		return ""
 	}
-	return fmt.Sprintf("levels that the model does not know, read as 0: in %s, the first in %s", plural(u.Rows, "sample"), u.First)
+	return fmt.Sprintf("%s with levels that the model does not know; their features are set to 0; the first is in %s", plural(u.Rows, "sample"), u.First)
 }

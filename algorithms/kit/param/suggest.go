@@ -2,12 +2,21 @@ package param
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
+
+// lookalikes are hints at words that only look like a word that exists, by the word as it is asked for.
+var lookalikes = map[string]struct{ like, hint string }{
+	"min-samples-leaf": {"min_samples", " (a leaf has no minimum of samples; min_samples is the number of samples that a node needs to be split)"},
+}
 
 // Suggest returns a hint at the word that is closest to text, such as ` (did you mean
 // "depth"?)`, or "" where none is near.
 func Suggest(text string, words []string) string {
+	if l, ok := lookalikes[fold(text)]; ok && slices.Contains(words, l.like) {
+		return l.hint
+	}
 	best, least := "", maxHint
 	for _, w := range words {
 		if d := distance(fold(text), fold(w)); d < least && Near(text, w) {

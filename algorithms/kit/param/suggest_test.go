@@ -35,7 +35,8 @@ func TestDistance(t *testing.T) {
 // TestSuggest: the nearest word, or none.
 func TestSuggest(t *testing.T) {
 	words := []string{"depth", "trees", "min_samples", "kl"}
-	for text, want := range map[string]string{"deth": ` (did you mean "depth"?)`, "min-sample": ` (did you mean "min_samples"?)`, "hidden": "", "x": "", "k-l": ` (did you mean "kl"?)`} {
+	for text, want := range map[string]string{"deth": ` (did you mean "depth"?)`, "min-sample": ` (did you mean "min_samples"?)`, "hidden": "", "x": "", "k-l": ` (did you mean "kl"?)`,
+		"min_samples_leaf": " (a leaf has no minimum of samples; min_samples is the number of samples that a node needs to be split)"} {
 		if got := Suggest(text, words); got != want {
 			t.Errorf("%s:%s", text, got)
 		}

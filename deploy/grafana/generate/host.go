@@ -7,12 +7,12 @@ func host() row {
 	return row{"The machines", append([]panel{
 		{
 			title: "Disk free", unit: units.PercentUnit, columns: 8, top: 1,
-			description: "Free fraction of the disk with each coordinator's folder. Below 10 % an alert fires; a coordinator whose disk is full gives the leadership away.",
+			description: "Free fraction of the disk with each coordinator's folder. Below 10 % an alert fires. A leader whose disk is full transfers the leadership.",
 			queries:     []query{each(`coppice_disk_free_bytes{%[1]s} / coppice_disk_size_bytes{%[1]s}`, "{{instance}}")},
 		},
 		{
 			title: "Blobs and caches", unit: units.BytesIEC, columns: 8,
-			description: "Bytes of the blobs of each coordinator, and of the cache of each worker.",
+			description: "Size of the blobs of each coordinator, and of the cache of each worker.",
 			queries: []query{
 				each(`coppice_blobs_bytes{%s}`, "{{instance}}"),
 				each(`coppice_worker_cache_bytes{%s}`, "{{instance}}"),
@@ -20,7 +20,7 @@ func host() row {
 		},
 		{
 			title: "Time since the last backup", unit: units.Seconds, columns: 8,
-			description: "From whichever coordinator it was asked, in the last week. No value: there was none.",
+			description: "Time since the last successful backup from any coordinator. No value: there was no backup in the last week.",
 			queries:     []query{{`time() - max(max_over_time(coppice_backup_last_success_timestamp_seconds[7d]) > 0)`, "backup"}},
 		},
 		{
@@ -30,7 +30,7 @@ func host() row {
 		},
 		{
 			title: "Slowest HTTP requests", unit: units.Seconds, columns: 12,
-			description: "Time within which 99 of 100 requests to a route end. Routes that follow a job take as long as they are watched.",
+			description: "Time within which 99 of 100 requests to a route end. A request that watches a job lasts as long as it watches.",
 			queries: []query{{
 				`histogram_quantile(0.99, sum by (le, route) (rate(coppice_http_request_seconds_bucket[$__rate_interval])))`, "{{route}}",
 			}},
@@ -42,7 +42,7 @@ func processes() []panel {
 	return []panel{
 		{
 			title: "Processor", unit: units.PercentUnit, columns: 8,
-			description: "Processor time of each process: 100 % is one core.",
+			description: "Processor time of each process; 100 % is one core.",
 			queries:     []query{each(`rate(process_cpu_seconds_total{%s}[$__rate_interval])`, "{{instance}}")},
 		},
 		{
@@ -52,7 +52,7 @@ func processes() []panel {
 		},
 		{
 			title: "Goroutines", unit: units.Short, columns: 8,
-			description: "Goroutines of each process. A number that only grows is a defect: please report it.",
+			description: "Number of goroutines of each process. A number that only grows is a bug: please report it.",
 			queries:     []query{each(`go_goroutines{%s}`, "{{instance}}")},
 		},
 	}

@@ -7,7 +7,7 @@ func traffic() row {
 	return row{"How many bytes a step?", []panel{
 		{
 			title: "Bytes a step", unit: units.BytesIEC, columns: 8,
-			description: "Payload that coordinators and workers publish to NATS, for each step. A step of structrf and rf is a tree. Blobs count as well: the first minute of a job, in which workers fetch shards, is higher.",
+			description: "Payload that coordinators and workers publish to NATS, for each step. A step of structrf and rf is a tree. Blobs count, too: the value is higher in the first minute of a job, in which workers fetch shards.",
 			queries: []query{{
 				`sum(rate(coppice_nats_sent_bytes_total[$__rate_interval])) / (sum(rate(coppice_steps_total[$__rate_interval])) > 0)`, "sent",
 			}, {
@@ -21,12 +21,12 @@ func traffic() row {
 		},
 		{
 			title: "Bytes delivered", unit: units.BytesPerSecondIEC, columns: 8,
-			description: "Payload that NATS delivers to each process. What one process publishes for all workers is delivered to each of them.",
+			description: "Payload that NATS delivers to each process. A message that is published for all workers is delivered to each worker.",
 			queries:     []query{each(`rate(coppice_nats_received_bytes_total{%s}[$__rate_interval])`, "{{instance}}")},
 		},
 		{
 			title: "Connections lost", unit: units.CountsPerSecond, columns: 12,
-			description: "Connections to NATS that were lost, and that came back. Steadily above zero: a network that comes and goes.",
+			description: "Connections to NATS that were lost, and that were restored. If the number is always above zero, the network is unreliable.",
 			queries: []query{
 				each(`rate(coppice_nats_disconnects_total{%s}[$__rate_interval])`, "lost by {{instance}}"),
 				each(`rate(coppice_nats_reconnects_total{%s}[$__rate_interval])`, "back at {{instance}}"),
@@ -34,7 +34,7 @@ func traffic() row {
 		},
 		{
 			title: "Blobs that workers fetch", unit: units.CountsPerSecond, columns: 12,
-			description: "Shards and other blobs that workers fetch from coordinators, and files of their caches that were corrupt. A corrupt file is fetched again; several are a sign of a bad disk.",
+			description: "Shards and other blobs that workers fetch from coordinators, and corrupt files in the caches of workers. A corrupt file is fetched again; several corrupt files are a sign of a bad disk.",
 			queries: []query{
 				each(`rate(coppice_worker_blobs_fetched_total{%s}[$__rate_interval])`, "{{instance}}"),
 				each(`rate(coppice_worker_blobs_corrupt_total{%s}[$__rate_interval])`, "corrupt at {{instance}}"),

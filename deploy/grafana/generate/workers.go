@@ -7,19 +7,19 @@ func workers() row {
 	return row{"Which worker is slow?", append([]panel{
 		{
 			title: "Workers", unit: units.Number, columns: 8, number: true,
-			description: "Workers that the leader knows: alive, and refused because of another protocol or version. `coppice cluster show` lists them.",
+			description: "Number of workers that the leader knows: alive, and refused because of another protocol or version. `coppice cluster show` lists the workers.",
 			queries: []query{{
 				`sum by (state) (coppice_workers and on (instance) (coppice_leader == 1))`, "{{state}}",
 			}},
 		},
 		{
 			title: "Quarantined", unit: units.Number, columns: 4, number: true, colours: []limit{{0, "green"}, {1, "red"}},
-			description: "Workers that computed wrong bytes in an audit and are not used any more. Test the machine's memory; `coppice cluster trust` uses a worker again.",
+			description: "Workers that had a wrong result in an audit and are not used any more. Test the machine's memory; `coppice cluster trust` puts a worker back into use.",
 			queries:     []query{{`max(coppice_workers_quarantined)`, ""}},
 		},
 		{
 			title: "Slots in use", unit: units.PercentUnit, columns: 4, number: true,
-			description: "Fraction of all slots of the workers that compute a task now. Low while jobs run: the tasks are few or short.",
+			description: "Fraction of the workers' slots that compute a task now. If it is low while jobs run, the tasks are few or short.",
 			queries:     []query{{`sum(coppice_worker_busy_slots) / sum(coppice_worker_slots)`, ""}},
 		},
 		{
@@ -29,7 +29,7 @@ func workers() row {
 		},
 		{
 			title: "Shards held", unit: units.Number, columns: 4, number: true,
-			description: "Verified copies of shards on live workers, for each shard. Below 1 a worker still fetches what it needs.",
+			description: "Mean number of verified copies per shard on live workers. Below 1, workers still fetch shards that they need.",
 			queries: []query{{
 				`sum(coppice_shard_copies and on (instance) (coppice_leader == 1)) / max(coppice_shards > 0)`, "",
 			}},
@@ -49,7 +49,7 @@ func slowness() []panel {
 		},
 		{
 			title: "Seconds a task, as the leader sees it", unit: units.Seconds, columns: 12,
-			description: "Mean time of a task by worker, from the results that reached the leader. It has workers that Prometheus does not scrape.",
+			description: "Mean time of a task by worker, from the results that reached the leader. Workers that Prometheus does not scrape are included.",
 			queries: []query{{
 				`sum by (worker) (rate(coppice_leader_worker_task_seconds_total[$__rate_interval])) / (sum by (worker) (rate(coppice_leader_worker_tasks_total[$__rate_interval])) > 0)`,
 				"{{worker}}",
@@ -57,19 +57,19 @@ func slowness() []panel {
 		},
 		{
 			title: "Slowest tasks, by kind", unit: units.Seconds, columns: 8,
-			description: "Time below which 99 of 100 tasks of a kind end. Far above the mean: tasks differ in size, or one worker is slow.",
+			description: "Time within which 99 of 100 tasks of a kind end. If the time is far above the mean, tasks differ in size or one worker is slow.",
 			queries: []query{{
 				`histogram_quantile(0.99, sum by (le, kind) (rate(coppice_task_seconds_bucket[$__rate_interval])))`, "{{kind}}",
 			}},
 		},
 		{
 			title: "Tasks a second, by worker", unit: units.CountsPerSecond, columns: 8,
-			description: "Tasks whose results reached the leader. A worker at zero while others compute holds no shard that is needed, or hangs.",
+			description: "Tasks whose results reached the leader. A worker at zero while others compute has no shard that is needed, or hangs.",
 			queries:     []query{{`sum by (worker) (rate(coppice_leader_worker_tasks_total[$__rate_interval]))`, "{{worker}}"}},
 		},
 		{
 			title: "Work that was lost", unit: units.CountsPerSecond, columns: 8,
-			description: "Tasks that were given out again, that were not needed, or that could not be computed, and results that were dropped. A few after a worker died are as they should be.",
+			description: "Tasks that were given out again, were not needed, or could not be computed, and results that were dropped. A few are normal after a worker died.",
 			queries: []query{
 				{`sum(rate(coppice_tasks_retried_total[$__rate_interval]))`, "retried"},
 				{`sum(rate(coppice_tasks_wasted_total[$__rate_interval]))`, "not needed"},
