@@ -77,7 +77,7 @@ func (o *OpenOptions) setContents(s *arraySource, entries map[string]*array) {
 // the file has.
 func lackArray(entries map[string]*array, name, flag string, err error) error {
 	if entries["indptr"] != nil && entries["indices"] != nil {
-		return kindErrorf(err, "a sparse matrix of SciPy; write features and labels with scikit-learn's dump_svmlight_file, "+
+		return kindErrorf(err, "the file is a sparse matrix of SciPy, which cannot be read; write features and labels with scikit-learn's dump_svmlight_file, "+
 			"or with NumPy: savez(..., features=X.toarray(), labels=...)")
 	}
 	var h fileContents
@@ -127,7 +127,7 @@ func (s *arraySource) readShapes(o *OpenOptions) error {
 	}
 	text := h.Kind == 'U' || h.Kind == 'S'
 	if text && !s.classes {
-		return kindErrorf(ErrFormat, "%q holds texts; numbers are expected; --labels class reads texts as classes", s.labels.name)
+		return kindErrorf(ErrFormat, "array %q holds texts, want numbers; --labels class reads texts as classes", s.labels.name)
 	}
 	if s.classes && (text || isColumn(h)) {
 		s.classNames, s.labels, s.info.Labels = s.labels, nil, 1
@@ -158,9 +158,9 @@ func imageShape(name string, h *npy.Header) (s Shape, err error) {
 	columns, err := volume([]int{s.Channels, s.Height, s.Width}, MaxFeatures)
 	switch {
 	case err != nil:
-		return s, fmt.Errorf("%q is an array of %v: %w: %w", name, h.Shape, err, ErrFormat)
+		return s, fmt.Errorf("array %q of shape %v: %w: %w", name, h.Shape, err, ErrFormat)
 	case h.Fortran:
-		return s, fmt.Errorf("%q has %d dimensions in Fortran order; write it with numpy.ascontiguousarray: %w", name, len(h.Shape), ErrFormat)
+		return s, fmt.Errorf("array %q has %d dimensions in Fortran order; write the array with numpy.ascontiguousarray: %w", name, len(h.Shape), ErrFormat)
 	}
 	h.Shape = []int{h.Shape[0], columns}
 	return s, nil
@@ -169,10 +169,10 @@ func imageShape(name string, h *npy.Header) (s Shape, err error) {
 func shapeOf(name string, h *npy.Header, limit int) (rows, columns int, err error) {
 	rows, columns, ok := h.Dims()
 	if !ok {
-		return 0, 0, fmt.Errorf("%q has %d dimensions; two are expected, or of features three or four for images: %w", name, len(h.Shape), ErrFormat)
+		return 0, 0, fmt.Errorf("array %q has %d dimensions, want two; only the features of images may have three or four: %w", name, len(h.Shape), ErrFormat)
 	}
 	if h.Kind == 'U' || h.Kind == 'S' {
-		return 0, 0, kindErrorf(ErrFormat, "%q holds texts; numbers are expected; x.astype(float) makes some of an array x in NumPy", name)
+		return 0, 0, kindErrorf(ErrFormat, "array %q holds texts, want numbers; in NumPy, x.astype(float) converts an array x", name)
 	}
 	return rows, columns, checkSize(name, rows, columns, limit)
 }
@@ -211,7 +211,7 @@ func (s *arraySource) readNames(entries map[string]*array) (err error) {
 		if a := entries[name]; a != nil && err == nil {
 			names, err = readStrings(a, func(n int) error {
 				if n > most {
-					return fmt.Errorf("%q has %d names, at most %d are expected: %w", name, n, most, ErrFormat)
+					return fmt.Errorf("array %q has %d names, want at most %d: %w", name, n, most, ErrFormat)
 				}
 				return nil
 			})

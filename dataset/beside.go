@@ -39,7 +39,7 @@ func (b *BesideOptions) names() (all []string) {
 func (b *BesideOptions) trim() error {
 	b.Values, b.Groups, b.Intervals = strings.TrimSpace(b.Values), strings.TrimSpace(b.Groups), trimmed(b.Intervals)
 	if n := len(b.Intervals); n != 0 && n != 2 {
-		return fmt.Errorf("intervals: want two columns, the least and the greatest number of each sample, not %d", n)
+		return fmt.Errorf("intervals: want two columns, with the lowest and the highest number of each sample, got %d", n)
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (a *array) column(check func(n int) error) (all []float64, err error) {
 	defer r.Close()
 	rows, columns, ok := r.Dims()
 	if !ok || columns != 1 || rows > MaxRows {
-		return nil, fmt.Errorf("%q: one number for each sample is expected: %w", a.name, ErrFormat)
+		return nil, fmt.Errorf("%q: want one number for each sample: %w", a.name, ErrFormat)
 	}
 	if err := check(rows); err != nil {
 		return nil, err
@@ -217,10 +217,10 @@ func (a *array) column(check func(n int) error) (all []float64, err error) {
 func (o *OpenOptions) readMATBeside(a *matfile.Array, into besideArrays) (err error) {
 	if a.Class != matfile.Cell && a.Class != matfile.Char {
 		if !isMatrix(a) {
-			return matKindError(a, "one number or text for each sample is expected", a.Name)
+			return matKindError(a, "want one number or one text for each sample", a.Name)
 		}
 		if min(a.Rows, a.Columns) != 1 || !a.Numeric() {
-			return fmt.Errorf("%q: one number for each sample is expected: %w", a.Name, ErrFormat)
+			return fmt.Errorf("%q: want one number for each sample: %w", a.Name, ErrFormat)
 		}
 		if err := checkSize(a.Name, max(a.Rows, a.Columns), 1, 1); err != nil {
 			return err
@@ -252,7 +252,7 @@ func (o *OpenOptions) readMATBeside(a *matfile.Array, into besideArrays) (err er
 	for i := range texts.rows {
 		v, err := units.ParseFloat(texts.text(i))
 		if err != nil {
-			return fmt.Errorf("%q: one number for each sample is expected: %w", a.Name, ErrFormat)
+			return fmt.Errorf("%q: want one number for each sample: %w", a.Name, ErrFormat)
 		}
 		all = append(all, v)
 	}
@@ -334,7 +334,7 @@ func (s *csvSource) parseBeside(row *Row, record []string, r *csvRecords) error 
 	}
 	if c.group >= 0 {
 		row.Group = strings.Clone(s.dialect.marks.text(record[c.group]))
-		if err := notUTF8("its group", row.Group); err != nil {
+		if err := notUTF8("the group of the sample", row.Group); err != nil {
 			return s.textError(row.Number, c.group, err, r)
 		}
 	}
@@ -348,13 +348,13 @@ func (i *Info) lacksBeside(r *Row) bool { return i.missingBeside(r) != "" }
 func (i *Info) missingBeside(r *Row) string {
 	switch {
 	case i.HasValues && math.IsNaN(r.Value):
-		return "its exact number"
+		return "the exact number of the sample"
 	case i.HasIntervals && math.IsNaN(r.Interval[0]):
-		return "the least number of its interval"
+		return "the lower end of the sample's interval"
 	case i.HasIntervals && math.IsNaN(r.Interval[1]):
-		return "the greatest number of its interval"
+		return "the upper end of the sample's interval"
 	case i.HasGroups && isMissing(r.Group):
-		return "its group"
+		return "the group of the sample"
 	}
 	return ""
 }
@@ -370,7 +370,7 @@ func (i *Info) checkBeside(r *Row) error {
 	s := i.LabelType.Scale
 	if i.HasValues {
 		if v, high := r.Value, s.Low+i.Labels-1; !(v >= float64(s.Low) && v < float64(high+1)) {
-			return rowErrorf(i.File, r.Number, "its exact number, %s, is not within the range %d to %d", units.InFull(v), s.Low, high)
+			return rowErrorf(i.File, r.Number, "the exact number %s is outside the range %d to %d", units.InFull(v), s.Low, high)
 		}
 	}
 	if i.HasIntervals {
@@ -379,10 +379,10 @@ func (i *Info) checkBeside(r *Row) error {
 		}
 	}
 	if err := checkName(r.Name); err != nil {
-		return rowErrorf(i.File, r.Number, "its name %v", err)
+		return rowErrorf(i.File, r.Number, "the name of the sample %v", err)
 	}
 	if i.HasGroups && len(r.Group) > maxGroupName {
-		return rowErrorf(i.File, r.Number, "the name of its group has %d bytes, at most %d are allowed", len(r.Group), maxGroupName)
+		return rowErrorf(i.File, r.Number, "the name of the sample's group has %d bytes, at most %d are allowed", len(r.Group), maxGroupName)
 	}
 	return nil
 }
@@ -390,11 +390,11 @@ func (i *Info) checkBeside(r *Row) error {
 func checkInterval(r *Row, valued bool) error {
 	switch low, high := r.Interval[0], r.Interval[1]; {
 	case low-low != 0 || high-high != 0:
-		return fmt.Errorf("its interval, %s to %s, is not finite", units.InFull(low), units.InFull(high))
+		return fmt.Errorf("the interval from %s to %s is not finite", units.InFull(low), units.InFull(high))
 	case low > high:
-		return fmt.Errorf("its interval begins at %s, above its end, %s", units.InFull(low), units.InFull(high))
+		return fmt.Errorf("the interval begins at %s, which is above its end, %s", units.InFull(low), units.InFull(high))
 	case valued && (r.Value < low || r.Value > high):
-		return fmt.Errorf("its exact number, %s, is outside its interval, %s to %s", units.InFull(r.Value), units.InFull(low), units.InFull(high))
+		return fmt.Errorf("the exact number %s is outside the sample's interval, %s to %s", units.InFull(r.Value), units.InFull(low), units.InFull(high))
 	}
 	return nil
 }
@@ -403,12 +403,12 @@ func checkInterval(r *Row, valued bool) error {
 func (d *derivedLabels) scaled(o *LabelOptions) error {
 	if o.Kind != Age && !o.Ordered {
 		if d.info.HasValues || d.info.HasIntervals {
-			return errors.New("exact numbers and intervals belong to numeric labels: give their range, as LOW:HIGH")
+			return errors.New("exact numbers and intervals need numeric labels: give the range of the labels as LOW:HIGH")
 		}
 		return nil
 	}
 	if n := o.High - o.Low + 1; n != d.info.Labels {
-		return fmt.Errorf("%s%s; the range %d:%d has %d numbers, one for each label", prefix(d.info.File), counted(d.info.Labels, "label"), o.Low, o.High, n)
+		return fmt.Errorf("%s%s found; the range %d:%d has %d numbers, and needs as many labels", prefix(d.info.File), counted(d.info.Labels, "label"), o.Low, o.High, n)
 	}
 	d.info.LabelType.Scale = &Scale{Low: o.Low, True: TrueExpected}
 	if o.Kind == Age {

@@ -102,29 +102,29 @@ func TestBesideRefuses(t *testing.T) {
 		change   func(o *OpenOptions)
 		says     []string
 	}{
-		"turned":           {",9,9,9", ",9,9,8", nil, []string{"row 2", "begins at 9, above its end, 8"}},
-		"outside":          {",5,6", ",5.6,6", nil, []string{"row 1", "5.5, is outside its interval, 5.6 to 6"}},
+		"turned":           {",9,9,9", ",9,9,8", nil, []string{"row 2", "the interval begins at 9, which is above its end, 8"}},
+		"outside":          {",5,6", ",5.6,6", nil, []string{"row 1", "the exact number 5.5 is outside the sample's interval, 5.6 to 6"}},
 		"no number":        {",5,6", ",five,6", nil, []string{"row 1", "line 3", `"from"`, "five"}},
 		"infinite":         {",5,6", ",5,1e999", nil, []string{"row 1"}},
 		"missing end":      {",5,6", ",5,", nil, []string{"row 1", "line 3", `"to"`, "--missing drop"}},
-		"missing group":    {"bob", "NA", nil, []string{"row 1 (counted from 0): its group is missing; --missing drop"}},
+		"missing group":    {"bob", "NA", nil, []string{"row 1 (counted from 0): the group of the sample is missing; --missing drop leaves such samples out"}},
 		"long group":       {"bob", strings.Repeat("b", 101), nil, []string{"row 1", "101 bytes"}},
 		"no column":        {"x", "x", func(o *OpenOptions) { o.Beside.Groups = "person" }, []string{"a.csv", "--groups", `no column "person"`, "x, who, age"}},
 		"one end":          {"x", "x", func(o *OpenOptions) { o.Beside.Intervals = []string{"from"} }, []string{"want two columns"}},
 		"twice":            {"x", "x", func(o *OpenOptions) { o.Beside.Groups = "to" }, []string{"used twice"}},
-		"beyond the scale": {",5.5,5,6", ",10,5,60", nil, []string{"row 1", "10 is not within the range 0 to 9"}},
+		"beyond the scale": {",5.5,5,6", ",10,5,60", nil, []string{"row 1", "the number 10 is outside the range 0 to 9"}},
 		"values beyond the scale": {agedCSV, "x,v,label_p,label_q\n1,0,1,0\n2,2,0,1\n", func(o *OpenOptions) {
 			distributions(o)
 			o.Labels.Ordered, o.Labels.High, o.Beside.Values = true, 1, "v"
-		}, []string{"row 1", "its exact number, 2, is not within the range 0 to 1"}},
+		}, []string{"row 1", "the exact number 2 is outside the range 0 to 1"}},
 		"a range of others": {agedCSV, "x,label_p,label_q\n1,1,0\n", func(o *OpenOptions) {
 			distributions(o)
 			o.Labels.Ordered, o.Labels.High = true, 5
-		}, []string{"a.csv", "2 labels; the range 0:5 has 6 numbers"}},
+		}, []string{"a.csv", "2 labels found; the range 0:5 has 6 numbers"}},
 		"values without a scale": {agedCSV, "x,v,label_p,label_q\n1,0,1,0\n", func(o *OpenOptions) {
 			distributions(o)
 			o.Beside.Values = "v"
-		}, []string{"belong to numeric labels"}},
+		}, []string{"exact numbers and intervals need numeric labels"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := aged()
@@ -145,8 +145,8 @@ func TestBesideRefuses(t *testing.T) {
 		mustContain(t, err, file, name+` "person"`, "--groups", "who")
 	}
 	for text, says := range map[string]string{
-		"3,NA,2": "row 1 (counted from 0): the least number of its interval is missing", "3,2,NA": "the greatest number of its interval is missing",
-		"NA,2,3": "its exact number is missing",
+		"3,NA,2": "row 1 (counted from 0): the lower end of the sample's interval is missing", "3,2,NA": "the upper end of the sample's interval is missing",
+		"NA,2,3": "the exact number of the sample is missing",
 	} {
 		o := OpenOptions{
 			Labels:  LabelOptions{Kind: Counts, Columns: []string{"p", "q"}, Ordered: true, Low: 3, High: 4},
@@ -160,7 +160,7 @@ func TestBesideRefuses(t *testing.T) {
 		mustContain(t, err, says)
 	}
 	_, err := openFile(t, "a.libsvm", "3 1:2\n", aged())
-	mustContain(t, err, "a.libsvm", "--values is of use for CSV, .mat and .npz files only")
+	mustContain(t, err, "a.libsvm", "--values can only be used with CSV, .mat and .npz files")
 }
 
 // TestBesideInspected: inspect counts the rows that an import refuses, and says what labels
@@ -175,7 +175,7 @@ func TestBesideInspected(t *testing.T) {
 		t.Errorf("labels are %s", found.LabelsAre)
 	}
 	if i := slices.IndexFunc(found.Warnings, func(w string) bool {
-		return strings.Contains(w, "refuses: 2, the first: ") && strings.Contains(w, "row 1")
+		return strings.Contains(w, "interval or group: 2, the first: ") && strings.Contains(w, "row 1")
 	}); i < 0 {
 		t.Errorf("%q", found.Warnings)
 	}
@@ -238,8 +238,8 @@ func TestSame(t *testing.T) {
 	if plain.Digest() != scale.Digest() || plain.Digest() != grouped.Digest() {
 		t.Error("types of labels or groups are part of the digest")
 	}
-	mustContain(t, scale.SameLabels(plain), "its labels are distributions, those of the new one numeric labels from 0 to 1")
-	mustContain(t, grouped.SameGroups(plain), "its samples belong to no groups, those of the new one to 2 groups")
+	mustContain(t, scale.SameLabels(plain), "its labels are distributions, the labels of the new dataset are numeric labels from 0 to 1")
+	mustContain(t, grouped.SameGroups(plain), "its samples have no groups, the samples of the new dataset have 2 groups")
 	mustContain(t, other.SameGroups(grouped), "2 groups", "1 group")
 	for _, m := range []*Manifest{plain, scale, grouped} {
 		if err := m.Same(m); err != nil {

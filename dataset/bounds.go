@@ -36,7 +36,7 @@ func (n fileSize) items() int { return max(maxColumns, int(n)) }
 // expansionError says that what, a file or an array of one, unpacks to too many bytes; advice says
 // what to do.
 func expansionError(what, advice string) error {
-	return kindErrorf(ErrFormat, "%s unpacks to more than %d times the size of the file, and to more than %s; %s",
+	return kindErrorf(ErrFormat, "%s decompresses to more than %d times the size of the file and to more than %s; %s",
 		what, maxRatio, units.Format(freeUnpacked), advice)
 }
 
@@ -44,7 +44,7 @@ func expansionError(what, advice string) error {
 // reads them.
 func (o *OpenOptions) checkFeatures(n int, advice string) error {
 	if most := max(o.size.items(), o.modelFeatures); n > most {
-		return kindErrorf(ErrFormat, "%s features in a file of %s bytes: at most %s are read, or one for each byte; %s",
+		return kindErrorf(ErrFormat, "%s features are too many for a file of %s bytes: a file may have %s features, or one for each byte if it is larger; %s",
 			units.Count(n), units.Count(int(o.size)), units.Count(maxColumns), advice)
 	}
 	return nil
@@ -53,7 +53,7 @@ func (o *OpenOptions) checkFeatures(n int, advice string) error {
 // checkItems returns an error if the values of n rows, or n names, are too many to be kept in memory.
 func (o *OpenOptions) checkItems(name string, n int, advice string) error {
 	if n > o.size.items() {
-		return kindErrorf(ErrFormat, "%q has %s values, which are kept in memory, in a file of %s bytes: at most %s are read, or one for each byte; %s",
+		return kindErrorf(ErrFormat, "%q has %s values, too many for a file of %s bytes: a file may have %s values that are kept in memory, or one for each byte if it is larger; %s",
 			name, units.Count(n), units.Count(int(o.size)), units.Count(maxColumns), advice)
 	}
 	return nil
@@ -69,7 +69,7 @@ type unpacking struct {
 func (u *unpacking) Read(p []byte) (int, error) {
 	n, err := u.in.Read(p)
 	if u.left -= int64(n); u.left < 0 {
-		return 0, expansionError("the file", "unpack it with gunzip to read it")
+		return 0, expansionError("the file", "decompress the file with gunzip first")
 	}
 	return n, err
 }
@@ -87,7 +87,7 @@ func checkNames(what string, names []string) error {
 // checkName says why a name cannot be read; the error's text is a predicate.
 func checkName(name string) error {
 	if len(name) > maxName {
-		return fmt.Errorf("has %s bytes, at most %s can be read", units.Count(len(name)), units.Count(maxName))
+		return fmt.Errorf("has %s bytes, at most %s are allowed", units.Count(len(name)), units.Count(maxName))
 	}
 	return nil
 }

@@ -153,15 +153,15 @@ func TestNameBounds(t *testing.T) {
 	}{
 		"a header":        {"a.csv", long + ",y_1,y_2\n1,0,1\n", OpenOptions{}, "line 1: the name of column 0"},
 		"a label's":       {"a.libsvm", "# labels: a," + long + "\n1,0 1:1\n", OpenOptions{}, "the name of label 1"},
-		"a class":         {"a.csv", "a,class\n1,x\n2," + long + "\n", OpenOptions{Labels: LabelOptions{Kind: Class}}, "row 1 (counted from 0): its class"},
-		"a row's":         {"a.csv", "name,a,y_1,y_2\n" + long + ",1,0,1\n", OpenOptions{}, "row 0 (counted from 0): its name"},
-		"a row's, libsvm": {"a.libsvm", "1,0 1:1 # " + long + "\n", OpenOptions{}, "row 0 (counted from 0): its name"},
+		"a class":         {"a.csv", "a,class\n1,x\n2," + long + "\n", OpenOptions{Labels: LabelOptions{Kind: Class}}, "row 1 (counted from 0): the class of the sample"},
+		"a row's":         {"a.csv", "name,a,y_1,y_2\n" + long + ",1,0,1\n", OpenOptions{}, "row 0 (counted from 0): the name of the sample"},
+		"a row's, libsvm": {"a.libsvm", "1,0 1:1 # " + long + "\n", OpenOptions{}, "row 0 (counted from 0): the name of the sample"},
 	} {
 		src, err := openFile(t, c.file, c.text, c.o)
 		if err == nil {
 			_, _, err = Build(src, ImportOptions{})
 		}
-		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "has 4,097 bytes, at most 4,096 can be read") || len(err.Error()) > 500 {
+		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "has 4,097 bytes, at most 4,096 are allowed") || len(err.Error()) > 500 {
 			t.Errorf("%s: %.500v", name, err)
 		}
 	}

@@ -79,11 +79,11 @@ func (b *builder) add(r *storedRow) {
 // finish returns the shard. Every row must have been added.
 func (b *builder) finish() (*Rows, []string, error) {
 	if b.added != b.rows.N {
-		return nil, nil, fmt.Errorf("dataset: %d rows came for a shard of %d: %w", b.added, b.rows.N, ErrChanged)
+		return nil, nil, fmt.Errorf("dataset: a shard got %d samples, want %d: %w", b.added, b.rows.N, ErrChanged)
 	}
 	if b.rows.Sparse {
 		if len(b.rows.X) > math.MaxUint32 {
-			return nil, nil, fmt.Errorf("dataset: %d values in one shard; at most %d fit", len(b.rows.X), math.MaxUint32)
+			return nil, nil, fmt.Errorf("dataset: a shard would have %d non-zero values, at most %d are possible", len(b.rows.X), math.MaxUint32)
 		}
 		b.sort()
 	}
@@ -122,7 +122,7 @@ func newPartitioner(m *Manifest) *partitioner {
 // next call.
 func (p *partitioner) assign(r *Row, c *checker) (*storedRow, int, error) {
 	if p.rows >= p.m.Rows {
-		return nil, 0, fmt.Errorf("%smore than %d rows: %w", prefix(c.info.File), p.m.Rows, ErrChanged)
+		return nil, 0, fmt.Errorf("%sthe file has more samples than the %d of the first pass: %w", prefix(c.info.File), p.m.Rows, ErrChanged)
 	}
 	if err := p.groups.add(c.info.File, r); err != nil {
 		return nil, 0, err
@@ -172,7 +172,7 @@ func (m *Manifest) numberCount() (n int) {
 // are not those of the first pass.
 func (p *partitioner) checkCounts() error {
 	if p.rows != p.m.Rows || p.nonZeros != p.m.NonZeros {
-		return fmt.Errorf("dataset: %d rows with %d non-zeros, then %d with %d: %w",
+		return fmt.Errorf("dataset: the first pass found %d samples with %d non-zero values, the second pass %d with %d: %w",
 			p.m.Rows, p.m.NonZeros, p.rows, p.nonZeros, ErrChanged)
 	}
 	return nil

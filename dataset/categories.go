@@ -46,7 +46,7 @@ func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
 	}
 	for _, i := range found {
 		if !slices.Contains(c.features, i) {
-			return fmt.Errorf("--categories: column %d %q (counted from 0) is no feature", i, nameAt(names, i))
+			return fmt.Errorf("--categories: column %d %q (counted from 0) is not a feature", i, nameAt(names, i))
 		}
 		c.category(i, Category{Name: columnName(names, i), At: i})
 	}
@@ -116,7 +116,7 @@ func (s *csvSource) findLevels(o *OpenOptions) error {
 			return nil
 		}
 	}
-	return &WaysError{s.info.File + ": the first line has no number, and its categories are levels of other rows: --header yes says that it is a header, --header no that it is a row", headerWays}
+	return &WaysError{s.info.File + ": the first line has no numbers, and its categories also occur in other rows: give --header yes if it is a header, --header no if it is a row", headerWays}
 }
 
 // addLevel adds the level of a row. There are at most maxLevels.
@@ -125,13 +125,13 @@ func addLevel(set *identities, text string, r *Row) error {
 		return nil
 	}
 	if len(set.texts) > maxLevels {
-		return fmt.Errorf("more than %d levels in a category: is it an identifier? --drop leaves the column out", maxLevels)
+		return fmt.Errorf("a category has more than %d levels: is the column an identifier? --drop leaves the column out", maxLevels)
 	}
-	if err := notUTF8("its level", text); err != nil {
+	if err := notUTF8("the category's level", text); err != nil {
 		return err
 	}
 	if err := checkName(text); err != nil {
-		return fmt.Errorf("its level %w", err)
+		return fmt.Errorf("the category's level %w", err)
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (s *csvSource) setLevels(sets map[int]*identities) error {
 			k.Levels = append(k.Levels, level.name)
 		}
 		if all += len(found); len(found) == 0 {
-			return kindErrorf(ErrFormat, "%s: the category %q has no value; --drop leaves the column out", s.info.File, k.Name)
+			return kindErrorf(ErrFormat, "%s: the category %q has no values; --drop leaves the column out", s.info.File, k.Name)
 		}
 		if merged != nil {
 			s.info.Notes = append(s.info.Notes, fmt.Sprintf("column %d %q: %s", i, nameAt(s.names, i), mergedNote("level", merged)))
@@ -157,7 +157,7 @@ func (s *csvSource) setLevels(sets map[int]*identities) error {
 		s.columns.categories[i] = newLevels(s.info.File, *k)
 	}
 	if all > maxAllLevels {
-		return kindErrorf(ErrFormat, "%s: the categories have %d levels together, at most %d are read", s.info.File, all, maxAllLevels)
+		return kindErrorf(ErrFormat, "%s: all categories together have %d levels, at most %d are allowed", s.info.File, all, maxAllLevels)
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func (s *csvSource) parseCategory(row *Row, k *levels, record []string, r *csvRe
 		row.Values[from+i] = 1
 	case s.leavesOut(record):
 	case s.unseen == nil:
-		reason := fmt.Sprintf("%.100q is no level of this category, which has %s; --unseen ignore has its features 0", strings.TrimSpace(field), listSome(k.Levels))
+		reason := fmt.Sprintf("%.100q is not a level of this category, whose levels are %s; --unseen ignore sets the category's features to 0", strings.TrimSpace(field), listSome(k.Levels))
 		return s.columnError(row.Number, k.At, reason, r)
 	default:
 		s.unseen(row.Number, k.Name, strings.TrimSpace(field))

@@ -58,7 +58,7 @@ func TestCategoriesRefused(t *testing.T) {
 		{"text that is none", "a.csv", "c,label_a\nred,1\n", OpenOptions{}, []string{"row 0", `column 0 "c"`, "line 2", "--categories makes a feature"}},
 		{"missing", "a.csv", "c,label_a\nu,1\n?,1\n", OpenOptions{Categories: []string{"c"}}, []string{"row 1", `column 0 "c"`, `"?" is a missing value`}},
 		{"no such column", "a.csv", "c,label_a\nu,1\n", OpenOptions{Categories: []string{"d"}}, []string{"--categories", `"d"`}},
-		{"a label", "a.csv", "c,label_a\nu,1\n", OpenOptions{Categories: []string{"label_a"}}, []string{"--categories", `"label_a"`, "no feature"}},
+		{"a label", "a.csv", "c,label_a\nu,1\n", OpenOptions{Categories: []string{"label_a"}}, []string{"--categories", `"label_a"`, `column 1 "label_a" (counted from 0) is not a feature`}},
 		{"two spellings", "a.csv", "c,label_a\n7,1\n007,1\n", OpenOptions{Categories: []string{"c"}}, []string{"row 1", "line 3", `"007", and "7" in row 0, are one level`, "write both as 7"}},
 		{"an identifier", "a.csv", ids.String(), OpenOptions{Categories: []string{"id"}}, []string{"more than 4096 levels", "--drop", fmt.Sprint("row ", maxLevels)}},
 		{"no value", "a.csv", "c,x,label_a\n,1,1\n,2,1\n", OpenOptions{Categories: []string{"c"}, Missing: Missing{Fill: true}}, []string{`"c" has no value`}},
@@ -112,7 +112,7 @@ func TestLevelsOfModels(t *testing.T) {
 	if err == nil {
 		err = src.Scan(func(*Row) error { return nil })
 	}
-	mustContain(t, err, "new.csv", "row 1", `column 2 "c"`, "line 3", `"violet" is no level`, "3 (\"blue\", \"green\", \"red\")", "--unseen ignore")
+	mustContain(t, err, "new.csv", "row 1", `column 2 "c"`, "line 3", `"violet" is not a level of this category`, "3 (\"blue\", \"green\", \"red\")", "--unseen ignore")
 	var told []string
 	ignore := OpenOptions{NoLabels: true, Unseen: func(row int, category, level string) {
 		told = append(told, fmt.Sprintf("%d %s %s", row, category, level))

@@ -48,7 +48,7 @@ func ParseEncoding(name string) (string, error) {
 			return htmlindex.Name(e)
 		}
 	}
-	return "", fmt.Errorf("encoding %q is not known; want utf-8, utf-16, latin-1, windows-1252, macintosh, shift_jis, gbk or another name of the WHATWG's list", name)
+	return "", fmt.Errorf("encoding %q is unknown; want utf-8, utf-16, latin-1, windows-1252, macintosh, shift_jis, gbk or another name of the WHATWG encoding standard", name)
 }
 
 // charset returns the encoding of a name; nil: there is none.
@@ -179,11 +179,11 @@ func decodeAs(in *bufio.Reader, name string) (*bufio.Reader, error) {
 	agrees := marked == "" || marked == name || name == encodingUTF16 && marked != encodingUTF8
 	switch {
 	case !agrees:
-		return nil, kindErrorf(ErrFormat, "the file begins with the byte order mark of %s, --encoding is %s: leave it out, or give --encoding %s", marked, name, marked)
+		return nil, kindErrorf(ErrFormat, "the file begins with the byte order mark of %s, but --encoding is %s: omit --encoding, or give --encoding %s", marked, name, marked)
 	case marked != "" || name == encodingUTF8:
 		return decodeMarked(in)
 	case name == encodingUTF16:
-		return nil, kindErrorf(ErrFormat, "UTF-16 without a byte order mark may be of two orders: --encoding utf-16le or --encoding utf-16be says which")
+		return nil, kindErrorf(ErrFormat, "the file is UTF-16 without a byte order mark: give its byte order with --encoding utf-16le or --encoding utf-16be")
 	case name == encodingUTF16LE:
 		return bufio.NewReaderSize(&utf16Reader{in: in, order: binary.LittleEndian}, 1<<16), nil
 	case name == encodingUTF16BE:
@@ -191,7 +191,7 @@ func decodeAs(in *bufio.Reader, name string) (*bufio.Reader, error) {
 	}
 	e := charset(name)
 	if e == nil {
-		return nil, fmt.Errorf("encoding %q is not known", name)
+		return nil, fmt.Errorf("encoding %q is unknown", name)
 	}
 	return bufio.NewReaderSize(&wholeText{in: e.NewDecoder().Reader(in), name: name, line: 1}, 1<<16), nil
 }
@@ -239,7 +239,7 @@ func (r *wholeText) Read(p []byte) (int, error) {
 		at = zero
 	}
 	if at >= 0 {
-		r.err = kindErrorf(ErrFormat, "line %d: its bytes are no text in %s; --encoding names another encoding", r.line+bytes.Count(text[len(r.last):max(at, len(r.last))], []byte("\n")), r.name)
+		r.err = kindErrorf(ErrFormat, "line %d: the bytes of this line are not valid text in %s; give the right encoding with --encoding", r.line+bytes.Count(text[len(r.last):max(at, len(r.last))], []byte("\n")), r.name)
 		return 0, r.err
 	}
 	r.line += bytes.Count(p[:n], []byte("\n"))

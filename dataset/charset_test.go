@@ -92,8 +92,8 @@ func TestEncodingsRefused(t *testing.T) {
 		parts                         []string
 	}{
 		{"no UTF-8", latin, "", "windows-1252", []string{"is not UTF-8", "--encoding windows-1252"}},
-		{"another encoding", "voilà,label_a,label_b\n1,.25,.75\n", "shift_jis", "utf-8", []string{"line 1", "no text in shift_jis", "--encoding"}},
-		{"UTF-16 as bytes", utf16Text(wide, "", false), "latin-1", "utf-16le", []string{"line 1", "no text in iso-8859-1"}},
+		{"another encoding", "voilà,label_a,label_b\n1,.25,.75\n", "shift_jis", "utf-8", []string{"line 1", "the bytes of this line are not valid text in shift_jis", "--encoding"}},
+		{"UTF-16 as bytes", utf16Text(wide, "", false), "latin-1", "utf-16le", []string{"line 1", "the bytes of this line are not valid text in iso-8859-1"}},
 		{"no mark", utf16Text(wide, "", false), "", "utf-16le", []string{"--encoding utf-16le"}},
 		{"UTF-16 of either order", utf16Text(wide, "", true), "utf-16", "utf-16be", []string{"--encoding utf-16le or --encoding utf-16be"}},
 		{"another mark", utf16Text(wide, "\xff\xfe", false), "latin-1", "utf-16le", []string{"byte order mark of utf-16le", "--encoding utf-16le"}},
@@ -124,7 +124,7 @@ func TestEncodingsRefused(t *testing.T) {
 		mustContain(t, err, name, "windows-1252")
 	}
 	_, err = openFile(t, "a.npz", "PK", OpenOptions{Encoding: "gbk"})
-	mustContain(t, err, "--encoding is of use for text files")
+	mustContain(t, err, "--encoding can only be used with text files")
 }
 
 // TestCutCharacters: a replacement character is found wherever reads are cut.
@@ -159,7 +159,7 @@ func TestEncodingOfModels(t *testing.T) {
 		t.Errorf("a mark, packed: %v", err)
 	}
 	_, _, err = openFor(t, "new.csv", text, OpenOptions{}, s)
-	mustContain(t, err, "read as the model's file was: --encoding iso-8859-1 (--encoding utf-8 if the file is UTF-8; flags decide otherwise)")
+	mustContain(t, err, "read with the options of the model's file: --encoding iso-8859-1 (--encoding utf-8 if the file is UTF-8; flags override these options)")
 }
 
 // TestLibsvmIsUTF8: classes and names of rows in a libsvm file are text, as those of a CSV file are.

@@ -65,7 +65,7 @@ func (c *checker) checkFeatures(r *Row) error {
 		return c.checkSparse(r)
 	}
 	if len(r.Values) != c.info.Features {
-		return rowErrorf(c.info.File, r.Number, "%d features, %d are expected", len(r.Values), c.info.Features)
+		return rowErrorf(c.info.File, r.Number, "found %d features, want %d", len(r.Values), c.info.Features)
 	}
 	c.values = sized(c.values, len(r.Values))
 	zeros, bad := 0, float32(0)
@@ -94,7 +94,7 @@ func (c *checker) checkSparse(r *Row) error {
 	for i, v := range r.Values {
 		column := int(r.Columns[i])
 		if column >= c.info.Features || i > 0 && r.Columns[i-1] >= r.Columns[i] {
-			return rowErrorf(c.info.File, r.Number, "column numbers must ascend and be below %d; found %d", c.info.Features, column)
+			return rowErrorf(c.info.File, r.Number, "column numbers must ascend and be below %d, found %d", c.info.Features, column)
 		}
 		x := float32(v)
 		if x != x && c.fills() {
@@ -129,7 +129,7 @@ func (c *checker) badFeature(r *Row) error {
 
 func (c *checker) checkLabels(r *Row) error {
 	if len(r.Labels) != c.info.Labels {
-		return rowErrorf(c.info.File, r.Number, "%d labels, %d are expected", len(r.Labels), c.info.Labels)
+		return rowErrorf(c.info.File, r.Number, "found %d labels, want %d", len(r.Labels), c.info.Labels)
 	}
 	if c.info.Labels == 0 {
 		return nil
@@ -147,7 +147,7 @@ func (c *checker) checkLabels(r *Row) error {
 	if negative >= 0 {
 		clipped, bad := clippedSum(r.Labels, sum, c.tolerance)
 		if bad >= 0 {
-			return c.columnError(r, "label", bad, c.info.LabelNames, fmt.Sprintf("%v is negative; a probability of a label is not", r.Labels[bad]))
+			return c.columnError(r, "label", bad, c.info.LabelNames, fmt.Sprintf("%v is negative; the probability of a label must be 0 or more", r.Labels[bad]))
 		}
 		sum = clipped
 	}
@@ -219,18 +219,18 @@ const totalSlack = 1e-6
 
 // totalHint says that a label is the total of the others, and how to leave it out; where says in which rows.
 func (i *Info) totalHint(label int, where string) string {
-	name, advice := strconv.Itoa(label), "leave it out of the file"
+	name, advice := strconv.Itoa(label), "remove it from the file"
 	if s := nameAt(i.LabelNames, label); s != "" {
 		name = strconv.Quote(s)
 	}
 	switch {
 	case label >= len(i.labelFlags) || len(i.labelFlags) != i.Labels:
 	case i.labelsListed:
-		advice = "list the columns without it in --label-columns"
+		advice = "list all other label columns in --label-columns"
 	default:
 		advice = Option{"drop", listFlag("drop", i.labelFlags[label]).Value}.String() + " leaves it out"
 	}
-	return fmt.Sprintf("label %s is the sum of the others %s, as a total is: %s", name, where, advice)
+	return fmt.Sprintf("label %s is the sum of the other labels %s and seems to be a total: %s", name, where, advice)
 }
 
 func (c *checker) checkSum(r *Row, sum float64) error {
@@ -238,7 +238,7 @@ func (c *checker) checkSum(r *Row, sum float64) error {
 		return nil
 	}
 	if sum == 0 {
-		return rowErrorf(c.info.File, r.Number, "every label is 0; the labels of a sample sum to 1"+dropHint)
+		return rowErrorf(c.info.File, r.Number, "every label of this sample is 0; the labels of a sample must sum to 1"+dropHint)
 	}
 	if distance := sum - 1; distance > c.tolerance || -distance > c.tolerance {
 		hint := "--normalize divides the labels of each sample by their sum"
@@ -249,14 +249,14 @@ func (c *checker) checkSum(r *Row, sum float64) error {
 		if addTotals(&t, r.Labels); t.label(1) >= 0 {
 			hint = c.info.totalHint(t.label(1), "in this sample")
 		}
-		return rowErrorf(c.info.File, r.Number, "the labels sum to %.6g, not to 1 within %g; %s", sum, c.tolerance, hint)
+		return rowErrorf(c.info.File, r.Number, "the labels sum to %.6g, want 1 within %g; %s", sum, c.tolerance, hint)
 	}
 	return nil
 }
 
 // classListHint says what to do about a row of a libsvm file that seems to list the numbers of its classes.
-const classListHint = "they are whole numbers, as numbers of classes are: --labels class reads one class of each sample; of several, write the probability of every class " +
-	"(0.5,0,0.5 for two of three); --labels counts reads counts"
+const classListHint = "these labels are whole numbers and may be class numbers: --labels class reads one class for each sample; for several classes, write the probability of every class " +
+	"(0.5,0,0.5 for two classes of three); --labels counts reads counts"
 
 // listsClasses reports whether the labels of a row, as a libsvm file has them, may be numbers of classes.
 func (i *Info) listsClasses(labels []float64) bool {
@@ -287,7 +287,7 @@ func notFinite(v float64, hint string) string {
 	if math.IsInf(v, 0) {
 		return fmt.Sprintf("%v is not a finite number", v)
 	}
-	return fmt.Sprintf("%v does not fit in a float32", v)
+	return fmt.Sprintf("%v is too large for a float32", v)
 }
 
 // stored returns the checked features in the form of a dense or a sparse shard; columns is

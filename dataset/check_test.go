@@ -16,17 +16,17 @@ func TestRowErrors(t *testing.T) {
 	}{
 		"NaN feature":    {func(r *Row) { r.Values = []float64{0, nan} }, RowError{Column: 1, Kind: "feature", Name: "b"}, "NaN"},
 		"infinite":       {func(r *Row) { r.Values = []float64{-inf, 0} }, RowError{Column: 0, Kind: "feature", Name: "a"}, "-Inf"},
-		"too large":      {func(r *Row) { r.Values = []float64{1e39, 0} }, RowError{Column: 0, Kind: "feature", Name: "a"}, "1e+39 does not fit"},
+		"too large":      {func(r *Row) { r.Values = []float64{1e39, 0} }, RowError{Column: 0, Kind: "feature", Name: "a"}, "1e+39 is too large for a float32"},
 		"sparse NaN":     {func(r *Row) { *r = Row{Sparse: true, Columns: []uint32{1}, Values: []float64{nan}, Labels: r.Labels} }, RowError{Column: 1, Kind: "feature", Name: "b"}, "NaN"},
 		"far column":     {func(r *Row) { *r = Row{Sparse: true, Columns: []uint32{2}, Values: []float64{1}, Labels: r.Labels} }, RowError{Column: -1}, "found 2"},
 		"equal columns":  {func(r *Row) { r.Sparse, r.Columns = true, []uint32{1, 1} }, RowError{Column: -1}, "ascend"},
-		"few features":   {func(r *Row) { r.Values = r.Values[:1] }, RowError{Column: -1}, "1 features, 2 are expected"},
-		"few labels":     {func(r *Row) { r.Labels = r.Labels[:1] }, RowError{Column: -1}, "1 labels, 2 are expected"},
+		"few features":   {func(r *Row) { r.Values = r.Values[:1] }, RowError{Column: -1}, "found 1 features, want 2"},
+		"few labels":     {func(r *Row) { r.Labels = r.Labels[:1] }, RowError{Column: -1}, "found 1 labels, want 2"},
 		"NaN label":      {func(r *Row) { r.Labels = []float64{nan, 1} }, RowError{Column: 0, Kind: "label", Name: "c"}, "NaN"},
 		"negative label": {func(r *Row) { r.Labels = []float64{1.25, -0.25} }, RowError{Column: 1, Kind: "label", Name: "d"}, "-0.25 is negative"},
 		"sum of 0.9":     {func(r *Row) { r.Labels = []float64{0.4, 0.5} }, RowError{Column: -1}, "sum to 0.9"},
 		"sum of 1.1":     {func(r *Row) { r.Labels = []float64{0.6, 0.5} }, RowError{Column: -1}, "sum to 1.1"},
-		"zeros":          {func(r *Row) { r.Labels = []float64{0, 0} }, RowError{Column: -1}, "every label is 0"},
+		"zeros":          {func(r *Row) { r.Labels = []float64{0, 0} }, RowError{Column: -1}, "every label of this sample is 0"},
 	} {
 		src := someRows(40)
 		src.info.FeatureNames, src.info.LabelNames = []string{"a", "b"}, []string{"c", "d"}
@@ -156,13 +156,13 @@ func TestAdviceOfColumns(t *testing.T) {
 		says    string
 		drop    string // empty: nothing to try
 	}{
-		{totals, OpenOptions{}, Checks{}, `label "total" is the sum of the others in this sample, as a total is: --drop label_total leaves it out`, "label_total"},
+		{totals, OpenOptions{}, Checks{}, `label "total" is the sum of the other labels in this sample and seems to be a total: --drop label_total leaves it out`, "label_total"},
 		{strings.ReplaceAll(totals, "total", "count"), OpenOptions{}, Checks{}, "--drop label_count leaves", "label_count"},
-		{totals, OpenOptions{Labels: LabelOptions{Columns: []string{"1:3"}}}, Checks{}, "list the columns without it in --label-columns", ""},
-		{"a,b,empty,label_x,label_y\n1,2,,.5,.5\n2,3,NA,.25,.75\n", OpenOptions{}, Checks{}, "the column has no value in any row; --drop empty leaves it out", "empty"},
-		{"a,b,label_x,label_y\n1,42%,.5,.5\n2,13%,.25,.75\n", OpenOptions{}, Checks{}, `"42%" is not a number: it has a percent sign (%); write 42`, "b"},
-		{"a,b,label_x,label_y\n1,4,50%,50%\n2,3,25%,75%\n", OpenOptions{}, Checks{}, `"50%" is not a number: it has a percent sign (%); write 50`, ""},
-		{"a,label_x,label_y,label_source\n1,.5,.5,web\n2,.25,.75,paper\n", OpenOptions{}, Checks{}, "--drop label_source leaves the column out if it is no label, --label-columns lists", "label_source"},
+		{totals, OpenOptions{Labels: LabelOptions{Columns: []string{"1:3"}}}, Checks{}, "list all other label columns in --label-columns", ""},
+		{"a,b,empty,label_x,label_y\n1,2,,.5,.5\n2,3,NA,.25,.75\n", OpenOptions{}, Checks{}, "the column has no values; --drop empty leaves it out", "empty"},
+		{"a,b,label_x,label_y\n1,42%,.5,.5\n2,13%,.25,.75\n", OpenOptions{}, Checks{}, `"42%" is not a number, because it has a percent sign (%); write 42`, "b"},
+		{"a,b,label_x,label_y\n1,4,50%,50%\n2,3,25%,75%\n", OpenOptions{}, Checks{}, `"50%" is not a number, because it has a percent sign (%); write 50`, ""},
+		{"a,label_x,label_y,label_source\n1,.5,.5,web\n2,.25,.75,paper\n", OpenOptions{}, Checks{}, "--drop label_source leaves the column out if it is not a label, --label-columns lists the labels", "label_source"},
 	} {
 		built := func(o OpenOptions, checks Checks) error {
 			src, err := openFile(t, "a.csv", c.content, o)
@@ -199,11 +199,11 @@ func TestAdviceOfColumns(t *testing.T) {
 				t.Fatal(err)
 			}
 			all := strings.Join(found.Warnings, "\n")
-			if said := strings.Contains(all, "is the sum of the others in every sample"); said != (content == totals) || said && strings.Contains(all, "--normalize") {
+			if said := strings.Contains(all, "is the sum of the other labels in every sample"); said != (content == totals) || said && strings.Contains(all, "--normalize") {
 				t.Errorf("%q as %q: warnings %s", content, kind, all)
 			}
 		}
-		if said := strings.Contains(strings.Join(warned, "\n"), "is the sum of the others in every sample"); said != (content == totals) {
+		if said := strings.Contains(strings.Join(warned, "\n"), "is the sum of the other labels in every sample"); said != (content == totals) {
 			t.Errorf("%q: warned %q", content, warned)
 		}
 	}

@@ -23,7 +23,7 @@ func (d *derivedLabels) useClasses(classes, order []string) error {
 		}
 		if base, ok := countedFrom(found, called); named && ok {
 			called, found = numbered(called, found, base, len(trained) > 0)
-			notes = append(notes, fmt.Sprintf("the classes are counted from %d by the names of labels in the file: %s", base, listSome(called)))
+			notes = append(notes, fmt.Sprintf("the classes are counted from %d and have the label names of the file: %s", base, listSome(called)))
 		} else {
 			called, notes = nil, append(notes, namesNote(called, found)...)
 			if len(trained) > 0 && !(isNumbers(found) && len(found) == len(order)) {
@@ -39,7 +39,7 @@ func (d *derivedLabels) useClasses(classes, order []string) error {
 	}
 	known := newIdentityIndex(d.info.File, "class", classes)
 	if len(known.names) != len(classes) {
-		return fmt.Errorf("%sa class is listed twice", prefix(d.info.File))
+		return fmt.Errorf("%sthe list of classes has a class twice", prefix(d.info.File))
 	}
 	if d.info.Labels, d.info.LabelNames = len(classes), classes; called != nil {
 		d.info.LabelNames = called
@@ -54,7 +54,7 @@ func (d *derivedLabels) useClasses(classes, order []string) error {
 			return err
 		}
 		if !ok {
-			return rowErrorf(file, r.Number, "the class %.100q is none of those known: %s", r.text, listSome(classes))
+			return rowErrorf(file, r.Number, "the class %.100q is unknown; the known classes are %s", r.text, listSome(classes))
 		}
 		clear(dst)
 		dst[i] = 1
@@ -100,7 +100,7 @@ func namesNote(names, found []string) []string {
 	if len(names) == 0 || !slices.ContainsFunc(found, other) {
 		return nil
 	}
-	return []string{fmt.Sprintf("the names of labels in the file are not used: they are %s, and the classes are %s", listSome(names), listSome(found))}
+	return []string{fmt.Sprintf("the label names in the file are not used: they are %s, but the classes are %s", listSome(names), listSome(found))}
 }
 
 // distinctClasses scans src for its classes, sorted; the notes say what they are.
@@ -120,13 +120,13 @@ func distinctClasses(src Source) (classes, notes []string, err error) {
 			return nil
 		}
 		if err := checkName(class); err != nil {
-			return rowErrorf(info.File, r.Number, "its class %v", err)
+			return rowErrorf(info.File, r.Number, "the class of the sample %v", err)
 		}
 		if rows == 1 {
 			first = strings.Clone(class)
 		}
 		if len(seen.texts) > MaxLabels {
-			return rowErrorf(info.File, r.Number, "more than %d classes", MaxLabels)
+			return rowErrorf(info.File, r.Number, "the file has more than %d classes", MaxLabels)
 		}
 		return nil
 	})
@@ -134,7 +134,7 @@ func distinctClasses(src Source) (classes, notes []string, err error) {
 		return nil, nil, err
 	}
 	if info.unsure && rows >= suspectRows && seen.texts[first].rows == 1 {
-		return nil, nil, pathError(info.File, headerError(fmt.Sprintf("the first line has numbers and the class %.100q, which is nowhere else", first)))
+		return nil, nil, pathError(info.File, headerError(fmt.Sprintf("the first line has numbers and the class %.100q, which occurs in no other row", first)))
 	}
 	found, merged, err := seen.resolve()
 	if err != nil {
@@ -172,7 +172,7 @@ func classesNote(found []identityCount) string {
 
 // mergedNote says that equal numbers are one class, or one group.
 func mergedNote(what string, merged []string) string {
-	return fmt.Sprintf("equal numbers are one %s, such as %.40q and %.40q", what, merged[0], merged[1])
+	return fmt.Sprintf("equal numbers are read as one %s, such as %.40q and %.40q", what, merged[0], merged[1])
 }
 
 // missingClass returns the error for a row without a class.

@@ -41,7 +41,7 @@ func findRange(names []string, n int, item string) (from, to int, err error) {
 		return 0, 0, err
 	}
 	if from > to {
-		return 0, 0, fmt.Errorf("columns %q: the first comes after the last; want FROM:TO", item)
+		return 0, 0, fmt.Errorf("columns %q: the first column comes after the last; want FROM:TO", item)
 	}
 	return from, to, nil
 }
@@ -63,7 +63,7 @@ func findColumn(names []string, n int, name string) (int, error) {
 // columnList says which columns there are, for messages.
 func columnList(names []string, n int) string {
 	if names == nil {
-		return fmt.Sprintf("the first line is no header: columns are called by numbers from 0 to %d, or %q", n-1, lastColumn)
+		return fmt.Sprintf("the file has no header: name columns by their numbers, 0 to %d, or %q", n-1, lastColumn)
 	}
 	const shown = 10
 	list := strings.Join(names[:min(shown, n)], ", ")
@@ -160,7 +160,7 @@ type entry struct {
 // dense sets p to the selected features of a dense row.
 func (p *selectedRow) dense(r *Row) error {
 	if want := p.Source.Info().Features; len(r.Values) != want {
-		return rowErrorf(p.info.File, r.Number, "%d features, %d are expected", len(r.Values), want)
+		return rowErrorf(p.info.File, r.Number, "found %d features, want %d", len(r.Values), want)
 	}
 	p.values = p.values[:0]
 	for _, i := range p.features {

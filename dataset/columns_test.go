@@ -15,7 +15,7 @@ func TestFindColumns(t *testing.T) {
 		}
 	}
 	for list, says := range map[string]string{
-		"x": `no column "x"; the columns are a, b:c`, "d:a": "the first comes after the last", "a:x": `no column "x"`, ":": `no column ""`, "5": `no column "5"`,
+		"x": `no column "x"; the columns are a, b:c`, "d:a": "the first column comes after the last", "a:x": `no column "x"`, ":": `no column ""`, "5": `no column "5"`,
 	} {
 		_, err := findColumns(names, 5, []string{list})
 		mustContain(t, err, says)

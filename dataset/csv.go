@@ -122,7 +122,7 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *OpenOptions) ([]string, error) {
 	d := &s.dialect
 	if o.Header == HeaderAuto && o.known.inNumbers(first, d.marks) {
-		return nil, &WaysError{"the first line is numbers and has every feature name of the model: --header yes or no says whether it is a header", headerWays}
+		return nil, &WaysError{"the first line has only numbers, among them every feature name of the model: give --header yes if it is a header, --header no if it is a row", headerWays}
 	}
 	auto := *o
 	auto.Header = HeaderAuto
@@ -145,8 +145,8 @@ func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *
 		if like, row, ok := d.atRowLike(head, append([][]string{first}, rest...)); ok && o.Header == HeaderNo {
 			*d, first = like, row
 		} else if ok {
-			return nil, &WaysError{fmt.Sprintf("line %d begins with %s, as a comment does, and has as many fields as the lines below, and numbers where they have numbers: "+
-				"--header no reads it as a row, and --header yes leaves it out and takes the first line without %s for the header; if it is a comment and no line is a header, take it out of the file",
+			return nil, &WaysError{fmt.Sprintf("line %d begins with %s like a comment, but has fields and numbers like the lines below: "+
+				"--header no reads the line as a row, --header yes skips it and reads the first line without %s as the header; if it is a comment and the file has no header, remove the line",
 				like.before+1, d.mark, d.mark), commentWays}
 		}
 	}
@@ -178,7 +178,7 @@ func (s *csvSource) notes() []string {
 	notes := append(s.info.Notes, s.dialect.String())
 	switch {
 	case s.header && s.mark != "":
-		notes = append(notes, fmt.Sprintf("line %d is the header: its mark %s is left out", s.dialect.before+1, s.mark))
+		notes = append(notes, fmt.Sprintf("line %d is the header, read without its mark %s", s.dialect.before+1, s.mark))
 	case s.header:
 		notes = append(notes, fmt.Sprintf("line %d is the header", s.dialect.before+1))
 	default:
@@ -186,12 +186,12 @@ func (s *csvSource) notes() []string {
 	}
 	switch n := s.dialect.comments; {
 	case n == 1:
-		notes = append(notes, "1 line of comments before it is left out")
+		notes = append(notes, "1 line of comments before it is skipped")
 	case n > 1:
-		notes = append(notes, fmt.Sprintf("%d lines of comments before it are left out", n))
+		notes = append(notes, fmt.Sprintf("%d lines of comments before it are skipped", n))
 	}
 	if s.cut {
-		notes = append(notes, "columns without names and values at the ends of lines are left out")
+		notes = append(notes, "empty columns at the ends of lines are ignored")
 	}
 	return notes
 }

@@ -92,7 +92,7 @@ func countsColumns(first []string) (bool, error) {
 	if first[0] == "" {
 		return true, nil
 	}
-	return false, headerError("line 1 counts columns, 0, 1, ...")
+	return false, headerError("the first line has the numbers 0, 1, ... and may number the columns")
 }
 
 func labelPrefixes(o *OpenOptions) []string {
@@ -209,7 +209,7 @@ func (c *csvColumns) distinct(names []string) error {
 	for _, i := range used {
 		name := nameAt(names, i)
 		if first, ok := seen[name]; ok && name != "" {
-			text := fmt.Sprintf("columns %d and %d of the header (counted from 0) are both named %q: --drop %d or --drop %d leaves one out", first, i, name, i, first)
+			text := fmt.Sprintf("columns %d and %d (counted from 0) are both named %q: drop one of them with --drop %d or --drop %d", first, i, name, i, first)
 			return &WaysError{text, []Way{
 				oneWay("--drop", strconv.Itoa(i), "%q is column %d", name, first), oneWay("--drop", strconv.Itoa(first), "%q is column %d", name, i),
 			}}
@@ -244,7 +244,7 @@ func (c *csvColumns) distinctLabels(names []string) error {
 	var texts []string
 	for _, columns := range [][]int{prefixed, plain} {
 		if len(columns) < 2 {
-			return &WaysError{text: fmt.Sprintf("%s: --label-columns lists the labels, --drop leaves a column out", twice)}
+			return &WaysError{text: fmt.Sprintf("%s: list the label columns with --label-columns, or leave a column out with --drop", twice)}
 		}
 		var list []string
 		for _, i := range columns {
@@ -311,7 +311,7 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 	case o.NoLabels:
 		return nil, nil
 	}
-	return nil, kindErrorf(ErrNoLabels, "no label columns found: name them %s..., or list them with --label-columns; %s",
+	return nil, kindErrorf(ErrNoLabels, "no label columns found: rename them to %s..., or list them with --label-columns; %s",
 		strings.Join(c.prefixes, "... or "), columnList(names, c.width))
 }
 
@@ -341,7 +341,7 @@ func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err e
 			return []int{i}, nil
 		}
 		if !o.NoLabels && o.Labels.Kind == s.Reading.Labels {
-			err := fmt.Errorf("the model was trained with the %s in column %q, and this file has no such column: --label-columns names the column with the %s; %s",
+			err := fmt.Errorf("the model was trained with the %s in column %q, and this file has no such column: name the column of the %s with --label-columns; %s",
 				o.Labels.Kind, trained, o.Labels.Kind, columnList(names, c.width))
 			return nil, &kindError{&kindError{err, ErrNoLabels}, ErrAmbiguous}
 		}
@@ -362,15 +362,15 @@ func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err e
 
 // targetError is the error for a file in which no column, or each of several, may be the only label column.
 func (c *csvColumns) targetError(names []string, found []int, o *OpenOptions) error {
-	const advice = "name it with --label-columns"
+	const advice = "name the label column with --label-columns"
 	if len(found) > 0 {
 		var ways []Way
 		for _, i := range found {
 			ways = append(ways, oneWay("--label-columns", flagColumn(names, i), "the %s is in column %d, %q", o.Labels.Kind, i, nameAt(names, i)))
 		}
-		return &WaysError{fmt.Sprintf("--labels %s needs one label column, and %s may each be it: %s", o.Labels.Kind, nameList(names, found), advice), ways}
+		return &WaysError{fmt.Sprintf("--labels %s needs one label column, but several have a usual name (%s): %s", o.Labels.Kind, nameList(names, found), advice), ways}
 	}
-	err := fmt.Errorf("--labels %s needs one label column, and none is called %s, %s: %s; %s", o.Labels.Kind, o.Labels.Kind,
+	err := fmt.Errorf("--labels %s needs one label column, but no column is called %s, %s: %s; %s", o.Labels.Kind, o.Labels.Kind,
 		strings.Join(targetNames[:len(targetNames)-1], ", ")+" or "+targetNames[len(targetNames)-1], advice, columnList(names, c.width))
 	return &kindError{&kindError{err, ErrNoLabels}, ErrAmbiguous}
 }
@@ -396,7 +396,7 @@ func (c *csvColumns) checkPrefixes(names []string, found []int, o *OpenOptions) 
 		texts = append(texts, fmt.Sprintf("--label-prefix %s takes %s", c.prefixes[at], nameList(names, columns)))
 		ways = append(ways, oneWay("--label-prefix", c.prefixes[at], "the labels are %s", nameList(names, columns)))
 	}
-	return &WaysError{fmt.Sprintf("columns begin with %s, as labels do: %s", strings.Join(c.prefixes, " and with "), strings.Join(texts, ", ")), ways}
+	return &WaysError{fmt.Sprintf("some column names begin with %s, both prefixes of labels: %s", strings.Join(c.prefixes, " and with "), strings.Join(texts, ", ")), ways}
 }
 
 // flagColumn returns how flags name a column: by its name, or by its number if it has none of its own.
@@ -456,7 +456,7 @@ func (c *csvColumns) listed(names []string, o *OpenOptions) (found []int, err er
 		found = append(found, columns...)
 	}
 	if o.Labels.single() && len(found) > 1 {
-		return nil, fmt.Errorf("--labels %s needs one label column, --label-columns lists %d", o.Labels.Kind, len(found))
+		return nil, fmt.Errorf("--labels %s needs one label column, but --label-columns lists %d", o.Labels.Kind, len(found))
 	}
 	return found, nil
 }

@@ -25,14 +25,14 @@ func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) error
 	}
 	if s.columns.rowName >= 0 {
 		row.Name = record[s.columns.rowName]
-		if err := notUTF8("its name", row.Name); err != nil {
+		if err := notUTF8("the name of the sample", row.Name); err != nil {
 			return s.textError(n, s.columns.rowName, err, r)
 		}
 	}
 	for _, i := range s.columns.labels {
 		if s.classes {
 			row.text = s.dialect.marks.text(record[i])
-			if err := notUTF8("its class", row.text); err != nil {
+			if err := notUTF8("the class of the sample", row.text); err != nil {
 				return s.textError(n, i, err, r)
 			}
 			continue
@@ -68,9 +68,9 @@ func (s *csvSource) number(field string, row int, what valueOf) (v float64, reas
 
 func (s *csvSource) fieldError(n, column int, reason string, record []string, r *csvRecords) error {
 	if n == 0 && isMissing(record[column]) && s.hasNone(column) {
-		reason = "the column has no value in any row; " + Option{"drop", listFlag("drop", flagColumn(s.names, column)).Value}.String() + " leaves it out"
+		reason = "the column has no values; " + Option{"drop", listFlag("drop", flagColumn(s.names, column)).Value}.String() + " leaves it out"
 	} else if n == 0 && s.header && s.textOnly(record) {
-		reason += "; this line has no number: is it a second header line? Only one can be read"
+		reason += "; this line has no numbers: is it a second header line? A file may have only one header line"
 	} else if field := record[column]; !isMissing(field) && !marked(field) && (n == 0 || !strings.ContainsAny(field, "0123456789")) && !respelt(field) {
 		reason += s.textHint(column)
 	}
@@ -131,7 +131,7 @@ func (c *csvColumns) targetNote(names []string, o *LabelOptions) string {
 	what := o.target(len(labels))
 	switch {
 	case len(labels) == 0:
-		return "no label columns: all columns that are nothing else are features"
+		return "no label columns found: all remaining columns are features"
 	case len(labels) == 1 && names != nil:
 		return fmt.Sprintf("%s %s column %d, %q", what, read, labels[0], names[labels[0]])
 	case len(labels) == 1:
@@ -171,11 +171,11 @@ func (c *csvColumns) numeric(classes bool) []int {
 // textHint says what to do about a column of text.
 func (s *csvSource) textHint(column int) string {
 	if several := len(s.columns.labels) > 1; slices.Contains(s.columns.labels, column) && several {
-		return "; " + Option{"drop", listFlag("drop", flagColumn(s.names, column)).Value}.String() + " leaves the column out if it is no label, --label-columns lists the labels"
+		return "; " + Option{"drop", listFlag("drop", flagColumn(s.names, column)).Value}.String() + " leaves the column out if it is not a label, --label-columns lists the labels"
 	} else if slices.Contains(s.columns.labels, column) {
 		return "; --labels class reads classes"
 	}
-	return "; --drop leaves the column out, --row-names takes it for names of rows, --categories makes a feature of each of its values; dataset inspect describes all columns"
+	return "; --drop leaves the column out, --row-names reads it as names of samples, --categories makes a feature of each of its values; dataset inspect describes all columns"
 }
 
 // textOnly reports whether a record has no number among features and labels.

@@ -40,8 +40,8 @@ func (r *csvReader) Read() ([]string, error) {
 }
 
 var (
-	errTooLong = kindErrorf(ErrFormat, "a record has more than %s bytes, the most that are read of a CSV file: is a quote not closed?", units.Count(maxLine))
-	errTooWide = kindErrorf(ErrFormat, "a record has more than %s columns, the most that are read of a CSV file; write the data as .npz, .npy or .libsvm", units.Count(maxColumns))
+	errTooLong = kindErrorf(ErrFormat, "a row has more than %s bytes, the limit for a CSV file: is a closing quote missing?", units.Count(maxLine))
+	errTooWide = kindErrorf(ErrFormat, "a row has more than %s columns, the limit for a CSV file; write the data as .npz, .npy or .libsvm", units.Count(maxColumns))
 )
 
 // readAhead is more than the bytes after a record that are read with it.
@@ -173,15 +173,15 @@ func (r *csvRecords) line(column int) int {
 // widthError reports a record with another number of columns than the first.
 func (r *csvRecords) widthError(record []string) error {
 	r.n, r.inBlank = r.n+r.pending, false
-	reason := fmt.Sprintf("%d columns where the first line has %d", len(record), r.width)
+	reason := fmt.Sprintf("found %d columns, want %d as in the first line", len(record), r.width)
 	switch {
 	case r.cut && len(record) > r.width:
 		at := r.width + slices.IndexFunc(record[r.width:], func(s string) bool { return strings.TrimSpace(s) != "" })
-		reason = fmt.Sprintf("%.40q is in column %d, which has neither a name nor a value in the first lines and is left out; name it in a header", record[at], at)
+		reason = fmt.Sprintf("%.40q is in column %d, which is ignored because it is empty in the first lines; name the column in a header", record[at], at)
 	case commentMark(record[0]) != "" && len(record) < r.width:
-		reason += "; it looks like a comment, and these may stand before the first row only: take it out"
+		reason += "; this line looks like a comment, but comments are only allowed before the first row: remove the line"
 	case r.header && r.n == 0 && len(record) == r.width+1:
-		reason += "; the header must name every column, the one of row names too"
+		reason += "; the header must name every column, including the column of row names"
 	}
 	return &RowError{File: r.file, Row: r.n, Line: r.line(0), Column: -1, Reason: reason}
 }

@@ -133,7 +133,7 @@ func (c *identityColumn) largest() (most uint64, missing bool) {
 // spelling writes the cells of a table as text.
 type spelling struct {
 	r       *rapid.T
-	comma   bool // decimals follow a comma
+	comma   bool // the decimal separator is a comma
 	plain   bool // words for missing values have no #
 	refused int  // what of mayBeRefused was written; -1: nothing
 }

@@ -37,7 +37,7 @@ func binaryStart(start []byte) string {
 	return ""
 }
 
-const unmarkedUTF16 = "this is no text, or UTF-16 without a byte order mark; save it as UTF-8"
+const unmarkedUTF16 = "this is not text, or it is UTF-16 without a byte order mark; save it as UTF-8"
 
 // decodeMarked skips a byte order mark and decodes UTF-16; text without a mark is UTF-8.
 // Bytes that are not text are an error.
@@ -95,7 +95,7 @@ func (r *utf16Reader) fill() {
 	r.kept = copy(r.raw[:], r.raw[used:n])
 	switch {
 	case broken || errors.Is(err, io.EOF) && r.kept > 0:
-		r.err = fmt.Errorf("damaged UTF-16: %w", ErrFormat)
+		r.err = fmt.Errorf("the UTF-16 text is damaged: %w", ErrFormat)
 	case err != nil:
 		r.err = err
 	}
@@ -176,10 +176,10 @@ func notUTF8(what, s string) error {
 	for _, name := range likelyEncodings([]byte(s)) {
 		text, _ := decoded([]byte(s), name)
 		e.Ways = append(e.Ways, encodingWay(name))
-		readings = append(readings, fmt.Sprintf("--encoding %s reads %.40q", name, text))
+		readings = append(readings, fmt.Sprintf("with --encoding %s it is %.40q", name, text))
 	}
-	if e.text = err.Error() + ", or give its encoding with --encoding"; len(readings) > 0 {
-		e.text = fmt.Sprintf("%v, or give its encoding: %s", err, strings.Join(readings, ", "))
+	if e.text = err.Error() + ", or give the encoding of the file with --encoding"; len(readings) > 0 {
+		e.text = fmt.Sprintf("%v, or give the encoding of the file: %s", err, strings.Join(readings, ", "))
 	}
 	return e
 }

@@ -50,9 +50,9 @@ func TestNoText(t *testing.T) {
 		"\xd0\xcf\x11\xe0...":     "spreadsheet (.xls)",
 		"a\x00,\x00b\x00":         "UTF-16 without a byte order mark",
 		"\xff\xfe\x00\x00a":       "UTF-32",
-		"\xff\xfea":               "damaged UTF-16",
-		"\xfe\xff\xd8\x00\x00a":   "damaged UTF-16",
-		"\xfe\xff\xdc\x00\x00a,b": "damaged UTF-16",
+		"\xff\xfea":               "the UTF-16 text is damaged",
+		"\xfe\xff\xd8\x00\x00a":   "the UTF-16 text is damaged",
+		"\xfe\xff\xdc\x00\x00a,b": "the UTF-16 text is damaged",
 	} {
 		_, err := openFile(t, "a.csv", content, OpenOptions{NoLabels: true})
 		mustContain(t, err, "a.csv", says)
@@ -151,7 +151,7 @@ func TestReadText(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = ReadText(writeFile(t, "n.json", "\xff\xfea"))
-	mustContain(t, err, "n.json", "damaged UTF-16")
+	mustContain(t, err, "n.json", "the UTF-16 text is damaged")
 	if text, err := ReadText(writeFile(t, "n.json", "")); err != nil || len(text) != 0 {
 		t.Errorf("%q, %v", text, err)
 	}

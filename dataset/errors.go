@@ -16,16 +16,16 @@ const (
 // Errors that readers and importers wrap; compare with errors.Is.
 var (
 	// ErrFormat says that a file is damaged, or not of the kind that its name says.
-	ErrFormat = errors.New("damaged or of another format")
+	ErrFormat = errors.New("the file is damaged or has another format")
 	// ErrNoLabels says that a file has no labels where they are needed.
 	ErrNoLabels = errors.New("no labels")
 	// ErrOtherLabels says that the labels of a file are not those of a model.
-	ErrOtherLabels = errors.New("other labels than the model's")
+	ErrOtherLabels = errors.New("the labels differ from the labels of the model")
 	// ErrAmbiguous says that a file can be read in two ways and that no option says which.
-	ErrAmbiguous = errors.New("two ways to read it")
+	ErrAmbiguous = errors.New("the file can be read in two ways")
 	// ErrRowCount says that two files, or two parts of one, have different
 	// numbers of rows.
-	ErrRowCount = errors.New("row counts differ")
+	ErrRowCount = errors.New("the numbers of rows differ")
 	// ErrChanged says that a source gave other rows when it was read again.
 	ErrChanged = errors.New("the data changed while it was read")
 )
@@ -71,7 +71,7 @@ func oneWay(flag, value, format string, args ...any) Way {
 var headerWays = []Way{oneWay("--header", "yes", "the first line is a header"), oneWay("--header", "no", "the first line is a row")}
 
 // commentWays are the ways to read lines that begin as comments do.
-var commentWays = []Way{oneWay("--header", "no", "lines that begin as comments are rows"), oneWay("--header", "yes", "lines that begin as comments are left out, and the next one is a header")}
+var commentWays = []Way{oneWay("--header", "no", "lines that begin like comments are rows"), oneWay("--header", "yes", "lines that begin like comments are skipped, and the next line is the header")}
 
 // RowError says which row, and which column of it, cannot be used, and why.
 type RowError struct {

@@ -242,7 +242,7 @@ func (f *roundedFeatures) lines() (lines []string) {
 		}
 	}
 	if more > 0 {
-		lines = append(lines, fmt.Sprintf("%s more features have different values that are one number as float32", units.Count(more)))
+		lines = append(lines, fmt.Sprintf("%s more features have different values that become equal when rounded to float32", units.Count(more)))
 	}
 	return lines
 }
@@ -265,11 +265,11 @@ func (f *roundedFeatures) line(c *roundedColumn) string {
 		return ""
 	}
 	s := Suspect{Feature: c.feature, Name: nameAt(f.info.FeatureNames, c.feature)}
-	advice := fmt.Sprintf("subtract an offset, such as %s, from them", units.InFull(offset))
+	advice := fmt.Sprintf("subtract an offset, such as %s, from the values", units.InFull(offset))
 	if len(moved)-len(stored) < lost/2 || len(moved) == len(stored) {
-		advice = "no offset tells them apart: split the column in two, such as day and second, or leave it out with --drop if it numbers the rows"
+		advice = "no offset keeps the values apart: split the column in two, such as day and second, or leave it out with --drop if it numbers the rows"
 	}
-	return fmt.Sprintf("%s different values of %s, %s to %s, are %s as float32; %s",
+	return fmt.Sprintf("%s different values of %s, from %s to %s, are rounded to %s in float32; %s",
 		units.Count(n), s.title(), units.InFull(c.low), units.InFull(c.high), counted(len(stored), "number"), advice)
 }
 
@@ -291,14 +291,14 @@ func (f *roundedFeatures) tinyLine(c *roundedColumn) string {
 	if len(stored) == n {
 		return ""
 	}
-	advice := "take logarithms of them, or leave the feature out with --drop"
+	advice := "take logarithms of the values, or leave the feature out with --drop"
 	_, exponent, _ := strings.Cut(strconv.FormatFloat(least, 'e', -1, 64), "e-")
 	power, _ := strconv.Atoi(exponent)
 	factor, err := strconv.ParseFloat(fmt.Sprintf("1e%d", power), 64)
 	if err == nil && max(math.Abs(c.low), math.Abs(c.high))*factor < math.MaxFloat32 {
 		advice = fmt.Sprintf("multiply the feature by 1e%d", power)
 	} else if c.low < 0 {
-		advice = "no factor tells them from 0: leave the feature out with --drop, or write it in another unit"
+		advice = "no factor keeps the values different from 0: leave the feature out with --drop, or write it in another unit"
 	}
 	s := Suspect{Feature: c.feature, Name: nameAt(f.info.FeatureNames, c.feature)}
 	what := fmt.Sprintf("%s of %s, %s", counted(n, "different value"), s.title(), units.InFull(low))
@@ -307,13 +307,13 @@ func (f *roundedFeatures) tinyLine(c *roundedColumn) string {
 	}
 	switch {
 	case n == 1:
-		what += ", is 0"
+		what += ", is rounded to 0"
 	case len(stored) == 0:
-		what += ", are 0"
+		what += ", are rounded to 0"
 	case zeros == 0:
-		what += ", are " + counted(len(stored), "number")
+		what += ", are rounded to " + counted(len(stored), "number")
 	default:
-		what += fmt.Sprintf(", are 0 and %s", counted(len(stored), "other number"))
+		what += fmt.Sprintf(", are rounded to 0 and %s", counted(len(stored), "other number"))
 	}
-	return what + " as float32; " + advice
+	return what + " in float32; " + advice
 }

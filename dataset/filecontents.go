@@ -25,7 +25,7 @@ func (h *fileContents) add(name, kind string, shape ...int) {
 // missing returns an error that says that a file has no such variable, lists those that it
 // has, and names the flag that chooses another.
 func (h fileContents) missing(what, name, flag string, err error) error {
-	return kindErrorf(err, "no %s %q; the file holds %s; %s names the right one", what, name, h.list(), flag)
+	return kindErrorf(err, "the file has no %s %q; it has %s; name the right one with %s", what, name, h.list(), flag)
 }
 
 func (h fileContents) list() string {

@@ -40,7 +40,7 @@ func readFolds(in io.Reader, rows int) ([]uint16, int, error) {
 	}
 	row, folds, err := listColumns(header)
 	if err == nil && !folds {
-		err = kindErrorf(ErrFormat, "line 1: want the header row,fold")
+		err = kindErrorf(ErrFormat, "line 1: want the columns row and fold")
 	}
 	if err != nil {
 		return nil, 0, err
@@ -112,15 +112,15 @@ func listColumns(header []string) (row int, folds bool, err error) {
 	empty, hint := slices.Index(names, ""), ""
 	switch {
 	case empty == 0 && row == 1:
-		hint = "; the first column, without a name, is the index of a pandas frame: to_csv(..., index=False) leaves it out"
+		hint = "; the first column has no name and seems to be the index of a pandas data frame: write the file with to_csv(..., index=False)"
 	case row >= 0 && slices.ContainsFunc(names[row+1:], isRow):
-		hint = "; two columns are named row"
+		hint = "; found two columns named row"
 	case row >= 0 && empty >= 0:
-		hint = fmt.Sprintf("; column %d, counted from 0, has no name", empty)
+		hint = fmt.Sprintf("; column %d (counted from 0) has no name", empty)
 	case row >= 0 && len(names) > 1:
 		return row, len(names) == 2 && strings.EqualFold(names[1-row], foldColumn), nil
 	}
-	return 0, false, kindErrorf(ErrFormat, "line 1: want the header row,fold, or row and a column of 0 and 1 for each split%s", hint)
+	return 0, false, kindErrorf(ErrFormat, "line 1: want the columns row and fold, or row and one column of 0 and 1 for each split%s", hint)
 }
 
 // wholeNumber reads a number in digits, which may have a fraction of zeros.
@@ -166,7 +166,7 @@ func (f *foldList) add(line int, record []string) error {
 	if err != nil || fold < 0 || fold >= MaxFolds {
 		hint := ""
 		if _, is := tested(field); is && err != nil {
-			hint = "; a column of a split has another name than fold"
+			hint = "; a column that marks the samples of a split must not be called fold"
 		}
 		return kindErrorf(ErrFormat, "fold %.20q: want a whole number from 0 to %d, in digits%s", field, MaxFolds-1, hint)
 	}
@@ -185,7 +185,7 @@ func (f *foldList) finish() ([]uint16, int, error) {
 // countFolds returns the number of folds, none of which is empty.
 func countFolds(folds []uint16) (int, error) {
 	if len(folds) == 0 {
-		return 0, kindErrorf(ErrFormat, "no rows")
+		return 0, kindErrorf(ErrFormat, "the file lists no rows")
 	}
 	k := int(slices.Max(folds)) + 1
 	used := make([]bool, k)
@@ -194,10 +194,10 @@ func countFolds(folds []uint16) (int, error) {
 	}
 	i := slices.Index(used, false)
 	if i == 0 && !slices.Contains(used[1:], false) {
-		return 0, kindErrorf(ErrFormat, "folds count from 0, and these count from 1 to %d: subtract 1 from each", k-1)
+		return 0, kindErrorf(ErrFormat, "the folds are numbered from 1 to %d, want numbers from 0: subtract 1 from each", k-1)
 	}
 	if i >= 0 {
-		return 0, kindErrorf(ErrFormat, "fold %d of 0 to %d has no samples", i, k-1)
+		return 0, kindErrorf(ErrFormat, "fold %d has no samples; the folds are 0 to %d", i, k-1)
 	}
 	return k, nil
 }
@@ -215,7 +215,7 @@ func EncodeFolds(folds []uint16) []byte {
 // DecodeFolds reads what EncodeFolds wrote for rows rows; see Split.Decode.
 func DecodeFolds(b []byte, rows int) ([]uint16, error) {
 	if len(b)%2 != 0 || len(b)/2 != rows {
-		return nil, fmt.Errorf("dataset: a split of %d bytes for %d rows: %w", len(b), rows, ErrFormat)
+		return nil, fmt.Errorf("dataset: the list of folds is damaged: got %d bytes for %d samples: %w", len(b), rows, ErrFormat)
 	}
 	folds := make([]uint16, rows)
 	for i := range folds {

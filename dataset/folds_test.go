@@ -31,18 +31,18 @@ func TestFoldsFileErrors(t *testing.T) {
 		says string
 		want error
 	}{
-		"":                                       {"line 1: want the header row,fold", ErrFormat},
-		"row,a\n0,0\n":                           {"line 1: want the header row,fold", ErrFormat},
+		"":                                       {"line 1: want the columns row and fold", ErrFormat},
+		"row,a\n0,0\n":                           {"line 1: want the columns row and fold", ErrFormat},
 		"0,0\n1,1\n":                             {"line 1", ErrFormat},
-		"row,fold\n0,0\n0,1\n":                   {"line 3: row 0 stands in line 2", ErrFormat},
+		"row,fold\n0,0\n0,1\n":                   {"line 3: row 0 is already listed in line 2", ErrFormat},
 		"row,fold\n0,0\n2,1\n":                   {`line 3: row "2": want a number from 0 to 1`, ErrFormat},
 		"row,fold\n0,0\n-1,1\n":                  {`line 3: row "-1"`, ErrFormat},
 		"row,fold\n0,0\n1,x\n":                   {`line 3: fold "x"`, ErrFormat},
 		"row,fold\n0,0\n1,70000\n":               {`line 3: fold "70000"`, ErrFormat},
 		"row,fold\n0,0\n1,1,1\n":                 {"line 3", ErrFormat},
 		"row,fold\n0,0\n\n\"1,1\n":               {"line 4", ErrFormat},
-		"row,fold\n0,0\n":                        {"row 1 (counted from 0) of 2 is missing", ErrRowCount},
-		"row,fold\n0,0\n1,2\n":                   {"fold 1 of 0 to 2 has no samples", ErrFormat},
+		"row,fold\n0,0\n":                        {"row 1 (counted from 0) is missing", ErrRowCount},
+		"row,fold\n0,0\n1,2\n":                   {"fold 1 has no samples", ErrFormat},
 		"row,fold\n0," + strings.Repeat("1", 99): {"line 2: fold", ErrFormat},
 	} {
 		_, _, err := FoldsFile(writeFile(t, "f.csv", content), 2)
@@ -75,11 +75,11 @@ func FuzzFolds(f *testing.F) {
 // are as the reason says.
 func TestFoldsOfOtherTools(t *testing.T) {
 	for _, c := range []struct{ text, says, mended string }{
-		{"row,fold\n0,1\n1,2\n2,1\n", "folds count from 0, and these count from 1 to 2: subtract 1 from each", "row,fold\n0,0\n1,1\n2,0\n"},
-		{"row,fold\n1,0\n2,1\n3,0\n", `row "3": want a number from 0 to 2, as rows count from 0`, "row,fold\n0,0\n1,1\n2,0\n"},
-		{",row,fold\n0,0,0\n1,1,1\n2,2,0\n", "the first column, without a name, is the index of a pandas frame: to_csv(..., index=False) leaves it out", "row,fold\n0,0\n1,1\n2,0\n"},
+		{"row,fold\n0,1\n1,2\n2,1\n", "the folds are numbered from 1 to 2, want numbers from 0: subtract 1 from each", "row,fold\n0,0\n1,1\n2,0\n"},
+		{"row,fold\n1,0\n2,1\n3,0\n", `row "3": want a number from 0 to 2, because rows are numbered from 0`, "row,fold\n0,0\n1,1\n2,0\n"},
+		{",row,fold\n0,0,0\n1,1,1\n2,2,0\n", "the first column has no name and seems to be the index of a pandas data frame: write the file with to_csv(..., index=False)", "row,fold\n0,0\n1,1\n2,0\n"},
 		{"row,fold\n0,0.1\n1,1.0\n2,0.0\n", `fold "0.1": want a whole number from 0 to 65535, in digits`, "row,fold\n0,0\n1,1\n2,0\n"},
-		{"row,fold\n0,0\n1,2\n2,0\n", "fold 1 of 0 to 2 has no samples", "row,fold\n0,0\n1,1\n2,0\n"},
+		{"row,fold\n0,0\n1,2\n2,0\n", "fold 1 has no samples", "row,fold\n0,0\n1,1\n2,0\n"},
 	} {
 		if _, err := readSplits(strings.NewReader(c.text), 3); err == nil || !strings.Contains(err.Error(), c.says) || !errors.Is(err, ErrFormat) {
 			t.Errorf("%q: error %v, want %q", c.text, err, c.says)

@@ -126,10 +126,10 @@ func Generate(o GenerateOptions) (Source, error) {
 		return nil, err
 	}
 	if o.Rows < 1 || o.Labels < 1 {
-		return nil, fmt.Errorf("%d samples and %d labels; at least one of each is needed", o.Rows, o.Labels)
+		return nil, fmt.Errorf("got %d samples and %d labels, want at least one of each", o.Rows, o.Labels)
 	}
 	if !(o.Density > 0 && o.Density <= 1) {
-		return nil, fmt.Errorf("density %v; want a number above 0 and up to 1", o.Density)
+		return nil, fmt.Errorf("density %v: want a number above 0 and up to 1", o.Density)
 	}
 	g := &generated{
 		info: info, key: num.NewKey(o.Seed, "dataset/generate"),

@@ -28,12 +28,12 @@ func (g *Groups) check(rows int) error {
 	}
 	digest, err := hex.DecodeString(g.Digest)
 	if n := len(g.Names); err != nil || len(digest) != sha256.Size || n < 1 || n > MaxGroups || n > rows {
-		return fmt.Errorf("%d groups of %d samples: %w", len(g.Names), rows, ErrFormat)
+		return fmt.Errorf("the dataset's description is damaged: %d groups of %d samples are not possible: %w", len(g.Names), rows, ErrFormat)
 	}
 	bytes := 0
 	for _, name := range g.Names {
 		if bytes += len(name); name == "" || bytes > maxGroupBytes {
-			return fmt.Errorf("groups without a name, or with too long ones: %w", ErrFormat)
+			return fmt.Errorf("the dataset's description is damaged: a group has no name, or the names are too long: %w", ErrFormat)
 		}
 	}
 	return distinct("groups", g.Names)
@@ -49,12 +49,12 @@ func (g *Groups) Check(b []byte, rows int) error {
 	counts := make([]int, len(g.Names))
 	for i, group := range of {
 		if int(group) >= len(counts) {
-			return fmt.Errorf("row %d belongs to group %d of %d: %w", i, group, len(counts), ErrFormat)
+			return fmt.Errorf("the list of groups is damaged: sample %d is in group %d, but there are %d groups: %w", i, group, len(counts), ErrFormat)
 		}
 		counts[group]++
 	}
 	if i := slices.Index(counts, 0); i >= 0 {
-		return fmt.Errorf("no sample belongs to the group %q: %w", g.Names[i], ErrFormat)
+		return fmt.Errorf("the list of groups is damaged: no sample is in the group %q: %w", g.Names[i], ErrFormat)
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (m *Manifest) SameGroups(other *Manifest) error {
 	if (a == nil) == (b == nil) && (a == nil || a.Digest == b.Digest && slices.Equal(a.Names, b.Names)) {
 		return nil
 	}
-	return fmt.Errorf("its samples belong to %s, those of the new one to %s", other.Groups, m.Groups)
+	return fmt.Errorf("its samples have %s, the samples of the new dataset have %s", other.Groups, m.Groups)
 }
 
 // String counts the groups; nil: none.
@@ -99,7 +99,7 @@ func (g *groupSet) add(info *Info, r *Row) error {
 		return nil
 	}
 	if g.bytes += len(r.Group); len(g.seen.texts) > MaxGroups || g.bytes > maxGroupBytes {
-		return rowErrorf(info.File, r.Number, "with its group there are more than %d, or their names take more than %d bytes", MaxGroups, maxGroupBytes)
+		return rowErrorf(info.File, r.Number, "there are more than %d groups, or their names have more than %d bytes together", MaxGroups, maxGroupBytes)
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (g *groupRows) add(file string, r *Row) error {
 	}
 	n, ok, err := g.known.find(r.Group, r)
 	if err != nil || !ok {
-		return fmt.Errorf("%srow %d (counted from 0): its group, %q, was not there before: %w", prefix(file), r.Number, r.Group, ErrChanged)
+		return fmt.Errorf("%srow %d (counted from 0): the group %q did not occur in the first pass: %w", prefix(file), r.Number, r.Group, ErrChanged)
 	}
 	g.rows = append(g.rows, uint16(n))
 	return nil

@@ -23,18 +23,18 @@ func headerDoubt(first []string, rest [][]string, m marks, listed []string) stri
 	far := farFromRest(first, rest, m)
 	switch named := namedByNumber(first, listed); {
 	case named > 1 || named == 1 && far:
-		return "the first line has the numbers that flags name columns by and could be a header"
+		return "the first line has the numbers by which flags name columns, and could be a header"
 	case far:
-		return "the first line has numbers far from those below them and could be a header"
+		return "the first line has numbers far from the numbers below, and could be a header"
 	case evenlySpaced(first) && !slices.ContainsFunc(rest, evenlySpaced):
-		return "the first line has evenly spaced whole numbers, unlike other lines, and could be a header"
+		return "only the first line has evenly spaced whole numbers, and could be a header"
 	}
 	return ""
 }
 
 // headerError is the error for a first line that could be a header or a row.
 func headerError(doubt string) error {
-	return &WaysError{doubt + ": --header yes says that it is a header, --header no that it is a row", headerWays}
+	return &WaysError{doubt + ": give --header yes if it is a header, --header no if it is a row", headerWays}
 }
 
 // namedHeader reports whether a first record with numbers is a header because of its fields in the columns usual, which
@@ -63,7 +63,7 @@ func namedHeader(first []string, rest [][]string, usual []int, m marks, o *OpenO
 	case counts(first, m) && (numbers > 2 || first[0] == ""):
 		return true, nil
 	}
-	return false, headerError(fmt.Sprintf("the first line has %.40q, which may be a name or a class, and numbers above numbers", strings.TrimSpace(first[usual[0]])))
+	return false, headerError(fmt.Sprintf("the first line has numbers and %.40q, which may be the name of a column or a class", strings.TrimSpace(first[usual[0]])))
 }
 
 // byNumber reports whether a list of columns names all of them by numbers.

@@ -66,14 +66,14 @@ func TestRowsAreNoHeader(t *testing.T) {
 // Comments before the first row are left out and counted, and the last one is the header if the rows have none.
 func TestComments(t *testing.T) {
 	for _, c := range []struct{ content, want, note string }{
-		{"# label_a,label_b,x1,x2\n.25,.75,1,2\n1,0,2,3\n", "[x1 x2]>[a b] [1 2]>[0.25 0.75] [2 3]>[1 0]", "line 1 is the header: its mark # is left out"},
-		{"# label_a label_b x1\n2.5e-01 7.5e-01 1.0e+00\n1.0e+00 0.0e+00 2.0e+00\n", "[x1]>[a b] [1]>[0.25 0.75] [2]>[1 0]", "line 1 is the header: its mark # is left out"},
-		{"% by hand\n%label_a;x1\n1;2,5\n1;3,0\n", "[x1]>[a] [2.5]>[1] [3]>[1]", "line 2 is the header: its mark % is left out"},
-		{"# survey 2021\n# units: mm\na,b,label_x,label_y\n1,2,.5,.5\n", "[a b]>[x y] [1 2]>[0.5 0.5]", "2 lines of comments before it are left out"},
-		{"sep=;\n# one, two\n\n#label_a;x1\n1;2\n1;3\n", "[x1]>[a] [2]>[1] [3]>[1]", "1 line of comments before it is left out"},
+		{"# label_a,label_b,x1,x2\n.25,.75,1,2\n1,0,2,3\n", "[x1 x2]>[a b] [1 2]>[0.25 0.75] [2 3]>[1 0]", "line 1 is the header, read without its mark #"},
+		{"# label_a label_b x1\n2.5e-01 7.5e-01 1.0e+00\n1.0e+00 0.0e+00 2.0e+00\n", "[x1]>[a b] [1]>[0.25 0.75] [2]>[1 0]", "line 1 is the header, read without its mark #"},
+		{"% by hand\n%label_a;x1\n1;2,5\n1;3,0\n", "[x1]>[a] [2.5]>[1] [3]>[1]", "line 2 is the header, read without its mark %"},
+		{"# survey 2021\n# units: mm\na,b,label_x,label_y\n1,2,.5,.5\n", "[a b]>[x y] [1 2]>[0.5 0.5]", "2 lines of comments before it are skipped"},
+		{"sep=;\n# one, two\n\n#label_a;x1\n1;2\n1;3\n", "[x1]>[a] [2]>[1] [3]>[1]", "1 line of comments before it is skipped"},
 		{"#,a,label_x\n0,2,1\n", "[# a]>[x] [0 2]>[1]", "line 1 is the header"},
-		{"#id,a,label_x\n0,2,1\n", "[id a]>[x] [0 2]>[1]", "line 1 is the header: its mark # is left out"},
-		{"\"# id\",a,label_x\n0,2,1\n", "[id a]>[x] [0 2]>[1]", "line 1 is the header: its mark # is left out"},
+		{"#id,a,label_x\n0,2,1\n", "[id a]>[x] [0 2]>[1]", "line 1 is the header, read without its mark #"},
+		{"\"# id\",a,label_x\n0,2,1\n", "[id a]>[x] [0 2]>[1]", "line 1 is the header, read without its mark #"},
 	} {
 		src, err := openFile(t, "a.csv", c.content, OpenOptions{})
 		if err != nil {
@@ -87,7 +87,7 @@ func TestComments(t *testing.T) {
 	_, _, err := opened(t, "a.csv", "# one\n# two\na,label_x\n1,1\nx,1\n", OpenOptions{})
 	mustContain(t, err, "row 1", "line 5")
 	_, _, err = opened(t, "a.csv", "a,b,label_x\n1,1,1\n# the second day\n2,1,1\n", OpenOptions{})
-	mustContain(t, err, "line 3", "it looks like a comment")
+	mustContain(t, err, "line 3", "this line looks like a comment")
 	if _, rows, err := opened(t, "a.csv", "# .5,.5,9\n.25,.75,1\n1,0,2\n", OpenOptions{Labels: LabelOptions{Columns: []string{"0:1"}}}); len(rows) != 2 || err != nil {
 		t.Errorf("a row behind a mark: %d rows, error %v", len(rows), err)
 	}
@@ -113,20 +113,20 @@ func TestTrailingDelimiters(t *testing.T) {
 			t.Errorf("%q: %v", c.content, err)
 			continue
 		}
-		if said := strings.Contains(strings.Join(src.Info().Notes, "\n"), "at the ends of lines are left out"); said != c.cut {
+		if said := strings.Contains(strings.Join(src.Info().Notes, "\n"), "empty columns at the ends of lines are ignored"); said != c.cut {
 			t.Errorf("%q: said %v", c.content, said)
 		}
 		if c.want == "" {
 			_, err := tryCollect(src)
-			mustContain(t, err, "is empty: a number is expected")
+			mustContain(t, err, "the field is empty, want a number")
 		} else if got := describe(t, src); got != c.want {
 			t.Errorf("%q: %s, want %s", c.content, got, c.want)
 		}
 	}
 	_, _, err := opened(t, "a.csv", "a,label_x\n"+strings.Repeat("1,1,\n", 2*sniffRecords)+"2,1,5\n", OpenOptions{})
-	mustContain(t, err, "row 200", `"5" is in column 2`, "name it in a header")
+	mustContain(t, err, "row 200", `"5" is in column 2`, "name the column in a header")
 	_, _, err = opened(t, "a.csv", "a,label_x\n1,1,1\n2,1,1\n", OpenOptions{})
-	mustContain(t, err, "3 columns where the first line has 2")
+	mustContain(t, err, "found 3 columns, want 2 as in the first line")
 }
 
 // A usual name, or a class of the model, beside numbers above numbers does not make a row a header.
@@ -250,7 +250,7 @@ func TestClassOfFirstLineAlone(t *testing.T) {
 	}
 	o := OpenOptions{Labels: LabelOptions{Kind: Class, Columns: []string{"2"}}}
 	err := built(t, "a.csv", content, o, Checks{})
-	mustContain(t, err, `the class "q", which is nowhere else: --header yes says that it is a header, --header no that it is a row`)
+	mustContain(t, err, "which occurs in no other row: give --header yes if it is a header, --header no if it is a row")
 	if !errors.Is(err, ErrAmbiguous) {
 		t.Errorf("%v is not ErrAmbiguous", err)
 	}

@@ -51,12 +51,12 @@ func TestHeaderlessFileOfModel(t *testing.T) {
 				}
 				err := read(rows, o)
 				if what == "words" {
-					mustContain(t, err, "no name in the first line is one of the model's: if it is a row, --header no says so")
+					mustContain(t, err, "the first line has no column name of the model: give --header no if the first line is a row")
 					o.Header = HeaderNo
 					err = read(rows, o)
 				}
 				names := strings.Split(strings.TrimSpace(c.header), ",")
-				mustContain(t, err, "this file is read without one: write the names of its columns into a first line", fmt.Sprintf("%q", names[0]), fmt.Sprintf("%q", names[2]))
+				mustContain(t, err, "this file is read without a header: add a first line with the column names", fmt.Sprintf("%q", names[0]), fmt.Sprintf("%q", names[2]))
 				o = c.o
 				o.NoLabels = predict
 				if err := read(c.header+c.rows, o); err != nil {

@@ -169,7 +169,7 @@ func (s *identities) alike(all []*identityText) error {
 		}
 		before, known := first[key]
 		if known && !(before.own && now.own) {
-			return s.errorf(t, "%+.40q looks like %+.40q in row %d, and they are different texts: write both in one way for one %s, or begin each with another letter for two",
+			return s.errorf(t, "%+.40q looks like %+.40q in row %d, but the texts differ: for one %s, write both in the same way; for two, begin each with another letter",
 				t.text, before.text.text, before.text.row, s.what)
 		}
 		if !known {
@@ -181,16 +181,16 @@ func (s *identities) alike(all []*identityText) error {
 
 // twoWays is the error for two texts that are one number, where it is open whether they are one identity.
 func (s *identities) twoWays(a, b *identityText, all []*identityText, word int) error {
-	why := "the zeros in front may belong to the name"
+	why := "the leading zeros may be part of the name"
 	if word >= 0 {
 		why = fmt.Sprintf("%.40q in row %d is a text", all[word].text, all[word].row)
 	}
-	return s.errorf(b, "%.40q, and %.40q in row %d, are one %s as numbers and two as texts (%s): write both as %s for one %s, "+
+	return s.errorf(b, "%.40q, and %.40q in row %d, are one %s as numbers but two as texts (%s): write both as %s for one %s, "+
 		"or begin each with a letter (%s, %s) for two", b.text, a.text, a.row, s.what, why, a.number, s.what, "s"+a.text, "s"+b.text)
 }
 
 func (s *identities) inexact(t *identityText) error {
-	return s.errorf(t, "the %s %.40q was a float, and several whole numbers are one float of that size: write them as whole numbers, without point and exponent, where they come from", s.what, t.text)
+	return s.errorf(t, "the %s %.40q was written as a float, which cannot tell neighbouring whole numbers of this size apart: write whole numbers, without point and exponent", s.what, t.text)
 }
 
 func (s *identities) errorf(t *identityText, format string, args ...any) error {
@@ -262,7 +262,7 @@ func (x *identityIndex) look(text string, r *Row) (i int, ok bool, err error) {
 func (x *identityIndex) otherZeros(i int, t *identityText) error {
 	for name, at := range x.names {
 		if at == i {
-			return x.seen.errorf(t, "%.40q, and the known %s %.40q, are one %s as numbers and two as texts (the zeros in front may belong to the name): "+
+			return x.seen.errorf(t, "%.40q, and the known %s %.40q, are one %s as numbers but two as texts (the leading zeros may be part of the name): "+
 				"write %s for one %s, or another text for two", t.text, x.seen.what, name, x.seen.what, name, x.seen.what)
 		}
 	}
@@ -317,7 +317,7 @@ func (c *textColumn) add(text string) error {
 	i, ok := c.at[text]
 	if !ok {
 		if len(c.texts) == maxTexts {
-			return fmt.Errorf("more than %s different values: %w", units.Count(maxTexts), ErrFormat)
+			return fmt.Errorf("a column of texts has more than %s different values: %w", units.Count(maxTexts), ErrFormat)
 		}
 		if c.at == nil {
 			c.at = map[string]uint16{}

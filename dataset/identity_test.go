@@ -78,7 +78,7 @@ func TestEqualNumbersAreOneClass(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes := strings.Join(src.Info().Notes, "\n")
-	if !strings.Contains(notes, "2 classes: 0 (3 samples), 1 (3 samples)") || !strings.Contains(notes, `equal numbers are one class, such as "0" and "0.0"`) {
+	if !strings.Contains(notes, "2 classes: 0 (3 samples), 1 (3 samples)") || !strings.Contains(notes, `equal numbers are read as one class, such as "0" and "0.0"`) {
 		t.Errorf("notes %q", notes)
 	}
 	// A decimal comma is one more spelling.
@@ -105,7 +105,7 @@ func TestTwoWaysToReadIdentities(t *testing.T) {
 	}{
 		{
 			[]string{"7", "8", "007"},
-			[]string{`"007", and "7" in row 0, are one class as numbers and two as texts`, "write both as 7 for one class", "(s7, s007)", "row 2", "line 4"},
+			[]string{`"007", and "7" in row 0, are one class as numbers but two as texts (the leading zeros may be part of the name)`, "write both as 7 for one class", "(s7, s007)", "row 2", "line 4"},
 			[]string{"7", "8", "7"},
 			[]string{"s7", "8", "s007"},
 		},
@@ -270,13 +270,13 @@ func TestFloatsAsIdentities(t *testing.T) {
 				t.Errorf("case %d, %s: %v", i, name, err)
 			}
 			if !c.ok {
-				mustContain(t, err, name, "several whole numbers")
+				mustContain(t, err, name, "write whole numbers")
 			}
 			o := OpenOptions{Labels: LabelOptions{Kind: Class}}
 			if name[0] == 'b' {
 				o = OpenOptions{Beside: BesideOptions{Groups: "person"}}
 			}
-			if f, err := Inspect(writeFile(t, name, string(b)), o, ImportOptions{}); err != nil || !c.ok && !strings.Contains(fmt.Sprint(f.Notes, f.Warnings), "several whole numbers") {
+			if f, err := Inspect(writeFile(t, name, string(b)), o, ImportOptions{}); err != nil || !c.ok && !strings.Contains(fmt.Sprint(f.Notes, f.Warnings), "write whole numbers") {
 				t.Errorf("case %d, %s: inspect says %+v, %v", i, name, f, err)
 			}
 		}
@@ -303,7 +303,7 @@ func TestOneSpellingForModels(t *testing.T) {
 			t.Errorf("%q: %+v, %v", texts, rows, err)
 		}
 	}
-	for text, says := range map[string]string{"7": `the class "7" is none of those known: 3 (`, "a": `the class "a" is none of those known: 3 ("`} {
+	for text, says := range map[string]string{"7": `the class "7" is unknown`, "a": `the class "a" is unknown`} {
 		src, _, err := openFor(t, "a.csv", string(column("class", "20231105", text)), o, schema)
 		if err == nil {
 			_, err = tryCollect(src)
@@ -355,7 +355,7 @@ func TestTextsThatLookAlike(t *testing.T) {
 		o := OpenOptions{Labels: LabelOptions{Kind: Class}, Drop: []string{"group"}}
 		_, err := openFile(t, "a.csv", content, o)
 		mustBe(t, err, ErrAmbiguous)
-		mustContain(t, err, "row 1", "line 3", c.says, "write both in one way for one class")
+		mustContain(t, err, "row 1", "line 3", c.says, "write both in the same way; for two")
 		found, err := Inspect(writeFile(t, "a.csv", content), o, ImportOptions{})
 		if err != nil || !strings.Contains(strings.Join(found.Notes, "\n"), c.says) {
 			t.Errorf("%q: %+v, error %v", c.b, found, err)
@@ -412,11 +412,11 @@ func TestNamesOfCountedClasses(t *testing.T) {
 		rows    []int
 		note    string
 	}{
-		{[]int{2, 0, 1, 0}, nil, names, []int{2, 0, 1, 0}, "the classes are counted from 0 by the names of labels in the file: 3 (\"cat\", \"dog\", \"elk\")"},
+		{[]int{2, 0, 1, 0}, nil, names, []int{2, 0, 1, 0}, `the classes are counted from 0 and have the label names of the file: 3 ("cat", "dog", "elk")`},
 		{[]int{2, 3, 1, 3}, nil, names, []int{1, 2, 0, 2}, "counted from 1"},
 		{[]int{2, 0, 0, 2}, nil, []string{"cat", "elk"}, []int{1, 0, 0, 1}, "counted from 0"},
 		{[]int{1, 3, 3, 1}, nil, []string{"cat", "elk"}, []int{0, 1, 1, 0}, "counted from 1"},
-		{[]int{1, 2, 2, 1}, nil, []string{"1", "2"}, []int{0, 1, 1, 0}, "the names of labels in the file are not used: they are 3 (\"cat\", \"dog\", \"elk\"), and the classes are 2 (\"1\", \"2\")"},
+		{[]int{1, 2, 2, 1}, nil, []string{"1", "2"}, []int{0, 1, 1, 0}, `the label names in the file are not used: they are 3 ("cat", "dog", "elk"), but the classes are 2 ("1", "2")`},
 		{[]int{0, 3, 1, 2}, nil, []string{"0", "1", "2", "3"}, []int{0, 3, 1, 2}, "not used"},
 		{[]int{0, 2, 0, 2}, []string{"elk", "cat", "dog"}, names, []int{0, 2, 0, 2}, "counted from 0"}, // matched with the model by name
 		{[]int{0, 2, 0, 2}, []string{"0", "1", "2"}, []string{"0", "1", "2"}, []int{0, 2, 0, 2}, ""},

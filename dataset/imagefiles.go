@@ -75,11 +75,11 @@ func (o *OpenOptions) checkImages() error {
 	case o.Images == "":
 		return nil
 	case o.Shape == Shape{}:
-		return optionErrorf("images need a size: give --shape, such as 1x32x32 (grey) or 3x32x32 (red, green, blue)")
+		return optionErrorf("--images needs --shape, the size of the images, such as 1x32x32 (grey) or 3x32x32 (red, green, blue)")
 	case channels != images.Grey && channels != images.RGB:
-		return optionErrorf("images have 1 channel (grey) or 3 (red, green, blue); --shape %v says %d", o.Shape, channels)
+		return optionErrorf("--shape %v has %d channels, want 1 (grey) or 3 (red, green, blue)", o.Shape, channels)
 	case len(o.FeatureColumns)+len(o.Drop) > 0:
-		return optionErrorf("the features are the pixels of images: --feature-columns and --drop do not go with --images")
+		return optionErrorf("--images cannot be combined with --feature-columns or --drop, because the features are the pixels of the images")
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func withImages(src Source, o *OpenOptions) (Source, error) {
 	}
 	s := &imageFiles{Source: src, info: src.Info(), folder: o.Images}
 	if !s.info.HasRowNames {
-		return nil, kindErrorf(ErrAmbiguous, "%sno column names the images: call it %q, or name it with --row-names; --header no says that the first line is a row", prefix(s.info.File), imageColumns[0])
+		return nil, kindErrorf(ErrAmbiguous, "%sno column has the names of the images: call the column %q, or give --row-names; give --header no if the first line is a row", prefix(s.info.File), imageColumns[0])
 	}
 	if _, err := os.Stat(o.Images); err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (d *imageFolder) find(name string) (string, error) {
 func (d *imageFolder) stat(name string) error {
 	info, err := d.root.Stat(name) // opening a pipe would wait
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no file")
+		err = errors.New("it is not a regular file")
 	}
 	return reasonOf(err)
 }
@@ -212,18 +212,18 @@ func (d *imageFolder) inside(path string) string {
 func (d *imageFolder) explain(slashed, inside string) error {
 	switch {
 	case strings.Contains(slashed, "://"):
-		return errors.New("it is an address, not the name of a file")
+		return errors.New("it is a web address, not the name of a file")
 	case len(slashed) > 2 && slashed[1] == ':' && slashed[2] == '/' && !filepath.IsAbs(slashed), strings.HasPrefix(slashed, "//"):
-		return errors.New("it is a path of another machine: write the names as they are in the folder" + d.tail(slashed))
+		return errors.New("it is a path on another machine: write the names as they are in the folder" + d.tail(slashed))
 	case inside == "":
-		return errors.New("it is outside the folder" + d.tail(slashed) + "; --images names a folder that all images are in")
+		return errors.New("it is outside the folder" + d.tail(slashed) + "; give a folder that contains all images with --images")
 	case !filepath.IsLocal(inside):
-		return errors.New("it leads out of the folder: write the names as they are in a folder that has all images, and give that as --images")
+		return errors.New("it leads out of the folder: give a folder that contains all images with --images, and write the names as they are in that folder")
 	}
 	reason := d.stat(inside)
 	if !errors.Is(reason, fs.ErrNotExist) {
 		if d.linkOut(inside) {
-			return errors.New("a link leads out of the folder: copy the file into it")
+			return errors.New("it is a link to a file outside the folder: copy the file into the folder")
 		}
 		return reason
 	}
@@ -231,10 +231,10 @@ func (d *imageFolder) explain(slashed, inside string) error {
 		return errors.New("it is not in the folder" + tail + ": write the names as they are in the folder")
 	}
 	if parent := filepath.Dir(filepath.Clean(d.name)); !filepath.IsAbs(slashed) && isFile(filepath.Join(parent, inside)) {
-		return fmt.Errorf("%w; it is in %s: --images %s reads it", reason, parent, parent)
+		return fmt.Errorf("%w; the file is in %s: give --images %s", reason, parent, parent)
 	}
 	if near, difference := d.near(inside); near != "" {
-		return fmt.Errorf("%w; %+q is there: %s", reason, near, difference)
+		return fmt.Errorf("%w; the folder has %+q: %s", reason, near, difference)
 	}
 	return reason
 }
@@ -265,7 +265,7 @@ func (d *imageFolder) tail(path string) string {
 			return ""
 		}
 		if path = rest; filepath.IsLocal(path) && d.stat(filepath.FromSlash(path)) == nil {
-			return ", which has " + path
+			return ", which contains " + path
 		}
 	}
 }
@@ -273,7 +273,7 @@ func (d *imageFolder) tail(path string) string {
 // near returns the file that seems to be meant by a name that no file has, and how the names differ.
 func (d *imageFolder) near(name string) (found, difference string) {
 	if plain, err := url.PathUnescape(name); err == nil && plain != name {
-		name, difference = plain, "%xx stands for a character in addresses, not in names of files"
+		name, difference = plain, "%xx encodes a character in web addresses, but not in names of files"
 	}
 	for _, form := range []norm.Form{norm.NFC, norm.NFD} {
 		if inForm := form.String(name); filepath.IsLocal(inForm) && d.stat(inForm) == nil {
@@ -314,13 +314,13 @@ func (d *imageFolder) alike(folder, name, difference string) (entry, how string)
 	for _, e := range list {
 		there := e.Name()
 		if plain, err := url.PathUnescape(there); err == nil && plain == name {
-			return there, "%xx is a part of its name"
+			return there, "%xx is part of the file's name"
 		}
 		if printable.Look(there) == printable.Look(name) {
-			return there, "the two names look alike and have different characters"
+			return there, "the two names look alike but have different characters"
 		}
 		if strings.EqualFold(there, name) || !e.IsDir() && (strings.EqualFold(stem(there), name) || strings.EqualFold(stem(there), stem(name))) {
-			return there, "names are told apart by capitals and endings"
+			return there, "capitals and endings of names must match"
 		}
 	}
 	return "", ""
@@ -366,7 +366,7 @@ func imagesError(names []string, found []int) error {
 	for _, i := range found {
 		ways = append(ways, oneWay("--row-names", flagColumn(names, i), "column %d, %q, names the images", i, nameAt(names, i)))
 	}
-	return &WaysError{fmt.Sprintf("%s may each name the images: say with --row-names which does", nameList(names, found)), ways}
+	return &WaysError{fmt.Sprintf("several columns may have the names of the images (%s): name the right column with --row-names", nameList(names, found)), ways}
 }
 
 // unreadNote says which columns next to the images are not read; empty: there are none.
@@ -375,7 +375,7 @@ func (c *csvColumns) unreadNote(names []string) string {
 	if len(unread) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("not read, as the features are the pixels of images: %s", nameList(names, unread))
+	return fmt.Sprintf("columns that are not read, because the features are the pixels of images: %s", nameList(names, unread))
 }
 
 // imagesNote says which column names the images.

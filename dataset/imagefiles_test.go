@@ -109,10 +109,10 @@ func TestImageFilesRefused(t *testing.T) {
 		o       OpenOptions
 		says    []string
 	}{
-		"no image":     {"image,class\ndark.png,1\ntext.png,2\n", OpenOptions{Shape: shape}, []string{"a.csv", "row 1", "line 3", `"text.png"`, "neither a PNG nor a JPEG"}},
+		"no image":     {"image,class\ndark.png,1\ntext.png,2\n", OpenOptions{Shape: shape}, []string{"a.csv", "row 1", "line 3", `"text.png"`, "neither PNG nor JPEG"}},
 		"not there":    {"image,class\nno.png,1\n", OpenOptions{Shape: shape}, []string{"row 0", "line 2", `"no.png"`, "no such file"}},
-		"outside":      {"image,class\n../a.csv,1\n", OpenOptions{Shape: shape}, []string{"row 0", "../a.csv", "it leads out of the folder: write the names as they are in a folder that has all images"}},
-		"folder":       {"image,class\nfolder,1\n", OpenOptions{Shape: shape}, []string{"row 0", "it is no file"}},
+		"outside":      {"image,class\n../a.csv,1\n", OpenOptions{Shape: shape}, []string{"row 0", "../a.csv", "it leads out of the folder: give a folder that contains all images with --images"}},
+		"folder":       {"image,class\nfolder,1\n", OpenOptions{Shape: shape}, []string{"row 0", "it is not a regular file"}},
 		"no name":      {"image,class\n ,1\n", OpenOptions{Shape: shape}, []string{"row 0", "the name is empty; --missing drop"}},
 		"missing name": {"image,class\nNULL,1\n", OpenOptions{Shape: shape}, []string{"row 0", "the name is a missing value; --missing drop"}},
 		"no column":    {"picture,class\nnowhere,1\n", OpenOptions{Shape: shape}, []string{"a.csv", "--row-names"}},
@@ -232,20 +232,20 @@ func TestImageNames(t *testing.T) {
 		}
 	}
 	for name, says := range map[string]string{
-		at("other/d.png"):             "it is outside the folder; --images names a folder that all images are in",
-		"/sub/a.png":                  "it is outside the folder, which has sub/a.png; --images",
-		`..\other\d.png`:              "it leads out of the folder: write the names as they are in a folder that has all images",
-		"out.png":                     "a link leads out of the folder: copy",
-		`C:\Users\x\img\sub\a.png`:    "it is a path of another machine: write the names as they are in the folder, which has sub/a.png",
-		`\\server\share\sub\a.png`:    "it is a path of another machine: write the names as they are in the folder, which has sub/a.png",
-		"https://example.org/a.png":   "it is an address",
-		`img\sub\a.png`:               "it is in " + top + ": --images " + top + " reads it",
-		at("img/img/sub/a.png"):       "it is not in the folder, which has sub/a.png: write the names as they are in the folder",
-		"c.png":                       `"c.PNG" is there`,
-		"sub/a":                       fmt.Sprintf("%q is there", filepath.Join("sub", "a.png")),
-		"sub/a.jpg":                   fmt.Sprintf("%q is there", filepath.Join("sub", "a.png")),
+		at("other/d.png"):             "it is outside the folder; give a folder that contains all images with --images",
+		"/sub/a.png":                  "it is outside the folder, which contains sub/a.png",
+		`..\other\d.png`:              "it leads out of the folder: give a folder that contains all images with --images",
+		"out.png":                     "it is a link to a file outside the folder",
+		`C:\Users\x\img\sub\a.png`:    "it is a path on another machine: write the names as they are in the folder, which contains sub/a.png",
+		`\\server\share\sub\a.png`:    "it is a path on another machine: write the names as they are in the folder, which contains sub/a.png",
+		"https://example.org/a.png":   "it is a web address",
+		`img\sub\a.png`:               "the file is in " + top + ": give --images " + top,
+		at("img/img/sub/a.png"):       "it is not in the folder, which contains sub/a.png: write the names as they are in the folder",
+		"c.png":                       `the folder has "c.PNG": capitals`,
+		"sub/a":                       fmt.Sprintf("the folder has %q", filepath.Join("sub", "a.png")),
+		"sub/a.jpg":                   fmt.Sprintf("the folder has %q", filepath.Join("sub", "a.png")),
 		"sub/none.png":                "no such file",
-		`sub\deep`:                    "it is no file",
+		`sub\deep`:                    "it is not a regular file",
 		strings.Repeat("x", 300):      "file name too long",
 		"sub/" + string(rune(0)) + "": "invalid argument",
 	} {
@@ -284,14 +284,14 @@ func TestTurnedImages(t *testing.T) {
 		t.Errorf("%v", rows)
 	}
 	var warned []string
-	if _, _, err := Build(src, ImportOptions{Warn: func(line string) { warned = append(warned, line) }}); err != nil || !strings.Contains(strings.Join(warned, "\n"), "turned as their cameras noted (EXIF orientation): 1") {
+	if _, _, err := Build(src, ImportOptions{Warn: func(line string) { warned = append(warned, line) }}); err != nil || !strings.Contains(strings.Join(warned, "\n"), "rotated by their EXIF orientation: 1") {
 		t.Errorf("%v, %v", warned, err)
 	}
 	found, err := Inspect(path, o, ImportOptions{})
 	if err != nil || len(found.Readings) == 0 || found.Readings[0].Refused != "" || found.Refused != "" {
 		t.Errorf("inspect lists %+v, %v", found.Readings, err)
 	}
-	if err != nil || !strings.Contains(strings.Join(found.Notes, "\n"), "turned as their cameras noted (EXIF orientation): 1") {
+	if err != nil || !strings.Contains(strings.Join(found.Notes, "\n"), "rotated by their EXIF orientation: 1") {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
@@ -359,25 +359,25 @@ func TestImageNamesInOtherForms(t *testing.T) {
 		return err
 	}
 	for name, want := range map[string][2]string{
-		"a%20b.png":           {"a b.png", "%xx stands for a character in addresses"},
+		"a%20b.png":           {"a b.png", "%xx encodes a character in web addresses"},
 		"cafe\u0301.png":      {"caf\u00e9.png", "different Unicode forms"},
-		"caf%C3%A9.png":       {"caf\u00e9.png", "%xx stands"},
+		"caf%C3%A9.png":       {"caf\u00e9.png", "%xx encodes a character in web addresses"},
 		"cafe%CC%81.png":      {"caf\u00e9.png", "different Unicode forms"},
 		"na\u00eff/1 2.png":   {"nai\u0308f/1 2.png", "different Unicode forms"},
 		"na\u00eff/1%202.PNG": {"nai\u0308f/1 2.png", "capitals"},
-		"100%.png":            {"100%25.png", "%xx is a part of its name"},
+		"100%.png":            {"100%25.png", "%xx is part of the file's name"},
 		"x-y.png":             {"x\u2013y.png", "look alike"},
 		"My%20Photos/u.png":   {"my photos/u.PNG", "capitals"},
 		"a%20b.jpg":           {"a b.png", "endings"},
 	} {
 		err := read(name)
-		mustContain(t, err, fmt.Sprintf("no such file or directory; %+q is there: ", filepath.FromSlash(want[0])), want[1])
+		mustContain(t, err, fmt.Sprintf("no such file or directory; the folder has %+q: ", filepath.FromSlash(want[0])), want[1])
 		if err := read(want[0]); err != nil {
 			t.Errorf("%q: %v", want[0], err)
 		}
 	}
 	for _, name := range []string{"%2e%2e/a.png", "b%20b.png", "%zz.png", "..%2fa b.png"} {
-		if err := read(name); err == nil || strings.Contains(err.Error(), "is there") {
+		if err := read(name); err == nil || strings.Contains(err.Error(), "the folder has") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

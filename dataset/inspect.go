@@ -149,12 +149,12 @@ func inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 	src, err := Open(path, o)
 	note := ""
 	if errors.Is(err, ErrNoLabels) {
-		note = "no labels: " + err.Error()
+		note = "no labels found: " + err.Error()
 		o.NoLabels = true
 		src, err = Open(path, o)
 	}
 	if errors.Is(err, ErrAmbiguous) && !leavesEncoding(err) && (o.Labels.Kind == Class || o.Beside.Groups != "") {
-		note = "read without classes and groups: " + err.Error()
+		note = "classes and groups are not read: " + err.Error()
 		o.NoLabels, o.Beside.Groups = o.NoLabels || o.Labels.Kind == Class, ""
 		src, err = Open(path, o)
 	}

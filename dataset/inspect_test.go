@@ -18,8 +18,8 @@ import (
 // What normalising cannot mend is not said to be mended by it.
 func TestInspectSuggestsWhatHelps(t *testing.T) {
 	for rows, want := range map[string]string{
-		"1,-1,2\n2,-1,3\n":   "samples with a negative label: 2, the first is row 0; a probability is 0 or more",
-		"1,0.5,0.5\n2,0,0\n": "samples whose labels are all 0: 1, the first is row 1; they have no distribution",
+		"1,-1,2\n2,-1,3\n":   "samples with a negative label: 2, the first is row 0; probabilities must be 0 or more",
+		"1,0.5,0.5\n2,0,0\n": "samples whose labels are all 0: 1, the first is row 1; such samples have no label distribution",
 	} {
 		for _, checks := range []Checks{{}, {Normalize: true}} {
 			f, err := Inspect(writeFile(t, "a.csv", "x,label_c,label_d\n"+rows), OpenOptions{}, ImportOptions{Checks: checks})
@@ -71,7 +71,7 @@ func TestInspect(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	all := strings.Join(append(f.Warnings, f.Notes...), "\n")
-	for _, part := range []string{`"id" has the name`, "samples with missing values: 2", "samples whose labels do not sum to 1: 1, the first is row 1; --normalize", "samples with a negative label: 1, the first is row 3; a probability is 0 or more", `";" between columns, a comma before decimals`} {
+	for _, part := range []string{`"id" has the name`, "samples with missing values: 2", "samples whose labels do not sum to 1: 1, the first is row 1; --normalize", "samples with a negative label: 1, the first is row 3; probabilities must be 0 or more", `";" between columns, a comma before decimals`} {
 		if !strings.Contains(all, part) {
 			t.Errorf("%q lacks %q", all, part)
 		}
@@ -85,11 +85,11 @@ func TestInspect(t *testing.T) {
 // those that cannot be read.
 func TestInspectAnything(t *testing.T) {
 	for content, says := range map[string]string{
-		"a,b\n1,2\n":                        "no labels: ",
+		"a,b\n1,2\n":                        "no labels found: ",
 		"a,label_c\n":                       "no samples",
 		"a,b,label_c\n1,2,1\n3,inf,1\n":     `row 1, feature 1 "b" (counted from 0): +Inf is not a finite number`,
-		"a,label_c\n1,1\n1e39,1\n-1e40,1\n": `row 1, feature 0 "a" (counted from 0): 1e+39 does not fit in a float32 (2 such values in this column)`,
-		"a,label_c\n1,1e39\n":               `row 0, label 0 "c" (counted from 0): 1e+39 does not fit in a float32`,
+		"a,label_c\n1,1\n1e39,1\n-1e40,1\n": `row 1, feature 0 "a" (counted from 0): 1e+39 is too large for a float32 (2 such values in this column)`,
+		"a,label_c\n1,1e39\n":               `row 0, label 0 "c" (counted from 0): 1e+39 is too large for a float32`,
 		"a,label_c\nNA,1\n,\n":              "samples with missing values: 1",
 		"a,label_c\n1,NaN\n2,\n":            "samples with missing values: 2",
 	} {
@@ -155,7 +155,7 @@ func TestInspectUnfit(t *testing.T) {
 	}
 	all := strings.Join(f.Warnings, "\n")
 	for _, part := range []string{
-		"row 1, feature 1 (counted from 0): +Inf is not", "row 1, feature 4 (counted from 0): -1e+39 does not fit in a float32 (2 such",
+		"row 1, feature 1 (counted from 0): +Inf is not", "row 1, feature 4 (counted from 0): -1e+39 is too large for a float32 (2 such",
 		"row 3, feature 11 (", "2 more columns have values",
 	} {
 		if !strings.Contains(all, part) {
@@ -191,7 +191,7 @@ func TestInspectWide(t *testing.T) {
 	if f.Rows != 2 || f.Features != maxStatsColumns+1 || len(f.FeatureColumns) != 0 || f.Missing.Rows != 1 || len(f.Suspects) != 0 || f.LabelSums == nil {
 		t.Errorf("%+v", f)
 	}
-	if notes := strings.Join(f.Notes, "\n"); !strings.Contains(notes, "not looked at one by one") {
+	if notes := strings.Join(f.Notes, "\n"); !strings.Contains(notes, "single features were not checked") {
 		t.Error(notes)
 	}
 }

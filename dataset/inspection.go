@@ -27,9 +27,9 @@ func (s *inspector) finish() *Inspection {
 		found.Suspects = []Suspect{}
 	}
 	if s.features.columns == nil {
-		found.Notes = append(found.Notes, fmt.Sprintf("more than %s features: they were not looked at one by one", units.Count(maxStatsColumns)))
+		found.Notes = append(found.Notes, fmt.Sprintf("the file has more than %s features, so single features were not checked", units.Count(maxStatsColumns)))
 	} else if s.rows > 0 && s.features.correlations == nil {
-		found.Notes = append(found.Notes, "too many features and labels to look for copies of labels among the features")
+		found.Notes = append(found.Notes, "too many features and labels: features were not compared with labels")
 	}
 	if s.summed > 0 {
 		found.LabelSums = &s.sums
@@ -70,7 +70,7 @@ func (s *inspector) faults() (lines []string) {
 		lines = append(lines, l.single(&s.info))
 		s.below, s.empty, s.uneven = rowTally{}, rowTally{}, rowTally{}
 	}
-	uneven := "--normalize divides the labels of each sample by their sum, and --labels says what labels are"
+	uneven := "--normalize divides the labels of each sample by their sum; --labels tells how to read labels that are not probabilities"
 	if s.info.CountedFrom != "" && !slices.ContainsFunc(s.labels, func(c columnStats) bool { return c.fraction }) {
 		uneven = classListHint
 	}
@@ -84,8 +84,8 @@ func (s *inspector) faults() (lines []string) {
 		rowTally
 		what, hint string
 	}{
-		{s.below, "with a negative label", "a probability is 0 or more: --label-columns names the labels where a column is none, and --labels age or class says what a single one is"},
-		{s.empty, "whose labels are all 0", "they have no distribution" + dropHint},
+		{s.below, "with a negative label", "probabilities must be 0 or more: --label-columns lists the label columns, --labels age or class reads a single label column"},
+		{s.empty, "whose labels are all 0", "such samples have no label distribution" + dropHint},
 		{s.uneven, "whose labels do not sum to 1", uneven},
 	} {
 		if f.n > 0 {
@@ -93,7 +93,7 @@ func (s *inspector) faults() (lines []string) {
 		}
 	}
 	if s.beside > 0 {
-		lines = append(lines, fmt.Sprintf("samples whose exact number, interval or group an import refuses: %s, the first: %v", units.Count(s.beside), s.firstBeside))
+		lines = append(lines, fmt.Sprintf("samples with an invalid exact number, interval or group: %s, the first: %v", units.Count(s.beside), s.firstBeside))
 	}
 	return append(lines, s.nonFinite.faults()...)
 }

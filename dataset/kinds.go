@@ -65,17 +65,17 @@ var others = []struct{ format, advice string }{
 	{"xlsm", "save the sheet as CSV"},
 	{"xls", "save the sheet as CSV"},
 	{"ods", "save the sheet as CSV"},
-	{"parquet", "write it with pandas: read_parquet(...).to_csv(..., index=False)"},
-	{"feather", "write it with pandas: read_feather(...).to_csv(..., index=False)"},
-	{"pkl", "pickles are not read; write it with NumPy: savez(..., features=..., labels=...)"},
-	{"pickle", "pickles are not read; write it with NumPy: savez(..., features=..., labels=...)"},
-	{"h5", "write it with NumPy: savez(..., features=..., labels=...)"},
-	{"hdf5", "write it with NumPy: savez(..., features=..., labels=...)"},
-	{"rds", "write it with R: write.csv(..., row.names=FALSE)"},
-	{"rdata", "write it with R: write.csv(..., row.names=FALSE)"},
+	{"parquet", "convert the file with pandas: read_parquet(...).to_csv(..., index=False)"},
+	{"feather", "convert the file with pandas: read_feather(...).to_csv(..., index=False)"},
+	{"pkl", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
+	{"pickle", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
+	{"h5", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
+	{"hdf5", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
+	{"rds", "convert the file with R: write.csv(..., row.names=FALSE)"},
+	{"rdata", "convert the file with R: write.csv(..., row.names=FALSE)"},
 	{"arff", "save it as CSV"},
 	{"json", "save it as CSV"},
-	{"zip", "unpack it"},
+	{"zip", "decompress the file"},
 }
 
 // kindOf returns the kind of a file: o.Format, or what its name ends in.
@@ -89,14 +89,14 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 	}
 	list := strings.Join(Formats(), ", ")
 	if o.Format != "" {
-		return nil, fmt.Errorf("format %q is not known; want one of %s", o.Format, list)
+		return nil, fmt.Errorf("format %q is unknown; want one of %s", o.Format, list)
 	}
 	for _, k := range others {
 		if strings.HasSuffix(lower, "."+k.format) {
 			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.shown(path), k.format, k.advice)
 		}
 	}
-	return nil, fmt.Errorf("%s: not a known kind of data file; the name must end in .%s, or --data-format must say what it is",
+	return nil, fmt.Errorf("%s: unknown kind of data file; the name must end in .%s, or give the kind with --data-format",
 		o.shown(path), strings.ReplaceAll(list, ", ", ", ."))
 }
 
@@ -158,7 +158,7 @@ func (k *fileKind) check(o *OpenOptions) error {
 		{"--labels-file", o.LabelsFile != "", []fileFamily{npyFiles}, ".npy files"},
 	} {
 		if option.given && !slices.Contains(option.of, k.family) {
-			return fmt.Errorf("%s is of use for %s only", option.flag, option.what)
+			return fmt.Errorf("%s can only be used with %s", option.flag, option.what)
 		}
 	}
 	return nil

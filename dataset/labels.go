@@ -47,7 +47,7 @@ func ParseRange(s string) (low, high int, err error) {
 		high, err = strconv.Atoi(to)
 	}
 	if !ok || err != nil || low >= high {
-		return 0, 0, fmt.Errorf("range %q: want LOW:HIGH, two whole numbers, the lower first, like 0:69", s)
+		return 0, 0, fmt.Errorf("range %q: want LOW:HIGH, two whole numbers with the lower number first, such as 0:69", s)
 	}
 	return low, high, nil
 }
@@ -90,7 +90,7 @@ func (o *LabelOptions) check() error {
 		return fmt.Errorf("sigma %v: want a number above 0", o.Sigma)
 	}
 	if o.Low >= o.High || o.High-o.Low >= MaxLabels || o.Low < -maxNumber || o.High >= maxNumber {
-		return fmt.Errorf("range %d:%d: want LOW:HIGH, the lower first, of at most %d numbers from %d to %d", o.Low, o.High, MaxLabels, -maxNumber, maxNumber-1)
+		return fmt.Errorf("range %d:%d: want LOW:HIGH with the lower number first, at most %d numbers, and all numbers from %d to %d", o.Low, o.High, MaxLabels, -maxNumber, maxNumber-1)
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func (d *derivedLabels) useAges(o *LabelOptions) {
 			*d.info.fractions++
 		}
 		if !within(age) {
-			return rowErrorf(file, r.Number, "the number %s is not within the range %d to %d", units.InFull(age), o.Low, o.High)
+			return rowErrorf(file, r.Number, "the number %s is outside the range %d to %d", units.InFull(age), o.Low, o.High)
 		}
 		gaussian(dst, age, o.Sigma, o.Low)
 		return nil
@@ -207,10 +207,10 @@ func (d *derivedLabels) useCounts() {
 			sum += v
 		}
 		if sum == 0 {
-			return rowErrorf(info.File, r.Number, "the counts sum to 0; at least one above 0 is needed%s", dropHint)
+			return rowErrorf(info.File, r.Number, "the counts sum to 0, want at least one count above 0%s", dropHint)
 		}
 		if math.IsInf(sum, 0) {
-			return rowErrorf(info.File, r.Number, "the counts sum to %s", units.InFull(sum))
+			return rowErrorf(info.File, r.Number, "the counts sum to %s, want a finite sum", units.InFull(sum))
 		}
 		for i, v := range r.Labels {
 			dst[i] = v / sum
@@ -243,12 +243,12 @@ func (c *columnStats) single(info *Info) string {
 	if n := nameAt(info.LabelNames, 0); n != "" {
 		name = fmt.Sprintf(", %q", n)
 	}
-	what := "--labels age, with --sigma and --range, reads it as a numeric label"
+	what := "--labels age, with --sigma and --range, reads the column as a numeric label"
 	switch {
 	case !c.fraction:
-		what = "its values are whole numbers, as numbers of classes are: --labels class reads them as classes; " + what
+		what = "the values are whole numbers and may be class numbers: --labels class reads them as classes; " + what
 	case c.low >= 0 && c.high <= 1:
 		what = "add the other class's probability, which is 1 minus this one, as a second label column"
 	}
-	return fmt.Sprintf("one label%s: the labels of a sample sum to 1, so it would be 1 in every sample; %s", name, what)
+	return fmt.Sprintf("found only one label%s; the labels of a sample sum to 1, so a single label would always be 1; %s", name, what)
 }

@@ -40,15 +40,15 @@ func (t *LabelType) check(labels int, values bool) error {
 	s := t.Scale
 	switch {
 	case s == nil && values:
-		return errors.New("exact numbers of labels that are not numeric")
+		return errors.New("there are exact numbers, but the labels are not numeric")
 	case s == nil:
 		return nil
 	case t.Classes:
-		return errors.New("labels that are classes and numeric")
+		return errors.New("the labels cannot be both classes and numeric")
 	case labels < 2 || s.Low < -maxNumber || s.Low+labels > maxNumber:
-		return fmt.Errorf("numeric labels: %d numbers from %d", labels, s.Low)
+		return fmt.Errorf("%d numeric labels from %d are not possible", labels, s.Low)
 	case (s.True == TrueValue) != values || !values && s.True != TrueMode && s.True != TrueExpected:
-		return fmt.Errorf("the true numbers %.20q", s.True)
+		return fmt.Errorf("the kind of the true numbers, %.20q, does not fit the labels", s.True)
 	}
 	return nil
 }

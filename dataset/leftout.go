@@ -23,7 +23,7 @@ func (l LeftOut) Rows(rows int) (all []int, err error) {
 	for rest := []byte(l); len(rest) > 0; {
 		d, n := binary.Uvarint(rest)
 		if n <= 0 || d == 0 || d > math.MaxUint32 || last+int(d) >= rows {
-			return nil, fmt.Errorf("dataset: a list of rows that were left out: %w", ErrFormat)
+			return nil, fmt.Errorf("dataset: the list of omitted rows is damaged: %w", ErrFormat)
 		}
 		last += int(d)
 		all, rest = append(all, last), rest[n:]
@@ -78,7 +78,7 @@ func (m *Manifest) ToFile(rows []uint32) error {
 	kept := m.FileRow()
 	for i, row := range rows {
 		if int64(row) >= int64(m.Rows) {
-			return fmt.Errorf("dataset: row %d of %d: %w", row, m.Rows, ErrFormat)
+			return fmt.Errorf("dataset: there is no row %d among the %d rows: %w", row, m.Rows, ErrFormat)
 		}
 		if kept != nil {
 			rows[i] = uint32(kept[row])

@@ -41,13 +41,13 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 		return nil, err
 	}
 	if shape.rows == 0 {
-		return nil, fmt.Errorf("%s: no samples: %w", s.info.File, ErrFormat)
+		return nil, fmt.Errorf("%s: the file has no samples: %w", s.info.File, ErrFormat)
 	}
 	if shape.zero && o.CountedFrom == FromOne && !o.ZeroBased {
-		return nil, fmt.Errorf("%s: it counts features from 0, the file that the model was trained on from 1: add 1 to each index, or give --zero-based if the index 0 is the model's first feature: %w", s.info.File, ErrFormat)
+		return nil, fmt.Errorf("%s: this file numbers features from 0, but the model's training file numbers them from 1: add 1 to each index, or give --zero-based if index 0 is the model's first feature: %w", s.info.File, ErrFormat)
 	}
 	s.setShape(&shape)
-	if err := o.checkFeatures(s.info.Features, "number them without gaps, or unpack the file if it is packed"); err != nil {
+	if err := o.checkFeatures(s.info.Features, "number the features without gaps, or decompress the file if it is compressed"); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.info.File, err)
 	}
 	if o.schema != nil { // missing features are read as 0
@@ -89,9 +89,9 @@ func (s *libsvmSource) setShape(x *indexShape) {
 	s.info.Features = max(s.info.Features, x.highest+1-int(s.base))
 	switch {
 	case x.zero:
-		s.info.Notes = append(s.info.Notes, "features are counted from 0")
+		s.info.Notes = append(s.info.Notes, "features are numbered from 0")
 	case x.highest > 0:
-		s.info.Notes = append(s.info.Notes, "no index is 0: features are counted from 1 (--zero-based counts them from 0)")
+		s.info.Notes = append(s.info.Notes, "no index is 0, so features are numbered from 1 (--zero-based numbers them from 0)")
 	}
 	if s.info.Labels == 0 {
 		s.info.LabelNames = nil
@@ -115,7 +115,7 @@ func (s *libsvmSource) directive(comment string, x *indexShape) error {
 	value = strings.TrimSpace(value)
 	switch key = strings.TrimSpace(key); {
 	case key == "features" && strings.Count(value, ",") >= MaxFeatures, key == "labels" && strings.Count(value, ",") >= MaxLabels:
-		return fmt.Errorf("%s: %s: more than a dataset has, %d features and %d labels at most: %w", s.info.File, key, MaxFeatures, MaxLabels, ErrFormat)
+		return fmt.Errorf("%s: the comment %q has too many names; a dataset has at most %d features and %d labels: %w", s.info.File, key, MaxFeatures, MaxLabels, ErrFormat)
 	}
 	switch key {
 	case "features":
@@ -130,7 +130,7 @@ func (s *libsvmSource) directive(comment string, x *indexShape) error {
 	case "columns":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 || n > MaxFeatures {
-			return fmt.Errorf("%s: columns: %.40q: want a number from 1 to %d: %w", s.info.File, value, MaxFeatures, ErrFormat)
+			return fmt.Errorf("%s: the comment columns has %.40q, want a number from 1 to %d: %w", s.info.File, value, MaxFeatures, ErrFormat)
 		}
 		s.info.Features = max(s.info.Features, n)
 	}
@@ -156,11 +156,11 @@ func (s *libsvmSource) Scan(f func(*Row) error) error {
 			if s.info.listsClasses(r.Labels) {
 				hint = "; " + classListHint
 			}
-			return s.rowError(r, "%d labels, %d are expected%s", n, s.info.Labels, hint)
+			return s.rowError(r, "found %d labels, want %d%s", n, s.info.Labels, hint)
 		}
 		for i := range r.Columns {
 			if r.Columns[i] < s.base {
-				return s.rowError(r, "an index of 0, which was not there before: %w", ErrChanged)
+				return s.rowError(r, "this row has the feature index 0, but the first pass found no index 0: %w", ErrChanged)
 			}
 			r.Columns[i] -= s.base
 		}
@@ -190,7 +190,7 @@ func (s *libsvmSource) scanLines(in io.Reader, comment func(string) error, f fun
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, bufio.ErrTooLong):
-			return kindErrorf(ErrFormat, "%s: line %d has more than %s bytes, the most that are read of a libsvm file; write the data as .npz or .npy", s.info.File, line, units.Count(maxLine))
+			return kindErrorf(ErrFormat, "%s: line %d has more than %s bytes, the limit for a libsvm file; write the data as .npz or .npy", s.info.File, line, units.Count(maxLine))
 		case err != nil:
 			return fmt.Errorf("%s: %w", s.info.File, textError(err))
 		}
@@ -205,7 +205,7 @@ func (s *libsvmSource) scanLines(in io.Reader, comment func(string) error, f fun
 		if err := s.parse(&row, text); err != nil {
 			return err
 		}
-		if err := notUTF8("its name", row.Name); err != nil {
+		if err := notUTF8("the name of the sample", row.Name); err != nil {
 			return s.rowError(&row, "%w", err)
 		}
 		n++

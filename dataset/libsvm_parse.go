@@ -17,11 +17,11 @@ func (s *libsvmSource) parse(row *Row, text string) error {
 		switch {
 		case isValue:
 			if first && s.labels {
-				return &RowError{File: s.info.File, Row: row.Number, Line: row.line, Column: -1, Reason: "begins without labels", Err: ErrNoLabels}
+				return &RowError{File: s.info.File, Row: row.Number, Line: row.line, Column: -1, Reason: "the line must begin with labels", Err: ErrNoLabels}
 			}
 			err = s.parseValue(row, index, value)
 		case !first:
-			return s.rowError(row, "%.40q is not index:value", field)
+			return s.rowError(row, "found %.40q, want INDEX:VALUE", field)
 		case s.labels:
 			err = s.parseLabels(row, field)
 		}
@@ -36,9 +36,9 @@ func (s *libsvmSource) parse(row *Row, text string) error {
 func (s *libsvmSource) parseLabels(row *Row, field string) error {
 	if s.classes {
 		if row.text = field; listsNumbers(field) {
-			return s.rowError(row, "%.40q are several labels; --labels class reads one class of each sample: write the probability of every class, such as 0.5,0,0.5 for two of three", field)
+			return s.rowError(row, "%.40q are several labels, but --labels class reads one class for each sample: write the probability of every class, such as 0.5,0,0.5 for two classes of three", field)
 		}
-		if err := notUTF8("its class", field); err != nil {
+		if err := notUTF8("the class of the sample", field); err != nil {
 			return s.rowError(row, "%w", err)
 		}
 		return nil
@@ -52,7 +52,7 @@ func (s *libsvmSource) parseLabels(row *Row, field string) error {
 			}
 		}
 		if row.Labels = append(row.Labels, v); len(row.Labels) > MaxLabels {
-			return s.rowError(row, "more than %d labels: %w", MaxLabels, ErrFormat)
+			return s.rowError(row, "the sample has more than %d labels: %w", MaxLabels, ErrFormat)
 		}
 	}
 	return nil
@@ -74,16 +74,16 @@ func listsNumbers(field string) bool {
 func (s *libsvmSource) parseValue(row *Row, index, value string) error {
 	i, err := strconv.ParseUint(index, 10, 32)
 	if index == "qid" {
-		return s.rowError(row, "qid:%.40s names the query of a sample, as for ranking, and is not read: take qid out of each line; a column of a CSV file (--groups) says which samples belong together", value)
+		return s.rowError(row, "qid:%.40s is the query of a sample in a ranking dataset, which cannot be read: remove qid from each line; to read groups of samples, use a CSV file and --groups", value)
 	} else if err != nil || i > MaxFeatures {
 		return s.rowError(row, "index %.40q: want a number from 0 or 1 to %d", index, MaxFeatures)
 	}
 	column := uint32(i)
 	if n := len(row.Columns); n > 0 && row.Columns[n-1] >= column {
 		if slices.Contains(row.Columns, column) {
-			return s.rowError(row, "index %d is there twice, and a feature has one value in a sample: take one out", i)
+			return s.rowError(row, "index %d occurs twice in this line: remove one of the two, because a feature has one value in a sample", i)
 		}
-		return s.rowError(row, "index %d after %d: they must ascend; sort index:value by index in each line, such as by Python's sorted(pairs, key=lambda p: int(p.split(':')[0]))", i, row.Columns[n-1])
+		return s.rowError(row, "index %d comes after %d, but indices must ascend: sort each line by index, for example in Python with sorted(pairs, key=lambda p: int(p.split(':')[0]))", i, row.Columns[n-1])
 	}
 	v, reason := s.number(value, row.Number, ofFeature)
 	if reason != "" {

@@ -56,17 +56,17 @@ func TestLibsvmErrors(t *testing.T) {
 	}{
 		{"", OpenOptions{}, "the file is empty", ErrFormat},
 		{"# only a comment\n", OpenOptions{}, "no samples", ErrFormat},
-		{"1 1:1\n1,0 1:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): 2 labels, 1 are expected", nil},
-		{"1 1:1\n2:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): begins without labels", ErrNoLabels},
+		{"1 1:1\n1,0 1:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): found 2 labels, want 1", nil},
+		{"1 1:1\n2:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): the line must begin with labels", ErrNoLabels},
 		{"1 -1:1\n", OpenOptions{}, `row 0 (counted from 0; line 1): index "-1"`, nil},
-		{"1 qid:1 1:1\n", OpenOptions{}, "qid:1 names the query", nil},
+		{"1 qid:1 1:1\n", OpenOptions{}, "qid:1 is the query of a sample in a ranking dataset", nil},
 		{"1 99999999:1\n", OpenOptions{}, "99999999", nil},
-		{"1 2:1 2:1\n", OpenOptions{}, "index 2 is there twice", nil},
-		{"1 2:1 1:1\n", OpenOptions{}, "index 1 after 2", nil},
+		{"1 2:1 2:1\n", OpenOptions{}, "index 2 occurs twice in this line", nil},
+		{"1 2:1 1:1\n", OpenOptions{}, "index 1 comes after 2", nil},
 		{"1 1:x\n", OpenOptions{}, `row 0 (counted from 0; line 1): index 1: "x" is not a number`, nil},
-		{"1 1\n", OpenOptions{}, `"1" is not index:value`, nil},
+		{"1 1\n", OpenOptions{}, `found "1", want INDEX:VALUE`, nil},
 		{"# labels: c,d\n1,a 1:1\n", OpenOptions{}, `row 0, label 1 "d" (counted from 0; line 2): "a" is not a number`, nil},
-		{"# columns: many\n1 1:1\n", OpenOptions{}, `columns: "many"`, ErrFormat},
+		{"# columns: many\n1 1:1\n", OpenOptions{}, `the comment columns has "many"`, ErrFormat},
 		{"# features: a\n1 2:1\n", OpenOptions{}, "1 feature names for 2 features", nil},
 		{"1,2 1:1\n", OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 1, High: 9}}, "2 columns", nil},
 	} {
@@ -89,12 +89,12 @@ func TestLibsvmBase(t *testing.T) {
 		o                   OpenOptions
 		zero                bool
 	}{
-		{"1 1:5 3:6\n1 2:7\n", "3x1 []>[] [0 2][5 6]>[1] [1][7]>[1]", "counted from 1 (--zero-based", OpenOptions{}, false},
-		{"1 1:5 3:6\n1 0:7\n", "4x1 []>[] [1 3][5 6]>[1] [0][7]>[1]", "counted from 0", OpenOptions{}, true},
-		{"1 1:5 3:6\n", "4x1 []>[] [1 3][5 6]>[1]", "counted from 0", OpenOptions{ZeroBased: true}, true},
-		{"1 1:5\n", "2x1 []>[] [1][5]>[1]", "counted from 0", OpenOptions{CountedFrom: FromZero}, true},
-		{"# Column indices are zero-based\n1 1:5\n", "2x1 []>[] [1][5]>[1]", "counted from 0", OpenOptions{}, true},
-		{"# columns: 4\n1 0:5 3:2\n", "4x1 []>[] [0 3][5 2]>[1]", "counted from 0", OpenOptions{}, true},
+		{"1 1:5 3:6\n1 2:7\n", "3x1 []>[] [0 2][5 6]>[1] [1][7]>[1]", "numbered from 1 (--zero-based", OpenOptions{}, false},
+		{"1 1:5 3:6\n1 0:7\n", "4x1 []>[] [1 3][5 6]>[1] [0][7]>[1]", "numbered from 0", OpenOptions{}, true},
+		{"1 1:5 3:6\n", "4x1 []>[] [1 3][5 6]>[1]", "numbered from 0", OpenOptions{ZeroBased: true}, true},
+		{"1 1:5\n", "2x1 []>[] [1][5]>[1]", "numbered from 0", OpenOptions{CountedFrom: FromZero}, true},
+		{"# Column indices are zero-based\n1 1:5\n", "2x1 []>[] [1][5]>[1]", "numbered from 0", OpenOptions{}, true},
+		{"# columns: 4\n1 0:5 3:2\n", "4x1 []>[] [0 3][5 2]>[1]", "numbered from 0", OpenOptions{}, true},
 		{"1\n", "2x1 []>[] [][]>[1]", "", OpenOptions{Features: 2}, false},
 	} {
 		src, err := openFile(t, "a.svm", c.content, c.o)
@@ -168,8 +168,8 @@ func TestNamesFileErrors(t *testing.T) {
 		`["p"]`:                         "want {",
 		`{"features": ["p", "q"]}`:      "2 names for 1 features",
 		`{"labels": ["p"]}`:             "1 names for 2 labels",
-		`{"rows": ["one"]}`:             "1 row names are too few",
-		`{"rows": ["1","2","3"]}`:       "3 row names for 2 rows",
+		`{"rows": ["one"]}`:             "the list has 1 row names, fewer than there are rows",
+		`{"rows": ["1","2","3"]}`:       "one for each row",
 		strings.Repeat(`{"rows":`, 100): "",
 	} {
 		o := OpenOptions{NamesFile: writeFile(t, "n.json", content)}
@@ -192,9 +192,9 @@ func TestNamesFileErrors(t *testing.T) {
 // Lines of other dialects of libsvm are refused with their number and what to do, which works.
 func TestOtherLibsvmLines(t *testing.T) {
 	for text, says := range map[string]string{
-		"0,1 1:1\n1,0 qid:3 1:2 2:.5\n": "line 2): qid:3 names the query of a sample, as for ranking, and is not read: take qid out of each line",
-		"0,1 1:1\n\n1,0 3:2 2:.5 7:1\n": "line 3): index 2 after 3: they must ascend; sort index:value by index in each line",
-		"0,1 1:1\n1,0 3:2 4:1 3:.5\n":   "line 2): index 3 is there twice, and a feature has one value in a sample: take one out",
+		"0,1 1:1\n1,0 qid:3 1:2 2:.5\n": "line 2): qid:3 is the query of a sample in a ranking dataset, which cannot be read: remove qid from each line",
+		"0,1 1:1\n\n1,0 3:2 2:.5 7:1\n": "line 3): index 2 comes after 3, but indices must ascend: sort each line by index",
+		"0,1 1:1\n1,0 3:2 4:1 3:.5\n":   "remove one of the two, because a feature has one value in a sample",
 	} {
 		mustContain(t, built(t, "a.svm", text, OpenOptions{}, Checks{}), says)
 		fixed := strings.NewReplacer(" qid:3", "", "3:2 2:.5 7:1", "2:.5 3:2 7:1", " 4:1 3:.5", " 4:1").Replace(text)

@@ -114,7 +114,7 @@ func (m *Manifest) SameNames(other *Manifest) error {
 		have, new []string
 	}{{"feature", other.FeatureNames, m.FeatureNames}, {"label", other.LabelNames, m.LabelNames}} {
 		if i := firstDifference(k.have, k.new); i < max(len(k.have), len(k.new)) {
-			return fmt.Errorf("%s %d (counted from 0) is called %q, not %q", k.what, i, nameAt(k.have, i), nameAt(k.new, i))
+			return fmt.Errorf("%s %d (counted from 0) is called %q, but in the new dataset %q", k.what, i, nameAt(k.have, i), nameAt(k.new, i))
 		}
 	}
 	return nil
@@ -126,7 +126,7 @@ func (m *Manifest) SameLabels(other *Manifest) error {
 	if m.LabelType.Same(&other.LabelType) {
 		return nil
 	}
-	return fmt.Errorf("its labels are %s, those of the new one %s", other.LabelType.String(other.Labels), m.LabelType.String(m.Labels))
+	return fmt.Errorf("its labels are %s, the labels of the new dataset are %s", other.LabelType.String(other.Labels), m.LabelType.String(m.Labels))
 }
 
 // SameShape returns an error if the rows of two manifests with the same digest are images of
@@ -135,7 +135,7 @@ func (m *Manifest) SameShape(other *Manifest) error {
 	if m.Shape == other.Shape {
 		return nil
 	}
-	return fmt.Errorf("the shape of its samples is %s, that of the new one %s", cmp.Or(other.Shape.String(), "none"), cmp.Or(m.Shape.String(), "none"))
+	return fmt.Errorf("the shape of its samples is %s, the shape in the new dataset is %s", cmp.Or(other.Shape.String(), "none"), cmp.Or(m.Shape.String(), "none"))
 }
 
 // SameRows returns an error if the rows of two manifests with the same digest have different
@@ -143,12 +143,12 @@ func (m *Manifest) SameShape(other *Manifest) error {
 // stored first.
 func (m *Manifest) SameRows(other *Manifest) error {
 	if a, b := other.Fill(), m.Fill(); a != b {
-		return fmt.Errorf("its missing values are filled by %s, those of the new one by %s", cmp.Or(a, "nothing"), cmp.Or(b, "nothing"))
+		return fmt.Errorf("its missing values are filled with %s, in the new dataset with %s", cmp.Or(a, "nothing"), cmp.Or(b, "nothing"))
 	}
 	if bytes.Equal(m.LeftOut, other.LeftOut) {
 		return nil
 	}
-	return fmt.Errorf("other rows of its file were left out for missing values (%d, of the new file %d)", other.LeftOut.count(), m.LeftOut.count())
+	return fmt.Errorf("other rows were left out for missing values (%d rows, in the new dataset %d)", other.LeftOut.count(), m.LeftOut.count())
 }
 
 // Density is the share of feature entries that are not zero, from 0 to 1.

@@ -15,39 +15,39 @@ func (m *Manifest) Check() error {
 		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, Shape: m.Shape,
 	}
 	if m.Format != ManifestFormat {
-		return fmt.Errorf("dataset: a manifest of format %d, this program reads %d: %w", m.Format, ManifestFormat, ErrFormat)
+		return fmt.Errorf("dataset: the manifest has format %d, but this version reads format %d: %w", m.Format, ManifestFormat, ErrFormat)
 	}
 	if err := info.check(); err != nil {
-		return fmt.Errorf("dataset: a manifest: %w: %w", err, ErrFormat)
+		return fmt.Errorf("dataset: the manifest is damaged: %w: %w", err, ErrFormat)
 	}
 	if err := m.LabelType.check(m.Labels, m.HasValues); err != nil || m.HasIntervals && m.LabelType.Scale == nil {
-		return fmt.Errorf("dataset: a manifest of labels that cannot be: %w", errors.Join(err, ErrFormat))
+		return fmt.Errorf("dataset: the labels in the manifest are not possible: %w", errors.Join(err, ErrFormat))
 	}
 	if err := m.Groups.check(m.Rows); err != nil {
-		return fmt.Errorf("dataset: a manifest: %w", errors.Join(err, ErrFormat))
+		return fmt.Errorf("dataset: the manifest is damaged: %w", errors.Join(err, ErrFormat))
 	}
 	if err := m.Reading.check(); err != nil {
-		return fmt.Errorf("dataset: a manifest of a file that was read in no known way: %w: %w", err, ErrFormat)
+		return fmt.Errorf("dataset: the manifest has unknown options for reading the file: %w: %w", err, ErrFormat)
 	}
 	if _, err := ParseMissing(m.Missing); err != nil {
-		return fmt.Errorf("dataset: a manifest: %w: %w", err, ErrFormat)
+		return fmt.Errorf("dataset: the manifest is damaged: %w: %w", err, ErrFormat)
 	}
 	if len(m.LeftOut) > maxLeftOut || m.FileRows() > MaxRows {
-		return fmt.Errorf("dataset: a manifest with %d rows that were left out: %w", m.FileRows()-m.Rows, ErrFormat)
+		return fmt.Errorf("dataset: the manifest is damaged: %d omitted rows are not possible: %w", m.FileRows()-m.Rows, ErrFormat)
 	}
 	if _, err := m.LeftOut.Rows(m.FileRows()); err != nil {
-		return fmt.Errorf("dataset: a manifest's list of rows that were left out: %w", ErrFormat)
+		return fmt.Errorf("dataset: the manifest is damaged: the list of omitted rows is wrong: %w", ErrFormat)
 	}
 	s := len(m.Shards)
 	if m.Rows < 1 || m.NonZeros < 0 || m.NonZeros > int64(m.Rows)*int64(m.Features) ||
 		m.Sparse != SparseStorage(m.Rows, m.Features, m.NonZeros) ||
 		s != ShardCount(m.Rows, contentBytes(m.Rows, m.Features, m.Labels, m.NonZeros, m.Sparse)) {
-		return fmt.Errorf("dataset: a manifest of %d rows, %d non-zeros and %d shards: %w", m.Rows, m.NonZeros, s, ErrFormat)
+		return fmt.Errorf("dataset: the manifest is damaged: %d samples, %d non-zero values and %d shards do not fit together: %w", m.Rows, m.NonZeros, s, ErrFormat)
 	}
 	for i, ref := range m.Shards {
 		from, to := ShardSpan(i, s, m.Rows)
 		if digest, err := hex.DecodeString(ref.Digest); err != nil || len(digest) != 32 || ref.Rows != to-from || ref.Bytes < shardHeader {
-			return fmt.Errorf("dataset: entry %d of a manifest's shards is wrong: %w", i, ErrFormat)
+			return fmt.Errorf("dataset: the manifest is damaged: entry %d of its list of shards is wrong: %w", i, ErrFormat)
 		}
 	}
 	return nil
@@ -59,12 +59,12 @@ func (m *Manifest) CheckShard(i int, r *Rows) error {
 	from, to := ShardSpan(i, len(m.Shards), m.Rows)
 	if r.N != to-from || r.Features != m.Features || r.Labels != m.Labels || r.Sparse != m.Sparse ||
 		(r.Value != nil) != m.HasValues || (r.Interval != nil) != m.HasIntervals {
-		return fmt.Errorf("dataset: shard %d is %d x %d x %d: %w", i, r.N, r.Features, r.Labels, ErrFormat)
+		return fmt.Errorf("dataset: shard %d does not match the manifest: it has %d samples, %d features and %d labels: %w", i, r.N, r.Features, r.Labels, ErrFormat)
 	}
 	at, _ := importOrder(m.Rows)
 	for j, row := range r.Row {
 		if want := at(uint64(from + j)); uint64(row) != want {
-			return fmt.Errorf("dataset: position %d of shard %d holds row %d, not %d: %w", j, i, row, want, ErrFormat)
+			return fmt.Errorf("dataset: shard does not match the manifest: position %d of shard %d has sample %d, want %d: %w", j, i, row, want, ErrFormat)
 		}
 	}
 	return nil

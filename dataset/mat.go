@@ -35,9 +35,9 @@ func readMAT(path string, in io.Reader, o *OpenOptions) (Source, error) {
 		case errors.Is(err, matfile.ErrFormat) || errors.Is(err, matfile.ErrTruncated):
 			err = fmt.Errorf("%w: %w", err, ErrFormat)
 		case errors.Is(err, matfile.ErrSize):
-			err = kindErrorf(ErrFormat, "%w: at most %d can be read of a sparse matrix of MATLAB, which is turned to rows in memory; write the data as .libsvm", err, maxSparse)
+			err = kindErrorf(ErrFormat, "%w: at most %d non-zero values are allowed, because the matrix is transposed in memory; write the data as .libsvm", err, maxSparse)
 		case errors.Is(err, matfile.ErrUnpacked):
-			err = expansionError("it", matAdvice)
+			err = expansionError("the file", matAdvice)
 		case errors.Is(err, matfile.ErrHDF5) || errors.Is(err, matfile.ErrV4):
 			err = kindErrorf(ErrFormat, "%w", err)
 		}
@@ -90,7 +90,7 @@ func (v *variable) turn() {
 }
 
 // matAdvice says how to write a file that is more than a packed file may have.
-const matAdvice = "save it with -v6, which does not pack"
+const matAdvice = "save the file with -v6, which does not compress"
 
 type matReader struct {
 	o        *OpenOptions
@@ -137,14 +137,14 @@ func (m *matReader) readArray(a *matfile.Array) (err error) {
 	}
 	if slices.Contains(matNames, a.Name) || a.Name == m.features || slices.Contains(m.besides, a.Name) || slices.Contains(m.wanted, a.Name) {
 		if slices.Contains(m.seen, a.Name) {
-			return kindErrorf(ErrAmbiguous, "two variables are called %q: write the file with one of them", a.Name)
+			return kindErrorf(ErrAmbiguous, "two variables are called %q: write the file with only one of them", a.Name)
 		}
 		m.seen = append(m.seen, a.Name)
 	}
 	switch a.Name {
 	case m.features:
 		if !isMatrix(a) {
-			return matKindError(a, "numbers are expected", a.Name)
+			return matKindError(a, "want numbers", a.Name)
 		}
 		if err := m.o.checkFeatures(a.Columns, matAdvice); err != nil {
 			return err
@@ -185,9 +185,9 @@ func (m *matReader) missing(name, flag string, err error) error {
 	}
 	ways := "in MATLAB, " + matUnpack(m.object, name)
 	if m.readable {
-		ways = fmt.Sprintf("%s names the right one, or, %s", flag, ways)
+		ways = fmt.Sprintf("name the right variable with %s, or, %s", flag, ways)
 	}
-	return kindErrorf(err, "no variable %q; the file holds %s; %s", name, m.holds.list(), ways)
+	return kindErrorf(err, "the file has no variable %q; it has %s; %s", name, m.holds.list(), ways)
 }
 
 // isMatrix reports whether an array is a matrix of real numbers.
@@ -201,27 +201,27 @@ func isText(a *matfile.Array) bool { return a.Class == matfile.Cell || a.Class =
 // matKindError says that a variable is not of the kind that is expected, and what makes an array of that kind
 // of it, by the name result.
 func matKindError(a *matfile.Array, expected, result string) error {
-	return kindErrorf(ErrFormat, "%q is of class %s; %s; in MATLAB, %s", a.Name, a.Kind(), expected, matUnpack(a, result))
+	return kindErrorf(ErrFormat, "variable %q has class %s, %s; in MATLAB, %s", a.Name, a.Kind(), expected, matUnpack(a, result))
 }
 
 // matObjects says for classes of MATLAB what makes an array that can be read of a variable %[1]s; %[2]s is how that
 // is called.
 var matObjects = map[string]string{
-	"table":           "%[2]s = table2array(%[1]s) makes an array of its numbers, or writetable(%[1]s, '%[1]s.csv') a CSV file",
-	"timetable":       "%[2]s = %[1]s.Variables makes an array of its numbers, or writetimetable(%[1]s, '%[1]s.csv') a CSV file",
-	"dataset":         "%[2]s = double(%[1]s) makes an array of its numbers, or export(%[1]s, 'File', '%[1]s.csv', 'Delimiter', ',') a CSV file",
-	"string":          "%[2]s = cellstr(%[1]s) makes texts, or %[2]s = double(%[1]s) numbers",
-	"categorical":     "%[2]s = cellstr(%[1]s) makes texts of its categories",
-	"nominal":         "%[2]s = cellstr(%[1]s) makes texts of its categories",
-	"ordinal":         "%[2]s = cellstr(%[1]s) makes texts of its categories",
-	"datetime":        "%[2]s = days(%[1]s - min(%[1]s)) makes numbers, or %[2]s = cellstr(string(%[1]s)) texts",
-	"duration":        "%[2]s = seconds(%[1]s) makes numbers",
-	"containers.Map":  "%[2]s = values(%[1]s) makes a cell array",
-	"dictionary":      "%[2]s = values(%[1]s) makes an array",
-	"gpuArray":        "%[2]s = gather(%[1]s) makes an array",
-	"tall":            "%[2]s = gather(%[1]s) makes an array",
-	"dlarray":         "%[2]s = extractdata(%[1]s) makes an array",
-	"timeseries":      "%[2]s = %[1]s.Data takes out its numbers",
+	"table":           "%[2]s = table2array(%[1]s) extracts its numbers, or writetable(%[1]s, '%[1]s.csv') a CSV file",
+	"timetable":       "%[2]s = %[1]s.Variables extracts its numbers, or writetimetable(%[1]s, '%[1]s.csv') a CSV file",
+	"dataset":         "%[2]s = double(%[1]s) extracts its numbers, or export(%[1]s, 'File', '%[1]s.csv', 'Delimiter', ',') a CSV file",
+	"string":          "%[2]s = cellstr(%[1]s) converts it to texts, or %[2]s = double(%[1]s) to numbers",
+	"categorical":     "%[2]s = cellstr(%[1]s) converts its categories to texts",
+	"nominal":         "%[2]s = cellstr(%[1]s) converts its categories to texts",
+	"ordinal":         "%[2]s = cellstr(%[1]s) converts its categories to texts",
+	"datetime":        "%[2]s = days(%[1]s - min(%[1]s)) converts it to numbers, or %[2]s = cellstr(string(%[1]s)) to texts",
+	"duration":        "%[2]s = seconds(%[1]s) converts it to numbers",
+	"containers.Map":  "%[2]s = values(%[1]s) converts it to a cell array",
+	"dictionary":      "%[2]s = values(%[1]s) converts it to an array",
+	"gpuArray":        "%[2]s = gather(%[1]s) converts it to an array",
+	"tall":            "%[2]s = gather(%[1]s) converts it to an array",
+	"dlarray":         "%[2]s = extractdata(%[1]s) converts it to an array",
+	"timeseries":      "%[2]s = %[1]s.Data extracts its numbers",
 	"function_handle": "%[2]s = %[1]s() calls it",
 }
 
@@ -231,32 +231,32 @@ func matUnpack(a *matfile.Array, result string) string {
 	switch {
 	case known:
 	case a.Class == matfile.Struct && a.Rows*a.Columns != 1:
-		how = "%[2]s = vertcat(%[1]s.%[3]s) puts a field of its elements together"
+		how = "%[2]s = vertcat(%[1]s.%[3]s) joins a field of all its elements"
 	case a.Class == matfile.Struct:
-		how = "%[2]s = %[1]s.%[3]s takes out a field"
+		how = "%[2]s = %[1]s.%[3]s extracts a field"
 	case a.Class == matfile.Cell:
-		how = "%[2]s = cell2mat(%[1]s) makes an array of its numbers"
+		how = "%[2]s = cell2mat(%[1]s) extracts its numbers"
 	case a.Class == matfile.Char:
-		how = "%[2]s = str2num(%[1]s) makes numbers of its lines"
+		how = "%[2]s = str2num(%[1]s) converts its lines to numbers"
 	case a.Complex():
-		how = "%[2]s = [real(%[1]s) imag(%[1]s)] makes real numbers"
+		how = "%[2]s = [real(%[1]s) imag(%[1]s)] converts it to real numbers"
 	case a.Numeric():
-		how = "%[2]s = reshape(%[1]s, size(%[1]s, 1), []) makes a matrix with a row for each of its first dimension"
+		how = "%[2]s = reshape(%[1]s, size(%[1]s, 1), []) converts it to a matrix with one row for each sample"
 	default:
-		how = "%[2]s = double(%[1]s) or cellstr(%[1]s) may make an array that can be read"
+		how = "%[2]s = double(%[1]s) or cellstr(%[1]s) may convert it to an array that can be read"
 	}
 	field := "FIELD"
 	if slices.Contains(a.Fields, result) {
 		field = result
 	}
 	how = strings.ReplaceAll(how, "%[3]s", field)
-	return fmt.Sprintf(how, a.Name, result) + "; save it with save('FILE.mat', ..., '-v7')"
+	return fmt.Sprintf(how, a.Name, result) + "; then save it with save('FILE.mat', ..., '-v7')"
 }
 
 // matStrings reads an array of texts into memory.
 func (o *OpenOptions) matStrings(a *matfile.Array) ([]string, error) {
 	if !isText(a) {
-		return nil, matTextError(a, fmt.Sprintf("%q is of class %s", a.Name, a.Kind()))
+		return nil, matTextError(a, fmt.Sprintf("variable %q has class %s", a.Name, a.Kind()))
 	}
 	n := a.Rows
 	if a.Class == matfile.Cell {
@@ -276,9 +276,9 @@ func (o *OpenOptions) matStrings(a *matfile.Array) ([]string, error) {
 func matTextError(a *matfile.Array, reason string) error {
 	how := matUnpack(a, a.Name)
 	if a.Class == matfile.Cell || a.Numeric() {
-		how = fmt.Sprintf("%[1]s = cellstr(string(%[1]s)) makes texts; save it with save('FILE.mat', ..., '-v7')", a.Name)
+		how = fmt.Sprintf("%[1]s = cellstr(string(%[1]s)) converts it to texts; then save it with save('FILE.mat', ..., '-v7')", a.Name)
 	}
-	return kindErrorf(ErrFormat, "%s; a cell array of texts is expected; in MATLAB, %s", reason, how)
+	return kindErrorf(ErrFormat, "%s; want a cell array of texts; in MATLAB, %s", reason, how)
 }
 
 // matTexts reads an array of one text or number for each row.
@@ -306,7 +306,7 @@ func (o *OpenOptions) matTexts(a *matfile.Array) (*textColumn, error) {
 // inexactError says what to do about an array of classes or groups that are floats which may stand for several numbers.
 func inexactError(err error) error {
 	if errors.Is(err, matfile.ErrInexact) || errors.Is(err, npy.ErrInexact) {
-		return kindErrorf(ErrAmbiguous, "%w; make whole numbers (int64 or uint64) or texts of them where they come from", err)
+		return kindErrorf(ErrAmbiguous, "%w; write whole numbers (int64 or uint64) or texts", err)
 	}
 	return err
 }
@@ -331,9 +331,9 @@ func (o *OpenOptions) matLabels(a *matfile.Array) (*variable, error) {
 	case isText(a) && o.Labels.Kind == Class:
 		return o.matClasses(a)
 	case isText(a) && o.Labels.Kind != Age:
-		return nil, kindErrorf(ErrFormat, "%q is of class %s; numbers are expected; --labels class reads texts as classes", a.Name, a.Kind())
+		return nil, kindErrorf(ErrFormat, "variable %q has class %s, want numbers; --labels class reads texts as classes", a.Name, a.Kind())
 	case !isMatrix(a):
-		return nil, matKindError(a, "numbers are expected", a.Name)
+		return nil, matKindError(a, "want numbers", a.Name)
 	}
 	rows, columns := a.Rows, a.Columns
 	if rows == 1 { // a row vector is as good as a column; fit turns it
@@ -435,15 +435,15 @@ func rowCountError(features, other sides, transpose string) error {
 	advice := ""
 	switch {
 	case wide && otherWide:
-		advice = fmt.Sprintf("; %q or %q has its rows as columns: %s", features.name, other.name, transpose)
+		advice = fmt.Sprintf("; %q or %q seems to be transposed: %s", features.name, other.name, transpose)
 	case both:
-		advice = fmt.Sprintf("; %q and %q have their rows as columns: %s", features.name, other.name, transpose)
+		advice = fmt.Sprintf("; %q and %q seem to be transposed: %s", features.name, other.name, transpose)
 	case wide:
-		advice = fmt.Sprintf("; %q is %d x %d and has its rows as columns: %s", features.name, features.rows, features.columns, transpose)
+		advice = fmt.Sprintf("; %q is %d x %d and seems to be transposed: %s", features.name, features.rows, features.columns, transpose)
 	case otherWide:
-		advice = fmt.Sprintf("; %q is %d x %d and has its rows as columns: %s", other.name, other.rows, other.columns, transpose)
+		advice = fmt.Sprintf("; %q is %d x %d and seems to be transposed: %s", other.name, other.rows, other.columns, transpose)
 	}
-	return kindErrorf(ErrRowCount, "%q has %s, %q has %d%s", features.name, counted(features.rows, "row"), other.name, other.rows, advice)
+	return kindErrorf(ErrRowCount, "the numbers of rows must be equal, but %q has %s and %q has %d%s", features.name, counted(features.rows, "row"), other.name, other.rows, advice)
 }
 
 // Advice of rowCountError for files of NumPy and of MATLAB.
@@ -455,7 +455,7 @@ const (
 // oneColumn refuses several columns where a row has one age or class.
 func oneColumn(o *OpenOptions, name string, columns int) error {
 	if (o.Labels.Kind == Age || o.Labels.Kind == Class) && columns != 1 {
-		return fmt.Errorf("%q has %d columns; labels of kind %q are one column, which has to be named", name, columns, o.Labels.Kind)
+		return fmt.Errorf("%q has %d columns; labels of kind %q need one column, which must be named", name, columns, o.Labels.Kind)
 	}
 	return nil
 }

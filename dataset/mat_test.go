@@ -103,7 +103,7 @@ func TestMATErrors(t *testing.T) {
 		"row counts": {func(f *mattest.File) {
 			f.AddDoubles("features", 3, 1, 1, 2, 3)
 			f.AddDoubles("labels", 2, 2, 1, 1, 0, 0)
-		}, ErrRowCount, `"features" has 3 rows, "labels" has 2`},
+		}, ErrRowCount, `but "features" has 3 rows and "labels" has 2`},
 		"row names": {func(f *mattest.File) {
 			f.AddDoubles("features", 2, 1, 1, 2)
 			f.AddDoubles("labels", 2, 1, 1, 1)
@@ -114,7 +114,7 @@ func TestMATErrors(t *testing.T) {
 			f.AddDoubles("labels", 2, 1, 1, 1)
 			f.AddCells("label_names", "a", "b")
 		}, nil, "2 label names for 1 labels"},
-		"text":  {func(f *mattest.File) { f.AddCells("features", "a") }, nil, `"features" is of class cell`},
+		"text":  {func(f *mattest.File) { f.AddCells("features", "a") }, nil, `variable "features" has class cell`},
 		"empty": {func(f *mattest.File) { f.Add(f.Head(6, "features", 0, 5)) }, ErrFormat, "features is 0 x 5"},
 		"sparse rows from nowhere": {func(f *mattest.File) {
 			f.AddSparse("features", 1<<31-1, 1, nil, []int32{0, 0}, nil)
@@ -258,44 +258,44 @@ func TestMATOtherKinds(t *testing.T) {
 		o    OpenOptions
 		says []string
 	}{
-		"table":      {func(f *mattest.File) { object(f, "features", "table"); numbers(f) }, OpenOptions{}, []string{`"features" is of class table`, "features = table2array(features)", "writetable"}},
+		"table":      {func(f *mattest.File) { object(f, "features", "table"); numbers(f) }, OpenOptions{}, []string{`variable "features" has class table`, "features = table2array(features)", "writetable"}},
 		"other name": {func(f *mattest.File) { object(f, "T", "table"); numbers(f) }, OpenOptions{}, []string{`no variable "features"`, "T (table), labels (2 x 2 double)", "--features-variable", "features = table2array(T)"}},
 		"struct": {func(f *mattest.File) { structure(f, "data", 1) }, OpenOptions{},
-			[]string{"the file holds data (1 x 1 struct with the fields features, labels); in MATLAB, features = data.features takes out a field"}},
+			[]string{"it has data (1 x 1 struct with the fields features, labels); in MATLAB, features = data.features extracts a field"}},
 		"structs":     {func(f *mattest.File) { structure(f, "features", 9) }, OpenOptions{}, []string{"features = vertcat(features.features)"}},
-		"field":       {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); structure(f, "data", 1) }, OpenOptions{}, []string{`no variable "labels"`, "--labels-variable names the right one, or, in MATLAB, labels = data.labels"}},
-		"cell":        {func(f *mattest.File) { f.AddCells("features", "a"); numbers(f) }, OpenOptions{}, []string{`"features" is of class cell; numbers are expected`, "cell2mat"}},
+		"field":       {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); structure(f, "data", 1) }, OpenOptions{}, []string{`no variable "labels"`, "name the right variable with --labels-variable, or, in MATLAB, labels = data.labels extracts a field"}},
+		"cell":        {func(f *mattest.File) { f.AddCells("features", "a"); numbers(f) }, OpenOptions{}, []string{`variable "features" has class cell, want numbers`, "cell2mat"}},
 		"complex":     {func(f *mattest.File) { f.Add(append(f.Head(6|0x0800, "features", 1, 2), f.Doubles(1, 2)...)) }, OpenOptions{}, []string{"complex double", "real(features)"}},
-		"dimensions":  {func(f *mattest.File) { f.Add(append(f.Head(6, "features", 1, 2, 2), f.Doubles(1, 2, 3, 4)...)) }, OpenOptions{}, []string{`"features" is of class double`, "reshape(features, size(features, 1), [])"}},
-		"categorical": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); object(f, "class", "categorical") }, OpenOptions{Labels: class}, []string{`"class" is of class categorical`, "class = cellstr(class)"}},
+		"dimensions":  {func(f *mattest.File) { f.Add(append(f.Head(6, "features", 1, 2, 2), f.Doubles(1, 2, 3, 4)...)) }, OpenOptions{}, []string{`variable "features" has class double`, "reshape(features, size(features, 1), [])"}},
+		"categorical": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); object(f, "class", "categorical") }, OpenOptions{Labels: class}, []string{`variable "class" has class categorical`, "class = cellstr(class)"}},
 		"datetime":    {func(f *mattest.File) { object(f, "features", "datetime") }, OpenOptions{}, []string{"days(features - min(features))"}},
-		"java":        {func(f *mattest.File) { object(f, "features", "java.lang.Double[]") }, OpenOptions{}, []string{`is of class java.lang.Double[]`, "double(features)"}},
+		"java":        {func(f *mattest.File) { object(f, "features", "java.lang.Double[]") }, OpenOptions{}, []string{`variable "features" has class java.lang.Double[]`, "double(features)"}},
 		"strings": {func(f *mattest.File) {
 			f.AddDoubles("features", 2, 1, 1, 2)
 			numbers(f)
 			object(f, "label_names", "string")
-		}, OpenOptions{}, []string{`"label_names" is of class string`, "cellstr(label_names)"}},
+		}, OpenOptions{}, []string{`variable "label_names" has class string`, "cellstr(label_names)"}},
 		"numbers as names": {func(f *mattest.File) {
 			f.AddDoubles("features", 2, 1, 1, 2)
 			numbers(f)
 			f.AddDoubles("row_names", 2, 1, 7, 8)
 		}, OpenOptions{},
-			[]string{`"row_names" is of class double`, "row_names = cellstr(string(row_names))"}},
-		"texts": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); f.AddCells("labels", "a", "b") }, OpenOptions{}, []string{`"labels" is of class cell; numbers are expected; --labels class`}},
+			[]string{`variable "row_names" has class double`, "row_names = cellstr(string(row_names))"}},
+		"texts": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); f.AddCells("labels", "a", "b") }, OpenOptions{}, []string{`variable "labels" has class cell, want numbers; --labels class reads texts as classes`}},
 		"ages": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); f.AddCells("age", "7", "8") }, OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 1, High: 9}},
-			[]string{`"age" is of class cell; numbers are expected; in MATLAB, age = `}},
+			[]string{`variable "age" has class cell, want numbers; in MATLAB`}},
 		"groups": {func(f *mattest.File) {
 			f.AddDoubles("features", 2, 1, 1, 2)
 			numbers(f)
 			object(f, "who", "categorical")
 		}, OpenOptions{Beside: BesideOptions{Groups: "who"}},
-			[]string{`"who" is of class categorical`, "who = cellstr(who)"}},
+			[]string{`variable "who" has class categorical`, "who = cellstr(who)"}},
 		"no groups": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); numbers(f); structure(f, "s", 1) }, OpenOptions{Beside: BesideOptions{Groups: "who"}},
 			[]string{`no variable "who"`, "who = s.FIELD"}},
 		"cells of numbers": {func(f *mattest.File) {
 			f.AddDoubles("features", 1, 1, 1)
 			f.Add(append(f.Head(1, "class", 1, 1), f.Element(14, append(f.Head(6, "", 1, 1), f.Doubles(3)...))...))
-		}, OpenOptions{Labels: class}, []string{`"class": cell 0 (counted from 0): it is of class double`, "class = cellstr(string(class))"}},
+		}, OpenOptions{Labels: class}, []string{`array "class": cell 0 (counted from 0): the cell has class double`, "class = cellstr(string(class))"}},
 	} {
 		f := &mattest.File{}
 		c.add(f)

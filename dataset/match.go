@@ -43,11 +43,11 @@ func match(what string, model, file columns) (*Match, error) {
 	}
 	switch {
 	case len(model.names) == 0 && len(file.names) == 0:
-		return matchPositions(what, model.n, file.n, "neither the model nor the file has names of "+what+"s")
+		return matchPositions(what, model.n, file.n, "neither the model nor the file has the names of "+what+"s")
 	case len(model.names) == 0:
-		return matchPositions(what, model.n, file.n, "the model has no names of "+what+"s")
+		return matchPositions(what, model.n, file.n, "the model does not have the names of "+what+"s")
 	case len(file.names) == 0:
-		return matchPositions(what, model.n, file.n, "the file has no names of "+what+"s")
+		return matchPositions(what, model.n, file.n, "the file does not have the names of "+what+"s")
 	}
 	from, missing, extra := matchNames(model.names, file.names)
 	if len(missing)+len(extra) > 0 {
@@ -62,7 +62,7 @@ func matchPositions(what string, model, file int, why string) (*Match, error) {
 		if what == "feature" && file > model {
 			hint = "; --drop leaves columns out"
 		}
-		return nil, fmt.Errorf("%s; the model %s %s, and %s%s", counted(file, what), verb(what), units.Count(model), why, hint)
+		return nil, fmt.Errorf("found %s, but the model %s %s, and %s%s", counted(file, what), verb(what), units.Count(model), why, hint)
 	}
 	return &Match{By: ByPosition, Why: why}, nil
 }
@@ -111,7 +111,7 @@ func differ(what string, model, file, missing, extra []string) error {
 	if what == "feature" && len(missing) == 0 {
 		hint = "; --drop leaves columns out"
 	}
-	return fmt.Errorf("%s %d (counted from 0): the model %s %s, the file has %s; missing from the file: %s; unknown to the model: %s%s",
+	return fmt.Errorf("%s %d (counted from 0) differs: the model %s %s, the file has %s; missing from the file: %s; unknown to the model: %s%s",
 		what, i, verb(what), quoted(model, i), quoted(file, i), listSome(missing), listSome(extra), hint)
 }
 
@@ -126,7 +126,7 @@ func firstDifference(a, b []string) int {
 
 func quoted(names []string, i int) string {
 	if i >= len(names) {
-		return "no more"
+		return "none"
 	}
 	return fmt.Sprintf("%q", names[i])
 }

@@ -42,21 +42,21 @@ func TestMatchRefuses(t *testing.T) {
 		model, file columns
 		says        []string
 	}{
-		{names("a", "b", "c"), names("a", "x", "c"), []string{`feature 1 (counted from 0): the model reads "b", the file has "x"`, `missing from the file: 1 ("b")`, `unknown to the model: 1 ("x")`}},
-		{names("a", "b"), names("a", "b", "id"), []string{`the model reads no more, the file has "id"`, "missing from the file: none", `unknown to the model: 1 ("id")`}},
-		{names("a", "b"), names("a"), []string{`feature 1 (counted from 0): the model reads "b", the file has no more`}},
+		{names("a", "b", "c"), names("a", "x", "c"), []string{`feature 1 (counted from 0) differs: the model reads "b", the file has "x"`, `missing from the file: 1 ("b")`, `unknown to the model: 1 ("x")`}},
+		{names("a", "b"), names("a", "b", "id"), []string{`the model reads none, the file has "id"`, "missing from the file: none", `unknown to the model: 1 ("id")`}},
+		{names("a", "b"), names("a"), []string{`feature 1 (counted from 0) differs: the model reads "b", the file has none`}},
 		{names("a", "b"), names("A", "b"), []string{`reads "a", the file has "A"`}},
 		{names("a", "a"), names("a", "b"), []string{`missing from the file: 1 ("a")`}},
 		{names("a", ""), names("a", "b"), []string{`missing from the file: 1 ("")`}},
-		{columns{n: 2}, columns{n: 3}, []string{"3 features; the model reads 2, and neither the model nor the file has names"}},
-		{names("a", "b"), columns{n: 1}, []string{"1 feature; the model reads 2, and the file has no names"}},
+		{columns{n: 2}, columns{n: 3}, []string{"found 3 features, but the model reads 2, and neither the model nor the file has the names of features"}},
+		{names("a", "b"), columns{n: 1}, []string{"found 1 feature, but the model reads 2, and the file does not have the names of features"}},
 		{names("a", "b", "c", "d", "e", "f"), names("1", "2", "3", "4", "5", "6"), []string{`missing from the file: 6 ("a", "b", "c", "d", "e", ...)`}},
 	} {
 		_, err := match("feature", c.model, c.file)
 		mustContain(t, err, c.says...)
 	}
 	_, err := match("label", names("sad"), names("glad"))
-	mustContain(t, err, `label 0 (counted from 0): the model predicts "sad", the file has "glad"`)
+	mustContain(t, err, `label 0 (counted from 0) differs: the model predicts "sad", the file has "glad"`)
 }
 
 // A row in any order of columns, dense or sparse, comes out as the model reads it, bit

@@ -47,7 +47,7 @@ func ParseMissing(s string) (Missing, error) {
 	v, err := units.ParseFloat(s)
 	given := v
 	if v = float64(float32(v)); err != nil || v == 0 && given != 0 || math.IsNaN(v) || math.IsInf(v, 0) {
-		return Missing{}, fmt.Errorf("missing %q: want refuse, drop, mean, median or a number to put there", s)
+		return Missing{}, fmt.Errorf("missing %q: want refuse, drop, mean, median or a number that replaces missing values", s)
 	}
 	return Missing{Fill: true, Value: v}, nil
 }
@@ -69,7 +69,7 @@ func (m Missing) refuses() bool { return !m.Drop && !m.Fill && !m.keep && m.By =
 // Advice in errors about missing labels, and about missing features.
 const (
 	dropHint    = "; --missing drop leaves such samples out"
-	missingHint = dropHint + ", --missing 0 puts 0 (or another number) there"
+	missingHint = dropHint + ", --missing 0 replaces missing features by 0 (or another number)"
 )
 
 // valueOf says what a value in a file is.
@@ -86,11 +86,11 @@ func (m Missing) hint(what valueOf) string {
 	case what == ofLabel:
 		return dropHint
 	case m.model == nil:
-		return missingHint + ", --missing mean (or median) the mean of the training samples"
+		return missingHint + ", --missing mean (or median) by the mean of the training samples"
 	case m.model.fills():
-		return fmt.Sprintf("%s, --missing %s the %[2]s of the training samples", missingHint, m.model.Reading.Missing)
+		return fmt.Sprintf("%s, --missing %s by the %[2]s of the training samples", missingHint, m.model.Reading.Missing)
 	}
-	return missingHint + "; the model keeps no mean or median of its training samples"
+	return missingHint + "; the model does not have the mean or median of its training samples"
 }
 
 // lack is what a row that is left out has not.
@@ -157,7 +157,7 @@ func (s *filledSource) Scan(f func(*Row) error) error {
 		case label >= 0:
 			return &RowError{
 				File: s.info.File, Row: r.Number, Column: label, Kind: "label", Name: nameAt(s.info.LabelNames, label),
-				Reason: "is missing, and only features are filled" + dropHint,
+				Reason: "the label is missing, and missing labels cannot be filled" + dropHint,
 			}
 		case feature >= 0 && s.missing.Fill:
 			values = append(values[:0], r.Values...)
@@ -249,9 +249,9 @@ func withFill(src Source, s *Schema) (Source, error) {
 	case by == "":
 		return src, nil
 	case s.fills() && by != s.Reading.Missing:
-		return nil, optionErrorf("--missing %s: the model keeps the %s of its training samples, and no %s: --missing %[2]s reads the file as the model's file was", by, s.Reading.Missing, by)
+		return nil, optionErrorf("--missing %s: the model has the %s of its training samples but not the %s: give --missing %[2]s, as in training", by, s.Reading.Missing, by)
 	case !s.fills():
-		return nil, optionErrorf("--missing %s: the model keeps no %s of its training samples, since it was trained without missing values or with another --missing", by, by)
+		return nil, optionErrorf("--missing %s: the model does not have the %s of its training samples, because it was trained without missing values or with another --missing", by, by)
 	}
 	return &byFeature{src, s.Fill}, nil
 }

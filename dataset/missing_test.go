@@ -111,7 +111,7 @@ func TestMissingLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = Build(src, ImportOptions{})
-	mustContain(t, err, `row 1, label 0 "c"`, "only features are filled; --missing drop")
+	mustContain(t, err, `row 1, label 0 "c"`, "and missing labels cannot be filled; --missing drop leaves such samples out")
 	for kind, o := range map[string]LabelOptions{
 		"a,class\n1,sad\n2,\n3,calm\n":      {Kind: Class},
 		"a,age\n1,5\n2,?\n3,6\n":            {Kind: Age, Sigma: 1, High: 9},
@@ -225,7 +225,7 @@ func TestLeftOutImport(t *testing.T) {
 		t.Errorf("%+v, error %v", list, err)
 	}
 	_, err = m.SplitFile(writeFile(t, "f.csv", "row,a\n0,1\n1,0\n2,0\n3,1\n"))
-	mustContain(t, err, "f.csv", "left out", "split 0 tests every row")
+	mustContain(t, err, "f.csv", "left out", "split 0 tests every sample")
 	_, err = m.SplitFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n2,0\n3,1\n"))
 	mustContain(t, err, "f.csv", "fold 0")
 	_, err = m.SplitFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n"))
@@ -356,7 +356,7 @@ func TestMissingImagesAndVotes(t *testing.T) {
 	if want := []float32{0, 0, 0, 1. / 3, 2. / 3, 1}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if text := strings.Join(warned, "\n"); !strings.Contains(text, "3 of 5 samples have missing values and are left out (2 without the name of an image, 1 whose labels are all 0); the others keep") {
+	if text := strings.Join(warned, "\n"); !strings.Contains(text, "3 of 5 samples have missing values and are left out (2 without the name of an image, 1 whose labels are all 0); other samples keep") {
 		t.Errorf("%s", text)
 	}
 	for _, o := range []OpenOptions{votes, dropped} {
@@ -365,7 +365,7 @@ func TestMissingImagesAndVotes(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.Join(found.Warnings, "\n")
-		for _, part := range []string{"samples with missing values: 2, with 2 missing image names; --missing drop leaves", "samples whose labels are all 0: 1, the first is row 2; they have no distribution; --missing drop"} {
+		for _, part := range []string{"samples with missing values: 2, with 2 missing image names; --missing drop leaves", "samples whose labels are all 0: 1, the first is row 2; such samples have no label distribution; --missing drop"} {
 			if !strings.Contains(text, part) {
 				t.Errorf("%s lacks %q", text, part)
 			}
@@ -423,20 +423,20 @@ func TestMissingKept(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 		_, _, err = OpenFor(path, OpenOptions{NoLabels: true, Missing: Missing{By: FillMedian}}, s)
-		mustContain(t, err, "--missing median: the model keeps the mean of its training samples, and no median: --missing mean reads")
+		mustContain(t, err, "--missing median: the model has the mean of its training samples but not the median: give --missing mean")
 		src, _, err = OpenFor(path, OpenOptions{NoLabels: true}, s)
-		mustContain(t, errors.Join(err, scanned(src)), "--missing drop leaves such samples out, --missing 0 puts 0 (or another number) there, --missing mean the mean of the training samples")
+		mustContain(t, errors.Join(err, scanned(src)), "--missing drop leaves such samples out, --missing 0 replaces missing features by 0 (or another number), --missing mean by the mean of the training samples")
 		s.Fill = nil
 		src, _, err = OpenFor(path, OpenOptions{NoLabels: true}, s)
 		if err = errors.Join(err, scanned(src)); strings.Contains(fmt.Sprint(err), "--missing mean") {
 			t.Errorf("%s: %v", name, err)
 		}
-		mustContain(t, err, "--missing 0 puts 0 (or another number) there; the model keeps no mean or median of its training samples")
+		mustContain(t, err, "--missing 0 replaces missing features by 0 (or another number); the model does not have the mean or median of its training samples")
 		_, _, err = OpenFor(path, OpenOptions{NoLabels: true, Missing: Missing{By: FillMean}}, s)
-		mustContain(t, err, "--missing mean: the model keeps no mean")
+		mustContain(t, err, "--missing mean: the model does not have the mean of its training samples")
 		other := *m
 		other.Missing = FillMedian
-		mustContain(t, m.Same(&other), "filled by median", "by mean")
+		mustContain(t, m.Same(&other), "its missing values are filled with median", "in the new dataset with mean")
 	}
 	if len(digests) != 1 {
 		t.Errorf("digests %v", digests)
@@ -445,12 +445,12 @@ func TestMissingKept(t *testing.T) {
 	if err == nil {
 		_, _, err = Build(src, ImportOptions{})
 	}
-	mustContain(t, err, "row 1", "only features are filled")
+	mustContain(t, err, "row 1", "and missing labels cannot be filled")
 	src, err = openFile(t, "a.csv", "a,label_b\n1,1\n1e39,1\n", OpenOptions{Missing: Missing{By: FillMedian}})
 	if err == nil {
 		_, _, err = Build(src, ImportOptions{})
 	}
-	mustContain(t, err, "row 1", "does not fit in a float32")
+	mustContain(t, err, "row 1", "1e+39 is too large for a float32")
 }
 
 // scanned returns the error of reading and checking all rows as a prediction does; nil: there is none.
@@ -521,7 +521,7 @@ func TestMissingWordsAreNoted(t *testing.T) {
 	if err == nil {
 		_, _, err = Build(src, ImportOptions{Note: func(s string) { notes = append(notes, s) }, Warn: func(s string) { warnings = append(warnings, s) }})
 	}
-	const equal = `equal numbers are one group, such as "1" and "1.0"`
+	const equal = `equal numbers are read as one group, such as "1" and "1.0"`
 	if err != nil || !strings.Contains(strings.Join(notes, "\n"), equal) || strings.Contains(strings.Join(warnings, "\n"), equal) {
 		t.Errorf("notes %q, warnings %q, %v", notes, warnings, err)
 	}

@@ -33,7 +33,7 @@ func decodeNames(path string, in io.Reader) (*Names, error) {
 	err := n.decode(d)
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("more than one JSON value")
+			err = errors.New("the file has more than one JSON value")
 		}
 	}
 	if err != nil {
@@ -49,7 +49,7 @@ func (n *Names) decode(d *json.Decoder) error {
 	case err != nil:
 		return err
 	case t != json.Delim('{'):
-		return fmt.Errorf("%v is no object", t)
+		return fmt.Errorf("found %v, want a JSON object", t)
 	}
 	for d.More() {
 		t, err := d.Token()
@@ -61,7 +61,7 @@ func (n *Names) decode(d *json.Decoder) error {
 		exact := strings.ToLower(key)
 		switch _, alike := lists[exact]; {
 		case known && list == nil:
-			return kindErrorf(ErrAmbiguous, "the key %q is there twice", key)
+			return kindErrorf(ErrAmbiguous, "the key %q occurs twice", key)
 		case !known && alike:
 			return kindErrorf(ErrAmbiguous, "the key %q is unknown: write %q", key, exact)
 		case !known:
@@ -88,7 +88,7 @@ func WithNames(src Source, file string, n *Names) (Source, error) {
 	if len(n.Rows) > 0 {
 		s.own, s.info.HasRowNames = s.info.HasRowNames, true
 		if s.info.Rows >= 0 && s.info.Rows != len(n.Rows) {
-			err = errors.Join(err, fmt.Errorf("%s: %d row names for %d rows: %w", file, len(n.Rows), s.info.Rows, ErrRowCount))
+			err = errors.Join(err, fmt.Errorf("%s: found %d row names, want %d, one for each row: %w", file, len(n.Rows), s.info.Rows, ErrRowCount))
 		}
 	}
 	if err != nil {
@@ -109,8 +109,8 @@ func (n *Names) nameLabels(info *Info, file string) error {
 			return nil
 		}
 		i := firstDifference(own, n.Labels)
-		return kindErrorf(ErrAmbiguous, "%s: label %d (counted from 0) is %q, and %sthe classes or numbers are %s: list exactly these there, in the order of the labels, "+
-			"or leave \"labels\" out", file, i, n.Labels[i], prefix(info.File), listSome(own))
+		return kindErrorf(ErrAmbiguous, "%s: label %d (counted from 0) is %q, but %sthe classes or numbers are %s: list exactly these classes or numbers, in the order of the labels, "+
+			"or omit \"labels\"", file, i, n.Labels[i], prefix(info.File), listSome(own))
 	}
 	return nameColumns(&info.LabelNames, n.Labels, info.Labels, "labels", file, info.File)
 }
@@ -122,11 +122,11 @@ func nameColumns(own *[]string, names []string, want int, what, file, data strin
 	case len(names) == 0:
 		return nil
 	case len(names) != want:
-		return fmt.Errorf("%s: %d names for %d %s", file, len(names), want, what)
+		return fmt.Errorf("%s: found %d names for %d %s", file, len(names), want, what)
 	}
 	for i, name := range *own {
 		if given := strings.TrimSpace(names[i]); strings.TrimSpace(name) != "" && given != strings.TrimSpace(name) {
-			return kindErrorf(ErrAmbiguous, "%s: %s %d (counted from 0) is %q, and %sit has the name %q: give the names that the file has, in its order, or leave %q out",
+			return kindErrorf(ErrAmbiguous, "%s: %s %d (counted from 0) is %q, but %sits name is %q: give the names and the order of the file, or omit %q",
 				file, strings.TrimSuffix(what, "s"), i, given, prefix(data), name, what)
 		}
 	}
@@ -202,11 +202,11 @@ func (s *namedSource) Scan(f func(*Row) error) error {
 	n, row := 0, Row{}
 	err := s.Source.Scan(func(r *Row) error {
 		if r.Number >= len(s.rows) {
-			return fmt.Errorf("%s: %d row names are too few: %w", s.file, len(s.rows), ErrRowCount)
+			return fmt.Errorf("%s: the list has %d row names, fewer than there are rows: %w", s.file, len(s.rows), ErrRowCount)
 		}
 		if own := strings.TrimSpace(r.Name); s.own && own != "" && own != strings.TrimSpace(s.rows[r.Number]) {
 			return &RowError{File: s.info.File, Row: r.Number, Line: r.line, Column: -1, Err: ErrAmbiguous,
-				Reason: fmt.Sprintf("its name is %.40q, and %.40q in %s: give the names that the file has, or leave \"rows\" out", own, s.rows[r.Number], s.file)}
+				Reason: fmt.Sprintf("the name of this row is %.40q, but %.40q in %s: give the names of the file, or omit \"rows\"", own, s.rows[r.Number], s.file)}
 		}
 		n++
 		row = *r
@@ -214,7 +214,7 @@ func (s *namedSource) Scan(f func(*Row) error) error {
 		return f(&row)
 	})
 	if err == nil && n != len(s.rows) {
-		return fmt.Errorf("%s: %d row names for %d rows: %w", s.file, len(s.rows), n, ErrRowCount)
+		return fmt.Errorf("%s: found %d row names, want %d, one for each row: %w", s.file, len(s.rows), n, ErrRowCount)
 	}
 	return err
 }

@@ -54,11 +54,11 @@ func TestNamesOrderClasses(t *testing.T) {
 func TestNamesKeys(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"labels": ["one", "two"], "LABELS": ["uno", "dos"]}`: `n.json: the key "LABELS" is unknown: write "labels"`,
-		`{"labels": ["one"], "rows": [], "labels": ["two"]}`:   `n.json: the key "labels" is there twice`,
+		`{"labels": ["one"], "rows": [], "labels": ["two"]}`:   `n.json: the key "labels" occurs twice`,
 		`{"Rows": ["a"]}`:       `the key "Rows" is unknown: write "rows"`,
 		`{"label": ["a"]}`:      `the key "label" is unknown; want {"features": [...]`,
-		`["a"]`:                 "[ is no object",
-		`{"rows": ["a"]} {}`:    "more than one JSON value",
+		`["a"]`:                 "want a JSON object",
+		`{"rows": ["a"]} {}`:    "the file has more than one JSON value",
 		`{"rows": ["a"`:         "EOF",
 		`{"rows": {"a": "b"}}`:  "cannot unmarshal object",
 		`{"rows": ["a"] "b": 1`: "invalid character",
@@ -84,10 +84,10 @@ func TestNamesOfFileStay(t *testing.T) {
 		says  string // empty: read
 	}{
 		{Names{Features: []string{"a", "b"}, Labels: []string{"c", "d"}, Rows: []string{"one", "two"}}, ""},
-		{Names{Features: []string{"b", "a"}}, `feature 0 (counted from 0) is "b", and a.npz: it has the name "a"`},
+		{Names{Features: []string{"b", "a"}}, `feature 0 (counted from 0) is "b", but a.npz: its name is "a"`},
 		{Names{Features: []string{"a", "p"}}, `feature 1 (counted from 0) is "p"`},
 		{Names{Labels: []string{"d", "c"}}, `label 0 (counted from 0) is "d"`},
-		{Names{Rows: []string{"two", "one"}}, `its name is "one", and "two" in n.json`},
+		{Names{Rows: []string{"two", "one"}}, `the name of this row is "one", but "two" in n.json`},
 	} {
 		src, err := WithNames(named, "n.json", &c.names)
 		if err == nil {

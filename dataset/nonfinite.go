@@ -70,7 +70,7 @@ func (u *nonFiniteValues) faults() (lines []string) {
 		lines = append(lines, line)
 	}
 	if n := len(u.columns) - len(lines); n > 0 {
-		lines = append(lines, fmt.Sprintf("%s more columns have values that are not finite or do not fit in a float32", units.Count(n)))
+		lines = append(lines, fmt.Sprintf("%s more columns have values that are not finite or too large for a float32", units.Count(n)))
 	}
 	return lines
 }

@@ -42,15 +42,15 @@ func (a *array) typeError(err error) error {
 	}
 	var ways []string
 	if a.wanted != asTexts && other.Numbers != "" {
-		ways = append(ways, other.Numbers+" makes numbers")
+		ways = append(ways, other.Numbers+" converts it to numbers")
 	}
 	if a.wanted != asNumbers && other.Texts != "" {
-		ways = append(ways, other.Texts+" makes texts")
+		ways = append(ways, other.Texts+" converts it to texts")
 	}
 	if len(ways) == 0 {
-		ways = []string{"NumPy saves numbers as float64 and texts as str"}
+		ways = []string{"save numbers as float64 and texts as str"}
 	}
-	return kindErrorf(other, "elements of type %s are not read; with x for the array, %s", other.Type, strings.Join(ways, " and "))
+	return kindErrorf(other, "array elements of type %s cannot be read; in NumPy, for an array x, %s", other.Type, strings.Join(ways, " and "))
 }
 
 // header reads just the array's header.
@@ -87,7 +87,7 @@ func (a *array) begin() (*openArray, error) {
 }
 
 // unpackedAdvice says how to write arrays that take more bytes than a packed file may have.
-const unpackedAdvice = "write it with numpy.savez, which does not pack, or data that is mostly 0 as .libsvm"
+const unpackedAdvice = "write the file with numpy.savez, which does not compress, or write mostly-zero data as .libsvm"
 
 // checkSize compares the bytes of an array with its bound and with its header.
 func (a *array) checkSize(h *npy.Header, size int64) error {
@@ -95,7 +95,7 @@ func (a *array) checkSize(h *npy.Header, size int64) error {
 		return expansionError("the array", unpackedAdvice)
 	}
 	if want, ok := h.Elements(); !ok || int64(h.Size) > 0 && want > (size-h.Bytes)/int64(h.Size) {
-		return fmt.Errorf("%v elements of %d bytes in %d bytes: %w", h.Shape, h.Size, max(0, size-h.Bytes), npy.ErrTruncated)
+		return fmt.Errorf("an array of shape %v with %d bytes for each element does not fit in the %d bytes of the file: %w", h.Shape, h.Size, max(0, size-h.Bytes), npy.ErrTruncated)
 	}
 	return nil
 }
@@ -133,14 +133,14 @@ func openNPZ(path string, o *OpenOptions) (Source, error) {
 	}
 	defer z.Close()
 	if n := len(z.File); n > maxArrays {
-		return nil, kindErrorf(ErrFormat, "%s: %s arrays in one archive, at most %s are read; write those that are wanted to a file of their own, with numpy.savez",
+		return nil, kindErrorf(ErrFormat, "%s: the archive has %s arrays, at most %s are allowed; write only the arrays of the dataset, with numpy.savez",
 			o.shown(path), units.Count(n), units.Count(maxArrays))
 	}
 	entries := map[string]*array{}
 	for i, e := range z.File {
 		name := strings.TrimSuffix(e.Name, ".npy")
 		if entries[name] != nil {
-			return nil, kindErrorf(ErrAmbiguous, "%s: two arrays are called %q: write the file with one of them", o.shown(path), name)
+			return nil, kindErrorf(ErrAmbiguous, "%s: two arrays are called %q: write the file with only one of them", o.shown(path), name)
 		}
 		a := &array{name: name, most: o.size.unpacked(), open: func() (io.ReadCloser, int64, error) { return openEntry(path, i, e.Name) }}
 		a.random = a.unpack
@@ -211,7 +211,7 @@ func labelsFile(path, given string) (string, error) {
 	folder, base := filepath.Split(path)
 	i := strings.LastIndex(base, "features")
 	if i < 0 {
-		return "", fmt.Errorf("%s: a .npy file needs a second one with the labels: name it, or call the two "+
+		return "", fmt.Errorf("%s: a .npy file of features needs a second file with the labels: give it with --labels-file, or name the two files "+
 			"NAME_features.npy and NAME_labels.npy: %w", path, ErrNoLabels)
 	}
 	return folder + base[:i] + "labels" + base[i+len("features"):], nil

@@ -16,21 +16,21 @@ func parseNumber(field string) (v float64, reason string) {
 		field = strings.TrimSpace(field)
 	}
 	if field == "" {
-		return 0, "is empty: a number is expected"
+		return 0, "the field is empty, want a number"
 	}
 	v, err := units.ParseFloat(field)
 	switch {
 	case err == nil:
 		return v, ""
 	case errors.Is(err, strconv.ErrRange):
-		return 0, fmt.Sprintf("%.40s does not fit in a float32", field)
+		return 0, fmt.Sprintf("%.40s is too large for a float32", field)
 	}
 	return 0, fmt.Sprintf("%.40q is not a number", field)
 }
 
 // marks says how numbers are written.
 type marks struct {
-	comma     bool // decimals follow a comma
+	comma     bool // the decimal separator is a comma
 	thousands rune // between thousands; 0: nothing is
 }
 
@@ -87,7 +87,7 @@ func (m marks) likeNumber(field string) bool {
 
 func (m marks) parseComma(field string) (v float64, reason string) {
 	if strings.Contains(field, ".") && marked(field) {
-		return 0, fmt.Sprintf("%.40q has a point where decimals follow a comma; --decimal . reads points before decimals, --thousands . points between thousands", field)
+		return 0, fmt.Sprintf("%.40q has a point, but the decimal separator is a comma; --decimal . reads points as decimal separators, --thousands . as thousands separators", field)
 	}
 	v, reason = parseNumber(strings.Replace(field, ",", ".", 1))
 	if reason != "" && field != "" {

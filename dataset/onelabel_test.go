@@ -27,8 +27,8 @@ func TestOneLabel(t *testing.T) {
 		better        string // content as the advice says
 		labels        LabelKind
 	}{
-		{"a.csv", "x1,x2,label_p\n1,2,0.3\n2,3,0.9\n3,1,0.5\n", OpenOptions{}, `one label, "p": the labels of a sample sum to 1, so it would be 1 in every sample; add the other class's probability, which is 1 minus this one`, "x1,x2,label_p,label_q\n1,2,0.3,.7\n2,3,0.9,.1\n3,1,0.5,.5\n", Distributions},
-		{"a.csv", "x1,x2,label_p\n1,2,0\n2,3,1\n", OpenOptions{}, "whole numbers, as numbers of classes are: --labels class", "", Class},
+		{"a.csv", "x1,x2,label_p\n1,2,0.3\n2,3,0.9\n3,1,0.5\n", OpenOptions{}, `found only one label, "p"; the labels of a sample sum to 1, so a single label would always be 1; add the other class's probability, which is 1 minus this one`, "x1,x2,label_p,label_q\n1,2,0.3,.7\n2,3,0.9,.1\n3,1,0.5,.5\n", Distributions},
+		{"a.csv", "x1,x2,label_p\n1,2,0\n2,3,1\n", OpenOptions{}, "the values are whole numbers and may be class numbers: --labels class reads them as classes", "", Class},
 		{"a.csv", "x1,x2,label_p\n1,2,5\n2,3,7\n", OpenOptions{Labels: LabelOptions{Kind: Counts}}, "--labels class", "", Class},
 		{"a.svm", "1 1:1\n-1 1:2\n", OpenOptions{}, "--labels class", "", Class},
 		{"a.svm", "1.5 1:1\n2.5 1:2\n", OpenOptions{}, "--labels age", "", Age},
@@ -62,7 +62,7 @@ func TestOneLabel(t *testing.T) {
 func TestLibsvmNumbersOfClasses(t *testing.T) {
 	for _, content := range []string{"1,3 1:0.5 2:1\n2,4 1:0.1 3:2\n", "1,0 1:1\n1,3 1:0.5 2:1\n", "1,0 1:1\n1,3,4 1:0.5\n"} {
 		_, _, err := imported(t, "a.svm", content, OpenOptions{}, Checks{})
-		mustContain(t, err, "a.svm", "whole numbers, as numbers of classes are", "--labels class reads one class of each sample", "write the probability of every class", "--labels counts")
+		mustContain(t, err, "a.svm", "these labels are whole numbers and may be class numbers", "--labels class reads one class for each sample", "write the probability of every class", "--labels counts")
 		if err != nil && strings.Contains(err.Error(), "--normalize") {
 			t.Errorf("%v advises --normalize", err)
 		}

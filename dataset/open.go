@@ -127,14 +127,14 @@ func Open(path string, o OpenOptions) (Source, error) {
 		return nil, err
 	}
 	if info.IsDir() {
-		return nil, fmt.Errorf("%s: a folder, not a data file", path)
+		return nil, fmt.Errorf("%s: this is a folder, want a data file", path)
 	}
 	kind, err := kindOf(path, &o)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: a pipe or a device, which cannot be read twice; give it as stdin (-), with --data-format", path)
+		return nil, fmt.Errorf("%s: a pipe or device cannot be read twice; pass the data on stdin (-), with --data-format", path)
 	}
 	if info.Size() == 0 {
 		return nil, kindErrorf(ErrFormat, "%s: %s", o.shown(path), emptyFile)

@@ -9,12 +9,12 @@ import (
 func TestNumbersWithSeveralMarks(t *testing.T) {
 	const none, thousands = "x,z,label_a,label_b\n\"1,5\",0.5,0.5,0.5\n7.25,2.5,0.25,0.75\n", "a,b,label_a,label_b\n\"1,234\",2,0.5,0.5\n\"2,500\",3,0.25,0.75\n"
 	_, _, err := imported(t, "n.csv", none, OpenOptions{}, Checks{})
-	mustContain(t, err, `"1,5" is not a number; --decimal , reads 1.5, and then "0.5" (line 2, column 1) is no number: write all numbers of the file with the same marks`)
+	mustContain(t, err, `"1,5" is not a number; --decimal , reads 1.5, but then "0.5" (line 2, column 1) is not a number: write all numbers of the file with the same separators`)
 	f, err := Inspect(writeFile(t, "n.csv", none), OpenOptions{}, ImportOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(f.Columns) != 4 || f.Rows != 2 || !strings.Contains(f.Refused, "write all numbers of the file with the same marks") || len(f.Readings) == 0 {
+	if len(f.Columns) != 4 || f.Rows != 2 || !strings.Contains(f.Refused, "write all numbers of the file with the same separators") || len(f.Readings) == 0 {
 		t.Errorf("%+v", f)
 	}
 	for _, r := range f.Readings {

@@ -33,7 +33,7 @@ type ColumnProfile struct {
 	proof               decimalsProof
 	words               bool   // some value is neither a number nor one with other marks
 	odd                 string // the first value that is no number
-	otherwise           int    // values that are numbers with other marks
+	otherwise           int    // values that are numbers with other separators
 	ways                []Way  // to read the first of them
 	other               string
 	seen                map[string]bool
@@ -378,30 +378,30 @@ func (p *profile) hints(m marks) {
 	for i := range p.columns {
 		c := &p.columns[i]
 		if texts := c.Values - c.Numbers; c.Numbers > 2*texts && texts > 0 && c.Role != RoleDate {
-			c.Hint = fmt.Sprintf("values that are no numbers: %s, such as %.40q%s", units.Count(texts), c.odd, m.spelling(c.odd))
+			c.Hint = fmt.Sprintf("values that are not numbers: %s, such as %.40q%s", units.Count(texts), c.odd, m.spelling(c.odd))
 			continue
 		}
 		if causes := c.respelt(); causes != "" {
-			c.Hint = fmt.Sprintf("values have %s: write numbers without, or leave it out with --drop", causes)
+			c.Hint = fmt.Sprintf("the values have %s: write plain numbers, or leave the column out with --drop", causes)
 			continue
 		}
 		switch c.Role {
 		case RoleID:
-			c.Hint = "--row-names takes it for names of rows, --drop leaves it out"
+			c.Hint = "--row-names reads it as names of samples, --drop leaves it out"
 		case RoleGroup:
-			c.Hint = "--groups takes it for groups of samples, --drop leaves it out"
+			c.Hint = "--groups reads it as groups of samples, --drop leaves it out"
 		case RoleCategory:
 			c.Hint = "--categories makes a feature of each of its values, --drop leaves it out"
 		case RoleText:
-			c.Hint = "--drop leaves it out, --row-names takes it for names of rows, --categories makes a feature of each of its values"
+			c.Hint = "--drop leaves it out, --row-names reads it as names of samples, --categories makes a feature of each of its values"
 		case RoleDate:
-			c.Hint = "dates are not read: write numbers, such as days, or leave it out with --drop"
+			c.Hint = "dates cannot be read: write numbers, such as days, or leave the column out with --drop"
 		case RoleRowNames:
-			c.Hint = "--feature-columns lists it if it is a feature, --drop leaves it out"
+			c.Hint = "list it in --feature-columns if it is a feature, or leave it out with --drop"
 		case RoleEmpty:
 			c.Hint = "--drop leaves it out"
 		case RoleTotal:
-			c.Hint = "the sum of the other labels: --drop leaves it out"
+			c.Hint = "the column is the sum of the other labels: --drop leaves it out"
 		}
 	}
 }

@@ -19,7 +19,7 @@ type Matching struct {
 func project(src Source, s *Schema, labels bool) (Source, *Matching, error) {
 	info := src.Info()
 	if a, b := s.Shape, info.Shape; a != b && a != (Shape{}) && b != (Shape{}) {
-		return nil, nil, fmt.Errorf("%sits samples are images of %v, those of the model of %v", prefix(info.File), b, a)
+		return nil, nil, fmt.Errorf("%sthe samples of the file are images of %v, but the model reads images of %v", prefix(info.File), b, a)
 	}
 	f := &Matching{}
 	var err error
@@ -66,11 +66,11 @@ var errFound = errors.New("found")
 // and returns an error that names it.
 func checkSparseWidth(src Source, features int) error {
 	info := src.Info()
-	err := fmt.Errorf("%s%s features; the model reads %s", prefix(info.File), units.Count(info.Features), units.Count(features))
+	err := fmt.Errorf("%sthe file has %s features, but the model reads %s", prefix(info.File), units.Count(info.Features), units.Count(features))
 	scan := src.Scan(func(r *Row) error {
 		for _, c := range r.Columns {
 			if int(c) >= features {
-				err = rowErrorf(info.File, r.Number, "feature %d; the model reads features 0 to %d", c, features-1)
+				err = rowErrorf(info.File, r.Number, "the sample has feature %d, but the model reads features 0 to %d", c, features-1)
 				return errFound
 			}
 		}

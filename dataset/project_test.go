@@ -74,16 +74,16 @@ func TestOpenForRefuses(t *testing.T) {
 		s       *Schema
 		says    string
 	}{
-		{"a,b,x,p,q\n1,2,3,1,0\n", OpenOptions{}, abc, `feature 2 (counted from 0): the model reads "y_c", the file has "x"`},
+		{"a,b,x,p,q\n1,2,3,1,0\n", OpenOptions{}, abc, `feature 2 (counted from 0) differs: the model reads "y_c", the file has "x"`},
 		{"id,a,b,y_c,p,q\n1,2,3,4,1,0\n", OpenOptions{}, abc, `unknown to the model: 1 ("id")`},
 		{"a,b,p,q\n1,2,1,0\n", predict, abc, `missing from the file: 1 ("y_c")`},
 		{"A,b,y_c\n1,2,3\n", predict, abc, `the file has "A"`},
-		{"a,b,y_c,label_p,label_r\n1,2,3,1,0\n", OpenOptions{}, abc, `label 1 (counted from 0): the model predicts "q", the file has "r"`},
+		{"a,b,y_c,label_p,label_r\n1,2,3,1,0\n", OpenOptions{}, abc, `label 1 (counted from 0) differs: the model predicts "q", the file has "r"`},
 		{"a,b,y_c,label_p,label_q,label_r\n1,2,3,1,0,0\n", OpenOptions{}, abc, `unknown to the model: 1 ("r")`},
 		{"a,b,y_c,p\n1,2,3,1\n", OpenOptions{}, abc, `missing from the file: 1 ("q")`},
-		{"1,2,3,4\n", predict, abc, "4 features; the model reads 3, and the file has no names"},
+		{"1,2,3,4\n", predict, abc, "found 4 features, but the model reads 3, and the file does not have the names of features"},
 		{"1,0\n3,4\n", predict, numbers, "--header"},
-		{"a,b,y_c,p,label_p,q\n1,2,3,.5,0,.5\n", OpenOptions{}, abc, `"p" and "label_p" are both label "p": --label-columns lists the labels, --drop leaves a column out`},
+		{"a,b,y_c,p,label_p,q\n1,2,3,.5,0,.5\n", OpenOptions{}, abc, `"p" and "label_p" are both label "p": list the label columns with --label-columns, or leave a column out with --drop`},
 	} {
 		_, _, err := openFor(t, "a.csv", c.content, c.o, c.s)
 		mustContain(t, err, "a.csv: ", c.says)
@@ -130,9 +130,9 @@ func TestOpenForSparse(t *testing.T) {
 	}
 	s := &Schema{Features: 3, FeatureNames: []string{"a", "b", "c"}, Labels: 2}
 	_, _, err := openFor(t, "a.libsvm", "1,0 1:5\n0,1 2:1 4:6\n", OpenOptions{}, s)
-	mustContain(t, err, "a.libsvm: row 1", "feature 3; the model reads features 0 to 2")
+	mustContain(t, err, "a.libsvm: row 1", "but the model reads features 0 to 2")
 	_, _, err = openFor(t, "a.libsvm", "# columns: 4\n1,0 1:5\n", OpenOptions{}, s)
-	mustContain(t, err, "a.libsvm: 4 features; the model reads 3")
+	mustContain(t, err, "a.libsvm: the file has 4 features, but the model reads 3")
 	_, _, err = openFor(t, "a.libsvm", "# features: a,b\n1,0 1:5\n", OpenOptions{}, s)
 	mustContain(t, err, "a.libsvm: ", `missing from the file: 1 ("c")`)
 }
@@ -158,9 +158,9 @@ func TestFillSparseMatrix(t *testing.T) {
 func TestNamesOfFiles(t *testing.T) {
 	for _, c := range []struct{ name, content, want, says string }{
 		{"a.csv", " a , b,label_c,label_d\n1,2,0,1\n", "[a b]>[c d] [1 2]>[0 1]", ""},
-		{"a.csv", "a,b,label_c,label_c\n1,2,0,1\n", "", `columns 2 and 3 of the header (counted from 0) are both named "label_c"`},
-		{"a.csv", "a,b, a,label_c\n1,2,3,1\n", "", `columns 0 and 2 of the header (counted from 0) are both named "a"`},
-		{"a.csv", "name,b,name,label_c\nx,2,3,1\n", "", `columns 0 and 2 of the header`},
+		{"a.csv", "a,b,label_c,label_c\n1,2,0,1\n", "", `columns 2 and 3 (counted from 0) are both named "label_c"`},
+		{"a.csv", "a,b, a,label_c\n1,2,3,1\n", "", `columns 0 and 2 (counted from 0) are both named "a"`},
+		{"a.csv", "name,b,name,label_c\nx,2,3,1\n", "", `columns 0 and 2 (counted from 0) are both named "name"`},
 		{"a.csv", "a,,,label_c\n1,2,3,1\n", "[a  ]>[c] [1 2 3]>[1]", ""},
 		{"a.csv", "a,label_c,y_c\n1,1,0\n", "", "--label-prefix label_ takes"},
 		{"a.libsvm", "# features: a , b\n# labels: c,d\n1,0 1:5 2:1\n", "[a b]>[c d] [5 1]>[1 0]", ""},
@@ -207,5 +207,5 @@ func TestOpenForNPZ(t *testing.T) {
 	}
 	s.LabelNames[0] = "mad"
 	_, _, err = openFor(t, "a.npz", b.String(), OpenOptions{}, s)
-	mustContain(t, err, `label 0 (counted from 0): the model predicts "mad", the file has "sad"`)
+	mustContain(t, err, `label 0 (counted from 0) differs: the model predicts "mad", the file has "sad"`)
 }

@@ -217,23 +217,23 @@ func (r *Reading) check() error {
 		return err
 	}
 	if r.Columns < 0 || len(r.Dropped) > maxDropped || len(r.Files) > 3 {
-		return fmt.Errorf("%d columns, %d of them dropped, and %d other files", r.Columns, len(r.Dropped), len(r.Files))
+		return fmt.Errorf("%d columns, %d dropped columns and %d other files are not possible", r.Columns, len(r.Dropped), len(r.Files))
 	}
 	all := 0
 	for _, k := range r.Categories {
 		if all += len(k.Levels); len(k.Levels) == 0 || k.At < 0 || k.At >= r.Columns {
-			return fmt.Errorf("the category %.40q has %d levels", k.Name, len(k.Levels))
+			return fmt.Errorf("the category %.40q with %d levels is not possible", k.Name, len(k.Levels))
 		}
 		if err := errors.Join(checkName(k.Name), checkNames("level", k.Levels)); err != nil {
 			return err
 		}
 	}
 	if all > maxAllLevels {
-		return fmt.Errorf("categories of %d levels", all)
+		return fmt.Errorf("the categories have too many levels: %d", all)
 	}
 	for _, p := range r.Dropped {
 		if err := checkName(p.Name); err != nil || p.At < 0 || p.At >= r.Columns {
-			return fmt.Errorf("the column %.40q at %d of %d was dropped", p.Name, p.At, r.Columns)
+			return fmt.Errorf("the dropped column %.40q at position %d of %d is not possible", p.Name, p.At, r.Columns)
 		}
 	}
 	return nil
@@ -450,10 +450,10 @@ func (o *OpenOptions) note() string {
 	if len(all) == 0 {
 		return ""
 	}
-	return "read as the model's file was: " + strings.Join(all, " ") + " (flags decide otherwise)"
+	return "read with the options of the model's file: " + strings.Join(all, " ") + " (flags override these options)"
 }
 
-// remedy says which options are those of the model's file and how flags decide otherwise; empty: none. It is for errors.
+// remedy says which options are those of the model's file and how flags override these options; empty: none. It is for errors.
 func (o *OpenOptions) remedy() string {
 	note := o.note()
 	if note == "" {
@@ -469,12 +469,12 @@ func (o *OpenOptions) remedy() string {
 				way("--encoding utf-8 if the file is UTF-8")
 			}
 		case "delimiter":
-			way("--delimiter with what stands between the columns of this file")
+			way("--delimiter with the separator between the columns of this file")
 		case "decimal":
-			way("--decimal %s if decimals follow %s", map[bool]string{true: ",", false: "."}[point], map[bool]string{true: "a comma", false: "a point"}[point])
+			way("--decimal %s if the decimal separator is %s", map[bool]string{true: ",", false: "."}[point], map[bool]string{true: "a comma", false: "a point"}[point])
 		case "thousands":
 			if point || option.Value == "," {
-				way("--decimal %s if decimals follow %s", option.Value, map[bool]string{true: "a point", false: "a comma"}[point])
+				way("--decimal %s if the decimal separator is %s", option.Value, map[bool]string{true: "a point", false: "a comma"}[point])
 			}
 		case "header":
 			way("--header %s if the first line is %s", map[bool]string{true: "no", false: "yes"}[option.Value == "yes"], map[bool]string{true: "a row", false: "a header"}[option.Value == "yes"])
@@ -483,7 +483,7 @@ func (o *OpenOptions) remedy() string {
 	if len(ways) == 0 {
 		return note
 	}
-	return strings.Replace(note, "flags decide otherwise", strings.Join(slices.Compact(ways), ", ")+"; flags decide otherwise", 1)
+	return strings.Replace(note, "flags override these options", strings.Join(slices.Compact(ways), ", ")+"; flags override these options", 1)
 }
 
 // keptSource is a Source whose file is read as the model's file was.

@@ -140,7 +140,7 @@ func (w Way) apply(o OpenOptions, io ImportOptions) (OpenOptions, ImportOptions,
 		case "--normalize":
 			io.Checks.Normalize = true
 		default:
-			err = fmt.Errorf("flag %s is not known here", f.Name)
+			err = fmt.Errorf("flag %s cannot be used here", f.Name)
 		}
 		if err != nil {
 			return o, io, err
@@ -173,7 +173,7 @@ func (f *readings) find(w Way) error {
 		}
 	}
 	if len(ways) == 0 {
-		f.found = append(f.found, TriedReading{Way: w, Refused: "no column seems to be labels: name them with --label-columns, and say with --labels what they are"})
+		f.found = append(f.found, TriedReading{Way: w, Refused: "no columns look like labels: name the label columns with --label-columns, and their kind with --labels"})
 		return nil
 	}
 	if f.labels == nil && p == f.profile {
@@ -294,7 +294,7 @@ func (f *readings) profileOf(o *OpenOptions) (*csvSource, *profile, error) {
 	numbers = slices.DeleteFunc(numbers, func(i int) bool { return p.columns[i].Numbers+p.columns[i].otherwise < p.columns[i].Values })
 	for _, i := range numbers {
 		if c := &p.columns[i]; c.otherwise > 0 {
-			reason := fmt.Sprintf("%q in column %d is no number", c.other, c.Column)
+			reason := fmt.Sprintf("%q in column %d is not a number", c.other, c.Column)
 			ways, conflict := s.fitting(c.ways, numbers)
 			if len(ways) > 0 {
 				return s, p, &kindError{&WaysError{reason, ways}, errOtherMarks}
@@ -308,8 +308,8 @@ func (f *readings) profileOf(o *OpenOptions) (*csvSource, *profile, error) {
 	return s, p, err
 }
 
-// errOtherMarks says that a column has numbers with other marks than the file.
-var errOtherMarks = errors.New("numbers with other marks")
+// errOtherMarks says that a column has numbers with other separators than the file.
+var errOtherMarks = errors.New("numbers with other separators")
 
 // labelWay is a way to find the labels, with their columns.
 type labelWay struct {
@@ -320,13 +320,13 @@ type labelWay struct {
 // labelWays lists the ways to find the labels of a file.
 func (p *profile) labelWays(names []string, o *OpenOptions) (ways []labelWay) {
 	if p.wide {
-		return []labelWay{{Way: Way{What: "as the flags say"}}}
+		return []labelWay{{Way: Way{What: "with the given flags"}}}
 	}
 	l := &o.Labels
 	if len(l.Columns) > 0 || len(l.Prefixes) > 0 || l.Kind == Counts || l.Ordered && l.Kind != Age {
 		c, err := chooseColumns(names, len(p.columns), o)
 		if err == nil || !errors.Is(err, ErrAmbiguous) {
-			as := labelWay{Way{What: "labels as the flags say"}, c.labels}
+			as := labelWay{Way{What: "labels by the given flags"}, c.labels}
 			if rest, flags, what := p.withoutTotal(names, c.labels); flags != nil && len(l.Columns) == 0 {
 				return []labelWay{{Way{as.What + what, flags}, rest}, as}
 			}
@@ -402,7 +402,7 @@ func (p *profile) withoutTotal(names []string, columns []int) (rest []int, flags
 	i := columns[total]
 	p.columns[i].Role = RoleTotal
 	return slices.Delete(slices.Clone(columns), total, total+1), []Flag{listFlag("--drop", flagColumn(names, i))},
-		fmt.Sprintf("; %s is the sum of the others and left out", nameList(names, []int{i}))
+		fmt.Sprintf("; %s is the sum of the other labels and left out", nameList(names, []int{i}))
 }
 
 // prefixed is the way to take the columns that begin with a prefix for labels; named: others begin with another one.
@@ -506,12 +506,12 @@ func (p *profile) clean(names []string, o *OpenOptions, labels []int) (what stri
 		case c.Role == RoleID && !c.numeric() && !rowNames && c.Missing == 0:
 			rowNames = true
 			flags = append(flags, Flag{Name: "--row-names", Value: name})
-			parts = append(parts, nameList(names, []int{i})+" names the rows")
+			parts = append(parts, nameList(names, []int{i})+" has the names of the samples")
 			continue
 		case c.Role == RoleGroup && !group && c.Missing == 0:
 			group = true
 			flags = append(flags, Flag{Name: "--groups", Value: name})
-			parts = append(parts, "samples belong to "+nameList(names, []int{i}))
+			parts = append(parts, "samples are grouped by "+nameList(names, []int{i}))
 			continue
 		case c.Role == RoleCategory && !target:
 			categories, words = append(categories, name), append(words, i)
@@ -521,7 +521,7 @@ func (p *profile) clean(names []string, o *OpenOptions, labels []int) (what stri
 	}
 	if len(words) > 0 {
 		flags = append(flags, listFlag("--categories", categories...))
-		parts = append(parts, "a feature for each value of "+nameList(names, words))
+		parts = append(parts, "one feature for each value of "+nameList(names, words))
 	}
 	if len(dropped) > 0 {
 		flags = append(flags, listFlag("--drop", drop...))
@@ -545,7 +545,7 @@ func (f *readings) try(w Way, p *profile) error {
 		base := w
 		for _, m := range []Way{
 			{"samples with missing values are left out", []Flag{{Name: "--missing", Value: "drop"}}},
-			{"0 in place of missing features", []Flag{{Name: "--missing", Value: "0"}}},
+			{"missing features are replaced by 0", []Flag{{Name: "--missing", Value: "0"}}},
 		} {
 			way := base.with(m.What, m.Flags...)
 			t, failed := f.read(way)
@@ -587,7 +587,7 @@ func (f *readings) read(w Way) (*sourceStats, error) {
 		return nil, err
 	}
 	if src.Info().Labels == 1 {
-		return nil, fmt.Errorf("%s: one label would be 1 in every sample: add another", src.Info().File)
+		return nil, fmt.Errorf("%s: a single label would be 1 in every sample: add another label", src.Info().File)
 	}
 	io.Warn, io.Note = nil, nil
 	return scanStats(src, &io)

@@ -45,7 +45,7 @@ func (c *csvColumns) rowNameNote(names []string, records [][]string, m marks, o 
 	if names[i] == "" {
 		column = fmt.Sprintf("column %d, which has no name,", i)
 	}
-	note := column + " names the rows"
+	note := column + " has the names of the samples"
 	if !aboveNumbers(records, i, m) || len(o.FeatureColumns) > 0 {
 		return note, nil
 	}
@@ -55,18 +55,18 @@ func (c *csvColumns) rowNameNote(names []string, records [][]string, m marks, o 
 	doubt := noIndex(records, i, m)
 	switch {
 	case doubt == "" && len(c.features) == 0:
-		return "", kindErrorf(ErrFormat, "%s names the rows, and no column is left for features: %s makes it a feature", column, feature)
+		return "", kindErrorf(ErrFormat, "%s has the names of the samples, and no column is left for features: %s makes it a feature", column, feature)
 	case doubt == "" && unnamed:
 		return note, nil
 	case doubt == "":
 		return note + "; " + feature + " makes it a feature", nil
 	case unnamed:
-		return "", kindErrorf(ErrAmbiguous, "%s has %s: it may name the rows or be a feature: call it %s in the header if it names the rows, or give it another name", column, doubt, rowNameColumn)
+		return "", kindErrorf(ErrAmbiguous, "%s has %s, so it may hold names of samples or a feature: call it %s in the header if it holds names, or give it another name", column, doubt, rowNameColumn)
 	}
 	asName := Flag{Name: "--row-names", Value: flagColumn(names, i)}
 	return "", &WaysError{
-		fmt.Sprintf("%s has %s: it may name the rows or be a feature: %s takes it for the names of rows, %s makes it a feature", column, doubt, Option{"row-names", asName.Value}, feature),
-		[]Way{{column + " is a feature", []Flag{asFeature}}, {column + " names the rows", []Flag{asName}}},
+		fmt.Sprintf("%s has %s, so it may hold names of samples or a feature: %s reads it as names of samples, %s makes it a feature", column, doubt, Option{"row-names", asName.Value}, feature),
+		[]Way{{column + " is a feature", []Flag{asFeature}}, {column + " has the names of the samples", []Flag{asName}}},
 	}
 }
 
@@ -79,7 +79,7 @@ func noIndex(records [][]string, i int, m marks) string {
 		}
 		v, _ := m.parse(record[i])
 		if v != math.Floor(v) {
-			return fmt.Sprintf("numbers that are not whole, such as %.40s", strings.TrimSpace(record[i]))
+			return fmt.Sprintf("fractional numbers, such as %.40s", strings.TrimSpace(record[i]))
 		}
 		if seen[v] {
 			return fmt.Sprintf("equal numbers, such as %.40s", strings.TrimSpace(record[i]))
@@ -128,7 +128,7 @@ func (o *OpenOptions) numberNotes(names []string) (notes []string) {
 				continue
 			}
 			seen[part] = true
-			notes = append(notes, fmt.Sprintf("column %s in a flag is the one that the header calls %q, which is column %d counted from 0; column %d is called %q", part, part, at, number, names[number]))
+			notes = append(notes, fmt.Sprintf("column %s in a flag means the column with the name %q, which is column %d (counted from 0); column %d is called %q", part, part, at, number, names[number]))
 		}
 	}
 	return notes

@@ -22,10 +22,10 @@ func TestRowNamesByDefault(t *testing.T) {
 		file, note string
 		says       []string // of an error; nil: there is none
 	}{
-		"index":              {file("", "0", "1", "2"), "column 0, which has no name, names the rows; --feature-columns 0,a makes it a feature", nil},
+		"index":              {file("", "0", "1", "2"), "column 0, which has no name, has the names of the samples; --feature-columns 0,a makes it a feature", nil},
 		"index with a point": {file("", "2.0", "0.0", "1.0"), "--feature-columns 0,a", nil},
-		"texts":              {file("name", "x", "y", "x"), `column 0, "name", names the rows`, nil},
-		"own column":         {file("row_name", "7", "8", "9"), `column 0, "row_name", names the rows; --feature-columns row_name,a makes it a feature`, nil},
+		"texts":              {file("name", "x", "y", "x"), `column 0, "name"`, nil},
+		"own column":         {file("row_name", "7", "8", "9"), `column 0, "row_name", has the names of the samples; --feature-columns row_name,a makes it a feature`, nil},
 		"other name":         {file("Name", "1.5", "1.5", "2"), "", nil},
 		"measurements":       {file("", "400.5", "512.25", "633.1"), "", []string{"column 0, which has no name", "400.5", "--row-names 0", "--feature-columns 0,a"}},
 		"equal numbers":      {file("", "4", "5", "4"), "", []string{"equal numbers, such as 4"}},
@@ -37,7 +37,7 @@ func TestRowNamesByDefault(t *testing.T) {
 		if c.says == nil {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
-			} else if notes := strings.Join(src.Info().Notes, "\n"); !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "names the rows") {
+			} else if notes := strings.Join(src.Info().Notes, "\n"); !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "has the names of the samples") {
 				t.Errorf("%s: notes %s", name, notes)
 			}
 			continue
@@ -102,7 +102,7 @@ func TestNameColumnsOfFlags(t *testing.T) {
 		t.Errorf("as a category: %v", err)
 	}
 	_, err = Open(writeFile(t, "y.csv", "name,class\n1,x\n2,y\n"), OpenOptions{Labels: class})
-	mustContain(t, err, `column 0, "name", names the rows`, "--feature-columns name makes it a feature")
+	mustContain(t, err, `column 0, "name"`, "--feature-columns name makes it a feature")
 }
 
 // TestHeadersThatAreNumbers: a note says which column a number in a flag names if it is the header of another one.
@@ -114,7 +114,7 @@ func TestHeadersThatAreNumbers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if notes := strings.Join(src.Info().Notes, "\n"); strings.Count(notes, `column 0 in a flag is the one that the header calls "0", which is column 1 counted from 0; column 0 is called "2"`) != 1 {
+		if notes := strings.Join(src.Info().Notes, "\n"); strings.Count(notes, `column 0 in a flag means the column with the name "0", which is column 1 (counted from 0); column 0 is called "2"`) != 1 {
 			t.Errorf("%+v: %s", o, notes)
 		}
 	}

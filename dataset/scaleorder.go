@@ -19,7 +19,7 @@ func withScale(src Source, o *OpenOptions) (Source, error) {
 	}
 	if len(info.LabelNames) == 0 {
 		if info.defaultLabels && l.Low != 0 {
-			return withNote(src, fmt.Sprintf(`labels "0" to "%d" are the numbers %d to %d of --range, in this order; --range 0:%[1]d takes the numbers of their names`, info.Labels-1, l.Low, l.High)), nil
+			return withNote(src, fmt.Sprintf(`labels "0" to "%d" have the numbers %d to %d of --range, in this order; --range 0:%[1]d uses the numbers in their names`, info.Labels-1, l.Low, l.High)), nil
 		}
 		return src, nil
 	}
@@ -29,23 +29,23 @@ func withScale(src Source, o *OpenOptions) (Source, error) {
 	case consecutive && low == l.Low && slices.IsSorted(order):
 		return src, nil
 	case consecutive && low == l.Low:
-		return withLabelOrder(src, order, fmt.Sprintf("labels are in the order of the numbers in their names, %d to %d; the file has them in another order", l.Low, l.High)), nil
+		return withLabelOrder(src, order, fmt.Sprintf("labels are sorted by the numbers in their names, %d to %d; the file has another order", l.Low, l.High)), nil
 	case consecutive && plain:
 		is := fmt.Sprintf("%d:%d", low, low+info.Labels-1)
 		return nil, pathError(info.File, &kindError{&WaysError{
-			fmt.Sprintf("labels are called %d to %d, and --range %d:%d makes them other numbers: --range %s takes the numbers of the names; to use --range %[3]d:%d, rename the labels",
+			fmt.Sprintf("labels are called %d to %d, but --range %d:%d gives them other numbers: --range %s uses the numbers in the names; to use --range %[3]d:%d, rename the labels",
 				low, low+info.Labels-1, l.Low, l.High, is),
 			[]Way{oneWay("--range", is, "labels are the numbers %s", is)},
 		}, ErrAmbiguous})
 	case plain && !slices.IsSorted(order) && !info.labelsListed && len(info.labelFlags) == info.Labels:
 		stand, ascend := listFlag("--label-columns", info.labelFlags...), listFlag("--label-columns", inOrder(info.labelFlags, order)...)
 		return nil, pathError(info.File, &WaysError{
-			fmt.Sprintf("the labels, %s, do not ascend, and --range %d:%d orders them: %s takes them in ascending order, %s as they stand",
+			fmt.Sprintf("--range %[2]d:%[3]d needs ordered labels, but the labels (%[1]s) do not ascend: %[4]s reads them in ascending order, %[5]s in the order of the file",
 				listSome(info.LabelNames), l.Low, l.High, Option{"label-columns", ascend.Value}, Option{"label-columns", stand.Value}),
-			[]Way{{"labels in ascending order", []Flag{ascend}}, {"labels as they stand", []Flag{stand}}},
+			[]Way{{"labels in ascending order", []Flag{ascend}}, {"labels in the order of the file", []Flag{stand}}},
 		})
 	}
-	return withNote(src, fmt.Sprintf("the labels, %s, are the numbers %d to %d of --range, in this order: their names are not these numbers", listSome(info.LabelNames), l.Low, l.High)), nil
+	return withNote(src, fmt.Sprintf("the labels, %s, have the numbers %d to %d of --range, in this order; their names are other numbers", listSome(info.LabelNames), l.Low, l.High)), nil
 }
 
 // numberInName matches a name with one number in it.

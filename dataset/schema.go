@@ -114,9 +114,9 @@ func (s *Schema) headerHint(line *firstLine, known *knownColumns) string {
 		if slices.ContainsFunc(line.names, named) {
 			return ""
 		}
-		return "no name in the first line is one of the model's: if it is a row, --header no says so"
+		return "the first line has no column name of the model: give --header no if the first line is a row"
 	}
-	return "the model's file had a header, and this file is read without one: write the names of its columns into a first line, as the model's file has them" + s.columnsOfFile()
+	return "the model's file had a header, but this file is read without a header: add a first line with the column names of the model's file" + s.columnsOfFile()
 }
 
 // columnsOfFile lists the names of the columns of the model's file that are known.

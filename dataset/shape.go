@@ -37,7 +37,7 @@ func volume(sides []int, limit int) (int, error) {
 	n := 1
 	for _, side := range sides {
 		if side < 1 || side > limit/n {
-			return 0, fmt.Errorf("at most %d numbers in a sample are possible", limit)
+			return 0, fmt.Errorf("a sample may have at most %d numbers", limit)
 		}
 		n *= side
 	}
@@ -70,9 +70,9 @@ func (s Shape) check(features int) error {
 	case s == (Shape{}):
 		return nil
 	case s.Channels < 1 || s.Height < 1 || s.Width < 1:
-		return errors.New("a shape without pixels")
+		return errors.New("the shape has no pixels")
 	case s.Size() != features:
-		return fmt.Errorf("the shape %s has %d numbers, a sample has %s", s, s.Size(), counted(features, "feature"))
+		return fmt.Errorf("the shape %s has %d numbers, but a sample has %s", s, s.Size(), counted(features, "feature"))
 	}
 	return nil
 }

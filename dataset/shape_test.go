@@ -67,7 +67,7 @@ func TestShapeRefused(t *testing.T) {
 		shape    Shape
 		says     string
 	}{
-		"other size": {npyBytes("<f4", false, "(2, 12)", make([]float32, 24)), Shape{1, 2, 5}, "the shape 1x2x5 has 10 numbers, a sample has 12 features"},
+		"other size": {npyBytes("<f4", false, "(2, 12)", make([]float32, 24)), Shape{1, 2, 5}, "the shape 1x2x5 has 10 numbers, but a sample has 12 features"},
 		"Fortran":    {npyBytes("<f4", true, "(2, 3, 4)", make([]float32, 24)), Shape{}, "ascontiguousarray"},
 		"five":       {npyBytes("<f4", false, "(2, 1, 1, 3, 4)", make([]float32, 24)), Shape{}, "5 dimensions"},
 		"too large":  {npyBytes("<f4", false, "(2, 999999, 999999, 999999)", []float32{1}), Shape{}, "truncated"},

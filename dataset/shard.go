@@ -89,12 +89,12 @@ func (l *shardLayout) appendHeader(b []byte) []byte {
 // the header says.
 func parseShardHeader(b []byte) (*shardLayout, error) {
 	if len(b) < shardHeader || string(b[:8]) != shardMagic {
-		return nil, fmt.Errorf("dataset: not a shard: %w", ErrFormat)
+		return nil, fmt.Errorf("dataset: the file is not a shard: %w", ErrFormat)
 	}
 	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
 	u64 := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 	if v := u32(8); v != shardVersion {
-		return nil, fmt.Errorf("dataset: a shard of format %d, this program reads %d: %w", v, shardVersion, ErrFormat)
+		return nil, fmt.Errorf("dataset: the shard has format %d, but this version reads format %d: %w", v, shardVersion, ErrFormat)
 	}
 	flags := u32(12)
 	l := &shardLayout{
@@ -112,12 +112,12 @@ func parseShardHeader(b []byte) (*shardLayout, error) {
 		ok = ok && values == uint64(l.rows)*uint64(l.features)
 	}
 	if !ok {
-		return nil, fmt.Errorf("dataset: a shard's header is wrong: %w", ErrFormat)
+		return nil, fmt.Errorf("dataset: the shard is damaged: its header is wrong: %w", ErrFormat)
 	}
 	l.values, l.nameBytes = int(values), int(nameBytes)
 	l.place()
 	if u64(48) != uint64(l.size) || len(b) != l.size {
-		return nil, fmt.Errorf("dataset: a shard of %d bytes where its header asks for %d: %w", len(b), l.size, ErrFormat)
+		return nil, fmt.Errorf("dataset: the shard is damaged: it has %d bytes, want %d: %w", len(b), l.size, ErrFormat)
 	}
 	return l, nil
 }

@@ -49,7 +49,7 @@ func (r *Rows) Check() error {
 		values = len(r.Index)
 	}
 	if len(r.Row) != r.N || len(r.D) != r.N*r.Labels || len(r.X) != values {
-		return fmt.Errorf("dataset: a block of %d rows holds %d numbers, %d label degrees and %d values",
+		return fmt.Errorf("dataset: the block is damaged: %d samples do not fit %d row numbers, %d label probabilities and %d values",
 			r.N, len(r.Row), len(r.D), len(r.X))
 	}
 	if err := r.checkNumbers(); err != nil {
@@ -64,16 +64,16 @@ func (r *Rows) Check() error {
 // checkNumbers checks the exact numbers and the intervals of rows.
 func (r *Rows) checkNumbers() error {
 	if r.Value != nil && len(r.Value) != r.N || r.Interval != nil && len(r.Interval) != 2*r.N {
-		return fmt.Errorf("dataset: a block of %d rows holds %d exact numbers and %d ends of intervals", r.N, len(r.Value), len(r.Interval))
+		return fmt.Errorf("dataset: the block is damaged: %d samples do not fit %d exact numbers and %d interval ends", r.N, len(r.Value), len(r.Interval))
 	}
 	for i, v := range r.Value {
 		if v-v != 0 {
-			return fmt.Errorf("dataset: the exact number of row %d of a block is %v", i, v)
+			return fmt.Errorf("dataset: the block is damaged: the exact number of sample %d is %v", i, v)
 		}
 	}
 	for i := 0; i < len(r.Interval); i += 2 {
 		if low, high := r.Interval[i], r.Interval[i+1]; !(low <= high) || low-low != 0 || high-high != 0 {
-			return fmt.Errorf("dataset: the interval of row %d of a block is %v to %v", i/2, low, high)
+			return fmt.Errorf("dataset: the block is damaged: the interval of sample %d is %v to %v", i/2, low, high)
 		}
 	}
 	return nil
@@ -81,15 +81,15 @@ func (r *Rows) checkNumbers() error {
 
 func (r *Rows) checkSparse() error {
 	if len(r.Start) != r.N+1 || r.Start[0] != 0 || int(r.Start[r.N]) != len(r.X) {
-		return fmt.Errorf("dataset: the row starts of a sparse block do not span its %d values", len(r.X))
+		return fmt.Errorf("dataset: the sparse block is damaged: its row starts do not span its %d values", len(r.X))
 	}
 	for i := range r.N {
 		from, to := r.Start[i], r.Start[i+1]
 		if from > to || int(to) > len(r.Index) {
-			return fmt.Errorf("dataset: row %d of a sparse block spans %d to %d of %d values", i, from, to, len(r.X))
+			return fmt.Errorf("dataset: the sparse block is damaged: sample %d spans values %d to %d of %d", i, from, to, len(r.X))
 		}
 		if !ascending(r.Index[from:to], uint32(r.Features)) {
-			return fmt.Errorf("dataset: the columns of row %d of a sparse block do not ascend within %d", i, r.Features)
+			return fmt.Errorf("dataset: the sparse block is damaged: the columns of sample %d do not ascend below %d", i, r.Features)
 		}
 	}
 	return nil
@@ -113,12 +113,12 @@ func (l *shardLayout) decodeNames(b []byte) ([]string, error) {
 	names, text, from := make([]string, l.rows), b[l.text.from:l.text.to], uint32(0)
 	for i, to := range viewU32(b, l.ends) {
 		if to < from || int(to) > len(text) {
-			return nil, fmt.Errorf("dataset: the row names of a shard overlap: %w", ErrFormat)
+			return nil, fmt.Errorf("dataset: the shard is damaged: its row names overlap: %w", ErrFormat)
 		}
 		names[i], from = string(text[from:to]), to
 	}
 	if int(from) != len(text) {
-		return nil, fmt.Errorf("dataset: %d bytes of row names where %d are used: %w", len(text), from, ErrFormat)
+		return nil, fmt.Errorf("dataset: the shard is damaged: its row names have %d bytes, but use %d: %w", len(text), from, ErrFormat)
 	}
 	return names, nil
 }
@@ -128,7 +128,7 @@ func checkPadding(b []byte, l *shardLayout) error {
 	for _, s := range []section{l.row, l.d, l.x, l.index, l.start, l.ends, l.text, l.value, l.interval} {
 		for _, v := range b[s.to:min(len(b), (s.to+7)&^7)] {
 			if v != 0 && s.to != 0 {
-				return fmt.Errorf("dataset: a shard's padding is not zero: %w", ErrFormat)
+				return fmt.Errorf("dataset: the shard is damaged: its padding is not zero: %w", ErrFormat)
 			}
 		}
 	}

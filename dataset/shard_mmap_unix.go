@@ -21,7 +21,7 @@ func mapFile(path string) ([]byte, func() error, error) {
 	}
 	size := info.Size()
 	if size < shardHeader || size != int64(int(size)) {
-		return nil, nil, fmt.Errorf("%s: %d bytes are not a shard: %w", path, size, ErrFormat)
+		return nil, nil, fmt.Errorf("%s: the shard is damaged: it has only %d bytes: %w", path, size, ErrFormat)
 	}
 	b, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {

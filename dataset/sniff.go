@@ -86,7 +86,7 @@ func sniffDelimiter(head []byte, all, comma bool) (rune, error) {
 			for _, r := range []rune{best.delimiter, t.delimiter} {
 				ways = append(ways, oneWay("--delimiter", strings.Trim(delimiterName(r), `"`), "%s between columns", delimiterName(r)))
 			}
-			return 0, &WaysError{fmt.Sprintf("line 1: either %s or %s may stand between the columns; --delimiter says which",
+			return 0, &WaysError{fmt.Sprintf("line 1: the separator of columns may be %s or %s; give it with --delimiter",
 				delimiterName(best.delimiter), delimiterName(t.delimiter)), ways}
 		}
 	}
@@ -187,7 +187,7 @@ func (o *OpenOptions) uses(first []string) []columnUse {
 	return uses
 }
 
-// sniffComma guesses whether decimals follow a comma: a number of the first records has a
+// sniffComma guesses whether the decimal separator is a comma: a number of the first records has a
 // decimal comma and none has a point. The first record, which may be a header, counts only
 // if it is the only one. Columns with texts, and columns that are read as texts, count
 // only if no other has a mark. Columns that are not read do not count.
@@ -236,11 +236,11 @@ func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error)
 	}
 	comma, point := found.comma, found.point
 	if comma.field != "" && point.field != "" {
-		return false, &WaysError{fmt.Sprintf("%q (line %d, column %d) has a comma, %q (line %d, column %d) a point (columns counted from 0): "+
-			"--decimal , or --decimal . says which comes before decimals, --thousands , or --thousands . which stands between thousands",
+		return false, &WaysError{fmt.Sprintf("%q (line %d, column %d) has a comma, but %q (line %d, column %d) has a point (columns counted from 0): "+
+			"give the decimal separator with --decimal, or the thousands separator with --thousands",
 			comma.field, comma.line+d.before, comma.column, point.field, point.line+d.before, point.column), []Way{
-			oneWay("--decimal", ",", "decimals follow a comma"), oneWay("--decimal", ".", "decimals follow a point"),
-			oneWay("--thousands", ",", "commas are between thousands"), oneWay("--thousands", ".", "points are between thousands"),
+			oneWay("--decimal", ",", "the decimal separator is a comma"), oneWay("--decimal", ".", "the decimal separator is a point"),
+			oneWay("--thousands", ",", "the thousands separator is a comma"), oneWay("--thousands", ".", "the thousands separator is a point"),
 		}}
 	}
 	return comma.field != "", nil

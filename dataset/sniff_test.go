@@ -52,11 +52,11 @@ func TestSniffDialect(t *testing.T) {
 
 func TestSniffDoubts(t *testing.T) {
 	for head, says := range map[string]string{
-		"a;b,c\n":                `either "," or ";" may stand between the columns; --delimiter`,
-		"a;b|c\nx;y|z\n":         `either ";" or "|"`,
-		"5,1   3,5\n4,0   3,5\n": `either " " or "," may stand`,
-		"a;b\n1,5;2\n1.5;2\n":    `"1,5" (line 2, column 0) has a comma, "1.5" (line 3, column 0) a point`,
-		"sep=;\n1;1\n1,5;2.5\n":  `"1,5" (line 3, column 0) has a comma, "2.5" (line 3, column 1) a point`,
+		"a;b,c\n":                `the separator of columns may be "," or ";"; give it with --delimiter`,
+		"a;b|c\nx;y|z\n":         `the separator of columns may be ";" or "|"`,
+		"5,1   3,5\n4,0   3,5\n": `the separator of columns may be " " or ","`,
+		"a;b\n1,5;2\n1.5;2\n":    `"1,5" (line 2, column 0) has a comma, but "1.5" (line 3`,
+		"sep=;\n1;1\n1,5;2.5\n":  `"1,5" (line 3, column 0) has a comma, but "2.5" (line 3`,
 	} {
 		_, err := sniffDialect([]byte(head), true, &OpenOptions{})
 		mustContain(t, err, says)
@@ -394,7 +394,7 @@ func TestMarksOfOtherColumns(t *testing.T) {
 			_, err = tryCollect(src)
 		}
 		mustBe(t, err, ErrAmbiguous)
-		mustContain(t, err, `"2,107" may be 2107 or 2.107`, "--thousands ,", "--decimal ,")
+		mustContain(t, err, `"2,107" may mean 2107 or 2.107`, "--thousands ,", "--decimal ,")
 		f, err := Inspect(writeFile(t, "a.csv", file), o, ImportOptions{})
 		if err != nil || len(f.Readings) < 2 {
 			t.Errorf("%s: inspect lists %+v, %v", name, f.Readings, err)
@@ -409,7 +409,7 @@ func TestMarksOfOtherColumns(t *testing.T) {
 	}
 }
 
-// Commas of columns that are not read as numbers do not show that decimals follow a comma.
+// Commas of columns that are not read as numbers do not show that the decimal separator is a comma.
 func TestCommasOfOtherColumns(t *testing.T) {
 	for file, o := range map[string]OpenOptions{
 		"tags;x;label_a;label_b\n3,7;1.5;0;1\n1,2;2.5;1;0\n": {Drop: []string{"tags"}},

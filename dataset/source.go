@@ -90,26 +90,26 @@ const (
 func (i Info) check() error {
 	switch {
 	case i.Features < 1 || i.Features > MaxFeatures:
-		return fmt.Errorf("%s%s features; a dataset has 1 to %s", prefix(i.File), units.Count(i.Features), units.Count(MaxFeatures))
+		return fmt.Errorf("%sfound %s features, want 1 to %s", prefix(i.File), units.Count(i.Features), units.Count(MaxFeatures))
 	case i.Labels < 0 || i.Labels > MaxLabels:
-		return fmt.Errorf("%s%d labels; a dataset has at most %d", prefix(i.File), i.Labels, MaxLabels)
+		return fmt.Errorf("%sfound %d labels, want at most %d", prefix(i.File), i.Labels, MaxLabels)
 	case i.Rows > MaxRows:
-		return fmt.Errorf("%s%s samples; a dataset has at most %s", prefix(i.File), units.Count(i.Rows), units.Count(MaxRows))
+		return fmt.Errorf("%sfound %s samples, want at most %s", prefix(i.File), units.Count(i.Rows), units.Count(MaxRows))
 	}
 	if n := len(i.FeatureNames); n != 0 && n != i.Features {
-		return fmt.Errorf("%s%d feature names for %d features", prefix(i.File), n, i.Features)
+		return fmt.Errorf("%sfound %d feature names for %d features", prefix(i.File), n, i.Features)
 	}
 	if n := len(i.LabelNames); n != 0 && n != i.Labels {
-		return fmt.Errorf("%s%d label names for %d labels", prefix(i.File), n, i.Labels)
+		return fmt.Errorf("%sfound %d label names for %d labels", prefix(i.File), n, i.Labels)
 	}
 	if err := i.Shape.check(i.Features); err != nil {
 		return fmt.Errorf("%s%w", prefix(i.File), err)
 	}
 	if n := i.LabelColumns.count(); n > 1 && n != i.Labels {
-		return fmt.Errorf("%s%d label columns for %d labels", prefix(i.File), n, i.Labels)
+		return fmt.Errorf("%sfound %d label columns for %d labels", prefix(i.File), n, i.Labels)
 	}
 	if i.HasIntervals && i.LabelType.Scale == nil {
-		return fmt.Errorf("%sintervals of labels that are not numeric", prefix(i.File))
+		return fmt.Errorf("%sintervals need numeric labels", prefix(i.File))
 	}
 	if err := i.LabelType.check(i.Labels, i.HasValues); err != nil {
 		return fmt.Errorf("%s%w", prefix(i.File), err)
@@ -138,7 +138,7 @@ func (i *Info) fractionNote() []string {
 	if len(i.labelFlags) == 1 {
 		flag = Option{"values", listFlag("", i.labelFlags...).Value}.String()
 	}
-	return []string{fmt.Sprintf("the ages of %s are no whole numbers; the error of a prediction is measured from the nearest whole number, and with %s from the exact one", counted(*i.fractions, "sample"), flag)}
+	return []string{fmt.Sprintf("the ages of %s are not whole numbers; errors of predictions are measured from the nearest whole number, or with %s from the exact age", counted(*i.fractions, "sample"), flag)}
 }
 
 func prefix(file string) string {

@@ -133,7 +133,7 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 
 func (s *sourceStats) warn(w *featureStats, warn func(string)) {
 	if n := s.leftOut.count(); n > 0 {
-		warn(fmt.Sprintf("%s%s of %s samples have missing values and are left out%s; the others keep their numbers", prefix(s.info.File), units.Count(n), units.Count(s.rows+n), s.lackText()))
+		warn(fmt.Sprintf("%s%s of %s samples have missing values and are left out%s; other samples keep their row numbers", prefix(s.info.File), units.Count(n), units.Count(s.rows+n), s.lackText()))
 	}
 	if total := s.totals.label(2); total >= 0 {
 		warn(prefix(s.info.File) + s.info.totalHint(total, "in every sample"))
@@ -151,7 +151,7 @@ func (s *sourceStats) warn(w *featureStats, warn func(string)) {
 
 // rescaledNote says that the labels of so many rows were rescaled.
 func rescaledNote(rows int) string {
-	return fmt.Sprintf("the labels of %s sum to 1 within the tolerance, not exactly: they are divided by their sum", counted(rows, "sample"))
+	return fmt.Sprintf("the labels of %s sum to 1 only within the tolerance, so they are divided by their sum", counted(rows, "sample"))
 }
 
 // warnRounded says which features had values that are one float32, after the second pass.
@@ -178,7 +178,7 @@ func (s *sourceStats) lackText() string {
 
 // turnedText says that so many images were turned.
 func turnedText(n int) string {
-	return "images that are turned as their cameras noted (EXIF orientation): " + units.Count(n)
+	return "images that are rotated by their EXIF orientation: " + units.Count(n)
 }
 
 func (s *sourceStats) add(c *checker) {
@@ -200,12 +200,12 @@ func (s *sourceStats) leaveOut(row int) {
 func (s *sourceStats) check() error {
 	switch {
 	case len(s.leftOut) > maxLeftOut:
-		return fmt.Errorf("%s%s samples are left out for missing values, which are too many to list; take them out of the file",
+		return fmt.Errorf("%s%s samples would be left out for missing values, more than a dataset can list; remove these samples from the file",
 			prefix(s.info.File), units.Count(s.leftOut.count()))
 	case s.rows == 0 && len(s.leftOut) > 0:
-		return fmt.Errorf("%sall %s samples have a missing value and are left out", prefix(s.info.File), units.Count(s.leftOut.count()))
+		return fmt.Errorf("%sall %s samples have missing values, so no sample is left", prefix(s.info.File), units.Count(s.leftOut.count()))
 	case s.rows == 0:
-		return fmt.Errorf("%sno samples", prefix(s.info.File))
+		return fmt.Errorf("%sthe file has no samples", prefix(s.info.File))
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func scanChecked(src Source, o *ImportOptions, phase string, of int, f func(*Row
 	c, done := newChecker(src.Info(), o.Checks), 0
 	return src.Scan(func(r *Row) error {
 		if r.Number != done || done == MaxRows {
-			return rowErrorf(c.info.File, r.Number, "here row %d of at most %d is expected", done, MaxRows)
+			return rowErrorf(c.info.File, r.Number, "want row %d of at most %d rows here", done, MaxRows)
 		}
 		if done++; done%progressRows == 0 || c.info.slow {
 			if err := o.reportRow(phase, r, done, of); err != nil {

@@ -22,7 +22,7 @@ func (m marks) spelling(field string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf(": it has %s; write %s%s", strings.Join(causes, " and "), plain, advice)
+	return fmt.Sprintf(", because it has %s; write %s%s", strings.Join(causes, " and "), plain, advice)
 }
 
 // dressed matches a number with a sign, a currency or a parenthesis before it, and a unit or other signs after it.

@@ -115,7 +115,7 @@ func TestInspectNamesSpellings(t *testing.T) {
 		content += fmt.Sprintf("$%d.5,.5,.5\n", 10+i)
 		mixed += fmt.Sprintf("%s%d.5,.5,.5\n", map[bool]string{true: "−"}[i == 7], 10+i)
 	}
-	for content, want := range map[string]string{content: "values have a currency ($)", mixed: `values that are no numbers: 1, such as "−17.5": it has a Unicode minus (U+2212); write -17.5`} {
+	for content, want := range map[string]string{content: "values have a currency ($)", mixed: `values that are not numbers: 1, such as "−17.5", because it has a Unicode minus (U+2212); write -17.5`} {
 		found, err := Inspect(writeFile(t, "a.csv", content), OpenOptions{}, ImportOptions{})
 		if err != nil {
 			t.Fatal(err)

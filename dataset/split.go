@@ -91,7 +91,7 @@ func (s Split) Decode(b []byte, rows int) ([]uint16, error) {
 	}
 	for row, fold := range list {
 		if int(fold) >= s.Folds {
-			return nil, fmt.Errorf("dataset: row %d is in fold %d of %d: %w", row, fold, s.Folds, ErrFormat)
+			return nil, fmt.Errorf("dataset: sample %d is in fold %d, but there are %d folds: %w", row, fold, s.Folds, ErrFormat)
 		}
 	}
 	return list, nil
@@ -100,13 +100,13 @@ func (s Split) Decode(b []byte, rows int) ([]uint16, error) {
 // Check returns an error if a share or a fold is out of range.
 func (s Split) Check() error {
 	if !(s.TestFraction >= 0 && s.TestFraction < 1) || !(s.ValidationFraction >= 0 && s.ValidationFraction <= 1) {
-		return fmt.Errorf("dataset: a split holds out %v of the rows to test and %v to validate", s.TestFraction, s.ValidationFraction)
+		return fmt.Errorf("dataset: a split cannot hold out the fractions %v for testing and %v for validation", s.TestFraction, s.ValidationFraction)
 	}
 	if s.Folds < 0 || s.Folds > MaxFolds || s.Fold < 0 || s.Folds > 0 && s.Fold >= s.Folds {
-		return fmt.Errorf("dataset: a split has no fold %d of %d", s.Fold, s.Folds)
+		return fmt.Errorf("dataset: there is no fold %d; the split has %d folds", s.Fold, s.Folds)
 	}
 	if s.Overlap && (s.Assigned == "" || s.Folds < 1 || s.Folds > MaxSplits) {
-		return fmt.Errorf("dataset: %d splits whose test rows overlap, and no list of them", s.Folds)
+		return fmt.Errorf("dataset: the list of %d overlapping splits is missing", s.Folds)
 	}
 	return s.checkInner()
 }
@@ -117,10 +117,10 @@ func (s Split) checkInner() error {
 		return nil
 	}
 	if s.Inner < 2 || s.Inner > MaxFolds || s.InnerFold < 0 || s.InnerFold >= s.Inner {
-		return fmt.Errorf("dataset: a split has no inner fold %d of %d", s.InnerFold, s.Inner)
+		return fmt.Errorf("dataset: there is no inner fold %d; the split has %d inner folds", s.InnerFold, s.Inner)
 	}
 	if s.InnerWhole && (s.Assigned == "" || s.Overlap || s.Folds-1 < s.Inner) {
-		return fmt.Errorf("dataset: %d inner folds of whole ones; the split lists %d folds", s.Inner, s.Folds)
+		return fmt.Errorf("dataset: %d inner folds of whole folds are not possible with %d folds", s.Inner, s.Folds)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (s Split) assignTest(roles []Roles, assigned []uint16) error {
 	n := len(roles)
 	if s.Assigned != "" {
 		if len(assigned) != s.AssignedLength(n) {
-			return fmt.Errorf("dataset: the split lists %d rows, the dataset has %d", len(assigned)/max(1, s.AssignedLength(1)), n)
+			return fmt.Errorf("dataset: the split lists %d samples, but the dataset has %d", len(assigned)/max(1, s.AssignedLength(1)), n)
 		}
 		if s.Overlap {
 			s.assignOverlap(roles, assigned)

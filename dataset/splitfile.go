@@ -80,7 +80,7 @@ type maskList struct {
 
 func (m *maskList) begin(rows int) error {
 	if n := len(m.names); n > MaxSplits {
-		return kindErrorf(ErrFormat, "line 1: %d splits, at most %d can be read", n, MaxSplits)
+		return kindErrorf(ErrFormat, "line 1: found %d splits, want at most %d", n, MaxSplits)
 	}
 	if err := distinct("splits", m.names); err != nil {
 		return fmt.Errorf("line 1: %w: %w", err, ErrFormat)
@@ -89,7 +89,7 @@ func (m *maskList) begin(rows int) error {
 		m.roles = append(m.roles, roleOf(name))
 	}
 	if train, test := slices.Index(m.roles, trainRole), slices.Index(m.roles, testRole); train >= 0 && test >= 0 {
-		return kindErrorf(ErrAmbiguous, "line 1: columns %q and %q may be one split or two: leave one of them out, or call splits without train and test in their names", m.names[train], m.names[test])
+		return kindErrorf(ErrAmbiguous, "line 1: columns %q and %q may describe one split or two: remove one column, or rename the splits without train and test in their names", m.names[train], m.names[test])
 	}
 	m.masks = make([]uint16, rows*m.words)
 	return nil
@@ -143,11 +143,11 @@ func (m *maskList) add(line int, record []string) error {
 			case trainRole:
 				is = !is
 			case doubtRole:
-				return kindErrorf(ErrAmbiguous, "%q is %.20q, which may be a test row or none: write test and train, or call the column test if 1 is a test row and train if it is a training row", m.names[k], field)
+				return kindErrorf(ErrAmbiguous, "%q is %.20q, which may mean test or train: write test and train, or call the column test if 1 means test, and train if 1 means train", m.names[k], field)
 			}
 		}
 		if !ok {
-			return kindErrorf(ErrFormat, "%q is %.20q: want 1 for a test row or 0, True or False, or test or train", m.names[k], field)
+			return kindErrorf(ErrFormat, "%q is %.20q: want 1 for a test sample and 0 for others, or True and False, or test and train", m.names[k], field)
 		}
 		if is {
 			m.masks[row*m.words+k/16] |= 1 << (k % 16)
@@ -178,12 +178,12 @@ func listedRow(lines []int, line int, field string) (int, error) {
 	if err != nil || row < 0 || row >= rows {
 		hint := ""
 		if err == nil && row == rows {
-			hint = ", as rows count from 0"
+			hint = ", because rows are numbered from 0"
 		}
 		return 0, kindErrorf(ErrFormat, "row %.20q: want a number from 0 to %d%s", field, rows-1, hint)
 	}
 	if lines[row] != 0 {
-		return 0, kindErrorf(ErrFormat, "row %d stands in line %d already", row, lines[row])
+		return 0, kindErrorf(ErrFormat, "row %d is already listed in line %d", row, lines[row])
 	}
 	lines[row] = line
 	return row, nil
@@ -198,7 +198,7 @@ func (m *maskList) finish() (*SplitList, error) {
 }
 
 func missingRow(row, rows int) error {
-	return fmt.Errorf("row %d (counted from 0) of %d is missing: %w", row, rows, ErrRowCount)
+	return fmt.Errorf("row %d (counted from 0) is missing; the list must have all %d rows: %w", row, rows, ErrRowCount)
 }
 
 // check returns an error if a split tests no row, or all of them; names may be nil.
@@ -215,9 +215,9 @@ func (s *SplitList) check(names []string, rows int) error {
 		}
 		switch tests {
 		case 0:
-			return kindErrorf(ErrFormat, "%s tests no row", what)
+			return kindErrorf(ErrFormat, "%s has no test samples", what)
 		case rows:
-			return kindErrorf(ErrFormat, "%s tests every row, and none is left to train on", what)
+			return kindErrorf(ErrFormat, "%s tests every sample, so no samples are left for training", what)
 		}
 	}
 	return nil
@@ -242,7 +242,7 @@ func (m *Manifest) SplitFile(path string) (*SplitList, error) {
 	}
 	if s.Overlap {
 		if err := s.check(nil, len(kept)); err != nil {
-			return nil, fmt.Errorf("%s: without the samples that are left out for missing values, %w", path, err)
+			return nil, fmt.Errorf("%s: after samples with missing values are left out, %w", path, err)
 		}
 		return s, nil
 	}

@@ -79,12 +79,12 @@ func TestSplitFileSpellings(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{
-		"row,Row,a\n0,0,1\n":                `two columns are named row`,
-		"row,fold\n0,train\n1,test\n2,test": `line 2: fold "train": want a whole number from 0 to 65535, in digits; a column of a split has another name than fold`,
+		"row,Row,a\n0,0,1\n":                "found two columns named row",
+		"row,fold\n0,train\n1,test\n2,test": `line 2: fold "train": want a whole number from 0 to 65535, in digits; a column that marks the samples of a split must not be called fold`,
 		"row,fold\n0,0.5\n1,1\n2,0\n":       `line 2: fold "0.5": want a whole number`,
-		"row,a\n0,yes\n1,no\n2,no\n":        `line 2: "a" is "yes": want 1 for a test row or 0, True or False, or test or train`,
-		"row,a,\n0,1,0\n":                   "column 2, counted from 0, has no name",
-		",Row,a\n0,0,1\n":                   "is the index of a pandas frame",
+		"row,a\n0,yes\n1,no\n2,no\n":        `line 2: "a" is "yes": want 1 for a test sample and 0 for others, or True and False, or test and train`,
+		"row,a,\n0,1,0\n":                   "column 2 (counted from 0) has no name",
+		",Row,a\n0,0,1\n":                   "the first column has no name and seems to be the index of a pandas data frame",
 	} {
 		_, err := readSplits(strings.NewReader(text), 3)
 		mustContain(t, err, says)
@@ -97,18 +97,18 @@ func TestSplitFileErrors(t *testing.T) {
 		says string
 		want error
 	}{
-		"row,a,b\n0,1,0\n1,0,2\n":                        {`line 3: "b" is "2": want 1 for a test row or 0`, ErrFormat},
+		"row,a,b\n0,1,0\n1,0,2\n":                        {`line 3: "b" is "2": want 1 for a test sample and 0 for others`, ErrFormat},
 		"row,a,b\n0,1,0\n1,0\n":                          {"line 3", ErrFormat},
 		"row,a,b\n0,1,0\n1,0,\n":                         {`line 3: "b" is ""`, ErrFormat},
-		"row,a,b\n0,1,0\n0,0,1\n":                        {"line 3: row 0 stands in line 2", ErrFormat},
+		"row,a,b\n0,1,0\n0,0,1\n":                        {"line 3: row 0 is already listed in line 2", ErrFormat},
 		"row,a,b\n0,1,0\n2,0,1\n":                        {`line 3: row "2": want a number from 0 to 1`, ErrFormat},
-		"row,a,b\n0,1,0\n":                               {"row 1 (counted from 0) of 2 is missing", ErrRowCount},
-		"row,a,b\n0,1,0\n1,0,0\n":                        {`split "b" tests no row`, ErrFormat},
-		"row,a,b\n0,1,1\n1,0,1\n":                        {`split "b" tests every row`, ErrFormat},
+		"row,a,b\n0,1,0\n":                               {"row 1 (counted from 0) is missing", ErrRowCount},
+		"row,a,b\n0,1,0\n1,0,0\n":                        {`split "b" has no test samples`, ErrFormat},
+		"row,a,b\n0,1,1\n1,0,1\n":                        {`split "b" tests every sample`, ErrFormat},
 		"row,a,a\n0,1,0\n1,0,1\n":                        {"both named", ErrFormat},
-		"line,a\n0,1\n1,0\n":                             {"line 1: want the header row,fold, or row and a column of 0 and 1", ErrFormat},
+		"line,a\n0,1\n1,0\n":                             {"line 1: want the columns row and fold, or row and one column of 0 and 1 for each split", ErrFormat},
 		"row\n0\n1\n":                                    {"line 1", ErrFormat},
-		"row" + strings.Repeat(",a", MaxSplits+1) + "\n": {"1025 splits, at most 1024", ErrFormat},
+		"row" + strings.Repeat(",a", MaxSplits+1) + "\n": {"found 1025 splits, want at most 1024", ErrFormat},
 	} {
 		_, err := SplitFile(writeFile(t, "f.csv", content), 2)
 		mustContain(t, err, "f.csv", c.says)
@@ -264,10 +264,10 @@ func TestSplitColumnsByName(t *testing.T) {
 		}
 	}
 	for content, says := range map[string]string{
-		"row,train,test\n0,1,0\n1,1,0\n2,0,1\n":           `"train" and "test" may be one split`,
-		"row,train,val,test\n0,1,0,0\n1,0,1,0\n2,0,0,1\n": "leave one of them out",
+		"row,train,test\n0,1,0\n1,1,0\n2,0,1\n":           `columns "train" and "test" may describe one split or two`,
+		"row,train,val,test\n0,1,0,0\n1,0,1,0\n2,0,0,1\n": "remove one column",
 		"row,val\n0,1\n1,0\n2,0\n":                        "write test and train",
-		"row,train_test\n0,1\n1,0\n2,0\n":                 "call the column test if 1 is a test row",
+		"row,train_test\n0,1\n1,0\n2,0\n":                 "or call the column test if 1 means test",
 	} {
 		_, err := SplitFile(writeFile(t, "s.csv", content), 3)
 		if !errors.Is(err, ErrAmbiguous) {

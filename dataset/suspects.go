@@ -56,7 +56,7 @@ func (w *featureStats) suspect(i int, c *columnStats, name string) (kind, reason
 	case namedAsNumber(name):
 		return SuspectRowNumber, "has the name of a row number"
 	case w.rows >= suspectRows && !c.fraction && !c.falls && c.missing == 0:
-		return SuspectRowNumber, "looks like a row number: whole numbers that rise from row to row"
+		return SuspectRowNumber, "looks like a row number: its whole numbers increase from row to row"
 	}
 	return "", ""
 }
@@ -95,7 +95,7 @@ func warnings(suspects []Suspect) (lines []string) {
 	}
 	for _, kind := range []string{SuspectRowNumber, SuspectLabel} {
 		if n := byKind[kind] - warningNames; n > 0 {
-			lines = append(lines, fmt.Sprintf("%s more features look the same way (%s)", units.Count(n), kind))
+			lines = append(lines, fmt.Sprintf("%s more features look suspicious in the same way (%s)", units.Count(n), kind))
 		}
 	}
 	if len(constant) > 0 {

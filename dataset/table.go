@@ -60,7 +60,7 @@ func transpose[T any](values []T, rows, columns int) []T {
 // checkSize refuses shapes that no dataset has. Call it before memory is allocated.
 func checkSize(name string, rows, columns, limit int) error {
 	if rows < 1 || columns < 1 || rows > MaxRows || columns > limit {
-		return fmt.Errorf("%s is %d x %d; at most %d rows and %d columns can be read: %w",
+		return fmt.Errorf("%s is %d x %d, want at most %d rows and %d columns: %w",
 			name, rows, columns, uint32(math.MaxUint32), limit, ErrFormat)
 	}
 	return nil
@@ -74,10 +74,10 @@ const emptyRowsPerValue = 64
 func sparseTable(name string, rows, columns int, m *matfile.SparseMatrix) (*table, error) {
 	n := len(m.Values)
 	if rows > emptyRowsPerValue*(n+1<<10) {
-		return nil, fmt.Errorf("%s has %d rows but only %d non-zero values: %w", name, rows, n, ErrFormat)
+		return nil, fmt.Errorf("%s has %d rows but only %d non-zero values, so most samples would be empty: %w", name, rows, n, ErrFormat)
 	}
 	if rows > 2*maxSparse {
-		return nil, kindErrorf(ErrFormat, "%s is a sparse matrix of %d rows, which is turned to rows in memory: at most %d can be read; write the data as .libsvm", name, rows, 2*maxSparse)
+		return nil, kindErrorf(ErrFormat, "%s is a sparse matrix of %d rows, at most %d are allowed, because it is transposed in memory; write the data as .libsvm", name, rows, 2*maxSparse)
 	}
 	return byRows(rows, columns, m), nil
 }
@@ -116,10 +116,10 @@ func (t *table) labels() ([]float64, error) {
 		panic("dataset: dense labels are read as float64")
 	}
 	if len(t.values) < t.rows {
-		return nil, fmt.Errorf("%d rows but only %d labels above 0: %w", t.rows, len(t.values), ErrFormat)
+		return nil, fmt.Errorf("the labels have %d rows but only %d values above 0: %w", t.rows, len(t.values), ErrFormat)
 	}
 	if t.rows*t.columns > 2*maxSparse {
-		return nil, fmt.Errorf("%d x %d labels in a sparse matrix; at most %d can be read; write them as a full one: %w", t.rows, t.columns, 2*maxSparse, ErrFormat)
+		return nil, fmt.Errorf("the labels are a sparse matrix of %d x %d, at most %d values are allowed; write the labels as a full matrix: %w", t.rows, t.columns, 2*maxSparse, ErrFormat)
 	}
 	dense := make([]float64, t.rows*t.columns)
 	for r := range t.rows {

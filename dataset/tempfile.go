@@ -31,7 +31,7 @@ func spool(in io.Reader, size int64) (io.ReaderAt, error) {
 	}
 	n, err := io.Copy(f, io.LimitReader(in, size+1))
 	if err == nil && n != size {
-		err = fmt.Errorf("%d bytes where %d are expected: %w", n, size, io.ErrUnexpectedEOF)
+		err = fmt.Errorf("temporary file is damaged: got %d bytes, want %d: %w", n, size, io.ErrUnexpectedEOF)
 	}
 	if err != nil {
 		f.Close()
@@ -47,7 +47,7 @@ type diskSpaceError struct {
 }
 
 func (e *diskSpaceError) Error() string {
-	return fmt.Sprintf("%s: %d MiB are free, temporary files need %d MiB; TMPDIR names another folder", e.dir, e.free>>20, (e.want+1<<20-1)>>20)
+	return fmt.Sprintf("%s: temporary files need %[3]d MiB, but only %[2]d MiB are free; give another folder in TMPDIR", e.dir, e.free>>20, (e.want+1<<20-1)>>20)
 }
 
 // checkDiskSpace returns a diskSpaceError if the disk of dir has less than size bytes free.

@@ -66,7 +66,7 @@ func digits(s string) bool {
 func (m marks) parseGrouped(field string) (v float64, reason string) {
 	plain, ok := ungroup(field, alike[m.thousands], m.decimal())
 	if !ok {
-		return 0, fmt.Sprintf("%.40q is not a number with %q between thousands", field, m.thousands) + m.spelling(field)
+		return 0, fmt.Sprintf("%.40q is not a number with the thousands separator %q", field, m.thousands) + m.spelling(field)
 	}
 	if m.comma {
 		plain = strings.Replace(plain, ",", ".", 1)
@@ -137,7 +137,7 @@ func (s *csvSource) fitting(ways []Way, columns []int) (fit []Way, conflict stri
 		if err == nil {
 			fit = append(fit, way)
 		} else if conflict == "" && e.field != "" {
-			conflict = fmt.Sprintf("; %s, and then %q (line %d, column %d) is no number: write all numbers of the file with the same marks", way.What, e.field, e.line, e.column)
+			conflict = fmt.Sprintf("; %s, but then %q (line %d, column %d) is not a number: write all numbers of the file with the same separators", way.What, e.field, e.line, e.column)
 		}
 	}
 	return fit, conflict
@@ -254,9 +254,9 @@ func (s *csvSource) thousandsError(c *columnMarks) error {
 	grouped := marks{thousands: rune(m.decimal()), comma: !m.comma}
 	thousand, _ := grouped.parseGrouped(at.field)
 	decimal, _ := m.parseGrouped(at.field)
-	reason := fmt.Sprintf("%q may be %v or %v: %v reads %v, %v reads %v", at.field, thousand, decimal, grouped, thousand, m, decimal)
+	reason := fmt.Sprintf("%q may mean %v or %v: %v reads %v, %v reads %v", at.field, thousand, decimal, grouped, thousand, m, decimal)
 	if c.whole.field != "" {
-		reason += fmt.Sprintf("; %q (line %d) has no mark", c.whole.field, c.whole.line)
+		reason += fmt.Sprintf("; %q (line %d) has no separator", c.whole.field, c.whole.line)
 	}
 	return &RowError{
 		File: s.info.File, Row: -1, Line: at.line, Column: at.column, Kind: "column", Name: nameAt(s.names, at.column), Reason: reason, Err: &WaysError{reason, []Way{

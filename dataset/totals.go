@@ -90,7 +90,7 @@ func (s *csvSource) totalError() error {
 				what = "means"
 			}
 			at := slices.IndexFunc(record, isTotalWord)
-			found = s.columnError(n, at, fmt.Sprintf("%.40q begins a row with the %s of the rows before it in %s: delete the line; if it is a row as the others, write another word",
+			found = s.columnError(n, at, fmt.Sprintf("%.40q begins a row that has the %s of the rows above in %s: delete the line, or write another word if the line is an ordinary row",
 				strings.TrimSpace(record[at]), what, counted(columns, "column")), r)
 			found.Err = ErrAmbiguous
 		}

@@ -28,25 +28,25 @@ func TestTotalRowIsNamed(t *testing.T) {
 		checks       Checks
 		says         string
 	}{
-		{named, "Total,12,8.25,1.5,1.5", OpenOptions{}, Checks{}, "sums of the rows before it in 4 columns"},
+		{named, "Total,12,8.25,1.5,1.5", OpenOptions{}, Checks{}, "sums of the rows above in 4 columns"},
 		{named, "Grand total,12,8.25,1.5,1.5", OpenOptions{}, Checks{Normalize: true}, "sums"},
-		{named, "TOTAL:,12,8.25,,", OpenOptions{}, Checks{}, "sums of the rows before it in 2 columns"},
+		{named, "TOTAL:,12,8.25,,", OpenOptions{}, Checks{}, "sums of the rows above in 2 columns"},
 		{named, "Summe (n = 3),12,8.2,,", OpenOptions{}, Checks{}, "sums"},
 		{named, "Σ,12,8.25,,", OpenOptions{}, Checks{}, "sums"},
-		{named, "mean,4,2.75,.5,.5", OpenOptions{}, Checks{}, "means of the rows before it in 4 columns"},
+		{named, "mean,4,2.75,.5,.5", OpenOptions{}, Checks{}, "means of the rows above in 4 columns"},
 		{named, "Average,4.0,2.8,.5,.5", OpenOptions{}, Checks{}, "means"},
 		{named, "Total,12,,1.5,1.5", OpenOptions{Missing: Missing{Fill: true}}, Checks{Normalize: true}, "sums"},
 		{named, "Total,12,8.25,1.5,1.5\nMean,4,2.75,.5,.5", OpenOptions{}, Checks{}, "sums"},
 		{named, "Total,12,8.25,1.5,1.5", OpenOptions{Drop: []string{"name"}}, Checks{Normalize: true}, "sums"},
 		{"a,b,label_x,label_y\n1,2,.5,.5\n3,4,1,0\n8,1,0,1\n", "Total,7,1.5,1.5", OpenOptions{}, Checks{}, "sums"},
-		{"a,class\n1,p\n3,q\n8,p\n", "12,Total", OpenOptions{Labels: LabelOptions{Kind: Class}}, Checks{}, "sums of the rows before it in 1 column"},
+		{"a,class\n1,p\n3,q\n8,p\n", "12,Total", OpenOptions{Labels: LabelOptions{Kind: Class}}, Checks{}, "sums of the rows above in 1 column"},
 		{"id,a,b,class\n1,2,3,p\n2,4,3,q\n3,6,3,p\n", "Total,12,9,", OpenOptions{Labels: LabelOptions{Kind: Class}, RowNames: "id"}, Checks{}, "sums"},
 		{"id,a,label_x,label_y\nu,2,3,1\nv,4,3,2\nw,6,3,0\n", "Total,,9,3", OpenOptions{Labels: LabelOptions{Kind: Counts}, RowNames: "id"}, Checks{}, "sums"},
 		{"name;a;b;label_x;label_y\np;1;2,5;0,5;0,5\nq;3;4,25;1;0\nr;8;1,5;0;1\n", "Total;12;8,25;1,5;1,5", OpenOptions{}, Checks{}, "sums"},
 	} {
 		lines := strings.Count(c.table, "\n")
 		err := built(t, "a.csv", c.table+c.total+"\n", c.o, c.checks)
-		mustContain(t, err, fmt.Sprintf("line %d)", lines+1), "begins a row with the "+c.says, "delete the line")
+		mustContain(t, err, fmt.Sprintf("line %d)", lines+1), "begins a row that has the "+c.says, "delete the line")
 		if !errors.Is(err, ErrAmbiguous) {
 			t.Errorf("%s: %v is not ErrAmbiguous", c.total, err)
 		}
@@ -54,7 +54,7 @@ func TestTotalRowIsNamed(t *testing.T) {
 			t.Errorf("without %s: %v", c.total, err)
 		}
 		found, err := Inspect(writeFile(t, "a.csv", c.table+c.total+"\n"), c.o, ImportOptions{})
-		if err != nil || !strings.Contains(found.Refused, "begins a row with") {
+		if err != nil || !strings.Contains(found.Refused, "begins a row that has") {
 			t.Errorf("%s: inspect: %v, refused %q", c.total, err, found.Refused)
 		}
 		for _, r := range found.Readings {

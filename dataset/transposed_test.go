@@ -25,13 +25,13 @@ func TestTransposedArraysAreNamed(t *testing.T) {
 		o                OpenOptions
 		says             string // empty: no advice
 	}{
-		{[2]int{2, 5}, [2]int{5, 2}, OpenOptions{}, `"features" or "labels" has its rows as columns: `},
-		{[2]int{2, 5}, [2]int{5, 3}, OpenOptions{}, `"features" is 2 x 5 and has its rows as columns: `},
-		{[2]int{2, 5}, [2]int{5, 1}, OpenOptions{Labels: LabelOptions{Kind: Class}}, `"features" is 2 x 5 and has its rows as columns: `},
-		{[2]int{2, 5}, [2]int{5, 1}, OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 1, High: 2}}, `"features" is 2 x 5 and has its rows as columns: `},
-		{[2]int{5, 3}, [2]int{2, 5}, OpenOptions{}, `"labels" is 2 x 5 and has its rows as columns: `},
-		{[2]int{5, 2}, [2]int{2, 5}, OpenOptions{}, `"features" or "labels" has its rows as columns: `},
-		{[2]int{3, 7}, [2]int{2, 7}, OpenOptions{}, `"features" and "labels" have their rows as columns: `},
+		{[2]int{2, 5}, [2]int{5, 2}, OpenOptions{}, `"features" or "labels" seems to be transposed: `},
+		{[2]int{2, 5}, [2]int{5, 3}, OpenOptions{}, `"features" is 2 x 5 and seems to be transposed: `},
+		{[2]int{2, 5}, [2]int{5, 1}, OpenOptions{Labels: LabelOptions{Kind: Class}}, `"features" is 2 x 5 and seems to be transposed: `},
+		{[2]int{2, 5}, [2]int{5, 1}, OpenOptions{Labels: LabelOptions{Kind: Age, Sigma: 1, High: 2}}, `"features" is 2 x 5 and seems to be transposed: `},
+		{[2]int{5, 3}, [2]int{2, 5}, OpenOptions{}, `"labels" is 2 x 5 and seems to be transposed: `},
+		{[2]int{5, 2}, [2]int{2, 5}, OpenOptions{}, `"features" or "labels" seems to be transposed: `},
+		{[2]int{3, 7}, [2]int{2, 7}, OpenOptions{}, `"features" and "labels" seem to be transposed: `},
 		{[2]int{5, 3}, [2]int{4, 3}, OpenOptions{}, ""},
 		{[2]int{5, 3}, [2]int{4, 2}, OpenOptions{}, ""},
 	} {
@@ -54,7 +54,7 @@ func TestTransposedArraysAreNamed(t *testing.T) {
 				t.Errorf("%s %v: %v", name, c, err)
 			}
 		}
-		if c.says == `"features" is 2 x 5 and has its rows as columns: ` {
+		if c.says == `"features" is 2 x 5 and seems to be transposed: ` {
 			for _, fixed := range [][]byte{npzBytes("features", array([2]int{5, 2}), "labels", array(c.labels))} {
 				if _, err := openBytes(t, "a.npz", fixed, c.o); err != nil && errors.Is(err, ErrRowCount) {
 					t.Errorf("transposed: %v", err)
@@ -69,8 +69,8 @@ func TestTransposedArraysAreNamed(t *testing.T) {
 		}
 	}
 	_, err := Open(filepath.Join(folder, "features.npy"), OpenOptions{})
-	mustContain(t, err, `"features.npy" is 2 x 5 and has its rows as columns: x.T transposes`)
+	mustContain(t, err, `"features.npy" is 2 x 5 and seems to be transposed`)
 	_, err = openBytes(t, "a.npz", npzBytes("features", npyBytes("<f8", false, "(2, 5)", numbers(10)), "labels", npyBytes("<f8", false, "(2, 2)", numbers(4)),
 		"row_names", npyBytes("|S1", false, "(5,)", []byte("abcde"))), OpenOptions{})
-	mustContain(t, err, `"features" is 2 x 5 and has its rows as columns: x.T`)
+	mustContain(t, err, `"features" is 2 x 5 and seems to be transposed`)
 }

@@ -57,7 +57,7 @@ func Write(w io.Writer, f Format, src Source, o ImportOptions) error {
 	case NPZ:
 		return WriteNPZ(w, src, o)
 	}
-	return fmt.Errorf("dataset: the format %q is none of csv, csv.gz and npz", f)
+	return fmt.Errorf("dataset: format %q is unknown; want csv, csv.gz or npz", f)
 }
 
 // What files call what rows have beside features and label distributions.
@@ -102,7 +102,7 @@ func WriteCSV(w io.Writer, src Source, o ImportOptions) error {
 	out := csv.NewWriter(bufio.NewWriterSize(w, 1<<16))
 	record := csvHeader(&info)
 	if n := len(record); n > maxColumns {
-		return fmt.Errorf("%s columns; a CSV file that can be read has at most %s: give a name that ends in .npz", units.Count(n), units.Count(maxColumns))
+		return fmt.Errorf("a CSV file may have at most %[2]s columns, but the data has %[1]s: give a file name that ends in .npz", units.Count(n), units.Count(maxColumns))
 	}
 	if err := out.Write(record); err != nil {
 		return err
@@ -261,7 +261,7 @@ func (n *npzWriter) each(f func(*Row, *checker) error) error {
 		return f(r, c)
 	})
 	if err == nil && rows != n.info.Rows {
-		err = fmt.Errorf("dataset: %d rows, %d are expected: %w", rows, n.info.Rows, ErrChanged)
+		err = fmt.Errorf("dataset: found %d rows, want %d: %w", rows, n.info.Rows, ErrChanged)
 	}
 	return err
 }

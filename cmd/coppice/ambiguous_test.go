@@ -96,7 +96,7 @@ func TestNotes(t *testing.T) {
 	path := write(t, t.TempDir(), "c.csv", "# made by hand\nLabel;a\noak;1,5\nelm;2\noak;3\n")
 	args := []string{"train", "--local", "--data", path, "--labels", "class", "--algorithm", "aa-knn", "--set", "k=1"}
 	want := []string{
-		`";" between columns, a comma before decimals`, "line 2 is the header", "1 line of comments before it is left out",
+		`";" between columns, a comma before decimals`, "line 2 is the header", "1 line of comments before it is skipped",
 		`the class is read from column 0, "Label"`, "2 classes: elm (1 sample), oak (2 samples)",
 	}
 	e := coppice(t, args...)

@@ -48,7 +48,7 @@ func readMap(in io.ReadSeeker, most int) (*Map, error) {
 		return nil, err
 	}
 	if d.kind == &jpegFiles {
-		return nil, fmt.Errorf("a JPEG file does not keep classes exactly; a map is a PNG file: %w", ErrFormat)
+		return nil, fmt.Errorf("the map is a JPEG file, which does not store classes exactly; want a PNG file: %w", ErrFormat)
 	}
 	img, err := d.decode()
 	if err != nil {
@@ -57,11 +57,11 @@ func readMap(in io.ReadSeeker, most int) (*Map, error) {
 	if by, err := d.orientation(); err != nil {
 		return nil, err
 	} else if by != upright {
-		return nil, fmt.Errorf("it notes an orientation (EXIF), which says that its pixels are shown in another order than they are stored in: save it without: %w", ErrFormat)
+		return nil, fmt.Errorf("the map has an orientation (EXIF), so its pixels are shown in another order than stored: save the map without orientation: %w", ErrFormat)
 	}
 	at := classAt(img)
 	if at == nil {
-		return nil, fmt.Errorf("a map has a palette, levels of grey, or colours of 8 bits a channel: %w", ErrFormat)
+		return nil, fmt.Errorf("the map has an unsupported kind of colour; want a palette, grey levels, or colours of 8 bits for each channel: %w", ErrFormat)
 	}
 	b := img.Bounds()
 	m := &Map{b.Dy(), b.Dx(), make([]Class, 0, b.Dx()*b.Dy())}
@@ -105,7 +105,7 @@ type Palette struct {
 // are kept, and the others are spread.
 func NewPalette(names []string) (*Palette, error) {
 	if len(names) < 1 || len(names) > maxPalette {
-		return nil, fmt.Errorf("%d classes; the palette of a PNG file has 1 to %d", len(names), maxPalette)
+		return nil, fmt.Errorf("cannot write a map of %d classes: the palette of a PNG file has 1 to %d colours", len(names), maxPalette)
 	}
 	p := &Palette{index: numbers(names)}
 	for i := range p.index {

@@ -52,7 +52,7 @@ func kindOf(in io.Reader) (*kind, error) {
 	case n == 0:
 		return nil, fmt.Errorf("the file is empty: %w", ErrFormat)
 	}
-	return nil, fmt.Errorf("neither a PNG nor a JPEG file: %w", ErrFormat)
+	return nil, fmt.Errorf("the file is neither PNG nor JPEG: %w", ErrFormat)
 }
 
 // decoder reads a file from its beginning, again and again.
@@ -102,7 +102,7 @@ func (d *decoder) decode() (image.Image, error) {
 		return nil, d.failed(err)
 	}
 	if b := img.Bounds(); b.Dx() != c.Width || b.Dy() != c.Height {
-		return nil, fmt.Errorf("a %s file that begins as %d x %d pixels and has %d x %d: %w", d.kind.name, c.Width, c.Height, b.Dx(), b.Dy(), ErrFormat)
+		return nil, fmt.Errorf("the %s file is damaged: its header says %d x %d pixels, but it has %d x %d: %w", d.kind.name, c.Width, c.Height, b.Dx(), b.Dy(), ErrFormat)
 	}
 	return img, nil
 }
@@ -111,7 +111,7 @@ func (d *decoder) decode() (image.Image, error) {
 func (d *decoder) failed(err error) error {
 	var damaged png.FormatError
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &damaged) && string(damaged) == io.ErrUnexpectedEOF.Error() {
-		return fmt.Errorf("the %s file is cut short: %w", d.kind.name, ErrFormat)
+		return fmt.Errorf("the %s file is truncated: %w", d.kind.name, ErrFormat)
 	}
 	return fmt.Errorf("%w: %w", err, ErrFormat)
 }
@@ -120,11 +120,11 @@ func (d *decoder) failed(err error) error {
 func checkPixels(width, height, most int, size int64) error {
 	switch {
 	case width < 1 || height < 1:
-		return fmt.Errorf("%d x %d pixels: %w", width, height, ErrFormat)
+		return fmt.Errorf("an image of %d x %d pixels is not possible: %w", width, height, ErrFormat)
 	case height > most/width:
-		return fmt.Errorf("%d x %d pixels (width x height), at most %d are read: make it smaller: %w", width, height, most, ErrTooLarge)
+		return fmt.Errorf("the image has %d x %d pixels (width x height), at most %d pixels are allowed: make the image smaller: %w", width, height, most, ErrTooLarge)
 	case int64(width)*int64(height)/perByte > size:
-		return fmt.Errorf("%d x %d pixels in %d bytes: %w", width, height, size, ErrFormat)
+		return fmt.Errorf("the file is damaged: %d x %d pixels do not fit in %d bytes: %w", width, height, size, ErrFormat)
 	}
 	return nil
 }

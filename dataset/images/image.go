@@ -36,7 +36,7 @@ func ReadSized(in io.ReadSeeker, channels, height, width int) (*Image, error) {
 // read reads an image in the size of wanted, or in its own if that has none.
 func read(in io.ReadSeeker, wanted Image, most int) (*Image, error) {
 	if wanted.Channels != Grey && wanted.Channels != RGB {
-		return nil, fmt.Errorf("images are read with 1 channel (grey) or 3 (red, green, blue), not with %d", wanted.Channels)
+		return nil, fmt.Errorf("images are read with 1 channel (grey) or 3 channels (red, green, blue), not with %d", wanted.Channels)
 	}
 	d, err := newDecoder(in, most)
 	if err != nil {
@@ -48,7 +48,7 @@ func read(in io.ReadSeeker, wanted Image, most int) (*Image, error) {
 	}
 	src, ok := decoded.(image.RGBA64Image)
 	if !ok {
-		return nil, fmt.Errorf("pixels of an unknown type: %w", ErrFormat)
+		return nil, fmt.Errorf("the pixels of the image have an unknown type: %w", ErrFormat)
 	}
 	by, err := d.orientation()
 	if err != nil {

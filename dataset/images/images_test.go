@@ -235,10 +235,10 @@ func TestRefused(t *testing.T) {
 	}{
 		"empty":     {nil, ErrFormat, "empty"},
 		"text":      {[]byte("GIF89a"), ErrFormat, "neither"},
-		"cut short": {good[:len(good)-20], ErrFormat, "cut short"},
+		"cut short": {good[:len(good)-20], ErrFormat, "truncated"},
 		"too large": {huge, ErrTooLarge, "5000 x 4000"},
 		"claims":    {claim, ErrFormat, ""},
-		"half jpeg": {jpegFile(t, coloured())[:300], ErrFormat, "cut short"},
+		"half jpeg": {jpegFile(t, coloured())[:300], ErrFormat, "truncated"},
 	} {
 		if _, err := Read(bytes.NewReader(c.b), Grey); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)

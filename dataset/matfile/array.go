@@ -69,7 +69,7 @@ func readArray(s *stream) (*Array, error) {
 		return nil, err
 	}
 	if len(flags) != 2 {
-		return nil, fmt.Errorf("array flags of %d words: %w", len(flags), ErrFormat)
+		return nil, fmt.Errorf("the file is damaged: an array has %d words of flags, want 2: %w", len(flags), ErrFormat)
 	}
 	a := &Array{Class: Class(flags[0] & 0xff), complex: flags[0]&flagComplex != 0, s: s}
 	if a.Class == 0 || a.Class > Opaque {
@@ -96,7 +96,7 @@ func (a *Array) described(err error) error {
 	if err == nil || errors.Is(err, ErrFormat) {
 		return nil
 	}
-	return fmt.Errorf("%q: %w", a.Name, err)
+	return fmt.Errorf("array %q: %w", a.Name, err)
 }
 
 // name reads the name of an array or of a class.
@@ -106,7 +106,7 @@ func (s *stream) name() (string, error) {
 		return "", err
 	}
 	if kind != miINT8 && kind != miUTF8 {
-		return "", fmt.Errorf("an array's name of type %d: %w", kind, ErrFormat)
+		return "", fmt.Errorf("the file is damaged: the name of an array has the data type %d, want text: %w", kind, ErrFormat)
 	}
 	return string(name), nil
 }
@@ -141,7 +141,7 @@ func (a *Array) fields() (err error) {
 		return err
 	}
 	if len(width) != 1 || width[0] < 1 || width[0] > maxName || kind != miINT8 && kind != miUTF8 {
-		return fmt.Errorf("names of fields of %v bytes, of type %d: %w", width, kind, ErrFormat)
+		return fmt.Errorf("the file is damaged: the field names of a struct have length %v and data type %d: %w", width, kind, ErrFormat)
 	}
 	for n := int(width[0]); len(names) >= n && len(a.Fields) < maxFields; names = names[n:] {
 		name, _, _ := bytes.Cut(names[:n], []byte{0})
@@ -152,11 +152,11 @@ func (a *Array) fields() (err error) {
 
 func (a *Array) shape() error {
 	if len(a.dims) < 2 {
-		return fmt.Errorf("%q has %d dimensions: %w", a.Name, len(a.dims), ErrFormat)
+		return fmt.Errorf("the file is damaged: array %q has %d dimensions: %w", a.Name, len(a.dims), ErrFormat)
 	}
 	for _, d := range a.dims {
 		if d < 0 {
-			return fmt.Errorf("%q has a dimension of %d: %w", a.Name, d, ErrFormat)
+			return fmt.Errorf("the file is damaged: array %q has a dimension of %d: %w", a.Name, d, ErrFormat)
 		}
 	}
 	a.Rows, a.Columns = int(a.dims[0]), int(a.dims[1])
@@ -212,18 +212,18 @@ func (a *Array) Numeric() bool { return a.Class >= Double && a.Class <= Uint64 }
 func (a *Array) readable() error {
 	switch {
 	case len(a.dims) < 2:
-		return a.kindError("an array is expected")
+		return a.kindError("want an array")
 	case !a.Flat():
-		return fmt.Errorf("%q has %d dimensions, two are expected: %w", a.Name, len(a.dims), ErrKind)
+		return fmt.Errorf("array %q has %d dimensions, want two: %w", a.Name, len(a.dims), ErrKind)
 	case a.complex:
-		return a.kindError("real numbers are expected")
+		return a.kindError("want real numbers")
 	}
 	return nil
 }
 
 // kindError says that the array is not of the kind that is expected.
 func (a *Array) kindError(expected string) error {
-	return fmt.Errorf("%q is of class %s; %s: %w", a.Name, a.Kind(), expected, ErrKind)
+	return fmt.Errorf("variable %q has class %s, %s: %w", a.Name, a.Kind(), expected, ErrKind)
 }
 
 // Read reads the next len(dst) values of a Numeric array, column by column. An
@@ -236,7 +236,7 @@ func (a *Array) Read(dst []float64) error {
 		}
 	}
 	if err := a.values.read(dst); err != nil {
-		return fmt.Errorf("%q: %w", a.Name, err)
+		return fmt.Errorf("array %q: %w", a.Name, err)
 	}
 	return nil
 }
@@ -255,7 +255,7 @@ func (a *Array) ReadText() (text string, err error) {
 		bits = 32
 	}
 	if text, err = a.values.text(bits); err != nil {
-		return "", fmt.Errorf("%q: %w", a.Name, err)
+		return "", fmt.Errorf("array %q: %w", a.Name, err)
 	}
 	return text, nil
 }
@@ -265,14 +265,14 @@ func (a *Array) begin() error {
 		return err
 	}
 	if !a.Numeric() {
-		return a.kindError("numbers are expected")
+		return a.kindError("want numbers")
 	}
 	n, err := openNumbers(a.s)
 	if err != nil {
-		return fmt.Errorf("%q: %w", a.Name, err)
+		return fmt.Errorf("array %q: %w", a.Name, err)
 	}
 	if n.left != int64(a.Rows)*int64(a.Columns) {
-		return fmt.Errorf("%q holds %d values, %d x %d are expected: %w", a.Name, n.left, a.Rows, a.Columns, ErrFormat)
+		return fmt.Errorf("the file is damaged: array %q has %d values, want %d x %d: %w", a.Name, n.left, a.Rows, a.Columns, ErrFormat)
 	}
 	a.values = n
 	return nil
@@ -293,11 +293,11 @@ func (a *Array) ReadSparse(limit int) (*SparseMatrix, error) {
 		return nil, err
 	}
 	if a.Class != Sparse {
-		return nil, a.kindError("a sparse matrix is expected")
+		return nil, a.kindError("want a sparse matrix")
 	}
 	m, err := a.readSparse(limit)
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", a.Name, err)
+		return nil, fmt.Errorf("array %q: %w", a.Name, err)
 	}
 	return m, m.check(a)
 }
@@ -310,13 +310,13 @@ func (a *Array) readSparse(limit int) (*SparseMatrix, error) {
 			return nil, err
 		}
 		if n.kind != miINT32 && n.kind != miUINT32 {
-			return nil, fmt.Errorf("indices of type %d: %w", n.kind, ErrFormat)
+			return nil, fmt.Errorf("the indices of a sparse matrix have the data type %d, want 32-bit integers: %w", n.kind, ErrFormat)
 		}
 		if i == 0 && n.left > int64(limit) {
-			return nil, fmt.Errorf("a sparse matrix of %d non-zero values: %w", n.left, ErrSize)
+			return nil, fmt.Errorf("a sparse matrix has %d non-zero values: %w", n.left, ErrSize)
 		}
 		if i == 1 && n.left != int64(a.Columns)+1 {
-			return nil, fmt.Errorf("a sparse matrix of %d columns with %d column starts: %w", a.Columns, n.left, ErrFormat)
+			return nil, fmt.Errorf("a sparse matrix of %d columns has %d column starts, want one more than columns: %w", a.Columns, n.left, ErrFormat)
 		}
 		parts[i], err = readAll(n, func(v float64) int32 { return int32(min(max(v, -1), math.MaxInt32)) })
 		if err != nil {
@@ -328,32 +328,32 @@ func (a *Array) readSparse(limit int) (*SparseMatrix, error) {
 		return nil, err
 	}
 	if n.left > int64(limit) {
-		return nil, fmt.Errorf("a sparse matrix of %d non-zero values: %w", n.left, ErrSize)
+		return nil, fmt.Errorf("a sparse matrix has %d non-zero values: %w", n.left, ErrSize)
 	}
 	values, err := readAll(n, func(v float64) float64 { return v })
 	return &SparseMatrix{parts[0], parts[1], values}, err
 }
 
 func (m *SparseMatrix) check(a *Array) error {
-	wrong := func(what string) error { return fmt.Errorf("%q: %s: %w", a.Name, what, ErrFormat) }
+	wrong := func(what string) error { return fmt.Errorf("array %q is damaged: %s: %w", a.Name, what, ErrFormat) }
 	if len(m.Start) != a.Columns+1 || m.Start[0] != 0 {
 		return wrong("the column starts of a sparse matrix are wrong")
 	}
 	n := int(m.Start[a.Columns])
 	for j := range a.Columns {
 		if m.Start[j] > m.Start[j+1] {
-			return wrong("the column starts of a sparse matrix descend")
+			return wrong("the column starts of the sparse matrix must ascend")
 		}
 	}
 	if n < 0 || n > len(m.Row) || n > len(m.Values) {
-		return wrong("a sparse matrix lacks values")
+		return wrong("values of the sparse matrix are missing")
 	}
 	m.Row, m.Values = m.Row[:n], m.Values[:n]
 	for j := range a.Columns {
 		last := int32(-1)
 		for _, i := range m.Row[m.Start[j]:m.Start[j+1]] {
 			if i <= last || int(i) >= a.Rows {
-				return wrong("the rows of a sparse matrix do not ascend")
+				return wrong("the rows of the sparse matrix must ascend")
 			}
 			last = i
 		}

@@ -84,16 +84,16 @@ func TestNoText(t *testing.T) {
 		want error
 		says string
 	}{
-		"half a pair":    {f(4, func(m *mattest.File) []byte { return m.Element(17, []byte{0x3d, 0xd8, 'a', 0}) }), matfile.ErrFormat, "half of a pair"},
-		"half at end":    {f(4, func(m *mattest.File) []byte { return m.Element(17, []byte{'a', 0, 0x3d, 0xd8}) }), matfile.ErrFormat, "half of a pair"},
-		"not UTF-8":      {f(4, func(m *mattest.File) []byte { return m.Element(16, []byte("\xe9a")) }), matfile.ErrFormat, "not UTF-8"},
+		"half a pair":    {f(4, func(m *mattest.File) []byte { return m.Element(17, []byte{0x3d, 0xd8, 'a', 0}) }), matfile.ErrFormat, "half of a surrogate pair"},
+		"half at end":    {f(4, func(m *mattest.File) []byte { return m.Element(17, []byte{'a', 0, 0x3d, 0xd8}) }), matfile.ErrFormat, "half of a surrogate pair"},
+		"not UTF-8":      {f(4, func(m *mattest.File) []byte { return m.Element(16, []byte("\xe9a")) }), matfile.ErrFormat, "not valid UTF-8"},
 		"too few":        {f(4, func(m *mattest.File) []byte { return m.Element(16, []byte("a")) }), matfile.ErrFormat, "1 characters"},
 		"other elements": {f(4, func(m *mattest.File) []byte { return m.Element(9, make([]byte, 8)) }), matfile.ErrFormat, "type 9"},
 		"cell half":      {f(1, cell(4, 1, 1, 17, []byte{0x3d, 0xd8})), matfile.ErrFormat, "cell 1 (counted from 0): row 0"},
-		"cell number":    {f(1, cell(6, 1, 1, 9, make([]byte, 8))), matfile.ErrKind, "cell 1 (counted from 0): it is of class double"},
-		"cell struct":    {f(1, cell(2, 1, 1, 5, []byte{32, 0, 0, 0})), matfile.ErrKind, "cell 1 (counted from 0): it is of class struct"},
+		"cell number":    {f(1, cell(6, 1, 1, 9, make([]byte, 8))), matfile.ErrKind, "cell 1 (counted from 0): the cell has class double"},
+		"cell struct":    {f(1, cell(2, 1, 1, 5, []byte{32, 0, 0, 0})), matfile.ErrKind, "cell 1 (counted from 0): the cell has class struct"},
 		"cell lines":     {f(1, cell(4, 2, 1, 16, []byte("ab"))), matfile.ErrKind, "2 lines of text"},
-		"no cell":        {f(1, func(m *mattest.File) []byte { return m.Doubles(1) }), matfile.ErrFormat, "cell 0 (counted from 0): no array"},
+		"no cell":        {f(1, func(m *mattest.File) []byte { return m.Doubles(1) }), matfile.ErrFormat, "cell 0 (counted from 0): the cell has no array"},
 	} {
 		_, _, err := readAll(c.b)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), `"names"`) {

@@ -19,21 +19,21 @@ import (
 // Errors of this package; compare with errors.Is.
 var (
 	// ErrFormat says that the bytes are not a MAT-file of level 5.
-	ErrFormat = errors.New("not a MATLAB v5 file")
+	ErrFormat = errors.New("the file is not a valid MATLAB v5 file")
 	// ErrHDF5 says that the file is of MATLAB v7.3, which is HDF5.
-	ErrHDF5 = errors.New("a MATLAB v7.3 (HDF5) file; save it with -v7 instead")
+	ErrHDF5 = errors.New("MATLAB v7.3 (HDF5) files cannot be read; save the data with -v7")
 	// ErrV4 says that the file is of MATLAB v4.
-	ErrV4 = errors.New("a MATLAB v4 file; save it with -v7 instead")
+	ErrV4 = errors.New("MATLAB v4 files cannot be read; save the data with -v7")
 	// ErrTruncated says that the file ends too early.
-	ErrTruncated = errors.New("truncated")
+	ErrTruncated = errors.New("the file is truncated")
 	// ErrKind says that an array is not of a kind that can be read as asked.
 	ErrKind = errors.New("unsupported kind of array")
 	// ErrInexact says that an array has floats so large that several whole numbers are one of them.
-	ErrInexact = errors.New("it may stand for several whole numbers")
+	ErrInexact = errors.New("several whole numbers may be rounded to this float")
 	// ErrUnpacked says that the arrays unpack to more bytes than Reader.Unpacked.
-	ErrUnpacked = errors.New("the arrays unpack to too many bytes")
+	ErrUnpacked = errors.New("the arrays decompress to too many bytes")
 	// ErrSize says that a sparse array has more non-zeros than were asked for.
-	ErrSize = errors.New("too large")
+	ErrSize = errors.New("the matrix is too large")
 )
 
 // Data types of elements (table 1-1 of the format's description).
@@ -86,7 +86,7 @@ func (r *Reader) unpack() (err error) {
 		r.zip, err = zlib.NewReader(r.rest)
 	}
 	if err != nil {
-		return fmt.Errorf("a compressed array: %w", truncated(err))
+		return fmt.Errorf("a compressed array cannot be read: %w", truncated(err))
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	case 0x0200:
 		return nil, ErrHDF5
 	default:
-		return nil, fmt.Errorf("version %#x: %w", version, ErrFormat)
+		return nil, fmt.Errorf("the header has the unknown version %#x: %w", version, ErrFormat)
 	}
 }
 
@@ -209,7 +209,7 @@ func (r *Reader) open(kind, size uint32) (*Array, error) {
 			return nil, err
 		}
 		if t.kind != miMATRIX || t.small != nil {
-			return nil, fmt.Errorf("a compressed element of type %d: %w", t.kind, ErrFormat)
+			return nil, fmt.Errorf("the file is damaged: a compressed element has the data type %d, want an array: %w", t.kind, ErrFormat)
 		}
 		s.left = t.size
 	}

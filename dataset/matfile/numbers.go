@@ -26,7 +26,7 @@ func openNumbers(s *stream) (*numbers, error) {
 	}
 	n := &numbers{s: s, kind: t.kind, size: t.size, small: t.small, each: width(t.kind)}
 	if n.each == 0 || t.size%n.each != 0 {
-		return nil, fmt.Errorf("%d bytes of type %d: %w", t.size, t.kind, ErrFormat)
+		return nil, fmt.Errorf("the file is damaged: %d bytes are not a whole number of values of data type %d: %w", t.size, t.kind, ErrFormat)
 	}
 	n.left = t.size / n.each
 	if n.left == 0 {
@@ -66,7 +66,7 @@ func (n *numbers) read(dst []float64) error {
 // next returns the bytes of some of the next most values, at least one; they are valid until the next call.
 func (n *numbers) next(most int) (b []byte, err error) {
 	if int64(most) > n.left {
-		return nil, fmt.Errorf("%d more values were asked of %d: %w", most, n.left, ErrFormat)
+		return nil, fmt.Errorf("the array ends too early: %d more values are needed, %d are left: %w", most, n.left, ErrFormat)
 	}
 	k := min(most, len(n.buf)/int(n.each))
 	b = n.buf[:k*int(n.each)]

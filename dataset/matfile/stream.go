@@ -23,7 +23,7 @@ type tag struct {
 
 func (s *stream) full(b []byte) error {
 	if int64(len(b)) > s.left {
-		return fmt.Errorf("an element exceeds its array: %w", ErrFormat)
+		return fmt.Errorf("the file is damaged: an element is longer than its array: %w", ErrFormat)
 	}
 	s.left -= int64(len(b))
 	if _, err := io.ReadFull(s.in, b); err != nil {
@@ -40,7 +40,7 @@ func (s *stream) tag() (tag, error) {
 	kind := s.order.Uint32(b[:])
 	if size := kind >> 16; size != 0 {
 		if size > 4 {
-			return tag{}, fmt.Errorf("a small element of %d bytes: %w", size, ErrFormat)
+			return tag{}, fmt.Errorf("the file is damaged: a small element has %d bytes, want at most 4: %w", size, ErrFormat)
 		}
 		return tag{kind & 0xffff, int64(size), append([]byte(nil), b[4:4+size]...)}, nil
 	}
@@ -54,7 +54,7 @@ func (s *stream) bytes(limit int64) (kind uint32, b []byte, err error) {
 		return t.kind, t.small, err
 	}
 	if t.size > limit {
-		return 0, nil, fmt.Errorf("an element of %d bytes, at most %d are expected: %w", t.size, limit, ErrFormat)
+		return 0, nil, fmt.Errorf("the file is damaged: an element has %d bytes, want at most %d: %w", t.size, limit, ErrFormat)
 	}
 	for piece := int64(1 << 16); int64(len(b)) < t.size; piece *= 2 { // memory follows what is there
 		from := len(b)
@@ -90,7 +90,7 @@ func (s *stream) ints(limit int64) ([]int32, error) {
 		return nil, err
 	}
 	if kind != miINT32 && kind != miUINT32 || len(b)%4 != 0 {
-		return nil, fmt.Errorf("an element of type %d, integers are expected: %w", kind, ErrFormat)
+		return nil, fmt.Errorf("the file is damaged: an element has the data type %d, want 32-bit integers: %w", kind, ErrFormat)
 	}
 	v := make([]int32, len(b)/4)
 	for i := range v {
@@ -109,7 +109,7 @@ func (s *stream) close() error {
 	case io.EOF:
 		return nil
 	case nil:
-		return fmt.Errorf("a compressed array is longer than it says: %w", ErrFormat)
+		return fmt.Errorf("the file is damaged: a compressed array is longer than its header says: %w", ErrFormat)
 	default:
 		return truncated(err)
 	}

@@ -24,10 +24,10 @@ func (a *Array) Strings() (all []string, err error) {
 	case Char:
 		all, err = a.lines()
 	default:
-		return nil, a.kindError("texts are expected")
+		return nil, a.kindError("want texts")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", a.Name, err)
+		return nil, fmt.Errorf("array %q: %w", a.Name, err)
 	}
 	return all, nil
 }
@@ -35,7 +35,7 @@ func (a *Array) Strings() (all []string, err error) {
 func (a *Array) cells() ([]string, error) {
 	n := int64(a.Rows) * int64(a.Columns)
 	if n > maxStrings {
-		return nil, fmt.Errorf("%d cells: %w", n, ErrKind)
+		return nil, fmt.Errorf("the cell array has %d cells, which is too many: %w", n, ErrKind)
 	}
 	var all []string
 	for i := range n {
@@ -55,7 +55,7 @@ func (a *Array) cell() (string, error) {
 		return "", err
 	}
 	if t.kind != miMATRIX || t.size > a.s.left {
-		return "", fmt.Errorf("no array: %w", ErrFormat)
+		return "", fmt.Errorf("the cell has no array: %w", ErrFormat)
 	}
 	if t.size == 0 {
 		return "", nil
@@ -70,16 +70,16 @@ func (a *Array) cell() (string, error) {
 	case empty && (c.Class == Char || c.Numeric()):
 		return "", inner.skip()
 	case c.Class != Char:
-		return "", fmt.Errorf("it is of class %s, no text: %w", c.Kind(), ErrKind)
+		return "", fmt.Errorf("the cell has class %s, want text: %w", c.Kind(), ErrKind)
 	case c.Rows != 1 || !c.Flat():
-		return "", fmt.Errorf("it has %d lines of text, one is expected: %w", c.Rows, ErrKind)
+		return "", fmt.Errorf("the cell has %d lines of text, want one: %w", c.Rows, ErrKind)
 	}
 	lines, err := c.lines()
 	if err != nil {
 		return "", err
 	}
 	if inner.left != 0 {
-		return "", fmt.Errorf("longer than its text: %w", ErrFormat)
+		return "", fmt.Errorf("the cell is longer than its text: %w", ErrFormat)
 	}
 	return lines[0], nil
 }
@@ -96,7 +96,7 @@ func (a *Array) lines() ([]string, error) {
 		return nil, err
 	}
 	if t.n != n {
-		return nil, fmt.Errorf("%d characters of type %d for %d x %d: %w", t.n, kind, a.Rows, a.Columns, ErrFormat)
+		return nil, fmt.Errorf("the text has %d characters of data type %d, want %d x %d: %w", t.n, kind, a.Rows, a.Columns, ErrFormat)
 	}
 	if a.Columns == 0 { // rows without characters need no bytes: do not believe their number
 		return nil, a.s.close()
@@ -109,7 +109,7 @@ func (a *Array) lines() ([]string, error) {
 		}
 		if t.units {
 			if line = joined(line); line == nil {
-				return nil, fmt.Errorf("row %d (counted from 0) has half of a pair of UTF-16, and is no text: %w", i, ErrFormat)
+				return nil, fmt.Errorf("row %d (counted from 0) is not valid UTF-16, because half of a surrogate pair is missing: %w", i, ErrFormat)
 			}
 		}
 		lines[i] = strings.TrimRight(string(line), " \x00")
@@ -150,7 +150,7 @@ func (s *stream) characters(kind uint32, b []byte, n int64) (t characters, err e
 		return characters{at: func(i int64) rune { return rune(b[i]) }, n: int64(len(b))}, nil
 	case miUTF8:
 		if !utf8.Valid(b) {
-			return t, fmt.Errorf("text that is not UTF-8: %w", ErrFormat)
+			return t, fmt.Errorf("the text is not valid UTF-8: %w", ErrFormat)
 		}
 		if utf8.RuneCount(b) == len(b) {
 			return characters{at: func(i int64) rune { return rune(b[i]) }, n: int64(len(b))}, nil
@@ -169,7 +169,7 @@ func (s *stream) characters(kind uint32, b []byte, n int64) (t characters, err e
 		return t, nil
 	}
 	if len(b) > 0 {
-		return t, fmt.Errorf("text of type %d: %w", kind, ErrFormat)
+		return t, fmt.Errorf("the text has the unknown data type %d: %w", kind, ErrFormat)
 	}
 	return t, nil
 }

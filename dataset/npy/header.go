@@ -18,14 +18,14 @@ import (
 // Errors of this package; compare with errors.Is.
 var (
 	// ErrFormat says that the bytes are not an array in .npy format.
-	ErrFormat = errors.New("not a .npy array")
+	ErrFormat = errors.New("this is not a valid .npy array")
 	// ErrTruncated says that an array ends too early.
-	ErrTruncated = errors.New("truncated")
+	ErrTruncated = errors.New("the array is truncated")
 	// ErrType says that an array's elements are not of a type that can be read as
 	// asked.
-	ErrType = errors.New("unsupported type of elements")
+	ErrType = errors.New("unsupported type of array elements")
 	// ErrInexact says that an array has floats so large that several whole numbers are one of them.
-	ErrInexact = errors.New("it may stand for several whole numbers")
+	ErrInexact = errors.New("several whole numbers may be rounded to this float")
 )
 
 // TypeError is an ErrType of elements that are never read.
@@ -38,7 +38,7 @@ type TypeError struct {
 
 // Error implements error.
 func (e *TypeError) Error() string {
-	return fmt.Sprintf("%v: %s; %s makes numbers of an array x", ErrType, e.Type, e.Numbers)
+	return fmt.Sprintf("%v: %s; in NumPy, %s converts an array x to numbers", ErrType, e.Type, e.Numbers)
 }
 
 // Unwrap returns ErrType.
@@ -65,7 +65,7 @@ func otherType(descr string) *TypeError {
 	case strings.HasPrefix(name, "c"):
 		e.Type, e.Numbers = "complex (type "+descr+")", "numpy.hstack([x.real, x.imag])"
 	case strings.HasPrefix(name, "V"):
-		e.Type, e.Numbers, e.Texts = "void (type "+descr+", such as that of bfloat16)", "x.astype('float32') before it is saved", ""
+		e.Type, e.Numbers, e.Texts = "void (type "+descr+", such as that of bfloat16)", "x.astype('float32') before saving", ""
 	case strings.HasPrefix(name, "f"), strings.HasPrefix(name, "i"), strings.HasPrefix(name, "u"):
 		e.Type = fmt.Sprintf("%.20s", descr)
 	default:
@@ -154,7 +154,7 @@ func readHeader(r io.Reader) (*Header, error) {
 		size = binary.LittleEndian.Uint32(length)
 	}
 	if size > maxHeader {
-		return nil, fmt.Errorf("a header of %d bytes: %w", size, ErrFormat)
+		return nil, fmt.Errorf("the header has %d bytes, which is too long: %w", size, ErrFormat)
 	}
 	text := make([]byte, size)
 	if _, err := io.ReadFull(r, text); err != nil {
@@ -188,14 +188,14 @@ func parseHeader(text string) (*Header, error) {
 	order, ok2 := value(text, "fortran_order")
 	shape, ok3 := value(text, "shape")
 	if !ok1 || !ok2 || !ok3 {
-		return nil, fmt.Errorf("the header lacks a key: %w", ErrFormat)
+		return nil, fmt.Errorf("the header must have the keys descr, fortran_order and shape: %w", ErrFormat)
 	}
 	switch order {
 	case "True":
 		h.Fortran = true
 	case "False":
 	default:
-		return nil, fmt.Errorf("fortran_order %q: %w", order, ErrFormat)
+		return nil, fmt.Errorf("the header has the fortran_order %q, want True or False: %w", order, ErrFormat)
 	}
 	if err := h.parseShape(shape); err != nil {
 		return nil, err
@@ -242,7 +242,7 @@ func (h *Header) parseShape(text string) error {
 		}
 		n, err := strconv.ParseUint(word, 10, 40)
 		if err != nil || len(h.Shape) == maxDims {
-			return fmt.Errorf("shape (%.40s): %w", text, ErrFormat)
+			return fmt.Errorf("the header has the invalid shape (%.40s): %w", text, ErrFormat)
 		}
 		h.Shape = append(h.Shape, int(n))
 	}
@@ -268,7 +268,7 @@ func (h *Header) parseType(descr string) error {
 	}
 	h.Kind, h.Size = descr[1], int(size)
 	if size > maxText {
-		return fmt.Errorf("%w: strings of %d characters; at most %d are read", ErrType, size, maxText)
+		return fmt.Errorf("%w: strings of %d characters; at most %d characters are allowed", ErrType, size, maxText)
 	}
 	if h.Kind == 'U' {
 		h.Size *= 4

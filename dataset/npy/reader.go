@@ -48,7 +48,7 @@ func (c *counting) Read(p []byte) (int, error) {
 // ReadFloats reads the next len(dst) elements of a numeric array.
 func (r *Reader) ReadFloats(dst []float64) error {
 	if r.Kind == 'U' || r.Kind == 'S' {
-		return fmt.Errorf("strings, numbers are expected: %w", ErrType)
+		return fmt.Errorf("the array has strings, want numbers: %w", ErrType)
 	}
 	for len(dst) > 0 {
 		k := min(len(dst), len(r.buf)/r.Size)
@@ -150,7 +150,7 @@ func (r *Reader) End() error {
 	case io.EOF:
 		return nil
 	case nil:
-		return fmt.Errorf("bytes after the last element: %w", ErrFormat)
+		return fmt.Errorf("the array is longer than its header says: %w", ErrFormat)
 	default:
 		return truncated(err)
 	}
@@ -159,13 +159,13 @@ func (r *Reader) End() error {
 // Texts returns how many strings an array of one dimension of them ('U' or 'S') holds.
 func (r *Reader) Texts() (int, error) {
 	if r.Kind != 'U' && r.Kind != 'S' {
-		return 0, fmt.Errorf("%w: %s, texts are expected; x.astype(str) makes texts of an array x", ErrType, r.Type())
+		return 0, fmt.Errorf("%w: %s, want texts; in NumPy, x.astype(str) converts an array x to texts", ErrType, r.Type())
 	}
 	if len(r.Shape) != 1 {
-		return 0, fmt.Errorf("%d dimensions, one is expected, as x.ravel() has it: %w", len(r.Shape), ErrFormat)
+		return 0, fmt.Errorf("the array has %d dimensions, want one; in NumPy, x.ravel() flattens an array x: %w", len(r.Shape), ErrFormat)
 	}
 	if r.Size == 0 && r.Shape[0] > maxHeader { // elements without bytes: do not believe their number
-		return 0, fmt.Errorf("%d empty strings: %w", r.Shape[0], ErrFormat)
+		return 0, fmt.Errorf("the header says %d strings of length 0, which is not possible: %w", r.Shape[0], ErrFormat)
 	}
 	return r.Shape[0], nil
 }
@@ -177,7 +177,7 @@ func (r *Reader) Column() (int, error) {
 	}
 	rows, columns, ok := r.Dims()
 	if !ok || columns != 1 {
-		return 0, fmt.Errorf("an array of %v, one column is expected: %w", r.Shape, ErrFormat)
+		return 0, fmt.Errorf("the array has the shape %v, want one column: %w", r.Shape, ErrFormat)
 	}
 	return rows, nil
 }
@@ -196,9 +196,9 @@ func (r *Reader) ReadText() (string, error) {
 	text, ok := r.text(r.last.Bytes())
 	if !ok {
 		if r.Kind == 'S' {
-			return "", fmt.Errorf("%w: bytes that are not UTF-8, %.40q; numpy.char.decode(x, 'latin-1') reads those of an array x as Latin-1", ErrType, r.last.Bytes())
+			return "", fmt.Errorf("%w: the bytes %.40q are not UTF-8; in NumPy, numpy.char.decode(x, 'latin-1') decodes an array x as Latin-1", ErrType, r.last.Bytes())
 		}
-		return "", fmt.Errorf("%w: a text that is not Unicode, %q", ErrType, text)
+		return "", fmt.Errorf("%w: the text %q is not Unicode", ErrType, text)
 	}
 	return text, nil
 }

@@ -21,9 +21,9 @@ const maxSide = 1024
 func (c Cut) Check() error {
 	switch {
 	case c.Size < 1 || c.Size > maxSide:
-		return fmt.Errorf("a patch of %d pixels along a side; want 1 to %d", c.Size, maxSide)
+		return fmt.Errorf("the side of a patch is %d pixels, want 1 to %d", c.Size, maxSide)
 	case c.Stride < 1 || c.Stride > maxSide:
-		return fmt.Errorf("a stride of %d pixels; want 1 to %d", c.Stride, maxSide)
+		return fmt.Errorf("the stride is %d pixels, want 1 to %d", c.Stride, maxSide)
 	}
 	return nil
 }
@@ -69,12 +69,12 @@ func (c Cut) shape(channels int) dataset.Shape {
 }
 
 // errSmall says that no patch fits.
-var errSmall = errors.New("no patch fits into it")
+var errSmall = errors.New("no patch fits into the image")
 
 // checkImage refuses an image that is smaller than a patch.
 func (c Cut) checkImage(height, width int) error {
 	if c.along(height)*c.along(width) == 0 {
-		return fmt.Errorf("%d x %d pixels (width x height), smaller than a patch of %d x %d: %w", width, height, c.Size, c.Size, errSmall)
+		return fmt.Errorf("the image has %d x %d pixels (width x height), and is smaller than a patch of %d x %d: %w", width, height, c.Size, c.Size, errSmall)
 	}
 	return nil
 }

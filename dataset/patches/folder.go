@@ -30,13 +30,13 @@ func OpenFolder(pictures, classMaps string, channels int) (Set, error) {
 	for _, stem := range slices.Sorted(maps.Keys(of)) {
 		path, ok := classes[stem]
 		if !ok {
-			return nil, fmt.Errorf("%s: there is no map for it, %s", of[stem], filepath.Join(classMaps, stem+".png"))
+			return nil, fmt.Errorf("%s: the map of this image, %s, is missing", of[stem], filepath.Join(classMaps, stem+".png"))
 		}
 		delete(classes, stem)
 		f.list = append(f.list, labelled{stem, of[stem], path})
 	}
 	for _, stem := range slices.Sorted(maps.Keys(classes)) {
-		return nil, fmt.Errorf("%s: there is no image for it in %s", classes[stem], pictures)
+		return nil, fmt.Errorf("%s: the image of this map is missing in %s", classes[stem], pictures)
 	}
 	return f, nil
 }
@@ -64,12 +64,12 @@ func list(dir string, endings ...string) (map[string]string, error) {
 		}
 		stem, path := strings.TrimSuffix(e.Name(), ending), filepath.Join(dir, e.Name())
 		if other, ok := found[stem]; ok {
-			return nil, fmt.Errorf("%s and %s have the same name but for their endings", other, path)
+			return nil, fmt.Errorf("%s and %s have the same name and different endings: remove one of the two", other, path)
 		}
 		found[stem] = path
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%s: no file ends in %s", dir, strings.Join(endings, ", "))
+		return nil, fmt.Errorf("%s: the folder has no file that ends in %s", dir, strings.Join(endings, ", "))
 	}
 	return found, nil
 }
@@ -90,8 +90,8 @@ func (f *folder) Channels() int { return f.channels }
 func (f *folder) Image(i int) (m *images.Image, err error) {
 	err = withFile(f.list[i].image, func(in io.ReadSeeker) error {
 		if m, err = images.Read(in, f.channels); err == nil && m.Turned {
-			err = errors.New("its camera noted an orientation (EXIF), so that its map may be of the image as it is stored or as it is shown: " +
-				"save the image turned, without the note, such as with ImageMagick's mogrify -auto-orient, and its map for that")
+			err = errors.New("the image has an orientation (EXIF), so its map may show the image as stored or as displayed: " +
+				"rotate the image and remove the orientation, for example with ImageMagick's mogrify -auto-orient, and save a map of the rotated image")
 		}
 		return err
 	})

@@ -288,13 +288,13 @@ func TestFolderRefused(t *testing.T) {
 		make func(pictures, maps string)
 		says []string
 	}{
-		"no map": {func(p, m string) { put(t, p, "a.png", image.NewGray(size)); put(t, m, "b.png", image.NewGray(size)) }, []string{"a.png", "no map"}},
+		"no map": {func(p, m string) { put(t, p, "a.png", image.NewGray(size)); put(t, m, "b.png", image.NewGray(size)) }, []string{"a.png", "is missing"}},
 		"no image": {func(p, m string) {
 			put(t, p, "a.png", image.NewGray(size))
 			put(t, m, "a.png", image.NewGray(size))
 			put(t, m, "b.png", image.NewGray(size))
-		}, []string{"b.png", "no image"}},
-		"nothing":   {func(p, m string) { put(t, p, "a.txt", image.NewGray(size)) }, []string{"no file ends"}},
+		}, []string{"b.png", "the image of this map is missing"}},
+		"nothing":   {func(p, m string) { put(t, p, "a.txt", image.NewGray(size)) }, []string{"has no file that ends"}},
 		"twice":     {func(p, m string) { put(t, p, "a.png", image.NewGray(size)); put(t, p, "a.jpg", image.NewGray(size)) }, []string{"a.png", "a.jpg"}},
 		"no folder": {func(p, m string) {}, []string{"images"}},
 		"too small": {func(p, m string) { put(t, p, "a.png", image.NewGray(size)); put(t, m, "a.png", image.NewGray(size)) }, []string{"4 x 3", "a"}},

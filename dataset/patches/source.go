@@ -64,7 +64,7 @@ func (p *Patches) look(m *images.Map, found map[images.Class]bool, ignore []stri
 		class := m.Classes[(top+at)*m.Width+left+at]
 		if !found[class] {
 			if found[class] = true; len(found) > maxClasses+len(ignore) {
-				return fmt.Errorf("more than %d classes; a map has one value for each class", maxClasses)
+				return fmt.Errorf("the maps have more than %d classes; want one value for each class", maxClasses)
 			}
 			if slices.Contains(ignore, class.String()) {
 				p.ignored[class] = true
@@ -88,10 +88,10 @@ func (p *Patches) order(found map[images.Class]bool, ignore []string) error {
 		}
 	}
 	if len(p.ignored) < len(ignore) {
-		return fmt.Errorf("%sof the classes to ignore, %v, only %d occur", prefix(p.set), ignore, len(p.ignored))
+		return fmt.Errorf("%sthe classes to ignore are %v, but only %d of these classes occur", prefix(p.set), ignore, len(p.ignored))
 	}
 	if len(classes) == 0 {
-		return fmt.Errorf("%sno pixel has a class", prefix(p.set))
+		return fmt.Errorf("%sno pixel of the maps has a class", prefix(p.set))
 	}
 	slices.Sort(classes)
 	for i, class := range classes {
@@ -152,7 +152,7 @@ func (s *source) scanImage(i int, row *dataset.Row, f func(*dataset.Row) error) 
 		}
 		number, known := s.number[class]
 		if !known {
-			return fmt.Errorf("%simage %s: its map has changed: %w", prefix(s.set), row.Group, dataset.ErrChanged)
+			return fmt.Errorf("%simage %s: its map changed while it was read: %w", prefix(s.set), row.Group, dataset.ErrChanged)
 		}
 		clear(row.Labels)
 		row.Labels[number] = 1
@@ -176,7 +176,7 @@ func (s *source) read(i int) (*images.Image, *images.Map, error) {
 		return nil, nil, err
 	}
 	if img.Height != classes.Height || img.Width != classes.Width {
-		return nil, nil, fmt.Errorf("it has %d x %d pixels (width x height), its map %d x %d", img.Width, img.Height, classes.Width, classes.Height)
+		return nil, nil, fmt.Errorf("the image has %d x %d pixels (width x height), but its map has %d x %d", img.Width, img.Height, classes.Width, classes.Height)
 	}
 	return img, classes, nil
 }

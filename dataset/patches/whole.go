@@ -76,7 +76,7 @@ func CheckModel(s dataset.Shape) (size int, err error) {
 	case s == dataset.Shape{}:
 		return 0, fmt.Errorf("the model does not read patches: it was trained on samples without a shape")
 	case s.Height != s.Width || s.Channels != images.Grey && s.Channels != images.RGB:
-		return 0, fmt.Errorf("the model does not read patches: its samples are images of %v, which is no square with 1 or 3 channels", s)
+		return 0, fmt.Errorf("the model does not read patches: its samples are images of %v, want square images with 1 or 3 channels", s)
 	}
 	return s.Height, Cut{Size: s.Height, Stride: 1}.Check()
 }
