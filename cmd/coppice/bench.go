@@ -18,8 +18,8 @@ import (
 
 type benchCmd struct {
 	Kernels benchKernelsCmd `cmd:"" help:"Measure the numeric kernels of Coppice on one core."`
-	LDLF    benchLDLFCmd    `cmd:"" name:"ldlf" help:"Measure steps and leaf updates of ldlf on one core."`
-	Network benchNetworkCmd `cmd:"" help:"Measure layers of networks, and ldlf on a network, on one core."`
+	LDLF    benchLDLFCmd    `cmd:"" name:"ldlf" help:"Measure gradient steps and leaf updates of ldlf on one core."`
+	Network benchNetworkCmd `cmd:"" help:"Measure network layers, and ldlf on top of a network, on one core."`
 	Forest  benchForestCmd  `cmd:"" help:"Measure training and prediction of structrf on one core."`
 	Cluster benchClusterCmd `cmd:"" default:"withargs" help:"Compare training on a cluster with training in one process (default)."`
 }

@@ -189,7 +189,7 @@ func (r *benchReport) text(w io.Writer) {
 			{"cluster over one process", fmt.Sprintf("%+.1f %% (%+.1f to %+.1f %%)", excess(f.Ratio.Median), excess(f.Ratio.Min), excess(f.Ratio.Max))},
 			{"bytes of a job", fmt.Sprintf("%s to the workers and %s back", size(int64(f.Sent)), size(int64(f.Received)))},
 			{"Raft", raftText(f.Raft)},
-			{"model", short(f.Digest) + " of the first job, the same on both sides"},
+			{"model", short(f.Digest) + " of the first job, the same on the cluster and in one process"},
 		})
 		fmt.Fprintln(w)
 	}
@@ -208,7 +208,7 @@ func (r *benchReport) text(w io.Writer) {
 			{"transfers per step", fmt.Sprintf("%s for %s to one worker and %s back", microSpread(s.Transfers), size(int64(s.There)), size(int64(s.Back)))},
 			{"other overhead per step", microSpread(s.Overhead)},
 			{"Raft", raftText(s.Raft)},
-			{"model", short(s.Digest) + " of the first job, the same on both sides"},
+			{"model", short(s.Digest) + " of the first job, the same on the cluster and in one process"},
 		})
 	}
 }

@@ -34,7 +34,7 @@ func (t *benchText) write(w io.Writer) {
 	t.rows(w)
 	t.peers(w)
 	for _, s := range t.Skipped {
-		fmt.Fprintf(w, "\n%s was skipped: %s\n", s.Peer, s.Reason)
+		fmt.Fprintf(w, "\nthe peer %s was skipped: %s\n", s.Peer, s.Reason)
 	}
 	writeComparison(w, t.Comparison)
 }

@@ -35,11 +35,11 @@ type cli struct {
 	Job     jobCmd     `cmd:"" group:"things" help:"Submit, list, show, watch, pause, resume, cancel and delete jobs."`
 	Model   modelCmd   `cmd:"" group:"things" help:"List, show, download and delete models."`
 
-	Coordinator coordinatorCmd `cmd:"" group:"services" help:"Run a coordinator of a cluster, which has one, three or five."`
+	Coordinator coordinatorCmd `cmd:"" group:"services" help:"Run a coordinator; a cluster has one, three or five of them."`
 	Worker      workerCmd      `cmd:"" group:"services" help:"Run a worker."`
 	Cluster     clusterCmd     `cmd:"" group:"services" help:"Show coordinators and workers; add and remove coordinators."`
 	Backup      backupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
-	Restore     restoreCmd     `cmd:"" group:"services" help:"Make the folder of a new cluster from a backup."`
+	Restore     restoreCmd     `cmd:"" group:"services" help:"Make a coordinator's folder for a new cluster from a backup."`
 
 	Bench      benchCmd      `cmd:"" group:"other" help:"Measure the speed of one core and the overhead of a cluster."`
 	Chaos      chaosCmd      `cmd:"" group:"other" help:"Inject faults into a cluster and check that nothing is lost."`

@@ -312,7 +312,7 @@ func finished(j *protocol.JobInfo) (*result, *pipeline.Outcome, error) {
 	}
 	o := new(pipeline.Outcome)
 	if err := json.Unmarshal(j.Outcome, o); err != nil {
-		return nil, nil, fmt.Errorf("job %s: its outcome: %w", j.Name, err)
+		return nil, nil, fmt.Errorf("the outcome of job %s: %w", j.Name, err)
 	}
 	r := newResult(j.Name, j.Dataset, j.Job, o, j.Seconds)
 	r.setPredictions(o, j.Predictions != nil, "coppice job predictions "+j.Name+" --out FILE")

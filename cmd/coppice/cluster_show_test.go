@@ -55,7 +55,7 @@ func TestWriteCluster(t *testing.T) {
 	}
 	c.Members, c.Leader = nil, ""
 	b.Reset()
-	if writeCluster(&b, c); !strings.Contains(b.String(), "10.0.0.3:7100") || !strings.Contains(b.String(), "none just now") {
+	if writeCluster(&b, c); !strings.Contains(b.String(), "10.0.0.3:7100") || !strings.Contains(b.String(), "none at present") {
 		t.Errorf("without a leader:\n%s", b.String())
 	}
 }

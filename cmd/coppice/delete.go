@@ -85,7 +85,7 @@ func writePruned(w io.Writer, d *protocol.Deletion, asked *protocol.PruneRequest
 	if d.DryRun {
 		did = "would be deleted"
 	}
-	fmt.Fprintf(w, "%s %s, with models and predictions of %s\n", plural(len(d.Jobs), "job"), did, size(int64(bytes)))
+	fmt.Fprintf(w, "%s %s, together with models and predictions of %s\n", plural(len(d.Jobs), "job"), did, size(int64(bytes)))
 	fmt.Fprintln(w, whatIsFreed(d))
 }
 
@@ -118,7 +118,9 @@ func whenFreed() string {
 }
 
 // roomIsFree says so of a deletion that is not told how much it frees.
-func roomIsFree() string { return "data that nothing else needs are deleted from the disks " + whenFreed() }
+func roomIsFree() string {
+	return "data that nothing else needs are deleted from the disks " + whenFreed()
+}
 
 // nothingToPrune says that there is no job as they were asked for: there may have been some.
 func nothingToPrune(asked *protocol.PruneRequest) string {

@@ -19,9 +19,9 @@ type experimentCmd struct {
 	Show   experimentShowCmd   `cmd:"" help:"Show the progress of an experiment, and which runs failed and why."`
 	Watch  experimentWatchCmd  `cmd:"" help:"Show the progress of an experiment on a cluster until it ends, then print its report."`
 	Report experimentReportCmd `cmd:"" help:"Write the report of an experiment: measures, tests, ranks, times."`
-	Extend experimentExtendCmd `cmd:"" help:"Submit the runs of a spec that its experiment on a cluster lacks."`
+	Extend experimentExtendCmd `cmd:"" help:"Submit the new runs of a spec to its experiment on a cluster."`
 	Cancel experimentCancelCmd `cmd:"" help:"Cancel the jobs of an experiment; the results of runs that have ended are kept."`
-	Delete experimentDeleteCmd `cmd:"" help:"Delete an experiment that has ended from a cluster."`
+	Delete experimentDeleteCmd `cmd:"" help:"Delete an ended experiment from a cluster."`
 }
 
 // specArg names the spec of an experiment and where its data is.

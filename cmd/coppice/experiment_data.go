@@ -112,7 +112,7 @@ func (s *specArg) splits(of *experiment.Spec, d *experiment.Dataset, m *dataset.
 	}
 	list, err := m.SplitFile(s.path(d.Folds.File))
 	if err != nil {
-		return nil, of.Error(d.Folds.At, "dataset %s: its folds: %s", d.Name, message(err))
+		return nil, of.Error(d.Folds.At, "the folds of dataset %s: %s", d.Name, message(err))
 	}
 	return list, nil
 }

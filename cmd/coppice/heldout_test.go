@@ -136,7 +136,7 @@ func TestClusterPredictions(t *testing.T) {
 		t.Errorf("shown as\n%s", text)
 	}
 	works(t, append([]string{"train", "--name", "none", "--data"}, trainArgs(data)[3:]...)...)
-	refused(t, nil, "job predictions none --out @/p.csv", exitFailed, []string{"job none held no samples out"})
+	refused(t, nil, "job predictions none --out @/p.csv", exitFailed, []string{"job none held out no samples"})
 	works(t, append([]string{"train", "--name", "few", "--test-fraction", "0.1", "--set", "keep_predictions=1", "--data"}, trainArgs(data)[3:]...)...)
 	refused(t, nil, "job predictions few --out @/p.csv", exitFailed, []string{"job few kept no predictions"})
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 13 {

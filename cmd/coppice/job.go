@@ -207,7 +207,7 @@ func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 		lines = append(lines, [2]string{"suspect", j.Suspect})
 	}
 	if j.AuditPPM > 0 {
-		lines = append(lines, [2]string{"audit", fmt.Sprintf("fraction %v of the tasks, computed twice", float64(j.AuditPPM)/1e6)})
+		lines = append(lines, [2]string{"audit", fmt.Sprintf("%v of the tasks are computed twice", float64(j.AuditPPM)/1e6)})
 	}
 	lines = append(lines, [2]string{"submitted", clock(j.Submitted)}, [2]string{"started", clock(j.Started)}, [2]string{"ended", clock(j.Ended)})
 	if j.Started != 0 && j.State != protocol.Done {

@@ -119,7 +119,7 @@ func showCurve(w io.Writer, c *protocol.JobCurve) {
 		pairs(w, append(lines, [2]string{"points", noPoints(c.State)}))
 		return
 	}
-	pairs(w, append(append(lines, [2]string{"points", count(len(c.Points)) + " (-o csv and -o json have all)"}), lossLines(c.Points)...))
+	pairs(w, append(append(lines, [2]string{"points", count(len(c.Points)) + " (-o csv and -o json list all steps)"}), lossLines(c.Points)...))
 	fmt.Fprintln(w)
 	t := newTable(w, []string{"step", "training loss", "validation loss", "time"}, 1, 2, 3, 4)
 	for _, p := range tabled(c.Points) {

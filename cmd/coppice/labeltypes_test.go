@@ -139,7 +139,7 @@ func TestScaleFromTrainingToPrediction(t *testing.T) {
 	}
 	other := write(t, t.TempDir(), "other.csv", strings.Replace(people(), "age", "years", 1))
 	bare := coppice(t, "evaluate", "--model", model, "--data", other, "--label-columns", "years")
-	if bare.code != exitUsage || !strings.Contains(bare.stderr, "give --values") {
+	if bare.code != exitUsage || !strings.Contains(bare.stderr, "with --values") {
 		t.Errorf("exit code %d: %s", bare.code, bare.stderr)
 	}
 	if e := coppice(t, append([]string{"evaluate", "--confusion", "--model", model, "--data", data}, inPeople...)...); e.code != exitUsage || !strings.Contains(e.stderr, "of classes") {

@@ -230,9 +230,9 @@ func splitLine(j *round.Job, group string) string {
 	case group != "":
 		parts = append(parts, fmt.Sprintf("the group %q for testing, one of %d", group, s.Folds))
 	case s.Overlap:
-		parts = append(parts, fmt.Sprintf("split %d of %d, listed (%s)", s.Fold, s.Folds, short(s.Assigned)))
+		parts = append(parts, fmt.Sprintf("split %d of %d from a file (digest %s)", s.Fold, s.Folds, short(s.Assigned)))
 	case s.Assigned != "":
-		parts = append(parts, fmt.Sprintf("fold %d of %d, listed (%s)", s.Fold, s.Folds, short(s.Assigned)))
+		parts = append(parts, fmt.Sprintf("fold %d of %d from a file (digest %s)", s.Fold, s.Folds, short(s.Assigned)))
 	case s.Folds > 0:
 		parts = append(parts, fmt.Sprintf("fold %d of %d, seed %d", s.Fold, s.Folds, s.Seed))
 	case s.TestFraction > 0:

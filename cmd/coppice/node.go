@@ -24,7 +24,7 @@ type nodeCmd struct {
 	Seed         string   `placeholder:"N" help:"Seed of the forest (default: 1)."`
 	TestFraction string   `placeholder:"F" help:"Fraction of the samples to hold out, as for training."`
 
-	Tree    int    `default:"0" placeholder:"N" help:"Number of the tree, from 0."`
+	Tree    int    `default:"0" placeholder:"N" help:"Number of the tree, counted from 0."`
 	Path    string `empty:"" placeholder:"LR..." help:"Path from the root to the node: a letter for each split, L (the value is below the threshold) or R (default: the root)."`
 	Feature string `placeholder:"F" help:"Feature whose thresholds are shown, by name or by number from 0 (default: the feature of the node's split)."`
 

@@ -36,19 +36,19 @@ func decodeNumber(ctx *kong.DecodeContext, target reflect.Value) error {
 	case target.CanInt():
 		v, err := strconv.ParseInt(text, 10, bits)
 		if err != nil {
-			return fmt.Errorf("expected a whole number of %d bits but got %q", bits, text)
+			return fmt.Errorf("want a whole number of %d bits, got %q", bits, text)
 		}
 		target.SetInt(v)
 	case target.CanUint():
 		v, err := strconv.ParseUint(text, 10, bits)
 		if err != nil {
-			return fmt.Errorf("expected a whole number from 0, of %d bits, but got %q", bits, text)
+			return fmt.Errorf("want a whole number from 0, of %d bits, got %q", bits, text)
 		}
 		target.SetUint(v)
 	default:
 		v, err := units.ParseFloat(text)
 		if err != nil {
-			return fmt.Errorf("expected a decimal number but got %q", text)
+			return fmt.Errorf("want a decimal number, got %q", text)
 		}
 		target.SetFloat(v)
 	}

@@ -200,9 +200,9 @@ func (o *outlook) headline() string {
 	case o.Leader != "" && !o.leaderAnswers():
 		return fmt.Sprintf("%s of %s follow %s, but %[3]s does not answer", plural(o.Answered, "coordinator"), count(o.Voters), o.Leader)
 	case o.Leader != "" && o.Answered == o.Voters:
-		return o.Leader + " leads, and all answer"
+		return o.Leader + " leads, and all coordinators answer"
 	case o.Leader != "":
-		return fmt.Sprintf("%s leads, and %s answer, which is a majority", o.Leader, there)
+		return fmt.Sprintf("%s leads, and %s coordinators answer, which is a majority", o.Leader, there)
 	case o.Answered < o.majority() && o.away() != "":
 		return fmt.Sprintf("no majority: %s coordinators answer and can vote, %d are needed", there, o.majority())
 	case o.Answered < o.majority():

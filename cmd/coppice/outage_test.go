@@ -48,8 +48,8 @@ func TestVerdicts(t *testing.T) {
 		answered int
 		says     []string // by the verdict and by the error of a command
 	}{
-		{"well", reports("a", "a", "a"), "a", 3, []string{"a leads, and all answer"}},
-		{"one away", reports("a", "a", ""), "a", 2, []string{"a leads, and 2 of 3 answer", "c (c:1)"}},
+		{"well", reports("a", "a", "a"), "a", 3, []string{"a leads, and all coordinators answer"}},
+		{"one away", reports("a", "a", ""), "a", 2, []string{"a leads, and 2 of 3 coordinators answer", "c (c:1)"}},
 		{"a leader that is gone is not one", reports("", "a", "-"), "", 2, []string{"no leader, though 2 of 3"}},
 		{"a leader that was frozen just now", reports("", "a", "a"), "a", 2, []string{"2 coordinators of 3 follow a, but a does not answer", "a (a:1)"}},
 		{"an old leader beside a new one", reports("a", "b", "b"), "b", 3, []string{"b leads"}},
@@ -60,7 +60,7 @@ func TestVerdicts(t *testing.T) {
 		{"a problem", reports("a:not connected to NATS", "a", "a"), "a", 3, []string{"not connected to NATS"}},
 		{"nobody", reports("", "", ""), "", 0, []string{"no coordinator answers", "--server"}},
 		{"starting", starting, "", 0, []string{"no leader yet", "it waits for others", "no answer from: b (b:1)"}},
-		{"one that does not vote", removed, "a", 3, []string{"a leads, and all answer"}},
+		{"one that does not vote", removed, "a", 3, []string{"a leads, and all coordinators answer"}},
 	} {
 		o := judge(test.reports)
 		if o.Leader != test.leader || o.Answered != test.answered || o.Voters != 3 {

@@ -152,7 +152,7 @@ func TestOutages(t *testing.T) {
 	s := &outageSite{t: t, c: start(t, 3, 0)}
 	s.fill()
 	s.waits(protocol.WaitNoWorker)
-	back := s.reads("no worker", nil, nil, "leads, and all answer")
+	back := s.reads("no worker", nil, nil, "leads, and all coordinators answer")
 	s.says("no worker", "job list", back["job list"].stdout, "running, no worker")
 	s.says("no worker", "job show j", back["job show j"].stdout, "no worker is connected; start one: coppice worker --join "+s.addresses()[0])
 

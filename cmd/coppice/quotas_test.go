@@ -72,7 +72,7 @@ func TestQuotas(t *testing.T) {
 	if other.code != exitFailed || !strings.Contains(other.stderr, "audit") {
 		t.Errorf("the same name with another audit: exit code %d, %s", other.code, other.stderr)
 	}
-	if text := works(t, "job", "show", "two"); !strings.Contains(text, "0.25 of the units") {
+	if text := works(t, "job", "show", "two"); !strings.Contains(text, "0.25 of the tasks") {
 		t.Errorf("the audit is not shown:\n%s", text)
 	}
 	works(t, "job", "cancel", "one")
@@ -97,7 +97,7 @@ func TestSuspectIsShown(t *testing.T) {
 	}
 	b.Reset()
 	writeCluster(&b, &protocol.Cluster{ID: "c", Distrusted: []protocol.Distrusted{{Worker: "w1", Reason: "unit 3 differs", Time: 1}}})
-	for _, part := range []string{"w1", "unit 3 differs", "coppice cluster trust", "none just now"} {
+	for _, part := range []string{"w1", "unit 3 differs", "coppice cluster trust", "none at present"} {
 		if !strings.Contains(b.String(), part) {
 			t.Errorf("the cluster lacks %q:\n%s", part, b.String())
 		}

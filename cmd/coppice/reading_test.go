@@ -101,7 +101,7 @@ func TestMissingAsTrained(t *testing.T) {
 	}
 	e = coppice(t, "predict", "--model", model, "--data", data, "--drop", "id", "--out", out)
 	predicted := readCSV(t, out)
-	if !strings.Contains(e.stderr, "2 samples (counted from 0: 3, 8)") || len(predicted) != 39 || predicted[4][0] != "4" || predicted[8][0] != "9" {
+	if !strings.Contains(e.stderr, "2 samples (rows counted from 0: 3, 8)") || len(predicted) != 39 || predicted[4][0] != "4" || predicted[8][0] != "9" {
 		t.Errorf("%d lines, row %s: %s", len(predicted), predicted[4][0], e.stderr)
 	}
 	var r struct {

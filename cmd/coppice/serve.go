@@ -26,7 +26,7 @@ type coordinatorCmd struct {
 	Raft       string        `placeholder:"HOST:PORT" help:"Address on which Raft listens (default: the port after HTTP's port)."`
 	NATSListen string        `name:"nats-listen" placeholder:"HOST:PORT" help:"Address on which NATS listens for clients (default: the second port after HTTP's port)."`
 	NATSRoutes string        `name:"nats-routes" placeholder:"HOST:PORT" help:"Address on which NATS listens for other coordinators (default: the third port after HTTP's port)."`
-	Proxied    bool          `name:"behind-proxy" help:"Other processes reach this coordinator at the address in --peers or --address, not where it listens. For a coordinator behind a proxy or a NAT."`
+	Proxied    bool          `name:"behind-proxy" help:"This coordinator is behind a proxy or a NAT: other processes reach it at its address in --peers or --address, not at the addresses on which it listens."`
 	NATS       string        `name:"nats" placeholder:"URL" help:"NATS server to use instead of the embedded server."`
 	Heartbeat  time.Duration `default:"100ms" help:"Heartbeat interval, 10ms to 1s; every timeout derives from this interval."`
 	Election   time.Duration `name:"election-timeout" placeholder:"DURATION" help:"Minimum time without contact with the leader before a coordinator stands for election (default: three heartbeats)."`

@@ -49,7 +49,7 @@ func TestThreads(t *testing.T) {
 func TestThreadsUsage(t *testing.T) {
 	data := artificialFile(t, t.TempDir(), "set.csv", 100, 1)
 	for want, args := range map[string][]string{
-		"belong to --local":   {"train", "--dataset", "x", "--threads", "2"},
+		"need --local":        {"train", "--dataset", "x", "--threads", "2"},
 		"--kept-memory":       {"train", "--dataset", "x", "--kept-memory", "1GiB"},
 		"--threads -1":        trainArgs(data, "--threads=-1"),
 		"--threads 1000000: ": {"predict", "--model", "m", "--data", data, "--out", "o.csv", "--threads", "1000000"},

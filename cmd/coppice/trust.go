@@ -9,7 +9,7 @@ import (
 
 // clusterTrustCmd ends the distrust of a worker.
 type clusterTrustCmd struct {
-	Worker string `arg:"" help:"Name of a worker that coppice cluster lists as quarantined."`
+	Worker string `arg:"" help:"Name of a worker that coppice cluster show lists as quarantined."`
 
 	changeFlags
 }
