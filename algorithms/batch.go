@@ -3,7 +3,7 @@ package algorithms
 import "errors"
 
 // ErrNoRows says that a split leaves nothing to train on.
-var ErrNoRows = errors.New("no training samples")
+var ErrNoRows = errors.New("there are no training samples")
 
 // BatchUnits returns U, the number of units of a round on a mini-batch of b rows
 // of a dataset with s shards: min(s, the largest power of two at most b/32, 1 at

@@ -58,11 +58,11 @@ func TestWeights(t *testing.T) {
 		t.Fatalf("digest %s, error %v", digest, err)
 	}
 	wider := deepSpec(map[string]string{"init_from": w.Digest, "hidden": "8,7"})
-	if _, err := c.client.Submit(ctx, wider); err == nil || !strings.Contains(err.Error(), "hidden2 is 8x6 in the weights and 8x7 in this network") {
+	if _, err := c.client.Submit(ctx, wider); err == nil || !strings.Contains(err.Error(), "hidden2 has the shape 8x6 in the weights but 8x7 in this network") {
 		t.Errorf("another network: error %v", err)
 	}
 	file := deepSpec(map[string]string{"init_from": "m.model"})
-	if _, err := c.client.Submit(ctx, file); err == nil || !strings.Contains(err.Error(), "is not the digest of weights") {
+	if _, err := c.client.Submit(ctx, file); err == nil || !strings.Contains(err.Error(), "is not the digest of uploaded weights") {
 		t.Errorf("the name of a file: error %v", err)
 	}
 	want := outcomeHere(t, s, w.File).ModelDigest

@@ -206,7 +206,7 @@ func (s *csvSource) parseCategory(row *Row, k *levels, record []string, r *csvRe
 		row.Values[from+i] = 1
 	case s.leavesOut(record):
 	case s.unseen == nil:
-		reason := fmt.Sprintf("%.100q is not a level of this category, whose levels are %s; --unseen ignore sets the category's features to 0", strings.TrimSpace(field), listSome(k.Levels))
+		reason := fmt.Sprintf("%.100q is not a level of this category, which has %s levels; --unseen ignore sets the category's features to 0", strings.TrimSpace(field), listSome(k.Levels))
 		return s.columnError(row.Number, k.At, reason, r)
 	default:
 		s.unseen(row.Number, k.Name, strings.TrimSpace(field))

@@ -54,7 +54,7 @@ func (d *derivedLabels) useClasses(classes, order []string) error {
 			return err
 		}
 		if !ok {
-			return rowErrorf(file, r.Number, "the class %.100q is unknown; the known classes are %s", r.text, listSome(classes))
+			return rowErrorf(file, r.Number, "the class %.100q is unknown; want one of %s", r.text, listSome(classes))
 		}
 		clear(dst)
 		dst[i] = 1

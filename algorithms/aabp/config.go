@@ -107,7 +107,7 @@ func (c *Config) check() error {
 // checkSize refuses a network whose parameters no partial could carry.
 func checkSize(c *Config, m *dataset.Manifest) error {
 	if n := gradient.Parameters(newFunction(c, 0, m)); n > maxValues {
-		return param.Errorf("hidden", "the network would have %d parameters (%d features, %d hidden units, %d labels), more than the %d that are possible",
+		return param.Errorf("hidden", "the network would have %d parameters (%d features, %d hidden units, %d labels), at most %d are possible",
 			n, m.Features, c.Hidden, m.Labels, maxValues)
 	}
 	return nil

@@ -36,11 +36,11 @@ func (m *model) tensors(l *learner.Tensors) {
 	if l.Reading() {
 		m.units, m.kind = unitWords[units], scaling.Kinds[kind]
 		m.Function = newFunction(&Config{Hidden: m.hidden, Units: m.units, Scaling: m.kind}, 0, &dataset.Manifest{Features: m.Features, Labels: m.Labels})
-		l.Check(gradient.Parameters(m.Function) <= maxValues, "%d parameters are too many", gradient.Parameters(m.Function))
+		l.Check(gradient.Parameters(m.Function) <= maxValues, "the model has %d parameters, which is too many", gradient.Parameters(m.Function))
 	}
 	m.Weights.Input.Tensors(l, m.kind, m.Features)
 	gradient.Tensors(l, m.Function, &m.Weights.Theta)
-	l.Check(num.Finite64(m.Weights.Input.Shift) && num.Finite64(m.Weights.Input.Scale) && num.Finite32(m.Weights.Theta), "a value is not finite")
+	l.Check(num.Finite64(m.Weights.Input.Shift) && num.Finite64(m.Weights.Input.Scale) && num.Finite32(m.Weights.Theta), "the model has a value that is not finite")
 }
 
 // decodeModel makes a model of its tensors, whose memory it may keep.

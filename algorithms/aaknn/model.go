@@ -41,7 +41,7 @@ func (m *model) tensors(l *learner.Tensors) {
 	if l.Settings(modelFormat, numbers...) {
 		m.kind = scaling.Kinds[kind]
 	}
-	l.Check(m.k <= m.Rows && m.Labels > 0, "%d neighbours of %d rows with %d labels", m.k, m.Rows, m.Labels)
+	l.Check(m.k <= m.Rows && m.Labels > 0, "the model is damaged: %d neighbours, %d samples and %d labels do not fit together", m.k, m.Rows, m.Labels)
 	m.scale.Tensors(l, m.kind, m.Features)
 	if l.Reading() {
 		err := rows.CheckScale(m.scale.Scale)

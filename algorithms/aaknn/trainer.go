@@ -59,17 +59,17 @@ func (t *trainer) State(l *fields.List) {
 	rows.Field(l, &t.kept, t.job.Manifest, &wanted)
 	l.Uint64(&t.k)
 	l.Float64(&t.loss)
-	l.Check(t.kept == nil || t.fit.Done(), "rows before their scaling")
+	l.Check(t.kept == nil || t.fit.Done(), "it has samples before the features are scaled")
 	n := 0
 	if t.kept != nil {
 		n = t.kept.N
 	}
-	l.Check(t.k <= uint64(n), "%d neighbours of %d rows", t.k, n)
-	l.Check(t.loss == -1 || t.k > 0 && t.loss >= 0 && t.loss < mostLoss, "a loss of %v", t.loss)
+	l.Check(t.k <= uint64(n), "it has %d neighbours for %d samples", t.k, n)
+	l.Check(t.loss == -1 || t.k > 0 && t.loss >= 0 && t.loss < mostLoss, "it has a loss of %v", t.loss)
 	if l.Reading() && t.kept != nil {
 		c := t.job.Config.neighbours()
-		l.Check(c == 0 || t.k == uint64(c) && t.loss == -1, "%d neighbours, not %d", t.k, c)
-		l.Check(t.k > 0 || len(candidates(t.kept.N)) > 1, "no number of neighbours")
+		l.Check(c == 0 || t.k == uint64(c) && t.loss == -1, "it has %d neighbours, want %d", t.k, c)
+		l.Check(t.k > 0 || len(candidates(t.kept.N)) > 1, "the number of neighbours is missing")
 	}
 }
 
@@ -127,7 +127,7 @@ func (t *trainer) foldLeftOut(res *round.Result) error {
 	sums := make([]float64, len(list))
 	for u, b := range res.Collected {
 		if len(b) != 8*len(list) {
-			return fmt.Errorf("%s: unit %d has %d bytes where %d losses belong", Name, u, len(b), len(list))
+			return fmt.Errorf("%s: the result of task %d has %d bytes, want %d losses", Name, u, len(b), len(list))
 		}
 		num.Add64(sums, num.Float64s(b))
 	}
@@ -162,7 +162,7 @@ func (t *trainer) Progress() round.Progress {
 // Model implements algorithms.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {
 	if t.k == 0 {
-		return nil, errors.New(Name + ": the samples are not known yet, or k")
+		return nil, errors.New(Name + ": there is no model yet, because the samples or k are not known")
 	}
 	return &model{
 		Sizes: rows.SizesOf(t.kept), k: int(t.k), kind: t.job.Config.Scaling, scale: t.fit.Values(), kept: *t.kept,

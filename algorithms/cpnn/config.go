@@ -92,7 +92,7 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 // checkSize refuses a network with more parameters than a partial can carry.
 func checkSize(c *Config, m *dataset.Manifest) error {
 	if z := sizesOf(c, m); z.values() > maxValues {
-		return param.Errorf("hidden", "the network would have %d parameters (%d features, %d hidden units, %d labels), more than the %d that are possible",
+		return param.Errorf("hidden", "the network would have %d parameters (%d features, %d hidden units, %d labels), at most %d are possible",
 			z.values(), z.features, z.hidden, z.labels, maxValues)
 	}
 	return nil

@@ -35,10 +35,10 @@ func (m *model) tensors(l *learner.Tensors) {
 	}
 	if l.Reading() {
 		m.number = number == 1
-		l.Check(m.sizes.values() <= maxValues, "%d parameters are too many", m.sizes.values())
+		l.Check(m.sizes.values() <= maxValues, "the model has %d parameters, which is too many", m.sizes.values())
 	}
 	l.F64("weights", &m.values, m.features+m.inputs()+2, m.hidden)
-	l.Check(num.Finite64(m.values), "a weight is not finite")
+	l.Check(num.Finite64(m.values), "the model has a weight that is not finite")
 }
 
 // decodeModel makes a model of its tensors, whose memory it may keep.

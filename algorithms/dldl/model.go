@@ -46,7 +46,7 @@ func (m *model) tensors(l *learner.Tensors) {
 	}
 	network.Tensors(l, m.Function, &m.Weights.Theta)
 	m.Weights.Input.Tensors(l, m.scaling, m.Features)
-	l.Check(num.Finite64(m.Weights.Input.Shift) && num.Finite64(m.Weights.Input.Scale) && num.Finite32(m.Weights.Theta), "a value is not finite")
+	l.Check(num.Finite64(m.Weights.Input.Shift) && num.Finite64(m.Weights.Input.Scale) && num.Finite32(m.Weights.Theta), "the model has a value that is not finite")
 }
 
 // decodeModel makes a model of its tensors, whose memory it may keep.

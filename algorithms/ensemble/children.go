@@ -45,7 +45,7 @@ func divide(c *Config, s *dataset.Split, m *dataset.Manifest) error {
 	listed := s.Assigned != "" && !s.Overlap && s.Folds > 2
 	switch {
 	case c.Inner == innerFolds && !listed:
-		return param.Errorf("inner", "folds: the job has not three folds or more that a file lists, or groups")
+		return param.Errorf("inner", "folds needs a job with at least three folds, listed in a file or made of groups")
 	case c.Inner == innerAuto && listed && c.Weights != weightsMean && !wholeGroups(c, s, m):
 		c.Inner = innerFolds
 	}
@@ -72,7 +72,7 @@ func (c *Config) units(members, folds int) int { return members * (1 + c.heldOut
 func child(j *learner.Job[Config], members []member, unit int) (*round.Job, error) {
 	count, in := len(members), innerOf(j)
 	if unit < 0 || unit >= j.Config.units(count, in.folds) {
-		return nil, fmt.Errorf("ensemble: there is no child job %d", unit)
+		return nil, fmt.Errorf("ensemble: sub-job %d does not exist", unit)
 	}
 	m, c := &members[unit%count], *j.Job
 	c.Algorithm, c.Params, c.Folds, c.Predictions, c.PredictedRows, c.NoModel = m.Name(), m.resolved.Params, 0, 0, 0, false

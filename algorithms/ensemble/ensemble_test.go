@@ -23,23 +23,23 @@ import (
 func TestMembersAreRefused(t *testing.T) {
 	a := New(family())
 	for text, want := range map[string]string{
-		"structrf,ensemble":                     "an ensemble cannot be a member of an ensemble; members may be ldlf, structrf, rf",
-		"structrf,regression":                   "regression predicts a number, and members predict label distributions",
-		"structrf,ldfl":                         `the algorithm "ldfl" is unknown (did you mean "ldlf"?)`,
-		"structrf":                              "1 are given; an ensemble has 2 to 20 members",
-		strings.Repeat("rf,", 20) + "rf":        "21 are given",
-		"structrf:tree=3,ldlf":                  `structrf: tree: no such setting (did you mean "trees"?); the settings are preset, trees`,
+		"structrf,ensemble":                     "an ensemble cannot be a member of an ensemble; possible members are ldlf, structrf, rf",
+		"structrf,regression":                   "regression predicts a number, but members must predict label distributions",
+		"structrf,ldfl":                         `algorithm "ldfl" is unknown (did you mean "ldlf"?)`,
+		"structrf":                              `got 1 members, want 2 to 20`,
+		strings.Repeat("rf,", 20) + "rf":        "got 21 members",
+		"structrf:tree=3,ldlf":                  `structrf: tree: there is no such setting (did you mean "trees"?); the settings are preset, trees`,
 		"structrf:trees=0,ldlf":                 `structrf: trees: "0" is not a whole number from 1 to 10000`,
 		"structrf,rf,structrf:trees=x":          `structrf 2: trees: "x" is not a whole number`,
-		"structrf:trees=1:trees=2,ldlf":         "structrf: trees: it is given twice",
-		"structrf:trees,ldlf":                   `structrf: want KEY=VALUE after the colon, not "trees"`,
+		"structrf:trees=1:trees=2,ldlf":         "structrf: trees: the setting is given twice",
+		"structrf:trees,ldlf":                   `structrf: want KEY=VALUE after the colon, got "trees"`,
 		"structrf,,ldlf":                        "a name, a key or a value is missing",
 		"":                                      "a name, a key or a value is missing",
-		`structrf:features="1,ldlf`:             "a quote without its end",
+		`structrf:features="1,ldlf`:             `the closing quote is missing after "\"1,ldlf"`,
 		`structrf:features="no",ldlf`:           `structrf: features: "no": want all, sqrt`,
-		"structrf:min_samples=2,ldlf:outputs=2": "ldlf: outputs: 2 units are fewer than the 63 split nodes",
-		"structrf:min_samples=2,ldlf:features=mlp:init_from=" + strings.Repeat("0", 64): "ldlf: init_from: a member of an ensemble cannot begin from weights",
-		"structrf,ldlf": "structrf: min_samples: 0.8 of 8 training samples are 6 draws, fewer than the 20",
+		"structrf:min_samples=2,ldlf:outputs=2": "ldlf: outputs: got 2 outputs, but a tree of depth 7 has 63 split nodes",
+		"structrf:min_samples=2,ldlf:features=mlp:init_from=" + strings.Repeat("0", 64): "ldlf: init_from: a member of an ensemble cannot start from given weights",
+		"structrf,ldlf": "structrf: min_samples: 0.8 of 8 training samples are 6 draws",
 	} {
 		_, err := a.Resolve(param.Values{"members": text}, smallManifest())
 		var wrong *param.Error
@@ -48,7 +48,7 @@ func TestMembersAreRefused(t *testing.T) {
 		}
 	}
 	_, err := a.Resolve(param.Values{"members": smallMembers, "inner_folds": int64(9)}, smallManifest())
-	if err == nil || err.Error() != "inner_folds: 9 folds of 8 samples: some would be empty" {
+	if err == nil || err.Error() != "inner_folds: 9 folds are too many for 8 samples: some folds would be empty" {
 		t.Errorf("error %v", err)
 	}
 }
@@ -473,17 +473,17 @@ func TestPredict(t *testing.T) {
 func TestModelsAreRefused(t *testing.T) {
 	for want, bend := range map[string]func([]algorithms.Tensor) []algorithms.Tensor{
 		`the tensor "settings" is missing`: func([]algorithms.Tensor) []algorithms.Tensor { return nil },
-		"the weights are [0.5 0.75]":       func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F64[0] = 0.5; return v },
-		"the weights are [-0.5 1.5]":       func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F64[0], v[1].F64[1] = -0.5, 1.5; return v },
+		"the weights [0.5 0.75] are not possible":       func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F64[0] = 0.5; return v },
+		"the weights [-0.5 1.5] are not possible":       func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F64[0], v[1].F64[1] = -0.5, 1.5; return v },
 		"the tensors of member 1 are missing": func(v []algorithms.Tensor) []algorithms.Tensor {
 			return v[:12]
 		},
-		`"0/none/x" belongs to no member`: func(v []algorithms.Tensor) []algorithms.Tensor {
+		`the tensor "0/none/x" is not a tensor of any member`: func(v []algorithms.Tensor) []algorithms.Tensor {
 			return append(v, algorithms.Tensor{Name: "0/none/x"})
 		},
-		`the algorithm "none" is unknown`: func(v []algorithms.Tensor) []algorithms.Tensor { v[2].Name = "0/none/x"; return v },
+		`algorithm "none" is unknown`: func(v []algorithms.Tensor) []algorithms.Tensor { v[2].Name = "0/none/x"; return v },
 		"an ensemble cannot be a member":  func(v []algorithms.Tensor) []algorithms.Tensor { v[2].Name = "0/ensemble/x"; return v },
-		"have other shapes":               func(v []algorithms.Tensor) []algorithms.Tensor { v[12].U32[2] = 4; return v },
+		"all members must have the same features and labels and predict the same":               func(v []algorithms.Tensor) []algorithms.Tensor { v[12].U32[2] = 4; return v },
 	} {
 		m := &model{weights: []float64{0.25, 0.75}, names: []string{"rf", "rf"}}
 		for range 2 {

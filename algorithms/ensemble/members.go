@@ -43,7 +43,7 @@ func (k kin) parse(text string) ([]member, error) {
 		return nil, err
 	}
 	if len(items) < leastMembers || len(items) > mostMembers {
-		return nil, fmt.Errorf("%d are given; an ensemble has %d to %d members", len(items), leastMembers, mostMembers)
+		return nil, fmt.Errorf("got %d members, want %d to %d", len(items), leastMembers, mostMembers)
 	}
 	members, labels := make([]member, len(items)), labelled(names(items))
 	for i, item := range items {
@@ -76,18 +76,18 @@ func (k kin) find(name string) (algorithms.Algorithm, error) {
 	}
 	known := strings.Join(names, ", ")
 	if name == Name {
-		return nil, fmt.Errorf("an ensemble cannot be a member of an ensemble; members may be %s", known)
+		return nil, fmt.Errorf("an ensemble cannot be a member of an ensemble; possible members are %s", known)
 	}
 	for _, a := range k {
 		switch {
 		case a.Name() != name:
 		case a.Predicts() != algorithms.Distribution:
-			return nil, fmt.Errorf("%s predicts %s, and members predict %s; members may be %s", name, a.Predicts(), algorithms.Distribution, known)
+			return nil, fmt.Errorf("%s predicts %s, but members must predict %s; possible members are %s", name, a.Predicts(), algorithms.Distribution, known)
 		default:
 			return a, nil
 		}
 	}
-	return nil, fmt.Errorf("the algorithm %q is unknown%s; members may be %s", name, param.Suggest(name, names), known)
+	return nil, fmt.Errorf("algorithm %q is unknown%s; possible members are %s", name, param.Suggest(name, names), known)
 }
 
 // valuesOf reads the settings of a member.
@@ -99,7 +99,7 @@ func valuesOf(params []param.Param, set []param.Pair) (param.Values, error) {
 			return nil, unknownSetting(params, pair.Key)
 		}
 		if values.Has(pair.Key) {
-			return nil, param.Errorf(pair.Key, "it is given twice")
+			return nil, param.Errorf(pair.Key, "the setting is given twice")
 		}
 		v, err := params[i].Parse(pair.Value)
 		if err != nil {
@@ -115,7 +115,7 @@ func unknownSetting(params []param.Param, name string) error {
 	for _, p := range params {
 		names = append(names, p.Name)
 	}
-	return param.Errorf(name, "no such setting%s; the settings are %s", param.Suggest(name, names), strings.Join(names, ", "))
+	return param.Errorf(name, "there is no such setting%s; the settings are %s", param.Suggest(name, names), strings.Join(names, ", "))
 }
 
 // resolve reads the members and has each fill in its settings for a dataset. Errors are
@@ -131,7 +131,7 @@ func (k kin) resolve(text string, m *dataset.Manifest) ([]member, error) {
 			return nil, param.Errorf("members", "%s: %v", own.label, err)
 		}
 		if own.resolved.Weights != "" {
-			return nil, param.Errorf("members", "%s: init_from: a member of an ensemble cannot begin from weights", own.label)
+			return nil, param.Errorf("members", "%s: init_from: a member of an ensemble cannot start from given weights", own.label)
 		}
 		if _, err := pairs(own.resolved.Params); err != nil {
 			return nil, param.Errorf("members", "%s: %v", own.label, err)
@@ -150,7 +150,7 @@ func format(members []member) string {
 	return param.FormatItems(items)
 }
 
-var errSettings = errors.New("the resolved settings are no JSON object of plain values")
+var errSettings = errors.New("the settings of a member must be a JSON object of plain values")
 
 // pairs reads resolved settings, a JSON object of numbers, texts and flags, in their order.
 func pairs(raw json.RawMessage) (list []param.Pair, err error) {

@@ -30,7 +30,7 @@ func (m *model) head(l *learner.Tensors) {
 	l.Settings(modelFormat, learner.Within(&count, 1, mostMembers))
 	l.F64("weights", &m.weights, count)
 	if l.Reading() {
-		l.Check(onSimplex(m.weights), "the weights are %v", m.weights)
+		l.Check(onSimplex(m.weights), "the weights %v are not possible", m.weights)
 	}
 }
 
@@ -70,7 +70,7 @@ func (k kin) decodeModel(tensors []algorithms.Tensor) (algorithms.Model, error) 
 		m.names, m.members = append(m.names, name), append(m.members, trained)
 	}
 	if len(rest) > 0 {
-		return nil, fmt.Errorf("the tensor %q belongs to no member", rest[0].Name)
+		return nil, fmt.Errorf("the tensor %q is not a tensor of any member", rest[0].Name)
 	}
 	return m, m.check()
 }
@@ -83,7 +83,7 @@ func take(rest *[]algorithms.Tensor, member int) (own []algorithms.Tensor, algor
 	}
 	parts := strings.SplitN((*rest)[0].Name, "/", 3)
 	if len(parts) < 3 {
-		return nil, "", fmt.Errorf("the tensor %q belongs to no member", (*rest)[0].Name)
+		return nil, "", fmt.Errorf("the tensor %q is not a tensor of any member", (*rest)[0].Name)
 	}
 	begins := prefix(member, parts[1])
 	for _, t := range *rest {
@@ -98,7 +98,7 @@ func take(rest *[]algorithms.Tensor, member int) (own []algorithms.Tensor, algor
 	return own, parts[1], nil
 }
 
-var errShapes = errors.New("the members have other shapes, or predict something else, than the first")
+var errShapes = errors.New("all members must have the same features and labels and predict the same")
 
 // check returns an error if the members do not go together.
 func (m *model) check() error {

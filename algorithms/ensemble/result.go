@@ -74,14 +74,14 @@ func (t *trainer) read(unit int, part []byte) (*result, error) {
 // decode makes the model of a member.
 func (t *trainer) decode(m int, f *modelfile.File) (algorithms.Model, error) {
 	if name := t.members[m].Name(); f.Algorithm != name {
-		return nil, fmt.Errorf("a model of %s where one of %s belongs", f.Algorithm, name)
+		return nil, fmt.Errorf("got a model of %s, want a model of %s", f.Algorithm, name)
 	}
 	trained, err := t.members[m].DecodeModel(f.Tensors)
 	if err != nil {
 		return nil, err
 	}
 	if features, labels := trained.Shape(); features != t.job.Manifest.Features || labels != t.job.Manifest.Labels {
-		return nil, fmt.Errorf("a model of %d features and %d labels; the data has %d and %d", features, labels, t.job.Manifest.Features, t.job.Manifest.Labels)
+		return nil, fmt.Errorf("the model has %d features and %d labels, but the data has %d and %d", features, labels, t.job.Manifest.Features, t.job.Manifest.Labels)
 	}
 	return trained, nil
 }
@@ -93,7 +93,7 @@ func (t *trainer) predicted(b []byte) (*predictions.Set, error) {
 		return nil, err
 	}
 	if s.Labels != t.job.Manifest.Labels || s.Number || len(s.Row) == 0 {
-		return nil, fmt.Errorf("predictions of %d samples and %d labels where those of %d labels belong", len(s.Row), s.Labels, t.job.Manifest.Labels)
+		return nil, fmt.Errorf("got predictions of %d samples and %d labels, want predictions of %d labels", len(s.Row), s.Labels, t.job.Manifest.Labels)
 	}
 	return s, nil
 }
@@ -101,7 +101,7 @@ func (t *trainer) predicted(b []byte) (*predictions.Set, error) {
 // stateVersion is the version of the fields of a state.
 const stateVersion = 1
 
-var errPart = errors.New("the model or the predictions of a child job are missing, or there too early or too late")
+var errPart = errors.New("the model or the predictions of a sub-job are missing, or exist at the wrong time")
 
 // State implements learner.Trainer: the results that are there, then the weights.
 func (t *trainer) State(l *fields.List) {
@@ -112,7 +112,7 @@ func (t *trainer) State(l *fields.List) {
 		l.Bytes(&r.predictions)
 		if l.Reading() {
 			if err := t.restore(unit, r); err != nil {
-				l.Check(false, "child job %d: %w", unit, err)
+				l.Check(false, "sub-job %d: %w", unit, err)
 			}
 		}
 	}
@@ -159,15 +159,15 @@ func (t *trainer) restore(unit int, r *result) (err error) {
 // known, or lacking before.
 func (t *trainer) checkWeights(l *fields.List) {
 	known := t.weights != nil
-	l.Check((t.kl != nil) == (known && t.job.Config.Weights != weightsMean) && (t.rows > 0) == (t.kl != nil), "weights that do not go with the settings")
+	l.Check((t.kl != nil) == (known && t.job.Config.Weights != weightsMean) && (t.rows > 0) == (t.kl != nil), "its weights do not match the settings")
 	if known {
-		l.Check(onSimplex(t.weights), "the weights are %v", t.weights)
+		l.Check(onSimplex(t.weights), "the weights %v are not possible", t.weights)
 	}
 	for unit := range t.results {
 		r := &t.results[unit]
 		inner, later := unit >= len(t.members), t.later(unit)
-		l.Check(!known || (r.head != nil || later) && r.predictions == nil, "weights without a model or with its predictions")
+		l.Check(!known || (r.head != nil || later) && r.predictions == nil, "it has weights, but a model is missing or predictions are left")
 		l.Check(known || r.head == nil || !inner || r.predictions != nil, "%w", errPart)
-		l.Check(!later || r.head == nil || t.wanted(unit), "a model that nobody asked for")
+		l.Check(!later || r.head == nil || t.wanted(unit), "it has a model that the job does not need")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-var errRows = errors.New("ensemble: the members predicted other rows of a fold")
+var errRows = errors.New("ensemble: the members predicted different samples of a fold")
 
 // sample gathers the predictions of all inner folds: of at most Config.WeightRows rows, drawn by
 // the job's seed.

@@ -80,7 +80,7 @@ func (t *trainer) done() bool {
 func (t *trainer) TakePart(unit int, part []byte) error {
 	r, err := t.read(unit, part)
 	if err != nil {
-		return fmt.Errorf("ensemble: the result of %s (child job %d): %w", t.members[unit%len(t.members)].label, unit, err)
+		return fmt.Errorf("ensemble: the result of %s (sub-job %d) cannot be used: %w", t.members[unit%len(t.members)].label, unit, err)
 	}
 	t.results[unit] = *r
 	return nil
@@ -89,7 +89,7 @@ func (t *trainer) TakePart(unit int, part []byte) error {
 // Fold implements round.Trainer.
 func (t *trainer) Fold(res *round.Result) error {
 	if len(res.Collected) != len(t.results) {
-		return fmt.Errorf("ensemble: %d results were collected, %d are wanted", len(res.Collected), len(t.results))
+		return fmt.Errorf("ensemble: got %d results, want %d", len(res.Collected), len(t.results))
 	}
 	for unit, part := range res.Collected {
 		if part == nil && (t.results[unit].head != nil || !t.wanted(unit)) {
@@ -206,7 +206,7 @@ func (t *trainer) Counters() map[string]uint64 {
 	return sums
 }
 
-var errNoModel = errors.New("ensemble: the members are not trained yet")
+var errNoModel = errors.New("ensemble: there is no model yet, because some members are not trained")
 
 // Model implements algorithms.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {

@@ -63,7 +63,7 @@ type Config struct {
 // check returns a *param.Error for the first setting that contradicts another.
 func (c *Config) check() error {
 	if splits := splitNodes(c.Depth); c.Outputs < splits {
-		return param.Errorf("outputs", "%d units are fewer than the %d split nodes of a tree of depth %d: give at least %d, or less depth",
+		return param.Errorf("outputs", "got %d outputs, but a tree of depth %[3]d has %[2]d split nodes: give at least %[4]d outputs, or a smaller depth",
 			c.Outputs, splits, c.Depth, splits)
 	}
 	if c.Refit && c.ValidationFraction == 0 {
@@ -73,10 +73,10 @@ func (c *Config) check() error {
 		return param.Errorf("shrink", "needs a validation_fraction above 0: the weight of the mean distribution is chosen on validation samples")
 	}
 	if c.Init == initNormal && c.InitStd == 0 {
-		return param.Errorf("init_std", "must be above 0 with init normal: from Θ = 0 all leaves stay alike")
+		return param.Errorf("init_std", "must be above 0 with init normal, because all leaves stay equal if Θ starts at 0")
 	}
 	if c.Init == initXavier && c.InitStd != 0 {
-		return param.Errorf("init_std", "belongs to init normal: with xavier the bound follows from the number of features")
+		return param.Errorf("init_std", "needs init normal: with xavier the bound follows from the number of features")
 	}
 	if err := c.Network.Check(); err != nil {
 		return err
@@ -91,11 +91,11 @@ func (c *Config) check() error {
 func (c *Config) checkStart() error {
 	switch deep := c.Network.Deep(); {
 	case deep && c.Init != initHe:
-		return param.Errorf("init", "%s belongs to features linear: features mlp and conv begin with he", c.Init)
+		return param.Errorf("init", "%s needs features linear; with features mlp and conv, init must be he", c.Init)
 	case deep && c.InitStd != 0:
-		return param.Errorf("init_std", "belongs to features linear: with he the standard deviation follows from each layer's inputs")
+		return param.Errorf("init_std", "needs features linear: with he the standard deviation follows from each layer's inputs")
 	case !deep && c.Init == initHe:
-		return param.Errorf("init", "he belongs to features mlp and conv")
+		return param.Errorf("init", "he needs features mlp or conv")
 	}
 	return nil
 }

@@ -146,7 +146,7 @@ func TestWrongSettings(t *testing.T) {
 		{param.Values{"tree": int64(5)}, "tree", "no such setting"},
 		{param.Values{"refit": true, "preset": "paper"}, "refit", "validation_fraction"},
 		{param.Values{"shrink": true, "preset": "paper"}, "shrink", "validation_fraction"},
-		{param.Values{"trees": int64(1000), "depth": int64(17)}, "depth", "more than"},
+		{param.Values{"trees": int64(1000), "depth": int64(17)}, "depth", "at most"},
 		{param.Values{"outputs": int64(1 << 20)}, "outputs", "Θ would hold"},
 	} {
 		_, err := New().Resolve(x.given, movie)

@@ -38,7 +38,7 @@ func (m *model) tensors(l *learner.Tensors) {
 			return
 		}
 		m.parameters = gradient.Parameters(m.f)
-		l.Check(m.outputs >= m.splits && m.theta() <= maxValues && m.sizes.q() <= maxValues, "%+v are too many values", m.sizes)
+		l.Check(m.outputs >= m.splits && m.theta() <= maxValues && m.sizes.q() <= maxValues, "the model has too many values: %+v", m.sizes)
 	}
 	m.weights.Input.Tensors(l, m.kind, m.features)
 	l.U32("phi", &m.phi, m.trees, m.splits)
@@ -57,9 +57,9 @@ func decodeModel(tensors []algorithms.Tensor) (*model, error) {
 	m := new(model)
 	return m, learner.ReadTensors(tensors, func(l *learner.Tensors) {
 		m.tensors(l)
-		l.Check(num.Finite64(m.weights.Input.Shift) && num.Finite64(m.weights.Input.Scale) && num.Finite32(m.weights.Theta), "a value is not finite")
+		l.Check(num.Finite64(m.weights.Input.Shift) && num.Finite64(m.weights.Input.Scale) && num.Finite32(m.weights.Theta), "the model has a value that is not finite")
 		l.Check(!slices.ContainsFunc(m.q, func(v float32) bool { return !(v >= 0 && v <= math.MaxFloat32) }),
-			"a leaf's probability is negative or not finite")
+			"a probability in a leaf is negative or not finite")
 		if l.Reading() {
 			err := m.checkPhi()
 			l.Check(err == nil, "%w", err)

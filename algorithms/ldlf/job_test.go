@@ -282,7 +282,7 @@ func TestUnderflow(t *testing.T) {
 	m := train(t, c, p, 1, false, 1)
 	_, d := p.data(1, false, dataset.Split{})
 	if !num.Finite32(m.q) || !num.Finite32(m.weights.Theta) || !num.Finite32(predictAll(m, d)) {
-		t.Fatal("a value is not finite")
+		t.Fatal("the model has a value that is not finite")
 	}
 	for l := 0; l < len(m.q); l += m.labels {
 		if sum := m.q[l] + m.q[l+1] + m.q[l+2]; !(abs(float64(sum)-1) < 1e-6) {
@@ -317,7 +317,7 @@ func TestNoTrainingRows(t *testing.T) {
 		}
 		var empty round.Partial
 		empty.Reset(r.Shape)
-		if err := tr.Fold(&round.Result{Sum: &empty}); err == nil || !strings.Contains(err.Error(), "no training samples") {
+		if err := tr.Fold(&round.Result{Sum: &empty}); err == nil || !strings.Contains(err.Error(), "there are no training samples") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

@@ -68,7 +68,7 @@ const maxWindow = 1e6
 // checkWindow refuses a unit of more mini-batches than any job has.
 func checkWindow(u *round.Unit) error {
 	if n := u.Steps[1] - u.Steps[0]; n > maxWindow { // huge as well where they descend
-		return fmt.Errorf("ldlf: a unit of the mini-batches %d to %d", u.Steps[0], u.Steps[1])
+		return fmt.Errorf("ldlf: the task has the invalid mini-batches %d to %d", u.Steps[0], u.Steps[1])
 	}
 	return nil
 }

@@ -113,11 +113,11 @@ func checkSize(c *Config, m *dataset.Manifest) error {
 	}
 	z := newSizes(c, m.Features, m.Labels)
 	if z.theta() > maxValues {
-		return param.Errorf("outputs", "Θ would hold %d values (%d features × %d units), more than the %d that are possible",
+		return param.Errorf("outputs", "Θ would hold %d values (%d features × %d units), at most %d are possible",
 			z.theta(), m.Features, c.Outputs, maxValues)
 	}
 	if z.q() > maxValues {
-		return param.Errorf("depth", "the leaves would hold %d values (%d trees × %d leaves × %d labels), more than the %d that are possible",
+		return param.Errorf("depth", "the leaves would hold %d values (%d trees × %d leaves × %d labels), at most %d are possible",
 			z.q(), c.Trees, z.leaves, m.Labels, maxValues)
 	}
 	return nil

@@ -43,10 +43,10 @@ func (c *Config) ownOutputs() int { return c.Trees << (c.Depth - 1) }
 // checkStrategy returns a *param.Error where the order in which trees learn contradicts another setting.
 func (c *Config) checkStrategy() error {
 	if c.ResetMomentum && c.Strategy != strategyRotate {
-		return param.Errorf("reset_momentum", "belongs to strategy rotate")
+		return param.Errorf("reset_momentum", "needs strategy rotate")
 	}
 	if c.OwnUnits && c.Outputs != c.ownOutputs() {
-		return param.Errorf("outputs", "must be %d with own_units: %d trees times 2^(depth-1)", c.ownOutputs(), c.Trees)
+		return param.Errorf("outputs", "must be %d with own_units, which is %d trees × 2^(depth-1)", c.ownOutputs(), c.Trees)
 	}
 	return nil
 }

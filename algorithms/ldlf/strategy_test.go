@@ -138,7 +138,7 @@ func TestStrategyErrors(t *testing.T) {
 		given      param.Values
 		name, text string
 	}{
-		{param.Values{"reset_momentum": true}, "reset_momentum", "belongs to strategy rotate"},
+		{param.Values{"reset_momentum": true}, "reset_momentum", "needs strategy rotate"},
 		{param.Values{"own_units": true, "outputs": int64(64)}, "outputs", "must be 320 with own_units"},
 		{param.Values{"strategy": "alternate"}, "strategy", "joint, rotate or random-tree"},
 	} {

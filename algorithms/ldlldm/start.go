@@ -69,13 +69,13 @@ func appendEntries(dst []byte, list []entry) []byte {
 }
 
 // errEntries is wrapped by every error about the encoded entries of a unit.
-var errEntries = errors.New("the samples that a unit drew")
+var errEntries = errors.New("the samples drawn by a task are damaged")
 
 // parseEntries decodes the entries of a unit, at most n.
 func parseEntries(b []byte, n, labels int) ([]entry, error) {
 	size := entryBytes(labels)
 	if len(b)%size != 0 || len(b) > n*size {
-		return nil, fmt.Errorf("%w: %d bytes are no list of at most %d samples of %d labels", errEntries, len(b), n, labels)
+		return nil, fmt.Errorf("%w: %d bytes are not a list of at most %d samples with %d labels", errEntries, len(b), n, labels)
 	}
 	list := make([]entry, 0, len(b)/size)
 	for ; len(b) > 0; b = b[size:] {
@@ -83,11 +83,11 @@ func parseEntries(b []byte, n, labels int) ([]entry, error) {
 		for c := range e.label {
 			e.label[c] = math.Float32frombits(binary.LittleEndian.Uint32(b[12+4*c:]))
 			if !(e.label[c] >= 0 && e.label[c] <= 2) {
-				return nil, fmt.Errorf("%w: row %d has the degree %v", errEntries, e.row, e.label[c])
+				return nil, fmt.Errorf("%w: sample %d has the probability %v", errEntries, e.row, e.label[c])
 			}
 		}
 		if len(list) > 0 && compare(list[len(list)-1], e) >= 0 {
-			return nil, fmt.Errorf("%w: row %d is not in its order", errEntries, e.row)
+			return nil, fmt.Errorf("%w: sample %d is not in the right order", errEntries, e.row)
 		}
 		list = append(list, e)
 	}

@@ -86,7 +86,7 @@ func (c *Config) fits(m *dataset.Manifest) error {
 			m.Rows, float64(need)/(1<<30), mostBytes>>30, defaultLandmarks)
 	}
 	if n := int64(c.Landmarks) * int64(m.Labels); n > mostSystem {
-		return param.Errorf("landmarks", "%d landmarks for %d labels are %d values, more than the %d that are possible", c.Landmarks, m.Labels, n, int64(mostSystem))
+		return param.Errorf("landmarks", "%d landmarks for %d labels are %d values, at most %d are possible", c.Landmarks, m.Labels, n, int64(mostSystem))
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func (x *exact) solve(solution, point []float64) error {
 		y.Set(i, labels, 1)
 	}
 	if err := linalg.Cholesky(h); err != nil {
-		return fmt.Errorf("%s: the system of %d samples, at a cost of %v: %w", Name, len(in), x.config.Cost, err)
+		return fmt.Errorf("%s: the equations of %d samples with cost %v cannot be solved: %w", Name, len(in), x.config.Cost, err)
 	}
 	linalg.SolveLower(y, h)
 	linalg.SolveUpper(y, h.T())

@@ -57,7 +57,7 @@ func (k *kernel) Demand() (bytes int64, what string) {
 		return 0, ""
 	}
 	n := int64(min(k.job.Manifest.Rows, 1<<27)) // the product of more would be too large a number
-	return 2 * 8 * n * n, fmt.Sprintf("two matrices of %d×%d numbers of an exact fit; the setting landmarks, such as 512, needs none of them", n, n)
+	return 2 * 8 * n * n, fmt.Sprintf("an exact fit needs two matrices of %d×%d numbers; give landmarks, such as 512, to avoid them", n, n)
 }
 
 // scratch is the working memory of a lane.
@@ -99,7 +99,7 @@ func (k *kernel) read(v round.Vars) (*landmarks, error) {
 	}
 	b := v.Get(varLandmarks)
 	if len(b) < 8 {
-		return nil, fmt.Errorf("%s: no landmarks", Name)
+		return nil, fmt.Errorf("%s: there are no landmarks", Name)
 	}
 	kept, err := rows.Decode(b[8:], k.job.Manifest, k.job.Config.kept(k.job.Seed))
 	if err != nil {
@@ -160,7 +160,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 	}
 	point, n, labels := num.Float64s(v.Get(varPoint)), l.from.Rows(), k.job.Manifest.Labels
 	if len(point) != (n+1)*labels {
-		return fmt.Errorf("%s: a point of %d values for %d landmarks", Name, len(point), n)
+		return fmt.Errorf("%s: got a point of %d values for %d landmarks", Name, len(point), n)
 	}
 	s.size(l)
 	x := unitSums{kernel: k, scratch: s, head: dst.F64[:headSums], point: point, landmarks: n}

@@ -43,7 +43,7 @@ func (m *model) tensors(l *learner.Tensors) {
 	if l.Settings(modelFormat, numbers...) {
 		m.kind = scaling.Kinds[kind]
 	}
-	l.Check(m.Sizes.Labels == 0, "kept rows have %d labels", m.Sizes.Labels)
+	l.Check(m.Sizes.Labels == 0, "the stored samples have %d labels, want none", m.Sizes.Labels)
 	m.scale.Tensors(l, m.kind, m.Features)
 	rows.Tensors(l, &m.Sizes, &m.kept)
 	l.F64("width", &m.width, 1)
@@ -54,10 +54,10 @@ func (m *model) tensors(l *learner.Tensors) {
 	}
 	err := rows.CheckScale(m.scale.Scale)
 	l.Check(err == nil, "%w", err)
-	l.Check(m.width[0] > leastWidth && m.width[0] <= mostValue, "a width of %v", m.width[0])
+	l.Check(m.width[0] > leastWidth && m.width[0] <= mostValue, "its width is %v", m.width[0])
 	for _, v := range [][]float64{m.beta, m.bias} {
 		for _, x := range v {
-			l.Check(x >= -mostValue && x <= mostValue, "a value of %v", x)
+			l.Check(x >= -mostValue && x <= mostValue, "one of its values is %v", x)
 		}
 	}
 }

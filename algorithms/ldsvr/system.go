@@ -144,7 +144,7 @@ func (s *systemSums) factor(k, y linalg.Matrix) (err error) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: the system of the landmarks: %w", Name, err)
+	return fmt.Errorf("%s: the equations of the landmarks cannot be solved: %w", Name, err)
 }
 
 // border solves for b and β: y has S⁻¹ of the right sides of all labels, and in its last column of

@@ -37,10 +37,10 @@ func (x *fitted) list(l *fields.List, m *dataset.Manifest, w *rows.Wanted) {
 		n = (x.kept.N + 1) * m.Labels
 	}
 	l.Known(&x.point, n)
-	l.Check(x.width >= 0 && x.width <= mostValue && (x.width > 0) == (x.kept != nil), "a width of %v", x.width)
-	l.Check(x.loss == -1 || x.kept != nil && x.loss >= 0 && x.loss < mostLoss, "a loss of %v", x.loss)
+	l.Check(x.width >= 0 && x.width <= mostValue && (x.width > 0) == (x.kept != nil), "its width is %v", x.width)
+	l.Check(x.loss == -1 || x.kept != nil && x.loss >= 0 && x.loss < mostLoss, "its loss is %v", x.loss)
 	for _, v := range x.point {
-		l.Check(v >= -mostValue && v <= mostValue, "a value of %v", v)
+		l.Check(v >= -mostValue && v <= mostValue, "one of its values is %v", v)
 	}
 }
 
@@ -81,12 +81,12 @@ func (t *trainer) exact() bool { return t.job.Config.Landmarks == 0 }
 func (t *trainer) State(l *fields.List) {
 	t.fit.State(l)
 	t.list(l, t.job.Manifest, t.job.Config.kept(t.job.Seed))
-	l.Check(t.kept == nil || t.fit.Done(), "rows before their scaling")
-	l.Check(t.done <= uint64(t.job.Config.Iterations), "iteration %d", t.done)
-	l.Check((t.point != nil) == (t.exact() && t.kept != nil), "a point of %d values", len(t.point))
+	l.Check(t.kept == nil || t.fit.Done(), "it has samples before the features are scaled")
+	l.Check(t.done <= uint64(t.job.Config.Iterations), "iteration %d is not possible", t.done)
+	l.Check((t.point != nil) == (t.exact() && t.kept != nil), "it has a point of %d values, which is not possible", len(t.point))
 	l.Uint64(&t.evaluations)
 	if t.exact() || t.kept == nil {
-		l.Check(t.evaluations == 0, "evaluation %d", t.evaluations)
+		l.Check(t.evaluations == 0, "evaluation %d is not possible", t.evaluations)
 		return
 	}
 	if l.Reading() {
@@ -167,12 +167,12 @@ func (t *trainer) foldFit(res *round.Result) error {
 		return fmt.Errorf("%s: %w", Name, algorithms.ErrNoRows)
 	}
 	if len(res.Collected) != 1 {
-		return fmt.Errorf("%s: %d fits", Name, len(res.Collected))
+		return fmt.Errorf("%s: got %d fits, want 1", Name, len(res.Collected))
 	}
 	var fit fitted
 	err := fields.Read(res.Collected[0], fitFormat, func(l *fields.List) {
 		fit.list(l, t.job.Manifest, t.job.Config.kept(t.job.Seed))
-		l.Check(fit.point != nil && fit.done <= uint64(t.job.Config.Iterations), "iteration %d of a fit of %d values", fit.done, len(fit.point))
+		l.Check(fit.point != nil && fit.done <= uint64(t.job.Config.Iterations), "the fit is at iteration %d and has %d values, which is not possible", fit.done, len(fit.point))
 	})
 	if err == nil {
 		t.fitted = fit
@@ -256,7 +256,7 @@ func (t *trainer) Progress() round.Progress {
 // Model implements algorithms.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {
 	if !t.ended() {
-		return nil, errors.New(Name + ": no fit yet")
+		return nil, errors.New(Name + ": there is no model yet")
 	}
 	point := t.point
 	if t.descent != nil {

@@ -80,7 +80,7 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 // fits refuses labels that are no scale, and a network whose parameters no partial could carry.
 func (c *Config) fits(m *dataset.Manifest) error {
 	if n := gradient.Parameters(newFunction(c, 0, m)); n > maxValues {
-		return param.Errorf("hidden", "the network would have %d parameters (%d features, %d hidden units), more than the %d that are possible",
+		return param.Errorf("hidden", "the network would have %d parameters (%d features, %d hidden units), at most %d are possible",
 			n, m.Features, c.Hidden, maxValues)
 	}
 	return c.Scale.Fits(m, Name)

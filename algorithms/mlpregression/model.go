@@ -35,13 +35,13 @@ func (m *model) tensors(l *learner.Tensors) {
 	if l.Reading() {
 		m.kind = scaling.Kinds[kind]
 		m.f = newFunction(&Config{Hidden: m.hidden, Scaling: m.kind}, 0, &dataset.Manifest{Features: m.features})
-		l.Check(gradient.Parameters(m.f) <= maxValues, "%d parameters are too many", gradient.Parameters(m.f))
+		l.Check(gradient.Parameters(m.f) <= maxValues, "the model has %d parameters, which is too many", gradient.Parameters(m.f))
 	}
 	l.F64("target", &m.target, 2)
 	m.weights.Input.Tensors(l, m.kind, m.features)
 	gradient.Tensors(l, m.f, &m.weights.Theta)
 	l.Check(num.Finite64(m.target) && num.Finite64(m.weights.Input.Shift) && num.Finite64(m.weights.Input.Scale) && num.Finite32(m.weights.Theta),
-		"a value is not finite")
+		"the model has a value that is not finite")
 }
 
 // decodeModel makes a model of its tensors, whose memory it may keep.

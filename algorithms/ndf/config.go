@@ -77,7 +77,7 @@ const (
 
 // errHidden says what the setting hidden may be.
 var errHidden = errors.New("want a number of units up to " + strconv.Itoa(maxHidden) +
-	" (0: a perceptron), a range such as 4-16, adaptive, or adaptive-N with N units at most")
+	" (0: a perceptron), a range such as 4-16, adaptive, or adaptive-N with at most N units")
 
 // parseHidden reads the setting hidden.
 func parseHidden(text string) (topology, error) {
@@ -124,10 +124,10 @@ func (c *Config) hidden() topology {
 // checkSizes refuses sizes that do not go together or with the data.
 func (c *Config) checkSizes(m *dataset.Manifest) error {
 	if c.BatchSize > c.BatchAbove {
-		return param.Errorf("batch_size", "%d samples, more than the %d of batch_above, from which on nodes take mini-batches", c.BatchSize, c.BatchAbove)
+		return param.Errorf("batch_size", "got %d samples, want at most batch_above, %d: larger nodes use mini-batches", c.BatchSize, c.BatchAbove)
 	}
 	if values := min(c.BatchAbove, max(1, c.draws(m.Rows))) * (c.inputs(m.Features) + 1); values > maxNode {
-		return param.Errorf("share", "a node of up to %d samples with %d inputs has %d values, more than the %d that are possible: give less, or a lower batch_above",
+		return param.Errorf("share", "a node of up to %d samples with %d inputs has %d values, at most %d are possible: lower share or batch_above",
 			min(c.BatchAbove, c.draws(m.Rows)), c.inputs(m.Features), values, maxNode)
 	}
 	return c.checkDraws(m.Rows)
@@ -137,7 +137,7 @@ func (c *Config) checkSizes(m *dataset.Manifest) error {
 // training rows.
 func (c *Config) checkDraws(rows int) error {
 	if n := c.draws(rows); n < c.MinSamples {
-		return param.Errorf("min_samples", "%v of %d training samples are %d draws, fewer than the %d that a node needs to be split: give less, or more samples",
+		return param.Errorf("min_samples", "%v of %d training samples are %d draws, but a node needs %d to be split: increase sampling_ratio, or use more samples",
 			c.SamplingRatio, rows, n, c.MinSamples)
 	}
 	return nil

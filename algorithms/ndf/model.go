@@ -62,7 +62,7 @@ func (f *file) tensors(l *learner.Tensors) {
 	if l.Reading() {
 		weights = 0
 		for i, hidden := range f.all.hidden {
-			l.Check(hidden <= maxHidden, "network %d has %d hidden units", i, hidden)
+			l.Check(hidden <= maxHidden, "network %d has %d hidden units, which is not possible", i, hidden)
 			weights += parameters(f.all.width, int(min(hidden, maxHidden)))
 		}
 	}
@@ -125,7 +125,7 @@ func decodeModel(tensors []algorithms.Tensor) (*model, error) {
 	for i, tree := range list {
 		splits := tree.Nodes() - tree.Leaves()
 		if splits > len(all.hidden) {
-			return nil, fmt.Errorf("%w: tree %d has more split nodes than there are networks", forest.ErrTree, i)
+			return nil, fmt.Errorf("%w: tree %d has more split nodes than the model has networks", forest.ErrTree, i)
 		}
 		t := &Tree{Tree: tree, networks: all.cut(splits)}
 		if err := t.checkSplits(); err != nil {
@@ -134,7 +134,7 @@ func decodeModel(tensors []algorithms.Tensor) (*model, error) {
 		trees = append(trees, t)
 	}
 	if len(all.hidden) > 0 {
-		return nil, fmt.Errorf("%w: %d networks belong to no node", forest.ErrTree, len(all.hidden))
+		return nil, fmt.Errorf("%w: %d networks have no split node", forest.ErrTree, len(all.hidden))
 	}
 	return newModel(trees, f.features, f.labels, f.all.width, f.soft == 1), nil
 }

@@ -62,16 +62,16 @@ func (s *networks) check(features int) error {
 	weights := 0
 	for i, hidden := range s.hidden {
 		if hidden > maxHidden {
-			return fmt.Errorf("%w: network %d has %d hidden units", forest.ErrTree, i, hidden)
+			return fmt.Errorf("%w: network %d has %d hidden units, which is not possible", forest.ErrTree, i, hidden)
 		}
 		weights += parameters(s.width, int(hidden))
 	}
 	if weights != len(s.weights) {
-		return fmt.Errorf("%w: %d weights for networks of %d", forest.ErrTree, len(s.weights), weights)
+		return fmt.Errorf("%w: it has %d weights, but its networks need %d", forest.ErrTree, len(s.weights), weights)
 	}
 	for i, feature := range s.inputs {
 		if feature >= uint32(features) || i%s.width > 0 && feature <= s.inputs[i-1] {
-			return fmt.Errorf("%w: input %d of network %d is feature %d of %d", forest.ErrTree, i%s.width, i/s.width, feature, features)
+			return fmt.Errorf("%w: input %d of network %d is feature %d, but there are %d features", forest.ErrTree, i%s.width, i/s.width, feature, features)
 		}
 	}
 	for _, v := range [][]float32{s.shift, s.scale, s.weights} {
@@ -91,7 +91,7 @@ func (t *Tree) checkSplits() error {
 			continue
 		}
 		if network != next {
-			return fmt.Errorf("%w: node %d has network %d, not %d", forest.ErrTree, i, network, next)
+			return fmt.Errorf("%w: node %d has network %d, want %d", forest.ErrTree, i, network, next)
 		}
 		next++
 	}
@@ -129,11 +129,11 @@ func (s *networks) size() int { return 4 * (len(s.hidden) + 3*len(s.inputs) + le
 // inner returns the encoded tree of package forest and the bytes after it.
 func inner(b []byte) (tree, rest []byte, err error) {
 	if len(b) < treeHead || b[0] != treeFormat {
-		return nil, nil, fmt.Errorf("%w: it has no head of format %d", forest.ErrTree, treeFormat)
+		return nil, nil, fmt.Errorf("%w: its header is not of format %d", forest.ErrTree, treeFormat)
 	}
 	size := binary.LittleEndian.Uint64(b[9:])
 	if size > uint64(len(b)-treeHead) {
-		return nil, nil, fmt.Errorf("%w: it is cut short", forest.ErrTree)
+		return nil, nil, fmt.Errorf("%w: it is truncated", forest.ErrTree)
 	}
 	return b[treeHead : treeHead+size], b[treeHead+size:], nil
 }
@@ -161,7 +161,7 @@ func decodeTree(b []byte, features, labels, inputs int) (*Tree, error) {
 	t := &Tree{Tree: tree, networks: networks{width: inputs}}
 	width, weights, splits := binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:]), tree.Nodes()-tree.Leaves()
 	if width != uint32(inputs) || uint64(len(rest)) != 4*(uint64(splits)*(1+3*uint64(width))+uint64(weights)) {
-		return nil, fmt.Errorf("%w: %d bytes for %d networks of %d inputs and %d weights, of which each has %d inputs",
+		return nil, fmt.Errorf("%w: %d bytes do not fit %d networks with %d inputs and %d weights in all and %d inputs each",
 			forest.ErrTree, len(rest), splits, width, weights, inputs)
 	}
 	next := func(n int) []byte {

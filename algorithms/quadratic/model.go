@@ -38,7 +38,7 @@ func (m *model) tensors(l *learner.Tensors) {
 		l.Check(false, "%w", err)
 	}
 	for _, v := range [][]float64{numbers, f.Shift, f.Scale, f.Linear, f.Square} {
-		l.Check(finite(v), "a value that is not finite")
+		l.Check(finite(v), "one of its values is not finite")
 	}
 }
 
@@ -53,9 +53,9 @@ func (m *model) NewScratch() any { return make([]float32, m.features) }
 
 // Describe implements algorithms.Model.
 func (m *model) Describe() [][2]string {
-	ridge := "none: the columns are independent"
+	ridge := "none, because the columns are linearly independent"
 	if m.fit.Ridge > 0 {
-		ridge = fmt.Sprintf("%v: columns depend on one another", m.fit.Ridge)
+		ridge = fmt.Sprintf("%v, because some columns depend linearly on others", m.fit.Ridge)
 	}
 	return [][2]string{{"constant features", fmt.Sprint(m.fit.constantColumns())}, {"ridge", ridge}, {"cut to the range", fmt.Sprint(m.clip == 1)}}
 }

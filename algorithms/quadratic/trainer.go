@@ -27,7 +27,7 @@ type trainer struct {
 func (t *trainer) State(l *fields.List) {
 	l.Known(&t.fit, fitValues(t.features))
 	if l.Reading() && t.fit != nil {
-		l.Check(finite(t.fit), "a value that is not finite")
+		l.Check(finite(t.fit), "one of its values is not finite")
 	}
 }
 
@@ -47,11 +47,11 @@ func (t *trainer) Fold(res *round.Result) error {
 		return algorithms.ErrNoRows
 	}
 	if want := 8 * fitValues(t.features); len(b) != want {
-		return fmt.Errorf("quadratic: a fit of %d bytes, want %d", len(b), want)
+		return fmt.Errorf("quadratic: the fit has %d bytes, want %d", len(b), want)
 	}
 	fit := append([]float64{}, num.Float64s(b)...)
 	if !finite(fit) {
-		return fmt.Errorf("quadratic: a fit with a value that is not finite")
+		return fmt.Errorf("quadratic: the fit has a value that is not finite")
 	}
 	t.fit = fit
 	return nil
@@ -92,7 +92,7 @@ func (t *trainer) Counters() map[string]uint64 {
 // Model implements algorithms.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {
 	if t.fit == nil {
-		return nil, fmt.Errorf("quadratic: there is no fit yet")
+		return nil, fmt.Errorf("quadratic: there is no model yet")
 	}
 	m := &model{features: t.features, labels: t.labels, fit: fitOf(t.fit, t.features), scale: t.cfg.Scale.Ends(t.labels)}
 	if t.cfg.Clip {

@@ -202,7 +202,7 @@ func (a *alternation) request() request {
 // state lists the fields.
 func (a *alternation) state(l *fields.List) {
 	l.Byte(&a.stage)
-	l.Check(a.stage <= stageDone, "stage %d", a.stage)
+	l.Check(a.stage <= stageDone, "stage %d is not possible", a.stage)
 	l.Float64s(a.now.u, a.now.v, a.labels.u, a.labels.v, a.before.u, a.before.v)
 	l.Uint64(&a.refined, &a.loop, &a.loops, &a.rounds, &a.damped)
 	l.Float64(&a.costs)
@@ -211,14 +211,14 @@ func (a *alternation) state(l *fields.List) {
 	c := a.cfg
 	ended := a.stage >= stageCosts
 	l.Check(a.refined <= uint64(c.Refinements) && a.rounds <= uint64(c.Rounds) && a.loop <= uint64(c.Loops) && a.loops <= uint64(c.Rounds)*uint64(c.Loops) &&
-		(ended || a.rounds < uint64(c.Rounds)), "loop %d of round %d", a.loops, a.rounds)
+		(ended || a.rounds < uint64(c.Rounds)), "loop %d of round %d is not possible", a.loops, a.rounds)
 }
 
 // stateTrace lists the trace, two objectives for each loop at most, and one.
 func (a *alternation) stateTrace(l *fields.List) {
 	n := uint64(len(a.trace))
 	l.Uint64(&n)
-	l.Check(n <= uint64(mostTrace(a.cfg)), "%d objectives", n)
+	l.Check(n <= uint64(mostTrace(a.cfg)), "%d objectives are not possible", n)
 	if l.Reading() {
 		a.trace = make([]float64, n)
 	}

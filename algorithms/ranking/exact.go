@@ -16,7 +16,7 @@ import (
 )
 
 // errNoRows says that a fit has no rows. The rows are collected first, so no job gets there.
-var errNoRows = errors.New("ranking: no training samples")
+var errNoRows = errors.New("ranking: there are no training samples")
 
 // fit runs the alternation on all training rows, which are landmarks too, in the order of their
 // numbers. scale has a factor for each feature; nil: none.
@@ -48,7 +48,7 @@ func (k *kernel) Demand() (bytes int64, what string) {
 	if n > 1<<27 { // beyond any memory, and the product would be too large a number
 		n = 1 << 27
 	}
-	return matrices * n * n * 8, fmt.Sprintf("%d matrices of %d×%d numbers of an exact fit; the setting landmarks, such as 1000, needs none of them", matrices, k.rows, k.rows)
+	return matrices * n * n * 8, fmt.Sprintf("an exact fit needs %d matrices of %d×%d numbers; give landmarks, such as 1000, to avoid them", matrices, k.rows, k.rows)
 }
 
 // whole makes the part of all rows, with the kernels between each two of them.

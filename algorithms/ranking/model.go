@@ -58,7 +58,7 @@ func (m *model) tensors(l *learner.Tensors) {
 	if l.Settings(format, numbers...) {
 		m.kind = scaling.Kinds[kind]
 	}
-	l.Check(m.sizes.Labels == 0, "rows with %d labels", m.sizes.Labels)
+	l.Check(m.sizes.Labels == 0, "the stored samples have %d labels, want none", m.sizes.Labels)
 	l.F64("u", &m.u, m.sizes.Rows)
 	l.F64("v", &m.v, m.kernels)
 	l.F64("squared_widths", &m.widths, m.kernels)
@@ -85,11 +85,11 @@ func (m *model) check(l *learner.Tensors) {
 	}
 	for _, all := range [][]float64{m.u, m.v, m.widths, m.trace} {
 		for _, x := range all {
-			l.Check(x-x == 0, "a value that is not finite")
+			l.Check(x-x == 0, "one of its values is not finite")
 		}
 	}
 	for _, w := range m.widths {
-		l.Check(w > 0, "a squared width of %v", w)
+		l.Check(w > 0, "the squared width of a kernel is %v", w)
 	}
 }
 

@@ -148,7 +148,7 @@ func TestFewLandmarks(t *testing.T) {
 // TestRefuses: labels that are no scale, damaged fits and states, features beyond all measure.
 func TestRefuses(t *testing.T) {
 	m, _ := datatest.Artificial(t, 50)
-	if _, err := ranking.New().Resolve(nil, m); !errors.Is(err, target.ErrNoScale) || !strings.HasPrefix(err.Error(), "ranking: it learns numbers") {
+	if _, err := ranking.New().Resolve(nil, m); !errors.Is(err, target.ErrNoScale) || !strings.HasPrefix(err.Error(), "ranking: the algorithm predicts numbers") {
 		t.Errorf("error %v", err)
 	}
 	p := scaletest.New(t, scaletest.Rows{N: 30, Features: 2, Density: 1, Seed: 5})
@@ -335,7 +335,7 @@ func TestBeyondMemory(t *testing.T) {
 	}
 	const need = 6 * 100 * 100 * 8
 	for _, folds := range []int{0, 2} {
-		if err := run(exact, folds, need-1); !errors.Is(err, local.ErrMemory) || !strings.Contains(err.Error(), "480000 bytes (6 matrices of 100×100 numbers") {
+		if err := run(exact, folds, need-1); !errors.Is(err, local.ErrMemory) || !strings.Contains(err.Error(), "480000 bytes (an exact fit needs 6 matrices of 100×100 numbers") {
 			t.Errorf("%d folds: error %v", folds, err)
 		}
 		if err := run(exact, folds, need); err != nil {

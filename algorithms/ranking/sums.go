@@ -45,7 +45,7 @@ func (k *kernel) landmarks(v round.Vars) (*marks, error) {
 	}
 	r, _, err := dataset.DecodeShard(b)
 	if err != nil {
-		return nil, fmt.Errorf("ranking: the landmarks: %w", err)
+		return nil, fmt.Errorf("ranking: the equations of the landmarks cannot be solved: %w", err)
 	}
 	if r.N == 0 {
 		return nil, errNoRows
@@ -146,7 +146,7 @@ func (s *scratch) sumSquares(dst []float64, refs []dataset.RowRef, d *dataset.Da
 }
 
 // errPoint says that a round has a point of another size.
-var errPoint = errors.New("ranking: u and v do not go with the landmarks")
+var errPoint = errors.New("ranking: the lengths of u and v do not match the landmarks")
 
 // requestOf reads what a round asks for.
 func requestOf(v round.Vars, m, n int) (q request, err error) {

@@ -58,15 +58,15 @@ func (t *trainer) Start() { t.scaler.Begin() }
 func (t *trainer) State(l *fields.List) {
 	t.scaler.State(l)
 	l.Byte(&t.phase)
-	l.Check(t.scaler.Done() || t.phase == phaseRows, "phase %d before the features are scaled", t.phase)
-	l.Check(t.phase <= phaseDone && (t.cfg.Landmarks == 0) == (t.phase == phaseFit) || t.phase == phaseRows || t.phase == phaseDone, "phase %d", t.phase)
+	l.Check(t.scaler.Done() || t.phase == phaseRows, "phase %d is not possible before the features are scaled", t.phase)
+	l.Check(t.phase <= phaseDone && (t.cfg.Landmarks == 0) == (t.phase == phaseFit) || t.phase == phaseRows || t.phase == phaseDone, "phase %d is not possible", t.phase)
 	rows.Field(l, &t.kept, t.manifest, &t.wanted)
-	l.Check((t.kept != nil) == (t.phase > phaseRows), "phase %d does not go with the landmarks", t.phase)
+	l.Check((t.kept != nil) == (t.phase > phaseRows), "phase %d does not match the landmarks", t.phase)
 	l.Float64(&t.deviation)
-	l.Check(t.deviation >= 0 && t.deviation <= math.MaxFloat64, "a deviation of %v", t.deviation)
+	l.Check(t.deviation >= 0 && t.deviation <= math.MaxFloat64, "a standard deviation is %v", t.deviation)
 	l.Uint64(&t.count, &t.version)
 	l.Known(&t.mean, t.manifest.Features)
-	l.Check((t.mean != nil) == (t.phase == phaseSquares), "phase %d does not go with the mean", t.phase)
+	l.Check((t.mean != nil) == (t.phase == phaseSquares), "phase %d does not match the mean", t.phase)
 	if t.kept == nil {
 		return
 	}
@@ -77,7 +77,7 @@ func (t *trainer) State(l *fields.List) {
 		return
 	}
 	t.fit.state(l)
-	l.Check((t.fit.stage == stageDone) == (t.phase == phaseDone), "phase %d does not go with stage %d", t.phase, t.fit.stage)
+	l.Check((t.fit.stage == stageDone) == (t.phase == phaseDone), "phase %d does not match stage %d", t.phase, t.fit.stage)
 }
 
 // units returns how many units a round of sums has: a power of two, so that one has about as
@@ -171,7 +171,7 @@ func (t *trainer) Fold(res *round.Result) error {
 }
 
 // errNotFinite says that no solution is to be had.
-var errNotFinite = errors.New("ranking: the solution is not finite: λ is too small for these features, or they are too large")
+var errNotFinite = errors.New("ranking: the solution is not finite, because lambda is too small or the features are too large: give a greater lambda, or scale the features")
 
 func (t *trainer) foldRows(parts [][]byte) (err error) {
 	if t.kept, err = rows.Join(parts, t.manifest, &t.wanted); err != nil {
@@ -201,14 +201,14 @@ func (t *trainer) foldFit(b []byte) error {
 	m, n := t.kept.N, t.cfg.Kernels
 	least := fitHead + n + m
 	if count := len(b) / 8; len(b)%8 != 0 || count < least || count > least+mostTrace(t.cfg) {
-		return fmt.Errorf("ranking: a fit of %d bytes for %d samples", len(b), m)
+		return fmt.Errorf("ranking: the fit has %d bytes, which does not match %d samples", len(b), m)
 	}
 	v := append([]float64{}, num.Float64s(b)...)
 	a := t.fit
 	for i, to := range []*uint64{&a.loops, &a.rounds, &a.damped} {
 		x := v[1+i]
 		if !(x >= 0 && x <= float64(mostTrace(t.cfg))) || x != math.Floor(x) {
-			return fmt.Errorf("ranking: a fit of %v loops, rounds or factors", x)
+			return fmt.Errorf("ranking: the fit has an impossible number of loops, rounds or factors: %v", x)
 		}
 		*to = uint64(x)
 	}
@@ -262,7 +262,7 @@ func (t *trainer) Counters() map[string]uint64 {
 // Model implements algorithms.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {
 	if t.phase != phaseDone {
-		return nil, errors.New("ranking: the fit is not done")
+		return nil, errors.New("ranking: there is no model yet, because the fit is not done")
 	}
 	a := t.fit
 	m := &model{

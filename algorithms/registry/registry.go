@@ -75,7 +75,7 @@ func Find(name string) (algorithms.Algorithm, error) {
 			return a, nil
 		}
 	}
-	return nil, fmt.Errorf("algorithm %q is unknown; known are: %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("algorithm %q is unknown; the algorithms are: %s", name, strings.Join(Names(), ", "))
 }
 
 // Output returns what the models of an algorithm predict.

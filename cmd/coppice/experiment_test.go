@@ -222,7 +222,7 @@ func TestExperimentRefusals(t *testing.T) {
 		}
 	}
 	write(t, dir, "words.csv", "x,label_a,label_b\n1,0.5,half\n")
-	for name, want := range map[string]string{"words.csv": "words.csv: row 0, column 2", ".": "a folder, not a data file"} {
+	for name, want := range map[string]string{"words.csv": "words.csv: row 0, column 2", ".": "this is a folder, want a data file"} {
 		e := coppice(t, "experiment", "run", write(t, dir, "e.yaml", "name: e\nmethods: [rf]\ndatasets:\n- {name: d, file: "+name+"}"), "--local")
 		if !strings.Contains(e.stderr, "e.yaml:4:3: dataset d: ") || !strings.Contains(e.stderr, want) || e.code != exitFailed {
 			t.Errorf("data of %s: exit code %d, %s", name, e.code, e.stderr)

@@ -59,7 +59,7 @@ func TestInitFrom(t *testing.T) {
 	}
 	wider := write(t, dir, "wider.yaml", "algorithm: dldl\ndropout: 0.1\ninit_from: first\nhidden: 6\n")
 	e := coppice(t, "train", "--data", data, "--spec", wider)
-	if want := wider + ":3:12: init_from: hidden1 is 3x5 in the weights and 3x6 in this network"; e.code != exitUsage || !strings.Contains(e.stderr, want) {
+	if want := wider + ":3:12: init_from: hidden1 has the shape 3x5 in the weights but 3x6 in this network"; e.code != exitUsage || !strings.Contains(e.stderr, want) {
 		t.Errorf("exit code %d: %s, want %s", e.code, e.stderr, want)
 	}
 }

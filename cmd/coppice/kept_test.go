@@ -17,7 +17,7 @@ func TestMissingOtherThanTrained(t *testing.T) {
 		for _, args := range [][]string{{"predict", "--out", "-", "--data", later}, {"evaluate", "--data", data}} {
 			args = append(args, "--model", model, "--missing")
 			e := coppice(t, append(args, other)...)
-			if e.code != exitUsage || !strings.Contains(e.stderr, "the model keeps the "+by) || !strings.Contains(e.stderr, "--missing "+by) {
+			if e.code != exitUsage || !strings.Contains(e.stderr, "the model has the "+by) || !strings.Contains(e.stderr, "--missing "+by) {
 				t.Errorf("trained with %s: exit code %d, %s", by, e.code, e.stderr)
 			}
 			works(t, append(args, by)...)
@@ -28,7 +28,7 @@ func TestMissingOtherThanTrained(t *testing.T) {
 	works(t, knn(data, model, "--missing", "drop")...)
 	works(t, knn(write(t, dir, "full.csv", "a,b,label_p,label_q\n0,1,.1,.9\n1,2,.2,.8\n2,1,.3,.7\n"), model)...)
 	e := coppice(t, "predict", "--model", model, "--data", later, "--out", "-")
-	if e.code == exitOK || strings.Contains(e.stderr, "--missing mean") || !strings.Contains(e.stderr, "keeps no mean") {
+	if e.code == exitOK || strings.Contains(e.stderr, "--missing mean") || !strings.Contains(e.stderr, "does not have the mean") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
 	for _, m := range []string{"drop", "0"} {

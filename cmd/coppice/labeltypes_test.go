@@ -210,17 +210,17 @@ func TestLabelTypesRefuse(t *testing.T) {
 	train := "train --local --algorithm rf --data @/"
 	ages := train + "p.csv --labels age --sigma 2 --drop who"
 	for _, test := range []refusal{
-		{"a range that does not cover", map[string]string{"p.csv": people()}, ages + " --range 0:9", 1, []string{"p.csv", "row 3", "not within the range 0 to 9"}},
+		{"a range that does not cover", map[string]string{"p.csv": people()}, ages + " --range 0:9", 1, []string{"p.csv", "row 3", "outside the range 0 to 9"}},
 		{"a range of other labels", map[string]string{"x.csv": plain}, train + "x.csv --range 0:5", 1, []string{"x.csv", "2 labels", "0:5 has 6 numbers"}},
 		{"a range of classes", map[string]string{"x.csv": plain}, train + "x.csv --labels class --range 0:1", 2, []string{"--range", "classes"}},
 		{"values without a range", map[string]string{"x.csv": plain}, train + "x.csv --values a", 2, []string{"--values", "--range"}},
 		{"a group column that lacks", map[string]string{"p.csv": people()}, ages + " --range 0:21 --groups person", 1, []string{"p.csv", "--groups", `"person"`, "from, to"}},
-		{"turned intervals", map[string]string{"p.csv": people()}, ages + " --range 0:21 --intervals to,from", 1, []string{"p.csv", "row 0", "begins at 1.5, above its end, 0"}},
+		{"turned intervals", map[string]string{"p.csv": people()}, ages + " --range 0:21 --intervals to,from", 1, []string{"p.csv", "row 0", "begins at 1.5, which is above its end, 0"}},
 		{"one interval", map[string]string{"p.csv": people()}, ages + " --range 0:21 --intervals to", 2, []string{"--intervals", "two columns"}},
 		{"folds of no groups", map[string]string{"x.csv": plain}, train + "x.csv --folds groups", 2, []string{"group_folds", "--groups"}},
 		{"folds of groups and a split", map[string]string{"x.csv": plain, "s.csv": "row,fold\n"}, train + "x.csv --folds groups --split @/s.csv", 2, []string{"--split", "folds"}},
 		{"a split with a 2", map[string]string{"x.csv": plain, "s.csv": "row,a\n0,1\n1,0\n2,2\n3,0\n"}, train + "x.csv --split @/s.csv", 1, []string{"s.csv", "line 4", `"a" is "2"`}},
-		{"a split that tests all", map[string]string{"x.csv": plain, "s.csv": "row,a\n0,1\n1,1\n2,1\n3,1\n"}, train + "x.csv --split @/s.csv", 1, []string{"s.csv", `"a" tests every row`}},
+		{"a split that tests all", map[string]string{"x.csv": plain, "s.csv": "row,a\n0,1\n1,1\n2,1\n3,1\n"}, train + "x.csv --split @/s.csv", 1, []string{"s.csv", `"a" tests every sample`}},
 	} {
 		t.Run(test.name, func(t *testing.T) { refused(t, test.files, test.args, test.code, test.says) })
 	}

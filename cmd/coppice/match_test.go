@@ -146,12 +146,12 @@ func TestOtherNamesAreRefused(t *testing.T) {
 		predict string // what predict says; "": it works
 		says    string // what evaluate says
 	}{
-		{[]string{"a", "b", "x", "d", "happy", "sad", "angry"}, all, `feature 2 (counted from 0): the model reads "c", the file has "x"`, `unknown to the model: 1 ("x")`},
+		{[]string{"a", "b", "x", "d", "happy", "sad", "angry"}, all, `feature 2 (counted from 0) differs: the model reads "c", the file has "x"`, `unknown to the model: 1 ("x")`},
 		{[]string{"a", "b", "C", "d", "happy", "sad", "angry"}, all, `missing from the file: 1 ("c")`, `the file has "C"`},
 		{[]string{"id", "a", "b", "c", "d", "happy", "sad", "angry"}, []int{0, 0, 1, 2, 3, 4, 5, 6}, `unknown to the model: 1 ("id")`, `the file has "id"`},
-		{[]string{"a", "b", "c", "d", "happy", "sad", "label_glad"}, all, "", `label 2 (counted from 0): the model predicts "angry", the file has "glad"`},
+		{[]string{"a", "b", "c", "d", "happy", "sad", "label_glad"}, all, "", `label 2 (counted from 0) differs: the model predicts "angry", the file has "glad"`},
 		{[]string{"a", "b", "c", "d", "happy", "sad"}, all[:6], "", `missing from the file: 1 ("angry")`},
-		{[]string{"a", "b", "c", "a", "happy", "sad", "angry"}, all, `columns 0 and 3 of the header (counted from 0) are both named "a"`, "both named"},
+		{[]string{"a", "b", "c", "a", "happy", "sad", "angry"}, all, `columns 0 and 3 (counted from 0) are both named "a"`, "both named"},
 	} {
 		path := m.file(t, dir, "x.csv", c.header, c.columns...)
 		before, code := contents(t, dir), exitFailed
@@ -219,9 +219,9 @@ func TestMatchedByPosition(t *testing.T) {
 	_, model := m.trained(t, dir)
 	data := m.file(t, dir, "x.csv", nil, 0, 1, 2, 3, 4, 5, 6)
 	labels := []string{"--label-columns", "4,5,6"}
-	const says = "features are matched with those of the model by position: the file has no names of features\n"
+	const says = "features are matched by position: the file does not have the names of features\n"
 	text := works(t, append([]string{"evaluate", "--model", model, "--data", data}, labels...)...)
-	if !strings.Contains(text, says) || !strings.Contains(text, "labels are matched with those of the model by position: the file has no names of labels\n") {
+	if !strings.Contains(text, says) || !strings.Contains(text, "labels are matched by position: the file does not have the names of labels\n") {
 		t.Errorf("evaluate says\n%s", text)
 	}
 	out := filepath.Join(dir, "p.csv")
@@ -230,14 +230,14 @@ func TestMatchedByPosition(t *testing.T) {
 	}
 	var shown struct{ Matched dataset.Matching }
 	inJSON(t, &shown, append([]string{"predict", "--model", model, "--data", data, "--out", out}, labels...)...)
-	if f := shown.Matched.Features; f.By != dataset.ByPosition || f.Why != "the file has no names of features" {
+	if f := shown.Matched.Features; f.By != dataset.ByPosition || f.Why != "the file does not have the names of features" {
 		t.Errorf("features %+v", f)
 	}
 	sparse := write(t, dir, "x.libsvm", "1:2 2:1\n3:1\n")
 	if text := works(t, "predict", "--model", model, "--data", sparse, "--out", out); !strings.Contains(text, "the file has 1 fewer than the model") {
 		t.Errorf("predict of a sparse file says\n%s", text)
 	}
-	refused(t, map[string]string{"x.libsvm": "1:2\n2:2 5:1\n"}, "predict --model "+model+" --data @/x.libsvm --out @/p.csv", exitFailed, []string{"x.libsvm: row 1", "feature 4; the model reads features 0 to 3"})
+	refused(t, map[string]string{"x.libsvm": "1:2\n2:2 5:1\n"}, "predict --model "+model+" --data @/x.libsvm --out @/p.csv", exitFailed, []string{"x.libsvm: row 1", "the sample has feature 4, but the model reads features 0 to 3"})
 }
 
 // The names of a model's columns are shown, the first of them to people.

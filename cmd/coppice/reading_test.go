@@ -74,7 +74,7 @@ func TestInspectCommand(t *testing.T) {
 func TestInspectFaults(t *testing.T) {
 	data := write(t, t.TempDir(), "s.csv", "a,mood\n1,x\n1e39,NaN\n3,\nNA,y\n")
 	text := works(t, "dataset", "inspect", data, "--labels", "class", "--label-columns", "mood")
-	for _, part := range []string{"missing     1 feature and 2 labels in 3 samples", `row 1, feature 0 "a" (counted from 0): 1e+39 does not fit in a float32`} {
+	for _, part := range []string{"missing     1 feature and 2 labels in 3 samples", `row 1, feature 0 "a" (counted from 0): 1e+39 is too large for a float32`} {
 		if !strings.Contains(text, part) {
 			t.Errorf("it lacks %q:\n%s", part, text)
 		}

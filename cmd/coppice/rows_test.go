@@ -185,7 +185,7 @@ func TestSameRowsOfOtherFiles(t *testing.T) {
 	whole, short := write(t, dir, "whole.csv", survey(40)), write(t, dir, "short.csv", without)
 	works(t, append([]string{"dataset", "import", "--name", "whole", "--data", short}, reading...)...)
 	e := coppice(t, append([]string{"dataset", "import", "--name", "whole", "--data", whole}, reading...)...)
-	if e.code != exitFailed || !strings.Contains(e.stderr, "(0, of the new file 2)") || !strings.Contains(e.stderr, "choose another name") {
+	if e.code != exitFailed || !strings.Contains(e.stderr, "(0 rows, in the new dataset 2)") || !strings.Contains(e.stderr, "choose another name") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)
 	}
 	var r result

@@ -65,7 +65,7 @@ func TestUnseen(t *testing.T) {
 	for _, command := range [][]string{{"predict", "--out", out}, {"evaluate"}} {
 		args := append(command, "--model", model, "--data", new, "--missing", "drop")
 		e := coppice(t, args...)
-		if e.code != exitFailed || !strings.Contains(e.stderr, `row 1, column 1 "color" (counted from 0; line 3): "violet" is no level of this category, which has 3 ("blue", "green", "red"); --unseen ignore`) {
+		if e.code != exitFailed || !strings.Contains(e.stderr, `row 1, column 1 "color" (counted from 0; line 3): "violet" is not a level of this category, which has 3 ("blue", "green", "red") levels; --unseen ignore`) {
 			t.Errorf("%s: exit code %d: %s", command[0], e.code, e.stderr)
 		}
 		var r struct {
@@ -168,7 +168,7 @@ func TestMeanAsTrained(t *testing.T) {
 	}
 	plain := filepath.Join(dir, "plain.model")
 	works(t, knn(data, plain, "--missing", "0", "--categories", "word")...)
-	if e := coppice(t, "predict", "--model", plain, "--data", data, "--out", "-", "--missing", "mean"); e.code != exitUsage || !strings.Contains(e.stderr, "the model keeps no mean") {
+	if e := coppice(t, "predict", "--model", plain, "--data", data, "--out", "-", "--missing", "mean"); e.code != exitUsage || !strings.Contains(e.stderr, "the model does not have the mean") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)
 	}
 	if e := coppice(t, "dataset", "import", "--data", data, "--name", "mean", "--missing", "median", "--categories", "word", "--server", c.Servers()); e.code == exitOK || !strings.Contains(e.stderr, "filled by mean") {

@@ -18,8 +18,8 @@ func TestListsOfGroups(t *testing.T) {
 		wrong  string
 	}{
 		{[]uint16{0, 1, 1}, "6 bytes"},
-		{[]uint16{0, 1, 2, 0}, "row 2 belongs to group 2 of 2"},
-		{[]uint16{0, 0, 0, 0}, `no sample belongs to the group "b"`},
+		{[]uint16{0, 1, 2, 0}, "sample 2 is in group 2, but there are 2 groups"},
+		{[]uint16{0, 0, 0, 0}, `no sample is in the group "b"`},
 		{[]uint16{0, 1, 1, 0}, ""},
 	} {
 		b := dataset.EncodeFolds(c.groups)

@@ -29,7 +29,7 @@ func TestDatasets(t *testing.T) {
 	renamed := put('d')
 	renamed.Manifest.FeatureNames = []string{"a", "b"}
 	err = m.refused(protocol.EntryDatasetPut, renamed)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), `feature 0 (counted from 0) is called "", not "a"`) {
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), `feature 0 (counted from 0) is called "", but in the new dataset "a"`) {
 		t.Errorf("the same content with other names: %v", err)
 	}
 	other := put('d')
@@ -41,19 +41,19 @@ func TestDatasets(t *testing.T) {
 	typed := put('d')
 	typed.Manifest.LabelType.Classes = true
 	err = m.refused(protocol.EntryDatasetPut, typed)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "its labels are distributions, those of the new one classes") {
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "its labels are distributions, the labels of the new dataset are classes") {
 		t.Errorf("the same content with labels of another type: %v", err)
 	}
 	shaped := put('d')
 	shaped.Manifest.Shape = dataset.Shape{Channels: 1, Height: 1, Width: 2}
 	err = m.refused(protocol.EntryDatasetPut, shaped)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "the shape of its samples is none, that of the new one 1x1x2") {
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "the shape of its samples is none, the shape in the new dataset is 1x1x2") {
 		t.Errorf("the same content with another shape: %v", err)
 	}
 	grouped := put('d')
 	grouped.Manifest.Groups = &dataset.Groups{Digest: digest('9'), Names: []string{"ann", "bob"}}
 	err = m.refused(protocol.EntryDatasetPut, grouped)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "no groups, those of the new one to 2 groups") {
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "its samples have no groups, the samples of the new dataset have 2 groups") {
 		t.Errorf("the same content with groups: %v", err)
 	}
 	grouped.Name = "persons"

@@ -94,7 +94,7 @@ func Run(ctx context.Context, j *round.Job, d *Data, o Options) (*pipeline.Outco
 }
 
 // ErrMemory is wrapped by Run's error about a job whose units take more than Options.Memory.
-var ErrMemory = errors.New("over the memory that is allowed")
+var ErrMemory = errors.New("the job needs more memory than is allowed")
 
 // allows returns an error if a unit on the whole dataset takes too much.
 func (o *Options) allows(k round.Kernel) error {
@@ -103,7 +103,7 @@ func (o *Options) allows(k round.Kernel) error {
 		return nil
 	}
 	if bytes, what := d.Demand(); bytes > o.Memory {
-		return fmt.Errorf("%w: a unit on the whole dataset takes up to %d bytes (%s), and %d are allowed (--memory)", ErrMemory, bytes, what, o.Memory)
+		return fmt.Errorf("%w: a task on the whole dataset needs up to %d bytes (%s), but --memory allows %d", ErrMemory, bytes, what, o.Memory)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func Child(ctx context.Context, parent *open.Job, j *round.Job, o Options) ([]by
 // beside it.
 func (r *runner) child(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
 	if j.Folds > 0 || j.Cells != nil {
-		return nil, errors.New("a child job cannot have folds or runs of its own")
+		return nil, errors.New("a sub-job cannot have folds or runs of its own")
 	}
 	child, err := r.job.Child(j)
 	if err != nil {

@@ -158,12 +158,12 @@ func TestWeightsErrors(t *testing.T) {
 	}
 	d.Weights = w.File
 	wider := resolve(t, d, from(s, w, "hidden", "5"))
-	if _, err := Run(t.Context(), wider, d, Options{}); err == nil || !strings.Contains(err.Error(), "hidden1 is 9x4 in the weights and 9x5 in this network") {
+	if _, err := Run(t.Context(), wider, d, Options{}); err == nil || !strings.Contains(err.Error(), "hidden1 has the shape 9x4 in the weights but 9x5 in this network") {
 		t.Errorf("another network: error %v", err)
 	}
 	without := *j
 	without.Weights = ""
-	if _, err := Run(t.Context(), &without, d, Options{}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("begin from the weights %q", w.Digest)) {
+	if _, err := Run(t.Context(), &without, d, Options{}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("start from the weights %q", w.Digest)) {
 		t.Errorf("a job whose settings name weights: error %v", err)
 	}
 }

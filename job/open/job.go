@@ -32,7 +32,7 @@ type Blob func(digest string, bytes int64) ([]byte, error)
 func Open(spec *round.Job, m *dataset.Manifest, blob Blob) (j *Job, err error) {
 	defer engine.Guard(&err, "setting up the job")
 	if digest := m.Digest(); digest != spec.Dataset {
-		return nil, fmt.Errorf("the job is for dataset %.12s and came with %.12s", spec.Dataset, digest)
+		return nil, fmt.Errorf("the job needs dataset %.12s, but got %.12s", spec.Dataset, digest)
 	}
 	if err := m.Check(); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func Open(spec *round.Job, m *dataset.Manifest, blob Blob) (j *Job, err error) {
 	if digest := spec.Split.Assigned; digest != "" {
 		b, err := blob(digest, 2*int64(spec.Split.AssignedLength(m.Rows)))
 		if err != nil {
-			return nil, fmt.Errorf("the job's list of folds: %w", err)
+			return nil, fmt.Errorf("the job's list of folds cannot be read: %w", err)
 		}
 		if folds, err = spec.Split.Decode(b, m.Rows); err != nil {
 			return nil, err
@@ -63,7 +63,7 @@ func withWeights(spec *round.Job, blob Blob) (*round.Job, error) {
 	}
 	b, err := blob(spec.Weights, 0)
 	if err != nil {
-		return nil, fmt.Errorf("the weights to begin from: %w", err)
+		return nil, fmt.Errorf("the initial weights cannot be read: %w", err)
 	}
 	return spec.WithWeights(b)
 }

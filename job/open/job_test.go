@@ -44,11 +44,11 @@ func TestOpenRefuses(t *testing.T) {
 		want  string
 		is    error
 	}{
-		"another dataset":     {spoil: func(_ *round.Job, m *dataset.Manifest) { m.Features++ }, want: "the job is for dataset"},
-		"another numerics":    {spoil: func(j *round.Job, _ *dataset.Manifest) { j.Numerics++ }, want: "numerics 2", is: pipeline.ErrNumerics},
+		"another dataset":     {spoil: func(_ *round.Job, m *dataset.Manifest) { m.Features++ }, want: "the job needs dataset"},
+		"another numerics":    {spoil: func(j *round.Job, _ *dataset.Manifest) { j.Numerics++ }, want: "arithmetic version 2", is: pipeline.ErrNumerics},
 		"no manifest":         {spoil: func(j *round.Job, m *dataset.Manifest) { m.Rows--; j.Dataset = m.Digest() }, is: dataset.ErrFormat},
 		"another algorithm":   {spoil: func(j *round.Job, _ *dataset.Manifest) { j.Algorithm = "oak" }, want: "rf"},
-		"a fold of none":      {spoil: func(j *round.Job, _ *dataset.Manifest) { j.Split.Fold = 9 }, want: "fold 9 of 2"},
+		"a fold of none":      {spoil: func(j *round.Job, _ *dataset.Manifest) { j.Split.Fold = 9 }, want: "there is no fold 9"},
 		"a list cut short":    {spoil: listed, list: short, is: dataset.ErrFormat},
 		"a list nobody has":   {spoil: listed, list: func(string, int64) ([]byte, error) { return nil, missing }, is: missing},
 		"a list that panics":  {spoil: listed, want: "setting up the job panicked"},

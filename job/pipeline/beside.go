@@ -61,7 +61,7 @@ func JobPlan(j *round.Job, m *dataset.Manifest) (*measures.Plan, error) {
 // predicted.
 func CheckPlan(p *measures.Plan, algorithm string) error {
 	if p.Number && (p.More || p.Clip != measures.NoClip) {
-		return fmt.Errorf("%s predicts numbers; more measures and clipping are of distributions", algorithm)
+		return fmt.Errorf("%s predicts numbers, but measures: all and clip need predicted distributions", algorithm)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func CheckPlan(p *measures.Plan, algorithm string) error {
 func PlanOf(algorithm string, labels int, t dataset.LabelType) (*measures.Plan, error) {
 	p := &measures.Plan{Labels: labels, Type: t, Number: registry.Output(algorithm) == algorithms.Number}
 	if p.Number && t.Scale == nil {
-		return nil, fmt.Errorf("%s predicts numbers; labels that are %s have none (--range makes them numeric)", algorithm, t.String(labels))
+		return nil, fmt.Errorf("%s predicts numbers, but the labels are %s; --range makes labels numeric", algorithm, t.String(labels))
 	}
 	return p, nil
 }
@@ -116,7 +116,7 @@ func (t *single) setMedian(collected [][]byte) error {
 	var numbers []float64
 	for u, b := range collected {
 		if len(b)%8 != 0 || len(b) < 8*len(sums) {
-			return fmt.Errorf("unit %d: the numbers of its rows take %d bytes", u, len(b))
+			return fmt.Errorf("task %d: the predicted numbers have %d bytes, which is too few or too many", u, len(b))
 		}
 		for i := range sums {
 			sums[i] += math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))

@@ -47,7 +47,7 @@ func newCells(j *round.Job, state []byte) (Finisher, error) {
 
 func checkCells(j *round.Job) error {
 	if j.Folds > 0 {
-		return errors.New("a job of runs has no folds of its own")
+		return errors.New("a job of runs cannot have folds of its own")
 	}
 	return j.Cells.Check(j.Split.Folds, j.Split.Overlap)
 }
@@ -57,7 +57,7 @@ func checkCells(j *round.Job) error {
 func Cell(j *round.Job, unit int) (*round.Job, error) {
 	cell, ok := j.Cells.At(unit)
 	if !ok {
-		return nil, fmt.Errorf("there is no run %d of %d", unit, j.Cells.Count())
+		return nil, fmt.Errorf("run %d does not exist; the job has %d runs", unit, j.Cells.Count())
 	}
 	return cellJob(j, cell), nil
 }
@@ -117,7 +117,7 @@ func (t *cells) Fold(res *round.Result) error {
 // decode reads the results that are in memory.
 func (t *cells) decode(encoded [][]byte) error {
 	if len(encoded) != t.units {
-		return fmt.Errorf("%d results for %d runs", len(encoded), t.units)
+		return fmt.Errorf("got %d results for %d runs", len(encoded), t.units)
 	}
 	return t.read(func(unit int) ([]byte, error) { return encoded[unit], nil })
 }
@@ -223,13 +223,13 @@ func (t *cells) Counters() map[string]uint64 { return nil }
 
 // Model implements algorithms.Trainer: cells have models, and the job has none of its own.
 func (t *cells) Model() (algorithms.Model, error) {
-	return nil, errors.New("a job of runs has no model of its own")
+	return nil, errors.New("a job of runs has no single model: each run has its own")
 }
 
 // Outcome implements Finisher. It has no measures: rows differ in algorithm and settings.
 func (t *cells) Outcome() (*Outcome, error) {
 	if !t.done {
-		return nil, errors.New("the job is not done")
+		return nil, errors.New("the job is not finished yet")
 	}
 	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.units), Loss: -1, EvaluatedOn: "test samples", CellCount: t.units, CellsFailed: t.failures, CellsNotRun: t.notRun, Cell: t.part, CellsTook: t.took}
 	for i := range o.Measures {

@@ -52,7 +52,7 @@ type fill struct {
 func newFill(j *round.Job, m *dataset.Manifest) (*fill, error) {
 	switch {
 	case j.Fill != m.Fill():
-		return nil, fmt.Errorf("the job fills missing values by %.20q, its dataset by %.20q", j.Fill, m.Fill())
+		return nil, fmt.Errorf("the job fills missing values with %.20q, but its dataset with %.20q", j.Fill, m.Fill())
 	case j.Fill == "":
 		return nil, nil
 	}
@@ -98,7 +98,7 @@ func (f *fill) fold(sum []float64) error {
 	}
 	for i := range features {
 		if f.count(i) == 0 {
-			return fmt.Errorf("feature %d %q (counted from 0) has no value in the %.0f training samples, so there is no %s to fill it with; --drop leaves it out",
+			return fmt.Errorf("feature %d %q (counted from 0) has no values in the %.0f training samples, so missing values cannot be filled with the %s; --drop leaves the feature out",
 				i, f.manifest.FeatureName(i), sum[2*features], f.by)
 		}
 	}
@@ -173,7 +173,7 @@ func (f *fill) state(l *fields.List) {
 	}
 	l.Known(&f.values, f.manifest.Features)
 	for i, v := range f.values {
-		l.Check(v-v == 0, "missing values of feature %d are filled with %v", i, v)
+		l.Check(v-v == 0, "the fill value of feature %d is %v", i, v)
 	}
 }
 

@@ -64,7 +64,7 @@ func ChildOf(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {
 	}
 	p, ok := a.(algorithms.Parent)
 	if !ok {
-		return nil, fmt.Errorf("%s has no child jobs", j.Algorithm)
+		return nil, fmt.Errorf("%s has no sub-jobs", j.Algorithm)
 	}
 	return p.Child(j, m, unit)
 }
@@ -88,7 +88,7 @@ func (t *folds) Fold(res *round.Result) error {
 
 func (t *folds) decode(encoded [][]byte) error {
 	if len(encoded) != t.job.Folds {
-		return fmt.Errorf("%d results for %d folds", len(encoded), t.job.Folds)
+		return fmt.Errorf("got %d results for %d folds", len(encoded), t.job.Folds)
 	}
 	var outcomes []*Outcome
 	for f, b := range encoded {
@@ -138,13 +138,13 @@ func (t *folds) Counters() map[string]uint64 { return nil }
 // Model implements algorithms.Trainer: a job of folds has one model for each fold,
 // in its Outcome, and none of its own.
 func (t *folds) Model() (algorithms.Model, error) {
-	return nil, errors.New("a job of folds has a model for each fold")
+	return nil, errors.New("a job with folds has no single model: each fold has its own")
 }
 
 // Outcome implements Finisher.
 func (t *folds) Outcome() (*Outcome, error) {
 	if t.outcomes == nil {
-		return nil, errors.New("the job is not done")
+		return nil, errors.New("the job is not finished yet")
 	}
 	o := &Outcome{ModelDigest: foldsDigest(t.outcomes), EvaluatedOn: t.outcomes[0].EvaluatedOn, Rows: t.outcomes[0].Rows, Added: addedOverFolds(t.outcomes)}
 	var reports, meanPredictors []measures.Report

@@ -75,22 +75,22 @@ func (t *single) setPredictions(encoded [][]byte) error {
 	for u, b := range encoded {
 		s, err := predictions.Decode(b)
 		if err != nil {
-			return fmt.Errorf("unit %d: %w", u, err)
+			return fmt.Errorf("task %d: %w", u, err)
 		}
 		sets = append(sets, s)
 	}
 	all, err := predictions.Merge(sets)
 	if err != nil {
-		return fmt.Errorf("held-out predictions: %w", err)
+		return fmt.Errorf("the held-out predictions cannot be used: %w", err)
 	}
 	if n := t.job.PredictedRows; n > 0 {
 		all = all.Only(drawnOf(all.Row, n, t.job.Split.Seed))
 	}
 	if len(all.Row) != t.predictedRows() || all.Labels != t.manifest.Labels {
-		return fmt.Errorf("predictions of %d rows and %d labels, %d and %d are expected", len(all.Row), all.Labels, t.predictedRows(), t.manifest.Labels)
+		return fmt.Errorf("got held-out predictions of %d samples and %d labels, want %d and %d", len(all.Row), all.Labels, t.predictedRows(), t.manifest.Labels)
 	}
 	if err := t.manifest.ToFile(all.Row); err != nil {
-		return fmt.Errorf("held-out predictions: %w", err)
+		return fmt.Errorf("the held-out predictions cannot be used: %w", err)
 	}
 	if t.job.PredictedRows == 0 {
 		all.LabelNames = t.manifest.LabelNames
@@ -141,7 +141,7 @@ func mergePredictions(folds []*Outcome) ([]byte, error) {
 	}
 	all, err := predictions.Merge(sets)
 	if err != nil {
-		return nil, fmt.Errorf("held-out predictions: %w", err)
+		return nil, fmt.Errorf("the held-out predictions cannot be used: %w", err)
 	}
 	return all.Encode(), nil
 }

@@ -76,9 +76,9 @@ func (k *kernel) NewScratch() any { return &scratch{inner: k.inner.NewScratch()}
 
 // errSum and errCollect say that a round is not of the kind that the algorithm computes.
 var (
-	errSum     = errors.New("the algorithm sums nothing")
-	errCollect = errors.New("the algorithm collects nothing")
-	errPieces  = errors.New("the algorithm makes no model of pieces")
+	errSum     = errors.New("the algorithm has no reduce rounds")
+	errCollect = errors.New("the algorithm has no gather rounds")
+	errPieces  = errors.New("the algorithm cannot build its model from chunks")
 )
 
 // Demand implements round.Demanding: for the algorithm, whose units those of folds are too.
@@ -212,7 +212,7 @@ func (k *kernel) evaluatedModel(v round.Vars) (algorithms.Model, error) {
 	}
 	m, err := k.decodeModel(x)
 	if err != nil {
-		return nil, fmt.Errorf("the model to evaluate: %w", err)
+		return nil, fmt.Errorf("the model cannot be evaluated: %w", err)
 	}
 	k.model, k.bytes, k.pieces = m, x.Data, x.Pieces
 	return m, nil

@@ -150,7 +150,7 @@ func decodeEnding(b []byte) (*Ending, error) {
 func (o *Outcome) Encode() ([]byte, error) {
 	head, err := json.Marshal(o)
 	if err != nil {
-		return nil, fmt.Errorf("a fold's result: %w", err)
+		return nil, fmt.Errorf("the result of the fold cannot be written: %w", err)
 	}
 	c := childjob.Outcome{Head: head, Model: o.Model, Predictions: o.Predictions}
 	if o.Curve != nil {

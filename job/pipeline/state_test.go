@@ -98,7 +98,7 @@ func TestWhatIsNotDoneHasNoOutcome(t *testing.T) {
 func TestForeignJobsAreRefused(t *testing.T) {
 	w := artificial(t)
 	w.job.Numerics = 77
-	if _, err := pipeline.New(w.job, w.data.Manifest, nil); err == nil || !strings.Contains(err.Error(), "numerics 77") || !strings.Contains(err.Error(), "numerics 1") {
+	if _, err := pipeline.New(w.job, w.data.Manifest, nil); err == nil || !strings.Contains(err.Error(), "arithmetic version 77") || !strings.Contains(err.Error(), "has 1") {
 		t.Errorf("another numerics: error %v", err)
 	}
 	w = artificial(t)

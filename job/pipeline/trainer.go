@@ -61,11 +61,11 @@ type single struct {
 
 // ErrNumerics is wrapped by the errors of New and NewKernel about a job with the numerics of
 // another version of Coppice.
-var ErrNumerics = errors.New("other numerics")
+var ErrNumerics = errors.New("the arithmetic versions differ")
 
 func checkNumerics(j *round.Job) error {
 	if j.Numerics != round.Numerics {
-		return fmt.Errorf("%w: the job wants numerics %d, this version computes numerics %d", ErrNumerics, j.Numerics, round.Numerics)
+		return fmt.Errorf("%w: the job needs arithmetic version %d, but this version of Coppice has %d", ErrNumerics, j.Numerics, round.Numerics)
 	}
 	return nil
 }
@@ -336,7 +336,7 @@ func encodeOnce(algorithm string, m algorithms.Model) []byte {
 // outcome makes the outcome; write writes the model file.
 func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance []byte) error) (*Outcome, error) {
 	if t.phase != phaseDone {
-		return nil, errors.New("the job is not done")
+		return nil, errors.New("the job is not finished yet")
 	}
 	p := t.inner.Progress()
 	o := &Outcome{
@@ -361,7 +361,7 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 	}
 	provenance, err := json.Marshal(provenanceOf(t.job, t.manifest, o, t.mean, t.fill.filled()))
 	if err != nil {
-		return nil, fmt.Errorf("the model's provenance: %w", err)
+		return nil, fmt.Errorf("the model's provenance cannot be written: %w", err)
 	}
 	return o, write(o, m, provenance)
 }
@@ -391,7 +391,7 @@ func (t *single) state(l *fields.List, restore func(inner []byte) error) {
 	predicted := t.phase == phaseDone && t.keepsPredictions()
 	l.Check(t.phase <= phaseDone && (t.mean != nil) == (t.phase >= phaseEvaluate) && (t.sums != nil) == (t.phase >= phasePredict) &&
 		(t.predicted != nil) == predicted && (t.phase != phasePredict || t.keepsPredictions()),
-		"phase %d does not go with what it holds", t.phase)
+		"phase %d does not match the other fields", t.phase)
 	l.Rest(t.inner, restore)
 }
 

@@ -18,7 +18,7 @@ func FitsWeights(j *round.Job, m *dataset.Manifest) error {
 	}
 	b, ok := a.(algorithms.Beginner)
 	if !ok {
-		return fmt.Errorf("%s does not begin from weights", j.Algorithm)
+		return fmt.Errorf("%s cannot start from given weights", j.Algorithm)
 	}
 	return b.FitsWeights(j, m)
 }

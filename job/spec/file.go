@@ -14,7 +14,7 @@ import (
 // MaxBytes bounds a spec's text.
 const MaxBytes = 16 << 10
 
-var kind = yamltree.Kind{Name: "a spec", Bytes: MaxBytes, Brackets: 100, Looks: `is a list of lines "key: value", without lists or mappings in them`}
+var kind = yamltree.Kind{Name: "a spec", Bytes: MaxBytes, Brackets: 100, Looks: `must have lines "key: value", with values that are not lists or mappings`}
 
 // Error is an error in a spec file, at a line and column (from 1); line 0: in the file as a
 // whole.
@@ -98,10 +98,10 @@ func (f *File) texts(values []*ast.MappingValueNode) ([]text, error) {
 		at := yamltree.PlaceOf(n.Key.GetToken())
 		k, ok := n.Key.(*ast.StringNode)
 		if !ok {
-			return nil, f.errorAt(at, "a key is a plain word, not %s", kindOf(n.Key))
+			return nil, f.errorAt(at, "found %s, want a plain word as key", kindOf(n.Key))
 		}
 		if first, ok := seen[k.Value]; ok {
-			return nil, f.errorAt(at, "%s: given a second time; the first is in line %d", k.Value, first.Line)
+			return nil, f.errorAt(at, "%s: the key occurs twice; the first is in line %d", k.Value, first.Line)
 		}
 		seen[k.Value] = at
 		t := text{key: k.Value, at: at, valuesAt: yamltree.PlaceOf(n.Value.GetToken())}
@@ -116,7 +116,7 @@ func (f *File) texts(values []*ast.MappingValueNode) ([]text, error) {
 }
 
 func (f *File) notValue(at yamltree.Place, key string, n ast.Node) *Error {
-	return f.errorAt(at, "%s: %s is not a value; a value is a number, true, false or a word", key, kindOf(n))
+	return f.errorAt(at, "%s: found %s, want a number, true, false or a word", key, kindOf(n))
 }
 
 func (f *File) set(t text) error {

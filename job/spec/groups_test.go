@@ -33,7 +33,7 @@ func TestGroupFolds(t *testing.T) {
 	for what, s := range map[string]protocol.Spec{
 		"folds": {GroupFolds: true, Folds: 3}, "a test fraction": {GroupFolds: true, TestFraction: 0.1}, "a list": {GroupFolds: true, Assigned: m.Groups.Digest, Folds: 3},
 	} {
-		refuse(what, "group_folds", "does not go with", &m, s)
+		refuse(what, "group_folds", "cannot be combined with", &m, s)
 	}
 	j, err := Resolve(f.Spec, &m)
 	if err != nil || j.Folds != 3 || j.Split.Folds != 3 || j.Split.Assigned != m.Groups.Digest || j.Split.Overlap || j.Predictions == 0 {

@@ -40,7 +40,7 @@ func (f *File) item(p *param.Param, n ast.Node) (item param.Item, err error) {
 	case *ast.MappingValueNode:
 		values = []*ast.MappingValueNode{n}
 	default:
-		return item, f.errorAt(at, "%s: %s where a name, or a mapping with the key %s, belongs", p.Name, kindOf(n), p.ItemKey)
+		return item, f.errorAt(at, "%s: found %s, want a name or a mapping with the key %s", p.Name, kindOf(n), p.ItemKey)
 	}
 	texts, err := f.texts(values)
 	if err != nil {
@@ -58,7 +58,7 @@ func (f *File) item(p *param.Param, n ast.Node) (item param.Item, err error) {
 		}
 	}
 	if !named {
-		return item, f.errorAt(at, "%s: a mapping without the key %s, which names it", p.Name, p.ItemKey)
+		return item, f.errorAt(at, "%s: the mapping must have the key %s", p.Name, p.ItemKey)
 	}
 	return item, nil
 }

@@ -32,8 +32,8 @@ func TestItemsRefused(t *testing.T) {
 	for _, c := range []struct{ text, place, want string }{
 		{"algorithm: ldlf\ntrees: [1, 2]\n", "2:", "trees"},
 		{"algorithm: ensemble\nmembers: []\n", "2:", "the list is empty"},
-		{"algorithm: ensemble\nmembers:\n  - trees: 7\n", "3:", "without the key algorithm"},
-		{"algorithm: ensemble\nmembers:\n  - [ldlf]\n", "3:", "where a name"},
+		{"algorithm: ensemble\nmembers:\n  - trees: 7\n", "3:", "must have the key algorithm"},
+		{"algorithm: ensemble\nmembers:\n  - [ldlf]\n", "3:", "want a name"},
 		{"algorithm: ensemble\nmembers:\n  - algorithm: ldlf\n    trees: [1]\n", "4:", "trees"},
 		{"algorithm: ensemble\nmembers:\n  - {trees: 7, trees: 8, algorithm: ldlf}\n", "3:", "trees"},
 		{"algorithm: ensemble\nmembers:\n  - ldlf\n  - nothing\n", "3:", "nothing"},

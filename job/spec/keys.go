@@ -40,11 +40,11 @@ type key struct {
 // common lists the keys of every spec, in the order of help texts.
 var common = []key{
 	{
-		param.Param{Name: "algorithm", Kind: param.KindWord, Doc: "what to train", Default: DefaultAlgorithm, Words: registry.Names()},
+		param.Param{Name: "algorithm", Kind: param.KindWord, Doc: "algorithm to train", Default: DefaultAlgorithm, Words: registry.Names()},
 		func(s *protocol.Spec, value any) { s.Algorithm = value.(string) },
 	},
 	{
-		param.Param{Name: "dataset", Kind: param.KindText, Doc: "name of an imported dataset", Default: "the one of --data or --dataset", Form: nameForm, Check: protocol.CheckName},
+		param.Param{Name: "dataset", Kind: param.KindText, Doc: "name of an imported dataset", Default: "the dataset of --data or --dataset", Form: nameForm, Check: protocol.CheckName},
 		func(s *protocol.Spec, value any) { s.Dataset = value.(string) },
 	},
 	{
@@ -52,37 +52,37 @@ var common = []key{
 		func(s *protocol.Spec, value any) { s.Name = value.(string) },
 	},
 	{
-		param.Param{Name: "seed", Kind: param.KindText, Doc: "seed of everything random", Default: "1, never the clock", Form: "a whole number from 0 to 2^64 - 1", Check: checkSeed},
+		param.Param{Name: "seed", Kind: param.KindText, Doc: "seed of all random numbers", Default: "1", Form: "a whole number from 0 to 2^64 - 1", Check: checkSeed},
 		func(s *protocol.Spec, value any) {
 			seed, _ := strconv.ParseUint(value.(string), 10, 64) // checked
 			s.Seed = &seed
 		},
 	},
 	{
-		param.Param{Name: "test_fraction", Kind: param.KindFloat, Doc: "fraction of the samples held out for testing, not with folds; 0: measures are of the training samples", Default: "0", Min: 0, Max: math.Nextafter(1, 0)},
+		param.Param{Name: "test_fraction", Kind: param.KindFloat, Doc: "fraction of the samples held out for testing, only without folds; 0: the model is evaluated on the training samples", Default: "0", Min: 0, Max: math.Nextafter(1, 0)},
 		func(s *protocol.Spec, value any) { s.TestFraction = value.(float64) },
 	},
 	{
-		param.Param{Name: "folds", Kind: param.KindInt, Doc: "cross-validation: train once for each of so many folds, 2 or more and at most the number of samples; 0: once on all", Default: "0", Min: 0, Max: MaxFolds},
+		param.Param{Name: "folds", Kind: param.KindInt, Doc: "number of folds of cross-validation, at least 2 and at most the number of samples; 0: one training on all samples", Default: "0", Min: 0, Max: MaxFolds},
 		func(s *protocol.Spec, value any) { s.Folds = int(value.(int64)) },
 	},
 	{
-		param.Param{Name: "group_folds", Kind: param.KindBool, Doc: "cross-validation: train once for each group of the dataset (--groups of its import), which is tested; not with folds", Default: "false"},
+		param.Param{Name: "group_folds", Kind: param.KindBool, Doc: "cross-validation that tests each group of the dataset once (groups are read with --groups); only without folds", Default: "false"},
 		func(s *protocol.Spec, value any) { s.GroupFolds = value.(bool) },
 	},
 	{
-		param.Param{Name: "keep_predictions", Kind: param.KindInt, Doc: "bytes that the predictions of held-out samples may take to be kept with the job; 0: none are", Default: strconv.Itoa(DefaultPredictions), Min: 0, Max: MaxPredictions},
+		param.Param{Name: "keep_predictions", Kind: param.KindInt, Doc: "maximum size, in bytes, of held-out predictions that are stored with the job; 0: none are stored", Default: strconv.Itoa(DefaultPredictions), Min: 0, Max: MaxPredictions},
 		func(s *protocol.Spec, value any) {
 			n := value.(int64)
 			s.KeepPredictions = &n
 		},
 	},
 	{
-		param.Param{Name: "measures", Kind: param.KindWord, Doc: "measures of distributions: ten; or all, which are Spearman, Jensen-Shannon, zero-one loss and error probability as well", Default: ten, Words: []string{ten, pipeline.AllMeasures}},
+		param.Param{Name: "measures", Kind: param.KindWord, Doc: "measures of predicted distributions: ten, or all, which adds Spearman, Jensen-Shannon, zero-one loss and error probability", Default: ten, Words: []string{ten, pipeline.AllMeasures}},
 		func(s *protocol.Spec, value any) { s.Measures = unless(ten, value) },
 	},
 	{
-		param.Param{Name: "clip", Kind: param.KindWord, Doc: "pyldl: probabilities are at least 2.2e-16 where PyLDL has it so (K-L, Sørensen, squared χ², Clark, Canberra, Jensen-Shannon); none: as they are", Default: none, Words: []string{none, string(measures.PyLDL)}},
+		param.Param{Name: "clip", Kind: param.KindWord, Doc: "clipping of probabilities in measures: pyldl (to at least 2.2e-16, as PyLDL does for K-L, Sørensen, squared χ², Clark, Canberra and Jensen-Shannon) or none", Default: none, Words: []string{none, string(measures.PyLDL)}},
 		func(s *protocol.Spec, value any) { s.Clip = unless(none, value) },
 	},
 }
@@ -102,7 +102,7 @@ func unless(standard string, value any) string {
 }
 
 // nameForm is what protocol.CheckName lets pass.
-const nameForm = "1 to 100 letters, digits, dots, underscores and hyphens, a letter or digit first, not digits only"
+const nameForm = "1 to 100 letters, digits, dots, underscores and hyphens, with a letter or digit first and not only digits"
 
 // Common lists the keys that every spec may have, in the order of help texts.
 func Common() []param.Param {
@@ -161,7 +161,7 @@ func find(algorithm string) (algorithms.Algorithm, error) {
 	a, err := registry.Find(algorithm)
 	if err != nil {
 		names := registry.Names()
-		return nil, param.Errorf("algorithm", "%q is unknown%s; known are %s", algorithm, param.Suggest(algorithm, names), strings.Join(names, ", "))
+		return nil, param.Errorf("algorithm", "algorithm %q is unknown%s; the algorithms are %s", algorithm, param.Suggest(algorithm, names), strings.Join(names, ", "))
 	}
 	return a, nil
 }
@@ -169,7 +169,7 @@ func find(algorithm string) (algorithms.Algorithm, error) {
 // unknownKey returns the error about an unknown key, with the keys that exist.
 func unknownKey(a algorithms.Algorithm, name string) error {
 	names := keyNames(a)
-	return param.Errorf(name, "no such key%s; the keys are %s", param.Suggest(name, names), strings.Join(names, ", "))
+	return param.Errorf(name, "there is no such key%s; the keys are %s", param.Suggest(name, names), strings.Join(names, ", "))
 }
 
 func keyNames(a algorithms.Algorithm) []string {

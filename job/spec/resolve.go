@@ -67,9 +67,9 @@ func checkMeasures(algorithm string, s *protocol.Spec, m *dataset.Manifest) erro
 	case err != nil:
 		return param.Errorf("algorithm", "%v", err)
 	case s.Measures != pipeline.TenMeasures && s.Measures != pipeline.AllMeasures:
-		return param.Errorf("measures", "%.20q is not %s or %s", s.Measures, ten, pipeline.AllMeasures)
+		return param.Errorf("measures", "got %.20q, want %s or %s", s.Measures, ten, pipeline.AllMeasures)
 	case s.Clip != string(measures.NoClip) && s.Clip != string(measures.PyLDL):
-		return param.Errorf("clip", "%.20q is not %s or %s", s.Clip, none, measures.PyLDL)
+		return param.Errorf("clip", "got %.20q, want %s or %s", s.Clip, none, measures.PyLDL)
 	}
 	plan.More, plan.Clip = s.Measures == pipeline.AllMeasures, measures.Clip(s.Clip)
 	if err := pipeline.CheckPlan(plan, algorithm); err != nil {
@@ -123,11 +123,11 @@ func useGroups(s *protocol.Spec, m *dataset.Manifest) error {
 	case !s.GroupFolds:
 		return nil
 	case s.Folds != 0 || s.Assigned != "" || s.TestFraction != 0:
-		return param.Errorf(key, "does not go with other folds, nor with a test fraction")
+		return param.Errorf(key, "cannot be combined with other folds or with a test fraction")
 	case m.Groups == nil:
-		return param.Errorf(key, "the dataset has no groups; its import names a column of them by --groups")
+		return param.Errorf(key, "the dataset has no groups; import it with --groups, which names a column of groups")
 	case len(m.Groups.Names) < 2:
-		return param.Errorf(key, "the dataset has one group; at least two are needed")
+		return param.Errorf(key, "the dataset has one group, want at least two")
 	}
 	s.Assigned, s.Folds = m.Groups.Digest, len(m.Groups.Names)
 	return nil
@@ -138,19 +138,19 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 	case math.IsNaN(f) || f < 0 || f >= 1:
 		return param.Errorf("test_fraction", "%v is not a number from 0 to below 1", f)
 	case f > 0 && (s.Folds != 0 || s.Assigned != ""):
-		return param.Errorf("test_fraction", "does not go with folds: each fold is tested by the model of the others")
+		return param.Errorf("test_fraction", "cannot be combined with folds, because each fold is a test set")
 	case f > 0 && m.Rows < 2:
-		return param.Errorf("test_fraction", "the dataset has %d samples; holding out a sample leaves none", m.Rows)
+		return param.Errorf("test_fraction", "the dataset has only %d sample, so no sample can be held out", m.Rows)
 	case s.Overlap && (s.Assigned == "" || s.Folds < 1 || s.Folds > dataset.MaxSplits):
-		return param.Errorf("folds", "%d splits that overlap need a list of them, and at most %d are possible", s.Folds, dataset.MaxSplits)
+		return param.Errorf("folds", "got %d overlapping splits, want 1 to %d, each listed in a file", s.Folds, dataset.MaxSplits)
 	case s.Folds < 0 || s.Folds == 1 && !s.Overlap || s.Folds > MaxFolds:
-		return param.Errorf("folds", "%d is not 0, nor a whole number from 2 to %d", s.Folds, MaxFolds)
+		return param.Errorf("folds", "got %d, want 0 or a whole number from 2 to %d", s.Folds, MaxFolds)
 	case s.Folds > m.Rows && !s.Overlap:
-		return param.Errorf("folds", "%s folds of %s samples: some would be empty", units.Count(s.Folds), units.Count(m.Rows))
+		return param.Errorf("folds", "%s folds are too many for %s samples: some folds would be empty", units.Count(s.Folds), units.Count(m.Rows))
 	case s.KeepPredictions != nil && (*s.KeepPredictions < 0 || *s.KeepPredictions > MaxPredictions):
 		return param.Errorf("keep_predictions", "%d is not a whole number from 0 to %d", *s.KeepPredictions, MaxPredictions)
 	case s.Assigned != "" && s.Folds == 0:
-		return param.Errorf("folds", "samples are assigned to folds, but their number is not given")
+		return param.Errorf("folds", "samples are assigned to folds, but the number of folds is missing")
 	}
 	return nil
 }

@@ -72,10 +72,10 @@ func TestParseErrors(t *testing.T) {
 		{"not a boolean", "bias: yes\n", "1:7", "true or false"},
 		{"infinite", "learning_rate: .inf\n", "1:16", "a number from"},
 		{"not a number at all", "learning_rate: .nan\n", "1:16", "a number from"},
-		{"a list", "trees: [5]\n", "1:1", "a list is not a value"},
-		{"a mapping", "trees: {a: 1}\n", "1:1", "a mapping is not a value"},
-		{"a nested block", "set:\n  trees: 5\n", "1:1", "a mapping is not a value"},
-		{"nothing", "seed:\ntrees: 5\n", "1:1", "nothing is not a value"},
+		{"a list", "trees: [5]\n", "1:1", "found a list, want a number"},
+		{"a mapping", "trees: {a: 1}\n", "1:1", "found a mapping, want a number"},
+		{"a nested block", "set:\n  trees: 5\n", "1:1", "found a mapping, want a number"},
+		{"nothing", "seed:\ntrees: 5\n", "1:1", "found nothing, want a number"},
 		{"an alias", "trees: &a 5\ndepth: *a\n", "1:1", "anchor"},
 		{"a tag", "trees: !!int 5\n", "1:1", "a tag"},
 		{"given twice", "trees: 5\ndepth: 4\ntrees: 6\n", "3:1", "already defined"},
@@ -119,7 +119,7 @@ func TestLocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Resolve(f.Spec, testManifest(t, 100))
-	if err = f.Locate(err); err == nil || !strings.HasPrefix(err.Error(), "job.yaml:2:10: outputs: 10 units are fewer than the 63 split nodes") {
+	if err = f.Locate(err); err == nil || !strings.HasPrefix(err.Error(), "job.yaml:2:10: outputs: got 10 outputs, but a tree of depth 7 has 63 split nodes") {
 		t.Errorf("got %v", err)
 	}
 	other := errors.New("other")

@@ -29,7 +29,7 @@ func appendTree(dst, tree []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(tree))), tree...)
 }
 
-var errCut = errors.New("the trees are cut short")
+var errCut = errors.New("the list of trees is truncated")
 
 // cut cuts the first tree off b.
 func cut(b []byte) (tree, rest []byte, err error) {
@@ -50,9 +50,9 @@ func (f *form) decode(b []byte) (*forest.Tree, error) {
 	case err != nil:
 		return nil, err
 	case t.Leaves() > f.leaves:
-		return nil, fmt.Errorf("%w: it has %d leaves, %d are possible", forest.ErrTree, t.Leaves(), f.leaves)
+		return nil, fmt.Errorf("%w: it has %d leaves, want at most %d", forest.ErrTree, t.Leaves(), f.leaves)
 	case !(t.Loss >= 0 && finite(t.Loss)):
-		return nil, fmt.Errorf("%w: the loss before it is %v", forest.ErrTree, t.Loss)
+		return nil, fmt.Errorf("%w: the loss before this tree is %v", forest.ErrTree, t.Loss)
 	}
 	return t, nil
 }

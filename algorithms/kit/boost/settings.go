@@ -65,7 +65,7 @@ func newSettings(v *Variant) param.Table[Config] {
 // fits refuses leaves that no split of the rows could have.
 func (c *Config) fits(m *dataset.Manifest) error {
 	if 2*int64(c.LeafRows) > int64(m.Rows) {
-		return param.Errorf("leaf_rows", "%d samples have no split into two leaves of %d", m.Rows, c.LeafRows)
+		return param.Errorf("leaf_rows", "%d samples cannot be split into two leaves of %d samples", m.Rows, c.LeafRows)
 	}
 	return nil
 }

@@ -87,14 +87,14 @@ func (t *trainer) Fold(res *round.Result) error {
 	case t.phase == phaseGrow:
 		return t.foldTrees(res.Collected)
 	case res.Sum == nil:
-		return errors.New("a result without a sum")
+		return errors.New("the result of the round has no sum")
 	case t.phase == phaseStart:
 		return t.foldStart(res.Sum.F64)
 	case t.phase == phaseValidate:
 		t.foldValidation(res.Sum.F64)
 		return nil
 	}
-	return errors.New("nothing to fold: training is over")
+	return errors.New("training is over: no more results can be added")
 }
 
 // foldStart takes the rows and the sums of their degrees.
@@ -115,7 +115,7 @@ func (t *trainer) foldStart(sums []float64) error {
 // foldTrees takes the trees of a boosting round.
 func (t *trainer) foldTrees(parts [][]byte) error {
 	if len(parts) != t.form.trees {
-		return fmt.Errorf("%d trees were collected, %d are wanted", len(parts), t.form.trees)
+		return fmt.Errorf("got %d trees, want %d", len(parts), t.form.trees)
 	}
 	var encoded []byte
 	for i, part := range parts {
@@ -186,7 +186,7 @@ func (t *trainer) used() int {
 // Model implements algorithms.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {
 	if t.phase != phaseDone {
-		return nil, fmt.Errorf("no model yet: the job is at round %d of %d", t.trees.rounds, t.cfg.Rounds)
+		return nil, fmt.Errorf("there is no model yet: the job is at round %d of %d", t.trees.rounds, t.cfg.Rounds)
 	}
 	trees, err := t.decoded(t.used())
 	if err != nil {
@@ -214,13 +214,13 @@ func (t *trainer) State(l *fields.List) {
 	l.Float64s(t.start)
 	l.Part(t.trees.bytes(), t.trees.appendTo, t.readTrees)
 	rounds := uint64(t.trees.rounds)
-	l.Check(t.phase < phases, "there is no phase %d", t.phase)
-	l.Check(rounds <= uint64(t.cfg.Rounds) && t.validated <= rounds && t.bestRound <= t.validated, "round %d of %d, validated at %d, best at %d",
+	l.Check(t.phase < phases, "it has the unknown phase %d", t.phase)
+	l.Check(rounds <= uint64(t.cfg.Rounds) && t.validated <= rounds && t.bestRound <= t.validated, "it is at round %d of %d, validated at round %d, best at round %d",
 		rounds, t.cfg.Rounds, t.validated, t.bestRound)
-	l.Check(finite(t.loss) && finite(t.bestLoss) && finite(t.validation), "losses are %v, %v, %v", t.loss, t.bestLoss, t.validation)
-	l.Check(t.lawful(), "phase %d does not go with round %d", t.phase, rounds)
+	l.Check(finite(t.loss) && finite(t.bestLoss) && finite(t.validation), "its losses are %v, %v and %v", t.loss, t.bestLoss, t.validation)
+	l.Check(t.lawful(), "phase %d is not possible in round %d", t.phase, rounds)
 	for _, f := range t.start {
-		l.Check(f >= -64 && f <= 0, "F begins at %v", f)
+		l.Check(f >= -64 && f <= 0, "the start value of F is %v", f)
 	}
 }
 

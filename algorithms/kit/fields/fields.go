@@ -20,7 +20,7 @@ import (
 )
 
 // ErrState is wrapped by every error about the bytes of a state.
-var ErrState = errors.New("not a state of this job")
+var ErrState = errors.New("the saved state of the job is damaged")
 
 // List is one pass over the fields of a state, which writes them or reads them. The first
 // error ends a pass: the fields after it stay as they are, and every count is 0.
@@ -75,10 +75,10 @@ func (l *List) written() {
 func Read(b []byte, version byte, state func(*List)) error {
 	l := List{b: b, reading: true}
 	if head := l.take(1); head != nil && head[0] != version {
-		return fmt.Errorf("%w: format %d, this program reads %d", ErrState, head[0], version)
+		return fmt.Errorf("%w: it has format %d, but this version reads format %d", ErrState, head[0], version)
 	}
 	state(&l)
-	l.Check(len(l.b) == 0, "%d bytes follow its end", len(l.b))
+	l.Check(len(l.b) == 0, "%d bytes follow after its end", len(l.b))
 	return l.err
 }
 
@@ -95,7 +95,7 @@ func (l *List) Check(ok bool, format string, args ...any) {
 
 // take returns the next n bytes, or nil after an error.
 func (l *List) take(n int) []byte {
-	l.Check(len(l.b) >= n, "it is cut short")
+	l.Check(len(l.b) >= n, "it is truncated")
 	if l.err != nil {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (l *List) Bool(v ...*bool) {
 			b = 1
 		}
 		l.Byte(&b)
-		l.Check(b <= 1, "a flag is %d", b)
+		l.Check(b <= 1, "a flag is %d, want 0 or 1", b)
 		*p = b == 1
 	}
 }
@@ -183,7 +183,7 @@ func (l *List) Count(have, want int) int {
 		return have
 	}
 	have = int(binary.LittleEndian.Uint32(n))
-	l.Check(have == 0 || have == want, "%d values where %d belong", have, want)
+	l.Check(have == 0 || have == want, "it has %d values, want %d", have, want)
 	if l.err != nil {
 		return 0
 	}
@@ -224,7 +224,7 @@ func (l *List) Part(size int, encode func(dst []byte) []byte, decode func(b []by
 		l.written()
 		return
 	}
-	l.Check(n <= uint64(len(l.b)), "it is cut short")
+	l.Check(n <= uint64(len(l.b)), "it is truncated")
 	if l.err != nil {
 		return
 	}

@@ -56,7 +56,7 @@ func (t *Collected[T]) Next() (*round.Round, error) {
 // that at most one tree is in memory twice.
 func (t *Collected[T]) Fold(res *round.Result) error {
 	if len(res.Collected) != t.Count {
-		return fmt.Errorf("forest: %d trees were collected, %d are wanted", len(res.Collected), t.Count)
+		return fmt.Errorf("forest: got %d trees, want %d", len(res.Collected), t.Count)
 	}
 	trees := make([]T, len(res.Collected))
 	for i, encoded := range res.Collected {

@@ -129,7 +129,7 @@ func (m *Ensemble) Trees() int { return len(m.trees) }
 // right child. Names may be empty; then numbers stand for them.
 func (m *Ensemble) TreeText(n int, featureNames, labelNames []string) (string, error) {
 	if n < 0 || n >= len(m.trees) {
-		return "", fmt.Errorf("tree %d: the forest has trees 0 to %d", n, len(m.trees)-1)
+		return "", fmt.Errorf("tree %d does not exist; the forest has trees 0 to %d", n, len(m.trees)-1)
 	}
 	w := treeWriter{tree: m.trees[n], features: featureNames, labels: labelNames}
 	if w.tree.Labels < m.labels {

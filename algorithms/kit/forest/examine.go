@@ -79,10 +79,10 @@ var _ NodeExaminer = (*kernel)(nil)
 // ExamineNode implements NodeExaminer.
 func (k *kernel) ExamineNode(ctx context.Context, d *dataset.Data, at NodeAt) (*NodeGains, error) {
 	if at.Tree < 0 || at.Tree >= k.cfg.Trees {
-		return nil, fmt.Errorf("%w: tree %d: the forest has trees 0 to %d", ErrNode, at.Tree, k.cfg.Trees-1)
+		return nil, fmt.Errorf("%w: tree %d does not exist; the forest has trees 0 to %d", ErrNode, at.Tree, k.cfg.Trees-1)
 	}
 	if at.Feature >= d.Manifest.Features {
-		return nil, fmt.Errorf("%w: feature %d: the dataset has features 0 to %d", ErrNode, at.Feature, d.Manifest.Features-1)
+		return nil, fmt.Errorf("%w: feature %d does not exist; the dataset has features 0 to %d", ErrNode, at.Feature, d.Manifest.Features-1)
 	}
 	if strings.Trim(at.Path, string(goLeft)+string(goRight)) != "" {
 		return nil, fmt.Errorf("%w: path %q: want a letter for each split above the node, L (left) or R (right)", ErrNode, at.Path)
@@ -122,7 +122,7 @@ func (e *examination) descend(ctx context.Context, t *Table) error {
 		}
 		switch {
 		case !ok && depth == len(e.at.Path):
-			return fmt.Errorf("%w: %s of tree %d is a leaf of %d samples: it tries no thresholds, or none of them has a gain", ErrNode, NodeName(e.at.Path), e.at.Tree, e.node.copies)
+			return fmt.Errorf("%w: %s of tree %d is a leaf of %d samples, where no threshold is tried or no threshold has a gain", ErrNode, NodeName(e.at.Path), e.at.Tree, e.node.copies)
 		case !ok:
 			return fmt.Errorf("%w: %s of tree %d does not exist: %s is a leaf", ErrNode, NodeName(e.at.Path), e.at.Tree, NodeName(e.at.Path[:depth]))
 		case depth == len(e.at.Path):
@@ -223,7 +223,7 @@ func (e *examination) err() error {
 	case len(e.gains.Thresholds) > 0:
 		return nil
 	case !e.features.tries(uint32(e.feature)):
-		return fmt.Errorf("%w: feature %d: %s does not try it (features is %s)", ErrNode, e.feature, NodeName(e.at.Path), e.cfg.Features)
+		return fmt.Errorf("%w: feature %d is not tried at %s (features is %s)", ErrNode, e.feature, NodeName(e.at.Path), e.cfg.Features)
 	}
-	return fmt.Errorf("%w: feature %d has one value at %s", ErrNode, e.feature, NodeName(e.at.Path))
+	return fmt.Errorf("%w: feature %d has only one value at %s", ErrNode, e.feature, NodeName(e.at.Path))
 }

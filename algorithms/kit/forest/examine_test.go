@@ -166,8 +166,8 @@ func TestExaminedRefusals(t *testing.T) {
 	tried := map[int]bool{}
 	for feature := range 6 {
 		_, err := newKernel(families["two"], c, 1, d).ExamineNode(t.Context(), d, NodeAt{Feature: feature})
-		tried[feature] = err == nil || strings.Contains(err.Error(), "one value")
-		if !tried[feature] && !strings.Contains(err.Error(), "the root does not try it (features is 0.5)") {
+		tried[feature] = err == nil || strings.Contains(err.Error(), "only one value")
+		if !tried[feature] && !strings.Contains(err.Error(), "is not tried at the root (features is 0.5)") {
 			t.Errorf("feature %d: error %v", feature, err)
 		}
 	}
@@ -180,13 +180,13 @@ func TestExaminedRefusals(t *testing.T) {
 		at   NodeAt
 		want string
 	}{
-		{NodeAt{Tree: 3}, "tree 3: the forest has trees 0 to 2"},
+		{NodeAt{Tree: 3}, "tree 3 does not exist; the forest has trees 0 to 2"},
 		{NodeAt{Tree: -1}, "trees 0 to 2"},
 		{NodeAt{Feature: 6}, "features 0 to 5"},
 		{NodeAt{Path: "LX"}, `path "LX"`},
 		{NodeAt{Path: "LR"}, "node LR of tree 0 is a leaf of"},
 		{NodeAt{Path: "LRL"}, "node LRL of tree 0 does not exist: node LR is a leaf"},
-		{NodeAt{Feature: 5}, "feature 5 has one value at the root"},
+		{NodeAt{Feature: 5}, "feature 5 has only one value at the root"},
 	} {
 		if _, err := k.ExamineNode(t.Context(), d, bad.at); !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%+v: error %v, want %q", bad.at, err, bad.want)

@@ -198,7 +198,7 @@ func TestUnusableRows(t *testing.T) {
 	c := smallConfig()
 	c.MinSamples = 15
 	u := round.Unit{Of: 1, Op: OpGrow, Scope: round.Whole, Roles: dataset.Train}
-	for fraction, want := range map[float64]string{0.5: "fewer than the 15", 0.99: "fewer than the 15"} {
+	for fraction, want := range map[float64]string{0.5: "but a node needs 15 to be split", 0.99: "but a node needs 15 to be split"} {
 		d := p.data(1, false, dataset.Split{Seed: 1, TestFraction: fraction})
 		k := newKernel(families["two"], c, 1, d)
 		_, err := k.Collect(context.Background(), u, d, nil, k.NewScratch())
@@ -209,7 +209,7 @@ func TestUnusableRows(t *testing.T) {
 	d := p.data(1, false, dataset.Split{Seed: 1, TestFraction: 0.9999999})
 	k := newKernel(families["two"], c, 1, d)
 	u.Roles = dataset.Validation
-	if _, err := k.Collect(context.Background(), u, d, nil, k.NewScratch()); err == nil || !strings.Contains(err.Error(), "no training samples") {
+	if _, err := k.Collect(context.Background(), u, d, nil, k.NewScratch()); err == nil || !strings.Contains(err.Error(), "no training samples are left") {
 		t.Errorf("no rows: error %v", err)
 	}
 }

@@ -114,7 +114,7 @@ func (k *kernel) trainingTable(u round.Unit, d *dataset.Data) (*Table, error) {
 	}
 	refs := u.Rows(d)
 	if len(refs) == 0 {
-		return nil, errors.New("forest: the split leaves no training samples")
+		return nil, errors.New("forest: no training samples are left after the split of the data")
 	}
 	t, err := newTable(&k.cfg, d, refs)
 	if err != nil {

@@ -61,12 +61,12 @@ func newTable(c *Config, d *dataset.Data, refs []dataset.RowRef) (*Table, error)
 // unsortedTable makes a table without columns.
 func unsortedTable(d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
 	if len(refs) > maxRows {
-		return nil, fmt.Errorf("forest: %d training samples, more than the %d that are possible", len(refs), maxRows)
+		return nil, fmt.Errorf("forest: %d training samples, at most %d are possible", len(refs), maxRows)
 	}
 	t := &Table{features: d.Manifest.Features, labels: d.Manifest.Labels, Rows: NewRows(d, refs)}
 	t.entries = t.chooseStorage()
 	if t.entries > maxEntries {
-		return nil, fmt.Errorf("forest: %d values to sort, more than the %d that are possible", t.entries, maxEntries)
+		return nil, fmt.Errorf("forest: %d values to sort, at most %d are possible", t.entries, maxEntries)
 	}
 	return t, nil
 }

@@ -23,7 +23,7 @@ const nodeSize = 3*4 + 2*8
 const maxNodes = 2*maxDraws - 1
 
 // ErrTree is wrapped by every error about the bytes or arrays of a tree.
-var ErrTree = errors.New("forest: not a tree")
+var ErrTree = errors.New("forest: the tree is damaged")
 
 // AppendBinary appends the tree's encoded form.
 func (t *Tree) AppendBinary(b []byte) []byte {
@@ -51,12 +51,12 @@ func TreeBytes(nodes, numbers int) int { return treeHead + nodeSize*nodes + 4*nu
 // PeekTree returns the number of samples that an encoded tree was grown on, and its loss.
 func PeekTree(b []byte) (samples uint32, loss float64, err error) {
 	if len(b) < treeHead || b[0] != treeFormat {
-		return 0, -1, fmt.Errorf("%w: it has no head", ErrTree)
+		return 0, -1, fmt.Errorf("%w: its header is missing", ErrTree)
 	}
 	nodes := uint64(binary.LittleEndian.Uint32(b[5:]))
 	at := treeHead + 8*nodes // feature and left come before
 	if nodes == 0 || uint64(len(b)) < at+4 {
-		return 0, -1, fmt.Errorf("%w: it is cut short", ErrTree)
+		return 0, -1, fmt.Errorf("%w: it is truncated", ErrTree)
 	}
 	return binary.LittleEndian.Uint32(b[at:]), math.Float64frombits(binary.LittleEndian.Uint64(b[21:])), nil
 }
@@ -94,17 +94,17 @@ func DecodeTree(b []byte, features, labels int) (*Tree, error) {
 // wrap ErrTree.
 func DecodeTreeOf(b []byte, features, labels int, r LeafRange) (*Tree, error) {
 	if len(b) < treeHead {
-		return nil, fmt.Errorf("%w: %d bytes are too few", ErrTree, len(b))
+		return nil, fmt.Errorf("%w: it has only %d bytes", ErrTree, len(b))
 	}
 	if b[0] != treeFormat {
-		return nil, fmt.Errorf("%w: format %d, this program reads %d", ErrTree, b[0], treeFormat)
+		return nil, fmt.Errorf("%w: it has format %d, but this version reads format %d", ErrTree, b[0], treeFormat)
 	}
 	width, nodes, leaves := word(b, 0), word(b, 1), word(b, 2)
 	if width != uint64(labels) || nodes < 1 || nodes > maxNodes || leaves != (nodes+1)/2 {
-		return nil, fmt.Errorf("%w: %d nodes, %d leaves of %d labels", ErrTree, nodes, leaves, width)
+		return nil, fmt.Errorf("%w: %d nodes and %d leaves of %d labels are not possible", ErrTree, nodes, leaves, width)
 	}
 	if uint64(len(b)) != treeHead+nodes*nodeSize+leaves*width*4 {
-		return nil, fmt.Errorf("%w: %d bytes for %d nodes and %d leaves of %d labels", ErrTree, len(b), nodes, leaves, width)
+		return nil, fmt.Errorf("%w: it has %d bytes for %d nodes and %d leaves of %d labels", ErrTree, len(b), nodes, leaves, width)
 	}
 	t := &Tree{
 		Labels:      labels,
@@ -143,12 +143,12 @@ func (t *Tree) check(features int, r LeafRange) error {
 	taken, seen := make([]bool, leaves), uint32(0)
 	for i := range nodes {
 		if depth[i] == 0 {
-			return fmt.Errorf("%w: node %d is no child of another before it", ErrTree, i)
+			return fmt.Errorf("%w: node %d has no parent before it", ErrTree, i)
 		}
 		if t.feature[i] == leafMark {
 			leaf := t.left[i]
 			if leaf >= leaves || taken[leaf] {
-				return fmt.Errorf("%w: node %d has leaf %d", ErrTree, i, leaf)
+				return fmt.Errorf("%w: node %d has leaf %d, which does not exist or is used twice", ErrTree, i, leaf)
 			}
 			taken[leaf] = true
 			seen++
@@ -156,19 +156,19 @@ func (t *Tree) check(features int, r LeafRange) error {
 		}
 		child := t.left[i]
 		if child <= i || child >= nodes-1 || depth[child] != 0 || depth[child+1] != 0 || depth[i] > maxDepth {
-			return fmt.Errorf("%w: node %d has child %d at depth %d", ErrTree, i, child, depth[i])
+			return fmt.Errorf("%w: node %d at depth %[4]d cannot have child %[3]d", ErrTree, i, child, depth[i])
 		}
 		depth[child], depth[child+1] = depth[i]+1, depth[i]+1
 		if t.feature[i] >= uint32(features) || !finite(t.threshold[i]) || !finite(t.gain[i]) {
-			return fmt.Errorf("%w: node %d splits feature %d of %d at %v, gain %v", ErrTree, i, t.feature[i], features, t.threshold[i], t.gain[i])
+			return fmt.Errorf("%w: node %d splits feature %d of %d at %v with gain %v", ErrTree, i, t.feature[i], features, t.threshold[i], t.gain[i])
 		}
 	}
 	if seen != leaves {
-		return fmt.Errorf("%w: %d of %d leaves are used", ErrTree, seen, leaves)
+		return fmt.Errorf("%w: only %d of %d leaves are used", ErrTree, seen, leaves)
 	}
 	for i, v := range t.leaves {
 		if !(v >= r.Least && v <= r.Most) {
-			return fmt.Errorf("%w: leaf %d has a number of %v", ErrTree, i/t.Labels, v)
+			return fmt.Errorf("%w: leaf %d has the value %v", ErrTree, i/t.Labels, v)
 		}
 	}
 	return nil

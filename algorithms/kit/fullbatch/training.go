@@ -230,7 +230,7 @@ func (t *Training) derived() uint64 {
 // Fold implements round.Trainer, but in PhaseOwn.
 func (t *Training) Fold(r *round.Result) error {
 	if r.Sum == nil {
-		return errors.New("a result without a sum")
+		return errors.New("the result of the round has no sum")
 	}
 	switch t.Phase {
 	case PhaseScaling:
@@ -246,7 +246,7 @@ func (t *Training) Fold(r *round.Result) error {
 		t.Stopping.Fold(r.Sum.F64, t.iterations(), t.best())
 		t.Resume()
 	default:
-		return fmt.Errorf("nothing to fold in phase %q", t.phaseName())
+		return fmt.Errorf("no result can be added in phase %q", t.phaseName())
 	}
 	return nil
 }
@@ -260,7 +260,7 @@ func (t *Training) evaluated(sum []float64) error {
 	before := t.iterations()
 	f := t.Objective.Fold(t.slope, t.Optimiser.Point(), rows, sum[1], sum[SumsAt:])
 	if t.Evaluations == 0 && f-f != 0 {
-		return errors.New("the loss is not finite where training begins")
+		return errors.New("the loss is not finite at the start of training")
 	}
 	t.Optimiser.Tell(f, t.slope)
 	t.Evaluations++
@@ -291,7 +291,7 @@ func (t *Training) validates(before uint64) bool {
 func (t *Training) Trained() ([]float64, error) {
 	switch {
 	case t.Phase != PhaseDone:
-		return nil, fmt.Errorf("no model yet: the job is at iteration %d of %d (%s)", t.iterations(), t.Steps, t.phaseName())
+		return nil, fmt.Errorf("there is no model yet: the job is at iteration %d of %d (%s)", t.iterations(), t.Steps, t.phaseName())
 	case t.Stopping.Best.Any && !t.Refitting:
 		return t.Stopping.Best.Vectors[0].Data, nil
 	}
@@ -310,15 +310,15 @@ func (t *Training) State(l *fields.List) {
 	t.Fit.State(l)
 	t.Optimiser.State(l)
 	t.Stopping.State(l)
-	l.Check(t.occurs(), "phase %d does not occur in it", t.Phase)
+	l.Check(t.occurs(), "phase %d is not possible in this job", t.Phase)
 	n := t.iterations()
-	l.Check(n <= t.limit() && t.Before <= t.Steps && t.Before+n <= t.Evaluations, "iteration %d of %d after %d evaluations", n, t.limit(), t.Evaluations)
+	l.Check(n <= t.limit() && t.Before <= t.Steps && t.Before+n <= t.Evaluations, "it is at iteration %d of %d after %d evaluations", n, t.limit(), t.Evaluations)
 	validated := n
 	if t.Refitting {
 		validated = t.Before
 	}
-	l.Check(t.Stopping.At <= validated && t.Stopping.Best.Step <= validated, "a validation at iteration %d", t.Stopping.At)
-	l.Check(!t.Stopping.Best.Any || t.Stopping.Best.Step > 0, "a best validation before the first iteration")
+	l.Check(t.Stopping.At <= validated && t.Stopping.Best.Step <= validated, "its last validation is at iteration %d, which is not possible", t.Stopping.At)
+	l.Check(!t.Stopping.Best.Any || t.Stopping.Best.Step > 0, "its best validation is before the first iteration")
 }
 
 // limit is the greatest number of iterations, since the refit began where there is one.

@@ -258,7 +258,7 @@ func (d *Descent) roles() dataset.Roles {
 // Fold implements round.Trainer, but in PhaseOwn and PhaseChoice.
 func (d *Descent) Fold(r *round.Result) error {
 	if r.Sum == nil {
-		return errors.New("a result without a sum")
+		return errors.New("the result of the round has no sum")
 	}
 	switch d.Phase {
 	case PhaseScaling:
@@ -274,7 +274,7 @@ func (d *Descent) Fold(r *round.Result) error {
 		d.Stopping.Fold(r.Sum.F64, d.Step, d.Vectors)
 		d.validated()
 	default:
-		return fmt.Errorf("nothing to fold in phase %q", d.phaseName())
+		return fmt.Errorf("no result can be added in phase %q", d.phaseName())
 	}
 	return nil
 }
@@ -320,7 +320,7 @@ func (d *Descent) move(sum *round.Partial, share float32) (finite bool) {
 func (d *Descent) Trained() ([]Vector, error) {
 	switch {
 	case d.Phase != PhaseDone:
-		return nil, fmt.Errorf("no model yet: the job is at step %d of %d (%s)", d.Step, d.Steps, d.phaseName())
+		return nil, fmt.Errorf("there is no model yet: the job is at step %d of %d (%s)", d.Step, d.Steps, d.phaseName())
 	case d.Stopping.Best.Any && !d.Refitting:
 		return d.Stopping.Best.Vectors, nil
 	}
@@ -342,9 +342,9 @@ func (d *Descent) State(l *fields.List) {
 	if d.PlateauPatience > 0 {
 		d.Plateau.state(l)
 	}
-	l.Check(d.occurs(), "phase %d does not occur in it", d.Phase)
-	l.Check(d.Before <= d.Steps && d.Step <= d.limit() && d.limit() <= d.Steps && !(d.Phase == PhaseStep && d.ended()), "step %d of %d", d.Step, d.limit())
-	l.Check(d.Stopping.At <= d.Before+d.Step, "a validation at step %d", d.Stopping.At)
+	l.Check(d.occurs(), "phase %d is not possible in this job", d.Phase)
+	l.Check(d.Before <= d.Steps && d.Step <= d.limit() && d.limit() <= d.Steps && !(d.Phase == PhaseStep && d.ended()), "it is at step %d of %d", d.Step, d.limit())
+	l.Check(d.Stopping.At <= d.Before+d.Step, "its last validation is at step %d, which is not possible", d.Stopping.At)
 }
 
 // occurs reports whether a run of the job can be in the phase.

@@ -35,7 +35,7 @@ const (
 // String returns the reason in words.
 func (r Reason) String() string {
 	return [...]string{
-		"not at its end", "as many iterations as are allowed", "the gradient is small enough", "the function falls too little",
+		"the search is not at its end", "the maximum number of iterations is reached", "the gradient is small enough", "an iteration lowers the function too little",
 		"no step lowers the function", "the function is not finite at the start", "unknown",
 	}[min(r, reasons)]
 }

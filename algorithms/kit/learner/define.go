@@ -13,7 +13,7 @@ import (
 )
 
 // ErrModel is wrapped by every error about the tensors of a model.
-var ErrModel = errors.New("not a model of this algorithm")
+var ErrModel = errors.New("the tensors are not a model of this algorithm")
 
 // ErrNoLabels says that a dataset has nothing to learn.
 var ErrNoLabels = errors.New("the dataset has no labels to learn")
@@ -132,7 +132,7 @@ func (a *algorithm[C]) job(j *round.Job, m *dataset.Manifest) (*Job[C], error) {
 		return nil, err
 	}
 	if share, _ := a.validation(c); a.d.Validation != nil && j.Split.ValidationFraction != share {
-		return nil, a.errorf("the split validates on %v of the samples, the settings on %v", j.Split.ValidationFraction, share)
+		return nil, a.errorf("the split has the validation fraction %v, but the settings have %v", j.Split.ValidationFraction, share)
 	}
 	return &Job[C]{Job: j, Config: c, Manifest: m}, a.fits(c, m)
 }
@@ -173,7 +173,7 @@ func (a *algorithm[C]) NewKernel(j *round.Job, m *dataset.Manifest) (round.Kerne
 // Child implements algorithms.Parent.
 func (a *algorithm[C]) Child(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {
 	if a.d.Child == nil {
-		return nil, a.errorf("the algorithm has no child jobs")
+		return nil, a.errorf("the algorithm has no sub-jobs")
 	}
 	job, err := a.job(j, m)
 	if err != nil {

@@ -116,18 +116,18 @@ func checkModel(t *testing.T, a algorithms.Algorithm, first algorithms.Model, d 
 func TestModelsAreRefused(t *testing.T) {
 	a := nearestMean()
 	for want, bend := range map[string]func([]algorithms.Tensor) []algorithms.Tensor{
-		`the tensor "settings" is missing`: func([]algorithms.Tensor) []algorithms.Tensor { return nil },
-		`the tensor "means" is missing`:    func(v []algorithms.Tensor) []algorithms.Tensor { return v[:1] },
-		"there are 3 tensors, 1 more":      func(v []algorithms.Tensor) []algorithms.Tensor { return append(v, v[0]) },
-		"format 2, this program reads 1":   func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[0] = 2; return v },
-		"settings [1 0 2] are out of":      func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[1] = 0; return v },
-		`tensor "mean" [2 3] where "means"`: func(v []algorithms.Tensor) []algorithms.Tensor {
+		`the tensor "settings" is missing`:                 func([]algorithms.Tensor) []algorithms.Tensor { return nil },
+		`the tensor "means" is missing`:                    func(v []algorithms.Tensor) []algorithms.Tensor { return v[:1] },
+		"the model has 3 tensors, 1 more than expected":    func(v []algorithms.Tensor) []algorithms.Tensor { return append(v, v[0]) },
+		"it has format 2, but this version reads format 1": func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[0] = 2; return v },
+		"settings [1 0 2] are out of":                      func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[1] = 0; return v },
+		`found tensor "mean" of shape [2 3], want "means" of shape [2 3]`: func(v []algorithms.Tensor) []algorithms.Tensor {
 			v[1].Name = "mean"
 			return v
 		},
-		`"means" [2 3] where "means" [2 4]`: func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[1] = 4; return v },
-		"does not hold its 6 values":        func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F32 = v[1].F32[:5]; return v },
-		`tensor "means" does not hold its`: func(v []algorithms.Tensor) []algorithms.Tensor {
+		`want "means" of shape [2 4]`:       func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[1] = 4; return v },
+		`tensor "means" must have 6 values`: func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F32 = v[1].F32[:5]; return v },
+		`"means" must have 6 values`: func(v []algorithms.Tensor) []algorithms.Tensor {
 			v[1].F64 = make([]float64, 1)
 			return v
 		},
@@ -146,7 +146,7 @@ func TestHugeShapes(t *testing.T) {
 	err := learner.ReadTensors([]algorithms.Tensor{{Name: "x", Dims: []int{1 << 62, 4}}}, func(l *learner.Tensors) {
 		l.F32("x", &v, 1<<62, 4)
 	})
-	if err == nil || !strings.Contains(err.Error(), "does not hold") {
+	if err == nil || !strings.Contains(err.Error(), "must have") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -227,7 +227,7 @@ func TestJobsAreChecked(t *testing.T) {
 		"checked: settings: shrink is missing":               j(`{}`, 0),
 		"checked: settings: shrink: 7 is not a number from":  j(`{"shrink":7}`, 3.5),
 		"checked: settings: shrink: is 0.5":                  j(`{"shrink":0.5}`, 0.25),
-		"checked: the split validates on 0.2 of the samples": j(`{"shrink":0.25}`, 0.2),
+		"checked: the split has the validation fraction 0.2": j(`{"shrink":0.25}`, 0.2),
 	} {
 		_, errKernel := a.NewKernel(job, m)
 		_, errTrainer := a.NewTrainer(job, m, nil)

@@ -29,7 +29,7 @@ func ListTensors(model func(*Tensors)) []algorithms.Tensor {
 func ReadTensors(tensors []algorithms.Tensor, model func(*Tensors)) error {
 	l := Tensors{all: tensors, reading: true}
 	model(&l)
-	l.Check(len(l.all) == 0, "there are %d tensors, %d more than belong", len(tensors), len(l.all))
+	l.Check(len(l.all) == 0, "the model has %d tensors, %d more than expected", len(tensors), len(l.all))
 	return l.err
 }
 
@@ -63,10 +63,10 @@ func (l *Tensors) Settings(format uint32, numbers ...Number) bool {
 		values = append(values, uint32(*n.v))
 	}
 	l.U32("settings", &values, len(values))
-	l.Check(values[0] == format, "format %d, this program reads %d", values[0], format)
+	l.Check(values[0] == format, "it has format %d, but this version reads format %d", values[0], format)
 	for i, n := range numbers {
 		v := int64(values[1+i])
-		l.Check(v >= int64(n.least) && v <= int64(n.most), "settings %v are out of range", values)
+		l.Check(v >= int64(n.least) && v <= int64(n.most), "the settings %v are out of range", values)
 		if l.Reading() {
 			*n.v = int(v)
 		}
@@ -102,9 +102,9 @@ func list[T any](l *Tensors, name string, v *[]T, dims []int, values func(*algor
 	}
 	t := &l.all[0]
 	l.all = l.all[1:]
-	l.Check(t.Name == name && slices.Equal(t.Dims, dims), "tensor %q %v where %q %v belongs", t.Name, t.Dims, name, dims)
+	l.Check(t.Name == name && slices.Equal(t.Dims, dims), "found tensor %q of shape %v, want %q of shape %v", t.Name, t.Dims, name, dims)
 	n, have := product(dims), len(*values(t))
-	l.Check(have == n && len(t.F32)+len(t.F64)+len(t.U32) == n, "tensor %q does not hold its %d values", name, n)
+	l.Check(have == n && len(t.F32)+len(t.F64)+len(t.U32) == n, "tensor %q must have %d values", name, n)
 	if l.err == nil {
 		*v = *values(t)
 	}

@@ -19,9 +19,9 @@ func (a *algorithm[C]) checkWeights(j *round.Job, c *C) error {
 	want := a.weights(c)
 	switch {
 	case j.Weights != want:
-		return a.errorf("the settings begin from the weights %q, the job from %q", want, j.Weights)
+		return a.errorf("the settings start from the weights %q, but the job from %q", want, j.Weights)
 	case want != "" && j.WeightsFile == nil:
-		return a.errorf("the weights %s to begin from are not at hand", want)
+		return a.errorf("the initial weights %s are missing", want)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ const MaxWeights = 1 << 26
 // there are too many.
 func Size(m *dataset.Manifest) (int, error) {
 	if n := int64(m.Features+1) * int64(m.Labels); n > MaxWeights {
-		return 0, fmt.Errorf("the model would hold %d weights ((%d features + 1) × %d labels), more than the %d that are possible",
+		return 0, fmt.Errorf("the model would hold %d weights ((%d features + 1) × %d labels), at most %d are possible",
 			n, m.Features, m.Labels, MaxWeights)
 	}
 	return (m.Features + 1) * m.Labels, nil
@@ -37,9 +37,9 @@ func Decode(tensors []algorithms.Tensor) (algorithms.Model, error) {
 
 func (m *Model) tensors(l *learner.Tensors) {
 	l.Settings(1, learner.Within(&m.Features, 1, dataset.MaxFeatures), learner.Within(&m.Labels, 1, dataset.MaxLabels))
-	l.Check(int64(m.Features+1)*int64(m.Labels) <= MaxWeights, "%d features and %d labels are too many", m.Features, m.Labels)
+	l.Check(int64(m.Features+1)*int64(m.Labels) <= MaxWeights, "the model has %d features and %d labels, which is too many", m.Features, m.Labels)
 	l.F64("weights", &m.Weights, m.Features+1, m.Labels)
-	l.Check(num.Finite64(m.Weights), "a weight is not finite")
+	l.Check(num.Finite64(m.Weights), "the model has a weight that is not finite")
 }
 
 // Tensors implements algorithms.Model.

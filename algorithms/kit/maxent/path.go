@@ -131,14 +131,14 @@ func (p *path) State(l *fields.List) {
 	ended := uint64(len(p.ends))
 	l.Uint64(&ended)
 	most := uint64(len(p.decays))
-	l.Check(p.stage < most && ended <= most, "stage %d of a path, of which %d have ended", p.stage, ended)
+	l.Check(p.stage < most && ended <= most, "it is in stage %d of the decay path, but %d stages have ended", p.stage, ended)
 	if l.Reading() {
 		p.ends = make([]uint64, ended)
 	}
 	for i := range p.ends {
 		l.Uint64(&p.ends[i])
 	}
-	l.Check(p.occurs(), "stage %d after %d iterations of a path whose stages end at %d", p.stage, p.before, p.ends)
+	l.Check(p.occurs(), "stage %d after %d iterations is not possible if the stages end at %d", p.stage, p.before, p.ends)
 	if l.Reading() {
 		p.by.Restart(p.stageOptions())
 		p.objective.Least = p.decays[p.stage]
@@ -146,7 +146,7 @@ func (p *path) State(l *fields.List) {
 	p.by.State(l)
 	if l.Reading() {
 		n := p.by.Iterations()
-		l.Check(n >= 0 && n <= p.stageOptions().Iterations, "iteration %d of stage %d", n, p.stage)
+		l.Check(n >= 0 && n <= p.stageOptions().Iterations, "iteration %d of stage %d of the decay path is not possible", n, p.stage)
 	}
 }
 

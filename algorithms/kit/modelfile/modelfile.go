@@ -28,7 +28,7 @@ const (
 )
 
 // ErrCorrupt is wrapped by every error about the bytes of a model file.
-var ErrCorrupt = errors.New("not a valid model file")
+var ErrCorrupt = errors.New("the model file is damaged or not a model file")
 
 // File is a decoded model file.
 type File struct {
@@ -112,12 +112,12 @@ func elementSize(dtype byte) int {
 // ErrCorrupt; the tensors share no memory with b.
 func Decode(b []byte) (*File, error) {
 	if !bytes.HasPrefix(b, []byte(magic)) {
-		return nil, fmt.Errorf("%w: it does not begin with the mark of one", ErrCorrupt)
+		return nil, fmt.Errorf("%w: its first bytes are not those of a model file", ErrCorrupt)
 	}
 	r := &reader{b: b, at: len(magic)}
 	f := &File{}
 	if format := r.u32(); r.err == nil && format != Format {
-		return nil, fmt.Errorf("%w: format %d; this version reads format %d", ErrCorrupt, format, Format)
+		return nil, fmt.Errorf("%w: it has format %d, but this version reads format %d", ErrCorrupt, format, Format)
 	}
 	f.Numerics = int(r.u32())
 	f.Algorithm = r.name()
@@ -143,7 +143,7 @@ func (f *File) verify(tensors, stated, provenance, tail []byte, ended bool) erro
 	case !bytes.Equal(tailSum[:], tail):
 		return fmt.Errorf("%w: its provenance does not match its digest", ErrCorrupt)
 	case !ended:
-		return fmt.Errorf("%w: bytes follow its end", ErrCorrupt)
+		return fmt.Errorf("%w: more bytes follow after its end", ErrCorrupt)
 	}
 	f.Digest = hex.EncodeToString(sum[:])
 	f.Provenance = bytes.Clone(provenance)

@@ -208,15 +208,15 @@ func TestCorruptionIsNamed(t *testing.T) {
 		file []byte
 		says string
 	}{
-		{"an empty file", nil, "begin"},
-		{"a text file", []byte("hello, this is a text"), "begin"},
-		{"another format", other, "format 2; this version reads format 1"},
+		{"an empty file", nil, "its first bytes are not those of a model file"},
+		{"a text file", []byte("hello, this is a text"), "its first bytes are not those of a model file"},
+		{"another format", other, "but this version reads format 1"},
 		{"a file that ends early", good[:len(good)-40], "unexpected EOF"},
 		{"a flipped bit of a tensor", flipped(len(good) - 32 - 8 - 32 - 1), "tensors do not match"},
 		{"a flipped bit of the sum of the provenance", flipped(len(good) - 1), "provenance does not match"},
-		{"bytes behind the end", append(bytes.Clone(good), 1), "follow its end"},
-		{"a type that is none", seal(append(head(1), tensor(9, []uint64{2}, 8)...)), `tensor "x": data type 9`},
-		{"too many dimensions", seal(append(head(1), tensor(dtypeF32, make([]uint64, 9), 0)...)), `tensor "x": data type 1 with 9 dimensions`},
+		{"bytes behind the end", append(bytes.Clone(good), 1), "more bytes follow after its end"},
+		{"a type that is none", seal(append(head(1), tensor(9, []uint64{2}, 8)...)), `tensor "x" has data type 9 and 1 dimensions`},
+		{"too many dimensions", seal(append(head(1), tensor(dtypeF32, make([]uint64, 9), 0)...)), `tensor "x" has data type 1 and 9 dimensions`},
 		{"a huge tensor", seal(append(head(1), tensor(dtypeF32, []uint64{1 << 40}, 8)...)), `tensor "x" is larger than the file`},
 		{"dimensions that wrap", seal(append(head(1), tensor(dtypeF32, []uint64{1 << 32, 1 << 32}, 8)...)), `tensor "x" is larger than the file`},
 		{"dimensions that wrap to 1", seal(append(head(1), tensor(dtypeF32, []uint64{math.MaxUint64, math.MaxUint64}, 8)...)), `tensor "x" is larger than the file`},

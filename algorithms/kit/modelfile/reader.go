@@ -18,7 +18,7 @@ type reader struct {
 
 func (r *reader) next(n int) []byte {
 	if r.err == nil && (n < 0 || n > len(r.b)-r.at) {
-		r.err = fmt.Errorf("at byte %d: %w", r.at, io.ErrUnexpectedEOF)
+		r.err = fmt.Errorf("it is truncated at byte %d: %w", r.at, io.ErrUnexpectedEOF)
 	}
 	if r.err != nil {
 		return nil
@@ -53,7 +53,7 @@ func (r *reader) name() string { return string(r.next(int(r.u8()))) }
 func (r *reader) tensors(f *File) {
 	n := r.u32()
 	if r.err == nil && n > maxTensors {
-		r.err = fmt.Errorf("%d tensors, at most %d are allowed", n, maxTensors)
+		r.err = fmt.Errorf("it has %d tensors, at most %d are allowed", n, maxTensors)
 	}
 	for i := uint32(0); i < n && r.err == nil; i++ {
 		f.Tensors = append(f.Tensors, r.tensor())
@@ -64,7 +64,7 @@ func (r *reader) tensor() algorithms.Tensor {
 	t := algorithms.Tensor{Name: r.name()}
 	dtype, dims := r.u8(), r.u8()
 	if r.err == nil && (dtype < dtypeF32 || dtype > dtypeU32 || dims > maxDims) {
-		r.err = fmt.Errorf("tensor %q: data type %d with %d dimensions", t.Name, dtype, dims)
+		r.err = fmt.Errorf("tensor %q has data type %d and %d dimensions, which is not possible", t.Name, dtype, dims)
 	}
 	for i := byte(0); i < dims && r.err == nil; i++ {
 		t.Dims = append(t.Dims, int(r.u64()))

@@ -97,7 +97,7 @@ const listForm = "whole numbers such as 128 or 256,128, or none"
 // mostLayers bounds the numbers of a list.
 const mostLayers = 32
 
-var errMany = fmt.Errorf("more than %d layers", mostLayers)
+var errMany = fmt.Errorf("the list has more than %d layers", mostLayers)
 
 // parseList reads a list of numbers; none has none.
 func parseList(text string) ([]int, error) {
@@ -169,10 +169,10 @@ func (c *Config) Check() error {
 		return c.checkLinear()
 	}
 	if c.Hidden == none && c.Features == MLP {
-		return param.Errorf("hidden", "features mlp needs a hidden layer: give its units")
+		return param.Errorf("hidden", "features mlp needs at least one hidden layer: give its number of units")
 	}
 	if c.Hidden == none && c.Dropout != 0 {
-		return param.Errorf("dropout", "belongs to hidden layers, and hidden is none")
+		return param.Errorf("dropout", "needs hidden layers, but hidden is none")
 	}
 	if c.Features == MLP {
 		return c.checkNoImages()
@@ -181,7 +181,7 @@ func (c *Config) Check() error {
 }
 
 func (c *Config) checkLinear() error {
-	const why = "belongs to features mlp and conv: a linear function has no layers"
+	const why = "needs features mlp or conv, because a linear function has no layers"
 	switch {
 	case c.Hidden != none:
 		return param.Errorf("hidden", why)
@@ -210,7 +210,7 @@ func (c *Config) checkNoImages() error {
 		{"flip", c.Flip}, {"shift", c.Shift != 0}, {"crop", c.Crop != 0},
 	} {
 		if s.given {
-			return param.Errorf(s.name, "belongs to features conv")
+			return param.Errorf(s.name, "needs features conv")
 		}
 	}
 	return nil
@@ -227,11 +227,11 @@ func (c *Config) checkConv() error {
 	}
 	switch {
 	case c.Shape == none:
-		return param.Errorf("shape", "features conv needs the shape of a sample, which the dataset does not have: give it, such as 1x8x8 for 64 features, here or when the data are read (--shape)")
+		return param.Errorf("shape", "features conv needs the shape of a sample, which the dataset does not have: give shape, such as 1x8x8 for 64 features, or read the data with --shape")
 	case c.Channels == none:
-		return param.Errorf("channels", "features conv needs a convolution: give its channels")
+		return param.Errorf("channels", "features conv needs at least one convolution: give its number of channels")
 	case c.Padding >= c.Kernel:
-		return param.Errorf("padding", "%d positions are not fewer than the kernel's %d: some outputs would read nothing", c.Padding, c.Kernel)
+		return param.Errorf("padding", "a padding of %d pixels must be less than the side of the kernel, %d, or some outputs would read nothing", c.Padding, c.Kernel)
 	}
 	return nil
 }

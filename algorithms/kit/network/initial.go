@@ -46,7 +46,7 @@ func checkFrom(text string) error {
 
 func checkInitLayers(text string) error {
 	if text == none {
-		return errors.New("no layer would be used: leave init_from out")
+		return errors.New("no layer would start from the weights: omit init_from")
 	}
 	return checkFreeze(text)
 }
@@ -63,9 +63,9 @@ func (c *Initial) Digest() string {
 func (c *Initial) Check() error {
 	switch {
 	case c.From == none && c.Layers != all:
-		return param.Errorf("init_layers", "belongs to init_from, which names the weights")
+		return param.Errorf("init_layers", "needs init_from, which names the weights")
 	case c.From != none && !isDigest(c.From):
-		return param.Errorf(SettingInitFrom, "%.80q is not the digest of weights that were sent; files and models are read by coppice train, for a job alone", c.From)
+		return param.Errorf(SettingInitFrom, "%.80q is not the digest of uploaded weights; only coppice train reads files and models, and only for a single job", c.From)
 	}
 	return nil
 }
@@ -120,12 +120,12 @@ func (c *Initial) take(layers []Layer, file []byte) (map[string][]float32, error
 			continue
 		}
 		if !slices.Equal(given.Dims, t.Dims) {
-			return nil, param.Errorf(SettingInitFrom, "%s is %s in the weights and %s in this network; init_layers says which layers are used", t.Name, times(given.Dims), times(t.Dims))
+			return nil, param.Errorf(SettingInitFrom, "%s has the shape %s in the weights but %s in this network; list the layers to use in init_layers", t.Name, times(given.Dims), times(t.Dims))
 		}
 		taken[t.Name] = given.F32
 	}
 	if len(taken) == 0 {
-		return nil, param.Errorf(SettingInitFrom, "the weights have no layer of this network: they have %s, it has %s", strings.Join(w.layers(), ", "), strings.Join(layersOf(own), ", "))
+		return nil, param.Errorf(SettingInitFrom, "the weights have no layer of this network: the weights have %s, the network has %s", strings.Join(w.layers(), ", "), strings.Join(layersOf(own), ", "))
 	}
 	return taken, nil
 }
@@ -142,10 +142,10 @@ func (c *Initial) checkNames(own []gradient.Layer, w *Weights) error {
 	}
 	for name := range strings.SplitSeq(c.Layers, ",") {
 		if known := layersOf(own); !slices.Contains(known, name) {
-			return param.Errorf("init_layers", "there is no layer %q: the layers are %s", name, strings.Join(known, ", "))
+			return param.Errorf("init_layers", "layer %q does not exist; the layers are %s", name, strings.Join(known, ", "))
 		}
 		if known := w.layers(); !slices.Contains(known, name) {
-			return param.Errorf("init_layers", "the weights have no layer %q: they have %s", name, strings.Join(known, ", "))
+			return param.Errorf("init_layers", "the weights have no layer %q; their layers are %s", name, strings.Join(known, ", "))
 		}
 	}
 	return nil

@@ -208,11 +208,11 @@ func TestGiveErrors(t *testing.T) {
 		file   []byte
 		want   string
 	}{
-		{all, w.File, "init_from: hidden1 is 8x4 in the weights and 8x5 in this network; init_layers says which layers are used"},
-		{"convolution1,hidden1", w.File, "init_from: hidden1 is 8x4"},
-		{"output", w.File, `init_layers: the weights have no layer "output": they have convolution1, hidden1`},
-		{"hidden2", w.File, `init_layers: there is no layer "hidden2": the layers are convolution1, hidden1, output`},
-		{all, other.File, "init_from: the weights have no layer of this network: they have hidden, it has convolution1, hidden1, output"},
+		{all, w.File, "init_from: hidden1 has the shape 8x4 in the weights but 8x5 in this network"},
+		{"convolution1,hidden1", w.File, "init_from: hidden1 has the shape 8x4"},
+		{"output", w.File, `init_layers: the weights have no layer "output"; their layers are convolution1, hidden1`},
+		{"hidden2", w.File, `init_layers: layer "hidden2" does not exist; the layers are convolution1, hidden1, output`},
+		{all, other.File, "init_from: the weights have no layer of this network: the weights have hidden, the network has convolution1, hidden1, output"},
 	} {
 		c := Initial{From: w.Digest, Layers: x.layers}
 		err := c.Fits(small().Layers, x.file)
@@ -235,23 +235,23 @@ func TestNoWeights(t *testing.T) {
 		want string
 	}{
 		"text":          {[]byte("hello"), "neither a model file nor an .npz archive"},
-		"a cut archive": {[]byte("PK\x03\x04 and so on"), "an .npz archive that cannot be read"},
-		"a forest":      {modelOf(algorithms.Tensor{Name: "theta", Dims: []int{1}, F32: []float32{1}}), "a model of dldl has no network"},
+		"a cut archive": {[]byte("PK\x03\x04 and so on"), "the .npz archive cannot be read"},
+		"a forest":      {modelOf(algorithms.Tensor{Name: "theta", Dims: []int{1}, F32: []float32{1}}), "the model of dldl has no layers such as hidden1 or output"},
 		"not a number":  {modelOf(algorithms.Tensor{Name: "output", Dims: []int{1}, F32: []float32{nan}}), "output has a value that is not finite"},
 		"another name": {archive(t, func(a *npy.Archive) error {
 			return doubles(a, &algorithms.Tensor{Name: "conv1.weight", Dims: []int{1}, F32: []float32{1}})
-		}), `the array "conv1.weight" is of no layer: the names are convolution1, hidden1`},
+		}), `the array "conv1.weight" is not a tensor of a layer; valid names are convolution1, hidden1`},
 		"twice": {archive(t, func(a *npy.Archive) error {
 			v := &algorithms.Tensor{Name: "output", Dims: []int{1}, F32: []float32{1}}
 			return errors.Join(doubles(a, v), doubles(a, v))
-		}), "output comes twice"},
+		}), "tensor output occurs twice or is not sorted by name"},
 		"five dimensions": {archive(t, func(a *npy.Archive) error {
 			return doubles(a, &algorithms.Tensor{Name: "output", Dims: []int{1, 1, 1, 1, 1}, F32: []float32{1}})
-		}), "output: an array of 5 dimensions; layers have at most 4"},
-		"strings":          {archive(t, func(a *npy.Archive) error { return a.List("output", []string{"a"}) }), "output: strings"},
-		"nothing":          {archive(t, func(a *npy.Archive) error { return nil }), "it is empty"},
+		}), "output: the array has 5 dimensions, want at most 4"},
+		"strings":          {archive(t, func(a *npy.Archive) error { return a.List("output", []string{"a"}) }), "output: the array has strings"},
+		"nothing":          {archive(t, func(a *npy.Archive) error { return nil }), "the file has no tensors"},
 		"beyond float32":   {archive(t, func(a *npy.Archive) error { return oneDouble(a, 1e300) }), "output has a value that is not finite"},
-		"the file itself?": {modelOf(), "a model of dldl has no network"},
+		"the file itself?": {modelOf(), "the model of dldl has no layers such as hidden1 or output"},
 	} {
 		_, err := ReadWeights(x.file)
 		if !errors.Is(err, ErrWeights) || !strings.Contains(err.Error(), x.want) {

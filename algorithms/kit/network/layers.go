@@ -85,10 +85,10 @@ func (c *Config) Fits(m *dataset.Manifest, biased bool, o Output) error {
 	}
 	if c.Features == Conv {
 		if s := c.image(m.Features); s.Size() != m.Features {
-			return param.Errorf("shape", "%v is %d values, the dataset has %d features", s, s.Size(), m.Features)
+			return param.Errorf("shape", "the shape %v has %d values, but the dataset has %d features", s, s.Size(), m.Features)
 		}
 		if s := c.image(m.Features); c.Shift >= s.Height && c.Shift >= s.Width {
-			return param.Errorf("shift", "%d positions would leave nothing of an image of %dx%d", c.Shift, s.Height, s.Width)
+			return param.Errorf("shift", "a shift of %d pixels would leave nothing of an image of %dx%d", c.Shift, s.Height, s.Width)
 		}
 		s := c.image(m.Features)
 		if c.Crop > s.Height || c.Crop > s.Width {
@@ -104,7 +104,7 @@ func (c *Config) Fits(m *dataset.Manifest, biased bool, o Output) error {
 	n, layers := 0, c.Layers(m.Features, biased, o)
 	for _, l := range layers {
 		if n += parameters(l); n > MaxValues {
-			return param.Errorf("hidden", "the network would have more than the %d parameters that are possible: %d in its first layers alone", MaxValues, n)
+			return param.Errorf("hidden", "the network would have more than %d parameters, which is not possible: its first layers alone have %d", MaxValues, n)
 		}
 	}
 	return c.fitsRates(layers)
@@ -115,14 +115,14 @@ func (c *Config) fitsImages(s Shape) error {
 	for i, channels := range c.list(c.Channels) {
 		l := &Convolution{From: s, Outputs: channels, Size: c.Kernel, Stride: c.Stride, Padding: c.Padding}
 		if !l.fits() {
-			return param.Errorf("kernel", "%dx%d positions do not fit in the %dx%d that convolution %d reads, with %d of padding on each side",
+			return param.Errorf("kernel", "a kernel of %dx%d pixels does not fit in the %dx%d input of convolution %d with a padding of %d pixels",
 				c.Kernel, c.Kernel, s.Height, s.Width, i+1, c.Padding)
 		}
 		if !l.bounded() {
-			return param.Errorf("channels", "convolution %d would need more than the %d values that are possible for one sample of %v", i+1, maxRow, s)
+			return param.Errorf("channels", "convolution %d would need more than %d values for one sample of shape %v, which is not possible", i+1, maxRow, s)
 		}
 		if _, s = l.Shapes(); s.Height < c.Pool || s.Width < c.Pool {
-			return param.Errorf("pool", "squares of %dx%d leave nothing of the %dx%d positions behind convolution %d", c.Pool, c.Pool, s.Height, s.Width, i+1)
+			return param.Errorf("pool", "pooling windows of %dx%d leave nothing of the %dx%d outputs of convolution %d", c.Pool, c.Pool, s.Height, s.Width, i+1)
 		}
 		_, s = (&Pool{Of: s, Size: c.Pool}).Shapes()
 	}

@@ -53,14 +53,14 @@ func parseRates(text string) (list []layerFactor, err error) {
 		}
 		x, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(x > 0 && x <= maxFactor) || strings.Trim(value, "0123456789.eE+-") != "" {
-			return nil, fmt.Errorf("%q is no number above 0, and at most %d", value, maxFactor)
+			return nil, fmt.Errorf("%q: want a number above 0 and at most %d", value, maxFactor)
 		}
 		list = append(list, layerFactor{name, x})
 	}
 	return list, nil
 }
 
-var errLayer = fmt.Errorf("the name of a layer is missing, or its factor")
+var errLayer = fmt.Errorf("want LAYER or LAYER:FACTOR, but the name of a layer or its factor is missing")
 
 func checkFreeze(text string) error {
 	list, err := parseFreeze(text)
@@ -77,7 +77,7 @@ func orTwice(list []layerFactor, err error) error {
 	seen := make(map[string]bool)
 	for _, x := range list {
 		if seen[x.layer] {
-			return fmt.Errorf("%q comes twice", x.layer)
+			return fmt.Errorf("the list has %q twice", x.layer)
 		}
 		seen[x.layer] = true
 	}
@@ -140,14 +140,14 @@ func (c *Config) fitsRates(layers []Layer) error {
 	}{{"freeze", frozen}, {"rates", rated}} {
 		for _, x := range s.list {
 			if !exists[x.layer] {
-				return param.Errorf(s.setting, "there is no layer %q: the layers are %s", x.layer, strings.Join(known, ", "))
+				return param.Errorf(s.setting, "layer %q does not exist; the layers are %s", x.layer, strings.Join(known, ", "))
 			}
 		}
 	}
 	for _, x := range rated {
 		for _, y := range frozen {
 			if x.layer == y.layer {
-				return param.Errorf("rates", "%s is among those of freeze", x.layer)
+				return param.Errorf("rates", "layer %s is also listed in freeze", x.layer)
 			}
 		}
 	}

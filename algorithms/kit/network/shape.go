@@ -32,7 +32,7 @@ func parseNumbers(texts []string) ([]int, error) {
 	for i, text := range texts {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxSide || strconv.Itoa(n) != text {
-			return nil, fmt.Errorf("%q is no whole number from 1 to %d", text, maxSide)
+			return nil, fmt.Errorf("%q is not a whole number from 1 to %d", text, maxSide)
 		}
 		numbers[i] = n
 	}

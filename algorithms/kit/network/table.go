@@ -82,7 +82,7 @@ func encode(layers []Layer) (codes []uint32) {
 }
 
 // errTable says that a model's table of layers is of no network.
-var errTable = errors.New("its layers are of no network with these features and outputs")
+var errTable = errors.New("the layers of the model do not fit its features and outputs")
 
 // Decode returns the network that a model's tensors are of, the first of which is the table of its
 // layers; nil where it is another one. Whether the tensors are right is for Tensors to say.

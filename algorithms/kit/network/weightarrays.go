@@ -18,23 +18,23 @@ const maxArrays = 5 * (2*mostLayers + 1)
 // maxDims is the greatest number of dimensions of a layer's tensor.
 const maxDims = 4
 
-var errArrays = errors.New("the arrays are larger than a network can be")
+var errArrays = errors.New("together, the arrays are larger than the largest possible network")
 
 // readArrays reads the arrays of an .npz archive as float32. An error names the array.
 func readArrays(b []byte) ([]algorithms.Tensor, error) {
 	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
-		return nil, fmt.Errorf("an .npz archive that cannot be read: %w", err)
+		return nil, fmt.Errorf("the .npz archive cannot be read: %w", err)
 	}
 	if len(z.File) > maxArrays {
-		return nil, fmt.Errorf("an .npz archive of %d arrays; at most %d are read", len(z.File), maxArrays)
+		return nil, fmt.Errorf("the .npz archive has %d arrays, at most %d are allowed", len(z.File), maxArrays)
 	}
 	var tensors []algorithms.Tensor
 	left := MaxValues
 	for _, f := range z.File {
 		t := algorithms.Tensor{Name: strings.TrimSuffix(f.Name, ".npy")}
 		if !tensorNames.MatchString(t.Name) {
-			return nil, fmt.Errorf("the array %.80q is of no layer: the names are %s", t.Name, namesText)
+			return nil, fmt.Errorf("the array %.80q is not a tensor of a layer; valid names are %s", t.Name, namesText)
 		}
 		if err := readArray(&t, f, left); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
@@ -59,11 +59,11 @@ func readArray(t *algorithms.Tensor, f *zip.File, most int) error {
 	n := 1
 	t.Dims = r.Shape
 	if len(t.Dims) > maxDims {
-		return fmt.Errorf("an array of %d dimensions; layers have at most %d", len(t.Dims), maxDims)
+		return fmt.Errorf("the array has %d dimensions, want at most %d", len(t.Dims), maxDims)
 	}
 	for _, d := range t.Dims {
 		if d < 1 || n > most/d {
-			return fmt.Errorf("an array of %s: %w", times(t.Dims), errArrays)
+			return fmt.Errorf("the array has the shape %s: %w", times(t.Dims), errArrays)
 		}
 		n *= d
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // ErrWeights is wrapped by every error about a file that has no weights of layers.
-var ErrWeights = errors.New("no weights of layers")
+var ErrWeights = errors.New("the initial weights cannot be used")
 
 // weightsName stands in a file of weights in the place of an algorithm.
 const weightsName = "weights"
@@ -35,7 +35,7 @@ type Weights struct {
 var tensorNames = regexp.MustCompile(`^((convolution|hidden)[1-9][0-9]{0,3}|output)(\.norm)?(\.bias)?$|^hidden\.(relu|logistic|bias)$`)
 
 // namesText says what tensors are called, for messages.
-const namesText = "convolution1, hidden1, output and so on, with .bias, .norm or .norm.bias behind it"
+const namesText = "convolution1, hidden1, output and so on, optionally followed by .bias, .norm or .norm.bias"
 
 // ReadWeights reads the weights of a file's bytes: a model file, of whose tensors those of layers
 // count, or an .npz archive whose arrays are all tensors of layers. Errors wrap ErrWeights.
@@ -49,7 +49,7 @@ func ReadWeights(b []byte) (*Weights, error) {
 	}
 	f, err := modelfile.Decode(b)
 	if err != nil {
-		return nil, fmt.Errorf("%w: neither a model file nor an .npz archive: %w", ErrWeights, err)
+		return nil, fmt.Errorf("%w: the file is neither a model file nor an .npz archive: %w", ErrWeights, err)
 	}
 	var tensors []algorithms.Tensor
 	for _, t := range f.Tensors {
@@ -58,7 +58,7 @@ func ReadWeights(b []byte) (*Weights, error) {
 		}
 	}
 	if len(tensors) == 0 {
-		return nil, fmt.Errorf("%w: a model of %s has no network with layers such as hidden1 or output", ErrWeights, f.Algorithm)
+		return nil, fmt.Errorf("%w: the model of %s has no layers such as hidden1 or output", ErrWeights, f.Algorithm)
 	}
 	return newWeights(tensors)
 }
@@ -84,7 +84,7 @@ func DecodeWeights(file []byte) (*Weights, error) {
 	}
 	w := &Weights{File: file, tensors: f.Tensors}
 	if f.Algorithm != weightsName || len(f.Provenance) > 0 {
-		return nil, fmt.Errorf("%w: a model file of %.80q", ErrWeights, f.Algorithm)
+		return nil, fmt.Errorf("%w: the file is a model of %.80q, not a file of weights", ErrWeights, f.Algorithm)
 	}
 	if err := w.check(); err != nil {
 		return nil, err
@@ -97,18 +97,18 @@ func DecodeWeights(file []byte) (*Weights, error) {
 // check returns an error about the first tensor that is none of a layer.
 func (w *Weights) check() error {
 	if len(w.tensors) == 0 {
-		return fmt.Errorf("%w: it is empty", ErrWeights)
+		return fmt.Errorf("%w: the file has no tensors", ErrWeights)
 	}
 	for i, t := range w.tensors {
 		switch {
 		case !tensorNames.MatchString(t.Name):
-			return fmt.Errorf("%w: %.80q is not the name of a layer's tensor: %s", ErrWeights, t.Name, namesText)
+			return fmt.Errorf("%w: %.80q is not a tensor of a layer; valid names are %s", ErrWeights, t.Name, namesText)
 		case i > 0 && w.tensors[i-1].Name >= t.Name:
-			return fmt.Errorf("%w: %s comes twice, or out of order", ErrWeights, t.Name)
+			return fmt.Errorf("%w: tensor %s occurs twice or is not sorted by name", ErrWeights, t.Name)
 		case t.F32 == nil:
-			return fmt.Errorf("%w: %s is not of float32", ErrWeights, t.Name)
+			return fmt.Errorf("%w: tensor %s has another data type than float32", ErrWeights, t.Name)
 		case !num.Finite32(t.F32):
-			return fmt.Errorf("%w: %s has a value that is not finite", ErrWeights, t.Name)
+			return fmt.Errorf("%w: tensor %s has a value that is not finite", ErrWeights, t.Name)
 		}
 	}
 	return nil

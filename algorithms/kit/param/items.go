@@ -17,7 +17,7 @@ type Item struct {
 type Pair struct{ Key, Value string }
 
 // ItemsForm says what a list of items looks like.
-const ItemsForm = "NAME,NAME,..., each with any settings: NAME:KEY=VALUE:KEY=VALUE"
+const ItemsForm = "NAME,NAME,..., each optionally with settings: NAME:KEY=VALUE:KEY=VALUE"
 
 // special are the characters for which a name, a key or a value stands in quotes.
 const special = ",:=\"\\"
@@ -72,7 +72,7 @@ func parseItem(text string) (item Item, rest string, err error) {
 			return item, "", fmt.Errorf("after %s: %w", item.Name, err)
 		}
 		if !strings.HasPrefix(rest, "=") {
-			return item, "", fmt.Errorf("%s: want KEY=VALUE after the colon, not %q", item.Name, p.Key)
+			return item, "", fmt.Errorf("%s: want KEY=VALUE after the colon, got %q", item.Name, p.Key)
 		}
 		if p.Value, rest, err = word(rest[1:]); err != nil {
 			return item, "", fmt.Errorf("%s: %s: %w", item.Name, p.Key, err)
@@ -93,7 +93,7 @@ func word(text string) (w, rest string, err error) {
 	if strings.HasPrefix(text, `"`) {
 		in, err := strconv.QuotedPrefix(text)
 		if err != nil {
-			return "", "", fmt.Errorf("a quote without its end: %.20q", text)
+			return "", "", fmt.Errorf("the closing quote is missing after %.20q", text)
 		}
 		w, err = strconv.Unquote(in)
 		return w, strings.TrimLeft(text[len(in):], " "), err

@@ -27,7 +27,7 @@ func TestItems(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "is missing", "a,": "is missing", ",a": "is missing", "a:": "after a: a name", "a:x": "want KEY=VALUE", "a:x=": "a: x: a name",
-		`a:x="1`: "a quote without its end", `a"b"`: "want a comma", `"a"b`: "want a comma", "a=1": "want a comma", `a\`: "want a comma",
+		`a:x="1`: `the closing quote is missing after "\"1"`, `a"b"`: "want a comma", `"a"b`: "want a comma", "a=1": "want a comma", `a\`: "want a comma",
 	} {
 		if _, err := ParseItems(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", text, err, want)

@@ -105,10 +105,10 @@ func TestLeftOut(t *testing.T) {
 	})
 	for bad, want := range map[string]string{
 		`{"preset":"auto","trees":5}`:                "bias is missing",
-		`{"preset":"paper","bias":false,"trees":5}`:  "bias: false, the default, is left out",
-		`{"bias":false,"preset":"paper"}`:            "bias: false, the default, is left out",
+		`{"preset":"paper","bias":false,"trees":5}`:  "bias: the default value false must be omitted",
+		`{"bias":false,"preset":"paper"}`:            "bias: the default value false must be omitted",
 		`{"preset":"paper"}`:                         "trees is missing",
-		`{"preset":"paper","bias":null,"trees":5}`:   "it is null",
+		`{"preset":"paper","bias":null,"trees":5}`:   "the value is null",
 		`{"preset":"paper","bias":"true","trees":5}`: "cannot unmarshal",
 	} {
 		if _, err := since.Parse([]byte(bad)); err == nil || !strings.Contains(err.Error(), want) {
@@ -124,7 +124,7 @@ func TestDefaultLeftOut(t *testing.T) {
 		Bool("bias", "bias", true, func(c *config) *bool { return &c.Bias }).DefaultLeftOut(),
 	}
 	checkJSON(t, since, map[string]Values{`{"trees":5}`: nil, `{"trees":6}`: {"bias": true, "trees": int64(6)}, `{"trees":5,"bias":false}`: {"bias": false}})
-	if _, err := since.Parse([]byte(`{"trees":5,"bias":true}`)); err == nil || err.Error() != "bias: true, the default, is left out" {
+	if _, err := since.Parse([]byte(`{"trees":5,"bias":true}`)); err == nil || err.Error() != "bias: the default value true must be omitted" {
 		t.Errorf("error %v", err)
 	}
 }
@@ -305,8 +305,8 @@ func TestParseIsStrict(t *testing.T) {
 		"trees is missing":     strings.Replace(good, `"trees":5,`, "", 1),
 		`"forest" is unknown`:  strings.Replace(good, "trees", "forest", 1),
 		`"Trees" is unknown`:   strings.Replace(good, "trees", "Trees", 1),
-		"there twice":          strings.Replace(good, `"trees":5,`, `"trees":5,"trees":5,`, 1),
-		"trees: it is null":    strings.Replace(good, `"trees":5,`, `"trees":null,`, 1),
+		`"trees" is unknown or occurs twice`:          strings.Replace(good, `"trees":5,`, `"trees":5,"trees":5,`, 1),
+		"trees: the value is null":    strings.Replace(good, `"trees":5,`, `"trees":null,`, 1),
 		"cannot unmarshal":     strings.Replace(good, `"trees":5,`, `"trees":"5",`, 1),
 		"trees: 5000 is not a": strings.Replace(good, `"trees":5,`, `"trees":5000,`, 1),
 	} {

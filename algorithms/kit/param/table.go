@@ -193,7 +193,7 @@ func (t Table[C]) Parse(raw json.RawMessage) (*C, error) {
 		name, _ := key.(string)
 		s := t.find(name)
 		if s == nil || seen[name] {
-			return nil, fmt.Errorf("%q is unknown, or there twice", name)
+			return nil, fmt.Errorf("%q is unknown or occurs twice", name)
 		}
 		seen[name] = true
 		if err := decode(d, s.pointer(c)); err != nil {
@@ -204,7 +204,7 @@ func (t Table[C]) Parse(raw json.RawMessage) (*C, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("something follows the JSON object")
+		return nil, errors.New("more text follows after the JSON object")
 	}
 	if err := t.complete(c, seen); err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (t Table[C]) complete(c *C, seen map[string]bool) error {
 	for _, s := range t {
 		switch name := s.Param().Name; {
 		case seen[name] && s.leftOut(preset) && s.isDefault(c, preset):
-			return fmt.Errorf("%s: %v, the default, is left out", name, s.value(c))
+			return fmt.Errorf("%s: the default value %v must be omitted", name, s.value(c))
 		case seen[name]:
 		case s.leftOut(preset):
 			s.reset(c, preset)
@@ -237,7 +237,7 @@ func decode(d *json.Decoder, into any) error {
 		return err
 	}
 	if string(value) == "null" {
-		return errors.New("it is null")
+		return errors.New("the value is null")
 	}
 	return json.Unmarshal(value, into)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrRows is wrapped by every error about rows that a worker, a state or a file has.
-var ErrRows = errors.New("not the samples of this dataset")
+var ErrRows = errors.New("the samples do not match the dataset")
 
 // Wanted says which training rows are kept, and what of them.
 type Wanted struct {
@@ -142,7 +142,7 @@ func Join(parts [][]byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error)
 	for u, b := range parts {
 		r, err := decode(b, m, w)
 		if err != nil {
-			return nil, fmt.Errorf("unit %d: %w", u, err)
+			return nil, fmt.Errorf("task %d: %w", u, err)
 		}
 		units, values = append(units, r), values+len(r.Index)
 		for i := range r.N {
@@ -154,7 +154,7 @@ func Join(parts [][]byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error)
 		return nil, algorithms.ErrNoRows
 	}
 	if values > dataset.MaxRows {
-		return nil, fmt.Errorf("%w: %d non-zeros, more than the %d that are possible", ErrRows, values, uint32(dataset.MaxRows))
+		return nil, fmt.Errorf("%w: %d non-zero values, at most %d are possible", ErrRows, values, uint32(dataset.MaxRows))
 	}
 	shard := func(i uint32) *dataset.Rows { return units[i] }
 	refs = w.keep(refs, shard)
@@ -181,7 +181,7 @@ func Decode(b []byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error) {
 		return nil, err
 	}
 	if r.N == 0 {
-		return nil, fmt.Errorf("%w: there are none", ErrRows)
+		return nil, fmt.Errorf("%w: there are no samples", ErrRows)
 	}
 	return r, check(r, m.Rows)
 }
@@ -197,10 +197,10 @@ func decode(b []byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error) {
 		labels = m.Labels
 	}
 	if r.Features != m.Features || r.Labels != labels || r.Sparse != m.Sparse || r.Named() || r.Value != nil || r.Interval != nil {
-		return nil, fmt.Errorf("%w: they have %d features and %d labels, or are stored otherwise", ErrRows, r.Features, r.Labels)
+		return nil, fmt.Errorf("%w: they have %d features and %d labels, or another kind of storage", ErrRows, r.Features, r.Labels)
 	}
 	if w.Most > 0 && r.N > w.Most {
-		return nil, fmt.Errorf("%w: %d of them, %d are wanted", ErrRows, r.N, w.Most)
+		return nil, fmt.Errorf("%w: got %d samples, want %d", ErrRows, r.N, w.Most)
 	}
 	return r, checkValues(r)
 }
@@ -209,7 +209,7 @@ func decode(b []byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error) {
 func check(r *dataset.Rows, most int) error {
 	for i, row := range r.Row {
 		if int64(row) >= int64(most) || i > 0 && row <= r.Row[i-1] {
-			return fmt.Errorf("%w: row %d of %d stands in place %d", ErrRows, row, most, i)
+			return fmt.Errorf("%w: sample %d of %d is at position %d, so the samples are not sorted", ErrRows, row, most, i)
 		}
 	}
 	return checkValues(r)

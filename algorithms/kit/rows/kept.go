@@ -58,7 +58,7 @@ func Tensors(l *learner.Tensors, z *Sizes, r *dataset.Rows) {
 		l.U32("rows.column", &r.Index, z.NonZeros)
 		l.F32("rows.feature", &r.X, z.NonZeros)
 	} else {
-		l.Check(z.NonZeros == 0, "dense rows have %d non-zeros", z.NonZeros)
+		l.Check(z.NonZeros == 0, "dense samples must have 0 stored non-zero values, got %d", z.NonZeros)
 		l.F32("rows.feature", &r.X, z.Rows, z.Features)
 	}
 	if z.Labels > 0 {
@@ -102,7 +102,7 @@ const mostScale = 1e60
 func CheckScale(scale []float64) error {
 	for i, x := range scale {
 		if !(x > 0 && x <= mostScale) {
-			return fmt.Errorf("%w: feature %d is multiplied by %v", ErrRows, i, x)
+			return fmt.Errorf("%w: the scaling factor of feature %d is %v", ErrRows, i, x)
 		}
 	}
 	return nil

@@ -22,7 +22,7 @@ const (
 const mostLow = 1 << 23
 
 // ErrNoScale says that a dataset has no numbers to learn.
-var ErrNoScale = errors.New("it learns numbers, and the labels are not numeric: give their numbers when the data are read (--range LOW:HIGH, --values for exact ones)")
+var ErrNoScale = errors.New("the algorithm predicts numbers, but the labels are not numeric: read the data with --range LOW:HIGH, or with --values for exact numbers")
 
 // Scale is the scale of a job's labels. It is a field of an algorithm's Config.
 type Scale struct {
@@ -61,9 +61,9 @@ func (s *Scale) Fits(m *dataset.Manifest, algorithm string) error {
 	case of == nil:
 		return fmt.Errorf("%s: %w", algorithm, ErrNoScale)
 	case s.Low != of.Low:
-		return param.Errorf(lowName, "%d is not the first number of the dataset, %d", s.Low, of.Low)
+		return param.Errorf(lowName, "got %d, want %d, the first number of the dataset", s.Low, of.Low)
 	case s.True != string(of.True):
-		return param.Errorf(trueName, "%q is not what the dataset has, %q", s.True, of.True)
+		return param.Errorf(trueName, "got %q, want %q as in the dataset", s.True, of.True)
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (s *Scale) Ends(labels int) []float64 {
 // CheckEnds returns an error unless a scale of so many labels can have these ends.
 func CheckEnds(ends []float64, labels int) error {
 	if low := ends[0]; !(low >= -mostLow && low <= mostLow) || low != math.Floor(low) || ends[1] != low+float64(labels-1) {
-		return fmt.Errorf("numeric labels from %v to %v, and %d labels", ends[0], ends[1], labels)
+		return fmt.Errorf("the numeric labels from %v to %v do not fit the number of labels, %d", ends[0], ends[1], labels)
 	}
 	return nil
 }
