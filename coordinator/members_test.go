@@ -144,7 +144,7 @@ func TestMembersRefuse(t *testing.T) {
 		_, err := c.client.AddMember(ctx, protocol.AddRequest{ID: id, HTTP: http})
 		return err
 	}
-	refused(t, add("a", at(1)), "a is a member already")
+	refused(t, add("a", at(1)), "a is already a member")
 	refused(t, add("d", at(1)), "is coordinator b")
 	refused(t, add("d", "127.0.0.1:1"), "no coordinator answers the leader")
 	port := freeBlock(t)
