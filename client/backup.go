@@ -19,7 +19,7 @@ const (
 )
 
 // errMute says why a backup was given up.
-var errMute = errors.New("the coordinator went silent")
+var errMute = errors.New("the coordinator stopped sending")
 
 // BackupProgress is how far a backup is.
 type BackupProgress struct {
@@ -49,7 +49,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, progress func(BackupPr
 		return h, nil
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errMute) {
-		return h, fmt.Errorf("%w: no byte for %v", errMute, backupSilence)
+		return h, fmt.Errorf("%w: nothing came for %v", errMute, backupSilence)
 	} else if cause != nil {
 		return h, cause
 	}

@@ -184,7 +184,7 @@ func (c *Client) Trust(ctx context.Context, worker string) error {
 		return err
 	}
 	if !before {
-		return &Error{Status: http.StatusNotFound, Message: fmt.Sprintf("the worker %q is not distrusted", worker)}
+		return &Error{Status: http.StatusNotFound, Message: fmt.Sprintf("the worker %q is not quarantined", worker)}
 	}
 	err = c.json(ctx, http.MethodPost, at("workers", worker, "trust"), nil, nil)
 	if IsNotFound(err) { // it was
@@ -217,7 +217,7 @@ func (c *Client) Blob(ctx context.Context, digest string) ([]byte, error) {
 		return nil, err
 	}
 	if got := sha256.Sum256(b); hex.EncodeToString(got[:]) != digest {
-		return nil, fmt.Errorf("the blob %.12s came with other bytes", digest)
+		return nil, fmt.Errorf("the bytes received for blob %.12s do not match its digest", digest)
 	}
 	return b, nil
 }

@@ -121,7 +121,7 @@ func New(servers string) (*Client, error) {
 		given = append(given, address)
 	}
 	if len(given) == 0 {
-		return nil, errors.New("no coordinator's address is given")
+		return nil, errors.New("the address of a coordinator is missing")
 	}
 	c.places = newPlaces(given)
 	return c, nil
@@ -357,7 +357,7 @@ const maxProblem = 64 << 10
 // refusal returns the error that an answer is, and whether to try again.
 func refusal(server string, r *http.Response) (again bool, err error) {
 	if r.StatusCode < 300 {
-		return true, stranger(server, "it answers with a web page")
+		return true, stranger(server, "the server answers with a web page")
 	}
 	b, _ := io.ReadAll(io.LimitReader(r.Body, maxProblem))
 	var p protocol.Problem

@@ -33,7 +33,7 @@ type limited struct {
 func (l *limited) Read(p []byte) (int, error) {
 	n, err := l.r.Read(p[:min(int64(len(p)), l.left+1)])
 	if l.left -= int64(n); l.left < 0 {
-		return n - 1, fmt.Errorf("%w: more than %s", errLong, units.Format(l.limit))
+		return n - 1, fmt.Errorf("%w: it has more than %s", errLong, units.Format(l.limit))
 	}
 	return n, err
 }

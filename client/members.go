@@ -38,7 +38,7 @@ func (c *Client) RemoveMember(ctx context.Context, id string) (*protocol.Members
 		// A first try went through, and its answer was lost.
 	}
 	if err == nil && has(after, id) {
-		err = fmt.Errorf("%s is a member still, though the cluster says that it was removed; try again", id)
+		err = fmt.Errorf("%s is still listed as a member, although the cluster says that it was removed; try again", id)
 	}
 	return after, err
 }

@@ -19,7 +19,7 @@ func TestRemovedMeansNotInTheList(t *testing.T) {
 		"removed":                {false, http.StatusOK, ""},
 		"the answer was lost":    {false, http.StatusNotFound, ""},
 		"nothing has that route": {true, http.StatusNotFound, "nothing at"},
-		"removed, and it stays":  {true, http.StatusOK, "is a member still"},
+		"removed, and it stays":  {true, http.StatusOK, "is still listed as a member"},
 	} {
 		deleted := false
 		s := serve(t, func(w http.ResponseWriter, r *http.Request) {

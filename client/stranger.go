@@ -12,7 +12,7 @@ import (
 
 // ErrStranger is wrapped by the error of a request that something else than a
 // coordinator answered.
-var ErrStranger = errors.New("no coordinator")
+var ErrStranger = errors.New("not a coordinator")
 
 // stranger says what was found at an address in place of a coordinator.
 func stranger(server, found string) error {
@@ -23,8 +23,8 @@ func stranger(server, found string) error {
 func bare(server string) string { return strings.TrimPrefix(server, "http://") }
 
 const (
-	tlsFound  = "it wants TLS (https), and coordinators speak plain HTTP"
-	natsFound = "NATS answers there; by default a coordinator's HTTP port is two below that of NATS"
+	tlsFound  = "the server wants TLS (https), but coordinators use plain HTTP"
+	natsFound = "a NATS server answers there; by default the HTTP port of a coordinator is its NATS port minus 2"
 )
 
 // unlikely describes an error answer that is not in the words of a coordinator. Away
@@ -33,11 +33,11 @@ func unlikely(r *http.Response, body string) (found string, away bool) {
 	status := strings.TrimSpace(r.Status)
 	switch {
 	case retryable(r.StatusCode):
-		return fmt.Sprintf("it answers %s", status), true
+		return fmt.Sprintf("the server answers %s", status), true
 	case r.StatusCode == http.StatusBadRequest && strings.Contains(body, "HTTPS"): // Go's servers, nginx, Apache
 		return tlsFound, false
 	}
-	return fmt.Sprintf("it answers %s %s with %s", r.Request.Method, r.Request.URL.Path, status), false
+	return fmt.Sprintf("the server answers %s %s with %s", r.Request.Method, r.Request.URL.Path, status), false
 }
 
 // retryable reports whether a status says that nobody can answer just now.
@@ -67,7 +67,7 @@ func found(server string, err error) error {
 	m := malformed.FindStringSubmatch(err.Error())
 	switch {
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return stranger(server, "it speaks plain HTTP: leave https:// out")
+		return stranger(server, "the server uses plain HTTP: write the address without https://")
 	case m == nil:
 		return err
 	case strings.HasPrefix(m[1], `{\"server_id\"`): // INFO {...}, read as a version and a status
@@ -75,5 +75,5 @@ func found(server string, err error) error {
 	case strings.HasPrefix(m[1], `\x15\x03`): // an alert of TLS
 		return stranger(server, tlsFound)
 	}
-	return stranger(server, "it does not speak HTTP")
+	return stranger(server, "the server does not use HTTP")
 }

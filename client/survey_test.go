@@ -70,7 +70,7 @@ func TestSurveyOfOthers(t *testing.T) {
 	if len(reports) != 2 || reports[0].Self == nil || reports[0].Local != nil || reports[0].Self.Problem == "" {
 		t.Errorf("%+v", reports)
 	}
-	if err := reports[1].Err; err == nil || !strings.Contains(err.Error(), "no coordinator") {
+	if err := reports[1].Err; err == nil || !strings.Contains(err.Error(), "not a coordinator") {
 		t.Errorf("%v", err)
 	}
 }

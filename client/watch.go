@@ -20,7 +20,7 @@ import (
 const silence = protocol.WatchSilence
 
 // errNoLines says why a watch begins anew.
-var errNoLines = errors.New("the coordinator that was watched says nothing any more")
+var errNoLines = errors.New("the coordinator that this command watches does not answer any more")
 
 // maxLine bounds a line of a watch.
 const maxLine = 64 << 20
@@ -134,7 +134,7 @@ func (c *Client) follow(ctx context.Context, server, job string, w *watch) (agai
 		}
 		var j protocol.JobInfo
 		if err := json.Unmarshal(lines.Bytes(), &j); err != nil {
-			return true, fmt.Errorf("a watch's line: %w", err)
+			return true, fmt.Errorf("a line of the watch cannot be read: %w", err)
 		}
 		if w.see(&j); j.State.Final() {
 			return false, nil

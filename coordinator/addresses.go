@@ -51,7 +51,7 @@ func (c *Config) checkTold() error {
 			return fmt.Errorf("%w: %s=%s: %w", ErrUsage, p.ID, p.addr(0), Unreachable(err))
 		}
 		if p.Port > LastPort {
-			return fmt.Errorf("%w: %s=%s: the port is at most %d: those above it are for Raft and NATS", ErrUsage, p.ID, p.addr(0), LastPort)
+			return fmt.Errorf("%w: %s=%s: want a port of at most %d; Raft and NATS take the ports above it", ErrUsage, p.ID, p.addr(0), LastPort)
 		}
 	}
 	for _, address := range c.Join {
@@ -61,7 +61,7 @@ func (c *Config) checkTold() error {
 	}
 	for i, address := range tells(c.entry()) {
 		if err := protocol.CheckReachable(address); err != nil {
-			return fmt.Errorf("%w: the others would be told that %s is at %s: %w; see %s", ErrUsage, ports[i].what, address, err, ports[i].flag)
+			return fmt.Errorf("%w: the other coordinators could not reach %s at %s: %w; see %s", ErrUsage, ports[i].what, address, err, ports[i].flag)
 		}
 	}
 	return nil
@@ -69,7 +69,7 @@ func (c *Config) checkTold() error {
 
 // Unreachable adds to an error of protocol.CheckReachable about a coordinator what to do.
 func Unreachable(err error) error {
-	return fmt.Errorf("%w; give the address at which the others reach it; coppice coordinator listens on all interfaces with --http 0.0.0.0:PORT, and --raft, --nats-listen and --nats-routes alike", err)
+	return fmt.Errorf("%w; give the address at which other machines reach this coordinator; to listen on all interfaces, set --http 0.0.0.0:PORT, and --raft, --nats-listen and --nats-routes likewise", err)
 }
 
 // checkApart refuses coordinators of one host whose ports meet. n is how many of them each
@@ -78,7 +78,7 @@ func (c *Config) checkApart(n int) error {
 	for i, p := range c.Peers {
 		for _, q := range c.Peers[:i] {
 			if protocol.SameHost(p.Host, q.Host) && p.Port < q.Port+n && q.Port < p.Port+n {
-				return fmt.Errorf("%w: --peers: %s and %s are on one host, and their ports meet: %s has %s, %s has %s; leave %d ports to each, such as %d, %d and %d",
+				return fmt.Errorf("%w: --peers: %s and %s on the same host need some of the same ports: %s uses %s, %s uses %s; leave %d ports to each, as with %d, %d and %d",
 					ErrUsage, q.ID, p.ID, q.ID, q.span(n), p.ID, p.span(n), n, DefaultPort, DefaultPort+n, DefaultPort+2*n)
 			}
 		}
@@ -87,7 +87,7 @@ func (c *Config) checkApart(n int) error {
 		for _, p := range c.Peers {
 			for k := range n {
 				if p.ID != c.ID && protocol.SamePlace(address, p.addr(k)) {
-					return fmt.Errorf("%w: %s: %s is at %s, where %s of %s is by --peers (%s)", ErrUsage, ports[i].flag, ports[i].what, address, ports[k].what, p.ID, p.span(n))
+					return fmt.Errorf("%w: %s: %s is at %s, but %s of %s has that address by --peers (%s)", ErrUsage, ports[i].flag, ports[i].what, address, ports[k].what, p.ID, p.span(n))
 				}
 			}
 		}
@@ -96,7 +96,7 @@ func (c *Config) checkApart(n int) error {
 	for i, a := range list {
 		for k, b := range list[:i] {
 			if meet(a, b) {
-				return fmt.Errorf("%w: %s %s and %s %s are the same place", ErrUsage, ports[k].flag, b, ports[i].flag, a)
+				return fmt.Errorf("%w: %s %s and %s %s are the same address; each needs its own", ErrUsage, ports[k].flag, b, ports[i].flag, a)
 			}
 		}
 	}
@@ -126,14 +126,14 @@ func (c *Config) listenError(port int, address string, err error) error {
 	remedy := ""
 	switch {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		remedy = "; it is not an address of this machine; behind a NAT or proxy: --behind-proxy with --http, --raft, --nats-listen and --nats-routes, which say where to listen"
+		remedy = "; this machine does not have that address; behind a NAT or proxy, set --behind-proxy and the addresses to listen on: --http, --raft, --nats-listen and --nats-routes"
 		if c.NATS != "" {
-			remedy = "; it is not an address of this machine; behind a NAT or proxy: --behind-proxy with --http and --raft, which say where to listen"
+			remedy = "; this machine does not have that address; behind a NAT or proxy, set --behind-proxy and the addresses to listen on: --http and --raft"
 		}
 	case errors.Is(err, syscall.EADDRINUSE) && port == 0 && len(c.Peers) > 1:
-		remedy = "; end the process that listens there, or choose another port in --peers, on each coordinator"
+		remedy = "; stop the process that listens there, or choose another port in --peers on every coordinator"
 	case errors.Is(err, syscall.EADDRINUSE):
-		remedy = "; end the process that listens there, or choose another port: " + ports[port].flag
+		remedy = "; stop the process that listens there, or choose another port with " + ports[port].flag
 	}
 	return fmt.Errorf("cannot listen on %s for %s: %w%s", address, ports[port].what, why, remedy)
 }

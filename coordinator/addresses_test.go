@@ -40,14 +40,14 @@ func TestWrongAddresses(t *testing.T) {
 		"a high port":         {func(c *Config) { c.Peers = []Peer{{"a", "h", 65533}} }, "at most 65532"},
 		"no port to be told":  {func(c *Config) { c.RaftAddr = "127.0.0.1:0" }, "--raft"},
 		"a join without port": {func(c *Config) { c.Join = []string{"::1"} }, "--join-cluster"},
-		"ports that meet":     {func(c *Config) { c.Peers = three(Peer{"a", "h", 7100}, Peer{"b", "h", 7101}, Peer{"c", "i", 7100}) }, "a has h:7100 to 7103, b has h:7101 to 7104"},
-		"the same place":      {func(c *Config) { c.Peers = three(Peer{"a", "h", 7100}, Peer{"b", "i", 7100}, Peer{"c", "I.", 7100}) }, "b and c are on one host"},
+		"ports that meet":     {func(c *Config) { c.Peers = three(Peer{"a", "h", 7100}, Peer{"b", "h", 7101}, Peer{"c", "i", 7100}) }, "a uses h:7100 to 7103, b uses h:7101 to 7104"},
+		"the same place":      {func(c *Config) { c.Peers = three(Peer{"a", "h", 7100}, Peer{"b", "i", 7100}, Peer{"c", "I.", 7100}) }, "b and c on the same host"},
 		"names of loopback": {func(c *Config) {
 			c.Peers = three(Peer{"a", "localhost", 7100}, Peer{"b", "127.0.0.1", 7103}, Peer{"c", "i", 7100})
-		}, "their ports meet"},
-		"a moved port":      {func(c *Config) { c.Peers = far(Peer{"a", "10.0.0.1", 7100}); c.RaftAddr = "10.0.0.2:7103" }, "--raft: Raft is at 10.0.0.2:7103, where NATS routes of b is"},
+		}, "need some of the same ports"},
+		"a moved port":      {func(c *Config) { c.Peers = far(Peer{"a", "10.0.0.1", 7100}); c.RaftAddr = "10.0.0.2:7103" }, "--raft: Raft is at 10.0.0.2:7103, but NATS routes of b has that address"},
 		"one port twice":    {func(c *Config) { c.RaftAddr = "127.0.0.1:7102" }, "--raft 127.0.0.1:7102 and --nats-listen 127.0.0.1:7102"},
-		"on all interfaces": {func(c *Config) { c.HTTPAddr, c.NATSAddr = ":7100", "127.0.0.1:7100" }, "the same place"},
+		"on all interfaces": {func(c *Config) { c.HTTPAddr, c.NATSAddr = ":7100", "127.0.0.1:7100" }, "the same address"},
 	} {
 		c := Config{ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", "127.0.0.1", 7100}}}
 		test.change(&c)
@@ -121,7 +121,7 @@ func TestCannotListen(t *testing.T) {
 			err := Run(testkit.Context(t), c)
 			says := []string{address, port.what, port.flag}
 			if want == syscall.EADDRNOTAVAIL {
-				says = append(says, "not an address of this machine", "--behind-proxy", "--http", "--raft", "--nats-listen", "--nats-routes")
+				says = append(says, "this machine does not have that address", "--behind-proxy", "--http", "--raft", "--nats-listen", "--nats-routes")
 			}
 			for _, text := range says {
 				if !errors.Is(err, want) || !strings.Contains(err.Error(), text) {

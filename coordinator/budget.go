@@ -67,10 +67,10 @@ func (b Budget) prepared() (Budget, error) {
 		b.Connections = DefaultConnections
 	}
 	if b.Messages < LeastMessages {
-		return b, fmt.Errorf("%w: %s of memory for messages, at least %s are needed (--message-memory)", ErrUsage, units.Format(b.Messages), units.Format(LeastMessages))
+		return b, fmt.Errorf("%w: --message-memory: want at least %[3]s, got %[2]s", ErrUsage, units.Format(b.Messages), units.Format(LeastMessages))
 	}
 	if b.Connections < LeastConnections {
-		return b, fmt.Errorf("%w: %d connections, at least %d are needed (--max-connections)", ErrUsage, b.Connections, LeastConnections)
+		return b, fmt.Errorf("%w: --max-connections: want at least %[3]d, got %[2]d", ErrUsage, b.Connections, LeastConnections)
 	}
 	return b, nil
 }
@@ -83,11 +83,11 @@ func (b Budget) within(descriptors uint64) (_ Budget, note string, err error) {
 		return b, "", nil
 	}
 	if least := uint64(ownDescriptors + perConnection*LeastConnections); descriptors < least {
-		return b, "", fmt.Errorf("this process may have %d open files, and a coordinator needs at least %d (ulimit -n)", descriptors, least)
+		return b, "", fmt.Errorf("the limit of open files (ulimit -n) is %d, but a coordinator needs at least %d", descriptors, least)
 	}
 	asked := b.Connections
 	b.Connections = int(descriptors-ownDescriptors) / perConnection
-	return b, fmt.Sprintf("this process may have %d open files (ulimit -n), and %d connections need %d: it takes %d", descriptors, asked, need, b.Connections), nil
+	return b, fmt.Sprintf("the limit of open files (ulimit -n) is %d, but %d connections need %d: at most %d connections are accepted", descriptors, asked, need, b.Connections), nil
 }
 
 // fitDescriptors keeps the connections within the files that the process may have open:
@@ -95,7 +95,7 @@ func (b Budget) within(descriptors uint64) (_ Budget, note string, err error) {
 func (c *Config) fitDescriptors() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("the limit of open files: %w", err)
+		return fmt.Errorf("the limit of open files cannot be read: %w", err)
 	}
 	b, note, err := c.Budget.within(limit.Cur)
 	if note != "" {
@@ -163,7 +163,7 @@ func (n *node) keepBudget(ctx context.Context) {
 		now := n.taken()
 		now.tell(n.metrics, &seen)
 		if closed += now.turned() - seen.turned(); closed > 0 && time.Since(told) > tellEvery {
-			n.cfg.Log.Warn("NATS clients were closed or refused: they did not read what is sent to them, or connections are short", "clients", closed)
+			n.cfg.Log.Warn("NATS clients were closed or refused, because they read too slowly or too many are connected", "clients", closed)
 			closed, told = 0, time.Now()
 		}
 		seen = now

@@ -28,12 +28,12 @@ func (n *node) keepClients(ctx context.Context) {
 			well, sent = time.Now(), 0
 			if !n.nats.Admits() {
 				n.nats.Admit()
-				n.cfg.Log.Info("NATS clients are let in again")
+				n.cfg.Log.Info("NATS clients can connect again")
 			}
 		case time.Since(well) >= n.cfg.timeouts.CutOff && sent < 2: // one may have come in just before the first time
 			sent++
 			clients := n.nats.TurnAway()
-			n.cfg.Log.Warn("NATS clients are sent away", "reason", why, "clients", clients)
+			n.cfg.Log.Warn("NATS clients are disconnected, so that they connect to another coordinator", "reason", why, "clients", clients)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func (n *node) cutOff() error {
 	leader, _ := n.store.Leader()
 	switch leader {
 	case "":
-		return errors.New("no leader is known here")
+		return errors.New("this coordinator knows no leader")
 	case n.cfg.ID:
 		return nil
 	}

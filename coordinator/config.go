@@ -99,13 +99,13 @@ func (c Config) prepared() (Config, error) {
 		return c, err
 	}
 	if damaged != nil {
-		c.Log.Error("a file of the folder is damaged; the list of members comes from its copy or the log, and is written again", "error", damaged)
+		c.Log.Error("the file of the list of members is damaged; the list comes from its copy or from the log, and is written again", "error", damaged)
 	}
 	if err := c.checkRestored(); err != nil {
 		return c, err
 	}
 	if c.Proxied && len(c.Peers) == 0 {
-		return c, fmt.Errorf("%w: a coordinator behind a proxy is told by --peers or --address where others reach it", ErrUsage)
+		return c, fmt.Errorf("%w: --behind-proxy needs --peers or --address, the addresses at which others reach this coordinator", ErrUsage)
 	}
 	if err := c.defaultPeers(); err != nil {
 		return c, err
@@ -137,7 +137,7 @@ func (c Config) prepared() (Config, error) {
 		c.Concurrent = DefaultConcurrent
 	}
 	if c.KeepJobs < 0 {
-		return c, fmt.Errorf("%w: %d ended jobs to keep: want 0 (all) or more", ErrUsage, c.KeepJobs)
+		return c, fmt.Errorf("%w: the number of ended jobs to keep must be at least 0 (0 keeps all), got %d", ErrUsage, c.KeepJobs)
 	}
 	if c.BlobGrace == 0 {
 		c.BlobGrace = grace
@@ -153,7 +153,7 @@ func (c Config) prepared() (Config, error) {
 // when the folder was last used, or at the default port.
 func (c *Config) defaultPeers() error {
 	if len(c.Join) > 0 && len(c.Peers) > 1 {
-		return fmt.Errorf("%w: --join-cluster and --peers exclude each other: the cluster tells who its members are", ErrUsage)
+		return fmt.Errorf("%w: --join-cluster and --peers exclude each other: the running cluster names its own members", ErrUsage)
 	}
 	if len(c.Peers) > 0 {
 		return nil
@@ -164,7 +164,7 @@ func (c *Config) defaultPeers() error {
 		return nil
 	}
 	if err := protocol.CheckReachable(was.HTTP); err != nil {
-		return fmt.Errorf("%w: %s says that this coordinator is at %q: %w; say by --address where the others reach it", ErrUsage, filepath.Join(c.Dir, membersName), was.HTTP, err)
+		return fmt.Errorf("%w: %s says that this coordinator is at %q: %w; give the address at which others reach it with --address", ErrUsage, filepath.Join(c.Dir, membersName), was.HTTP, err)
 	}
 	for to, from := range map[*string]string{
 		&c.HTTPAddr: was.HTTP, &c.RaftAddr: was.Raft, &c.NATSAddr: strings.TrimPrefix(was.NATS, "nats://"), &c.RouteAddr: was.Routes,
@@ -193,7 +193,7 @@ func (c *Config) self() (Peer, error) {
 		return Peer{}, fmt.Errorf("%w: --peers does not name this coordinator, %q", ErrUsage, c.ID)
 	}
 	if n := len(c.Peers); len(c.kept.Members) == 0 && !c.kept.Used && (n%2 == 0 || n > 7) {
-		return Peer{}, fmt.Errorf("%w: --peers names %d coordinators; use 1, 3 or 5", ErrUsage, n)
+		return Peer{}, fmt.Errorf("%w: --peers names %d coordinators, want 1, 3 or 5", ErrUsage, n)
 	}
 	return *self, nil
 }

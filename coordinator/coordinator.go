@@ -240,7 +240,7 @@ func (n *node) awaitRoom(ctx context.Context, try func() error) error {
 			return err
 		}
 		n.disk.Store(&err)
-		n.cfg.Log.Error("the disk is full; the coordinator starts once there is room", "error", err)
+		n.cfg.Log.Error("the disk is full; the coordinator starts once the disk has free space", "error", err)
 		wait.For(ctx, n.cfg.timeouts.DiskProbe)
 		if ctx.Err() != nil {
 			return err

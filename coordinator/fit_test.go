@@ -12,7 +12,7 @@ import (
 // than a moment, and not again within seconds; one whose disk is full does so at once.
 func TestWhenToHandOver(t *testing.T) {
 	timeouts := protocol.DeriveTimeouts(protocol.DefaultHeartbeat)
-	lost := errors.New("not connected to NATS")
+	lost := errors.New("this coordinator is not connected to NATS")
 	now := time.Now()
 	var f fitness
 	at := func(after time.Duration, why error, disk, leads bool) bool {

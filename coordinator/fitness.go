@@ -110,7 +110,7 @@ func (n *node) handOver(ctx context.Context, f *fitness, disk bool) {
 		f.next = ""
 		if !f.told {
 			f.told = true
-			n.cfg.Log.Warn("no other coordinator is ready to lead; this one goes on", "reason", f.why)
+			n.cfg.Log.Warn("no other coordinator is ready to lead; this coordinator stays the leader", "reason", f.why)
 		}
 		return
 	}
@@ -190,11 +190,11 @@ func (n *node) trouble() error {
 func (n *node) joining() string {
 	st := n.store.Stats()
 	if st.LastIndex == 0 {
-		return fmt.Sprintf("this coordinator waits for the leader to add it; if it is no member yet: coppice cluster add %s=%s", n.cfg.ID, n.roster.self.HTTP)
+		return fmt.Sprintf("this coordinator waits until the leader adds it; if it is not a member yet, run: coppice cluster add %s=%s", n.cfg.ID, n.roster.self.HTTP)
 	}
-	text := fmt.Sprintf("this coordinator has no vote yet: it catches up, at entry %d", st.AppliedIndex)
+	text := fmt.Sprintf("this coordinator has no vote yet: it is catching up and has reached log entry %d", st.AppliedIndex)
 	if s := n.copies.Shortage(); s.Count > 0 {
-		text += fmt.Sprintf(", and lacks %d blobs", s.Count)
+		text += fmt.Sprintf(", and %d blobs are missing", s.Count)
 	}
 	return text
 }
@@ -211,14 +211,14 @@ func (n *node) problem() string {
 // server that is cut off from the majority of the others'.
 func (n *node) natsTrouble() error {
 	if !n.conn.Connected() {
-		return errors.New("not connected to NATS")
+		return errors.New("this coordinator is not connected to NATS")
 	}
 	if n.nats == nil {
 		return nil
 	}
 	voters, _ := n.others()
 	if reached := n.nats.Routes() + 1; reached <= (len(voters)+1)/2 {
-		return fmt.Errorf("NATS here is connected to %d of the %d others only", reached-1, len(voters))
+		return fmt.Errorf("NATS on this coordinator is connected to only %d of the %d other coordinators", reached-1, len(voters))
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (n *node) lookAtBlobs(ages *blobAges, before state.Replaced) state.Replaced
 		replaced.Add(d)
 	}
 	if err := ages.look(time.Now(), n.blobs.Folder.Each, seenBlobs{s.References(), passing(s), replaced}, n.written); err != nil {
-		n.cfg.Log.Warn("the blob folder cannot be listed", "error", err)
+		n.cfg.Log.Warn("the folder of blobs cannot be listed", "error", err)
 		return before
 	}
 	return s.Replaced()

@@ -33,7 +33,7 @@ func (c *Config) clusterID() (string, error) {
 	other, second := readClusterID(filepath.Join(c.Dir, clusterCopy))
 	switch {
 	case second == nil: // keepClusterID writes the first anew
-		c.Log.Error("a file is corrupt; its copy has what it said", "error", err)
+		c.Log.Error("the file of the cluster's name is damaged; its copy is used", "error", err)
 		return other, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
@@ -54,7 +54,7 @@ func readClusterID(path string) (string, error) {
 	}
 	m := clusterText.FindSubmatch(b)
 	if m == nil || len(m[2]) > 0 && string(m[2]) != clusterSum(string(m[1])) {
-		return "", fmt.Errorf("%w: %s: it says %.80q, which is no name of a cluster with its checksum", store.ErrCorrupt, path, b)
+		return "", fmt.Errorf("%w: %s: want the name of the cluster and its checksum, got %.80q", store.ErrCorrupt, path, b)
 	}
 	return string(m[1]), nil
 }

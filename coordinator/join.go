@@ -91,7 +91,7 @@ func askToJoin(ctx context.Context, address string) (*joined, error) {
 		return nil, err
 	}
 	if len(c.Coordinators) == 0 {
-		return nil, fmt.Errorf("%s: the cluster is not formed yet", address)
+		return nil, fmt.Errorf("%s: the cluster has not started yet", address)
 	}
 	return &joined{Self: self, coordinators: c.Coordinators}, nil
 }
@@ -100,7 +100,7 @@ func askToJoin(ctx context.Context, address string) (*joined, error) {
 // member already, at the same address, has lost its folder: the leader replaces it.
 func (c *Config) mayJoin(address string, j *joined) error {
 	if j.Protocol != protocol.Version || j.Numerics != round.Numerics {
-		return fmt.Errorf("the cluster at %s (%s) speaks protocol %d and computes numerics %d; this coordinator (%s) speaks %d and computes %d",
+		return fmt.Errorf("the cluster at %s (%s) has protocol version %d and arithmetic version %d; this coordinator (%s) has %d and %d",
 			address, j.Version, j.Protocol, j.Numerics, version.String, protocol.Version, round.Numerics)
 	}
 	if h := time.Duration(j.Heartbeat) * time.Millisecond; h != c.Heartbeat.Truncate(time.Millisecond) { // which is what is told
@@ -108,7 +108,7 @@ func (c *Config) mayJoin(address string, j *joined) error {
 	}
 	for _, m := range j.coordinators {
 		if m.ID == c.ID && m.HTTP != c.entry().HTTP {
-			return fmt.Errorf("%w: the cluster at %s has a coordinator %s already, at %s; take another id, or remove that one first: coppice cluster remove %s",
+			return fmt.Errorf("%w: the cluster at %s already has a coordinator %s, at %s; take another --id, or remove that coordinator first: coppice cluster remove %s",
 				ErrUsage, address, c.ID, m.HTTP, c.ID)
 		}
 	}

@@ -181,7 +181,7 @@ func TestAJobWhoseBlobsAreLost(t *testing.T) {
 	for _, p := range c.peers {
 		testkit.Until(t, p.ID+" to say what is lost", func() bool {
 			status, text := c.get(p.ID, "/readyz")
-			return status == http.StatusServiceUnavailable && strings.Contains(text, "no coordinator has what is missing: dataset art (")
+			return status == http.StatusServiceUnavailable && strings.Contains(text, "no coordinator has the missing blobs: dataset art (")
 		})
 		if said := c.says(p.ID); said.Missing != len(d.Manifest.Shards) || said.Lost != said.Missing || said.MissingFor <= 0 {
 			t.Errorf("%s: %d missing, %d lost, for %v s", p.ID, said.Missing, said.Lost, said.MissingFor)

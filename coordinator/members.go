@@ -146,7 +146,7 @@ func (k *keeper) connect() {
 		return
 	}
 	if err := k.nats.SetRoutes(routes); err != nil {
-		k.cfg.Log.Warn("the routes of NATS could not follow a change of the members", "error", err)
+		k.cfg.Log.Warn("the NATS routes could not be changed to the new list of members", "error", err)
 		return
 	}
 	k.routes = routes
@@ -174,7 +174,7 @@ func (k *keeper) doubt(ctx context.Context) error {
 		return err
 	}
 	if by := k.removedBy(ctx, directory); by != "" {
-		return fmt.Errorf("%w: %s says that coordinator %s with this folder (directory id %s) is no member; to add it again, empty %s and start it with --join-cluster", ErrRemoved, by, k.cfg.ID, directory, k.cfg.Dir)
+		return fmt.Errorf("%w: %s says that coordinator %s with this folder (directory id %s) is not a member; to add it again, empty %s and start it with --join-cluster", ErrRemoved, by, k.cfg.ID, directory, k.cfg.Dir)
 	}
 	return nil
 }

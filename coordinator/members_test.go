@@ -144,13 +144,13 @@ func TestMembersRefuse(t *testing.T) {
 		_, err := c.client.AddMember(ctx, protocol.AddRequest{ID: id, HTTP: http})
 		return err
 	}
-	refused(t, add("a", at(1)), "a is a member already")
-	refused(t, add("d", at(1)), "is coordinator b")
+	refused(t, add("a", at(1)), "a is already a member")
+	refused(t, add("d", at(1)), "is taken by coordinator b")
 	refused(t, add("d", "127.0.0.1:1"), "no coordinator answers the leader")
 	port := freeBlock(t)
 	address, ended := c.join("d", port)
 	testkit.Until(t, "d to answer", func() bool { return !strings.Contains(add("x", address).Error(), "no coordinator answers") })
-	refused(t, add("x", address), "is coordinator d, not x")
+	refused(t, add("x", address), "is d, not x")
 	if _, err := c.client.RemoveMember(ctx, "z"); !client.IsNotFound(err) {
 		t.Errorf("removing what is not there: %v", err)
 	}
@@ -297,9 +297,9 @@ func TestRestoreRefuses(t *testing.T) {
 		names string
 	}{
 		"damaged shard": {t.TempDir(), bytes.Replace(whole, shard, worse, 1), archive.ErrCorrupt, d.Manifest.Shards[3].Digest},
-		"cut short":     {t.TempDir(), whole[:len(whole)-10], archive.ErrCorrupt, "cut short"},
+		"cut short":     {t.TempDir(), whole[:len(whole)-10], archive.ErrCorrupt, "ends too early"},
 		"lacks a blob":  {t.TempDir(), without(t, whole, d.Manifest.Shards[3].Digest), archive.ErrCorrupt, d.Manifest.Shards[3].Digest},
-		"no backup":     {t.TempDir(), []byte("hello, here is no backup"), archive.ErrCorrupt, "begin"},
+		"no backup":     {t.TempDir(), []byte("hello, here is no backup"), archive.ErrCorrupt, "first bytes"},
 		"full folder":   {full, whole, coordinator.ErrNotEmpty, "thesis.tex"},
 		"left over":     {marked, whole, nil, "interrupted restore"},
 	} {

@@ -101,7 +101,7 @@ func (c *copies) notReady() error {
 		return err
 	}
 	if !c.whole.Load() {
-		return errors.New("it is not known yet whether blobs are missing: this coordinator has just begun and compares its log with the leader's")
+		return errors.New("this coordinator has just started and does not know yet whether blobs are missing: it compares its log with the leader's")
 	}
 	return nil
 }
@@ -122,17 +122,17 @@ func shortageText(s *replica.Shortage, whole bool) string {
 	case s.Count == 0 || whole && s.Oldest < missingGrace:
 		return ""
 	}
-	text := fmt.Sprintf("%d blobs are missing, for %d s; ", s.Count, int(s.Oldest.Seconds()))
+	text := fmt.Sprintf("%d blobs have been missing for %d s; ", s.Count, int(s.Oldest.Seconds()))
 	if s.Count == 1 {
-		text = fmt.Sprintf("1 blob is missing, for %d s; ", int(s.Oldest.Seconds()))
+		text = fmt.Sprintf("1 blob has been missing for %d s; ", int(s.Oldest.Seconds()))
 	}
 	switch s.Lost {
 	case 0:
-		return text + "they are fetched from the others"
+		return text + "they are being fetched from other coordinators"
 	case s.Count:
-		return text + "no coordinator has what is missing"
+		return text + "no coordinator has the missing blobs"
 	}
-	return text + fmt.Sprintf("they are fetched from the others, but no coordinator has %d of them", s.Lost)
+	return text + fmt.Sprintf("they are being fetched from other coordinators, but no coordinator has %d of them", s.Lost)
 }
 
 // maxOwners bounds what is named of what lacks blobs.

@@ -27,11 +27,11 @@ func TestShortageText(t *testing.T) {
 	}{
 		{replica.Shortage{}, false, ""},
 		{replica.Shortage{Count: 1, Oldest: missingGrace / 2}, true, ""},
-		{replica.Shortage{Count: 1, Oldest: missingGrace / 2}, false, "1 blob is missing, for 0 s; they are fetched from the others"},
-		{replica.Shortage{Count: 12, Oldest: 3*time.Second + 900*time.Millisecond}, true, "12 blobs are missing, for 3 s; they are fetched from the others"},
-		{replica.Shortage{Count: 12, Lost: 12, Oldest: time.Minute}, true, "12 blobs are missing, for 60 s; no coordinator has what is missing"},
-		{replica.Shortage{Count: 12, Lost: 2, Oldest: time.Minute}, true, "12 blobs are missing, for 60 s; they are fetched from the others, but no coordinator has 2 of them"},
-		{replica.Shortage{Count: 12, Folder: errors.New("no such folder")}, true, "the folder of blobs cannot be read: no such folder"},
+		{replica.Shortage{Count: 1, Oldest: missingGrace / 2}, false, "1 blob has been missing for 0 s; they are being fetched from other coordinators"},
+		{replica.Shortage{Count: 12, Oldest: 3*time.Second + 900*time.Millisecond}, true, "12 blobs have been missing for 3 s; they are being fetched from other coordinators"},
+		{replica.Shortage{Count: 12, Lost: 12, Oldest: time.Minute}, true, "12 blobs have been missing for 60 s; no coordinator has the missing blobs"},
+		{replica.Shortage{Count: 12, Lost: 2, Oldest: time.Minute}, true, "12 blobs have been missing for 60 s; they are being fetched from other coordinators, but no coordinator has 2 of them"},
+		{replica.Shortage{Count: 12, Folder: errors.New("the folder does not exist")}, true, "the folder of blobs cannot be read: no such folder"},
 	} {
 		if got := shortageText(&test.short, test.whole); got != test.want {
 			t.Errorf("%+v, whole %v: %q, want %q", test.short, test.whole, got, test.want)
@@ -125,7 +125,7 @@ func TestACoordinatorIsNotReadyBeforeItIsWhole(t *testing.T) {
 		if err == nil {
 			t.Fatal("ready without a blob")
 		}
-		return strings.Contains(err.Error(), "1 blob is missing, for 0 s")
+		return strings.Contains(err.Error(), "1 blob has been missing for 0 s")
 	})
 	if _, err := folder.Put(content); err != nil {
 		t.Fatal(err)

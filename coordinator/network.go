@@ -39,10 +39,10 @@ func networkVerdict(list []trip, t *protocol.Timeouts) (needed time.Duration, te
 		return 0, ""
 	}
 	longest := list[0]
-	text = fmt.Sprintf("the round trip to %s is %d ms, above a third of the election timeout (%v)", longest.to, longest.mean.Milliseconds(), t.RaftElection)
+	text = fmt.Sprintf("the round trip to %s takes %d ms, more than a third of the election timeout (%v)", longest.to, longest.mean.Milliseconds(), t.RaftElection)
 	needed = protocol.HeartbeatFor(longest.mean)
 	if needed == 0 {
-		return longest.mean, text + fmt.Sprintf(": no --heartbeat suits it, the greatest is %v", protocol.MaxHeartbeat)
+		return longest.mean, text + fmt.Sprintf(": that is too long even for the largest --heartbeat, %v", protocol.MaxHeartbeat)
 	}
 	return needed, text + fmt.Sprintf(": start every coordinator with --heartbeat %v", needed)
 }
@@ -99,9 +99,9 @@ func (n *node) observeNetwork(w *network) {
 	n.slow.Store(&text)
 	switch warn, inform := w.news(text != "", time.Now()); {
 	case warn:
-		n.cfg.Log.Warn("the network is slow for the timeouts: leaders may change and work may be done twice", "reason", text)
+		n.cfg.Log.Warn("the network is too slow for the timeouts: leaders may change and tasks may be computed twice", "reason", text)
 	case inform:
-		n.cfg.Log.Info("the round trips suit the timeouts again")
+		n.cfg.Log.Info("the network is fast enough for the timeouts again")
 	}
 }
 

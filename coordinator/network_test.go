@@ -17,11 +17,11 @@ func TestNetworkVerdict(t *testing.T) {
 		names, heartbeatFor            string
 	}{
 		{100 * time.Millisecond, 100 * time.Millisecond, 40 * time.Millisecond, "", ""},
-		{100 * time.Millisecond, 200 * time.Millisecond, 0, "coordinator b is 200 ms", "--heartbeat 300ms"},
-		{100 * time.Millisecond, 10 * time.Millisecond, 300 * time.Millisecond, "worker w is 300 ms", "--heartbeat 450ms"},
+		{100 * time.Millisecond, 200 * time.Millisecond, 0, "coordinator b takes 200 ms", "--heartbeat 300ms"},
+		{100 * time.Millisecond, 10 * time.Millisecond, 300 * time.Millisecond, "worker w takes 300 ms", "--heartbeat 450ms"},
 		{300 * time.Millisecond, 200 * time.Millisecond, 0, "", ""},
-		{100 * time.Millisecond, 900 * time.Millisecond, 0, "coordinator b is 900 ms", "the greatest is 1s"},
-		{10 * time.Millisecond, 11 * time.Millisecond, 0, "coordinator b is 11 ms", "--heartbeat 100ms"},
+		{100 * time.Millisecond, 900 * time.Millisecond, 0, "coordinator b takes 900 ms", "the largest --heartbeat, 1s"},
+		{10 * time.Millisecond, 11 * time.Millisecond, 0, "coordinator b takes 11 ms", "--heartbeat 100ms"},
 	} {
 		timeouts := protocol.DeriveTimeouts(test.heartbeat)
 		list := trips(map[string]rtt.Estimate{"a": {Mean: time.Millisecond}, "b": {Mean: test.coordinator}},

@@ -238,7 +238,7 @@ func TestPeersOfAnotherCluster(t *testing.T) {
 	two.startCoordinator("y")
 	testkit.Until(t, "x to tell", func() bool {
 		_, text := two.get("x", "/readyz")
-		return strings.Contains(text, "a belongs to cluster") && strings.Contains(text, "whose members are a") && strings.Contains(text, "x is not one of them")
+		return strings.Contains(text, "a is a member of cluster") && strings.Contains(text, "which consists of a") && strings.Contains(text, "x is not one of them")
 	})
 	if _, err := c.client.Dataset(ctx, "art"); err != nil {
 		t.Error(err)

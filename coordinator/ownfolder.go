@@ -62,13 +62,13 @@ func (c *Config) lostFolder(err error, members []protocol.MemberEntry) error {
 	remedy := "restore a backup: coppice restore FILE --dir " + c.Dir
 	switch {
 	case len(members) > 1 && (len(c.Peers) > 1 || len(c.Join) > 0):
-		remedy = "start this coordinator again with the same flags: it fetches from the others what it lacks"
+		remedy = "start this coordinator again with the same flags: it fetches its data from the other coordinators"
 	case len(members) > 1:
 		var peers []string
 		for _, m := range members {
 			peers = append(peers, m.ID+"="+m.HTTP)
 		}
-		remedy = fmt.Sprintf("start this coordinator again with --peers %s: it fetches from the others what it lacks", strings.Join(peers, ","))
+		remedy = fmt.Sprintf("start this coordinator again with --peers %s: it fetches its data from the other coordinators", strings.Join(peers, ","))
 	}
-	return fmt.Errorf("the coordinator's folder: %w; nothing is acknowledged any more; bring it back, or %s", err, remedy)
+	return fmt.Errorf("the coordinator's folder: %w; the coordinator accepts no more data; bring the folder back, or %s", err, remedy)
 }

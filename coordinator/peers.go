@@ -51,10 +51,10 @@ func (p *peers) askAt(ctx context.Context, id, address string) (a store.Answer, 
 		return a, err
 	}
 	if s.ID != id {
-		return a, fmt.Errorf("there is coordinator %s", s.ID)
+		return a, fmt.Errorf("coordinator %s answers at this address", s.ID)
 	}
 	if s.Protocol != protocol.Version || s.Numerics != round.Numerics {
-		return a, fmt.Errorf("it (%s) speaks protocol %d and computes numerics %d; this coordinator speaks %d and computes %d", s.Version, s.Protocol, s.Numerics, protocol.Version, round.Numerics)
+		return a, fmt.Errorf("it (%s) has protocol version %d and arithmetic version %d; this coordinator has %d and %d", s.Version, s.Protocol, s.Numerics, protocol.Version, round.Numerics)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,7 +25,7 @@ func TestPeersAsk(t *testing.T) {
 	if _, err := p.ask(t.Context(), "b"); err == nil || !strings.Contains(err.Error(), "b (127.0.0.1:1): ") {
 		t.Errorf("%v", err)
 	}
-	if _, err := p.ask(t.Context(), "c"); err == nil || !strings.Contains(err.Error(), "there is coordinator b") {
+	if _, err := p.ask(t.Context(), "c"); err == nil || !strings.Contains(err.Error(), "coordinator b answers") {
 		t.Errorf("%v", err)
 	}
 	if _, err := p.ask(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "not known") {
@@ -37,7 +37,7 @@ func TestPeersAsk(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	self.Protocol++
-	if _, err := p.askAt(t.Context(), "b", address); err == nil || !strings.Contains(err.Error(), "speaks protocol") {
+	if _, err := p.askAt(t.Context(), "b", address); err == nil || !strings.Contains(err.Error(), "has protocol version") {
 		t.Errorf("of another protocol: %v", err)
 	}
 }

@@ -69,7 +69,7 @@ func Restore(ctx context.Context, backup io.Reader, c RestoreConfig) (r *Restore
 		return nil, err
 	}
 	if a.Header.Protocol != protocol.Version {
-		return nil, fmt.Errorf("%w: it is of a cluster of protocol %d (version %s); this is protocol %d", archive.ErrVersion, a.Header.Protocol, a.Header.Version, protocol.Version)
+		return nil, fmt.Errorf("%w: the backup comes from a cluster with protocol version %d (Coppice %s); this version has protocol %d", archive.ErrVersion, a.Header.Protocol, a.Header.Version, protocol.Version)
 	}
 	made := missingFolders(c.Dir)
 	defer func() {
@@ -98,7 +98,7 @@ func checkEmpty(dir string) error {
 	}
 	for _, e := range entries {
 		if e.Name() != "lost+found" {
-			return fmt.Errorf("%s: %w: it holds %q; give one that is empty or does not exist", dir, ErrNotEmpty, e.Name())
+			return fmt.Errorf("%s: %w: it holds %q; give a folder that is empty or does not exist", dir, ErrNotEmpty, e.Name())
 		}
 	}
 	return nil
@@ -120,14 +120,14 @@ func beginRestore(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("the coordinator's folder: %w", err)
 	}
-	return files.Replace(filepath.Join(dir, restoringName), []byte("coppice restore has not ended\n"), 0o600)
+	return files.Replace(filepath.Join(dir, restoringName), []byte("coppice restore is still running or was interrupted\n"), 0o600)
 }
 
 // checkRestored refuses a folder in which a restore did not end.
 func (c *Config) checkRestored() error {
 	_, err := os.Stat(filepath.Join(c.Dir, restoringName))
 	if err == nil {
-		return fmt.Errorf("%s holds what an interrupted restore left; empty it and restore again", c.Dir)
+		return fmt.Errorf("%s holds the files of an interrupted restore; empty the folder and restore again", c.Dir)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -185,7 +185,7 @@ func (w *restoring) restore() (*Restored, error) {
 
 // noAsk takes the place of what asks other coordinators, where none is asked.
 func noAsk(context.Context, string) (store.Answer, error) {
-	return store.Answer{}, errors.New("no coordinator is asked")
+	return store.Answer{}, errors.New("a restore does not ask other coordinators")
 }
 
 // clusterID names the new cluster: another than before, so that no process of the
@@ -200,20 +200,20 @@ func (w *restoring) clusterID() string {
 func (w *restoring) state() (*state.State, error) {
 	record, err := w.a.Next()
 	if errors.Is(err, io.EOF) {
-		err = fmt.Errorf("%w: it has no state", archive.ErrCorrupt)
+		err = fmt.Errorf("%w: the backup has no state of the cluster", archive.ErrCorrupt)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if record.Kind != archive.State {
-		return nil, fmt.Errorf("%w: its first record is no state", archive.ErrCorrupt)
+		return nil, fmt.Errorf("%w: the first record is not the state of the cluster", archive.ErrCorrupt)
 	}
 	s, err := state.Decode(record)
 	if err != nil {
-		return nil, fmt.Errorf("%w: its state: %w", archive.ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: the state of the cluster: %w", archive.ErrCorrupt, err)
 	}
 	if s.Index() != w.a.Header.Index {
-		return nil, fmt.Errorf("%w: its state is of index %d, its header of %d", archive.ErrCorrupt, s.Index(), w.a.Header.Index)
+		return nil, fmt.Errorf("%w: the state is from log index %d, but the header says index %d", archive.ErrCorrupt, s.Index(), w.a.Header.Index)
 	}
 	return s, nil
 }
@@ -246,7 +246,7 @@ func (w *restoring) blobs(refs digests.Set) error {
 		}
 	}
 	for d := range refs {
-		return fmt.Errorf("%w: it lacks blob %s, and %d more", archive.ErrCorrupt, d, len(refs)-1)
+		return fmt.Errorf("%w: blob %s and %d other blobs are missing in the backup", archive.ErrCorrupt, d, len(refs)-1)
 	}
 	return nil
 }

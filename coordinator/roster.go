@@ -82,7 +82,7 @@ func readMembersFile(path string) (k keptMembers, err error) {
 		return k, err
 	}
 	if info.Size() > maxMembers {
-		return k, corrupt(fmt.Sprintf("%d bytes, at most %d are possible", info.Size(), maxMembers))
+		return k, corrupt(fmt.Sprintf("the file has %d bytes, want at most %d", info.Size(), maxMembers))
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -90,13 +90,13 @@ func readMembersFile(path string) (k keptMembers, err error) {
 	}
 	sum, text, _ := strings.Cut(string(b), "\n")
 	if sum != membersSum(text) {
-		return k, corrupt("it has not its checksum")
+		return k, corrupt("the checksum does not match the file")
 	}
 	if err := json.Unmarshal([]byte(text), &k); err != nil {
 		return k, corrupt(err.Error())
 	}
 	if k.Format != membersFormat {
-		return k, fmt.Errorf("%s: format %d; this version reads format %d", path, k.Format, membersFormat)
+		return k, fmt.Errorf("%s: the file has format %d, but this version reads format %d", path, k.Format, membersFormat)
 	}
 	return k, nil
 }

@@ -104,11 +104,11 @@ func (n *node) askAll(ctx context.Context, list []store.Member) map[store.Server
 			switch {
 			case err != nil:
 			case s.ID != m.ID || s.Cluster != "" && s.Cluster != n.subjects.Cluster:
-				found[i].who = fmt.Sprintf("at %s is coordinator %s of cluster %s, this is cluster %s", at.HTTP, s.ID, s.Cluster, n.subjects.Cluster)
+				found[i].who = fmt.Sprintf("the coordinator at %s is %s of cluster %s, this cluster is %s", at.HTTP, s.ID, s.Cluster, n.subjects.Cluster)
 			case s.Directory == "":
 				found[i].who = s.Problem // it starts, and does not know its folder yet
 			case s.Directory != m.Directory:
-				found[i].who = fmt.Sprintf("its folder was emptied; the new one (directory id %s) takes its place once it has the log and all blobs", s.Directory)
+				found[i].who = fmt.Sprintf("its folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", s.Directory)
 			default:
 				found[i] = sighting{s, time.Now(), ""}
 			}

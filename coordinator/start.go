@@ -53,7 +53,7 @@ func (n *node) openStart(ctx context.Context) error {
 		case n.joins != "" && i.Cluster == "":
 			err = n.folder.Join(n.joins)
 		case n.ofCluster != "" && i.Cluster != "" && i.Cluster != n.ofCluster:
-			err = fmt.Errorf("%s: %w: its folder of Raft is of cluster %s, its CLUSTER file of cluster %s", n.cfg.Dir, store.ErrFolder, i.Cluster, n.ofCluster)
+			err = fmt.Errorf("%s: %w: the Raft log is from cluster %s, but the CLUSTER file names cluster %s", n.cfg.Dir, store.ErrFolder, i.Cluster, n.ofCluster)
 		default:
 			err = n.folder.Decide(ctx)
 		}
@@ -90,7 +90,7 @@ func (n *node) claim() (*store.Folder, error) {
 
 // reset sets the folder of Raft aside: what is in it does not prove what was acknowledged.
 func (n *node) reset(why error) (*store.Folder, error) {
-	n.cfg.Log.Error("what this coordinator remembers is corrupt; it is set aside and fetched from the others, and this coordinator votes again once it is here", "error", why)
+	n.cfg.Log.Error("the Raft log of this coordinator is damaged and set aside; the coordinator fetches the log from the others, and then votes again", "error", why)
 	return store.Reset(n.storeConfig())
 }
 
@@ -166,7 +166,7 @@ func (n *node) beginning() protocol.Self {
 // waits says for what a coordinator waits that starts.
 func (n *node) waits() string {
 	if full := n.disk.Load(); full != nil {
-		return fmt.Sprintf("the disk is full; this coordinator starts once there is room: %v", *full)
+		return fmt.Sprintf("the disk is full; this coordinator starts once the disk has free space: %v", *full)
 	}
 	if f := n.starting.Load(); f != nil && f.Waits() != "" {
 		return f.Waits()
@@ -206,7 +206,7 @@ func (n *node) checkAlone(ctx context.Context, cluster, directory string) error 
 		}
 		other, err := askSelf(ctx, address)
 		if err == nil && other.ID == n.cfg.ID && other.Cluster == cluster && other.Directory == directory && other.Process != n.process {
-			return fmt.Errorf("%w: coordinator %s of cluster %s runs at %s already, with a copy of the folder %s: two processes must not be one voter; stop one of them, or start this one with an empty folder and another --id",
+			return fmt.Errorf("%w: coordinator %s of cluster %s already runs at %s with a copy of the folder %s; stop one of the two processes, or start this one with an empty folder and another --id",
 				ErrDuplicate, n.cfg.ID, cluster, address, n.cfg.Dir)
 		}
 	}
@@ -214,7 +214,7 @@ func (n *node) checkAlone(ctx context.Context, cluster, directory string) error 
 }
 
 // ErrDuplicate ends a coordinator whose identity another process has.
-var ErrDuplicate = errors.New("this coordinator runs elsewhere")
+var ErrDuplicate = errors.New("this coordinator already runs elsewhere")
 
 // comparePeers warns where --peers is not the list of members.
 func (n *node) comparePeers() {
@@ -228,6 +228,6 @@ func (n *node) comparePeers() {
 	slices.Sort(given)
 	have = slices.Compact(have)
 	if len(given) > 1 && len(have) > 0 && !slices.Equal(given, have) {
-		n.cfg.Log.Warn("--peers is not the list of members, which decides", "peers", given, "members", have)
+		n.cfg.Log.Warn("--peers differs from the list of members; the list of members is used", "peers", given, "members", have)
 	}
 }

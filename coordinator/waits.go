@@ -31,9 +31,9 @@ func (n *node) facts(d *dispatch.Dispatcher) *jobs.Facts {
 	switch {
 	case n.conn.Connected():
 	case n.nats == nil:
-		f.NATS = "it is not connected to the NATS of --nats; start that again"
+		f.NATS = "it is not connected to the NATS server of --nats; start that server again"
 	default:
-		f.NATS = "it is not connected to its NATS"
+		f.NATS = "it is not connected to its NATS server"
 	}
 	return f
 }
@@ -50,7 +50,7 @@ func (n *node) unrecorded() string {
 	if age < jobs.PendingLong {
 		return ""
 	}
-	text := fmt.Sprintf("an entry has been on its way to a majority of the disks for %v", age.Round(time.Second))
+	text := fmt.Sprintf("a log entry has not reached a majority of the disks for %v", age.Round(time.Second))
 	if full := n.disk.Load(); full != nil {
 		text += ", and " + (*full).Error()
 	}
@@ -87,7 +87,7 @@ func (n *node) standing(ctx context.Context, notReady error) string {
 func (n *node) position(ctx context.Context, notReady error) string {
 	leader, _ := n.store.Leader()
 	if leader == "" && n.store.Stats().LastIndex == 0 {
-		return "no leader has reached it"
+		return "no leader has reached this coordinator"
 	}
 	if leader == "" {
 		return n.withoutLeader(ctx)
@@ -95,7 +95,7 @@ func (n *node) position(ctx context.Context, notReady error) string {
 	d := n.leading.Load()
 	switch {
 	case leader != n.cfg.ID:
-		return leader + " leads, whose /readyz tells of workers"
+		return leader + " leads; its /readyz tells about workers"
 	case d == nil:
 		return "this coordinator is about to lead"
 	case notReady != nil:
@@ -109,13 +109,13 @@ func workersLine(a dispatch.Availability, join string) string {
 	others := len(a.Unreachable) + len(a.Distrusted) + len(a.Refused)
 	switch {
 	case a.Usable == 1:
-		return "1 worker"
+		return "1 worker can be used"
 	case a.Usable > 1:
-		return fmt.Sprintf("%d workers", a.Usable)
+		return fmt.Sprintf("%d workers can be used", a.Usable)
 	case a.Unknown:
-		return "no worker has been heard yet"
+		return "no worker has reported yet"
 	case others > 0:
-		return fmt.Sprintf("none of %d workers can be used (coppice cluster tells why); start one: %s", others, protocol.StartWorker(join))
+		return fmt.Sprintf("none of %d workers can be used (coppice cluster tells why); start a worker: %s", others, protocol.StartWorker(join))
 	}
 	return protocol.NoWorker(join)
 }
@@ -139,7 +139,7 @@ func (n *node) withoutLeader(ctx context.Context) string {
 				err = fmt.Errorf("%s is starting", id)
 			}
 			if err == nil && a.Cluster != n.subjects.Cluster {
-				err = fmt.Errorf("%s is of cluster %s, this is %s", id, cmp.Or(a.Cluster, "none"), n.subjects.Cluster)
+				err = fmt.Errorf("%s is a member of cluster %s, this cluster is %s", id, cmp.Or(a.Cluster, "none"), n.subjects.Cluster)
 			}
 			if err == nil && !n.isServer(a.ID, a.Directory) {
 				err = fmt.Errorf("%s has a new folder (directory id %s) and no vote yet", id, a.Directory)
@@ -170,11 +170,11 @@ func withoutLeader(voters int, silent []string) string {
 	answer, need := voters-len(away), voters/2+1
 	switch {
 	case answer < need:
-		return fmt.Sprintf("%d of %d coordinators answer and %d are needed; start again: %s", answer, voters, need, strings.Join(away, "; "))
+		return fmt.Sprintf("%d of %d coordinators answer, but %d are needed; start these again: %s", answer, voters, need, strings.Join(away, "; "))
 	case len(away) > 0:
-		return fmt.Sprintf("%d of %d coordinators answer, and an election is in progress; not: %s", answer, voters, strings.Join(away, "; "))
+		return fmt.Sprintf("%d of %d coordinators answer, and an election is in progress; no answer from: %s", answer, voters, strings.Join(away, "; "))
 	case voters == 1:
-		return "it is about to lead"
+		return "this coordinator is about to lead"
 	}
 	return fmt.Sprintf("all %d coordinators answer, and an election is in progress", voters)
 }

@@ -15,17 +15,17 @@ func RunCollected(ctx context.Context, k round.Kernel, u round.Unit, d *dataset.
 	if u.Child != nil {
 		result, err := child(ctx, u.Child)
 		if err != nil {
-			return nil, fmt.Errorf("unit %d: %w", u.ID, err)
+			return nil, fmt.Errorf("task %d: %w", u.ID, err)
 		}
 		return result, nil
 	}
 	c, ok := k.(round.CollectKernel)
 	if !ok {
-		return nil, errors.New("the algorithm collects nothing")
+		return nil, errors.New("the algorithm has no tasks whose results are gathered")
 	}
 	result, err := c.Collect(ctx, u, d, v, scratch)
 	if err != nil {
-		return nil, fmt.Errorf("unit %d: %w", u.ID, err)
+		return nil, fmt.Errorf("task %d: %w", u.ID, err)
 	}
 	return result, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNonFinite is what errors of CheckFinite are.
-var ErrNonFinite = errors.New("non-finite partial")
+var ErrNonFinite = errors.New("a partial result is not finite")
 
 // CheckFinite returns an error, which is ErrNonFinite, that names the first number of p that is NaN or
 // infinite, or nil. The cause is bad memory on the machine, or training that diverges;
@@ -22,7 +22,7 @@ func CheckFinite(p *round.Partial) error {
 		return nonFinite("float32 value", i, float64(p.F32[i]))
 	}
 	if i := firstNonFinite(p.Values); i >= 0 {
-		return nonFinite("value of its rows", i, float64(p.Values[i]))
+		return nonFinite("value of a sparse row", i, float64(p.Values[i]))
 	}
 	return nil
 }

@@ -25,13 +25,13 @@ func (k *filled) Run(dst *round.Partial, _ round.Unit, _ *dataset.Data, _ round.
 func TestFinite(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for want, p := range map[string]round.Partial{
-		"":                                {F64: []float64{1, -math.MaxFloat64}, F32: []float32{math.MaxFloat32}, Values: []float32{-1}},
-		"float64 value 1 is NaN":          {F64: []float64{1, nan, nan}, F32: []float32{1}, Values: []float32{1}},
-		"float64 value 0 is infinite":     {F64: []float64{inf}, F32: []float32{float32(nan)}},
-		"float32 value 0 is NaN":          {F64: []float64{1}, F32: []float32{float32(nan)}, Values: []float32{1}},
-		"float32 value 2 is infinite":     {F32: []float32{1, 2, float32(-inf)}},
-		"value of its rows 0 is infinite": {F64: []float64{1}, F32: []float32{1}, Values: []float32{float32(inf)}},
-		"value of its rows 1 is NaN":      {Values: []float32{1, float32(nan)}},
+		"":                                    {F64: []float64{1, -math.MaxFloat64}, F32: []float32{math.MaxFloat32}, Values: []float32{-1}},
+		"float64 value 1 is NaN":              {F64: []float64{1, nan, nan}, F32: []float32{1}, Values: []float32{1}},
+		"float64 value 0 is infinite":         {F64: []float64{inf}, F32: []float32{float32(nan)}},
+		"float32 value 0 is NaN":              {F64: []float64{1}, F32: []float32{float32(nan)}, Values: []float32{1}},
+		"float32 value 2 is infinite":         {F32: []float32{1, 2, float32(-inf)}},
+		"value of a sparse row 0 is infinite": {F64: []float64{1}, F32: []float32{1}, Values: []float32{float32(inf)}},
+		"value of a sparse row 1 is NaN":      {Values: []float32{1, float32(nan)}},
 	} {
 		for _, err := range []error{CheckFinite(&p), RunFinite(new(round.Partial), &filled{Partial: p}, round.Unit{Of: 1}, nil, nil, NewDerivedCache(0), nil)} {
 			if want == "" {
@@ -53,13 +53,13 @@ func TestRunNamesTheUnit(t *testing.T) {
 	bad := errors.New("bad luck")
 	k := &canaryKernel{fail: func(round.Unit) error { return bad }}
 	u := round.Unit{ID: 3, Of: 8, DerivedVersion: 1}
-	if err := RunFinite(new(round.Partial), k, u, nil, nil, NewDerivedCache(0), k.NewScratch()); !errors.Is(err, bad) || !strings.HasPrefix(err.Error(), "unit 3: ") {
+	if err := RunFinite(new(round.Partial), k, u, nil, nil, NewDerivedCache(0), k.NewScratch()); !errors.Is(err, bad) || !strings.HasPrefix(err.Error(), "task 3: ") {
 		t.Errorf("a unit that fails: %v", err)
 	}
-	if err := RunUnit(new(round.Partial), &deriver{err: bad}, u, nil, nil, NewDerivedCache(0), nil); !errors.Is(err, bad) || !strings.HasPrefix(err.Error(), "unit 3: ") {
+	if err := RunUnit(new(round.Partial), &deriver{err: bad}, u, nil, nil, NewDerivedCache(0), nil); !errors.Is(err, bad) || !strings.HasPrefix(err.Error(), "task 3: ") {
 		t.Errorf("a value that cannot be derived: %v", err)
 	}
-	if err := RunUnit(new(round.Partial), collecting{}, u, nil, nil, NewDerivedCache(0), nil); err == nil || err.Error() != "unit 3: the algorithm sums nothing" {
+	if err := RunUnit(new(round.Partial), collecting{}, u, nil, nil, NewDerivedCache(0), nil); err == nil || err.Error() != "task 3: the algorithm has no tasks whose results are summed" {
 		t.Errorf("a kernel that sums nothing: %v", err)
 	}
 }

@@ -110,10 +110,10 @@ func (l *Local) each(ctx context.Context, r *round.Round, f func(round.Unit, *la
 func guarded(f func(round.Unit, *lane) error, u round.Unit, x *lane) (err error) {
 	defer func() {
 		if p, ok := err.(*Panic); ok {
-			err = fmt.Errorf("unit %d: %w", u.ID, p)
+			err = fmt.Errorf("task %d: %w", u.ID, p)
 		}
 	}()
-	defer Guard(&err, "computing the unit")
+	defer Guard(&err, "computing the task")
 	return f(u, x)
 }
 

@@ -91,7 +91,7 @@ func TestErrorsNameTheLowestUnit(t *testing.T) {
 			c := newCanary(songRounds)
 			c.done = number
 			err := Drive(t.Context(), c, number, NewLocal(k, canaryData(), lanes, nil), ignore)
-			if !errors.Is(err, bad) || !strings.Contains(err.Error(), "unit 2:") || !strings.Contains(err.Error(), fmt.Sprintf("round %d:", number)) {
+			if !errors.Is(err, bad) || !strings.Contains(err.Error(), "task 2:") || !strings.Contains(err.Error(), fmt.Sprintf("round %d:", number)) {
 				t.Errorf("%d lanes, round %d: error %v", lanes, number, err)
 			}
 		}
@@ -203,11 +203,11 @@ func TestCollectRunsChildren(t *testing.T) {
 	}
 	bad := errors.New("bad luck")
 	fail := func(context.Context, *round.Job) ([]byte, error) { return nil, bad }
-	if err := NewLocal(&canaryKernel{}, canaryData(), 1, fail).Do(t.Context(), 0, r, &res); !errors.Is(err, bad) || !strings.Contains(err.Error(), "unit 0") {
+	if err := NewLocal(&canaryKernel{}, canaryData(), 1, fail).Do(t.Context(), 0, r, &res); !errors.Is(err, bad) || !strings.Contains(err.Error(), "task 0") {
 		t.Errorf("a child that fails: error %v", err)
 	}
 	r.Child = nil
-	if err := NewLocal(summing{&canaryKernel{}}, canaryData(), 1, nil).Do(t.Context(), 0, r, &res); err == nil || !strings.Contains(err.Error(), "collects nothing") {
+	if err := NewLocal(summing{&canaryKernel{}}, canaryData(), 1, nil).Do(t.Context(), 0, r, &res); err == nil || !strings.Contains(err.Error(), "no tasks whose results are gathered") {
 		t.Errorf("a kernel that collects nothing: error %v", err)
 	}
 }

@@ -17,7 +17,7 @@ func TestPanicIsAnError(t *testing.T) {
 			c, k := newCanary(songRounds), &canaryKernel{fail: panicAtTwo}
 			c.done = number
 			err := Drive(t.Context(), c, number, NewLocal(k, canaryData(), lanes, nil), ignore)
-			if err == nil || !strings.Contains(err.Error(), "unit 2: computing the unit panicked: bad luck") {
+			if err == nil || !strings.Contains(err.Error(), "task 2: computing the task panicked: bad luck") {
 				t.Errorf("%d lanes, round %d: error %v", lanes, number, err)
 			}
 			if !strings.Contains(PanicStack(err), "panicAtTwo") {

@@ -29,17 +29,17 @@ func RunFinite(dst *round.Partial, k round.Kernel, u round.Unit, d *dataset.Data
 func runUnit(dst *round.Partial, k round.Kernel, u round.Unit, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) (finite bool, err error) {
 	s, ok := k.(round.SumKernel)
 	if !ok {
-		return false, fmt.Errorf("unit %d: the algorithm sums nothing", u.ID)
+		return false, fmt.Errorf("task %d: the algorithm has no tasks whose results are summed", u.ID)
 	}
 	value, err := cache.get(s, u, d, v, scratch)
 	if err != nil {
-		return false, fmt.Errorf("unit %d: %w", u.ID, err)
+		return false, fmt.Errorf("task %d: %w", u.ID, err)
 	}
 	if value != nil {
 		defer value.Release()
 	}
 	if err := s.Run(dst, u, d, v, value, scratch); err != nil {
-		return false, fmt.Errorf("unit %d: %w", u.ID, err)
+		return false, fmt.Errorf("task %d: %w", u.ID, err)
 	}
 	return canonical(dst), nil
 }

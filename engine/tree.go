@@ -114,7 +114,7 @@ func (t *Tree) Put(level, i int, p *round.Partial) (bool, error) {
 func (t *Tree) checkNode(level, i int, p *round.Partial) error {
 	var err error
 	if level < 0 || level >= len(t.levels) || i < 0 || i >= len(t.levels[level]) {
-		err = fmt.Errorf("node (%d, %d) is not in a tree of %d units", level, i, t.units)
+		err = fmt.Errorf("node (%d, %d) is not in a reduce tree of %d tasks", level, i, t.units)
 	} else {
 		err = p.Check(t.shape)
 	}

@@ -70,9 +70,9 @@ type Shares struct {
 func (s *set) shares() *Shares {
 	return &Shares{
 		units: s.counters("leader_worker_tasks_total",
-			"Tasks whose results this leader had from a worker, whether they were needed or not. Of 256 workers at most; the rest is worker=\"other\".", "worker"),
+			"Task results that this leader received from a worker, needed or not. At most 256 workers have a series; all others count as worker=\"other\".", "worker"),
 		seconds: s.counters("leader_worker_task_seconds_total",
-			"Time that these tasks took on the worker, as it says.", "worker"),
+			"Computing time of the tasks of leader_worker_tasks_total, as reported by the worker.", "worker"),
 		last: make(map[string]time.Time),
 	}
 }

@@ -116,7 +116,7 @@ func (s *set) counters(name, help, label string, values ...string) *prometheus.C
 func (s *set) build(role string) {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "build_info",
-		Help:        "Always 1; its labels say which build this is, and whether coordinator or worker.",
+		Help:        "Always 1; the labels name the build, and the kind of process (coordinator or worker).",
 		ConstLabels: prometheus.Labels{"version": version.String, "role": role, "goversion": runtime.Version()},
 	})
 	g.Set(1)
@@ -135,8 +135,8 @@ func newTraffic(s *set) Traffic {
 	return Traffic{
 		NATSSent:        s.counter("nats_sent_bytes_total", "Bytes of payload published to NATS."),
 		NATSReceived:    s.counter("nats_received_bytes_total", "Bytes of payload delivered by NATS."),
-		NATSReconnects:  s.counter("nats_reconnects_total", "Connections to NATS that came back."),
-		NATSDisconnects: s.counter("nats_disconnects_total", "Connections to NATS that were lost."),
+		NATSReconnects:  s.counter("nats_reconnects_total", "Reconnections to NATS."),
+		NATSDisconnects: s.counter("nats_disconnects_total", "Lost connections to NATS."),
 	}
 }
 

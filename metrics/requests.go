@@ -18,12 +18,12 @@ func (s *set) requests() *Requests {
 	r := &Requests{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "http_requests_total",
-			Help: "HTTP requests answered, by the pattern of their path and by status code; of streams, once they have ended.",
+			Help: "Answered HTTP requests, by path pattern and status code. A stream counts when it ends.",
 		}, []string{"route", "code"}),
 	}
 	s.all = append(s.all, r.total)
 	r.seconds = s.histograms("http_request_seconds",
-		"Time to answer an HTTP request, bodies included. Requests that wait by their nature (a watch, wait_ms) are not in it.", "route")
+		"Time to answer an HTTP request, including bodies. Requests that wait by design (a watch, wait_ms) are not counted.", "route")
 	return r
 }
 

@@ -33,25 +33,25 @@ type Worker struct {
 func NewWorker(reg prometheus.Registerer) *Worker {
 	s := &set{}
 	m := &Worker{set: s, Traffic: newTraffic(s)}
-	m.Units = s.counter("worker_tasks_total", "Tasks computed.")
+	m.Units = s.counter("worker_tasks_total", "Tasks that this worker has computed.")
 	m.UnitsFailed = s.counter("worker_tasks_failed_total", "Tasks that could not be computed.")
-	m.UnitSeconds = s.kinds("worker_task_seconds", "Time to compute a task, by kind: step, leaf update, validation, tree, fold and others. Of 16 kinds at most; the rest is kind=\"other\".")
-	m.Rows = s.counter("worker_samples_total", "Samples of the data of these tasks; a mini-batch draws some of them.")
-	m.Rounds = s.counter("worker_rounds_total", "Messages received that ask to compute tasks.")
-	m.Needs = s.counter("worker_requests_total", "Requests to the leader for a job or parameters that the worker lacked.")
+	m.UnitSeconds = s.kinds("worker_task_seconds", "Time to compute a task, by kind: step, leaf update, validation, tree, fold and others. At most 16 kinds have a series; all others count as kind=\"other\".")
+	m.Rows = s.counter("worker_samples_total", "Samples in the data of computed tasks, including samples that a mini-batch does not draw.")
+	m.Rounds = s.counter("worker_rounds_total", "Messages received with tasks to compute.")
+	m.Needs = s.counter("worker_requests_total", "Requests to the leader for a job or parameters that were missing on this worker.")
 	m.OrdersDropped = s.counters("worker_messages_dropped_total",
-		"Messages of a leader that were dropped, by reason: leader_epoch (of an earlier leader), late (of an earlier round), or malformed.",
+		"Dropped messages of a leader, by reason: leader_epoch (from an earlier leader), late (from an earlier round) or malformed.",
 		"reason", "leader_epoch", "late", "malformed")
-	m.Slots = s.gauge("worker_slots", "Tasks that this worker computes at once.")
-	m.Busy = s.gauge("worker_busy_slots", "Tasks that this worker computes now, and threads that help with them.")
+	m.Slots = s.gauge("worker_slots", "Tasks that this worker can compute at the same time.")
+	m.Busy = s.gauge("worker_busy_slots", "Tasks that this worker is computing, plus threads that help with these tasks.")
 	m.Jobs = s.gauge("worker_jobs", "Jobs that this worker holds in memory.")
-	m.Epoch = s.gauge("worker_leader_epoch", "Highest leader epoch seen.")
-	m.Connected = s.gauge("worker_connected", "1 while connected to NATS.")
-	m.RoundTrip = s.gauge("worker_nats_round_trip_seconds", "Round trip to the NATS server, smoothed.")
-	m.Shards = s.gauge("worker_shards", "Verified shards in the cache.")
-	m.CacheBytes = s.gauge("worker_cache_bytes", "Bytes of the files in the cache.")
-	m.BlobsFetched = s.counter("worker_blobs_fetched_total", "Blobs fetched from coordinators.")
-	m.BlobsCorrupt = s.counter("worker_blobs_corrupt_total", "Files of the cache found corrupt by their digest and fetched again.")
+	m.Epoch = s.gauge("worker_leader_epoch", "Highest leader epoch that this worker has seen.")
+	m.Connected = s.gauge("worker_connected", "1 while this worker is connected to NATS.")
+	m.RoundTrip = s.gauge("worker_nats_round_trip_seconds", "Smoothed round trip time to the NATS server.")
+	m.Shards = s.gauge("worker_shards", "Verified shards in this worker's cache.")
+	m.CacheBytes = s.gauge("worker_cache_bytes", "Size of the files in this worker's cache.")
+	m.BlobsFetched = s.counter("worker_blobs_fetched_total", "Blobs that this worker has fetched from coordinators.")
+	m.BlobsCorrupt = s.counter("worker_blobs_corrupt_total", "Cache files that did not match their digest and were fetched again.")
 	s.build("worker")
 	reg.MustRegister(s)
 	return m

@@ -16,7 +16,7 @@ var idPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 // subjects of NATS, URLs and metrics.
 func CheckID(text string) error {
 	if !idPattern.MatchString(text) {
-		return fmt.Errorf("the id %.80q is not 1 to 64 letters, digits, - or _", text)
+		return fmt.Errorf("the id %.80q is not valid: want 1 to 64 letters, digits, - or _", text)
 	}
 	return nil
 }
@@ -34,7 +34,7 @@ func CheckAddress(text string) error {
 		return errAddress
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("%.20q is no port: want 1 to 65535", port)
+		return fmt.Errorf("%.20q is not a port: want 1 to 65535", port)
 	}
 	if _, err := netip.ParseAddr(host); err == nil {
 		return nil
@@ -72,9 +72,9 @@ func CheckReachable(text string) error {
 	}
 	switch ip = ip.Unmap().WithZone(""); {
 	case ip.IsUnspecified():
-		return fmt.Errorf("%s stands for all interfaces of a machine: others cannot connect to it", host)
+		return fmt.Errorf("%s means all interfaces of a machine, so other machines cannot connect to it", host)
 	case ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return fmt.Errorf("%s is no address of a single machine", host)
+		return fmt.Errorf("%s is not the address of a single machine", host)
 	}
 	return nil
 }

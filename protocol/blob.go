@@ -51,7 +51,7 @@ func (m *BlobPiece) Decode(b []byte) error {
 	r := read(b, KindBlobPiece)
 	found := r.u8()
 	if found > unreadable {
-		r.fail("a piece of a blob begins with %d; it is 0, 1 or %d", found, unreadable)
+		r.fail("the first byte of a blob's chunk is %d, want 0, 1 or %d", found, unreadable)
 	}
 	m.Found, m.Unreadable = found == 1, found == unreadable
 	m.Total, m.Data = r.u64(), r.bytes()

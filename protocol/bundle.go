@@ -39,12 +39,12 @@ func (m *Bundle) Decode(b []byte) error {
 	m.Messages = m.Messages[:0]
 	n := r.u32()
 	if n == 0 {
-		r.fail("a bundle of no messages")
+		r.fail("the bundle has no messages")
 	}
 	for ; n > 0 && r.err == nil; n-- {
 		one := r.bytes()
 		if k, err := KindOf(one); r.err == nil && (err != nil || k == KindBundle) {
-			r.fail("%d bytes in a bundle, which are no message of their own", len(one))
+			r.fail("the bundle has %d bytes that are not a message", len(one))
 		}
 		m.Messages = append(m.Messages, one)
 	}

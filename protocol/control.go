@@ -43,7 +43,7 @@ func (m *Beat) Append(dst []byte) []byte { return appendJSON(dst, KindBeat, m) }
 // Decode reads the message.
 func (m *Beat) Decode(b []byte) error {
 	if len(b) > MaxBeat {
-		return fmt.Errorf("%w: a heartbeat of %d bytes, at most %d are allowed", ErrMessage, len(b), MaxBeat)
+		return fmt.Errorf("%w: the heartbeat message has %d bytes, want at most %d", ErrMessage, len(b), MaxBeat)
 	}
 	return readJSON(b, KindBeat, m)
 }

@@ -43,11 +43,11 @@ type PruneRequest struct {
 // Check says what is wrong with a request.
 func (r *PruneRequest) Check() error {
 	if r.OlderThan < 0 || r.OlderThan > math.MaxInt64/2 {
-		return fmt.Errorf("jobs that ended %d seconds ago: want a time that is not negative", r.OlderThan)
+		return fmt.Errorf("the age of the jobs to delete is negative: %d seconds", r.OlderThan)
 	}
 	for _, s := range r.States {
 		if !s.Final() {
-			return fmt.Errorf("jobs that are %.80q cannot be pruned: only done, failed and cancelled ones have ended", s)
+			return fmt.Errorf("jobs in the state %.80q cannot be pruned: want done, failed or cancelled", s)
 		}
 	}
 	return nil

@@ -290,11 +290,11 @@ func (e *CommitEntry) Decode(b []byte) error {
 	inline := e.Total <= MaxRaftState && e.Offset <= e.Total && uint64(len(e.Data)) <= min(CommitChunk, e.Total-e.Offset)
 	switch {
 	case len(e.Progress) > MaxProgress:
-		r.fail("%d bytes of progress, at most %d are allowed", len(e.Progress), MaxProgress)
+		r.fail("the progress has %d bytes, want at most %d", len(e.Progress), MaxProgress)
 	case len(e.Curve) > MaxCurve:
-		r.fail("%d bytes of a curve, at most %d are allowed", len(e.Curve), MaxCurve)
+		r.fail("the learning curve has %d bytes, want at most %d", len(e.Curve), MaxCurve)
 	case e.Blob == "" && !inline, e.Blob != "" && (e.Offset != 0 || len(e.Data) > 0):
-		r.fail("a commit of %d bytes at %d of %d, blob %q", len(e.Data), e.Offset, e.Total, e.Blob)
+		r.fail("the commit is not valid: %d bytes at offset %d of %d, blob %q", len(e.Data), e.Offset, e.Total, e.Blob)
 	}
 	return r.end()
 }

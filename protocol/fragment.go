@@ -38,7 +38,7 @@ func (m *Fragment) Decode(b []byte) error {
 	m.Sender, m.Message, m.Offset, m.Total = r.u64(), r.u64(), r.u64(), r.u64()
 	m.Data = r.bytes()
 	if r.err == nil && (m.Total > MaxMessage || m.Offset+uint64(len(m.Data)) > m.Total || m.Offset > m.Total) {
-		r.fail("a fragment of %d bytes at %d of %d", len(m.Data), m.Offset, m.Total)
+		r.fail("the fragment does not fit into its message: %d bytes at offset %d of %d", len(m.Data), m.Offset, m.Total)
 	}
 	return r.end()
 }
@@ -63,7 +63,7 @@ func SplitParts(parts [][]byte, limit int, sender, message uint64, send func([]b
 	case total <= limit:
 		return send(slices.Concat(parts...))
 	case total > MaxMessage:
-		return fmt.Errorf("%w: %d bytes, at most %d are possible", ErrMessage, total, MaxMessage)
+		return fmt.Errorf("%w: the message has %d bytes, want at most %d", ErrMessage, total, MaxMessage)
 	case limit <= fragmentHead:
 		panic(fmt.Sprintf("protocol: fragments of at most %d bytes, of which %d are no data", limit, fragmentHead))
 	}

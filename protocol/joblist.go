@@ -69,10 +69,10 @@ func (q *JobQuery) Check() error {
 		}
 	}
 	if key, _ := q.Order(); !slices.Contains(JobOrders(), key) {
-		return fmt.Errorf("jobs cannot be sorted by %.80q, but by %s", key, strings.Join(JobOrders(), ", "))
+		return fmt.Errorf("jobs cannot be sorted by %.80q: want %s", key, strings.Join(JobOrders(), ", "))
 	}
 	if q.Limit < 0 {
-		return fmt.Errorf("a limit of %d jobs: want 0 (all) or more", q.Limit)
+		return fmt.Errorf("want a limit of at least 0 jobs (0 means all), got %d", q.Limit)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (q *JobQuery) Values() url.Values {
 func ParseJobQuery(v url.Values) (q JobQuery, err error) {
 	for key, texts := range v {
 		if len(texts) != 1 {
-			return q, fmt.Errorf("%.80q is given %d times", key, len(texts))
+			return q, fmt.Errorf("the parameter %.80q is given %d times, want once", key, len(texts))
 		}
 		text := texts[0]
 		switch key {
@@ -122,16 +122,16 @@ func ParseJobQuery(v url.Values) (q JobQuery, err error) {
 			q.Sort = text
 		case "limit":
 			if q.Limit, err = strconv.Atoi(text); err != nil {
-				return q, fmt.Errorf("limit=%.80q: want a number of jobs, 0 for all", text)
+				return q, fmt.Errorf("limit: want a number of jobs (0 means all), got %.80q", text)
 			}
 		case "experiment":
 			q.Experiment = text
 		case "full":
 			if q.Full, err = strconv.ParseBool(text); err != nil {
-				return q, fmt.Errorf("full=%.80q: want true or false", text)
+				return q, fmt.Errorf("full: want true or false, got %.80q", text)
 			}
 		default:
-			return q, fmt.Errorf("a list of jobs takes no %.80q, but state, sort, limit, experiment and full", key)
+			return q, fmt.Errorf("unknown parameter %.80q: a list of jobs takes state, sort, limit, experiment and full", key)
 		}
 	}
 	return q, q.Check()
@@ -157,5 +157,5 @@ func (s JobState) check() error {
 	if slices.Contains(JobStates, s) {
 		return nil
 	}
-	return fmt.Errorf("there is no state %.80q of a job; there are %s", s, joined(JobStates))
+	return fmt.Errorf("unknown state %.80q of a job: want %s", s, joined(JobStates))
 }

@@ -30,11 +30,11 @@ func TestJobQueryRoundTrip(t *testing.T) {
 // A query that no list answers says what would be right.
 func TestBadJobQueries(t *testing.T) {
 	for query, says := range map[string]string{
-		"state=ended":          "there are queued, paused, running, done, failed, cancelled",
+		"state=ended":          "want queued, paused, running, done, failed, cancelled",
 		"state=done,finished":  `"finished"`,
 		"sort=loss":            "submitted, ended",
 		"sort=--kl":            `"-kl"`,
-		"limit=-1":             "0 (all)",
+		"limit=-1":             "0 means all",
 		"limit=many":           "number of jobs",
 		"limit=5&limit=6":      "2 times",
 		"full=maybe":           "true or false",

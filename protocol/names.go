@@ -13,7 +13,7 @@ const MaxName = 100
 // letter or digit. A name of digits only would read as a job's number.
 func CheckName(text string) error {
 	if text == "" || len(text) > MaxName {
-		return fmt.Errorf("a name has 1 to %d characters, this one %d", MaxName, len(text))
+		return fmt.Errorf("want a name of 1 to %d characters, got %d", MaxName, len(text))
 	}
 	digits := true
 	for i, r := range text {
@@ -23,13 +23,13 @@ func CheckName(text string) error {
 		switch {
 		case digit || letter:
 		case i == 0:
-			return errors.New("a name begins with a letter or digit")
+			return errors.New("a name must begin with a letter or digit")
 		case r != '.' && r != '_' && r != '-':
-			return fmt.Errorf("a name holds letters, digits, '.', '_' and '-' only, not %q", r)
+			return fmt.Errorf("a name can have only letters, digits, '.', '_' and '-', not %q", r)
 		}
 	}
 	if digits {
-		return errors.New("a name of digits only would read as a job's number")
+		return errors.New("a name cannot have only digits, because it would look like the number of a job")
 	}
 	return nil
 }

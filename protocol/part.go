@@ -97,7 +97,7 @@ func lent32(msg []byte, at, n int) []float32 {
 func (r *reader) numbers(size int) []byte {
 	b := r.bytes()
 	if len(b)%size != 0 {
-		r.fail("%d bytes of numbers of %d bytes", len(b), size)
+		r.fail("a list of numbers has %d bytes, want a multiple of %d", len(b), size)
 		return nil
 	}
 	return b
@@ -217,7 +217,7 @@ func (m *Fail) Decode(b []byte) error {
 	m.Unit = r.u32()
 	kinds := r.u8()
 	if r.err == nil && kinds > failKinds {
-		r.fail("kinds of failure %#x", kinds)
+		r.fail("unknown kinds of failure: %#x", kinds)
 	}
 	m.Permanent, m.NonFinite, m.Unable = kinds&failPermanent != 0, kinds&failNonFinite != 0, kinds&failUnable != 0
 	m.Reason = r.text(MaxText)

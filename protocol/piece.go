@@ -40,7 +40,7 @@ func (m *Piece) Decode(b []byte) error {
 	m.Digest, m.Here = r.text(2*sha256.Size), r.flag()
 	m.Data = r.bytes()
 	if r.err == nil && (m.Index >= m.Of || !m.Here && len(m.Data) > 0) {
-		r.fail("piece %d of %d, %d bytes, here %v", m.Index, m.Of, len(m.Data), m.Here)
+		r.fail("a chunk of a value is not valid: chunk %d of %d, %d bytes, included in the message: %v", m.Index, m.Of, len(m.Data), m.Here)
 	}
 	return r.end()
 }

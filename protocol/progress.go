@@ -50,7 +50,7 @@ func (m *Progress) Decode(b []byte) error {
 	m.Loss = math.Float64frombits(r.u64())
 	m.Counted = r.work()
 	if m.Loss-m.Loss != 0 {
-		r.fail("a loss of %v", m.Loss)
+		r.fail("a loss of %v is not possible", m.Loss)
 	}
 	return r.end()
 }
@@ -77,7 +77,7 @@ func (r *reader) work() Work { return Work{r.quantity(), r.quantity(), r.quantit
 func (r *reader) quantity() uint64 {
 	n := r.u64()
 	if n > MaxCount {
-		r.fail("a count of %d, at most %d is allowed", n, uint64(MaxCount))
+		r.fail("want a count of at most %[2]d, got %[1]d", n, uint64(MaxCount))
 		return 0
 	}
 	return n

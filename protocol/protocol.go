@@ -62,15 +62,15 @@ const (
 )
 
 // ErrMessage is wrapped by every error about the bytes of a message.
-var ErrMessage = errors.New("protocol: bad message")
+var ErrMessage = errors.New("protocol: the message is damaged")
 
 // KindOf returns a message's kind after checking its version.
 func KindOf(b []byte) (Kind, error) {
 	if len(b) < 2 {
-		return 0, fmt.Errorf("%w: %d bytes", ErrMessage, len(b))
+		return 0, fmt.Errorf("%w: it has only %d bytes", ErrMessage, len(b))
 	}
 	if b[0] != Version {
-		return 0, fmt.Errorf("%w: version %d; this process speaks version %d", ErrMessage, b[0], Version)
+		return 0, fmt.Errorf("%w: it has protocol version %d, this process has version %d", ErrMessage, b[0], Version)
 	}
 	return Kind(b[1]), nil
 }

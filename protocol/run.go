@@ -99,13 +99,13 @@ func (m *Run) Decode(b []byte) error {
 		m.unit(&r)
 	}
 	if !round.ValidKind(m.Kind) {
-		r.fail("units of kind %q", m.Kind)
+		r.fail("unknown kind of tasks: %q", m.Kind)
 	}
 	if m.Scope > round.None || m.How > round.Collect || m.Of == 0 {
-		r.fail("scope %d, combination %d, %d units", m.Scope, m.How, m.Of)
+		r.fail("the kind of data (%d), the kind of result (%d) or the number of tasks (%d) is not valid", m.Scope, m.How, m.Of)
 	}
 	if 8*m.Shape.F64+4*m.Shape.F32 > MaxMessage {
-		r.fail("partials of %d float64 and %d float32, which no Part can carry", m.Shape.F64, m.Shape.F32)
+		r.fail("partial results of %d float64 and %d float32 values are too large for a message", m.Shape.F64, m.Shape.F32)
 	}
 	return r.end()
 }
@@ -113,7 +113,7 @@ func (m *Run) Decode(b []byte) error {
 func (m *Run) unit(r *reader) {
 	u := r.u32()
 	if r.err == nil && u >= m.Of {
-		r.fail("unit %d of %d", u, m.Of)
+		r.fail("there is no task %d, counted from 0: the round has %d tasks", u, m.Of)
 	}
 	m.Units = append(m.Units, u)
 	if m.How == round.Collect {

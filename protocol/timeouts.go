@@ -7,7 +7,7 @@ import (
 )
 
 // ErrTimeouts is wrapped by the errors of Timeouts.Check and NewTimeouts.
-var ErrTimeouts = errors.New("the timeouts do not fit together")
+var ErrTimeouts = errors.New("the timeouts are not consistent")
 
 // The heartbeat's default and range. Below the least a busy machine's scheduler
 // passes for a dead peer; above the greatest a change of leader takes longer than
@@ -29,7 +29,7 @@ const (
 	// MissedPings is how many pings may go unanswered: TCP sends a packet that was lost again
 	// a fifth of a second and a round trip later, which two pings of the default do not wait for.
 	MissedPings = 4
-	// NATSStart bounds a coordinator's first connection to NATS.
+	// NATSStart bounds longest wait for a coordinator's first connection to NATS.
 	NATSStart = 10 * time.Second
 	// BlobPieceWait is how long one piece of a blob is waited for before it is asked
 	// for again.
@@ -58,7 +58,7 @@ const (
 	ClientSilence  = 1500 * time.Millisecond
 	// Survey bounds the questions to one coordinator about itself.
 	Survey = time.Second
-	// CommitInterval is the least interval between two commits of a job, and between two
+	// CommitInterval is the shortest interval between two commits of a job, and between two
 	// moments at which its short parts are recorded; CommitAtMost the greatest between
 	// commits, unless one takes a quarter of it.
 	CommitInterval = 200 * time.Millisecond
@@ -78,12 +78,12 @@ const (
 const (
 	SlowBeats      = 2   // a unit that the others of its round wait for is given to a standby
 	LostBeats      = 5   // any unit is
-	DeadBeats      = 5   // a worker that was not heard is dead
+	DeadBeats      = 5   // a silent worker counts as dead
 	SilentBeats    = 5   // a leader that was not heard is asked for
 	ElsewhereBeats = 20  // a leader that was not heard may be elsewhere, with all its cluster
 	RemindBeats    = 20  // a worker is reminded of a unit of a collected round
 	HoldBeats      = 50  // a worker that lacks shards is told of them again
-	StalledBeats   = 100 // a worker that lets units wait gets none
+	StalledBeats   = 100 // a worker that leaves tasks waiting gets no new ones
 )
 
 // Timeouts is every timeout of a cluster, derived from its heartbeat, so that a
@@ -107,12 +107,12 @@ type Timeouts struct {
 	UnitSlow      time.Duration // a unit that a round waits for goes to a standby, at the earliest
 	UnitLost      time.Duration // any unit does, at the earliest
 	UnitReminder  time.Duration // a worker is reminded of a unit of a collected round
-	WorkerStalled time.Duration // a worker that lets units wait gets none
+	WorkerStalled time.Duration // a worker that leaves tasks waiting gets no new ones
 	LeaderSilent  time.Duration // a worker that hears no leader asks all coordinators who leads
 	LeaderLost    time.Duration // the cluster may be elsewhere; and between two moves under one epoch
 
 	DiskProbe     time.Duration // between two looks at a disk, or at a log that failed
-	ObserveGauges time.Duration // between two readings of gauges
+	ObserveGauges time.Duration // time between two updates of gauges
 }
 
 // NewTimeouts derives the timeouts from a heartbeat, 0 for the default, and checks
@@ -122,7 +122,7 @@ func NewTimeouts(heartbeat, election time.Duration) (Timeouts, error) {
 		heartbeat = DefaultHeartbeat
 	}
 	if heartbeat < MinHeartbeat || heartbeat > MaxHeartbeat {
-		return Timeouts{}, fmt.Errorf("%w: a heartbeat of %v; it is %v to %v", ErrTimeouts, heartbeat, MinHeartbeat, MaxHeartbeat)
+		return Timeouts{}, fmt.Errorf("%w: want a heartbeat from %[3]v to %[4]v, got %[2]v", ErrTimeouts, heartbeat, MinHeartbeat, MaxHeartbeat)
 	}
 	t := DeriveTimeouts(heartbeat)
 	if election != 0 {
@@ -199,44 +199,44 @@ type Rung struct {
 // Rungs lists the timeouts from the bottom up: each after those it depends on.
 func (t *Timeouts) Rungs() []Rung {
 	return []Rung{
-		{"raft-commit", t.RaftCommit, nil, "until followers of a quiet leader hear what is committed: once to twice this"},
-		{"heartbeat", t.Heartbeat, []string{"raft-commit"}, "between two heartbeats of a worker, and of the leader; every other derives from it"},
-		{"nats-reconnect", ReconnectWait, nil, "the longest pause between the first two tries to reach NATS; it grows by a tenth each time"},
-		{"nats-ping", t.Ping, nil, "between NATS clients and servers; four may be missed where nothing else comes"},
-		{"nats-gone", t.NATSGone, []string{"nats-ping"}, "a NATS peer that does not answer is taken for gone"},
-		{"retry-lead", RetryOffice, nil, "a new leader tries again what it needs to lead"},
-		{"raft-lease", t.RaftLease, []string{"heartbeat"}, "a leader that hears no majority steps down"},
-		{"raft-election", t.RaftElection, []string{"heartbeat"}, "a follower that hears no leader stands for election, after once to twice this"},
-		{"leader-transfer", t.HandOver, []string{"raft-election"}, "a transfer of the leadership; if it hangs, Raft is restarted"},
-		{"raft-exchange", t.RaftExchange, []string{"leader-transfer", "raft-lease"}, "one exchange between coordinators"},
-		{"nats-reconnect-most", ReconnectMost, []string{"nats-reconnect"}, "the longest pause between any two"},
+		{"raft-commit", t.RaftCommit, nil, "delay until followers of an idle leader learn what is committed: once to twice this time"},
+		{"heartbeat", t.Heartbeat, []string{"raft-commit"}, "time between two heartbeats of a worker or of the leader; other timeouts derive from it"},
+		{"nats-reconnect", ReconnectWait, nil, "longest pause between the first two attempts to reach NATS; each next pause is a tenth longer"},
+		{"nats-ping", t.Ping, nil, "time between two pings of NATS clients and servers; the connection ends after four missed pings"},
+		{"nats-gone", t.NATSGone, []string{"nats-ping"}, "a NATS client or server that does not answer counts as disconnected"},
+		{"retry-lead", RetryOffice, nil, "a new leader retries a failed step of taking over"},
+		{"raft-lease", t.RaftLease, []string{"heartbeat"}, "a leader that cannot reach a majority steps down"},
+		{"raft-election", t.RaftElection, []string{"heartbeat"}, "a follower that hears no leader starts an election, after once to twice this time"},
+		{"leader-transfer", t.HandOver, []string{"raft-election"}, "longest transfer of the leadership; then Raft is restarted"},
+		{"raft-exchange", t.RaftExchange, []string{"leader-transfer", "raft-lease"}, "longest exchange of messages between two coordinators"},
+		{"nats-reconnect-most", ReconnectMost, []string{"nats-reconnect"}, "longest pause between any two attempts to reach NATS"},
 		{"nats-lost", t.NATSLost, []string{"nats-gone", "nats-reconnect-most"}, "a leader without NATS transfers the leadership"},
-		{"cut-off", t.CutOff, []string{"raft-election"}, "a coordinator that knows no leader, or whose NATS has lost most others', sends its NATS clients away"},
-		{"disk-probe", t.DiskProbe, []string{"heartbeat"}, "between two looks at a disk that was full"},
-		{"worker-dead", t.WorkerDead, []string{"heartbeat"}, "a worker that was not heard is dead"},
-		{"unit-slow", t.UnitSlow, []string{"heartbeat"}, "a unit that its round waits for goes to a standby, at the earliest"},
-		{"unit-lost", t.UnitLost, []string{"unit-slow"}, "any unit goes to a standby, at the earliest"},
-		{"unit-reminder", t.UnitReminder, []string{"worker-dead", "unit-lost"}, "a worker is reminded of a tree or a fold"},
-		{"worker-stalled", t.WorkerStalled, []string{"unit-reminder"}, "a worker that lets units wait gets none"},
+		{"cut-off", t.CutOff, []string{"raft-election"}, "a coordinator disconnects its NATS clients if it knows no leader, or if its NATS has lost most other servers"},
+		{"disk-probe", t.DiskProbe, []string{"heartbeat"}, "time between two checks of a full disk"},
+		{"worker-dead", t.WorkerDead, []string{"heartbeat"}, "a silent worker counts as dead"},
+		{"unit-slow", t.UnitSlow, []string{"heartbeat"}, "earliest time at which the last tasks of a round also go to a standby worker"},
+		{"unit-lost", t.UnitLost, []string{"unit-slow"}, "earliest time at which any task also goes to a standby worker"},
+		{"unit-reminder", t.UnitReminder, []string{"worker-dead", "unit-lost"}, "a worker is reminded of an unfinished tree or fold"},
+		{"worker-stalled", t.WorkerStalled, []string{"unit-reminder"}, "a worker that leaves tasks waiting gets no new ones"},
 		{"leader-silent", t.LeaderSilent, []string{"heartbeat"}, "a worker that hears no leader asks all coordinators who leads"},
-		{"leader-lost", t.LeaderLost, []string{"leader-silent", "raft-election"}, "it takes the cluster to be elsewhere; least time between two moves to a leader of one epoch"},
-		{"commit", CommitInterval, nil, "least interval between two commits of a job"},
-		{"commit-at-most", CommitAtMost, []string{"commit"}, "greatest, unless a commit takes a quarter of it"},
+		{"leader-lost", t.LeaderLost, []string{"leader-silent", "raft-election"}, "a worker looks for the cluster at other addresses; least time between two moves to the same leader"},
+		{"commit", CommitInterval, nil, "shortest interval between two commits of a job"},
+		{"commit-at-most", CommitAtMost, []string{"commit"}, "longest interval between two commits, unless a commit takes a quarter of it"},
 		{"retry-job", RetryPassing, []string{"retry-lead"}, "a job that stopped for a temporary reason starts again"},
-		{"observe-gauges", t.ObserveGauges, nil, "between two readings of gauges"},
-		{"blob-chunk", BlobPieceWait, []string{"nats-reconnect"}, "a chunk of a blob is asked for again"},
-		{"blob-ask", BlobAsk, []string{"blob-chunk"}, "a coordinator is asked again for a copy, then twice as late"},
-		{"blob-copy", BlobCopy, []string{"blob-ask"}, "a coordinator has not copied a blob"},
-		{"verify-leader", VerifyLeader, []string{"commit"}, "a majority is asked who leads"},
-		{"watch-line", WatchBeat, nil, "between two lines of a watch"},
-		{"watch-silence", WatchSilence, []string{"watch-line"}, "a client watches elsewhere"},
-		{"forward-silence", ForwardSilence, []string{"commit"}, "a leader that answers nothing is not waited for by a coordinator that forwards to it"},
-		{"survey", Survey, nil, "a coordinator is asked for itself (cluster members --stale)"},
-		{"client-silence", ClientSilence, []string{"survey"}, "a client asks another coordinator where one answers nothing at all"},
-		{"client-read", ClientRead, []string{"forward-silence", "client-silence"}, "all attempts of a command that only reads"},
-		{"client-attempt", ClientTry, []string{"raft-election", "forward-silence"}, "one attempt of a client's request"},
-		{"client-total", ClientPatience, []string{"client-attempt"}, "all attempts of a request by Go code; commands that change something have --wait in its place"},
-		{"nats-start", NATSStart, []string{"nats-reconnect"}, "a coordinator's first connection to NATS"},
+		{"observe-gauges", t.ObserveGauges, nil, "time between two updates of gauges"},
+		{"blob-chunk", BlobPieceWait, []string{"nats-reconnect"}, "a chunk of a blob is requested again"},
+		{"blob-ask", BlobAsk, []string{"blob-chunk"}, "a coordinator is asked again to copy a blob; the next wait is twice as long"},
+		{"blob-copy", BlobCopy, []string{"blob-ask"}, "a coordinator counts as unable to copy a blob"},
+		{"verify-leader", VerifyLeader, []string{"commit"}, "longest check that a majority still follows the leader"},
+		{"watch-line", WatchBeat, nil, "time between two lines of a watch"},
+		{"watch-silence", WatchSilence, []string{"watch-line"}, "a client watches at another coordinator"},
+		{"forward-silence", ForwardSilence, []string{"commit"}, "a coordinator that forwards a request stops waiting for a silent leader"},
+		{"survey", Survey, nil, "longest wait for a coordinator's own view (cluster members --stale)"},
+		{"client-silence", ClientSilence, []string{"survey"}, "a client asks another coordinator if a coordinator does not answer at all"},
+		{"client-read", ClientRead, []string{"forward-silence", "client-silence"}, "longest time for all attempts of a command that only reads"},
+		{"client-attempt", ClientTry, []string{"raft-election", "forward-silence"}, "longest attempt of a client's request"},
+		{"client-total", ClientPatience, []string{"client-attempt"}, "longest time for all attempts of a request by Go code; commands that change something use --wait instead"},
+		{"nats-start", NATSStart, []string{"nats-reconnect"}, "longest wait for a coordinator's first connection to NATS"},
 	}
 }
 
@@ -246,7 +246,7 @@ func (t *Timeouts) Check() error {
 	seen := make(map[string]time.Duration)
 	for _, r := range t.Rungs() {
 		if r.Value <= 0 {
-			return fmt.Errorf("%w: %s is %v", ErrTimeouts, r.Name, r.Value)
+			return fmt.Errorf("%w: %s is %v, want more than 0", ErrTimeouts, r.Name, r.Value)
 		}
 		for _, below := range r.Above {
 			least, ok := seen[below]
@@ -254,7 +254,7 @@ func (t *Timeouts) Check() error {
 				panic(fmt.Sprintf("protocol: timeout %s stands before %s", r.Name, below))
 			}
 			if r.Value <= least {
-				return fmt.Errorf("%w: %s is %v and must be above %s, which is %v", ErrTimeouts, r.Name, r.Value, below, least)
+				return fmt.Errorf("%w: %s (%v) must be longer than %s (%v)", ErrTimeouts, r.Name, r.Value, below, least)
 			}
 		}
 		seen[r.Name] = r.Value

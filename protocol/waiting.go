@@ -43,7 +43,9 @@ func JoinList(members []MemberEntry) string {
 func StartWorker(join string) string { return "coppice worker --join " + join + " --dir DIR" }
 
 // NoWorker says that there is no worker, and how to get one.
-func NoWorker(join string) string { return "no worker is connected; start one: " + StartWorker(join) }
+func NoWorker(join string) string {
+	return "no worker is connected; start a worker: " + StartWorker(join)
+}
 
 // Short is the reason in a few words, for tables.
 func (r WaitReason) Short() string {
@@ -57,7 +59,7 @@ func (r WaitReason) Short() string {
 	case WaitDistrusted:
 		return "workers quarantined"
 	case WaitMemory:
-		return "no worker has the memory"
+		return "no worker with enough memory"
 	case WaitQueue:
 		return "behind other jobs"
 	case WaitCommit:
@@ -65,11 +67,11 @@ func (r WaitReason) Short() string {
 	case WaitNATS:
 		return "no NATS"
 	case WaitNumerics:
-		return "other numerics"
+		return "other arithmetic version"
 	case WaitBlobs:
 		return "blobs missing"
 	case WaitRetry:
-		return "tried again"
+		return "will be retried"
 	}
 	return string(r)
 }

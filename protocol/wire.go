@@ -33,7 +33,7 @@ type reader struct {
 func read(b []byte, k Kind) reader {
 	got, err := KindOf(b)
 	if err == nil && got != k {
-		err = fmt.Errorf("%w: kind %d, kind %d is expected", ErrMessage, got, k)
+		err = fmt.Errorf("%w: it has kind %d, want kind %d", ErrMessage, got, k)
 	}
 	if err != nil {
 		return reader{err: err}
@@ -49,7 +49,7 @@ func (r *reader) fail(format string, args ...any) {
 
 func (r *reader) take(n uint64) []byte {
 	if r.err == nil && n > uint64(len(r.b)) {
-		r.fail("%d bytes where %d are left", n, len(r.b))
+		r.fail("%d bytes are needed, but only %d are left", n, len(r.b))
 	}
 	if r.err != nil {
 		return nil
@@ -91,7 +91,7 @@ func (r *reader) u64() uint64 {
 func (r *reader) count(limit uint32) int {
 	n := r.u32()
 	if r.err == nil && n > limit {
-		r.fail("a count of %d, at most %d is allowed", n, limit)
+		r.fail("want a count of at most %[2]d, got %[1]d", n, limit)
 		return 0
 	}
 	return int(n)
@@ -113,7 +113,7 @@ func (r *reader) bytes() []byte { return r.take(r.u64()) }
 // end checks that nothing follows and returns the first error.
 func (r *reader) end() error {
 	if r.err == nil && len(r.b) > 0 {
-		r.fail("%d bytes follow its end", len(r.b))
+		r.fail("%d bytes follow the end of the message", len(r.b))
 	}
 	return r.err
 }
@@ -122,7 +122,7 @@ func (r *reader) end() error {
 func (r *reader) flag() bool {
 	b := r.u8()
 	if b > 1 {
-		r.fail("a flag of %d; it is 0 or 1", b)
+		r.fail("want a flag of 0 or 1, got %d", b)
 	}
 	return b == 1
 }
@@ -158,7 +158,7 @@ func resized[T any](v []T, n int) []T {
 // appendRefs writes the versions of values that a message names.
 func appendRefs(dst []byte, refs []Ref) []byte {
 	if len(refs) > MaxVars {
-		panic(fmt.Sprintf("protocol: %d values, a round has at most %d", len(refs), MaxVars))
+		panic(fmt.Sprintf("protocol: want at most %[2]d values in a round, got %[1]d", len(refs), MaxVars))
 	}
 	dst = append(dst, byte(len(refs)))
 	for _, ref := range refs {
@@ -173,7 +173,7 @@ func (r *reader) refs(dst []Ref) []Ref {
 	dst = dst[:0]
 	n := r.u8()
 	if n > MaxVars {
-		r.fail("%d values, a round has at most %d", n, MaxVars)
+		r.fail("want at most %[2]d values in a round, got %[1]d", n, MaxVars)
 	}
 	for ; n > 0 && r.err == nil; n-- {
 		dst = append(dst, Ref{r.u16(), r.u64()})
@@ -194,7 +194,7 @@ func appendJSON(dst []byte, k Kind, body any) []byte {
 func readJSON(b []byte, k Kind, body any) error {
 	r := read(b, k)
 	if r.err == nil && len(r.b) > MaxJSON {
-		r.fail("%d bytes of JSON, at most %d are allowed", len(r.b), MaxJSON)
+		r.fail("the JSON has %d bytes, want at most %d", len(r.b), MaxJSON)
 	}
 	if r.err != nil {
 		return r.err

@@ -180,7 +180,7 @@ func (c *cache) release(s *shard) {
 		s.of.open, s.of.closed = nil, true
 	}
 	if err := s.unmap(); err != nil {
-		c.log.Warn("a shard was not unmapped", "digest", s.of.digest, "error", err)
+		c.log.Warn("a shard could not be unmapped from memory", "digest", s.of.digest, "error", err)
 	}
 }
 

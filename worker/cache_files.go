@@ -72,7 +72,7 @@ func (c *cache) ensure(ctx context.Context, e *entry, standby bool) error {
 	return c.pull(ctx, e)
 }
 
-var errNoRoom = errors.New("the cache has no room for it")
+var errNoRoom = errors.New("the cache has no room for the shard")
 
 // check verifies a file that is there. One that is wrong is removed.
 func (c *cache) check(e *entry) error {
@@ -161,7 +161,7 @@ func (c *cache) set(e *entry, there bool) {
 // forget removes e's file.
 func (c *cache) forget(e *entry) {
 	if err := c.folder.Delete(e.digest); err != nil {
-		c.log.Warn("a file of the cache was not removed", "digest", e.digest, "error", err)
+		c.log.Warn("a file of the cache could not be deleted", "digest", e.digest, "error", err)
 	}
 	c.set(e, false)
 }
@@ -178,7 +178,7 @@ func (c *cache) makeRoom(need int64, standby bool) bool {
 			return false
 		}
 		if err := c.folder.Delete(e.digest); err != nil {
-			c.log.Warn("a shard was not evicted", "digest", e.digest, "error", err)
+			c.log.Warn("a shard could not be evicted from the cache", "digest", e.digest, "error", err)
 			return false
 		}
 		c.total -= e.bytes

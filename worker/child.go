@@ -19,10 +19,10 @@ func (w *worker) childRunner(j *job, c *collected, payload []byte) engine.ChildR
 		if len(payload) > 0 {
 			var resume protocol.Resume
 			if err := resume.Decode(payload); err != nil {
-				return nil, fmt.Errorf("worker: where the fold goes on: %w", err)
+				return nil, fmt.Errorf("worker: the saved state of the fold cannot be read: %w", err)
 			}
 			options.Resume = local.Checkpoint(resume)
-			w.log.Info("a fold goes on here", "job", j.id, "unit", c.unit, "round", resume.Rounds)
+			w.log.Info("a fold continues on this worker", "job", j.id, "unit", c.unit, "round", resume.Rounds)
 		}
 		return local.Child(ctx, j.open, child, options)
 	}

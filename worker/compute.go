@@ -139,7 +139,7 @@ func (w *worker) collect(ctx context.Context, b *batch, i, lane int) (part []byt
 	return engine.RunCollected(ctx, j.open.Kernel, u, j.open.Data, b.vars, nil, w.scratch(j, lane))
 }
 
-const computing = "computing the unit"
+const computing = "computing the task"
 
 // afterPanic returns the failure of a unit that panicked, and any other error as it is. The
 // lane's scratch memory may be in any state after a panic and is dropped. A fault at an
@@ -150,7 +150,7 @@ func (w *worker) afterPanic(j *job, lane int, err error) error {
 	if stack == "" {
 		return err
 	}
-	w.log.Error("computing a unit panicked", "job", j.id, "reason", err, "stack", stack)
+	w.log.Error("computing a task panicked", "job", j.id, "reason", err, "stack", stack)
 	j.scratch[lane] = nil
 	var fault addressed
 	if errors.As(err, &fault) {

@@ -82,17 +82,17 @@ type Info struct {
 const DefaultCacheBytes = 64 << 30
 
 // ErrConfig is wrapped by errors about a Config.
-var ErrConfig = errors.New("worker: wrong configuration")
+var ErrConfig = errors.New("worker: the configuration is not valid")
 
 // withDefaults checks c and fills in what was left out.
 func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Dir == "":
-		return c, fmt.Errorf("%w: no folder", ErrConfig)
+		return c, fmt.Errorf("%w: the folder is missing", ErrConfig)
 	case c.ID != "" && protocol.CheckID(c.ID) != nil:
 		return c, fmt.Errorf("%w: %w", ErrConfig, protocol.CheckID(c.ID))
 	case c.Slots < 0 || c.CacheBytes < 0 || c.KeptBytes < 0 || c.MemoryBytes < 0:
-		return c, fmt.Errorf("%w: slots %d, cache %d bytes, kept %d bytes, memory %d bytes: none may be negative",
+		return c, fmt.Errorf("%w: want no negative numbers, got slots %d, cache %d bytes, kept %d bytes, memory %d bytes",
 			ErrConfig, c.Slots, c.CacheBytes, c.KeptBytes, c.MemoryBytes)
 	}
 	var join []string
@@ -106,7 +106,7 @@ func (c Config) withDefaults() (Config, error) {
 		join = append(join, address)
 	}
 	if c.Join = join; len(join) == 0 && c.Net == nil {
-		return c, fmt.Errorf("%w: no coordinator to join", ErrConfig)
+		return c, fmt.Errorf("%w: the address of a coordinator to join is missing", ErrConfig)
 	}
 	if c.Slots == 0 {
 		c.Slots = runtime.GOMAXPROCS(0)

@@ -18,7 +18,7 @@ import (
 // Errors about a worker's folder; test with errors.Is.
 var (
 	// ErrFolder says that the folder is not a worker's, or of another version.
-	ErrFolder = errors.New("worker: not a folder of this version")
+	ErrFolder = errors.New("worker: the folder is not a worker's folder, or has another version")
 	// ErrLocked says that another process uses the folder.
 	ErrLocked = errors.New("worker: another process uses the folder")
 )
@@ -82,13 +82,13 @@ func (f *folder) checkFormat() error {
 	case err == nil && string(b) == format:
 		return nil
 	case err == nil && nearly(string(b), format):
-		f.log.Error("a file of the folder is damaged or of another version; the cache begins empty", "file", f.path("FORMAT"), "says", string(b))
+		f.log.Error("the FORMAT file is damaged or has another version; the worker starts with an empty cache", "file", f.path("FORMAT"), "says", string(b))
 		if err := errors.Join(os.RemoveAll(f.path(shardsName)), os.RemoveAll(f.path(resultsName))); err != nil {
 			return fmt.Errorf("worker: %w", err)
 		}
 		return f.write("FORMAT", format)
 	case err == nil:
-		return fmt.Errorf("%w: %s says %q, %q is expected; a worker keeps nothing that is not elsewhere: empty its folder, or name another", ErrFolder, f.path("FORMAT"), b[:min(len(b), 64)], format)
+		return fmt.Errorf("%w: %s says %q, want %q; empty the folder, which holds only copies, or name another folder", ErrFolder, f.path("FORMAT"), b[:min(len(b), 64)], format)
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -98,7 +98,7 @@ func (f *folder) checkFormat() error {
 	}
 	for _, e := range entries {
 		if name := e.Name(); name != lockName && name != "FORMAT"+files.Temporary && name != freshDisk {
-			return fmt.Errorf("%w: %s has no FORMAT but has %s", ErrFolder, f.dir, e.Name())
+			return fmt.Errorf("%w: %s has no FORMAT file, but has %s", ErrFolder, f.dir, e.Name())
 		}
 	}
 	return f.write("FORMAT", format)
@@ -138,7 +138,7 @@ func (f *folder) id(want, last string) (string, error) {
 		if protocol.CheckID(id) == nil {
 			return id, nil
 		}
-		f.log.Error("a file of the folder is damaged; the worker takes another name", "file", f.path("ID"), "says", protocol.Brief(id))
+		f.log.Error("the file of the worker's name is damaged; the worker takes another name", "file", f.path("ID"), "says", protocol.Brief(id))
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("worker: %w", err)
 	}

@@ -91,7 +91,7 @@ func (w *worker) unready() string {
 		return "no coordinator has answered yet"
 	}
 	if !s.conn.Connected() {
-		return "not connected to NATS"
+		return "the worker is not connected to NATS"
 	}
 	if why := w.disk.trouble(); why != "" {
 		return why
@@ -101,11 +101,11 @@ func (w *worker) unready() string {
 	defer w.mu.Unlock()
 	switch {
 	case silence > s.limits.LeaderLost:
-		return fmt.Sprintf("no leader was heard for %v", silence.Round(time.Second))
+		return fmt.Sprintf("the worker has not heard from a leader for %v", silence.Round(time.Second))
 	case w.refused != "":
-		return "refused by the leader: " + w.refused
+		return "the leader refuses this worker: " + w.refused
 	case w.leader == "":
-		return "no leader was heard yet"
+		return "the worker has not heard from a leader yet"
 	}
 	return ""
 }

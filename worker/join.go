@@ -20,7 +20,7 @@ import (
 
 // ErrVersion is wrapped by the error of a worker that meets a cluster of another
 // protocol or numerics.
-var ErrVersion = errors.New("worker: this cluster is of another version")
+var ErrVersion = errors.New("worker: the cluster has another version")
 
 const (
 	joinTimeout  = 2 * time.Second        // for the coordinators' answers
@@ -97,7 +97,7 @@ func (j *joiner) cluster(ctx context.Context) (*protocol.Cluster, error) {
 		}
 		if time.Since(logged) >= joinLogEvery {
 			logged = time.Now()
-			j.log.Warn("no coordinator answers; asking until one does", "reason", err)
+			j.log.Warn("no coordinator answers; the worker keeps asking", "reason", err)
 		}
 		wait.For(ctx, joinPause)
 	}
@@ -133,7 +133,7 @@ func (j *joiner) askOne(ctx context.Context, address, cluster, wait string) (*pr
 		return nil, fmt.Errorf("%s: %w", address, err)
 	}
 	if cluster != "" && c.ID != cluster { // another's, at an address that is used again
-		return nil, fmt.Errorf("%s: there is cluster %s, where this worker knew one of %s", address, c.ID, cluster)
+		return nil, fmt.Errorf("%s: the coordinator there is now in cluster %s, but this worker is in cluster %s", address, c.ID, cluster)
 	}
 	return c, checkCluster(address, c)
 }
@@ -141,11 +141,11 @@ func (j *joiner) askOne(ctx context.Context, address, cluster, wait string) (*pr
 // checkCluster tells whether a worker of this version can serve the cluster.
 func checkCluster(address string, c *protocol.Cluster) error {
 	if c.Protocol != protocol.Version || c.Numerics != round.Numerics {
-		return fmt.Errorf("%w: the coordinator at %s (%s) speaks protocol %d and computes numerics %d; this worker (%s) speaks protocol %d and computes numerics %d",
+		return fmt.Errorf("%w: the coordinator at %s (%s) has protocol version %d and arithmetic version %d; this worker (%s) has %d and %d",
 			ErrVersion, address, c.Version, c.Protocol, c.Numerics, version.String, protocol.Version, round.Numerics)
 	}
 	if c.ID == "" || len(c.NATS) == 0 || c.Heartbeat <= 0 {
-		return fmt.Errorf("%s: the cluster is not formed yet", address)
+		return fmt.Errorf("%s: the cluster has not started yet", address)
 	}
 	return nil
 }

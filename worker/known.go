@@ -45,18 +45,18 @@ func (k *known) encode() string {
 func parseKnown(text string) (k known, err error) {
 	lines := strings.Split(text, "\n")
 	if len(lines) < 4 || lines[0] != knownHead || lines[len(lines)-1] != "" {
-		return k, errors.New("it is cut short, or of another version")
+		return k, errors.New("the file ends too early, or has another version")
 	}
 	var ok bool
 	if k.cluster, ok = strings.CutPrefix(lines[1], "cluster "); !ok || protocol.CheckID(k.cluster) != nil {
-		return k, fmt.Errorf("line 2: %.80q names no cluster", lines[1])
+		return k, fmt.Errorf("line 2: want the name of the cluster, got %.80q", lines[1])
 	}
 	if k.join, ok = strings.CutPrefix(lines[2], "join "); !ok {
-		return k, fmt.Errorf("line 3: %.80q is not the list of --join", lines[2])
+		return k, fmt.Errorf("line 3: want the value of --join, got %.80q", lines[2])
 	}
 	k.addresses = lines[3 : len(lines)-1]
 	if len(k.addresses) > maxKnown {
-		return k, fmt.Errorf("%d coordinators, at most %d are possible", len(k.addresses), maxKnown)
+		return k, fmt.Errorf("the file lists %d coordinators, want at most %d", len(k.addresses), maxKnown)
 	}
 	for i, a := range k.addresses {
 		if err := protocol.CheckAddress(a); err != nil {
@@ -78,7 +78,7 @@ func (f *folder) readKnown() (k known, err error) {
 	defer file.Close()
 	b, err := io.ReadAll(io.LimitReader(file, maxKnownFile+1))
 	if err == nil && len(b) > maxKnownFile {
-		err = fmt.Errorf("more than %d bytes", maxKnownFile)
+		err = fmt.Errorf("the file is larger than %d bytes", maxKnownFile)
 	}
 	if err != nil {
 		return k, err
@@ -92,12 +92,12 @@ func (j *joiner) remember(f *folder) {
 	j.folder = f
 	k, err := f.readKnown()
 	if err != nil {
-		j.log.Warn("the coordinators that this worker had learnt of cannot be read; it knows those of --join only", "file", f.path(knownName), "error", err)
+		j.log.Warn("the saved list of coordinators cannot be read; the worker knows only the coordinators of --join", "file", f.path(knownName), "error", err)
 		return
 	}
 	j.last = k
 	if len(k.addresses) > 0 && k.join != j.joined {
-		j.log.Info("--join is another than before; the coordinators that this worker had learnt of are not asked", "before", k.join, "cluster", k.cluster)
+		j.log.Info("--join has changed, so the saved list of coordinators is not used", "before", k.join, "cluster", k.cluster)
 		return
 	}
 	for _, a := range k.addresses {
@@ -125,7 +125,7 @@ func (j *joiner) keep(c *protocol.Cluster) {
 		return
 	}
 	if err := j.folder.write(knownName, k.encode()); err != nil {
-		j.log.Warn("the coordinators that this worker has learnt of could not be kept", "error", err)
+		j.log.Warn("the list of coordinators could not be saved", "error", err)
 		return
 	}
 	j.last = k

@@ -89,7 +89,7 @@ func TestKnownCoordinatorsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	j = openJoiner(t, dir, quiet, old)
-	if c, err := j.ask(t.Context()); err == nil || !strings.Contains(err.Error(), "there is cluster c1") {
+	if c, err := j.ask(t.Context()); err == nil || !strings.Contains(err.Error(), "the coordinator there is now in cluster c1") {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

@@ -46,7 +46,7 @@ func (x *lane) withdraw() {
 func (x *lane) lend(other *lane) {
 	began, j := time.Now(), other.job
 	if stack := other.share.Help(x.w.scratch(j, x.number)); stack != nil {
-		x.w.log.Error("a part of a unit panicked", "job", j.id, "stack", string(stack))
+		x.w.log.Error("a part of a task panicked", "job", j.id, "stack", string(stack))
 		j.scratch[x.number] = nil
 	}
 	x.w.mu.Lock()

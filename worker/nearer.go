@@ -65,7 +65,7 @@ func (w *worker) move(ctx context.Context, s *session, c *protocol.Cluster, sile
 		conn.Close()
 		return nil
 	}
-	w.log.Info("moving to another NATS server", "leader", c.Leader, "epoch", c.Epoch, "from", from, "to", conn.ServerName())
+	w.log.Info("the worker moves to another NATS server", "leader", c.Leader, "epoch", c.Epoch, "from", from, "to", conn.ServerName())
 	return w.follow(s, c, conn)
 }
 

@@ -76,7 +76,7 @@ func (o *orders) one(m bus.Message) {
 
 func (o *orders) malformed(m bus.Message, err error) {
 	o.w.drops.malformed.Inc()
-	o.w.log.Warn("dropped a message", "subject", m.Subject, "error", err)
+	o.w.log.Warn("a message was dropped", "subject", m.Subject, "error", err)
 }
 
 func (o *orders) onRun(m bus.Message) error {
@@ -125,7 +125,7 @@ func (o *orders) onValue(m bus.Message) error {
 	}
 	if !j.values.room(o.value.Ref, len(o.value.Data)) {
 		w.mu.Unlock()
-		return fmt.Errorf("%w: a value of %d bytes, which is more than a job keeps", protocol.ErrMessage, len(o.value.Data))
+		return fmt.Errorf("%w: a value of %d bytes is larger than a worker keeps for a job", protocol.ErrMessage, len(o.value.Data))
 	}
 	if len(o.value.Data) >= lentFrom && num.Aligned(o.value.Data) {
 		j.values.put(j.values.lend(o.value.Ref, o.value.Data, m.Data, w.reuse))
@@ -222,12 +222,12 @@ func (w *worker) onLead(m bus.Message) {
 	w.heard, w.vacant = time.Now(), lead.Coordinator == ""
 	switch {
 	case w.vacant:
-		w.log.Info("the leader leads no more", "coordinator", w.leader, "epoch", lead.Epoch)
+		w.log.Info("the leader has stepped down", "coordinator", w.leader, "epoch", lead.Epoch)
 		w.leader = ""
 		w.tell()
 	case w.leader != lead.Coordinator:
 		w.leader = lead.Coordinator
-		w.log.Info("a coordinator leads", "coordinator", lead.Coordinator, "epoch", lead.Epoch)
+		w.log.Info("the worker has a new leader", "coordinator", lead.Coordinator, "epoch", lead.Epoch)
 		w.beat.full()
 		w.tell()
 	}

@@ -46,7 +46,7 @@ func (f *ownFolder) watch(ctx context.Context) error {
 			f.why.Store(nil)
 			f.changed()
 		case err != nil && !had: // and one reason stays, whatever follows: it is told to others
-			why := "its folder cannot be written: " + err.Error()
+			why := "the worker's folder cannot be written: " + err.Error()
 			f.why.Store(&why)
 			f.changed()
 		}

@@ -106,7 +106,7 @@ func TestFolderReadOnly(t *testing.T) {
 	writable := testkit.ReadOnly(t, w.cfg.Dir)
 	eventually(t, "the worker not to be ready", func() bool {
 		code, body := get()
-		return code == http.StatusServiceUnavailable && strings.Contains(body, "its folder cannot be written") && strings.Contains(body, w.cfg.Dir)
+		return code == http.StatusServiceUnavailable && strings.Contains(body, "folder cannot be written") && strings.Contains(body, w.cfg.Dir)
 	})
 	beats(true)
 	writable()

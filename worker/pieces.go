@@ -36,7 +36,7 @@ func (p *piece) Bytes() ([]byte, error) {
 	b, err := p.own.read(p.digest)
 	if err != nil {
 		p.broken.Store(true)
-		return nil, passing(fmt.Errorf("worker: a result that was computed here: %w", err))
+		return nil, passing(fmt.Errorf("worker: the result of an earlier task cannot be read: %w", err))
 	}
 	return b, nil
 }
@@ -104,7 +104,7 @@ func (s *pieces) size() int {
 // is not copied: the message belongs to the worker.
 func (o *orders) onPiece(m *protocol.Piece) error {
 	if m.Here && blobs.Sum(m.Data) != m.Digest {
-		return fmt.Errorf("%w: piece %d of a value does not have its digest", protocol.ErrMessage, m.Index)
+		return fmt.Errorf("%w: chunk %d of a value does not have its digest", protocol.ErrMessage, m.Index)
 	}
 	w := o.w
 	w.mu.Lock()
@@ -120,14 +120,14 @@ func (o *orders) onPiece(m *protocol.Piece) error {
 		j.values.put(y)
 	}
 	if y == nil || !j.values.room(m.Ref, len(m.Data)) {
-		return fmt.Errorf("%w: a piece of %d bytes, which is more than a job keeps", protocol.ErrMessage, len(m.Data))
+		return fmt.Errorf("%w: a chunk of %d bytes is larger than a worker keeps for a job", protocol.ErrMessage, len(m.Data))
 	}
 	j.values.renew(y)
 	switch s := y.pieces; {
 	case s == nil: // another leader sent it in one
 		return nil
 	case s.of != int(m.Of):
-		return fmt.Errorf("%w: a piece of %d where there are %d", protocol.ErrMessage, m.Of, s.of)
+		return fmt.Errorf("%w: a chunk belongs to %d chunks, but the value has %d", protocol.ErrMessage, m.Of, s.of)
 	case !s.lacks(m.Index):
 		return nil
 	case m.Here:

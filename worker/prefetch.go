@@ -58,9 +58,9 @@ func (p *prefetch) run(ctx context.Context) {
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case errors.Is(err, errNoRoom):
-			p.log.Debug("a shard is not held", "digest", ref.Digest, "reason", err)
+			p.log.Debug("a shard is not in the cache", "digest", ref.Digest, "reason", err)
 		default:
-			p.log.Warn("a shard was not prefetched", "digest", ref.Digest, "error", err)
+			p.log.Warn("a shard could not be prefetched", "digest", ref.Digest, "error", err)
 		}
 	}
 }

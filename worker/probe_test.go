@@ -89,7 +89,7 @@ func TestDemand(t *testing.T) {
 	} {
 		w := &worker{cfg: Config{MemoryBytes: x.limit}, id: "w"}
 		err := w.tooLarge(&batch{run: x.run, job: &job{manifest: &dataset.Manifest{}, open: &open.Job{Kernel: demanding{}}}})
-		if (err == nil) != x.ok || err != nil && (!failureOf(err).unable || !strings.Contains(err.Error(), "(2 matrices), and --memory of worker w allows")) {
+		if (err == nil) != x.ok || err != nil && (!failureOf(err).unable || !strings.Contains(err.Error(), "(2 matrices), but --memory of worker w is")) {
 			t.Errorf("limit %d, %+v: error %v", x.limit, x.run, err)
 		}
 	}

@@ -126,7 +126,7 @@ func (w *worker) checkPartials(b *batch) error {
 	}
 	held := w.cfg.Slots + min(b.size(), 2*runs*bits.Len32(b.run.Of))
 	if one := 8*shape.F64 + 4*shape.F32; held*one > maxPartials {
-		return permanent(fmt.Errorf("worker: up to %d partials of %d bytes; a worker holds at most %s of them", held, one, units.Format(maxPartials)))
+		return permanent(fmt.Errorf("worker: the tasks need up to %d partial results of %d bytes, but a worker keeps at most %s of them", held, one, units.Format(maxPartials)))
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (w *worker) tooLarge(b *batch) error {
 	if need <= limit {
 		return nil
 	}
-	return unable(fmt.Errorf("worker: a unit on the whole dataset takes up to %s, and --memory of worker %s allows %s",
+	return unable(fmt.Errorf("worker: a task on the whole dataset needs up to %s, but --memory of worker %s is %s",
 		units.Format(need), w.id, units.Format(limit)))
 }
 
@@ -171,7 +171,7 @@ func (w *worker) demand(b *batch) error {
 	if bytes <= w.cfg.MemoryBytes {
 		return nil
 	}
-	return unable(fmt.Errorf("worker: a unit on the whole dataset takes up to %s (%s), and --memory of worker %s allows %s",
+	return unable(fmt.Errorf("worker: a task on the whole dataset needs up to %s (%s), but --memory of worker %s is %s",
 		units.Format(bytes), what, w.id, units.Format(w.cfg.MemoryBytes)))
 }
 
@@ -323,7 +323,7 @@ func (w *worker) failCollected(j *job, c *collected, err error) {
 func (w *worker) tellFailure(stamp protocol.Stamp, reply string, unit uint32, err error) {
 	w.metrics.UnitsFailed.Inc()
 	f := failureOf(err)
-	w.log.Warn("a unit failed", "job", stamp.Job, "round", stamp.Round, "unit", unit, "permanent", f.permanent, "reason", f)
+	w.log.Warn("a task failed", "job", stamp.Job, "round", stamp.Round, "unit", unit, "permanent", f.permanent, "reason", f)
 	m := protocol.Fail{Stamp: stamp, Worker: w.id, Unit: unit, Permanent: f.permanent, NonFinite: f.nonFinite, Unable: f.unable, Reason: f.Error()}
 	w.send(reply, m.Append(nil))
 }

@@ -439,7 +439,7 @@ func TestMissingShard(t *testing.T) {
 	}
 }
 
-// A non-finite partial is a passing failure that names the number; a kernel's
+// A a partial result is not finite is a passing failure that names the number; a kernel's
 // panic is a permanent one, and the worker lives on.
 func TestBadNumbersAndPanics(t *testing.T) {
 	d := importData(t, dense())
@@ -462,7 +462,7 @@ func TestBadNumbersAndPanics(t *testing.T) {
 	l.values(w, 40, bad)
 	l.to(w, l.message(40, 1, bad, []uint32{0}))
 	f := receive(t, "a failure", l.fails)
-	if f.Permanent || !f.NonFinite || !strings.Contains(f.Reason, "non-finite partial") {
+	if f.Permanent || !f.NonFinite || !strings.Contains(f.Reason, "a partial result is not finite") {
 		t.Errorf("got %+v", f)
 	}
 

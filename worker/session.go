@@ -55,7 +55,7 @@ func (w *worker) serve(ctx context.Context) error {
 		s, err := w.connect(ctx, c)
 		if err != nil {
 			if ctx.Err() == nil {
-				w.log.Warn("NATS does not answer; asking the coordinators again", "urls", c.NATS, "error", err)
+				w.log.Warn("NATS does not answer; the worker asks the coordinators again", "urls", c.NATS, "error", err)
 			}
 			wait.For(ctx, joinPause)
 			continue
@@ -209,15 +209,15 @@ func (w *worker) seek(ctx context.Context, s *session, now *standing) (next *ses
 		}
 		return next, false, nil
 	case ends:
-		w.log.Info("the cluster has moved; connecting again", "cluster", c.ID, "urls", c.NATS)
+		w.log.Info("the cluster has new addresses; the worker connects again", "cluster", c.ID, "urls", c.NATS)
 		return nil, true, nil
 	case anew:
-		w.log.Warn("the cluster has begun again, with another log; connecting again", "cluster", c.ID, "epoch", c.Epoch)
+		w.log.Warn("the cluster was started again with another log; the worker connects again", "cluster", c.ID, "epoch", c.Epoch)
 		w.leaveCluster()
 		return nil, true, nil
 	}
 	if err != nil && now.lost {
-		w.log.Warn("no leader is heard and no coordinator answers", "reason", err)
+		w.log.Warn("the worker hears no leader, and no coordinator answers", "reason", err)
 	}
 	return nil, false, nil
 }

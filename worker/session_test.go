@@ -219,7 +219,7 @@ func TestOtherVersion(t *testing.T) {
 		c := newCluster(t)
 		c.set(change)
 		err := Run(t.Context(), Config{Join: []string{c.http.URL}, Dir: t.TempDir()})
-		want := fmt.Sprintf("speaks protocol %d and computes numerics %d", protocol.Version, round.Numerics)
+		want := fmt.Sprintf(") has %d and %d", protocol.Version, round.Numerics)
 		if !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "91") || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v", err)
 		}

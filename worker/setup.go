@@ -27,7 +27,7 @@ const maxRows = 1 << 28
 // checkSetup makes sure that a Setup message can be worked with at all.
 func checkSetup(m *protocol.Setup) error {
 	if m.Job == nil || m.Manifest == nil || len(m.Manifest.Shards) == 0 || m.Manifest.Rows <= 0 {
-		return fmt.Errorf("%w: the setup of job %d lacks the job or its dataset", protocol.ErrMessage, m.ID)
+		return fmt.Errorf("%w: the message that sets up job %d has no job or no dataset", protocol.ErrMessage, m.ID)
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func (w *worker) setUp(m *protocol.Setup) {
 		w.forgetIdle()
 	}
 	if len(w.jobs) >= maxBusyJobs {
-		w.log.Warn("a job is not set up: too many are in use", "job", m.ID, "jobs", len(w.jobs))
+		w.log.Warn("a job is not set up, because too many jobs are in use", "job", m.ID, "jobs", len(w.jobs))
 		return
 	}
 	j := newJob(w.ctx, m, laneKinds*w.cfg.Slots, w.kept)
@@ -73,7 +73,7 @@ func (w *worker) prepareJob(j *job) {
 	if err := w.openJob(j); err != nil {
 		j.failure = failureOf(err)
 		if j.ctx.Err() == nil {
-			w.log.Warn("a job was not set up", "job", j.id, "reason", err)
+			w.log.Warn("a job could not be set up", "job", j.id, "reason", err)
 		}
 	}
 	close(j.ready)
@@ -85,7 +85,7 @@ func (w *worker) prepareJob(j *job) {
 // openJob opens the job.
 func (w *worker) openJob(j *job) (err error) {
 	if j.manifest.Rows > maxRows {
-		return fmt.Errorf("worker: a dataset of %d rows; a worker serves at most %d", j.manifest.Rows, maxRows)
+		return fmt.Errorf("worker: the dataset has %d samples, a worker supports at most %d", j.manifest.Rows, maxRows)
 	}
 	j.open, err = open.Open(j.spec, j.manifest, func(digest string, size int64) ([]byte, error) { return w.fetchBlob(j.ctx, digest, size) })
 	return err

@@ -90,7 +90,7 @@ func Run(ctx context.Context, cfg Config) error {
 		if err = w.run(ctx); !errors.Is(err, files.ErrGone) || ctx.Err() != nil {
 			return err
 		}
-		cfg.Log.Error("the worker makes another folder in the place of its own, which is only a cache, and begins again", "reason", err)
+		cfg.Log.Error("the worker's folder, which is only a cache, is lost; the worker makes a new folder and starts again", "reason", err)
 		cfg.last, cfg.Listen, cfg.Ready = w.id, w.cfg.Listen, nil
 	}
 }
@@ -276,7 +276,7 @@ func (w *worker) sendParts(subject string, parts ...[]byte) {
 
 func (w *worker) sent(subject string, err error) {
 	if err != nil {
-		w.log.Debug("a message was not sent", "subject", subject, "error", err)
+		w.log.Debug("a message could not be sent", "subject", subject, "error", err)
 	}
 }
 
@@ -321,8 +321,8 @@ func (w *worker) fetch(ctx context.Context, digest string, size int64, to io.Wri
 }
 
 var (
-	errNoSession = errors.New("worker: not connected")
-	errMoved     = errors.New("worker: the connection has moved")
+	errNoSession = errors.New("worker: there is no connection to the cluster")
+	errMoved     = errors.New("worker: the connection has changed meanwhile")
 )
 
 // silence returns for how long no leader was heard.

@@ -103,7 +103,7 @@ func TestBenchKernels(t *testing.T) {
 		t.Fatal(err)
 	}
 	e = coppice(t, "bench", "kernels", "--runs", "1", "--each", "20us", "--rows", "addouter64", "--compare", old)
-	for _, says := range []string{"peak speed of one core", "AddOuter64, 64 rows, 18 wide", "compared with " + old, "the machines differ: before Abacus", "not compared: AddOuter64 of old, a call (before only)", "1 run, interleaved"} {
+	for _, says := range []string{"one core at the most", "AddOuter64, 64 rows, 18 wide", "against " + old, "the machines differ: before Abacus", "not compared: AddOuter64 of old, a call (only in the old report)", "1 run, in turns"} {
 		if !strings.Contains(e.stdout, says) {
 			t.Errorf("it does not say %q:\n%s%s", says, e.stdout, e.stderr)
 		}
@@ -111,7 +111,7 @@ func TestBenchKernels(t *testing.T) {
 	if strings.Contains(e.stdout, "Descend") { // which --rows left out
 		t.Errorf("it compares what was not measured:\n%s", e.stdout)
 	}
-	if e = coppice(t, "bench", "ldlf", "--compare", old); e.code != exitFailed || !strings.Contains(e.stderr, "values of bench kernels, not of bench ldlf") {
+	if e = coppice(t, "bench", "ldlf", "--compare", old); e.code != exitFailed || !strings.Contains(e.stderr, "results of bench kernels, want bench ldlf") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)
 	}
 	if e = coppice(t, "bench", "cluster", "--compare", old+"x"); e.code != exitFailed || !strings.Contains(e.stderr, "no such file") {

@@ -210,7 +210,7 @@ func TestClusterCommands(t *testing.T) {
 	if set.Digest != again.Digest || set.Rows != 300 {
 		t.Errorf("imported %+v, then %+v", set, again)
 	}
-	if e := coppice(t, "dataset", "import", "--data", other, "--name", "trees"); e.code != exitFailed || !strings.Contains(e.stderr, `"trees" exists already with other content`) || strings.Count(withoutNotes(e.stderr), "\n") != 1 {
+	if e := coppice(t, "dataset", "import", "--data", other, "--name", "trees"); e.code != exitFailed || !strings.Contains(e.stderr, `"trees" already exists with other content`) || strings.Count(withoutNotes(e.stderr), "\n") != 1 {
 		t.Errorf("other content: exit code %d, %s", e.code, e.stderr)
 	}
 	var trained result

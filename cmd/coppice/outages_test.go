@@ -154,7 +154,7 @@ func TestOutages(t *testing.T) {
 	s.waits(protocol.WaitNoWorker)
 	back := s.reads("no worker", nil, nil, "leads, and all coordinators answer")
 	s.says("no worker", "job list", back["job list"].stdout, "running, no worker")
-	s.says("no worker", "job show j", back["job show j"].stdout, "no worker is connected; start one: coppice worker --join "+s.addresses()[0])
+	s.says("no worker", "job show j", back["job show j"].stdout, "no worker is connected; start a worker: coppice worker --join "+s.addresses()[0])
 
 	old := leaderOf(t, s.c)
 	s.must(old.Stop())
@@ -342,7 +342,7 @@ func TestTrainWaitsForAWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "train to say what it waits for", func() bool {
-		return said.has("waits: no worker is connected; start one: coppice worker --join " + c.Servers())
+		return said.has("waits: no worker is connected; start a worker: coppice worker --join " + c.Servers())
 	})
 	if _, err := c.AddWorker(); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func TestSeldom(t *testing.T) {
 	}
 	for second := range 120 {
 		for i := range 1000 {
-			put(second, i, slog.LevelWarn, "dropped a message")
+			put(second, i, slog.LevelWarn, "a message was dropped")
 		}
 		put(second, 0, slog.LevelInfo, "joined")
 		put(second, 0, slog.LevelError, "failed")
@@ -33,7 +33,7 @@ func TestSeldom(t *testing.T) {
 			put(second, 0, slog.LevelWarn, "refused")
 		}
 	}
-	for text, want := range map[string]int{"dropped a message": 2 * warnLines, "joined": 120, "failed": 120, "refused": 12, "omitted_before=59980": 1, "omitted_before": 1} {
+	for text, want := range map[string]int{"a message was dropped": 2 * warnLines, "joined": 120, "failed": 120, "refused": 12, "omitted_before=59980": 1, "omitted_before": 1} {
 		if got := strings.Count(out.String(), text); got != want {
 			t.Errorf("%q is there %d times, want %d", text, got, want)
 		}

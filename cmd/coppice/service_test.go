@@ -77,7 +77,7 @@ func TestServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the warning of an open folder", func() bool {
-		return strings.Contains(readFile(t, c.Coordinators[0].Log), "(mode 0755), which has data; close it: chmod 700 "+c.Coordinators[0].Dir)
+		return strings.Contains(readFile(t, c.Coordinators[0].Log), "(mode 0755); to prevent that: chmod 700 "+c.Coordinators[0].Dir)
 	})
 }
 

@@ -91,7 +91,7 @@ func (s *Server) verified(f http.HandlerFunc) http.HandlerFunc {
 		ctx, cancel := context.WithTimeout(r.Context(), verifyTimeout)
 		defer cancel()
 		if err := s.verify(ctx); err != nil {
-			s.answer(w, nil, fmt.Errorf("%w: no majority agrees that this coordinator leads: %w", store.ErrNotLeader, err))
+			s.answer(w, nil, fmt.Errorf("%w: no majority of coordinators confirms that this coordinator leads: %w", store.ErrNotLeader, err))
 			return
 		}
 		f(w, r)
@@ -192,7 +192,7 @@ func Handler(cfg Config) http.Handler {
 	mux.HandleFunc("GET /v1/jobs/{job}/watch", s.onLeader(s.watch))
 	mux.HandleFunc("GET /v1/models/{name...}", s.onLeader(s.model))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.answer(w, nil, fmt.Errorf("%w: there is nothing at %s %s", state.ErrNotFound, r.Method, r.URL.Path))
+		s.answer(w, nil, fmt.Errorf("%w: no request %s %s exists", state.ErrNotFound, r.Method, r.URL.Path))
 	})
 	return s.counted(mux)
 }
@@ -249,7 +249,7 @@ const (
 func (s *Server) local(w http.ResponseWriter, r *http.Request) {
 	ms, err := strconv.ParseUint(cmp.Or(r.URL.Query().Get("wait_ms"), "0"), 10, 32)
 	if err != nil {
-		s.answer(w, nil, fmt.Errorf("%w: wait_ms=%q: want a number of milliseconds", errBad, r.URL.Query().Get("wait_ms")))
+		s.answer(w, nil, fmt.Errorf("%w: wait_ms: want a number of milliseconds, got %q", errBad, r.URL.Query().Get("wait_ms")))
 		return
 	}
 	end := time.NewTimer(min(time.Duration(ms)*time.Millisecond, maxLocalWait))
@@ -284,7 +284,7 @@ func (s *Server) answer(w http.ResponseWriter, v any, err error) {
 		v = struct{}{}
 	}
 	if err := json.NewEncoder(w).Encode(v); err != nil {
-		s.cfg.Log.Debug("an answer was not sent", "error", err)
+		s.cfg.Log.Debug("a response was not sent", "error", err)
 	}
 }
 
@@ -332,11 +332,11 @@ func body(r *http.Request, v any) error {
 	}
 	switch {
 	case limited.N <= 0:
-		return fmt.Errorf("%w: the JSON body has more than %d bytes, which is the bound", errBad, maxBody)
+		return fmt.Errorf("%w: the JSON body of the request is larger than %d bytes", errBad, maxBody)
 	case empty:
-		return fmt.Errorf("%w: the body is empty, JSON is expected", errBad)
+		return fmt.Errorf("%w: the body of the request is empty, want JSON", errBad)
 	case err == nil:
-		return fmt.Errorf("%w: there is more behind the JSON value of the body", errBad)
+		return fmt.Errorf("%w: the body of the request has more text after its JSON value", errBad)
 	case err != io.EOF:
 		return fmt.Errorf("%w: %w", errBad, err)
 	}

@@ -31,7 +31,7 @@ func TestDatasets(t *testing.T) {
 	}
 	m, shards := imported(t, 200)
 	entry := protocol.DatasetPutEntry{Name: "art", Manifest: m}
-	s.refuse(400, "POST", "/v1/datasets", entry, "shard 0", m.Shards[0].Digest, "not sent")
+	s.refuse(400, "POST", "/v1/datasets", entry, "shard 0", m.Shards[0].Digest, "is not on the cluster: upload the blob first")
 	s.put("art", 200)
 	var got protocol.Dataset
 	s.get("GET", "/v1/datasets/art", nil, &got)
@@ -45,7 +45,7 @@ func TestDatasets(t *testing.T) {
 	s.get("POST", "/v1/datasets", entry, &got) // the same once more
 	s.put("more", 50)
 	other, _ := imported(t, 50)
-	s.refuse(409, "POST", "/v1/datasets", protocol.DatasetPutEntry{Name: "art", Manifest: other}, `"art"`, "exists already", "200 rows")
+	s.refuse(409, "POST", "/v1/datasets", protocol.DatasetPutEntry{Name: "art", Manifest: other}, `"art"`, "already exists with other content", "200 samples")
 	if s.get("GET", "/v1/datasets", nil, &list); len(list) != 2 {
 		t.Errorf("%d datasets", len(list))
 	}
@@ -139,7 +139,7 @@ func TestJobs(t *testing.T) {
 	if got.ID != j.ID {
 		t.Error("the same name with the same settings made another job")
 	}
-	s.refuse(409, "POST", "/v1/jobs", submission("third", "first", map[string]string{"trees": "3"}), "first", "exists already")
+	s.refuse(409, "POST", "/v1/jobs", submission("third", "first", map[string]string{"trees": "3"}), "first", "already exists")
 	for _, key := range []string{"first", strconv.FormatUint(j.ID, 10)} {
 		s.get("GET", "/v1/jobs/"+key, nil, &got)
 		if diff := cmp.Diff(j, got, cmpopts.IgnoreFields(j, "Index")); diff != "" || got.Index < j.Index {
@@ -182,7 +182,7 @@ func TestBadSubmissions(t *testing.T) {
 	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Algorithm = "oracle" }), "oracle", "ldlf")
 	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.TestFraction = 2 }), "test_fraction")
 	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Name = "7" }), `"7"`)
-	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Folds, s.Assigned = 3, blobs.Sum(nil) }), "split", "not sent")
+	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Folds, s.Assigned = 3, blobs.Sum(nil) }), "the list of folds", "is not on the cluster: upload the blob first")
 	for _, path := range []string{"/v1/jobs/9", "/v1/jobs/9/watch", "/v1/jobs/none"} {
 		s.refuse(404, "GET", path, nil, "there is no job")
 	}
@@ -266,7 +266,7 @@ func TestModels(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"0", "-1", "all"} {
-		s.refuse(400, "GET", "/v1/models?newest="+query, nil, "newest=", "how many models")
+		s.refuse(400, "GET", "/v1/models?newest="+query, nil, "newest: want the number of models to list, 1 or more, got \"")
 	}
 	for name, want := range map[string]string{"one": "the model", "cv/1": "fold one", blobs.Sum([]byte("digest of fold zero")): "fold zero"} {
 		var got []byte
@@ -342,7 +342,7 @@ func TestNoLeader(t *testing.T) {
 // TestNotReady says why.
 func TestNotReady(t *testing.T) {
 	s := newSite(t)
-	why := errors.New("not connected to NATS")
+	why := errors.New("this coordinator is not connected to NATS")
 	s.ready.Store(&why)
 	answer := s.ask("GET", "/readyz", nil)
 	defer answer.Body.Close()
@@ -364,7 +364,7 @@ func TestNothingThere(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	s := newSite(t)
 	long := append([]byte(`{"token":"`), bytes.Repeat([]byte("x"), maxBody)...)
-	s.refuse(400, "POST", "/v1/jobs", long, "more than 16777216 bytes")
+	s.refuse(400, "POST", "/v1/jobs", long, "the JSON body of the request is larger than 16777216 bytes")
 	r := httptest.NewRequest("PUT", "/v1/blobs/"+blobs.Sum(nil), unread{t})
 	r.ContentLength = maxBlob + 1
 	w := httptest.NewRecorder()
@@ -375,11 +375,11 @@ func TestTooLarge(t *testing.T) {
 // TestOneValue: a body is one JSON value, and nothing is passed over.
 func TestOneValue(t *testing.T) {
 	s := newSite(t)
-	s.refuse(400, "POST", "/v1/jobs", []byte(`{"token":"a"} {"token":"b"}`), "behind the JSON value")
+	s.refuse(400, "POST", "/v1/jobs", []byte(`{"token":"a"} {"token":"b"}`), "the body of the request has more text after its JSON value")
 	s.refuse(400, "POST", "/v1/jobs", []byte(`{"token":"a"}x`), "invalid character 'x'")
 	s.refuse(400, "POST", "/v1/jobs", []byte(`{"tokens":"a"}`), "tokens")
 	s.refuse(400, "POST", "/v1/jobs", []byte("  "), "empty")
-	s.refuse(400, "POST", "/v1/jobs", append(bytes.Repeat([]byte(" "), maxBody), "{}"...), "more than 16777216 bytes")
+	s.refuse(400, "POST", "/v1/jobs", append(bytes.Repeat([]byte(" "), maxBody), "{}"...), "the JSON body of the request is larger than 16777216 bytes")
 }
 
 // TestNoNull: a list that is empty is a list.

@@ -68,7 +68,7 @@ func (b *backup) gather(ctx context.Context, refs digests.Set) error {
 		digest := d.String()
 		if !b.blobs.Folder.Has(digest) {
 			if err := b.blobs.Fetch(ctx, digest); err != nil {
-				return fmt.Errorf("no backup can be made without blob %s: %w", digest, err)
+				return fmt.Errorf("the backup needs blob %s, which cannot be read: %w", digest, err)
 			}
 		}
 		size, err := b.blobs.Folder.Size(digest)

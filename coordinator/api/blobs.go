@@ -34,7 +34,7 @@ func (s *Server) present(ctx context.Context, digest string) error {
 // notSent makes an error of present that of the request, where it is its fault.
 func notSent(what, digest string, err error) error {
 	if errors.Is(err, blobs.ErrMissing) || errors.Is(err, blobs.ErrDigest) {
-		return fmt.Errorf("%w: %s (blob %.80s) was not sent", errBad, what, digest)
+		return fmt.Errorf("%w: %s (blob %.80s) is not on the cluster: upload the blob first", errBad, what, digest)
 	}
 	return fmt.Errorf("%s (blob %s): %w", what, digest, err)
 }
@@ -76,6 +76,6 @@ func (s *Server) stream(w http.ResponseWriter, blob *blobs.Blob) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.FormatInt(blob.Size(), 10))
 	if _, err := io.Copy(w, io.NewSectionReader(blob, 0, blob.Size())); err != nil {
-		s.cfg.Log.Debug("an answer was not sent", "error", err)
+		s.cfg.Log.Debug("a response was not sent", "error", err)
 	}
 }

@@ -25,7 +25,7 @@ func (s *Server) stretch(r *http.Request) (*stretch, error) {
 		return nil, err
 	}
 	if j.Job.Cells == nil {
-		return nil, fmt.Errorf("%w: %v has no runs", errBad, j)
+		return nil, fmt.Errorf("%w: %v is not a job of an experiment, so it has no runs", errBad, j)
 	}
 	of := &stretch{job: j, until: j.Job.Cells.Count()}
 	for name, at := range map[string]*int{"from": &of.from, "until": &of.until} {
@@ -34,7 +34,7 @@ func (s *Server) stretch(r *http.Request) (*stretch, error) {
 			continue
 		}
 		if *at, err = strconv.Atoi(text); err != nil || *at < 0 {
-			return nil, fmt.Errorf("%w: %s=%.80q: want the number of a run", errBad, name, text)
+			return nil, fmt.Errorf("%w: %s: want the number of a run, got %.80q", errBad, name, text)
 		}
 	}
 	of.until = min(of.until, j.Job.Cells.Count())

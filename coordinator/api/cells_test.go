@@ -63,7 +63,7 @@ func TestCellStates(t *testing.T) {
 	cells[0].Blob = blobs.Sum([]byte("it is nowhere"))
 	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: list.Jobs[1].ID, Outcome: json.RawMessage(`{}`), Time: 9, Cells: cells})
 	check("e.t.1/runs/states?from=2", "2 false false, 3 false false, ")
-	s.refuse(400, "GET", "/v1/jobs/e.t.1/runs/states?until=x", nil, `until="x"`)
+	s.refuse(400, "GET", "/v1/jobs/e.t.1/runs/states?until=x", nil, `until: want the number of a run, got "x"`)
 	s.refuse(404, "GET", "/v1/jobs/"+strings.Repeat("x", 9)+"/runs/states", nil, "no job")
 }
 
@@ -168,5 +168,5 @@ func TestLabelsOfCells(t *testing.T) {
 	s := newSite(t)
 	r := studyOf(s.put("art", 200), "t", 1)
 	r.Jobs[0].Job.Cells.Labels.Classes = true
-	s.refuse(400, "POST", "/v1/experiments", r, "job e.t.0 is for labels that are", "submit the experiment again")
+	s.refuse(400, "POST", "/v1/experiments", r, "job e.t.0 expects labels that are", "submit the experiment again")
 }

@@ -68,7 +68,7 @@ func (s *Server) checkDataset(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if d := s.cfg.Store.State().Dataset(e.Name); d != nil && d.Digest != e.Manifest.Digest() {
-		return nil, fmt.Errorf("a dataset %q %w with other content (%.12s, not %.12s): choose another name or delete it first",
+		return nil, fmt.Errorf("dataset %q %w with other content (digest %.12s, not %.12s): choose another name or delete the dataset first",
 			e.Name, state.ErrExists, d.Digest, e.Manifest.Digest())
 	}
 	answer := protocol.DatasetCheck{Lacking: []string{}}
@@ -97,7 +97,7 @@ func (s *Server) checkDataset(r *http.Request) (any, error) {
 // describes refuses a manifest that no import makes.
 func describes(m *dataset.Manifest) error {
 	if m == nil || m.Labels < 1 {
-		return fmt.Errorf("%w: the manifest describes no dataset with labels", errBad)
+		return fmt.Errorf("%w: the manifest describes a dataset without labels", errBad)
 	}
 	if err := m.Check(); err != nil {
 		return bad{err}
@@ -144,7 +144,7 @@ func (s *Server) checkGroups(ctx context.Context, g *dataset.Groups, rows int) e
 		return err
 	}
 	if size != 2*int64(rows) {
-		return fmt.Errorf("%w: %s has %d bytes, not 2 for each of %d rows", errBad, what, size, rows)
+		return fmt.Errorf("%w: %s has %d bytes, want 2 bytes for each of %d samples", errBad, what, size, rows)
 	}
 	b, err := s.cfg.Blobs.Folder.Get(g.Digest)
 	if err != nil {

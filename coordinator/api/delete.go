@@ -18,7 +18,7 @@ func (s *Server) deleteJobs(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if n := len(req.Jobs); n == 0 || n > protocol.MaxDelete {
-		return nil, fmt.Errorf("%w: %d jobs to delete; one request deletes 1 to %d", errBad, n, protocol.MaxDelete)
+		return nil, fmt.Errorf("%w: want 1 to %[3]d jobs to delete in one request, got %[2]d", errBad, n, protocol.MaxDelete)
 	}
 	slices.Sort(req.Jobs)
 	ids := slices.Compact(req.Jobs)
@@ -145,7 +145,7 @@ func prunable(jobs []*state.Job, until int64, states []protocol.JobState) (old [
 func (s *Server) deleteModel(r *http.Request) (any, error) {
 	st, key := s.cfg.Store.State(), r.PathValue("job")
 	if job, fold, ok := strings.Cut(key, "/"); ok {
-		return nil, fmt.Errorf("%w: the models of all folds are deleted together, as %s; %s/%.20s alone cannot be", errBad, job, job, fold)
+		return nil, fmt.Errorf("%w: the models of all folds are deleted together: name %s, because %s/%.20s alone cannot be deleted", errBad, job, job, fold)
 	}
 	j, err := lookUp(st, key)
 	if err != nil {

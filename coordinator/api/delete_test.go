@@ -23,7 +23,7 @@ func TestDeleteJobs(t *testing.T) {
 	s.refuse(409, "POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{done.ID, runs.ID}}, "(runs) is queued", "nothing was deleted")
 	s.refuse(404, "POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{done.ID, 99999}}, "no job 99999", "nothing was deleted")
 	for _, n := range []int{0, protocol.MaxDelete + 1} {
-		s.refuse(400, "POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: make([]uint64, n)}, strconv.Itoa(n)+" jobs")
+		s.refuse(400, "POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: make([]uint64, n)}, "want 1 to 4096 jobs to delete in one request, got "+strconv.Itoa(n))
 	}
 	if n := len(s.cfg.Store.State().Jobs()); n != 3 {
 		t.Fatalf("%d jobs are left", n)
@@ -189,7 +189,7 @@ func TestDeleteModel(t *testing.T) {
 	s.get("POST", "/v1/jobs", r, &folds)
 	s.finish(folds, "fold zero", "fold one")
 	waits := s.submit("queued")
-	s.refuse(400, "DELETE", "/v1/models/cv/1", nil, "folds are deleted together, as cv")
+	s.refuse(400, "DELETE", "/v1/models/cv/1", nil, "the models of all folds are deleted together: name cv, because cv/1 alone cannot be deleted")
 	s.refuse(409, "DELETE", "/v1/models/queued", nil, "has not ended")
 	s.get("POST", fmt.Sprintf("/v1/jobs/%d/cancel", waits.ID), nil, nil)
 	s.refuse(409, "DELETE", "/v1/models/queued", nil, "has no model")

@@ -21,13 +21,13 @@ func (s *Server) submitExperiment(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if req.Token == "" || len(req.Token) > protocol.MaxToken-8 {
-		return nil, fmt.Errorf("%w: a submission needs a token, of at most %d characters", errBad, protocol.MaxToken-8)
+		return nil, fmt.Errorf("%w: the submission needs a token of 1 to %d characters", errBad, protocol.MaxToken-8)
 	}
 	if err := checkName("experiment", req.Name); err != nil {
 		return nil, err
 	}
 	if n := len(req.Jobs); n == 0 && req.Outline == "" || n > protocol.MaxExperimentJobs {
-		return nil, fmt.Errorf("%w: %d jobs of an experiment, want 1 to %d", errBad, n, protocol.MaxExperimentJobs)
+		return nil, fmt.Errorf("%w: an experiment has 1 to %[3]d jobs, got %[2]d", errBad, n, protocol.MaxExperimentJobs)
 	}
 	if a := req.Outline; a != "" {
 		if err := s.sent(r.Context(), "the outline", a); err != nil {
@@ -57,7 +57,7 @@ func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (
 		return nil, err
 	}
 	if j.Job == nil || j.Job.Cells == nil || j.Job.Algorithm != round.AlgorithmCells || j.Job.Numerics != round.Numerics {
-		return nil, fmt.Errorf("%w: job %s of an experiment has no runs, or is of another version", errBad, j.Name)
+		return nil, fmt.Errorf("%w: job %s of the experiment has no runs, or comes from another version of Coppice", errBad, j.Name)
 	}
 	d, err := s.findDataset(j.Dataset)
 	if err != nil {
@@ -70,17 +70,17 @@ func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (
 		return nil, bad{fmt.Errorf("job %s: %w", j.Name, err)}
 	}
 	if labels := &d.Manifest.LabelType; !j.Job.Cells.Labels.Same(labels) { // no part of the digest: cells have their keys by them
-		return nil, fmt.Errorf("%w: job %s is for labels that are %s, and those of dataset %s are %s; submit the experiment again",
+		return nil, fmt.Errorf("%w: job %s expects labels that are %s, but the labels of dataset %s are %s; submit the experiment again",
 			errBad, j.Name, j.Job.Cells.Labels.String(d.Manifest.Labels), d.Name, labels.String(d.Manifest.Labels))
 	}
 	if c := j.Job.Cells; c.Models && c.Count() > protocol.MaxCellModels {
-		return nil, fmt.Errorf("%w: job %s keeps the models of %d runs, at most %d are possible", errBad, j.Name, c.Count(), protocol.MaxCellModels)
+		return nil, fmt.Errorf("%w: job %s keeps the models of %d runs, want at most %d", errBad, j.Name, c.Count(), protocol.MaxCellModels)
 	}
 	if err := checkRecorded(j, d.Manifest); err != nil {
 		return nil, err
 	}
 	if j.Job.Weights != "" {
-		return nil, fmt.Errorf("%w: job %s of an experiment begins from weights; only single jobs may", errBad, j.Name)
+		return nil, fmt.Errorf("%w: job %s of the experiment starts from the weights of a model; only a single job can do that", errBad, j.Name)
 	}
 	if err := s.haveBlobs(ctx, j.Job); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (s *Server) experimentJob(ctx context.Context, j *protocol.ExperimentJob) (
 func checkRecorded(j *protocol.ExperimentJob, m *dataset.Manifest) error {
 	one := pipeline.RecordBytes(j.Job, m)
 	if all := one * int64(j.Job.Cells.Count()); one > protocol.MaxCellRecord || all > protocol.MaxCellRecords {
-		return fmt.Errorf("%w: job %s keeps up to %d bytes of records of each of %d runs, at most %d of each and %d of all are possible",
+		return fmt.Errorf("%w: job %s records up to %d bytes in each of %d runs, want at most %d bytes in a run and %d in all runs",
 			errBad, j.Name, one, j.Job.Cells.Count(), protocol.MaxCellRecord, protocol.MaxCellRecords)
 	}
 	return nil

@@ -39,9 +39,9 @@ func TestOutlines(t *testing.T) {
 	text := []byte(`{"table":{}}`)
 	r := studyOf(m, "t", 2)
 	r.Outline = blobs.Sum(text)
-	s.refuse(400, "POST", "/v1/experiments", r, "the outline (blob "+r.Outline, "was not sent")
+	s.refuse(400, "POST", "/v1/experiments", r, "the outline (blob "+r.Outline, "is not on the cluster")
 	s.get("PUT", "/v1/blobs/"+r.Outline, text, nil)
-	s.refuse(400, "POST", "/v1/experiments", protocol.ExperimentRequest{Token: "u", Name: "e", Outline: r.Outline}, "0 jobs")
+	s.refuse(400, "POST", "/v1/experiments", protocol.ExperimentRequest{Token: "u", Name: "e", Outline: r.Outline}, "want 1 to 1024 jobs in an experiment, got 0")
 	var list protocol.JobList
 	s.get("POST", "/v1/experiments", r, &list)
 	if len(list.Jobs) != 2 || list.Jobs[0].Outline != r.Outline || list.Jobs[1].CellCount != 4 {
@@ -50,7 +50,7 @@ func TestOutlines(t *testing.T) {
 	read, next := list.Jobs[0].Index, []byte(`{"table":null}`)
 	s.get("PUT", "/v1/blobs/"+blobs.Sum(next), next, nil)
 	s.get("POST", "/v1/experiments", protocol.ExperimentRequest{Token: "v", Name: "e", Outline: blobs.Sum(next)}, &list)
-	s.refuse(409, "POST", "/v1/experiments", protocol.ExperimentRequest{Token: "late", Name: "e", Outline: r.Outline, After: read}, "the outline of experiment e", "meanwhile")
+	s.refuse(409, "POST", "/v1/experiments", protocol.ExperimentRequest{Token: "late", Name: "e", Outline: r.Outline, After: read}, "a newer outline of experiment e already exists: the experiment was submitted meanwhile", "meanwhile")
 	s.get("GET", "/v1/jobs?experiment=e", nil, &list)
 	if len(list.Jobs) != 2 || list.Jobs[0].Outline != blobs.Sum(next) || list.Jobs[1].Outline != blobs.Sum(next) {
 		t.Errorf("%+v", list.Jobs)

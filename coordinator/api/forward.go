@@ -68,7 +68,7 @@ func (s *Server) onLeader(f http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		if leader == "" || !s.forward.try(w, r, leader) {
-			s.answer(w, nil, fmt.Errorf("%w: the cluster has no leader just now; try again", store.ErrNotLeader))
+			s.answer(w, nil, fmt.Errorf("%w: the cluster has no leader at the moment; try again", store.ErrNotLeader))
 		}
 	}
 }

@@ -36,8 +36,8 @@ const (
 )
 
 var (
-	errSlow = errors.New("too slow")
-	errBusy = errors.New("too much at once")
+	errSlow = errors.New("the request is too slow")
+	errBusy = errors.New("too many requests at once")
 )
 
 // Guard keeps the requests to a handler within limits and ends those that stand still:
@@ -95,7 +95,7 @@ func busy(w http.ResponseWriter, most int) {
 	w.Header().Set("Connection", "close")
 	w.Header().Set("Retry-After", "1")
 	reply(w, http.StatusServiceUnavailable, protocol.Problem{
-		Error: fmt.Sprintf("%v: this coordinator answers at most %d requests at once (--max-connections); try again", errBusy, most),
+		Error: fmt.Sprintf("%v: this coordinator serves at most %d requests at once (--max-connections); try again", errBusy, most),
 	})
 }
 
@@ -151,9 +151,9 @@ func (b *pacedBody) came(n int, err error, waited time.Duration) error {
 	case b.over:
 		b.err = io.ErrUnexpectedEOF
 	case !b.take(n):
-		b.err = fmt.Errorf("%w: the bodies of requests take %d KiB already; try again", errBusy, b.room.Held()>>10)
+		b.err = fmt.Errorf("%w: the bodies of other requests already take %d KiB of memory; try again", errBusy, b.room.Held()>>10)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		b.err = fmt.Errorf("%w: %.0f bytes of the request's body came in %v, at least %d a second must", errSlow, b.got, b.window, leastRate)
+		b.err = fmt.Errorf("%w: %.0f bytes of the request's body arrived in %v, want at least %d bytes a second", errSlow, b.got, b.window, leastRate)
 	case errors.Is(err, io.EOF):
 		_ = b.conn.SetReadDeadline(time.Time{}) // whoever answers may take its time
 		b.err = err

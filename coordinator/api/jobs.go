@@ -111,7 +111,7 @@ func (s *Server) submit(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if req.Token == "" || len(req.Token) > protocol.MaxToken {
-		return nil, fmt.Errorf("%w: a submission needs a token, of at most %d characters", errBad, protocol.MaxToken)
+		return nil, fmt.Errorf("%w: the submission needs a token of 1 to %d characters", errBad, protocol.MaxToken)
 	}
 	st := s.cfg.Store.State()
 	if j := st.JobByToken(req.Token); j != nil { // an answer was lost
@@ -161,7 +161,7 @@ func (s *Server) submit(r *http.Request) (any, error) {
 // haveBlobs returns once a majority has the blobs that a job names: its split, and the weights
 // that it begins from.
 func (s *Server) haveBlobs(ctx context.Context, j *round.Job) error {
-	for _, b := range []struct{ what, digest string }{{"the split", j.Split.Assigned}, {"the file of weights", j.Weights}} {
+	for _, b := range []struct{ what, digest string }{{"the list of folds", j.Split.Assigned}, {"the file of weights", j.Weights}} {
 		if b.digest == "" {
 			continue
 		}
@@ -194,7 +194,7 @@ func (s *Server) fitsWeights(j *round.Job, m *dataset.Manifest) error {
 // auditPPM turns the share of units that are computed twice into units of a million.
 func auditPPM(rate float64) (uint32, error) {
 	if !(rate >= 0 && rate <= 1) {
-		return 0, fmt.Errorf("%w: an audit of %v; it is a share from 0 to 1", errBad, rate)
+		return 0, fmt.Errorf("%w: audit: want a fraction from 0 to 1, got %v", errBad, rate)
 	}
 	return uint32(math.Ceil(rate * 1e6)), nil
 }

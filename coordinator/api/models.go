@@ -43,7 +43,7 @@ func (s *Server) models(r *http.Request) (any, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return nil, fmt.Errorf("%w: newest=%.80q: want how many models to list, 1 or more", errBad, text)
+		return nil, fmt.Errorf("%w: newest: want the number of models to list, 1 or more, got %.80q", errBad, text)
 	}
 	return list[max(0, len(list)-n):], nil
 }
@@ -93,7 +93,7 @@ func (s *Server) recordedModel(ctx context.Context, name string) ([]byte, error)
 		}
 		b, err := s.cfg.Blobs.Get(ctx, part.Digest.String())
 		if err != nil {
-			none = fmt.Errorf("run %d of %v, which may have the model: %w", part.Unit, j, err)
+			none = fmt.Errorf("run %d of %v may have the model, but its result cannot be read: %w", part.Unit, j, err)
 			continue
 		}
 		if model, err := modelIn(b, digest); model != nil || err != nil {

@@ -34,13 +34,13 @@ func (q *Quotas) checkMemory(j *round.Job, m *dataset.Manifest) error {
 		return bad{err}
 	}
 	if q.Message > 0 && need.Message > q.Message {
-		return fmt.Errorf("%w: the job has messages of about %s between leader and workers, at most %s go through (--message-memory)",
+		return fmt.Errorf("%w: messages between the leader and workers take about %s for this job, want at most %s (--message-memory)",
 			errQuota, units.Format(need.Message), units.Format(q.Message))
 	}
 	if q.JobMemory <= 0 || need.Total() <= q.JobMemory {
 		return nil
 	}
-	return fmt.Errorf("%w: the job takes about %s of memory on the leader (%s of training state, %s of sums), at most %s are allowed (--max-job-memory)",
+	return fmt.Errorf("%w: the job takes about %s of memory on the leader (%s of training state, %s of sums), want at most %s (--max-job-memory)",
 		errQuota, units.Format(need.Total()), units.Format(need.State), units.Format(need.Tree), units.Format(q.JobMemory))
 }
 
@@ -77,7 +77,7 @@ func (m *meter) reserve(n int64) (done func(stored bool), err error) {
 	}
 	used := m.used + m.since + m.flight
 	if n > m.limit-used {
-		return nil, fmt.Errorf("%w: blobs of %s are to be stored, and %s of at most %s are used (--max-blob-bytes)",
+		return nil, fmt.Errorf("%w: no room for blobs of %s: blobs already take %s of at most %s (--max-blob-bytes)",
 			errBlobQuota, units.Format(n), units.Format(used), units.Format(m.limit))
 	}
 	m.flight += n
@@ -85,7 +85,7 @@ func (m *meter) reserve(n int64) (done func(stored bool), err error) {
 }
 
 // errBlobQuota is errQuota for want of room.
-var errBlobQuota = fmt.Errorf("%w of blobs", errQuota)
+var errBlobQuota = fmt.Errorf("%w for blobs", errQuota)
 
 func (m *meter) release(n int64, stored bool) {
 	m.mu.Lock()

@@ -37,7 +37,7 @@ func TestSilentHolder(t *testing.T) {
 	s.refuse(503, "POST", "/v1/datasets", protocol.DatasetPutEntry{Name: "other", Manifest: m}, "shard 0", m.Shards[0].Digest)
 	r := submission("art", "", nil)
 	r.Spec.Folds, r.Spec.Assigned = 3, blobs.Sum(nil)
-	s.refuse(503, "POST", "/v1/jobs", r, "split")
+	s.refuse(503, "POST", "/v1/jobs", r, "the list of folds")
 	if err := notSent("the split", "x", errors.Join(blobs.ErrDigest)); !errors.Is(err, errBad) {
 		t.Errorf("what is no digest: %v", err)
 	}

@@ -57,7 +57,7 @@ func (u *upload) admit(digest string, size int64) error {
 		return fmt.Errorf("%w: %w: %.80q", errBad, blobs.ErrDigest, digest)
 	}
 	if size > maxBlob {
-		return fmt.Errorf("%w: blob %.80q of %d bytes, at most %d are possible", errBad, digest, size, maxBlob)
+		return fmt.Errorf("%w: blob %.80q has %d bytes, want at most %d", errBad, digest, size, maxBlob)
 	}
 	if err := u.disk(); err != nil || !u.counts || size < 0 {
 		return err
@@ -72,7 +72,7 @@ func (u *upload) admit(digest string, size int64) error {
 // disk refuses bytes where the disk is nearly full.
 func (u *upload) disk() error {
 	if free, err := blobs.FreeShare(u.s.cfg.Blobs.Folder.Dir()); err == nil && free < minFreeShare {
-		return fmt.Errorf("%w: %.1f %% are free, imports need %.0f %%", errFull, 100*free, 100*minFreeShare)
+		return fmt.Errorf("%w: %.1f %% of the disk is free, an import needs %.0f %%", errFull, 100*free, 100*minFreeShare)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (u *upload) receive(body io.Reader) error {
 
 func (u *upload) write(b []byte) error {
 	if u.w.Size()+int64(len(b)) > maxBlob {
-		return fmt.Errorf("more than %d bytes, which is the most that is possible", maxBlob)
+		return fmt.Errorf("the blob is larger than %d bytes", maxBlob)
 	}
 	if int64(len(b)) > u.room {
 		if err := u.lease(uploadLook); err != nil {
@@ -132,7 +132,7 @@ func (u *upload) lease(n int64) error {
 // not stored.
 func (u *upload) end(stored bool) {
 	if err := u.w.Close(); err != nil {
-		u.s.cfg.Log.Warn("an upload that was not finished is left on the disk", "error", err)
+		u.s.cfg.Log.Warn("the file of an unfinished upload could not be deleted", "error", err)
 	}
 	for _, done := range u.leases {
 		done(stored)

@@ -72,7 +72,7 @@ func TestSubmissionIsSentAgain(t *testing.T) {
 	if s.get("GET", "/v1/jobs/job", nil, &got); got.ID != anew.ID {
 		t.Errorf("the name means job %d, not the newest, %d", got.ID, anew.ID)
 	}
-	s.refuse(409, "POST", "/v1/jobs", submission("third", "job", map[string]string{"trees": "3"}), "exists already", "its trees is 5, not 3:")
+	s.refuse(409, "POST", "/v1/jobs", submission("third", "job", map[string]string{"trees": "3"}), "already exists", "job 11 (job) already exists and is queued; its trees is 5, but the new job has 3")
 }
 
 func TestAuditRate(t *testing.T) {
@@ -155,8 +155,8 @@ func TestQuotas(t *testing.T) {
 	s.get("POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "art", Manifest: m}, nil)
 	s.put("art", 200)
 	more, bytes := imported(t, 300)
-	s.refuse(507, "POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "more", Manifest: more}, "are used", "--max-blob-bytes")
-	s.refuse(507, "PUT", "/v1/blobs/"+more.Shards[0].Digest, bytes[0], "are used", "--max-blob-bytes")
+	s.refuse(507, "POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "more", Manifest: more}, "blobs already take", "--max-blob-bytes")
+	s.refuse(507, "PUT", "/v1/blobs/"+more.Shards[0].Digest, bytes[0], "blobs already take", "--max-blob-bytes")
 	s.put("art", 200) // what is there takes no more room
 	s.get("PUT", "/v1/blobs/"+blobs.Sum([]byte("ten bytes.")), []byte("ten bytes."), nil)
 	s.refuse(507, "PUT", "/v1/blobs/"+blobs.Sum([]byte("1")), []byte("1"), "--max-blob-bytes")

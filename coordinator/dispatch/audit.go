@@ -110,7 +110,7 @@ func (x *Executor) fillSeat(ctx context.Context, u, i int, now time.Time) error 
 		*at = seat{worker: theReferee}
 		x.ask(ctx, u)
 	case s.check == doubted:
-		return fmt.Errorf("%s, and there is no other worker to tell whose fault it is", x.nonFinite(u, other))
+		return fmt.Errorf("%s; no other worker is there to check whether that worker or the job is at fault", x.nonFinite(u, other))
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func (x *Executor) onNonFinite(ctx context.Context, u int, at *seat) error {
 		s.seats[0], s.seats[1] = *at, seat{}
 		at = &s.seats[0]
 		x.checks = append(x.checks, u)
-		x.d.cfg.Log.Warn("a partial is not finite and is computed once more", "job", x.id, "round", x.round,
+		x.d.cfg.Log.Warn("a partial result is not finite; the task is computed again", "job", x.id, "round", x.round,
 			"unit", u, "worker", at.worker, "reason", x.fail.Reason)
 	}
 	if err := x.answer(ctx, u, at.worker, &answer{bad: x.fail.Reason}); err != nil {
@@ -206,7 +206,7 @@ func (x *Executor) nonFinite(u int, at *seat) error {
 	if x.r.Steps[1] > x.r.Steps[0] {
 		step = fmt.Sprintf(" at step %d", x.r.Steps[1]-1)
 	}
-	return fmt.Errorf("unit %d of round %d%s on %s: %s", u, x.round, step, at.worker, at.answer.bad)
+	return fmt.Errorf("task %d of round %d%s on %s: %s", u, x.round, step, at.worker, at.answer.bad)
 }
 
 // settle compares the two answers of a unit. Where they differ and none is known
@@ -216,7 +216,7 @@ func (x *Executor) settle(ctx context.Context, u int) error {
 	a, b := &s.seats[0], &s.seats[1]
 	switch {
 	case a.answer.bad != "" && b.answer.bad != "":
-		return fmt.Errorf("%w; and on %s: %s", x.nonFinite(u, a), b.worker, b.answer.bad)
+		return fmt.Errorf("%w; the same task on %s: %s", x.nonFinite(u, a), b.worker, b.answer.bad)
 	case a.answer.same(b.answer):
 		return x.accept(ctx, u, a.answer)
 	case a.answer.bad != "", b.worker == theReferee:
@@ -224,7 +224,7 @@ func (x *Executor) settle(ctx context.Context, u int) error {
 	case b.answer.bad != "", a.worker == theReferee:
 		return x.judge(ctx, u, a.answer)
 	case x.d.cfg.Referee == nil:
-		return fmt.Errorf("unit %d of round %d: workers %s and %s differ, and nobody can tell who is right", u, x.round, a.worker, b.worker)
+		return fmt.Errorf("task %d of round %d: workers %s and %s computed different results, and no third result shows which is right", u, x.round, a.worker, b.worker)
 	}
 	s.judged = true
 	x.ask(ctx, u)
@@ -240,11 +240,11 @@ func (x *Executor) judge(ctx context.Context, u int, right *answer) error {
 		if at.worker == theReferee || at.answer == right || at.answer.same(right) {
 			continue
 		}
-		what := "differs from what the leader computed"
+		what := "differs from the leader's result"
 		if at.answer.bad != "" {
-			what = "was not finite, and is elsewhere: " + at.answer.bad
+			what = "had a result that is not finite, although another worker's result is: " + at.answer.bad
 		}
-		reason := fmt.Sprintf("unit %d of round %d of job %d %s", u, x.round, x.id, what)
+		reason := fmt.Sprintf("task %d of round %d of job %d %s", u, x.round, x.id, what)
 		if err := x.d.accuse(ctx, at.worker, reason); err != nil {
 			return err
 		}

@@ -79,7 +79,7 @@ func (c *court) accused(l *lab, worker string) string {
 		l.t.Fatalf("suspects %+v, want %s", c.suspects, worker)
 	}
 	for _, w := range l.d.Workers() {
-		if refused := strings.HasPrefix(w.State, "refused: it is not trusted"); refused != (w.ID == worker) {
+		if refused := strings.HasPrefix(w.State, "refused: the worker is quarantined"); refused != (w.ID == worker) {
 			l.t.Errorf("worker %+v", w)
 		}
 	}
@@ -187,7 +187,7 @@ func TestAuditFindsTheLiar(t *testing.T) {
 			again[0].part(0, nil)
 			again[1].part(1, nil)
 			d.sums()
-			if reason := c.accused(l, liar); !strings.Contains(reason, "unit 1 of round 1 of job 40") {
+			if reason := c.accused(l, liar); !strings.Contains(reason, "task 1 of round 1 of job 40") {
 				t.Errorf("reason %q", reason)
 			}
 			l.counted("audit_differences_total", "", 1)
@@ -354,7 +354,7 @@ func TestNonFinite(t *testing.T) {
 		nonFinite(task1, u)
 		nonFinite(w2.run(u), u)
 		err := d.wait()
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("unit %d of round 1 at step 5 on w1: value 3 is NaN", u)) || !strings.Contains(err.Error(), "on w2") {
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("task %d of round 1 at step 5 on w1: value 3 is NaN", u)) || !strings.Contains(err.Error(), "on w2") {
 			t.Errorf("error %v", err)
 		}
 		if len(c.suspects) > 0 {
@@ -371,7 +371,7 @@ func TestNonFinite(t *testing.T) {
 			d := l.do(x, 1, summed(1))
 			nonFinite(w.first(0), 0)
 			if bad {
-				if err := d.wait(); err == nil || !strings.Contains(err.Error(), "and on the leader") {
+				if err := d.wait(); err == nil || !strings.Contains(err.Error(), "the same task on the leader") {
 					t.Errorf("error %v", err)
 				}
 				return
@@ -395,7 +395,7 @@ func TestDistrusted(t *testing.T) {
 	w2.first(0).parts()
 	d.sums()
 	w1.idle()
-	if got := l.d.Workers()[0].State; got != "refused: it is not trusted: it lied" {
+	if got := l.d.Workers()[0].State; got != "refused: the worker is quarantined: it lied" {
 		t.Errorf("state %q", got)
 	}
 	l.d.SetDistrusted(nil)
@@ -426,7 +426,7 @@ func TestUnable(t *testing.T) {
 	w1.idle()
 	d = l.do(x, 2, collecting(1))
 	unable(w2.run(0))
-	if err := d.wait(); err == nil || !strings.Contains(err.Error(), "no worker can compute it: unit 0 on worker w2: too little memory") {
+	if err := d.wait(); err == nil || !strings.Contains(err.Error(), "no worker can compute the task: task 0 on worker w2: too little memory") {
 		t.Errorf("error %v", err)
 	}
 	l.free(t, 2)

@@ -116,11 +116,11 @@ func TestWorkerWithAProblem(t *testing.T) {
 	beat := protocol.Beat{Worker: "a", Protocol: protocol.Version, Numerics: round.Numerics}
 	c.hear(&beat, now)
 	version := c.version
-	beat.Problem = "its folder cannot be written: " + strings.Repeat("ö", 500)
+	beat.Problem = "the worker's folder cannot be written: " + strings.Repeat("ö", 500)
 	if changed, joined := c.hear(&beat, now); !changed || !joined || c.version == version || c.get("a") != nil {
 		t.Errorf("changed %v, told %v, used %v", changed, joined, c.get("a") != nil)
 	}
-	if a := c.availability(nil); len(a.Refused) != 1 || !strings.Contains(a.Refused[0], "its folder cannot be written") || len(a.Refused[0]) > 2*protocol.BriefText || !utf8.ValidString(a.Refused[0]) || a.Usable != 0 {
+	if a := c.availability(nil); len(a.Refused) != 1 || !strings.Contains(a.Refused[0], "folder cannot be written") || len(a.Refused[0]) > 2*protocol.BriefText || !utf8.ValidString(a.Refused[0]) || a.Usable != 0 {
 		t.Errorf("%+v", a)
 	}
 	version = c.version

@@ -186,7 +186,7 @@ func (b *bounds) withhold(ctx context.Context, units []uint32, took time.Duratio
 				x.mail.putStored(stored{round: n, unit: units[0], withheld: units, err: err})
 				return
 			}
-			x.d.cfg.Log.Warn("that units are not run could not be recorded; it is tried again", "job", x.id, "units", len(units), "error", err)
+			x.d.cfg.Log.Warn("the list of tasks that are not run could not be recorded; recording is tried again", "job", x.id, "units", len(units), "error", err)
 			wait.For(ctx, pause)
 		}
 	})

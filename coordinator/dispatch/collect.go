@@ -373,7 +373,7 @@ func (c *collection) onStored(s stored) error {
 		return nil
 	}
 	if errors.Is(s.err, ErrOver) {
-		return fmt.Errorf("unit %d: %w", s.unit, s.err)
+		return fmt.Errorf("task %d: %w", s.unit, s.err)
 	}
 	if s.withheld != nil {
 		c.withheld(s.withheld)
@@ -399,9 +399,9 @@ func (c *collection) onStored(s stored) error {
 	case u.state == atHand:
 		c.left++
 	}
-	x.d.cfg.Log.Warn("a unit's result could not be stored; the unit is computed again",
+	x.d.cfg.Log.Warn("the result of a task could not be stored; the task is computed again",
 		"job", x.id, "unit", s.unit, "error", s.err)
-	x.d.Stopped(x.id, fmt.Errorf("the result of unit %d could not be stored: %w", s.unit, s.err), time.Now())
+	x.d.Stopped(x.id, fmt.Errorf("the result of task %d could not be stored: %w", s.unit, s.err), time.Now())
 	a := u.own()
 	for i := range a.seats {
 		x.vacate(&a.seats[i])

@@ -157,11 +157,11 @@ func (w *worker) learn(holds []string) bool {
 func (c *crew) refusal(b *protocol.Beat) (protocol.IdleReason, string) {
 	switch reason, distrusted := c.distrusted[b.Worker]; {
 	case distrusted:
-		return protocol.IdleQuarantined, "it is not trusted: " + reason
+		return protocol.IdleQuarantined, "the worker is quarantined: " + reason
 	case b.Protocol != protocol.Version:
-		return protocol.IdleRefused, fmt.Sprintf("it speaks protocol %d, this coordinator %d", b.Protocol, protocol.Version)
+		return protocol.IdleRefused, fmt.Sprintf("the worker has protocol version %d, this coordinator has %d", b.Protocol, protocol.Version)
 	case b.Numerics != round.Numerics:
-		return protocol.IdleRefused, fmt.Sprintf("it computes numerics %d, this coordinator %d", b.Numerics, round.Numerics)
+		return protocol.IdleRefused, fmt.Sprintf("the worker has arithmetic version %d, this coordinator has %d", b.Numerics, round.Numerics)
 	case b.Problem != "":
 		return protocol.IdleFolder, protocol.Brief(b.Problem)
 	}

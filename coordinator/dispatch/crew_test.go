@@ -157,7 +157,7 @@ func TestRefusedWorkers(t *testing.T) {
 		last = <-leads
 		return len(last.Refused) == 2
 	})
-	if last.Epoch != epoch || last.Coordinator != "a" || !strings.Contains(last.Refused["alien"], fmt.Sprintf("protocol 9, this coordinator %d", protocol.Version)) || !strings.Contains(last.Refused["old"], "numerics 77, this coordinator 1") {
+	if last.Epoch != epoch || last.Coordinator != "a" || !strings.Contains(last.Refused["alien"], fmt.Sprintf("protocol version 9, this coordinator has %d", protocol.Version)) || !strings.Contains(last.Refused["old"], "arithmetic version 77, this coordinator has 1") {
 		t.Errorf("lead %+v", last)
 	}
 	x := l.executor(jobID)

@@ -121,12 +121,12 @@ func New(cfg Config) *Dispatcher {
 func (d *Dispatcher) Run(ctx context.Context) error {
 	beats, err := d.cfg.Conn.Subscribe(d.cfg.Subjects.Beats(), d.onBeat)
 	if err != nil {
-		return fmt.Errorf("listening to workers: %w", err)
+		return fmt.Errorf("cannot listen to workers: %w", err)
 	}
 	defer beats.Close()
 	results, err := d.cfg.Conn.SubscribeReplies(protocol.ResultsOf(d.results, "*"), d.onResult, d.onNobody)
 	if err != nil {
-		return fmt.Errorf("listening to workers: %w", err)
+		return fmt.Errorf("cannot listen to workers: %w", err)
 	}
 	defer results.Close()
 	tick := time.NewTicker(d.cfg.Heartbeat / probes)
@@ -160,7 +160,7 @@ func (d *Dispatcher) expire(now time.Time) {
 	d.mu.Unlock()
 	d.forgetShares(now)
 	for _, id := range gone {
-		d.cfg.Log.Warn("a worker went silent", "worker", id)
+		d.cfg.Log.Warn("a worker does not answer any more", "worker", id)
 	}
 	if len(gone) > 0 {
 		d.wakeAll()

@@ -74,7 +74,7 @@ func (x *Executor) failed(msg []byte) (u int, ok bool) {
 }
 
 func (x *Executor) failure(u int) error {
-	return fmt.Errorf("unit %d on worker %s: %s", u, x.fail.Worker, x.fail.Reason)
+	return fmt.Errorf("task %d on worker %s: %s", u, x.fail.Worker, x.fail.Reason)
 }
 
 // rest notes a passing failure, x.fail, of a unit: how long it rests and whom it
@@ -87,16 +87,16 @@ func (x *Executor) rest(u int, now time.Time) error {
 		s.failing = now
 	}
 	if x.fail.Unable && x.hopeless() {
-		return fmt.Errorf("no worker can compute it: %w", x.failure(u))
+		return fmt.Errorf("no worker can compute the task: %w", x.failure(u))
 	}
 	if since := now.Sub(s.failing); x.exhausted(s, now) {
-		return fmt.Errorf("no worker could compute it for %v: %w", since.Round(time.Second), x.failure(u))
+		return fmt.Errorf("no worker could compute the task for %v: %w", since.Round(time.Second), x.failure(u))
 	}
 	s.after = now.Add(pauseAfter(s.tries, len(x.able())))
 	if s.after.After(now) { // each worker has tried it
 		x.d.Stopped(x.id, x.failure(u), now)
 	}
-	x.d.cfg.Log.Warn("a unit failed and is tried again", "job", x.id, "round", x.round, "unit", u,
+	x.d.cfg.Log.Warn("a task failed and is tried again", "job", x.id, "round", x.round, "unit", u,
 		"worker", x.fail.Worker, "pause", s.after.Sub(now), "reason", x.fail.Reason)
 	return nil
 }
@@ -121,7 +121,7 @@ func (x *Executor) exhausted(a *attempt, now time.Time) bool {
 func (x *Executor) hopeless() bool {
 	x.d.mu.Lock()
 	defer x.d.mu.Unlock()
-	x.unable[x.fail.Worker] = cmp.Or(protocol.Brief(strings.TrimPrefix(x.fail.Reason, "worker: ")), "it has not the memory for its tasks")
+	x.unable[x.fail.Worker] = cmp.Or(protocol.Brief(strings.TrimPrefix(x.fail.Reason, "worker: ")), "the worker has too little memory for its tasks")
 	for id, w := range x.d.crew.workers {
 		if w.refused == "" && x.unable[id] == "" {
 			return false

@@ -83,11 +83,11 @@ func (c *crew) standing(w *worker, now time.Time) standing {
 	s.out, s.why = c.refusal(&w.beat)
 	switch {
 	case s.out == protocol.IdleQuarantined:
-		s.why += "; use it again: coppice cluster trust " + w.id
+		s.why += "; to use the worker again: coppice cluster trust " + w.id
 	case s.out == protocol.IdleRefused:
-		s.why += "; run the same version everywhere"
+		s.why += "; run the same version of Coppice everywhere"
 	case s.out == "" && w.lost:
-		s.out, s.why = protocol.IdleUnreachable, "its connection is lost; its log says why"
+		s.out, s.why = protocol.IdleUnreachable, "the connection to the worker is lost; its log says why"
 	}
 	return s
 }
@@ -117,7 +117,7 @@ func idleReason(w *standing, jobs []openJob) (idle Idle, is bool) {
 	for i := range jobs {
 		j := &jobs[i]
 		if j.owners[w.id] {
-			return Idle{protocol.IdleNextRound, j.id, "it has no open task of this round; the next round brings some"}, !w.recent
+			return Idle{protocol.IdleNextRound, j.id, "the worker has finished its tasks of this round and waits for the next round"}, !w.recent
 		}
 		reason, text := j.withholds(w)
 		if idle.Reason == "" || slices.Index(ranks, reason) < slices.Index(ranks, idle.Reason) {
@@ -132,21 +132,21 @@ func (j *openJob) withholds(w *standing) (protocol.IdleReason, string) {
 	at := &j.at
 	switch why := j.unable[w.id]; {
 	case why != "":
-		return protocol.IdleMemory, why + "; start it with a larger --memory"
+		return protocol.IdleMemory, why + "; start the worker with a larger --memory"
 	case at.plan != nil && w.stalled > 0:
-		return protocol.IdleStalled, fmt.Sprintf("it let tasks wait too long; other workers get them for %v, or until it answers", w.stalled.Round(100*time.Millisecond))
+		return protocol.IdleStalled, fmt.Sprintf("the worker was too slow with its tasks; other workers get them for %v, or until it answers", w.stalled.Round(100*time.Millisecond))
 	case j.targets[w.id]:
-		return protocol.IdleShards, "it does not have all shards of its tasks yet; it takes the tasks over in the round after it has them"
+		return protocol.IdleShards, "the worker is still fetching shards of its tasks; it gets the tasks in the round after it has them"
 	case at.plan != nil && slices.Contains(at.plan.workers, w.id):
-		return protocol.IdleFewTasks, fmt.Sprintf("the round has %s for %s", counted(at.units, "task"), counted(len(at.plan.workers), "worker"))
+		return protocol.IdleFewTasks, fmt.Sprintf("the round has only %s for %s", counted(at.units, "task"), counted(len(at.plan.workers), "worker"))
 	case at.ready > 0 || at.units == 0 || !at.collected:
-		return protocol.IdleNextRound, "it gets tasks once the next ones are given out"
+		return protocol.IdleNextRound, "the worker gets tasks when the next ones are distributed"
 	case at.held > 0:
-		return protocol.IdleJobWaits, counted(at.held, "task") + " may not begin: a budget leaves no time, or other tasks of the budget run"
+		return protocol.IdleJobWaits, counted(at.held, "task") + " cannot start yet: a time budget is used up, or other tasks with the same budget are running"
 	case at.resting > 0:
-		return protocol.IdleJobWaits, counted(at.resting, "task") + " failed and will be tried again after a pause"
+		return protocol.IdleJobWaits, counted(at.resting, "task") + " failed and will be retried after a pause"
 	}
-	return protocol.IdleFewTasks, fmt.Sprintf("the round has %d of %s left, all with other workers", at.left, counted(at.units, "task"))
+	return protocol.IdleFewTasks, fmt.Sprintf("the round still has %d of %s, all on other workers", at.left, counted(at.units, "task"))
 }
 
 func counted(n int, one string) string {

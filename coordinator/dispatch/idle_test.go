@@ -48,10 +48,10 @@ func TestIdleReason(t *testing.T) {
 		{"memory", w, []openJob{small}, protocol.IdleMemory, 2, "2 MiB"},
 		{"memory before fewer tasks", w, []openJob{few, small}, protocol.IdleMemory, 2, "--memory"},
 		{"the last tasks", w, []openJob{few}, protocol.IdleFewTasks, 3, "2 of 5 tasks"},
-		{"tasks are there", w, []openJob{collected(1, underWay{units: 3, left: 3, ready: 2})}, protocol.IdleNextRound, 1, "given out"},
+		{"tasks are there", w, []openJob{collected(1, underWay{units: 3, left: 3, ready: 2})}, protocol.IdleNextRound, 1, "the worker gets tasks when the next ones are distributed"},
 		{"tasks rest", w, []openJob{collected(1, underWay{units: 3, left: 3, resting: 2})}, protocol.IdleJobWaits, 1, "2 tasks failed"},
-		{"a budget", w, []openJob{collected(1, underWay{units: 3, left: 3, held: 1})}, protocol.IdleJobWaits, 1, "a budget"},
-		{"others are not small", standing{id: "v"}, []openJob{small}, protocol.IdleNextRound, 2, "given out"},
+		{"1 task cannot start yet: a time budget is used up, or other tasks with the same budget are running", w, []openJob{collected(1, underWay{units: 3, left: 3, held: 1})}, protocol.IdleJobWaits, 1, "1 task cannot start yet: a time budget is used up, or other tasks with the same budget are running"},
+		{"others are not small", standing{id: "v"}, []openJob{small}, protocol.IdleNextRound, 2, "the worker gets tasks when the next ones are distributed"},
 	} {
 		got, is := idleReason(&test.w, test.jobs)
 		if !is {
@@ -92,7 +92,7 @@ func TestStanding(t *testing.T) {
 		case "old":
 			beat.Numerics++
 		case "full":
-			beat.Problem = "its folder cannot be written: no space"
+			beat.Problem = "the worker's folder cannot be written: no space"
 		}
 		c.hear(&beat, now)
 	}
@@ -102,7 +102,7 @@ func TestStanding(t *testing.T) {
 		out  protocol.IdleReason
 		says string
 	}{
-		"good": {"", ""}, "slow": {"", ""}, "cut": {protocol.IdleUnreachable, "connection"}, "wrong": {protocol.IdleQuarantined, "other bytes; use it again: coppice cluster trust wrong"},
+		"good": {"", ""}, "slow": {"", ""}, "cut": {protocol.IdleUnreachable, "connection"}, "wrong": {protocol.IdleQuarantined, "other bytes; to use the worker again: coppice cluster trust wrong"},
 		"old": {protocol.IdleRefused, "the same version"}, "full": {protocol.IdleFolder, "no space"},
 	} {
 		got := c.standing(c.workers[id], now)

@@ -87,7 +87,7 @@ func (d *Dispatcher) onNobody(reply string) {
 	d.observeCrew()
 	d.mu.Unlock()
 	if lost {
-		d.cfg.Log.Warn("a worker's connection is gone", "worker", id)
+		d.cfg.Log.Warn("the connection to a worker is lost", "worker", id)
 		d.wakeAll()
 	}
 }

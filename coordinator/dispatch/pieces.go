@@ -52,7 +52,7 @@ func (x *Executor) sendPieces(k *acquainted, ref protocol.Ref, pieces []round.Pi
 		if m.Here = !k.computed[m.Digest]; m.Here {
 			var err error
 			if m.Data, err = p.Bytes(); err != nil { // the worker asks for it again
-				x.d.cfg.Log.Warn("a piece of a value cannot be sent", "job", x.id, "piece", i, "error", err)
+				x.d.cfg.Log.Warn("a chunk of a value could not be sent", "job", x.id, "piece", i, "error", err)
 				continue
 			}
 		}

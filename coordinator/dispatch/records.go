@@ -75,7 +75,7 @@ func (r *records) record(ctx context.Context, part *protocol.Collected, of int) 
 			late = true
 			r.behind.Add(1)
 		}
-		r.x.d.cfg.Log.Warn("a unit's result could not be recorded; it is tried again", "job", r.x.id, "unit", part.Unit, "error", err)
+		r.x.d.cfg.Log.Warn("the result of a task could not be recorded; recording is tried again", "job", r.x.id, "unit", part.Unit, "error", err)
 		wait.For(ctx, pause)
 	}
 	return ctx.Err()

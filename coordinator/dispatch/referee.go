@@ -81,21 +81,21 @@ func (x *Executor) onVerdict(ctx context.Context, v *verdict) error {
 	case !s.judged:
 		return nil
 	case v.answer.bad != "":
-		return fmt.Errorf("unit %d of round %d on %s: %s", v.unit, x.round, theReferee, v.answer.bad)
+		return fmt.Errorf("task %d of round %d on %s: %s", v.unit, x.round, theReferee, v.answer.bad)
 	}
 	return x.judge(ctx, v.unit, v.answer)
 }
 
 func (x *Executor) noVerdict(v *verdict, at *seat) error {
 	s, now := x.units[v.unit].own(), time.Now()
-	x.d.cfg.Log.Warn("the leader could not compute a unit", "job", x.id, "round", x.round, "unit", v.unit, "error", v.err)
+	x.d.cfg.Log.Warn("the leader could not compute a task to verify workers", "job", x.id, "round", x.round, "unit", v.unit, "error", v.err)
 	if s.failing.IsZero() {
 		s.failing = now
 	}
 	if x.exhausted(s, now) {
-		return fmt.Errorf("unit %d on %s: %w", v.unit, theReferee, v.err)
+		return fmt.Errorf("task %d on %s: %w", v.unit, theReferee, v.err)
 	}
-	x.d.Stopped(x.id, fmt.Errorf("unit %d on %s: %w", v.unit, theReferee, v.err), now)
+	x.d.Stopped(x.id, fmt.Errorf("task %d on %s: %w", v.unit, theReferee, v.err), now)
 	s.judged, s.after = false, now.Add(longestPause)
 	if at != nil {
 		*at = seat{}
@@ -115,14 +115,14 @@ func (d *Dispatcher) accuse(ctx context.Context, id, reason string) error {
 	if known {
 		return nil
 	}
-	d.cfg.Log.Error("a worker answers wrongly and is not used any more", "worker", id, "jobs", jobs, "reason", reason)
+	d.cfg.Log.Error("a worker returned a wrong result and is quarantined", "worker", id, "jobs", jobs, "reason", reason)
 	d.wakeAll()
 	for d.cfg.Suspect != nil {
 		err := d.cfg.Suspect(ctx, id, jobs, reason)
 		if err == nil {
 			break
 		}
-		d.cfg.Log.Warn("a worker's fault could not be recorded yet", "worker", id, "error", err)
+		d.cfg.Log.Warn("the quarantine of a worker could not be recorded yet", "worker", id, "error", err)
 		if wait.For(ctx, lookAgain); ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -143,7 +143,7 @@ func (x *Executor) onPart(ctx context.Context, msg []byte) error {
 	switch {
 	case err != nil:
 		x.drop(metrics.DropMisshapen)
-		x.d.cfg.Log.Warn("a partial was dropped", "job", x.id, "worker", x.part.Worker, "error", err)
+		x.d.cfg.Log.Warn("a partial result was dropped", "job", x.id, "worker", x.part.Worker, "error", err)
 	case !used:
 		x.drop(metrics.DropDuplicate)
 		x.wasted()

@@ -313,7 +313,7 @@ func TestFail(t *testing.T) {
 		case err = <-d.done:
 		}
 	}
-	if !strings.Contains(err.Error(), "unit 0 on worker "+at.f.id+": unit 0 is bad on "+at.f.id) {
+	if !strings.Contains(err.Error(), "task 0 on worker "+at.f.id+": unit 0 is bad on "+at.f.id) {
 		t.Errorf("a unit that fails everywhere: error %v", err)
 	}
 	if took := time.Since(began); tries < 2 || tries > 7 || took < l.d.giveUp { // two at once, then pauses of 50 ms, 100 ms, 200 ms
@@ -321,7 +321,7 @@ func TestFail(t *testing.T) {
 	}
 	d = l.do(x, 3, summed(1))
 	w1.run(0).fail(0, true)
-	if err := d.wait(); err == nil || !strings.Contains(err.Error(), "unit 0 on worker w1") {
+	if err := d.wait(); err == nil || !strings.Contains(err.Error(), "task 0 on worker w1") {
 		t.Errorf("a permanent failure: error %v", err)
 	}
 	d = l.do(x, 4, summed(1)) // the executor is none the worse

@@ -58,7 +58,7 @@ func (d *driver) cell(ctx context.Context, o *pipeline.Outcome, unit int) (part 
 	}
 	blob, err := d.m.cfg.Blobs.Put(ctx, c.Model)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the model: %w", err)
+		return nil, nil, fmt.Errorf("the model could not be stored: %w", err)
 	}
 	model = &protocol.ModelRef{Digest: of.ModelDigest, Blob: blob, Bytes: uint64(len(c.Model))}
 	c.Model = nil
@@ -74,7 +74,7 @@ func (d *driver) storeSome(ctx context.Context, refs []protocol.CellsRef, parts 
 	list := childjob.AppendCells(make([]byte, 0, size), parts, took)
 	blob, err := d.m.cfg.Blobs.Put(ctx, list)
 	if err != nil {
-		return nil, fmt.Errorf("the results of runs: %w", err)
+		return nil, fmt.Errorf("the results of runs could not be stored: %w", err)
 	}
 	return append(refs, protocol.CellsRef{BlobRef: protocol.BlobRef{Blob: blob, Bytes: uint64(len(list))}, Count: len(parts)}), nil
 }

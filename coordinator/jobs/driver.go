@@ -123,7 +123,7 @@ func (d *driver) withWeights(ctx context.Context) (*round.Job, error) {
 	}
 	b, err := d.m.cfg.Blobs.Get(ctx, job.Weights)
 	if err != nil {
-		return nil, fmt.Errorf("the weights to begin from: %w", err)
+		return nil, fmt.Errorf("the weights to start from cannot be read: %w", err)
 	}
 	return job.WithWeights(b)
 }

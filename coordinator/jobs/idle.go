@@ -38,7 +38,7 @@ func idleFor(w dispatch.Idle, all []*state.Job, waits map[uint64]Wait) (protocol
 		}
 	}
 	if wait := waits[w.Job]; wait.Reason != "" && !slices.Contains(mend, w.Reason) {
-		return protocol.IdleJobWaits, name + " waits: " + wait.Text
+		return protocol.IdleJobWaits, name + " is waiting: " + wait.Text
 	}
 	return w.Reason, name + ": " + w.Text
 }
@@ -52,13 +52,13 @@ func noneRuns(all []*state.Job, waits map[uint64]Wait) (protocol.IdleReason, str
 			paused = append(paused, j.Name)
 		case j.State.Final():
 		case waits[j.ID].Reason != "":
-			return protocol.IdleJobWaits, fmt.Sprintf("job %s waits: %s", j.Name, waits[j.ID].Text)
+			return protocol.IdleJobWaits, fmt.Sprintf("job %s is waiting: %s", j.Name, waits[j.ID].Text)
 		default:
-			return protocol.IdleNextRound, fmt.Sprintf("job %s is about to begin or to end", j.Name)
+			return protocol.IdleNextRound, fmt.Sprintf("job %s is about to start or to end", j.Name)
 		}
 	}
 	if len(paused) > 0 {
-		return protocol.IdlePaused, fmt.Sprintf("no job runs; paused: %s; resume one: coppice job resume NAME", list(paused))
+		return protocol.IdlePaused, fmt.Sprintf("no job is running; paused jobs: %s; to resume a job: coppice job resume NAME", list(paused))
 	}
-	return protocol.IdleNoJob, "no job runs"
+	return protocol.IdleNoJob, "no job is running"
 }

@@ -24,14 +24,14 @@ func TestWhyAWorkerIsIdle(t *testing.T) {
 		want  protocol.IdleReason
 		says  string
 	}{
-		{"no job", dispatch.Idle{}, nil, nil, protocol.IdleNoJob, "no job runs"},
-		{"all have ended", dispatch.Idle{}, []*state.Job{job(1, "a", protocol.Done), job(2, "b", protocol.Failed)}, nil, protocol.IdleNoJob, "no job runs"},
-		{"paused", dispatch.Idle{}, []*state.Job{job(1, "a", protocol.Done), job(2, "b", protocol.Paused)}, nil, protocol.IdlePaused, "no job runs; paused: b; resume one: coppice job resume NAME"},
-		{"a job begins", dispatch.Idle{}, append(one, job(2, "b", protocol.Paused)), nil, protocol.IdleNextRound, "job one is about to begin or to end"},
-		{"a job waits", dispatch.Idle{}, one, waits, protocol.IdleJobWaits, "job one waits: nothing can be recorded"},
+		{"no job", dispatch.Idle{}, nil, nil, protocol.IdleNoJob, "no job is running"},
+		{"all have ended", dispatch.Idle{}, []*state.Job{job(1, "a", protocol.Done), job(2, "b", protocol.Failed)}, nil, protocol.IdleNoJob, "no job is running"},
+		{"paused", dispatch.Idle{}, []*state.Job{job(1, "a", protocol.Done), job(2, "b", protocol.Paused)}, nil, protocol.IdlePaused, "no job is running; paused jobs: b; to resume a job: coppice job resume NAME"},
+		{"a job begins", dispatch.Idle{}, append(one, job(2, "b", protocol.Paused)), nil, protocol.IdleNextRound, "job one is about to start or to end"},
+		{"a job waits", dispatch.Idle{}, one, waits, protocol.IdleJobWaits, "job one is waiting: nothing can be recorded"},
 		{"refused", dispatch.Idle{Reason: protocol.IdleRefused, Text: "it speaks protocol 9"}, one, waits, protocol.IdleRefused, "it speaks protocol 9"},
 		{"few tasks", dispatch.Idle{Reason: protocol.IdleFewTasks, Job: 1, Text: "1 task"}, one, nil, protocol.IdleFewTasks, "job one: 1 task"},
-		{"few tasks of a job that waits", dispatch.Idle{Reason: protocol.IdleFewTasks, Job: 1, Text: "1 task"}, one, waits, protocol.IdleJobWaits, "job one waits: nothing can be recorded"},
+		{"few tasks of a job that waits", dispatch.Idle{Reason: protocol.IdleFewTasks, Job: 1, Text: "1 task"}, one, waits, protocol.IdleJobWaits, "job one is waiting: nothing can be recorded"},
 		{"memory", dispatch.Idle{Reason: protocol.IdleMemory, Job: 1, Text: "2 of 1 KiB"}, one, waits, protocol.IdleMemory, "job one: 2 of 1 KiB"},
 		{"deleted meanwhile", dispatch.Idle{Reason: protocol.IdleShards, Job: 7, Text: "none yet"}, one, nil, protocol.IdleShards, "job 7: none yet"},
 	} {

@@ -194,7 +194,7 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 	case err == nil:
 		log.Info("the job is done", "seconds", time.Since(began).Seconds())
 	case ctx.Err() != nil || passing(err):
-		log.Info("this coordinator no longer runs the job", "reason", err)
+		log.Info("this coordinator does not run the job any more", "reason", err)
 		if ctx.Err() == nil {
 			m.stopped(job.ID, err)
 		}
@@ -274,7 +274,7 @@ type Parts struct {
 // errPartLost says that a recorded part is on no coordinator any more: its job
 // starts again from its last commit and computes the unit once more, to the same
 // bytes.
-var errPartLost = errors.New("a result that was recorded is lost")
+var errPartLost = errors.New("no coordinator has a recorded result any more; the task is computed again")
 
 // lose remembers that a part is lost, or not any more.
 func (p *Parts) lose(text string, lost bool) {

@@ -70,14 +70,14 @@ func Waits(all []*state.Job, f *Facts) map[uint64]Wait {
 func (f *Facts) wait(job *state.Job, place int, run []string) Wait {
 	switch {
 	case foreign(job):
-		return Wait{protocol.WaitNumerics, fmt.Sprintf("it needs a leader that computes numerics %d; this one computes %d: run its version on a coordinator, then: coppice cluster transfer ID",
+		return Wait{protocol.WaitNumerics, fmt.Sprintf("the job needs a leader with arithmetic version %d, this leader has %d: run that version on a coordinator, then: coppice cluster transfer ID",
 			job.Job.Numerics, round.Numerics)}
 	case f.Unrecorded != "":
-		return Wait{protocol.WaitCommit, "nothing can be recorded: " + f.Unrecorded + "; see: coppice cluster members"}
+		return Wait{protocol.WaitCommit, "the leader cannot record anything: " + f.Unrecorded + "; see: coppice cluster members"}
 	case f.NATS != "":
 		return Wait{protocol.WaitNATS, "the leader cannot reach the workers: " + f.NATS + "; see: coppice cluster members"}
 	case job.State == protocol.Queued && place > max(0, f.Concurrent-len(run)):
-		return Wait{protocol.WaitQueue, fmt.Sprintf("place %d in the queue: %d jobs run at once (coppice coordinator --jobs), now %s",
+		return Wait{protocol.WaitQueue, fmt.Sprintf("place %d in the queue: at most %d jobs run at once (coppice coordinator --jobs), now %s",
 			place-max(0, f.Concurrent-len(run)), f.Concurrent, list(run))}
 	case f.Workers == nil:
 		return Wait{}
@@ -95,17 +95,17 @@ func (f *Facts) workersFor(job *state.Job) Wait {
 		if text := lostBlobs(job, f.Lost); text != "" {
 			return Wait{protocol.WaitBlobs, text}
 		}
-		return Wait{protocol.WaitRetry, "it stops and is tried again: " + a.Stops + "; see: coppice cluster"}
+		return Wait{protocol.WaitRetry, "the job stopped and will be retried: " + a.Stops + "; see: coppice cluster"}
 	case a.Unknown || a.Usable > 0:
 		return Wait{}
 	case len(a.Unable) > 0:
-		return Wait{protocol.WaitMemory, fmt.Sprintf("no worker has the memory that it takes: %s; start one with more: %s --memory SIZE", list(a.Unable), f.start())}
+		return Wait{protocol.WaitMemory, fmt.Sprintf("no worker has enough memory for the job: %s; start a worker with more: %s --memory SIZE", list(a.Unable), f.start())}
 	case len(a.Unreachable) > 0:
-		return Wait{protocol.WaitUnreachable, fmt.Sprintf("no worker can be reached: %s; start one: %s", list(a.Unreachable), f.start())}
+		return Wait{protocol.WaitUnreachable, fmt.Sprintf("no worker can be reached: %s; start a worker: %s", list(a.Unreachable), f.start())}
 	case len(a.Distrusted) > 0:
-		return Wait{protocol.WaitDistrusted, fmt.Sprintf("every worker is distrusted: %s; start another: %s, or see: coppice cluster", list(a.Distrusted), f.start())}
+		return Wait{protocol.WaitDistrusted, fmt.Sprintf("every worker is quarantined: %s; start another worker: %s, or see: coppice cluster", list(a.Distrusted), f.start())}
 	case len(a.Refused) > 0:
-		return Wait{protocol.WaitRefused, fmt.Sprintf("every worker is refused: %s; start another of this version: %s", list(a.Refused), f.start())}
+		return Wait{protocol.WaitRefused, fmt.Sprintf("every worker is refused: %s; start a worker of this version: %s", list(a.Refused), f.start())}
 	}
 	return Wait{protocol.WaitNoWorker, protocol.NoWorker(f.Join)}
 }
@@ -124,9 +124,9 @@ func lostBlobs(job *state.Job, lost func(digest string) bool) string {
 			}
 		}
 	}
-	others := [][2]string{{"its training state", job.TrainerBlob}}
+	others := [][2]string{{"the job's training state", job.TrainerBlob}}
 	if job.Job != nil {
-		others = append(others, [2]string{"its list of folds", job.Job.Split.Assigned}, [2]string{"the weights that it begins from", job.Job.Weights})
+		others = append(others, [2]string{"the job's list of folds", job.Job.Split.Assigned}, [2]string{"the weights to start from", job.Job.Weights})
 	}
 	for _, o := range others {
 		if o[1] != "" && lost(o[1]) {
@@ -136,11 +136,11 @@ func lostBlobs(job *state.Job, lost func(digest string) bool) string {
 	if len(names) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("no coordinator that answers has blobs that it needs: %s; it goes on by itself once one has them: ", list(names))
+	text := fmt.Sprintf("blobs of the job are on no coordinator that answers: %s; the job continues once a coordinator has them: ", list(names))
 	if data == len(names) {
 		return text + fmt.Sprintf("import dataset %s again (coppice dataset import), or start a coordinator that has them", job.Dataset)
 	}
-	return text + fmt.Sprintf("start a coordinator that has them, or end the job: coppice job cancel %s", job.Name)
+	return text + fmt.Sprintf("start a coordinator that has them, or cancel the job: coppice job cancel %s", job.Name)
 }
 
 // start is the command that starts a worker.

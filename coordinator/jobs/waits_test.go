@@ -83,7 +83,7 @@ func TestAJobWaitsForLostBlobs(t *testing.T) {
 		{"it runs all the same", dispatch.Availability{Usable: 1}, []string{shard}, "", nil},
 		{"no worker", dispatch.Availability{}, []string{shard}, protocol.WaitNoWorker, nil},
 		{"a shard", stops, []string{shard}, protocol.WaitBlobs, []string{"shard 1 (" + shard[:12] + ")", "import dataset set again", "coppice dataset import"}},
-		{"its state", stops, []string{trainer}, protocol.WaitBlobs, []string{"its training state (" + trainer[:12] + ")", "coppice job cancel one"}},
+		{"its state", stops, []string{trainer}, protocol.WaitBlobs, []string{"the job's training state (" + trainer[:12] + ")", "coppice job cancel one"}},
 		{"folds and weights", stops, []string{split, weights}, protocol.WaitBlobs, []string{split[:12], weights[:12], "coppice job cancel one"}},
 	} {
 		f := available(test.a)

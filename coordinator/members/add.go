@@ -26,9 +26,9 @@ func (s *Service) Add(ctx context.Context, r protocol.AddRequest) (protocol.Memb
 	now := s.List(ctx)
 	if m := find(now.Members, r.ID); m != nil {
 		if m.HTTP != r.HTTP {
-			return now, refused("%s is a member already, at %s", r.ID, m.HTTP)
+			return now, refused("%s is already a member, at %s", r.ID, m.HTTP)
 		}
-		now.Warning = fmt.Sprintf("%s is a member already", r.ID)
+		now.Warning = fmt.Sprintf("%s is already a member", r.ID)
 		return now, nil
 	}
 	if err := checkAdd(&now, r); err != nil {
@@ -43,7 +43,7 @@ func (s *Service) Add(ctx context.Context, r protocol.AddRequest) (protocol.Memb
 	}
 	server := serverOf(&who)
 	if err := s.reach(ctx, server, who.Routes); err != nil {
-		return now, refused("%s: %v; start it with --address as the others see it, or with --raft and --nats-routes, and open these ports", who.ID, err)
+		return now, refused("%s: %v; start it with --address, the address that others reach, or with --raft and --nats-routes, and open these ports", who.ID, err)
 	}
 	s.Logger.Info("a coordinator is added", "id", who.ID, "http", who.HTTP, "raft", who.Raft)
 	if err := s.propose(ctx, protocol.EntryMember, who.MemberEntry); err != nil {
@@ -74,18 +74,18 @@ func (s *Service) takeBack(ctx context.Context, id string, cause error) error {
 // checkAdd refuses what the list of members speaks against.
 func checkAdd(now *protocol.Members, r protocol.AddRequest) error {
 	if r.ID == "" || r.HTTP == "" {
-		return fmt.Errorf("%w: a coordinator is added by its id and its HTTP address", state.ErrInvalid)
+		return fmt.Errorf("%w: adding a coordinator needs its id and its HTTP address", state.ErrInvalid)
 	}
 	if m := nonvoter(now.Members, ""); m != nil {
-		return refused("%s is being added; wait until it votes, or remove it", m.ID)
+		return refused("coordinator %s is still being added; wait until it votes, or remove it", m.ID)
 	}
 	if n := len(voters(now.Members, "")); n >= MaxVoters {
-		return refused("the cluster has %d coordinators, at most %d are possible", n, MaxVoters)
+		return refused("the cluster already has %d coordinators, the largest number is %d", n, MaxVoters)
 	}
 	for _, m := range now.Members {
 		for _, p := range placesOf(&m.MemberEntry) {
 			if protocol.SamePlace(p.address, r.HTTP) {
-				return refused("at %s is coordinator %s (%s)", r.HTTP, m.ID, p.what)
+				return refused("the address %s is taken by coordinator %s (%s)", r.HTTP, m.ID, p.what)
 			}
 		}
 	}
@@ -109,7 +109,7 @@ func placesOf(m *protocol.MemberEntry) []place {
 func (s *Service) identify(ctx context.Context, r protocol.AddRequest) (protocol.Self, error) {
 	who, err := s.askOpen(ctx, r.HTTP)
 	if err != nil {
-		return who, refused("no coordinator answers the leader at %s: %v; start it there first: coppice coordinator --id %s --dir DIR --join-cluster %s --address %s",
+		return who, refused("no coordinator answers the leader at %s: %v; start the coordinator there first: coppice coordinator --id %s --dir DIR --join-cluster %s --address %s",
 			r.HTTP, err, r.ID, s.Self().HTTP, r.HTTP)
 	}
 	if err := s.suits(&who, r); err != nil {
@@ -120,7 +120,7 @@ func (s *Service) identify(ctx context.Context, r protocol.AddRequest) (protocol
 	}
 	again, err := s.ask(ctx, who.HTTP)
 	if err != nil || again.ID != who.ID || again.Cluster != who.Cluster {
-		return who, refused("%s says that it is at %s, where the leader does not find it; start it with --address HOST:PORT as the others see it", r.ID, who.HTTP)
+		return who, refused("%s says that it is at %s, but the leader cannot reach it there; start it with --address HOST:PORT, the address that others reach", r.ID, who.HTTP)
 	}
 	return who, nil
 }
@@ -137,7 +137,7 @@ func (s *Service) askOpen(ctx context.Context, http string) (who protocol.Self, 
 			return who, err
 		}
 		if wait.For(ctx, openPause); ctx.Err() != nil {
-			return who, fmt.Errorf("it starts: %s", who.Problem)
+			return who, fmt.Errorf("it is still starting: %s", who.Problem)
 		}
 	}
 }
@@ -150,18 +150,18 @@ func (s *Service) suits(who *protocol.Self, r protocol.AddRequest) error {
 	self := s.Self()
 	switch {
 	case who.ID != r.ID:
-		return refused("at %s is coordinator %s, not %s", r.HTTP, who.ID, r.ID)
+		return refused("the coordinator at %s is %s, not %s", r.HTTP, who.ID, r.ID)
 	case who.Cluster != self.Cluster:
-		return refused("%s belongs to cluster %s, this is %s: start it with an empty folder and --join-cluster %s", r.ID, who.Cluster, self.Cluster, self.HTTP)
+		return refused("%s is a member of cluster %s, this cluster is %s: start it with an empty folder and --join-cluster %s", r.ID, who.Cluster, self.Cluster, self.HTTP)
 	case who.Protocol != self.Protocol || who.Numerics != self.Numerics:
-		return refused("%s (%s) speaks protocol %d and computes numerics %d; this cluster (%s) speaks %d and computes %d",
+		return refused("%s (%s) has protocol version %d and arithmetic version %d; this cluster (%s) has %d and %d",
 			r.ID, who.Version, who.Protocol, who.Numerics, self.Version, self.Protocol, self.Numerics)
 	case who.Heartbeat != self.Heartbeat:
-		return refused("%s has a heartbeat of %d ms, this cluster of %d ms: start it with --heartbeat %dms", r.ID, who.Heartbeat, self.Heartbeat, self.Heartbeat)
+		return refused("%s has a heartbeat of %d ms, but this cluster has %d ms: start it with --heartbeat %dms", r.ID, who.Heartbeat, self.Heartbeat, self.Heartbeat)
 	case who.External != self.External:
-		return refused("%s uses the NATS %q, this cluster %q (empty: the coordinators' own)", r.ID, who.External, self.External)
+		return refused("%s uses the NATS server %q, but this cluster uses %q (empty: the NATS servers of the coordinators)", r.ID, who.External, self.External)
 	case who.Last > 0:
-		return refused("%s has the log of an earlier membership in the cluster: empty its folder and start it again with --join-cluster %s", r.ID, self.HTTP)
+		return refused("%s still has its log from an earlier membership: empty its folder and start it again with --join-cluster %s", r.ID, self.HTTP)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func checkAddresses(list []protocol.Member, who *protocol.Self) error {
 		for _, has := range placesOf(&m.MemberEntry) {
 			for _, says := range placesOf(&who.MemberEntry) {
 				if protocol.SamePlace(has.address, says.address) {
-					return refused("%s says that its %s is at %s, where %s of %s is; start it with --address at four ports of its own", who.ID, says.what, says.address, has.what, m.ID)
+					return refused("%s says that its %s is at %s, but %s of %s is there; start it with an --address whose four ports are free", who.ID, says.what, says.address, has.what, m.ID)
 				}
 			}
 		}

@@ -64,11 +64,11 @@ func checkLeft(left []protocol.Member, doing string) error {
 	}
 	need := majority(len(left))
 	if len(left)-len(silent) < need {
-		return refused("%s leaves the voters %s, of which %s does not answer: without a majority of %d nothing can be committed; bring it back, or remove it first",
+		return refused("%s would leave the voters %s, and %s does not answer: nothing can be committed without a majority of %d; start it again, or remove it first",
 			doing, names(left), names(silent), need)
 	}
 	if len(left)-len(silent)-len(lacking) < need {
-		return refused("%s leaves the voters %s, of which %s still lacks %s: wait until it has fetched them (coppice cluster members)",
+		return refused("%s would leave the voters %s, but %s still lacks %s: wait until it has fetched them (coppice cluster members)",
 			doing, names(left), names(lacking), blobsOf(lacking[0].Missing))
 	}
 	return nil
@@ -106,9 +106,9 @@ func successor(others []protocol.Member) (id string) {
 func warn(n int) string {
 	switch {
 	case n == 1:
-		return "a single coordinator is left: when it is gone nothing is committed, and its disk is the only copy"
+		return "a single coordinator is left: if it fails, the cluster stops, and its disk is the only copy"
 	case n%2 == 0:
-		return fmt.Sprintf("%d coordinators survive the loss of %d, no more than %d would; an odd number is better", n, (n-1)/2, n-1)
+		return fmt.Sprintf("%d coordinators survive the loss of %d, and %d coordinators survive as many; an odd number is better", n, (n-1)/2, n-1)
 	}
 	return ""
 }

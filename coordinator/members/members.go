@@ -98,7 +98,7 @@ func (g *gate) leave() { g.free <- struct{}{} }
 // begin takes the right to make a change. What Tend does is waited for.
 func (s *Service) begin(ctx context.Context) (end func(), err error) {
 	if !s.changing.enter(ctx, 3*s.Patience) {
-		return nil, refused("another change of the members is in progress; try again when it is done")
+		return nil, refused("another change of the list of members is in progress; try again when it is done")
 	}
 	return s.changing.leave, nil
 }
@@ -135,11 +135,11 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 	switch phase := store.Phase(now.Phase); {
 	case err != nil:
 	case now.ID != m.ID, now.Cluster != "" && now.Cluster != self.Cluster:
-		err = fmt.Errorf("at %s is coordinator %s of cluster %s", d.HTTP, now.ID, now.Cluster)
+		err = fmt.Errorf("the coordinator at %s is %s of cluster %s", d.HTTP, now.ID, now.Cluster)
 	case now.Directory == "":
 		err = errors.New(now.Problem) // it starts, and does not know its folder yet
 	case now.Directory != m.Directory:
-		err = fmt.Errorf("its folder was emptied; the new one (directory id %s) takes its place once it has the log and all blobs", now.Directory)
+		err = fmt.Errorf("its folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", now.Directory)
 	case phase != store.PhaseJoining && phase != store.PhaseMember:
 		err = errors.New(now.Problem)
 	}
@@ -153,7 +153,7 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 	d.Alive, d.Version = true, now.Version
 	d.Applied, d.Contact, d.Problem, d.Warning = now.Applied, now.Contact, now.Problem, now.Warning
 	if now.Heartbeat != self.Heartbeat {
-		d.Warning = join(d.Warning, fmt.Sprintf("its heartbeat is %d ms, the leader's %d ms: start every coordinator with the same --heartbeat", now.Heartbeat, self.Heartbeat))
+		d.Warning = join(d.Warning, fmt.Sprintf("its heartbeat is %d ms, the leader's is %d ms: start every coordinator with the same --heartbeat", now.Heartbeat, self.Heartbeat))
 	}
 	if d.Role == protocol.RoleNonvoter && now.Last == 0 {
 		if err := s.reach(ctx, m.Server, d.Routes); err != nil {
@@ -176,21 +176,21 @@ func (s *Service) reach(ctx context.Context, m store.Server, routes string) erro
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
 	if err := s.Log.Reach(ctx, m); err != nil {
-		return fmt.Errorf("the leader cannot reach its Raft at %s: %v", m.RaftAddr, err)
+		return fmt.Errorf("the leader cannot reach its Raft address %s: %v", m.RaftAddr, err)
 	}
 	if routes == "" {
 		return nil
 	}
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", routes)
 	if err != nil {
-		return fmt.Errorf("the leader cannot reach its NATS routes at %s: %v", routes, err)
+		return fmt.Errorf("the leader cannot reach its address for NATS routes, %s: %v", routes, err)
 	}
 	return c.Close()
 }
 
 func (s *Service) ask(ctx context.Context, http string) (protocol.Self, error) {
 	if http == "" {
-		return protocol.Self{}, errors.New("its address is not known")
+		return protocol.Self{}, errors.New("the coordinator's address is not known")
 	}
 	limited, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()

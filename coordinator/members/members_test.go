@@ -171,9 +171,9 @@ func TestAdd(t *testing.T) {
 	e := f.answers("e")
 	e.Last = 0
 	_, err = s.Add(ctx, protocol.AddRequest{ID: "e", HTTP: at("e")})
-	check(t, "another meanwhile", err, "d is being added")
+	check(t, "another meanwhile", err, "d is still being added")
 	_, err = s.Remove(ctx, "b")
-	check(t, "a removal meanwhile", err, "d is being added")
+	check(t, "a removal meanwhile", err, "d is still being added")
 	for _, step := range []struct {
 		applied uint64
 		missing int
@@ -236,14 +236,14 @@ func TestAddRefuses(t *testing.T) {
 		why    string
 	}{
 		"nobody there":      {func(f *fake, _ *protocol.Self) { delete(f.selves, at("d")) }, "--join-cluster a:1"},
-		"another id":        {func(_ *fake, d *protocol.Self) { d.ID = "x" }, "is coordinator x"},
+		"another id":        {func(_ *fake, d *protocol.Self) { d.ID = "x" }, "the coordinator at d:1 is x, not d"},
 		"another cluster":   {func(_ *fake, d *protocol.Self) { d.Cluster = "z" }, "cluster z"},
-		"another protocol":  {func(_ *fake, d *protocol.Self) { d.Protocol = 2 }, "protocol 2"},
+		"another protocol":  {func(_ *fake, d *protocol.Self) { d.Protocol = 2 }, "d () has protocol version 2 and arithmetic version 1; this cluster () has 1 and 1"},
 		"another heartbeat": {func(_ *fake, d *protocol.Self) { d.Heartbeat = 200 }, "--heartbeat 100ms"},
 		"another NATS":      {func(_ *fake, d *protocol.Self) { d.External = "nats://x" }, "nats://x"},
 		"an earlier life":   {func(_ *fake, d *protocol.Self) { d.Last = 7 }, "empty its folder"},
 		"Raft of b":         {func(_ *fake, d *protocol.Self) { d.Raft = "b:2" }, "Raft is at b:2"},
-		"routes at Raft":    {func(_ *fake, d *protocol.Self) { d.NATS, d.Routes = "nats://d:3", "B.:2" }, "its NATS for routes is at B.:2, where Raft of b is"},
+		"routes at Raft":    {func(_ *fake, d *protocol.Self) { d.NATS, d.Routes = "nats://d:3", "B.:2" }, "d says that its NATS for routes is at B.:2, but Raft of b is there"},
 		"lies of its place": {func(_ *fake, d *protocol.Self) { d.HTTP = "elsewhere:1" }, "--address"},
 	} {
 		s, f := newService(t, "a", "b", "c")
@@ -259,13 +259,13 @@ func TestAddRefuses(t *testing.T) {
 	s, f := newService(t, "a", "b", "c", "e", "f", "g", "h")
 	f.answers("d").Last = 0
 	_, err := s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")})
-	check(t, "too many", err, "at most 7")
+	check(t, "too many", err, "the cluster already has 7 coordinators, the largest number is 7")
 	_, err = s.Add(t.Context(), protocol.AddRequest{ID: "b", HTTP: at("d")})
-	check(t, "an id twice", err, "member already")
+	check(t, "an id twice", err, "b is already a member, at b:1")
 	s, f = newService(t, "a", "b", "c")
 	f.answers("d").Last = 0
 	_, err = s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: "b:2"})
-	check(t, "HTTP at Raft of b", err, "at b:2 is coordinator b (Raft)")
+	check(t, "HTTP at Raft of b", err, "the address b:2 is taken by coordinator b (Raft)")
 	if _, err = s.Add(t.Context(), protocol.AddRequest{ID: "d"}); !errors.Is(err, state.ErrInvalid) {
 		t.Errorf("no address: %v", err)
 	}
@@ -349,7 +349,7 @@ func removes(t *testing.T, ids []string, dead, lacking int) {
 		if what := fmt.Sprintf("removing %s of %v, dead %b, lacking %b", ids[out], ids, dead, lacking); want && err != nil {
 			t.Errorf("%s: %v", what, err)
 		} else if !want {
-			check(t, what, err, "leaves the voters")
+			check(t, what, err, "would leave the voters")
 		}
 		if gone := len(f.members) < len(ids); gone != want {
 			t.Errorf("%s is out: %v", ids[out], gone)
@@ -397,7 +397,7 @@ func TestTransfer(t *testing.T) {
 	delete(f.selves, at("b"))
 	check(t, "to the dead", s.Transfer(ctx, "b"), "does not answer")
 	f.members = append(f.members, store.Member{Server: store.Server{ID: "d", Directory: "d1", RaftAddr: "d:2"}})
-	check(t, "to a nonvoter", s.Transfer(ctx, "d"), "does not vote")
+	check(t, "to a nonvoter", s.Transfer(ctx, "d"), "d has no vote yet")
 	if err := s.Transfer(ctx, "c"); err != nil || strings.Join(f.hands, "") != "c" {
 		t.Errorf("to c: %v, %v", err, f.hands)
 	}
@@ -477,17 +477,17 @@ func TestAddTellsThePort(t *testing.T) {
 	d.Last, d.Applied, d.Phase = 0, 0, "joining"
 	f.silent = errors.New("connection refused")
 	_, err := s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")})
-	check(t, "Raft", err, "Raft at d:2", "connection refused", "--raft")
+	check(t, "Raft", err, "d: the leader cannot reach its Raft address d:2: connection refused", "connection refused", "--raft")
 	f.silent = nil
 	d.Routes = "127.0.0.1:1"
 	_, err = s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")})
-	check(t, "routes", err, "NATS routes at 127.0.0.1:1", "--nats-routes")
+	check(t, "routes", err, "d: the leader cannot reach its address for NATS routes, 127.0.0.1:1: dial tcp 127.0.0.1:1: connect", "--nats-routes")
 	d.Routes = ""
 	if _, err := s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")}); err != nil {
 		t.Fatal(err)
 	}
 	f.silent = errors.New("connection refused")
-	if m := find(s.List(t.Context()).Members, "d"); !strings.Contains(m.Problem, "Raft at d:2: connection refused") {
+	if m := find(s.List(t.Context()).Members, "d"); !strings.Contains(m.Problem, "Raft address d:2: connection refused") {
 		t.Errorf("%+v", m)
 	}
 	d.Heartbeat = 200

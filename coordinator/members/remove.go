@@ -65,10 +65,10 @@ func (s *Service) forget(ctx context.Context, id string, now *protocol.Members) 
 
 func checkRemove(all, left []protocol.Member, id string) error {
 	if len(left) == 0 {
-		return refused("%s is the only coordinator that votes", id)
+		return refused("%s is the only coordinator with a vote", id)
 	}
 	if m := nonvoter(all, id); m != nil {
-		return refused("%s is being added; wait until it votes, or remove it first", m.ID)
+		return refused("coordinator %s is still being added; wait until it votes, or remove it first", m.ID)
 	}
 	return checkLeft(left, "removing "+id)
 }
@@ -88,7 +88,7 @@ func (s *Service) Transfer(ctx context.Context, to string) error {
 	}
 	others := voters(now.Members, s.Self().ID)
 	if to == "" && len(others) == 0 {
-		return refused("%s is the only coordinator that votes", s.Self().ID)
+		return refused("%s is the only coordinator with a vote", s.Self().ID)
 	}
 	if to != "" {
 		m := find(now.Members, to)
@@ -96,7 +96,7 @@ func (s *Service) Transfer(ctx context.Context, to string) error {
 		case m == nil:
 			return fmt.Errorf("%w: there is no coordinator %q; the members are %s", state.ErrNotFound, to, names(now.Members))
 		case m.Role == protocol.RoleNonvoter:
-			return refused("%s does not vote yet", to)
+			return refused("%s has no vote yet", to)
 		case !m.Alive:
 			return refused("%s does not answer: %s", to, m.Problem)
 		case m.Missing > m.Lost && m.MissingFor >= onTheirWay:
@@ -125,7 +125,7 @@ func (s *Service) handOver(ctx context.Context, to string) error {
 		wait.For(ctx, transferPause)
 	}
 	if err != nil && ctx.Err() == nil && s.Log.IsLeader() {
-		return refused("no other coordinator took over, %s leads on: %v", s.Self().ID, err)
+		return refused("no other coordinator took over, so %s remains the leader: %v", s.Self().ID, err)
 	}
 	return err
 }

@@ -75,10 +75,10 @@ func (s *Service) replace(ctx context.Context) {
 			continue // it was emptied once more, which the next dial finds
 		}
 		if err != nil {
-			s.warn("a coordinator with a new folder cannot take the place of the old one", "id", m.ID, "error", err)
+			s.warn("a coordinator with a new folder cannot replace its old entry yet", "id", m.ID, "error", err)
 			continue
 		}
-		s.Logger.Info("a coordinator with a new folder catches up, and takes the place of the old one then", "id", m.ID, "directory", who.Directory, "old", m.Directory)
+		s.Logger.Info("a coordinator with a new folder is catching up; then it replaces its old entry", "id", m.ID, "directory", who.Directory, "old", m.Directory)
 		if err := s.Log.AddNonvoter(ctx, serverOf(&who)); err != nil {
 			s.warn("a coordinator with a new folder could not be added", "id", m.ID, "error", err)
 		}
@@ -94,9 +94,9 @@ func (s *Service) promote(ctx context.Context) {
 			continue
 		}
 		if slices.ContainsFunc(now.Members, func(o protocol.Member) bool { return o.ID == m.ID && o.Directory != m.Directory && o.Alive }) {
-			s.Logger.Info("a coordinator has its former folder again; the other one is removed from the members", "id", m.ID, "directory", m.Directory)
+			s.Logger.Info("a coordinator has its former folder again; its other folder is removed from the list of members", "id", m.ID, "directory", m.Directory)
 			if err := s.Log.Remove(ctx, store.Server{ID: m.ID, Directory: m.Directory, RaftAddr: m.Raft}); err != nil {
-				s.warn("a folder of a coordinator could not be removed from the members", "id", m.ID, "error", err)
+				s.warn("a folder of a coordinator could not be removed from the list of members", "id", m.ID, "error", err)
 			}
 			continue
 		}
@@ -106,21 +106,21 @@ func (s *Service) promote(ctx context.Context) {
 		rest := voters(now.Members, m.ID)
 		err := checkLeft(append(rest[:len(rest):len(rest)], m), "giving "+m.ID+" a vote")
 		if err == nil && len(rest) < len(voters(now.Members, "")) {
-			err = checkLeft(rest, "removing the old folder of "+m.ID)
+			err = checkLeft(rest, "removing the old entry of "+m.ID)
 		}
 		if err != nil {
-			s.warn("a coordinator that has caught up gets no vote yet", "id", m.ID, "reason", err)
+			s.warn("a coordinator has caught up, but cannot get a vote yet", "id", m.ID, "reason", err)
 			continue
 		}
 		if err := s.supersede(ctx, &m); err != nil {
-			s.warn("the old folder of a coordinator could not be removed from the members", "id", m.ID, "error", err)
+			s.warn("the old folder of a coordinator could not be removed from the list of members", "id", m.ID, "error", err)
 			continue
 		}
 		if err := s.Log.Promote(ctx, store.Server{ID: m.ID, Directory: m.Directory, RaftAddr: m.Raft}); err != nil {
-			s.warn("a coordinator could not be given a vote", "id", m.ID, "error", err)
+			s.warn("a coordinator could not get a vote", "id", m.ID, "error", err)
 			continue
 		}
-		s.Logger.Info("a coordinator has caught up and votes", "id", m.ID)
+		s.Logger.Info("a coordinator has caught up and has a vote", "id", m.ID)
 	}
 }
 

@@ -80,7 +80,7 @@ func Run(ctx context.Context, cfg Config) {
 	cfg.Metrics.Leader.Set(0)
 	cfg.Metrics.ForgetJob("")
 	cfg.Metrics.Shares.Reset()
-	cfg.Log.Info("this coordinator no longer leads", "epoch", epoch)
+	cfg.Log.Info("this coordinator does not lead any more", "epoch", epoch)
 }
 
 func (cfg *Config) leading(d *dispatch.Dispatcher) {
@@ -95,7 +95,7 @@ func (cfg *Config) dispatch(ctx context.Context, d *dispatch.Dispatcher) {
 	for ctx.Err() == nil {
 		err := d.Run(ctx)
 		if ctx.Err() == nil {
-			cfg.Log.Warn("sending units to workers starts again", "error", err)
+			cfg.Log.Warn("tasks are sent to workers again", "error", err)
 		}
 		wait.For(ctx, retryPause)
 	}
@@ -113,7 +113,7 @@ func (cfg *Config) takeEpoch(ctx context.Context) (epoch uint64, ok bool) {
 		if err == nil {
 			return epoch, true
 		}
-		cfg.Log.Info("this coordinator was elected and cannot lead yet", "error", err)
+		cfg.Log.Info("this coordinator was elected, but cannot lead yet", "error", err)
 		wait.For(ctx, retryPause)
 	}
 	return 0, false

@@ -22,7 +22,7 @@ import (
 const DefaultMemory = 1 << 30
 
 // ErrTooLarge says that a unit's shards do not fit into the referee's memory.
-var ErrTooLarge = errors.New("the unit's shards are larger than the memory that the leader gives to checking a worker")
+var ErrTooLarge = errors.New("the task's shards need more memory than the leader has for verifying workers")
 
 // Blobs is where shards come from.
 type Blobs interface {
@@ -69,7 +69,7 @@ func (r *Referee) Collect(ctx context.Context, c *dispatch.Case) (part []byte, e
 	return engine.RunCollected(ctx, r.job.Kernel, u, r.job.Data, c.Round.Vars, child, r.job.Kernel.NewScratch())
 }
 
-const computing = "computing the unit"
+const computing = "computing the task"
 
 // withStack adds the stack of a panic to the error that it became: the leader logs it.
 func withStack(err *error) {
@@ -110,7 +110,7 @@ func (r *Referee) load(ctx context.Context, m *dataset.Manifest, lo, hi int) err
 		}
 	}
 	if all > limit {
-		return fmt.Errorf("%w: %s, of %s", ErrTooLarge, units.Format(all), units.Format(limit))
+		return fmt.Errorf("%w: the shards need %s of at most %s", ErrTooLarge, units.Format(all), units.Format(limit))
 	}
 	if r.bytes+need > limit {
 		for s := range m.Shards {

@@ -80,7 +80,7 @@ func (f *Fetcher) Run(ctx context.Context) {
 		short := f.Look()
 		if errors.Is(short.Folder, fs.ErrNotExist) {
 			if err := f.remake(); err != nil {
-				f.blobs.Log.Debug("the folder of blobs could not be made", "error", err)
+				f.blobs.Log.Debug("the folder of blobs could not be created", "error", err)
 			}
 		}
 		wait.For(ctx, max(lookAgain, lookRest*time.Since(began)))
@@ -198,7 +198,7 @@ func (f *Fetcher) fetch(ctx context.Context, d digests.Digest) {
 		f.gap.came(d)
 	case ctx.Err() == nil:
 		f.gap.failed(d, errors.Is(err, blobs.ErrMissing), time.Now())
-		f.blobs.Log.Debug("a blob is not here and could not be fetched", "digest", digest, "error", err)
+		f.blobs.Log.Debug("this coordinator lacks a blob and could not fetch it", "digest", digest, "error", err)
 	}
 }
 

@@ -59,14 +59,14 @@ func (b *Blobs) Serve() (stop func(), err error) {
 		sub, err := bus.ServeBlobs(b.Conn, s.subject, s.queue, b.open)
 		if err != nil {
 			stop()
-			return nil, fmt.Errorf("serving blobs: %w", err)
+			return nil, fmt.Errorf("cannot serve blobs: %w", err)
 		}
 		subs = append(subs, sub)
 	}
 	sub, err := b.Conn.Serve(b.Subjects.Replicate(b.Self), "", func(req []byte) []byte { return b.onReplicate(ctx, req) })
 	if err != nil {
 		stop()
-		return nil, fmt.Errorf("serving blobs: %w", err)
+		return nil, fmt.Errorf("cannot serve blobs: %w", err)
 	}
 	subs = append(subs, sub)
 	return stop, nil
@@ -381,14 +381,14 @@ func (b *Blobs) fetchFrom(ctx context.Context, digest string, fetch func(ctx con
 	if silent != nil {
 		return silent
 	}
-	return fmt.Errorf("blob %s: %w, on any coordinator", digest, blobs.ErrMissing)
+	return fmt.Errorf("no coordinator has blob %s: %w", digest, blobs.ErrMissing)
 }
 
 // Receive stores a blob that a client sent and returns once a majority has it. Bytes
 // that do not have the digest are refused with blobs.ErrCorrupt.
 func (b *Blobs) Receive(ctx context.Context, digest string, sent *blobs.Writer) error {
 	if !blobs.Valid(digest) {
-		return fmt.Errorf("%w: no bytes have the digest %.80q", blobs.ErrCorrupt, digest)
+		return fmt.Errorf("%w: %.80q is not a digest", blobs.ErrCorrupt, digest)
 	}
 	size := sent.Size()
 	if _, err := sent.Commit(digest); err != nil {

@@ -29,7 +29,7 @@ func (s *State) Apply(index uint64, entry []byte) (*State, Result) {
 		panic(fmt.Sprintf("state: entry %d applied after entry %d", index, s.index))
 	}
 	if len(entry) < 2 {
-		return s.at(index), Result{Err: invalid("%d bytes", len(entry))}
+		return s.at(index), Result{Err: invalid("the entry has %d bytes, want at least 2", len(entry))}
 	}
 	kind := protocol.EntryKind(entry[1])
 	apply := appliers[kind]
@@ -106,7 +106,7 @@ func commit(s *State, entry []byte) (any, error) {
 
 func (s *State) lead(e *protocol.LeadEntry) (any, error) {
 	if e.Node == "" {
-		return nil, invalid("a leader without a name")
+		return nil, invalid("the new leader has no name")
 	}
 	s.epoch, s.leader, s.nonce = s.index, e.Node, e.Nonce
 	s.dropPending()
@@ -126,7 +126,7 @@ func (s *State) dropPending() {
 
 func (s *State) member(e *protocol.MemberEntry) (any, error) {
 	if e.ID == "" {
-		return nil, invalid("a member without an ID")
+		return nil, invalid("the member has no ID")
 	}
 	i, ok := s.findMember(e.ID)
 	if ok {
@@ -147,7 +147,7 @@ func (s *State) memberRemove(e *protocol.MemberRemoveEntry) (any, error) {
 // fenced returns the running job that an entry of epoch is about.
 func (s *State) fenced(epoch, id uint64) (*Job, error) {
 	if epoch != s.epoch || epoch == 0 {
-		return nil, fmt.Errorf("job %d: %w: %d; %s leads since %d", id, ErrStaleEpoch, epoch, s.leader, s.epoch)
+		return nil, fmt.Errorf("job %d: %w: the sender led in epoch %d, but %s leads since epoch %d", id, ErrStaleEpoch, epoch, s.leader, s.epoch)
 	}
 	return s.live(id)
 }

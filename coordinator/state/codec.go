@@ -81,7 +81,7 @@ func (r *reader) raw(b []byte) {
 
 func (r *reader) short(err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		r.fail("it is cut short")
+		r.fail("the snapshot ends too early")
 		return
 	}
 	r.err = fmt.Errorf("reading a snapshot: %w", err)
@@ -103,7 +103,7 @@ func (r *reader) u64() uint64 {
 func (r *reader) count(limit uint64) int {
 	n := r.u64()
 	if n > limit {
-		r.fail("a count of %d, at most %d is allowed", n, limit)
+		r.fail("the snapshot has a count of %d, want at most %d", n, limit)
 		return 0
 	}
 	return int(n)

@@ -33,7 +33,7 @@ func (s *State) commit(e *protocol.CommitEntry) (any, error) {
 	}
 	if p.have < p.total {
 		if len(e.Curve) > 0 {
-			return nil, invalid("%v: a curve before the last piece of a state", j)
+			return nil, invalid("%v: the learning curve must come with the last chunk of a training state", j)
 		}
 		next.Progress, next.pending = j.Progress, p
 		return s.put(&next), nil
@@ -55,7 +55,7 @@ func extended(line, rest []byte) []byte {
 
 func (s *State) commitBlob(next *Job, e *protocol.CommitEntry) (any, error) {
 	if !isDigest(e.Blob) || e.Offset != 0 || len(e.Data) > 0 {
-		return nil, invalid("a state in blob %q with %d bytes at %d", e.Blob, len(e.Data), e.Offset)
+		return nil, invalid("a training state in a blob needs a valid digest and no bytes of its own, got blob %q and %d bytes at offset %d", e.Blob, len(e.Data), e.Offset)
 	}
 	next.Trainer, next.TrainerBlob, next.TrainerBytes = nil, e.Blob, e.Total
 	s.keep(e.Blob)
@@ -77,12 +77,12 @@ func (s *State) advance(next *Job, round uint64) *Job {
 // add returns the pieces with e's behind them. A piece at offset 0 begins anew.
 func (p *pending) add(j *Job, e *protocol.CommitEntry) (*pending, error) {
 	if len(e.Data) == 0 {
-		return nil, invalid("%v: an empty piece of a state of %d bytes", j, e.Total)
+		return nil, invalid("%v: the entry has an empty chunk of a training state of %d bytes", j, e.Total)
 	}
 	next := &pending{round: e.Round, total: e.Total}
 	if e.Offset > 0 {
 		if p == nil || p.round != e.Round || p.total != e.Total || p.have != e.Offset {
-			return nil, fmt.Errorf("%v: %w of round %d: offset %d of %d", j, ErrGap, e.Round, e.Offset, e.Total)
+			return nil, fmt.Errorf("%v: %w of round %d: a chunk at byte %d of %d does not follow the chunk before it", j, ErrGap, e.Round, e.Offset, e.Total)
 		}
 		next.have, next.pieces = p.have, p.pieces
 	}

@@ -44,42 +44,42 @@ func same(old, d *protocol.Dataset) (any, error) {
 	m := old.Manifest
 	if old.Digest == d.Digest {
 		if err := d.Manifest.SameNames(m); err != nil {
-			return nil, fmt.Errorf("dataset %q %w with other names: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)
+			return nil, fmt.Errorf("dataset %q %w with other column names: %w; choose another name for the new dataset, or delete the old one first", old.Name, ErrExists, err)
 		}
 		if err := d.Manifest.SameRows(m); err != nil {
-			return nil, fmt.Errorf("dataset %q %w, of another file: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)
+			return nil, fmt.Errorf("dataset %q %w from another file: %w; choose another name for the new dataset, or delete the old one first", old.Name, ErrExists, err)
 		}
 		if err := d.Manifest.SameLabels(m); err != nil {
-			return nil, fmt.Errorf("dataset %q %w with labels of another type: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)
+			return nil, fmt.Errorf("dataset %q %w with labels of another type: %w; choose another name for the new dataset, or delete the old one first", old.Name, ErrExists, err)
 		}
 		if err := d.Manifest.SameShape(m); err != nil {
-			return nil, fmt.Errorf("dataset %q %w with another shape: %w; choose another name for the new one or delete this first", old.Name, ErrExists, err)
+			return nil, fmt.Errorf("dataset %q %w with another shape: %w; choose another name for the new dataset, or delete the old one first", old.Name, ErrExists, err)
 		}
 		if err := d.Manifest.SameGroups(m); err != nil {
-			return nil, fmt.Errorf("dataset %q %w with other groups: %w; read it with the same groups (--groups, or the key groups of an experiment's dataset), choose another name for the new one or delete this first", old.Name, ErrExists, err)
+			return nil, fmt.Errorf("dataset %q %w with other groups: %w; use the same groups (--groups, or the key groups of a spec), choose another name, or delete the old dataset first", old.Name, ErrExists, err)
 		}
 		return old, nil
 	}
-	return nil, fmt.Errorf("dataset %q %w with other content: %d rows, %d features, %d labels, digest %s; the new one has digest %s",
+	return nil, fmt.Errorf("dataset %q %w with other content: %d samples, %d features, %d labels, digest %s; the new dataset has digest %s",
 		old.Name, ErrExists, m.Rows, m.Features, m.Labels, old.Digest, d.Digest)
 }
 
 func checkManifest(m *dataset.Manifest) error {
 	if m == nil {
-		return invalid("a dataset without a manifest")
+		return invalid("the dataset has no manifest")
 	}
 	if m.Format != dataset.ManifestFormat {
-		return invalid("a manifest of format %d; this version knows format %d", m.Format, dataset.ManifestFormat)
+		return invalid("the manifest has format %d, but this version reads format %d", m.Format, dataset.ManifestFormat)
 	}
 	if m.Rows < 1 || m.Features < 1 || m.Labels < 1 || len(m.Shards) == 0 {
-		return invalid("a dataset of %d rows, %d features, %d labels, %d shards", m.Rows, m.Features, m.Labels, len(m.Shards))
+		return invalid("a dataset needs samples, features, labels and shards, got %d samples, %d features, %d labels and %d shards", m.Rows, m.Features, m.Labels, len(m.Shards))
 	}
 	if g := m.Groups; g != nil && !isDigest(g.Digest) {
-		return invalid("groups of a manifest with the digest %.80q", g.Digest)
+		return invalid("the groups in the manifest have %.80q, which is not a digest", g.Digest)
 	}
 	for i, sh := range m.Shards {
 		if !isDigest(sh.Digest) || sh.Rows < 0 || sh.Bytes < 0 {
-			return invalid("shard %d of a manifest: %d rows, %d bytes, digest %.80q", i, sh.Rows, sh.Bytes, sh.Digest)
+			return invalid("shard %d in the manifest is not valid: %d samples, %d bytes, digest %.80q", i, sh.Rows, sh.Bytes, sh.Digest)
 		}
 	}
 	return nil

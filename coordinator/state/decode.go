@@ -28,9 +28,9 @@ const (
 // bytes are at fault.
 func Decode(src io.Reader) (*State, error) {
 	r := &reader{r: bufio.NewReaderSize(src, maxStep)}
-	r.expect(magic, "it does not begin like one")
+	r.expect(magic, "the first bytes are not those of a snapshot")
 	if r.version = r.u8(); r.err == nil && (r.version < beforeCells || r.version > SnapshotVersion) {
-		r.fail("it has version %d; this process reads versions %d to %d", r.version, beforeCells, SnapshotVersion)
+		r.fail("the snapshot has version %d, but this process reads versions %d to %d", r.version, beforeCells, SnapshotVersion)
 	}
 	s := New()
 	s.index, s.epoch = r.u64(), r.u64()
@@ -41,9 +41,9 @@ func Decode(src io.Reader) (*State, error) {
 	r.list(maxCount, func() { r.job(s) })
 	r.list(MaxDeleted, func() { r.deleted(s) })
 	r.list(MaxCondemned, func() { r.condemn(s) })
-	r.expect(trailer, "it does not end like one")
+	r.expect(trailer, "the end of the snapshot is missing")
 	if _, err := r.r.ReadByte(); r.err == nil && err != io.EOF {
-		r.fail("bytes follow its end")
+		r.fail("more bytes follow the end of the snapshot")
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -64,7 +64,7 @@ func (r *reader) member(s *State) {
 	var m protocol.MemberEntry
 	r.json(&m)
 	if n := len(s.members); n > 0 && s.members[n-1].ID >= m.ID {
-		r.fail("member %.80q is out of order", m.ID)
+		r.fail("members are not sorted by ID: %.80q comes too late", m.ID)
 	}
 	s.members = append(s.members, m)
 }
@@ -72,7 +72,7 @@ func (r *reader) member(s *State) {
 func (r *reader) distrust(s *State) {
 	d := distrust{protocol.Distrusted{Worker: r.text(), Reason: r.text(), Time: int64(r.u64())}, r.u64()}
 	if n := len(s.distrusted); n > 0 && s.distrusted[n-1].Worker >= d.Worker || d.index > s.index {
-		r.fail("the distrusted worker %.80q is out of order", d.Worker)
+		r.fail("quarantined workers are not sorted by name, or come from a later log entry: %.80q", d.Worker)
 	}
 	s.distrusted = append(s.distrusted, d)
 }
@@ -84,7 +84,7 @@ func (r *reader) dataset(s *State) {
 		return
 	}
 	if n := len(s.datasets); n > 0 && s.datasets[n-1].Name >= d.Name {
-		r.fail("dataset %.80q is out of order", d.Name)
+		r.fail("datasets are not sorted by name: %.80q comes too late", d.Name)
 	}
 	if err := checkManifest(d.Manifest); err != nil {
 		r.fail("dataset %.80q: %v", d.Name, err)
@@ -96,7 +96,7 @@ func (r *reader) dataset(s *State) {
 func (r *reader) condemn(s *State) {
 	d, at := r.text(), r.u64()
 	if !isDigest(d) || at > s.index {
-		r.fail("the mark of %.80q at %d", d, at)
+		r.fail("the mark of a blob to delete is not valid: %.80q at log index %d", d, at)
 	}
 	if s.condemned == nil {
 		s.condemned = make(map[string]uint64)
@@ -107,7 +107,7 @@ func (r *reader) condemn(s *State) {
 func (r *reader) deleted(s *State) {
 	d := &DeletedJob{ID: r.u64(), Time: int64(r.u64()), Name: r.text(), Token: r.text()}
 	if n := len(s.deleted); n > 0 && s.deleted[n-1].ID >= d.ID || s.Job(d.ID) != nil {
-		r.fail("the deleted %v is out of order, or there", d)
+		r.fail("deleted jobs are not sorted by number, or still exist: %v", d)
 	}
 	s.deleted = append(s.deleted, d)
 }
@@ -170,7 +170,7 @@ func (r *reader) part(j *Job) {
 	}
 	p.Digest = r.digest()
 	if last, ok := j.collected.last(); ok && comparePart(last, p) >= 0 {
-		r.fail("%v: its collected units are out of order", j)
+		r.fail("%v: the recorded results are not sorted by task", j)
 	}
 	if r.err == nil {
 		j.collected.push(p)
@@ -189,7 +189,7 @@ func (r *reader) digest() (d digests.Digest) {
 	text := r.text()
 	d, ok := digests.Parse(text)
 	if !ok && text != "" {
-		r.fail("a collected unit with the digest %.80q", text)
+		r.fail("a recorded result has %.80q, which is not a digest", text)
 	}
 	return d
 }
@@ -211,7 +211,7 @@ func (r *reader) pending() *pending {
 	}
 	p := &pending{round: r.u64(), total: r.u64(), have: r.u64()}
 	if p.total > protocol.MaxRaftState || p.have == 0 || p.have >= p.total {
-		r.fail("%d of %d bytes of a training state", p.have, p.total)
+		r.fail("an unfinished training state has %d of %d bytes", p.have, p.total)
 		return nil
 	}
 	p.pieces = [][]byte{r.sized(p.have)}
@@ -221,12 +221,12 @@ func (r *reader) pending() *pending {
 // adopt puts a job that was read into the state, with its dataset's manifest.
 func (s *State) adopt(j *Job) error {
 	if n := len(s.jobs); n > 0 && s.jobs[n-1].ID >= j.ID {
-		return fmt.Errorf("out of order at index %d", s.index)
+		return fmt.Errorf("jobs are not sorted by number, at log index %d", s.index)
 	}
 	if !j.State.Final() {
 		d := s.Dataset(j.Dataset)
 		if d == nil || d.Digest != j.Job.Dataset {
-			return fmt.Errorf("its dataset %.80q is missing", j.Dataset)
+			return fmt.Errorf("the job's dataset %.80q is missing", j.Dataset)
 		}
 		j.Manifest = d.Manifest
 	}

@@ -29,7 +29,7 @@ func (d *DeletedJob) String() string { return fmt.Sprintf("job %d (%s)", d.ID, d
 
 // Repeated is the error of a submission with the token of the deleted job.
 func (d *DeletedJob) Repeated() error {
-	return fmt.Errorf("this submission made %v, which %w: submit it with another token", d, ErrDeleted)
+	return fmt.Errorf("this submission made %v, which %w: submit the job with another token", d, ErrDeleted)
 }
 
 // Deleted returns the deleted job of that ID, or nil.
@@ -73,7 +73,7 @@ func (s *State) findDeleted(id uint64) (int, bool) {
 // twice is the same as once, and of all jobs of an entry or of none.
 func (s *State) jobsDelete(e *protocol.JobsDeleteEntry) (any, error) {
 	if n := len(e.Jobs); n == 0 || n > protocol.MaxDelete {
-		return nil, invalid("%d jobs to delete, want 1 to %d", n, protocol.MaxDelete)
+		return nil, invalid("want 1 to %[2]d jobs to delete, got %[1]d", n, protocol.MaxDelete)
 	}
 	going := make(map[uint64]bool, len(e.Jobs))
 	for _, id := range e.Jobs {
@@ -107,7 +107,7 @@ func notEnded(live []string) error {
 	if n := len(live) - maxNamed; n > 0 {
 		live, more = live[:maxNamed], fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Errorf("%w: %s%s; nothing was deleted: cancel first what shall end", ErrNotEnded, strings.Join(live, ", "), more)
+	return fmt.Errorf("%w: %s%s; nothing was deleted: cancel these jobs first", ErrNotEnded, strings.Join(live, ", "), more)
 }
 
 // remember keeps what is needed to know jobs that were deleted.

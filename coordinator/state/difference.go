@@ -13,7 +13,7 @@ import (
 type field struct{ key, value string }
 
 // otherSettings is said of jobs of one algorithm whose settings have different names, as two versions may have them.
-const otherSettings = "it has other settings"
+const otherSettings = "it has different settings"
 
 // difference names the first thing in which a submission differs from the job that has
 // its name.
@@ -24,13 +24,13 @@ func difference(j *Job, e *protocol.SubmitEntry) string {
 			return otherSettings
 		}
 		if wants[i] != f {
-			return fmt.Sprintf("its %s is %.100s, not %.100s", f.key, f.value, wants[i].value)
+			return fmt.Sprintf("its %s is %.100s, but the new job has %.100s", f.key, f.value, wants[i].value)
 		}
 	}
 	if len(has) != len(wants) {
 		return otherSettings
 	}
-	return "its split is another"
+	return "its division into training and test samples is different"
 }
 
 // fieldsOf lists what a job was asked for: what is plainest first, then the settings in
@@ -41,7 +41,7 @@ func fieldsOf(dataset string, ppm uint32, j *round.Job) []field {
 		{"test_fraction", fmt.Sprint(j.Split.TestFraction)}, {"folds", fmt.Sprint(j.Folds)}, {"split file", orNone(j.Split.Assigned)},
 		{"keep_predictions", fmt.Sprint(j.Predictions)},
 		{"measures", orTen(j.Measures)}, {"clip", orNone(j.Clip)},
-		{"audit", fmt.Sprintf("%d units of a million", ppm)}, {"numerics", fmt.Sprint(j.Numerics)},
+		{"audit", fmt.Sprintf("%d of a million tasks", ppm)}, {"numerics", fmt.Sprint(j.Numerics)},
 	}
 	return append(all, settingsOf(j.Params)...)
 }

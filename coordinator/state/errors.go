@@ -11,15 +11,15 @@ import (
 // The reasons for which Apply refuses an entry; the state stays as it was.
 var (
 	// ErrInvalid: the entry's body is malformed or breaks a bound.
-	ErrInvalid = errors.New("invalid entry")
+	ErrInvalid = errors.New("invalid request")
 	// ErrStaleEpoch: the sender no longer leads.
-	ErrStaleEpoch = errors.New("stale epoch")
+	ErrStaleEpoch = errors.New("the leader has changed")
 	// ErrStaleRound: the round is not above the committed one.
-	ErrStaleRound = errors.New("stale round")
+	ErrStaleRound = errors.New("the round is already committed")
 	// ErrGap: a piece of a trainer state does not follow the one before.
-	ErrGap = errors.New("missing part of a training state")
+	ErrGap = errors.New("a chunk is missing in the training state")
 	// ErrExists: the name is taken by something else.
-	ErrExists = errors.New("exists already")
+	ErrExists = errors.New("already exists")
 	// ErrNotFound: there is no such job or dataset.
 	ErrNotFound = errors.New("not found")
 	// ErrInUse: a job that is queued or running needs the dataset.
@@ -38,7 +38,7 @@ var (
 	ErrNoModel = errors.New("has no model")
 	// ErrSnapshot: the bytes are not a whole snapshot of this version. Decode
 	// returns it, not Apply.
-	ErrSnapshot = errors.New("a damaged snapshot of the state")
+	ErrSnapshot = errors.New("the snapshot of the state is damaged")
 	// ErrUnknownEntry is wrapped by every *UnknownEntryError.
 	ErrUnknownEntry = errors.New("unknown log entry")
 )

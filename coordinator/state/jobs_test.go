@@ -35,7 +35,7 @@ func TestDatasets(t *testing.T) {
 	other := put('d')
 	other.Manifest.LeftOut = dataset.LeftOut{1}
 	err = m.refused(protocol.EntryDatasetPut, other)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "of another file") {
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "already exists from another file") {
 		t.Errorf("the same content of other rows: %v", err)
 	}
 	typed := put('d')
@@ -90,23 +90,23 @@ func TestManifestBounds(t *testing.T) {
 		want   string // in the error; empty: it is accepted
 	}{
 		"one row":                       {func(m *dataset.Manifest) { m.Rows = 1 }, ""},
-		"no row":                        {func(m *dataset.Manifest) { m.Rows = 0 }, "a dataset of 0 rows, 3 features, 2 labels, 1 shards"},
+		"no row":                        {func(m *dataset.Manifest) { m.Rows = 0 }, "a dataset needs samples, features, labels and shards, got 0 samples, 3 features, 2 labels and 1"},
 		"one feature":                   {func(m *dataset.Manifest) { m.Features = 1 }, ""},
-		"no feature":                    {func(m *dataset.Manifest) { m.Features = 0 }, "a dataset of 20 rows, 0 features"},
+		"no feature":                    {func(m *dataset.Manifest) { m.Features = 0 }, "a dataset needs samples, features, labels and shards, got 20 samples, 0 features, 2 labels and 1"},
 		"one label":                     {func(m *dataset.Manifest) { m.Labels = 1 }, ""},
 		"no label":                      {func(m *dataset.Manifest) { m.Labels = 0 }, "3 features, 0 labels"},
-		"no shard":                      {func(m *dataset.Manifest) { m.Shards = nil }, "2 labels, 0 shards"},
-		"an older format":               {func(m *dataset.Manifest) { m.Format-- }, "a manifest of format"},
-		"a newer format":                {func(m *dataset.Manifest) { m.Format++ }, "a manifest of format"},
+		"no shard":                      {func(m *dataset.Manifest) { m.Shards = nil }, "a dataset needs samples, features, labels and shards, got 20 samples, 3 features, 2 labels and 0"},
+		"an older format":               {func(m *dataset.Manifest) { m.Format-- }, "the manifest has format"},
+		"a newer format":                {func(m *dataset.Manifest) { m.Format++ }, "the manifest has format"},
 		"a shard without rows":          {shards(func(r *dataset.ShardRef) { r.Rows = 0 }), ""},
-		"a shard of -1 rows":            {shards(func(r *dataset.ShardRef) { r.Rows = -1 }), "shard 0 of a manifest: -1 rows, 400 bytes"},
+		"a shard of -1 rows":            {shards(func(r *dataset.ShardRef) { r.Rows = -1 }), "shard 0 in the manifest is not valid: -1 samples, 400 bytes"},
 		"a shard without bytes":         {shards(func(r *dataset.ShardRef) { r.Bytes = 0 }), ""},
-		"a shard of -1 bytes":           {shards(func(r *dataset.ShardRef) { r.Bytes = -1 }), "shard 0 of a manifest: 20 rows, -1 bytes"},
+		"a shard of -1 bytes":           {shards(func(r *dataset.ShardRef) { r.Bytes = -1 }), "shard 0 in the manifest is not valid: 20 samples, -1 bytes"},
 		"a shard without a digest":      {shards(func(r *dataset.ShardRef) { r.Digest = "" }), "digest \"\""},
-		"a digest in upper case":        {shards(func(r *dataset.ShardRef) { r.Digest = digest('A') }), "shard 0 of a manifest"},
-		"a second shard is checked":     {func(m *dataset.Manifest) { m.Shards = append(m.Shards, dataset.ShardRef{}) }, "shard 1 of a manifest"},
+		"a digest in upper case":        {shards(func(r *dataset.ShardRef) { r.Digest = digest('A') }), "shard 0 in the manifest is not valid"},
+		"a second shard is checked":     {func(m *dataset.Manifest) { m.Shards = append(m.Shards, dataset.ShardRef{}) }, "shard 1 in the manifest is not valid: 0 samples, 0 bytes, digest \"\""},
 		"groups":                        {func(m *dataset.Manifest) { m.Groups = &dataset.Groups{Digest: digest('9')} }, ""},
-		"groups with an unknown digest": {func(m *dataset.Manifest) { m.Groups = &dataset.Groups{Digest: "9"} }, "groups of a manifest with the digest \"9\""},
+		"groups with an unknown digest": {func(m *dataset.Manifest) { m.Groups = &dataset.Groups{Digest: "9"} }, "the groups in the manifest have \"9\", which is not a digest"},
 	} {
 		put := &protocol.DatasetPutEntry{Name: "other", Manifest: manifest('e')}
 		c.change(put.Manifest)
@@ -166,7 +166,7 @@ func TestSubmit(t *testing.T) {
 	m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "copy", Manifest: manifest('d')})
 	elsewhere, audited := submitEntry("t11", "mine", 5), submitEntry("t12", "mine", 5)
 	elsewhere.Dataset, audited.AuditPPM = "copy", 7
-	for want, e := range map[string]*protocol.SubmitEntry{"its dataset is yeast, not copy": elsewhere, "its audit is 0 units of a million, not 7": audited} {
+	for want, e := range map[string]*protocol.SubmitEntry{"its dataset is yeast, but the new job has copy": elsewhere, "its audit is 0 of a million tasks, but the new job has 7": audited} {
 		if err := m.refused(protocol.EntrySubmit, e); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), want) {
 			t.Errorf("the same name and job otherwise: %v, want %s", err, want)
 		}

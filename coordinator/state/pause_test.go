@@ -107,7 +107,7 @@ func TestNames(t *testing.T) {
 	other := submitEntry("t3", "mine", 6)
 	other.AuditPPM = 7
 	err := m.refused(protocol.EntrySubmit, other)
-	want := old.String() + " exists already: it is queued; its seed is 5, not 6: choose another name"
+	want := old.String() + " already exists and is queued; its seed is 5, but the new job has 6: choose another name"
 	if !errors.Is(err, ErrExists) || err.Error() != want {
 		t.Errorf("another spec under the name: %v, want %s", err, want)
 	}

@@ -29,7 +29,7 @@ func (s *State) jobState(e *protocol.JobStateEntry) (any, error) {
 		next.Error = e.Error[:min(len(e.Error), protocol.MaxText)]
 		return s.put(next), nil
 	}
-	return nil, invalid("%v cannot be moved to %.80q", j, e.State)
+	return nil, invalid("%v cannot change to the state %.80q", j, e.State)
 }
 
 // start makes a queued job run; a job that runs, for a new leader to take over,
@@ -56,7 +56,7 @@ func (s *State) collected(e *protocol.CollectedEntry) (any, error) {
 	}
 	blob, ok := digests.Parse(e.Digest)
 	if !ok || blob == (digests.Digest{}) || e.Unit >= e.Of || e.Of > protocol.MaxUnits {
-		return nil, invalid("unit %d of %d with the digest %.80q", e.Unit, e.Of, e.Digest)
+		return nil, invalid("the result of a task is not valid: task %d of %d, digest %.80q", e.Unit, e.Of, e.Digest)
 	}
 	list, ok := j.collected.put(Part{Round: e.Round, Unit: e.Unit, Of: e.Of, Digest: blob, Bytes: e.Bytes, Compute: e.Compute})
 	if !ok { // the first answer wins
@@ -69,7 +69,7 @@ func (s *State) collected(e *protocol.CollectedEntry) (any, error) {
 }
 
 func staleRound(j *Job, round uint64) error {
-	return fmt.Errorf("%v: %w: %d; %d are committed", j, ErrStaleRound, round, j.Round)
+	return fmt.Errorf("%v: %w: round %d, rounds up to %d are committed", j, ErrStaleRound, round, j.Round)
 }
 
 func (s *State) finish(e *protocol.FinishEntry) (any, error) {
@@ -78,28 +78,28 @@ func (s *State) finish(e *protocol.FinishEntry) (any, error) {
 		return nil, err
 	}
 	if len(e.Models) > MaxModels {
-		return nil, invalid("%d models, at most %d are allowed", len(e.Models), MaxModels)
+		return nil, invalid("want at most %[2]d models, got %[1]d", len(e.Models), MaxModels)
 	}
 	for i, m := range e.Models {
 		if !isDigest(m.Digest) || !isDigest(m.Blob) {
-			return nil, invalid("model %d has digest %.80q and blob %.80q", i, m.Digest, m.Blob)
+			return nil, invalid("model %d needs two valid digests, got digest %.80q and blob %.80q", i, m.Digest, m.Blob)
 		}
 		s.keep(m.Blob)
 	}
 	if p := e.Predictions; p != nil {
 		if !isDigest(p.Blob) {
-			return nil, invalid("the predictions have blob %.80q", p.Blob)
+			return nil, invalid("the blob of the predictions has %.80q, which is not a digest", p.Blob)
 		}
 		s.keep(p.Blob)
 	}
 	for i, c := range e.Cells {
 		if !isDigest(c.Blob) || c.Count < 1 || c.Count > round.MaxCells || len(e.Cells) > MaxModels {
-			return nil, invalid("blob %d of %d of cells is %.80q with %d cells", i, len(e.Cells), c.Blob, c.Count)
+			return nil, invalid("blob %d of %d with results of runs is not valid: %.80q with %d runs", i, len(e.Cells), c.Blob, c.Count)
 		}
 		s.keep(c.Blob)
 	}
 	if len(e.FoldCurves) > dataset.MaxFolds {
-		return nil, invalid("curves of %d folds, at most %d are allowed", len(e.FoldCurves), dataset.MaxFolds)
+		return nil, invalid("want learning curves of at most %[2]d folds, got %[1]d", len(e.FoldCurves), dataset.MaxFolds)
 	}
 	next := j.end(protocol.Done, s.index, e.Time, e.Millis)
 	next.Outcome, next.Models, next.Predictions, next.Seconds = e.Outcome, e.Models, e.Predictions, e.Seconds

@@ -128,7 +128,7 @@ func TestOlderDigests(t *testing.T) {
 		t.Errorf("a unit without a digest is %+v", p)
 	}
 	for _, text := range []string{"c", digest('C'), digest('c') + "c"} {
-		if _, err := Decode(bytes.NewReader(with(text))); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("a collected unit with the digest %q", text)) {
+		if _, err := Decode(bytes.NewReader(with(text))); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("a recorded result has %q", text)) {
 			t.Errorf("the digest %q: %v", text, err)
 		}
 	}
@@ -186,49 +186,49 @@ func TestSnapshotBounds(t *testing.T) {
 	}{
 		"as it was":            {func(*State) {}, ""},
 		"members in order":     {func(s *State) { s.members = []protocol.MemberEntry{{ID: "a"}, {ID: "b"}} }, ""},
-		"a member twice":       {func(s *State) { s.members = []protocol.MemberEntry{{ID: "a"}, {ID: "a"}} }, `member "a" is out of order`},
-		"members out of order": {func(s *State) { s.members = []protocol.MemberEntry{{ID: "b"}, {ID: "a"}} }, `member "a" is out of order`},
-		"a worker twice":       {func(s *State) { s.distrusted = slices.Repeat(s.distrusted, 2) }, `the distrusted worker "w1" is out of order`},
+		"a member twice":       {func(s *State) { s.members = []protocol.MemberEntry{{ID: "a"}, {ID: "a"}} }, `members are not sorted by ID: "a" comes too late`},
+		"members out of order": {func(s *State) { s.members = []protocol.MemberEntry{{ID: "b"}, {ID: "a"}} }, `members are not sorted by ID: "a" comes too late`},
+		"a worker twice":       {func(s *State) { s.distrusted = slices.Repeat(s.distrusted, 2) }, `quarantined workers are not sorted by name, or come from a later log entry: "w1"`},
 		"workers in order": {func(s *State) {
 			s.distrusted = append(slices.Clip(s.distrusted), distrust{protocol.Distrusted{Worker: "w2"}, 0})
 		}, ""},
 		"workers out of order": {func(s *State) {
 			s.distrusted = append(slices.Clip(s.distrusted), distrust{protocol.Distrusted{Worker: "w0"}, 0})
-		}, `the distrusted worker "w0" is out of order`},
+		}, `quarantined workers are not sorted by name, or come from a later log entry: "w0"`},
 		"a distrust of now":   {func(s *State) { s.distrusted = []distrust{{protocol.Distrusted{Worker: "w"}, s.index}} }, ""},
-		"a distrust of later": {func(s *State) { s.distrusted = []distrust{{protocol.Distrusted{Worker: "w"}, s.index + 1}} }, `the distrusted worker "w" is out of order`},
-		"a dataset twice":     {func(s *State) { s.datasets = slices.Repeat(s.datasets, 2) }, `dataset "yeast" is out of order`},
+		"a distrust of later": {func(s *State) { s.distrusted = []distrust{{protocol.Distrusted{Worker: "w"}, s.index + 1}} }, `quarantined workers are not sorted by name, or come from a later log entry: "w"`},
+		"a dataset twice":     {func(s *State) { s.datasets = slices.Repeat(s.datasets, 2) }, `datasets are not sorted by name: "yeast" comes too late`},
 		"datasets in order": {func(s *State) {
 			s.datasets = append(slices.Clip(s.datasets), &protocol.Dataset{Name: "z", Manifest: manifest('e')})
 		}, ""},
-		"a job twice":                 {func(s *State) { s.jobs = slices.Insert(slices.Clone(s.jobs), 0, s.jobs[0]) }, "out of order"},
-		"jobs out of order":           {func(s *State) { s.jobs = []*Job{s.jobs[1], s.jobs[0]} }, "out of order"},
-		"a deleted job twice":         {func(s *State) { s.deleted = slices.Repeat(s.deleted, 2) }, "is out of order, or there"},
-		"a deleted job that is there": {func(s *State) { s.deleted = []*DeletedJob{{ID: s.jobs[0].ID}} }, "is out of order, or there"},
+		"a job twice":                 {func(s *State) { s.jobs = slices.Insert(slices.Clone(s.jobs), 0, s.jobs[0]) }, "job 6 (ldlf-6): jobs are not sorted by number, at log index 50"},
+		"jobs out of order":           {func(s *State) { s.jobs = []*Job{s.jobs[1], s.jobs[0]} }, "job 6 (ldlf-6): jobs are not sorted by number, at log index 50"},
+		"a deleted job twice":         {func(s *State) { s.deleted = slices.Repeat(s.deleted, 2) }, "deleted jobs are not sorted by number, or still exist: job "},
+		"a deleted job that is there": {func(s *State) { s.deleted = []*DeletedJob{{ID: s.jobs[0].ID}} }, "deleted jobs are not sorted by number, or still exist: job "},
 		"a mark of now":               {func(s *State) { s.condemned = map[string]uint64{digest('e'): s.index} }, ""},
 		"a mark of later":             {func(s *State) { s.condemned = map[string]uint64{digest('e'): s.index + 1} }, "the mark of"},
-		"a mark of no digest":         {func(s *State) { s.condemned = map[string]uint64{"e": 1} }, `the mark of "e"`},
+		"a mark of no digest":         {func(s *State) { s.condemned = map[string]uint64{"e": 1} }, `the mark of a blob to delete is not valid: "e" at log index 1`},
 		"every unit twice":            {withJob(running, func(j *Job) { j.AuditPPM = million }), ""},
-		"more than every unit twice":  {withJob(running, func(j *Job) { j.AuditPPM = million + 1 }), "a count of 1000001, at most 1000000 is allowed"},
+		"more than every unit twice":  {withJob(running, func(j *Job) { j.AuditPPM = million + 1 }), "the snapshot has a count of 1000001, want at most 1000000"},
 		"the last unit there can be":  {parts(Part{Round: 5, Unit: protocol.MaxUnits - 1, Of: protocol.MaxUnits}), ""},
 		"a unit beyond it":            {parts(Part{Round: 5, Unit: protocol.MaxUnits, Of: protocol.MaxUnits}), "a count of"},
 		"too many units":              {parts(Part{Round: 5, Of: protocol.MaxUnits + 1}), "a count of"},
 		"units in order":              {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 8}, Part{Round: 6}), ""},
-		"a unit twice":                {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 7}), "its collected units are out of order"},
-		"units out of order":          {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 6}), "its collected units are out of order"},
+		"a unit twice":                {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 7}), "job 6 (ldlf-6): the recorded results are not sorted by task"},
+		"units out of order":          {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 6}), "job 6 (ldlf-6): the recorded results are not sorted by task"},
 		"all but a byte of a state":   {pieces(7, 8), ""},
-		"all of a state":              {pieces(8, 8), "8 of 8 bytes of a training state"},
-		"more than all of a state":    {pieces(9, 8), "9 of 8 bytes of a training state"},
-		"nothing of a state":          {pieces(0, 8), "0 of 8 bytes of a training state"},
+		"all of a state":              {pieces(8, 8), "an unfinished training state has 8 of 8 bytes"},
+		"more than all of a state":    {pieces(9, 8), "an unfinished training state has 9 of 8 bytes"},
+		"nothing of a state":          {pieces(0, 8), "an unfinished training state has 0 of 8 bytes"},
 		"the greatest state":          {pieces(1, protocol.MaxRaftState), ""},
-		"a greater state":             {pieces(1, protocol.MaxRaftState+1), "bytes of a training state"},
+		"a greater state":             {pieces(1, protocol.MaxRaftState+1), "an unfinished training state has 1 of 67108865 bytes"},
 		"the longest fold list":       {withJob(running, func(j *Job) { j.FoldCurves = make([][]byte, dataset.MaxFolds) }), ""},
 		"a longer fold list":          {withJob(running, func(j *Job) { j.FoldCurves = make([][]byte, dataset.MaxFolds+1) }), "a count of"},
 		"no curve":                    {withJob(running, func(j *Job) { j.Curve = nil }), ""},
 		"a curve that is none":        {withJob(running, func(j *Job) { j.Curve = []byte{9} }), "curve"},
 		"a curve that is too long":    {withJob(running, func(j *Job) { j.Curve = make([]byte, protocol.MaxCurve+1) }), "a count of"},
-		"a dataset that is missing":   {withJob(running, func(j *Job) { j.Dataset = "none" }), `its dataset "none" is missing`},
-		"a dataset that is another":   {func(s *State) { s.datasets = []*protocol.Dataset{{Name: "yeast", Manifest: manifest('f')}} }, `its dataset "yeast" is missing`},
+		"a dataset that is missing":   {withJob(running, func(j *Job) { j.Dataset = "none" }), `job 6 (ldlf-6): the job's dataset "none" is missing`},
+		"a dataset that is another":   {func(s *State) { s.datasets = []*protocol.Dataset{{Name: "yeast", Manifest: manifest('f')}} }, `job 6 (ldlf-6): the job's dataset "yeast" is missing`},
 	} {
 		s := *golden(t)
 		c.change(&s)
@@ -253,10 +253,10 @@ func TestSnapshotFrame(t *testing.T) {
 		at   int
 		want string
 	}{
-		"the first byte of the text before": {0, "it does not begin like one"},
-		"the last byte of the text before":  {len(magic) - 1, "it does not begin like one"},
-		"the text behind":                   {len(good) - len(trailer), "it does not end like one"},
-		"the last byte":                     {len(good) - 1, "it does not end like one"},
+		"the first byte of the text before": {0, "the first bytes are not those of a snapshot"},
+		"the last byte of the text before":  {len(magic) - 1, "the first bytes are not those of a snapshot"},
+		"the text behind":                   {len(good) - len(trailer), "the end of the snapshot is missing"},
+		"the last byte":                     {len(good) - 1, "the end of the snapshot is missing"},
 	} {
 		bad := bytes.Clone(good)
 		bad[c.at] ^= 1
@@ -267,7 +267,7 @@ func TestSnapshotFrame(t *testing.T) {
 	for _, version := range []uint8{0, beforeCells - 1, SnapshotVersion + 1, 255} {
 		bad := bytes.Clone(good)
 		bad[len(magic)] = version
-		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("it has version %d; this process reads versions 2 to 6", version)) {
+		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("the snapshot has version %d, but this process reads versions 2 to 6", version)) {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}

@@ -18,22 +18,22 @@ func (s *State) submit(e *protocol.SubmitEntry) (any, error) {
 		return j, nil
 	}
 	if len(e.Token) > protocol.MaxToken {
-		return nil, invalid("a token of %d bytes, at most %d are allowed", len(e.Token), protocol.MaxToken)
+		return nil, invalid("want a token of at most %[2]d bytes, got %[1]d", len(e.Token), protocol.MaxToken)
 	}
 	if d := s.DeletedByToken(e.Token); d != nil {
 		return nil, d.Repeated()
 	}
 	if e.Job == nil || e.Job.Algorithm == "" {
-		return nil, invalid("a job without an algorithm")
+		return nil, invalid("the job has no algorithm")
 	}
 	if e.AuditPPM > million {
-		return nil, invalid("an audit of %d units of a million", e.AuditPPM)
+		return nil, invalid("want an audit of at most a million tasks in a million, got %d", e.AuditPPM)
 	}
 	if a := e.Job.Split.Assigned; a != "" && !isDigest(a) {
-		return nil, invalid("a split with the digest %.80q", a)
+		return nil, invalid("the list of folds has %.80q, which is not a digest", a)
 	}
 	if w := e.Job.Weights; w != "" && !isDigest(w) {
-		return nil, invalid("weights with the digest %.80q", w)
+		return nil, invalid("the weights have %.80q, which is not a digest", w)
 	}
 	if e.Name != "" {
 		if err := checkName(e.Name); err != nil {
@@ -44,7 +44,7 @@ func (s *State) submit(e *protocol.SubmitEntry) (any, error) {
 		}
 	}
 	if n := s.unended(); e.MaxQueue > 0 && n >= int(e.MaxQueue) {
-		return nil, fmt.Errorf("%w: %d jobs have not ended, at most %d may (--max-queue)", ErrQueue, n, e.MaxQueue)
+		return nil, fmt.Errorf("%w: %d jobs are queued, running or paused, want at most %d (--max-queue)", ErrQueue, n, e.MaxQueue)
 	}
 	return s.queue(e)
 }
@@ -67,7 +67,7 @@ func resubmitted(j *Job, e *protocol.SubmitEntry) (any, error) {
 	if j.Dataset == e.Dataset && j.AuditPPM == e.AuditPPM && bytes.Equal(jobJSON(j.Job), jobJSON(e.Job)) {
 		return j, nil
 	}
-	return nil, fmt.Errorf("%v %w: it is %s; %s: choose another name", j, ErrExists, j.State, difference(j, e))
+	return nil, fmt.Errorf("%v %w and is %s; %s: choose another name", j, ErrExists, j.State, difference(j, e))
 }
 
 // givesNameUp reports whether another job may have the name of this one: it ended
@@ -100,7 +100,7 @@ func (s *State) queue(e *protocol.SubmitEntry) (any, error) {
 		return nil, fmt.Errorf("dataset %.80q: %w", e.Dataset, ErrNotFound)
 	}
 	if d.Digest != e.Job.Dataset {
-		return nil, invalid("a job for content %.80q of dataset %q, which has %s", e.Job.Dataset, d.Name, d.Digest)
+		return nil, invalid("the job needs the content %.80q, but dataset %q has the content %s", e.Job.Dataset, d.Name, d.Digest)
 	}
 	j := &Job{
 		ID: s.nextID(), Name: e.Name, Experiment: e.Experiment, Token: e.Token, Dataset: e.Dataset, Manifest: d.Manifest, Spec: e.Spec,
@@ -138,10 +138,10 @@ func (s *State) experiment(e *protocol.ExperimentEntry) (any, error) {
 		least = 0
 	}
 	if n := len(e.Jobs); n < least || n > protocol.MaxExperimentJobs {
-		return nil, invalid("%d jobs of an experiment, want %d to %d", n, least, protocol.MaxExperimentJobs)
+		return nil, invalid("want %[2]d to %[3]d jobs in an experiment, got %[1]d", n, least, protocol.MaxExperimentJobs)
 	}
 	if e.Outline != "" && !isDigest(e.Outline) {
-		return nil, invalid("an outline with the digest %.80q", e.Outline)
+		return nil, invalid("the outline has %.80q, which is not a digest", e.Outline)
 	}
 	if len(e.Jobs) == 0 {
 		return []*Job(nil), s.outlineAlone(e)
@@ -151,7 +151,7 @@ func (s *State) experiment(e *protocol.ExperimentEntry) (any, error) {
 	for i := range e.Jobs {
 		one := e.Jobs[i]
 		if one.Name == "" || one.Job == nil || one.Job.Cells == nil {
-			return nil, invalid("job %d of an experiment has no name, or no runs", i)
+			return nil, invalid("job %d of the experiment has no name, or no runs", i)
 		}
 		one.Experiment = e.Name
 		v, err := s.submit(&one)
@@ -160,7 +160,7 @@ func (s *State) experiment(e *protocol.ExperimentEntry) (any, error) {
 		}
 		j := v.(*Job)
 		if j.Experiment != e.Name {
-			return nil, fmt.Errorf("%v %w, and is not of the experiment %s", j, ErrExists, e.Name)
+			return nil, fmt.Errorf("%v %w and is not a job of the experiment %s", j, ErrExists, e.Name)
 		}
 		made = append(made, j)
 	}
@@ -181,7 +181,7 @@ func (s *State) outlineAlone(e *protocol.ExperimentEntry) error {
 			return nil // all jobs have it
 		}
 		if j.Experiment == e.Name && e.After > 0 && j.Outlined > e.After {
-			return fmt.Errorf("the outline of experiment %s %w: it was submitted meanwhile; the command may be run again", e.Name, ErrExists)
+			return fmt.Errorf("a newer outline of experiment %s %w: the experiment was submitted meanwhile; run the command again", e.Name, ErrExists)
 		}
 	}
 	s.outline(e.Name, e.Outline)

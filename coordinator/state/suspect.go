@@ -41,10 +41,10 @@ func (s *State) DistrustedWorkers() []protocol.Distrusted {
 // The first mark of a job and the first reason of a worker stay.
 func (s *State) suspect(e *protocol.SuspectEntry) (any, error) {
 	if e.Epoch != s.epoch || e.Epoch == 0 {
-		return nil, fmt.Errorf("worker %.80q: %w: %d; %s leads since %d", e.Worker, ErrStaleEpoch, e.Epoch, s.leader, s.epoch)
+		return nil, fmt.Errorf("worker %.80q: %w: the sender led in epoch %d, but %s leads since epoch %d", e.Worker, ErrStaleEpoch, e.Epoch, s.leader, s.epoch)
 	}
 	if e.Worker == "" || len(e.Worker) > protocol.MaxText || len(e.Jobs) > protocol.MaxSuspects {
-		return nil, invalid("worker %.80q is suspected with %d jobs", e.Worker, len(e.Jobs))
+		return nil, invalid("the report of a wrong result is not valid: worker %.80q, %d jobs", e.Worker, len(e.Jobs))
 	}
 	reason := e.Reason[:min(len(e.Reason), protocol.MaxReason)]
 	s.mark(e.Jobs, fmt.Sprintf("worker %s: %s", e.Worker, reason))
@@ -87,7 +87,7 @@ func (s *State) forgetOldest() {
 func (s *State) trust(e *protocol.TrustEntry) (any, error) {
 	i, ok := s.findDistrusted(e.Worker)
 	if !ok {
-		return nil, fmt.Errorf("a distrusted worker %.80q: %w", e.Worker, ErrNotFound)
+		return nil, fmt.Errorf("quarantined worker %.80q: %w", e.Worker, ErrNotFound)
 	}
 	s.distrusted = removed(s.distrusted, i)
 	return nil, nil

@@ -17,11 +17,11 @@ func (s *State) withhold(e *protocol.WithholdEntry) (any, error) {
 	case e.Round <= j.Round:
 		return nil, staleRound(j, e.Round)
 	case j.Job.Cells == nil || len(e.Units) == 0 || len(e.Units) > protocol.MaxWithheld:
-		return nil, invalid("%d units of %v that are not run", len(e.Units), j)
+		return nil, invalid("the list of tasks that are not run is not valid: %d tasks of %v", len(e.Units), j)
 	}
 	of := uint32(min(j.Job.Cells.Count(), protocol.MaxUnits))
 	if most := slices.Max(e.Units); most >= of {
-		return nil, invalid("unit %d of %d that is not run", most, of)
+		return nil, invalid("a task that is not run does not exist: task %d, counted from 0, of %d", most, of)
 	}
 	next := *j
 	for _, u := range e.Units {

@@ -30,7 +30,7 @@ func (s *Store) openLog(snapshots *raft.FileSnapshotStore, log hclog.Logger) (*d
 		return nil, errors.Join(err, d.Close())
 	}
 	for path, why := range bad { // the log and the others do without
-		s.config.Logger.Error("a snapshot is corrupt and not needed", "error", why)
+		s.config.Logger.Error("a snapshot is damaged; it is set aside, because another one replaces it", "error", why)
 		if err := s.folder.setAside(path); err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
@@ -56,7 +56,7 @@ func (s *Store) checkEmpty(d *diskLog, base uint64) error {
 	if max(last, base) > 0 || s.life.Load() != nil || term == 0 || term == 1 && len(i.Founders) > 0 {
 		return nil
 	}
-	return corrupted(s.folder.log(), fmt.Errorf("it is empty, and this node was in term %d: it was deleted, or the first entries had not arrived", term))
+	return corrupted(s.folder.log(), fmt.Errorf("the log is empty, although this node was in term %d: the log was deleted, or its first entries never arrived", term))
 }
 
 // check reads every entry and compares the log with the snapshot before it and
@@ -73,11 +73,11 @@ func (l *diskLog) check(f *Folder, base uint64, bad map[string]error) error {
 	var e raft.Log
 	for i := first; i > 0 && i <= last; i++ {
 		if err := l.GetLog(i, &e); err != nil {
-			return corrupted(f.segment(i), fmt.Errorf("entry %d: %w", i, err))
+			return corrupted(f.segment(i), fmt.Errorf("log entry %d: %w", i, err))
 		}
 	}
 	if have := max(last, base); have < l.acked.index {
-		return corrupted(f.segment(l.acked.index), fmt.Errorf("it ends at entry %d, and %d was acknowledged", have, l.acked.index))
+		return corrupted(f.segment(l.acked.index), fmt.Errorf("the log ends at entry %d, although entry %d was acknowledged", have, l.acked.index))
 	}
 	if last > 0 && last < base { // what a snapshot that was installed left
 		return l.DeleteRange(first, last)
@@ -97,7 +97,7 @@ func noBase(f *Folder, first, base uint64, bad map[string]error) error {
 	if why == nil {
 		why = corrupted(filepath.Join(f.path, snapshotsName), errors.New("a snapshot is missing"))
 	}
-	return fmt.Errorf("%w; the log begins at %d, the last good snapshot ends at %d", why, first, base)
+	return fmt.Errorf("%w; the log begins at entry %d, but the last intact snapshot ends at entry %d", why, first, base)
 }
 
 // corrupted is an error that wraps ErrCorrupt and names the file; but where why says

@@ -69,7 +69,7 @@ func (s *Store) drain() {
 	select {
 	case <-done:
 	case <-time.After(2 * s.config.patience()):
-		s.config.Logger.Warn("closing a log that does not answer")
+		s.config.Logger.Warn("the log does not answer and is closed")
 	}
 }
 

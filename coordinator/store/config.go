@@ -122,7 +122,7 @@ func (c *Config) checkPeers() error {
 	seen := make(map[string]bool)
 	for _, p := range c.Peers {
 		if p.ID == "" || p.RaftAddr == "" || seen[p.ID] {
-			return fmt.Errorf("store: peer %q at %q: each needs an ID of its own and an address", p.ID, p.RaftAddr)
+			return fmt.Errorf("store: peer %q at %q: every peer needs its own ID and an address", p.ID, p.RaftAddr)
 		}
 		seen[p.ID] = true
 	}
@@ -130,7 +130,7 @@ func (c *Config) checkPeers() error {
 		return fmt.Errorf("store: coordinator %q is not among its own peers", c.ID)
 	}
 	if c.replicated() && c.Ask == nil {
-		return fmt.Errorf("store: node %q has %d peers and nobody to ask about them", c.ID, len(c.Peers))
+		return fmt.Errorf("store: node %q has %d peers, but no function to ask them", c.ID, len(c.Peers))
 	}
 	return nil
 }

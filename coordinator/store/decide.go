@@ -55,7 +55,7 @@ func decide(self *Answer, replies map[string]reply) (d decision) {
 }
 
 func otherCluster(self *Answer, id, its, expected string) string {
-	text := fmt.Sprintf("%s is of cluster %s, not of cluster %s", id, its, expected)
+	text := fmt.Sprintf("%s is a member of cluster %s, not of cluster %s", id, its, expected)
 	if self.Seeded {
 		return text + ": restore the same backup on every coordinator"
 	}
@@ -82,11 +82,11 @@ func belong(self *Answer, ids []string, replies map[string]reply, cluster string
 		case listed:
 			d.cluster = cluster
 		case len(r.Members) == 0 && r.Phase == PhaseOpening:
-			d.waits = append(d.waits, fmt.Sprintf("%s reads its log", id))
+			d.waits = append(d.waits, fmt.Sprintf("%s is still reading its log", id))
 		case len(r.Members) == 0:
-			d.waits = append(d.waits, fmt.Sprintf("%s hears no leader yet", id))
+			d.waits = append(d.waits, fmt.Sprintf("%s has no leader yet", id))
 		default:
-			strangers = append(strangers, fmt.Sprintf("%s belongs to cluster %s, whose members are %s", id, cluster, serverIDs(members)))
+			strangers = append(strangers, fmt.Sprintf("%s is a member of cluster %s, which consists of %s", id, cluster, serverIDs(members)))
 		}
 	}
 	if d.cluster == "" && len(strangers) > 0 {
@@ -100,7 +100,7 @@ func belong(self *Answer, ids []string, replies map[string]reply, cluster string
 // first by ID decides for all of them.
 func found(self *Answer, ids []string, replies map[string]reply, cluster string) (d decision) {
 	if self.Cluster != "" && !self.Seeded {
-		d.waits = append(d.waits, fmt.Sprintf("this coordinator was of cluster %s, and no coordinator that answers has its log: start one that has it, or restore a backup", self.Cluster))
+		d.waits = append(d.waits, fmt.Sprintf("this coordinator was a member of cluster %s, but no coordinator that answers has its log: start a coordinator that has it, or restore a backup", self.Cluster))
 	}
 	founders := []Server{{ID: self.ID, Directory: self.Directory, RaftAddr: self.RaftAddr}}
 	first := self.ID
@@ -112,13 +112,13 @@ func found(self *Answer, ids []string, replies map[string]reply, cluster string)
 		case r.Phase != PhaseNew || r.Directory == "":
 			d.waits = append(d.waits, fmt.Sprintf("%s is starting", id))
 		case r.Cluster != "" && !r.Seeded:
-			d.waits = append(d.waits, fmt.Sprintf("%s was of cluster %s and has lost its log", id, r.Cluster))
+			d.waits = append(d.waits, fmt.Sprintf("%s was a member of cluster %s and has lost its log", id, r.Cluster))
 		case r.Seeded != self.Seeded:
 			d.waits = append(d.waits, fmt.Sprintf("%s was restored from a backup, and %s was not: restore the same backup on every coordinator", seededOf(self, id, r), newOf(self, id, r)))
 		case r.Peers != self.Peers:
 			d.waits = append(d.waits, fmt.Sprintf("%s has --peers %s, this coordinator has %s: give every coordinator the same list", id, r.Peers, self.Peers))
 		case r.Heartbeat != self.Heartbeat:
-			d.waits = append(d.waits, fmt.Sprintf("%s has --heartbeat %v, this coordinator has %v: give every coordinator the same", id, r.Heartbeat, self.Heartbeat))
+			d.waits = append(d.waits, fmt.Sprintf("%s has --heartbeat %v, this coordinator has %v: give every coordinator the same value", id, r.Heartbeat, self.Heartbeat))
 		}
 		founders = append(founders, Server{ID: id, Directory: r.Directory, RaftAddr: r.RaftAddr})
 		if first != "" {
@@ -129,7 +129,7 @@ func found(self *Answer, ids []string, replies map[string]reply, cluster string)
 		return d
 	}
 	if first != self.ID {
-		d.waits = append(d.waits, fmt.Sprintf("%s begins the cluster", first))
+		d.waits = append(d.waits, fmt.Sprintf("%s starts the cluster", first))
 		return d
 	}
 	slices.SortFunc(founders, func(a, b Server) int { return strings.Compare(a.ID, b.ID) })

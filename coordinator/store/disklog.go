@@ -48,7 +48,7 @@ func openDiskLog(f *Folder, c *Config, log hclog.Logger, failed func(error)) (d 
 	}
 	place, err := files.Hold(f.log())
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store: the log: %w", err), acked.close())
+		return nil, errors.Join(fmt.Errorf("store: cannot open the log: %w", err), acked.close())
 	}
 	files := new(segmentFiles)
 	w, err := openWAL(f, c.SegmentBytes, files, log)
@@ -72,7 +72,7 @@ func openWAL(f *Folder, segment int, files types.VFS, log hclog.Logger) (w *wal.
 	case err == nil, errors.Is(err, ErrCorrupt):
 		return w, err
 	case passes(err):
-		return nil, fmt.Errorf("store: the log in %s: %w", f.log(), err)
+		return nil, fmt.Errorf("store: cannot open the log in %s: %w", f.log(), err)
 	}
 	return nil, corrupted(f.log(), err)
 }
@@ -188,7 +188,7 @@ func (l *diskLog) GetLog(index uint64, e *raft.Log) error {
 		return err
 	}
 	if e.Index != index || string(sumOf(e)) != string(e.Extensions) {
-		return fmt.Errorf("store: entry %d of the log: %w: its checksum is wrong", index, ErrCorrupt)
+		return fmt.Errorf("store: entry %d of the log: %w: its checksum does not match", index, ErrCorrupt)
 	}
 	e.Extensions = nil
 	return nil

@@ -37,7 +37,7 @@ func (s raftStable) check(err error) error {
 	case err == nil, errors.Is(err, errAbstains):
 		return err
 	case !errors.Is(err, files.ErrGone):
-		err = fmt.Errorf("%w; a coordinator that cannot keep its term and its vote takes no part: mend the disk that %s is on, then start it again with the same flags", err, s.path)
+		err = fmt.Errorf("%w; the coordinator stops, because it cannot save its term and vote: repair the disk with %s, then start it again with the same flags", err, s.path)
 	}
 	s.fatal(err)
 	runtime.Goexit()

@@ -14,7 +14,7 @@ var (
 	// ErrAmbiguous: nobody can tell yet whether the entry is in the log; it may
 	// still be applied, under this leader or the next. Entries are made so that
 	// proposing them again does no harm: by epoch, round, token or name.
-	ErrAmbiguous = errors.New("outcome unknown")
+	ErrAmbiguous = errors.New("the outcome is unknown")
 	// ErrClosed: Close was called. Nothing has been written.
 	ErrClosed = errors.New("store: closed")
 	// ErrLocked: another process has the folder.
@@ -31,9 +31,9 @@ type NotLeaderError struct{ Leader string }
 
 func (e *NotLeaderError) Error() string {
 	if e.Leader == "" {
-		return "store: not the leader; none is known just now"
+		return "store: this coordinator is not the leader, and knows no leader at the moment"
 	}
-	return fmt.Sprintf("store: not the leader; %s is", e.Leader)
+	return fmt.Sprintf("store: this coordinator is not the leader; the leader is %s", e.Leader)
 }
 
 // Is makes errors.Is(err, ErrNotLeader) hold.

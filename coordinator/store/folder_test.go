@@ -73,7 +73,7 @@ func TestFolderKeepsItsNode(t *testing.T) {
 		change func(*Config)
 		says   string
 	}{
-		{"another node", func(c *Config) { c.ID, c.Peers = "b", nil }, "it is of coordinator a, not of b"},
+		{"another node", func(c *Config) { c.ID, c.Peers = "b", nil }, "the folder is used by coordinator a, not b"},
 		{"other peers", func(c *Config) { c.Peers = append(c.Peers, Peer{"b", "127.0.0.1:1"}) }, ""},
 		{"another format", func(c *Config) {
 			rewrite(t, filepath.Join(c.Dir, formatCopy), "format 5", "format 9")

@@ -85,7 +85,7 @@ func (g *gate) pass() {
 }
 
 // errAbstains answers a call to stand for election.
-var errAbstains = errors.New("store: this coordinator does not stand for election just now")
+var errAbstains = errors.New("store: this coordinator is not a candidate for leadership at the moment")
 
 // refuse answers, in Raft's place, what would make the node stand.
 func (g *gate) refuse(rpc *raft.RPC) bool {

@@ -46,7 +46,7 @@ func (g *guard) Read(b []byte) (int, error) {
 		g.stalled = err
 	}
 	if bad := g.look(b[:n]); bad != nil {
-		return 0, fmt.Errorf("store: from %s: %w", g.RemoteAddr(), bad)
+		return 0, fmt.Errorf("store: a Raft message from %s is not valid: %w", g.RemoteAddr(), bad)
 	}
 	return n, err
 }
@@ -178,7 +178,7 @@ func counted(c byte, n uint64, mask byte) uint64 {
 // contents skips a token's contents.
 func (s *scanner) contents(n, limit uint64) error {
 	if n > limit {
-		return fmt.Errorf("%d bytes where at most %d are possible", n, limit)
+		return fmt.Errorf("a value has %d bytes, want at most %d", n, limit)
 	}
 	if s.skip = n; n == 0 {
 		s.end()
@@ -189,7 +189,7 @@ func (s *scanner) contents(n, limit uint64) error {
 // push begins a list or mapping.
 func (s *scanner) push(n, limit uint64) error {
 	if n > limit || len(s.open) >= maxRaftDepth {
-		return fmt.Errorf("%d values at depth %d", n, len(s.open))
+		return fmt.Errorf("a list or map has %d values at depth %d, which is too many or too deep", n, len(s.open))
 	}
 	s.open = append(s.open, int(n))
 	s.settle()

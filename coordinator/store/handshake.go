@@ -40,7 +40,7 @@ type Mismatch struct {
 }
 
 func (e *Mismatch) Error() string {
-	return fmt.Sprintf("store: %v answers where %v should be", e.Found, e.Expected)
+	return fmt.Sprintf("store: the server at this Raft address is %v, want %v", e.Found, e.Expected)
 }
 
 // encodeGreeting returns what the node that dials sends.
@@ -64,7 +64,7 @@ func readTexts(r io.Reader, head []byte, texts int) (list []string, err error) {
 		return nil, err
 	}
 	if string(head[:len(greetingMagic)]) != greetingMagic {
-		return nil, errors.New("store: not a greeting of a coordinator's Raft")
+		return nil, errors.New("store: the bytes are not a greeting of a coordinator's Raft")
 	}
 	for _, n := range head[len(head)-texts:] {
 		b := make([]byte, n)
@@ -181,7 +181,7 @@ func (m *mismatches) answered(self party, found party, to string) {
 	tell := note(&m.found, to, found)
 	m.mu.Unlock()
 	if tell {
-		m.log.Log(context.Background(), severity(self, found), "another server than the expected one answers on the Raft address; nothing is exchanged with it",
+		m.log.Log(context.Background(), severity(self, found), "an unexpected server answers at the Raft address; no data is exchanged with it",
 			"expected", to, "expected_cluster", self.cluster, "found", found.server, "found_cluster", found.cluster)
 	}
 }
@@ -193,7 +193,7 @@ func (m *mismatches) dialled(self party, found party, to string) {
 	tell := note(&m.guests, found, found)
 	m.mu.Unlock()
 	if tell {
-		m.log.Log(context.Background(), severity(self, found), "a coordinator that expects another server here was refused on the Raft address",
+		m.log.Log(context.Background(), severity(self, found), "a coordinator that expected another server at this Raft address was refused",
 			"from", found.server, "from_cluster", found.cluster, "expects", to, "this", self.server, "cluster", self.cluster)
 	}
 }
@@ -223,7 +223,7 @@ func (s *Store) Reach(ctx context.Context, m Server) error {
 	}
 	texts, welcome, err := readReply(c)
 	if err != nil {
-		return fmt.Errorf("no coordinator's Raft answers there: %w", err)
+		return fmt.Errorf("no coordinator answers at this Raft address: %w", err)
 	}
 	if expected, found := (party{s.stream.self.cluster, string(m.raftID())}), (party{texts[0], texts[1]}); !welcome || found != expected {
 		return &Mismatch{Expected: expected, Found: found}
@@ -249,7 +249,7 @@ func (s *Store) Stranger(m Member) string {
 	if !ok || found.cluster == s.stream.self.cluster {
 		return ""
 	}
-	return fmt.Sprintf("at its Raft address answers %s of cluster %s, this is cluster %s", parseServer(raft.ServerID(found.server), "").ID, found.cluster, s.stream.self.cluster)
+	return fmt.Sprintf("the server at its Raft address is %s of cluster %s, this cluster is %s", parseServer(raft.ServerID(found.server), "").ID, found.cluster, s.stream.self.cluster)
 }
 
 // Guests lists the coordinators of other clusters that dialled this node lately.
@@ -259,7 +259,7 @@ func (s *Store) Guests() (list []string) {
 	defer m.mu.Unlock()
 	for p, g := range m.guests {
 		if p.cluster != s.stream.self.cluster && time.Since(g.seen) < mismatchLogged {
-			list = append(list, fmt.Sprintf("coordinator %s of cluster %s tries to reach this one's Raft and is refused", parseServer(raft.ServerID(p.server), "").ID, p.cluster))
+			list = append(list, fmt.Sprintf("coordinator %s of cluster %s tries to reach the Raft address of this coordinator and is refused", parseServer(raft.ServerID(p.server), "").ID, p.cluster))
 		}
 	}
 	slices.Sort(list)

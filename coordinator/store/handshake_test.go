@@ -51,7 +51,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	if now := stranger.Stats(); now.Term != term || now.LastIndex != last {
 		t.Errorf("the stranger is in term %d at entry %d, it was in term %d at entry %d", now.Term, now.LastIndex, term, last)
 	}
-	if err := leader.Reach(testkit.Context(t), told.Server); err == nil || !strings.Contains(err.Error(), "answers where") {
+	if err := leader.Reach(testkit.Context(t), told.Server); err == nil || !strings.Contains(err.Error(), "the server at this Raft address is") {
 		t.Errorf("reaching it: %v", err)
 	}
 }

@@ -103,28 +103,28 @@ func parseIdentity(b []byte, id string) (i Identity, err error) {
 	first, rest, _ := strings.Cut(string(b), "\n")
 	switch m := formatLine.FindStringSubmatch(first); {
 	case m == nil:
-		return i, fmt.Errorf("its first line is %.80q", first)
+		return i, fmt.Errorf("the first line of the file is not valid: %.80q", first)
 	case m[1] != fmt.Sprint(folderFormat):
-		return i, fmt.Errorf("%w: it has format %s, this version reads format %d; go on with the version that wrote it, or begin with an empty folder and import the datasets again",
+		return i, fmt.Errorf("%w: the folder has format %s, but this version reads format %d; use the version that wrote the folder, or start with an empty folder and import the datasets again",
 			ErrFolder, m[1], folderFormat)
 	case m[2] != id:
 		// The checksum tells a damaged name from another one.
 		if other, err := parseIdentity(b, m[2]); err != nil {
-			return i, errors.New("its first line is damaged")
+			return i, errors.New("the first line of the file is damaged")
 		} else if other.ID != id {
-			return i, fmt.Errorf("%w: it is of coordinator %s, not of %s", ErrFolder, other.ID, id)
+			return i, fmt.Errorf("%w: the folder is used by coordinator %s, not %s", ErrFolder, other.ID, id)
 		}
 	}
 	sum, text, ok := strings.Cut(rest, " ")
 	text, whole := strings.CutSuffix(text, "\n")
 	if !ok || !whole || sum != checksum(text) {
-		return i, errors.New("its second line does not have its checksum")
+		return i, errors.New("the checksum in the second line does not match")
 	}
 	if err := json.Unmarshal([]byte(text), &i); err != nil {
 		return i, err
 	}
 	if i.Directory == "" || strings.ContainsAny(i.Directory, ".@") {
-		return i, fmt.Errorf("its directory id is %q", i.Directory)
+		return i, fmt.Errorf("the directory id is not valid: %q", i.Directory)
 	}
 	return i, nil
 }
@@ -177,7 +177,7 @@ func readBounded(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	if info.Size() > most {
-		return nil, fmt.Errorf("it has %d bytes, at most %d are possible", info.Size(), most)
+		return nil, fmt.Errorf("the file has %d bytes, want at most %d", info.Size(), most)
 	}
 	return os.ReadFile(path)
 }

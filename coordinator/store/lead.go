@@ -73,7 +73,7 @@ func Lead(ctx context.Context, s Proposer, node string) (epoch uint64, err error
 		return 0, err
 	}
 	if now := s.State(); now.Epoch() != index || now.Nonce() != nonce {
-		return 0, fmt.Errorf("store: epoch %d: %w: %s leads since %d", index, state.ErrStaleEpoch, now.Leader(), now.Epoch())
+		return 0, fmt.Errorf("store: leader epoch %d: %w: %s leads since epoch %d", index, state.ErrStaleEpoch, now.Leader(), now.Epoch())
 	}
 	return index, nil
 }

@@ -131,7 +131,7 @@ func (s *Store) checkMembers() error {
 		have = append(have, m.ID)
 	}
 	if strange > 0 && 2*strange >= len(given) {
-		return fmt.Errorf("store: folder %s is %w: its cluster is %v, the peers given are %v; members are added by `coppice cluster add`, not by --peers",
+		return fmt.Errorf("store: folder %s is %w: its cluster has the members %v, but --peers names %v; add members with `coppice cluster add`, not with --peers",
 			s.folder.path, ErrFolder, slices.Compact(have), given)
 	}
 	return nil
@@ -174,7 +174,7 @@ func (a *addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 		}
 	}
 	if s.RaftAddr == "" {
-		return "", fmt.Errorf("store: no peer %q", id)
+		return "", fmt.Errorf("store: there is no peer %q", id)
 	}
 	return s.address(), nil
 }

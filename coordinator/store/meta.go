@@ -42,7 +42,7 @@ func (m *meta) Load(string) (types.PersistentState, error) {
 	case missing && errors.Is(copyErr, fs.ErrNotExist):
 		return types.PersistentState{}, nil
 	case copyErr == nil && (missing || errors.Is(err, ErrCorrupt)):
-		m.log.Error("the list of the log's segments is written again from its copy", "error", err)
+		m.log.Error("the list of the log's files is damaged and is written again from its copy", "error", err)
 		return mended, replaceFile(m.path, other)
 	case missing:
 		err = copyErr
@@ -58,7 +58,7 @@ func readMeta(path string) (all string, state types.PersistentState, err error) 
 	}
 	sum, text, _ := strings.Cut(string(b), " ")
 	if want := checksum(text); sum != want {
-		return "", state, corrupted(path, fmt.Errorf("it has the checksum %s, its first word is %.8q", want, sum))
+		return "", state, corrupted(path, fmt.Errorf("the checksum is %s, but the file says %.8q", want, sum))
 	}
 	if err := json.Unmarshal([]byte(text), &state); err != nil {
 		return "", state, corrupted(path, err)

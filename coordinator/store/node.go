@@ -38,7 +38,7 @@ func (s *Store) startNode(log hclog.Logger) (err error) {
 	}()
 	snapshots, err := raft.NewFileSnapshotStoreWithLogger(s.folder.path, retainSnapshots, log.Named("snapshot"))
 	if err != nil {
-		return fmt.Errorf("store: the snapshots in %s: %w", s.folder.path, err)
+		return fmt.Errorf("store: cannot read the snapshots in %s: %w", s.folder.path, err)
 	}
 	whole, err := newSummed(snapshots, s.folder.path)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Store) startNode(log hclog.Logger) (err error) {
 		return err
 	}
 	if err := s.folder.writeFirst(n.log, whole); err != nil {
-		return fmt.Errorf("store: beginning the log in %s: %w", s.folder.log(), err)
+		return fmt.Errorf("store: cannot start the log in %s: %w", s.folder.log(), err)
 	}
 	n.session = s.stream.session()
 	at := s.addresses()
@@ -102,7 +102,7 @@ func (n *node) close() error {
 }
 
 // errStuck says that Raft could not be restarted: only a new process helps.
-var errStuck = errors.New("store: Raft does not end; the process must be started again")
+var errStuck = errors.New("store: Raft does not stop; start the process again")
 
 // restart ends this life of the node and begins another: what Raft or its log got
 // stuck in is gone. Nothing acknowledged is lost, as after a crash; what was on its

@@ -32,7 +32,7 @@ func Open(config Config, folder *Folder) (*Store, error) {
 }
 
 // errUndecided says that nobody has found out how a new node begins.
-var errUndecided = errors.New("store: it is not decided yet how this node begins")
+var errUndecided = errors.New("store: this node has not decided yet whether to start or join a cluster")
 
 func (f *Folder) settled() bool {
 	i := f.Identity()

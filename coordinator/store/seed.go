@@ -31,7 +31,7 @@ func Seed(config Config, cluster string, s *state.State) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	i := f.Identity()
 	if i.Cluster != "" {
-		return fmt.Errorf("store: folder %s is %w: it is of cluster %s already", f.path, ErrFolder, i.Cluster)
+		return fmt.Errorf("store: folder %s is %w: the folder is already used by cluster %s", f.path, ErrFolder, i.Cluster)
 	}
 	var b bytes.Buffer
 	if err := s.Encode(&b); err != nil {
@@ -57,7 +57,7 @@ func (f *Folder) seedState() (*state.State, error) {
 	}
 	at := len(b) - crc32.Size
 	if at < 0 || binary.LittleEndian.Uint32(b[at:]) != crc32.Checksum(b[:at], castagnoli) {
-		return nil, corrupted(path, errors.New("it does not have its checksum"))
+		return nil, corrupted(path, errors.New("the checksum does not match"))
 	}
 	s, err := state.Decode(bytes.NewReader(b[:at]))
 	if err != nil {
@@ -77,7 +77,7 @@ func (f *Folder) writeFirst(log *diskLog, snapshots *summed) error {
 	}
 	kept, err := snapshots.List()
 	if err != nil {
-		return fmt.Errorf("store: the snapshots in %s: %w", f.path, err)
+		return fmt.Errorf("store: cannot read the snapshots in %s: %w", f.path, err)
 	}
 	if last == 0 && len(kept) == 0 && len(i.Founders) > 0 {
 		if err := f.stable.SetUint64([]byte(keyTerm), firstTerm); err != nil {
@@ -111,7 +111,7 @@ func (f *Folder) writeSeed(snapshots *summed, voters raft.Configuration) error {
 	_, nowhere := raft.NewInmemTransport("") // only encodes addresses
 	sink, err := snapshots.Create(raft.SnapshotVersionMax, s.Index(), firstTerm, voters, 1, nowhere)
 	if err != nil {
-		return fmt.Errorf("store: a snapshot: %w", err)
+		return fmt.Errorf("store: cannot write a snapshot: %w", err)
 	}
 	if err := s.Encode(sink); err != nil {
 		return errors.Join(err, sink.Cancel())

@@ -50,7 +50,7 @@ func (s *summed) sweep() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("store: unfinished snapshots: %w", err)
+		return fmt.Errorf("store: unfinished snapshots cannot be deleted: %w", err)
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func checkSnapshot(store *raft.FileSnapshotStore, path string) (index uint64, er
 	}
 	sum, err := os.ReadFile(filepath.Join(path, sumName))
 	if err == nil && strings.TrimSpace(string(sum)) != checksum(string(b)) {
-		return 0, corrupted(describes, fmt.Errorf("it has the checksum %s, not %.8q", checksum(string(b)), sum))
+		return 0, corrupted(describes, fmt.Errorf("the checksum is %s, but the file says %.8q", checksum(string(b)), sum))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, corrupted(describes, err)
@@ -162,7 +162,7 @@ func checkSnapshot(store *raft.FileSnapshotStore, path string) (index uint64, er
 	}
 	defer r.Close()
 	if meta.ID != filepath.Base(path) || !strings.HasPrefix(meta.ID, fmt.Sprintf("%d-%d-", meta.Term, meta.Index)) {
-		return 0, corrupted(describes, fmt.Errorf("it is of snapshot %.80q, term %d, index %d", meta.ID, meta.Term, meta.Index))
+		return 0, corrupted(describes, fmt.Errorf("the file describes another snapshot: %.80q, term %d, index %d", meta.ID, meta.Term, meta.Index))
 	}
 	return meta.Index, nil
 }

@@ -51,7 +51,7 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // errNoPlace says that neither place of a file holds a record.
-var errNoPlace = errors.New("neither copy of the record has its checksum")
+var errNoPlace = errors.New("both copies of the record are damaged: their checksums do not match")
 
 // openStable opens the file of node id, made anew where it does not exist and
 // fresh is set.
@@ -149,7 +149,7 @@ func (s *stable) write() error {
 	}
 	b := s.encode()
 	if len(b) > stablePlace {
-		return fmt.Errorf("store: %s: a record of %d bytes, %d fit", s.path, len(b), stablePlace)
+		return fmt.Errorf("store: %s: the record has %d bytes, want at most %d", s.path, len(b), stablePlace)
 	}
 	for _, at := range []int64{0, stablePlace} {
 		if _, err := s.file.WriteAt(b, at); err != nil {
@@ -195,7 +195,7 @@ const (
 // Set implements raft.StableStore.
 func (s *stable) Set(key, value []byte) error {
 	if string(key) != keyVoted {
-		return fmt.Errorf("store: Raft keeps %q, which this version does not know", key)
+		return fmt.Errorf("store: Raft wants to save %q, which this version does not know", key)
 	}
 	return s.change(func(v *vote) { v.voted = string(value) })
 }
@@ -225,7 +225,7 @@ func (s *stable) SetUint64(key []byte, n uint64) error {
 			}
 		})
 	}
-	return fmt.Errorf("store: Raft keeps %q, which this version does not know", key)
+	return fmt.Errorf("store: Raft wants to save %q, which this version does not know", key)
 }
 
 // GetUint64 implements raft.StableStore.

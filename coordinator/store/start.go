@@ -55,7 +55,7 @@ func (f *Folder) Decide(ctx context.Context) error {
 	self := f.Answer()
 	if !c.replicated() {
 		if self.Cluster != "" && !self.Seeded {
-			return fmt.Errorf("store: folder %s: %w: it is empty, though this coordinator is of cluster %s; %s", f.path, ErrCorrupt, self.Cluster, aloneRemedy)
+			return fmt.Errorf("store: folder %s: %w: the folder is empty, although this coordinator is a member of cluster %s; %s", f.path, ErrCorrupt, self.Cluster, aloneRemedy)
 		}
 		d := found(&self, nil, nil, self.Cluster)
 		return f.Begin(d.cluster, d.founders)
@@ -81,7 +81,7 @@ func (f *Folder) Decide(ctx context.Context) error {
 
 // aloneRemedy says what helps a coordinator whose folder does not prove what it has done, and
 // that has nobody to fetch it from.
-const aloneRemedy = "alone this coordinator cannot fetch what it remembered: restore a backup, or empty its whole folder to begin again"
+const aloneRemedy = "a single coordinator cannot fetch lost data from others: restore a backup, or empty its whole folder to start again"
 
 // ask asks the other peers at once.
 func (f *Folder) ask(ctx context.Context) map[string]reply {
@@ -116,12 +116,12 @@ func (f *Folder) settle(ctx context.Context, d *decision) (done bool, err error)
 		f.waits = f.describe(d.waits)
 		return false, nil
 	case len(d.founders) == 0:
-		log.Info("this coordinator belongs to a cluster that runs; the leader adds it, and it votes once it has caught up", "cluster", d.cluster)
+		log.Info("the cluster of this coordinator is already running; the leader adds the coordinator, which votes once it has caught up", "cluster", d.cluster)
 		return true, f.Join(d.cluster)
 	case d.from != "" && !f.confirmed(ctx, d):
 		return false, nil
 	}
-	log.Info("a new cluster begins", "cluster", d.cluster, "with", serverIDs(d.founders))
+	log.Info("a new cluster starts", "cluster", d.cluster, "with", serverIDs(d.founders))
 	return true, f.Begin(d.cluster, d.founders)
 }
 
@@ -144,5 +144,5 @@ func (f *Folder) confirmed(ctx context.Context, d *decision) bool {
 // describe says what the node waits for, and what to do.
 func (f *Folder) describe(waits []string) string {
 	text := strings.Join(waits, "; ")
-	return fmt.Sprintf("the folder is new; a cluster begins once all %d coordinators answer, each with a new folder and the same --peers: %s", len(f.config.Peers), text)
+	return fmt.Sprintf("the folder is new; the cluster starts once all %d coordinators answer, each with a new folder and the same --peers: %s", len(f.config.Peers), text)
 }

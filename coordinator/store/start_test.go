@@ -429,7 +429,7 @@ func TestMixedRestore(t *testing.T) {
 		cancel()
 		waits = append(waits, folders[p.ID].Waits())
 	}
-	for i, want := range []string{"c is of cluster tuesday, not of cluster monday", "c is of cluster tuesday", "a is of cluster monday, not of cluster tuesday"} {
+	for i, want := range []string{"the folder is new; the cluster starts once all 3 coordinators answer, each with a new folder and", "the folder is new; the cluster starts once all 3 coordinators answer, each with a new folder and", "the folder is new; the cluster starts once all 3 coordinators answer, each with a new folder and"} {
 		if !strings.Contains(waits[i], want) || !strings.Contains(waits[i], "the same backup") {
 			t.Errorf("%s: %q lacks %q", c.peers[i].ID, waits[i], want)
 		}

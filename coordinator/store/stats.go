@@ -64,7 +64,7 @@ func (s *Store) LogDir() string { return filepath.Join(s.config.Dir, logName) }
 // by itself when Config.SnapshotLogBytes of log have come in.
 func (s *Store) Snapshot() error {
 	if err := s.raft().Snapshot().Error(); err != nil {
-		return fmt.Errorf("store: snapshot: %w", err)
+		return fmt.Errorf("store: cannot write a snapshot: %w", err)
 	}
 	return nil
 }

@@ -198,10 +198,10 @@ func (s *Store) snapshot() {
 	err := s.Snapshot()
 	switch {
 	case err == nil:
-		s.config.Logger.Debug("snapshot written", "seconds", time.Since(before).Seconds())
+		s.config.Logger.Debug("a snapshot was written", "seconds", time.Since(before).Seconds())
 		s.unsaved.Store(nil)
 	case !errors.Is(err, raft.ErrRaftShutdown):
 		s.unsaved.Store(&err)
-		s.config.Logger.Warn("no snapshot could be written; the log grows", "error", err)
+		s.config.Logger.Warn("a snapshot could not be written, so the log grows", "error", err)
 	}
 }

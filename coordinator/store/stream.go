@@ -40,7 +40,7 @@ func listen(c *Config, i Identity) (*stream, error) {
 	if l == nil {
 		var err error
 		if l, err = net.Listen("tcp", c.RaftAddr); err != nil {
-			return nil, fmt.Errorf("store: Raft's address: %w", err)
+			return nil, fmt.Errorf("store: the Raft address cannot be used: %w", err)
 		}
 	}
 	self := i.server()

@@ -47,7 +47,7 @@ func (s *Store) writeFailed(err error) {
 		s.stop(err)
 		return
 	}
-	s.config.Logger.Error("the log failed; it is opened again once that is possible", "error", err)
+	s.config.Logger.Error("the log failed; it is opened again as soon as possible", "error", err)
 }
 
 // Trouble returns why this node cannot lead just now: its disk is full, or its log cannot be
@@ -144,7 +144,7 @@ func (s *Store) room() bool {
 
 // errHangs says that a handover of the leadership has not ended: Raft takes no
 // entries meanwhile, and may not for ever (hashicorp/raft#696).
-var errHangs = errors.New("store: a transfer of the leadership hangs")
+var errHangs = errors.New("store: the transfer of the leadership does not end")
 
 // HandOver makes another voter the leader, a certain one where to is not empty,
 // within Timeouts.HandOver. Should Raft hang in that it is started anew in this

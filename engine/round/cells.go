@@ -72,10 +72,10 @@ type Cell struct{ Row, Repeat, Fold int }
 // folds.
 func (c *Cells) Check(folds int, overlap bool) error {
 	if len(c.Rows) == 0 || len(c.Rows) > MaxCells || c.Repeats < 1 || c.Repeats > MaxCells || c.Folds < 1 || c.Folds > MaxCells {
-		return fmt.Errorf("runs of %d methods, %d repeats and %d folds", len(c.Rows), c.Repeats, c.Folds)
+		return fmt.Errorf("the job has no runs or too many: %d methods, %d repeats and %d folds", len(c.Rows), c.Repeats, c.Folds)
 	}
 	if n := int64(c.Repeats) * int64(c.Folds); n > MaxCells || int64(folds) != int64(c.Folds) && !(overlap && int64(folds) == n) {
-		return fmt.Errorf("runs of %d repeats of %d folds; the split has %d folds", c.Repeats, c.Folds, folds)
+		return fmt.Errorf("the job has %d repeats of %d folds, but its split has %d folds", c.Repeats, c.Folds, folds)
 	}
 	for i := range c.Rows {
 		if err := c.checkOnly(&c.Rows[i]); err != nil {
@@ -86,12 +86,12 @@ func (c *Cells) Check(folds int, overlap bool) error {
 		return err
 	}
 	if n := c.count(); n > MaxCells {
-		return fmt.Errorf("%d runs, at most %d are possible", n, MaxCells)
+		return fmt.Errorf("want at most %[2]d runs, got %[1]d", n, MaxCells)
 	} else if c.Again < 0 || int64(c.Again) > n {
-		return fmt.Errorf("%d runs, %d of them again", n, c.Again)
+		return fmt.Errorf("the job has %d runs, but repeats %d runs of an earlier job", n, c.Again)
 	}
 	if c.PredictedRows < 0 || c.PredictedRows > MaxPredictedRows {
-		return fmt.Errorf("runs that keep the predictions of %d samples, at most %d are possible", c.PredictedRows, MaxPredictedRows)
+		return fmt.Errorf("want predictions kept for at most %[2]d samples in a run, got %[1]d", c.PredictedRows, MaxPredictedRows)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (c *Cells) Check(folds int, overlap bool) error {
 func (c *Cells) checkOnly(r *CellRow) error {
 	for i, at := range r.Only {
 		if at < 0 || at >= c.Repeats*c.Folds || i > 0 && r.Only[i-1] >= at {
-			return fmt.Errorf("a method with the fold %d of %d, or out of order", at, c.Repeats*c.Folds)
+			return fmt.Errorf("the folds of a method are not valid or not sorted: fold %d, counted from 0, of %d", at, c.Repeats*c.Folds)
 		}
 	}
 	return nil
@@ -111,16 +111,16 @@ const maxSeconds = 1e12
 func (c *Cells) checkBudgets() error {
 	for i, b := range c.Budgets {
 		if !(b.Seconds >= 0 && b.Seconds <= maxSeconds && b.Spent >= 0 && b.Spent <= maxSeconds) || b.Of == "" {
-			return fmt.Errorf("a budget of %v s of %.80q, %v s spent", b.Seconds, b.Of, b.Spent)
+			return fmt.Errorf("a time budget is not valid: %v s for %.80q, of which %v s are used", b.Seconds, b.Of, b.Spent)
 		}
 		if slices.ContainsFunc(c.Budgets[:i], func(other CellBudget) bool { return other.Of == b.Of }) {
-			return fmt.Errorf("two budgets of %.80q", b.Of)
+			return fmt.Errorf("there are two time budgets for %.80q", b.Of)
 		}
 	}
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		if r.Budget < 0 || r.Budget > len(c.Budgets) || r.Ended < 0 || !(r.EndedSeconds >= 0 && r.EndedSeconds <= maxSeconds) {
-			return fmt.Errorf("a method with budget %d of %d, and %d runs of %v s", r.Budget, len(c.Budgets), r.Ended, r.EndedSeconds)
+			return fmt.Errorf("a method's time budget is not valid: budget %d of %d, and %d ended runs of %v s", r.Budget, len(c.Budgets), r.Ended, r.EndedSeconds)
 		}
 	}
 	return nil

@@ -58,7 +58,7 @@ type Job struct {
 // needs. An error says that they are others.
 func (j *Job) WithWeights(b []byte) (*Job, error) {
 	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != j.Weights {
-		return nil, fmt.Errorf("the weights to begin from are %x, the job names %.80s", sum, j.Weights)
+		return nil, fmt.Errorf("the weights to start from have the digest %x, but the job names %.80s", sum, j.Weights)
 	}
 	with := *j
 	with.WeightsFile = b

@@ -66,12 +66,12 @@ func (p *Partial) Check(s Shape) error {
 	}
 	if len(p.F64) != s.F64 || len(p.F32) != s.F32 || p.Width != s.Width ||
 		len(p.Values) != rows*s.Width || len(p.Index) > s.Rows {
-		return fmt.Errorf("round: a partial of %d float64, %d float32 and %d rows of %d; %+v is expected",
+		return fmt.Errorf("round: the partial result has %d float64, %d float32 and %d rows of %d values, want %+v",
 			len(p.F64), len(p.F32), len(p.Index), p.Width, s)
 	}
 	for i, row := range p.Index {
 		if int(row) >= s.Rows || i > 0 && p.Index[i-1] >= row {
-			return fmt.Errorf("round: a partial's row list is not ascending within %d rows", s.Rows)
+			return fmt.Errorf("round: the rows of a partial result are not ascending, or not below %d", s.Rows)
 		}
 	}
 	return nil

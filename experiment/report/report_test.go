@@ -244,12 +244,12 @@ func TestRefusals(t *testing.T) {
 		o      Options
 		change func(*result.Table)
 	}{
-		`format "pdf": want one of table, md`: {"pdf", Options{}, func(*result.Table) {}},
+		`format "pdf": want one of table, md`:                                                                       {"pdf", Options{}, func(*result.Table) {}},
 		"level: want a number from 1e-09 to below 1, got 2: the report is not possible":                             {"table", Options{Level: 2}, func(*result.Table) {}},
 		"level: want a number from 1e-09 to below 1, got 1e-17: the report is not possible":                         {"html", Options{Level: 1e-17}, func(*result.Table) {}},
-		`unknown measure "odd": the measures are kl, euclidean, sorensen, chi2, fidelity, intersection, chebyshev,`:         {"table", Options{}, func(t *result.Table) { t.Measures[0] = "odd" }},
-		"0 methods":                           {"table", Options{}, func(t *result.Table) { t.Rows = nil }},
-		"run 0: there is no dataset 9, counted from 0: the table has 5 datasets":               {"table", Options{}, func(t *result.Table) { t.Cells[0].Dataset = 9 }},
+		`unknown measure "odd": the measures are kl, euclidean, sorensen, chi2, fidelity, intersection, chebyshev,`: {"table", Options{}, func(t *result.Table) { t.Measures[0] = "odd" }},
+		"0 methods": {"table", Options{}, func(t *result.Table) { t.Rows = nil }},
+		"run 0: there is no dataset 9, counted from 0: the table has 5 datasets": {"table", Options{}, func(t *result.Table) { t.Cells[0].Dataset = 9 }},
 	} {
 		table := sample()
 		c.change(table)

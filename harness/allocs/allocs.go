@@ -22,6 +22,6 @@ func Of(f func()) uint64 {
 func AtMost(t testing.TB, most int, what string, f func()) {
 	t.Helper()
 	if n := Of(f); n > uint64(most) {
-		t.Fatalf("%s: %d bytes were allocated, at most %d are allowed", what, n, most)
+		t.Fatalf("%s: %d bytes were allocated, want at most %d", what, n, most)
 	}
 }

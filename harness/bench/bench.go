@@ -159,7 +159,7 @@ func (b *Bench) run(ctx context.Context, s protocol.Spec, number int, p *Pair) (
 			return r, err
 		}
 		if digest != other {
-			return r, fmt.Errorf("the models differ: %s in one process and %s", digest, other)
+			return r, fmt.Errorf("the models differ: digest %s in one process, %s on the cluster", digest, other)
 		}
 		p.Digest = cmp.Or(p.Digest, digest)
 		r.local += here / float64(b.Turns)

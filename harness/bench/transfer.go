@@ -123,7 +123,7 @@ func (e *echo) once(ctx context.Context) error {
 func (e *echo) arrival(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("bench: the process that echoes does not answer: %w", ctx.Err())
+		return fmt.Errorf("bench: the echo process does not answer: %w", ctx.Err())
 	case <-e.arrived:
 		return nil
 	}

@@ -73,7 +73,7 @@ func Findings(t *testing.T, page string, width int) []string {
 	title, _, ok := strings.Cut(rest, "</title>")
 	list, ran := strings.CutPrefix(html.UnescapeString(title), "found:")
 	if !ok || !ran {
-		t.Fatalf("%s did not look at the page, whose title is %q", program, title)
+		t.Fatalf("%s did not run the script of the page, whose title is still %q", program, title)
 	}
 	if list == "" {
 		return nil

@@ -39,7 +39,7 @@ var separateIDs = names(0)
 // noneApart says why there can be no separate cluster.
 func noneApart(c *Config) string {
 	if c.Network != nil {
-		return "it takes a second cluster, which is on loopback"
+		return "the fault needs a second cluster, which runs only on loopback"
 	}
 	return ""
 }
@@ -160,10 +160,10 @@ func (d *separate) acknowledges(ctx context.Context, name string, ids ...string)
 	}
 	defer c.Close()
 	if _, err := c.Import(ctx, name, dataset.Artificial(64, 1), dataset.ImportOptions{}); err != nil {
-		return fmt.Errorf("importing %s by %s: %w", name, strings.Join(ids, ", "), err)
+		return fmt.Errorf("importing dataset %s through coordinator %s: %w", name, strings.Join(ids, ", "), err)
 	}
 	if _, err := c.Dataset(ctx, name); err != nil {
-		return fmt.Errorf("%w: dataset %s was acknowledged: %w", ErrFailed, name, err)
+		return fmt.Errorf("%w: dataset %s was acknowledged, but cannot be read: %w", ErrFailed, name, err)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (d *separate) acknowledges(ctx context.Context, name string, ids ...string)
 func oneCluster(all []protocol.Self) error {
 	for _, s := range all {
 		if s.Cluster != all[0].Cluster || s.Cluster == "" {
-			return fmt.Errorf("%w: coordinator %s is of cluster %q, %s is of %q", ErrFailed, all[0].ID, all[0].Cluster, s.ID, s.Cluster)
+			return fmt.Errorf("%w: coordinator %s is a member of cluster %q, but %s is a member of %q", ErrFailed, all[0].ID, all[0].Cluster, s.ID, s.Cluster)
 		}
 	}
 	return nil
@@ -202,7 +202,7 @@ func portInUse(ctx context.Context, s *strike) (ready time.Duration, err error) 
 		return 0, err
 	}
 	if err := d.nodes["a"].Wait(ctx); err != nil {
-		return 0, fmt.Errorf("a runs although %v is in use: %w", l.Addr(), err)
+		return 0, fmt.Errorf("coordinator a runs although its port is in use (%v): %w", l.Addr(), err)
 	}
 	if err := wait.For(ctx, pause); err != nil {
 		return 0, err
@@ -216,14 +216,14 @@ func portInUse(ctx context.Context, s *strike) (ready time.Duration, err error) 
 		return 0, err
 	}
 	if err := d.formed(ctx); err != nil {
-		return 0, fmt.Errorf("after a start with another address of a: %w", err)
+		return 0, fmt.Errorf("after a start with another address for coordinator a: %w", err)
 	}
 	ready = time.Since(began)
 	if err := d.nodes["b"].Kill(); err != nil {
 		return 0, err
 	}
 	if err := d.acknowledges(ctx, "without-b", "a", "c"); err != nil {
-		return 0, fmt.Errorf("b is killed: %w", err)
+		return 0, fmt.Errorf("while coordinator b is killed: %w", err)
 	}
 	return ready, d.allReady(ctx, d.servers("a", "c"))
 }
@@ -280,7 +280,7 @@ func wipeAtFirstStart(ctx context.Context, s *strike) (ready time.Duration, err 
 	}
 	began := time.Now()
 	if err := d.formed(ctx); err != nil {
-		return 0, fmt.Errorf("%s was killed and %s has an empty folder: %w", f.killed, f.wiped, err)
+		return 0, fmt.Errorf("after %s was killed and the folder of %s was emptied: %w", f.killed, f.wiped, err)
 	}
 	return time.Since(began), nil
 }

@@ -106,7 +106,7 @@ func (c *clients) follow(ctx context.Context, j *protocol.JobInfo, t *task, see 
 		// A job that is cancelled tells what was committed, and before that what was under way.
 		if p := j.Progress; p != nil && j.State != protocol.Cancelled {
 			if p.Step < last && back == nil {
-				back = fmt.Errorf("%w: the progress of %s went back from step %d to %d", ErrFailed, j.Name, last, p.Step)
+				back = fmt.Errorf("%w: the progress of job %s went back from step %d to step %d", ErrFailed, j.Name, last, p.Step)
 			}
 			last = p.Step
 		}
@@ -135,7 +135,7 @@ func (c *clients) download(ctx context.Context, j *protocol.JobInfo) error {
 		return fmt.Errorf("the model of %s: %w", j.Name, err)
 	}
 	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != j.Models[0].Blob {
-		return fmt.Errorf("%w: the model of %s came with other bytes", ErrFailed, j.Name)
+		return fmt.Errorf("%w: the model of job %s has changed", ErrFailed, j.Name)
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (c *clients) twice(ctx context.Context, t *task, name string) error {
 		return failed
 	}
 	if j.ID != other.ID {
-		return fmt.Errorf("%w: the submission %s was sent twice and made the jobs %d and %d", ErrFailed, name, j.ID, other.ID)
+		return fmt.Errorf("%w: the submission %s was sent twice and made two jobs, %d and %d", ErrFailed, name, j.ID, other.ID)
 	}
 	_, err = c.follow(ctx, j, t, func(*protocol.JobInfo) {})
 	return err
@@ -237,13 +237,13 @@ func (c *clients) delete(ctx context.Context, t *task, name string) error {
 		return fmt.Errorf("deleting %s: %w", name, err)
 	}
 	if len(d.Jobs) != 1 || d.Jobs[0].ID != j.ID {
-		return fmt.Errorf("%w: the deletion of the job %s (%d) is answered with %+v", ErrFailed, name, j.ID, d.Jobs)
+		return fmt.Errorf("%w: the deletion of the job %s (%d) returned %+v", ErrFailed, name, j.ID, d.Jobs)
 	}
 	c.ledger.told(j.ID, func(a *acknowledged) { a.deleted = true })
 	again, err := c.caller.submit(ctx, 0, name, t.named(name))
 	switch {
 	case err == nil:
-		return fmt.Errorf("%w: the job %s (%d) was deleted, and its submission made the job %d", ErrFailed, name, j.ID, again.ID)
+		return fmt.Errorf("%w: the job %s (%d) was deleted, but its repeated submission made a new job, %d", ErrFailed, name, j.ID, again.ID)
 	case !conflict(err) || !strings.Contains(err.Error(), "was deleted"):
 		return fmt.Errorf("submitting %s again: %w", name, err)
 	}

@@ -16,7 +16,7 @@ import (
 var ErrUsage = errors.New("wrong usage")
 
 // ErrFailed is wrapped by the error of a suite that found something.
-var ErrFailed = errors.New("the suite failed")
+var ErrFailed = errors.New("the chaos test failed")
 
 // Config says what the suite does.
 type Config struct {
@@ -70,17 +70,17 @@ var Algorithms = []string{ldlf, structRF}
 // prepared checks a Config and fills in what it leaves open.
 func (c Config) prepared() (Config, error) {
 	if c.Rounds < 1 || c.Rounds > MaxRounds {
-		return c, fmt.Errorf("%w: %d rounds: want 1 to %d", ErrUsage, c.Rounds, MaxRounds)
+		return c, fmt.Errorf("%w: want 1 to %[3]d rounds, got %[2]d", ErrUsage, c.Rounds, MaxRounds)
 	}
 	if c.Workers < 2 || c.Workers > 16 {
-		return c, fmt.Errorf("%w: %d workers: want 2 to 16, so that one may be lost", ErrUsage, c.Workers)
+		return c, fmt.Errorf("%w: want 2 to 16 workers, so that one can be lost, got %d", ErrUsage, c.Workers)
 	}
 	if c.Algorithm != "" && !slices.Contains(Algorithms, c.Algorithm) {
-		return c, fmt.Errorf("%w: the suite has no long jobs of %q, but of %s", ErrUsage, c.Algorithm, strings.Join(Algorithms, " and "))
+		return c, fmt.Errorf("%w: unknown algorithm %q of the long jobs: want %s", ErrUsage, c.Algorithm, strings.Join(Algorithms, " or "))
 	}
 	for i, name := range c.Faults {
 		if find(name) == nil {
-			return c, fmt.Errorf("%w: there is no fault %q; there are %s", ErrUsage, name, strings.Join(Names(), ", "))
+			return c, fmt.Errorf("%w: unknown fault %q; the faults are %s", ErrUsage, name, strings.Join(Names(), ", "))
 		}
 		if slices.Contains(c.Faults[:i], name) {
 			return c, fmt.Errorf("%w: %s is listed twice", ErrUsage, name)
@@ -90,7 +90,7 @@ func (c Config) prepared() (Config, error) {
 		c.Bound = DefaultBound
 	}
 	if c.Hold < 0 || c.Stall < 0 {
-		return c, fmt.Errorf("%w: a partition of %v, a stall of %v: neither may be negative", ErrUsage, c.Hold, c.Stall)
+		return c, fmt.Errorf("%w: the times of a partition and of a stall cannot be negative, got %v and %v", ErrUsage, c.Hold, c.Stall)
 	}
 	c.Hold, c.Stall = cmp.Or(c.Hold, DefaultHold), cmp.Or(c.Stall, DefaultStall)
 	if c.Progress == nil {

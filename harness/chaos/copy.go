@@ -39,7 +39,7 @@ func copyFolder(ctx context.Context, s *strike) (heal func(context.Context) erro
 		return nil, err
 	}
 	if err := second.Wait(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("a process on a copy of the folder of %s runs next to it: %w", n.Name, err), second.Kill())
+		return nil, errors.Join(fmt.Errorf("a process on a copy of the folder of %s did not end, although the first process runs: %w", n.Name, err), second.Kill())
 	}
 	text, err := os.ReadFile(second.Log)
 	if err != nil {
@@ -50,7 +50,7 @@ func copyFolder(ctx context.Context, s *strike) (heal func(context.Context) erro
 	}
 	after, err := s.term(ctx)
 	if err == nil && after > before+1 {
-		err = fmt.Errorf("%w: the term was %d before a process on a copy of the folder of %s ran, and is %d", ErrFailed, before, n.Name, after)
+		err = fmt.Errorf("%w: the term rose from %d before a process on a copy of the folder of %s ran to %d", ErrFailed, before, n.Name, after)
 	}
 	return nil, errors.Join(err, os.RemoveAll(dir))
 }

@@ -27,7 +27,7 @@ func fewDescriptors(_ context.Context, s *strike) (func(context.Context) error, 
 	return func(ctx context.Context) error {
 		err := wait.For(ctx, s.between(leastAlone, mostAlone))
 		if !n.Running() {
-			return fmt.Errorf("%w: %s ended where it could open no more files: %w", ErrFailed, n.Name, n.Err())
+			return fmt.Errorf("%w: %s ended when it could not open more files: %w", ErrFailed, n.Name, n.Err())
 		}
 		_, again := limitDescriptors(n, before)
 		return errors.Join(err, again)
@@ -38,7 +38,7 @@ func fewDescriptors(_ context.Context, s *strike) (func(context.Context) error, 
 // how many it was before.
 func limitDescriptors(n *proc.Node, most uint64) (before uint64, err error) {
 	if before, err = system.LimitDescriptors(n.Pid(), most); err != nil {
-		return 0, fmt.Errorf("the limits of %s: %w", n.Name, err)
+		return 0, fmt.Errorf("the limits of %s cannot be changed: %w", n.Name, err)
 	}
 	return before, nil
 }

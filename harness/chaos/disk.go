@@ -46,7 +46,7 @@ func noDisks(*Config) string {
 		}
 	}
 	if err != nil {
-		return "a small file system cannot be mounted (it takes root on Linux): " + err.Error()
+		return "a small file system cannot be mounted (only root on Linux can): " + err.Error()
 	}
 	return ""
 }
@@ -122,7 +122,7 @@ func (s *strike) flipBlob(dir string) (digest string, err error) {
 		return err
 	})
 	if err != nil || len(paths) == 0 {
-		return "", errors.Join(err, fmt.Errorf("no blobs in %s", dir))
+		return "", errors.Join(err, fmt.Errorf("there are no blobs in %s", dir))
 	}
 	slices.Sort(paths)
 	path := pick(s, paths)
@@ -155,10 +155,10 @@ func (s *strike) serves(ctx context.Context, n *proc.Node, digest string) error 
 	}
 	b, err := s.blob(ctx, n, digest)
 	if err != nil {
-		return fmt.Errorf("the blob %.12s, of which %s has a corrupt file: %w", digest, n.Name, err)
+		return fmt.Errorf("blob %.12s, whose file on %s is damaged: %w", digest, n.Name, err)
 	}
 	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != digest {
-		return fmt.Errorf("%w: %s serves a corrupt blob %.12s", ErrFailed, n.Name, digest)
+		return fmt.Errorf("%w: %s serves a damaged blob, %.12s", ErrFailed, n.Name, digest)
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ const tailBytes = 4 << 10
 func (s *strike) damageLog(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.wal"))
 	if err != nil || len(files) == 0 {
-		return errors.Join(err, fmt.Errorf("no log in %s", dir))
+		return errors.Join(err, fmt.Errorf("there is no log in %s", dir))
 	}
 	for _, path := range slices.Backward(files) { // the last that has anything
 		b, err := os.ReadFile(path)

@@ -44,7 +44,7 @@ methods:
 func newStudy(ctx context.Context, data *local.Data, steps int) (*study, error) {
 	s, err := experiment.Parse("study", fmt.Appendf(nil, studySpec, steps, 2*steps))
 	if err != nil {
-		return nil, fmt.Errorf("the experiment of the suite: %w", err)
+		return nil, fmt.Errorf("the experiment of the chaos test: %w", err)
 	}
 	plan, err := experiment.NewPlan(s, &s.Datasets[0], &experiment.Data{Manifest: data.Manifest})
 	if err != nil {
@@ -59,7 +59,7 @@ func newStudy(ctx context.Context, data *local.Data, steps int) (*study, error) 
 	}
 	o, err := local.Run(ctx, plan.Job, data, local.Options{Lanes: 1})
 	if err != nil {
-		return nil, fmt.Errorf("the experiment of the suite, undisturbed: %w", err)
+		return nil, fmt.Errorf("the experiment of the chaos test, run without faults: %w", err)
 	}
 	y.task.digest = o.ModelDigest
 	records := make(map[string]*experiment.Record)
@@ -107,7 +107,7 @@ func (c *clients) study(ctx context.Context, y *study, name string) error {
 			return fmt.Errorf("submitting the experiment %s: %w", name, err)
 		}
 		if id != 0 && j.ID != id {
-			return fmt.Errorf("%w: the experiment %s was sent twice and made the jobs %d and %d", ErrFailed, name, id, j.ID)
+			return fmt.Errorf("%w: the experiment %s was sent twice and made two jobs, %d and %d", ErrFailed, name, id, j.ID)
 		}
 		id = j.ID
 		c.ledger.submitted(j, &y.task)
@@ -128,7 +128,7 @@ func (c *clients) reportOf(ctx context.Context, y *study, j *protocol.JobInfo) e
 	records := make(map[string]*experiment.Record)
 	err := c.client.Cells(ctx, strconv.FormatUint(j.ID, 10), false, func(o protocol.CellOutcome) error {
 		if o.Unit < 0 || o.Unit >= len(y.cells) {
-			return fmt.Errorf("%w: run %d of %d of %s", ErrFailed, o.Unit, len(y.cells), j.Name)
+			return fmt.Errorf("%w: there is no run %d, counted from 0, among the %d runs of %s", ErrFailed, o.Unit, len(y.cells), j.Name)
 		}
 		r := &experiment.Record{Key: y.cells[o.Unit].Key, Outcome: new(pipeline.Outcome)}
 		records[r.Key] = r
@@ -142,7 +142,7 @@ func (c *clients) reportOf(ctx context.Context, y *study, j *protocol.JobInfo) e
 		return err
 	}
 	if !bytes.Equal(got, y.report) {
-		return fmt.Errorf("%w: the report of the experiment %s is not the undisturbed one:\n%s\nundisturbed:\n%s", ErrFailed, j.Name, got, y.report)
+		return fmt.Errorf("%w: the report of the experiment %s differs from the report without faults:\n%s\nwithout faults:\n%s", ErrFailed, j.Name, got, y.report)
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (c *caller) study(ctx context.Context, first int, name string, j protocol.E
 		return nil, err
 	}
 	if len(list.Jobs) != 1 {
-		return nil, fmt.Errorf("%w: the experiment %s has %d jobs", ErrFailed, name, len(list.Jobs))
+		return nil, fmt.Errorf("%w: want one job in the experiment %s, got %d", ErrFailed, name, len(list.Jobs))
 	}
 	return &list.Jobs[0], nil
 }

@@ -44,7 +44,7 @@ func mountBlockDisk(image, dir string) error {
 // noBlockDisks says why there can be no input/output errors here; empty: there can be.
 func noBlockDisks(*Config) string {
 	if err := tryBlockDisk(); err != nil {
-		return "an ext4 on a loop device cannot be had (it takes root on Linux, and mkfs.ext4): " + err.Error()
+		return "an ext4 file system on a loop device cannot be made (only root on Linux can, with mkfs.ext4): " + err.Error()
 	}
 	return ""
 }

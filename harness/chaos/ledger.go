@@ -65,11 +65,11 @@ func audit(known map[uint64]acknowledged, jobs []protocol.JobInfo) error {
 		j := there[id]
 		switch {
 		case j != nil && a.deleted:
-			return fmt.Errorf("%w: the job %s (%d) was deleted and is %s", ErrFailed, a.name, id, j.State)
+			return fmt.Errorf("%w: the job %s (%d) was deleted, but exists and is %s", ErrFailed, a.name, id, j.State)
 		case j == nil && a.deleting:
 			continue
 		case j == nil:
-			return fmt.Errorf("%w: the job %s (%d) was acknowledged and is lost", ErrFailed, a.name, id)
+			return fmt.Errorf("%w: the job %s (%d) was acknowledged, but is lost", ErrFailed, a.name, id)
 		}
 		if err := a.holds(j); err != nil {
 			return err
@@ -82,15 +82,15 @@ func audit(known map[uint64]acknowledged, jobs []protocol.JobInfo) error {
 func (a *acknowledged) holds(j *protocol.JobInfo) error {
 	switch {
 	case j.Name != a.name:
-		return fmt.Errorf("%w: the job %d was named %s and is named %s", ErrFailed, j.ID, a.name, j.Name)
+		return fmt.Errorf("%w: the name of job %d changed from %s to %s", ErrFailed, j.ID, a.name, j.Name)
 	case a.final != "" && j.State != a.final:
-		return fmt.Errorf("%w: the job %s (%d) was %s and is %s", ErrFailed, j.Name, j.ID, a.final, j.State)
+		return fmt.Errorf("%w: the job %s (%d) had ended as %s, but is %s", ErrFailed, j.Name, j.ID, a.final, j.State)
 	case a.cancelled && j.State != protocol.Cancelled:
-		return fmt.Errorf("%w: the job %s (%d) was cancelled and is %s", ErrFailed, j.Name, j.ID, j.State)
+		return fmt.Errorf("%w: the job %s (%d) was cancelled, but is %s", ErrFailed, j.Name, j.ID, j.State)
 	case a.cancelled && len(j.Models) > 0:
 		return fmt.Errorf("%w: the cancelled job %s (%d) has a model", ErrFailed, j.Name, j.ID)
 	case a.paused && j.State != protocol.Paused:
-		return fmt.Errorf("%w: the job %s (%d) was paused and is %s", ErrFailed, j.Name, j.ID, j.State)
+		return fmt.Errorf("%w: the job %s (%d) was paused, but is %s", ErrFailed, j.Name, j.ID, j.State)
 	case j.State == protocol.Failed:
 		return fmt.Errorf("%w: the job %s (%d) failed: %s", ErrFailed, j.Name, j.ID, j.Error)
 	case j.State == protocol.Done:
@@ -104,10 +104,10 @@ func (a *acknowledged) holds(j *protocol.JobInfo) error {
 func complete(known map[uint64]acknowledged, jobs []protocol.JobInfo) error {
 	for _, j := range jobs {
 		if _, ok := known[j.ID]; !ok {
-			return fmt.Errorf("%w: the job %s (%d) is there and no client was told of it", ErrFailed, j.Name, j.ID)
+			return fmt.Errorf("%w: the job %s (%d) exists, but no client submitted it", ErrFailed, j.Name, j.ID)
 		}
 		if !j.State.Final() {
-			return fmt.Errorf("%w: the job %s (%d) is %s: it should have ended", ErrFailed, j.Name, j.ID, j.State)
+			return fmt.Errorf("%w: the job %s (%d) should have ended, but is %s", ErrFailed, j.Name, j.ID, j.State)
 		}
 	}
 	return audit(known, jobs)

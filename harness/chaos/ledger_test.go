@@ -36,14 +36,14 @@ func TestAudit(t *testing.T) {
 		"done":        {acknowledged{}, good, ""},
 		"running":     {acknowledged{}, with(func(j *protocol.JobInfo) { j.State = protocol.Running }), ""},
 		"lost":        {acknowledged{}, with(func(j *protocol.JobInfo) { j.ID = 8 }), "is lost"},
-		"other model": {acknowledged{}, done(t, 7, "one", "wrong"), "undisturbed"},
+		"other model": {acknowledged{}, done(t, 7, "one", "wrong"), "without faults"},
 		"other registry": {acknowledged{}, with(func(j *protocol.JobInfo) {
 			j.Models = []protocol.ModelRef{{Digest: "wrong"}}
-		}), "undisturbed"},
+		}), "without faults"},
 		"failed":       {acknowledged{}, with(func(j *protocol.JobInfo) { j.State, j.Error = protocol.Failed, "no reason" }), "no reason"},
-		"renamed":      {acknowledged{}, with(func(j *protocol.JobInfo) { j.Name = "two" }), "is named two"},
+		"renamed":      {acknowledged{}, with(func(j *protocol.JobInfo) { j.Name = "two" }), "changed from one to two"},
 		"suspect":      {acknowledged{}, with(func(j *protocol.JobInfo) { j.Suspect = "a liar" }), "a liar"},
-		"back to work": {acknowledged{final: protocol.Done}, with(func(j *protocol.JobInfo) { j.State = protocol.Running }), "was done and is running"},
+		"back to work": {acknowledged{final: protocol.Done}, with(func(j *protocol.JobInfo) { j.State = protocol.Running }), "had ended as done, but is running"},
 		"alive again":  {acknowledged{cancelled: true}, good, "was cancelled"},
 		"cancelled": {acknowledged{cancelled: true}, with(func(j *protocol.JobInfo) {
 			j.State, j.Models = protocol.Cancelled, nil
@@ -52,7 +52,7 @@ func TestAudit(t *testing.T) {
 		"deleted":                {acknowledged{deleting: true, deleted: true}, with(func(j *protocol.JobInfo) { j.ID = 8 }), ""},
 		"on its way out":         {acknowledged{deleting: true}, good, ""},
 		"perhaps gone":           {acknowledged{deleting: true}, with(func(j *protocol.JobInfo) { j.ID = 8 }), ""},
-		"back again":             {acknowledged{deleting: true, deleted: true}, good, "was deleted and is done"},
+		"back again":             {acknowledged{deleting: true, deleted: true}, good, "was deleted, but exists and is done"},
 		"goes on":                {acknowledged{paused: true}, with(func(j *protocol.JobInfo) { j.State = protocol.Running }), "was paused"},
 	}
 	for name, x := range tests {

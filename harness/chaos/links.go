@@ -56,7 +56,7 @@ func (l *proxies) add(name, reached, listens string) error {
 	for k := range ports {
 		p, err := proxy.NewAt(above(reached, k), above(listens, k), system.Dialler)
 		if err != nil {
-			return fmt.Errorf("a proxy before %s: %w", name, err)
+			return fmt.Errorf("a proxy in front of %s cannot be started: %w", name, err)
 		}
 		l.before[name] = append(l.before[name], p)
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// ErrStall is wrapped, with ErrFailed, where training stood still for too long during a
+// ErrStall is wrapped, with ErrFailed, where training did not progress for too long during a
 // partition.
-var ErrStall = errors.New("training stood still")
+var ErrStall = errors.New("training did not progress")
 
 const (
 	// DefaultHold is how long a partition lasts where Config does not say.
@@ -32,8 +32,8 @@ var ways = []struct {
 	out, in   bool
 }{
 	{"", "", true, true},
-	{"-out", ", in the direction from the leader", true, false},
-	{"-in", ", in the direction to the leader", false, true},
+	{"-out", ", only in the direction from the leader", true, false},
+	{"-in", ", only in the direction to the leader", false, true},
 }
 
 // partitions lists the faults that part coordinators from each other while workers
@@ -45,11 +45,11 @@ func partitions() (list []*fault) {
 		over      []port
 		peers     int // of the leader
 	}{
-		{"peers-cut", "nothing passes between the leader and the other coordinators", between, 2},
-		{"raft-cut", "nothing of Raft does", []port{raftPort}, 2},
-		{"routes-cut", "nothing does between the leader's NATS and theirs", []port{routePort}, 2},
-		{"http-cut", "nothing of HTTP does", []port{httpPort}, 2},
-		{"peer-cut", "nothing passes between the leader and one other coordinator", between, 1},
+		{"peers-cut", "no messages pass between the leader and the other coordinators", between, 2},
+		{"raft-cut", "no Raft messages pass between the leader and the other coordinators", []port{raftPort}, 2},
+		{"routes-cut", "no NATS messages pass between the leader's NATS server and those of the other coordinators", []port{routePort}, 2},
+		{"http-cut", "no HTTP requests pass between the leader and the other coordinators", []port{httpPort}, 2},
+		{"peer-cut", "no messages pass between the leader and one other coordinator", between, 1},
 	} {
 		for _, w := range ways {
 			list = append(list, &fault{
@@ -62,7 +62,7 @@ func partitions() (list []*fault) {
 		}
 	}
 	return append(list, &fault{
-		name: "leader-isolated", doc: "nothing passes between the leader and any other process", leg: linked, holds: true, not: noPartitions,
+		name: "leader-isolated", doc: "no messages pass between the leader and any other process", leg: linked, holds: true, not: noPartitions,
 		hit: func(_ context.Context, s *strike) (func(context.Context) error, error) {
 			s.on(s.leader)
 			s.links.isolate(s.leader.Name)
@@ -195,7 +195,7 @@ func (s *suite) partition(ctx context.Context, k *strike, got recovery, done *St
 	}
 	done.Longest = t.longest.Seconds()
 	if limit := s.cfg.mostStall(done.Interval); err == nil && t.longest > limit {
-		err = fmt.Errorf("%w: %w for %v, at most %v are allowed", ErrFailed, ErrStall, t.longest.Round(time.Millisecond), limit.Round(time.Millisecond))
+		err = fmt.Errorf("%w: %w for %v, want at most %v", ErrFailed, ErrStall, t.longest.Round(time.Millisecond), limit.Round(time.Millisecond))
 	}
 	return err
 }

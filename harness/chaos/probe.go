@@ -268,7 +268,7 @@ func (r *rig) await(ctx context.Context, m *mark, from time.Time) (recovery, err
 			return got, nil
 		}
 	}
-	return recovery{}, fmt.Errorf("no committed progress of the job %s after step %d", m.name, m.step)
+	return recovery{}, fmt.Errorf("the job %s committed no progress after step %d", m.name, m.step)
 }
 
 // nextStep scrapes the leader's metrics until it has folded a step that was begun

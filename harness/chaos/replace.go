@@ -39,7 +39,7 @@ func (s *strike) member(ctx context.Context, n *proc.Node) error {
 	m, err := s.client.AddMember(ctx, request)
 	for err != nil || !votes(m, n.Name) {
 		if wait.For(ctx, lookPause) != nil {
-			return fmt.Errorf("%s is no voter: %w", n.Name, errors.Join(context.Cause(ctx), err))
+			return fmt.Errorf("%s has no vote: %w", n.Name, errors.Join(context.Cause(ctx), err))
 		}
 		if err != nil { // it may not have been up yet
 			m, err = s.client.AddMember(ctx, request)

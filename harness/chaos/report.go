@@ -116,10 +116,10 @@ func (s *Strike) text() string {
 		text += fmt.Sprintf(", longest stall %.0f ms", 1000*s.Longest)
 	}
 	if s.StepsRedone > 0 {
-		text += fmt.Sprintf(", %d steps again (%.1f intervals of %.0f ms)", s.StepsRedone, s.intervals(), 1000*s.Interval)
+		text += fmt.Sprintf(", %d steps recomputed (%.1f commit intervals of %.0f ms)", s.StepsRedone, s.intervals(), 1000*s.Interval)
 	}
 	if s.UnitsAgain > 0 {
-		text += fmt.Sprintf(", %d units retried", s.UnitsAgain)
+		text += fmt.Sprintf(", %d tasks retried", s.UnitsAgain)
 	}
 	return text
 }
@@ -182,7 +182,7 @@ func (r *Report) missing() error {
 		}
 	}
 	if len(names) > 0 {
-		return fmt.Errorf("%w: never injected: %s", ErrFailed, strings.Join(names, ", "))
+		return fmt.Errorf("%w: these faults were never injected: %s", ErrFailed, strings.Join(names, ", "))
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func mixedRestore(ctx context.Context, s *strike) (ready time.Duration, err erro
 		return 0, err
 	}
 	if err := d.refuses(ctx, odd); err != nil {
-		return 0, fmt.Errorf("%s is of a later backup than the others: %w", odd, err)
+		return 0, fmt.Errorf("%s was restored from a later backup than the others: %w", odd, err)
 	}
 	if err := errors.Join(d.nodes[odd].Kill(), os.RemoveAll(d.folder(odd)), d.restore(ctx, odd, earlier)); err != nil {
 		return 0, err
@@ -57,7 +57,7 @@ func mixedRestore(ctx context.Context, s *strike) (ready time.Duration, err erro
 		return 0, err
 	}
 	if err := d.allReady(ctx, d.servers(separateIDs...)); err != nil {
-		return 0, fmt.Errorf("%s is of the same backup as the others: %w", odd, err)
+		return 0, fmt.Errorf("%s was restored from the same backup as the others: %w", odd, err)
 	}
 	return time.Since(began), d.serves(ctx, want)
 }
@@ -216,7 +216,7 @@ func clusterOf(dir string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "CLUSTER"))
 	words := strings.Fields(string(b))
 	if err != nil || len(words) == 0 {
-		return "", errors.Join(err, fmt.Errorf("%s does not say of which cluster it is", dir))
+		return "", errors.Join(err, fmt.Errorf("%s does not name its cluster", dir))
 	}
 	return words[0], nil
 }
@@ -227,7 +227,7 @@ func differs(clusters map[string]string, odd string) error {
 	for _, id := range separateIDs {
 		for _, other := range separateIDs {
 			if same := (id == odd) == (other == odd); (clusters[id] == clusters[other]) != same {
-				return fmt.Errorf("%w: %s was restored from another backup: the folders are of the clusters %v", ErrFailed, odd, clusters)
+				return fmt.Errorf("%w: only %s was restored from another backup, but the names of the clusters are %v", ErrFailed, odd, clusters)
 			}
 		}
 	}
@@ -239,10 +239,10 @@ func (d *separate) acknowledgesNothing(ctx context.Context, c *client.Client) er
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	if jobs, err := c.Jobs(ctx); err == nil {
-		return fmt.Errorf("%w: they list %d jobs", ErrFailed, len(jobs))
+		return fmt.Errorf("%w: the coordinators list %d jobs, although they must not serve", ErrFailed, len(jobs))
 	}
 	if j, err := c.Submit(ctx, shortSpec(1, sizes{shortSteps: leastSteps})); err == nil {
-		return fmt.Errorf("%w: they acknowledge the job %s", ErrFailed, j.Name)
+		return fmt.Errorf("%w: the coordinators acknowledge the job %s, although they must not serve", ErrFailed, j.Name)
 	}
 	return nil
 }
@@ -272,9 +272,9 @@ func (d *separate) view(ctx context.Context, id string) view {
 func (v view) serves() error {
 	switch {
 	case v.leader != "":
-		return fmt.Errorf("%w: %s says that %s leads", ErrFailed, v.id, v.leader)
+		return fmt.Errorf("%w: %s says that %s leads, although no coordinator may lead", ErrFailed, v.id, v.leader)
 	case v.status == http.StatusOK:
-		return fmt.Errorf("%w: %s says that it is ready: %s", ErrFailed, v.id, v.text)
+		return fmt.Errorf("%w: %s says that it is ready, although it must not be: %s", ErrFailed, v.id, v.text)
 	}
 	return nil
 }

@@ -26,9 +26,9 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	}
 	s := &suite{cfg: c, report: newReport(&c, faults, left)}
 	for _, l := range left {
-		s.say("left out: %s: %s", l.Fault, l.Reason)
+		s.say("fault left out: %s: %s", l.Fault, l.Reason)
 	}
-	s.say("computing what every job gives undisturbed")
+	s.say("computing the result of every job without faults")
 	if s.work, err = newWorkload(ctx, &c); err != nil {
 		return s.report, err
 	}
@@ -222,7 +222,7 @@ func (f *fault) within(c *Config) time.Duration { return c.Bound * time.Duration
 // late makes an error that the bound on a recovery caused one of the suite.
 func late(bound context.Context, within time.Duration, err error) error {
 	if errors.Is(context.Cause(bound), context.DeadlineExceeded) {
-		return fmt.Errorf("%w: within %v: %w", ErrFailed, within, err)
+		return fmt.Errorf("%w: the cluster did not recover within %v: %w", ErrFailed, within, err)
 	}
 	return firstOf(bound, err)
 }
@@ -244,7 +244,7 @@ func (s *suite) afterwards(ctx context.Context, m *mark, done *Strike) (err erro
 // settle waits, after a pause, until a long job has committed a few times and is
 // not about to end, and makes a mark.
 func (s *suite) settle(ctx context.Context, calm time.Duration) (*mark, *proc.Node, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, settleWithin, fmt.Errorf("%w: the jobs do not get on within %v", ErrFailed, settleWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, settleWithin, fmt.Errorf("%w: the jobs made no progress within %v", ErrFailed, settleWithin))
 	defer cancel()
 	if _, _, err := s.fit(ctx); err != nil {
 		return nil, nil, err

@@ -57,7 +57,7 @@ func (s *strike) foreignCluster(ctx context.Context, info protocol.Cluster) erro
 	}
 	text, err := os.ReadFile(log)
 	if n.Err() == nil || !strings.Contains(string(text), fmt.Sprintf("protocol %d", info.Protocol)) {
-		err = errors.Join(err, fmt.Errorf("%w: a worker of another version ended with %v and does not name it: %s", ErrFailed, n.Err(), text))
+		err = errors.Join(err, fmt.Errorf("%w: a worker of another version ended with %v, but its error does not name the version: %s", ErrFailed, n.Err(), text))
 	}
 	return err
 }
@@ -85,7 +85,7 @@ func (s *strike) foreignBeats(ctx context.Context, info *protocol.Cluster) error
 			}
 		}
 		if err := wait.For(ctx, lookPause); err != nil {
-			return fmt.Errorf("the heartbeats of a worker of another version are not refused: %w", err)
+			return fmt.Errorf("the cluster accepts heartbeats of a worker of another version: %w", err)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func wiping(part string) hit {
 			return nil, err
 		}
 		if err := s.keep(ctx, name, 64); err != nil {
-			return nil, fmt.Errorf("a follower is down: %w", err)
+			return nil, fmt.Errorf("while a follower is down: %w", err)
 		}
 		err := s.wipe(wiped, part)
 		err = errors.Join(err, wiped.Restart(), late.Restart(), wait.For(ctx, s.between(leastAlone, mostAlone)))
@@ -65,7 +65,7 @@ func (s *strike) keep(ctx context.Context, name string, rows int) error {
 // that was acknowledged is there.
 func (s *strike) kept(ctx context.Context, name string) error {
 	if _, err := s.client.Dataset(ctx, name); err != nil {
-		return fmt.Errorf("%w: dataset %s was acknowledged: %w", ErrFailed, name, err)
+		return fmt.Errorf("%w: dataset %s was acknowledged, but cannot be read: %w", ErrFailed, name, err)
 	}
 	for {
 		whole := 0
@@ -81,7 +81,7 @@ func (s *strike) kept(ctx context.Context, name string) error {
 			return nil
 		}
 		if wait.For(ctx, lookPause) != nil {
-			return fmt.Errorf("%d of %d coordinators have all blobs: %w", whole, coordinators, errors.Join(context.Cause(ctx), err))
+			return fmt.Errorf("only %d of %d coordinators have all blobs: %w", whole, coordinators, errors.Join(context.Cause(ctx), err))
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (r *rig) noticed(ctx context.Context, server string, running func() bool) e
 			said = fmt.Sprintf("%d: %s", status, bytes.TrimSpace(text))
 		}
 		if wait.For(ctx, lookPause) != nil {
-			return fmt.Errorf("%w: it runs %v later, and /readyz is %s", ErrFailed, noticeWithin, said)
+			return fmt.Errorf("%w: the coordinator still runs %v later, and its /readyz says: %s", ErrFailed, noticeWithin, said)
 		}
 	}
 	return nil
@@ -146,7 +146,7 @@ func (s *strike) readable(ctx context.Context, name string) error {
 		_, err = s.client.Shards(ctx, d.Manifest)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: dataset %s was acknowledged: %w", ErrFailed, name, err)
+		return fmt.Errorf("%w: dataset %s was acknowledged, but cannot be read: %w", ErrFailed, name, err)
 	}
 	return nil
 }

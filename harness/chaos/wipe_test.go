@@ -73,7 +73,7 @@ func TestNoticed(t *testing.T) {
 		}
 		return http.StatusOK, "ready"
 	})
-	if err := r.noticed(ctx, ready, runs); !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "/readyz is 200: ready") {
+	if err := r.noticed(ctx, ready, runs); !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "/readyz says: 200: ready") {
 		t.Errorf("one that is ready: %v", err)
 	}
 	later := 0

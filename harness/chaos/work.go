@@ -173,11 +173,11 @@ func forest(steps int) map[string]string {
 func (t *task) reference(ctx context.Context, data *local.Data) error {
 	j, err := spec.Resolve(t.spec, data.Manifest)
 	if err != nil {
-		return fmt.Errorf("a job of the suite: %w", err)
+		return fmt.Errorf("a job of the chaos test: %w", err)
 	}
 	o, err := local.Run(ctx, j, data, local.Options{Lanes: 1})
 	if err != nil {
-		return fmt.Errorf("a job of the suite, undisturbed: %w", err)
+		return fmt.Errorf("a job of the chaos test, run without faults: %w", err)
 	}
 	t.digest = o.ModelDigest
 	return nil
@@ -193,21 +193,21 @@ func (t *task) named(name string) protocol.Spec {
 // check holds a job that has ended against the task.
 func (t *task) check(j *protocol.JobInfo) error {
 	if j.State != protocol.Done {
-		return fmt.Errorf("%w: the job %s (%d) is %s %s: it should be done", ErrFailed, j.Name, j.ID, j.State, j.Error)
+		return fmt.Errorf("%w: the job %s (%d) should be done, but is %s %s", ErrFailed, j.Name, j.ID, j.State, j.Error)
 	}
 	if j.Suspect != "" {
 		return fmt.Errorf("%w: the job %s (%d) is suspect: %s", ErrFailed, j.Name, j.ID, j.Suspect)
 	}
 	var o pipeline.Outcome
 	if err := json.Unmarshal(j.Outcome, &o); err != nil {
-		return fmt.Errorf("%w: the outcome of the job %s (%d): %w", ErrFailed, j.Name, j.ID, err)
+		return fmt.Errorf("%w: the outcome of the job %s (%d) cannot be read: %w", ErrFailed, j.Name, j.ID, err)
 	}
 	models := len(j.Models) == 1 && j.Models[0].Digest == t.digest
 	if t.cells {
 		models = len(j.Models) == 0
 	}
 	if o.ModelDigest != t.digest || !models {
-		return fmt.Errorf("%w: the job %s (%d) gave the model %.12s, undisturbed it is %.12s", ErrFailed, j.Name, j.ID, o.ModelDigest, t.digest)
+		return fmt.Errorf("%w: the job %s (%d) made the model %.12s, but without faults the model is %.12s", ErrFailed, j.Name, j.ID, o.ModelDigest, t.digest)
 	}
 	return nil
 }

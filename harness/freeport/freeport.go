@@ -50,7 +50,7 @@ func Blocks(n int) ([]int, error) {
 		}
 	}
 	if len(found) < n {
-		return nil, errors.New("no free ports on " + Host)
+		return nil, errors.New("there are no free ports on " + Host)
 	}
 	return found, nil
 }

@@ -164,7 +164,7 @@ func raise(name string) error {
 func Missing() string {
 	n, err := newNamespace()
 	if err != nil {
-		return "it takes root: " + err.Error()
+		return "only root can make a network namespace: " + err.Error()
 	}
 	err = n.do(func() error {
 		fd, err := newTUN()

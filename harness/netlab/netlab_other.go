@@ -10,7 +10,7 @@ import (
 )
 
 // Missing says why there can be no network here; empty: there can.
-func Missing() string { return "it takes Linux" }
+func Missing() string { return "only Linux has network namespaces" }
 
 // Enter gives this process a network namespace of its own, where there are any.
 func Enter() error { return fmt.Errorf("%w: %s", ErrUnavailable, Missing()) }

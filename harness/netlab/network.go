@@ -13,7 +13,7 @@ import (
 
 // ErrUnavailable is wrapped by the errors of New and Enter where this machine or this user
 // cannot have a network to test on.
-var ErrUnavailable = errors.New("no network to test on")
+var ErrUnavailable = errors.New("no test network is available")
 
 // Network joins hosts by links. Its methods are safe for concurrent use.
 type Network struct {
@@ -89,7 +89,7 @@ func (n *Network) Host(name string) (*Host, error) {
 // at once, and no cut stops them.
 func (n *Network) Attach(name, direct string) (first, second *Host, err error) {
 	if !entered() {
-		return nil, nil, errors.New("this process shares the machine's network: call Enter first")
+		return nil, nil, errors.New("this process uses the machine's network: call Enter first")
 	}
 	space, err := thisNamespace()
 	if err != nil {

@@ -71,11 +71,11 @@ func Parse(text string) (Settings, error) {
 		i := slices.IndexFunc(settings, func(s setting) bool { return s.key == key })
 		switch {
 		case i < 0:
-			return s, fmt.Errorf("there is no %q: there are %s", key, strings.Join(Keys(), ", "))
+			return s, fmt.Errorf("unknown setting %q: want %s", key, strings.Join(Keys(), ", "))
 		case !ok:
 			return s, fmt.Errorf("%s has no value: want %s=VALUE", key, key)
 		case slices.Contains(seen, key):
-			return s, fmt.Errorf("%s is given twice", key)
+			return s, fmt.Errorf("the setting %s is given twice", key)
 		}
 		if err := settings[i].parse(&s, value); err != nil {
 			return s, fmt.Errorf("%s=%s: %w", key, value, err)
@@ -83,7 +83,7 @@ func Parse(text string) (Settings, error) {
 		seen = append(seen, key)
 	}
 	if s.Rate == 0 && s.Queue > 0 {
-		return s, errors.New("queue without rate: only what waits for a rate is in the queue")
+		return s, errors.New("queue needs rate: packets wait in the queue only if a rate is set")
 	}
 	if s.Rate > 0 && s.Queue == 0 {
 		s.Queue = defaultQueue
@@ -127,7 +127,7 @@ func shareOf(at func(*Settings) *float64) func(*Settings, string) error {
 		number, isPercent := strings.CutSuffix(text, "%")
 		v, err := strconv.ParseFloat(number, 64)
 		if !isPercent || err != nil || math.IsNaN(v) || v < 0 || v > 100*maxShare {
-			return fmt.Errorf("want a share of the packets from 0%% to %v%%", 100*maxShare)
+			return fmt.Errorf("want a percentage of packets from 0%% to %v%%", 100*maxShare)
 		}
 		*at(s) = v / 100
 		return nil

@@ -23,13 +23,13 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for text, says := range map[string]string{
 		"":                        "rtt, jitter, loss",
-		"latency=5ms":             `no "latency"`,
+		"latency=5ms":             `unknown setting "latency"`,
 		"rtt":                     "rtt has no value",
 		"rtt=":                    "rtt=: want a time",
 		"rtt=50":                  "such as 50ms",
 		"rtt=-1ms":                "rtt=-1ms",
 		"rtt=1m":                  "10s",
-		"loss=1":                  "loss=1: want a share of the packets from 0% to 90%",
+		"loss=1":                  "loss=1: want a percentage of packets from 0% to 90%",
 		"loss=100%":               "loss=100%",
 		"loss=NaN%":               "loss=NaN%",
 		"rate=1":                  "rate=1: want a rate",
@@ -38,9 +38,9 @@ func TestParseRefuses(t *testing.T) {
 		"rate=NaNMbit":            "rate=NaNMbit",
 		"rate=1Mbit,queue=1":      "queue=1: want a size from 3000 bytes",
 		"rate=1Mbit,queue=x":      "queue=x",
-		"queue=64KiB":             "queue without rate",
+		"queue=64KiB":             "queue needs rate",
 		"rtt=1ms,loss=1%,rtt=2ms": "rtt is given twice",
-		"rtt=1ms,":                `no ""`,
+		"rtt=1ms,":                `unknown setting ""`,
 	} {
 		_, err := Parse(text)
 		if err == nil || !strings.Contains(err.Error(), says) {

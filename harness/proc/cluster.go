@@ -205,7 +205,7 @@ func (c *Cluster) ReplaceCoordinator(old *Node) (*Node, error) {
 	defer c.mu.Unlock()
 	i := slices.Index(c.Coordinators, old)
 	if i < 0 {
-		return nil, errors.New("proc: " + old.Name + " is no coordinator of this cluster")
+		return nil, errors.New("proc: " + old.Name + " is not a coordinator of this cluster")
 	}
 	c.replaced++
 	name := fmt.Sprintf("r%d", c.replaced)
@@ -269,7 +269,7 @@ func (c *Cluster) HTTP(n *Node) string {
 	if i := slices.Index(c.Coordinators, n); i >= 0 {
 		return c.servers[i]
 	}
-	panic("proc: " + n.Name + " is no coordinator of this cluster")
+	panic("proc: " + n.Name + " is not a coordinator of this cluster")
 }
 
 // Servers lists the coordinators' HTTP addresses, separated by commas.
@@ -310,7 +310,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	}
 }
 
-var errEnded = errors.New("it should run")
+var errEnded = errors.New("the process should be running")
 
 func (c *Cluster) complete(info *protocol.Cluster) bool {
 	known := make(map[string]string)

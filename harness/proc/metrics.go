@@ -58,7 +58,7 @@ func parseSeries(r io.Reader) (Series, error) {
 		}
 		v, err := strconv.ParseFloat(line[cut+1:], 64)
 		if err != nil {
-			return nil, fmt.Errorf("a metric's value: %q", line)
+			return nil, fmt.Errorf("the value of a metric is not a number: %q", line)
 		}
 		s[line[:cut]] = v
 	}

@@ -45,7 +45,7 @@ func (n *Node) start() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.running() {
-		return fmt.Errorf("proc: %s runs already", n.Name)
+		return fmt.Errorf("proc: %s is already running", n.Name)
 	}
 	log, err := os.OpenFile(n.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

@@ -32,18 +32,18 @@ func ReadReport(path, kind string) (*Report, error) {
 
 func parseReport(b []byte, kind string) (*Report, error) {
 	if len(b) > maxReport {
-		return nil, fmt.Errorf("has more than %d bytes: it is no report", maxReport)
+		return nil, fmt.Errorf("has more than %d bytes, so it is not a report of coppice bench", maxReport)
 	}
 	var r Report
 	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, fmt.Errorf("is not what coppice bench -o json writes: %w", err)
+		return nil, fmt.Errorf("is not an output of coppice bench -o json: %w", err)
 	}
 	if r.Kind != kind {
-		return nil, fmt.Errorf("has values of bench %s, not of bench %s", orUnknown(r.Kind), kind)
+		return nil, fmt.Errorf("has results of bench %s, want bench %s", orUnknown(r.Kind), kind)
 	}
 	for _, row := range r.Rows {
 		if s := row.Seconds; !(s.Min > 0 && s.Min <= s.Median && s.Median <= s.Max) {
-			return nil, fmt.Errorf("says of %s that it took %v s, from %v to %v", row.label(), s.Median, s.Min, s.Max)
+			return nil, fmt.Errorf("has impossible times for %s: median %v s, from %v s to %v s", row.label(), s.Median, s.Min, s.Max)
 		}
 	}
 	return &r, nil
@@ -51,7 +51,7 @@ func parseReport(b []byte, kind string) (*Report, error) {
 
 func orUnknown(kind string) string {
 	if kind == "" {
-		return "of no kind"
+		return "of an unknown kind"
 	}
 	return kind
 }
@@ -65,7 +65,7 @@ func Compare(file string, before, now *Report) *Comparison {
 	for _, r := range now.Rows {
 		old := find(before.Rows, r)
 		if old == nil {
-			c.Missing = append(c.Missing, r.label()+" (now only)")
+			c.Missing = append(c.Missing, r.label()+" (only in the new report)")
 			continue
 		}
 		c.Rows = append(c.Rows, Was{
@@ -75,7 +75,7 @@ func Compare(file string, before, now *Report) *Comparison {
 	}
 	for _, r := range before.Rows {
 		if find(now.Rows, r) == nil {
-			c.Missing = append(c.Missing, r.label()+" (before only)")
+			c.Missing = append(c.Missing, r.label()+" (only in the old report)")
 		}
 	}
 	return c

@@ -53,7 +53,7 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%+v, want %+v", c.Rows[i], want[i])
 		}
 	}
-	if got := strings.Join(c.Missing, "; "); got != "new, a step (now only); gone, a step (before only)" {
+	if got := strings.Join(c.Missing, "; "); got != "new, a step (only in the new report); gone, a step (only in the old report)" {
 		t.Errorf("missing: %s", got)
 	}
 	if c.Machines != "before Zen; now Xeon" || c.Versions != "before Go 1.25; now Go 1.26" {
@@ -67,10 +67,10 @@ func TestCompare(t *testing.T) {
 // TestReadReport refuses what cannot be compared.
 func TestReadReport(t *testing.T) {
 	for says, v := range map[string]any{
-		"of bench ldlf, not of bench kernels": Report{Kind: "ldlf"},
-		"of no kind":                          map[string]int{"runs": 1},
-		"is not what":                         []int{1},
-		"that it took 0 s":                    Report{Kind: "kernels", Rows: []Result{{Name: "x"}}},
+		"of bench ldlf, want bench kernels": Report{Kind: "ldlf"},
+		"of an unknown kind":                map[string]int{"runs": 1},
+		"is not an output of":               []int{1},
+		"impossible times":                  Report{Kind: "kernels", Rows: []Result{{Name: "x"}}},
 	} {
 		if _, err := ReadReport(saved(t, v), "kernels"); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: error %v", says, err)

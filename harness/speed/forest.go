@@ -102,7 +102,7 @@ func (g Growing) Predict(s *Set, file string) (Case, error) {
 	var model algorithms.Model
 	c := Case{
 		Name: fmt.Sprintf("%s, min_samples %d, depth %d", s.Name, g.MinSamples, g.Depth),
-		Of:   []string{fmt.Sprintf("predicting %d rows", s.Manifest.Rows), "predicting one row"}, Agreement: growAgreement,
+		Of:   []string{fmt.Sprintf("predicting %d samples", s.Manifest.Rows), "predicting one sample"}, Agreement: growAgreement,
 		Run: func(ctx context.Context) (f Figures, err error) {
 			if model == nil { // the run that does not count
 				if model, _, err = g.grow(ctx, s, j); err != nil {

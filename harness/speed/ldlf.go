@@ -57,7 +57,7 @@ func (t Training) Case(s *Set, batch int, file string) (Case, error) {
 	}
 	distinct := 0.0
 	c := Case{
-		Name: fmt.Sprintf("%s, batch %d", s.Name, batch), Of: []string{"a step with leaf updates", "a leaf update", "a step alone"},
+		Name: fmt.Sprintf("%s, batch %d", s.Name, batch), Of: []string{"a step with leaf updates", "a leaf update", "a step without leaf updates"},
 		Agreement: lossAgreement,
 		Run: func(ctx context.Context) (f Figures, err error) {
 			f, distinct, err = t.run(ctx, s, j)
@@ -123,7 +123,7 @@ func (t Training) run(ctx context.Context, s *Set, j *round.Job) (f Figures, dis
 	}
 	steps, updates := float64(t.Interval*t.Intervals), float64(t.Intervals)
 	if w.steps != int(steps) || w.iterations != t.Intervals*t.Iterations {
-		return f, 0, fmt.Errorf("%d steps and %d iterations were seen, %v and %d are expected", w.steps, w.iterations, steps, t.Intervals*t.Iterations)
+		return f, 0, fmt.Errorf("want %[3]v steps and %[4]d iterations, got %[1]d and %[2]d", w.steps, w.iterations, steps, t.Intervals*t.Iterations)
 	}
 	step, leaves := w.stepping.Seconds(), w.updating.Seconds()
 	f.Seconds = []float64{(step + leaves) / steps, leaves / updates, step / steps}

@@ -150,7 +150,7 @@ func (t *turns) note(who string, c *Case, number int) {
 	}
 	run := fmt.Sprintf("run %d of %d", number, t.options.Runs)
 	if number == 0 {
-		run = "a run that does not count"
+		run = "warm-up run, not counted"
 	}
 	t.options.Note(fmt.Sprintf("%s: %s, %s", c.Name, who, run))
 }
@@ -158,7 +158,7 @@ func (t *turns) note(who string, c *Case, number int) {
 // agrees refuses a peer whose loss shows that it does other work.
 func (c *Case) agrees(peer string, ours, theirs float64) error {
 	if c.Agreement > 0 && !(math.Abs(theirs-ours) <= c.Agreement*ours) {
-		return fmt.Errorf("%s: the peer %s ends at a %s of %.5f, Coppice at %.5f: they do not do the same work", c.Name, peer, c.lossName(), theirs, ours)
+		return fmt.Errorf("%s: %s ends with a %s of %.5f, but Coppice with %.5f: the two do not compute the same thing", c.Name, peer, c.lossName(), theirs, ours)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func TestMeasure(t *testing.T) {
 	if got := strings.Join(order, ""); got != "abababab" || r.Runs != 3 {
 		t.Errorf("%s, %d runs", got, r.Runs)
 	}
-	if !slices.Contains(notes, "b: Coppice, run 2 of 3") || notes[0] != "a: Coppice, a run that does not count" {
+	if !slices.Contains(notes, "b: Coppice, run 2 of 3") || notes[0] != "a: Coppice, warm-up run, not counted" {
 		t.Errorf("%q", notes)
 	}
 	if len(r.Rows) != 4 || r.Rows[0].Seconds != (Spread{3, 2, 4}) || r.Rows[1].Seconds != (Spread{30, 20, 40}) || r.Rows[2].Name != "b" {

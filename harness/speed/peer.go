@@ -102,7 +102,7 @@ func (p *Peer) hello(ctx context.Context) error {
 		return &Absent{h.Missing}
 	}
 	if h.Peer == "" {
-		return fmt.Errorf("a peer that does not say its name")
+		return fmt.Errorf("the program to compare with does not tell its name")
 	}
 	p.Name, p.Versions = h.Peer, h.Versions
 	return nil
@@ -129,11 +129,11 @@ func (p *Peer) Do(ctx context.Context, job Job, figures int) (f Figures, err err
 // check refuses what no run can have found.
 func (f *Figures) check(figures int) error {
 	if len(f.Seconds) != figures {
-		return fmt.Errorf("%d values, want %d", len(f.Seconds), figures)
+		return fmt.Errorf("with %d times, want %d", len(f.Seconds), figures)
 	}
 	for _, s := range f.Seconds {
 		if !(s > 0) {
-			return fmt.Errorf("that it took %v s", s)
+			return fmt.Errorf("with a time of %v s, want more than 0", s)
 		}
 	}
 	return nil
@@ -156,7 +156,7 @@ func (p *Peer) answer(ctx context.Context, limit time.Duration, v any) error {
 			return fmt.Errorf("the peer %s: %w", p.Name, l.err)
 		}
 		if err := parseLine(l.text, v); err != nil {
-			return fmt.Errorf("the peer %s wrote %q where a line of JSON is expected: %w", p.Name, shortened(l.text), err)
+			return fmt.Errorf("the peer %s wrote %q, want a line of JSON: %w", p.Name, shortened(l.text), err)
 		}
 		return nil
 	}
@@ -170,7 +170,7 @@ func parseLine(b []byte, v any) error {
 		return err
 	}
 	if d.More() {
-		return errors.New("more than one value")
+		return errors.New("the line has more than one JSON value")
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func (p *Peer) died() error {
 	if why == "" && err != nil {
 		why = err.Error()
 	}
-	return fmt.Errorf("the peer %s ended: %s", p.Name, why)
+	return fmt.Errorf("the peer %s ended unexpectedly: %s", p.Name, why)
 }
 
 // Close tells the peer to end and waits until it has.

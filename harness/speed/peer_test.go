@@ -102,7 +102,7 @@ func TestColdPeer(t *testing.T) {
 	c := counting("a", &order)
 	c.Jobs, c.Cold = map[string]Job{"torch": {}}, true
 	_, err = Measure(t.Context(), "forest", []Case{c}, []*Peer{p}, Options{Runs: 1, quickRoof: true, Note: func(s string) { notes = append(notes, s) }})
-	if err != nil || strings.Join(notes, "; ") != "a: Coppice, a run that does not count; a: Coppice, run 1 of 1; a: torch, run 1 of 1" {
+	if err != nil || strings.Join(notes, "; ") != "a: Coppice, warm-up run, not counted; a: Coppice, run 1 of 1; a: torch, run 1 of 1" {
 		t.Errorf("%q: error %v", notes, err)
 	}
 }
@@ -110,8 +110,8 @@ func TestColdPeer(t *testing.T) {
 // TestPeerThatFails: whatever a peer does wrong is an error that says so.
 func TestPeerThatFails(t *testing.T) {
 	for mode, says := range map[string]string{
-		"dies": `the peer torch ended: ValueError: of the job {"kind":"ldlf"}`, "rubbish": `wrote "warning: [1, 10]" where a line of JSON is expected`,
-		"few": "answers 1 values, want 2", "negative": "took -1 s", "two": "more than one value", "other": "do not do the same work", "unknown": "time",
+		"dies": `the peer torch ended unexpectedly: ValueError: of the job {"kind":"ldlf"}`, "rubbish": `wrote "warning: [1, 10]", want a line of JSON`,
+		"few": "answers with 1 times, want 2", "negative": "a time of -1 s", "two": "the line has more than one JSON value", "other": "do not compute the same thing", "unknown": "time",
 		"not a number": "NaN",
 	} {
 		t.Run(mode, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestPeerThatDoesNotStart(t *testing.T) {
 		t.Errorf("a module that is missing: error %v", err)
 	}
 	for mode, says := range map[string]string{
-		"crashes": "ended: MemoryError: too much", "silent": "ended", "greets": `"Welcome!"`, "nameless": "does not say its name", "long": "too long",
+		"crashes": "ended unexpectedly: MemoryError: too much", "silent": "ended", "greets": `"Welcome!"`, "nameless": "does not tell its name", "long": "too long",
 	} {
 		_, err := startPeer(t, mode)
 		if err == nil || errors.As(err, &absent) || !strings.Contains(err.Error(), says) {

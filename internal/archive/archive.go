@@ -38,10 +38,10 @@ const (
 
 // Errors of this package; test with errors.Is.
 var (
-	// ErrCorrupt: the bytes are not a whole backup.
-	ErrCorrupt = errors.New("not a whole backup")
+	// ErrCorrupt: the bytes are the backup is damaged or incomplete.
+	ErrCorrupt = errors.New("the backup is damaged or incomplete")
 	// ErrVersion: the backup has a format that this process does not read.
-	ErrVersion = errors.New("a backup of another format")
+	ErrVersion = errors.New("the backup has another format")
 	// ErrBroken: the coordinator that wrote the backup could not go on.
 	ErrBroken = errors.New("the backup was interrupted")
 )
@@ -65,7 +65,7 @@ type Header struct {
 
 func (h *Header) check() error {
 	if h.Blobs < 0 || h.Blobs > maxBlobs || h.Bytes < 0 || h.Index == 0 {
-		return corrupt("its header tells of %d blobs, %d bytes and index %d", h.Blobs, h.Bytes, h.Index)
+		return corrupt("the header has impossible numbers: %d blobs, %d bytes, log index %d", h.Blobs, h.Bytes, h.Index)
 	}
 	return nil
 }
@@ -91,24 +91,24 @@ func readHeader(r io.Reader) (h Header, err error) {
 		return h, short(err)
 	}
 	if string(head[:len(magic)]) != magic {
-		return h, corrupt("it does not begin like one")
+		return h, corrupt("the first bytes are not those of a backup")
 	}
 	if v := head[len(magic)]; v != Version {
-		return h, fmt.Errorf("%w: format %d; this process reads format %d", ErrVersion, v, Version)
+		return h, fmt.Errorf("%w: got format %d, want format %d", ErrVersion, v, Version)
 	}
 	if _, err := io.ReadFull(r, head[len(magic)+1:]); err != nil {
 		return h, short(err)
 	}
 	n := le.Uint32(head[len(magic)+1:])
 	if n > maxHeader {
-		return h, corrupt("a header of %d bytes, at most %d are allowed", n, maxHeader)
+		return h, corrupt("the header has %d bytes, want at most %d", n, maxHeader)
 	}
 	b := make([]byte, n)
 	if _, err := io.ReadFull(r, b); err != nil {
 		return h, short(err)
 	}
 	if err := json.Unmarshal(b, &h); err != nil {
-		return h, corrupt("its header: %v", err)
+		return h, corrupt("the header cannot be read: %v", err)
 	}
 	return h, h.check()
 }
@@ -116,7 +116,7 @@ func readHeader(r io.Reader) (h Header, err error) {
 // short turns the end of the bytes into the error that says so.
 func short(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return corrupt("it is cut short")
+		return corrupt("the file ends too early")
 	}
 	return fmt.Errorf("archive: %w", err)
 }

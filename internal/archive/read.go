@@ -66,7 +66,7 @@ func (a *Reader) Next() (*Record, error) {
 	case fail:
 		return nil, a.failed()
 	}
-	return nil, corrupt("a record of the unknown kind %d", k)
+	return nil, corrupt("a record has the unknown kind %d", k)
 }
 
 func (a *Reader) read(b []byte) error {
@@ -92,11 +92,11 @@ func (a *Reader) open(k Kind) (*Record, error) {
 	size, digest := le.Uint64(b[:8]), hex.EncodeToString(b[8:])
 	switch {
 	case size > maxSize:
-		return nil, corrupt("%s of %d bytes, at most %d are allowed", name(k, digest), size, uint64(maxSize))
+		return nil, corrupt("%s has %d bytes, want at most %d", name(k, digest), size, uint64(maxSize))
 	case (k == State) == a.state:
 		return nil, corrupt("the state must come once, before the blobs")
 	case k == Blob && digest <= a.last:
-		return nil, corrupt("blob %s is out of order", digest)
+		return nil, corrupt("blobs are not sorted by digest: %s comes too late", digest)
 	}
 	if k == State {
 		a.state = true
@@ -116,7 +116,7 @@ func (r *Record) Read(b []byte) (int, error) {
 	if r.left == 0 {
 		r.err = io.EOF
 		if got := hex.EncodeToString(r.own.Sum(nil)); got != r.Digest {
-			r.err = corrupt("%s has the digest %s", name(r.Kind, r.Digest), got)
+			r.err = corrupt("%s has other content: its digest is %s", name(r.Kind, r.Digest), got)
 		}
 		return 0, r.err
 	}
@@ -145,15 +145,15 @@ func (a *Reader) finish() error {
 	blobs, size := le.Uint64(counts[:8]), le.Uint64(counts[8:])
 	switch {
 	case !bytes.Equal(got[:], want):
-		return corrupt("its bytes do not have the digest at its end")
+		return corrupt("the digest at the end does not match the bytes")
 	case !a.state:
-		return corrupt("it has no state")
+		return corrupt("the state of the cluster is missing")
 	case blobs != a.blobs || size != a.bytes || a.blobs != uint64(a.Header.Blobs) || a.bytes != uint64(a.Header.Bytes):
-		return corrupt("%d blobs and %d bytes; its header tells of %d and %d, its end of %d and %d",
+		return corrupt("the backup holds %d blobs and %d bytes, but the header says %d and %d, and the end says %d and %d",
 			a.blobs, a.bytes, a.Header.Blobs, a.Header.Bytes, blobs, size)
 	}
 	if _, err := a.r.ReadByte(); err == nil {
-		return corrupt("bytes follow its end")
+		return corrupt("more bytes follow the end")
 	} else if err != io.EOF {
 		return short(err)
 	}
@@ -167,7 +167,7 @@ func (a *Reader) failed() error {
 		return err
 	}
 	if le.Uint32(n[:]) > maxReason {
-		return corrupt("a reason of %d bytes", le.Uint32(n[:]))
+		return corrupt("the reason of the interruption has %d bytes, which is too long", le.Uint32(n[:]))
 	}
 	text := make([]byte, le.Uint32(n[:]))
 	if err := a.read(text); err != nil {

@@ -47,7 +47,7 @@ func (a *Writer) Record(k Kind, digest string, size int64, r io.Reader) error {
 		return fmt.Errorf("archive: %s: %w", name(k, digest), err)
 	}
 	if got := hex.EncodeToString(own.Sum(nil)); n != size || got != digest {
-		return corrupt("%s: %d of %d bytes with the digest %s", name(k, digest), n, size, got)
+		return corrupt("%s: got %d of %d bytes, with the digest %s", name(k, digest), n, size, got)
 	}
 	if k == Blob {
 		a.blobs++

@@ -11,7 +11,7 @@ import (
 func Space(dir string) (free, size uint64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, 0, fmt.Errorf("blobs: free space of %s: %w", dir, err)
+		return 0, 0, fmt.Errorf("blobs: the free space of %s cannot be read: %w", dir, err)
 	}
 	block := uint64(st.Bsize)
 	return uint64(st.Bavail) * block, uint64(st.Blocks) * block, nil

@@ -26,11 +26,11 @@ import (
 // Errors of this package; test with errors.Is.
 var (
 	// ErrDigest says that a text is not a digest: 64 lower-case hex digits.
-	ErrDigest = errors.New("blobs: not a SHA-256 digest")
+	ErrDigest = errors.New("blobs: the name is not a SHA-256 digest")
 	// ErrMissing says that the folder does not have a blob.
-	ErrMissing = errors.New("blobs: no such blob")
+	ErrMissing = errors.New("blobs: the blob does not exist")
 	// ErrCorrupt says that a file or a stream has not the digest it should have.
-	ErrCorrupt = errors.New("blobs: bytes do not have their digest")
+	ErrCorrupt = errors.New("blobs: the bytes do not match the digest")
 )
 
 const (
@@ -88,7 +88,7 @@ func (f *Folder) sweep() error {
 		err = errors.Join(err, os.Remove(path))
 	}
 	if err != nil {
-		return fmt.Errorf("blobs: clear %s of unfinished files: %w", f.dir, err)
+		return fmt.Errorf("blobs: unfinished files in %s cannot be deleted: %w", f.dir, err)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // ErrHeld says that a blob is not deleted because somebody holds it.
-var ErrHeld = errors.New("blobs: the blob is held")
+var ErrHeld = errors.New("blobs: the blob is in use")
 
 // Hold keeps blobs, whether they are there yet or not, from being deleted until
 // release is called: Delete returns ErrHeld. Holds of the same blob add up.

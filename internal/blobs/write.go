@@ -71,7 +71,7 @@ func (w *Writer) Commit(want string) (digest string, err error) {
 	defer w.Close()
 	digest = w.Digest()
 	if want != "" && want != digest {
-		return "", fmt.Errorf("%w: %d bytes received for %s have digest %s", ErrCorrupt, w.size, want, digest)
+		return "", fmt.Errorf("%w: the %d bytes received for blob %s have the digest %s", ErrCorrupt, w.size, want, digest)
 	}
 	if err := w.store(digest); err != nil {
 		return "", fmt.Errorf("blobs: store %s: %w", digest, w.folder.note(err))

@@ -17,7 +17,7 @@ const (
 	maxDepth = 4
 )
 
-var kind = yamltree.Kind{Name: "a configuration", Bytes: MaxBytes, Brackets: 200, Looks: `is lines "flag: value", and sections of commands`}
+var kind = yamltree.Kind{Name: "a configuration", Bytes: MaxBytes, Brackets: 200, Looks: `consists of lines "flag: value" and of sections for commands`}
 
 // Error is a fault in a file, at the line and column (from 1) where it stands. Line 0:
 // nowhere in particular.
@@ -89,7 +89,7 @@ func (s *Section) fill(values []*ast.MappingValueNode, depth int) error {
 		at := yamltree.PlaceOf(n.Key.GetToken())
 		name, ok := n.Key.(*ast.StringNode)
 		if !ok {
-			return s.Errorf(at, "a key is a plain word")
+			return s.Errorf(at, "every key must be a plain word")
 		}
 		k := Key{Name: name.Value, Place: at, ValueAt: yamltree.PlaceOf(n.Value.GetToken())}
 		if err := s.value(&k, n.Value, depth); err != nil {
@@ -104,7 +104,7 @@ func (s *Section) value(k *Key, n ast.Node, depth int) error {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		if depth == maxDepth {
-			return s.Errorf(k.Place, "%s: commands do not go so deep", k.Name)
+			return s.Errorf(k.Place, "%s: the section is nested deeper than any command", k.Name)
 		}
 		k.Section = &Section{File: s.File}
 		return k.Section.fill(n.Values, depth+1)
@@ -113,7 +113,7 @@ func (s *Section) value(k *Key, n ast.Node, depth int) error {
 		for _, one := range n.Values {
 			text, ok := yamltree.Scalar(one)
 			if !ok {
-				return s.Errorf(yamltree.PlaceOf(one.GetToken()), "%s: a list holds numbers, true, false or words", k.Name)
+				return s.Errorf(yamltree.PlaceOf(one.GetToken()), "%s: a list can hold only numbers, true, false or words", k.Name)
 			}
 			k.List = append(k.List, text)
 		}

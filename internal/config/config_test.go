@@ -40,9 +40,9 @@ func TestParse(t *testing.T) {
 // Each fault is told on one line with its place.
 func TestFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"a: 1\na: 2\n": "c:2:1: mapping key \"a\" already defined", "a:\n": "c:1:1: a: want a number", "- 1\n": "c:1:1: a configuration is lines",
-		"a: [[1]]\n": "c:1:5: a: a list holds", "a: 1\n---\nb: 2\n": "c:3:2: a second document", "1: 2\n": "c:1:1: a key is a plain word",
-		"a: {b: {c: {d: {e: 1}}}}\n": "commands do not go so deep", "a: *x\n": "c:1:", "a: [\n": "c:1:", strings.Repeat("x", MaxBytes+1): "at most 65536",
+		"a: 1\na: 2\n": "c:2:1: mapping key \"a\" already defined", "a:\n": "c:1:1: a: want a number", "- 1\n": "c:1:1: a configuration consists of lines",
+		"a: [[1]]\n": "c:1:5: a: a list can hold", "a: 1\n---\nb: 2\n": "c:3:2: the file has a second YAML document", "1: 2\n": "c:1:1: every key must be a plain word",
+		"a: {b: {c: {d: {e: 1}}}}\n": "the section is nested deeper than any command", "a: *x\n": "c:1:", "a: [\n": "c:1:", strings.Repeat("x", MaxBytes+1): "at most 65536",
 		strings.Repeat("[", 300): "brackets",
 	} {
 		_, err := Parse("c", []byte(text))

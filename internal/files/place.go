@@ -22,9 +22,9 @@ func Check(path string, info fs.FileInfo) error {
 	case err == nil && (info == nil || os.SameFile(now, info)):
 		return nil
 	case err == nil:
-		return fmt.Errorf("%s is another file or folder than the one that this process opened: %w", path, ErrGone)
+		return fmt.Errorf("%s is not the file or folder that this process opened: %w", path, ErrGone)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ESTALE):
-		return fmt.Errorf("%s is not there any longer: %w", path, ErrGone)
+		return fmt.Errorf("%s does not exist any more: %w", path, ErrGone)
 	}
 	return err
 }

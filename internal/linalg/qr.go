@@ -7,7 +7,7 @@ import (
 )
 
 // ErrRank is wrapped by LeastSquares's error about columns that depend on each other.
-var ErrRank = errors.New("linalg: the columns of the matrix depend on each other")
+var ErrRank = errors.New("linalg: the columns of the matrix are linearly dependent")
 
 // panel is how many columns Householder reflections take at a time. It decides bits.
 const panel = 32
@@ -19,7 +19,7 @@ const panel = 32
 func LeastSquares(a, b Matrix, limit float64) (Matrix, error) {
 	m, n := a.Rows, a.Columns
 	if m < n || b.Rows != m {
-		return Matrix{}, fmt.Errorf("linalg: least squares with %d rows, %d columns and %d right sides of %d rows", m, n, b.Columns, b.Rows)
+		return Matrix{}, fmt.Errorf("linalg: least squares needs as many rows as columns or more, got %d rows, %d columns, and %d right sides of %d rows", m, n, b.Columns, b.Rows)
 	}
 	w := New(n+b.Columns, m) // the columns of a and b, as rows
 	for i := range m {
@@ -41,7 +41,7 @@ func LeastSquares(a, b Matrix, limit float64) (Matrix, error) {
 	}
 	for j, length := range lengths {
 		if r := math.Abs(w.At(j, j)); !(r > limit*length) {
-			return Matrix{}, fmt.Errorf("%w: column %d, of length %v, has %v beside the columns before it", ErrRank, j, length, r)
+			return Matrix{}, fmt.Errorf("%w: column %d has length %v, but only %v orthogonal to the columns before it", ErrRank, j, length, r)
 		}
 	}
 	x := New(n, b.Columns)

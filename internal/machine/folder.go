@@ -23,7 +23,7 @@ func OpenToOthers(dir string) string {
 	if info.Mode().Perm()&forbidden == 0 {
 		return ""
 	}
-	return fmt.Sprintf("other users of this machine may read the folder %s (mode %#o), which has data; close it: chmod %s %s", dir, info.Mode().Perm(), change, quoted(dir))
+	return fmt.Sprintf("other users of this machine can read the data in the folder %s (mode %#o); to prevent that: chmod %s %s", dir, info.Mode().Perm(), change, quoted(dir))
 }
 
 // quoted is a path as a shell reads it.

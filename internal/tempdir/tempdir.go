@@ -50,7 +50,7 @@ func Make(purpose string) (*Folder, error) {
 			return nil, explained(err)
 		}
 	}
-	return nil, fmt.Errorf("no file can be locked in the folder for temporary files, %s; %s", place(), advice)
+	return nil, fmt.Errorf("files in the folder for temporary files cannot be locked (%s); %s", place(), advice)
 }
 
 // isThere reports whether an open file still has its name: another process may have locked and removed it first.
@@ -117,7 +117,7 @@ func File(purpose string) (*os.File, error) {
 	return f, nil
 }
 
-const advice = "set TMPDIR to a folder that is there and can be written to"
+const advice = "set TMPDIR to a folder that exists and is writable"
 
 // explained says which folder an error is about, and who chose it.
 func explained(err error) error {
@@ -129,7 +129,7 @@ func explained(err error) error {
 		reason = p.Err
 	}
 	if errors.Is(reason, fs.ErrNotExist) {
-		reason = errors.New("no such folder")
+		reason = errors.New("the folder does not exist")
 	}
 	return fmt.Errorf("%s: %v; %s", place(), reason, advice) // not wrapped: what is missing is nothing that a command was asked for
 }
@@ -139,5 +139,5 @@ func place() string {
 	if dir := os.Getenv("TMPDIR"); dir != "" {
 		return "TMPDIR is " + dir
 	}
-	return "TMPDIR is not set, which means " + os.TempDir()
+	return "TMPDIR is not set, so the folder is " + os.TempDir()
 }

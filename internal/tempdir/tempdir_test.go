@@ -155,13 +155,13 @@ func TestUnusableFolder(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for tmp, reason := range map[string]string{filepath.Join(dir, "none"): "no such folder", file: "not a directory"} {
+	for tmp, reason := range map[string]string{filepath.Join(dir, "none"): "the folder does not exist", file: "not a directory"} {
 		t.Setenv("TMPDIR", tmp)
 		_, made := tempdir.Make("import")
 		_, kept := tempdir.Kept("import")
 		_, unnamed := tempdir.File("columns")
 		for _, err := range []error{made, kept, unnamed} {
-			if want := "TMPDIR is " + tmp + ": " + reason + "; set TMPDIR to a folder that is there and can be written to"; err == nil || err.Error() != want {
+			if want := "TMPDIR is " + tmp + ": " + reason + "; set TMPDIR to a folder that exists and is writable"; err == nil || err.Error() != want {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}

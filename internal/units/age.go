@@ -26,7 +26,7 @@ func (a Age) Seconds() int64 { return int64(time.Duration(a) / time.Second) }
 // ParseAge reads an age: 30d, 12h, 1d12h, 2w, 0. Its units are w (7 days), d (24
 // hours), h, m (minutes) and s, each with a whole number before it.
 func ParseAge(text string) (time.Duration, error) {
-	wrong := fmt.Errorf("%.80q is no age: want whole numbers with units (w, d, h, m or s), such as 30d, 12h or 1d12h", text)
+	wrong := fmt.Errorf("%.80q is not an age: want whole numbers with units (w, d, h, m or s), such as 30d, 12h or 1d12h", text)
 	if text == "0" {
 		return 0, nil
 	}

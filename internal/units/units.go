@@ -39,7 +39,7 @@ func Parse(text string) (int64, error) {
 	}
 	v, err := strconv.ParseFloat(number, 64)
 	if err != nil || strings.Trim(number, "0123456789.") != "" || factor == 1 || v*factor >= math.MaxInt64 {
-		return 0, fmt.Errorf("%q is no size: want bytes or a unit (KiB, MiB, GiB, TiB: powers of 1024), such as 1000000, 512MiB or 8GiB", text)
+		return 0, fmt.Errorf("%q is not a size: want a number of bytes, or a number with a unit (KiB, MiB, GiB or TiB), such as 1000000, 512MiB or 8GiB", text)
 	}
 	return int64(v * factor), nil
 }

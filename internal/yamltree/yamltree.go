@@ -42,10 +42,10 @@ type Kind struct {
 // Mapping parses a file and returns its mapping; nil where the file is empty.
 func (k *Kind) Mapping(b []byte) (*ast.MappingNode, *Fault) {
 	if len(b) > k.Bytes {
-		return nil, fault(nil, "%d bytes; %s has at most %d", len(b), k.Name, k.Bytes)
+		return nil, fault(nil, "the file has %d bytes, but %s has at most %d", len(b), k.Name, k.Bytes)
 	}
 	if n := bytes.Count(b, []byte("[")) + bytes.Count(b, []byte("{")); n > k.Brackets {
-		return nil, fault(nil, "%d brackets; %s %s", n, k.Name, k.Looks)
+		return nil, fault(nil, "the file has %d brackets, which is too many; %s %s", n, k.Name, k.Looks)
 	}
 	parsed, err := parser.ParseBytes(b, 0)
 	if err != nil {
@@ -53,7 +53,7 @@ func (k *Kind) Mapping(b []byte) (*ast.MappingNode, *Fault) {
 		if errors.As(err, &syntax) {
 			return nil, fault(syntax.GetToken(), "%s", oneLine(syntax.GetMessage()))
 		}
-		return nil, fault(nil, "not YAML: %s", oneLine(err.Error()))
+		return nil, fault(nil, "the file is not valid YAML: %s", oneLine(err.Error()))
 	}
 	return k.only(parsed)
 }
@@ -65,7 +65,7 @@ func (k *Kind) only(file *ast.File) (*ast.MappingNode, *Fault) {
 		switch {
 		case doc.Body == nil || doc.Body.Type() == ast.NullType || doc.Body.Type() == ast.CommentType:
 		case root != nil:
-			return nil, fault(doc.Body.GetToken(), "a second document; %s is one", k.Name)
+			return nil, fault(doc.Body.GetToken(), "the file has a second YAML document; %s is a single document", k.Name)
 		default:
 			root = doc.Body
 		}

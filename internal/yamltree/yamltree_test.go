@@ -12,9 +12,9 @@ var kind = Kind{Name: "a file", Bytes: 1 << 10, Brackets: 10, Looks: "is lines"}
 func TestFaults(t *testing.T) {
 	for text, want := range map[string]Fault{
 		"- 1\n":                   {Place{1, 1}, "a file is lines"},
-		"a: 1\n---\nb: 2\n":       {Place{3, 2}, "a second document; a file is one"},
-		strings.Repeat("[", 11):   {Place{}, "11 brackets; a file is lines"},
-		strings.Repeat("#", 1025): {Place{}, "1025 bytes; a file has at most 1024"},
+		"a: 1\n---\nb: 2\n":       {Place{3, 2}, "the file has a second YAML document; a file is a single document"},
+		strings.Repeat("[", 11):   {Place{}, "the file has 11 brackets, which is too many; a file is lines"},
+		strings.Repeat("#", 1025): {Place{}, "the file has 1025 bytes, but a file has at most 1024"},
 	} {
 		if _, fault := kind.Mapping([]byte(text)); fault == nil || *fault != want {
 			t.Errorf("%.20q: %+v, want %+v", text, fault, want)

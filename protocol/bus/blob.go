@@ -49,7 +49,7 @@ func ServeBlobs(c *Conn, subject, queue string, open func(digest string) (Blob, 
 				return notFound(m, err)
 			}
 			if err := c.publish(subject+elsewhere, m.Reply, m.Data); err != nil {
-				c.log.Warn("a request was not passed on", "subject", subject, "error", err)
+				c.log.Warn("a request could not be forwarded", "subject", subject, "error", err)
 			}
 			return nil
 		}
@@ -80,7 +80,7 @@ func (s *Served) add(sub *Subscription, err error) error {
 func (c *Conn) piece(m Message, open func(string) (Blob, error), lack func(m Message, err error) []byte) []byte {
 	var get protocol.BlobGet
 	if err := get.Decode(m.Data); err != nil {
-		c.log.Warn("dropped a request", "subject", m.Subject, "error", err)
+		c.log.Warn("a request was dropped", "subject", m.Subject, "error", err)
 		return nil
 	}
 	b, err := open(get.Digest)

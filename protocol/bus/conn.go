@@ -105,12 +105,12 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 
 func (o *Options) check() error {
 	if o.Server == nil && len(o.URLs) == 0 {
-		return errors.New("no URL of a NATS server")
+		return errors.New("the URL of a NATS server is missing")
 	}
 	for _, s := range o.URLs {
 		u, err := url.Parse(s)
 		if err != nil || u.Host == "" {
-			return fmt.Errorf("%q is not the URL of a NATS server: nats://host:port is", s)
+			return fmt.Errorf("%q is not the URL of a NATS server: want nats://host:port", s)
 		}
 	}
 	return nil

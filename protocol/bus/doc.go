@@ -19,24 +19,24 @@ var (
 	ErrOffline = errors.New("not connected to NATS")
 	// ErrNoAnswer is returned by Request when nobody serves its subject, or
 	// nobody answers in time.
-	ErrNoAnswer = errors.New("no answer over NATS")
-	// ErrNoBlob is returned by FetchBlob when nobody has the blob.
-	ErrNoBlob = errors.New("nobody has the blob")
+	ErrNoAnswer = errors.New("no answer came over NATS")
+	// ErrNoBlob is returned by FetchBlob when no coordinator has the blob.
+	ErrNoBlob = errors.New("no coordinator has the blob")
 	// ErrNobody is wrapped, with ErrNoBlob, by the error of who is asked for a blob that it lacks
 	// and knows that nobody else has either: see ServeBlobs.
-	ErrNobody = errors.New("nobody else has it")
+	ErrNobody = errors.New("no other coordinator has the blob")
 	// ErrUnreadable is returned by FetchBlob, with ErrNoBlob, when who has the blob cannot
 	// read it just now.
-	ErrUnreadable = errors.New("the blob is there and cannot be read just now")
+	ErrUnreadable = errors.New("the blob exists, but cannot be read at the moment")
 	// ErrBlob is returned by FetchBlob when the bytes are not those of the
 	// digest, or not of the announced size.
-	ErrBlob = errors.New("wrong bytes for a blob")
+	ErrBlob = errors.New("the bytes of the blob are wrong")
 	// ErrListeners is returned by Send where so many listen that the message does not fit
 	// into what may wait for all clients of the embedded server.
-	ErrListeners = errors.New("too many listen on NATS")
+	ErrListeners = errors.New("too many NATS clients listen")
 	// ErrTooLarge is returned by Request for a request above the server's
 	// greatest payload: requests and their answers are not fragmented.
-	ErrTooLarge = errors.New("request is larger than NATS carries")
+	ErrTooLarge = errors.New("the request is too large for NATS")
 )
 
 // DefaultPing is the interval of pings between clients and servers; a peer that

@@ -58,7 +58,7 @@ func openDoor(host string, port, most int, in *intake) (*door, error) {
 func (d *door) give(s *natsserver.Server) error {
 	f := reflect.ValueOf(s).Elem().FieldByName("listener")
 	if !f.IsValid() || f.Type() != reflect.TypeFor[net.Listener]() {
-		return fmt.Errorf("the NATS library %s takes no listener", natsserver.VERSION)
+		return fmt.Errorf("the NATS library %s does not accept a listener", natsserver.VERSION)
 	}
 	*(*net.Listener)(unsafe.Pointer(f.UnsafeAddr())) = d
 	return nil

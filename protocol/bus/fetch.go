@@ -98,14 +98,14 @@ func (f *fetch) run(ctx context.Context, size int64, w io.Writer) error {
 	}
 	total := first.p.Total
 	if total > MaxBlob || size > 0 && total != uint64(size) {
-		return fmt.Errorf("%w: it has %d bytes, %d are expected, %d are possible", ErrBlob, total, size, int64(MaxBlob))
+		return fmt.Errorf("%w: got %d bytes, want %d, and never more than %d", ErrBlob, total, size, int64(MaxBlob))
 	}
 	to := summer(w)
 	if err := f.pull(ctx, first, length, to); err != nil {
 		return err
 	}
 	if got := to.Digest(); got != f.digest {
-		return fmt.Errorf("%w: their digest is %s", ErrBlob, got)
+		return fmt.Errorf("%w: the digest is %s", ErrBlob, got)
 	}
 	f.c.windows.ended(f.subject, &f.window, total)
 	return nil
@@ -171,7 +171,7 @@ func (f *fetch) write(o outcome, at, length, total uint64, w io.Writer) error {
 		return o.err
 	}
 	if want := min(length, total-at); o.p.Total != total || uint64(len(o.p.Data)) != want {
-		return fmt.Errorf("%w: %d bytes of %d at %d, %d of %d are expected", ErrBlob, len(o.p.Data), o.p.Total, at, want, total)
+		return fmt.Errorf("%w: got a chunk of %d of %d bytes at offset %d, want %d of %d bytes", ErrBlob, len(o.p.Data), o.p.Total, at, want, total)
 	}
 	_, err := w.Write(o.p.Data)
 	return err

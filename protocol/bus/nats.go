@@ -47,7 +47,7 @@ func dial(ctx context.Context, o *Options, c *Conn) (*natsLink, error) {
 			return l, nil
 		}
 		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrSecureConnRequired) {
-			return nil, fmt.Errorf("the NATS server at %s refuses: %w", o.where(), err)
+			return nil, fmt.Errorf("the NATS server at %s refuses the connection: %w", o.where(), err)
 		}
 		select {
 		case <-ctx.Done():
@@ -112,12 +112,12 @@ func (l *natsLink) lost(nc *nats.Conn, err error) {
 		return
 	}
 	l.traffic.Disconnected()
-	l.log.Warn("lost the connection to NATS", "error", err)
+	l.log.Warn("the connection to NATS is lost", "error", err)
 }
 
 func (l *natsLink) back(nc *nats.Conn) {
 	l.traffic.Reconnected()
-	l.log.Info("connected to NATS again", "url", nc.ConnectedUrlRedacted())
+	l.log.Info("the connection to NATS is back", "url", nc.ConnectedUrlRedacted())
 }
 
 // failed logs what NATS reports on the side, such as dropped messages.

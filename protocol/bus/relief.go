@@ -81,7 +81,7 @@ func (s *Server) reserve(subject string, n int) (int64, error) {
 	if r.fits(bytes) {
 		return bytes, nil
 	}
-	return 0, fmt.Errorf("%w: %d bytes for %d listeners on %s", ErrListeners, n, listeners, subject)
+	return 0, fmt.Errorf("%w: no room for a message of %d bytes to %d listeners on %s", ErrListeners, n, listeners, subject)
 }
 
 // await waits until there is room for n bytes more of a long message, as long as clients read what waits for them: they

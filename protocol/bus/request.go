@@ -22,7 +22,7 @@ func (c *Conn) serve(subject, queue string, f func(Message) []byte) (*Subscripti
 	slots := make(chan struct{}, serveAtOnce())
 	sub, err := c.subscribe(subject, queue, func(m Message) {
 		if m.Reply != "" && !c.answers(m.Reply) {
-			c.log.Debug("dropped a request", "subject", m.Subject, "answer", m.Reply)
+			c.log.Debug("a request was dropped", "subject", m.Subject, "answer", m.Reply)
 			return
 		}
 		slots <- struct{}{}
@@ -45,7 +45,7 @@ func (c *Conn) answer(m Message, b []byte) {
 		return
 	}
 	if err := c.publish(m.Reply, "", b); err != nil {
-		c.log.Warn("an answer was not sent", "subject", m.Subject, "error", err)
+		c.log.Warn("an answer could not be sent", "subject", m.Subject, "error", err)
 	}
 }
 
@@ -54,7 +54,7 @@ func (c *Conn) answer(m Message, b []byte) {
 // answers, and ErrOffline without a connection.
 func (c *Conn) Request(ctx context.Context, subject string, msg []byte) ([]byte, error) {
 	if limit := c.link.MaxPayload(); len(msg) > limit {
-		return nil, fmt.Errorf("%w: %d bytes to %s, at most %d are possible", ErrTooLarge, len(msg), subject, limit)
+		return nil, fmt.Errorf("%w: the request to %[3]s has %[2]d bytes, want at most %[4]d", ErrTooLarge, len(msg), subject, limit)
 	}
 	if !c.Connected() {
 		return nil, fmt.Errorf("%w: request to %s", ErrOffline, subject)

@@ -20,7 +20,7 @@ func (s *Server) SetRoutes(routes []string) error {
 	next := s.opts.Clone()
 	next.Routes = urls
 	if err := s.s.ReloadOptions(next.Clone()); err != nil {
-		return fmt.Errorf("the routes of the NATS server: %w", err)
+		return fmt.Errorf("the routes of the NATS server cannot be set: %w", err)
 	}
 	s.opts = next
 	return nil
@@ -32,7 +32,7 @@ func routeURLs(routes []string) (urls []*url.URL, err error) {
 	for _, r := range routes {
 		u, err := url.Parse(r)
 		if err != nil || u.Host == "" {
-			return nil, fmt.Errorf("%q is not the URL of a NATS route: nats://host:port is", r)
+			return nil, fmt.Errorf("%q is not the URL of a NATS route: want nats://host:port", r)
 		}
 		urls = append(urls, u)
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // errSaid ends the connection of a client that does not say what NATS clients say.
-var errSaid = errors.New("not the protocol of a NATS client")
+var errSaid = errors.New("the bytes are not the protocol of a NATS client")
 
 const (
 	// maxLine bounds a line of the protocol, but for its end. NATS' own bound is 4 KiB and

@@ -106,7 +106,7 @@ func (c *Conn) SubscribeReplies(subject string, f func(Message), nobody func(rep
 		}
 		whole, err := join.Add(m.Data)
 		if err != nil {
-			c.log.Warn("dropped a message", "subject", m.Subject, "error", err)
+			c.log.Warn("a message was dropped", "subject", m.Subject, "error", err)
 			return
 		}
 		if m.Data = whole; whole != nil {

@@ -201,7 +201,7 @@ func (s *Server) ready() error {
 		case <-poll.C:
 		}
 	}
-	return fmt.Errorf("the NATS server is not ready after %v", startTimeout)
+	return fmt.Errorf("the NATS server was not ready within %v", startTimeout)
 }
 
 // ClientURL returns the URL for clients on this machine.

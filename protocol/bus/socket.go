@@ -61,7 +61,7 @@ func (s *socket) Read(p []byte) (n int, err error) {
 			return n, err
 		}
 	}
-	return n, fmt.Errorf("the server sends nothing: %w", err)
+	return n, fmt.Errorf("the NATS server sends nothing: %w", err)
 }
 
 // writePiece is what must be taken in the time that a write has: 64 KiB.

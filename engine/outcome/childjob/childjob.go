@@ -9,7 +9,7 @@ import (
 )
 
 // ErrFormat is wrapped by every error about bytes that are no outcome of a child job.
-var ErrFormat = errors.New("the result of a child job is damaged, or of another format")
+var ErrFormat = errors.New("the result of a sub-job is damaged, or has another format")
 
 // Outcome is what a child job ends with.
 type Outcome struct {

@@ -44,11 +44,11 @@ func Cells(b []byte, count int) (parts [][]byte, took []uint64, err error) {
 	case err != nil:
 		return nil, nil, err
 	case count < 0:
-		return nil, nil, fmt.Errorf("%w: %d outcomes", ErrFormat, count)
+		return nil, nil, fmt.Errorf("%w: the number of outcomes is negative: %d", ErrFormat, count)
 	case len(parts) == count:
 		return parts, nil, nil
 	case len(parts) != count+1 || len(parts[count]) != 8*count:
-		return nil, nil, fmt.Errorf("%w: %d elements for %d outcomes", ErrFormat, len(parts), count)
+		return nil, nil, fmt.Errorf("%w: the list has %d elements for %d outcomes", ErrFormat, len(parts), count)
 	}
 	for times := parts[count]; len(times) > 0; times = times[8:] {
 		took = append(took, binary.LittleEndian.Uint64(times))

@@ -12,7 +12,7 @@ import (
 const MaxBytes = 20 << 10
 
 // ErrCurve is wrapped by every error about the bytes of a curve.
-var ErrCurve = errors.New("not a learning curve")
+var ErrCurve = errors.New("the learning curve is damaged")
 
 // Bits of a point's first byte: the fields that the point has.
 const (
@@ -80,9 +80,9 @@ func Decode(b []byte) (*Curve, error) {
 	n := r.uvarint()
 	switch {
 	case r.err == nil && (!isPower(c.stride) || !isPower(c.validationStride)):
-		r.fail("strides of %d and %d", c.stride, c.validationStride)
+		r.fail("the strides %d and %d are not powers of two", c.stride, c.validationStride)
 	case r.err == nil && n > JobPoints:
-		r.fail("%d points, at most %d are allowed", n, JobPoints)
+		r.fail("want at most %[2]d points, got %[1]d", n, JobPoints)
 	}
 	var before Point
 	for i := uint64(0); i < n && r.err == nil; i++ {
@@ -90,11 +90,11 @@ func Decode(b []byte) (*Curve, error) {
 	}
 	if r.byte() == 1 {
 		if c.best = r.point(new(Point), true); r.err == nil && !c.best.validated() {
-			r.fail("its best point has no validation loss")
+			r.fail("the best point has no validation loss")
 		}
 	}
 	if r.err == nil && len(r.b) > 0 {
-		r.fail("%d bytes follow its end", len(r.b))
+		r.fail("%d bytes follow the end of the curve", len(r.b))
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -129,7 +129,7 @@ func Extend(encoded, rest []byte) ([]byte, error) {
 		return nil, err
 	}
 	if next.stride < c.stride || next.validationStride < c.validationStride || next.validations < c.validations {
-		return nil, fmt.Errorf("%w: strides of %d and %d after %d and %d", ErrCurve, next.stride, next.validationStride, c.stride, c.validationStride)
+		return nil, fmt.Errorf("%w: strides of %d and %d cannot follow strides of %d and %d", ErrCurve, next.stride, next.validationStride, c.stride, c.validationStride)
 	}
 	last := c.lastPoint()
 	c.coarsen(next.stride, next.validationStride)
@@ -144,7 +144,7 @@ func Extend(encoded, rest []byte) ([]byte, error) {
 		c.best = next.best.notBefore(last)
 	}
 	if len(c.points) > JobPoints {
-		return nil, fmt.Errorf("%w: %d points, at most %d are allowed", ErrCurve, len(c.points), JobPoints)
+		return nil, fmt.Errorf("%w: want at most %[2]d points, got %[1]d", ErrCurve, len(c.points), JobPoints)
 	}
 	return c.Append(nil), nil
 }
@@ -182,7 +182,7 @@ func (r *reader) fail(format string, args ...any) {
 func (r *reader) uvarint() uint64 {
 	v, n := binary.Uvarint(r.b)
 	if n <= 0 {
-		r.fail("it is cut short")
+		r.fail("the curve ends too early")
 		return 0
 	}
 	r.b = r.b[n:]
@@ -191,7 +191,7 @@ func (r *reader) uvarint() uint64 {
 
 func (r *reader) byte() byte {
 	if len(r.b) == 0 {
-		r.fail("it is cut short")
+		r.fail("the curve ends too early")
 		return 0
 	}
 	v := r.b[0]
@@ -205,13 +205,13 @@ func (r *reader) loss(has bool) float64 {
 		return math.NaN()
 	}
 	if len(r.b) < 8 {
-		r.fail("it is cut short")
+		r.fail("the curve ends too early")
 		return 0
 	}
 	v := math.Float64frombits(binary.LittleEndian.Uint64(r.b))
 	r.b = r.b[8:]
 	if !known(v) {
-		r.fail("a loss of %v", v)
+		r.fail("a loss of %v is not possible", v)
 	}
 	return v
 }
@@ -223,12 +223,12 @@ func (r *reader) point(before *Point, grows bool) Point {
 	if has&hasMillis != 0 {
 		millis := r.uvarint()
 		if p.Millis = before.Millis + int64(millis); millis > math.MaxInt64 || p.Millis < before.Millis {
-			r.fail("a time that goes back")
+			r.fail("a time is before the time of the point before it")
 		}
 		before.Millis = p.Millis
 	}
 	if p.Step < before.Step || grows && steps == 0 || has > hasTraining|hasValidation|hasMillis {
-		r.fail("step %d after step %d", p.Step, before.Step)
+		r.fail("step %d comes after step %d", p.Step, before.Step)
 	}
 	before.Step = p.Step
 	return p

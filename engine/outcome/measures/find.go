@@ -11,9 +11,9 @@ type Other struct {
 
 // Others lists the measures of Added beside More, in the order of tables.
 var Others = []Other{
-	{of: func(a *Added) *Stat { return &a.Classes.Accuracy }, Measure: Measure{"accuracy", "Accuracy", "fraction of samples whose class is predicted", true, nil}},
-	{of: func(a *Added) *Stat { return &a.Classes.MeanRecall }, Measure: Measure{"mean_recall", "Mean recall", "mean over true classes of TP/(TP+FN)", true, nil}},
-	{of: func(a *Added) *Stat { return &a.Classes.MeanJaccard }, Measure: Measure{"mean_jaccard", "Mean Jaccard", "mean over true classes of TP/(TP+FP+FN)", true, nil}},
+	{of: func(a *Added) *Stat { return &a.Classes.Accuracy }, Measure: Measure{"accuracy", "Accuracy", "fraction of samples with the right predicted class", true, nil}},
+	{of: func(a *Added) *Stat { return &a.Classes.MeanRecall }, Measure: Measure{"mean_recall", "Mean recall", "TP/(TP+FN), averaged over true classes", true, nil}},
+	{of: func(a *Added) *Stat { return &a.Classes.MeanJaccard }, Measure: Measure{"mean_jaccard", "Mean Jaccard", "TP/(TP+FP+FN), averaged over true classes", true, nil}},
 	{of: func(a *Added) *Stat { return &a.Classes.LogLoss }, Measure: Measure{"log_loss", "Log loss", "-ln p of the true class", false, nil}},
 	{of: func(a *Added) *Stat { return &a.Scale.Expected.MAE }, Measure: Measure{"mae_expected", "MAE, expected", "|Σ y p - true number|", false, nil}},
 	{of: func(a *Added) *Stat { return &a.Scale.Median.MAE }, Measure: Measure{"mae_median", "MAE, median", "|median of p - true number|", false, nil}},

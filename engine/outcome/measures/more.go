@@ -14,8 +14,8 @@ const CountMore = 4
 var More = []Measure{
 	{"spearman", "Spearman", "correlation of the ranks of d and p", true, Spearman},
 	{"jensen_shannon", "Jensen-Shannon", "(K-L(d, m) + K-L(p, m)) / 2, m = (d+p)/2", false, JensenShannon},
-	{"zero_one", "Zero-one loss", "0 where d and p are greatest at the same label, else 1", false, ZeroOne},
-	{"error_probability", "Error probability", "1 - d at the label where p is greatest", false, ErrorProbability},
+	{"zero_one", "Zero-one loss", "0 if d and p have their maximum at the same label, else 1", false, ZeroOne},
+	{"error_probability", "Error probability", "1 - d at the label with the largest p", false, ErrorProbability},
 }
 
 // Spearman is the rank correlation, within [-1, 1]: Pearson's correlation of the ranks of d and
@@ -68,7 +68,7 @@ func part(x, m float64) float64 {
 	return float64(x * num.Log(x/m))
 }
 
-// ZeroOne is 0 where d and p are greatest at the same label, else 1; of equal degrees the lowest
+// ZeroOne is 0 if d and p have their maximum at the same label, else 1; of equal degrees the lowest
 // label counts. Lower is better.
 func ZeroOne(d, p []float64) float64 {
 	if greatest(d) == greatest(pair(d, p)) {
@@ -77,7 +77,7 @@ func ZeroOne(d, p []float64) float64 {
 	return 1
 }
 
-// ErrorProbability is 1 - d at the label where p is greatest (of equal ones the lowest): the
+// ErrorProbability is 1 - d at the label with the largest p (of equal ones the lowest): the
 // probability that this label is wrong, within [0, 1] (Geng 2016, section 4.1). Lower is better.
 func ErrorProbability(d, p []float64) float64 {
 	return 1 - d[greatest(pair(d, p))]

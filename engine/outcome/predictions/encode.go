@@ -108,16 +108,16 @@ func appendTexts(b []byte, texts []string) []byte {
 // a count claims. Errors wrap ErrFormat.
 func Decode(b []byte) (*Set, error) {
 	if len(b) < header || string(b[:len(magic)]) != magic {
-		return nil, fmt.Errorf("%w: it does not begin as one", ErrFormat)
+		return nil, fmt.Errorf("%w: the first bytes are not those of predictions", ErrFormat)
 	}
 	r := &reader{b: b[len(magic):]}
 	labels, flags := int(r.u32()), r.u32()
 	rows := binary.LittleEndian.Uint64(r.next(8))
 	if rows == 0 && flags&(withFolds|withNames) != 0 {
-		return nil, fmt.Errorf("%w: folds or names of no rows", ErrFormat)
+		return nil, fmt.Errorf("%w: there are no samples, but folds or names", ErrFormat)
 	}
 	if labels < 1 || flags > allFlags || rows > uint64(len(r.b))/4 {
-		return nil, fmt.Errorf("%w: %d rows of %d labels", ErrFormat, rows, labels)
+		return nil, fmt.Errorf("%w: the numbers of samples or labels are not possible: %d samples, %d labels", ErrFormat, rows, labels)
 	}
 	s, n := &Set{Labels: labels}, int(rows)
 	s.Row = r.numbers(n)
@@ -136,7 +136,7 @@ func Decode(b []byte) (*Set, error) {
 		s.LabelNames = r.texts(labels)
 	}
 	if r.short || len(r.b) > 0 {
-		return nil, fmt.Errorf("%w: it does not hold what it says", ErrFormat)
+		return nil, fmt.Errorf("%w: the length does not match the numbers of samples and labels", ErrFormat)
 	}
 	return s, nil
 }

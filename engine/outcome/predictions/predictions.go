@@ -12,7 +12,7 @@ import (
 )
 
 // ErrFormat is wrapped by every error about bytes that Encode did not write.
-var ErrFormat = errors.New("predictions: damaged or of another format")
+var ErrFormat = errors.New("predictions: the file is damaged or has another format")
 
 // Set is predictions of rows, by row number once Merge has made it.
 type Set struct {
@@ -92,7 +92,7 @@ func Merge(sets []*Set) (*Set, error) {
 	var order []place
 	for i, s := range sets {
 		if len(s.Row) > 0 && !alike(s, sets[0]) {
-			return nil, fmt.Errorf("%w: sets of different kinds", ErrFormat)
+			return nil, fmt.Errorf("%w: the sets to merge have different labels", ErrFormat)
 		}
 		for j := range s.Row {
 			order = append(order, place{i, j})
@@ -112,7 +112,7 @@ func Merge(sets []*Set) (*Set, error) {
 	}
 	for i, p := range order {
 		if i > 0 && row(order[i-1]) == row(p) && fold(order[i-1]) == fold(p) {
-			return nil, fmt.Errorf("%w: row %d is there twice", ErrFormat, row(p))
+			return nil, fmt.Errorf("%w: sample %d is listed twice", ErrFormat, row(p))
 		}
 		all.addFrom(sets[p.set], p.at)
 	}

@@ -5,7 +5,7 @@ package system
 import "errors"
 
 // NoLimits says why a process cannot be given other limits; empty: it can.
-func NoLimits() string { return "only Linux changes the limits of a process that runs" }
+func NoLimits() string { return "only Linux can change the limits of a running process" }
 
 // LimitDescriptors is for Linux.
 func LimitDescriptors(int, uint64) (uint64, error) { return 0, errors.ErrUnsupported }

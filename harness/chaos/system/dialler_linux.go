@@ -28,7 +28,7 @@ func NoDiallers() string {
 	}
 	defer c.Close()
 	if _, err := inode(c.LocalAddr().(*net.TCPAddr), c.RemoteAddr().(*net.TCPAddr)); err != nil {
-		return "the system does not tell which process dialled: " + err.Error()
+		return "the process that opened the connection cannot be found: " + err.Error()
 	}
 	return ""
 }
@@ -116,7 +116,7 @@ func inode(local, remote *net.TCPAddr) (uint32, error) {
 	case n >= errorAt+4 && binary.NativeEndian.Uint16(b[4:]) == syscall.NLMSG_ERROR:
 		return 0, syscall.Errno(-int32(binary.NativeEndian.Uint32(b[errorAt:])))
 	case n < answerBytes:
-		return 0, fmt.Errorf("an answer of %d bytes", n)
+		return 0, fmt.Errorf("the answer has an unexpected length of %d bytes", n)
 	}
 	return binary.NativeEndian.Uint32(b[inodeAt:]), nil
 }

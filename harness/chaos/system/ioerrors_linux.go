@@ -23,7 +23,7 @@ func ShutDown(dir string) error {
 		return err
 	}
 	if err := unix.IoctlSetPointerInt(int(f.Fd()), shutdownRequest, withoutFlush); err != nil {
-		return errors.Join(fmt.Errorf("shutting the file system of %s down: %w", dir, err), f.Close())
+		return errors.Join(fmt.Errorf("shutting down the file system of %s: %w", dir, err), f.Close())
 	}
 	return f.Close()
 }
