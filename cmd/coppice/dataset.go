@@ -21,7 +21,7 @@ type datasetCmd struct {
 }
 
 type importCmd struct {
-	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv, .libsvm; - for stdin, see --data-format."`
+	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format)."`
 	Name string `placeholder:"NAME" help:"Name of the dataset (default: the name of the file)."`
 
 	changeFlags

@@ -96,7 +96,7 @@ func TestErrorsInJSON(t *testing.T) {
 		{"--output=json trian", failure{`unexpected argument trian, did you mean "train"?; see "coppice --help"`, "usage", 2}},
 		{"predict -o json --model @/none --data @/x.csv --out @/p.csv", failure{dir + "/none: no such file or folder", "not_found", 1}},
 		{"train -o json --local", failure{"want data to train on: give --data FILE or --dataset NAME", "usage", 2}},
-		{"job list -o json --server " + nobody, failure{"no coordinator answers at " + nobody + ": connection refused; is it running, and is --server right?", "unavailable", 1}},
+		{"job list -o json --server " + nobody, failure{"no coordinator answers at " + nobody + ": connection refused; is the coordinator running, and is --server right?", "unavailable", 1}},
 	}
 	for _, test := range tests {
 		cmd, stdout, stderr := process(t, dir, strings.Fields(strings.ReplaceAll(test.args, "@", dir))...)

@@ -213,8 +213,8 @@ func TestExperimentRefusals(t *testing.T) {
 		"name: e\ndatasets: [{file: first.csv, labels: odd}]\nmethods: [rf]":              "e.yaml:2:12: dataset first: --labels must be one of",
 		"name: e\ndatasets: [{dataset: first}]\nmethods: [rf]":                            "e.yaml:2:12: dataset first is on a cluster",
 		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nmeasures: [k-l]\n":                "did you mean \"kl\"?",
-		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nfolds: {file: nowhere.csv}\n":     "e.yaml:4:8: dataset first: its folds: " + filepath.Join(dir, "nowhere.csv") + ": no such file or folder",
-		"name: e\nmethods: [rf]\ndatasets:\n - {file: first.csv, folds: {file: odd.csv}}": "e.yaml:4:29: dataset first: its folds: ",
+		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nfolds: {file: nowhere.csv}\n":     "e.yaml:4:8: the folds of dataset first: " + filepath.Join(dir, "nowhere.csv") + ": no such file or folder",
+		"name: e\nmethods: [rf]\ndatasets:\n - {file: first.csv, folds: {file: odd.csv}}": "e.yaml:4:29: the folds of dataset first: ",
 	} {
 		e := coppice(t, "experiment", "run", write(t, dir, "e.yaml", text), "--local")
 		if !strings.Contains(e.stderr, want) || e.stdout != "" || e.code != exitUsage {

@@ -22,7 +22,7 @@ type generateCmd struct {
 	Kind     string   `enum:"artificial,random,ages,textures" default:"artificial" help:"Kind of dataset. artificial: the set of Geng 2016 with 3 features and 3 labels; random: any size, dense or sparse; ages: images of 32 x 32 pixels that show an age; textures: images of 64 x 64 pixels, each with a map of classes, for dataset patches."`
 	Out      string   `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout. With --kind textures: a folder, in which the folders images and maps are made."`
 	Rows     *int     `placeholder:"N" help:"Number of samples (default: 2500; for --kind ages, 2000)."`
-	Grid     int      `placeholder:"N" help:"With --kind artificial: a grid of N x N samples instead of random samples, for the colour map of evaluate --figures. The paper uses 51."`
+	Grid     int      `placeholder:"N" help:"With --kind artificial: a grid of N x N samples instead of random samples, for the colour map of evaluate --figures. Geng 2016 uses 51."`
 	Features *int     `placeholder:"N" help:"Number of features for --kind random (default: 100)."`
 	Labels   *int     `placeholder:"N" help:"Number of labels for --kind random (default: 10)."`
 	Density  *float64 `placeholder:"D" help:"Fraction of feature values that are not 0, for --kind random (default: 1)."`

@@ -91,7 +91,7 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 // noPredictions says why a job has none.
 func noPredictions(job string, o *pipeline.Outcome) error {
 	if o.Rows.Test == 0 {
-		return fmt.Errorf("%s held out no samples: train with --test-fraction, --folds or --split", job)
+		return fmt.Errorf("%s held out no samples for testing: train with --test-fraction, --folds or --split", job)
 	}
 	return fmt.Errorf("%s kept no predictions: they are larger than its setting keep_predictions", job)
 }

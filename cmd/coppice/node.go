@@ -39,7 +39,8 @@ func (nodeCmd) Help() string {
 	return `The tree is grown down to the node, on all samples that are not held out. With the flags of coppice train, it is the tree
 that coppice train --local grows and that coppice model show --tree prints. First every threshold is tried, whatever the
 setting step says; then the thresholds of the adaptive step (settings alpha and beta). -o csv has a line for each threshold
-of the feature; -o json also has the other features. The two figures are Fig. 5 and 6 of Chen et al. 2018.`
+of the feature; -o json also has the other features. The figures of --plot and --visits-plot correspond to Fig. 5 and 6
+of Chen et al. 2018.`
 }
 
 func (*nodeCmd) outputs() []string { return []string{outputCSV} }

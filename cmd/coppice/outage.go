@@ -216,9 +216,9 @@ func (o *outlook) advice() string {
 	away, troubled := o.away(), o.troubled()
 	switch {
 	case !o.any() && len(o.Members) == 1:
-		return "is it running, and is --server right?"
+		return "is the coordinator running, and is --server right?"
 	case !o.any():
-		return "are they running, and is --server right?"
+		return "are the coordinators running, and is --server right?"
 	case o.Answered == 0 && away != "":
 		return "waiting: " + troubled + "; no answer from: " + away
 	case o.Answered == 0:

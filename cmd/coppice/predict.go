@@ -26,9 +26,8 @@ type predictCmd struct {
 // Help implements kong's HelpProvider.
 func (predictCmd) Help() string {
 	return `Columns are matched with the columns of the model by name, in any order, if both have names. Otherwise they are matched by
-position, and the output says so. The first columns of the output are the probabilities of the labels. A model of classes
-adds the most probable class (predicted_class). A model of numeric labels adds the expected number, the median and the
-mode.
+position, and the output says so. The output has a column with the probability of each label. A model of classes adds the
+most probable class (predicted_class). A model of numeric labels adds the expected number, the median and the mode.
 
 With --image, the samples of the model must be patches (see dataset patches). The class of each pixel is predicted from
 the patch around it; beyond its borders the image is mirrored. -o json has the fraction of each class.`

@@ -126,7 +126,7 @@ func (r *result) text(w io.Writer) {
 		end = append(end, [2]string{"curve", r.Curve})
 	}
 	if len(r.Spent) > 0 {
-		end = append(end, [2]string{"time went to", spentLine(r.Spent)})
+		end = append(end, [2]string{"time spent on", spentLine(r.Spent)})
 	}
 	pairs(w, end)
 }
@@ -151,7 +151,7 @@ func stepsLine(steps, best, refit uint64) string {
 	case best == 0:
 		return count(steps)
 	case refit > 0:
-		return fmt.Sprintf("best at step %s of %s, then trained for as many steps with the validation samples included", count(best), count(steps-refit))
+		return fmt.Sprintf("best at step %s of %s, then trained again for as many steps, with the validation samples included", count(best), count(steps-refit))
 	}
 	return fmt.Sprintf("best at step %s of %s", count(best), count(steps))
 }

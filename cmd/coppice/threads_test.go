@@ -114,7 +114,7 @@ func TestSpentLine(t *testing.T) {
 	text := strings.TrimSpace(works(t, trainArgs(data)...))
 	lines := strings.Split(text, "\n")
 	last := lines[len(lines)-1]
-	for _, word := range []string{"time went to", "steps ", "leaf updates ", "validation ", "waiting "} {
+	for _, word := range []string{"time spent on", "steps ", "leaf updates ", "validation ", "waiting "} {
 		if !strings.Contains(last, word) {
 			t.Errorf("the last line %q lacks %q", last, word)
 		}
