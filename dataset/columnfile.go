@@ -96,7 +96,7 @@ func spoolMemory(in io.Reader, size int64) (io.ReaderAt, error) {
 	var b bytes.Buffer
 	n, err := io.Copy(&b, io.LimitReader(in, size+1))
 	if err == nil && n != size {
-		err = fmt.Errorf("temporary file is damaged: got %d bytes, want %d: %w", n, size, io.ErrUnexpectedEOF)
+		err = fmt.Errorf("the array is damaged: it has %d bytes, want %d: %w", n, size, io.ErrUnexpectedEOF)
 	}
 	return bytes.NewReader(b.Bytes()), err
 }

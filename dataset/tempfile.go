@@ -31,7 +31,7 @@ func spool(in io.Reader, size int64) (io.ReaderAt, error) {
 	}
 	n, err := io.Copy(f, io.LimitReader(in, size+1))
 	if err == nil && n != size {
-		err = fmt.Errorf("temporary file is damaged: got %d bytes, want %d: %w", n, size, io.ErrUnexpectedEOF)
+		err = fmt.Errorf("the array is damaged: it has %d bytes, want %d: %w", n, size, io.ErrUnexpectedEOF)
 	}
 	if err != nil {
 		f.Close()

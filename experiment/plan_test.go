@@ -251,7 +251,7 @@ func TestPlanErrors(t *testing.T) {
 		t.Errorf("%+v, keys %q", n, l.Keys)
 	}
 	for from, want := range map[string]string{
-		"m.model":               "is not the digest of weights that were sent",
+		"m.model":               "is not the digest of uploaded weights",
 		strings.Repeat("0", 64): "a method of an experiment cannot start from the weights",
 	} {
 		_, p := planned(t, fmt.Sprintf("name: a\ndatasets: [b]\nmethods:\n  - algorithm: dldl\n    settings: {init_from: %q}\nfolds: 2", from))

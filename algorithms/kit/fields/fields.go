@@ -20,7 +20,7 @@ import (
 )
 
 // ErrState is wrapped by every error about the bytes of a state.
-var ErrState = errors.New("the saved state of the job is damaged")
+var ErrState = errors.New("the saved state of the job cannot be read")
 
 // List is one pass over the fields of a state, which writes them or reads them. The first
 // error ends a pass: the fields after it stay as they are, and every count is 0.

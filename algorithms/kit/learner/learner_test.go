@@ -116,11 +116,11 @@ func checkModel(t *testing.T, a algorithms.Algorithm, first algorithms.Model, d 
 func TestModelsAreRefused(t *testing.T) {
 	a := nearestMean()
 	for want, bend := range map[string]func([]algorithms.Tensor) []algorithms.Tensor{
-		`the tensor "settings" is missing`:                 func([]algorithms.Tensor) []algorithms.Tensor { return nil },
-		`the tensor "means" is missing`:                    func(v []algorithms.Tensor) []algorithms.Tensor { return v[:1] },
-		"the model has 3 tensors, 1 more than expected":    func(v []algorithms.Tensor) []algorithms.Tensor { return append(v, v[0]) },
-		"it has format 2, but this version reads format 1": func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[0] = 2; return v },
-		"settings [1 0 2] are out of":                      func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[1] = 0; return v },
+		`the tensor "settings" is missing`:                        func([]algorithms.Tensor) []algorithms.Tensor { return nil },
+		`the tensor "means" is missing`:                           func(v []algorithms.Tensor) []algorithms.Tensor { return v[:1] },
+		"the model has 3 tensors, 1 more than expected":           func(v []algorithms.Tensor) []algorithms.Tensor { return append(v, v[0]) },
+		"the model has format 2, but this version reads format 1": func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[0] = 2; return v },
+		"settings [1 0 2] are out of":                             func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[1] = 0; return v },
 		`found tensor "mean" of shape [2 3], want "means" of shape [2 3]`: func(v []algorithms.Tensor) []algorithms.Tensor {
 			v[1].Name = "mean"
 			return v

@@ -63,7 +63,7 @@ func (l *Tensors) Settings(format uint32, numbers ...Number) bool {
 		values = append(values, uint32(*n.v))
 	}
 	l.U32("settings", &values, len(values))
-	l.Check(values[0] == format, "it has format %d, but this version reads format %d", values[0], format)
+	l.Check(values[0] == format, "the model has format %d, but this version reads format %d", values[0], format)
 	for i, n := range numbers {
 		v := int64(values[1+i])
 		l.Check(v >= int64(n.least) && v <= int64(n.most), "the settings %v are out of range", values)

@@ -28,7 +28,7 @@ const (
 )
 
 // ErrCorrupt is wrapped by every error about the bytes of a model file.
-var ErrCorrupt = errors.New("the model file is damaged or not a model file")
+var ErrCorrupt = errors.New("the model file cannot be read")
 
 // File is a decoded model file.
 type File struct {
@@ -139,11 +139,11 @@ func (f *File) verify(tensors, stated, provenance, tail []byte, ended bool) erro
 	sum, tailSum := sha256.Sum256(tensors), sha256.Sum256(provenance)
 	switch {
 	case !bytes.Equal(sum[:], stated):
-		return fmt.Errorf("%w: its tensors do not match its digest", ErrCorrupt)
+		return fmt.Errorf("%w: it is damaged: its tensors do not match its digest", ErrCorrupt)
 	case !bytes.Equal(tailSum[:], tail):
-		return fmt.Errorf("%w: its provenance does not match its digest", ErrCorrupt)
+		return fmt.Errorf("%w: it is damaged: its provenance does not match its digest", ErrCorrupt)
 	case !ended:
-		return fmt.Errorf("%w: more bytes follow after its end", ErrCorrupt)
+		return fmt.Errorf("%w: it is damaged: more bytes follow after its end", ErrCorrupt)
 	}
 	f.Digest = hex.EncodeToString(sum[:])
 	f.Provenance = bytes.Clone(provenance)

@@ -17,14 +17,24 @@ type reader struct {
 }
 
 func (r *reader) next(n int) []byte {
-	if r.err == nil && (n < 0 || n > len(r.b)-r.at) {
-		r.err = fmt.Errorf("it is truncated at byte %d: %w", r.at, io.ErrUnexpectedEOF)
+	if missing := n - (len(r.b) - r.at); r.err == nil && n < 0 {
+		r.err = fmt.Errorf("it is damaged: the length at byte %d is not possible: %w", r.at, io.ErrUnexpectedEOF)
+	} else if r.err == nil && missing > 0 {
+		r.err = fmt.Errorf("it is damaged: at least %s missing at its end: %w", counted(missing), io.ErrUnexpectedEOF)
 	}
 	if r.err != nil {
 		return nil
 	}
 	r.at += n
 	return r.b[r.at-n : r.at]
+}
+
+// counted counts bytes, with the verb.
+func counted(n int) string {
+	if n == 1 {
+		return "1 byte is"
+	}
+	return fmt.Sprintf("%d bytes are", n)
 }
 
 func (r *reader) u8() byte {
@@ -53,7 +63,7 @@ func (r *reader) name() string { return string(r.next(int(r.u8()))) }
 func (r *reader) tensors(f *File) {
 	n := r.u32()
 	if r.err == nil && n > maxTensors {
-		r.err = fmt.Errorf("it has %d tensors, at most %d are allowed", n, maxTensors)
+		r.err = fmt.Errorf("it is damaged: it has %d tensors, at most %d are allowed", n, maxTensors)
 	}
 	for i := uint32(0); i < n && r.err == nil; i++ {
 		f.Tensors = append(f.Tensors, r.tensor())
@@ -64,14 +74,14 @@ func (r *reader) tensor() algorithms.Tensor {
 	t := algorithms.Tensor{Name: r.name()}
 	dtype, dims := r.u8(), r.u8()
 	if r.err == nil && (dtype < dtypeF32 || dtype > dtypeU32 || dims > maxDims) {
-		r.err = fmt.Errorf("tensor %q has data type %d and %d dimensions, which is not possible", t.Name, dtype, dims)
+		r.err = fmt.Errorf("it is damaged: tensor %q has data type %d and %d dimensions, which is not possible", t.Name, dtype, dims)
 	}
 	for i := byte(0); i < dims && r.err == nil; i++ {
 		t.Dims = append(t.Dims, int(r.u64()))
 	}
 	n, ok := elements(t.Dims, len(r.b))
 	if r.err == nil && !ok {
-		r.err = fmt.Errorf("tensor %q is larger than the file: its dimensions are %v", t.Name, t.Dims)
+		r.err = fmt.Errorf("it is damaged: tensor %q is larger than the file: its dimensions are %v", t.Name, t.Dims)
 	}
 	data := r.next(n * elementSize(dtype))
 	if r.err == nil {

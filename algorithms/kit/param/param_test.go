@@ -299,16 +299,16 @@ func TestParseIsStrict(t *testing.T) {
 	}
 	good := string(raw)
 	for want, bad := range map[string]string{
-		"not a JSON object":    "[]",
-		"EOF":                  good[:len(good)-1],
-		"follows":              good + "{}",
-		"trees is missing":     strings.Replace(good, `"trees":5,`, "", 1),
-		`"forest" is unknown`:  strings.Replace(good, "trees", "forest", 1),
-		`"Trees" is unknown`:   strings.Replace(good, "trees", "Trees", 1),
-		`"trees" is unknown or occurs twice`:          strings.Replace(good, `"trees":5,`, `"trees":5,"trees":5,`, 1),
-		"trees: the value is null":    strings.Replace(good, `"trees":5,`, `"trees":null,`, 1),
-		"cannot unmarshal":     strings.Replace(good, `"trees":5,`, `"trees":"5",`, 1),
-		"trees: 5000 is not a": strings.Replace(good, `"trees":5,`, `"trees":5000,`, 1),
+		"not a JSON object":                  "[]",
+		"EOF":                                good[:len(good)-1],
+		"follows":                            good + "{}",
+		"trees is missing":                   strings.Replace(good, `"trees":5,`, "", 1),
+		`"forest" is unknown`:                strings.Replace(good, "trees", "forest", 1),
+		`"Trees" is unknown`:                 strings.Replace(good, "trees", "Trees", 1),
+		`"trees" is unknown or occurs twice`: strings.Replace(good, `"trees":5,`, `"trees":5,"trees":5,`, 1),
+		"trees: the value is null":           strings.Replace(good, `"trees":5,`, `"trees":null,`, 1),
+		"cannot unmarshal":                   strings.Replace(good, `"trees":5,`, `"trees":"5",`, 1),
+		"trees: 5000 is not a":               strings.Replace(good, `"trees":5,`, `"trees":5000,`, 1),
 	} {
 		if _, err := table.Parse([]byte(bad)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", bad, err, want)
