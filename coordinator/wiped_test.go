@@ -141,7 +141,7 @@ func TestEmptiedFolderOfOneThatJoined(t *testing.T) {
 		ID: "d", Dir: t.TempDir(), Peers: []coordinator.Peer{{ID: "d", Host: "127.0.0.1", Port: freeBlock(t)}},
 		Join: []string{fmt.Sprintf("127.0.0.1:%d", c.peers[0].Port)}, Heartbeat: 200 * time.Millisecond,
 	}
-	if err := coordinator.Run(ctx, other); !errors.Is(err, coordinator.ErrUsage) || !strings.Contains(err.Error(), "has a coordinator d already") {
+	if err := coordinator.Run(ctx, other); !errors.Is(err, coordinator.ErrUsage) || !strings.Contains(err.Error(), "already has a coordinator d") {
 		t.Errorf("another joins under the name of a member: %v", err)
 	}
 	c.peers = append(c.peers, coordinator.Peer{ID: "d", Host: "127.0.0.1", Port: port})
