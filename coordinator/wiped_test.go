@@ -77,7 +77,7 @@ func TestEmptiedFolderLosesNothing(t *testing.T) {
 			said, end := false, time.Now().Add(3*time.Second)
 			testkit.Until(t, "the emptied one to say for what it waits, and time for an election", func() bool {
 				status, text := c.get(emptied, "/readyz")
-				said = said || status == http.StatusServiceUnavailable && strings.Contains(text, "waits for the leader to add it")
+				said = said || status == http.StatusServiceUnavailable && strings.Contains(text, "waits until the leader adds it")
 				if status, _ := c.get(late, "/readyz"); status == http.StatusOK {
 					t.Fatal("a leader was elected by a coordinator that has forgotten what it acknowledged")
 				}
