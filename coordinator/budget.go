@@ -95,7 +95,7 @@ func (b Budget) within(descriptors uint64) (_ Budget, note string, err error) {
 func (c *Config) fitDescriptors() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("the limit of open files cannot be read: %w", err)
+		return fmt.Errorf("the limit of open files (ulimit -n) cannot be read: %w", err)
 	}
 	b, note, err := c.Budget.within(limit.Cur)
 	if note != "" {

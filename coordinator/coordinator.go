@@ -161,7 +161,7 @@ func (n *node) openFolder(ctx context.Context) error {
 		return n.cfg.keepClusterID(n.subjects.Cluster)
 	})
 	if err != nil {
-		return fmt.Errorf("the coordinator's folder: %w", err)
+		return fmt.Errorf("the coordinator's folder cannot be used: %w", err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func checkFolder(dir string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("the coordinator's folder: %w", err)
+		return fmt.Errorf("the coordinator's folder cannot be used: %w", err)
 	}
 	other := ""
 	for _, e := range entries {

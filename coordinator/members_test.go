@@ -299,7 +299,7 @@ func TestRestoreRefuses(t *testing.T) {
 		"damaged shard": {t.TempDir(), bytes.Replace(whole, shard, worse, 1), archive.ErrCorrupt, d.Manifest.Shards[3].Digest},
 		"cut short":     {t.TempDir(), whole[:len(whole)-10], archive.ErrCorrupt, "ends too early"},
 		"lacks a blob":  {t.TempDir(), without(t, whole, d.Manifest.Shards[3].Digest), archive.ErrCorrupt, d.Manifest.Shards[3].Digest},
-		"no backup":     {t.TempDir(), []byte("hello, here is no backup"), archive.ErrCorrupt, "first bytes"},
+		"no backup":     {t.TempDir(), []byte("hello, here is no backup"), archive.ErrCorrupt, "does not begin"},
 		"full folder":   {full, whole, coordinator.ErrNotEmpty, "thesis.tex"},
 		"left over":     {marked, whole, nil, "interrupted restore"},
 	} {

@@ -29,7 +29,7 @@ type ownFolder struct {
 func holdFolder(dir string, blobs *blobs.Folder) (*ownFolder, error) {
 	places, err := files.Hold(dir, filepath.Join(dir, "raft"))
 	if err != nil {
-		return nil, fmt.Errorf("the coordinator's folder: %w", err)
+		return nil, fmt.Errorf("the coordinator's folder cannot be used: %w", err)
 	}
 	return &ownFolder{places, blobs}, nil
 }
@@ -70,5 +70,5 @@ func (c *Config) lostFolder(err error, members []protocol.MemberEntry) error {
 		}
 		remedy = fmt.Sprintf("start this coordinator again with --peers %s: it fetches its data from the other coordinators", strings.Join(peers, ","))
 	}
-	return fmt.Errorf("the coordinator's folder: %w; the coordinator accepts no more data; bring the folder back, or %s", err, remedy)
+	return fmt.Errorf("the coordinator's folder is lost: %w; the coordinator accepts no data any more; bring the folder back, or %s", err, remedy)
 }

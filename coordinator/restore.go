@@ -94,7 +94,7 @@ func Restore(ctx context.Context, backup io.Reader, c RestoreConfig) (r *Restore
 func checkEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the coordinator's folder: %w", err)
+		return fmt.Errorf("the coordinator's folder cannot be used: %w", err)
 	}
 	for _, e := range entries {
 		if e.Name() != "lost+found" {
@@ -118,7 +118,7 @@ func missingFolders(dir string) (list []string) {
 // beginRestore makes the folder and marks it as one that is not whole.
 func beginRestore(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("the coordinator's folder: %w", err)
+		return fmt.Errorf("the coordinator's folder cannot be used: %w", err)
 	}
 	return files.Replace(filepath.Join(dir, restoringName), []byte("coppice restore is still running or was interrupted\n"), 0o600)
 }

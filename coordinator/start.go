@@ -141,7 +141,7 @@ func (n *node) openStore(ctx context.Context) error {
 	n.membership = n.service()
 	n.onClose(func() {
 		if err := s.Close(); err != nil {
-			n.cfg.Log.Warn("Raft did not close cleanly", "error", err)
+			n.cfg.Log.Warn("Raft was not closed cleanly", "error", err)
 		}
 	})
 	n.comparePeers()

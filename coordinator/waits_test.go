@@ -57,7 +57,7 @@ func TestWhatIsWaitedForIsTold(t *testing.T) {
 	}
 	testkit.Until(t, "the worker to be told", func() bool {
 		_, text := c.get(c.leader(ctx), "/readyz")
-		return strings.Contains(text, "; 1 worker\n")
+		return strings.Contains(text, "; 1 worker can be used\n")
 	})
 	if n := c.gauge(c.leader(ctx), "coppice_leader_known"); n != 1 {
 		t.Errorf("coppice_leader_known is %v at the leader", n)

@@ -77,7 +77,7 @@ func TestEmptiedFolderLosesNothing(t *testing.T) {
 			said, end := false, time.Now().Add(3*time.Second)
 			testkit.Until(t, "the emptied one to say for what it waits, and time for an election", func() bool {
 				status, text := c.get(emptied, "/readyz")
-				said = said || status == http.StatusServiceUnavailable && strings.Contains(text, "waits for the leader to add it")
+				said = said || status == http.StatusServiceUnavailable && strings.Contains(text, "waits until the leader adds it")
 				if status, _ := c.get(late, "/readyz"); status == http.StatusOK {
 					t.Fatal("a leader was elected by a coordinator that has forgotten what it acknowledged")
 				}
@@ -141,7 +141,7 @@ func TestEmptiedFolderOfOneThatJoined(t *testing.T) {
 		ID: "d", Dir: t.TempDir(), Peers: []coordinator.Peer{{ID: "d", Host: "127.0.0.1", Port: freeBlock(t)}},
 		Join: []string{fmt.Sprintf("127.0.0.1:%d", c.peers[0].Port)}, Heartbeat: 200 * time.Millisecond,
 	}
-	if err := coordinator.Run(ctx, other); !errors.Is(err, coordinator.ErrUsage) || !strings.Contains(err.Error(), "has a coordinator d already") {
+	if err := coordinator.Run(ctx, other); !errors.Is(err, coordinator.ErrUsage) || !strings.Contains(err.Error(), "already has a coordinator d") {
 		t.Errorf("another joins under the name of a member: %v", err)
 	}
 	c.peers = append(c.peers, coordinator.Peer{ID: "d", Host: "127.0.0.1", Port: port})

@@ -94,7 +94,7 @@ func TestParseErrors(t *testing.T) {
 		{"name: a\ndatasets: [b]\nmethods: [rf, ldlf]\nfolds: {k: 10, repeats: 50001}", "s.yaml:2:12: the experiment has more than 1,000,000 runs with this dataset (2 methods, 50,001 repeats, 10"},
 		{"name: a\ndatasets: [b]\nmethods: [rf, ldlf]\nfolds: {sklearn: 10, repeats: 5001}", "s.yaml:4:8: folds: 5,001 repeats of 10 folds make 50,010 splits, want at most 1,024"},
 		{"name: a\ndatasets: [b]\nmethods: [rf, mean]", `s.yaml:3:15: algorithm: "mean" is unknown; a spec does not list the mean baseline, because each report has it`},
-		{"name: a\ndatasets: [{file: b, name: 'c d'}]\nmethods: [rf]", `s.yaml:2:12: the dataset's name "c d": a name holds letters, digits`},
+		{"name: a\ndatasets: [{file: b, name: 'c d'}]\nmethods: [rf]", `s.yaml:2:12: the dataset's name "c d": a name can have only letters, digits, '.', '_' and '-', not ' '`},
 		{"name: a\ndatasets: [{dataset: b, sigma: 3}]\nmethods: [rf]", "s.yaml:2:12: sigma applies only to a file; a dataset on the cluster was read when it was imported"},
 		{"name: a\ndatasets: [{name: b}]\nmethods: [rf]", "s.yaml:2:12: a dataset is a file (key file) or a dataset on the cluster (key dataset)"},
 		{"name: a\ndatasets: [{file: b, lables: age}]\nmethods: [rf]", `s.yaml:2:22: a dataset: unknown key "lables" (did you mean "labels"?)`},

@@ -127,7 +127,7 @@ func (o *orders) onPiece(m *protocol.Piece) error {
 	case s == nil: // another leader sent it in one
 		return nil
 	case s.of != int(m.Of):
-		return fmt.Errorf("%w: a chunk belongs to %d chunks, but the value has %d", protocol.ErrMessage, m.Of, s.of)
+		return fmt.Errorf("%w: a chunk says that its value has %d chunks, but the value has %d", protocol.ErrMessage, m.Of, s.of)
 	case !s.lacks(m.Index):
 		return nil
 	case m.Here:

@@ -159,8 +159,8 @@ func TestChaosUsage(t *testing.T) {
 		"--algorithm rf":                   "structrf",
 		"--faults worker-kill,worker-kill": "twice",
 		"--network rtt=50":                 "--network: rtt=50: want a time",
-		"--network delay=5ms":              `no "delay": there are rtt, jitter, loss`,
-		"--heartbeat 5s":                   "a heartbeat of 5s",
+		"--network delay=5ms":              `unknown setting "delay": want rtt, jitter, loss`,
+		"--heartbeat 5s":                   "got 5s",
 	} {
 		e := coppice(t, append([]string{"chaos"}, strings.Fields(args)...)...)
 		if e.code != exitUsage || !strings.Contains(e.stderr, says) || strings.Count(e.stderr, "\n") != 1 {

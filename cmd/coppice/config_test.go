@@ -97,7 +97,7 @@ func TestConfigRefusals(t *testing.T) {
 		}
 	}
 	e := under(t, []string{"COPPICE_MEMORY=8GB"}, "worker", "--dir", filepath.Join(dir, "w"), "--join", "a:1")
-	if e.code != exitUsage || !strings.Contains(e.stderr, `--memory: COPPICE_MEMORY: "8GB" is no size`) {
+	if e.code != exitUsage || !strings.Contains(e.stderr, `--memory: COPPICE_MEMORY: "8GB" is not a size`) {
 		t.Errorf("a wrong variable: exit code %d, %s", e.code, e.stderr)
 	}
 	if e = under(t, nil, "version", "--config", filepath.Join(dir, "none")); e.code != exitUsage || !strings.Contains(e.stderr, "none: no such file") {

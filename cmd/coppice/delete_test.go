@@ -39,7 +39,7 @@ func TestDeletionUsage(t *testing.T) {
 		"job prune":                                  "--older-than",
 		"job prune --older-than 30":                  "30d",
 		"job prune --older-than 1.5d":                "1d12h",
-		"job prune --older-than 1d --state running":  "only done, failed and cancelled",
+		"job prune --older-than 1d --state running":  "want done, failed or cancelled",
 		"job prune --older-than 1d --state finished": "there are queued",
 		"job list --state done,finished":             `"finished"`,
 		"job list --sort loss":                       "submitted, ended",

@@ -99,8 +99,8 @@ func TestRefusals(t *testing.T) {
 		{"a flag of labels for a dataset", nil, "train --dataset d --label-columns a", 2, []string{"--label-columns", "--data"}},
 		{"four coordinators", nil, "quickstart --coordinators 4", 2, []string{"1, 3 or 5"}},
 		{"memory in powers of ten", nil, "worker --dir @/d --join h:1 --memory 8GB", 2, []string{"--memory", `"8GB"`, "8GiB"}},
-		{"a negative cache", nil, "worker --dir @/d --join h:1 --cache=-1GiB", 2, []string{"--cache", "no size"}},
-		{"a snapshot of a size without number", nil, "coordinator --dir @/d --snapshot-bytes MiB", 2, []string{"--snapshot-bytes", "no size"}},
+		{"a negative cache", nil, "worker --dir @/d --join h:1 --cache=-1GiB", 2, []string{"--cache", "not a size"}},
+		{"a snapshot of a size without number", nil, "coordinator --dir @/d --snapshot-bytes MiB", 2, []string{"--snapshot-bytes", "not a size"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { refused(t, test.files, test.args, test.code, test.says) })

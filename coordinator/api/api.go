@@ -284,7 +284,7 @@ func (s *Server) answer(w http.ResponseWriter, v any, err error) {
 		v = struct{}{}
 	}
 	if err := json.NewEncoder(w).Encode(v); err != nil {
-		s.cfg.Log.Debug("a response was not sent", "error", err)
+		s.cfg.Log.Debug("a response could not be sent", "error", err)
 	}
 }
 

@@ -76,6 +76,6 @@ func (s *Server) stream(w http.ResponseWriter, blob *blobs.Blob) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.FormatInt(blob.Size(), 10))
 	if _, err := io.Copy(w, io.NewSectionReader(blob, 0, blob.Size())); err != nil {
-		s.cfg.Log.Debug("a response was not sent", "error", err)
+		s.cfg.Log.Debug("a response could not be sent", "error", err)
 	}
 }

@@ -165,7 +165,7 @@ func (s *Server) recordedCells(ctx context.Context, answer cellTaker, of *stretc
 		b, err := get(part.Digest.String())
 		switch {
 		case err != nil && j.State.Final():
-			return 0, fmt.Errorf("run %d of %v: %w", unit, j, err)
+			return 0, fmt.Errorf("the result of run %d of %v cannot be read: %w", unit, j, err)
 		case err != nil:
 			continue
 		}
@@ -211,7 +211,7 @@ func (a *statesAnswer) add(unit int, part []byte, _ uint64) error {
 		Error string `json:"error"`
 	}
 	if err := json.Unmarshal(o.Head, &of); err != nil {
-		return fmt.Errorf("run %d: %w", unit, err)
+		return fmt.Errorf("the result of run %d cannot be read: %w", unit, err)
 	}
 	a.States = append(a.States, protocol.CellState{Unit: unit, Failed: of.Error != ""})
 	return nil

@@ -111,8 +111,8 @@ func TestPrune(t *testing.T) {
 	if jobs := s.cfg.Store.State().Jobs(); len(jobs) != 1 || jobs[0].Name != "queued" {
 		t.Errorf("left: %v", jobs)
 	}
-	s.refuse(400, "POST", "/v1/jobs/prune", protocol.PruneRequest{OlderThan: -1}, "not negative")
-	s.refuse(400, "POST", "/v1/jobs/prune", protocol.PruneRequest{States: []protocol.JobState{protocol.Running}}, `"running"`, "have ended")
+	s.refuse(400, "POST", "/v1/jobs/prune", protocol.PruneRequest{OlderThan: -1}, "is negative")
+	s.refuse(400, "POST", "/v1/jobs/prune", protocol.PruneRequest{States: []protocol.JobState{protocol.Running}}, `"running"`, "want done, failed or cancelled")
 	s.refuse(400, "POST", "/v1/jobs/prune", []byte(`{"older_than":"30d"}`), "older_than")
 }
 

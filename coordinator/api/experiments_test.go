@@ -57,7 +57,7 @@ func TestOutlines(t *testing.T) {
 	}
 	r = studyOf(m, "w", 1)
 	r.Jobs[0].Job.Cells.PredictedRows = round.MaxPredictedRows + 1
-	s.refuse(400, "POST", "/v1/experiments", r, "the predictions of 7 samples")
+	s.refuse(400, "POST", "/v1/experiments", r, "predictions kept for at most 6 samples in a run, got 7")
 	r.Jobs[0].Job.Cells.PredictedRows = 0
 	r.Jobs[0].Job.Cells.Models, r.Jobs[0].Job.Cells.Repeats = true, protocol.MaxCellModels/4+1
 	s.refuse(400, "POST", "/v1/experiments", r, "keeps the models of 10004 runs", "at most 10000")

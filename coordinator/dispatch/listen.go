@@ -41,7 +41,7 @@ func (d *Dispatcher) sendParts(to *address, parts ...[]byte) {
 
 func (d *Dispatcher) published(subject string, err error) {
 	if err != nil {
-		d.cfg.Log.Debug("a message was not sent", "subject", subject, "error", err)
+		d.cfg.Log.Debug("a message could not be sent", "subject", subject, "error", err)
 	}
 }
 

@@ -126,7 +126,7 @@ func (c *committer) cut(ctx context.Context, rounds uint64, t round.Trainer) err
 	}
 	var err error
 	if c.buf, err = t.AppendState(c.buf[:0]); err != nil {
-		return fmt.Errorf("training state: %w", err)
+		return fmt.Errorf("the training state could not be saved: %w", err)
 	}
 	if !c.early(len(c.buf)) {
 		c.send(t, func() error { return c.commit(ctx, rounds) })
@@ -173,7 +173,7 @@ func (c *committer) commit(ctx context.Context, rounds uint64) error {
 	if len(c.buf) > protocol.MaxRaftState {
 		blob, err := c.d.m.cfg.Blobs.Put(ctx, c.buf)
 		if err != nil {
-			return fmt.Errorf("training state: %w", err)
+			return fmt.Errorf("the training state could not be saved: %w", err)
 		}
 		e.Blob, e.Curve = blob, c.curve
 		return c.propose(ctx, &e)

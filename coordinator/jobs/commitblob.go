@@ -40,7 +40,7 @@ func (c *counter) Write(b []byte) (int, error) {
 func stateSize(t round.StateWriter) (int, error) {
 	var c counter
 	if err := t.WriteState(&c); err != nil {
-		return 0, fmt.Errorf("training state: %w", err)
+		return 0, fmt.Errorf("the training state could not be saved: %w", err)
 	}
 	return int(c), nil
 }
@@ -54,11 +54,11 @@ func (c *committer) cutBlob(ctx context.Context, rounds uint64, t round.Trainer,
 	}
 	blob, err := c.d.m.cfg.Blobs.Writer()
 	if err != nil {
-		return fmt.Errorf("training state: %w", err)
+		return fmt.Errorf("the training state could not be saved: %w", err)
 	}
 	if err := t.(round.StateWriter).WriteState(blob); err != nil {
 		blob.Close()
-		return fmt.Errorf("training state: %w", err)
+		return fmt.Errorf("the training state could not be saved: %w", err)
 	}
 	c.send(t, func() error { return c.commitBlob(ctx, rounds, blob) })
 	return nil
@@ -73,7 +73,7 @@ func (c *committer) commitBlob(ctx context.Context, rounds uint64, blob *blobs.W
 		err = c.d.m.cfg.Blobs.Spread(ctx, digest, uint64(size))
 	}
 	if err != nil {
-		return fmt.Errorf("training state: %w", err)
+		return fmt.Errorf("the training state could not be saved: %w", err)
 	}
 	e := c.entry(rounds, int(size))
 	e.Blob, e.Curve = digest, c.curve

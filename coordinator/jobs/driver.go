@@ -95,7 +95,7 @@ func (d *driver) restore(ctx context.Context) error {
 	if d.job.TrainerBlob != "" {
 		b, err := d.m.cfg.Blobs.Get(ctx, d.job.TrainerBlob)
 		if err != nil {
-			return fmt.Errorf("training state: %w", err)
+			return fmt.Errorf("the training state cannot be read: %w", err)
 		}
 		committed = b
 	}
@@ -208,7 +208,7 @@ func (d *driver) finish(ctx context.Context) error {
 	outcome.SetSpent(d.spent.Seconds(), time.Since(d.driven).Seconds())
 	body, err := json.Marshal(outcome)
 	if err != nil {
-		return fmt.Errorf("the job's result: %w", err)
+		return fmt.Errorf("the job's result could not be stored: %w", err)
 	}
 	d.curve.End()
 	rest, _ := d.curve.Uncommitted() // of what is known to be committed: a commit may be under way
@@ -265,7 +265,7 @@ func (d *driver) storeModels(ctx context.Context, o *pipeline.Outcome) ([]protoc
 	for _, o := range outcomes {
 		blob, err := d.m.cfg.Blobs.Put(ctx, o.Model)
 		if err != nil {
-			return nil, fmt.Errorf("the model: %w", err)
+			return nil, fmt.Errorf("the model could not be stored: %w", err)
 		}
 		refs = append(refs, protocol.ModelRef{Digest: o.ModelDigest, Blob: blob, Bytes: uint64(len(o.Model))})
 	}
@@ -279,7 +279,7 @@ func (d *driver) storePredictions(ctx context.Context, b []byte) (*protocol.Blob
 	}
 	blob, err := d.m.cfg.Blobs.Put(ctx, b)
 	if err != nil {
-		return nil, fmt.Errorf("the predictions: %w", err)
+		return nil, fmt.Errorf("the predictions could not be stored: %w", err)
 	}
 	return &protocol.BlobRef{Blob: blob, Bytes: uint64(len(b))}, nil
 }

@@ -350,7 +350,7 @@ func (b *Blobs) Open(ctx context.Context, digest string) (*blobs.Blob, error) {
 		return blob, nil
 	}
 	if errors.Is(err, blobs.ErrCorrupt) {
-		b.Log.Warn("a blob is corrupt and is fetched again", "digest", digest, "error", err)
+		b.Log.Warn("a blob is damaged and is fetched again", "digest", digest, "error", err)
 	}
 	if err := b.Fetch(ctx, digest); err != nil {
 		return nil, fmt.Errorf("blob %s: %w", digest, err)

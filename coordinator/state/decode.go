@@ -28,7 +28,7 @@ const (
 // bytes are at fault.
 func Decode(src io.Reader) (*State, error) {
 	r := &reader{r: bufio.NewReaderSize(src, maxStep)}
-	r.expect(magic, "the first bytes are not those of a snapshot")
+	r.expect(magic, "the bytes do not begin with the header of a snapshot")
 	if r.version = r.u8(); r.err == nil && (r.version < beforeCells || r.version > SnapshotVersion) {
 		r.fail("the snapshot has version %d, but this process reads versions %d to %d", r.version, beforeCells, SnapshotVersion)
 	}

@@ -146,7 +146,7 @@ func compact(text []byte) (json.RawMessage, error) {
 	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, text); err != nil {
-		return nil, invalid("progress: %v", err)
+		return nil, invalid("the progress is not valid JSON: %v", err)
 	}
 	return b.Bytes(), nil
 }

@@ -253,8 +253,8 @@ func TestSnapshotFrame(t *testing.T) {
 		at   int
 		want string
 	}{
-		"the first byte of the text before": {0, "the first bytes are not those of a snapshot"},
-		"the last byte of the text before":  {len(magic) - 1, "the first bytes are not those of a snapshot"},
+		"the first byte of the text before": {0, "the bytes do not begin with the header of a snapshot"},
+		"the last byte of the text before":  {len(magic) - 1, "the bytes do not begin with the header of a snapshot"},
 		"the text behind":                   {len(good) - len(trailer), "the end of the snapshot is missing"},
 		"the last byte":                     {len(good) - 1, "the end of the snapshot is missing"},
 	} {

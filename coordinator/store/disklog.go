@@ -48,7 +48,7 @@ func openDiskLog(f *Folder, c *Config, log hclog.Logger, failed func(error)) (d 
 	}
 	place, err := files.Hold(f.log())
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store: cannot open the log: %w", err), acked.close())
+		return nil, errors.Join(fmt.Errorf("store: cannot open the Raft log: %w", err), acked.close())
 	}
 	files := new(segmentFiles)
 	w, err := openWAL(f, c.SegmentBytes, files, log)
@@ -72,7 +72,7 @@ func openWAL(f *Folder, segment int, files types.VFS, log hclog.Logger) (w *wal.
 	case err == nil, errors.Is(err, ErrCorrupt):
 		return w, err
 	case passes(err):
-		return nil, fmt.Errorf("store: cannot open the log in %s: %w", f.log(), err)
+		return nil, fmt.Errorf("store: cannot open the Raft log in %s: %w", f.log(), err)
 	}
 	return nil, corrupted(f.log(), err)
 }
@@ -165,7 +165,7 @@ func (l *diskLog) write(op string, f func() error) error {
 	if err == nil || errors.Is(err, wal.ErrClosed) {
 		return err
 	}
-	return l.fail(fmt.Errorf("store: the log cannot be written: %w", err))
+	return l.fail(fmt.Errorf("store: the Raft log cannot be written: %w", err))
 }
 
 // fail has the log take no more, and returns why.

@@ -54,7 +54,7 @@ func (l raftLog) GetLog(index uint64, e *raft.Log) error {
 	if err == nil || errors.Is(err, raft.ErrLogNotFound) || errors.Is(err, wal.ErrClosed) {
 		return err
 	}
-	l.fail(fmt.Errorf("store: the log cannot be read: %w", err))
+	l.fail(fmt.Errorf("store: the Raft log cannot be read: %w", err))
 	runtime.Goexit()
 	return nil
 }

@@ -111,7 +111,7 @@ const maxSeconds = 1e12
 func (c *Cells) checkBudgets() error {
 	for i, b := range c.Budgets {
 		if !(b.Seconds >= 0 && b.Seconds <= maxSeconds && b.Spent >= 0 && b.Spent <= maxSeconds) || b.Of == "" {
-			return fmt.Errorf("a time budget is not valid: %v s for %.80q, of which %v s are used", b.Seconds, b.Of, b.Spent)
+			return fmt.Errorf("a time budget is not valid: %v s for %.80q, with %v s used", b.Seconds, b.Of, b.Spent)
 		}
 		if slices.ContainsFunc(c.Budgets[:i], func(other CellBudget) bool { return other.Of == b.Of }) {
 			return fmt.Errorf("there are two time budgets for %.80q", b.Of)

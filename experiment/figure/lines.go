@@ -101,7 +101,7 @@ func (s zeroScale) Normalize(_, greatest, x float64) float64 {
 }
 
 // LabelUnit is the unit of numbers whose own is not known.
-const LabelUnit = "units of the labels"
+const LabelUnit = "label units"
 
 // CumulativeScores returns a figure of the share of rows, in percent, whose error is at most 0, 1,
 // 2 and so on; each list of scores holds shares from 0 to 1.

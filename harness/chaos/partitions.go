@@ -47,7 +47,7 @@ func partitions() (list []*fault) {
 	}{
 		{"peers-cut", "no messages pass between the leader and the other coordinators", between, 2},
 		{"raft-cut", "no Raft messages pass between the leader and the other coordinators", []port{raftPort}, 2},
-		{"routes-cut", "no NATS messages pass between the leader's NATS server and those of the other coordinators", []port{routePort}, 2},
+		{"routes-cut", "no NATS messages pass between the leader and the other coordinators", []port{routePort}, 2},
 		{"http-cut", "no HTTP requests pass between the leader and the other coordinators", []port{httpPort}, 2},
 		{"peer-cut", "no messages pass between the leader and one other coordinator", between, 1},
 	} {

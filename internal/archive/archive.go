@@ -91,7 +91,7 @@ func readHeader(r io.Reader) (h Header, err error) {
 		return h, short(err)
 	}
 	if string(head[:len(magic)]) != magic {
-		return h, corrupt("the first bytes are not those of a backup")
+		return h, corrupt("the file does not begin with the header of a backup")
 	}
 	if v := head[len(magic)]; v != Version {
 		return h, fmt.Errorf("%w: got format %d, want format %d", ErrVersion, v, Version)

@@ -85,7 +85,7 @@ func TestParseErrors(t *testing.T) {
 		{"a number as a key", "5: 5\n", "1:1", "a plain word"},
 		{"bad YAML", "trees: 5\n  depth: 4\n", "1:", ""},
 		{"a name with a space", "name: my job\n", "1:7", "letters, digits"},
-		{"a name of digits", "name: \"17\"\n", "1:7", "a job's number"},
+		{"a name of digits", "name: \"17\"\n", "1:7", "the number of a job"},
 		{"a negative seed", "seed: -1\n", "1:7", "18446744073709551615"},
 		{"a fraction of all", "test_fraction: 1\n", "1:16", "from 0 to below 1"},
 		{"an unknown algorithm", "trees: 5\nalgorithm: ldlg\n", "2:12", "ldlf"},

@@ -108,7 +108,7 @@ func appendTexts(b []byte, texts []string) []byte {
 // a count claims. Errors wrap ErrFormat.
 func Decode(b []byte) (*Set, error) {
 	if len(b) < header || string(b[:len(magic)]) != magic {
-		return nil, fmt.Errorf("%w: the first bytes are not those of predictions", ErrFormat)
+		return nil, fmt.Errorf("%w: the bytes do not begin with the header of predictions", ErrFormat)
 	}
 	r := &reader{b: b[len(magic):]}
 	labels, flags := int(r.u32()), r.u32()
