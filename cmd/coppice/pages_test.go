@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -21,8 +22,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/version"
 )
 
 // userPage is a Markdown file for users. Its fenced blocks without a language, or with sh or bash, hold
@@ -66,6 +70,7 @@ var (
 	endpoint   = regexp.MustCompile(`\b(?:host\d|127\.0\.0\.1|localhost):\d{4}\b|\B:7500\b`)
 	served     = regexp.MustCompile(`^(coppice (?:coordinator|worker) .*?)( *#.*)?$`)
 	document   = regexp.MustCompile(`(?:<<'?)(\w+)'?$`)
+	noCommand  = regexp.MustCompile("unknown flag|unexpected argument|unknown command")
 	rule       = regexp.MustCompile(`^-{4,}$`)
 	languages  = []string{"text", "yaml", "json", "promql", "go"} // of blocks that are no commands
 )
@@ -239,15 +244,11 @@ cluster() {
 }
 `
 
-// TestPages: the commands of the pages for users work as they stand there.
-func TestPages(t *testing.T) {
-	testkit.WithoutRace(t)
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("bash is not installed")
-	}
+// pageNames lists the pages for users and contributors.
+func pageNames(t *testing.T) []string {
+	t.Helper()
 	names := []string{"README.md", "ARCHITECTURE.md", "BENCHMARKS.md", "CONTRIBUTING.md", "deploy/README.md"}
-	err = fs.WalkDir(os.DirFS("../.."), "docs", func(name string, _ fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS("../.."), "docs", func(name string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(name, ".md") {
 			names = append(names, name)
 		}
@@ -256,9 +257,19 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return names
+}
+
+// TestPages: the commands of the pages for users work as they stand there.
+func TestPages(t *testing.T) {
+	testkit.WithoutRace(t)
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("bash is not installed")
+	}
 	files := make(map[string]string)
 	var all []*userPage
-	for _, name := range names {
+	for _, name := range pageNames(t) {
 		p := readPage(t, name)
 		all = append(all, p)
 		for _, b := range p.blocks {
@@ -494,4 +505,32 @@ func standIn(random *rand.Rand, samples, features, labels int) string {
 		d.values[k] /= sums[k%samples]
 	}
 	return matFile(x, d)
+}
+
+// TestCommandsInText: commands that pages have within sentences and tables are known, with their flags.
+func TestCommandsInText(t *testing.T) {
+	checked := 0
+	for _, name := range pageNames(t) {
+		p := readPage(t, name)
+		for _, b := range p.blocks {
+			clear(p.lines[b.first-1 : b.last])
+		}
+		for i, line := range p.lines {
+			for _, m := range inItem.FindAllStringSubmatch(line, -1) {
+				command, _, _ := strings.Cut(strings.TrimPrefix(m[1], "go run ./cmd/"), " ...")
+				args := strings.Fields(command)
+				if args[0] != "coppice" || len(args) == 1 || strings.ToLower(args[1]) != args[1] || args[1] == version.String {
+					continue
+				}
+				checked++
+				parser := kong.Must(&cli{}, kong.Name("coppice"), kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard), groups, kong.PostBuild(plainSubcommands), decimalNumbers())
+				if _, err := parser.Parse(args[1:]); err != nil && noCommand.MatchString(err.Error()) {
+					t.Errorf("%s:%d: %s: %v", name, i+1, m[1], err)
+				}
+			}
+		}
+	}
+	if checked < 80 {
+		t.Errorf("only %d commands checked: this looks at the wrong things", checked)
+	}
 }
