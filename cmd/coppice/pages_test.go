@@ -24,14 +24,16 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // userPage is a Markdown file for users. Its fenced blocks without a language, or with sh or bash, hold
-// commands; TestPages runs the blocks of a page in one shell, from top to bottom. Comments of HTML,
-// which readers do not see, say what the test has to know. They stand on lines of their own:
+// commands; TestPages runs the blocks of a page in one shell, from top to bottom, and parses specs in YAML.
+// Comments of HTML, which readers do not see, say what the test has to know. They stand on lines of their own:
 //
 //	<!-- not run: REASON -->      the next block is left out, for a reason of three words or more
 //	<!-- needs: PROGRAM -->       the next block is left out where the program is not installed
@@ -184,6 +186,10 @@ func (p *userPage) script(t *testing.T, addresses map[string]string) string {
 			out[b.first-1] = fmt.Sprintf("cat > '%s' <<'END OF BLOCK'", b.marks["file"])
 			copy(out[b.first:], b.text)
 			out[b.last-1] = "END OF BLOCK"
+		case b.language == "yaml":
+			if err := parseSpec(where, strings.Join(b.text, "\n")); err != nil {
+				t.Error(err)
+			}
 		case !b.shell() && !slices.Contains(languages, b.language):
 			t.Errorf("%s: a block of language %q: want commands without a language, or one of %q", where, b.language, languages)
 		case !b.shell():
@@ -204,6 +210,17 @@ func (p *userPage) script(t *testing.T, addresses map[string]string) string {
 		}
 	}
 	return endpoint.ReplaceAllStringFunc(strings.ReplaceAll(strings.Join(out, "\n"), "/var/", "$PWD/var/"), func(at string) string { return addresses[at] })
+}
+
+// parseSpec parses a block of YAML that is a whole spec, of a job or of an experiment.
+func parseSpec(where, text string) (err error) {
+	switch {
+	case strings.HasPrefix(text, "algorithm:"):
+		_, err = spec.Parse(where, []byte(text), "")
+	case strings.HasPrefix(text, "name:"):
+		_, err = experiment.Parse(where, []byte(text))
+	}
+	return err
 }
 
 // prologue is read by bash before a script. It has the commands of begin and end, of servers that a page takes
@@ -320,7 +337,7 @@ func (p *userPage) run(t *testing.T, bash string, files map[string]string) {
 	p.dir, p.done = t.TempDir(), true
 	addresses := p.addresses(t)
 	script := p.script(t, addresses)
-	if p.ran == 0 || t.Failed() {
+	if p.ran+len(p.hidden) == 0 || t.Failed() {
 		return
 	}
 	pageSlots <- struct{}{}
@@ -509,6 +526,7 @@ func standIn(random *rand.Rand, samples, features, labels int) string {
 
 // TestCommandsInText: commands that pages have within sentences and tables are known, with their flags.
 func TestCommandsInText(t *testing.T) {
+	testkit.WithoutRace(t)
 	checked := 0
 	for _, name := range pageNames(t) {
 		p := readPage(t, name)
