@@ -46,7 +46,7 @@ func (k *kernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Deriv
 // Run implements round.SumKernel: only scaling has sums.
 func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, _ round.Derived, s any) error {
 	if !scaling.Run(dst, &u, d, v, s.(*scaling.Scratch)) {
-		return fmt.Errorf("%s: operation %d is unknown", Name, u.Op)
+		return fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v r
 		losses, err := t.leaveOut(ctx, u.ID*t.kept.N/u.Of, (u.ID+1)*t.kept.N/u.Of)
 		return num.Bytes64(losses), err
 	}
-	return nil, fmt.Errorf("%s: operation %d is unknown", Name, u.Op)
+	return nil, fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
 }
 
 // trainingRows returns the training rows. The first unit gathers them, and the others share them.

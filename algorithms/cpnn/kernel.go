@@ -46,7 +46,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 		return nil
 	}
 	if u.Op != fullbatch.OpEvaluate && u.Op != gradient.OpValidate {
-		return fmt.Errorf("%s: operation %d is unknown", Name, u.Op)
+		return fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
 	}
 	w := k.split(num.Float64s(v.Get(varWeights)))
 	s.begin(&w)

@@ -56,7 +56,7 @@ func (k *kernel) Run(dst *round.Partial, unit round.Unit, d *dataset.Data, v rou
 	case opShrink:
 		k.shrunkLosses(dst, u, d, v, s)
 	default:
-		return fmt.Errorf("ldlf: operation %d is unknown", u.Op)
+		return fmt.Errorf("ldlf: the task has the unknown operation %d", u.Op)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (k *kernel) Derive(u round.Unit, d *dataset.Data, _ round.Vars, _ any) (rou
 // Collect implements round.CollectKernel.
 func (k *kernel) Collect(_ context.Context, u round.Unit, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
 	if u.Op != opStart {
-		return nil, fmt.Errorf("ldl-ldm: operation %d is unknown", u.Op)
+		return nil, fmt.Errorf("ldl-ldm: the task has the unknown operation %d", u.Op)
 	}
 	return appendEntries(nil, draw(k.clusters, k.key, &u, d)), nil
 }
@@ -73,7 +73,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 		k.gram(dst.F64, &s.Unit, d, v)
 	default:
 		if !k.shared.Run(dst, &s.Unit, d, v, derived, s) {
-			return fmt.Errorf("ldl-ldm: operation %d is unknown", u.Op)
+			return fmt.Errorf("ldl-ldm: the task has the unknown operation %d", u.Op)
 		}
 	}
 	return nil

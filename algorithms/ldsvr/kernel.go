@@ -152,7 +152,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 		return nil
 	}
 	if u.Op != opPoint {
-		return fmt.Errorf("%s: operation %d is unknown", Name, u.Op)
+		return fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
 	}
 	l, err := k.read(v)
 	if err != nil {
@@ -202,7 +202,7 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v r
 		}
 		return fields.Append(nil, fitFormat, func(l *fields.List) { fit.list(l, m, c.kept(seed)) })
 	}
-	return nil, fmt.Errorf("%s: operation %d is unknown", Name, u.Op)
+	return nil, fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
 }
 
 // unitSums adds the rows of a unit to its sums.

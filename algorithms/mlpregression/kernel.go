@@ -69,7 +69,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 		s.loss.mean, s.loss.deviation = x[0], x[1]
 	}
 	if !k.descent.Run(dst, &s.unit, d, v, &s.loss, &s.Scratch) {
-		return fmt.Errorf("%s: operation %d is unknown", Name, u.Op)
+		return fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (k *kernel) ReleaseMemory() {
 // Collect implements round.CollectKernel: it grows one tree and returns its encoded form.
 func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
 	if u.Op != forest.OpGrow {
-		return nil, fmt.Errorf("ndf: operation %d is unknown", u.Op)
+		return nil, fmt.Errorf("ndf: the task has the unknown operation %d", u.Op)
 	}
 	g, err := k.acquire(u, d)
 	if err != nil {

@@ -83,7 +83,7 @@ func (t *trainer) Counters() map[string]uint64 {
 // Model implements algorithms.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {
 	if t.Trees == nil {
-		return nil, errors.New("ndf: no tree has been collected yet")
+		return nil, errors.New("ndf: there is no model yet, because no trees are grown")
 	}
 	return t.trees.model(t.Trees), nil
 }

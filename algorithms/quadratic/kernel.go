@@ -24,7 +24,7 @@ func (k *kernel) NewScratch() any { return nil }
 // Collect implements round.CollectKernel: the numbers of the fit.
 func (k *kernel) Collect(_ context.Context, u round.Unit, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
 	if u.Op != opFit {
-		return nil, fmt.Errorf("quadratic: operation %d is unknown", u.Op)
+		return nil, fmt.Errorf("quadratic: the task has the unknown operation %d", u.Op)
 	}
 	refs := u.Rows(d)
 	if len(refs) == 0 {

@@ -68,7 +68,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 	s := scratch.(*maxent.Scratch)
 	s.Unit = u
 	if !k.shared.Run(dst, &s.Unit, d, v, derived, s) {
-		return fmt.Errorf("sa-bfgs: operation %d is unknown", u.Op)
+		return fmt.Errorf("sa-bfgs: the task has the unknown operation %d", u.Op)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 		k.evaluate(dst, unit, d, v, derived, s)
 	default:
 		if !k.shared.Run(dst, unit, d, v, derived, s.shared) {
-			return fmt.Errorf("%s: operation %d is unknown", Name, u.Op)
+			return fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
 		}
 	}
 	return nil

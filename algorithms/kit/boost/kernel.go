@@ -101,7 +101,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 	return errOp(u.Op)
 }
 
-func errOp(op uint8) error { return fmt.Errorf("operation %d is unknown", op) }
+func errOp(op uint8) error { return fmt.Errorf("the task has the unknown operation %d", op) }
 
 // sumDegrees counts the rows and adds up their degrees, which are rounded to multiples of a power
 // of two, so that sums are exact.

@@ -79,7 +79,7 @@ func (k *kernel) ReleaseMemory() {
 // form.
 func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
 	if u.Op != OpGrow {
-		return nil, fmt.Errorf("forest: operation %d is unknown", u.Op)
+		return nil, fmt.Errorf("forest: the task has the unknown operation %d", u.Op)
 	}
 	t, err := k.trainingTable(u, d)
 	if err != nil {

@@ -45,7 +45,7 @@ func (t *trainer) Counters() map[string]uint64 {
 // Model implements algorithms.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {
 	if t.Trees == nil {
-		return nil, errors.New("forest: no tree has been collected yet")
+		return nil, errors.New("forest: there is no model yet, because no trees are grown")
 	}
 	return newModel(t.Trees, t.features, t.labels), nil
 }

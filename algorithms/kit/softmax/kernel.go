@@ -49,7 +49,7 @@ func (k *Kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 	s := working.(*scratch)
 	s.unit = u
 	if !k.Kernel.Run(dst, &s.unit, d, v, s.loss, &s.Scratch) {
-		return fmt.Errorf("%s: operation %d is unknown", k.Name, u.Op)
+		return fmt.Errorf("%s: the task has the unknown operation %d", k.Name, u.Op)
 	}
 	return nil
 }
