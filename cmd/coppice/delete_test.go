@@ -40,10 +40,10 @@ func TestDeletionUsage(t *testing.T) {
 		"job prune --older-than 30":                  "30d",
 		"job prune --older-than 1.5d":                "1d12h",
 		"job prune --older-than 1d --state running":  "want done, failed or cancelled",
-		"job prune --older-than 1d --state finished": "there are queued",
+		"job prune --older-than 1d --state finished": "want queued, paused",
 		"job list --state done,finished":             `"finished"`,
 		"job list --sort loss":                       "submitted, ended",
-		"job list --limit=-1":                        "0 (all)",
+		"job list --limit=-1":                        "0 means all",
 		"model delete":                               "name",
 		"coordinator --dir x --keep-jobs=-1":         "--keep-jobs",
 	} {

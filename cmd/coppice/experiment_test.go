@@ -209,7 +209,7 @@ func TestExperimentRefusals(t *testing.T) {
 	for text, want := range map[string]string{
 		"name: e\ndatasets: [first.csv]\nmethods: [structrv]":                             "e.yaml:3:11: algorithm: \"structrv\" is unknown",
 		"name: e\ndatasets: [third.csv]\nmethods: [rf]":                                   "e.yaml:2:12: dataset third: ",
-		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nfolds: 31":                        "e.yaml:4:8: dataset first: 31 folds of 30 samples",
+		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nfolds: 31":                        "e.yaml:4:8: dataset first: want 2 to 30 folds for 30 samples",
 		"name: e\ndatasets: [{file: first.csv, labels: odd}]\nmethods: [rf]":              "e.yaml:2:12: dataset first: --labels must be one of",
 		"name: e\ndatasets: [{dataset: first}]\nmethods: [rf]":                            "e.yaml:2:12: dataset first is on a cluster",
 		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nmeasures: [k-l]\n":                "did you mean \"kl\"?",

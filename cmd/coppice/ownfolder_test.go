@@ -67,7 +67,7 @@ func TestFoldersDeleted(t *testing.T) {
 		if err := os.RemoveAll(n.Dir); err != nil {
 			t.Fatal(err)
 		}
-		endsPlainly(t, n, n.Dir, "not there any longer", "start this coordinator again with the same flags")
+		endsPlainly(t, n, n.Dir, "does not exist any more", "start this coordinator again with the same flags")
 	}
 }
 

@@ -115,7 +115,7 @@ func TestAddressRefusals(t *testing.T) {
 		says []string
 	}{
 		{"a server that is a port only", "job list --server 7100", []string{"--server", "HOST:PORT"}},
-		{"a server at no port", "job list --server 127.0.0.1:99999", []string{"--server", "no port"}},
+		{"a server at no port", "job list --server 127.0.0.1:99999", []string{"--server", "not a port"}},
 		{"a wrong peer", "coordinator --id a --dir @/d --peers a=1", []string{"HOST:PORT"}},
 		{"a peer without address", "coordinator --id a --dir @/d --peers a", []string{"ID=HOST:PORT"}},
 		{"an id that is no peer", "coordinator --id x --dir @/d --peers a=127.0.0.1:7100", []string{"peers"}},
@@ -130,9 +130,9 @@ func TestAddressRefusals(t *testing.T) {
 		{"peers whose ports meet", "coordinator --dir @/d --peers a=127.0.0.1:7100,b=127.0.0.1:7101,c=127.0.0.1:7102", []string{"a and b", "7100 to 7103", "7101 to 7104"}},
 		{"peers at one place", "coordinator --dir @/d --peers a=h:7100,b=i:7100,c=h:7100", []string{"a and c", "h:7100 to 7103"}},
 		{"a worker that joins an address of IPv6 without a port", "worker --dir @/d --join ::1", []string{"--join", "[::1]:7100"}},
-		{"a worker that joins no port", "worker --dir @/d --join h:port", []string{"--join", "no port"}},
-		{"a worker that joins a port above all", "worker --dir @/d --join 127.0.0.1:99999", []string{"--join", "no port"}},
-		{"a coordinator that joins no port", "coordinator --dir @/d --join-cluster h:port --address h:7100", []string{"--join-cluster", "no port"}},
+		{"a worker that joins no port", "worker --dir @/d --join h:port", []string{"--join", "not a port"}},
+		{"a worker that joins a port above all", "worker --dir @/d --join 127.0.0.1:99999", []string{"--join", "not a port"}},
+		{"a coordinator that joins no port", "coordinator --dir @/d --join-cluster h:port --address h:7100", []string{"--join-cluster", "not a port"}},
 		{"a worker that joins nobody", "worker --dir @/d", []string{"--join"}},
 	}
 	for _, test := range tests {

@@ -79,7 +79,7 @@ func TestParseErrors(t *testing.T) {
 		{"an alias", "trees: &a 5\ndepth: *a\n", "1:1", "anchor"},
 		{"a tag", "trees: !!int 5\n", "1:1", "a tag"},
 		{"given twice", "trees: 5\ndepth: 4\ntrees: 6\n", "3:1", "already defined"},
-		{"two documents", "trees: 5\n---\ntrees: 6\n", "3:", "a spec is one"},
+		{"two documents", "trees: 5\n---\ntrees: 6\n", "3:", "a spec is a single document"},
 		{"a list of keys", "- trees\n- depth\n", "1:1", "key: value"},
 		{"a word", "hello\n", "1:1", "key: value"},
 		{"a number as a key", "5: 5\n", "1:1", "a plain word"},
