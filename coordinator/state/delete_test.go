@@ -195,8 +195,8 @@ func TestDeletedIsBounded(t *testing.T) {
 // Measures are those of the outcome, and an outcome without any has none.
 func TestMeasure(t *testing.T) {
 	for outcome, want := range map[string]string{
-		outcomeOf("test samples", 0.5):         "0.5 true true",
-		outcomeOf("training samples", 0.25):    "0.25 false true",
+		outcomeOf("test samples", 0.5):      "0.5 true true",
+		outcomeOf("training samples", 0.25): "0.25 false true",
 		`{"measures":{"kl":{"mean":null}}}`: "NaN false false",
 		`{"loss":1}`:                        "0 false false",
 		`{"measures":3}`:                    "0 false false",
