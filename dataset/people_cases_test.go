@@ -15,7 +15,7 @@ var peopleCases = []struct{ file, flags, want string }{
 	{"excel_empty_rows.csv", "", `4 x 3, 2 | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"excel_thousands.csv", "", `row 3, column 2 "score" (counted from 0; line 5): "1.024,5" has a point, but the decimal separator is a comma; --decimal . reads points as decimal separators, --thousands . as thousands separators`},
 	{"excel_thousands.csv", "--thousands .", `4 x 3, 2 | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},
-	{"excel_mixed_decimals.csv", "", `"1,5" (line 2, column 1) has a comma, but "1024.5" (line 5, column 2) has a point (columns counted from 0): give the decimal separator with --decimal, or the thousands separator with --thousands`},
+	{"excel_mixed_decimals.csv", "", `"1,5" (line 2, column 1) has a comma, but "1024.5" (line 5, column 2) has a point (columns counted from 0): --decimal , or --decimal . gives the decimal separator, --thousands , or --thousands . the thousands separator`},
 	{"excel_title_line.csv", "", `no label columns found: rename them to label_... or y_..., or list them with --label-columns; the columns are Survey 2024, , , , `},
 	{"libreoffice_quoted_decimals.csv", "", `row 0, column 1 "height in m" (counted from 0; line 2): "1,5" is not a number; --decimal , reads 1.5`},
 	{"libreoffice_quoted_decimals.csv", "--decimal ,", `4 x 3, 2 | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},

@@ -237,7 +237,7 @@ func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error)
 	comma, point := found.comma, found.point
 	if comma.field != "" && point.field != "" {
 		return false, &WaysError{fmt.Sprintf("%q (line %d, column %d) has a comma, but %q (line %d, column %d) has a point (columns counted from 0): "+
-			"give the decimal separator with --decimal, or the thousands separator with --thousands",
+			"--decimal , or --decimal . gives the decimal separator, --thousands , or --thousands . the thousands separator",
 			comma.field, comma.line+d.before, comma.column, point.field, point.line+d.before, point.column), []Way{
 			oneWay("--decimal", ",", "the decimal separator is a comma"), oneWay("--decimal", ".", "the decimal separator is a point"),
 			oneWay("--thousands", ",", "the thousands separator is a comma"), oneWay("--thousands", ".", "the thousands separator is a point"),

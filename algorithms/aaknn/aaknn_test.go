@@ -231,10 +231,10 @@ func TestFewerRows(t *testing.T) {
 	d := generated(t, 20, 3, 2, 1)
 	_, err := train(t, d, param.Values{"k": "21"}, 1)
 	var wrong *param.Error
-	if !errors.As(err, &wrong) || wrong.Name != "k" || !strings.Contains(err.Error(), "got 21 neighbours and 20 training samples") {
+	if !errors.As(err, &wrong) || wrong.Name != "k" || !strings.Contains(err.Error(), "21 neighbours, but there are only 20 training samples") {
 		t.Errorf("error %v", err)
 	}
-	if _, err = train(t, d, param.Values{"k": "17"}, 1); err == nil || !strings.Contains(err.Error(), "got 17 neighbours and 16 training samples") {
+	if _, err = train(t, d, param.Values{"k": "17"}, 1); err == nil || !strings.Contains(err.Error(), "17 neighbours, but there are only 16 training samples") {
 		t.Errorf("error %v", err)
 	}
 	if tr := trained(t, d, param.Values{"k": "16"}, 1); tr.k != 16 {

@@ -69,7 +69,7 @@ func (c *Config) fits(m *dataset.Manifest) error { return c.fitsRows(m.Rows) }
 
 func (c *Config) fitsRows(rows int) error {
 	if k := c.neighbours(); k > rows {
-		return param.Errorf("k", "want at most as many neighbours as training samples: got %d neighbours and %d training samples", k, rows)
+		return param.Errorf("k", "%d neighbours, but there are only %d training samples", k, rows)
 	}
 	return nil
 }

@@ -285,7 +285,7 @@ func checkNames(t *testing.T, dir string) {
 		t.Errorf("shown as\n%s", text)
 	}
 	renamed := m.file(t, dir, "renamed.csv", []string{"a", "b", "c", "D", "label_happy", "label_sad", "label_angry"}, 0, 1, 2, 3, 4, 5, 6)
-	refused(t, nil, "dataset import --data "+renamed+" --name moods", exitFailed, []string{`"moods"`, `feature 3 (counted from 0) is called "d", not "D"`})
+	refused(t, nil, "dataset import --data "+renamed+" --name moods", exitFailed, []string{`"moods"`, `feature 3 (counted from 0) is called "d", but in the new dataset "D"`})
 	works(t, append([]string{"train", "--dataset", "moods", "--name", "named", "--folds", "2"}, small...)...)
 	if e := coppice(t, append([]string{"train", "--dataset", "moods", "--name", "named", "--folds", "2", "-o", "json"}, small...)...); e.code != exitOK || !strings.Contains(e.stderr, "job named with the same spec is already done") || !json.Valid([]byte(e.stdout)) {
 		t.Errorf("trained again: exit code %d, %s\n%s", e.code, e.stderr, e.stdout)

@@ -7,8 +7,8 @@ func TestImageUsage(t *testing.T) {
 	files := map[string]string{"x.csv": "image,class\na.png,1\n"}
 	for args, says := range map[string]string{
 		"":                           "--shape",
-		"--shape 2x4x4":              "1 channel (grey) or 3",
-		"--shape 1x4x4 --drop class": "do not go with --images",
+		"--shape 2x4x4":              "want 1 (grey) or 3",
+		"--shape 1x4x4 --drop class": "--images cannot be combined with",
 	} {
 		refused(t, files, "train --local --data @/x.csv --images @ --labels class "+args, exitUsage, []string{says})
 	}

@@ -79,12 +79,12 @@ func TestInitFromErrors(t *testing.T) {
 	}{
 		{deep("--init-from", at("none.model")), at("none.model") + ": no such file"},
 		{deep("--init-from", dir), "is a directory"},
-		{deep("--init-from", at("text.model")), at("text.model") + ": no weights of layers: neither a model file nor an .npz archive"},
-		{deep("--init-from", at("linear.model")), at("linear.model") + ": no weights of layers: a model of ldlf has no network"},
+		{deep("--init-from", at("text.model")), at("text.model") + ": the initial weights cannot be used: the file is neither a model file nor an .npz archive"},
+		{deep("--init-from", at("linear.model")), at("linear.model") + ": the initial weights cannot be used: the model of ldlf has no layers"},
 		{deep("--init-from", "a", "--set", "init_from=b"), "init_from is given twice"},
-		{deep("--set", "init_layers=hidden1"), "init_layers: belongs to init_from"},
+		{deep("--set", "init_layers=hidden1"), "init_layers: needs init_from"},
 		{[]string{"--algorithm", "dldl", "--init-from", at("linear.model"), "--model-out", at("linear.model")}, "this command reads that file"},
-		{[]string{"--init-from", at("linear.model"), "--algorithm", "structrf"}, "no such key"},
+		{[]string{"--init-from", at("linear.model"), "--algorithm", "structrf"}, "there is no such key"},
 	} {
 		e := coppice(t, append([]string{"train", "--local", "--data", data}, x.how...)...)
 		if e.code == exitOK || !strings.Contains(e.stderr, x.want) {
