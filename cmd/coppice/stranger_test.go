@@ -22,7 +22,7 @@ func TestNATSIsNoCoordinator(t *testing.T) {
 	testkit.Until(t, "NATS to listen", func() bool { return dial(address) })
 	start := time.Now()
 	e := coppice(t, "job", "list", "--server", address)
-	if e.code != exitFailed || strings.Count(e.stderr, "\n") != 1 || !strings.Contains(e.stderr, address+" is no coordinator: NATS answers there") {
+	if e.code != exitFailed || strings.Count(e.stderr, "\n") != 1 || !strings.Contains(e.stderr, address+" is not a coordinator: a NATS server answers there") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)
 	}
 	if took := time.Since(start); took > 5*time.Second {

@@ -66,7 +66,7 @@ func TestNoTemporaryFolder(t *testing.T) {
 	data := artificialFile(t, dir, "set.csv", 20, 1)
 	none := filepath.Join(dir, "none")
 	t.Setenv("TMPDIR", none)
-	want := "coppice: TMPDIR is " + none + ": no such folder; set TMPDIR to a folder that exists and is writable\n"
+	want := "coppice: TMPDIR is " + none + ": the folder does not exist; set TMPDIR to a folder that exists and is writable\n"
 	for _, args := range [][]string{
 		{"dataset", "import", "--data", data, "--name", "d", "--server", "127.0.0.1:1"},
 		{"dataset", "inspect", "-", "--data-format", "csv"},

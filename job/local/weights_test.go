@@ -153,7 +153,7 @@ func TestWeightsErrors(t *testing.T) {
 	j := resolve(t, d, from(s, w))
 	d.Weights = bytes.Clone(w.File)
 	d.Weights[len(d.Weights)-1] ^= 1
-	if _, err := Run(t.Context(), j, d, Options{}); err == nil || !strings.Contains(err.Error(), "the weights to begin from are") {
+	if _, err := Run(t.Context(), j, d, Options{}); err == nil || !strings.Contains(err.Error(), "the weights to start from have the digest") {
 		t.Errorf("other weights: error %v", err)
 	}
 	d.Weights = w.File
