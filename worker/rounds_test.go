@@ -398,7 +398,7 @@ func TestShardsInEachOthersPlace(t *testing.T) {
 	for range 2 {
 		f := receive(t, "a failure", l.fails)
 		failed[f.Unit] = true
-		if !f.Permanent || !strings.Contains(f.Reason, m.Shards[f.Unit].Digest[:12]) || !strings.Contains(f.Reason, "holds row") {
+		if !f.Permanent || !strings.Contains(f.Reason, m.Shards[f.Unit].Digest[:12]) || !strings.Contains(f.Reason, "has sample") {
 			t.Errorf("got %+v", f)
 		}
 	}

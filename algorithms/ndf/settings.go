@@ -21,7 +21,7 @@ var settings = param.Table[Config]{
 	param.Int("starts", "number of random networks that a node starts with; only the network with the highest Q is trained", 1, maxStarts, 5, func(c *Config) *int { return &c.Starts }),
 	param.Int("iters", "number of steps of Adam for the network of a node", 0, 2000, 100, func(c *Config) *int { return &c.Iters }),
 	param.Float("learning_rate", "learning rate of Adam", 1e-12, 1e3, 0.05, func(c *Config) *float64 { return &c.LearningRate }),
-	param.Float("l1", "factor of the ℓ1 norm of a network's weights, biases excluded, in Q_Reg; log Q is counted once for each sample", 0, 1e3, 1e-3,
+	param.Float("l1", "factor of the ℓ1 penalty on a network's weights, biases excluded; the penalty is added to the loss of a node, which is the mean of -log Q over its samples", 0, 1e3, 1e-3,
 		func(c *Config) *float64 { return &c.L1 }).Preset(presetPaper, 1e-4),
 	param.Int("batch_above", "number of samples in a node above which its steps use mini-batches", 1, 1<<26, 4096, func(c *Config) *int { return &c.BatchAbove }),
 	param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<26, 1024, func(c *Config) *int { return &c.BatchSize }),

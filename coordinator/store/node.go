@@ -102,7 +102,7 @@ func (n *node) close() error {
 }
 
 // errStuck says that Raft could not be restarted: only a new process helps.
-var errStuck = errors.New("store: Raft does not stop; start the process again")
+var errStuck = errors.New("store: Raft did not shut down in time; restart the process")
 
 // restart ends this life of the node and begins another: what Raft or its log got
 // stuck in is gone. Nothing acknowledged is lost, as after a crash; what was on its
