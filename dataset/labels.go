@@ -168,7 +168,7 @@ func (d *derivedLabels) useAges(o *LabelOptions) {
 			*d.info.fractions++
 		}
 		if !within(age) {
-			return rowErrorf(file, r.Number, "the number %s is outside the range %d to %d", units.InFull(age), o.Low, o.High)
+			return rowErrorf(file, r.Number, "the number %s is outside the range %d to %d; --range says which numbers can occur", units.InFull(age), o.Low, o.High)
 		}
 		gaussian(dst, age, o.Sigma, o.Low)
 		return nil

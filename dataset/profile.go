@@ -240,7 +240,7 @@ func (c *ColumnProfile) guess(rows int, header bool) Role {
 		return RoleID
 	case c.numeric():
 		return RoleFeature
-	case !c.repeats && c.Values > 1 && c.Numbers == 0 && c.respelt() == "":
+	case !c.repeats && c.Values > 1 && c.Numbers == 0 && c.respelt() == "" && slices.ContainsFunc(c.Examples, func(e string) bool { return !strings.Contains(e, " ") }):
 		return RoleID
 	case c.Distinct <= fewLevels && c.repeats && 2*c.Distinct <= max(c.Values, 2*2):
 		return RoleCategory

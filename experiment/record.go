@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -140,7 +141,9 @@ func decodeRecord(line []byte) (*Record, error) {
 		return nil, fmt.Errorf("%w: a line does not have the checksum that it begins with", ErrFolder)
 	}
 	var v recordJSON
-	if err := json.Unmarshal(line[sumLength:], &v); err != nil {
+	d := json.NewDecoder(bytes.NewReader(line[sumLength:]))
+	d.DisallowUnknownFields() // a record of another version: what it says would be lost
+	if err := d.Decode(&v); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	r := &Record{Key: v.Key, Seconds: v.Seconds, Outcome: v.Outcome}

@@ -161,8 +161,8 @@ func decodeTree(b []byte, features, labels, inputs int) (*Tree, error) {
 	t := &Tree{Tree: tree, networks: networks{width: inputs}}
 	width, weights, splits := binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:]), tree.Nodes()-tree.Leaves()
 	if width != uint32(inputs) || uint64(len(rest)) != 4*(uint64(splits)*(1+3*uint64(width))+uint64(weights)) {
-		return nil, fmt.Errorf("%w: %d bytes do not fit %d networks with %d inputs and %d weights in all and %d inputs each",
-			forest.ErrTree, len(rest), splits, width, weights, inputs)
+		return nil, fmt.Errorf("%w: %d bytes are not %d networks with %d weights in all and %d inputs each (its header says %d inputs)",
+			forest.ErrTree, len(rest), splits, weights, inputs, width)
 	}
 	next := func(n int) []byte {
 		head := rest[:4*n]

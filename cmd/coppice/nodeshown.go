@@ -18,8 +18,8 @@ type examinedNode struct {
 	Seed        uint64              `json:"seed"`
 	Tree        int                 `json:"tree"`
 	Path        string              `json:"path"` // empty: the root
-	Rows        int                 `json:"rows"`
-	Samples     int                 `json:"samples"`
+	Rows        int                 `json:"samples"`
+	Samples     int                 `json:"samples_drawn"`
 	Classes     []uint64            `json:"classes"` // samples of each class label
 	Split       nodeSplit           `json:"split"`
 	Best        nodeSplit           `json:"best"`

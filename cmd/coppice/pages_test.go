@@ -106,7 +106,9 @@ func readPage(t *testing.T, name string) *userPage {
 			for i++; i < len(p.lines) && strings.TrimSpace(p.lines[i]) != "```"; i++ {
 				b.text = append(b.text, strings.TrimPrefix(p.lines[i], m[1]))
 			}
-			b.last = i + 1
+			if b.last = i + 1; i == len(p.lines) {
+				t.Fatalf("%s:%d: the block has no end", name, b.first)
+			}
 			p.blocks, marks = append(p.blocks, b), make(map[string]string)
 		}
 		if strings.TrimSpace(line) != "" && len(marks) > 0 {
@@ -227,6 +229,8 @@ func parseSpec(where, text string) (err error) {
 // for given, and of Go: they run in the repository, and what they build is the test binary.
 const prologue = `
 unset BASH_ENV
+(read -r -u 3 _; kill -KILL -- -$$) >/dev/null 2>&1 & disown # if the test is killed
+exec 3<&-
 set -E -o pipefail
 exec 8>&1
 allowed=0 met=0
@@ -257,7 +261,7 @@ cluster() {
 	coppice coordinator --id c --dir cluster/c --peers a=host1:7100,b=host2:7100,c=host3:7100 2>cluster-c.log &
 	export COPPICE_SERVER=host1:7100,host2:7100,host3:7100
 	coppice worker --join $COPPICE_SERVER --dir cluster/worker 2>cluster-worker.log &
-	until coppice cluster | grep -q alive; do sleep 0.1; done
+	until coppice cluster | grep alive >/dev/null; do sleep 0.1; done
 }
 `
 
@@ -335,13 +339,13 @@ const pageLimit = 5 * time.Minute
 // run runs the commands of a page in a folder of its own.
 func (p *userPage) run(t *testing.T, bash string, files map[string]string) {
 	p.dir, p.done = t.TempDir(), true
+	pageSlots <- struct{}{}
+	defer func() { <-pageSlots }()
 	addresses := p.addresses(t)
 	script := p.script(t, addresses)
 	if p.ran+len(p.hidden) == 0 || t.Failed() {
 		return
 	}
-	pageSlots <- struct{}{}
-	defer func() { <-pageSlots }()
 	start := time.Now()
 	for _, name := range p.with {
 		if files[name] == "" {
@@ -362,7 +366,14 @@ func (p *userPage) run(t *testing.T, bash string, files map[string]string) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second
+	alive, test, err := os.Pipe() // if this process ends, the shell sees the end of alive
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer test.Close()
+	cmd.ExtraFiles = []*os.File{alive}
 	said, err := cmd.CombinedOutput()
+	alive.Close()
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		said = append(said, " takes too long"...)
 	}
@@ -389,7 +400,8 @@ func (p *userPage) environment(t *testing.T, bin, outputs string, addresses map[
 		t.Fatal(err)
 	}
 	shell := endpoint.ReplaceAllStringFunc(prologue, func(at string) string { return addresses[at] })
-	env := append(os.Environ(), asCommand+"=1", "BASH_ENV="+write(t, bin, "prologue.sh", shell), "OUTPUTS="+outputs, "REPOSITORY="+top,
+	own := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "COPPICE_") })
+	env := append(own, asCommand+"=1", "BASH_ENV="+write(t, bin, "prologue.sh", shell), "OUTPUTS="+outputs, "REPOSITORY="+top,
 		"PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"), "HOME="+p.dir, "TMPDIR="+bin,
 		"COPPICE_SERVER="+addresses["127.0.0.1:7100"])
 	if !strings.Contains(strings.Join(p.lines, "\n"), "--join-cluster") { // which excludes --peers
@@ -407,7 +419,7 @@ var goEnvironment = func() func(*testing.T) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		folders := strings.Fields(string(b))
+		folders := strings.Split(strings.TrimSpace(string(b)), "\n")
 		return []string{"GOCACHE=" + folders[0], "GOMODCACHE=" + folders[1], "CGO_ENABLED=0"}
 	}
 }()

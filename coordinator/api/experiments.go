@@ -27,7 +27,7 @@ func (s *Server) submitExperiment(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if n := len(req.Jobs); n == 0 && req.Outline == "" || n > protocol.MaxExperimentJobs {
-		return nil, fmt.Errorf("%w: an experiment has 1 to %[3]d jobs, got %[2]d", errBad, n, protocol.MaxExperimentJobs)
+		return nil, fmt.Errorf("%[1]w: want 1 to %[3]d jobs in a submission of an experiment, got %[2]d", errBad, n, protocol.MaxExperimentJobs)
 	}
 	if a := req.Outline; a != "" {
 		if err := s.sent(r.Context(), "the outline", a); err != nil {

@@ -41,7 +41,7 @@ func TestOutlines(t *testing.T) {
 	r.Outline = blobs.Sum(text)
 	s.refuse(400, "POST", "/v1/experiments", r, "the outline (blob "+r.Outline, "is not on the cluster")
 	s.get("PUT", "/v1/blobs/"+r.Outline, text, nil)
-	s.refuse(400, "POST", "/v1/experiments", protocol.ExperimentRequest{Token: "u", Name: "e", Outline: r.Outline}, "want 1 to 1024 jobs in an experiment, got 0")
+	s.refuse(400, "POST", "/v1/experiments", protocol.ExperimentRequest{Token: "u", Name: "e", Outline: r.Outline}, "want 1 to 1024 jobs in a submission of an experiment, got 0")
 	var list protocol.JobList
 	s.get("POST", "/v1/experiments", r, &list)
 	if len(list.Jobs) != 2 || list.Jobs[0].Outline != r.Outline || list.Jobs[1].CellCount != 4 {

@@ -107,8 +107,10 @@ func warn(n int) string {
 	switch {
 	case n == 1:
 		return "a single coordinator is left: if it fails, the cluster stops, and its disk is the only copy"
+	case n == 2:
+		return "the cluster stops if one of its 2 coordinators fails: add a third"
 	case n%2 == 0:
-		return fmt.Sprintf("%d coordinators survive the loss of %d, and %d coordinators survive as many; an odd number is better", n, (n-1)/2, n-1)
+		return fmt.Sprintf("%d coordinators survive the loss of %d, and so do %d coordinators: add or remove one", n, (n-1)/2, n-1)
 	}
 	return ""
 }

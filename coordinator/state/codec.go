@@ -57,9 +57,8 @@ func (w *writer) json(v any) {
 
 // reader reads fields; after the first error it yields zeros.
 type reader struct {
-	r       *bufio.Reader
-	version uint8 // of the snapshot
-	err     error
+	r   *bufio.Reader
+	err error
 }
 
 func (r *reader) fail(format string, args ...any) {

@@ -9,19 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/protocol"
-)
-
-// beforeCells is the version of snapshots before jobs of cells, beforeOutlines that of those
-// before outlines of experiments and times of collected units, textDigests the last one whose collected
-// units have their digests as text, and beforeOutlined that of those that do not say which entry brought an outline. All
-// are read too.
-const (
-	beforeCells    = 2
-	beforeOutlines = 3
-	textDigests    = 4
-	beforeOutlined = 5
 )
 
 // Decode reads a snapshot that Encode wrote. The error wraps ErrSnapshot where the
@@ -29,8 +17,8 @@ const (
 func Decode(src io.Reader) (*State, error) {
 	r := &reader{r: bufio.NewReaderSize(src, maxStep)}
 	r.expect(magic, "the bytes do not begin with the header of a snapshot")
-	if r.version = r.u8(); r.err == nil && (r.version < beforeCells || r.version > SnapshotVersion) {
-		r.fail("the snapshot has version %d, but this process reads versions %d to %d", r.version, beforeCells, SnapshotVersion)
+	if v := r.u8(); r.err == nil && v != SnapshotVersion {
+		r.fail("the snapshot has version %d, but this process reads version %d", v, SnapshotVersion)
 	}
 	s := New()
 	s.index, s.epoch = r.u64(), r.u64()
@@ -139,18 +127,10 @@ func (r *reader) job(s *State) {
 	if j.State == protocol.Done && j.Job.Cells != nil {
 		j.notRun = notRunIn(j.Outcome)
 	}
-	if r.version > beforeCells {
-		j.Experiment = r.text()
-		if r.version > beforeOutlines {
-			j.Outline = r.text()
-		}
-		if r.version > beforeOutlined {
-			j.Outlined = r.u64()
-		}
-		r.list(MaxModels, func() {
-			j.Cells = append(j.Cells, protocol.CellsRef{BlobRef: protocol.BlobRef{Blob: r.text(), Bytes: r.u64()}, Count: r.count(round.MaxCells)})
-		})
-	}
+	j.Experiment, j.Outline, j.Outlined = r.text(), r.text(), r.u64()
+	r.list(MaxModels, func() {
+		j.Cells = append(j.Cells, protocol.CellsRef{BlobRef: protocol.BlobRef{Blob: r.text(), Bytes: r.u64()}, Count: r.count(round.MaxCells)})
+	})
 	if r.u8() != 0 {
 		j.Predictions = &protocol.BlobRef{Blob: r.text(), Bytes: r.u64()}
 	}
@@ -164,11 +144,8 @@ func (r *reader) job(s *State) {
 
 // part reads a collected unit of a job, which comes after those that were read.
 func (r *reader) part(j *Job) {
-	p := Part{Round: r.u64(), Unit: uint32(r.count(protocol.MaxUnits - 1)), Of: uint32(r.count(protocol.MaxUnits)), Bytes: r.u64()}
-	if r.version > beforeOutlines {
-		p.Compute = r.u64()
-	}
-	p.Digest = r.digest()
+	p := Part{Round: r.u64(), Unit: uint32(r.count(protocol.MaxUnits - 1)), Of: uint32(r.count(protocol.MaxUnits)), Bytes: r.u64(), Compute: r.u64()}
+	r.raw(p.Digest[:])
 	if last, ok := j.collected.last(); ok && comparePart(last, p) >= 0 {
 		r.fail("%v: the recorded results are not sorted by task", j)
 	}
@@ -178,20 +155,6 @@ func (r *reader) part(j *Job) {
 			j.notRun++
 		}
 	}
-}
-
-// digest reads the digest of a collected unit, or none.
-func (r *reader) digest() (d digests.Digest) {
-	if r.version > textDigests {
-		r.raw(d[:])
-		return d
-	}
-	text := r.text()
-	d, ok := digests.Parse(text)
-	if !ok && text != "" {
-		r.fail("a recorded result has %.80q, which is not a digest", text)
-	}
-	return d
 }
 
 // curve reads an encoded learning curve, or nothing.

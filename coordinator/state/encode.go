@@ -10,7 +10,7 @@ import (
 )
 
 // SnapshotVersion is the version of the snapshot format, its byte after the magic.
-const SnapshotVersion = 6
+const SnapshotVersion = 7
 
 // magic begins a snapshot and trailer ends it.
 const (

@@ -2,7 +2,6 @@ package state
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 )
@@ -40,7 +39,7 @@ func (m *measured) info() (means map[string]float64, of string) {
 			means[measures.All[i].Name] = v
 		}
 	}
-	return means, strings.Replace(m.of, " rows", " samples", 1)
+	return means, m.of
 }
 
 // Measure returns the mean of one of a done job's measures, by name, and whether it

@@ -55,7 +55,7 @@ func golden(t testing.TB) *State {
 	bare := m.submit("t5", "bare", 5)
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: bare.ID, State: protocol.Running, Time: 7})
 	m.do(protocol.EntryFinish, &protocol.FinishEntry{
-		Epoch: epoch, Job: bare.ID, Outcome: []byte(outcomeOf("test rows", 0.25)), Models: []protocol.ModelRef{{Digest: digest('4'), Blob: digest('5')}}, Time: 8,
+		Epoch: epoch, Job: bare.ID, Outcome: []byte(outcomeOf("test samples", 0.25)), Models: []protocol.ModelRef{{Digest: digest('4'), Blob: digest('5')}}, Time: 8,
 	})
 	m.do(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: bare.ID, Time: 9})
 	m.do(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: "w1", Jobs: []uint64{done.ID}, Reason: "unit 3 differs", Time: 7})
@@ -73,7 +73,7 @@ func golden(t testing.TB) *State {
 // The bytes of a snapshot only change with SnapshotVersion.
 func TestGoldenSnapshot(t *testing.T) {
 	s := golden(t)
-	path := filepath.Join("testdata", "snapshot-v6.golden")
+	path := filepath.Join("testdata", "snapshot.golden")
 	if *update {
 		if err := os.WriteFile(path, encode(t, s), 0o644); err != nil {
 			t.Fatal(err)
@@ -92,48 +92,6 @@ func TestGoldenSnapshot(t *testing.T) {
 	}
 }
 
-// TestOlderSnapshot: snapshots of versions before are read, and written in this version.
-func TestOlderSnapshot(t *testing.T) {
-	for file, want := range map[string]struct{ experiment, outline string }{
-		"snapshot-v2.golden": {}, "snapshot-v3.golden": {"e", ""}, "snapshot-v4.golden": {"e", digest('7')}, "snapshot-v5.golden": {"e", digest('7')},
-	} {
-		b, err := os.ReadFile(filepath.Join("testdata", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := decode(t, b)
-		jobs := s.Jobs()
-		if jobs[1].Name != "done" || jobs[1].Predictions == nil || jobs[len(jobs)-1].Experiment != want.experiment || jobs[len(jobs)-1].Outline != want.outline {
-			t.Errorf("%s: %d jobs", file, len(jobs))
-		}
-		if parts := jobs[0].Parts(5); len(parts) != 1 || parts[0].Digest.String() != digest('c') || parts[0].Bytes != 8 {
-			t.Errorf("%s: parts %+v", file, parts)
-		}
-		if again := decode(t, encode(t, s)); !bytes.Equal(encode(t, s), encode(t, again)) {
-			t.Errorf("%s: it is not the same in this version", file)
-		}
-	}
-}
-
-// TestOlderDigests: snapshots of version 4 have the digests of collected units as text: a digest, or nothing of a unit
-// that is not run.
-func TestOlderDigests(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("testdata", "snapshot-v4.golden"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	field := func(text string) []byte { return append(le.AppendUint64(nil, uint64(len(text))), text...) }
-	with := func(text string) []byte { return bytes.Replace(b, field(digest('c')), field(text), 1) }
-	if p := decode(t, with("")).Jobs()[0].Parts(5); len(p) != 1 || p[0].WasRun() {
-		t.Errorf("a unit without a digest is %+v", p)
-	}
-	for _, text := range []string{"c", digest('C'), digest('c') + "c"} {
-		if _, err := Decode(bytes.NewReader(with(text))); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("a recorded result has %q", text)) {
-			t.Errorf("the digest %q: %v", text, err)
-		}
-	}
-}
-
 // A snapshot of which any part is missing or that goes on is refused.
 func TestDamagedSnapshot(t *testing.T) {
 	b := encode(t, golden(t))
@@ -145,7 +103,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	newer := bytes.Clone(b)
 	newer[len(magic)]++
 	_, err := Decode(bytes.NewReader(newer))
-	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "versions 2 to 6") {
+	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "reads version 7") {
 		t.Errorf("a newer version: %v", err)
 	}
 	if _, err := Decode(bytes.NewReader(append(b, 0))); !errors.Is(err, ErrSnapshot) {
@@ -264,10 +222,10 @@ func TestSnapshotFrame(t *testing.T) {
 			t.Errorf("%s: %v, want %s", what, err, c.want)
 		}
 	}
-	for _, version := range []uint8{0, beforeCells - 1, SnapshotVersion + 1, 255} {
+	for _, version := range []uint8{0, SnapshotVersion - 1, SnapshotVersion + 1, 255} {
 		bad := bytes.Clone(good)
 		bad[len(magic)] = version
-		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("the snapshot has version %d, but this process reads versions 2 to 6", version)) {
+		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("the snapshot has version %d, but this process reads version 7", version)) {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}

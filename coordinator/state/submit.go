@@ -44,7 +44,7 @@ func (s *State) submit(e *protocol.SubmitEntry) (any, error) {
 		}
 	}
 	if n := s.unended(); e.MaxQueue > 0 && n >= int(e.MaxQueue) {
-		return nil, fmt.Errorf("%w: %d jobs are queued, running or paused, want at most %d (--max-queue)", ErrQueue, n, e.MaxQueue)
+		return nil, fmt.Errorf("%w: %d jobs are already queued, running or paused, and --max-queue allows %d", ErrQueue, n, e.MaxQueue)
 	}
 	return s.queue(e)
 }
@@ -138,7 +138,7 @@ func (s *State) experiment(e *protocol.ExperimentEntry) (any, error) {
 		least = 0
 	}
 	if n := len(e.Jobs); n < least || n > protocol.MaxExperimentJobs {
-		return nil, invalid("want %[2]d to %[3]d jobs in an experiment, got %[1]d", n, least, protocol.MaxExperimentJobs)
+		return nil, invalid("want %[2]d to %[3]d jobs in a submission of an experiment, got %[1]d", n, least, protocol.MaxExperimentJobs)
 	}
 	if e.Outline != "" && !isDigest(e.Outline) {
 		return nil, invalid("the outline has %.80q, which is not a digest", e.Outline)

@@ -42,7 +42,7 @@ func (m *meta) Load(string) (types.PersistentState, error) {
 	case missing && errors.Is(copyErr, fs.ErrNotExist):
 		return types.PersistentState{}, nil
 	case copyErr == nil && (missing || errors.Is(err, ErrCorrupt)):
-		m.log.Error("the list of the log's files is damaged and is written again from its copy", "error", err)
+		m.log.Error("the list of the log's files is missing or damaged, and is written again from its copy", "error", err)
 		return mended, replaceFile(m.path, other)
 	case missing:
 		err = copyErr

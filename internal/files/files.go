@@ -37,13 +37,18 @@ func WriteSynced(path string, b []byte, perm fs.FileMode) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// SyncFolder waits until the names in a folder are on the disk.
+// SyncFolder waits until the names in a folder are on the disk. Some network file systems cannot do this: then it does
+// nothing.
 func SyncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	err = d.Sync()
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
 }
 
 // ErrLocked is the error of Lock if another process has the lock.

@@ -71,7 +71,7 @@ func (c *Config) checkDraws(rows int) error {
 		return param.Errorf("sampling_ratio", "%v of %d training samples are %d draws, at most %d are possible",
 			c.SamplingRatio, rows, n, maxDraws)
 	case n < c.MinSamples:
-		return param.Errorf("min_samples", "%v of %d training samples are %d draws, but a node needs %d to be split: increase sampling_ratio, or use more samples",
+		return param.Errorf("min_samples", "%v of %d training samples are %d draws, but a node needs %d to be split: lower min_samples, increase sampling_ratio, or use more samples",
 			c.SamplingRatio, rows, n, c.MinSamples)
 	}
 	return nil

@@ -20,7 +20,7 @@ func (r *reader) next(n int) []byte {
 	if missing := n - (len(r.b) - r.at); r.err == nil && n < 0 {
 		r.err = fmt.Errorf("it is damaged: the length at byte %d is not possible: %w", r.at, io.ErrUnexpectedEOF)
 	} else if r.err == nil && missing > 0 {
-		r.err = fmt.Errorf("it is damaged: at least %s missing at its end: %w", counted(missing), io.ErrUnexpectedEOF)
+		r.err = fmt.Errorf("it is truncated or damaged: %s missing at its end: %w", counted(missing), io.ErrUnexpectedEOF)
 	}
 	if r.err != nil {
 		return nil

@@ -200,7 +200,7 @@ func decode(b []byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error) {
 		return nil, fmt.Errorf("%w: they have %d features and %d labels, or another kind of storage", ErrRows, r.Features, r.Labels)
 	}
 	if w.Most > 0 && r.N > w.Most {
-		return nil, fmt.Errorf("%w: got %d samples, want %d", ErrRows, r.N, w.Most)
+		return nil, fmt.Errorf("%w: got %d samples, want at most %d", ErrRows, r.N, w.Most)
 	}
 	return r, checkValues(r)
 }
