@@ -81,14 +81,14 @@ func TestAuditFindsALiar(t *testing.T) {
 			if err != nil || end.State != protocol.Done {
 				t.Fatalf("job %+v, error %v", end, err)
 			}
-			if !strings.Contains(end.Suspect, "worker liar: unit ") {
+			if !strings.Contains(end.Suspect, "worker liar: task ") {
 				t.Errorf("suspect %q", end.Suspect)
 			}
 			if got := end.Models[0].Digest; run.audit == 1 && got != want {
 				t.Errorf("digest %s, --local has %s", got, want)
 			}
 			for _, w := range c.workers(ctx) {
-				if refused := strings.Contains(w.State, "not trusted"); refused != (w.ID == "liar") {
+				if refused := strings.Contains(w.State, "quarantined"); refused != (w.ID == "liar") {
 					t.Errorf("worker %+v", w)
 				}
 			}

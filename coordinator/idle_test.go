@@ -44,7 +44,7 @@ func TestTheClusterSaysWhyAWorkerIsIdle(t *testing.T) {
 	both := func(r protocol.IdleReason) map[string]protocol.IdleReason {
 		return map[string]protocol.IdleReason{"w0": r, "w1": r}
 	}
-	if texts := idle(both(protocol.IdleNoJob)); texts["w0"] != "no job runs" {
+	if texts := idle(both(protocol.IdleNoJob)); texts["w0"] != "no job is running" {
 		t.Errorf("without a job: %q", texts)
 	}
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
@@ -57,7 +57,7 @@ func TestTheClusterSaysWhyAWorkerIsIdle(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := idle(map[string]protocol.IdleReason{"w0": "", "w1": protocol.IdleMemory})
-	for _, part := range []string{"job forest: ", "takes up to ", "--memory of worker w1 allows 1.0 KiB", "larger --memory"} {
+	for _, part := range []string{"job forest: ", "needs up to ", "--memory of worker w1 is 1.0 KiB", "larger --memory"} {
 		if !strings.Contains(texts["w1"], part) {
 			t.Errorf("%q is missing in %q", part, texts["w1"])
 		}

@@ -31,7 +31,7 @@ func TestShortageText(t *testing.T) {
 		{replica.Shortage{Count: 12, Oldest: 3*time.Second + 900*time.Millisecond}, true, "12 blobs have been missing for 3 s; they are being fetched from other coordinators"},
 		{replica.Shortage{Count: 12, Lost: 12, Oldest: time.Minute}, true, "12 blobs have been missing for 60 s; no coordinator has the missing blobs"},
 		{replica.Shortage{Count: 12, Lost: 2, Oldest: time.Minute}, true, "12 blobs have been missing for 60 s; they are being fetched from other coordinators, but no coordinator has 2 of them"},
-		{replica.Shortage{Count: 12, Folder: errors.New("the folder does not exist")}, true, "the folder of blobs cannot be read: no such folder"},
+		{replica.Shortage{Count: 12, Folder: errors.New("the folder does not exist")}, true, "the folder of blobs cannot be read: the folder does not exist"},
 	} {
 		if got := shortageText(&test.short, test.whole); got != test.want {
 			t.Errorf("%+v, whole %v: %q, want %q", test.short, test.whole, got, test.want)

@@ -76,7 +76,7 @@ func TestNoMajorityIsTold(t *testing.T) {
 	}
 	testkit.Until(t, "the lost majority to be told", func() bool {
 		status, text := c.get(last, "/readyz")
-		if status != http.StatusServiceUnavailable || !strings.Contains(text, "1 of 3 coordinators answer and 2 are needed") {
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, "1 of 3 coordinators answer, but 2 are needed") {
 			return false
 		}
 		return strings.Contains(text, away[0]+" (127") && strings.Contains(text, away[1]+" (127")

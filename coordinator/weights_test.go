@@ -51,7 +51,7 @@ func TestWeights(t *testing.T) {
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.client.Submit(ctx, s); err == nil || !strings.Contains(err.Error(), "the file of weights") || !strings.Contains(err.Error(), "was not sent") {
+	if _, err := c.client.Submit(ctx, s); err == nil || !strings.Contains(err.Error(), "the file of weights") || !strings.Contains(err.Error(), "is not on the cluster") {
 		t.Errorf("weights that were not sent: error %v", err)
 	}
 	if digest, err := c.client.PutBlob(ctx, w.File); err != nil || digest != w.Digest {

@@ -103,7 +103,7 @@ func TestBenchKernels(t *testing.T) {
 		t.Fatal(err)
 	}
 	e = coppice(t, "bench", "kernels", "--runs", "1", "--each", "20us", "--rows", "addouter64", "--compare", old)
-	for _, says := range []string{"one core at the most", "AddOuter64, 64 rows, 18 wide", "against " + old, "the machines differ: before Abacus", "not compared: AddOuter64 of old, a call (only in the old report)", "1 run, in turns"} {
+	for _, says := range []string{"peak speed of one core", "AddOuter64, 64 rows, 18 wide", "compared with " + old, "the machines differ: before Abacus", "not compared: AddOuter64 of old, a call (only in the old report)", "1 run, interleaved"} {
 		if !strings.Contains(e.stdout, says) {
 			t.Errorf("it does not say %q:\n%s%s", says, e.stdout, e.stderr)
 		}

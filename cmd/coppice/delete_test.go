@@ -110,7 +110,7 @@ func (s *survivors) withoutModel(j *protocol.JobInfo, failed func(says string, a
 	failed(fmt.Sprintf("the model of job %d (three) was deleted", j.ID), "model", "show", "three")
 	again := clusterJob(s.data, 20, "--name", "three", "--model-out", filepath.Join(t.TempDir(), "m"))
 	failed("the model of job three was deleted", slices.DeleteFunc(again, func(arg string) bool { return arg == "-o" || arg == "json" })...)
-	if text := works(t, "job", "show", "three"); !strings.Contains(text, "model         deleted 20") || !strings.Contains(text, j.Models[0].Digest) {
+	if text := works(t, "job", "show", "three"); !strings.Contains(text, "model          deleted 20") || !strings.Contains(text, j.Models[0].Digest) {
 		t.Errorf("its job is shown as\n%s", text)
 	}
 	if text := works(t, "model", "list"); strings.Contains(text, "three") {

@@ -137,7 +137,7 @@ func TestRecordedCells(t *testing.T) {
 	if inJSON(t, &list, "experiment", "list", "--server", server); len(list) != 1 || list[0].Cells != 4 || list[0].Done != 4 {
 		t.Errorf("%+v", list)
 	}
-	for _, c := range []struct{ flag, says string }{{"--record=odd", `--record: cannot record "odd"`}, {"--record-again", "--record-again: nothing is recorded"}} {
+	for _, c := range []struct{ flag, says string }{{"--record=odd", `--record: cannot record "odd"`}, {"--record-again", "--record-again: nothing is to be recorded"}} {
 		if e := coppice(t, on("", c.flag)...); e.code != exitUsage || !strings.Contains(e.stderr, c.says) {
 			t.Errorf("%s: exit code %d: %s", c.flag, e.code, e.stderr)
 		}

@@ -24,7 +24,7 @@ func TestEvaluateRange(t *testing.T) {
 func TestRoundedAgesAreNoted(t *testing.T) {
 	dir := t.TempDir()
 	data, model := write(t, dir, "x.csv", "a,age\n1,25.5\n2,26.5\n3,30\n"), dir+"/m.model"
-	const want = "the ages of 2 samples are no whole numbers"
+	const want = "the ages of 2 samples are not whole numbers"
 	flags := []string{"--data", data, "--labels", "age", "--sigma", "2", "--range", "0:69"}
 	end := coppice(t, slices.Concat([]string{"train", "--local", "--algorithm", "aa-knn", "--set", "k=1", "--model-out", model}, flags)...)
 	if end.code != exitOK || strings.Count(end.stderr, want) != 1 {

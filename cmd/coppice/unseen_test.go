@@ -171,7 +171,7 @@ func TestMeanAsTrained(t *testing.T) {
 	if e := coppice(t, "predict", "--model", plain, "--data", data, "--out", "-", "--missing", "mean"); e.code != exitUsage || !strings.Contains(e.stderr, "the model does not have the mean") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)
 	}
-	if e := coppice(t, "dataset", "import", "--data", data, "--name", "mean", "--missing", "median", "--categories", "word", "--server", c.Servers()); e.code == exitOK || !strings.Contains(e.stderr, "filled by mean") {
+	if e := coppice(t, "dataset", "import", "--data", data, "--name", "mean", "--missing", "median", "--categories", "word", "--server", c.Servers()); e.code == exitOK || !strings.Contains(e.stderr, "filled with mean") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)
 	}
 	if e := coppice(t, "inspect", "node", "--data", data, "--missing", "mean", "--categories", "word", "--algorithm", "structrf"); e.code != exitUsage || !strings.Contains(e.stderr, "--missing mean") {
