@@ -299,13 +299,13 @@ func (r *roster) keep(s *store.Store) keptMembers {
 		k.Given[id] = address
 	}
 	k.Members = append(k.Members, s.State().Members()...)
-	if len(k.Members) == 0 {
-		k.Members = r.kept.Members
-	}
-	for id, g := range r.given {
-		if m, ok := s.State().Member(id); ok && !r.moves(g, m) || ok && m.HTTP == g.HTTP {
+	for id, g := range r.given { // of these members: the state may know one more by now
+		if m, ok := k.find(id); ok && !r.moves(g, m) || ok && m.HTTP == g.HTTP {
 			k.Given[id] = g.HTTP
 		}
+	}
+	if len(k.Members) == 0 {
+		k.Members = r.kept.Members
 	}
 	return k
 }
