@@ -50,7 +50,7 @@ func (n *node) unrecorded() string {
 	if age < jobs.PendingLong {
 		return ""
 	}
-	text := fmt.Sprintf("a log entry has not reached a majority of the disks for %v", age.Round(time.Second))
+	text := fmt.Sprintf("a log entry has not reached a quorum of the disks for %v", age.Round(time.Second))
 	if full := n.disk.Load(); full != nil {
 		text += ", and " + (*full).Error()
 	}

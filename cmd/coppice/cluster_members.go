@@ -196,7 +196,7 @@ type removeCmd struct {
 
 // Help implements kong's HelpProvider.
 func (removeCmd) Help() string {
-	return `The coordinator may be alive or dead. A leader first transfers the leadership. The command is refused if no majority of
+	return `The coordinator may be alive or dead. A leader first transfers the leadership. The command is refused if no quorum of
 the other coordinators answers and has all blobs. A coordinator that is alive stops by itself. To add it again later,
 empty its folder.`
 }

@@ -43,7 +43,7 @@ func writeCluster(w io.Writer, c *protocol.Cluster) {
 	pairs(w, [][2]string{
 		{"cluster", c.ID}, {"leader", leader}, {"epoch", fmt.Sprint(c.Epoch)},
 		{"coordinators", plural(len(c.Coordinators), "coordinator") + "; see coppice cluster members"},
-		{"version", fmt.Sprintf("%s (protocol %d, numerics %d)", c.Version, c.Protocol, c.Numerics)},
+		{"version", fmt.Sprintf("%s (protocol %d, arithmetic version %d)", c.Version, c.Protocol, c.Numerics)},
 	})
 	if c.Problem != "" {
 		pairs(w, [][2]string{{"problem", c.Problem}})

@@ -89,7 +89,7 @@ func (versionCmd) Run(a *app) error {
 }
 
 func writeVersion(w io.Writer) {
-	fmt.Fprintf(w, "coppice %s (protocol %d, numerics %d)\n", version.String, protocol.Version, round.Numerics)
+	fmt.Fprintf(w, "coppice %s (protocol %d, arithmetic version %d)\n", version.String, protocol.Version, round.Numerics)
 }
 
 // versionFlag is --version.

@@ -163,7 +163,7 @@ func (s *modelShown) text(w io.Writer) {
 	lines := [][2]string{
 		{"model", s.Name},
 		{"digest", s.Digest},
-		{"algorithm", fmt.Sprintf("%s (numerics %d, version %s)", j.Algorithm, j.Numerics, s.Version)},
+		{"algorithm", fmt.Sprintf("%s (arithmetic version %d, Coppice %s)", j.Algorithm, j.Numerics, s.Version)},
 		{"dataset", strings.TrimSpace(s.Dataset + " " + j.Dataset)},
 		{"shape", strings.TrimSuffix(fmt.Sprintf("%s, %s, images of %s", plural(s.Features, "feature"), plural(s.Labels, "label"), s.Shape), ", images of ")},
 		{"feature names", nameList(s.FeatureNames)},

@@ -202,9 +202,9 @@ func (o *outlook) headline() string {
 	case o.Leader != "" && o.Answered == o.Voters:
 		return o.Leader + " leads, and all coordinators answer"
 	case o.Leader != "":
-		return fmt.Sprintf("%s leads, and %s coordinators answer, which is a majority", o.Leader, there)
+		return fmt.Sprintf("%s leads, and %s coordinators answer, which is a quorum", o.Leader, there)
 	case o.Answered < o.majority() && o.away() != "":
-		return fmt.Sprintf("no majority: %s coordinators answer and can vote, %d are needed", there, o.majority())
+		return fmt.Sprintf("no quorum: %s coordinators answer and can vote, %d are needed", there, o.majority())
 	case o.Answered < o.majority():
 		return fmt.Sprintf("no leader yet: %s coordinators have started", there)
 	}

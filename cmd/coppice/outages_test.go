@@ -184,7 +184,7 @@ func TestOutages(t *testing.T) {
 // on waiting for as long as they are told to, and say for whom.
 func (s *outageSite) noMajority() {
 	s.t.Helper()
-	parts := append(s.addresses(), "no majority: 1 of 3", "2 are needed", "connection refused", "has no leader", "coppice cluster members --stale")
+	parts := append(s.addresses(), "no quorum: 1 of 3", "2 are needed", "connection refused", "has no leader", "coppice cluster members --stale")
 	s.reads("no majority", reading[1:6], parts, "restart: ")
 	now, later := "job pause j --wait 0", "job pause j --wait 8s"
 	back := s.ask(now, later)
@@ -199,7 +199,7 @@ func (s *outageSite) noMajority() {
 	if n := strings.Count(back[now].stderr, "\n"); n != 1 {
 		s.t.Errorf("%s says %d lines:\n%s", now, n, back[now].stderr)
 	}
-	if n := strings.Count(back[later].stderr, "waiting for the cluster: no majority: 1 of 3"); n < 1 || n > 2 || back[later].took < 7*time.Second {
+	if n := strings.Count(back[later].stderr, "waiting for the cluster: no quorum: 1 of 3"); n < 1 || n > 2 || back[later].took < 7*time.Second {
 		s.t.Errorf("%s says %d times that it waits, in %v:\n%s", later, n, back[later].took, back[later].stderr)
 	}
 	s.interrupted()

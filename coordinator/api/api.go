@@ -91,7 +91,7 @@ func (s *Server) verified(f http.HandlerFunc) http.HandlerFunc {
 		ctx, cancel := context.WithTimeout(r.Context(), verifyTimeout)
 		defer cancel()
 		if err := s.verify(ctx); err != nil {
-			s.answer(w, nil, fmt.Errorf("%w: no majority of coordinators confirms that this coordinator leads: %w", store.ErrNotLeader, err))
+			s.answer(w, nil, fmt.Errorf("%w: no quorum of coordinators confirms that this coordinator leads: %w", store.ErrNotLeader, err))
 			return
 		}
 		f(w, r)

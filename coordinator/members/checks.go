@@ -64,7 +64,7 @@ func checkLeft(left []protocol.Member, doing string) error {
 	}
 	need := majority(len(left))
 	if len(left)-len(silent) < need {
-		return refused("%s would leave the voters %s, and %s does not answer: nothing can be committed without a majority of %d; start it again, or remove it first",
+		return refused("%s would leave the voters %s, and %s does not answer: nothing can be committed without a quorum of %d; start it again, or remove it first",
 			doing, names(left), names(silent), need)
 	}
 	if len(left)-len(silent)-len(lacking) < need {

@@ -41,7 +41,7 @@ func fieldsOf(dataset string, ppm uint32, j *round.Job) []field {
 		{"test_fraction", fmt.Sprint(j.Split.TestFraction)}, {"folds", fmt.Sprint(j.Folds)}, {"split file", orNone(j.Split.Assigned)},
 		{"keep_predictions", fmt.Sprint(j.Predictions)},
 		{"measures", orTen(j.Measures)}, {"clip", orNone(j.Clip)},
-		{"audit", fmt.Sprintf("%d of a million tasks", ppm)}, {"numerics", fmt.Sprint(j.Numerics)},
+		{"audit", fmt.Sprintf("%d of a million tasks", ppm)}, {"arithmetic version", fmt.Sprint(j.Numerics)},
 	}
 	return append(all, settingsOf(j.Params)...)
 }

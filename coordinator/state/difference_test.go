@@ -49,7 +49,7 @@ func TestDifference(t *testing.T) {
 		{func(j *round.Job) { j.Seed = 2 }, 0, "its seed is 1, but the new job has 2"},
 		{func(j *round.Job) { j.Measures = "six" }, 0, "its measures is ten, but the new job has six"},
 		{func(j *round.Job) { j.Clip = "zero" }, 0, "its clip is none, but the new job has zero"},
-		{func(j *round.Job) { j.Numerics = 2 }, 0, "its numerics is 1, but the new job has 2"},
+		{func(j *round.Job) { j.Numerics = 2 }, 0, "its arithmetic version is 1, but the new job has 2"},
 		{func(j *round.Job) { j.Params = []byte(`{"trees":5,"depth":7}`) }, 0, "it has different settings"},
 		{func(j *round.Job) { j.Params = []byte(`{"trees":5,"depth":7,"words":"a,b","more":1}`) }, 0, "it has different settings"},
 		{func(j *round.Job) { j.Params = []byte(`{"trees":5,"levels":7,"words":"a,b"}`) }, 0, "it has different settings"},
