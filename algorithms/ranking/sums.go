@@ -125,7 +125,9 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 	return errOperation(u.Op)
 }
 
-func errOperation(op uint8) error { return fmt.Errorf("ranking: the task has the unknown operation %d", op) }
+func errOperation(op uint8) error {
+	return fmt.Errorf("ranking: the task has the unknown operation %d", op)
+}
 
 // sumFeatures adds the number of rows and the sums of their features.
 func sumFeatures(dst []float64, refs []dataset.RowRef, d *dataset.Data) {
