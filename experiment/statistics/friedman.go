@@ -9,7 +9,7 @@ import (
 )
 
 // ErrShape is what errors about tables of values wrap.
-var ErrShape = errors.New("Friedman's test needs at least two methods and two datasets, with a value of each method on each dataset")
+var ErrShape = errors.New("the Friedman test needs at least two methods and two datasets, with a value of each method on each dataset")
 
 // FriedmanTest is the outcome of Friedman's test: Statistic is χ².
 type FriedmanTest struct {
