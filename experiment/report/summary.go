@@ -17,23 +17,23 @@ type Summary struct {
 	// Notes say what decides the report's numbers and is not plain from the table.
 	Notes []string `json:"notes,omitempty"`
 	// Deviations says how deviations over folds are computed: "population" or "sample".
-	Deviations string                `json:"std_of"`
-	Level      float64               `json:"level"`
-	Datasets   result.ShownDatasets  `json:"datasets"`
-	Rows       []result.Row          `json:"methods"`
-	Measures   []string              `json:"measures"`
-	Clip       string                `json:"clip,omitempty"` // as in a table
-	Results    []Result              `json:"results"`        // by dataset, then by measure
-	Rankings   []Ranking             `json:"rankings"`
-	Scores     []Scored              `json:"cumulative_scores,omitempty"`
-	Confusion  []Confused            `json:"confusion,omitempty"`
-	Curves     []Learned             `json:"learning_curves,omitempty"` // by dataset, by loss, then by row
-	Shown      []Shown               `json:"predictions,omitempty"`
-	Choices    []Choice              `json:"choices,omitempty"` // of rows whose cells chose their settings
-	Times      []Time                `json:"times,omitempty"`   // by row, then by dataset
-	Growths    []Growth              `json:"growths,omitempty"`
-	Published  result.ShownPublished `json:"published,omitempty"`
-	Cells      Cells                 `json:"runs"`
+	Deviations string             `json:"std_of"`
+	Level      float64            `json:"level"`
+	Datasets   []result.Dataset   `json:"datasets"`
+	Rows       []result.Row       `json:"methods"`
+	Measures   []string           `json:"measures"`
+	Clip       string             `json:"clip,omitempty"` // as in a table
+	Results    []Result           `json:"results"`        // by dataset, then by measure
+	Rankings   []Ranking          `json:"rankings"`
+	Scores     []Scored           `json:"cumulative_scores,omitempty"`
+	Confusion  []Confused         `json:"confusion,omitempty"`
+	Curves     []Learned          `json:"learning_curves,omitempty"` // by dataset, by loss, then by row
+	Shown      []Shown            `json:"predictions,omitempty"`
+	Choices    []Choice           `json:"choices,omitempty"` // of rows whose cells chose their settings
+	Times      []Time             `json:"times,omitempty"`   // by row, then by dataset
+	Growths    []Growth           `json:"growths,omitempty"`
+	Published  []result.Published `json:"published,omitempty"`
+	Cells      Cells              `json:"runs"`
 
 	allTests bool
 	pictures string

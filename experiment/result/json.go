@@ -13,22 +13,21 @@ func (t *Table) Encode(out io.Writer) error {
 	if err := t.Validate(); err != nil {
 		return err
 	}
-	return json.NewEncoder(out).Encode(&shownTable{t.Name, t.Datasets, t.Rows, t.Measures, t.Clip, t.Cells, t.Published, t.Spec})
+	return json.NewEncoder(out).Encode(t)
 }
 
 // Decode reads what Encode wrote, and validates it. An unknown key is an error, as is more
 // text behind the table. Errors wrap ErrTable, those of reading aside.
 func Decode(in io.Reader) (*Table, error) {
-	s := new(shownTable)
+	t := new(Table)
 	d := json.NewDecoder(in)
 	d.DisallowUnknownFields()
-	if err := d.Decode(s); err != nil {
+	if err := d.Decode(t); err != nil {
 		return nil, fmt.Errorf("%w: %w", err, ErrTable)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("the file has more text after the table: %w", ErrTable)
 	}
-	t := &Table{s.Name, s.Datasets, s.Methods, s.Measures, s.Clip, s.Runs, s.Published, s.Spec}
 	return t, t.Validate()
 }
 

@@ -17,12 +17,12 @@ type Table struct {
 	Name     string    `json:"name"`
 	Datasets []Dataset `json:"datasets"`
 	// Rows are the rows of the printed table; rows of data are counted in Dataset.Rows.
-	Rows []Row `json:"rows"`
+	Rows []Row `json:"methods"`
 	// Measures are names of package measures, each once.
 	Measures []string `json:"measures"`
 	// Clip says whether they are of clipped degrees: measures.Clip.
 	Clip      string      `json:"clip,omitempty"`
-	Cells     []Cell      `json:"cells"`
+	Cells     []Cell      `json:"runs"`
 	Published []Published `json:"published,omitempty"`
 	// Spec is the spec that the table was made by; nil: it is not known.
 	Spec *Spec `json:"spec,omitempty"`
@@ -42,7 +42,7 @@ const MaxConfusion = 20
 // Dataset is one of the datasets of an experiment.
 type Dataset struct {
 	Name     string `json:"name"`
-	Rows     int    `json:"rows"`
+	Rows     int    `json:"samples"`
 	Features int    `json:"features"`
 	Labels   int    `json:"labels"`
 	Folds    int    `json:"folds"` // of one repeat
@@ -106,7 +106,7 @@ type Row struct {
 // Cell is one job of an experiment.
 type Cell struct {
 	Dataset int    `json:"dataset"` // index into Table.Datasets
-	Row     int    `json:"row"`     // index into Table.Rows
+	Row     int    `json:"method"`  // index into Table.Rows
 	Repeat  int    `json:"repeat,omitempty"`
 	Fold    int    `json:"fold"`
 	State   string `json:"state"`
@@ -116,7 +116,7 @@ type Cell struct {
 	// as the K-L divergence of a model that predicts a number, is null in JSON and NaN here.
 	Values  []float64 `json:"values,omitempty"`
 	Mean    []float64 `json:"mean,omitempty"`
-	Rows    int       `json:"test_rows,omitempty"`
+	Rows    int       `json:"test_samples,omitempty"`
 	Seconds float64   `json:"seconds,omitempty"` // of computing
 	Digest  string    `json:"digest,omitempty"`  // of the model
 	// Scores are the cumulative scores of labels on a scale: the share of the test rows for which the predicted
@@ -141,9 +141,9 @@ type Cell struct {
 // name that the table has no row of: a method that only the paper ran.
 type Published struct {
 	Dataset   string  `json:"dataset"`
-	Row       string  `json:"row"`
+	Row       string  `json:"method"`
 	Measure   string  `json:"measure"`
 	Value     float64 `json:"value"`
-	Deviation float64 `json:"deviation,omitempty"` // 0: the source prints none
+	Deviation float64 `json:"std,omitempty"` // 0: the source prints none
 	Source    string  `json:"source"`
 }
