@@ -125,7 +125,9 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 	return errOperation(u.Op)
 }
 
-func errOperation(op uint8) error { return fmt.Errorf("ranking: the task has the unknown operation %d", op) }
+func errOperation(op uint8) error {
+	return fmt.Errorf("ranking: the task has the unknown operation %d", op)
+}
 
 // sumFeatures adds the number of rows and the sums of their features.
 func sumFeatures(dst []float64, refs []dataset.RowRef, d *dataset.Data) {
@@ -146,7 +148,7 @@ func (s *scratch) sumSquares(dst []float64, refs []dataset.RowRef, d *dataset.Da
 }
 
 // errPoint says that a round has a point of another size.
-var errPoint = errors.New("ranking: the lengths of u and v do not match the landmarks")
+var errPoint = errors.New("ranking: the numbers of weights do not match the landmarks and kernels")
 
 // requestOf reads what a round asks for.
 func requestOf(v round.Vars, m, n int) (q request, err error) {
