@@ -60,7 +60,7 @@ var settings = append(param.Table[Config]{
 		func(c *Config) *string { return &c.Widths }, widthsWide, widthsPrinted),
 	param.Float("lambda", "λ: factor of the penalty on the squared weights (Eqs 17 and 18 of Yan et al. 2007)", 1e-9, 1e6, 5e-4, func(c *Config) *float64 { return &c.Lambda }),
 	param.Int("loops", "maximum number of inner loops; each loop solves once for the weights of the landmarks (u) and once for the weights of the kernels (v)", 1, 1000, 20, func(c *Config) *int { return &c.Loops }),
-	param.Float("tolerance", "inner loops end if a loop changes the weights of the landmarks (u) and of the kernels (v) by less than this norm", 0, 1, 1e-4, func(c *Config) *float64 { return &c.Tolerance }),
+	param.Float("tolerance", "inner loops end if the changes of the weights of the landmarks (u) and of the kernels (v) have norms below this value", 0, 1, 1e-4, func(c *Config) *float64 { return &c.Tolerance }),
 	param.Int("em_rounds", "maximum number of EM rounds; each round but the first begins by moving the samples' numbers within their intervals",
 		1, 100, 1, func(c *Config) *int { return &c.Rounds }),
 	param.Int("refinements", "number of times that each solution is refined with its residual", 2, 20, 2, func(c *Config) *int { return &c.Refinements }),

@@ -138,7 +138,7 @@ func (j *openJob) withholds(w *standing) (protocol.IdleReason, string) {
 	case j.targets[w.id]:
 		return protocol.IdleShards, "the worker is still fetching shards of its tasks; it gets the tasks in the round after it has them"
 	case at.plan != nil && slices.Contains(at.plan.workers, w.id):
-		return protocol.IdleFewTasks, fmt.Sprintf("the round is too small for another worker: it has only %s for %s", counted(at.units, "task"), counted(len(at.plan.workers), "worker"))
+		return protocol.IdleFewTasks, fmt.Sprintf("the worker has no task, because the round has only %s for %s", counted(at.units, "task"), counted(len(at.plan.workers), "worker"))
 	case at.ready > 0 || at.units == 0 || !at.collected:
 		return protocol.IdleNextRound, "the worker gets tasks when the leader next distributes tasks"
 	case at.held > 0:

@@ -80,7 +80,7 @@ func Decode(b []byte) (*Curve, error) {
 	n := r.uvarint()
 	switch {
 	case r.err == nil && (!isPower(c.stride) || !isPower(c.validationStride)):
-		r.fail("the distances between points, %d and %d steps, are not powers of two", c.stride, c.validationStride)
+		r.fail("the distances of kept points, %d steps and %d validations, are not powers of two", c.stride, c.validationStride)
 	case r.err == nil && n > JobPoints:
 		r.fail("want at most %[2]d points, got %[1]d", n, JobPoints)
 	}
