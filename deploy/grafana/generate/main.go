@@ -17,7 +17,7 @@ import (
 
 func main() {
 	out := flag.String("out", "../dashboards/coppice.json", "the dashboard's file")
-	check := flag.Bool("check", false, "compare the file with what would be written, and write nothing")
+	check := flag.Bool("check", false, "compare the file with the generated file, and write nothing")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "grafana: %q is no flag\n", flag.Arg(0))
