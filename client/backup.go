@@ -49,7 +49,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, progress func(BackupPr
 		return h, nil
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errMute) {
-		return h, fmt.Errorf("%w: nothing came for %v", errMute, backupSilence)
+		return h, fmt.Errorf("%w: no bytes arrived for %v", errMute, backupSilence)
 	} else if cause != nil {
 		return h, cause
 	}

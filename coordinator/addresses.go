@@ -87,7 +87,7 @@ func (c *Config) checkApart(n int) error {
 		for _, p := range c.Peers {
 			for k := range n {
 				if p.ID != c.ID && protocol.SamePlace(address, p.addr(k)) {
-					return fmt.Errorf("%w: %s: %s is at %s, but %s of %s has that address by --peers (%s)", ErrUsage, ports[i].flag, ports[i].what, address, ports[k].what, p.ID, p.span(n))
+					return fmt.Errorf("%w: %s: %s of this coordinator is at %s, but --peers gives that address to %s of %s (%s)", ErrUsage, ports[i].flag, ports[i].what, address, ports[k].what, p.ID, p.span(n))
 				}
 			}
 		}

@@ -45,7 +45,7 @@ func TestWrongAddresses(t *testing.T) {
 		"names of loopback": {func(c *Config) {
 			c.Peers = three(Peer{"a", "localhost", 7100}, Peer{"b", "127.0.0.1", 7103}, Peer{"c", "i", 7100})
 		}, "need some of the same ports"},
-		"a moved port":      {func(c *Config) { c.Peers = far(Peer{"a", "10.0.0.1", 7100}); c.RaftAddr = "10.0.0.2:7103" }, "--raft: Raft is at 10.0.0.2:7103, but NATS routes of b has that address"},
+		"a moved port":      {func(c *Config) { c.Peers = far(Peer{"a", "10.0.0.1", 7100}); c.RaftAddr = "10.0.0.2:7103" }, "--raft: Raft of this coordinator is at 10.0.0.2:7103, but --peers gives that address to NATS routes of b"},
 		"one port twice":    {func(c *Config) { c.RaftAddr = "127.0.0.1:7102" }, "--raft 127.0.0.1:7102 and --nats-listen 127.0.0.1:7102"},
 		"on all interfaces": {func(c *Config) { c.HTTPAddr, c.NATSAddr = ":7100", "127.0.0.1:7100" }, "the same address"},
 	} {

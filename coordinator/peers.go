@@ -34,7 +34,7 @@ func newPeers(r *roster) *peers {
 func (p *peers) ask(ctx context.Context, id string) (a store.Answer, err error) {
 	addresses := p.addresses(id)
 	if len(addresses) == 0 {
-		return a, fmt.Errorf("%s: its address is not known", id)
+		return a, fmt.Errorf("the address of coordinator %s is not known", id)
 	}
 	for _, address := range slices.Backward(addresses) { // the error is that of the first
 		if a, err = p.askAt(ctx, id, address); err == nil {
@@ -54,7 +54,7 @@ func (p *peers) askAt(ctx context.Context, id, address string) (a store.Answer, 
 		return a, fmt.Errorf("coordinator %s answers at this address", s.ID)
 	}
 	if s.Protocol != protocol.Version || s.Numerics != round.Numerics {
-		return a, fmt.Errorf("it (%s) has protocol version %d and arithmetic version %d; this coordinator has %d and %d", s.Version, s.Protocol, s.Numerics, protocol.Version, round.Numerics)
+		return a, fmt.Errorf("the coordinator there (%s) has protocol version %d and arithmetic version %d; this coordinator has %d and %d", s.Version, s.Protocol, s.Numerics, protocol.Version, round.Numerics)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -108,7 +108,7 @@ func (n *node) askAll(ctx context.Context, list []store.Member) map[store.Server
 			case s.Directory == "":
 				found[i].who = s.Problem // it starts, and does not know its folder yet
 			case s.Directory != m.Directory:
-				found[i].who = fmt.Sprintf("its folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", s.Directory)
+				found[i].who = fmt.Sprintf("the coordinator's folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", s.Directory)
 			default:
 				found[i] = sighting{s, time.Now(), ""}
 			}

@@ -31,9 +31,9 @@ func (n *node) facts(d *dispatch.Dispatcher) *jobs.Facts {
 	switch {
 	case n.conn.Connected():
 	case n.nats == nil:
-		f.NATS = "it is not connected to the NATS server of --nats; start that server again"
+		f.NATS = "the leader is not connected to the NATS server of --nats; start that server again"
 	default:
-		f.NATS = "it is not connected to its NATS server"
+		f.NATS = "the leader is not connected to its NATS server"
 	}
 	return f
 }
@@ -95,7 +95,7 @@ func (n *node) position(ctx context.Context, notReady error) string {
 	d := n.leading.Load()
 	switch {
 	case leader != n.cfg.ID:
-		return leader + " leads; its /readyz tells about workers"
+		return leader + " leads; the /readyz of the leader says whether there are workers"
 	case d == nil:
 		return "this coordinator is about to lead"
 	case notReady != nil:

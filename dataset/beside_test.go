@@ -175,7 +175,7 @@ func TestBesideInspected(t *testing.T) {
 		t.Errorf("labels are %s", found.LabelsAre)
 	}
 	if i := slices.IndexFunc(found.Warnings, func(w string) bool {
-		return strings.Contains(w, "interval or group: 2, the first: ") && strings.Contains(w, "row 1")
+		return strings.Contains(w, "found 2 samples with an invalid exact number, interval or group, such as ") && strings.Contains(w, "row 1")
 	}); i < 0 {
 		t.Errorf("%q", found.Warnings)
 	}

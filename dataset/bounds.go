@@ -44,7 +44,7 @@ func expansionError(what, advice string) error {
 // reads them.
 func (o *OpenOptions) checkFeatures(n int, advice string) error {
 	if most := max(o.size.items(), o.modelFeatures); n > most {
-		return kindErrorf(ErrFormat, "%s features are too many for a file of %s bytes: a file may have %s features, or one for each byte if it is larger; %s",
+		return kindErrorf(ErrFormat, "%s features are too many for a file of %s bytes: a file may have %s features, or one for each byte if the file has more bytes; %s",
 			units.Count(n), units.Count(int(o.size)), units.Count(maxColumns), advice)
 	}
 	return nil
@@ -53,7 +53,7 @@ func (o *OpenOptions) checkFeatures(n int, advice string) error {
 // checkItems returns an error if the values of n rows, or n names, are too many to be kept in memory.
 func (o *OpenOptions) checkItems(name string, n int, advice string) error {
 	if n > o.size.items() {
-		return kindErrorf(ErrFormat, "%q has %s values, too many for a file of %s bytes: a file may have %s values that are kept in memory, or one for each byte if it is larger; %s",
+		return kindErrorf(ErrFormat, "%q has %s values, too many for a file of %s bytes: a file may have %s values that are kept in memory, or one for each byte if the file has more bytes; %s",
 			name, units.Count(n), units.Count(int(o.size)), units.Count(maxColumns), advice)
 	}
 	return nil

@@ -393,7 +393,7 @@ func (c *csvColumns) checkPrefixes(names []string, found []int, o *OpenOptions) 
 	var texts []string
 	var ways []Way
 	for at, columns := range byPrefix {
-		texts = append(texts, fmt.Sprintf("--label-prefix %s takes %s", c.prefixes[at], nameList(names, columns)))
+		texts = append(texts, fmt.Sprintf("--label-prefix %s reads %s as labels", c.prefixes[at], nameList(names, columns)))
 		ways = append(ways, oneWay("--label-prefix", c.prefixes[at], "the labels are %s", nameList(names, columns)))
 	}
 	return &WaysError{fmt.Sprintf("some column names begin with %s, both prefixes of labels: %s", strings.Join(c.prefixes, " and with "), strings.Join(texts, ", ")), ways}

@@ -255,7 +255,7 @@ func TestTwoPrefixes(t *testing.T) {
 	content := "x_min,y_min,x_max,y_max,label_joy,label_sad\n10,20,30,40,.25,.75\n"
 	_, err := openFile(t, "a.csv", content, OpenOptions{})
 	mustBe(t, err, ErrAmbiguous)
-	mustContain(t, err, `--label-prefix label_ takes "label_joy" and "label_sad"`, `--label-prefix y_ takes "y_min" and "y_max"`)
+	mustContain(t, err, `--label-prefix label_ reads "label_joy" and "label_sad" as labels`, `--label-prefix y_ reads "y_min" and "y_max" as labels`)
 	for _, o := range []OpenOptions{
 		{Labels: LabelOptions{Prefixes: []string{"label_"}}}, {Labels: LabelOptions{Columns: []string{"label_joy:last"}}}, {FeatureColumns: []string{"0:3"}},
 	} {

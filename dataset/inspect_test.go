@@ -18,8 +18,8 @@ import (
 // What normalising cannot mend is not said to be mended by it.
 func TestInspectSuggestsWhatHelps(t *testing.T) {
 	for rows, want := range map[string]string{
-		"1,-1,2\n2,-1,3\n":   "samples with a negative label: 2, the first is row 0; probabilities must be 0 or more",
-		"1,0.5,0.5\n2,0,0\n": "samples whose labels are all 0: 1, the first is row 1; such samples have no label distribution",
+		"1,-1,2\n2,-1,3\n":   "found 2 samples with a negative label, the first in row 0; probabilities must be 0 or more",
+		"1,0.5,0.5\n2,0,0\n": "found 1 sample whose labels are all 0, the first in row 1; such samples have no label distribution",
 	} {
 		for _, checks := range []Checks{{}, {Normalize: true}} {
 			f, err := Inspect(writeFile(t, "a.csv", "x,label_c,label_d\n"+rows), OpenOptions{}, ImportOptions{Checks: checks})
@@ -71,7 +71,7 @@ func TestInspect(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	all := strings.Join(append(f.Warnings, f.Notes...), "\n")
-	for _, part := range []string{`"id" has the name`, "samples with missing values: 2", "samples whose labels do not sum to 1: 1, the first is row 1; --normalize", "samples with a negative label: 1, the first is row 3; probabilities must be 0 or more", `";" between columns, a comma before decimals`} {
+	for _, part := range []string{`"id" has the name`, "found 2 samples with missing values: ", "found 1 sample whose labels do not sum to 1, the first in row 1; --normalize", "found 1 sample with a negative label, the first in row 3; probabilities must be 0 or more", `";" between columns, a comma before decimals`} {
 		if !strings.Contains(all, part) {
 			t.Errorf("%q lacks %q", all, part)
 		}
@@ -90,8 +90,8 @@ func TestInspectAnything(t *testing.T) {
 		"a,b,label_c\n1,2,1\n3,inf,1\n":     `row 1, feature 1 "b" (counted from 0): +Inf is not a finite number`,
 		"a,label_c\n1,1\n1e39,1\n-1e40,1\n": `row 1, feature 0 "a" (counted from 0): 1e+39 is too large for a float32 (2 such values in this column)`,
 		"a,label_c\n1,1e39\n":               `row 0, label 0 "c" (counted from 0): 1e+39 is too large for a float32`,
-		"a,label_c\nNA,1\n,\n":              "samples with missing values: 1",
-		"a,label_c\n1,NaN\n2,\n":            "samples with missing values: 2",
+		"a,label_c\nNA,1\n,\n":              "found 1 sample with missing values: ",
+		"a,label_c\n1,NaN\n2,\n":            "found 2 samples with missing values: ",
 	} {
 		f, err := Inspect(writeFile(t, "a.csv", content), OpenOptions{}, ImportOptions{})
 		if err != nil {
@@ -125,12 +125,12 @@ func TestInspectMissingLabels(t *testing.T) {
 		says    string
 		fills   bool // --missing 0 helps
 	}{
-		{"a,label_c,label_d\n1,,\n2,0,1\n", Distributions, MissingSummary{Labels: 2, Rows: 1}, "samples with missing values: 1, with 2 missing labels; --missing drop", false},
-		{"a,label_c\nNA,1\n2,1\n", Distributions, MissingSummary{Values: 1, Rows: 1}, "samples with missing values: 1, with 1 missing feature; --missing drop", true},
-		{"a,label_c\nNA,\nNA,1\n", Distributions, MissingSummary{Values: 2, Labels: 1, Rows: 2}, "samples with missing values: 2, with 2 missing features and 1 missing label; --missing drop", false},
-		{"a,y_c,y_d\n1,NA,3\n2,1,1\n", Counts, MissingSummary{Labels: 1, Rows: 1}, "with 1 missing label;", false},
-		{"a,age\n1,NA\n2,1\n", Age, MissingSummary{Labels: 1, Rows: 1}, "with 1 missing label;", false},
-		{"a,class\n1,x\n2,?\n3,NaN\n4,\n5,y\n", Class, MissingSummary{Labels: 3, Rows: 3}, "with 3 missing labels;", false},
+		{"a,label_c,label_d\n1,,\n2,0,1\n", Distributions, MissingSummary{Labels: 2, Rows: 1}, "found 1 sample with missing values: 2 missing labels; --missing drop", false},
+		{"a,label_c\nNA,1\n2,1\n", Distributions, MissingSummary{Values: 1, Rows: 1}, "found 1 sample with missing values: 1 missing feature; --missing drop", true},
+		{"a,label_c\nNA,\nNA,1\n", Distributions, MissingSummary{Values: 2, Labels: 1, Rows: 2}, "found 2 samples with missing values: 2 missing features and 1 missing label; --missing drop", false},
+		{"a,y_c,y_d\n1,NA,3\n2,1,1\n", Counts, MissingSummary{Labels: 1, Rows: 1}, "missing values: 1 missing label;", false},
+		{"a,age\n1,NA\n2,1\n", Age, MissingSummary{Labels: 1, Rows: 1}, "missing values: 1 missing label;", false},
+		{"a,class\n1,x\n2,?\n3,NaN\n4,\n5,y\n", Class, MissingSummary{Labels: 3, Rows: 3}, "missing values: 3 missing labels;", false},
 	} {
 		f, err := Inspect(writeFile(t, "a.csv", c.content), OpenOptions{Labels: LabelOptions{Kind: c.kind, Sigma: 1, High: 9}}, ImportOptions{})
 		if err != nil {

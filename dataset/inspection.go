@@ -89,11 +89,11 @@ func (s *inspector) faults() (lines []string) {
 		{s.uneven, "whose labels do not sum to 1", uneven},
 	} {
 		if f.n > 0 {
-			lines = append(lines, fmt.Sprintf("samples %s: %s, the first is row %d; %s", f.what, units.Count(f.n), f.first, f.hint))
+			lines = append(lines, fmt.Sprintf("found %s %s, the first in row %d; %s", counted(f.n, "sample"), f.what, f.first, f.hint))
 		}
 	}
 	if s.beside > 0 {
-		lines = append(lines, fmt.Sprintf("samples with an invalid exact number, interval or group: %s, the first: %v", units.Count(s.beside), s.firstBeside))
+		lines = append(lines, fmt.Sprintf("found %s with an invalid exact number, interval or group, such as %v", counted(s.beside, "sample"), s.firstBeside))
 	}
 	return append(lines, s.nonFinite.faults()...)
 }
@@ -116,5 +116,5 @@ func (m *MissingSummary) fault() string {
 			parts = append(parts, fmt.Sprintf("%s missing %ss", units.Count(c.n), c.noun))
 		}
 	}
-	return fmt.Sprintf("samples with missing values: %s, with %s%s", units.Count(m.Rows), strings.Join(parts, " and "), hint)
+	return fmt.Sprintf("found %s with missing values: %s%s", counted(m.Rows, "sample"), strings.Join(parts, " and "), hint)
 }

@@ -365,7 +365,7 @@ func TestMissingImagesAndVotes(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.Join(found.Warnings, "\n")
-		for _, part := range []string{"samples with missing values: 2, with 2 missing image names; --missing drop leaves", "samples whose labels are all 0: 1, the first is row 2; such samples have no label distribution; --missing drop"} {
+		for _, part := range []string{"found 2 samples with missing values: 2 missing image names; --missing drop leaves", "found 1 sample whose labels are all 0, the first in row 2; such samples have no label distribution; --missing drop"} {
 			if !strings.Contains(text, part) {
 				t.Errorf("%s lacks %q", text, part)
 			}

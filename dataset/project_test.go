@@ -162,7 +162,7 @@ func TestNamesOfFiles(t *testing.T) {
 		{"a.csv", "a,b, a,label_c\n1,2,3,1\n", "", `columns 0 and 2 (counted from 0) are both named "a"`},
 		{"a.csv", "name,b,name,label_c\nx,2,3,1\n", "", `columns 0 and 2 (counted from 0) are both named "name"`},
 		{"a.csv", "a,,,label_c\n1,2,3,1\n", "[a  ]>[c] [1 2 3]>[1]", ""},
-		{"a.csv", "a,label_c,y_c\n1,1,0\n", "", "--label-prefix label_ takes"},
+		{"a.csv", "a,label_c,y_c\n1,1,0\n", "", "--label-prefix label_ reads"},
 		{"a.libsvm", "# features: a , b\n# labels: c,d\n1,0 1:5 2:1\n", "[a b]>[c d] [5 1]>[1 0]", ""},
 		{"a.libsvm", "# features: a,b,a\n1,0 1:5\n", "", `features 0 and 2 (counted from 0) are both named "a"`},
 		{"a.libsvm", "# features: ,\n1,0 1:5 2:1\n", "[]>[] [5 1]>[1 0]", ""},

@@ -216,7 +216,7 @@ func scanChecked(src Source, o *ImportOptions, phase string, of int, f func(*Row
 	c, done := newChecker(src.Info(), o.Checks), 0
 	return src.Scan(func(r *Row) error {
 		if r.Number != done || done == MaxRows {
-			return rowErrorf(c.info.File, r.Number, "want row %d of at most %d rows here", done, MaxRows)
+			return rowErrorf(c.info.File, r.Number, "the rows are not in order or too many: want row %d of at most %d rows here", done, MaxRows)
 		}
 		if done++; done%progressRows == 0 || c.info.slow {
 			if err := o.reportRow(phase, r, done, of); err != nil {

@@ -114,7 +114,7 @@ func (m *Coordinator) training(s *set) {
 	m.Steps = s.counter("steps_total", "Training steps that this leader has completed; a tree is a step. Each step of a fold counts once, while the fold runs.")
 	m.Samples = s.counter("samples_total", "Training samples drawn by completed training steps; for a tree, its bootstrap draws.")
 	m.Rounds = s.counter("rounds_total", "Rounds that this leader has completed, including the rounds within folds.")
-	m.Loss = s.gauges("job_loss", "Last known training loss of a running job: with trees or folds, the mean over all with a loss. The series is absent until the first loss.", "name")
+	m.Loss = s.gauges("job_loss", "Last known training loss of a running job: with trees or folds, the mean over the trees or folds that have a loss. The series is absent until the first loss.", "name")
 	m.Progress = s.gauges("job_progress_ratio", "Fraction of a running job that is done, from 0 to 1.", "name")
 	m.Interval = s.gauges("job_commit_interval_seconds", "Shortest time between two commits of a running job's state; it is longer if commits are slow.", "name")
 	m.JobSteps = s.gauges("job_steps", "Completed training steps of a running job, over all folds; a tree is a step.", "name")

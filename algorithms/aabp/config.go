@@ -67,7 +67,7 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
 		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
 	param.Int("validation_steps", "number of steps between two validations", 1, 1e6, mostValidationSteps, func(c *Config) *int { return &c.ValidationSteps }).
-		Says("samples / batch_size (about one pass over the samples), at least 10 and at most 100"),
+		Says("number of samples / batch_size (about one pass over the samples), at least 10 and at most 100"),
 	param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }),
 	param.Bool("refit", "train again on all training samples, validation samples included, for the best number of steps", true,
 		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false),

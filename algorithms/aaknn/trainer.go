@@ -59,17 +59,17 @@ func (t *trainer) State(l *fields.List) {
 	rows.Field(l, &t.kept, t.job.Manifest, &wanted)
 	l.Uint64(&t.k)
 	l.Float64(&t.loss)
-	l.Check(t.kept == nil || t.fit.Done(), "it has samples before the features are scaled")
+	l.Check(t.kept == nil || t.fit.Done(), "the saved state has samples, although the features are not scaled yet")
 	n := 0
 	if t.kept != nil {
 		n = t.kept.N
 	}
-	l.Check(t.k <= uint64(n), "it has %d neighbours for %d samples", t.k, n)
-	l.Check(t.loss == -1 || t.k > 0 && t.loss >= 0 && t.loss < mostLoss, "it has a loss of %v", t.loss)
+	l.Check(t.k <= uint64(n), "the saved state has %d neighbours, more than its %d samples", t.k, n)
+	l.Check(t.loss == -1 || t.k > 0 && t.loss >= 0 && t.loss < mostLoss, "the saved state has a loss of %v, which is not possible", t.loss)
 	if l.Reading() && t.kept != nil {
 		c := t.job.Config.neighbours()
-		l.Check(c == 0 || t.k == uint64(c) && t.loss == -1, "it has %d neighbours, want %d", t.k, c)
-		l.Check(t.k > 0 || len(candidates(t.kept.N)) > 1, "the number of neighbours is missing")
+		l.Check(c == 0 || t.k == uint64(c) && t.loss == -1, "the saved state has %d neighbours, want %d", t.k, c)
+		l.Check(t.k > 0 || len(candidates(t.kept.N)) > 1, "the number of neighbours is missing in the saved state")
 	}
 }
 

@@ -23,7 +23,7 @@ type model struct {
 	scaling string
 }
 
-var errNoNetwork = errors.New("its network is missing")
+var errNoNetwork = errors.New("the network of the model is missing")
 
 // tensors lists the tensors: settings, the network's, then scaling (where there is any).
 func (m *model) tensors(l *learner.Tensors) {

@@ -45,7 +45,7 @@ func divide(c *Config, s *dataset.Split, m *dataset.Manifest) error {
 	listed := s.Assigned != "" && !s.Overlap && s.Folds > 2
 	switch {
 	case c.Inner == innerFolds && !listed:
-		return param.Errorf("inner", "folds needs a job with at least three folds, listed in a file or made of groups")
+		return param.Errorf("inner", "inner folds that are whole folds need a job with at least three folds, listed in a file or made of groups")
 	case c.Inner == innerAuto && listed && c.Weights != weightsMean && !wholeGroups(c, s, m):
 		c.Inner = innerFolds
 	}

@@ -39,7 +39,7 @@ func TestMembersAreRefused(t *testing.T) {
 		`structrf:features="no",ldlf`:           `structrf: features: "no": want all, sqrt`,
 		"structrf:min_samples=2,ldlf:outputs=2": "ldlf: outputs: got 2 outputs, but a tree of depth 7 has 63 split nodes",
 		"structrf:min_samples=2,ldlf:features=mlp:init_from=" + strings.Repeat("0", 64): "ldlf: init_from: a member of an ensemble cannot start from given weights",
-		"structrf,ldlf": "structrf: min_samples: 0.8 of 8 training samples are 6 draws",
+		"structrf,ldlf": "structrf: min_samples: a sampling_ratio of 0.8 of 8 training samples makes 6 draws",
 	} {
 		_, err := a.Resolve(param.Values{"members": text}, smallManifest())
 		var wrong *param.Error

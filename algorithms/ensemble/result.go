@@ -101,7 +101,7 @@ func (t *trainer) predicted(b []byte) (*predictions.Set, error) {
 // stateVersion is the version of the fields of a state.
 const stateVersion = 1
 
-var errPart = errors.New("the model or the predictions of a sub-job are missing, or exist at the wrong time")
+var errPart = errors.New("the saved state lacks the model or the predictions of a sub-job, or has them too early or too late")
 
 // State implements learner.Trainer: the results that are there, then the weights.
 func (t *trainer) State(l *fields.List) {
@@ -159,15 +159,15 @@ func (t *trainer) restore(unit int, r *result) (err error) {
 // known, or lacking before.
 func (t *trainer) checkWeights(l *fields.List) {
 	known := t.weights != nil
-	l.Check((t.kl != nil) == (known && t.job.Config.Weights != weightsMean) && (t.rows > 0) == (t.kl != nil), "its weights do not match the settings")
+	l.Check((t.kl != nil) == (known && t.job.Config.Weights != weightsMean) && (t.rows > 0) == (t.kl != nil), "the saved state has weights of members that do not match the settings")
 	if known {
 		l.Check(onSimplex(t.weights), "the weights %v are not possible", t.weights)
 	}
 	for unit := range t.results {
 		r := &t.results[unit]
 		inner, later := unit >= len(t.members), t.later(unit)
-		l.Check(!known || (r.head != nil || later) && r.predictions == nil, "it has weights, but a model is missing or predictions are left")
+		l.Check(!known || (r.head != nil || later) && r.predictions == nil, "the saved state has weights of members, but a model is missing or predictions are not deleted")
 		l.Check(known || r.head == nil || !inner || r.predictions != nil, "%w", errPart)
-		l.Check(!later || r.head == nil || t.wanted(unit), "it has a model that the job does not need")
+		l.Check(!later || r.head == nil || t.wanted(unit), "the saved state has a model that the job does not need")
 	}
 }

@@ -73,7 +73,7 @@ func (c *Config) check() error {
 		return param.Errorf("shrink", "needs a validation_fraction above 0: the weight of the mean distribution is chosen on validation samples")
 	}
 	if c.Init == initNormal && c.InitStd == 0 {
-		return param.Errorf("init_std", "must be above 0 with init normal, because all leaves stay equal if Θ starts at 0")
+		return param.Errorf("init_std", "must be above 0 with init normal, because all leaves stay equal if all parameters start at 0")
 	}
 	if c.Init == initXavier && c.InitStd != 0 {
 		return param.Errorf("init_std", "needs init normal: with xavier the bound follows from the number of features")

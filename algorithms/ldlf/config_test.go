@@ -147,7 +147,7 @@ func TestWrongSettings(t *testing.T) {
 		{param.Values{"refit": true, "preset": "paper"}, "refit", "validation_fraction"},
 		{param.Values{"shrink": true, "preset": "paper"}, "shrink", "validation_fraction"},
 		{param.Values{"trees": int64(1000), "depth": int64(17)}, "depth", "at most"},
-		{param.Values{"outputs": int64(1 << 20)}, "outputs", "Θ would hold"},
+		{param.Values{"outputs": int64(1 << 20)}, "outputs", "the feature function would have"},
 	} {
 		_, err := New().Resolve(x.given, movie)
 		var p *param.Error

@@ -53,7 +53,7 @@ func (m *model) Describe() [][2]string {
 		{"outputs", fmt.Sprint(m.outputs)},
 		{"bias", fmt.Sprint(m.bias)},
 		{"scaling", m.kind},
-		{"parameters", fmt.Sprintf("%d of Θ, %d of q", m.theta(), m.sizes.q())},
+		{"parameters", fmt.Sprintf("%d of the splits (Θ), %d of the leaves (q)", m.theta(), m.sizes.q())},
 	}
 	if n, ok := m.f.(*network.Network); ok {
 		all = append(all, [2]string{"network", network.Describe(n)})

@@ -113,7 +113,7 @@ func checkSize(c *Config, m *dataset.Manifest) error {
 	}
 	z := newSizes(c, m.Features, m.Labels)
 	if z.theta() > maxValues {
-		return param.Errorf("outputs", "Θ would hold %d values (%d features × %d units), at most %d are possible",
+		return param.Errorf("outputs", "the feature function would have %d parameters (%d features × %d outputs), at most %d are possible",
 			z.theta(), m.Features, c.Outputs, maxValues)
 	}
 	if z.q() > maxValues {

@@ -40,15 +40,15 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Float("weight_decay", "weight decay of all parameters, the bias included: weight_decay·Θ is added to the gradient", 0, 1, 1e-5,
 		func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 0).
 		Says("auto: 1e-5, with a network 0.001 (3e-4 if less than 20 % of the feature values are non-zero); paper: 0"),
-	param.Word("init", "initial values of Θ: xavier (uniform within ±sqrt(3/features)) or normal (standard deviation init_std); for a network only he (normal, standard deviation sqrt(2/inputs) in each layer). Biases start at 0",
+	param.Word("init", "initial values of the parameters Θ of the splits: xavier (uniform within ±sqrt(3/features)) or normal (standard deviation init_std); for a network only he (normal, standard deviation sqrt(2/inputs) in each layer). Biases start at 0",
 		func(c *Config) *string { return &c.Init }, initXavier, initNormal, initHe).
 		Preset(presetAuto, initNormal).Says("auto: normal; paper: xavier; with a network: he"),
-	param.Float("init_std", "standard deviation of the initial values of Θ with init normal; 0 with xavier", 0, 1e6, 0, func(c *Config) *float64 { return &c.InitStd }).
+	param.Float("init_std", "standard deviation of the parameters' initial values with init normal; 0 with xavier", 0, 1e6, 0, func(c *Config) *float64 { return &c.InitStd }).
 		Says("auto: 1/sqrt(mean number of non-zeros of a sample), with a network 0"),
-	param.Int("leaf_iterations", "number of iterations of the paper's Eq. 12 in a leaf update", 1, 1000, 20, func(c *Config) *int { return &c.LeafIterations }).InPaper(),
+	param.Int("leaf_iterations", "number of iterations in an update of the leaves (Eq. 12 of Shen et al. 2017)", 1, 1000, 20, func(c *Config) *int { return &c.LeafIterations }).InPaper(),
 	param.Int("leaf_batches", "number of mini-batches between two leaf updates; an update uses the samples of these mini-batches", 1, maxWindow, mostLeafBatches,
 		func(c *Config) *int { return &c.LeafBatches }).
-		Says("auto: samples / batch_size (about one pass over the samples), but within 10 to 100, with a network within 50 to 1000; paper: 100").InPaper(),
+		Says("auto: number of samples / batch_size (about one pass over the samples), but within 10 to 100, with a network within 50 to 1000; paper: 100").InPaper(),
 	param.Bool("leaf_first", "start with a leaf update; without it, all leaves are uniform at first, and the gradient is 0", true,
 		func(c *Config) *bool { return &c.LeafFirst }).Preset(presetPaper, false),
 	param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.2,

@@ -150,7 +150,7 @@ func (t *trainer) Fold(r *round.Result) error {
 func (t *trainer) fold(r *round.Result) error {
 	switch {
 	case r.Sum == nil:
-		return errors.New("the result of the round has no sum")
+		return errors.New("the result of the round lacks the sum of the tasks' results")
 	case t.Phase == gradient.PhaseOwn:
 		return t.foldLeaves(r.Sum.F64)
 	case t.Phase == gradient.PhaseChoice:
@@ -190,12 +190,12 @@ const stateFormat = 4
 // State implements learner.Trainer.
 func (t *trainer) State(l *fields.List) {
 	l.Uint64(&t.leafUpdates, &t.iteration)
-	l.Check(t.iteration < uint64(t.cfg.LeafIterations), "it is at leaf iteration %d of %d", t.iteration, t.cfg.LeafIterations)
+	l.Check(t.iteration < uint64(t.cfg.LeafIterations), "the saved state is at iteration %d of %d of a leaf update, which is not possible", t.iteration, t.cfg.LeafIterations)
 	t.Descent.State(l)
 	if t.cfg.Shrink {
 		l.Float32s(t.mean)
 		l.Byte(&t.parts)
-		l.Check(t.parts <= shrinkParts && (t.parts == 0 || t.Refitting || t.Phase == gradient.PhaseDone), "it has %d losses for the weight of the mean distribution, want none", t.parts)
+		l.Check(t.parts <= shrinkParts && (t.parts == 0 || t.Refitting || t.Phase == gradient.PhaseDone), "the saved state has %d losses for the weight of the mean distribution, want none", t.parts)
 	}
 }
 

@@ -89,7 +89,7 @@ func fits(c *Config, m *dataset.Manifest) error {
 		return err
 	}
 	if n := int64(c.Clusters+1) * int64(m.Labels) * int64(m.Labels); n > mostProducts {
-		return param.Errorf("clusters", "the products of labels would be %d values ((%d clusters + 1) × %d labels²), at most %d are possible",
+		return param.Errorf("clusters", "the matrices of label products would hold %d values ((%d clusters + 1) × %d labels²), at most %d are possible",
 			n, c.Clusters, m.Labels, mostProducts)
 	}
 	return nil

@@ -88,7 +88,7 @@ func (t *trainer) Fold(r *round.Result) error {
 	case t.stage == stageStart:
 		return t.started(r.Collected)
 	case r.Sum == nil:
-		return errors.New("the result of the round has no sum")
+		return errors.New("the result of the round lacks the sum of the tasks' results")
 	case t.stage == stageMeans:
 		t.move(r.Sum.F64)
 	case t.stage == stageGram:

@@ -54,10 +54,10 @@ func (m *model) tensors(l *learner.Tensors) {
 	}
 	err := rows.CheckScale(m.scale.Scale)
 	l.Check(err == nil, "%w", err)
-	l.Check(m.width[0] > leastWidth && m.width[0] <= mostValue, "its width is %v", m.width[0])
+	l.Check(m.width[0] > leastWidth && m.width[0] <= mostValue, "the width of the Gaussian function is %v, which is not possible", m.width[0])
 	for _, v := range [][]float64{m.beta, m.bias} {
 		for _, x := range v {
-			l.Check(x >= -mostValue && x <= mostValue, "one of its values is %v", x)
+			l.Check(x >= -mostValue && x <= mostValue, "the model has the value %v, which is not possible", x)
 		}
 	}
 }

@@ -37,10 +37,10 @@ func (x *fitted) list(l *fields.List, m *dataset.Manifest, w *rows.Wanted) {
 		n = (x.kept.N + 1) * m.Labels
 	}
 	l.Known(&x.point, n)
-	l.Check(x.width >= 0 && x.width <= mostValue && (x.width > 0) == (x.kept != nil), "its width is %v", x.width)
-	l.Check(x.loss == -1 || x.kept != nil && x.loss >= 0 && x.loss < mostLoss, "its loss is %v", x.loss)
+	l.Check(x.width >= 0 && x.width <= mostValue && (x.width > 0) == (x.kept != nil), "the width of the Gaussian function is %v, which is not possible", x.width)
+	l.Check(x.loss == -1 || x.kept != nil && x.loss >= 0 && x.loss < mostLoss, "the fit has the loss %v, which is not possible", x.loss)
 	for _, v := range x.point {
-		l.Check(v >= -mostValue && v <= mostValue, "one of its values is %v", v)
+		l.Check(v >= -mostValue && v <= mostValue, "the fit has the value %v, which is not possible", v)
 	}
 }
 
@@ -81,12 +81,12 @@ func (t *trainer) exact() bool { return t.job.Config.Landmarks == 0 }
 func (t *trainer) State(l *fields.List) {
 	t.fit.State(l)
 	t.list(l, t.job.Manifest, t.job.Config.kept(t.job.Seed))
-	l.Check(t.kept == nil || t.fit.Done(), "it has samples before the features are scaled")
-	l.Check(t.done <= uint64(t.job.Config.Iterations), "iteration %d is not possible", t.done)
-	l.Check((t.point != nil) == (t.exact() && t.kept != nil), "it has a point of %d values, which is not possible", len(t.point))
+	l.Check(t.kept == nil || t.fit.Done(), "the saved state has samples, although the features are not scaled yet")
+	l.Check(t.done <= uint64(t.job.Config.Iterations), "the saved state is at iteration %d, which is not possible", t.done)
+	l.Check((t.point != nil) == (t.exact() && t.kept != nil), "the saved state has a fit of %d values, which is not possible", len(t.point))
 	l.Uint64(&t.evaluations)
 	if t.exact() || t.kept == nil {
-		l.Check(t.evaluations == 0, "evaluation %d is not possible", t.evaluations)
+		l.Check(t.evaluations == 0, "the saved state is at evaluation %d, which is not possible", t.evaluations)
 		return
 	}
 	if l.Reading() {

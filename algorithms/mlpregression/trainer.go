@@ -76,7 +76,7 @@ func (t *trainer) Fold(r *round.Result) error {
 // first number on. A constant target has the deviation 1.
 func (t *trainer) foldTarget(r *round.Result) error {
 	if r.Sum == nil {
-		return errors.New("the result of the round has no sum")
+		return errors.New("the result of the round lacks the sum of the tasks' results")
 	}
 	rows, sum, squares := r.Sum.F64[0], r.Sum.F64[1], r.Sum.F64[2]
 	if rows == 0 {
@@ -107,12 +107,12 @@ func (t *trainer) Progress() round.Progress {
 // State implements learner.Trainer.
 func (t *trainer) State(l *fields.List) {
 	l.Uint64(&t.rows)
-	l.Check(t.rows <= uint64(t.shape.Rows), "it has %d training samples, but the dataset has %d samples", t.rows, t.shape.Rows)
+	l.Check(t.rows <= uint64(t.shape.Rows), "the saved state has %d training samples, but the dataset has %d samples", t.rows, t.shape.Rows)
 	if t.rows == 0 {
 		return
 	}
 	l.Float64(&t.target[0], &t.target[1])
-	l.Check(num.Finite64(t.target[:]) && t.target[1] > 0, "the numbers of the samples have the mean %v and the standard deviation %v", t.target[0], t.target[1])
+	l.Check(num.Finite64(t.target[:]) && t.target[1] > 0, "the saved state has the mean %v and the standard deviation %v of the samples' numbers, which is not possible", t.target[0], t.target[1])
 	t.plan()
 	t.Descent.State(l)
 }

@@ -137,7 +137,7 @@ func (c *Config) checkSizes(m *dataset.Manifest) error {
 // training rows.
 func (c *Config) checkDraws(rows int) error {
 	if n := c.draws(rows); n < c.MinSamples {
-		return param.Errorf("min_samples", "%v of %d training samples are %d draws, but a node needs %d to be split: lower min_samples, increase sampling_ratio, or use more samples",
+		return param.Errorf("min_samples", "a sampling_ratio of %v of %d training samples makes %d draws, but a node needs %d to be split: lower min_samples, increase sampling_ratio, or use more samples",
 			c.SamplingRatio, rows, n, c.MinSamples)
 	}
 	return nil

@@ -242,15 +242,15 @@ func TestTreesAreRefused(t *testing.T) {
 func TestSettings(t *testing.T) {
 	m := &dataset.Manifest{Rows: 100, Features: 9, Labels: 3}
 	for want, given := range map[string]param.Values{
-		"l1: -0.001 is not a number from 0":                      {"l1": -0.001},
-		`hidden: "none": want a number of units`:                 {"hidden": "none"},
-		"batch_size: got 9 samples, want at most batch_above, 8": {"batch_size": int64(9), "batch_above": int64(8)},
-		"min_samples: 1 of 100 training samples are 100":         {"min_samples": int64(101)},
-		`routing: "both" is not hard or soft`:                    {"routing": "both"},
-		"max_depth: 21 is not":                                   {"max_depth": int64(21)},
-		"share: 0 is not a number":                               {"share": 0.0},
-		"sampling_ratio: 1.5 is not a number from":               {"sampling_ratio": 1.5},
-		"learning_rate: 0 is not a number from 1e-12":            {"learning_rate": 0.0},
+		"l1: -0.001 is not a number from 0":                                    {"l1": -0.001},
+		`hidden: "none": want a number of units`:                               {"hidden": "none"},
+		"batch_size: got 9 samples, want at most batch_above, 8":               {"batch_size": int64(9), "batch_above": int64(8)},
+		"min_samples: a sampling_ratio of 1 of 100 training samples makes 100": {"min_samples": int64(101)},
+		`routing: "both" is not hard or soft`:                                  {"routing": "both"},
+		"max_depth: 21 is not":                                                 {"max_depth": int64(21)},
+		"share: 0 is not a number":                                             {"share": 0.0},
+		"sampling_ratio: 1.5 is not a number from":                             {"sampling_ratio": 1.5},
+		"learning_rate: 0 is not a number from 1e-12":                          {"learning_rate": 0.0},
 	} {
 		_, err := New().Resolve(given, m)
 		var wrong *param.Error

@@ -18,10 +18,10 @@ var settings = param.Table[Config]{
 	param.Text("hidden", "number of hidden units of a node's network: a number (0: a perceptron), a range such as 4-16 from which the number is drawn, "+
 		"or adaptive (a twentieth of the node's samples, from 2 to 32; with adaptive-N at most N)",
 		"a number up to 512, a range such as 4-16, adaptive or adaptive-N", "8", checkHidden, func(c *Config) *string { return &c.Hidden }),
-	param.Int("starts", "number of random networks that a node starts with; only the network with the highest Q is trained", 1, maxStarts, 5, func(c *Config) *int { return &c.Starts }),
+	param.Int("starts", "number of random networks that a node starts with; only the network with the lowest loss is trained", 1, maxStarts, 5, func(c *Config) *int { return &c.Starts }),
 	param.Int("iters", "number of steps of Adam for the network of a node", 0, 2000, 100, func(c *Config) *int { return &c.Iters }),
 	param.Float("learning_rate", "learning rate of Adam", 1e-12, 1e3, 0.05, func(c *Config) *float64 { return &c.LearningRate }),
-	param.Float("l1", "factor of the ℓ1 penalty on a network's weights, biases excluded; the penalty is added to the loss of a node, which is the mean of -log Q over its samples", 0, 1e3, 1e-3,
+	param.Float("l1", "factor of the ℓ1 penalty on the weights of a node's network, biases excluded; the penalty is added to the node's loss (the mean cross-entropy of its samples)", 0, 1e3, 1e-3,
 		func(c *Config) *float64 { return &c.L1 }).Preset(presetPaper, 1e-4),
 	param.Int("batch_above", "number of samples in a node above which its steps use mini-batches", 1, 1<<26, 4096, func(c *Config) *int { return &c.BatchAbove }),
 	param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<26, 1024, func(c *Config) *int { return &c.BatchSize }),

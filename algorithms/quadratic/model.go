@@ -38,7 +38,7 @@ func (m *model) tensors(l *learner.Tensors) {
 		l.Check(false, "%w", err)
 	}
 	for _, v := range [][]float64{numbers, f.Shift, f.Scale, f.Linear, f.Square} {
-		l.Check(finite(v), "one of its values is not finite")
+		l.Check(finite(v), "the model has a value that is not finite")
 	}
 }
 

@@ -148,7 +148,7 @@ func (s *scratch) sumSquares(dst []float64, refs []dataset.RowRef, d *dataset.Da
 }
 
 // errPoint says that a round has a point of another size.
-var errPoint = errors.New("ranking: the lengths of u and v do not match the landmarks")
+var errPoint = errors.New("ranking: the numbers of weights do not match the landmarks and kernels")
 
 // requestOf reads what a round asks for.
 func requestOf(v round.Vars, m, n int) (q request, err error) {

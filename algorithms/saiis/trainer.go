@@ -52,7 +52,7 @@ func (t *trainer) Fold(r *round.Result) error {
 		return t.Training.Fold(r)
 	}
 	if r.Sum == nil {
-		return errors.New("the result of the round has no sum")
+		return errors.New("the result of the round lacks the sum of the tasks' results")
 	}
 	t.objective.know(append([]float64(nil), r.Sum.F64...))
 	t.Resume()
@@ -73,7 +73,7 @@ func (t *trainer) State(l *fields.List) {
 	t.Training.State(l)
 	o := t.objective
 	l.Known(&o.sums, o.knownSums())
-	l.Check((o.sums != nil) == (t.Phase > fullbatch.PhaseOwn), "it has sums of samples in phase %d, which is not possible", t.Phase)
+	l.Check((o.sums != nil) == (t.Phase > fullbatch.PhaseOwn), "the saved state has sums of samples in phase %d, which is not possible", t.Phase)
 	if l.Reading() && o.sums != nil {
 		o.know(o.sums)
 	}

@@ -21,7 +21,7 @@ import (
 
 type chaosCmd struct {
 	Seed      uint64        `default:"1" help:"Seed of the schedule, which says which fault hits which process, and when."`
-	Rounds    int           `default:"10" help:"Rounds of faults; 50 inject each measured fault 20 times."`
+	Rounds    int           `default:"10" help:"Number of rounds of faults; 50 rounds inject each measured fault 20 times."`
 	Faults    []string      `placeholder:"NAME" help:"Faults to inject in every round, separated by commas (default: all faults that this machine supports). By default, measured faults occur in two rounds of five, partitions and faults with several recoveries in one of twenty, and other faults in one of ten."`
 	Algorithm string        `placeholder:"NAME" help:"Run only jobs of this algorithm, ldlf or structrf (default: both, and short jobs of all other algorithms and of networks)."`
 	Workers   int           `default:"3" help:"Number of workers of the cluster."`

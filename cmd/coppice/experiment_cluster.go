@@ -248,7 +248,7 @@ func (e *onCluster) table(ctx context.Context) (*clusterTable, error) {
 // noteLeftOut says which cells a report does not have.
 func (t *clusterTable) noteLeftOut(a *app) {
 	if n := len(t.leftOut); n > 0 {
-		a.note("%s left out, because the last submission does not have them: %s", ofCells(n), someOf(t.leftOut))
+		a.note("%s left out, because the last submission of the experiment does not contain them: %s", ofCells(n), someOf(t.leftOut))
 	}
 }
 

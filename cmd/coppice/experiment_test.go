@@ -327,7 +327,7 @@ func TestSpecAsItWas(t *testing.T) {
 	artificialFile(t, dir, "first.csv", 60, 1)
 	for text, leftOut := range orderedPairs(
 		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 2}}, aa-knn]", "",
-		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 3}}]", "4 runs are left out, because the last submission does not have them: first, aa-knn, fold 0; first, aa-knn, fold 1; first, forest, fold 0; first, forest, fold 1\n",
+		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 3}}]", "4 runs are left out, because the last submission of the experiment does not contain them: first, aa-knn, fold 0; first, aa-knn, fold 1; first, forest, fold 0; first, forest, fold 1\n",
 		"measures: [clark]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 2}}]", "4 runs are left out",
 		"measures: [kl]\nmethods: [{algorithm: structrf, name: woods, settings: {trees: 3}}, aa-knn, {algorithm: structrf, name: forest, settings: {trees: 2}}, ranking]", "",
 		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 2}}, rf]", "4 runs are left out",

@@ -61,7 +61,7 @@ func (r *result) addHeldOut(a *app, cl *client.Client, j *protocol.JobInfo) erro
 	}
 	set, err := cl.Dataset(a.ctx, j.Dataset)
 	if client.IsNotFound(err) || err == nil && set.Digest != j.Job.Dataset {
-		a.note("the result lacks held_out, because dataset %s was deleted together with the row numbers of its file", j.Dataset)
+		a.note("the result lacks the key held_out (the rows held out for testing), because dataset %s was deleted together with the row numbers of its file", j.Dataset)
 		return nil
 	}
 	if err != nil {

@@ -36,13 +36,13 @@ func decodeNumber(ctx *kong.DecodeContext, target reflect.Value) error {
 	case target.CanInt():
 		v, err := strconv.ParseInt(text, 10, bits)
 		if err != nil {
-			return fmt.Errorf("want a whole number of %d bits, got %q", bits, text)
+			return fmt.Errorf("want a whole number that fits in %d bits, got %q", bits, text)
 		}
 		target.SetInt(v)
 	case target.CanUint():
 		v, err := strconv.ParseUint(text, 10, bits)
 		if err != nil {
-			return fmt.Errorf("want a whole number from 0, of %d bits, got %q", bits, text)
+			return fmt.Errorf("want a whole number of at least 0 that fits in %d bits, got %q", bits, text)
 		}
 		target.SetUint(v)
 	default:

@@ -110,7 +110,7 @@ func (x *Executor) fillSeat(ctx context.Context, u, i int, now time.Time) error 
 		*at = seat{worker: theReferee}
 		x.ask(ctx, u)
 	case s.check == doubted:
-		return fmt.Errorf("%s; no other worker is there to check whether that worker or the job is at fault", x.nonFinite(u, other))
+		return fmt.Errorf("%s; there is no other worker to check whether that worker or the job is at fault", x.nonFinite(u, other))
 	}
 	return nil
 }

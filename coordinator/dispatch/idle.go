@@ -138,15 +138,15 @@ func (j *openJob) withholds(w *standing) (protocol.IdleReason, string) {
 	case j.targets[w.id]:
 		return protocol.IdleShards, "the worker is still fetching shards of its tasks; it gets the tasks in the round after it has them"
 	case at.plan != nil && slices.Contains(at.plan.workers, w.id):
-		return protocol.IdleFewTasks, fmt.Sprintf("the round has only %s for %s", counted(at.units, "task"), counted(len(at.plan.workers), "worker"))
+		return protocol.IdleFewTasks, fmt.Sprintf("the worker has no task, because the round has only %s for %s", counted(at.units, "task"), counted(len(at.plan.workers), "worker"))
 	case at.ready > 0 || at.units == 0 || !at.collected:
-		return protocol.IdleNextRound, "the worker gets tasks when the next ones are distributed"
+		return protocol.IdleNextRound, "the worker gets tasks when the leader next distributes tasks"
 	case at.held > 0:
 		return protocol.IdleJobWaits, counted(at.held, "task") + " cannot start yet: a time budget is used up, or other tasks with the same budget are running"
 	case at.resting > 0:
 		return protocol.IdleJobWaits, counted(at.resting, "task") + " failed and will be retried after a pause"
 	}
-	return protocol.IdleFewTasks, fmt.Sprintf("the round still has %d of %s, all on other workers", at.left, counted(at.units, "task"))
+	return protocol.IdleFewTasks, fmt.Sprintf("the round has %d of %s left, all on other workers", at.left, counted(at.units, "task"))
 }
 
 func counted(n int, one string) string {

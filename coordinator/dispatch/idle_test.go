@@ -39,7 +39,7 @@ func TestIdleReason(t *testing.T) {
 	}{
 		{"no job", w, nil, "", 0, ""},
 		{"refused", standing{id: "w", out: protocol.IdleRefused, why: "protocol 9"}, []openJob{planned(1, "w", "w")}, protocol.IdleRefused, 0, "protocol 9"},
-		{"between rounds", w, []openJob{between}, protocol.IdleNextRound, 1, "next ones"},
+		{"between rounds", w, []openJob{between}, protocol.IdleNextRound, 1, "next distributes tasks"},
 		{"it has a part of the plan", w, []openJob{small, planned(4, "w", "w")}, protocol.IdleNextRound, 4, "next round"},
 		{"no shards", w, []openJob{planned(4, "v", "w")}, protocol.IdleShards, 4, "shards"},
 		{"fewer tasks", w, []openJob{planned(4, "v", "v")}, protocol.IdleFewTasks, 4, "1 task for 2 workers"},
@@ -48,10 +48,10 @@ func TestIdleReason(t *testing.T) {
 		{"memory", w, []openJob{small}, protocol.IdleMemory, 2, "2 MiB"},
 		{"memory before fewer tasks", w, []openJob{few, small}, protocol.IdleMemory, 2, "--memory"},
 		{"the last tasks", w, []openJob{few}, protocol.IdleFewTasks, 3, "2 of 5 tasks"},
-		{"tasks are there", w, []openJob{collected(1, underWay{units: 3, left: 3, ready: 2})}, protocol.IdleNextRound, 1, "the worker gets tasks when the next ones are distributed"},
+		{"tasks are there", w, []openJob{collected(1, underWay{units: 3, left: 3, ready: 2})}, protocol.IdleNextRound, 1, "the worker gets tasks when the leader next distributes tasks"},
 		{"tasks rest", w, []openJob{collected(1, underWay{units: 3, left: 3, resting: 2})}, protocol.IdleJobWaits, 1, "2 tasks failed"},
 		{"1 task cannot start yet: a time budget is used up, or other tasks with the same budget are running", w, []openJob{collected(1, underWay{units: 3, left: 3, held: 1})}, protocol.IdleJobWaits, 1, "1 task cannot start yet: a time budget is used up, or other tasks with the same budget are running"},
-		{"others are not small", standing{id: "v"}, []openJob{small}, protocol.IdleNextRound, 2, "the worker gets tasks when the next ones are distributed"},
+		{"others are not small", standing{id: "v"}, []openJob{small}, protocol.IdleNextRound, 2, "the worker gets tasks when the leader next distributes tasks"},
 	} {
 		got, is := idleReason(&test.w, test.jobs)
 		if !is {

@@ -274,7 +274,7 @@ type Parts struct {
 // errPartLost says that a recorded part is on no coordinator any more: its job
 // starts again from its last commit and computes the unit once more, to the same
 // bytes.
-var errPartLost = errors.New("no coordinator has a recorded result any more; the task is computed again")
+var errPartLost = errors.New("no coordinator has the recorded result of a task any more; the task is computed again")
 
 // lose remembers that a part is lost, or not any more.
 func (p *Parts) lose(text string, lost bool) {

@@ -106,11 +106,11 @@ func successor(others []protocol.Member) (id string) {
 func warn(n int) string {
 	switch {
 	case n == 1:
-		return "a single coordinator is left: if it fails, the cluster stops, and its disk is the only copy"
+		return "a single coordinator is left: if it fails, the cluster stops; the coordinator's disk has the only copy of the data"
 	case n == 2:
-		return "the cluster stops if one of its 2 coordinators fails: add a third"
+		return "the cluster stops if one of its 2 coordinators fails: add a third coordinator"
 	case n%2 == 0:
-		return fmt.Sprintf("%d coordinators survive the loss of %d, and so do %d coordinators: add or remove one", n, (n-1)/2, n-1)
+		return fmt.Sprintf("a cluster of %d coordinators survives the loss of %d, as does a cluster of %d: add or remove a coordinator", n, (n-1)/2, n-1)
 	}
 	return ""
 }

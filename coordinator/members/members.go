@@ -139,7 +139,7 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 	case now.Directory == "":
 		err = errors.New(now.Problem) // it starts, and does not know its folder yet
 	case now.Directory != m.Directory:
-		err = fmt.Errorf("its folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", now.Directory)
+		err = fmt.Errorf("the coordinator's folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", now.Directory)
 	case phase != store.PhaseJoining && phase != store.PhaseMember:
 		err = errors.New(now.Problem)
 	}
@@ -153,7 +153,7 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 	d.Alive, d.Version = true, now.Version
 	d.Applied, d.Contact, d.Problem, d.Warning = now.Applied, now.Contact, now.Problem, now.Warning
 	if now.Heartbeat != self.Heartbeat {
-		d.Warning = join(d.Warning, fmt.Sprintf("its heartbeat is %d ms, the leader's is %d ms: start every coordinator with the same --heartbeat", now.Heartbeat, self.Heartbeat))
+		d.Warning = join(d.Warning, fmt.Sprintf("the coordinator's heartbeat is %d ms, but the leader's is %d ms: start every coordinator with the same --heartbeat", now.Heartbeat, self.Heartbeat))
 	}
 	if d.Role == protocol.RoleNonvoter && now.Last == 0 {
 		if err := s.reach(ctx, m.Server, d.Routes); err != nil {
@@ -176,14 +176,14 @@ func (s *Service) reach(ctx context.Context, m store.Server, routes string) erro
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
 	if err := s.Log.Reach(ctx, m); err != nil {
-		return fmt.Errorf("the leader cannot reach its Raft address %s: %v", m.RaftAddr, err)
+		return fmt.Errorf("the leader cannot reach the coordinator's Raft address %s: %v", m.RaftAddr, err)
 	}
 	if routes == "" {
 		return nil
 	}
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", routes)
 	if err != nil {
-		return fmt.Errorf("the leader cannot reach its address for NATS routes, %s: %v", routes, err)
+		return fmt.Errorf("the leader cannot reach the coordinator's address for NATS routes, %s: %v", routes, err)
 	}
 	return c.Close()
 }

@@ -477,11 +477,11 @@ func TestAddTellsThePort(t *testing.T) {
 	d.Last, d.Applied, d.Phase = 0, 0, "joining"
 	f.silent = errors.New("connection refused")
 	_, err := s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")})
-	check(t, "Raft", err, "d: the leader cannot reach its Raft address d:2: connection refused", "connection refused", "--raft")
+	check(t, "Raft", err, "d: the leader cannot reach the coordinator's Raft address d:2: connection refused", "connection refused", "--raft")
 	f.silent = nil
 	d.Routes = "127.0.0.1:1"
 	_, err = s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")})
-	check(t, "routes", err, "d: the leader cannot reach its address for NATS routes, 127.0.0.1:1: dial tcp 127.0.0.1:1: connect", "--nats-routes")
+	check(t, "routes", err, "d: the leader cannot reach the coordinator's address for NATS routes, 127.0.0.1:1: dial tcp 127.0.0.1:1: connect", "--nats-routes")
 	d.Routes = ""
 	if _, err := s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")}); err != nil {
 		t.Fatal(err)

@@ -127,7 +127,7 @@ func (cfg *Config) introduce(ctx context.Context) {
 			continue
 		}
 		if _, _, err := cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryMember, m)); err != nil {
-			cfg.Log.Warn("a member could not be recorded", "member", m.ID, "error", err)
+			cfg.Log.Warn("a coordinator could not be recorded as a member", "member", m.ID, "error", err)
 		}
 	}
 }

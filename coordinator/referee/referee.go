@@ -110,7 +110,7 @@ func (r *Referee) load(ctx context.Context, m *dataset.Manifest, lo, hi int) err
 		}
 	}
 	if all > limit {
-		return fmt.Errorf("%w: the shards need %s of at most %s", ErrTooLarge, units.Format(all), units.Format(limit))
+		return fmt.Errorf("%w: the shards need %s, want at most %s", ErrTooLarge, units.Format(all), units.Format(limit))
 	}
 	if r.bytes+need > limit {
 		for s := range m.Shards {

@@ -75,7 +75,7 @@ func checkManifest(m *dataset.Manifest) error {
 		return invalid("a dataset needs samples, features, labels and shards, got %d samples, %d features, %d labels and %d shards", m.Rows, m.Features, m.Labels, len(m.Shards))
 	}
 	if g := m.Groups; g != nil && !isDigest(g.Digest) {
-		return invalid("the groups in the manifest have %.80q, which is not a digest", g.Digest)
+		return invalid("the digest of the groups in the manifest is not valid: %.80q", g.Digest)
 	}
 	for i, sh := range m.Shards {
 		if !isDigest(sh.Digest) || sh.Rows < 0 || sh.Bytes < 0 {

@@ -106,7 +106,7 @@ func TestManifestBounds(t *testing.T) {
 		"a digest in upper case":        {shards(func(r *dataset.ShardRef) { r.Digest = digest('A') }), "shard 0 in the manifest is not valid"},
 		"a second shard is checked":     {func(m *dataset.Manifest) { m.Shards = append(m.Shards, dataset.ShardRef{}) }, "shard 1 in the manifest is not valid: 0 samples, 0 bytes, digest \"\""},
 		"groups":                        {func(m *dataset.Manifest) { m.Groups = &dataset.Groups{Digest: digest('9')} }, ""},
-		"groups with an unknown digest": {func(m *dataset.Manifest) { m.Groups = &dataset.Groups{Digest: "9"} }, "the groups in the manifest have \"9\", which is not a digest"},
+		"groups with an unknown digest": {func(m *dataset.Manifest) { m.Groups = &dataset.Groups{Digest: "9"} }, "the digest of the groups in the manifest is not valid: \"9\""},
 	} {
 		put := &protocol.DatasetPutEntry{Name: "other", Manifest: manifest('e')}
 		c.change(put.Manifest)

@@ -88,7 +88,7 @@ func (s *State) finish(e *protocol.FinishEntry) (any, error) {
 	}
 	if p := e.Predictions; p != nil {
 		if !isDigest(p.Blob) {
-			return nil, invalid("the blob of the predictions has %.80q, which is not a digest", p.Blob)
+			return nil, invalid("the digest of the predictions is not valid: %.80q", p.Blob)
 		}
 		s.keep(p.Blob)
 	}

@@ -27,13 +27,13 @@ func (s *State) submit(e *protocol.SubmitEntry) (any, error) {
 		return nil, invalid("the job has no algorithm")
 	}
 	if e.AuditPPM > million {
-		return nil, invalid("want an audit of at most a million tasks in a million, got %d", e.AuditPPM)
+		return nil, invalid("want at most 1000000 audited tasks in 1000000 tasks, got %d", e.AuditPPM)
 	}
 	if a := e.Job.Split.Assigned; a != "" && !isDigest(a) {
-		return nil, invalid("the list of folds has %.80q, which is not a digest", a)
+		return nil, invalid("the digest of the list of folds is not valid: %.80q", a)
 	}
 	if w := e.Job.Weights; w != "" && !isDigest(w) {
-		return nil, invalid("the weights have %.80q, which is not a digest", w)
+		return nil, invalid("the digest of the initial weights is not valid: %.80q", w)
 	}
 	if e.Name != "" {
 		if err := checkName(e.Name); err != nil {
@@ -100,7 +100,7 @@ func (s *State) queue(e *protocol.SubmitEntry) (any, error) {
 		return nil, fmt.Errorf("dataset %.80q: %w", e.Dataset, ErrNotFound)
 	}
 	if d.Digest != e.Job.Dataset {
-		return nil, invalid("the job needs the content %.80q, but dataset %q has the content %s", e.Job.Dataset, d.Name, d.Digest)
+		return nil, invalid("the job needs a dataset with the digest %.80q, but dataset %q has the digest %s", e.Job.Dataset, d.Name, d.Digest)
 	}
 	j := &Job{
 		ID: s.nextID(), Name: e.Name, Experiment: e.Experiment, Token: e.Token, Dataset: e.Dataset, Manifest: d.Manifest, Spec: e.Spec,
@@ -141,7 +141,7 @@ func (s *State) experiment(e *protocol.ExperimentEntry) (any, error) {
 		return nil, invalid("want %[2]d to %[3]d jobs in a submission of an experiment, got %[1]d", n, least, protocol.MaxExperimentJobs)
 	}
 	if e.Outline != "" && !isDigest(e.Outline) {
-		return nil, invalid("the outline has %.80q, which is not a digest", e.Outline)
+		return nil, invalid("the digest of the experiment's outline is not valid: %.80q", e.Outline)
 	}
 	if len(e.Jobs) == 0 {
 		return []*Job(nil), s.outlineAlone(e)

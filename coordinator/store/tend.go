@@ -83,7 +83,7 @@ func (s *Store) tend() {
 	default:
 	}
 	if (why != nil || ended) && s.room() {
-		reason := errors.New("its last start failed")
+		reason := errors.New("the last start of Raft failed")
 		if why != nil {
 			reason = *why
 		}
@@ -144,7 +144,7 @@ func (s *Store) room() bool {
 
 // errHangs says that a handover of the leadership has not ended: Raft takes no
 // entries meanwhile, and may not for ever (hashicorp/raft#696).
-var errHangs = errors.New("store: the transfer of the leadership does not end")
+var errHangs = errors.New("store: the transfer of the leadership did not end in time")
 
 // HandOver makes another voter the leader, a certain one where to is not empty,
 // within Timeouts.HandOver. Should Raft hang in that it is started anew in this

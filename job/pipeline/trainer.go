@@ -391,7 +391,7 @@ func (t *single) state(l *fields.List, restore func(inner []byte) error) {
 	predicted := t.phase == phaseDone && t.keepsPredictions()
 	l.Check(t.phase <= phaseDone && (t.mean != nil) == (t.phase >= phaseEvaluate) && (t.sums != nil) == (t.phase >= phasePredict) &&
 		(t.predicted != nil) == predicted && (t.phase != phasePredict || t.keepsPredictions()),
-		"phase %d does not match the other fields", t.phase)
+		"phase %d of the saved state does not match its other fields", t.phase)
 	l.Rest(t.inner, restore)
 }
 

@@ -116,7 +116,7 @@ func (f *file) tensors(v *Variant, l *learner.Tensors) {
 	l.F64("factor", &f.factor, 1)
 	if l.Reading() {
 		for _, x := range append(f.start, f.factor...) {
-			l.Check(x >= -maxNumber && x <= maxNumber, "the start value or the factor of F is %v", x)
+			l.Check(x >= -maxNumber && x <= maxNumber, "the start value or the factor of the summed trees is %v, which is not possible", x)
 		}
 		f.Width = v.width(f.labels)
 		l.Check(f.Count%v.trees(f.labels) == 0, "%d trees are not a multiple of the %d trees of a round", f.Count, v.trees(f.labels))

@@ -87,7 +87,7 @@ func (t *trainer) Fold(res *round.Result) error {
 	case t.phase == phaseGrow:
 		return t.foldTrees(res.Collected)
 	case res.Sum == nil:
-		return errors.New("the result of the round has no sum")
+		return errors.New("the result of the round lacks the sum of the tasks' results")
 	case t.phase == phaseStart:
 		return t.foldStart(res.Sum.F64)
 	case t.phase == phaseValidate:
@@ -214,13 +214,13 @@ func (t *trainer) State(l *fields.List) {
 	l.Float64s(t.start)
 	l.Part(t.trees.bytes(), t.trees.appendTo, t.readTrees)
 	rounds := uint64(t.trees.rounds)
-	l.Check(t.phase < phases, "it has the unknown phase %d", t.phase)
-	l.Check(rounds <= uint64(t.cfg.Rounds) && t.validated <= rounds && t.bestRound <= t.validated, "it is at round %d of %d, validated at round %d, best at round %d",
+	l.Check(t.phase < phases, "the saved state has the unknown phase %d", t.phase)
+	l.Check(rounds <= uint64(t.cfg.Rounds) && t.validated <= rounds && t.bestRound <= t.validated, "the saved state has impossible numbers of rounds: round %d of %d, validated at round %d, best at round %d",
 		rounds, t.cfg.Rounds, t.validated, t.bestRound)
-	l.Check(finite(t.loss) && finite(t.bestLoss) && finite(t.validation), "its losses are %v, %v and %v", t.loss, t.bestLoss, t.validation)
+	l.Check(finite(t.loss) && finite(t.bestLoss) && finite(t.validation), "the saved state has losses that are not finite: %v, %v and %v", t.loss, t.bestLoss, t.validation)
 	l.Check(t.lawful(), "phase %d is not possible in round %d", t.phase, rounds)
 	for _, f := range t.start {
-		l.Check(f >= -64 && f <= 0, "the start value of F is %v", f)
+		l.Check(f >= -64 && f <= 0, "the start value of a label's summed trees is %v, want -64 to 0", f)
 	}
 }
 

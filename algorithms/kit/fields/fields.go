@@ -183,7 +183,7 @@ func (l *List) Count(have, want int) int {
 		return have
 	}
 	have = int(binary.LittleEndian.Uint32(n))
-	l.Check(have == 0 || have == want, "it has %d values, want %d", have, want)
+	l.Check(have == 0 || have == want, "the saved state has %d values, want %d", have, want)
 	if l.err != nil {
 		return 0
 	}

@@ -142,11 +142,11 @@ func TestRefusals(t *testing.T) {
 	}
 	for want, bad := range map[string][]byte{
 		"it has format 8, but this version reads format 7": change(0, 8),
-		"a flag is 2":                  change(2, 2),
-		"13 steps":                     change(3, 13),
-		"it has 1 values, want 2":      change(27, 1),
-		"it is truncated":              change(53, 0xff), // the length of the blob, beyond all memory
-		"1 bytes follow after its end": append(bytes.Clone(state), 0),
+		"a flag is 2":                          change(2, 2),
+		"13 steps":                             change(3, 13),
+		"the saved state has 1 values, want 2": change(27, 1),
+		"it is truncated":                      change(53, 0xff), // the length of the blob, beyond all memory
+		"1 bytes follow after its end":         append(bytes.Clone(state), 0),
 	} {
 		again := newRecord(0, 2, 3)
 		if err := Read(bad, 7, again.State); !errors.Is(err, ErrState) || !strings.Contains(err.Error(), want) {

@@ -382,22 +382,22 @@ func TestSettings(t *testing.T) {
 	m := &dataset.Manifest{Rows: 100, Features: 9, Labels: 3}
 	a := families["two"].New()
 	for want, given := range map[string]param.Values{
-		"trees: 0 is not a whole number from 1":           {"trees": int64(0)},
-		"max_depth: 0 is not a whole number from 1":       {"max_depth": int64(0)},
-		"max_depth: 61 is not":                            {"max_depth": int64(61)},
-		"sampling_ratio: 0 is not a number from 0.0001":   {"sampling_ratio": 0.0},
-		"sampling_ratio: 1.5 is not a number":             {"sampling_ratio": 1.5},
-		"min_samples: 1 is not a whole number from 2":     {"min_samples": int64(1)},
-		"min_samples: 0.8 of 100 training samples are 80": {"min_samples": int64(81)},
-		`features: "none": want all, sqrt, or a fraction`: {"features": "none"},
-		`features: "0": want`:                             {"features": "0"},
-		`features: "1.5": want`:                           {"features": "1.5"},
-		`features: "0x1p-1": want`:                        {"features": "0x1p-1"},
-		`step: "slow" is not exhaustive or adaptive`:      {"step": "slow"},
-		"alpha: 0 is not a number":                        {"alpha": 0.0},
-		"beta: -1 is not a number":                        {"beta": -1.0},
-		"depth: two has no such setting":                  {"depth": int64(5), "zeal": 1.0},
-		"trees: a float64 is not a whole number":          {"trees": 5.0},
+		"trees: 0 is not a whole number from 1":                                 {"trees": int64(0)},
+		"max_depth: 0 is not a whole number from 1":                             {"max_depth": int64(0)},
+		"max_depth: 61 is not":                                                  {"max_depth": int64(61)},
+		"sampling_ratio: 0 is not a number from 0.0001":                         {"sampling_ratio": 0.0},
+		"sampling_ratio: 1.5 is not a number":                                   {"sampling_ratio": 1.5},
+		"min_samples: 1 is not a whole number from 2":                           {"min_samples": int64(1)},
+		"min_samples: a sampling_ratio of 0.8 of 100 training samples makes 80": {"min_samples": int64(81)},
+		`features: "none": want all, sqrt, or a fraction`:                       {"features": "none"},
+		`features: "0": want`:                                                   {"features": "0"},
+		`features: "1.5": want`:                                                 {"features": "1.5"},
+		`features: "0x1p-1": want`:                                              {"features": "0x1p-1"},
+		`step: "slow" is not exhaustive or adaptive`:                            {"step": "slow"},
+		"alpha: 0 is not a number":                                              {"alpha": 0.0},
+		"beta: -1 is not a number":                                              {"beta": -1.0},
+		"depth: two has no such setting":                                        {"depth": int64(5), "zeal": 1.0},
+		"trees: a float64 is not a whole number":                                {"trees": 5.0},
 	} {
 		_, err := a.Resolve(given, m)
 		var param *param.Error

@@ -35,10 +35,10 @@ func settingsOf(auto Sizes) param.Table[Config] {
 			Says(fmt.Sprintf("paper: %d; auto: %d, or a fifth of the samples if that is less", paperSamples, auto.MinSamples)),
 		param.Text("features", "number of features tried at each node, drawn at random: all, sqrt (the square root of their number) or a fraction such as 0.33",
 			"all, sqrt, or a fraction of the features above 0 and at most 1", featuresAll, checkFeatures, func(c *Config) *string { return &c.Features }).InPaper(),
-		param.Word("step", "search for the threshold of a feature: exhaustive tries all thresholds, adaptive skips thresholds near poor ones (Eq. 5)",
+		param.Word("step", "search for the threshold of a feature: exhaustive tries all thresholds, adaptive skips thresholds near thresholds with a low gain (Eq. 5 of Chen et al. 2018)",
 			func(c *Config) *string { return &c.Step }, stepExhaustive, stepAdaptive).InPaper(),
-		param.Float("alpha", "α of the adaptive step (Eq. 5): a greater α means longer steps", 1e-6, 1, 0.25, func(c *Config) *float64 { return &c.Alpha }).InPaper(),
-		param.Float("beta", "β of the adaptive step (Eq. 5): a greater β shortens steps more sharply near the best gain", 0, 100, 8,
+		param.Float("alpha", "α of the adaptive step (Eq. 5 of Chen et al. 2018): a greater α means longer steps, which skip more thresholds", 1e-6, 1, 0.25, func(c *Config) *float64 { return &c.Alpha }).InPaper(),
+		param.Float("beta", "β of the adaptive step (Eq. 5 of Chen et al. 2018): a greater β shortens steps more sharply near the best gain", 0, 100, 8,
 			func(c *Config) *float64 { return &c.Beta }).InPaper(),
 	}
 }

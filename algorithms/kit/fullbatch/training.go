@@ -230,7 +230,7 @@ func (t *Training) derived() uint64 {
 // Fold implements round.Trainer, but in PhaseOwn.
 func (t *Training) Fold(r *round.Result) error {
 	if r.Sum == nil {
-		return errors.New("the result of the round has no sum")
+		return errors.New("the result of the round lacks the sum of the tasks' results")
 	}
 	switch t.Phase {
 	case PhaseScaling:
@@ -312,13 +312,13 @@ func (t *Training) State(l *fields.List) {
 	t.Stopping.State(l)
 	l.Check(t.occurs(), "phase %d is not possible in this job", t.Phase)
 	n := t.iterations()
-	l.Check(n <= t.limit() && t.Before <= t.Steps && t.Before+n <= t.Evaluations, "it is at iteration %d of %d after %d evaluations", n, t.limit(), t.Evaluations)
+	l.Check(n <= t.limit() && t.Before <= t.Steps && t.Before+n <= t.Evaluations, "the saved state has impossible numbers: iteration %d of %d after %d evaluations", n, t.limit(), t.Evaluations)
 	validated := n
 	if t.Refitting {
 		validated = t.Before
 	}
-	l.Check(t.Stopping.At <= validated && t.Stopping.Best.Step <= validated, "its last validation is at iteration %d, which is not possible", t.Stopping.At)
-	l.Check(!t.Stopping.Best.Any || t.Stopping.Best.Step > 0, "its best validation is before the first iteration")
+	l.Check(t.Stopping.At <= validated && t.Stopping.Best.Step <= validated, "the saved state has its last validation at iteration %d, which is not possible", t.Stopping.At)
+	l.Check(!t.Stopping.Best.Any || t.Stopping.Best.Step > 0, "the saved state has its best validation before the first iteration")
 }
 
 // limit is the greatest number of iterations, since the refit began where there is one.

@@ -258,7 +258,7 @@ func (d *Descent) roles() dataset.Roles {
 // Fold implements round.Trainer, but in PhaseOwn and PhaseChoice.
 func (d *Descent) Fold(r *round.Result) error {
 	if r.Sum == nil {
-		return errors.New("the result of the round has no sum")
+		return errors.New("the result of the round lacks the sum of the tasks' results")
 	}
 	switch d.Phase {
 	case PhaseScaling:
@@ -292,7 +292,7 @@ func (d *Descent) foldStep(sum *round.Partial) error {
 		d.Plateau.add(rows, sum.F64[1]/float64(d.Terms)+float64(rows*d.Optimizer.Penalty(d.Theta())))
 	}
 	if !d.move(sum, float32(share)) {
-		return fmt.Errorf("a value of Θ is no longer finite after step %d: try a lower learning_rate than %v", d.Step+1, d.Rate)
+		return fmt.Errorf("a parameter of the model is no longer finite after step %d: try a lower learning_rate than %v", d.Step+1, d.Rate)
 	}
 	d.Step++
 	d.Vectors[0].Version++
@@ -343,8 +343,8 @@ func (d *Descent) State(l *fields.List) {
 		d.Plateau.state(l)
 	}
 	l.Check(d.occurs(), "phase %d is not possible in this job", d.Phase)
-	l.Check(d.Before <= d.Steps && d.Step <= d.limit() && d.limit() <= d.Steps && !(d.Phase == PhaseStep && d.ended()), "it is at step %d of %d", d.Step, d.limit())
-	l.Check(d.Stopping.At <= d.Before+d.Step, "its last validation is at step %d, which is not possible", d.Stopping.At)
+	l.Check(d.Before <= d.Steps && d.Step <= d.limit() && d.limit() <= d.Steps && !(d.Phase == PhaseStep && d.ended()), "the saved state is at step %d of %d, which is not possible", d.Step, d.limit())
+	l.Check(d.Stopping.At <= d.Before+d.Step, "the saved state has its last validation at step %d, which is not possible", d.Stopping.At)
 }
 
 // occurs reports whether a run of the job can be in the phase.

@@ -178,5 +178,5 @@ func (s *StoppingOf[T]) State(l *fields.List) {
 	if s.Margin > 0 {
 		s.Reference.state(l)
 	}
-	l.Check(s.Best.Any || !s.Reference.Any, "it has a reference loss but no best validation")
+	l.Check(s.Best.Any || !s.Reference.Any, "the saved state has a reference loss but no best validation")
 }

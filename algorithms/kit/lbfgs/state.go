@@ -6,7 +6,7 @@ import "github.com/coppice-ldl/coppice/algorithms/kit/fields"
 // are not part of it.
 func (m *Minimiser) State(l *fields.List) {
 	l.Byte((*byte)(&m.reason))
-	l.Check(m.reason < reasons, "it has the unknown end reason %d", m.reason)
+	l.Check(m.reason < reasons, "the saved state has the unknown reason %d for the end of the fit", m.reason)
 	l.Bool(&m.begun, &m.restarted)
 	l.Uint64(&m.iterations, &m.evaluations)
 	l.Float64(&m.f)
@@ -26,7 +26,7 @@ func (m *Minimiser) State(l *fields.List) {
 func (h *memory) state(l *fields.List) {
 	count, next := uint64(h.count), uint64(h.next)
 	l.Uint64(&count, &next)
-	l.Check(count <= pairs && next < pairs, "%d stored changes with the next at position %d are not possible", count, next)
+	l.Check(count <= pairs && next < pairs, "the saved state of L-BFGS is damaged: %d stored steps, with the next at position %d, are not possible", count, next)
 	l.Float64(&h.scale)
 	l.Float64s(h.rho, h.s, h.y)
 	h.count, h.next = int(count%(pairs+1)), int(next%pairs)

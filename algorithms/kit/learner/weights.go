@@ -19,7 +19,7 @@ func (a *algorithm[C]) checkWeights(j *round.Job, c *C) error {
 	want := a.weights(c)
 	switch {
 	case j.Weights != want:
-		return a.errorf("the settings start from the weights %q, but the job from %q", want, j.Weights)
+		return a.errorf("init_from names the weights %q, but the job has the weights %q", want, j.Weights)
 	case want != "" && j.WeightsFile == nil:
 		return a.errorf("the initial weights %s are missing", want)
 	}

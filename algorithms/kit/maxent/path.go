@@ -131,7 +131,7 @@ func (p *path) State(l *fields.List) {
 	ended := uint64(len(p.ends))
 	l.Uint64(&ended)
 	most := uint64(len(p.decays))
-	l.Check(p.stage < most && ended <= most, "it is in stage %d of the decay path, but %d stages have ended", p.stage, ended)
+	l.Check(p.stage < most && ended <= most, "the saved state is in stage %d of the decay path, but %d stages have ended", p.stage, ended)
 	if l.Reading() {
 		p.ends = make([]uint64, ended)
 	}

@@ -86,12 +86,12 @@ func sign(x float64) float64 {
 // are not part of it.
 func (m *Minimiser) State(l *fields.List) {
 	l.Uint64(&m.iterations)
-	l.Check(m.iterations <= uint64(m.options.Iterations), "it is at iteration %d of %d", m.iterations, m.options.Iterations)
+	l.Check(m.iterations <= uint64(m.options.Iterations), "the saved state is at iteration %d of %d, which is not possible", m.iterations, m.options.Iterations)
 	l.Float64s(m.x, m.last, m.step)
 	if !l.Reading() {
 		return
 	}
 	for i, step := range m.step {
-		l.Check(step >= m.options.Least && step <= m.options.Most, "the step size of variable %d is %v", i, step)
+		l.Check(step >= m.options.Least && step <= m.options.Most, "the step size of weight %d is %v, which is not possible", i, step)
 	}
 }

@@ -33,7 +33,7 @@ type Scale struct {
 // Settings lists the settings of the field that scale returns.
 func Settings[C any](scale func(*C) *Scale) param.Table[C] {
 	return param.Table[C]{
-		param.Int(lowName, "number that the first label stands for, such as 0 for an age range of 0 to 69; it must be the first number of the dataset", -mostLow, mostLow, 0,
+		param.Int(lowName, "number of the first label, such as 0 for ages from 0 to 69; must be the first number of the dataset's --range", -mostLow, mostLow, 0,
 			func(c *C) *int { return &scale(c).Low }).Says("the value of the dataset"),
 		param.Word(trueName, "number of a sample: its exact value, or the mode or the expected value of its labels; must be as in the dataset",
 			func(c *C) *string { return &scale(c).True }, string(dataset.TrueValue), string(dataset.TrueMode), string(dataset.TrueExpected)).Says("the value of the dataset"),
@@ -61,7 +61,7 @@ func (s *Scale) Fits(m *dataset.Manifest, algorithm string) error {
 	case of == nil:
 		return fmt.Errorf("%s: %w", algorithm, ErrNoScale)
 	case s.Low != of.Low:
-		return param.Errorf(lowName, "got %d, want %d, the first number of the dataset", s.Low, of.Low)
+		return param.Errorf(lowName, "got %d, want %d, the first number of the dataset's --range", s.Low, of.Low)
 	case s.True != string(of.True):
 		return param.Errorf(trueName, "got %q, want %q as in the dataset", s.True, of.True)
 	}

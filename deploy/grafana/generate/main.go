@@ -17,7 +17,7 @@ import (
 
 func main() {
 	out := flag.String("out", "../dashboards/coppice.json", "the dashboard's file")
-	check := flag.Bool("check", false, "compare the file with what would be written, and write nothing")
+	check := flag.Bool("check", false, "compare the file with the generated file, and write nothing")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "grafana: %q is no flag\n", flag.Arg(0))
@@ -66,7 +66,7 @@ func render(d dashboard.Dashboard) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-var errBehind = errors.New("is not what the code makes; write it with (cd deploy/grafana/generate && go run .)")
+var errBehind = errors.New("differs from the generated file; generate the file with (cd deploy/grafana/generate && go run .)")
 
 // compare fails where a file's bytes are not those that the code makes, with the first line that differs.
 func compare(path string, have, made []byte) error {

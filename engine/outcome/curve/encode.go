@@ -80,7 +80,7 @@ func Decode(b []byte) (*Curve, error) {
 	n := r.uvarint()
 	switch {
 	case r.err == nil && (!isPower(c.stride) || !isPower(c.validationStride)):
-		r.fail("the strides %d and %d are not powers of two", c.stride, c.validationStride)
+		r.fail("the distances of kept points, %d steps and %d validations, are not powers of two", c.stride, c.validationStride)
 	case r.err == nil && n > JobPoints:
 		r.fail("want at most %[2]d points, got %[1]d", n, JobPoints)
 	}
@@ -129,7 +129,7 @@ func Extend(encoded, rest []byte) ([]byte, error) {
 		return nil, err
 	}
 	if next.stride < c.stride || next.validationStride < c.validationStride || next.validations < c.validations {
-		return nil, fmt.Errorf("%w: strides of %d and %d cannot follow strides of %d and %d", ErrCurve, next.stride, next.validationStride, c.stride, c.validationStride)
+		return nil, fmt.Errorf("%w: distances of kept points cannot become smaller: %d steps and %d validations, after %d and %d", ErrCurve, next.stride, next.validationStride, c.stride, c.validationStride)
 	}
 	last := c.lastPoint()
 	c.coarsen(next.stride, next.validationStride)

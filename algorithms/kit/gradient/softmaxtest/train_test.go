@@ -371,7 +371,7 @@ func TestErrors(t *testing.T) {
 	}
 	var empty round.Partial
 	empty.Reset(r.Shape)
-	for name, res := range map[string]*round.Result{"there are no training samples": {Sum: &empty}, "the result of the round has no sum": {}} {
+	for name, res := range map[string]*round.Result{"there are no training samples": {Sum: &empty}, "the result of the round lacks the sum of the tasks' results": {}} {
 		if err := tr.Fold(res); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("error %v, want %s", err, name)
 		}
