@@ -130,7 +130,7 @@ func TestQuotas(t *testing.T) {
 	s.put("art", 200)
 	s.submit("one")
 	s.submit("two")
-	s.refuse(403, "POST", "/v1/jobs", submission("t", "three", nil), "2 jobs", "--max-queue allows 2")
+	s.refuse(403, "POST", "/v1/jobs", submission("t", "three", nil), "2 jobs", "at most 2", "--max-queue")
 	s.submit("two")
 	s.get("POST", "/v1/jobs/one/cancel", nil, nil)
 	s.submit("three")

@@ -139,7 +139,7 @@ func TestQueueIsBounded(t *testing.T) {
 	second := m.do(protocol.EntrySubmit, bounded("t2", "two")).(*Job)
 	m.do(protocol.EntryPause, &protocol.PauseEntry{Job: second.ID})
 	err := m.refused(protocol.EntrySubmit, bounded("t3", ""))
-	if !errors.Is(err, ErrQueue) || !strings.Contains(err.Error(), "2 jobs") || !strings.Contains(err.Error(), "allows 2") {
+	if !errors.Is(err, ErrQueue) || !strings.Contains(err.Error(), "2 jobs") || !strings.Contains(err.Error(), "at most 2") {
 		t.Errorf("a third: %v", err)
 	}
 	for _, again := range []*protocol.SubmitEntry{bounded("t2", "two"), bounded("t9", "two")} {

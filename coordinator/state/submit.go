@@ -44,7 +44,7 @@ func (s *State) submit(e *protocol.SubmitEntry) (any, error) {
 		}
 	}
 	if n := s.unended(); e.MaxQueue > 0 && n >= int(e.MaxQueue) {
-		return nil, fmt.Errorf("%w: %d jobs are already queued, running or paused, and --max-queue allows %d", ErrQueue, n, e.MaxQueue)
+		return nil, fmt.Errorf("%w: %d jobs are already queued, running or paused, and at most %d are possible (--max-queue)", ErrQueue, n, e.MaxQueue)
 	}
 	return s.queue(e)
 }
