@@ -280,6 +280,7 @@ func TestDuplicateRun(t *testing.T) {
 	if err := samePartial(p.Partial, sums[0]); err != nil {
 		t.Error(err)
 	}
+	idle(t, w) // before that, run is one of the batch that ends
 	l.to(w, run)
 	p = receive(t, "the part once more", l.parts)
 	if err := samePartial(p.Partial, sums[0]); err != nil {
