@@ -37,7 +37,7 @@ func unlikely(r *http.Response, body string) (found string, away bool) {
 	case r.StatusCode == http.StatusBadRequest && strings.Contains(body, "HTTPS"): // Go's servers, nginx, Apache
 		return tlsFound, false
 	}
-	return fmt.Sprintf("the server answers %s %s with %s", r.Request.Method, r.Request.URL.Path, status), false
+	return fmt.Sprintf("the server answers the request %s %s with the status %s", r.Request.Method, r.Request.URL.Path, status), false
 }
 
 // retryable reports whether a status says that nobody can answer just now.

@@ -47,7 +47,7 @@ func TestStrangers(t *testing.T) {
 		w.Write([]byte("<html>The plain HTTP request was sent to HTTPS port</html>"))
 	})
 	tests := []struct{ name, address, says string }{
-		{"another HTTP server", plain.URL, "answers GET /v1/jobs with 404 Not Found"},
+		{"another HTTP server", plain.URL, "answers the request GET /v1/jobs with the status 404 Not Found"},
 		{"a web page", page.URL, "a web page"},
 		{"NATS", says(t, testkit.Listen(t), "INFO {\"server_id\":\"X\",\"version\":\"2.15.2\"} \r\n"), "a NATS server answers there"},
 		{"SSH", says(t, testkit.Listen(t), "SSH-2.0-OpenSSH\r\n"), "does not use HTTP"},

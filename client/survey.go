@@ -39,7 +39,7 @@ func (c *Client) Survey(ctx context.Context) []Report {
 	c.askAll(ctx, more)
 	for i := range more {
 		if r := &more[i]; r.Self != nil && cluster != "" && r.Self.Cluster != cluster {
-			r.Self, r.Local, r.Err = nil, nil, fmt.Errorf("coordinator %s of cluster %s answers there, but this command asks cluster %s", r.ID, r.Self.Cluster, cluster)
+			r.Self, r.Local, r.Err = nil, nil, fmt.Errorf("coordinator %s of cluster %s answers at this address, but this command asks cluster %s", r.ID, r.Self.Cluster, cluster)
 		}
 	}
 	return named(distinct(append(first, more...)), known)

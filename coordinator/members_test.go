@@ -150,7 +150,7 @@ func TestMembersRefuse(t *testing.T) {
 	port := freeBlock(t)
 	address, ended := c.join("d", port)
 	testkit.Until(t, "d to answer", func() bool { return !strings.Contains(add("x", address).Error(), "no coordinator answers") })
-	refused(t, add("x", address), "is d, not x")
+	refused(t, add("x", address), "has the ID d, not x")
 	if _, err := c.client.RemoveMember(ctx, "z"); !client.IsNotFound(err) {
 		t.Errorf("removing what is not there: %v", err)
 	}

@@ -210,7 +210,7 @@ func (w *restoring) state() (*state.State, error) {
 	}
 	s, err := state.Decode(record)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the state of the cluster: %w", archive.ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: the state of the cluster in the backup cannot be read: %w", archive.ErrCorrupt, err)
 	}
 	if s.Index() != w.a.Header.Index {
 		return nil, fmt.Errorf("%w: the state is from log index %d, but the header says index %d", archive.ErrCorrupt, s.Index(), w.a.Header.Index)

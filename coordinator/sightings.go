@@ -104,7 +104,7 @@ func (n *node) askAll(ctx context.Context, list []store.Member) map[store.Server
 			switch {
 			case err != nil:
 			case s.ID != m.ID || s.Cluster != "" && s.Cluster != n.subjects.Cluster:
-				found[i].who = fmt.Sprintf("the coordinator at %s is %s of cluster %s, this cluster is %s", at.HTTP, s.ID, s.Cluster, n.subjects.Cluster)
+				found[i].who = fmt.Sprintf("the coordinator at %s is %s of another cluster, %s; this cluster is %s", at.HTTP, s.ID, s.Cluster, n.subjects.Cluster)
 			case s.Directory == "":
 				found[i].who = s.Problem // it starts, and does not know its folder yet
 			case s.Directory != m.Directory:

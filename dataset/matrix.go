@@ -67,7 +67,7 @@ func (a *array) columns(h *npy.Header) (*columnReader, error) {
 	case size < want:
 		return nil, npy.ErrTruncated
 	case size > want:
-		return nil, fmt.Errorf("the file is longer than its array: %w", npy.ErrFormat)
+		return nil, fmt.Errorf("more bytes follow the end of the array: %w", npy.ErrFormat)
 	}
 	f := &columnFile{in: in, base: h.Bytes, rows: rows, columns: columns, size: h.Size, decode: h.Decode}
 	return f.begin(), nil

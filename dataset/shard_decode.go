@@ -68,12 +68,12 @@ func (r *Rows) checkNumbers() error {
 	}
 	for i, v := range r.Value {
 		if v-v != 0 {
-			return fmt.Errorf("dataset: the block is damaged: the exact number of sample %d is %v", i, v)
+			return fmt.Errorf("dataset: the block is damaged: the exact number of sample %d is %v, which is not possible", i, v)
 		}
 	}
 	for i := 0; i < len(r.Interval); i += 2 {
 		if low, high := r.Interval[i], r.Interval[i+1]; !(low <= high) || low-low != 0 || high-high != 0 {
-			return fmt.Errorf("dataset: the block is damaged: the interval of sample %d is %v to %v", i/2, low, high)
+			return fmt.Errorf("dataset: the block is damaged: the interval of sample %d is %v to %v, which is not possible", i/2, low, high)
 		}
 	}
 	return nil

@@ -131,5 +131,5 @@ func constantLine(constant []Suspect) string {
 	if len(constant) == 1 {
 		return fmt.Sprintf("feature %s %s", list, constant[0].Reason)
 	}
-	return fmt.Sprintf("%s features have one value in every sample each: %s", units.Count(len(constant)), list)
+	return fmt.Sprintf("%s features are constant, each with one value in all samples: %s", units.Count(len(constant)), list)
 }

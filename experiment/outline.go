@@ -118,7 +118,7 @@ func (o *Outline) Layout() (*Layout, error) {
 func (o *Outline) check() error {
 	t := o.Table
 	if len(o.Sets) != len(t.Datasets) {
-		return fmt.Errorf("%w: the outline has %d datasets, but sets of runs for %d datasets", ErrFolder, len(t.Datasets), len(o.Sets))
+		return fmt.Errorf("%w: the outline lists %d datasets, but has lists of runs for %d datasets", ErrFolder, len(t.Datasets), len(o.Sets))
 	}
 	cells := 0
 	for d, set := range o.Sets {

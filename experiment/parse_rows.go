@@ -76,7 +76,7 @@ func (s *Spec) setting(algorithm string, e entry) param.Pair {
 // check refuses a setting that the algorithm does not have, or a value that it cannot have.
 func (s *Spec) check(algorithm string, e entry, key, value string) {
 	if slices.ContainsFunc(spec.Common(), func(p param.Param) bool { return p.Name == key }) {
-		s.fail(e.at, "%s: a method sets only what its algorithm has; %s is set for the whole experiment", key, key)
+		s.fail(e.at, "%s: a method gives only settings of its algorithm; %s is set for the whole experiment", key, key)
 	}
 	given := protocol.Spec{Algorithm: algorithm}
 	err := spec.Set(&given, key, value)
@@ -128,7 +128,7 @@ func (s *Spec) filled(r *Row, settings []param.Pair) string {
 		if len(keys) > 0 {
 			has = "the method gives " + strings.Join(keys, ", ")
 		}
-		s.fail(r.At, "name: %q: %s is no setting that this method gives%s; %s", r.Name, word, param.Suggest(strings.Trim(word, "{}"), keys), has)
+		s.fail(r.At, "name: %q: this method does not give the setting %s%s; %s", r.Name, word, param.Suggest(strings.Trim(word, "{}"), keys), has)
 		return ""
 	})
 }

@@ -74,7 +74,7 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	}
 	p.OnlyFolds = d.Folds.Only
 	if n := len(p.OnlyFolds); n > 0 && p.OnlyFolds[n-1] >= p.Folds {
-		return nil, s.Error(d.Folds.place(d), "dataset %s: the key only lists fold %d, but the folds are 0 to %d", d.Name, p.OnlyFolds[n-1], p.Folds-1)
+		return nil, s.Error(d.Folds.place(d), "dataset %s: the key \"only\" lists fold %d, but folds are numbered 0 to %d", d.Name, p.OnlyFolds[n-1], p.Folds-1)
 	}
 	cells := &round.Cells{Repeats: p.Repeats, Folds: p.Folds, Labels: data.Manifest.LabelType}
 	for i := range s.Rows {

@@ -442,7 +442,7 @@ func TestOnlyFoldsThatAreThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, _ := datatest.Artificial(t, 60)
-	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || err.Error() != "s.yaml:4:8: dataset b: the key only lists fold 4, but the folds are 0 to 3" {
+	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || err.Error() != "s.yaml:4:8: dataset b: the key \"only\" lists fold 4, but folds are numbered 0 to 3" {
 		t.Errorf("error %v", err)
 	}
 }

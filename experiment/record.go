@@ -138,7 +138,7 @@ func decodeRecord(line []byte) (*Record, error) {
 	}
 	want, err := strconv.ParseUint(string(line[:sumLength-1]), 16, 32)
 	if err != nil || uint32(want) != crc32.Checksum(line[sumLength:], castagnoli) {
-		return nil, fmt.Errorf("%w: a line does not have the checksum that it begins with", ErrFolder)
+		return nil, fmt.Errorf("%w: the checksum at the beginning of a line does not match the line", ErrFolder)
 	}
 	var v recordJSON
 	d := json.NewDecoder(bytes.NewReader(line[sumLength:]))

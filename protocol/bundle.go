@@ -44,7 +44,7 @@ func (m *Bundle) Decode(b []byte) error {
 	for ; n > 0 && r.err == nil; n-- {
 		one := r.bytes()
 		if k, err := KindOf(one); r.err == nil && (err != nil || k == KindBundle) {
-			r.fail("the bundle has %d bytes that are not a message", len(one))
+			r.fail("the bundle is damaged: %d of its bytes are not a message", len(one))
 		}
 		m.Messages = append(m.Messages, one)
 	}

@@ -50,7 +50,7 @@ func (m *Progress) Decode(b []byte) error {
 	m.Loss = math.Float64frombits(r.u64())
 	m.Counted = r.work()
 	if m.Loss-m.Loss != 0 {
-		r.fail("a loss of %v is not possible", m.Loss)
+		r.fail("the progress has a loss of %v, which is not possible", m.Loss)
 	}
 	return r.end()
 }

@@ -104,7 +104,7 @@ func (s *pieces) size() int {
 // is not copied: the message belongs to the worker.
 func (o *orders) onPiece(m *protocol.Piece) error {
 	if m.Here && blobs.Sum(m.Data) != m.Digest {
-		return fmt.Errorf("%w: chunk %d of a value does not have its digest", protocol.ErrMessage, m.Index)
+		return fmt.Errorf("%w: chunk %d of a value does not match its digest", protocol.ErrMessage, m.Index)
 	}
 	w := o.w
 	w.mu.Lock()

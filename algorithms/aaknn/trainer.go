@@ -134,7 +134,7 @@ func (t *trainer) foldLeftOut(res *round.Result) error {
 	best := 0
 	for i, sum := range sums {
 		if !(sum >= -1 && sum < mostLoss*float64(t.kept.N)) {
-			return fmt.Errorf("%s: the losses of %d neighbours sum to %v", Name, list[i], sum)
+			return fmt.Errorf("%s: with %d neighbours the losses sum to %v, which is not possible", Name, list[i], sum)
 		}
 		if sum < sums[best] {
 			best = i

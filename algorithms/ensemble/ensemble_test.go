@@ -473,8 +473,8 @@ func TestPredict(t *testing.T) {
 func TestModelsAreRefused(t *testing.T) {
 	for want, bend := range map[string]func([]algorithms.Tensor) []algorithms.Tensor{
 		`the tensor "settings" is missing`:        func([]algorithms.Tensor) []algorithms.Tensor { return nil },
-		"the weights [0.5 0.75] are not possible": func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F64[0] = 0.5; return v },
-		"the weights [-0.5 1.5] are not possible": func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F64[0], v[1].F64[1] = -0.5, 1.5; return v },
+		"the weights of the members are [0.5 0.75], want numbers of at least 0 that sum to 1": func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F64[0] = 0.5; return v },
+		"the weights of the members are [-0.5 1.5], want numbers of at least 0 that sum to 1": func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F64[0], v[1].F64[1] = -0.5, 1.5; return v },
 		"the tensors of member 1 are missing": func(v []algorithms.Tensor) []algorithms.Tensor {
 			return v[:12]
 		},
@@ -483,7 +483,7 @@ func TestModelsAreRefused(t *testing.T) {
 		},
 		`algorithm "none" is unknown`:                                             func(v []algorithms.Tensor) []algorithms.Tensor { v[2].Name = "0/none/x"; return v },
 		"an ensemble cannot be a member":                                          func(v []algorithms.Tensor) []algorithms.Tensor { v[2].Name = "0/ensemble/x"; return v },
-		"all members must have the same features and labels and predict the same": func(v []algorithms.Tensor) []algorithms.Tensor { v[12].U32[2] = 4; return v },
+		"all members must have the same features and labels, and predict the same kind of output": func(v []algorithms.Tensor) []algorithms.Tensor { v[12].U32[2] = 4; return v },
 	} {
 		m := &model{weights: []float64{0.25, 0.75}, names: []string{"rf", "rf"}}
 		for range 2 {

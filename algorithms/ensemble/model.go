@@ -30,7 +30,7 @@ func (m *model) head(l *learner.Tensors) {
 	l.Settings(modelFormat, learner.Within(&count, 1, mostMembers))
 	l.F64("weights", &m.weights, count)
 	if l.Reading() {
-		l.Check(onSimplex(m.weights), "the weights %v are not possible", m.weights)
+		l.Check(onSimplex(m.weights), "the weights of the members are %v, want numbers of at least 0 that sum to 1", m.weights)
 	}
 }
 
@@ -98,7 +98,7 @@ func take(rest *[]algorithms.Tensor, member int) (own []algorithms.Tensor, algor
 	return own, parts[1], nil
 }
 
-var errShapes = errors.New("all members must have the same features and labels and predict the same")
+var errShapes = errors.New("all members must have the same features and labels, and predict the same kind of output")
 
 // check returns an error if the members do not go together.
 func (m *model) check() error {

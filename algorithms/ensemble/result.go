@@ -101,7 +101,7 @@ func (t *trainer) predicted(b []byte) (*predictions.Set, error) {
 // stateVersion is the version of the fields of a state.
 const stateVersion = 1
 
-var errPart = errors.New("the saved state lacks the model or the predictions of a sub-job, or has them too early or too late")
+var errPart = errors.New("the saved state of the ensemble is inconsistent: a model or predictions of a sub-job are missing, or stored in the wrong phase")
 
 // State implements learner.Trainer: the results that are there, then the weights.
 func (t *trainer) State(l *fields.List) {
@@ -161,12 +161,12 @@ func (t *trainer) checkWeights(l *fields.List) {
 	known := t.weights != nil
 	l.Check((t.kl != nil) == (known && t.job.Config.Weights != weightsMean) && (t.rows > 0) == (t.kl != nil), "the saved state has weights of members that do not match the settings")
 	if known {
-		l.Check(onSimplex(t.weights), "the weights %v are not possible", t.weights)
+		l.Check(onSimplex(t.weights), "the weights of the members are %v, want numbers of at least 0 that sum to 1", t.weights)
 	}
 	for unit := range t.results {
 		r := &t.results[unit]
 		inner, later := unit >= len(t.members), t.later(unit)
-		l.Check(!known || (r.head != nil || later) && r.predictions == nil, "the saved state has weights of members, but a model is missing or predictions are not deleted")
+		l.Check(!known || (r.head != nil || later) && r.predictions == nil, "the saved state of the ensemble is inconsistent: it has fitted weights, so it must have a model of each member and no predictions")
 		l.Check(known || r.head == nil || !inner || r.predictions != nil, "%w", errPart)
 		l.Check(!later || r.head == nil || t.wanted(unit), "the saved state has a model that the job does not need")
 	}

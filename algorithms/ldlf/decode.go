@@ -59,7 +59,7 @@ func decodeModel(tensors []algorithms.Tensor) (*model, error) {
 		m.tensors(l)
 		l.Check(num.Finite64(m.weights.Input.Shift) && num.Finite64(m.weights.Input.Scale) && num.Finite32(m.weights.Theta), "the model has a value that is not finite")
 		l.Check(!slices.ContainsFunc(m.q, func(v float32) bool { return !(v >= 0 && v <= math.MaxFloat32) }),
-			"a probability in a leaf is negative or not finite")
+			"a leaf has a probability that is negative or not finite")
 		if l.Reading() {
 			err := m.checkPhi()
 			l.Check(err == nil, "%w", err)

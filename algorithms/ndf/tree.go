@@ -129,7 +129,7 @@ func (s *networks) size() int { return 4 * (len(s.hidden) + 3*len(s.inputs) + le
 // inner returns the encoded tree of package forest and the bytes after it.
 func inner(b []byte) (tree, rest []byte, err error) {
 	if len(b) < treeHead || b[0] != treeFormat {
-		return nil, nil, fmt.Errorf("%w: its header is not of format %d", forest.ErrTree, treeFormat)
+		return nil, nil, fmt.Errorf("%w: it does not begin with a header of format version %d", forest.ErrTree, treeFormat)
 	}
 	size := binary.LittleEndian.Uint64(b[9:])
 	if size > uint64(len(b)-treeHead) {

@@ -58,15 +58,15 @@ func (t *trainer) Start() { t.scaler.Begin() }
 func (t *trainer) State(l *fields.List) {
 	t.scaler.State(l)
 	l.Byte(&t.phase)
-	l.Check(t.scaler.Done() || t.phase == phaseRows, "phase %d is not possible before the features are scaled", t.phase)
+	l.Check(t.scaler.Done() || t.phase == phaseRows, "the saved state has phase %d, which is not possible before the features are scaled", t.phase)
 	l.Check(t.phase <= phaseDone && (t.cfg.Landmarks == 0) == (t.phase == phaseFit) || t.phase == phaseRows || t.phase == phaseDone, "phase %d is not possible", t.phase)
 	rows.Field(l, &t.kept, t.manifest, &t.wanted)
-	l.Check((t.kept != nil) == (t.phase > phaseRows), "phase %d does not match the landmarks", t.phase)
+	l.Check((t.kept != nil) == (t.phase > phaseRows), "the saved state has phase %d, which does not match its landmarks", t.phase)
 	l.Float64(&t.deviation)
 	l.Check(t.deviation >= 0 && t.deviation <= math.MaxFloat64, "a standard deviation is %v", t.deviation)
 	l.Uint64(&t.count, &t.version)
 	l.Known(&t.mean, t.manifest.Features)
-	l.Check((t.mean != nil) == (t.phase == phaseSquares), "phase %d does not match the mean", t.phase)
+	l.Check((t.mean != nil) == (t.phase == phaseSquares), "the saved state has phase %d, which does not match its mean", t.phase)
 	if t.kept == nil {
 		return
 	}
@@ -77,7 +77,7 @@ func (t *trainer) State(l *fields.List) {
 		return
 	}
 	t.fit.state(l)
-	l.Check((t.fit.stage == stageDone) == (t.phase == phaseDone), "phase %d does not match stage %d", t.phase, t.fit.stage)
+	l.Check((t.fit.stage == stageDone) == (t.phase == phaseDone), "the saved state has phase %d, which does not match its stage %d", t.phase, t.fit.stage)
 }
 
 // units returns how many units a round of sums has: a power of two, so that one has about as

@@ -198,7 +198,7 @@ func (o *outlook) headline() string {
 	case o.Answered == 0:
 		return "no leader yet: the coordinators that answer are still starting"
 	case o.Leader != "" && !o.leaderAnswers():
-		return fmt.Sprintf("%s of %s follow %s, but %[3]s does not answer", plural(o.Answered, "coordinator"), count(o.Voters), o.Leader)
+		return fmt.Sprintf("%s of %s name %s as the leader, but %[3]s does not answer", plural(o.Answered, "coordinator"), count(o.Voters), o.Leader)
 	case o.Leader != "" && o.Answered == o.Voters:
 		return o.Leader + " leads, and all coordinators answer"
 	case o.Leader != "":

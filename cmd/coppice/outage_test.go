@@ -51,7 +51,7 @@ func TestVerdicts(t *testing.T) {
 		{"well", reports("a", "a", "a"), "a", 3, []string{"a leads, and all coordinators answer"}},
 		{"one away", reports("a", "a", ""), "a", 2, []string{"a leads, and 2 of 3 coordinators answer", "c (c:1)"}},
 		{"a leader that is gone is not one", reports("", "a", "-"), "", 2, []string{"no leader, though 2 of 3"}},
-		{"a leader that was frozen just now", reports("", "a", "a"), "a", 2, []string{"2 coordinators of 3 follow a, but a does not answer", "a (a:1)"}},
+		{"a leader that was frozen just now", reports("", "a", "a"), "a", 2, []string{"2 coordinators of 3 name a as the leader, but a does not answer", "a (a:1)"}},
 		{"an old leader beside a new one", reports("a", "b", "b"), "b", 3, []string{"b leads"}},
 		{"no majority", reports("", "-", ""), "", 1, []string{"no quorum: 1 of 3", "2 are needed", "a (a:1)", "c (c:1)"}},
 		{"a leader that does not know yet", reports("a", "", ""), "", 1, []string{"no quorum: 1 of 3"}},

@@ -150,7 +150,7 @@ func (s *Service) suits(who *protocol.Self, r protocol.AddRequest) error {
 	self := s.Self()
 	switch {
 	case who.ID != r.ID:
-		return refused("the coordinator at %s is %s, not %s", r.HTTP, who.ID, r.ID)
+		return refused("the coordinator at %s has the ID %s, not %s", r.HTTP, who.ID, r.ID)
 	case who.Cluster != self.Cluster:
 		return refused("%s is a member of cluster %s, this cluster is %s: start it with an empty folder and --join-cluster %s", r.ID, who.Cluster, self.Cluster, self.HTTP)
 	case who.Protocol != self.Protocol || who.Numerics != self.Numerics:
@@ -172,7 +172,7 @@ func checkAddresses(list []protocol.Member, who *protocol.Self) error {
 		for _, has := range placesOf(&m.MemberEntry) {
 			for _, says := range placesOf(&who.MemberEntry) {
 				if protocol.SamePlace(has.address, says.address) {
-					return refused("%s says that its %s is at %s, but %s of %s is there; start it with an --address whose four ports are free", who.ID, says.what, says.address, has.what, m.ID)
+					return refused("%s has its %s at %s, but that address is already used for %s by coordinator %s; start it with an --address whose four ports are free", who.ID, says.what, says.address, has.what, m.ID)
 				}
 			}
 		}

@@ -64,11 +64,11 @@ func checkLeft(left []protocol.Member, doing string) error {
 	}
 	need := majority(len(left))
 	if len(left)-len(silent) < need {
-		return refused("%s would leave the voters %s, and %s does not answer: nothing can be committed without a quorum of %d; start it again, or remove it first",
+		return refused("%s leaves the voters %s, but coordinator %s does not answer: nothing can be committed without a quorum of %d; restart that coordinator, or remove it first",
 			doing, names(left), names(silent), need)
 	}
 	if len(left)-len(silent)-len(lacking) < need {
-		return refused("%s would leave the voters %s, but %s still lacks %s: wait until it has fetched them (coppice cluster members)",
+		return refused("%s leaves the voters %s, but coordinator %s has not fetched %s yet: wait, and see coppice cluster members",
 			doing, names(left), names(lacking), blobsOf(lacking[0].Missing))
 	}
 	return nil

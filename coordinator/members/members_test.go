@@ -236,14 +236,14 @@ func TestAddRefuses(t *testing.T) {
 		why    string
 	}{
 		"nobody there":      {func(f *fake, _ *protocol.Self) { delete(f.selves, at("d")) }, "--join-cluster a:1"},
-		"another id":        {func(_ *fake, d *protocol.Self) { d.ID = "x" }, "the coordinator at d:1 is x, not d"},
+		"another id":        {func(_ *fake, d *protocol.Self) { d.ID = "x" }, "the coordinator at d:1 has the ID x, not d"},
 		"another cluster":   {func(_ *fake, d *protocol.Self) { d.Cluster = "z" }, "cluster z"},
 		"another protocol":  {func(_ *fake, d *protocol.Self) { d.Protocol = 2 }, "d () has protocol version 2 and arithmetic version 1; this cluster () has 1 and 1"},
 		"another heartbeat": {func(_ *fake, d *protocol.Self) { d.Heartbeat = 200 }, "--heartbeat 100ms"},
 		"another NATS":      {func(_ *fake, d *protocol.Self) { d.External = "nats://x" }, "nats://x"},
 		"an earlier life":   {func(_ *fake, d *protocol.Self) { d.Last = 7 }, "empty its folder"},
-		"Raft of b":         {func(_ *fake, d *protocol.Self) { d.Raft = "b:2" }, "Raft is at b:2"},
-		"routes at Raft":    {func(_ *fake, d *protocol.Self) { d.NATS, d.Routes = "nats://d:3", "B.:2" }, "d says that its NATS for routes is at B.:2, but Raft of b is there"},
+		"Raft of b":         {func(_ *fake, d *protocol.Self) { d.Raft = "b:2" }, "its Raft at b:2"},
+		"routes at Raft":    {func(_ *fake, d *protocol.Self) { d.NATS, d.Routes = "nats://d:3", "B.:2" }, "d has its NATS for routes at B.:2, but that address is already used for Raft by coordinator b"},
 		"lies of its place": {func(_ *fake, d *protocol.Self) { d.HTTP = "elsewhere:1" }, "--address"},
 	} {
 		s, f := newService(t, "a", "b", "c")
@@ -291,7 +291,7 @@ func TestNoLeaderWithoutItsBlobs(t *testing.T) {
 	}
 	f.follows = false
 	_, err := s.Remove(t.Context(), "c")
-	check(t, "removing one that has a blob", err, "b still lacks 1 blob:")
+	check(t, "removing one that has a blob", err, "coordinator b has not fetched 1 blob yet:")
 	for _, m := range []*protocol.Self{b, c} {
 		m.Missing, m.Lost, m.MissingFor = 2, 2, 60
 	}
@@ -349,7 +349,7 @@ func removes(t *testing.T, ids []string, dead, lacking int) {
 		if what := fmt.Sprintf("removing %s of %v, dead %b, lacking %b", ids[out], ids, dead, lacking); want && err != nil {
 			t.Errorf("%s: %v", what, err)
 		} else if !want {
-			check(t, what, err, "would leave the voters")
+			check(t, what, err, "leaves the voters")
 		}
 		if gone := len(f.members) < len(ids); gone != want {
 			t.Errorf("%s is out: %v", ids[out], gone)

@@ -69,7 +69,7 @@ func (s *State) collected(e *protocol.CollectedEntry) (any, error) {
 }
 
 func staleRound(j *Job, round uint64) error {
-	return fmt.Errorf("%v: %w: round %d, rounds up to %d are committed", j, ErrStaleRound, round, j.Round)
+	return fmt.Errorf("%v: %w: the entry is for round %d, but rounds up to %d are committed", j, ErrStaleRound, round, j.Round)
 }
 
 func (s *State) finish(e *protocol.FinishEntry) (any, error) {

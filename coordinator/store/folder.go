@@ -140,7 +140,7 @@ func (f *Folder) checkEmpty() error {
 		case !slices.Contains(owned, name):
 			return fmt.Errorf("store: folder %s is %w: it holds %q but no %s file", f.path, ErrFolder, e.Name(), formatName)
 		case name == e.Name() && name != lockName && name != corruptName && name != probeName:
-			return corrupted(filepath.Join(f.path, formatName), fmt.Errorf("the file is missing, although the folder has %s", name))
+			return corrupted(filepath.Join(f.path, formatName), fmt.Errorf("the format file is missing, although the folder contains %s", name))
 		}
 	}
 	return nil

@@ -64,7 +64,7 @@ func readTexts(r io.Reader, head []byte, texts int) (list []string, err error) {
 		return nil, err
 	}
 	if string(head[:len(greetingMagic)]) != greetingMagic {
-		return nil, errors.New("store: the bytes are not a greeting of a coordinator's Raft")
+		return nil, errors.New("store: the first bytes received are not the Raft handshake of a coordinator")
 	}
 	for _, n := range head[len(head)-texts:] {
 		b := make([]byte, n)

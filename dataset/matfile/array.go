@@ -152,11 +152,11 @@ func (a *Array) fields() (err error) {
 
 func (a *Array) shape() error {
 	if len(a.dims) < 2 {
-		return fmt.Errorf("the file is damaged: array %q has %d dimensions: %w", a.Name, len(a.dims), ErrFormat)
+		return fmt.Errorf("the file is damaged: array %q has %d dimensions, which is not possible: %w", a.Name, len(a.dims), ErrFormat)
 	}
 	for _, d := range a.dims {
 		if d < 0 {
-			return fmt.Errorf("the file is damaged: array %q has a dimension of %d: %w", a.Name, d, ErrFormat)
+			return fmt.Errorf("the file is damaged: array %q has a dimension of %d, which is not possible: %w", a.Name, d, ErrFormat)
 		}
 	}
 	a.Rows, a.Columns = int(a.dims[0]), int(a.dims[1])
@@ -313,7 +313,7 @@ func (a *Array) readSparse(limit int) (*SparseMatrix, error) {
 			return nil, fmt.Errorf("the indices of a sparse matrix have the data type %d, want 32-bit integers: %w", n.kind, ErrFormat)
 		}
 		if i == 0 && n.left > int64(limit) {
-			return nil, fmt.Errorf("a sparse matrix has %d non-zero values: %w", n.left, ErrSize)
+			return nil, fmt.Errorf("a sparse matrix has %d non-zero values, which is not possible: %w", n.left, ErrSize)
 		}
 		if i == 1 && n.left != int64(a.Columns)+1 {
 			return nil, fmt.Errorf("a sparse matrix of %d columns has %d column starts, want one more than columns: %w", a.Columns, n.left, ErrFormat)
@@ -328,7 +328,7 @@ func (a *Array) readSparse(limit int) (*SparseMatrix, error) {
 		return nil, err
 	}
 	if n.left > int64(limit) {
-		return nil, fmt.Errorf("a sparse matrix has %d non-zero values: %w", n.left, ErrSize)
+		return nil, fmt.Errorf("a sparse matrix has %d non-zero values, which is not possible: %w", n.left, ErrSize)
 	}
 	values, err := readAll(n, func(v float64) float64 { return v })
 	return &SparseMatrix{parts[0], parts[1], values}, err

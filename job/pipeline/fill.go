@@ -173,7 +173,7 @@ func (f *fill) state(l *fields.List) {
 	}
 	l.Known(&f.values, f.manifest.Features)
 	for i, v := range f.values {
-		l.Check(v-v == 0, "the fill value of feature %d is %v", i, v)
+		l.Check(v-v == 0, "the fill value of feature %d is %v, which is not possible", i, v)
 	}
 }
 

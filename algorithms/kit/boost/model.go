@@ -119,7 +119,7 @@ func (f *file) tensors(v *Variant, l *learner.Tensors) {
 			l.Check(x >= -maxNumber && x <= maxNumber, "the start value or the factor of the summed trees is %v, which is not possible", x)
 		}
 		f.Width = v.width(f.labels)
-		l.Check(f.Count%v.trees(f.labels) == 0, "%d trees are not a multiple of the %d trees of a round", f.Count, v.trees(f.labels))
+		l.Check(f.Count%v.trees(f.labels) == 0, "got %d trees, want a multiple of %d, the number of trees in one round", f.Count, v.trees(f.labels))
 	}
 	f.List(l)
 }

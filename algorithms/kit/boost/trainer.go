@@ -218,7 +218,7 @@ func (t *trainer) State(l *fields.List) {
 	l.Check(rounds <= uint64(t.cfg.Rounds) && t.validated <= rounds && t.bestRound <= t.validated, "the saved state has impossible numbers of rounds: round %d of %d, validated at round %d, best at round %d",
 		rounds, t.cfg.Rounds, t.validated, t.bestRound)
 	l.Check(finite(t.loss) && finite(t.bestLoss) && finite(t.validation), "the saved state has losses that are not finite: %v, %v and %v", t.loss, t.bestLoss, t.validation)
-	l.Check(t.lawful(), "phase %d is not possible in round %d", t.phase, rounds)
+	l.Check(t.lawful(), "the saved state has phase %d in round %d, which is not possible", t.phase, rounds)
 	for _, f := range t.start {
 		l.Check(f >= -64 && f <= 0, "the start value of a label's summed trees is %v, want -64 to 0", f)
 	}

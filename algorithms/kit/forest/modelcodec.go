@@ -102,7 +102,7 @@ func (a *Arrays) check(l *learner.Tensors) {
 	for i := range a.nodes {
 		l.Check(a.nodes[i] >= 1 && uint64(a.leaves[i]) == (uint64(a.nodes[i])+1)/2, "tree %d is damaged: it has %d nodes and %d leaves", i, a.nodes[i], a.leaves[i])
 		e := a.evaluations[i]
-		l.Check(e >= 0 && e <= 1<<53 && e == float64(uint64(e)), "tree %d is damaged: it has %v gain evaluations", i, e)
+		l.Check(e >= 0 && e <= 1<<53 && e == float64(uint64(e)), "tree %d is damaged: its number of gain evaluations is %v, which is not possible", i, e)
 	}
 }
 

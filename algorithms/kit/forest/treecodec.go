@@ -160,7 +160,7 @@ func (t *Tree) check(features int, r LeafRange) error {
 		}
 		depth[child], depth[child+1] = depth[i]+1, depth[i]+1
 		if t.feature[i] >= uint32(features) || !finite(t.threshold[i]) || !finite(t.gain[i]) {
-			return fmt.Errorf("%w: node %d splits feature %d of %d at %v with gain %v", ErrTree, i, t.feature[i], features, t.threshold[i], t.gain[i])
+			return fmt.Errorf("%w: node %d splits feature %d of %d at %v with gain %v, which is not possible", ErrTree, i, t.feature[i], features, t.threshold[i], t.gain[i])
 		}
 	}
 	if seen != leaves {
@@ -168,7 +168,7 @@ func (t *Tree) check(features int, r LeafRange) error {
 	}
 	for i, v := range t.leaves {
 		if !(v >= r.Least && v <= r.Most) {
-			return fmt.Errorf("%w: leaf %d has the value %v", ErrTree, i/t.Labels, v)
+			return fmt.Errorf("%w: leaf %d has the value %v, which is not possible", ErrTree, i/t.Labels, v)
 		}
 	}
 	return nil

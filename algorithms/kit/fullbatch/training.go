@@ -246,7 +246,7 @@ func (t *Training) Fold(r *round.Result) error {
 		t.Stopping.Fold(r.Sum.F64, t.iterations(), t.best())
 		t.Resume()
 	default:
-		return fmt.Errorf("no result can be added in phase %q", t.phaseName())
+		return fmt.Errorf("results of tasks cannot be added in phase %q", t.phaseName())
 	}
 	return nil
 }
@@ -310,7 +310,7 @@ func (t *Training) State(l *fields.List) {
 	t.Fit.State(l)
 	t.Optimiser.State(l)
 	t.Stopping.State(l)
-	l.Check(t.occurs(), "phase %d is not possible in this job", t.Phase)
+	l.Check(t.occurs(), "the saved state has phase %d, which this job does not have", t.Phase)
 	n := t.iterations()
 	l.Check(n <= t.limit() && t.Before <= t.Steps && t.Before+n <= t.Evaluations, "the saved state has impossible numbers: iteration %d of %d after %d evaluations", n, t.limit(), t.Evaluations)
 	validated := n

@@ -274,7 +274,7 @@ func (d *Descent) Fold(r *round.Result) error {
 		d.Stopping.Fold(r.Sum.F64, d.Step, d.Vectors)
 		d.validated()
 	default:
-		return fmt.Errorf("no result can be added in phase %q", d.phaseName())
+		return fmt.Errorf("results of tasks cannot be added in phase %q", d.phaseName())
 	}
 	return nil
 }
@@ -342,7 +342,7 @@ func (d *Descent) State(l *fields.List) {
 	if d.PlateauPatience > 0 {
 		d.Plateau.state(l)
 	}
-	l.Check(d.occurs(), "phase %d is not possible in this job", d.Phase)
+	l.Check(d.occurs(), "the saved state has phase %d, which this job does not have", d.Phase)
 	l.Check(d.Before <= d.Steps && d.Step <= d.limit() && d.limit() <= d.Steps && !(d.Phase == PhaseStep && d.ended()), "the saved state is at step %d of %d, which is not possible", d.Step, d.limit())
 	l.Check(d.Stopping.At <= d.Before+d.Step, "the saved state has its last validation at step %d, which is not possible", d.Stopping.At)
 }

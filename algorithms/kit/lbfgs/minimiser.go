@@ -35,8 +35,8 @@ const (
 // String returns the reason in words.
 func (r Reason) String() string {
 	return [...]string{
-		"the search is not at its end", "the maximum number of iterations is reached", "the gradient is small enough", "an iteration lowers the function too little",
-		"no step lowers the function", "the function is not finite at the start", "unknown",
+		"the minimisation has not ended", "the maximum number of iterations is reached", "the gradient is small enough", "an iteration lowers the function too little",
+		"no step lowers the function", "the objective function is not finite at the start", "unknown",
 	}[min(r, reasons)]
 }
 

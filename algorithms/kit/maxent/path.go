@@ -138,7 +138,7 @@ func (p *path) State(l *fields.List) {
 	for i := range p.ends {
 		l.Uint64(&p.ends[i])
 	}
-	l.Check(p.occurs(), "stage %d after %d iterations is not possible if the stages end at %d", p.stage, p.before, p.ends)
+	l.Check(p.occurs(), "the saved state has stage %d of the decay path after %d iterations, but stages end at %d", p.stage, p.before, p.ends)
 	if l.Reading() {
 		p.by.Restart(p.stageOptions())
 		p.objective.Least = p.decays[p.stage]

@@ -112,7 +112,7 @@ func elementSize(dtype byte) int {
 // ErrCorrupt; the tensors share no memory with b.
 func Decode(b []byte) (*File, error) {
 	if !bytes.HasPrefix(b, []byte(magic)) {
-		return nil, fmt.Errorf("%w: its first bytes are not those of a model file", ErrCorrupt)
+		return nil, fmt.Errorf("%w: it does not begin with the header of a model file", ErrCorrupt)
 	}
 	r := &reader{b: b, at: len(magic)}
 	f := &File{}

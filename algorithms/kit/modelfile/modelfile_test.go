@@ -208,8 +208,8 @@ func TestCorruptionIsNamed(t *testing.T) {
 		file []byte
 		says string
 	}{
-		{"an empty file", nil, "its first bytes are not those of a model file"},
-		{"a text file", []byte("hello, this is a text"), "its first bytes are not those of a model file"},
+		{"an empty file", nil, "it does not begin with the header of a model file"},
+		{"a text file", []byte("hello, this is a text"), "it does not begin with the header of a model file"},
 		{"another format", other, "but this version reads format 1"},
 		{"a file that ends early", good[:len(good)-40], "unexpected EOF"},
 		{"a flipped bit of a tensor", flipped(len(good) - 32 - 8 - 32 - 1), "tensors do not match"},

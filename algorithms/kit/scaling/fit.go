@@ -198,6 +198,6 @@ func (f *Fit) State(l *fields.List) {
 	l.Uint64(&f.column, &f.version)
 	l.Float64s(f.values)
 	kinds := [stages]string{Standard, Standard, MinMax, f.kind}
-	l.Check(f.stage < stages && kinds[min(f.stage, stageDone)] == f.kind, "stage %d of the scaling is not possible", f.stage)
-	l.Check(f.column <= uint64(f.features) && (f.stage != stageExtremes || f.column < uint64(f.features)), "the scaling is at column %d of %d", f.column, f.features)
+	l.Check(f.stage < stages && kinds[min(f.stage, stageDone)] == f.kind, "the saved state has stage %d of feature scaling, which does not exist", f.stage)
+	l.Check(f.column <= uint64(f.features) && (f.stage != stageExtremes || f.column < uint64(f.features)), "the saved state scales column %d of %d, which is not possible", f.column, f.features)
 }

@@ -211,7 +211,7 @@ func (r *reader) loss(has bool) float64 {
 	v := math.Float64frombits(binary.LittleEndian.Uint64(r.b))
 	r.b = r.b[8:]
 	if !known(v) {
-		r.fail("a loss of %v is not possible", v)
+		r.fail("the learning curve has a loss of %v, which is not possible", v)
 	}
 	return v
 }

@@ -114,7 +114,7 @@ func Decode(b []byte) (*Set, error) {
 	labels, flags := int(r.u32()), r.u32()
 	rows := binary.LittleEndian.Uint64(r.next(8))
 	if rows == 0 && flags&(withFolds|withNames) != 0 {
-		return nil, fmt.Errorf("%w: there are no samples, but folds or names", ErrFormat)
+		return nil, fmt.Errorf("%w: there are folds or names, but no samples", ErrFormat)
 	}
 	if labels < 1 || flags > allFlags || rows > uint64(len(r.b))/4 {
 		return nil, fmt.Errorf("%w: the numbers of samples or labels are not possible: %d samples, %d labels", ErrFormat, rows, labels)
