@@ -472,7 +472,7 @@ func TestPredict(t *testing.T) {
 // TestModelsAreRefused: tensors that are bent in one way each.
 func TestModelsAreRefused(t *testing.T) {
 	for want, bend := range map[string]func([]algorithms.Tensor) []algorithms.Tensor{
-		`the tensor "settings" is missing`:        func([]algorithms.Tensor) []algorithms.Tensor { return nil },
+		`the tensor "settings" is missing`:                                                    func([]algorithms.Tensor) []algorithms.Tensor { return nil },
 		"the weights of the members are [0.5 0.75], want numbers of at least 0 that sum to 1": func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F64[0] = 0.5; return v },
 		"the weights of the members are [-0.5 1.5], want numbers of at least 0 that sum to 1": func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F64[0], v[1].F64[1] = -0.5, 1.5; return v },
 		"the tensors of member 1 are missing": func(v []algorithms.Tensor) []algorithms.Tensor {
@@ -481,8 +481,8 @@ func TestModelsAreRefused(t *testing.T) {
 		`the tensor "0/none/x" is not a tensor of any member`: func(v []algorithms.Tensor) []algorithms.Tensor {
 			return append(v, algorithms.Tensor{Name: "0/none/x"})
 		},
-		`algorithm "none" is unknown`:                                             func(v []algorithms.Tensor) []algorithms.Tensor { v[2].Name = "0/none/x"; return v },
-		"an ensemble cannot be a member":                                          func(v []algorithms.Tensor) []algorithms.Tensor { v[2].Name = "0/ensemble/x"; return v },
+		`algorithm "none" is unknown`:    func(v []algorithms.Tensor) []algorithms.Tensor { v[2].Name = "0/none/x"; return v },
+		"an ensemble cannot be a member": func(v []algorithms.Tensor) []algorithms.Tensor { v[2].Name = "0/ensemble/x"; return v },
 		"all members must have the same features and labels, and predict the same kind of output": func(v []algorithms.Tensor) []algorithms.Tensor { v[12].U32[2] = 4; return v },
 	} {
 		m := &model{weights: []float64{0.25, 0.75}, names: []string{"rf", "rf"}}
