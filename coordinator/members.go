@@ -174,7 +174,7 @@ func (k *keeper) doubt(ctx context.Context) error {
 		return err
 	}
 	if by := k.removedBy(ctx, directory); by != "" {
-		return fmt.Errorf("%w: %s says that coordinator %s with this folder (directory id %s) is not a member; to add it again, empty %s and start it with --join-cluster", ErrRemoved, by, k.cfg.ID, directory, k.cfg.Dir)
+		return fmt.Errorf("%w: %s says that coordinator %s with this folder (directory id %s) is not a member: to add it again, empty %s and start it with --join-cluster", ErrRemoved, by, k.cfg.ID, directory, k.cfg.Dir)
 	}
 	return nil
 }

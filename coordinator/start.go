@@ -206,7 +206,7 @@ func (n *node) checkAlone(ctx context.Context, cluster, directory string) error 
 		}
 		other, err := askSelf(ctx, address)
 		if err == nil && other.ID == n.cfg.ID && other.Cluster == cluster && other.Directory == directory && other.Process != n.process {
-			return fmt.Errorf("%w: coordinator %s of cluster %s already runs at %s with a copy of the folder %s; stop one of the two processes, or start this one with an empty folder and another --id",
+			return fmt.Errorf("%w: coordinator %s of cluster %s already runs at %s with a copy of the folder %s: stop one of the two processes, or start this one with an empty folder and another --id",
 				ErrDuplicate, n.cfg.ID, cluster, address, n.cfg.Dir)
 		}
 	}

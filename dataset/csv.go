@@ -146,7 +146,7 @@ func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *
 			*d, first = like, row
 		} else if ok {
 			return nil, &WaysError{fmt.Sprintf("line %d begins with %s like a comment, but has fields and numbers like the lines below: "+
-				"--header no reads the line as a row, --header yes skips it and reads the first line without %s as the header; if it is a comment and the file has no header, remove the line",
+				"--header no reads the line as a row, --header yes skips it and reads the first line without %s as the header. If it is a comment and the file has no header, remove the line",
 				like.before+1, d.mark, d.mark), commentWays}
 		}
 	}

@@ -175,7 +175,7 @@ func (s *csvSource) textHint(column int) string {
 	} else if slices.Contains(s.columns.labels, column) {
 		return "; --labels class reads classes"
 	}
-	return "; --drop leaves the column out, --row-names reads it as names of samples, --categories makes a feature of each of its values; dataset inspect describes all columns"
+	return ": --drop leaves the column out, --row-names reads it as names of samples, --categories makes a feature of each value; dataset inspect describes all columns"
 }
 
 // textOnly reports whether a record has no number among features and labels.

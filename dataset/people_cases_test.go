@@ -41,7 +41,7 @@ var peopleCases = []struct{ file, flags, want string }{
 	{"pandas_numbered_class.csv", "--labels class --label-columns last --header yes", `4 x 3, 2 | 0, 1, 2 -> 0, 1 | [31 1.5 -0.25] -> [0 1]`},
 	{"pandas_no_header.csv", "", `no label columns found: rename them to label_... or y_..., or list them with --label-columns; the file has no header: name columns by their numbers, 0 to 4, or "last"`},
 	{"pandas_no_header.csv", "--label-columns 3:last", `4 x 3, 2 |  ->  | [31 1.5 -0.25] -> [0.25 0.75]`},
-	{"pandas_text_column.csv", "", `row 0, column 5 "comment" (counted from 0; line 2): "Ada" is not a number; --drop leaves the column out, --row-names reads it as names of samples, --categories makes a feature of each of its values; dataset inspect describes all columns`},
+	{"pandas_text_column.csv", "", `row 0, column 5 "comment" (counted from 0; line 2): "Ada" is not a number: --drop leaves the column out, --row-names reads it as names of samples, --categories makes a feature of each value; dataset inspect describes all columns`},
 	{"pandas_text_column.csv", "--categories comment", `4 x 7, 2 | age, height in m, score, comment=Ada, comment=Eve "E.", comment=Jörg, Dr., comment=Zoë -> calm, sad | [31 1.5 -0.25 1 0 0 0] -> [0.25 0.75]`},
 	{"pandas_text_column.csv", "--drop comment", `4 x 3, 2 | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"pandas_plain_labels.csv", "", `no label columns found: rename them to label_... or y_..., or list them with --label-columns; the columns are age, height in m, score, calm, sad`},

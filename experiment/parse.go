@@ -144,7 +144,7 @@ func (s *Spec) checkNames() {
 		case before == nil:
 			first[look] = r
 		case before.Name == r.Name:
-			s.fail(r.At, "two methods have the name %q, the first in line %d; give one another name with the key name, in which {setting} becomes the value of a setting", r.Name, before.At.Line)
+			s.fail(r.At, "two methods have the name %q, the first in line %d: give one another name with the key name, in which {setting} becomes the value of a setting", r.Name, before.At.Line)
 		default:
 			s.fail(r.At, "the name %q of a method looks like the name %q in line %d; give one of the methods another name with the key name", r.Name, before.Name, before.At.Line)
 		}

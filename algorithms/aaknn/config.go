@@ -33,7 +33,7 @@ var settings = param.Table[Config]{
 	param.Word("preset", "auto adapts the defaults to the dataset; paper uses the k of Geng 2016 and raw features",
 		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
 	param.Text("k", "number of neighbours of a sample. auto tries 4, 8, 16, ... up to a quarter of the training samples, and takes the k with the lowest "+
-		"leave-one-out K-L; the time grows with the square of the number of samples",
+		"leave-one-out K-L. The time grows with the square of the number of samples",
 		"auto, or a number of samples from 1", autoK, checkK, func(c *Config) *string { return &c.K }).Preset(presetPaper, "5").InPaper(),
 	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).

@@ -50,7 +50,7 @@ func (k kin) settings() param.Table[Config] {
 		param.Int("inner_folds", "number of inner folds that fit the weights or choose the best member. Each member is trained once for each inner fold, and once on all training samples. With weights validated, only the first inner fold is used", 2, 20, 5,
 			func(c *Config) *int { return &c.InnerFolds }).
 			Says("5; auto with weights fitted and " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) + " samples: " + strconv.Itoa(manyFolds) + ", unless there are at most " + strconv.Itoa(manyFolds) + " groups"),
-		param.Word("inner", "unit of which inner folds are made: rows (single samples) or folds (whole folds of the job, whose samples stay together). With folds, at most as many inner folds are made as the job has training folds",
+		param.Word("inner", "unit of the inner folds: rows (single samples) or folds (whole folds of the job, whose samples stay together). With folds, at most as many inner folds are made as the job has training folds",
 			func(c *Config) *string { return &c.Inner }, innerAuto, innerRows, innerFolds).DefaultLeftOut().
 			Says("auto: folds if a file lists three or more folds or the folds are groups, else rows"),
 		param.Int("weight_rows", "maximum number of samples that fit the weights or choose the best member; if there are more samples, this number is drawn", 1, 10_000_000, 100_000,

@@ -54,7 +54,7 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.2,
 		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0).
 		Says("auto: 0.2, with a network 0.1; paper: 0"),
-	param.Float("validation_margin", "number of standard errors by which the validation loss must improve to reset the patience; the model with the lowest loss is kept in any case",
+	param.Float("validation_margin", "number of standard errors by which the validation loss must improve to reset the patience. The model with the lowest loss is kept in any case",
 		0, 100, 0, func(c *Config) *float64 { return &c.ValidationMargin }),
 	param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }).
 		Says("10; auto with a network: 15"),

@@ -82,7 +82,7 @@ const mostSystem = 1 << 27
 // fits refuses fits that no unit or partial can hold.
 func (c *Config) fits(m *dataset.Manifest) error {
 	if need := exactBytes(m); c.Landmarks == 0 && need > mostBytes {
-		return param.Errorf("landmarks", "an exact fit of %d samples takes %.1f GiB in one task, more than the %d GiB that are possible; give a number, such as %d",
+		return param.Errorf("landmarks", "an exact fit of %d samples takes %.1f GiB in one task, but at most %d GiB are possible: give a number, such as %d",
 			m.Rows, float64(need)/(1<<30), mostBytes>>30, defaultLandmarks)
 	}
 	if n := int64(c.Landmarks) * int64(m.Labels); n > mostSystem {

@@ -372,7 +372,7 @@ func TestDefaults(t *testing.T) {
 	m.Rows = 20_000
 	_, err := a.Resolve(param.Values{"landmarks": int64(0)}, m)
 	var wrong *param.Error
-	if !errors.As(err, &wrong) || wrong.Name != "landmarks" || !strings.Contains(err.Error(), "20000 samples takes 6.0 GiB in one task, more than the 4 GiB") {
+	if !errors.As(err, &wrong) || wrong.Name != "landmarks" || !strings.Contains(err.Error(), "20000 samples takes 6.0 GiB in one task, but at most 4 GiB") {
 		t.Errorf("error %v", err)
 	}
 	m.Labels = dataset.MaxLabels

@@ -24,7 +24,7 @@ var settings = append(append(
 		func(c *Config) *int { return &c.Iterations }),
 	param.Int("newton_steps", "maximum number of Newton steps for the change of each weight in an iteration", 1, 1000, 6,
 		func(c *Config) *int { return &c.NewtonSteps }),
-	param.Float("tolerance", "Newton steps for a weight end if the error of its equation is at most this fraction of the sum of the feature's absolute values; training ends if all changes are 0",
+	param.Float("tolerance", "Newton steps for a weight end if the error of its equation is at most this fraction of the sum of the feature's absolute values. Training ends if all changes are 0",
 		0, 1, 1e-6, func(c *Config) *float64 { return &c.Tolerance })),
 	maxent.Stopping(shared, "")...)
 

@@ -19,6 +19,6 @@ func checkAddressSpace() error {
 	if err := unix.Getrlimit(unix.RLIMIT_AS, &limit); err != nil || limit.Cur >= leastAddressSpace {
 		return nil
 	}
-	return fmt.Errorf("the limit of the address space (ulimit -v) is %s, but a coordinator or worker reserves up to %s, and never uses most of that space; raise the limit, and bound the memory by a control group, such as MemoryMax= of systemd",
+	return fmt.Errorf("the limit of the address space (ulimit -v) is %s, but a coordinator or worker reserves up to %s. Most of that space is never used. Raise the limit, and bound the memory by a control group, such as MemoryMax= of systemd",
 		units.Bytes(limit.Cur), units.Bytes(leastAddressSpace))
 }

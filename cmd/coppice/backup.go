@@ -74,7 +74,7 @@ type restoreCmd struct {
 // Help implements kong's HelpProvider.
 func (restoreCmd) Help() string {
 	return `Makes the folder with which a coordinator of a new cluster starts. Either restore one coordinator, and add others to it
-with coppice cluster add; or restore the same file on each of three machines, with the same --peers. Then start each
+with coppice cluster add. Or restore the same file on each of three machines, with the same --peers. Then start each
 coordinator with the same --id and --peers. Jobs that ran at the time of the backup continue from there. The old cluster
 must not run any more.`
 }

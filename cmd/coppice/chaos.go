@@ -22,7 +22,7 @@ import (
 type chaosCmd struct {
 	Seed      uint64        `default:"1" help:"Seed of the schedule, which says which fault hits which process, and when."`
 	Rounds    int           `default:"10" help:"Number of rounds of faults; 50 rounds inject each measured fault 20 times."`
-	Faults    []string      `placeholder:"NAME" help:"Faults to inject in every round, separated by commas (default: all faults that this machine supports). By default, measured faults occur in two rounds of five, partitions and faults with several recoveries in one of twenty, and other faults in one of ten."`
+	Faults    []string      `placeholder:"NAME" help:"Faults to inject in every round, separated by commas (default: all faults that this machine supports). By default, two rounds of five have measured faults. One of twenty has partitions or faults with several recoveries. One of ten has other faults."`
 	Algorithm string        `placeholder:"NAME" help:"Run only jobs of this algorithm, ldlf or structrf (default: both, and short jobs of all other algorithms and of networks)."`
 	Workers   int           `default:"3" help:"Number of workers of the cluster."`
 	Hold      time.Duration `default:"3s" help:"Duration of a partition."`

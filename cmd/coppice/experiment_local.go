@@ -75,7 +75,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 // noteOther prints a note if a place has the results of another spec.
 func noteOther(a *app, s *experiment.Spec, before *experiment.Layout, place string) {
 	if kinship, _ := s.Compare(before); kinship == experiment.OtherSpec {
-		a.note("%s had results of another spec with the same name, %s; reports now use this spec; the results of the other spec are kept, and used if it is run again", place, before.Table.Spec.File)
+		a.note("%s had results of another spec with the same name, %s. Reports now use this spec. The results of the other spec are kept, and used if it is run again", place, before.Table.Spec.File)
 	}
 }
 

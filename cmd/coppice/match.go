@@ -115,9 +115,9 @@ func writeMatching(w io.Writer, f *dataset.Matching) {
 func writeMatch(w io.Writer, what string, m *dataset.Match) {
 	switch {
 	case m.By == dataset.ByPosition:
-		fmt.Fprintf(w, "%s are matched with those of the model by position: %s\n", what, m.Why)
+		fmt.Fprintf(w, "%s are matched with the model by position: %s\n", what, m.Why)
 	case m.Moved > 0:
-		fmt.Fprintf(w, "%s are matched with those of the model by name: %s elsewhere in the file\n", what, stand(m.Moved))
+		fmt.Fprintf(w, "%s are matched with the model by name: %s elsewhere in the file\n", what, stand(m.Moved))
 	}
 	if m.Filled > 0 {
 		fmt.Fprintf(w, "%s: the file has %s fewer than the model; the missing values are set to 0\n", what, count(m.Filled))

@@ -219,9 +219,9 @@ func TestMatchedByPosition(t *testing.T) {
 	_, model := m.trained(t, dir)
 	data := m.file(t, dir, "x.csv", nil, 0, 1, 2, 3, 4, 5, 6)
 	labels := []string{"--label-columns", "4,5,6"}
-	const says = "features are matched with those of the model by position: the file does not have the names of features\n"
+	const says = "features are matched with the model by position: the file does not have the names of features\n"
 	text := works(t, append([]string{"evaluate", "--model", model, "--data", data}, labels...)...)
-	if !strings.Contains(text, says) || !strings.Contains(text, "labels are matched with those of the model by position: the file does not have the names of labels\n") {
+	if !strings.Contains(text, says) || !strings.Contains(text, "labels are matched with the model by position: the file does not have the names of labels\n") {
 		t.Errorf("evaluate says\n%s", text)
 	}
 	out := filepath.Join(dir, "p.csv")

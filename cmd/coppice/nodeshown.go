@@ -129,8 +129,8 @@ func (n *examinedNode) text(w io.Writer) {
 		{"split of the tree", split(n.Split)},
 		{"best of all thresholds", split(n.Best)},
 		{"best visited threshold", visited},
-		{"thresholds", fmt.Sprintf("%s, of which the adaptive step visits %s", count(n.Evaluations.Exhaustive), count(n.Evaluations.Adaptive))},
-		{"thresholds of " + n.called(n.Feature), fmt.Sprintf("%s, of which %s are visited (-o csv lists them)", count(at.Thresholds), count(at.Visited))},
+		{"thresholds", fmt.Sprintf("%s; the adaptive step visits %s", count(n.Evaluations.Exhaustive), count(n.Evaluations.Adaptive))},
+		{"thresholds of " + n.called(n.Feature), fmt.Sprintf("%s; %s are visited (-o csv lists them)", count(at.Thresholds), count(at.Visited))},
 	})
 	fmt.Fprintln(w)
 	t := newTable(w, []string{"feature", "name", "thresholds", "visited", "greatest gain"}, 1, 3, 4, 5)

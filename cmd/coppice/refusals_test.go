@@ -89,7 +89,7 @@ func TestRefusals(t *testing.T) {
 		{"age without sigma", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --labels age --range 0:5", 2, []string{"--sigma"}},
 		{"age without range", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --labels age --sigma 2", 2, []string{"--range"}},
 		{"sigma without age", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --sigma 2", 2, []string{"--labels age"}},
-		{"a model that is none", map[string]string{"x.csv": fine}, "predict --model @/x.csv --data @/x.csv --out @/p.csv", 1, []string{"x.csv", "not those of a model file"}},
+		{"a model that is none", map[string]string{"x.csv": fine}, "predict --model @/x.csv --data @/x.csv --out @/p.csv", 1, []string{"x.csv", "does not begin with the header of a model file"}},
 		{"a folder that does not exist", map[string]string{"x.csv": fine}, "train --local --data @/x.csv --model-out @/no/m.coppice", 1, []string{"folder does not exist"}},
 		{"generate nothing", nil, "dataset generate --out @/x.csv --rows 0", 2, []string{"--rows"}},
 		{"generate an unknown kind of file", nil, "dataset generate --out @/x.txt", 2, []string{"x.txt", ".csv", ".npz"}},

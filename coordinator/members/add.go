@@ -172,7 +172,7 @@ func checkAddresses(list []protocol.Member, who *protocol.Self) error {
 		for _, has := range placesOf(&m.MemberEntry) {
 			for _, says := range placesOf(&who.MemberEntry) {
 				if protocol.SamePlace(has.address, says.address) {
-					return refused("%s has its %s at %s, but that address is already used for %s by coordinator %s; start it with an --address whose four ports are free", who.ID, says.what, says.address, has.what, m.ID)
+					return refused("%s has its %s at %s, but that address is already used for %s by coordinator %s: start it with an --address whose four ports are free", who.ID, says.what, says.address, has.what, m.ID)
 				}
 			}
 		}

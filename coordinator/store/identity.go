@@ -105,7 +105,7 @@ func parseIdentity(b []byte, id string) (i Identity, err error) {
 	case m == nil:
 		return i, fmt.Errorf("the first line of the file is not valid: %.80q", first)
 	case m[1] != fmt.Sprint(folderFormat):
-		return i, fmt.Errorf("%w: the folder has format %s, but this version reads format %d; use the version that wrote the folder, or start with an empty folder and import the datasets again",
+		return i, fmt.Errorf("%w: the folder has format %s, but this version reads format %d: use the version that wrote the folder, or start with an empty folder and import the datasets again",
 			ErrFolder, m[1], folderFormat)
 	case m[2] != id:
 		// The checksum tells a damaged name from another one.

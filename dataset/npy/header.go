@@ -65,7 +65,7 @@ func otherType(descr string) *TypeError {
 	case strings.HasPrefix(name, "c"):
 		e.Type, e.Numbers = "complex (type "+descr+")", "numpy.hstack([x.real, x.imag])"
 	case strings.HasPrefix(name, "V"):
-		e.Type, e.Numbers, e.Texts = "void (type "+descr+", such as that of bfloat16)", "x.astype('float32') before saving", ""
+		e.Type, e.Numbers, e.Texts = "void (type "+descr+", such as bfloat16)", "x.astype('float32') before saving", ""
 	case strings.HasPrefix(name, "f"), strings.HasPrefix(name, "i"), strings.HasPrefix(name, "u"):
 		e.Type = fmt.Sprintf("%.20s", descr)
 	default:

@@ -43,7 +43,7 @@ const (
 // another number of points.
 func (m *ColourMap) Figure() (*Figure, error) {
 	if len(m.Maps) == 0 || len(m.Maps) > 4 || m.Columns < 2 || m.Lines < 2 || !(m.FromX < m.ToX) || !(m.FromY < m.ToY) {
-		return nil, fmt.Errorf("want 1 to 4 colour maps of at least 2 x 2 points and with an area above 0, got %d maps of %d x %d points: %w", len(m.Maps), m.Columns, m.Lines, ErrData)
+		return nil, fmt.Errorf("want 1 to 4 colour maps of at least 2 x 2 points and an area above 0, got %d of %d x %d: %w", len(m.Maps), m.Columns, m.Lines, ErrData)
 	}
 	for i := range m.Maps {
 		if n := len(m.Maps[i].Degrees); n != m.Columns*m.Lines {

@@ -35,7 +35,7 @@ const (
 func (d *CriticalDifferences) Figure() (*Figure, error) {
 	k := len(d.Names)
 	if k < 2 || len(d.Ranks) != k || !(d.Difference > 0) && d.Alike == "" {
-		return nil, fmt.Errorf("want at least 2 models, a rank for each and a critical difference above 0 (unless all models are alike), got %d models, %d ranks and the difference %v: %w", k, len(d.Ranks), d.Difference, ErrData)
+		return nil, fmt.Errorf("want at least 2 models, a rank for each and a critical difference above 0, unless all are alike: got %d models, %d ranks and the difference %v: %w", k, len(d.Ranks), d.Difference, ErrData)
 	}
 	for i, r := range d.Ranks {
 		if !(r >= 1 && r <= float64(k)) {

@@ -15,8 +15,8 @@ var awkward = regexp.MustCompile(`(?i)\b(of which|of whom|that of|those of|those
 
 // known counts the long sentences and the awkward phrases that a place still has. The numbers only fall.
 var known = map[string]struct{ long, awkward int }{
-	"docs/reference/algorithms.md": {27, 24},
-	"texts":                        {39, 85}, // help and errors
+	"docs/reference/algorithms.md": {0, 0},
+	"texts": {0, 0}, // help and errors
 }
 
 var (

@@ -163,7 +163,7 @@ func TestWeightsErrors(t *testing.T) {
 	}
 	without := *j
 	without.Weights = ""
-	if _, err := Run(t.Context(), &without, d, Options{}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("start from the weights %q", w.Digest)) {
+	if _, err := Run(t.Context(), &without, d, Options{}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("init_from names the weights %q", w.Digest)) {
 		t.Errorf("a job whose settings name weights: error %v", err)
 	}
 }

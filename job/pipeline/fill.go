@@ -98,7 +98,7 @@ func (f *fill) fold(sum []float64) error {
 	}
 	for i := range features {
 		if f.count(i) == 0 {
-			return fmt.Errorf("feature %d %q (counted from 0) has no values in the %.0f training samples, so missing values cannot be filled with the %s; --drop leaves the feature out",
+			return fmt.Errorf("feature %d %q (counted from 0) has no values in the %.0f training samples, so missing values cannot be filled with the %s: --drop leaves the feature out",
 				i, f.manifest.FeatureName(i), sum[2*features], f.by)
 		}
 	}

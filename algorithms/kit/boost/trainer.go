@@ -94,7 +94,7 @@ func (t *trainer) Fold(res *round.Result) error {
 		t.foldValidation(res.Sum.F64)
 		return nil
 	}
-	return errors.New("training is over: no more results can be added")
+	return errors.New("training is over: results can no longer be added")
 }
 
 // foldStart takes the rows and the sums of their degrees.
