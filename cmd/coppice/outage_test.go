@@ -60,7 +60,7 @@ func TestVerdicts(t *testing.T) {
 		{"a problem", reports("a:not connected to NATS", "a", "a"), "a", 3, []string{"not connected to NATS"}},
 		{"nobody", reports("", "", ""), "", 0, []string{"no coordinator answers", "--server"}},
 		{"starting", starting, "", 0, []string{"no leader yet", "it waits for others", "no answer from: b (b:1)"}},
-		{"one that does not vote", removed, "a", 3, []string{"a leads, and all coordinators answer"}},
+		{"a nonvoter", removed, "a", 3, []string{"a leads, and all coordinators answer"}},
 	} {
 		o := judge(test.reports)
 		if o.Leader != test.leader || o.Answered != test.answered || o.Voters != 3 {

@@ -124,7 +124,7 @@ func readPage(t *testing.T, name string) *userPage {
 	return p
 }
 
-// item has the commands of an item of a list run, but for one that says at its end why it is not.
+// item adds the commands of an item of a list. A mark at the end of the item says why they do not run.
 func (p *userPage) item(line int) {
 	var all []string
 	for _, m := range inItem.FindAllStringSubmatch(p.lines[line-1], -1) {
@@ -424,7 +424,7 @@ var goEnvironment = func() func(*testing.T) []string {
 	}
 }()
 
-// addresses gives each address of a page one that is free. Those of the usual coordinator and of the hosts of
+// addresses gives each address of a page a free port. The usual coordinator and the hosts of
 // cluster have one on each page.
 func (p *userPage) addresses(t *testing.T) map[string]string {
 	t.Helper()

@@ -291,7 +291,7 @@ func TestNoLeaderWithoutItsBlobs(t *testing.T) {
 	}
 	f.follows = false
 	_, err := s.Remove(t.Context(), "c")
-	check(t, "removing one that has a blob", err, "coordinator b has not fetched 1 blob yet:")
+	check(t, "removing the only holder of a blob", err, "coordinator b has not fetched 1 blob yet:")
 	for _, m := range []*protocol.Self{b, c} {
 		m.Missing, m.Lost, m.MissingFor = 2, 2, 60
 	}

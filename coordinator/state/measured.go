@@ -28,7 +28,7 @@ func measuredBy(outcome json.RawMessage) *measured {
 	return &measured{o.EvaluatedOn, *o.Measures}
 }
 
-// info returns the means by name, those that are finite, and of which samples they are: of "test samples" or "training samples".
+// info returns the finite means by name, and the samples that they are over: "test samples" or "training samples".
 func (m *measured) info() (means map[string]float64, of string) {
 	if m == nil {
 		return nil, ""

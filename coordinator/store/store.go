@@ -88,9 +88,9 @@ func (s *Store) Addr() string { return parseServer("", raft.ServerAddress(s.stre
 // which.
 func (s *Store) Down() <-chan struct{} { return s.down }
 
-// Err returns why the node has stopped: ErrClosed, an error that wraps
-// state.ErrUnknownEntry, one that wraps files.ErrGone if its files are not where they
-// were, or one of the disk if its term or its vote cannot be written; nil while it runs.
+// Err returns why the node has stopped, or nil while it runs. The error is ErrClosed, or wraps
+// state.ErrUnknownEntry, files.ErrGone if the node's files were moved, or an error of the disk
+// if the node cannot write its term or its vote.
 func (s *Store) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
