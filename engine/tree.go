@@ -98,7 +98,8 @@ func (t *Tree) release(level int, p *round.Partial) {
 // false when the node was filled or covered already: p is then ignored. The tree
 // owns p from here on.
 func (t *Tree) Put(level, i int, p *round.Partial) (bool, error) {
-	if err := t.checkNode(level, i, p); err != nil {
+	if err := t.Check(level, i, p); err != nil {
+		t.Release(p)
 		return false, err
 	}
 	if t.Covered(level, i) {
@@ -110,18 +111,12 @@ func (t *Tree) Put(level, i int, p *round.Partial) (bool, error) {
 	return true, nil
 }
 
-// checkNode releases p where there is no such node, or where it has another shape.
-func (t *Tree) checkNode(level, i int, p *round.Partial) error {
-	var err error
+// Check returns an error if there is no node (level, i), or if p has not the round's shape.
+func (t *Tree) Check(level, i int, p *round.Partial) error {
 	if level < 0 || level >= len(t.levels) || i < 0 || i >= len(t.levels[level]) {
-		err = fmt.Errorf("node (%d, %d) is not in a reduce tree of %d tasks", level, i, t.units)
-	} else {
-		err = p.Check(t.shape)
+		return fmt.Errorf("node (%d, %d) is not in a reduce tree of %d tasks", level, i, t.units)
 	}
-	if err != nil {
-		t.Release(p)
-	}
-	return err
+	return p.Check(t.shape)
 }
 
 // groupLevel is the level of the nodes whose units' rows are summed at once.
@@ -136,7 +131,8 @@ func (t *Tree) PutUnit(i int, p *round.Partial) error {
 		_, err := t.Put(0, i, p)
 		return err
 	}
-	if err := t.checkNode(0, i, p); err != nil {
+	if err := t.Check(0, i, p); err != nil {
+		t.Release(p)
 		return err
 	}
 	level := min(groupLevel, len(t.levels)-1)

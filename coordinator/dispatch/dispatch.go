@@ -1,7 +1,8 @@
-// Package dispatch has the units of rounds computed by the workers of a cluster.
-// A Dispatcher lives as long as one leadership: it knows which workers are alive
-// and what they hold, all of it rebuilt from their beats, and it makes an
-// Executor for each job. DESIGN.md walks a round through it.
+// Package dispatch has the tasks of rounds computed by the workers of a cluster. It decides nothing: package
+// engine/schedule says what to send, to fetch and to record, and this package does it.
+//
+// A Dispatcher lives as long as one leadership. What it knows of workers comes from their heartbeats. It makes an Executor
+// for each job. DESIGN.md follows a round through it.
 package dispatch
 
 import (
@@ -9,13 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/engine/schedule"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
@@ -28,55 +30,52 @@ type Config struct {
 	Heartbeat time.Duration
 	Conn      *bus.Conn
 	Subjects  protocol.Subjects
-	Parts     Parts
+	Results   Results
 	Metrics   *metrics.Coordinator
 	Log       *slog.Logger
 
-	// Distrusted names the workers that answered wrongly once, and why: they are
-	// not used.
-	Distrusted map[string]string
-	// Suspect records, before it returns, that a worker's answers are wrong, and the
-	// jobs that it served during this leadership. It is called again after an error
-	// until ctx is done. nil: nothing is recorded.
-	Suspect func(ctx context.Context, worker string, jobs []uint64, reason string) error
-	// Referee computes units on the leader itself; nil: nobody does.
-	Referee Referee
+	// Quarantined names the workers that the log does not trust, and says why.
+	Quarantined map[string]string
+	// Quarantine records, before it returns, that a worker's results are wrong, and the jobs that it had tasks of during this
+	// leadership. After an error it is called again until ctx is done. nil: nothing is recorded.
+	Quarantine func(ctx context.Context, worker string, jobs []uint64, reason string) error
+	// Verifier computes tasks on the leader itself; nil: nobody does.
+	Verifier Verifier
 	// Lost, if set, reports whether a blob is on no coordinator that answers: no job fails for that.
 	Lost func(digest string) bool
 }
 
-// ErrOver is wrapped by the errors of Parts that no other try would spare: another
-// leads, the job has ended, or its committed state is beyond the round.
+// ErrOver is wrapped by the errors of Results that no other try would spare: another coordinator leads, the job has ended,
+// or its committed state is beyond the round.
 var ErrOver = errors.New("the round is over")
 
-// Parts keeps the results of collected units; each is recorded soon after it arrives.
-type Parts interface {
-	// Known returns the digests of the parts recorded for a round, by unit; zero: the unit is not run.
-	Known(job, round uint64) map[uint32]digests.Digest
-	// Fetch brings a part here from the worker that made it and returns its bytes.
+// Results keeps the results of gather rounds, on the leader's disk and in the log.
+type Results interface {
+	// Known returns the results that are recorded for a round.
+	Known(job, round uint64) []schedule.Known
+	// Fetch brings a result here from the worker that has it, and returns its bytes.
 	Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error)
-	// Keep stores a part here that the leader computed itself and returns its digest.
-	Keep(part []byte) (digest string, err error)
-	// Record has a majority sync a part that is here and commits it; of is the number
-	// of units in the round. The error wraps blobs.ErrMissing where it is here no more.
+	// Keep stores a result here that the leader computed, and returns its digest.
+	Keep(result []byte) (digest string, err error)
+	// Record has a quorum sync a result that is here, and commits it; of is the number of tasks in the round. The error
+	// wraps blobs.ErrMissing if the result is here no longer.
 	Record(ctx context.Context, c *protocol.Collected, of int) error
-	// Withhold commits that units of a round are not run, which had been computed for so long each.
-	Withhold(ctx context.Context, job, round uint64, units []uint32, took time.Duration) error
-	// Load returns the bytes of a part that is recorded.
+	// Withhold commits that tasks of a round are not run, each of which had been computed for some time.
+	Withhold(ctx context.Context, job, round uint64, tasks []uint32, took time.Duration) error
+	// Load returns the bytes of a result that is recorded.
 	Load(ctx context.Context, digest string) ([]byte, error)
 }
 
-// Referee computes units on the leader: it says who is right when workers differ,
-// and is the second worker where there is only one. Its methods are called one at
-// a time, and return early with ctx's error when ctx is done.
-type Referee interface {
-	// Sum computes a unit of a summed round into dst, which is shaped and zeroed.
+// Verifier computes tasks on the leader: it decides if workers' results differ, and is the second computer if there is one
+// worker. Its methods are called one at a time, and return early with ctx's error if ctx is done.
+type Verifier interface {
+	// Sum computes a task of a reduce round into dst, which is shaped and zeroed.
 	Sum(ctx context.Context, c *Case, dst *round.Partial) error
-	// Collect computes the bytes of a unit of a collected round.
+	// Collect computes the result of a task of a gather round.
 	Collect(ctx context.Context, c *Case) ([]byte, error)
 }
 
-// Case is a unit for a Referee.
+// Case is a task for a Verifier.
 type Case struct {
 	ID       uint64 // of the job
 	Job      *round.Job
@@ -85,39 +84,50 @@ type Case struct {
 	Unit     int
 }
 
+// giveUp is how long a task may do nothing but fail before its job fails.
+const giveUp = 10 * time.Minute
+
 // Dispatcher gives work to workers during one leadership.
 type Dispatcher struct {
 	cfg     Config
 	results string // the subject that workers answer on
 	began   time.Time
+	lookAt  time.Duration // time between two Tick events
 
-	mu     sync.Mutex
-	crew   *crew
-	jobs   map[uint64]*Executor
-	stops  map[uint64]stop            // of jobs that are to start again; of late only
-	starts uint64                     // executors made
-	served map[string]map[uint64]bool // jobs that a worker was given units of, by worker
+	mu      sync.Mutex // guards all that follows, and what schedule.Job.Step and schedule.Job.View see
+	workers *schedule.Workers
+	said    map[string]*said // what workers say of themselves, by name
+	jobs    map[uint64]*Executor
+	budgets map[string]*schedule.Budgets // by ExecutorOptions.Budget.Key
+	stops   map[uint64]stop              // of jobs that are to start again
+	starts  uint64                       // executors made
 
-	referee chan struct{} // holds a token while the referee computes
-	giveUp  time.Duration // after so long of failures only a job fails
+	verifies chan struct{} // has a token while the verifier computes
 }
+
+// maxTick bounds the time between two Tick events.
+const maxTick = 50 * time.Millisecond
 
 // New returns a dispatcher; Run makes it work.
 func New(cfg Config) *Dispatcher {
+	h := cfg.Heartbeat
+	limits := schedule.Limits{
+		Heartbeat: h, Dead: protocol.DeadBeats * h, Slow: protocol.SlowBeats * h, Lost: protocol.LostBeats * h,
+		Remind: protocol.RemindBeats * h, Hold: protocol.HoldBeats * h, Avoided: protocol.StalledBeats * h,
+		GiveUp: giveUp, Short: recordEvery,
+	}
 	return &Dispatcher{
-		cfg:     cfg,
-		results: cfg.Subjects.Results(cfg.ID, cfg.Epoch),
-		began:   time.Now(),
-		crew:    newCrew(cfg.Heartbeat, cfg.Distrusted),
-		jobs:    make(map[uint64]*Executor),
-		stops:   make(map[uint64]stop),
-		served:  make(map[string]map[uint64]bool),
-		referee: make(chan struct{}, 1),
-		giveUp:  failuresLimit,
+		cfg: cfg, results: cfg.Subjects.Results(cfg.ID, cfg.Epoch), began: time.Now(), lookAt: min(h/2, maxTick),
+		workers: schedule.NewWorkers(limits, cfg.Quarantined),
+		said:    make(map[string]*said), jobs: make(map[uint64]*Executor), budgets: make(map[string]*schedule.Budgets),
+		stops: make(map[uint64]stop), verifies: make(chan struct{}, 1),
 	}
 }
 
-// Run listens to workers and publishes the leader's beat until ctx is done.
+// probes is how often in a heartbeat workers are probed.
+const probes = 2
+
+// Run listens to workers and publishes the leader's heartbeat until ctx is done.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	beats, err := d.cfg.Conn.Subscribe(d.cfg.Subjects.Beats(), d.onBeat)
 	if err != nil {
@@ -139,150 +149,199 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		d.probe()
 		select {
 		case <-ctx.Done():
-			d.publish(d.cfg.Subjects.Lead(), "", (&protocol.Lead{Epoch: d.cfg.Epoch}).Append(nil)) // it leads no more
+			d.publish(d.cfg.Subjects.Lead(), "", (&protocol.Lead{Epoch: d.cfg.Epoch}).Append(nil)) // it leads no longer
 			return ctx.Err()
 		case <-tick.C:
 		}
 	}
 }
 
-// probes is how often in a heartbeat workers are probed.
-const probes = 2
+// publishLead publishes who leads, and which workers are refused.
+func (d *Dispatcher) publishLead() {
+	lead := protocol.Lead{Epoch: d.cfg.Epoch, Coordinator: d.cfg.ID}
+	d.mu.Lock()
+	for _, w := range d.workers.View(time.Now()) {
+		if w.Refused != "" {
+			if lead.Refused == nil {
+				lead.Refused = make(map[string]string)
+			}
+			lead.Refused[w.Name] = w.Refused
+		}
+	}
+	d.mu.Unlock()
+	d.publish(d.cfg.Subjects.Lead(), "", lead.Append(nil))
+}
 
+// probe sends every usable worker a message that it does not answer. If nobody listens to its subject, the NATS server says
+// so at once. While there is no job, silence tells soon enough.
+func (d *Dispatcher) probe() {
+	var to []address
+	d.mu.Lock()
+	if len(d.jobs) > 0 {
+		for name := range d.said {
+			if d.workers.Get(name) != nil {
+				to = append(to, d.addressOf(name))
+			}
+		}
+	}
+	d.mu.Unlock()
+	msg := (&protocol.Probe{Epoch: d.cfg.Epoch}).Append(nil)
+	for i := range to {
+		d.send(&to[i], msg)
+	}
+}
+
+// expire forgets the workers that were silent for too long.
 func (d *Dispatcher) expire(now time.Time) {
 	d.mu.Lock()
 	if !d.cfg.Conn.Connected() {
-		d.crew.excuse(now) // it is we who do not hear
+		d.workers.HeardAll(now) // the leader hears nobody
 	}
-	gone := d.crew.expire(now)
+	gone := d.workers.Expire(now)
 	d.forgetStops(now)
-	d.observeCrew()
+	d.workersChanged()
 	d.mu.Unlock()
-	d.forgetShares(now)
-	for _, id := range gone {
-		d.cfg.Log.Warn("a worker does not answer any more", "worker", id)
+	d.cfg.Metrics.Shares.Expire(func(name string) bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.workers.Has(name)
+	}, now)
+	for _, name := range gone {
+		d.cfg.Log.Warn("a worker does not answer any more", "worker", name)
 	}
 	if len(gone) > 0 {
-		d.wakeAll()
+		d.wake(nil)
 	}
 }
 
-// answered notes that a worker computes what it is given, and reports whether its
-// answers are trusted.
-func (d *Dispatcher) answered(id string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.crew.revive(d.crew.get(id), time.Now())
-	return d.crew.trusts(id)
-}
-
-// trusts reports whether what a worker says counts.
-func (d *Dispatcher) trusts(id string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.crew.trusts(id)
-}
-
-// observeCrew sets the gauges of workers and shards; d.mu is held.
-func (d *Dispatcher) observeCrew() {
-	alive, refused, copies := 0, 0, 0
-	for _, w := range d.crew.workers {
-		switch {
-		case w.refused != "":
-			refused++
-			continue
-		case w.lost:
-			continue
-		}
-		alive++
-		copies += len(w.holds)
+// onBeat takes in a worker's heartbeat.
+func (d *Dispatcher) onBeat(m bus.Message) {
+	var b protocol.Beat
+	if err := b.Decode(m.Data); err != nil || !isName(b.Worker) {
+		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
+		return
 	}
-	d.cfg.Metrics.Workers.WithLabelValues("alive").Set(float64(alive))
-	d.cfg.Metrics.Workers.WithLabelValues("refused").Set(float64(refused))
-	d.cfg.Metrics.ShardCopies.Set(float64(copies))
+	d.mu.Lock()
+	changed, joined := d.hear(&b, time.Now())
+	refused := ""
+	if joined {
+		refused = d.workers.Refused(b.Worker)
+	}
+	if changed { // otherwise each heartbeat would cost a time in proportion to the number of workers
+		d.workersChanged()
+	}
+	d.mu.Unlock()
+	switch {
+	case joined && refused != "":
+		d.cfg.Log.Warn("a worker is refused", "worker", b.Worker, "reason", refused)
+	case joined:
+		d.cfg.Log.Info("a worker joined", "worker", b.Worker, "slots", b.Slots)
+	case b.Leaving && changed:
+		d.cfg.Log.Info("a worker left", "worker", b.Worker)
+	}
+	if changed {
+		d.wake(nil)
+	}
 }
 
-func (d *Dispatcher) wakeAll() {
+// onNobody takes a worker out of use that nobody listens for. If it only reconnects, its next heartbeat brings it back.
+func (d *Dispatcher) onNobody(reply string) {
+	name := strings.TrimPrefix(reply, d.results+".")
+	d.mu.Lock()
+	lost := d.workers.Unreachable(name)
+	d.workersChanged()
+	d.mu.Unlock()
+	if lost {
+		d.cfg.Log.Warn("the connection to a worker is lost", "worker", name)
+		d.wake(nil)
+	}
+}
+
+// onResult hands a worker's message to the job that it is for.
+func (d *Dispatcher) onResult(m bus.Message) {
+	stamp, err := protocol.PeekStamp(m.Data)
+	if err != nil {
+		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
+		return
+	}
+	if stamp.Epoch != d.cfg.Epoch {
+		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropStale).Inc()
+		return
+	}
+	d.mu.Lock()
+	x := d.jobs[stamp.Job]
+	d.workers.Heard(strings.TrimPrefix(m.Subject, d.results+"."), time.Now())
+	d.mu.Unlock()
+	if x == nil {
+		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropStale).Inc()
+	} else if !x.mail.put(m.Data) {
+		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropFull).Inc()
+	}
+}
+
+// wake wakes the executors of all jobs but one.
+func (d *Dispatcher) wake(but *Executor) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, x := range d.jobs {
-		x.mail.wake()
-	}
-}
-
-// WorkersOf lists the workers that are there and were given units of a job during this
-// leadership, while an executor of it is open.
-func (d *Dispatcher) WorkersOf(job uint64) (list []string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.jobs[job] == nil {
-		return nil
-	}
-	for id, jobs := range d.served {
-		if jobs[job] && d.crew.get(id) != nil {
-			list = append(list, id)
+		if x != but {
+			x.mail.wake()
 		}
 	}
-	slices.Sort(list)
-	return list
 }
 
-// Workers lists the workers for people.
-func (d *Dispatcher) Workers() []protocol.Worker {
+// quarantined has it recorded that a worker's results are wrong, and returns once it is: nothing that came of its task is
+// folded before.
+func (d *Dispatcher) quarantined(ctx context.Context, worker string, jobs []uint64, reason string) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	var list []protocol.Worker
-	now := time.Now()
-	for _, w := range d.crew.workers {
-		state := "alive"
-		if w.refused != "" {
-			state = "refused: " + w.refused
-		} else if w.lost {
-			state = "unreachable"
+	d.workersChanged()
+	d.mu.Unlock()
+	d.cfg.Log.Error("a worker returned a wrong result and is quarantined", "worker", worker, "jobs", jobs, "reason", reason)
+	d.wake(nil)
+	for d.cfg.Quarantine != nil {
+		err := d.cfg.Quarantine(ctx, worker, jobs, reason)
+		if err == nil {
+			break
 		}
-		list = append(list, protocol.Worker{
-			ID: w.id, Version: w.beat.Version, Slots: w.beat.Slots,
-			Shards: len(w.holds), Metrics: w.beat.Metrics, State: state, RoundTrip: float64(w.beat.RoundTrip) / 1000,
-			Host: w.beat.Host, Address: w.beat.Address, Load: w.beat.Load, Busy: w.beat.Busy,
-			Units: w.units, UnitSeconds: w.unitSeconds(), MainKind: w.paces.main(), LastSeen: max(0, now.Sub(w.heard).Milliseconds()),
-		})
+		d.cfg.Log.Warn("the quarantine of a worker could not be recorded yet", "worker", worker, "error", err)
+		if wait.For(ctx, maxTick); ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
-	sortWorkers(list)
-	return list
+	return nil
 }
 
-// ExecutorOptions says how a job's units are given out.
-type ExecutorOptions struct {
-	// AuditPPM is the share of units, in millionths, that two workers compute and
-	// whose bytes are compared before they are used.
-	AuditPPM uint32
-	// Watcher, where set, is told how far the units of collected rounds are.
-	Watcher Watcher
-	// Allowance, where set, says which units of collected rounds with groups may begin.
-	Allowance Allowance
-}
-
-// Executor returns the executor of a job. Close it when the job ends or stops.
-func (d *Dispatcher) Executor(id uint64, job *round.Job, m *dataset.Manifest, o ExecutorOptions) *Executor {
-	x := &Executor{
-		d: d, id: id, job: job, manifest: m, options: o,
-		mail:  newMailbox(d.cfg.Conn.Room()),
-		known: make(map[string]*acquainted),
-		plans: make(map[int]*cachedPlan), resume: make(map[uint32]resume),
-		unable: make(map[string]string), watch: o.Watcher,
-	}
-	if x.watch == nil {
-		x.watch = unwatched{}
-	}
-	x.tree.Free = d.cfg.Conn.Room().Reuse
-	x.records = newRecords(x)
+// SetQuarantined says which workers the log does not trust, and why. It is called when that changes.
+func (d *Dispatcher) SetQuarantined(workers map[string]string) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.jobs[id] != nil {
-		panic(fmt.Sprintf("dispatch: job %d has an executor already", id))
+	changed := d.workers.SetQuarantined(workers)
+	d.workersChanged()
+	d.mu.Unlock()
+	if changed {
+		d.wake(nil)
 	}
-	d.starts++
-	x.start = d.starts
-	d.jobs[id] = x
-	return x
+}
+
+// address is where a worker's orders go and its answers come: a subject for each worker, so that the server's word that nobody
+// listens names the worker.
+type address struct{ work, reply string }
+
+func (d *Dispatcher) addressOf(worker string) address {
+	return address{d.cfg.Subjects.Work(worker), protocol.ResultsOf(d.results, worker)}
+}
+
+// send publishes a message for a worker. A lost message needs no care here: it is sent again if the worker asks, or when its
+// tasks take too long.
+func (d *Dispatcher) send(to *address, msg []byte) { d.publish(to.work, to.reply, msg) }
+
+func (d *Dispatcher) publish(subject, reply string, parts ...[]byte) {
+	var err error
+	if len(parts) == 1 {
+		err = d.cfg.Conn.Send(subject, reply, parts[0])
+	} else {
+		err = d.cfg.Conn.SendParts(subject, reply, parts...)
+	}
+	if err != nil {
+		d.cfg.Log.Debug("a message could not be sent", "subject", subject, "error", err)
+	}
 }

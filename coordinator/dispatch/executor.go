@@ -2,19 +2,39 @@ package dispatch
 
 import (
 	"context"
-	"sync"
+	"fmt"
+	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/metrics"
-	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// Executor has one job's rounds computed by the crew. It implements
-// engine.Executor and is used by one goroutine.
+// ExecutorOptions says how a job's tasks are scheduled.
+type ExecutorOptions struct {
+	// AuditPPM is the fraction of tasks, in millionths, that two workers compute and whose bytes are compared before they are
+	// used.
+	AuditPPM uint32
+	// Progress, if its Reporter is set, is told how far gather rounds are.
+	Progress ProgressOptions
+	// Budget, if set, bounds the computing time of tasks of gather rounds.
+	Budget *BudgetOptions
+}
+
+// BudgetOptions is the part of a job in the budgets of its submission.
+type BudgetOptions struct {
+	Key   string // names the submission
+	Share schedule.ShareOptions
+	// Elsewhere returns the seconds, by budget, that jobs of the submission have spent for which open is false.
+	Elsewhere func(open func(job uint64) bool) map[string]float64
+}
+
+// Executor has one job's rounds computed by workers. It implements engine.Executor and is used by one goroutine.
 type Executor struct {
 	d        *Dispatcher
 	id       uint64
@@ -23,328 +43,323 @@ type Executor struct {
 	manifest *dataset.Manifest
 	options  ExecutorOptions
 
-	mail  *mailbox
-	known map[string]*acquainted // workers that have the job
-	plans map[int]*cachedPlan    // by number of units
-	// resume holds where the child jobs of the round would go on, by unit.
-	resume map[uint32]resume
-	// unable has the workers that said that they never can compute a unit of the job, and why.
-	unable map[string]string // d.mu guards it
-	at     underWay          // the round, for display; d.mu guards it
-	tree   engine.Tree
-	timer  *time.Timer // of summed rounds
+	schedule *schedule.Job // d.mu guards it
+	mail     *mailbox
+	outbox   outbox
+	progress *progress
+	results  results
+	shown    atomic.Pointer[shown] // for people
 
-	longest int // see there; of the last summed round
+	// The round.
+	number   uint64
+	r        *round.Round
+	ended    time.Time // of the round before, if that was a reduce round; otherwise zero
+	timer    *time.Timer
+	tree     engine.Tree
+	longest  int // bytes of the longest message of a reduce round
+	kept     map[seat]*round.Partial
+	verified verification
+	complete bool
+	restart  bool
 
-	round  uint64
-	r      *round.Round
-	units  []unitState
-	redo   bool   // a worker was accused: the summed round begins anew
-	checks []int  // units of the round whose two answers are compared
-	crewAt uint64 // version of the crew that the round's work is spread over
-	began  time.Time
-	ended  time.Time // of the round before, where that was summed
-	// pace is how long the slowest part of a round computes, by the round's op, as
-	// workers say, smoothed. Waiting for those that do not answer is no part of
-	// it: else each wait would make the next one longer.
-	pace    [256]time.Duration
-	slowest time.Duration
-	way     way
-	held    time.Time // when workers were last told which shards to have
-	bench   bench
-
-	collecting *collection   // the collected round, while there is one
-	records    *records      // of its parts, and those of rounds before
-	inFlight   atomic.Int64  // units of a collected round, for display
-	left       atomic.Uint64 // bits of Live.Left
-	shown      atomic.Pointer[shown]
-	watch      Watcher
-	given      int    // collected units that workers have; d.mu guards it
-	sat        uint64 // seats of collected units that were given
-	wants      bool   // a slot, and there was none; d.mu guards it
-
-	msgs     [][]byte // scratch of receive
-	list     []uint32 // scratch of spread
-	out      parcel
-	run      protocol.Run
-	value    protocol.Value
-	part     protocol.Part
-	need     protocol.Need
-	fail     protocol.Fail
-	verdicts []verdict
+	// Memory of one step.
+	actions []schedule.Action
+	msgs    [][]byte
+	ends    []end
+	in      incoming
 }
 
-// Computed returns how long the slowest part of the last summed round was computed, as
-// workers say.
-func (x *Executor) Computed() time.Duration { return x.slowest }
-
-// acquainted is what a worker was sent of a job. A worker that left and came back
-// is another one, by the same name.
-type acquainted struct {
-	of   *worker
-	at   address
-	refs []protocol.Ref
-	// pieces: it takes values piece by piece; computed has the digests of the results that it
-	// said it has.
-	pieces   bool
-	computed map[string]bool
-	bundles  bool // it takes several messages in one
-}
-
-// there reports whether the worker that was given work under an id is still in
-// the crew, and to be reached; d.mu is held.
-func (x *Executor) there(id string) bool {
-	w, k := x.d.crew.get(id), x.known[id]
-	return w != nil && k != nil && k.of == w
-}
-
-// forgetGone forgets what was sent to workers that are gone. One that cannot be
-// reached just now may be the same process when it is back; d.mu is held.
-func (x *Executor) forgetGone() {
-	for id, k := range x.known {
-		if w := x.d.crew.workers[id]; w == nil || w != k.of {
-			delete(x.known, id)
-			delete(x.unable, id) // it may have more memory when it is back
-		}
-	}
-}
-
-// resume is where a child job would go on, and who said so.
-type resume struct {
-	worker string
-	bytes  []byte
-}
-
-type cachedPlan struct {
-	crewAt uint64
-	plan   *spreadPlan
-}
-
-// unitState is where a unit of the current round stands. A round may have a million units, of which few are with
-// workers.
-type unitState struct {
-	*attempt       // see own
-	state    uint8 // of a collected unit
-	check    uint8 // why two answers are compared
-}
-
-// attempt is what is kept of a unit from when it is first given out, or fails, until its result is at hand.
-type attempt struct {
-	// seats are who computes it: the first, and the second where it is checked,
-	// or where the first takes too long.
-	seats [2]seat
-
-	copies  uint8     // how often it was given to another for taking too long
-	tries   int       // passing failures
-	failing time.Time // since when there are some
-	avoid   string    // the worker that failed last
-	after   time.Time // it is not given out again before
-	judged  bool      // the referee is asked
-}
-
-// untried is the attempt of all units of which nothing is kept. It is never written.
-var untried attempt
-
-// newUnits returns so many units of which nothing is kept.
-func newUnits(n int) []unitState {
-	units := make([]unitState, n)
-	for u := range units {
-		units[u].attempt = &untried
-	}
-	return units
-}
-
-// clearUnits forgets all that is kept of units. The memory of attempts stays theirs: units of summed rounds are given
-// out each time.
-func clearUnits(units []unitState) {
-	for u := range units {
-		s := &units[u]
-		if s.state, s.check = waiting, unchecked; s.attempt != &untried {
-			*s.attempt = attempt{}
-		}
-	}
-}
-
-// own returns a unit's attempt that may be written.
-func (s *unitState) own() *attempt {
-	if s.attempt == &untried {
-		s.attempt = new(attempt)
-	}
-	return s.attempt
-}
-
-// forget forgets the attempt of a unit, unless a worker's slot is with it still.
-func (s *unitState) forget() {
-	if s.seats[0].of == nil && s.seats[1].of == nil {
-		s.attempt = &untried
-	}
-}
-
-// seat is one worker's part in a unit.
+// seat names one of two results of a task that are compared.
 type seat struct {
-	worker string  // empty: nobody; theReferee: the leader itself
-	of     *worker // of a collected unit: whose slot it has
-	sent   time.Time
-	order  uint64    // of a collected unit: seats given later have more
-	told   time.Time // of a collected unit, last
-	answer *answer   // of a unit whose answers are compared
+	task   int
+	worker string
 }
 
-// The states of a collected unit.
-const (
-	waiting = iota
-	running
-	fetching // its bytes are on their way here
-	atHand   // its bytes are here; see records
-)
+// Executor returns the executor of a job. Close it when the job ends or stops.
+func (d *Dispatcher) Executor(id uint64, job *round.Job, m *dataset.Manifest, o ExecutorOptions) *Executor {
+	x := &Executor{d: d, id: id, job: job, manifest: m, options: o, mail: newMailbox(d.cfg.Conn.Room()), kept: make(map[seat]*round.Partial)}
+	x.tree.Free = d.cfg.Conn.Room().Reuse
+	x.progress = newProgress(o.Progress)
+	x.outbox.peers = make(map[string]*peer)
+	x.results.init(x)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.jobs[id] != nil {
+		panic(fmt.Sprintf("dispatch: job %d has an executor already", id))
+	}
+	d.starts++
+	x.start = d.starts
+	d.jobs[id] = x
+	options := schedule.Options{Shards: m.Shards, Verifies: d.cfg.Verifier != nil}
+	if b := o.Budget; b != nil {
+		if d.budgets[b.Key] == nil {
+			d.budgets[b.Key] = new(schedule.Budgets)
+		}
+		options.Budget = d.budgets[b.Key].Open(b.Share)
+		d.spend(b)
+	}
+	x.schedule = d.workers.NewJob(id, options)
+	return x
+}
 
-// Why a unit's answers are compared.
-const (
-	unchecked = iota
-	audited   // it is in the audit's sample
-	doubted   // the first answer was not finite
-)
+// spend counts anew what jobs have spent of their budgets; d.mu is held.
+func (d *Dispatcher) spend(b *BudgetOptions) {
+	of := d.budgets[b.Key]
+	if of.Empty() {
+		delete(d.budgets, b.Key)
+		return
+	}
+	of.Spend(b.Elsewhere(func(job uint64) bool {
+		x := d.jobs[job]
+		return x != nil && x.options.Budget != nil && x.options.Budget.Key == b.Key
+	}))
+}
 
-// seatOf returns the seat that a worker has, or nil.
-func (s *unitState) seatOf(worker string) *seat {
-	for i := range s.seats {
-		if s.seats[i].worker == worker && worker != "" {
-			return &s.seats[i]
+// Close ends the job on the workers: they stop its tasks and drop what they keep. Short results that are not recorded yet are
+// lost with it.
+func (x *Executor) Close() {
+	x.results.close()
+	d := x.d
+	d.mu.Lock()
+	delete(d.jobs, x.id)
+	x.actions = x.schedule.Close(x.actions[:0], time.Now())
+	if x.options.Budget != nil {
+		d.spend(x.options.Budget)
+	}
+	d.mu.Unlock()
+	x.mail.close()
+	if x.longest >= lentFrom {
+		d.cfg.Conn.Room().Release()
+	}
+	_ = x.perform(context.Background()) // forgets and wakes: neither fails
+}
+
+// Computed returns how long the slowest partial of the last reduce round was computed, as workers say.
+func (x *Executor) Computed() time.Duration { return x.schedule.Computed() }
+
+// Gathered reports whether the last round was a gather round whose progress is known: its steps were counted as its results came.
+func (x *Executor) Gathered() bool {
+	return x.progress != nil && x.r != nil && x.r.How == round.Collect
+}
+
+// Do implements engine.Executor.
+func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) (err error) {
+	began := time.Now()
+	x.number, x.r = n, r
+	*res = round.Result{}
+	if gather := r.How == round.Collect; gather {
+		x.ended = time.Time{}
+		defer x.results.begin(ctx)()
+		x.progress.begin(r)
+	} else {
+		x.in.part.Partial = nil // of the round before: it may be all that holds a large message
+		if !x.ended.IsZero() {
+			x.d.cfg.Metrics.Between.Observe(began.Sub(x.ended).Seconds())
+		}
+		defer func() { x.ended = time.Now() }()
+	}
+	defer x.end()
+	if err := x.begin(ctx); err != nil {
+		return err
+	}
+	if r.How == round.Sum {
+		x.d.cfg.Metrics.Broadcast.Observe(time.Since(began).Seconds())
+	}
+	if x.timer == nil {
+		x.timer = time.NewTimer(x.d.lookAt)
+	} else {
+		x.timer.Reset(x.d.lookAt)
+	}
+	defer x.timer.Stop()
+	for !x.complete && err == nil {
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-x.mail.ready:
+			err = x.receive(ctx)
+		case now := <-x.timer.C:
+			err = x.step(ctx, schedule.Event{Kind: schedule.Tick})
+			x.timer.Reset(x.d.lookAt)
+			x.progress.show(now)
+		}
+		if x.restart && err == nil {
+			err = x.begin(ctx)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if r.How == round.Sum {
+		res.Sum = x.tree.Root()
+		return nil
+	}
+	return x.results.load(ctx, res)
+}
+
+// begin begins the round, or begins a reduce round again.
+func (x *Executor) begin(ctx context.Context) error {
+	x.complete, x.restart = false, false
+	x.verified.end()
+	x.releaseKept()
+	var known []schedule.Known
+	if x.r.How == round.Collect {
+		known = x.d.cfg.Results.Known(x.id, x.number)
+	} else {
+		x.tree.Reset(x.r.Units, x.r.Shape)
+		x.releaseLong()
+	}
+	audit := sample(x.r.Units, x.options.AuditPPM)
+	x.d.mu.Lock()
+	x.actions = x.schedule.Begin(x.actions[:0], time.Now(), x.number, x.r, known, audit)
+	x.d.mu.Unlock()
+	err := x.perform(ctx)
+	if x.r.How == round.Collect {
+		x.results.readKnown()
+	}
+	return err
+}
+
+// end ends the round: slots are free, and nobody computes on the leader.
+func (x *Executor) end() {
+	x.verified.end()
+	x.releaseKept()
+	x.d.mu.Lock()
+	x.actions = x.schedule.End(x.actions[:0], time.Now())
+	x.d.mu.Unlock()
+	_ = x.perform(context.Background()) // wakes others: that does not fail
+}
+
+func (x *Executor) releaseKept() {
+	for at, p := range x.kept {
+		x.tree.Release(p)
+		delete(x.kept, at)
+	}
+}
+
+// step applies an event and performs the actions that follow.
+func (x *Executor) step(ctx context.Context, e schedule.Event) error {
+	x.d.mu.Lock()
+	x.actions = x.schedule.Step(x.actions[:0], time.Now(), e)
+	x.d.mu.Unlock()
+	return x.perform(ctx)
+}
+
+// perform performs the actions of a step, in order. An error ends the round.
+func (x *Executor) perform(ctx context.Context) error {
+	m, log := x.d.cfg.Metrics, x.d.cfg.Log
+	for i := range x.actions {
+		switch a := &x.actions[i]; a.Kind {
+		case schedule.SendSetup, schedule.SendValue, schedule.SendChunk, schedule.SendRun, schedule.SendStop, schedule.SendForget, schedule.SendHold:
+			x.sendOrder(a)
+		case schedule.UsePartial:
+			began := time.Now()
+			p := x.in.takePartial()
+			if _, err := x.tree.Put(int(x.in.part.Level), int(x.in.part.Index), p); err != nil {
+				return err
+			}
+			m.Reduce.Observe(time.Since(began).Seconds())
+		case schedule.KeepPartial:
+			x.kept[seat{a.Task, a.Worker}] = x.in.takePartial()
+		case schedule.UseKept:
+			at := seat{a.Task, a.Worker}
+			p := x.kept[at]
+			delete(x.kept, at)
+			if _, err := x.tree.Put(0, a.Task, p); err != nil {
+				return err
+			}
+		case schedule.UseCheckpoint:
+			x.outbox.keepCheckpoint(uint32(a.Task), a.Worker, &x.in.checkpoint)
+		case schedule.UseProgress:
+			x.progress.report(&x.in.progress)
+		case schedule.Drop:
+			m.PartsDropped.WithLabelValues(dropLabels[a.Drop]).Inc()
+		case schedule.Store:
+			x.results.store(a)
+		case schedule.Record:
+			x.results.record(a)
+		case schedule.RecordSkips:
+			x.results.skip(slices.Clone(a.Tasks), a.Took)
+		case schedule.Compute:
+			x.verify(ctx, a.Task)
+		case schedule.Quarantine:
+			if err := x.d.quarantined(ctx, a.Worker, a.Jobs, a.Reason); err != nil {
+				return err
+			}
+		case schedule.Restart:
+			x.restart = true
+		case schedule.WakeOthers:
+			x.d.wake(x)
+		case schedule.WakeJob:
+			x.d.mu.Lock()
+			if other := x.d.jobs[a.Job]; other != nil {
+				other.mail.wake()
+			}
+			x.d.mu.Unlock()
+		case schedule.Ended:
+			x.outbox.dropCheckpoint(uint32(a.Task))
+			x.results.end(a)
+		case schedule.Retried:
+			x.retried(a)
+		case schedule.Computed:
+			x.d.computed(a, x.r.Kind)
+		case schedule.Count:
+			[...]interface{ Add(float64) }{m.UnitsRetried, m.UnitsWasted, m.Audits, m.AuditDifferences}[a.Metric].Add(float64(a.N))
+		case schedule.Finish:
+			x.complete = true
+		case schedule.Fail:
+			return a.Err
+		default:
+			log.Error("an action has no meaning", "action", a.Kind)
 		}
 	}
 	return nil
 }
 
-// Do implements engine.Executor.
-func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
-	x.round, x.r, x.crewAt, x.redo = n, r, 0, false
-	if cap(x.units) < r.Units {
-		x.units = newUnits(r.Units)
-	}
-	x.units = x.units[:r.Units]
-	clearUnits(x.units)
-	x.sample()
-	defer x.bench.end()
-	if r.How == round.Collect {
-		return x.collect(ctx, res)
-	}
-	return x.sum(ctx, res)
+// dropLabels are the values of a label of coppice_results_dropped_total.
+var dropLabels = map[schedule.DropReason]string{
+	schedule.Stale: metrics.DropStale, schedule.Malformed: metrics.DropMisshapen, schedule.Duplicate: metrics.DropDuplicate,
 }
 
-// every is the time between two looks at what takes too long.
-func (x *Executor) every() time.Duration { return min(x.d.cfg.Heartbeat/2, lookAgain) }
-
-// lookAgain bounds the time between two looks.
-const lookAgain = 50 * time.Millisecond
-
-func (x *Executor) drop(reason string) {
-	x.d.cfg.Metrics.PartsDropped.WithLabelValues(reason).Inc()
+// retried tells that a task runs again.
+func (x *Executor) retried(a *schedule.Action) {
+	log := x.d.cfg.Log.With("job", x.id, "round", x.number, "unit", a.Task)
+	switch {
+	case a.Result.NotFinite != "":
+		log.Warn("a partial result is not finite; the task is computed again", "worker", a.Worker, "reason", a.Reason)
+		return
+	case a.Worker == "":
+		log.Warn("the result of a task could not be stored; the task is computed again", "error", a.Err)
+		x.d.Stopped(x.id, fmt.Errorf("the result of task %d could not be stored: %w", a.Task, a.Err), time.Now())
+		return
+	case a.Worker == schedule.Verifier:
+		log.Warn("the leader could not compute a task to verify workers", "error", a.Err)
+	default:
+		log.Warn("a task failed and is tried again", "worker", a.Worker, "pause", a.Pause, "reason", a.Reason)
+	}
+	if a.Pause > 0 { // each worker has tried it
+		x.d.Stopped(x.id, a.Err, time.Now())
+	}
 }
 
-// onNeed gives a worker what it lacks and sends its units again.
-func (x *Executor) onNeed(msg []byte) {
-	if x.need.Decode(msg) != nil {
-		x.drop(metrics.DropMisshapen)
+// lentFrom is the size of a message from which on its numbers stay in its memory: there is no second copy of the gradient of a
+// large network. The message's memory serves the next one.
+const lentFrom = 1 << 20
+
+// returnedFrom is the size of messages from which on their memory goes back to the system at once.
+const returnedFrom = 16 << 20
+
+// releaseLong drops the memory of long messages when the rounds that have them are over: the model needs it.
+func (x *Executor) releaseLong() {
+	was := x.longest
+	x.longest = 4 * x.r.Shape.F32
+	for i := range x.r.Vars {
+		x.longest = max(x.longest, len(x.r.Vars[i].Data))
+	}
+	if was < lentFrom || x.longest >= lentFrom {
 		return
 	}
-	if x.need.Round != x.round {
-		x.drop(metrics.DropStale)
-		return
-	}
-	k := x.known[x.need.Worker]
-	if x.need.Setup || k == nil {
-		delete(x.known, x.need.Worker)
-	} else {
-		for _, ref := range x.need.Refs {
-			k.forget(ref.ID)
-			if x.inPieces(ref) {
-				k.computed = nil // it has not all of it any more
-			}
-		}
-	}
-	x.sendOwn(x.need.Worker)
-}
-
-func (k *acquainted) forget(id uint16) {
-	for i := range k.refs {
-		if k.refs[i].ID == id {
-			k.refs[i].Version = ^uint64(0)
-		}
-	}
-}
-
-// sendOwn sends a worker all units that it has and has not answered: those whose
-// answers are compared one by one, so that each is answered alone.
-func (x *Executor) sendOwn(id string) {
-	now := time.Now()
-	x.list = x.list[:0]
-	x.seatsOf(id, func(u int, at *seat) {
-		if at.answer == nil && x.units[u].check == unchecked && x.open(u) {
-			x.list = append(x.list, uint32(u))
-		}
-	})
-	x.send(id, x.list, now)
-	x.seatsOf(id, func(u int, at *seat) {
-		if at.answer == nil && x.units[u].check != unchecked && x.open(u) {
-			x.sendOne(id, u, now)
-		}
-	})
-}
-
-// seatsOf calls do for each seat that a worker has, by unit; of a collected round those that take
-// a slot.
-func (x *Executor) seatsOf(id string, do func(u int, at *seat)) {
-	if x.collecting != nil {
-		for _, p := range x.collecting.seated.of(id) {
-			do(p.unit, p.at)
-		}
-		return
-	}
-	for u := range x.units {
-		if at := x.units[u].seatOf(id); at != nil {
-			do(u, at)
-		}
-	}
-}
-
-// open reports whether a unit's result is still needed from a worker.
-func (x *Executor) open(u int) bool {
-	if x.r.How == round.Collect {
-		return x.units[u].state == running
-	}
-	return !x.tree.Covered(0, u)
-}
-
-// Close ends the job on the workers: they stop its units and drop what they keep.
-// Short parts that are not recorded yet are lost with it.
-func (x *Executor) Close() {
-	x.records.end()
-	x.d.mu.Lock()
-	delete(x.d.jobs, x.id)
-	x.d.mu.Unlock()
-	x.mail.close()
-	if x.longest >= lentFrom {
-		x.d.cfg.Conn.Room().Release()
-	}
-	forget := (&protocol.Forget{Epoch: x.d.cfg.Epoch, Job: x.id}).Append(nil)
-	for _, k := range x.known {
-		x.d.send(&k.at, forget)
-	}
-	x.d.wakeAll() // its slots are free
-}
-
-// bench is the goroutines of a round in which the referee computes.
-type bench struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	work   sync.WaitGroup
-}
-
-// end stops the referee and waits for it.
-func (b *bench) end() {
-	if b.cancel != nil {
-		b.cancel()
-		b.work.Wait()
-		b.cancel = nil
+	x.d.cfg.Conn.Room().Release()
+	if was >= returnedFrom {
+		debug.FreeOSMemory()
 	}
 }

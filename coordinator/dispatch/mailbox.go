@@ -1,43 +1,39 @@
 package dispatch
 
 import (
-	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// mailbox passes messages from the subscription to a job's driver, which must
-// not hold up those of other jobs.
-type mailbox struct {
-	ready chan struct{}  // one token: there is mail, or the crew changed
-	room  *protocol.Room // of all mail
+// maxMail bounds the messages of a mailbox, whose executor may be busy elsewhere for a while. Its room bounds their bytes.
+// Messages beyond the bounds are dropped, and their tasks take too long in time.
+const maxMail = 1 << 20
 
-	mu       sync.Mutex
-	closed   bool
-	msgs     [][]byte
-	bytes    int // of msgs
-	stored   []stored
-	verdicts []verdict
+// mailbox passes messages from NATS, and the ends of what goroutines do, to a job's executor. NATS never waits for it.
+type mailbox struct {
+	ready chan struct{}  // has a token if there is mail, or if the workers changed
+	room  *protocol.Room // for the messages of all mailboxes
+
+	mu     sync.Mutex // guards all that follows
+	closed bool
+	msgs   [][]byte
+	bytes  int // of msgs. Invariant: so many are taken from room
+	ends   []end
 }
 
-// stored is the end of bringing one collected part here, or says why one that is here
-// can never be recorded.
-type stored struct {
-	round  uint64
-	unit   uint32
-	err    error
-	digest string
-	part   []byte
-	took   time.Duration // of computing the part; 0: not known
-	// withheld, where set, are the units of which it is recorded that they are not run.
-	withheld []uint32
-	// progress is how far the unit is, where the part tells. before is set instead of all
-	// that where the part was recorded before the round began here.
-	progress, before *round.Progress
+// end is the end of something that a goroutine of an executor did.
+type end struct {
+	event   schedule.Event
+	over    error          // if set: the job cannot go on, and event is not used
+	partial *round.Partial // of LeaderComputed, in a reduce round
+	bytes   []byte         // of ResultStored and of LeaderComputed: the result
+	// progress is how far the sub-job is by its result. With before true it is all there is to tell: the result was recorded
+	// before the round began.
+	progress *round.Progress
+	before   bool
 }
 
 func newMailbox(room *protocol.Room) *mailbox {
@@ -51,12 +47,7 @@ func (m *mailbox) wake() {
 	}
 }
 
-// maxMail bounds the messages of a mailbox, whose driver may be busy elsewhere for a
-// while, as its room bounds their bytes: what exceeds them is dropped, and its units
-// are overdue in time.
-const maxMail = 1 << 20
-
-// put takes a message, or reports false where there is no room for it.
+// put takes a message, or returns false if there is no room for it.
 func (m *mailbox) put(msg []byte) bool {
 	m.mu.Lock()
 	room := !m.closed && len(m.msgs) < maxMail && m.room.Take(len(msg))
@@ -69,63 +60,31 @@ func (m *mailbox) put(msg []byte) bool {
 	return room
 }
 
-func (m *mailbox) putStored(s stored) {
+func (m *mailbox) putEnd(e end) {
 	m.mu.Lock()
-	m.stored = append(m.stored, s)
+	m.ends = append(m.ends, e)
 	m.mu.Unlock()
 	m.wake()
 }
 
-// take moves the mail into dst, whose memory is reused.
-func (m *mailbox) take(dst [][]byte) [][]byte {
+// take moves the mail to the slices, whose memory is reused.
+func (m *mailbox) take(msgs [][]byte, ends []end) ([][]byte, []end) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	dst = append(dst[:0], m.msgs...)
+	msgs, ends = append(msgs[:0], m.msgs...), append(ends[:0], m.ends...)
 	clear(m.msgs)
-	m.msgs = m.msgs[:0]
-	m.empty()
-	return dst
-}
-
-// empty gives back what the mail takes; mu is held.
-func (m *mailbox) empty() {
+	clear(m.ends)
+	m.msgs, m.ends = m.msgs[:0], m.ends[:0]
 	m.room.Give(m.bytes)
 	m.bytes = 0
+	return msgs, ends
 }
 
-// close drops the mail and takes no more.
+// close drops the mail. From then on all messages are dropped.
 func (m *mailbox) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed, m.msgs = true, nil
-	m.empty()
-}
-
-func (m *mailbox) takeStored() []stored {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.stored
-	m.stored = nil
-	return s
-}
-
-func (m *mailbox) putVerdict(v verdict) {
-	m.mu.Lock()
-	m.verdicts = append(m.verdicts, v)
-	m.mu.Unlock()
-	m.wake()
-}
-
-// takeVerdicts moves what the referee found into dst, whose memory is reused.
-func (m *mailbox) takeVerdicts(dst []verdict) []verdict {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	dst = append(dst[:0], m.verdicts...)
-	clear(m.verdicts)
-	m.verdicts = m.verdicts[:0]
-	return dst
-}
-
-func sortWorkers(list []protocol.Worker) {
-	slices.SortFunc(list, func(a, b protocol.Worker) int { return strings.Compare(a.ID, b.ID) })
+	m.room.Give(m.bytes)
+	m.bytes = 0
 }

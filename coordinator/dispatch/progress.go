@@ -1,120 +1,204 @@
 package dispatch
 
 import (
-	"context"
-	"math"
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/digests"
-	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// Watcher is told how far the units of collected rounds are. All but Read is called by
-// the goroutine that calls Do.
-type Watcher interface {
-	// Begin is told of a round that begins.
-	Begin(r *round.Round)
-	// Read reads off the bytes of a unit how far it is. It may be called concurrently;
-	// false: they do not tell.
-	Read(part []byte) (round.Progress, bool)
-	// Have is told that the result of a unit is here; before: it was recorded before
-	// this round began here. Progress is nil where it is not known (yet).
-	Have(unit int, p *round.Progress, before bool)
-	// NotRun is told that a unit has ended without a result.
-	NotRun(unit int)
-	// Report is told what a worker says of a unit's child job.
-	Report(m *protocol.Progress)
-	// Look is called now and then.
-	Look(now time.Time)
+// ProgressOptions says how the progress of gather rounds becomes known.
+type ProgressOptions struct {
+	Reporter round.UnitReporter // the job's trainer; nil: nothing becomes known
+	// Count is told what tasks have done that was not counted yet.
+	Count func(protocol.Work)
+	// Show is told how far a round of so many tasks is, now and then.
+	Show func(tasks int, p round.Progress)
 }
 
-// unwatched is the Watcher of a job that has none.
-type unwatched struct{}
-
-func (unwatched) Begin(*round.Round)                     {}
-func (unwatched) Read([]byte) (p round.Progress, _ bool) { return p, false }
-func (unwatched) Have(int, *round.Progress, bool)        {}
-func (unwatched) NotRun(int)                             {}
-func (unwatched) Report(*protocol.Progress)              {}
-func (unwatched) Look(time.Time)                         {}
-
-// Live is how far a job is that this leader drives, beyond what is committed.
-type Live struct {
-	Units    int // of the collected round under way, or of the last one
-	InFlight int // of them, that workers compute just now
-	// Left is how many seconds the collected round takes still where all slots of the workers compute it, as
-	// estimated from the units of each group that have ended; 0: not known.
-	Left float64
-	// Progress is nil where the committed one is all there is to tell.
-	Progress *round.Progress
+// progress adds up how far the tasks of a gather round are. A task that is computed again counts once: by the most that was
+// said of it. It is for people only. All methods but read are called by one goroutine; a nil progress does nothing.
+type progress struct {
+	ProgressOptions
+	tasks   taskList
+	of      int             // tasks
+	counted []protocol.Work // by task: here, and by earlier leaders
+	news    bool            // true if there is something to show
+	shown   time.Time
 }
 
-// shown is what Show was told last.
-type shown struct {
-	units    int
-	progress round.Progress
-}
-
-// Show makes known how far the job is, of whose round there are so many units.
-func (x *Executor) Show(units int, p round.Progress) { x.shown.Store(&shown{units, p}) }
-
-// Live tells how far a job is, where this leader drives it.
-func (d *Dispatcher) Live(job uint64) (live Live, ok bool) {
-	d.mu.Lock()
-	x := d.jobs[job]
-	d.mu.Unlock()
-	if x == nil {
-		return Live{}, false
+func newProgress(o ProgressOptions) *progress {
+	if o.Reporter == nil {
+		return nil
 	}
-	live.InFlight, live.Left = int(x.inFlight.Load()), math.Float64frombits(x.left.Load())
-	if s := x.shown.Load(); s != nil {
-		p := s.progress
-		live.Units, live.Progress = s.units, &p
-	}
-	return live, true
+	return &progress{ProgressOptions: o}
 }
 
-// onProgress takes in how far a child job is, from a worker that has the unit.
-func (c *collection) onProgress(msg []byte) {
-	x := c.x
-	var m protocol.Progress
-	if m.Decode(msg) != nil || int(m.Unit) >= len(x.units) || x.r.Child == nil {
-		x.drop(metrics.DropMisshapen)
+func (p *progress) begin(r *round.Round) {
+	if p != nil {
+		p.tasks, p.of, p.news = newTaskList(p.Reporter, r.Units), r.Units, true
+		p.counted = make([]protocol.Work, r.Units)
+	}
+}
+
+// read returns how far a sub-job is by its result; nil: the result does not tell. It may be called concurrently.
+func (p *progress) read(result []byte) *round.Progress {
+	if p == nil {
+		return nil
+	}
+	at, err := p.Reporter.ResultProgress(result)
+	if err != nil { // Fold says what is wrong with it
+		return nil
+	}
+	return &at
+}
+
+// have takes in that a task has a result. at is how far it is, if that is known; known is true if the result was recorded
+// before the round began.
+func (p *progress) have(task int, at *round.Progress, known bool) {
+	if p == nil {
 		return
 	}
-	u := &x.units[m.Unit]
-	if m.Round != x.round || !x.d.trusts(m.Worker) {
-		x.drop(metrics.DropStale)
-		return
-	}
-	if u.state == running && u.seatOf(m.Worker) != nil {
-		x.watch.Report(&m)
+	p.news = true
+	p.tasks.end(task, false)
+	if at != nil {
+		p.tasks.set(task, *at)
+		p.add(task, protocol.Work{Steps: at.Step, Samples: at.Samples}, known)
 	}
 }
 
-// readRecorded reads off the parts that were recorded before how far their units are.
-func (c *collection) readRecorded(ctx context.Context) {
-	x, round := c.x, c.x.round
-	recorded := make(map[int]digests.Digest)
-	for u, d := range c.digests {
-		if d != (digests.Digest{}) {
-			recorded[u] = d
+// notRun takes in that a task has ended without a result.
+func (p *progress) notRun(task int) {
+	if p != nil {
+		p.news = true
+		p.tasks.end(task, true)
+	}
+}
+
+// report takes in what a worker says of a sub-job.
+func (p *progress) report(m *protocol.Progress) {
+	if p == nil {
+		return
+	}
+	task := int(m.Unit)
+	p.counted[task] = p.counted[task].Or(m.Counted)
+	moved := p.add(task, m.Done, false)
+	at, was := m.Progress(), p.tasks.at(task)
+	if !was.Done && (!was.Known || moved && at.Step >= was.Step) {
+		p.news = true
+		p.tasks.set(task, at)
+	}
+}
+
+// add counts what a task has done beyond what is counted, and reports whether that is anything. If known is true it is
+// counted already.
+func (p *progress) add(task int, done protocol.Work, known bool) (moved bool) {
+	more := done.Beyond(p.counted[task])
+	p.counted[task] = p.counted[task].Or(done)
+	moved = more != (protocol.Work{})
+	if moved && !known {
+		p.Count(more)
+	}
+	return moved
+}
+
+// show shows how far the round is, if that is news. To add a round up takes a time in proportion to its tasks, so a round with
+// more tasks is shown less often.
+func (p *progress) show(now time.Time) {
+	if p == nil || !p.news || now.Sub(p.shown) < max(100*time.Millisecond, time.Duration(p.of)*10*time.Microsecond) {
+		return
+	}
+	p.news, p.shown = false, now
+	p.Show(p.of, p.tasks.progress())
+}
+
+// taskList is how far each task of a gather round is.
+type taskList interface {
+	at(task int) round.UnitProgress
+	// set sets how far a task is. Whether it has ended stays as it is.
+	set(task int, p round.Progress)
+	// end notes that a task has ended.
+	end(task int, notRun bool)
+	progress() round.Progress // of the round
+}
+
+// newTaskList returns a list of tasks about which nothing is known.
+func newTaskList(r round.UnitReporter, tasks int) taskList {
+	if c, ok := r.(round.UnitCounter); ok {
+		return &countedTasks{counter: c, tasks: make([]countedTask, tasks), counts: round.UnitCounts{Units: tasks}}
+	}
+	l := &listedTasks{r, make([]round.UnitProgress, tasks)}
+	for i := range l.tasks {
+		l.tasks[i].Loss = -1
+	}
+	return l
+}
+
+// listedTasks is the list that a UnitReporter is given.
+type listedTasks struct {
+	reporter round.UnitReporter
+	tasks    []round.UnitProgress
+}
+
+func (l *listedTasks) at(task int) round.UnitProgress { return l.tasks[task] }
+
+func (l *listedTasks) set(task int, p round.Progress) {
+	l.tasks[task].Progress, l.tasks[task].Known = p, true
+}
+
+func (l *listedTasks) end(task int, notRun bool) {
+	l.tasks[task].Done, l.tasks[task].NotRun = true, notRun
+}
+
+func (l *listedTasks) progress() round.Progress { return l.reporter.RoundProgress(l.tasks) }
+
+// countedTasks counts tasks: there may be a million.
+type countedTasks struct {
+	counter round.UnitCounter
+	tasks   []countedTask
+	counts  round.UnitCounts
+}
+
+type countedTask struct {
+	step, samples               uint64
+	known, done, notRun, failed bool
+}
+
+func (l *countedTasks) at(task int) round.UnitProgress {
+	t := &l.tasks[task]
+	return round.UnitProgress{Progress: round.Progress{Step: t.step, Samples: t.samples, Loss: -1}, Known: t.known, Done: t.done, NotRun: t.notRun}
+}
+
+func (l *countedTasks) set(task int, p round.Progress) {
+	t := &l.tasks[task]
+	l.count(t, -1)
+	t.step, t.samples, t.known, t.failed = p.Step, p.Samples, true, l.counter.HasFailed(p)
+	l.count(t, 1)
+}
+
+func (l *countedTasks) end(task int, notRun bool) {
+	t := &l.tasks[task]
+	l.count(t, -1)
+	t.done, t.notRun = true, notRun
+	l.count(t, 1)
+}
+
+// count counts a task in (1) or out (-1).
+func (l *countedTasks) count(t *countedTask, n int) {
+	c := &l.counts
+	c.Samples += uint64(n) * t.samples
+	switch {
+	case t.done:
+		c.Done += n
+		if t.failed {
+			c.Failed += n
 		}
-	}
-	if len(recorded) == 0 {
-		return
-	}
-	c.fetches.Go(func() {
-		for u, d := range recorded {
-			part, err := x.d.cfg.Parts.Load(ctx, d.String())
-			if err != nil { // the end of the round says so
-				continue
-			}
-			if p, ok := x.watch.Read(part); ok {
-				x.mail.putStored(stored{round: round, unit: uint32(u), before: &p})
-			}
+		if t.notRun {
+			c.NotRun += n
 		}
-	})
+	case t.known:
+		c.Running += n
+	}
 }
+
+func (l *countedTasks) progress() round.Progress { return l.counter.CountedProgress(l.counts) }

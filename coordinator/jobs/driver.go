@@ -19,21 +19,22 @@ import (
 
 // driver runs one job on the leader.
 type driver struct {
-	m       *Manager
-	job     *state.Job
-	log     *slog.Logger
-	trainer pipeline.Finisher
-	commits *committer
-	curve   *curve.Recorder
-	ran     time.Duration // before this driver, without pauses, by the clocks of others
-	began   time.Time
-	samples uint64 // as last counted
-	steps   uint64
-	spent   engine.RoundTimes
-	driven  time.Time // since when rounds are measured
-	gauges  *gauges
-	tally   *tally // of collected rounds
-	large   bool   // its state may be too large for the log
+	m        *Manager
+	job      *state.Job
+	log      *slog.Logger
+	trainer  pipeline.Finisher
+	commits  *committer
+	curve    *curve.Recorder
+	ran      time.Duration // before this driver, without pauses, by the clocks of others
+	began    time.Time
+	samples  uint64 // as last counted
+	steps    uint64
+	spent    engine.RoundTimes
+	driven   time.Time // since when rounds are measured
+	gauges   *gauges
+	given    *dispatch.Executor
+	gathered bool // true if a gather round has told its progress
+	large    bool // its state may be too large for the log
 }
 
 func (d *driver) run(ctx context.Context) error {
@@ -46,25 +47,15 @@ func (d *driver) run(ctx context.Context) error {
 	}
 	d.gauges = newGauges(d.m.cfg.Metrics, d.job.Name)
 	d.gauges.set(d.trainer.Progress(), time.Now())
-	d.tally = &tally{count: d.add}
-	options := dispatch.ExecutorOptions{AuditPPM: d.job.AuditPPM}
-	if g, ok := d.trainer.(round.UnitReporter); ok {
-		d.tally.gatherer, options.Watcher = g, d.tally
-	}
-	if of := d.m.accounts.open(d.job); of != nil {
-		defer of.close()
-		options.Allowance = of
-	}
-	given := d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, options)
-	d.tally.show = func(units int, p round.Progress) {
-		d.gauges.set(p, time.Now())
-		given.Show(units, presentable(p))
-	}
-	defer given.Close()
+	options := dispatch.ExecutorOptions{AuditPPM: d.job.AuditPPM, Budget: budgetOf(d.m.cfg.Store, d.job)}
+	reporter, _ := d.trainer.(round.UnitReporter)
+	options.Progress = dispatch.ProgressOptions{Reporter: reporter, Count: d.add, Show: d.show}
+	d.given = d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, options)
+	defer d.given.Close()
 	d.commits = newCommitter(d)
 	defer d.commits.stop()
 	d.driven = time.Now()
-	x := d.spent.Measure(given, false)
+	x := d.spent.Measure(d.given, false)
 	err := engine.Drive(ctx, d.trainer, d.job.Round, x, func(rounds uint64, t round.Trainer) error {
 		d.count(t.Progress())
 		d.follow(t)
@@ -160,16 +151,24 @@ func (d *driver) follow(t round.Trainer) {
 // were counted when its units came.
 func (d *driver) count(p round.Progress) {
 	done := protocol.Work{Rounds: 1}
-	if !d.tally.end() {
+	if d.given.Gathered() {
+		d.gathered = true
+	} else {
 		done.Steps, done.Samples = p.Step-min(p.Step, d.steps), p.Samples-min(p.Samples, d.samples)
 	}
 	d.add(done)
-	if d.tally.used {
-		d.tally.show(0, p)
+	if d.gathered {
+		d.show(0, p)
 	} else {
 		d.gauges.set(p, time.Now())
 	}
 	d.steps, d.samples = max(d.steps, p.Step), max(d.samples, p.Samples)
+}
+
+// show makes known how far a gather round of so many tasks is, or, if 0, how far the job is.
+func (d *driver) show(tasks int, p round.Progress) {
+	d.gauges.set(p, time.Now())
+	d.given.Show(tasks, presentable(p))
 }
 
 // add adds to the counters of all jobs.

@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/files"
@@ -71,8 +72,7 @@ type Config struct {
 
 // Manager runs the jobs of one leadership.
 type Manager struct {
-	cfg      Config
-	accounts accounts
+	cfg Config
 
 	drivers sync.WaitGroup
 	ended   chan uint64 // ids of drivers that stopped
@@ -87,7 +87,7 @@ type running struct {
 
 // New returns a manager; Run makes it work.
 func New(cfg Config) *Manager {
-	return &Manager{cfg: cfg, accounts: accounts{store: cfg.Store, of: make(map[string]*account)}, ended: make(chan uint64), running: make(map[uint64]running)}
+	return &Manager{cfg: cfg, ended: make(chan uint64), running: make(map[uint64]running)}
 }
 
 // Run starts and stops drivers as jobs come and go, until ctx is done; it returns
@@ -261,91 +261,85 @@ func (m *Manager) failed(ctx context.Context, id uint64, cause error) error {
 	return err
 }
 
-// Parts implements dispatch.Parts on the log and the blob folders.
-type Parts struct {
+// Results implements dispatch.Results on the log and the blob folders.
+type Results struct {
 	Epoch uint64
 	Store Log
 	Blobs Blobs
 
 	mu   sync.Mutex
-	lost digests.Set // digests of recorded parts that no coordinator has any more
+	lost digests.Set // recorded results that no coordinator has any longer; mu guards it
 }
 
-// errPartLost says that a recorded part is on no coordinator any more: its job
-// starts again from its last commit and computes the unit once more, to the same
-// bytes.
+// errPartLost says that no coordinator has a recorded result any longer: its job starts again from its last commit and
+// computes the task once more, to the same bytes.
 var errPartLost = errors.New("no coordinator has the recorded result of a task any more; the task is computed again")
 
-// lose remembers that a part is lost, or not any more.
-func (p *Parts) lose(text string, lost bool) {
+// setLost remembers whether a result is lost.
+func (r *Results) setLost(text string, lost bool) {
 	d, ok := digests.Parse(text)
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch {
 	case !lost:
-		delete(p.lost, d)
+		delete(r.lost, d)
 	case ok:
-		if p.lost == nil {
-			p.lost = make(digests.Set)
+		if r.lost == nil {
+			r.lost = make(digests.Set)
 		}
-		p.lost[d] = struct{}{}
+		r.lost[d] = struct{}{}
 	}
 }
 
-// Known implements dispatch.Parts.
-func (p *Parts) Known(job, round uint64) map[uint32]digests.Digest {
-	known := make(map[uint32]digests.Digest)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if j := p.Store.State().Job(job); j != nil {
-		for part := range j.PartsFrom(round+1, 0) {
-			if !p.lost.Contains(part.Digest) {
-				known[part.Unit] = part.Digest
+// Known implements dispatch.Results.
+func (r *Results) Known(job, round uint64) (known []schedule.Known) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if j := r.Store.State().Job(job); j != nil {
+		for p := range j.PartsFrom(round+1, 0) {
+			if !r.lost.Contains(p.Digest) {
+				known = append(known, schedule.Known{Task: p.Unit, Digest: p.Digest, Took: time.Duration(p.Compute)})
 			}
 		}
 	}
 	return known
 }
 
-// Fetch implements dispatch.Parts.
-func (p *Parts) Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error) {
-	return p.Blobs.Take(ctx, c.Worker, c.Digest, c.Bytes)
+// Fetch implements dispatch.Results.
+func (r *Results) Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error) {
+	return r.Blobs.Take(ctx, c.Worker, c.Digest, c.Bytes)
 }
 
-// Keep implements dispatch.Parts.
-func (p *Parts) Keep(part []byte) (digest string, err error) { return p.Blobs.Keep(part) }
+// Keep implements dispatch.Results.
+func (r *Results) Keep(result []byte) (digest string, err error) { return r.Blobs.Keep(result) }
 
-// Record implements dispatch.Parts.
-func (p *Parts) Record(ctx context.Context, c *protocol.Collected, of int) error {
-	if j := p.Store.State().Job(c.Job); j != nil && j.Round > c.Round { // no need of copies
+// Record implements dispatch.Results.
+func (r *Results) Record(ctx context.Context, c *protocol.Collected, of int) error {
+	if j := r.Store.State().Job(c.Job); j != nil && j.Round > c.Round { // copies are not needed
 		return fmt.Errorf("%w: %w", dispatch.ErrOver, state.ErrStaleRound)
 	}
-	if err := p.Blobs.Spread(ctx, c.Digest, c.Bytes); err != nil {
+	if err := r.Blobs.Spread(ctx, c.Digest, c.Bytes); err != nil {
 		return err
 	}
-	p.lose(c.Digest, false)
-	return p.record(ctx, protocol.CollectedEntry{Epoch: p.Epoch, Job: c.Job, Round: c.Round + 1, Unit: c.Unit, Of: uint32(of), Digest: c.Digest, Bytes: c.Bytes, Compute: c.Compute})
+	r.setLost(c.Digest, false)
+	entry := protocol.CollectedEntry{Epoch: r.Epoch, Job: c.Job, Round: c.Round + 1, Unit: c.Unit, Of: uint32(of), Digest: c.Digest, Bytes: c.Bytes, Compute: c.Compute}
+	return r.propose(ctx, protocol.EntryCollected, entry)
 }
 
-// Withhold implements dispatch.Parts.
-func (p *Parts) Withhold(ctx context.Context, job, round uint64, units []uint32, took time.Duration) error {
-	for some := range slices.Chunk(units, protocol.MaxWithheld) {
-		entry := protocol.WithholdEntry{Epoch: p.Epoch, Job: job, Round: round + 1, Units: some, Compute: uint64(took)}
-		if err := p.propose(ctx, protocol.EntryWithhold, entry); err != nil {
+// Withhold implements dispatch.Results.
+func (r *Results) Withhold(ctx context.Context, job, round uint64, tasks []uint32, took time.Duration) error {
+	for some := range slices.Chunk(tasks, protocol.MaxWithheld) {
+		entry := protocol.WithholdEntry{Epoch: r.Epoch, Job: job, Round: round + 1, Units: some, Compute: uint64(took)}
+		if err := r.propose(ctx, protocol.EntryWithhold, entry); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// record commits a part.
-func (p *Parts) record(ctx context.Context, entry protocol.CollectedEntry) error {
-	return p.propose(ctx, protocol.EntryCollected, entry)
-}
-
 // propose commits an entry. What the state machine refuses, it would refuse again.
-func (p *Parts) propose(ctx context.Context, kind protocol.EntryKind, entry any) error {
-	_, _, err := p.Store.Propose(ctx, protocol.EncodeEntry(kind, entry))
+func (r *Results) propose(ctx context.Context, kind protocol.EntryKind, entry any) error {
+	_, _, err := r.Store.Propose(ctx, protocol.EncodeEntry(kind, entry))
 	for _, target := range []error{state.ErrStaleEpoch, state.ErrStaleRound, state.ErrFinal, state.ErrDeleted, state.ErrNotRunning} {
 		if errors.Is(err, target) {
 			return fmt.Errorf("%w: %w", dispatch.ErrOver, err)
@@ -354,11 +348,11 @@ func (p *Parts) propose(ctx context.Context, kind protocol.EntryKind, entry any)
 	return err
 }
 
-// Load implements dispatch.Parts.
-func (p *Parts) Load(ctx context.Context, digest string) ([]byte, error) {
-	b, err := p.Blobs.Get(ctx, digest)
+// Load implements dispatch.Results.
+func (r *Results) Load(ctx context.Context, digest string) ([]byte, error) {
+	b, err := r.Blobs.Get(ctx, digest)
 	if errors.Is(err, blobs.ErrMissing) {
-		p.lose(digest, true)
+		r.setLost(digest, true)
 		err = fmt.Errorf("%w: %w", errPartLost, err)
 	}
 	return b, err

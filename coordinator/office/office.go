@@ -62,9 +62,9 @@ func Run(ctx context.Context, cfg Config) {
 	cfg.introduce(ctx)
 	d := dispatch.New(dispatch.Config{
 		ID: cfg.ID, Epoch: epoch, Heartbeat: cfg.Heartbeat, Conn: cfg.Conn, Subjects: cfg.Subjects,
-		Parts:   &jobs.Parts{Epoch: epoch, Store: cfg.Store, Blobs: cfg.Blobs},
+		Results: &jobs.Results{Epoch: epoch, Store: cfg.Store, Blobs: cfg.Blobs},
 		Metrics: cfg.Metrics, Log: cfg.Log,
-		Distrusted: cfg.Store.State().Distrusted(), Suspect: cfg.suspect(epoch), Referee: &referee.Referee{Blobs: cfg.Blobs}, Lost: cfg.Lost,
+		Quarantined: cfg.Store.State().Distrusted(), Quarantine: cfg.suspect(epoch), Verifier: &referee.Referee{Blobs: cfg.Blobs}, Lost: cfg.Lost,
 	})
 	cfg.leading(d)
 	cfg.Metrics.Leader.Set(1)

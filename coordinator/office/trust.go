@@ -33,7 +33,7 @@ func (cfg *Config) followTrust(ctx context.Context, d *dispatch.Dispatcher) {
 	for {
 		st, changed := cfg.Store.Watch()
 		if now := st.Distrusted(); !maps.Equal(now, last) {
-			d.SetDistrusted(now)
+			d.SetQuarantined(now)
 			last = now
 		}
 		select {

@@ -1,7 +1,7 @@
 // Package referee computes units on a coordinator, with the kernels and the data
 // that workers use: it says who is right when two workers' bytes differ, and is
 // the second opinion where there is one worker only. It implements
-// dispatch.Referee.
+// dispatch.Verifier.
 package referee
 
 import (
@@ -41,9 +41,9 @@ type Referee struct {
 	bytes int64     // of its shards
 }
 
-var _ dispatch.Referee = (*Referee)(nil)
+var _ dispatch.Verifier = (*Referee)(nil)
 
-// Sum implements dispatch.Referee.
+// Sum implements dispatch.Verifier.
 func (r *Referee) Sum(ctx context.Context, c *dispatch.Case, dst *round.Partial) (err error) {
 	defer withStack(&err)
 	defer engine.Guard(&err, computing)
@@ -55,7 +55,7 @@ func (r *Referee) Sum(ctx context.Context, c *dispatch.Case, dst *round.Partial)
 	return engine.RunUnit(dst, r.job.Kernel, u, r.job.Data, c.Round.Vars, kept, r.job.Kernel.NewScratch())
 }
 
-// Collect implements dispatch.Referee.
+// Collect implements dispatch.Verifier.
 func (r *Referee) Collect(ctx context.Context, c *dispatch.Case) (part []byte, err error) {
 	defer withStack(&err)
 	defer engine.Guard(&err, computing)

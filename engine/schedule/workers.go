@@ -1,0 +1,357 @@
+package schedule
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Limits are the durations that decisions depend on. They derive from the heartbeat interval.
+type Limits struct {
+	Heartbeat time.Duration
+	Dead      time.Duration // silence after which a worker is forgotten
+	Slow      time.Duration // least time before a task of a reduce round that the others wait for goes to another worker
+	Lost      time.Duration // least time before any task of a reduce round does
+	Remind    time.Duration // time between two reminders of a task of a gather round
+	Hold      time.Duration // time between two requests to hold shards
+	Avoided   time.Duration // a slow worker gets no tasks of reduce rounds for so long, or until it answers
+	GiveUp    time.Duration // the job fails if a task has only failed for so long
+	Short     time.Duration // a result that was computed in less is recorded asynchronously
+}
+
+const (
+	// MaxWorkers bounds the workers that a leader knows.
+	MaxWorkers = 4096
+	// maxShards bounds the digests that a leader keeps of all workers' shards, about 150 bytes each.
+	maxShards = 1 << 18
+	// slowBeats is the length, in heartbeats, of a worker's second slow period in a row. Each further one is twice as long.
+	slowBeats = 5
+)
+
+// Workers is the state that the jobs of one leadership share: which workers there are, what each has, and which slots are
+// free. It is not safe for concurrent use.
+type Workers struct {
+	limits  Limits
+	byName  map[string]*Worker
+	jobs    map[uint64]*Job
+	version uint64 // grows whenever the usable workers, or their shards, change
+	shards  int    // digests of all workers. Invariant: at most maxShards
+	orders  uint64 // leases given so far
+
+	quarantined map[string]string          // why, by name
+	recorded    map[string]string          // the part of quarantined that the log has
+	served      map[string]map[uint64]bool // jobs that a worker was sent, by name
+
+	usable, prompt []*Worker // by name, as of listed
+	listed         uint64
+}
+
+// Worker is one process of a worker, as decisions see it. A process that left and came back is another Worker.
+type Worker struct {
+	Report
+	heard       time.Time
+	refused     string // why it is not used, quarantine included; empty: it is used
+	unreachable bool   // true if NATS said that nobody listens to its subject
+	shards      map[string]bool
+
+	// leases are the tasks of gather rounds that it has, of all jobs, in the order in which they were given.
+	// Invariant: at most Slots+1, and none has a result.
+	leases []*Lease
+
+	slowUntil time.Time // it gets no tasks of reduce rounds before; zero: it is not slow
+	slowSince time.Time // beginning of the last slow period
+	slowTimes int       // slow periods lately
+}
+
+// Report is what a worker says of itself in a heartbeat.
+type Report struct {
+	Name  string
+	Slots int
+	// Late is how late an answer is for its way through the network alone.
+	Late time.Duration
+	// Chunks is true if the worker takes values in chunks.
+	Chunks bool
+	// Refusal says why the worker cannot be used; empty: it can.
+	Refusal string
+	// Full is true if Shards, the digests of the shards on its disk, are part of the report.
+	Full   bool
+	Shards []string
+	// Leaving is true if the worker ends.
+	Leaving bool
+}
+
+// NewWorkers returns the state of a leadership that begins. quarantined are the workers that the log does not trust.
+func NewWorkers(limits Limits, quarantined map[string]string) *Workers {
+	w := &Workers{
+		limits: limits, byName: make(map[string]*Worker), jobs: make(map[uint64]*Job), version: 1,
+		quarantined: make(map[string]string), served: make(map[string]map[uint64]bool),
+	}
+	w.SetQuarantined(quarantined)
+	return w
+}
+
+// Hear takes in a worker's report. changed is true if the workers are others now, joined if the worker is new, or is used or
+// refused now and was not before.
+func (w *Workers) Hear(r Report, now time.Time) (changed, joined bool) {
+	if r.Leaving {
+		return w.remove(r.Name), false
+	}
+	at := w.byName[r.Name]
+	if at == nil {
+		if len(w.byName) >= MaxWorkers {
+			return false, false
+		}
+		at = &Worker{shards: make(map[string]bool)}
+		w.byName[r.Name] = at
+		changed, joined = true, true
+	}
+	at.heard, at.Report = now, r
+	at.Shards = nil
+	if refused := w.refusal(at); refused != at.refused { // a process of another version was started meanwhile
+		at.refused = refused
+		changed, joined = true, true
+	}
+	if at.unreachable { // it only lost its connection, and has all that it had
+		at.unreachable = false
+		changed = true
+	}
+	if r.Full && w.shards+len(r.Shards)-len(at.shards) <= maxShards && !at.has(r.Shards) {
+		w.shards += len(r.Shards) - len(at.shards)
+		clear(at.shards)
+		for _, digest := range r.Shards {
+			at.shards[digest] = true
+		}
+		w.shards += len(at.shards) - len(r.Shards) // a digest may be repeated
+		changed = true
+	}
+	if changed {
+		w.version++
+	}
+	return changed, joined
+}
+
+// has reports whether the worker has these shards and no others.
+func (w *Worker) has(shards []string) bool {
+	return len(shards) == len(w.shards) && !slices.ContainsFunc(shards, func(digest string) bool { return !w.shards[digest] })
+}
+
+func (w *Workers) refusal(at *Worker) string {
+	if reason, is := w.quarantined[at.Name]; is {
+		return "the worker is quarantined: " + reason
+	}
+	return at.Refusal
+}
+
+// Heard notes a sign of life that is not a report: over a slow link heartbeats wait behind results.
+func (w *Workers) Heard(name string, now time.Time) {
+	if at := w.byName[name]; at != nil {
+		at.heard = now
+	}
+}
+
+// HeardAll forgives the silence of all workers: it was the leader that had no connection.
+func (w *Workers) HeardAll(now time.Time) {
+	for _, at := range w.byName {
+		at.heard = now
+	}
+}
+
+func (w *Workers) remove(name string) bool {
+	at := w.byName[name]
+	if at == nil {
+		return false
+	}
+	w.shards -= len(at.shards)
+	delete(w.byName, name)
+	w.version++
+	return true
+}
+
+// Expire removes the workers that were silent for too long, returns their names, and ends slow periods.
+func (w *Workers) Expire(now time.Time) (gone []string) {
+	for name, at := range w.byName {
+		if now.Sub(at.heard) > w.limits.Dead+at.Late {
+			gone = append(gone, name)
+		}
+		if !at.slowUntil.IsZero() && now.After(at.slowUntil) {
+			at.slowUntil = time.Time{}
+			w.version++
+		}
+	}
+	for _, name := range gone {
+		w.remove(name)
+	}
+	slices.Sort(gone)
+	return gone
+}
+
+// Unreachable puts a worker out of use until its next report, since nobody listens to its subject. It may be the same process
+// then, and keeps what it was sent.
+func (w *Workers) Unreachable(name string) bool {
+	at := w.byName[name]
+	if at == nil || at.unreachable {
+		return false
+	}
+	at.unreachable = true
+	w.version++
+	return true
+}
+
+// Quarantine puts a worker out of use because its results are wrong. It reports whether it was in use.
+func (w *Workers) Quarantine(name, reason string) bool {
+	_, already := w.quarantined[name]
+	w.quarantined[name] = reason
+	w.refuse()
+	return !already
+}
+
+// SetQuarantined says which workers the log does not trust, and why. A worker that the log trusts again is used again. It
+// reports whether that is news.
+func (w *Workers) SetQuarantined(recorded map[string]string) bool {
+	if maps.Equal(w.recorded, recorded) {
+		return false
+	}
+	for name := range w.recorded {
+		delete(w.quarantined, name)
+	}
+	w.recorded = maps.Clone(recorded)
+	maps.Copy(w.quarantined, recorded)
+	w.refuse()
+	return true
+}
+
+func (w *Workers) refuse() {
+	for _, at := range w.byName {
+		at.refused = w.refusal(at)
+	}
+	w.version++
+}
+
+// Trusts reports whether a worker's messages count. The leader is no worker.
+func (w *Workers) Trusts(name string) bool {
+	_, is := w.quarantined[name]
+	return !is && name != Verifier
+}
+
+// Get returns a worker that may be given tasks, or nil.
+func (w *Workers) Get(name string) *Worker {
+	if at := w.byName[name]; at != nil && at.refused == "" && !at.unreachable {
+		return at
+	}
+	return nil
+}
+
+// Served lists the jobs that a worker was sent during this leadership.
+func (w *Workers) Served(name string) []uint64 { return slices.Sorted(maps.Keys(w.served[name])) }
+
+// WorkersOf lists the usable workers that were sent a job.
+func (w *Workers) WorkersOf(job uint64) (names []string) {
+	for name, jobs := range w.served {
+		if jobs[job] && w.Get(name) != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// list returns the workers that may be given tasks, by name. For a reduce round slow workers are left out, unless all are
+// slow.
+func (w *Workers) list(reduce bool) []*Worker {
+	if w.listed != w.version {
+		w.listed, w.usable, w.prompt = w.version, nil, nil
+		for _, at := range w.byName {
+			if at.refused == "" && !at.unreachable {
+				w.usable = append(w.usable, at)
+			}
+		}
+		slices.SortFunc(w.usable, func(a, b *Worker) int { return cmp.Compare(a.Name, b.Name) })
+		for _, at := range w.usable {
+			if at.slowUntil.IsZero() {
+				w.prompt = append(w.prompt, at)
+			}
+		}
+	}
+	if reduce && len(w.prompt) > 0 {
+		return w.prompt
+	}
+	return w.usable
+}
+
+// slow begins a slow period of a worker: it sends heartbeats and does not answer.
+func (w *Workers) slow(name string, now time.Time) {
+	at := w.Get(name)
+	if at == nil || !at.slowUntil.IsZero() {
+		return
+	}
+	if now.Sub(at.slowSince) > w.limits.Avoided {
+		at.slowTimes = 0
+	}
+	at.slowTimes++
+	at.slowSince, at.slowUntil = now, now.Add(w.limits.Avoided)
+	w.version++
+}
+
+// answered notes that a worker answered: its slow period ends. From the second period in a row on it ends only after some
+// time; otherwise a slow worker would cost each round a wait.
+func (w *Workers) answered(name string, now time.Time) {
+	at := w.Get(name)
+	if at == nil || at.slowUntil.IsZero() {
+		return
+	}
+	if at.slowTimes >= 2 {
+		least := time.Duration(slowBeats<<min(at.slowTimes-2, 10)) * w.limits.Heartbeat
+		if end := at.slowSince.Add(min(w.limits.Avoided, least)); now.Before(end) {
+			at.slowUntil = end
+			return
+		}
+	}
+	at.slowUntil = time.Time{}
+	w.version++
+}
+
+// lease gives a job a slot on the worker with the most free slots, or returns nil. It leaves out the worker to avoid, unless
+// it is the only one. waiting is the number of the job's tasks that wait for a lease; 0 asks for a second lease of a task.
+//
+// A worker gets one lease more than it has slots, so that it finds its next task at once, while more tasks wait than there
+// are slots. A job that wants a slot and has fewer leases goes first; next is that job.
+func (w *Workers) lease(j *Job, avoid string, waiting int) (on *Worker, next *Job) {
+	able, slots := 0, 0
+	for _, at := range w.list(false) {
+		if j.unable[at.Name] == "" {
+			able++
+			slots += at.Slots
+		}
+	}
+	more := 0
+	if waiting > 0 && (able == 1 || waiting > slots) {
+		more = 1
+	}
+	for _, at := range w.list(false) {
+		if j.unable[at.Name] != "" || at.Name == avoid && able > 1 {
+			continue
+		}
+		if free := at.Slots - len(at.leases); free+more > 0 && (on == nil || free > on.Slots-len(on.leases)) {
+			on = at
+		}
+	}
+	if waiting > 0 && avoid == "" {
+		j.wants = true // until it is given one
+	}
+	if on == nil {
+		return nil, nil
+	}
+	for _, other := range w.jobs {
+		if other != j && other.wants && other.leases < j.leases && other.unable[on.Name] == "" && (next == nil || other.id < next.id) {
+			next = other
+		}
+	}
+	if next != nil {
+		return nil, next
+	}
+	if avoid == "" {
+		j.wants = false
+	}
+	return on, nil
+}
