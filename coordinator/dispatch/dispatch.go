@@ -60,7 +60,7 @@ type Results interface {
 	// Record has a quorum sync a result that is here, and commits it; of is the number of tasks in the round. The error
 	// wraps blobs.ErrMissing if the result is here no longer.
 	Record(ctx context.Context, c *protocol.Collected, of int) error
-	// Withhold commits that tasks of a round are not run, each of which had been computed for some time.
+	// Withhold commits that tasks of a round are not run, after took of computing each.
 	Withhold(ctx context.Context, job, round uint64, tasks []uint32, took time.Duration) error
 	// Load returns the bytes of a result that is recorded.
 	Load(ctx context.Context, digest string) ([]byte, error)
@@ -322,8 +322,7 @@ func (d *Dispatcher) SetQuarantined(workers map[string]string) {
 	}
 }
 
-// address is where a worker's orders go and its answers come: a subject for each worker, so that the server's word that nobody
-// listens names the worker.
+// address is the subjects of a worker's orders and answers. Each worker has its own: if nobody listens, NATS names the worker.
 type address struct{ work, reply string }
 
 func (d *Dispatcher) addressOf(worker string) address {

@@ -13,11 +13,12 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // ExecutorOptions says how a job's tasks are scheduled.
 type ExecutorOptions struct {
-	// AuditPPM is the fraction of tasks, in millionths, that two workers compute and whose bytes are compared before they are
+	// AuditPPM is the fraction of tasks, in millionths, that two workers compute. Their results are compared before one is
 	// used.
 	AuditPPM uint32
 	// Progress, if its Reporter is set, is told how far gather rounds are.
@@ -53,32 +54,44 @@ type Executor struct {
 	// The round.
 	number   uint64
 	r        *round.Round
-	ended    time.Time // of the round before, if that was a reduce round; otherwise zero
 	timer    *time.Timer
-	tree     engine.Tree
-	longest  int // bytes of the longest message of a reduce round
-	kept     map[seat]*round.Partial
+	sum      sum
 	verified verification
 	complete bool
 	restart  bool
 
-	// Memory of one step.
+	mem stepMemory
+}
+
+// stepMemory is the memory of one step.
+type stepMemory struct {
 	actions []schedule.Action
 	msgs    [][]byte
 	ends    []end
 	in      incoming
 }
 
-// seat names one of two results of a task that are compared.
-type seat struct {
+// sum has the numbers of reduce rounds.
+type sum struct {
+	tree engine.Tree
+	kept map[result]*round.Partial // of tasks whose results are compared
+	room *protocol.Room
+	// longest is the size of the longest message of the round, in bytes.
+	longest int
+	ended   time.Time // of the last round, if that was a reduce round; otherwise zero
+}
+
+// result names one of the results of a task that are compared.
+type result struct {
 	task   int
 	worker string
 }
 
 // Executor returns the executor of a job. Close it when the job ends or stops.
 func (d *Dispatcher) Executor(id uint64, job *round.Job, m *dataset.Manifest, o ExecutorOptions) *Executor {
-	x := &Executor{d: d, id: id, job: job, manifest: m, options: o, mail: newMailbox(d.cfg.Conn.Room()), kept: make(map[seat]*round.Partial)}
-	x.tree.Free = d.cfg.Conn.Room().Reuse
+	x := &Executor{d: d, id: id, job: job, manifest: m, options: o, mail: newMailbox(d.cfg.Conn.Room())}
+	x.sum.kept, x.sum.room = make(map[result]*round.Partial), d.cfg.Conn.Room()
+	x.sum.tree.Free = x.sum.room.Reuse
 	x.progress = newProgress(o.Progress)
 	x.outbox.peers = make(map[string]*peer)
 	x.results.init(x)
@@ -90,7 +103,7 @@ func (d *Dispatcher) Executor(id uint64, job *round.Job, m *dataset.Manifest, o 
 	d.starts++
 	x.start = d.starts
 	d.jobs[id] = x
-	options := schedule.Options{Shards: m.Shards, Verifies: d.cfg.Verifier != nil}
+	options := schedule.Options{Verifies: d.cfg.Verifier != nil}
 	if b := o.Budget; b != nil {
 		if d.budgets[b.Key] == nil {
 			d.budgets[b.Key] = new(schedule.Budgets)
@@ -98,7 +111,7 @@ func (d *Dispatcher) Executor(id uint64, job *round.Job, m *dataset.Manifest, o 
 		options.Budget = d.budgets[b.Key].Open(b.Share)
 		d.spend(b)
 	}
-	x.schedule = d.workers.NewJob(id, options)
+	x.schedule = d.workers.NewJob(id, m.Shards, options)
 	return x
 }
 
@@ -122,14 +135,14 @@ func (x *Executor) Close() {
 	d := x.d
 	d.mu.Lock()
 	delete(d.jobs, x.id)
-	x.actions = x.schedule.Close(x.actions[:0], time.Now())
+	x.mem.actions = x.schedule.Close(x.mem.actions[:0], time.Now())
 	if x.options.Budget != nil {
 		d.spend(x.options.Budget)
 	}
 	d.mu.Unlock()
 	x.mail.close()
-	if x.longest >= lentFrom {
-		d.cfg.Conn.Room().Release()
+	if x.sum.longest >= lentFrom {
+		x.sum.room.Release()
 	}
 	_ = x.perform(context.Background()) // forgets and wakes: neither fails
 }
@@ -137,7 +150,7 @@ func (x *Executor) Close() {
 // Computed returns how long the slowest partial of the last reduce round was computed, as workers say.
 func (x *Executor) Computed() time.Duration { return x.schedule.Computed() }
 
-// Gathered reports whether the last round was a gather round whose progress is known: its steps were counted as its results came.
+// Gathered reports whether the last round was a gather round and its progress became known: its steps are counted then.
 func (x *Executor) Gathered() bool {
 	return x.progress != nil && x.r != nil && x.r.How == round.Collect
 }
@@ -148,15 +161,15 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 	x.number, x.r = n, r
 	*res = round.Result{}
 	if gather := r.How == round.Collect; gather {
-		x.ended = time.Time{}
+		x.sum.ended = time.Time{}
 		defer x.results.begin(ctx)()
 		x.progress.begin(r)
 	} else {
-		x.in.part.Partial = nil // of the round before: it may be all that holds a large message
-		if !x.ended.IsZero() {
-			x.d.cfg.Metrics.Between.Observe(began.Sub(x.ended).Seconds())
+		x.mem.in.part.Partial = nil // of the round before: it may be all that holds a large message
+		if !x.sum.ended.IsZero() {
+			x.d.cfg.Metrics.Between.Observe(began.Sub(x.sum.ended).Seconds())
 		}
-		defer func() { x.ended = time.Now() }()
+		defer func() { x.sum.ended = time.Now() }()
 	}
 	defer x.end()
 	if err := x.begin(ctx); err != nil {
@@ -190,7 +203,7 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 		return err
 	}
 	if r.How == round.Sum {
-		res.Sum = x.tree.Root()
+		res.Sum = x.sum.tree.Root()
 		return nil
 	}
 	return x.results.load(ctx, res)
@@ -200,17 +213,17 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 func (x *Executor) begin(ctx context.Context) error {
 	x.complete, x.restart = false, false
 	x.verified.end()
-	x.releaseKept()
+	x.sum.releaseKept()
 	var known []schedule.Known
 	if x.r.How == round.Collect {
 		known = x.d.cfg.Results.Known(x.id, x.number)
 	} else {
-		x.tree.Reset(x.r.Units, x.r.Shape)
-		x.releaseLong()
+		x.sum.tree.Reset(x.r.Units, x.r.Shape)
+		x.sum.releaseLong(x.r)
 	}
 	audit := sample(x.r.Units, x.options.AuditPPM)
 	x.d.mu.Lock()
-	x.actions = x.schedule.Begin(x.actions[:0], time.Now(), x.number, x.r, known, audit)
+	x.mem.actions = x.schedule.Begin(x.mem.actions[:0], time.Now(), x.number, x.r, known, audit)
 	x.d.mu.Unlock()
 	err := x.perform(ctx)
 	if x.r.How == round.Collect {
@@ -222,24 +235,25 @@ func (x *Executor) begin(ctx context.Context) error {
 // end ends the round: slots are free, and nobody computes on the leader.
 func (x *Executor) end() {
 	x.verified.end()
-	x.releaseKept()
+	x.sum.releaseKept()
 	x.d.mu.Lock()
-	x.actions = x.schedule.End(x.actions[:0], time.Now())
+	x.mem.actions = x.schedule.End(x.mem.actions[:0], time.Now())
 	x.d.mu.Unlock()
 	_ = x.perform(context.Background()) // wakes others: that does not fail
 }
 
-func (x *Executor) releaseKept() {
-	for at, p := range x.kept {
-		x.tree.Release(p)
-		delete(x.kept, at)
+// releaseKept drops the partials of tasks that were compared.
+func (s *sum) releaseKept() {
+	for at, p := range s.kept {
+		s.tree.Release(p)
+		delete(s.kept, at)
 	}
 }
 
 // step applies an event and performs the actions that follow.
 func (x *Executor) step(ctx context.Context, e schedule.Event) error {
 	x.d.mu.Lock()
-	x.actions = x.schedule.Step(x.actions[:0], time.Now(), e)
+	x.mem.actions = x.schedule.Step(x.mem.actions[:0], time.Now(), e)
 	x.d.mu.Unlock()
 	return x.perform(ctx)
 }
@@ -247,30 +261,30 @@ func (x *Executor) step(ctx context.Context, e schedule.Event) error {
 // perform performs the actions of a step, in order. An error ends the round.
 func (x *Executor) perform(ctx context.Context) error {
 	m, log := x.d.cfg.Metrics, x.d.cfg.Log
-	for i := range x.actions {
-		switch a := &x.actions[i]; a.Kind {
+	for i := range x.mem.actions {
+		switch a := &x.mem.actions[i]; a.Kind {
 		case schedule.SendSetup, schedule.SendValue, schedule.SendChunk, schedule.SendRun, schedule.SendStop, schedule.SendForget, schedule.SendHold:
 			x.sendOrder(a)
 		case schedule.UsePartial:
 			began := time.Now()
-			p := x.in.takePartial()
-			if _, err := x.tree.Put(int(x.in.part.Level), int(x.in.part.Index), p); err != nil {
+			p := x.mem.in.takePartial()
+			if _, err := x.sum.tree.Put(int(x.mem.in.part.Level), int(x.mem.in.part.Index), p); err != nil {
 				return err
 			}
 			m.Reduce.Observe(time.Since(began).Seconds())
 		case schedule.KeepPartial:
-			x.kept[seat{a.Task, a.Worker}] = x.in.takePartial()
+			x.sum.kept[result{a.Task, a.Worker}] = x.mem.in.takePartial()
 		case schedule.UseKept:
-			at := seat{a.Task, a.Worker}
-			p := x.kept[at]
-			delete(x.kept, at)
-			if _, err := x.tree.Put(0, a.Task, p); err != nil {
+			at := result{a.Task, a.Worker}
+			p := x.sum.kept[at]
+			delete(x.sum.kept, at)
+			if _, err := x.sum.tree.Put(0, a.Task, p); err != nil {
 				return err
 			}
 		case schedule.UseCheckpoint:
-			x.outbox.keepCheckpoint(uint32(a.Task), a.Worker, &x.in.checkpoint)
+			x.outbox.keepCheckpoint(uint32(a.Task), a.Worker, &x.mem.in.checkpoint)
 		case schedule.UseProgress:
-			x.progress.report(&x.in.progress)
+			x.progress.report(&x.mem.in.progress)
 		case schedule.Drop:
 			m.PartsDropped.WithLabelValues(dropLabels[a.Drop]).Inc()
 		case schedule.Store:
@@ -349,16 +363,16 @@ const lentFrom = 1 << 20
 const returnedFrom = 16 << 20
 
 // releaseLong drops the memory of long messages when the rounds that have them are over: the model needs it.
-func (x *Executor) releaseLong() {
-	was := x.longest
-	x.longest = 4 * x.r.Shape.F32
-	for i := range x.r.Vars {
-		x.longest = max(x.longest, len(x.r.Vars[i].Data))
+func (s *sum) releaseLong(r *round.Round) {
+	was := s.longest
+	s.longest = 4 * r.Shape.F32
+	for i := range r.Vars {
+		s.longest = max(s.longest, len(r.Vars[i].Data))
 	}
-	if was < lentFrom || x.longest >= lentFrom {
+	if was < lentFrom || s.longest >= lentFrom {
 		return
 	}
-	x.d.cfg.Conn.Room().Release()
+	s.room.Release()
 	if was >= returnedFrom {
 		debug.FreeOSMemory()
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// maxMail bounds the messages of a mailbox, whose executor may be busy elsewhere for a while. Its room bounds their bytes.
+// maxMail bounds the messages of a mailbox: its executor may be busy for a while. Its room bounds their bytes.
 // Messages beyond the bounds are dropped, and their tasks take too long in time.
 const maxMail = 1 << 20
 
@@ -67,7 +67,7 @@ func (m *mailbox) putEnd(e end) {
 	m.wake()
 }
 
-// take moves the mail to the slices, whose memory is reused.
+// take moves the mail to the slices, and reuses their memory.
 func (m *mailbox) take(msgs [][]byte, ends []end) ([][]byte, []end) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -37,16 +37,16 @@ func (in *incoming) takePartial() *round.Partial {
 
 // receive handles the mail.
 func (x *Executor) receive(ctx context.Context) error {
-	x.msgs, x.ends = x.mail.take(x.msgs, x.ends)
+	x.mem.msgs, x.mem.ends = x.mail.take(x.mem.msgs, x.mem.ends)
 	defer func() {
-		clear(x.msgs)
-		clear(x.ends)
-		x.in.end = end{}
+		clear(x.mem.msgs)
+		clear(x.mem.ends)
+		x.mem.in.end = end{}
 	}()
-	if len(x.msgs)+len(x.ends) == 0 {
+	if len(x.mem.msgs)+len(x.mem.ends) == 0 {
 		return x.step(ctx, schedule.Event{Kind: schedule.Woken})
 	}
-	for _, msg := range x.msgs {
+	for _, msg := range x.mem.msgs {
 		e, err := x.decode(msg)
 		if err != nil {
 			x.d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
@@ -56,8 +56,8 @@ func (x *Executor) receive(ctx context.Context) error {
 			return err
 		}
 	}
-	for i := range x.ends {
-		e := &x.ends[i]
+	for i := range x.mem.ends {
+		e := &x.mem.ends[i]
 		switch {
 		case e.over != nil && e.event.Round == x.number:
 			return e.over
@@ -67,7 +67,7 @@ func (x *Executor) receive(ctx context.Context) error {
 			}
 			continue
 		}
-		x.in.end, x.in.partial = *e, e.partial
+		x.mem.in.end, x.mem.in.partial = *e, e.partial
 		if e.event.Err != nil {
 			e.event.BlobLost = x.isBlobLost()
 		}
@@ -84,15 +84,15 @@ func (x *Executor) receive(ctx context.Context) error {
 // stepWith is step for an event that may have brought a partial.
 func (x *Executor) stepWith(ctx context.Context, e schedule.Event) error {
 	err := x.step(ctx, e)
-	if p := x.in.takePartial(); p != nil {
-		x.tree.Release(p)
+	if p := x.mem.in.takePartial(); p != nil {
+		x.sum.tree.Release(p)
 	}
 	return err
 }
 
 // decode makes an event of a worker's message. An error says that the message is damaged, or of a task that there is not.
 func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
-	in, task := &x.in, uint32(0)
+	in, task := &x.mem.in, uint32(0)
 	switch kind, _ := protocol.KindOf(msg); kind {
 	case protocol.KindPart:
 		return x.decodePart(msg)
@@ -156,9 +156,9 @@ func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 	return e, nil
 }
 
-// decodePart makes an event of a partial, whose numbers are in x.in.partial then.
+// decodePart makes an event of a partial, and leaves its numbers in x.mem.in.partial.
 func (x *Executor) decodePart(msg []byte) (e schedule.Event, err error) {
-	in := &x.in
+	in := &x.mem.in
 	if x.r.How == round.Collect {
 		return schedule.Event{Kind: schedule.PartialArrived}, nil
 	}
@@ -166,11 +166,11 @@ func (x *Executor) decodePart(msg []byte) (e schedule.Event, err error) {
 	if len(msg) >= lentFrom {
 		in.part.Partial = &round.Partial{Lent: true, Message: msg}
 	} else {
-		in.part.Partial = x.tree.Partial()
+		in.part.Partial = x.sum.tree.Partial()
 	}
 	in.partial = in.part.Partial
 	if err := in.part.Decode(msg); err != nil {
-		x.tree.Release(in.takePartial())
+		x.sum.tree.Release(in.takePartial())
 		return e, err
 	}
 	m := &in.part
@@ -180,7 +180,7 @@ func (x *Executor) decodePart(msg []byte) (e schedule.Event, err error) {
 	if m.Round != x.number {
 		return e, nil
 	}
-	if err := x.tree.Check(e.Level, e.Task, m.Partial); err != nil {
+	if err := x.sum.tree.Check(e.Level, e.Task, m.Partial); err != nil {
 		e.Malformed = true
 		x.d.cfg.Log.Warn("a partial result was dropped", "job", x.id, "worker", m.Worker, "error", err)
 	} else if e.Level == 0 && x.schedule.Compares(e.Task) {

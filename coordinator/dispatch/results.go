@@ -112,9 +112,9 @@ func (s *results) store(a *schedule.Action) {
 // record has a result recorded that is here.
 func (s *results) record(a *schedule.Action) {
 	if s.bytes != nil {
-		s.bytes[a.Task] = s.x.in.end.bytes
+		s.bytes[a.Task] = s.x.mem.in.end.bytes
 	}
-	s.progress[a.Task] = s.x.in.end.progress
+	s.progress[a.Task] = s.x.mem.in.end.progress
 	c, of := s.collected(a), s.x.r.Units
 	if !a.Async {
 		s.work.Go(func() { s.recordUntilDone(s.ctx, c, of, false) })

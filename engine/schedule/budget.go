@@ -7,8 +7,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/budget"
 )
 
-// Budgets bound the computing time of the runs of an experiment, whose jobs share them. Package budget has the rule. No result
-// of a task depends on it; which tasks are run does.
+// Budgets bound the computing time of the runs of an experiment. The jobs of a submission share them. Package budget has the
+// rule. It decides which tasks are run, and no result depends on it.
 type Budgets struct {
 	byName map[string]*budget.Budget
 	shares []*Share
@@ -30,7 +30,7 @@ type Share struct {
 type Row struct {
 	Budget  string  // empty: it has none
 	Ended   int     // tasks of earlier jobs
-	Seconds float64 // of those
+	Seconds float64 // that they took
 }
 
 // ShareOptions describes the share of one job.

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -194,4 +195,29 @@ type Action struct {
 	Pause   time.Duration
 	Reason  string
 	Err     error
+}
+
+// Known is a result that the log has when a round begins. A zero Digest is a task that is not run.
+type Known struct {
+	Task   uint32
+	Digest digests.Digest
+	Took   time.Duration
+}
+
+// output collects the actions of a step.
+type output struct {
+	list []Action
+	// over is true if the round is complete, has failed or begins again: nothing more is given out.
+	over bool
+}
+
+func (o *output) do(a Action) { o.list = append(o.list, a) }
+
+func (o *output) count(m Metric, n int) { o.do(Action{Kind: Count, Metric: m, N: n}) }
+
+func (o *output) drop(reason DropReason) { o.do(Action{Kind: Drop, Drop: reason}) }
+
+func (o *output) fail(format string, args ...any) {
+	o.over = true
+	o.do(Action{Kind: Fail, Err: fmt.Errorf(format, args...)})
 }

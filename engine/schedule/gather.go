@@ -11,17 +11,17 @@ import (
 // slowGather is how many times the usual time a task may take before an idle worker gets it as well.
 const slowGather = 3
 
-// gather is the state of a gather round.
+// gather is the part of a Job that schedules gather rounds.
 type gather struct {
+	*Job
 	queue   *queue
-	leased  []*Lease // without results, in the order in which they were given
 	lengths *lengths
 
 	announced int           // results
 	computed  time.Duration // of announced
 }
 
-// byTask lists the leases without results by task.
+// byTask lists the leases with slots by task. None has a result.
 func (g *gather) byTask() []*Lease {
 	list := slices.Clone(g.leased)
 	slices.SortFunc(list, func(a, b *Lease) int {
@@ -30,237 +30,250 @@ func (g *gather) byTask() []*Lease {
 	return list
 }
 
-func (j *Job) beginGather(known []Known) {
-	j.gather = &gather{lengths: newLengths(j.r.Groups)}
+func (g *gather) eachLease(yield func(*Lease) bool) { slices.Values(g.byTask())(yield) }
+
+func (g *gather) begin(known []Known) {
+	g.checks = g.checks[:0] // until they have a lease
+	g.lengths, g.announced, g.computed = newLengths(g.spec.Groups), 0, 0
 	ended := func(t int, k Known) {
-		s := &j.tasks[t]
+		s := &g.tasks[t]
 		s.state, s.attempt = Done, nil
-		if k.Digest == (digests.Digest{}) && (j.r.Has == nil || !j.r.Has[t]) {
+		if k.Digest == (digests.Digest{}) && (g.spec.Has == nil || !g.spec.Has[t]) {
 			s.state = Skipped
 		}
-		j.open--
-		j.do(Action{Kind: Ended, Task: t, Known: true, Skipped: s.state == Skipped, Result: Result{Digest: k.Digest, Took: k.Took}})
+		g.open--
+		g.do(Action{Kind: Ended, Task: t, Known: true, Skipped: s.state == Skipped, Result: Result{Digest: k.Digest, Took: k.Took}})
 	}
 	for _, k := range known {
-		if t := int(k.Task); t < len(j.tasks) && j.tasks[t].state == Waiting {
+		if t := int(k.Task); t < len(g.tasks) && g.tasks[t].state == Waiting {
 			ended(t, k)
 		}
 	}
-	for t := range j.r.Has {
-		if j.r.Has[t] && j.tasks[t].state == Waiting {
+	for t := range g.spec.Has {
+		if g.spec.Has[t] && g.tasks[t].state == Waiting {
 			ended(t, Known{})
 		}
 	}
-	j.gather.queue = newQueue(len(j.tasks), j.r.Groups, func(t int) bool { return j.tasks[t].state == Waiting })
-	if j.budget != nil {
-		j.budget.begin(j.r.Groups, j.gather.queue.waiting, known)
+	g.queue = newQueue(len(g.tasks), g.spec.Groups, func(t int) bool { return g.tasks[t].state == Waiting })
+	if g.budget != nil {
+		g.budget.begin(g.spec.Groups, g.queue.waiting, known)
 	}
-	j.finishOrFeed()
+	g.finishOrFeed()
 }
 
-func (j *Job) stepGather(e *Event) {
+func (g *gather) stop() {
+	for len(g.leased) > 0 {
+		g.end(g.leased[0])
+	}
+	g.tasks = g.tasks[:0]
+}
+
+func (g *gather) step(e *Event) {
 	switch e.Kind {
 	case Tick:
-		j.remind()
-		j.estimate()
-		j.endBudgets()
-		j.speculate()
+		g.estimate()
+		g.endBudgets()
+		g.remind()
+		g.speculate()
 	case ResultAnnounced:
-		j.announced(e)
+		g.resultAnnounced(e)
 	case ResultStored:
-		j.stored(e)
+		g.stored(e)
 	case ResultRecorded:
-		if e.Round == j.number && j.tasks[e.Task].state == Recording {
-			j.doneGather(e.Task, e.Result)
+		if e.Round == g.number && g.tasks[e.Task].state == Recording {
+			g.done(e.Task, e.Result)
 		}
 	case ResultLost:
-		j.lost(e)
+		g.lost(e)
 	case SkipsRecorded:
 		for _, t := range e.Tasks {
-			if s := &j.tasks[t]; e.Round == j.number && s.state == Skipping {
+			if s := &g.tasks[t]; e.Round == g.number && s.state == Skipping {
 				s.state, s.attempt = Skipped, nil
-				j.open--
-				j.do(Action{Kind: Ended, Task: int(t), Skipped: true})
+				g.open--
+				g.do(Action{Kind: Ended, Task: int(t), Skipped: true})
 			}
 		}
 	case TaskFailed:
-		j.taskFailed(e)
+		g.taskFailed(e)
 	case WorkerLacks:
-		j.lacks(e)
+		g.lacks(e)
 	case LeaderComputed:
-		j.leaderComputed(e)
+		g.leaderComputed(e)
 	case CheckpointArrived, ProgressArrived:
-		j.subJob(e)
+		g.subJob(e)
 	case PartialArrived:
-		j.drop(Stale)
+		g.drop(Stale)
 	}
-	j.finishOrFeed()
+	g.finishOrFeed()
 }
 
-func (j *Job) finishOrFeed() {
+func (g *gather) finishOrFeed() {
 	switch {
-	case j.over:
-	case j.open > 0:
-		j.feed()
-	case j.late == 0:
-		j.over = true
-		j.do(Action{Kind: Finish})
+	case g.over:
+	case g.open > 0:
+		g.feed()
+	case g.late == 0:
+		g.over = true
+		g.do(Action{Kind: Finish})
 	}
 }
 
 // subJob takes in how far a sub-job is. A checkpoint of a checked task is not used: its two leases begin alike.
-func (j *Job) subJob(e *Event) {
-	s := &j.tasks[e.Task]
+func (g *gather) subJob(e *Event) {
+	s := &g.tasks[e.Task]
 	switch {
-	case e.Round != j.number || !j.workers.Trusts(e.Worker):
-		j.drop(Stale)
+	case e.Round != g.number || !g.workers.Trusts(e.Worker):
+		g.drop(Stale)
 	case e.Kind == ProgressArrived:
 		if s.state == Leased && s.leaseOf(e.Worker) != nil {
-			j.do(Action{Kind: UseProgress, Task: e.Task, Worker: e.Worker})
+			g.do(Action{Kind: UseProgress, Task: e.Task, Worker: e.Worker})
 		}
 	case s.state != Leased || s.check != unchecked:
-		j.drop(Stale)
+		g.drop(Stale)
 	default:
-		j.do(Action{Kind: UseCheckpoint, Task: e.Task, Worker: e.Worker})
+		g.do(Action{Kind: UseCheckpoint, Task: e.Task, Worker: e.Worker})
 	}
 }
 
-// announced takes in that a worker has a result, which may be of a lease that it lost meanwhile.
-func (j *Job) announced(e *Event) {
-	j.workers.answered(e.Worker, j.now)
-	s := &j.tasks[e.Task]
-	to := j.sent[e.Worker]
-	if e.Round == j.number && !j.r.Apart && to != nil && len(to.results) < maxResults { // values are made of results
+// resultAnnounced takes in that a worker has a result, which may be of a lease that it lost meanwhile.
+func (g *gather) resultAnnounced(e *Event) {
+	g.workers.answered(e.Worker, g.now)
+	s := &g.tasks[e.Task]
+	if to, has := g.sent[e.Worker]; has && e.Round == g.number && !g.spec.Apart && len(to.results) < maxResults { // values are made of results
 		if to.results == nil {
 			to.results = make(map[digests.Digest]struct{})
+			g.sent[e.Worker] = to
 		}
 		to.results[e.Result.Digest] = struct{}{}
 	}
-	if e.Round != j.number || !j.workers.Trusts(e.Worker) || !s.isOpen() {
-		j.count(TasksWasted, 1)
+	if e.Round != g.number || !g.workers.Trusts(e.Worker) || !s.isOpen() {
+		g.count(TasksWasted, 1)
 		return
 	}
-	j.do(Action{Kind: Computed, Worker: e.Worker, N: 1, Took: e.Result.Took})
-	j.gather.announced++
-	j.gather.computed += e.Result.Took
+	g.do(Action{Kind: Computed, Worker: e.Worker, N: 1, Took: e.Result.Took})
+	g.announced++
+	g.computed += e.Result.Took
 	if s.check == unchecked {
-		j.store(e.Task, e.Worker, e.Result)
+		g.store(e.Task, e.Worker, e.Result)
 	} else {
-		j.answer(e.Task, e.Worker, e.Result)
+		g.answer(e.Task, e.Worker, e.Result)
 	}
 }
 
+// use stores the right result of a task.
+func (g *gather) use(t int, worker string, right Result, _ bool) { g.store(t, worker, right) }
+
 // store has a result brought to the leader's disk. Another worker that computes the task stops.
-func (j *Job) store(t int, worker string, r Result) {
-	s := j.at(t)
-	j.gather.queue.remove(t)
+func (g *gather) store(t int, worker string, r Result) {
+	s := g.at(t)
+	g.queue.remove(t)
 	s.state = Storing
-	j.uncheck(t)
+	g.uncheck(t)
 	for i := range s.leases {
 		l := &s.leases[i]
 		if l.on != nil && l.worker != worker {
-			j.do(Action{Kind: SendStop, Worker: l.worker, Task: t})
+			g.do(Action{Kind: SendStop, Worker: l.worker, Task: t})
 		}
-		j.end(l)
+		g.end(l)
 	}
-	j.do(Action{Kind: Store, Worker: worker, Task: t, Result: r})
+	g.do(Action{Kind: Store, Worker: worker, Task: t, Result: r})
 }
 
 // stored has a result recorded. The round waits for that if it takes long to compute it again.
-func (j *Job) stored(e *Event) {
-	if e.Round != j.number || j.tasks[e.Task].state != Storing {
+func (g *gather) stored(e *Event) {
+	if e.Round != g.number || g.tasks[e.Task].state != Storing {
 		return
 	}
-	short := e.Result.Took > 0 && e.Result.Took < j.workers.limits.Short
-	j.do(Action{Kind: Record, Task: e.Task, Result: e.Result, Async: short})
-	if j.tasks[e.Task].state = Recording; short {
-		j.doneGather(e.Task, e.Result)
+	short := e.Result.Took > 0 && e.Result.Took < g.workers.limits.Short
+	g.do(Action{Kind: Record, Task: e.Task, Result: e.Result, Async: short})
+	if g.tasks[e.Task].state = Recording; short {
+		g.done(e.Task, e.Result)
 	}
 }
 
-func (j *Job) doneGather(t int, r Result) {
-	s := &j.tasks[t]
+func (g *gather) done(t int, r Result) {
+	s := &g.tasks[t]
 	s.state, s.attempt = Done, nil
-	j.open--
-	j.gather.lengths.end(t, r.Took)
-	if j.budget != nil {
-		j.budget.end(t, r.Took)
+	g.open--
+	g.lengths.end(t, r.Took)
+	if g.budget != nil {
+		g.budget.end(t, r.Took)
 	}
-	j.do(Action{Kind: Ended, Task: t, Result: r})
+	g.do(Action{Kind: Ended, Task: t, Result: r})
 }
 
-// lost has a task computed again whose result could not be stored, or is stored no longer.
-func (j *Job) lost(e *Event) {
-	if e.Round != j.number {
+// lost has a task computed again: its result could not be stored, or is not stored any longer.
+func (g *gather) lost(e *Event) {
+	if e.Round != g.number {
 		return
 	}
-	switch j.tasks[e.Task].state {
+	switch g.tasks[e.Task].state {
 	case Storing, Recording:
 	case Done:
-		j.open++
+		g.open++
 	default:
 		return
 	}
-	j.do(Action{Kind: Retried, Task: e.Task, Err: e.Err})
-	j.count(TasksRetried, 1)
-	j.at(e.Task).verifying = false
-	j.wait(e.Task, true)
+	g.do(Action{Kind: Retried, Task: e.Task, Err: e.Err})
+	g.count(TasksRetried, 1)
+	g.at(e.Task).verifying = false
+	g.wait(e.Task, true)
 }
 
 // wait queues a task for a lease. again is true if it had begun.
-func (j *Job) wait(t int, again bool) {
-	if again && j.budget != nil {
-		j.budget.again(t)
+func (g *gather) wait(t int, again bool) {
+	if again && g.budget != nil {
+		g.budget.again(t)
 	}
-	s := j.at(t)
+	s := g.at(t)
 	s.state = Waiting
-	j.uncheck(t)
-	j.gather.queue.add(t, s.avoid, s.notBefore, j.now)
+	g.uncheck(t)
+	g.queue.add(t, s.avoid, s.notBefore, g.now)
 }
 
-// requeue queues a task that nobody computes any longer.
-func (j *Job) requeue(t int) {
-	if s := &j.tasks[t]; s.state == Leased && s.leases[0].worker == "" && s.leases[1].worker == "" {
-		j.wait(t, true)
+// retry queues a task that nobody computes any longer.
+func (g *gather) retry(t int) {
+	if s := &g.tasks[t]; s.state == Leased && s.leases[0].worker == "" && s.leases[1].worker == "" {
+		g.wait(t, true)
 	}
 }
 
-func (j *Job) uncheck(t int) {
-	if j.tasks[t].check != unchecked {
-		j.checks = slices.DeleteFunc(j.checks, func(other int) bool { return other == t })
+func (g *gather) uncheck(t int) {
+	if g.tasks[t].check != unchecked {
+		g.checks = slices.DeleteFunc(g.checks, func(other int) bool { return other == t })
 	}
 }
 
 // feed gives waiting tasks to workers with free slots, and second leases to checked tasks.
-func (j *Job) feed() {
-	if j.seen != j.workers.version {
-		j.seen = j.workers.version
-		for _, l := range j.gather.byTask() {
-			if t := l.task; !j.isThere(l) {
-				j.count(TasksRetried, 1)
-				j.end(l)
-				j.requeue(t)
+func (g *gather) feed() {
+	if g.seen != g.workers.version {
+		g.seen = g.workers.version
+		for _, l := range g.byTask() {
+			if t := l.task; !g.isThere(l) {
+				g.count(TasksRetried, 1)
+				g.end(l)
+				g.retry(t)
 			}
 		}
-		j.forgetGone()
+		g.forgetGone()
 	}
-	g, wanted := j.gather, j.wants
+	wanted := g.wants
 	var closed map[string]bool // workers that tasks avoid and must, since no other has a slot
 	for {
 		var may []bool // by group
-		if j.budget != nil {
-			may = j.budget.may(j.now)
+		if g.budget != nil {
+			may = g.budget.may(g.now)
 		}
-		waiting := g.queue.count(j.now, may)
+		waiting := g.queue.count(g.now, may)
 		t, avoid, ok := g.queue.first(may, closed, g.lengths)
 		if !ok {
-			j.wants = j.wants && waiting > 0
+			g.wants = g.wants && waiting > 0
 			break
 		}
-		on, next := j.workers.lease(j, avoid, waiting)
+		on, next := g.workers.lease(g.claim, avoid, waiting)
 		if on == nil {
 			if next != nil {
-				j.do(Action{Kind: WakeJob, Job: next.id})
+				g.do(Action{Kind: WakeJob, Job: next.job})
 			}
 			if avoid == "" {
 				break
@@ -272,24 +285,24 @@ func (j *Job) feed() {
 			continue
 		}
 		g.queue.remove(t)
-		if j.budget != nil {
-			j.budget.start(t)
+		if g.budget != nil {
+			g.budget.start(t)
 		}
-		if s := j.at(t); s.check != unchecked {
-			j.checks = append(j.checks, t)
-			slices.Sort(j.checks)
+		if s := g.at(t); s.check != unchecked {
+			g.checks = append(g.checks, t)
+			slices.Sort(g.checks)
 		}
-		j.tasks[t].state = Leased
-		j.leaseSlot(t, 0, on)
+		g.tasks[t].state = Leased
+		g.leaseSlot(t, 0, on)
 	}
-	j.freed = j.freed || wanted && !j.wants // other jobs let this one go first
-	for _, t := range slices.Clone(j.checks) {
-		s := &j.tasks[t]
-		if j.over || s.state != Leased || s.verifying || j.now.Before(s.notBefore) {
+	g.freed = g.freed || wanted && !g.wants // other jobs let this one go first
+	for _, t := range slices.Clone(g.checks) {
+		s := &g.tasks[t]
+		if g.over || s.state != Leased || s.verifying || g.now.Before(s.notBefore) {
 			continue
 		}
 		if s.leases[0].answered && s.leases[1].answered { // the leader could not decide
-			j.settle(t)
+			g.settle(t)
 			continue
 		}
 		for i := range s.leases {
@@ -297,38 +310,31 @@ func (j *Job) feed() {
 			if l.worker != "" || other.worker == "" {
 				continue
 			}
-			if other.worker != Verifier && len(j.able()) < 2 && j.verifies {
+			if other.worker != Verifier && len(g.able()) < 2 && g.verifies {
 				*l = Lease{worker: Verifier, task: t}
-				j.do(Action{Kind: Compute, Task: t})
-			} else if on, _ := j.workers.lease(j, other.worker, 0); on != nil && on.Name != other.worker {
-				j.leaseSlot(t, i, on)
+				g.do(Action{Kind: Compute, Task: t})
+			} else if on, _ := g.workers.lease(g.claim, other.worker, 0); on != nil && on.Name != other.worker {
+				g.leaseSlot(t, i, on)
 			}
 		}
 	}
 }
 
 // leaseSlot gives a task to a worker that has a slot for it.
-func (j *Job) leaseSlot(t, i int, on *Worker) {
-	j.workers.orders++
-	l := &j.at(t).leases[i]
-	*l = Lease{worker: on.Name, on: on, task: t, order: j.workers.orders, reminded: j.now}
-	on.leases = append(on.leases, l)
-	j.gather.leased = append(j.gather.leased, l)
-	j.leases++
-	j.send(on.Name, uint32(t))
+func (g *gather) leaseSlot(t, i int, on *Worker) {
+	l := &g.at(t).leases[i]
+	g.workers.give(g.claim, l, t, on, g.now)
+	g.send(on.Name, uint32(t))
 }
-
-// isBehind reports whether a lease waits for a slot: its worker has as many earlier ones as slots.
-func (l *Lease) isBehind() bool { return slices.Index(l.on.leases, l) >= l.on.Slots }
 
 // remind sends workers the tasks again that they have had for a while. A worker that computes the task ignores it. A worker
 // that was restarted, or lost the message, learns of it.
-func (j *Job) remind() {
-	for _, l := range j.gather.byTask() {
-		if j.now.Sub(l.reminded) >= j.workers.limits.Remind {
-			l.reminded = j.now
+func (g *gather) remind() {
+	for _, l := range g.byTask() {
+		if g.now.Sub(l.reminded) >= g.workers.limits.Remind {
+			l.reminded = g.now
 			since := l.since
-			j.send(l.worker, uint32(l.task))
+			g.send(l.worker, uint32(l.task))
 			l.since = since
 		}
 	}
@@ -336,13 +342,12 @@ func (j *Job) remind() {
 
 // speculate gives a task that takes long, or waits for a slot, to an idle worker as well, if no task waits. The first result
 // is used.
-func (j *Job) speculate() {
-	g := j.gather
-	if j.over || g.queue.count(j.now, nil) > 0 {
+func (g *gather) speculate() {
+	if g.over || g.queue.count(g.now, nil) > 0 {
 		return
 	}
 	for _, l := range g.byTask() {
-		s := &j.tasks[l.task]
+		s := &g.tasks[l.task]
 		if l != &s.leases[0] || s.check != unchecked || s.leases[1].worker != "" {
 			continue
 		}
@@ -351,56 +356,89 @@ func (j *Job) speculate() {
 				continue
 			}
 			usual := g.computed / time.Duration(g.announced)
-			if j.now.Sub(l.since) <= max(j.workers.limits.Slow, slowGather*usual) {
+			if g.now.Sub(l.since) <= max(g.workers.limits.Slow, slowGather*usual) {
 				continue
 			}
 		}
-		on, _ := j.workers.lease(j, l.worker, 0)
+		on, _ := g.workers.lease(g.claim, l.worker, 0)
 		if on == nil || on.Name == l.worker { // no slot is free, or there is no other worker
 			return
 		}
-		j.count(TasksRetried, 1)
-		j.leaseSlot(l.task, 1, on)
+		g.count(TasksRetried, 1)
+		g.leaseSlot(l.task, 1, on)
 	}
 }
 
-// endBudgets skips the tasks that will not begin any more because their budget is spent, and stops those that have used all
-// that was left of it.
-func (j *Job) endBudgets() {
-	if j.budget == nil || j.over {
+// endBudgets skips the tasks that cannot begin because their budget is spent, and stops the tasks that have used up their
+// budget.
+func (g *gather) endBudgets() {
+	if g.budget == nil || g.over {
 		return
 	}
-	g := j.gather
-	for group, over := range j.budget.over(j.now) {
+	for group, over := range g.budget.over(g.now) {
 		if !over || g.queue.waiting[group] == 0 {
 			continue
 		}
 		tasks := g.queue.removeGroup(int32(group))
 		for _, t := range tasks {
-			j.tasks[t].state = Skipping
+			g.tasks[t].state = Skipping
 		}
-		j.budget.skip(group, len(tasks))
-		j.do(Action{Kind: RecordSkips, Tasks: tasks})
+		g.budget.skip(group, len(tasks))
+		g.do(Action{Kind: RecordSkips, Tasks: tasks})
 	}
 	for _, l := range g.byTask() {
-		switch t, took := l.task, j.now.Sub(l.started); {
+		switch t, took := l.task, g.now.Sub(l.started); {
 		case l.on == nil: // it ended with the other lease of its task
 		case l.started.IsZero():
 			if !l.isBehind() {
-				l.started, l.limit = j.now, j.budget.started(t, j.now)
+				l.started, l.limit = g.now, g.budget.started(t, g.now)
 			}
 		case took > l.limit:
-			s := &j.tasks[t]
+			s := &g.tasks[t]
 			for i := range s.leases {
 				if s.leases[i].on != nil {
-					j.do(Action{Kind: SendStop, Worker: s.leases[i].worker, Task: t})
+					g.do(Action{Kind: SendStop, Worker: s.leases[i].worker, Task: t})
 				}
-				j.end(&s.leases[i])
+				g.end(&s.leases[i])
 			}
-			j.uncheck(t)
+			g.uncheck(t)
 			s.state = Skipping
-			j.budget.end(t, took)
-			j.do(Action{Kind: RecordSkips, Tasks: []uint32{uint32(t)}, Took: took})
+			g.budget.end(t, took)
+			g.do(Action{Kind: RecordSkips, Tasks: []uint32{uint32(t)}, Took: took})
 		}
 	}
+}
+
+// estimate estimates how long the round takes, and whether its end is near: if a long task were given out last, all slots
+// would wait for it.
+func (g *gather) estimate() {
+	l := g.lengths
+	if l == nil || l.all == 0 || g.now.Sub(l.estimated) < estimateEvery {
+		return
+	}
+	l.estimated = g.now
+	slots := 0
+	for _, w := range g.able() {
+		slots += w.Slots
+	}
+	leased := 0.0
+	for _, a := range g.leased {
+		if of := l.group[a.task]; a == &g.tasks[a.task].leases[0] {
+			l.working[of] = max(l.working[of], g.now.Sub(a.since).Seconds())
+			leased += l.of(of) / 2
+		}
+	}
+	var may []bool
+	if g.budget != nil {
+		may = g.budget.may(g.now)
+	}
+	waiting, longest := 0.0, 0.0
+	for of, n := range g.queue.waiting {
+		if n > 0 && (may == nil || may[of]) {
+			longest = max(longest, l.of(int32(of)))
+			waiting += float64(n) * l.of(int32(of))
+		}
+	}
+	l.left = (waiting + leased) / float64(max(1, slots))
+	l.near = waiting <= nearEnd*longest*float64(max(1, slots))
 }

@@ -83,8 +83,8 @@ func (p *planner) find(name string) int {
 	return slices.IndexFunc(p.workers, func(w *Worker) bool { return w.Name == name })
 }
 
-// targets chooses the worker that should hold each task's shards: the one of before, or the one below the limit that has most
-// of the shards, then the one in whose block of tasks it is, then the one with the fewest tasks.
+// targets chooses the worker that should hold each task's shards: the worker of the plan before, or a worker below the limit.
+// The worker with most of the shards is best, then the worker of the task's block, then the worker with the fewest tasks.
 func (p *planner) targets(prev *plan) []int {
 	at := make([]int, p.tasks)
 	for t := range at {

@@ -10,7 +10,7 @@ import (
 // their number, and with the number of groups. It does not know workers.
 type queue struct {
 	group   []int32 // by task; nil: all are of group 0
-	waiting []int   // tasks, by group, also those that rest
+	waiting []int   // tasks, by group, also tasks that rest
 	ready   map[queueKey]*taskHeap
 	readied []int // tasks that may be given out, by group
 	resting restHeap
@@ -49,7 +49,7 @@ func newQueue(tasks int, group []int32, waits func(t int) bool) *queue {
 		if waits(t) {
 			q.turns[t] = 1
 			q.waiting[q.groupOf(t)]++
-			q.push(entry{uint32(t), 1}, "") // ascending: that costs no more than appending
+			q.push(entry{uint32(t), 1}, "") // ascending, so that each push is cheap
 		}
 	}
 	return q
@@ -130,9 +130,8 @@ func (q *queue) count(now time.Time, may []bool) (n int) {
 	return n
 }
 
-// first returns the task that is given out next, of those that count has counted, and the worker that it avoids: the lowest,
-// or, near the end of the round, the lowest of the group whose tasks take longest. Tasks that avoid a worker in closed are
-// passed over.
+// first returns the task that is given out next, and the worker that it avoids. It is the lowest ready task, or, near the end
+// of the round, the lowest of the group with the longest tasks. Tasks that avoid a worker in closed are passed over.
 func (q *queue) first(may []bool, closed map[string]bool, by *lengths) (t int, avoid string, ok bool) {
 	best, longest := uint32(0), 0.0
 	for key, h := range q.ready {
@@ -239,38 +238,4 @@ func (l *lengths) rank(group int32) float64 {
 		return 0
 	}
 	return l.of(group)
-}
-
-// estimate estimates how long the round takes, and whether its end is near: if a long task were given out last, all slots
-// would wait for it.
-func (j *Job) estimate() {
-	l := j.gather.lengths
-	if l == nil || l.all == 0 || j.now.Sub(l.estimated) < estimateEvery {
-		return
-	}
-	l.estimated = j.now
-	slots := 0
-	for _, w := range j.able() {
-		slots += w.Slots
-	}
-	leased := 0.0
-	for _, a := range j.gather.leased {
-		if g := l.group[a.task]; a == &j.tasks[a.task].leases[0] {
-			l.working[g] = max(l.working[g], j.now.Sub(a.since).Seconds())
-			leased += l.of(g) / 2
-		}
-	}
-	var may []bool
-	if j.budget != nil {
-		may = j.budget.may(j.now)
-	}
-	waiting, longest := 0.0, 0.0
-	for g, n := range j.gather.queue.waiting {
-		if n > 0 && (may == nil || may[g]) {
-			longest = max(longest, l.of(int32(g)))
-			waiting += float64(n) * l.of(int32(g))
-		}
-	}
-	l.left = (waiting + leased) / float64(max(1, slots))
-	l.near = waiting <= nearEnd*longest*float64(max(1, slots))
 }

@@ -2,9 +2,7 @@ package schedule
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -20,8 +18,14 @@ const (
 // delayRounds is the number of rounds over which a long delay is forgotten.
 const delayRounds = 32
 
-// pace is how long the partials of a job's reduce rounds take.
-type pace struct {
+// reduce is the part of a Job that schedules reduce rounds.
+type reduce struct {
+	*Job
+	shards  []dataset.ShardRef // of the job's dataset
+	plans   map[int]*plan      // by number of tasks
+	held    time.Time          // when workers were last told which shards to hold
+	scratch []uint32
+
 	// usual is the computing time of the slowest partial of a round, by the round's op, smoothed. Waiting for workers that
 	// do not answer is no part of it; otherwise each wait would lengthen the next one.
 	usual   [256]time.Duration
@@ -33,223 +37,261 @@ type pace struct {
 	repeated   bool          // true if a task of the round was sent twice: roundDelay tells nothing
 }
 
-func (j *Job) beginReduce() {
-	j.pace.slowest, j.pace.roundDelay, j.pace.repeated = 0, 0, false
-	j.assign()
-	j.leaseChecked()
+func (r *reduce) begin([]Known) {
+	r.slowest, r.roundDelay, r.repeated = 0, 0, false
+	r.assign()
+	r.leaseChecked()
 }
 
-func (j *Job) stepReduce(e *Event) {
+func (r *reduce) step(e *Event) {
 	switch e.Kind {
 	case Tick:
-		j.passOn()
-		j.retryRested()
-		j.holdAgain()
-		j.leaseChecked()
+		r.passOn()
+		r.retryRested()
+		r.holdAgain()
+		r.leaseChecked()
 	case PartialArrived:
-		j.partial(e)
+		r.partial(e)
 	case WorkerLacks:
-		j.lacks(e)
+		r.lacks(e)
 	case TaskFailed:
-		j.taskFailed(e)
+		r.taskFailed(e)
 	case LeaderComputed:
-		j.leaderComputed(e)
+		r.leaderComputed(e)
 	case ResultAnnounced, CheckpointArrived, ProgressArrived:
-		j.drop(Stale)
+		r.drop(Stale)
 	}
 	switch {
-	case j.over:
-	case j.open == 0:
-		j.finishReduce()
-	case j.assign():
-		j.leaseChecked()
+	case r.over:
+	case r.open == 0:
+		r.finish()
+	case r.assign():
+		r.leaseChecked()
 	}
 }
 
-func (j *Job) finishReduce() {
-	j.over = true
-	p := &j.pace
-	p.usual[j.r.Op] += (p.slowest - p.usual[j.r.Op]) / 8
-	if !p.repeated {
-		p.delay = max(min(p.roundDelay, j.workers.limits.Lost), p.delay-p.delay/delayRounds)
+func (r *reduce) finish() {
+	r.over = true
+	r.usual[r.spec.Op] += (r.slowest - r.usual[r.spec.Op]) / 8
+	if !r.repeated {
+		r.delay = max(min(r.roundDelay, r.workers.limits.Lost), r.delay-r.delay/delayRounds)
 	}
-	j.holdAgain()
-	j.do(Action{Kind: Finish})
+	r.holdAgain()
+	r.do(Action{Kind: Finish})
 }
 
 // partial takes in the partial of a node of the reduction tree. The numbers are not here: actions say what to do with them.
-func (j *Job) partial(e *Event) {
-	j.workers.answered(e.Worker, j.now)
-	if e.Round != j.number || !j.workers.Trusts(e.Worker) {
-		j.drop(Stale)
+func (r *reduce) partial(e *Event) {
+	r.workers.answered(e.Worker, r.now)
+	if e.Round != r.number || !r.workers.Trusts(e.Worker) {
+		r.drop(Stale)
 		return
 	}
 	if e.Malformed {
-		j.drop(Malformed)
+		r.drop(Malformed)
 		return
 	}
 	from := e.Task << e.Level
-	to := min(from+1<<e.Level, len(j.tasks))
-	took := min(e.Took, j.now.Sub(j.began))
-	j.pace.slowest = max(j.pace.slowest, took)
-	j.pace.roundDelay = max(j.pace.roundDelay, j.now.Sub(j.began)-took)
-	j.do(Action{Kind: Computed, Worker: e.Worker, N: to - from, Took: e.Took})
+	to := min(from+1<<e.Level, len(r.tasks))
+	took := min(e.Took, r.now.Sub(r.began))
+	r.slowest = max(r.slowest, took)
+	r.roundDelay = max(r.roundDelay, r.now.Sub(r.began)-took)
+	r.do(Action{Kind: Computed, Worker: e.Worker, N: to - from, Took: e.Took})
 	needed := false
 	for t := from; t < to; t++ {
-		s := &j.tasks[t]
+		s := &r.tasks[t]
 		needed = needed || s.isOpen()
 		if s.check == unchecked {
 			continue
 		}
 		if e.Level > 0 { // what is compared is in no sum of a worker
-			j.drop(Stale)
+			r.drop(Stale)
 			return
 		}
 		if s.isOpen() {
-			j.answer(t, e.Worker, e.Result)
+			r.answer(t, e.Worker, e.Result)
 			return
 		}
 	}
 	if !needed {
-		j.drop(Duplicate)
-		j.count(TasksWasted, to-from)
+		r.drop(Duplicate)
+		r.count(TasksWasted, to-from)
 		return
 	}
-	j.do(Action{Kind: UsePartial})
+	r.do(Action{Kind: UsePartial})
 	for t := from; t < to; t++ {
-		j.doneReduce(t)
+		r.done(t)
 	}
 }
 
-func (j *Job) doneReduce(t int) {
-	if s := &j.tasks[t]; s.isOpen() {
+// use puts the right result into the reduction tree. If a worker was quarantined the round begins again: nothing else that it
+// computed in the round is used.
+func (r *reduce) use(t int, worker string, _ Result, quarantined bool) {
+	if quarantined {
+		r.over = true
+		r.do(Action{Kind: Restart})
+		return
+	}
+	r.do(Action{Kind: UseKept, Task: t, Worker: worker})
+	r.done(t)
+}
+
+func (r *reduce) stop() {}
+
+func (r *reduce) eachLease(yield func(*Lease) bool) {
+	for t := range r.tasks {
+		s := &r.tasks[t]
+		for i := range 2 {
+			if s.isOpen() && !s.isFree() && s.leases[i].worker != "" && !s.leases[i].answered && !yield(&s.leases[i]) {
+				return
+			}
+		}
+	}
+}
+
+// retry has a task tried again that has lost a lease.
+func (r *reduce) retry(t int) {
+	r.waitIfFree(t)
+	r.leaseChecked()
+	r.retryRested()
+}
+
+func (r *reduce) waitIfFree(t int) {
+	if s := &r.tasks[t]; s.state == Leased && s.isFree() {
+		s.state = Waiting
+	}
+}
+
+func (r *reduce) done(t int) {
+	if s := &r.tasks[t]; s.isOpen() {
 		s.state = Done
-		j.open--
+		r.open--
 	}
 }
 
 // assign gives the tasks that nobody has to workers, by the plan. It does nothing, and returns false, if the workers are as
 // they were.
-func (j *Job) assign() bool {
-	if j.seen == j.workers.version {
+func (r *reduce) assign() bool {
+	if r.seen == r.workers.version {
 		return false
 	}
-	j.seen = j.workers.version
-	for t := range j.tasks {
+	r.seen = r.workers.version
+	for t := range r.tasks {
+		s := &r.tasks[t]
 		for i := range 2 {
-			s := &j.tasks[t]
-			if s.attempt == nil || s.leases[i].worker == "" || s.leases[i].worker == Verifier || s.leases[i].answered || j.isThere(&s.leases[i]) {
+			if s.attempt == nil || s.leases[i].worker == "" || s.leases[i].worker == Verifier || s.leases[i].answered || r.isThere(&s.leases[i]) {
 				continue
 			}
-			s.leases[i] = Lease{}
+			r.end(&s.leases[i])
 			if s.isOpen() {
-				s.state = Waiting
-				j.count(TasksRetried, 1)
+				r.count(TasksRetried, 1)
+				r.waitIfFree(t)
 			}
 		}
 	}
-	j.forgetGone()
-	able := j.able()
+	r.forgetGone()
+	able := r.able()
 	if len(able) == 0 {
 		return true // nobody is there: the next heartbeat changes that
 	}
-	p := j.plans[len(j.tasks)]
-	made := p == nil || p.version != j.seen
+	p := r.plans[len(r.tasks)]
+	made := p == nil || p.version != r.seen
 	if made {
-		p = makePlan(len(j.tasks), j.shards, able, p)
-		p.version = j.seen
-		j.plans[len(j.tasks)] = p
+		p = makePlan(len(r.tasks), r.shards, able, p)
+		p.version = r.seen
+		r.plans[len(r.tasks)] = p
 	}
 	for _, w := range able {
-		var tasks []uint32
-		for t := range j.tasks {
-			if s := &j.tasks[t]; p.owner[t] == w.Name && s.state == Waiting && s.check == unchecked && (s.attempt == nil || s.avoid == "") {
-				j.give(t, 0, w.Name)
+		tasks := r.scratch[:0]
+		for t := range r.tasks {
+			if s := &r.tasks[t]; p.owner[t] == w.Name && s.state == Waiting && s.check == unchecked && (s.attempt == nil || s.avoid == "") {
+				r.give(t, 0, w.Name)
 				tasks = append(tasks, uint32(t))
 			}
 		}
-		j.send(w.Name, tasks...)
+		r.send(w.Name, tasks...)
+		r.scratch = tasks
 	}
 	if made {
-		j.held = j.now
+		r.held = r.now
 		for _, name := range p.workers() {
-			j.do(Action{Kind: SendHold, Worker: name, Shards: p.holdings(name, j.shards)})
+			r.do(Action{Kind: SendHold, Worker: name, Shards: p.holdings(name, r.shards)})
 		}
 	}
 	return true
 }
 
 // give makes a lease of a task of a reduce round, which takes no slot.
-func (j *Job) give(t, i int, worker string) {
-	s := j.at(t)
-	s.leases[i] = Lease{worker: worker, task: t, since: j.now}
+func (r *reduce) give(t, i int, worker string) {
+	s := r.at(t)
+	s.leases[i] = Lease{worker: worker, task: t, since: r.now}
 	s.state = Leased
 }
 
 // holdAgain tells workers again which shards they should hold and do not have: a message may be lost, and a fetch may fail.
-func (j *Job) holdAgain() {
-	p := j.plans[len(j.tasks)]
-	if p == nil || j.now.Sub(j.held) < j.workers.limits.Hold {
+func (r *reduce) holdAgain() {
+	p := r.plans[len(r.tasks)]
+	if p == nil || r.now.Sub(r.held) < r.workers.limits.Hold {
 		return
 	}
-	j.held = j.now
+	r.held = r.now
 	for _, name := range p.workers() {
-		w := j.workers.Get(name)
+		w := r.workers.Get(name)
 		if w == nil {
 			continue
 		}
-		lacks := slices.DeleteFunc(p.holdings(name, j.shards), func(s dataset.ShardRef) bool { return w.shards[s.Digest] })
+		lacks := slices.DeleteFunc(p.holdings(name, r.shards), func(s dataset.ShardRef) bool { return w.shards[s.Digest] })
 		if len(lacks) > 0 {
-			j.do(Action{Kind: SendHold, Worker: name, Shards: lacks})
+			r.do(Action{Kind: SendHold, Worker: name, Shards: lacks})
 		}
 	}
 }
 
 // patience is how long a task may take before it goes to another worker as well; half is true if half of the round's tasks
 // have ended.
-func (j *Job) patience(half bool) time.Duration {
+func (r *reduce) patience(half bool) time.Duration {
 	if half {
-		return max(j.workers.limits.Slow, slowPaces*j.pace.usual[j.r.Op])
+		return max(r.workers.limits.Slow, slowPaces*r.usual[r.spec.Op])
 	}
-	return max(j.workers.limits.Lost, lostPaces*j.pace.usual[j.r.Op])
+	return max(r.workers.limits.Lost, lostPaces*r.usual[r.spec.Op])
 }
 
 // passOn gives the tasks that take too long to another worker: the first answer wins. A task is waited for twice as long
 // after each copy.
-func (j *Job) passOn() {
-	patience := j.patience(2*j.open <= len(j.tasks))
-	for t := range j.tasks {
-		s := &j.tasks[t]
-		if s.check != unchecked || s.state != Leased || j.now.Sub(s.leases[0].since) < patience<<s.copies {
+func (r *reduce) passOn() {
+	patience := r.patience(2*r.open <= len(r.tasks))
+	for t := range r.tasks {
+		s := &r.tasks[t]
+		if s.check != unchecked || s.state != Leased || r.now.Sub(s.leases[0].since) < patience<<s.copies {
 			continue
 		}
 		has := s.leases[0].worker
-		late := j.pace.delay
-		if w := j.workers.byName[has]; w != nil {
+		late := r.delay
+		if w := r.workers.byName[has]; w != nil {
 			late = max(late, w.Late)
 		}
-		next := j.next(t)
-		switch age := j.now.Sub(s.leases[0].since); {
+		next := r.next(t)
+		switch age := r.now.Sub(s.leases[0].since); {
 		case age < (patience+late)<<s.copies:
 			continue
 		case next == has: // there is nobody else: the message may be lost
-			if age < 2*(j.patience(false)+late)<<s.copies {
+			if age < 2*(r.patience(false)+late)<<s.copies {
 				continue
 			}
 		default:
-			j.workers.slow(has, j.now)
+			r.workers.slow(has, r.now)
 		}
 		s.copies = min(s.copies+1, maxCopies)
-		j.giveTo(next, t)
+		r.giveTo(next, t)
 	}
 }
 
 // next picks who computes a task after the worker that has it, or failed: its standby, or the next able worker by name. With
 // a single worker it is that one, and with none "".
-func (j *Job) next(t int) string {
-	s, able := j.at(t), j.able()
+func (r *reduce) next(t int) string {
+	s, able := r.at(t), r.able()
 	last := cmp.Or(s.leases[0].worker, s.avoid)
-	if p := j.plans[len(j.tasks)]; p != nil && p.standby[t] != last && named(able, p.standby[t]) {
+	if p := r.plans[len(r.tasks)]; p != nil && p.standby[t] != last && named(able, p.standby[t]) {
 		return p.standby[t]
 	}
 	if len(able) == 0 {
@@ -262,118 +304,90 @@ func (j *Job) next(t int) string {
 	return able[(at+1)%len(able)].Name
 }
 
-// giveTo gives a task to a worker in the place of the one that has it. An empty name is nobody.
-func (j *Job) giveTo(worker string, t int) {
+// giveTo gives a task to a worker. The worker that has it loses its lease. An empty name is nobody.
+func (r *reduce) giveTo(worker string, t int) {
 	if worker == "" {
 		return
 	}
-	j.give(t, 0, worker)
-	j.pace.repeated = true
-	j.count(TasksRetried, 1)
-	j.send(worker, uint32(t))
+	r.give(t, 0, worker)
+	r.repeated = true
+	r.count(TasksRetried, 1)
+	r.send(worker, uint32(t))
 }
 
 // retryRested gives out the tasks that failed and have waited for their pause.
-func (j *Job) retryRested() {
-	for t := range j.tasks {
-		if s := &j.tasks[t]; s.state == Waiting && s.check == unchecked && s.attempt != nil && s.avoid != "" && !j.now.Before(s.notBefore) {
-			j.giveTo(j.next(t), t)
+func (r *reduce) retryRested() {
+	for t := range r.tasks {
+		if s := &r.tasks[t]; s.state == Waiting && s.check == unchecked && s.attempt != nil && s.avoid != "" && !r.now.Before(s.notBefore) {
+			r.giveTo(r.next(t), t)
 		}
 	}
 }
 
-// A task that fails for a reason that may pass (a full disk, a shard that is not available) is tried by each worker at once,
-// and then after pauses that double.
-const (
-	firstPause   = 50 * time.Millisecond
-	longestPause = 5 * time.Second
-)
-
-// pauseAfter returns how long a task waits after its n-th failure if there are so many workers.
-func pauseAfter(n, workers int) time.Duration {
-	if n < workers {
-		return 0
+// leaseChecked gives each checked task of a reduce round two leases.
+func (r *reduce) leaseChecked() {
+	for _, t := range r.checks {
+		s := r.at(t)
+		switch {
+		case r.over:
+			return
+		case !s.isOpen() || s.verifying || r.now.Before(s.notBefore):
+		case s.leases[0].answered && s.leases[1].answered: // the leader could not decide
+			r.settle(t)
+		default:
+			r.leaseOne(t, 0)
+			r.leaseOne(t, 1)
+		}
 	}
-	return min(longestPause, firstPause<<min(n-workers, 20))
 }
 
-// LongestPause is the longest wait of a task that failed.
-const LongestPause = longestPause
-
-// taskFailed has a task tried again, or compared, or fails the job.
-func (j *Job) taskFailed(e *Event) {
-	if e.Round != j.number || e.Task >= len(j.tasks) || !j.workers.Trusts(e.Worker) {
-		j.drop(Stale)
+// leaseOne gives a lease of a checked task that nobody has, or that takes too long, to somebody who has not the other one.
+func (r *reduce) leaseOne(t, i int) {
+	s := &r.tasks[t]
+	l, other := &s.leases[i], &s.leases[1-i]
+	if r.over || l.answered || l.worker == Verifier {
 		return
 	}
-	s := &j.tasks[e.Task]
-	l := s.leaseOf(e.Worker)
-	switch {
-	case !s.isOpen() || l == nil || l.answered: // another has it by now
-		j.drop(Stale)
-		return
-	case e.Permanent:
-		j.fail("%w", failure(e))
-		return
-	case e.Result.NotFinite != "" && j.gather == nil:
-		j.notFinite(e.Task, l, e.Result)
-		return
-	}
-	j.end(l)
-	s.tries++
-	s.avoid = e.Worker
-	if s.failing.IsZero() {
-		s.failing = j.now
-	}
-	if e.Unable {
-		j.unable[e.Worker] = cmp.Or(strings.TrimPrefix(e.Reason, "worker: "), "the worker has too little memory for its tasks")
-		for _, p := range j.plans {
-			p.version = 0 // it is made again without the worker
-		}
-		if !j.isAnyoneAble() {
-			j.fail("no worker can compute the task: %w", failure(e))
+	if l.worker != "" {
+		if r.now.Sub(l.since) < r.patience(false)<<s.copies {
 			return
 		}
+		r.workers.slow(l.worker, r.now)
+		s.copies = min(s.copies+1, maxCopies)
+		r.count(TasksRetried, 1)
 	}
-	if j.isExhausted(s, e.BlobLost) {
-		j.fail("no worker could compute the task for %v: %w", j.now.Sub(s.failing).Round(time.Second), failure(e))
-		return
-	}
-	pause := pauseAfter(s.tries, len(j.able()))
-	s.notBefore = j.now.Add(pause)
-	j.do(Action{Kind: Retried, Task: e.Task, Worker: e.Worker, Pause: pause, Reason: e.Reason, Err: failure(e)})
-	switch {
-	case j.gather != nil:
-		j.requeue(e.Task)
-	case s.check != unchecked:
-		j.leaseChecked()
-	default:
-		j.retryRested()
+	switch name := r.anyoneBut(t, l.worker, other.worker); {
+	case name != "":
+		r.give(t, i, name)
+		r.send(name, uint32(t))
+	case other.worker == "" || other.worker == Verifier: // there is no other worker
+		if l.worker != "" {
+			r.send(l.worker, uint32(t)) // the message may be lost
+		}
+	case r.verifies:
+		*l = Lease{worker: Verifier, task: t}
+		s.state = Leased
+		r.do(Action{Kind: Compute, Task: t})
+	case s.check == doubted:
+		r.fail("%w; there is no other worker to check whether that worker or the job is at fault", r.notFiniteError(t, other))
 	}
 }
 
-func failure(e *Event) error {
-	return fmt.Errorf("task %d on worker %s: %s", e.Task, e.Worker, e.Reason)
-}
-
-// isAnyoneAble reports whether some worker has not said that it never can compute a task of the job.
-func (j *Job) isAnyoneAble() bool {
-	for name, w := range j.workers.byName {
-		if w.refused == "" && j.unable[name] == "" {
-			return true
+// anyoneBut picks a worker for a checked task: its owner or its standby if possible. It is none of two.
+func (r *reduce) anyoneBut(t int, a, b string) string {
+	able := r.able()
+	fits := func(name string) bool { return named(able, name) && name != a && name != b }
+	if p := r.plans[len(r.tasks)]; p != nil {
+		for _, name := range []string{p.owner[t], p.standby[t]} {
+			if name != r.tasks[t].avoid && fits(name) {
+				return name
+			}
 		}
 	}
-	return false
-}
-
-// isExhausted reports whether a task has failed for so long that the job fails. Time in which no coordinator has a blob that
-// the job needs does not count: the job goes on once one has it again.
-func (j *Job) isExhausted(s *task, blobLost bool) bool {
-	if j.now.Sub(s.failing) <= j.workers.limits.GiveUp {
-		return false
+	for k := range able {
+		if name := able[(t+k)%len(able)].Name; fits(name) {
+			return name
+		}
 	}
-	if blobLost {
-		s.failing = j.now
-	}
-	return !blobLost
+	return ""
 }

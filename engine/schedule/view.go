@@ -52,7 +52,7 @@ type JobView struct {
 	Tasks  int
 	Gather bool
 
-	// Of a reduce round: the worker that has each task, the one that should hold its shards, and the workers that could
+	// Of a reduce round: by task, the worker that has it and the worker that should hold its shards; and all workers that could
 	// have tasks.
 	Owner, Target, Able []string
 
@@ -64,9 +64,9 @@ type JobView struct {
 
 // View describes the round under way.
 func (j *Job) View(now time.Time) JobView {
-	v := JobView{Job: j.id, Unable: maps.Clone(j.unable)}
-	if j.gather == nil { // also between two reduce rounds
-		if p := j.plans[len(j.tasks)]; p != nil && len(j.able()) > 0 {
+	v := JobView{Job: j.job, Unable: maps.Clone(j.unable)}
+	if j.kind != kind(j.gather) { // also between two reduce rounds
+		if p := j.reduce.plans[len(j.tasks)]; p != nil && len(j.able()) > 0 {
 			v.Tasks, v.Owner, v.Target, v.Able = len(j.tasks), p.owner, p.target, p.able
 		}
 		return v

@@ -34,10 +34,10 @@ const (
 type Workers struct {
 	limits  Limits
 	byName  map[string]*Worker
-	jobs    map[uint64]*Job
-	version uint64 // grows whenever the usable workers, or their shards, change
-	shards  int    // digests of all workers. Invariant: at most maxShards
-	orders  uint64 // leases given so far
+	claims  map[uint64]*claim // by job
+	version uint64            // grows whenever the usable workers, or their shards, change
+	shards  int               // digests of all workers. Invariant: at most maxShards
+	orders  uint64            // leases given so far
 
 	quarantined map[string]string          // why, by name
 	recorded    map[string]string          // the part of quarantined that the log has
@@ -84,7 +84,7 @@ type Report struct {
 // NewWorkers returns the state of a leadership that begins. quarantined are the workers that the log does not trust.
 func NewWorkers(limits Limits, quarantined map[string]string) *Workers {
 	w := &Workers{
-		limits: limits, byName: make(map[string]*Worker), jobs: make(map[uint64]*Job), version: 1,
+		limits: limits, byName: make(map[string]*Worker), claims: make(map[uint64]*claim), version: 1,
 		quarantined: make(map[string]string), served: make(map[string]map[uint64]bool),
 	}
 	w.SetQuarantined(quarantined)
@@ -311,15 +311,59 @@ func (w *Workers) answered(name string, now time.Time) {
 	w.version++
 }
 
-// lease gives a job a slot on the worker with the most free slots, or returns nil. It leaves out the worker to avoid, unless
-// it is the only one. waiting is the number of the job's tasks that wait for a lease; 0 asks for a second lease of a task.
+// claim is what a job has of the workers' slots.
+type claim struct {
+	job    uint64
+	leased []*Lease          // with slots, in the order in which they were given. Invariant: each is one of its worker's
+	wants  bool              // true if a task waits that no worker had a slot for
+	unable map[string]string // workers that never can compute a task of the job, and why
+}
+
+// Lease is one worker's right to compute a task, and its result if two are compared.
+type Lease struct {
+	worker   string  // empty: there is no lease; Verifier: the leader itself
+	on       *Worker // nil: it takes no slot
+	task     int
+	order    uint64 // leases with slots that were given later have more
+	since    time.Time
+	reminded time.Time
+	started  time.Time     // when the worker was seen to have a slot for it; zero: it was not
+	limit    time.Duration // of computing from then on
+	answered bool
+	result   Result // if answered
+}
+
+// isBehind reports whether a lease waits for a slot: its worker has as many earlier ones as slots.
+func (l *Lease) isBehind() bool { return slices.Index(l.on.leases, l) >= l.on.Slots }
+
+// give makes l the lease of a task, with a slot of a worker.
+func (w *Workers) give(c *claim, l *Lease, task int, on *Worker, now time.Time) {
+	w.orders++
+	*l = Lease{worker: on.Name, on: on, task: task, order: w.orders, reminded: now}
+	on.leases = append(on.leases, l)
+	c.leased = append(c.leased, l)
+}
+
+// free gives back the slot of a lease. It reports false if the lease has none.
+func (w *Workers) free(c *claim, l *Lease) bool {
+	if l.on == nil {
+		return false
+	}
+	is := func(other *Lease) bool { return other == l }
+	l.on.leases, c.leased = slices.DeleteFunc(l.on.leases, is), slices.DeleteFunc(c.leased, is)
+	l.on = nil
+	return true
+}
+
+// lease finds a slot for a job, on the worker with the most free slots, or returns nil. It leaves out the worker to avoid,
+// unless it is the only one. waiting is the number of the job's tasks that wait for a lease; 0 asks for a second lease of a task.
 //
 // A worker gets one lease more than it has slots, so that it finds its next task at once, while more tasks wait than there
 // are slots. A job that wants a slot and has fewer leases goes first; next is that job.
-func (w *Workers) lease(j *Job, avoid string, waiting int) (on *Worker, next *Job) {
+func (w *Workers) lease(c *claim, avoid string, waiting int) (on *Worker, next *claim) {
 	able, slots := 0, 0
 	for _, at := range w.list(false) {
-		if j.unable[at.Name] == "" {
+		if c.unable[at.Name] == "" {
 			able++
 			slots += at.Slots
 		}
@@ -329,7 +373,7 @@ func (w *Workers) lease(j *Job, avoid string, waiting int) (on *Worker, next *Jo
 		more = 1
 	}
 	for _, at := range w.list(false) {
-		if j.unable[at.Name] != "" || at.Name == avoid && able > 1 {
+		if c.unable[at.Name] != "" || at.Name == avoid && able > 1 {
 			continue
 		}
 		if free := at.Slots - len(at.leases); free+more > 0 && (on == nil || free > on.Slots-len(on.leases)) {
@@ -337,13 +381,13 @@ func (w *Workers) lease(j *Job, avoid string, waiting int) (on *Worker, next *Jo
 		}
 	}
 	if waiting > 0 && avoid == "" {
-		j.wants = true // until it is given one
+		c.wants = true // until it is given one
 	}
 	if on == nil {
 		return nil, nil
 	}
-	for _, other := range w.jobs {
-		if other != j && other.wants && other.leases < j.leases && other.unable[on.Name] == "" && (next == nil || other.id < next.id) {
+	for _, other := range w.claims {
+		if other != c && other.wants && len(other.leased) < len(c.leased) && other.unable[on.Name] == "" && (next == nil || other.job < next.job) {
 			next = other
 		}
 	}
@@ -351,7 +395,7 @@ func (w *Workers) lease(j *Job, avoid string, waiting int) (on *Worker, next *Jo
 		return nil, next
 	}
 	if avoid == "" {
-		j.wants = false
+		c.wants = false
 	}
 	return on, nil
 }

@@ -68,7 +68,7 @@ var owners = map[string][]string{
 
 // pure families know no transport, log or metrics, not even in tests.
 var (
-	pure    = []string{"engine/round", "engine/outcome", "algorithms", "job/pipeline", "dataset", "internal/num", "internal/linalg"}
+	pure    = []string{"engine/round", "engine/schedule", "engine/outcome", "algorithms", "job/pipeline", "dataset", "internal/num", "internal/linalg"}
 	foreign = []string{"github.com/nats-io", "github.com/hashicorp", "github.com/prometheus"}
 )
 

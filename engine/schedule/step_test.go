@@ -1,0 +1,281 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/engine/round"
+)
+
+// world is a cluster that a property test makes up: what jobs ask of it may be done, lost or repeated.
+type world struct {
+	t       *rapid.T
+	workers *Workers
+	now     time.Time
+	jobs    []*Job
+	rounds  map[*Job]*worldRound
+	pending []func() // what the world may do next, in any order
+	liar    string   // a worker whose results are wrong
+	accused map[string]bool
+	gentle  bool // true if nothing fails any longer
+}
+
+// worldRound is what is known of a job's round from its actions.
+type worldRound struct {
+	n        uint64
+	r        *round.Round
+	audit    []int
+	ended    map[int]bool
+	kept     map[string]bool
+	covered  map[int]bool
+	complete bool
+	failed   error
+}
+
+var worldNames = []string{"a", "b", "c"}
+
+func (w *world) join(name string) {
+	report := Report{Name: name, Slots: 1 + len(w.jobs)%2, Full: true, Chunks: rapid.Bool().Draw(w.t, "chunks")}
+	for s := range 4 {
+		if rapid.Bool().Draw(w.t, "has shard") {
+			report.Shards = append(report.Shards, shard(s).Digest)
+		}
+	}
+	w.workers.Hear(report, w.now)
+}
+
+func (w *world) begin(j *Job) {
+	at := w.rounds[j]
+	at.ended, at.kept, at.covered, at.complete = make(map[int]bool), make(map[string]bool), make(map[int]bool), false
+	w.perform(j, j.Begin(nil, w.now, at.n, at.r, nil, at.audit))
+}
+
+func (w *world) step(j *Job, e Event) {
+	w.perform(j, j.Step(nil, w.now, e))
+}
+
+// perform notes what actions ask for, and fails the test if they may not.
+func (w *world) perform(j *Job, actions []Action) {
+	if err := checkAll(w.workers, w.jobs...); err != nil {
+		w.t.Fatal(err)
+	}
+	at := w.rounds[j]
+	for i := range actions {
+		a := actions[i]
+		switch tasks := slices.Clone(a.Tasks); a.Kind {
+		case SendRun:
+			w.pending = append(w.pending, func() { w.run(j, at.n, a.Worker, tasks) })
+		case Store:
+			w.pending = append(w.pending, func() { w.store(j, at.n, &a) })
+		case Record:
+			recorded := Event{Kind: ResultRecorded, Round: at.n, Task: a.Task, Result: a.Result}
+			recorded.Late = a.Async && !w.gentle && rapid.IntRange(0, 9).Draw(w.t, "late") == 0
+			w.pending = append(w.pending, func() {
+				if recorded.Late {
+					w.step(j, Event{Kind: RecordingLate})
+				}
+				w.pending = append(w.pending, func() { w.step(j, recorded) })
+			})
+		case Compute:
+			w.pending = append(w.pending, func() { w.verify(j, at.n, a.Task) })
+		case Quarantine:
+			if w.accused[a.Worker] = true; a.Worker != w.liar {
+				w.t.Fatalf("worker %s is quarantined: %s", a.Worker, a.Reason)
+			}
+		case KeepPartial:
+			at.kept[fmt.Sprint(a.Task, a.Worker)] = true
+		case UseKept:
+			if !at.kept[fmt.Sprint(a.Task, a.Worker)] || at.covered[a.Task] || a.Worker == w.liar {
+				w.t.Fatalf("the partial %d of %s is used", a.Task, a.Worker)
+			}
+			at.covered[a.Task] = true
+		case Restart:
+			w.begin(j)
+			return
+		case Ended:
+			at.ended[a.Task] = true
+		case Finish:
+			if at.complete = true; at.r.How == round.Collect && len(at.ended) != at.r.Units || at.r.How == round.Sum && len(at.covered) != at.r.Units {
+				w.t.Fatalf("the round of %d tasks is complete after %v %v", at.r.Units, at.ended, at.covered)
+			}
+		case Fail:
+			at.failed = a.Err
+		}
+	}
+}
+
+// run answers a Run for some or all of its tasks.
+func (w *world) run(j *Job, n uint64, worker string, tasks []uint32) {
+	at := w.rounds[j]
+	if at.n != n {
+		return
+	}
+	for _, t := range tasks {
+		task := int(t)
+		what := 0
+		if !w.gentle {
+			what = rapid.IntRange(0, 9).Draw(w.t, "answer")
+		}
+		text := fmt.Sprint("r", task)
+		if worker == w.liar {
+			text = "wrong"
+		}
+		e := Event{Round: n, Worker: worker, Task: task, Result: Result{Digest: digest(text), Took: time.Duration(1+task) * 100 * time.Millisecond}}
+		switch {
+		case what == 9: // lost
+			continue
+		case what == 8:
+			e.Kind, e.Reason = TaskFailed, "the disk is full"
+		case what == 7:
+			e = Event{Kind: WorkerLacks, Round: n, Worker: worker, Setup: rapid.Bool().Draw(w.t, "lacks the job"), Values: []Value{{1, n}}}
+		case at.r.How == round.Collect:
+			e.Kind = ResultAnnounced
+		default:
+			e.Kind = PartialArrived
+			if !at.covered[task] && !j.Compares(task) {
+				at.covered[task] = j.workers.Trusts(worker)
+			}
+		}
+		w.step(j, e)
+	}
+}
+
+func (w *world) store(j *Job, n uint64, a *Action) {
+	e := Event{Kind: ResultStored, Round: n, Task: a.Task, Result: a.Result}
+	if !w.gentle && rapid.IntRange(0, 5).Draw(w.t, "stored") == 0 {
+		e.Kind, e.Err = ResultLost, errors.New("the disk is full")
+	}
+	w.step(j, e)
+}
+
+func (w *world) verify(j *Job, n uint64, task int) {
+	e := Event{Kind: LeaderComputed, Round: n, Task: task, Result: Result{Digest: digest(fmt.Sprint("r", task))}}
+	if !w.gentle && rapid.IntRange(0, 5).Draw(w.t, "verified") == 0 {
+		e.Err = errors.New("a shard is not available")
+	}
+	w.step(j, e)
+}
+
+// turn does one thing.
+func (w *world) turn() {
+	switch what := rapid.IntRange(0, 19).Draw(w.t, "turn"); {
+	case what < 12 && len(w.pending) > 0:
+		i := rapid.IntRange(0, len(w.pending)-1).Draw(w.t, "which")
+		do := w.pending[i]
+		w.pending = slices.Delete(w.pending, i, i+1)
+		do()
+	case what < 14:
+		w.join(rapid.SampledFrom(worldNames).Draw(w.t, "joins"))
+	case what == 14:
+		w.workers.Hear(Report{Name: rapid.SampledFrom(worldNames).Draw(w.t, "leaves"), Leaving: true}, w.now)
+	case what == 15:
+		w.workers.Unreachable(rapid.SampledFrom(worldNames).Draw(w.t, "unreachable"))
+	default:
+		w.now = w.now.Add(time.Duration(rapid.IntRange(1, 900).Draw(w.t, "ms")) * time.Millisecond)
+		w.workers.HeardAll(w.now)
+		w.workers.Expire(w.now)
+	}
+	for _, j := range w.jobs {
+		kind := Woken
+		if rapid.Bool().Draw(w.t, "tick") {
+			kind = Tick
+		}
+		w.step(j, Event{Kind: kind})
+	}
+}
+
+// TestSteps: whatever happens, invariants hold, only a liar is quarantined, and once nothing fails any longer each round ends.
+func TestSteps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{t: t, now: time.Unix(1000, 0), workers: NewWorkers(testLimits(), nil), rounds: make(map[*Job]*worldRound), accused: make(map[string]bool)}
+		if rapid.Bool().Draw(t, "a liar") {
+			w.liar = "a"
+		}
+		for id := range rapid.IntRange(1, 3).Draw(t, "jobs") {
+			j := w.workers.NewJob(uint64(id), nil, Options{Verifies: true})
+			r := &round.Round{Units: 1 << rapid.IntRange(0, 3).Draw(t, "tasks"), How: rapid.SampledFrom([]round.Combine{round.Sum, round.Collect}).Draw(t, "how")}
+			at := &worldRound{n: 5, r: r}
+			r.Vars = []round.Var{{ID: 1, Version: 5}}
+			for task := range r.Units {
+				if w.liar != "" || rapid.IntRange(0, 3).Draw(t, "audited") == 0 { // a liar that no sample finds is not found
+					at.audit = append(at.audit, task)
+				}
+			}
+			w.jobs = append(w.jobs, j)
+			w.rounds[j] = at
+			w.begin(j)
+		}
+		for range rapid.IntRange(0, 60).Draw(t, "turns") {
+			w.turn()
+		}
+		w.gentle = true
+		w.join("b")
+		w.join("c")
+		for turn := 0; ; turn++ {
+			open := 0
+			for _, j := range w.jobs {
+				at := w.rounds[j]
+				if at.failed != nil && !strings.Contains(at.failed.Error(), "could compute the task for") {
+					t.Fatal(at.failed)
+				}
+				if !at.complete && at.failed == nil {
+					open++
+				}
+			}
+			if open == 0 {
+				break
+			}
+			if turn > 300 {
+				t.Fatalf("%d rounds do not end", open)
+			}
+			pending := w.pending
+			w.pending = nil
+			for _, do := range pending {
+				do()
+			}
+			w.now = w.now.Add(300 * time.Millisecond)
+			w.workers.HeardAll(w.now)
+			w.workers.Expire(w.now)
+			for _, j := range w.jobs {
+				w.step(j, Event{Kind: Tick})
+			}
+		}
+		for _, j := range w.jobs {
+			w.perform(j, j.End(nil, w.now))
+			w.perform(j, j.Close(nil, w.now))
+		}
+		for name := range maps.Keys(w.accused) {
+			if name != w.liar {
+				t.Fatalf("%s is quarantined", name)
+			}
+		}
+	})
+}
+
+// BenchmarkStep measures a reduce round of 64 tasks on two workers, by event.
+func BenchmarkStep(b *testing.B) {
+	w, now := NewWorkers(testLimits(), nil), time.Unix(1000, 0)
+	for _, name := range []string{"a", "b"} {
+		w.Hear(Report{Name: name, Slots: 1}, now)
+	}
+	j := w.NewJob(1, nil, Options{})
+	r := &round.Round{Units: 64, Vars: []round.Var{{ID: 1}}}
+	var actions []Action
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		r.Vars[0].Version++
+		actions = j.Begin(actions[:0], now, uint64(n), r, nil, nil)
+		for t := range r.Units {
+			actions = j.Step(actions[:0], now, Event{Kind: PartialArrived, Round: uint64(n), Worker: "a", Task: t})
+		}
+		actions = j.End(actions[:0], now)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/66, "ns/event")
+}
