@@ -70,12 +70,10 @@ var Bugs = []Bug{
 		{"coordinator/jobs/driver.go", "	committed := d.job.Trainer\n", "	var committed []byte\n"},
 	}, nil},
 	{"a stale round's partial accepted", []Edit{
-		{"coordinator/dispatch/sum.go", "	if !trusted || x.part.Round != x.round {", "	if !trusted {"},
+		{"engine/schedule/reduce.go", "	if e.Round != r.number || !r.workers.Trusts(e.Worker) {", "	if !r.workers.Trusts(e.Worker) {"},
 	}, nil},
 	{"a stale round's part accepted", []Edit{
-		{"coordinator/dispatch/collect.go", "	if m.Round != x.round || !trusted || s.state", "	if !trusted || s.state"},
-		{"coordinator/jobs/jobs.go", "Job: c.Job, Round: c.Round + 1, Unit: c.Unit,", "Job: c.Job, Round: p.Store.State().Job(c.Job).Round + 1, Unit: c.Unit,"},
-		{"coordinator/jobs/jobs.go", "j != nil && j.Round > c.Round {", "j != nil && false {"},
+		{"engine/schedule/gather.go", "	if e.Round != g.number || !g.workers.Trusts(e.Worker) || !s.isOpen() {", "	if !g.workers.Trusts(e.Worker) || !s.isOpen() {"},
 	}, nil},
 	{"a cancelled job that publishes its model", []Edit{
 		{"coordinator/state/run.go", `func (s *State) finish(e *protocol.FinishEntry) (any, error) {
@@ -94,7 +92,7 @@ var Bugs = []Bug{
 		{"coordinator/jobs/jobs.go", "Round: c.Round + 1, Unit: c.Unit, Of: uint32(of),", "Round: c.Round + 1, Unit: (c.Unit + 1) % uint32(of), Of: uint32(of),"},
 	}, nil},
 	{"a collected round folded before its last part", []Edit{
-		{"coordinator/dispatch/collect.go", "	for c.left > 0 ||", "	for c.left > 1 ||"},
+		{"engine/schedule/gather.go", "	case g.open > 0:", "	case g.open > 1:"},
 	}, nil},
 	{"a submission's token not looked at", []Edit{
 		{"coordinator/state/submit.go", "	if j := s.JobByToken(e.Token); j != nil {", "	if j := s.JobByToken(e.Token); j != nil && e.Token == \"\" {"},
@@ -112,7 +110,7 @@ var Bugs = []Bug{
 		{"coordinator/state/job.go", "	if as == protocol.Done || j.Job.Cells == nil {", "	if as != protocol.Failed || j.Job.Cells == nil {"},
 	}, nil},
 	{"recorded cells that the next leader has computed again", []Edit{
-		{"coordinator/jobs/jobs.go", "			if !p.lost.Contains(part.Digest) {", "			if !p.lost.Contains(part.Digest) && j.Job.Cells == nil {"},
+		{"coordinator/jobs/jobs.go", "			if !r.lost.Contains(p.Digest) {", "			if !r.lost.Contains(p.Digest) && j.Job.Cells == nil {"},
 	}, nil},
 	{"a snapshot without the cells that a budget left out", []Edit{
 		{"coordinator/state/decode.go", "	if r.err == nil {\n		j.collected.push(p)\n", "	if r.err == nil && p.WasRun() {\n		j.collected.push(p)\n"},
@@ -134,7 +132,7 @@ var Bugs = []Bug{
 		{"engine/outcome/curve/encode.go", "	c.coarsen(next.stride, next.validationStride)\n", "	c.points = nil\n"},
 	}, nil},
 	{"a part folded in another's place", []Edit{
-		{"coordinator/dispatch/collect.go", "		c.parts[s.unit] = s.part\n", "		c.parts[(int(s.unit)+1)%len(c.parts)] = s.part\n"},
+		{"coordinator/dispatch/results.go", "		s.bytes[a.Task] = s", "		s.bytes[(a.Task+1)%len(s.bytes)] = s"},
 	}, nil},
 	{"an emptied folder that keeps its identity", []Edit{
 		{"coordinator/store/folder.go", "Directory: NewID()}, true", "Directory: \"0\"}, true"},
