@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -11,25 +12,31 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// baseInterval is the commit interval while commits are cheap.
-const baseInterval = protocol.CommitInterval
+const (
+	// baseInterval is the commit interval while commits are cheap.
+	baseInterval = protocol.CommitInterval
+	// maxShare bounds commits to one part in maxShare of the time, up to the greatest interval.
+	maxShare = 34
+	// logSpeed is how many bytes of state a second are expected to pass through Raft, before a commit has told.
+	logSpeed = 50 << 20
+	// blobFrom is the size above which a state is a blob, if the trainer can write it to one. The log would take it up to
+	// MaxRaftState, but in memory as well as on the disk, and in chunks that are synced one by one.
+	blobFrom = 8 << 20
+)
 
-// maxShare bounds commits to one part in maxShare of the time, as far as the
-// greatest interval allows.
-const maxShare = 34
-
-// committer commits a job's trainer state at the commit interval. The driver runs
-// ahead of it: one commit is in flight at most, and the driver waits only when
-// more than two intervals are uncommitted.
+// committer commits a job's training state at the commit interval, while the driver goes on. At most one commit is in
+// flight. The driver waits for it only if more than two intervals are uncommitted. It is used by the driver's goroutine.
 type committer struct {
 	d        *driver
 	interval time.Duration
-	costs    costs     // of the last commits
-	began    time.Time // when the state last handed to Raft was cut
-	flight   chan committed
-	buf      []byte // of the state in flight
+	costs    costs          // of the last commits
+	began    time.Time      // when the last state was taken that was handed to Raft
+	flight   chan committed // nil: no commit is in flight
+
+	// The state in flight.
+	buf      []byte
 	progress []byte
-	curve    []byte // what is new of it
+	curve    []byte // the part of the learning curve that is not committed
 	mark     curve.Mark
 }
 
@@ -43,8 +50,8 @@ func newCommitter(d *driver) *committer {
 	return &committer{d: d, interval: baseInterval, costs: costs{0}, began: time.Now()}
 }
 
-// costs are what the last commits took, at most three. A driver begins with one of 0:
-// the first commit alone does not say that commits are slow either.
+// costs are how long the last commits took, at most three. The first of a driver is 0: the first commit alone does not show
+// that commits are slow.
 type costs []time.Duration
 
 // with returns the costs after one more commit.
@@ -53,27 +60,19 @@ func (c costs) with(cost time.Duration) costs {
 	return c[max(0, len(c)-3):]
 }
 
-// typical returns the median of three costs, and the least of fewer: one commit that
-// had to wait for an election, or for a cut network, says nothing about the next.
+// typical returns the median of three costs, and the least of fewer: one commit that waited for an election, or for a cut
+// network, shows nothing about the next.
 func (c costs) typical() time.Duration {
 	sorted := slices.Sorted(slices.Values(c))
 	return sorted[len(sorted)/3]
 }
 
-// stretch returns the interval that suits commits which take cost.
+// stretch returns the commit interval for commits that take cost.
 func stretch(cost time.Duration) time.Duration {
 	return max(baseInterval, min(maxShare*cost, max(protocol.CommitAtMost, 4*cost)))
 }
 
-// logSpeed is how many bytes of state a second are expected to get through Raft,
-// before a commit has told.
-const logSpeed = 50 << 20
-
-func expected(bytes int) time.Duration {
-	return time.Duration(float64(bytes) / logSpeed * float64(time.Second))
-}
-
-// offer cuts and commits the state if the interval is over.
+// offer commits the trainer's state if the interval is over.
 func (c *committer) offer(ctx context.Context, rounds uint64, t round.Trainer) error {
 	age := time.Since(c.began)
 	if age < c.interval {
@@ -81,72 +80,70 @@ func (c *committer) offer(ctx context.Context, rounds uint64, t round.Trainer) e
 	}
 	began := time.Now()
 	defer func() { c.d.m.cfg.Metrics.CommitWait.Add(time.Since(began).Seconds()) }()
-	if c.flight != nil {
-		if err, done := c.poll(age > 2*c.interval); err != nil || !done {
-			return err
+	if done, err := c.poll(age > 2*c.interval); err != nil || !done {
+		return err
+	}
+	if w, ok := t.(round.StateWriter); ok && c.d.large {
+		var size counter
+		if err := w.WriteState(&size); err != nil {
+			return stateError(err)
+		}
+		if size > blobFrom {
+			return c.offerBlob(ctx, rounds, t, w, int(size))
 		}
 	}
-	return c.cut(ctx, rounds, t)
+	var err error
+	if c.buf, err = t.AppendState(c.buf[:0]); err != nil {
+		return stateError(err)
+	}
+	if c.isDue(len(c.buf)) {
+		c.start(t, func() error { return c.commit(ctx, rounds) })
+	}
+	return nil
 }
 
-// poll looks whether the commit in flight is done, or waits for it.
-func (c *committer) poll(wait bool) (err error, done bool) {
-	if !wait {
+// poll takes in the end of the commit in flight, if there is one. done is false if it has not ended and wait is false.
+func (c *committer) poll(wait bool) (done bool, err error) {
+	var end committed
+	switch {
+	case c.flight == nil:
+		return true, nil
+	case wait:
+		end = <-c.flight
+	default:
 		select {
-		case end := <-c.flight:
-			return c.land(end), true
+		case end = <-c.flight:
 		default:
-			return nil, false
+			return false, nil
 		}
 	}
-	return c.land(<-c.flight), true
-}
-
-// land takes the end of a commit in.
-func (c *committer) land(end committed) error {
 	c.flight = nil
 	c.costs = c.costs.with(end.cost)
 	c.interval = stretch(c.costs.typical())
 	if end.err == nil {
 		c.d.curve.Committed(c.mark)
 	}
-	return end.err
+	return true, end.err
 }
 
-// cut writes the state, or marshals it, and sends it on its way.
-func (c *committer) cut(ctx context.Context, rounds uint64, t round.Trainer) error {
-	if w, ok := t.(round.StateWriter); ok && c.d.large {
-		size, err := stateSize(w)
-		if err != nil {
-			return err
-		}
-		if size > blobFrom {
-			return c.cutBlob(ctx, rounds, t, size)
-		}
-	}
-	var err error
-	if c.buf, err = t.AppendState(c.buf[:0]); err != nil {
-		return fmt.Errorf("the training state could not be saved: %w", err)
-	}
-	if !c.early(len(c.buf)) {
-		c.send(t, func() error { return c.commit(ctx, rounds) })
-	}
-	return nil
+// settle waits for the commit in flight.
+func (c *committer) settle() error {
+	_, err := c.poll(true)
+	return err
 }
 
-// early reports whether a state of so many bytes is not to be committed yet: the log has it in
-// parts, or the disk as a blob.
-func (c *committer) early(bytes int) bool {
-	due := stretch(expected(bytes))
+// isDue reports whether a state of so many bytes is to be committed now. Large states are committed less often.
+func (c *committer) isDue(bytes int) bool {
+	due := stretch(time.Duration(float64(bytes) / logSpeed * float64(time.Second)))
 	if time.Since(c.began) >= due {
-		return false
+		return true
 	}
 	c.interval = due
-	return true
+	return false
 }
 
-// send has a commit of the trainer's state on its way.
-func (c *committer) send(t round.Trainer, commit func() error) {
+// start starts a commit of the trainer's state.
+func (c *committer) start(t round.Trainer, commit func() error) {
 	c.progress = progressJSON(t.Progress())
 	rest, mark := c.d.curve.Uncommitted()
 	c.curve, c.mark = rest.Checked(), mark
@@ -162,18 +159,13 @@ func (c *committer) send(t round.Trainer, commit func() error) {
 	}()
 }
 
-// entry begins the entry of a state of so many bytes.
-func (c *committer) entry(rounds uint64, bytes int) protocol.CommitEntry {
-	return protocol.CommitEntry{Epoch: c.d.m.cfg.Epoch, Job: c.d.job.ID, Round: rounds, Total: uint64(bytes), Progress: c.progress}
-}
-
-// commit proposes the state in buf, in pieces or as a blob.
+// commit proposes the state in buf, in chunks or as a blob.
 func (c *committer) commit(ctx context.Context, rounds uint64) error {
 	e := c.entry(rounds, len(c.buf))
 	if len(c.buf) > protocol.MaxRaftState {
 		blob, err := c.d.m.cfg.Blobs.Put(ctx, c.buf)
 		if err != nil {
-			return fmt.Errorf("the training state could not be saved: %w", err)
+			return stateError(err)
 		}
 		e.Blob, e.Curve = blob, c.curve
 		return c.propose(ctx, &e)
@@ -190,19 +182,78 @@ func (c *committer) commit(ctx context.Context, rounds uint64) error {
 	return nil
 }
 
+// offerBlob writes a large state to a blob while the driver waits, so that memory has no copy of it. The driver does not wait
+// until the blob is on the disk, and on the disks of others.
+func (c *committer) offerBlob(ctx context.Context, rounds uint64, t round.Trainer, w round.StateWriter, size int) error {
+	c.buf = nil
+	if !c.isDue(size) {
+		return nil
+	}
+	blob, err := c.d.m.cfg.Blobs.Writer()
+	if err != nil {
+		return stateError(err)
+	}
+	if err := w.WriteState(blob); err != nil {
+		blob.Close()
+		return stateError(err)
+	}
+	c.start(t, func() error {
+		defer blob.Close()
+		size := blob.Size()
+		digest, err := blob.Commit("")
+		if err == nil {
+			err = c.d.m.cfg.Blobs.Spread(ctx, digest, uint64(size))
+		}
+		if err != nil {
+			return stateError(err)
+		}
+		e := c.entry(rounds, int(size))
+		e.Blob, e.Curve = digest, c.curve
+		return c.propose(ctx, &e)
+	})
+	return nil
+}
+
+// entry returns the entry of a state of so many bytes, without the state.
+func (c *committer) entry(rounds uint64, bytes int) protocol.CommitEntry {
+	return protocol.CommitEntry{Epoch: c.d.m.cfg.Epoch, Job: c.d.job.ID, Round: rounds, Total: uint64(bytes), Progress: c.progress}
+}
+
 func (c *committer) propose(ctx context.Context, e *protocol.CommitEntry) error {
 	_, _, err := c.d.m.cfg.Store.Propose(ctx, e.Append(nil))
 	return err
 }
 
-// settle waits for the commit in flight.
-func (c *committer) settle() error {
-	if c.flight == nil {
-		return nil
-	}
-	err, _ := c.poll(true)
-	return err
+func stateError(err error) error { return fmt.Errorf("the training state could not be saved: %w", err) }
+
+// counter is a writer that counts bytes.
+type counter int
+
+// Write implements io.Writer.
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
 }
 
-// stop waits for the commit in flight, whatever comes of it.
-func (c *committer) stop() { _ = c.settle() }
+// presentable returns progress for display. JSON has no word for a loss that is not finite: it counts as not known.
+func presentable(p round.Progress) round.Progress {
+	if p.Loss-p.Loss != 0 {
+		p.Loss = -1
+	}
+	if p.Validation-p.Validation != 0 {
+		p.Validation, p.ValidatedAt = 0, 0
+	}
+	if p.BestLoss-p.BestLoss != 0 {
+		p.BestLoss = 0
+	}
+	return p
+}
+
+// progressJSON encodes progress for display.
+func progressJSON(p round.Progress) []byte {
+	b, err := json.Marshal(presentable(p))
+	if err != nil {
+		panic(fmt.Sprintf("jobs: progress does not marshal: %v", err))
+	}
+	return b
+}

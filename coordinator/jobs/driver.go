@@ -2,11 +2,11 @@ package jobs
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/state"
@@ -14,6 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -23,25 +25,38 @@ type driver struct {
 	job      *state.Job
 	log      *slog.Logger
 	trainer  pipeline.Finisher
+	executor *dispatch.Executor
 	commits  *committer
 	curve    *curve.Recorder
-	ran      time.Duration // before this driver, without pauses, by the clocks of others
-	began    time.Time
-	samples  uint64 // as last counted
-	steps    uint64
-	spent    engine.RoundTimes
-	driven   time.Time // since when rounds are measured
 	gauges   *gauges
-	given    *dispatch.Executor
-	gathered bool // true if a gather round has told its progress
-	large    bool // its state may be too large for the log
+	large    bool // true if the state may be too large for the log
+
+	began  time.Time
+	ran    time.Duration // before this driver, without pauses, by the clocks of other leaders
+	driven time.Time     // since when rounds are measured
+	spent  engine.RoundTimes
+
+	steps, samples uint64 // as last counted
+	gathered       bool   // true if a gather round has told its progress
 }
 
+// leanFrom is the size of messages from which on a job is run with little garbage.
+const leanFrom = 16 << 20
+
 func (d *driver) run(ctx context.Context) error {
-	if err := d.markRunning(ctx); err != nil {
-		return err
+	if d.job.State != protocol.Running {
+		now := time.Now()
+		entry := protocol.JobStateEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, State: protocol.Running, Time: now.Unix(), Millis: protocol.Millis(now)}
+		if _, _, err := d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryJobState, entry)); err != nil {
+			return err
+		}
 	}
-	defer d.prepare()()
+	// The estimate may err: a state that is said to be small is committed from memory, even if it is large.
+	need, err := spec.Estimate(d.job.Job, d.job.Manifest)
+	d.large = err == nil && need.State > blobFrom
+	if err == nil && need.Message >= leanFrom && d.m.cfg.Lean != nil {
+		defer d.m.cfg.Lean()()
+	}
 	if err := d.restore(ctx); err != nil {
 		return err
 	}
@@ -50,15 +65,17 @@ func (d *driver) run(ctx context.Context) error {
 	options := dispatch.ExecutorOptions{AuditPPM: d.job.AuditPPM, Budget: budgetOf(d.m.cfg.Store, d.job)}
 	reporter, _ := d.trainer.(round.UnitReporter)
 	options.Progress = dispatch.ProgressOptions{Reporter: reporter, Count: d.add, Show: d.show}
-	d.given = d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, options)
-	defer d.given.Close()
+	d.executor = d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, options)
+	defer d.executor.Close()
 	d.commits = newCommitter(d)
-	defer d.commits.stop()
+	defer func() { _ = d.commits.settle() }() // whatever comes of it
 	d.driven = time.Now()
-	x := d.spent.Measure(d.given, false)
-	err := engine.Drive(ctx, d.trainer, d.job.Round, x, func(rounds uint64, t round.Trainer) error {
+	x := d.spent.Measure(d.executor, false)
+	err = engine.Drive(ctx, d.trainer, d.job.Round, x, func(rounds uint64, t round.Trainer) error {
 		d.count(t.Progress())
-		d.follow(t)
+		if d.isSingle() { // folds and runs have curves of their own
+			d.curve.Follow(t, d.time().Milliseconds())
+		}
 		if d.job.Job.Cells != nil { // its one round has ended: the state would be all results once more
 			return nil
 		}
@@ -70,88 +87,62 @@ func (d *driver) run(ctx context.Context) error {
 	return d.finish(ctx) // it needs no commit before it
 }
 
-func (d *driver) markRunning(ctx context.Context) error {
-	if d.job.State == protocol.Running {
-		return nil
-	}
-	now := time.Now()
-	entry := protocol.JobStateEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, State: protocol.Running, Time: now.Unix(), Millis: protocol.Millis(now)}
-	_, _, err := d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryJobState, entry))
-	return err
+// guarded is run with a panic of the job's trainer turned into the job's failure; otherwise one bad job would end every
+// coordinator that comes to lead.
+func (d *driver) guarded(ctx context.Context) (err error) {
+	defer func() {
+		if stack := engine.PanicStack(err); stack != "" {
+			d.log.Error("a job's algorithm panicked", "reason", err, "stack", stack)
+		}
+	}()
+	defer engine.Guard(&err, "the algorithm")
+	return d.run(ctx)
 }
 
-// restore makes the trainer from the committed state.
-func (d *driver) restore(ctx context.Context) error {
-	committed := d.job.Trainer
+// restore makes the trainer from the committed state, and goes on with the committed learning curve.
+func (d *driver) restore(ctx context.Context) (err error) {
+	committed, job := d.job.Trainer, d.job.Job
 	if d.job.TrainerBlob != "" {
-		b, err := d.m.cfg.Blobs.Get(ctx, d.job.TrainerBlob)
-		if err != nil {
+		if committed, err = d.m.cfg.Blobs.Get(ctx, d.job.TrainerBlob); err != nil {
 			return fmt.Errorf("the training state cannot be read: %w", err)
 		}
-		committed = b
 	}
-	job, err := d.withWeights(ctx)
-	if err != nil {
+	if job.Weights != "" && d.isSingle() { // workers fetch the weights of folds
+		b, err := d.m.cfg.Blobs.Get(ctx, job.Weights)
+		if err != nil {
+			return fmt.Errorf("the weights to start from cannot be read: %w", err)
+		}
+		if job, err = job.WithWeights(b); err != nil {
+			return err
+		}
+	}
+	if d.trainer, err = pipeline.New(job, d.job.Manifest, committed); err != nil {
 		return err
 	}
-	t, err := pipeline.New(job, d.job.Manifest, committed)
-	if err != nil {
-		return err
+	var known *curve.Curve
+	if len(d.job.Curve) > 0 {
+		if known, err = curve.Decode(d.job.Curve); err != nil {
+			d.log.Warn("the committed learning curve cannot be read; a new one begins", "error", err)
+			known = nil
+		}
 	}
-	d.trainer = t
-	p := t.Progress()
+	p := d.trainer.Progress()
 	d.steps, d.samples = p.Step, p.Samples
-	d.restoreCurve()
+	d.curve = curve.NewRecorder(curve.JobPoints, known)
+	if d.isSingle() {
+		d.curve.Observe(p, d.time().Milliseconds())
+	}
 	d.log.Info("the job runs", "round", d.job.Round, "step", p.Step, "epoch", d.m.cfg.Epoch)
 	return nil
 }
 
-// withWeights returns the job with the weights that it begins from. Folds get them on workers.
-func (d *driver) withWeights(ctx context.Context) (*round.Job, error) {
-	job := d.job.Job
-	if job.Weights == "" || !d.single() {
-		return job, nil
-	}
-	b, err := d.m.cfg.Blobs.Get(ctx, job.Weights)
-	if err != nil {
-		return nil, fmt.Errorf("the weights to start from cannot be read: %w", err)
-	}
-	return job.WithWeights(b)
-}
+// isSingle reports whether the job trains one model of its own.
+func (d *driver) isSingle() bool { return d.job.Job.Folds == 0 && d.job.Job.Cells == nil }
 
-// restoreCurve goes on with the committed learning curve.
-func (d *driver) restoreCurve() {
-	var committed *curve.Curve
-	if len(d.job.Curve) > 0 {
-		c, err := curve.Decode(d.job.Curve)
-		if err != nil {
-			d.log.Warn("the committed learning curve cannot be read; a new one begins", "error", err)
-		} else {
-			committed = c
-		}
-	}
-	d.curve = curve.NewRecorder(curve.JobPoints, committed)
-	if d.single() {
-		d.curve.Observe(d.trainer.Progress(), d.time().Milliseconds())
-	}
-}
-
-// single reports whether the job trains one model of its own.
-func (d *driver) single() bool { return d.job.Job.Folds == 0 && d.job.Job.Cells == nil }
-
-// follow records the losses after a round. A job of folds has none of its own: its folds
-// have theirs.
-func (d *driver) follow(t round.Trainer) {
-	if d.single() {
-		d.curve.Follow(t, d.time().Milliseconds())
-	}
-}
-
-// count moves the metrics of the job on after a round. The steps of a collected round
-// were counted when its units came.
+// count updates the metrics of the job after a round. The steps of a gather round were counted as its results came.
 func (d *driver) count(p round.Progress) {
 	done := protocol.Work{Rounds: 1}
-	if d.given.Gathered() {
+	if d.executor.Gathered() {
 		d.gathered = true
 	} else {
 		done.Steps, done.Samples = p.Step-min(p.Step, d.steps), p.Samples-min(p.Samples, d.samples)
@@ -168,7 +159,7 @@ func (d *driver) count(p round.Progress) {
 // show makes known how far a gather round of so many tasks is, or, if 0, how far the job is.
 func (d *driver) show(tasks int, p round.Progress) {
 	d.gauges.set(p, time.Now())
-	d.given.Show(tasks, presentable(p))
+	d.executor.Show(tasks, presentable(p))
 }
 
 // add adds to the counters of all jobs.
@@ -179,49 +170,8 @@ func (d *driver) add(done protocol.Work) {
 	x.Samples.Add(float64(done.Samples))
 }
 
-// finish stores the models and predictions on a majority and commits the result.
-func (d *driver) finish(ctx context.Context) error {
-	if d.large {
-		runtime.GC() // what is left of the evaluation makes room for the model's file
-	}
-	outcome, err := d.trainer.Outcome()
-	if err != nil {
-		return err
-	}
-	models, err := d.storeModels(ctx, outcome)
-	if err != nil {
-		return err
-	}
-	var cells []protocol.CellsRef
-	if d.job.Job.Cells != nil {
-		took := d.times(outcome)
-		if cells, models, err = d.storeCells(ctx, outcome, took); err != nil {
-			return err
-		}
-		outcome.CellsSpent = spentBy(d.job.Job.Cells, took)
-	}
-	predicted, err := d.storePredictions(ctx, outcome.Predictions)
-	if err != nil {
-		return err
-	}
-	outcome.SetSpent(d.spent.Seconds(), time.Since(d.driven).Seconds())
-	body, err := json.Marshal(outcome)
-	if err != nil {
-		return fmt.Errorf("the job's result could not be stored: %w", err)
-	}
-	d.curve.End()
-	rest, _ := d.curve.Uncommitted() // of what is known to be committed: a commit may be under way
-	now := time.Now()
-	entry := protocol.FinishEntry{
-		Epoch: d.m.cfg.Epoch, Job: d.job.ID, Outcome: body, Models: models, Predictions: predicted, Cells: cells, Progress: progressJSON(d.trainer.Progress()),
-		Curve: rest.Checked(), FoldCurves: foldCurves(outcome), Seconds: d.time().Seconds(), Time: now.Unix(), Millis: protocol.Millis(now),
-	}
-	_, _, err = d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryFinish, entry))
-	return err
-}
-
-// ranBefore is how long a job ran before now, for display, without its pauses; where
-// another leader runs it, by the clocks of both.
+// ranBefore returns how long a job ran before now, without its pauses, for display. If another leader ran it, the clocks of both
+// leaders count.
 func ranBefore(j *state.Job, now time.Time) time.Duration {
 	millis := j.Ran
 	if j.State == protocol.Running && j.Since > 0 {
@@ -230,55 +180,36 @@ func ranBefore(j *state.Job, now time.Time) time.Duration {
 	return time.Duration(millis) * time.Millisecond
 }
 
-// time is how long the job has run.
+// time returns how long the job has run.
 func (d *driver) time() time.Duration { return d.ran + time.Since(d.began) }
 
-// maxFoldPoints bounds the points of all folds' curves together, which one log entry has:
-// of very many folds each has fewer than curve.FoldPoints.
-const maxFoldPoints = 1 << 16
+// gauges are the series of one running job. They do not exist before and after.
+type gauges struct {
+	all  *metrics.Coordinator
+	name string
 
-// foldCurves lists the encoded curves of an outcome's folds.
-func foldCurves(o *pipeline.Outcome) (list [][]byte) {
-	for _, f := range o.Folds {
-		c := f.Curve
-		if len(o.Folds)*curve.FoldPoints > maxFoldPoints && c != nil {
-			c = c.Coarsened(max(4, maxFoldPoints/len(o.Folds)))
-		}
-		if c == nil {
-			c = curve.New()
-		}
-		list = append(list, c.Checked())
-	}
-	return list
+	steps, moved   prometheus.Gauge
+	progress, loss prometheus.Gauge // nil until it is known
 }
 
-func (d *driver) storeModels(ctx context.Context, o *pipeline.Outcome) ([]protocol.ModelRef, error) {
-	outcomes := o.Folds
-	if d.job.Job.Cells != nil {
-		return nil, nil // storeCells does
-	}
-	if len(outcomes) == 0 {
-		outcomes = []*pipeline.Outcome{o}
-	}
-	var refs []protocol.ModelRef
-	for _, o := range outcomes {
-		blob, err := d.m.cfg.Blobs.Put(ctx, o.Model)
-		if err != nil {
-			return nil, fmt.Errorf("the model could not be stored: %w", err)
-		}
-		refs = append(refs, protocol.ModelRef{Digest: o.ModelDigest, Blob: blob, Bytes: uint64(len(o.Model))})
-	}
-	return refs, nil
+func newGauges(all *metrics.Coordinator, name string) *gauges {
+	return &gauges{all: all, name: name, steps: all.JobSteps.WithLabelValues(name), moved: all.Moved.WithLabelValues(name)}
 }
 
-// storePredictions stores those of held-out rows, where there are any.
-func (d *driver) storePredictions(ctx context.Context, b []byte) (*protocol.BlobRef, error) {
-	if len(b) == 0 {
-		return nil, nil
+// set shows how far the job is, and that it has just moved.
+func (g *gauges) set(p round.Progress, now time.Time) {
+	g.steps.Set(float64(p.Step))
+	g.moved.Set(float64(now.UnixMilli()) / 1000)
+	if p.Steps > 0 {
+		if g.progress == nil {
+			g.progress = g.all.Progress.WithLabelValues(g.name)
+		}
+		g.progress.Set(min(1, float64(p.Step)/float64(p.Steps)))
 	}
-	blob, err := d.m.cfg.Blobs.Put(ctx, b)
-	if err != nil {
-		return nil, fmt.Errorf("the predictions could not be stored: %w", err)
+	if p = presentable(p); p.Loss >= 0 {
+		if g.loss == nil {
+			g.loss = g.all.Loss.WithLabelValues(g.name)
+		}
+		g.loss.Set(p.Loss)
 	}
-	return &protocol.BlobRef{Blob: blob, Bytes: uint64(len(b))}, nil
 }

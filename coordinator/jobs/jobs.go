@@ -1,15 +1,12 @@
-// Package jobs drives jobs on the leader: it takes them off the queue, runs their
-// rounds through dispatch and commits their state. A Manager lives as long as one
-// leadership; whatever it had not committed is computed again, to the same bits,
-// by the next. DESIGN.md walks a crash through it.
+// Package jobs drives jobs on the leader: it takes them off the queue, has their rounds computed through package dispatch, and
+// commits their training state. A Manager lives as long as one leadership. What it had not committed is computed again by the
+// next, to the same bits. DESIGN.md follows a crash through it.
 package jobs
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -20,11 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
-	"github.com/coppice-ldl/coppice/engine"
-	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -33,16 +26,14 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// Log is the replicated log as those who lead see it; *store.Store documents the
-// methods and their errors.
+// Log is the replicated log as a leader sees it. *store.Store documents the methods and their errors.
 type Log interface {
 	State() *state.State
 	Watch() (*state.State, <-chan struct{})
 	Propose(ctx context.Context, entry []byte) (index uint64, value any, err error)
 }
 
-// Blobs keeps blobs on a majority of the coordinators; *replica.Blobs documents
-// the methods and their errors.
+// Blobs keeps blobs on a quorum of the coordinators. *replica.Blobs documents the methods and their errors.
 type Blobs interface {
 	Put(ctx context.Context, data []byte) (digest string, err error)
 	Keep(data []byte) (digest string, err error)
@@ -64,7 +55,7 @@ type Config struct {
 	Store      Log
 	Blobs      Blobs
 	Dispatch   *dispatch.Dispatcher
-	// Lean, where set, is called before the rounds of a job with large messages, and what it returns after them.
+	// Lean, if set, is called before the rounds of a job with large messages. The function that it returns is called after them.
 	Lean    func() (end func())
 	Metrics *metrics.Coordinator
 	Log     *slog.Logger
@@ -90,57 +81,46 @@ func New(cfg Config) *Manager {
 	return &Manager{cfg: cfg, ended: make(chan uint64), running: make(map[uint64]running)}
 }
 
-// Run starts and stops drivers as jobs come and go, until ctx is done; it returns
-// once all have stopped.
+// Run starts and stops drivers as jobs come and go, until ctx is done. It returns once all have stopped.
 func (m *Manager) Run(ctx context.Context) {
 	defer m.drivers.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // before Wait
+	end := func(id uint64) {
+		m.running[id].stop()
+		delete(m.running, id)
+	}
 	for {
 		st, changed := m.cfg.Store.Watch()
-		m.act(ctx, st)
+		counts := make(map[protocol.JobState]int)
+		start, stop := decide(st.Jobs(), m.running, m.cfg.Concurrent, counts)
+		for _, s := range []protocol.JobState{protocol.Queued, protocol.Paused, protocol.Running, protocol.Done, protocol.Failed, protocol.Cancelled} {
+			m.cfg.Metrics.Jobs.WithLabelValues(string(s)).Set(float64(counts[s]))
+		}
+		for _, id := range stop {
+			m.running[id].stop()
+		}
+		for _, job := range start {
+			m.start(ctx, job)
+		}
 		select {
 		case <-ctx.Done():
-			m.drain()
+			for len(m.running) > 0 { // the drivers' ends must be taken, or they do not stop
+				end(<-m.ended)
+			}
 			return
 		case id := <-m.ended:
-			m.running[id].stop()
-			delete(m.running, id)
+			end(id)
 		case <-changed:
 		}
 	}
 }
 
-// drain takes the ends of the drivers so that they can stop.
-func (m *Manager) drain() {
-	for len(m.running) > 0 {
-		id := <-m.ended
-		m.running[id].stop()
-		delete(m.running, id)
-	}
-}
-
-// act does what decide says.
-func (m *Manager) act(ctx context.Context, s *state.State) {
-	counts := make(map[protocol.JobState]int)
-	start, stop := decide(s.Jobs(), m.running, m.cfg.Concurrent, counts)
-	for _, st := range []protocol.JobState{protocol.Queued, protocol.Paused, protocol.Running, protocol.Done, protocol.Failed, protocol.Cancelled} {
-		m.cfg.Metrics.Jobs.WithLabelValues(string(st)).Set(float64(counts[st]))
-	}
-	for _, id := range stop {
-		m.running[id].stop()
-	}
-	for _, job := range start {
-		m.start(ctx, job)
-	}
-}
-
-// decide returns the jobs to start, in the order of submission, and those whose
-// drivers must stop because the job ended, was deleted or was paused, also where it was
-// resumed since. It changes nothing but counts.
+// decide returns the jobs to start, in the order of submission, and the jobs whose drivers must stop: the job ended, was
+// deleted or was paused, even if it was resumed since. It counts the jobs by state in counts, and is otherwise pure.
 func decide(jobs []*state.Job, drivers map[uint64]running, limit int, counts map[protocol.JobState]int) (start []*state.Job, stop []uint64) {
 	free := limit - len(drivers)
-	for _, job := range jobs { // those that run take their places before the queue does
+	for _, job := range jobs { // running jobs take their places before the queue does
 		if _, driven := drivers[job.ID]; !driven && job.State == protocol.Running && !foreign(job) {
 			free--
 		}
@@ -160,19 +140,14 @@ func decide(jobs []*state.Job, drivers map[uint64]running, limit int, counts map
 			free--
 		}
 	}
-	return start, append(stop, deleted(jobs, drivers)...)
-}
-
-// deleted lists the jobs that have a driver and are gone: they were cancelled and
-// deleted before anybody looked.
-func deleted(jobs []*state.Job, drivers map[uint64]running) (gone []uint64) {
-	for id := range drivers {
+	from := len(stop)
+	for id := range drivers { // a job may be cancelled and deleted before anybody looks
 		if _, there := slices.BinarySearchFunc(jobs, id, func(j *state.Job, id uint64) int { return cmp.Compare(j.ID, id) }); !there {
-			gone = append(gone, id)
+			stop = append(stop, id)
 		}
 	}
-	slices.Sort(gone)
-	return gone
+	slices.Sort(stop[from:])
+	return start, stop
 }
 
 func (m *Manager) start(ctx context.Context, job *state.Job) {
@@ -195,13 +170,16 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 		log.Info("the job is done", "seconds", time.Since(began).Seconds())
 	case ctx.Err() != nil || passing(err):
 		log.Info("this coordinator does not run the job any more", "reason", err)
-		if ctx.Err() == nil {
-			m.stopped(job.ID, err)
+		wanted := errors.Is(err, state.ErrNotRunning) || errors.Is(err, state.ErrFinal) || errors.Is(err, state.ErrDeleted)
+		if ctx.Err() == nil && !wanted && m.cfg.Dispatch != nil { // it is tried again
+			m.cfg.Dispatch.Stopped(job.ID, err, time.Now())
 		}
 		wait.For(ctx, protocol.RetryPassing)
 	default:
 		log.Error("the job failed", "error", err)
-		if err := m.failed(ctx, job.ID, err); err != nil {
+		now := time.Now()
+		entry := protocol.JobStateEntry{Epoch: m.cfg.Epoch, Job: job.ID, State: protocol.Failed, Error: err.Error(), Time: now.Unix(), Millis: protocol.Millis(now)}
+		if _, _, err := m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryJobState, entry)); err != nil {
 			log.Warn("the job's failure could not be recorded", "error", err)
 			wait.For(ctx, protocol.RetryPassing)
 		}
@@ -209,26 +187,15 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 	m.cfg.Metrics.ForgetJob(job.Name)
 }
 
-// stopped notes why a job stopped that is tried again; that it was paused, cancelled or
-// deleted meanwhile is no such reason.
-func (m *Manager) stopped(id uint64, why error) {
-	wanted := errors.Is(why, state.ErrNotRunning) || errors.Is(why, state.ErrFinal) || errors.Is(why, state.ErrDeleted)
-	if m.cfg.Dispatch != nil && !wanted {
-		m.cfg.Dispatch.Stopped(id, why, time.Now())
-	}
-}
-
-// passing reports whether an error says something of the cluster's state just
-// now, not of the job: the job goes on from its last commit, here or elsewhere. A
-// stale round or a gap comes of a commit whose outcome was unknown and that took
-// effect after all.
+// passing reports whether an error tells something of the cluster, not of the job: the job goes on from its last commit, here
+// or elsewhere. A stale round or a gap comes of a commit with an unknown outcome that took effect.
 func passing(err error) bool {
 	for _, target := range []error{
 		store.ErrNotLeader, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
 		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, state.ErrDeleted, state.ErrNotRunning,
 		bus.ErrOffline, bus.ErrNoAnswer, bus.ErrNoBlob, // who has the blob is away just now
 		blobs.ErrMissing,     // it waits for a blob that no coordinator has: see Waits
-		errPartLost,          // it is computed again
+		errResultLost,        // it is computed again
 		pipeline.ErrNumerics, // a leader of another version can
 		files.ErrGone,        // this coordinator ends
 	} {
@@ -240,144 +207,4 @@ func passing(err error) bool {
 	// is short of memory. A job has no files of its own.
 	var system syscall.Errno
 	return errors.As(err, &system)
-}
-
-// guarded is run with a panic of the job's trainer turned into the job's failure:
-// else one bad job would end every coordinator that comes to lead.
-func (d *driver) guarded(ctx context.Context) (err error) {
-	defer func() {
-		if stack := engine.PanicStack(err); stack != "" {
-			d.log.Error("a job's algorithm panicked", "reason", err, "stack", stack)
-		}
-	}()
-	defer engine.Guard(&err, "the algorithm")
-	return d.run(ctx)
-}
-
-func (m *Manager) failed(ctx context.Context, id uint64, cause error) error {
-	now := time.Now()
-	entry := protocol.JobStateEntry{Epoch: m.cfg.Epoch, Job: id, State: protocol.Failed, Error: cause.Error(), Time: now.Unix(), Millis: protocol.Millis(now)}
-	_, _, err := m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryJobState, entry))
-	return err
-}
-
-// Results implements dispatch.Results on the log and the blob folders.
-type Results struct {
-	Epoch uint64
-	Store Log
-	Blobs Blobs
-
-	mu   sync.Mutex
-	lost digests.Set // recorded results that no coordinator has any longer; mu guards it
-}
-
-// errPartLost says that no coordinator has a recorded result any longer: its job starts again from its last commit and
-// computes the task once more, to the same bytes.
-var errPartLost = errors.New("no coordinator has the recorded result of a task any more; the task is computed again")
-
-// setLost remembers whether a result is lost.
-func (r *Results) setLost(text string, lost bool) {
-	d, ok := digests.Parse(text)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case !lost:
-		delete(r.lost, d)
-	case ok:
-		if r.lost == nil {
-			r.lost = make(digests.Set)
-		}
-		r.lost[d] = struct{}{}
-	}
-}
-
-// Known implements dispatch.Results.
-func (r *Results) Known(job, round uint64) (known []schedule.Known) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if j := r.Store.State().Job(job); j != nil {
-		for p := range j.PartsFrom(round+1, 0) {
-			if !r.lost.Contains(p.Digest) {
-				known = append(known, schedule.Known{Task: p.Unit, Digest: p.Digest, Took: time.Duration(p.Compute)})
-			}
-		}
-	}
-	return known
-}
-
-// Fetch implements dispatch.Results.
-func (r *Results) Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error) {
-	return r.Blobs.Take(ctx, c.Worker, c.Digest, c.Bytes)
-}
-
-// Keep implements dispatch.Results.
-func (r *Results) Keep(result []byte) (digest string, err error) { return r.Blobs.Keep(result) }
-
-// Record implements dispatch.Results.
-func (r *Results) Record(ctx context.Context, c *protocol.Collected, of int) error {
-	if j := r.Store.State().Job(c.Job); j != nil && j.Round > c.Round { // copies are not needed
-		return fmt.Errorf("%w: %w", dispatch.ErrOver, state.ErrStaleRound)
-	}
-	if err := r.Blobs.Spread(ctx, c.Digest, c.Bytes); err != nil {
-		return err
-	}
-	r.setLost(c.Digest, false)
-	entry := protocol.CollectedEntry{Epoch: r.Epoch, Job: c.Job, Round: c.Round + 1, Unit: c.Unit, Of: uint32(of), Digest: c.Digest, Bytes: c.Bytes, Compute: c.Compute}
-	return r.propose(ctx, protocol.EntryCollected, entry)
-}
-
-// Withhold implements dispatch.Results.
-func (r *Results) Withhold(ctx context.Context, job, round uint64, tasks []uint32, took time.Duration) error {
-	for some := range slices.Chunk(tasks, protocol.MaxWithheld) {
-		entry := protocol.WithholdEntry{Epoch: r.Epoch, Job: job, Round: round + 1, Units: some, Compute: uint64(took)}
-		if err := r.propose(ctx, protocol.EntryWithhold, entry); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// propose commits an entry. What the state machine refuses, it would refuse again.
-func (r *Results) propose(ctx context.Context, kind protocol.EntryKind, entry any) error {
-	_, _, err := r.Store.Propose(ctx, protocol.EncodeEntry(kind, entry))
-	for _, target := range []error{state.ErrStaleEpoch, state.ErrStaleRound, state.ErrFinal, state.ErrDeleted, state.ErrNotRunning} {
-		if errors.Is(err, target) {
-			return fmt.Errorf("%w: %w", dispatch.ErrOver, err)
-		}
-	}
-	return err
-}
-
-// Load implements dispatch.Results.
-func (r *Results) Load(ctx context.Context, digest string) ([]byte, error) {
-	b, err := r.Blobs.Get(ctx, digest)
-	if errors.Is(err, blobs.ErrMissing) {
-		r.setLost(digest, true)
-		err = fmt.Errorf("%w: %w", errPartLost, err)
-	}
-	return b, err
-}
-
-// presentable returns progress for display. JSON has no word for a loss that is not
-// finite: it counts as not known.
-func presentable(p round.Progress) round.Progress {
-	if p.Loss-p.Loss != 0 {
-		p.Loss = -1
-	}
-	if p.Validation-p.Validation != 0 {
-		p.Validation, p.ValidatedAt = 0, 0
-	}
-	if p.BestLoss-p.BestLoss != 0 {
-		p.BestLoss = 0
-	}
-	return p
-}
-
-// progressJSON encodes progress for display.
-func progressJSON(p round.Progress) []byte {
-	b, err := json.Marshal(presentable(p))
-	if err != nil {
-		panic(fmt.Sprintf("jobs: progress does not marshal: %v", err))
-	}
-	return b
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,14 +12,13 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// Wait is for what a job waits: Reason for programs, Text for people, with the command
-// that helps. The zero value waits for nothing.
+// Wait is what a job waits for: Reason for programs, Text for people, with the command that helps. The zero value is nothing.
 type Wait struct {
 	Reason protocol.WaitReason
 	Text   string
 }
 
-// Facts is what a leader knows of what jobs may wait for.
+// Facts is what a leader knows about the things that jobs may wait for.
 type Facts struct {
 	Concurrent int    // jobs that run at once
 	Join       string // HTTP addresses of the coordinators, separated by commas
@@ -26,23 +26,19 @@ type Facts struct {
 	NATS       string // why the workers cannot be reached, or empty
 	// Lost, if set, reports whether a blob is missing on the leader and no coordinator that answers has it.
 	Lost func(digest string) bool
-	// Workers tells which workers could compute units of a job; nil while that is not
-	// known.
+	// Workers tells which workers could compute tasks of a job; nil while that is not known.
 	Workers func(job uint64) dispatch.Availability
 }
 
-// PendingLong is how long an entry may be on its way into the log before it is said that
-// nothing can be recorded.
+// PendingLong is how long an entry may be on its way into the log before the leader counts as unable to record anything.
 const PendingLong = 3 * time.Second
 
-// foreign reports whether a job has not ended and another version computes its numerics: it
-// takes no place on this leader.
+// foreign reports whether a job has not ended and needs a leader of another arithmetic version. It takes no place on this leader.
 func foreign(job *state.Job) bool {
 	return job.Job != nil && !job.State.Final() && job.Job.Numerics != round.Numerics
 }
 
-// Waits tells for what each job waits that is queued or running and that does, by id.
-// all is in the order of submission. It is a pure function.
+// Waits tells what queued and running jobs wait for, by id. all is in the order of submission. It is a pure function.
 func Waits(all []*state.Job, f *Facts) map[uint64]Wait {
 	waits := make(map[uint64]Wait)
 	var run []string // names of the jobs that have their place
@@ -66,7 +62,7 @@ func Waits(all []*state.Job, f *Facts) map[uint64]Wait {
 	return waits
 }
 
-// wait tells for what one job waits, which has a place among those that are queued, from 1.
+// wait tells what one job waits for. place is its place in the queue, from 1; run has the names of the running jobs.
 func (f *Facts) wait(job *state.Job, place int, run []string) Wait {
 	switch {
 	case foreign(job):
@@ -85,9 +81,8 @@ func (f *Facts) wait(job *state.Job, place int, run []string) Wait {
 	return f.workersFor(job)
 }
 
-// workersFor tells whether a job waits for workers, and why those that there are do not
-// help: the first of what can be done about with the least effort. One that they work for
-// may be stopped by something else.
+// workersFor tells whether a job waits for workers, and why the known workers do not help. The reason that is easiest to mend
+// comes first. A job with usable workers may be stopped by something else.
 func (f *Facts) workersFor(job *state.Job) Wait {
 	a := f.Workers(job.ID)
 	switch {
@@ -155,4 +150,58 @@ func list(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), n-maxListed)
 	}
 	return strings.Join(names, ", ")
+}
+
+// lasting lists the reasons of a worker that still hold when its job's wait is over.
+var lasting = []protocol.IdleReason{protocol.IdleMemory, protocol.IdleStalled, protocol.IdleShards}
+
+// AddIdle says why workers compute nothing. idle is by worker; all and waits are as in Waits.
+func AddIdle(workers []protocol.Worker, idle map[string]dispatch.Idle, all []*state.Job, waits map[uint64]Wait) {
+	for i := range workers {
+		w := &workers[i]
+		if why, is := idle[w.ID]; is {
+			w.IdleReason, w.Idle = idleFor(why, all, waits)
+		}
+	}
+}
+
+// idleFor says why a worker computes nothing, for programs and for people: what the dispatcher says, what the job that it could
+// work for waits for, or why no job runs. It is a pure function.
+func idleFor(w dispatch.Idle, all []*state.Job, waits map[uint64]Wait) (protocol.IdleReason, string) {
+	if w.Reason != "" && w.Job == 0 {
+		return w.Reason, w.Text
+	}
+	if w.Job == 0 {
+		return noneRuns(all, waits)
+	}
+	name := fmt.Sprintf("job %d", w.Job)
+	for _, j := range all {
+		if j.ID == w.Job {
+			name = "job " + j.Name
+		}
+	}
+	if wait := waits[w.Job]; wait.Reason != "" && !slices.Contains(lasting, w.Reason) {
+		return protocol.IdleJobWaits, name + " is waiting: " + wait.Text
+	}
+	return w.Reason, name + ": " + w.Text
+}
+
+// noneRuns says why no job has tasks. The first job that has not ended and is not paused tells.
+func noneRuns(all []*state.Job, waits map[uint64]Wait) (protocol.IdleReason, string) {
+	var paused []string
+	for _, j := range all {
+		switch {
+		case j.State == protocol.Paused:
+			paused = append(paused, j.Name)
+		case j.State.Final():
+		case waits[j.ID].Reason != "":
+			return protocol.IdleJobWaits, fmt.Sprintf("job %s is waiting: %s", j.Name, waits[j.ID].Text)
+		default:
+			return protocol.IdleNextRound, fmt.Sprintf("job %s is about to start or to end", j.Name)
+		}
+	}
+	if len(paused) > 0 {
+		return protocol.IdlePaused, fmt.Sprintf("no job is running; paused jobs: %s; to resume a job: coppice job resume NAME", list(paused))
+	}
+	return protocol.IdleNoJob, "no job is running"
 }

@@ -67,7 +67,7 @@ var Bugs = []Bug{
 		{"coordinator/jobs/driver.go", "engine.Drive(ctx, d.trainer, d.job.Round, x,", "engine.Drive(ctx, d.trainer, d.job.Round+min(d.job.Round, 1), x,"},
 	}, nil},
 	{"a restore that forgets the state", []Edit{
-		{"coordinator/jobs/driver.go", "	committed := d.job.Trainer\n", "	var committed []byte\n"},
+		{"coordinator/jobs/driver.go", "	committed, job := d.job.Trainer, d.job.Job\n", "	committed, job := []byte(nil), d.job.Job\n"},
 	}, nil},
 	{"a stale round's partial accepted", []Edit{
 		{"engine/schedule/reduce.go", "	if e.Round != r.number || !r.workers.Trusts(e.Worker) {", "	if !r.workers.Trusts(e.Worker) {"},
@@ -89,7 +89,7 @@ var Bugs = []Bug{
 `},
 	}, nil},
 	{"a part recorded under the wrong unit", []Edit{
-		{"coordinator/jobs/jobs.go", "Round: c.Round + 1, Unit: c.Unit, Of: uint32(of),", "Round: c.Round + 1, Unit: (c.Unit + 1) % uint32(of), Of: uint32(of),"},
+		{"coordinator/jobs/results.go", "Round: c.Round + 1, Unit: c.Unit, Of: uint32(of),", "Round: c.Round + 1, Unit: (c.Unit + 1) % uint32(of), Of: uint32(of),"},
 	}, nil},
 	{"a collected round folded before its last part", []Edit{
 		{"engine/schedule/gather.go", "	case g.open > 0:", "	case g.open > 1:"},
@@ -110,7 +110,7 @@ var Bugs = []Bug{
 		{"coordinator/state/job.go", "	if as == protocol.Done || j.Job.Cells == nil {", "	if as != protocol.Failed || j.Job.Cells == nil {"},
 	}, nil},
 	{"recorded cells that the next leader has computed again", []Edit{
-		{"coordinator/jobs/jobs.go", "			if !r.lost.Contains(p.Digest) {", "			if !r.lost.Contains(p.Digest) && j.Job.Cells == nil {"},
+		{"coordinator/jobs/results.go", "			if !r.lost.Contains(p.Digest) {", "			if !r.lost.Contains(p.Digest) && j.Job.Cells == nil {"},
 	}, nil},
 	{"a snapshot without the cells that a budget left out", []Edit{
 		{"coordinator/state/decode.go", "	if r.err == nil {\n		j.collected.push(p)\n", "	if r.err == nil && p.WasRun() {\n		j.collected.push(p)\n"},
@@ -119,7 +119,7 @@ var Bugs = []Bug{
 		{"coordinator/state/withhold.go", "Part{Round: e.Round, Unit: u, Of: of, Compute: e.Compute}", "Part{Round: e.Round, Unit: (u + 1) % of, Of: of, Compute: e.Compute}"},
 	}, nil},
 	{"cells stored in another's place", []Edit{
-		{"coordinator/jobs/cells.go", "		part, model, err := d.cell(ctx, o, unit)\n", "		part, model, err := d.cell(ctx, o, (unit+1)%o.CellCount)\n"},
+		{"coordinator/jobs/outcome.go", "		part, model, err := d.runOutcome(ctx, o, run)\n", "		part, model, err := d.runOutcome(ctx, o, (run+1)%o.CellCount)\n"},
 	}, nil},
 	{"a value of another version", []Edit{
 		{"worker/values.go", "		if y.version == ref.Version {\n			return y\n		}\n", "		if y.version+1 >= ref.Version {\n			return y\n		}\n"},
