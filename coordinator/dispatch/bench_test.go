@@ -16,8 +16,8 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/harness/testkit"
-	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -36,16 +36,16 @@ type bench struct {
 	shards []*dataset.Rows
 }
 
-type noParts struct{}
+type noResults struct{}
 
-func (noParts) Known(uint64, uint64) map[uint32]digests.Digest             { return nil }
-func (noParts) Fetch(context.Context, *protocol.Collected) ([]byte, error) { return nil, nil }
-func (noParts) Keep([]byte) (string, error)                                { return "", nil }
-func (noParts) Record(context.Context, *protocol.Collected, int) error     { return nil }
-func (noParts) Withhold(context.Context, uint64, uint64, []uint32, time.Duration) error {
+func (noResults) Known(uint64, uint64) []schedule.Known                      { return nil }
+func (noResults) Fetch(context.Context, *protocol.Collected) ([]byte, error) { return nil, nil }
+func (noResults) Keep([]byte) (string, error)                                { return "", nil }
+func (noResults) Record(context.Context, *protocol.Collected, int) error     { return nil }
+func (noResults) Withhold(context.Context, uint64, uint64, []uint32, time.Duration) error {
 	return nil
 }
-func (noParts) Load(ctx context.Context, digest string) ([]byte, error) { return nil, nil }
+func (noResults) Load(ctx context.Context, digest string) ([]byte, error) { return nil, nil }
 
 func newBench(b *testing.B, workers int) *bench {
 	b.Helper()
@@ -64,7 +64,7 @@ func newBench(b *testing.B, workers int) *bench {
 	x.serveShards(b, subjects)
 	x.d = dispatch.New(dispatch.Config{
 		ID: "a", Epoch: 1, Heartbeat: 50 * time.Millisecond, Conn: x.conn, Subjects: subjects,
-		Parts: noParts{}, Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
+		Results: noResults{}, Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
 	})
 	x.run(b, func(ctx context.Context) { x.d.Run(ctx) })
 	for i := range workers {
@@ -122,8 +122,8 @@ func (x *bench) startWorker(b *testing.B, s *bus.Server, id string) {
 	x.run(b, func(ctx context.Context) { worker.Run(ctx, cfg) })
 }
 
-// BenchmarkEmptyRound is a round of one unit that sees no row: its time is that of
-// the engine, the protocol and NATS alone, over loopback TCP to the worker.
+// BenchmarkEmptyRound is a round of one task that sees no sample. It takes the time of the engine, the protocol and NATS alone,
+// over loopback TCP to the worker.
 func BenchmarkEmptyRound(b *testing.B) {
 	x := newBench(b, 1)
 	exec := x.d.Executor(1, x.job, x.data, dispatch.ExecutorOptions{})
@@ -144,8 +144,8 @@ func BenchmarkEmptyRound(b *testing.B) {
 	}
 }
 
-// BenchmarkValueRound is a round that sends each worker a new version of a value, and has as many bytes
-// back: those of Θ and of a gradient of LDLF on Yeast_alpha. The units see hardly any row.
+// BenchmarkValueRound is a round that sends each worker a new version of a value, and has as many bytes back: as many as Θ and a
+// gradient of LDLF on Yeast_alpha have. The tasks see hardly any sample.
 func BenchmarkValueRound(b *testing.B) {
 	const (
 		opMean = 250

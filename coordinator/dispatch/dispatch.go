@@ -110,17 +110,20 @@ const maxTick = 50 * time.Millisecond
 
 // New returns a dispatcher; Run makes it work.
 func New(cfg Config) *Dispatcher {
-	h := cfg.Heartbeat
-	limits := schedule.Limits{
+	return &Dispatcher{
+		cfg: cfg, results: cfg.Subjects.Results(cfg.ID, cfg.Epoch), began: time.Now(), lookAt: min(cfg.Heartbeat/2, maxTick),
+		workers: schedule.NewWorkers(limits(cfg.Heartbeat), cfg.Quarantined),
+		said:    make(map[string]*said), jobs: make(map[uint64]*Executor), budgets: make(map[string]*schedule.Budgets),
+		stops: make(map[uint64]stop), verifies: make(chan struct{}, 1),
+	}
+}
+
+// limits returns the limits of decisions by the heartbeat.
+func limits(h time.Duration) schedule.Limits {
+	return schedule.Limits{
 		Heartbeat: h, Dead: protocol.DeadBeats * h, Slow: protocol.SlowBeats * h, Lost: protocol.LostBeats * h,
 		Remind: protocol.RemindBeats * h, Hold: protocol.HoldBeats * h, Avoided: protocol.StalledBeats * h,
 		GiveUp: giveUp, Short: recordEvery,
-	}
-	return &Dispatcher{
-		cfg: cfg, results: cfg.Subjects.Results(cfg.ID, cfg.Epoch), began: time.Now(), lookAt: min(h/2, maxTick),
-		workers: schedule.NewWorkers(limits, cfg.Quarantined),
-		said:    make(map[string]*said), jobs: make(map[uint64]*Executor), budgets: make(map[string]*schedule.Budgets),
-		stops: make(map[uint64]stop), verifies: make(chan struct{}, 1),
 	}
 }
 

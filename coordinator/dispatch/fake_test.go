@@ -13,8 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// fake is a worker that does nothing by itself: the test reads its orders and
-// says its answers.
+// fake is a worker that does nothing by itself: the test reads its orders and sends its answers.
 type fake struct {
 	l      *lab
 	id     string
@@ -36,15 +35,14 @@ type order struct {
 	reply  string
 }
 
-// join connects a worker that has the given shards, and waits until the leader
-// knows it.
+// join connects a worker that has the given shards, and waits until the leader knows it.
 func (l *lab) join(id string, slots int, shards ...int) *fake {
 	l.t.Helper()
 	f := &fake{l: l, id: id, conn: l.connect(), orders: make(chan order, 1000)}
 	f.listen()
 	polls := 0
 	l.until("worker "+id, func() bool {
-		if polls++; polls%100 == 1 { // a first beat across a route may get lost
+		if polls++; polls%100 == 1 { // the first heartbeat across a route may be lost
 			f.beat(func(b *protocol.Beat) {
 				b.Slots, b.Full = slots, true
 				for _, s := range shards {
@@ -52,16 +50,13 @@ func (l *lab) join(id string, slots int, shards ...int) *fake {
 				}
 			})
 		}
-		l.d.mu.Lock()
-		defer l.d.mu.Unlock()
-		w := l.d.crew.workers[id]
-		return w != nil && len(w.holds) == len(shards)
+		w, known := l.view(id)
+		return known && w.Shards == len(shards)
 	})
 	return f
 }
 
-// joinAble is join for a worker that says that it is able to do something; able finds where a
-// beat says so.
+// joinAble is join for a worker that says that it is able to do something. able returns the field of a heartbeat that says so.
 func (l *lab) joinAble(id string, able func(*protocol.Beat) *bool) *fake {
 	l.t.Helper()
 	f := l.join(id, 1)
@@ -69,13 +64,13 @@ func (l *lab) joinAble(id string, able func(*protocol.Beat) *bool) *fake {
 	l.until("what worker "+id+" is able to do", func() bool {
 		l.d.mu.Lock()
 		defer l.d.mu.Unlock()
-		return *able(&l.d.crew.workers[id].beat)
+		return *able(&l.d.said[id].beat)
 	})
 	return f
 }
 
-// withOne is a lab in which nothing is overdue, a worker with so many slots, and the executor of a
-// job, which is closed with the test.
+// withOne returns a lab in which nothing is overdue, a worker with so many slots, and the executor of a job, which is closed at
+// the end of the test.
 func withOne(t *testing.T, slots int) (l *lab, w *fake, x *Executor) {
 	t.Helper()
 	l = newLab(t, never)
@@ -84,7 +79,7 @@ func withOne(t *testing.T, slots int) (l *lab, w *fake, x *Executor) {
 	return l, w, x
 }
 
-// withTwo is withOne with two workers of a slot each.
+// withTwo is withOne with two workers that have one slot each.
 func withTwo(t *testing.T) (l *lab, w1, w2 *fake, x *Executor) {
 	t.Helper()
 	l = newLab(t, never)
@@ -102,7 +97,7 @@ func (f *fake) listen() {
 	}
 }
 
-// beat says that the worker is alive, and what change adds.
+// beat sends a heartbeat with what change adds.
 func (f *fake) beat(change func(*protocol.Beat)) {
 	f.l.t.Helper()
 	b := protocol.Beat{Worker: f.id, Version: "test", Protocol: protocol.Version, Numerics: round.Numerics, Slots: 1}
@@ -148,12 +143,11 @@ func (f *fake) take(m bus.Message) {
 	}
 	select {
 	case f.orders <- o:
-	case <-f.l.t.Context().Done(): // nobody reads orders any more
+	case <-f.l.t.Context().Done(): // nobody reads orders any longer
 	}
 }
 
-// next returns the next order of a kind; Holds are passed over unless they are
-// asked for, another order fails the test.
+// next returns the next order of a kind. It passes over Holds unless they are asked for. Another order fails the test.
 func (f *fake) next(kind protocol.Kind) order {
 	f.l.t.Helper()
 	for {
@@ -163,7 +157,7 @@ func (f *fake) next(kind protocol.Kind) order {
 				return o
 			}
 			if o.kind != protocol.KindHold {
-				f.l.t.Fatalf("worker %s has an order of kind %d, kind %d was due", f.id, o.kind, kind)
+				f.l.t.Fatalf("worker %s has an order of kind %d, want kind %d", f.id, o.kind, kind)
 			}
 		case <-time.After(testkit.Limit):
 			f.l.t.Fatalf("worker %s has no order of kind %d in %v", f.id, kind, testkit.Limit)
@@ -171,18 +165,18 @@ func (f *fake) next(kind protocol.Kind) order {
 	}
 }
 
-// run returns the next Run, which must be for these units if any are given.
-func (f *fake) run(units ...uint32) *task {
+// run returns the next Run, which must be for these tasks if any are given.
+func (f *fake) run(tasks ...uint32) *assignment {
 	f.l.t.Helper()
 	o := f.next(protocol.KindRun)
-	if units != nil && !slices.Equal(o.run.Units, units) {
-		f.l.t.Fatalf("worker %s is to compute units %v, want %v", f.id, o.run.Units, units)
+	if tasks != nil && !slices.Equal(o.run.Units, tasks) {
+		f.l.t.Fatalf("worker %s is to compute tasks %v, want %v", f.id, o.run.Units, tasks)
 	}
-	return &task{f, o.run, o.reply}
+	return &assignment{f, o.run, o.reply}
 }
 
-// first returns the first Run of a job, behind the Setup and so many Values.
-func (f *fake) first(values int) *task {
+// first returns the first Run of a job, which follows the Setup and so many Values.
+func (f *fake) first(values int) *assignment {
 	f.l.t.Helper()
 	f.next(protocol.KindSetup)
 	for range values {
@@ -191,8 +185,16 @@ func (f *fake) first(values int) *task {
 	return f.run()
 }
 
-// idle fails the test if the leader asked for something beside Holds. What was
-// sent before a message that has come is here by now.
+// stops checks that the worker is told to stop a task.
+func (f *fake) stops(task uint32) {
+	f.l.t.Helper()
+	if stop := f.next(protocol.KindForget).forget; stop.Epoch != epoch || !slices.Equal(stop.Units, []uint32{task}) {
+		f.l.t.Errorf("worker %s is told to forget %+v, want task %d", f.id, stop, task)
+	}
+}
+
+// idle fails the test if the leader asked for anything other than Holds. What was sent before a message that has come is here by
+// now.
 func (f *fake) idle() {
 	f.l.t.Helper()
 	if err := f.l.conn.Flush(f.l.ctx()); err != nil {
@@ -213,95 +215,94 @@ func (f *fake) idle() {
 	}
 }
 
-// task is a Run that a worker is to answer.
-type task struct {
+// assignment is a Run that a worker is to answer.
+type assignment struct {
 	f     *fake
 	run   *protocol.Run
 	reply string
 }
 
-func (t *task) send(b []byte) {
-	t.f.l.t.Helper()
-	if err := t.f.conn.Send(t.reply, "", b); err != nil {
-		t.f.l.t.Fatal(err)
+func (a *assignment) send(b []byte) {
+	a.f.l.t.Helper()
+	if err := a.f.conn.Send(a.reply, "", b); err != nil {
+		a.f.l.t.Fatal(err)
 	}
 }
 
-// part says one unit's partial, after changing the message.
-func (t *task) part(unit uint32, change func(*protocol.Part)) {
-	t.f.l.t.Helper()
+// partial sends the partial of one task, after changing the message.
+func (a *assignment) partial(task uint32, change func(*protocol.Part)) {
+	a.f.l.t.Helper()
 	p := new(round.Partial)
-	p.Reset(t.run.Shape)
-	fill(p, t.run.Round, int(unit))
-	m := protocol.Part{Stamp: t.run.Stamp, Worker: t.f.id, Index: unit, Compute: 1000, Partial: p}
+	p.Reset(a.run.Shape)
+	fill(p, a.run.Round, int(task))
+	m := protocol.Part{Stamp: a.run.Stamp, Worker: a.f.id, Index: task, Compute: 1000, Partial: p}
 	if change != nil {
 		change(&m)
 	}
-	t.send(m.Append(nil))
+	a.send(m.Append(nil))
 }
 
-// parts says the partials of all units, one by one, the last first.
-func (t *task) parts() {
-	t.f.l.t.Helper()
-	for i := len(t.run.Units) - 1; i >= 0; i-- {
-		t.part(t.run.Units[i], nil)
+// partials sends the partials of all tasks, one by one, the last first.
+func (a *assignment) partials() {
+	a.f.l.t.Helper()
+	for i := len(a.run.Units) - 1; i >= 0; i-- {
+		a.partial(a.run.Units[i], nil)
 	}
 }
 
-// nodes says the nodes of the tree that the units fill, as workers do.
-func (t *task) nodes() (sent int) {
-	t.f.l.t.Helper()
+// nodes sends the nodes of the tree that the tasks fill, as workers do.
+func (a *assignment) nodes() (sent int) {
+	a.f.l.t.Helper()
 	var tree engine.Tree
-	tree.Reset(int(t.run.Of), t.run.Shape)
-	for _, u := range t.run.Units {
+	tree.Reset(int(a.run.Of), a.run.Shape)
+	for _, task := range a.run.Units {
 		p := tree.Partial()
-		fill(p, t.run.Round, int(u))
-		tree.Put(0, int(u), p)
+		fill(p, a.run.Round, int(task))
+		tree.Put(0, int(task), p)
 	}
 	tree.Nodes(func(level, i int, p *round.Partial) {
-		m := protocol.Part{Stamp: t.run.Stamp, Worker: t.f.id, Level: uint8(level), Index: uint32(i), Partial: p}
-		t.send(m.Append(nil))
+		m := protocol.Part{Stamp: a.run.Stamp, Worker: a.f.id, Level: uint8(level), Index: uint32(i), Partial: p}
+		a.send(m.Append(nil))
 		sent++
 	})
 	return sent
 }
 
-func (t *task) need(m protocol.Need) {
-	t.f.l.t.Helper()
-	m.Stamp, m.Worker = t.run.Stamp, t.f.id
-	t.send(m.Append(nil))
+func (a *assignment) need(m protocol.Need) {
+	a.f.l.t.Helper()
+	m.Stamp, m.Worker = a.run.Stamp, a.f.id
+	a.send(m.Append(nil))
 }
 
-func (t *task) fail(unit uint32, permanent bool) {
-	t.f.l.t.Helper()
-	m := protocol.Fail{Stamp: t.run.Stamp, Worker: t.f.id, Unit: unit, Permanent: permanent, Reason: fmt.Sprintf("unit %d is bad on %s", unit, t.f.id)}
-	t.send(m.Append(nil))
+func (a *assignment) fail(task uint32, permanent bool) {
+	a.f.l.t.Helper()
+	m := protocol.Fail{Stamp: a.run.Stamp, Worker: a.f.id, Unit: task, Permanent: permanent, Reason: fmt.Sprintf("task %d is bad on %s", task, a.f.id)}
+	a.send(m.Append(nil))
 }
 
-// collected says that a unit's bytes are there, which took long to compute for all
-// that is said.
-func (t *task) collected(unit uint32) {
-	t.f.l.t.Helper()
-	t.announce(unit, 0)
+// announce says that a task's result is there, and not how long it took to compute.
+func (a *assignment) announce(task uint32) {
+	a.f.l.t.Helper()
+	a.announceAfter(task, 0)
 }
 
-// brief says so of one that took little.
-func (t *task) brief(unit uint32) {
-	t.f.l.t.Helper()
-	t.announce(unit, time.Microsecond)
+// brief says that a task's result is there, and that it took little time to compute.
+func (a *assignment) brief(task uint32) {
+	a.f.l.t.Helper()
+	a.announceAfter(task, time.Microsecond)
 }
 
-func (t *task) announce(unit uint32, took time.Duration) {
-	t.f.l.t.Helper()
-	m := protocol.Collected{Stamp: t.run.Stamp, Worker: t.f.id, Unit: unit, Digest: digestOf(unit), Bytes: 10, Compute: uint64(took)}
-	t.send(m.Append(nil))
+func (a *assignment) announceAfter(task uint32, took time.Duration) {
+	a.f.l.t.Helper()
+	m := protocol.Collected{Stamp: a.run.Stamp, Worker: a.f.id, Unit: task, Digest: digestOf(task), Bytes: 10, Compute: uint64(took)}
+	a.send(m.Append(nil))
 }
 
-// unit is the one unit that a collected Run is for.
-func (t *task) unit() uint32 {
-	t.f.l.t.Helper()
-	if len(t.run.Units) != 1 {
-		t.f.l.t.Fatalf("worker %s is to collect units %v", t.f.id, t.run.Units)
+// task returns the one task of a Run of a gather round.
+func (a *assignment) task() uint32 {
+	a.f.l.t.Helper()
+	if len(a.run.Units) != 1 {
+		a.f.l.t.Fatalf("worker %s is to compute tasks %v", a.f.id, a.run.Units)
 	}
-	return t.run.Units[0]
+	return a.run.Units[0]
 }

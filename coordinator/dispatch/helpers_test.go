@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/internal/blobs"
@@ -32,9 +33,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	// never is a heartbeat that no test lives to see: nothing is overdue.
+	// never is a heartbeat that is longer than any test: nothing is overdue.
 	never = time.Hour
-	// quick is one of which twenty go by in a test.
+	// quick is a heartbeat that passes many times in a test.
 	quick = 5 * time.Millisecond
 
 	epoch = 7
@@ -47,7 +48,7 @@ type lab struct {
 	server  *bus.Server
 	conn    *bus.Conn // the leader's
 	d       *Dispatcher
-	parts   *fakeParts
+	results *fakeResults
 	options ExecutorOptions // of executors
 
 	registry *prometheus.Registry
@@ -59,24 +60,25 @@ func newLab(t *testing.T, heartbeat time.Duration) *lab {
 	return newLabWith(t, heartbeat, func(*Config) {})
 }
 
-func newLabWith(t *testing.T, heartbeat time.Duration, change func(*Config)) *lab {
+// newLabWith is newLab with changes to the configuration and to the limits. No worker dies of silence, unless a change says so.
+func newLabWith(t *testing.T, heartbeat time.Duration, change func(*Config), changes ...func(*schedule.Limits)) *lab {
 	t.Helper()
 	s := natstest.Server(t, bus.ServerOptions{RoutePort: -1, Cluster: "lab"})
-	l := &lab{t: t, server: s, parts: newFakeParts(), registry: prometheus.NewRegistry()}
-	t.Cleanup(func() {
-		if untried != (attempt{}) {
-			t.Errorf("the attempt of units that nobody was given was written: %+v", untried)
-		}
-	})
+	l := &lab{t: t, server: s, results: newFakeResults(), registry: prometheus.NewRegistry()}
 	l.metrics = metrics.NewCoordinator(l.registry)
 	l.conn = l.connect()
 	cfg := Config{
 		ID: "a", Epoch: epoch, Heartbeat: heartbeat, Conn: l.conn, Subjects: subjects,
-		Parts: l.parts, Metrics: l.metrics, Log: slog.New(slog.DiscardHandler),
+		Results: l.results, Metrics: l.metrics, Log: slog.New(slog.DiscardHandler),
 	}
 	change(&cfg)
 	l.d = New(cfg)
-	l.d.crew.dead = never // silence is the tests' to declare
+	limits := limits(heartbeat)
+	limits.Dead = never
+	for _, change := range changes {
+		change(&limits)
+	}
+	l.d.workers = schedule.NewWorkers(limits, cfg.Quarantined)
 	leads := make(chan struct{}, 1)
 	sub, err := l.conn.Subscribe(subjects.Lead(), func(bus.Message) {
 		select {
@@ -118,15 +120,27 @@ func (l *lab) until(what string, done func() bool) {
 }
 
 // silent declares that a worker has not been heard of for too long.
-func (l *lab) silent(id string) {
+func (l *lab) silent(name string) {
 	l.d.mu.Lock()
-	l.d.crew.workers[id].heard = time.Now().Add(-2 * never)
+	l.d.workers.Heard(name, time.Now().Add(-2*never))
 	l.d.mu.Unlock()
 	l.d.expire(time.Now())
 }
 
-// metric reads an instrument by its name and the value of its label, if it has
-// one: of a histogram the number of observations.
+// view describes a worker; false: the leader does not know it.
+func (l *lab) view(name string) (schedule.WorkerView, bool) {
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	list := l.d.workers.View(time.Now())
+	at := slices.IndexFunc(list, func(w schedule.WorkerView) bool { return w.Name == name })
+	if at < 0 {
+		return schedule.WorkerView{}, false
+	}
+	return list[at], true
+}
+
+// metric reads an instrument by its name and the value of its label, if it has one. Of a histogram it returns the number of
+// observations.
 func (l *lab) metric(name, label string) float64 {
 	l.t.Helper()
 	families, err := l.registry.Gather()
@@ -176,13 +190,13 @@ func manifest() *dataset.Manifest {
 	return m
 }
 
-// executor makes the executor of a job; it is closed with the test.
+// executor makes the executor of a job.
 func (l *lab) executor(id uint64) *Executor {
 	l.t.Helper()
 	return l.d.Executor(id, &round.Job{Algorithm: "canary", Seed: id}, manifest(), l.options)
 }
 
-// doing is a round on its way.
+// doing is a round under way.
 type doing struct {
 	l      *lab
 	r      *round.Round
@@ -204,7 +218,7 @@ func (d *doing) wait() error {
 	return testkit.Receive(d.l.t, "the end of the round", d.done)
 }
 
-// sums waits for the end of a summed round and checks its sum.
+// sums waits for the end of a reduce round and checks its sum.
 func (d *doing) sums() {
 	d.l.t.Helper()
 	if err := d.wait(); err != nil {
@@ -227,8 +241,8 @@ func (d *doing) pending() {
 
 var labShape = round.Shape{F64: 2, F32: 3, Rows: 4, Width: 2}
 
-// summed is a round of units.
-func summed(units int, vars ...round.Var) *round.Round {
+// reduceRound returns a reduce round of so many tasks.
+func reduceRound(units int, vars ...round.Var) *round.Round {
 	return &round.Round{Op: 3, Units: units, How: round.Sum, Shape: labShape, Roles: dataset.Train, Steps: [2]uint64{5, 6}, Vars: vars}
 }
 
@@ -236,10 +250,10 @@ func variable(id uint16, version uint64) round.Var {
 	return round.Var{ID: id, Version: version, Data: fmt.Appendf(nil, "value %d of %d", version, id)}
 }
 
-// fill computes a unit of a round: numbers of magnitudes far apart, so that
-// another order of the sum, or a unit counted twice, shows.
-func fill(p *round.Partial, round uint64, unit int) {
-	rng := rand.New(rand.NewPCG(round, uint64(unit)))
+// fill computes a task of a round. Its numbers have magnitudes far apart, so that another order of the sum, or a task counted
+// twice, shows.
+func fill(p *round.Partial, round uint64, task int) {
+	rng := rand.New(rand.NewPCG(round, uint64(task)))
 	value := func() float64 { return math.Ldexp(rng.Float64()-0.5, rng.IntN(60)-30) }
 	for i := range p.F64 {
 		p.F64[i] = value()
@@ -255,45 +269,45 @@ func fill(p *round.Partial, round uint64, unit int) {
 	}
 }
 
-// sumOf is what a round sums up to.
+// sumOf returns the sum of a round.
 func sumOf(r *round.Round, n uint64) *round.Partial {
 	var tree engine.Tree
 	tree.Reset(r.Units, r.Shape)
-	for u := range r.Units {
+	for task := range r.Units {
 		p := tree.Partial()
-		fill(p, n, u)
-		tree.Put(0, u, p)
+		fill(p, n, task)
+		tree.Put(0, task, p)
 	}
 	return tree.Root()
 }
 
-// fakeParts is a Parts in memory.
-type fakeParts struct {
+// fakeResults is a Results in memory.
+type fakeResults struct {
 	mu       sync.Mutex
 	known    map[uint32]string
 	recorded []uint32
 	of       int
 	fetch    func(*protocol.Collected) error // may block; nil: at once
-	record   func(*protocol.Collected) error // likewise
+	record   func(*protocol.Collected) error // the same
 	withheld map[uint32]time.Duration
 	bytes    map[string][]byte
 }
 
-func newFakeParts() *fakeParts {
-	return &fakeParts{known: make(map[uint32]string), bytes: make(map[string][]byte), withheld: make(map[uint32]time.Duration)}
+func newFakeResults() *fakeResults {
+	return &fakeResults{known: make(map[uint32]string), bytes: make(map[string][]byte), withheld: make(map[uint32]time.Duration)}
 }
 
-func (p *fakeParts) Known(job, round uint64) map[uint32]digests.Digest {
+func (p *fakeResults) Known(job, round uint64) (known []schedule.Known) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known := make(map[uint32]digests.Digest)
-	for unit, text := range p.known {
-		known[unit], _ = digests.Parse(text)
+	for task, text := range p.known {
+		digest, _ := digests.Parse(text)
+		known = append(known, schedule.Known{Task: task, Digest: digest})
 	}
 	return known
 }
 
-func (p *fakeParts) Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error) {
+func (p *fakeResults) Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error) {
 	if p.fetch != nil {
 		if err := p.fetch(c); err != nil {
 			return nil, err
@@ -305,15 +319,15 @@ func (p *fakeParts) Fetch(ctx context.Context, c *protocol.Collected) ([]byte, e
 	return p.Load(ctx, c.Digest)
 }
 
-func (p *fakeParts) Keep(part []byte) (string, error) {
+func (p *fakeResults) Keep(result []byte) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	digest := blobs.Sum(part)
-	p.bytes[digest] = part
+	digest := blobs.Sum(result)
+	p.bytes[digest] = result
 	return digest, nil
 }
 
-func (p *fakeParts) Record(ctx context.Context, c *protocol.Collected, of int) error {
+func (p *fakeResults) Record(ctx context.Context, c *protocol.Collected, of int) error {
 	if p.record != nil {
 		if err := p.record(c); err != nil {
 			return err
@@ -326,38 +340,39 @@ func (p *fakeParts) Record(ctx context.Context, c *protocol.Collected, of int) e
 	return ctx.Err()
 }
 
-func (p *fakeParts) Withhold(ctx context.Context, _, _ uint64, units []uint32, took time.Duration) error {
+func (p *fakeResults) Withhold(ctx context.Context, _, _ uint64, tasks []uint32, took time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, u := range units {
-		p.withheld[u] = took
+	for _, task := range tasks {
+		p.withheld[task] = took
 	}
 	return ctx.Err()
 }
 
-func (p *fakeParts) Load(_ context.Context, digest string) ([]byte, error) {
+func (p *fakeResults) Load(_ context.Context, digest string) ([]byte, error) {
 	if digest == digestOf(77) {
-		return nil, errors.New("the part is lost: " + digest)
+		return nil, errors.New("the result is lost: " + digest)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if part := p.bytes[digest]; part != nil {
-		return part, nil
+	if result := p.bytes[digest]; result != nil {
+		return result, nil
 	}
-	return []byte("part " + digest), nil
+	return []byte("result " + digest), nil
 }
 
-func (p *fakeParts) units() []uint32 {
+// tasks lists the tasks whose results are recorded, ascending.
+func (p *fakeResults) tasks() []uint32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Sorted(slices.Values(p.recorded))
 }
 
-// digestOf is the digest of a unit's bytes.
-func digestOf(unit uint32) string { return fmt.Sprintf("%064x", unit+1) }
+// digestOf returns the digest of a task's result.
+func digestOf(task uint32) string { return fmt.Sprintf("%064x", task+1) }
 
-// partOf is what Load makes of it.
-func partOf(unit uint32) []byte { return []byte("part " + digestOf(unit)) }
+// resultOf returns the bytes of a task's result, as Load does.
+func resultOf(task uint32) []byte { return []byte("result " + digestOf(task)) }
 
 // cloned returns a copy of bytes that nobody else writes to.
 func cloned(b [][]byte) [][]byte {

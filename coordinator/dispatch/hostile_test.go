@@ -2,21 +2,30 @@ package dispatch
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/engine/schedule"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/natstest"
+	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// answers lists messages of a worker in a summed round, honest and not, but for
-// those that would rightly end the job.
+// answers lists messages of a worker in a reduce round, right and wrong, apart from those that would rightly end the job.
 func answers(number uint64) [][]byte {
 	stamp := protocol.Stamp{Epoch: epoch, Job: jobID, Round: number}
 	p := new(round.Partial)
@@ -47,8 +56,8 @@ func answers(number uint64) [][]byte {
 	}
 }
 
-// harmless reports whether a mutated answer is none that may end or spoil a job by
-// right: a leader believes its workers' numbers and permanent failures.
+// harmless reports whether a changed answer must not end or spoil a job. A leader believes its workers' numbers and permanent
+// failures.
 func harmless(b []byte) bool {
 	var fail protocol.Fail
 	part := protocol.Part{Partial: new(round.Partial)}
@@ -61,6 +70,7 @@ func harmless(b []byte) bool {
 	return true
 }
 
+// spoiled returns a message with some bytes changed.
 func spoiled(rng *rand.Rand, m []byte) []byte {
 	m = bytes.Clone(m)
 	for range 1 + rng.IntN(3) {
@@ -82,8 +92,7 @@ func spoiled(rng *rand.Rand, m []byte) []byte {
 	return m
 }
 
-// TestHostileMessages: whatever comes on the leader's subjects, by whoever and of
-// whatever epoch and round, it goes on, keeps what it is sent within bounds, and a
+// TestHostileMessages: the leader goes on whatever comes on its subjects, of any epoch and round. It bounds what it keeps, and a
 // round has the sum that its own workers answer.
 func TestHostileMessages(t *testing.T) {
 	l := newLab(t, never)
@@ -98,7 +107,7 @@ func TestHostileMessages(t *testing.T) {
 		}
 	}
 	rng := rand.New(rand.NewPCG(1, 0))
-	d := l.do(x, 5, summed(8, variable(1, 10)))
+	d := l.do(x, 5, reduceRound(8, variable(1, 10)))
 	task := w.first(1)
 	results := protocol.ResultsOf(subjects.Results("a", epoch), "ghost")
 	list := answers(5)
@@ -113,7 +122,7 @@ func TestHostileMessages(t *testing.T) {
 		}
 		send(subjects.Beats(), spoiled(rng, beat))
 	}
-	for i := range maxCrew + 100 {
+	for i := range schedule.MaxWorkers + 100 {
 		b := protocol.Beat{Worker: fmt.Sprintf("flood-%d", i), Protocol: protocol.Version + 1}
 		send(subjects.Beats(), b.Append(nil))
 	}
@@ -121,32 +130,30 @@ func TestHostileMessages(t *testing.T) {
 		b := protocol.Beat{Worker: id, Protocol: protocol.Version, Numerics: round.Numerics, Slots: 1}
 		send(subjects.Beats(), b.Append(nil))
 	}
-	l.until("a full crew", func() bool {
-		l.d.mu.Lock()
-		defer l.d.mu.Unlock()
-		return len(l.d.crew.workers) >= maxCrew
-	})
+	l.until("the leader to know as many workers as it may", func() bool { return len(l.d.Workers()) >= schedule.MaxWorkers })
 	l.d.mu.Lock()
-	for id := range l.d.crew.workers {
-		if !lawful(id) {
-			t.Errorf("there is a worker called %q", id)
-		}
-		if id != "w1" {
-			l.d.crew.workers[id].heard = time.Now().Add(-2 * never)
+	views := l.d.workers.View(time.Now())
+	for i := range views {
+		if name := views[i].Name; !isName(name) {
+			t.Errorf("there is a worker called %q", name)
+		} else if name != "w1" {
+			l.d.workers.Heard(name, time.Now().Add(-2*never))
 		}
 	}
-	if n := len(l.d.crew.workers); n > maxCrew {
-		t.Errorf("the leader knows %d workers", n)
+	if len(views) > schedule.MaxWorkers || len(l.d.said) != len(views) {
+		t.Errorf("the leader knows %d workers, and what %d say", len(views), len(l.d.said))
 	}
 	l.d.mu.Unlock()
 	l.d.expire(time.Now())
-	task.parts()
+	if got := l.d.Workers(); len(got) != 1 || len(l.d.said) != 1 {
+		t.Errorf("%d workers are left, and what %d say", len(got), len(l.d.said))
+	}
+	task.partials()
 	d.rest(w)
 	d.sums()
 }
 
-// rest answers whatever else the worker is asked to compute until the round ends:
-// units that had been given to those that are gone.
+// rest answers everything else that the worker is asked to compute until the round ends: tasks of workers that are gone.
 func (d *doing) rest(w *fake) {
 	d.l.t.Helper()
 	for end := time.After(testkit.Limit); ; {
@@ -156,7 +163,7 @@ func (d *doing) rest(w *fake) {
 			return
 		case o := <-w.orders:
 			if o.kind == protocol.KindRun {
-				(&task{w, o.run, o.reply}).parts()
+				(&assignment{w, o.run, o.reply}).partials()
 			}
 		case <-end:
 			d.l.t.Fatal("the round does not end")
@@ -164,18 +171,17 @@ func (d *doing) rest(w *fake) {
 	}
 }
 
-// TestMailboxIsBounded: what a driver does not take in time is dropped beyond a
-// number and a size.
+// TestMailboxIsBounded: the number and the size of the messages that an executor has not taken yet are bounded.
 func TestMailboxIsBounded(t *testing.T) {
 	room := protocol.NewRoom(0)
 	m := newMailbox(room)
-	half := make([]byte, room.Limit()/2) // never touched: costs no memory
+	half := make([]byte, room.Limit()/2) // it is never touched, and costs no memory
 	first, second := m.put(half), m.put(half)
 	if !first || !second || m.put([]byte{1}) {
 		t.Error("the bytes of mail are not bounded")
 	}
-	if n := len(m.take(nil)); n != 2 {
-		t.Errorf("%d messages were taken", n)
+	if msgs, _ := m.take(nil, nil); len(msgs) != 2 {
+		t.Errorf("%d messages were taken", len(msgs))
 	}
 	for range maxMail {
 		if !m.put(nil) {
@@ -185,7 +191,7 @@ func TestMailboxIsBounded(t *testing.T) {
 	if m.put(nil) {
 		t.Error("the number of messages is not bounded")
 	}
-	m.take(nil)
+	m.take(nil, nil)
 	other := newMailbox(room)
 	if !other.put(half) || !m.put(half) || m.put([]byte{1}) {
 		t.Error("two mailboxes do not share their room")
@@ -193,4 +199,71 @@ func TestMailboxIsBounded(t *testing.T) {
 	if other.close(); other.put([]byte{1}) || room.Held() != len(half) {
 		t.Errorf("%d bytes are held once one is closed", room.Held())
 	}
+}
+
+// resultSlack is what handling a message allocates apart from what follows its size: for rounds that begin again, and in other
+// goroutines.
+const resultSlack = 64 << 20
+
+// FuzzResults hands a leader with a reduce and a gather round under way messages for these rounds: their drivers neither die nor
+// hang.
+func FuzzResults(f *testing.F) {
+	conn := natstest.Connect(f, natstest.Server(f, bus.ServerOptions{}))
+	d := New(Config{
+		ID: "a", Epoch: epoch, Heartbeat: never, Conn: conn, Subjects: subjects, Results: newFakeResults(),
+		Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var drivers sync.WaitGroup
+	f.Cleanup(func() { cancel(); drivers.Wait() })
+	gather := &round.Round{Op: 4, Units: 3, Scope: round.Whole, How: round.Collect}
+	for id, r := range map[uint64]*round.Round{jobID: reduceRound(4, variable(1, 10)), jobID + 1: gather} {
+		x := d.Executor(id, &round.Job{Algorithm: "canary", Seed: id}, manifest(), ExecutorOptions{})
+		drivers.Go(func() {
+			defer x.Close()
+			for ctx.Err() == nil { // it begins again if it failed, or was answered
+				var res round.Result
+				x.Do(ctx, 5, r, &res)
+			}
+		})
+	}
+	for _, m := range answers(5) {
+		if len(m) < 1<<20 {
+			f.Add(m, true)
+		}
+	}
+	p := new(round.Partial)
+	p.Reset(labShape)
+	stamp := protocol.Stamp{Epoch: epoch, Job: jobID, Round: 5}
+	f.Add((&protocol.Part{Stamp: stamp, Worker: "w1", Level: 2, Partial: p}).Append(nil), true)
+	f.Add((&protocol.Fail{Stamp: stamp, Worker: "w1", NonFinite: true}).Append(nil), false)
+	beat := &protocol.Beat{Worker: "w1", Protocol: protocol.Version, Numerics: round.Numerics, Slots: 2, Full: true}
+	f.Add(beat.Append(nil), false)
+	f.Fuzz(func(t *testing.T, b []byte, first bool) {
+		b = bytes.Clone(b)
+		if kind, err := protocol.KindOf(b); err == nil && kind != protocol.KindBeat && len(b) >= 26 {
+			binary.LittleEndian.PutUint64(b[2:], epoch)
+			binary.LittleEndian.PutUint64(b[10:], jobID)
+			if !first {
+				b[10]++
+			}
+			binary.LittleEndian.PutUint64(b[18:], 5)
+		}
+		allocs.AtMost(t, 64*len(b)+resultSlack, "a result", func() {
+			d.onBeat(bus.Message{Subject: subjects.Beats(), Data: beat.Append(nil)})
+			d.onBeat(bus.Message{Subject: subjects.Beats(), Data: b})
+			d.onResult(bus.Message{Subject: d.results + ".w1", Data: b})
+		})
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for _, w := range d.workers.View(time.Now()) {
+			if !isName(w.Name) {
+				t.Fatalf("there is a worker called %q", w.Name)
+			}
+			if w.Name != "w1" {
+				d.workers.Hear(schedule.Report{Name: w.Name, Leaving: true}, time.Now())
+			}
+		}
+		d.workersChanged()
+	})
 }

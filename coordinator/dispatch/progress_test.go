@@ -1,75 +1,78 @@
 package dispatch
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// notes is a Watcher that writes down what it is told.
-type notes struct {
-	mu   sync.Mutex
-	list []string
+// fakeReporter takes the length of a result for its steps, and writes down what is counted and shown.
+type fakeReporter struct {
+	mu    sync.Mutex
+	steps []uint64 // of each call of count
+	last  round.Progress
+	tasks int // of the last round that was shown
 }
 
-func (n *notes) note(format string, args ...any) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.list = append(n.list, fmt.Sprintf(format, args...))
+func (*fakeReporter) ResultProgress(result []byte) (round.Progress, error) {
+	if len(result) == 0 {
+		return round.Progress{}, errors.New("an empty result")
+	}
+	return round.Progress{Step: uint64(len(result))}, nil
 }
 
-func (n *notes) has(text string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Contains(n.list, text)
-}
-
-func (n *notes) count(prefix string) (found int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, text := range n.list {
-		if strings.HasPrefix(text, prefix) {
-			found++
+// RoundProgress adds up the steps. The samples are the number of tasks that have ended.
+func (*fakeReporter) RoundProgress(tasks []round.UnitProgress) (p round.Progress) {
+	for _, t := range tasks {
+		p.Step += t.Step
+		if t.Done {
+			p.Samples++
 		}
 	}
-	return found
+	return p
 }
 
-func (n *notes) Begin(r *round.Round) { n.note("begin %d", r.Units) }
-
-// Read takes the length of a part for its steps.
-func (n *notes) Read(part []byte) (round.Progress, bool) {
-	return round.Progress{Step: uint64(len(part))}, len(part) > 0
+func (f *fakeReporter) count(w protocol.Work) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.steps = append(f.steps, w.Steps)
 }
 
-func (n *notes) Have(unit int, p *round.Progress, before bool) {
-	if p == nil {
-		n.note("have %d before=%v", unit, before)
-		return
-	}
-	n.note("have %d before=%v step %d", unit, before, p.Step)
+func (f *fakeReporter) show(tasks int, p round.Progress) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tasks, f.last = tasks, p
 }
 
-func (n *notes) NotRun(unit int) { n.note("not run %d", unit) }
-
-func (n *notes) Report(m *protocol.Progress) {
-	n.note("report %d %s %d", m.Unit, m.Worker, m.Done.Steps)
+// isShown reports whether the last progress of a round of three tasks that was shown has so many steps and ended tasks.
+func (f *fakeReporter) isShown(steps, ended int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tasks == 3 && f.last.Step == uint64(steps) && f.last.Samples == uint64(ended)
 }
-func (*notes) Look(time.Time) {}
 
-// TestProgressOfChildren: what a worker says of a child job that it has is taken in,
-// and nothing else.
-func TestProgressOfChildren(t *testing.T) {
-	l, n := newLab(t, never), new(notes)
-	l.options.Watcher = n
+func (f *fakeReporter) options() ProgressOptions {
+	return ProgressOptions{Reporter: f, Count: f.count, Show: f.show}
+}
+
+// TestProgressOfSubJobs: what a worker says of a sub-job that it has is taken in, and nothing else.
+func TestProgressOfSubJobs(t *testing.T) {
+	l, reporter := newLab(t, never), new(fakeReporter)
+	l.options.Progress = reporter.options()
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
@@ -81,19 +84,20 @@ func TestProgressOfChildren(t *testing.T) {
 		task.send(m.Append(nil))
 	}
 	say(1, func(*protocol.Progress) {})
-	say(2, func(m *protocol.Progress) { m.Worker = "ghost" }) // it has not the unit
+	say(2, func(m *protocol.Progress) { m.Worker = "ghost" }) // it has not the task
 	say(3, func(m *protocol.Progress) { m.Round-- })
 	l.dropped(metrics.DropStale, 1)
 	say(4, func(m *protocol.Progress) { m.Unit = 1 })
 	l.dropped(metrics.DropMisshapen, 1)
 	say(5, func(*protocol.Progress) {})
-	task.collected(0)
-	d.collects()
-	if n.count("report") != 2 || !n.has("report 0 w1 1") || !n.has("report 0 w1 5") {
-		t.Errorf("taken in were %q", n.list)
+	task.announce(0)
+	d.gathers()
+	steps := uint64(len(resultOf(0)))
+	if want := []uint64{1, 4, steps - 5}; !slices.Equal(reporter.steps, want) {
+		t.Errorf("counted were %v steps, want %v", reporter.steps, want)
 	}
-	if want := fmt.Sprintf("have 0 before=false step %d", len(partOf(0))); !n.has("begin 1") || !n.has(want) || n.count("have") != 1 {
-		t.Errorf("taken in were %q, not %q", n.list, want)
+	if at := x.progress.tasks.at(0); !at.Known || !at.Done || at.NotRun || at.Step != steps || !x.Gathered() {
+		t.Errorf("known is %+v", at)
 	}
 	x.Show(1, round.Progress{Step: 7})
 	if live, ok := l.d.Live(jobID); !ok || live.Units != 1 || live.Progress.Step != 7 {
@@ -104,43 +108,44 @@ func TestProgressOfChildren(t *testing.T) {
 	}
 }
 
-// TestRecordedPartsAreRead: what an earlier leader recorded is read, and told apart from
-// what is computed now.
-func TestRecordedPartsAreRead(t *testing.T) {
-	l, n := newLab(t, never), new(notes)
-	l.options.Watcher = n
-	l.parts.known = map[uint32]string{0: digestOf(0), 2: digestOf(2)}
+// TestRecordedResultsAreRead: what an earlier leader recorded is read and shown, and not counted again.
+func TestRecordedResultsAreRead(t *testing.T) {
+	l, reporter := newLab(t, never), new(fakeReporter)
+	l.options.Progress = reporter.options()
+	l.results.known = map[uint32]string{0: digestOf(0), 2: digestOf(2)}
 	x := l.executor(jobID)
 	defer x.Close()
-	d := l.do(x, 3, collecting(3))
-	read := len(partOf(0))
-	for _, unit := range []int{0, 2} {
-		for _, want := range []string{fmt.Sprintf("have %d before=true", unit), fmt.Sprintf("have %d before=true step %d", unit, read)} {
-			l.until(want, func() bool { return n.has(want) })
-		}
+	d := l.do(x, 3, gatherRound(3))
+	read := len(resultOf(0))
+	l.until("the recorded results to be shown", func() bool { return reporter.isShown(2*read, 2) })
+	l.join("w1", 1).first(0).announce(1)
+	d.gathers()
+	if want := []uint64{uint64(read)}; !slices.Equal(reporter.steps, want) {
+		t.Errorf("counted were %v steps, want %v", reporter.steps, want)
 	}
-	l.join("w1", 1).first(0).collected(1)
-	d.collects()
-	if !n.has(fmt.Sprintf("have 1 before=false step %d", read)) || n.count("have") != 5 {
-		t.Errorf("told was %q", n.list)
+	for task := range 3 {
+		if at := x.progress.tasks.at(task); !at.Done || at.Step != uint64(read) {
+			t.Errorf("task %d: %+v", task, at)
+		}
 	}
 }
 
-// TestWorkByWorker: units and their time are counted by worker and by kind, whatever
-// a worker says that they took.
+// TestWorkByWorker: tasks and their time are counted by worker and by kind. The time that a worker says is bounded, and a partial
+// that does not fit the round is not counted.
 func TestWorkByWorker(t *testing.T) {
 	l, w1, w2, x := withTwo(t)
-	r := summed(4)
+	r := reduceRound(4)
 	r.Kind = "step"
 	d := l.do(x, 1, r)
 	task1, task2 := w1.first(0), w2.first(0)
 	if task1.run.Kind != "step" {
 		t.Errorf("the worker is told of %q", task1.run.Kind)
 	}
-	liar := &protocol.Part{Stamp: task1.run.Stamp, Worker: "nobody", Level: 200, Compute: math.MaxUint64, Partial: new(round.Partial)}
-	task1.send(liar.Append(nil))
-	task1.parts()
-	task2.parts()
+	task1.partial(task1.run.Units[0], func(p *protocol.Part) { p.Worker, p.Compute = "nobody", math.MaxUint64 })
+	task1.partial(task1.run.Units[0], func(p *protocol.Part) { p.Worker, p.Level = "nobody", 200 })
+	l.dropped(metrics.DropMisshapen, 1)
+	task1.partials()
+	task2.partials()
 	d.sums()
 	total := 0.0
 	for _, id := range []string{"w1", "w2"} {
@@ -149,12 +154,12 @@ func TestWorkByWorker(t *testing.T) {
 			t.Errorf("%s has computed nothing", id)
 		}
 	}
-	l.counted("leader_worker_tasks_total", metrics.Other, 4) // the round has four
-	if seconds := l.metric("leader_worker_task_seconds_total", metrics.Other); total != 4 || seconds != mostCompute.Seconds() {
-		t.Errorf("%v units, and %v s of a liar", total, seconds)
+	l.counted("leader_worker_tasks_total", metrics.Other, 1)
+	if seconds := l.metric("leader_worker_task_seconds_total", metrics.Other); total != 4 || seconds != maxCompute.Seconds() {
+		t.Errorf("%v tasks, and %v s of a worker that nobody knows", total, seconds)
 	}
 	if n := l.metric("task_seconds", "step"); n < 3 {
-		t.Errorf("%v units are of kind step", n)
+		t.Errorf("%v tasks are of kind step", n)
 	}
 	for _, w := range l.d.Workers() {
 		if _, ok := w.UnitSeconds["step"]; !ok || w.Units == 0 || w.MainKind != "step" || w.LastSeen < 0 {
@@ -163,9 +168,9 @@ func TestWorkByWorker(t *testing.T) {
 	}
 }
 
-// TestPaces: the mean follows what is new, and kinds are bounded.
-func TestPaces(t *testing.T) {
-	var p paces
+// TestSecondsByKind: the mean follows what is new, and kinds are bounded.
+func TestSecondsByKind(t *testing.T) {
+	var p said
 	for range 100 {
 		p.add("step", 1, 2)
 	}
@@ -178,7 +183,186 @@ func TestPaces(t *testing.T) {
 	for i := range 100 {
 		p.add(fmt.Sprint("kind ", i), 1, 1000)
 	}
-	if p.add("", 1, 1); len(p.mean) != maxPaces || p.main() != "kind 0" {
-		t.Errorf("%d kinds, mostly %q", len(p.mean), p.main())
+	if p.add("", 1, 1); len(p.mean) != maxKinds || p.mainKind() != "kind 0" {
+		t.Errorf("%d kinds, mostly %q", len(p.mean), p.mainKind())
 	}
+}
+
+// foldsOf is a UnitReporter of folds. A result is the number of its task.
+type foldsOf []round.Progress
+
+func (f foldsOf) ResultProgress(result []byte) (round.Progress, error) { return f[result[0]], nil }
+func (f foldsOf) RoundProgress(tasks []round.UnitProgress) round.Progress {
+	return pipeline.SumFolds(tasks)
+}
+
+// told is a progress and what it has told.
+type told struct {
+	*progress
+	work protocol.Work
+	last round.Progress
+}
+
+func newTold(r round.UnitReporter, tasks int) *told {
+	x := &told{}
+	x.progress = newProgress(ProgressOptions{
+		Reporter: r,
+		Count: func(w protocol.Work) {
+			x.work = protocol.Work{Rounds: x.work.Rounds + w.Rounds, Steps: x.work.Steps + w.Steps, Samples: x.work.Samples + w.Samples}
+		},
+		Show: func(_ int, p round.Progress) { x.last = p },
+	})
+	x.begin(&round.Round{Units: tasks})
+	return x
+}
+
+// now returns how far the tasks are now.
+func (x *told) now() round.Progress {
+	x.shown, x.news = time.Time{}, true
+	x.show(time.Now())
+	return x.last
+}
+
+// arrive has the result of a task arrive.
+func (x *told) arrive(task int, known bool) { x.have(task, x.read([]byte{byte(task)}), known) }
+
+// TestProgressCountsOnce: tasks may be computed twice or again, and workers may report in any order. Each task counts once, and
+// exactly once its result is here.
+func TestProgressCountsOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tasks := rapid.IntRange(1, 5).Draw(t, "tasks")
+		ends := make(foldsOf, tasks)
+		for u := range ends {
+			steps := rapid.Uint64Range(1, 100).Draw(t, "steps")
+			ends[u] = round.Progress{Step: steps, Steps: steps, Samples: 10 * steps, Loss: 0.5}
+		}
+		x := newTold(ends, tasks)
+		var want protocol.Work
+		known := make([]protocol.Work, tasks) // of earlier leaders
+		recorded := make([]bool, tasks)
+		for u := range ends {
+			if recorded[u] = rapid.Bool().Draw(t, "recorded"); recorded[u] {
+				x.have(u, nil, true)
+				x.arrive(u, true)
+				continue
+			}
+			n := rapid.Uint64Range(0, ends[u].Step).Draw(t, "known")
+			known[u] = protocol.Work{Rounds: n, Steps: n, Samples: 10 * n}
+		}
+		for range rapid.IntRange(0, 30).Draw(t, "reports") {
+			u := rapid.IntRange(0, tasks-1).Draw(t, "task")
+			if recorded[u] {
+				continue
+			}
+			n := rapid.Uint64Range(known[u].Steps, ends[u].Step).Draw(t, "step")
+			x.report(&protocol.Progress{Unit: uint32(u), Done: protocol.Work{Rounds: n, Steps: n, Samples: 10 * n}, Steps: 200, Loss: 1, Counted: known[u]})
+			if p := x.now(); p.Step > p.Steps {
+				t.Fatalf("step %d of %d", p.Step, p.Steps)
+			}
+		}
+		sum := uint64(0)
+		for u, end := range ends {
+			sum += end.Step
+			if recorded[u] {
+				continue
+			}
+			w := protocol.Work{Rounds: end.Step, Steps: end.Step, Samples: end.Samples}
+			x.report(&protocol.Progress{Unit: uint32(u), Done: w, Steps: 200, Loss: 1, Counted: known[u]})
+			x.arrive(u, false)
+			x.arrive(u, false)
+			more := w.Beyond(known[u])
+			want = protocol.Work{Rounds: want.Rounds + more.Rounds, Steps: want.Steps + more.Steps, Samples: want.Samples + more.Samples}
+		}
+		if x.work != want {
+			t.Fatalf("counted %+v, want %+v", x.work, want)
+		}
+		if p := x.now(); p.Step != sum || p.Steps != sum || p.Samples != 10*sum || math.Abs(p.Loss-0.5) > 1e-12 {
+			t.Fatalf("at the end %+v, want %d steps", p, sum)
+		}
+	})
+}
+
+// TestProgressOfAFoldComputedAgain: progress does not fall back, and nothing counts twice.
+func TestProgressOfAFoldComputedAgain(t *testing.T) {
+	x := newTold(foldsOf{{Step: 100, Steps: 100, Samples: 1000, Loss: 0.25}, {Loss: -1}}, 2)
+	report := func(step uint64) {
+		x.report(&protocol.Progress{Done: protocol.Work{Rounds: step, Steps: step, Samples: 10 * step}, Steps: 100, Loss: 1})
+	}
+	for _, step := range []uint64{60, 10, 30, 70} { // its worker died at 60
+		report(step)
+	}
+	if p := x.now(); p.Step != 70 || p.Steps != 200 || x.work != (protocol.Work{Rounds: 70, Steps: 70, Samples: 700}) {
+		t.Errorf("%+v, counted %+v", p, x.work)
+	}
+	report(40)
+	if p := x.now(); p.Step != 70 {
+		t.Errorf("fell back to step %d", p.Step)
+	}
+}
+
+// TestProgressOfWrongReports: impossible reports do no harm: no panic, and no ratio above 1. Once the result is here progress is
+// right.
+func TestProgressOfWrongReports(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := newTold(foldsOf{{Step: 5, Steps: 5, Samples: 50, Loss: 0.5}, {Step: 5, Steps: 5, Samples: 50, Loss: 0.5}}, 2)
+		count := rapid.SampledFrom([]uint64{0, 1, 7, 1 << 40, protocol.MaxCount})
+		for range 10 {
+			m := &protocol.Progress{
+				Unit: rapid.Uint32Range(0, 1).Draw(t, "task"), Steps: count.Draw(t, "most"), Loss: rapid.Float64Range(-5, 1e300).Draw(t, "loss"),
+				Done:    protocol.Work{Rounds: count.Draw(t, "rounds"), Steps: count.Draw(t, "steps"), Samples: count.Draw(t, "samples")},
+				Counted: protocol.Work{Steps: count.Draw(t, "counted")},
+			}
+			x.report(m)
+			if p := x.now(); p.Steps > 0 && p.Step > p.Steps || p.Loss-p.Loss != 0 {
+				t.Fatalf("%+v after %+v", p, m)
+			}
+		}
+		x.arrive(0, false)
+		x.arrive(1, false)
+		if p := x.now(); p.Step != 10 || p.Steps != 10 || p.Samples != 100 || p.Loss != 0.5 {
+			t.Fatalf("at the end %+v", p)
+		}
+	})
+}
+
+// reporterAlone hides that a UnitReporter counts.
+type reporterAlone struct{ round.UnitReporter }
+
+// TestCountedTasks: runs that are counted are as far as runs that are listed, and take a fifth of the memory.
+func TestCountedTasks(t *testing.T) {
+	cells := &round.Cells{Rows: []round.CellRow{{Algorithm: "structrf", Params: json.RawMessage(`{}`)}}, Repeats: 1, Folds: 4}
+	trainer, err := pipeline.New(&round.Job{Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Split: dataset.Split{Folds: 4}, Cells: cells}, new(dataset.Manifest), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := trainer.(round.UnitReporter)
+	if size, of := unsafe.Sizeof(countedTask{}), unsafe.Sizeof(round.UnitProgress{}); 4*size > of {
+		t.Errorf("%d bytes of a task, listed %d", size, of)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 5).Draw(t, "tasks")
+		counted, listed := newTaskList(g, n), newTaskList(reporterAlone{g}, n)
+		if _, ok := counted.(*countedTasks); !ok {
+			t.Fatal("runs are not counted")
+		}
+		for range rapid.IntRange(0, 20).Draw(t, "events") {
+			u := rapid.IntRange(0, n-1).Draw(t, "task")
+			if rapid.Bool().Draw(t, "ends") {
+				notRun := rapid.Bool().Draw(t, "not run")
+				counted.end(u, notRun)
+				listed.end(u, notRun)
+			} else {
+				p := round.Progress{Step: rapid.Uint64Range(0, 9).Draw(t, "step"), Samples: rapid.Uint64Range(0, 99).Draw(t, "samples"), Loss: 0.5, Phase: rapid.SampledFrom([]string{"", "training", "failed"}).Draw(t, "phase")}
+				counted.set(u, p)
+				listed.set(u, p)
+			}
+			a, b := counted.at(u), listed.at(u)
+			if a.Step != b.Step || a.Samples != b.Samples || a.Known != b.Known || a.Done != b.Done || a.NotRun != b.NotRun {
+				t.Fatalf("task %d is counted as %+v, listed as %+v", u, a, b)
+			}
+			if got, want := counted.progress(), listed.progress(); got != want {
+				t.Fatalf("counted %+v, listed %+v", got, want)
+			}
+		}
+	})
 }

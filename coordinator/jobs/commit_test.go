@@ -20,8 +20,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestStretch: the interval is 200 ms while commits are cheap, grows to keep them
-// at 3 % of the time, and never above max(2 s, 4 x the last commit).
+// TestStretch: the interval is 200 ms while commits are cheap. It grows to keep them at 3 % of the time, and is at most max(2 s, 4 x
+// the last commit).
 func TestStretch(t *testing.T) {
 	for cost, want := range map[time.Duration]time.Duration{
 		0:                      200 * time.Millisecond,
@@ -50,8 +50,7 @@ func TestStretch(t *testing.T) {
 	})
 }
 
-// TestTypicalCost: one slow commit does not change the interval, whenever it comes
-// after a fast one; where most are slow, the interval follows.
+// TestTypicalCost: one slow commit after a fast one does not change the interval. If most are slow, the interval follows.
 func TestTypicalCost(t *testing.T) {
 	c := newCommitter(nil).costs
 	for i, step := range []struct{ cost, want time.Duration }{
@@ -63,7 +62,7 @@ func TestTypicalCost(t *testing.T) {
 	}
 }
 
-// stated is a Trainer of which only the state counts.
+// stated is a Trainer that only has a state.
 type stated struct {
 	round.Trainer
 	state []byte
@@ -80,12 +79,11 @@ func (s *stated) Progress() round.Progress {
 	return round.Progress{Step: uint64(s.calls), Loss: 0.5}
 }
 
-// TestOfferWaitsForTheInterval: a state is cut when the interval is over, not
-// before, and is committed with its round and progress.
+// TestOfferWaitsForTheInterval: a state is marshaled once the interval is over, and is committed with its round and progress.
 func TestOfferWaitsForTheInterval(t *testing.T) {
-	o := newOffice(t)
-	j := o.running("one")
-	c, tr := o.committer(j), &stated{state: []byte("first")}
+	l := newLab(t)
+	j := l.running("one")
+	c, tr := l.committer(j), &stated{state: []byte("first")}
 	c.began = time.Now().Add(time.Hour)
 	if err := c.offer(testkit.Context(t), 3, tr); err != nil || tr.calls != 0 || c.flight != nil {
 		t.Fatalf("a state was cut too early, error %v", err)
@@ -98,7 +96,7 @@ func TestOfferWaitsForTheInterval(t *testing.T) {
 	if err := c.settle(); err != nil {
 		t.Fatal(err)
 	}
-	if got := o.job(j.ID); got.Round != 4 || string(got.Trainer) != "first" || string(got.Progress) != `{"step":1,"steps":0,"samples":0,"loss":0.5,"phase":""}` {
+	if got := l.job(j.ID); got.Round != 4 || string(got.Trainer) != "first" || string(got.Progress) != `{"step":1,"steps":0,"samples":0,"loss":0.5,"phase":""}` {
 		t.Errorf("committed: round %d, state %q, progress %s", got.Round, got.Trainer, got.Progress)
 	}
 	if err := c.settle(); err != nil { // nothing is in flight
@@ -106,10 +104,10 @@ func TestOfferWaitsForTheInterval(t *testing.T) {
 	}
 }
 
-// TestOneCommitInFlight: while one is, the driver goes on without another.
+// TestOneCommitInFlight: while a commit is in flight the driver begins no other, and goes on.
 func TestOneCommitInFlight(t *testing.T) {
-	o := newOffice(t)
-	c, tr := o.committer(o.running("one")), &stated{state: []byte("state")}
+	l := newLab(t)
+	c, tr := l.committer(l.running("one")), &stated{state: []byte("state")}
 	flight := make(chan committed, 1)
 	c.flight, c.costs = flight, costs{40 * time.Millisecond}
 	if err := c.offer(testkit.Context(t), 1, tr); err != nil || tr.calls != 0 {
@@ -128,8 +126,7 @@ func TestOneCommitInFlight(t *testing.T) {
 	}
 }
 
-// TestDriverWaits when more than two intervals are uncommitted, and hears what
-// became of the commit in flight.
+// TestDriverWaits: a driver waits for the commit in flight if more than two intervals are uncommitted, and returns its error.
 func TestDriverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(Config{Metrics: metrics.NewCoordinator(prometheus.NewRegistry())})
@@ -153,15 +150,14 @@ func TestDriverWaits(t *testing.T) {
 	})
 }
 
-// TestLargeStatesGoInPieces, effective with the last, and very large ones as a
-// blob.
-func TestLargeStatesGoInPieces(t *testing.T) {
-	o := newOffice(t)
-	j := o.running("one")
-	c, tr := o.committer(j), &stated{}
+// TestLargeStatesInChunks: a large state is committed in chunks, and takes effect with the last. A very large state is a blob.
+func TestLargeStatesInChunks(t *testing.T) {
+	l := newLab(t)
+	j := l.running("one")
+	c, tr := l.committer(j), &stated{}
 	for round, size := range []int{1, protocol.CommitChunk, protocol.CommitChunk + 1, 5*protocol.CommitChunk + 7, protocol.MaxRaftState + 1} {
 		tr.state = bytes.Repeat([]byte{byte(round + 1)}, size)
-		before := o.cfg.Store.State().Index()
+		before := l.cfg.Store.State().Index()
 		c.began = time.Now().Add(-time.Hour) // long enough for the largest
 		if err := c.offer(testkit.Context(t), uint64(round+1), tr); err != nil {
 			t.Fatal(err)
@@ -169,12 +165,12 @@ func TestLargeStatesGoInPieces(t *testing.T) {
 		if err := c.settle(); err != nil {
 			t.Fatal(err)
 		}
-		got, pieces := o.job(j.ID), o.cfg.Store.State().Index()-before
+		got, pieces := l.job(j.ID), l.cfg.Store.State().Index()-before
 		if got.Round != uint64(round+1) || got.TrainerBytes != uint64(size) {
 			t.Fatalf("round %d, %d bytes; want round %d, %d bytes", got.Round, got.TrainerBytes, round+1, size)
 		}
 		if size > protocol.MaxRaftState {
-			if b, err := o.cfg.Blobs.Get(testkit.Context(t), got.TrainerBlob); err != nil || !bytes.Equal(b, tr.state) || got.Trainer != nil || pieces != 1 {
+			if b, err := l.cfg.Blobs.Get(testkit.Context(t), got.TrainerBlob); err != nil || !bytes.Equal(b, tr.state) || got.Trainer != nil || pieces != 1 {
 				t.Errorf("a blob of %d bytes in %d entries, error %v", len(b), pieces, err)
 			}
 			continue
@@ -185,10 +181,10 @@ func TestLargeStatesGoInPieces(t *testing.T) {
 	}
 }
 
-// writer is a trainer whose state is written.
+// writer is a trainer that writes its state.
 type writer struct {
 	stated
-	wrote error // of a writer that fails
+	wrote error // of WriteState
 }
 
 func (w *writer) WriteState(to io.Writer) error {
@@ -202,12 +198,12 @@ func (w *writer) WriteState(to io.Writer) error {
 	return w.wrote
 }
 
-// TestStatesAreWritten: where the job's state may be large, one above blobFrom is written to a blob, without a copy in
-// memory, and a smaller one goes to the log. Nothing is left of one that cannot be written.
+// TestStatesAreWritten: if the job's state may be large, a state above blobFrom is written to a blob, without a copy in memory. A
+// smaller one goes to the log. Nothing is left of a state that cannot be written.
 func TestStatesAreWritten(t *testing.T) {
-	o := newOffice(t)
-	j := o.running("one")
-	c, tr := o.committer(j), &writer{}
+	l := newLab(t)
+	j := l.running("one")
+	c, tr := l.committer(j), &writer{}
 	c.d.large = true
 	for i, size := range []int{blobFrom, blobFrom + 1, 100} {
 		tr.state = bytes.Repeat([]byte{byte(i + 1)}, size)
@@ -219,7 +215,7 @@ func TestStatesAreWritten(t *testing.T) {
 		if err := c.settle(); err != nil {
 			t.Fatal(err)
 		}
-		got := o.job(j.ID)
+		got := l.job(j.ID)
 		if got.Round != uint64(i+1) || got.TrainerBytes != uint64(size) {
 			t.Fatalf("round %d, %d bytes; want round %d, %d bytes", got.Round, got.TrainerBytes, i+1, size)
 		}
@@ -229,27 +225,27 @@ func TestStatesAreWritten(t *testing.T) {
 			}
 			continue
 		}
-		b, err := o.cfg.Blobs.Get(testkit.Context(t), got.TrainerBlob)
+		b, err := l.cfg.Blobs.Get(testkit.Context(t), got.TrainerBlob)
 		if err != nil || !bytes.Equal(b, tr.state) || got.Trainer != nil || tr.calls != calls || c.buf != nil {
 			t.Errorf("a blob of %d bytes, %d calls of AppendState, a buffer of %d, error %v", len(b), tr.calls-calls, len(c.buf), err)
 		}
 	}
-	tr.state, tr.wrote = make([]byte, blobFrom+1), errors.New("no more")
+	tr.state, tr.wrote = make([]byte, blobFrom+1), errors.New("no room")
 	c.began = time.Now().Add(-time.Hour)
 	if err := c.offer(testkit.Context(t), 9, tr); !errors.Is(err, tr.wrote) || c.flight != nil {
 		t.Errorf("error %v", err)
 	}
-	if left, err := filepath.Glob(filepath.Join(o.blobs.Folder.Dir(), "tmp-*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(l.blobs.Folder.Dir(), "tmp-*")); err != nil || len(left) > 0 {
 		t.Errorf("it left %v, error %v", left, err)
 	}
 }
 
-// TestCommitErrors come out of the next offer, or of settle: a trainer that cannot
-// marshal, a round that does not grow, an epoch that is over.
+// TestCommitErrors: the next offer, or settle, returns the error of a trainer that cannot marshal, of a round that does not grow, or
+// of a leader epoch that is over.
 func TestCommitErrors(t *testing.T) {
-	o := newOffice(t)
-	j := o.running("one")
-	c, tr := o.committer(j), &stated{state: []byte("state"), err: errors.New("bad state")}
+	l := newLab(t)
+	j := l.running("one")
+	c, tr := l.committer(j), &stated{state: []byte("state"), err: errors.New("bad state")}
 	if err := c.offer(testkit.Context(t), 1, tr); !errors.Is(err, tr.err) || c.flight != nil {
 		t.Errorf("a trainer that cannot marshal: error %v", err)
 	}
@@ -268,13 +264,13 @@ func TestCommitErrors(t *testing.T) {
 	if err := offer(5); !errors.Is(err, state.ErrStaleRound) || !passing(err) {
 		t.Errorf("a round that does not grow: error %v", err)
 	}
-	if _, err := o.store.Lead(testkit.Context(t), "b"); err != nil {
+	if _, err := l.store.Lead(testkit.Context(t), "b"); err != nil {
 		t.Fatal(err)
 	}
 	if err := offer(6); !errors.Is(err, state.ErrStaleEpoch) || !passing(err) {
 		t.Errorf("an epoch that is over: error %v", err)
 	}
-	if got := o.job(j.ID); got.Round != 5 {
+	if got := l.job(j.ID); got.Round != 5 {
 		t.Errorf("round %d is committed", got.Round)
 	}
 	ctx, cancel := context.WithCancel(testkit.Context(t))
@@ -283,18 +279,17 @@ func TestCommitErrors(t *testing.T) {
 	if err := c.offer(ctx, 7, tr); err != nil {
 		t.Error(err)
 	}
-	c.stop() // waits, and asks nothing
+	c.stop() // it waits, and does not look at the error
 	if c.flight != nil {
 		t.Error("a commit is still in flight after stop")
 	}
 }
 
-// TestALargeStateWaits: a state that would take long to commit is cut less often,
-// and the interval says so until then.
+// TestALargeStateWaits: a state that would take long to commit is marshaled less often. Until then the interval says so.
 func TestALargeStateWaits(t *testing.T) {
-	o := newOffice(t)
-	j := o.running("one")
-	c, tr := o.committer(j), &stated{state: bytes.Repeat([]byte{1}, 10<<20)}
+	l := newLab(t)
+	j := l.running("one")
+	c, tr := l.committer(j), &stated{state: bytes.Repeat([]byte{1}, 10<<20)}
 	c.began = time.Now().Add(-baseInterval - time.Millisecond)
 	if err := c.offer(testkit.Context(t), 1, tr); err != nil || c.flight != nil {
 		t.Fatalf("a state of 10 MiB was committed after %v, error %v", baseInterval, err)
@@ -306,7 +301,7 @@ func TestALargeStateWaits(t *testing.T) {
 	if err := c.offer(testkit.Context(t), 2, tr); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.settle(); err != nil || o.job(j.ID).Round != 2 {
-		t.Errorf("round %d is committed, error %v", o.job(j.ID).Round, err)
+	if err := c.settle(); err != nil || l.job(j.ID).Round != 2 {
+		t.Errorf("round %d is committed, error %v", l.job(j.ID).Round, err)
 	}
 }

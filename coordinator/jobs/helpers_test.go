@@ -32,9 +32,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// office is what a leader has: a real store of one node, a folder of blobs, NATS,
-// and no workers.
-type office struct {
+// lab is what a leader has: a real store of one node, a folder of blobs, NATS, and no workers.
+type lab struct {
 	t     *testing.T
 	cfg   Config
 	store *store.Store
@@ -42,7 +41,7 @@ type office struct {
 	m     *dataset.Manifest
 }
 
-func newOffice(t *testing.T) *office {
+func newLab(t *testing.T) *lab {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	s, epoch := storetest.Leading(t)
@@ -50,96 +49,96 @@ func newOffice(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &office{t: t, store: s, blobs: &replica.Blobs{Self: "a", Folder: folder, Log: log}}
-	o.cfg = Config{
-		Epoch: epoch, Concurrent: 2, Store: s, Blobs: o.blobs,
+	l := &lab{t: t, store: s, blobs: &replica.Blobs{Self: "a", Folder: folder, Log: log}}
+	l.cfg = Config{
+		Epoch: epoch, Concurrent: 2, Store: s, Blobs: l.blobs,
 		Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: log,
 	}
-	o.dataset()
-	return o
+	l.dataset()
+	return l
 }
 
 // propose proposes an entry and returns what the state machine says.
-func (o *office) propose(kind protocol.EntryKind, body any) any {
-	o.t.Helper()
-	_, v, err := o.cfg.Store.Propose(testkit.Context(o.t), protocol.EncodeEntry(kind, body))
+func (l *lab) propose(kind protocol.EntryKind, body any) any {
+	l.t.Helper()
+	_, v, err := l.cfg.Store.Propose(testkit.Context(l.t), protocol.EncodeEntry(kind, body))
 	if err != nil {
-		o.t.Fatal(err)
+		l.t.Fatal(err)
 	}
 	return v
 }
 
-// dataset imports a small one.
-func (o *office) dataset() {
-	o.t.Helper()
-	m, shards := datatest.Artificial(o.t, 100)
+// dataset imports a small dataset.
+func (l *lab) dataset() {
+	l.t.Helper()
+	m, shards := datatest.Artificial(l.t, 100)
 	for _, shard := range shards {
-		if _, err := o.blobs.Folder.Put(dataset.EncodeShard(shard, nil)); err != nil {
-			o.t.Fatal(err)
+		if _, err := l.blobs.Folder.Put(dataset.EncodeShard(shard, nil)); err != nil {
+			l.t.Fatal(err)
 		}
 	}
-	o.propose(protocol.EntryDatasetPut, protocol.DatasetPutEntry{Name: "art", Manifest: m})
-	o.m = m
+	l.propose(protocol.EntryDatasetPut, protocol.DatasetPutEntry{Name: "art", Manifest: m})
+	l.m = m
 }
 
-// submit queues a job; change may alter it after it was resolved.
-func (o *office) submit(name string, change func(*round.Job)) *state.Job {
-	o.t.Helper()
-	job, err := spec.Resolve(protocol.Spec{Algorithm: "ldlf", Dataset: "art", Name: name}, o.m)
+// submit queues a job. change, if set, changes it after it was resolved.
+func (l *lab) submit(name string, change func(*round.Job)) *state.Job {
+	l.t.Helper()
+	job, err := spec.Resolve(protocol.Spec{Algorithm: "ldlf", Dataset: "art", Name: name}, l.m)
 	if err != nil {
-		o.t.Fatal(err)
+		l.t.Fatal(err)
 	}
 	if change != nil {
 		change(job)
 	}
-	return o.propose(protocol.EntrySubmit, protocol.SubmitEntry{Token: name, Name: name, Dataset: "art", Job: job}).(*state.Job)
+	return l.propose(protocol.EntrySubmit, protocol.SubmitEntry{Token: name, Name: name, Dataset: "art", Job: job}).(*state.Job)
 }
 
 // running queues a job and makes it run.
-func (o *office) running(name string) *state.Job {
-	o.t.Helper()
-	j := o.submit(name, nil)
-	return o.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: o.cfg.Epoch, Job: j.ID, State: protocol.Running}).(*state.Job)
+func (l *lab) running(name string) *state.Job {
+	l.t.Helper()
+	j := l.submit(name, nil)
+	return l.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: l.cfg.Epoch, Job: j.ID, State: protocol.Running}).(*state.Job)
 }
 
-func (o *office) job(id uint64) *state.Job { return o.cfg.Store.State().Job(id) }
+func (l *lab) job(id uint64) *state.Job { return l.cfg.Store.State().Job(id) }
 
-// committer returns the committer of a running job, of which a commit is due.
-func (o *office) committer(j *state.Job) *committer {
-	m := New(o.cfg)
-	c := newCommitter(&driver{m: m, job: j, log: o.cfg.Log, curve: curve.NewRecorder(curve.JobPoints, nil)})
+// committer returns the committer of a running job whose commit is due.
+func (l *lab) committer(j *state.Job) *committer {
+	m := New(l.cfg)
+	c := newCommitter(&driver{m: m, job: j, log: l.cfg.Log, curve: curve.NewRecorder(curve.JobPoints, nil)})
 	c.due()
 	return c
 }
 
-// due makes the commit interval be over.
+// due lets the commit interval be over.
 func (c *committer) due() { c.began = time.Now().Add(-3 * c.interval / 2) }
 
-// dispatcher gives the office NATS and a dispatcher.
-func (o *office) dispatcher() {
-	o.t.Helper()
-	conn := natstest.Connect(o.t, natstest.Server(o.t, bus.ServerOptions{}))
-	o.blobs.Conn = conn
-	o.cfg.Dispatch = dispatch.New(dispatch.Config{
-		ID: "a", Epoch: o.cfg.Epoch, Heartbeat: time.Second, Conn: conn, Subjects: protocol.Subjects{Cluster: "jobs"},
-		Parts: &Parts{Epoch: o.cfg.Epoch, Store: o.cfg.Store, Blobs: o.cfg.Blobs}, Metrics: o.cfg.Metrics, Log: o.cfg.Log,
+// dispatcher gives the lab NATS and a dispatcher.
+func (l *lab) dispatcher() {
+	l.t.Helper()
+	conn := natstest.Connect(l.t, natstest.Server(l.t, bus.ServerOptions{}))
+	l.blobs.Conn = conn
+	l.cfg.Dispatch = dispatch.New(dispatch.Config{
+		ID: "a", Epoch: l.cfg.Epoch, Heartbeat: time.Second, Conn: conn, Subjects: protocol.Subjects{Cluster: "jobs"},
+		Results: &Results{Epoch: l.cfg.Epoch, Store: l.cfg.Store, Blobs: l.cfg.Blobs}, Metrics: l.cfg.Metrics, Log: l.cfg.Log,
 	})
 }
 
-// manage runs a manager until stop, which returns when it has stopped.
-func (o *office) manage() (stop func()) {
+// manage runs a manager until stop, which waits for its end.
+func (l *lab) manage() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var run sync.WaitGroup
-	run.Go(func() { New(o.cfg).Run(ctx) })
+	run.Go(func() { New(l.cfg).Run(ctx) })
 	stop = sync.OnceFunc(func() { cancel(); run.Wait() })
-	o.t.Cleanup(stop)
+	l.t.Cleanup(stop)
 	return stop
 }
 
 // states lists the states of all jobs by name.
-func (o *office) states() string {
+func (l *lab) states() string {
 	states := make(map[string]protocol.JobState)
-	for _, j := range o.cfg.Store.State().Jobs() {
+	for _, j := range l.cfg.Store.State().Jobs() {
 		states[j.Name] = j.State
 	}
 	b, err := json.Marshal(states)
@@ -149,7 +148,7 @@ func (o *office) states() string {
 	return string(b)
 }
 
-func (o *office) become(want string) {
-	o.t.Helper()
-	testkit.Until(o.t, fmt.Sprintf("states %s (now %s)", want, o.states()), func() bool { return o.states() == want })
+func (l *lab) become(want string) {
+	l.t.Helper()
+	testkit.Until(l.t, fmt.Sprintf("states %s (now %s)", want, l.states()), func() bool { return l.states() == want })
 }

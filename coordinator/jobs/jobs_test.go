@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
@@ -23,9 +24,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// TestDecide: jobs start in the order of submission while there is room; those
-// that ran under an earlier leader start whatever the room; drivers of ended jobs
-// stop.
+// TestDecide: jobs start in the order of submission while there is room. Jobs that ran under an earlier leader always start.
+// Drivers of jobs that have ended stop.
 func TestDecide(t *testing.T) {
 	q, p, r, d, f, c := protocol.Queued, protocol.Paused, protocol.Running, protocol.Done, protocol.Failed, protocol.Cancelled
 	for _, test := range []struct {
@@ -73,8 +73,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecideAfterAPause: a driver that began before its job was paused and resumed
-// stops, whatever the job's state is now; the next one begins once it has.
+// TestDecideAfterAPause: a driver that began before its job was paused and resumed stops, whatever the job's state is now. The next
+// one begins after that.
 func TestDecideAfterAPause(t *testing.T) {
 	for _, s := range []protocol.JobState{protocol.Queued, protocol.Running} {
 		jobs := []*state.Job{{ID: 1, State: s, Pauses: 2}}
@@ -87,7 +87,7 @@ func TestDecideAfterAPause(t *testing.T) {
 	}
 }
 
-// TestDecideAfterADeletion: a driver stops whose job is not there any more.
+// TestDecideAfterADeletion: the driver of a job that is deleted stops.
 func TestDecideAfterADeletion(t *testing.T) {
 	jobs := []*state.Job{{ID: 2, State: protocol.Running}, {ID: 5, State: protocol.Done}}
 	drivers := map[uint64]running{7: {}, 1: {}, 2: {}, 5: {}}
@@ -96,7 +96,7 @@ func TestDecideAfterADeletion(t *testing.T) {
 	}
 }
 
-// TestPassing: what says nothing of the job does not fail it.
+// TestPassing: an error that says nothing about the job does not fail it.
 func TestPassing(t *testing.T) {
 	for _, err := range []error{
 		store.ErrNotLeader, &store.NotLeaderError{Leader: "b"}, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
@@ -117,7 +117,7 @@ func TestPassing(t *testing.T) {
 	}
 }
 
-// TestProgressIsJSON whatever the loss is.
+// TestProgressIsJSON with any loss.
 func TestProgressIsJSON(t *testing.T) {
 	for loss, want := range map[float64]string{0.25: "0.25", math.Inf(1): "-1", math.NaN(): "-1"} {
 		if got := string(progressJSON(round.Progress{Step: 3, Loss: loss})); !strings.Contains(got, `"loss":`+want+`,`) {
@@ -126,98 +126,97 @@ func TestProgressIsJSON(t *testing.T) {
 	}
 }
 
-// TestManager takes jobs off the queue as far as there is room, stops what is
-// cancelled, fails what cannot run, and leaves the rest to the next leader.
+// TestManager: a manager takes jobs from the queue while there is room. It stops jobs that are canceled, fails jobs that cannot run,
+// and leaves the others to the next leader.
 func TestManager(t *testing.T) {
-	o := newOffice(t)
-	o.dispatcher()
-	one, bad := o.submit("one", nil), o.submit("bad", func(j *round.Job) { j.Params = []byte(`{"trees":-1}`) })
-	stop := o.manage()
-	o.become(`{"bad":"failed","one":"running"}`)
-	if got := o.job(bad.ID); got.Error == "" || got.Ended == 0 {
+	l := newLab(t)
+	l.dispatcher()
+	one, bad := l.submit("one", nil), l.submit("bad", func(j *round.Job) { j.Params = []byte(`{"trees":-1}`) })
+	stop := l.manage()
+	l.become(`{"bad":"failed","one":"running"}`)
+	if got := l.job(bad.ID); got.Error == "" || got.Ended == 0 {
 		t.Errorf("the failed job says %q", got.Error)
 	}
-	two := o.submit("two", nil)
-	o.submit("three", nil)
-	o.become(`{"bad":"failed","one":"running","three":"queued","two":"running"}`)
-	o.propose(protocol.EntryCancel, protocol.CancelEntry{Job: one.ID})
-	o.become(`{"bad":"failed","one":"cancelled","three":"running","two":"running"}`)
+	two := l.submit("two", nil)
+	l.submit("three", nil)
+	l.become(`{"bad":"failed","one":"running","three":"queued","two":"running"}`)
+	l.propose(protocol.EntryCancel, protocol.CancelEntry{Job: one.ID})
+	l.become(`{"bad":"failed","one":"cancelled","three":"running","two":"running"}`)
 	stop()
-	if got := o.states(); got != `{"bad":"failed","one":"cancelled","three":"running","two":"running"}` {
+	if got := l.states(); got != `{"bad":"failed","one":"cancelled","three":"running","two":"running"}` {
 		t.Errorf("the end of a leadership changed jobs: %s", got)
 	}
-	o.propose(protocol.EntryCancel, protocol.CancelEntry{Job: two.ID})
-	stop = o.manage() // the next leader
-	o.submit("four", nil)
-	o.become(`{"bad":"failed","four":"running","one":"cancelled","three":"running","two":"cancelled"}`)
+	l.propose(protocol.EntryCancel, protocol.CancelEntry{Job: two.ID})
+	stop = l.manage() // the next leader
+	l.submit("four", nil)
+	l.become(`{"bad":"failed","four":"running","one":"cancelled","three":"running","two":"cancelled"}`)
 	stop()
 }
 
-// TestOldEpoch: when another leads, a job stops here and stays as it is.
+// TestOldEpoch: once another leads, a job stops here and stays as it is.
 func TestOldEpoch(t *testing.T) {
-	o := newOffice(t)
-	o.dispatcher()
-	j := o.submit("one", nil)
-	if _, err := o.store.Lead(testkit.Context(t), "b"); err != nil {
+	l := newLab(t)
+	l.dispatcher()
+	j := l.submit("one", nil)
+	if _, err := l.store.Lead(testkit.Context(t), "b"); err != nil {
 		t.Fatal(err)
 	}
-	d := &driver{m: New(o.cfg), job: j, log: o.cfg.Log}
+	d := &driver{m: New(l.cfg), job: j, log: l.cfg.Log}
 	if err := d.run(testkit.Context(t)); !errors.Is(err, state.ErrStaleEpoch) || !passing(err) {
 		t.Errorf("error %v", err)
 	}
-	if got := o.job(j.ID); got.State != protocol.Queued {
+	if got := l.job(j.ID); got.State != protocol.Queued {
 		t.Errorf("a leader whose epoch is over moved a job to %s", got.State)
 	}
 }
 
-// TestLostStateIsNotTheJobsFault: a trainer state that is a blob which nobody can
-// give just now stops the job here, and does not fail it.
+// TestLostStateIsNotTheJobsFault: a job whose trainer state is a blob that nobody has now stops here, and does not fail.
 func TestLostStateIsNotTheJobsFault(t *testing.T) {
-	o := newOffice(t)
-	o.dispatcher()
-	o.blobs.Peers = []string{"b"} // who is away
-	j := o.running("one")
-	e := protocol.CommitEntry{Epoch: o.cfg.Epoch, Job: j.ID, Round: 1, Total: 9, Blob: strings.Repeat("0", 64)}
-	if _, _, err := o.cfg.Store.Propose(testkit.Context(t), e.Append(nil)); err != nil {
+	l := newLab(t)
+	l.dispatcher()
+	l.blobs.Peers = []string{"b"} // it does not answer
+	j := l.running("one")
+	e := protocol.CommitEntry{Epoch: l.cfg.Epoch, Job: j.ID, Round: 1, Total: 9, Blob: strings.Repeat("0", 64)}
+	if _, _, err := l.cfg.Store.Propose(testkit.Context(t), e.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
-	d := &driver{m: New(o.cfg), job: o.job(j.ID), log: o.cfg.Log}
+	d := &driver{m: New(l.cfg), job: l.job(j.ID), log: l.cfg.Log}
 	if err := d.run(testkit.Context(t)); err == nil || !passing(err) {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestWantedStops: a job that somebody paused, cancelled or deleted again and again has no
-// trouble; one that the disk stops has.
+// TestWantedStops: a job that somebody paused, canceled or deleted again and again is not told to be in trouble. A job that the
+// disk stops is.
 func TestWantedStops(t *testing.T) {
-	o := newOffice(t)
-	o.dispatcher()
-	m := New(o.cfg)
+	l := newLab(t)
+	l.dispatcher()
+	m := New(l.cfg)
 	for job, why := range []error{state.ErrNotRunning, state.ErrFinal, state.ErrDeleted, syscall.ENOSPC} {
 		for range 3 {
 			m.stopped(uint64(job), fmt.Errorf("somewhere: %w", why))
 		}
-		if told, want := o.cfg.Dispatch.Availability(uint64(job)).Stops != "", why == syscall.ENOSPC; told != want {
+		if told, want := l.cfg.Dispatch.Availability(uint64(job)).Stops != "", why == syscall.ENOSPC; told != want {
 			t.Errorf("%v: trouble %v, want %v", why, told, want)
 		}
 	}
 }
 
-// TestPartsAreKeptByRound: a part is recorded for the round that it completes and
-// found again by the one that runs it.
-func TestPartsAreKeptByRound(t *testing.T) {
-	o := newOffice(t)
-	j := o.running("one")
-	p := &Parts{Epoch: o.cfg.Epoch, Store: o.cfg.Store, Blobs: o.cfg.Blobs}
-	digest, err := o.blobs.Folder.Put([]byte("a tree"))
+// TestResultsAreKeptByRound: a result is recorded for the number of rounds that it completes, and found again by the round that
+// computes it.
+func TestResultsAreKeptByRound(t *testing.T) {
+	l := newLab(t)
+	j := l.running("one")
+	p := &Results{Epoch: l.cfg.Epoch, Store: l.cfg.Store, Blobs: l.cfg.Blobs}
+	digest, err := l.blobs.Folder.Put([]byte("a tree"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := protocol.Collected{Stamp: protocol.Stamp{Epoch: o.cfg.Epoch, Job: j.ID, Round: 0}, Unit: 3, Digest: digest, Bytes: 6}
+	m := protocol.Collected{Stamp: protocol.Stamp{Epoch: l.cfg.Epoch, Job: j.ID, Round: 0}, Unit: 3, Digest: digest, Bytes: 6, Compute: 5e9}
 	if err := p.Record(testkit.Context(t), &m, 10); err != nil {
 		t.Fatal(err)
 	}
-	if known := p.Known(j.ID, 0); len(known) != 1 || known[3].String() != digest {
+	if known := p.Known(j.ID, 0); len(known) != 1 || known[0].Task != 3 || known[0].Digest.String() != digest || known[0].Took != 5*time.Second {
 		t.Errorf("known %v", known)
 	}
 	if known := p.Known(j.ID, 1); len(known) != 0 {
@@ -227,30 +226,30 @@ func TestPartsAreKeptByRound(t *testing.T) {
 		t.Errorf("known of no job %v", known)
 	}
 	if b, err := p.Load(testkit.Context(t), digest); err != nil || string(b) != "a tree" {
-		t.Errorf("part %q, error %v", b, err)
+		t.Errorf("result %q, error %v", b, err)
 	}
-	if info := o.job(j.ID).Info(); info.Collected != 1 || info.Units != 10 {
-		t.Errorf("%d of %d units are collected", info.Collected, info.Units)
+	if info := l.job(j.ID).Info(); info.Collected != 1 || info.Units != 10 {
+		t.Errorf("%d of %d tasks have results", info.Collected, info.Units)
 	}
 }
 
-// TestRefusedPartsEndTheRound: what the state machine refuses for good, such as a
-// part of a round that is committed already, is not to be tried again.
-func TestRefusedPartsEndTheRound(t *testing.T) {
-	o := newOffice(t)
-	j := o.running("one")
-	e := protocol.CommitEntry{Epoch: o.cfg.Epoch, Job: j.ID, Round: 3, Total: 5, Data: []byte("state")}
-	if _, _, err := o.store.Propose(testkit.Context(t), e.Append(nil)); err != nil {
+// TestRefusedResultsEndTheRound: a result that the state machine would refuse again, such as one of a committed round, is not tried
+// again.
+func TestRefusedResultsEndTheRound(t *testing.T) {
+	l := newLab(t)
+	j := l.running("one")
+	e := protocol.CommitEntry{Epoch: l.cfg.Epoch, Job: j.ID, Round: 3, Total: 5, Data: []byte("state")}
+	if _, _, err := l.store.Propose(testkit.Context(t), e.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
-	p := &Parts{Epoch: o.cfg.Epoch, Store: o.cfg.Store, Blobs: o.cfg.Blobs}
+	p := &Results{Epoch: l.cfg.Epoch, Store: l.cfg.Store, Blobs: l.cfg.Blobs}
 	digest, err := p.Keep([]byte("a tree"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &protocol.Collected{Stamp: protocol.Stamp{Epoch: o.cfg.Epoch, Job: j.ID, Round: 2}, Digest: digest, Bytes: 6}
+	m := &protocol.Collected{Stamp: protocol.Stamp{Epoch: l.cfg.Epoch, Job: j.ID, Round: 2}, Digest: digest, Bytes: 6}
 	if err := p.Record(testkit.Context(t), m, 5); !errors.Is(err, dispatch.ErrOver) || !passing(err) {
-		t.Errorf("a part of a committed round: %v", err)
+		t.Errorf("a result of a committed round: %v", err)
 	}
 	m.Round = 3
 	if err := p.Record(testkit.Context(t), m, 5); err != nil {
@@ -258,7 +257,7 @@ func TestRefusedPartsEndTheRound(t *testing.T) {
 	}
 }
 
-// TestPanicFailsTheJob and no more than the job.
+// TestPanicFailsTheJob, and nothing else.
 func TestPanicFailsTheJob(t *testing.T) {
 	d := &driver{m: New(Config{}), job: &state.Job{ID: 1}, log: slog.New(slog.DiscardHandler)} // without a store
 	if err := d.guarded(t.Context()); err == nil || passing(err) || !strings.Contains(err.Error(), "panicked") {
@@ -266,25 +265,25 @@ func TestPanicFailsTheJob(t *testing.T) {
 	}
 }
 
-// TestPause stops a job's driver, gives its place to the next, and queues it again
-// when it is resumed; one that is resumed at once gets a new driver.
+// TestPause: a pause stops a job's driver and gives its place to the next job. A job that is resumed is queued again, or gets a new
+// driver at once.
 func TestPause(t *testing.T) {
-	o := newOffice(t)
-	o.dispatcher()
-	o.cfg.Concurrent = 1
-	one, two := o.submit("one", nil), o.submit("two", nil)
-	stop := o.manage()
+	l := newLab(t)
+	l.dispatcher()
+	l.cfg.Concurrent = 1
+	one, two := l.submit("one", nil), l.submit("two", nil)
+	stop := l.manage()
 	defer stop()
-	o.become(`{"one":"running","two":"queued"}`)
-	o.propose(protocol.EntryPause, protocol.PauseEntry{Job: one.ID})
-	o.become(`{"one":"paused","two":"running"}`)
-	o.propose(protocol.EntryResume, protocol.ResumeEntry{Job: one.ID})
-	o.propose(protocol.EntryCancel, protocol.CancelEntry{Job: two.ID})
-	o.become(`{"one":"running","two":"cancelled"}`)
-	o.propose(protocol.EntryPause, protocol.PauseEntry{Job: one.ID})
-	o.propose(protocol.EntryResume, protocol.ResumeEntry{Job: one.ID})
-	o.become(`{"one":"running","two":"cancelled"}`)
-	if got := o.job(one.ID); got.Pauses != 2 {
+	l.become(`{"one":"running","two":"queued"}`)
+	l.propose(protocol.EntryPause, protocol.PauseEntry{Job: one.ID})
+	l.become(`{"one":"paused","two":"running"}`)
+	l.propose(protocol.EntryResume, protocol.ResumeEntry{Job: one.ID})
+	l.propose(protocol.EntryCancel, protocol.CancelEntry{Job: two.ID})
+	l.become(`{"one":"running","two":"cancelled"}`)
+	l.propose(protocol.EntryPause, protocol.PauseEntry{Job: one.ID})
+	l.propose(protocol.EntryResume, protocol.ResumeEntry{Job: one.ID})
+	l.become(`{"one":"running","two":"cancelled"}`)
+	if got := l.job(one.ID); got.Pauses != 2 {
 		t.Errorf("%d pauses", got.Pauses)
 	}
 }

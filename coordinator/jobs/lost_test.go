@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// A job that another version's numerics computes takes no place, in the queue or
-// where an earlier leader ran it, and says what it waits for.
+// TestOtherNumericsWait: a job of another arithmetic version takes no place, also if an earlier leader ran it, and says what it
+// waits for.
 func TestOtherNumericsWait(t *testing.T) {
 	own := &round.Job{Numerics: round.Numerics}
 	other := &round.Job{Numerics: round.Numerics + 1}
@@ -69,27 +69,26 @@ func (b *oneBlob) Get(_ context.Context, digest string) ([]byte, error) {
 	return nil, nil
 }
 
-// recorded is a log whose job 1 has two parts of round 1.
+// recorded is a log with a state that does not change.
 type recorded struct{ s *state.State }
 
 func (l *recorded) State() *state.State                                  { return l.s }
 func (l *recorded) Watch() (*state.State, <-chan struct{})               { return l.s, nil }
 func (l *recorded) Propose(context.Context, []byte) (uint64, any, error) { return 1, nil, nil }
 
-// A recorded part that no coordinator has any more is not known any more, so that
-// its unit is computed again, and is known once it is recorded again. One whose
-// holder is silent just now stays known.
-func TestALostPartIsComputedAgain(t *testing.T) {
+// TestALostResultIsComputedAgain: a recorded result that no coordinator has any longer is not known, so that its task is computed
+// again. It is known once it is recorded again. A result stays known while the coordinator that has it does not answer.
+func TestALostResultIsComputedAgain(t *testing.T) {
 	a, b := blobs.Sum([]byte("a")), blobs.Sum([]byte("b"))
-	l := &recorded{withParts(t, a, b)}
+	l := &recorded{withResults(t, a, b)}
 	store := &oneBlob{lost: b, err: fmt.Errorf("blob: %w", blobs.ErrMissing)}
-	p := &Parts{Epoch: l.s.Epoch(), Store: l, Blobs: store}
+	p := &Results{Epoch: l.s.Epoch(), Store: l, Blobs: store}
 	job := l.s.Jobs()[0].ID
 	known := func(want map[uint32]string) {
 		t.Helper()
 		got := make(map[uint32]string)
-		for unit, d := range p.Known(job, 0) {
-			got[unit] = d.String()
+		for _, k := range p.Known(job, 0) {
+			got[k.Task] = k.Digest.String()
 		}
 		if !maps.Equal(got, want) {
 			t.Errorf("known %v, want %v", got, want)
@@ -98,7 +97,7 @@ func TestALostPartIsComputedAgain(t *testing.T) {
 	both := map[uint32]string{0: a, 1: b}
 	known(both)
 	if _, err := p.Load(t.Context(), b); !passing(err) || !errors.Is(err, errPartLost) {
-		t.Errorf("a lost part: %v", err)
+		t.Errorf("a lost result: %v", err)
 	}
 	known(map[uint32]string{0: a})
 	again := &protocol.Collected{Stamp: protocol.Stamp{Job: job}, Unit: 1, Digest: b}
@@ -114,8 +113,8 @@ func TestALostPartIsComputedAgain(t *testing.T) {
 	known(both)
 }
 
-// withParts is a state whose one job has two recorded parts of the first round.
-func withParts(t *testing.T, parts ...string) *state.State {
+// withResults returns a state whose only job has recorded results of the first round.
+func withResults(t *testing.T, results ...string) *state.State {
 	t.Helper()
 	s, index := state.New(), uint64(0)
 	apply := func(kind protocol.EntryKind, body any) state.Result {
@@ -135,8 +134,8 @@ func withParts(t *testing.T, parts ...string) *state.State {
 	apply(protocol.EntrySubmit, &protocol.SubmitEntry{Token: "t", Name: "j", Dataset: "d", Spec: []byte("{}"), Job: job})
 	id := s.JobByName("j").ID
 	apply(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: s.Epoch(), Job: id, State: protocol.Running})
-	for u, d := range parts {
-		apply(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: s.Epoch(), Job: id, Round: 1, Unit: uint32(u), Of: uint32(len(parts)), Digest: d, Bytes: 1})
+	for task, d := range results {
+		apply(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: s.Epoch(), Job: id, Round: 1, Unit: uint32(task), Of: uint32(len(results)), Digest: d, Bytes: 1})
 	}
 	return s
 }

@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestRounds: a job goes out once, each version of a value once, and every unit to
-// exactly one of the workers; what they answer is added along the tree.
-func TestRounds(t *testing.T) {
+// TestReduce: a job is sent once, each version of a value once, and every task to exactly one of the workers. Their answers are
+// added along the tree.
+func TestReduce(t *testing.T) {
 	l, w1, w2, x := withTwo(t)
-	d := l.do(x, 5, summed(8, variable(1, 10), variable(2, 20)))
-	var units []uint32
+	d := l.do(x, 5, reduceRound(8, variable(1, 10), variable(2, 20)))
+	var tasks []uint32
 	for _, w := range []*fake{w1, w2} {
 		setup := w.next(protocol.KindSetup).setup
 		if setup.Epoch != epoch || setup.ID != jobID || setup.Job.Seed != jobID || len(setup.Manifest.Shards) != labShards {
@@ -35,23 +36,23 @@ func TestRounds(t *testing.T) {
 		if want := (protocol.Stamp{Epoch: epoch, Job: jobID, Round: 5}); task.run.Stamp != want || task.run.Of != 8 || task.run.Op != 3 || task.run.Shape != labShape || task.run.Steps != d.r.Steps || len(task.run.Units) != 4 {
 			t.Errorf("run %+v", task.run)
 		}
-		units = append(units, task.run.Units...)
+		tasks = append(tasks, task.run.Units...)
 		d.pending()
-		task.parts()
+		task.partials()
 	}
-	if slices.Sort(units); !slices.Equal(units, []uint32{0, 1, 2, 3, 4, 5, 6, 7}) {
-		t.Errorf("units %v were given out", units)
+	if slices.Sort(tasks); !slices.Equal(tasks, []uint32{0, 1, 2, 3, 4, 5, 6, 7}) {
+		t.Errorf("tasks %v were given out", tasks)
 	}
 	d.sums()
 
-	// The next round has a newer version of one value, and inner nodes for answers.
-	d = l.do(x, 6, summed(8, variable(1, 11), variable(2, 20)))
+	// The next round has a newer version of one value, and inner nodes as answers.
+	d = l.do(x, 6, reduceRound(8, variable(1, 11), variable(2, 20)))
 	for _, w := range []*fake{w1, w2} {
 		if v := w.next(protocol.KindValue).value; v.ID != 1 || v.Version != 11 {
 			t.Errorf("value %+v", v)
 		}
 		if n := w.run().nodes(); n != 1 {
-			t.Errorf("four units in a row fill %d nodes", n)
+			t.Errorf("four tasks in a row fill %d nodes", n)
 		}
 	}
 	d.sums()
@@ -60,10 +61,10 @@ func TestRounds(t *testing.T) {
 	l.counted("tasks_wasted_total", "", 0)
 }
 
-// TestNeed: a worker that lacks the job, or a value, is sent it with its units.
+// TestNeed: a worker that lacks the job, or a value, is sent it with its tasks.
 func TestNeed(t *testing.T) {
 	l, w, x := withOne(t, 1)
-	d := l.do(x, 1, summed(4, variable(1, 10), variable(2, 20)))
+	d := l.do(x, 1, reduceRound(4, variable(1, 10), variable(2, 20)))
 	task := w.first(2)
 	task.need(protocol.Need{Setup: true})
 	task = w.first(2) // all of it again
@@ -72,9 +73,9 @@ func TestNeed(t *testing.T) {
 		t.Errorf("value %d was sent, 2 was asked for", v.ID)
 	}
 	task = w.run(0, 1, 2, 3)
-	task.part(1, nil)
-	task.part(2, nil)
-	l.until("two parts", func() bool { return l.metric("phase_seconds", metrics.PhaseCompute) == 2 })
+	task.partial(1, nil)
+	task.partial(2, nil)
+	l.until("two partials", func() bool { return l.metric("phase_seconds", metrics.PhaseCompute) == 2 })
 	task.need(protocol.Need{})
 	again := w.run(0, 3) // the others are in
 	old := *again
@@ -83,48 +84,47 @@ func TestNeed(t *testing.T) {
 	old.run = &oldRun
 	old.need(protocol.Need{Setup: true})
 	l.dropped(metrics.DropStale, 1)
-	again.part(0, nil)
-	again.part(3, nil)
+	again.partial(0, nil)
+	again.partial(3, nil)
 	d.sums()
 	w.idle()
 }
 
-// TestLostRun: a Run that got lost is sent again, to the worker where it is the
-// only one, to the standby otherwise.
+// TestLostRun: a Run that was lost is sent again, to the standby, or to the same worker if that is the only one.
 func TestLostRun(t *testing.T) {
 	l := newLab(t, 4*quick)
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	d := l.do(x, 1, summed(1))
-	w1.first(0) // is lost
-	w1.run(0).parts()
+	d := l.do(x, 1, reduceRound(1))
+	w1.first(0) // it is lost
+	w1.run(0).partials()
 	d.sums()
 
 	w2 := l.join("w2", 1)
-	d = l.do(x, 2, summed(2))
+	d = l.do(x, 2, reduceRound(2))
 	task1, task2 := w1.run(), w2.first(0)
-	task1.parts()
+	task1.partials()
 	standby := w1.run(task2.run.Units...) // w2 is slow
-	standby.parts()
+	standby.partials()
 	d.sums()
 	if got := l.metric("tasks_retried_total", ""); got < 2 {
-		t.Errorf("%v units retried, want two at least", got)
+		t.Errorf("%v tasks retried, want two at least", got)
 	}
 }
 
-// TestUnwantedParts: doubled, late, misshapen and foreign answers are dropped and
-// counted, each under its reason, and change nothing.
-func TestUnwantedParts(t *testing.T) {
+// TestUnwantedPartials: repeated, late, malformed and foreign answers are dropped and counted, each by its reason, and change
+// nothing.
+func TestUnwantedPartials(t *testing.T) {
 	l, w, x := withOne(t, 1)
-	d := l.do(x, 9, summed(4))
+	d := l.do(x, 9, reduceRound(4))
 	task := w.first(0)
 	bad := func(p *protocol.Part) { p.Partial.F64[0] = 1e9 }
-	task.part(0, nil)
-	task.part(0, bad)
+	task.partial(0, nil)
+	task.partial(0, bad)
 	l.dropped(metrics.DropDuplicate, 1)
-	task.part(1, nil)
-	task.part(0, func(p *protocol.Part) { bad(p); p.Level = 1 }) // covered by its two children
+	task.partial(1, nil)
+	task.partial(0, func(p *protocol.Part) { bad(p); p.Level = 1 }) // covered by its two children
 	l.dropped(metrics.DropDuplicate, 2)
 	l.counted("tasks_wasted_total", "", 1+2)
 
@@ -135,13 +135,13 @@ func TestUnwantedParts(t *testing.T) {
 		func(p *protocol.Part) { p.Epoch++ },
 		func(p *protocol.Part) { p.Job++ },
 	} {
-		task.part(2, func(p *protocol.Part) { bad(p); change(p) })
+		task.partial(2, func(p *protocol.Part) { bad(p); change(p) })
 		l.dropped(metrics.DropStale, float64(i+1))
 	}
-	task.collected(2) // in a summed round
+	task.announce(2) // in a reduce round
 	l.dropped(metrics.DropStale, 6)
 
-	misshapen := 0.0
+	malformed := 0.0
 	for _, change := range []func(*protocol.Part){
 		func(p *protocol.Part) { p.Index = 4 },
 		func(p *protocol.Part) { p.Level = 3 },
@@ -152,9 +152,9 @@ func TestUnwantedParts(t *testing.T) {
 		func(p *protocol.Part) { p.Partial.Index = []uint32{1, 0}; p.Partial.Values = make([]float32, 4) },
 		func(p *protocol.Part) { p.Partial.Index = []uint32{0}; p.Partial.Values = make([]float32, 4) },
 	} {
-		task.part(2, change)
-		misshapen++
-		l.dropped(metrics.DropMisshapen, misshapen)
+		task.partial(2, change)
+		malformed++
+		l.dropped(metrics.DropMisshapen, malformed)
 	}
 	stamp := task.run.Stamp
 	whole := (&protocol.Part{Stamp: stamp, Partial: new(round.Partial)}).Append(nil)
@@ -163,18 +163,17 @@ func TestUnwantedParts(t *testing.T) {
 	}
 	for _, b := range [][]byte{whole[:10], whole[:len(whole)-1], append(slices.Clone(whole), 1), (&protocol.Forget{}).Append(nil)} {
 		task.send(b)
-		misshapen++
-		l.dropped(metrics.DropMisshapen, misshapen)
+		malformed++
+		l.dropped(metrics.DropMisshapen, malformed)
 	}
 	d.pending()
-	task.part(2, nil)
-	task.part(3, nil)
+	task.partial(2, nil)
+	task.partial(3, nil)
 	d.sums()
 }
 
-// TestSilentWorker: the units of a worker that goes silent, or says that it
-// leaves, in the middle of a round go to another; what it had answered counts,
-// and so does what it still answers.
+// TestSilentWorker: the tasks of a worker that goes silent, or says that it leaves, in the middle of a round go to another. What
+// it had answered counts, and so does what it still answers.
 func TestSilentWorker(t *testing.T) {
 	for _, how := range []string{"goes silent", "leaves"} {
 		t.Run(how, func(t *testing.T) {
@@ -182,123 +181,126 @@ func TestSilentWorker(t *testing.T) {
 			w1, w2 := l.join("w1", 1), l.join("w2", 1)
 			x := l.executor(jobID)
 			defer x.Close()
-			d := l.do(x, 1, summed(8, variable(1, 10)))
+			d := l.do(x, 1, reduceRound(8, variable(1, 10)))
 			task1, task2 := w1.first(1), w2.first(1)
-			task1.part(task1.run.Units[0], nil)
-			l.until("w1's part", func() bool { return l.metric("phase_seconds", metrics.PhaseCompute) == 1 })
+			task1.partial(task1.run.Units[0], nil)
+			l.until("w1's partial", func() bool { return l.metric("phase_seconds", metrics.PhaseCompute) == 1 })
 			if how == "leaves" {
 				w1.beat(func(b *protocol.Beat) { b.Leaving = true })
 			} else {
 				l.silent("w1")
 			}
 			rest := w2.run(task1.run.Units[1:]...)
-			task2.parts()
-			task1.part(task1.run.Units[3], nil) // it was alive after all
-			l.until("the late part", func() bool { return l.metric("phase_seconds", metrics.PhaseCompute) == 6 })
+			task2.partials()
+			task1.partial(task1.run.Units[3], nil) // it was alive after all
+			l.until("the late partial", func() bool { return l.metric("phase_seconds", metrics.PhaseCompute) == 6 })
 			d.pending()
-			rest.parts()
+			rest.partials()
 			d.sums()
 			l.counted("tasks_retried_total", "", 3)
 		})
 	}
 }
 
-// TestNobodyIsThere: a round waits for a first worker, and for another when the
-// only one is gone; the same one, started again, is told all of it once more.
+// TestNobodyIsThere: a round waits for a first worker, and for another if the only one is gone. The same worker, started again,
+// is sent everything once more.
 func TestNobodyIsThere(t *testing.T) {
 	l := newLab(t, never)
 	x := l.executor(jobID)
 	defer x.Close()
-	d := l.do(x, 1, summed(2, variable(1, 10)))
+	d := l.do(x, 1, reduceRound(2, variable(1, 10)))
 	w1 := l.join("w1", 1)
-	w1.first(1).part(0, nil)
+	w1.first(1).partial(0, nil)
 	l.silent("w1")
-	l.until("an empty crew", func() bool { return len(l.d.Workers()) == 0 })
+	l.until("no worker", func() bool { return len(l.d.Workers()) == 0 })
 	d.pending()
 	w1.beat(func(b *protocol.Beat) { b.Full = true })
 	task := w1.first(1)
-	for _, u := range task.run.Units {
-		task.part(u, nil)
+	for _, at := range task.run.Units {
+		task.partial(at, nil)
 	}
 	d.sums()
 }
 
-// TestStalledWorker: one that beats but lets its units wait gets none until it
-// answers.
-func TestStalledWorker(t *testing.T) {
+// TestSlowWorker: a worker that sends heartbeats and does not answer gets no tasks until it answers.
+func TestSlowWorker(t *testing.T) {
 	l := newLab(t, 8*quick)
 	w1, w2 := l.join("w1", 1), l.join("w2", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	d := l.do(x, 1, summed(2))
+	d := l.do(x, 1, reduceRound(2))
 	late := w2.first(0)
-	w1.first(0).parts()
-	w1.run(late.run.Units...).parts()
+	w1.first(0).partials()
+	w1.run(late.run.Units...).partials()
 	d.sums()
-	d = l.do(x, 2, summed(2))
-	w1.run(0, 1).parts()
+	d = l.do(x, 2, reduceRound(2))
+	w1.run(0, 1).partials()
 	d.sums()
 	w2.idle()
-	late.parts() // of a round that is over
-	d = l.do(x, 3, summed(2))
+	late.partials() // of a round that is over
+	d = l.do(x, 3, reduceRound(2))
 	l.dropped(metrics.DropStale, 1)
-	w1.run(0, 1).parts()
+	w1.run(0, 1).partials()
 	d.sums()
-	d = l.do(x, 4, summed(2))
-	w2.run(late.run.Units...).parts()
-	w1.run().parts()
+	d = l.do(x, 4, reduceRound(2))
+	w2.run(late.run.Units...).partials()
+	w1.run().partials()
 	d.sums()
 }
 
-// TestRestartedWorker: one that leaves and is back before anybody noticed is
-// another one: it is told all of it once more, and its units.
+// TestRestartedWorker: a worker that leaves, and is back before the executor sees it, is another worker: it is sent everything
+// once more, and its tasks.
 func TestRestartedWorker(t *testing.T) {
 	l, w, x := withOne(t, 1)
-	d := l.do(x, 1, summed(2, variable(1, 10)))
-	w.first(1).part(0, nil)
-	l.until("the part", func() bool { return l.metric("phase_seconds", metrics.PhaseCompute) == 1 })
-	l.d.mu.Lock() // so that the executor sees nothing of it before it is over
-	l.d.crew.hear(&protocol.Beat{Worker: "w", Leaving: true}, time.Now())
-	l.d.crew.hear(aBeat("w"), time.Now())
-	l.d.mu.Unlock()
-	l.d.wakeAll()
+	d := l.do(x, 1, reduceRound(2, variable(1, 10)))
+	w.first(1).partial(0, nil)
+	l.until("the partial", func() bool { return l.metric("phase_seconds", metrics.PhaseCompute) == 1 })
+	l.restart("w")
 	task := w.first(1)
 	if !slices.Equal(task.run.Units, []uint32{1}) {
-		t.Errorf("units %v again", task.run.Units)
+		t.Errorf("tasks %v again", task.run.Units)
 	}
-	task.parts()
+	task.partials()
 	d.sums()
-	c := l.do(x, 2, collecting(1))
+	c := l.do(x, 2, gatherRound(1))
 	w.run(0)
-	l.d.mu.Lock()
-	l.d.crew.hear(&protocol.Beat{Worker: "w", Leaving: true}, time.Now())
-	l.d.crew.hear(aBeat("w"), time.Now())
-	l.d.mu.Unlock()
-	l.d.wakeAll()
-	w.first(0).collected(0)
-	c.collects()
+	l.restart("w")
+	w.first(0).announce(0)
+	c.gathers()
 }
 
-// TestFail: a unit that fails on one worker is tried by another, a few times; a
-// permanent failure, and one too many, fail the job with unit, worker and reason.
+// restart has the leader hear that a worker left and is back. The executors see nothing of it before it is over.
+func (l *lab) restart(name string) {
+	l.d.mu.Lock()
+	l.d.hear(&protocol.Beat{Worker: name, Leaving: true}, time.Now())
+	l.d.hear(beatOf(name), time.Now())
+	l.d.mu.Unlock()
+	l.d.wake(nil)
+}
+
+// TestFail: a task that fails on one worker is tried by another, a few times. A permanent failure, and a failure too many, fail
+// the job with task, worker and reason.
 func TestFail(t *testing.T) {
-	l, w1, w2, x := withTwo(t)
-	d := l.do(x, 1, summed(2))
+	const giveUp = 300 * time.Millisecond
+	l := newLabWith(t, never, func(*Config) {}, func(limits *schedule.Limits) { limits.GiveUp = giveUp })
+	w1, w2 := l.join("w1", 1), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, reduceRound(2))
 	task1, task2 := w1.first(0), w2.first(0)
-	unit := task1.run.Units[0]
-	task1.fail(unit, false)
-	again := w2.run(unit)
-	task1.fail(unit, false) // said twice: another has it by now
+	task := task1.run.Units[0]
+	task1.fail(task, false)
+	again := w2.run(task)
+	task1.fail(task, false) // it is said twice: another has the task by now
 	l.dropped(metrics.DropStale, 1)
 	task1.fail(9, false)
 	l.dropped(metrics.DropMisshapen, 1)
-	again.parts()
-	task2.parts()
+	again.partials()
+	task2.partials()
 	d.sums()
 
-	l.d.giveUp = 300 * time.Millisecond
 	began := time.Now()
-	d = l.do(x, 2, summed(1))
+	d = l.do(x, 2, reduceRound(1))
 	at, other := w1.run(0), w2
 	at.fail(0, false)
 	tries, err := 1, error(nil)
@@ -306,92 +308,87 @@ func TestFail(t *testing.T) {
 		select {
 		case o := <-other.orders:
 			if o.kind == protocol.KindRun {
-				at, other = &task{other, o.run, o.reply}, at.f
+				at, other = &assignment{other, o.run, o.reply}, at.f
 				at.fail(0, false)
 				tries++
 			}
 		case err = <-d.done:
 		}
 	}
-	if !strings.Contains(err.Error(), "task 0 on worker "+at.f.id+": unit 0 is bad on "+at.f.id) {
-		t.Errorf("a unit that fails everywhere: error %v", err)
+	if !strings.Contains(err.Error(), "task 0 on worker "+at.f.id+": task 0 is bad on "+at.f.id) {
+		t.Errorf("a task that fails everywhere: error %v", err)
 	}
-	if took := time.Since(began); tries < 2 || tries > 7 || took < l.d.giveUp { // two at once, then pauses of 50 ms, 100 ms, 200 ms
+	if took := time.Since(began); tries < 2 || tries > 7 || took < giveUp { // two at once, then pauses of 50 ms, 100 ms, 200 ms
 		t.Errorf("%d tries in %v", tries, took)
 	}
-	d = l.do(x, 3, summed(1))
+	d = l.do(x, 3, reduceRound(1))
 	w1.run(0).fail(0, true)
 	if err := d.wait(); err == nil || !strings.Contains(err.Error(), "task 0 on worker w1") {
 		t.Errorf("a permanent failure: error %v", err)
 	}
-	d = l.do(x, 4, summed(1)) // the executor is none the worse
-	w1.run(0).parts()
+	d = l.do(x, 4, reduceRound(1)) // the executor still works
+	w1.run(0).partials()
 	d.sums()
 }
 
-// A job does not fail for units that no worker could compute for long while a blob that they need is on no coordinator.
-func TestALostBlobFailsNoJob(t *testing.T) {
+// TestLostBlobs: a blob that the job needs is lost if no coordinator that answers has it.
+func TestLostBlobs(t *testing.T) {
 	_, _, _, x := withTwo(t)
-	began := time.Now()
-	late := began.Add(2 * x.d.giveUp)
+	if x.isBlobLost() {
+		t.Error("a blob is lost, and nobody can tell")
+	}
 	lost := ""
 	x.d.cfg.Lost = func(digest string) bool { return digest != "" && digest == lost }
 	for _, test := range []struct {
 		lost string
 		want bool
-	}{{"", true}, {blobs.Sum([]byte("another's")), true}, {x.manifest.Shards[0].Digest, false}} {
-		lost = test.lost
-		a := &attempt{failing: began}
-		if x.exhausted(a, began) {
-			t.Error("it is exhausted at once")
-		}
-		if got := x.exhausted(a, late); got != test.want || a.failing.Equal(late) == got {
-			t.Errorf("with %q lost it is exhausted: %v, failing since %v", test.lost, got, a.failing)
+	}{{"", false}, {blobs.Sum([]byte("another's")), false}, {x.manifest.Shards[0].Digest, true}} {
+		if lost = test.lost; x.isBlobLost() != test.want {
+			t.Errorf("with %q lost a blob of the job is lost: %v", test.lost, !test.want)
 		}
 	}
 }
 
-// TestCancelledRound ends with ctx's error; the next one is another's answers.
+// TestCancelledRound: a round that is canceled ends with the error of its context. The next one uses what is still answered.
 func TestCancelledRound(t *testing.T) {
 	l, w, x := withOne(t, 1)
-	d := l.do(x, 1, summed(2))
+	d := l.do(x, 1, reduceRound(2))
 	old := w.first(0)
-	old.part(0, nil)
+	old.partial(0, nil)
 	d.cancel()
 	if err := d.wait(); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	d = l.do(x, 1, summed(2)) // the same round once more, as after a failed commit
-	old.part(1, nil)          // the same bytes, whoever asked
+	d = l.do(x, 1, reduceRound(2)) // the same round once more, as after a failed commit
+	old.partial(1, nil)            // the same bytes, for either round
 	task := w.run(0, 1)
-	task.part(0, nil)
+	task.partial(0, nil)
 	d.sums()
 }
 
-// TestJobsDoNotMix: two jobs share a worker, and each gets its own answers; when
-// one is closed the worker forgets it.
+// TestJobsDoNotMix: two jobs share a worker, and each gets its own answers. The worker forgets a job that is closed.
 func TestJobsDoNotMix(t *testing.T) {
 	l := newLab(t, never)
 	w := l.join("w", 1)
 	x1, x2 := l.executor(1), l.executor(2)
 	defer x2.Close()
-	d1 := l.do(x1, 5, summed(2))
+	d1 := l.do(x1, 5, reduceRound(2))
 	task1 := w.first(0)
-	d2 := l.do(x2, 5, summed(2))
+	d2 := l.do(x2, 5, reduceRound(2))
 	task2 := w.first(0)
 	if task1.run.Job != 1 || task2.run.Job != 2 {
 		t.Fatalf("jobs %d and %d", task1.run.Job, task2.run.Job)
 	}
-	task2.parts()
+	task2.partials()
 	d2.sums()
 	d1.pending()
-	task1.parts()
+	task1.partials()
 	d1.sums()
 	x1.Close()
 	if f := w.next(protocol.KindForget).forget; f.Job != 1 || f.Epoch != epoch {
 		t.Errorf("forget %+v", f)
 	}
-	task1.parts()
+	task1.partials()
 	l.dropped(metrics.DropStale, 2)
 	defer func() {
 		if recover() == nil {
@@ -401,41 +398,35 @@ func TestJobsDoNotMix(t *testing.T) {
 	l.executor(2)
 }
 
-// TestHangingWorker: one that beats and never answers costs a wait once, not in
-// each round, and no wait makes the next one longer; once it answers it gets units
-// again.
+// TestHangingWorker: a worker that sends heartbeats and never answers costs a wait once, and not in each round. Once it answers
+// it gets tasks again.
 func TestHangingWorker(t *testing.T) {
 	l := newLab(t, 4*quick)
 	w1, w2 := l.join("w1", 1), l.join("w2", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	d := l.do(x, 1, summed(2))
+	d := l.do(x, 1, reduceRound(2))
 	task1, hangs := w1.first(0), w2.first(0)
-	task1.parts()
-	w1.run(hangs.run.Units...).parts()
+	task1.partials()
+	w1.run(hangs.run.Units...).partials()
 	d.sums()
-	before := x.patience(true)
 	for n := uint64(2); n < 5; n++ {
-		d = l.do(x, n, summed(2))
-		w1.run(0, 1).parts()
+		d = l.do(x, n, reduceRound(2))
+		w1.run(0, 1).partials()
 		d.sums()
 	}
 	w2.idle()
-	if after := x.patience(true); after > before {
-		t.Errorf("patience grew from %v to %v", before, after)
-	}
-	d = l.do(x, 5, summed(2))
+	d = l.do(x, 5, reduceRound(2))
 	task1 = w1.run(0, 1)
-	hangs.part(hangs.run.Units[0], nil) // late, and yet a sign of life
-	l.until("w2 to be trusted", func() bool {
-		l.d.mu.Lock()
-		defer l.d.mu.Unlock()
-		return len(l.d.crew.prompt()) == 2
+	hangs.partial(hangs.run.Units[0], nil) // it is late, and yet a sign of life
+	l.until("w2 to be used again", func() bool {
+		w, known := l.view("w2")
+		return known && w.SlowFor == 0
 	})
-	task1.parts()
+	task1.partials()
 	d.sums()
-	d = l.do(x, 6, summed(2))
-	w1.run().parts()
-	w2.run().parts()
+	d = l.do(x, 6, reduceRound(2))
+	w1.run().partials()
+	w2.run().partials()
 	d.sums()
 }

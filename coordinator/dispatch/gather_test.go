@@ -1,0 +1,535 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/engine/schedule"
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// gatherRound returns a gather round of so many tasks, each with a payload of its own.
+func gatherRound(tasks int) *round.Round {
+	r := &round.Round{Op: 4, Units: tasks, How: round.Collect, Scope: round.Whole}
+	for task := range tasks {
+		r.Payloads = append(r.Payloads, []byte{byte(task), 9})
+	}
+	return r
+}
+
+// gathers waits for the end of a gather round and checks its results, apart from those that the trainer has.
+func (d *doing) gathers() {
+	d.l.t.Helper()
+	if err := d.wait(); err != nil {
+		d.l.t.Fatal(err)
+	}
+	if d.res.Sum != nil || len(d.res.Collected) != d.r.Units {
+		d.l.t.Fatalf("%d results of %d tasks", len(d.res.Collected), d.r.Units)
+	}
+	for task, got := range d.res.Collected {
+		want := string(resultOf(uint32(task)))
+		if d.r.Has != nil && d.r.Has[task] {
+			want = ""
+		}
+		if string(got) != want {
+			d.l.t.Errorf("task %d: result %q, want %q", task, got, want)
+		}
+	}
+}
+
+// TestGather: the lowest task is given out first, each with its payload, and a worker has one more than slots. Results are
+// recorded.
+func TestGather(t *testing.T) {
+	l, w, x := withOne(t, 2)
+	d := l.do(x, 3, gatherRound(5))
+	var busy []*assignment
+	busy = append(busy, w.first(0), w.run(), w.run())
+	for u := range uint32(5) {
+		task := busy[0]
+		if task.task() != u || string(task.run.Payload[0]) != string(d.r.Payloads[u]) || task.run.How != round.Collect || task.run.Scope != round.Whole || task.run.Child {
+			t.Errorf("task %d: run %+v", u, task.run)
+		}
+		w.idle() // two slots, three tasks
+		if live, _ := l.d.Live(jobID); live.InFlight > 2 {
+			t.Errorf("%d tasks in flight on two slots", live.InFlight)
+		}
+		task.announce(u)
+		busy = busy[1:]
+		if u < 2 {
+			busy = append(busy, w.run())
+		}
+	}
+	d.gathers()
+	l.until("five results to be recorded", func() bool { return len(l.results.tasks()) == 5 })
+	if got := l.results.tasks(); !slices.Equal(got, []uint32{0, 1, 2, 3, 4}) || l.results.of != 5 {
+		t.Errorf("tasks %v were recorded, of %d", got, l.results.of)
+	}
+	l.counted("tasks_dispatched_total", "", 5)
+	l.counted("tasks_retried_total", "", 0)
+	l.free(t, 2)
+}
+
+// leases counts the slots of workers that are taken.
+func (l *lab) leases() (n int) {
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	for _, w := range l.d.workers.View(time.Now()) {
+		n += w.Leases
+	}
+	return n
+}
+
+// free checks how many slots of usable workers are free.
+func (l *lab) free(t *testing.T, want int) {
+	t.Helper()
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	free := 0
+	for _, w := range l.d.workers.View(time.Now()) {
+		if w.Refused == "" && !w.Unreachable {
+			free += w.Slots - w.Leases
+		}
+	}
+	if free != want {
+		t.Errorf("%d slots are free, want %d", free, want)
+	}
+}
+
+// TestGatherSkipsWhatIsThere: results that an earlier leader recorded, and tasks that the trainer has, are not computed again.
+func TestGatherSkipsWhatIsThere(t *testing.T) {
+	l, w, x := withOne(t, 9)
+	l.results.known = map[uint32]string{1: digestOf(1), 4: digestOf(4), 99: digestOf(99)}
+	r := gatherRound(6)
+	r.Has = []bool{true, false, false, true, false, false}
+	d := l.do(x, 3, r)
+	for _, u := range []uint32{2, 5} {
+		var task *assignment
+		if u == 2 {
+			task = w.first(0)
+		} else {
+			task = w.run()
+		}
+		if task.task() != u {
+			t.Fatalf("task %d was given out, want %d", task.task(), u)
+		}
+		task.announce(u)
+	}
+	d.gathers()
+	w.idle()
+	l.results.known = nil
+	all := l.do(x, 4, &round.Round{Units: 2, How: round.Collect, Has: []bool{true, true}})
+	all.gathers() // nothing is left to do
+}
+
+// TestGatherQueuesAgain: the tasks of a worker that is gone are given out again. The first answer counts, also of that worker:
+// the other worker stops. A second answer is wasted.
+func TestGatherQueuesAgain(t *testing.T) {
+	l := newLab(t, never)
+	w1 := l.join("w1", 2)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 3, gatherRound(2))
+	task0, task1 := w1.first(0), w1.run()
+	w2 := l.join("w2", 1)
+	l.silent("w1")
+	again := w2.first(0)
+	if again.task() != 0 {
+		t.Fatalf("task %d goes to the other worker first", again.task())
+	}
+	w2.run(1) // it waits behind the other
+	again.announce(0)
+	l.until("task 0", func() bool { return len(l.results.tasks()) == 1 })
+	task0.announce(0) // w1 is alive after all
+	l.until("a wasted task", func() bool { return l.metric("tasks_wasted_total", "") == 1 })
+	task1.announce(1)
+	w2.stops(1)
+	d.gathers()
+	w2.idle()
+	l.counted("tasks_retried_total", "", 2)
+	late := l.do(x, 4, gatherRound(1))
+	task := w2.run()
+	task0.announce(0) // of a round that is over
+	l.until("another wasted task", func() bool { return l.metric("tasks_wasted_total", "") == 2 })
+	late.pending()
+	task.announce(0)
+	late.gathers()
+}
+
+// TestGatherReminds: a worker that has had a task for long is sent it again: it may have been started again, or have lost the
+// message.
+func TestGatherReminds(t *testing.T) {
+	l := newLab(t, quick)
+	w := l.join("w", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 3, gatherRound(1))
+	w.first(0) // it is lost
+	task := w.run(0)
+	task.need(protocol.Need{Setup: true})
+	for o := range w.orders { // reminders may come in between
+		if o.kind == protocol.KindSetup {
+			break
+		}
+	}
+	w.run(0).announce(0)
+	d.gathers()
+	if got := l.metric("tasks_dispatched_total", ""); got < 3 {
+		t.Errorf("%v tasks dispatched, want three at least", got)
+	}
+}
+
+// TestGatherFails: a task that fails goes to another worker once that has a slot. A permanent failure fails the job, and its
+// slots are free again.
+func TestGatherFails(t *testing.T) {
+	l := newLab(t, never)
+	w1, w2 := l.join("w1", 2), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 3, gatherRound(3))
+	a, b, c := w1.first(0), w1.run(), w2.first(0)
+	a.fail(a.task(), false)
+	w1.idle() // it has a free slot, and is not asked again
+	c.announce(c.task())
+	again := w2.run(a.task())
+	a.fail(a.task(), false)
+	l.dropped(metrics.DropStale, 1)
+	b.fail(7, false)
+	l.dropped(metrics.DropMisshapen, 1)
+	again.announce(a.task())
+	b.announce(b.task())
+	d.gathers()
+	l.free(t, 3)
+
+	d = l.do(x, 4, gatherRound(3))
+	a = w1.run()
+	w1.run()
+	a.fail(a.task(), true)
+	if err := d.wait(); err == nil || !strings.Contains(err.Error(), "on worker w1") {
+		t.Errorf("a permanent failure: error %v", err)
+	}
+	l.free(t, 3)
+}
+
+// TestGatherFetchesAgain: a task whose result could not be brought here is computed again. While one result is on its way the
+// other tasks go on.
+func TestGatherFetchesAgain(t *testing.T) {
+	l, w, x := withOne(t, 2)
+	fetching, fetch := make(chan struct{}), make(chan struct{})
+	failed := false
+	l.results.fetch = func(c *protocol.Collected) error {
+		if c.Unit == 0 && !failed {
+			failed = true
+			close(fetching)
+			<-fetch
+			return errors.New("no such blob")
+		}
+		return nil
+	}
+	d := l.do(x, 3, gatherRound(2))
+	task0, task1 := w.first(0), w.run()
+	task0.announce(0)
+	<-fetching
+	task0.announce(0) // it is repeated while the result is fetched
+	l.until("a wasted task", func() bool { return l.metric("tasks_wasted_total", "") == 1 })
+	task1.announce(1)
+	l.until("task 1", func() bool { return len(l.results.tasks()) == 1 })
+	d.pending()
+	close(fetch)
+	again := w.run()
+	if again.task() != 0 {
+		t.Fatalf("task %d is computed again", again.task())
+	}
+	again.announce(0)
+	d.gathers()
+	l.counted("tasks_retried_total", "", 1)
+	l.free(t, 2)
+}
+
+// TestGatherApart: results of a round that keeps them apart are read one by one at its end, also those that were recorded
+// before. The round tells how long the others took.
+func TestGatherApart(t *testing.T) {
+	l, w, x := withOne(t, 2)
+	l.results.known = map[uint32]string{1: digestOf(1)}
+	r := gatherRound(3)
+	r.Apart = true
+	d := l.do(x, 3, r)
+	w.first(0).announceAfter(0, 3*time.Second)
+	w.run(2).announceAfter(2, time.Second)
+	if err := d.wait(); err != nil {
+		t.Fatal(err)
+	}
+	if d.res.Collected != nil || !slices.Equal(d.res.Took, []uint64{3e9, 0, 1e9}) {
+		t.Errorf("%d results are in memory; they took %v", len(d.res.Collected), d.res.Took)
+	}
+	for u := range uint32(3) {
+		if b, err := d.res.Part(int(u)); err != nil || string(b) != string(resultOf(u)) {
+			t.Errorf("task %d: %q, error %v", u, b, err)
+		}
+	}
+}
+
+// TestRecordsAsynchronously: a round ends once its short results are here, and they are recorded asynchronously. A later round
+// waits while that fails. Long results are recorded before their round ends.
+func TestRecordsAsynchronously(t *testing.T) {
+	l, w, x := withOne(t, 2)
+	record := make(chan error)
+	l.results.record = func(*protocol.Collected) error { return <-record }
+	d := l.do(x, 3, gatherRound(1))
+	w.first(0).brief(0)
+	d.gathers()
+	if got := l.results.tasks(); len(got) > 0 {
+		t.Errorf("recorded %v", got)
+	}
+	record <- errors.New("no quorum")
+	l.until("the executor to be told", func() bool {
+		x.mail.mu.Lock()
+		defer x.mail.mu.Unlock()
+		return len(x.mail.ends) == 1 && x.mail.ends[0].event.Kind == schedule.RecordingLate
+	})
+	d = l.do(x, 4, gatherRound(1))
+	w.run(0).brief(0)
+	l.until("free slots", func() bool { return l.leases() == 0 })
+	d.pending()
+	record <- nil
+	record <- nil
+	d.gathers()
+	l.until("two results to be recorded", func() bool { return len(l.results.tasks()) == 2 })
+
+	d = l.do(x, 5, gatherRound(1))
+	w.run(0).announce(0)
+	record <- errors.New("no quorum")
+	d.pending()
+	record <- nil
+	d.gathers()
+	l.counted("tasks_retried_total", "", 0)
+}
+
+// TestImpossibleRecords: a task is computed again if its result is here no longer. A round ends if none of its results can be
+// recorded. A result that is not recorded when the job is closed never is.
+func TestImpossibleRecords(t *testing.T) {
+	l, w, x := withOne(t, 2)
+	record := make(chan error)
+	l.results.record = func(*protocol.Collected) error { return <-record }
+	d := l.do(x, 3, gatherRound(2))
+	task, other := w.first(0), w.run(1)
+	task.brief(0)
+	record <- fmt.Errorf("the result: %w", blobs.ErrMissing)
+	w.run(0).brief(0)
+	l.counted("tasks_retried_total", "", 1)
+	record <- fmt.Errorf("another leads: %w", ErrOver)
+	if err := d.wait(); !errors.Is(err, ErrOver) {
+		t.Errorf("a result that can never be recorded: error %v", err)
+	}
+	other.brief(1)
+	close(record)
+	x.results.close()
+	x.results.record(&schedule.Action{Task: 1, Result: schedule.Result{Took: 1}, Async: true})
+	x.results.close()
+	if slices.Contains(l.results.tasks(), 1) {
+		t.Error("a result was recorded after the end")
+	}
+}
+
+// TestGatherIsCancelled: the round ends with the error of its context once nothing is on its way here, and its slots are free.
+func TestGatherIsCancelled(t *testing.T) {
+	l, w, x := withOne(t, 2)
+	fetching := make(chan struct{})
+	d := l.do(x, 3, gatherRound(3))
+	l.results.fetch = func(*protocol.Collected) error {
+		close(fetching)
+		d.cancel()
+		return nil
+	}
+	w.first(0).announce(0)
+	<-fetching
+	if err := d.wait(); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	l.free(t, 2)
+}
+
+// TestLostResultsAreAnError that ends the job.
+func TestLostResultsAreAnError(t *testing.T) {
+	l := newLab(t, never)
+	x := l.executor(jobID)
+	defer x.Close()
+	lost := digestOf(77)
+	l.results.known = map[uint32]string{0: lost}
+	if err := l.do(x, 3, gatherRound(1)).wait(); err == nil || !strings.Contains(err.Error(), lost) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestSubJobsGoOnElsewhere: a sub-job begins without a payload. The worker that takes it over is told how far it is.
+func TestSubJobsGoOnElsewhere(t *testing.T) {
+	l := newLab(t, never)
+	w1 := l.join("w1", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	r := &round.Round{Units: 1, How: round.Collect, Scope: round.Whole, Child: round.Jobs(&round.Job{Seed: 1})}
+	d := l.do(x, 3, r)
+	task := w1.first(0)
+	if !task.run.Child || len(task.run.Payload[0]) != 0 {
+		t.Errorf("run %+v", task.run)
+	}
+	say := func(change func(*protocol.Checkpoint)) {
+		m := protocol.Checkpoint{Stamp: task.run.Stamp, Worker: "w1", Resume: protocol.Resume{Rounds: 500, State: []byte("state")}}
+		change(&m)
+		task.send(m.Append(nil))
+	}
+	say(func(m *protocol.Checkpoint) { m.Rounds = 400 })
+	say(func(*protocol.Checkpoint) {})
+	say(func(m *protocol.Checkpoint) { m.Round--; m.Rounds = 600 })
+	l.dropped(metrics.DropStale, 1)
+	say(func(m *protocol.Checkpoint) { m.Unit = 1 })
+	l.dropped(metrics.DropMisshapen, 1)
+	w2 := l.join("w2", 1)
+	l.silent("w1")
+	again := w2.first(0)
+	var resume protocol.Resume
+	if err := resume.Decode(again.run.Payload[0]); err != nil || resume.Rounds != 500 || string(resume.State) != "state" || !again.run.Child {
+		t.Errorf("resume %+v, error %v", resume, err)
+	}
+	again.announce(0)
+	d.gathers()
+	next := l.do(x, 4, r)
+	if task := w2.run(); len(task.run.Payload[0]) != 0 {
+		t.Error("another round's sub-job goes on where the last one was")
+	} else {
+		task.announce(0)
+	}
+	next.gathers()
+}
+
+// TestGatherStraggler: a task that takes much longer than the others is given to an idle worker as well if no other waits. The
+// first answer counts, and the other worker is told to stop.
+func TestGatherStraggler(t *testing.T) {
+	l := newLab(t, 20*time.Millisecond)
+	w1, w2 := l.join("w1", 1), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 3, gatherRound(4))
+	a, b := w1.first(0), w2.first(0)
+	b.announce(b.task())
+	b = w2.run()
+	b.announce(b.task())
+	b = w2.run()
+	w2.idle() // the straggler waits while another task is computed there
+	b.announce(b.task())
+	copied := w2.run(a.task())
+	w1.idle()
+	copied.announce(a.task())
+	w1.stops(a.task())
+	d.gathers()
+	next := l.do(x, 4, gatherRound(2))
+	task1, task2 := w1.run(), w2.run()
+	a.announce(a.task()) // late
+	l.until("a wasted task", func() bool { return l.metric("tasks_wasted_total", "") == 1 })
+	task1.announce(task1.task())
+	task2.announce(task2.task())
+	next.gathers()
+	l.free(t, 2)
+}
+
+// TestGatherSteals: a task that waits behind another on its worker goes to an idle worker at once.
+func TestGatherSteals(t *testing.T) {
+	l := newLab(t, 100*time.Millisecond)
+	w1 := l.join("w1", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 3, gatherRound(2))
+	a, b := w1.first(0), w1.run(1)
+	w2 := l.join("w2", 1)
+	w2.first(0).announce(1)
+	l.until("task 1", func() bool { return len(l.results.tasks()) == 1 })
+	w1.stops(1)
+	b.announce(1)
+	a.announce(0)
+	d.gathers()
+	l.free(t, 2)
+	l.counted("tasks_wasted_total", "", 1)
+}
+
+// TestGatherShares: a job that comes later gets the next free slots until it has as many as the job before.
+func TestGatherShares(t *testing.T) {
+	l := newLab(t, never)
+	w := l.join("w", 3)
+	x1, x2 := l.executor(1), l.executor(2)
+	defer x1.Close()
+	defer x2.Close()
+	d1 := l.do(x1, 1, gatherRound(8))
+	tasks := []*assignment{w.first(0), w.run(), w.run(), w.run()}
+	d2 := l.do(x2, 1, gatherRound(8))
+	l.until("the second job to want a slot", func() bool {
+		l.d.mu.Lock()
+		defer l.d.mu.Unlock()
+		return x2.schedule.View(time.Now()).Ready == 8
+	})
+	for i := range 2 {
+		tasks[i].announce(tasks[i].task())
+		if i == 0 {
+			w.next(protocol.KindSetup)
+		}
+		if got := w.run(); got.run.Job != 2 {
+			t.Errorf("slot %d goes to job %d", i, got.run.Job)
+		} else {
+			tasks = append(tasks, got)
+		}
+	}
+	for left := 14; left > 0; left-- { // two of sixteen have ended; both jobs end
+		task := tasks[2]
+		tasks = append(tasks[:2], tasks[3:]...)
+		task.announce(task.task())
+		if left > 4 {
+			tasks = append(tasks, w.run())
+		}
+	}
+	d1.gathers()
+	d2.gathers()
+	l.free(t, 3)
+}
+
+// TestGatherGoesOnDespiteAFailure: a task that failed on one worker waits for another. The other tasks do not.
+func TestGatherGoesOnDespiteAFailure(t *testing.T) {
+	l, w1, w2, x := withTwo(t)
+	d := l.do(x, 3, gatherRound(3))
+	a, b := w1.first(0), w2.first(0)
+	a.fail(a.task(), false)
+	other := w1.run(2)
+	other.announce(2)
+	w1.idle()
+	b.announce(b.task())
+	w2.run(a.task()).announce(a.task())
+	d.gathers()
+	l.free(t, 2)
+}
+
+// TestSlotsWhileHeartbeatsCome: a round that estimates how long it takes counts slots while heartbeats tell of them.
+func TestSlotsWhileHeartbeatsCome(t *testing.T) {
+	l, w, x := withOne(t, 2)
+	r := gatherRound(3)
+	r.Groups = []int32{0, 0, 0}
+	d := l.do(x, 1, r)
+	task, last := w.first(0), w.run(1)
+	task.announceAfter(0, 8*time.Second)
+	other := w.run(2)
+	for live := (Live{}); live.Left == 0; live, _ = l.d.Live(jobID) {
+		before := l.heard("w")
+		w.beat(func(b *protocol.Beat) { b.Slots = 2 })
+		l.until("a heartbeat", func() bool { return l.heard("w").After(before) })
+	}
+	if live, _ := l.d.Live(jobID); live.Left != 4 || live.InFlight != 2 { // two tasks of 8 s, half done, on two slots
+		t.Errorf("live is %+v", live)
+	}
+	last.announce(1)
+	other.announce(2)
+	d.gathers()
+}

@@ -1,0 +1,159 @@
+package dispatch
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// labChunk is a round.Piece, a chunk, whose bytes name its digest.
+type labChunk string
+
+func (p labChunk) Digest() string         { return string(p) }
+func (p labChunk) Bytes() ([]byte, error) { return []byte("result " + p), nil }
+
+// inChunks returns a value of the results of the first n tasks, and of one that nobody computed.
+func inChunks(n uint32) round.Var {
+	v := round.Var{ID: 9, Version: 1, Whole: func() []byte { return []byte("whole") }}
+	for u := range n {
+		v.Pieces = append(v.Pieces, labChunk(digestOf(u)))
+	}
+	v.Pieces = append(v.Pieces, labChunk(fmt.Sprintf("%064d", 0)))
+	return v
+}
+
+// joinChunks is join for a worker that takes values in chunks.
+func (l *lab) joinChunks(id string) *fake {
+	l.t.Helper()
+	return l.joinAble(id, func(b *protocol.Beat) *bool { return &b.Pieces })
+}
+
+// takes reads the chunks of a value and checks which come with their bytes.
+func (f *fake) takes(v *round.Var, here ...bool) {
+	f.l.t.Helper()
+	for i, p := range v.Pieces {
+		m := f.next(protocol.KindPiece).piece
+		var want []byte
+		if here[i] {
+			want, _ = p.Bytes()
+		}
+		if m.Epoch != epoch || m.Job != jobID || m.ID != v.ID || m.Version != v.Version || m.Index != uint32(i) || int(m.Of) != len(v.Pieces) ||
+			m.Digest != p.Digest() || m.Here != here[i] || !bytes.Equal(m.Data, want) {
+			f.l.t.Errorf("worker %s: chunk %+v, want number %d of %d, here %v", f.id, m, i, len(v.Pieces), here[i])
+		}
+	}
+}
+
+// TestChunks: a worker is only told the names of chunks that it computed, and is sent the others. It is sent all of them once it
+// says that it lacks some, or has begun again. A worker that takes no chunks is sent the whole value at once.
+func TestChunks(t *testing.T) {
+	l := newLab(t, never)
+	w1, w2 := l.joinChunks("w1"), l.joinChunks("w2")
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 3, gatherRound(2))
+	a, b := w1.first(0), w2.first(0)
+	a.announce(a.task())
+	b.announce(b.task())
+	d.gathers()
+
+	v := inChunks(2)
+	old := l.join("w3", 1)
+	d = l.do(x, 4, reduceRound(8, v))
+	w1.takes(&v, a.task() != 0, a.task() != 1, true)
+	w2.takes(&v, b.task() != 0, b.task() != 1, true)
+	old.next(protocol.KindSetup)
+	if m := old.next(protocol.KindValue).value; m.ID != v.ID || string(m.Data) != "whole" {
+		t.Errorf("value %+v", m)
+	}
+	w1.run().need(protocol.Need{Refs: []protocol.Ref{{ID: v.ID, Version: v.Version}}})
+	w1.takes(&v, true, true, true)
+	w1.run().partials()
+	w2.run().need(protocol.Need{Setup: true})
+	w2.next(protocol.KindSetup)
+	w2.takes(&v, true, true, true)
+	w2.run().partials()
+	old.run().partials()
+	d.sums()
+
+	d = l.do(x, 5, reduceRound(8, v)) // all have it
+	for _, w := range []*fake{w1, w2, old} {
+		w.run().partials()
+	}
+	d.sums()
+}
+
+// TestResultDigests: the trainer learns the digests of the results.
+func TestResultDigests(t *testing.T) {
+	l, w, x := withOne(t, 1)
+	d := l.do(x, 3, gatherRound(1))
+	w.first(0).announce(0)
+	d.gathers()
+	if got := d.res.Digests; len(got) != 1 || got[0] != digestOf(0) {
+		t.Errorf("digests %q", got)
+	}
+	d = l.do(x, 4, reduceRound(1))
+	w.run().partials()
+	d.sums()
+	if d.res.Digests != nil {
+		t.Errorf("digests %q of a sum", d.res.Digests)
+	}
+}
+
+// joinBundles is join for a worker that takes several messages in one.
+func (l *lab) joinBundles(id string) *fake {
+	l.t.Helper()
+	return l.joinAble(id, func(b *protocol.Beat) *bool { return &b.Bundles })
+}
+
+// bundle returns the kinds of the messages in the next order, a bundle, and its Run.
+func (f *fake) bundle() (kinds []protocol.Kind, run *assignment) {
+	f.l.t.Helper()
+	o := f.next(protocol.KindBundle)
+	for _, b := range o.bundle.Messages {
+		k, _ := protocol.KindOf(b)
+		kinds = append(kinds, k)
+	}
+	run = &assignment{f, new(protocol.Run), o.reply}
+	if err := run.run.Decode(o.bundle.Messages[len(kinds)-1]); err != nil {
+		f.l.t.Fatal(err)
+	}
+	return kinds, run
+}
+
+// TestBundles: small values of a round and its Run are one message, in order. A message that is alone, or large, travels by
+// itself.
+func TestBundles(t *testing.T) {
+	l := newLab(t, never)
+	w := l.joinBundles("w")
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, reduceRound(2, variable(1, 10), variable(2, 20)))
+	w.next(protocol.KindSetup)
+	kinds, run := w.bundle()
+	if want := []protocol.Kind{protocol.KindValue, protocol.KindValue, protocol.KindRun}; !slices.Equal(kinds, want) {
+		t.Errorf("messages of kinds %v", kinds)
+	}
+	run.partials()
+	d.sums()
+
+	d = l.do(x, 2, reduceRound(2, variable(1, 10), variable(2, 20)))
+	w.run().partials()
+	d.sums()
+
+	large := round.Var{ID: 2, Version: 21, Data: bytes.Repeat([]byte("value"), maxBundle/4)}
+	d = l.do(x, 3, reduceRound(2, variable(1, 11), large, variable(3, 30)))
+	if kinds := w.next(protocol.KindBundle).bundle.Messages; len(kinds) != 2 {
+		t.Errorf("%d messages in one that is large", len(kinds))
+	}
+	kinds, run = w.bundle()
+	if len(kinds) != 2 || run.run.Round != 3 {
+		t.Errorf("messages of kinds %v behind it, of round %d", kinds, run.run.Round)
+	}
+	run.partials()
+	d.sums()
+}

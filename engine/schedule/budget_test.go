@@ -1,0 +1,124 @@
+package schedule
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/internal/digests"
+)
+
+// shareForTest opens the share of a job of two groups of three tasks, in the order 0, 1, 0, 1, 0, 1. They share a budget of
+// 100 s, of which earlier tasks took 10 s: two of the second group, of which each took 20 s. took has the seconds of recorded
+// tasks, the first ones.
+func shareForTest(b *Budgets, took ...float64) *Share {
+	o := ShareOptions{
+		Limits: map[string]float64{"x": 100}, Before: make(map[string]float64),
+		Rows: []Row{{Budget: "x"}, {Budget: "x", Ended: 2, Seconds: 40}},
+	}
+	waiting, known := []int{3, 3}, []Known(nil)
+	for task, seconds := range took {
+		o.Before["x"] += seconds
+		waiting[task%2]--
+		known = append(known, Known{uint32(task), digests.Digest{1}, time.Duration(seconds * float64(time.Second))})
+	}
+	s := b.Open(o)
+	b.Spend(map[string]float64{"x": 10})
+	s.begin([]int32{0, 1, 0, 1, 0, 1}, waiting, known)
+	return s
+}
+
+// TestShare: what is spent is what the log has of the submission, and what has ended since.
+func TestShare(t *testing.T) {
+	var b Budgets
+	now := time.Now()
+	s := shareForTest(&b, 30)
+	check := func(what string, at time.Time, may, over []bool) {
+		t.Helper()
+		if got := s.may(at); !slices.Equal(got, may) {
+			t.Errorf("%s: %v may begin, want %v", what, got, may)
+		}
+		if got := s.over(at); !slices.Equal(got, over) {
+			t.Errorf("%s: over are %v, want %v", what, got, over)
+		}
+	}
+	neither, both := []bool{false, false}, []bool{true, true}
+	// 60 s are left. The other tasks of the first group need 60 s, and those of the second as much.
+	check("at first", now, []bool{true, false}, neither)
+	s.start(2)
+	if got := s.started(2, now); got != 60*time.Second {
+		t.Errorf("a task may take %v", got)
+	}
+	check("while a task runs the other group waits for its end", now.Add(time.Second), []bool{true, false}, neither)
+	s.again(2) // its worker is gone
+	check("a task that was given back fits again", now, []bool{true, false}, neither)
+	s.start(4)
+	s.end(4, 50*time.Second)
+	check("tasks of 40 s do not fit into 10 s", now, neither, both)
+	if s.Close(); !b.Empty() {
+		t.Error("a share that is closed is open")
+	}
+}
+
+// TestShareOfJobs: the jobs of a submission share their budgets.
+func TestShareOfJobs(t *testing.T) {
+	var b Budgets
+	now := time.Now()
+	first, second := shareForTest(&b), shareForTest(&b)
+	if !first.may(now)[0] || !second.may(now)[0] {
+		t.Fatal("the first tasks do not begin")
+	}
+	first.start(0)
+	second.start(0)
+	first.end(0, 85*time.Second)
+	if second.may(now)[1] || second.over(now)[1] {
+		t.Error("5 s are left, and the task of another job runs")
+	}
+	second.end(0, time.Second)
+	if may := second.may(now); !may[0] || may[1] {
+		t.Errorf("of 4 s %v may begin, and not the tasks that take 1 s", may)
+	}
+	first.Close()
+	b.Spend(map[string]float64{"x": 10 + 85 + 3}) // the log has 3 s more of the first job
+	if got := b.byName["x"].Spent; got != 10+85+3+1 {
+		t.Errorf("%v s are spent", got)
+	}
+	second.Close()
+	third := shareForTest(&b, 1)
+	b.Spend(map[string]float64{"x": 10 + 88.5})
+	if got := b.byName["x"].Spent; got != 10+88.5+1 {
+		t.Errorf("%v s are spent, of jobs that are done too", got)
+	}
+	third.Close()
+}
+
+// TestShareOfAResultThatCame while its task waited again: it counts, and the task is not left.
+func TestShareOfAResultThatCame(t *testing.T) {
+	var b Budgets
+	s := shareForTest(&b)
+	s.start(0)
+	s.again(0)
+	s.end(0, 20*time.Second)
+	if g := &s.groups[0]; g.Left != 2 || g.Done != 1 || !g.Begun || b.byName["x"].Spent != 30 {
+		t.Errorf("%+v, %v s are spent", g, b.byName["x"].Spent)
+	}
+	if s.skip(0, 2); s.groups[0].Left != 0 {
+		t.Errorf("%d are left of a group that is not run", s.groups[0].Left)
+	}
+}
+
+// TestShareWithoutBudget: tasks of a group without a budget always begin, and may take any time.
+func TestShareWithoutBudget(t *testing.T) {
+	var b Budgets
+	now := time.Now()
+	s := b.Open(ShareOptions{Limits: map[string]float64{"x": 1}, Rows: []Row{{}, {Budget: "x"}}})
+	b.Spend(map[string]float64{"x": 1})
+	s.begin([]int32{0, 1}, []int{1, 1}, nil)
+	if may, over := s.may(now), s.over(now); !slices.Equal(may, []bool{true, false}) || !slices.Equal(over, []bool{false, true}) {
+		t.Errorf("%v may begin, over are %v", may, over)
+	}
+	s.start(0)
+	if limit := s.started(0, now); limit < 100*365*24*time.Hour {
+		t.Errorf("a task may take %v", limit)
+	}
+}

@@ -1,0 +1,125 @@
+package schedule
+
+import (
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/internal/digests"
+)
+
+// TestTasksAreSmall: a round may have a million tasks. Next to nothing is kept of a task that nobody was given, or that has
+// ended.
+func TestTasksAreSmall(t *testing.T) {
+	if size := unsafe.Sizeof(task{}); size > 16 {
+		t.Errorf("a task takes %d bytes", size)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := newStage(nil).job(1, Options{})
+		n := rapid.IntRange(1, 5).Draw(t, "tasks")
+		given := make([]bool, n)
+		ended := make([]bool, n)
+		follow := func(list []Action) {
+			for _, a := range list {
+				switch a.Kind {
+				case SendRun:
+					for _, task := range a.Tasks {
+						given[task] = true
+					}
+				case Ended:
+					ended[a.Task] = true
+				}
+			}
+		}
+		follow(s.begin(gatherRound(n)))
+		s.join("w", 1)
+		for range rapid.IntRange(0, 20).Draw(t, "events") {
+			e := Event{Task: rapid.IntRange(0, n-1).Draw(t, "task"), Worker: "w", Result: Result{Digest: digests.Digest{1}}}
+			switch rapid.SampledFrom([]string{"wake", "fail", "announce", "store", "record", "lose"}).Draw(t, "event") {
+			case "wake":
+				e.Kind = Woken
+			case "fail":
+				e.Kind = TaskFailed
+			case "announce":
+				if !given[e.Task] {
+					continue
+				}
+				e.Kind = ResultAnnounced
+			case "store":
+				e.Kind = ResultStored
+			case "record":
+				e.Kind = ResultRecorded
+			case "lose":
+				e.Kind = ResultLost
+				ended[e.Task] = false
+			}
+			s.now = s.now.Add(10 * time.Second)
+			if s.round == 0 || s.job.over {
+				break
+			}
+			follow(s.step(e))
+			for i := range s.job.tasks {
+				if has := s.job.tasks[i].attempt != nil; has != (given[i] && !ended[i]) {
+					t.Fatalf("task %d was given: %v, has ended: %v; it has an attempt: %v", i, given[i], ended[i], has)
+				}
+			}
+		}
+	})
+}
+
+// TestLeasesBehind: a lease waits for a slot if its worker has as many earlier ones as slots, of all jobs.
+func TestLeasesBehind(t *testing.T) {
+	st := newStage(t)
+	a, b := st.job(1, Options{}), st.job(2, Options{})
+	st.join("w", 1)
+	a.begin(gatherRound(1))
+	b.begin(gatherRound(1))
+	first, second := &a.job.tasks[0].leases[0], &b.job.tasks[0].leases[0]
+	if first.on == nil || second.on == nil || first.isBehind() || !second.isBehind() {
+		t.Fatalf("leases %+v and %+v", first, second)
+	}
+	if v := b.job.View(st.now); v.Left != 1 {
+		t.Errorf("view %+v", v)
+	}
+	list := a.step(Event{Kind: ResultAnnounced, Worker: "w", Result: Result{Digest: digests.Digest{1}}})
+	if len(actionsOf(list, Store)) != 1 || second.isBehind() {
+		t.Errorf("actions %+v; behind: %v", list, second.isBehind())
+	}
+}
+
+// TestUnableWorkers: a failure that passes does not fail the job, though no other worker can ever compute the task.
+func TestUnableWorkers(t *testing.T) {
+	s := newStage(t).job(1, Options{})
+	s.join("w1", 1)
+	s.begin(gatherRound(1))
+	if list := s.step(Event{Kind: TaskFailed, Worker: "w1", Unable: true}); len(actionsOf(list, Fail)) != 1 {
+		t.Error("the only worker is unable, and the job goes on")
+	}
+	s.job.End(nil, s.now)
+	s.join("w2", 1)
+	if tasks := runsOf(s.begin(gatherRound(1)), "w2"); !slices.Equal(tasks, []uint32{0}) {
+		t.Fatalf("w2 is sent %v", tasks)
+	}
+	s.workers.Hear(Report{Name: "w2", Leaving: true}, s.now) // the round has not seen it yet
+	if list := s.step(Event{Kind: TaskFailed, Worker: "w2"}); len(actionsOf(list, Fail)) > 0 {
+		t.Errorf("actions %+v", list)
+	}
+}
+
+// TestFirstIsWhoCan: a job lets another go first only if the other can use the slot.
+func TestFirstIsWhoCan(t *testing.T) {
+	st := newStage(t)
+	st.join("w", 2)
+	x, y := st.workers.NewJob(1, Options{}), st.workers.NewJob(2, Options{})
+	x.leases, y.wants = 1, true
+	if on, next := st.workers.lease(x, "", 1); on != nil || next != y {
+		t.Error("the other job does not go first")
+	}
+	y.unable["w"] = "it lacks the memory"
+	if on, next := st.workers.lease(x, "", 1); on == nil || next != nil {
+		t.Error("nobody has the slot")
+	}
+}
