@@ -170,9 +170,8 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 		log.Info("the job is done", "seconds", time.Since(began).Seconds())
 	case ctx.Err() != nil || passing(err):
 		log.Info("this coordinator does not run the job any more", "reason", err)
-		wanted := errors.Is(err, state.ErrNotRunning) || errors.Is(err, state.ErrFinal) || errors.Is(err, state.ErrDeleted)
-		if ctx.Err() == nil && !wanted && m.cfg.Dispatch != nil { // it is tried again
-			m.cfg.Dispatch.Stopped(job.ID, err, time.Now())
+		if ctx.Err() == nil {
+			m.stopped(job.ID, err)
 		}
 		wait.For(ctx, protocol.RetryPassing)
 	default:
@@ -185,6 +184,14 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 		}
 	}
 	m.cfg.Metrics.ForgetJob(job.Name)
+}
+
+// stopped notes why a job stopped that is tried again. Somebody may have paused, cancelled or deleted it: that is no reason.
+func (m *Manager) stopped(id uint64, why error) {
+	wanted := errors.Is(why, state.ErrNotRunning) || errors.Is(why, state.ErrFinal) || errors.Is(why, state.ErrDeleted)
+	if m.cfg.Dispatch != nil && !wanted {
+		m.cfg.Dispatch.Stopped(id, why, time.Now())
+	}
 }
 
 // passing reports whether an error tells something of the cluster, not of the job: the job goes on from its last commit, here

@@ -96,7 +96,7 @@ func TestALostResultIsComputedAgain(t *testing.T) {
 	}
 	both := map[uint32]string{0: a, 1: b}
 	known(both)
-	if _, err := p.Load(t.Context(), b); !passing(err) || !errors.Is(err, errPartLost) {
+	if _, err := p.Load(t.Context(), b); !passing(err) || !errors.Is(err, errResultLost) {
 		t.Errorf("a lost result: %v", err)
 	}
 	known(map[uint32]string{0: a})

@@ -113,13 +113,13 @@ func TestUnableWorkers(t *testing.T) {
 func TestFirstIsWhoCan(t *testing.T) {
 	st := newStage(t)
 	st.join("w", 2)
-	x, y := st.workers.NewJob(1, Options{}), st.workers.NewJob(2, Options{})
-	x.leases, y.wants = 1, true
-	if on, next := st.workers.lease(x, "", 1); on != nil || next != y {
+	x, y := st.workers.NewJob(1, nil, Options{}), st.workers.NewJob(2, nil, Options{})
+	x.leased, y.wants = make([]*Lease, 1), true
+	if on, next := st.workers.lease(x.claim, "", 1); on != nil || next != y.claim {
 		t.Error("the other job does not go first")
 	}
 	y.unable["w"] = "it lacks the memory"
-	if on, next := st.workers.lease(x, "", 1); on == nil || next != nil {
+	if on, next := st.workers.lease(x.claim, "", 1); on == nil || next != nil {
 		t.Error("nobody has the slot")
 	}
 }

@@ -211,14 +211,14 @@ func (s *scene) lease(task int, since time.Duration) {
 	s.job.gather.queue.remove(task)
 	l := &s.job.at(task).leases[0]
 	*l = Lease{worker: "w", on: s.workers.Get("w"), task: task, since: s.now.Add(-since)}
-	s.job.gather.leased = append(s.job.gather.leased, l)
+	s.job.leased = append(s.job.leased, l)
 }
 
 // estimate estimates how long the round takes a second later.
 func (s *scene) estimate() *lengths {
 	s.now = s.now.Add(estimateEvery)
 	s.job.now = s.now
-	s.job.estimate()
+	s.job.gather.estimate()
 	return s.job.gather.lengths
 }
 

@@ -33,7 +33,7 @@ func TestDelay(t *testing.T) {
 		}
 		s.job.End(nil, s.now)
 	}
-	delay := &s.job.pace.delay
+	delay := &s.job.reduce.delay
 	do(false, 20*ms, 50*ms, 310*ms)
 	if *delay != 300*ms {
 		t.Fatalf("the delay is %v, want 300ms", *delay)
@@ -65,9 +65,9 @@ func TestPatience(t *testing.T) {
 	s.join("w1", 1)
 	s.join("w2", 1)
 	s.begin(reduceRound(2))
-	before := s.job.patience(true)
-	if before != limitsForTest.Slow || before >= s.job.patience(false) {
-		t.Errorf("patience of %v and %v", before, s.job.patience(false))
+	before := s.job.reduce.patience(true)
+	if before != limitsForTest.Slow || before >= s.job.reduce.patience(false) {
+		t.Errorf("patience of %v and %v", before, s.job.reduce.patience(false))
 	}
 	answer := func(worker string, task int) []Action {
 		return s.step(Event{Kind: PartialArrived, Worker: worker, Task: task, Took: time.Millisecond})
@@ -98,7 +98,7 @@ func TestPatience(t *testing.T) {
 			t.Errorf("actions %+v", list)
 		}
 	}
-	if after := s.job.patience(true); after > before {
+	if after := s.job.reduce.patience(true); after > before {
 		t.Errorf("patience grew from %v to %v", before, after)
 	}
 }
@@ -121,7 +121,7 @@ func TestPatienceDoubles(t *testing.T) {
 
 // TestPauseAfter: all workers try a task at once, then the pause doubles up to a bound.
 func TestPauseAfter(t *testing.T) {
-	for n, want := range map[int]time.Duration{1: 0, 2: 0, 3: firstPause, 4: 2 * firstPause, 9: 64 * firstPause, 10: longestPause, 1000: longestPause} {
+	for n, want := range map[int]time.Duration{1: 0, 2: 0, 3: firstPause, 4: 2 * firstPause, 9: 64 * firstPause, 10: LongestPause, 1000: LongestPause} {
 		if got := pauseAfter(n, 3); got != want {
 			t.Errorf("after failure %d of 3 workers: %v, want %v", n, got, want)
 		}
@@ -145,7 +145,7 @@ func TestLostBlobFailsNoJob(t *testing.T) {
 		if list := fail(); len(actionsOf(list, Fail)) > 0 {
 			t.Errorf("it fails after %v", limitsForTest.GiveUp)
 		}
-		s.pass(longestPause)
+		s.pass(LongestPause)
 		list := fail()
 		if failed := len(actionsOf(list, Fail)) > 0; failed == lost {
 			t.Errorf("a blob is lost: %v; the job fails: %v", lost, failed)

@@ -51,8 +51,7 @@ type scene struct {
 
 // job makes a job.
 func (s *stage) job(id uint64, o Options) *scene {
-	o.Shards = s.shards
-	return &scene{stage: s, job: s.workers.NewJob(id, o)}
+	return &scene{stage: s, job: s.workers.NewJob(id, s.shards, o)}
 }
 
 // begin begins the next round.
