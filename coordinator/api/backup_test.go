@@ -107,7 +107,7 @@ func TestBackupLacksABlob(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &backup{state: a.cfg.Store.State(), blobs: a.cfg.Blobs}
-	if err := b.gather(testkit.Context(t), b.state.References()); err != nil {
+	if err := b.prepare(testkit.Context(t), b.state.References()); err != nil {
 		t.Fatal(err)
 	}
 	path, err := a.cfg.Blobs.Folder.Path(lost)

@@ -26,8 +26,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patienceHere is borne with a leader that says nothing.
-const patienceHere = time.Second
+// silenceHere is after what silence a leader is given up.
+const silenceHere = time.Second
 
 // site is a coordinator's API on a real store of one node.
 type site struct {
@@ -60,12 +60,12 @@ func serve(t testing.TB, id string, cfg Config) *site {
 	s.leader.Store(&leader)
 	s.ready.Store(new(error))
 	s.cfg.ID = id
-	s.cfg.Cluster = func() protocol.Cluster { return protocol.Cluster{ID: "told by " + id, Leader: *s.leader.Load()} }
-	s.cfg.Local = s.cfg.Cluster
-	s.cfg.Heard = func() bool { return *s.leader.Load() != "" }
-	s.cfg.patience = patienceHere
-	s.cfg.WorkersOf = func(uint64) []string { return []string{"w1", "w2"} }
-	s.cfg.Ready = func() error { return *s.ready.Load() }
+	s.cfg.Status.Cluster = func() protocol.Cluster { return protocol.Cluster{ID: "told by " + id, Leader: *s.leader.Load()} }
+	s.cfg.Status.Local = s.cfg.Status.Cluster
+	s.cfg.Status.Heard = func() bool { return *s.leader.Load() != "" }
+	s.cfg.silence = silenceHere
+	s.cfg.Running.Workers = func(uint64) []string { return []string{"w1", "w2"} }
+	s.cfg.Status.Ready = func() error { return *s.ready.Load() }
 	s.cfg.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics of "+id) })
 	s.web = httptest.NewServer(Handler(s.cfg))
 	t.Cleanup(s.web.Close)

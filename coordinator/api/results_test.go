@@ -1,14 +1,22 @@
 package api
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -120,7 +128,7 @@ func TestModelsOfEndedCells(t *testing.T) {
 	}
 	for range 2 {
 		for i, digest := range digests {
-			for _, name := range []string{digest, digest[:leastDigest]} {
+			for _, name := range []string{digest, digest[:digestPrefix]} {
 				answer := s.ask("GET", "/v1/models/e.t.0/"+name, nil)
 				b, err := io.ReadAll(answer.Body)
 				answer.Body.Close()
@@ -129,7 +137,7 @@ func TestModelsOfEndedCells(t *testing.T) {
 				}
 			}
 		}
-		s.refuse(404, "GET", "/v1/models/e.t.0/"+digests[0][:leastDigest-1], nil, "there is no model")
+		s.refuse(404, "GET", "/v1/models/e.t.0/"+digests[0][:digestPrefix-1], nil, "there is no model")
 		s.refuse(404, "GET", "/v1/models/e.t.0/"+strings.Repeat("ad", 32), nil, "there is no model")
 		s.refuse(404, "GET", "/v1/models/e.t.1/"+digests[0], nil, "there is no model")
 		s.propose(protocol.EntryCancel, protocol.CancelEntry{Job: list.Jobs[0].ID})
@@ -169,4 +177,190 @@ func TestLabelsOfCells(t *testing.T) {
 	r := studyOf(s.put("art", 200), "t", 1)
 	r.Jobs[0].Job.Cells.Labels.Classes = true
 	s.refuse(400, "POST", "/v1/experiments", r, "job e.t.0 expects labels that are", "submit the experiment again")
+}
+
+// TestCurve: what is committed of a curve is told, by number or name, also of folds; the
+// job itself, which lists and watches carry, has no points.
+func TestCurve(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	j := s.submit("job")
+	var got protocol.JobCurve
+	if s.get("GET", "/v1/jobs/job/curve", nil, &got); got.ID != j.ID || got.State != protocol.Queued || got.Points == nil || len(got.Points) > 0 {
+		t.Errorf("a queued job has the curve %+v", got)
+	}
+	epoch := s.cfg.Store.State().Epoch()
+	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running, Time: 5})
+	r := curve.NewRecorder(curve.JobPoints, nil)
+	for step := range uint64(4) {
+		r.Observe(round.Progress{Step: step, Loss: 0.5, Validation: 0.25, ValidatedAt: 2}, int64(1000*step))
+	}
+	r.End()
+	line := r.Curve().Append(nil)
+	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: j.ID, Outcome: []byte(`{"loss":0.5}`), Curve: line, FoldCurves: [][]byte{line, line}})
+	s.get("GET", "/v1/jobs/job/curve", nil, &got)
+	if len(got.Points) != 4 || got.Points[2].Validation != 0.25 || got.Points[3].Millis != 3000 || len(got.Folds) != 2 || len(got.Folds[1]) != 4 {
+		t.Errorf("the curve is %+v", got)
+	}
+	body, err := io.ReadAll(s.ask("GET", "/v1/jobs/job", nil).Body)
+	if err != nil || bytes.Contains(body, []byte("points")) || bytes.Contains(body, []byte("curve")) {
+		t.Errorf("the job is told with its curve: %s, error %v", body, err)
+	}
+	s.refuse(404, "GET", "/v1/jobs/none/curve", nil, "there is no job")
+}
+
+// TestCurvesOfFolds: those of the folds whose results are recorded.
+func TestCurvesOfFolds(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	r := submission("token", "job", nil)
+	r.Spec.Folds = 3
+	var j protocol.JobInfo
+	s.get("POST", "/v1/jobs", r, &j)
+	epoch := s.cfg.Store.State().Epoch()
+	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running, Time: 5})
+	line := curve.NewRecorder(curve.FoldPoints, nil)
+	line.Observe(round.Progress{Step: 7, Loss: 0.5}, curve.Unknown)
+	line.End()
+	part, err := (&pipeline.Outcome{Model: []byte("model"), Curve: line.Curve()}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for unit, b := range [][]byte{part, []byte("no result")} {
+		digest, err := s.cfg.Blobs.Folder.Put(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.propose(protocol.EntryCollected, protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Unit: uint32(2 - unit), Of: 3, Digest: digest, Bytes: uint64(len(b))})
+	}
+	var got protocol.JobCurve
+	s.get("GET", "/v1/jobs/job/curve", nil, &got)
+	parts := s.cfg.Store.State().Job(j.ID).Parts(1)
+	if err := s.cfg.Blobs.Folder.Delete(parts[1].Digest.String()); err != nil {
+		t.Fatal(err)
+	}
+	s.get("GET", "/v1/jobs/job/curve", nil, &got) // no result is read twice
+	if len(got.Folds) != 3 || len(got.Folds[0]) != 0 || len(got.Folds[1]) != 0 || len(got.Folds[2]) != 1 || got.Folds[2][0].Training != 0.5 {
+		t.Errorf("the curves are %v", got.Folds)
+	}
+}
+
+// TestWorkersOfAJob that runs are told with it, and with no other.
+func TestWorkersOfAJob(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	j := s.submit("job")
+	var got protocol.JobInfo
+	if s.get("GET", "/v1/jobs/job", nil, &got); got.Workers != nil {
+		t.Errorf("a queued job has workers %v", got.Workers)
+	}
+	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: s.cfg.Store.State().Epoch(), Job: j.ID, State: protocol.Running, Time: 5})
+	if s.get("GET", "/v1/jobs/job", nil, &got); len(got.Workers) != 2 {
+		t.Errorf("a running job has workers %v", got.Workers)
+	}
+}
+
+// shelf has the results of folds, and counts how often each is read.
+type shelf struct {
+	result []byte
+	away   string // the digest of the one that is not at hand
+	reads  map[string]int
+}
+
+func newShelf(t *testing.T) *shelf {
+	t.Helper()
+	r := curve.NewRecorder(curve.JobPoints, nil)
+	for step := range uint64(300) {
+		r.Observe(round.Progress{Step: step, Loss: 0.5}, curve.Unknown)
+	}
+	r.End()
+	b, err := (&pipeline.Outcome{Curve: r.Curve()}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &shelf{result: b, reads: make(map[string]int)}
+}
+
+func (s *shelf) read(digest string) ([]byte, error) {
+	if digest == s.away {
+		return nil, errors.New("it is not at hand")
+	}
+	s.reads[digest]++
+	return s.result, nil
+}
+
+// partsOf makes recorded results of a job of folds.
+func partsOf(job string, folds int, bytes uint64) (parts []state.Part) {
+	for i := range folds {
+		parts = append(parts, state.Part{Unit: uint32(i), Digest: sha256.Sum256(fmt.Append(nil, job, i)), Bytes: bytes})
+	}
+	return parts
+}
+
+// TestResultsAreReadOnce, no more of them for a request than are allowed; the next request
+// reads on.
+func TestResultsAreReadOnce(t *testing.T) {
+	s, f := newShelf(t), new(foldCurves)
+	parts := partsOf("job", 10, maxFoldReads/4)
+	parts[9].Bytes, s.away = maxFoldPart+1, parts[1].Digest.String()
+	for request, want := range []int{4, 8, 8, 8} {
+		got := f.of(t.Context(), parts, s.read)
+		if len(got) != want || len(s.reads) != want {
+			t.Errorf("request %d: %d curves, %d results were read; want %d", request, len(got), len(s.reads), want)
+		}
+		for digest, points := range got {
+			if n := len(points); n < 10 || n > curve.FoldPoints {
+				t.Errorf("%s has %d points", digest, n)
+			}
+		}
+	}
+	if got := f.of(t.Context(), parts[9:], s.read); len(got) > 0 {
+		t.Error("a result that is too large was read")
+	}
+	s.away = ""
+	if got := f.of(t.Context(), parts, s.read); len(got) != 9 {
+		t.Errorf("%d curves once all are at hand", len(got))
+	}
+	for digest, n := range s.reads {
+		if n != 1 {
+			t.Errorf("%s was read %d times", digest, n)
+		}
+	}
+	s.result = []byte("no result")
+	other := partsOf("other", 1, 9)
+	for range 2 {
+		f.of(t.Context(), other, s.read)
+	}
+	if n := s.reads[other[0].Digest.String()]; n != 1 {
+		t.Errorf("what is no result was read %d times", n)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := f.of(gone, partsOf("third", 3, 9), s.read); len(got) > 0 {
+		t.Errorf("%d results were read for one who is gone", len(got))
+	}
+}
+
+// TestKeptCurvesAreBounded: those of the job that is asked about stay.
+func TestKeptCurvesAreBounded(t *testing.T) {
+	s, f := newShelf(t), new(foldCurves)
+	s.result = nil
+	for job := range 5 {
+		parts := partsOf(fmt.Sprint("job", job, "-"), maxFolds/2-1, 9)
+		for range 2 {
+			f.of(t.Context(), parts, s.read)
+		}
+		if len(f.points) > maxFolds {
+			t.Fatalf("%d curves are kept, at most %d are allowed", len(f.points), maxFolds)
+		}
+	}
+	for digest, n := range s.reads {
+		if n != 1 {
+			t.Fatalf("%s was read %d times", digest, n)
+		}
+	}
+	f.of(t.Context(), partsOf("large", maxFolds+9, 9), s.read)
+	if len(f.points) != maxFolds {
+		t.Errorf("%d curves of a large job are kept, not %d", len(f.points), maxFolds)
+	}
 }

@@ -56,7 +56,7 @@ func TestSilentLeader(t *testing.T) {
 		case quiet.Load():
 			<-over
 		case r.URL.Path != "/healthz":
-			<-time.After(3 * patienceHere)
+			<-time.After(3 * silenceHere)
 			io.WriteString(w, "[]\n")
 		}
 	}))
