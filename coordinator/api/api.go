@@ -1,10 +1,11 @@
-// Package api serves the HTTP API of a coordinator, which protocol/api.go describes. Every coordinator
-// answers: a follower forwards to the leader what only the leader may answer. Responses show committed
-// state, and what the leader knows of running jobs.
+// Package api serves the HTTP API of a coordinator, which protocol/api.go describes.
+// Every coordinator answers: a follower forwards to the leader what only the leader may
+// answer. Responses show committed state, and what the leader knows of running jobs.
 //
-// A request passes Guard, which bounds all requests together, then the count for the metrics, the table of
-// routes in Handler, and for most routes leaderOnly, which forwards it or confirms that this coordinator
-// leads. The handlers of one resource are methods of one type.
+// A request passes Guard, which bounds all requests together, then the count for the
+// metrics, the table of routes in Handler, and for most routes leaderOnly, which forwards
+// it or confirms that this coordinator leads. The handlers of one resource are methods of
+// one type.
 package api
 
 import (
@@ -17,16 +18,16 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// route is a request that a coordinator answers. The table of routes also decides the text in the metrics:
-// Config.Count gets the pattern.
+// route is a request that a coordinator answers. The table of routes also decides the
+// text in the metrics: Config.Count gets the pattern.
 type route struct {
 	pattern string // method and path, as http.ServeMux reads them
 	where   place
 	handler http.HandlerFunc
 }
 
-// place says which coordinator answers a route. Reads are answered by the leader too: only the leader can tell
-// that its state has everything that was acknowledged.
+// place says which coordinator answers a route. Reads are answered by the leader too:
+// only the leader can tell that its state has everything that was acknowledged.
 type place int
 
 const (
@@ -94,15 +95,16 @@ func Handler(cfg Config) http.Handler {
 		}
 		mux.HandleFunc(r.pattern, r.handler)
 	}
-	// A request of an unknown path or method is answered by the catch-all pattern, so that the error is JSON.
+	// A request of an unknown path or method is answered by the catch-all pattern, so
+	// that the error is JSON.
 	mux.HandleFunc("/", json(func(r *http.Request) (any, error) {
 		return nil, fmt.Errorf("%w: no request %s %s exists", state.ErrNotFound, r.Method, r.URL.Path)
 	}))
 	return counted(mux, cfg.Count)
 }
 
-// urgent reports whether a request says how a coordinator is or who leads. Others decide by these answers
-// while a coordinator has too much to do, so Guard never refuses them.
+// urgent reports whether a request says how a coordinator is or who leads. Others decide
+// by these answers while a coordinator has too much to do, so Guard never refuses them.
 func urgent(r *http.Request) bool {
 	if r.Method != http.MethodGet {
 		return false
@@ -116,7 +118,8 @@ func urgent(r *http.Request) bool {
 	return false
 }
 
-// streamed reports whether the body of a request goes to a file, so that it takes no room in memory.
+// streamed reports whether the body of a request goes to a file, so that it takes no room
+// in memory.
 func streamed(r *http.Request) bool {
 	return r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/v1/blobs/")
 }
@@ -126,8 +129,9 @@ func waits(r *http.Request) bool {
 	return strings.HasSuffix(r.Pattern, "/watch") || r.URL.Query().Has("wait_ms")
 }
 
-// Starting serves a coordinator before its log is open: it says who the coordinator is and what it waits for.
-// Clients send every other request again, or to another coordinator.
+// Starting serves a coordinator before its log is open: it says who the coordinator is
+// and what it waits for. Clients send every other request again, or to another
+// coordinator.
 func Starting(self func() protocol.Self, waits func() string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", health)
@@ -143,5 +147,6 @@ func Starting(self func() protocol.Self, waits func() string) http.Handler {
 	return mux
 }
 
-// health says that the process runs. It waits for nothing, since a forwarder probes the leader with it.
+// health says that the process runs. It waits for nothing, since a forwarder probes the
+// leader with it.
 func health(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }

@@ -31,9 +31,9 @@ type backupHandlers struct {
 	backed  func() // if set, called after a complete backup
 }
 
-// get streams the state, which has all that was acknowledged before the request, and the blobs that it refers
-// to. The state is immutable and its blobs are held, so the cluster goes on meanwhile, and even a change of
-// leader does no harm.
+// get streams the state, which has all that was acknowledged before the request, and the
+// blobs that it refers to. The state is immutable and its blobs are held, so the cluster
+// goes on meanwhile, and even a change of leader does no harm.
 func (h *backupHandlers) get(w http.ResponseWriter, r *http.Request) {
 	st := h.store.State()
 	refs := st.References()
@@ -64,7 +64,8 @@ type backup struct {
 	sum     string   // SHA-256 of the state
 }
 
-// prepare measures the state and the blobs, and fetches the blobs that only another coordinator has.
+// prepare measures the state and the blobs, and fetches the blobs that only another
+// coordinator has.
 func (b *backup) prepare(ctx context.Context, refs digests.Set) error {
 	var n counter
 	sum := sha256.New()
@@ -136,8 +137,8 @@ func (b *backup) write(ctx context.Context, w io.Writer, cluster string) error {
 	return a.Close()
 }
 
-// open opens a blob after it has read all bytes, whatever was verified earlier. A blob that is corrupt here is
-// fetched again.
+// open opens a blob after it has read all bytes, whatever was verified earlier. A blob
+// that is corrupt here is fetched again.
 func (b *backup) open(ctx context.Context, digest string) (*blobs.Blob, error) {
 	if err := b.blobs.Folder.Verify(digest); err != nil {
 		if fetched := b.blobs.Fetch(ctx, digest); fetched != nil {

@@ -19,16 +19,17 @@ import (
 
 const (
 	maxBlob = 256 << 20 // bytes of one blob
-	// minFreeShare is the fraction of the disk that must be free for uploads. Commits may use the rest.
+	// minFreeShare is the fraction of the disk that must be free for uploads. Commits may
+	// use the rest.
 	minFreeShare = 0.05
-	// uploadBuffer is how many bytes of an upload are in memory, and uploadCheck after how many bytes the disk
-	// and the quota are checked again.
+	// uploadBuffer is how many bytes of an upload are in memory, and uploadCheck after
+	// how many bytes the disk and the quota are checked again.
 	uploadBuffer = 64 << 10
 	uploadCheck  = 4 << 20
 )
 
-// blobHandlers answer requests about blobs. They also check, for the handlers of datasets and jobs, that the
-// cluster has the blobs that a request refers to.
+// blobHandlers answer requests about blobs. They also check, for the handlers of datasets
+// and jobs, that the cluster has the blobs that a request refers to.
 type blobHandlers struct {
 	responder
 	blobs *replica.Blobs
@@ -43,7 +44,8 @@ func newBlobHandlers(cfg *Config, respond responder) *blobHandlers {
 	return &blobHandlers{respond, cfg.Blobs, &blobQuota{limit: cfg.Quotas.BlobBytes, usage: usage}}
 }
 
-// get streams a blob. Any coordinator may answer, since the bytes of a digest never change.
+// get streams a blob. Any coordinator may answer, since the bytes of a digest never
+// change.
 func (h *blobHandlers) get(w http.ResponseWriter, r *http.Request) {
 	blob, err := h.blobs.Open(r.Context(), r.PathValue("digest"))
 	if err != nil && !errors.Is(err, bus.ErrOffline) {
@@ -56,8 +58,9 @@ func (h *blobHandlers) get(w http.ResponseWriter, r *http.Request) {
 	h.blob(w, blob)
 }
 
-// put stores a blob that a client sends, and returns once a quorum has it. It refuses what cannot be stored
-// before the first byte comes, and again while they come, since several uploads may share the last of the room.
+// put stores a blob that a client sends, and returns once a quorum has it. It refuses
+// what cannot be stored before the first byte comes, and again while they come, since
+// several uploads may share the last of the room.
 func (h *blobHandlers) put(r *http.Request) (any, error) {
 	digest, size, folder := r.PathValue("digest"), r.ContentLength, h.blobs.Folder // size is -1 if it was not sent
 	if !blobs.Valid(digest) {
@@ -83,7 +86,8 @@ func (h *blobHandlers) put(r *http.Request) (any, error) {
 		return nil, err
 	}
 	defer func() { u.end(folder.Has(digest)) }() // also if too few coordinators have it
-	// The wrapper hides other methods of the body, so that Write gets at most uploadBuffer bytes.
+	// The wrapper hides other methods of the body, so that Write gets at most
+	// uploadBuffer bytes.
 	if _, err := io.CopyBuffer(u, struct{ io.Reader }{r.Body}, make([]byte, uploadBuffer)); err != nil {
 		if errors.Is(err, errFull) || errors.Is(err, errBlobQuota) {
 			return nil, err
@@ -97,9 +101,10 @@ func (h *blobHandlers) put(r *http.Request) (any, error) {
 	return nil, err
 }
 
-// present returns nil if this coordinator has a blob that a client sent before, perhaps to another leader:
-// a missing blob is fetched from another coordinator. The error wraps blobs.ErrMissing or blobs.ErrDigest if
-// no coordinator was sent the blob. It is another error while a coordinator that may have it does not answer.
+// present returns nil if this coordinator has a blob that a client sent before, perhaps
+// to another leader: a missing blob is fetched from another coordinator. The error wraps
+// blobs.ErrMissing or blobs.ErrDigest if no coordinator was sent the blob. It is another
+// error while a coordinator that may have it does not answer.
 func (h *blobHandlers) present(ctx context.Context, digest string) error {
 	if _, err := h.blobs.Folder.Path(digest); err != nil || h.blobs.Folder.Has(digest) {
 		return err
@@ -115,8 +120,8 @@ func notSent(what, digest string, err error) error {
 	return fmt.Errorf("%s (blob %s): %w", what, digest, err)
 }
 
-// replicate returns once a quorum has a blob that is present, so that the log may refer to it. The copy here
-// is not enough: an upload that found no quorum leaves one.
+// replicate returns once a quorum has a blob that is present, so that the log may refer
+// to it. The copy here is not enough: an upload that found no quorum leaves one.
 func (h *blobHandlers) replicate(ctx context.Context, digest string) error {
 	size, err := h.blobs.Folder.Size(digest)
 	if err != nil {
@@ -133,7 +138,8 @@ func (h *blobHandlers) need(ctx context.Context, what, digest string) error {
 	return h.replicate(ctx, digest)
 }
 
-// upload writes the blob that a client sends to a file without a name, until the blob is complete.
+// upload writes the blob that a client sends to a file without a name, until the blob is
+// complete.
 type upload struct {
 	folder *blobs.Folder
 	log    *slog.Logger
@@ -167,8 +173,8 @@ func (u *upload) Write(b []byte) (int, error) {
 	return u.file.Write(b)
 }
 
-// reserve takes room for n more bytes. The reservations stay until the end of the upload, when it is known
-// whether the bytes were stored.
+// reserve takes room for n more bytes. The reservations stay until the end of the upload,
+// when it is known whether the bytes were stored.
 func (u *upload) reserve(n int64) error {
 	if err := u.diskFull(); err != nil {
 		return err
@@ -184,7 +190,8 @@ func (u *upload) reserve(n int64) error {
 	return nil
 }
 
-// end deletes the file unless it became a blob, and gives the quota back if the blob is not stored.
+// end deletes the file unless it became a blob, and gives the quota back if the blob is
+// not stored.
 func (u *upload) end(stored bool) {
 	if err := u.file.Close(); err != nil {
 		u.log.Warn("the file of an unfinished upload could not be deleted", "error", err)
@@ -197,8 +204,8 @@ func (u *upload) end(stored bool) {
 // usageAge is how old the measured size of a blob folder may be.
 const usageAge = time.Second
 
-// blobQuota bounds the bytes of uploads. It measures the folder now and then, and adds what was stored or
-// reserved since.
+// blobQuota bounds the bytes of uploads. It measures the folder now and then, and adds
+// what was stored or reserved since.
 type blobQuota struct {
 	limit int64 // 0: no limit
 	usage func() (int64, error)
@@ -210,7 +217,8 @@ type blobQuota struct {
 	reserved int64
 }
 
-// reserve takes room for n bytes. done ends the reservation, and says whether the bytes were stored.
+// reserve takes room for n bytes. done ends the reservation, and says whether the bytes
+// were stored.
 func (q *blobQuota) reserve(n int64) (done func(stored bool), err error) {
 	if q.limit <= 0 {
 		return func(bool) {}, nil

@@ -23,7 +23,8 @@ type clusterHandlers struct {
 	forward *forwarder
 }
 
-// ready says whether this coordinator can serve. The text also says what prevents training.
+// ready says whether this coordinator can serve. The text also says what prevents
+// training.
 func (h *clusterHandlers) ready(w http.ResponseWriter, r *http.Request) {
 	err, more := h.status.Ready(), ""
 	if h.status.Lacks != nil && r.URL.Query().Get(protocol.ReadyBlobs) != protocol.ReadyBlobsAny {
@@ -53,9 +54,9 @@ const (
 	localPoll = 20 * time.Millisecond
 )
 
-// overview answers with what the leader knows, or, if there is none, with what this coordinator knows.
-// protocol.ClusterLocal asks for the latter: a worker that looks for a leader is told once there is one, and
-// does not have to ask again and again.
+// overview answers with what the leader knows, or, if there is none, with what this
+// coordinator knows. protocol.ClusterLocal asks for the latter: a worker that looks for a
+// leader is told once there is one, and does not have to ask again and again.
 func (h *clusterHandlers) overview(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("local") != "true" {
 		c := h.status.Cluster()
@@ -98,7 +99,8 @@ func (h *clusterHandlers) list(r *http.Request) (any, error) {
 	return h.members.List(r.Context()), nil
 }
 
-// add refuses an id or an address that no coordinator can have before it looks for the coordinator.
+// add refuses an id or an address that no coordinator can have before it looks for the
+// coordinator.
 func (h *clusterHandlers) add(r *http.Request) (any, error) {
 	var req protocol.AddRequest
 	if err := body(r, &req); err != nil {
@@ -136,7 +138,8 @@ func (h *clusterHandlers) trust(r *http.Request) (any, error) {
 	return h.status.Cluster(), nil
 }
 
-// commit has the log accept an entry. It returns the index and the result of the entry once it is applied here.
+// commit has the log accept an entry. It returns the index and the result of the entry
+// once it is applied here.
 func commit(r *http.Request, s *store.Store, kind protocol.EntryKind, entry any) (index uint64, result any, err error) {
 	return s.Propose(r.Context(), protocol.EncodeEntry(kind, entry))
 }

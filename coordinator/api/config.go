@@ -31,8 +31,9 @@ type Config struct {
 	Quotas  Quotas
 	Metrics http.Handler
 	Log     *slog.Logger
-	// Count, if set, is called after each response: with the pattern of the route, the status, the time it
-	// took, and whether that time depends on what the request waits for.
+	// Count, if set, is called after each response: with the pattern of the route, the
+	// status, the time it took, and whether that time depends on what the request waits
+	// for.
 	Count func(route string, code int, took time.Duration, waits bool)
 	// Backed, if set, is called after a complete backup was sent.
 	Backed func()
@@ -46,22 +47,24 @@ type Status struct {
 	Local   func() protocol.Cluster // the answer to protocol.ClusterLocal
 	Heard   func() bool             // true if Local names a leader
 	Ready   func() error            // nil if there is a leader and NATS answers
-	// Lacks, if set, returns an error that says which blobs of the state this coordinator lacks.
+	// Lacks, if set, returns an error that says which blobs of the state this coordinator
+	// lacks.
 	Lacks func() error
-	// Advice, if set, returns a sentence to add to /readyz, with the command that helps. notReady is the
-	// error of Ready.
+	// Advice, if set, returns a sentence to add to /readyz, with the command that helps.
+	// notReady is the error of Ready.
 	Advice func(ctx context.Context, notReady error) string
 }
 
-// Running is what the leader knows of jobs beyond the committed state. A function that is nil knows nothing.
+// Running is what the leader knows of jobs beyond the committed state. A function that is
+// nil knows nothing.
 type Running struct {
 	Live    func(job uint64) (dispatch.Live, bool)  // how far a job is that this coordinator drives
 	Workers func(job uint64) []string               // the workers that compute a job now
 	Waits   func(*state.State) map[uint64]jobs.Wait // why the jobs of a state wait, by id
 }
 
-// Quotas bound what users may put on a cluster; 0: no bound. They are checked when a client submits or sends
-// something, and never for what the cluster has accepted already.
+// Quotas bound what users may put on a cluster; 0: no bound. They are checked when a
+// client submits or sends something, and never for what the cluster has accepted already.
 type Quotas struct {
 	Queue     int   // jobs that have not ended
 	JobMemory int64 // bytes that one job is expected to take on the leader: see spec.Estimate

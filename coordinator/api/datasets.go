@@ -44,7 +44,8 @@ func findDataset(st *state.State, name string) (*protocol.Dataset, error) {
 	return d, nil
 }
 
-// readManifest reads the name and the manifest of an import, and refuses manifests that no import makes.
+// readManifest reads the name and the manifest of an import, and refuses manifests that
+// no import makes.
 func readManifest(r *http.Request) (e protocol.DatasetPutEntry, err error) {
 	if err := body(r, &e); err != nil {
 		return e, err
@@ -61,9 +62,9 @@ func readManifest(r *http.Request) (e protocol.DatasetPutEntry, err error) {
 	return e, nil
 }
 
-// check says, before the client sends a blob, why an import would be refused: for its name, its manifest or
-// the quota. It answers with the blobs to send: this leader lacks them, or finds them damaged. put then has a
-// quorum keep all blobs.
+// check says, before the client sends a blob, why an import would be refused: for its
+// name, its manifest or the quota. It answers with the blobs to send: this leader lacks
+// them, or finds them damaged. put then has a quorum keep all blobs.
 func (h *datasetHandlers) check(r *http.Request) (any, error) {
 	e, err := readManifest(r)
 	if err != nil {
@@ -95,8 +96,9 @@ func (h *datasetHandlers) check(r *http.Request) (any, error) {
 // parallelShards is how many shards of an import are replicated at once.
 const parallelShards = 8
 
-// put commits a dataset once a quorum has all of its blobs: the log never refers to a blob that may be lost.
-// Shards that were not sent are found before the first one is replicated, so that the error is quick.
+// put commits a dataset once a quorum has all of its blobs: the log never refers to a
+// blob that may be lost. Shards that were not sent are found before the first one is
+// replicated, so that the error is quick.
 func (h *datasetHandlers) put(r *http.Request) (any, error) {
 	e, err := readManifest(r)
 	if err != nil {
@@ -126,8 +128,8 @@ func (h *datasetHandlers) put(r *http.Request) (any, error) {
 	return put, err
 }
 
-// needGroups returns once a quorum has a list of groups. It refuses a list that was not sent, or that does not
-// have a group for each of so many samples.
+// needGroups returns once a quorum has a list of groups. It refuses a list that was not
+// sent, or that does not have a group for each of so many samples.
 func (h *datasetHandlers) needGroups(ctx context.Context, g *dataset.Groups, samples int) error {
 	const what = "the list of groups"
 	if err := h.blobs.present(ctx, g.Digest); err != nil {

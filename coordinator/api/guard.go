@@ -15,16 +15,19 @@ import (
 
 // Limits bound what all clients together take by HTTP.
 type Limits struct {
-	// Requests is how many requests are answered at once. More are refused with status 503, except urgent ones.
+	// Requests is how many requests are answered at once. More are refused with status
+	// 503, except urgent ones.
 	Requests int
-	// Bodies is the room for the bodies of requests while they are read, except streamed ones. A byte of JSON
-	// counts as bodyFactor bytes, which is about what it takes once it is decoded.
+	// Bodies is the room for the bodies of requests while they are read, except streamed
+	// ones. A byte of JSON counts as bodyFactor bytes, which is about what it takes once
+	// it is decoded.
 	Bodies *protocol.Room
 }
 
 const (
-	// leastRate is the least rate, in bytes a second, at which a body must come and a response must be read.
-	// A link of 1 Mbit/s is seven times as fast. paceWindow is the time over which the rate is averaged.
+	// leastRate is the least rate, in bytes a second, at which a body must come and a
+	// response must be read. A link of 1 Mbit/s is seven times as fast. paceWindow is the
+	// time over which the rate is averaged.
 	leastRate  = 16 << 10
 	paceWindow = 10 * time.Second
 	// drainTime bounds the wait for the rest of a body that the handler did not read.
@@ -32,8 +35,9 @@ const (
 	bodyFactor = 4
 )
 
-// Guard keeps the requests to a handler within limits, and ends requests that stand still: with status 408 if
-// the body does not come, and by closing the connection if the response is not read.
+// Guard keeps the requests to a handler within limits, and ends requests that stand
+// still: with status 408 if the body does not come, and by closing the connection if the
+// response is not read.
 func Guard(h http.Handler, l Limits) http.Handler { return &guard{h: h, limits: l, window: paceWindow} }
 
 type guard struct {
@@ -71,15 +75,17 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.h.ServeHTTP(&pacedWriter{w, conn, g.window}, &paced)
 }
 
-// pacedBody is a body that must come at the least rate. Time in which the handler does not read does not count.
-// The deadline of a read is what is left of the window after the waits of earlier reads.
+// pacedBody is a body that must come at the least rate. Time in which the handler does
+// not read does not count. The deadline of a read is what is left of the window after the
+// waits of earlier reads.
 type pacedBody struct {
 	body   io.ReadCloser
 	conn   *http.ResponseController
 	window time.Duration
 	room   *protocol.Room // nil: the body takes no room
 
-	// mu guards the fields below: a transport may still read after the request that it forwards has ended.
+	// mu guards the fields below: a transport may still read after the request that it
+	// forwards has ended.
 	mu     sync.Mutex
 	over   bool          // true if the request has ended
 	taken  int           // bytes of room
@@ -98,8 +104,8 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	return n, b.afterRead(n, err, time.Since(began))
 }
 
-// beforeRead bounds the wait for the next bytes. After the end of the request it leaves the connection alone,
-// which may have the next request by then.
+// beforeRead bounds the wait for the next bytes. After the end of the request it leaves
+// the connection alone, which may have the next request by then.
 func (b *pacedBody) beforeRead(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,7 +161,8 @@ func (b *pacedBody) fault() error {
 // Close implements io.Closer.
 func (b *pacedBody) Close() error { return b.body.Close() }
 
-// finish ends the request: it gives the room back and bounds the wait for what was not read.
+// finish ends the request: it gives the room back and bounds the wait for what was not
+// read.
 func (b *pacedBody) finish() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// findJob finds a job by name or id. A name comes first, but no name is a number: see protocol.CheckName.
+// findJob finds a job by name or id. A name comes first, but no name is a number: see
+// protocol.CheckName.
 func findJob(st *state.State, key string) (*state.Job, error) {
 	if j := st.JobByName(key); j != nil {
 		return j, nil
@@ -57,7 +58,8 @@ func (v *jobView) info(j *state.Job, index uint64) protocol.JobInfo {
 	return v.infoWaiting(j, index, waits)
 }
 
-// waits returns why the jobs of a state wait, by id; nil if this coordinator does not know.
+// waits returns why the jobs of a state wait, by id; nil if this coordinator does not
+// know.
 func (v *jobView) waits(st *state.State) map[uint64]jobs.Wait {
 	if v.running.Waits == nil {
 		return nil
@@ -99,7 +101,8 @@ func (v *jobView) describe(st *state.State, chosen []*state.Job, total int, full
 	return list
 }
 
-// abridge leaves out what may be large, so that a list of many jobs takes at most about 2 KiB for each.
+// abridge leaves out what may be large, so that a list of many jobs takes at most about 2
+// KiB for each.
 func abridge(info *protocol.JobInfo) {
 	if info.Job != nil {
 		j := *info.Job
@@ -148,7 +151,8 @@ type rank struct {
 	text   string
 }
 
-// choose returns the jobs that a query asks for, in its order, and how many there are without its limit.
+// choose returns the jobs that a query asks for, in its order, and how many there are
+// without its limit.
 func choose(jobs []*state.Job, q *protocol.JobQuery) (chosen []*state.Job, total int) {
 	key, descending := q.Order()
 	var ranks []rank
@@ -222,7 +226,8 @@ func (h *jobHandlers) resume(r *http.Request) (any, error) {
 	return h.change(r, protocol.EntryResume, func(job uint64, now time.Time) any { return protocol.ResumeEntry{Job: job, Time: now.Unix()} })
 }
 
-// change commits an entry about the job of a request, and answers with the job as the entry left it.
+// change commits an entry about the job of a request, and answers with the job as the
+// entry left it.
 func (h *jobHandlers) change(r *http.Request, kind protocol.EntryKind, entry func(job uint64, now time.Time) any) (any, error) {
 	j, err := findJob(h.store.State(), r.PathValue("job"))
 	if err != nil {
@@ -235,8 +240,9 @@ func (h *jobHandlers) change(r *http.Request, kind protocol.EntryKind, entry fun
 	return h.info(changed.(*state.Job), index), nil
 }
 
-// watch writes the job as a line of JSON at each change, until it has ended. A job that does not change is
-// written again every protocol.WatchBeat, so that the client can tell a slow job from a lost connection.
+// watch writes the job as a line of JSON at each change, until it has ended. A job that
+// does not change is written again every protocol.WatchBeat, so that the client can tell
+// a slow job from a lost connection.
 func (h *jobHandlers) watch(w http.ResponseWriter, r *http.Request) {
 	j, err := findJob(h.store.State(), r.PathValue("job"))
 	if err != nil {
@@ -307,8 +313,8 @@ func (h *jobHandlers) delete(r *http.Request) (any, error) {
 	return answer, nil
 }
 
-// prune deletes the jobs that ended before a time, or, in a dry run, lists them. If it fails after the first
-// deletion, the error says that the request may have taken effect.
+// prune deletes the jobs that ended before a time, or, in a dry run, lists them. If it
+// fails after the first deletion, the error says that the request may have taken effect.
 func (h *jobHandlers) prune(r *http.Request) (any, error) {
 	var req protocol.PruneRequest
 	if err := body(r, &req); err != nil {
@@ -352,7 +358,8 @@ func (h *jobHandlers) commitDeletion(r *http.Request, ids []uint64) ([]*state.Jo
 	return deleted.([]*state.Job), nil
 }
 
-// frees returns the bytes of the blobs here that nothing refers to once some jobs of a state are deleted.
+// frees returns the bytes of the blobs here that nothing refers to once some jobs of a
+// state are deleted.
 func (h *jobHandlers) frees(st *state.State, ids []uint64) (bytes uint64) {
 	after := st
 	for some := range slices.Chunk(ids, protocol.MaxDelete) { // delete the jobs in this copy of the state only
@@ -382,8 +389,8 @@ func deletedJob(j *state.Job) protocol.DeletedJob {
 	return d
 }
 
-// prunable returns the jobs that ended in one of the states, by default in any, at a time or before. It
-// leaves out the jobs of experiments that have not ended.
+// prunable returns the jobs that ended in one of the states, by default in any, at a time
+// or before. It leaves out the jobs of experiments that have not ended.
 func prunable(jobs []*state.Job, until int64, states []protocol.JobState) (old []*state.Job) {
 	unended := state.Unended(jobs)
 	for _, j := range jobs {

@@ -22,8 +22,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// leaderOnly has requests answered by the leader: here if this coordinator leads, and by forwarding if not.
-// A coordinator that only believes to lead answers with an error, and the client asks another one.
+// leaderOnly has requests answered by the leader: here if this coordinator leads, and by
+// forwarding if not. A coordinator that only believes to lead answers with an error, and
+// the client asks another one.
 type leaderOnly struct {
 	responder
 	id        string
@@ -70,14 +71,15 @@ type leaderCheck struct {
 	barriers singleflight.Group // the barriers under way, by Raft term
 }
 
-// verify returns nil if a quorum agrees that this coordinator leads and its state has every entry that was
-// acknowledged before the call. A coordinator that was stopped for a while may not know that another one
-// leads. A coordinator that lost the leadership and won it again may lack what was committed in between.
+// verify returns nil if a quorum agrees that this coordinator leads and its state has
+// every entry that was acknowledged before the call. A coordinator that was stopped for a
+// while may not know that another one leads. A coordinator that lost the leadership and
+// won it again may lack what was committed in between.
 func (c *leaderCheck) verify(ctx context.Context) error {
 	term := c.store.Stats().Term
 	if c.complete.Load() != term {
-		// All requests that wait at once share one barrier, since there are many of them after an election.
-		// It goes on if one of them gives up.
+		// All requests that wait at once share one barrier, since there are many of them
+		// after an election. It goes on if one of them gives up.
 		done := c.barriers.DoChan(strconv.FormatUint(term, 10), func() (any, error) {
 			ctx, cancel := context.WithTimeout(context.Background(), protocol.VerifyLeader)
 			defer cancel()
@@ -102,20 +104,22 @@ func (c *leaderCheck) verify(ctx context.Context) error {
 	return nil
 }
 
-// forwardedHeader marks a forwarded request. It is not forwarded again, so that two coordinators that
-// disagree on the leader do not send it back and forth.
+// forwardedHeader marks a forwarded request. It is not forwarded again, so that two
+// coordinators that disagree on the leader do not send it back and forth.
 const forwardedHeader = "Coppice-Forwarded-By"
 
 const (
-	// probesPerSilence is how often the leader is probed during the silence after which it is given up.
+	// probesPerSilence is how often the leader is probed during the silence after which
+	// it is given up.
 	probesPerSilence = 4
-	// uploadSilence multiplies that silence for a body of more than smallBody bytes, which may fill a slow link.
+	// uploadSilence multiplies that silence for a body of more than smallBody bytes,
+	// which may fill a slow link.
 	uploadSilence = 10
 	smallBody     = 64 << 10
 )
 
-// forwarder forwards requests to the leader. It gives a request up if another coordinator leads, or if the
-// leader is silent; the client then asks another coordinator.
+// forwarder forwards requests to the leader. It gives a request up if another coordinator
+// leads, or if the leader is silent; the client then asks another coordinator.
 type forwarder struct {
 	store   *store.Store
 	proxy   *httputil.ReverseProxy
@@ -123,14 +127,16 @@ type forwarder struct {
 	probes  singleflight.Group // the probes under way, by address
 }
 
-// leaderKey and bodyKey are the keys of the leader's URL and of the body in the context of a request.
+// leaderKey and bodyKey are the keys of the leader's URL and of the body in the context
+// of a request.
 type (
 	leaderKey struct{}
 	bodyKey   struct{}
 )
 
-// open prepares the proxy. An error of the proxy says whether the request may have taken effect: it cannot if
-// no connection was made. If the client sent the body too slowly, the error says that instead.
+// open prepares the proxy. An error of the proxy says whether the request may have taken
+// effect: it cannot if no connection was made. If the client sent the body too slowly,
+// the error says that instead.
 func (f *forwarder) open(cfg *Config, respond responder) {
 	f.store, f.silence = cfg.Store, cmp.Or(cfg.silence, protocol.ForwardSilence)
 	f.proxy = &httputil.ReverseProxy{
@@ -153,8 +159,8 @@ func (f *forwarder) open(cfg *Config, respond responder) {
 	}
 }
 
-// try forwards a request, and reports false if it cannot: the request was forwarded already, or the address of
-// the leader is not in the state yet.
+// try forwards a request, and reports false if it cannot: the request was forwarded
+// already, or the address of the leader is not in the state yet.
 func (f *forwarder) try(w http.ResponseWriter, r *http.Request, leader string) bool {
 	if r.Header.Get(forwardedHeader) != "" {
 		return false
@@ -174,8 +180,8 @@ func (f *forwarder) try(w http.ResponseWriter, r *http.Request, leader string) b
 	return false
 }
 
-// untilDeposed calls cancel if another coordinator leads: the former leader may hang. The watch ends with
-// ctx; stop waits for its end.
+// untilDeposed calls cancel if another coordinator leads: the former leader may hang. The
+// watch ends with ctx; stop waits for its end.
 func (f *forwarder) untilDeposed(ctx context.Context, leader string, cancel func()) (stop func()) {
 	done := make(chan struct{})
 	go func() {
@@ -196,9 +202,10 @@ func (f *forwarder) untilDeposed(ctx context.Context, leader string, cancel func
 	return func() { <-done }
 }
 
-// untilSilent calls cancel if the leader answers neither the request nor a probe for a while: it may hang, or
-// be cut off from here, though no other coordinator is known to lead. The watch ends with ctx, and with the
-// first byte of the response, which watched reports; stop waits for its end.
+// untilSilent calls cancel if the leader answers neither the request nor a probe for a
+// while: it may hang, or be cut off from here, though no other coordinator is known to
+// lead. The watch ends with ctx, and with the first byte of the response, which watched
+// reports; stop waits for its end.
 func (f *forwarder) untilSilent(ctx context.Context, r *http.Request, host string, cancel func()) (watched context.Context, stop func()) {
 	silence := f.silence
 	if r.ContentLength > smallBody {
@@ -228,10 +235,12 @@ func (f *forwarder) untilSilent(ctx context.Context, r *http.Request, host strin
 	return watched, func() { <-done }
 }
 
-// prober sends each probe over a connection of its own, since a connection that hangs says nothing of the next.
+// prober sends each probe over a connection of its own, since a connection that hangs
+// says nothing of the next.
 var prober = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// probe reports whether a coordinator answers within a time. Requests that wait at once share a probe.
+// probe reports whether a coordinator answers within a time. Requests that wait at once
+// share a probe.
 func (f *forwarder) probe(host string, within time.Duration) bool {
 	answered, _, _ := f.probes.Do(host, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), within)

@@ -22,11 +22,13 @@ type modelHandlers struct {
 	blobs *replica.Blobs
 }
 
-// digestPrefix is how many characters of its digest the name of a run's model has at least.
+// digestPrefix is how many characters of its digest the name of a run's model has at
+// least.
 const digestPrefix = 12
 
-// modelsOf lists the models of finished jobs. A model is named JOB; JOB/FOLD if the job made one for each
-// fold; JOB/DIGEST, with the beginning of the digest, if it is of a run.
+// modelsOf lists the models of finished jobs. A model is named JOB; JOB/FOLD if the job
+// made one for each fold; JOB/DIGEST, with the beginning of the digest, if it is of a
+// run.
 func modelsOf(st *state.State) []protocol.ModelInfo {
 	list := []protocol.ModelInfo{}
 	for _, j := range st.Jobs() {
@@ -47,7 +49,8 @@ func modelsOf(st *state.State) []protocol.ModelInfo {
 	return list
 }
 
-// list lists the models in the order of their jobs, or, with newest=N, the last N of them.
+// list lists the models in the order of their jobs, or, with newest=N, the last N of
+// them.
 func (h *modelHandlers) list(r *http.Request) (any, error) {
 	list, text := modelsOf(h.store.State()), r.URL.Query().Get("newest")
 	if text == "" {
@@ -86,9 +89,9 @@ func (h *modelHandlers) get(w http.ResponseWriter, r *http.Request) {
 	w.Write(model) // an error has no reader any more
 }
 
-// recorded finds the model JOB/DIGEST of a run of a job that is not done, in the recorded results of the
-// runs, which it reads one after the other. A result that cannot be read may have the model: the error says
-// so if no other has it.
+// recorded finds the model JOB/DIGEST of a run of a job that is not done, in the recorded
+// results of the runs, which it reads one after the other. A result that cannot be read
+// may have the model: the error says so if no other has it.
 func (h *modelHandlers) recorded(ctx context.Context, name string) ([]byte, error) {
 	st := h.store.State()
 	job, digest, ok := strings.Cut(name, "/")

@@ -65,8 +65,8 @@ func (p responder) blob(w http.ResponseWriter, blob *blobs.Blob) {
 // maxBody bounds a JSON request body.
 const maxBody = protocol.MaxJSON
 
-// body decodes a JSON request body strictly: one value, no unknown keys, only blanks after it, and at most
-// maxBody bytes.
+// body decodes a JSON request body strictly: one value, no unknown keys, only blanks
+// after it, and at most maxBody bytes.
 func body(r *http.Request, v any) error {
 	limited := &io.LimitedReader{R: r.Body, N: maxBody + 1}
 	dec := json.NewDecoder(limited)
@@ -98,7 +98,8 @@ var (
 	errBlobQuota = fmt.Errorf("%w for blobs", errQuota)
 )
 
-// bad marks an error of the request itself. Unlike wrapping errBad, it adds nothing to the text.
+// bad marks an error of the request itself. Unlike wrapping errBad, it adds nothing to
+// the text.
 type bad struct{ error }
 
 func (b bad) Is(target error) bool { return target == errBad }
@@ -109,20 +110,22 @@ type perhaps struct{ error }
 
 func (p perhaps) Unwrap() error { return p.error }
 
-// unknown reports whether a request that failed may have taken effect, in full or in part, now or later.
+// unknown reports whether a request that failed may have taken effect, in full or in
+// part, now or later.
 func unknown(err error) bool {
 	var p perhaps
 	return errors.As(err, &p) || errors.Is(err, store.ErrAmbiguous)
 }
 
-// unheard reports whether the error of a forwarded request says that the leader was not reached at all.
+// unheard reports whether the error of a forwarded request says that the leader was not
+// reached at all.
 func unheard(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// statusOf returns the status of an error. A client sends a request again, to any coordinator, after status
-// 503, and after no other status.
+// statusOf returns the status of an error. A client sends a request again, to any
+// coordinator, after status 503, and after no other status.
 func statusOf(err error) int {
 	var system syscall.Errno
 	switch {

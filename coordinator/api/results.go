@@ -18,16 +18,17 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// resultHandlers answer requests about what jobs have computed so far: learning curves, and the runs of
-// experiments, which are called cells in messages.
+// resultHandlers answer requests about what jobs have computed so far: learning curves,
+// and the runs of experiments, which are called cells in messages.
 type resultHandlers struct {
 	store *store.Store
 	blobs *replica.Blobs
 	folds foldCurves
 }
 
-// curve answers with the committed part of the learning curve of a job. While a job of folds runs, a fold has
-// a curve if its result is recorded, here and read. The curves of the other folds are empty.
+// curve answers with the committed part of the learning curve of a job. While a job of
+// folds runs, a fold has a curve if its result is recorded, here and read. The curves of
+// the other folds are empty.
 func (h *resultHandlers) curve(r *http.Request) (any, error) {
 	j, err := findJob(h.store.State(), r.PathValue("job"))
 	if err != nil {
@@ -80,8 +81,8 @@ const (
 	maxFolds     = 4096      // results in the cache, with at most curve.FoldPoints points each
 )
 
-// foldCurves reads the curves of recorded results, each result once, and caches their points: a result has
-// the model of its fold too, so it may be large.
+// foldCurves reads the curves of recorded results, each result once, and caches their
+// points: a result has the model of its fold too, so it may be large.
 type foldCurves struct {
 	mu     sync.Mutex                       // held while results are read, so that each is read once
 	points map[digests.Digest][]curve.Point // by the digest of a result; empty if it has no curve
@@ -173,8 +174,8 @@ func (h *resultHandlers) runs(r *http.Request) (any, error) {
 	return &page.JobCells, err
 }
 
-// runStates answers with how runs have ended, at most a page. If all runs of a job ended well, its outcome says
-// so, and no outcome of a run is read.
+// runStates answers with how runs have ended, at most a page. If all runs of a job ended
+// well, its outcome says so, and no outcome of a run is read.
 func (h *resultHandlers) runStates(r *http.Request) (any, error) {
 	asked, err := h.runRange(r)
 	if err != nil {
@@ -199,7 +200,8 @@ func (h *resultHandlers) runStates(r *http.Request) (any, error) {
 	return &page.JobCellStates, nil
 }
 
-// fill adds runs that have ended to a page. next is the run to ask for next; 0: there is none.
+// fill adds runs that have ended to a page. next is the run to ask for next; 0: there is
+// none.
 func (h *resultHandlers) fill(ctx context.Context, page runPage, asked *runRange) (next int, err error) {
 	switch {
 	case asked.from >= asked.until:
@@ -210,8 +212,8 @@ func (h *resultHandlers) fill(ctx context.Context, page runPage, asked *runRange
 	return h.fillRecorded(ctx, page, asked)
 }
 
-// fillStored reads the blob of a done job that has the outcome of the first run. A page ends with its blob, so
-// that one request reads one blob.
+// fillStored reads the blob of a done job that has the outcome of the first run. A page
+// ends with its blob, so that one request reads one blob.
 func (h *resultHandlers) fillStored(ctx context.Context, page runPage, asked *runRange) (next int, err error) {
 	first := 0
 	for _, ref := range asked.job.Cells {
@@ -247,8 +249,8 @@ func (h *resultHandlers) fillStored(ctx context.Context, page runPage, asked *ru
 	return 0, nil
 }
 
-// fillRecorded reads the recorded results of a job that is not done. While the job has not ended, it leaves
-// out a result that is not here: it may be here later.
+// fillRecorded reads the recorded results of a job that is not done. While the job has
+// not ended, it leaves out a result that is not here: it may be here later.
 func (h *resultHandlers) fillRecorded(ctx context.Context, page runPage, asked *runRange) (next int, err error) {
 	j, bytes := asked.job, uint64(0)
 	get := h.blobs.Folder.Get
@@ -283,7 +285,8 @@ func (h *resultHandlers) fillRecorded(ctx context.Context, page runPage, asked *
 	return next, ctx.Err()
 }
 
-// outcomePage is a page of outcomes. It leaves out the runs that were not run: they have no outcome.
+// outcomePage is a page of outcomes. It leaves out the runs that were not run: they have
+// no outcome.
 type outcomePage struct {
 	protocol.JobCells
 	records bool // true if curves and predictions are asked for

@@ -16,16 +16,17 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// submissionHandlers queue jobs. What a job is refused for is checked before the log has it, but for the length
-// of the queue and the name, which other submissions change: the state checks these when it applies the entry.
+// submissionHandlers queue jobs. What a job is refused for is checked before the log has
+// it, but for the length of the queue and the name, which other submissions change: the
+// state checks these when it applies the entry.
 type submissionHandlers struct {
 	jobView
 	blobs  *blobHandlers
 	quotas Quotas
 }
 
-// submitJob resolves the spec of a job against its dataset, and queues the job. The same token, or the same name
-// with the same spec, is answered with the job that exists.
+// submitJob resolves the spec of a job against its dataset, and queues the job. The same
+// token, or the same name with the same spec, is answered with the job that exists.
 func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 	var req protocol.SubmitRequest
 	if err := body(r, &req); err != nil {
@@ -82,8 +83,8 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 	return h.info(made.(*state.Job), index), nil
 }
 
-// needBlobs returns once a quorum has the blobs that a job names: its split, and the weights that it starts
-// from.
+// needBlobs returns once a quorum has the blobs that a job names: its split, and the
+// weights that it starts from.
 func (h *submissionHandlers) needBlobs(ctx context.Context, j *round.Job) error {
 	for _, b := range []struct{ what, digest string }{{"the list of folds", j.Split.Assigned}, {"the file of weights", j.Weights}} {
 		if b.digest == "" {
@@ -96,7 +97,8 @@ func (h *submissionHandlers) needBlobs(ctx context.Context, j *round.Job) error 
 	return nil
 }
 
-// checkWeights refuses a job if its weights do not fit its network. The blob of the weights is present.
+// checkWeights refuses a job if its weights do not fit its network. The blob of the
+// weights is present.
 func (h *submissionHandlers) checkWeights(j *round.Job, m *dataset.Manifest) error {
 	b, err := h.blobs.blobs.Folder.Get(j.Weights)
 	if err != nil {
@@ -112,8 +114,8 @@ func (h *submissionHandlers) checkWeights(j *round.Job, m *dataset.Manifest) err
 	return nil
 }
 
-// submitExperiment queues the jobs of an experiment, all of them or none. The same token is answered with the jobs
-// that it made.
+// submitExperiment queues the jobs of an experiment, all of them or none. The same token
+// is answered with the jobs that it made.
 func (h *submissionHandlers) submitExperiment(r *http.Request) (any, error) {
 	var req protocol.ExperimentRequest
 	if err := body(r, &req); err != nil {
@@ -171,7 +173,8 @@ func (h *submissionHandlers) checkExperimentJob(ctx context.Context, j *protocol
 	if err := runs.Check(j.Job.Split.Folds, j.Job.Split.Overlap); err != nil {
 		return bad{fmt.Errorf("job %s: %w", j.Name, err)}
 	}
-	// The digest of a dataset does not cover the kind of its labels, but the keys of runs do.
+	// The digest of a dataset does not cover the kind of its labels, but the keys of runs
+	// do.
 	if labels := &d.Manifest.LabelType; !runs.Labels.Same(labels) {
 		return fmt.Errorf("%w: job %s expects labels that are %s, but the labels of dataset %s are %s; submit the experiment again",
 			errBad, j.Name, runs.Labels.String(d.Manifest.Labels), d.Name, labels.String(d.Manifest.Labels))

@@ -18,9 +18,10 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// Canary is the name of the algorithm of the simulation. Every bit of its state depends on every round: tasks sum
-// numbers of magnitudes far apart, so that another order of a sum, a stale value or a task counted twice shows at once.
-// A hash chain over (round, task, bytes) ends in the model.
+// Canary is the name of the algorithm of the simulation. Every bit of its state depends
+// on every round: tasks sum numbers of magnitudes far apart, so that another order of a
+// sum, a stale value or a task counted twice shows at once. A hash chain over (round,
+// task, bytes) ends in the model.
 const Canary = "canary"
 
 // The shape of a canary.
@@ -53,11 +54,13 @@ type watcher struct {
 	next func()
 	// fold is called with what a trainer is given.
 	fold func(seed, round uint64, res *round.Result)
-	// compute returns how long a task computes in the round that reads a version of the canary's value.
+	// compute returns how long a task computes in the round that reads a version of the
+	// canary's value.
 	compute func(seed, version uint64, u *round.Unit) time.Duration
 }
 
-// watching is the watcher of the simulation that runs; nil: none runs. At most one simulation runs at a time.
+// watching is the watcher of the simulation that runs; nil: none runs. At most one
+// simulation runs at a time.
 var watching atomic.Pointer[watcher]
 
 // canary is the algorithm. It implements algorithms.Algorithm.

@@ -16,7 +16,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// checker compares what happens with the promises and with the reference. DESIGN.md lists the checks by name.
+// checker compares what happens with the promises and with the reference. DESIGN.md lists
+// the checks by name.
 type checker struct {
 	*verdict
 	given *material
@@ -71,7 +72,8 @@ func (c *checker) lastJob(id uint64) *state.Job {
 	return c.last[id]
 }
 
-// progress says how far the jobs are; ended is true if there are jobs, and all have ended.
+// progress says how far the jobs are; ended is true if there are jobs, and all have
+// ended.
 func (c *checker) progress() (text string, ended bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,9 +133,11 @@ func (c *checker) checkFold(seed, round uint64, res *round.Result) {
 	}
 }
 
-// hears notes what a worker is sent: an epoch, and in a Run the tasks of a round. A worker must not obey an order of an
-// epoch below the highest that it has heard of. What a frozen worker hears first when it goes on is not known, so it may
-// obey what arrives meanwhile. A leader must not order a run that the log had recorded when it began to lead.
+// hears notes what a worker is sent: an epoch, and in a Run the tasks of a round. A
+// worker must not obey an order of an epoch below the highest that it has heard of. What
+// a frozen worker hears first when it goes on is not known, so it may obey what arrives
+// meanwhile. A leader must not order a run that the log had recorded when it began to
+// lead.
 func (c *checker) hears(worker *host, epoch uint64, run *protocol.Run) {
 	runs := worker.running()
 	c.mu.Lock()
@@ -155,7 +159,8 @@ func (c *checker) hears(worker *host, epoch uint64, run *protocol.Run) {
 	}
 }
 
-// checkPart checks a node of a reduction on its way to the leader: its bytes, and that the worker was allowed to send it.
+// checkPart checks a node of a reduction on its way to the leader: its bytes, and that
+// the worker was allowed to send it.
 func (c *checker) checkPart(p *protocol.Part) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +174,8 @@ func (c *checker) checkPart(p *protocol.Part) {
 	}
 }
 
-// checkState checks each state when the first coordinator has it, and that every coordinator keeps what clients were told.
+// checkState checks each state when the first coordinator has it, and that every
+// coordinator keeps what clients were told.
 func (c *checker) checkState(h *host, st *state.State, entry []byte, r state.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,7 +236,8 @@ func (c *checker) checkEpoch(st *state.State, entry []byte) {
 	}
 }
 
-// checkEntry checks what an accepted entry records, and that the blobs which it names would survive a power cut.
+// checkEntry checks what an accepted entry records, and that the blobs which it names
+// would survive a power cut.
 func (c *checker) checkEntry(entry []byte) {
 	switch kindOf(entry) {
 	case protocol.EntryCollected:
@@ -265,7 +272,8 @@ func (c *checker) checkEntry(entry []byte) {
 	}
 }
 
-// durable checks that a blob would survive a power cut on a quorum, since the log refers to it.
+// durable checks that a blob would survive a power cut on a quorum, since the log refers
+// to it.
 func (c *checker) durable(what, digest string) {
 	n := 0
 	for _, d := range c.disks {
@@ -278,8 +286,8 @@ func (c *checker) durable(what, digest string) {
 	}
 }
 
-// checkDeletions checks that a job is deleted only if a client asked for it and the job had ended, that it is remembered, and
-// that it does not come back.
+// checkDeletions checks that a job is deleted only if a client asked for it and the job
+// had ended, that it is remembered, and that it does not come back.
 func (c *checker) checkDeletions(st *state.State) {
 	for id, before := range c.last {
 		if st.Job(id) != nil {
@@ -298,7 +306,8 @@ func (c *checker) checkDeletions(st *state.State) {
 	}
 }
 
-// checkJob checks a job in the state at index against the reference, and against the last state of the job.
+// checkJob checks a job in the state at index against the reference, and against the last
+// state of the job.
 func (c *checker) checkJob(j *state.Job, index uint64) {
 	ref := c.refs[j.ID]
 	if ref == nil {
@@ -346,7 +355,8 @@ func (c *checker) checkJob(j *state.Job, index uint64) {
 	}
 }
 
-// checkCurve checks that the curve of a job has the points of the reference's at its round.
+// checkCurve checks that the curve of a job has the points of the reference's at its
+// round.
 func (c *checker) checkCurve(j *state.Job, ref *reference) {
 	want, got := ref.curve, ""
 	switch {
@@ -369,7 +379,8 @@ func (c *checker) checkCurve(j *state.Job, ref *reference) {
 	}
 }
 
-// recorded notes that a run has ended by the entry at index: no other job may have ended it.
+// recorded notes that a run has ended by the entry at index: no other job may have ended
+// it.
 func (c *checker) recorded(index, job uint64, task uint32) {
 	of := taskOf{job, task}
 	if c.notRun[of] { // the first entry counts
@@ -385,7 +396,8 @@ func (c *checker) recorded(index, job uint64, task uint32) {
 	}
 }
 
-// withheld notes the tasks of an entry that have no result yet: they are not run. Their methods must have a budget.
+// withheld notes the tasks of an entry that have no result yet: they are not run. Their
+// methods must have a budget.
 func (c *checker) withheld(e *protocol.WithholdEntry) {
 	j := c.last[e.Job].Job
 	for _, task := range e.Units {
@@ -400,7 +412,8 @@ func (c *checker) withheld(e *protocol.WithholdEntry) {
 	}
 }
 
-// checkRuns checks a job of runs: what is recorded stays as it is, and in a done job all runs have ended.
+// checkRuns checks a job of runs: what is recorded stays as it is, and in a done job all
+// runs have ended.
 func (c *checker) checkRuns(before, j *state.Job, index uint64) {
 	runs := c.refs[j.ID].runs
 	if j.State == protocol.Done {

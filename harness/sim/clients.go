@@ -16,8 +16,8 @@ import (
 // answerIn is how long a client waits for one answer.
 const answerIn = 700 * time.Millisecond
 
-// clients submit jobs and an experiment, and change them. They propose entries to the log directly, with tokens, and
-// again until they have an answer.
+// clients submit jobs and an experiment, and change them. They propose entries to the log
+// directly, with tokens, and again until they have an answer.
 type clients struct {
 	given   *material
 	dice    *dice
@@ -31,15 +31,17 @@ type clients struct {
 	hasty    bool   // true if jobs are cancelled when they are about to finish
 }
 
-// draw draws how clients behave in this run. All draws that do not depend on time come before the run, or at the
-// beginning of run, so that they are the same in each run of a seed.
+// draw draws how clients behave in this run. All draws that do not depend on time come
+// before the run, or at the beginning of run, so that they are the same in each run of a
+// seed.
 func (c *clients) draw() {
 	c.audit = []uint32{0, 0, 0, 1e6, 2e5}[c.dice.n(5)]
 	c.hasty, c.nameless = c.dice.chance(0.15), c.dice.chance(0.5)
 }
 
-// run submits two jobs that must end, and a long job that is cancelled and, in some runs, deleted. In half of the runs
-// it also submits an experiment. It returns once the clients have what they want.
+// run submits two jobs that must end, and a long job that is cancelled and, in some runs,
+// deleted. In half of the runs it also submits an experiment. It returns once the clients
+// have what they want.
 func (c *clients) run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -100,7 +102,8 @@ func (c *clients) submission(seed uint64) protocol.SubmitEntry {
 	return e
 }
 
-// deleteJob deletes a job that has ended until that is acknowledged. Then it repeats the submission, which must be refused.
+// deleteJob deletes a job that has ended until that is acknowledged. Then it repeats the
+// submission, which must be refused.
 func (c *clients) deleteJob(ctx context.Context, j *state.Job, seed uint64) {
 	c.checks.deletes(j.ID)
 	index, _, err := c.propose(ctx, protocol.EncodeEntry(protocol.EntryJobsDelete, protocol.JobsDeleteEntry{Jobs: []uint64{j.ID}}))
@@ -114,8 +117,8 @@ func (c *clients) deleteJob(ctx context.Context, j *state.Job, seed uint64) {
 	}
 }
 
-// cancelJob cancels a job until that is acknowledged, or refused because the job has ended. In the latter case the index
-// is 0.
+// cancelJob cancels a job until that is acknowledged, or refused because the job has
+// ended. In the latter case the index is 0.
 func (c *clients) cancelJob(ctx context.Context, j *state.Job) (index uint64) {
 	entry := protocol.EncodeEntry(protocol.EntryCancel, protocol.CancelEntry{Job: j.ID})
 	index, _, err := c.propose(ctx, entry)
@@ -126,8 +129,9 @@ func (c *clients) cancelJob(ctx context.Context, j *state.Job) (index uint64) {
 	return index
 }
 
-// cancelBefore cancels a job, in some runs, just before the entry that finishes it. In an experiment it cancels only
-// jobs of the first submission: the client would submit the runs of the others for ever.
+// cancelBefore cancels a job, in some runs, just before the entry that finishes it. In an
+// experiment it cancels only jobs of the first submission: the client would submit the
+// runs of the others for ever.
 func (c *clients) cancelBefore(finish []byte) {
 	var e protocol.FinishEntry
 	if !c.hasty || protocol.DecodeEntry(finish, &e) != nil {
@@ -158,8 +162,8 @@ func (c *clients) pauseJob(ctx context.Context, j *state.Job, d time.Duration) {
 	c.propose(ctx, protocol.EncodeEntry(protocol.EntryResume, protocol.ResumeEntry{Job: j.ID}))
 }
 
-// propose proposes an entry to one coordinator after the other, until one answers. The error is the error of ctx, or
-// says why the state machine refuses.
+// propose proposes an entry to one coordinator after the other, until one answers. The
+// error is the error of ctx, or says why the state machine refuses.
 func (c *clients) propose(ctx context.Context, entry []byte) (uint64, any, error) {
 	for ctx.Err() == nil {
 		for _, p := range c.cluster.coordinators {
@@ -179,13 +183,13 @@ func (c *clients) propose(ctx context.Context, entry []byte) (uint64, any, error
 	return 0, nil, ctx.Err()
 }
 
-// studyPlan is what the client of an experiment does: it submits after a time, extends it after a time, and cancels the
-// jobs after a time; cancel 0: it does not. budget bounds the computing of the first submission without its free
-// methods; 0: it does not.
+// studyPlan is what the client of an experiment does: it submits after a time, extends it
+// after a time, and cancels the jobs after a time; cancel 0: it does not. budget bounds
+// the computing of the first submission without its free methods; 0: it does not.
 type studyPlan struct{ after, extend, cancel, budget time.Duration }
 
-// runStudy submits an experiment, cancels its jobs in some runs, extends it by a method, and submits again what has not
-// ended, until all runs have.
+// runStudy submits an experiment, cancels its jobs in some runs, extends it by a method,
+// and submits again what has not ended, until all runs have.
 func (c *clients) runStudy(ctx context.Context, p studyPlan) {
 	wait.For(ctx, p.after)
 	index := c.submitRuns(ctx, 0, studyRuns(studyMethods-1), 0, p.budget)
@@ -206,8 +210,9 @@ func (c *clients) runStudy(ctx context.Context, p studyPlan) {
 	}
 }
 
-// submitRuns submits runs as at most two jobs of one entry until that is acknowledged, and returns the index of the
-// entry, or before if ctx is done. The methods that are not free share the budget, unless it is 0.
+// submitRuns submits runs as at most two jobs of one entry until that is acknowledged,
+// and returns the index of the entry, or before if ctx is done. The methods that are not
+// free share the budget, unless it is 0.
 func (c *clients) submitRuns(ctx context.Context, n int, runs []round.Cell, before uint64, budget time.Duration) uint64 {
 	e := protocol.ExperimentEntry{Name: studyName}
 	half := (len(runs) + 1) / 2
@@ -268,8 +273,8 @@ func (c *clients) stateFrom(index uint64) *state.State {
 	return nil
 }
 
-// runsLeft lists the runs without a result that no job is going to compute, after an entry. all is true if each run
-// has ended.
+// runsLeft lists the runs without a result that no job is going to compute, after an
+// entry. all is true if each run has ended.
 func (c *clients) runsLeft(index uint64, runs []round.Cell) (left []round.Cell, all bool) {
 	st := c.stateFrom(index)
 	if st == nil {

@@ -23,7 +23,8 @@ const (
 	heartbeat  = 100 * time.Millisecond
 	concurrent = 3
 	slots      = 2
-	// apart is the time between two starts, so that the timers of processes do not end together.
+	// apart is the time between two starts, so that the timers of processes do not end
+	// together.
 	apart = 1234567 * time.Nanosecond
 )
 
@@ -45,7 +46,8 @@ type cluster struct {
 	over bool       // true if no process starts any more
 }
 
-// process is a coordinator or a worker: a place with a disk, in which one life follows another.
+// process is a coordinator or a worker: a place with a disk, in which one life follows
+// another.
 type process struct {
 	name  string
 	disk  *disk  // of a coordinator; nil: it is a worker
@@ -107,7 +109,8 @@ func (c *cluster) start(p *process) {
 	})
 }
 
-// kill ends a life at once. What it has not synced is lost, and what it still does reaches nobody.
+// kill ends a life at once. What it has not synced is lost, and what it still does
+// reaches nobody.
 func (c *cluster) kill(p *process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,7 +199,8 @@ func (c *cluster) raftLeader() *process {
 	return c.coordinators[0]
 }
 
-// work is the life of a worker. The HTTP of the coordinators is simulated: it tells who leads, as a coordinator knows.
+// work is the life of a worker. The HTTP of the coordinators is simulated: it tells who
+// leads, as a coordinator knows.
 func (c *cluster) work(ctx context.Context, l *life, dir string) error {
 	clusters := func(context.Context) (list []*protocol.Cluster, err error) {
 		if !l.host.pass() {
@@ -227,7 +231,8 @@ func (c *cluster) work(ctx context.Context, l *life, dir string) error {
 	})
 }
 
-// coordinate is the life of a coordinator. It starts the parts in the same order as package coordinator.
+// coordinate is the life of a coordinator. It starts the parts in the same order as
+// package coordinator.
 func (c *cluster) coordinate(ctx context.Context, p *process, l *life) error {
 	m := metrics.NewCoordinator(metrics.Registry())
 	log := c.out.logger(p.name)
@@ -270,7 +275,8 @@ func (c *cluster) coordinate(ctx context.Context, p *process, l *life) error {
 	return nil
 }
 
-// connect connects a coordinator to NATS. While NATS is down it tries again after each heartbeat.
+// connect connects a coordinator to NATS. While NATS is down it tries again after each
+// heartbeat.
 func (c *cluster) connect(ctx context.Context, h *host, o bus.Options) (*bus.Conn, error) {
 	for {
 		conn, err := c.net.connect(h, o)
@@ -287,8 +293,8 @@ func (c *cluster) connect(ctx context.Context, h *host, o bus.Options) (*bus.Con
 	}
 }
 
-// lead runs the leaderships of a coordinator one after the other, as package coordinator does. A leadership that is lost
-// has ended before the next one begins.
+// lead runs the leaderships of a coordinator one after the other, as package coordinator
+// does. A leadership that is lost has ended before the next one begins.
 func lead(ctx context.Context, v *view, cfg office.Config) {
 	end := func() {}
 	defer func() { end() }()

@@ -37,7 +37,8 @@ func (p Phase) String() string { return phaseNames[p] }
 // Fault is what strikes.
 type Fault int
 
-// The faults. Leader and follower mean the coordinators that Raft has in these roles at that moment.
+// The faults. Leader and follower mean the coordinators that Raft has in these roles at
+// that moment.
 const (
 	LeaderKilled Fault = iota
 	LeaderFrozen
@@ -163,8 +164,8 @@ type writer func([]byte)
 
 func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
 
-// dice is a stream of random numbers for one purpose, so that what one part draws does not depend on when the others
-// draw.
+// dice is a stream of random numbers for one purpose, so that what one part draws does
+// not depend on when the others draw.
 type dice struct {
 	mu sync.Mutex
 	r  *rand.Rand

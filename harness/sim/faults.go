@@ -51,8 +51,9 @@ func (i *injector) arm(seed uint64) {
 	}
 }
 
-// reach says that a phase is reached. The faults that are armed for it strike now, in the goroutine of the caller: at
-// Committed, for instance, the proposer of the commit cannot know of it yet.
+// reach says that a phase is reached. The faults that are armed for it strike now, in the
+// goroutine of the caller: at Committed, for instance, the proposer of the commit cannot
+// know of it yet.
 func (i *injector) reach(p Phase) {
 	i.mu.Lock()
 	var strike []Fault
@@ -163,7 +164,8 @@ func (i *injector) cutOff(p *process, d time.Duration) {
 	i.later(d, func() { i.net.mend(p.name) })
 }
 
-// blow has a storm blow for d. A later storm replaces an earlier one, and the end of either ends both.
+// blow has a storm blow for d. A later storm replaces an earlier one, and the end of
+// either ends both.
 func (i *injector) blow(s storm, d time.Duration) {
 	i.net.blow(s)
 	i.later(d, func() { i.net.blow(storm{}) })

@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/blobs"
 )
 
-// host is one life of a process as the network, the log and the disk see it. What a killed process still does reaches
-// none of them.
+// host is one life of a process as the network, the log and the disk see it. What a
+// killed process still does reaches none of them.
 type host struct {
 	name string
 	dead chan struct{} // closed by kill
@@ -77,9 +77,9 @@ func (h *host) kill() {
 	}
 }
 
-// disk is the blob folder of a coordinator as a power cut sees it: a file exists only once its bytes and its name are
-// synced. It outlives the hosts. Each life has a directory of its own, so that a killed process writes to none that
-// counts.
+// disk is the blob folder of a coordinator as a power cut sees it: a file exists only
+// once its bytes and its name are synced. It outlives the hosts. Each life has a
+// directory of its own, so that a killed process writes to none that counts.
 type disk struct {
 	root string // the directory of the lives
 	name string
@@ -150,7 +150,8 @@ func (d *disk) read(digest string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(d.dir(), digest))
 }
 
-// crash ends a life. Names that were not synced are lost, and so is half of the bytes that were not.
+// crash ends a life. Names that were not synced are lost, and so is half of the bytes
+// that were not.
 func (d *disk) crash() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -181,8 +182,8 @@ func (d *disk) crash() error {
 	return nil
 }
 
-// crashWorker ends the life of a worker in dir, and makes the directory of the next. The files of a worker were never
-// synced, so any of them may be lost or cut short.
+// crashWorker ends the life of a worker in dir, and makes the directory of the next. The
+// files of a worker were never synced, so any of them may be lost or cut short.
 func crashWorker(dir, next string, d *dice) error {
 	if err := os.Rename(dir, next); err != nil {
 		return err

@@ -24,8 +24,9 @@ const (
 	snapshotEvery = 12
 )
 
-// raftLog is the replicated log: what a quorum has on disk, and who leads. It outlives the hosts. The entries of one
-// leader keep their order. Entries of a former leader may come late, or never.
+// raftLog is the replicated log: what a quorum has on disk, and who leads. It outlives
+// the hosts. The entries of one leader keep their order. Entries of a former leader may
+// come late, or never.
 type raftLog struct {
 	dice  *dice
 	hooks hooks
@@ -42,8 +43,8 @@ type raftLog struct {
 	cut     map[string]bool  // coordinators that messages of Raft do not reach
 	stale   time.Duration    // how long a former leader believes that it leads
 	snaps   map[string]*snap // the latest snapshot on the disk of each coordinator
-	// What happens to the next proposals: so many return an error and are committed, so many return an error and are
-	// not, and the next one takes so much longer.
+	// What happens to the next proposals: so many return an error and are committed, so
+	// many return an error and are not, and the next one takes so much longer.
 	ambiguous, lost int
 	stall           time.Duration
 }
@@ -139,8 +140,8 @@ func (l *raftLog) elect(now time.Time) {
 	}
 }
 
-// appoint draws a leader among the coordinators that can lead: another than the present one, if there is one. The
-// present leader hears of it later, or never. The lock is held.
+// appoint draws a leader among the coordinators that can lead: another than the present
+// one, if there is one. The present leader hears of it later, or never. The lock is held.
 func (l *raftLog) appoint() {
 	var list []string
 	for _, name := range l.names {
@@ -161,8 +162,8 @@ func (l *raftLog) appoint() {
 	}
 }
 
-// depose ends a leadership. The former leader is told once it runs and its Raft has found out. What it has proposed
-// comes late, or never. The lock is held.
+// depose ends a leadership. The former leader is told once it runs and its Raft has found
+// out. What it has proposed comes late, or never. The lock is held.
 func (l *raftLog) depose(old *view) {
 	kept := l.queue[:0:0]
 	for _, p := range l.queue {
@@ -188,9 +189,11 @@ func (l *raftLog) depose(old *view) {
 	})
 }
 
-// delay puts an entry of a former leader into the queue again after a while. That is worse than Raft, in which the entry
-// comes before the entries of the next leader or never. The state machine promises to withstand it. Two kinds are never
-// held: a Lead entry, since nobody elected that leader, and a Pause, which would be another wish after its Resume.
+// delay puts an entry of a former leader into the queue again after a while. That is
+// worse than Raft, in which the entry comes before the entries of the next leader or
+// never. The state machine promises to withstand it. Two kinds are never held: a Lead
+// entry, since nobody elected that leader, and a Pause, which would be another wish after
+// its Resume.
 func (l *raftLog) delay(p *proposal) {
 	if k := kindOf(p.entry); k == protocol.EntryLead || k == protocol.EntryPause {
 		return
@@ -325,8 +328,8 @@ func (l *raftLog) admit(v *view, entry []byte) (*proposal, error) {
 	return p, nil
 }
 
-// insert queues an entry ahead of what its caller is about to propose, like the entry of a client that was a little
-// quicker. It returns the channel of the outcome.
+// insert queues an entry ahead of what its caller is about to propose, like the entry of
+// a client that was a little quicker. It returns the channel of the outcome.
 func (l *raftLog) insert(entry []byte) <-chan outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,16 +17,18 @@ import (
 const (
 	minDelay = 100 * time.Microsecond
 	maxDelay = 1500 * time.Microsecond
-	// noticed is the time after which a client finds out that its connection carries nothing: two pings.
+	// noticed is the time after which a client finds out that its connection carries
+	// nothing: two pings.
 	noticed = 500 * time.Millisecond
 	// backAfter is how long a client takes to connect again.
 	backAfter = 60 * time.Millisecond
-	// payload bounds a message in bytes. It is small, so that many messages travel in fragments.
+	// payload bounds a message in bytes. It is small, so that many messages travel in
+	// fragments.
 	payload = 16 << 10
 )
 
-// network carries messages between the links of hosts, as core NATS does. In a storm it loses, repeats, delays and
-// reorders them.
+// network carries messages between the links of hosts, as core NATS does. In a storm it
+// loses, repeats, delays and reorders them.
 type network struct {
 	seed uint64
 	tap  func(to *host, message []byte) // called with each complete message before its receiver gets it
@@ -44,15 +46,15 @@ type network struct {
 	down    bool               // true while NATS itself does not run
 }
 
-// storm is how a network misbehaves: the fractions of messages that are lost, arrive twice, or arrive late by up to
-// late.
+// storm is how a network misbehaves: the fractions of messages that are lost, arrive
+// twice, or arrive late by up to late.
 type storm struct {
 	drop, twice, slow float64
 	late              time.Duration
 }
 
-// pair is the way from one host to another. Its dice are its own, so that what becomes of its messages does not depend
-// on the messages of others.
+// pair is the way from one host to another. Its dice are its own, so that what becomes of
+// its messages does not depend on the messages of others.
 type pair struct {
 	dice *dice
 	last time.Time // arrival of the latest message that is not late; the next does not overtake it
@@ -124,7 +126,8 @@ func (n *network) hand(d *delivery) {
 	d.sub.put(d.msg)
 }
 
-// publish sends a message to the present subscribers of its subject. If there is none, the sender of a request is told.
+// publish sends a message to the present subscribers of its subject. If there is none,
+// the sender of a request is told.
 func (n *network) publish(from *link, subject, reply string, data []byte) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -159,7 +162,8 @@ func (n *network) publish(from *link, subject, reply string, data []byte) error 
 	return nil
 }
 
-// listeners lists the subscriptions that get a message: all without a queue group, and one of each group.
+// listeners lists the subscriptions that get a message: all without a queue group, and
+// one of each group.
 func (n *network) listeners(from *link, subject string) []*subscription {
 	var list []*subscription
 	groups := make(map[string][]*subscription)
@@ -237,7 +241,8 @@ func (n *network) send(from, to *link, d *delivery) {
 	}
 }
 
-// enqueue puts a delivery in its place: behind the deliveries that arrive at the same time or earlier.
+// enqueue puts a delivery in its place: behind the deliveries that arrive at the same
+// time or earlier.
 func (n *network) enqueue(d *delivery) {
 	d.msg.Data = bytes.Clone(d.msg.Data) // the receiver may change its own copy
 	i, _ := slices.BinarySearchFunc(n.due, d.at, func(other *delivery, at time.Time) int {
@@ -255,7 +260,8 @@ func (n *network) enqueue(d *delivery) {
 	}
 }
 
-// pair returns the way from one host to another. It belongs to the names, so that it outlives the lives of processes.
+// pair returns the way from one host to another. It belongs to the names, so that it
+// outlives the lives of processes.
 func (n *network) pair(from, to string) *pair {
 	key := [2]string{from, to}
 	p := n.pairs[key]
@@ -273,7 +279,8 @@ func (n *network) blow(s storm) {
 	n.storm = s
 }
 
-// cutOff lets the connections of a host carry nothing until mend. It holds for all lives of the host.
+// cutOff lets the connections of a host carry nothing until mend. It holds for all lives
+// of the host.
 func (n *network) cutOff(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -377,7 +384,8 @@ func (n *network) sever(h *host) {
 	n.links = slices.DeleteFunc(n.links, func(l *link) bool { return l.host == h })
 }
 
-// link is the connection of a host to the network. It implements bus.Link. The mutex of the network guards its fields.
+// link is the connection of a host to the network. It implements bus.Link. The mutex of
+// the network guards its fields.
 type link struct {
 	net     *network
 	host    *host
@@ -482,7 +490,8 @@ func (l *link) Close() {
 	}
 }
 
-// subscription calls f with the messages of a subject, in order, in a goroutine of its own.
+// subscription calls f with the messages of a subject, in order, in a goroutine of its
+// own.
 type subscription struct {
 	link           *link
 	subject, queue string

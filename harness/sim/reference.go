@@ -27,7 +27,8 @@ const (
 	dataLabels   = 3
 )
 
-// The experiment of the simulation. Its methods are canaries, and the last one comes with an extension.
+// The experiment of the simulation. Its methods are canaries, and the last one comes with
+// an extension.
 const (
 	studyName    = "study"
 	studySeed    = 77
@@ -38,7 +39,8 @@ const (
 	maxBudget    = 250 * time.Millisecond
 )
 
-// material is what all simulations share: the dataset, and what jobs compute undisturbed. It does not change.
+// material is what all simulations share: the dataset, and what jobs compute undisturbed.
+// It does not change.
 type material struct {
 	manifest *dataset.Manifest
 	shards   map[string][]byte // encoded, by digest
@@ -67,7 +69,8 @@ type referenceRound struct {
 // node is a node of the reduction tree.
 type node struct{ level, index int }
 
-// variants are the jobs that simulations submit. The seed of a job is its place, from 1 on.
+// variants are the jobs that simulations submit. The seed of a job is its place, from 1
+// on.
 var variants = []canaryParams{
 	{Rounds: 24},
 	{Rounds: 12, Collect: true},
@@ -195,7 +198,8 @@ func (x *recorder) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 	return nil
 }
 
-// node computes a node of the tree from the tasks below it. Their number is a power of two.
+// node computes a node of the tree from the tasks below it. Their number is a power of
+// two.
 func (x *recorder) node(r *round.Round, level, i int) (string, error) {
 	var tree engine.Tree
 	tree.Reset(r.Units, r.Shape)
@@ -271,7 +275,8 @@ func methodsOf(j *round.Job) (list []int) {
 	return list
 }
 
-// computeStudy computes each run of the experiment undisturbed, and returns the encoded outcomes.
+// computeStudy computes each run of the experiment undisturbed, and returns the encoded
+// outcomes.
 func computeStudy(m *dataset.Manifest, shards []*dataset.Rows) (map[round.Cell][]byte, error) {
 	j := studyJob(m, studyRuns(studyMethods))
 	parent, err := openJob(j, m, shards)

@@ -1,10 +1,12 @@
-// Package sim runs a whole cluster in one process under virtual time: the production driver of jobs, dispatcher, state
-// machine, blob replication and worker loop, over a network, a replicated log and disks that fail as a seed says. The
-// tests of this package run it inside a bubble of testing/synctest. DESIGN.md says what is checked and what a replay
-// repeats.
+// Package sim runs a whole cluster in one process under virtual time: the production
+// driver of jobs, dispatcher, state machine, blob replication and worker loop, over a
+// network, a replicated log and disks that fail as a seed says. The tests of this package
+// run it inside a bubble of testing/synctest. DESIGN.md says what is checked and what a
+// replay repeats.
 //
-// Each part has its own state and lock: network, raftLog with a view for each coordinator, cluster with its processes
-// and disks, injector of faults, clients, and checker. Sim connects them.
+// Each part has its own state and lock: network, raftLog with a view for each
+// coordinator, cluster with its processes and disks, injector of faults, clients, and
+// checker. Sim connects them.
 package sim
 
 import (
@@ -49,8 +51,8 @@ type Result struct {
 	NotRun    int           // tasks that budgets left out
 }
 
-// Run runs the simulation of a seed in the bubble of the caller, with its disks below dir. out, if not nil, is told
-// what happens.
+// Run runs the simulation of a seed in the bubble of the caller, with its disks below
+// dir. out, if not nil, is told what happens.
 func Run(seed uint64, dir string, out func(format string, args ...any)) (*Result, error) {
 	given, err := theMaterial()
 	if err != nil {
@@ -73,7 +75,8 @@ func Run(seed uint64, dir string, out func(format string, args ...any)) (*Result
 	}, nil
 }
 
-// newSim makes the parts of a run. The dataset is imported: its blobs are on the disks, and its entry is in the log.
+// newSim makes the parts of a run. The dataset is imported: its blobs are on the disks,
+// and its entry is in the log.
 func newSim(seed uint64, dir string, given *material, out *output) (*Sim, error) {
 	dice, verdict := newDice(seed, "faults"), &verdict{failed: make(chan struct{})}
 	s := &Sim{seed: seed, out: out, verdict: verdict, net: newNetwork(seed), checks: newChecker(verdict, given)}
@@ -143,8 +146,8 @@ func (s *Sim) run() {
 	s.cluster.tasks.Wait()
 }
 
-// await returns once the clients have what they want and all jobs have ended, without faults from some time on. It
-// fails if that takes too long.
+// await returns once the clients have what they want and all jobs have ended, without
+// faults from some time on. It fails if that takes too long.
 func (s *Sim) await(clients *sync.WaitGroup) {
 	satisfied := make(chan struct{})
 	go func() { clients.Wait(); close(satisfied) }()
@@ -227,7 +230,8 @@ func (s *Sim) onProposal(entry []byte) {
 	}
 }
 
-// computeTime draws how long a task computes in the round that reads a version of the canary's value.
+// computeTime draws how long a task computes in the round that reads a version of the
+// canary's value.
 func (s *Sim) computeTime(seed, version uint64, u *round.Unit) time.Duration {
 	r := num.NewStream(num.NewKey(s.seed^seed<<32, "sim/pace"), version, uint32(u.ID))
 	if u.Scope == round.None {

@@ -29,7 +29,8 @@ type view struct {
 	results map[uint64]state.Result // of applied entries, until they are asked for
 }
 
-// open opens the log of a coordinator from its disk: the latest snapshot, and the entries after it.
+// open opens the log of a coordinator from its disk: the latest snapshot, and the entries
+// after it.
 func (l *raftLog) open(h *host) *view {
 	v := &view{
 		log: l, host: h, dice: newDice(uint64(len(l.after(0))), "view "+h.name), news: make(chan struct{}, 1),
@@ -49,8 +50,8 @@ func (l *raftLog) open(h *host) *view {
 	return v
 }
 
-// close closes the log of a coordinator that stops or was killed. Half of the proposals of a leader are lost, since no
-// other coordinator has them on disk.
+// close closes the log of a coordinator that stops or was killed. Half of the proposals
+// of a leader are lost, since no other coordinator has them on disk.
 func (v *view) close() {
 	l := v.log
 	l.mu.Lock()
@@ -121,7 +122,8 @@ func (v *view) follow(ctx context.Context) {
 	}
 }
 
-// result returns the result of the entry at index. It applies the entry if that has not happened yet.
+// result returns the result of the entry at index. It applies the entry if that has not
+// happened yet.
 func (v *view) result(index uint64) state.Result {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -153,7 +155,8 @@ func (v *view) replace(s *state.State) {
 	v.changed = make(chan struct{})
 }
 
-// snapshot writes a state to the disk. That takes a while; after a crash the snapshot is complete or not there.
+// snapshot writes a state to the disk. That takes a while; after a crash the snapshot is
+// complete or not there.
 func (v *view) snapshot(s *state.State) {
 	b := encode(s)
 	v.log.hooks.reached(Snapshot)
@@ -176,7 +179,8 @@ func encode(s *state.State) []byte {
 	return b.Bytes()
 }
 
-// restore decodes a snapshot. It encodes the state again, which shows what a snapshot leaves out.
+// restore decodes a snapshot. It encodes the state again, which shows what a snapshot
+// leaves out.
 func (l *raftLog) restore(snapshot []byte) *state.State {
 	s, err := state.Decode(bytes.NewReader(snapshot))
 	if err != nil {
@@ -199,8 +203,8 @@ func (v *view) spend(most time.Duration) bool {
 	return v.host.pass()
 }
 
-// lag keeps a coordinator from applying entries for a while. Then it is sent the snapshot of the leader, as if the
-// leader had deleted the entries that it lacks.
+// lag keeps a coordinator from applying entries for a while. Then it is sent the snapshot
+// of the leader, as if the leader had deleted the entries that it lacks.
 func (v *view) lag(d time.Duration) {
 	v.mu.Lock()
 	v.hold = true
@@ -215,8 +219,8 @@ func (v *view) lag(d time.Duration) {
 	})
 }
 
-// install replaces the state by the state of the leader, through its bytes. It reports false if the host is killed
-// meanwhile.
+// install replaces the state by the state of the leader, through its bytes. It reports
+// false if the host is killed meanwhile.
 func (v *view) install() bool {
 	v.log.mu.Lock()
 	from := v.log.views[v.log.leader]
