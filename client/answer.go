@@ -21,8 +21,8 @@ import (
 // time.
 var ErrUnavailable = errors.New("no coordinator answers")
 
-// ErrStranger is wrapped by the error of a request that another server than a
-// coordinator answered.
+// ErrStranger is wrapped by the error of a request that another server than a coordinator
+// answered.
 var ErrStranger = errors.New("not a coordinator")
 
 // Unavailable is the error of a request that no coordinator answered in time. It wraps
@@ -30,8 +30,8 @@ var ErrStranger = errors.New("not a coordinator")
 type Unavailable struct {
 	Servers string // the addresses, separated by commas
 	Last    error  // of the last try
-	// Unknown is true if a try may have changed something: it got no answer, or an
-	// answer that does not say.
+	// Unknown is true if a try may have changed something: it got no answer, or an answer
+	// that does not say.
 	Unknown bool
 }
 
@@ -118,8 +118,8 @@ type silent struct{ time.Duration }
 
 func (s silent) Error() string { return fmt.Sprintf("no answer in %v", s.Duration) }
 
-// short removes the method and the URL that net/http adds to the error of a try.
-// limited is the context of the try, which is ctx with a timeout.
+// short removes what net/http adds to the error of a try: the method and the URL. The
+// context limited of the try is ctx with a timeout.
 func short(ctx, limited context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

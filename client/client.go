@@ -1,8 +1,7 @@
-// Package client speaks the HTTP API of the coordinators. Package protocol has its
-// types. A client knows several addresses, tries each, and goes on trying while the
-// cluster elects a leader, so that a change of leader is not noticed. Every request may
-// be sent again without harm: submissions carry a token, and the content of a blob is
-// its name.
+// Package client speaks the HTTP API of the coordinators. Package protocol has its types.
+// A client knows several addresses and tries each. It goes on trying while the cluster
+// elects a leader, so that a change of leader is not noticed. Every request may be sent
+// again without harm: submissions carry a token, and the content of a blob is its name.
 //
 // The methods of Client are the requests. transport sends them; places chooses the
 // address.
@@ -26,8 +25,8 @@ import (
 // Client sends requests to the coordinators of one cluster. It is safe for concurrent
 // use.
 //
-// It learns the coordinators of the cluster from those at its addresses, and goes on
-// with another one if all of these fail.
+// It learns the coordinators of the cluster from those at its addresses, and goes on with
+// another one if all of these fail.
 type Client struct {
 	Options
 	transport
@@ -141,8 +140,7 @@ func (c *Client) TransferLeadership(ctx context.Context, to string) error {
 	return c.json(ctx, http.MethodPost, at("transfer"), protocol.TransferRequest{To: to}, nil)
 }
 
-// Trust ends the quarantine of a worker. It is an error if the worker is not
-// quarantined.
+// Trust ends the quarantine of a worker. It is an error if the worker is not quarantined.
 func (c *Client) Trust(ctx context.Context, worker string) error {
 	quarantined := func() (bool, error) {
 		cluster, err := c.Cluster(ctx)
@@ -164,15 +162,15 @@ func (c *Client) Trust(ctx context.Context, worker string) error {
 	return err
 }
 
-// Submit queues a job. A submission that is sent again because its answer was lost
-// makes no second job.
+// Submit queues a job. A submission that is sent again because its answer was lost makes
+// no second job.
 func (c *Client) Submit(ctx context.Context, s protocol.Spec) (*protocol.JobInfo, error) {
 	return c.SubmitRequest(ctx, protocol.SubmitRequest{Spec: s})
 }
 
-// SubmitRequest is Submit with more than a spec. An empty token is drawn. A request
-// with the same token may be sent again at any time, by another process too, and is
-// answered with the job that the first one made.
+// SubmitRequest is Submit with more than a spec. An empty token is drawn. A request with
+// the same token may be sent again at any time, even by another process. It is answered
+// with the job that the first one made.
 func (c *Client) SubmitRequest(ctx context.Context, r protocol.SubmitRequest) (*protocol.JobInfo, error) {
 	if r.Token == "" {
 		r.Token = rand.Text()
@@ -262,8 +260,8 @@ func (c *Client) CellStates(ctx context.Context, job string, from, until int, ta
 	}
 }
 
-// Cancel cancels a job. Once it returns, the job will have no model, even after a
-// change of leader.
+// Cancel cancels a job. Once it returns, the job will have no model, even after a change
+// of leader.
 func (c *Client) Cancel(ctx context.Context, job string) (*protocol.JobInfo, error) {
 	return c.change(ctx, job, "cancel")
 }
@@ -278,8 +276,8 @@ func (c *Client) Resume(ctx context.Context, job string) (*protocol.JobInfo, err
 	return c.change(ctx, job, "resume")
 }
 
-// change finds the job first, so that a request that is sent again is about the same
-// job, even if another job gets its name meanwhile.
+// change finds the job first. So a request that is sent again is about the same job, even
+// if another job gets its name meanwhile.
 func (c *Client) change(ctx context.Context, job, what string) (*protocol.JobInfo, error) {
 	j, err := c.Job(ctx, job)
 	if err != nil {
@@ -302,8 +300,8 @@ func (c *Client) jobID(ctx context.Context, job string) (uint64, error) {
 	return j.ID, nil
 }
 
-// DeleteJobs deletes jobs that have ended, by id or name. It deletes none if one of
-// them has not ended or does not exist. The answer says so if a job was deleted before.
+// DeleteJobs deletes jobs that have ended, by id or name. It deletes none if one of them
+// has not ended or does not exist. The answer says so if a job was deleted before.
 func (c *Client) DeleteJobs(ctx context.Context, jobs ...string) (*protocol.Deletion, error) {
 	var r protocol.DeleteRequest
 	for _, job := range jobs {

@@ -59,10 +59,10 @@ const (
 	uploadRounds = 3
 )
 
-// Import cuts src into shards in a temporary folder, stores them and gives them the
-// name. Importing again sends what the cluster has lost of the dataset, and changes
-// nothing else. A name that exists with other content is refused. o.Progress is told of
-// the upload as phase "upload".
+// Import cuts src into shards in a temporary folder, stores them and gives them the name.
+// Importing again sends what the cluster has lost of the dataset, and changes nothing
+// else. A name that exists with other content is refused. o.Progress is told of the
+// upload as phase "upload".
 func (c *Client) Import(ctx context.Context, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
 	dir, err := tempdir.Make("import")
 	if err != nil {
@@ -77,9 +77,9 @@ func (c *Client) Import(ctx context.Context, name string, src dataset.Source, o 
 	return c.Upload(ctx, name, m, dir.Path, o.Progress)
 }
 
-// Upload stores the shards of m, and its groups, and gives them the name. They are
-// files of dir that are named by their digests. It sends what the leader lacks, so
-// uploading again repairs a dataset that has lost blobs.
+// Upload stores the shards of m, and its groups, and gives them the name. They are files
+// of dir that are named by their digests. It sends what the leader lacks, so uploading
+// again repairs a dataset that has lost blobs.
 func (c *Client) Upload(ctx context.Context, name string, m *dataset.Manifest, dir string, report func(dataset.Progress)) (*protocol.Dataset, error) {
 	own := make(map[string]bool, len(m.Shards)) // so that no server makes a client send other files
 	for _, s := range m.Shards {
@@ -253,8 +253,8 @@ type BackupProgress struct {
 }
 
 // Backup writes a backup of the cluster to w, and checks all of it on the way. If the
-// backup breaks off, it returns an error, and w has a part of the backup. progress may
-// be nil.
+// backup breaks off, it returns an error, and w has a part of the backup. progress may be
+// nil.
 func (c *Client) Backup(ctx context.Context, w io.Writer, progress func(BackupProgress)) (h archive.Header, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

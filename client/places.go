@@ -21,11 +21,10 @@ const (
 	maxLearnt = 16
 )
 
-// places finds the coordinators of a cluster: at the given addresses, which are tried
-// first, and at learnt addresses, which coordinators at the given ones named. A learnt
-// address may belong to another cluster by now, or not be reachable from here. So it is
-// tried only if a coordinator there says that it belongs to the cluster with the same
-// id.
+// places finds the coordinators of a cluster: first at the given addresses, then at
+// learnt addresses, which other coordinators named. A learnt address may belong to
+// another cluster by now, or not be reachable from here. So it is tried only if a
+// coordinator there says that it belongs to the cluster with the same id.
 type places struct {
 	given []string // "http://host:port"
 
@@ -96,10 +95,10 @@ func (p *places) heard(server string) {
 	})
 }
 
-// learn takes the members that a coordinator names, and reports whether it belongs to
-// the same cluster. A coordinator that hears no leader may name former members. If a
-// given address has TLS, nothing is learnt, since requests to a learnt address would
-// not be encrypted. The lock is held.
+// learn takes the members that a coordinator names, and reports whether it belongs to the
+// same cluster. A coordinator that hears no leader may name former members. If a given
+// address has TLS, nothing is learnt, since requests to a learnt address would not be
+// encrypted. The lock is held.
 func (p *places) learn(c *protocol.Cluster) bool {
 	if c.ID == "" || p.cluster != "" && c.ID != p.cluster {
 		return false
@@ -122,8 +121,8 @@ func (p *places) learn(c *protocol.Cluster) bool {
 	return true
 }
 
-// answered notes that a request was answered at an address, which is tried first from
-// now on.
+// answered notes that a request was answered at an address, which is tried first from now
+// on.
 func (p *places) answered(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,9 +176,9 @@ func (t *turn) next(ctx context.Context) (server string, ok bool) {
 	return server, true
 }
 
-// confirmed asks the coordinators at the learnt addresses for their cluster, all at
-// once, except those tried. It returns the addresses of the right cluster, once a
-// coordinator hears a leader or all have answered.
+// confirmed asks the coordinators at the learnt addresses for their cluster, all at once,
+// except those tried. It returns the addresses of the right cluster, once a coordinator
+// hears a leader or all have answered.
 func (p *places) confirmed(ctx context.Context, tried []string) (list []string) {
 	ctx, cancel := context.WithTimeout(ctx, protocol.Survey)
 	defer cancel()

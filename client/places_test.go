@@ -15,12 +15,12 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// told is a fake cluster whose coordinators name each other.
+// told is a fake cluster. Its coordinators name each other.
 type told struct {
 	mu      sync.Mutex
 	id      string
 	members []protocol.MemberEntry
-	asked   map[string]int // requests that are no questions of who the others are, by coordinator
+	asked   map[string]int // requests by coordinator, without questions for the others
 	servers map[string]*httptest.Server
 }
 
@@ -65,8 +65,8 @@ func learns(t *testing.T, c *Client, n int) {
 
 func list(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, []protocol.Dataset{}) }
 
-// A client that was given one address goes on with another coordinator when the first has
-// gone, asks those that it was given first, and does not learn of another cluster.
+// A client with one address goes on with another coordinator when the first is gone. It
+// tries the given addresses first, and does not learn from another cluster.
 func TestClientLearnsTheOthers(t *testing.T) {
 	cluster := newTold("c1")
 	a, _ := cluster.tell(t, "a", list), cluster.tell(t, "b", list)
@@ -92,8 +92,8 @@ func TestClientLearnsTheOthers(t *testing.T) {
 	}
 }
 
-// An address that has become another cluster's is not used, nor are addresses that another
-// cluster names.
+// An address that has become another cluster's is not used, nor are addresses that
+// another cluster names.
 func TestClientStaysWithItsCluster(t *testing.T) {
 	cluster := newTold("c1")
 	a, _ := cluster.tell(t, "a", list), cluster.tell(t, "b", list)
@@ -125,8 +125,8 @@ func TestClientStaysWithItsCluster(t *testing.T) {
 	}
 }
 
-// Addresses that are told and not reachable from here, as behind a NAT, change nothing
-// while those that were given answer; with the given one away they cost a bounded wait.
+// Learnt addresses that are not reachable from here, as behind a NAT, change nothing
+// while a given address answers. If none does, they cost a bounded wait.
 func TestToldAddressesMayBeUnreachable(t *testing.T) {
 	cluster := newTold("c1")
 	var away atomic.Bool
@@ -153,7 +153,7 @@ func TestToldAddressesMayBeUnreachable(t *testing.T) {
 	}
 }
 
-// Where an address was given with https, nothing is sent to those that are learnt.
+// If a given address has https, nothing is sent to learnt addresses.
 func TestNothingIsLearntOverTLS(t *testing.T) {
 	p := newPlaces([]string{"https://a:1"})
 	defer p.close()
@@ -232,7 +232,7 @@ func TestWatchGoesOnElsewhere(t *testing.T) {
 	}
 }
 
-// describes serves what a coordinator says of itself, and where the members are.
+// describes serves what a coordinator says of itself, and the addresses of the members.
 func describes(t *testing.T, id string, members func() []protocol.MemberEntry) string {
 	t.Helper()
 	return bare(serveAll(t, func(w http.ResponseWriter, r *http.Request) {
@@ -247,8 +247,9 @@ func describes(t *testing.T, id string, members func() []protocol.MemberEntry) s
 	}).URL)
 }
 
-// A survey asks the coordinators that it is told of and those that they name, each once,
-// does not wait long for one that hangs, and knows by name those that do not answer.
+// A survey asks the given coordinators and the coordinators that these name, each once.
+// It does not wait long for a coordinator that hangs, and knows the names of coordinators
+// that do not answer.
 func TestSurvey(t *testing.T) {
 	var members []protocol.MemberEntry
 	named := func() []protocol.MemberEntry { return members }
@@ -279,7 +280,8 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// One that only starts describes itself, and what is no coordinator is called so.
+// A coordinator that is starting describes itself. Another server is reported as a
+// stranger.
 func TestSurveyOfOthers(t *testing.T) {
 	starts := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/self" {

@@ -23,10 +23,10 @@ type Report struct {
 	Err     error             // why it did not answer
 }
 
-// Survey asks each coordinator for itself, all at once: the coordinators at the
-// addresses of the client, and the members that these name or named before. It takes at
-// most twice protocol.Survey, and needs neither a leader nor a quorum. The reports of
-// the addresses of the client come first.
+// Survey asks each coordinator for itself, all at once. It asks at the addresses of the
+// client, and the members that these name or named before. It takes at most twice
+// protocol.Survey, and needs neither a leader nor a quorum. The reports of the addresses
+// of the client come first.
 func (c *Client) Survey(ctx context.Context) []Report {
 	var first []Report
 	for _, server := range c.places.given {
@@ -117,8 +117,8 @@ func distinct(list []Report) (kept []Report) {
 	return kept
 }
 
-// named gives coordinators that did not answer the ids by which others know them, or
-// knew them before.
+// named gives coordinators that did not answer the ids by which others know them, or knew
+// them before.
 func named(list []Report, known []protocol.MemberEntry) []Report {
 	ids := make(map[string]string) // by address
 	for _, m := range known {

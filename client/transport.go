@@ -38,8 +38,8 @@ const (
 	// probesPerSilence is how often a silent coordinator is probed before a request is
 	// given up.
 	probesPerSilence = 3
-	// smallBody bounds the body of a brief request in bytes. A larger one may fill a
-	// slow link.
+	// smallBody bounds the body of a brief request in bytes. A larger one may fill a slow
+	// link.
 	smallBody = 64 << 10
 	// The bounds of responses in bytes. The rest is not read.
 	maxJSON  = 256 << 20
@@ -52,17 +52,17 @@ type Options struct {
 	// Patience is how long a request is sent again while no coordinator answers.
 	Patience time.Duration
 	// Faithful is true if requests are sent again until their context is done, however
-	// long the cluster has no leader or does not answer. It holds once a coordinator
-	// has answered.
+	// long the cluster has no leader or does not answer. It holds once a coordinator has
+	// answered.
 	Faithful bool
-	// Waiting, if set, is called with the reason when a request has to be sent again,
-	// or was given up after a while at one of several coordinators. It may be called
-	// concurrently.
+	// Waiting, if set, is called with the reason when a request has to be sent again. It
+	// is also called when a request was given up at one of several coordinators. It may
+	// be called concurrently.
 	Waiting func(error)
 }
 
-// transport sends requests to one coordinator after the other, again and again, until
-// one answers or patience ends.
+// transport sends requests to one coordinator after the other, again and again, until one
+// answers or patience ends.
 type transport struct {
 	*Options // of the client
 	places   *places
@@ -137,8 +137,8 @@ func (t *transport) do(ctx context.Context, k *call) error {
 // tireless reports whether requests are sent again without end.
 func (t *transport) tireless() bool { return t.Faithful && t.met.Load() }
 
-// tryAll tries every address until one answers. began is the time of the first try.
-// hopeless is true if another try cannot succeed: the request was refused, or no server
+// tryAll tries every address until one answers. The request was first tried at began. It
+// returns hopeless if another try cannot succeed: the request was refused, or no server
 // at these addresses is a coordinator.
 func (t *transport) tryAll(ctx context.Context, k *call, began time.Time) (hopeless bool, err error) {
 	changes := k.method == http.MethodPost && k.path != at("datasets", "check") || k.method == http.MethodDelete // more than blobs
@@ -171,8 +171,8 @@ func (t *transport) tryAll(ctx context.Context, k *call, began time.Time) (hopel
 	return strangers == len(t.places.given) && !t.met.Load(), err // a proxy may run while no coordinator does
 }
 
-// perhapsDone reports whether a request may have taken effect though it failed: a
-// coordinator may have received it and not answered, or answered that it does not know.
+// perhapsDone reports whether a request that failed may have taken effect: a coordinator
+// did not answer it, or answered that it does not know.
 func perhapsDone(err error) bool {
 	var said *Error
 	if errors.As(err, &said) {
@@ -181,8 +181,8 @@ func perhapsDone(err error) bool {
 	return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, ErrStranger)
 }
 
-// try sends a request to a server once. again is true if another try may succeed. A
-// brief request also ends if the server is silent, and with patience.
+// try sends a request to a server once. again is true if another try may succeed. A brief
+// request also ends if the server is silent, and with patience.
 func (t *transport) try(ctx context.Context, server string, k *call, began time.Time) (again bool, err error) {
 	timeout := k.timeout
 	if k.brief() && !t.tireless() {
@@ -246,8 +246,8 @@ func (t *transport) ask(ctx, limited context.Context, server string, k *call) (r
 }
 
 // untilSilent returns a context that ends, with silent as its cause, if the server
-// answers neither the request nor probes for a while. answered ends the probes, since
-// the rest of a response may take long. end ends the context.
+// answers neither the request nor probes for a while. The caller calls answered when the
+// response begins, since the rest may take long, and end to end the context.
 func (t *transport) untilSilent(ctx context.Context, server string) (watched context.Context, answered, end func()) {
 	watched, cancel := context.WithCancelCause(ctx)
 	enough := make(chan struct{})
@@ -277,8 +277,8 @@ func (t *transport) untilSilent(ctx context.Context, server string) (watched con
 
 var errLong = errors.New("the answer is too long")
 
-// atMost returns a reader of r that fails after limit bytes if there are more. A limit
-// of 0 means none.
+// atMost returns a reader of r that fails after limit bytes if there are more. A limit of
+// 0 means none.
 func atMost(r io.Reader, limit int64) io.Reader {
 	if limit <= 0 {
 		return r
@@ -302,8 +302,8 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// noisyReader calls came for each piece that is read: over a slow link, a line of a
-// watch may take longer than the watch may be silent.
+// noisyReader calls came for each piece that is read. Over a slow link, a line of a watch
+// may take longer than the watch may be silent.
 type noisyReader struct {
 	io.Reader
 	came func()

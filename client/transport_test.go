@@ -30,8 +30,8 @@ func hanging(t *testing.T) *httptest.Server {
 	return s
 }
 
-// A coordinator that answers nothing at all is left for the next, long before the time
-// of one try is over; for a request that changes something as well.
+// A coordinator that answers nothing at all is left for the next, long before the time of
+// one try is over; for a request that changes something as well.
 func TestSilentCoordinatorIsLeft(t *testing.T) {
 	well := serve(t, func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, protocol.JobInfo{ID: 7}) })
 	c := connect(t, hanging(t).URL, well.URL)
@@ -67,8 +67,8 @@ func TestSlowCoordinatorIsWaitedFor(t *testing.T) {
 	}
 }
 
-// No request takes much longer than its client's patience, where coordinators answer
-// nothing or only that they are there; the error says how long was waited.
+// No request takes much longer than the patience of its client, even if coordinators
+// answer nothing, or only probes. The error says how long the client waited.
 func TestPatienceBoundsTries(t *testing.T) {
 	end := make(chan struct{})
 	stuck := serve(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -144,8 +144,8 @@ func lose(w http.ResponseWriter) {
 	c.Close()
 }
 
-// A submission that took effect, but whose answer was lost, is sent again with its
-// token, and there is one job.
+// A submission that took effect without an answer is sent again with its token, and there
+// is one job.
 func TestLostAnswer(t *testing.T) {
 	jobs := make(map[string]uint64) // by token; one request at a time
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -218,8 +218,8 @@ func TestFaithful(t *testing.T) {
 	}
 }
 
-// What is asked of a job by name is about the job that had the name, however often it
-// is sent.
+// What is asked of a job by name is about the job that had the name, however often it is
+// sent.
 func TestWishesAreOfOneJob(t *testing.T) {
 	var posts atomic.Int32
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -245,8 +245,8 @@ func TestWishesAreOfOneJob(t *testing.T) {
 	}
 }
 
-// To trust a worker again whose first request went through is no error; to trust one
-// that nobody distrusts is.
+// Trusting a worker is no error if an earlier try went through. Trusting a worker that is
+// not quarantined is one.
 func TestTrust(t *testing.T) {
 	distrusted := []protocol.Distrusted{{Worker: "w1"}}
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -272,7 +272,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// says listens and writes text to whoever connects.
+// says listens and writes text to each connection.
 func says(t *testing.T, l net.Listener, text string) string {
 	t.Helper()
 	done := make(chan struct{})
@@ -334,8 +334,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// A stranger among the addresses disturbs nothing; where a coordinator was met before,
-// one is waited for.
+// A stranger among the addresses does no harm. If a coordinator answered before, the
+// client waits for one.
 func TestStrangerAmongOthers(t *testing.T) {
 	plain := serve(t, http.NotFound)
 	real := serve(t, func(w http.ResponseWriter, _ *http.Request) {

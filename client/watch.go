@@ -21,10 +21,10 @@ const maxLine = 64 << 20
 var errNoLines = errors.New("the coordinator that this command watches does not answer any more")
 
 // Watch calls f with the state of a job at each change until the job ends, and returns
-// its last state. It survives changes of leader and even the loss of all coordinators:
-// it goes on until ctx is done, and calls Waiting meanwhile. What f sees never goes
-// back, and is always about one job, even if another job gets its name. A job that does
-// not exist is an error at once.
+// its last state. It survives changes of leader and even the loss of all coordinators: it
+// goes on until ctx is done, and calls Waiting meanwhile. What f sees never goes back,
+// and is always about one job, even if another job gets its name. A job that does not
+// exist is an error at once.
 func (c *Client) Watch(ctx context.Context, job string, f func(*protocol.JobInfo)) (*protocol.JobInfo, error) {
 	w := &watch{f: f}
 	pause := firstWait
@@ -73,8 +73,8 @@ type watch struct {
 
 // see takes a state unless it is older than the last one: a coordinator may lag. It
 // always takes the end of the job, since nothing follows. Only one leader knows how far
-// the present tasks are. If the next leader knows of fewer steps, the last progress
-// stays until it is passed.
+// the present tasks are. If the next leader knows of fewer steps, the last progress stays
+// until it is passed.
 func (w *watch) see(j *protocol.JobInfo) {
 	if last := w.last; last != nil && !j.State.Final() {
 		if j.Index < last.Index || j.Rounds < last.Rounds {

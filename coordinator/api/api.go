@@ -2,10 +2,10 @@
 // Every coordinator answers: a follower forwards to the leader what only the leader may
 // answer. Responses show committed state, and what the leader knows of running jobs.
 //
-// A request passes Guard, which bounds all requests together, then the count for the
-// metrics, the table of routes in Handler, and for most routes leaderOnly, which forwards
-// it or confirms that this coordinator leads. The handlers of one resource are methods of
-// one type.
+// A request passes Guard, which bounds all requests together, and the count for the
+// metrics. The table of routes in Handler finds its handler. For most routes, leaderOnly
+// forwards the request or confirms that this coordinator leads. The handlers of one
+// resource are methods of one type.
 package api
 
 import (

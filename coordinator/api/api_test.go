@@ -26,7 +26,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// TestDatasets: blobs first, then the manifest, whose commit is the import.
+// TestDatasets checks that a dataset is imported once its manifest is committed, after
+// its blobs.
 func TestDatasets(t *testing.T) {
 	s := newSite(t)
 	var list []protocol.Dataset
@@ -117,8 +118,8 @@ func TestBlobs(t *testing.T) {
 	}
 }
 
-// TestNoMajority: a blob that only this coordinator has is not acknowledged; the
-// client tries again.
+// TestNoMajority: a blob that only this coordinator has is not acknowledged; the client
+// tries again.
 func TestNoMajority(t *testing.T) {
 	s := newSite(t)
 	s.cfg.Blobs.Conn = natstest.Connect(t, natstest.Server(t, bus.ServerOptions{}))
@@ -222,8 +223,7 @@ func TestWatch(t *testing.T) {
 	s.watch("job").next(protocol.Done)
 }
 
-// TestWatchEndsWithTheLeadership: the watcher connects again and finds the next
-// leader.
+// TestWatchEndsWithTheLeadership: the watcher connects again and finds the next leader.
 func TestWatchEndsWithTheLeadership(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
@@ -318,7 +318,7 @@ func TestNoLeader(t *testing.T) {
 	f.problem(again, 503, "forwarded once already", "no leader")
 
 	unknown, nobody := "d", ""
-	f.leader.Store(&unknown) // whose address is not in the log
+	f.leader.Store(&unknown) // the log does not have its address
 	f.refuse(503, "GET", "/v1/jobs", nil, "no leader")
 	var c protocol.Cluster
 	if f.get("GET", "/v1/cluster", nil, &c); c.ID != "told by b" {
@@ -407,8 +407,8 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestFormerLeader: one that does not know yet that it leads no longer answers
-// nothing of what it remembers.
+// TestFormerLeader checks that a former leader, which does not know yet that another
+// leads, answers nothing from memory.
 func TestFormerLeader(t *testing.T) {
 	a := newSite(t)
 	cfg := a.cfg
@@ -434,8 +434,8 @@ func TestFormerLeader(t *testing.T) {
 	}
 }
 
-// TestListsOfGroups: a manifest comes in only with a list that gives each of its rows a group,
-// and each group a row.
+// TestListsOfGroups: a manifest comes in only with a list that gives each of its rows a
+// group, and each group a row.
 func TestListsOfGroups(t *testing.T) {
 	s := newSite(t)
 	m := *s.put("art", 4)
@@ -460,7 +460,8 @@ func TestListsOfGroups(t *testing.T) {
 	}
 }
 
-// A coordinator whose id or address cannot be one's is not even looked for.
+// TestAddMemberChecks checks that a coordinator with an impossible id or address is
+// refused before anybody looks for it.
 func TestAddMemberChecks(t *testing.T) {
 	for body, says := range map[string]string{
 		`{"id":"c/d","http":"h:7100"}`:     "letters, digits",

@@ -59,8 +59,8 @@ func (h *blobHandlers) get(w http.ResponseWriter, r *http.Request) {
 }
 
 // put stores a blob that a client sends, and returns once a quorum has it. It refuses
-// what cannot be stored before the first byte comes, and again while they come, since
-// several uploads may share the last of the room.
+// what cannot be stored before the first byte comes. It checks again while the bytes
+// come, since several uploads may share the last of the room.
 func (h *blobHandlers) put(r *http.Request) (any, error) {
 	digest, size, folder := r.PathValue("digest"), r.ContentLength, h.blobs.Folder // size is -1 if it was not sent
 	if !blobs.Valid(digest) {
@@ -102,7 +102,7 @@ func (h *blobHandlers) put(r *http.Request) (any, error) {
 }
 
 // present returns nil if this coordinator has a blob that a client sent before, perhaps
-// to another leader: a missing blob is fetched from another coordinator. The error wraps
+// to another leader. A missing blob is fetched from another coordinator. The error wraps
 // blobs.ErrMissing or blobs.ErrDigest if no coordinator was sent the blob. It is another
 // error while a coordinator that may have it does not answer.
 func (h *blobHandlers) present(ctx context.Context, digest string) error {

@@ -55,8 +55,9 @@ const (
 )
 
 // overview answers with what the leader knows, or, if there is none, with what this
-// coordinator knows. protocol.ClusterLocal asks for the latter: a worker that looks for a
-// leader is told once there is one, and does not have to ask again and again.
+// coordinator knows. With protocol.ClusterLocal it answers with the latter, once there is
+// a leader or the wait is over. So a worker that looks for a leader does not ask again
+// and again.
 func (h *clusterHandlers) overview(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("local") != "true" {
 		c := h.status.Cluster()

@@ -31,9 +31,8 @@ type Config struct {
 	Quotas  Quotas
 	Metrics http.Handler
 	Log     *slog.Logger
-	// Count, if set, is called after each response: with the pattern of the route, the
-	// status, the time it took, and whether that time depends on what the request waits
-	// for.
+	// Count, if set, is called after each response. The route is the pattern of its
+	// path, and waits is true if the time depends on what the request waits for.
 	Count func(route string, code int, took time.Duration, waits bool)
 	// Backed, if set, is called after a complete backup was sent.
 	Backed func()

@@ -36,8 +36,8 @@ const (
 )
 
 // Guard keeps the requests to a handler within limits, and ends requests that stand
-// still: with status 408 if the body does not come, and by closing the connection if the
-// response is not read.
+// still. If the body does not come, the status is 408. If the response is not read, the
+// connection is closed.
 func Guard(h http.Handler, l Limits) http.Handler { return &guard{h: h, limits: l, window: paceWindow} }
 
 type guard struct {

@@ -34,7 +34,7 @@ type site struct {
 	t      testing.TB
 	cfg    Config
 	web    *httptest.Server
-	leader atomic.Pointer[string] // whom it believes to lead
+	leader atomic.Pointer[string] // the coordinator that it believes to lead
 	ready  atomic.Pointer[error]
 }
 
@@ -116,8 +116,8 @@ func (s *site) ask(method, path string, body any, header ...string) *http.Respon
 	return answer
 }
 
-// get sends a request that must succeed, and reads its answer into v: JSON, or
-// bytes where v is a *[]byte.
+// get sends a request that must succeed, and reads its answer into v: the bytes if v is a
+// *[]byte, and else JSON.
 func (s *site) get(method, path string, body, v any) {
 	s.t.Helper()
 	answer := s.ask(method, path, body)
@@ -138,8 +138,8 @@ func (s *site) get(method, path string, body, v any) {
 	}
 }
 
-// refuse sends a request that must fail with a status and a Problem that says all
-// of parts.
+// refuse sends a request that must fail with a status and a Problem that says all of
+// parts.
 func (s *site) refuse(status int, method, path string, body any, parts ...string) {
 	s.t.Helper()
 	s.problem(s.ask(method, path, body), status, method+" "+path, parts...)
@@ -244,8 +244,8 @@ func (s *site) watch(job string) *lines {
 	return l
 }
 
-// next returns the next line that says a state; others, such as the repeated lines
-// of a job that does not change, are passed over.
+// next returns the next line that says a state; others, such as the repeated lines of a
+// job that does not change, are passed over.
 func (l *lines) next(want protocol.JobState) protocol.JobInfo {
 	l.t.Helper()
 	for {

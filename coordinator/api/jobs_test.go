@@ -60,7 +60,7 @@ func TestJobList(t *testing.T) {
 	s.refuse(400, "GET", "/v1/jobs?page=2", nil, `"page"`)
 }
 
-// many is a state of ended jobs whose results and errors are large.
+// many is a state of ended jobs with large results and errors.
 func many(t testing.TB, n int) *state.State {
 	t.Helper()
 	m, _ := imported(t, 200)
@@ -155,8 +155,8 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// TestChoose: whatever the order, what lacks the value is last, held-out rows come
-// before training rows, equal ones the newest first, and a limit takes the first.
+// TestChoose: whatever the order, what lacks the value is last, held-out rows come before
+// training rows, equal ones the newest first, and a limit takes the first.
 func TestChoose(t *testing.T) {
 	st := many(t, 40)
 	rapid.Check(t, func(t *rapid.T) {
@@ -189,8 +189,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestDeleteJobs: those that have ended go together or not at all, twice is once, and
-// whoever asks for one hears that it was deleted.
+// TestDeleteJobs checks that ended jobs are deleted together or not at all, and that
+// deleting twice does no harm. A request about a deleted job is told that it was deleted.
 func TestDeleteJobs(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
@@ -244,13 +244,13 @@ func TestWatchOfADeletedJob(t *testing.T) {
 	l.next(protocol.Queued)
 	s.get("POST", "/v1/jobs/job/cancel", nil, nil)
 	s.get("POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{j.ID}}, nil)
-	for range l.ch { // the last line, where it was quick enough, and the end
+	for range l.ch { // perhaps the last line, and the end
 	}
 	s.refuse(404, "GET", fmt.Sprintf("/v1/jobs/%d/watch", j.ID), nil, "(job) was deleted")
 }
 
-// TestPrune deletes what ended long enough ago, in more than one entry if need be; a
-// dry run only says which.
+// TestPrune deletes what ended long enough ago, in more than one entry if need be; a dry
+// run only says which.
 func TestPrune(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
@@ -293,7 +293,8 @@ func TestPrune(t *testing.T) {
 	s.refuse(400, "POST", "/v1/jobs/prune", []byte(`{"older_than":"30d"}`), "older_than")
 }
 
-// TestDeletionFrees: what a deletion frees is what nothing else refers to, and a dry run says the same.
+// TestDeletionFrees: what a deletion frees is what nothing else refers to, and a dry run
+// says the same.
 func TestDeletionFrees(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)

@@ -159,8 +159,8 @@ func (f *forwarder) open(cfg *Config, respond responder) {
 	}
 }
 
-// try forwards a request, and reports false if it cannot: the request was forwarded
-// already, or the address of the leader is not in the state yet.
+// try forwards a request. It reports false if the request was forwarded already, or if
+// the address of the leader is not in the state yet.
 func (f *forwarder) try(w http.ResponseWriter, r *http.Request, leader string) bool {
 	if r.Header.Get(forwardedHeader) != "" {
 		return false
@@ -203,8 +203,8 @@ func (f *forwarder) untilDeposed(ctx context.Context, leader string, cancel func
 }
 
 // untilSilent calls cancel if the leader answers neither the request nor a probe for a
-// while: it may hang, or be cut off from here, though no other coordinator is known to
-// lead. The watch ends with ctx, and with the first byte of the response, which watched
+// while. The leader may hang or be cut off, though no other coordinator is known to lead.
+// The watch ends with ctx, and with the first byte of the response, which watched
 // reports; stop waits for its end.
 func (f *forwarder) untilSilent(ctx context.Context, r *http.Request, host string, cancel func()) (watched context.Context, stop func()) {
 	silence := f.silence

@@ -26,9 +26,9 @@ type modelHandlers struct {
 // least.
 const digestPrefix = 12
 
-// modelsOf lists the models of finished jobs. A model is named JOB; JOB/FOLD if the job
-// made one for each fold; JOB/DIGEST, with the beginning of the digest, if it is of a
-// run.
+// modelsOf lists the models of finished jobs. A model is named JOB, or JOB/FOLD if the
+// job made one for each fold. The model of a run is named JOB/DIGEST, with the beginning
+// of the digest.
 func modelsOf(st *state.State) []protocol.ModelInfo {
 	list := []protocol.ModelInfo{}
 	for _, j := range st.Jobs() {
@@ -89,9 +89,9 @@ func (h *modelHandlers) get(w http.ResponseWriter, r *http.Request) {
 	w.Write(model) // an error has no reader any more
 }
 
-// recorded finds the model JOB/DIGEST of a run of a job that is not done, in the recorded
-// results of the runs, which it reads one after the other. A result that cannot be read
-// may have the model: the error says so if no other has it.
+// recorded finds the model JOB/DIGEST of a run of a job that is not done. It reads the
+// recorded results of the runs one after the other. A result that cannot be read may have
+// the model: the error says so if no other has it.
 func (h *modelHandlers) recorded(ctx context.Context, name string) ([]byte, error) {
 	st := h.store.State()
 	job, digest, ok := strings.Cut(name, "/")

@@ -82,7 +82,7 @@ const (
 )
 
 // foldCurves reads the curves of recorded results, each result once, and caches their
-// points: a result has the model of its fold too, so it may be large.
+// points. A result has the model of its fold too, so it may be large.
 type foldCurves struct {
 	mu     sync.Mutex                       // held while results are read, so that each is read once
 	points map[digests.Digest][]curve.Point // by the digest of a result; empty if it has no curve

@@ -20,8 +20,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestCellStates: of cells that have ended it is told which failed and which are not run, while the job runs and
-// once it is done, and where all ended well without a look at their outcomes.
+// TestCellStates checks which runs failed and which are not run, while the job runs and
+// once it is done. If all ended well, no outcome is read.
 func TestCellStates(t *testing.T) {
 	s := newSite(t)
 	var list protocol.JobList
@@ -104,8 +104,8 @@ func TestPagesOfStates(t *testing.T) {
 	check(protocol.CellsPage+1, 3, 0)
 }
 
-// TestModelsOfEndedCells: a job that keeps the models of its cells and is not done, or was cancelled, has those of the cells that
-// ended, by their digests.
+// TestModelsOfEndedCells checks that a job that is not done, or was cancelled, has the
+// models of the runs that ended, by their digests.
 func TestModelsOfEndedCells(t *testing.T) {
 	s := newSite(t)
 	var list protocol.JobList
@@ -144,8 +144,9 @@ func TestModelsOfEndedCells(t *testing.T) {
 	}
 }
 
-// TestModelBesideLostResult: the model of a cell is found though the result of an earlier cell is on no disk any more; one that
-// none of the others has may be in that result, and is not said to be nowhere.
+// TestModelBesideLostResult checks that the model of a run is found though the result of
+// an earlier run is lost. A model that no result has may be in the lost one, and the
+// error says so.
 func TestModelBesideLostResult(t *testing.T) {
 	s := newSite(t)
 	var list protocol.JobList
@@ -171,7 +172,8 @@ func TestModelBesideLostResult(t *testing.T) {
 	s.refuse(404, "GET", "/v1/models/e.t.0/"+strings.Repeat("ad", 32), nil, "run 0 of", "may have the model")
 }
 
-// TestLabelsOfCells: cells whose keys are of labels of another type than the dataset has are refused.
+// TestLabelsOfCells checks that runs with keys for another type of labels than the
+// dataset has are refused.
 func TestLabelsOfCells(t *testing.T) {
 	s := newSite(t)
 	r := studyOf(s.put("art", 200), "t", 1)
@@ -179,8 +181,8 @@ func TestLabelsOfCells(t *testing.T) {
 	s.refuse(400, "POST", "/v1/experiments", r, "job e.t.0 expects labels that are", "submit the experiment again")
 }
 
-// TestCurve: what is committed of a curve is told, by number or name, also of folds; the
-// job itself, which lists and watches carry, has no points.
+// TestCurve checks the committed curve of a job, by id or name, and of folds. The job
+// itself, which lists and watches have, has no points.
 func TestCurve(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
@@ -209,7 +211,7 @@ func TestCurve(t *testing.T) {
 	s.refuse(404, "GET", "/v1/jobs/none/curve", nil, "there is no job")
 }
 
-// TestCurvesOfFolds: those of the folds whose results are recorded.
+// TestCurvesOfFolds checks that a fold has a curve once its result is recorded.
 func TestCurvesOfFolds(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
@@ -263,7 +265,7 @@ func TestWorkersOfAJob(t *testing.T) {
 // shelf has the results of folds, and counts how often each is read.
 type shelf struct {
 	result []byte
-	away   string // the digest of the one that is not at hand
+	away   string // the digest of a result that is not here
 	reads  map[string]int
 }
 
@@ -297,8 +299,8 @@ func partsOf(job string, folds int, bytes uint64) (parts []state.Part) {
 	return parts
 }
 
-// TestResultsAreReadOnce, no more of them for a request than are allowed; the next request
-// reads on.
+// TestResultsAreReadOnce checks that each result is read once, and that a request reads
+// at most so many bytes. The next request reads on.
 func TestResultsAreReadOnce(t *testing.T) {
 	s, f := newShelf(t), new(foldCurves)
 	parts := partsOf("job", 10, maxFoldReads/4)
@@ -341,7 +343,8 @@ func TestResultsAreReadOnce(t *testing.T) {
 	}
 }
 
-// TestKeptCurvesAreBounded: those of the job that is asked about stay.
+// TestKeptCurvesAreBounded checks that the cache keeps the curves of the job that is
+// asked about.
 func TestKeptCurvesAreBounded(t *testing.T) {
 	s, f := newShelf(t), new(foldCurves)
 	s.result = nil

@@ -16,9 +16,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// submissionHandlers queue jobs. What a job is refused for is checked before the log has
-// it, but for the length of the queue and the name, which other submissions change: the
-// state checks these when it applies the entry.
+// submissionHandlers queue jobs. They check everything for which a job is refused before
+// the log has it, except its name and the length of the queue. The state checks these
+// when it applies the entry, since other submissions change them.
 type submissionHandlers struct {
 	jobView
 	blobs  *blobHandlers

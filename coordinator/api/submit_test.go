@@ -23,8 +23,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// TestPauseAndResume are acknowledged with the state that they committed; twice is
-// once, and what has ended stays.
+// TestPauseAndResume checks that both are acknowledged with the state that they
+// committed, do no harm twice, and are refused once the job has ended.
 func TestPauseAndResume(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
@@ -54,8 +54,8 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-// TestSubmissionIsSentAgain: the same token is answered with its job, whatever has
-// become of it, of its dataset and of the queue meanwhile.
+// TestSubmissionIsSentAgain checks that the same token is answered with its job, though
+// job, dataset and queue have changed meanwhile.
 func TestSubmissionIsSentAgain(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
@@ -96,7 +96,7 @@ func TestAuditRate(t *testing.T) {
 	}
 }
 
-// TestTrust ends a distrust once.
+// TestTrust checks that a quarantine is ended once.
 func TestTrust(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
@@ -126,8 +126,8 @@ func bounded(t *testing.T, q Quotas) *site {
 	return serve(t, "a", cfg)
 }
 
-// TestQuotas refuse with what is used and what is allowed, and say the flag; what
-// was accepted before stays accepted.
+// TestQuotas checks that a refusal says what is used, what is allowed and which flag
+// allows more. What was accepted before stays accepted.
 func TestQuotas(t *testing.T) {
 	s := bounded(t, Quotas{Queue: 2})
 	s.put("art", 200)
@@ -160,12 +160,12 @@ func TestQuotas(t *testing.T) {
 	more, bytes := imported(t, 300)
 	s.refuse(507, "POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "more", Manifest: more}, "blobs already take", "--max-blob-bytes")
 	s.refuse(507, "PUT", "/v1/blobs/"+more.Shards[0].Digest, bytes[0], "blobs already take", "--max-blob-bytes")
-	s.put("art", 200) // what is there takes no more room
+	s.put("art", 200) // a blob that is there takes no room again
 	s.get("PUT", "/v1/blobs/"+blobs.Sum([]byte("ten bytes.")), []byte("ten bytes."), nil)
 	s.refuse(507, "PUT", "/v1/blobs/"+blobs.Sum([]byte("1")), []byte("1"), "--max-blob-bytes")
 }
 
-// TestMeterCountsWhatIsOnItsWay: imports that come at once do not exceed the quota
+// TestMeterCountsWhatIsOnItsWay checks that concurrent imports do not exceed the quota
 // together.
 func TestMeterCountsWhatIsOnItsWay(t *testing.T) {
 	m := &blobQuota{limit: 100, usage: func() (int64, error) { return 40, nil }}
@@ -187,7 +187,8 @@ func TestMeterCountsWhatIsOnItsWay(t *testing.T) {
 	}
 }
 
-// TestCheckDataset says why an import would be refused before anything is sent.
+// TestCheckDataset checks that the client is told why an import would be refused before
+// it sends a blob.
 func TestCheckDataset(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
@@ -227,8 +228,8 @@ func TestCheckDataset(t *testing.T) {
 	}
 }
 
-// TestForwardingEndsWithTheLeadership: a request that hangs at a coordinator that
-// leads no longer is given up, and its client asks again.
+// TestForwardingEndsWithTheLeadership checks that a request that hangs at a former leader
+// is given up, so that its client asks again.
 func TestForwardingEndsWithTheLeadership(t *testing.T) {
 	s := newSite(t)
 	hangs := make(chan struct{})
@@ -255,8 +256,8 @@ func TestForwardingEndsWithTheLeadership(t *testing.T) {
 	<-led // the proposal ends with the test's context
 }
 
-// TestReadsAreOfTheTerm: whoever has won the lead anew answers from a state that has
-// all that was committed before.
+// TestReadsAreOfTheTerm checks that a new leader answers from a state that has all that
+// was committed before.
 func TestReadsAreOfTheTerm(t *testing.T) {
 	s := newSite(t)
 	check := &leaderCheck{store: s.cfg.Store}
@@ -277,8 +278,8 @@ func TestReadsAreOfTheTerm(t *testing.T) {
 	}
 }
 
-// TestNoReferenceBeforeAMajority: a blob that only this coordinator has, since its put
-// found no majority, is not referred to either.
+// TestNoReferenceBeforeAMajority checks that the log does not refer to a blob that only
+// this coordinator has, since its upload found no quorum.
 func TestNoReferenceBeforeAMajority(t *testing.T) {
 	s := newSite(t)
 	s.cfg.Blobs.Conn = natstest.Connect(t, natstest.Server(t, bus.ServerOptions{}))
@@ -315,8 +316,8 @@ func outcomeOf(unit int) []byte {
 	return o.Encode()
 }
 
-// TestOutlines: an outline must have been sent; it is told with all jobs of its experiment, and one
-// alone is taken where there are some.
+// TestOutlines checks that an outline must have been sent, and that all jobs of its
+// experiment have it. An outline alone is accepted if the experiment has jobs.
 func TestOutlines(t *testing.T) {
 	s := newSite(t)
 	m := s.put("art", 200)
@@ -347,8 +348,8 @@ func TestOutlines(t *testing.T) {
 	s.refuse(400, "POST", "/v1/experiments", r, "keeps the models of 10004 runs", "at most 10000")
 }
 
-// TestCellsOfJobs: the cells that have ended are told with their times while the job runs, when it
-// was cancelled, and once it is done.
+// TestCellsOfJobs: the cells that have ended are told with their times while the job
+// runs, when it was cancelled, and once it is done.
 func TestCellsOfJobs(t *testing.T) {
 	s := newSite(t)
 	var list protocol.JobList

@@ -57,7 +57,7 @@ const (
 	lookRest  = 50
 	// quietFor is for how long a coordinator that did not answer is not asked again.
 	quietFor = 2 * time.Second
-	// unavailableAfter is the age at which a missing blob that could not be fetched counts as unavailable: a process
+	// unavailableAfter is the age at which a missing blob that could not be fetched counts as unavailable. A process
 	// that has just started may not have reached the others yet.
 	unavailableAfter = 2 * time.Second
 )
@@ -89,8 +89,8 @@ func (f *Fetcher) Run(ctx context.Context) {
 	}
 }
 
-// Look finds out which blobs are missing now. It lists the folder only if the state changed, the folder lost a blob,
-// or some were missing.
+// Look finds out which blobs are missing now. It lists the folder only if the state changed, the folder lost a blob, or
+// some were missing.
 func (f *Fetcher) Look() Shortage {
 	f.looking.Lock()
 	defer f.looking.Unlock()
@@ -272,8 +272,8 @@ func (q *fetchQueue) update(missing []digests.Digest, now time.Time) {
 	}
 }
 
-// next takes the blob to fetch now. If there is none, wait is the time until the next retry, or 0 if every missing
-// blob is being fetched.
+// next takes the blob to fetch now. If there is none, wait is the time until the next retry, or 0 if every missing blob
+// is being fetched.
 func (q *fetchQueue) next(now time.Time) (d digests.Digest, wait time.Duration, ok bool) {
 	for len(q.fresh) > 0 {
 		d, q.fresh = q.fresh[0], q.fresh[1:]

@@ -58,7 +58,8 @@ func (f *fetching) refer(all ...string) Shortage {
 	return f.Look()
 }
 
-// What the state refers to and the folder lacks is fetched, also where the folder is removed meanwhile.
+// TestFetcher checks that the blobs that the state refers to and the folder lacks are fetched, even if the folder is
+// removed meanwhile.
 func TestFetcher(t *testing.T) {
 	members := cluster(t, 3)
 	f := fetcherOf(t, members[0])
@@ -93,8 +94,8 @@ func TestFetcher(t *testing.T) {
 	}
 }
 
-// A blob that each other coordinator says it lacks is lost. One that a silent coordinator may have is not; it is
-// unavailable. Who asks any of the coordinators for it is told so at once, and when it is back it is fetched.
+// TestFetcherOfALostBlob checks that a blob is lost if each other coordinator says that it lacks it. If a silent
+// coordinator may have it, it is unavailable. Each coordinator says so at once, and fetches the blob when it is back.
 func TestFetcherOfALostBlob(t *testing.T) {
 	members := cluster(t, 3)
 	f := fetcherOf(t, members[0])
@@ -130,7 +131,8 @@ func TestFetcherOfALostBlob(t *testing.T) {
 	testkit.Until(t, "the blob", func() bool { return f.Look().Count == 0 })
 }
 
-// A blob that another coordinator had this one fetch is not fetched a second time.
+// TestFetcherLeavesABlobThatIsOnItsWay checks that a blob is not fetched twice if another coordinator had this one
+// fetch it.
 func TestFetcherLeavesABlobThatIsOnItsWay(t *testing.T) {
 	members := cluster(t, 2)
 	f := fetcherOf(t, members[0])
@@ -248,8 +250,8 @@ func (m *queueModel) end(t *rapid.T) {
 	}
 }
 
-// Each missing blob is tried at once and again with pauses, is tried once at a time, and is forgotten when it is here. One
-// that comes at another try has all others tried at once.
+// TestQueue checks that each missing blob is tried at once and again with pauses, but never twice at a time, and is
+// forgotten when it is here. A retry that succeeds has all others tried at once.
 func TestQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &queueModel{
@@ -270,7 +272,8 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// Of very many blobs that nobody has each is tried once at once, and then one each retryPace.
+// TestQueueWithVeryManyBlobs checks that very many blobs that nobody has are each tried at once, and that only one is
+// tried again in each retryPace.
 func TestQueueWithVeryManyBlobs(t *testing.T) {
 	const blobs = 20_000
 	var q fetchQueue
@@ -312,8 +315,8 @@ func TestQueueWithVeryManyBlobs(t *testing.T) {
 	}
 }
 
-// A blob is lost where all say that they lack it; a coordinator that is away may
-// have it. Either is said at once.
+// TestALostBlobIsToldFromAnAbsentHolder checks that a blob is lost only if all coordinators say that they lack it,
+// since an absent coordinator may have it. Either is said at once.
 func TestALostBlobIsToldFromAnAbsentHolder(t *testing.T) {
 	members := cluster(t, 3)
 	digest := blobs.Sum([]byte("nowhere"))
@@ -344,8 +347,8 @@ func unreadable(t *testing.T, m *member, digest string) {
 	}
 }
 
-// A blob that a coordinator has and cannot read just now is not lost: it comes from
-// another, and where no other has it, the error of the disk is told.
+// TestAnUnreadableBlobIsNotLost checks that a blob that cannot be read now is not lost: it comes from another
+// coordinator. If no other has it, the error is the error of the disk.
 func TestAnUnreadableBlobIsNotLost(t *testing.T) {
 	members := cluster(t, 3)
 	data := bytesOf(1000, 7)

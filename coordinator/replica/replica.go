@@ -1,5 +1,6 @@
 // Package replica keeps blobs on a quorum of the coordinators. A blob is stored once a quorum, which includes this
-// coordinator, has synced it to disk. Blobs serves and fetches single blobs; Fetcher fetches the blobs that the state refers to and this coordinator lacks.
+// coordinator, has synced it to disk. Blobs serves and fetches single blobs; Fetcher fetches the blobs that the state
+// refers to and this coordinator lacks.
 package replica
 
 import (
@@ -27,8 +28,8 @@ var ErrNoMajority = errors.New("too few coordinators could store the blob")
 type Blobs struct {
 	Self  string
 	Peers []string // ids of the other coordinators
-	// Members, if set, is used instead of Peers: the other coordinators that vote, and the others that do not vote
-	// yet. Only voters count for a quorum.
+	// Members, if set, is used instead of Peers: the other coordinators that vote, and the others that do not vote yet.
+	// Only voters count for a quorum.
 	Members  func() (voters, rest []string)
 	Folder   *blobs.Folder
 	Conn     *bus.Conn
@@ -177,7 +178,7 @@ func (t *teeWriter) Write(p []byte) (int, error) {
 }
 
 // copied is a copy of the bytes of a blob as they come. It takes memory for what has come, and not for the size that
-// the sender claims: first firstCopied bytes, then twice as much each time, but at most size while that is enough.
+// the sender claims. It begins with firstCopied bytes and doubles them, but takes at most size while that is enough.
 type copied struct {
 	size  int
 	bytes []byte
@@ -299,8 +300,8 @@ func (b *Blobs) others() (voters, rest []string) {
 	return slices.Clone(b.Peers), nil
 }
 
-// ask has a peer fetch a blob. A request or its answer is lost if NATS restarts, so ask repeats the request if there
-// is no answer within protocol.BlobAsk, then within twice the time, and so on.
+// ask has a peer fetch a blob. A request or its answer is lost if NATS restarts. So ask repeats the request after
+// protocol.BlobAsk without an answer, then after twice the time, and so on.
 func (b *Blobs) ask(peer string, req []byte, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()

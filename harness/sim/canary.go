@@ -19,9 +19,9 @@ import (
 )
 
 // Canary is the name of the algorithm of the simulation. Every bit of its state depends
-// on every round: tasks sum numbers of magnitudes far apart, so that another order of a
-// sum, a stale value or a task counted twice shows at once. A hash chain over (round,
-// task, bytes) ends in the model.
+// on every round. Tasks sum numbers of magnitudes far apart: another order of a sum, a
+// stale value or a task counted twice shows at once. A hash chain over (round, task,
+// bytes) ends in the model.
 const Canary = "canary"
 
 // The shape of a canary.

@@ -287,7 +287,7 @@ func (c *checker) durable(what, digest string) {
 }
 
 // checkDeletions checks that a job is deleted only if a client asked for it and the job
-// had ended, that it is remembered, and that it does not come back.
+// had ended. A deleted job must be remembered, and must not come back.
 func (c *checker) checkDeletions(st *state.State) {
 	for id, before := range c.last {
 		if st.Job(id) != nil {

@@ -31,9 +31,8 @@ type clients struct {
 	hasty    bool   // true if jobs are cancelled when they are about to finish
 }
 
-// draw draws how clients behave in this run. All draws that do not depend on time come
-// before the run, or at the beginning of run, so that they are the same in each run of a
-// seed.
+// draw draws how clients behave in this run. It draws before the run, and run draws
+// before it waits, so that the draws are the same in each run of a seed.
 func (c *clients) draw() {
 	c.audit = []uint32{0, 0, 0, 1e6, 2e5}[c.dice.n(5)]
 	c.hasty, c.nameless = c.dice.chance(0.15), c.dice.chance(0.5)
@@ -183,13 +182,13 @@ func (c *clients) propose(ctx context.Context, entry []byte) (uint64, any, error
 	return 0, nil, ctx.Err()
 }
 
-// studyPlan is what the client of an experiment does: it submits after a time, extends it
-// after a time, and cancels the jobs after a time; cancel 0: it does not. budget bounds
-// the computing of the first submission without its free methods; 0: it does not.
+// studyPlan says after which times the client of an experiment submits it, extends it,
+// and cancels its jobs; cancel 0: never. The first submission has the budget, but its
+// free methods do not count; 0: no budget.
 type studyPlan struct{ after, extend, cancel, budget time.Duration }
 
-// runStudy submits an experiment, cancels its jobs in some runs, extends it by a method,
-// and submits again what has not ended, until all runs have.
+// runStudy submits an experiment, may cancel its jobs, and extends it by a method. Then
+// it submits again what has not ended, until all runs have.
 func (c *clients) runStudy(ctx context.Context, p studyPlan) {
 	wait.For(ctx, p.after)
 	index := c.submitRuns(ctx, 0, studyRuns(studyMethods-1), 0, p.budget)
@@ -210,9 +209,9 @@ func (c *clients) runStudy(ctx context.Context, p studyPlan) {
 	}
 }
 
-// submitRuns submits runs as at most two jobs of one entry until that is acknowledged,
-// and returns the index of the entry, or before if ctx is done. The methods that are not
-// free share the budget, unless it is 0.
+// submitRuns submits runs as at most two jobs of one entry until that is acknowledged. It
+// returns the index of the entry, or before if ctx is done. The methods that are not free
+// share the budget, unless it is 0.
 func (c *clients) submitRuns(ctx context.Context, n int, runs []round.Cell, before uint64, budget time.Duration) uint64 {
 	e := protocol.ExperimentEntry{Name: studyName}
 	half := (len(runs) + 1) / 2

@@ -52,8 +52,8 @@ func (i *injector) arm(seed uint64) {
 }
 
 // reach says that a phase is reached. The faults that are armed for it strike now, in the
-// goroutine of the caller: at Committed, for instance, the proposer of the commit cannot
-// know of it yet.
+// goroutine of the caller. At Committed, for instance, the proposer of the commit does
+// not know of it yet.
 func (i *injector) reach(p Phase) {
 	i.mu.Lock()
 	var strike []Fault

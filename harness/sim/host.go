@@ -77,7 +77,7 @@ func (h *host) kill() {
 	}
 }
 
-// disk is the blob folder of a coordinator as a power cut sees it: a file exists only
+// disk is the blob folder of a coordinator as a power cut leaves it. A file exists only
 // once its bytes and its name are synced. It outlives the hosts. Each life has a
 // directory of its own, so that a killed process writes to none that counts.
 type disk struct {

@@ -43,8 +43,8 @@ type raftLog struct {
 	cut     map[string]bool  // coordinators that messages of Raft do not reach
 	stale   time.Duration    // how long a former leader believes that it leads
 	snaps   map[string]*snap // the latest snapshot on the disk of each coordinator
-	// What happens to the next proposals: so many return an error and are committed, so
-	// many return an error and are not, and the next one takes so much longer.
+	// Of the next proposals, ambiguous return an error and are committed, and lost return
+	// an error and are not. The next one takes stall longer.
 	ambiguous, lost int
 	stall           time.Duration
 }

@@ -1,12 +1,11 @@
-// Package sim runs a whole cluster in one process under virtual time: the production
-// driver of jobs, dispatcher, state machine, blob replication and worker loop, over a
-// network, a replicated log and disks that fail as a seed says. The tests of this package
-// run it inside a bubble of testing/synctest. DESIGN.md says what is checked and what a
-// replay repeats.
+// Package sim runs a whole cluster in one process under virtual time. The driver of jobs,
+// dispatcher, state machine, blob replication and worker loop are the production code.
+// Network, replicated log and disks are simulated, and fail as a seed says. The tests of
+// this package run it inside a bubble of testing/synctest. DESIGN.md says what is checked
+// and what a replay repeats.
 //
 // Each part has its own state and lock: network, raftLog with a view for each
-// coordinator, cluster with its processes and disks, injector of faults, clients, and
-// checker. Sim connects them.
+// coordinator, cluster, injector of faults, clients, and checker. Sim connects them.
 package sim
 
 import (
@@ -52,7 +51,7 @@ type Result struct {
 }
 
 // Run runs the simulation of a seed in the bubble of the caller, with its disks below
-// dir. out, if not nil, is told what happens.
+// dir. What happens is told to out, unless that is nil.
 func Run(seed uint64, dir string, out func(format string, args ...any)) (*Result, error) {
 	given, err := theMaterial()
 	if err != nil {
