@@ -1,114 +1,42 @@
-// Package client speaks the HTTP API of the coordinators (package protocol has
-// its types). It knows several addresses, tries each, and goes on trying while
-// the cluster elects a leader, so that a change of leader is not noticed. Every
-// request may be sent again without harm: submissions carry a token, blobs are
-// named by their content.
+// Package client speaks the HTTP API of the coordinators. Package protocol has its types.
+// A client knows several addresses and tries each. It goes on trying while the cluster
+// elects a leader, so that a change of leader is not noticed. Every request may be sent
+// again without harm: submissions carry a token, and the content of a blob is its name.
+//
+// The methods of Client are the requests. transport sends them; places chooses the
+// address.
 package client
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// DefaultPatience is how long a request is sent again while nobody answers it.
-const DefaultPatience = protocol.ClientPatience
-
-// The timeouts and waits of one try.
-const (
-	tryTimeout  = protocol.ClientTry
-	blobTimeout = 2 * time.Minute
-	firstWait   = 20 * time.Millisecond
-	longestWait = 500 * time.Millisecond
-	longTry     = time.Second // what takes longer is told of at once
-)
-
-// ErrUnavailable is wrapped by the error of a request that no coordinator
-// answered in time.
-var ErrUnavailable = errors.New("no coordinator answers")
-
-// Unavailable is the error of a request that no coordinator answered in time; it wraps
-// ErrUnavailable.
-type Unavailable struct {
-	Servers string // the addresses, separated by commas
-	Last    error  // of the last try
-	// Unknown: a try got no answer, or one that does not know it, and may have changed
-	// something all the same.
-	Unknown bool
-}
-
-func (e *Unavailable) Error() string {
-	return fmt.Sprintf("%v at %s: %v", ErrUnavailable, e.Servers, e.Last)
-}
-
-// Unwrap lets errors.Is find ErrUnavailable and what the last try said.
-func (e *Unavailable) Unwrap() []error { return []error{ErrUnavailable, e.Last} }
-
-// Error is a coordinator's refusal.
-type Error struct {
-	Status  int // HTTP status
-	Message string
-	// Unknown: the request may have changed something all the same.
-	Unknown bool
-}
-
-func (e *Error) Error() string { return e.Message }
-
-// IsNotFound reports whether an error says that there is no such thing.
-func IsNotFound(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Status == http.StatusNotFound
-}
-
-// IsConflict reports whether an error says that something of the name is there and is another.
-func IsConflict(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Status == http.StatusConflict
-}
-
-// Client sends requests to the coordinators of one cluster. It is safe for
-// concurrent use; its fields must not change after the first request.
+// Client sends requests to the coordinators of one cluster. It is safe for concurrent
+// use.
 //
 // It learns the coordinators of the cluster from those at its addresses, and goes on with
-// another where all of these fail.
+// another one if all of these fail.
 type Client struct {
-	// Patience is how long a request is sent again while nobody answers.
-	Patience time.Duration
-	// Faithful: once a coordinator has answered, requests are sent again until their
-	// context is done, however long the cluster has no leader or nobody answers.
-	Faithful bool
-	// Waiting, where set, is called when a request has to be sent again, or was given up
-	// after a while at one of several coordinators, with the reason. It may be called
-	// concurrently.
-	Waiting func(error)
-
-	places   *places
-	silence  time.Duration // of a watch
-	silent   time.Duration // of a coordinator that is asked
-	maxJSON  int64         // bytes of an answer in JSON
-	maxBytes int64         // bytes of a blob or model
-	met      atomic.Bool   // a coordinator has answered
-	http     *http.Client
+	Options
+	transport
+	watchSilence time.Duration
+	maxBytes     int64 // of a blob or a model
 }
 
-// New returns a client of the coordinators at servers: addresses host:port or
+// New returns a client of the coordinators at servers, which are addresses host:port or
 // URLs, separated by commas.
 func New(servers string) (*Client, error) {
-	c := &Client{Patience: DefaultPatience, silence: silence, silent: protocol.ClientSilence, maxJSON: maxJSON, maxBytes: maxBytes, http: &http.Client{Transport: &http.Transport{
-		MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
-	}}}
 	var given []string
 	for _, s := range strings.Split(servers, ",") {
 		if s = strings.TrimSpace(s); s == "" {
@@ -123,16 +51,21 @@ func New(servers string) (*Client, error) {
 	if len(given) == 0 {
 		return nil, errors.New("the address of a coordinator is missing")
 	}
-	c.places = newPlaces(given)
+	c := &Client{Options: Options{Patience: DefaultPatience}, watchSilence: watchSilence, maxBytes: maxBytes}
+	c.transport = transport{
+		Options: &c.Options, places: newPlaces(given), silent: protocol.ClientSilence, maxJSON: maxJSON,
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true}},
+	}
 	return c, nil
 }
 
+// normalize returns an address as a URL.
 func normalize(s string) (string, error) {
 	if !strings.Contains(s, "://") {
 		s = "http://" + s
 	}
 	scheme, address, _ := strings.Cut(s, "://")
-	address = strings.ReplaceAll(strings.TrimSuffix(address, "/"), "%25", "%") // as a URL writes the % before a zone
+	address = strings.ReplaceAll(strings.TrimSuffix(address, "/"), "%25", "%") // a URL writes the % before a zone as %25
 	err := protocol.CheckAddress(address)
 	if scheme != "http" && scheme != "https" {
 		err = fmt.Errorf("%q is neither http nor https", scheme)
@@ -143,248 +76,248 @@ func normalize(s string) (string, error) {
 	return (&url.URL{Scheme: scheme, Host: address}).String(), nil
 }
 
-// Servers lists the addresses that the client was given.
+// Servers lists the given addresses.
 func (c *Client) Servers() []string { return c.places.given }
 
-// Close ends idle connections. No request may come after it.
+// Close closes idle connections. No request may follow.
 func (c *Client) Close() {
 	c.places.close()
 	c.http.CloseIdleConnections()
 }
 
-// call is one request; body, where set, is opened anew for each try.
-type call struct {
-	method, path string
-	body         func() (io.ReadCloser, error)
-	size         int64
-	timeout      time.Duration
-	limit        int64                 // bytes of an answer; 0: take bounds it by itself
-	take         func(io.Reader) error // reads a successful answer
-	unknown      bool                  // a try got no answer and may have changed something
+// Cluster describes the cluster.
+func (c *Client) Cluster(ctx context.Context) (*protocol.Cluster, error) {
+	var v protocol.Cluster
+	return &v, c.json(ctx, http.MethodGet, at("cluster"), nil, &v)
 }
 
-// json makes the call of a request and an answer in JSON; both may be nil.
-func jsonCall(method, path string, in, out any) (*call, error) {
-	k := &call{method: method, path: path, timeout: tryTimeout, take: func(r io.Reader) error {
-		if out == nil {
-			return nil
-		}
-		return json.NewDecoder(r).Decode(out)
-	}}
-	if in == nil {
-		return k, nil
-	}
-	b, err := json.Marshal(in)
-	k.body = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
-	k.size = int64(len(b))
-	return k, err
+// Members lists the coordinators.
+func (c *Client) Members(ctx context.Context) (*protocol.Members, error) {
+	var v protocol.Members
+	return &v, c.json(ctx, http.MethodGet, at("members"), nil, &v)
 }
 
-func (c *Client) json(ctx context.Context, method, path string, in, out any) error {
-	k, err := jsonCall(method, path, in, out)
-	if err != nil {
-		return err
-	}
-	k.limit = c.maxJSON
-	return c.do(ctx, k)
+// AddMember makes a coordinator a member that runs and waits to be added. It does not
+// vote yet when AddMember returns: Members says when it has caught up.
+func (c *Client) AddMember(ctx context.Context, r protocol.AddRequest) (*protocol.Members, error) {
+	var v protocol.Members
+	return &v, c.json(ctx, http.MethodPost, at("members"), r, &v)
 }
 
-// do sends a request, again and again, to one address after the other, until one
-// answers or patience ends.
-func (c *Client) do(ctx context.Context, k *call) error {
-	began, pause := time.Now(), firstWait
-	for {
-		hopeless, err := c.each(ctx, k, began)
-		if err == nil || hopeless {
-			return err
-		}
-		if time.Now().Add(pause).After(began.Add(c.Patience)) && !c.waitsOn() {
-			return &Unavailable{c.names(), err, k.unknown}
-		}
-		if c.Waiting != nil {
-			c.Waiting(err)
-		}
-		if err := wait.For(ctx, pause); err != nil {
-			return err
-		}
-		pause = min(2*pause, longestWait)
-	}
-}
-
-// changes reports whether a request that is heard changes something but blobs.
-func (k *call) changes() bool {
-	return k.method == http.MethodPost && k.path != at("datasets", "check") || k.method == http.MethodDelete
-}
-
-// lost reports whether a request may have been heard though no answer came, or was heard
-// by one who does not know what became of it.
-func lost(err error) bool {
-	var said *Error
-	if errors.As(err, &said) {
-		return said.Unknown
-	}
-	return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, ErrStranger)
-}
-
-// waitsOn reports whether requests are sent again for ever.
-func (c *Client) waitsOn() bool { return c.Faithful && c.met.Load() }
-
-// each tries every address until one answers; began is when the first was tried first.
-// hopeless says that no other try may succeed: it was refused, or nobody at these
-// addresses is a coordinator.
-func (c *Client) each(ctx context.Context, k *call, began time.Time) (hopeless bool, err error) {
-	strangers := 0
-	for turn := c.places.turn(); ; {
-		if err != nil && k.brief() && time.Since(began) >= max(c.Patience, leastTry) && !c.waitsOn() {
-			break // no time is left for the others
-		}
-		server, ok := turn.next(ctx)
-		if !ok {
-			break
-		}
-		tried := time.Now()
-		again, one := c.try(ctx, server, k, began)
-		if !again {
-			return true, one
-		}
-		if c.Waiting != nil && time.Since(tried) >= longTry { // the others may take as long
-			c.Waiting(one)
-		}
-		k.unknown = k.unknown || k.changes() && lost(one)
-		if errors.Is(one, ErrStranger) {
-			strangers++
-			err = one // tells more than that another does not answer
-		} else if !errors.Is(err, ErrStranger) {
-			err = one
-		}
-		c.places.failed(server)
-	}
-	return strangers == len(c.places.given) && !c.met.Load(), err // a proxy may be there while none runs
-}
-
-func (c *Client) names() string {
-	return strings.ReplaceAll(strings.Join(c.places.all(), ", "), "http://", "")
-}
-
-// try sends a request to a server once; again says that another try may succeed.
-func (c *Client) try(ctx context.Context, server string, k *call, began time.Time) (again bool, err error) {
-	timeout := c.bounded(k, began)
-	limited, cancel := context.WithTimeoutCause(ctx, timeout, silent{timeout.Round(100 * time.Millisecond)})
-	defer cancel()
-	if k.brief() {
-		watched, questions := c.untilSilent(limited, server)
-		defer questions.end()
-		return c.once(ctx, watched, server, k, questions.answered)
-	}
-	return c.once(ctx, limited, server, k, func() {})
-}
-
-// once is try under a context that is limited; it calls answered when the answer begins.
-func (c *Client) once(ctx, limited context.Context, server string, k *call, answered func()) (again bool, err error) {
-	response, again, err := c.ask(ctx, limited, server, k)
-	if err != nil {
-		return again, err
-	}
-	defer response.Body.Close()
-	answered()
-	if err := k.take(atMost(response.Body, k.limit)); err != nil {
-		return ctx.Err() == nil && !errors.Is(err, errLong), short(ctx, limited, err)
-	}
-	return false, nil
-}
-
-// ask sends a request to a server once and returns a successful answer, whose body the caller
-// closes; again says that another try may succeed. limited is ctx with a timeout.
-func (c *Client) ask(ctx, limited context.Context, server string, k *call) (r *http.Response, again bool, err error) {
-	if r, err = c.send(limited, server, k); err != nil {
-		return nil, ctx.Err() == nil, found(server, short(ctx, limited, err))
-	}
-	if r.StatusCode < 300 && !page(r) {
-		c.met.Store(true)
-		c.places.heard(server)
-		c.places.answered(server)
-		return r, false, nil
-	}
-	defer r.Body.Close()
-	if again, err = refusal(server, r); !errors.Is(err, ErrStranger) {
-		c.met.Store(true)
-		c.places.heard(server)
-	}
-	if !again {
-		c.places.answered(server)
-	}
-	return nil, again, err
-}
-
-func (c *Client) send(ctx context.Context, server string, k *call) (*http.Response, error) {
-	var body io.ReadCloser
-	if k.body != nil {
-		b, err := k.body()
-		if err != nil {
-			return nil, err
-		}
-		body = b
-	}
-	r, err := http.NewRequestWithContext(ctx, k.method, server+k.path, body)
+// RemoveMember removes a coordinator from the cluster and returns the members that are
+// left. If the coordinator leads, it first hands the leadership over. It is an error if
+// the coordinator was no member when RemoveMember was called.
+func (c *Client) RemoveMember(ctx context.Context, id string) (*protocol.Members, error) {
+	before, err := c.Members(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if body != nil {
-		r.ContentLength = k.size
+	after := new(protocol.Members)
+	if err = c.json(ctx, http.MethodDelete, at("members", id), nil, after); IsNotFound(err) && has(before, id) {
+		// It was a member, so the answer to an earlier try may be lost.
+		refused := err
+		if after, err = c.Members(ctx); err == nil && has(after, id) {
+			return nil, refused
+		}
 	}
-	return c.http.Do(r)
+	if err == nil && has(after, id) {
+		err = fmt.Errorf("%s is still listed as a member, although the cluster says that it was removed; try again", id)
+	}
+	return after, err
 }
 
-// short takes net/http's method and URL off an error of a try; limited is its context,
-// which is ctx with a timeout.
-func short(ctx, limited context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+func has(m *protocol.Members, id string) bool {
+	for _, one := range m.Members {
+		if one.ID == id {
+			return true
+		}
 	}
-	if limited.Err() != nil {
-		return overdue(limited, err)
+	return false
+}
+
+// TransferLeadership hands the leadership over to a coordinator; empty: to any other.
+func (c *Client) TransferLeadership(ctx context.Context, to string) error {
+	return c.json(ctx, http.MethodPost, at("transfer"), protocol.TransferRequest{To: to}, nil)
+}
+
+// Trust ends the quarantine of a worker. It is an error if the worker is not quarantined.
+func (c *Client) Trust(ctx context.Context, worker string) error {
+	quarantined := func() (bool, error) {
+		cluster, err := c.Cluster(ctx)
+		return err == nil && slices.ContainsFunc(cluster.Distrusted, func(d protocol.Distrusted) bool { return d.Worker == worker }), err
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
+	before, err := quarantined()
+	if err != nil {
+		return err
+	}
+	if !before {
+		return &Error{Status: http.StatusNotFound, Message: fmt.Sprintf("the worker %q is not quarantined", worker)}
+	}
+	err = c.json(ctx, http.MethodPost, at("workers", worker, "trust"), nil, nil)
+	if IsNotFound(err) { // it was quarantined, so the answer to an earlier try may be lost
+		if still, asked := quarantined(); asked == nil && !still {
+			return nil
+		}
 	}
 	return err
 }
 
-// maxProblem bounds the body of an error that is read.
-const maxProblem = 64 << 10
-
-// refusal returns the error that an answer is, and whether to try again.
-func refusal(server string, r *http.Response) (again bool, err error) {
-	if r.StatusCode < 300 {
-		return true, stranger(server, "the server answers with a web page")
-	}
-	b, _ := io.ReadAll(io.LimitReader(r.Body, maxProblem))
-	var p protocol.Problem
-	if json.Unmarshal(b, &p) == nil && p.Error != "" {
-		return retryable(r.StatusCode), &Error{r.StatusCode, p.Error, p.Unknown}
-	}
-	what, away := unlikely(r, string(b))
-	if away {
-		return true, fmt.Errorf("%s: %s", bare(server), what)
-	}
-	return true, stranger(server, what)
+// Submit queues a job. A submission that is sent again because its answer was lost makes
+// no second job.
+func (c *Client) Submit(ctx context.Context, s protocol.Spec) (*protocol.JobInfo, error) {
+	return c.SubmitRequest(ctx, protocol.SubmitRequest{Spec: s})
 }
 
-// at joins path elements. Each is one element for who reads the path, whatever it holds.
-func at(elements ...string) string {
-	var b strings.Builder
-	b.WriteString("/v1")
-	for _, e := range elements {
-		if e = url.PathEscape(e); e == "." || e == ".." { // else the path would be cleaned of it
-			e = strings.ReplaceAll(e, ".", "%2E")
+// SubmitRequest is Submit with more than a spec. An empty token is drawn. A request with
+// the same token may be sent again at any time, even by another process. It is answered
+// with the job that the first one made.
+func (c *Client) SubmitRequest(ctx context.Context, r protocol.SubmitRequest) (*protocol.JobInfo, error) {
+	if r.Token == "" {
+		r.Token = rand.Text()
+	}
+	var v protocol.JobInfo
+	return &v, c.json(ctx, http.MethodPost, at("jobs"), r, &v)
+}
+
+// SubmitExperiment queues the jobs of an experiment, all of them or none. A submission
+// that is sent again because its answer was lost makes no other jobs.
+func (c *Client) SubmitExperiment(ctx context.Context, r protocol.ExperimentRequest) (*protocol.JobList, error) {
+	if r.Token == "" {
+		r.Token = rand.Text()
+	}
+	var v protocol.JobList
+	return &v, c.json(ctx, http.MethodPost, at("experiments"), r, &v)
+}
+
+// Jobs lists all jobs in full, the oldest first.
+func (c *Client) Jobs(ctx context.Context) ([]protocol.JobInfo, error) {
+	list, err := c.ListJobs(ctx, protocol.JobQuery{Sort: "submitted", Full: true})
+	if err != nil {
+		return nil, err
+	}
+	return list.Jobs, nil
+}
+
+// ListJobs lists the jobs that a query asks for.
+func (c *Client) ListJobs(ctx context.Context, q protocol.JobQuery) (*protocol.JobList, error) {
+	path := at("jobs")
+	if values := q.Values().Encode(); values != "" {
+		path += "?" + values
+	}
+	var v protocol.JobList
+	return &v, c.json(ctx, http.MethodGet, path, nil, &v)
+}
+
+// Job describes a job, by id or name.
+func (c *Client) Job(ctx context.Context, job string) (*protocol.JobInfo, error) {
+	var v protocol.JobInfo
+	return &v, c.json(ctx, http.MethodGet, at("jobs", job), nil, &v)
+}
+
+// Curve returns the learning curve of a job, by id or name.
+func (c *Client) Curve(ctx context.Context, job string) (*protocol.JobCurve, error) {
+	var v protocol.JobCurve
+	return &v, c.json(ctx, http.MethodGet, at("jobs", job, "curve"), nil, &v)
+}
+
+// Cells calls take with the outcome of each run of a job that has ended. With records,
+// the outcomes have the learning curves and predictions that the job keeps.
+func (c *Client) Cells(ctx context.Context, job string, records bool, take func(protocol.CellOutcome) error) error {
+	for from := 0; ; {
+		var page protocol.JobCells
+		if err := c.json(ctx, http.MethodGet, at("jobs", job, "runs")+"?from="+strconv.Itoa(from)+"&records="+strconv.FormatBool(records), nil, &page); err != nil {
+			return err
 		}
-		b.WriteString("/" + e)
+		for _, run := range page.Cells {
+			if err := take(run); err != nil {
+				return err
+			}
+		}
+		if page.Next <= from {
+			return nil
+		}
+		from = page.Next
 	}
-	return b.String()
 }
 
-// modelAt is the path of a model, whose name may have several elements.
-func modelAt(name string) string {
-	return at(append([]string{"models"}, strings.Split(name, "/")...)...)
+// CellStates calls take with how each run of a job has ended, from one run on and below
+// another.
+func (c *Client) CellStates(ctx context.Context, job string, from, until int, take func(protocol.CellState) error) error {
+	for {
+		var page protocol.JobCellStates
+		if err := c.json(ctx, http.MethodGet, at("jobs", job, "runs", "states")+fmt.Sprintf("?from=%d&until=%d", from, until), nil, &page); err != nil {
+			return err
+		}
+		for _, run := range page.States {
+			if err := take(run); err != nil {
+				return err
+			}
+		}
+		if page.Next <= from {
+			return nil
+		}
+		from = page.Next
+	}
+}
+
+// Cancel cancels a job. Once it returns, the job will have no model, even after a change
+// of leader.
+func (c *Client) Cancel(ctx context.Context, job string) (*protocol.JobInfo, error) {
+	return c.change(ctx, job, "cancel")
+}
+
+// Pause pauses a job, which keeps its last commit.
+func (c *Client) Pause(ctx context.Context, job string) (*protocol.JobInfo, error) {
+	return c.change(ctx, job, "pause")
+}
+
+// Resume lets a paused job go on.
+func (c *Client) Resume(ctx context.Context, job string) (*protocol.JobInfo, error) {
+	return c.change(ctx, job, "resume")
+}
+
+// change finds the job first. So a request that is sent again is about the same job, even
+// if another job gets its name meanwhile.
+func (c *Client) change(ctx context.Context, job, what string) (*protocol.JobInfo, error) {
+	j, err := c.Job(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	var v protocol.JobInfo
+	return &v, c.json(ctx, http.MethodPost, at("jobs", strconv.FormatUint(j.ID, 10), what), nil, &v)
+}
+
+// jobID returns the id of a job, by id or name. A request that is sent again names the
+// id, as in change.
+func (c *Client) jobID(ctx context.Context, job string) (uint64, error) {
+	if id, err := strconv.ParseUint(job, 10, 64); err == nil { // no name has digits only
+		return id, nil
+	}
+	j, err := c.Job(ctx, job)
+	if err != nil {
+		return 0, err
+	}
+	return j.ID, nil
+}
+
+// DeleteJobs deletes jobs that have ended, by id or name. It deletes none if one of them
+// has not ended or does not exist. The answer says so if a job was deleted before.
+func (c *Client) DeleteJobs(ctx context.Context, jobs ...string) (*protocol.Deletion, error) {
+	var r protocol.DeleteRequest
+	for _, job := range jobs {
+		id, err := c.jobID(ctx, job)
+		if err != nil {
+			return nil, err
+		}
+		r.Jobs = append(r.Jobs, id)
+	}
+	var v protocol.Deletion
+	return &v, c.json(ctx, http.MethodPost, at("jobs", "delete"), r, &v)
+}
+
+// Prune deletes the jobs that ended before a time. If an answer is lost and the request
+// sent again, the answer is about the last try.
+func (c *Client) Prune(ctx context.Context, r protocol.PruneRequest) (*protocol.Deletion, error) {
+	var v protocol.Deletion
+	return &v, c.json(ctx, http.MethodPost, at("jobs", "prune"), r, &v)
 }

@@ -139,8 +139,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// What a watch tells never goes back, over cut connections and coordinators that
-// lag.
+// What a watch tells never goes back, over cut connections and coordinators that lag.
 func TestWatch(t *testing.T) {
 	job := func(index uint64, state protocol.JobState, rounds uint64, step ...uint64) protocol.JobInfo {
 		j := protocol.JobInfo{ID: 3, Index: index, State: state, Rounds: rounds}
@@ -202,7 +201,7 @@ func TestWatchLeavesWhoHangs(t *testing.T) {
 		answer(w, http.StatusOK, protocol.JobInfo{ID: 3, State: protocol.Done, Rounds: 2})
 	})
 	c := connect(t, hangs.URL, good.URL)
-	c.silence = 50 * time.Millisecond
+	c.watchSilence = 50 * time.Millisecond
 	last, err := c.Watch(t.Context(), "3", func(*protocol.JobInfo) {})
 	if err != nil || last.Rounds != 2 || hung.Load() != 1 {
 		t.Errorf("got %+v, %v after %d watches that hung", last, err, hung.Load())
@@ -229,7 +228,7 @@ func TestWatchOverAThinLink(t *testing.T) {
 		}
 	})
 	c := connect(t, thin.URL)
-	c.silence = 200 * time.Millisecond
+	c.watchSilence = 200 * time.Millisecond
 	ctx := testkit.Context(t)
 	last, err := c.Watch(ctx, "3", func(*protocol.JobInfo) {})
 	if err != nil || last.Rounds != 2 || watches.Load() != 1 {
@@ -289,7 +288,8 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, list)
 }
 
-// check says which blobs of a dataset are to be sent, and refuses another one of a name that is taken.
+// check says which blobs of a dataset are to be sent, and refuses another one of a name
+// that is taken.
 func (c *cluster) check(w http.ResponseWriter, e *protocol.DatasetPutEntry) {
 	if d, ok := c.sets[e.Name]; ok && d.Digest != e.Manifest.Digest() {
 		answer(w, http.StatusConflict, protocol.Problem{Error: fmt.Sprintf("a dataset %q exists with other content", e.Name)})

@@ -15,12 +15,12 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// callSlack is what a call allocates however little comes back: connections,
-// headers, tries.
+// callSlack is what a call allocates however little comes back: connections, headers,
+// tries.
 const callSlack = 2 << 20
 
-// liar is a coordinator that answers every request with the same text. The client
-// gives up at once.
+// liar is a coordinator that answers every request with the same text. The client gives
+// up at once.
 func liar(f *testing.F) (c *Client, answers func(status int, body []byte)) {
 	var status atomic.Int32
 	var body atomic.Pointer[[]byte]
@@ -36,8 +36,8 @@ func liar(f *testing.F) (c *Client, answers func(status int, body []byte)) {
 	}
 }
 
-// FuzzAnswers: whatever a coordinator answers to any call, with whatever status,
-// is taken or refused in proportion to its size.
+// FuzzAnswers: whatever a coordinator answers to any call, with whatever status, is taken
+// or refused in proportion to its size.
 func FuzzAnswers(f *testing.F) {
 	c, answers := liar(f)
 	job, err := json.Marshal(protocol.JobInfo{ID: 7, Name: "n", State: protocol.Running, Outcome: json.RawMessage(`{}`), Models: []protocol.ModelRef{{}}})
@@ -82,8 +82,8 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// FuzzWatch: whatever lines a watch brings, what is told of a job never goes back,
-// and a line that is no JSON ends this try.
+// FuzzWatch: whatever lines a watch brings, what is told of a job never goes back, and a
+// line that is no JSON ends this try.
 func FuzzWatch(f *testing.F) {
 	c, answers := liar(f)
 	f.Add([]byte("{\"id\":3,\"state\":\"running\",\"rounds\":2}\n\n{\"id\":3,\"state\":\"done\",\"rounds\":1}\n"))
@@ -128,8 +128,8 @@ func FuzzSurvey(f *testing.F) {
 	})
 }
 
-// TestEndlessAnswers: an answer that never ends is given up at its bound, not read
-// until memory is full.
+// TestEndlessAnswers: an answer that never ends is given up at its bound, not read until
+// memory is full.
 func TestEndlessAnswers(t *testing.T) {
 	var sent atomic.Int64
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -12,34 +12,34 @@ import (
 )
 
 const (
-	// learnEvery is the least time between two questions for the coordinators of a cluster
-	// that answers.
+	// learnEvery is the least time between two questions for the coordinators of a
+	// cluster that answers.
 	learnEvery = 10 * time.Second
-	// askAgain is that time where the last one had no answer.
+	// askAgain is that time after a question without an answer.
 	askAgain = time.Second
-	// maxLearnt bounds the addresses that are learnt.
+	// maxLearnt bounds the learnt addresses.
 	maxLearnt = 16
 )
 
-// places are where a client finds the coordinators of its cluster: at the addresses that
-// it was given, and at those that a coordinator there told. The former are always tried
-// first. The latter are tried only where a coordinator says that it is of the cluster with
-// the same id: an address may be another cluster's by now, or not reachable from here.
+// places finds the coordinators of a cluster: first at the given addresses, then at
+// learnt addresses, which other coordinators named. A learnt address may belong to
+// another cluster by now, or not be reachable from here. So it is tried only if a
+// coordinator there says that it belongs to the cluster with the same id.
 type places struct {
 	given []string // "http://host:port"
 
-	mu      sync.Mutex
-	first   int                    // index in given of the one to try first
-	current string                 // the learnt address that answered last
-	cluster string                 // id, once a coordinator has told it
-	members []protocol.MemberEntry // as that cluster told last
-	learnt  []string               // where those are that are not given
+	mu      sync.Mutex             // guards the fields below
+	first   int                    // index in given of the address to try first
+	current string                 // the learnt address that answered last; empty: a given one did
+	cluster string                 // id of the cluster, once a coordinator has told it
+	members []protocol.MemberEntry // of the cluster, as it told last
+	learnt  []string               // addresses of members that are not given
 
-	asked  time.Time // when a coordinator was asked for the others last
-	asking bool
-	ctx    context.Context // of the questions
-	end    context.CancelFunc
-	open   sync.WaitGroup
+	asked  time.Time // when a coordinator was last asked for the members
+	asking bool      // true while a coordinator is asked
+	ctx    context.Context
+	end    context.CancelFunc // of ctx
+	open   sync.WaitGroup     // questions under way, which end with ctx
 }
 
 func newPlaces(given []string) *places {
@@ -48,7 +48,7 @@ func newPlaces(given []string) *places {
 	return p
 }
 
-// close ends what the places do in the background.
+// close ends the questions under way.
 func (p *places) close() {
 	p.mu.Lock()
 	p.end()
@@ -56,22 +56,22 @@ func (p *places) close() {
 	p.open.Wait()
 }
 
-// all lists every address, those that were given first.
+// all lists the addresses, the given ones first.
 func (p *places) all() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append(slices.Clone(p.given), p.learnt...)
 }
 
-// known returns the id of the cluster and its coordinators, as one of them told last.
+// known returns the id of the cluster and its coordinators, as the cluster told last.
 func (p *places) known() (cluster string, members []protocol.MemberEntry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cluster, slices.Clone(p.members)
 }
 
-// heard notes that a coordinator has said something, and has it asked for the others now
-// and then, in the background.
+// heard notes that a coordinator answers. Now and then it asks the coordinator for the
+// members, in the background.
 func (p *places) heard(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,19 +91,22 @@ func (p *places) heard(server string) {
 			p.asked = p.asked.Add(askAgain - learnEvery)
 			return
 		}
-		p.take(&c)
+		p.learn(&c)
 	})
 }
 
-// take learns of the coordinators that one names, with p.mu held, and reports whether it is
-// of the same cluster. A coordinator that hears no leader may name former members.
-func (p *places) take(c *protocol.Cluster) bool {
+// learn takes the members that a coordinator names, and reports whether it belongs to the
+// same cluster. A coordinator that hears no leader may name former members. If a given
+// address has TLS, nothing is learnt, since requests to a learnt address would not be
+// encrypted. The lock is held.
+func (p *places) learn(c *protocol.Cluster) bool {
 	if c.ID == "" || p.cluster != "" && c.ID != p.cluster {
 		return false
 	}
 	if p.cluster = c.ID; len(c.Coordinators) == 0 || c.Leader == "" && len(p.members) > 0 {
 		return true
 	}
+	encrypted := slices.ContainsFunc(p.given, func(s string) bool { return strings.HasPrefix(s, "https://") })
 	p.members, p.learnt = nil, nil
 	for _, m := range c.Coordinators {
 		if protocol.CheckReachable(m.HTTP) != nil || len(p.members) == maxLearnt {
@@ -111,17 +114,11 @@ func (p *places) take(c *protocol.Cluster) bool {
 		}
 		p.members = append(p.members, m)
 		given := slices.ContainsFunc(p.given, func(s string) bool { return protocol.SamePlace(bare(s), m.HTTP) })
-		if !given && !p.encrypted() {
+		if !given && !encrypted {
 			p.learnt = append(p.learnt, (&url.URL{Scheme: "http", Host: m.HTTP}).String())
 		}
 	}
 	return true
-}
-
-// encrypted reports whether an address that was given has TLS. Then nothing is sent to those
-// that are learnt, where it would go in the clear.
-func (p *places) encrypted() bool {
-	return slices.ContainsFunc(p.given, func(s string) bool { return strings.HasPrefix(s, "https://") })
 }
 
 // answered notes that a request was answered at an address, which is tried first from now
@@ -135,7 +132,7 @@ func (p *places) answered(server string) {
 	}
 }
 
-// failed notes that a try at an address had no success.
+// failed notes that a try at an address failed. Another one is tried first from now on.
 func (p *places) failed(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +149,7 @@ type turn struct {
 	p     *places
 	left  []string
 	tried []string
-	last  bool // left has those that were learnt, or had
+	last  bool // true once left has the learnt addresses
 }
 
 func (p *places) turn() *turn {
@@ -166,7 +163,7 @@ func (p *places) turn() *turn {
 	return t
 }
 
-// next returns the address to try now; false: every one was tried.
+// next returns the address to try now. ok is false if all were tried.
 func (t *turn) next(ctx context.Context) (server string, ok bool) {
 	if len(t.left) == 0 && !t.last {
 		t.last, t.left = true, t.p.confirmed(ctx, t.tried)
@@ -179,36 +176,36 @@ func (t *turn) next(ctx context.Context) (server string, ok bool) {
 	return server, true
 }
 
-// confirmed asks the coordinators at the learnt addresses, all at once, for their cluster. It
-// returns the addresses of the right cluster, once a coordinator hears a leader or all have
-// answered.
-func (p *places) confirmed(ctx context.Context, but []string) (list []string) {
+// confirmed asks the coordinators at the learnt addresses for their cluster, all at once,
+// except those tried. It returns the addresses of the right cluster, once a coordinator
+// hears a leader or all have answered.
+func (p *places) confirmed(ctx context.Context, tried []string) (list []string) {
 	ctx, cancel := context.WithTimeout(ctx, protocol.Survey)
 	defer cancel()
 	p.mu.Lock()
-	ask := slices.DeleteFunc(slices.Clone(p.learnt), func(s string) bool { return slices.Contains(but, s) })
+	ask := slices.DeleteFunc(slices.Clone(p.learnt), func(s string) bool { return slices.Contains(tried, s) })
 	p.mu.Unlock()
-	type said struct {
+	type answer struct {
 		server  string
-		cluster *protocol.Cluster
+		cluster *protocol.Cluster // nil: there was no answer
 	}
-	answers := make(chan said, len(ask))
+	answers := make(chan answer, len(ask))
 	for _, server := range ask {
 		go func() {
 			c := new(protocol.Cluster)
 			if askOnce(ctx, server, protocol.ClusterLocal, c) != nil {
 				c = nil
 			}
-			answers <- said{server, c}
+			answers <- answer{server, c}
 		}()
 	}
-	for range ask { // all, so that no goroutine is left
+	for range ask { // wait for all, so that no goroutine is left
 		a := <-answers
 		if a.cluster == nil {
 			continue
 		}
 		p.mu.Lock()
-		if p.take(a.cluster) {
+		if p.learn(a.cluster) {
 			list = append(list, a.server)
 		}
 		p.mu.Unlock()

@@ -9,17 +9,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// told is a fake cluster whose coordinators name each other.
+// told is a fake cluster. Its coordinators name each other.
 type told struct {
 	mu      sync.Mutex
 	id      string
 	members []protocol.MemberEntry
-	asked   map[string]int // requests that are no questions of who the others are, by coordinator
+	asked   map[string]int // requests by coordinator, without questions for the others
 	servers map[string]*httptest.Server
 }
 
@@ -64,8 +65,8 @@ func learns(t *testing.T, c *Client, n int) {
 
 func list(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, []protocol.Dataset{}) }
 
-// A client that was given one address goes on with another coordinator when the first has
-// gone, asks those that it was given first, and does not learn of another cluster.
+// A client with one address goes on with another coordinator when the first is gone. It
+// tries the given addresses first, and does not learn from another cluster.
 func TestClientLearnsTheOthers(t *testing.T) {
 	cluster := newTold("c1")
 	a, _ := cluster.tell(t, "a", list), cluster.tell(t, "b", list)
@@ -91,8 +92,8 @@ func TestClientLearnsTheOthers(t *testing.T) {
 	}
 }
 
-// An address that has become another cluster's is not used, nor are addresses that another
-// cluster names.
+// An address that has become another cluster's is not used, nor are addresses that
+// another cluster names.
 func TestClientStaysWithItsCluster(t *testing.T) {
 	cluster := newTold("c1")
 	a, _ := cluster.tell(t, "a", list), cluster.tell(t, "b", list)
@@ -119,13 +120,13 @@ func TestClientStaysWithItsCluster(t *testing.T) {
 	}
 	c.places.mu.Lock()
 	defer c.places.mu.Unlock()
-	if c.places.take(&protocol.Cluster{ID: "c2", Leader: "x", Coordinators: []protocol.MemberEntry{{ID: "x", HTTP: "10.0.0.1:1"}}}) || len(c.places.learnt) != 1 {
+	if c.places.learn(&protocol.Cluster{ID: "c2", Leader: "x", Coordinators: []protocol.MemberEntry{{ID: "x", HTTP: "10.0.0.1:1"}}}) || len(c.places.learnt) != 1 {
 		t.Errorf("it learnt %v of another cluster", c.places.learnt)
 	}
 }
 
-// Addresses that are told and not reachable from here, as behind a NAT, change nothing
-// while those that were given answer; with the given one away they cost a bounded wait.
+// Learnt addresses that are not reachable from here, as behind a NAT, change nothing
+// while a given address answers. If none does, they cost a bounded wait.
 func TestToldAddressesMayBeUnreachable(t *testing.T) {
 	cluster := newTold("c1")
 	var away atomic.Bool
@@ -152,11 +153,11 @@ func TestToldAddressesMayBeUnreachable(t *testing.T) {
 	}
 }
 
-// Where an address was given with https, nothing is sent to those that are learnt.
+// If a given address has https, nothing is sent to learnt addresses.
 func TestNothingIsLearntOverTLS(t *testing.T) {
 	p := newPlaces([]string{"https://a:1"})
 	defer p.close()
-	if !p.take(&protocol.Cluster{ID: "c1", Leader: "a", Coordinators: []protocol.MemberEntry{{ID: "a", HTTP: "10.0.0.1:7100"}}}) || len(p.learnt) > 0 || len(p.members) != 1 {
+	if !p.learn(&protocol.Cluster{ID: "c1", Leader: "a", Coordinators: []protocol.MemberEntry{{ID: "a", HTTP: "10.0.0.1:7100"}}}) || len(p.learnt) > 0 || len(p.members) != 1 {
 		t.Errorf("it learnt %v of %v", p.learnt, p.members)
 	}
 }
@@ -182,7 +183,7 @@ func TestLearntAddresses(t *testing.T) {
 		{of("", "h:3"), "http://h:2"}, {of("x"), "http://h:2"},
 		{&protocol.Cluster{Leader: "x", Coordinators: of("", "h:4").Coordinators}, "http://h:2"},
 	} {
-		p.take(step.cluster)
+		p.learn(step.cluster)
 		if got := strings.Join(p.learnt, " "); got != step.want {
 			t.Errorf("after %+v: %q, want %q", step.cluster, got, step.want)
 		}
@@ -191,7 +192,7 @@ func TestLearntAddresses(t *testing.T) {
 	for i := range 100 {
 		many.Coordinators = append(many.Coordinators, protocol.MemberEntry{HTTP: "h:" + string(rune('1'+i%9)) + string(rune('0'+i/9%10))})
 	}
-	if p.take(many); len(p.learnt) != maxLearnt {
+	if p.learn(many); len(p.learnt) != maxLearnt {
 		t.Errorf("%d addresses", len(p.learnt))
 	}
 }
@@ -228,5 +229,73 @@ func TestWatchGoesOnElsewhere(t *testing.T) {
 	e := testkit.Receive(t, "the end of the watch", ended)
 	if e.err != nil || e.last.Rounds != 2 || cluster.count("a") != 1 {
 		t.Errorf("got %+v, %v after %d watches of the first", e.last, e.err, cluster.count("a"))
+	}
+}
+
+// describes serves what a coordinator says of itself, and the addresses of the members.
+func describes(t *testing.T, id string, members func() []protocol.MemberEntry) string {
+	t.Helper()
+	return bare(serveAll(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.String() {
+		case "/v1/self":
+			answer(w, http.StatusOK, protocol.Self{MemberEntry: protocol.MemberEntry{ID: id}, Phase: "member"})
+		case protocol.ClusterLocal:
+			answer(w, http.StatusOK, protocol.Cluster{Coordinators: members()})
+		default: // nobody leads
+			answer(w, http.StatusServiceUnavailable, protocol.Problem{Error: "no leader"})
+		}
+	}).URL)
+}
+
+// A survey asks the given coordinators and the coordinators that these name, each once.
+// It does not wait long for a coordinator that hangs, and knows the names of coordinators
+// that do not answer.
+func TestSurvey(t *testing.T) {
+	var members []protocol.MemberEntry
+	named := func() []protocol.MemberEntry { return members }
+	a, b, again := describes(t, "a", named), describes(t, "b", named), describes(t, "a", named)
+	frozen, gone := bare(hanging(t).URL), bare(dead(t))
+	members = []protocol.MemberEntry{{ID: "a", HTTP: a}, {ID: "b", HTTP: b}, {ID: "c", HTTP: frozen}, {ID: "d", HTTP: gone}}
+	start := time.Now()
+	reports := connect(t, a, again, gone).Survey(t.Context())
+	if took := time.Since(start); took > 2*protocol.Survey+10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	got := make(map[string]Report)
+	for _, r := range reports {
+		got[r.ID] = r
+	}
+	if len(reports) != 4 || len(got) != 4 {
+		t.Fatalf("%d reports of %d coordinators: %+v", len(reports), len(got), reports)
+	}
+	for _, id := range []string{"a", "b"} {
+		if r := got[id]; r.Self == nil || r.Self.ID != id || r.Local == nil || r.Err != nil {
+			t.Errorf("%s: %+v", id, r)
+		}
+	}
+	for id, says := range map[string]string{"c": "no answer in 1s", "d": "connection refused"} {
+		if r := got[id]; r.Self != nil || r.Err == nil || !strings.Contains(r.Err.Error(), says) {
+			t.Errorf("%s: %+v", id, r)
+		}
+	}
+}
+
+// A coordinator that is starting describes itself. Another server is reported as a
+// stranger.
+func TestSurveyOfOthers(t *testing.T) {
+	starts := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/self" {
+			answer(w, http.StatusOK, protocol.Self{Phase: "new", Problem: "the disk is full"})
+			return
+		}
+		answer(w, http.StatusServiceUnavailable, protocol.Problem{Error: "the disk is full"})
+	})
+	page := serve(t, http.NotFound)
+	reports := connect(t, starts.URL, page.URL).Survey(t.Context())
+	if len(reports) != 2 || reports[0].Self == nil || reports[0].Local != nil || reports[0].Self.Problem == "" {
+		t.Errorf("%+v", reports)
+	}
+	if err := reports[1].Err; err == nil || !strings.Contains(err.Error(), "not a coordinator") {
+		t.Errorf("%v", err)
 	}
 }

@@ -272,8 +272,10 @@ func (n *node) serve(h http.Handler) { n.front.Store(&h) }
 
 func (n *node) openAPI(context.Context) error {
 	n.serve(api.Handler(api.Config{
-		ID: n.cfg.ID, Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Lacks: n.copies.notReady, Store: n.store, Blobs: n.blobs, Members: n.membership,
-		Metrics: n.scrape, Log: n.cfg.Log, Live: n.live, WorkersOf: n.workersOf, Waits: n.jobWaits, Standing: n.standing, Count: n.metrics.Requests.Add, Backed: n.backed, Quotas: n.quotas(),
+		ID: n.cfg.ID, Store: n.store, Blobs: n.blobs, Members: n.membership, Quotas: n.quotas(), Metrics: n.scrape, Log: n.cfg.Log,
+		Status:  api.Status{Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Lacks: n.copies.notReady, Advice: n.standing},
+		Running: api.Running{Live: n.live, Workers: n.workersOf, Waits: n.jobWaits},
+		Count:   n.metrics.Requests.Add, Backed: n.backed,
 	}))
 	n.onClose(func() { n.http.Close() }) // clients go elsewhere before the rest is closed
 	return nil

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,11 +21,13 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// TestDatasets: blobs first, then the manifest, whose commit is the import.
+// TestDatasets checks that a dataset is imported once its manifest is committed, after
+// its blobs.
 func TestDatasets(t *testing.T) {
 	s := newSite(t)
 	var list []protocol.Dataset
@@ -113,8 +118,8 @@ func TestBlobs(t *testing.T) {
 	}
 }
 
-// TestNoMajority: a blob that only this coordinator has is not acknowledged; the
-// client tries again.
+// TestNoMajority: a blob that only this coordinator has is not acknowledged; the client
+// tries again.
 func TestNoMajority(t *testing.T) {
 	s := newSite(t)
 	s.cfg.Blobs.Conn = natstest.Connect(t, natstest.Server(t, bus.ServerOptions{}))
@@ -218,8 +223,7 @@ func TestWatch(t *testing.T) {
 	s.watch("job").next(protocol.Done)
 }
 
-// TestWatchEndsWithTheLeadership: the watcher connects again and finds the next
-// leader.
+// TestWatchEndsWithTheLeadership: the watcher connects again and finds the next leader.
 func TestWatchEndsWithTheLeadership(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
@@ -314,7 +318,7 @@ func TestNoLeader(t *testing.T) {
 	f.problem(again, 503, "forwarded once already", "no leader")
 
 	unknown, nobody := "d", ""
-	f.leader.Store(&unknown) // whose address is not in the log
+	f.leader.Store(&unknown) // the log does not have its address
 	f.refuse(503, "GET", "/v1/jobs", nil, "no leader")
 	var c protocol.Cluster
 	if f.get("GET", "/v1/cluster", nil, &c); c.ID != "told by b" {
@@ -403,8 +407,8 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestFormerLeader: one that does not know yet that it leads no longer answers
-// nothing of what it remembers.
+// TestFormerLeader checks that a former leader, which does not know yet that another
+// leads, answers nothing from memory.
 func TestFormerLeader(t *testing.T) {
 	a := newSite(t)
 	cfg := a.cfg
@@ -427,5 +431,66 @@ func TestFormerLeader(t *testing.T) {
 	alone := serve(t, "a", cfg)
 	for _, path := range []string{"/v1/jobs", "/v1/datasets/x", "/v1/models", "/v1/jobs/1/watch"} {
 		alone.refuse(http.StatusServiceUnavailable, "GET", path, nil, "leads")
+	}
+}
+
+// TestListsOfGroups: a manifest comes in only with a list that gives each of its rows a
+// group, and each group a row.
+func TestListsOfGroups(t *testing.T) {
+	s := newSite(t)
+	m := *s.put("art", 4)
+	for _, c := range []struct {
+		groups []uint16
+		wrong  string
+	}{
+		{[]uint16{0, 1, 1}, "6 bytes"},
+		{[]uint16{0, 1, 2, 0}, "sample 2 is in group 2, but there are 2 groups"},
+		{[]uint16{0, 0, 0, 0}, `no sample is in the group "b"`},
+		{[]uint16{0, 1, 1, 0}, ""},
+	} {
+		b := dataset.EncodeFolds(c.groups)
+		s.get("PUT", "/v1/blobs/"+blobs.Sum(b), b, nil)
+		m.Groups = &dataset.Groups{Digest: blobs.Sum(b), Names: []string{"a", "b"}}
+		entry := protocol.DatasetPutEntry{Name: "grouped", Manifest: &m}
+		if c.wrong == "" {
+			s.get("POST", "/v1/datasets", entry, nil)
+		} else {
+			s.refuse(400, "POST", "/v1/datasets", entry, c.wrong)
+		}
+	}
+}
+
+// TestAddMemberChecks checks that a coordinator with an impossible id or address is
+// refused before anybody looks for it.
+func TestAddMemberChecks(t *testing.T) {
+	for body, says := range map[string]string{
+		`{"id":"c/d","http":"h:7100"}`:     "letters, digits",
+		`{"id":"","http":"h:7100"}`:        "letters, digits",
+		`{"id":"d","http":"0.0.0.0:7100"}`: "all interfaces",
+		`{"id":"d","http":"h"}`:            "HOST:PORT",
+	} {
+		_, err := new(clusterHandlers).add(httptest.NewRequest("POST", "/v1/members", strings.NewReader(body)))
+		if err == nil || statusOf(err) != 400 || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
+// A client asks another coordinator if the disk or the folder of this one fails.
+func TestStatusOfOwnDisk(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{&fs.PathError{Op: "open", Path: "c/blobs/tmp-1", Err: syscall.ENOENT}, 503},
+		{fmt.Errorf("blobs: %w", &fs.PathError{Op: "write", Path: "c/blobs/tmp-1", Err: syscall.EIO}), 503},
+		{&fs.PathError{Op: "open", Path: "c/blobs/tmp-1", Err: syscall.EROFS}, 503},
+		{fmt.Errorf("c/raft: %w", files.ErrGone), 503},
+		{&fs.PathError{Op: "write", Path: "c/blobs/tmp-1", Err: syscall.ENOSPC}, 507},
+		{errors.New("a fault of the program"), 500},
+	} {
+		if got := statusOf(c.err); got != c.want {
+			t.Errorf("%v: status %d, want %d", c.err, got, c.want)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/archive"
 	"github.com/coppice-ldl/coppice/internal/blobs"
@@ -21,42 +22,51 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// backup streams the state after all that was acknowledged before the request, and
-// the blobs that it refers to. The state never changes, and its blobs are held, so
-// the cluster goes on meanwhile, and even a change of leader does no harm.
-func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
-	st := s.cfg.Store.State()
+// backupHandlers answer requests for backups.
+type backupHandlers struct {
+	responder
+	store   *store.Store
+	blobs   *replica.Blobs
+	cluster func() protocol.Cluster
+	backed  func() // if set, called after a complete backup
+}
+
+// get streams the state, which has all that was acknowledged before the request, and the
+// blobs that it refers to. The state is immutable and its blobs are held, so the cluster
+// goes on meanwhile, and even a change of leader does no harm.
+func (h *backupHandlers) get(w http.ResponseWriter, r *http.Request) {
+	st := h.store.State()
 	refs := st.References()
-	defer s.cfg.Blobs.Folder.Hold(refs)()
-	b := &backup{state: st, blobs: s.cfg.Blobs}
-	if err := b.gather(r.Context(), refs); err != nil {
-		s.answer(w, nil, err)
+	defer h.blobs.Folder.Hold(refs)()
+	b := &backup{state: st, blobs: h.blobs}
+	if err := b.prepare(r.Context(), refs); err != nil {
+		h.answer(w, nil, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	if err := b.write(r.Context(), w, s.cfg.Cluster().ID); err != nil {
-		s.cfg.Log.Warn("a backup was interrupted", "index", st.Index(), "error", err)
+	if err := b.write(r.Context(), w, h.cluster().ID); err != nil {
+		h.log.Warn("a backup was interrupted", "index", st.Index(), "error", err)
 		return
 	}
-	if s.cfg.Backed != nil {
-		s.cfg.Backed()
+	if h.backed != nil {
+		h.backed()
 	}
-	s.cfg.Log.Info("a backup was sent", "index", st.Index(), "blobs", len(b.digests), "bytes", b.bytes)
+	h.log.Info("a backup was sent", "index", st.Index(), "blobs", len(b.digests), "bytes", b.bytes)
 }
 
-// backup is one on its way.
+// backup is the content of a backup.
 type backup struct {
 	state   *state.State
 	blobs   *replica.Blobs
-	digests []string // ascending
-	bytes   int64    // of the blobs and the state
+	digests []string // of the blobs, ascending
+	bytes   int64    // of the state and the blobs
 	size    int64    // of the state
 	sum     string   // SHA-256 of the state
 }
 
-// gather measures the state and brings the blobs here that another coordinator
-// has.
-func (b *backup) gather(ctx context.Context, refs digests.Set) error {
+// prepare measures the state and the blobs, and fetches the blobs that only another
+// coordinator has.
+func (b *backup) prepare(ctx context.Context, refs digests.Set) error {
 	var n counter
 	sum := sha256.New()
 	if err := b.state.Encode(io.MultiWriter(&n, sum)); err != nil {
@@ -82,7 +92,7 @@ func (b *backup) gather(ctx context.Context, refs digests.Set) error {
 	return nil
 }
 
-// counter counts what is written to it.
+// counter counts the bytes that are written to it.
 type counter int64
 
 func (n *counter) Write(b []byte) (int, error) {
@@ -90,6 +100,7 @@ func (n *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// write writes the archive. It holds neither the state nor a blob in memory.
 func (b *backup) write(ctx context.Context, w io.Writer, cluster string) error {
 	a, err := archive.NewWriter(w, archive.Header{
 		Cluster: cluster, Index: b.state.Index(), Epoch: b.state.Epoch(), Created: time.Now().Unix(),
@@ -99,7 +110,16 @@ func (b *backup) write(ctx context.Context, w io.Writer, cluster string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.writeState(a); err != nil {
+	encoded, encode := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		encode.CloseWithError(b.state.Encode(encode))
+	}()
+	err = a.Record(archive.State, b.sum, b.size, encoded)
+	encoded.Close() // ends Encode if Record gave up
+	<-done
+	if err != nil {
 		return err
 	}
 	for _, digest := range b.digests {
@@ -117,21 +137,8 @@ func (b *backup) write(ctx context.Context, w io.Writer, cluster string) error {
 	return a.Close()
 }
 
-func (b *backup) writeState(a *archive.Writer) error {
-	r, w := io.Pipe()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.CloseWithError(b.state.Encode(w))
-	}()
-	err := a.Record(archive.State, b.sum, b.size, r)
-	r.Close() // ends Encode where Record gave up
-	<-done
-	return err
-}
-
-// open opens a blob after reading all of it, whatever was found earlier: it is
-// fetched again where it has become corrupt here.
+// open opens a blob after it has read all bytes, whatever was verified earlier. A blob
+// that is corrupt here is fetched again.
 func (b *backup) open(ctx context.Context, digest string) (*blobs.Blob, error) {
 	if err := b.blobs.Folder.Verify(digest); err != nil {
 		if fetched := b.blobs.Fetch(ctx, digest); fetched != nil {

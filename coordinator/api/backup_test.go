@@ -32,7 +32,8 @@ func (d *during) Write(b []byte) (int, error) {
 	return d.ResponseRecorder.Write(b)
 }
 
-// A backup is that of one index: what is deleted while it is on its way is in it.
+// TestBackupWhileThingsGo checks that a backup is the state at one index: it has what is
+// deleted meanwhile.
 func TestBackupWhileThingsGo(t *testing.T) {
 	a := newSite(t)
 	m, shards := imported(t, 400)
@@ -89,8 +90,8 @@ func TestBackupWhileThingsGo(t *testing.T) {
 	}
 }
 
-// Where a blob is nowhere there is no backup, and the error names the blob, also
-// when that shows on the way.
+// TestBackupLacksABlob checks that there is no backup if no coordinator has a blob. The
+// error names the blob, even if the loss shows on the way.
 func TestBackupLacksABlob(t *testing.T) {
 	a := newSite(t)
 	m, shards := imported(t, 400)
@@ -107,7 +108,7 @@ func TestBackupLacksABlob(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &backup{state: a.cfg.Store.State(), blobs: a.cfg.Blobs}
-	if err := b.gather(testkit.Context(t), b.state.References()); err != nil {
+	if err := b.prepare(testkit.Context(t), b.state.References()); err != nil {
 		t.Fatal(err)
 	}
 	path, err := a.cfg.Blobs.Folder.Path(lost)

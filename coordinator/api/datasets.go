@@ -9,10 +9,18 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// datasetHandlers answer requests about datasets.
+type datasetHandlers struct {
+	store *store.Store
+	blobs *blobHandlers
+}
+
+// checkName refuses a name that the log must not have; what says of what it is the name.
 func checkName(what, name string) error {
 	if err := protocol.CheckName(name); err != nil {
 		return fmt.Errorf("%w: the %s's name %.120q: %w", errBad, what, name, err)
@@ -20,54 +28,49 @@ func checkName(what, name string) error {
 	return nil
 }
 
-func (s *Server) datasets(*http.Request) (any, error) {
-	return append([]*protocol.Dataset{}, s.cfg.Store.State().Datasets()...), nil
+func (h *datasetHandlers) list(*http.Request) (any, error) {
+	return append([]*protocol.Dataset{}, h.store.State().Datasets()...), nil
 }
 
-func (s *Server) dataset(r *http.Request) (any, error) {
-	return s.findDataset(r.PathValue("name"))
+func (h *datasetHandlers) get(r *http.Request) (any, error) {
+	return findDataset(h.store.State(), r.PathValue("name"))
 }
 
-func (s *Server) findDataset(name string) (*protocol.Dataset, error) {
-	d := s.cfg.Store.State().Dataset(name)
+func findDataset(st *state.State, name string) (*protocol.Dataset, error) {
+	d := st.Dataset(name)
 	if d == nil {
 		return nil, fmt.Errorf("%w: there is no dataset %q", state.ErrNotFound, name)
 	}
 	return d, nil
 }
 
-func (s *Server) putDataset(r *http.Request) (any, error) {
-	var e protocol.DatasetPutEntry
+// readManifest reads the name and the manifest of an import, and refuses manifests that
+// no import makes.
+func readManifest(r *http.Request) (e protocol.DatasetPutEntry, err error) {
 	if err := body(r, &e); err != nil {
-		return nil, err
+		return e, err
 	}
 	if err := checkName("dataset", e.Name); err != nil {
-		return nil, err
+		return e, err
 	}
-	if err := s.checkManifest(r.Context(), e.Manifest); err != nil {
-		return nil, err
+	if e.Manifest == nil || e.Manifest.Labels < 1 {
+		return e, fmt.Errorf("%w: the manifest describes a dataset without labels", errBad)
 	}
-	e.Time = time.Now().Unix()
-	_, put, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(protocol.EntryDatasetPut, e))
-	return put, err
+	if err := e.Manifest.Check(); err != nil {
+		return e, bad{err}
+	}
+	return e, nil
 }
 
-// checkDataset says, before anything is sent, why an import would be refused: by its
-// name, its manifest or the quota of blobs. It answers with the blobs that are to be sent:
-// those that this leader lacks, or whose file it finds damaged. putDataset has a majority keep
-// all of them.
-func (s *Server) checkDataset(r *http.Request) (any, error) {
-	var e protocol.DatasetPutEntry
-	if err := body(r, &e); err != nil {
+// check says, before the client sends a blob, why an import would be refused: for its
+// name, its manifest or the quota. It answers with the blobs to send: this leader lacks
+// them, or finds them damaged. put then has a quorum keep all blobs.
+func (h *datasetHandlers) check(r *http.Request) (any, error) {
+	e, err := readManifest(r)
+	if err != nil {
 		return nil, err
 	}
-	if err := checkName("dataset", e.Name); err != nil {
-		return nil, err
-	}
-	if err := describes(e.Manifest); err != nil {
-		return nil, err
-	}
-	if d := s.cfg.Store.State().Dataset(e.Name); d != nil && d.Digest != e.Manifest.Digest() {
+	if d := h.store.State().Dataset(e.Name); d != nil && d.Digest != e.Manifest.Digest() {
 		return nil, fmt.Errorf("dataset %q %w with other content (digest %.12s, not %.12s): choose another name or delete the dataset first",
 			e.Name, state.ErrExists, d.Digest, e.Manifest.Digest())
 	}
@@ -77,87 +80,80 @@ func (s *Server) checkDataset(r *http.Request) (any, error) {
 		if r.Context().Err() != nil {
 			return nil, r.Context().Err()
 		}
-		if !s.cfg.Blobs.Has(shard.Digest) {
+		if !h.blobs.blobs.Has(shard.Digest) {
 			answer.Lacking, bytes = append(answer.Lacking, shard.Digest), bytes+shard.Bytes
 		}
 	}
-	if g := e.Manifest.Groups; g != nil && !s.cfg.Blobs.Has(g.Digest) {
+	if g := e.Manifest.Groups; g != nil && !h.blobs.blobs.Has(g.Digest) {
 		answer.Lacking = append(answer.Lacking, g.Digest)
 	}
 	if bytes == 0 {
 		return answer, nil
 	}
-	done, err := s.meter.reserve(bytes)
-	if err == nil {
-		done(false)
-	}
-	return answer, err
+	return answer, h.blobs.quota.fits(bytes)
 }
 
-// describes refuses a manifest that no import makes.
-func describes(m *dataset.Manifest) error {
-	if m == nil || m.Labels < 1 {
-		return fmt.Errorf("%w: the manifest describes a dataset without labels", errBad)
-	}
-	if err := m.Check(); err != nil {
-		return bad{err}
-	}
-	return nil
-}
-
-// parallelShards is how many shards of an import are looked after at a time.
+// parallelShards is how many shards of an import are replicated at once.
 const parallelShards = 8
 
-// checkManifest refuses a manifest that no import makes, or whose blobs no majority
-// has.
-func (s *Server) checkManifest(ctx context.Context, m *dataset.Manifest) error {
-	if err := describes(m); err != nil {
-		return err
+// put commits a dataset once a quorum has all of its blobs: the log never refers to a
+// blob that may be lost. Shards that were not sent are found before the first one is
+// replicated, so that the error is quick.
+func (h *datasetHandlers) put(r *http.Request) (any, error) {
+	e, err := readManifest(r)
+	if err != nil {
+		return nil, err
 	}
+	m := e.Manifest
 	for i, shard := range m.Shards {
-		if err := s.present(ctx, shard.Digest); err != nil {
-			return notSent(fmt.Sprintf("shard %d", i), shard.Digest, err)
+		if err := h.blobs.present(r.Context(), shard.Digest); err != nil {
+			return nil, notSent(fmt.Sprintf("shard %d", i), shard.Digest, err)
 		}
 	}
 	if m.Groups != nil {
-		if err := s.checkGroups(ctx, m.Groups, m.Rows); err != nil {
-			return err
+		if err := h.needGroups(r.Context(), m.Groups, m.Rows); err != nil {
+			return nil, err
 		}
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := errgroup.WithContext(r.Context())
 	g.SetLimit(parallelShards)
 	for _, shard := range m.Shards {
-		g.Go(func() error { return s.secure(ctx, shard.Digest) })
+		g.Go(func() error { return h.blobs.replicate(ctx, shard.Digest) })
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	e.Time = time.Now().Unix()
+	_, put, err := commit(r, h.store, protocol.EntryDatasetPut, e)
+	return put, err
 }
 
-// checkGroups refuses a list of groups that was not sent, or that is none of so many rows, and
-// returns once a majority has it.
-func (s *Server) checkGroups(ctx context.Context, g *dataset.Groups, rows int) error {
+// needGroups returns once a quorum has a list of groups. It refuses a list that was not
+// sent, or that does not have a group for each of so many samples.
+func (h *datasetHandlers) needGroups(ctx context.Context, g *dataset.Groups, samples int) error {
 	const what = "the list of groups"
-	if err := s.present(ctx, g.Digest); err != nil {
+	if err := h.blobs.present(ctx, g.Digest); err != nil {
 		return notSent(what, g.Digest, err)
 	}
-	size, err := s.cfg.Blobs.Folder.Size(g.Digest)
+	folder := h.blobs.blobs.Folder
+	size, err := folder.Size(g.Digest)
 	if err != nil {
 		return err
 	}
-	if size != 2*int64(rows) {
-		return fmt.Errorf("%w: %s has %d bytes, want 2 bytes for each of %d samples", errBad, what, size, rows)
+	if size != 2*int64(samples) {
+		return fmt.Errorf("%w: %s has %d bytes, want 2 bytes for each of %d samples", errBad, what, size, samples)
 	}
-	b, err := s.cfg.Blobs.Folder.Get(g.Digest)
+	b, err := folder.Get(g.Digest)
 	if err != nil {
 		return err
 	}
-	if err := g.Check(b, rows); err != nil {
+	if err := g.Check(b, samples); err != nil {
 		return fmt.Errorf("%w: %s: %w", errBad, what, err)
 	}
-	return s.secure(ctx, g.Digest)
+	return h.blobs.replicate(ctx, g.Digest)
 }
 
-func (s *Server) deleteDataset(r *http.Request) (any, error) {
-	e := protocol.DatasetDeleteEntry{Name: r.PathValue("name")}
-	_, _, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(protocol.EntryDatasetDelete, e))
+func (h *datasetHandlers) delete(r *http.Request) (any, error) {
+	_, _, err := commit(r, h.store, protocol.EntryDatasetDelete, protocol.DatasetDeleteEntry{Name: r.PathValue("name")})
 	return nil, err
 }

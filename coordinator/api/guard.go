@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,58 +15,58 @@ import (
 
 // Limits bound what all clients together take by HTTP.
 type Limits struct {
-	// Requests that are answered at once; others are answered with status 503, but for
-	// those that tell how a coordinator is.
+	// Requests is how many requests are answered at once. More are refused with status
+	// 503, except urgent ones.
 	Requests int
-	// Bodies is room for the bodies of requests while they are read, but for blobs: a byte of
-	// JSON counts as four, as it takes about that when it is decoded.
+	// Bodies is the room for the bodies of requests while they are read, except streamed
+	// ones. A byte of JSON counts as bodyFactor bytes, which is about what it takes once
+	// it is decoded.
 	Bodies *protocol.Room
 }
 
-// The least rate at which a body must come and an answer be read, in bytes a second,
-// and the time over which it is averaged: a link of 1 Mbit/s is seven times as fast.
 const (
+	// leastRate is the least rate, in bytes a second, at which a body must come and a
+	// response must be read. A link of 1 Mbit/s is seven times as fast. paceWindow is the
+	// time over which the rate is averaged.
 	leastRate  = 16 << 10
 	paceWindow = 10 * time.Second
-	// endWithin is for how long the rest of a body is waited for that nobody read.
-	endWithin = time.Second
-	// bodyCounts is what a byte of a body counts in Limits.Bodies.
-	bodyCounts = 4
+	// drainTime bounds the wait for the rest of a body that the handler did not read.
+	drainTime  = time.Second
+	bodyFactor = 4
 )
 
-var (
-	errSlow = errors.New("the request is too slow")
-	errBusy = errors.New("too many requests at once")
-)
-
-// Guard keeps the requests to a handler within limits and ends those that stand still:
-// with status 408 where their bytes do not come, by closing the connection where those of
-// the answer are not read.
+// Guard keeps the requests to a handler within limits, and ends requests that stand
+// still. If the body does not come, the status is 408. If the response is not read, the
+// connection is closed.
 func Guard(h http.Handler, l Limits) http.Handler { return &guard{h: h, limits: l, window: paceWindow} }
 
 type guard struct {
 	h      http.Handler
 	limits Limits
 	window time.Duration
-	active atomic.Int64
+	active atomic.Int64 // requests that are being answered, without urgent ones
 }
 
 // ServeHTTP implements http.Handler.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !vital(r) {
+	if !urgent(r) {
 		defer g.active.Add(-1)
 		if g.active.Add(1) > int64(g.limits.Requests) {
-			busy(w, g.limits.Requests)
+			w.Header().Set("Connection", "close")
+			w.Header().Set("Retry-After", "1")
+			_ = writeJSON(w, http.StatusServiceUnavailable, protocol.Problem{
+				Error: fmt.Sprintf("%v: this coordinator serves at most %d requests at once (--max-connections); try again", errBusy, g.limits.Requests),
+			})
 			return
 		}
 	}
-	conn := http.NewResponseController(w) // its errors say that r comes from no connection
+	conn := http.NewResponseController(w) // its errors say that r has no connection, as in tests
 	_ = conn.SetWriteDeadline(time.Time{})
 	defer func() { _ = conn.SetWriteDeadline(time.Now().Add(g.window)) }()
 	paced := *r
 	if r.Body != nil && r.Body != http.NoBody {
 		b := &pacedBody{body: r.Body, conn: conn, window: g.window}
-		if !(r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/v1/blobs/")) {
+		if !streamed(r) {
 			b.room = g.limits.Bodies
 		}
 		paced.Body = b
@@ -76,58 +75,38 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.h.ServeHTTP(&pacedWriter{w, conn, g.window}, &paced)
 }
 
-// vital reports whether a request tells how a coordinator is, or who leads: what
-// others decide by while it has too much to do.
-func vital(r *http.Request) bool {
-	if r.Method != http.MethodGet {
-		return false
-	}
-	switch r.URL.Path {
-	case "/healthz", "/readyz", "/metrics", "/v1/self":
-		return true
-	case "/v1/cluster":
-		return r.URL.Query().Get("local") == "true"
-	}
-	return false
-}
-
-func busy(w http.ResponseWriter, most int) {
-	w.Header().Set("Connection", "close")
-	w.Header().Set("Retry-After", "1")
-	reply(w, http.StatusServiceUnavailable, protocol.Problem{
-		Error: fmt.Sprintf("%v: this coordinator serves at most %d requests at once (--max-connections); try again", errBusy, most),
-	})
-}
-
-// pacedBody is a body that must come at the least rate. Time in which nobody reads it
-// does not count.
+// pacedBody is a body that must come at the least rate. Time in which the handler does
+// not read does not count. The deadline of a read is what is left of the window after the
+// waits of earlier reads.
 type pacedBody struct {
 	body   io.ReadCloser
 	conn   *http.ResponseController
 	window time.Duration
-	room   *protocol.Room // nil: it takes none
+	room   *protocol.Room // nil: the body takes no room
 
-	mu     sync.Mutex // a transport may read on where a request that it forwards is over
-	over   bool
-	taken  int           // of room
-	waited time.Duration // for got bytes
+	// mu guards the fields below: a transport may still read after the request that it
+	// forwards has ended.
+	mu     sync.Mutex
+	over   bool          // true if the request has ended
+	taken  int           // bytes of room
+	waited time.Duration // the time spent waiting for the last got bytes
 	got    float64
-	err    error
+	err    error // of the last read
 }
 
 // Read implements io.Reader.
 func (b *pacedBody) Read(p []byte) (int, error) {
 	began := time.Now()
-	if err := b.wait(began); err != nil {
+	if err := b.beforeRead(began); err != nil {
 		return 0, err
 	}
 	n, err := b.body.Read(p)
-	return n, b.came(n, err, time.Since(began))
+	return n, b.afterRead(n, err, time.Since(began))
 }
 
-// wait bounds the wait for the next bytes; where the request is over it does not, as the
-// connection may have the next one.
-func (b *pacedBody) wait(now time.Time) error {
+// beforeRead bounds the wait for the next bytes. After the end of the request it leaves
+// the connection alone, which may have the next request by then.
+func (b *pacedBody) beforeRead(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.over {
@@ -139,23 +118,29 @@ func (b *pacedBody) wait(now time.Time) error {
 	return b.err
 }
 
-// came takes in n bytes that were waited for, or an error.
-func (b *pacedBody) came(n int, err error, waited time.Duration) error {
+// afterRead counts n bytes and the wait for them, and returns the error of the read.
+func (b *pacedBody) afterRead(n int, err error, waited time.Duration) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waited += waited
 	if b.got += float64(n); b.got >= leastRate*b.window.Seconds() {
 		b.got, b.waited = 0, 0
 	}
+	fits := true
+	if b.room != nil && n > 0 && !b.over {
+		if fits = b.room.Take(bodyFactor * n); fits {
+			b.taken += bodyFactor * n
+		}
+	}
 	switch {
 	case b.over:
 		b.err = io.ErrUnexpectedEOF
-	case !b.take(n):
+	case !fits:
 		b.err = fmt.Errorf("%w: the bodies of other requests already take %d KiB of memory; try again", errBusy, b.room.Held()>>10)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		b.err = fmt.Errorf("%w: %.0f bytes of the request's body arrived in %v, want at least %d bytes a second", errSlow, b.got, b.window, leastRate)
 	case errors.Is(err, io.EOF):
-		_ = b.conn.SetReadDeadline(time.Time{}) // whoever answers may take its time
+		_ = b.conn.SetReadDeadline(time.Time{}) // the handler may take its time now
 		b.err = err
 	default:
 		b.err = err
@@ -163,7 +148,7 @@ func (b *pacedBody) came(n int, err error, waited time.Duration) error {
 	return b.err
 }
 
-// fault returns why the body did not come, if that is the fault of who sent it.
+// fault returns why the body did not come, if the client or the limits are the reason.
 func (b *pacedBody) fault() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -173,22 +158,11 @@ func (b *pacedBody) fault() error {
 	return nil
 }
 
-// take takes room for n bytes of the body; mu is held.
-func (b *pacedBody) take(n int) bool {
-	if b.room == nil || n <= 0 {
-		return true
-	}
-	if !b.room.Take(bodyCounts * n) {
-		return false
-	}
-	b.taken += bodyCounts * n
-	return true
-}
-
 // Close implements io.Closer.
 func (b *pacedBody) Close() error { return b.body.Close() }
 
-// finish gives back what the body took and bounds the wait for what was not read.
+// finish ends the request: it gives the room back and bounds the wait for what was not
+// read.
 func (b *pacedBody) finish() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,11 +171,11 @@ func (b *pacedBody) finish() {
 		b.room.Give(b.taken)
 	}
 	if !errors.Is(b.err, io.EOF) {
-		_ = b.conn.SetReadDeadline(time.Now().Add(min(endWithin, b.window)))
+		_ = b.conn.SetReadDeadline(time.Now().Add(min(drainTime, b.window)))
 	}
 }
 
-// pacedWriter is an answer whose bytes must be read at the least rate.
+// pacedWriter is a response that must be read at the least rate.
 type pacedWriter struct {
 	http.ResponseWriter
 	conn   *http.ResponseController
@@ -216,3 +190,57 @@ func (w *pacedWriter) Write(p []byte) (int, error) {
 
 // Unwrap is for http.ResponseController.
 func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// counted calls count, if it is set, after each response: see Config.Count.
+func counted(h http.Handler, count func(route string, code int, took time.Duration, waits bool)) http.Handler {
+	if count == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began, status := time.Now(), &statusWriter{ResponseWriter: w}
+		defer func() {
+			route, code := r.Pattern, status.code
+			if route == "" || route == "/" {
+				route = "other"
+			}
+			if code == 0 { // neither a status nor a body was written
+				code = http.StatusOK
+			}
+			count(route, code, time.Since(began), waits(r))
+		}()
+		h.ServeHTTP(status, r)
+	})
+}
+
+// statusWriter notes the status of a response.
+type statusWriter struct {
+	http.ResponseWriter
+	code int // 0: nothing was written
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(code int) {
+	if w.code == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) { // the others precede the response
+		w.code = code
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter.
+func (w *statusWriter) Write(b []byte) (int, error) {
+	if w.code == 0 {
+		w.code = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// ReadFrom implements io.ReaderFrom, so that the system copies files.
+func (w *statusWriter) ReadFrom(r io.Reader) (int64, error) {
+	if w.code == 0 {
+		w.code = http.StatusOK
+	}
+	return io.Copy(w.ResponseWriter, r)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -10,7 +10,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,7 +44,7 @@ func hand(t *testing.T, address, text string) net.Conn {
 	return conn
 }
 
-// answered reads an answer.
+// statusAndText reads a response.
 func statusAndText(t *testing.T, conn net.Conn) (status int, text string) {
 	t.Helper()
 	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -57,7 +59,7 @@ func statusAndText(t *testing.T, conn net.Conn) (status int, text string) {
 	return r.StatusCode, string(b)
 }
 
-// files lists what is in a folder of blobs.
+// fileNames lists the files of a folder of blobs.
 func fileNames(t *testing.T, f *blobs.Folder) []string {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(f.Dir(), "*"))
@@ -67,8 +69,9 @@ func fileNames(t *testing.T, f *blobs.Folder) []string {
 	return list
 }
 
-// Uploads that stand still hold up no other, are ended with status 408 and leave no
-// file; so is one that adds a few bytes now and then.
+// TestUploadsThatStandStill checks that uploads that stand still, or send a few bytes now
+// and then, are ended with status 408. They leave no file, and do not delay another
+// upload.
 func TestUploadsThatStandStill(t *testing.T) {
 	a := newSite(t)
 	const window = 200 * time.Millisecond
@@ -110,8 +113,8 @@ func TestUploadsThatStandStill(t *testing.T) {
 	testkit.Until(t, "files without a name", func() bool { return len(fileNames(t, a.cfg.Blobs.Folder)) == 1 })
 }
 
-// An upload whose client goes away leaves no file and takes nothing of the quota; one
-// that is more than was announced, or than there is room for, neither.
+// TestUploadsThatEnd checks that an upload leaves no file and takes no quota if its
+// client goes away, or if it is larger than announced or than the quota.
 func TestUploadsThatEnd(t *testing.T) {
 	a := newSite(t)
 	a.cfg.Quotas.BlobBytes = 1 << 20
@@ -136,8 +139,8 @@ func TestUploadsThatEnd(t *testing.T) {
 	}
 }
 
-// Of more requests than are answered at once, those that tell how the coordinator is
-// get through, and others once there is room.
+// TestRequestsAreBounded checks that urgent requests get through while too many requests
+// are answered, and others once there is room.
 func TestRequestsAreBounded(t *testing.T) {
 	a := newSite(t)
 	address := guarded(t, Handler(a.cfg), Limits{Requests: 2, Bodies: protocol.NewRoom(1 << 20)}, time.Minute)
@@ -165,7 +168,8 @@ func TestRequestsAreBounded(t *testing.T) {
 	testkit.Until(t, "room", func() bool { status, _ := get("/v1/jobs"); return status == http.StatusOK })
 }
 
-// Bodies that are being read share their room, and give it back.
+// TestBodiesAreBounded checks that bodies that are being read share their room, and give
+// it back.
 func TestBodiesAreBounded(t *testing.T) {
 	a := newSite(t)
 	room := protocol.NewRoom(64 << 10)
@@ -185,8 +189,9 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// An answer that is not read is given up; a handler that says nothing for long is not: here
-// for as long as the other answer, which was asked for later, takes to be given up.
+// TestAnswersThatAreNotRead checks that a response that is not read is given up. A
+// handler that writes nothing for long is not: here it is quiet until the other response,
+// which began later, is given up.
 func TestAnswersThatAreNotRead(t *testing.T) {
 	quiet, gone := make(chan struct{}), make(chan struct{})
 	var why error
@@ -215,7 +220,8 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 	}
 }
 
-// A slow upload that a follower forwards is ended with 408 as well.
+// TestForwardedUploadsThatStandStill checks that a slow upload that a follower forwards
+// is ended with 408 as well.
 func TestForwardedUploadsThatStandStill(t *testing.T) {
 	a := newSite(t)
 	b := a.follower()
@@ -238,8 +244,8 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// A transport that reads on in a body whose request is over does not touch the connection,
-// which may have the next request.
+// TestBodyOfARequestThatIsOver checks that a transport that still reads a body after its
+// request does not touch the connection, which may have the next request.
 func TestBodyOfARequestThatIsOver(t *testing.T) {
 	var d deadlines
 	b := &pacedBody{body: io.NopCloser(strings.NewReader("whole")), conn: http.NewResponseController(&d), window: time.Minute}
@@ -251,4 +257,65 @@ func TestBodyOfARequestThatIsOver(t *testing.T) {
 	if n, err := b.Read(make([]byte, 2)); n != 0 || err == nil || len(d.read) != set {
 		t.Errorf("%d bytes, %v, %d deadlines", n, err, len(d.read)-set)
 	}
+}
+
+// TestRequestsAreCounted checks that requests are counted by pattern and status, never by
+// path, and that requests that wait are marked.
+func TestRequestsAreCounted(t *testing.T) {
+	var mu sync.Mutex
+	var counted []string
+	s := newSite(t)
+	cfg := s.cfg
+	backups := 0
+	cfg.Count = func(route string, code int, took time.Duration, waits bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if took < 0 || took > testkit.Limit {
+			t.Errorf("%s took %v", route, took)
+		}
+		counted = append(counted, fmt.Sprint(route, " ", code, " ", waits))
+	}
+	cfg.Backed = func() { backups++ }
+	c := serve(t, "a", cfg)
+	s.put("art", 100)
+	j := c.submit("job")
+	c.get("POST", "/v1/jobs/job/cancel", nil, nil)
+	lines := c.watch("job")
+	if last := <-lines.ch; last.State != protocol.Cancelled {
+		t.Errorf("watched %+v", last)
+	}
+	var blob []byte
+	c.get("GET", "/v1/backup", nil, &blob)
+	c.get("GET", "/v1/cluster?local=true&wait_ms=1", nil, nil)
+	for path, method := range map[string]string{"/v1/jobs/none": "GET", "/etc/passwd": "GET", "/v1/jobs": "BREW"} {
+		c.ask(method, path, nil).Body.Close()
+	}
+	want := []string{
+		"GET /v1/backup 200 false", "GET /v1/cluster 200 true", "GET /v1/jobs/{job} 404 false", "GET /v1/jobs/{job}/watch 200 true",
+		"POST /v1/jobs 200 false", "POST /v1/jobs/{job}/cancel 200 false", "other 404 false", "other 404 false",
+	}
+	testkit.Until(t, "all counted", func() bool { mu.Lock(); defer mu.Unlock(); return len(counted) == len(want) })
+	slices.Sort(counted)
+	if !slices.Equal(counted, want) {
+		t.Errorf("counted %q, want %q", counted, want)
+	}
+	if backups != 1 || j.ID == 0 || len(blob) == 0 {
+		t.Errorf("%d backups", backups)
+	}
+}
+
+// TestCountedKeepsTheWriter checks that handlers still reach the connection.
+func TestCountedKeepsTheWriter(t *testing.T) {
+	s := newSite(t)
+	s.cfg.Count = func(string, int, time.Duration, bool) {}
+	c := serve(t, "a", s.cfg)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		rc := http.NewResponseController(w)
+		if rc.Flush() != nil || rc.SetWriteDeadline(time.Now().Add(testkit.Limit)) != nil || rc.SetReadDeadline(time.Time{}) != nil {
+			t.Error("the connection is out of reach")
+		}
+	})
+	c.web.Config.Handler = counted(mux, c.cfg.Count)
+	c.get("GET", "/", nil, new([]byte))
 }

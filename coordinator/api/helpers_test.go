@@ -26,15 +26,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patienceHere is borne with a leader that says nothing.
-const patienceHere = time.Second
+// silenceHere is after what silence a leader is given up.
+const silenceHere = time.Second
 
 // site is a coordinator's API on a real store of one node.
 type site struct {
 	t      testing.TB
 	cfg    Config
 	web    *httptest.Server
-	leader atomic.Pointer[string] // whom it believes to lead
+	leader atomic.Pointer[string] // the coordinator that it believes to lead
 	ready  atomic.Pointer[error]
 }
 
@@ -60,12 +60,12 @@ func serve(t testing.TB, id string, cfg Config) *site {
 	s.leader.Store(&leader)
 	s.ready.Store(new(error))
 	s.cfg.ID = id
-	s.cfg.Cluster = func() protocol.Cluster { return protocol.Cluster{ID: "told by " + id, Leader: *s.leader.Load()} }
-	s.cfg.Local = s.cfg.Cluster
-	s.cfg.Heard = func() bool { return *s.leader.Load() != "" }
-	s.cfg.patience = patienceHere
-	s.cfg.WorkersOf = func(uint64) []string { return []string{"w1", "w2"} }
-	s.cfg.Ready = func() error { return *s.ready.Load() }
+	s.cfg.Status.Cluster = func() protocol.Cluster { return protocol.Cluster{ID: "told by " + id, Leader: *s.leader.Load()} }
+	s.cfg.Status.Local = s.cfg.Status.Cluster
+	s.cfg.Status.Heard = func() bool { return *s.leader.Load() != "" }
+	s.cfg.silence = silenceHere
+	s.cfg.Running.Workers = func(uint64) []string { return []string{"w1", "w2"} }
+	s.cfg.Status.Ready = func() error { return *s.ready.Load() }
 	s.cfg.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics of "+id) })
 	s.web = httptest.NewServer(Handler(s.cfg))
 	t.Cleanup(s.web.Close)
@@ -116,8 +116,8 @@ func (s *site) ask(method, path string, body any, header ...string) *http.Respon
 	return answer
 }
 
-// get sends a request that must succeed, and reads its answer into v: JSON, or
-// bytes where v is a *[]byte.
+// get sends a request that must succeed, and reads its answer into v: the bytes if v is a
+// *[]byte, and else JSON.
 func (s *site) get(method, path string, body, v any) {
 	s.t.Helper()
 	answer := s.ask(method, path, body)
@@ -138,8 +138,8 @@ func (s *site) get(method, path string, body, v any) {
 	}
 }
 
-// refuse sends a request that must fail with a status and a Problem that says all
-// of parts.
+// refuse sends a request that must fail with a status and a Problem that says all of
+// parts.
 func (s *site) refuse(status int, method, path string, body any, parts ...string) {
 	s.t.Helper()
 	s.problem(s.ask(method, path, body), status, method+" "+path, parts...)
@@ -244,8 +244,8 @@ func (s *site) watch(job string) *lines {
 	return l
 }
 
-// next returns the next line that says a state; others, such as the repeated lines
-// of a job that does not change, are passed over.
+// next returns the next line that says a state; others, such as the repeated lines of a
+// job that does not change, are passed over.
 func (l *lines) next(want protocol.JobState) protocol.JobInfo {
 	l.t.Helper()
 	for {

@@ -34,8 +34,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestHostileRequests: whatever is sent to the port of the API, it is answered or
-// cut off, within the bounds of bodies, and the next request is served.
+// TestHostileRequests checks that hostile requests are answered or cut off within the
+// bounds of bodies, and that the next request is served.
 func TestHostileRequests(t *testing.T) {
 	a := newSite(t)
 	m, shards := imported(t, 300)
@@ -79,7 +79,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// send sends a request whose answer does not matter.
+// send sends a request. Its answer does not matter.
 func (s *site) send(method, path string, body io.Reader) {
 	s.t.Helper()
 	ctx := testkit.Context(s.t)
@@ -118,8 +118,8 @@ func raw(t *testing.T, a *site) {
 	}
 }
 
-// FuzzRequests sends bodies to every request that has one: they are answered with
-// success or a Problem, in proportion to their size.
+// FuzzRequests sends bodies to every request that has one: they are answered with success
+// or a Problem, in proportion to their size.
 func FuzzRequests(f *testing.F) {
 	a := newSite(f)
 	a.cfg.Quotas.Queue = 5

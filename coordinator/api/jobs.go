@@ -1,38 +1,31 @@
 package api
 
 import (
-	"context"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
-	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/jobs"
+	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
-	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/job/pipeline"
-	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// findJob finds the job of a request, by id or name.
-func (s *Server) findJob(st *state.State, r *http.Request) (*state.Job, error) {
-	return lookUp(st, r.PathValue("job"))
-}
-
-// lookUp finds a job by id or name.
-func lookUp(st *state.State, key string) (*state.Job, error) {
+// findJob finds a job by name or id. A name comes first, but no name is a number: see
+// protocol.CheckName.
+func findJob(st *state.State, key string) (*state.Job, error) {
 	if j := st.JobByName(key); j != nil {
 		return j, nil
 	}
 	id, err := strconv.ParseUint(key, 10, 64)
 	if err != nil {
 		if d := st.DeletedByName(key); d != nil {
-			return nil, gone(d)
+			return nil, wasDeleted(d)
 		}
 		return nil, fmt.Errorf("%w: there is no job %q", state.ErrNotFound, key)
 	}
@@ -40,228 +33,235 @@ func lookUp(st *state.State, key string) (*state.Job, error) {
 		return j, nil
 	}
 	if d := st.Deleted(id); d != nil {
-		return nil, gone(d)
+		return nil, wasDeleted(d)
 	}
 	return nil, fmt.Errorf("%w: there is no job %q", state.ErrNotFound, key)
 }
 
-// gone is the error of a request about a deleted job.
-func gone(d *state.DeletedJob) error {
+// wasDeleted is the error of a request about a deleted job.
+func wasDeleted(d *state.DeletedJob) error {
 	return fmt.Errorf("%w: %v was deleted", state.ErrNotFound, d)
 }
 
-func (s *Server) job(r *http.Request) (any, error) {
-	st := s.cfg.Store.State()
-	j, err := s.findJob(st, r)
-	if err != nil {
-		return nil, err
-	}
-	info := s.info(j, st.Index())
-	if s.cfg.WorkersOf != nil && j.State == protocol.Running {
-		info.Workers = s.cfg.WorkersOf(j.ID)
-	}
-	return info, nil
+// jobView describes jobs: what is committed, how far they are, and what they wait for.
+type jobView struct {
+	store   *store.Store
+	running Running
 }
 
-// info describes a job as it is after a log entry: committed state, what is in flight,
-// and for what it waits.
-func (s *Server) info(j *state.Job, index uint64) protocol.JobInfo {
+// info describes a job as a log entry left it.
+func (v *jobView) info(j *state.Job, index uint64) protocol.JobInfo {
 	var waits map[uint64]jobs.Wait
 	if !j.State.Final() {
-		waits = s.waits(s.cfg.Store.State())
+		waits = v.waits(v.store.State())
 	}
-	return s.describe(j, index, waits)
+	return v.infoWaiting(j, index, waits)
 }
 
-func (s *Server) waits(st *state.State) map[uint64]jobs.Wait {
-	if s.cfg.Waits == nil {
+// waits returns why the jobs of a state wait, by id; nil if this coordinator does not
+// know.
+func (v *jobView) waits(st *state.State) map[uint64]jobs.Wait {
+	if v.running.Waits == nil {
 		return nil
 	}
-	return s.cfg.Waits(st)
+	return v.running.Waits(st)
 }
 
-func (s *Server) describe(j *state.Job, index uint64, waits map[uint64]jobs.Wait) protocol.JobInfo {
+// infoWaiting is info with waits known.
+func (v *jobView) infoWaiting(j *state.Job, index uint64, waits map[uint64]jobs.Wait) protocol.JobInfo {
 	info := j.Info()
 	info.Index = index
 	info.Waiting, info.WaitingFor = waits[j.ID].Text, waits[j.ID].Reason
-	if s.cfg.Live != nil && j.State == protocol.Running {
-		if live, ok := s.cfg.Live(j.ID); ok {
-			addLive(&info, &live)
+	if v.running.Live == nil || j.State != protocol.Running {
+		return info
+	}
+	if live, ok := v.running.Live(j.ID); ok {
+		info.InFlight, info.CellsLeft = live.InFlight, live.Left
+		if live.Progress != nil {
+			info.Progress = live.Progress
+		}
+		if info.Units == 0 && live.Units > 1 {
+			info.Units = live.Units
 		}
 	}
 	return info
 }
 
-// addLive adds how far a collected round is to what is committed.
-func addLive(info *protocol.JobInfo, live *dispatch.Live) {
-	info.InFlight, info.CellsLeft = live.InFlight, live.Left
-	if live.Progress != nil {
-		info.Progress = live.Progress
+// describe lists jobs of a state: chosen, of total that a query matches.
+func (v *jobView) describe(st *state.State, chosen []*state.Job, total int, full bool) *protocol.JobList {
+	list := &protocol.JobList{Jobs: []protocol.JobInfo{}, Total: total}
+	waits := v.waits(st)
+	for _, j := range chosen {
+		info := v.infoWaiting(j, st.Index(), waits)
+		if !full {
+			abridge(&info)
+		}
+		list.Jobs = append(list.Jobs, info)
 	}
-	if info.Units == 0 && live.Units > 1 {
-		info.Units = live.Units
-	}
+	return list
 }
 
-// submit resolves the spec against its dataset and queues the job. The same token
-// or the same name with the same spec answers with the job that exists.
-func (s *Server) submit(r *http.Request) (any, error) {
-	var req protocol.SubmitRequest
-	if err := body(r, &req); err != nil {
-		return nil, err
+// abridge leaves out what may be large, so that a list of many jobs takes at most about 2
+// KiB for each.
+func abridge(info *protocol.JobInfo) {
+	if info.Job != nil {
+		j := *info.Job
+		j.Params, j.Cells, info.Job = nil, nil, &j
 	}
-	if req.Token == "" || len(req.Token) > protocol.MaxToken {
-		return nil, fmt.Errorf("%w: the submission needs a token of 1 to %d characters", errBad, protocol.MaxToken)
-	}
-	st := s.cfg.Store.State()
-	if j := st.JobByToken(req.Token); j != nil { // an answer was lost
-		return s.info(j, st.Index()), nil
-	}
-	if d := st.DeletedByToken(req.Token); d != nil {
-		return nil, d.Repeated()
-	}
-	ppm, err := auditPPM(req.Audit)
+	info.Spec, info.Outcome, info.Models = nil, nil, nil
+	info.Error, info.Suspect, info.Waiting = protocol.Brief(info.Error), protocol.Brief(info.Suspect), protocol.Brief(info.Waiting)
+}
+
+// jobHandlers answer requests about jobs, but for their submission and their results.
+type jobHandlers struct {
+	responder
+	jobView
+	blobs *replica.Blobs
+	leads func() bool // true if this coordinator leads
+}
+
+func (h *jobHandlers) get(r *http.Request) (any, error) {
+	st := h.store.State()
+	j, err := findJob(st, r.PathValue("job"))
 	if err != nil {
 		return nil, err
 	}
-	if req.Spec.Name != "" {
-		if err := checkName("job", req.Spec.Name); err != nil {
-			return nil, err
-		}
+	info := h.info(j, st.Index())
+	if h.running.Workers != nil && j.State == protocol.Running {
+		info.Workers = h.running.Workers(j.ID)
 	}
-	d, err := s.findDataset(req.Spec.Dataset)
-	if err != nil {
-		return nil, err
-	}
-	job, err := spec.Resolve(req.Spec, d.Manifest)
+	return info, nil
+}
+
+func (h *jobHandlers) list(r *http.Request) (any, error) {
+	q, err := protocol.ParseJobQuery(r.URL.Query())
 	if err != nil {
 		return nil, bad{err}
 	}
-	if err := s.haveBlobs(r.Context(), job); err != nil {
-		return nil, err
-	}
-	if err := s.fitsWeights(job, d.Manifest); err != nil {
-		return nil, err
-	}
-	if err := s.cfg.Quotas.checkMemory(job, d.Manifest); err != nil {
-		return nil, err
-	}
-	given, err := json.Marshal(req.Spec)
-	if err != nil {
-		return nil, err
-	}
-	e := protocol.SubmitEntry{Token: req.Token, Name: req.Spec.Name, Dataset: d.Name, Spec: given, Job: job, AuditPPM: ppm, MaxQueue: uint32(s.cfg.Quotas.Queue), Time: time.Now().Unix()}
-	index, made, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(protocol.EntrySubmit, e))
-	if err != nil {
-		return nil, err
-	}
-	return s.info(made.(*state.Job), index), nil
+	st := h.store.State()
+	chosen, total := choose(st.Jobs(), &q)
+	return h.describe(st, chosen, total, q.Full), nil
 }
 
-// haveBlobs returns once a majority has the blobs that a job names: its split, and the weights
-// that it begins from.
-func (s *Server) haveBlobs(ctx context.Context, j *round.Job) error {
-	for _, b := range []struct{ what, digest string }{{"the list of folds", j.Split.Assigned}, {"the file of weights", j.Weights}} {
-		if b.digest == "" {
-			continue
-		}
-		if err := s.sent(ctx, b.what, b.digest); err != nil {
-			return err
+// rank is the place of a job in an order: by class, then by number and text.
+type rank struct {
+	job    *state.Job
+	class  int // 0; 1: the number is a measure of training rows; 2: the job has no such value
+	number float64
+	text   string
+}
+
+// choose returns the jobs that a query asks for, in its order, and how many there are
+// without its limit.
+func choose(jobs []*state.Job, q *protocol.JobQuery) (chosen []*state.Job, total int) {
+	key, descending := q.Order()
+	var ranks []rank
+	for _, j := range jobs {
+		experiment := q.Experiment == "" || j.Experiment == q.Experiment || q.Experiment == protocol.AnyExperiment && j.Experiment != ""
+		if experiment && (len(q.States) == 0 || slices.Contains(q.States, j.State)) {
+			ranks = append(ranks, rankOf(j, key))
 		}
 	}
-	return nil
+	slices.SortFunc(ranks, func(a, b rank) int {
+		order := cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.text, b.text))
+		if descending {
+			order = -order
+		}
+		return cmp.Or(cmp.Compare(a.class, b.class), order, cmp.Compare(b.job.ID, a.job.ID))
+	})
+	total = len(ranks)
+	if q.Limit > 0 {
+		ranks = ranks[:min(q.Limit, total)]
+	}
+	for _, r := range ranks {
+		chosen = append(chosen, r.job)
+	}
+	return chosen, total
 }
 
-// fitsWeights refuses a job whose weights, which are here, are not of its network.
-func (s *Server) fitsWeights(j *round.Job, m *dataset.Manifest) error {
-	if j.Weights == "" {
-		return nil
+func rankOf(j *state.Job, key string) rank {
+	r := rank{job: j}
+	switch key {
+	case "submitted":
+		r.number = float64(j.ID)
+	case "ended":
+		if r.number = float64(j.Ended); !j.State.Final() {
+			r.class = 2
+		}
+	case "name":
+		r.text = j.Name
+	case "state":
+		r.text = string(j.State)
+	case "algorithm":
+		r.text = j.Job.Algorithm
+	case "dataset":
+		r.text = j.Dataset
+	default: // a measure; values of held-out rows come first, since they tell more
+		value, held, ok := j.Measure(key)
+		switch {
+		case !ok:
+			r.class = 2
+		case !held:
+			r.number, r.class = value, 1
+		default:
+			r.number = value
+		}
 	}
-	b, err := s.cfg.Blobs.Folder.Get(j.Weights)
-	if err != nil {
-		return err
-	}
-	with, err := j.WithWeights(b)
-	if err == nil {
-		err = pipeline.FitsWeights(with, m)
-	}
-	if err != nil {
-		return bad{err}
-	}
-	return nil
+	return r
 }
 
-// auditPPM turns the share of units that are computed twice into units of a million.
-func auditPPM(rate float64) (uint32, error) {
-	if !(rate >= 0 && rate <= 1) {
-		return 0, fmt.Errorf("%w: audit: want a fraction from 0 to 1, got %v", errBad, rate)
-	}
-	return uint32(math.Ceil(rate * 1e6)), nil
-}
-
-func (s *Server) cancel(r *http.Request) (any, error) {
-	return s.wish(r, protocol.EntryCancel, func(job uint64, now time.Time) any {
+func (h *jobHandlers) cancel(r *http.Request) (any, error) {
+	return h.change(r, protocol.EntryCancel, func(job uint64, now time.Time) any {
 		return protocol.CancelEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
 	})
 }
 
-func (s *Server) pause(r *http.Request) (any, error) {
-	return s.wish(r, protocol.EntryPause, func(job uint64, now time.Time) any {
+func (h *jobHandlers) pause(r *http.Request) (any, error) {
+	return h.change(r, protocol.EntryPause, func(job uint64, now time.Time) any {
 		return protocol.PauseEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
 	})
 }
 
-func (s *Server) resume(r *http.Request) (any, error) {
-	return s.wish(r, protocol.EntryResume, func(job uint64, now time.Time) any { return protocol.ResumeEntry{Job: job, Time: now.Unix()} })
+func (h *jobHandlers) resume(r *http.Request) (any, error) {
+	return h.change(r, protocol.EntryResume, func(job uint64, now time.Time) any { return protocol.ResumeEntry{Job: job, Time: now.Unix()} })
 }
 
-// wish commits what a user wants of a job, and answers with the job as the entry
-// left it.
-func (s *Server) wish(r *http.Request, kind protocol.EntryKind, entry func(job uint64, now time.Time) any) (any, error) {
-	j, err := s.findJob(s.cfg.Store.State(), r)
+// change commits an entry about the job of a request, and answers with the job as the
+// entry left it.
+func (h *jobHandlers) change(r *http.Request, kind protocol.EntryKind, entry func(job uint64, now time.Time) any) (any, error) {
+	j, err := findJob(h.store.State(), r.PathValue("job"))
 	if err != nil {
 		return nil, err
 	}
-	index, v, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(kind, entry(j.ID, time.Now())))
+	index, changed, err := commit(r, h.store, kind, entry(j.ID, time.Now()))
 	if err != nil {
 		return nil, err
 	}
-	return s.info(v.(*state.Job), index), nil
+	return h.info(changed.(*state.Job), index), nil
 }
 
-// trust ends the distrust of a worker.
-func (s *Server) trust(r *http.Request) (any, error) {
-	e := protocol.TrustEntry{Worker: r.PathValue("worker")}
-	if _, _, err := s.cfg.Store.Propose(r.Context(), protocol.EncodeEntry(protocol.EntryTrust, e)); err != nil {
-		return nil, err
-	}
-	return s.cfg.Cluster(), nil
-}
-
-// watchBeat is how often a watcher hears of a job that does not change: it tells
+// watch writes the job as a line of JSON at each change, until it has ended. A job that
+// does not change is written again every protocol.WatchBeat, so that the client can tell
 // a slow job from a lost connection.
-const watchBeat = protocol.WatchBeat
-
-// watch writes the job as a line of JSON at each change until it is final.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
-	j, err := s.findJob(s.cfg.Store.State(), r)
+func (h *jobHandlers) watch(w http.ResponseWriter, r *http.Request) {
+	j, err := findJob(h.store.State(), r.PathValue("job"))
 	if err != nil {
-		s.answer(w, nil, err)
+		h.answer(w, nil, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/jsonl")
 	flush := http.NewResponseController(w)
 	enc := json.NewEncoder(w)
-	beat := time.NewTicker(watchBeat)
-	defer beat.Stop()
+	repeat := time.NewTicker(protocol.WatchBeat)
+	defer repeat.Stop()
 	var sent *state.Job
 	for {
-		st, changed := s.cfg.Store.Watch()
-		if j = st.Job(j.ID); j == nil || s.cfg.Cluster().Leader != s.cfg.ID {
-			return // the watcher connects again and finds the leader, or hears that the job was deleted
+		st, changed := h.store.Watch()
+		if j = st.Job(j.ID); j == nil || !h.leads() {
+			return // the client asks again, and finds the leader or hears that the job was deleted
 		}
 		if j != sent {
-			if enc.Encode(s.info(j, st.Index())) != nil || flush.Flush() != nil || j.State.Final() {
+			if enc.Encode(h.info(j, st.Index())) != nil || flush.Flush() != nil || j.State.Final() {
 				return
 			}
 			sent = j
@@ -270,8 +270,133 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-changed:
-		case <-beat.C:
+		case <-repeat.C:
 			sent = nil
 		}
 	}
+}
+
+// delete deletes jobs by id: all of them or none.
+func (h *jobHandlers) delete(r *http.Request) (any, error) {
+	var req protocol.DeleteRequest
+	if err := body(r, &req); err != nil {
+		return nil, err
+	}
+	if n := len(req.Jobs); n == 0 || n > protocol.MaxDelete {
+		return nil, fmt.Errorf("%w: want 1 to %[3]d jobs to delete in one request, got %[2]d", errBad, n, protocol.MaxDelete)
+	}
+	slices.Sort(req.Jobs)
+	ids := slices.Compact(req.Jobs)
+	st := h.store.State()
+	for _, id := range ids {
+		if st.Job(id) == nil && st.Deleted(id) == nil {
+			return nil, fmt.Errorf("%w: there is no job %d; nothing was deleted", state.ErrNotFound, id)
+		}
+	}
+	answer := protocol.Deletion{Jobs: []protocol.DeletedJob{}, Frees: h.frees(st, ids)}
+	deleted, err := h.commitDeletion(r, ids)
+	if err != nil {
+		return nil, err
+	}
+	now := make(map[uint64]*state.Job, len(deleted))
+	for _, j := range deleted {
+		now[j.ID] = j
+	}
+	st = h.store.State()
+	for _, id := range ids {
+		if j := now[id]; j != nil {
+			answer.Jobs = append(answer.Jobs, deletedJob(j))
+		} else if d := st.Deleted(id); d != nil {
+			answer.Jobs = append(answer.Jobs, protocol.DeletedJob{ID: id, Name: d.Name, Before: true})
+		}
+	}
+	return answer, nil
+}
+
+// prune deletes the jobs that ended before a time, or, in a dry run, lists them. If it
+// fails after the first deletion, the error says that the request may have taken effect.
+func (h *jobHandlers) prune(r *http.Request) (any, error) {
+	var req protocol.PruneRequest
+	if err := body(r, &req); err != nil {
+		return nil, err
+	}
+	if err := req.Check(); err != nil {
+		return nil, bad{err}
+	}
+	st := h.store.State()
+	old := prunable(st.Jobs(), time.Now().Unix()-req.OlderThan, req.States)
+	var ids []uint64
+	for _, j := range old {
+		ids = append(ids, j.ID)
+	}
+	answer := protocol.Deletion{Jobs: []protocol.DeletedJob{}, DryRun: req.DryRun, Frees: h.frees(st, ids)}
+	for some := range slices.Chunk(old, protocol.MaxDelete) {
+		if !req.DryRun {
+			chunk := ids[:len(some)]
+			ids = ids[len(some):]
+			var err error
+			if some, err = h.commitDeletion(r, chunk); err != nil {
+				if len(answer.Jobs) > 0 {
+					err = perhaps{err}
+				}
+				return nil, err
+			}
+		}
+		for _, j := range some {
+			answer.Jobs = append(answer.Jobs, deletedJob(j))
+		}
+	}
+	return answer, nil
+}
+
+// commitDeletion commits one deletion and returns the jobs that it deleted.
+func (h *jobHandlers) commitDeletion(r *http.Request, ids []uint64) ([]*state.Job, error) {
+	_, deleted, err := commit(r, h.store, protocol.EntryJobsDelete, protocol.JobsDeleteEntry{Jobs: ids, Time: time.Now().Unix()})
+	if err != nil {
+		return nil, err
+	}
+	return deleted.([]*state.Job), nil
+}
+
+// frees returns the bytes of the blobs here that nothing refers to once some jobs of a
+// state are deleted.
+func (h *jobHandlers) frees(st *state.State, ids []uint64) (bytes uint64) {
+	after := st
+	for some := range slices.Chunk(ids, protocol.MaxDelete) { // delete the jobs in this copy of the state only
+		entry := protocol.EncodeEntry(protocol.EntryJobsDelete, protocol.JobsDeleteEntry{Jobs: some})
+		after, _ = after.Apply(after.Index()+1, entry)
+	}
+	left := after.References()
+	for d := range st.References() {
+		if left.Contains(d) {
+			continue
+		}
+		if size, err := h.blobs.Folder.Size(d.String()); err == nil { // an error says that the blob is not here
+			bytes += uint64(size)
+		}
+	}
+	return bytes
+}
+
+func deletedJob(j *state.Job) protocol.DeletedJob {
+	d := protocol.DeletedJob{ID: j.ID, Name: j.Name, State: j.State, Ended: j.Ended}
+	for i := range j.Models {
+		d.Bytes += j.Models[i].Bytes
+	}
+	if j.Predictions != nil {
+		d.Bytes += j.Predictions.Bytes
+	}
+	return d
+}
+
+// prunable returns the jobs that ended in one of the states, by default in any, at a time
+// or before. It leaves out the jobs of experiments that have not ended.
+func prunable(jobs []*state.Job, until int64, states []protocol.JobState) (old []*state.Job) {
+	unended := state.Unended(jobs)
+	for _, j := range jobs {
+		if j.State.Final() && !unended[j.Experiment] && j.Ended <= until && (len(states) == 0 || slices.Contains(states, j.State)) {
+			old = append(old, j)
+		}
+	}
+	return old
 }

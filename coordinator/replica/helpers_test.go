@@ -28,7 +28,7 @@ type member struct {
 	up     bool
 }
 
-// cluster starts coordinators a, b, c... whose NATS servers are one cluster.
+// cluster starts coordinators a, b, c... Their NATS servers are one cluster.
 func cluster(t *testing.T, n int) []*member {
 	t.Helper()
 	var members []*member
@@ -110,7 +110,7 @@ func bytesOf(n int, seed byte) []byte {
 	return b
 }
 
-// holders counts who has a blob, right.
+// holders counts the coordinators that have the right bytes of a blob.
 func holders(members []*member, digest string) (n int) {
 	for _, m := range members {
 		if b, err := m.Folder.Get(digest); err == nil && blobs.Sum(b) == digest {

@@ -48,8 +48,7 @@ func TestPutReachesAMajority(t *testing.T) {
 	}
 }
 
-// TestNoMajorityIsSaid at once, and a blob put then counts only once Spread has
-// found a majority later.
+// TestNoMajorityIsSaid at once, and a blob put then counts only once Spread has found a majority later.
 func TestNoMajorityIsSaid(t *testing.T) {
 	members := cluster(t, 3)
 	a := members[0]
@@ -75,8 +74,7 @@ func TestNoMajorityIsSaid(t *testing.T) {
 	}
 }
 
-// TestSlowPeersAreNotWaitedFor once a majority is there; ctx ends the wait for
-// one.
+// TestSlowPeersAreNotWaitedFor once a majority is there; ctx ends the wait for one.
 func TestSlowPeersAreNotWaitedFor(t *testing.T) {
 	members := cluster(t, 3)
 	a := members[0]
@@ -119,7 +117,7 @@ func TestPeersThatCannotStore(t *testing.T) {
 	}
 }
 
-// remove takes a folder away under those who use it.
+// remove removes a folder that is in use.
 func remove(t *testing.T, f *blobs.Folder) {
 	t.Helper()
 	if err := os.RemoveAll(f.Dir()); err != nil {
@@ -127,8 +125,8 @@ func remove(t *testing.T, f *blobs.Folder) {
 	}
 }
 
-// TestSharedSubjectFindsWhoHasIt: a worker asks all coordinators by one subject,
-// and those that lack the blob do not get in the way of the one that has it.
+// TestSharedSubjectFindsWhoHasIt checks that a worker that asks all coordinators by one subject gets a blob that only
+// one of them has.
 func TestSharedSubjectFindsWhoHasIt(t *testing.T) {
 	members := cluster(t, 3)
 	data := bytesOf(2*protocol.BlobChunk+5, 1)
@@ -146,7 +144,7 @@ func TestSharedSubjectFindsWhoHasIt(t *testing.T) {
 	}
 }
 
-// TestOwnSubjectSaysNoAtOnce where the coordinator lacks the blob.
+// TestOwnSubjectSaysNoAtOnce checks that a coordinator that lacks the blob says so at once.
 func TestOwnSubjectSaysNoAtOnce(t *testing.T) {
 	members := cluster(t, 2)
 	soon(t, "asking for a blob that is not there", func() {
@@ -173,8 +171,7 @@ func spoil(t *testing.T, f *blobs.Folder, digest string) {
 	}
 }
 
-// TestCorruptCopyIsFetchedAgain, the bad file is kept aside, and a blob that
-// nobody has is ErrMissing or ErrNoBlob.
+// TestCorruptCopyIsFetchedAgain, the bad file is kept aside, and a blob that nobody has is ErrMissing or ErrNoBlob.
 func TestCorruptCopyIsFetchedAgain(t *testing.T) {
 	members := cluster(t, 3)
 	a := members[0]
@@ -210,8 +207,8 @@ func TestCorruptCopyIsFetchedAgain(t *testing.T) {
 	}
 }
 
-// TestCorruptCopyDoesNotCount: a peer that is asked to sync a blob of which its
-// file is wrong fetches it, rather than say that it has it.
+// TestCorruptCopyDoesNotCount checks that a peer with a corrupt file fetches the blob again, and does not say that it
+// has it.
 func TestCorruptCopyDoesNotCount(t *testing.T) {
 	members := cluster(t, 3)
 	data := bytesOf(5000, 1)
@@ -236,8 +233,8 @@ func TestCorruptCopyDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestReceiveChecksTheDigest: wrong bytes are refused and nothing is stored or
-// lost, not even a blob that has the digest of those bytes.
+// TestReceiveChecksTheDigest checks that wrong bytes are refused, and that nothing is stored or lost, not even the blob
+// with the digest of these bytes.
 func TestReceiveChecksTheDigest(t *testing.T) {
 	members := cluster(t, 3)
 	a := members[0]
@@ -325,8 +322,8 @@ func TestTakeFromAWorker(t *testing.T) {
 	}
 }
 
-// TestCopied: a copy's memory follows what has come, whatever the size that was said, and is that size in
-// the end if it was true.
+// TestCopied: a copy's memory follows what has come, whatever the size that was said, and is that size in the end if it
+// was true.
 func TestCopied(t *testing.T) {
 	const piece = 300_000
 	for _, said := range []int{0, 5, 3*firstCopied + 7, 1 << 40} {
@@ -343,8 +340,8 @@ func TestCopied(t *testing.T) {
 	}
 }
 
-// TestStopDoesNotWait for a blob that is being fetched for another coordinator
-// from one that hangs.
+// TestStopDoesNotWait checks that stop does not wait for a blob that another coordinator asked for and a third one does
+// not send.
 func TestStopDoesNotWait(t *testing.T) {
 	members := cluster(t, 2)
 	a, b := members[0], members[1]
@@ -378,8 +375,7 @@ func TestDamagedRequestsAreAnswered(t *testing.T) {
 	}
 }
 
-// TestPutMakesOldCopiesYoung everywhere: a blob that is put again while it waits
-// to be deleted for its age must stay.
+// TestPutMakesOldCopiesYoung everywhere: a blob that is put again while it waits to be deleted for its age must stay.
 func TestPutMakesOldCopiesYoung(t *testing.T) {
 	members := cluster(t, 3)
 	data := bytesOf(1000, 1)
@@ -413,8 +409,7 @@ func TestPutMakesOldCopiesYoung(t *testing.T) {
 	})
 }
 
-// TestLostQuestionIsAskedAgain: what NATS loses when it restarts does not hold a
-// Put up for half a minute.
+// TestLostQuestionIsAskedAgain: what NATS loses when it restarts does not hold a Put up for half a minute.
 func TestLostQuestionIsAskedAgain(t *testing.T) {
 	members := cluster(t, 3)
 	members[1].down()
@@ -440,8 +435,7 @@ func TestLostQuestionIsAskedAgain(t *testing.T) {
 	}
 }
 
-// holding is a network on which every request waits until it is released, and is answered
-// with a piece then.
+// holding is a network on which every request waits until it is released, and is answered with a piece then.
 type holding struct {
 	bus.Link
 	asked   atomic.Int64
@@ -463,8 +457,8 @@ func (h *holding) Request(ctx context.Context, _ string, _ []byte) ([]byte, erro
 	}
 }
 
-// TestAskedAgain: a coordinator that is asked for a copy again while it is on its way, as
-// over a thin link, fetches it once.
+// TestAskedAgain: a coordinator that is asked for a copy again while it is on its way, as over a thin link, fetches it
+// once.
 func TestAskedAgain(t *testing.T) {
 	data := bytesOf(1000, 3)
 	digest := blobs.Sum(data)
@@ -478,7 +472,7 @@ func TestAskedAgain(t *testing.T) {
 		for range cap(answers) {
 			go func() { answers <- b.onReplicate(t.Context(), request) }()
 		}
-		synctest.Wait() // all have asked, or wait for one that has
+		synctest.Wait() // each has asked, or waits for another that has
 		if n := link.asked.Load(); n != 1 {
 			t.Errorf("the blob was asked for %d times", n)
 		}

@@ -18,24 +18,24 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// Canary is the name of the simulation's algorithm. Every bit of its state
-// depends on every round: units sum numbers of magnitudes far apart, so that
-// another order of a sum, a stale value or a unit counted twice shows at once, and
-// a hash chain over (round, unit, bytes) ends in the model.
+// Canary is the name of the algorithm of the simulation. Every bit of its state depends
+// on every round. Tasks sum numbers of magnitudes far apart: another order of a sum, a
+// stale value or a task counted twice shows at once. A hash chain over (round, task,
+// bytes) ends in the model.
 const Canary = "canary"
 
 // The shape of a canary.
 const (
-	canaryUnits      = 8 // of a summed round, one for each shard
-	canaryParts      = 5 // of a collected round
-	canaryWidth      = 3 // float64 and float32 sums
-	canaryRows       = 12
-	canaryVar        = 7
-	canaryTable      = 8 // a value that changes every few rounds
-	canaryEvery      = 4 // of its rounds, of a job that collects, one is collected
+	canaryTasks      = 8  // of a reduce round, one for each shard
+	canaryParts      = 5  // tasks of a gather round
+	canaryWidth      = 3  // float64 and float32 sums
+	canaryRows       = 12 // of the sparse values
+	canaryVar        = 7  // the id of a value that changes in each round
+	canaryTable      = 8  // the id of a value that changes every tableEvery rounds
 	tableEvery       = 3
 	canaryTableBytes = payload + 2000 // in two fragments
-	canaryTallies    = canaryUnits    // float64 values: unit u adds 1 to its own
+	canaryEvery      = 4              // if a job collects, one of so many rounds is a gather round
+	canaryTallies    = canaryTasks    // float64 values: each task adds 1 to its own
 )
 
 var canaryShape = round.Shape{F64: canaryWidth + canaryTallies, F32: canaryWidth, Rows: canaryRows, Width: 2}
@@ -44,30 +44,24 @@ var canaryShape = round.Shape{F64: canaryWidth + canaryTallies, F32: canaryWidth
 type canaryParams struct {
 	Rounds  uint64 `json:"rounds"`
 	Collect bool   `json:"collect"`
-	Padding int    `json:"padding"` // bytes that the state has more
-	Row     int    `json:"row"`     // of the experiment, from 1 on; 0: it is no cell
+	Padding int    `json:"padding"` // bytes at the end of the state
+	Method  int    `json:"row"`     // of the experiment, from 1 on; 0: it is not a run of the experiment
 }
 
-// watcher is told what canaries do while a simulation runs; nil: nobody is.
-type watcher interface {
-	// next is told that a job's trainer was asked for a round.
-	next(seed, round uint64)
-	// fold is told what a job's trainer is given.
-	fold(seed, round uint64, res *round.Result)
-	// compute returns how long a unit takes in the round that reads a version of the
+// watcher is told what canaries do while a simulation runs.
+type watcher struct {
+	// next is called when a trainer is asked for a round.
+	next func()
+	// fold is called with what a trainer is given.
+	fold func(seed, round uint64, res *round.Result)
+	// compute returns how long a task computes in the round that reads a version of the
 	// canary's value.
-	compute(seed, version uint64, u *round.Unit) time.Duration
+	compute func(seed, version uint64, u *round.Unit) time.Duration
 }
 
-// watching is the simulation that runs; one does at a time.
+// watching is the watcher of the simulation that runs; nil: none runs. At most one
+// simulation runs at a time.
 var watching atomic.Pointer[watcher]
-
-func watched() watcher {
-	if w := watching.Load(); w != nil {
-		return *w
-	}
-	return nil
-}
 
 // canary is the algorithm. It implements algorithms.Algorithm.
 type canary struct{}
@@ -119,7 +113,7 @@ type trainer struct {
 	params canaryParams
 	seed   uint64
 	labels int
-	done   uint64
+	done   uint64 // rounds
 	chain  [sha256.Size]byte
 	sums   [canaryWidth]float64
 	round  round.Round
@@ -127,8 +121,8 @@ type trainer struct {
 
 // Next implements round.Trainer.
 func (t *trainer) Next() (*round.Round, error) {
-	if w := watched(); w != nil && t.params.Row == 0 {
-		w.next(t.seed, t.done)
+	if w := watching.Load(); w != nil && t.params.Method == 0 {
+		w.next()
 	}
 	t.round = round.Round{Done: t.done == t.params.Rounds}
 	if t.round.Done {
@@ -147,14 +141,14 @@ func (t *trainer) Next() (*round.Round, error) {
 		}
 		return &t.round, nil
 	}
-	t.round.Units, t.round.Roles, t.round.Shape = canaryUnits, dataset.AllRows, canaryShape
+	t.round.Units, t.round.Roles, t.round.Shape = canaryTasks, dataset.AllRows, canaryShape
 	t.round.DerivedVersion = t.done/2 + 1
 	return &t.round, nil
 }
 
 // Fold implements round.Trainer.
 func (t *trainer) Fold(res *round.Result) error {
-	if w := watched(); w != nil && t.params.Row == 0 {
+	if w := watching.Load(); w != nil && t.params.Method == 0 {
 		w.fold(t.seed, t.done, res)
 	}
 	h := sha256.New()
@@ -198,15 +192,16 @@ func (t *trainer) Progress() round.Progress {
 	if t.done%3 == 0 {
 		p.Validation, p.ValidatedAt = float64(t.chain[1]), t.done
 	}
-	if t.chain[2]%4 == 0 { // not known
+	if t.chain[2]%4 == 0 { // a loss below 0 says that it is not known
 		p.Loss = -1e-10
 	}
 	return p
 }
 
-// Model implements round.Trainer.
+// Counters implements round.Trainer.
 func (t *trainer) Counters() map[string]uint64 { return nil }
 
+// Model implements round.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {
 	words := make([]uint32, 8)
 	for i := range words {
@@ -218,7 +213,7 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	}}, nil
 }
 
-// model is what a canary ends in: it predicts the same for every row.
+// model is the model of a canary. It predicts the same for every sample.
 type model struct{ tensors []algorithms.Tensor }
 
 func (m *model) Tensors() []algorithms.Tensor  { return m.tensors }
@@ -236,10 +231,10 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, _ func(uint32) *da
 // kernel is the canary's Kernel.
 type kernel struct{ seed uint64 }
 
-// derived is the value that a canary keeps of a unit.
+// derived is the value that a kernel derives from a task and keeps.
 type derived struct {
 	round.Unpooled
-	keep uint64
+	keep uint64 // the derived version
 	unit int
 	x    [4]float64
 }
@@ -294,15 +289,15 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, _ *dataset.Data, v r
 	}
 	sum := sha256.Sum256(append(append([]byte{byte(u.ID)}, u.Payload...), v.Get(canaryVar)...))
 	part := sum[:]
-	for len(part) < 1000*u.ID { // of several sizes
+	for len(part) < 1000*u.ID { // the results have several sizes
 		part = append(part, part...)
 	}
 	return part, nil
 }
 
-// pause is the virtual time that a unit computes.
+// pause passes the virtual time that a task computes.
 func (k *kernel) pause(u *round.Unit, v round.Vars) {
-	if w := watched(); w != nil {
+	if w := watching.Load(); w != nil {
 		time.Sleep(w.compute(k.seed, v.Version(canaryVar), u))
 	}
 }

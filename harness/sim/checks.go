@@ -4,131 +4,51 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"time"
+	"sync"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// Violation is a promise that was broken.
-type Violation struct {
-	Check string // which one
-	Text  string
+// checker compares what happens with the promises and with the reference. DESIGN.md lists
+// the checks by name.
+type checker struct {
+	*verdict
+	given *material
+	disks []*disk // of the coordinators
+
+	mu       sync.Mutex // guards the fields below
+	index    uint64     // of the latest state that any coordinator has
+	last     map[uint64]*state.Job
+	refs     map[uint64]*reference // by job
+	deleting map[uint64]bool       // jobs that a client asked to delete
+	deleted  map[uint64]bool       // jobs that were deleted
+	acks     []ack
+	ended    map[round.Cell]uint64 // the job in which a run of the experiment ended
+	records  map[taskOf]uint64     // the entry that recorded a task of a job of runs, or that it is not run
+	notRun   map[taskOf]bool       // tasks that are not run, since their budget is used up
+	heard    map[*host]uint64      // the highest epoch that was sent to a life of a worker
+	orders   map[order]bool        // true if the worker knew a later epoch each time that it was given the order
 }
 
-func (v *Violation) Error() string { return fmt.Sprintf("check %q: %s", v.Check, v.Text) }
-
-// fail records a violation; the first counts, and ends the simulation.
-func (s *Sim) fail(check, format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failLocked(check, format, args...)
+// ack is a promise to a client: what the entry at index did to a job.
+type ack struct {
+	index           uint64
+	token           string
+	job             uint64
+	cancel, deleted bool
 }
 
-func (s *Sim) failLocked(check, format string, args ...any) {
-	if s.broken == nil && !s.over {
-		s.broken = &Violation{check, fmt.Sprintf(format, args...)}
-		close(s.failed)
-	}
-}
-
-// next implements watcher.
-func (s *Sim) next(_, _ uint64) { s.reach(Dispatch) }
-
-// fold implements watcher: what a trainer is given is what it is undisturbed.
-func (s *Sim) fold(seed, round uint64, res *round.Result) {
-	want := s.given.data[seed].rounds[round]
-	if res.Sum != nil {
-		if got := string(partialBytes(res.Sum)); got != want.root {
-			s.fail("fold", "job of seed %d, round %d: the sum is not the reference's (%s)", seed, round, tally(res.Sum))
-		}
-		return
-	}
-	if len(res.Collected) != len(want.parts) {
-		s.fail("fold", "job of seed %d, round %d: %d parts, want %d", seed, round, len(res.Collected), len(want.parts))
-		return
-	}
-	for u, part := range res.Collected {
-		if blobs.Sum(part) != want.parts[u] {
-			s.fail("fold", "job of seed %d, round %d: part %d is not the reference's", seed, round, u)
-		}
-	}
-}
-
-// tally tells how often each unit is in a sum.
-func tally(p *round.Partial) string {
-	for _, n := range p.F64[canaryWidth:] {
-		if n != 1 {
-			return fmt.Sprintf("units were counted %v times", p.F64[canaryWidth:])
-		}
-	}
-	return "each unit was counted once"
-}
-
-// compute implements watcher.
-func (s *Sim) compute(seed, version uint64, u *round.Unit) time.Duration {
-	r := num.NewStream(num.NewKey(s.seed^seed<<32, "sim/pace"), version, uint32(u.ID))
-	if u.Scope == round.None {
-		return time.Duration(20e6 + r.Uint64n(130e6))
-	}
-	return time.Duration(4e6 + r.Uint64n(21e6))
-}
-
-// arrives is shown each whole message that the network delivers.
-func (s *Sim) arrives(to *host, message []byte) {
-	kind, err := protocol.KindOf(message)
-	if err != nil {
-		return
-	}
-	switch kind {
-	case protocol.KindBundle:
-		var bundle protocol.Bundle
-		if bundle.Decode(message) == nil {
-			for _, one := range bundle.Messages {
-				s.arrives(to, one)
-			}
-		}
-	case protocol.KindLead:
-		var lead protocol.Lead
-		if lead.Decode(message) == nil {
-			s.obeys(to, lead.Epoch, nil)
-		}
-	case protocol.KindRun:
-		var run protocol.Run
-		if run.Decode(message) == nil {
-			s.obeys(to, run.Epoch, &run)
-			s.orderedAgain(&run)
-		}
-	case protocol.KindPart:
-		part := protocol.Part{Partial: new(round.Partial)}
-		if part.Decode(message) == nil {
-			s.node(&part)
-			s.fenced(&part)
-			s.reach(Partials)
-		}
-	case protocol.KindReplicate:
-		s.reach(Replicate)
-	}
-}
-
-// node checks a node of a reduction on its way to the leader.
-func (s *Sim) node(p *protocol.Part) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ref := s.refs[p.Job]
-	if ref == nil || int(p.Round) >= len(ref.rounds) {
-		s.failLocked("node", "worker %s sent a node of job %d, round %d, which is not", p.Worker, p.Job, p.Round)
-		return
-	}
-	want := ref.rounds[p.Round].nodes[node{int(p.Level), int(p.Index)}]
-	if string(partialBytes(p.Partial)) != want {
-		s.failLocked("node", "worker %s sent node (%d, %d) of job %d, round %d, that is not the reference's", p.Worker, p.Level, p.Index, p.Job, p.Round)
-	}
+// taskOf names a task of a job of runs.
+type taskOf struct {
+	job  uint64
+	task uint32
 }
 
 // order names what a worker was asked for.
@@ -137,115 +57,172 @@ type order struct {
 	epoch, job, round uint64
 }
 
-// obeys notes what a worker hears: an order of an epoch below the highest that it
-// has heard of is not to be obeyed. What a frozen worker hears first when it goes on
-// is not known, so it may obey what arrives meanwhile.
-func (s *Sim) obeys(worker *host, epoch uint64, run *protocol.Run) {
-	runs := worker.runs()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func newChecker(v *verdict, given *material) *checker {
+	return &checker{
+		verdict: v, given: given, last: make(map[uint64]*state.Job), refs: make(map[uint64]*reference), deleting: make(map[uint64]bool),
+		deleted: make(map[uint64]bool), ended: make(map[round.Cell]uint64), records: make(map[taskOf]uint64),
+		notRun: make(map[taskOf]bool), heard: make(map[*host]uint64), orders: make(map[order]bool),
+	}
+}
+
+// lastJob returns the latest state of a job.
+func (c *checker) lastJob(id uint64) *state.Job {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last[id]
+}
+
+// progress says how far the jobs are; ended is true if there are jobs, and all have
+// ended.
+func (c *checker) progress() (text string, ended bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text, ended = fmt.Sprintf("entry %d", c.index), len(c.last) > 0
+	for _, j := range c.last {
+		text += fmt.Sprintf("; %v is %s at round %d", j, j.State, j.Round)
+		ended = ended && j.State.Final()
+	}
+	return text, ended
+}
+
+// promise notes what a client was told.
+func (c *checker) promise(a ack) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.acks = append(c.acks, a)
+}
+
+// deletes notes that a client asks to delete a job.
+func (c *checker) deletes(job uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deleting[job] = true
+}
+
+// wasRun reports whether a task of a done job was run.
+func (c *checker) wasRun(job uint64, task int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.notRun[taskOf{job, uint32(task)}]
+}
+
+// checkFold checks that a trainer is given what it is given undisturbed.
+func (c *checker) checkFold(seed, round uint64, res *round.Result) {
+	want := c.given.data[seed].rounds[round]
+	if res.Sum != nil {
+		if got := string(partialBytes(res.Sum)); got == want.root {
+			return
+		}
+		tally := "each task was counted once"
+		for _, n := range res.Sum.F64[canaryWidth:] {
+			if n != 1 {
+				tally = fmt.Sprintf("tasks were counted %v times", res.Sum.F64[canaryWidth:])
+			}
+		}
+		c.fail("fold", "job of seed %d, round %d: the sum is not the reference's (%s)", seed, round, tally)
+		return
+	}
+	if len(res.Collected) != len(want.parts) {
+		c.fail("fold", "job of seed %d, round %d: %d results, want %d", seed, round, len(res.Collected), len(want.parts))
+		return
+	}
+	for task, part := range res.Collected {
+		if blobs.Sum(part) != want.parts[task] {
+			c.fail("fold", "job of seed %d, round %d: result %d is not the reference's", seed, round, task)
+		}
+	}
+}
+
+// hears notes what a worker is sent: an epoch, and in a Run the tasks of a round. A
+// worker must not obey an order of an epoch below the highest that it has heard of. What
+// a frozen worker hears first when it goes on is not known, so it may obey what arrives
+// meanwhile. A leader must not order a run that the log had recorded when it began to
+// lead.
+func (c *checker) hears(worker *host, epoch uint64, run *protocol.Run) {
+	runs := worker.running()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if run != nil {
 		o := order{worker.name, epoch, run.Job, run.Round}
-		stale := runs && epoch < s.heard[worker]
-		if was, asked := s.orders[o]; !asked || was {
-			s.orders[o] = stale
+		stale := runs && epoch < c.heard[worker]
+		if before, asked := c.orders[o]; !asked || before {
+			c.orders[o] = stale
+		}
+		for _, u := range run.Units {
+			if at, recorded := c.records[taskOf{run.Job, u}]; recorded && at < run.Epoch {
+				c.fail("again", "the leader since %d has task %d of job %d computed, which entry %d recorded", run.Epoch, u, run.Job, at)
+			}
 		}
 	}
 	if runs {
-		s.heard[worker] = max(s.heard[worker], epoch)
+		c.heard[worker] = max(c.heard[worker], epoch)
 	}
 }
 
-// fenced checks that a worker did not answer an order that came too late.
-func (s *Sim) fenced(p *protocol.Part) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.orders[order{p.Worker, p.Epoch, p.Job, p.Round}] {
-		s.failLocked("obey", "worker %s, who knew a later leader, answered an order of epoch %d: job %d, round %d", p.Worker, p.Epoch, p.Job, p.Round)
+// checkPart checks a node of a reduction on its way to the leader: its bytes, and that
+// the worker was allowed to send it.
+func (c *checker) checkPart(p *protocol.Part) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ref := c.refs[p.Job]; ref == nil || int(p.Round) >= len(ref.rounds) {
+		c.fail("node", "worker %s sent a node of job %d, round %d, which does not exist", p.Worker, p.Job, p.Round)
+	} else if want := ref.rounds[p.Round].nodes[node{int(p.Level), int(p.Index)}]; string(partialBytes(p.Partial)) != want {
+		c.fail("node", "worker %s sent node (%d, %d) of job %d, round %d, that is not the reference's", p.Worker, p.Level, p.Index, p.Job, p.Round)
+	}
+	if c.orders[order{p.Worker, p.Epoch, p.Job, p.Round}] {
+		c.fail("obey", "worker %s, who knew a later leader, answered an order of epoch %d: job %d, round %d", p.Worker, p.Epoch, p.Job, p.Round)
 	}
 }
 
-// proposed implements hooks.
-func (s *Sim) proposed(_ *host, entry []byte) {
-	switch kindOf(entry) {
-	case protocol.EntryLead:
-		s.reach(Takeover)
-	case protocol.EntryCommit:
-		s.reach(Committing)
-	case protocol.EntryCollected:
-		s.reach(Recording)
-	case protocol.EntryFinish:
-		s.reach(Finishing)
-		s.tooLate(entry)
-	}
-}
-
-// tooLate has a client cancel, in some runs, a job that is about to finish, just
-// before it does. Of an experiment it is one of those that were submitted first, or the client would
-// submit the same cells for ever.
-func (s *Sim) tooLate(entry []byte) {
-	var e protocol.FinishEntry
-	if !s.hasty || protocol.DecodeEntry(entry, &e) != nil {
-		return
-	}
-	s.mu.Lock()
-	j := s.last[e.Job]
-	s.mu.Unlock()
-	if j.Experiment != "" && j.Submission() != firstStudy {
-		return
-	}
-	done := s.log.slip(protocol.EncodeEntry(protocol.EntryCancel, protocol.CancelEntry{Job: e.Job}))
-	s.tasks.Go(func() {
-		select {
-		case o := <-done:
-			if o.err == nil {
-				s.promise(ack{index: o.index, token: j.Token, job: j.ID, cancel: true})
-			}
-		case <-s.stopped:
-		}
-	})
-}
-
-// corrupt implements hooks.
-func (s *Sim) corrupt(format string, args ...any) { s.fail("snapshot", format, args...) }
-
-// committed implements hooks.
-func (s *Sim) committed(_ *host, _ uint64, entry []byte) {
-	if kindOf(entry) == protocol.EntryCommit {
-		s.reach(Committed)
-	}
-}
-
-// snapshot implements hooks.
-func (s *Sim) snapshot(*host) { s.reach(Snapshot) }
-
-// install implements hooks.
-func (s *Sim) install(*host) { s.reach(Install) }
-
-// applied implements hooks: it checks each state when a coordinator first has it,
-// and that the others come to the same.
-func (s *Sim) applied(h *host, st *state.State, entry []byte, r state.Result) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st.Index() > s.index { // entries are applied one by one
-		s.index = st.Index()
+// checkState checks each state when the first coordinator has it, and that every
+// coordinator keeps what clients were told.
+func (c *checker) checkState(h *host, st *state.State, entry []byte, r state.Result) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st.Index() > c.index { // entries are applied one by one
+		c.index = st.Index()
 		if r.Err == nil {
-			s.fence(st, entry)
-			s.entry(entry)
+			c.checkEpoch(st, entry)
+			c.checkEntry(entry)
 		}
-		s.jobs(st)
+		c.checkDeletions(st)
+		tokens := make(map[string]bool)
+		for _, j := range st.Jobs() {
+			if tokens[j.Token] {
+				c.fail("token", "%v is the second job of token %s", j, j.Token)
+			}
+			tokens[j.Token] = true
+			c.checkJob(j, st.Index())
+			c.last[j.ID] = j
+		}
 	}
-	s.acks(h, st)
+	for _, a := range c.acks {
+		if st.Index() < a.index {
+			continue
+		}
+		j, d := st.JobByToken(a.token), st.DeletedByToken(a.token)
+		switch {
+		case a.deleted:
+			if j != nil || d == nil || d.ID != a.job {
+				c.fail("ack", "%s: job %d was deleted, said the log, and is %v, %v", h.name, a.job, j, d)
+			}
+		case j == nil && c.deleting[a.job] && d != nil && d.ID == a.job:
+		case j == nil || j.ID != a.job:
+			c.fail("ack", "%s: the job submitted as %s was acknowledged as %d and is %v", h.name, a.token, a.job, j)
+		case a.cancel && j.State != protocol.Cancelled:
+			c.fail("ack", "%s: %v was cancelled, said the log, and is %s", h.name, j, j.State)
+		}
+	}
 }
 
-// fence checks that an entry which was accepted is of the current leader.
-func (s *Sim) fence(st *state.State, entry []byte) {
+// checkEpoch checks that an accepted entry is of the present leader.
+func (c *checker) checkEpoch(st *state.State, entry []byte) {
 	var e struct{ Epoch, Job uint64 }
 	switch kindOf(entry) {
 	case protocol.EntryCommit:
-		var c protocol.CommitEntry
-		if c.Decode(entry) == nil {
-			e.Epoch, e.Job = c.Epoch, c.Job
+		var commit protocol.CommitEntry
+		if commit.Decode(entry) == nil {
+			e.Epoch, e.Job = commit.Epoch, commit.Job
 		}
 	case protocol.EntryJobState, protocol.EntryCollected, protocol.EntryWithhold, protocol.EntryFinish, protocol.EntrySuspect:
 		if protocol.DecodeEntry(entry, &e) != nil {
@@ -255,30 +232,31 @@ func (s *Sim) fence(st *state.State, entry []byte) {
 		return
 	}
 	if e.Epoch != st.Epoch() {
-		s.failLocked("fence", "entry %d of kind %d about job %d is of epoch %d and was accepted in epoch %d", st.Index(), kindOf(entry), e.Job, e.Epoch, st.Epoch())
+		c.fail("fence", "entry %d of kind %d about job %d is of epoch %d and was accepted in epoch %d", st.Index(), kindOf(entry), e.Job, e.Epoch, st.Epoch())
 	}
 }
 
-// entry checks an entry that was accepted.
-func (s *Sim) entry(entry []byte) {
+// checkEntry checks what an accepted entry records, and that the blobs which it names
+// would survive a power cut.
+func (c *checker) checkEntry(entry []byte) {
 	switch kindOf(entry) {
 	case protocol.EntryCollected:
 		var e protocol.CollectedEntry
 		if protocol.DecodeEntry(entry, &e) != nil {
 			return
 		}
-		ref := s.refs[e.Job]
+		ref := c.refs[e.Job]
 		if int(e.Round) > len(ref.rounds) || int(e.Unit) >= len(ref.rounds[e.Round-1].parts) || ref.rounds[e.Round-1].parts[e.Unit] != e.Digest {
-			s.failLocked("collected", "job %d, round %d: unit %d was recorded as %.12s, which is not the reference's", e.Job, e.Round, e.Unit, e.Digest)
+			c.fail("collected", "job %d, round %d: task %d was recorded as %.12s, which is not the reference's", e.Job, e.Round, e.Unit, e.Digest)
 		}
-		if ref.cells != nil {
-			s.recorded(s.index, e.Job, e.Unit)
+		if ref.runs != nil {
+			c.recorded(c.index, e.Job, e.Unit)
 		}
-		s.onMajority("a part", e.Digest)
+		c.durable("a result", e.Digest)
 	case protocol.EntryWithhold:
 		var e protocol.WithholdEntry
 		if protocol.DecodeEntry(entry, &e) == nil {
-			s.withheld(s.index, &e)
+			c.withheld(&e)
 		}
 	case protocol.EntryFinish:
 		var e protocol.FinishEntry
@@ -286,110 +264,100 @@ func (s *Sim) entry(entry []byte) {
 			return
 		}
 		for _, m := range e.Models {
-			s.onMajority("a model", m.Blob)
+			c.durable("a model", m.Blob)
 		}
-		for _, c := range e.Cells {
-			s.onMajority("cells", c.Blob)
+		for _, r := range e.Cells {
+			c.durable("runs", r.Blob)
 		}
 	}
 }
 
-// onMajority checks that a blob which the log refers to would survive a power cut
-// on a majority.
-func (s *Sim) onMajority(what, digest string) {
+// durable checks that a blob would survive a power cut on a quorum, since the log refers
+// to it.
+func (c *checker) durable(what, digest string) {
 	n := 0
-	for _, p := range s.coordinators {
-		if p.disk.durable(digest) {
+	for _, d := range c.disks {
+		if d.durable(digest) {
 			n++
 		}
 	}
-	if 2*n <= len(s.coordinators) {
-		s.failLocked("durable", "the log refers to %s, blob %.12s, that %d of %d coordinators have on disk", what, digest, n, len(s.coordinators))
+	if 2*n <= len(c.disks) {
+		c.fail("durable", "the log refers to %s, blob %.12s, that %d of %d coordinators have on disk", what, digest, n, len(c.disks))
 	}
 }
 
-// jobs checks all jobs of a new state.
-func (s *Sim) jobs(st *state.State) {
-	s.deletions(st)
-	tokens := make(map[string]bool)
-	for _, j := range st.Jobs() {
-		if tokens[j.Token] {
-			s.failLocked("token", "%v is the second job of token %s", j, j.Token)
-		}
-		tokens[j.Token] = true
-		ref := s.refs[j.ID]
-		if ref == nil {
-			ref = s.given.reference(j.Job)
-			s.refs[j.ID] = ref
-		}
-		was, known := s.last[j.ID]
-		if known && j.Round < was.Round {
-			s.failLocked("monotone", "%v went from round %d back to %d", j, was.Round, j.Round)
-		}
-		if known && was.State.Final() && j.State != was.State {
-			s.failLocked("monotone", "%v was %s and is %s", j, was.State, j.State)
-		}
-		if j.State == protocol.Failed {
-			s.failLocked("failed", "%v failed: %s", j, j.Error)
-		}
-		if j.Trainer != nil && (!known || was.Round != j.Round) && (int(j.Round) > len(ref.states) || !bytes.Equal(j.Trainer, []byte(ref.states[j.Round-1]))) {
-			s.failLocked("state", "%v: the state committed as round %d is not the reference's", j, j.Round)
-		}
-		if ref.cells != nil {
-			s.cells(was, j, st.Index())
-		} else if !known || was.Round != j.Round || was.State != j.State {
-			s.curve(j, ref)
-		}
-		if j.State == protocol.Cancelled && len(j.Models) > 0 {
-			s.failLocked("cancel", "%v was cancelled and has a model", j)
-		}
-		if j.State == protocol.Done && was != nil && was.State != protocol.Done && ref.cells != nil {
-			ref.digest = s.given.digestOf(j.Job, s.wantedCells(j.ID)) // without those that are not run
-		}
-		if j.State == protocol.Done && digestOf(j) != ref.digest {
-			s.failLocked("digest", "%v: models %v, want %s", j, j.Models, ref.digest)
-		}
-		s.last[j.ID] = j
-	}
-}
-
-// digestOf returns the digest of what a done job made: of its one model, or of its cells.
-func digestOf(j *state.Job) string {
-	if j.Job.Cells != nil {
-		var o pipeline.Outcome
-		if json.Unmarshal(j.Outcome, &o) != nil {
-			return ""
-		}
-		return o.ModelDigest
-	}
-	if len(j.Models) != 1 {
-		return ""
-	}
-	return j.Models[0].Digest
-}
-
-// deletions checks that jobs go only where a client asked for it and once they have
-// ended, are remembered, and do not come back.
-func (s *Sim) deletions(st *state.State) {
-	for id, was := range s.last {
+// checkDeletions checks that a job is deleted only if a client asked for it and the job
+// had ended. A deleted job must be remembered, and must not come back.
+func (c *checker) checkDeletions(st *state.State) {
+	for id, before := range c.last {
 		if st.Job(id) != nil {
 			continue
 		}
-		if !s.deleting[id] || !was.State.Final() || st.Deleted(id) == nil {
-			s.failLocked("delete", "%v, which is %s, is gone", was, was.State)
+		if !c.deleting[id] || !before.State.Final() || st.Deleted(id) == nil {
+			c.fail("delete", "%v, which is %s, is missing", before, before.State)
 		}
-		s.gone[id] = true
-		delete(s.last, id)
+		c.deleted[id] = true
+		delete(c.last, id)
 	}
-	for id := range s.gone {
+	for id := range c.deleted {
 		if j := st.Job(id); j != nil {
-			s.failLocked("delete", "%v was deleted and is back", j)
+			c.fail("delete", "%v was deleted and is back", j)
 		}
 	}
 }
 
-// curve checks that a job's curve has the points of the reference's at its round.
-func (s *Sim) curve(j *state.Job, ref *reference) {
+// checkJob checks a job in the state at index against the reference, and against the last
+// state of the job.
+func (c *checker) checkJob(j *state.Job, index uint64) {
+	ref := c.refs[j.ID]
+	if ref == nil {
+		ref = c.given.reference(j.Job)
+		c.refs[j.ID] = ref
+	}
+	before, known := c.last[j.ID]
+	if known && j.Round < before.Round {
+		c.fail("monotone", "%v went from round %d back to %d", j, before.Round, j.Round)
+	}
+	if known && before.State.Final() && j.State != before.State {
+		c.fail("monotone", "%v was %s and is %s", j, before.State, j.State)
+	}
+	if j.State == protocol.Failed {
+		c.fail("failed", "%v failed: %s", j, j.Error)
+	}
+	if j.Trainer != nil && (!known || before.Round != j.Round) && (int(j.Round) > len(ref.states) || !bytes.Equal(j.Trainer, []byte(ref.states[j.Round-1]))) {
+		c.fail("state", "%v: the state committed as round %d is not the reference's", j, j.Round)
+	}
+	if ref.runs != nil {
+		c.checkRuns(before, j, index)
+	} else if !known || before.Round != j.Round || before.State != j.State {
+		c.checkCurve(j, ref)
+	}
+	if j.State == protocol.Cancelled && len(j.Models) > 0 {
+		c.fail("cancel", "%v was cancelled and has a model", j)
+	}
+	if j.State != protocol.Done {
+		return
+	}
+	if known && before.State != protocol.Done && ref.runs != nil {
+		ref.digest = c.given.digestOf(j.Job, c.wantedRuns(j.ID)) // without the runs that are not run
+	}
+	digest := ""
+	if j.Job.Cells != nil {
+		var o pipeline.Outcome
+		if json.Unmarshal(j.Outcome, &o) == nil {
+			digest = o.ModelDigest
+		}
+	} else if len(j.Models) == 1 {
+		digest = j.Models[0].Digest
+	}
+	if digest != ref.digest {
+		c.fail("digest", "%v: models %v, want %s", j, j.Models, ref.digest)
+	}
+}
+
+// checkCurve checks that the curve of a job has the points of the reference's at its
+// round.
+func (c *checker) checkCurve(j *state.Job, ref *reference) {
 	want, got := ref.curve, ""
 	switch {
 	case j.State == protocol.Done:
@@ -399,44 +367,141 @@ func (s *Sim) curve(j *state.Job, ref *reference) {
 		want = ref.curves[j.Round-1]
 	}
 	if len(j.Curve) > 0 {
-		c, err := curve.Decode(j.Curve)
+		line, err := curve.Decode(j.Curve)
 		if err != nil {
-			s.failLocked("curve", "%v: %v", j, err)
+			c.fail("curve", "%v: %v", j, err)
 			return
 		}
-		got = curveText(c)
+		got = curveText(line)
 	}
 	if got != want {
-		s.failLocked("curve", "%v, round %d: the points are\n%s, the reference's\n%s", j, j.Round, got, want)
+		c.fail("curve", "%v, round %d: the points are\n%s, the reference's\n%s", j, j.Round, got, want)
 	}
 }
 
-// ack is a promise to a client, made when the log had index entries.
-type ack struct {
-	index           uint64
-	token           string
-	job             uint64
-	cancel, deleted bool
+// recorded notes that a run has ended by the entry at index: no other job may have ended
+// it.
+func (c *checker) recorded(index, job uint64, task uint32) {
+	of := taskOf{job, task}
+	if c.notRun[of] { // the first entry counts
+		return
+	}
+	run := c.refs[job].runs[task]
+	if other, known := c.ended[run]; known && other != job {
+		c.fail("again", "run %+v of job %d had ended in job %d", run, job, other)
+	}
+	c.ended[run] = job
+	if _, known := c.records[of]; !known {
+		c.records[of] = index
+	}
 }
 
-// acks checks that a state keeps what clients were told.
-func (s *Sim) acks(h *host, st *state.State) {
-	for _, a := range s.promised {
-		if st.Index() < a.index {
+// withheld notes the tasks of an entry that have no result yet: they are not run. Their
+// methods must have a budget.
+func (c *checker) withheld(e *protocol.WithholdEntry) {
+	j := c.last[e.Job].Job
+	for _, task := range e.Units {
+		of := taskOf{e.Job, task}
+		if _, known := c.records[of]; known {
 			continue
 		}
-		j := st.JobByToken(a.token)
-		d := st.DeletedByToken(a.token)
-		switch {
-		case a.deleted:
-			if j != nil || d == nil || d.ID != a.job {
-				s.failLocked("ack", "%s: job %d was deleted, said the log, and is %v, %v", h.name, a.job, j, d)
-			}
-		case j == nil && s.deleting[a.job] && d != nil && d.ID == a.job:
-		case j == nil || j.ID != a.job:
-			s.failLocked("ack", "%s: the job submitted as %s was acknowledged as %d and is %v", h.name, a.token, a.job, j)
-		case a.cancel && j.State != protocol.Cancelled:
-			s.failLocked("ack", "%s: %v was cancelled, said the log, and is %s", h.name, j, j.State)
+		if run, _ := j.Cells.At(int(task)); j.Cells.Rows[run.Row].Budget == 0 {
+			c.fail("budget", "task %d of job %d is not run, and has no budget", task, e.Job)
 		}
+		c.records[of], c.notRun[of] = c.index, true
+	}
+}
+
+// checkRuns checks a job of runs: what is recorded stays as it is, and in a done job all
+// runs have ended.
+func (c *checker) checkRuns(before, j *state.Job, index uint64) {
+	runs := c.refs[j.ID].runs
+	if j.State == protocol.Done {
+		n := 0
+		for _, r := range j.Cells {
+			n += r.Count
+		}
+		if n != len(runs) {
+			c.fail("cells", "%v is done with %d of %d runs", j, n, len(runs))
+		}
+		if before != nil && before.State != protocol.Done {
+			for task := range runs {
+				c.recorded(index, j.ID, uint32(task))
+			}
+		}
+		return
+	}
+	if before == nil {
+		return
+	}
+	now := make(map[uint32]digests.Digest)
+	for p := range j.Collected {
+		now[p.Unit] = p.Digest
+		if p.WasRun() == c.notRun[taskOf{j.ID, p.Unit}] {
+			c.fail("budget", "%v: task %d is run: %v", j, p.Unit, p.WasRun())
+		}
+	}
+	for p := range before.Collected {
+		if d, there := now[p.Unit]; !there || d != p.Digest {
+			c.fail("cells", "%v had the result %.12s of task %d and has %.12s", j, p.Digest, p.Unit, now[p.Unit])
+		}
+	}
+}
+
+// wantedRuns lists the outcomes of the runs of a job, by task; nil: it is not run.
+func (c *checker) wantedRuns(job uint64) (encoded [][]byte) {
+	for task, run := range c.refs[job].runs {
+		if c.notRun[taskOf{job, uint32(task)}] {
+			encoded = append(encoded, nil)
+		} else {
+			encoded = append(encoded, c.given.study[run])
+		}
+	}
+	return encoded
+}
+
+// checkStored checks that the blobs of done jobs have the outcomes of their runs.
+func (c *checker) checkStored() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, j := range c.last {
+		if j.State != protocol.Done || j.Job.Cells == nil {
+			continue
+		}
+		var outcomes [][]byte
+		for _, ref := range j.Cells {
+			var b []byte // from the first disk that has the blob
+			err := error(blobs.ErrMissing)
+			for i := 0; i < len(c.disks) && err != nil; i++ {
+				b, err = c.disks[i].read(ref.Blob)
+			}
+			some, _, err := childjob.Cells(b, ref.Count)
+			if err != nil {
+				c.fail("cells", "%v: blob %.12s: %v", j, ref.Blob, err)
+				return
+			}
+			outcomes = append(outcomes, some...)
+		}
+		for task, want := range c.wantedRuns(id) {
+			if task >= len(outcomes) || !bytes.Equal(outcomes[task], want) {
+				c.fail("cells", "%v: the stored outcome of task %d, run %+v, is not the reference's", j, task, c.refs[id].runs[task])
+			}
+		}
+	}
+}
+
+// checkReplicas checks that states of the same index have the same bytes.
+func (c *checker) checkReplicas(states map[string]*state.State) {
+	seen := make(map[uint64][]byte)
+	for name, st := range states {
+		var b bytes.Buffer
+		if err := st.Encode(&b); err != nil {
+			c.fail("replica", "%s: %v", name, err)
+			return
+		}
+		if other, ok := seen[st.Index()]; ok && !bytes.Equal(other, b.Bytes()) {
+			c.fail("replica", "coordinators differ at entry %d", st.Index())
+		}
+		seen[st.Index()] = b.Bytes()
 	}
 }

@@ -1,106 +1,42 @@
 package sim
 
 import (
-	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// Phase is a moment in the life of a job or of the log at which a fault strikes.
-type Phase int
+// faultsPerSeed bounds the faults that strike in a run.
+const faultsPerSeed = 4
 
-// The phases.
-const (
-	Takeover   Phase = iota // a new leader proposes its Lead entry
-	Dispatch                // before a round is given out
-	Partials                // some partials of a round are in
-	Committing              // before a commit is proposed
-	Committed               // a commit is in the log and its proposer was not told
-	Snapshot                // a snapshot is being written
-	Install                 // a snapshot is being installed
-	Replicate               // a blob is being replicated
-	Recording               // a collected part is about to be recorded
-	Finishing               // the result is about to be committed
-	phases
-)
+// injector has the faults of a seed strike, each in the goroutine that reaches its phase.
+type injector struct {
+	dice    *dice
+	out     *output
+	cluster *cluster
+	net     *network
+	log     *raftLog
+	lasting atomic.Int64 // faults that have struck and not ended
 
-var phaseNames = [phases]string{
-	"takeover", "dispatch", "partials", "committing", "committed", "snapshot", "install", "replicate", "recording", "finishing",
-}
-
-func (p Phase) String() string { return phaseNames[p] }
-
-// Fault is what strikes.
-type Fault int
-
-// The faults. Leader and follower are as Raft has them just then.
-const (
-	LeaderKilled Fault = iota
-	LeaderFrozen
-	LeaderCutFromNATS
-	LeaderCutFromRaft
-	TwoLeaders // another leads, and the former does not know
-	Reelected  // the office is lost and won again
-	FollowerKilled
-	FollowerBehind // and is sent a snapshot
-	MajorityKilled
-	AllKilled
-	WorkerKilled
-	WorkerFrozen
-	WorkerCut
-	WorkerCutFromLeader
-	WorkerLeaves
-	WorkerJoins
-	NATSRestarts
-	NetworkLoses
-	NetworkRepeats
-	NetworkReorders
-	ProposalAmbiguous // it returns an error and commits
-	ProposalLost      // it returns an error and does not
-	LogStalls
-	faults
-)
-
-var faultNames = [faults]string{
-	"leader killed", "leader frozen", "leader cut from NATS", "leader cut from Raft", "two leaders", "reelected",
-	"follower killed", "follower behind", "majority killed", "all killed",
-	"worker killed", "worker frozen", "worker cut", "worker cut from leader", "worker leaves", "worker joins",
-	"NATS restarts", "network loses", "network repeats", "network reorders",
-	"proposal ambiguous", "proposal lost", "log stalls",
-}
-
-func (f Fault) String() string { return faultNames[f] }
-
-// Cell is a fault in a phase.
-type Cell struct {
-	Phase Phase
-	Fault Fault
-}
-
-func (c Cell) String() string { return fmt.Sprintf("%v while %v", c.Fault, c.Phase) }
-
-// Cells lists the whole matrix.
-func Cells() []Cell {
-	var all []Cell
-	for p := range phases {
-		for f := range faults {
-			all = append(all, Cell{p, f})
-		}
-	}
-	return all
+	mu    sync.Mutex // guards the fields below
+	armed []*armed
+	calm  bool // true if no fault strikes any more
+	hit   map[Cell]int
 }
 
 // armed is a fault that waits for its phase.
 type armed struct {
 	Cell
-	skip  int // phases to let pass before
+	skip  int // how often the phase is still passed before the fault strikes
 	fired bool
 }
 
-// plan draws the faults of a seed: over consecutive seeds, every cell in turn.
-func (s *Sim) plan() {
+// arm draws the faults of a seed. Over consecutive seeds, every cell has its turn.
+func (i *injector) arm(seed uint64) {
+	i.hit = make(map[Cell]int)
 	all := Cells()
-	for i := range faultsPerSeed {
-		c := all[(int(s.seed)*faultsPerSeed+i)*7919%len(all)]
+	for k := range faultsPerSeed {
+		c := all[(int(seed)*faultsPerSeed+k)*7919%len(all)]
 		limit := 4
 		switch c.Phase {
 		case Takeover, Install, Finishing:
@@ -108,22 +44,21 @@ func (s *Sim) plan() {
 		case Dispatch, Partials:
 			limit = 30
 		}
-		s.armed = append(s.armed, &armed{Cell: c, skip: s.dice.n(limit)})
-		if c.Phase == Install { // else there may be none
-			s.armed = append(s.armed, &armed{Cell: Cell{Dispatch, FollowerBehind}, skip: s.dice.n(6)})
+		i.armed = append(i.armed, &armed{Cell: c, skip: i.dice.n(limit)})
+		if c.Phase == Install { // so that there is a snapshot to install
+			i.armed = append(i.armed, &armed{Cell: Cell{Dispatch, FollowerBehind}, skip: i.dice.n(6)})
 		}
 	}
 }
 
-// faultsPerSeed is how many faults strike in a run, at most.
-const faultsPerSeed = 4
-
-// reach tells that a phase is reached: what is armed for it strikes now.
-func (s *Sim) reach(p Phase) {
-	s.mu.Lock()
+// reach says that a phase is reached. The faults that are armed for it strike now, in the
+// goroutine of the caller. At Committed, for instance, the proposer of the commit does
+// not know of it yet.
+func (i *injector) reach(p Phase) {
+	i.mu.Lock()
 	var strike []Fault
-	for _, a := range s.armed {
-		if a.Phase != p || a.fired || s.over || s.calm {
+	for _, a := range i.armed {
+		if a.Phase != p || a.fired || i.calm {
 			continue
 		}
 		if a.skip > 0 {
@@ -131,170 +66,120 @@ func (s *Sim) reach(p Phase) {
 			continue
 		}
 		a.fired = true
-		s.hit[a.Cell]++
+		i.hit[a.Cell]++
 		strike = append(strike, a.Fault)
 	}
-	s.mu.Unlock()
+	i.mu.Unlock()
 	for _, f := range strike {
-		s.trace("%v while %v", f, p)
-		s.inflict(f)
+		i.out.trace("%v while %v", f, p)
+		i.inflict(f)
 	}
 }
 
-// inflict has a fault strike, and end after a while.
-func (s *Sim) inflict(f Fault) {
-	d := s.dice.between(50*time.Millisecond, 1500*time.Millisecond)
-	switch f {
-	case LeaderKilled:
-		s.down(s.leader(), d)
-	case FollowerKilled:
-		s.down(s.follower(), d)
-	case MajorityKilled:
-		a, b := s.leader(), s.follower()
-		s.down(a, d)
-		s.down(b, d+apart)
-	case AllKilled:
-		for i, p := range append(append([]*process{}, s.coordinators...), s.workers...) {
-			s.down(p, d+time.Duration(i)*apart)
-		}
-	case LeaderFrozen:
-		s.halt(s.leader(), d)
-	case WorkerKilled:
-		s.down(s.someWorker(), d)
-	case WorkerFrozen:
-		s.halt(s.someWorker(), d)
-	case WorkerLeaves:
-		p := s.someWorker()
-		s.tasks.Go(func() { s.leave(p) })
-		s.after(d, func() { s.start(p) })
-	case WorkerJoins:
-		s.start(s.spare)
-	default:
-		s.disturb(f, d)
-	}
+// end lets no fault strike any more, and reports whether all have ended.
+func (i *injector) end() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.calm = true
+	return i.lasting.Load() == 0
 }
 
-// disturb is inflict for what processes are between.
-func (s *Sim) disturb(f Fault, d time.Duration) {
-	switch f {
-	case LeaderCutFromNATS:
-		s.cutOff(s.leader(), d)
-	case WorkerCut:
-		s.cutOff(s.someWorker(), d)
-	case WorkerCutFromLeader:
-		a, b := s.someWorker().name, s.leader().name
-		s.net.part(a, b, true)
-		s.after(d, func() { s.net.part(a, b, false) })
-	case NATSRestarts:
-		s.net.stop()
-		s.after(d/2, s.net.start)
-	case NetworkLoses:
-		s.weather(storm{drop: 0.2}, d)
-	case NetworkRepeats:
-		s.weather(storm{twice: 0.3, late: 100 * time.Millisecond}, d)
-	case NetworkReorders:
-		s.weather(storm{slow: 0.3, late: 80 * time.Millisecond}, d)
-	default:
-		s.log.disturb(f, d, s)
-	}
-}
-
-// disturb is inflict for the log.
-func (l *raftLog) disturb(f Fault, d time.Duration, s *Sim) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch f {
-	case LeaderCutFromRaft:
-		name := l.leader
-		l.cut[name] = true
-		s.after(d, func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			delete(l.cut, name)
-		})
-	case TwoLeaders:
-		if l.leader != "" && l.majority() {
-			l.stale = d
-			l.appoint(l.candidate())
-		}
-	case Reelected:
-		if v := l.views[l.leader]; v != nil && l.majority() {
-			l.depose(v)
-			v.office(true)
-		}
-	case FollowerBehind:
-		for _, name := range l.names {
-			if v := l.views[name]; v != nil && name != l.leader {
-				go v.lag(d) // the caller may hold what it needs
-				break
-			}
-		}
-	case ProposalAmbiguous:
-		l.fate.ambiguous = 1 + l.dice.n(3)
-	case ProposalLost:
-		l.fate.lost = 1 + l.dice.n(3)
-	case LogStalls:
-		l.fate.stall = d
-	}
-}
-
-// after does what ends a fault; calm waits for it.
-func (s *Sim) after(d time.Duration, f func()) {
-	s.ending.Add(1)
+// later ends a fault after d.
+func (i *injector) later(d time.Duration, end func()) {
+	i.lasting.Add(1)
 	time.AfterFunc(d, func() {
-		f()
-		s.ending.Add(-1)
+		end()
+		i.lasting.Add(-1)
 	})
 }
 
-func (s *Sim) down(p *process, d time.Duration) {
-	s.trace("%s is killed for %v", p.name, d)
-	s.kill(p)
-	s.after(d, func() { s.start(p) })
-}
-
-func (s *Sim) halt(p *process, d time.Duration) {
-	s.mu.Lock()
-	l := p.now
-	s.mu.Unlock()
-	if l != nil {
-		s.trace("%s is frozen for %v", p.name, d)
-		l.host.freeze()
-		s.after(d, l.host.thaw)
-	}
-}
-
-func (s *Sim) cutOff(p *process, d time.Duration) {
-	s.trace("%s is cut off for %v", p.name, d)
-	s.net.cutOff(p.name)
-	s.after(d, func() { s.net.mend(p.name) })
-}
-
-func (s *Sim) weather(w storm, d time.Duration) {
-	s.net.blow(w)
-	s.after(d, func() { s.net.blow(storm{}) })
-}
-
-// leader returns the coordinator that leads Raft, or led it last.
-func (s *Sim) leader() *process {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	for _, p := range s.coordinators {
-		if p.name == s.log.leader {
-			return p
+// inflict has a fault strike. It ends after a while.
+func (i *injector) inflict(f Fault) {
+	d := i.dice.between(50*time.Millisecond, 1500*time.Millisecond)
+	switch f {
+	case LeaderKilled:
+		i.kill(i.cluster.raftLeader(), d)
+	case FollowerKilled:
+		i.kill(i.follower(), d)
+	case MajorityKilled:
+		a, b := i.cluster.raftLeader(), i.follower()
+		i.kill(a, d)
+		i.kill(b, d+apart)
+	case AllKilled:
+		for n, p := range i.cluster.all() {
+			i.kill(p, d+time.Duration(n)*apart)
 		}
+	case LeaderFrozen:
+		i.freeze(i.cluster.raftLeader(), d)
+	case WorkerKilled:
+		i.kill(i.worker(), d)
+	case WorkerFrozen:
+		i.freeze(i.worker(), d)
+	case WorkerLeaves:
+		p := i.worker()
+		i.cluster.tasks.Go(func() { i.cluster.leave(p) })
+		i.later(d, func() { i.cluster.start(p) })
+	case WorkerJoins:
+		i.cluster.start(i.cluster.spare)
+	case LeaderCutFromNATS:
+		i.cutOff(i.cluster.raftLeader(), d)
+	case WorkerCut:
+		i.cutOff(i.worker(), d)
+	case WorkerCutFromLeader:
+		a, b := i.worker().name, i.cluster.raftLeader().name
+		i.net.part(a, b, true)
+		i.later(d, func() { i.net.part(a, b, false) })
+	case NATSRestarts:
+		i.net.stop()
+		i.later(d/2, i.net.start)
+	case NetworkLoses:
+		i.blow(storm{drop: 0.2}, d)
+	case NetworkRepeats:
+		i.blow(storm{twice: 0.3, late: 100 * time.Millisecond}, d)
+	case NetworkReorders:
+		i.blow(storm{slow: 0.3, late: 80 * time.Millisecond}, d)
+	default:
+		i.log.inflict(f, d, i.later)
 	}
-	return s.coordinators[0]
 }
 
-// follower returns another coordinator.
-func (s *Sim) follower() *process {
-	leader := s.leader()
+// kill kills a process, and starts it again after d.
+func (i *injector) kill(p *process, d time.Duration) {
+	i.out.trace("%s is killed for %v", p.name, d)
+	i.cluster.kill(p)
+	i.later(d, func() { i.cluster.start(p) })
+}
+
+// freeze freezes a process for d. A process that is down is left alone.
+func (i *injector) freeze(p *process, d time.Duration) {
+	if thaw := i.cluster.freeze(p); thaw != nil {
+		i.out.trace("%s is frozen for %v", p.name, d)
+		i.later(d, thaw)
+	}
+}
+
+func (i *injector) cutOff(p *process, d time.Duration) {
+	i.out.trace("%s is cut off for %v", p.name, d)
+	i.net.cutOff(p.name)
+	i.later(d, func() { i.net.mend(p.name) })
+}
+
+// blow has a storm blow for d. A later storm replaces an earlier one, and the end of
+// either ends both.
+func (i *injector) blow(s storm, d time.Duration) {
+	i.net.blow(s)
+	i.later(d, func() { i.net.blow(storm{}) })
+}
+
+// follower draws a coordinator that does not lead.
+func (i *injector) follower() *process {
+	leader := i.cluster.raftLeader()
 	for {
-		if p := s.coordinators[s.dice.n(len(s.coordinators))]; p != leader {
+		if p := i.cluster.coordinators[i.dice.n(len(i.cluster.coordinators))]; p != leader {
 			return p
 		}
 	}
 }
 
-func (s *Sim) someWorker() *process { return s.workers[s.dice.n(len(s.workers))] }
+// worker draws a worker.
+func (i *injector) worker() *process { return i.cluster.workers[i.dice.n(len(i.cluster.workers))] }

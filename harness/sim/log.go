@@ -12,54 +12,49 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// The log's times.
 const (
 	minCommit   = 300 * time.Microsecond
 	maxCommit   = 2 * time.Millisecond
-	maxLag      = 4 * time.Millisecond // of a follower
+	maxLag      = 4 * time.Millisecond // of a follower that applies an entry
+	maxSnapshot = 20 * time.Millisecond
 	electEvery  = 20 * time.Millisecond
 	minElection = 150 * time.Millisecond
 	maxElection = 400 * time.Millisecond
+	// snapshotEvery is the number of entries after which a coordinator writes a snapshot.
+	snapshotEvery = 12
 )
 
-// raftLog is the replicated log: what a majority has on disk, and who leads. It
-// outlives the hosts. Entries keep the order in which one leader proposed them;
-// those that a former leader proposed may come late, or never.
+// raftLog is the replicated log: what a quorum has on disk, and who leads. It outlives
+// the hosts. The entries of one leader keep their order. Entries of a former leader may
+// come late, or never.
 type raftLog struct {
 	dice  *dice
 	hooks hooks
 
-	mu       sync.Mutex
-	entries  [][]byte // entry i has index i+1
-	queue    []*proposal
-	queued   chan struct{}
-	views    map[string]*view // of the coordinators that run
-	names    []string         // of all coordinators
-	leader   string           // who leads Raft; empty: nobody
-	without  time.Time        // since when nobody can lead
-	patience time.Duration    // until another is elected
-	cut      map[string]bool  // coordinators that Raft's messages do not reach
-	stale    time.Duration    // how long a former leader believes that it leads
-	fate     fate             // of the next proposals
-	snaps    map[string]*snap // the latest snapshot of each coordinator, on its disk
+	mu      sync.Mutex // guards the fields below, and leads of all views
+	entries [][]byte   // entry i has index i+1
+	queue   []*proposal
+	queued  chan struct{}    // has an element if queue has
+	views   map[string]*view // of the coordinators that run
+	names   []string         // of all coordinators
+	leader  string           // who leads Raft; empty: nobody
+	without time.Time        // since when nobody can lead; zero: somebody can
+	timeout time.Duration    // how long the leader must be missing until another is elected
+	cut     map[string]bool  // coordinators that messages of Raft do not reach
+	stale   time.Duration    // how long a former leader believes that it leads
+	snaps   map[string]*snap // the latest snapshot on the disk of each coordinator
+	// Of the next proposals, ambiguous return an error and are committed, and lost return
+	// an error and are not. The next one takes stall longer.
+	ambiguous, lost int
+	stall           time.Duration
 }
 
-// hooks are told what the log does, outside its lock, by the goroutine that does
-// it.
-type hooks interface {
-	proposed(h *host, entry []byte)
-	committed(h *host, index uint64, entry []byte)
-	applied(h *host, s *state.State, entry []byte, r state.Result)
-	snapshot(h *host)
-	install(h *host)
-	corrupt(format string, args ...any)
-}
-
-// fate says how the log treats the next proposals of whoever leads.
-type fate struct {
-	ambiguous int           // this many return an error and commit
-	lost      int           // this many return an error and do not
-	stall     time.Duration // how much longer the next one takes
+// hooks are told what the log does, by the goroutine that does it and without the lock.
+type hooks struct {
+	reached  func(Phase)
+	proposed func(entry []byte)
+	applied  func(h *host, s *state.State, entry []byte, r state.Result) // entry is nil after a snapshot
+	corrupt  func(format string, args ...any)                            // a snapshot is not the state that was written
 }
 
 // snap is a snapshot on disk.
@@ -74,7 +69,7 @@ type proposal struct {
 	entry []byte
 	stall time.Duration
 	done  chan outcome // has room for the outcome
-	held  bool         // kept of a former leader's, to come late
+	held  bool         // true if it is of a former leader and comes late
 }
 
 type outcome struct {
@@ -83,9 +78,9 @@ type outcome struct {
 	err   error
 }
 
-func newRaftLog(seed uint64, names []string, h hooks) *raftLog {
+func newRaftLog(seed uint64, names []string, first []byte, h hooks) *raftLog {
 	return &raftLog{
-		dice: newDice(seed, "log"), hooks: h, queued: make(chan struct{}, 1), names: names,
+		dice: newDice(seed, "log"), hooks: h, queued: make(chan struct{}, 1), names: names, entries: [][]byte{first},
 		views: make(map[string]*view), cut: make(map[string]bool), snaps: make(map[string]*snap),
 	}
 }
@@ -94,7 +89,7 @@ func newRaftLog(seed uint64, names []string, h hooks) *raftLog {
 func (l *raftLog) run(ctx context.Context) {
 	var wait sync.WaitGroup
 	wait.Go(func() { l.commitAll(ctx) })
-	time.Sleep(apart / 3) // virtual, as all time here: no two timers end at one instant
+	time.Sleep(apart / 3) // so that no two timers end at the same instant
 	tick := time.NewTicker(electEvery)
 	defer tick.Stop()
 	for {
@@ -111,11 +106,11 @@ func (l *raftLog) run(ctx context.Context) {
 // can reports whether a coordinator can lead or vote; the lock is held.
 func (l *raftLog) can(name string) bool {
 	v := l.views[name]
-	return v != nil && v.host.runs() && !l.cut[name]
+	return v != nil && v.host.running() && !l.cut[name]
 }
 
-// majority reports whether entries can be committed; the lock is held.
-func (l *raftLog) majority() bool {
+// quorum reports whether entries can be committed; the lock is held.
+func (l *raftLog) quorum() bool {
 	n := 0
 	for _, name := range l.names {
 		if l.can(name) {
@@ -125,11 +120,11 @@ func (l *raftLog) majority() bool {
 	return n > len(l.names)/2
 }
 
-// elect replaces a leader that cannot lead any more, once that was noticed.
+// elect replaces a leader that cannot lead any more, after a timeout.
 func (l *raftLog) elect(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.majority() {
+	if !l.quorum() {
 		l.without = now
 		return
 	}
@@ -138,41 +133,37 @@ func (l *raftLog) elect(now time.Time) {
 		return
 	}
 	if l.without.IsZero() {
-		l.without, l.patience = now, l.dice.between(minElection, maxElection)
+		l.without, l.timeout = now, l.dice.between(minElection, maxElection)
 	}
-	if now.Sub(l.without) >= l.patience {
-		l.appoint(l.candidate())
+	if now.Sub(l.without) >= l.timeout {
+		l.appoint()
 	}
 }
 
-// candidate draws a coordinator that can lead, another than now if there is one.
-func (l *raftLog) candidate() string {
+// appoint draws a leader among the coordinators that can lead: another than the present
+// one, if there is one. The present leader hears of it later, or never. The lock is held.
+func (l *raftLog) appoint() {
 	var list []string
 	for _, name := range l.names {
 		if l.can(name) && name != l.leader {
 			list = append(list, name)
 		}
 	}
-	if len(list) == 0 {
-		return l.leader
+	next := l.leader
+	if len(list) > 0 {
+		next = list[l.dice.n(len(list))]
 	}
-	return list[l.dice.n(len(list))]
-}
-
-// appoint makes a coordinator the leader; the one before hears of it later, or
-// not at all.
-func (l *raftLog) appoint(name string) {
 	if old := l.views[l.leader]; old != nil {
 		l.depose(old)
 	}
-	l.leader, l.without, l.stale = name, time.Time{}, 0
-	if v := l.views[name]; v != nil {
-		v.office(true)
+	l.leader, l.without, l.stale = next, time.Time{}, 0
+	if v := l.views[next]; v != nil {
+		v.tell(true)
 	}
 }
 
-// depose tells a former leader, once it runs and its Raft has found out. What it
-// has proposed comes late, or never.
+// depose ends a leadership. The former leader is told once it runs and its Raft has found
+// out. What it has proposed comes late, or never. The lock is held.
 func (l *raftLog) depose(old *view) {
 	kept := l.queue[:0:0]
 	for _, p := range l.queue {
@@ -182,7 +173,7 @@ func (l *raftLog) depose(old *view) {
 		}
 		p.done <- outcome{err: fmt.Errorf("sim: %w: leadership lost", store.ErrAmbiguous)}
 		if l.dice.chance(0.5) {
-			l.later(p)
+			l.delay(p)
 		}
 	}
 	l.queue = kept
@@ -193,28 +184,17 @@ func (l *raftLog) depose(old *view) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.leader != old.host.name || l.views[l.leader] != old {
-			old.office(false)
+			old.tell(false)
 		}
 	})
 }
 
-// orphan decides which of a dead leader's proposals others have on disk.
-func (l *raftLog) orphan(v *view) {
-	kept := l.queue[:0:0]
-	for _, p := range l.queue {
-		if p.by != v || l.dice.chance(0.5) {
-			kept = append(kept, p)
-		}
-	}
-	l.queue = kept
-}
-
-// later puts an entry of a former leader into the queue again after a while. That
-// is worse than Raft, in which it comes before its successor's entries or never;
-// the state machine says that it withstands it. A Lead entry is none of these: it
-// would make a leader whom nobody elected. Nor is a Pause, which after its Resume
-// would be another wish.
-func (l *raftLog) later(p *proposal) {
+// delay puts an entry of a former leader into the queue again after a while. That is
+// worse than Raft, in which the entry comes before the entries of the next leader or
+// never. The state machine promises to withstand it. Two kinds are never held: a Lead
+// entry, since nobody elected that leader, and a Pause, which would be another wish after
+// its Resume.
+func (l *raftLog) delay(p *proposal) {
 	if k := kindOf(p.entry); k == protocol.EntryLead || k == protocol.EntryPause {
 		return
 	}
@@ -226,6 +206,7 @@ func (l *raftLog) later(p *proposal) {
 	})
 }
 
+// enqueue appends a proposal to the queue; the lock is held.
 func (l *raftLog) enqueue(p *proposal) {
 	l.queue = append(l.queue, p)
 	select {
@@ -234,40 +215,32 @@ func (l *raftLog) enqueue(p *proposal) {
 	}
 }
 
-// commitAll commits proposals one by one.
+// commitAll commits proposals one by one until ctx is done.
 func (l *raftLog) commitAll(ctx context.Context) {
-	retry := time.NewTicker(10 * time.Millisecond) // while there is no majority
+	retry := time.NewTicker(10 * time.Millisecond) // while there is no quorum
 	defer retry.Stop()
 	for {
-		p, wait := l.first()
-		if p == nil {
-			select {
-			case <-ctx.Done():
-				return
-			case <-l.queued:
-			case <-wait(retry):
-			}
+		var p *proposal
+		var again <-chan time.Time
+		l.mu.Lock()
+		if len(l.queue) > 0 && l.quorum() {
+			p, l.queue = l.queue[0], l.queue[1:]
+		} else if len(l.queue) > 0 {
+			again = retry.C
+		}
+		l.mu.Unlock()
+		if p != nil {
+			time.Sleep(l.dice.between(minCommit, maxCommit) + p.stall)
+			l.commit(p)
 			continue
 		}
-		time.Sleep(l.dice.between(minCommit, maxCommit) + p.stall) // what a commit takes
-		l.commit(p)
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.queued:
+		case <-again:
+		}
 	}
-}
-
-// first takes the first proposal that can be committed now.
-func (l *raftLog) first() (*proposal, func(*time.Ticker) <-chan time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	never := func(*time.Ticker) <-chan time.Time { return nil }
-	if len(l.queue) == 0 {
-		return nil, never
-	}
-	if !l.majority() {
-		return nil, func(t *time.Ticker) <-chan time.Time { return t.C }
-	}
-	p := l.queue[0]
-	l.queue = l.queue[1:]
-	return p, never
 }
 
 // commit appends an entry and tells its proposer.
@@ -276,24 +249,26 @@ func (l *raftLog) commit(p *proposal) {
 	l.entries = append(l.entries, p.entry)
 	index := uint64(len(l.entries))
 	for _, v := range l.views {
-		v.behind()
+		v.notify()
 	}
 	l.mu.Unlock()
-	l.hooks.committed(p.by.host, index, p.entry)
+	if kindOf(p.entry) == protocol.EntryCommit {
+		l.hooks.reached(Committed)
+	}
 	tell := func() {
-		if p.by.host.pass() { // else nobody is told
+		if p.by.host.pass() { // a dead proposer is not told
 			result := p.by.result(index)
 			p.done <- outcome{index, result.Value, result.Err}
 		}
 	}
-	if p.by.host.runs() {
+	if p.by.host.running() {
 		tell()
 	} else {
-		go tell() // once it runs again
+		go tell() // once the proposer runs again
 	}
 }
 
-// propose is what a coordinator asks of the log; see store.Propose.
+// propose is Propose of a view. See store.Propose.
 func (l *raftLog) propose(ctx context.Context, v *view, entry []byte) (uint64, any, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err
@@ -301,7 +276,7 @@ func (l *raftLog) propose(ctx context.Context, v *view, entry []byte) (uint64, a
 	if !v.host.pass() {
 		return 0, nil, store.ErrClosed
 	}
-	l.hooks.proposed(v.host, entry)
+	l.hooks.proposed(entry)
 	if !v.host.pass() {
 		return 0, nil, store.ErrClosed
 	}
@@ -322,7 +297,7 @@ func (l *raftLog) propose(ctx context.Context, v *view, entry []byte) (uint64, a
 	}
 }
 
-// admit queues a proposal as its fate is.
+// admit queues a proposal, or does with it what a fault says.
 func (l *raftLog) admit(v *view, entry []byte) (*proposal, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -330,34 +305,32 @@ func (l *raftLog) admit(v *view, entry []byte) (*proposal, error) {
 		return nil, &store.NotLeaderError{Leader: l.leader}
 	}
 	p := &proposal{by: v, entry: bytes.Clone(entry), done: make(chan outcome, 1)}
-	if v.host.name != l.leader { // it has not heard yet: as Raft has it, or a little worse
+	if v.host.name != l.leader { // another leads, and it does not know yet
 		p.done <- outcome{err: fmt.Errorf("sim: %w: leadership lost", store.ErrAmbiguous)}
 		if l.dice.chance(0.5) {
-			l.later(p)
+			l.delay(p)
 		}
 		return p, nil
 	}
-	p.stall, l.fate.stall = l.fate.stall, 0
+	p.stall, l.stall = l.stall, 0
 	switch {
-	case l.fate.lost > 0:
-		l.fate.lost--
+	case l.lost > 0:
+		l.lost--
 		p.done <- outcome{err: fmt.Errorf("sim: %w: the disk stalls", store.ErrAmbiguous)}
-		return p, nil
-	case l.fate.ambiguous > 0:
-		l.fate.ambiguous--
+	case l.ambiguous > 0:
+		l.ambiguous--
 		late := p.stall + l.dice.between(0, 1500*time.Millisecond)
-		told := &proposal{by: v, entry: p.entry, stall: late, done: make(chan outcome, 1)}
 		p.done <- outcome{err: fmt.Errorf("sim: %w: the disk stalls", store.ErrAmbiguous)}
-		l.enqueue(told)
-		return p, nil
+		l.enqueue(&proposal{by: v, entry: p.entry, stall: late, done: make(chan outcome, 1)})
+	default:
+		l.enqueue(p)
 	}
-	l.enqueue(p)
 	return p, nil
 }
 
-// slip puts an entry into the queue ahead of what its caller is about to propose,
-// as a client's that was a little quicker, and returns where its outcome comes.
-func (l *raftLog) slip(entry []byte) <-chan outcome {
+// insert queues an entry ahead of what its caller is about to propose, like the entry of
+// a client that was a little quicker. It returns the channel of the outcome.
+func (l *raftLog) insert(entry []byte) <-chan outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &proposal{by: l.views[l.leader], entry: entry, done: make(chan outcome, 1)}
@@ -374,7 +347,53 @@ func (l *raftLog) after(index uint64) [][]byte {
 	return l.entries[index:len(l.entries):len(l.entries)]
 }
 
-// kindOf names the kind of an entry.
+// leaderName returns the name of the leader; empty: nobody leads.
+func (l *raftLog) leaderName() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leader
+}
+
+// inflict has a fault of the log strike. If it lasts, later ends it after d.
+func (l *raftLog) inflict(f Fault, d time.Duration, later func(time.Duration, func())) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch f {
+	case LeaderCutFromRaft:
+		name := l.leader
+		l.cut[name] = true
+		later(d, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			delete(l.cut, name)
+		})
+	case TwoLeaders:
+		if l.leader != "" && l.quorum() {
+			l.stale = d
+			l.appoint()
+		}
+	case Reelected:
+		if v := l.views[l.leader]; v != nil && l.quorum() {
+			l.depose(v)
+			v.tell(true)
+		}
+	case FollowerBehind:
+		for _, name := range l.names {
+			if v := l.views[name]; v != nil && name != l.leader {
+				go v.lag(d) // in a goroutine, since the caller may hold the lock of the view
+				break
+			}
+		}
+	case ProposalAmbiguous:
+		l.ambiguous = 1 + l.dice.n(3)
+	case ProposalLost:
+		l.lost = 1 + l.dice.n(3)
+	case LogStalls:
+		l.stall = d
+	}
+}
+
+// kindOf returns the kind of an entry.
 func kindOf(entry []byte) protocol.EntryKind {
 	if len(entry) < 2 {
 		return 0

@@ -70,7 +70,7 @@ func runShard(t *testing.T) {
 	}
 }
 
-// simulateTraced is simulate; it keeps what happens where -sim.traces asks for it.
+// simulateTraced is simulate, and returns what happened if -sim.traces is set.
 func simulateTraced(t *testing.T, seed uint64) (r *Result, story []byte) {
 	if *traces == "" {
 		return simulate(t, seed, nil), nil
@@ -117,8 +117,9 @@ func runShards(t *testing.T, n int) *total {
 	return sum
 }
 
-// longestSeed is after how long a seed has hung. Most take less than a second: one that waits where
-// synctest sees no wait, such as for a mutex, stops virtual time for ever.
+// longestSeed is after how long a seed has hung. Most take less than a second. A
+// goroutine that waits without synctest seeing it, such as for a mutex, stops virtual
+// time for ever.
 const longestSeed = 2 * time.Minute
 
 // run runs one shard in another process.

@@ -26,8 +26,7 @@ const (
 	shortSeeds  = 60   // of go test -short
 )
 
-// directory makes an empty directory for disks, in memory where the system has
-// such a place.
+// directory makes an empty directory for disks, in memory if the system has such a place.
 func directory(t testing.TB) string {
 	base := "/dev/shm"
 	if st, err := os.Stat(base); err != nil || !st.IsDir() {
@@ -56,8 +55,8 @@ func simulate(t *testing.T, seed uint64, out func(string, ...any)) (r *Result) {
 	return r
 }
 
-// TestMain has one goroutine run at a time wherever seeds run: what a seed does
-// then depends least on the machine.
+// TestMain has one goroutine run at a time wherever seeds run: what a seed does then
+// depends least on the machine.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if *oneSeed != 0 || *shard != "" {

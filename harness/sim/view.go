@@ -16,24 +16,21 @@ type view struct {
 	log  *raftLog
 	host *host
 	dice *dice
-	news chan struct{} // there are entries to apply
+	news chan struct{} // has an element if there are entries to apply
 
-	leads      bool      // believes that it leads; the log's lock guards it
+	leads      bool      // true if it believes that it leads; the lock of the log guards it
 	leadership chan bool // the latest change, for one reader
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	state   *state.State
-	changed chan struct{}
-	since   int // entries since the last snapshot
-	hold    bool
-	results map[uint64]state.Result // of entries applied, until asked for
+	changed chan struct{}           // closed when state changes
+	since   int                     // entries since the last snapshot
+	hold    bool                    // true if no entry is applied
+	results map[uint64]state.Result // of applied entries, until they are asked for
 }
 
-// snapshotEvery is how many entries make a snapshot.
-const snapshotEvery = 12
-
-// open starts a coordinator's log from its disk: the latest snapshot and what
-// came after.
+// open opens the log of a coordinator from its disk: the latest snapshot, and the entries
+// after it.
 func (l *raftLog) open(h *host) *view {
 	v := &view{
 		log: l, host: h, dice: newDice(uint64(len(l.after(0))), "view "+h.name), news: make(chan struct{}, 1),
@@ -49,35 +46,44 @@ func (l *raftLog) open(h *host) *view {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.views[h.name] = v
-	v.behind()
+	v.notify()
 	return v
 }
 
-// close ends the log of a coordinator that stops or was killed.
+// close closes the log of a coordinator that stops or was killed. Half of the proposals
+// of a leader are lost, since no other coordinator has them on disk.
 func (v *view) close() {
-	v.log.mu.Lock()
-	defer v.log.mu.Unlock()
+	l := v.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	v.leads = false
-	if v.log.views[v.host.name] != v {
+	if l.views[v.host.name] != v {
 		return
 	}
-	delete(v.log.views, v.host.name)
-	if v.log.leader == v.host.name {
-		v.log.leader = ""
-		v.log.orphan(v)
+	delete(l.views, v.host.name)
+	if l.leader != v.host.name {
+		return
 	}
+	l.leader = ""
+	kept := l.queue[:0:0]
+	for _, p := range l.queue {
+		if p.by != v || l.dice.chance(0.5) {
+			kept = append(kept, p)
+		}
+	}
+	l.queue = kept
 }
 
-// behind tells that there are entries to apply.
-func (v *view) behind() {
+// notify says that there are entries to apply.
+func (v *view) notify() {
 	select {
 	case v.news <- struct{}{}:
 	default:
 	}
 }
 
-// office tells that leadership is won or lost; the log's lock is held.
-func (v *view) office(leads bool) {
+// tell says that the leadership is won or lost; the lock of the log is held.
+func (v *view) tell(leads bool) {
 	v.leads = leads
 	select {
 	case <-v.leadership:
@@ -86,8 +92,7 @@ func (v *view) office(leads bool) {
 	v.leadership <- leads
 }
 
-// follow applies what is committed, a little later than the leader, until ctx is
-// done.
+// follow applies what is committed, a little later than the leader, until ctx is done.
 func (v *view) follow(ctx context.Context) {
 	for {
 		select {
@@ -97,7 +102,7 @@ func (v *view) follow(ctx context.Context) {
 			return
 		case <-v.news:
 		}
-		if !v.work(maxLag) {
+		if !v.spend(maxLag) {
 			return
 		}
 		v.mu.Lock()
@@ -117,7 +122,8 @@ func (v *view) follow(ctx context.Context) {
 	}
 }
 
-// result returns what became of the entry at index, applying up to it if need be.
+// result returns the result of the entry at index. It applies the entry if that has not
+// happened yet.
 func (v *view) result(index uint64) state.Result {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -127,7 +133,7 @@ func (v *view) result(index uint64) state.Result {
 	return r
 }
 
-// applyTo applies entries up to index; mu is held.
+// applyTo applies entries up to index; the lock is held.
 func (v *view) applyTo(index uint64) {
 	for _, entry := range v.log.after(v.state.Index()) {
 		at := v.state.Index() + 1
@@ -135,38 +141,46 @@ func (v *view) applyTo(index uint64) {
 			break
 		}
 		next, result := v.state.Apply(at, entry)
-		v.publish(next)
+		v.replace(next)
 		v.since++
 		v.log.hooks.applied(v.host, next, entry, result)
 		v.results[at] = result
 	}
 }
 
-func (v *view) publish(s *state.State) {
+// replace replaces the state; the lock is held.
+func (v *view) replace(s *state.State) {
 	v.state = s
 	close(v.changed)
 	v.changed = make(chan struct{})
 }
 
-// snapshot writes a state to the disk: that takes a while, and is whole or not
-// there at all after a crash.
+// snapshot writes a state to the disk. That takes a while; after a crash the snapshot is
+// complete or not there.
 func (v *view) snapshot(s *state.State) {
-	var b bytes.Buffer
-	if err := s.Encode(&b); err != nil {
-		panic(fmt.Sprintf("sim: a state does not encode: %v", err))
-	}
-	v.log.hooks.snapshot(v.host)
-	if !v.work(20 * time.Millisecond) {
+	b := encode(s)
+	v.log.hooks.reached(Snapshot)
+	if !v.spend(maxSnapshot) {
 		return
 	}
 	v.log.mu.Lock()
 	defer v.log.mu.Unlock()
 	if old := v.log.snaps[v.host.name]; old == nil || old.index < s.Index() {
-		v.log.snaps[v.host.name] = &snap{s.Index(), b.Bytes()}
+		v.log.snaps[v.host.name] = &snap{s.Index(), b}
 	}
 }
 
-// restore decodes a snapshot; what it leaves out shows when it is encoded again.
+// encode returns the snapshot of a state.
+func encode(s *state.State) []byte {
+	var b bytes.Buffer
+	if err := s.Encode(&b); err != nil {
+		panic(fmt.Sprintf("sim: a state does not encode: %v", err))
+	}
+	return b.Bytes()
+}
+
+// restore decodes a snapshot. It encodes the state again, which shows what a snapshot
+// leaves out.
 func (l *raftLog) restore(snapshot []byte) *state.State {
 	s, err := state.Decode(bytes.NewReader(snapshot))
 	if err != nil {
@@ -180,8 +194,8 @@ func (l *raftLog) restore(snapshot []byte) *state.State {
 	return s
 }
 
-// work passes time, at most so much, and reports whether the host lives on.
-func (v *view) work(most time.Duration) bool {
+// spend passes a time of at most so much, and reports whether the host lives on.
+func (v *view) spend(most time.Duration) bool {
 	select {
 	case <-time.After(v.dice.between(0, most)):
 	case <-v.host.dead:
@@ -189,56 +203,44 @@ func (v *view) work(most time.Duration) bool {
 	return v.host.pass()
 }
 
-// lag keeps a coordinator from applying entries for a while; then it is sent
-// another's snapshot, as one is whose log was left too far behind.
+// lag keeps a coordinator from applying entries for a while. Then it is sent the snapshot
+// of the leader, as if the leader had deleted the entries that it lacks.
 func (v *view) lag(d time.Duration) {
 	v.mu.Lock()
 	v.hold = true
 	v.mu.Unlock()
-	time.AfterFunc(d, v.install)
+	time.AfterFunc(d, func() {
+		if v.install() {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.hold = false
+			v.notify()
+		}
+	})
 }
 
-// install replaces the state by another coordinator's, through its bytes.
-func (v *view) install() {
-	from := v.log.donor(v)
-	if from == nil || !v.host.pass() {
-		v.release()
-		return
+// install replaces the state by the state of the leader, through its bytes. It reports
+// false if the host is killed meanwhile.
+func (v *view) install() bool {
+	v.log.mu.Lock()
+	from := v.log.views[v.log.leader]
+	v.log.mu.Unlock()
+	if from == nil || from == v || !from.host.running() || !v.host.pass() {
+		return true
 	}
-	s, _ := from.Watch()
-	var b bytes.Buffer
-	if err := s.Encode(&b); err != nil {
-		panic(fmt.Sprintf("sim: a state does not encode: %v", err))
+	b := encode(from.State())
+	v.log.hooks.reached(Install)
+	if !v.spend(maxSnapshot) {
+		return false
 	}
-	v.log.hooks.install(v.host)
-	if !v.work(20 * time.Millisecond) {
-		return
-	}
-	restored := v.log.restore(b.Bytes())
-	v.mu.Lock()
-	if restored.Index() > v.state.Index() {
-		v.publish(restored)
-		v.log.hooks.applied(v.host, restored, nil, state.Result{})
-	}
-	v.mu.Unlock()
-	v.release()
-}
-
-func (v *view) release() {
+	restored := v.log.restore(b)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.hold = false
-	v.behind()
-}
-
-// donor returns the view that a snapshot comes from: the leader's.
-func (l *raftLog) donor(to *view) *view {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if v := l.views[l.leader]; v != nil && v != to && v.host.runs() {
-		return v
+	if restored.Index() > v.state.Index() {
+		v.replace(restored)
+		v.log.hooks.applied(v.host, restored, nil, state.Result{})
 	}
-	return nil
+	return true
 }
 
 // State implements jobs.Log.

@@ -27,8 +27,8 @@ func (mute) Request(context.Context, string, []byte) ([]byte, error) { return ni
 func (mute) MaxPayload() int                                         { return 1 << 20 }
 func (mute) Connected() bool                                         { return true }
 
-// A blob that another coordinator may have, which does not answer just now, was not
-// withheld by the client: it is to try again, not to give up.
+// TestSilentHolder checks that the client is told to try again if a coordinator that may
+// have the blob does not answer.
 func TestSilentHolder(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
@@ -43,9 +43,9 @@ func TestSilentHolder(t *testing.T) {
 	}
 }
 
-// TestSilentLeader: a leader that takes connections and says nothing, as one that is cut
-// off in one direction, does not hold a client that asked another coordinator; one that
-// only takes long does.
+// TestSilentLeader checks that a request is given up if the leader takes connections and
+// says nothing, as if one direction were cut. It is not given up if the leader only takes
+// long.
 func TestSilentLeader(t *testing.T) {
 	s := newSite(t)
 	f := s.follower()
@@ -56,7 +56,7 @@ func TestSilentLeader(t *testing.T) {
 		case quiet.Load():
 			<-over
 		case r.URL.Path != "/healthz":
-			<-time.After(3 * patienceHere)
+			<-time.After(3 * silenceHere)
 			io.WriteString(w, "[]\n")
 		}
 	}))
@@ -73,14 +73,14 @@ func TestSilentLeader(t *testing.T) {
 	f.refuse(503, "PUT", "/v1/blobs/"+blobs.Sum(nil), nil, "did not answer")
 }
 
-// TestUnknownOutcome: of a request that the leader may have heard, and of an entry that may
-// be in the log, the answer says that it may be done; of others it does not.
+// TestUnknownOutcome checks that the answer says so if the leader may have received the
+// request, or if the entry may be in the log, and only then.
 func TestUnknownOutcome(t *testing.T) {
 	s := newSite(t)
 	f := s.follower()
 	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		panic(http.ErrAbortHandler) // as one that dies
+		panic(http.ErrAbortHandler) // as if the leader died
 	}))
 	defer leader.Close()
 	id, nobody := "d", ""
@@ -111,8 +111,8 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestLocal: what this coordinator knows is told without asking the leader, and where
-// it knows none once it does, or after the wait.
+// TestLocal checks that a coordinator answers with what it knows itself. If it knows no
+// leader, it answers once it does, or after the wait.
 func TestLocal(t *testing.T) {
 	f := newSite(t).follower()
 	var c protocol.Cluster

@@ -1,0 +1,283 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/archive"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Datasets lists the datasets.
+func (c *Client) Datasets(ctx context.Context) (v []protocol.Dataset, err error) {
+	return v, c.json(ctx, http.MethodGet, at("datasets"), nil, &v)
+}
+
+// Dataset describes one dataset.
+func (c *Client) Dataset(ctx context.Context, name string) (*protocol.Dataset, error) {
+	var v protocol.Dataset
+	return &v, c.json(ctx, http.MethodGet, at("datasets", name), nil, &v)
+}
+
+// DeleteDataset deletes the name of a dataset. It is refused while a job needs the
+// dataset.
+func (c *Client) DeleteDataset(ctx context.Context, name string) error {
+	if _, err := c.Dataset(ctx, name); err != nil {
+		return err
+	}
+	err := c.json(ctx, http.MethodDelete, at("datasets", name), nil, nil)
+	if IsNotFound(err) { // it existed, so the answer to an earlier try may be lost
+		if _, now := c.Dataset(ctx, name); IsNotFound(now) {
+			return nil
+		}
+	}
+	return err
+}
+
+const (
+	// parallelBlobs is how many blobs travel at once.
+	parallelBlobs = 4
+	// uploadRounds is how often Upload asks what to send: another leader may lack blobs
+	// that the last one had.
+	uploadRounds = 3
+)
+
+// Import cuts src into shards in a temporary folder, stores them and gives them the name.
+// Importing again sends what the cluster has lost of the dataset, and changes nothing
+// else. A name that exists with other content is refused. o.Progress is told of the
+// upload as phase "upload".
+func (c *Client) Import(ctx context.Context, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
+	dir, err := tempdir.Make("import")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Remove()
+	o.Context = ctx
+	m, err := dataset.Import(src, dir.Path, o)
+	if err != nil {
+		return nil, err
+	}
+	return c.Upload(ctx, name, m, dir.Path, o.Progress)
+}
+
+// Upload stores the shards of m, and its groups, and gives them the name. They are files
+// of dir that are named by their digests. It sends what the leader lacks, so uploading
+// again repairs a dataset that has lost blobs.
+func (c *Client) Upload(ctx context.Context, name string, m *dataset.Manifest, dir string, report func(dataset.Progress)) (*protocol.Dataset, error) {
+	own := make(map[string]bool, len(m.Shards)) // so that no server makes a client send other files
+	for _, s := range m.Shards {
+		own[s.Digest] = true
+	}
+	if m.Groups != nil {
+		own[m.Groups.Digest] = true
+	}
+	entry := protocol.DatasetPutEntry{Name: name, Manifest: m}
+	for n := 1; ; n++ {
+		var check protocol.DatasetCheck
+		if err := c.json(ctx, http.MethodPost, at("datasets", "check"), entry, &check); err != nil {
+			return nil, err
+		}
+		lacking := slices.Compact(slices.Sorted(slices.Values(check.Lacking)))
+		lacking = slices.DeleteFunc(lacking, func(d string) bool { return !own[d] })
+		if err := c.putFiles(ctx, lacking, dir, report); err != nil {
+			return nil, err
+		}
+		var d protocol.Dataset
+		k, err := c.jsonCall(http.MethodPost, at("datasets"), entry, &d)
+		if err == nil {
+			k.timeout = blobTimeout // a new leader may have to fetch blobs first
+			err = c.do(ctx, k)
+		}
+		if err == nil || n == uploadRounds || len(check.Lacking) == 0 {
+			return &d, err
+		}
+	}
+}
+
+// putFiles stores files of dir that are named by their digests.
+func (c *Client) putFiles(ctx context.Context, digests []string, dir string, report func(dataset.Progress)) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallelBlobs)
+	var done atomic.Int64
+	reporting := make(chan struct{}, 1) // full while report is called
+	for _, digest := range digests {
+		g.Go(func() error {
+			if err := c.PutFile(ctx, digest, filepath.Join(dir, digest)); err != nil {
+				return err
+			}
+			n := done.Add(1)
+			if report != nil {
+				reporting <- struct{}{}
+				report(dataset.Progress{Phase: "upload", Done: int(n), Of: len(digests), Part: float64(n) / float64(len(digests))})
+				<-reporting
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// Shards fetches the shards of an imported dataset into memory.
+func (c *Client) Shards(ctx context.Context, m *dataset.Manifest) ([]*dataset.Rows, error) {
+	shards := make([]*dataset.Rows, len(m.Shards))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallelBlobs)
+	for i, s := range m.Shards {
+		g.Go(func() error {
+			b, err := c.Blob(ctx, s.Digest)
+			if err != nil {
+				return err
+			}
+			rows, _, err := dataset.DecodeShard(b)
+			if err != nil {
+				return err
+			}
+			shards[i] = rows
+			return m.CheckShard(i, rows)
+		})
+	}
+	return shards, g.Wait()
+}
+
+// Blob returns a blob after it has checked the digest.
+func (c *Client) Blob(ctx context.Context, digest string) ([]byte, error) {
+	b, err := c.bytes(ctx, at("blobs", digest))
+	if err != nil {
+		return nil, err
+	}
+	if got := sha256.Sum256(b); hex.EncodeToString(got[:]) != digest {
+		return nil, fmt.Errorf("the bytes received for blob %.12s do not match its digest", digest)
+	}
+	return b, nil
+}
+
+func (c *Client) bytes(ctx context.Context, path string) (b []byte, err error) {
+	return b, c.do(ctx, &call{method: http.MethodGet, path: path, timeout: blobTimeout, limit: c.maxBytes, take: func(r io.Reader) error {
+		b, err = io.ReadAll(r)
+		return err
+	}})
+}
+
+// PutBlob stores bytes on a quorum of the coordinators and returns their digest.
+func (c *Client) PutBlob(ctx context.Context, b []byte) (digest string, err error) {
+	sum := sha256.Sum256(b)
+	digest = hex.EncodeToString(sum[:])
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
+	return digest, c.put(ctx, digest, int64(len(b)), open)
+}
+
+// PutFile stores a file with a known digest.
+func (c *Client) PutFile(ctx context.Context, digest, path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return c.put(ctx, digest, info.Size(), func() (io.ReadCloser, error) { return os.Open(path) })
+}
+
+func (c *Client) put(ctx context.Context, digest string, size int64, open func() (io.ReadCloser, error)) error {
+	return c.do(ctx, &call{
+		method: http.MethodPut, path: at("blobs", digest), body: open, size: size, timeout: blobTimeout,
+		take: func(io.Reader) error { return nil },
+	})
+}
+
+// Models lists the models.
+func (c *Client) Models(ctx context.Context) (v []protocol.ModelInfo, err error) {
+	return v, c.json(ctx, http.MethodGet, at("models"), nil, &v)
+}
+
+// NewestModels lists the last n models in the order of their jobs, or all if there are
+// fewer; n is 1 or more.
+func (c *Client) NewestModels(ctx context.Context, n int) (v []protocol.ModelInfo, err error) {
+	return v, c.json(ctx, http.MethodGet, at("models")+"?newest="+strconv.Itoa(n), nil, &v)
+}
+
+// Model returns a model file: of a job by its name, or of job/fold.
+func (c *Client) Model(ctx context.Context, name string) ([]byte, error) {
+	return c.bytes(ctx, modelAt(name))
+}
+
+// modelAt returns the path of a model. Its name may have several elements.
+func modelAt(name string) string {
+	return at(append([]string{"models"}, strings.Split(name, "/")...)...)
+}
+
+// DeleteModel deletes the models of a done job, by id or name, and keeps the job.
+// Deleting twice does no harm. The model of one fold is refused.
+func (c *Client) DeleteModel(ctx context.Context, job string) (*protocol.JobInfo, error) {
+	if !strings.Contains(job, "/") {
+		id, err := c.jobID(ctx, job)
+		if err != nil {
+			return nil, err
+		}
+		job = strconv.FormatUint(id, 10)
+	}
+	var v protocol.JobInfo
+	return &v, c.json(ctx, http.MethodDelete, modelAt(job), nil, &v)
+}
+
+const (
+	backupTimeout = 30 * 24 * time.Hour
+	// firstSilence bounds the wait for the first byte of a backup, which comes once the
+	// coordinator has all blobs.
+	firstSilence = 10 * time.Minute
+	// backupSilence bounds the wait for each of the others.
+	backupSilence = 30 * time.Second
+)
+
+// errMute says why a backup was given up.
+var errMute = errors.New("the coordinator stopped sending")
+
+// BackupProgress is how far a backup is.
+type BackupProgress struct {
+	Blobs, OfBlobs int
+	Bytes, OfBytes int64
+}
+
+// Backup writes a backup of the cluster to w, and checks all of it on the way. If the
+// backup breaks off, it returns an error, and w has a part of the backup. progress may be
+// nil.
+func (c *Client) Backup(ctx context.Context, w io.Writer, progress func(BackupProgress)) (h archive.Header, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	quiet := time.AfterFunc(firstSilence, func() { cancel(errMute) })
+	defer quiet.Stop()
+	each := func(h *archive.Header, blobs int, bytes int64) {
+		if progress != nil {
+			progress(BackupProgress{blobs, h.Blobs, bytes, h.Bytes})
+		}
+	}
+	var broken error // after the first bytes, the request is not sent again
+	err = c.do(ctx, &call{method: http.MethodGet, path: at("backup"), timeout: backupTimeout, take: func(r io.Reader) error {
+		heard := &noisyReader{r, func() { quiet.Reset(backupSilence) }}
+		h, broken = archive.Verify(io.TeeReader(heard, w), each)
+		return nil
+	}})
+	if err = errors.Join(err, broken); err == nil {
+		return h, nil
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, errMute) {
+		return h, fmt.Errorf("%w: no bytes arrived for %v", errMute, backupSilence)
+	} else if cause != nil {
+		return h, cause
+	}
+	return h, err
+}

@@ -1,0 +1,334 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/coordinator/replica"
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// resultHandlers answer requests about what jobs have computed so far: learning curves,
+// and the runs of experiments, which are called cells in messages.
+type resultHandlers struct {
+	store *store.Store
+	blobs *replica.Blobs
+	folds foldCurves
+}
+
+// curve answers with the committed part of the learning curve of a job. While a job of
+// folds runs, a fold has a curve if its result is recorded, here and read. The curves of
+// the other folds are empty.
+func (h *resultHandlers) curve(r *http.Request) (any, error) {
+	j, err := findJob(h.store.State(), r.PathValue("job"))
+	if err != nil {
+		return nil, err
+	}
+	c := &protocol.JobCurve{ID: j.ID, Name: j.Name, State: j.State}
+	if c.Points, err = decodePoints(j.Curve); err != nil {
+		return nil, fmt.Errorf("%v: %w", j, err)
+	}
+	for fold, b := range j.FoldCurves {
+		points, err := decodePoints(b)
+		if err != nil {
+			return nil, fmt.Errorf("%v, fold %d: %w", j, fold, err)
+		}
+		c.Folds = append(c.Folds, points)
+	}
+	if j.State.Final() || j.Job.Folds == 0 {
+		return c, nil
+	}
+	c.Folds = make([][]curve.Point, j.Job.Folds)
+	for i := range c.Folds {
+		c.Folds[i] = []curve.Point{}
+	}
+	parts := j.Parts(j.Round + 1)
+	known := h.folds.of(r.Context(), parts, h.blobs.Folder.Get)
+	for _, part := range parts {
+		if points := known[part.Digest]; int(part.Unit) < len(c.Folds) && len(points) > 0 {
+			c.Folds[part.Unit] = points
+		}
+	}
+	return c, nil
+}
+
+// decodePoints decodes the points of a curve. No bytes are a curve without points.
+func decodePoints(b []byte) ([]curve.Point, error) {
+	if len(b) == 0 {
+		return []curve.Point{}, nil
+	}
+	c, err := curve.Decode(b)
+	if err != nil {
+		return nil, err
+	}
+	return c.Points(), nil
+}
+
+// The bounds of reading the recorded results of folds for their curves.
+const (
+	maxFoldPart  = 64 << 20  // bytes of a result that is read
+	maxFoldReads = 128 << 20 // bytes that one request reads; the next request reads on
+	maxFolds     = 4096      // results in the cache, with at most curve.FoldPoints points each
+)
+
+// foldCurves reads the curves of recorded results, each result once, and caches their
+// points. A result has the model of its fold too, so it may be large.
+type foldCurves struct {
+	mu     sync.Mutex                       // held while results are read, so that each is read once
+	points map[digests.Digest][]curve.Point // by the digest of a result; empty if it has no curve
+}
+
+// of returns, by digest, the points of the parts that are cached or can be read now.
+func (f *foldCurves) of(ctx context.Context, parts []state.Part, read func(digest string) ([]byte, error)) map[digests.Digest][]curve.Point {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := make(map[digests.Digest][]curve.Point)
+	bytes := uint64(0)
+	for _, part := range parts {
+		points, ok := f.points[part.Digest]
+		if !ok && part.Bytes <= maxFoldPart && bytes+part.Bytes <= maxFoldReads && ctx.Err() == nil {
+			b, err := read(part.Digest.String())
+			if err != nil { // the result is not here
+				continue
+			}
+			bytes += part.Bytes
+			if o, err := pipeline.DecodeOutcome(b); err == nil && o.Curve != nil {
+				points = o.Curve.Coarsened(curve.FoldPoints).Points()
+			}
+			ok = true
+		}
+		if ok {
+			known[part.Digest] = points
+		}
+	}
+	// Cache the points. If there are too many, the points of other jobs are dropped.
+	if f.points == nil || len(f.points)+len(known) > maxFolds {
+		f.points = make(map[digests.Digest][]curve.Point)
+	}
+	for d, points := range known {
+		if len(f.points) == maxFolds {
+			break
+		}
+		f.points[d] = points
+	}
+	return known
+}
+
+// runRange is the runs of a job that a request asks for: from <= run < until.
+type runRange struct {
+	job         *state.Job
+	from, until int
+}
+
+// runRange reads which runs a request asks for.
+func (h *resultHandlers) runRange(r *http.Request) (*runRange, error) {
+	j, err := findJob(h.store.State(), r.PathValue("job"))
+	if err != nil {
+		return nil, err
+	}
+	if j.Job.Cells == nil {
+		return nil, fmt.Errorf("%w: %v is not a job of an experiment, so it has no runs", errBad, j)
+	}
+	asked := &runRange{job: j, until: j.Job.Cells.Count()}
+	for name, at := range map[string]*int{"from": &asked.from, "until": &asked.until} {
+		text := r.URL.Query().Get(name)
+		if text == "" {
+			continue
+		}
+		if *at, err = strconv.Atoi(text); err != nil || *at < 0 {
+			return nil, fmt.Errorf("%w: %s: want the number of a run, got %.80q", errBad, name, text)
+		}
+	}
+	asked.until = min(asked.until, j.Job.Cells.Count())
+	return asked, nil
+}
+
+// runPage collects the runs of an answer in order.
+type runPage interface {
+	// add takes the encoded outcome of a run, and how many nanoseconds it was computed.
+	add(run int, outcome []byte, took uint64) error
+	// skip notes a run that is not run.
+	skip(run int)
+	// full reports whether the page has room for no other run.
+	full() bool
+}
+
+// runs answers with the outcomes of runs that have ended, at most a page.
+func (h *resultHandlers) runs(r *http.Request) (any, error) {
+	asked, err := h.runRange(r)
+	if err != nil {
+		return nil, err
+	}
+	page := &outcomePage{JobCells: protocol.JobCells{Cells: []protocol.CellOutcome{}}, records: r.URL.Query().Get("records") == "true"}
+	page.Next, err = h.fill(r.Context(), page, asked)
+	return &page.JobCells, err
+}
+
+// runStates answers with how runs have ended, at most a page. If all runs of a job ended
+// well, its outcome says so, and no outcome of a run is read.
+func (h *resultHandlers) runStates(r *http.Request) (any, error) {
+	asked, err := h.runRange(r)
+	if err != nil {
+		return nil, err
+	}
+	page := &statePage{protocol.JobCellStates{States: []protocol.CellState{}}}
+	var outcome struct {
+		Failed int `json:"runs_failed"`
+		NotRun int `json:"runs_not_run"`
+	}
+	if j := asked.job; j.State != protocol.Done || json.Unmarshal(j.Outcome, &outcome) != nil || outcome.Failed > 0 || outcome.NotRun > 0 {
+		page.Next, err = h.fill(r.Context(), page, asked)
+		return &page.JobCellStates, err
+	}
+	for run := asked.from; run < asked.until; run++ {
+		if page.full() {
+			page.Next = run
+			break
+		}
+		page.States = append(page.States, protocol.CellState{Unit: run})
+	}
+	return &page.JobCellStates, nil
+}
+
+// fill adds runs that have ended to a page. next is the run to ask for next; 0: there is
+// none.
+func (h *resultHandlers) fill(ctx context.Context, page runPage, asked *runRange) (next int, err error) {
+	switch {
+	case asked.from >= asked.until:
+		return 0, nil
+	case asked.job.State == protocol.Done:
+		return h.fillStored(ctx, page, asked)
+	}
+	return h.fillRecorded(ctx, page, asked)
+}
+
+// fillStored reads the blob of a done job that has the outcome of the first run. A page
+// ends with its blob, so that one request reads one blob.
+func (h *resultHandlers) fillStored(ctx context.Context, page runPage, asked *runRange) (next int, err error) {
+	first := 0
+	for _, ref := range asked.job.Cells {
+		next = first + ref.Count
+		if asked.from >= next {
+			first = next
+			continue
+		}
+		b, err := h.blobs.Get(ctx, ref.Blob)
+		if err != nil {
+			return 0, err
+		}
+		outcomes, took, err := childjob.Cells(b, ref.Count)
+		if err != nil {
+			return 0, fmt.Errorf("%v: blob %s: %w", asked.job, ref.Blob, err)
+		}
+		if took == nil {
+			took = make([]uint64, len(outcomes))
+		}
+		for run := asked.from; run < min(next, asked.until); run++ {
+			outcome := outcomes[run-first]
+			if len(outcome) == 0 {
+				page.skip(run)
+			} else if err := page.add(run, outcome, took[run-first]); err != nil {
+				return 0, err
+			}
+		}
+		if next < asked.until {
+			return next, nil
+		}
+		return 0, nil
+	}
+	return 0, nil
+}
+
+// fillRecorded reads the recorded results of a job that is not done. While the job has
+// not ended, it leaves out a result that is not here: it may be here later.
+func (h *resultHandlers) fillRecorded(ctx context.Context, page runPage, asked *runRange) (next int, err error) {
+	j, bytes := asked.job, uint64(0)
+	get := h.blobs.Folder.Get
+	if j.State.Final() {
+		get = func(digest string) ([]byte, error) { return h.blobs.Get(ctx, digest) }
+	}
+	for part := range j.PartsFrom(j.Round+1, uint32(asked.from)) {
+		run := int(part.Unit)
+		if run >= asked.until {
+			break
+		}
+		if page.full() || bytes > maxFoldReads || ctx.Err() != nil {
+			next = run
+			break
+		}
+		if !part.WasRun() {
+			page.skip(run)
+			continue
+		}
+		bytes += part.Bytes
+		b, err := get(part.Digest.String())
+		switch {
+		case err != nil && j.State.Final():
+			return 0, fmt.Errorf("the result of run %d of %v cannot be read: %w", run, j, err)
+		case err != nil:
+			continue
+		}
+		if err := page.add(run, b, part.Compute); err != nil {
+			return 0, err
+		}
+	}
+	return next, ctx.Err()
+}
+
+// outcomePage is a page of outcomes. It leaves out the runs that were not run: they have
+// no outcome.
+type outcomePage struct {
+	protocol.JobCells
+	records bool // true if curves and predictions are asked for
+}
+
+func (p *outcomePage) add(run int, outcome []byte, took uint64) error {
+	o, err := childjob.Decode(outcome)
+	if err != nil {
+		return err
+	}
+	c := protocol.CellOutcome{Unit: run, Outcome: json.RawMessage(o.Head), Seconds: float64(took) / 1e9}
+	if p.records {
+		c.Curve, c.Predictions = o.Curve, o.Predictions
+	}
+	p.Cells = append(p.Cells, c)
+	return nil
+}
+
+func (p *outcomePage) skip(int) {}
+
+func (p *outcomePage) full() bool { return len(p.Cells) == protocol.CellsPage }
+
+// statePage is a page of states, without outcomes.
+type statePage struct{ protocol.JobCellStates }
+
+func (p *statePage) add(run int, outcome []byte, _ uint64) error {
+	o, err := childjob.Decode(outcome)
+	if err != nil {
+		return err
+	}
+	var head struct {
+		Error string `json:"error"`
+	}
+	if err := json.Unmarshal(o.Head, &head); err != nil {
+		return fmt.Errorf("the result of run %d cannot be read: %w", run, err)
+	}
+	p.States = append(p.States, protocol.CellState{Unit: run, Failed: head.Error != ""})
+	return nil
+}
+
+func (p *statePage) skip(run int) {
+	p.States = append(p.States, protocol.CellState{Unit: run, NotRun: true})
+}
+
+func (p *statePage) full() bool { return len(p.States) == protocol.CellsPage }
