@@ -116,7 +116,7 @@ func TestEndedJobs(t *testing.T) {
 		if got.State != want || got.Ended != 9 || got.Round != 4 || string(got.Progress) != `{"step":4}` {
 			t.Errorf("%s: %+v", want, got)
 		}
-		if got.Trainer != nil || got.TrainerBytes != 0 || got.collected.len() != 0 || got.Manifest != nil || got.pending != nil {
+		if got.Trainer != nil || got.TrainerBytes != 0 || got.collected.n != 0 || got.Manifest != nil || got.pending != nil {
 			t.Errorf("%s: it keeps %+v", want, got)
 		}
 		info := got.Info()

@@ -203,7 +203,7 @@ func TestMeasure(t *testing.T) {
 		``:                                  "0 false false",
 		`{"measures":{"cosine":{"mean":1}},"evaluated_on":"rows"}`: "NaN false false",
 	} {
-		j := &Job{measured: measuredBy([]byte(outcome))}
+		j := &Job{Results: Results{summary: summarize([]byte(outcome))}}
 		if got := fmt.Sprint(j.Measure("kl")); got != want {
 			t.Errorf("%s: %s, want %s", outcome, got, want)
 		}

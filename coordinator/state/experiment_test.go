@@ -249,7 +249,7 @@ func TestCellsSpent(t *testing.T) {
 	for outcome, want := range map[string]map[string]float64{
 		`{"runs_spent_seconds":{"a":1.5,"b":2}}`: {"a": 1.5, "b": 2}, `{}`: nil, ``: nil, `{"runs_spent_seconds":3}`: nil,
 	} {
-		if got := (&Job{Outcome: []byte(outcome)}).CellsSpent(); !maps.Equal(got, want) {
+		if got := (&Job{Results: Results{summary: summarize([]byte(outcome))}}).CellsSpent(); !maps.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", outcome, got, want)
 		}
 	}

@@ -24,8 +24,8 @@ func TestPartList(t *testing.T) {
 			_, there := want[[2]uint64{p.Round, uint64(p.Unit)}]
 			before, n := l, len(want)
 			var put bool
-			if l, put = l.put(p); put == there || before.len() != n {
-				t.Fatalf("put %v, it was there: %v; the list before has %d parts, it had %d", put, there, before.len(), n)
+			if l, put = l.put(p); put == there || before.n != n {
+				t.Fatalf("put %v, it was there: %v; the list before has %d parts, it had %d", put, there, before.n, n)
 			}
 			if put {
 				want[[2]uint64{p.Round, uint64(p.Unit)}] = p
@@ -48,7 +48,7 @@ func TestPartList(t *testing.T) {
 
 func checkParts(t *rapid.T, l partList, want map[[2]uint64]Part) {
 	sorted := slices.SortedFunc(maps.Values(want), comparePart)
-	if got := slices.Collect(l.all); !slices.Equal(got, sorted) || l.len() != len(sorted) {
+	if got := slices.Collect(l.all); !slices.Equal(got, sorted) || l.n != len(sorted) {
 		t.Fatalf("%d parts, want %d", len(got), len(sorted))
 	}
 	for _, b := range l.blocks {

@@ -21,7 +21,7 @@ func TestPause(t *testing.T) {
 	m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 5, Of: 4, Digest: digest('c')})
 	m.do(protocol.EntryCommit, commits(epoch, j.ID, 6, []byte("state"), 2)[0])
 	paused := m.do(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID}).(*Job)
-	if paused.State != protocol.Paused || paused.Round != 4 || string(paused.Trainer) != "state" || paused.collected.len() != 1 || paused.pending != nil || paused.Pauses != 1 {
+	if paused.State != protocol.Paused || paused.Round != 4 || string(paused.Trainer) != "state" || paused.collected.n != 1 || paused.pending != nil || paused.Pauses != 1 {
 		t.Errorf("paused: %+v", paused)
 	}
 	if again := m.do(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID}); again != paused {
