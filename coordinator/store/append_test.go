@@ -13,7 +13,7 @@ func TestOneAppendAtATime(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
 	s := c.leader()
-	_, err := s.life.Load().gate.AppendEntriesPipeline("b", "127.0.0.1:1")
+	_, err := s.node.Load().transport.AppendEntriesPipeline("b", "127.0.0.1:1")
 	if !errors.Is(err, raft.ErrPipelineReplicationNotSupported) {
 		t.Errorf("a pipeline: error %v", err)
 	}

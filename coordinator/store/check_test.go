@@ -307,7 +307,7 @@ func TestCheckIsQuick(t *testing.T) {
 		c.nodes["a"].ProposeAsync(bulkEntry(i))
 	}
 	c.propose(memberEntry(0))
-	n := c.nodes["a"].life.Load()
+	n := c.nodes["a"].node.Load()
 	began := time.Now()
 	if err := n.log.check(c.nodes["a"].folder, 0, nil); err != nil {
 		t.Fatal(err)

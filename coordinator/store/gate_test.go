@@ -15,7 +15,7 @@ import (
 // Only an exchange that was answered over a connection that there was tells the round trip.
 func TestRoundTripsWithoutDials(t *testing.T) {
 	var dials uint64
-	g := &gate{trips: new(rtt.Table), dials: func() uint64 { return dials }}
+	g := &transport{trips: new(rtt.Table), dials: func() uint64 { return dials }}
 	exchange := func(took time.Duration, dialled bool, err error) {
 		from := g.begin()
 		from.at = from.at.Add(-took)
@@ -42,19 +42,19 @@ func TestRoundTripsOfAnElection(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	s := c.leader()
 	testkit.Until(t, "round trips", func() bool { return len(s.RoundTrips()) == 2 })
-	if s.life.Load().session.dials.Load() == 0 {
+	if s.node.Load().session.dials.Load() == 0 {
 		t.Error("no connection is counted")
 	}
 }
 
 // For how long a transfer hangs is told by the monotonic clock.
 func TestTransferIsTimedByTheMonotonicClock(t *testing.T) {
-	s := new(Store)
-	s.noteHandover(raft.ErrLeadershipTransferInProgress)
-	if since := s.handing.Load(); since == nil || !strings.Contains(since.String(), " m=") {
+	var refused transfer
+	refused.note(raft.ErrLeadershipTransferInProgress)
+	if since := refused.since.Load(); since == nil || !strings.Contains(since.String(), " m=") {
 		t.Errorf("noted %v", since)
 	}
-	if s.noteHandover(nil); s.handing.Load() != nil {
+	if refused.note(nil); refused.since.Load() != nil {
 		t.Error("a transfer that has ended is remembered")
 	}
 }

@@ -46,7 +46,7 @@ func TestGuardFollowsRaft(t *testing.T) {
 	for _, piece := range []int{1, 2, 3, 7, 100, 4096, len(all)} {
 		g := &guard{requests: true}
 		for at := 0; at < len(all); at += piece {
-			if err := g.look(all[at:min(at+piece, len(all))]); err != nil {
+			if err := g.follow(all[at:min(at+piece, len(all))]); err != nil {
 				t.Fatalf("pieces of %d: at byte %d: %v", piece, at, err)
 			}
 		}
@@ -60,7 +60,7 @@ func TestGuardFollowsRaft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if g := new(guard); g.look(b.Bytes()) != nil || len(g.scan.open) != 0 {
+	if g := new(guard); g.follow(b.Bytes()) != nil || len(g.scan.open) != 0 {
 		t.Error("answers do not pass")
 	}
 }
@@ -76,7 +76,7 @@ func TestGuardRefuses(t *testing.T) {
 		"depth":            append([]byte{0}, bytes.Repeat([]byte{0x91}, 100)...),
 		"after a snapshot": append([]byte{2, 0x81, 0xa4, 'S', 'i', 'z', 'e', 3, 0xdd, 0xdd, 0xdd}, 0, 0xdd, 0xff, 0xff, 0xff, 0xff),
 	} {
-		if g := (&guard{requests: true}); g.look(b) == nil {
+		if g := (&guard{requests: true}); g.follow(b) == nil {
 			t.Errorf("%s passes", what)
 		}
 	}

@@ -243,9 +243,7 @@ func (c *cluster) close(id string) {
 func (c *cluster) kill(id string) {
 	c.t.Helper()
 	s := c.nodes[id]
-	s.mu.Lock()
-	s.closing = true
-	s.mu.Unlock()
+	s.refuse()
 	s.stop(ErrClosed)
 	if err := s.release(); err != nil {
 		c.t.Errorf("killing %s: %v", id, err)

@@ -109,8 +109,8 @@ func TestCloseWhileProposing(t *testing.T) {
 // The last change of leadership is never dropped, and Raft never waits.
 func TestLeadershipKeepsTheLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore(Config{ID: "a", SnapshotLogBytes: 1, Logger: slog.New(slog.DiscardHandler)})
-		s.work.Go(s.relay)
+		s := newStore(Config{ID: "a", SnapshotLogBytes: 1, Logger: slog.New(slog.DiscardHandler)}, nil)
+		s.work.Go(func() { s.relay(s.quit) })
 		for range 50 { // more than the channel holds
 			s.notify <- true
 			s.notify <- false

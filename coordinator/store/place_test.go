@@ -117,7 +117,7 @@ func TestFolderStays(t *testing.T) {
 		if err := s.Err(); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
-		if err := (&folderWatch{store: s, held: new(files.Places)}).check(); err != nil {
+		if err := s.inPlace(new(files.Places)); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
 	}

@@ -61,7 +61,7 @@ func TestSnapshotTakesAPointer(t *testing.T) {
 	for i := n; i < n+10; i++ {
 		apply(memberEntry(i))
 	}
-	if got := len(f.view.state().Members()); got != n+10 {
+	if got := len(f.view.State().Members()); got != n+10 {
 		t.Errorf("%d members while the snapshot is written, want %d", got, n+10)
 	}
 	close(sink.release)

@@ -339,7 +339,7 @@ func TestReplayIsNotShown(t *testing.T) {
 			if life == 1 {
 				want = max(want, n+1)
 			}
-			if got := f.view.state().Index(); got != want {
+			if got := f.view.State().Index(); got != want {
 				t.Errorf("life %d: after entry %d readers see the state of %d, want %d", life, i+1, got, want)
 			}
 		}

@@ -33,7 +33,7 @@ func TestSnapshots(t *testing.T) {
 		if logged := s.Stats().LogBytes; logged > n*4<<10-128<<10 {
 			t.Errorf("node %s counts %d bytes since its last snapshot", id, logged)
 		}
-		first, err := s.life.Load().log.FirstIndex()
+		first, err := s.node.Load().log.FirstIndex()
 		if err != nil || first < 2 {
 			t.Errorf("node %s keeps its log from %d: %v", id, first, err)
 		}

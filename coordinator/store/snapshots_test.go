@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -9,17 +8,14 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 )
 
-// openSnapshots opens the snapshots of a folder as a life of a node does.
-func openSnapshots(t *testing.T, dir string) *summed {
+// mustOpen opens the snapshots of a folder as a life of a node does.
+func mustOpen(t *testing.T, dir string) *snapshots {
 	t.Helper()
-	files, err := raft.NewFileSnapshotStore(dir, retainSnapshots, bytes.NewBuffer(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := newSummed(files, dir)
+	s, err := openSnapshots(dir, hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +23,7 @@ func openSnapshots(t *testing.T, dir string) *summed {
 }
 
 // begin begins a snapshot of entry 7 in term 2.
-func (s *summed) begin(t *testing.T) raft.SnapshotSink {
+func (s *snapshots) begin(t *testing.T) raft.SnapshotSink {
 	t.Helper()
 	_, nowhere := raft.NewInmemTransport("")
 	sink, err := s.Create(raft.SnapshotVersionMax, 7, 2, raft.Configuration{}, 1, nowhere)
@@ -56,7 +52,7 @@ func left(t *testing.T, dir string) int {
 func TestUnfinishedSnapshots(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := openSnapshots(t, dir)
+	s := mustOpen(t, dir)
 	for i := range 20 {
 		if err := s.begin(t).Close(); err != nil {
 			t.Fatalf("snapshot %d of the same index: %v", i, err)
@@ -82,10 +78,10 @@ func TestUnfinishedSnapshots(t *testing.T) {
 		t.Errorf("%d unfinished snapshots are left: %v", left(t, dir), err)
 	}
 	s.begin(t) // and a crash
-	if openSnapshots(t, dir); left(t, dir) > 0 {
+	if mustOpen(t, dir); left(t, dir) > 0 {
 		t.Error("what a crash left is still there")
 	}
-	if base, bad, err := checkSnapshots(dir, s.FileSnapshotStore); base != 7 || len(bad) > 0 || err != nil {
+	if base, bad, err := s.check(); base != 7 || len(bad) > 0 || err != nil {
 		t.Errorf("the last good snapshot is of %d; bad are %v: %v", base, bad, err)
 	}
 }
@@ -94,9 +90,9 @@ func TestUnfinishedSnapshots(t *testing.T) {
 func TestSnapshotInTheWay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := openSnapshots(t, dir)
+	s := mustOpen(t, dir)
 	sink := s.begin(t)
-	path := sink.(*summedSink).path
+	path := sink.(*snapshotSink).path
 	if err := os.MkdirAll(filepath.Join(path, "x"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -110,9 +106,9 @@ func TestSnapshotInTheWay(t *testing.T) {
 func TestSumIsWhole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := openSnapshots(t, dir)
+	s := mustOpen(t, dir)
 	sink := s.begin(t)
-	path := sink.(*summedSink).path
+	path := sink.(*snapshotSink).path
 	other := filepath.Join(dir, "other")
 	if err := os.WriteFile(other, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
@@ -126,7 +122,7 @@ func TestSumIsWhole(t *testing.T) {
 	if b, err := os.ReadFile(other); string(b) != "x" {
 		t.Errorf("SUM was written in its place: %q, %v", b, err)
 	}
-	if _, bad, err := checkSnapshots(dir, s.FileSnapshotStore); len(bad) > 0 || err != nil {
+	if _, bad, err := s.check(); len(bad) > 0 || err != nil {
 		t.Errorf("%v: %v", bad, err)
 	}
 }

@@ -61,21 +61,25 @@ func TestOldTransferIsForgotten(t *testing.T) {
 	leader := c.leader()
 	follower := c.followers(leader)[0]
 	long := time.Now().Add(-time.Hour)
-	follower.handing.Store(&long)
-	if follower.handoverHangs(time.Now()) || follower.handing.Load() != nil {
+	refused := follower.leadership.transfer
+	hangs := func() bool {
+		return refused.hangs(follower.IsLeader(), time.Now(), 2*follower.config.timeouts.HandOver)
+	}
+	refused.since.Store(&long)
+	if hangs() || refused.since.Load() != nil {
 		t.Error("one that does not lead takes an old transfer for a hanging one")
 	}
-	follower.handing.Store(&long)
+	refused.since.Store(&long)
 	if err := leader.TransferTo(testkit.Context(t), follower.config.ID); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Until(t, "change of leader", func() bool { return follower.IsLeader() && follower.handing.Load() == nil })
+	testkit.Until(t, "change of leader", func() bool { return follower.IsLeader() && refused.since.Load() == nil })
 	if n := follower.Restarts(); n != 0 {
 		t.Errorf("Raft was restarted %d times", n)
 	}
 	c.propose(memberEntry(1))
-	follower.handing.Store(&long)
-	if !follower.handoverHangs(time.Now()) {
+	refused.since.Store(&long)
+	if !hangs() {
 		t.Error("a transfer that hangs is not noticed")
 	}
 }
@@ -86,7 +90,7 @@ func TestStuckRaftEndsTheProcess(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	c.propose(memberEntry(0))
 	s := c.leader()
-	n := s.life.Load()
+	n := s.node.Load()
 	release, inside := make(chan struct{}), make(chan struct{})
 	go n.once.Do(func() {
 		close(inside)

@@ -140,13 +140,13 @@ var Bugs = []Bug{
 		{"coordinator/store/folder.go", "Directory: NewID()}, true", "Directory: \"0\"}, true"},
 	}, &Test{"./coordinator/store", "TestForgottenFolderDoesNotVote"}},
 	{"a log that is missing taken for a new one", []Edit{
-		{"coordinator/store/check.go", "	if max(last, base) > 0 || s.life.Load() != nil || term == 0 || term == 1 && len(i.Founders) > 0 {", "	if max(last, base) > 0 || s.life.Load() != nil || term <= 1 || len(i.Founders) > 0 {"},
+		{"coordinator/store/node.go", "	if max(last, base) > 0 || checked || term == 0 || term == 1 && len(i.Founders) > 0 {", "	if max(last, base) > 0 || checked || term <= 1 || len(i.Founders) > 0 {"},
 	}, &Test{"./coordinator/store", "TestForgottenFolderDoesNotVote"}},
 	{"a cluster that begins without one of its peers", []Edit{
-		{"coordinator/store/decide.go", "			first = \"\"\n", "			continue\n"},
+		{"coordinator/store/begin.go", "			first = \"\"\n", "			continue\n"},
 	}, &Test{"./coordinator/store", "TestDecide"}},
 	{"a first start that is not confirmed", []Edit{
-		{"coordinator/store/start.go", "	case d.from != \"\" && !f.confirmed(ctx, d):", "	case d.from == \"nobody\":"},
+		{"coordinator/store/begin.go", "	case d.from != \"\" && !f.confirmed(ctx, d):", "	case d.from == \"nobody\":"},
 	}, &Test{"./coordinator/store", "TestEmptiedWhileOthersBegin"}},
 	{"a server of another cluster that is welcome", []Edit{
 		{"coordinator/store/handshake.go", "	welcome := found.cluster == g.self.cluster && to == g.self.server && found.server != g.self.server\n", "	welcome := len(to) > 0\n"},
