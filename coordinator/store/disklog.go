@@ -23,7 +23,7 @@ import (
 
 // diskLog is Raft's log: raft-wal, with three additions. Each entry has a checksum, since raft-wal checks only its last
 // write. The index of the last acknowledged entry is kept in a file of its own, since a log that a flipped bit has cut off
-// looks like a log with a torn last write. After a write that fails the log accepts no more writes until it is opened
+// looks like a log with a torn last write. After a failed write the log accepts no other until it is opened
 // again, since raft-wal's memory and its files may differ then.
 type diskLog struct {
 	*wal.WAL
