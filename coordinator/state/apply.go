@@ -21,13 +21,14 @@ type Result struct {
 	//
 	// It is nil for other kinds, and if Err is not nil.
 	Value any
-	// Err says why the entry was refused. If it wraps ErrUnknownEntry, no further entry may be applied.
+	// Err says why the entry was refused. If it wraps ErrUnknownEntry, no further entry may
+	// be applied.
 	Err error
 }
 
-// Apply returns the state after the log entry at index, and the result of the entry. A refused entry changes nothing
-// but Index; an unknown one not even that. The results share no memory with entry. Apply panics if index is not above
-// Index.
+// Apply returns the state after the log entry at index, and the result of the entry. A
+// refused entry changes nothing but Index; an unknown one not even that. The results share
+// no memory with entry. Apply panics if index is not above Index.
 func (s *State) Apply(index uint64, entry []byte) (*State, Result) {
 	if index <= s.index {
 		panic(fmt.Sprintf("state: entry %d applied after entry %d", index, s.index))
@@ -49,8 +50,8 @@ func (s *State) Apply(index uint64, entry []byte) (*State, Result) {
 	return next, Result{Value: value}
 }
 
-// A rule applies an entry to s, a copy with slices, maps and records that are shared: a rule replaces them and never
-// writes to them. If it returns an error, s is thrown away.
+// A rule applies an entry to s, a copy with slices, maps and records that are shared: a
+// rule replaces them and never writes to them. If it returns an error, s is thrown away.
 type rule func(s *State, entry []byte) (any, error)
 
 var rules = map[protocol.EntryKind]rule{
@@ -87,8 +88,8 @@ func body[E any](apply func(*State, *E) (any, error)) rule {
 	}
 }
 
-// UnknownEntryError says that a newer version wrote an entry. It is not a refusal: no further entry may be applied,
-// since later ones may build on this one.
+// UnknownEntryError says that a newer version wrote an entry. It is not a refusal: no
+// further entry may be applied, since later ones may build on this one.
 type UnknownEntryError struct {
 	Index   uint64
 	Format  uint8              // the version byte of the entry

@@ -10,8 +10,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// MaxCondemned bounds the blobs that are marked for deletion. Beyond it the oldest marks are forgotten: they matter
-// only to a coordinator that was away while that many others were marked.
+// MaxCondemned bounds the blobs that are marked for deletion. Beyond it the oldest marks
+// are forgotten: they matter only to a coordinator that was away while that many others
+// were marked.
 const MaxCondemned = 1 << 16
 
 // blobMarks has the blobs that are marked for deletion. None of them is referenced.
@@ -19,8 +20,8 @@ type blobMarks struct {
 	condemned map[string]uint64 // the index of the entry that marked a digest
 }
 
-// Condemned returns the blobs that are marked for deletion, each with the index of the entry that marked it. None of
-// them is referenced.
+// Condemned returns the blobs that are marked for deletion, each with the index of the
+// entry that marked it. None of them is referenced.
 func (m *blobMarks) Condemned() map[string]uint64 { return m.condemned }
 
 // keep removes the marks of blobs that are referenced now.
@@ -37,7 +38,8 @@ func (m *blobMarks) keep(digests ...string) {
 	}
 }
 
-// condemn marks the blobs that nothing references. A blob that was marked before keeps its mark.
+// condemn marks the blobs that nothing references. A blob that was marked before keeps its
+// mark.
 func condemn(s *State, e *protocol.CondemnEntry) (any, error) {
 	for _, d := range e.Digests {
 		if !isDigest(d) {
@@ -70,7 +72,8 @@ func markFields(c *wire.Coder, digest *string, index *uint64) {
 	wire.Numbers(c, "log index", index)
 }
 
-// References returns the digests of all blobs that must be kept, which datasets and jobs have. The set is the caller's.
+// References returns the digests of all blobs that must be kept, which datasets and jobs
+// have. The set is the caller's.
 func (s *State) References() digests.Set {
 	parts := 0
 	for _, j := range s.jobs {
@@ -93,8 +96,9 @@ func (j *Job) References() digests.Set {
 	return refs
 }
 
-// references adds the blobs of one job. The shards of its dataset are the dataset's, which stays while the job needs
-// it. A job that failed or was cancelled needs neither its split nor its weights.
+// references adds the blobs of one job. The shards of its dataset are the dataset's, which
+// stays while the job needs it. A job that failed or was cancelled needs neither its split
+// nor its weights.
 func (j *Job) references(refs digests.Set) {
 	if j.State == protocol.Done || !j.State.Final() {
 		refs.Add(j.Job.Split.Assigned)
@@ -118,9 +122,9 @@ func (j *Job) references(refs digests.Set) {
 	}
 }
 
-// Replaced lists blobs that were the training state of a job until its next one was committed. It has the newest
-// ones that this process has seen. Snapshots do not have them, and no entry depends on them: they only say which blobs
-// need not be kept for long.
+// Replaced lists blobs that were the training state of a job until its next one was
+// committed. It has the newest ones that this process has seen. Snapshots do not have them,
+// and no entry depends on them: they only say which blobs need not be kept for long.
 type Replaced struct {
 	last  []string // digests, the newest last
 	count uint64   // of all there ever were
@@ -138,8 +142,8 @@ func (r Replaced) with(digest string) Replaced {
 	return Replaced{slices.Concat(r.last[from:], []string{digest}), r.count + 1}
 }
 
-// Since lists the blobs that an earlier list does not count, if they are still known. It lists all if the earlier list
-// is from before a snapshot was read.
+// Since lists the blobs that an earlier list does not count, if they are still known. It
+// lists all if the earlier list is from before a snapshot was read.
 func (r Replaced) Since(earlier Replaced) []string {
 	n := r.count
 	if r.count >= earlier.count {

@@ -105,8 +105,8 @@ func putDataset(s *State, e *protocol.DatasetPutEntry) (any, error) {
 	return d, nil
 }
 
-// differs says how a dataset differs from the dataset that has its name: content, names, row numbers, type of labels,
-// shape or groups.
+// differs says how a dataset differs from the dataset that has its name: content, names,
+// row numbers, type of labels, shape or groups.
 func differs(old, d *protocol.Dataset) error {
 	m := old.Manifest
 	if old.Digest != d.Digest {

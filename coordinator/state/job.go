@@ -24,7 +24,8 @@ const (
 	maxField  = 1 << 27   // bytes of JSON text in a snapshot: an entry's, escaped
 )
 
-// Job is the record of a job. It is immutable: an entry that changes a job makes a new record.
+// Job is the record of a job. It is immutable: an entry that changes a job makes a new
+// record.
 type Job struct {
 	ID       uint64
 	Name     string
@@ -37,14 +38,17 @@ type Job struct {
 	Status
 	Results
 
-	// Round counts the rounds of the committed training state. It is 0 before the first commit.
+	// Round counts the rounds of the committed training state. It is 0 before the first
+	// commit.
 	Round uint64
-	// Trainer is the training state. It is nil if Round is 0, if TrainerBlob has the state, or if the job has ended.
+	// Trainer is the training state. It is nil if Round is 0, if TrainerBlob has the state,
+	// or if the job has ended.
 	Trainer      []byte
 	TrainerBlob  string
 	TrainerBytes uint64
 	Progress     json.RawMessage // round.Progress of the training state, or nil
-	// Curve is the encoded learning curve up to the training state; of a done job, up to the end; empty if there is none.
+	// Curve is the encoded learning curve up to the training state; of a done job, up to
+	// the end; empty if there is none.
 	Curve []byte
 
 	collected partList // tasks of rounds above Round; after the end only runs of a job that is not done
@@ -69,7 +73,8 @@ type Status struct {
 	Started, Ended int64  // Unix seconds; 0 if not yet
 	Since          int64  // when the job last began to run, in Unix milliseconds
 	Ran            int64  // milliseconds that the job ran before Since; after its end, all
-	// EndIndex is the index of the entry that ended the job, or 0. It tells which of two jobs ended first.
+	// EndIndex is the index of the entry that ended the job, or 0. It tells which of two
+	// jobs ended first.
 	EndIndex uint64
 }
 
@@ -86,7 +91,8 @@ type Results struct {
 	summary summary // of Outcome
 }
 
-// pending has the chunks of an incomplete training state. All were sent in the current epoch.
+// pending has the chunks of an incomplete training state. All were sent in the current
+// epoch.
 type pending struct {
 	round, total, have uint64
 	pieces             [][]byte
@@ -111,7 +117,8 @@ func summarize(outcome json.RawMessage) (s summary) {
 	return s
 }
 
-// Unended returns the experiments with a job that has not ended: none of their jobs is deleted by age or number.
+// Unended returns the experiments with a job that has not ended: none of their jobs is
+// deleted by age or number.
 func Unended(jobs []*Job) map[string]bool {
 	names := make(map[string]bool)
 	for _, j := range jobs {
@@ -156,8 +163,8 @@ func (j *Job) Info() protocol.JobInfo {
 	return info
 }
 
-// Measure returns the mean of a measure of a done job, and whether it is over test samples. ok is false if there is no
-// such measure, or if it is not finite.
+// Measure returns the mean of a measure of a done job, and whether it is over test samples.
+// ok is false if there is no such measure, or if it is not finite.
 func (j *Job) Measure(name string) (mean float64, held, ok bool) {
 	if j.summary.Measures == nil {
 		return 0, false, false
@@ -166,11 +173,12 @@ func (j *Job) Measure(name string) (mean float64, held, ok bool) {
 	return s.Mean, j.summary.EvaluatedOn == heldOut, ok && s.Mean-s.Mean == 0
 }
 
-// CellsSpent returns the seconds that the runs of a done job took to compute, by the name of their budget.
+// CellsSpent returns the seconds that the runs of a done job took to compute, by the name
+// of their budget.
 func (j *Job) CellsSpent() map[string]float64 { return j.summary.Spent }
 
-// Submission returns a name of the submission of the job, which all jobs of one Experiment entry share. It is empty if
-// the job is not part of an experiment.
+// Submission returns a name of the submission of the job, which all jobs of one Experiment
+// entry share. It is empty if the job is not part of an experiment.
 func (j *Job) Submission() string {
 	if j.Experiment == "" {
 		return ""
@@ -199,8 +207,8 @@ func (j *Job) ran(at, millis int64) int64 {
 
 func unixMillis(at, millis int64) int64 { return at*1000 + millis }
 
-// end returns the record of a job that the entry at index ended. Only results and the learning curve stay, and of an
-// experiment that is not done the recorded runs.
+// end returns the record of a job that the entry at index ended. Only results and the
+// learning curve stay, and of an experiment that is not done the recorded runs.
 func (j *Job) end(as protocol.JobState, index uint64, at, millis int64) *Job {
 	next := *j
 	next.EndIndex = index

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// MaxDeleted bounds the deleted jobs that are remembered. Beyond it the jobs that were submitted first are
-	// forgotten: nobody sends their tokens any longer.
+	// MaxDeleted bounds the deleted jobs that are remembered. Beyond it the jobs that were
+	// submitted first are forgotten: nobody sends their tokens any longer.
 	MaxDeleted = 1 << 16
 	maxNamed   = 10 // jobs that one error names
 )
 
-// jobTable has the jobs, and what is kept of deleted ones. Both lists are by ID, which is the order of submission. No
-// ID is in both.
+// jobTable has the jobs, and what is kept of deleted ones. Both lists are by ID, which is
+// the order of submission. No ID is in both.
 type jobTable struct {
 	jobs    []*Job
 	deleted []*DeletedJob
 }
 
-// DeletedJob is what is kept of a deleted job, so that its submission is not run again if it is repeated. It is
-// immutable.
+// DeletedJob is what is kept of a deleted job, so that its submission is not run again if
+// it is repeated. It is immutable.
 type DeletedJob struct {
 	ID    uint64
 	Name  string
@@ -51,7 +51,8 @@ func (t *jobTable) Job(id uint64) *Job {
 	return nil
 }
 
-// JobByName returns the newest job with a name, or nil. Older ones failed or were cancelled.
+// JobByName returns the newest job with a name, or nil. Older ones failed or were
+// cancelled.
 func (t *jobTable) JobByName(name string) *Job {
 	for _, j := range slices.Backward(t.jobs) {
 		if j.Name == name {
@@ -137,8 +138,8 @@ func (t *jobTable) dropPending() {
 	}
 }
 
-// deleteJobs deletes all jobs of an entry or none. It is not fenced: any coordinator may pass a user's wish on. To
-// delete a job twice is the same as once.
+// deleteJobs deletes all jobs of an entry or none. It is not fenced: any coordinator may
+// pass a user's wish on. To delete a job twice is the same as once.
 func deleteJobs(s *State, e *protocol.JobsDeleteEntry) (any, error) {
 	if n := len(e.Jobs); n == 0 || n > protocol.MaxDelete {
 		return nil, invalid("want 1 to %[2]d jobs to delete, got %[1]d", n, protocol.MaxDelete)

@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// leadership says which coordinator leads. Entries of the leader carry its epoch, so entries of earlier leaders are
-// refused.
+// leadership says which coordinator leads. Entries of the leader carry its epoch, so
+// entries of earlier leaders are refused.
 type leadership struct {
 	epoch  uint64
 	leader string
@@ -25,7 +25,8 @@ func (l *leadership) Leader() string { return l.leader }
 // Nonce returns the nonce of the Lead entry of Epoch.
 func (l *leadership) Nonce() string { return l.nonce }
 
-// fence refuses an entry that another leader than the current one sent. what is the subject of the entry.
+// fence refuses an entry that another leader than the current one sent. what is the subject
+// of the entry.
 func (l *leadership) fence(epoch uint64, what string) error {
 	if epoch != l.epoch || epoch == 0 {
 		return fmt.Errorf("%s: %w: the sender led in epoch %d, but %s leads since epoch %d", what, ErrStaleEpoch, epoch, l.leader, l.epoch)
@@ -79,7 +80,8 @@ func removeMember(s *State, e *protocol.MemberRemoveEntry) (any, error) {
 	return nil, nil
 }
 
-// MaxDistrusted bounds the workers in quarantine. Beyond it, the worker that has been there longest is released.
+// MaxDistrusted bounds the workers in quarantine. Beyond it, the worker that has been there
+// longest is released.
 const MaxDistrusted = 1024
 
 // quarantine lists the workers that are not used, by worker.
@@ -91,7 +93,8 @@ type distrust struct {
 	index uint64 // of the entry
 }
 
-// Distrusted returns the workers that must not be used, each with the reason. The map is the caller's.
+// Distrusted returns the workers that must not be used, each with the reason. The map is
+// the caller's.
 func (q *quarantine) Distrusted() map[string]string {
 	list := make(map[string]string, len(q.distrusted))
 	for _, d := range q.distrusted {
@@ -113,8 +116,9 @@ func (q *quarantine) findDistrusted(worker string) (int, bool) {
 	return search(q.distrusted, worker, func(d distrust) string { return d.Worker })
 }
 
-// suspect puts a worker in quarantine and marks the jobs that it served, running or ended: their results may be wrong.
-// The first mark of a job and the first reason of a worker stay.
+// suspect puts a worker in quarantine and marks the jobs that it served, running or ended:
+// their results may be wrong. The first mark of a job and the first reason of a worker
+// stay.
 func suspect(s *State, e *protocol.SuspectEntry) (any, error) {
 	if err := s.fence(e.Epoch, fmt.Sprintf("worker %.80q", e.Worker)); err != nil {
 		return nil, err

@@ -10,7 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// Part is the recorded result of one task of a gather round. A job may have 100,000 of them, so it has no text.
+// Part is the recorded result of one task of a gather round. A job may have 100,000 of
+// them, so it has no text.
 type Part struct {
 	Round   uint64 // the committed round that the task will be part of
 	Unit    uint32 // the task
@@ -20,15 +21,16 @@ type Part struct {
 	Compute uint64 // nanoseconds, as the worker says, or 0
 }
 
-// WasRun reports whether the task has a result. A task that is not run, since its budget is used up, has no digest.
+// WasRun reports whether the task has a result. A task that is not run, since its budget is
+// used up, has no digest.
 func (p *Part) WasRun() bool { return p.Digest != digests.Digest{} }
 
 func comparePart(a, b Part) int {
 	return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Unit, b.Unit))
 }
 
-// blockParts bounds the length of a block. To put one part copies its block and the list of blocks: of 100,000 parts
-// about 40 KB rather than 6 MB.
+// blockParts bounds the length of a block. To put one part copies its block and the list of
+// blocks: of 100,000 parts about 40 KB rather than 6 MB.
 const blockParts = 256
 
 // partList is an immutable list of parts by round and task, each task once.
@@ -38,7 +40,8 @@ type partList struct {
 	notRun int      // of parts without a result
 }
 
-// find returns the block that has or would have p, its place there, and whether it is there.
+// find returns the block that has or would have p, its place there, and whether it is
+// there.
 func (l partList) find(p Part) (block, at int, ok bool) {
 	block, _ = slices.BinarySearchFunc(l.blocks, p, func(b []Part, p Part) int { return comparePart(b[len(b)-1], p) })
 	if block == len(l.blocks) && block > 0 {
@@ -50,7 +53,8 @@ func (l partList) find(p Part) (block, at int, ok bool) {
 	return block, at, ok
 }
 
-// put returns the list with p, and true. If the list has the task already, it returns the same list and false.
+// put returns the list with p, and true. If the list has the task already, it returns the
+// same list and false.
 func (l partList) put(p Part) (partList, bool) {
 	block, at, ok := l.find(p)
 	if ok {
@@ -133,7 +137,8 @@ func (l partList) all(yield func(Part) bool) {
 	}
 }
 
-// count returns the number of parts of a round, in a time that grows with the number of blocks.
+// count returns the number of parts of a round, in a time that grows with the number of
+// blocks.
 func (l partList) count(round uint64) (n int) {
 	for _, b := range l.blocks {
 		lo, _ := slices.BinarySearchFunc(b, Part{Round: round}, comparePart)
@@ -152,7 +157,8 @@ func (l partList) last() (p Part, ok bool) {
 	return b[len(b)-1], true
 }
 
-// Equal reports whether two lists have the same parts, however they are divided into blocks.
+// Equal reports whether two lists have the same parts, however they are divided into
+// blocks.
 func (l partList) Equal(other partList) bool {
 	return slices.Equal(slices.Collect(l.all), slices.Collect(other.all))
 }

@@ -34,7 +34,8 @@ func (s *State) runningRound(epoch, id, round uint64) (*Job, error) {
 	return j, err
 }
 
-// setJobState starts a queued job or ends a job that failed. A running job stays as it is if a new leader takes over.
+// setJobState starts a queued job or ends a job that failed. A running job stays as it is
+// if a new leader takes over.
 func setJobState(s *State, e *protocol.JobStateEntry) (any, error) {
 	if err := s.fence(e.Epoch, fmt.Sprintf("job %d", e.Job)); err != nil {
 		return nil, err
@@ -62,8 +63,9 @@ func setJobState(s *State, e *protocol.JobStateEntry) (any, error) {
 	return nil, invalid("%v cannot change to the state %.80q", j, e.State)
 }
 
-// commit accepts a chunk of a training state, or the digest of a blob that has it. With the last chunk the state is the
-// committed one, and the tasks that were recorded for its rounds are dropped. The body of this entry is not JSON.
+// commit accepts a chunk of a training state, or the digest of a blob that has it. With the
+// last chunk the state is the committed one, and the tasks that were recorded for its
+// rounds are dropped. The body of this entry is not JSON.
 func commit(s *State, entry []byte) (any, error) {
 	var e protocol.CommitEntry
 	if err := e.Decode(entry); err != nil {
@@ -123,8 +125,8 @@ func (p *pending) add(j *Job, e *protocol.CommitEntry) (*pending, error) {
 	return next, nil
 }
 
-// extended returns a curve with the points that an entry adds. Points that do not continue the curve change nothing: a
-// curve is for display, and no job may fail because of it.
+// extended returns a curve with the points that an entry adds. Points that do not continue
+// the curve change nothing: a curve is for display, and no job may fail because of it.
 func extended(line, rest []byte) []byte {
 	next, err := curve.Extend(line, bytes.Clone(rest))
 	if err != nil {
@@ -185,7 +187,8 @@ func withhold(s *State, e *protocol.WithholdEntry) (any, error) {
 	return s.put(&next), nil
 }
 
-// finish ends a job with its results. Only this entry references models, so a cancelled job has none.
+// finish ends a job with its results. Only this entry references models, so a cancelled job
+// has none.
 func finish(s *State, e *protocol.FinishEntry) (any, error) {
 	j, err := s.running(e.Epoch, e.Job)
 	if err != nil {
@@ -232,8 +235,8 @@ func finish(s *State, e *protocol.FinishEntry) (any, error) {
 	return s.put(next), nil
 }
 
-// cancel ends a job without a result. It is not fenced: any coordinator may pass a user's wish on. To cancel twice is
-// the same as once.
+// cancel ends a job without a result. It is not fenced: any coordinator may pass a user's
+// wish on. To cancel twice is the same as once.
 func cancel(s *State, e *protocol.CancelEntry) (any, error) {
 	if j := s.Job(e.Job); j != nil && j.State == protocol.Cancelled {
 		return j, nil
@@ -245,8 +248,8 @@ func cancel(s *State, e *protocol.CancelEntry) (any, error) {
 	return s.put(j.end(protocol.Cancelled, s.index, e.Time, e.Millis)), nil
 }
 
-// pause is not fenced, like cancel. An incomplete training state is dropped: only the driver that stops now could
-// complete it.
+// pause is not fenced, like cancel. An incomplete training state is dropped: only the
+// driver that stops now could complete it.
 func pause(s *State, e *protocol.PauseEntry) (any, error) {
 	j, err := s.live(e.Job)
 	if err != nil {
@@ -262,7 +265,8 @@ func pause(s *State, e *protocol.PauseEntry) (any, error) {
 	return s.put(&next), nil
 }
 
-// resume queues a paused job. It keeps its place in the queue, which is in the order of submission.
+// resume queues a paused job. It keeps its place in the queue, which is in the order of
+// submission.
 func resume(s *State, e *protocol.ResumeEntry) (any, error) {
 	j, err := s.live(e.Job)
 	if err != nil {

@@ -20,8 +20,9 @@ const SnapshotVersion = 8
 // magic begins a snapshot.
 const magic = "coppice-state\x00"
 
-// A snapshot is a list of records, each with a head of nine bytes: its kind, and the length of what follows. Records
-// are in the order of their kinds. DESIGN.md has the fields of each.
+// A snapshot is a list of records, each with a head of nine bytes: its kind, and the length
+// of what follows. Records are in the order of their kinds. DESIGN.md has the fields of
+// each.
 const (
 	recordState = iota + 1 // exactly one
 	recordMember
@@ -35,8 +36,9 @@ const (
 
 const recordHead = 1 + 8
 
-// records has the names of the kinds for errors, and the greatest length of each. A record is what entries of at most
-// 16 MiB brought, escaped; a job also has training states and 72 bytes for each recorded task.
+// records has the names of the kinds for errors, and the greatest length of each. A record
+// is what entries of at most 16 MiB brought, escaped; a job also has training states and 72
+// bytes for each recorded task.
 var records = [...]struct {
 	name string
 	max  uint64
@@ -51,7 +53,8 @@ var records = [...]struct {
 	recordEnd:        {"end", 0},
 }
 
-// Encode writes a snapshot of the state, record by record. Equal states have equal snapshots.
+// Encode writes a snapshot of the state, record by record. Equal states have equal
+// snapshots.
 func (s *State) Encode(dst io.Writer) error {
 	w := bufio.NewWriterSize(dst, 64<<10) // it remembers the first error
 	_, _ = w.WriteString(magic)
@@ -100,8 +103,8 @@ func (s *State) fields(c *wire.Coder) {
 	c.Text("nonce", &s.nonce)
 }
 
-// Decode reads a snapshot that Encode wrote, record by record. The error names the record, and wraps ErrSnapshot if the
-// bytes are damaged.
+// Decode reads a snapshot that Encode wrote, record by record. The error names the record,
+// and wraps ErrSnapshot if the bytes are damaged.
 func Decode(src io.Reader) (*State, error) {
 	in := bufio.NewReaderSize(src, 64<<10)
 	head := make([]byte, len(magic)+1)
@@ -136,8 +139,8 @@ func Decode(src io.Reader) (*State, error) {
 	return s, nil
 }
 
-// readRecord reads record n, which follows one of kind before, into a buffer. The buffer grows with the bytes that are
-// there, whatever the length claims.
+// readRecord reads record n, which follows one of kind before, into a buffer. The buffer
+// grows with the bytes that are there, whatever the length claims.
 func readRecord(in *bufio.Reader, buffer *bytes.Buffer, before byte, n int) (kind byte, err error) {
 	var head [recordHead]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
@@ -161,7 +164,8 @@ func readRecord(in *bufio.Reader, buffer *bytes.Buffer, before byte, n int) (kin
 	return kind, nil
 }
 
-// read adds a record to the state. It checks that records of one kind are in order, and none is there twice.
+// read adds a record to the state. It checks that records of one kind are in order, and
+// none is there twice.
 func (s *State) read(kind byte, c *wire.Coder) {
 	switch kind {
 	case recordState:

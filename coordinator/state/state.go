@@ -1,14 +1,15 @@
-// Package state is the coordinators' replicated state machine: what the cluster remembers. It is pure: the same
-// entries at the same indices give the same state and the same snapshot bytes on every machine. It has no clock,
-// randomness, goroutine or floating-point arithmetic, and knows neither Raft nor NATS. Times and measures come in
-// with the entries and are only carried.
+// Package state is the coordinators' replicated state machine: what the cluster remembers.
+// It is pure: the same entries at the same indices give the same state and the same
+// snapshot bytes on every machine. It has no clock, randomness, goroutine or floating-point
+// arithmetic, and knows neither Raft nor NATS. Times and measures come in with the entries
+// and are only carried.
 //
-// A State never changes. Apply returns the next one, which shares with its predecessor all that the entry left alone.
-// So a pointer is a snapshot, and readers see a consistent, committed view without a lock. In return nobody may write
-// to what the methods return.
+// A State never changes. Apply returns the next one, which shares with its predecessor all
+// that the entry left alone. So a pointer is a snapshot, and readers see a consistent,
+// committed view without a lock. In return nobody may write to what the methods return.
 //
-// A State consists of tables. Each has a file, with its look-ups and the rules of the entries that change it. The
-// entries are declared in package protocol.
+// A State consists of tables. Each has a file, with its look-ups and the rules of the
+// entries that change it. The entries are declared in package protocol.
 package state
 
 import (
@@ -20,7 +21,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
-// State is what the cluster knows after some log entry. It is immutable. The methods of its tables are its own.
+// State is what the cluster knows after some log entry. It is immutable. The methods of its
+// tables are its own.
 type State struct {
 	index uint64
 	leadership
@@ -35,7 +37,8 @@ type State struct {
 // New returns the state before the first entry.
 func New() *State { return new(State) }
 
-// Index returns the log index of the last entry that the state has seen, accepted or refused.
+// Index returns the log index of the last entry that the state has seen, accepted or
+// refused.
 func (s *State) Index() uint64 { return s.index }
 
 // at returns a copy of s that has seen index.
@@ -45,9 +48,9 @@ func (s *State) at(index uint64) *State {
 	return &next
 }
 
-// Reborn returns the state with which a new cluster begins that is restored from a backup: everything but the members,
-// as if at a later index. Log indices, job numbers and epochs of the new cluster are above index. Reborn panics if index
-// is below Index.
+// Reborn returns the state with which a new cluster begins that is restored from a backup:
+// everything but the members, as if at a later index. Log indices, job numbers and epochs
+// of the new cluster are above index. Reborn panics if index is below Index.
 func (s *State) Reborn(index uint64) *State {
 	if index < s.index {
 		panic(fmt.Sprintf("state: reborn at index %d, which is before %d", index, s.index))
@@ -90,7 +93,8 @@ var (
 	ErrUnknownEntry = errors.New("unknown log entry")
 )
 
-// ErrSnapshot says that bytes are not a complete snapshot of this version. Decode returns it.
+// ErrSnapshot says that bytes are not a complete snapshot of this version. Decode returns
+// it.
 var ErrSnapshot = errors.New("the snapshot of the state is damaged")
 
 // invalid returns an error that wraps ErrInvalid.
@@ -104,7 +108,8 @@ func isDigest(text string) bool {
 	return ok
 }
 
-// search finds a key in a list. The function of returns the key of an element, by which the list is sorted.
+// search finds a key in a list. The function of returns the key of an element, by which the
+// list is sorted.
 func search[V any, K cmp.Ordered](list []V, key K, of func(V) K) (int, bool) {
 	return slices.BinarySearchFunc(list, key, func(v V, key K) int { return cmp.Compare(of(v), key) })
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// submit queues a job. The token means the job that it made for ever, so it is looked up first; then the name; then the
-// bound on the queue. This order is the same for all submissions.
+// submit queues a job. The token means the job that it made for ever, so it is looked up
+// first; then the name; then the bound on the queue. This order is the same for all
+// submissions.
 func submit(s *State, e *protocol.SubmitEntry) (any, error) {
 	if j := s.JobByToken(e.Token); j != nil {
 		return j, nil
@@ -89,7 +90,8 @@ func queue(s *State, e *protocol.SubmitEntry) (any, error) {
 	return j, nil
 }
 
-// givesNameUp reports whether another job may have the name of j, since j ended without a result.
+// givesNameUp reports whether another job may have the name of j, since j ended without a
+// result.
 func (j *Job) givesNameUp() bool {
 	return j.State == protocol.Failed || j.State == protocol.Cancelled
 }
@@ -102,8 +104,8 @@ func jobJSON(j *round.Job) []byte {
 	return b
 }
 
-// submitExperiment queues the jobs of an experiment: all or none, since the changes of a refused entry are thrown away.
-// Without jobs it brings a new outline.
+// submitExperiment queues the jobs of an experiment: all or none, since the changes of a
+// refused entry are thrown away. Without jobs it brings a new outline.
 func submitExperiment(s *State, e *protocol.ExperimentEntry) (any, error) {
 	if err := checkName(e.Name); err != nil {
 		return nil, err
@@ -148,8 +150,9 @@ func submitExperiment(s *State, e *protocol.ExperimentEntry) (any, error) {
 	return made, nil
 }
 
-// replaceOutline sets the outline of a submission without jobs. It refuses an outline if a later one has come since its
-// sender read the experiment: the submission is repeated, and late.
+// replaceOutline sets the outline of a submission without jobs. It refuses an outline if a
+// later one has come since its sender read the experiment: the submission is repeated, and
+// late.
 func replaceOutline(s *State, e *protocol.ExperimentEntry) error {
 	for _, j := range s.jobs {
 		if j.Experiment == e.Name && j.Outline == e.Outline {
@@ -163,7 +166,8 @@ func replaceOutline(s *State, e *protocol.ExperimentEntry) error {
 	return nil
 }
 
-// setOutline gives all jobs of an experiment its newest outline, so that the blob stays as long as any of them.
+// setOutline gives all jobs of an experiment its newest outline, so that the blob stays as
+// long as any of them.
 func setOutline(s *State, experiment, digest string) {
 	s.jobs = slices.Clone(s.jobs)
 	for i, j := range s.jobs {
@@ -179,11 +183,12 @@ func setOutline(s *State, experiment, digest string) {
 // field is one thing that a job was asked for, by the name that users give it.
 type field struct{ key, value string }
 
-// otherSettings describes jobs of one algorithm that have settings with different names, as two versions may have.
+// otherSettings describes jobs of one algorithm that have settings with different names, as
+// two versions may have.
 const otherSettings = "it has different settings"
 
-// difference names the first thing in which a submission differs from the job that has
-// its name.
+// difference names the first thing in which a submission differs from the job that has its
+// name.
 func difference(j *Job, e *protocol.SubmitEntry) string {
 	has, wants := fieldsOf(j.Dataset, j.AuditPPM, j.Job), fieldsOf(e.Dataset, e.AuditPPM, e.Job)
 	for i, f := range has[:min(len(has), len(wants))] {

@@ -56,8 +56,8 @@ type Answer struct {
 
 	Term uint64 // of Raft; 0 before the log is open
 	Last uint64 // index of its last entry
-	// Members lists the servers of the latest configuration that the node knows to be committed, and Voters the IDs of
-	// those with a vote. Both are empty if it knows none.
+	// Members lists the servers of the latest configuration that the node knows to be
+	// committed, and Voters the IDs of those with a vote. Both are empty if it knows none.
 	Members []Server
 	Voters  []string
 }
@@ -88,8 +88,9 @@ func (f *Folder) Waits() string {
 	return f.waits
 }
 
-// Decide returns once it is on the disk how the node begins: alone, with its peers, or as a node that a leader adds. It
-// asks the others by Config.Ask until that is clear or ctx is done.
+// Decide returns once it is on the disk how the node begins: alone, with its peers, or as a
+// node that a leader adds. It asks the others by Config.Ask until that is clear or ctx is
+// done.
 func (f *Folder) Decide(ctx context.Context) error {
 	if i := f.Identity(); i.settled() {
 		return nil
@@ -122,7 +123,8 @@ func (f *Folder) Decide(ctx context.Context) error {
 	}
 }
 
-// aloneRemedy is for a single coordinator with a folder that does not prove what it has done.
+// aloneRemedy is for a single coordinator with a folder that does not prove what it has
+// done.
 const aloneRemedy = "a single coordinator cannot fetch lost data from others: restore a backup, or empty its whole folder to start again"
 
 // ask asks all other peers at the same time.
@@ -167,8 +169,9 @@ func (f *Folder) settle(ctx context.Context, d *decision) (done bool, err error)
 	return true, f.Begin(d.cluster, d.founders)
 }
 
-// confirmed asks the coordinator that decided once more, after this node has stopped to say that it is new. If the other
-// one was emptied meanwhile, it may have begun another cluster with this node.
+// confirmed asks the coordinator that decided once more, after this node has stopped to say
+// that it is new. If the other one was emptied meanwhile, it may have begun another cluster
+// with this node.
 func (f *Folder) confirmed(ctx context.Context, d *decision) bool {
 	f.mu.Lock()
 	f.adopting = true
@@ -197,8 +200,9 @@ type decision struct {
 	waits    []string // reasons why it may not begin yet
 }
 
-// decide judges the answers of others for a node that is not settled. See DESIGN.md, A first start. A node begins a
-// cluster only together with all its peers, so every entry acknowledged later is on a majority of the founders.
+// decide judges the answers of others for a node that is not settled. See DESIGN.md, A
+// first start. A node begins a cluster only together with all its peers, so every entry
+// acknowledged later is on a majority of the founders.
 func decide(self *Answer, replies map[string]reply) (d decision) {
 	ids := slices.Sorted(maps.Keys(replies))
 	cluster, running := self.Cluster, false
@@ -268,8 +272,8 @@ func belong(self *Answer, ids []string, replies map[string]reply, cluster string
 	return d
 }
 
-// found decides whether a node begins a cluster with its peers, if none has a cluster. The first of them by ID decides
-// for all.
+// found decides whether a node begins a cluster with its peers, if none has a cluster. The
+// first of them by ID decides for all.
 func found(self *Answer, ids []string, replies map[string]reply, cluster string) (d decision) {
 	if self.Cluster != "" && !self.Seeded {
 		d.waits = append(d.waits, fmt.Sprintf("this coordinator was a member of cluster %s, but no coordinator that answers has its log: start a coordinator that has it, or restore a backup", self.Cluster))
@@ -328,9 +332,10 @@ func serverIDs(list []Server) string {
 // firstTerm is the term of the first entry of a cluster. No leader has it.
 const firstTerm = 1
 
-// Seed makes the folder of a node of a new cluster that begins with a state. The first snapshot has the index of the state,
-// and the log goes on from there. The folder must be empty or missing. Each node of the cluster must be seeded with the same
-// state and cluster; Decide checks that. If Config.Peers has this node alone, it is settled at once.
+// Seed makes the folder of a node of a new cluster that begins with a state. The first
+// snapshot has the index of the state, and the log goes on from there. The folder must be
+// empty or missing. Each node of the cluster must be seeded with the same state and
+// cluster; Decide checks that. If Config.Peers has this node alone, it is settled at once.
 func Seed(config Config, cluster string, s *state.State) (err error) {
 	f, err := Claim(config)
 	if err != nil {
@@ -356,8 +361,9 @@ func Seed(config Config, cluster string, s *state.State) (err error) {
 	return f.writeIdentity("settle", i)
 }
 
-// writeFirst writes what the log of a cluster begins with, if the log is empty: the list of the founders, or a snapshot
-// of the state that was restored. A node that was added gets it from the leader. A crash in between leaves the log empty.
+// writeFirst writes what the log of a cluster begins with, if the log is empty: the list of
+// the founders, or a snapshot of the state that was restored. A node that was added gets it
+// from the leader. A crash in between leaves the log empty.
 func (f *Folder) writeFirst(log *diskLog, snapshots *snapshots) error {
 	i := f.Identity()
 	last, err := log.LastIndex()

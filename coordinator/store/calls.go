@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// lifecycle says whether a store runs, and counts the calls of Raft that Close must wait for. A store ends in three steps:
-// it accepts no calls (refuse), it has answered the accepted ones (drain), and it has stopped (stop). It may also stop by
-// itself.
+// lifecycle says whether a store runs, and counts the calls of Raft that Close must wait
+// for. A store ends in three steps: it accepts no calls (refuse), it has answered the
+// accepted ones (drain), and it has stopped (stop). It may also stop by itself.
 type lifecycle struct {
 	log  *slog.Logger
 	down chan struct{} // closed by the first stop
@@ -27,12 +27,14 @@ func newLifecycle(log *slog.Logger) *lifecycle {
 	return &lifecycle{log: log, down: make(chan struct{})}
 }
 
-// Down is closed when the node has stopped: by Close, because of a log entry that this version does not know, or because
-// its files are not reliable any longer. Err has the reason.
+// Down is closed when the node has stopped: by Close, because of a log entry that this
+// version does not know, or because its files are not reliable any longer. Err has the
+// reason.
 func (l *lifecycle) Down() <-chan struct{} { return l.down }
 
-// Err returns why the node has stopped, or nil while it runs. The error is ErrClosed, or wraps state.ErrUnknownEntry,
-// files.ErrGone if the node's files were moved, or an error of the disk if the node cannot write its term or its vote.
+// Err returns why the node has stopped, or nil while it runs. The error is ErrClosed, or
+// wraps state.ErrUnknownEntry, files.ErrGone if the node's files were moved, or an error of
+// the disk if the node cannot write its term or its vote.
 func (l *lifecycle) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +55,8 @@ func (l *lifecycle) stop(why error) {
 	}
 }
 
-// fatal stops the node because its term or its vote is not on the disk. Raft answers nothing from then on.
+// fatal stops the node because its term or its vote is not on the disk. Raft answers
+// nothing from then on.
 func (l *lifecycle) fatal(why error) {
 	l.mute.Store(true)
 	l.stop(why)
@@ -66,8 +69,8 @@ func (l *lifecycle) stopped() bool {
 	return l.refusing || l.err != nil
 }
 
-// begin counts a call of Raft, which must end with l.calls.Done. If the store is closing or has stopped, it returns an error
-// that wraps ErrClosed.
+// begin counts a call of Raft, which must end with l.calls.Done. If the store is closing or
+// has stopped, it returns an error that wraps ErrClosed.
 func (l *lifecycle) begin() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -45,45 +45,52 @@ type Config struct {
 	ID  string // of this node; it never changes for a folder
 	Dir string // is made if it does not exist
 
-	// RaftAddr is the address to listen on; port 0 takes a free port. If Listener is set, it is used instead, and belongs to
-	// the store from then on, even if Open fails.
+	// RaftAddr is the address to listen on; port 0 takes a free port. If Listener is set,
+	// it is used instead, and belongs to the store from then on, even if Open fails.
 	RaftAddr string
 	Listener net.Listener
 
-	// Peers lists all coordinators, with this one, and is the same on each. It is empty if this node is alone. A new cluster
-	// begins with all of them (Folder.Decide); after that the log decides who is a member. These addresses are used even if an
-	// older list in the folder has others, so a cluster may move.
+	// Peers lists all coordinators, with this one, and is the same on each. It is empty if
+	// this node is alone. A new cluster begins with all of them (Folder.Decide); after that
+	// the log decides who is a member. These addresses are used even if an older list in
+	// the folder has others, so a cluster may move.
 	Peers []Peer
 	// PeerList is how a user gave Peers. Nodes begin a cluster only with equal lists.
 	PeerList string
-	// Cluster is the cluster that the node is known to belong to, though its folder may be empty. It is empty if there is none.
+	// Cluster is the cluster that the node is known to belong to, though its folder may be
+	// empty. It is empty if there is none.
 	Cluster string
-	// Locate, if set, returns the present Raft address of a member, or "" if it does not know. It is asked before Peers and the
-	// log. It must not block.
+	// Locate, if set, returns the present Raft address of a member, or "" if it does not
+	// know. It is asked before Peers and the log. It must not block.
 	Locate func(id string) string
 
-	// Ask asks another node, by ID, for its Answer. It must be set if there are several peers.
+	// Ask asks another node, by ID, for its Answer. It must be set if there are several
+	// peers.
 	Ask func(ctx context.Context, id string) (Answer, error)
 
-	// Heartbeat determines every timeout: a leader that hears no majority for three heartbeats steps down, and a follower that
-	// hears no leader for three to six becomes a candidate. The default is 100 ms. If Election is not 0, it replaces these three
+	// Heartbeat determines every timeout: a leader that hears no majority for three
+	// heartbeats steps down, and a follower that hears no leader for three to six becomes a
+	// candidate. The default is 100 ms. If Election is not 0, it replaces these three
 	// heartbeats.
 	Heartbeat, Election time.Duration
 
-	// SnapshotLogBytes of log trigger a snapshot at once; the default is 256 MiB. A sixteenth of it, or 16 MiB if that is less,
-	// triggers one a minute after the last: the log of an idle node takes at most 64 MiB of its disk.
+	// SnapshotLogBytes of log trigger a snapshot at once; the default is 256 MiB. A
+	// sixteenth of it, or 16 MiB if that is less, triggers one a minute after the last: the
+	// log of an idle node takes at most 64 MiB of its disk.
 	SnapshotLogBytes int64
 	SegmentBytes     int // of a log file, which are allocated at once; the default is 8 MiB
 
-	// Committed, if set, is told the time from the proposal of each entry until it was applied here. It must not block.
+	// Committed, if set, is told the time from the proposal of each entry until it was
+	// applied here. It must not block.
 	Committed func(time.Duration)
 
 	Logger *slog.Logger // the default is slog.Default()
 
 	timeouts protocol.Timeouts
 	pause    time.Duration // before a snapshot that only shortens the log; the default is a minute
-	// fault, if set, may fail or delay operations of the disk or the network in tests: "append", "delete", "read", "vote", "room",
-	// "timeout-now", "install"; and, in this order, the steps of a first start: "identity", "identity-copy", "votes", "settle",
+	// fault, if set, may fail or delay operations of the disk or the network in tests:
+	// "append", "delete", "read", "vote", "room", "timeout-now", "install"; and, in this
+	// order, the steps of a first start: "identity", "identity-copy", "votes", "settle",
 	// "settle-copy", "vote", "append".
 	fault func(op string) error
 }
@@ -137,12 +144,12 @@ func (c *Config) fails(op string) error {
 	return c.fault(op)
 }
 
-// shortLog returns how many bytes of entries stay after a snapshot. So many new bytes are worth another snapshot, if
-// Config.pause has passed.
+// shortLog returns how many bytes of entries stay after a snapshot. So many new bytes are
+// worth another snapshot, if Config.pause has passed.
 func (c *Config) shortLog() int64 { return min(c.SnapshotLogBytes/16, maxShortLog) }
 
-// shorten reports whether a snapshot should shorten the log. since is the time since the last one, logged the bytes of log
-// since then.
+// shorten reports whether a snapshot should shorten the log. since is the time since the
+// last one, logged the bytes of log since then.
 func (c *Config) shorten(since time.Duration, logged int64) bool {
 	return since >= c.pause && logged >= c.shortLog()
 }
@@ -192,8 +199,9 @@ func newLog(log *slog.Logger) hclog.Logger {
 // sink passes the records of hclog to slog.
 type sink struct{ log *slog.Logger }
 
-// levels has the levels of records, one below Raft's own. Raft's information about every election is a detail here, and an
-// error of Raft, such as a peer that does not answer, is often temporary.
+// levels has the levels of records, one below Raft's own. Raft's information about every
+// election is a detail here, and an error of Raft, such as a peer that does not answer, is
+// often temporary.
 var levels = map[hclog.Level]slog.Level{
 	hclog.Info: slog.LevelDebug, hclog.Warn: slog.LevelInfo, hclog.Error: slog.LevelWarn,
 }
@@ -214,17 +222,19 @@ func (s sink) Accept(name string, level hclog.Level, msg string, args ...any) {
 }
 
 var (
-	// ErrNotLeader says that only the leader accepts entries. Nothing has been written. The error is a *NotLeaderError.
+	// ErrNotLeader says that only the leader accepts entries. Nothing has been written. The
+	// error is a *NotLeaderError.
 	ErrNotLeader = errors.New("not the leader")
-	// ErrAmbiguous says that nobody knows yet whether the entry is in the log: it may still be applied, under this leader or
-	// the next. It is harmless to propose it again, because entries have an epoch, a round, a token or a name.
+	// ErrAmbiguous says that nobody knows yet whether the entry is in the log: it may still
+	// be applied, under this leader or the next. It is harmless to propose it again,
+	// because entries have an epoch, a round, a token or a name.
 	ErrAmbiguous = errors.New("the outcome is unknown")
 	// ErrClosed says that Close was called. Nothing has been written.
 	ErrClosed = errors.New("store: closed")
 	// ErrLocked says that another process has the folder.
 	ErrLocked = errors.New("in use by another process")
-	// ErrCorrupt says that the checksum of a file does not match, or that acknowledged entries are missing. The error names
-	// the file.
+	// ErrCorrupt says that the checksum of a file does not match, or that acknowledged
+	// entries are missing. The error names the file.
 	ErrCorrupt = errors.New("corrupt")
 	// ErrFolder says that the folder belongs to another node or to another version.
 	ErrFolder = errors.New("not a folder of this coordinator")

@@ -34,9 +34,9 @@ func isAny(err error, list ...syscall.Errno) bool {
 	return false
 }
 
-// corrupted returns an error that wraps ErrCorrupt and names the file. If why says only that the file cannot be read at
-// the moment, the error does not wrap ErrCorrupt: a file that may be intact is not set aside, and other coordinators may
-// have the same trouble.
+// corrupted returns an error that wraps ErrCorrupt and names the file. If why says only
+// that the file cannot be read at the moment, the error does not wrap ErrCorrupt: a file
+// that may be intact is not set aside, and other coordinators may have the same trouble.
 func corrupted(path string, why error) error {
 	if passes(why) || isAny(why, syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOMEM, syscall.EAGAIN, syscall.EBUSY) {
 		return fmt.Errorf("store: %s: %w", path, why)
@@ -59,7 +59,8 @@ func syncFolder(path string) error {
 	return nil
 }
 
-// hasRoom reports whether the disk of a folder takes so many bytes, by its own account and by a small file.
+// hasRoom reports whether the disk of a folder takes so many bytes, by its own account and
+// by a small file.
 func hasRoom(folder string, bytes uint64) bool {
 	var st unix.Statfs_t
 	if err := unix.Statfs(folder, &st); err != nil {

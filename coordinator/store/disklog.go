@@ -21,10 +21,11 @@ import (
 	"github.com/coppice-ldl/coppice/internal/files"
 )
 
-// diskLog is Raft's log: raft-wal, with three additions. Each entry has a checksum, since raft-wal checks only its last
-// write. The index of the last acknowledged entry is kept in a file of its own, since a log that a flipped bit has cut off
-// looks like a log with a torn last write. After a failed write the log accepts no other until it is opened
-// again, since raft-wal's memory and its files may differ then.
+// diskLog is Raft's log: raft-wal, with three additions. Each entry has a checksum, since
+// raft-wal checks only its last write. The index of the last acknowledged entry is kept in
+// a file of its own, since a log that a flipped bit has cut off looks like a log with a
+// torn last write. After a failed write the log accepts no other until it is opened again,
+// since raft-wal's memory and its files may differ then.
 type diskLog struct {
 	*wal.WAL
 	acked  *ackedFile
@@ -59,7 +60,8 @@ func openDiskLog(f *Folder, c *Config, log hclog.Logger, failed func(error)) (d 
 	return d, nil
 }
 
-// openWAL opens raft-wal. An error or a panic means that its files are corrupt, unless the disk is full.
+// openWAL opens raft-wal. An error or a panic means that its files are corrupt, unless the
+// disk is full.
 func openWAL(folder, metaPath string, segmentBytes int, files types.VFS, log hclog.Logger) (w *wal.WAL, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -82,13 +84,14 @@ func (l *diskLog) Close() error {
 	return errors.Join(l.WAL.Close(), l.acked.close(), l.place.Close())
 }
 
-// inPlace returns nil if the log's folder, the list of its segments and the open segments still exist.
+// inPlace returns nil if the log's folder, the list of its segments and the open segments
+// still exist.
 func (l *diskLog) inPlace() error {
 	return cmp.Or(l.place.Check(), files.Check(l.meta, nil), l.files.check())
 }
 
-// check reads every entry, and compares the log with the snapshot that ends at base and with the acknowledged index. bad
-// has an error for each damaged snapshot.
+// check reads every entry, and compares the log with the snapshot that ends at base and
+// with the acknowledged index. bad has an error for each damaged snapshot.
 func (l *diskLog) check(f *Folder, base uint64, bad map[string]error) error {
 	first, err := l.FirstIndex()
 	if err != nil {
@@ -145,8 +148,9 @@ func (l *diskLog) StoreLogs(entries []*raft.Log) error {
 	})
 }
 
-// DeleteRange implements raft.LogStore. Raft names the entries before a snapshot by their number; the last ones stay, if
-// they and all later entries together have at most short bytes.
+// DeleteRange implements raft.LogStore. Raft names the entries before a snapshot by their
+// number; the last ones stay, if they and all later entries together have at most short
+// bytes.
 func (l *diskLog) DeleteRange(from, to uint64) error {
 	return l.write("delete", func() error {
 		last, err := l.LastIndex()
@@ -168,7 +172,8 @@ func (l *diskLog) DeleteRange(from, to uint64) error {
 	})
 }
 
-// shortFrom returns the lowest index from first on for which the entries up to last have at most short bytes.
+// shortFrom returns the lowest index from first on for which the entries up to last have at
+// most short bytes.
 func (l *diskLog) shortFrom(first, last uint64) uint64 {
 	bytes, from := int64(0), last+1
 	for from > first {
@@ -210,7 +215,8 @@ func (l *diskLog) fail(err error) error {
 	return err
 }
 
-// GetLog implements raft.LogStore. If the checksum of the entry does not match, the error wraps ErrCorrupt.
+// GetLog implements raft.LogStore. If the checksum of the entry does not match, the error
+// wraps ErrCorrupt.
 func (l *diskLog) GetLog(index uint64, e *raft.Log) error {
 	if l.fault != nil {
 		if err := l.fault("read"); err != nil {
@@ -237,8 +243,9 @@ func sumOf(e *raft.Log) []byte {
 	return binary.LittleEndian.AppendUint32(nil, sum)
 }
 
-// raftLog is the log as Raft has it. Raft panics if an entry cannot be read. Here the log counts as failed, so it is opened
-// again, and the goroutine of Raft that asked ends, as for raftStable.
+// raftLog is the log as Raft has it. Raft panics if an entry cannot be read. Here the log
+// counts as failed, so it is opened again, and the goroutine of Raft that asked ends, as
+// for raftStable.
 type raftLog struct{ *diskLog }
 
 // GetLog implements raft.LogStore.
@@ -252,9 +259,9 @@ func (l raftLog) GetLog(index uint64, e *raft.Log) error {
 	return nil
 }
 
-// ackedFile has the index of the last acknowledged entry. It is written after each append and not synced. After the
-// process is killed it is exact. After a power failure it may be too low, which only hides a flipped bit in the very last
-// write. It is never too high.
+// ackedFile has the index of the last acknowledged entry. It is written after each append
+// and not synced. After the process is killed it is exact. After a power failure it may be
+// too low, which only hides a flipped bit in the very last write. It is never too high.
 type ackedFile struct {
 	file  *os.File
 	index uint64
@@ -284,7 +291,8 @@ func (a *ackedFile) write(index uint64) error {
 	return nil
 }
 
-// lower sets a lower index, and syncs it: after a crash it must not be above the end of the log.
+// lower sets a lower index, and syncs it: after a crash it must not be above the end of the
+// log.
 func (a *ackedFile) lower(index uint64) error {
 	if index >= a.index {
 		return nil

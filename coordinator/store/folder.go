@@ -20,8 +20,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/files"
 )
 
-// Server is one voter or nonvoter of Raft: a coordinator and the folder that it has. Raft's server ID consists of both,
-// so a coordinator with an emptied folder is another server.
+// Server is one voter or nonvoter of Raft: a coordinator and the folder that it has. Raft's
+// server ID consists of both, so a coordinator with an emptied folder is another server.
 type Server struct {
 	ID        string `json:"id"`        // of the coordinator
 	Directory string `json:"directory"` // the random id of its folder
@@ -31,8 +31,8 @@ type Server struct {
 // raftID returns the ID of the server in Raft.
 func (s Server) raftID() raft.ServerID { return raft.ServerID(s.ID + "." + s.Directory) }
 
-// address returns the address that Raft dials. It names the server, so that the stream layer knows which server must
-// answer there.
+// address returns the address that Raft dials. It names the server, so that the stream
+// layer knows which server must answer there.
 func (s Server) address() raft.ServerAddress {
 	return raft.ServerAddress(string(s.raftID()) + "@" + s.RaftAddr)
 }
@@ -49,19 +49,22 @@ func parseServer(id raft.ServerID, address raft.ServerAddress) Server {
 	return s
 }
 
-// Identity is what a folder says about its node. It has no cluster until the node begins or joins one; from then on it
-// never changes.
+// Identity is what a folder says about its node. It has no cluster until the node begins or
+// joins one; from then on it never changes.
 type Identity struct {
 	ID        string `json:"id"`
 	Directory string `json:"directory"`
 	Cluster   string `json:"cluster,omitempty"`
-	// Founders are the voters that the cluster began with, by ID. It is empty if the node was added to a running cluster.
+	// Founders are the voters that the cluster began with, by ID. It is empty if the node
+	// was added to a running cluster.
 	Founders []Server `json:"founders,omitempty"`
-	// Seeded is true if the folder was restored from a backup: the cluster begins with that state.
+	// Seeded is true if the folder was restored from a backup: the cluster begins with that
+	// state.
 	Seeded bool `json:"seeded,omitempty"`
 }
 
-// settled reports whether it is decided how the node begins. A restored folder has its cluster before that.
+// settled reports whether it is decided how the node begins. A restored folder has its
+// cluster before that.
 func (i *Identity) settled() bool { return i.Cluster != "" && (!i.Seeded || len(i.Founders) > 0) }
 
 // server returns the node as a server of Raft.
@@ -91,7 +94,8 @@ const (
 // owned lists the names in a folder that this package makes.
 var owned = []string{lockName, formatName, formatCopy, stableName, ackedName, logName, snapshotsName, seedName, corruptName, probeName}
 
-// Folder is the folder of a node, which this process has locked. DESIGN.md, A node that starts, says what it proves.
+// Folder is the folder of a node, which this process has locked. DESIGN.md, A node that
+// starts, says what it proves.
 type Folder struct {
 	config Config
 	path   string
@@ -104,12 +108,14 @@ type Folder struct {
 	waits    string     // what Decide waits for
 }
 
-// Claim locks the folder of a node, which it makes if it does not exist. An empty folder gets a directory id. Errors wrap
-// ErrLocked, ErrFolder, or ErrCorrupt if the folder does not prove what the node has done: see Reset.
+// Claim locks the folder of a node, which it makes if it does not exist. An empty folder
+// gets a directory id. Errors wrap ErrLocked, ErrFolder, or ErrCorrupt if the folder does
+// not prove what the node has done: see Reset.
 func Claim(config Config) (*Folder, error) { return claim(config, false) }
 
-// Reset moves the content of the folder of a node into its folder "corrupt", and claims the rest as a new folder. The
-// node is another server from then on, so it can contradict nothing that the old one has said.
+// Reset moves the content of the folder of a node into its folder "corrupt", and claims the
+// rest as a new folder. The node is another server from then on, so it can contradict
+// nothing that the old one has said.
 func Reset(config Config) (*Folder, error) { return claim(config, true) }
 
 func claim(config Config, reset bool) (*Folder, error) {
@@ -129,7 +135,8 @@ func claim(config Config, reset bool) (*Folder, error) {
 	}
 	f := &Folder{config: c, path: c.Dir, lock: lock}
 	if reset {
-		// Without FORMAT the rest belongs to no node, so a crash between two of these steps loses nothing.
+		// Without FORMAT the rest belongs to no node, so a crash between two of these steps
+		// loses nothing.
 		for _, name := range []string{formatName, formatCopy, stableName, ackedName, logName, snapshotsName, seedName} {
 			if err := f.setAside(filepath.Join(f.path, name)); err != nil {
 				return nil, errors.Join(err, f.Close())
@@ -204,8 +211,8 @@ func (f *Folder) Begin(cluster string, founders []Server) error {
 	return f.writeIdentity("settle", i)
 }
 
-// Join settles that the node belongs to a running cluster, and its leader adds it. A state that was restored from a
-// backup is deleted.
+// Join settles that the node belongs to a running cluster, and its leader adds it. A state
+// that was restored from a backup is deleted.
 func (f *Folder) Join(cluster string) error {
 	i := f.Identity()
 	i.Cluster, i.Founders, i.Seeded = cluster, nil, false
@@ -245,7 +252,8 @@ func (f *Folder) Close() error {
 	return f.lock.Close()
 }
 
-// setAside moves a damaged file or folder into the folder "corrupt", which keeps the last two of a name.
+// setAside moves a damaged file or folder into the folder "corrupt", which keeps the last
+// two of a name.
 func (f *Folder) setAside(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -280,8 +288,8 @@ const (
 // formatLine matches the first line of a FORMAT file of any version and node.
 var formatLine = regexp.MustCompile(`^coppice raft folder, format ([0-9]+), node (.+)$`)
 
-// encode returns a FORMAT file. The first line has the version and the node, as in every version; the second line has
-// the identity after its checksum.
+// encode returns a FORMAT file. The first line has the version and the node, as in every
+// version; the second line has the identity after its checksum.
 func (i *Identity) encode() string {
 	b, err := json.Marshal(i)
 	if err != nil {
@@ -290,7 +298,8 @@ func (i *Identity) encode() string {
 	return fmt.Sprintf("coppice raft folder, format %d, node %s\n%s %s\n", folderFormat, i.ID, checksum(string(b)), b)
 }
 
-// parseIdentity reads a FORMAT file. The error wraps ErrFolder if the file has another version or another node.
+// parseIdentity reads a FORMAT file. The error wraps ErrFolder if the file has another
+// version or another node.
 func parseIdentity(b []byte, id string) (i Identity, err error) {
 	first, rest, _ := strings.Cut(string(b), "\n")
 	switch m := formatLine.FindStringSubmatch(first); {
@@ -321,8 +330,9 @@ func parseIdentity(b []byte, id string) (i Identity, err error) {
 	return i, nil
 }
 
-// readIdentity reads the identity of node id from a folder. stale is true if a copy must be written again. The error is
-// fs.ErrNotExist if neither copy exists, and wraps ErrCorrupt if both are damaged.
+// readIdentity reads the identity of node id from a folder. stale is true if a copy must be
+// written again. The error is fs.ErrNotExist if neither copy exists, and wraps ErrCorrupt
+// if both are damaged.
 func readIdentity(folder, id string) (found Identity, stale bool, err error) {
 	var errs []error
 	missing, ok := 0, false

@@ -26,7 +26,8 @@ func (v *view) Watch() (*state.State, <-chan struct{}) {
 	return v.current, v.changed
 }
 
-// State returns the state after the latest entry that this node has applied. It is committed, and never changes.
+// State returns the state after the latest entry that this node has applied. It is
+// committed, and never changes.
 func (v *view) State() *state.State {
 	s, _ := v.Watch()
 	return s
@@ -40,7 +41,8 @@ func (v *view) publish(s *state.State) {
 	v.changed = make(chan struct{})
 }
 
-// fsm adapts the state machine to Raft. One goroutine at a time calls begin, Apply, Snapshot and Restore.
+// fsm adapts the state machine to Raft. One goroutine at a time calls begin, Apply,
+// Snapshot and Restore.
 type fsm struct {
 	view   *view
 	now    *state.State // after the last entry applied since begin
@@ -55,7 +57,8 @@ type fsm struct {
 	snapshots atomic.Uint64 // that were written
 }
 
-// newFSM returns a machine that asks for a snapshot after limit bytes of log, and calls failed if it cannot go on.
+// newFSM returns a machine that asks for a snapshot after limit bytes of log, and calls
+// failed if it cannot go on.
 func newFSM(limit int64, failed func(error)) *fsm {
 	f := &fsm{
 		view: &view{current: state.New(), changed: make(chan struct{})}, now: state.New(), failed: failed, limit: limit, full: make(chan struct{}, 1),
@@ -64,7 +67,8 @@ func newFSM(limit int64, failed func(error)) *fsm {
 	return f
 }
 
-// begin prepares the machine for a Raft node that restores it from the start. No other node may use it any longer.
+// begin prepares the machine for a Raft node that restores it from the start. No other node
+// may use it any longer.
 func (f *fsm) begin() {
 	f.now, f.floor = state.New(), f.view.State().Index()
 	f.logged.Store(0)
@@ -79,7 +83,8 @@ func (f *fsm) publish(s *state.State) {
 	}
 }
 
-// Apply implements raft.FSM. It returns a state.Result. After an entry that this version does not know it applies no other.
+// Apply implements raft.FSM. It returns a state.Result. After an entry that this version
+// does not know it applies no other.
 func (f *fsm) Apply(l *raft.Log) any {
 	if f.stop != nil {
 		return state.Result{Err: f.stop}

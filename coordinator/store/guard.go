@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// guard checks the bytes of a Raft connection before the library decodes them, since the library allocates memory for some
-// lengths that are only claimed. It follows the bytes as MessagePack. An accepted connection has requests: a byte for the
-// kind, a value, and after a snapshot's value as many bytes as its field Size says. A dialled connection has values. A
-// length above its bound ends the connection.
+// guard checks the bytes of a Raft connection before the library decodes them, since the
+// library allocates memory for some lengths that are only claimed. It follows the bytes as
+// MessagePack. An accepted connection has requests: a byte for the kind, a value, and after
+// a snapshot's value as many bytes as its field Size says. A dialled connection has values.
+// A length above its bound ends the connection.
 type guard struct {
 	net.Conn
 	requests bool // true for an accepted connection
@@ -22,7 +23,8 @@ type guard struct {
 	stalled  error         // set after the deadline has passed
 }
 
-// The bounds of Raft's messages. An entry has at most 16 MiB, and a request has a few entries.
+// The bounds of Raft's messages. An entry has at most 16 MiB, and a request has a few
+// entries.
 const (
 	maxRaftBytes = 64 << 20 // of a text or bytes
 	maxRaftExt   = 1 << 10  // of an extension
@@ -48,8 +50,9 @@ func (g *guard) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// arm bounds the wait for the rest of a request. Raft reads a snapshot in its main loop, which would hang if the leader is
-// stopped or cut off in the middle. The wait for the next request has no bound.
+// arm bounds the wait for the rest of a request. Raft reads a snapshot in its main loop,
+// which would hang if the leader is stopped or cut off in the middle. The wait for the next
+// request has no bound.
 func (g *guard) arm() error {
 	within := g.patience > 0 && (len(g.scan.open) > 0 || g.scan.skip > 0)
 	switch {
@@ -142,7 +145,8 @@ func (s *scanner) token(c byte) error {
 	return nil
 }
 
-// lengthBytes returns the number of bytes that follow the first byte of a head: a length or a number.
+// lengthBytes returns the number of bytes that follow the first byte of a head: a length or
+// a number.
 func lengthBytes(c byte) int {
 	switch c {
 	case 0xc4, 0xc7, 0xd9, 0xcc, 0xd0:
@@ -204,7 +208,8 @@ func (s *scanner) end() {
 	s.settle()
 }
 
-// settle closes complete lists and maps. A complete InstallSnapshot request is followed by the bytes of the snapshot.
+// settle closes complete lists and maps. A complete InstallSnapshot request is followed by
+// the bytes of the snapshot.
 func (s *scanner) settle() {
 	for len(s.open) > 0 && s.open[len(s.open)-1] == 0 {
 		s.open = s.open[:len(s.open)-1]

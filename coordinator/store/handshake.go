@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// Every connection between two nodes begins with a greeting, before any message of Raft. The node that dials names its
-// cluster, its server ID and the server that it wants to reach. The other node answers who it is, and whether it agrees.
-// So neither a node of another cluster nor a node with an emptied folder takes part, at any address.
+// Every connection between two nodes begins with a greeting, before any message of Raft.
+// The node that dials names its cluster, its server ID and the server that it wants to
+// reach. The other node answers who it is, and whether it agrees. So neither a node of
+// another cluster nor a node with an emptied folder takes part, at any address.
 //
 //	0           4         5         6         7
 //	| "CRG1"    | lengths of cluster, from and to    | cluster, from, to |
@@ -71,8 +72,8 @@ func readTexts(r io.Reader, head []byte, texts int) (list []string, err error) {
 	return list, nil
 }
 
-// greeted is a connection that begins with a greeting. The first Read exchanges it, since neither Accept nor Dial may wait
-// for the other end.
+// greeted is a connection that begins with a greeting. The first Read exchanges it, since
+// neither Accept nor Dial may wait for the other end.
 type greeted struct {
 	net.Conn
 	self    party
@@ -125,7 +126,8 @@ func (g *greeted) greet() error {
 	return g.SetDeadline(time.Time{})
 }
 
-// readReply reads the answer to a greeting: the cluster and the server, and whether the node is welcome.
+// readReply reads the answer to a greeting: the cluster and the server, and whether the
+// node is welcome.
 func readReply(r io.Reader) (texts []string, welcome bool, err error) {
 	head := make([]byte, len(greetingMagic)+3)
 	texts, err = readTexts(r, head, 2)
@@ -147,7 +149,8 @@ type sighting struct {
 	seen, logged time.Time
 }
 
-// mismatchLogged is the time between two log lines about one party, and the time after which a party is forgotten.
+// mismatchLogged is the time between two log lines about one party, and the time after
+// which a party is forgotten.
 const mismatchLogged = time.Minute
 
 // note records a sighting and reports whether to log it.
@@ -171,7 +174,8 @@ func note[K comparable](m *map[K]sighting, key K, found party) bool {
 	return tell
 }
 
-// severity returns the level of a log line about a mismatch. An emptied folder is replaced within seconds.
+// severity returns the level of a log line about a mismatch. An emptied folder is replaced
+// within seconds.
 func severity(self, found party) slog.Level {
 	if self.cluster == found.cluster {
 		return slog.LevelInfo
@@ -190,7 +194,8 @@ func (m *mismatches) answered(self, found party, to string) {
 	}
 }
 
-// dialled records that a party of another cluster dialled this node, or a party that wanted another server.
+// dialled records that a party of another cluster dialled this node, or a party that wanted
+// another server.
 func (m *mismatches) dialled(self, found party, to string) {
 	m.mu.Lock()
 	tell := note(&m.guests, found, found)

@@ -16,12 +16,14 @@ type leadership struct {
 	changes    chan bool
 }
 
-// Leadership delivers whether this node leads Raft, at each change. A value waits for its reader. If others follow
-// meanwhile, only the last is delivered. So a true may follow a true: the leadership was lost and won again, and needs a new
-// Lead. The channel has one reader and is closed by Close.
+// Leadership delivers whether this node leads Raft, at each change. A value waits for its
+// reader. If others follow meanwhile, only the last is delivered. So a true may follow a
+// true: the leadership was lost and won again, and needs a new Lead. The channel has one
+// reader and is closed by Close.
 func (l *leadership) Leadership() <-chan bool { return l.changes }
 
-// relay reads Raft's notifications at once, since Raft waits for it, and delivers the latest. It runs until quit is closed.
+// relay reads Raft's notifications at once, since Raft waits for it, and delivers the
+// latest. It runs until quit is closed.
 func (l *leadership) relay(quit <-chan struct{}) {
 	var out chan bool // nil if there is nothing to deliver
 	var latest bool
@@ -41,12 +43,13 @@ func (l *leadership) relay(quit <-chan struct{}) {
 	}
 }
 
-// errHangs says that a transfer of the leadership has not ended: Raft accepts no entries meanwhile, perhaps for ever
-// (hashicorp/raft#696).
+// errHangs says that a transfer of the leadership has not ended: Raft accepts no entries
+// meanwhile, perhaps for ever (hashicorp/raft#696).
 var errHangs = errors.New("store: the transfer of the leadership did not end in time")
 
-// HandOver makes another voter the leader within Timeouts.HandOver: a certain one if to is not empty. If Raft hangs in the
-// transfer, it is restarted in this process, which also ends the leadership here: the others elect a leader.
+// HandOver makes another voter the leader within Timeouts.HandOver: a certain one if to is
+// not empty. If Raft hangs in the transfer, it is restarted in this process, which also
+// ends the leadership here: the others elect a leader.
 func (l *leadership) HandOver(ctx context.Context, to string) error {
 	v := l.supervisor
 	if !v.IsLeader() {
@@ -71,7 +74,8 @@ func (l *leadership) HandOver(ctx context.Context, to string) error {
 	return err
 }
 
-// stuck reports whether Raft says for another HandOver that a transfer is under way, after it should have ended.
+// stuck reports whether Raft says for another HandOver that a transfer is under way, after
+// it should have ended.
 func (l *leadership) stuck(ctx context.Context) bool {
 	v := l.supervisor
 	limited, cancel := context.WithTimeout(ctx, v.config.timeouts.HandOver)
@@ -91,8 +95,9 @@ func (l *leadership) stuck(ctx context.Context) bool {
 	}
 }
 
-// TransferLeadership makes another node the leader, and returns when this one is not any longer. The error is ErrNotLeader,
-// or says that no other node took over within the time of an election: then this node still leads.
+// TransferLeadership makes another node the leader, and returns when this one is not any
+// longer. The error is ErrNotLeader, or says that no other node took over within the time
+// of an election: then this node still leads.
 func (l *leadership) TransferLeadership(ctx context.Context) error {
 	return l.transferred(ctx, func(r *raft.Raft) error { return r.LeadershipTransfer().Error() })
 }
@@ -123,7 +128,8 @@ func (l *leadership) transferred(ctx context.Context, call func(*raft.Raft) erro
 	return fmt.Errorf("store: transferring the leadership: %w", err)
 }
 
-// abdicate transfers the leadership before the store closes, if this node has it and another one can have it.
+// abdicate transfers the leadership before the store closes, if this node has it and
+// another one can have it.
 func (l *leadership) abdicate() {
 	v := l.supervisor
 	voters := 0

@@ -19,9 +19,9 @@ type Member struct {
 	Voter bool // true if it votes; a nonvoter receives the log and does not count for a majority
 }
 
-// Members lists the members by coordinator, from the latest configuration in the log here; on the leader it is the one in
-// force. The list is empty on a node that has joined no cluster yet. While a coordinator with a new folder catches up, it is
-// listed twice.
+// Members lists the members by coordinator, from the latest configuration in the log here;
+// on the leader it is the one in force. The list is empty on a node that has joined no
+// cluster yet. While a coordinator with a new folder catches up, it is listed twice.
 func (v *supervisor) Members() []Member {
 	var list []Member
 	for _, m := range v.raft().GetConfiguration().Configuration().Servers {
@@ -45,8 +45,9 @@ func (m *membership) Votes() bool {
 	return slices.ContainsFunc(m.supervisor.Members(), func(one Member) bool { return one.Voter && one.ID == self.ID && one.Directory == self.Directory })
 }
 
-// AddNonvoter makes a node a member that receives the log and does not vote. Only the leader can. It waits for other changes,
-// and returns after this one is committed. It returns the same errors as Propose.
+// AddNonvoter makes a node a member that receives the log and does not vote. Only the
+// leader can. It waits for other changes, and returns after this one is committed. It
+// returns the same errors as Propose.
 func (m *membership) AddNonvoter(ctx context.Context, s Server) error {
 	return m.change(ctx, func(r *raft.Raft) raft.IndexFuture {
 		return r.AddNonvoter(s.raftID(), s.address(), 0, m.supervisor.config.patience())
@@ -105,8 +106,8 @@ func (m *membership) Reach(ctx context.Context, s Server) error {
 	return nil
 }
 
-// Replaced returns the server that answers at the address of a member. ok is true if it is the same coordinator of the same
-// cluster with another folder.
+// Replaced returns the server that answers at the address of a member. ok is true if it is
+// the same coordinator of the same cluster with another folder.
 func (m *membership) Replaced(of Member) (other Server, ok bool) {
 	found, ok := m.stream.mismatches.at(string(of.raftID()))
 	if !ok || found.cluster != m.stream.self.cluster {
@@ -116,7 +117,8 @@ func (m *membership) Replaced(of Member) (other Server, ok bool) {
 	return other, other.ID == of.ID && other.Directory != of.Directory
 }
 
-// Stranger describes the server of another cluster that answers at the address of a member, or returns "".
+// Stranger describes the server of another cluster that answers at the address of a member,
+// or returns "".
 func (m *membership) Stranger(of Member) string {
 	found, ok := m.stream.mismatches.at(string(of.raftID()))
 	if !ok || found.cluster == m.stream.self.cluster {
@@ -134,8 +136,8 @@ func (m *membership) Guests() (list []string) {
 	return list
 }
 
-// addresses finds peers: by Config.Locate, then by Config.Peers, then by the configuration in the log, which has the
-// addresses from when the members joined.
+// addresses finds peers: by Config.Locate, then by Config.Peers, then by the configuration
+// in the log, which has the addresses from when the members joined.
 type addresses struct {
 	locate func(id string) string    // may be nil
 	given  map[string]string         // by coordinator

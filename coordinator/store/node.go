@@ -17,7 +17,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/rtt"
 )
 
-// node is one Raft node with its log and its connections. A restart within the process replaces it.
+// node is one Raft node with its log and its connections. A restart within the process
+// replaces it.
 type node struct {
 	session   *session
 	transport *transport
@@ -29,7 +30,8 @@ type node struct {
 	err       error              // the result of end
 }
 
-// end ends the node: Raft, then the connections that its goroutines may wait for, then the log.
+// end ends the node: Raft, then the connections that its goroutines may wait for, then the
+// log.
 func (n *node) end() error {
 	n.once.Do(func() { n.err = n.close() })
 	return n.err
@@ -58,7 +60,8 @@ func (n *node) close() error {
 	return errors.Join(errs...)
 }
 
-// supervisor keeps a Raft node running in a folder: it starts the node, restarts it if its log fails, and ends it.
+// supervisor keeps a Raft node running in a folder: it starts the node, restarts it if its
+// log fails, and ends it.
 type supervisor struct {
 	config *Config
 	folder *Folder
@@ -77,8 +80,8 @@ type supervisor struct {
 
 func (v *supervisor) raft() *raft.Raft { return v.node.Load().raft }
 
-// start starts a node: it opens the log, sets damaged parts aside or refuses them, and runs Raft. If it fails, it closes
-// again what it has opened.
+// start starts a node: it opens the log, sets damaged parts aside or refuses them, and runs
+// Raft. If it fails, it closes again what it has opened.
 func (v *supervisor) start() (err error) {
 	log := newLog(v.config.Logger)
 	n := &node{ended: make(chan struct{})}
@@ -147,9 +150,10 @@ func newRaft(c *raft.Config, f raft.FSM, log *diskLog, stable raftStable, saved 
 	return r, err
 }
 
-// checkEmpty refuses an empty log if the node may have acknowledged something. Leaders have term 2 or higher, and a cluster
-// begins in term 1, so until then the first entry may be written again. A node that waits to be added has term 0 until a
-// leader reaches it; if it is killed before the first entry is on the disk, its log looks like a deleted one.
+// checkEmpty refuses an empty log if the node may have acknowledged something. Leaders have
+// term 2 or higher, and a cluster begins in term 1, so until then the first entry may be
+// written again. A node that waits to be added has term 0 until a leader reaches it; if it
+// is killed before the first entry is on the disk, its log looks like a deleted one.
 func (v *supervisor) checkEmpty(d *diskLog, base uint64) error {
 	last, err := d.LastIndex()
 	if err != nil {
@@ -166,8 +170,9 @@ func (v *supervisor) checkEmpty(d *diskLog, base uint64) error {
 	return corrupted(v.folder.log(), fmt.Errorf("the log is empty, although this node was in term %d: the log was deleted, or its first entries never arrived", term))
 }
 
-// checkPeers compares Config.Peers with the members in the log, which decide. It refuses a list if at least half of it are
-// neither members nor at the address of one: the list is of another cluster.
+// checkPeers compares Config.Peers with the members in the log, which decide. It refuses a
+// list if at least half of it are neither members nor at the address of one: the list is of
+// another cluster.
 func (v *supervisor) checkPeers() error {
 	members := v.Members()
 	if len(members) == 0 {
@@ -195,8 +200,9 @@ func (v *supervisor) checkPeers() error {
 // errStuck says that Raft could not be restarted: only a new process helps.
 var errStuck = errors.New("store: Raft did not shut down in time; restart the process")
 
-// restart ends the node and starts another, which helps if Raft or its log is stuck. As after a crash, nothing acknowledged
-// is lost, and proposals without an answer get ErrAmbiguous. The state never goes back for readers.
+// restart ends the node and starts another, which helps if Raft or its log is stuck. As
+// after a crash, nothing acknowledged is lost, and proposals without an answer get
+// ErrAmbiguous. The state never goes back for readers.
 func (v *supervisor) restart(why error) error {
 	v.changing.Lock()
 	defer v.changing.Unlock()
@@ -225,7 +231,8 @@ func (v *supervisor) restart(why error) error {
 	return nil
 }
 
-// close ends the node, if there is one. If Raft is stuck, it is not waited for: the process must be able to end.
+// close ends the node, if there is one. If Raft is stuck, it is not waited for: the process
+// must be able to end.
 func (v *supervisor) close() error {
 	v.changing.Lock()
 	defer v.changing.Unlock()
@@ -253,8 +260,9 @@ func (v *supervisor) shutdown() {
 	v.node.Load().shutdown()
 }
 
-// writeFailed is called by the log when a write has failed. The node follows and votes, but is not a candidate until the log
-// is open again. It stops if the files of the log are not in their place.
+// writeFailed is called by the log when a write has failed. The node follows and votes, but
+// is not a candidate until the log is open again. It stops if the files of the log are not
+// in their place.
 func (v *supervisor) writeFailed(err error) {
 	if n := v.node.Load(); n != nil {
 		n.transport.notWritable.Store(true)
@@ -267,7 +275,8 @@ func (v *supervisor) writeFailed(err error) {
 	v.config.Logger.Error("the log failed; it is opened again as soon as possible", "error", err)
 }
 
-// mendLog restarts Raft if its log has failed or its last start has, as soon as the disk has room.
+// mendLog restarts Raft if its log has failed or its last start has, as soon as the disk
+// has room.
 func (v *supervisor) mendLog() {
 	n := v.node.Load()
 	var why error
@@ -286,7 +295,8 @@ func (v *supervisor) mendLog() {
 	}
 }
 
-// mend restarts Raft. If it cannot start, the next mendLog tries again, except after errors that do not go away.
+// mend restarts Raft. If it cannot start, the next mendLog tries again, except after errors
+// that do not go away.
 func (v *supervisor) mend(why error) {
 	err := v.restart(why)
 	switch {
@@ -301,10 +311,12 @@ func (v *supervisor) mend(why error) {
 	}
 }
 
-// Trouble returns why this node cannot lead at the moment, or nil: its disk is full, or its log cannot be written.
+// Trouble returns why this node cannot lead at the moment, or nil: its disk is full, or its
+// log cannot be written.
 func (v *supervisor) Trouble() error { return loaded(&v.trouble) }
 
-// Unsaved returns why the last snapshot could not be written, or nil. The log grows meanwhile.
+// Unsaved returns why the last snapshot could not be written, or nil. The log grows
+// meanwhile.
 func (v *supervisor) Unsaved() error { return loaded(&v.unsaved) }
 
 func loaded(p *atomic.Pointer[error]) error {
@@ -317,8 +329,8 @@ func loaded(p *atomic.Pointer[error]) error {
 // Restarts returns how often Raft was restarted in this process.
 func (v *supervisor) Restarts() uint64 { return v.restarts.Load() }
 
-// Snapshot writes a snapshot now and deletes the log before it. The store also does so by itself: see
-// Config.SnapshotLogBytes.
+// Snapshot writes a snapshot now and deletes the log before it. The store also does so by
+// itself: see Config.SnapshotLogBytes.
 func (v *supervisor) Snapshot() error {
 	if err := v.raft().Snapshot().Error(); err != nil {
 		return fmt.Errorf("store: cannot write a snapshot: %w", err)
@@ -340,8 +352,9 @@ func (v *supervisor) save() {
 	}
 }
 
-// RoundTrips returns the round trips to the other coordinators, by id, that this one measured lately: the leader by its
-// heartbeats, a candidate by asking the others whether it may be one.
+// RoundTrips returns the round trips to the other coordinators, by id, that this one
+// measured lately: the leader by its heartbeats, a candidate by asking the others whether
+// it may be one.
 func (v *supervisor) RoundTrips() map[string]rtt.Estimate {
 	n := v.node.Load()
 	if n == nil {
@@ -353,14 +366,16 @@ func (v *supervisor) RoundTrips() map[string]rtt.Estimate {
 // tripsKept is the time after which a round trip is forgotten.
 const tripsKept = 30 * time.Second
 
-// Leader returns the node that leads Raft, if this node knows it, and its Raft address; else both are empty.
+// Leader returns the node that leads Raft, if this node knows it, and its Raft address;
+// else both are empty.
 func (v *supervisor) Leader() (id, addr string) {
 	a, i := v.raft().LeaderWithID()
 	leader := parseServer(i, a)
 	return leader.ID, leader.RaftAddr
 }
 
-// IsLeader reports whether this node believes that it leads Raft. VerifyLeader asks the others.
+// IsLeader reports whether this node believes that it leads Raft. VerifyLeader asks the
+// others.
 func (v *supervisor) IsLeader() bool {
 	_, id := v.raft().LeaderWithID()
 	return id == v.self.raftID()
@@ -371,8 +386,8 @@ func (v *supervisor) addr() string {
 	return parseServer("", raft.ServerAddress(v.stream.advert)).RaftAddr
 }
 
-// await makes a call of Raft, which may take long, and waits for it until ctx is done. The call goes on until Raft answers it
-// or the node ends; Raft may then never answer it.
+// await makes a call of Raft, which may take long, and waits for it until ctx is done. The
+// call goes on until Raft answers it or the node ends; Raft may then never answer it.
 func (v *supervisor) await(ctx context.Context, call func(*raft.Raft) error) error {
 	if err := v.life.begin(); err != nil {
 		return err
@@ -409,12 +424,13 @@ func (v *supervisor) translate(err error) error {
 		}
 		return &NotLeaderError{Leader: leader}
 	}
-	// After ErrLeadershipLost, ErrRaftShutdown, ErrEnqueueTimeout or an error of the disk, the entry may be on some disks.
+	// After ErrLeadershipLost, ErrRaftShutdown, ErrEnqueueTimeout or an error of the disk,
+	// the entry may be on some disks.
 	return fmt.Errorf("store: %w: %w", ErrAmbiguous, err)
 }
 
-// inPlace returns nil if the held files and the files of the log still exist. It checks nothing during a restart, which may
-// move the log aside.
+// inPlace returns nil if the held files and the files of the log still exist. It checks
+// nothing during a restart, which may move the log aside.
 func (v *supervisor) inPlace(held *files.Places) error {
 	if !v.changing.TryLock() {
 		return nil

@@ -46,11 +46,13 @@ func (f *Future) Wait(ctx context.Context) (index uint64, value any, err error) 
 	}
 }
 
-// Propose puts an entry into the log. It returns after a majority has the entry on disk and this node has applied it: the
-// index of the entry, and the value that state.Result documents. On a node that does not lead, the error is a
-// *NotLeaderError, and nothing is written. ErrAmbiguous, also if ctx ends first, says that the entry may be applied now or
-// later. An error of package state says that the entry is in the log and was refused. The caller must not change entry until
-// the outcome is known. An entry should have at most 512 KiB.
+// Propose puts an entry into the log. It returns after a majority has the entry on disk and
+// this node has applied it: the index of the entry, and the value that state.Result
+// documents. On a node that does not lead, the error is a *NotLeaderError, and nothing is
+// written. ErrAmbiguous, also if ctx ends first, says that the entry may be applied now or
+// later. An error of package state says that the entry is in the log and was refused. The
+// caller must not change entry until the outcome is known. An entry should have at most 512
+// KiB.
 func (p *proposals) Propose(ctx context.Context, entry []byte) (index uint64, value any, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err
@@ -58,8 +60,9 @@ func (p *proposals) Propose(ctx context.Context, entry []byte) (index uint64, va
 	return p.ProposeAsync(entry).Wait(ctx)
 }
 
-// ProposeAsync is Propose without waiting. Entries of one goroutine enter the log in the order of its calls. While sixteen
-// proposals wait to be written, it blocks, so that no caller gets far ahead of the disk.
+// ProposeAsync is Propose without waiting. Entries of one goroutine enter the log in the
+// order of its calls. While sixteen proposals wait to be written, it blocks, so that no
+// caller gets far ahead of the disk.
 func (p *proposals) ProposeAsync(entry []byte) *Future {
 	f := &Future{done: make(chan struct{})}
 	v := p.supervisor
@@ -102,17 +105,19 @@ func (p *proposals) resolve(f *Future, n *node, applied raft.ApplyFuture) {
 	f.index, f.value, f.err = applied.Index(), result.Value, result.Err
 }
 
-// Pending returns how long the oldest proposal without an outcome has waited, or 0. On a leader without problems this is
-// some milliseconds.
+// Pending returns how long the oldest proposal without an outcome has waited, or 0. On a
+// leader without problems this is some milliseconds.
 func (p *proposals) Pending() time.Duration { return p.pending.oldest(time.Now()) }
 
-// Barrier returns after this node, the leader, has applied every entry that was in the log before the call.
+// Barrier returns after this node, the leader, has applied every entry that was in the log
+// before the call.
 func (p *proposals) Barrier(ctx context.Context) error {
 	v := p.supervisor
 	return v.await(ctx, func(r *raft.Raft) error { return v.translate(r.Barrier(v.config.patience()).Error()) })
 }
 
-// VerifyLeader returns nil if a majority agrees, during the call, that this node leads: the state after it is not stale.
+// VerifyLeader returns nil if a majority agrees, during the call, that this node leads: the
+// state after it is not stale.
 func (p *proposals) VerifyLeader(ctx context.Context) error {
 	v := p.supervisor
 	return v.await(ctx, func(r *raft.Raft) error { return v.translate(r.VerifyLeader().Error()) })
@@ -124,8 +129,9 @@ type Proposer interface {
 	State() *state.State
 }
 
-// Lead makes a node the leader in the replicated state, and returns the epoch. From then on every node refuses entries of
-// earlier epochs. When Lead returns, all entries of earlier leaders have been applied here.
+// Lead makes a node the leader in the replicated state, and returns the epoch. From then on
+// every node refuses entries of earlier epochs. When Lead returns, all entries of earlier
+// leaders have been applied here.
 func Lead(ctx context.Context, s Proposer, node string) (epoch uint64, err error) {
 	nonce := rand.Text()
 	entry := protocol.EncodeEntry(protocol.EntryLead, &protocol.LeadEntry{Node: node, Nonce: nonce})
@@ -170,8 +176,8 @@ func (p *pending) oldest(now time.Time) (age time.Duration) {
 	return age
 }
 
-// transfer remembers since when Raft refuses proposals because of a transfer of the leadership. Raft may do so for ever
-// (hashicorp/raft#696).
+// transfer remembers since when Raft refuses proposals because of a transfer of the
+// leadership. Raft may do so for ever (hashicorp/raft#696).
 type transfer struct {
 	since atomic.Pointer[time.Time] // with a monotonic clock; nil if Raft does not refuse proposals
 }
@@ -186,10 +192,12 @@ func (t *transfer) note(err error) {
 	}
 }
 
-// forget is called when the leadership changes: earlier refusals do not matter to a later leadership.
+// forget is called when the leadership changes: earlier refusals do not matter to a later
+// leadership.
 func (t *transfer) forget() { t.since.Store(nil) }
 
-// hangs reports whether a transfer takes longer than limit, and forgets it. leads says whether the node leads.
+// hangs reports whether a transfer takes longer than limit, and forgets it. leads says
+// whether the node leads.
 func (t *transfer) hangs(leads bool, now time.Time, limit time.Duration) bool {
 	since := t.since.Load()
 	if since == nil || leads && now.Sub(*since) <= limit {

@@ -14,8 +14,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// snapshots is a snapshot store that also has a checksum of the description of each snapshot, since Raft's checksum is of
-// the state only. A snapshot that fails leaves nothing behind.
+// snapshots is a snapshot store that also has a checksum of the description of each
+// snapshot, since Raft's checksum is of the state only. A snapshot that fails leaves
+// nothing behind.
 type snapshots struct {
 	*raft.FileSnapshotStore
 	folder string // of the node
@@ -32,7 +33,8 @@ const (
 	unfinished    = ".tmp" // ends the name of the folder until the snapshot is complete
 )
 
-// openSnapshots opens the snapshots of a node, and deletes the unfinished ones of an earlier process.
+// openSnapshots opens the snapshots of a node, and deletes the unfinished ones of an
+// earlier process.
 func openSnapshots(folder string, log hclog.Logger) (*snapshots, error) {
 	store, err := raft.NewFileSnapshotStoreWithLogger(folder, retainSnapshots, log)
 	if err != nil {
@@ -45,8 +47,8 @@ func openSnapshots(folder string, log hclog.Logger) (*snapshots, error) {
 	return s, syncFolder(folder) // the snapshots' folder may be new
 }
 
-// Create implements raft.SnapshotStore. Two snapshots of one index have different names, even if the second follows in
-// the same millisecond.
+// Create implements raft.SnapshotStore. Two snapshots of one index have different names,
+// even if the second follows in the same millisecond.
 func (s *snapshots) Create(v raft.SnapshotVersion, index, term uint64, c raft.Configuration, at uint64, t raft.Transport) (raft.SnapshotSink, error) {
 	if err := s.sweep(""); err != nil {
 		return nil, err
@@ -67,7 +69,8 @@ func (s *snapshots) Create(v raft.SnapshotVersion, index, term uint64, c raft.Co
 	return made, nil
 }
 
-// sweep deletes unfinished snapshots that are not being written. Of these it first forgets the one with the path ended.
+// sweep deletes unfinished snapshots that are not being written. Of these it first forgets
+// the one with the path ended.
 func (s *snapshots) sweep(ended string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,8 +87,8 @@ func (s *snapshots) sweep(ended string) error {
 	return nil
 }
 
-// snapshotSink adds the checksum after the snapshot is in its place. A crash in between leaves a snapshot without one,
-// which is accepted.
+// snapshotSink adds the checksum after the snapshot is in its place. A crash in between
+// leaves a snapshot without one, which is accepted.
 type snapshotSink struct {
 	*raft.FileSnapshotSink
 	path  string // after Close
@@ -112,7 +115,8 @@ func (s *snapshotSink) Close() error {
 	return nil
 }
 
-// check returns the index of the latest intact snapshot, or 0, and an error by path for each damaged one.
+// check returns the index of the latest intact snapshot, or 0, and an error by path for
+// each damaged one.
 func (s *snapshots) check() (base uint64, bad map[string]error, err error) {
 	entries, err := os.ReadDir(filepath.Join(s.folder, snapshotsName))
 	if err != nil {
@@ -136,7 +140,8 @@ func (s *snapshots) check() (base uint64, bad map[string]error, err error) {
 	return base, bad, nil
 }
 
-// checkOne returns the index of a snapshot. If it is damaged, the error wraps ErrCorrupt and names the file.
+// checkOne returns the index of a snapshot. If it is damaged, the error wraps ErrCorrupt
+// and names the file.
 func (s *snapshots) checkOne(path string) (index uint64, err error) {
 	describes := filepath.Join(path, describesName)
 	b, err := os.ReadFile(describes)

@@ -14,15 +14,17 @@ import (
 	"github.com/coppice-ldl/coppice/internal/files"
 )
 
-// stable keeps Raft's term and vote in the file VOTE: two copies of one record, each in a place of its own that is never
-// extended, so that no write needs room on the disk. A record is written to one place, synced, then written to the other
-// place. So a crash leaves one of them intact; a checksum finds a flipped bit, and the other copy replaces it.
+// stable keeps Raft's term and vote in the file VOTE: two copies of one record, each in a
+// place of its own that is never extended, so that no write needs room on the disk. A
+// record is written to one place, synced, then written to the other place. So a crash
+// leaves one of them intact; a checksum finds a flipped bit, and the other copy replaces
+// it.
 //
 //	 0      4      8            16           24           32    34     36
 //	| magic | crc32c | sequence   | term       | vote's term| ID  | vote | ID, vote |
 //
-// The checksum is over everything after it in the place. ID is the node's own; vote is the candidate's address. Integers
-// are little-endian.
+// The checksum is over everything after it in the place. ID is the node's own; vote is the
+// candidate's address. Integers are little-endian.
 type stable struct {
 	path  string
 	id    string
@@ -49,7 +51,8 @@ const (
 // errNoPlace says that neither place of a file has a record.
 var errNoPlace = errors.New("both copies of the record are damaged: their checksums do not match")
 
-// openStable opens the file of node id. If fresh is true, it makes a file that does not exist.
+// openStable opens the file of node id. If fresh is true, it makes a file that does not
+// exist.
 func openStable(folder, id string, fresh bool) (*stable, error) {
 	s := &stable{path: filepath.Join(folder, stableName), id: id}
 	_, err := os.Stat(s.path)
@@ -110,7 +113,8 @@ func (s *stable) encode() []byte {
 	return b
 }
 
-// decode reads a place. ok is false if its checksum does not match, or if it is of another node.
+// decode reads a place. ok is false if its checksum does not match, or if it is of another
+// node.
 func (s *stable) decode(b []byte) (v vote, seq uint64, ok bool) {
 	id, voted := int(binary.LittleEndian.Uint16(b[32:])), int(binary.LittleEndian.Uint16(b[34:]))
 	end := stableHead + id + voted
@@ -123,8 +127,8 @@ func (s *stable) decode(b []byte) (v vote, seq uint64, ok bool) {
 	return v, binary.LittleEndian.Uint64(b[8:]), string(b[stableHead:stableHead+id]) == s.id
 }
 
-// write writes the record to both places, one after the other. The error wraps files.ErrGone if the file is no longer at
-// its path.
+// write writes the record to both places, one after the other. The error wraps
+// files.ErrGone if the file is no longer at its path.
 func (s *stable) write() error {
 	if s.fault != nil {
 		if err := s.fault("vote"); err != nil {
@@ -194,9 +198,9 @@ func (s *stable) Get(key []byte) ([]byte, error) {
 	return []byte(s.record.voted), nil
 }
 
-// SetUint64 implements raft.StableStore. Raft writes a vote in two steps, the term first. This step also deletes the
-// candidate of the term before: a crash between the steps would leave a vote for it, which Raft would confirm without a
-// look at its log.
+// SetUint64 implements raft.StableStore. Raft writes a vote in two steps, the term first.
+// This step also deletes the candidate of the term before: a crash between the steps would
+// leave a vote for it, which Raft would confirm without a look at its log.
 func (s *stable) SetUint64(key []byte, n uint64) error {
 	switch string(key) {
 	case keyTerm:
@@ -226,9 +230,10 @@ func (s *stable) GetUint64(key []byte) (uint64, error) {
 
 func (s *stable) close() error { return s.file.Close() }
 
-// raftStable is the stable store as Raft has it. Raft panics if its term cannot be written. Here the node is told of the
-// error, and the goroutine of Raft that asked ends: nothing follows from what failed, and Raft can still be shut down.
-// The deferred calls of the goroutine answer "no" to the peer that waits.
+// raftStable is the stable store as Raft has it. Raft panics if its term cannot be written.
+// Here the node is told of the error, and the goroutine of Raft that asked ends: nothing
+// follows from what failed, and Raft can still be shut down. The deferred calls of the
+// goroutine answer "no" to the peer that waits.
 type raftStable struct {
 	*stable
 	fatal func(error)

@@ -1,5 +1,6 @@
-// Package store is a Raft node around the replicated state machine of package state: it puts entries into a log that a
-// majority of coordinators has on disk, and shows the state after the last of them. See DESIGN.md.
+// Package store is a Raft node around the replicated state machine of package state: it
+// puts entries into a log that a majority of coordinators has on disk, and shows the state
+// after the last of them. See DESIGN.md.
 package store
 
 import (
@@ -52,9 +53,10 @@ func newStore(c Config, folder *Folder) *Store {
 // errUndecided says that it is not settled how a new node begins.
 var errUndecided = errors.New("store: this node has not decided yet whether to start or join a cluster")
 
-// Open starts a node in a folder that is settled (Folder.Decide): it restores the last snapshot, listens, and joins its
-// peers. The folder and the listener of config belong to the store from then on, even if Open fails; then nothing is left
-// behind. Errors wrap ErrFolder or ErrCorrupt, or name the address or path at fault.
+// Open starts a node in a folder that is settled (Folder.Decide): it restores the last
+// snapshot, listens, and joins its peers. The folder and the listener of config belong to
+// the store from then on, even if Open fails; then nothing is left behind. Errors wrap
+// ErrFolder or ErrCorrupt, or name the address or path at fault.
 func Open(config Config, folder *Folder) (*Store, error) {
 	c, err := config.withDefaults()
 	i := folder.Identity()
@@ -83,16 +85,19 @@ func Open(config Config, folder *Folder) (*Store, error) {
 	return s, nil
 }
 
-// Close stops the node and leaves nothing running. A leader first tries to transfer the leadership, for at most an election.
-// Proposals without an answer are answered; later ones get ErrClosed.
+// Close stops the node and leaves nothing running. A leader first tries to transfer the
+// leadership, for at most an election. Proposals without an answer are answered; later ones
+// get ErrClosed.
 func (s *Store) Close() error {
 	if !s.refuse() { // 1. No new calls.
 		<-s.closed
 		return s.closeErr
 	}
-	// 2. Transfer the leadership while the node is intact, so that the others need not miss a heartbeat first.
+	// 2. Transfer the leadership while the node is intact, so that the others need not miss
+	// a heartbeat first.
 	s.abdicate()
-	// 3. Let Raft answer the calls. It must run for that: it forgets answers when it shuts down. Without a majority it steps
+	// 3. Let Raft answer the calls. It must run for that: it forgets answers when it shuts
+	// down. Without a majority it steps
 	//    down within an election, which answers too.
 	s.drain(2 * s.config.patience())
 	// 4. Wake those who wait for states.
@@ -102,8 +107,8 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// release gives back what Open took: Raft and its connections and log; the goroutines, which may wait for Raft; the listener;
-// and the lock of the folder.
+// release gives back what Open took: Raft and its connections and log; the goroutines,
+// which may wait for Raft; the listener; and the lock of the folder.
 func (s *Store) release() error {
 	errs := []error{s.supervisor.close()}
 	close(s.quit)
@@ -119,8 +124,8 @@ func (s *Store) release() error {
 	return nil
 }
 
-// maintain takes snapshots if the log is full or should be shorter, restarts Raft if it hangs or its log failed, and shuts
-// Raft down after the store has stopped.
+// maintain takes snapshots if the log is full or should be shorter, restarts Raft if it
+// hangs or its log failed, and shuts Raft down after the store has stopped.
 func (s *Store) maintain() {
 	tick := time.NewTicker(s.config.timeouts.DiskProbe)
 	defer tick.Stop()
@@ -153,8 +158,9 @@ func (s *Store) maintain() {
 // watchEvery is the time between two checks of the folder.
 const watchEvery = 250 * time.Millisecond
 
-// watchFolder stops the store if a file or folder that it has open no longer exists. A node that writes to its log or its
-// votes finds out before it acknowledges anything; this is for a node that has nothing to write.
+// watchFolder stops the store if a file or folder that it has open no longer exists. A node
+// that writes to its log or its votes finds out before it acknowledges anything; this is
+// for a node that has nothing to write.
 func (s *Store) watchFolder() {
 	path := s.folder.path
 	held, err := files.Hold(path, filepath.Join(path, lockName), filepath.Join(path, stableName), filepath.Join(path, snapshotsName))
@@ -180,8 +186,8 @@ func (s *Store) watchFolder() {
 	}
 }
 
-// Wait returns the first state that it sees after the entry at index, which Propose returned here or on another node. The
-// error is from ctx, or Err.
+// Wait returns the first state that it sees after the entry at index, which Propose
+// returned here or on another node. The error is from ctx, or Err.
 func (s *Store) Wait(ctx context.Context, index uint64) (*state.State, error) {
 	for {
 		now, changed := s.Watch()
@@ -236,7 +242,8 @@ type Stats struct {
 	LastIndex    uint64 // in the log here
 	CommitIndex  uint64
 	AppliedIndex uint64 // of the last entry that State has seen
-	// LastContact is the time since this node heard from the leader; 0 on the leader, negative if it never has.
+	// LastContact is the time since this node heard from the leader; 0 on the leader,
+	// negative if it never has.
 	LastContact time.Duration
 	LogBytes    int64  // of entries applied since the last snapshot
 	Snapshots   uint64 // written by this process

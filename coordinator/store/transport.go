@@ -16,8 +16,9 @@ import (
 	"github.com/coppice-ldl/coppice/internal/rtt"
 )
 
-// transport is the transport of a node. A node that cannot write its log is never a candidate: transport answers the calls
-// that would make it one. It also measures round trips.
+// transport is the transport of a node. A node that cannot write its log is never a
+// candidate: transport answers the calls that would make it one. It also measures round
+// trips.
 type transport struct {
 	*raft.NetworkTransport
 	rpcs chan raft.RPC // to Raft
@@ -50,8 +51,8 @@ func (g *transport) stop() {
 	g.ended = true
 }
 
-// SetHeartbeatHandler implements raft.Transport. Raft handles heartbeats in the goroutines of connections, even after it has
-// shut down, when VOTE may be closed.
+// SetHeartbeatHandler implements raft.Transport. Raft handles heartbeats in the goroutines
+// of connections, even after it has shut down, when VOTE may be closed.
 func (g *transport) SetHeartbeatHandler(handle func(raft.RPC)) {
 	g.NetworkTransport.SetHeartbeatHandler(func(rpc raft.RPC) {
 		g.beating.RLock()
@@ -67,7 +68,8 @@ func (g *transport) SetHeartbeatHandler(handle func(raft.RPC)) {
 // Consumer implements raft.Transport.
 func (g *transport) Consumer() <-chan raft.RPC { return g.rpcs }
 
-// pass hands the requests of peers to Raft. A request to become a candidate is refused if the log cannot be written.
+// pass hands the requests of peers to Raft. A request to become a candidate is refused if
+// the log cannot be written.
 func (g *transport) pass() {
 	in := g.NetworkTransport.Consumer()
 	for {
@@ -124,7 +126,8 @@ func (r *faultyReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// AppendEntries implements raft.Transport. Heartbeats have no entries and are answered at once, so they tell the round trip.
+// AppendEntries implements raft.Transport. Heartbeats have no entries and are answered at
+// once, so they tell the round trip.
 func (g *transport) AppendEntries(id raft.ServerID, at raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (err error) {
 	if len(args.Entries) == 0 {
 		defer g.timed(id, g.begin(), &err)
@@ -146,15 +149,16 @@ func (g *transport) begin() beginning {
 	return b
 }
 
-// timed records the time of an exchange that was answered. A new connection takes another round trip, so exchanges with one
-// are left out.
+// timed records the time of an exchange that was answered. A new connection takes another
+// round trip, so exchanges with one are left out.
 func (g *transport) timed(id raft.ServerID, from beginning, err *error) {
 	if took := time.Since(from.at); *err == nil && g.begin().dials == from.dials {
 		g.trips.Add(parseServer(id, "").ID, took)
 	}
 }
 
-// RequestVote implements raft.Transport. It tells no round trip, since a peer writes its vote to the disk first.
+// RequestVote implements raft.Transport. It tells no round trip, since a peer writes its
+// vote to the disk first.
 func (g *transport) RequestVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	if g.notWritable.Load() {
 		return errAbstains
@@ -162,8 +166,8 @@ func (g *transport) RequestVote(id raft.ServerID, at raft.ServerAddress, args *r
 	return g.NetworkTransport.RequestVote(id, at, args, resp)
 }
 
-// RequestPreVote implements raft.WithPreVote. Every election begins with it, so it tells round trips even if no election is
-// ever won.
+// RequestPreVote implements raft.WithPreVote. Every election begins with it, so it tells
+// round trips even if no election is ever won.
 func (g *transport) RequestPreVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) (err error) {
 	if g.notWritable.Load() {
 		return errAbstains
@@ -172,7 +176,8 @@ func (g *transport) RequestPreVote(id raft.ServerID, at raft.ServerAddress, args
 	return g.NetworkTransport.RequestPreVote(id, at, args, resp)
 }
 
-// stream is the address that Raft listens on. It stays while Raft is restarted; each Raft node has a session of it.
+// stream is the address that Raft listens on. It stays while Raft is restarted; each Raft
+// node has a session of it.
 type stream struct {
 	listener net.Listener
 	advert   advert
@@ -214,7 +219,8 @@ func listen(c *Config, i Identity) (*stream, error) {
 	return s, nil
 }
 
-// acceptPause is the time between two attempts to accept a connection after one failed: there may be no file descriptors.
+// acceptPause is the time between two attempts to accept a connection after one failed:
+// there may be no file descriptors.
 const acceptPause = 10 * time.Millisecond
 
 // accept hands connections to the session that takes them.
@@ -244,8 +250,8 @@ func (s *stream) Close() error {
 	return err
 }
 
-// session is the TCP layer of one Raft node. It knows every connection, so Close ends all exchanges immediately and not at
-// their deadlines.
+// session is the TCP layer of one Raft node. It knows every connection, so Close ends all
+// exchanges immediately and not at their deadlines.
 type session struct {
 	stream *stream
 	ctx    context.Context // done after Close

@@ -18,8 +18,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/files"
 )
 
-// segmentFiles is the file system of raft-wal with a check after each sync: an entry in a segment that was deleted, or on
-// a volume that was unmounted, is not acknowledged.
+// segmentFiles is the file system of raft-wal with a check after each sync: an entry in a
+// segment that was deleted, or on a volume that was unmounted, is not acknowledged.
 type segmentFiles struct {
 	walfs.FS
 
@@ -130,8 +130,8 @@ func segmentPath(folder string, index uint64) string {
 	return filepath.Join(folder, best)
 }
 
-// The files in the log's folder that list its segments. Each has one line of JSON after its checksum. The copy replaces a
-// damaged META, and is written before it.
+// The files in the log's folder that list its segments. Each has one line of JSON after its
+// checksum. The copy replaces a damaged META, and is written before it.
 const (
 	metaName = "META"
 	metaCopy = ".copy" // at the end of the name
@@ -143,8 +143,9 @@ type meta struct {
 	log  hclog.Logger
 }
 
-// Load implements types.MetaStore. The copy is never older than META. It is newer only after a crash between the two
-// writes; then nothing has been done yet that only the copy lists, as after a crash right after both writes.
+// Load implements types.MetaStore. The copy is never older than META. It is newer only
+// after a crash between the two writes; then nothing has been done yet that only the copy
+// lists, as after a crash right after both writes.
 func (m *meta) Load(string) (types.PersistentState, error) {
 	text, state, err := readMeta(m.path)
 	other, mended, copyErr := readMeta(m.path + metaCopy)

@@ -1,5 +1,5 @@
-// Package wire reads and writes little-endian fields of bytes. Readers never allocate memory for a length that is only
-// claimed, and their errors name the field.
+// Package wire reads and writes little-endian fields of bytes. Readers never allocate
+// memory for a length that is only claimed, and their errors name the field.
 package wire
 
 import (
@@ -92,8 +92,8 @@ func (r *Reader) Uvarint(field string) uint64 {
 // Bytes reads a length of eight bytes and that many bytes.
 func (r *Reader) Bytes(field string) []byte { return r.Take(field, r.U64(field)) }
 
-// Coder reads or appends the fields of a record, so that one list of fields describes both directions. What it reads
-// shares no memory with the bytes.
+// Coder reads or appends the fields of a record, so that one list of fields describes both
+// directions. What it reads shares no memory with the bytes.
 type Coder struct {
 	from *Reader // nil if the coder appends
 	to   []byte
@@ -171,7 +171,8 @@ func (c *Coder) JSON(field string, v any) {
 	}
 }
 
-// Bytes codes bytes after their length. To read more than limit is an error; no bytes are read as nil.
+// Bytes codes bytes after their length. To read more than limit is an error; no bytes are
+// read as nil.
 func Bytes[T ~[]byte](c *Coder, field string, v *T, limit uint64) {
 	if c.from == nil {
 		c.to = append(le.AppendUint64(c.to, uint64(len(*v))), *v...)
@@ -205,7 +206,8 @@ func Numbers[T ~int64 | ~uint64](c *Coder, field string, v ...*T) {
 	}
 }
 
-// List codes a list after the number of its elements, each by element. To read more than limit elements is an error.
+// List codes a list after the number of its elements, each by element. To read more than
+// limit elements is an error.
 func List[T any](c *Coder, field string, list *[]T, limit uint64, element func(*T)) {
 	n := len(*list)
 	Number(c, field, &n, limit)
