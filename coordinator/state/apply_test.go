@@ -23,8 +23,8 @@ func TestLead(t *testing.T) {
 	}
 }
 
-// Every entry that a leader sends is fenced: an epoch that is not the current one,
-// older or newer, is refused.
+// TestFencing: every entry that a leader sends is fenced: an epoch that is not the current
+// one, older or newer, is refused.
 func TestFencing(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
@@ -51,7 +51,7 @@ func fencedEntries(epoch, job uint64) map[protocol.EntryKind]any {
 	}
 }
 
-// A queued job takes no results, an ended one nothing at all.
+// TestLifecycle: a queued job accepts no results, and an ended one accepts no entry.
 func TestLifecycle(t *testing.T) {
 	m := newMachine(t)
 	ran := m.start()
@@ -93,7 +93,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// A job that ended keeps only its result.
+// TestEndedJobs: a job that ended keeps only its result.
 func TestEndedJobs(t *testing.T) {
 	model, predicted := protocol.ModelRef{Digest: digest('1'), Blob: digest('2'), Bytes: 5}, &protocol.BlobRef{Blob: digest('3'), Bytes: 6}
 	for want, end := range map[protocol.JobState]func(m *machine, epoch, id uint64){
@@ -204,7 +204,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestBoundsOfEntries: what an entry may have at most is accepted, and one more is refused.
+// TestBoundsOfEntries: an entry at a bound is accepted, and an entry above it is refused.
 func TestBoundsOfEntries(t *testing.T) {
 	type entry struct {
 		kind protocol.EntryKind
@@ -279,7 +279,8 @@ func TestBoundsOfEntries(t *testing.T) {
 	}
 }
 
-// TestReborn: a state that begins a new cluster has no members and no pieces of a training state, and its index is given.
+// TestReborn: a state that begins a new cluster has no members and no pieces of a training
+// state, and its index is given.
 func TestReborn(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
@@ -313,8 +314,9 @@ func TestIndexGrows(t *testing.T) {
 	m.s.Apply(m.index, nil)
 }
 
-// TestReplaced: each training state in a blob that another state takes the place of is listed once, in order, since
-// any state before; those beyond the bound are forgotten, and a snapshot has none.
+// TestReplaced: each training state in a blob is listed once after another state replaces
+// it, in order, since any earlier state; beyond the bound the oldest are forgotten, and a
+// snapshot has none.
 func TestReplaced(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()

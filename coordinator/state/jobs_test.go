@@ -16,7 +16,7 @@ func outcomeOf(rows string, kl float64) string {
 	return fmt.Sprintf(`{"evaluated_on":%q,"measures":{"kl":{"mean":%v,"std":0}},"loss":9}`, rows, kl)
 }
 
-// finished submits a job and has it done, with a model, its split, weights and predictions.
+// finished submits a job and finishes it, with a model, its split, weights and predictions.
 func (m *machine) finished(token, name string) *Job {
 	m.t.Helper()
 	e := submitEntry(token, name, 7)
@@ -34,7 +34,8 @@ func deletion(ids ...uint64) *protocol.JobsDeleteEntry {
 	return &protocol.JobsDeleteEntry{Jobs: ids, Time: 20}
 }
 
-// A deleted job leaves its number, its name and its token, and nothing else.
+// TestDeleteJobs: a deleted job leaves its number, its name and its token, and nothing
+// else.
 func TestDeleteJobs(t *testing.T) {
 	m := newMachine(t)
 	m.start()
@@ -72,7 +73,8 @@ func TestDeleteJobs(t *testing.T) {
 	}
 }
 
-// What has not ended is named, and then nothing goes.
+// TestDeleteRefusesWhatRuns: an error names the jobs that have not ended, and nothing is
+// deleted.
 func TestDeleteRefusesWhatRuns(t *testing.T) {
 	m := newMachine(t)
 	running := m.start()
@@ -105,7 +107,8 @@ func TestDeleteRefusesWhatRuns(t *testing.T) {
 	}
 }
 
-// What only a deleted job referred to can be deleted, and so can its dataset.
+// TestDeletedJobsReferToNothing: a blob that only a deleted job referred to can be deleted,
+// and so can its dataset.
 func TestDeletedJobsReferToNothing(t *testing.T) {
 	m := newMachine(t)
 	running := m.start()
@@ -139,7 +142,7 @@ func TestDeletedJobsReferToNothing(t *testing.T) {
 	}
 }
 
-// A job whose model was deleted stays, with its result, and keeps its name.
+// TestDeleteModel: a job without its model keeps its result and its name.
 func TestDeleteModel(t *testing.T) {
 	m := newMachine(t)
 	running := m.start()
@@ -173,7 +176,7 @@ func TestDeleteModel(t *testing.T) {
 	}
 }
 
-// Of very many deleted jobs those that were submitted last are remembered.
+// TestDeletedIsBounded: only the deleted jobs that were submitted last are remembered.
 func TestDeletedIsBounded(t *testing.T) {
 	m := newMachine(t)
 	m.start()
@@ -192,7 +195,7 @@ func TestDeletedIsBounded(t *testing.T) {
 	}
 }
 
-// Measures are those of the outcome, and an outcome without any has none.
+// TestMeasure: a job has the measures of its outcome, or none.
 func TestMeasure(t *testing.T) {
 	for outcome, want := range map[string]string{
 		outcomeOf("test samples", 0.5):      "0.5 true true",

@@ -16,8 +16,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestPartList: whatever the order, a list has what was put, in order, each unit once; lists that
-// were handed out stay; blocks are not empty and not too long.
+// TestPartList: whatever the order, a list has what was put, in order, each unit once;
+// lists that were handed out stay; blocks are not empty and not too long.
 func TestPartList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l partList
@@ -88,7 +88,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// manyCells returns a state with a job of n cells, all of which are recorded, and how many bytes the records take.
+// manyCells returns a state with a job of n cells, all of which are recorded, and how many
+// bytes the records take.
 func manyCells(t testing.TB, n int) (*State, int64) {
 	t.Helper()
 	m := newMachine(t)
@@ -129,7 +130,8 @@ func TestManyCells(t *testing.T) {
 	}
 }
 
-// BenchmarkManyCells tells the bytes of 100,000 recorded cells, in memory and in a snapshot.
+// BenchmarkManyCells tells the bytes of 100,000 recorded cells, in memory and in a
+// snapshot.
 func BenchmarkManyCells(b *testing.B) {
 	for b.Loop() {
 		const n = 100_000

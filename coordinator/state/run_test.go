@@ -81,7 +81,8 @@ func TestDatasets(t *testing.T) {
 	}
 }
 
-// TestManifestBounds: a manifest at a bound is accepted, as an entry and in a snapshot, and one beyond it is refused.
+// TestManifestBounds: a manifest at a bound is accepted, as an entry and in a snapshot, and
+// one beyond it is refused.
 func TestManifestBounds(t *testing.T) {
 	shards := func(change func(*dataset.ShardRef)) func(*dataset.Manifest) {
 		return func(m *dataset.Manifest) { change(&m.Shards[0]) }
@@ -191,7 +192,7 @@ func commits(epoch, job, round uint64, state []byte, size int) []*protocol.Commi
 	return list
 }
 
-// A trainer state takes effect with its last piece, and only in one go.
+// TestCommit: a trainer state takes effect with its last piece, and only in one go.
 func TestCommit(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
@@ -240,7 +241,7 @@ func TestCommit(t *testing.T) {
 	}
 }
 
-// The machine keeps no hold on the bytes of an entry.
+// TestEntryIsCopied: the state shares no memory with an entry.
 func TestEntryIsCopied(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
@@ -284,7 +285,7 @@ func TestCollected(t *testing.T) {
 	}
 }
 
-// Only what nothing references is condemned, and a new reference saves it.
+// TestCondemn: only what nothing references is condemned, and a new reference saves it.
 func TestCondemn(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
@@ -369,8 +370,8 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// A paused job keeps its last commit, takes nothing from the driver that is still
-// at it, and goes on from there.
+// TestPause: a paused job keeps its last commit, accepts nothing from a driver that still
+// runs, and goes on from the commit.
 func TestPause(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
@@ -420,8 +421,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// Whatever comes first of a cancellation and a result stands: a job is cancelled
-// and has no models, or is done and has them, and both users hear so.
+// TestCancelRacesWithFinish: the first one of a cancellation and a result stands: the job
+// is cancelled and has no models, or is done and has them, and both users get this answer.
 func TestCancelRacesWithFinish(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newMachine(t)
@@ -456,8 +457,8 @@ func TestCancelRacesWithFinish(t *testing.T) {
 	})
 }
 
-// A name is free again once its job failed or was cancelled, and means the newest
-// job; while a job has it, another spec is refused with both named.
+// TestNames: a name is free again once its job failed or was cancelled, and means the
+// newest job; while a job has it, another spec is refused with both named.
 func TestNames(t *testing.T) {
 	m := newMachine(t)
 	m.start()
@@ -484,8 +485,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The queue's bound counts what has not ended, also while it is paused, and does
-// not refuse what was submitted before.
+// TestQueueIsBounded: the queue's bound counts what has not ended, also while it is paused,
+// and does not refuse what was submitted before.
 func TestQueueIsBounded(t *testing.T) {
 	m := newMachine(t)
 	first := m.start()
@@ -509,8 +510,8 @@ func TestQueueIsBounded(t *testing.T) {
 	m.do(protocol.EntrySubmit, bounded("t3", ""))
 }
 
-// A worker that was found out is distrusted until somebody trusts it again, by
-// whoever leads; the marks of its jobs stay, also of those that have ended.
+// TestSuspect: a worker with wrong results is in quarantine until a user trusts it, under
+// every leader; the marks of its jobs stay, also of jobs that have ended.
 func TestSuspect(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()

@@ -70,7 +70,7 @@ func golden(t testing.TB) *State {
 	return m.s
 }
 
-// The bytes of a snapshot only change with SnapshotVersion.
+// TestGoldenSnapshot: the bytes of a snapshot only change with SnapshotVersion.
 func TestGoldenSnapshot(t *testing.T) {
 	s := golden(t)
 	path := filepath.Join("testdata", "snapshot.golden")
@@ -92,7 +92,7 @@ func TestGoldenSnapshot(t *testing.T) {
 	}
 }
 
-// A snapshot of which any part is missing or that goes on is refused.
+// TestDamagedSnapshot: a snapshot is refused if a part is missing or bytes follow it.
 func TestDamagedSnapshot(t *testing.T) {
 	b := encode(t, golden(t))
 	for n := range b {
@@ -126,8 +126,8 @@ func withJob(i int, change func(*Job)) func(*State) {
 	}
 }
 
-// TestSnapshotBounds: a snapshot that breaks a bound or an order is refused with the reason, and one at the bound is
-// read.
+// TestSnapshotBounds: a snapshot that breaks a bound or an order is refused with the
+// reason, and one at the bound is read.
 func TestSnapshotBounds(t *testing.T) {
 	const running = 0 // the job of golden that runs, with a unit of 4 and one of 3 bytes of a state
 	parts := func(list ...Part) func(*State) {
@@ -209,7 +209,8 @@ func TestSnapshotBounds(t *testing.T) {
 	}
 }
 
-// TestSnapshotFrame: the text and the version before a snapshot's parts, and the text behind them, are checked.
+// TestSnapshotFrame: the text and the version before a snapshot's parts, and the text
+// behind them, are checked.
 func TestSnapshotFrame(t *testing.T) {
 	good := encode(t, golden(t))
 	for what, c := range map[string]struct {
@@ -243,8 +244,8 @@ type failing struct{}
 func (failing) Read([]byte) (int, error)  { return 0, os.ErrPermission }
 func (failing) Write([]byte) (int, error) { return 0, os.ErrPermission }
 
-// TestLyingLength: the length of a record that is not there costs no memory, and one above the bound is refused with the
-// name of the record.
+// TestLyingLength: the length of a record that is not there costs no memory, and one above
+// the bound is refused with the name of the record.
 func TestLyingLength(t *testing.T) {
 	empty := encode(t, New())
 	for kind := byte(recordState); kind <= recordEnd; kind++ {
@@ -304,8 +305,8 @@ func TestRecordOrder(t *testing.T) {
 	}
 }
 
-// FuzzDecode reads arbitrary bytes as a snapshot; what it accepts it writes in a
-// form that stays.
+// FuzzDecode reads arbitrary bytes as a snapshot; what it accepts it writes in a form that
+// stays.
 func FuzzDecode(f *testing.F) {
 	f.Add(encode(f, New()))
 	f.Add(encode(f, golden(f)))
@@ -333,7 +334,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestClaimsAreNotBelieved: every length and count of a snapshot, made as great as it can be, costs no memory.
+// TestClaimsAreNotBelieved: every length and count of a snapshot, made as great as it can
+// be, costs no memory.
 func TestClaimsAreNotBelieved(t *testing.T) {
 	good := encode(t, golden(t))
 	for at := len(magic) + 1; at+8 <= len(good); at++ {

@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestExperiment: the jobs of an experiment are queued together with IDs that follow each other,
-// once, and later jobs come after them.
+// TestExperiment: the jobs of an experiment are queued together with IDs that follow each
+// other, once, and later jobs come after them.
 func TestExperiment(t *testing.T) {
 	m := newMachine(t)
 	m.start()
@@ -46,8 +46,8 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestSizeOfCells: a cell that has ended takes 72 bytes of a snapshot while its job runs, less than
-// 300 of the log, and nothing of its own once the job is done.
+// TestSizeOfCells: a cell that has ended takes 72 bytes of a snapshot while its job runs,
+// less than 300 of the log, and nothing of its own once the job is done.
 func TestSizeOfCells(t *testing.T) {
 	const cells = 2000
 	m := newMachine(t)
@@ -73,8 +73,8 @@ func TestSizeOfCells(t *testing.T) {
 	}
 }
 
-// TestCellsOfCancelled: the cells that have ended of a job that is cancelled, or fails, stay until
-// it is deleted, also in a snapshot; those of a job that is done are in its blobs.
+// TestCellsOfCancelled: the runs that have ended stay if the job is cancelled or fails,
+// until it is deleted, also in a snapshot; the runs of a done job are in its blobs.
 func TestCellsOfCancelled(t *testing.T) {
 	m := newMachine(t)
 	m.start()
@@ -104,9 +104,9 @@ func TestCellsOfCancelled(t *testing.T) {
 	}
 }
 
-// TestOutline: the outline of the last submission stays with all jobs of its experiment, also one
-// that submits no jobs, until all of them are deleted; a submission that is sent again late does
-// not bring an earlier one back.
+// TestOutline: the outline of the last submission stays with all jobs of its experiment,
+// also one that submits no jobs, until all of them are deleted; a submission that is sent
+// again late does not bring an earlier one back.
 func TestOutline(t *testing.T) {
 	m := newMachine(t)
 	m.start()
@@ -208,7 +208,8 @@ func TestExperimentRefused(t *testing.T) {
 	}
 }
 
-// TestCellBlobs are kept as long as the job, and a finish with what is no blob is refused.
+// TestCellBlobs: blobs of runs are kept as long as the job, and a finish without a valid
+// blob is refused.
 func TestCellBlobs(t *testing.T) {
 	m := newMachine(t)
 	m.start()
@@ -246,7 +247,7 @@ func TestUnended(t *testing.T) {
 	}
 }
 
-// TestCellsSpent: what the cells of a job took is in its outcome.
+// TestCellsSpent: the outcome of a job has the time that its runs took.
 func TestCellsSpent(t *testing.T) {
 	for outcome, want := range map[string]map[string]float64{
 		`{"runs_spent_seconds":{"a":1.5,"b":2}}`: {"a": 1.5, "b": 2}, `{}`: nil, ``: nil, `{"runs_spent_seconds":3}`: nil,
@@ -257,7 +258,8 @@ func TestCellsSpent(t *testing.T) {
 	}
 }
 
-// TestWithheldOfRounds: units that are not run count until their round is committed, and those of later rounds stay.
+// TestWithheldOfRounds: units that are not run count until their round is committed, and
+// those of later rounds stay.
 func TestWithheldOfRounds(t *testing.T) {
 	m := newMachine(t)
 	m.start()
@@ -288,8 +290,9 @@ func TestWithheldOfRounds(t *testing.T) {
 	notRun(0)
 }
 
-// TestWithhold: units that are not run are counted, in a snapshot and after the end too; what is recorded
-// stays, whichever came first; only the leader of now says so, of units that there are.
+// TestWithhold: units that are not run are counted, in a snapshot and after the end too;
+// what is recorded stays, whichever came first; only the leader of now says so, of units
+// that there are.
 func TestWithhold(t *testing.T) {
 	m := newMachine(t)
 	m.start()
@@ -340,7 +343,7 @@ func TestWithhold(t *testing.T) {
 	}
 }
 
-// TestSettingsOf: the settings are listed in their order, and what is no object has none.
+// TestSettingsOf: the settings are listed in their order; JSON that is no object has none.
 func TestSettingsOf(t *testing.T) {
 	for text, want := range map[string][]field{
 		`{"trees":5,"a":"b"}`: {{"trees", "5"}, {"a", `"b"`}},
@@ -358,7 +361,7 @@ func TestSettingsOf(t *testing.T) {
 	}
 }
 
-// The first thing that differs is named, with both values, and nothing else.
+// TestDifference: an error names the first difference, with both values.
 func TestDifference(t *testing.T) {
 	job := func(change func(*round.Job)) *round.Job {
 		j := &round.Job{Algorithm: "ldlf", Numerics: 1, Seed: 1, Dataset: "d1", Params: []byte(`{"trees":5,"depth":7,"words":"a,b"}`)}

@@ -57,7 +57,7 @@ type Answer struct {
 	Term uint64 // of Raft; 0 before the log is open
 	Last uint64 // index of its last entry
 	// Members lists the servers of the latest configuration that the node knows to be
-	// committed, and Voters the IDs of those with a vote. Both are empty if it knows none.
+	// committed, and Voters the IDs of its voters. Both are empty if it knows none.
 	Members []Server
 	Voters  []string
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
-// listed is a cluster of a, b and c, on ports that are free, none of which runs.
+// listed returns a cluster of a, b and c on free ports. None of them runs.
 func listed(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{t: t, dir: t.TempDir(), nodes: make(map[string]*Store)}
@@ -99,7 +99,7 @@ func (c *cluster) all(ids ...string) {
 	}
 }
 
-// forgets are ways in which a node's folder loses what it had.
+// forgets has ways in which the folder of a node loses its content.
 var forgets = map[string]func(t *testing.T, dir string){
 	"everything": func(t *testing.T, dir string) { remove(t, dir) },
 	"all but the lock": func(t *testing.T, dir string) {
@@ -127,8 +127,8 @@ func remove(t *testing.T, paths ...string) {
 	}
 }
 
-// A node that forgets what it had, while another lags behind, elects nobody who
-// lacks what was acknowledged: it is another server.
+// TestForgottenFolderDoesNotVote: while another node lags behind, a node that has lost its
+// log elects no candidate that lacks acknowledged entries: it is another server.
 func TestForgottenFolderDoesNotVote(t *testing.T) {
 	t.Parallel()
 	for name, forget := range forgets {
@@ -165,8 +165,8 @@ func TestForgottenFolderDoesNotVote(t *testing.T) {
 	}
 }
 
-// If two of three have forgotten, a majority of the disks is lost: nobody is
-// elected, and the third keeps what it has.
+// TestTwoOfThreeForget: if two of three nodes have lost their logs, a majority of the disks
+// is lost. No leader is elected, and the third node keeps its log.
 func TestTwoOfThreeForget(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -198,7 +198,7 @@ func TestTwoOfThreeForget(t *testing.T) {
 	checkMembers(t, up.State(), 1)
 }
 
-// The folders of all nodes are replaced in turn, and nothing is lost.
+// TestEachFolderInTurn: the folders of all nodes are replaced in turn, and nothing is lost.
 func TestEachFolderInTurn(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -215,7 +215,8 @@ func TestEachFolderInTurn(t *testing.T) {
 	}
 }
 
-// A cluster begins once all of its peers are there, and a node that waits says for what.
+// TestFirstStart: a cluster begins when all of its peers answer, and a node that waits says
+// for what.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	c := listed(t)
@@ -257,11 +258,12 @@ func TestFirstStart(t *testing.T) {
 // errCrash stands for the end of a process.
 var errCrash = errors.New("crash")
 
-// startSteps are those of a first start that touch the disk, in order.
+// startSteps has the steps of a first start that write to the disk, in order.
 var startSteps = []string{"identity", "identity-copy", "votes", "settle", "settle-copy", "vote", "append"}
 
-// A node is killed at any step of a first start, and then the folder of any node is lost as
-// well. The cluster begins all the same, and has what was acknowledged.
+// TestFirstStartCutShort: a node is killed at any step of a first start, and then the
+// folder of any node is lost as well. The cluster still begins, and has all acknowledged
+// entries.
 func TestFirstStartCutShort(t *testing.T) {
 	t.Parallel()
 	for _, step := range startSteps {
@@ -354,8 +356,8 @@ func (c *cluster) waits(id string) bool {
 	return err == nil && a.Phase == PhaseNew && a.Cluster == ""
 }
 
-// A node that has begun and that nobody has reached since does not begin again with one that
-// was emptied what the third has gone on with.
+// TestBegunIsNotNew: a node has begun a cluster that went on without it. With an emptied
+// node it does not begin another cluster.
 func TestBegunIsNotNew(t *testing.T) {
 	t.Parallel()
 	c := listed(t)
@@ -380,8 +382,8 @@ func TestBegunIsNotNew(t *testing.T) {
 	checkMembers(t, c.leader().State(), 2)
 }
 
-// A node that is emptied between two answers is not taken for what it was: b, which is about
-// to begin as a said, asks a once more.
+// TestEmptiedWhileOthersBegin: a is emptied after it has decided. b, which is about to
+// begin as a said, asks a once more.
 func TestEmptiedWhileOthersBegin(t *testing.T) {
 	t.Parallel()
 	c := listed(t)
@@ -409,7 +411,8 @@ func TestEmptiedWhileOthersBegin(t *testing.T) {
 	}
 }
 
-// Nodes that were restored from two backups do not begin a cluster together.
+// TestMixedRestore: nodes that were restored from two backups do not begin a cluster
+// together.
 func TestMixedRestore(t *testing.T) {
 	t.Parallel()
 	c := listed(t)
@@ -541,7 +544,8 @@ func FuzzIdentity(f *testing.F) {
 	})
 }
 
-// Any one bit of either copy of FORMAT may flip: the identity stays what it is.
+// TestIdentitySurvivesABit: after any single bit of a copy of FORMAT is flipped, the
+// identity is the same.
 func TestIdentitySurvivesABit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		i := Identity{ID: "a", Directory: NewID(), Cluster: NewID(), Founders: []Server{{"a", "1", "h:1"}, {"b", "2", "h:2"}}}

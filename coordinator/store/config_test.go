@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Raft's log arrives one level lower, with its name, fields and formatted values.
+// TestLog: Raft's log arrives one level lower, with its name, fields and formatted values.
 func TestLog(t *testing.T) {
 	var b bytes.Buffer
 	log := newLog(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelInfo})))

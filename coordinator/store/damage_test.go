@@ -17,8 +17,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/files"
 )
 
-// damage changes files of a node's folder as a bad disk would, and returns the
-// name that an error about it must bear.
+// damage changes files in the folder of a node as a bad disk would, and returns a name that
+// the error must contain.
 type damage struct {
 	name   string
 	change func(t *testing.T, dir string) (names string)
@@ -47,7 +47,7 @@ func rewriteFile(t *testing.T, path string, change func([]byte) []byte) {
 	}
 }
 
-// used returns how many bytes of a log file are in use: what follows is zero.
+// used returns how many bytes of a log file are in use. The bytes after them are zero.
 func used(b []byte) int {
 	n := len(b)
 	for n > 0 && b[n-1] == 0 {
@@ -56,12 +56,12 @@ func used(b []byte) int {
 	return n
 }
 
-// flip flips a bit at a share of the bytes in use.
+// flip flips a bit at a fraction of the bytes in use.
 func flip(share float64) func([]byte) []byte {
 	return func(b []byte) []byte { b[int(share*float64(used(b)-1))] ^= 4; return b }
 }
 
-// flipIn flips a bit of the first place where a text stands.
+// flipIn flips a bit in the first occurrence of a text.
 func flipIn(text string) func([]byte) []byte {
 	return func(b []byte) []byte {
 		at := bytes.Index(b, []byte(text))
@@ -73,7 +73,7 @@ func flipIn(text string) func([]byte) []byte {
 	}
 }
 
-// damages are of the log that logged has written.
+// damages has ways to damage the log that logged writes.
 func damages() []damage {
 	segment := func(change func([]byte) []byte) func(*testing.T, string) string {
 		return func(t *testing.T, dir string) string {
@@ -133,8 +133,8 @@ func damages() []damage {
 	}
 }
 
-// Alone, whatever was acknowledged and is corrupt stops the coordinator from
-// starting, with the file named; what is not lost is mended.
+// TestCorruptAlone: a coordinator alone does not start if acknowledged entries are corrupt,
+// and names the file; other damage is repaired.
 func TestCorruptAlone(t *testing.T) {
 	t.Parallel()
 	const n = 40
@@ -179,7 +179,7 @@ func TestCorruptAlone(t *testing.T) {
 	}
 }
 
-// With replicas the node comes back by itself, with everything.
+// TestCorruptWithReplicas: with replicas the node comes back by itself, with all entries.
 func TestCorruptWithReplicas(t *testing.T) {
 	t.Parallel()
 	const n = 40
@@ -206,7 +206,7 @@ func TestCorruptWithReplicas(t *testing.T) {
 	}
 }
 
-// The votes of a node are not guessed: alone it does not start without them.
+// TestLostVotesAlone: a coordinator alone does not start without its votes.
 func TestLostVotesAlone(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
@@ -226,7 +226,7 @@ func loseVotes(t *testing.T, dir string) (path string) {
 	return path
 }
 
-// snapshotted is a cluster whose nodes have a snapshot and a log behind it.
+// snapshotted returns a cluster of nodes that have a snapshot and a log after it.
 func snapshotted(t *testing.T, nodes, n int) *cluster {
 	c := newCluster(t, nodes, func(c *Config) { c.SnapshotLogBytes, c.SegmentBytes = 256<<10, 256<<10 })
 	var last uint64
@@ -240,7 +240,8 @@ func snapshotted(t *testing.T, nodes, n int) *cluster {
 	return c
 }
 
-// A corrupt snapshot is found by its checksum: the state's, or what describes it.
+// TestCorruptSnapshots: a checksum reveals a corrupt snapshot, in the state or in its
+// description.
 func TestCorruptSnapshots(t *testing.T) {
 	t.Parallel()
 	const n = 300
@@ -279,8 +280,8 @@ func TestCorruptSnapshots(t *testing.T) {
 	}
 }
 
-// An older snapshot does where the log reaches back to it; the corrupt one is
-// moved aside.
+// TestOlderSnapshotDoes: an older snapshot is enough if the log goes back to it; the
+// corrupt one is set aside.
 func TestOlderSnapshotDoes(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
@@ -303,7 +304,7 @@ func TestOlderSnapshotDoes(t *testing.T) {
 	only(t, filepath.Join(c.dir, "a"), "corrupt/*")
 }
 
-// Reading the whole log at start takes little time.
+// TestCheckIsQuick: reading the whole log at start takes little time.
 func TestCheckIsQuick(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	for i := range 2000 {
@@ -335,8 +336,8 @@ func stops(t *testing.T, s *Store) error {
 	return s.Err()
 }
 
-// Whatever of its folder is taken away, a node stops. An entry that could only be written
-// into a deleted segment is not acknowledged.
+// TestFolderGone: a node stops if any part of its folder is taken away. An entry that could
+// only be written into a deleted segment is not acknowledged.
 func TestFolderGone(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -384,8 +385,8 @@ func TestFolderGone(t *testing.T) {
 	}
 }
 
-// The segments of the log come and go, and the log is moved aside, without the folder
-// counting as deleted.
+// TestFolderStays: segments of the log come and go, and the log is set aside, and the
+// folder does not count as deleted.
 func TestFolderStays(t *testing.T) {
 	t.Parallel()
 	c, f := newFaulty(t, 3, func(c *Config) { c.SegmentBytes, c.SnapshotLogBytes = 64<<10, 1<<20 })
@@ -428,8 +429,8 @@ func TestFolderStays(t *testing.T) {
 	}
 }
 
-// A leader whose folder is deleted acknowledges nothing that the others do not have, and
-// they go on.
+// TestFolderOfTheLeaderGone: after its folder is deleted, a leader acknowledges only
+// entries that the others have, and they go on.
 func TestFolderOfTheLeaderGone(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -458,8 +459,8 @@ func TestFolderOfTheLeaderGone(t *testing.T) {
 	}
 }
 
-// A node that cannot write its term or its vote stops and names the file. Raft does not
-// panic, the node can be closed, and the others go on.
+// TestVoteCannotBeWritten: a node that cannot write its term or its vote stops and names
+// the file. Raft does not panic, the node can be closed, and the others go on.
 func TestVoteCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	c, f := newFaulty(t, 3, nil)
@@ -481,7 +482,7 @@ func TestVoteCannotBeWritten(t *testing.T) {
 	c.wait(c.propose(memberEntry(1)))
 }
 
-// The same of one that wants to be elected, whose vote is for itself.
+// TestOwnVoteCannotBeWritten: a candidate that cannot write its own vote stops as well.
 func TestOwnVoteCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	c, f := newFaulty(t, 3, nil)
@@ -499,7 +500,8 @@ func TestOwnVoteCannotBeWritten(t *testing.T) {
 	c.wait(c.propose(memberEntry(1)))
 }
 
-// An entry that cannot be read has the log opened again: Raft does not panic.
+// TestEntryCannotBeRead: if an entry cannot be read, the log is opened again, and Raft does
+// not panic.
 func TestEntryCannotBeRead(t *testing.T) {
 	t.Parallel()
 	c, f := newFaulty(t, 3, nil)
@@ -517,7 +519,7 @@ func TestEntryCannotBeRead(t *testing.T) {
 	}
 }
 
-// A term or a vote in a deleted file does not count as written.
+// TestVoteInADeletedFile: a term or a vote in a deleted file does not count as written.
 func TestVoteInADeletedFile(t *testing.T) {
 	dir := t.TempDir()
 	s, err := openStable(dir, "a", true)

@@ -16,8 +16,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// onDisk returns what the files of a folder take of the disk, by their sizes or by the blocks
-// that are allocated to them, whichever is more.
+// onDisk returns how many bytes the files of a folder take, by their sizes or by their
+// allocated blocks, whichever is more.
 func onDisk(t *testing.T, dir string) int64 {
 	t.Helper()
 	var sizes, blocks int64
@@ -42,8 +42,9 @@ func onDisk(t *testing.T, dir string) int64 {
 	return max(sizes, blocks)
 }
 
-// What an idle node's log takes of the disk is at most 64 MiB, whatever came before, and with the
-// defaults of Config: only the pause between snapshots is shorter here. A node that is started again finds all entries.
+// TestIdleLogIsShort: the log of an idle node takes at most 64 MiB of the disk, after any
+// load and with the defaults of Config, except for a shorter pause between snapshots. After
+// a restart the node has all entries.
 func TestIdleLogIsShort(t *testing.T) {
 	t.Parallel()
 	const bound = 64 << 20
@@ -64,8 +65,8 @@ func TestIdleLogIsShort(t *testing.T) {
 	checkMembers(t, c.nodes["a"].State(), 2)
 }
 
-// A snapshot that only makes the log shorter waits for its time, so that a busy node does not take one after the
-// other, and for a log that is worth it.
+// TestShorten: a snapshot that only shortens the log waits for its time and for enough log,
+// so that a busy node does not write one after the other.
 func TestShorten(t *testing.T) {
 	t.Parallel()
 	config, err := Config{ID: "a", Dir: "a"}.withDefaults()
@@ -94,8 +95,9 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// Behind a snapshot stay the entries that Raft keeps, and before them as many as have the bytes that the log keeps,
-// not one more; an end of the log that another leader replaces is deleted as Raft says.
+// TestEntriesBehindASnapshot: Raft keeps some entries after a snapshot. The log keeps as
+// many entries before them as fit into its bytes, and not one more. An end of the log that
+// another leader replaces is deleted.
 func TestEntriesBehindASnapshot(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -33,8 +33,8 @@ func (s *stuckSink) Close() error  { return nil }
 func (s *stuckSink) Cancel() error { return nil }
 func (s *stuckSink) ID() string    { return "stuck" }
 
-// Taking a snapshot of a large state takes a pointer, however long writing it out
-// takes; entries are applied meanwhile, and are not in it.
+// TestSnapshotTakesAPointer: a snapshot of a large state costs a pointer, however long its
+// write takes. Entries are applied meanwhile, and are not in it.
 func TestSnapshotTakesAPointer(t *testing.T) {
 	f := newFSM(1<<40, func(err error) { t.Error(err) })
 	index := uint64(0)
@@ -77,8 +77,8 @@ func TestSnapshotTakesAPointer(t *testing.T) {
 	}
 }
 
-// The leader dies while it sends a snapshot to a follower that needs one: the next
-// leader sends its own.
+// TestLeaderDiesWhileASnapshotIsInstalled: the leader dies while it sends a snapshot to a
+// follower that needs one: the next leader sends its own.
 func TestLeaderDiesWhileASnapshotIsInstalled(t *testing.T) {
 	t.Parallel()
 	const n = 300

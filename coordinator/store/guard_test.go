@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// requests encodes what Raft sends on one connection, as its transport does: a
-// snapshot among them, whose bytes would be none of its lengths.
+// requests encodes Raft's messages on one connection, as its transport does, with a
+// snapshot that has bytes of any value.
 func requests(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -39,8 +39,8 @@ func requests(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// TestGuardFollowsRaft: what Raft sends passes, however it is cut, and afterwards the
-// guard stands between two requests.
+// TestGuardFollowsRaft: Raft's messages pass, however they are cut, and afterwards the
+// guard is between two requests.
 func TestGuardFollowsRaft(t *testing.T) {
 	all := requests(t)
 	for _, piece := range []int{1, 2, 3, 7, 100, 4096, len(all)} {
@@ -65,7 +65,7 @@ func TestGuardFollowsRaft(t *testing.T) {
 	}
 }
 
-// TestGuardRefuses lengths beyond their bounds at once.
+// TestGuardRefuses: lengths beyond their bounds are refused at once.
 func TestGuardRefuses(t *testing.T) {
 	for what, b := range map[string][]byte{
 		"an extension":     {0, 0x81, 0xa1, 'x', 0xc9, 0xdf, 1, 0x10, 0},

@@ -28,7 +28,7 @@ func (c *cluster) join(id string) *Store {
 	return c.open(config, f)
 }
 
-// change makes a change on whoever leads, again where it is lost on the way.
+// change makes a change on the leader, and repeats it if its outcome is unknown.
 func (c *cluster) change(f func(*Store) error) {
 	c.t.Helper()
 	for {
@@ -53,8 +53,8 @@ func memberNames(s *Store) (names string) {
 	return names
 }
 
-// A node that joins has everything before it votes; then one of the first dies and
-// is removed, and those that stay go on and come back on other ports.
+// TestReplaceANode: a node that joins has everything before it votes; then one of the first
+// dies and is removed, and those that stay go on and come back on other ports.
 func TestReplaceANode(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -98,8 +98,8 @@ func TestReplaceANode(t *testing.T) {
 	checkMembers(t, c.leader().State(), n+2)
 }
 
-// A node that is removed while it runs learns nothing of it, perhaps, and must not
-// cost the others their leader.
+// TestRemovedNodeIsQuiet: a node that is removed while it runs may not learn of it, and
+// must not cost the others their leader.
 func TestRemovedNodeIsQuiet(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, calm)
@@ -120,7 +120,7 @@ func TestRemovedNodeIsQuiet(t *testing.T) {
 	}
 }
 
-// Peers that are no members are passed over while they are few.
+// TestPeersAfterChanges: peers that are no members are ignored if they are few.
 func TestPeersAfterChanges(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -159,7 +159,7 @@ func TestTransferTo(t *testing.T) {
 	}
 }
 
-// A cluster that begins with a state has it, and its epochs are above the state's
+// TestSeed: a cluster that begins with a state has it, and its epochs are above the state's
 // index.
 func TestSeed(t *testing.T) {
 	t.Parallel()
@@ -212,7 +212,8 @@ func restoredState(t *testing.T) *state.State {
 	return s
 }
 
-// A node of another cluster at the address of a member gets nothing of Raft's and is told.
+// TestStrangersAreRefused: a node of another cluster at the address of a member gets no
+// message of Raft, and is told.
 func TestStrangersAreRefused(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -257,7 +258,8 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// Who says nothing, or something else than a greeting, is disconnected and holds up nobody.
+// TestGreetingIsBounded: a client that sends nothing, or no greeting, is disconnected and
+// delays no other.
 func TestGreetingIsBounded(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, func(c *Config) { c.Heartbeat = 20 * time.Millisecond })
@@ -287,7 +289,8 @@ func TestGreetingIsBounded(t *testing.T) {
 	}
 }
 
-// Either end refuses the other by itself, whatever the other end says.
+// TestEachEndCompares: each end refuses the other by itself, whatever the other end
+// answers.
 func TestEachEndCompares(t *testing.T) {
 	self := party{"cluster", "a.1"}
 	exchange := func(to string, says []byte) (welcome bool) {
@@ -329,7 +332,8 @@ func TestEachEndCompares(t *testing.T) {
 	}
 }
 
-// Reset draws another directory id, forgets the cluster and keeps the former files.
+// TestResetDrawsAnotherIdentity: reset draws another directory id, forgets the cluster and
+// keeps the former files.
 func TestResetDrawsAnotherIdentity(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
@@ -349,8 +353,8 @@ func TestResetDrawsAnotherIdentity(t *testing.T) {
 	}
 }
 
-// grown is a cluster that a began alone, with a snapshot of that time, and that b and
-// c have joined since.
+// grown returns a cluster that a began alone, with a snapshot from then. b and c have
+// joined since.
 func grown(t *testing.T) *cluster {
 	c := newCluster(t, 1, nil)
 	for i := range 20 {
@@ -369,9 +373,8 @@ func grown(t *testing.T) *cluster {
 	return c
 }
 
-// A node that lost its log and whose snapshot is of a time when it was the only
-// member must not take itself for all of the cluster: it would lead beside the leader
-// of the others.
+// TestRecoveryOfTheFirst: a node has lost its log, and its snapshot has it as the only
+// member. It must not lead beside the leader of the others.
 func TestRecoveryOfTheFirst(t *testing.T) {
 	t.Parallel()
 	c := grown(t)
@@ -397,9 +400,8 @@ func TestRecoveryOfTheFirst(t *testing.T) {
 	testkit.Until(t, "office for it", func() bool { return c.leader().HandOver(testkit.Context(t), "a") == nil && a.IsLeader() })
 }
 
-// A crash between the two steps in which Raft writes a vote leaves no vote of that
-// term: one for the candidate of the term before would be confirmed without a look at
-// its log.
+// TestHalfAVote: a crash between the two steps in which Raft writes a vote leaves no vote
+// for the candidate of the term before, which Raft would confirm without a look at its log.
 func TestHalfAVote(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

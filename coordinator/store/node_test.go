@@ -18,8 +18,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// An entry of a newer version stops a node, each time it comes to it, and nothing
-// after it is applied.
+// TestUnknownEntryStops: an entry of a newer version stops a node, each time it comes to
+// it, and nothing after it is applied.
 func TestUnknownEntryStops(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
@@ -48,7 +48,8 @@ func TestUnknownEntryStops(t *testing.T) {
 	checkMembers(t, again.State(), 1)
 }
 
-// Proposals of one goroutine keep their order without waiting for each other.
+// TestProposeAsyncOrder: proposals of one goroutine keep their order without waiting for
+// each other.
 func TestProposeAsyncOrder(t *testing.T) {
 	t.Parallel()
 	const n = 100
@@ -84,7 +85,8 @@ func proposeInOrder(t *testing.T, s *Store, n int) bool {
 	return true
 }
 
-// Close answers whoever still waits, and leaves nothing running (see TestMain).
+// TestCloseWhileProposing: Close answers all proposals, and leaves nothing running (see
+// TestMain).
 func TestCloseWhileProposing(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -112,7 +114,8 @@ func TestCloseWhileProposing(t *testing.T) {
 	}
 }
 
-// The last change of leadership is never dropped, and Raft never waits.
+// TestLeadershipKeepsTheLast: the last change of leadership is never dropped, and Raft
+// never waits.
 func TestLeadershipKeepsTheLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(Config{ID: "a", SnapshotLogBytes: 1, Logger: slog.New(slog.DiscardHandler)}, nil)
@@ -180,8 +183,9 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// A leader that is stopped in the middle of a snapshot does not hold up the follower:
-// Raft reads it in its main loop, and the follower could neither vote nor follow.
+// TestLeaderStopsWithinASnapshot: a leader that is stopped in the middle of a snapshot does
+// not hold up the follower: Raft reads it in its main loop, and the follower could neither
+// vote nor follow.
 func TestLeaderStopsWithinASnapshot(t *testing.T) {
 	t.Parallel()
 	const n, pieces = 300, 100 // of 4 KiB: more than the connection buffers
@@ -219,8 +223,8 @@ func TestLeaderStopsWithinASnapshot(t *testing.T) {
 	}
 }
 
-// What a leader heard of a transfer in an earlier leadership does not restart Raft in a
-// later one; a transfer that hangs does.
+// TestOldTransferIsForgotten: a transfer in an earlier leadership does not restart Raft in
+// a later one; a transfer that hangs does.
 func TestOldTransferIsForgotten(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -251,7 +255,8 @@ func TestOldTransferIsForgotten(t *testing.T) {
 	}
 }
 
-// A store whose Raft does not end closes all the same, so that the process can.
+// TestStuckRaftEndsTheProcess: a store closes even if its Raft does not end, so that the
+// process can end.
 func TestStuckRaftEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
@@ -276,7 +281,8 @@ func TestStuckRaftEndsTheProcess(t *testing.T) {
 	delete(c.nodes, s.config.ID)
 }
 
-// A peer may be silent for as long as it likes between requests, not within one.
+// TestSilenceWithinARequest: a peer may be silent for as long as it likes between requests,
+// not within one.
 func TestSilenceWithinARequest(t *testing.T) {
 	t.Parallel()
 	near, far := net.Pipe()
@@ -309,7 +315,7 @@ func TestSilenceWithinARequest(t *testing.T) {
 	}
 }
 
-// The age is that of the oldest proposal without an outcome.
+// TestPending: the age is from the oldest proposal without an outcome.
 func TestPending(t *testing.T) {
 	var p pending
 	now := time.Now()
@@ -332,7 +338,8 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// A proposal that the disk holds up is pending until it has its outcome.
+// TestPendingProposal: a proposal that the disk holds up is pending until it has its
+// outcome.
 func TestPendingProposal(t *testing.T) {
 	t.Parallel()
 	var slow atomic.Bool

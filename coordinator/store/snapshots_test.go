@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// mustOpen opens the snapshots of a folder as a life of a node does.
+// mustOpen opens the snapshots of a folder as a node does.
 func mustOpen(t *testing.T, dir string) *snapshots {
 	t.Helper()
 	s, err := openSnapshots(dir, hclog.NewNullLogger())
@@ -40,7 +40,7 @@ func (s *snapshots) begin(t *testing.T) raft.SnapshotSink {
 	return sink
 }
 
-// left counts what of a folder's snapshots is unfinished.
+// left returns the number of unfinished snapshots in a folder.
 func left(t *testing.T, dir string) int {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, snapshotsName, "*"+unfinished))
@@ -50,9 +50,9 @@ func left(t *testing.T, dir string) int {
 	return len(found)
 }
 
-// Snapshots of one index that follow each other at once do not get in each other's
-// way, one that is being written stays, and what a crash, an error or a full disk
-// left goes.
+// TestUnfinishedSnapshots: snapshots of one index that follow each other at once do not
+// conflict. A snapshot that is being written stays; the rest of a crash, an error or a full
+// disk is deleted.
 func TestUnfinishedSnapshots(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -90,7 +90,7 @@ func TestUnfinishedSnapshots(t *testing.T) {
 	}
 }
 
-// The name of a snapshot that is there already: it fails, and nothing is left.
+// TestSnapshotInTheWay: a snapshot fails if its name exists, and nothing is left.
 func TestSnapshotInTheWay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -105,8 +105,8 @@ func TestSnapshotInTheWay(t *testing.T) {
 	}
 }
 
-// SUM is replaced, not written in its place: half of it, on a full disk or after a
-// crash, would condemn a good snapshot.
+// TestSumIsWhole: SUM is replaced as a whole: half of it, on a full disk or after a crash,
+// would condemn a good snapshot.
 func TestSumIsWhole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -131,8 +131,8 @@ func TestSumIsWhole(t *testing.T) {
 	}
 }
 
-// What cannot be read just now is not corrupt: it is not moved aside, least of all on
-// all coordinators at once.
+// TestUnreadableIsNotCorrupt: a file that cannot be read at the moment is not corrupt, and
+// is not set aside on all coordinators at once.
 func TestUnreadableIsNotCorrupt(t *testing.T) {
 	t.Parallel()
 	for _, why := range []error{syscall.EMFILE, syscall.EACCES, syscall.ENOMEM, syscall.EIO, io.ErrUnexpectedEOF} {
@@ -150,8 +150,8 @@ func bulkEntry(i int) []byte {
 		&protocol.MemberEntry{ID: memberID(i), Version: strings.Repeat("v", 4<<10)})
 }
 
-// Snapshots come with the bytes of log, and bring back both a node that restarts
-// and one whose next entry nobody has any more.
+// TestSnapshots: snapshots are written after some bytes of log. They restore a node that
+// restarts, and a node whose next entry no other node has.
 func TestSnapshots(t *testing.T) {
 	t.Parallel()
 	const n = 300 // beyond the trailing logs

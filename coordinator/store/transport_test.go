@@ -12,7 +12,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/rtt"
 )
 
-// Only an exchange that was answered over a connection that there was tells the round trip.
+// TestRoundTripsWithoutDials: only an answered exchange over an existing connection tells
+// the round trip.
 func TestRoundTripsWithoutDials(t *testing.T) {
 	var dials uint64
 	g := &transport{trips: new(rtt.Table), dials: func() uint64 { return dials }}
@@ -35,8 +36,8 @@ func TestRoundTripsWithoutDials(t *testing.T) {
 	}
 }
 
-// A new cluster takes no connection that is made, nor a vote that goes to the disk, for a
-// long round trip.
+// TestRoundTripsOfAnElection: in a new cluster, neither new connections nor votes that go
+// to the disk count as long round trips.
 func TestRoundTripsOfAnElection(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -47,7 +48,8 @@ func TestRoundTripsOfAnElection(t *testing.T) {
 	}
 }
 
-// For how long a transfer hangs is told by the monotonic clock.
+// TestTransferIsTimedByTheMonotonicClock: the monotonic clock tells how long a transfer
+// hangs.
 func TestTransferIsTimedByTheMonotonicClock(t *testing.T) {
 	var refused transfer
 	refused.note(raft.ErrLeadershipTransferInProgress)
