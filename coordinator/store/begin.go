@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -29,38 +28,6 @@ const (
 	quietFor   = time.Second // other coordinators may start a little later without a log line
 	reportEach = 5 * time.Second
 )
-
-// Phase says how far a node is. See DESIGN.md, A node that starts.
-type Phase string
-
-// The phases.
-const (
-	PhaseNew     Phase = "new"     // it is not settled how the node begins
-	PhaseOpening Phase = "opening" // the node reads its log
-	PhaseJoining Phase = "joining" // its log is empty; a leader has to add the node
-	PhaseMember  Phase = "member"  // the node has a log
-)
-
-// Answer is what a node tells others about itself.
-type Answer struct {
-	Phase     Phase
-	ID        string
-	Directory string
-	Cluster   string   // empty if the node belongs to none yet
-	Founders  []Server // the servers that the cluster began with; empty if the node was added
-	Seeded    bool     // true if a new node was restored from a backup
-	RaftAddr  string   // host:port
-	// Peers and Heartbeat must be the same on all nodes that begin a cluster.
-	Peers     string
-	Heartbeat time.Duration
-
-	Term uint64 // of Raft; 0 before the log is open
-	Last uint64 // index of its last entry
-	// Members lists the servers of the latest configuration that the node knows to be
-	// committed, and Voters the IDs of its voters. Both are empty if it knows none.
-	Members []Server
-	Voters  []string
-}
 
 // Answer describes the node before its log is open.
 func (f *Folder) Answer() Answer {
@@ -419,11 +386,4 @@ func (f *Folder) writeSeed(snapshots *snapshots, voters raft.Configuration) erro
 		return errors.Join(err, sink.Cancel())
 	}
 	return sink.Close()
-}
-
-func (f *Folder) dropSeed() error {
-	if err := os.Remove(filepath.Join(f.path, seedName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("store: %w", err)
-	}
-	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/raft"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -168,25 +167,6 @@ func (c *Config) selfAddr() string {
 		}
 	}
 	return c.RaftAddr
-}
-
-// raft returns the configuration of the Raft node.
-func (c *Config) raft(self Server, notify chan<- bool, log hclog.Logger) *raft.Config {
-	r := raft.DefaultConfig()
-	r.LocalID = self.raftID()
-	r.HeartbeatTimeout = c.election()
-	r.ElectionTimeout = c.election()
-	r.LeaderLeaseTimeout = c.timeouts.RaftLease
-	r.CommitTimeout = c.timeouts.RaftCommit
-	r.MaxAppendEntries = appendEntries
-	r.BatchApplyCh = true // proposals queue while the log syncs, and share the next sync
-	r.TrailingLogs = trailingLogs
-	r.SnapshotThreshold = snapshotEntries
-	r.SnapshotInterval = snapshotInterval
-	r.NoLegacyTelemetry = true
-	r.NotifyCh = notify
-	r.Logger = log
-	return r
 }
 
 // newLog returns a logger for Raft that writes to log.

@@ -13,6 +13,20 @@ import (
 	"github.com/coppice-ldl/coppice/internal/files"
 )
 
+// The names in a folder.
+const (
+	lockName      = "LOCK"
+	formatName    = "FORMAT" // what the folder is; FORMAT.copy is its copy
+	formatCopy    = "FORMAT.copy"
+	stableName    = "VOTE"
+	ackedName     = "ACKED"
+	logName       = "log"
+	snapshotsName = "snapshots" // Raft makes it
+	seedName      = "SEED"
+	corruptName   = "corrupt"
+	probeName     = "PROBE"
+)
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // checksum returns the CRC-32C of a text in hexadecimal.

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,39 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/coppice-ldl/coppice/internal/files"
 )
-
-// Server is one voter or nonvoter of Raft: a coordinator and the folder that it has. Raft's
-// server ID consists of both, so a coordinator with an emptied folder is another server.
-type Server struct {
-	ID        string `json:"id"`        // of the coordinator
-	Directory string `json:"directory"` // the random id of its folder
-	RaftAddr  string `json:"raft"`      // host:port, when it became a member
-}
-
-// raftID returns the ID of the server in Raft.
-func (s Server) raftID() raft.ServerID { return raft.ServerID(s.ID + "." + s.Directory) }
-
-// address returns the address that Raft dials. It names the server, so that the stream
-// layer knows which server must answer there.
-func (s Server) address() raft.ServerAddress {
-	return raft.ServerAddress(string(s.raftID()) + "@" + s.RaftAddr)
-}
-
-// parseServer splits a server ID and an address of Raft.
-func parseServer(id raft.ServerID, address raft.ServerAddress) Server {
-	s := Server{ID: string(id), RaftAddr: string(address)}
-	if at := strings.IndexByte(s.RaftAddr, '@'); at >= 0 {
-		s.RaftAddr = s.RaftAddr[at+1:]
-	}
-	if dot := strings.LastIndexByte(s.ID, '.'); dot >= 0 {
-		s.ID, s.Directory = s.ID[:dot], s.ID[dot+1:]
-	}
-	return s
-}
 
 // Identity is what a folder says about its node. It has no cluster until the node begins or
 // joins one; from then on it never changes.
@@ -69,27 +36,6 @@ func (i *Identity) settled() bool { return i.Cluster != "" && (!i.Seeded || len(
 
 // server returns the node as a server of Raft.
 func (i *Identity) server() Server { return Server{ID: i.ID, Directory: i.Directory} }
-
-// NewID draws an identifier for a folder or a cluster: 48 random bits in hexadecimal.
-func NewID() string {
-	var b [6]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
-}
-
-// The names in a folder.
-const (
-	lockName      = "LOCK"
-	formatName    = "FORMAT" // what the folder is; FORMAT.copy is its copy
-	formatCopy    = "FORMAT.copy"
-	stableName    = "VOTE"
-	ackedName     = "ACKED"
-	logName       = "log"
-	snapshotsName = "snapshots" // Raft makes it
-	seedName      = "SEED"
-	corruptName   = "corrupt"
-	probeName     = "PROBE"
-)
 
 // owned lists the names in a folder that this package makes.
 var owned = []string{lockName, formatName, formatCopy, stableName, ackedName, logName, snapshotsName, seedName, corruptName, probeName}
@@ -239,6 +185,14 @@ func (f *Folder) writeIdentity(step string, i Identity) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.identity, f.adopting, f.waits = i, false, ""
+	return nil
+}
+
+// dropSeed deletes the state of a backup.
+func (f *Folder) dropSeed() error {
+	if err := os.Remove(filepath.Join(f.path, seedName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("store: %w", err)
+	}
 	return nil
 }
 

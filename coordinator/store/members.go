@@ -1,37 +1,14 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
-	"strings"
-	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
-
-// Member is one server of the cluster, as in the configuration in the log.
-type Member struct {
-	Server
-	Voter bool // true if it votes; a nonvoter receives the log and does not count for a majority
-}
-
-// Members lists the members by coordinator, from the latest configuration in the log here;
-// on the leader it is the one in force. The list is empty on a node that has joined no
-// cluster yet. While a coordinator with a new folder catches up, it is listed twice.
-func (v *supervisor) Members() []Member {
-	var list []Member
-	for _, m := range v.raft().GetConfiguration().Configuration().Servers {
-		list = append(list, Member{parseServer(m.ID, m.Address), m.Suffrage == raft.Voter})
-	}
-	slices.SortFunc(list, func(a, b Member) int {
-		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Directory, b.Directory))
-	})
-	return list
-}
 
 // membership changes who is a member, and says who answers at the addresses of members.
 type membership struct {
@@ -134,46 +111,4 @@ func (m *membership) Guests() (list []string) {
 	}
 	slices.Sort(list)
 	return list
-}
-
-// addresses finds peers: by Config.Locate, then by Config.Peers, then by the configuration
-// in the log, which has the addresses from when the members joined.
-type addresses struct {
-	locate func(id string) string    // may be nil
-	given  map[string]string         // by coordinator
-	node   atomic.Pointer[raft.Raft] // nil until it runs
-}
-
-// newAddresses returns the addresses of a node that peers reach at self.
-func newAddresses(c *Config, self string) *addresses {
-	at := &addresses{locate: c.Locate, given: make(map[string]string)}
-	for _, p := range c.Peers {
-		at.given[p.ID] = p.RaftAddr
-	}
-	if len(c.Peers) == 0 {
-		at.given[c.ID] = self
-	}
-	return at
-}
-
-// ServerAddr implements raft.ServerAddressProvider.
-func (a *addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
-	s := parseServer(id, "")
-	if a.locate != nil {
-		s.RaftAddr = a.locate(s.ID)
-	}
-	if s.RaftAddr == "" {
-		s.RaftAddr = a.given[s.ID]
-	}
-	if r := a.node.Load(); r != nil && s.RaftAddr == "" {
-		for _, m := range r.GetConfiguration().Configuration().Servers {
-			if m.ID == id {
-				return m.Address, nil
-			}
-		}
-	}
-	if s.RaftAddr == "" {
-		return "", fmt.Errorf("store: there is no peer %q", id)
-	}
-	return s.address(), nil
 }

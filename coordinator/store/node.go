@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
 	"github.com/coppice-ldl/coppice/internal/files"
@@ -131,6 +133,25 @@ func (v *supervisor) start() (err error) {
 	n.raft, n.shutdown = r, sync.OnceValue(r.Shutdown)
 	v.node.Store(n)
 	return v.checkPeers()
+}
+
+// raft returns the configuration of the Raft node.
+func (c *Config) raft(self Server, notify chan<- bool, log hclog.Logger) *raft.Config {
+	r := raft.DefaultConfig()
+	r.LocalID = self.raftID()
+	r.HeartbeatTimeout = c.election()
+	r.ElectionTimeout = c.election()
+	r.LeaderLeaseTimeout = c.timeouts.RaftLease
+	r.CommitTimeout = c.timeouts.RaftCommit
+	r.MaxAppendEntries = appendEntries
+	r.BatchApplyCh = true // proposals queue while the log syncs, and share the next sync
+	r.TrailingLogs = trailingLogs
+	r.SnapshotThreshold = snapshotEntries
+	r.SnapshotInterval = snapshotInterval
+	r.NoLegacyTelemetry = true
+	r.NotifyCh = notify
+	r.Logger = log
+	return r
 }
 
 // newRaft is raft.NewRaft with an error instead of a panic.
@@ -379,6 +400,26 @@ func (v *supervisor) Leader() (id, addr string) {
 func (v *supervisor) IsLeader() bool {
 	_, id := v.raft().LeaderWithID()
 	return id == v.self.raftID()
+}
+
+// Member is one server of the cluster, as in the configuration in the log.
+type Member struct {
+	Server
+	Voter bool // true if it votes; a nonvoter receives the log and does not count for a majority
+}
+
+// Members lists the members by coordinator, from the latest configuration in the log here;
+// on the leader it is the one in force. The list is empty on a node that has joined no
+// cluster yet. While a coordinator with a new folder catches up, it is listed twice.
+func (v *supervisor) Members() []Member {
+	var list []Member
+	for _, m := range v.raft().GetConfiguration().Configuration().Servers {
+		list = append(list, Member{parseServer(m.ID, m.Address), m.Suffrage == raft.Voter})
+	}
+	slices.SortFunc(list, func(a, b Member) int {
+		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Directory, b.Directory))
+	})
+	return list
 }
 
 // addr returns the address that peers reach this node at.

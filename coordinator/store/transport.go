@@ -345,3 +345,45 @@ func (c *conn) Close() error {
 	c.session.mu.Unlock()
 	return c.Conn.Close()
 }
+
+// addresses finds peers: by Config.Locate, then by Config.Peers, then by the configuration
+// in the log, which has the addresses from when the members joined.
+type addresses struct {
+	locate func(id string) string    // may be nil
+	given  map[string]string         // by coordinator
+	node   atomic.Pointer[raft.Raft] // nil until it runs
+}
+
+// newAddresses returns the addresses of a node that peers reach at self.
+func newAddresses(c *Config, self string) *addresses {
+	at := &addresses{locate: c.Locate, given: make(map[string]string)}
+	for _, p := range c.Peers {
+		at.given[p.ID] = p.RaftAddr
+	}
+	if len(c.Peers) == 0 {
+		at.given[c.ID] = self
+	}
+	return at
+}
+
+// ServerAddr implements raft.ServerAddressProvider.
+func (a *addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
+	s := parseServer(id, "")
+	if a.locate != nil {
+		s.RaftAddr = a.locate(s.ID)
+	}
+	if s.RaftAddr == "" {
+		s.RaftAddr = a.given[s.ID]
+	}
+	if r := a.node.Load(); r != nil && s.RaftAddr == "" {
+		for _, m := range r.GetConfiguration().Configuration().Servers {
+			if m.ID == id {
+				return m.Address, nil
+			}
+		}
+	}
+	if s.RaftAddr == "" {
+		return "", fmt.Errorf("store: there is no peer %q", id)
+	}
+	return s.address(), nil
+}
