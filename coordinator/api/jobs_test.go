@@ -334,9 +334,11 @@ func TestDeletionFrees(t *testing.T) {
 
 // TestPrunable is a matter of state and time of the end.
 func TestPrunable(t *testing.T) {
+	at := func(second int64) state.Status { return state.Status{Ended: second} }
+	of := func(experiment string) state.Request { return state.Request{Experiment: experiment} }
 	jobs := []*state.Job{
-		{ID: 1, State: protocol.Done, Ended: 10}, {ID: 2, State: protocol.Running}, {ID: 3, State: protocol.Failed, Ended: 11}, {ID: 4, State: protocol.Cancelled, Ended: 10},
-		{ID: 5, State: protocol.Done, Ended: 9, Experiment: "e"}, {ID: 6, State: protocol.Paused, Experiment: "e"}, {ID: 7, State: protocol.Done, Ended: 12, Experiment: "f"},
+		{ID: 1, State: protocol.Done, Status: at(10)}, {ID: 2, State: protocol.Running}, {ID: 3, State: protocol.Failed, Status: at(11)}, {ID: 4, State: protocol.Cancelled, Status: at(10)},
+		{ID: 5, State: protocol.Done, Status: at(9), Request: of("e")}, {ID: 6, State: protocol.Paused, Request: of("e")}, {ID: 7, State: protocol.Done, Status: at(12), Request: of("f")},
 	}
 	for _, test := range []struct {
 		until  int64

@@ -2,28 +2,33 @@ package state
 
 import (
 	"fmt"
-	"slices"
 
+	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // Result is what became of an entry.
 type Result struct {
-	// Value is, by kind: Lead the epoch (uint64); DatasetPut the
-	// *protocol.Dataset; Submit, JobState, Commit, Collected, Withhold, Finish, Cancel,
-	// Pause, Resume and ModelDelete the *Job as it is now; JobsDelete the jobs that
-	// it deleted ([]*Job, by ID); Experiment its jobs ([]*Job, in its order); Condemn the digests that were marked ([]string);
-	// otherwise, and with Err, nil.
+	// Value depends on the kind of the entry:
+	//
+	//	Lead                                        the epoch (uint64)
+	//	DatasetPut                                  the *protocol.Dataset
+	//	Submit, JobState, Commit, Collected, Withhold,
+	//	Finish, Cancel, Pause, Resume, ModelDelete  the *Job after the entry
+	//	Experiment                                  its jobs ([]*Job), in its order
+	//	JobsDelete                                  the jobs that it deleted ([]*Job), by ID
+	//	Condemn                                     the digests that it marked ([]string)
+	//
+	// It is nil for other kinds, and if Err is not nil.
 	Value any
-	// Err says why the entry was refused. It wraps ErrUnknownEntry where the
-	// caller must not apply any further entry.
+	// Err says why the entry was refused. If it wraps ErrUnknownEntry, no further entry may
+	// be applied.
 	Err error
 }
 
-// Apply returns the state after the log entry at index, and what became of the
-// entry. A refused entry changes nothing but Index; one that is not known not even
-// that. Nothing returned keeps a hold on entry. Indices grow: anything else is a
-// programmer's error and panics.
+// Apply returns the state after the log entry at index, and the result of the entry. A
+// refused entry changes nothing but Index; an unknown one not even that. The results share
+// no memory with entry. Apply panics if index is not above Index.
 func (s *State) Apply(index uint64, entry []byte) (*State, Result) {
 	if index <= s.index {
 		panic(fmt.Sprintf("state: entry %d applied after entry %d", index, s.index))
@@ -32,9 +37,10 @@ func (s *State) Apply(index uint64, entry []byte) (*State, Result) {
 		return s.at(index), Result{Err: invalid("the entry has %d bytes, want at least 2", len(entry))}
 	}
 	kind := protocol.EntryKind(entry[1])
-	apply := appliers[kind]
+	apply := rules[kind]
 	if entry[0] != protocol.Version || apply == nil {
-		return s, Result{Err: s.unknown(index, entry[0], kind)}
+		leader, _ := s.Member(s.leader)
+		return s, Result{Err: &UnknownEntryError{Index: index, Format: entry[0], Kind: kind, Written: leader.Version}}
 	}
 	next := s.at(index)
 	value, err := apply(next, entry)
@@ -44,159 +50,66 @@ func (s *State) Apply(index uint64, entry []byte) (*State, Result) {
 	return next, Result{Value: value}
 }
 
-// at returns a copy of s that has seen index.
-func (s *State) at(index uint64) *State {
-	next := *s
-	next.index = index
-	return &next
-}
+// A rule applies an entry to s, a copy with slices, maps and records that are shared: a
+// rule replaces them and never writes to them. If it returns an error, s is thrown away.
+type rule func(s *State, entry []byte) (any, error)
 
-func (s *State) unknown(index uint64, format uint8, kind protocol.EntryKind) error {
-	leader, _ := s.Member(s.leader)
-	return &UnknownEntryError{Index: index, Format: format, Kind: kind, Written: leader.Version}
-}
-
-// An applier changes the fields of s, which is a fresh copy whose slices, maps and
-// records are shared, and must be replaced rather than written to. What it changed
-// before it returns an error is thrown away.
-type applier func(s *State, entry []byte) (any, error)
-
-var appliers = map[protocol.EntryKind]applier{
-	protocol.EntryLead:          body((*State).lead),
-	protocol.EntryMember:        body((*State).member),
-	protocol.EntryDatasetPut:    body((*State).datasetPut),
-	protocol.EntryDatasetDelete: body((*State).datasetDelete),
-	protocol.EntrySubmit:        body((*State).submit),
-	protocol.EntryJobState:      body((*State).jobState),
+var rules = map[protocol.EntryKind]rule{
+	protocol.EntryLead:          body(lead),
+	protocol.EntryMember:        body(putMember),
+	protocol.EntryMemberRemove:  body(removeMember),
+	protocol.EntrySuspect:       body(suspect),
+	protocol.EntryTrust:         body(trust),
+	protocol.EntryDatasetPut:    body(putDataset),
+	protocol.EntryDatasetDelete: body(deleteDataset),
+	protocol.EntrySubmit:        body(submit),
+	protocol.EntryExperiment:    body(submitExperiment),
+	protocol.EntryJobState:      body(setJobState),
 	protocol.EntryCommit:        commit,
-	protocol.EntryCollected:     body((*State).collected),
-	protocol.EntryFinish:        body((*State).finish),
-	protocol.EntryCancel:        body((*State).cancel),
-	protocol.EntryCondemn:       body((*State).condemn),
-	protocol.EntryPause:         body((*State).pause),
-	protocol.EntryResume:        body((*State).resume),
-	protocol.EntrySuspect:       body((*State).suspect),
-	protocol.EntryTrust:         body((*State).trust),
-	protocol.EntryMemberRemove:  body((*State).memberRemove),
-	protocol.EntryJobsDelete:    body((*State).jobsDelete),
-	protocol.EntryModelDelete:   body((*State).modelDelete),
-	protocol.EntryExperiment:    body((*State).experiment),
-	protocol.EntryWithhold:      body((*State).withhold),
+	protocol.EntryCollected:     body(collect),
+	protocol.EntryWithhold:      body(withhold),
+	protocol.EntryFinish:        body(finish),
+	protocol.EntryCancel:        body(cancel),
+	protocol.EntryPause:         body(pause),
+	protocol.EntryResume:        body(resume),
+	protocol.EntryJobsDelete:    body(deleteJobs),
+	protocol.EntryModelDelete:   body(deleteModel),
+	protocol.EntryCondemn:       body(condemn),
 }
 
-// body makes an applier of a rule for an entry with a JSON body.
-func body[E any](rule func(*State, *E) (any, error)) applier {
+// body returns a rule for entries with a JSON body.
+func body[E any](apply func(*State, *E) (any, error)) rule {
 	return func(s *State, entry []byte) (any, error) {
 		e := new(E)
 		if err := protocol.DecodeEntry(entry, e); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
-		return rule(s, e)
+		return apply(s, e)
 	}
 }
 
-// commit applies the one entry whose body is not JSON.
-func commit(s *State, entry []byte) (any, error) {
-	var e protocol.CommitEntry
-	if err := e.Decode(entry); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	return s.commit(&e)
+// UnknownEntryError says that a newer version wrote an entry. It is not a refusal: no
+// further entry may be applied, since later ones may build on this one.
+type UnknownEntryError struct {
+	Index   uint64
+	Format  uint8              // the version byte of the entry
+	Kind    protocol.EntryKind // meaningful if Format is protocol.Version
+	Written string             // the version of the current leader; empty if unknown
 }
 
-func (s *State) lead(e *protocol.LeadEntry) (any, error) {
-	if e.Node == "" {
-		return nil, invalid("the new leader has no name")
+// Error says which version knows the entry.
+func (e *UnknownEntryError) Error() string {
+	what := fmt.Sprintf("is of kind %d", e.Kind)
+	if e.Format != protocol.Version {
+		what = fmt.Sprintf("has format %d", e.Format)
 	}
-	s.epoch, s.leader, s.nonce = s.index, e.Node, e.Nonce
-	s.dropPending()
-	return s.epoch, nil
+	need := "run the version that wrote it"
+	if e.Written != "" {
+		need = "run " + e.Written + ", the version of the current leader"
+	}
+	return fmt.Sprintf("log entry %d %s, which this version (%s, log format %d) does not know: %s",
+		e.Index, what, version.String, protocol.Version, need)
 }
 
-// dropPending forgets pieces of earlier epochs, which can no longer be completed.
-func (s *State) dropPending() {
-	for i, j := range s.jobs {
-		if j.pending != nil {
-			next := *j
-			next.pending = nil
-			s.jobs = replaced(s.jobs, i, &next)
-		}
-	}
-}
-
-func (s *State) member(e *protocol.MemberEntry) (any, error) {
-	if e.ID == "" {
-		return nil, invalid("the member has no ID")
-	}
-	i, ok := s.findMember(e.ID)
-	if ok {
-		s.members = replaced(s.members, i, *e)
-	} else {
-		s.members = inserted(s.members, i, *e)
-	}
-	return nil, nil
-}
-
-func (s *State) memberRemove(e *protocol.MemberRemoveEntry) (any, error) {
-	if i, ok := s.findMember(e.ID); ok {
-		s.members = removed(s.members, i)
-	}
-	return nil, nil
-}
-
-// fenced returns the running job that an entry of epoch is about.
-func (s *State) fenced(epoch, id uint64) (*Job, error) {
-	if epoch != s.epoch || epoch == 0 {
-		return nil, fmt.Errorf("job %d: %w: the sender led in epoch %d, but %s leads since epoch %d", id, ErrStaleEpoch, epoch, s.leader, s.epoch)
-	}
-	return s.live(id)
-}
-
-// live returns a job that has not ended.
-func (s *State) live(id uint64) (*Job, error) {
-	j, err := s.known(id)
-	if err != nil {
-		return nil, err
-	}
-	if j.State.Final() {
-		return nil, fmt.Errorf("%v: %w: it is %s", j, ErrFinal, j.State)
-	}
-	return j, nil
-}
-
-// known returns a job, or why there is none.
-func (s *State) known(id uint64) (*Job, error) {
-	if j := s.Job(id); j != nil {
-		return j, nil
-	}
-	if d := s.Deleted(id); d != nil {
-		return nil, fmt.Errorf("%v %w", d, ErrDeleted)
-	}
-	return nil, fmt.Errorf("job %d: %w", id, ErrNotFound)
-}
-
-// running is fenced for entries that only a running job can have.
-func (s *State) running(epoch, id uint64) (*Job, error) {
-	j, err := s.fenced(epoch, id)
-	if err == nil && j.State != protocol.Running {
-		return nil, fmt.Errorf("%v: %w: it is %s", j, ErrNotRunning, j.State)
-	}
-	return j, err
-}
-
-// put replaces the record of a job that exists.
-func (s *State) put(j *Job) *Job {
-	i, _ := s.findJob(j.ID)
-	s.jobs = replaced(s.jobs, i, j)
-	return j
-}
-
-// sortedKeys lists a map's keys in order, so that nothing depends on a map's own.
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+// Unwrap returns ErrUnknownEntry.
+func (e *UnknownEntryError) Unwrap() error { return ErrUnknownEntry }

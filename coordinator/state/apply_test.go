@@ -23,8 +23,8 @@ func TestLead(t *testing.T) {
 	}
 }
 
-// Every entry that a leader sends is fenced: an epoch that is not the current one,
-// older or newer, is refused.
+// TestFencing: every entry that a leader sends is fenced: an epoch that is not the current
+// one, older or newer, is refused.
 func TestFencing(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
@@ -51,7 +51,7 @@ func fencedEntries(epoch, job uint64) map[protocol.EntryKind]any {
 	}
 }
 
-// A queued job takes no results, an ended one nothing at all.
+// TestLifecycle: a queued job accepts no results, and an ended one accepts no entry.
 func TestLifecycle(t *testing.T) {
 	m := newMachine(t)
 	ran := m.start()
@@ -93,7 +93,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// A job that ended keeps only its result.
+// TestEndedJobs: a job that ended keeps only its result.
 func TestEndedJobs(t *testing.T) {
 	model, predicted := protocol.ModelRef{Digest: digest('1'), Blob: digest('2'), Bytes: 5}, &protocol.BlobRef{Blob: digest('3'), Bytes: 6}
 	for want, end := range map[protocol.JobState]func(m *machine, epoch, id uint64){
@@ -116,7 +116,7 @@ func TestEndedJobs(t *testing.T) {
 		if got.State != want || got.Ended != 9 || got.Round != 4 || string(got.Progress) != `{"step":4}` {
 			t.Errorf("%s: %+v", want, got)
 		}
-		if got.Trainer != nil || got.TrainerBytes != 0 || got.collected.len() != 0 || got.Manifest != nil || got.pending != nil {
+		if got.Trainer != nil || got.TrainerBytes != 0 || got.collected.n != 0 || got.Manifest != nil || got.pending != nil {
 			t.Errorf("%s: it keeps %+v", want, got)
 		}
 		info := got.Info()
@@ -204,7 +204,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestBoundsOfEntries: what an entry may have at most is accepted, and one more is refused.
+// TestBoundsOfEntries: an entry at a bound is accepted, and an entry above it is refused.
 func TestBoundsOfEntries(t *testing.T) {
 	type entry struct {
 		kind protocol.EntryKind
@@ -279,7 +279,8 @@ func TestBoundsOfEntries(t *testing.T) {
 	}
 }
 
-// TestReborn: a state that begins a new cluster has no members and no pieces of a training state, and its index is given.
+// TestReborn: a state that begins a new cluster has no members and no pieces of a training
+// state, and its index is given.
 func TestReborn(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
@@ -311,4 +312,53 @@ func TestIndexGrows(t *testing.T) {
 		}
 	}()
 	m.s.Apply(m.index, nil)
+}
+
+// TestReplaced: each training state in a blob is listed once after another state replaces
+// it, in order, since any earlier state; beyond the bound the oldest are forgotten, and a
+// snapshot has none.
+func TestReplaced(t *testing.T) {
+	m := newMachine(t)
+	j := m.start()
+	round := uint64(0)
+	commit := func(blob string) *State {
+		round++
+		m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: round, Blob: blob, Total: 9})
+		return m.s
+	}
+	first := commit(digest('a'))
+	if got := first.Replaced().Since(Replaced{}); len(got) != 0 {
+		t.Errorf("before any was replaced: %q", got)
+	}
+	commit(digest('b'))
+	second := commit(digest('b')) // the same again
+	commit(digest('c'))
+	m.do(protocol.EntryCommit, commits(m.s.Epoch(), j.ID, round+1, []byte("in the log"), 99)[0])
+	if got := m.s.Replaced().Since(first.Replaced()); !slices.Equal(got, []string{digest('a'), digest('b'), digest('c')}) {
+		t.Errorf("since the first state: %q", got)
+	}
+	if got := m.s.Replaced().Since(m.s.Replaced()); len(got) != 0 {
+		t.Errorf("since now: %q", got)
+	}
+	if got := m.s.Replaced().Since(second.Replaced()); !slices.Equal(got, []string{digest('b'), digest('c')}) {
+		t.Errorf("since the second state: %q", got)
+	}
+	round++
+	late := m.s
+	for i := range maxReplaced + 2 {
+		commit(fmt.Sprintf("%064x", i))
+	}
+	got := m.s.Replaced().Since(late.Replaced())
+	if len(got) != maxReplaced || got[0] != fmt.Sprintf("%064x", 1) || got[maxReplaced-1] != fmt.Sprintf("%064x", maxReplaced) {
+		t.Errorf("%d replaced, from %q on", len(got), got[:1])
+	}
+	read := decode(t, encode(t, m.s))
+	if n := len(read.Replaced().Since(late.Replaced())); n != 0 {
+		t.Errorf("a snapshot has %d", n)
+	}
+	m.s = read
+	commit(digest('d'))
+	if got := m.s.Replaced().Since(late.Replaced()); !slices.Equal(got, []string{fmt.Sprintf("%064x", maxReplaced+1)}) {
+		t.Errorf("after a snapshot: %q", got)
+	}
 }

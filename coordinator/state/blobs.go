@@ -6,27 +6,78 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/internal/wire"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// MaxCondemned bounds the blobs that are marked for deletion; beyond it the
-// oldest marks are forgotten. They matter only to a coordinator that was away
-// while that many others were marked.
+// MaxCondemned bounds the blobs that are marked for deletion. Beyond it the oldest marks
+// are forgotten: they matter only to a coordinator that was away while that many others
+// were marked.
 const MaxCondemned = 1 << 16
 
-// isDigest reports whether text is a SHA-256 in lower-case hex.
-func isDigest(text string) bool {
-	_, ok := digests.Parse(text)
-	return ok
+// blobMarks has the blobs that are marked for deletion. None of them is referenced.
+type blobMarks struct {
+	condemned map[string]uint64 // the index of the entry that marked a digest
 }
 
-// References returns the digests of all blobs that must be kept: the shards and groups of
-// datasets, the splits and weights that jobs were given, and what jobs have: collected parts,
-// a trainer state, models, predictions, the outlines of experiments. The set is the caller's.
+// Condemned returns the blobs that are marked for deletion, each with the index of the
+// entry that marked it. None of them is referenced.
+func (m *blobMarks) Condemned() map[string]uint64 { return m.condemned }
+
+// keep removes the marks of blobs that are referenced now.
+func (m *blobMarks) keep(digests ...string) {
+	cloned := false
+	for _, d := range digests {
+		if _, ok := m.condemned[d]; !ok {
+			continue
+		}
+		if !cloned {
+			m.condemned, cloned = maps.Clone(m.condemned), true
+		}
+		delete(m.condemned, d)
+	}
+}
+
+// condemn marks the blobs that nothing references. A blob that was marked before keeps its
+// mark.
+func condemn(s *State, e *protocol.CondemnEntry) (any, error) {
+	for _, d := range e.Digests {
+		if !isDigest(d) {
+			return nil, invalid("%.80q is not a digest", d)
+		}
+	}
+	refs := s.References()
+	next := make(map[string]uint64, len(s.condemned)+len(e.Digests))
+	maps.Copy(next, s.condemned)
+	var marked []string
+	for _, d := range e.Digests {
+		if _, ok := next[d]; ok || refs.Has(d) {
+			continue
+		}
+		next[d] = s.index
+		marked = append(marked, d)
+	}
+	if over := len(next) - MaxCondemned; over > 0 {
+		oldest := slices.SortedFunc(maps.Keys(next), func(a, b string) int { return cmp.Or(cmp.Compare(next[a], next[b]), cmp.Compare(a, b)) })
+		for _, d := range oldest[:over] {
+			delete(next, d)
+		}
+	}
+	s.condemned = next
+	return marked, nil
+}
+
+func markFields(c *wire.Coder, digest *string, index *uint64) {
+	c.Text("digest", digest)
+	wire.Numbers(c, "log index", index)
+}
+
+// References returns the digests of all blobs that must be kept, which datasets and jobs
+// have. The set is the caller's.
 func (s *State) References() digests.Set {
 	parts := 0
 	for _, j := range s.jobs {
-		parts += j.collected.len()
+		parts += j.collected.n
 	}
 	refs := make(digests.Set, parts)
 	for _, d := range s.datasets {
@@ -38,27 +89,16 @@ func (s *State) References() digests.Set {
 	return refs
 }
 
-// DatasetBlobs adds the blobs of a dataset.
-func DatasetBlobs(d *protocol.Dataset, refs digests.Set) {
-	for i := range d.Manifest.Shards {
-		refs.Add(d.Manifest.Shards[i].Digest)
-	}
-	if g := d.Manifest.Groups; g != nil {
-		refs.Add(g.Digest)
-	}
-}
-
-// References returns the digests of the blobs that one job has.
+// References returns the digests of the blobs of one job.
 func (j *Job) References() digests.Set {
 	refs := make(digests.Set)
 	j.references(refs)
 	return refs
 }
 
-// references adds the blobs of one job. The shards of its dataset are the
-// dataset's: it cannot be deleted while the job needs it. A failed or cancelled
-// job keeps the results of its cells alone, and a done one its split and weights also without
-// its models.
+// references adds the blobs of one job. The shards of its dataset are the dataset's, which
+// stays while the job needs it. A job that failed or was cancelled needs neither its split
+// nor its weights.
 func (j *Job) references(refs digests.Set) {
 	if j.State == protocol.Done || !j.State.Final() {
 		refs.Add(j.Job.Split.Assigned)
@@ -82,29 +122,32 @@ func (j *Job) references(refs digests.Set) {
 	}
 }
 
-// keep takes blobs that have just been referenced off the list of the condemned.
-func (s *State) keep(digests ...string) {
-	cloned := false
-	for _, d := range digests {
-		if _, ok := s.condemned[d]; !ok {
-			continue
-		}
-		if !cloned {
-			s.condemned, cloned = maps.Clone(s.condemned), true
-		}
-		delete(s.condemned, d)
-	}
+// Replaced lists blobs that were the training state of a job until its next one was
+// committed. It has the newest ones that this process has seen. Snapshots do not have them,
+// and no entry depends on them: they only say which blobs need not be kept for long.
+type Replaced struct {
+	last  []string // digests, the newest last
+	count uint64   // of all there ever were
 }
 
-// trim forgets the oldest marks beyond MaxCondemned; s.condemned is its own copy.
-func (s *State) trim() {
-	over := len(s.condemned) - MaxCondemned
-	if over <= 0 {
-		return
+// maxReplaced bounds Replaced.last.
+const maxReplaced = 1024
+
+// Replaced returns the blobs of training states that were replaced.
+func (s *State) Replaced() Replaced { return s.replaced }
+
+// with returns the list with one more digest.
+func (r Replaced) with(digest string) Replaced {
+	from := max(0, len(r.last)+1-maxReplaced)
+	return Replaced{slices.Concat(r.last[from:], []string{digest}), r.count + 1}
+}
+
+// Since lists the blobs that an earlier list does not count, if they are still known. It
+// lists all if the earlier list is from before a snapshot was read.
+func (r Replaced) Since(earlier Replaced) []string {
+	n := r.count
+	if r.count >= earlier.count {
+		n -= earlier.count
 	}
-	keys := sortedKeys(s.condemned)
-	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(s.condemned[a], s.condemned[b]) })
-	for _, d := range keys[:over] {
-		delete(s.condemned, d)
-	}
+	return r.last[len(r.last)-int(min(n, uint64(len(r.last)))):]
 }

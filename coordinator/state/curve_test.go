@@ -19,7 +19,7 @@ func points(step uint64, loss float64) []byte {
 	return restOf(r)
 }
 
-// restOf takes what is new of a curve, encoded.
+// restOf returns the new points of a curve, encoded.
 func restOf(r *curve.Recorder) []byte {
 	rest, mark := r.Uncommitted()
 	r.Committed(mark)
@@ -75,8 +75,8 @@ func TestACurveGoesWithItsState(t *testing.T) {
 	}
 }
 
-// TestABadCurveEndsNoJob: it is done with the curve that was committed, and a fold's curve is
-// empty, also in a snapshot.
+// TestABadCurveEndsNoJob: the job is done with the committed curve, and a bad curve of a
+// fold is empty, also in a snapshot.
 func TestABadCurveEndsNoJob(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
@@ -95,8 +95,8 @@ func TestABadCurveEndsNoJob(t *testing.T) {
 	}
 }
 
-// TestRunningTime: a job's seconds are those in which it ran, whatever became of it, and
-// never go back.
+// TestRunningTime: the seconds of a job count the time in which it ran, however it ended,
+// and never decrease.
 func TestRunningTime(t *testing.T) {
 	for _, end := range []protocol.JobState{protocol.Done, protocol.Cancelled, protocol.Failed} {
 		m := newMachine(t)

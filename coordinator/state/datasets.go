@@ -5,8 +5,55 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/internal/wire"
 	"github.com/coppice-ldl/coppice/protocol"
 )
+
+// datasetTable has the datasets, by name.
+type datasetTable struct{ datasets []*protocol.Dataset }
+
+// Datasets lists the datasets by name.
+func (t *datasetTable) Datasets() []*protocol.Dataset { return t.datasets }
+
+// Dataset returns the dataset with a name, or nil.
+func (t *datasetTable) Dataset(name string) *protocol.Dataset {
+	if i, ok := t.findDataset(name); ok {
+		return t.datasets[i]
+	}
+	return nil
+}
+
+// DatasetByDigest returns the first dataset by name with a content, or nil.
+func (t *datasetTable) DatasetByDigest(digest string) *protocol.Dataset {
+	for _, d := range t.datasets {
+		if d.Digest == digest {
+			return d
+		}
+	}
+	return nil
+}
+
+func (t *datasetTable) findDataset(name string) (int, bool) {
+	return search(t.datasets, name, func(d *protocol.Dataset) string { return d.Name })
+}
+
+// DatasetBlobs adds the blobs of a dataset to refs.
+func DatasetBlobs(d *protocol.Dataset, refs digests.Set) {
+	for _, digest := range datasetBlobs(d) {
+		refs.Add(digest)
+	}
+}
+
+func datasetBlobs(d *protocol.Dataset) (list []string) {
+	for i := range d.Manifest.Shards {
+		list = append(list, d.Manifest.Shards[i].Digest)
+	}
+	if g := d.Manifest.Groups; g != nil {
+		list = append(list, g.Digest)
+	}
+	return list
+}
 
 // checkName refuses a name that no job or dataset can have.
 func checkName(name string) error {
@@ -14,54 +61,6 @@ func checkName(name string) error {
 		return invalid("the name %.120q: %v", name, err)
 	}
 	return nil
-}
-
-func (s *State) datasetPut(e *protocol.DatasetPutEntry) (any, error) {
-	if err := checkName(e.Name); err != nil {
-		return nil, err
-	}
-	if err := checkManifest(e.Manifest); err != nil {
-		return nil, err
-	}
-	d := &protocol.Dataset{Name: e.Name, Digest: e.Manifest.Digest(), Manifest: e.Manifest, Time: e.Time}
-	i, ok := s.findDataset(e.Name)
-	if ok {
-		return same(s.datasets[i], d)
-	}
-	s.datasets = inserted(s.datasets, i, d)
-	for k := range d.Manifest.Shards {
-		s.keep(d.Manifest.Shards[k].Digest)
-	}
-	if g := d.Manifest.Groups; g != nil {
-		s.keep(g.Digest)
-	}
-	return d, nil
-}
-
-// same returns the dataset that exists if the new one has its content, names, row numbers,
-// type of labels, shape and groups.
-func same(old, d *protocol.Dataset) (any, error) {
-	m := old.Manifest
-	if old.Digest == d.Digest {
-		if err := d.Manifest.SameNames(m); err != nil {
-			return nil, fmt.Errorf("dataset %q %w with other column names: %w; choose another name for the new dataset, or delete the old one first", old.Name, ErrExists, err)
-		}
-		if err := d.Manifest.SameRows(m); err != nil {
-			return nil, fmt.Errorf("dataset %q %w from another file: %w; choose another name for the new dataset, or delete the old one first", old.Name, ErrExists, err)
-		}
-		if err := d.Manifest.SameLabels(m); err != nil {
-			return nil, fmt.Errorf("dataset %q %w with labels of another type: %w; choose another name for the new dataset, or delete the old one first", old.Name, ErrExists, err)
-		}
-		if err := d.Manifest.SameShape(m); err != nil {
-			return nil, fmt.Errorf("dataset %q %w with another shape: %w; choose another name for the new dataset, or delete the old one first", old.Name, ErrExists, err)
-		}
-		if err := d.Manifest.SameGroups(m); err != nil {
-			return nil, fmt.Errorf("dataset %q %w with other groups: %w; use the same groups (--groups, or the key groups of a spec), choose another name, or delete the old dataset first", old.Name, ErrExists, err)
-		}
-		return old, nil
-	}
-	return nil, fmt.Errorf("dataset %q %w with other content: %d samples, %d features, %d labels, digest %s; the new dataset has digest %s",
-		old.Name, ErrExists, m.Rows, m.Features, m.Labels, old.Digest, d.Digest)
 }
 
 func checkManifest(m *dataset.Manifest) error {
@@ -85,25 +84,74 @@ func checkManifest(m *dataset.Manifest) error {
 	return nil
 }
 
-func (s *State) datasetDelete(e *protocol.DatasetDeleteEntry) (any, error) {
+// putDataset adds a dataset. An equal one with the same name stays.
+func putDataset(s *State, e *protocol.DatasetPutEntry) (any, error) {
+	if err := checkName(e.Name); err != nil {
+		return nil, err
+	}
+	if err := checkManifest(e.Manifest); err != nil {
+		return nil, err
+	}
+	d := &protocol.Dataset{Name: e.Name, Digest: e.Manifest.Digest(), Manifest: e.Manifest, Time: e.Time}
+	i, ok := s.findDataset(e.Name)
+	if ok {
+		if err := differs(s.datasets[i], d); err != nil {
+			return nil, err
+		}
+		return s.datasets[i], nil
+	}
+	s.datasets = inserted(s.datasets, i, d)
+	s.keep(datasetBlobs(d)...)
+	return d, nil
+}
+
+// differs says how a dataset differs from the dataset that has its name: content, names,
+// row numbers, type of labels, shape or groups.
+func differs(old, d *protocol.Dataset) error {
+	m := old.Manifest
+	if old.Digest != d.Digest {
+		return fmt.Errorf("dataset %q %w with other content: %d samples, %d features, %d labels, digest %s; the new dataset has digest %s",
+			old.Name, ErrExists, m.Rows, m.Features, m.Labels, old.Digest, d.Digest)
+	}
+	const remedy = "choose another name for the new dataset, or delete the old one first"
+	for _, check := range []struct {
+		err         error
+		how, remedy string
+	}{
+		{d.Manifest.SameNames(m), "with other column names", remedy},
+		{d.Manifest.SameRows(m), "from another file", remedy},
+		{d.Manifest.SameLabels(m), "with labels of another type", remedy},
+		{d.Manifest.SameShape(m), "with another shape", remedy},
+		{d.Manifest.SameGroups(m), "with other groups", "use the same groups (--groups, or the key groups of a spec), choose another name, or delete the old dataset first"},
+	} {
+		if check.err != nil {
+			return fmt.Errorf("dataset %q %w %s: %w; %s", old.Name, ErrExists, check.how, check.err, check.remedy)
+		}
+	}
+	return nil
+}
+
+// deleteDataset deletes a dataset that no job needs: only jobs that have not ended do.
+func deleteDataset(s *State, e *protocol.DatasetDeleteEntry) (any, error) {
 	i, ok := s.findDataset(e.Name)
 	if !ok {
 		return nil, fmt.Errorf("dataset %.80q: %w", e.Name, ErrNotFound)
 	}
-	if users := s.users(e.Name); len(users) > 0 {
+	var users []string
+	for _, j := range s.jobs {
+		if j.Dataset == e.Name && !j.State.Final() {
+			users = append(users, j.String())
+		}
+	}
+	if len(users) > 0 {
 		return nil, fmt.Errorf("dataset %q is %w by %s", e.Name, ErrInUse, strings.Join(users, ", "))
 	}
 	s.datasets = removed(s.datasets, i)
 	return nil, nil
 }
 
-// users names the jobs that need a dataset.
-func (s *State) users(name string) []string {
-	var users []string
-	for _, j := range s.jobs {
-		if j.Dataset == name && !j.State.Final() {
-			users = append(users, j.String())
-		}
-	}
-	return users
+func datasetFields(c *wire.Coder, d *protocol.Dataset) {
+	c.Text("name", &d.Name)
+	wire.Numbers(c, "time", &d.Time)
+	c.JSON("manifest", &d.Manifest)
 }

@@ -22,7 +22,7 @@ func sumOf(c byte) digests.Digest {
 	return d
 }
 
-// manifest returns a small dataset whose one shard is digest(c).
+// manifest returns a small dataset with the single shard digest(c).
 func manifest(c byte) *dataset.Manifest {
 	return &dataset.Manifest{
 		Format: dataset.ManifestFormat, Rows: 20, Features: 3, Labels: 2,
@@ -62,8 +62,7 @@ func (m *machine) do(k protocol.EntryKind, body any) any {
 	return r.Value
 }
 
-// refused applies an entry and returns why it was refused; it must be, without a
-// trace.
+// refused applies an entry and returns why it was refused; it must be, without a trace.
 func (m *machine) refused(k protocol.EntryKind, body any) error {
 	m.t.Helper()
 	before := *m.s

@@ -1,89 +1,124 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/wire"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// Job is the record of a job. It is immutable: an entry that changes a job makes
-// a new record.
+const (
+	// MaxModels bounds the models of one job.
+	MaxModels = 1 << 16
+	million   = 1_000_000 // the highest audit: every task is computed twice
+	maxField  = 1 << 27   // bytes of JSON text in a snapshot: an entry's, escaped
+)
+
+// Job is the record of a job. It is immutable: an entry that changes a job makes a new
+// record.
 type Job struct {
-	ID   uint64 // index of its Submit entry
-	Name string
-	// Experiment is that which the job is of; empty: of none. Outline is the digest of the blob
-	// with the outline of the experiment, as it was submitted last; empty: it has none.
-	Experiment, Outline string
-	// Outlined is the index of the log entry that brought the outline; 0: it is not known.
-	Outlined uint64
-	Token    string
-	Dataset  string // name
-	// Manifest describes the dataset; nil once the job has ended.
-	Manifest *dataset.Manifest
-	Spec     json.RawMessage // as the user wrote it
+	ID       uint64
+	Name     string
+	Dataset  string            // name
+	Manifest *dataset.Manifest // of the dataset; nil if the job has ended
 	Job      *round.Job
 	State    protocol.JobState
-	Error    string // why it failed
-	Suspect  string // why its results may be wrong
-	// AuditPPM is how many units of a million are computed twice.
-	AuditPPM uint32
-	// Pauses counts how often the job was paused: what a driver that began before a
-	// pause still does is told apart by it.
-	Pauses uint64
-	// Since is when the job last began to run, in Unix milliseconds, and Ran how many of
-	// them it ran before its last pause, or in all once it has ended, by the clocks of
-	// leaders: for display.
-	Since, Ran int64
+	Pauses   uint64 // how often the job was paused; a driver from before a pause compares it
+	Request
+	Status
+	Results
 
-	// Round is the number of rounds folded into the committed trainer state; 0:
-	// the job starts from its beginning.
+	// Round counts the rounds of the committed training state. It is 0 before the first
+	// commit.
 	Round uint64
-	// Trainer is that state, or nil where Round is 0 or TrainerBlob names a blob
-	// of TrainerBytes bytes. It is dropped when the job ends.
+	// Trainer is the training state. It is nil if Round is 0, if TrainerBlob has the state,
+	// or if the job has ended.
 	Trainer      []byte
 	TrainerBlob  string
 	TrainerBytes uint64
-	Progress     json.RawMessage // algorithms.Progress of that state, or nil
-	// Curve is the encoded learning curve until that state, or, of a done job, to its end;
-	// empty: none. FoldCurves are those of the folds of a done job.
-	Curve      []byte
-	FoldCurves [][]byte
+	Progress     json.RawMessage // round.Progress of the training state, or nil
+	// Curve is the encoded learning curve up to the training state; of a done job, up to
+	// the end; empty if there is none.
+	Curve []byte
 
-	Outcome json.RawMessage // pipeline.Outcome of a done job
-	Models  []protocol.ModelRef
-	// ModelDeleted is when its models were deleted, in Unix seconds; 0: they were not.
-	ModelDeleted int64
-	// Predictions are those of held-out rows, or nil.
-	Predictions *protocol.BlobRef
-	// Cells are the outcomes of the cells of a done job of cells.
-	Cells []protocol.CellsRef
-
-	Submitted, Started, Ended int64 // Unix seconds, for display; 0: not yet
-	// EndIndex is that of the log entry that ended the job: which of two ended first, no
-	// clock decides. 0: it has not ended.
-	EndIndex uint64
-	Seconds  float64
-
-	// collected lists the units recorded of rounds above Round. It is dropped when the job
-	// ends, but for cells of a job that failed or was cancelled.
-	collected partList
-	pending   *pending
-	measured  *measured // read off Outcome
-	notRun    int       // cells that are not run: parts without a blob, or as Outcome says
+	collected partList // tasks of rounds above Round; after the end only runs of a job that is not done
+	pending   *pending // nil if no training state is incomplete
 }
 
-// pending holds the pieces of a trainer state that is not complete yet, all of
-// the current epoch.
+// Request has what the submission of a job said besides the job.
+type Request struct {
+	Token      string
+	Experiment string          // the name of the experiment, or empty
+	Outline    string          // the digest of the newest outline of the experiment, or empty
+	Outlined   uint64          // the index of the entry with the outline, or 0
+	Spec       json.RawMessage // as the user wrote it
+	AuditPPM   uint32          // how many of a million tasks are computed twice
+	Submitted  int64           // Unix seconds, for display
+}
+
+// Status has what became of a job. Times are by the clocks of leaders, for display.
+type Status struct {
+	Error          string // why the job failed
+	Suspect        string // why its results may be wrong
+	Started, Ended int64  // Unix seconds; 0 if not yet
+	Since          int64  // when the job last began to run, in Unix milliseconds
+	Ran            int64  // milliseconds that the job ran before Since; after its end, all
+	// EndIndex is the index of the entry that ended the job, or 0. It tells which of two
+	// jobs ended first.
+	EndIndex uint64
+}
+
+// Results has what a done job leaves behind.
+type Results struct {
+	Outcome      json.RawMessage // pipeline.Outcome
+	Models       []protocol.ModelRef
+	ModelDeleted int64               // when the models were deleted, in Unix seconds, or 0
+	Predictions  *protocol.BlobRef   // of held-out samples, or nil
+	Cells        []protocol.CellsRef // outcomes of the runs of an experiment
+	FoldCurves   [][]byte            // encoded learning curves of folds
+	Seconds      float64
+
+	summary summary // of Outcome
+}
+
+// pending has the chunks of an incomplete training state. All were sent in the current
+// epoch.
 type pending struct {
 	round, total, have uint64
 	pieces             [][]byte
 }
 
-// Unended returns the experiments of which a job has not ended: none of their jobs is deleted by
-// age or number.
+// summary is read from an outcome once, since job lists are sorted by it.
+type summary struct {
+	EvaluatedOn string             `json:"evaluated_on"`
+	Measures    *measures.Report   `json:"measures"`
+	CellsNotRun int                `json:"runs_not_run"`
+	Spent       map[string]float64 `json:"runs_spent_seconds"`
+}
+
+// heldOut is summary.EvaluatedOn of a job that has test samples.
+const heldOut = "test samples"
+
+// summarize reads an outcome. What cannot be read is left out.
+func summarize(outcome json.RawMessage) (s summary) {
+	if len(outcome) == 0 || json.Unmarshal(outcome, &s) != nil {
+		return summary{}
+	}
+	return s
+}
+
+// Unended returns the experiments with a job that has not ended: none of their jobs is
+// deleted by age or number.
 func Unended(jobs []*Job) map[string]bool {
 	names := make(map[string]bool)
 	for _, j := range jobs {
@@ -94,41 +129,75 @@ func Unended(jobs []*Job) map[string]bool {
 	return names
 }
 
+func (j *Job) String() string { return fmt.Sprintf("job %d (%s)", j.ID, j.Name) }
+
 // Info describes the job to a user.
 func (j *Job) Info() protocol.JobInfo {
 	info := protocol.JobInfo{
 		ID: j.ID, Name: j.Name, Experiment: j.Experiment, Submission: j.Submission(), Outline: j.Outline, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
-		Progress: j.progress(), Rounds: j.Round, Outcome: j.Outcome, Models: j.Models, Predictions: j.Predictions,
+		Rounds: j.Round, Outcome: j.Outcome, Models: j.Models, Predictions: j.Predictions,
 		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, Seconds: j.Seconds,
 		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: protocol.Seconds(j.Since), Ran: protocol.Seconds(j.Ran), ModelDeleted: j.ModelDeleted,
+	}
+	if p := new(round.Progress); len(j.Progress) > 0 && json.Unmarshal(j.Progress, p) == nil {
+		info.Progress = p
 	}
 	if j.State.Final() && j.State != protocol.Done {
 		info.Seconds = info.Ran
 	}
 	if j.Job != nil && j.Job.Cells != nil {
-		info.CellCount, info.CellsAgain, info.CellsNotRun = j.Job.Cells.Count(), j.Job.Cells.Again, j.notRun
+		info.CellCount, info.CellsAgain = j.Job.Cells.Count(), j.Job.Cells.Again
+		info.CellsNotRun = j.collected.notRun + j.summary.CellsNotRun
 	}
-	info.Measures, info.EvaluatedOn = j.measured.info()
+	if report := j.summary.Measures; report != nil {
+		info.Measures, info.EvaluatedOn = make(map[string]float64, measures.Count), j.summary.EvaluatedOn
+		for i := range measures.All {
+			if v := report[i].Mean; v-v == 0 { // finite
+				info.Measures[measures.All[i].Name] = v
+			}
+		}
+	}
 	if last, ok := j.collected.last(); ok {
 		info.Collected, info.Units = j.collected.count(last.Round), int(last.Of)
 	}
 	return info
 }
 
-func (j *Job) progress() *round.Progress {
-	if len(j.Progress) == 0 {
-		return nil
+// Measure returns the mean of a measure of a done job, and whether it is over test samples.
+// ok is false if there is no such measure, or if it is not finite.
+func (j *Job) Measure(name string) (mean float64, held, ok bool) {
+	if j.summary.Measures == nil {
+		return 0, false, false
 	}
-	p := new(round.Progress)
-	if json.Unmarshal(j.Progress, p) != nil {
-		return nil
-	}
-	return p
+	s, ok := j.summary.Measures.Get(name)
+	return s.Mean, j.summary.EvaluatedOn == heldOut, ok && s.Mean-s.Mean == 0
 }
 
-func (j *Job) String() string { return fmt.Sprintf("job %d (%s)", j.ID, j.Name) }
+// CellsSpent returns the seconds that the runs of a done job took to compute, by the name
+// of their budget.
+func (j *Job) CellsSpent() map[string]float64 { return j.summary.Spent }
 
-// ran returns the milliseconds that the job has run until the moment of an entry.
+// Submission returns a name of the submission of the job, which all jobs of one Experiment
+// entry share. It is empty if the job is not part of an experiment.
+func (j *Job) Submission() string {
+	if j.Experiment == "" {
+		return ""
+	}
+	return j.Token[:max(0, strings.LastIndexByte(j.Token, '/'))]
+}
+
+// Parts returns the recorded tasks of one round, by task.
+func (j *Job) Parts(round uint64) []Part { return slices.Collect(j.collected.from(round, 0)) }
+
+// PartsFrom calls yield for the recorded tasks of one round from a task on.
+func (j *Job) PartsFrom(round uint64, unit uint32) iter.Seq[Part] {
+	return j.collected.from(round, unit)
+}
+
+// Collected calls yield for the recorded tasks of all rounds that are not committed.
+func (j *Job) Collected(yield func(Part) bool) { j.collected.all(yield) }
+
+// ran returns for how many milliseconds the job has run at the time of an entry.
 func (j *Job) ran(at, millis int64) int64 {
 	if j.State != protocol.Running {
 		return j.Ran
@@ -138,17 +207,100 @@ func (j *Job) ran(at, millis int64) int64 {
 
 func unixMillis(at, millis int64) int64 { return at*1000 + millis }
 
-// end returns the record of the job that a log entry ended at a second and milliseconds of
-// it. It
-// keeps only its result and its curve, and without a result the cells that have ended.
+// end returns the record of a job that the entry at index ended. Only results and the
+// learning curve stay, and of an experiment that is not done the recorded runs.
 func (j *Job) end(as protocol.JobState, index uint64, at, millis int64) *Job {
 	next := *j
 	next.EndIndex = index
 	next.State, next.Ended, next.Ran = as, at, j.ran(at, millis)
 	next.Manifest, next.Trainer, next.TrainerBlob, next.TrainerBytes = nil, nil, "", 0
 	next.pending = nil
-	if as == protocol.Done || j.Job.Cells == nil { // the cells that have ended stay otherwise
+	if as == protocol.Done || j.Job.Cells == nil {
 		next.collected = partList{}
 	}
 	return &next
+}
+
+// fields codes the record in a snapshot.
+func (j *Job) fields(c *wire.Coder) {
+	wire.Numbers(c, "number", &j.ID)
+	c.Text("name", &j.Name)
+	c.Text("token", &j.Token)
+	c.Text("dataset", &j.Dataset)
+	c.Text("state", (*string)(&j.State))
+	c.Text("error", &j.Error)
+	c.Text("mark", &j.Suspect)
+	c.JSON("job", &j.Job)
+	wire.Bytes(c, "spec", &j.Spec, maxField)
+	wire.Numbers(c, "time", &j.Submitted, &j.Started, &j.Ended, &j.Since, &j.Ran)
+	wire.Number(c, "audited tasks of a million", &j.AuditPPM, million)
+	seconds := math.Float64bits(j.Seconds)
+	wire.Numbers(c, "seconds", &seconds)
+	if c.Reads() {
+		j.Seconds = math.Float64frombits(seconds)
+	}
+	wire.Numbers(c, "counter", &j.Pauses, &j.EndIndex, &j.Round, &j.TrainerBytes)
+	c.Text("blob of the training state", &j.TrainerBlob)
+	wire.Bytes(c, "training state", &j.Trainer, protocol.MaxRaftState)
+	wire.Bytes(c, "progress", &j.Progress, maxField)
+	curveField(c, &j.Curve)
+	wire.List(c, "learning curves of folds", &j.FoldCurves, dataset.MaxFolds, func(b *[]byte) { curveField(c, b) })
+	if c.Flag("incomplete training state", j.pending != nil) {
+		if c.Reads() {
+			j.pending = new(pending)
+		}
+		j.pending.fields(c)
+	}
+	j.collected.fields(c)
+	wire.Bytes(c, "outcome", &j.Outcome, maxField)
+	wire.List(c, "models", &j.Models, MaxModels, func(m *protocol.ModelRef) {
+		c.Text("model", &m.Digest)
+		c.Text("model", &m.Blob)
+		wire.Numbers(c, "model", &m.Bytes)
+	})
+	wire.Numbers(c, "deletion of the model", &j.ModelDeleted)
+	c.Text("experiment", &j.Experiment)
+	c.Text("outline", &j.Outline)
+	wire.Numbers(c, "outline", &j.Outlined)
+	wire.List(c, "results of runs", &j.Cells, MaxModels, func(ref *protocol.CellsRef) {
+		c.Text("results of runs", &ref.Blob)
+		wire.Numbers(c, "results of runs", &ref.Bytes)
+		wire.Number(c, "number of runs", &ref.Count, round.MaxCells)
+	})
+	if c.Flag("predictions", j.Predictions != nil) {
+		if c.Reads() {
+			j.Predictions = new(protocol.BlobRef)
+		}
+		c.Text("predictions", &j.Predictions.Blob)
+		wire.Numbers(c, "predictions", &j.Predictions.Bytes)
+	}
+}
+
+// curveField codes a learning curve, which may be empty.
+func curveField(c *wire.Coder, b *[]byte) {
+	if wire.Bytes(c, "learning curve", b, protocol.MaxCurve); c.Reads() && !c.Failed() && len(*b) > 0 {
+		if _, err := curve.Decode(*b); err != nil {
+			c.Failf("%v", err)
+		}
+	}
+}
+
+// join returns the chunks as one slice, which may be shared.
+func (p *pending) join() []byte {
+	if len(p.pieces) == 1 {
+		return p.pieces[0]
+	}
+	return bytes.Join(p.pieces, nil)
+}
+
+func (p *pending) fields(c *wire.Coder) {
+	joined := p.join()
+	wire.Numbers(c, "incomplete training state", &p.round, &p.total)
+	wire.Bytes(c, "incomplete training state", &joined, protocol.MaxRaftState)
+	if c.Reads() {
+		p.have, p.pieces = uint64(len(joined)), [][]byte{joined}
+		if p.total > protocol.MaxRaftState || p.have == 0 || p.have >= p.total {
+			c.Failf("an unfinished training state has %d of %d bytes", p.have, p.total)
+		}
+	}
 }

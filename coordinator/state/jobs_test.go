@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,361 +8,212 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-func TestDatasets(t *testing.T) {
+// outcomeOf is an outcome with a K-L divergence over some rows.
+func outcomeOf(rows string, kl float64) string {
+	return fmt.Sprintf(`{"evaluated_on":%q,"measures":{"kl":{"mean":%v,"std":0}},"loss":9}`, rows, kl)
+}
+
+// finished submits a job and finishes it, with a model, its split, weights and predictions.
+func (m *machine) finished(token, name string) *Job {
+	m.t.Helper()
+	e := submitEntry(token, name, 7)
+	e.Job.Split.Assigned, e.Job.Weights = digest('5'), digest('6')
+	j := m.do(protocol.EntrySubmit, e).(*Job)
+	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running, Time: 3})
+	return m.do(protocol.EntryFinish, &protocol.FinishEntry{
+		Epoch: m.s.Epoch(), Job: j.ID, Outcome: []byte(outcomeOf("test samples", 0.5)), Time: 9,
+		Models:      []protocol.ModelRef{{Digest: digest('1'), Blob: digest('2'), Bytes: 3}},
+		Predictions: &protocol.BlobRef{Blob: digest('3'), Bytes: 4},
+	}).(*Job)
+}
+
+func deletion(ids ...uint64) *protocol.JobsDeleteEntry {
+	return &protocol.JobsDeleteEntry{Jobs: ids, Time: 20}
+}
+
+// TestDeleteJobs: a deleted job leaves its number, its name and its token, and nothing
+// else.
+func TestDeleteJobs(t *testing.T) {
 	m := newMachine(t)
 	m.start()
-	put := func(c byte) *protocol.DatasetPutEntry {
-		return &protocol.DatasetPutEntry{Name: "yeast", Manifest: manifest(c), Time: 50}
+	j, other := m.finished("t2", "mine"), m.finished("t3", "other")
+	gone := m.do(protocol.EntryJobsDelete, deletion(j.ID, 1<<40, j.ID)).([]*Job)
+	if len(gone) != 1 || gone[0] != j || m.s.Job(j.ID) != nil || m.s.JobByName("mine") != nil || m.s.JobByToken("t2") != nil {
+		t.Fatalf("deleted: %v", gone)
 	}
-	if d := m.do(protocol.EntryDatasetPut, put('d')).(*protocol.Dataset); d.Time != 1 {
-		t.Errorf("the same content again makes another dataset: %+v", d)
-	}
-	err := m.refused(protocol.EntryDatasetPut, put('e'))
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), manifest('d').Digest()) {
-		t.Errorf("other content under the name: %v", err)
-	}
-	renamed := put('d')
-	renamed.Manifest.FeatureNames = []string{"a", "b"}
-	err = m.refused(protocol.EntryDatasetPut, renamed)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), `feature 0 (counted from 0) is called "", but in the new dataset "a"`) {
-		t.Errorf("the same content with other names: %v", err)
-	}
-	other := put('d')
-	other.Manifest.LeftOut = dataset.LeftOut{1}
-	err = m.refused(protocol.EntryDatasetPut, other)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "already exists from another file") {
-		t.Errorf("the same content of other rows: %v", err)
-	}
-	typed := put('d')
-	typed.Manifest.LabelType.Classes = true
-	err = m.refused(protocol.EntryDatasetPut, typed)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "its labels are distributions, the labels of the new dataset are classes") {
-		t.Errorf("the same content with labels of another type: %v", err)
-	}
-	shaped := put('d')
-	shaped.Manifest.Shape = dataset.Shape{Channels: 1, Height: 1, Width: 2}
-	err = m.refused(protocol.EntryDatasetPut, shaped)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "the shape of its samples is none, the shape in the new dataset is 1x1x2") {
-		t.Errorf("the same content with another shape: %v", err)
-	}
-	grouped := put('d')
-	grouped.Manifest.Groups = &dataset.Groups{Digest: digest('9'), Names: []string{"ann", "bob"}}
-	err = m.refused(protocol.EntryDatasetPut, grouped)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "its samples have no groups, the samples of the new dataset have 2 groups") {
-		t.Errorf("the same content with groups: %v", err)
-	}
-	grouped.Name = "persons"
-	m.do(protocol.EntryDatasetPut, grouped)
-	if !m.s.References().Has(digest('9')) {
-		t.Error("the list of groups may be deleted")
-	}
-	m.do(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "persons"})
-	if m.s.References().Has(digest('9')) {
-		t.Error("the list of groups is kept without its dataset")
-	}
-	err = m.refused(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "yeast"})
-	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), m.s.Jobs()[0].Name) {
-		t.Errorf("deletion of a dataset in use: %v", err)
-	}
-	if err := m.refused(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "none"}); !errors.Is(err, ErrNotFound) {
-		t.Errorf("deletion of no dataset: %v", err)
-	}
-	if d := m.s.DatasetByDigest(manifest('d').Digest()); d == nil || d != m.s.Dataset("yeast") {
-		t.Errorf("by digest: %v", d)
-	}
-	if m.s.DatasetByDigest("x") != nil || m.s.Dataset("x") != nil {
-		t.Error("a dataset that is not there")
-	}
-}
-
-// TestManifestBounds: a manifest at a bound is accepted, as an entry and in a snapshot, and one beyond it is refused.
-func TestManifestBounds(t *testing.T) {
-	shards := func(change func(*dataset.ShardRef)) func(*dataset.Manifest) {
-		return func(m *dataset.Manifest) { change(&m.Shards[0]) }
-	}
-	for what, c := range map[string]struct {
-		change func(*dataset.Manifest)
-		want   string // in the error; empty: it is accepted
-	}{
-		"one row":                       {func(m *dataset.Manifest) { m.Rows = 1 }, ""},
-		"no row":                        {func(m *dataset.Manifest) { m.Rows = 0 }, "a dataset needs samples, features, labels and shards, got 0 samples, 3 features, 2 labels and 1"},
-		"one feature":                   {func(m *dataset.Manifest) { m.Features = 1 }, ""},
-		"no feature":                    {func(m *dataset.Manifest) { m.Features = 0 }, "a dataset needs samples, features, labels and shards, got 20 samples, 0 features, 2 labels and 1"},
-		"one label":                     {func(m *dataset.Manifest) { m.Labels = 1 }, ""},
-		"no label":                      {func(m *dataset.Manifest) { m.Labels = 0 }, "3 features, 0 labels"},
-		"no shard":                      {func(m *dataset.Manifest) { m.Shards = nil }, "a dataset needs samples, features, labels and shards, got 20 samples, 3 features, 2 labels and 0"},
-		"an older format":               {func(m *dataset.Manifest) { m.Format-- }, "the manifest has format"},
-		"a newer format":                {func(m *dataset.Manifest) { m.Format++ }, "the manifest has format"},
-		"a shard without rows":          {shards(func(r *dataset.ShardRef) { r.Rows = 0 }), ""},
-		"a shard of -1 rows":            {shards(func(r *dataset.ShardRef) { r.Rows = -1 }), "shard 0 in the manifest is not valid: -1 samples, 400 bytes"},
-		"a shard without bytes":         {shards(func(r *dataset.ShardRef) { r.Bytes = 0 }), ""},
-		"a shard of -1 bytes":           {shards(func(r *dataset.ShardRef) { r.Bytes = -1 }), "shard 0 in the manifest is not valid: 20 samples, -1 bytes"},
-		"a shard without a digest":      {shards(func(r *dataset.ShardRef) { r.Digest = "" }), "digest \"\""},
-		"a digest in upper case":        {shards(func(r *dataset.ShardRef) { r.Digest = digest('A') }), "shard 0 in the manifest is not valid"},
-		"a second shard is checked":     {func(m *dataset.Manifest) { m.Shards = append(m.Shards, dataset.ShardRef{}) }, "shard 1 in the manifest is not valid: 0 samples, 0 bytes, digest \"\""},
-		"groups":                        {func(m *dataset.Manifest) { m.Groups = &dataset.Groups{Digest: digest('9')} }, ""},
-		"groups with an unknown digest": {func(m *dataset.Manifest) { m.Groups = &dataset.Groups{Digest: "9"} }, "the digest of the groups in the manifest is not valid: \"9\""},
-	} {
-		put := &protocol.DatasetPutEntry{Name: "other", Manifest: manifest('e')}
-		c.change(put.Manifest)
-		m := newMachine(t)
-		m.start()
-		snapshot := *m.s // as somebody might write it who does not check
-		snapshot.datasets = []*protocol.Dataset{{Name: "other", Manifest: put.Manifest}, m.s.Dataset("yeast")}
-		_, read := Decode(bytes.NewReader(encode(t, &snapshot)))
-		if c.want == "" {
-			if m.do(protocol.EntryDatasetPut, put); read != nil {
-				t.Errorf("%s: a snapshot of it is refused: %v", what, read)
-			}
-			continue
-		}
-		if err := m.refused(protocol.EntryDatasetPut, put); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %s", what, err, c.want)
-		}
-		if !errors.Is(read, ErrSnapshot) || !strings.Contains(fmt.Sprint(read), c.want) {
-			t.Errorf("%s in a snapshot: %v, want %s", what, read, c.want)
-		}
-	}
-}
-
-func TestSubmit(t *testing.T) {
-	m := newMachine(t)
-	j := m.start()
-	if want := fmt.Sprintf("ldlf-%d", j.ID); j.Name != want {
-		t.Errorf("it is called %q, want %q", j.Name, want)
-	}
-	if again := m.submit("t1", "other", 5); again != j {
-		t.Errorf("the same token makes %v", again)
-	}
-	named := m.submit("t2", "mine", 5)
-	if again := m.submit("t3", "mine", 5); again != named {
-		t.Errorf("the same name and job make %v", again)
-	}
-	err := m.refused(protocol.EntrySubmit, submitEntry("t4", "mine", 6))
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), named.String()) {
-		t.Errorf("the same name with another seed: %v", err)
-	}
-	missing := submitEntry("t5", "", 1)
-	missing.Dataset = "none"
-	if err := m.refused(protocol.EntrySubmit, missing); !errors.Is(err, ErrNotFound) {
-		t.Errorf("a dataset that is not there: %v", err)
-	}
-	taken := fmt.Sprintf("ldlf-%d", m.index+4) // the ID of the job after the next
-	m.submit("t6", taken, 7)
-	if next := m.submit("t7", "", 8); next.Name != taken+"-2" || m.s.JobByName(taken+"-2") != next {
-		t.Errorf("a default name that is taken becomes %q", next.Name)
-	}
-	taken = fmt.Sprintf("ldlf-%d", m.index+6)
-	m.submit("t8", taken, 9)
-	m.submit("t9", taken+"-2", 9)
-	if next := m.submit("t10", "", 10); next.Name != taken+"-3" {
-		t.Errorf("a default name that is taken with the number 2 as well becomes %q", next.Name)
-	}
-	m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "copy", Manifest: manifest('d')})
-	elsewhere, audited := submitEntry("t11", "mine", 5), submitEntry("t12", "mine", 5)
-	elsewhere.Dataset, audited.AuditPPM = "copy", 7
-	for want, e := range map[string]*protocol.SubmitEntry{"its dataset is yeast, but the new job has copy": elsewhere, "its audit is 0 of a million tasks, but the new job has 7": audited} {
-		if err := m.refused(protocol.EntrySubmit, e); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), want) {
-			t.Errorf("the same name and job otherwise: %v, want %s", err, want)
-		}
-	}
-	for i, j := range m.s.Jobs() {
-		if m.s.Job(j.ID) != j || i > 0 && m.s.Jobs()[i-1].ID >= j.ID {
-			t.Errorf("%v is out of order", j)
-		}
-	}
-}
-
-// commits returns the pieces of a trainer state.
-func commits(epoch, job, round uint64, state []byte, size int) []*protocol.CommitEntry {
-	var list []*protocol.CommitEntry
-	for at := 0; at < len(state); at += size {
-		list = append(list, &protocol.CommitEntry{
-			Epoch: epoch, Job: job, Round: round, Offset: uint64(at), Total: uint64(len(state)),
-			Data: state[at:min(at+size, len(state))], Progress: fmt.Appendf(nil, `{"step":%d}`, round),
-		})
-	}
-	return list
-}
-
-// A trainer state takes effect with its last piece, and only in one go.
-func TestCommit(t *testing.T) {
-	m := newMachine(t)
-	j := m.start()
-	epoch := m.s.Epoch()
-	want := []byte("the state of a trainer")
-	pieces := commits(epoch, j.ID, 3, want, 5)
-	for i, p := range pieces {
-		if i == 2 { // a snapshot between the pieces keeps them
-			m.s = decode(t, encode(t, m.s))
-		}
-		got := m.do(protocol.EntryCommit, p).(*Job)
-		if last := i == len(pieces)-1; last != (got.Round == 3) || last != bytes.Equal(got.Trainer, want) || last != (len(got.Progress) > 0) {
-			t.Fatalf("after piece %d: round %d, %q, %s", i, got.Round, got.Trainer, got.Progress)
-		}
-	}
-	for _, round := range []uint64{1, 3} {
-		if err := m.refused(protocol.EntryCommit, commits(epoch, j.ID, round, want, 99)[0]); !errors.Is(err, ErrStaleRound) {
-			t.Errorf("round %d after 3: %v", round, err)
-		}
-	}
-	next := commits(epoch, j.ID, 4, want, 5)
-	m.do(protocol.EntryCommit, next[0])
-	other := *next[1]
-	other.Round = 5
-	longer := *next[1]
-	longer.Total++
-	for _, p := range []*protocol.CommitEntry{next[2], &other, &longer} {
-		if err := m.refused(protocol.EntryCommit, p); !errors.Is(err, ErrGap) {
-			t.Errorf("a piece of round %d at %d of %d after one of 5 bytes: %v", p.Round, p.Offset, p.Total, err)
-		}
-	}
-	m.do(protocol.EntryCommit, next[0]) // begins anew
-	m.do(protocol.EntryCommit, next[1])
-	epoch = m.lead("b")
-	if p := m.s.Job(j.ID).pending; p != nil {
-		t.Errorf("it keeps %d bytes that nobody can complete", p.have)
-	}
-	next[2].Epoch = epoch
-	if err := m.refused(protocol.EntryCommit, next[2]); !errors.Is(err, ErrGap) {
-		t.Errorf("another leader goes on with the pieces of the last: %v", err)
-	}
-	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 6, Blob: digest('b'), Total: 1 << 30})
-	got := m.s.Job(j.ID)
-	if got.Round != 6 || got.Trainer != nil || got.TrainerBlob != digest('b') || got.TrainerBytes != 1<<30 || !m.s.References().Has(digest('b')) {
-		t.Errorf("a state in a blob: %+v", got)
-	}
-}
-
-// The machine keeps no hold on the bytes of an entry.
-func TestEntryIsCopied(t *testing.T) {
-	m := newMachine(t)
-	j := m.start()
-	entry := commits(m.s.Epoch(), j.ID, 1, []byte("abc"), 9)[0].Append(nil)
-	m.raw(entry)
-	clear(entry)
-	if got := m.s.Job(j.ID); string(got.Trainer) != "abc" || string(got.Progress) != `{"step":1}` {
-		t.Errorf("%q, %q", got.Trainer, got.Progress)
-	}
-}
-
-func TestCollected(t *testing.T) {
-	m := newMachine(t)
-	j := m.start()
-	collect := func(round uint64, unit uint32, c byte) *protocol.CollectedEntry {
-		return &protocol.CollectedEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: round, Unit: unit, Of: 6, Digest: digest(c), Bytes: 7}
-	}
-	for _, e := range []*protocol.CollectedEntry{
-		collect(2, 5, 'a'), collect(2, 1, 'b'), collect(3, 0, 'c'),
-		collect(2, 5, 'e'), // the first answer wins
-	} {
-		m.do(protocol.EntryCollected, e)
-	}
-	want := []Part{{2, 1, 6, sumOf('b'), 7, 0}, {2, 5, 6, sumOf('a'), 7, 0}}
-	if diff := cmp.Diff(want, m.s.Job(j.ID).Parts(2)); diff != "" {
+	want := &DeletedJob{ID: j.ID, Name: "mine", Token: "t2", Time: 20}
+	if diff := cmp.Diff(want, m.s.Deleted(j.ID)); diff != "" || m.s.DeletedByName("mine") != m.s.Deleted(j.ID) || m.s.DeletedByToken("t2") != m.s.Deleted(j.ID) {
 		t.Error(diff)
 	}
-	if info := m.s.Job(j.ID).Info(); info.Collected != 1 {
-		t.Errorf("%d units of the latest round, want 1", info.Collected)
+	again := m.do(protocol.EntryJobsDelete, deletion(j.ID)).([]*Job)
+	if d := m.s.Deleted(j.ID); len(again) != 0 || d.Time != 20 {
+		t.Errorf("deleted again: %v, %+v", again, d)
 	}
-	refs := m.s.References()
-	if !refs.Has(digest('a')) || !refs.Has(digest('b')) || !refs.Has(digest('c')) || refs.Has(digest('e')) {
-		t.Errorf("references: %v", refs)
+	if m.s.Job(other.ID) != other {
+		t.Error("another job went as well")
 	}
-	m.do(protocol.EntryCommit, commits(m.s.Epoch(), j.ID, 2, []byte("s"), 9)[0])
-	if got := m.s.Job(j.ID); len(got.Parts(2)) != 0 || len(got.Parts(3)) != 1 {
-		t.Errorf("after the commit of round 2: %v", got.collected)
+	err := m.refused(protocol.EntrySubmit, submitEntry("t2", "mine", 7))
+	if !errors.Is(err, ErrDeleted) || !strings.Contains(err.Error(), fmt.Sprintf("this submission made job %d (mine), which was deleted", j.ID)) {
+		t.Errorf("the same submission again: %v", err)
 	}
-	if err := m.refused(protocol.EntryCollected, collect(2, 9, 'f')); !errors.Is(err, ErrStaleRound) {
-		t.Errorf("a unit of a committed round: %v", err)
-	}
-}
-
-// Only what nothing references is condemned, and a new reference saves it.
-func TestCondemn(t *testing.T) {
-	m := newMachine(t)
-	j := m.start()
-	lost := []string{digest('0'), digest('1'), digest('2'), digest('3'), digest('4'), digest('5')}
-	marked := m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: append([]string{digest('d')}, lost...)})
-	if diff := cmp.Diff(lost, marked); diff != "" {
-		t.Errorf("the dataset's shard is %s: %s", digest('d'), diff)
-	}
-	first := m.s.Condemned()[lost[0]]
-	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: lost[:1]})
-	if got := m.s.Condemned()[lost[0]]; got != first {
-		t.Errorf("condemned again: at %d, before at %d", got, first)
-	}
-	m.refused(protocol.EntryFinish, &protocol.FinishEntry{
-		Epoch: m.s.Epoch(), Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}, {}},
-	})
-	m.refused(protocol.EntryFinish, &protocol.FinishEntry{
-		Epoch: m.s.Epoch(), Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}}, Predictions: &protocol.BlobRef{Blob: "x"},
-	})
-	split := submitEntry("t2", "", 2)
-	split.Job.Split.Assigned = lost[4]
-	tuned := submitEntry("t3", "", 2)
-	tuned.Job.Weights = lost[5]
-	epoch := m.s.Epoch()
-	for i, save := range []func(){
-		func() {
-			m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "other", Manifest: manifest('0')})
-		},
-		func() {
-			m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 9, Of: 4, Digest: lost[1]})
-		},
-		func() {
-			m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 9, Blob: lost[2]})
-		},
-		func() {
-			m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}}})
-		},
-		func() { m.do(protocol.EntrySubmit, split) },
-		func() { m.do(protocol.EntrySubmit, tuned) },
-	} {
-		save()
-		if _, ok := m.s.Condemned()[lost[i]]; ok {
-			t.Errorf("blob %d is referenced and condemned", i)
+	for kind, body := range fencedEntries(m.s.Epoch(), j.ID) {
+		if err := m.refused(kind, body); !errors.Is(err, ErrDeleted) || !strings.Contains(err.Error(), "(mine) was deleted") {
+			t.Errorf("kind %d for it: %v", kind, err)
 		}
 	}
-	if n := len(m.s.Condemned()); n != 0 {
-		t.Errorf("%d are left", n)
+	anew := m.submit("t4", "mine", 8)
+	if m.s.JobByName("mine") != anew || anew.State != protocol.Queued {
+		t.Errorf("its name means %v", m.s.JobByName("mine"))
+	}
+	if got := m.s.DeletedByName("ldlf-1"); got != nil {
+		t.Errorf("by another name: %v", got)
 	}
 }
 
-func TestCondemnedIsBounded(t *testing.T) {
+// TestDeleteRefusesWhatRuns: an error names the jobs that have not ended, and nothing is
+// deleted.
+func TestDeleteRefusesWhatRuns(t *testing.T) {
 	m := newMachine(t)
-	var list []string
-	for i := range MaxCondemned {
-		list = append(list, fmt.Sprintf("%064x", i))
+	running := m.start()
+	done := m.finished("t2", "mine")
+	queued, paused := m.submit("t3", "waits", 2), m.submit("t4", "rests", 3)
+	m.do(protocol.EntryPause, &protocol.PauseEntry{Job: paused.ID})
+	for _, j := range []*Job{running, queued, paused} {
+		err := m.refused(protocol.EntryJobsDelete, deletion(done.ID, j.ID))
+		if !errors.Is(err, ErrNotEnded) || !strings.Contains(err.Error(), fmt.Sprintf("%v is %s", m.s.Job(j.ID), m.s.Job(j.ID).State)) || strings.Contains(err.Error(), "mine") {
+			t.Errorf("%v: %v", j, err)
+		}
 	}
-	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: list})
-	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('f')}})
-	got := m.s.Condemned()
-	if _, ok := got[digest('f')]; !ok || len(got) != MaxCondemned {
-		t.Errorf("%d marks, the newest among them: %v", len(got), ok)
+	all := deletion()
+	for i := range uint64(30) {
+		all.Jobs = append(all.Jobs, m.submit(fmt.Sprint("many", i), "", 100+i).ID)
 	}
-	if _, ok := got[list[0]]; ok {
-		t.Error("the oldest mark is kept")
+	if err := m.refused(protocol.EntryJobsDelete, all); !strings.Contains(err.Error(), " and 20 more;") {
+		t.Errorf("thirty jobs: %v", err)
+	}
+	if err := m.refused(protocol.EntryJobsDelete, deletion(all.Jobs[:maxNamed]...)); strings.Count(err.Error(), " is queued") != maxNamed || strings.Contains(err.Error(), "more") {
+		t.Errorf("as many jobs as are named: %v", err)
+	}
+	if err := m.refused(protocol.EntryJobsDelete, deletion(all.Jobs[:maxNamed+1]...)); strings.Count(err.Error(), " is queued") != maxNamed || !strings.Contains(err.Error(), " and 1 more;") {
+		t.Errorf("one job beyond those that are named: %v", err)
+	}
+	for _, n := range []int{0, protocol.MaxDelete + 1} {
+		if err := m.refused(protocol.EntryJobsDelete, deletion(make([]uint64, n)...)); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%d jobs in one entry: %v", n, err)
+		}
 	}
 }
 
-func TestMembers(t *testing.T) {
+// TestDeletedJobsReferToNothing: a blob that only a deleted job referred to can be deleted,
+// and so can its dataset.
+func TestDeletedJobsReferToNothing(t *testing.T) {
 	m := newMachine(t)
-	for _, id := range []string{"c", "a", "b", "a"} {
-		m.do(protocol.EntryMember, &protocol.MemberEntry{ID: id, HTTP: fmt.Sprint(m.index)})
+	running := m.start()
+	j := m.finished("t2", "mine")
+	of := []string{digest('2'), digest('3'), digest('5'), digest('6')} // model, predictions, split, weights
+	for _, d := range of {
+		if !m.s.References().Has(d) {
+			t.Fatalf("%.1s is not referenced", d)
+		}
 	}
-	var ids string
-	for _, e := range m.s.Members() {
-		ids += e.ID
+	m.do(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: j.ID, Time: 11})
+	refs := m.s.References()
+	if refs.Has(of[0]) || !refs.Has(of[1]) || !refs.Has(of[2]) || !refs.Has(of[3]) {
+		t.Errorf("without its model the job refers to %v", refs)
 	}
-	if a, ok := m.s.Member("a"); ids != "abc" || !ok || a.HTTP != "6" {
-		t.Errorf("members %s, a at %s", ids, a.HTTP)
+	m.do(protocol.EntryJobsDelete, deletion(j.ID))
+	refs = m.s.References()
+	for _, d := range of {
+		if refs.Has(d) {
+			t.Errorf("%.1s is still referenced", d)
+		}
 	}
-	if _, ok := m.s.Member("d"); ok {
-		t.Error("a member that is not there")
+	if marked := m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: of}).([]string); len(marked) != 4 {
+		t.Errorf("%d are marked", len(marked))
+	}
+	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: running.ID})
+	m.do(protocol.EntryJobsDelete, deletion(running.ID))
+	m.do(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "yeast"})
+	if refs := m.s.References(); len(refs) != 0 {
+		t.Errorf("in the end %v are referenced", refs)
+	}
+}
+
+// TestDeleteModel: a job without its model keeps its result and its name.
+func TestDeleteModel(t *testing.T) {
+	m := newMachine(t)
+	running := m.start()
+	j := m.finished("t2", "mine")
+	for at := int64(11); at < 13; at++ {
+		got := m.do(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: j.ID, Time: at}).(*Job)
+		info := got.Info()
+		if len(got.Models) > 0 || got.State != protocol.Done || info.ModelDeleted != 11 || len(info.Outcome) == 0 || info.Predictions == nil {
+			t.Errorf("without its model: %+v", info)
+		}
+		if info.Measures["kl"] != 0.5 || info.EvaluatedOn != "test samples" {
+			t.Errorf("its measures: %v of %s", info.Measures, info.EvaluatedOn)
+		}
+	}
+	if err := m.refused(protocol.EntrySubmit, submitEntry("t9", "mine", 1)); !errors.Is(err, ErrExists) {
+		t.Errorf("its name is free: %v", err)
+	}
+	if err := m.refused(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: running.ID}); !errors.Is(err, ErrNotEnded) {
+		t.Errorf("of a job that runs: %v", err)
+	}
+	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: running.ID})
+	if err := m.refused(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: running.ID}); !errors.Is(err, ErrNoModel) {
+		t.Errorf("of a cancelled job: %v", err)
+	}
+	m.do(protocol.EntryJobsDelete, deletion(j.ID))
+	if err := m.refused(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: j.ID}); !errors.Is(err, ErrDeleted) {
+		t.Errorf("of a deleted job: %v", err)
+	}
+	if err := m.refused(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: 1 << 40}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("of no job: %v", err)
+	}
+}
+
+// TestDeletedIsBounded: only the deleted jobs that were submitted last are remembered.
+func TestDeletedIsBounded(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	first := m.finished("t2", "first")
+	for i := range uint64(MaxDeleted) { // as if they had been
+		m.s.deleted = append(m.s.deleted, &DeletedJob{ID: 1000 + i, Name: "many", Token: fmt.Sprint("many", i)})
+	}
+	m.index = 1000 + MaxDeleted
+	last := m.finished("t3", "last")
+	m.do(protocol.EntryJobsDelete, deletion(first.ID, last.ID))
+	if n := len(m.s.deleted); n != MaxDeleted || m.s.Deleted(first.ID) != nil || m.s.Deleted(1000) != nil || m.s.Deleted(last.ID) == nil || m.s.Deleted(1001) == nil {
+		t.Errorf("%d are remembered; the last: %v", n, m.s.Deleted(last.ID))
+	}
+	if again := decode(t, encode(t, m.s)); len(again.deleted) != MaxDeleted || again.DeletedByToken("t3") == nil {
+		t.Errorf("%d after a snapshot", len(again.deleted))
+	}
+}
+
+// TestMeasure: a job has the measures of its outcome, or none.
+func TestMeasure(t *testing.T) {
+	for outcome, want := range map[string]string{
+		outcomeOf("test samples", 0.5):      "0.5 true true",
+		outcomeOf("training samples", 0.25): "0.25 false true",
+		`{"measures":{"kl":{"mean":null}}}`: "NaN false false",
+		`{"loss":1}`:                        "0 false false",
+		`{"measures":3}`:                    "0 false false",
+		``:                                  "0 false false",
+		`{"measures":{"cosine":{"mean":1}},"evaluated_on":"rows"}`: "NaN false false",
+	} {
+		j := &Job{Results: Results{summary: summarize([]byte(outcome))}}
+		if got := fmt.Sprint(j.Measure("kl")); got != want {
+			t.Errorf("%s: %s, want %s", outcome, got, want)
+		}
+		for name, v := range j.Info().Measures {
+			if v-v != 0 {
+				t.Errorf("%s: %s is %v", outcome, name, v)
+			}
+		}
 	}
 }

@@ -6,38 +6,46 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/internal/wire"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// Part is the recorded result of one unit of a collected round. There are very many: it has no text.
+// Part is the recorded result of one task of a gather round. A job may have 100,000 of
+// them, so it has no text.
 type Part struct {
-	Round   uint64 // the number of rounds folded once this one is
-	Unit    uint32
-	Of      uint32         // units in the round, for display
-	Digest  digests.Digest // of its blob; zero: it is not run, since its budget is used up
+	Round   uint64 // the committed round that the task will be part of
+	Unit    uint32 // the task
+	Of      uint32 // tasks in the round, for display
+	Digest  digests.Digest
 	Bytes   uint64
-	Compute uint64 // nanoseconds, as its worker says; 0: not known
+	Compute uint64 // nanoseconds, as the worker says, or 0
 }
 
-// WasRun reports whether the unit has a result.
+// WasRun reports whether the task has a result. A task that is not run, since its budget is
+// used up, has no digest.
 func (p *Part) WasRun() bool { return p.Digest != digests.Digest{} }
 
 func comparePart(a, b Part) int {
 	return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Unit, b.Unit))
 }
 
-// blockParts is the greatest length of a block of parts. To put one part copies its block and
-// the list of blocks: of 100,000 parts some 40 KB rather than 6 MB.
+// blockParts bounds the length of a block. To put one part copies its block and the list of
+// blocks: of 100,000 parts about 40 KB rather than 6 MB.
 const blockParts = 256
 
-// partList is a list of parts by round and unit. It is immutable, as all that a state has. No
-// block is empty.
-type partList struct{ blocks [][]Part }
+// partList is an immutable list of parts by round and task, each task once.
+type partList struct {
+	blocks [][]Part // none is empty
+	n      int      // of all parts
+	notRun int      // of parts without a result
+}
 
-// find returns the block that p is in or belongs in, its place there, and whether it is there.
+// find returns the block that has or would have p, its place there, and whether it is
+// there.
 func (l partList) find(p Part) (block, at int, ok bool) {
 	block, _ = slices.BinarySearchFunc(l.blocks, p, func(b []Part, p Part) int { return comparePart(b[len(b)-1], p) })
 	if block == len(l.blocks) && block > 0 {
-		block-- // behind all
+		block-- // after all parts
 	}
 	if block < len(l.blocks) {
 		at, ok = slices.BinarySearchFunc(l.blocks[block], p, comparePart)
@@ -45,50 +53,66 @@ func (l partList) find(p Part) (block, at int, ok bool) {
 	return block, at, ok
 }
 
-// put returns the list with p; false: it has the unit, and is the same.
+// put returns the list with p, and true. If the list has the task already, it returns the
+// same list and false.
 func (l partList) put(p Part) (partList, bool) {
 	block, at, ok := l.find(p)
-	switch {
-	case ok:
+	if ok {
 		return l, false
-	case len(l.blocks) == 0:
-		return partList{[][]Part{{p}}}, true
 	}
-	b := l.blocks[block]
-	switch {
+	l.add(p)
+	if len(l.blocks) == 0 {
+		l.blocks = [][]Part{{p}}
+		return l, true
+	}
+	switch b := l.blocks[block]; {
 	case len(b) < blockParts:
-		return partList{replaced(l.blocks, block, inserted(b, at, p))}, true
+		l.blocks = replaced(l.blocks, block, inserted(b, at, p))
 	case at == len(b): // parts mostly come in order: full blocks stay full
-		return partList{inserted(l.blocks, block+1, []Part{p})}, true
+		l.blocks = inserted(l.blocks, block+1, []Part{p})
+	default:
+		b = inserted(b, at, p)
+		half := len(b) / 2
+		l.blocks = inserted(replaced(l.blocks, block, slices.Clone(b[:half])), block+1, slices.Clone(b[half:]))
 	}
-	b = inserted(b, at, p)
-	half := len(b) / 2
-	return partList{inserted(replaced(l.blocks, block, slices.Clone(b[:half])), block+1, slices.Clone(b[half:]))}, true
+	return l, true
 }
 
-// push adds a part behind all others to a list that nobody else has.
+// push adds a part after all others to a list that has no other user.
 func (l *partList) push(p Part) {
 	if n := len(l.blocks); n == 0 || len(l.blocks[n-1]) == blockParts {
 		l.blocks = append(l.blocks, nil)
 	}
 	b := &l.blocks[len(l.blocks)-1]
 	*b = append(*b, p)
+	l.add(p)
 }
 
-// after returns the list without the parts of rounds up to one.
+// add counts a part that is added.
+func (l *partList) add(p Part) {
+	l.n++
+	if !p.WasRun() {
+		l.notRun++
+	}
+}
+
+// after returns the list without the parts of rounds up to round.
 func (l partList) after(round uint64) partList {
 	block, at, _ := l.find(Part{Round: round + 1})
 	if block == len(l.blocks) {
 		return l
 	}
-	rest := slices.Clone(l.blocks[block:])
-	if rest[0] = rest[0][at:]; len(rest[0]) == 0 {
-		rest = rest[1:]
+	rest := partList{blocks: slices.Clone(l.blocks[block:])}
+	if rest.blocks[0] = rest.blocks[0][at:]; len(rest.blocks[0]) == 0 {
+		rest.blocks = rest.blocks[1:]
 	}
-	return partList{rest}
+	for p := range rest.all {
+		rest.add(p)
+	}
+	return rest
 }
 
-// from calls yield for the parts of a round, by unit, from a unit on.
+// from calls yield for the parts of a round from a task on.
 func (l partList) from(round uint64, unit uint32) iter.Seq[Part] {
 	return func(yield func(Part) bool) {
 		block, at, _ := l.find(Part{Round: round, Unit: unit})
@@ -113,7 +137,8 @@ func (l partList) all(yield func(Part) bool) {
 	}
 }
 
-// count returns how many parts a round has, in a time that grows with the number of blocks.
+// count returns the number of parts of a round, in a time that grows with the number of
+// blocks.
 func (l partList) count(round uint64) (n int) {
 	for _, b := range l.blocks {
 		lo, _ := slices.BinarySearchFunc(b, Part{Round: round}, comparePart)
@@ -123,26 +148,8 @@ func (l partList) count(round uint64) (n int) {
 	return n
 }
 
-// len returns the number of parts.
-func (l partList) len() (n int) {
-	for _, b := range l.blocks {
-		n += len(b)
-	}
-	return n
-}
-
-// notRun returns how many of the parts are of units that are not run.
-func (l partList) notRun() (n int) {
-	for p := range l.all {
-		if !p.WasRun() {
-			n++
-		}
-	}
-	return n
-}
-
-// last returns the last part; false: there is none.
-func (l partList) last() (Part, bool) {
+// last returns the last part. ok is false if there is none.
+func (l partList) last() (p Part, ok bool) {
 	if len(l.blocks) == 0 {
 		return Part{}, false
 	}
@@ -150,18 +157,42 @@ func (l partList) last() (Part, bool) {
 	return b[len(b)-1], true
 }
 
-// Equal reports whether two lists have the same parts, however they are divided.
+// Equal reports whether two lists have the same parts, however they are divided into
+// blocks.
 func (l partList) Equal(other partList) bool {
 	return slices.Equal(slices.Collect(l.all), slices.Collect(other.all))
 }
 
-// Parts returns the recorded units of one round, by unit.
-func (j *Job) Parts(round uint64) []Part { return slices.Collect(j.collected.from(round, 0)) }
+// maxParts bounds the parts of one job.
+const maxParts = 1 << 24
 
-// Collected calls yield for the recorded units of all rounds that are not folded yet.
-func (j *Job) Collected(yield func(Part) bool) { j.collected.all(yield) }
+// fields codes the list in a snapshot.
+func (l *partList) fields(c *wire.Coder) {
+	n := l.n
+	wire.Number(c, "number of recorded tasks", &n, maxParts)
+	if !c.Reads() {
+		for p := range l.all {
+			p.fields(c)
+		}
+		return
+	}
+	for range n {
+		var p Part
+		if p.fields(c); c.Failed() {
+			return
+		}
+		if last, ok := l.last(); ok && comparePart(last, p) >= 0 {
+			c.Failf("the recorded results are not sorted by task")
+			return
+		}
+		l.push(p)
+	}
+}
 
-// PartsFrom calls yield for the recorded units of one round, by unit, from a unit on.
-func (j *Job) PartsFrom(round uint64, unit uint32) iter.Seq[Part] {
-	return j.collected.from(round, unit)
+func (p *Part) fields(c *wire.Coder) {
+	wire.Numbers(c, "round of a task", &p.Round)
+	wire.Number(c, "recorded task", &p.Unit, protocol.MaxUnits-1)
+	wire.Number(c, "tasks of a round", &p.Of, protocol.MaxUnits)
+	wire.Numbers(c, "recorded task", &p.Bytes, &p.Compute)
+	c.Fixed("recorded task", p.Digest[:])
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// drawEntry draws an entry that is likely to matter in state s: names, jobs, epochs
-// and rounds come from small sets around those of s.
+// drawEntry draws an entry that is likely to matter in state s: names, jobs, epochs and
+// rounds come from small sets around those of s.
 func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 	epoch := rapid.SampledFrom([]uint64{s.epoch, s.epoch, s.epoch, s.epoch - 1, s.epoch + 1, 0}).Draw(t, "epoch")
 	job, round := drawJob(t, s)
@@ -95,8 +95,7 @@ func drawSubmit(t *rapid.T, s *State, name string) *protocol.SubmitEntry {
 	return e
 }
 
-// drawCommit draws a piece of a four-byte state: half of the time the one that is
-// due.
+// drawCommit draws a piece of a four-byte state: half of the time the one that is due.
 func drawCommit(t *rapid.T, s *State, epoch, job, round uint64, blob string) *protocol.CommitEntry {
 	e := &protocol.CommitEntry{Epoch: epoch, Job: job, Round: round, Total: 4, Progress: []byte(`{"phase": "<"}`)}
 	switch how := rapid.IntRange(0, 5).Draw(t, "commit"); how {
@@ -116,9 +115,9 @@ func drawCommit(t *rapid.T, s *State, epoch, job, round uint64, blob string) *pr
 	return e
 }
 
-// With any sequence of entries: a snapshot in the middle changes nothing that
-// follows; no state that was handed out changes; entries are fenced; rounds grow;
-// what ended stays as it is; nothing that is referenced is condemned.
+// TestAnySequence: with any sequence of entries: a snapshot in the middle changes nothing
+// that follows; no state that was handed out changes; entries are fenced; rounds grow; what
+// ended stays as it is; nothing that is referenced is condemned.
 func TestAnySequence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		live, restored := New(), New()
@@ -214,8 +213,8 @@ func epochOf(body any) (uint64, bool) {
 	return 0, false
 }
 
-// checkDeleted: only an entry that names a job deletes it, and only once it has ended;
-// its name and token are remembered.
+// checkDeleted: only an entry that names a job deletes it, and only once it has ended; its
+// name and token are remembered.
 func checkDeleted(t *rapid.T, after *State, j *Job, body any) {
 	e, ok := body.(*protocol.JobsDeleteEntry)
 	if !ok || !slices.Contains(e.Jobs, j.ID) || !j.State.Final() {
@@ -226,8 +225,8 @@ func checkDeleted(t *rapid.T, after *State, j *Job, body any) {
 	}
 }
 
-// checkStaysDeleted: what is deleted never comes back, by no number and no token, and
-// an accepted deletion leaves none of its jobs.
+// checkStaysDeleted: what is deleted never comes back, by no number and no token, and an
+// accepted deletion leaves none of its jobs.
 func checkStaysDeleted(t *rapid.T, before, after *State, body any, err error) {
 	for _, d := range before.deleted {
 		if after.Deleted(d.ID) == nil || after.Job(d.ID) != nil {
@@ -276,8 +275,8 @@ func checkJob(t *rapid.T, before, after *Job, body any) {
 	}
 }
 
-// checkPause: a paused job stays where it is until somebody resumes or cancels it,
-// and neither a pause nor a resumption loses what was committed.
+// checkPause: a paused job stays where it is until somebody resumes or cancels it, and
+// neither a pause nor a resumption loses what was committed.
 func checkPause(t *rapid.T, before, after *Job, body any) {
 	_, suspected := body.(*protocol.SuspectEntry)
 	_, resumed := body.(*protocol.ResumeEntry)

@@ -13,18 +13,49 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// MaxModels bounds the models of one job.
-const MaxModels = 1 << 16
-
-func (s *State) jobState(e *protocol.JobStateEntry) (any, error) {
-	j, err := s.moving(e.Epoch, e.Job)
-	if err != nil {
+// running returns the running job of an entry of the current leader.
+func (s *State) running(epoch, id uint64) (*Job, error) {
+	if err := s.fence(epoch, fmt.Sprintf("job %d", id)); err != nil {
 		return nil, err
 	}
-	switch e.State {
-	case protocol.Running:
-		return s.start(j, e.Time, e.Millis), nil
-	case protocol.Failed:
+	j, err := s.live(id)
+	if err == nil && j.State != protocol.Running {
+		return nil, fmt.Errorf("%v: %w: it is %s", j, ErrNotRunning, j.State)
+	}
+	return j, err
+}
+
+// runningRound is running for an entry about a round, which must not be committed.
+func (s *State) runningRound(epoch, id, round uint64) (*Job, error) {
+	j, err := s.running(epoch, id)
+	if err == nil && round <= j.Round {
+		return nil, fmt.Errorf("%v: %w: the entry is for round %d, but rounds up to %d are committed", j, ErrStaleRound, round, j.Round)
+	}
+	return j, err
+}
+
+// setJobState starts a queued job or ends a job that failed. A running job stays as it is
+// if a new leader takes over.
+func setJobState(s *State, e *protocol.JobStateEntry) (any, error) {
+	if err := s.fence(e.Epoch, fmt.Sprintf("job %d", e.Job)); err != nil {
+		return nil, err
+	}
+	j, err := s.live(e.Job)
+	switch {
+	case err != nil:
+		return nil, err
+	case j.State == protocol.Paused:
+		return nil, fmt.Errorf("%v: %w: it is %s", j, ErrNotRunning, j.State)
+	case e.State == protocol.Running && j.State == protocol.Running:
+		return j, nil
+	case e.State == protocol.Running:
+		next := *j
+		next.State, next.Since = protocol.Running, unixMillis(e.Time, e.Millis)
+		if next.Started == 0 { // a job that was paused started before
+			next.Started = e.Time
+		}
+		return s.put(&next), nil
+	case e.State == protocol.Failed:
 		next := j.end(protocol.Failed, s.index, e.Time, e.Millis)
 		next.Error = e.Error[:min(len(e.Error), protocol.MaxText)]
 		return s.put(next), nil
@@ -32,34 +63,102 @@ func (s *State) jobState(e *protocol.JobStateEntry) (any, error) {
 	return nil, invalid("%v cannot change to the state %.80q", j, e.State)
 }
 
-// start makes a queued job run; a job that runs, for a new leader to take over,
-// stays as it is.
-func (s *State) start(j *Job, at, millis int64) *Job {
-	if j.State == protocol.Running {
-		return j
+// commit accepts a chunk of a training state, or the digest of a blob that has it. With the
+// last chunk the state is the committed one, and the tasks that were recorded for its
+// rounds are dropped. The body of this entry is not JSON.
+func commit(s *State, entry []byte) (any, error) {
+	var e protocol.CommitEntry
+	if err := e.Decode(entry); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	next := *j
-	next.State, next.Since = protocol.Running, unixMillis(at, millis)
-	if next.Started == 0 { // a job that was paused started before
-		next.Started = at
-	}
-	return s.put(&next)
-}
-
-func (s *State) collected(e *protocol.CollectedEntry) (any, error) {
-	j, err := s.running(e.Epoch, e.Job)
+	j, err := s.runningRound(e.Epoch, e.Job, e.Round)
 	if err != nil {
 		return nil, err
 	}
-	if e.Round <= j.Round {
-		return nil, staleRound(j, e.Round)
+	next := *j
+	if next.Progress, err = compact(e.Progress); err != nil {
+		return nil, err
+	}
+	if e.Blob != "" {
+		if !isDigest(e.Blob) || e.Offset != 0 || len(e.Data) > 0 {
+			return nil, invalid("a training state in a blob needs a valid digest and no bytes of its own, got blob %q and %d bytes at offset %d", e.Blob, len(e.Data), e.Offset)
+		}
+		next.Trainer, next.TrainerBlob, next.TrainerBytes = nil, e.Blob, e.Total
+		s.keep(e.Blob)
+	} else {
+		p, err := j.pending.add(j, &e)
+		if err != nil {
+			return nil, err
+		}
+		if p.have < p.total {
+			if len(e.Curve) > 0 {
+				return nil, invalid("%v: the learning curve must come with the last chunk of a training state", j)
+			}
+			next.Progress, next.pending = j.Progress, p
+			return s.put(&next), nil
+		}
+		next.Trainer, next.TrainerBlob, next.TrainerBytes = p.join(), "", p.total
+	}
+	if j.TrainerBlob != "" && j.TrainerBlob != next.TrainerBlob {
+		s.replaced = s.replaced.with(j.TrainerBlob)
+	}
+	next.Curve = extended(j.Curve, e.Curve)
+	next.Round, next.pending = e.Round, nil
+	next.collected = j.collected.after(e.Round)
+	return s.put(&next), nil
+}
+
+// add returns the chunks with the chunk of e after them. A chunk at offset 0 begins again.
+func (p *pending) add(j *Job, e *protocol.CommitEntry) (*pending, error) {
+	if len(e.Data) == 0 {
+		return nil, invalid("%v: the entry has an empty chunk of a training state of %d bytes", j, e.Total)
+	}
+	next := &pending{round: e.Round, total: e.Total}
+	if e.Offset > 0 {
+		if p == nil || p.round != e.Round || p.total != e.Total || p.have != e.Offset {
+			return nil, fmt.Errorf("%v: %w of round %d: a chunk at byte %d of %d does not follow the chunk before it", j, ErrGap, e.Round, e.Offset, e.Total)
+		}
+		next.have, next.pieces = p.have, p.pieces
+	}
+	next.have += uint64(len(e.Data))
+	next.pieces = append(slices.Clone(next.pieces), bytes.Clone(e.Data))
+	return next, nil
+}
+
+// extended returns a curve with the points that an entry adds. Points that do not continue
+// the curve change nothing: a curve is for display, and no job may fail because of it.
+func extended(line, rest []byte) []byte {
+	next, err := curve.Extend(line, bytes.Clone(rest))
+	if err != nil {
+		return line
+	}
+	return next
+}
+
+// compact returns a copy of JSON text without spaces, or nil for no text.
+func compact(text []byte) (json.RawMessage, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		return nil, invalid("the progress is not valid JSON: %v", err)
+	}
+	return b.Bytes(), nil
+}
+
+// collect records the result of a task of a gather round. The first result of a task stays.
+func collect(s *State, e *protocol.CollectedEntry) (any, error) {
+	j, err := s.runningRound(e.Epoch, e.Job, e.Round)
+	if err != nil {
+		return nil, err
 	}
 	blob, ok := digests.Parse(e.Digest)
 	if !ok || blob == (digests.Digest{}) || e.Unit >= e.Of || e.Of > protocol.MaxUnits {
 		return nil, invalid("the result of a task is not valid: task %d of %d, digest %.80q", e.Unit, e.Of, e.Digest)
 	}
-	list, ok := j.collected.put(Part{Round: e.Round, Unit: e.Unit, Of: e.Of, Digest: blob, Bytes: e.Bytes, Compute: e.Compute})
-	if !ok { // the first answer wins
+	list, added := j.collected.put(Part{Round: e.Round, Unit: e.Unit, Of: e.Of, Digest: blob, Bytes: e.Bytes, Compute: e.Compute})
+	if !added {
 		return j, nil
 	}
 	next := *j
@@ -68,11 +167,29 @@ func (s *State) collected(e *protocol.CollectedEntry) (any, error) {
 	return s.put(&next), nil
 }
 
-func staleRound(j *Job, round uint64) error {
-	return fmt.Errorf("%v: %w: the entry is for round %d, but rounds up to %d are committed", j, ErrStaleRound, round, j.Round)
+// withhold records tasks that are not run: parts without a digest.
+func withhold(s *State, e *protocol.WithholdEntry) (any, error) {
+	j, err := s.runningRound(e.Epoch, e.Job, e.Round)
+	switch {
+	case err != nil:
+		return nil, err
+	case j.Job.Cells == nil || len(e.Units) == 0 || len(e.Units) > protocol.MaxWithheld:
+		return nil, invalid("the list of tasks that are not run is not valid: %d tasks of %v", len(e.Units), j)
+	}
+	of := uint32(min(j.Job.Cells.Count(), protocol.MaxUnits))
+	if most := slices.Max(e.Units); most >= of {
+		return nil, invalid("a task that is not run does not exist: task %d, counted from 0, of %d", most, of)
+	}
+	next := *j
+	for _, u := range e.Units {
+		next.collected, _ = next.collected.put(Part{Round: e.Round, Unit: u, Of: of, Compute: e.Compute})
+	}
+	return s.put(&next), nil
 }
 
-func (s *State) finish(e *protocol.FinishEntry) (any, error) {
+// finish ends a job with its results. Only this entry references models, so a cancelled job
+// has none.
+func finish(s *State, e *protocol.FinishEntry) (any, error) {
 	j, err := s.running(e.Epoch, e.Job)
 	if err != nil {
 		return nil, err
@@ -102,33 +219,25 @@ func (s *State) finish(e *protocol.FinishEntry) (any, error) {
 		return nil, invalid("want learning curves of at most %[2]d folds, got %[1]d", len(e.FoldCurves), dataset.MaxFolds)
 	}
 	next := j.end(protocol.Done, s.index, e.Time, e.Millis)
-	next.Outcome, next.Models, next.Predictions, next.Seconds = e.Outcome, e.Models, e.Predictions, e.Seconds
-	next.Cells = e.Cells
-	if next.notRun = 0; j.Job.Cells != nil {
-		next.notRun = notRunIn(e.Outcome)
+	next.Results = Results{
+		Outcome: e.Outcome, Models: e.Models, Predictions: e.Predictions, Cells: e.Cells, FoldCurves: slices.Clone(e.FoldCurves), Seconds: e.Seconds,
+		summary: summarize(e.Outcome),
 	}
-	next.measured = measuredBy(e.Outcome)
-	next.Curve, next.FoldCurves = extended(j.Curve, e.Curve), foldCurves(e.FoldCurves)
+	next.Curve = extended(j.Curve, e.Curve)
+	for i, c := range next.FoldCurves {
+		if _, err := curve.Decode(c); err != nil { // also of more than protocol.MaxCurve bytes
+			next.FoldCurves[i] = nil
+		}
+	}
 	if len(e.Progress) > 0 {
 		next.Progress = e.Progress
 	}
 	return s.put(next), nil
 }
 
-// foldCurves lists the curves of folds; one that is none becomes an empty one.
-func foldCurves(given [][]byte) [][]byte {
-	list := slices.Clone(given)
-	for i, c := range list {
-		if _, err := curve.Decode(c); err != nil { // also of more than protocol.MaxCurve bytes
-			list[i] = nil
-		}
-	}
-	return list
-}
-
-// cancel is not fenced: any coordinator may pass a user's wish on. To cancel twice
-// is the same as once.
-func (s *State) cancel(e *protocol.CancelEntry) (any, error) {
+// cancel ends a job without a result. It is not fenced: any coordinator may pass a user's
+// wish on. To cancel twice is the same as once.
+func cancel(s *State, e *protocol.CancelEntry) (any, error) {
 	if j := s.Job(e.Job); j != nil && j.State == protocol.Cancelled {
 		return j, nil
 	}
@@ -139,14 +248,34 @@ func (s *State) cancel(e *protocol.CancelEntry) (any, error) {
 	return s.put(j.end(protocol.Cancelled, s.index, e.Time, e.Millis)), nil
 }
 
-// compact returns JSON text without spaces as a copy, or nil for no text.
-func compact(text []byte) (json.RawMessage, error) {
-	if len(text) == 0 {
-		return nil, nil
+// pause is not fenced, like cancel. An incomplete training state is dropped: only the
+// driver that stops now could complete it.
+func pause(s *State, e *protocol.PauseEntry) (any, error) {
+	j, err := s.live(e.Job)
+	if err != nil {
+		return nil, err
 	}
-	var b bytes.Buffer
-	if err := json.Compact(&b, text); err != nil {
-		return nil, invalid("the progress is not valid JSON: %v", err)
+	if j.State == protocol.Paused {
+		return j, nil
 	}
-	return b.Bytes(), nil
+	next := *j
+	next.Ran = j.ran(e.Time, e.Millis)
+	next.State, next.pending = protocol.Paused, nil
+	next.Pauses++
+	return s.put(&next), nil
+}
+
+// resume queues a paused job. It keeps its place in the queue, which is in the order of
+// submission.
+func resume(s *State, e *protocol.ResumeEntry) (any, error) {
+	j, err := s.live(e.Job)
+	if err != nil {
+		return nil, err
+	}
+	if j.State != protocol.Paused {
+		return j, nil
+	}
+	next := *j
+	next.State = protocol.Queued
+	return s.put(&next), nil
 }

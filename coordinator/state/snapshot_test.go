@@ -2,13 +2,13 @@ package state
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -70,7 +70,7 @@ func golden(t testing.TB) *State {
 	return m.s
 }
 
-// The bytes of a snapshot only change with SnapshotVersion.
+// TestGoldenSnapshot: the bytes of a snapshot only change with SnapshotVersion.
 func TestGoldenSnapshot(t *testing.T) {
 	s := golden(t)
 	path := filepath.Join("testdata", "snapshot.golden")
@@ -86,13 +86,13 @@ func TestGoldenSnapshot(t *testing.T) {
 	if !bytes.Equal(encode(t, s), want) {
 		t.Error("the format of a snapshot has changed: raise SnapshotVersion")
 	}
-	opts := cmp.Options{cmp.AllowUnexported(State{}, Job{}, pending{}, distrust{}, measured{}), cmpopts.IgnoreFields(State{}, "replaced"), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
+	opts := cmp.Options{cmp.AllowUnexported(State{}, leadership{}, memberTable{}, quarantine{}, datasetTable{}, jobTable{}, blobMarks{}, Job{}, Results{}, pending{}, distrust{}), cmpopts.IgnoreFields(State{}, "replaced"), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
 	if diff := cmp.Diff(s, decode(t, want), opts); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// A snapshot of which any part is missing or that goes on is refused.
+// TestDamagedSnapshot: a snapshot is refused if a part is missing or bytes follow it.
 func TestDamagedSnapshot(t *testing.T) {
 	b := encode(t, golden(t))
 	for n := range b {
@@ -103,7 +103,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	newer := bytes.Clone(b)
 	newer[len(magic)]++
 	_, err := Decode(bytes.NewReader(newer))
-	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "reads version 7") {
+	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "reads version 8") {
 		t.Errorf("a newer version: %v", err)
 	}
 	if _, err := Decode(bytes.NewReader(append(b, 0))); !errors.Is(err, ErrSnapshot) {
@@ -126,12 +126,17 @@ func withJob(i int, change func(*Job)) func(*State) {
 	}
 }
 
-// TestSnapshotBounds: a snapshot that breaks a bound or an order is refused with the reason, and one at the bound is
-// read.
+// TestSnapshotBounds: a snapshot that breaks a bound or an order is refused with the
+// reason, and one at the bound is read.
 func TestSnapshotBounds(t *testing.T) {
 	const running = 0 // the job of golden that runs, with a unit of 4 and one of 3 bytes of a state
 	parts := func(list ...Part) func(*State) {
-		return withJob(running, func(j *Job) { j.collected = partList{[][]Part{list}} })
+		return withJob(running, func(j *Job) {
+			j.collected = partList{}
+			for _, p := range list {
+				j.collected.push(p)
+			}
+		})
 	}
 	pieces := func(have, total uint64) func(*State) {
 		return withJob(running, func(j *Job) {
@@ -159,21 +164,21 @@ func TestSnapshotBounds(t *testing.T) {
 		"datasets in order": {func(s *State) {
 			s.datasets = append(slices.Clip(s.datasets), &protocol.Dataset{Name: "z", Manifest: manifest('e')})
 		}, ""},
-		"a job twice":                 {func(s *State) { s.jobs = slices.Insert(slices.Clone(s.jobs), 0, s.jobs[0]) }, "job 6 (ldlf-6): jobs are not sorted by number, at log index 50"},
-		"jobs out of order":           {func(s *State) { s.jobs = []*Job{s.jobs[1], s.jobs[0]} }, "job 6 (ldlf-6): jobs are not sorted by number, at log index 50"},
+		"a job twice":                 {func(s *State) { s.jobs = slices.Insert(slices.Clone(s.jobs), 0, s.jobs[0]) }, "job 6 (ldlf-6): jobs are not sorted by number"},
+		"jobs out of order":           {func(s *State) { s.jobs = []*Job{s.jobs[1], s.jobs[0]} }, "job 6 (ldlf-6): jobs are not sorted by number"},
 		"a deleted job twice":         {func(s *State) { s.deleted = slices.Repeat(s.deleted, 2) }, "deleted jobs are not sorted by number, or still exist: job "},
 		"a deleted job that is there": {func(s *State) { s.deleted = []*DeletedJob{{ID: s.jobs[0].ID}} }, "deleted jobs are not sorted by number, or still exist: job "},
 		"a mark of now":               {func(s *State) { s.condemned = map[string]uint64{digest('e'): s.index} }, ""},
 		"a mark of later":             {func(s *State) { s.condemned = map[string]uint64{digest('e'): s.index + 1} }, "the mark of"},
 		"a mark of no digest":         {func(s *State) { s.condemned = map[string]uint64{"e": 1} }, `the mark of a blob to delete is not valid: "e" at log index 1`},
 		"every unit twice":            {withJob(running, func(j *Job) { j.AuditPPM = million }), ""},
-		"more than every unit twice":  {withJob(running, func(j *Job) { j.AuditPPM = million + 1 }), "the snapshot has a count of 1000001, want at most 1000000"},
+		"more than every unit twice":  {withJob(running, func(j *Job) { j.AuditPPM = million + 1 }), "(job): audited tasks of a million: want at most 1000000, got 1000001"},
 		"the last unit there can be":  {parts(Part{Round: 5, Unit: protocol.MaxUnits - 1, Of: protocol.MaxUnits}), ""},
-		"a unit beyond it":            {parts(Part{Round: 5, Unit: protocol.MaxUnits, Of: protocol.MaxUnits}), "a count of"},
-		"too many units":              {parts(Part{Round: 5, Of: protocol.MaxUnits + 1}), "a count of"},
+		"a unit beyond it":            {parts(Part{Round: 5, Unit: protocol.MaxUnits, Of: protocol.MaxUnits}), "(job): recorded task: want at most"},
+		"too many units":              {parts(Part{Round: 5, Of: protocol.MaxUnits + 1}), "(job): tasks of a round: want at most"},
 		"units in order":              {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 8}, Part{Round: 6}), ""},
-		"a unit twice":                {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 7}), "job 6 (ldlf-6): the recorded results are not sorted by task"},
-		"units out of order":          {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 6}), "job 6 (ldlf-6): the recorded results are not sorted by task"},
+		"a unit twice":                {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 7}), "record 5 (job): the recorded results are not sorted by task"},
+		"units out of order":          {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 6}), "record 5 (job): the recorded results are not sorted by task"},
 		"all but a byte of a state":   {pieces(7, 8), ""},
 		"all of a state":              {pieces(8, 8), "an unfinished training state has 8 of 8 bytes"},
 		"more than all of a state":    {pieces(9, 8), "an unfinished training state has 9 of 8 bytes"},
@@ -181,10 +186,10 @@ func TestSnapshotBounds(t *testing.T) {
 		"the greatest state":          {pieces(1, protocol.MaxRaftState), ""},
 		"a greater state":             {pieces(1, protocol.MaxRaftState+1), "an unfinished training state has 1 of 67108865 bytes"},
 		"the longest fold list":       {withJob(running, func(j *Job) { j.FoldCurves = make([][]byte, dataset.MaxFolds) }), ""},
-		"a longer fold list":          {withJob(running, func(j *Job) { j.FoldCurves = make([][]byte, dataset.MaxFolds+1) }), "a count of"},
+		"a longer fold list":          {withJob(running, func(j *Job) { j.FoldCurves = make([][]byte, dataset.MaxFolds+1) }), "(job): learning curves of folds: want at most"},
 		"no curve":                    {withJob(running, func(j *Job) { j.Curve = nil }), ""},
 		"a curve that is none":        {withJob(running, func(j *Job) { j.Curve = []byte{9} }), "curve"},
-		"a curve that is too long":    {withJob(running, func(j *Job) { j.Curve = make([]byte, protocol.MaxCurve+1) }), "a count of"},
+		"a curve that is too long":    {withJob(running, func(j *Job) { j.Curve = make([]byte, protocol.MaxCurve+1) }), "(job): learning curve: want at most"},
 		"a dataset that is missing":   {withJob(running, func(j *Job) { j.Dataset = "none" }), `job 6 (ldlf-6): the job's dataset "none" is missing`},
 		"a dataset that is another":   {func(s *State) { s.datasets = []*protocol.Dataset{{Name: "yeast", Manifest: manifest('f')}} }, `job 6 (ldlf-6): the job's dataset "yeast" is missing`},
 	} {
@@ -204,7 +209,8 @@ func TestSnapshotBounds(t *testing.T) {
 	}
 }
 
-// TestSnapshotFrame: the text and the version before a snapshot's parts, and the text behind them, are checked.
+// TestSnapshotFrame: the text and the version before a snapshot's parts, and the text
+// behind them, are checked.
 func TestSnapshotFrame(t *testing.T) {
 	good := encode(t, golden(t))
 	for what, c := range map[string]struct {
@@ -213,8 +219,9 @@ func TestSnapshotFrame(t *testing.T) {
 	}{
 		"the first byte of the text before": {0, "the bytes do not begin with the header of a snapshot"},
 		"the last byte of the text before":  {len(magic) - 1, "the bytes do not begin with the header of a snapshot"},
-		"the text behind":                   {len(good) - len(trailer), "the end of the snapshot is missing"},
-		"the last byte":                     {len(good) - 1, "the end of the snapshot is missing"},
+		"the kind of the first record":      {len(magic) + 1, "record 1 has the kind 0, which does not exist"},
+		"the kind of the last record":       {len(good) - recordHead, "has the kind 9, which does not exist"},
+		"the last byte":                     {len(good) - 1, "(end): want at most 0 bytes"},
 	} {
 		bad := bytes.Clone(good)
 		bad[c.at] ^= 1
@@ -225,7 +232,7 @@ func TestSnapshotFrame(t *testing.T) {
 	for _, version := range []uint8{0, SnapshotVersion - 1, SnapshotVersion + 1, 255} {
 		bad := bytes.Clone(good)
 		bad[len(magic)] = version
-		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("the snapshot has version %d, but this process reads version 7", version)) {
+		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("the snapshot has version %d, but this process reads version 8", version)) {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}
@@ -237,22 +244,69 @@ type failing struct{}
 func (failing) Read([]byte) (int, error)  { return 0, os.ErrPermission }
 func (failing) Write([]byte) (int, error) { return 0, os.ErrPermission }
 
-// A length that is not there costs no memory.
+// TestLyingLength: the length of a record that is not there costs no memory, and one above
+// the bound is refused with the name of the record.
 func TestLyingLength(t *testing.T) {
-	b := append([]byte(magic), SnapshotVersion)
-	b = append(b, make([]byte, 16)...)
-	b = le.AppendUint64(b, maxField) // the leader's name
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, err := Decode(bytes.NewReader(b))
-	runtime.ReadMemStats(&after)
-	if used := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, ErrSnapshot) || used > 4<<20 {
-		t.Errorf("it takes %d bytes to find that %v", used, err)
+	empty := encode(t, New())
+	for kind := byte(recordState); kind <= recordEnd; kind++ {
+		for above := range uint64(2) {
+			b := bytes.Clone(empty[:len(empty)-recordHead]) // without its end
+			want := "the snapshot ends too early"
+			if kind == recordState {
+				b = b[:len(magic)+1]
+			}
+			if above > 0 {
+				want = fmt.Sprintf("(%s): want at most %d bytes", records[kind].name, records[kind].max)
+			} else if kind == recordEnd {
+				continue
+			}
+			b = binary.LittleEndian.AppendUint64(append(b, kind), records[kind].max+above)
+			allocs.AtMost(t, 4<<20, "a snapshot", func() {
+				if _, err := Decode(bytes.NewReader(b)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %v, want %s", records[kind].name, err, want)
+				}
+			})
+		}
 	}
 }
 
-// FuzzDecode reads arbitrary bytes as a snapshot; what it accepts it writes in a
-// form that stays.
+// TestRecordOrder: a record that is missing, comes twice or comes too early is refused.
+func TestRecordOrder(t *testing.T) {
+	head := append([]byte(magic), SnapshotVersion)
+	record := func(kind byte, body string) []byte {
+		return append(binary.LittleEndian.AppendUint64([]byte{kind}, uint64(len(body))), body...)
+	}
+	first := record(recordState, strings.Repeat("\x00", 32))
+	member := record(recordMember, "\x0a\x00\x00\x00\x00\x00\x00\x00"+`{"id":"a"}`)
+	deleted := record(recordDeleted, strings.Repeat("\x00", 32))
+	end := record(recordEnd, "")
+	for what, c := range map[string]struct {
+		records [][]byte
+		want    string // in the error; empty: it is read
+	}{
+		"in order":           {[][]byte{first, member, deleted, end}, ""},
+		"no record":          {nil, "ends too early"},
+		"no head":            {[][]byte{member, end}, "record 1 (member) is not in its place"},
+		"the head twice":     {[][]byte{first, first, end}, "record 2 (head) is not in its place"},
+		"another order":      {[][]byte{first, deleted, member, end}, "record 3 (member) is not in its place"},
+		"no end":             {[][]byte{first, member}, "ends too early"},
+		"the end twice":      {[][]byte{first, end, end}, "more bytes follow the end"},
+		"bytes in a record":  {[][]byte{first, record(recordMark, strings.Repeat("\x00", 17)), end}, "record 2 (marked blob): "},
+		"more in a record":   {[][]byte{first, record(recordDeleted, strings.Repeat("\x00", 33)), end}, "record 2 (deleted job): 1 bytes follow the end"},
+		"less in a record":   {[][]byte{first, record(recordDeleted, strings.Repeat("\x00", 31)), end}, "record 2 (deleted job): token: 8 bytes are needed, but only 7 are left"},
+		"an unknown kind":    {[][]byte{first, record(recordEnd+1, "")}, "record 2 has the kind 9"},
+		"the kind 0":         {[][]byte{first, record(0, "")}, "record 2 has the kind 0"},
+		"a quarantine ahead": {[][]byte{record(recordQuarantine, ""), first, end}, "record 1 (quarantined worker) is not in its place"},
+	} {
+		_, err := Decode(bytes.NewReader(slices.Concat(append([][]byte{head}, c.records...)...)))
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", what, err, c.want)
+		}
+	}
+}
+
+// FuzzDecode reads arbitrary bytes as a snapshot; what it accepts it writes in a form that
+// stays.
 func FuzzDecode(f *testing.F) {
 	f.Add(encode(f, New()))
 	f.Add(encode(f, golden(f)))
@@ -280,13 +334,14 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Every length and count of a snapshot, made as great as it can be, costs no memory.
+// TestClaimsAreNotBelieved: every length and count of a snapshot, made as great as it can
+// be, costs no memory.
 func TestClaimsAreNotBelieved(t *testing.T) {
 	good := encode(t, golden(t))
 	for at := len(magic) + 1; at+8 <= len(good); at++ {
-		for _, claim := range []uint64{1<<63 - 1, maxCount} {
+		for _, claim := range []uint64{1<<63 - 1, 1 << 24, 1 << 32} {
 			bad := bytes.Clone(good)
-			le.PutUint64(bad[at:], claim)
+			binary.LittleEndian.PutUint64(bad[at:], claim)
 			allocs.AtMost(t, 128*len(bad)+1<<20, "a snapshot", func() {
 				if _, err := Decode(bytes.NewReader(bad)); err != nil && !errors.Is(err, ErrSnapshot) {
 					t.Errorf("%d at byte %d: %v", claim, at, err)

@@ -1,114 +1,117 @@
+// Package state is the coordinators' replicated state machine: what the cluster remembers.
+// It is pure: the same entries at the same indices give the same state and the same
+// snapshot bytes on every machine. It has no clock, randomness, goroutine or floating-point
+// arithmetic, and knows neither Raft nor NATS. Times and measures come in with the entries
+// and are only carried.
+//
+// A State never changes. Apply returns the next one, which shares with its predecessor all
+// that the entry left alone. So a pointer is a snapshot, and readers see a consistent,
+// committed view without a lock. In return nobody may write to what the methods return.
+//
+// A State consists of tables. Each has a file, with its look-ups and the rules of the
+// entries that change it. The entries are declared in package protocol.
 package state
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 
-	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
-// State is what the cluster knows after some log entry. It is immutable.
+// State is what the cluster knows after some log entry. It is immutable. The methods of its
+// tables are its own.
 type State struct {
-	index      uint64
-	epoch      uint64
-	leader     string
-	nonce      string
-	members    []protocol.MemberEntry // by ID
-	datasets   []*protocol.Dataset    // by name
-	jobs       []*Job                 // by ID
-	deleted    []*DeletedJob          // by ID
-	condemned  map[string]uint64      // digest -> index of the entry
-	distrusted []distrust             // by worker
-	replaced   Replaced
+	index uint64
+	leadership
+	memberTable
+	quarantine
+	datasetTable
+	jobTable
+	blobMarks
+	replaced Replaced
 }
 
 // New returns the state before the first entry.
 func New() *State { return new(State) }
 
-// Index returns the log index of the last entry that the state has seen, accepted
-// or refused.
+// Index returns the log index of the last entry that the state has seen, accepted or
+// refused.
 func (s *State) Index() uint64 { return s.index }
 
-// Epoch returns the index of the last Lead entry; 0: nobody ever led.
-func (s *State) Epoch() uint64 { return s.epoch }
+// at returns a copy of s that has seen index.
+func (s *State) at(index uint64) *State {
+	next := *s
+	next.index = index
+	return &next
+}
 
-// Leader returns the node that leads since Epoch; empty before the first.
-func (s *State) Leader() string { return s.leader }
-
-// Nonce returns the nonce of the Lead entry of Epoch.
-func (s *State) Nonce() string { return s.nonce }
-
-// Members lists the coordinators that made themselves known, by ID.
-func (s *State) Members() []protocol.MemberEntry { return s.members }
-
-// Member returns a coordinator's addresses.
-func (s *State) Member(id string) (protocol.MemberEntry, bool) {
-	i, ok := s.findMember(id)
-	if !ok {
-		return protocol.MemberEntry{}, false
+// Reborn returns the state with which a new cluster begins that is restored from a backup:
+// everything but the members, as if at a later index. Log indices, job numbers and epochs
+// of the new cluster are above index. Reborn panics if index is below Index.
+func (s *State) Reborn(index uint64) *State {
+	if index < s.index {
+		panic(fmt.Sprintf("state: reborn at index %d, which is before %d", index, s.index))
 	}
-	return s.members[i], true
+	next := s.at(index)
+	next.members = nil
+	next.dropPending()
+	return next
 }
 
-// Datasets lists the datasets by name.
-func (s *State) Datasets() []*protocol.Dataset { return s.datasets }
+// Apply refuses an entry with one of these errors, and the state stays as it was.
+var (
+	// ErrInvalid says that the body of the entry is malformed or breaks a bound.
+	ErrInvalid = errors.New("invalid request")
+	// ErrStaleEpoch says that the sender no longer leads.
+	ErrStaleEpoch = errors.New("the leader has changed")
+	// ErrStaleRound says that the round is not above the committed one.
+	ErrStaleRound = errors.New("the round is already committed")
+	// ErrGap says that a chunk of a training state does not follow the chunk before it.
+	ErrGap = errors.New("a chunk is missing in the training state")
+	// ErrExists says that something else has the name.
+	ErrExists = errors.New("already exists")
+	// ErrNotFound says that there is no such job or dataset.
+	ErrNotFound = errors.New("not found")
+	// ErrInUse says that a job that has not ended needs the dataset.
+	ErrInUse = errors.New("in use")
+	// ErrNotRunning says that the job is queued or paused.
+	ErrNotRunning = errors.New("not running")
+	// ErrQueue says that the cluster has as many jobs that have not ended as it may have.
+	ErrQueue = errors.New("the queue is full")
+	// ErrFinal says that the job has ended.
+	ErrFinal = errors.New("has ended")
+	// ErrNotEnded says that the job cannot be deleted before it has ended.
+	ErrNotEnded = errors.New("has not ended")
+	// ErrDeleted says that the job was deleted.
+	ErrDeleted = errors.New("was deleted")
+	// ErrNoModel says that the job has no model.
+	ErrNoModel = errors.New("has no model")
+	// ErrUnknownEntry is wrapped by every *UnknownEntryError.
+	ErrUnknownEntry = errors.New("unknown log entry")
+)
 
-// Dataset returns the dataset of that name, or nil.
-func (s *State) Dataset(name string) *protocol.Dataset {
-	i, ok := s.findDataset(name)
-	if !ok {
-		return nil
-	}
-	return s.datasets[i]
+// ErrSnapshot says that bytes are not a complete snapshot of this version. Decode returns
+// it.
+var ErrSnapshot = errors.New("the snapshot of the state is damaged")
+
+// invalid returns an error that wraps ErrInvalid.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }
 
-// DatasetByDigest returns the first dataset by name with that content, or nil.
-func (s *State) DatasetByDigest(digest string) *protocol.Dataset {
-	for _, d := range s.datasets {
-		if d.Digest == digest {
-			return d
-		}
-	}
-	return nil
+// isDigest reports whether text is a SHA-256 in lower-case hexadecimal digits.
+func isDigest(text string) bool {
+	_, ok := digests.Parse(text)
+	return ok
 }
 
-// Jobs lists the jobs by ID, which is the order of their submission.
-func (s *State) Jobs() []*Job { return s.jobs }
-
-// Job returns the job of that ID, or nil.
-func (s *State) Job(id uint64) *Job {
-	i, ok := s.findJob(id)
-	if !ok {
-		return nil
-	}
-	return s.jobs[i]
-}
-
-// JobByName returns the newest job of that name, or nil: those before it failed
-// or were cancelled.
-func (s *State) JobByName(name string) *Job {
-	for _, j := range slices.Backward(s.jobs) {
-		if j.Name == name {
-			return j
-		}
-	}
-	return nil
-}
-
-// Condemned returns the blobs marked for deletion, each with the index of the
-// entry that marked it. None of them is referenced.
-func (s *State) Condemned() map[string]uint64 { return s.condemned }
-
-func (s *State) findMember(id string) (int, bool) {
-	return slices.BinarySearchFunc(s.members, id, func(m protocol.MemberEntry, id string) int { return cmp.Compare(m.ID, id) })
-}
-
-func (s *State) findDataset(name string) (int, bool) {
-	return slices.BinarySearchFunc(s.datasets, name, func(d *protocol.Dataset, name string) int { return cmp.Compare(d.Name, name) })
-}
-
-func (s *State) findJob(id uint64) (int, bool) {
-	return slices.BinarySearchFunc(s.jobs, id, func(j *Job, id uint64) int { return cmp.Compare(j.ID, id) })
+// search finds a key in a list. The function of returns the key of an element, by which the
+// list is sorted.
+func search[V any, K cmp.Ordered](list []V, key K, of func(V) K) (int, bool) {
+	return slices.BinarySearchFunc(list, key, func(v V, key K) int { return cmp.Compare(of(v), key) })
 }
 
 // replaced returns a copy of v with element i set to x.
@@ -119,16 +122,7 @@ func replaced[T any](v []T, i int, x T) []T {
 }
 
 // inserted returns a copy of v with x at i.
-func inserted[T any](v []T, i int, x T) []T {
-	out := make([]T, 0, len(v)+1)
-	out = append(out, v[:i]...)
-	out = append(out, x)
-	return append(out, v[i:]...)
-}
+func inserted[T any](v []T, i int, x T) []T { return slices.Concat(v[:i], []T{x}, v[i:]) }
 
 // removed returns a copy of v without element i.
-func removed[T any](v []T, i int) []T {
-	out := make([]T, 0, len(v)-1)
-	out = append(out, v[:i]...)
-	return append(out, v[i+1:]...)
-}
+func removed[T any](v []T, i int) []T { return slices.Concat(v[:i], v[i+1:]) }

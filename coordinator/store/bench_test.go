@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// BenchmarkPropose is one entry acknowledged by three nodes in this process, each
-// with its log on disk: what a commit costs.
+// BenchmarkPropose is one entry acknowledged by three nodes in this process, each with its
+// log on disk: what a commit costs.
 func BenchmarkPropose(b *testing.B) {
 	for _, size := range []int{256, 512 << 10} {
 		b.Run(fmt.Sprintf("nodes=3/bytes=%d", size), func(b *testing.B) {
@@ -28,8 +28,8 @@ func BenchmarkPropose(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot is a snapshot of a state of so many bytes, with the log that it makes shorter: what it
-// costs to take one.
+// BenchmarkSnapshot is a snapshot of a state of so many bytes, with the log that it makes
+// shorter: what it costs to take one.
 func BenchmarkSnapshot(b *testing.B) {
 	for _, size := range []int{1 << 20, 16 << 20, 128 << 20} {
 		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {

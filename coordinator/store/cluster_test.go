@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// A leader that is closed or killed has a successor with all that was
+// TestFailover: a leader that is closed or killed has a successor with all that was
 // acknowledged, and the last node back catches up.
 func TestFailover(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestFollowerRefuses(t *testing.T) {
 	}
 }
 
-// All nodes may stop and start again elsewhere.
+// TestRestartAll: all nodes may stop and start again elsewhere.
 func TestRestartAll(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -106,7 +106,7 @@ func encoded(t *testing.T, s *state.State) []byte {
 	return b.Bytes()
 }
 
-// What an old leader still sends after another Lead is refused everywhere.
+// TestStaleLeader: what an old leader still sends after another Lead is refused everywhere.
 func TestStaleLeader(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, calm)
@@ -139,7 +139,7 @@ func submitJob(t *testing.T, c *cluster) uint64 {
 	return c.leader().State().JobByName("j").ID
 }
 
-// Without a majority nothing is acknowledged, and the leader steps down.
+// TestMajorityGone: without a majority nothing is acknowledged, and the leader steps down.
 func TestMajorityGone(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -161,8 +161,8 @@ func TestMajorityGone(t *testing.T) {
 	}
 }
 
-// The timeouts form a ladder, and the defaults elect in under a second: the wait
-// for a leader is at most two elections, and a round of votes takes one more.
+// TestTimeouts: the timeouts form a ladder, and the defaults elect in under a second: the
+// wait for a leader is at most two elections, and a round of votes takes one more.
 func TestTimeouts(t *testing.T) {
 	c, err := (Config{ID: "a", Dir: "x"}).withDefaults()
 	if err != nil {

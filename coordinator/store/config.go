@@ -2,13 +2,14 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/raft"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -20,11 +21,11 @@ const (
 	DefaultSegmentBytes     = 8 << 20
 )
 
-// What is the same for every store.
+// Constants of every store.
 const (
-	trailingLogs     = 32          // entries at least that stay behind a snapshot, for followers a little late
-	maxShortLog      = 16 << 20    // bytes at most of what Config.shortLog returns
-	snapshotEntries  = 1 << 16     // entries that are worth a snapshot however small they are
+	trailingLogs     = 32          // the least number of entries that stay after a snapshot, for followers that are a little late
+	maxShortLog      = 16 << 20    // the maximum of Config.shortLog
+	snapshotEntries  = 1 << 16     // entries that are worth a snapshot, however small they are
 	snapshotPause    = time.Minute // the default of Config.pause
 	snapshotInterval = 30 * time.Second
 	retainSnapshots  = 2
@@ -35,65 +36,65 @@ const (
 // Peer is one coordinator of the cluster.
 type Peer struct {
 	ID       string
-	RaftAddr string // host:port that the others dial
+	RaftAddr string // host:port, which the others dial
 }
 
 // Config says what Open opens.
 type Config struct {
-	ID  string // of this node; never changes for a folder
-	Dir string // made if it does not exist
+	ID  string // of this node; it never changes for a folder
+	Dir string // is made if it does not exist
 
-	// RaftAddr is the address to listen on; port 0 takes a free one. Listener,
-	// where set, is used instead and belongs to the store from then on, also when
-	// Open fails.
+	// RaftAddr is the address to listen on; port 0 takes a free port. If Listener is set,
+	// it is used instead, and belongs to the store from then on, even if Open fails.
 	RaftAddr string
 	Listener net.Listener
 
-	// Peers lists all coordinators, this one included, and is the same on each;
-	// empty: this node alone. A new cluster begins with all of them (Folder.Decide). After
-	// that the log decides who is a member. The addresses here are used even if an older list
-	// in the folder has others, so a cluster may move.
+	// Peers lists all coordinators, with this one, and is the same on each. It is empty if
+	// this node is alone. A new cluster begins with all of them (Folder.Decide); after that
+	// the log decides who is a member. These addresses are used even if an older list in
+	// the folder has others, so a cluster may move.
 	Peers []Peer
 	// PeerList is how a user gave Peers. Nodes begin a cluster only with equal lists.
 	PeerList string
 	// Cluster is the cluster that the node is known to belong to, though its folder may be
-	// empty; empty: none.
+	// empty. It is empty if there is none.
 	Cluster string
-	// Locate, where set, returns where Raft of a member is now, and is asked before
-	// Peers and the log; empty: it does not know. It must not block.
+	// Locate, if set, returns the present Raft address of a member, or "" if it does not
+	// know. It is asked before Peers and the log. It must not block.
 	Locate func(id string) string
 
-	// Ask asks another node, by ID, how it is; it must be set if there are several
-	// peers. It is bounded by ctx.
+	// Ask asks another node, by ID, for its Answer. It must be set if there are several
+	// peers.
 	Ask func(ctx context.Context, id string) (Answer, error)
 
-	// Heartbeat is the one setting that every timeout derives from: a leader that
-	// hears no majority for three heartbeats steps down, a follower that hears no
-	// leader for three to six stands for election. Default 100 ms. Election, where not
-	// 0, takes the place of those three heartbeats.
+	// Heartbeat determines every timeout: a leader that hears no majority for three
+	// heartbeats steps down, and a follower that hears no leader for three to six becomes a
+	// candidate. The default is 100 ms. If Election is not 0, it replaces these three
+	// heartbeats.
 	Heartbeat, Election time.Duration
 
-	// SnapshotLogBytes of log trigger a snapshot at once; default 256 MiB. A sixteenth of it, or 16 MiB where that is
-	// less, triggers one a minute after the last: the log of an idle node takes at most 64 MiB of its disk.
+	// SnapshotLogBytes of log trigger a snapshot at once; the default is 256 MiB. A
+	// sixteenth of it, or 16 MiB if that is less, triggers one a minute after the last: the
+	// log of an idle node takes at most 64 MiB of its disk.
 	SnapshotLogBytes int64
-	SegmentBytes     int // of a log file, allocated at once; default 8 MiB
+	SegmentBytes     int // of a log file, which are allocated at once; the default is 8 MiB
 
-	// Committed, where set, is told how long each entry took from its proposal
-	// until it was applied here. It must not block.
+	// Committed, if set, is told the time from the proposal of each entry until it was
+	// applied here. It must not block.
 	Committed func(time.Duration)
 
-	Logger *slog.Logger // default slog.Default()
+	Logger *slog.Logger // the default is slog.Default()
 
 	timeouts protocol.Timeouts
-	pause    time.Duration // between the last snapshot and one that only makes the log shorter; default a minute
-	// fault, where set, may fail or hold up what touches the disk or the network:
-	// "append", "delete", "read", "vote", "room", "timeout-now", "install"; and, in this order, the
-	// steps of a first start: "identity", "identity-copy", "votes", "settle", "settle-copy",
-	// "vote", "append". For tests.
+	pause    time.Duration // before a snapshot that only shortens the log; the default is a minute
+	// fault, if set, may fail or delay operations of the disk or the network in tests:
+	// "append", "delete", "read", "vote", "room", "timeout-now", "install"; and, in this
+	// order, the steps of a first start: "identity", "identity-copy", "votes", "settle",
+	// "settle-copy", "vote", "append".
 	fault func(op string) error
 }
 
-// withDefaults checks the configuration and fills it in.
+// withDefaults checks the configuration and sets the defaults.
 func (c Config) withDefaults() (Config, error) {
 	if c.SnapshotLogBytes == 0 {
 		c.SnapshotLogBytes = DefaultSnapshotLogBytes
@@ -115,27 +116,23 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("store: %w", err)
 	}
 	c.Heartbeat = c.timeouts.Heartbeat
-	return c, c.checkPeers()
-}
-
-func (c *Config) checkPeers() error {
 	seen := make(map[string]bool)
 	for _, p := range c.Peers {
 		if p.ID == "" || p.RaftAddr == "" || seen[p.ID] {
-			return fmt.Errorf("store: peer %q at %q: every peer needs its own ID and an address", p.ID, p.RaftAddr)
+			return c, fmt.Errorf("store: peer %q at %q: every peer needs its own ID and an address", p.ID, p.RaftAddr)
 		}
 		seen[p.ID] = true
 	}
 	if len(c.Peers) > 0 && !seen[c.ID] {
-		return fmt.Errorf("store: coordinator %q is not among its own peers", c.ID)
+		return c, fmt.Errorf("store: coordinator %q is not among its own peers", c.ID)
 	}
 	if c.replicated() && c.Ask == nil {
-		return fmt.Errorf("store: node %q has %d peers, but no function to ask them", c.ID, len(c.Peers))
+		return c, fmt.Errorf("store: node %q has %d peers, but no function to ask them", c.ID, len(c.Peers))
 	}
-	return nil
+	return c, nil
 }
 
-// replicated reports whether others have what this node has.
+// replicated reports whether other nodes have the same log.
 func (c *Config) replicated() bool { return len(c.Peers) > 1 }
 
 // fails runs a fault of tests.
@@ -146,22 +143,23 @@ func (c *Config) fails(op string) error {
 	return c.fault(op)
 }
 
-// shortLog is how many bytes of entries stay behind a snapshot, and how many after it are worth another once
-// Config.pause has passed.
+// shortLog returns how many bytes of entries stay after a snapshot. So many new bytes are
+// worth another snapshot, if Config.pause has passed.
 func (c *Config) shortLog() int64 { return min(c.SnapshotLogBytes/16, maxShortLog) }
 
-// shorten reports whether a snapshot should make the log shorter, so long after the last and so many bytes of log.
+// shorten reports whether a snapshot should shorten the log. since is the time since the
+// last one, logged the bytes of log since then.
 func (c *Config) shorten(since time.Duration, logged int64) bool {
 	return since >= c.pause && logged >= c.shortLog()
 }
 
-// election is how long a follower waits at least for its leader.
+// election returns the least time that a follower waits for its leader.
 func (c *Config) election() time.Duration { return c.timeouts.RaftElection }
 
-// patience bounds one exchange with a peer or one wait for Raft's main loop.
+// patience returns the bound of one exchange with a peer or one wait for Raft's main loop.
 func (c *Config) patience() time.Duration { return c.timeouts.RaftExchange }
 
-// selfAddr returns where the others reach this node's Raft.
+// selfAddr returns the address that the others reach Raft of this node at.
 func (c *Config) selfAddr() string {
 	for _, p := range c.Peers {
 		if p.ID == c.ID {
@@ -171,21 +169,66 @@ func (c *Config) selfAddr() string {
 	return c.RaftAddr
 }
 
-// raft returns the configuration of the Raft node.
-func (c *Config) raft(self Server, notify chan<- bool, log hclog.Logger) *raft.Config {
-	r := raft.DefaultConfig()
-	r.LocalID = self.raftID()
-	r.HeartbeatTimeout = c.election()
-	r.ElectionTimeout = c.election()
-	r.LeaderLeaseTimeout = c.timeouts.RaftLease
-	r.CommitTimeout = c.timeouts.RaftCommit
-	r.MaxAppendEntries = appendEntries
-	r.BatchApplyCh = true // proposals queue while the log syncs, and share the next sync
-	r.TrailingLogs = trailingLogs
-	r.SnapshotThreshold = snapshotEntries
-	r.SnapshotInterval = snapshotInterval
-	r.NoLegacyTelemetry = true
-	r.NotifyCh = notify
-	r.Logger = log
-	return r
+// newLog returns a logger for Raft that writes to log.
+func newLog(log *slog.Logger) hclog.Logger {
+	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{Name: "raft", Level: hclog.Debug, Output: io.Discard})
+	l.RegisterSink(sink{log})
+	return l
 }
+
+// sink passes the records of hclog to slog.
+type sink struct{ log *slog.Logger }
+
+// levels has the levels of records, one below Raft's own. Raft's information about every
+// election is a detail here, and an error of Raft, such as a peer that does not answer, is
+// often temporary.
+var levels = map[hclog.Level]slog.Level{
+	hclog.Info: slog.LevelDebug, hclog.Warn: slog.LevelInfo, hclog.Error: slog.LevelWarn,
+}
+
+// Accept implements hclog.SinkAdapter.
+func (s sink) Accept(name string, level hclog.Level, msg string, args ...any) {
+	to, ok := levels[level]
+	if !ok || !s.log.Enabled(context.Background(), to) {
+		return
+	}
+	attrs := append([]any{"component", name}, args...)
+	for i, a := range attrs {
+		if f, ok := a.(hclog.Format); ok && len(f) > 0 {
+			attrs[i] = fmt.Sprintf(fmt.Sprint(f[0]), f[1:]...)
+		}
+	}
+	s.log.Log(context.Background(), to, msg, attrs...)
+}
+
+var (
+	// ErrNotLeader says that only the leader accepts entries. Nothing has been written. The
+	// error is a *NotLeaderError.
+	ErrNotLeader = errors.New("not the leader")
+	// ErrAmbiguous says that nobody knows yet whether the entry is in the log: it may still
+	// be applied, under this leader or the next. It is harmless to propose it again,
+	// because entries have an epoch, a round, a token or a name.
+	ErrAmbiguous = errors.New("the outcome is unknown")
+	// ErrClosed says that Close was called. Nothing has been written.
+	ErrClosed = errors.New("store: closed")
+	// ErrLocked says that another process has the folder.
+	ErrLocked = errors.New("in use by another process")
+	// ErrCorrupt says that the checksum of a file does not match, or that acknowledged
+	// entries are missing. The error names the file.
+	ErrCorrupt = errors.New("corrupt")
+	// ErrFolder says that the folder belongs to another node or to another version.
+	ErrFolder = errors.New("not a folder of this coordinator")
+)
+
+// NotLeaderError names the leader, if this node knows one.
+type NotLeaderError struct{ Leader string }
+
+func (e *NotLeaderError) Error() string {
+	if e.Leader == "" {
+		return "store: this coordinator is not the leader, and knows no leader at the moment"
+	}
+	return fmt.Sprintf("store: this coordinator is not the leader; the leader is %s", e.Leader)
+}
+
+// Is reports whether target is ErrNotLeader.
+func (e *NotLeaderError) Is(target error) bool { return target == ErrNotLeader }

@@ -20,7 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
-// sealed gives a place of the VOTE file the checksum that it should have.
+// sealed writes the right checksum into a place of the VOTE file.
 func sealed(b []byte) []byte {
 	b = append(bytes.Clone(b), make([]byte, max(0, 2*stablePlace-len(b)))...)
 	for at := 0; at+stablePlace <= len(b); at += stablePlace {
@@ -34,8 +34,8 @@ func sealed(b []byte) []byte {
 	return b
 }
 
-// FuzzVote: the file of term and vote is corrupt, or says what it says after it was
-// closed and opened again.
+// FuzzVote: a VOTE file is corrupt, or has the same content after it is closed and opened
+// again.
 func FuzzVote(f *testing.F) {
 	dir := f.TempDir()
 	first, err := openStable(dir, "a", true)
@@ -81,8 +81,8 @@ func FuzzVote(f *testing.F) {
 	})
 }
 
-// FuzzMeta: the list of the log's segments is corrupt, or says the same once it was
-// written again.
+// FuzzMeta: a list of segments is corrupt, or has the same content after it is written
+// again.
 func FuzzMeta(f *testing.F) {
 	m := &meta{filepath.Join(f.TempDir(), metaName), hclog.NewNullLogger()}
 	f.Add([]byte(`{"NextSegmentID":2,"Segments":[{"ID":1,"BaseIndex":1,"SizeLimit":65536}]}`))
@@ -112,8 +112,8 @@ func FuzzMeta(f *testing.F) {
 	})
 }
 
-// FuzzFolder opens a folder whose small files say whatever: it is refused as
-// another's or as corrupt, or it is this node's.
+// FuzzFolder opens a folder with arbitrary small files: it is refused as corrupt or as
+// another node's, or it is the folder of this node.
 func FuzzFolder(f *testing.F) {
 	quiet := slog.New(slog.DiscardHandler)
 	dir := filepath.Join(f.TempDir(), "raft")
@@ -158,8 +158,8 @@ func FuzzFolder(f *testing.F) {
 // fuzzSegment is the size of a log file in FuzzLog.
 const fuzzSegment = 16 << 10
 
-// FuzzLog changes a log file's bytes: the log is found corrupt, or every entry of it
-// is what was written. Nothing is taken for as long as it says.
+// FuzzLog changes the bytes of a log file: the log is corrupt, or every entry is as it was
+// written. No memory is allocated for a claimed length.
 func FuzzLog(f *testing.F) {
 	dir := f.TempDir()
 	quiet := slog.New(slog.DiscardHandler)
@@ -239,8 +239,8 @@ func folderBytes(t testing.TB, dir string) map[string][]byte {
 	return files
 }
 
-// FuzzRaftStream sends whatever to the port that Raft listens on. The library that
-// reads it neither panics nor takes memory for what a length claims.
+// FuzzRaftStream sends arbitrary bytes to the port of Raft. The library neither panics nor
+// allocates memory for a claimed length.
 func FuzzRaftStream(f *testing.F) {
 	s, err := listen(&Config{RaftAddr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}, Identity{ID: "a", Directory: "1", Cluster: "c"})
 	if err != nil {

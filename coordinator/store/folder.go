@@ -1,11 +1,13 @@
 package store
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,103 +16,98 @@ import (
 	"github.com/coppice-ldl/coppice/internal/files"
 )
 
-// The names in a folder. The snapshot store makes "snapshots" by itself.
-const (
-	lockName    = "LOCK"
-	logName     = "log"
-	seedName    = "SEED"
-	corruptName = "corrupt"
-	probeName   = "PROBE"
-)
+// Identity is what a folder says about its node. It has no cluster until the node begins or
+// joins one; from then on it never changes.
+type Identity struct {
+	ID        string `json:"id"`
+	Directory string `json:"directory"`
+	Cluster   string `json:"cluster,omitempty"`
+	// Founders are the voters that the cluster began with, by ID. It is empty if the node
+	// was added to a running cluster.
+	Founders []Server `json:"founders,omitempty"`
+	// Seeded is true if the folder was restored from a backup: the cluster begins with that
+	// state.
+	Seeded bool `json:"seeded,omitempty"`
+}
+
+// settled reports whether it is decided how the node begins. A restored folder has its
+// cluster before that.
+func (i *Identity) settled() bool { return i.Cluster != "" && (!i.Seeded || len(i.Founders) > 0) }
+
+// server returns the node as a server of Raft.
+func (i *Identity) server() Server { return Server{ID: i.ID, Directory: i.Directory} }
 
 // owned lists the names in a folder that this package makes.
 var owned = []string{lockName, formatName, formatCopy, stableName, ackedName, logName, snapshotsName, seedName, corruptName, probeName}
 
-// Folder is a node's folder while this process has it. DESIGN.md, A node that starts,
-// says what it proves.
+// Folder is the folder of a node, which this process has locked. DESIGN.md, A node that
+// starts, says what it proves.
 type Folder struct {
 	config Config
 	path   string
 	lock   *os.File
 	stable *stable
 
-	mu       sync.Mutex
-	identity Identity
-	adopting bool   // true while the node is about to begin as another one told it to
-	waits    string // what Decide waits for
+	mu       sync.Mutex // guards what follows
+	identity Identity   // as on the disk
+	adopting bool       // true while the node is about to begin as another one told it to
+	waits    string     // what Decide waits for
 }
 
-// Claim takes a node's folder, which is made if it does not exist. An empty one gets a
-// directory id of its own. Errors wrap ErrLocked, ErrFolder, or ErrCorrupt if the folder does
+// Claim locks the folder of a node, which it makes if it does not exist. An empty folder
+// gets a directory id. Errors wrap ErrLocked, ErrFolder, or ErrCorrupt if the folder does
 // not prove what the node has done: see Reset.
-func Claim(config Config) (*Folder, error) {
+func Claim(config Config) (*Folder, error) { return claim(config, false) }
+
+// Reset moves the content of the folder of a node into its folder "corrupt", and claims the
+// rest as a new folder. The node is another server from then on, so it can contradict
+// nothing that the old one has said.
+func Reset(config Config) (*Folder, error) { return claim(config, true) }
+
+func claim(config Config, reset bool) (*Folder, error) {
 	c, err := config.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	f, err := lockFolder(c)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.claim(); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
-// Reset moves what is in a node's folder aside, into its folder "corrupt", and claims what is
-// left as a new one. The node is another server from then on, so it can contradict nothing
-// that the old one has said.
-func Reset(config Config) (*Folder, error) {
-	c, err := config.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	f, err := lockFolder(c)
-	if err != nil {
-		return nil, err
-	}
-	// Without FORMAT the rest is of no node, so a crash between two of these steps loses nothing.
-	for _, name := range []string{formatName, formatCopy, stableName, ackedName, logName, snapshotsName, seedName} {
-		if err := f.setAside(filepath.Join(f.path, name)); err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-	}
-	if err := f.claim(); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
-// lockFolder makes or opens a folder and takes its lock. The kernel drops the lock with the
-// process, however that ends.
-func lockFolder(c Config) (*Folder, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	lock, err := files.Lock(filepath.Join(c.Dir, lockName), 0o600)
+	lock, err := files.Lock(filepath.Join(c.Dir, lockName), 0o600) // the kernel drops it with the process
 	if errors.Is(err, files.ErrLocked) {
 		err = ErrLocked
 	}
 	if err != nil {
 		return nil, fmt.Errorf("store: folder %s: %w", c.Dir, err)
 	}
-	return &Folder{config: c, path: c.Dir, lock: lock}, nil
+	f := &Folder{config: c, path: c.Dir, lock: lock}
+	if reset {
+		// Without FORMAT the rest belongs to no node, so a crash between two of these steps
+		// loses nothing.
+		for _, name := range []string{formatName, formatCopy, stableName, ackedName, logName, snapshotsName, seedName} {
+			if err := f.setAside(filepath.Join(f.path, name)); err != nil {
+				return nil, errors.Join(err, f.Close())
+			}
+		}
+	}
+	if err := f.open(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
-// claim reads the identity of the folder, or draws one.
-func (f *Folder) claim() error {
-	identity, damaged, err := readIdentity(f.path, f.config.ID)
+// open reads the identity of the folder, or draws one, and opens VOTE.
+func (f *Folder) open() error {
+	identity, stale, err := readIdentity(f.path, f.config.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := f.checkEmpty(); err != nil {
 			return err
 		}
-		identity, damaged = Identity{ID: f.config.ID, Directory: NewID()}, true
+		identity, stale = Identity{ID: f.config.ID, Directory: NewID()}, true
 	} else if err != nil {
 		return err
 	}
 	f.identity = identity
-	if damaged {
+	if stale {
 		if err := f.writeIdentity("identity", identity); err != nil {
 			return err
 		}
@@ -129,7 +126,7 @@ func (f *Folder) claim() error {
 	return errors.Join(syncFolder(f.path), syncFolder(filepath.Dir(f.path)))
 }
 
-// checkEmpty refuses a folder without an identity that holds something.
+// checkEmpty refuses a folder that has no identity and is not empty.
 func (f *Folder) checkEmpty() error {
 	entries, err := os.ReadDir(f.path)
 	if err != nil {
@@ -146,14 +143,35 @@ func (f *Folder) checkEmpty() error {
 	return nil
 }
 
-// Identity returns what the folder says of its node.
+// Identity returns what the folder says about its node.
 func (f *Folder) Identity() Identity {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.identity
 }
 
-// writeIdentity writes the identity to the disk before it is told to anybody.
+// Begin settles that the node begins a cluster with these founders.
+func (f *Folder) Begin(cluster string, founders []Server) error {
+	i := f.Identity()
+	i.Cluster, i.Founders = cluster, founders
+	return f.writeIdentity("settle", i)
+}
+
+// Join settles that the node belongs to a running cluster, and its leader adds it. A state
+// that was restored from a backup is deleted.
+func (f *Folder) Join(cluster string) error {
+	i := f.Identity()
+	i.Cluster, i.Founders, i.Seeded = cluster, nil, false
+	if err := f.writeIdentity("settle", i); err != nil {
+		return err
+	}
+	if err := f.dropSeed(); err != nil {
+		return err
+	}
+	return syncFolder(f.path)
+}
+
+// writeIdentity writes the identity to the disk before anybody is told.
 func (f *Folder) writeIdentity(step string, i Identity) error {
 	for _, name := range []string{formatName, formatCopy} {
 		if err := f.config.fails(step); err != nil {
@@ -170,30 +188,15 @@ func (f *Folder) writeIdentity(step string, i Identity) error {
 	return nil
 }
 
-// Begin settles that the node begins a cluster with these founders.
-func (f *Folder) Begin(cluster string, founders []Server) error {
-	i := f.Identity()
-	i.Cluster, i.Founders = cluster, founders
-	return f.writeIdentity("settle", i)
-}
-
-// Join settles that the node belongs to a cluster that runs already, whose leader adds it.
-// What was restored from a backup is dropped.
-func (f *Folder) Join(cluster string) error {
-	i := f.Identity()
-	i.Cluster, i.Founders, i.Seeded = cluster, nil, false
-	if err := f.writeIdentity("settle", i); err != nil {
-		return err
-	}
+// dropSeed deletes the state of a backup.
+func (f *Folder) dropSeed() error {
 	if err := os.Remove(filepath.Join(f.path, seedName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("store: %w", err)
 	}
-	return syncFolder(f.path)
+	return nil
 }
 
 func (f *Folder) log() string { return filepath.Join(f.path, logName) }
-
-func (f *Folder) meta() string { return filepath.Join(f.log(), metaName) }
 
 // Close releases the folder.
 func (f *Folder) Close() error {
@@ -203,8 +206,8 @@ func (f *Folder) Close() error {
 	return f.lock.Close()
 }
 
-// setAside moves a file or folder that is corrupt out of the way, into the folder
-// "corrupt", which keeps the last two of a name.
+// setAside moves a damaged file or folder into the folder "corrupt", which keeps the last
+// two of a name.
 func (f *Folder) setAside(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -231,17 +234,105 @@ func (f *Folder) setAside(path string) error {
 	return syncFolder(f.path)
 }
 
-// replaceFile writes a small file of the folder; see files.Replace.
-func replaceFile(path, text string) error {
-	if err := files.Replace(path, []byte(text), 0o600); err != nil {
-		return fmt.Errorf("store: %w", err)
+const (
+	folderFormat = 5        // the version of the layout
+	maxFormat    = 64 << 10 // bytes of a FORMAT file, with at most seven founders
+)
+
+// formatLine matches the first line of a FORMAT file of any version and node.
+var formatLine = regexp.MustCompile(`^coppice raft folder, format ([0-9]+), node (.+)$`)
+
+// encode returns a FORMAT file. The first line has the version and the node, as in every
+// version; the second line has the identity after its checksum.
+func (i *Identity) encode() string {
+	b, err := json.Marshal(i)
+	if err != nil {
+		panic(err) // strings and a bool
 	}
-	return nil
+	return fmt.Sprintf("coppice raft folder, format %d, node %s\n%s %s\n", folderFormat, i.ID, checksum(string(b)), b)
 }
 
-func syncFolder(path string) error {
-	if err := files.SyncFolder(path); err != nil {
-		return fmt.Errorf("store: %w", err)
+// parseIdentity reads a FORMAT file. The error wraps ErrFolder if the file has another
+// version or another node.
+func parseIdentity(b []byte, id string) (i Identity, err error) {
+	first, rest, _ := strings.Cut(string(b), "\n")
+	switch m := formatLine.FindStringSubmatch(first); {
+	case m == nil:
+		return i, fmt.Errorf("the first line of the file is not valid: %.80q", first)
+	case m[1] != fmt.Sprint(folderFormat):
+		return i, fmt.Errorf("%w: the folder has format %s, but this version reads format %d: use the version that wrote the folder, or start with an empty folder and import the datasets again",
+			ErrFolder, m[1], folderFormat)
+	case m[2] != id:
+		// The checksum tells a damaged name from another one.
+		if other, err := parseIdentity(b, m[2]); err != nil {
+			return i, errors.New("the first line of the file is damaged")
+		} else if other.ID != id {
+			return i, fmt.Errorf("%w: the folder is used by coordinator %s, not %s", ErrFolder, other.ID, id)
+		}
 	}
-	return nil
+	sum, text, ok := strings.Cut(rest, " ")
+	text, whole := strings.CutSuffix(text, "\n")
+	if !ok || !whole || sum != checksum(text) {
+		return i, errors.New("the checksum in the second line does not match")
+	}
+	if err := json.Unmarshal([]byte(text), &i); err != nil {
+		return i, err
+	}
+	if i.Directory == "" || strings.ContainsAny(i.Directory, ".@") {
+		return i, fmt.Errorf("the directory id is not valid: %q", i.Directory)
+	}
+	return i, nil
+}
+
+// readIdentity reads the identity of node id from a folder. stale is true if a copy must be
+// written again. The error is fs.ErrNotExist if neither copy exists, and wraps ErrCorrupt
+// if both are damaged.
+func readIdentity(folder, id string) (found Identity, stale bool, err error) {
+	var errs []error
+	missing, ok := 0, false
+	for _, name := range []string{formatName, formatCopy} {
+		path := filepath.Join(folder, name)
+		b, err := readBounded(path, maxFormat)
+		if errors.Is(err, fs.ErrNotExist) {
+			missing++
+		}
+		var i Identity
+		if err == nil {
+			i, err = parseIdentity(b, id)
+		}
+		switch {
+		case errors.Is(err, ErrFolder):
+			errs = append(errs, fmt.Errorf("store: folder %s is %w", folder, err))
+		case err != nil:
+			errs = append(errs, corrupted(path, err))
+		case !ok:
+			found, ok = i, true
+		default:
+			stale = string(b) != found.encode()
+		}
+	}
+	switch {
+	case ok:
+		return found, stale || len(errs) > 0, nil
+	case missing == len(errs):
+		return found, false, fs.ErrNotExist
+	}
+	for _, err := range errs { // if one copy is of another node or cannot be read now, the other one may be intact
+		if !errors.Is(err, ErrCorrupt) {
+			return found, false, err
+		}
+	}
+	return found, false, errors.Join(errs...)
+}
+
+// readBounded reads a file of at most so many bytes.
+func readBounded(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > most {
+		return nil, fmt.Errorf("the file has %d bytes, want at most %d", info.Size(), most)
+	}
+	return os.ReadFile(path)
 }

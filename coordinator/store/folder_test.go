@@ -12,7 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
-// Each refusal names what is at fault and leaves nothing behind.
+// TestOpenRefuses: each refusal names what is at fault and leaves nothing behind.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
@@ -62,7 +62,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A folder belongs to one node of one cluster.
+// TestFolderKeepsItsNode: a folder belongs to one node of one cluster.
 func TestFolderKeepsItsNode(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
@@ -103,7 +103,7 @@ func TestFolderKeepsItsNode(t *testing.T) {
 	checkMembers(t, c.leader().State(), 2)
 }
 
-// One copy of FORMAT is enough; the other one is written again.
+// TestDamagedFormat: one copy of FORMAT is enough; the other one is written again.
 func TestDamagedFormat(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{formatName, formatCopy} {
@@ -142,8 +142,8 @@ func rewrite(t *testing.T, path, from, to string) {
 	}
 }
 
-// A crash while the first entry was written does not leave a node that never
-// elects anybody.
+// TestBootstrapCutShort: after a crash during the write of the first entry, the node can
+// still elect a leader.
 func TestBootstrapCutShort(t *testing.T) {
 	t.Parallel()
 	c := &cluster{t: t, dir: t.TempDir(), peers: []Peer{{ID: "a", RaftAddr: "127.0.0.1:1"}}, nodes: make(map[string]*Store)}

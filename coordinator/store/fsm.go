@@ -1,8 +1,10 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
@@ -10,41 +12,70 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/state"
 )
 
-// fsm adapts the state machine to Raft. Apply, Snapshot and Restore are called by
-// one goroutine.
-type fsm struct {
-	view *view
-	// now is the state after the last entry applied in this life of the node; view
-	// shows it from floor on, so that it does not go back at a restart.
-	now   *state.State
-	floor uint64
-	// failed is called once, with the reason why no further entry can be applied.
-	failed func(error)
-	stop   error // that reason
-
-	// logged counts the bytes of log since the last snapshot; full is signalled
-	// when they pass next.
-	logged, next atomic.Int64
-	limit        int64
-	full         chan struct{} // capacity 1
-	snapshots    atomic.Uint64
+// view has the latest state for readers, and wakes readers that wait for a later one.
+type view struct {
+	mu      sync.Mutex
+	current *state.State  // guarded by mu
+	changed chan struct{} // closed by the next publish; guarded by mu
 }
 
+// Watch returns the latest state, and a channel that is closed when there is a later one.
+func (v *view) Watch() (*state.State, <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.current, v.changed
+}
+
+// State returns the state after the latest entry that this node has applied. It is
+// committed, and never changes.
+func (v *view) State() *state.State {
+	s, _ := v.Watch()
+	return s
+}
+
+func (v *view) publish(s *state.State) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.current = s
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+// fsm adapts the state machine to Raft. One goroutine at a time calls begin, Apply,
+// Snapshot and Restore.
+type fsm struct {
+	view   *view
+	now    *state.State // after the last entry applied since begin
+	floor  uint64       // view shows now from this index on, so that it does not go back when Raft is restarted
+	failed func(error)  // is called once, with stop
+	stop   error        // why no further entry can be applied; nil: there is no such reason
+
+	logged    atomic.Int64  // bytes of log since the last snapshot
+	next      atomic.Int64  // full is signalled when logged reaches it
+	limit     int64         // next after a snapshot
+	full      chan struct{} // capacity 1
+	snapshots atomic.Uint64 // that were written
+}
+
+// newFSM returns a machine that asks for a snapshot after limit bytes of log, and calls
+// failed if it cannot go on.
 func newFSM(limit int64, failed func(error)) *fsm {
-	f := &fsm{view: newView(), now: state.New(), failed: failed, limit: limit, full: make(chan struct{}, 1)}
+	f := &fsm{
+		view: &view{current: state.New(), changed: make(chan struct{})}, now: state.New(), failed: failed, limit: limit, full: make(chan struct{}, 1),
+	}
 	f.next.Store(limit)
 	return f
 }
 
-// begin makes the machine ready for a life of the node, which restores it from the
-// start. No other life uses it any more.
+// begin prepares the machine for a Raft node that restores it from the start. No other node
+// may use it any longer.
 func (f *fsm) begin() {
-	f.now, f.floor = state.New(), f.view.state().Index()
+	f.now, f.floor = state.New(), f.view.State().Index()
 	f.logged.Store(0)
 	f.next.Store(f.limit)
 }
 
-// publish makes a state the present one.
+// publish sets the state that is reached.
 func (f *fsm) publish(s *state.State) {
 	f.now = s
 	if s.Index() >= f.floor {
@@ -52,38 +83,30 @@ func (f *fsm) publish(s *state.State) {
 	}
 }
 
-// Apply implements raft.FSM; it returns a state.Result. After an entry that this
-// version does not know it applies nothing more.
+// Apply implements raft.FSM. It returns a state.Result. After an entry that this version
+// does not know it applies no other.
 func (f *fsm) Apply(l *raft.Log) any {
 	if f.stop != nil {
 		return state.Result{Err: f.stop}
 	}
 	next, result := f.now.Apply(l.Index, l.Data)
-	if isUnknown(result.Err) {
+	if errors.Is(result.Err, state.ErrUnknownEntry) {
 		f.stop = result.Err
 		f.failed(result.Err)
 		return result
 	}
 	f.publish(next)
-	f.count(int64(len(l.Data)) + entryOverhead)
+	if logged := f.logged.Add(int64(len(l.Data)) + entryOverhead); logged >= f.next.Load() {
+		f.next.Store(logged + f.limit/4) // if the snapshot fails
+		select {
+		case f.full <- struct{}{}:
+		default:
+		}
+	}
 	return result
 }
 
-// count asks for a snapshot once enough log has come in, and again after another
-// quarter should it have failed.
-func (f *fsm) count(n int64) {
-	logged := f.logged.Add(n)
-	if logged < f.next.Load() {
-		return
-	}
-	f.next.Store(logged + f.limit/4)
-	select {
-	case f.full <- struct{}{}:
-	default:
-	}
-}
-
-// Snapshot implements raft.FSM: it takes a pointer.
+// Snapshot implements raft.FSM. It costs nothing, since states never change.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if f.stop != nil {
 		return nil, f.stop
@@ -106,7 +129,7 @@ func (f *fsm) Restore(src io.ReadCloser) error {
 	return nil
 }
 
-// snapshot is a state to be written out while others follow it.
+// snapshot is a state that is written while others follow it.
 type snapshot struct {
 	fsm    *fsm
 	state  *state.State

@@ -9,31 +9,30 @@ import (
 	"time"
 )
 
-// guard looks over what comes on a connection of Raft's before the library decodes
-// it, which takes memory for some lengths that are only claimed. It follows the
-// bytes as MessagePack: on an accepted connection, requests of a byte for the kind
-// and a value each, that of a snapshot followed by as many bytes as its field Size
-// says; on one that was dialled, values. A length above its bound ends the
-// connection.
+// guard checks the bytes of a Raft connection before the library decodes them, since the
+// library allocates memory for some lengths that are only claimed. It follows the bytes as
+// MessagePack. An accepted connection has requests: a byte for the kind, a value, and after
+// a snapshot's value as many bytes as its field Size says. A dialled connection has values.
+// A length above its bound ends the connection.
 type guard struct {
 	net.Conn
-	requests bool // of an accepted connection
+	requests bool // true for an accepted connection
 	scan     scanner
-	patience time.Duration // with a peer that stops within a request; 0: for ever
-	armed    bool          // a deadline is set
-	stalled  error         // the deadline has passed
+	patience time.Duration // the longest wait within a request; 0 if there is no limit
+	armed    bool          // true if a deadline is set
+	stalled  error         // set after the deadline has passed
 }
 
-// The bounds of what Raft sends. An entry is at most 16 MiB, and a request carries
-// a few.
+// The bounds of Raft's messages. An entry has at most 16 MiB, and a request has a few
+// entries.
 const (
-	maxRaftBytes = 64 << 20 // of a text or of bytes
-	maxRaftExt   = 1 << 10  // of a value of an extension's type
-	maxRaftItems = 1 << 16  // of a list or a mapping
+	maxRaftBytes = 64 << 20 // of a text or bytes
+	maxRaftExt   = 1 << 10  // of an extension
+	maxRaftItems = 1 << 16  // of a list or map
 	maxRaftDepth = 16
 )
 
-// installSnapshot is the kind of request that bytes follow.
+// installSnapshot is the kind of the request before the bytes of a snapshot.
 const installSnapshot = 2
 
 // Read implements net.Conn.
@@ -45,15 +44,15 @@ func (g *guard) Read(b []byte) (int, error) {
 	if g.armed && errors.Is(err, os.ErrDeadlineExceeded) {
 		g.stalled = err
 	}
-	if bad := g.look(b[:n]); bad != nil {
+	if bad := g.follow(b[:n]); bad != nil {
 		return 0, fmt.Errorf("store: a Raft message from %s is not valid: %w", g.RemoteAddr(), bad)
 	}
 	return n, err
 }
 
-// arm bounds the wait for the rest of a request. Raft reads a snapshot in its main
-// loop, which would hang with a leader that is stopped or cut off in the middle; for
-// the next request it may wait as long as it likes.
+// arm bounds the wait for the rest of a request. Raft reads a snapshot in its main loop,
+// which would hang if the leader is stopped or cut off in the middle. The wait for the next
+// request has no bound.
 func (g *guard) arm() error {
 	within := g.patience > 0 && (len(g.scan.open) > 0 || g.scan.skip > 0)
 	switch {
@@ -69,10 +68,11 @@ func (g *guard) arm() error {
 	return nil
 }
 
-func (g *guard) look(b []byte) error {
+// follow feeds bytes to the scanner.
+func (g *guard) follow(b []byte) error {
 	s := &g.scan
 	for len(b) > 0 {
-		if s.skip > 0 { // bytes that mean nothing here
+		if s.skip > 0 { // contents
 			n := min(s.skip, uint64(len(b)))
 			s.note(b[:n])
 			s.skip -= n
@@ -101,14 +101,14 @@ func (g *guard) look(b []byte) error {
 // scanner follows MessagePack byte by byte.
 type scanner struct {
 	kind byte   // of the request
-	open []int  // values still due, by depth
-	head []byte // of the token at hand: its first byte and its length so far
-	want int    // bytes of head
-	skip uint64 // bytes of the token's contents
+	open []int  // the number of values that are still missing, by depth
+	head []byte // of the current token: its first byte, and the bytes of its length so far
+	want int    // bytes of a complete head
+	skip uint64 // bytes that are left of the contents of the current token
 
-	text  []byte // contents of the text at hand, or what of them matters
-	named bool   // the next value at depth 1 is the field Size
-	size  uint64 // that
+	text  []byte // contents of the current text, if it may be the name of a field
+	named bool   // true if the next value at depth 1 is the field Size
+	size  uint64 // the field Size
 }
 
 // begin begins a value.
@@ -117,7 +117,7 @@ func (s *scanner) begin() {
 	s.named, s.size, s.text = false, 0, s.text[:0]
 }
 
-// token takes a byte of a token's head.
+// token reads a byte of the head of a token.
 func (s *scanner) token(c byte) error {
 	if len(s.head) == 0 {
 		s.want = 1 + lengthBytes(c)
@@ -145,7 +145,7 @@ func (s *scanner) token(c byte) error {
 	return nil
 }
 
-// lengthBytes returns how many bytes of a head follow its first: of a length, or of
+// lengthBytes returns the number of bytes that follow the first byte of a head: a length or
 // a number.
 func lengthBytes(c byte) int {
 	switch c {
@@ -161,13 +161,14 @@ func lengthBytes(c byte) int {
 	return 0
 }
 
+// number reads a big-endian number of at most eight bytes.
 func number(b []byte) uint64 {
 	var all [8]byte
 	copy(all[8-len(b):], b)
 	return binary.BigEndian.Uint64(all[:])
 }
 
-// counted returns a token's length: n, or what its first byte holds.
+// counted returns the length of a token: n, or bits of its first byte.
 func counted(c byte, n uint64, mask byte) uint64 {
 	if c < 0xc0 {
 		return uint64(c & mask)
@@ -175,7 +176,7 @@ func counted(c byte, n uint64, mask byte) uint64 {
 	return n
 }
 
-// contents skips a token's contents.
+// contents skips the contents of a token.
 func (s *scanner) contents(n, limit uint64) error {
 	if n > limit {
 		return fmt.Errorf("a value has %d bytes, want at most %d", n, limit)
@@ -186,7 +187,7 @@ func (s *scanner) contents(n, limit uint64) error {
 	return nil
 }
 
-// push begins a list or mapping.
+// push begins a list or map.
 func (s *scanner) push(n, limit uint64) error {
 	if n > limit || len(s.open) >= maxRaftDepth {
 		return fmt.Errorf("a list or map has %d values at depth %d, which is too many or too deep", n, len(s.open))
@@ -196,18 +197,19 @@ func (s *scanner) push(n, limit uint64) error {
 	return nil
 }
 
-// end ends a value that holds no others.
+// end ends a value that has no elements.
 func (s *scanner) end() {
 	last := len(s.open) - 1
 	s.open[last]--
-	if last == 1 && s.open[last]%2 == 1 { // it was a name
+	if last == 1 && s.open[last]%2 == 1 { // a key
 		s.named = string(s.text) == "Size"
 	}
 	s.text = s.text[:0]
 	s.settle()
 }
 
-// settle closes what is complete; behind a whole value come a snapshot's bytes.
+// settle closes complete lists and maps. A complete InstallSnapshot request is followed by
+// the bytes of the snapshot.
 func (s *scanner) settle() {
 	for len(s.open) > 0 && s.open[len(s.open)-1] == 0 {
 		s.open = s.open[:len(s.open)-1]
@@ -220,7 +222,7 @@ func (s *scanner) settle() {
 	}
 }
 
-// note keeps a short text: it may be a field's name.
+// note keeps a short text, which may be the name of a field.
 func (s *scanner) note(b []byte) {
 	if len(s.open) == 2 && len(s.text)+len(b) <= len("Size") {
 		s.text = append(s.text, b...)
@@ -229,7 +231,7 @@ func (s *scanner) note(b []byte) {
 	}
 }
 
-// number takes a number, a truth or nothing.
+// number reads a number, a boolean or nil.
 func (s *scanner) number(c byte, n uint64) {
 	if !s.named || len(s.open) != 2 {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// requests encodes what Raft sends on one connection, as its transport does: a
-// snapshot among them, whose bytes would be none of its lengths.
+// requests encodes Raft's messages on one connection, as its transport does, with a
+// snapshot that has bytes of any value.
 func requests(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -39,14 +39,14 @@ func requests(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// TestGuardFollowsRaft: what Raft sends passes, however it is cut, and afterwards the
-// guard stands between two requests.
+// TestGuardFollowsRaft: Raft's messages pass, however they are cut, and afterwards the
+// guard is between two requests.
 func TestGuardFollowsRaft(t *testing.T) {
 	all := requests(t)
 	for _, piece := range []int{1, 2, 3, 7, 100, 4096, len(all)} {
 		g := &guard{requests: true}
 		for at := 0; at < len(all); at += piece {
-			if err := g.look(all[at:min(at+piece, len(all))]); err != nil {
+			if err := g.follow(all[at:min(at+piece, len(all))]); err != nil {
 				t.Fatalf("pieces of %d: at byte %d: %v", piece, at, err)
 			}
 		}
@@ -60,12 +60,12 @@ func TestGuardFollowsRaft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if g := new(guard); g.look(b.Bytes()) != nil || len(g.scan.open) != 0 {
+	if g := new(guard); g.follow(b.Bytes()) != nil || len(g.scan.open) != 0 {
 		t.Error("answers do not pass")
 	}
 }
 
-// TestGuardRefuses lengths beyond their bounds at once.
+// TestGuardRefuses: lengths beyond their bounds are refused at once.
 func TestGuardRefuses(t *testing.T) {
 	for what, b := range map[string][]byte{
 		"an extension":     {0, 0x81, 0xa1, 'x', 0xc9, 0xdf, 1, 0x10, 0},
@@ -76,7 +76,7 @@ func TestGuardRefuses(t *testing.T) {
 		"depth":            append([]byte{0}, bytes.Repeat([]byte{0x91}, 100)...),
 		"after a snapshot": append([]byte{2, 0x81, 0xa4, 'S', 'i', 'z', 'e', 3, 0xdd, 0xdd, 0xdd}, 0, 0xdd, 0xff, 0xff, 0xff, 0xff),
 	} {
-		if g := (&guard{requests: true}); g.look(b) == nil {
+		if g := (&guard{requests: true}); g.follow(b) == nil {
 			t.Errorf("%s passes", what)
 		}
 	}

@@ -7,17 +7,14 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
 	"time"
-
-	"github.com/hashicorp/raft"
 )
 
-// Every connection between two nodes begins with a greeting, before anything of Raft's: the node
-// that dials names its cluster, its server ID and the server that it wants to reach. The other
-// one answers who it is, and whether it agrees. So neither a node of another cluster nor one
-// whose folder was emptied takes part, at any address.
+// Every connection between two nodes begins with a greeting, before any message of Raft.
+// The node that dials names its cluster, its server ID and the server that it wants to
+// reach. The other node answers who it is, and whether it agrees. So neither a node of
+// another cluster nor a node with an emptied folder takes part, at any address.
 //
 //	0           4         5         6         7
 //	| "CRG1"    | lengths of cluster, from and to    | cluster, from, to |
@@ -32,8 +29,7 @@ type party struct{ cluster, server string }
 
 func (p party) String() string { return fmt.Sprintf("%s of cluster %s", p.server, p.cluster) }
 
-// Mismatch says that another server than the expected one is at an address, or that a stranger
-// dialled this node.
+// Mismatch says that an unexpected server answers at an address.
 type Mismatch struct {
 	Expected party
 	Found    party
@@ -43,13 +39,13 @@ func (e *Mismatch) Error() string {
 	return fmt.Sprintf("store: the server at this Raft address is %v, want %v", e.Found, e.Expected)
 }
 
-// encodeGreeting returns what the node that dials sends.
+// encodeGreeting returns the greeting of the node that dials.
 func encodeGreeting(self party, to string) []byte {
 	b := append([]byte(greetingMagic), byte(len(self.cluster)), byte(len(self.server)), byte(len(to)))
 	return append(append(append(b, self.cluster...), self.server...), to...)
 }
 
-// encodeReply returns what the node that was dialled answers.
+// encodeReply returns the answer of the node that was dialled.
 func encodeReply(self party, welcome bool) []byte {
 	b := append([]byte(greetingMagic), 0, byte(len(self.cluster)), byte(len(self.server)))
 	if welcome {
@@ -58,7 +54,7 @@ func encodeReply(self party, welcome bool) []byte {
 	return append(append(b, self.cluster...), self.server...)
 }
 
-// readTexts reads a head of so many bytes and the texts whose lengths its last bytes are.
+// readTexts reads a head, and as many texts; the last bytes of the head are their lengths.
 func readTexts(r io.Reader, head []byte, texts int) (list []string, err error) {
 	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, err
@@ -76,13 +72,13 @@ func readTexts(r io.Reader, head []byte, texts int) (list []string, err error) {
 	return list, nil
 }
 
-// greeted is a connection that begins with a greeting. It is exchanged by the first Read, since
+// greeted is a connection that begins with a greeting. The first Read exchanges it, since
 // neither Accept nor Dial may wait for the other end.
 type greeted struct {
 	net.Conn
 	self    party
-	to      string                             // the server that was dialled; empty: this end was dialled
-	within  time.Duration                      // for the greeting
+	to      string                             // the server that was dialled; empty if this end was dialled
+	within  time.Duration                      // the time for the greeting
 	strange func(self, found party, to string) // is told of a mismatch
 
 	once sync.Once
@@ -98,7 +94,7 @@ func (g *greeted) Read(b []byte) (int, error) {
 	return g.Conn.Read(b)
 }
 
-// greet reads the other end's greeting and, if this end was dialled, answers it.
+// greet reads the greeting of the other end, and answers it if this end was dialled.
 func (g *greeted) greet() error {
 	if g.to != "" {
 		texts, welcome, err := readReply(g.Conn)
@@ -130,28 +126,31 @@ func (g *greeted) greet() error {
 	return g.SetDeadline(time.Time{})
 }
 
+// readReply reads the answer to a greeting: the cluster and the server, and whether the
+// node is welcome.
 func readReply(r io.Reader) (texts []string, welcome bool, err error) {
 	head := make([]byte, len(greetingMagic)+3)
 	texts, err = readTexts(r, head, 2)
 	return texts, head[len(greetingMagic)] == 1, err
 }
 
-// mismatches remembers who answered, or dialled, and was refused.
+// mismatches remembers for a minute which parties were refused.
 type mismatches struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
-	found  map[string]sighting // by the server that was expected
-	guests map[party]sighting  // that dialled this node
+	found  map[string]sighting // who answered, by the expected server; guarded by mu
+	guests map[party]sighting  // who dialled this node; guarded by mu
 }
 
-// sighting is another party than the expected one, and when it was seen and logged last.
+// sighting says who was found, and when it was seen and logged last.
 type sighting struct {
 	party
 	seen, logged time.Time
 }
 
-// The log has a line for each peer once a minute; what was not seen for as long is forgotten.
+// mismatchLogged is the time between two log lines about one party, and the time after
+// which a party is forgotten.
 const mismatchLogged = time.Minute
 
 // note records a sighting and reports whether to log it.
@@ -175,8 +174,17 @@ func note[K comparable](m *map[K]sighting, key K, found party) bool {
 	return tell
 }
 
-// answered notes that another party answered than the server that was dialled.
-func (m *mismatches) answered(self party, found party, to string) {
+// severity returns the level of a log line about a mismatch. An emptied folder is replaced
+// within seconds.
+func severity(self, found party) slog.Level {
+	if self.cluster == found.cluster {
+		return slog.LevelInfo
+	}
+	return slog.LevelWarn
+}
+
+// answered records that an unexpected party answered for a server that was dialled.
+func (m *mismatches) answered(self, found party, to string) {
 	m.mu.Lock()
 	tell := note(&m.found, to, found)
 	m.mu.Unlock()
@@ -186,9 +194,9 @@ func (m *mismatches) answered(self party, found party, to string) {
 	}
 }
 
-// dialled notes that a party dialled this node that is not of its cluster, or that wanted
+// dialled records that a party of another cluster dialled this node, or a party that wanted
 // another server.
-func (m *mismatches) dialled(self party, found party, to string) {
+func (m *mismatches) dialled(self, found party, to string) {
 	m.mu.Lock()
 	tell := note(&m.guests, found, found)
 	m.mu.Unlock()
@@ -198,78 +206,22 @@ func (m *mismatches) dialled(self party, found party, to string) {
 	}
 }
 
-// severity is of a mismatch: a folder that was emptied is replaced within seconds.
-func severity(self, found party) slog.Level {
-	if self.cluster == found.cluster {
-		return slog.LevelInfo
-	}
-	return slog.LevelWarn
-}
-
-// Reach reports why a server cannot be reached on its Raft address, or nil.
-func (s *Store) Reach(ctx context.Context, m Server) error {
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", m.RaftAddr)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if end, ok := ctx.Deadline(); ok {
-		if err := c.SetDeadline(end); err != nil {
-			return err
-		}
-	}
-	if _, err := c.Write(encodeGreeting(s.stream.self, string(m.raftID()))); err != nil {
-		return err
-	}
-	texts, welcome, err := readReply(c)
-	if err != nil {
-		return fmt.Errorf("no coordinator answers at this Raft address: %w", err)
-	}
-	if expected, found := (party{s.stream.self.cluster, string(m.raftID())}), (party{texts[0], texts[1]}); !welcome || found != expected {
-		return &Mismatch{Expected: expected, Found: found}
-	}
-	return nil
-}
-
-// Replaced returns the server that answers at the address of a member, if that is the same
-// coordinator of the same cluster with another folder.
-func (s *Store) Replaced(m Member) (Server, bool) {
-	found, ok := s.stream.mismatches.at(string(m.raftID()))
-	if !ok || found.cluster != s.stream.self.cluster {
-		return Server{}, false
-	}
-	other := parseServer(raft.ServerID(found.server), "")
-	return other, other.ID == m.ID && other.Directory != m.Directory
-}
-
-// Stranger says who answers at the address of a member and belongs to another cluster, or
-// nothing.
-func (s *Store) Stranger(m Member) string {
-	found, ok := s.stream.mismatches.at(string(m.raftID()))
-	if !ok || found.cluster == s.stream.self.cluster {
-		return ""
-	}
-	return fmt.Sprintf("the server at its Raft address is %s of cluster %s, this cluster is %s", parseServer(raft.ServerID(found.server), "").ID, found.cluster, s.stream.self.cluster)
-}
-
-// Guests lists the coordinators of other clusters that dialled this node lately.
-func (s *Store) Guests() (list []string) {
-	m := &s.stream.mismatches
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for p, g := range m.guests {
-		if p.cluster != s.stream.self.cluster && time.Since(g.seen) < mismatchLogged {
-			list = append(list, fmt.Sprintf("coordinator %s of cluster %s tries to reach the Raft address of this coordinator and is refused", parseServer(raft.ServerID(p.server), "").ID, p.cluster))
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
-// at returns who answered lately where a server was expected.
+// at returns the party that answered lately for a server.
 func (m *mismatches) at(server string) (party, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s, ok := m.found[server]
 	return s.party, ok && time.Since(s.seen) < mismatchLogged
+}
+
+// foreign lists the parties of other clusters that dialled this node lately.
+func (m *mismatches) foreign(cluster string) (list []party) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p, g := range m.guests {
+		if p.cluster != cluster && time.Since(g.seen) < mismatchLogged {
+			list = append(list, p)
+		}
+	}
+	return list
 }

@@ -18,8 +18,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// A proposal that is in Raft's queue when Raft shuts down is never answered: the
-// goroutine that waits for it stays, at most sixteen of them for each life of a node.
+// TestMain checks that no goroutine is left. Raft never answers a proposal that is in its
+// queue when it shuts down, so the goroutine that waits for it stays: at most sixteen for
+// each Raft node.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/hashicorp/raft.(*deferError).Error"))
 }
@@ -36,7 +37,7 @@ type cluster struct {
 	answer map[string]func() Answer // of those that run or start
 }
 
-// ask is what nodes ask each other by.
+// ask is Config.Ask of all nodes.
 func (c *cluster) ask(_ context.Context, id string) (Answer, error) {
 	c.mu.Lock()
 	answer := c.answer[id]
@@ -47,7 +48,7 @@ func (c *cluster) ask(_ context.Context, id string) (Answer, error) {
 	return answer(), nil
 }
 
-// answers says how a node answers from now on.
+// answers sets how a node answers from now on.
 func (c *cluster) answers(id string, answer func() Answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +58,7 @@ func (c *cluster) answers(id string, answer func() Answer) {
 	c.answer[id] = answer
 }
 
-// claim has a node claim its folder; from then on it answers.
+// claim claims the folder of a node, which answers from then on.
 func (c *cluster) claim(config Config) *Folder {
 	c.t.Helper()
 	f, err := Claim(config)
@@ -68,8 +69,7 @@ func (c *cluster) claim(config Config) *Folder {
 	return f
 }
 
-// calm is for tests of which a change of leader would be the end, however busy the
-// machine is.
+// calm is for tests that a change of the leader would break, however busy the machine is.
 func calm(c *Config) { c.Heartbeat = 500 * time.Millisecond }
 
 // newCluster starts n nodes named a, b, c...
@@ -111,8 +111,8 @@ func (c *cluster) startAll() {
 	}
 }
 
-// start starts one node; with a nil listener on the address that it had before. One whose
-// folder is corrupt begins with another folder, as a coordinator does.
+// start starts one node; with a nil listener on its former address. With a corrupt folder
+// it begins with another one, as a coordinator does.
 func (c *cluster) start(id string, l net.Listener) *Store {
 	c.t.Helper()
 	config := c.config(id, l)
@@ -147,7 +147,7 @@ func (c *cluster) start(id string, l net.Listener) *Store {
 	return s
 }
 
-// tend does once what package members does about servers with new folders, if some node leads.
+// tend does once what package members does for servers with new folders, if a node leads.
 func (c *cluster) tend() {
 	for _, s := range c.nodes {
 		if !s.IsLeader() {
@@ -174,8 +174,7 @@ func (c *cluster) tend() {
 	}
 }
 
-// whole waits until every node that runs votes with the folder that it has, and no other server
-// does.
+// whole waits until every running node votes with its folder, and no other server does.
 func (c *cluster) whole() {
 	c.t.Helper()
 	testkit.Until(c.t, "every node to vote", func() bool {
@@ -239,13 +238,11 @@ func (c *cluster) close(id string) {
 	c.answers(id, nil)
 }
 
-// kill ends a node as a signal would: it hands nothing over and says nothing.
+// kill ends a node as a signal would, without a transfer of the leadership.
 func (c *cluster) kill(id string) {
 	c.t.Helper()
 	s := c.nodes[id]
-	s.mu.Lock()
-	s.closing = true
-	s.mu.Unlock()
+	s.refuse()
 	s.stop(ErrClosed)
 	if err := s.release(); err != nil {
 		c.t.Errorf("killing %s: %v", id, err)
@@ -296,7 +293,7 @@ func (c *cluster) followers(leader *Store) []*Store {
 	return list
 }
 
-// propose proposes to whoever leads until it is acknowledged, as clients do, and
+// propose proposes to the leader until the entry is acknowledged, as clients do, and
 // returns the index.
 func (c *cluster) propose(entry []byte) uint64 {
 	c.t.Helper()

@@ -1,180 +1,114 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
-	"strings"
-	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
 
-// Member is one server of the cluster, as the log's configuration has it.
-type Member struct {
-	Server
-	Voter bool // true if it votes; a nonvoter receives the log, and does not count
-}
-
-// Members lists the members by coordinator, from the latest configuration in the log here:
-// on the leader the one in force. It is empty on a node that has joined no cluster
-// yet. While a coordinator with a new folder catches up, it is listed twice.
-func (s *Store) Members() []Member {
-	var list []Member
-	for _, m := range s.raft().GetConfiguration().Configuration().Servers {
-		list = append(list, Member{parseServer(m.ID, m.Address), m.Suffrage == raft.Voter})
-	}
-	slices.SortFunc(list, func(a, b Member) int {
-		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Directory, b.Directory))
-	})
-	return list
+// membership changes who is a member, and says who answers at the addresses of members.
+type membership struct {
+	supervisor *supervisor
+	stream     *stream
 }
 
 // Votes reports whether this node votes, according to its log.
-func (s *Store) Votes() bool {
-	return slices.ContainsFunc(s.Members(), func(m Member) bool { return m.Voter && m.ID == s.self.ID && m.Directory == s.self.Directory })
+func (m *membership) Votes() bool {
+	self := m.supervisor.self
+	return slices.ContainsFunc(m.supervisor.Members(), func(one Member) bool { return one.Voter && one.ID == self.ID && one.Directory == self.Directory })
 }
 
-// voters counts the members that vote.
-func (s *Store) voters() (n int) {
-	for _, m := range s.Members() {
-		if m.Voter {
-			n++
-		}
-	}
-	return n
-}
-
-// AddNonvoter makes a node a member that receives the log and does not vote. On
-// the leader only; it returns once the change is committed. While another change
-// is under way it waits. Errors: as of Propose.
-func (s *Store) AddNonvoter(ctx context.Context, m Server) error {
-	return s.change(ctx, func() raft.IndexFuture {
-		return s.raft().AddNonvoter(m.raftID(), m.address(), 0, s.config.patience())
+// AddNonvoter makes a node a member that receives the log and does not vote. Only the
+// leader can. It waits for other changes, and returns after this one is committed. It
+// returns the same errors as Propose.
+func (m *membership) AddNonvoter(ctx context.Context, s Server) error {
+	return m.change(ctx, func(r *raft.Raft) raft.IndexFuture {
+		return r.AddNonvoter(s.raftID(), s.address(), 0, m.supervisor.config.patience())
 	})
 }
 
-// Promote lets a nonvoter vote: see AddNonvoter.
-func (s *Store) Promote(ctx context.Context, m Server) error {
-	return s.change(ctx, func() raft.IndexFuture {
-		return s.raft().AddVoter(m.raftID(), m.address(), 0, s.config.patience())
+// Promote gives a nonvoter a vote: see AddNonvoter.
+func (m *membership) Promote(ctx context.Context, s Server) error {
+	return m.change(ctx, func(r *raft.Raft) raft.IndexFuture {
+		return r.AddVoter(s.raftID(), s.address(), 0, m.supervisor.config.patience())
 	})
 }
 
-// Remove takes a member, which must not be this node, out of the cluster: see
-// AddNonvoter.
-func (s *Store) Remove(ctx context.Context, m Server) error {
-	if m.raftID() == s.self.raftID() {
+// Remove removes a member, which must not be this node: see AddNonvoter.
+func (m *membership) Remove(ctx context.Context, s Server) error {
+	if s.raftID() == m.supervisor.self.raftID() {
 		panic("store: a leader hands over before it is removed")
 	}
-	return s.change(ctx, func() raft.IndexFuture {
-		return s.raft().RemoveServer(m.raftID(), 0, s.config.patience())
+	return m.change(ctx, func(r *raft.Raft) raft.IndexFuture {
+		return r.RemoveServer(s.raftID(), 0, m.supervisor.config.patience())
 	})
 }
 
 // change makes one change of the configuration.
-func (s *Store) change(ctx context.Context, request func() raft.IndexFuture) error {
-	err := s.await(ctx, func() error { return s.translate(request().Error()) })
+func (m *membership) change(ctx context.Context, request func(*raft.Raft) raft.IndexFuture) error {
+	err := m.supervisor.await(ctx, func(r *raft.Raft) error { return m.supervisor.translate(request(r).Error()) })
 	if errors.Is(err, ctx.Err()) && ctx.Err() != nil {
 		return fmt.Errorf("store: %w: %w", ErrAmbiguous, err)
 	}
 	return err
 }
 
-// TransferTo is TransferLeadership to the voter that a coordinator has.
-func (s *Store) TransferTo(ctx context.Context, id string) error {
-	if id == s.config.ID {
-		return nil
-	}
-	err := s.await(ctx, func() error {
-		for _, m := range s.raft().GetConfiguration().Configuration().Servers {
-			if m.Suffrage == raft.Voter && parseServer(m.ID, m.Address).ID == id {
-				return s.raft().LeadershipTransferToServer(m.ID, m.Address).Error()
-			}
-		}
-		return fmt.Errorf("coordinator %q has no vote", id)
-	})
-	return s.transferred(err)
-}
-
-// transferred turns Raft's error about a handover into one of this package.
-func (s *Store) transferred(err error) error {
-	if errors.Is(err, raft.ErrNotLeader) {
-		return s.translate(err)
-	}
+// Reach reports why a server cannot be reached at its Raft address, or nil.
+func (m *membership) Reach(ctx context.Context, s Server) error {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", s.RaftAddr)
 	if err != nil {
-		return fmt.Errorf("store: transferring the leadership: %w", err)
+		return err
+	}
+	defer c.Close()
+	if end, ok := ctx.Deadline(); ok {
+		if err := c.SetDeadline(end); err != nil {
+			return err
+		}
+	}
+	self := m.stream.self
+	if _, err := c.Write(encodeGreeting(self, string(s.raftID()))); err != nil {
+		return err
+	}
+	texts, welcome, err := readReply(c)
+	if err != nil {
+		return fmt.Errorf("no coordinator answers at this Raft address: %w", err)
+	}
+	if expected, found := (party{self.cluster, string(s.raftID())}), (party{texts[0], texts[1]}); !welcome || found != expected {
+		return &Mismatch{Expected: expected, Found: found}
 	}
 	return nil
 }
 
-// checkMembers compares the peers given with the members in the log, which decide. A
-// list of which half or more are no members, and are not where a member is now either,
-// is refused: it is of another cluster.
-func (s *Store) checkMembers() error {
-	members := s.Members()
-	if len(members) == 0 {
-		return nil // waits to be added
+// Replaced returns the server that answers at the address of a member. ok is true if it is
+// the same coordinator of the same cluster with another folder.
+func (m *membership) Replaced(of Member) (other Server, ok bool) {
+	found, ok := m.stream.mismatches.at(string(of.raftID()))
+	if !ok || found.cluster != m.stream.self.cluster {
+		return Server{}, false
 	}
-	strange := 0
-	var given, have []string
-	for _, p := range s.config.Peers {
-		given = append(given, p.ID)
-		known := func(m Member) bool { return m.ID == p.ID || m.RaftAddr == p.RaftAddr }
-		if p.ID != s.config.ID && !slices.ContainsFunc(members, known) {
-			strange++
-		}
-	}
-	for _, m := range members {
-		have = append(have, m.ID)
-	}
-	if strange > 0 && 2*strange >= len(given) {
-		return fmt.Errorf("store: folder %s is %w: its cluster has the members %v, but --peers names %v; add members with `coppice cluster add`, not with --peers",
-			s.folder.path, ErrFolder, slices.Compact(have), given)
-	}
-	return nil
+	other = parseServer(raft.ServerID(found.server), "")
+	return other, other.ID == of.ID && other.Directory != of.Directory
 }
 
-// addresses finds peers: by who knows them at run time, then by the list that this
-// process was started with, then by the configuration in the log, which has them
-// as they were when they joined.
-type addresses struct {
-	locate func(id string) string    // may be nil
-	given  map[string]string         // by coordinator
-	node   atomic.Pointer[raft.Raft] // nil until it runs
+// Stranger describes the server of another cluster that answers at the address of a member,
+// or returns "".
+func (m *membership) Stranger(of Member) string {
+	found, ok := m.stream.mismatches.at(string(of.raftID()))
+	if !ok || found.cluster == m.stream.self.cluster {
+		return ""
+	}
+	return fmt.Sprintf("the server at its Raft address is %s of cluster %s, this cluster is %s", parseServer(raft.ServerID(found.server), "").ID, found.cluster, m.stream.self.cluster)
 }
 
-func (s *Store) addresses() *addresses {
-	at := &addresses{locate: s.config.Locate, given: make(map[string]string)}
-	for _, p := range s.config.Peers {
-		at.given[p.ID] = p.RaftAddr
+// Guests describes the coordinators of other clusters that dialled this node lately.
+func (m *membership) Guests() (list []string) {
+	for _, p := range m.stream.mismatches.foreign(m.stream.self.cluster) {
+		list = append(list, fmt.Sprintf("coordinator %s of cluster %s tries to reach the Raft address of this coordinator and is refused", parseServer(raft.ServerID(p.server), "").ID, p.cluster))
 	}
-	if len(s.config.Peers) == 0 {
-		at.given[s.config.ID] = s.Addr()
-	}
-	return at
-}
-
-// ServerAddr implements raft.ServerAddressProvider.
-func (a *addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
-	s := parseServer(id, "")
-	if a.locate != nil {
-		s.RaftAddr = a.locate(s.ID)
-	}
-	if s.RaftAddr == "" {
-		s.RaftAddr = a.given[s.ID]
-	}
-	if r := a.node.Load(); r != nil && s.RaftAddr == "" {
-		for _, m := range r.GetConfiguration().Configuration().Servers {
-			if m.ID == id {
-				return m.Address, nil
-			}
-		}
-	}
-	if s.RaftAddr == "" {
-		return "", fmt.Errorf("store: there is no peer %q", id)
-	}
-	return s.address(), nil
+	slices.Sort(list)
+	return list
 }

@@ -3,6 +3,10 @@ package store
 import (
 	"bytes"
 	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +28,7 @@ func (c *cluster) join(id string) *Store {
 	return c.open(config, f)
 }
 
-// change makes a change on whoever leads, again where it is lost on the way.
+// change makes a change on the leader, and repeats it if its outcome is unknown.
 func (c *cluster) change(f func(*Store) error) {
 	c.t.Helper()
 	for {
@@ -49,8 +53,8 @@ func memberNames(s *Store) (names string) {
 	return names
 }
 
-// A node that joins has everything before it votes; then one of the first dies and
-// is removed, and those that stay go on and come back on other ports.
+// TestReplaceANode: a node that joins has everything before it votes; then one of the first
+// dies and is removed, and those that stay go on and come back on other ports.
 func TestReplaceANode(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -94,8 +98,8 @@ func TestReplaceANode(t *testing.T) {
 	checkMembers(t, c.leader().State(), n+2)
 }
 
-// A node that is removed while it runs learns nothing of it, perhaps, and must not
-// cost the others their leader.
+// TestRemovedNodeIsQuiet: a node that is removed while it runs may not learn of it, and
+// must not cost the others their leader.
 func TestRemovedNodeIsQuiet(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, calm)
@@ -116,7 +120,7 @@ func TestRemovedNodeIsQuiet(t *testing.T) {
 	}
 }
 
-// Peers that are no members are passed over while they are few.
+// TestPeersAfterChanges: peers that are no members are ignored if they are few.
 func TestPeersAfterChanges(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -155,7 +159,7 @@ func TestTransferTo(t *testing.T) {
 	}
 }
 
-// A cluster that begins with a state has it, and its epochs are above the state's
+// TestSeed: a cluster that begins with a state has it, and its epochs are above the state's
 // index.
 func TestSeed(t *testing.T) {
 	t.Parallel()
@@ -206,4 +210,218 @@ func restoredState(t *testing.T) *state.State {
 		s = next
 	}
 	return s
+}
+
+// TestStrangersAreRefused: a node of another cluster at the address of a member gets no
+// message of Raft, and is told.
+func TestStrangersAreRefused(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	c.wait(c.propose(memberEntry(0)))
+	leader := c.leader()
+	out := c.followers(leader)[0]
+	at := out.member()
+	c.kill(at.ID)
+
+	other := &cluster{t: t, dir: t.TempDir(), nodes: make(map[string]*Store), peers: []Peer{{ID: at.ID, RaftAddr: at.RaftAddr}}}
+	t.Cleanup(other.closeAll)
+	l, err := net.Listen("tcp", at.RaftAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := other.start(at.ID, l)
+	// The first entry is the configuration, the second is the leader's own.
+	testkit.Until(t, "the stranger to lead its own cluster", func() bool { return stranger.IsLeader() && stranger.Stats().LastIndex >= 2 })
+	term, last := stranger.Stats().Term, stranger.Stats().LastIndex
+	var told Member
+	for _, m := range leader.Members() {
+		if m.ID == at.ID {
+			told = m
+		}
+	}
+	testkit.Until(t, "the leader and the stranger to tell", func() bool { return leader.Stranger(told) != "" && len(stranger.Guests()) > 0 })
+	c.propose(memberEntry(1))
+	if text := leader.Stranger(told); !strings.Contains(text, stranger.folder.Identity().Cluster) || !strings.Contains(text, leader.folder.Identity().Cluster) {
+		t.Errorf("%q does not name both clusters", text)
+	}
+	if text := strings.Join(stranger.Guests(), ""); !strings.Contains(text, leader.folder.Identity().Cluster) {
+		t.Errorf("%q", text)
+	}
+	if _, replaced := leader.Replaced(told); replaced {
+		t.Error("a stranger is taken for a new folder of the member")
+	}
+	if now := stranger.Stats(); now.Term != term || now.LastIndex != last {
+		t.Errorf("the stranger is in term %d at entry %d, it was in term %d at entry %d", now.Term, now.LastIndex, term, last)
+	}
+	if err := leader.Reach(testkit.Context(t), told.Server); err == nil || !strings.Contains(err.Error(), "the server at this Raft address is") {
+		t.Errorf("reaching it: %v", err)
+	}
+}
+
+// TestGreetingIsBounded: a client that sends nothing, or no greeting, is disconnected and
+// delays no other.
+func TestGreetingIsBounded(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, func(c *Config) { c.Heartbeat = 20 * time.Millisecond })
+	s := c.leader()
+	for _, say := range []string{"", "GET / HTTP/1.1\r\n\r\n", greetingMagic + "\x01\x01\x01xab", string(encodeGreeting(party{"another", "b.1"}, string(s.self.raftID())))} {
+		conn, err := net.Dial("tcp", s.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, say); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(conn)
+		if nerr, ok := err.(net.Error); ok && nerr.Timeout() {
+			t.Errorf("%q: the connection stays open", say)
+		}
+		if strings.HasPrefix(say, greetingMagic) && (len(answer) < 5 || answer[4] != 0) {
+			t.Errorf("%q is answered by %q", say, answer)
+		}
+		conn.Close()
+	}
+	if err := s.Reach(testkit.Context(t), s.member()); err == nil {
+		t.Error("a node reaches itself as another one")
+	}
+}
+
+// TestEachEndCompares: each end refuses the other by itself, whatever the other end
+// answers.
+func TestEachEndCompares(t *testing.T) {
+	self := party{"cluster", "a.1"}
+	exchange := func(to string, says []byte) (welcome bool) {
+		here, there := net.Pipe()
+		defer here.Close()
+		defer there.Close()
+		refused := false
+		g := &greeted{Conn: here, self: self, to: to, within: time.Minute, strange: func(party, party, string) { refused = true }}
+		go func() {
+			there.Write(says)
+			io.Copy(io.Discard, there)
+		}()
+		err := g.greet()
+		if (err == nil) == refused {
+			t.Errorf("%q: %v, told: %v", says, err, refused)
+		}
+		return err == nil
+	}
+	for _, c := range []struct {
+		what    string
+		dials   party // the other end, which dials
+		wants   string
+		answers party // the other end, which answers this one, that wants b.1
+		says    bool
+		welcome bool
+	}{
+		{"the server", party{"cluster", "b.1"}, "a.1", party{"cluster", "b.1"}, true, true},
+		{"another cluster", party{"other", "b.1"}, "a.1", party{"other", "b.1"}, true, false},
+		{"another folder", party{"cluster", "b.1"}, "a.2", party{"cluster", "b.2"}, true, false},
+		{"another coordinator", party{"cluster", "b.1"}, "c.1", party{"cluster", "c.1"}, true, false},
+		{"a refusal, or itself", party{"cluster", "a.1"}, "a.1", party{"cluster", "b.1"}, false, false},
+	} {
+		if got := exchange("", encodeGreeting(c.dials, c.wants)); got != c.welcome {
+			t.Errorf("%s dials: welcome is %v", c.what, got)
+		}
+		if got := exchange("b.1", encodeReply(c.answers, c.says)); got != c.welcome {
+			t.Errorf("%s answers: welcome is %v", c.what, got)
+		}
+	}
+}
+
+// TestResetDrawsAnotherIdentity: reset draws another directory id, forgets the cluster and
+// keeps the former files.
+func TestResetDrawsAnotherIdentity(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, nil)
+	c.propose(memberEntry(0))
+	was := c.nodes["a"].self
+	c.kill("a")
+	f, err := Reset(c.config("a", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if i := f.Identity(); i.Directory == was.Directory || i.Cluster != "" {
+		t.Errorf("%+v after %+v", i, was)
+	}
+	for _, name := range []string{formatName, stableName, logName} {
+		only(t, filepath.Join(c.dir, "a"), "corrupt/"+name+".[0-9]*")
+	}
+}
+
+// grown returns a cluster that a began alone, with a snapshot from then. b and c have
+// joined since.
+func grown(t *testing.T) *cluster {
+	c := newCluster(t, 1, nil)
+	for i := range 20 {
+		c.propose(memberEntry(i))
+	}
+	if err := c.nodes["a"].Snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"b", "c"} {
+		m := c.join(id).member()
+		c.change(func(s *Store) error { return s.AddNonvoter(testkit.Context(t), m) })
+		c.change(func(s *Store) error { return s.Promote(testkit.Context(t), m) })
+		c.peers = append(c.peers, Peer{ID: id, RaftAddr: m.RaftAddr})
+	}
+	c.wait(c.propose(memberEntry(20)))
+	return c
+}
+
+// TestRecoveryOfTheFirst: a node has lost its log, and its snapshot has it as the only
+// member. It must not lead beside the leader of the others.
+func TestRecoveryOfTheFirst(t *testing.T) {
+	t.Parallel()
+	c := grown(t)
+	for id := range c.nodes {
+		c.kill(id)
+	}
+	rewriteFile(t, only(t, filepath.Join(c.dir, "a"), "log/*.wal"), flipIn(memberID(20)))
+	a := c.start("a", nil)
+	patience := time.Now().Add(6 * a.config.election())
+	testkit.Until(t, "elections", func() bool { return a.IsLeader() || time.Now().After(patience) })
+	if a.IsLeader() || a.Stats().Term != 0 {
+		t.Fatal("it stands without the others")
+	}
+	c.start("b", nil)
+	c.start("c", nil)
+	c.whole()
+	c.wait(c.propose(memberEntry(21)))
+	testkit.Until(t, "the log", func() bool { return len(a.State().Members()) == 22 })
+	checkMembers(t, a.State(), 22)
+	if names := memberNames(a); names != "abc" {
+		t.Errorf("its members are %s", names)
+	}
+	testkit.Until(t, "office for it", func() bool { return c.leader().HandOver(testkit.Context(t), "a") == nil && a.IsLeader() })
+}
+
+// TestHalfAVote: a crash between the two steps in which Raft writes a vote leaves no vote
+// for the candidate of the term before, which Raft would confirm without a look at its log.
+func TestHalfAVote(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := openStable(dir, "a", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(s.SetUint64([]byte(keyTerm), 4), s.SetUint64([]byte(keyVotedTerm), 4), s.Set([]byte(keyVoted), []byte("b")),
+		s.SetUint64([]byte(keyTerm), 5), s.SetUint64([]byte(keyVotedTerm), 5), s.close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = openStable(dir, "a", false); err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if voted, err := s.Get([]byte(keyVoted)); voted != nil || err != nil {
+		t.Errorf("it has voted for %q: %v", voted, err)
+	}
+	if term, err := s.GetUint64([]byte(keyVotedTerm)); term != 5 || err != nil {
+		t.Errorf("in term %d: %v", term, err)
+	}
 }

@@ -2,32 +2,41 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// Future is a proposal on its way.
+// proposals puts entries into the log.
+type proposals struct {
+	supervisor *supervisor
+	transfer   *transfer
+	pending    pending
+}
+
+// Future is a proposal without an outcome yet.
 type Future struct {
-	done  chan struct{}
+	done  chan struct{} // closed after the other fields are set
 	index uint64
 	value any
 	err   error
 }
 
-// Done is closed once the outcome is known.
+// Done is closed when the outcome is known.
 func (f *Future) Done() <-chan struct{} { return f.done }
 
 // Result waits for the outcome: see Store.Propose.
-func (f *Future) Result() (index uint64, value any, err error) {
-	<-f.done
-	return f.index, f.value, f.err
-}
+func (f *Future) Result() (index uint64, value any, err error) { return f.Wait(context.Background()) }
 
-// Wait is Result for no longer than ctx; then the outcome is ErrAmbiguous.
+// Wait is Result, but not for longer than ctx. Then the outcome is ErrAmbiguous.
 func (f *Future) Wait(ctx context.Context) (index uint64, value any, err error) {
 	select {
 	case <-f.done:
@@ -37,47 +46,48 @@ func (f *Future) Wait(ctx context.Context) (index uint64, value any, err error) 
 	}
 }
 
-// Propose puts an entry into the log and returns, once a majority has it on disk
-// and this node has applied it, its index and what state.Result.Value documents.
-// Only the leader can: otherwise the error is a *NotLeaderError, and nothing is
-// written. ErrAmbiguous (also when ctx ends first) says that the entry may be
-// applied, now or later. An error of package state says that the entry is in the
-// log and was refused. entry must not change until the outcome is known; at most
-// 512 KiB are advised.
-func (s *Store) Propose(ctx context.Context, entry []byte) (index uint64, value any, err error) {
+// Propose puts an entry into the log. It returns after a majority has the entry on disk and
+// this node has applied it: the index of the entry, and the value that state.Result
+// documents. On a node that does not lead, the error is a *NotLeaderError, and nothing is
+// written. ErrAmbiguous, also if ctx ends first, says that the entry may be applied now or
+// later. An error of package state says that the entry is in the log and was refused. The
+// caller must not change entry until the outcome is known. An entry should have at most 512
+// KiB.
+func (p *proposals) Propose(ctx context.Context, entry []byte) (index uint64, value any, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err
 	}
-	return s.ProposeAsync(entry).Wait(ctx)
+	return p.ProposeAsync(entry).Wait(ctx)
 }
 
-// ProposeAsync is Propose without waiting: entries of one goroutine enter the log
-// in the order of its calls. While sixteen proposals wait to be written it blocks,
-// so nobody gets far ahead of the disk.
-func (s *Store) ProposeAsync(entry []byte) *Future {
+// ProposeAsync is Propose without waiting. Entries of one goroutine enter the log in the
+// order of its calls. While sixteen proposals wait to be written, it blocks, so that no
+// caller gets far ahead of the disk.
+func (p *proposals) ProposeAsync(entry []byte) *Future {
 	f := &Future{done: make(chan struct{})}
-	if err := s.begin(); err != nil {
+	v := p.supervisor
+	if err := v.life.begin(); err != nil {
 		f.err = err
 		close(f.done)
 		return f
 	}
 	began := time.Now()
-	s.pending.add(f, began)
-	n := s.life.Load()
-	applied := n.raft.Apply(entry, s.config.patience())
+	p.pending.add(f, began)
+	n := v.node.Load()
+	applied := n.raft.Apply(entry, v.config.patience())
 	go func() {
-		defer s.calls.Done()
-		s.resolve(f, n, applied)
-		s.pending.remove(f)
-		if f.index > 0 && s.config.Committed != nil {
-			s.config.Committed(time.Since(began))
+		defer v.life.calls.Done()
+		p.resolve(f, n, applied)
+		p.pending.remove(f)
+		if f.index > 0 && v.config.Committed != nil {
+			v.config.Committed(time.Since(began))
 		}
 	}()
 	return f
 }
 
-// resolve waits for Raft's answer, which a life of the node that ended may owe.
-func (s *Store) resolve(f *Future, n *node, applied raft.ApplyFuture) {
+// resolve waits for Raft's answer. A node that has ended may never give it.
+func (p *proposals) resolve(f *Future, n *node, applied raft.ApplyFuture) {
 	defer close(f.done)
 	answer := make(chan error, 1)
 	go func() { answer <- applied.Error() }()
@@ -87,22 +97,112 @@ func (s *Store) resolve(f *Future, n *node, applied raft.ApplyFuture) {
 	case <-n.ended:
 		err = raft.ErrRaftShutdown
 	}
-	s.noteHandover(err)
-	if f.err = s.translate(err); f.err != nil {
+	p.transfer.note(err)
+	if f.err = p.supervisor.translate(err); f.err != nil {
 		return
 	}
 	result := applied.Response().(state.Result)
 	f.index, f.value, f.err = applied.Index(), result.Value, result.Err
 }
 
-// Barrier returns once this node, the leader, has applied every entry that was in
-// the log before the call.
-func (s *Store) Barrier(ctx context.Context) error {
-	return s.await(ctx, func() error { return s.translate(s.raft().Barrier(s.config.patience()).Error()) })
+// Pending returns how long the oldest proposal without an outcome has waited, or 0. On a
+// leader without problems this is some milliseconds.
+func (p *proposals) Pending() time.Duration { return p.pending.oldest(time.Now()) }
+
+// Barrier returns after this node, the leader, has applied every entry that was in the log
+// before the call.
+func (p *proposals) Barrier(ctx context.Context) error {
+	v := p.supervisor
+	return v.await(ctx, func(r *raft.Raft) error { return v.translate(r.Barrier(v.config.patience()).Error()) })
 }
 
-// VerifyLeader returns nil if a majority agrees, during the call, that this node
-// leads: a read of State after it is not stale.
-func (s *Store) VerifyLeader(ctx context.Context) error {
-	return s.await(ctx, func() error { return s.translate(s.raft().VerifyLeader().Error()) })
+// VerifyLeader returns nil if a majority agrees, during the call, that this node leads: the
+// state after it is not stale.
+func (p *proposals) VerifyLeader(ctx context.Context) error {
+	v := p.supervisor
+	return v.await(ctx, func(r *raft.Raft) error { return v.translate(r.VerifyLeader().Error()) })
+}
+
+// Proposer is a replicated log that a Lead entry can be put into.
+type Proposer interface {
+	Propose(ctx context.Context, entry []byte) (index uint64, value any, err error)
+	State() *state.State
+}
+
+// Lead makes a node the leader in the replicated state, and returns the epoch. From then on
+// every node refuses entries of earlier epochs. When Lead returns, all entries of earlier
+// leaders have been applied here.
+func Lead(ctx context.Context, s Proposer, node string) (epoch uint64, err error) {
+	nonce := rand.Text()
+	entry := protocol.EncodeEntry(protocol.EntryLead, &protocol.LeadEntry{Node: node, Nonce: nonce})
+	index, _, err := s.Propose(ctx, entry)
+	if err != nil {
+		return 0, err
+	}
+	if now := s.State(); now.Epoch() != index || now.Nonce() != nonce {
+		return 0, fmt.Errorf("store: leader epoch %d: %w: %s leads since epoch %d", index, state.ErrStaleEpoch, now.Leader(), now.Epoch())
+	}
+	return index, nil
+}
+
+// pending has the proposals without an outcome.
+type pending struct {
+	mu    sync.Mutex
+	began map[*Future]time.Time // guarded by mu
+}
+
+func (p *pending) add(f *Future, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.began == nil {
+		p.began = make(map[*Future]time.Time)
+	}
+	p.began[f] = now
+}
+
+func (p *pending) remove(f *Future) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.began, f)
+}
+
+// oldest returns the age of the oldest proposal, or 0.
+func (p *pending) oldest(now time.Time) (age time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, began := range p.began {
+		age = max(age, now.Sub(began))
+	}
+	return age
+}
+
+// transfer remembers since when Raft refuses proposals because of a transfer of the
+// leadership. Raft may do so for ever (hashicorp/raft#696).
+type transfer struct {
+	since atomic.Pointer[time.Time] // with a monotonic clock; nil if Raft does not refuse proposals
+}
+
+// note records the answer of Raft to a proposal.
+func (t *transfer) note(err error) {
+	if errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+		now := time.Now()
+		t.since.CompareAndSwap(nil, &now)
+	} else if t.since.Load() != nil {
+		t.since.Store(nil)
+	}
+}
+
+// forget is called when the leadership changes: earlier refusals do not matter to a later
+// leadership.
+func (t *transfer) forget() { t.since.Store(nil) }
+
+// hangs reports whether a transfer takes longer than limit, and forgets it. leads says
+// whether the node leads.
+func (t *transfer) hangs(leads bool, now time.Time, limit time.Duration) bool {
+	since := t.since.Load()
+	if since == nil || leads && now.Sub(*since) <= limit {
+		return false
+	}
+	t.forget()
+	return leads
 }

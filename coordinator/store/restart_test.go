@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
-// faults fails or holds up what nodes do, by operation, until mended.
+// faults fails or delays operations of nodes.
 type faults struct {
 	mu   sync.Mutex
 	fail map[string]error         // by "node op"
@@ -55,7 +55,7 @@ func (f *faults) count(node, op string) int {
 	return f.seen[node+" "+op]
 }
 
-// newFaulty starts n nodes whose faults the test sets.
+// newFaulty starts n nodes with faults that the test sets.
 func newFaulty(t *testing.T, n int, tune func(*Config)) (*cluster, *faults) {
 	f := newFaults()
 	c := newCluster(t, n, func(c *Config) {
@@ -67,9 +67,9 @@ func newFaulty(t *testing.T, n int, tune func(*Config)) (*cluster, *faults) {
 	return c, f
 }
 
-// A handover that hangs leaves Raft in a state in which it takes no entry any more
-// (hashicorp/raft#696): the node is restarted within the process, and the cluster
-// goes on with all that was acknowledged.
+// TestHandOverThatHangs: a transfer that hangs leaves Raft in a state in which it accepts
+// no entry (hashicorp/raft#696). Raft is restarted within the process, and the cluster goes
+// on with all acknowledged entries.
 func TestHandOverThatHangs(t *testing.T) {
 	t.Parallel()
 	c, f := newFaulty(t, 3, nil)
@@ -102,8 +102,8 @@ func TestHandOverThatHangs(t *testing.T) {
 	}
 }
 
-// Nobody called HandOver, but Raft hangs in a transfer all the same: proposals that
-// are refused for it tell.
+// TestTransferThatHangsIsNoticed: refused proposals reveal that Raft hangs in a transfer,
+// even if HandOver was not called.
 func TestTransferThatHangsIsNoticed(t *testing.T) {
 	t.Parallel()
 	c, f := newFaulty(t, 3, nil)
@@ -128,7 +128,7 @@ func TestTransferThatHangsIsNoticed(t *testing.T) {
 	c.propose(memberEntry(1))
 }
 
-// A healthy handover needs no restart.
+// TestHandOver: a healthy handover needs no restart.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, calm)
@@ -145,9 +145,9 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// A leader whose log cannot be written loses its office, acknowledges nothing
-// that is not on disks, says so, stands for no election, and is whole again once
-// there is room.
+// TestLogFailsOnTheLeader: a leader that cannot write its log loses the leadership,
+// acknowledges only entries on disks, says so, is no candidate, and recovers when there is
+// room.
 func TestLogFailsOnTheLeader(t *testing.T) {
 	t.Parallel()
 	c, f := newFaulty(t, 3, nil)
@@ -196,7 +196,8 @@ func TestLogFailsOnTheLeader(t *testing.T) {
 	})
 }
 
-// A coordinator alone, too, goes on by itself, and with all that it acknowledged.
+// TestLogFailsAlone: a coordinator alone also recovers by itself, with all acknowledged
+// entries.
 func TestLogFailsAlone(t *testing.T) {
 	t.Parallel()
 	c, f := newFaulty(t, 1, nil)
@@ -216,7 +217,7 @@ func TestLogFailsAlone(t *testing.T) {
 	checkMembers(t, s.State(), n+1)
 }
 
-// A disk that is really full: a file system of a few megabytes.
+// TestFullDisk: a file system of a few megabytes is full.
 func TestFullDisk(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("mounting a small file system needs root")
@@ -284,7 +285,7 @@ func fill(t *testing.T, path string) {
 	}
 }
 
-// The wait for a state ends with the context though Raft is being restarted.
+// TestRestartKeepsReaders: during a restart, the wait for a state ends with its context.
 func TestRestartKeepsReaders(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -327,7 +328,8 @@ func TestRestartKeepsReaders(t *testing.T) {
 	checkMembers(t, s.State(), 51)
 }
 
-// While a new life of the node replays the log readers keep the state they had.
+// TestReplayIsNotShown: while a new Raft node replays the log, readers keep the state that
+// they had.
 func TestReplayIsNotShown(t *testing.T) {
 	f := newFSM(1<<40, func(err error) { t.Error(err) })
 	const n = 5
@@ -339,7 +341,7 @@ func TestReplayIsNotShown(t *testing.T) {
 			if life == 1 {
 				want = max(want, n+1)
 			}
-			if got := f.view.state().Index(); got != want {
+			if got := f.view.State().Index(); got != want {
 				t.Errorf("life %d: after entry %d readers see the state of %d, want %d", life, i+1, got, want)
 			}
 		}

@@ -10,42 +10,74 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 )
 
-// summed is a snapshot store that keeps a checksum of what describes a snapshot
-// as well, since Raft's own is of the state only, and that leaves nothing behind of
-// a snapshot that fails.
-type summed struct {
+// snapshots is a snapshot store that also has a checksum of the description of each
+// snapshot, since Raft's checksum is of the state only. A snapshot that fails leaves
+// nothing behind.
+type snapshots struct {
 	*raft.FileSnapshotStore
 	folder string // of the node
 
-	mu   sync.Mutex
-	last time.Time       // after the last name was made: names tell milliseconds
-	open map[string]bool // folders of snapshots that are being written
+	mu   sync.Mutex      // guards what follows, and the unfinished snapshots in the folder
+	last time.Time       // when the last name was made
+	open map[string]bool // snapshots that are being written, by their final path
 }
 
-// newSummed wraps the snapshots of a node's folder that nobody else writes to: what
-// an earlier process left unfinished goes.
-func newSummed(files *raft.FileSnapshotStore, folder string) (*summed, error) {
-	s := &summed{FileSnapshotStore: files, folder: folder, open: make(map[string]bool)}
-	return s, s.sweep()
-}
-
-// The names in a snapshot's folder.
+// The names in the folder of a snapshot.
 const (
-	snapshotsName = "snapshots"
 	describesName = "meta.json"
 	sumName       = "SUM"
-	unfinished    = ".tmp" // ends the name of a snapshot's folder until it is whole
+	unfinished    = ".tmp" // ends the name of the folder until the snapshot is complete
 )
 
-// sweep removes unfinished snapshots but those that are being written. It is called
-// with mu held, or before anybody else has s.
-func (s *summed) sweep() error {
+// openSnapshots opens the snapshots of a node, and deletes the unfinished ones of an
+// earlier process.
+func openSnapshots(folder string, log hclog.Logger) (*snapshots, error) {
+	store, err := raft.NewFileSnapshotStoreWithLogger(folder, retainSnapshots, log)
+	if err != nil {
+		return nil, fmt.Errorf("store: cannot read the snapshots in %s: %w", folder, err)
+	}
+	s := &snapshots{FileSnapshotStore: store, folder: folder, open: make(map[string]bool)}
+	if err := s.sweep(""); err != nil {
+		return nil, err
+	}
+	return s, syncFolder(folder) // the snapshots' folder may be new
+}
+
+// Create implements raft.SnapshotStore. Two snapshots of one index have different names,
+// even if the second follows in the same millisecond.
+func (s *snapshots) Create(v raft.SnapshotVersion, index, term uint64, c raft.Configuration, at uint64, t raft.Transport) (raft.SnapshotSink, error) {
+	if err := s.sweep(""); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	time.Sleep(time.Millisecond - time.Since(s.last)) // Raft's names end in milliseconds
+	sink, err := s.FileSnapshotStore.Create(v, index, term, c, at, t)
+	var made *snapshotSink
+	if err == nil {
+		file := sink.(*raft.FileSnapshotSink)
+		made = &snapshotSink{file, filepath.Join(s.folder, snapshotsName, file.ID()), s}
+		s.last, s.open[made.path] = time.Now(), true
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, errors.Join(err, s.sweep("")) // a full disk may take the folder and not its files
+	}
+	return made, nil
+}
+
+// sweep deletes unfinished snapshots that are not being written. Of these it first forgets
+// the one with the path ended.
+func (s *snapshots) sweep(ended string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, ended)
 	left, err := filepath.Glob(filepath.Join(s.folder, snapshotsName, "*"+unfinished))
 	for _, path := range left {
-		if !s.open[path] {
+		if !s.open[strings.TrimSuffix(path, unfinished)] {
 			err = errors.Join(err, os.RemoveAll(path))
 		}
 	}
@@ -55,59 +87,26 @@ func (s *summed) sweep() error {
 	return nil
 }
 
-// Create implements raft.SnapshotStore. Two snapshots of one index have different
-// names, also where the second follows in the same millisecond.
-func (s *summed) Create(v raft.SnapshotVersion, index, term uint64, c raft.Configuration, at uint64, t raft.Transport) (raft.SnapshotSink, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.sweep(); err != nil {
-		return nil, err
-	}
-	// Raft's names end in milliseconds: the next one begins after at most one.
-	time.Sleep(time.Millisecond - time.Since(s.last))
-	sink, err := s.FileSnapshotStore.Create(v, index, term, c, at, t)
-	if err != nil {
-		return nil, errors.Join(err, s.sweep()) // a full disk takes the folder and not its files
-	}
-	s.last = time.Now()
-	file, ok := sink.(*raft.FileSnapshotSink)
-	if !ok {
-		panic(fmt.Sprintf("store: a snapshot is a %T", sink))
-	}
-	path := filepath.Join(s.folder, snapshotsName, file.ID())
-	s.open[path+unfinished] = true
-	return &summedSink{file, path, s}, nil
-}
-
-// ended forgets a snapshot that is written no more, and removes what is unfinished
-// of it.
-func (s *summed) ended(path string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, path+unfinished)
-	return s.sweep()
-}
-
-// summedSink adds the checksum once the snapshot is in its place. A crash in
-// between leaves a snapshot without, which is taken as it is.
-type summedSink struct {
+// snapshotSink adds the checksum after the snapshot is in its place. A crash in between
+// leaves a snapshot without one, which is accepted.
+type snapshotSink struct {
 	*raft.FileSnapshotSink
-	path  string // once it is closed
-	store *summed
+	path  string // after Close
+	store *snapshots
 }
 
 // Cancel implements raft.SnapshotSink.
-func (s *summedSink) Cancel() error {
-	return errors.Join(s.FileSnapshotSink.Cancel(), s.store.ended(s.path))
+func (s *snapshotSink) Cancel() error {
+	return errors.Join(s.FileSnapshotSink.Cancel(), s.store.sweep(s.path))
 }
 
 // Close implements raft.SnapshotSink.
-func (s *summedSink) Close() error {
-	if err := errors.Join(s.FileSnapshotSink.Close(), s.store.ended(s.path)); err != nil {
+func (s *snapshotSink) Close() error {
+	if err := errors.Join(s.FileSnapshotSink.Close(), s.store.sweep(s.path)); err != nil {
 		return err
 	}
 	b, err := os.ReadFile(filepath.Join(s.path, describesName))
-	if err == nil { // whole or not at all: half a checksum would condemn the snapshot
+	if err == nil { // the file is replaced as a whole: half a checksum would condemn the snapshot
 		err = replaceFile(filepath.Join(s.path, sumName), checksum(string(b))+"\n")
 	}
 	if err != nil {
@@ -116,10 +115,10 @@ func (s *summedSink) Close() error {
 	return nil
 }
 
-// checkSnapshots returns the index of the latest good snapshot, 0 without one, and
-// an error for each that is corrupt.
-func checkSnapshots(folder string, store *raft.FileSnapshotStore) (base uint64, bad map[string]error, err error) {
-	entries, err := os.ReadDir(filepath.Join(folder, snapshotsName))
+// check returns the index of the latest intact snapshot, or 0, and an error by path for
+// each damaged one.
+func (s *snapshots) check() (base uint64, bad map[string]error, err error) {
+	entries, err := os.ReadDir(filepath.Join(s.folder, snapshotsName))
 	if err != nil {
 		return 0, nil, fmt.Errorf("store: %w", err)
 	}
@@ -128,12 +127,12 @@ func checkSnapshots(folder string, store *raft.FileSnapshotStore) (base uint64, 
 		if !e.IsDir() || strings.HasSuffix(e.Name(), unfinished) {
 			continue
 		}
-		path := filepath.Join(folder, snapshotsName, e.Name())
-		index, err := checkSnapshot(store, path)
+		path := filepath.Join(s.folder, snapshotsName, e.Name())
+		index, err := s.checkOne(path)
 		switch {
 		case errors.Is(err, ErrCorrupt):
 			bad[path] = err
-		case err != nil: // nobody can tell
+		case err != nil: // it may be intact
 			return 0, nil, err
 		}
 		base = max(base, index)
@@ -141,9 +140,9 @@ func checkSnapshots(folder string, store *raft.FileSnapshotStore) (base uint64, 
 	return base, bad, nil
 }
 
-// checkSnapshot returns a snapshot's index, or, where it is corrupt, 0 and an error
-// that wraps ErrCorrupt and names the file.
-func checkSnapshot(store *raft.FileSnapshotStore, path string) (index uint64, err error) {
+// checkOne returns the index of a snapshot. If it is damaged, the error wraps ErrCorrupt
+// and names the file.
+func (s *snapshots) checkOne(path string) (index uint64, err error) {
 	describes := filepath.Join(path, describesName)
 	b, err := os.ReadFile(describes)
 	if err != nil {
@@ -156,7 +155,7 @@ func checkSnapshot(store *raft.FileSnapshotStore, path string) (index uint64, er
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, corrupted(describes, err)
 	}
-	meta, r, err := store.Open(filepath.Base(path)) // compares the state's checksum
+	meta, r, err := s.Open(filepath.Base(path)) // it compares the checksum of the state
 	if err != nil {
 		return 0, corrupted(filepath.Join(path, "state.bin"), err)
 	}

@@ -8,60 +8,63 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"github.com/coppice-ldl/coppice/internal/files"
 )
 
-// stable keeps Raft's term and vote in the file VOTE: two copies of one record,
-// each in a place of its own that is never extended, so that writing it needs no
-// room on the disk. A record is written to one place, synced, then to the other:
-// a crash leaves one of them whole, and a flipped bit is found by the checksum and
-// made up for by the other.
+// stable keeps Raft's term and vote in the file VOTE: two copies of one record, each in a
+// place of its own that is never extended, so that no write needs room on the disk. A
+// record is written to one place, synced, then written to the other place. So a crash
+// leaves one of them intact; a checksum finds a flipped bit, and the other copy replaces
+// it.
 //
 //	 0      4      8            16           24           32    34     36
 //	| magic | crc32c | sequence   | term       | vote's term| ID  | vote | ID, vote |
 //
-// The checksum is of all that follows it in the place. ID is the node's own; vote
-// is the candidate's address. Integers are little endian.
+// The checksum is over everything after it in the place. ID is the node's own; vote is the
+// candidate's address. Integers are little-endian.
 type stable struct {
-	path string
-	id   string
+	path  string
+	id    string
+	file  *os.File
+	fault func(op string) error // for tests
 
-	mu     sync.Mutex
-	file   *os.File
-	record vote
-	seq    uint64
-	fault  func(op string) error // of tests
+	mu     sync.Mutex // guards what follows
+	record vote       // as in the file
+	seq    uint64     // of the last write
 }
 
-// vote is what a stable store remembers.
+// vote is the content of a stable store.
 type vote struct {
 	term, votedTerm uint64
 	voted           string
 }
 
 const (
-	stableName  = "VOTE"
 	stablePlace = 4096 // bytes between the two places
 	stableMagic = 0x45544f56
 	stableHead  = 36
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// errNoPlace says that neither place of a file holds a record.
+// errNoPlace says that neither place of a file has a record.
 var errNoPlace = errors.New("both copies of the record are damaged: their checksums do not match")
 
-// openStable opens the file of node id, made anew where it does not exist and
-// fresh is set.
+// openStable opens the file of node id. If fresh is true, it makes a file that does not
+// exist.
 func openStable(folder, id string, fresh bool) (*stable, error) {
 	s := &stable{path: filepath.Join(folder, stableName), id: id}
 	_, err := os.Stat(s.path)
-	if errors.Is(err, fs.ErrNotExist) && fresh {
-		return s, s.create()
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && fresh:
+		b := make([]byte, 2*stablePlace)
+		copy(b, s.encode())
+		copy(b[stablePlace:], s.encode())
+		if err := replaceFile(s.path, string(b)); err != nil {
+			return nil, err
+		}
+	case err != nil:
 		return nil, corrupted(s.path, err)
 	}
 	if s.file, err = os.OpenFile(s.path, os.O_RDWR, 0); err != nil {
@@ -73,22 +76,7 @@ func openStable(folder, id string, fresh bool) (*stable, error) {
 	return s, nil
 }
 
-// create writes a file with the record twice, whole or not at all.
-func (s *stable) create() error {
-	b := make([]byte, 2*stablePlace)
-	copy(b, s.encode())
-	copy(b[stablePlace:], s.encode())
-	if err := replaceFile(s.path, string(b)); err != nil {
-		return err
-	}
-	var err error
-	if s.file, err = os.OpenFile(s.path, os.O_RDWR, 0); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	return nil
-}
-
-// load reads the later of the two records, and mends the other where it is broken.
+// load reads the later record, and writes both places again if they differ.
 func (s *stable) load() error {
 	b := make([]byte, 2*stablePlace)
 	n, err := s.file.ReadAt(b, 0)
@@ -111,7 +99,7 @@ func (s *stable) load() error {
 	return s.write()
 }
 
-// encode returns a place's bytes.
+// encode returns the bytes of a place.
 func (s *stable) encode() []byte {
 	b := make([]byte, stableHead, stableHead+len(s.id)+len(s.record.voted))
 	binary.LittleEndian.PutUint32(b, stableMagic)
@@ -125,7 +113,7 @@ func (s *stable) encode() []byte {
 	return b
 }
 
-// decode reads a place; ok is false where it has not its checksum or is of another
+// decode reads a place. ok is false if its checksum does not match, or if it is of another
 // node.
 func (s *stable) decode(b []byte) (v vote, seq uint64, ok bool) {
 	id, voted := int(binary.LittleEndian.Uint16(b[32:])), int(binary.LittleEndian.Uint16(b[34:]))
@@ -139,8 +127,8 @@ func (s *stable) decode(b []byte) (v vote, seq uint64, ok bool) {
 	return v, binary.LittleEndian.Uint64(b[8:]), string(b[stableHead:stableHead+id]) == s.id
 }
 
-// write brings the record to both places, one after the other. A file that is not at its
-// path any longer is an error that wraps files.ErrGone.
+// write writes the record to both places, one after the other. The error wraps
+// files.ErrGone if the file is no longer at its path.
 func (s *stable) write() error {
 	if s.fault != nil {
 		if err := s.fault("vote"); err != nil {
@@ -169,7 +157,7 @@ func (s *stable) write() error {
 	return nil
 }
 
-// change changes the record and writes it; where that fails nothing has changed.
+// change changes the record and writes it. If it cannot be written, nothing has changed.
 func (s *stable) change(f func(*vote)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,10 +198,9 @@ func (s *stable) Get(key []byte) ([]byte, error) {
 	return []byte(s.record.voted), nil
 }
 
-// SetUint64 implements raft.StableStore. Raft writes a vote in two steps, its term
-// first: the candidate of the term before goes with it, since a crash between the
-// steps would leave a vote for that one, which Raft would confirm without a look at
-// its log.
+// SetUint64 implements raft.StableStore. Raft writes a vote in two steps, the term first.
+// This step also deletes the candidate of the term before: a crash between the steps would
+// leave a vote for it, which Raft would confirm without a look at its log.
 func (s *stable) SetUint64(key []byte, n uint64) error {
 	switch string(key) {
 	case keyTerm:
@@ -242,3 +229,33 @@ func (s *stable) GetUint64(key []byte) (uint64, error) {
 }
 
 func (s *stable) close() error { return s.file.Close() }
+
+// raftStable is the stable store as Raft has it. Raft panics if its term cannot be written.
+// Here the node is told of the error, and the goroutine of Raft that asked ends: nothing
+// follows from what failed, and Raft can still be shut down. The deferred calls of the
+// goroutine answer "no" to the peer that waits.
+type raftStable struct {
+	*stable
+	fatal func(error)
+}
+
+// Set implements raft.StableStore.
+func (s raftStable) Set(key, value []byte) error { return s.check(s.stable.Set(key, value)) }
+
+// SetUint64 implements raft.StableStore.
+func (s raftStable) SetUint64(key []byte, n uint64) error {
+	return s.check(s.stable.SetUint64(key, n))
+}
+
+// check returns only if the record is on the disk.
+func (s raftStable) check(err error) error {
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, files.ErrGone) {
+		err = fmt.Errorf("%w; the coordinator stops, because it cannot save its term and vote: repair the disk with %s, then start it again with the same flags", err, s.path)
+	}
+	s.fatal(err)
+	runtime.Goexit()
+	return nil
+}

@@ -6,6 +6,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/internal/wire"
 )
 
 // ErrFormat is wrapped by every error about bytes that are no outcome of a child job.
@@ -33,17 +36,13 @@ func (o *Outcome) Encode() []byte {
 // Decode reads what Encode wrote; the fields share the memory of b. What is in the fields is
 // not checked. Errors wrap ErrFormat.
 func Decode(b []byte) (*Outcome, error) {
-	var fields [3][]byte
-	for i := range fields {
-		if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
-			return nil, ErrFormat
-		}
-		n := 8 + int(binary.LittleEndian.Uint64(b))
-		fields[i], b = b[8:n:n], b[n:]
+	r := wire.NewReader(b)
+	o := &Outcome{Head: r.Bytes("outcome"), Model: r.Bytes("model"), Curve: r.Bytes("learning curve")}
+	if r.Err() != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, r.Err())
 	}
-	o := &Outcome{Head: fields[0], Model: fields[1], Curve: fields[2]}
-	if len(b) > 0 {
-		o.Predictions = b
+	if r.Len() > 0 {
+		o.Predictions = r.Take("predictions", uint64(r.Len()))
 	}
 	return o, nil
 }

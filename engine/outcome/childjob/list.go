@@ -3,6 +3,8 @@ package childjob
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/coppice-ldl/coppice/internal/wire"
 )
 
 // AppendList appends encoded outcomes, each after its length in 8 bytes, little-endian.
@@ -16,12 +18,12 @@ func AppendList(dst []byte, parts [][]byte) []byte {
 
 // List reads what AppendList wrote; the parts share the memory of b. Errors wrap ErrFormat.
 func List(b []byte) (parts [][]byte, err error) {
-	for len(b) > 0 {
-		if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
-			return nil, ErrFormat
-		}
-		n := 8 + int(binary.LittleEndian.Uint64(b))
-		parts, b = append(parts, b[8:n:n]), b[n:]
+	r := wire.NewReader(b)
+	for r.Len() > 0 {
+		parts = append(parts, r.Bytes("result"))
+	}
+	if r.Err() != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, r.Err())
 	}
 	return parts, nil
 }

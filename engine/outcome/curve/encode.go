@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/coppice-ldl/coppice/internal/wire"
 )
 
 // MaxBytes bounds an encoded curve.
@@ -73,31 +75,28 @@ func (p *Point) append(dst []byte, before *Point) []byte {
 	return dst
 }
 
-// Decode reads what Append wrote.
+// Decode reads what Append wrote. Errors wrap ErrCurve.
 func Decode(b []byte) (*Curve, error) {
-	r := &reader{b: b}
-	c := &Curve{stride: r.uvarint(), validationStride: r.uvarint(), validations: r.uvarint()}
-	n := r.uvarint()
-	switch {
-	case r.err == nil && (!isPower(c.stride) || !isPower(c.validationStride)):
-		r.fail("the distances of kept points, %d steps and %d validations, are not powers of two", c.stride, c.validationStride)
-	case r.err == nil && n > JobPoints:
-		r.fail("want at most %[2]d points, got %[1]d", n, JobPoints)
+	r := reader{wire.NewReader(b)}
+	c := &Curve{stride: r.Uvarint("distance of kept steps"), validationStride: r.Uvarint("distance of kept validations"), validations: r.Uvarint("number of validations")}
+	n := r.Uvarint("number of points")
+	if !isPower(c.stride) || !isPower(c.validationStride) {
+		r.Failf("the distances of kept points, %d steps and %d validations, are not powers of two", c.stride, c.validationStride)
+	}
+	if n > JobPoints {
+		r.Failf("want at most %[2]d points, got %[1]d", n, JobPoints)
 	}
 	var before Point
-	for i := uint64(0); i < n && r.err == nil; i++ {
+	for i := uint64(0); i < n && r.Err() == nil; i++ {
 		c.points = append(c.points, r.point(&before, i > 0))
 	}
-	if r.byte() == 1 {
-		if c.best = r.point(new(Point), true); r.err == nil && !c.best.validated() {
-			r.fail("the best point has no validation loss")
+	if r.U8("best point") == 1 {
+		if c.best = r.point(new(Point), true); !c.best.validated() {
+			r.Failf("the best point has no validation loss")
 		}
 	}
-	if r.err == nil && len(r.b) > 0 {
-		r.fail("%d bytes follow the end of the curve", len(r.b))
-	}
-	if r.err != nil {
-		return nil, r.err
+	if err := r.End(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCurve, err)
 	}
 	return c, nil
 }
@@ -166,69 +165,34 @@ func (c *Curve) lastPoint() *Point {
 	return &p
 }
 
-// reader reads a curve; after the first error it yields zeros.
-type reader struct {
-	b   []byte
-	err error
-}
+// reader reads the points of a curve.
+type reader struct{ *wire.Reader }
 
-func (r *reader) fail(format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%w: %s", ErrCurve, fmt.Sprintf(format, args...))
-		r.b = nil
-	}
-}
-
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.fail("the curve ends too early")
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) byte() byte {
-	if len(r.b) == 0 {
-		r.fail("the curve ends too early")
-		return 0
-	}
-	v := r.b[0]
-	r.b = r.b[1:]
-	return v
-}
-
-// loss reads a loss, which must be finite and not negative; NaN if the point has none.
-func (r *reader) loss(has bool) float64 {
+// loss reads a loss, which must be finite and not negative. It is NaN if the point has none.
+func (r reader) loss(field string, has bool) float64 {
 	if !has {
 		return math.NaN()
 	}
-	if len(r.b) < 8 {
-		r.fail("the curve ends too early")
-		return 0
-	}
-	v := math.Float64frombits(binary.LittleEndian.Uint64(r.b))
-	r.b = r.b[8:]
+	v := math.Float64frombits(r.U64(field))
 	if !known(v) {
-		r.fail("the learning curve has a loss of %v, which is not possible", v)
+		r.Failf("the learning curve has a loss of %v, which is not possible", v)
 	}
 	return v
 }
 
-// point reads the point after the point before, and sets before; grows: the step must grow.
-func (r *reader) point(before *Point, grows bool) Point {
-	has, steps := r.byte(), r.uvarint()
-	p := Point{Step: before.Step + steps, Training: r.loss(has&hasTraining != 0), Validation: r.loss(has&hasValidation != 0), Millis: Unknown}
+// point reads the point after the point before, and sets before for the next point. If grows is true, the step must grow.
+func (r reader) point(before *Point, grows bool) Point {
+	has, steps := r.U8("point"), r.Uvarint("step")
+	p := Point{Step: before.Step + steps, Training: r.loss("training loss", has&hasTraining != 0), Validation: r.loss("validation loss", has&hasValidation != 0), Millis: Unknown}
 	if has&hasMillis != 0 {
-		millis := r.uvarint()
+		millis := r.Uvarint("time")
 		if p.Millis = before.Millis + int64(millis); millis > math.MaxInt64 || p.Millis < before.Millis {
-			r.fail("a time is before the time of the point before it")
+			r.Failf("a time is before the time of the point before it")
 		}
 		before.Millis = p.Millis
 	}
 	if p.Step < before.Step || grows && steps == 0 || has > hasTraining|hasValidation|hasMillis {
-		r.fail("step %d comes after step %d", p.Step, before.Step)
+		r.Failf("step %d comes after step %d", p.Step, before.Step)
 	}
 	before.Step = p.Step
 	return p

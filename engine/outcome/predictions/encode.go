@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/wire"
 )
 
 // A blob, little-endian:
@@ -83,19 +84,6 @@ func (s *Set) appendScale(b []byte) []byte {
 	return b
 }
 
-// scale reads what appendScale wrote of so many rows.
-func (r *reader) scale(s *Set, rows int) {
-	kind, low := r.next(1)[0], int32(r.u32())
-	if kind < 1 || int(kind) > len(truths) || !r.fits(rows, 8) {
-		r.short = true
-		return
-	}
-	s.Type.Scale = &dataset.Scale{Low: int(low), True: truths[kind-1]}
-	for range rows {
-		s.True = append(s.True, math.Float64frombits(binary.LittleEndian.Uint64(r.next(8))))
-	}
-}
-
 func appendTexts(b []byte, texts []string) []byte {
 	for _, s := range texts {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(s)))
@@ -110,109 +98,72 @@ func Decode(b []byte) (*Set, error) {
 	if len(b) < header || string(b[:len(magic)]) != magic {
 		return nil, fmt.Errorf("%w: the bytes do not begin with the header of predictions", ErrFormat)
 	}
-	r := &reader{b: b[len(magic):]}
-	labels, flags := int(r.u32()), r.u32()
-	rows := binary.LittleEndian.Uint64(r.next(8))
+	r := wire.NewReader(b[len(magic):])
+	labels, flags, rows := int(r.U32("number of labels")), r.U32("flags"), r.U64("number of samples")
 	if rows == 0 && flags&(withFolds|withNames) != 0 {
 		return nil, fmt.Errorf("%w: there are folds or names, but no samples", ErrFormat)
 	}
-	if labels < 1 || flags > allFlags || rows > uint64(len(r.b))/4 {
+	if labels < 1 || flags > allFlags || rows > uint64(r.Len())/4 {
 		return nil, fmt.Errorf("%w: the numbers of samples or labels are not possible: %d samples, %d labels", ErrFormat, rows, labels)
 	}
 	s, n := &Set{Labels: labels}, int(rows)
-	s.Row = r.numbers(n)
+	s.Row = values(r, "row numbers", n, 4, binary.LittleEndian.Uint32)
 	if flags&withFolds != 0 {
-		s.Fold = r.folds(n)
+		s.Fold = values(r, "folds", n, 2, binary.LittleEndian.Uint16)
 	}
 	s.Type.Classes, s.Number = flags&ofClasses != 0, flags&ofNumbers != 0
-	s.Truth, s.Predicted = r.floats(n, labels), r.floats(n, s.Width())
+	if widest := max(labels, s.Width()); n > 0 && widest > r.Len()/4/n { // so that no product overflows
+		r.Failf("true degrees: %d samples do not fit", n)
+		n = 0
+	}
+	s.Truth, s.Predicted = values(r, "true degrees", n*labels, 4, float32At), values(r, "predicted degrees", n*s.Width(), 4, float32At)
 	if flags&ofScale != 0 {
-		r.scale(s, n)
+		kind, low := int(r.U8("kind of true numbers")), int32(r.U32("first number"))
+		if kind < 1 || kind > len(truths) {
+			r.Failf("kind of true numbers: %d", kind)
+		} else {
+			s.Type.Scale = &dataset.Scale{Low: int(low), True: truths[kind-1]}
+		}
+		s.True = values(r, "true numbers", n, 8, float64At)
 	}
 	if flags&withNames != 0 {
-		s.Names = r.texts(n)
+		s.Names = texts(r, "names of samples", n)
 	}
 	if flags&withLabelNames != 0 {
-		s.LabelNames = r.texts(labels)
+		s.LabelNames = texts(r, "names of labels", labels)
 	}
-	if r.short || len(r.b) > 0 {
-		return nil, fmt.Errorf("%w: the length does not match the numbers of samples and labels", ErrFormat)
+	if err := r.End(); err != nil {
+		return nil, fmt.Errorf("%w: the length does not match the numbers of samples and labels: %w", ErrFormat, err)
 	}
 	return s, nil
 }
 
-// reader reads fields of b; after the first field that is cut short, all are.
-type reader struct {
-	b     []byte
-	short bool
-}
+func float32At(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }
+func float64At(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }
 
-func (r *reader) next(n int) []byte {
-	if r.short || n > len(r.b) {
-		r.short = true
-		return make([]byte, min(n, 8))
-	}
-	out := r.b[:n]
-	r.b = r.b[n:]
-	return out
-}
-
-func (r *reader) u32() uint32 { return binary.LittleEndian.Uint32(r.next(4)) }
-
-// fits reports whether b still has n values of so many bytes.
-func (r *reader) fits(n, size int) bool {
-	r.short = r.short || n > len(r.b)/size
-	return !r.short
-}
-
-func (r *reader) numbers(n int) []uint32 {
-	if !r.fits(n, 4) {
+// values reads n values of so many bytes each.
+func values[T any](r *wire.Reader, field string, n, size int, at func([]byte) T) []T {
+	if n > r.Len()/size {
+		r.Failf("%s: %d values are missing", field, n-r.Len()/size)
 		return nil
 	}
-	out := make([]uint32, n)
+	b := r.Take(field, uint64(n*size))
+	out := make([]T, len(b)/size)
 	for i := range out {
-		out[i] = r.u32()
+		out[i] = at(b[i*size:])
 	}
 	return out
 }
 
-func (r *reader) folds(n int) []uint16 {
-	if !r.fits(n, 2) {
-		return nil
-	}
-	out := make([]uint16, n)
-	for i := range out {
-		out[i] = binary.LittleEndian.Uint16(r.next(2))
-	}
-	return out
-}
-
-func (r *reader) floats(rows, labels int) []float32 {
-	if rows > 0 && labels > len(r.b)/4/rows {
-		r.short = true
-	}
-	if !r.fits(rows*labels, 4) {
-		return nil
-	}
-	out := make([]float32, rows*labels)
-	for i := range out {
-		out[i] = math.Float32frombits(r.u32())
-	}
-	return out
-}
-
-func (r *reader) texts(n int) []string {
-	if !r.fits(n, 4) {
+// texts reads n texts.
+func texts(r *wire.Reader, field string, n int) []string {
+	if n > r.Len()/4 {
+		r.Failf("%s: %d texts do not fit", field, n)
 		return nil
 	}
 	out := make([]string, 0, n)
 	for range n {
-		length := r.u32()
-		if uint64(length) > uint64(len(r.b)) {
-			r.short = true
-			return nil
-		}
-		out = append(out, string(r.next(int(length))))
+		out = append(out, string(r.Take(field, uint64(r.U32(field)))))
 	}
 	return out
 }

@@ -58,7 +58,7 @@ var Bugs = []Bug{
 		{"coordinator/replica/replica.go", "need := (len(voters) + 1) / 2", "need := 0 * len(voters)"},
 	}, nil},
 	{"the epoch not checked by the state machine", []Edit{
-		{"coordinator/state/apply.go", "if epoch != s.epoch || epoch == 0 {", "if epoch == 0 {"},
+		{"coordinator/state/members.go", "if epoch != l.epoch || epoch == 0 {", "if epoch == 0 {"},
 	}, nil},
 	{"the epoch not checked by workers", []Edit{
 		{"worker/orders.go", "	if epoch < w.epoch {", "	if epoch == 0 {"},
@@ -76,12 +76,12 @@ var Bugs = []Bug{
 		{"engine/schedule/gather.go", "	if e.Round != g.number || !g.workers.Trusts(e.Worker) || !s.isOpen() {", "	if !g.workers.Trusts(e.Worker) || !s.isOpen() {"},
 	}, nil},
 	{"a cancelled job that publishes its model", []Edit{
-		{"coordinator/state/run.go", `func (s *State) finish(e *protocol.FinishEntry) (any, error) {
+		{"coordinator/state/run.go", `func finish(s *State, e *protocol.FinishEntry) (any, error) {
 	j, err := s.running(e.Epoch, e.Job)
 	if err != nil {
 		return nil, err
 	}
-`, `func (s *State) finish(e *protocol.FinishEntry) (any, error) {
+`, `func finish(s *State, e *protocol.FinishEntry) (any, error) {
 	j := s.Job(e.Job)
 	if j == nil || e.Epoch != s.epoch {
 		return nil, ErrNotFound
@@ -101,10 +101,10 @@ var Bugs = []Bug{
 		{"coordinator/state/submit.go", "	if d := s.DeletedByToken(e.Token); d != nil {", "	if d := s.DeletedByToken(e.Token); d != nil && e.Token == \"\" {"},
 	}, nil},
 	{"a snapshot without the deleted jobs", []Edit{
-		{"coordinator/state/decode.go", "	s.deleted = append(s.deleted, d)\n", ""},
+		{"coordinator/state/snapshot.go", "		if s.deleted = append(s.deleted, d); len(s.deleted) > MaxDeleted {", "		if len(s.deleted) > MaxDeleted {"},
 	}, nil},
 	{"a snapshot without the collected parts", []Edit{
-		{"coordinator/state/decode.go", "	if err := s.adopt(j); err != nil {", "	j.collected = partList{}\n	if err := s.adopt(j); err != nil {"},
+		{"coordinator/state/snapshot.go", "	j.summary = summarize(j.Outcome)\n", "	j.summary, j.collected = summarize(j.Outcome), partList{}\n"},
 	}, nil},
 	{"the cells of a cancelled job forgotten", []Edit{
 		{"coordinator/state/job.go", "	if as == protocol.Done || j.Job.Cells == nil {", "	if as != protocol.Failed || j.Job.Cells == nil {"},
@@ -113,10 +113,10 @@ var Bugs = []Bug{
 		{"coordinator/jobs/results.go", "			if !r.lost.Contains(p.Digest) {", "			if !r.lost.Contains(p.Digest) && j.Job.Cells == nil {"},
 	}, nil},
 	{"a snapshot without the cells that a budget left out", []Edit{
-		{"coordinator/state/decode.go", "	if r.err == nil {\n		j.collected.push(p)\n", "	if r.err == nil && p.WasRun() {\n		j.collected.push(p)\n"},
+		{"coordinator/state/parts.go", "		l.push(p)\n", "		if p.WasRun() {\n			l.push(p)\n		}\n"},
 	}, nil},
 	{"another cell taken for one that a budget left out", []Edit{
-		{"coordinator/state/withhold.go", "Part{Round: e.Round, Unit: u, Of: of, Compute: e.Compute}", "Part{Round: e.Round, Unit: (u + 1) % of, Of: of, Compute: e.Compute}"},
+		{"coordinator/state/run.go", "Part{Round: e.Round, Unit: u, Of: of, Compute: e.Compute}", "Part{Round: e.Round, Unit: (u + 1) % of, Of: of, Compute: e.Compute}"},
 	}, nil},
 	{"cells stored in another's place", []Edit{
 		{"coordinator/jobs/outcome.go", "		part, model, err := d.runOutcome(ctx, o, run)\n", "		part, model, err := d.runOutcome(ctx, o, (run+1)%o.CellCount)\n"},
@@ -125,7 +125,7 @@ var Bugs = []Bug{
 		{"worker/values.go", "		if y.version == ref.Version {\n			return y\n		}\n", "		if y.version+1 >= ref.Version {\n			return y\n		}\n"},
 	}, nil},
 	{"a leader's commits lost with its office", []Edit{
-		{"coordinator/state/apply.go", "	s.dropPending()\n	return s.epoch, nil", "	s.dropPending()\n	for i, j := range s.jobs {\n		if j.Round > 0 && !j.State.Final() {\n			next := *j\n			next.Round, next.Trainer = 0, nil\n			s.jobs = replaced(s.jobs, i, &next)\n		}\n	}\n	return s.epoch, nil"},
+		{"coordinator/state/members.go", "	s.dropPending() // only the leader that began to send a training state could complete it\n", "	s.dropPending()\n	for i, j := range s.jobs {\n		if j.Round > 0 && !j.State.Final() {\n			next := *j\n			next.Round, next.Trainer = 0, nil\n			s.jobs = replaced(s.jobs, i, &next)\n		}\n	}\n"},
 	}, nil},
 	{"a curve that begins anew with each leader", []Edit{
 		{"coordinator/jobs/driver.go", "	if len(d.job.Curve) > 0 {", "	if len(d.job.Curve) > 1<<30 {"},
@@ -138,13 +138,13 @@ var Bugs = []Bug{
 		{"coordinator/store/folder.go", "Directory: NewID()}, true", "Directory: \"0\"}, true"},
 	}, &Test{"./coordinator/store", "TestForgottenFolderDoesNotVote"}},
 	{"a log that is missing taken for a new one", []Edit{
-		{"coordinator/store/check.go", "	if max(last, base) > 0 || s.life.Load() != nil || term == 0 || term == 1 && len(i.Founders) > 0 {", "	if max(last, base) > 0 || s.life.Load() != nil || term <= 1 || len(i.Founders) > 0 {"},
+		{"coordinator/store/node.go", "	if max(last, base) > 0 || checked || term == 0 || term == 1 && len(i.Founders) > 0 {", "	if max(last, base) > 0 || checked || term <= 1 || len(i.Founders) > 0 {"},
 	}, &Test{"./coordinator/store", "TestForgottenFolderDoesNotVote"}},
 	{"a cluster that begins without one of its peers", []Edit{
-		{"coordinator/store/decide.go", "			first = \"\"\n", "			continue\n"},
+		{"coordinator/store/begin.go", "			first = \"\"\n", "			continue\n"},
 	}, &Test{"./coordinator/store", "TestDecide"}},
 	{"a first start that is not confirmed", []Edit{
-		{"coordinator/store/start.go", "	case d.from != \"\" && !f.confirmed(ctx, d):", "	case d.from == \"nobody\":"},
+		{"coordinator/store/begin.go", "	case d.from != \"\" && !f.confirmed(ctx, d):", "	case d.from == \"nobody\":"},
 	}, &Test{"./coordinator/store", "TestEmptiedWhileOthersBegin"}},
 	{"a server of another cluster that is welcome", []Edit{
 		{"coordinator/store/handshake.go", "	welcome := found.cluster == g.self.cluster && to == g.self.server && found.server != g.self.server\n", "	welcome := len(to) > 0\n"},

@@ -1,0 +1,168 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/internal/wire"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// leadership says which coordinator leads. Entries of the leader carry its epoch, so
+// entries of earlier leaders are refused.
+type leadership struct {
+	epoch  uint64
+	leader string
+	nonce  string
+}
+
+// Epoch returns the index of the last Lead entry, or 0 before the first.
+func (l *leadership) Epoch() uint64 { return l.epoch }
+
+// Leader returns the coordinator that leads since Epoch, or "" before the first.
+func (l *leadership) Leader() string { return l.leader }
+
+// Nonce returns the nonce of the Lead entry of Epoch.
+func (l *leadership) Nonce() string { return l.nonce }
+
+// fence refuses an entry that another leader than the current one sent. what is the subject
+// of the entry.
+func (l *leadership) fence(epoch uint64, what string) error {
+	if epoch != l.epoch || epoch == 0 {
+		return fmt.Errorf("%s: %w: the sender led in epoch %d, but %s leads since epoch %d", what, ErrStaleEpoch, epoch, l.leader, l.epoch)
+	}
+	return nil
+}
+
+func lead(s *State, e *protocol.LeadEntry) (any, error) {
+	if e.Node == "" {
+		return nil, invalid("the new leader has no name")
+	}
+	s.leadership = leadership{epoch: s.index, leader: e.Node, nonce: e.Nonce}
+	s.dropPending() // only the leader that began to send a training state could complete it
+	return s.epoch, nil
+}
+
+// memberTable has the addresses of the coordinators, by ID.
+type memberTable struct{ members []protocol.MemberEntry }
+
+// Members lists the coordinators that made themselves known, by ID.
+func (t *memberTable) Members() []protocol.MemberEntry { return t.members }
+
+// Member returns the addresses of a coordinator.
+func (t *memberTable) Member(id string) (protocol.MemberEntry, bool) {
+	if i, ok := t.findMember(id); ok {
+		return t.members[i], true
+	}
+	return protocol.MemberEntry{}, false
+}
+
+func (t *memberTable) findMember(id string) (int, bool) {
+	return search(t.members, id, func(m protocol.MemberEntry) string { return m.ID })
+}
+
+func putMember(s *State, e *protocol.MemberEntry) (any, error) {
+	if e.ID == "" {
+		return nil, invalid("the member has no ID")
+	}
+	if i, ok := s.findMember(e.ID); ok {
+		s.members = replaced(s.members, i, *e)
+	} else {
+		s.members = inserted(s.members, i, *e)
+	}
+	return nil, nil
+}
+
+func removeMember(s *State, e *protocol.MemberRemoveEntry) (any, error) {
+	if i, ok := s.findMember(e.ID); ok {
+		s.members = removed(s.members, i)
+	}
+	return nil, nil
+}
+
+// MaxDistrusted bounds the workers in quarantine. Beyond it, the worker that has been there
+// longest is released.
+const MaxDistrusted = 1024
+
+// quarantine lists the workers that are not used, by worker.
+type quarantine struct{ distrusted []distrust }
+
+// distrust is a worker in quarantine.
+type distrust struct {
+	protocol.Distrusted
+	index uint64 // of the entry
+}
+
+// Distrusted returns the workers that must not be used, each with the reason. The map is
+// the caller's.
+func (q *quarantine) Distrusted() map[string]string {
+	list := make(map[string]string, len(q.distrusted))
+	for _, d := range q.distrusted {
+		list[d.Worker] = d.Reason
+	}
+	return list
+}
+
+// DistrustedWorkers lists the workers that must not be used, by worker, for display.
+func (q *quarantine) DistrustedWorkers() []protocol.Distrusted {
+	var list []protocol.Distrusted
+	for _, d := range q.distrusted {
+		list = append(list, d.Distrusted)
+	}
+	return list
+}
+
+func (q *quarantine) findDistrusted(worker string) (int, bool) {
+	return search(q.distrusted, worker, func(d distrust) string { return d.Worker })
+}
+
+// suspect puts a worker in quarantine and marks the jobs that it served, running or ended:
+// their results may be wrong. The first mark of a job and the first reason of a worker
+// stay.
+func suspect(s *State, e *protocol.SuspectEntry) (any, error) {
+	if err := s.fence(e.Epoch, fmt.Sprintf("worker %.80q", e.Worker)); err != nil {
+		return nil, err
+	}
+	if e.Worker == "" || len(e.Worker) > protocol.MaxText || len(e.Jobs) > protocol.MaxSuspects {
+		return nil, invalid("the report of a wrong result is not valid: worker %.80q, %d jobs", e.Worker, len(e.Jobs))
+	}
+	reason := e.Reason[:min(len(e.Reason), protocol.MaxReason)]
+	s.jobs = slices.Clone(s.jobs)
+	for _, id := range e.Jobs {
+		if i, ok := s.findJob(id); ok && s.jobs[i].Suspect == "" {
+			next := *s.jobs[i]
+			next.Suspect = fmt.Sprintf("worker %s: %s", e.Worker, reason)
+			s.jobs[i] = &next
+		}
+	}
+	if i, ok := s.findDistrusted(e.Worker); !ok {
+		d := distrust{protocol.Distrusted{Worker: e.Worker, Reason: reason, Time: e.Time}, s.index}
+		s.distrusted = inserted(s.distrusted, i, d)
+	}
+	if len(s.distrusted) > MaxDistrusted {
+		oldest := 0
+		for i := range s.distrusted {
+			if s.distrusted[i].index < s.distrusted[oldest].index {
+				oldest = i
+			}
+		}
+		s.distrusted = removed(s.distrusted, oldest)
+	}
+	return nil, nil
+}
+
+func trust(s *State, e *protocol.TrustEntry) (any, error) {
+	i, ok := s.findDistrusted(e.Worker)
+	if !ok {
+		return nil, fmt.Errorf("quarantined worker %.80q: %w", e.Worker, ErrNotFound)
+	}
+	s.distrusted = removed(s.distrusted, i)
+	return nil, nil
+}
+
+func (d *distrust) fields(c *wire.Coder) {
+	c.Text("worker", &d.Worker)
+	c.Text("reason", &d.Reason)
+	wire.Numbers(c, "time", &d.Time)
+	wire.Numbers(c, "log index", &d.index)
+}
