@@ -140,7 +140,7 @@ func (c Config) prepared() (Config, error) {
 		return c, fmt.Errorf("%w: the number of ended jobs to keep must be at least 0 (0 keeps all), got %d", ErrUsage, c.KeepJobs)
 	}
 	if c.BlobGrace == 0 {
-		c.BlobGrace = grace
+		c.BlobGrace = protocol.BlobGrace
 	}
 	c.Quotas.fill()
 	if c.Budget, err = c.Budget.prepared(); err != nil {

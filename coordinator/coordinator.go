@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
+	"github.com/coppice-ldl/coppice/coordinator/retention"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -287,7 +288,7 @@ func (n *node) run(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { n.copies.Run(ctx) })
 	tasks.Go(func() { n.copies.becomeWhole(ctx, n.copies.leaderApplied) })
-	tasks.Go(func() { n.keepHouse(ctx) })
+	tasks.Go(func() { n.deleteSurplus(ctx) })
 	tasks.Go(func() { n.observe(ctx) })
 	tasks.Go(func() { n.keepSightings(ctx) })
 	tasks.Go(func() { n.keepFit(ctx) })
@@ -308,6 +309,17 @@ func (n *node) run(ctx context.Context) error {
 	cancel()
 	tasks.Wait()
 	return n.cfg.lostFolder(cmp.Or(err, gone, removed), n.roster.known())
+}
+
+// retentionEvery is the time between two turns of the deletion of jobs and blobs; tests have it shorter.
+var retentionEvery = 5 * time.Second
+
+// deleteSurplus deletes jobs and blobs that are not kept, until ctx is done.
+func (n *node) deleteSurplus(ctx context.Context) {
+	retention.Run(ctx, retention.Config{
+		Log: n.store, Blobs: n.blobs.Folder, Leading: func() bool { return n.leading.Load() != nil }, Every: retentionEvery,
+		BlobGrace: n.cfg.BlobGrace, KeepJobs: n.cfg.KeepJobs, Logger: n.cfg.Log,
+	})
 }
 
 // ready reports why the coordinator cannot serve just now, or nil.

@@ -2,5 +2,5 @@ package coordinator
 
 import "time"
 
-// The house of a test is kept more often: tests wait for it.
-func init() { houseEvery = 500 * time.Millisecond }
+// Retention runs more often in tests: they wait for it.
+func init() { retentionEvery = 500 * time.Millisecond }

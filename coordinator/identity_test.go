@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
-	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // The cluster's name survives damage to one of its files, and is never guessed
@@ -70,17 +68,6 @@ func TestClusterIDIsKept(t *testing.T) {
 				t.Errorf("the file was not mended: %q, %v", got, err)
 			}
 		})
-	}
-}
-
-// The greatest entry that condemns blobs is below what one entry may have.
-func TestCondemnIsBounded(t *testing.T) {
-	digests := make([]string, condemnedAtOnce)
-	for i := range digests {
-		digests[i] = blobs.Sum([]byte{byte(i), byte(i >> 8)})
-	}
-	if n := len(protocol.EncodeEntry(protocol.EntryCondemn, protocol.CondemnEntry{Digests: digests})); n > protocol.CommitChunk {
-		t.Errorf("%d bytes, at most %d are good", n, protocol.CommitChunk)
 	}
 }
 

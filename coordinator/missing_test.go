@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"strings"
@@ -17,6 +18,9 @@ import (
 	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/protocol"
 )
+
+// keyed is the digest that stands for a name.
+func keyed(name string) digests.Digest { return sha256.Sum256([]byte(name)) }
 
 // Blobs that are missing for some time are told. Until a coordinator has been whole each counts at once.
 func TestShortageText(t *testing.T) {

@@ -1,4 +1,4 @@
-package coordinator
+package retention
 
 import (
 	"crypto/sha256"
