@@ -14,10 +14,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// started is what Run would begin with.
+// started returns why Run would not begin.
 func started(c Config) error {
-	c.runs = true
-	_, err := c.prepared()
+	_, err := c.prepared(true)
 	return err
 }
 
@@ -38,16 +37,16 @@ func TestWrongAddresses(t *testing.T) {
 		"all of IPv6":         {func(c *Config) { c.Peers = far(Peer{"a", "::", 7100}) }, "all interfaces"},
 		"no host":             {func(c *Config) { c.Peers = []Peer{{"a", "", 7100}} }, "want HOST:PORT"},
 		"a high port":         {func(c *Config) { c.Peers = []Peer{{"a", "h", 65533}} }, "at most 65532"},
-		"no port to be told":  {func(c *Config) { c.RaftAddr = "127.0.0.1:0" }, "--raft"},
+		"no port to be told":  {func(c *Config) { c.Listen.Raft = "127.0.0.1:0" }, "--raft"},
 		"a join without port": {func(c *Config) { c.Join = []string{"::1"} }, "--join-cluster"},
 		"ports that meet":     {func(c *Config) { c.Peers = three(Peer{"a", "h", 7100}, Peer{"b", "h", 7101}, Peer{"c", "i", 7100}) }, "a uses h:7100 to 7103, b uses h:7101 to 7104"},
 		"the same place":      {func(c *Config) { c.Peers = three(Peer{"a", "h", 7100}, Peer{"b", "i", 7100}, Peer{"c", "I.", 7100}) }, "b and c on the same host"},
 		"names of loopback": {func(c *Config) {
 			c.Peers = three(Peer{"a", "localhost", 7100}, Peer{"b", "127.0.0.1", 7103}, Peer{"c", "i", 7100})
 		}, "need some of the same ports"},
-		"a moved port":      {func(c *Config) { c.Peers = far(Peer{"a", "10.0.0.1", 7100}); c.RaftAddr = "10.0.0.2:7103" }, "--raft: Raft of this coordinator is at 10.0.0.2:7103, but --peers gives that address to NATS routes of b"},
-		"one port twice":    {func(c *Config) { c.RaftAddr = "127.0.0.1:7102" }, "--raft 127.0.0.1:7102 and --nats-listen 127.0.0.1:7102"},
-		"on all interfaces": {func(c *Config) { c.HTTPAddr, c.NATSAddr = ":7100", "127.0.0.1:7100" }, "the same address"},
+		"a moved port":      {func(c *Config) { c.Peers = far(Peer{"a", "10.0.0.1", 7100}); c.Listen.Raft = "10.0.0.2:7103" }, "--raft: Raft of this coordinator is at 10.0.0.2:7103, but --peers gives that address to NATS routes of b"},
+		"one port twice":    {func(c *Config) { c.Listen.Raft = "127.0.0.1:7102" }, "--raft 127.0.0.1:7102 and --nats-listen 127.0.0.1:7102"},
+		"on all interfaces": {func(c *Config) { c.Listen.HTTP, c.Listen.NATS = ":7100", "127.0.0.1:7100" }, "the same address"},
 	} {
 		c := Config{ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", "127.0.0.1", 7100}}}
 		test.change(&c)
@@ -62,7 +61,7 @@ func TestWrongAddresses(t *testing.T) {
 func TestRightAddresses(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"all interfaces": func(c *Config) {
-			c.HTTPAddr, c.RaftAddr, c.NATSAddr, c.RouteAddr = "0.0.0.0:7100", "[::]:7101", ":7102", "0.0.0.0:7103"
+			c.Listen = Listen{"0.0.0.0:7100", "[::]:7101", ":7102", "0.0.0.0:7103"}
 		},
 		"neighbours": func(c *Config) { c.Peers = []Peer{{"a", "h", 7100}, {"b", "h", 7104}, {"c", "h", 7108}} },
 		"two of each family": func(c *Config) {
@@ -71,9 +70,9 @@ func TestRightAddresses(t *testing.T) {
 		"external NATS": func(c *Config) {
 			c.NATS, c.Peers = "nats://n:4222", []Peer{{"a", "h", 7100}, {"b", "h", 7102}, {"c", "h", 7104}}
 		},
-		"a moved port": func(c *Config) { c.RaftAddr = "127.0.0.1:9000" },
+		"a moved port": func(c *Config) { c.Listen.Raft = "127.0.0.1:9000" },
 		"behind a proxy": func(c *Config) {
-			c.Proxied, c.HTTPAddr, c.RaftAddr, c.NATSAddr, c.RouteAddr = true, "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"
+			c.Proxied, c.Listen = true, Listen{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}
 		},
 	} {
 		c := Config{ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", "10.0.0.1", 7100}}}
@@ -88,7 +87,7 @@ func TestRightAddresses(t *testing.T) {
 // which helps.
 func TestFolderOfNoAddress(t *testing.T) {
 	dir := t.TempDir()
-	kept := keptMembers{Format: membersFormat, Members: []protocol.MemberEntry{{ID: "a", HTTP: "0.0.0.0:7100", Raft: "0.0.0.0:7101", NATS: "nats://0.0.0.0:7102", Routes: "0.0.0.0:7103"}}}
+	kept := memberFile{Format: membersFormat, Members: []protocol.MemberEntry{{ID: "a", HTTP: "0.0.0.0:7100", Raft: "0.0.0.0:7101", NATS: "nats://0.0.0.0:7102", Routes: "0.0.0.0:7103"}}}
 	if err := kept.write(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +116,7 @@ func TestCannotListen(t *testing.T) {
 	for i, port := range ports {
 		for address, want := range map[string]error{net.JoinHostPort(notHere, "7100"): syscall.EADDRNOTAVAIL, taken.Addr().String(): syscall.EADDRINUSE} {
 			c := Config{ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", "127.0.0.1", blocks[0]}}}
-			*[]*string{&c.HTTPAddr, &c.RaftAddr, &c.NATSAddr, &c.RouteAddr}[i] = address
+			*c.Listen.all()[i] = address
 			err := Run(testkit.Context(t), c)
 			says := []string{address, port.what, port.flag}
 			if want == syscall.EADDRNOTAVAIL {
@@ -135,7 +134,7 @@ func TestCannotListen(t *testing.T) {
 	here := func(offset int) string { return fmt.Sprintf("127.0.0.1:%d", blocks[0]+offset) }
 	up := false
 	err = Run(ctx, Config{
-		ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", notHere, 7100}}, Proxied: true, HTTPAddr: here(0), RaftAddr: here(1), NATSAddr: here(2), RouteAddr: here(3),
+		ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", notHere, 7100}}, Proxied: true, Listen: Listen{here(0), here(1), here(2), here(3)},
 		Ready: func() { up = true; cancel() },
 	})
 	if !up || err != nil && !errors.Is(err, context.Canceled) {

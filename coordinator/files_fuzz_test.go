@@ -23,11 +23,11 @@ func FuzzClusterFiles(f *testing.F) {
 	f.Add([]byte("0123456789ab\n"), []byte{}, true)
 	f.Add([]byte("a b\n"), []byte("0123456789ab\n00000000\n"), true)
 	f.Add([]byte{}, []byte("x\n"), false)
-	f.Add([]byte("x\n"+clusterSum("x")+"\n"), []byte("*.>\n"), true)
+	f.Add([]byte("x\n"+checksum("x")+"\n"), []byte("*.>\n"), true)
 	dir := f.TempDir()
 	lawful := regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 	f.Fuzz(func(t *testing.T, first, second []byte, both bool) {
-		c := &Config{Dir: dir, Log: slog.New(slog.DiscardHandler)}
+		log := slog.New(slog.DiscardHandler)
 		if err := os.WriteFile(filepath.Join(dir, clusterName), first, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func FuzzClusterFiles(f *testing.F) {
 			}
 		}
 		allocs.AtMost(t, 64*(len(first)+len(second))+64<<10, "a cluster's name", func() {
-			id, err := c.clusterID()
+			id, err := clusterID(dir, log)
 			if err != nil && (!errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), clusterName)) {
 				t.Fatalf("error %v", err)
 			}
@@ -56,7 +56,7 @@ func FuzzClusterFiles(f *testing.F) {
 func FuzzMembersFile(f *testing.F) {
 	dir := f.TempDir()
 	path := filepath.Join(dir, membersName)
-	good := &keptMembers{Format: membersFormat, Members: []protocol.MemberEntry{{ID: "a", HTTP: "h:1"}}, Given: map[string]string{"a": "h:1"}}
+	good := &memberFile{Format: membersFormat, Members: []protocol.MemberEntry{{ID: "a", HTTP: "h:1"}}, Given: map[string]string{"a": "h:1"}}
 	if err := good.write(dir); err != nil {
 		f.Fatal(err)
 	}
@@ -72,14 +72,14 @@ func FuzzMembersFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, summed bool) {
 		b := []byte(text)
 		if summed {
-			b = []byte(membersSum(text) + "\n" + text)
+			b = []byte(checksum(text) + "\n" + text)
 		}
 		for _, name := range []string{membersName, membersCopy} {
 			if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		var k keptMembers
+		var k memberFile
 		var damaged, err error
 		allocs.AtMost(t, 256*len(b)+64<<10, "the members", func() { k, damaged, err = readMembers(dir) })
 		switch {

@@ -14,11 +14,11 @@ func TestWhenToHandOver(t *testing.T) {
 	timeouts := protocol.DeriveTimeouts(protocol.DefaultHeartbeat)
 	lost := errors.New("this coordinator is not connected to NATS")
 	now := time.Now()
-	var f fitness
+	var f handover
 	at := func(after time.Duration, why error, disk, leads bool) bool {
-		return f.look(why, disk, leads, now.Add(after), &timeouts)
+		return f.check(why, disk, leads, now.Add(after), &timeouts)
 	}
-	most := rests * timeouts.NATSLost
+	most := minLeads * timeouts.NATSLost
 	for _, step := range []struct {
 		after       time.Duration
 		why         error
@@ -36,14 +36,14 @@ func TestWhenToHandOver(t *testing.T) {
 		{time.Second + most + 3, lost, true, true, true},    // but for its disk
 		{time.Hour, nil, false, true, false},
 		{time.Hour + 1, lost, false, true, false}, // a moment is not enough
-		{time.Hour + timeouts.NATSLost/looks/2, lost, false, true, false},
-		{time.Hour + 1 + timeouts.NATSLost/looks/2, lost, false, true, true},
+		{time.Hour + timeouts.NATSLost/checksPerLoss/2, lost, false, true, false},
+		{time.Hour + 1 + timeouts.NATSLost/checksPerLoss/2, lost, false, true, true},
 	} {
 		if got := at(step.after, step.why, step.disk, step.leads); got != step.want {
 			t.Errorf("after %v (%v, leads %v): hands over %v, want %v", step.after, step.why, step.leads, got, step.want)
 		}
 	}
-	f = fitness{}
+	f = handover{}
 	if f.agreed("b", false) || f.agreed("c", false) || !f.agreed("c", false) || !f.agreed("b", true) {
 		t.Error("one that was ready once only is trusted, or one that stays ready is not")
 	}

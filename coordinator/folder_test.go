@@ -37,7 +37,7 @@ func TestFolderOfOthers(t *testing.T) {
 			if test.lacks != "" && (!errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), test.lacks)) {
 				t.Fatalf("%v; it should name %q", err, test.lacks)
 			}
-			if _, err := (Config{ID: "a", Dir: dir}).prepared(); (err != nil) != (test.lacks != "") {
+			if _, err := (Config{ID: "a", Dir: dir}).prepared(false); (err != nil) != (test.lacks != "") {
 				t.Fatalf("a coordinator there: %v", err)
 			}
 		})

@@ -30,19 +30,19 @@ func TestClusterIDIsKept(t *testing.T) {
 		{"both", cut, flip, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := &Config{ID: "a", Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
-			if id, err := c.clusterID(); err != nil || id != "" {
+			dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+			if id, err := clusterID(dir, log); err != nil || id != "" {
 				t.Fatalf("a new folder is of cluster %q: %v", id, err)
 			}
 			id := store.NewID()
-			if err := c.keepClusterID(id); err != nil {
+			if err := keepClusterID(dir, id); err != nil {
 				t.Fatal(err)
 			}
 			for name, change := range map[string]func([]byte) []byte{clusterName: test.first, clusterCopy: test.other} {
 				if change == nil {
 					continue
 				}
-				path := filepath.Join(c.Dir, name)
+				path := filepath.Join(dir, name)
 				b, err := os.ReadFile(path)
 				if err != nil {
 					t.Fatal(err)
@@ -51,9 +51,9 @@ func TestClusterIDIsKept(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			again, err := c.clusterID()
+			again, err := clusterID(dir, log)
 			if !test.kept {
-				if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), c.clusterFile()) {
+				if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), filepath.Join(dir, clusterName)) {
 					t.Errorf("%q, %v; want ErrCorrupt that names the file", again, err)
 				}
 				return
@@ -61,10 +61,10 @@ func TestClusterIDIsKept(t *testing.T) {
 			if err != nil || again != id {
 				t.Fatalf("%q, %v; want %q", again, err, id)
 			}
-			if err := c.keepClusterID(id); err != nil {
+			if err := keepClusterID(dir, id); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := readClusterID(c.clusterFile()); err != nil || got != id {
+			if got, err := readClusterFile(filepath.Join(dir, clusterName)); err != nil || got != id {
 				t.Errorf("the file was not mended: %q, %v", got, err)
 			}
 		})

@@ -92,7 +92,7 @@ func TestACoordinatorIsNotReadyBeforeItIsWhole(t *testing.T) {
 	content := []byte("a blob")
 	var now atomic.Pointer[grown]
 	now.Store(&grown{index: 1})
-	c := &copies{node: &node{cfg: Config{Log: slog.New(slog.DiscardHandler)}}}
+	c := &copies{log: slog.New(slog.DiscardHandler)}
 	c.Fetcher = replica.NewFetcher(&replica.Blobs{Folder: folder}, func() replica.Referrer { return now.Load() }, nil)
 	var target atomic.Uint64 // 0: no leader can be asked
 	ctx, cancel := context.WithCancel(t.Context())

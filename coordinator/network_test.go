@@ -24,9 +24,9 @@ func TestNetworkVerdict(t *testing.T) {
 		{10 * time.Millisecond, 11 * time.Millisecond, 0, "coordinator b takes 11 ms", "--heartbeat 100ms"},
 	} {
 		timeouts := protocol.DeriveTimeouts(test.heartbeat)
-		list := trips(map[string]rtt.Estimate{"a": {Mean: time.Millisecond}, "b": {Mean: test.coordinator}},
+		list := roundTrips(map[string]rtt.Estimate{"a": {Mean: time.Millisecond}, "b": {Mean: test.coordinator}},
 			[]protocol.Worker{{ID: "w", RoundTrip: test.worker.Seconds() * 1000}, {ID: "unknown"}})
-		needed, text := networkVerdict(list, &timeouts)
+		needed, text := heartbeatNeeded(list, &timeouts)
 		if (text == "") != (test.names == "") || !strings.Contains(text, test.names) || !strings.Contains(text, test.heartbeatFor) {
 			t.Errorf("%+v: %q", test, text)
 		}
@@ -35,12 +35,12 @@ func TestNetworkVerdict(t *testing.T) {
 		}
 		if strings.Contains(text, "--heartbeat "+needed.String()) {
 			then := protocol.DeriveTimeouts(needed)
-			if _, still := networkVerdict(list, &then); still != "" || then.Check() != nil {
+			if _, still := heartbeatNeeded(list, &then); still != "" || then.Check() != nil {
 				t.Errorf("with the heartbeat that it names: %q, %v", still, then.Check())
 			}
 		}
 	}
-	if needed, text := networkVerdict(nil, new(protocol.Timeouts)); needed != 0 || text != "" {
+	if needed, text := heartbeatNeeded(nil, new(protocol.Timeouts)); needed != 0 || text != "" {
 		t.Errorf("alone: %v %q", needed, text)
 	}
 }
@@ -48,12 +48,12 @@ func TestNetworkVerdict(t *testing.T) {
 // A round trip that is about as long as it may be does not fill the log; one that stays long
 // is told of again, and its end once it lasts.
 func TestNetworkNews(t *testing.T) {
-	var w network
+	var w slowness
 	now := time.Unix(1000, 0)
 	warned, informed := 0, 0
 	look := func(slow bool) {
 		now = now.Add(time.Second)
-		warn, inform := w.news(slow, now)
+		warn, inform := w.update(slow, now)
 		if warn {
 			warned++
 		}

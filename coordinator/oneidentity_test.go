@@ -86,7 +86,7 @@ func TestRaftElsewhere(t *testing.T) {
 	for _, p := range c.peers {
 		raft[p.ID] = testkit.FreeAddress(t)
 	}
-	c.tune = func(cfg *coordinator.Config) { cfg.RaftAddr = raft[cfg.ID] }
+	c.tune = func(cfg *coordinator.Config) { cfg.Listen.Raft = raft[cfg.ID] }
 	c.startAll(0)
 	c.put(ctx, "art")
 	c.stopAll()

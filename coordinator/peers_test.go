@@ -21,7 +21,7 @@ func TestPeersAsk(t *testing.T) {
 	address := s.Listener.Addr().String()
 	self.Voters = []protocol.MemberEntry{{ID: "a", HTTP: "a:1"}, {ID: "b", HTTP: address}}
 	c := Config{ID: "a", Peers: []Peer{{"a", "here", 7100}}}
-	p := newPeers(newRoster(&c, keptMembers{Members: []protocol.MemberEntry{{ID: "b", HTTP: "127.0.0.1:1"}, {ID: "c", HTTP: address}}}))
+	p := newPeers(&settings{Config: c}, newAddressBook(&c, memberFile{Members: []protocol.MemberEntry{{ID: "b", HTTP: "127.0.0.1:1"}, {ID: "c", HTTP: address}}}))
 	if _, err := p.ask(t.Context(), "b"); err == nil || !strings.Contains(err.Error(), "b (127.0.0.1:1): ") {
 		t.Errorf("%v", err)
 	}

@@ -18,9 +18,9 @@ func entry(id, host string) protocol.MemberEntry {
 	return protocol.MemberEntry{ID: id, HTTP: host + ":7100", Raft: host + ":7101", NATS: "nats://" + host + ":7102", Routes: host + ":7103", Version: "1"}
 }
 
-// rosterOf is the roster of a, started with peers on these hosts, in a folder that
-// kept others.
-func rosterOf(t *testing.T, given map[string]string, kept keptMembers) *roster {
+// bookOf returns the addresses that a knows, started with peers on these hosts, in a folder that
+// has kept.
+func bookOf(t *testing.T, given map[string]string, kept memberFile) *addressBook {
 	t.Helper()
 	c := Config{ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", "here", 7100}}}
 	for _, id := range []string{"b", "c", "d"} {
@@ -28,17 +28,21 @@ func rosterOf(t *testing.T, given map[string]string, kept keptMembers) *roster {
 			c.Peers = append(c.Peers, Peer{id, host, 7100})
 		}
 	}
-	c.kept = kept
-	c, err := c.prepared()
-	if err != nil && len(kept.Members) == 0 {
+	if len(kept.Members) > 0 {
+		if err := kept.write(c.Dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := c.prepared(false)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return newRoster(&c, kept)
+	return newAddressBook(&s.Config, kept)
 }
 
 // The log decides where a member is, unless --peers was changed since.
 func TestRosterFinds(t *testing.T) {
-	kept := keptMembers{
+	kept := memberFile{
 		Format: membersFormat, Members: []protocol.MemberEntry{entry("a", "here"), entry("b", "old"), entry("d", "joined")},
 		Given: map[string]string{"b": "first:7100", "c": "gone:7100"},
 	}
@@ -52,7 +56,7 @@ func TestRosterFinds(t *testing.T) {
 		"not named":                {nil, "old:7100", "abd"},
 		"a peer that is no member": {map[string]string{"b": "first", "c": "back"}, "old:7100", "abcd"},
 	} {
-		r := rosterOf(t, test.given, kept)
+		r := bookOf(t, test.given, kept)
 		got, ok := r.find("b")
 		if !ok || got.HTTP != test.want {
 			t.Errorf("%s: b is at %q", name, got.HTTP)
@@ -71,7 +75,7 @@ func TestRosterFinds(t *testing.T) {
 			t.Errorf("%s: z is found", name)
 		}
 	}
-	fresh := rosterOf(t, map[string]string{"b": "x", "c": "y"}, keptMembers{})
+	fresh := bookOf(t, map[string]string{"b": "x", "c": "y"}, memberFile{})
 	if got := fresh.known(); len(got) != 3 || got[0].HTTP != "here:7100" || got[2].Routes != "y:7103" {
 		t.Errorf("at the first start: %+v", got)
 	}
@@ -79,7 +83,7 @@ func TestRosterFinds(t *testing.T) {
 
 // Others are told a place that they can reach.
 func TestReached(t *testing.T) {
-	c := Config{ID: "a", Peers: []Peer{{"a", "10.0.0.1", 7100}}, HTTPAddr: "0.0.0.0:80", RaftAddr: ":81", NATSAddr: "[::]:82", RouteAddr: "10.0.0.9:83"}
+	c := Config{ID: "a", Peers: []Peer{{"a", "10.0.0.1", 7100}}, Listen: Listen{"0.0.0.0:80", ":81", "[::]:82", "10.0.0.9:83"}}
 	want := protocol.MemberEntry{ID: "a", HTTP: "10.0.0.1:80", Raft: "10.0.0.1:81", NATS: "nats://10.0.0.1:82", Routes: "10.0.0.9:83"}
 	got := c.entry()
 	got.Version = ""
@@ -94,7 +98,7 @@ func TestKeptMembers(t *testing.T) {
 	if err != nil || damaged != nil || len(k.Members) > 0 || k.Used {
 		t.Fatalf("of a new folder: %+v, %v, %v", k, damaged, err)
 	}
-	k = keptMembers{Format: membersFormat, Members: []protocol.MemberEntry{entry("b", "x")}, Given: map[string]string{"b": "x:1"}, External: "nats://y"}
+	k = memberFile{Format: membersFormat, Members: []protocol.MemberEntry{entry("b", "x")}, Given: map[string]string{"b": "x:1"}, External: "nats://y"}
 	if err := k.write(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +107,7 @@ func TestKeptMembers(t *testing.T) {
 		t.Errorf("%v, %v: %s", damaged, err, diff)
 	}
 	for _, text := range []string{`{"format":1}`, `{"format":3}`} {
-		if err := os.WriteFile(filepath.Join(dir, membersName), []byte(membersSum(text)+"\n"+text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, membersName), []byte(checksum(text)+"\n"+text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := readMembers(dir); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "MEMBERS")) {
@@ -116,7 +120,7 @@ func TestKeptMembers(t *testing.T) {
 // list. If both are damaged it is known that there was one.
 func TestDamagedMembers(t *testing.T) {
 	dir := t.TempDir()
-	k := keptMembers{Format: membersFormat, Members: []protocol.MemberEntry{entry("b", "x")}, Given: map[string]string{"b": "x:1"}, External: "nats://y"}
+	k := memberFile{Format: membersFormat, Members: []protocol.MemberEntry{entry("b", "x")}, Given: map[string]string{"b": "x:1"}, External: "nats://y"}
 	if err := k.write(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +147,7 @@ func TestDamagedMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, damaged, err = readMembers(dir)
-		if diff := cmp.Diff(keptMembers{Format: membersFormat, Used: true}, got); err != nil || !errors.Is(damaged, store.ErrCorrupt) || diff != "" {
+		if diff := cmp.Diff(memberFile{Format: membersFormat, Used: true}, got); err != nil || !errors.Is(damaged, store.ErrCorrupt) || diff != "" {
 			t.Fatalf("both, %d: %v, %v: %s", i, damaged, err, diff)
 		}
 	}
@@ -162,21 +166,21 @@ func TestDamagedMembers(t *testing.T) {
 // A coordinator behind a proxy is where --peers says, wherever it listens, and has to be
 // told.
 func TestProxied(t *testing.T) {
-	c := Config{ID: "a", Dir: t.TempDir(), Proxied: true, HTTPAddr: "127.0.0.1:1", RaftAddr: "127.0.0.1:2", NATSAddr: "127.0.0.1:3", RouteAddr: "127.0.0.1:4"}
-	if _, err := c.prepared(); !errors.Is(err, ErrUsage) {
+	c := Config{ID: "a", Dir: t.TempDir(), Proxied: true, Listen: Listen{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}}
+	if _, err := c.prepared(false); !errors.Is(err, ErrUsage) {
 		t.Errorf("without --peers: %v", err)
 	}
 	c.Peers = []Peer{{"a", "outside", 7100}}
-	c, err := c.prepared()
+	s, err := c.prepared(false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := c.entry()
-	if m.HTTP != "outside:7100" || m.Raft != "outside:7101" || m.NATS != "nats://outside:7102" || m.Routes != "outside:7103" || c.RaftAddr != "127.0.0.1:2" {
-		t.Errorf("%+v, Raft listens at %s", m, c.RaftAddr)
+	m := s.entry()
+	if m.HTTP != "outside:7100" || m.Raft != "outside:7101" || m.NATS != "nats://outside:7102" || m.Routes != "outside:7103" || s.Listen.Raft != "127.0.0.1:2" {
+		t.Errorf("%+v, Raft listens at %s", m, s.Listen.Raft)
 	}
-	c.Proxied = false
-	if m := c.entry(); m.HTTP != "127.0.0.1:1" {
+	s.Proxied = false
+	if m := s.entry(); m.HTTP != "127.0.0.1:1" {
 		t.Errorf("without a proxy: %+v", m)
 	}
 }

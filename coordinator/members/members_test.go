@@ -180,7 +180,7 @@ func TestAdd(t *testing.T) {
 		votes   bool
 	}{{0, 0, false}, {30, 0, false}, {100, 2, false}, {90, 0, true}} {
 		d.Applied, d.Missing = step.applied, step.missing
-		s.Tend(ctx)
+		s.Reconcile(ctx)
 		if got := f.members[3].Voter; got != step.votes {
 			t.Fatalf("with %d entries and %d blobs missing it votes: %v", step.applied, step.missing, got)
 		}
@@ -202,7 +202,7 @@ func TestAddTakesBack(t *testing.T) {
 		if got := f.names(); got != want {
 			t.Errorf("%v leaves %q, want %q", refuses, got, want)
 		}
-		s.Tend(t.Context())
+		s.Reconcile(t.Context())
 		if got := f.names(); got != "abc a b c" {
 			t.Errorf("%v: in the end there are %q", refuses, got)
 		}
@@ -219,12 +219,12 @@ func TestNoVoteWithoutMajority(t *testing.T) {
 	}
 	delete(f.selves, at("c"))
 	f.selves[at("b")].Missing = 1
-	s.Tend(t.Context())
+	s.Reconcile(t.Context())
 	if f.members[3].Voter {
 		t.Error("of four voters one is dead and one lacks a blob, and d has a vote")
 	}
 	f.selves[at("b")].Missing = 0
-	s.Tend(t.Context())
+	s.Reconcile(t.Context())
 	if !f.members[3].Voter {
 		t.Error("three of four are well, and d has no vote")
 	}
@@ -374,7 +374,7 @@ func TestRemove(t *testing.T) {
 		t.Errorf("%v: %s", err, f.names())
 	}
 	f.fails = nil
-	s.Tend(ctx)
+	s.Reconcile(ctx)
 	if f.names() != "ab a b" {
 		t.Errorf("left to do: %s", f.names())
 	}
@@ -440,31 +440,31 @@ func TestEmptiedFolderIsReplaced(t *testing.T) {
 	}
 	f.moved = map[string]store.Server{old: {ID: "c", Directory: "c2"}}
 	for range 2 {
-		s.Tend(ctx)
+		s.Reconcile(ctx)
 		if got := f.names(); got != "abcc? a b c" {
 			t.Fatal(got)
 		}
 	}
 	c.Phase, c.Last, c.Applied, c.Missing = "member", 100, 100, 3
-	s.Tend(ctx)
+	s.Reconcile(ctx)
 	if got := f.names(); got != "abcc? a b c" {
 		t.Fatalf("it lacks blobs: %s", got)
 	}
 	c.Missing = 0
 	delete(f.selves, at("b"))
-	s.Tend(ctx)
+	s.Reconcile(ctx)
 	if got := f.names(); got != "abcc? a b c" {
 		t.Fatalf("without the old folder and b no majority is left: %s", got)
 	}
 	f.answers("b")
-	s.Tend(ctx)
+	s.Reconcile(ctx)
 	if got := f.names(); got != "abc a b c" || f.members[2].Directory != "c2" {
 		t.Fatalf("%s with %s", got, f.members[2].Directory)
 	}
 
 	c.Directory = old // which is the same server as before, and catches up again
 	f.moved = map[string]store.Server{"c2": {ID: "c", Directory: old}}
-	s.Tend(ctx)
+	s.Reconcile(ctx)
 	if got := f.names(); got != "abc a b c" || f.members[2].Directory != old {
 		t.Errorf("an old folder came back: %s with %s", got, f.members[2].Directory)
 	}
@@ -507,7 +507,7 @@ func TestAddTellsThePort(t *testing.T) {
 func TestFormerFolderComesBack(t *testing.T) {
 	s, f := newService(t, "a", "b", "c")
 	f.members = append(f.members, store.Member{Server: store.Server{ID: "c", Directory: "c2", RaftAddr: "c:2"}})
-	s.Tend(t.Context())
+	s.Reconcile(t.Context())
 	if got := f.names(); got != "abc a b c" || f.members[2].Directory != "c1" {
 		t.Errorf("%s with %s", got, f.members[2].Directory)
 	}

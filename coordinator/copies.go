@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -12,42 +13,45 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/wait"
-	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// copies tells whether this coordinator has all blobs that its state refers to. Without them it is no copy of the
-// cluster's data: it is not ready, and does not lead if another can.
+const (
+	// missingGrace is how long a blob may be missing before it counts: when an entry refers to it, a majority has the blob, and
+	// the other coordinators get it at about the same time.
+	missingGrace = time.Second
+	// wholeEvery is the time between two checks of becomeWhole.
+	wholeEvery = 100 * time.Millisecond
+	// maxOwners bounds how many datasets and jobs a text names that lack blobs.
+	maxOwners = 4
+)
+
+// copies fetches missing blobs and reports whether this coordinator has all blobs that its state refers to. A coordinator
+// without them is no copy of the cluster's data: it is not ready, and does not lead if another can.
 type copies struct {
 	*replica.Fetcher
-	node *node
-	// whole is true once this coordinator had, at one time since its start, all blobs of a state that was as recent as the
-	// leader's. Until then each blob that is missing counts at once.
+	state func() *state.State
+	log   *slog.Logger
+	// whole is true once this coordinator had, at some time since its start, all blobs of a state as recent as the
+	// leader's. Until then each missing blob counts at once.
 	whole atomic.Bool
 }
 
-const (
-	// missingGrace is for how long a blob may be on its way here: a majority has it when an entry refers to it, and the
-	// other coordinators get it at about the same time.
-	missingGrace = time.Second
-	// wholeEvery is the time between two looks until this coordinator has been whole.
-	wholeEvery = 100 * time.Millisecond
-)
-
-func (n *node) newCopies() *copies {
-	c := &copies{node: n}
-	c.Fetcher = replica.NewFetcher(n.blobs, func() replica.Referrer { return n.store.State() }, func() error {
-		if _, err := os.Stat(n.store.LogDir()); err != nil {
-			return err // the folder with all that this coordinator has: another disk is not made to look like it
+func newCopies(s *store.Store, b *replica.Blobs, log *slog.Logger) *copies {
+	c := &copies{state: s.State, log: log}
+	c.Fetcher = replica.NewFetcher(b, func() replica.Referrer { return s.State() }, func() error {
+		if _, err := os.Stat(s.LogDir()); err != nil {
+			return err // the whole folder is missing, perhaps its disk: the folder of blobs is not made on another disk
 		}
-		return n.blobs.Folder.Remake()
+		return b.Folder.Remake()
 	})
 	return c
 }
 
 // becomeWhole waits until this coordinator has all blobs of a state as recent as the leader's, or ctx is done. applied
-// returns up to where the leader has applied the log, if it can be asked.
+// returns the index up to which the leader has applied the log, or false if the leader does not answer.
 func (c *copies) becomeWhole(ctx context.Context, applied func(context.Context) (index uint64, ok bool)) {
 	target, known := uint64(0), false
 	for ctx.Err() == nil {
@@ -56,33 +60,14 @@ func (c *copies) becomeWhole(ctx context.Context, applied func(context.Context) 
 		}
 		if s := c.Look(); known && s.Index >= target && s.Count == 0 && s.Folder == nil {
 			c.whole.Store(true)
-			c.node.cfg.Log.Info("this coordinator has all blobs", "applied", s.Index)
+			c.log.Info("this coordinator has all blobs", "applied", s.Index)
 			return
 		}
 		wait.For(ctx, wholeEvery)
 	}
 }
 
-// leaderApplied returns up to where the leader has applied the log, if it can be asked.
-func (c *copies) leaderApplied(ctx context.Context) (index uint64, ok bool) {
-	n := c.node
-	leader, _ := n.store.Leader()
-	switch {
-	case leader == "":
-		return 0, false
-	case leader == n.cfg.ID:
-		return n.store.State().Index(), n.leading.Load() != nil // the epoch's entry is applied
-	}
-	m, found := n.roster.find(leader)
-	if !found {
-		return 0, false
-	}
-	var list protocol.Members
-	err := ask(ctx, m.HTTP, "/v1/members", &list)
-	return list.Applied, err == nil && list.Cluster == n.subjects.Cluster && list.Leader != ""
-}
-
-// problem says which blobs are missing, if that is more than one on its way here; else nil.
+// problem returns an error that tells which blobs have been missing for some time, or nil.
 func (c *copies) problem() error {
 	s := c.Shortage()
 	text := shortageText(&s, c.whole.Load())
@@ -90,12 +75,12 @@ func (c *copies) problem() error {
 		return nil
 	}
 	if s.Lost > 0 {
-		text += ": " + owners(c.node.store.State(), c.Lost())
+		text += ": " + owners(c.state(), c.Lost())
 	}
 	return errors.New(text)
 }
 
-// notReady says why this coordinator may lack blobs, or nil.
+// notReady returns why this coordinator may lack blobs, or nil.
 func (c *copies) notReady() error {
 	if err := c.problem(); err != nil {
 		return err
@@ -106,7 +91,7 @@ func (c *copies) notReady() error {
 	return nil
 }
 
-// unfit says why another coordinator should lead, one that has the blobs that this one lacks; nil if none can have them.
+// unfit returns why a coordinator that has more blobs should lead, or nil if none can have more.
 func (c *copies) unfit() error {
 	if s := c.Shortage(); s.Lost == s.Count && s.Folder == nil {
 		return nil
@@ -114,7 +99,7 @@ func (c *copies) unfit() error {
 	return c.problem()
 }
 
-// shortageText says how many blobs are missing, and for how long, if that is to be told.
+// shortageText says how many blobs are missing and for how long. It is empty if no blob counts as missing.
 func shortageText(s *replica.Shortage, whole bool) string {
 	switch {
 	case s.Folder != nil:
@@ -135,10 +120,7 @@ func shortageText(s *replica.Shortage, whole bool) string {
 	return text + fmt.Sprintf("they are being fetched from other coordinators, but no coordinator has %d of them", s.Lost)
 }
 
-// maxOwners bounds what is named of what lacks blobs.
-const maxOwners = 4
-
-// owners names what refers to blobs that no coordinator has.
+// owners names the datasets and jobs that refer to lost blobs.
 func owners(s *state.State, lost digests.Set) string {
 	var list []string
 	add := func(refs digests.Set, what, name, remedy string) {
@@ -167,18 +149,4 @@ func owners(s *state.State, lost digests.Set) string {
 		return strings.Join(list[:maxOwners], ", ") + fmt.Sprintf(" and %d more", n-maxOwners)
 	}
 	return strings.Join(list, ", ")
-}
-
-// describe adds what is missing to what this coordinator says of itself. The look is not older than the call, so it is of
-// a state that is as recent as what was said before.
-func (c *copies) describe(s *protocol.Self) {
-	short := c.Look()
-	s.Missing, s.Lost, s.MissingFor = short.Count, short.Lost, short.Oldest.Seconds()
-}
-
-// observe sets the gauges.
-func (c *copies) observe() {
-	s := c.Shortage()
-	c.node.metrics.MissingBlobs.Set(float64(s.Count))
-	c.node.metrics.MissingSeconds.Set(s.Oldest.Seconds())
 }
