@@ -10,11 +10,13 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// addressBook lists the coordinators and their addresses, as this coordinator knows them. Raft's configuration in the
-// log says who is a member, and Member entries in the log say where each member is.
+// addressBook lists the coordinators and their addresses, as this coordinator knows
+// them. Raft's configuration in the log says who is a member, and Member entries in the
+// log have the address of each member.
 //
-// Until the log is open, the folder's MEMBERS file and Config.Peers take its place. Config.Peers can also move a coordinator:
-// an address there that was not there at an earlier start holds until the log has another one.
+// Until the log is open, the folder's MEMBERS file and Config.Peers take its place.
+// Config.Peers can also move a coordinator: an address there that was not there at an
+// earlier start holds until the log has another one.
 type addressBook struct {
 	self  protocol.MemberEntry
 	given map[string]protocol.MemberEntry // the others in Config.Peers, by id
@@ -22,7 +24,8 @@ type addressBook struct {
 	store atomic.Pointer[store.Store]     // nil until the log is open
 }
 
-// newAddressBook returns the addresses of a coordinator whose folder has kept.
+// newAddressBook returns the addresses at the start of a coordinator; its folder has
+// kept.
 func newAddressBook(c *Config, kept memberFile) *addressBook {
 	b := &addressBook{self: c.entry(), given: make(map[string]protocol.MemberEntry)}
 	for _, p := range c.Peers {
@@ -64,8 +67,8 @@ func (b *addressBook) find(id string) (protocol.MemberEntry, bool) {
 	return m, true
 }
 
-// moved reports whether an address of Config.Peers is newer than the committed one: no earlier start had it, and the
-// committed one is still that of the MEMBERS file.
+// moved reports whether an address of Config.Peers is newer than the committed one: no
+// earlier start had it, and the committed one has not changed since MEMBERS was written.
 func (b *addressBook) moved(given, committed protocol.MemberEntry) bool {
 	k := b.kept.Load()
 	old, had := k.find(given.ID)
@@ -78,7 +81,8 @@ func (b *addressBook) raft(id string) string {
 	return m.Raft
 }
 
-// known lists the coordinators by id: the members, or, until the log has members, those of MEMBERS and Config.Peers.
+// known lists the coordinators by id: the members, or, until the log has members, those
+// of MEMBERS and Config.Peers.
 func (b *addressBook) known() []protocol.MemberEntry {
 	ids := make(map[string]bool)
 	if s := b.store.Load(); s != nil {
@@ -112,8 +116,8 @@ func (b *addressBook) others() []protocol.MemberEntry {
 	return slices.DeleteFunc(b.known(), func(m protocol.MemberEntry) bool { return m.ID == b.self.ID })
 }
 
-// voters lists the other members with a vote, and those that get one once they have caught up. Both lists are
-// empty until the log is open.
+// voters lists the other members with a vote, and the rest, which get a vote once they
+// have caught up. Both lists are empty until the log is open.
 func (b *addressBook) voters() (voters, rest []string) {
 	s := b.store.Load()
 	if s == nil {
@@ -133,7 +137,8 @@ func (b *addressBook) voters() (voters, rest []string) {
 	return voters, rest
 }
 
-// routes lists the URLs at which the NATS servers of the other coordinators accept routes.
+// routes lists the URLs at which the NATS servers of the other coordinators accept
+// routes.
 func (b *addressBook) routes() (urls []string) {
 	for _, m := range b.others() {
 		if m.Routes != "" {
@@ -143,8 +148,9 @@ func (b *addressBook) routes() (urls []string) {
 	return urls
 }
 
-// founded stores the addresses of the founders of a cluster, from its folder and from what they said of themselves: Config.Peers
-// has only their HTTP addresses. It is called once, before the log is open.
+// founded stores the addresses of the founders of a cluster, from its folder and from
+// what they said of themselves: Config.Peers has only their HTTP addresses. It is
+// called once, before the log is open.
 func (b *addressBook) founded(founders []store.Server, said []protocol.MemberEntry) {
 	next := *b.kept.Load()
 	next.Members = slices.Clone(next.Members)

@@ -1,5 +1,6 @@
 // Package coordinator is one member of the replicated coordinator: Raft, NATS, blobs,
-// the HTTP API, and, on the leader, the driver of jobs. DESIGN.md explains its structure.
+// the HTTP API, and, on the leader, the driver of jobs. DESIGN.md explains its
+// structure.
 package coordinator
 
 import (
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/api"
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -27,22 +30,22 @@ import (
 // ErrUsage is wrapped by errors about wrong flags.
 var ErrUsage = errors.New("wrong usage")
 
-// Peer is a coordinator of the cluster. By default, HTTP uses Port, Raft the next port, and
-// NATS clients and NATS routes the two ports after.
+// Peer is a coordinator of the cluster. By default, HTTP uses Port, Raft the next port,
+// and NATS clients and NATS routes the two ports after.
 type Peer struct {
 	ID   string
 	Host string
 	Port int
 }
 
-// addr returns the address whose port is offset above Port.
+// addr returns the address with a port that is offset above Port.
 func (p Peer) addr(offset int) string { return net.JoinHostPort(p.Host, strconv.Itoa(p.Port+offset)) }
 
 // span names the n ports from Port on.
 func (p Peer) span(n int) string { return fmt.Sprintf("%s to %d", p.addr(0), p.Port+n-1) }
 
-// ports lists what a coordinator's ports are for, in order from HTTP's port on, and the flag that moves each.
-// With an external NATS a coordinator has only the first two.
+// ports lists what a coordinator's ports are for, in order from HTTP's port on, and the
+// flag that moves each. With an external NATS a coordinator has only the first two.
 var ports = [...]struct{ what, flag string }{
 	{"HTTP", "--http"}, {"Raft", "--raft"}, {"NATS clients", "--nats-listen"}, {"NATS routes", "--nats-routes"},
 }
@@ -53,7 +56,8 @@ const fewestPorts = 2
 // LastPort is the greatest port of a coordinator's HTTP; its other ports are above it.
 const LastPort = 65535 - (len(ports) - 1)
 
-// Listen has the addresses on which a coordinator listens. The default of each follows from Config.Peers.
+// Listen has the addresses on which a coordinator listens. The default of each follows
+// from Config.Peers.
 type Listen struct{ HTTP, Raft, NATS, Routes string }
 
 // all lists the addresses in the order of ports.
@@ -65,30 +69,33 @@ func (l *Listen) all() [len(ports)]*string {
 type Config struct {
 	ID  string
 	Dir string // of Raft's log and snapshots, and of the blobs
-	// Peers lists all coordinators, this one included; the list is the same on each of them.
-	// If it is empty, this coordinator is alone.
+	// Peers lists all coordinators, this one included; the list is the same on each of
+	// them. If it is empty, this coordinator is alone.
 	Peers []Peer
-	// Join lists HTTP addresses of coordinators whose cluster this one joins at its first start.
-	// Peers then lists only this coordinator.
+	// Join lists HTTP addresses of coordinators. At its first start, this coordinator
+	// joins their cluster. Peers then lists only this coordinator.
 	Join   []string
 	Listen Listen
-	// Proxied is true if others reach this coordinator at its address in Peers, wherever it listens.
+	// Proxied is true if others reach this coordinator at its address in Peers, even if
+	// it listens at another one.
 	Proxied bool
-	// NATS is the URL of an external NATS, or several URLs separated by commas.
-	// If it is empty, each coordinator has an embedded NATS server.
+	// NATS is the URL of an external NATS, or several URLs separated by commas. If it
+	// is empty, each coordinator has an embedded NATS server.
 	NATS string
-	// Heartbeat is the interval from which every timeout derives; 0 means DefaultHeartbeat.
-	// Election, if it is not 0, replaces the derived election timeout of Raft.
+	// Heartbeat is the interval from which every timeout derives; 0 means
+	// DefaultHeartbeat. Election, if it is not 0, replaces the derived election timeout
+	// of Raft.
 	Heartbeat, Election time.Duration
 	Concurrent          int   // jobs that run at once; 0 means DefaultConcurrent
 	SnapshotBytes       int64 // size of the log at which a snapshot is taken; 0 means the default of the store
 	Quotas              Quotas
-	// BlobGrace is how long a blob stays that nothing refers to; 0 means an hour. An import uploads
-	// its blobs before the manifest refers to them.
+	// BlobGrace is how long a blob stays that nothing refers to; 0 means an hour. An
+	// import uploads its blobs before the manifest refers to them.
 	BlobGrace time.Duration
 	KeepJobs  int // ended jobs that the leader keeps; 0 means all
-	// Lean, if set, is called when a job with large messages begins on this leader, and the function that it
-	// returns when that job ends. Between the two calls this process should have little garbage.
+	// Lean, if set, is called when a job with large messages begins on this leader, and
+	// the function that it returns when that job ends. Between the two calls this
+	// process should have little garbage.
 	Lean   func() (end func())
 	Budget Budget
 	Log    *slog.Logger
@@ -102,7 +109,8 @@ const (
 	DefaultConcurrent = 4
 )
 
-// Quotas bound what users may put on a cluster; 0 means the default, a negative number no bound.
+// Quotas bound what users may put on a cluster; 0 means the default, a negative number
+// no bound.
 type Quotas struct {
 	Queue     int   // jobs that have not ended
 	JobMemory int64 // estimated bytes of one job on the leader
@@ -116,8 +124,8 @@ const (
 	DefaultBlobBytes = 256 << 30
 )
 
-// Budget bounds what workers, clients and other coordinators take of this process, whatever they do; 0 means the
-// default. Quotas bound what jobs take.
+// Budget bounds what workers, clients and other coordinators take of this process,
+// whatever they do; 0 means the default. Quotas bound what jobs take.
 type Budget struct {
 	Messages    int64 // bytes of messages in transit; parts divides them
 	Connections int   // open HTTP connections, and as many NATS clients
@@ -132,11 +140,11 @@ const (
 )
 
 const (
-	// ownDescriptors is how many files a coordinator opens apart from connections of clients: its log and
-	// snapshots, Raft, routes, and blobs that it copies.
+	// ownDescriptors is how many files a coordinator opens apart from connections of
+	// clients: its log and snapshots, Raft, routes, and blobs that it copies.
 	ownDescriptors = 64
-	// perConnection is the number of files for one HTTP connection, which may read a blob or forward to the
-	// leader, and one NATS client.
+	// perConnection is the number of files for one HTTP connection, which may read a
+	// blob or forward to the leader, and one NATS client.
 	perConnection = 3
 )
 
@@ -153,8 +161,8 @@ func (b Budget) parts() parts {
 	return parts{send: 6 * part, received: 5 * part, backlog: 3 * part / 2, bodies: 2 * part}
 }
 
-// largest returns the size of the largest message that fits both where messages wait for a client to
-// read them and where fragments are joined.
+// largest returns the size of the largest message that can pass: it must fit into the
+// memory of messages to send, and into the memory of received fragments.
 func (p parts) largest() int64 { return min(p.send, p.received) }
 
 // prepared fills in the defaults and checks the values.
@@ -169,7 +177,8 @@ func (b Budget) prepared() (Budget, error) {
 	return b, nil
 }
 
-// within lowers Connections to the number for which the given descriptors are enough. note is not empty if it did.
+// within lowers Connections to the number for which the given descriptors are enough.
+// note is not empty if it did.
 func (b Budget) within(descriptors uint64) (_ Budget, note string, err error) {
 	need := uint64(ownDescriptors + perConnection*b.Connections)
 	if descriptors >= need {
@@ -183,7 +192,8 @@ func (b Budget) within(descriptors uint64) (_ Budget, note string, err error) {
 	return b, fmt.Sprintf("the limit of open files (ulimit -n) is %d, but %d connections need %d: at most %d connections are accepted", descriptors, asked, need, b.Connections), nil
 }
 
-// settings is a Config that is checked and complete, and what this process knows from its start.
+// settings is a Config that is checked and complete, and what this process knows from
+// its start.
 type settings struct {
 	Config
 	timeouts protocol.Timeouts
@@ -194,8 +204,8 @@ type settings struct {
 // patience is how long another coordinator may take to describe itself.
 func (s *settings) patience() time.Duration { return max(time.Second, 5*s.Heartbeat) }
 
-// prepared checks the configuration and fills in the defaults. runs is true for a coordinator that will
-// run, and false if only its folder is made.
+// prepared checks the configuration and fills in the defaults. runs is true for a
+// coordinator that will run, and false if only its folder is made.
 func (c Config) prepared(runs bool) (*settings, error) {
 	s := &settings{Config: c, process: store.NewID()}
 	if err := protocol.CheckID(s.ID); err != nil {
@@ -252,7 +262,7 @@ func (s *settings) preparePlace(runs bool) error {
 	if len(s.Join) > 0 && len(s.Peers) > 1 {
 		return fmt.Errorf("%w: --join-cluster and --peers exclude each other: the running cluster names its own members", ErrUsage)
 	}
-	if len(s.Peers) == 0 { // it is where it was when the folder was last used, or at the default port
+	if len(s.Peers) == 0 { // the last address in the folder counts, or the default port
 		s.Peers = []Peer{{s.ID, "127.0.0.1", DefaultPort}}
 		if was, ok := s.kept.find(s.ID); ok {
 			if err := protocol.CheckReachable(was.HTTP); err != nil {
@@ -350,7 +360,8 @@ func advertised(m protocol.MemberEntry) []string {
 	return all
 }
 
-// checkReachable refuses invalid ids, and addresses at which others cannot reach a coordinator.
+// checkReachable refuses invalid ids, and addresses at which others cannot reach a
+// coordinator.
 func (c *Config) checkReachable() error {
 	for _, p := range c.Peers {
 		if err := protocol.CheckID(p.ID); err != nil {
@@ -381,8 +392,8 @@ func Unreachable(err error) error {
 	return fmt.Errorf("%w; give the address at which other machines reach this coordinator; to listen on all interfaces, set --http 0.0.0.0:PORT, and --raft, --nats-listen and --nats-routes likewise", err)
 }
 
-// checkApart refuses two uses of one address, by this coordinator or by coordinators of one host. Each coordinator uses
-// n ports in a row.
+// checkApart refuses two uses of one address, by this coordinator or by coordinators of
+// one host. Each coordinator uses n ports in a row.
 func (c *Config) checkApart(n int) error {
 	for i, p := range c.Peers {
 		for _, q := range c.Peers[:i] {
@@ -416,7 +427,8 @@ func (c *Config) checkApart(n int) error {
 	return nil
 }
 
-// overlap reports whether a process that listens at one address cannot listen at the other.
+// overlap reports whether a process that listens at one address cannot listen at the
+// other.
 func overlap(a, b string) bool {
 	hostA, portA, errA := net.SplitHostPort(a)
 	hostB, portB, errB := net.SplitHostPort(b)
@@ -427,7 +439,8 @@ func overlap(a, b string) bool {
 	return allInterfaces(hostA) || allInterfaces(hostB) || protocol.SameHost(hostA, hostB)
 }
 
-// listen listens at the address of a port, by its index in ports. The error says what to do.
+// listen listens at the address of a port, by its index in ports. The error says what
+// to do.
 func (c *Config) listen(port int) (net.Listener, error) {
 	address := *c.Listen.all()[port]
 	l, err := net.Listen("tcp", address)
@@ -452,6 +465,37 @@ func (c *Config) listenError(port int, err error) error {
 		remedy = "; stop the process that listens there, or choose another port with " + ports[port].flag
 	}
 	return fmt.Errorf("cannot listen on %s for %s: %w%s", *c.Listen.all()[port], ports[port].what, cause(err), remedy)
+}
+
+// cause returns why a connection or a listener failed, without the address.
+func cause(err error) error {
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		err = u.Err
+	}
+	if o := (*net.OpError)(nil); errors.As(err, &o) {
+		err = o.Err
+	}
+	return err
+}
+
+// lostFolder adds a remedy to an error that wraps files.ErrGone, and returns any other
+// error unchanged. members are all known coordinators.
+func (c *Config) lostFolder(err error, members []protocol.MemberEntry) error {
+	if !errors.Is(err, files.ErrGone) {
+		return err
+	}
+	remedy := "restore a backup: coppice restore FILE --dir " + c.Dir
+	switch {
+	case len(members) > 1 && (len(c.Peers) > 1 || len(c.Join) > 0):
+		remedy = "start this coordinator again with the same flags: it fetches its data from the other coordinators"
+	case len(members) > 1:
+		var peers []string
+		for _, m := range members {
+			peers = append(peers, m.ID+"="+m.HTTP)
+		}
+		remedy = fmt.Sprintf("start this coordinator again with --peers %s: it fetches its data from the other coordinators", strings.Join(peers, ","))
+	}
+	return fmt.Errorf("the coordinator's folder is lost: %w; the coordinator accepts no data any more; bring the folder back, or %s", err, remedy)
 }
 
 // quotas returns the quotas of the API, in which 0 means no bound.

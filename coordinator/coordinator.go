@@ -23,8 +23,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// node is a running coordinator. It opens its parts in the order of the fields, connects them, and closes them in the
-// opposite order. After open only leading changes.
+// node is a running coordinator. It opens its parts in the order of the fields,
+// connects them, and closes them in the opposite order. After open only leading
+// changes.
 type node struct {
 	cfg      *settings
 	metrics  *metrics.Coordinator
@@ -174,10 +175,10 @@ func (n *node) connect() {
 	n.health = &health{cfg: cfg, book: book, peers: peers, store: n.store, nats: n.nats, copies: n.copies, folder: n.folder}
 	n.status = &status{
 		cfg: cfg, clusterID: cluster, book: book, peers: peers, store: n.store, nats: n.nats, copies: n.copies, health: n.health, leading: n.leading.Load,
-		seen: &sightings{cfg: cfg, clusterID: cluster, book: book, store: n.store, lag: n.metrics.RaftLag, leading: n.leads},
+		seen: &sightings{cfg: cfg, clusterID: cluster, book: book, store: n.store, lag: n.metrics.RaftLag, leading: n.isLeading},
 	}
 	service := &members.Service{
-		Log: n.store, Self: n.status.self, Find: book.find, Ask: askSelf, Patience: cfg.patience(), Logger: cfg.Log,
+		Log: n.store, Self: n.status.report, Find: book.find, Ask: askSelf, Patience: cfg.patience(), Logger: cfg.Log,
 	}
 	n.member = &membership{status: n.status, service: service, joins: n.start.joins != "", written: *book.kept.Load()}
 }
@@ -185,7 +186,8 @@ func (n *node) connect() {
 // retentionEvery is the time between two turns of retention; tests have it shorter.
 var retentionEvery = 5 * time.Second
 
-// run runs all parts. It returns when ctx is done or the coordinator must end, once everything it started has stopped.
+// run runs all parts. It returns when ctx is done or the coordinator must end, once
+// everything it started has stopped.
 func (n *node) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -195,7 +197,7 @@ func (n *node) run(ctx context.Context) error {
 	tasks.Go(func() { n.copies.becomeWhole(ctx, n.status.leaderApplied) })
 	tasks.Go(func() {
 		retention.Run(ctx, retention.Config{
-			Log: n.store, Blobs: n.blobs.Folder, Leading: n.leads, Every: retentionEvery,
+			Log: n.store, Blobs: n.blobs.Folder, Leading: n.isLeading, Every: retentionEvery,
 			BlobGrace: n.cfg.BlobGrace, KeepJobs: n.cfg.KeepJobs, Logger: n.cfg.Log,
 		})
 	})
@@ -221,7 +223,8 @@ func (n *node) run(ctx context.Context) error {
 	return n.cfg.lostFolder(cmp.Or(err, lost, removed), n.start.book.known())
 }
 
-// followLeadership leads while Raft says that this coordinator is the leader, until ctx is done or the store ends.
+// followLeadership leads while Raft says that this coordinator is the leader, until ctx
+// is done or the store ends.
 func (n *node) followLeadership(ctx context.Context) error {
 	end := func() {}
 	defer func() { end() }()
@@ -260,8 +263,8 @@ func (n *node) lead(ctx context.Context) (end func()) {
 	}
 }
 
-// leads reports whether this coordinator leads.
-func (n *node) leads() bool { return n.leading.Load() != nil }
+// isLeading reports whether this coordinator leads.
+func (n *node) isLeading() bool { return n.leading.Load() != nil }
 
 // leader returns the leader that Raft hears, or "".
 func (n *node) leader() string {

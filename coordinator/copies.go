@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// missingGrace is how long a blob may be missing before it counts: when an entry refers to it, a majority has the blob, and
-	// the other coordinators get it at about the same time.
+	// missingGrace is how long a blob may be missing before it counts: when an entry
+	// refers to it, a majority has the blob, and the other coordinators get it at about
+	// the same time.
 	missingGrace = time.Second
 	// wholeEvery is the time between two checks of becomeWhole.
 	wholeEvery = 100 * time.Millisecond
@@ -28,14 +29,16 @@ const (
 	maxOwners = 4
 )
 
-// copies fetches missing blobs and reports whether this coordinator has all blobs that its state refers to. A coordinator
-// without them is no copy of the cluster's data: it is not ready, and does not lead if another can.
+// copies fetches missing blobs and reports whether this coordinator has all blobs that
+// its state refers to. A coordinator without them is no copy of the cluster's data: it
+// is not ready, and does not lead if another can.
 type copies struct {
 	*replica.Fetcher
 	state func() *state.State
 	log   *slog.Logger
-	// whole is true once this coordinator had, at some time since its start, all blobs of a state as recent as the
-	// leader's. Until then each missing blob counts at once.
+	// whole is true once this coordinator had, at some time since its start, all blobs
+	// of a state as recent as the leader's. Until then each missing blob counts at
+	// once.
 	whole atomic.Bool
 }
 
@@ -50,8 +53,9 @@ func newCopies(s *store.Store, b *replica.Blobs, log *slog.Logger) *copies {
 	return c
 }
 
-// becomeWhole waits until this coordinator has all blobs of a state as recent as the leader's, or ctx is done. applied
-// returns the index up to which the leader has applied the log, or false if the leader does not answer.
+// becomeWhole waits until this coordinator has all blobs of a state as recent as the
+// leader's, or ctx is done. applied returns the index up to which the leader has
+// applied the log, or false if the leader does not answer.
 func (c *copies) becomeWhole(ctx context.Context, applied func(context.Context) (index uint64, ok bool)) {
 	target, known := uint64(0), false
 	for ctx.Err() == nil {
@@ -67,7 +71,8 @@ func (c *copies) becomeWhole(ctx context.Context, applied func(context.Context) 
 	}
 }
 
-// problem returns an error that tells which blobs have been missing for some time, or nil.
+// problem returns an error that tells which blobs have been missing for some time, or
+// nil.
 func (c *copies) problem() error {
 	s := c.Shortage()
 	text := shortageText(&s, c.whole.Load())
@@ -91,15 +96,8 @@ func (c *copies) notReady() error {
 	return nil
 }
 
-// unfit returns why a coordinator that has more blobs should lead, or nil if none can have more.
-func (c *copies) unfit() error {
-	if s := c.Shortage(); s.Lost == s.Count && s.Folder == nil {
-		return nil
-	}
-	return c.problem()
-}
-
-// shortageText says how many blobs are missing and for how long. It is empty if no blob counts as missing.
+// shortageText says how many blobs are missing and for how long. It is empty if no blob
+// counts as missing.
 func shortageText(s *replica.Shortage, whole bool) string {
 	switch {
 	case s.Folder != nil:

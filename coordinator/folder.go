@@ -23,9 +23,10 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// The files of a coordinator's folder, apart from the log of Raft and the blobs. CLUSTER has the id of the
-// cluster, and MEMBERS the last list of coordinators. Each has a checksum, and a copy that counts if the
-// first file is damaged. RESTORING marks a folder in which a restore has not ended.
+// The files of a coordinator's folder, apart from the log of Raft and the blobs.
+// CLUSTER has the id of the cluster, and MEMBERS the last list of coordinators. Each
+// has a checksum, and a copy that counts if the first file is damaged. RESTORING marks
+// a folder in which a restore has not ended.
 const (
 	clusterName   = "CLUSTER"
 	clusterCopy   = "CLUSTER.copy"
@@ -34,11 +35,12 @@ const (
 	restoringName = "RESTORING"
 )
 
-// folderNames are the entries of a coordinator's folder. A file that is being written has the suffix .tmp.
+// folderNames are the entries of a coordinator's folder. A file that is being written
+// has the suffix .tmp.
 var folderNames = []string{"blobs", "raft", clusterName, clusterCopy, membersName, membersCopy, restoringName}
 
-// checkFolder refuses a folder that is not a coordinator's: a worker's folder, or one that has
-// files but none of a coordinator. It opens and writes nothing else.
+// checkFolder refuses a folder that is not a coordinator's: a worker's folder, or one
+// that has files but none of a coordinator. It opens and writes nothing else.
 func checkFolder(dir string) error {
 	b, err := os.ReadFile(filepath.Join(dir, "FORMAT"))
 	if err == nil {
@@ -80,8 +82,9 @@ func checkRestored(dir string) error {
 
 func checksum(text string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(text))) }
 
-// clusterID returns the id of the cluster of a folder, or "" if the folder is new. If both files are
-// damaged, the error wraps store.ErrCorrupt and names the first. Raft's folder has the id as well.
+// clusterID returns the id of the cluster of a folder, or "" if the folder is new. If
+// both files are damaged, the error wraps store.ErrCorrupt and names the first. Raft's
+// folder has the id as well.
 func clusterID(dir string, log *slog.Logger) (string, error) {
 	id, err := readClusterFile(filepath.Join(dir, clusterName))
 	if err == nil {
@@ -100,7 +103,8 @@ func clusterID(dir string, log *slog.Logger) (string, error) {
 	return "", nil
 }
 
-// clusterText matches the contents of CLUSTER: the id, and on the second line its checksum, which may be missing.
+// clusterText matches the contents of CLUSTER: the id, and on the second line its
+// checksum, which may be missing.
 var clusterText = regexp.MustCompile(`^([A-Za-z0-9_-]+)\n(?:([0-9a-f]{8})\n)?$`)
 
 func readClusterFile(path string) (string, error) {
@@ -115,7 +119,8 @@ func readClusterFile(path string) (string, error) {
 	return string(m[1]), nil
 }
 
-// keepClusterID writes the id of the cluster to the files that do not have it. Each is replaced as a whole.
+// keepClusterID writes the id of the cluster to the files that do not have it. Each is
+// replaced as a whole.
 func keepClusterID(dir, id string) error {
 	text := id + "\n" + checksum(id) + "\n"
 	for _, name := range []string{clusterName, clusterCopy} {
@@ -130,13 +135,15 @@ func keepClusterID(dir, id string) error {
 	return nil
 }
 
-// memberFile is the content of MEMBERS: a checksum on the first line, then this value as JSON.
+// memberFile is the content of MEMBERS: a checksum on the first line, then this value
+// as JSON.
 type memberFile struct {
 	Format  int                    `json:"format"`
 	Members []protocol.MemberEntry `json:"members"`
 	// Given has the addresses of --peers that the log has, by id.
 	Given map[string]string `json:"given,omitempty"`
-	// External is the external NATS of the cluster that this coordinator joined, if there is one.
+	// External is the external NATS of the cluster that this coordinator joined, if
+	// there is one.
 	External string `json:"external_nats,omitempty"`
 	// Used is true if the folder had a list of members, but it is damaged.
 	Used bool `json:"-"`
@@ -157,8 +164,9 @@ func (k *memberFile) find(id string) (protocol.MemberEntry, bool) {
 	return protocol.MemberEntry{}, false
 }
 
-// readMembers reads MEMBERS, or its copy. If the folder has neither, the result is empty. damaged describes the
-// damaged files. If no file is intact, the result only has Used: the log will name the members.
+// readMembers reads MEMBERS, or its copy. If the folder has neither, the result is
+// empty. damaged describes the damaged files. If no file is intact, the result only has
+// Used: the log will name the members.
 func readMembers(dir string) (k memberFile, damaged, err error) {
 	missing := true
 	for _, name := range []string{membersName, membersCopy} {
@@ -230,9 +238,10 @@ func setAsideMembers(dir string) error {
 // folderEvery is the time between two checks that the folder still exists.
 const folderEvery = 250 * time.Millisecond
 
-// heldFolder is the folder of a running coordinator. It holds the folder itself and "raft" open, and so notices if
-// another folder is at their paths. The store checks its own files. The folder of blobs is not held: if it is deleted,
-// the fetcher of blobs makes it again.
+// heldFolder is the folder of a running coordinator. It holds the folder itself and
+// "raft" open, and so notices if another folder is at their paths. The store checks its
+// own files. The folder of blobs is not held: if it is deleted, the fetcher of blobs
+// makes it again.
 type heldFolder struct {
 	places *files.Places
 	blobs  *blobs.Folder
@@ -247,8 +256,8 @@ func holdFolder(dir string, blobs *blobs.Folder) (*heldFolder, error) {
 	return &heldFolder{places, blobs}, nil
 }
 
-// watch waits until the folder is lost, and then returns an error that wraps files.ErrGone. It returns nil once
-// ctx is done.
+// watch waits until the folder is lost, and then returns an error that wraps
+// files.ErrGone. It returns nil once ctx is done.
 func (f *heldFolder) watch(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := f.places.Check(); errors.Is(err, files.ErrGone) {
@@ -265,23 +274,3 @@ func (f *heldFolder) fault() error {
 }
 
 func (f *heldFolder) close() { f.places.Close() }
-
-// lostFolder adds a remedy to an error that wraps files.ErrGone, and returns any other error unchanged.
-// members are all known coordinators.
-func (c *Config) lostFolder(err error, members []protocol.MemberEntry) error {
-	if !errors.Is(err, files.ErrGone) {
-		return err
-	}
-	remedy := "restore a backup: coppice restore FILE --dir " + c.Dir
-	switch {
-	case len(members) > 1 && (len(c.Peers) > 1 || len(c.Join) > 0):
-		remedy = "start this coordinator again with the same flags: it fetches its data from the other coordinators"
-	case len(members) > 1:
-		var peers []string
-		for _, m := range members {
-			peers = append(peers, m.ID+"="+m.HTTP)
-		}
-		remedy = fmt.Sprintf("start this coordinator again with --peers %s: it fetches its data from the other coordinators", strings.Join(peers, ","))
-	}
-	return fmt.Errorf("the coordinator's folder is lost: %w; the coordinator accepts no data any more; bring the folder back, or %s", err, remedy)
-}

@@ -23,8 +23,9 @@ const (
 	probeBytes = 1 << 20
 )
 
-// health knows whether this coordinator can lead and serve: its log and its disk, its blobs, and NATS. If it leads but
-// another coordinator can do so better, watch transfers the leadership.
+// health knows whether this coordinator can lead and serve: its log and its disk, its
+// blobs, and NATS. If it leads but another coordinator can do so better, watch
+// transfers the leadership.
 type health struct {
 	cfg    *settings
 	book   *addressBook
@@ -60,7 +61,8 @@ func (h *health) trouble() error {
 	return errors.New(text)
 }
 
-// problem returns trouble as a text for people, with what does not prevent this coordinator from leading.
+// problem returns trouble as a text for people, with what does not prevent this
+// coordinator from leading.
 func (h *health) problem() string {
 	if err := errors.Join(h.trouble(), h.copies.problem(), h.store.Unsaved()); err != nil {
 		return strings.ReplaceAll(err.Error(), "\n", "; ")
@@ -68,7 +70,8 @@ func (h *health) problem() string {
 	return ""
 }
 
-// warning returns what should be changed although this coordinator can lead and serve, or "".
+// warning returns what should be changed although this coordinator can lead and serve,
+// or "".
 func (h *health) warning() string {
 	list := h.store.Guests()
 	if text := h.slow.Load(); text != nil && *text != "" {
@@ -118,27 +121,31 @@ func probe(dir string) error {
 }
 
 const (
-	// checksPerLoss is how often watch checks NATS while timeouts.NATSLost passes. The second check without NATS asks the others
-	// whether they can lead, and the third transfers the leadership. That is soon, because a leader whose routes
-	// are cut cannot store a model, and a transfer takes less than 0.1 s.
+	// checksPerLoss is how often watch checks NATS while timeouts.NATSLost passes. The
+	// second check without NATS asks the others whether they can lead, and the third
+	// transfers the leadership. That is soon, because a leader without routes cannot
+	// store a model, and a transfer takes less than 0.1 s.
 	checksPerLoss = 4
-	// minLeads is for how many times NATSLost a leader stays at least before it transfers the leadership for lack of NATS, so that
-	// a bad link does not make the leadership bounce.
+	// minLeads is how long a leader stays at least before it transfers the leadership
+	// for lack of NATS, in multiples of timeouts.NATSLost. Otherwise a bad link would
+	// make the leadership bounce.
 	minLeads = 5
 )
 
-// handover decides when a leader transfers the leadership, and to whom. Only its methods change it; they read no clock.
+// handover decides when a leader transfers the leadership, and which coordinator leads
+// next. Its methods are pure. Only the goroutine of health.watch uses it.
 type handover struct {
-	reason  error // why this coordinator should not lead, at the last check; nil if it can
-	since   time.Time
-	leads   time.Time // since when it leads; zero if it does not
+	reason  error     // why this coordinator should not lead, at the last check; nil if it can
+	since   time.Time // the first check with a reason
+	leads   time.Time // the first check at which this coordinator led; zero if it does not lead
 	next    string    // the coordinator that was ready to lead at the last check
 	told    bool      // true if the log says that no other coordinator is ready
 	noBlobs bool      // true if the reason is missing blobs
 }
 
-// check notes why this coordinator should not lead at this time, or nil, and reports whether to transfer the leadership.
-// A reason that is urgent, such as a full disk, counts at once.
+// check notes why this coordinator should not lead at this time, or nil, and reports
+// whether to transfer the leadership. A reason that is urgent, such as a full disk,
+// counts at once.
 func (f *handover) check(reason error, urgent, leads bool, now time.Time, t *protocol.Timeouts) bool {
 	switch {
 	case !leads:
@@ -160,16 +167,18 @@ func (f *handover) check(reason error, urgent, leads bool, now time.Time, t *pro
 	return leads && now.Sub(f.since) >= t.NATSLost/checksPerLoss/2 && now.Sub(f.leads) >= minLeads*t.NATSLost
 }
 
-// agreed notes another coordinator that says it is ready, and reports whether to transfer the leadership to it: if it was ready
-// at the last check as well, or the reason is urgent.
+// agreed notes another coordinator that says it is ready, and reports whether to
+// transfer the leadership to it: if it was ready at the last check as well, or the
+// reason is urgent.
 func (f *handover) agreed(id string, urgent bool) bool {
 	again := f.next == id
 	f.next = id
 	return again || urgent
 }
 
-// watch checks this coordinator until ctx is done. If it should not lead and another coordinator is ready, it transfers
-// the leadership: without NATS no worker hears this leader, and with a full disk it can store nothing.
+// watch checks this coordinator until ctx is done. If it should not lead and another
+// coordinator is ready, it transfers the leadership: without NATS no worker hears this
+// leader, and with a full disk it can store nothing.
 func (h *health) watch(ctx context.Context) {
 	tick := time.NewTicker(min(h.cfg.timeouts.DiskProbe, h.cfg.timeouts.NATSLost/checksPerLoss))
 	defer tick.Stop()
@@ -183,7 +192,9 @@ func (h *health) watch(ctx context.Context) {
 		reason := h.checkDisk()
 		f.noBlobs = false
 		if reason == nil {
-			reason = h.copies.unfit()
+			if s := h.copies.Shortage(); s.Lost != s.Count || s.Folder != nil { // another coordinator may have more blobs
+				reason = h.copies.problem()
+			}
 			f.noBlobs = reason != nil
 		}
 		urgent := reason != nil
@@ -201,7 +212,8 @@ func (h *health) watch(ctx context.Context) {
 	}
 }
 
-// transfer asks the other coordinators whether they are ready, and transfers the leadership to one that f agrees to.
+// transfer asks the other coordinators whether they are ready, and transfers the
+// leadership if f agrees.
 func (h *health) transfer(ctx context.Context, f *handover, urgent bool) {
 	to := h.peers.ready(ctx, f.next, "")
 	if to == "" && !f.noBlobs { // perhaps no coordinator has all blobs

@@ -18,8 +18,8 @@ const (
 	headerWithin = 10 * time.Second // in which a request's header must arrive
 	idleFor      = 30 * time.Second // for which a connection may be idle
 	maxHeader    = 64 << 10
-	// requestShare is the fraction of the connections that may have requests at a time. The other connections
-	// remain for those who ask how this coordinator is.
+	// requestShare is the fraction of the connections that may have requests at a time.
+	// The other connections remain for those who ask how this coordinator is.
 	requestShare = 0.75
 )
 
@@ -32,7 +32,8 @@ type httpServer struct {
 	log     *slog.Logger
 }
 
-// newHTTPServer returns a server that accepts connections from l. It does not serve yet.
+// newHTTPServer returns a server that accepts connections from l. It does not serve
+// yet.
 func newHTTPServer(l net.Listener, b Budget, log *slog.Logger) *httpServer {
 	s := &httpServer{connections: boundConnections(l, b.Connections), log: log}
 	limits := api.Limits{Requests: int(requestShare * float64(b.Connections)), Bodies: protocol.NewRoom(int(b.parts().bodies))}
@@ -57,14 +58,16 @@ func (s *httpServer) start() {
 	})
 }
 
-// stop closes all connections, so that clients connect to another coordinator. A second call is harmless.
+// stop closes all connections, so that clients connect to another coordinator. A second
+// call is harmless.
 func (s *httpServer) stop() {
 	s.server.Close()
 	s.serving.Wait()
 }
 
-// connections bounds the connections of an HTTP server. If one more comes, it closes the connection that has
-// been without a request for longest. If all have requests, it refuses the new one.
+// connections bounds the connections of an HTTP server. If one more comes, it closes
+// the connection that has been without a request for longest. If all have requests, it
+// refuses the new one.
 type connections struct {
 	net.Listener
 	most int

@@ -18,13 +18,13 @@ var ErrRemoved = errors.New("this coordinator was removed from its cluster")
 
 const (
 	membersEvery = time.Second // at most between two turns of membership
-	// doubtAfter is how many heartbeats this coordinator hears no leader before it asks the others whether it is still
-	// a member.
+	// doubtAfter is how many heartbeats this coordinator hears no leader before it asks
+	// the others whether it is still a member.
 	doubtAfter = 20
 )
 
-// membership follows the list of members while a coordinator runs. On the leader it also gives new members
-// their vote: see members.Service. Only its goroutine uses it.
+// membership follows the list of members while a coordinator runs. On the leader it
+// also gives new members their vote: see members.Service. Only its goroutine uses it.
 type membership struct {
 	*status
 	service *members.Service
@@ -35,8 +35,8 @@ type membership struct {
 	sure    time.Time  // when it last was sure to be a member
 }
 
-// run follows the list until ctx is done. It returns an error that wraps ErrRemoved or ErrDuplicate if this
-// coordinator must end.
+// run follows the list until ctx is done. It returns an error that wraps ErrRemoved or
+// ErrDuplicate if this coordinator must end.
 func (m *membership) run(ctx context.Context) error {
 	tick := time.NewTicker(min(membersEvery, 5*m.cfg.Heartbeat))
 	defer tick.Stop()
@@ -73,7 +73,8 @@ func (m *membership) write() {
 	m.written = next
 }
 
-// doubt asks the other coordinators, after some time without a leader, whether this one was removed or runs twice.
+// doubt asks the other coordinators, after some time without a leader, whether this one
+// was removed or runs twice.
 func (m *membership) doubt(ctx context.Context) error {
 	after := doubtAfter * m.cfg.Heartbeat
 	st := m.store.Stats()

@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// messaging connects this coordinator to workers and to the other coordinators' NATS: an embedded NATS server, unless NATS is
-// external, and the connection of this process.
+// messaging connects this coordinator to workers and to the other coordinators' NATS:
+// an embedded NATS server, unless NATS is external, and the connection of this process.
 type messaging struct {
 	cfg    *settings
 	book   *addressBook
@@ -51,7 +51,8 @@ func (m *messaging) release() {
 	m.reserved = nil
 }
 
-// open starts the server and connects this process. The caller closes m also after an error.
+// open starts the server and connects this process. The caller closes m also after an
+// error.
 func (m *messaging) open(ctx context.Context, book *addressBook, subjects protocol.Subjects, traffic bus.Traffic) (err error) {
 	m.book = book
 	budget := m.cfg.Budget.parts()
@@ -73,8 +74,8 @@ func (m *messaging) open(ctx context.Context, book *addressBook, subjects protoc
 	return err
 }
 
-// startServer starts the embedded server with routes to the servers of the other coordinators. It also accepts routes
-// if this coordinator is alone: others may join.
+// startServer starts the embedded server with routes to the servers of the other
+// coordinators. It also accepts routes if this coordinator is alone: others may join.
 func (m *messaging) startServer(subjects protocol.Subjects) (*bus.Server, error) {
 	cfg, self := m.cfg, m.book.self
 	host, port, err := hostPort("NATS clients", cfg.Listen.NATS)
@@ -140,8 +141,8 @@ func (m *messaging) urls() (urls []string) {
 	return urls
 }
 
-// trouble returns why workers cannot be reached, or nil: this process is not connected, or the embedded
-// server has no routes to the majority of the others.
+// trouble returns why workers cannot be reached, or nil: this process is not connected,
+// or the embedded server has no routes to the majority of the others.
 func (m *messaging) trouble() error {
 	if !m.conn.Connected() {
 		return errors.New("this coordinator is not connected to NATS")
@@ -169,9 +170,10 @@ func (m *messaging) updateRoutes() {
 	m.routes = routes
 }
 
-// divertClients disconnects the clients of the embedded server while this coordinator is cut off from the
-// majority, because they would hear no leader here and no leader would hear them. Afterwards they may connect again.
-// It returns when ctx is done. leader returns the id of the leader that Raft hears, or "".
+// divertClients disconnects the clients of the embedded server while this coordinator
+// is cut off from the majority, because they would hear no leader here and no leader
+// would hear them. Afterwards they may connect again. It returns when ctx is done.
+// leader returns the id of the leader that Raft hears, or "".
 func (m *messaging) divertClients(ctx context.Context, leader func() string) {
 	if m.server == nil {
 		return

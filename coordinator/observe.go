@@ -17,7 +17,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// observer sets the gauges, tells if the network is too slow, and relieves the embedded NATS.
+// observer sets the gauges, tells if the network is too slow, and relieves the embedded
+// NATS.
 type observer struct {
 	*status
 	http    *httpServer
@@ -98,7 +99,8 @@ func (o *observer) observeDisk() {
 	m.MissingSeconds.Set(s.Oldest.Seconds())
 }
 
-// folderBytes returns the sum of the sizes of the files in a folder, without files that are deleted meanwhile.
+// folderBytes returns the sum of the sizes of the files in a folder, without files that
+// are deleted meanwhile.
 func folderBytes(dir string) (bytes int64, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -115,7 +117,8 @@ func folderBytes(dir string) (bytes int64, err error) {
 	return bytes, err
 }
 
-// observeNetwork sets the gauges of round trips, and tells in the log and in health if one is too long.
+// observeNetwork sets the gauges of round trips, and tells in the log and in health if
+// one is too long.
 func (o *observer) observeNetwork() {
 	m, coordinators := o.metrics, o.store.RoundTrips()
 	m.RaftRoundTrip.Reset()
@@ -159,8 +162,8 @@ func roundTrips(coordinators map[string]rtt.Estimate, workers []protocol.Worker)
 	return list
 }
 
-// heartbeatNeeded returns the heartbeat that the longest round trip needs, and a sentence about it, if it is too long for the
-// timeouts. Otherwise it returns 0 and "".
+// heartbeatNeeded returns the heartbeat that the longest round trip needs, and a
+// sentence about it, if it is too long for the timeouts. Otherwise it returns 0 and "".
 func heartbeatNeeded(list []roundTrip, t *protocol.Timeouts) (needed time.Duration, text string) {
 	if len(list) == 0 || t.Suits(list[0].mean) {
 		return 0, ""
@@ -174,7 +177,8 @@ func heartbeatNeeded(list []roundTrip, t *protocol.Timeouts) (needed time.Durati
 	return needed, text + fmt.Sprintf(": start every coordinator with --heartbeat %v", needed)
 }
 
-// slowness decides when the log says that the network is too slow, and that it is fast enough again.
+// slowness decides when the log says that the network is too slow, and that it is fast
+// enough again.
 type slowness struct {
 	slow bool      // true if the log says that it is slow
 	told time.Time // when the log said so last
@@ -184,12 +188,13 @@ type slowness struct {
 const (
 	// tellAgain is how often the log repeats that the network is slow.
 	tellAgain = 10 * time.Minute
-	// wellFor is how long the network must be fast enough before the log says so: round trips may be close to the limit.
+	// wellFor is how long the network must be fast enough before the log says so: round
+	// trips may be close to the limit.
 	wellFor = 30 * time.Second
 )
 
-// update notes whether the network is slow now, and reports what the log should say: that it is slow, or that it is
-// fast enough again.
+// update notes whether the network is slow now, and reports what the log should say:
+// that it is slow, or that it is fast enough again.
 func (w *slowness) update(slow bool, now time.Time) (warn, inform bool) {
 	switch {
 	case slow:
@@ -208,8 +213,8 @@ func (w *slowness) update(slow bool, now time.Time) (warn, inform bool) {
 }
 
 const (
-	// relieveEvery is the time between two checks of the budget, and relieveSoon the time while
-	// more than 1/much of the bytes for NATS clients is taken.
+	// relieveEvery is the time between two checks of the budget, and relieveSoon the
+	// time while more than 1/much of the bytes for NATS clients is taken.
 	relieveEvery = 250 * time.Millisecond
 	relieveSoon  = 20 * time.Millisecond
 	much         = 8
@@ -226,7 +231,8 @@ type load struct {
 	dropped  uint64 // received messages that were dropped, since the start
 }
 
-// relieve closes NATS clients that take more than the budget, and sets the gauges of the budget, until ctx is done.
+// relieve closes NATS clients that take more than the budget, and sets the gauges of
+// the budget, until ctx is done.
 func (o *observer) relieve(ctx context.Context) {
 	tick := time.NewTicker(relieveEvery)
 	defer tick.Stop()

@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -23,15 +21,20 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// ErrDuplicate ends a coordinator if another process runs with a copy of its folder.
+var ErrDuplicate = errors.New("this coordinator already runs elsewhere")
+
 const (
 	joinWithin = 30 * time.Second // in which a coordinator must answer to --join-cluster
 	joinPause  = 250 * time.Millisecond
 	askTimeout = 2 * time.Second // of one question
-	// votersTimeout bounds the questions to the other voters while somebody waits for /readyz.
+	// votersTimeout bounds the questions to the other voters while somebody waits for
+	// /readyz.
 	votersTimeout = 500 * time.Millisecond
 )
 
-// asker asks other coordinators. Each connection serves one question, so no connection stays open.
+// asker asks other coordinators. Each connection serves one question, so no connection
+// stays open.
 var asker = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 // get requests a path of a coordinator. The caller closes the body.
@@ -70,21 +73,10 @@ func askSelf(ctx context.Context, address string) (s protocol.Self, err error) {
 	return s, ask(ctx, address, "/v1/self", &s)
 }
 
-// cause returns the reason of a failed request, without the address.
-func cause(err error) error {
-	if u := (*url.Error)(nil); errors.As(err, &u) {
-		err = u.Err
-	}
-	if o := (*net.OpError)(nil); errors.As(err, &o) {
-		err = o.Err
-	}
-	return err
-}
-
 // joined is what a member of a cluster says to a coordinator that joins.
 type joined struct {
 	protocol.Self
-	coordinators []protocol.MemberEntry
+	members []protocol.MemberEntry
 }
 
 // joinCluster asks the coordinators of Config.Join until one answers.
@@ -117,11 +109,12 @@ func askToJoin(ctx context.Context, address string) (*joined, error) {
 	if len(c.Coordinators) == 0 {
 		return nil, fmt.Errorf("%s: the cluster has not started yet", address)
 	}
-	return &joined{Self: self, coordinators: c.Coordinators}, nil
+	return &joined{Self: self, members: c.Coordinators}, nil
 }
 
-// mayJoin refuses to join a cluster that would not accept this coordinator. If the cluster already has a member with this id
-// at the same address, this coordinator has lost its folder: the leader will replace the old member.
+// mayJoin refuses to join a cluster that would not accept this coordinator. If the
+// cluster already has a member with this id at the same address, this coordinator has
+// lost its folder: the leader will replace the old member.
 func (c *Config) mayJoin(address string, j *joined) error {
 	if j.Protocol != protocol.Version || j.Numerics != round.Numerics {
 		return fmt.Errorf("the cluster at %s (%s) has protocol version %d and arithmetic version %d; this coordinator (%s) has %d and %d",
@@ -130,7 +123,7 @@ func (c *Config) mayJoin(address string, j *joined) error {
 	if h := time.Duration(j.Heartbeat) * time.Millisecond; h != c.Heartbeat.Truncate(time.Millisecond) { // answers have milliseconds
 		return fmt.Errorf("%w: the cluster at %s has a heartbeat of %v; start with --heartbeat %v", ErrUsage, address, h, h)
 	}
-	for _, m := range j.coordinators {
+	for _, m := range j.members {
 		if m.ID == c.ID && m.HTTP != c.entry().HTTP {
 			return fmt.Errorf("%w: the cluster at %s already has a coordinator %s, at %s; take another --id, or remove that coordinator first: coppice cluster remove %s",
 				ErrUsage, address, c.ID, m.HTTP, c.ID)
@@ -139,7 +132,8 @@ func (c *Config) mayJoin(address string, j *joined) error {
 	return nil
 }
 
-// peers asks the other coordinators, and remembers the addresses that their answers have.
+// peers asks the other coordinators, and remembers the addresses that their answers
+// have.
 type peers struct {
 	cfg  *settings
 	book *addressBook
@@ -153,8 +147,9 @@ func newPeers(cfg *settings, b *addressBook) *peers {
 	return &peers{cfg: cfg, book: b, told: make(map[string]string), selfs: make(map[string]protocol.MemberEntry)}
 }
 
-// ask asks a coordinator about its Raft folder: see store.Config.Ask. It tries the address that others gave, and then the
-// address in the book. The error names the coordinator and the latter.
+// ask asks a coordinator about its Raft folder: see store.Config.Ask. It tries the
+// address that others gave, and then the address in the book. The error names the
+// coordinator and the latter.
 func (p *peers) ask(ctx context.Context, id string) (a store.Answer, err error) {
 	var addresses []string
 	if m, ok := p.book.find(id); ok && m.HTTP != "" {
@@ -208,7 +203,8 @@ func (p *peers) askAt(ctx context.Context, id, address string) (a store.Answer, 
 	return a, nil
 }
 
-// answer returns what this coordinator says of itself before Raft runs; a is what its Raft folder says.
+// answer returns what this coordinator says of itself before Raft runs; a is what its
+// Raft folder says.
 func (p *peers) answer(a store.Answer) protocol.Self {
 	s := protocol.Self{
 		MemberEntry: p.book.self, Cluster: a.Cluster, Process: p.cfg.process,
@@ -237,8 +233,9 @@ func (p *peers) entries() []protocol.MemberEntry {
 	return slices.Collect(maps.Values(p.selfs))
 }
 
-// checkDuplicate returns an error if another process runs with a copy of this coordinator's folder: one voter would
-// vote twice. It asks at the addresses where the folder and the other coordinators have this coordinator.
+// checkDuplicate returns an error if another process runs with a copy of this
+// coordinator's folder: one voter would vote twice. It asks at the addresses of this
+// coordinator in its folder and in the answers of the others.
 func (p *peers) checkDuplicate(ctx context.Context, cluster, directory string) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -275,9 +272,10 @@ func (p *peers) checkDuplicate(ctx context.Context, cluster, directory string) e
 	return nil
 }
 
-// removedBy asks the other coordinators whether this one was removed, and returns the leader that says so, or "".
-// It believes a leader of the same cluster and at least the same epoch that a quorum obeys, if the members of that leader
-// do not include this coordinator with its current folder.
+// removedBy asks the other coordinators whether this one was removed, and returns the
+// leader that says so, or "". It believes a leader of the same cluster and at least the
+// same epoch that a quorum obeys, if the members of that leader do not include this
+// coordinator with its current folder.
 func (p *peers) removedBy(ctx context.Context, cluster, directory string, epoch uint64) string {
 	for _, m := range p.book.others() {
 		if ctx.Err() != nil {
@@ -299,7 +297,8 @@ func (p *peers) removedBy(ctx context.Context, cluster, directory string, epoch 
 	return ""
 }
 
-// applied asks the leader up to which index it has applied the log. It returns false if the leader does not answer.
+// applied asks the leader up to which index it has applied the log. It returns false if
+// the leader does not answer.
 func (p *peers) applied(ctx context.Context, leader, cluster string) (index uint64, ok bool) {
 	m, found := p.book.find(leader)
 	if !found {
@@ -310,8 +309,8 @@ func (p *peers) applied(ctx context.Context, leader, cluster string) (index uint
 	return list.Applied, err == nil && list.Cluster == cluster && list.Leader != ""
 }
 
-// ready returns a voter that says it is ready to lead, or "". It asks first, and then all voters at once. query is added
-// to the question.
+// ready returns a voter that says it is ready to lead, or "". It asks first, and then
+// all voters at once. query is added to the question.
 func (p *peers) ready(ctx context.Context, first, query string) string {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.timeouts.RaftExchange)
 	defer cancel()
@@ -352,8 +351,8 @@ func (p *peers) ready(ctx context.Context, first, query string) string {
 	return found
 }
 
-// silent asks the other voters, all at once, whether they are there. It returns for each what is wrong, or "". members are the
-// current members.
+// silent asks the other voters, all at once, whether they are there. It returns for
+// each what is wrong, or "". members are the current members.
 func (p *peers) silent(ctx context.Context, cluster string, members []store.Member) []string {
 	ctx, cancel := context.WithTimeout(ctx, votersTimeout)
 	defer cancel()

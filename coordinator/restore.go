@@ -26,7 +26,8 @@ type RestoreConfig struct {
 	Dir   string // empty or missing
 	ID    string
 	Peers []Peer // of the new cluster; if there are none, this coordinator is alone
-	// Progress, if set, is called with the number of blobs that are restored, and the number of all.
+	// Progress, if set, is called with the number of blobs that are restored, and the
+	// number of all.
 	Progress func(blobs, of int)
 }
 
@@ -44,13 +45,15 @@ type Restored struct {
 // ErrNotEmpty is wrapped by the error of Restore if the folder is not empty.
 var ErrNotEmpty = errors.New("the folder is not empty")
 
-// life divides log indices between the lives of a cluster. The log of a restored cluster begins at a multiple of life that is at
-// least life above the index of the backup, so that it never uses an index that the old cluster used after the backup.
+// life divides log indices between the lives of a cluster. The log of a restored
+// cluster begins at a multiple of life that is at least life above the index of the
+// backup, so that it never uses an index that the old cluster used after the backup.
 const life = 1_000_000
 
-// Restore makes the folder of a coordinator of a new cluster from a backup. It checks the whole backup. Each
-// coordinator of the cluster is made from the same backup with the same peers. After an error the folder is as it was.
-// Errors wrap ErrUsage, ErrNotEmpty, archive.ErrCorrupt or archive.ErrVersion.
+// Restore makes the folder of a coordinator of a new cluster from a backup. It checks
+// the whole backup. Each coordinator of the cluster is made from the same backup with
+// the same peers. After an error the folder is as it was. Errors wrap ErrUsage,
+// ErrNotEmpty, archive.ErrCorrupt or archive.ErrVersion.
 func Restore(ctx context.Context, backup io.Reader, c RestoreConfig) (r *Restored, err error) {
 	if err := cmp.Or(checkRestored(c.Dir), checkEmpty(c.Dir)); err != nil {
 		return nil, err
@@ -102,7 +105,8 @@ func checkEmpty(dir string) error {
 	return nil
 }
 
-// missingFolders lists dir and the folders above it that do not exist, the innermost first.
+// missingFolders lists dir and the folders above it that do not exist, the innermost
+// first.
 func missingFolders(dir string) (list []string) {
 	for path := filepath.Clean(dir); ; path = filepath.Dir(path) {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +116,8 @@ func missingFolders(dir string) (list []string) {
 	}
 }
 
-// empty deletes what a failed restore wrote, the mark last, and then the folders that it made.
+// empty deletes what a failed restore wrote, the mark last, and then the folders that
+// it made.
 func empty(dir string, made []string) error {
 	var errs []error
 	for _, name := range []string{"blobs", "raft", clusterName, clusterCopy, clusterName + ".tmp", clusterCopy + ".tmp", restoringName + ".tmp", restoringName} {
@@ -136,8 +141,8 @@ func restore(ctx context.Context, cfg *settings, a *archive.Reader, progress fun
 		return nil, err
 	}
 	next := s.Reborn((s.Index()/life + 2) * life)
-	// The new cluster has another id than the old one, so that no process takes one for the other. It is the
-	// same id on each coordinator.
+	// The new cluster has another id than the old one, so that no process takes one for
+	// the other. It is the same id on each coordinator.
 	h := a.Header
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s", h.Cluster, h.Index, h.Created, cfg.peerList()))
 	cluster := hex.EncodeToString(sum[:6])
@@ -181,7 +186,8 @@ func readState(a *archive.Reader) (*state.State, error) {
 	return s, nil
 }
 
-// restoreBlobs writes the other records, and refuses a backup that lacks one of refs. It deletes from refs.
+// restoreBlobs writes the other records, and refuses a backup that lacks one of refs.
+// It deletes from refs.
 func restoreBlobs(ctx context.Context, dir string, a *archive.Reader, refs digests.Set, progress func(blobs, of int)) error {
 	folder, err := blobs.Open(dir)
 	if err != nil {

@@ -17,13 +17,11 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// ErrDuplicate ends a coordinator if another process runs with a copy of its folder.
-var ErrDuplicate = errors.New("this coordinator already runs elsewhere")
-
-// startup finds out how this coordinator begins: with the log in its folder, as a founder of a new cluster, or as a
-// member that the leader of a cluster adds. That may take until other coordinators are there; HTTP answers answer and
-// waits meanwhile. Nothing but an id is written to the folder before all ports are open, so a first start that fails
-// founds no cluster.
+// startup finds out how this coordinator begins: with the log in its folder, as a
+// founder of a new cluster, or as a member that the leader of a cluster adds. That may
+// take until other coordinators are there; HTTP answers answer and waits meanwhile.
+// Nothing but an id is written to the folder before all ports are open, so a first
+// start that fails founds no cluster.
 type startup struct {
 	cfg       *settings
 	book      *addressBook
@@ -39,7 +37,8 @@ type startup struct {
 	full    atomic.Pointer[error]        // why the disk has no room for the start, or nil
 }
 
-// newStartup reads what the folder says of the cluster, and asks a cluster that this coordinator joins. It writes nothing.
+// newStartup reads what the folder says of the cluster, and asks a cluster that this
+// coordinator joins. It writes nothing.
 func newStartup(ctx context.Context, cfg *settings, committed func(time.Duration)) (*startup, error) {
 	s := &startup{cfg: cfg, committed: committed}
 	kept := cfg.kept
@@ -52,7 +51,7 @@ func newStartup(ctx context.Context, cfg *settings, committed func(time.Duration
 		if err != nil {
 			return nil, err
 		}
-		s.joins, kept.External, kept.Members = c.Cluster, c.External, c.coordinators
+		s.joins, kept.External, kept.Members = c.Cluster, c.External, c.members
 	}
 	if cfg.NATS == "" {
 		cfg.NATS = kept.External
@@ -84,8 +83,9 @@ func (s *startup) waits() string {
 	return "this coordinator is starting"
 }
 
-// awaitRoom calls try until it fails for another reason than a full disk. A full disk damages nothing, and an
-// operator who makes room should not have to start the coordinator again.
+// awaitRoom calls try until it fails for another reason than a full disk. A full disk
+// damages nothing, and an operator who makes room should not have to start the
+// coordinator again.
 func (s *startup) awaitRoom(ctx context.Context, try func() error) error {
 	for {
 		err := try()
@@ -102,7 +102,8 @@ func (s *startup) awaitRoom(ctx context.Context, try func() error) error {
 	}
 }
 
-// decide claims Raft's folder, finds out how this coordinator begins, and returns the cluster.
+// decide claims Raft's folder, finds out how this coordinator begins, and returns the
+// cluster.
 func (s *startup) decide(ctx context.Context) (cluster string, err error) {
 	err = s.awaitRoom(ctx, func() (err error) {
 		if s.folder, err = s.claim(); err != nil {
@@ -156,7 +157,8 @@ func (s *startup) writeFolder(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// openStore opens the log. A damaged log is set aside if others have a copy, and fetched from them.
+// openStore opens the log. A damaged log is set aside if others have a copy, and
+// fetched from them.
 func (s *startup) openStore(ctx context.Context, listener net.Listener, cluster string) (opened *store.Store, err error) {
 	cfg := s.storeConfig()
 	cfg.Listener = listener
@@ -208,8 +210,8 @@ func (s *startup) openStore(ctx context.Context, listener net.Listener, cluster 
 	return opened, nil
 }
 
-// claim claims Raft's folder. If the folder does not prove what this coordinator acknowledged, and others have that too, claim
-// resets it.
+// claim claims Raft's folder. If the folder does not prove what this coordinator
+// acknowledged, and others have that too, claim resets it.
 func (s *startup) claim() (*store.Folder, error) {
 	f, err := store.Claim(s.storeConfig())
 	if errors.Is(err, store.ErrCorrupt) && s.replicated() {

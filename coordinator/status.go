@@ -21,7 +21,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// status describes this coordinator and its cluster for the API and the metrics. It has no state of its own.
+// status describes this coordinator and its cluster for the API and the metrics. It has
+// no state of its own.
 type status struct {
 	cfg       *settings
 	clusterID string
@@ -35,8 +36,8 @@ type status struct {
 	leading   func() *dispatch.Dispatcher // nil while this coordinator does not lead
 }
 
-// self is what this coordinator says of itself.
-func (st *status) self() protocol.Self {
+// report is what this coordinator says of itself.
+func (st *status) report() protocol.Self {
 	stats := st.store.Stats()
 	s := st.peers.answer(st.store.Answer())
 	s.Applied = stats.AppliedIndex
@@ -64,7 +65,8 @@ func (st *status) cluster() protocol.Cluster {
 	return c
 }
 
-// local answers protocol.ClusterLocal. It names a leader only if Raft hears the leader of the epoch that it tells.
+// local answers protocol.ClusterLocal. It names a leader only if Raft hears the leader
+// of the epoch that it tells.
 func (st *status) local() protocol.Cluster {
 	s := st.store.State()
 	c := st.describe(s)
@@ -123,7 +125,8 @@ func (st *status) coordinators() (list []protocol.Coordinator) {
 	return list
 }
 
-// leaderApplied returns the index up to which the leader has applied the log, or false if the leader does not answer.
+// leaderApplied returns the index up to which the leader has applied the log, or false
+// if the leader does not answer.
 func (st *status) leaderApplied(ctx context.Context) (index uint64, ok bool) {
 	switch leader, _ := st.store.Leader(); leader {
 	case "":
@@ -135,7 +138,8 @@ func (st *status) leaderApplied(ctx context.Context) (index uint64, ok bool) {
 	}
 }
 
-// jobWaits tells what the jobs of a state wait for, by id. It is nil if this coordinator does not lead.
+// jobWaits tells what the jobs of a state wait for, by id. It is nil if this
+// coordinator does not lead.
 func (st *status) jobWaits(s *state.State) map[uint64]jobs.Wait {
 	d := st.leading()
 	if d == nil {
@@ -167,36 +171,28 @@ func (st *status) ready() error {
 	return errors.New("the cluster has no leader")
 }
 
-// standing is what /readyz adds to ready: who leads, and whether there are workers; or, without a leader, which coordinators
-// answer.
+// standing is what /readyz adds to ready: who leads, and whether there are workers; or,
+// without a leader, which coordinators answer.
 func (st *status) standing(ctx context.Context, notReady error) string {
-	text := st.position(ctx, notReady)
+	leader, _ := st.store.Leader()
+	text := "this coordinator leads"
+	switch d := st.leading(); {
+	case leader == "" && st.store.Stats().LastIndex == 0:
+		text = "no leader has reached this coordinator"
+	case leader == "":
+		silent := st.peers.silent(ctx, st.clusterID, st.store.Members())
+		text = withoutLeader(len(silent)+1, silent)
+	case leader != st.cfg.ID:
+		text = leader + " leads; the /readyz of the leader says whether there are workers"
+	case d == nil:
+		text = "this coordinator is about to lead"
+	case notReady == nil:
+		text += "; " + workersLine(d.Availability(0), st.join())
+	}
 	if warning := st.health.warning(); warning != "" {
 		text += "; " + warning
 	}
 	return text
-}
-
-// position is standing without the warning.
-func (st *status) position(ctx context.Context, notReady error) string {
-	leader, _ := st.store.Leader()
-	if leader == "" && st.store.Stats().LastIndex == 0 {
-		return "no leader has reached this coordinator"
-	}
-	if leader == "" {
-		silent := st.peers.silent(ctx, st.clusterID, st.store.Members())
-		return withoutLeader(len(silent)+1, silent)
-	}
-	d := st.leading()
-	switch {
-	case leader != st.cfg.ID:
-		return leader + " leads; the /readyz of the leader says whether there are workers"
-	case d == nil:
-		return "this coordinator is about to lead"
-	case notReady != nil:
-		return "this coordinator leads"
-	}
-	return "this coordinator leads; " + workersLine(d.Availability(0), st.join())
 }
 
 // workersLine says whether there are workers to use, and how to start one.
@@ -215,7 +211,8 @@ func workersLine(a dispatch.Availability, join string) string {
 	return protocol.NoWorker(join)
 }
 
-// withoutLeader says why there is no leader. silent has for each other voter why it does not answer, or "".
+// withoutLeader says why there is no leader. silent has for each other voter why it
+// does not answer, or "".
 func withoutLeader(voters int, silent []string) string {
 	var away []string
 	for _, s := range silent {
@@ -265,33 +262,25 @@ func (s *sightings) get(m store.Server) sighting {
 	return s.last[m]
 }
 
-// replace stores the sightings of one look, and sets the gauge of how many entries each coordinator lacks; last is the
-// leader's last index.
-func (s *sightings) replace(found map[store.Server]sighting, last uint64) {
-	if !s.leading() {
-		found = nil
-	}
-	s.mu.Lock()
-	s.last = found
-	s.mu.Unlock()
-	s.lag.Reset()
-	for m, one := range found {
-		s.lag.WithLabelValues(m.ID).Set(float64(behind(last, one.Last)))
-	}
-}
-
 // run asks until ctx is done.
 func (s *sightings) run(ctx context.Context) {
 	tick := time.NewTicker(2 * s.cfg.timeouts.ObserveGauges)
 	defer tick.Stop()
 	for {
+		last := s.store.Stats().LastIndex // before the questions, so that no coordinator seems to lack newer entries
 		var found map[store.Server]sighting
-		last := s.store.Stats().LastIndex
 		if s.leading() {
 			found = s.look(ctx)
 		}
-		if ctx.Err() == nil {
-			s.replace(found, last)
+		if !s.leading() {
+			found = nil
+		}
+		s.mu.Lock()
+		s.last = found
+		s.mu.Unlock()
+		s.lag.Reset()
+		for m, one := range found {
+			s.lag.WithLabelValues(m.ID).Set(float64(behind(last, one.Last)))
 		}
 		select {
 		case <-ctx.Done():
@@ -301,7 +290,8 @@ func (s *sightings) run(ctx context.Context) {
 	}
 }
 
-// look asks all other members at once. If one does not answer, its last sighting remains.
+// look asks all other members at once. If one does not answer, its last sighting
+// remains.
 func (s *sightings) look(ctx context.Context) map[store.Server]sighting {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.patience())
 	defer cancel()

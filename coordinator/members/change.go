@@ -17,16 +17,18 @@ import (
 const (
 	// openPause is the time between two questions to a coordinator that is starting.
 	openPause = 20 * time.Millisecond
-	// transferTries bounds the attempts of a transfer. An attempt may fail because of entries that are written
-	// meanwhile.
+	// transferTries bounds the attempts of a transfer. An attempt may fail because of
+	// entries that are written meanwhile.
 	transferTries = 5
 	transferPause = 50 * time.Millisecond
-	// onTheirWay is for how many seconds blobs may be missing at a member that is to lead.
+	// onTheirWay is for how many seconds blobs may be missing at a member that is to
+	// lead.
 	onTheirWay = 1
 )
 
-// Add makes a waiting coordinator a member without a vote; Reconcile gives it one. If it is a member at the
-// same address already, Add changes nothing. The error wraps ErrRefused, or comes from Log.
+// Add makes a waiting coordinator a member without a vote; Reconcile gives it one. If
+// it is a member at the same address already, Add changes nothing. The error wraps
+// ErrRefused, or comes from Log.
 func (s *Service) Add(ctx context.Context, r protocol.AddRequest) (protocol.Members, error) {
 	end, err := s.begin(ctx)
 	if err != nil {
@@ -60,8 +62,8 @@ func (s *Service) Add(ctx context.Context, r protocol.AddRequest) (protocol.Memb
 		return now, err
 	}
 	if err := s.Log.AddNonvoter(ctx, server); err != nil {
-		// If it is certain that the coordinator is no member, its addresses are deleted again. Otherwise Reconcile
-		// does so later.
+		// If it is certain that the coordinator is no member, its addresses are deleted
+		// again. Otherwise Reconcile does so later.
 		isMember := slices.ContainsFunc(s.Log.Members(), func(m store.Member) bool { return m.ID == who.ID })
 		if !errors.Is(err, store.ErrAmbiguous) && s.Log.IsLeader() && !isMember {
 			err = errors.Join(err, s.forget(ctx, who.ID))
@@ -102,7 +104,8 @@ func checkAdd(list []protocol.Member, r protocol.AddRequest) error {
 // place is an address at which others reach a part of a coordinator.
 type place struct{ what, address string }
 
-// placesOf lists the addresses of a coordinator. A coordinator without routes uses an external NATS.
+// placesOf lists the addresses of a coordinator. A coordinator without routes uses an
+// external NATS.
 func placesOf(m *protocol.MemberEntry) []place {
 	list := []place{{"HTTP", m.HTTP}, {"Raft", m.Raft}}
 	if m.Routes != "" {
@@ -125,8 +128,9 @@ func checkAddresses(list []protocol.Member, who *protocol.Self) error {
 	return nil
 }
 
-// identify asks a new coordinator who it is, and refuses one that cannot become a member of this cluster. If
-// the coordinator is just starting, identify waits until its log is open, but not longer than Patience.
+// identify asks a new coordinator who it is, and refuses it if it cannot become a
+// member of this cluster. If the coordinator is just starting, identify waits until its
+// log is open, but not longer than Patience.
 func (s *Service) identify(ctx context.Context, r protocol.AddRequest) (who protocol.Self, err error) {
 	starting, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
@@ -157,7 +161,8 @@ func (s *Service) identify(ctx context.Context, r protocol.AddRequest) (who prot
 	return who, nil
 }
 
-// checkSuits refuses a new coordinator whose cluster, versions or settings differ from those here.
+// checkSuits refuses a new coordinator with another cluster, version or setting than
+// this one.
 func (s *Service) checkSuits(who *protocol.Self, r protocol.AddRequest) error {
 	self := s.Self()
 	switch {
@@ -178,9 +183,10 @@ func (s *Service) checkSuits(who *protocol.Self, r protocol.AddRequest) error {
 	return nil
 }
 
-// Remove removes a member, whether it runs or not. It refuses if the remaining voters would have no majority that answers
-// and has all blobs. If the member is this coordinator, the leader, Remove transfers the leadership; its error
-// is then store.ErrNotLeader, and the caller asks the next leader.
+// Remove removes a member, whether it runs or not. It refuses if the remaining voters
+// would have no majority that answers and has all blobs. If the member is this
+// coordinator, the leader, Remove transfers the leadership; its error is then
+// store.ErrNotLeader, and the caller asks the next leader.
 func (s *Service) Remove(ctx context.Context, id string) (protocol.Members, error) {
 	end, err := s.begin(ctx)
 	if err != nil {
@@ -234,8 +240,8 @@ func notFound(id string, list []protocol.Member) error {
 	return fmt.Errorf("%w: there is no coordinator %q; the members are %s", state.ErrNotFound, id, names(list))
 }
 
-// Transfer transfers the leadership to a voter; "" means any voter. A transfer to this coordinator changes nothing. After an
-// error this coordinator still leads.
+// Transfer transfers the leadership to a voter; "" means any voter. A transfer to this
+// coordinator changes nothing. After an error this coordinator still leads.
 func (s *Service) Transfer(ctx context.Context, to string) error {
 	end, err := s.begin(ctx)
 	if err != nil {
@@ -267,8 +273,8 @@ func (s *Service) Transfer(ctx context.Context, to string) error {
 	return s.transfer(ctx, to)
 }
 
-// transfer tries a few times to transfer the leadership. Each attempt is bounded: if Raft hangs in it, the store
-// starts Raft again.
+// transfer tries a few times to transfer the leadership. Each attempt is bounded: if
+// Raft hangs in it, the store starts Raft again.
 func (s *Service) transfer(ctx context.Context, to string) error {
 	var err error
 	for range transferTries {
@@ -321,7 +327,8 @@ func names(list []protocol.Member) string {
 	return strings.Join(ids, ", ")
 }
 
-// checkQuorum refuses a change after which these voters would have no majority that answers and has all blobs.
+// checkQuorum refuses a change after which these voters would have no majority that
+// answers and has all blobs.
 func checkQuorum(left []protocol.Member, doing string) error {
 	var silent, lacking []protocol.Member
 	for _, m := range left {
@@ -351,8 +358,9 @@ func blobsOf(n int) string {
 	return fmt.Sprintf("%d blobs", n)
 }
 
-// successor returns the voter that should lead next. If some voters lack blobs, it is one that has all. Otherwise it is "":
-// Raft then takes the voter with the longest log.
+// successor returns the voter that should lead next. If some voters lack blobs, it
+// returns a voter that has all. Otherwise it returns "", and Raft takes the voter with
+// the longest log.
 func successor(others []protocol.Member) (id string) {
 	lacking := false
 	for _, m := range others {

@@ -1,8 +1,8 @@
-// Package members changes who the coordinators of a cluster are: it adds, removes and hands
-// over, one change at a time, and refuses a change that would cost the majority.
+// Package members changes who the coordinators of a cluster are: it adds, removes and
+// hands over, one change at a time, and refuses a change that would cost the majority.
 //
-// A new coordinator first receives the log and the blobs, without a vote. Reconcile, which
-// runs on the leader, gives it a vote once it has caught up.
+// A new coordinator first receives the log and the blobs, without a vote. Reconcile,
+// which runs on the leader, gives it a vote once it has caught up.
 package members
 
 import (
@@ -22,8 +22,8 @@ import (
 // MaxVoters is the largest number of voters in a cluster.
 const MaxVoters = 7
 
-// ErrRefused is wrapped by the error of a change that is not possible now. Such a change has changed
-// nothing.
+// ErrRefused is wrapped by the error of a change that is not possible now. Such a
+// change has changed nothing.
 var ErrRefused = errors.New("refused")
 
 func refused(format string, args ...any) error {
@@ -45,7 +45,8 @@ type Log interface {
 	// Replaced returns the server that answers in place of a member, if it is the same
 	// coordinator with another folder.
 	Replaced(m store.Member) (store.Server, bool)
-	// Stranger tells of a coordinator of another cluster that answers in place of a member, or returns "".
+	// Stranger tells of a coordinator of another cluster that answers in place of a
+	// member, or returns "".
 	Stranger(m store.Member) string
 }
 
@@ -69,13 +70,14 @@ type Service struct {
 	saidAt   time.Time // the time of that warning; changing guards it
 }
 
-// gate is a lock whose waiting is bounded.
+// gate is a lock with a bounded wait.
 type gate struct {
 	once sync.Once
 	held chan struct{} // has an element while the gate is held
 }
 
-// enter takes the gate, and reports whether it could do so before wait was over or ctx done.
+// enter takes the gate, and reports whether it could do so before wait was over or ctx
+// done.
 func (g *gate) enter(ctx context.Context, wait time.Duration) bool {
 	g.once.Do(func() { g.held = make(chan struct{}, 1) })
 	select {
@@ -94,7 +96,8 @@ func (g *gate) enter(ctx context.Context, wait time.Duration) bool {
 
 func (g *gate) leave() { <-g.held }
 
-// begin begins a change. It waits for Reconcile, and refuses if another change takes long.
+// begin begins a change. It waits for Reconcile, and refuses if another change takes
+// long.
 func (s *Service) begin(ctx context.Context) (end func(), err error) {
 	if !s.changing.enter(ctx, 3*s.Patience) {
 		return nil, refused("another change of the list of members is in progress; try again when it is done")
@@ -163,7 +166,7 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 	return d
 }
 
-// join joins two texts, either of which may be empty.
+// join joins two texts; one or both may be empty.
 func join(a, b string) string {
 	if a == "" {
 		return b

@@ -100,8 +100,7 @@ func (f *fake) answers(id string) *protocol.Self {
 	return s
 }
 
-// newService returns the service of a, the leader of these voters, all of which
-// answer.
+// newService returns the service of a, the leader of these voters, all of which answer.
 func newService(t *testing.T, voters ...string) (*Service, *fake) {
 	f := &fake{state: state.New(), selves: make(map[string]*protocol.Self)}
 	s := &Service{
@@ -151,8 +150,8 @@ func check(t *testing.T, what string, err error, parts ...string) {
 	}
 }
 
-// A coordinator is added without a vote, gets it once it has caught up, and no
-// other change is made meanwhile.
+// A coordinator is added without a vote, gets it once it has caught up, and no other
+// change is made meanwhile.
 func TestAdd(t *testing.T) {
 	ctx := t.Context()
 	s, f := newService(t, "a", "b", "c")
@@ -271,7 +270,8 @@ func TestAddRefuses(t *testing.T) {
 	}
 }
 
-// A member that lacks blobs that another has is not handed the leadership, and what each member has lost stops no change.
+// A member that lacks blobs that another has is not handed the leadership, and what
+// each member has lost stops no change.
 func TestNoLeaderWithoutItsBlobs(t *testing.T) {
 	s, f := newService(t, "a", "b", "c")
 	b, c := f.selves[at("b")], f.selves[at("c")]
@@ -305,8 +305,7 @@ func TestNoLeaderWithoutItsBlobs(t *testing.T) {
 	}
 }
 
-// Whatever is removed, those that stay have a majority that answers and has all
-// blobs.
+// Whatever is removed, those that stay have a majority that answers and has all blobs.
 func TestRemoveKeepsAMajority(t *testing.T) {
 	all := []string{"a", "b", "c", "d", "e"}
 	for n := 1; n <= len(all); n++ {
@@ -324,8 +323,8 @@ func TestRemoveKeepsAMajority(t *testing.T) {
 	}
 }
 
-// removes tries to remove each follower of a cluster of which some do not answer
-// and some lack blobs.
+// removes tries to remove each follower of a cluster of which some do not answer and
+// some lack blobs.
 func removes(t *testing.T, ids []string, dead, lacking int) {
 	t.Helper()
 	for out := 1; out < len(ids); out++ {
@@ -357,8 +356,8 @@ func removes(t *testing.T, ids []string, dead, lacking int) {
 	}
 }
 
-// The leader is removed by its successor, the last coordinator by nobody, and what
-// a removal left to do is done later.
+// The leader is removed by its successor, the last coordinator by nobody, and what a
+// removal left to do is done later.
 func TestRemove(t *testing.T) {
 	ctx := t.Context()
 	s, f := newService(t, "a", "b", "c")
@@ -427,8 +426,8 @@ func TestOneChange(t *testing.T) {
 	}
 }
 
-// A coordinator whose folder was emptied is another server: it is added without a vote, and
-// takes the place of the old one once it has caught up.
+// A coordinator whose folder was emptied is another server: it is added without a vote,
+// and takes the place of the old one once it has caught up.
 func TestEmptiedFolderIsReplaced(t *testing.T) {
 	ctx := t.Context()
 	s, f := newService(t, "a", "b", "c")
@@ -502,8 +501,8 @@ func TestAddTellsThePort(t *testing.T) {
 	}
 }
 
-// A folder that was added and is replaced by the former one before it votes is removed: the
-// volume of the former one was mounted late.
+// A folder that was added and is replaced by the former one before it votes is removed:
+// the volume of the former one was mounted late.
 func TestFormerFolderComesBack(t *testing.T) {
 	s, f := newService(t, "a", "b", "c")
 	f.members = append(f.members, store.Member{Server: store.Server{ID: "c", Directory: "c2", RaftAddr: "c:2"}})

@@ -10,15 +10,25 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// slack is how many entries a new coordinator may lack when it gets its vote: entries come all the time.
+// slack is how many entries a new coordinator may lack when it gets its vote: entries
+// come all the time.
 const slack = 64
 
-// Reconcile does what is due for the members, if this coordinator leads and no change is in progress:
-//   - it adds a coordinator whose folder was emptied with its new directory id;
+// Reconcile does what is due for the members, if this coordinator leads and no change
+// is in progress:
+//   - if the folder of a coordinator was emptied, it adds the coordinator with its new directory id;
 //   - it gives members that have caught up a vote, in place of the server that they replace;
 //   - it deletes the addresses of coordinators that are not members.
 func (s *Service) Reconcile(ctx context.Context) {
-	if !s.due() || !s.changing.enter(ctx, 0) {
+	if !s.Log.IsLeader() {
+		return
+	}
+	// Usually nothing is due, and then no other coordinator is asked.
+	due := len(s.former()) > 0 || slices.ContainsFunc(s.Log.Members(), func(m store.Member) bool {
+		_, replaced := s.Log.Replaced(m)
+		return replaced || !m.Voter
+	})
+	if !due || !s.changing.enter(ctx, 0) {
 		return
 	}
 	defer s.changing.leave()
@@ -31,16 +41,8 @@ func (s *Service) Reconcile(ctx context.Context) {
 	}
 }
 
-// due reports whether there is something to do. It asks no other coordinator.
-func (s *Service) due() bool {
-	return s.Log.IsLeader() && (len(s.former()) > 0 || slices.ContainsFunc(s.Log.Members(), func(m store.Member) bool {
-		_, replaced := s.Log.Replaced(m)
-		return replaced || !m.Voter
-	}))
-}
-
-// former lists the coordinators whose addresses the log has though they are not members: the leader that
-// removed them ended before it deleted the addresses.
+// former lists coordinators that are not members, but have addresses in the log: the
+// leader that removed them ended before it deleted the addresses.
 func (s *Service) former() (ids []string) {
 	members := s.Log.Members()
 	for _, e := range s.Log.State().Members() {
@@ -51,8 +53,8 @@ func (s *Service) former() (ids []string) {
 	return ids
 }
 
-// replace adds, without a vote, the coordinators that answer with another folder than the log has. A member that runs
-// answers with its own folder, so it is not replaced.
+// replace adds, without a vote, the coordinators that answer with another folder than
+// the log has. A member that runs answers with its own folder, so it is not replaced.
 func (s *Service) replace(ctx context.Context) {
 	list := s.Log.Members()
 	for _, m := range list {
@@ -81,8 +83,8 @@ func (s *Service) replace(ctx context.Context) {
 	}
 }
 
-// promote gives the members that have caught up a vote. The server that such a member replaces is removed first: its disk is
-// lost, so its vote counts for nothing.
+// promote gives the members that have caught up a vote. The server that such a member
+// replaces is removed first: its disk is lost, so its vote counts for nothing.
 func (s *Service) promote(ctx context.Context) {
 	now := s.List(ctx)
 	for _, m := range now.Members {
@@ -97,7 +99,8 @@ func (s *Service) promote(ctx context.Context) {
 			}
 			continue
 		}
-		// It has caught up if it lacks at most a few entries, and no blob that another coordinator has.
+		// It has caught up if it lacks at most a few entries, and no blob that another
+		// coordinator has.
 		if !m.Alive || m.Applied == 0 || m.Applied+slack < now.Applied || m.Missing != m.Lost {
 			continue
 		}

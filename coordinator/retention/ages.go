@@ -7,14 +7,15 @@ import (
 	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
-// passingGrace is how long a training state or a task's result stays after the last reference to it.
-// It is short because these blobs are large or many, and nobody refers to one again
-// without uploading it, which makes it young.
+// passingGrace is how long a training state or a task's result stays after the last
+// reference to it. It is short because these blobs are large or many, and nobody refers
+// to one again without uploading it, which makes it young.
 const passingGrace = time.Minute
 
-// blobAges knows how long ago the blobs of the folder were written. It uses the monotonic clock of this
-// process: a jump of the wall clock deletes nothing, and at a start every blob is new.
-// A folder may have hundreds of thousands of blobs, so an entry takes only about 60 bytes.
+// blobAges knows how long ago the blobs of the folder were written. It uses the
+// monotonic clock of this process: a jump of the wall clock deletes nothing, and at a
+// start every blob is new. A folder may have hundreds of thousands of blobs, so an
+// entry takes only about 60 bytes.
 type blobAges struct {
 	began time.Time // the first look
 	looks uint32    // number of looks
@@ -37,12 +38,13 @@ type seenBlobs struct {
 	replaced   digests.Set              // training states that another state replaced since the last look
 }
 
-// look updates the ages to the blobs for which list calls its argument, and forgets all others. If list fails, it
-// forgets none.
+// look updates the ages to the blobs for which list calls its argument, and forgets all
+// others. If list fails, it forgets none.
 //
-// written returns the modification time of a blob's file, or false if there is no file. It is called only for
-// blobs that are new or without a reference. A blob that was uploaded again since the last look
-// gets the long grace even if it is in seen.replaced: a reference to it may follow.
+// written returns the modification time of a blob's file, or false if there is no file.
+// It is called only for blobs that are new or without a reference. A blob that was
+// uploaded again since the last look gets the long grace even if it is in
+// seen.replaced: a reference to it may follow.
 func (a *blobAges) look(now time.Time, list func(func(digests.Digest)) error, seen seenBlobs, written func(digests.Digest) (time.Time, bool)) error {
 	if a.looks++; a.looks == 1 {
 		a.began = now
@@ -71,7 +73,8 @@ func (a *blobAges) look(now time.Time, list func(func(digests.Digest)) error, se
 	return nil
 }
 
-// next returns the new age of a blob that the folder lists. It returns false if the file has just been deleted.
+// next returns the new age of a blob that the folder lists. It returns false if the
+// file has just been deleted.
 func (a *blobAges) next(d digests.Digest, now time.Duration, seen seenBlobs, written func(digests.Digest) (time.Time, bool)) (age blobAge, ok bool) {
 	age, known := a.of[d]
 	if known && seen.referenced.Contains(d) {
@@ -90,8 +93,8 @@ func (a *blobAges) next(d digests.Digest, now time.Duration, seen seenBlobs, wri
 	return age, known
 }
 
-// reached reports whether a blob had at least age d when the folder was last listed. For a passing blob,
-// passingGrace is enough.
+// reached reports whether a blob had at least age d when the folder was last listed.
+// For a passing blob, passingGrace is enough.
 func (a *blobAges) reached(blob digests.Digest, now time.Time, d time.Duration) bool {
 	b, known := a.of[blob]
 	if b.passing {

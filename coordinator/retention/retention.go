@@ -1,9 +1,9 @@
 // Package retention deletes what a coordinator does not keep: on the leader, ended jobs
 // beyond a number; on each coordinator, blobs that nothing refers to.
 //
-// A blob is deleted in two steps. The leader marks it with a Condemn entry once it is old
-// and nothing refers to it. Then each coordinator deletes it, if it is old there as well
-// and the state of that coordinator still has no reference to it.
+// A blob is deleted in two steps. The leader marks it with a Condemn entry once it is
+// old and nothing refers to it. Then each coordinator deletes it, if it is old there as
+// well and the state of that coordinator still has no reference to it.
 package retention
 
 import (
@@ -27,8 +27,9 @@ const (
 	// condemnedAtOnce is how many digests one entry names: each has 64 digits and three
 	// characters of JSON, so an entry stays well below 512 KiB.
 	condemnedAtOnce = 4096
-	// condemnedEachTurn bounds what one turn marks. After a deletion of very many jobs, each
-	// coordinator sees a mark for a few turns before newer marks replace it in the state.
+	// condemnedEachTurn bounds what one turn marks. After a deletion of very many jobs,
+	// each coordinator sees a mark for a few turns before newer marks replace it in the
+	// state.
 	condemnedEachTurn = state.MaxCondemned / 4
 )
 
@@ -76,8 +77,8 @@ func Run(ctx context.Context, cfg Config) {
 type keeper struct {
 	Config
 	ages *blobAges
-	// replaced has the training states that the last look found replaced. A state that was committed and
-	// replaced between two looks is known from this list alone.
+	// replaced has the training states that the last look found replaced. A state that
+	// was committed and replaced between two looks is known from this list alone.
 	replaced state.Replaced
 }
 
@@ -107,7 +108,8 @@ func (k *keeper) look() {
 	k.replaced = s.Replaced()
 }
 
-// condemn proposes marks for the blobs of at least BlobGrace that nothing refers to and that have no mark.
+// condemn proposes marks for the blobs of at least BlobGrace that nothing refers to and
+// that have no mark.
 func (k *keeper) condemn(ctx context.Context) {
 	now, s := time.Now(), k.Log.State()
 	refs, condemned := s.References(), s.Condemned()
@@ -131,7 +133,8 @@ func (k *keeper) condemn(ctx context.Context) {
 	}
 }
 
-// deleteCondemned deletes the marked blobs that are old here and that this coordinator's state does not refer to.
+// deleteCondemned deletes the marked blobs that are old here and that this
+// coordinator's state does not refer to.
 func (k *keeper) deleteCondemned() {
 	now, s := time.Now(), k.Log.State()
 	refs := s.References()
@@ -149,7 +152,8 @@ func (k *keeper) deleteCondemned() {
 	}
 }
 
-// modified returns the modification time of a blob's file, by the wall clock. It returns false if there is no file.
+// modified returns the modification time of a blob's file, by the wall clock. It
+// returns false if there is no file.
 func (k *keeper) modified(d digests.Digest) (time.Time, bool) {
 	path, err := k.Blobs.Path(d.String())
 	if err != nil {
@@ -178,8 +182,8 @@ func passing(s *state.State) iter.Seq[digests.Digest] {
 	}
 }
 
-// surplus lists the ended jobs beyond keep; the earliest to end come first. An experiment counts as one
-// job, which has ended once all of its jobs have.
+// surplus lists the ended jobs beyond keep; the earliest to end come first. An
+// experiment counts as one job, which has ended once all of its jobs have.
 func surplus(jobs []*state.Job, keep int) (ids []uint64) {
 	// A lot is kept or deleted as a whole: a job, or all jobs of an experiment.
 	type lot struct {
