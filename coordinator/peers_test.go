@@ -5,12 +5,35 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
+
+// FuzzSelfAnswer: what another coordinator says of itself and its cluster to one
+// that joins is taken or refused, in proportion to its size.
+func FuzzSelfAnswer(f *testing.F) {
+	var body atomic.Pointer[[]byte]
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(*body.Load()) }))
+	f.Cleanup(s.Close)
+	f.Add([]byte(`{"id":"a","cluster":"c","protocol":2,"numerics":1,"heartbeat_ms":250,"coordinators":[{"id":"a","http":"h:1"}]}`))
+	f.Add([]byte(`{"heartbeat_ms":9223372036854775807,"coordinators":[{},{},{}]}`))
+	f.Add([]byte(`null`))
+	c := &Config{ID: "b"}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		body.Store(&b)
+		allocs.AtMost(t, 256*len(b)+2<<20, "an answer", func() {
+			j, err := askToJoin(t.Context(), s.Listener.Addr().String())
+			if err == nil {
+				c.mayJoin("h:1", j)
+			}
+		})
+	})
+}
 
 // A coordinator is asked where others say that it is; one that answers under another
 // name is not it.

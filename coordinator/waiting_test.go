@@ -5,13 +5,17 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
+	"github.com/coppice-ldl/coppice/worker"
 )
 
 // What a job waits for is told with it, as a metric at the leader and in the text of
@@ -126,5 +130,115 @@ func TestMetricsHaveTheReasons(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("the metric has %v, want %v", got, want)
+	}
+}
+
+// The cluster says why a worker computes nothing: because no job runs, because its memory is too small for the
+// tasks of the job that runs, or because the job is paused.
+func TestTheClusterSaysWhyAWorkerIsIdle(t *testing.T) {
+	ctx := deadline(t)
+	c := prepare(t, 1)
+	c.equip = func(cfg *worker.Config) {
+		if cfg.ID == "w1" {
+			cfg.MemoryBytes = 1 << 10
+		}
+	}
+	c.startAll(2)
+	// idle waits until each worker that is named is idle for a reason, and returns their texts.
+	idle := func(reasons map[string]protocol.IdleReason) map[string]string {
+		t.Helper()
+		texts := make(map[string]string)
+		testkit.Until(t, "the workers to be idle", func() bool {
+			info, err := c.client.Cluster(ctx)
+			if err != nil {
+				return false
+			}
+			n := 0
+			for _, w := range info.Workers {
+				if want, named := reasons[w.ID]; named && w.IdleReason == want {
+					texts[w.ID] = w.Idle
+					n++
+				}
+			}
+			return n == len(reasons)
+		})
+		return texts
+	}
+	both := func(r protocol.IdleReason) map[string]protocol.IdleReason {
+		return map[string]protocol.IdleReason{"w0": r, "w1": r}
+	}
+	if texts := idle(both(protocol.IdleNoJob)); texts["w0"] != "no job is running" {
+		t.Errorf("without a job: %q", texts)
+	}
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	job, err := c.client.Submit(ctx, protocol.Spec{
+		Algorithm: "structrf", Dataset: "art", Name: "forest", Set: map[string]string{"trees": "5000", "min_samples": "2"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := idle(map[string]protocol.IdleReason{"w0": "", "w1": protocol.IdleMemory})
+	for _, part := range []string{"job forest: ", "needs up to ", "--memory of worker w1 is 1.0 KiB", "larger --memory"} {
+		if !strings.Contains(texts["w1"], part) {
+			t.Errorf("%q is missing in %q", part, texts["w1"])
+		}
+	}
+	if _, err := c.client.Pause(ctx, job.Name); err != nil {
+		t.Fatal(err)
+	}
+	if texts := idle(both(protocol.IdlePaused)); !strings.Contains(texts["w1"], "coppice job resume") {
+		t.Errorf("paused: %q", texts)
+	}
+	if _, err := c.client.Cancel(ctx, job.Name); err != nil {
+		t.Fatal(err)
+	}
+	idle(both(protocol.IdleNoJob))
+}
+
+// A client that asks for a blob and names the subject of a worker, or of all, for the answer
+// has none sent there.
+func TestAnswersGoToWhoAsks(t *testing.T) {
+	ctx := deadline(t)
+	c := start(t, 1, 0)
+	c.leader(ctx)
+	info, err := c.client.Cluster(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := c.client.PutBlob(ctx, []byte("a blob"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := protocol.Subjects{Cluster: info.ID}
+	conn, err := bus.Connect(ctx, bus.Options{URLs: info.NATS, Name: "w", Answers: s.Answers("w")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	var answers, others atomic.Int64
+	for subject, n := range map[string]*atomic.Int64{s.Answers("w") + ".x": &answers, s.Work("w"): &others, s.Lead(): &others} {
+		sub, err := conn.Subscribe(subject, func(m bus.Message) {
+			if k, err := protocol.KindOf(m.Data); err == nil && k == protocol.KindBlobPiece {
+				n.Add(1)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(sub.Close)
+	}
+	get := (&protocol.BlobGet{Digest: digest, Length: 6}).Append(nil)
+	testkit.Until(t, "answers", func() bool { // each turn asks for all three
+		for _, reply := range []string{s.Work("w"), s.Lead(), s.Answers("w") + ".x"} {
+			if err := conn.Send(s.Blobs(), reply, get); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return answers.Load() > 2
+	})
+	if n := others.Load(); n > 0 {
+		t.Errorf("%d answers went to others", n)
 	}
 }

@@ -2,11 +2,27 @@ package coordinator
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
+
+// A probe finds a folder that takes nothing, and leaves nothing behind.
+func TestProbe(t *testing.T) {
+	dir := t.TempDir()
+	if err := probe(dir); err != nil {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left %v", left)
+	}
+	if err := probe(filepath.Join(dir, "none")); err == nil {
+		t.Error("a folder that does not exist takes files")
+	}
+}
 
 // A leader without NATS hands over once that has lasted, to one that is ready for longer
 // than a moment, and not again within seconds; one whose disk is full does so at once.

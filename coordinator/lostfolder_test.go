@@ -1,25 +1,176 @@
 package coordinator_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
+	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/protocol"
 )
+
+// ends starts coordinators whose ends are told.
+func (c *cluster) ends() map[string]chan error {
+	ended := make(map[string]chan error)
+	for _, p := range c.peers {
+		end := make(chan error, 1)
+		ended[p.ID] = end
+		cfg := coordinator.Config{ID: p.ID, Dir: filepath.Join(c.dir, p.ID), Peers: c.peers, Heartbeat: 200 * time.Millisecond, Log: c.log.With("node", p.ID)}
+		c.run(p.ID, func(ctx context.Context) error { end <- coordinator.Run(ctx, cfg); return nil })
+	}
+	return ended
+}
+
+// endOf waits for the end of a coordinator.
+func endOf(t *testing.T, ended chan error) (err error) {
+	t.Helper()
+	testkit.Until(t, "the end of a coordinator", func() bool {
+		select {
+		case err = <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+	return err
+}
+
+// A coordinator alone whose folder, or that of Raft in it, is deleted ends, and acknowledges
+// nothing that it could only write into deleted files.
+func TestFolderDeletedAlone(t *testing.T) {
+	for name, part := range map[string]string{"everything": "", "raft": "raft"} {
+		t.Run(name, func(t *testing.T) {
+			ctx := deadline(t)
+			c := prepare(t, 1)
+			ended := c.ends()
+			c.put(ctx, "before")
+			if err := os.RemoveAll(filepath.Join(c.dir, "a", part)); err != nil {
+				t.Fatal(err)
+			}
+			// The first try alone: a client would wait for the coordinator to come back.
+			once, err := client.New(strings.Join(c.client.Servers(), ","))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer once.Close()
+			once.Patience = 0
+			if _, err := once.Import(ctx, "after", dataset.Artificial(60, 2), dataset.ImportOptions{}); err == nil {
+				t.Error("a dataset was acknowledged without a folder")
+			}
+			if err := endOf(t, ended["a"]); !errors.Is(err, files.ErrGone) {
+				t.Errorf("it ended with %v", err)
+			}
+		})
+	}
+}
+
+// The leader's folder is deleted while a job runs: another leads, the job is done, and the
+// coordinator fetches everything once it is started again.
+func TestFolderOfTheLeaderDeleted(t *testing.T) {
+	ctx := deadline(t)
+	c := prepare(t, 3)
+	ended := c.ends()
+	c.startWorker("w")
+	c.put(ctx, "art")
+	var leader string
+	end := c.train(ctx, eventful(), func() {
+		leader = c.leader(ctx)
+		if err := os.RemoveAll(filepath.Join(c.dir, leader)); err != nil {
+			t.Error(err)
+		}
+		if err := endOf(t, ended[leader]); !errors.Is(err, files.ErrGone) {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+	if got, want := end.Models[0].Digest, localDigest(t, eventful()); got != want {
+		t.Errorf("digest %s, --local has %s", got, want)
+	}
+	c.startCoordinator(leader)
+	testkit.Until(t, "the coordinator to have everything", func() bool {
+		status, _ := c.get(leader, "/readyz")
+		return status == http.StatusOK
+	})
+}
+
+// A coordinator whose blobs cannot be written is not ready and transfers the leadership,
+// until they can be written again.
+func TestBlobsReadOnly(t *testing.T) {
+	ctx := deadline(t)
+	c := start(t, 3, 0)
+	c.put(ctx, "before")
+	leader := c.leader(ctx)
+	blobs := filepath.Join(c.dir, leader, "blobs")
+	writable := testkit.ReadOnly(t, blobs)
+	testkit.Until(t, "another leader", func() bool { return c.leader(ctx) != leader })
+	testkit.Until(t, "it to say why", func() bool {
+		status, text := c.get(leader, "/readyz")
+		return status == http.StatusServiceUnavailable && strings.Contains(text, blobs)
+	})
+	c.put(ctx, "meanwhile")
+	writable()
+	testkit.Until(t, "it to be ready again", func() bool {
+		status, _ := c.get(leader, "/readyz")
+		return status == http.StatusOK
+	})
+}
+
+// A coordinator starts whatever is wrong with its list of members, in one copy or both: the
+// log has it, and it is written anew. What was damaged stays for people.
+func TestDamagedListOfMembers(t *testing.T) {
+	for _, size := range []int{1, 3} {
+		ctx := deadline(t)
+		c := start(t, size, 0)
+		c.put(ctx, "art")
+		for _, names := range [][]string{{"MEMBERS"}, {"MEMBERS.copy"}, {"MEMBERS", "MEMBERS.copy"}} {
+			c.stop("a")
+			good := make(map[string][]byte)
+			for _, name := range names {
+				path := filepath.Join(c.dir, "a", name)
+				b, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				good[path] = bytes.Clone(b)
+				b[len(b)/2] ^= 4
+				if err := os.WriteFile(path, b, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.startCoordinator("a")
+			testkit.Until(t, "the coordinator to be ready", func() bool { status, _ := c.get("a", "/readyz"); return status == 200 })
+			for path, want := range good {
+				testkit.Until(t, "the file to be written anew", func() bool {
+					b, err := os.ReadFile(path)
+					return err == nil && bytes.Equal(b, want)
+				})
+				if _, err := os.Stat(path + ".corrupt"); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if _, err := c.client.Dataset(ctx, "art"); err != nil {
+			t.Error(err)
+		}
+		c.stopAll()
+	}
+}
 
 // followers lists the coordinators but the leader.
 func (c *cluster) followers(leader string) (ids []string) {
@@ -185,4 +336,50 @@ func TestReplacedAtTheSameAddress(t *testing.T) {
 	testkit.Until(t, "d to vote", func() bool {
 		return c.role(ctx, "d") == protocol.RoleVoter || c.role(ctx, "d") == protocol.RoleLeader
 	})
+}
+
+// A coordinator that is started in the folder of another, which runs or does not, ends
+// before it connects to the routes of anybody.
+func TestFolderOfAnotherCoordinator(t *testing.T) {
+	ctx := deadline(t)
+	c := start(t, 1, 0)
+	c.leader(ctx)
+	for _, test := range []struct {
+		what string
+		want error
+	}{{"it runs", store.ErrLocked}, {"it does not", store.ErrFolder}} {
+		if test.want == store.ErrFolder {
+			c.stop("a")
+		}
+		own, third := freeBlock(t), freeBlock(t)
+		routes, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", third+3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var connected atomic.Int64
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for {
+				conn, err := routes.Accept()
+				if err != nil {
+					return
+				}
+				connected.Add(1)
+				conn.Close()
+			}
+		}()
+		err = coordinator.Run(ctx, coordinator.Config{
+			ID: "b", Dir: filepath.Join(c.dir, "a"), Heartbeat: 200 * time.Millisecond, Log: c.log.With("node", "b"),
+			Peers: []coordinator.Peer{c.peers[0], {ID: "b", Host: "127.0.0.1", Port: own}, {ID: "c", Host: "127.0.0.1", Port: third}},
+		})
+		if !errors.Is(err, test.want) {
+			t.Errorf("%s: %v, want %v", test.what, err, test.want)
+		}
+		routes.Close()
+		<-ended
+		if n := connected.Load(); n > 0 {
+			t.Errorf("%s: %d connections to routes", test.what, n)
+		}
+	}
 }
