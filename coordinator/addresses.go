@@ -20,8 +20,10 @@ import (
 type addressBook struct {
 	self  protocol.MemberEntry
 	given map[string]protocol.MemberEntry // the others in Config.Peers, by id
-	kept  atomic.Pointer[memberFile]      // as MEMBERS was at the start; only founded replaces it, and nothing changes the value
-	store atomic.Pointer[store.Store]     // nil until the log is open
+	// kept is MEMBERS as it was at the start. Only founded replaces it; the value itself
+	// never changes.
+	kept  atomic.Pointer[memberFile]
+	store atomic.Pointer[store.Store] // nil until the log is open
 }
 
 // newAddressBook returns the addresses at the start of a coordinator; its folder has

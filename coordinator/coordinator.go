@@ -110,7 +110,7 @@ func (n *node) open(ctx context.Context) error {
 	n.http.handle(api.Handler(api.Config{
 		ID: n.cfg.ID, Cluster: n.status.cluster, Local: n.status.local, Heard: n.status.heard, Ready: n.status.ready, Lacks: n.copies.notReady,
 		Store: n.store, Blobs: n.blobs, Members: n.member.service, Metrics: n.scrape, Log: n.cfg.Log, Live: n.live, WorkersOf: n.workersOf,
-		Waits: n.status.jobWaits, Standing: n.status.standing, Count: n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime, Quotas: n.cfg.quotas(),
+		Waits: n.status.jobWaits, Standing: n.status.readyText, Count: n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime, Quotas: n.cfg.quotas(),
 	}))
 	n.onClose(n.http.stop) // clients connect to another coordinator before the rest is closed
 	return nil
@@ -175,12 +175,12 @@ func (n *node) connect() {
 	n.health = &health{cfg: cfg, book: book, peers: peers, store: n.store, nats: n.nats, copies: n.copies, folder: n.folder}
 	n.status = &status{
 		cfg: cfg, clusterID: cluster, book: book, peers: peers, store: n.store, nats: n.nats, copies: n.copies, health: n.health, leading: n.leading.Load,
-		seen: &sightings{cfg: cfg, clusterID: cluster, book: book, store: n.store, lag: n.metrics.RaftLag, leading: n.isLeading},
+		reports: &reports{cfg: cfg, clusterID: cluster, book: book, store: n.store, lag: n.metrics.RaftLag, leading: n.isLeading},
 	}
 	service := &members.Service{
-		Log: n.store, Self: n.status.report, Find: book.find, Ask: askSelf, Patience: cfg.patience(), Logger: cfg.Log,
+		Log: n.store, Self: n.status.describeSelf, Find: book.find, Ask: askSelf, Patience: cfg.patience(), Logger: cfg.Log,
 	}
-	n.member = &membership{status: n.status, service: service, joins: n.start.joins != "", written: *book.kept.Load()}
+	n.member = &membership{status: n.status, service: service, joins: n.start.joinedCluster != "", written: *book.kept.Load()}
 }
 
 // retentionEvery is the time between two turns of retention; tests have it shorter.
@@ -194,7 +194,7 @@ func (n *node) run(ctx context.Context) error {
 	observer := &observer{status: n.status, http: n.http, blobs: n.blobs.Folder, metrics: n.metrics}
 	var tasks sync.WaitGroup
 	tasks.Go(func() { n.copies.Run(ctx) })
-	tasks.Go(func() { n.copies.becomeWhole(ctx, n.status.leaderApplied) })
+	tasks.Go(func() { n.copies.becomeComplete(ctx, n.status.leaderApplied) })
 	tasks.Go(func() {
 		retention.Run(ctx, retention.Config{
 			Log: n.store, Blobs: n.blobs.Folder, Leading: n.isLeading, Every: retentionEvery,
@@ -203,7 +203,7 @@ func (n *node) run(ctx context.Context) error {
 	})
 	tasks.Go(func() { observer.run(ctx) })
 	tasks.Go(func() { observer.relieve(ctx) })
-	tasks.Go(func() { n.status.seen.run(ctx) })
+	tasks.Go(func() { n.status.reports.run(ctx) })
 	tasks.Go(func() { n.health.watch(ctx) })
 	tasks.Go(func() { n.nats.divertClients(ctx, n.leader) })
 	var removed, lost error

@@ -23,8 +23,8 @@ const (
 	// refers to it, a majority has the blob, and the other coordinators get it at about
 	// the same time.
 	missingGrace = time.Second
-	// wholeEvery is the time between two checks of becomeWhole.
-	wholeEvery = 100 * time.Millisecond
+	// completeEvery is the time between two checks of becomeComplete.
+	completeEvery = 100 * time.Millisecond
 	// maxOwners bounds how many datasets and jobs a text names that lack blobs.
 	maxOwners = 4
 )
@@ -36,38 +36,38 @@ type copies struct {
 	*replica.Fetcher
 	state func() *state.State
 	log   *slog.Logger
-	// whole is true once this coordinator had, at some time since its start, all blobs
+	// complete is true once this coordinator had, at some time since its start, all blobs
 	// of a state as recent as the leader's. Until then each missing blob counts at
 	// once.
-	whole atomic.Bool
+	complete atomic.Bool
 }
 
 func newCopies(s *store.Store, b *replica.Blobs, log *slog.Logger) *copies {
 	c := &copies{state: s.State, log: log}
 	c.Fetcher = replica.NewFetcher(b, func() replica.Referrer { return s.State() }, func() error {
 		if _, err := os.Stat(s.LogDir()); err != nil {
-			return err // the whole folder is missing, perhaps its disk: the folder of blobs is not made on another disk
+			return err // perhaps the disk is missing: the folder of blobs is not made on another disk
 		}
 		return b.Folder.Remake()
 	})
 	return c
 }
 
-// becomeWhole waits until this coordinator has all blobs of a state as recent as the
+// becomeComplete waits until this coordinator has all blobs of a state as recent as the
 // leader's, or ctx is done. applied returns the index up to which the leader has
 // applied the log, or false if the leader does not answer.
-func (c *copies) becomeWhole(ctx context.Context, applied func(context.Context) (index uint64, ok bool)) {
+func (c *copies) becomeComplete(ctx context.Context, applied func(context.Context) (index uint64, ok bool)) {
 	target, known := uint64(0), false
 	for ctx.Err() == nil {
 		if !known {
 			target, known = applied(ctx)
 		}
 		if s := c.Look(); known && s.Index >= target && s.Count == 0 && s.Folder == nil {
-			c.whole.Store(true)
+			c.complete.Store(true)
 			c.log.Info("this coordinator has all blobs", "applied", s.Index)
 			return
 		}
-		wait.For(ctx, wholeEvery)
+		wait.For(ctx, completeEvery)
 	}
 }
 
@@ -75,7 +75,7 @@ func (c *copies) becomeWhole(ctx context.Context, applied func(context.Context) 
 // nil.
 func (c *copies) problem() error {
 	s := c.Shortage()
-	text := shortageText(&s, c.whole.Load())
+	text := shortageText(&s, c.complete.Load())
 	if text == "" {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (c *copies) notReady() error {
 	if err := c.problem(); err != nil {
 		return err
 	}
-	if !c.whole.Load() {
+	if !c.complete.Load() {
 		return errors.New("this coordinator has just started and does not know yet whether blobs are missing: it compares its log with the leader's")
 	}
 	return nil
@@ -98,11 +98,11 @@ func (c *copies) notReady() error {
 
 // shortageText says how many blobs are missing and for how long. It is empty if no blob
 // counts as missing.
-func shortageText(s *replica.Shortage, whole bool) string {
+func shortageText(s *replica.Shortage, complete bool) string {
 	switch {
 	case s.Folder != nil:
 		return fmt.Sprintf("the folder of blobs cannot be read: %v", s.Folder)
-	case s.Count == 0 || whole && s.Oldest < missingGrace:
+	case s.Count == 0 || complete && s.Oldest < missingGrace:
 		return ""
 	}
 	text := fmt.Sprintf("%d blobs have been missing for %d s; ", s.Count, int(s.Oldest.Seconds()))

@@ -101,7 +101,7 @@ func TestACoordinatorIsNotReadyBeforeItIsWhole(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.becomeWhole(ctx, func(context.Context) (uint64, bool) {
+		c.becomeComplete(ctx, func(context.Context) (uint64, bool) {
 			asked.Add(1)
 			index := target.Load()
 			if index > 0 {

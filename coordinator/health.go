@@ -35,8 +35,11 @@ type health struct {
 	copies *copies
 	folder *heldFolder
 
-	disk atomic.Pointer[error]  // why the disk accepts no data, as the last checkDisk found; nil if it does
-	slow atomic.Pointer[string] // which round trip is too long for the timeouts; empty or nil if none is; the observer sets it
+	// disk is the result of the last checkDisk: why the disk accepts no data, or nil.
+	disk atomic.Pointer[error]
+	// slow tells which round trip is too long for the timeouts. It is empty or nil if
+	// none is. The observer sets it.
+	slow atomic.Pointer[string]
 }
 
 // trouble returns why this coordinator cannot lead or serve as it should, or nil.
@@ -135,12 +138,12 @@ const (
 // handover decides when a leader transfers the leadership, and which coordinator leads
 // next. Its methods are pure. Only the goroutine of health.watch uses it.
 type handover struct {
-	reason  error     // why this coordinator should not lead, at the last check; nil if it can
-	since   time.Time // the first check with a reason
-	leads   time.Time // the first check at which this coordinator led; zero if it does not lead
-	next    string    // the coordinator that was ready to lead at the last check
-	told    bool      // true if the log says that no other coordinator is ready
-	noBlobs bool      // true if the reason is missing blobs
+	reason     error     // why this coordinator should not lead, at the last check; nil if it can
+	since      time.Time // the first check with a reason
+	leadsSince time.Time // the first check at which this coordinator led; zero if it does not lead
+	candidate  string    // the coordinator that was ready to lead at the last check
+	logged     bool      // true if the log says that no other coordinator is ready
+	lacksBlobs bool      // true if the reason is missing blobs
 }
 
 // check notes why this coordinator should not lead at this time, or nil, and reports
@@ -149,12 +152,12 @@ type handover struct {
 func (f *handover) check(reason error, urgent, leads bool, now time.Time, t *protocol.Timeouts) bool {
 	switch {
 	case !leads:
-		f.leads = time.Time{}
-	case f.leads.IsZero():
-		f.leads = now
+		f.leadsSince = time.Time{}
+	case f.leadsSince.IsZero():
+		f.leadsSince = now
 	}
 	if reason == nil {
-		*f = handover{leads: f.leads}
+		*f = handover{leadsSince: f.leadsSince}
 		return false
 	}
 	if f.reason == nil {
@@ -164,15 +167,15 @@ func (f *handover) check(reason error, urgent, leads bool, now time.Time, t *pro
 	if urgent {
 		return leads
 	}
-	return leads && now.Sub(f.since) >= t.NATSLost/checksPerLoss/2 && now.Sub(f.leads) >= minLeads*t.NATSLost
+	return leads && now.Sub(f.since) >= t.NATSLost/checksPerLoss/2 && now.Sub(f.leadsSince) >= minLeads*t.NATSLost
 }
 
 // agreed notes another coordinator that says it is ready, and reports whether to
 // transfer the leadership to it: if it was ready at the last check as well, or the
 // reason is urgent.
 func (f *handover) agreed(id string, urgent bool) bool {
-	again := f.next == id
-	f.next = id
+	again := f.candidate == id
+	f.candidate = id
 	return again || urgent
 }
 
@@ -190,12 +193,13 @@ func (h *health) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		reason := h.checkDisk()
-		f.noBlobs = false
+		f.lacksBlobs = false
 		if reason == nil {
-			if s := h.copies.Shortage(); s.Lost != s.Count || s.Folder != nil { // another coordinator may have more blobs
+			// Another coordinator should lead only if it may have more blobs.
+			if s := h.copies.Shortage(); s.Lost != s.Count || s.Folder != nil {
 				reason = h.copies.problem()
 			}
-			f.noBlobs = reason != nil
+			f.lacksBlobs = reason != nil
 		}
 		urgent := reason != nil
 		if !urgent {
@@ -215,14 +219,14 @@ func (h *health) watch(ctx context.Context) {
 // transfer asks the other coordinators whether they are ready, and transfers the
 // leadership if f agrees.
 func (h *health) transfer(ctx context.Context, f *handover, urgent bool) {
-	to := h.peers.ready(ctx, f.next, "")
-	if to == "" && !f.noBlobs { // perhaps no coordinator has all blobs
-		to = h.peers.ready(ctx, f.next, "?"+protocol.ReadyBlobs+"="+protocol.ReadyBlobsAny)
+	to := h.peers.ready(ctx, f.candidate, "")
+	if to == "" && !f.lacksBlobs { // perhaps no coordinator has all blobs
+		to = h.peers.ready(ctx, f.candidate, "?"+protocol.ReadyBlobs+"="+protocol.ReadyBlobsAny)
 	}
 	if to == "" {
-		f.next = ""
-		if !f.told {
-			f.told = true
+		f.candidate = ""
+		if !f.logged {
+			f.logged = true
 			h.cfg.Log.Warn("no other coordinator is ready to lead; this coordinator stays the leader", "reason", f.reason)
 		}
 		return

@@ -30,9 +30,9 @@ type membership struct {
 	service *members.Service
 	joins   bool // true if the coordinator joined a cluster at this start
 
-	written memberFile // as the folder has it
-	told    bool       // true if the log says that the coordinator waits to be added
-	sure    time.Time  // when it last was sure to be a member
+	written   memberFile // as the folder has it
+	logged    bool       // true if the log says that the coordinator waits to be added
+	certainAt time.Time  // when it last was sure to be a member
 }
 
 // run follows the list until ctx is done. It returns an error that wraps ErrRemoved or
@@ -43,8 +43,8 @@ func (m *membership) run(ctx context.Context) error {
 	for {
 		m.write()
 		m.nats.updateRoutes()
-		if !m.told && m.joins && m.store.Answer().Phase == store.PhaseJoining {
-			m.told = true
+		if !m.logged && m.joins && m.store.Answer().Phase == store.PhaseJoining {
+			m.logged = true
 			m.cfg.Log.Info("this coordinator waits to be added", "command", fmt.Sprintf("coppice cluster add %s=%s", m.cfg.ID, m.book.self.HTTP))
 		}
 		m.service.Reconcile(ctx)
@@ -79,10 +79,10 @@ func (m *membership) doubt(ctx context.Context) error {
 	after := doubtAfter * m.cfg.Heartbeat
 	st := m.store.Stats()
 	if st.LastIndex == 0 || st.Role == "Leader" || st.LastContact >= 0 && st.LastContact <= after {
-		m.sure = time.Now()
+		m.certainAt = time.Now()
 		return nil
 	}
-	if time.Since(m.sure) < after {
+	if time.Since(m.certainAt) < after {
 		return nil
 	}
 	directory := m.store.Answer().Directory

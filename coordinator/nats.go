@@ -190,7 +190,7 @@ func (m *messaging) divertClients(ctx context.Context, leader func() string) {
 	}
 	tick := time.NewTicker(m.cfg.timeouts.CutOff / 4)
 	defer tick.Stop()
-	well, times := time.Now(), 0
+	healthy, diverted := time.Now(), 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -200,13 +200,14 @@ func (m *messaging) divertClients(ctx context.Context, leader func() string) {
 		why := cutOff()
 		switch {
 		case why == nil:
-			well, times = time.Now(), 0
+			healthy, diverted = time.Now(), 0
 			if !m.server.Admits() {
 				m.server.Admit()
 				m.cfg.Log.Info("NATS clients can connect again")
 			}
-		case time.Since(well) >= m.cfg.timeouts.CutOff && times < 2: // a client may have connected just before the first time
-			times++
+		// Twice, because a client may have connected just before the first time.
+		case time.Since(healthy) >= m.cfg.timeouts.CutOff && diverted < 2:
+			diverted++
 			clients := m.server.TurnAway()
 			m.cfg.Log.Warn("NATS clients are disconnected, so that they connect to another coordinator", "reason", why, "clients", clients)
 		}

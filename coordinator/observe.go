@@ -180,17 +180,17 @@ func heartbeatNeeded(list []roundTrip, t *protocol.Timeouts) (needed time.Durati
 // slowness decides when the log says that the network is too slow, and that it is fast
 // enough again.
 type slowness struct {
-	slow bool      // true if the log says that it is slow
-	told time.Time // when the log said so last
-	well time.Time // since when it is fast enough; zero while it is slow
+	logged    bool      // true if the log says that it is slow
+	loggedAt  time.Time // when the log said so last
+	fastSince time.Time // since when it is fast enough; zero while it is slow
 }
 
 const (
 	// tellAgain is how often the log repeats that the network is slow.
 	tellAgain = 10 * time.Minute
-	// wellFor is how long the network must be fast enough before the log says so: round
+	// fastFor is how long the network must be fast enough before the log says so: round
 	// trips may be close to the limit.
-	wellFor = 30 * time.Second
+	fastFor = 30 * time.Second
 )
 
 // update notes whether the network is slow now, and reports what the log should say:
@@ -198,17 +198,17 @@ const (
 func (w *slowness) update(slow bool, now time.Time) (warn, inform bool) {
 	switch {
 	case slow:
-		w.well = time.Time{}
-		warn = !w.slow || now.Sub(w.told) > tellAgain
-	case w.slow && w.well.IsZero():
-		w.well = now
-	case w.slow:
-		inform = now.Sub(w.well) >= wellFor
+		w.fastSince = time.Time{}
+		warn = !w.logged || now.Sub(w.loggedAt) > tellAgain
+	case w.logged && w.fastSince.IsZero():
+		w.fastSince = now
+	case w.logged:
+		inform = now.Sub(w.fastSince) >= fastFor
 	}
 	if warn {
-		w.told = now
+		w.loggedAt = now
 	}
-	w.slow = (w.slow || warn) && !inform
+	w.logged = (w.logged || warn) && !inform
 	return warn, inform
 }
 
@@ -237,8 +237,8 @@ func (o *observer) relieve(ctx context.Context) {
 	tick := time.NewTicker(relieveEvery)
 	defer tick.Stop()
 	var before load
-	var untold uint64 // clients that were closed or refused since the last warning
-	var told time.Time
+	var unlogged uint64 // clients that were closed or refused since the last warning
+	var loggedAt time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -264,9 +264,9 @@ func (o *observer) relieve(ctx context.Context) {
 		m.Messages.WithLabelValues("sending").Set(float64(now.nats.Pending))
 		m.MessagesDropped.Add(float64(now.dropped - before.dropped))
 
-		if untold += clients; untold > 0 && time.Since(told) > tellEvery {
-			o.cfg.Log.Warn("NATS clients were closed or refused, because they read too slowly or too many are connected", "clients", untold)
-			untold, told = 0, time.Now()
+		if unlogged += clients; unlogged > 0 && time.Since(loggedAt) > tellEvery {
+			o.cfg.Log.Warn("NATS clients were closed or refused, because they read too slowly or too many are connected", "clients", unlogged)
+			unlogged, loggedAt = 0, time.Now()
 		}
 		before = now
 		every := relieveEvery

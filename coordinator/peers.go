@@ -120,7 +120,8 @@ func (c *Config) mayJoin(address string, j *joined) error {
 		return fmt.Errorf("the cluster at %s (%s) has protocol version %d and arithmetic version %d; this coordinator (%s) has %d and %d",
 			address, j.Version, j.Protocol, j.Numerics, version.String, protocol.Version, round.Numerics)
 	}
-	if h := time.Duration(j.Heartbeat) * time.Millisecond; h != c.Heartbeat.Truncate(time.Millisecond) { // answers have milliseconds
+	// Answers have whole milliseconds.
+	if h := time.Duration(j.Heartbeat) * time.Millisecond; h != c.Heartbeat.Truncate(time.Millisecond) {
 		return fmt.Errorf("%w: the cluster at %s has a heartbeat of %v; start with --heartbeat %v", ErrUsage, address, h, h)
 	}
 	for _, m := range j.members {
@@ -138,13 +139,13 @@ type peers struct {
 	cfg  *settings
 	book *addressBook
 
-	mu    sync.Mutex
-	told  map[string]string               // HTTP addresses by id, as other coordinators gave them; mu guards it
-	selfs map[string]protocol.MemberEntry // the last answer of each coordinator by id; mu guards it
+	mu        sync.Mutex                      // guards both maps; their keys are ids
+	addresses map[string]string               // HTTP addresses, as other coordinators gave them
+	described map[string]protocol.MemberEntry // what each coordinator said of itself last
 }
 
 func newPeers(cfg *settings, b *addressBook) *peers {
-	return &peers{cfg: cfg, book: b, told: make(map[string]string), selfs: make(map[string]protocol.MemberEntry)}
+	return &peers{cfg: cfg, book: b, addresses: make(map[string]string), described: make(map[string]protocol.MemberEntry)}
 }
 
 // ask asks a coordinator about its Raft folder: see store.Config.Ask. It tries the
@@ -156,7 +157,7 @@ func (p *peers) ask(ctx context.Context, id string) (a store.Answer, err error) 
 		addresses = append(addresses, m.HTTP)
 	}
 	p.mu.Lock()
-	if told := p.told[id]; told != "" && !slices.Contains(addresses, told) {
+	if told := p.addresses[id]; told != "" && !slices.Contains(addresses, told) {
 		addresses = append(addresses, told)
 	}
 	p.mu.Unlock()
@@ -195,10 +196,10 @@ func (p *peers) askAt(ctx context.Context, id, address string) (a store.Answer, 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.selfs[id] = s.MemberEntry
+	p.described[id] = s.MemberEntry
 	for _, m := range s.Voters {
 		a.Voters = append(a.Voters, m.ID)
-		p.told[m.ID] = m.HTTP
+		p.addresses[m.ID] = m.HTTP
 	}
 	return a, nil
 }
@@ -230,7 +231,7 @@ func (p *peers) answer(a store.Answer) protocol.Self {
 func (p *peers) entries() []protocol.MemberEntry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Collect(maps.Values(p.selfs))
+	return slices.Collect(maps.Values(p.described))
 }
 
 // checkDuplicate returns an error if another process runs with a copy of this

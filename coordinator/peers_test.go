@@ -54,7 +54,7 @@ func TestPeersAsk(t *testing.T) {
 	if _, err := p.ask(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "not known") {
 		t.Errorf("%v", err)
 	}
-	p.told["b"] = address
+	p.addresses["b"] = address
 	a, err := p.ask(t.Context(), "b")
 	if err != nil || a.Phase != store.PhaseMember || a.Term != 7 || a.Last != 9 || a.Cluster != "mine" || a.Directory != "1" || strings.Join(a.Voters, "") != "ab" {
 		t.Errorf("%+v, %v", a, err)

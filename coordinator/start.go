@@ -28,10 +28,10 @@ type startup struct {
 	peers     *peers
 	committed func(time.Duration) // called with the duration of each commit
 
-	named   string        // the cluster that CLUSTER names; "" if the folder is new or CLUSTER is damaged
-	damaged error         // why neither CLUSTER nor its copy can be read, or nil
-	joins   string        // the cluster that Config.Join found, or ""
-	folder  *store.Folder // of Raft; nil before it is claimed, and once the store has taken it
+	namedCluster  string        // the cluster that CLUSTER names; "" if the folder is new or CLUSTER is damaged
+	damaged       error         // why neither CLUSTER nor its copy can be read, or nil
+	joinedCluster string        // the cluster that Config.Join found, or ""
+	folder        *store.Folder // of Raft; nil before it is claimed, and once the store has taken it
 
 	claimed atomic.Pointer[store.Folder] // of Raft, from when it is claimed until the log is open
 	full    atomic.Pointer[error]        // why the disk has no room for the start, or nil
@@ -42,16 +42,16 @@ type startup struct {
 func newStartup(ctx context.Context, cfg *settings, committed func(time.Duration)) (*startup, error) {
 	s := &startup{cfg: cfg, committed: committed}
 	kept := cfg.kept
-	s.named, s.damaged = clusterID(cfg.Dir, cfg.Log)
+	s.namedCluster, s.damaged = clusterID(cfg.Dir, cfg.Log)
 	if s.damaged != nil && !errors.Is(s.damaged, store.ErrCorrupt) {
 		return nil, s.damaged
 	}
-	if len(cfg.Join) > 0 && s.named == "" && s.damaged == nil {
+	if len(cfg.Join) > 0 && s.namedCluster == "" && s.damaged == nil {
 		c, err := joinCluster(ctx, &cfg.Config)
 		if err != nil {
 			return nil, err
 		}
-		s.joins, kept.External, kept.Members = c.Cluster, c.External, c.members
+		s.joinedCluster, kept.External, kept.Members = c.Cluster, c.External, c.members
 	}
 	if cfg.NATS == "" {
 		cfg.NATS = kept.External
@@ -115,10 +115,10 @@ func (s *startup) decide(ctx context.Context) (cluster string, err error) {
 		switch {
 		case s.damaged != nil && i.Cluster == "":
 			err = s.damaged // no file says which cluster it was
-		case s.joins != "" && i.Cluster == "":
-			err = s.folder.Join(s.joins)
-		case s.named != "" && i.Cluster != "" && i.Cluster != s.named:
-			err = fmt.Errorf("%s: %w: the Raft log is from cluster %s, but the CLUSTER file names cluster %s", s.cfg.Dir, store.ErrFolder, i.Cluster, s.named)
+		case s.joinedCluster != "" && i.Cluster == "":
+			err = s.folder.Join(s.joinedCluster)
+		case s.namedCluster != "" && i.Cluster != "" && i.Cluster != s.namedCluster:
+			err = fmt.Errorf("%s: %w: the Raft log is from cluster %s, but the CLUSTER file names cluster %s", s.cfg.Dir, store.ErrFolder, i.Cluster, s.namedCluster)
 		default:
 			err = s.folder.Decide(ctx)
 		}
@@ -234,7 +234,7 @@ func (s *startup) storeConfig() store.Config {
 		ID: s.cfg.ID, Dir: filepath.Join(s.cfg.Dir, "raft"), RaftAddr: s.cfg.Listen.Raft,
 		Heartbeat: s.cfg.Heartbeat, Election: s.cfg.Election, SnapshotLogBytes: s.cfg.SnapshotBytes, Logger: s.cfg.Log,
 		Committed: s.committed,
-		PeerList:  s.cfg.peerList(), Cluster: s.named, Locate: s.book.raft, Ask: s.peers.ask,
+		PeerList:  s.cfg.peerList(), Cluster: s.namedCluster, Locate: s.book.raft, Ask: s.peers.ask,
 	}
 	for _, m := range s.book.known() {
 		cfg.Peers = append(cfg.Peers, store.Peer{ID: m.ID, RaftAddr: m.Raft})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,12 +33,12 @@ type status struct {
 	nats      *messaging
 	copies    *copies
 	health    *health
-	seen      *sightings
+	reports   *reports
 	leading   func() *dispatch.Dispatcher // nil while this coordinator does not lead
 }
 
-// report is what this coordinator says of itself.
-func (st *status) report() protocol.Self {
+// describeSelf returns what this coordinator says of itself.
+func (st *status) describeSelf() protocol.Self {
 	stats := st.store.Stats()
 	s := st.peers.answer(st.store.Answer())
 	s.Applied = stats.AppliedIndex
@@ -113,7 +114,7 @@ func (st *status) coordinators() (list []protocol.Coordinator) {
 		if m.ID == st.cfg.ID {
 			c.Role, c.Host, c.Load, c.Problem = protocol.RoleLeader, machine.Name(), machine.Load(), st.health.problem()
 		} else {
-			s := st.seen.get(m.Server)
+			s := st.reports.get(m.Server)
 			c.Lag, c.LastSeen, c.Problem = behind(last, s.Last), -1, s.other
 			if !s.at.IsZero() {
 				c.Host, c.Load, c.Version, c.Problem = s.Host, s.Load, s.Version, cmp.Or(s.other, s.Problem)
@@ -171,9 +172,9 @@ func (st *status) ready() error {
 	return errors.New("the cluster has no leader")
 }
 
-// standing is what /readyz adds to ready: who leads, and whether there are workers; or,
+// readyText is what /readyz adds to ready: who leads, and whether there are workers; or,
 // without a leader, which coordinators answer.
-func (st *status) standing(ctx context.Context, notReady error) string {
+func (st *status) readyText(ctx context.Context, notReady error) string {
 	leader, _ := st.store.Leader()
 	text := "this coordinator leads"
 	switch d := st.leading(); {
@@ -235,15 +236,15 @@ func withoutLeader(voters int, silent []string) string {
 // behind returns how many entries of the leader's log a coordinator lacks.
 func behind(leader, last uint64) uint64 { return leader - min(leader, last) }
 
-// sighting is what a coordinator said of itself at a time.
-type sighting struct {
+// report is what a coordinator said of itself at a time.
+type report struct {
 	protocol.Self
 	at    time.Time // zero if it has not answered yet
 	other string    // what answers at its address instead, or ""
 }
 
-// sightings asks the other coordinators how they are while this coordinator leads.
-type sightings struct {
+// reports asks the other coordinators how they are while this coordinator leads.
+type reports struct {
 	cfg       *settings
 	clusterID string
 	book      *addressBook
@@ -251,24 +252,26 @@ type sightings struct {
 	lag       *prometheus.GaugeVec
 	leading   func() bool
 
-	mu   sync.Mutex
-	last map[store.Server]sighting // of the current members; empty while this coordinator does not lead; mu guards it
+	mu sync.Mutex
+	// last has the reports of the current members. It is empty while this coordinator
+	// does not lead. mu guards it.
+	last map[store.Server]report
 }
 
-// get returns the last sighting of a coordinator.
-func (s *sightings) get(m store.Server) sighting {
+// get returns the last report of a coordinator.
+func (s *reports) get(m store.Server) report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last[m]
 }
 
 // run asks until ctx is done.
-func (s *sightings) run(ctx context.Context) {
+func (s *reports) run(ctx context.Context) {
 	tick := time.NewTicker(2 * s.cfg.timeouts.ObserveGauges)
 	defer tick.Stop()
 	for {
 		last := s.store.Stats().LastIndex // before the questions, so that no coordinator seems to lack newer entries
-		var found map[store.Server]sighting
+		var found map[store.Server]report
 		if s.leading() {
 			found = s.look(ctx)
 		}
@@ -290,48 +293,43 @@ func (s *sightings) run(ctx context.Context) {
 	}
 }
 
-// look asks all other members at once. If one does not answer, its last sighting
-// remains.
-func (s *sightings) look(ctx context.Context) map[store.Server]sighting {
+// look asks all other members at once. If one does not answer, its last report remains.
+func (s *reports) look(ctx context.Context) map[store.Server]report {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.patience())
 	defer cancel()
-	members := s.store.Members()
-	found := make([]sighting, len(members))
+	others := slices.DeleteFunc(slices.Clone(s.store.Members()), func(m store.Member) bool { return m.ID == s.cfg.ID })
+	answers := make([]report, len(others))
 	var asking sync.WaitGroup
-	for i, m := range members {
-		if m.ID != s.cfg.ID {
-			asking.Go(func() { found[i] = s.ask(ctx, m) })
-		}
+	for i, m := range others {
+		asking.Go(func() { answers[i] = s.ask(ctx, m) })
 	}
 	asking.Wait()
-	last := make(map[store.Server]sighting, len(members))
-	for i, m := range members {
-		if m.ID != s.cfg.ID {
-			last[m.Server] = found[i]
-		}
+	found := make(map[store.Server]report, len(others))
+	for i, m := range others {
+		found[m.Server] = answers[i]
 	}
-	return last
+	return found
 }
 
-// ask returns the new sighting of a member.
-func (s *sightings) ask(ctx context.Context, m store.Member) sighting {
-	seen := s.get(m.Server)
+// ask returns the new report of a member.
+func (s *reports) ask(ctx context.Context, m store.Member) report {
+	next := s.get(m.Server)
 	at, ok := s.book.find(m.ID)
 	if !ok || at.HTTP == "" {
-		return seen
+		return next
 	}
 	self, err := askSelf(ctx, at.HTTP)
-	seen.other = ""
+	next.other = ""
 	switch {
 	case err != nil:
 	case self.ID != m.ID || self.Cluster != "" && self.Cluster != s.clusterID:
-		seen.other = fmt.Sprintf("the coordinator at %s is %s of another cluster, %s; this cluster is %s", at.HTTP, self.ID, self.Cluster, s.clusterID)
+		next.other = fmt.Sprintf("the coordinator at %s is %s of another cluster, %s; this cluster is %s", at.HTTP, self.ID, self.Cluster, s.clusterID)
 	case self.Directory == "":
-		seen.other = self.Problem // it is starting and does not know its folder yet
+		next.other = self.Problem // it is starting and does not know its folder yet
 	case self.Directory != m.Directory:
-		seen.other = fmt.Sprintf("the coordinator's folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", self.Directory)
+		next.other = fmt.Sprintf("the coordinator's folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", self.Directory)
 	default:
-		seen = sighting{Self: self, at: time.Now()}
+		next = report{Self: self, at: time.Now()}
 	}
-	return seen
+	return next
 }
