@@ -98,7 +98,7 @@ func (b *addressBook) known() []protocol.MemberEntry {
 			ids[m.ID] = true
 		}
 		for id, g := range b.given {
-			if k.Given[id] != g.HTTP { // else the log had this address, and the coordinator was removed since
+			if k.Given[id] != g.HTTP { // if equal, the log had it, and the coordinator was removed since
 				ids[id] = true
 			}
 		}

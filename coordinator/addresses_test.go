@@ -32,8 +32,9 @@ func bookOf(t *testing.T, given map[string]string, kept memberFile) *addressBook
 	return newAddressBook(&s.Config, kept)
 }
 
-// The log decides where a member is, unless --peers was changed since.
-func TestRosterFinds(t *testing.T) {
+// TestAddressBookFinds: the log decides at which address a member is, unless --peers has
+// changed since.
+func TestAddressBookFinds(t *testing.T) {
 	kept := memberFile{
 		Format: membersFormat, Members: []protocol.MemberEntry{entry("a", "here"), entry("b", "old"), entry("d", "joined")},
 		Given: map[string]string{"b": "first:7100", "c": "gone:7100"},

@@ -95,8 +95,9 @@ func TestReplacedFoldersLoseNothing(t *testing.T) {
 	}
 }
 
-// A leader whose folder of blobs is damaged while it runs hands over, says what is wrong, and is whole again once it can
-// write.
+// TestALeaderWithoutItsBlobsHandsOver: if the folder of blobs is damaged while a leader
+// runs, the leader hands over and says what is wrong. It has all blobs again once it
+// can write.
 func TestALeaderWithoutItsBlobsHandsOver(t *testing.T) {
 	ctx := deadline(t)
 	c := start(t, 3, 0)
@@ -153,8 +154,9 @@ func TestALeaderWithoutItsBlobsHandsOver(t *testing.T) {
 	})
 }
 
-// A job whose blobs no coordinator has says so, and which these are; nobody is ready, and the leadership stays where it is.
-// Importing the same file again makes the dataset whole, and the job goes on by itself.
+// TestAJobWhoseBlobsAreLost: if no coordinator has a blob of a job, the job says so and
+// names the blob. Nobody is ready, and the leader stays. After the same file is
+// imported again, the job goes on by itself.
 func TestAJobWhoseBlobsAreLost(t *testing.T) {
 	ctx := deadline(t)
 	s := testSpec(map[string]string{"steps": "50", "trees": "2"})
@@ -213,7 +215,8 @@ func TestAJobWhoseBlobsAreLost(t *testing.T) {
 	}
 }
 
-// A leader whose disk is full hands over also where no coordinator has all blobs: what each lacks is no reason to stay.
+// TestLostBlobsStopNoOtherHandOver: a leader with a full disk hands over even if no
+// coordinator has all blobs, because all lack the same.
 func TestLostBlobsStopNoOtherHandOver(t *testing.T) {
 	ctx := deadline(t)
 	c := prepare(t, 3)
@@ -266,9 +269,9 @@ func (c *cluster) gone(digests ...string) bool {
 	return true
 }
 
-// The models and predictions of deleted jobs go from every disk, also those of a
-// model that was deleted alone; then the dataset can be deleted and imports that the
-// quota of blobs refused are taken.
+// TestDeletionFreesTheDisk: the models and predictions of deleted jobs are deleted from
+// every disk, also if a model was deleted alone. Then the dataset can be deleted, and
+// imports that the quota of blobs refused are accepted.
 func TestDeletionFreesTheDisk(t *testing.T) {
 	ctx := deadline(t)
 	c := prepare(t, 3)
@@ -324,8 +327,8 @@ func TestDeletionFreesTheDisk(t *testing.T) {
 	testkit.Until(t, "room for an import", func() bool { return more() == nil })
 }
 
-// The leader keeps so many ended jobs, whoever leads, and those of the others are
-// answered as deleted; without the flag all stay.
+// TestKeepJobs: any leader keeps the given number of ended jobs, and answers that the
+// others are deleted. Without the flag all jobs stay.
 func TestKeepJobs(t *testing.T) {
 	ctx := deadline(t)
 	c := prepare(t, 1)

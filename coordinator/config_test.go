@@ -218,8 +218,8 @@ func TestReached(t *testing.T) {
 	}
 }
 
-// A coordinator behind a proxy is where --peers says, wherever it listens, and has to be
-// told.
+// TestProxied: a coordinator behind a proxy is at its address in --peers, even if it
+// listens at another one. It needs that address.
 func TestProxied(t *testing.T) {
 	c := Config{ID: "a", Dir: t.TempDir(), Proxied: true, Listen: Listen{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}}
 	if _, err := c.prepared(false); !errors.Is(err, ErrUsage) {

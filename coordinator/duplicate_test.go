@@ -78,7 +78,8 @@ func TestPortInUseAtTheFirstStart(t *testing.T) {
 	c.put(ctx, "later")
 }
 
-// Raft may be at any port at a first start: each coordinator says where.
+// TestRaftElsewhere: Raft may be at any port at a first start, because each coordinator
+// tells its port.
 func TestRaftElsewhere(t *testing.T) {
 	ctx := deadline(t)
 	c := prepare(t, 3)
@@ -224,8 +225,8 @@ func TestDifferentHeartbeats(t *testing.T) {
 	c.allReady()
 }
 
-// Coordinators that name one of another cluster among their peers leave that cluster alone and
-// say whose it is.
+// TestPeersOfAnotherCluster: if --peers names a coordinator of another cluster, that
+// cluster is not disturbed, and the error names it.
 func TestPeersOfAnotherCluster(t *testing.T) {
 	ctx := deadline(t)
 	c := start(t, 1, 0)

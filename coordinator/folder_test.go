@@ -59,8 +59,8 @@ func TestFolderOfOthers(t *testing.T) {
 	}
 }
 
-// The cluster's name survives damage to one of its files, and is never guessed
-// where both are damaged.
+// TestClusterIDIsKept: the cluster's name survives damage to one of its files, and is
+// not guessed if both are damaged.
 func TestClusterIDIsKept(t *testing.T) {
 	cut := func(b []byte) []byte { return b[:5] }
 	flip := func(b []byte) []byte { b[2] ^= 1; return b }
@@ -225,8 +225,8 @@ func TestDamagedMembers(t *testing.T) {
 	}
 }
 
-// FuzzClusterFiles: whatever the two files say that keep the cluster's name, the
-// name is one that subjects can have, or the first file is named as corrupt.
+// FuzzClusterFiles: for any content of the two files of the cluster's name, the name is
+// valid in subjects, or the error names the first file as corrupt.
 func FuzzClusterFiles(f *testing.F) {
 	f.Add([]byte("0123456789ab\n"), []byte{}, true)
 	f.Add([]byte("a b\n"), []byte("0123456789ab\n00000000\n"), true)

@@ -116,7 +116,7 @@ func (c *cluster) ready(id string) string {
 }
 
 // A leader that has Raft but no NATS hands over; the job goes on to the same
-// digest. Without NATS anywhere nobody plays ball with the leadership.
+// digest. Without NATS anywhere the leader stays.
 func TestALeaderWithoutNATSHandsOver(t *testing.T) {
 	ctx := deadline(t)
 	server := natstest.Server(t, bus.ServerOptions{Ping: bus.DefaultPing})
@@ -171,8 +171,8 @@ func (c *cluster) epoch(ctx context.Context) uint64 {
 	return info.Epoch
 }
 
-// smallDisk gives coordinator a a disk of 100 MB and returns its folder; it skips the
-// test where that cannot be.
+// smallDisk gives coordinator a a disk of 100 MB and returns its folder. It skips the
+// test if that is not possible.
 func (c *cluster) smallDisk() string {
 	c.t.Helper()
 	if os.Getuid() != 0 {
@@ -194,9 +194,9 @@ func (c *cluster) smallDisk() string {
 	return small
 }
 
-// A leader whose disk is full says so and hands over; imports are refused, the job
-// goes on to the same digest, and the coordinator is whole again once there is
-// room.
+// TestALeaderWithAFullDiskHandsOver: a leader with a full disk says so and hands over.
+// Imports are refused, and the job goes on to the same digest. The coordinator fetches
+// everything once the disk has room.
 func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
 	ctx := deadline(t)
 	c := prepare(t, 3)
@@ -276,7 +276,8 @@ func TestAFullDiskAlone(t *testing.T) {
 	}
 }
 
-// A coordinator whose disk is full when it starts says so, waits for room, and begins.
+// TestAFullDiskAtTheStart: a coordinator that starts with a full disk says so, waits
+// for room, and begins.
 func TestAFullDiskAtTheStart(t *testing.T) {
 	for _, coordinators := range []int{1, 3} {
 		t.Run(fmt.Sprint(coordinators), func(t *testing.T) {

@@ -24,8 +24,9 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// A leader without NATS hands over once that has lasted, to one that is ready for longer
-// than a moment, and not again within seconds; one whose disk is full does so at once.
+// TestWhenToHandOver: a leader without NATS hands over after some time, to a
+// coordinator that has been ready for longer than a moment, and not again within
+// seconds. A leader with a full disk hands over at once.
 func TestWhenToHandOver(t *testing.T) {
 	timeouts := protocol.DeriveTimeouts(protocol.DefaultHeartbeat)
 	lost := errors.New("this coordinator is not connected to NATS")

@@ -52,8 +52,8 @@ const (
 	waits = "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"
 )
 
-// Connections that say nothing, or not all of a request, make room for those that do, the
-// oldest first; those with a request stay.
+// TestIdleConnectionsMakeRoom: connections without a complete request make room for new
+// ones, the oldest first. Connections with a request stay.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	c, address := bounded(t, 10)
 	busy := call(t, address, waits)
@@ -88,7 +88,8 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// A connection that had its request is idle again, and one that is closed makes room.
+// TestConnectionsAreCounted: after its request a connection is idle again, and a closed
+// connection makes room.
 func TestConnectionsAreCounted(t *testing.T) {
 	c, address := bounded(t, 2)
 	idle := func() int {

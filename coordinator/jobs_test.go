@@ -121,8 +121,8 @@ func (a alike) Scan(f func(*dataset.Row) error) error {
 	})
 }
 
-// TestPerfectFit: a job whose losses are 0 up to rounding ends, with a curve that has all of
-// them; one of folds has curves of its folds alone.
+// TestPerfectFit: a job with losses of 0, up to rounding, ends, and its curve has all
+// losses. A job of folds has only the curves of its folds.
 func TestPerfectFit(t *testing.T) {
 	ctx := deadline(t)
 	c := start(t, 1, 1)
@@ -180,9 +180,9 @@ func smallMembers(steps int) string {
 	return "structrf:trees=8:min_samples=4,ldlf:steps=" + lasting(steps) + ":trees=2:depth=4:leaf_batches=20"
 }
 
-// TestEnsemble trains an ensemble on one worker, then on three of which one goes away while
-// members are trained, and the leader too; then once for each of two folds: the digests are
-// those of --local, and the outcome has the weights.
+// TestEnsemble trains an ensemble on one worker; then on three workers, one of them and
+// the leader stop while members are trained; then for each of two folds. The digests
+// are the same as with --local, and the outcome has the weights.
 func TestEnsemble(t *testing.T) {
 	ctx := deadline(t)
 	s := smallEnsemble()
@@ -294,9 +294,9 @@ func (c *cluster) counter(name string) float64 {
 	return 0
 }
 
-// TestTreesAreGrownOnce grows a forest on one worker, then on three of which one
-// goes away meanwhile: the digest is that of --local, and no finished tree is
-// grown again.
+// TestTreesAreGrownOnce grows a forest on one worker, and then on three workers, one of
+// which stops meanwhile. The digest is the same as with --local, and no finished tree
+// is grown again.
 func TestTreesAreGrownOnce(t *testing.T) {
 	ctx := deadline(t)
 	const trees = 60
@@ -459,9 +459,9 @@ func (c *cluster) workers(ctx context.Context) []protocol.Worker {
 	return info.Workers
 }
 
-// TestAuditFindsALiar: a worker that flips one bit is found, named, put out of use
-// and recorded: with all units audited at once, and the model is right all the
-// same; with a sample within the job, where it goes on to do so.
+// TestAuditFindsALiar: a worker that flips a bit is found, named, quarantined and
+// recorded. If all tasks are audited, that happens at once, and the model is right.
+// With a sample it happens within the job.
 func TestAuditFindsALiar(t *testing.T) {
 	ldlf := testSpec(map[string]string{"steps": lasting(400), "trees": "2", "depth": "5"})
 	forest := protocol.Spec{Algorithm: "structrf", Dataset: "art", TestFraction: 0.1, Set: map[string]string{"trees": "6"}}

@@ -26,7 +26,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// ends starts coordinators whose ends are told.
+// ends starts the coordinators, and returns for each a channel that receives the error
+// with which it ends.
 func (c *cluster) ends() map[string]chan error {
 	ended := make(map[string]chan error)
 	for _, p := range c.peers {
@@ -52,8 +53,9 @@ func endOf(t *testing.T, ended chan error) (err error) {
 	return err
 }
 
-// A coordinator alone whose folder, or that of Raft in it, is deleted ends, and acknowledges
-// nothing that it could only write into deleted files.
+// TestFolderDeletedAlone: if the folder of a single coordinator, or "raft" in it, is
+// deleted, the coordinator ends. It acknowledges nothing that it could only write into
+// deleted files.
 func TestFolderDeletedAlone(t *testing.T) {
 	for name, part := range map[string]string{"everything": "", "raft": "raft"} {
 		t.Run(name, func(t *testing.T) {
@@ -109,8 +111,8 @@ func TestFolderOfTheLeaderDeleted(t *testing.T) {
 	})
 }
 
-// A coordinator whose blobs cannot be written is not ready and transfers the leadership,
-// until they can be written again.
+// TestBlobsReadOnly: a coordinator that cannot write blobs is not ready and transfers
+// the leadership, until it can write them again.
 func TestBlobsReadOnly(t *testing.T) {
 	ctx := deadline(t)
 	c := start(t, 3, 0)
@@ -206,9 +208,9 @@ func (c *cluster) put(ctx context.Context, name string) {
 	}
 }
 
-// A coordinator whose folder was emptied, or the part of it that is Raft's, does not
-// elect one that lacks what both had acknowledged, and has everything once the third
-// is back.
+// TestEmptiedFolderLosesNothing: if the folder of a coordinator, or "raft" in it, was
+// emptied, the coordinator does not elect one that lacks acknowledged entries. It has
+// everything once the third coordinator is back.
 func TestEmptiedFolderLosesNothing(t *testing.T) {
 	for name, part := range map[string]string{"everything": "", "only raft": "raft"} {
 		t.Run(name, func(t *testing.T) {
@@ -273,9 +275,9 @@ func TestFirstStartWaits(t *testing.T) {
 	testkit.Until(t, "c to be ready", func() bool { status, _ := c.get("c", "/readyz"); return status == http.StatusOK })
 }
 
-// A coordinator that joined by --join-cluster and whose folder is emptied starts again with
-// the same flags: it has no vote until it has what it remembered. Under its name, but from
-// elsewhere, nobody joins.
+// TestEmptiedFolderOfOneThatJoined: a coordinator joined by --join-cluster, and its
+// folder was emptied. It starts again with the same flags, and has no vote until it has
+// fetched its log. No coordinator at another address can join under its name.
 func TestEmptiedFolderOfOneThatJoined(t *testing.T) {
 	ctx := deadline(t)
 	c := start(t, 3, 0)

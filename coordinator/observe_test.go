@@ -45,8 +45,8 @@ func TestNetworkVerdict(t *testing.T) {
 	}
 }
 
-// A round trip that is about as long as it may be does not fill the log; one that stays long
-// is told of again, and its end once it lasts.
+// TestNetworkNews: a round trip that is about as long as it may be does not fill the
+// log. If it stays too long, that is logged again, and so is the end once it lasts.
 func TestNetworkNews(t *testing.T) {
 	var w slowness
 	now := time.Unix(1000, 0)

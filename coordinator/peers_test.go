@@ -35,8 +35,8 @@ func FuzzSelfAnswer(f *testing.F) {
 	})
 }
 
-// A coordinator is asked where others say that it is; one that answers under another
-// name is not it.
+// TestPeersAsk: a coordinator is asked at the address that others gave. An answer under
+// another name does not count.
 func TestPeersAsk(t *testing.T) {
 	self := protocol.Self{MemberEntry: protocol.MemberEntry{ID: "b"}, Cluster: "mine", Phase: "member", Term: 7, Last: 9, Directory: "1", Protocol: protocol.Version, Numerics: round.Numerics}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(self) }))

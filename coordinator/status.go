@@ -95,6 +95,7 @@ func (st *status) describe(s *state.State) protocol.Cluster {
 // heard reports whether this coordinator hears the leader of the epoch that it knows.
 func (st *status) heard() bool { return st.hears(st.store.State()) }
 
+// hears reports whether Raft hears the leader of the epoch of s.
 func (st *status) hears(s *state.State) bool {
 	leader, _ := st.store.Leader()
 	return leader != "" && leader == s.Leader() && (leader != st.cfg.ID || st.leading() != nil)

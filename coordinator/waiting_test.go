@@ -18,9 +18,9 @@ import (
 	"github.com/coppice-ldl/coppice/worker"
 )
 
-// What a job waits for is told with it, as a metric at the leader and in the text of
-// /readyz, whose status stays that of a coordinator that serves; when it is there, the
-// job goes on.
+// TestWhatIsWaitedForIsTold: a job says what it waits for; so do a metric of the leader
+// and the text of /readyz, and the status of /readyz stays 200. The job goes on once it
+// has what it needs.
 func TestWhatIsWaitedForIsTold(t *testing.T) {
 	ctx := deadline(t)
 	c := start(t, 3, 0)
@@ -68,8 +68,8 @@ func TestWhatIsWaitedForIsTold(t *testing.T) {
 	}
 }
 
-// Without a majority the one that is left says so, which coordinators are away and how
-// many are needed.
+// TestNoMajorityIsTold: without a majority, the remaining coordinator says so. It names
+// the coordinators that do not answer, and how many are needed.
 func TestNoMajorityIsTold(t *testing.T) {
 	ctx := deadline(t)
 	c := start(t, 3, 0)
@@ -91,7 +91,7 @@ func TestNoMajorityIsTold(t *testing.T) {
 	}
 }
 
-// gauge reads a series of a coordinator; -1 where there is none.
+// gauge reads a series of a coordinator. It returns -1 if there is none.
 func (c *cluster) gauge(id, series string) float64 {
 	c.t.Helper()
 	_, page := c.get(id, "/metrics")

@@ -25,7 +25,7 @@ type fake struct {
 	members []store.Member
 	follows bool                      // it does not lead
 	selves  map[string]*protocol.Self // by HTTP address
-	hands   []string                  // to whom it was told to hand over
+	hands   []string                  // the coordinators that HandOver was called with
 	fails   error                     // of what follows
 	refuses error                     // of AddNonvoter
 	silent  error                     // of Reach
@@ -87,7 +87,7 @@ func (f *fake) HandOver(_ context.Context, to string) error {
 	return nil
 }
 
-// at returns where coordinator id is.
+// at returns the HTTP address of a coordinator.
 func at(id string) string { return id + ":1" }
 
 // answers makes a coordinator answer.
@@ -100,7 +100,7 @@ func (f *fake) answers(id string) *protocol.Self {
 	return s
 }
 
-// newService returns the service of a, the leader of these voters, all of which answer.
+// newService returns the service of a, the leader of these voters, who all answer.
 func newService(t *testing.T, voters ...string) (*Service, *fake) {
 	f := &fake{state: state.New(), selves: make(map[string]*protocol.Self)}
 	s := &Service{
@@ -208,7 +208,8 @@ func TestAddTakesBack(t *testing.T) {
 	}
 }
 
-// A vote is not given where fewer than a majority would then have all blobs.
+// TestNoVoteWithoutMajority: a vote is not given if fewer than a majority would then
+// have all blobs.
 func TestNoVoteWithoutMajority(t *testing.T) {
 	s, f := newService(t, "a", "b", "c")
 	d := f.answers("d")
@@ -305,7 +306,8 @@ func TestNoLeaderWithoutItsBlobs(t *testing.T) {
 	}
 }
 
-// Whatever is removed, those that stay have a majority that answers and has all blobs.
+// TestRemoveKeepsAMajority: after any removal the remaining voters have a majority that
+// answers and has all blobs.
 func TestRemoveKeepsAMajority(t *testing.T) {
 	all := []string{"a", "b", "c", "d", "e"}
 	for n := 1; n <= len(all); n++ {
@@ -323,8 +325,8 @@ func TestRemoveKeepsAMajority(t *testing.T) {
 	}
 }
 
-// removes tries to remove each follower of a cluster of which some do not answer and
-// some lack blobs.
+// removes tries to remove each follower of a cluster in which some coordinators do not
+// answer and some lack blobs.
 func removes(t *testing.T, ids []string, dead, lacking int) {
 	t.Helper()
 	for out := 1; out < len(ids); out++ {
@@ -426,8 +428,8 @@ func TestOneChange(t *testing.T) {
 	}
 }
 
-// A coordinator whose folder was emptied is another server: it is added without a vote,
-// and takes the place of the old one once it has caught up.
+// TestEmptiedFolderIsReplaced: a coordinator with an emptied folder is another server.
+// It is added without a vote, and replaces the old server once it has caught up.
 func TestEmptiedFolderIsReplaced(t *testing.T) {
 	ctx := t.Context()
 	s, f := newService(t, "a", "b", "c")

@@ -28,9 +28,10 @@ func trueOnes(m map[string]bool) digests.Set {
 	return set
 }
 
-// A blob is old once this process has known it for long as it is, whatever time its file
-// says; one that was written again while something referred to it counts as written when
-// that is seen. One that was a training state, or a unit's result, is old a minute after it was referred to last.
+// TestBlobAges: a blob is old once this process has known it for long enough, whatever
+// time its file has. If it was written again while something referred to it, its age
+// begins when that is seen. A training state or a task's result is old a minute after
+// the last reference to it.
 func TestBlobAges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const bound = 10 * time.Second

@@ -16,8 +16,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// Of the ended jobs those that ended last stay, and as many as are to be kept; what has not ended
-// is never listed. An experiment goes as a whole, once all of its jobs have ended, or stays.
+// TestSurplus: the given number of ended jobs stay, the last to end. A job that has not
+// ended is never listed. An experiment is listed as a whole, once all of its jobs have
+// ended, or not at all.
 func TestSurplus(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var jobs []*state.Job
