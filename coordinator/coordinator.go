@@ -93,12 +93,13 @@ func (n *node) open(ctx context.Context) error {
 	n.http.start()
 	n.onClose(n.http.stop)
 	n.onClose(n.start.close)
-	if n.subjects.Cluster, err = n.start.decide(ctx); err != nil {
+	if err := n.start.decide(ctx); err != nil {
 		return err
 	}
-	if err := n.start.writeFolder(ctx, n.subjects.Cluster); err != nil {
+	if err := n.start.writeFolder(ctx); err != nil {
 		return err
 	}
+	n.subjects.Cluster = n.start.peers.cluster
 	n.onClose(n.nats.close)
 	if err := n.nats.open(ctx, n.start.book, n.subjects, n.metrics); err != nil {
 		return err
@@ -153,7 +154,7 @@ func (n *node) openData(ctx context.Context) error {
 		return err
 	}
 	n.onClose(stop)
-	if n.store, err = n.start.openStore(ctx, n.raft, n.subjects.Cluster); err != nil {
+	if n.store, err = n.start.openStore(ctx, n.raft); err != nil {
 		return err
 	}
 	n.onClose(func() {
@@ -170,12 +171,12 @@ func (n *node) openData(ctx context.Context) error {
 
 // connect makes the parts that need all others. None of them runs yet.
 func (n *node) connect() {
-	cfg, book, peers, cluster := n.cfg, n.start.book, n.start.peers, n.subjects.Cluster
+	cfg, book, peers := n.cfg, n.start.book, n.start.peers
 	n.copies = newCopies(n.store, n.blobs, cfg.Log)
 	n.health = &health{cfg: cfg, book: book, peers: peers, store: n.store, nats: n.nats, copies: n.copies, folder: n.folder}
 	n.status = &status{
-		cfg: cfg, clusterID: cluster, book: book, peers: peers, store: n.store, nats: n.nats, copies: n.copies, health: n.health, leading: n.leading.Load,
-		reports: &reports{cfg: cfg, clusterID: cluster, book: book, store: n.store, lag: n.metrics.RaftLag, leading: n.isLeading},
+		cfg: cfg, book: book, peers: peers, store: n.store, nats: n.nats, copies: n.copies, health: n.health, leading: n.leading.Load,
+		reports: &reports{peers: peers, store: n.store, lag: n.metrics.RaftLag, leading: n.isLeading},
 	}
 	service := &members.Service{
 		Log: n.store, Self: n.status.describeSelf, Find: book.find, Ask: askSelf, Patience: cfg.patience(), Logger: cfg.Log,

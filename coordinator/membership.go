@@ -86,10 +86,10 @@ func (m *membership) doubt(ctx context.Context) error {
 		return nil
 	}
 	directory := m.store.Answer().Directory
-	if err := m.peers.checkDuplicate(ctx, m.clusterID, directory); err != nil {
+	if err := m.peers.checkDuplicate(ctx, directory); err != nil {
 		return err
 	}
-	if by := m.peers.removedBy(ctx, m.clusterID, directory, m.store.State().Epoch()); by != "" {
+	if by := m.peers.removedBy(ctx, directory, m.store.State().Epoch()); by != "" {
 		return fmt.Errorf("%w: %s says that coordinator %s with this folder (directory id %s) is not a member: to add it again, empty %s and start it with --join-cluster", ErrRemoved, by, m.cfg.ID, directory, m.cfg.Dir)
 	}
 	return nil

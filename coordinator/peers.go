@@ -136,8 +136,9 @@ func (c *Config) mayJoin(address string, j *joined) error {
 // peers asks the other coordinators, and remembers the addresses that their answers
 // have.
 type peers struct {
-	cfg  *settings
-	book *addressBook
+	cfg     *settings
+	book    *addressBook
+	cluster string // id of this cluster; startup.decide sets it before other goroutines use it
 
 	mu        sync.Mutex                      // guards both maps; their keys are ids
 	addresses map[string]string               // HTTP addresses, as other coordinators gave them
@@ -237,7 +238,7 @@ func (p *peers) entries() []protocol.MemberEntry {
 // checkDuplicate returns an error if another process runs with a copy of this
 // coordinator's folder: one voter would vote twice. It asks at the addresses of this
 // coordinator in its folder and in the answers of the others.
-func (p *peers) checkDuplicate(ctx context.Context, cluster, directory string) error {
+func (p *peers) checkDuplicate(ctx context.Context, directory string) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	self := p.book.self
@@ -254,7 +255,7 @@ func (p *peers) checkDuplicate(ctx context.Context, cluster, directory string) e
 	asking.Wait()
 	for _, c := range clusters {
 		for _, one := range c.Coordinators {
-			if one.ID == self.ID && c.ID == cluster {
+			if one.ID == self.ID && c.ID == p.cluster {
 				at = append(at, one.HTTP)
 			}
 		}
@@ -265,9 +266,9 @@ func (p *peers) checkDuplicate(ctx context.Context, cluster, directory string) e
 			continue
 		}
 		other, err := askSelf(ctx, address)
-		if err == nil && other.ID == self.ID && other.Cluster == cluster && other.Directory == directory && other.Process != p.cfg.process {
+		if err == nil && other.ID == self.ID && other.Cluster == p.cluster && other.Directory == directory && other.Process != p.cfg.process {
 			return fmt.Errorf("%w: coordinator %s of cluster %s already runs at %s with a copy of the folder %s: stop one of the two processes, or start this one with an empty folder and another --id",
-				ErrDuplicate, self.ID, cluster, address, p.cfg.Dir)
+				ErrDuplicate, self.ID, p.cluster, address, p.cfg.Dir)
 		}
 	}
 	return nil
@@ -277,13 +278,13 @@ func (p *peers) checkDuplicate(ctx context.Context, cluster, directory string) e
 // leader that says so, or "". It believes a leader of the same cluster and at least the
 // same epoch that a quorum obeys, if the members of that leader do not include this
 // coordinator with its current folder.
-func (p *peers) removedBy(ctx context.Context, cluster, directory string, epoch uint64) string {
+func (p *peers) removedBy(ctx context.Context, directory string, epoch uint64) string {
 	for _, m := range p.book.others() {
 		if ctx.Err() != nil {
 			return ""
 		}
 		var list protocol.Members
-		if err := ask(ctx, m.HTTP, "/v1/members", &list); err != nil || list.Cluster != cluster || list.Leader == "" || len(list.Members) == 0 {
+		if err := ask(ctx, m.HTTP, "/v1/members", &list); err != nil || list.Cluster != p.cluster || list.Leader == "" || len(list.Members) == 0 {
 			continue
 		}
 		var c protocol.Cluster
@@ -300,14 +301,14 @@ func (p *peers) removedBy(ctx context.Context, cluster, directory string, epoch 
 
 // applied asks the leader up to which index it has applied the log. It returns false if
 // the leader does not answer.
-func (p *peers) applied(ctx context.Context, leader, cluster string) (index uint64, ok bool) {
+func (p *peers) applied(ctx context.Context, leader string) (index uint64, ok bool) {
 	m, found := p.book.find(leader)
 	if !found {
 		return 0, false
 	}
 	var list protocol.Members
 	err := ask(ctx, m.HTTP, "/v1/members", &list)
-	return list.Applied, err == nil && list.Cluster == cluster && list.Leader != ""
+	return list.Applied, err == nil && list.Cluster == p.cluster && list.Leader != ""
 }
 
 // ready returns a voter that says it is ready to lead, or "". It asks first, and then
@@ -354,7 +355,7 @@ func (p *peers) ready(ctx context.Context, first, query string) string {
 
 // silent asks the other voters, all at once, whether they are there. It returns for
 // each what is wrong, or "". members are the current members.
-func (p *peers) silent(ctx context.Context, cluster string, members []store.Member) []string {
+func (p *peers) silent(ctx context.Context, members []store.Member) []string {
 	ctx, cancel := context.WithTimeout(ctx, votersTimeout)
 	defer cancel()
 	voters, _ := p.book.voters()
@@ -367,8 +368,8 @@ func (p *peers) silent(ctx context.Context, cluster string, members []store.Memb
 			case err != nil:
 			case a.Directory == "":
 				err = fmt.Errorf("%s is starting", id)
-			case a.Cluster != cluster:
-				err = fmt.Errorf("%s is a member of cluster %s, this cluster is %s", id, cmp.Or(a.Cluster, "none"), cluster)
+			case a.Cluster != p.cluster:
+				err = fmt.Errorf("%s is a member of cluster %s, this cluster is %s", id, cmp.Or(a.Cluster, "none"), p.cluster)
 			case !slices.ContainsFunc(members, func(m store.Member) bool { return m.ID == a.ID && m.Directory == a.Directory }):
 				err = fmt.Errorf("%s has a new folder (directory id %s) and no vote yet", id, a.Directory)
 			}

@@ -102,10 +102,10 @@ func (s *startup) awaitRoom(ctx context.Context, try func() error) error {
 	}
 }
 
-// decide claims Raft's folder, finds out how this coordinator begins, and returns the
+// decide claims Raft's folder, and finds out how this coordinator begins and in which
 // cluster.
-func (s *startup) decide(ctx context.Context) (cluster string, err error) {
-	err = s.awaitRoom(ctx, func() (err error) {
+func (s *startup) decide(ctx context.Context) error {
+	err := s.awaitRoom(ctx, func() (err error) {
 		if s.folder, err = s.claim(); err != nil {
 			return err
 		}
@@ -130,15 +130,16 @@ func (s *startup) decide(ctx context.Context) (cluster string, err error) {
 		return err
 	})
 	if err != nil {
-		return "", err
+		return err
 	}
 	i := s.folder.Identity()
+	s.peers.cluster = i.Cluster
 	s.book.founded(i.Founders, s.peers.entries())
-	return i.Cluster, s.peers.checkDuplicate(ctx, i.Cluster, i.Directory)
+	return s.peers.checkDuplicate(ctx, i.Directory)
 }
 
 // writeFolder makes the folder and writes its files.
-func (s *startup) writeFolder(ctx context.Context, cluster string) error {
+func (s *startup) writeFolder(ctx context.Context) error {
 	err := s.awaitRoom(ctx, func() error {
 		if err := os.MkdirAll(s.cfg.Dir, 0o700); err != nil {
 			return err
@@ -149,7 +150,7 @@ func (s *startup) writeFolder(ctx context.Context, cluster string) error {
 		if err := s.book.kept.Load().write(s.cfg.Dir); err != nil {
 			return err
 		}
-		return keepClusterID(s.cfg.Dir, cluster)
+		return keepClusterID(s.cfg.Dir, s.peers.cluster)
 	})
 	if err != nil {
 		return fmt.Errorf("the coordinator's folder cannot be used: %w", err)
@@ -159,12 +160,12 @@ func (s *startup) writeFolder(ctx context.Context, cluster string) error {
 
 // openStore opens the log. A damaged log is set aside if others have a copy, and
 // fetched from them.
-func (s *startup) openStore(ctx context.Context, listener net.Listener, cluster string) (opened *store.Store, err error) {
+func (s *startup) openStore(ctx context.Context, listener net.Listener) (opened *store.Store, err error) {
 	cfg := s.storeConfig()
 	cfg.Listener = listener
 	open := func() (err error) {
 		if s.folder.Identity().Cluster == "" { // the folder was reset
-			if err := s.folder.Join(cluster); err != nil {
+			if err := s.folder.Join(s.peers.cluster); err != nil {
 				return err
 			}
 		}

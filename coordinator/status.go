@@ -25,16 +25,15 @@ import (
 // status describes this coordinator and its cluster for the API and the metrics. It has
 // no state of its own.
 type status struct {
-	cfg       *settings
-	clusterID string
-	book      *addressBook
-	peers     *peers
-	store     *store.Store
-	nats      *messaging
-	copies    *copies
-	health    *health
-	reports   *reports
-	leading   func() *dispatch.Dispatcher // nil while this coordinator does not lead
+	cfg     *settings
+	book    *addressBook
+	peers   *peers
+	store   *store.Store
+	nats    *messaging
+	copies  *copies
+	health  *health
+	reports *reports
+	leading func() *dispatch.Dispatcher // nil while this coordinator does not lead
 }
 
 // describeSelf returns what this coordinator says of itself.
@@ -84,7 +83,7 @@ func (st *status) local() protocol.Cluster {
 // describe returns the part of cluster and local that both have.
 func (st *status) describe(s *state.State) protocol.Cluster {
 	c := protocol.Cluster{
-		ID: st.clusterID, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
+		ID: st.peers.cluster, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
 		Epoch: s.Epoch(), Heartbeat: int(st.cfg.Heartbeat / time.Millisecond),
 		Coordinators: s.Members(), NATS: st.nats.urls(), Distrusted: s.DistrustedWorkers(), Problem: st.health.problem(), Warning: st.health.warning(),
 	}
@@ -136,7 +135,7 @@ func (st *status) leaderApplied(ctx context.Context) (index uint64, ok bool) {
 	case st.cfg.ID:
 		return st.store.State().Index(), st.leading() != nil // then the entry of the epoch is applied
 	default:
-		return st.peers.applied(ctx, leader, st.clusterID)
+		return st.peers.applied(ctx, leader)
 	}
 }
 
@@ -182,7 +181,7 @@ func (st *status) readyText(ctx context.Context, notReady error) string {
 	case leader == "" && st.store.Stats().LastIndex == 0:
 		text = "no leader has reached this coordinator"
 	case leader == "":
-		silent := st.peers.silent(ctx, st.clusterID, st.store.Members())
+		silent := st.peers.silent(ctx, st.store.Members())
 		text = withoutLeader(len(silent)+1, silent)
 	case leader != st.cfg.ID:
 		text = leader + " leads; the /readyz of the leader says whether there are workers"
@@ -246,12 +245,10 @@ type report struct {
 
 // reports asks the other coordinators how they are while this coordinator leads.
 type reports struct {
-	cfg       *settings
-	clusterID string
-	book      *addressBook
-	store     *store.Store
-	lag       *prometheus.GaugeVec
-	leading   func() bool
+	peers   *peers
+	store   *store.Store
+	lag     *prometheus.GaugeVec
+	leading func() bool
 
 	mu sync.Mutex
 	// last has the reports of the current members. It is empty while this coordinator
@@ -268,7 +265,7 @@ func (s *reports) get(m store.Server) report {
 
 // run asks until ctx is done.
 func (s *reports) run(ctx context.Context) {
-	tick := time.NewTicker(2 * s.cfg.timeouts.ObserveGauges)
+	tick := time.NewTicker(2 * s.peers.cfg.timeouts.ObserveGauges)
 	defer tick.Stop()
 	for {
 		last := s.store.Stats().LastIndex // before the questions, so that no coordinator seems to lack newer entries
@@ -296,9 +293,9 @@ func (s *reports) run(ctx context.Context) {
 
 // look asks all other members at once. If one does not answer, its last report remains.
 func (s *reports) look(ctx context.Context) map[store.Server]report {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.patience())
+	ctx, cancel := context.WithTimeout(ctx, s.peers.cfg.patience())
 	defer cancel()
-	others := slices.DeleteFunc(slices.Clone(s.store.Members()), func(m store.Member) bool { return m.ID == s.cfg.ID })
+	others := slices.DeleteFunc(slices.Clone(s.store.Members()), func(m store.Member) bool { return m.ID == s.peers.cfg.ID })
 	answers := make([]report, len(others))
 	var asking sync.WaitGroup
 	for i, m := range others {
@@ -315,7 +312,7 @@ func (s *reports) look(ctx context.Context) map[store.Server]report {
 // ask returns the new report of a member.
 func (s *reports) ask(ctx context.Context, m store.Member) report {
 	next := s.get(m.Server)
-	at, ok := s.book.find(m.ID)
+	at, ok := s.peers.book.find(m.ID)
 	if !ok || at.HTTP == "" {
 		return next
 	}
@@ -323,8 +320,8 @@ func (s *reports) ask(ctx context.Context, m store.Member) report {
 	next.other = ""
 	switch {
 	case err != nil:
-	case self.ID != m.ID || self.Cluster != "" && self.Cluster != s.clusterID:
-		next.other = fmt.Sprintf("the coordinator at %s is %s of another cluster, %s; this cluster is %s", at.HTTP, self.ID, self.Cluster, s.clusterID)
+	case self.ID != m.ID || self.Cluster != "" && self.Cluster != s.peers.cluster:
+		next.other = fmt.Sprintf("the coordinator at %s is %s of another cluster, %s; this cluster is %s", at.HTTP, self.ID, self.Cluster, s.peers.cluster)
 	case self.Directory == "":
 		next.other = self.Problem // it is starting and does not know its folder yet
 	case self.Directory != m.Directory:
