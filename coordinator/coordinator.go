@@ -99,7 +99,7 @@ func (n *node) open(ctx context.Context) error {
 	if err := n.start.writeFolder(ctx); err != nil {
 		return err
 	}
-	n.subjects.Cluster = n.start.peers.cluster
+	n.subjects.Cluster = n.start.peers.clusterID
 	n.onClose(n.nats.close)
 	if err := n.nats.open(ctx, n.start.book, n.subjects, n.metrics); err != nil {
 		return err

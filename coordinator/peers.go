@@ -136,9 +136,9 @@ func (c *Config) mayJoin(address string, j *joined) error {
 // peers asks the other coordinators, and remembers the addresses that their answers
 // have.
 type peers struct {
-	cfg     *settings
-	book    *addressBook
-	cluster string // id of this cluster; startup.decide sets it before other goroutines use it
+	cfg       *settings
+	book      *addressBook
+	clusterID string // of this cluster; startup.decide sets it before other goroutines use it
 
 	mu        sync.Mutex                      // guards both maps; their keys are ids
 	addresses map[string]string               // HTTP addresses, as other coordinators gave them
@@ -255,7 +255,7 @@ func (p *peers) checkDuplicate(ctx context.Context, directory string) error {
 	asking.Wait()
 	for _, c := range clusters {
 		for _, one := range c.Coordinators {
-			if one.ID == self.ID && c.ID == p.cluster {
+			if one.ID == self.ID && c.ID == p.clusterID {
 				at = append(at, one.HTTP)
 			}
 		}
@@ -266,9 +266,9 @@ func (p *peers) checkDuplicate(ctx context.Context, directory string) error {
 			continue
 		}
 		other, err := askSelf(ctx, address)
-		if err == nil && other.ID == self.ID && other.Cluster == p.cluster && other.Directory == directory && other.Process != p.cfg.process {
+		if err == nil && other.ID == self.ID && other.Cluster == p.clusterID && other.Directory == directory && other.Process != p.cfg.process {
 			return fmt.Errorf("%w: coordinator %s of cluster %s already runs at %s with a copy of the folder %s: stop one of the two processes, or start this one with an empty folder and another --id",
-				ErrDuplicate, self.ID, p.cluster, address, p.cfg.Dir)
+				ErrDuplicate, self.ID, p.clusterID, address, p.cfg.Dir)
 		}
 	}
 	return nil
@@ -284,7 +284,7 @@ func (p *peers) removedBy(ctx context.Context, directory string, epoch uint64) s
 			return ""
 		}
 		var list protocol.Members
-		if err := ask(ctx, m.HTTP, "/v1/members", &list); err != nil || list.Cluster != p.cluster || list.Leader == "" || len(list.Members) == 0 {
+		if err := ask(ctx, m.HTTP, "/v1/members", &list); err != nil || list.Cluster != p.clusterID || list.Leader == "" || len(list.Members) == 0 {
 			continue
 		}
 		var c protocol.Cluster
@@ -308,7 +308,7 @@ func (p *peers) applied(ctx context.Context, leader string) (index uint64, ok bo
 	}
 	var list protocol.Members
 	err := ask(ctx, m.HTTP, "/v1/members", &list)
-	return list.Applied, err == nil && list.Cluster == p.cluster && list.Leader != ""
+	return list.Applied, err == nil && list.Cluster == p.clusterID && list.Leader != ""
 }
 
 // ready returns a voter that says it is ready to lead, or "". It asks first, and then
@@ -368,8 +368,8 @@ func (p *peers) silent(ctx context.Context, members []store.Member) []string {
 			case err != nil:
 			case a.Directory == "":
 				err = fmt.Errorf("%s is starting", id)
-			case a.Cluster != p.cluster:
-				err = fmt.Errorf("%s is a member of cluster %s, this cluster is %s", id, cmp.Or(a.Cluster, "none"), p.cluster)
+			case a.Cluster != p.clusterID:
+				err = fmt.Errorf("%s is a member of cluster %s, this cluster is %s", id, cmp.Or(a.Cluster, "none"), p.clusterID)
 			case !slices.ContainsFunc(members, func(m store.Member) bool { return m.ID == a.ID && m.Directory == a.Directory }):
 				err = fmt.Errorf("%s has a new folder (directory id %s) and no vote yet", id, a.Directory)
 			}

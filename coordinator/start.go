@@ -133,7 +133,7 @@ func (s *startup) decide(ctx context.Context) error {
 		return err
 	}
 	i := s.folder.Identity()
-	s.peers.cluster = i.Cluster
+	s.peers.clusterID = i.Cluster
 	s.book.founded(i.Founders, s.peers.entries())
 	return s.peers.checkDuplicate(ctx, i.Directory)
 }
@@ -150,7 +150,7 @@ func (s *startup) writeFolder(ctx context.Context) error {
 		if err := s.book.kept.Load().write(s.cfg.Dir); err != nil {
 			return err
 		}
-		return keepClusterID(s.cfg.Dir, s.peers.cluster)
+		return keepClusterID(s.cfg.Dir, s.peers.clusterID)
 	})
 	if err != nil {
 		return fmt.Errorf("the coordinator's folder cannot be used: %w", err)
@@ -165,7 +165,7 @@ func (s *startup) openStore(ctx context.Context, listener net.Listener) (opened 
 	cfg.Listener = listener
 	open := func() (err error) {
 		if s.folder.Identity().Cluster == "" { // the folder was reset
-			if err := s.folder.Join(s.peers.cluster); err != nil {
+			if err := s.folder.Join(s.peers.clusterID); err != nil {
 				return err
 			}
 		}

@@ -83,7 +83,7 @@ func (st *status) local() protocol.Cluster {
 // describe returns the part of cluster and local that both have.
 func (st *status) describe(s *state.State) protocol.Cluster {
 	c := protocol.Cluster{
-		ID: st.peers.cluster, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
+		ID: st.peers.clusterID, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
 		Epoch: s.Epoch(), Heartbeat: int(st.cfg.Heartbeat / time.Millisecond),
 		Coordinators: s.Members(), NATS: st.nats.urls(), Distrusted: s.DistrustedWorkers(), Problem: st.health.problem(), Warning: st.health.warning(),
 	}
@@ -320,8 +320,8 @@ func (s *reports) ask(ctx context.Context, m store.Member) report {
 	next.other = ""
 	switch {
 	case err != nil:
-	case self.ID != m.ID || self.Cluster != "" && self.Cluster != s.peers.cluster:
-		next.other = fmt.Sprintf("the coordinator at %s is %s of another cluster, %s; this cluster is %s", at.HTTP, self.ID, self.Cluster, s.peers.cluster)
+	case self.ID != m.ID || self.Cluster != "" && self.Cluster != s.peers.clusterID:
+		next.other = fmt.Sprintf("the coordinator at %s is %s of another cluster, %s; this cluster is %s", at.HTTP, self.ID, self.Cluster, s.peers.clusterID)
 	case self.Directory == "":
 		next.other = self.Problem // it is starting and does not know its folder yet
 	case self.Directory != m.Directory:
