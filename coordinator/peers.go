@@ -332,24 +332,21 @@ func (p *peers) ready(ctx context.Context, first, query string) string {
 	if isReady(first) {
 		return first
 	}
+	var asking sync.WaitGroup
+	var once sync.Once
+	var found string
 	voters, _ := p.book.voters()
-	answers := make(chan string, len(voters))
 	for _, id := range voters {
-		go func() {
+		asking.Go(func() {
 			if isReady(id) {
-				answers <- id
-			} else {
-				answers <- ""
+				once.Do(func() {
+					found = id
+					cancel() // the other questions
+				})
 			}
-		}()
+		})
 	}
-	found := ""
-	for range voters { // all answers are received, so that no goroutine stays
-		if id := <-answers; id != "" && found == "" {
-			found = id
-			cancel()
-		}
-	}
+	asking.Wait()
 	return found
 }
 
