@@ -93,13 +93,13 @@ type Config struct {
 	// import uploads its blobs before the manifest refers to them.
 	BlobGrace time.Duration
 	KeepJobs  int // ended jobs that the leader keeps; 0 means all
-	// Lean, if set, is called when a job with large messages begins on this leader, and
-	// the function that it returns when that job ends. Between the two calls this
-	// process should have little garbage.
+	// Lean, if set, is called when a job with large messages begins on this leader. The
+	// function that it returns is called when the job ends. In between, this process
+	// should have little garbage.
 	Lean   func() (end func())
 	Budget Budget
-	Log    *slog.Logger
-	Ready  func() // if set, called once the coordinator answers
+	Log    *slog.Logger // nil discards
+	Ready  func()       // if set, called once the coordinator answers
 }
 
 // The defaults of Config.

@@ -171,9 +171,9 @@ func (m *messaging) updateRoutes() {
 }
 
 // divertClients disconnects the clients of the embedded server while this coordinator
-// is cut off from the majority, because they would hear no leader here and no leader
-// would hear them. Afterwards they may connect again. It returns when ctx is done.
-// leader returns the id of the leader that Raft hears, or "".
+// is cut off from the majority: no leader hears them here, and they hear none.
+// Afterwards they may connect again. It returns when ctx is done. leader returns the id
+// of the leader that Raft hears, or "".
 func (m *messaging) divertClients(ctx context.Context, leader func() string) {
 	if m.server == nil {
 		return

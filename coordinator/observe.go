@@ -213,8 +213,8 @@ func (w *slowness) update(slow bool, now time.Time) (warn, inform bool) {
 }
 
 const (
-	// relieveEvery is the time between two checks of the budget, and relieveSoon the
-	// time while more than 1/much of the bytes for NATS clients is taken.
+	// relieveEvery is the time between two checks of the budget. It is relieveSoon
+	// while more than 1/much of the bytes for NATS clients is taken.
 	relieveEvery = 250 * time.Millisecond
 	relieveSoon  = 20 * time.Millisecond
 	much         = 8

@@ -275,8 +275,8 @@ func (p *peers) checkDuplicate(ctx context.Context, directory string) error {
 }
 
 // removedBy asks the other coordinators whether this one was removed, and returns the
-// leader that says so, or "". It believes a leader of the same cluster and at least the
-// same epoch that a quorum obeys, if the members of that leader do not include this
+// leader that says so, or "". It believes a leader of this cluster that a quorum obeys,
+// with at least the given epoch. That leader says so if its members do not include this
 // coordinator with its current folder.
 func (p *peers) removedBy(ctx context.Context, directory string, epoch uint64) string {
 	for _, m := range p.book.others() {

@@ -46,8 +46,8 @@ type Restored struct {
 var ErrNotEmpty = errors.New("the folder is not empty")
 
 // life divides log indices between the lives of a cluster. The log of a restored
-// cluster begins at a multiple of life that is at least life above the index of the
-// backup, so that it never uses an index that the old cluster used after the backup.
+// cluster begins at a multiple of life, at least life above the index of the backup. So
+// it never uses an index that the old cluster used after the backup.
 const life = 1_000_000
 
 // Restore makes the folder of a coordinator of a new cluster from a backup. It checks
