@@ -234,12 +234,14 @@ func (c Config) prepared(runs bool) (*settings, error) {
 		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
 	s.Heartbeat = s.timeouts.Heartbeat
-	s.Concurrent, s.BlobGrace = cmp.Or(s.Concurrent, DefaultConcurrent), cmp.Or(s.BlobGrace, protocol.BlobGrace)
+	s.Concurrent = cmp.Or(s.Concurrent, DefaultConcurrent)
+	s.BlobGrace = cmp.Or(s.BlobGrace, protocol.BlobGrace)
 	if s.KeepJobs < 0 {
 		return nil, fmt.Errorf("%w: the number of ended jobs to keep must be at least 0 (0 keeps all), got %d", ErrUsage, s.KeepJobs)
 	}
-	q := &s.Quotas
-	q.Queue, q.JobMemory, q.BlobBytes = cmp.Or(q.Queue, DefaultQueue), cmp.Or(q.JobMemory, DefaultJobMemory), cmp.Or(q.BlobBytes, DefaultBlobBytes)
+	s.Quotas.Queue = cmp.Or(s.Quotas.Queue, DefaultQueue)
+	s.Quotas.JobMemory = cmp.Or(s.Quotas.JobMemory, DefaultJobMemory)
+	s.Quotas.BlobBytes = cmp.Or(s.Quotas.BlobBytes, DefaultBlobBytes)
 	if s.Budget, err = s.Budget.prepared(); err != nil {
 		return nil, err
 	}

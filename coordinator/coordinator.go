@@ -109,9 +109,11 @@ func (n *node) open(ctx context.Context) error {
 	}
 	n.connect()
 	n.http.handle(api.Handler(api.Config{
-		ID: n.cfg.ID, Cluster: n.status.cluster, Local: n.status.local, Heard: n.status.heard, Ready: n.status.ready, Lacks: n.copies.notReady,
-		Store: n.store, Blobs: n.blobs, Members: n.member.service, Metrics: n.scrape, Log: n.cfg.Log, Live: n.live, WorkersOf: n.workersOf,
-		Waits: n.status.jobWaits, Standing: n.status.readyText, Count: n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime, Quotas: n.cfg.quotas(),
+		ID: n.cfg.ID, Store: n.store, Blobs: n.blobs, Members: n.member.service, Quotas: n.cfg.quotas(), Metrics: n.scrape, Log: n.cfg.Log,
+		Cluster: n.status.cluster, Local: n.status.local, Heard: n.status.heard,
+		Ready: n.status.ready, Lacks: n.copies.notReady, Standing: n.status.readyText,
+		Live: n.live, WorkersOf: n.workersOf, Waits: n.status.jobWaits,
+		Count: n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime,
 	}))
 	n.onClose(n.http.stop) // clients connect to another coordinator before the rest is closed
 	return nil

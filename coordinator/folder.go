@@ -218,7 +218,10 @@ func (k *memberFile) write(dir string) error {
 	}
 	text := string(b) + "\n"
 	text = checksum(text) + "\n" + text
-	return errors.Join(files.Replace(filepath.Join(dir, membersName), []byte(text), 0o600), files.Replace(filepath.Join(dir, membersCopy), []byte(text), 0o600))
+	return errors.Join(
+		files.Replace(filepath.Join(dir, membersName), []byte(text), 0o600),
+		files.Replace(filepath.Join(dir, membersCopy), []byte(text), 0o600),
+	)
 }
 
 // setAsideMembers renames damaged files of members, so that people can look at them.

@@ -266,7 +266,8 @@ func (p *peers) checkDuplicate(ctx context.Context, directory string) error {
 			continue
 		}
 		other, err := askSelf(ctx, address)
-		if err == nil && other.ID == self.ID && other.Cluster == p.clusterID && other.Directory == directory && other.Process != p.cfg.process {
+		same := other.ID == self.ID && other.Cluster == p.clusterID && other.Directory == directory
+		if err == nil && same && other.Process != p.cfg.process {
 			return fmt.Errorf("%w: coordinator %s of cluster %s already runs at %s with a copy of the folder %s: stop one of the two processes, or start this one with an empty folder and another --id",
 				ErrDuplicate, self.ID, p.clusterID, address, p.cfg.Dir)
 		}
@@ -284,7 +285,8 @@ func (p *peers) removedBy(ctx context.Context, directory string, epoch uint64) s
 			return ""
 		}
 		var list protocol.Members
-		if err := ask(ctx, m.HTTP, "/v1/members", &list); err != nil || list.Cluster != p.clusterID || list.Leader == "" || len(list.Members) == 0 {
+		err := ask(ctx, m.HTTP, "/v1/members", &list)
+		if err != nil || list.Cluster != p.clusterID || list.Leader == "" || len(list.Members) == 0 {
 			continue
 		}
 		var c protocol.Cluster
