@@ -1,139 +1,199 @@
 package coordinator
 
 import (
-	"errors"
-	"fmt"
-	"net"
+	"maps"
+	"slices"
 	"strings"
-	"syscall"
+	"sync/atomic"
 
+	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// ports are where a coordinator listens, by their distance from that of HTTP: what for, and
-// the flag that moves it. With an external NATS there are the first two only.
-var ports = [...]struct{ what, flag string }{
-	{"HTTP", "--http"}, {"Raft", "--raft"}, {"NATS clients", "--nats-listen"}, {"NATS routes", "--nats-routes"},
+// addressBook lists the coordinators and their addresses, as this coordinator knows
+// them. Raft's configuration in the log says who is a member, and Member entries in the
+// log have the address of each member.
+//
+// Until the log is open, the folder's MEMBERS file and Config.Peers take its place.
+// Config.Peers can also move a coordinator: an address there that was not there at an
+// earlier start holds until the log has another one.
+type addressBook struct {
+	self  protocol.MemberEntry
+	given map[string]protocol.MemberEntry // the others in Config.Peers, by id
+	// kept is MEMBERS as it was at the start. Only founded replaces it; the value itself
+	// never changes.
+	kept  atomic.Pointer[memberFile]
+	store atomic.Pointer[store.Store] // nil until the log is open
 }
 
-// LastPort is the greatest port of a coordinator's HTTP: the others are those above it.
-const LastPort = 65535 - (len(ports) - 1)
-
-// fewestPorts is how many of them every coordinator has.
-const fewestPorts = 2
-
-// listens lists where this coordinator listens, in the order of ports.
-func (c *Config) listens() []string {
-	all := []string{c.HTTPAddr, c.RaftAddr, c.NATSAddr, c.RouteAddr}
-	if c.NATS != "" {
-		return all[:fewestPorts]
-	}
-	return all
-}
-
-// tells lists where the others are told to reach a coordinator, in the order of ports.
-func tells(m protocol.MemberEntry) []string {
-	all := []string{m.HTTP, m.Raft, strings.TrimPrefix(m.NATS, "nats://"), m.Routes}
-	if m.Routes == "" { // the NATS is not its own
-		return all[:fewestPorts]
-	}
-	return all
-}
-
-// checkTold refuses addresses at which nobody else could reach a coordinator, and ids that
-// cannot be one.
-func (c *Config) checkTold() error {
+// newAddressBook returns the addresses at the start of a coordinator; its folder has
+// kept.
+func newAddressBook(c *Config, kept memberFile) *addressBook {
+	b := &addressBook{self: c.entry(), given: make(map[string]protocol.MemberEntry)}
 	for _, p := range c.Peers {
-		if err := protocol.CheckID(p.ID); err != nil {
-			return fmt.Errorf("%w: --peers: %w", ErrUsage, err)
-		}
-		if err := protocol.CheckReachable(p.addr(0)); err != nil {
-			return fmt.Errorf("%w: %s=%s: %w", ErrUsage, p.ID, p.addr(0), Unreachable(err))
-		}
-		if p.Port > LastPort {
-			return fmt.Errorf("%w: %s=%s: want a port of at most %d; Raft and NATS take the ports above it", ErrUsage, p.ID, p.addr(0), LastPort)
+		if p.ID != c.ID {
+			b.given[p.ID] = c.entryOf(p)
 		}
 	}
-	for _, address := range c.Join {
-		if err := protocol.CheckAddress(address); err != nil {
-			return fmt.Errorf("%w: --join-cluster %.80q: %w", ErrUsage, address, err)
-		}
+	b.kept.Store(&kept)
+	if len(kept.Members) == 0 {
+		first := kept
+		first.Members = b.known()
+		b.kept.Store(&first)
 	}
-	for i, address := range tells(c.entry()) {
-		if err := protocol.CheckReachable(address); err != nil {
-			return fmt.Errorf("%w: the other coordinators could not reach %s at %s: %w; see %s", ErrUsage, ports[i].what, address, err, ports[i].flag)
-		}
-	}
-	return nil
+	return b
 }
 
-// Unreachable adds to an error of protocol.CheckReachable about a coordinator what to do.
-func Unreachable(err error) error {
-	return fmt.Errorf("%w; give the address at which other machines reach this coordinator; to listen on all interfaces, set --http 0.0.0.0:PORT, and --raft, --nats-listen and --nats-routes likewise", err)
-}
-
-// checkApart refuses coordinators of one host whose ports meet. n is how many of them each
-// has in a row from its own on.
-func (c *Config) checkApart(n int) error {
-	for i, p := range c.Peers {
-		for _, q := range c.Peers[:i] {
-			if protocol.SameHost(p.Host, q.Host) && p.Port < q.Port+n && q.Port < p.Port+n {
-				return fmt.Errorf("%w: --peers: %s and %s on the same host need some of the same ports: %s uses %s, %s uses %s; leave %d ports to each, as with %d, %d and %d",
-					ErrUsage, q.ID, p.ID, q.ID, q.span(n), p.ID, p.span(n), n, DefaultPort, DefaultPort+n, DefaultPort+2*n)
-			}
-		}
+// find returns a coordinator's addresses.
+func (b *addressBook) find(id string) (protocol.MemberEntry, bool) {
+	if id == b.self.ID {
+		return b.self, true
 	}
-	for i, address := range tells(c.entry()) {
-		for _, p := range c.Peers {
-			for k := range n {
-				if p.ID != c.ID && protocol.SamePlace(address, p.addr(k)) {
-					return fmt.Errorf("%w: %s: %s of this coordinator is at %s, but --peers gives that address to %s of %s (%s)", ErrUsage, ports[i].flag, ports[i].what, address, ports[k].what, p.ID, p.span(n))
-				}
-			}
-		}
+	m, known := protocol.MemberEntry{}, false
+	if s := b.store.Load(); s != nil {
+		m, known = s.State().Member(id)
 	}
-	list := c.listens()
-	for i, a := range list {
-		for k, b := range list[:i] {
-			if meet(a, b) {
-				return fmt.Errorf("%w: %s %s and %s %s are the same address; each needs its own", ErrUsage, ports[k].flag, b, ports[i].flag, a)
-			}
-		}
+	if !known {
+		m, known = b.kept.Load().find(id)
 	}
-	return nil
-}
-
-// span says which ports a coordinator has.
-func (p Peer) span(n int) string { return fmt.Sprintf("%s to %d", p.addr(0), p.Port+n-1) }
-
-// meet reports whether a process that listens at one address cannot listen at the other.
-func meet(a, b string) bool {
-	hostA, portA, errA := net.SplitHostPort(a)
-	hostB, portB, errB := net.SplitHostPort(b)
-	if errA != nil || errB != nil || portA != portB || portA == "0" {
-		return false
-	}
-	return all(hostA) || all(hostB) || protocol.SameHost(hostA, hostB)
-}
-
-// all reports whether a host stands for all interfaces of this machine.
-func all(host string) bool { return host == "" || net.ParseIP(host).IsUnspecified() }
-
-// listenError says of a port, by its place in ports, why this coordinator cannot listen
-// there, and what to do.
-func (c *Config) listenError(port int, address string, err error) error {
-	why := cause(err)
-	remedy := ""
+	g, given := b.given[id]
 	switch {
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		remedy = "; this machine does not have that address; behind a NAT or proxy, set --behind-proxy and the addresses to listen on: --http, --raft, --nats-listen and --nats-routes"
-		if c.NATS != "" {
-			remedy = "; this machine does not have that address; behind a NAT or proxy, set --behind-proxy and the addresses to listen on: --http and --raft"
-		}
-	case errors.Is(err, syscall.EADDRINUSE) && port == 0 && len(c.Peers) > 1:
-		remedy = "; stop the process that listens there, or choose another port in --peers on every coordinator"
-	case errors.Is(err, syscall.EADDRINUSE):
-		remedy = "; stop the process that listens there, or choose another port with " + ports[port].flag
+	case !known:
+		return g, given
+	case given && b.moved(g, m):
+		g.Version = m.Version
+		return g, true
+	case m.Routes == "" && given: // an earlier version wrote the entry without routes
+		m.Routes = g.Routes
 	}
-	return fmt.Errorf("cannot listen on %s for %s: %w%s", address, ports[port].what, why, remedy)
+	return m, true
+}
+
+// moved reports whether an address of Config.Peers is newer than the committed one: no
+// earlier start had it, and the committed one has not changed since MEMBERS was written.
+func (b *addressBook) moved(given, committed protocol.MemberEntry) bool {
+	k := b.kept.Load()
+	old, had := k.find(given.ID)
+	return k.Given[given.ID] != given.HTTP && had && old == committed
+}
+
+// raft returns the Raft address of a coordinator, or "".
+func (b *addressBook) raft(id string) string {
+	m, _ := b.find(id)
+	return m.Raft
+}
+
+// known lists the coordinators by id: the members, or, until the log has members, those
+// of MEMBERS and Config.Peers.
+func (b *addressBook) known() []protocol.MemberEntry {
+	ids := make(map[string]bool)
+	if s := b.store.Load(); s != nil {
+		for _, m := range s.Members() {
+			ids[m.ID] = true
+		}
+	}
+	if k := b.kept.Load(); len(ids) == 0 {
+		ids[b.self.ID] = true
+		for _, m := range k.Members {
+			ids[m.ID] = true
+		}
+		for id, g := range b.given {
+			if k.Given[id] != g.HTTP { // if equal, the log had it, and the coordinator was removed since
+				ids[id] = true
+			}
+		}
+	}
+	var list []protocol.MemberEntry
+	for id := range ids {
+		if m, ok := b.find(id); ok {
+			list = append(list, m)
+		}
+	}
+	slices.SortFunc(list, func(a, b protocol.MemberEntry) int { return strings.Compare(a.ID, b.ID) })
+	return list
+}
+
+// others lists the known coordinators other than this one.
+func (b *addressBook) others() []protocol.MemberEntry {
+	return slices.DeleteFunc(b.known(), func(m protocol.MemberEntry) bool { return m.ID == b.self.ID })
+}
+
+// voters lists the other members with a vote, and the rest, which get a vote once they
+// have caught up. Both lists are empty until the log is open.
+func (b *addressBook) voters() (voters, rest []string) {
+	s := b.store.Load()
+	if s == nil {
+		return nil, nil
+	}
+	members := s.Members()
+	for _, m := range members {
+		if m.Voter && m.ID != b.self.ID {
+			voters = append(voters, m.ID)
+		}
+	}
+	for _, m := range members {
+		if !m.Voter && m.ID != b.self.ID && !slices.Contains(voters, m.ID) {
+			rest = append(rest, m.ID)
+		}
+	}
+	return voters, rest
+}
+
+// routes lists the URLs at which the NATS servers of the other coordinators accept
+// routes.
+func (b *addressBook) routes() (urls []string) {
+	for _, m := range b.others() {
+		if m.Routes != "" {
+			urls = append(urls, "nats://"+m.Routes)
+		}
+	}
+	return urls
+}
+
+// founded stores the addresses of the founders of a cluster, from its folder and from
+// what they said of themselves: Config.Peers has only their HTTP addresses. It is
+// called once, before the log is open.
+func (b *addressBook) founded(founders []store.Server, said []protocol.MemberEntry) {
+	next := *b.kept.Load()
+	next.Members = slices.Clone(next.Members)
+	next.Given = maps.Clone(next.Given)
+	if next.Given == nil {
+		next.Given = make(map[string]string)
+	}
+	for i := range next.Members {
+		m := &next.Members[i]
+		at := slices.IndexFunc(founders, func(f store.Server) bool { return f.ID == m.ID })
+		if g, ok := b.given[m.ID]; ok && at >= 0 && next.Given[m.ID] == "" {
+			m.Raft = founders[at].RaftAddr
+			next.Given[m.ID] = g.HTTP
+		}
+	}
+	for _, m := range said {
+		if !slices.ContainsFunc(founders, func(f store.Server) bool { return f.ID == m.ID }) {
+			continue
+		}
+		next.Members = slices.DeleteFunc(next.Members, func(k protocol.MemberEntry) bool { return k.ID == m.ID })
+		next.Members = append(next.Members, m)
+		if g, ok := b.given[m.ID]; ok {
+			next.Given[m.ID] = g.HTTP
+		}
+	}
+	b.kept.Store(&next)
+}
+
+// current returns what MEMBERS should say now.
+func (b *addressBook) current(s *store.Store) memberFile {
+	kept := b.kept.Load()
+	k := memberFile{Format: membersFormat, External: kept.External, Given: make(map[string]string)}
+	maps.Copy(k.Given, kept.Given)
+	k.Members = append(k.Members, s.State().Members()...)
+	for id, g := range b.given { // of these members only: the state may have one more by now
+		if m, ok := k.find(id); ok && !b.moved(g, m) || ok && m.HTTP == g.HTTP {
+			k.Given[id] = g.HTTP
+		}
+	}
+	if len(k.Members) == 0 {
+		k.Members = kept.Members
+	}
+	return k
 }

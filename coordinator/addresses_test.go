@@ -1,144 +1,75 @@
 package coordinator
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net"
-	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/harness/freeport"
-	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// started is what Run would begin with.
-func started(c Config) error {
-	c.runs = true
-	_, err := c.prepared()
-	return err
+func entry(id, host string) protocol.MemberEntry {
+	return protocol.MemberEntry{ID: id, HTTP: host + ":7100", Raft: host + ":7101", NATS: "nats://" + host + ":7102", Routes: host + ":7103", Version: "1"}
 }
 
-// Ids and addresses that cannot be a coordinator's are wrong usage.
-func TestWrongAddresses(t *testing.T) {
-	three := func(a, b, c Peer) []Peer { return []Peer{a, b, c} }
-	far := func(peers ...Peer) []Peer {
-		return append(peers, Peer{"b", "10.0.0.2", 7100}, Peer{"c", "10.0.0.3", 7100})
-	}
-	for name, test := range map[string]struct {
-		change func(*Config)
-		says   string
-	}{
-		"a slash in the id":   {func(c *Config) { c.ID = "c/d"; c.Peers = []Peer{{"c/d", "h", 7100}} }, "letters, digits"},
-		"another's id":        {func(c *Config) { c.Peers = three(Peer{"a", "h", 1}, Peer{"x\xff", "i", 1}, Peer{"c", "j", 1}) }, "letters, digits"},
-		"a long id":           {func(c *Config) { c.ID = strings.Repeat("x", 65); c.Peers = nil }, "letters, digits"},
-		"all interfaces":      {func(c *Config) { c.Peers = []Peer{{"a", "0.0.0.0", 7100}} }, "--http 0.0.0.0:PORT"},
-		"all of IPv6":         {func(c *Config) { c.Peers = far(Peer{"a", "::", 7100}) }, "all interfaces"},
-		"no host":             {func(c *Config) { c.Peers = []Peer{{"a", "", 7100}} }, "want HOST:PORT"},
-		"a high port":         {func(c *Config) { c.Peers = []Peer{{"a", "h", 65533}} }, "at most 65532"},
-		"no port to be told":  {func(c *Config) { c.RaftAddr = "127.0.0.1:0" }, "--raft"},
-		"a join without port": {func(c *Config) { c.Join = []string{"::1"} }, "--join-cluster"},
-		"ports that meet":     {func(c *Config) { c.Peers = three(Peer{"a", "h", 7100}, Peer{"b", "h", 7101}, Peer{"c", "i", 7100}) }, "a uses h:7100 to 7103, b uses h:7101 to 7104"},
-		"the same place":      {func(c *Config) { c.Peers = three(Peer{"a", "h", 7100}, Peer{"b", "i", 7100}, Peer{"c", "I.", 7100}) }, "b and c on the same host"},
-		"names of loopback": {func(c *Config) {
-			c.Peers = three(Peer{"a", "localhost", 7100}, Peer{"b", "127.0.0.1", 7103}, Peer{"c", "i", 7100})
-		}, "need some of the same ports"},
-		"a moved port":      {func(c *Config) { c.Peers = far(Peer{"a", "10.0.0.1", 7100}); c.RaftAddr = "10.0.0.2:7103" }, "--raft: Raft of this coordinator is at 10.0.0.2:7103, but --peers gives that address to NATS routes of b"},
-		"one port twice":    {func(c *Config) { c.RaftAddr = "127.0.0.1:7102" }, "--raft 127.0.0.1:7102 and --nats-listen 127.0.0.1:7102"},
-		"on all interfaces": {func(c *Config) { c.HTTPAddr, c.NATSAddr = ":7100", "127.0.0.1:7100" }, "the same address"},
-	} {
-		c := Config{ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", "127.0.0.1", 7100}}}
-		test.change(&c)
-		if err := started(c); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%s: %v", name, err)
+// bookOf returns the addresses that a knows, started with peers on these hosts, in a folder that
+// has kept.
+func bookOf(t *testing.T, given map[string]string, kept memberFile) *addressBook {
+	t.Helper()
+	c := Config{ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", "here", 7100}}}
+	for _, id := range []string{"b", "c", "d"} {
+		if host, ok := given[id]; ok {
+			c.Peers = append(c.Peers, Peer{id, host, 7100})
 		}
 	}
-}
-
-// Listening on all interfaces, neighbours on one host, and two ports each with an external
-// NATS are right.
-func TestRightAddresses(t *testing.T) {
-	for name, change := range map[string]func(*Config){
-		"all interfaces": func(c *Config) {
-			c.HTTPAddr, c.RaftAddr, c.NATSAddr, c.RouteAddr = "0.0.0.0:7100", "[::]:7101", ":7102", "0.0.0.0:7103"
-		},
-		"neighbours": func(c *Config) { c.Peers = []Peer{{"a", "h", 7100}, {"b", "h", 7104}, {"c", "h", 7108}} },
-		"two of each family": func(c *Config) {
-			c.Peers = []Peer{{"a", "127.0.0.1", 7100}, {"b", "::1", 7100}, {"c", "127.0.0.2", 7100}}
-		},
-		"external NATS": func(c *Config) {
-			c.NATS, c.Peers = "nats://n:4222", []Peer{{"a", "h", 7100}, {"b", "h", 7102}, {"c", "h", 7104}}
-		},
-		"a moved port": func(c *Config) { c.RaftAddr = "127.0.0.1:9000" },
-		"behind a proxy": func(c *Config) {
-			c.Proxied, c.HTTPAddr, c.RaftAddr, c.NATSAddr, c.RouteAddr = true, "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"
-		},
-	} {
-		c := Config{ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", "10.0.0.1", 7100}}}
-		change(&c)
-		if err := started(c); err != nil {
-			t.Errorf("%s: %v", name, err)
+	if len(kept.Members) > 0 {
+		if err := kept.write(c.Dir); err != nil {
+			t.Fatal(err)
 		}
 	}
-}
-
-// A folder that says that its coordinator is at all interfaces is refused with the remedy,
-// which helps.
-func TestFolderOfNoAddress(t *testing.T) {
-	dir := t.TempDir()
-	kept := keptMembers{Format: membersFormat, Members: []protocol.MemberEntry{{ID: "a", HTTP: "0.0.0.0:7100", Raft: "0.0.0.0:7101", NATS: "nats://0.0.0.0:7102", Routes: "0.0.0.0:7103"}}}
-	if err := kept.write(dir); err != nil {
-		t.Fatal(err)
-	}
-	c := Config{ID: "a", Dir: dir}
-	if err := started(c); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "--address") {
-		t.Errorf("got %v", err)
-	}
-	c.Peers = []Peer{{"a", "10.0.0.1", 7100}}
-	if err := started(c); err != nil {
-		t.Error(err)
-	}
-}
-
-// notHere is an address of no machine (RFC 5737).
-const notHere = "192.0.2.1"
-
-// A port at which a coordinator cannot listen is named with what to do, for each of the
-// four, and who does it has a coordinator that runs.
-func TestCannotListen(t *testing.T) {
-	taken := testkit.Listen(t)
-	t.Cleanup(func() { taken.Close() })
-	blocks, err := freeport.Blocks(1)
+	s, err := c.prepared(false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, port := range ports {
-		for address, want := range map[string]error{net.JoinHostPort(notHere, "7100"): syscall.EADDRNOTAVAIL, taken.Addr().String(): syscall.EADDRINUSE} {
-			c := Config{ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", "127.0.0.1", blocks[0]}}}
-			*[]*string{&c.HTTPAddr, &c.RaftAddr, &c.NATSAddr, &c.RouteAddr}[i] = address
-			err := Run(testkit.Context(t), c)
-			says := []string{address, port.what, port.flag}
-			if want == syscall.EADDRNOTAVAIL {
-				says = append(says, "this machine does not have that address", "--behind-proxy", "--http", "--raft", "--nats-listen", "--nats-routes")
-			}
-			for _, text := range says {
-				if !errors.Is(err, want) || !strings.Contains(err.Error(), text) {
-					t.Errorf("%s at %s: %v does not say %q", port.what, address, err, text)
-				}
-			}
+	return newAddressBook(&s.Config, kept)
+}
+
+// TestAddressBookFinds: the log decides at which address a member is, unless --peers has
+// changed since.
+func TestAddressBookFinds(t *testing.T) {
+	kept := memberFile{
+		Format: membersFormat, Members: []protocol.MemberEntry{entry("a", "here"), entry("b", "old"), entry("d", "joined")},
+		Given: map[string]string{"b": "first:7100", "c": "gone:7100"},
+	}
+	for name, test := range map[string]struct {
+		given map[string]string
+		want  string // HTTP of b
+		known string
+	}{
+		"as at the first start":    {map[string]string{"b": "first", "c": "gone"}, "old:7100", "abd"},
+		"moved by the operator":    {map[string]string{"b": "new", "c": "gone"}, "new:7100", "abd"},
+		"not named":                {nil, "old:7100", "abd"},
+		"a peer that is no member": {map[string]string{"b": "first", "c": "back"}, "old:7100", "abcd"},
+	} {
+		r := bookOf(t, test.given, kept)
+		got, ok := r.find("b")
+		if !ok || got.HTTP != test.want {
+			t.Errorf("%s: b is at %q", name, got.HTTP)
+		}
+		var known string
+		for _, m := range r.known() {
+			known += m.ID
+		}
+		if known != test.known {
+			t.Errorf("%s: known are %q", name, known)
+		}
+		if d, ok := r.find("d"); !ok || d.Raft != "joined:7101" || r.raft("d") != d.Raft {
+			t.Errorf("%s: d is at %q", name, d.Raft)
+		}
+		if _, ok := r.find("z"); ok {
+			t.Errorf("%s: z is found", name)
 		}
 	}
-	ctx, cancel := context.WithCancel(testkit.Context(t))
-	defer cancel()
-	here := func(offset int) string { return fmt.Sprintf("127.0.0.1:%d", blocks[0]+offset) }
-	up := false
-	err = Run(ctx, Config{
-		ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", notHere, 7100}}, Proxied: true, HTTPAddr: here(0), RaftAddr: here(1), NATSAddr: here(2), RouteAddr: here(3),
-		Ready: func() { up = true; cancel() },
-	})
-	if !up || err != nil && !errors.Is(err, context.Canceled) {
-		t.Errorf("with the flags that the error names: up %v, %v", up, err)
+	fresh := bookOf(t, map[string]string{"b": "x", "c": "y"}, memberFile{})
+	if got := fresh.known(); len(got) != 3 || got[0].HTTP != "here:7100" || got[2].Routes != "y:7103" {
+		t.Errorf("at the first start: %+v", got)
 	}
 }

@@ -35,10 +35,11 @@ type cluster struct {
 	peers  []coordinator.Peer
 	client *client.Client
 	log    *slog.Logger
-	tune   func(*coordinator.Config) // where set, changes each coordinator's
-	equip  func(*worker.Config)      // where set, changes each worker's
-	natsOf []string                  // where workers connect, if not where they are told
-	// checkpoints is the least time between two checkpoints of a fold; 0: that of workers.
+	tune   func(*coordinator.Config) // if set, changes the configuration of each coordinator
+	equip  func(*worker.Config)      // if set, changes the configuration of each worker
+	natsOf []string                  // NATS servers for workers; if empty, as the coordinators say
+	// checkpoints is the least time between two checkpoints of a fold; 0 means the
+	// workers' default.
 	checkpoints time.Duration
 
 	mu    sync.Mutex

@@ -3,85 +3,61 @@ package coordinator
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/api"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
-	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/members"
+	"github.com/coppice-ldl/coppice/coordinator/office"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
-	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/retention"
 	"github.com/coppice-ldl/coppice/coordinator/store"
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/machine"
-	"github.com/coppice-ldl/coppice/internal/version"
-	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// node is a running coordinator. Its parts are opened in the order of its fields
-// and closed in the opposite one.
+// node is a running coordinator. It opens its parts in the order of the fields,
+// connects them, and closes them in the opposite order. After open only leading
+// changes.
 type node struct {
-	cfg      Config
-	subjects protocol.Subjects
+	cfg      *settings
 	metrics  *metrics.Coordinator
 	scrape   http.Handler // of /metrics
+	subjects protocol.Subjects
 
-	listener  *connections // of HTTP
-	raft      net.Listener
-	reserved  []net.Listener // the ports of NATS, until its server takes them
-	process   string         // drawn for this process
-	ofCluster string         // that the folder is of; empty: it is new
-	damaged   error          // what is wrong with both files that say so
-	joins     string         // the cluster that --join-cluster found; empty: none
-	folder    *store.Folder  // of Raft, until the store takes it
-	nats      *bus.Server    // nil with an external NATS
-	conn      *bus.Conn
-	blobs     *replica.Blobs
-	store     *store.Store
-	copies    *copies
-	own       *ownFolder // that the parts are open in
-	http      *http.Server
+	http   *httpServer
+	raft   net.Listener
+	nats   *messaging
+	start  *startup
+	blobs  *replica.Blobs
+	store  *store.Store
+	copies *copies
+	folder *heldFolder
+	health *health
+	status *status
+	member *membership
 
-	roster     *roster
-	peers      *peers // as they describe themselves
-	membership *members.Service
-
-	front    atomic.Pointer[http.Handler]        // of HTTP just now
-	starting atomic.Pointer[store.Folder]        // from when it is claimed until the log is open
-	leading  atomic.Pointer[dispatch.Dispatcher] // while this coordinator leads
-	disk     atomic.Pointer[error]               // why the disk takes no more
-	slow     atomic.Pointer[string]              // which round trip is long for the timeouts
-	seen     sightings                           // of the other coordinators, while it leads
-
+	leading atomic.Pointer[dispatch.Dispatcher] // nil while this coordinator does not lead
 	closers []func()
 }
 
-// Run runs a coordinator until ctx is done. Errors of the configuration wrap
-// ErrUsage.
-func Run(ctx context.Context, cfg Config) error {
-	cfg.runs = true
-	cfg, err := cfg.prepared()
+// Run runs a coordinator until ctx is done. Errors of the configuration wrap ErrUsage.
+func Run(ctx context.Context, c Config) error {
+	cfg, err := c.prepared(true)
 	if err != nil {
 		return err
 	}
 	if open := machine.OpenToOthers(cfg.Dir); open != "" {
 		cfg.Log.Warn(open)
 	}
-	n := &node{cfg: cfg, process: store.NewID()}
+	n := &node{cfg: cfg}
 	defer n.close()
 	if err := n.open(ctx); err != nil {
 		return err
@@ -89,11 +65,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Ready != nil {
 		cfg.Ready()
 	}
-	cfg.Log.Info("the coordinator is up", "id", cfg.ID, "http", n.listener.Addr().String(), "cluster", n.subjects.Cluster)
+	cfg.Log.Info("the coordinator is up", "id", cfg.ID, "http", n.http.Addr().String(), "cluster", n.subjects.Cluster)
 	return n.run(ctx)
 }
 
-// onClose adds a step to close, to be taken before those added so far.
+// onClose adds a step to close, before the steps that were added earlier.
 func (n *node) onClose(f func()) { n.closers = append(n.closers, f) }
 
 func (n *node) close() {
@@ -103,102 +79,71 @@ func (n *node) close() {
 }
 
 func (n *node) open(ctx context.Context) error {
-	// Ports are opened before anything is written but the id of a new folder. So a first start
-	// that fails has begun no cluster.
-	for _, step := range []func(context.Context) error{
-		n.openListeners, n.openIdentity, n.openHTTP, n.openStart, n.openFolder, n.openNATS, n.openBlobs, n.openStore, n.openAPI,
-	} {
-		if err := step(ctx); err != nil {
-			return err
-		}
+	registry := metrics.Registry()
+	n.metrics, n.scrape = metrics.NewCoordinator(registry), metrics.Handler(registry)
+	if err := n.reservePorts(); err != nil {
+		return err
 	}
-	return nil
-}
-
-func (n *node) openListeners(context.Context) (err error) {
-	listener, err := net.Listen("tcp", n.cfg.HTTPAddr)
-	if err != nil {
-		return n.cfg.listenError(0, n.cfg.HTTPAddr, err)
-	}
-	n.listener = boundConnections(listener, n.cfg.Budget.Connections)
-	n.onClose(func() { n.listener.Close() })
-	if n.raft, err = net.Listen("tcp", n.cfg.RaftAddr); err != nil {
-		return n.cfg.listenError(1, n.cfg.RaftAddr, err)
-	}
-	n.onClose(func() { n.raft.Close() }) // the store does it as well
-	if n.cfg.NATS != "" {
-		return nil
-	}
-	n.onClose(n.releaseReserved)
-	for port, address := range map[int]string{2: n.cfg.NATSAddr, 3: n.cfg.RouteAddr} {
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			return n.cfg.listenError(port, address, err)
-		}
-		n.reserved = append(n.reserved, l)
-	}
-	return nil
-}
-
-func (n *node) releaseReserved() {
-	for _, l := range n.reserved {
-		l.Close()
-	}
-	n.reserved = nil
-}
-
-func (n *node) openFolder(ctx context.Context) error {
-	err := n.awaitRoom(ctx, func() error {
-		if err := os.MkdirAll(n.cfg.Dir, 0o700); err != nil {
-			return err
-		}
-		if err := setAsideMembers(n.cfg.Dir); err != nil {
-			return err
-		}
-		if err := n.roster.kept.write(n.cfg.Dir); err != nil {
-			return err
-		}
-		return n.cfg.keepClusterID(n.subjects.Cluster)
-	})
-	if err != nil {
-		return fmt.Errorf("the coordinator's folder cannot be used: %w", err)
-	}
-	return nil
-}
-
-func (n *node) openNATS(ctx context.Context) error {
-	reg := metrics.Registry()
-	n.metrics = metrics.NewCoordinator(reg)
-	options := bus.Options{
-		Name: "coordinator " + n.cfg.ID, Ping: n.cfg.timeouts.Ping, Traffic: n.metrics, Log: n.cfg.Log,
-		Received: int(n.cfg.Budget.parts().received), Backlog: int(n.cfg.Budget.parts().backlog),
-	}
-	options.MayAnswer = n.subjects.MayAnswer
-	if n.cfg.NATS != "" {
-		options.URLs = strings.Split(n.cfg.NATS, ",")
-	} else {
-		s, err := n.startNATS()
-		if err != nil {
-			return err
-		}
-		n.nats, options.Server = s, s
-		n.onClose(s.Close)
-	}
-	ctx, cancel := context.WithTimeout(ctx, protocol.NATSStart)
-	defer cancel()
-	conn, err := bus.Connect(ctx, options)
+	var err error
+	n.start, err = newStartup(ctx, n.cfg, func(d time.Duration) { n.metrics.RaftCommit.Observe(d.Seconds()) })
 	if err != nil {
 		return err
 	}
-	n.conn = conn
-	n.onClose(conn.Close)
-	n.scrape = metrics.Handler(reg)
+	n.http.handle(api.Starting(n.start.answer, n.start.waits))
+	n.http.start()
+	n.onClose(n.http.stop)
+	n.onClose(n.start.close)
+	if err := n.start.decide(ctx); err != nil {
+		return err
+	}
+	if err := n.start.writeFolder(ctx); err != nil {
+		return err
+	}
+	n.subjects.Cluster = n.start.peers.clusterID
+	n.onClose(n.nats.close)
+	if err := n.nats.open(ctx, n.start.book, n.subjects, n.metrics); err != nil {
+		return err
+	}
+	if err := n.openData(ctx); err != nil {
+		return err
+	}
+	n.connect()
+	n.http.handle(api.Handler(api.Config{
+		ID: n.cfg.ID, Store: n.store, Blobs: n.blobs, Members: n.member.service, Quotas: n.cfg.quotas(), Metrics: n.scrape, Log: n.cfg.Log,
+		Status: api.Status{
+			Cluster: n.status.cluster, Local: n.status.local, Heard: n.status.heard,
+			Ready: n.status.ready, Lacks: n.copies.notReady, Advice: n.status.readyText,
+		},
+		Running: api.Running{Live: n.live, Workers: n.workersOf, Waits: n.status.jobWaits},
+		Count:   n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime,
+	}))
+	n.onClose(n.http.stop) // clients connect to another coordinator before the rest is closed
 	return nil
 }
 
-func (n *node) openBlobs(ctx context.Context) error {
+// reservePorts listens at all ports, and serves none of them yet.
+func (n *node) reservePorts() error {
+	listener, err := n.cfg.listen(0)
+	if err != nil {
+		return err
+	}
+	n.http = newHTTPServer(listener, n.cfg.Budget, n.cfg.Log)
+	n.onClose(func() { listener.Close() })
+	if n.raft, err = n.cfg.listen(1); err != nil {
+		return err
+	}
+	n.onClose(func() { n.raft.Close() }) // the store closes it as well
+	if n.nats, err = reserveNATS(n.cfg); err != nil {
+		return err
+	}
+	n.onClose(n.nats.release)
+	return nil
+}
+
+// openData opens the blobs and the log.
+func (n *node) openData(ctx context.Context) error {
 	var folder *blobs.Folder
-	err := n.awaitRoom(ctx, func() (err error) {
+	err := n.start.awaitRoom(ctx, func() (err error) {
 		folder, err = blobs.Open(filepath.Join(n.cfg.Dir, "blobs"))
 		return err
 	})
@@ -206,125 +151,133 @@ func (n *node) openBlobs(ctx context.Context) error {
 		return err
 	}
 	n.blobs = &replica.Blobs{
-		Self: n.cfg.ID, Members: n.others, Folder: folder, Conn: n.conn, Subjects: n.subjects, Log: n.cfg.Log,
+		Self: n.cfg.ID, Members: n.start.book.voters, Folder: folder, Conn: n.nats.conn, Subjects: n.subjects, Log: n.cfg.Log,
 	}
 	stop, err := n.blobs.Serve()
 	if err != nil {
 		return err
 	}
 	n.onClose(stop)
-	return nil
-}
-
-// storeConfig describes the store.
-func (n *node) storeConfig() store.Config {
-	cfg := store.Config{
-		ID: n.cfg.ID, Dir: filepath.Join(n.cfg.Dir, "raft"), RaftAddr: n.cfg.RaftAddr,
-		Heartbeat: n.cfg.Heartbeat, Election: n.cfg.Election, SnapshotLogBytes: n.cfg.SnapshotBytes, Logger: n.cfg.Log,
-		Committed: func(d time.Duration) { n.metrics.RaftCommit.Observe(d.Seconds()) },
-		PeerList:  n.cfg.peerList(), Cluster: n.ofCluster, Locate: n.roster.raft, Ask: n.peers.ask,
+	if n.store, err = n.start.openStore(ctx, n.raft); err != nil {
+		return err
 	}
-	for _, m := range n.roster.known() {
-		cfg.Peers = append(cfg.Peers, store.Peer{ID: m.ID, RaftAddr: m.Raft})
-	}
-	return cfg
-}
-
-// awaitRoom tries again where the disk is full: what is on it is whole, and an
-// operator who makes room should not have to do more.
-func (n *node) awaitRoom(ctx context.Context, try func() error) error {
-	for {
-		err := try()
-		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
-			n.disk.Store(nil)
-			return err
-		}
-		n.disk.Store(&err)
-		n.cfg.Log.Error("the disk is full; the coordinator starts once the disk has free space", "error", err)
-		wait.For(ctx, n.cfg.timeouts.DiskProbe)
-		if ctx.Err() != nil {
-			return err
-		}
-	}
-}
-
-// openHTTP serves HTTP; until openAPI it answers what others must know of a
-// coordinator that starts.
-func (n *node) openHTTP(context.Context) error {
-	n.serve(api.Starting(n.beginning, n.waits))
-	n.http = n.boundHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		(*n.front.Load()).ServeHTTP(w, r)
-	}))
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := n.http.Serve(n.listener); !errors.Is(err, http.ErrServerClosed) {
-			n.cfg.Log.Error("HTTP stopped", "error", err)
-		}
-	})
 	n.onClose(func() {
-		n.http.Close() // watchers connect again elsewhere
-		done.Wait()
+		if err := n.store.Close(); err != nil {
+			n.cfg.Log.Warn("Raft was not closed cleanly", "error", err)
+		}
 	})
+	if n.folder, err = holdFolder(n.cfg.Dir, folder); err != nil {
+		return err
+	}
+	n.onClose(n.folder.close)
 	return nil
 }
 
-func (n *node) serve(h http.Handler) { n.front.Store(&h) }
-
-func (n *node) openAPI(context.Context) error {
-	n.serve(api.Handler(api.Config{
-		ID: n.cfg.ID, Store: n.store, Blobs: n.blobs, Members: n.membership, Quotas: n.quotas(), Metrics: n.scrape, Log: n.cfg.Log,
-		Status:  api.Status{Cluster: n.cluster, Local: n.local, Heard: n.heard, Ready: n.ready, Lacks: n.copies.notReady, Advice: n.standing},
-		Running: api.Running{Live: n.live, Workers: n.workersOf, Waits: n.jobWaits},
-		Count:   n.metrics.Requests.Add, Backed: n.backed,
-	}))
-	n.onClose(func() { n.http.Close() }) // clients go elsewhere before the rest is closed
-	return nil
+// connect makes the parts that need all others. None of them runs yet.
+func (n *node) connect() {
+	cfg, book, peers := n.cfg, n.start.book, n.start.peers
+	n.copies = newCopies(n.store, n.blobs, cfg.Log)
+	n.health = &health{cfg: cfg, book: book, peers: peers, store: n.store, nats: n.nats, copies: n.copies, folder: n.folder}
+	n.status = &status{
+		cfg: cfg, book: book, peers: peers, store: n.store, nats: n.nats, copies: n.copies, health: n.health, leading: n.leading.Load,
+		reports: &reports{peers: peers, store: n.store, lag: n.metrics.RaftLag, leading: n.isLeading},
+	}
+	service := &members.Service{
+		Log: n.store, Self: n.status.describeSelf, Find: book.find, Ask: askSelf, Patience: cfg.patience(), Logger: cfg.Log,
+	}
+	n.member = &membership{status: n.status, service: service, joins: n.start.joinedCluster != "", written: *book.kept.Load()}
 }
 
-// run leads while Raft says so and keeps house all the time. It returns when ctx
-// is done, once everything it started has stopped.
+// retentionEvery is the time between two turns of retention; tests have it shorter.
+var retentionEvery = 5 * time.Second
+
+// run runs all parts. It returns when ctx is done or the coordinator must end, once
+// everything it started has stopped.
 func (n *node) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	observer := &observer{status: n.status, http: n.http, blobs: n.blobs.Folder, metrics: n.metrics}
 	var tasks sync.WaitGroup
 	tasks.Go(func() { n.copies.Run(ctx) })
-	tasks.Go(func() { n.copies.becomeWhole(ctx, n.copies.leaderApplied) })
-	tasks.Go(func() { n.keepHouse(ctx) })
-	tasks.Go(func() { n.observe(ctx) })
-	tasks.Go(func() { n.keepSightings(ctx) })
-	tasks.Go(func() { n.keepFit(ctx) })
-	tasks.Go(func() { n.keepClients(ctx) })
-	tasks.Go(func() { n.keepBudget(ctx) })
-	var removed, gone error
+	tasks.Go(func() { n.copies.becomeComplete(ctx, n.status.leaderApplied) })
 	tasks.Go(func() {
-		if removed = n.keepMembers(ctx); removed != nil {
+		retention.Run(ctx, retention.Config{
+			Log: n.store, Blobs: n.blobs.Folder, Leading: n.isLeading, Every: retentionEvery,
+			BlobGrace: n.cfg.BlobGrace, KeepJobs: n.cfg.KeepJobs, Logger: n.cfg.Log,
+		})
+	})
+	tasks.Go(func() { observer.run(ctx) })
+	tasks.Go(func() { observer.relieve(ctx) })
+	tasks.Go(func() { n.status.reports.run(ctx) })
+	tasks.Go(func() { n.health.watch(ctx) })
+	tasks.Go(func() { n.nats.divertClients(ctx, n.leader) })
+	var removed, lost error
+	tasks.Go(func() {
+		if removed = n.member.run(ctx); removed != nil {
 			cancel()
 		}
 	})
 	tasks.Go(func() {
-		if gone = n.own.watch(ctx); gone != nil {
+		if lost = n.folder.watch(ctx); lost != nil {
 			cancel()
 		}
 	})
 	err := n.followLeadership(ctx)
 	cancel()
 	tasks.Wait()
-	return n.cfg.lostFolder(cmp.Or(err, gone, removed), n.roster.known())
+	return n.cfg.lostFolder(cmp.Or(err, lost, removed), n.start.book.known())
 }
 
-// ready reports why the coordinator cannot serve just now, or nil.
-func (n *node) ready() error {
-	why := n.trouble()
-	if id, _ := n.store.Leader(); id != "" {
-		return why
+// followLeadership leads while Raft says that this coordinator is the leader, until ctx
+// is done or the store ends.
+func (n *node) followLeadership(ctx context.Context) error {
+	end := func() {}
+	defer func() { end() }()
+	for changes := n.store.Leadership(); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.store.Down():
+			return n.store.Err()
+		case leads := <-changes:
+			end()
+			end = func() {}
+			if leads {
+				end = n.lead(ctx)
+			}
+		}
 	}
-	if why != nil {
-		return fmt.Errorf("the cluster has no leader; %w", why)
-	}
-	return errors.New("the cluster has no leader")
 }
 
-// live tells how far a job is, as far as this coordinator leads.
+// lead begins a leadership, and returns a function that ends it and waits for its end.
+func (n *node) lead(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		office.Run(ctx, office.Config{
+			ID: n.cfg.ID, Heartbeat: n.cfg.Heartbeat, Concurrent: n.cfg.Concurrent, Lean: n.cfg.Lean,
+			Store: n.store, Blobs: n.blobs, Conn: n.nats.conn, Subjects: n.subjects,
+			Members: n.start.book.known, Leading: n.leading.Store, Lost: n.copies.Unavailable,
+			Metrics: n.metrics, Log: n.cfg.Log,
+		})
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// isLeading reports whether this coordinator leads.
+func (n *node) isLeading() bool { return n.leading.Load() != nil }
+
+// leader returns the leader that Raft hears, or "".
+func (n *node) leader() string {
+	id, _ := n.store.Leader()
+	return id
+}
+
+// live tells how far a job is, if this coordinator leads.
 func (n *node) live(job uint64) (dispatch.Live, bool) {
 	if d := n.leading.Load(); d != nil {
 		return d.Live(job)
@@ -332,60 +285,10 @@ func (n *node) live(job uint64) (dispatch.Live, bool) {
 	return dispatch.Live{}, false
 }
 
-// workersOf lists the workers that compute a job just now, as far as this coordinator
-// leads.
+// workersOf lists the workers that compute a job now, if this coordinator leads.
 func (n *node) workersOf(job uint64) []string {
 	if d := n.leading.Load(); d != nil {
 		return d.WorkersOf(job)
 	}
 	return nil
-}
-
-// backed notes that a whole backup was sent.
-func (n *node) backed() { n.metrics.LastBackup.SetToCurrentTime() }
-
-// cluster describes the cluster as this coordinator knows it.
-func (n *node) cluster() protocol.Cluster {
-	s := n.store.State()
-	c := n.describeCluster(s)
-	if d := n.leading.Load(); d != nil {
-		c.Workers, c.Members = d.Workers(), n.seenMembers(time.Now())
-		jobs.AddIdle(c.Workers, d.Idle(), s.Jobs(), n.jobWaits(s))
-	} else if c.Leader == n.cfg.ID {
-		c.Leader = "" // elected, not in charge yet
-	}
-	return c
-}
-
-// local is protocol.ClusterLocal: Raft's leader is named only where it is the leader of
-// the epoch that is told as well.
-func (n *node) local() protocol.Cluster {
-	s := n.store.State()
-	c := n.describeCluster(s)
-	c.Workers, c.Leader = []protocol.Worker{}, ""
-	if n.hears(s) {
-		c.Leader = s.Leader()
-	}
-	if len(c.Coordinators) == 0 { // started without a majority, it has applied nothing
-		c.Coordinators = n.roster.known()
-	}
-	return c
-}
-
-// heard reports whether this coordinator hears the leader of the epoch that it knows.
-func (n *node) heard() bool { return n.hears(n.store.State()) }
-
-func (n *node) hears(s *state.State) bool {
-	leader, _ := n.store.Leader()
-	return leader != "" && leader == s.Leader() && (leader != n.cfg.ID || n.leading.Load() != nil)
-}
-
-func (n *node) describeCluster(s *state.State) protocol.Cluster {
-	c := protocol.Cluster{
-		ID: n.subjects.Cluster, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
-		Epoch: s.Epoch(), Heartbeat: int(n.cfg.Heartbeat / time.Millisecond),
-		Coordinators: s.Members(), NATS: n.natsURLs(), Distrusted: s.DistrustedWorkers(), Problem: n.problem(), Warning: n.warning(),
-	}
-	c.Leader, _ = n.store.Leader()
-	return c
 }

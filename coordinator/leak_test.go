@@ -24,7 +24,7 @@ import (
 // figures are what a process holds.
 type figures struct {
 	Goroutines    int
-	Files         int // open, sockets among them; 0 where the system does not tell
+	Files         int // open files, with sockets; 0 if the system does not tell
 	Sockets       int
 	Connections   int // of NATS
 	Subscriptions uint32
@@ -49,7 +49,7 @@ func hold(t *testing.T, c *cluster, nats *server.Server) figures {
 	return f
 }
 
-// atMost reports whether f holds no more of anything than most.
+// atMost reports whether no figure of f is greater than in most.
 func (f figures) atMost(most figures) bool {
 	return f.Goroutines <= most.Goroutines && f.Files <= most.Files && f.Sockets <= most.Sockets &&
 		f.Connections <= most.Connections && f.Subscriptions <= most.Subscriptions
@@ -147,8 +147,8 @@ func lives(t *testing.T, ctx context.Context, c *cluster, from, n int) {
 	}
 }
 
-// life is that of one job: every second one is finished, the others are cancelled,
-// in the queue, when they run, or while they are paused.
+// life is the life of one job. Every second job is finished; the others are cancelled
+// in the queue, while they run, or while they are paused.
 func life(ctx context.Context, cl *client.Client, i int) error {
 	finishes := i%2 == 0
 	s := testSpec(map[string]string{"steps": "4", "patience": "4", "trees": "1", "depth": "3", "leaf_iterations": "1"})

@@ -87,8 +87,8 @@ func outcomeOf(t *testing.T, j *protocol.JobInfo) *pipeline.Outcome {
 	return o
 }
 
-// patient is a deadline for jobs that are slow where the race detector and other
-// tests take their share.
+// patient is a deadline for jobs that are slow because of the race detector and other
+// tests.
 func patient(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	t.Cleanup(cancel)
@@ -163,8 +163,9 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 	})
 }
 
-// TestFoldsUnderAnotherLeader: one that is handed the leadership has the folds computed
-// again; they move its metrics too, and progress never passes the end.
+// TestFoldsUnderAnotherLeader: after a transfer of the leadership, the folds are
+// computed again. They move the metrics of the new leader too, and progress never
+// passes the end.
 func TestFoldsUnderAnotherLeader(t *testing.T) {
 	ctx := patient(t)
 	c := start(t, 3, 1)

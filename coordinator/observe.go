@@ -1,27 +1,40 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/rtt"
+	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// observe keeps the gauges of Raft, of the state and of the disk.
-func (n *node) observe(ctx context.Context) {
-	tick := time.NewTicker(n.cfg.timeouts.ObserveGauges)
+// observer sets the gauges, tells if the network is too slow, and relieves the embedded
+// NATS.
+type observer struct {
+	*status
+	http    *httpServer
+	blobs   *blobs.Folder
+	metrics *metrics.Coordinator
+	network slowness // only run uses it
+}
+
+// run sets the gauges until ctx is done.
+func (o *observer) run(ctx context.Context) {
+	tick := time.NewTicker(o.cfg.timeouts.ObserveGauges)
 	defer tick.Stop()
-	var seen network
 	for {
-		n.observeNetwork(&seen)
-		n.observeRaft()
-		n.observeState(n.store.State())
-		n.observeDisk()
-		n.copies.observe()
+		o.observeNetwork()
+		o.observeLog()
+		o.observeDisk()
 		select {
 		case <-ctx.Done():
 			return
@@ -30,50 +43,64 @@ func (n *node) observe(ctx context.Context) {
 	}
 }
 
-func (n *node) observeRaft() {
-	st, m := n.store.Stats(), n.metrics
+// observeLog sets the gauges of Raft and of the state.
+func (o *observer) observeLog() {
+	st, s, m := o.store.Stats(), o.store.State(), o.metrics
 	m.SetRaftState(strings.ToLower(st.Role))
 	m.RaftTerm.Set(float64(st.Term))
 	m.RaftLastContact.Set(max(0, st.LastContact.Seconds()))
 	m.RaftApplied.Set(float64(st.AppliedIndex))
 	voters := 0
-	for _, one := range n.store.Members() {
+	for _, one := range o.store.Members() {
 		if one.Voter {
 			voters++
 		}
 	}
 	m.RaftVoters.Set(float64(voters))
-}
-
-func (n *node) observeState(s *state.State) {
-	n.metrics.Epoch.Set(float64(s.Epoch()))
-	n.observeWaits(s)
-	n.metrics.Distrusted.Set(float64(len(s.Distrusted())))
+	m.Epoch.Set(float64(s.Epoch()))
+	waiting := make(map[protocol.WaitReason]int)
+	for _, w := range o.jobWaits(s) {
+		waiting[w.Reason]++
+	}
+	for _, r := range protocol.WaitReasons() {
+		m.JobsWaiting.WithLabelValues(string(r)).Set(float64(waiting[r]))
+	}
+	known := 0.0
+	if o.heard() {
+		known = 1
+	}
+	m.LeaderKnown.Set(known)
+	m.Distrusted.Set(float64(len(s.Distrusted())))
 	shards := make(map[string]bool)
 	for _, d := range s.Datasets() {
 		for _, ref := range d.Manifest.Shards {
 			shards[ref.Digest] = true
 		}
 	}
-	n.metrics.Shards.Set(float64(len(shards)))
+	m.Shards.Set(float64(len(shards)))
 }
 
-func (n *node) observeDisk() {
-	if count, bytes, err := n.blobs.Folder.Usage(); err == nil {
-		n.metrics.Blobs.Set(float64(count))
-		n.metrics.BlobBytes.Set(float64(bytes))
+// observeDisk sets the gauges of blobs and of the disk.
+func (o *observer) observeDisk() {
+	m := o.metrics
+	if count, bytes, err := o.blobs.Usage(); err == nil {
+		m.Blobs.Set(float64(count))
+		m.BlobBytes.Set(float64(bytes))
 	}
-	if free, size, err := blobs.Space(n.cfg.Dir); err == nil {
-		n.metrics.DiskFree.Set(float64(free))
-		n.metrics.DiskSize.Set(float64(size))
+	if free, size, err := blobs.Space(o.cfg.Dir); err == nil {
+		m.DiskFree.Set(float64(free))
+		m.DiskSize.Set(float64(size))
 	}
-	if bytes, err := folderBytes(n.store.LogDir()); err == nil {
-		n.metrics.RaftLogBytes.Set(float64(bytes))
+	if bytes, err := folderBytes(o.store.LogDir()); err == nil {
+		m.RaftLogBytes.Set(float64(bytes))
 	}
+	s := o.copies.Shortage()
+	m.MissingBlobs.Set(float64(s.Count))
+	m.MissingSeconds.Set(s.Oldest.Seconds())
 }
 
-// folderBytes sums the sizes of the files in a folder. What disappears meanwhile does
-// not count.
+// folderBytes returns the sum of the sizes of the files in a folder, without files that
+// are deleted meanwhile.
 func folderBytes(dir string) (bytes int64, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -88,4 +115,164 @@ func folderBytes(dir string) (bytes int64, err error) {
 		return nil
 	})
 	return bytes, err
+}
+
+// observeNetwork sets the gauges of round trips, and tells in the log and in health if
+// one is too long.
+func (o *observer) observeNetwork() {
+	m, coordinators := o.metrics, o.store.RoundTrips()
+	m.RaftRoundTrip.Reset()
+	for id, e := range coordinators {
+		m.RaftRoundTrip.WithLabelValues(id).Set(e.Mean.Seconds())
+	}
+	var workers []protocol.Worker
+	if d := o.leading(); d != nil {
+		workers = d.Workers()
+	}
+	needed, text := heartbeatNeeded(roundTrips(coordinators, workers), &o.cfg.timeouts)
+	m.Heartbeat.Set(o.cfg.Heartbeat.Seconds())
+	m.HeartbeatNeeded.Set(needed.Seconds())
+	o.health.slow.Store(&text)
+	switch warn, inform := o.network.update(text != "", time.Now()); {
+	case warn:
+		o.cfg.Log.Warn("the network is too slow for the timeouts: leaders may change and tasks may be computed twice", "reason", text)
+	case inform:
+		o.cfg.Log.Info("the network is fast enough for the timeouts again")
+	}
+}
+
+// roundTrip is the mean round trip to another process.
+type roundTrip struct {
+	to   string // such as "coordinator b" or "worker w1"
+	mean time.Duration
+}
+
+// roundTrips lists the round trips, the longest first.
+func roundTrips(coordinators map[string]rtt.Estimate, workers []protocol.Worker) []roundTrip {
+	var list []roundTrip
+	for id, e := range coordinators {
+		list = append(list, roundTrip{"coordinator " + id, e.Mean})
+	}
+	for _, w := range workers {
+		list = append(list, roundTrip{"worker " + w.ID, time.Duration(w.RoundTrip * float64(time.Millisecond))})
+	}
+	slices.SortFunc(list, func(a, b roundTrip) int {
+		return cmp.Or(cmp.Compare(b.mean, a.mean), cmp.Compare(a.to, b.to))
+	})
+	return list
+}
+
+// heartbeatNeeded returns the heartbeat that the longest round trip needs, and a
+// sentence about it, if it is too long for the timeouts. Otherwise it returns 0 and "".
+func heartbeatNeeded(list []roundTrip, t *protocol.Timeouts) (needed time.Duration, text string) {
+	if len(list) == 0 || t.Suits(list[0].mean) {
+		return 0, ""
+	}
+	longest := list[0]
+	text = fmt.Sprintf("the round trip to %s takes %d ms, more than a third of the election timeout (%v)", longest.to, longest.mean.Milliseconds(), t.RaftElection)
+	needed = protocol.HeartbeatFor(longest.mean)
+	if needed == 0 {
+		return longest.mean, text + fmt.Sprintf(": that is too long even for the largest --heartbeat, %v", protocol.MaxHeartbeat)
+	}
+	return needed, text + fmt.Sprintf(": start every coordinator with --heartbeat %v", needed)
+}
+
+// slowness decides when the log says that the network is too slow, and that it is fast
+// enough again.
+type slowness struct {
+	logged    bool      // true if the log says that it is slow
+	loggedAt  time.Time // when the log said so last
+	fastSince time.Time // since when it is fast enough; zero while it is slow
+}
+
+const (
+	// tellAgain is how often the log repeats that the network is slow.
+	tellAgain = 10 * time.Minute
+	// fastFor is how long the network must be fast enough before the log says so: round
+	// trips may be close to the limit.
+	fastFor = 30 * time.Second
+)
+
+// update notes whether the network is slow now, and reports what the log should say:
+// that it is slow, or that it is fast enough again.
+func (w *slowness) update(slow bool, now time.Time) (warn, inform bool) {
+	switch {
+	case slow:
+		w.fastSince = time.Time{}
+		warn = !w.logged || now.Sub(w.loggedAt) > tellAgain
+	case w.logged && w.fastSince.IsZero():
+		w.fastSince = now
+	case w.logged:
+		inform = now.Sub(w.fastSince) >= fastFor
+	}
+	if warn {
+		w.loggedAt = now
+	}
+	w.logged = (w.logged || warn) && !inform
+	return warn, inform
+}
+
+const (
+	// relieveEvery is the time between two checks of the budget. It is relieveSoon
+	// while more than 1/much of the bytes for NATS clients is taken.
+	relieveEvery = 250 * time.Millisecond
+	relieveSoon  = 20 * time.Millisecond
+	much         = 8
+	// tellEvery is the least time between two warnings about closed clients.
+	tellEvery = 10 * time.Second
+)
+
+// load is what others take of the budget.
+type load struct {
+	nats     bus.Load
+	open     int    // HTTP connections
+	closed   uint64 // HTTP connections that were closed or refused, since the start
+	received int    // bytes of received messages
+	dropped  uint64 // received messages that were dropped, since the start
+}
+
+// relieve closes NATS clients that take more than the budget, and sets the gauges of
+// the budget, until ctx is done.
+func (o *observer) relieve(ctx context.Context) {
+	tick := time.NewTicker(relieveEvery)
+	defer tick.Stop()
+	var before load
+	var unlogged uint64 // clients that were closed or refused since the last warning
+	var loggedAt time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		var now load
+		if s := o.nats.server; s != nil {
+			s.Relieve()
+			now.nats = s.Load()
+		}
+		now.open, now.closed = o.http.count()
+		room := o.nats.conn.Room()
+		now.received, now.dropped = room.Held(), room.Dropped()
+		clients := now.nats.Closed + now.nats.Refused - before.nats.Closed - before.nats.Refused
+
+		m := o.metrics
+		m.Connections.WithLabelValues("http").Set(float64(now.open))
+		m.Connections.WithLabelValues("nats").Set(float64(now.nats.Clients))
+		m.ConnectionsClosed.WithLabelValues("http").Add(float64(now.closed - before.closed))
+		m.ConnectionsClosed.WithLabelValues("nats").Add(float64(clients))
+		m.Messages.WithLabelValues("received").Set(float64(now.received))
+		m.Messages.WithLabelValues("sending").Set(float64(now.nats.Pending))
+		m.MessagesDropped.Add(float64(now.dropped - before.dropped))
+
+		if unlogged += clients; unlogged > 0 && time.Since(loggedAt) > tellEvery {
+			o.cfg.Log.Warn("NATS clients were closed or refused, because they read too slowly or too many are connected", "clients", unlogged)
+			unlogged, loggedAt = 0, time.Now()
+		}
+		before = now
+		every := relieveEvery
+		if now.nats.Pending > o.cfg.Budget.parts().send/much {
+			every = relieveSoon
+		}
+		tick.Reset(every)
+	}
 }

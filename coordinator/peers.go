@@ -1,42 +1,171 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
-	"net"
-	"net/url"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// peers asks other coordinators how they are: see store.Config.Ask.
+// ErrDuplicate ends a coordinator if another process runs with a copy of its folder.
+var ErrDuplicate = errors.New("this coordinator already runs elsewhere")
+
+const (
+	joinWithin = 30 * time.Second // in which a coordinator must answer to --join-cluster
+	joinPause  = 250 * time.Millisecond
+	askTimeout = 2 * time.Second // of one question
+	// votersTimeout bounds the questions to the other voters while somebody waits for
+	// /readyz.
+	votersTimeout = 500 * time.Millisecond
+)
+
+// asker asks other coordinators. Each connection serves one question, so no connection
+// stays open.
+var asker = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// get requests a path of a coordinator. The caller closes the body.
+func get(ctx context.Context, address, path string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return asker.Do(request)
+}
+
+// ask gets a JSON value from a coordinator.
+func ask(ctx context.Context, address, path string, v any) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	response, err := get(ctx, address, path)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(response.Body, protocol.MaxJSON))
+	if err != nil {
+		return fmt.Errorf("%s: %w", address, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", address, response.Status)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", address, err)
+	}
+	return nil
+}
+
+// askSelf asks a coordinator to describe itself.
+func askSelf(ctx context.Context, address string) (s protocol.Self, err error) {
+	return s, ask(ctx, address, "/v1/self", &s)
+}
+
+// joined is what a member of a cluster says to a coordinator that joins.
+type joined struct {
+	protocol.Self
+	members []protocol.MemberEntry
+}
+
+// joinCluster asks the coordinators of Config.Join until one answers.
+func joinCluster(ctx context.Context, c *Config) (*joined, error) {
+	ctx, cancel := context.WithTimeout(ctx, joinWithin)
+	defer cancel()
+	var last error
+	for ctx.Err() == nil {
+		for _, address := range c.Join {
+			j, err := askToJoin(ctx, address)
+			if err == nil {
+				return j, c.mayJoin(address, j)
+			}
+			last = err
+		}
+		wait.For(ctx, joinPause)
+	}
+	return nil, fmt.Errorf("no coordinator answers at %s: %w", strings.Join(c.Join, ", "), errors.Join(last, context.Cause(ctx)))
+}
+
+func askToJoin(ctx context.Context, address string) (*joined, error) {
+	self, err := askSelf(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	var c protocol.Cluster
+	if err := ask(ctx, address, "/v1/cluster", &c); err != nil {
+		return nil, err
+	}
+	if len(c.Coordinators) == 0 {
+		return nil, fmt.Errorf("%s: the cluster has not started yet", address)
+	}
+	return &joined{Self: self, members: c.Coordinators}, nil
+}
+
+// mayJoin refuses to join a cluster that would not accept this coordinator. If the
+// cluster already has a member with this id at the same address, this coordinator has
+// lost its folder: the leader will replace the old member.
+func (c *Config) mayJoin(address string, j *joined) error {
+	if j.Protocol != protocol.Version || j.Numerics != round.Numerics {
+		return fmt.Errorf("the cluster at %s (%s) has protocol version %d and arithmetic version %d; this coordinator (%s) has %d and %d",
+			address, j.Version, j.Protocol, j.Numerics, version.String, protocol.Version, round.Numerics)
+	}
+	// Answers have whole milliseconds.
+	if h := time.Duration(j.Heartbeat) * time.Millisecond; h != c.Heartbeat.Truncate(time.Millisecond) {
+		return fmt.Errorf("%w: the cluster at %s has a heartbeat of %v; start with --heartbeat %v", ErrUsage, address, h, h)
+	}
+	for _, m := range j.members {
+		if m.ID == c.ID && m.HTTP != c.entry().HTTP {
+			return fmt.Errorf("%w: the cluster at %s already has a coordinator %s, at %s; take another --id, or remove that coordinator first: coppice cluster remove %s",
+				ErrUsage, address, c.ID, m.HTTP, c.ID)
+		}
+	}
+	return nil
+}
+
+// peers asks the other coordinators, and remembers the addresses that their answers
+// have.
 type peers struct {
-	roster *roster
+	cfg       *settings
+	book      *addressBook
+	clusterID string // of this cluster; startup.decide sets it before other goroutines use it
 
-	mu    sync.Mutex
-	told  map[string]string               // HTTP addresses, by others, by id
-	selfs map[string]protocol.MemberEntry // what each said of itself last
+	mu        sync.Mutex                      // guards both maps; their keys are ids
+	addresses map[string]string               // HTTP addresses, as other coordinators gave them
+	described map[string]protocol.MemberEntry // what each coordinator said of itself last
 }
 
-func newPeers(r *roster) *peers {
-	return &peers{roster: r, told: make(map[string]string), selfs: make(map[string]protocol.MemberEntry)}
+func newPeers(cfg *settings, b *addressBook) *peers {
+	return &peers{cfg: cfg, book: b, addresses: make(map[string]string), described: make(map[string]protocol.MemberEntry)}
 }
 
-// ask asks one coordinator, where others say that it is or else where this one takes
-// it to be. The error names it and its address.
+// ask asks a coordinator about its Raft folder: see store.Config.Ask. It tries the
+// address that others gave, and then the address in the book. The error names the
+// coordinator and the latter.
 func (p *peers) ask(ctx context.Context, id string) (a store.Answer, err error) {
-	addresses := p.addresses(id)
+	var addresses []string
+	if m, ok := p.book.find(id); ok && m.HTTP != "" {
+		addresses = append(addresses, m.HTTP)
+	}
+	p.mu.Lock()
+	if told := p.addresses[id]; told != "" && !slices.Contains(addresses, told) {
+		addresses = append(addresses, told)
+	}
+	p.mu.Unlock()
 	if len(addresses) == 0 {
 		return a, fmt.Errorf("the address of coordinator %s is not known", id)
 	}
-	for _, address := range slices.Backward(addresses) { // the error is that of the first
+	for _, address := range slices.Backward(addresses) {
 		if a, err = p.askAt(ctx, id, address); err == nil {
 			return a, nil
 		}
@@ -56,18 +185,7 @@ func (p *peers) askAt(ctx context.Context, id, address string) (a store.Answer, 
 	if s.Protocol != protocol.Version || s.Numerics != round.Numerics {
 		return a, fmt.Errorf("the coordinator there (%s) has protocol version %d and arithmetic version %d; this coordinator has %d and %d", s.Version, s.Protocol, s.Numerics, protocol.Version, round.Numerics)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.selfs[id] = s.MemberEntry
-	for _, m := range s.Voters {
-		p.told[m.ID] = m.HTTP
-	}
-	return answerOf(&s), nil
-}
-
-// answerOf is what a coordinator said of itself as the store takes it.
-func answerOf(s *protocol.Self) store.Answer {
-	a := store.Answer{
+	a = store.Answer{
 		Phase: store.Phase(s.Phase), ID: s.ID, Directory: s.Directory, Cluster: s.Cluster, Seeded: s.Seeded, RaftAddr: s.Raft,
 		Peers: s.Peers, Heartbeat: time.Duration(s.Heartbeat) * time.Millisecond, Term: s.Term, Last: s.Last,
 	}
@@ -77,38 +195,188 @@ func answerOf(s *protocol.Self) store.Answer {
 	for _, m := range s.Servers {
 		a.Members = append(a.Members, store.Server(m))
 	}
-	for _, v := range s.Voters {
-		a.Voters = append(a.Voters, v.ID)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.described[id] = s.MemberEntry
+	for _, m := range s.Voters {
+		a.Voters = append(a.Voters, m.ID)
+		p.addresses[m.ID] = m.HTTP
 	}
-	return a
+	return a, nil
+}
+
+// answer returns what this coordinator says of itself before Raft runs; a is what its
+// Raft folder says.
+func (p *peers) answer(a store.Answer) protocol.Self {
+	s := protocol.Self{
+		MemberEntry: p.book.self, Cluster: a.Cluster, Process: p.cfg.process,
+		Protocol: protocol.Version, Numerics: round.Numerics, Heartbeat: int(p.cfg.Heartbeat / time.Millisecond),
+		External: p.cfg.NATS, Contact: -1,
+		Term: a.Term, Last: a.Last, Phase: string(a.Phase), Directory: a.Directory, Seeded: a.Seeded, Peers: a.Peers,
+	}
+	for _, f := range a.Founders {
+		s.Founders = append(s.Founders, protocol.RaftServer(f))
+	}
+	for _, m := range a.Members {
+		s.Servers = append(s.Servers, protocol.RaftServer(m))
+	}
+	for _, id := range a.Voters {
+		m, _ := p.book.find(id)
+		m.ID = id
+		s.Voters = append(s.Voters, m)
+	}
+	return s
 }
 
 // entries lists what coordinators said of themselves.
 func (p *peers) entries() []protocol.MemberEntry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Collect(maps.Values(p.selfs))
+	return slices.Collect(maps.Values(p.described))
 }
 
-func (p *peers) addresses(id string) (list []string) {
-	if m, ok := p.roster.find(id); ok && m.HTTP != "" {
-		list = append(list, m.HTTP)
+// checkDuplicate returns an error if another process runs with a copy of this
+// coordinator's folder: one voter would vote twice. It asks at the addresses of this
+// coordinator in its folder and in the answers of the others.
+func (p *peers) checkDuplicate(ctx context.Context, directory string) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	self := p.book.self
+	var at []string
+	if m, ok := p.book.kept.Load().find(self.ID); ok {
+		at = append(at, m.HTTP)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if a := p.told[id]; a != "" && !slices.Contains(list, a) {
-		list = append(list, a)
+	others := p.book.others()
+	clusters := make([]protocol.Cluster, len(others))
+	var asking sync.WaitGroup
+	for k, m := range others {
+		asking.Go(func() { _ = ask(ctx, m.HTTP, protocol.ClusterLocal, &clusters[k]) }) // after an error it is empty
 	}
-	return list
+	asking.Wait()
+	for _, c := range clusters {
+		for _, one := range c.Coordinators {
+			if one.ID == self.ID && c.ID == p.clusterID {
+				at = append(at, one.HTTP)
+			}
+		}
+	}
+	slices.Sort(at)
+	for _, address := range slices.Compact(at) {
+		if address == self.HTTP || address == "" {
+			continue
+		}
+		other, err := askSelf(ctx, address)
+		same := other.ID == self.ID && other.Cluster == p.clusterID && other.Directory == directory
+		if err == nil && same && other.Process != p.cfg.process {
+			return fmt.Errorf("%w: coordinator %s of cluster %s already runs at %s with a copy of the folder %s: stop one of the two processes, or start this one with an empty folder and another --id",
+				ErrDuplicate, self.ID, p.clusterID, address, p.cfg.Dir)
+		}
+	}
+	return nil
 }
 
-// cause returns what is behind an error of HTTP, without the address.
-func cause(err error) error {
-	if u := (*url.Error)(nil); errors.As(err, &u) {
-		err = u.Err
+// removedBy asks the other coordinators whether this one was removed, and returns the
+// leader that says so, or "". It believes a leader of this cluster that a quorum obeys,
+// with at least the given epoch. That leader says so if its members do not include this
+// coordinator with its current folder.
+func (p *peers) removedBy(ctx context.Context, directory string, epoch uint64) string {
+	for _, m := range p.book.others() {
+		if ctx.Err() != nil {
+			return ""
+		}
+		var list protocol.Members
+		err := ask(ctx, m.HTTP, "/v1/members", &list)
+		if err != nil || list.Cluster != p.clusterID || list.Leader == "" || len(list.Members) == 0 {
+			continue
+		}
+		var c protocol.Cluster
+		if err := ask(ctx, m.HTTP, "/v1/cluster", &c); err != nil || c.Leader == "" || c.Epoch < epoch {
+			continue
+		}
+		if slices.ContainsFunc(list.Members, func(m protocol.Member) bool { return m.ID == p.book.self.ID && m.Directory == directory }) {
+			return ""
+		}
+		return list.Leader
 	}
-	if o := (*net.OpError)(nil); errors.As(err, &o) {
-		err = o.Err
+	return ""
+}
+
+// applied asks the leader up to which index it has applied the log. It returns false if
+// the leader does not answer.
+func (p *peers) applied(ctx context.Context, leader string) (index uint64, ok bool) {
+	m, found := p.book.find(leader)
+	if !found {
+		return 0, false
 	}
-	return err
+	var list protocol.Members
+	err := ask(ctx, m.HTTP, "/v1/members", &list)
+	return list.Applied, err == nil && list.Cluster == p.clusterID && list.Leader != ""
+}
+
+// ready returns a voter that says it is ready to lead, or "". It asks first, and then
+// all voters at once. query is added to the question.
+func (p *peers) ready(ctx context.Context, first, query string) string {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.timeouts.RaftExchange)
+	defer cancel()
+	isReady := func(id string) bool {
+		m, ok := p.book.find(id)
+		if !ok {
+			return false
+		}
+		response, err := get(ctx, m.HTTP, "/readyz"+query)
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 4096))
+		return response.StatusCode == http.StatusOK
+	}
+	if isReady(first) {
+		return first
+	}
+	var asking sync.WaitGroup
+	var once sync.Once
+	var found string
+	voters, _ := p.book.voters()
+	for _, id := range voters {
+		asking.Go(func() {
+			if isReady(id) {
+				once.Do(func() {
+					found = id
+					cancel() // the other questions
+				})
+			}
+		})
+	}
+	asking.Wait()
+	return found
+}
+
+// silent asks the other voters, all at once, whether they are there. It returns for
+// each what is wrong, or "". members are the current members.
+func (p *peers) silent(ctx context.Context, members []store.Member) []string {
+	ctx, cancel := context.WithTimeout(ctx, votersTimeout)
+	defer cancel()
+	voters, _ := p.book.voters()
+	silent := make([]string, len(voters))
+	var asking sync.WaitGroup
+	for i, id := range voters {
+		asking.Go(func() {
+			a, err := p.ask(ctx, id)
+			switch {
+			case err != nil:
+			case a.Directory == "":
+				err = fmt.Errorf("%s is starting", id)
+			case a.Cluster != p.clusterID:
+				err = fmt.Errorf("%s is a member of cluster %s, this cluster is %s", id, cmp.Or(a.Cluster, "none"), p.clusterID)
+			case !slices.ContainsFunc(members, func(m store.Member) bool { return m.ID == a.ID && m.Directory == a.Directory }):
+				err = fmt.Errorf("%s has a new folder (directory id %s) and no vote yet", id, a.Directory)
+			}
+			if err != nil {
+				silent[i] = strings.ReplaceAll(err.Error(), context.DeadlineExceeded.Error(), fmt.Sprintf("no answer in %v", votersTimeout))
+			}
+		})
+	}
+	asking.Wait()
+	return silent
 }

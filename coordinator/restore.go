@@ -25,8 +25,9 @@ import (
 type RestoreConfig struct {
 	Dir   string // empty or missing
 	ID    string
-	Peers []Peer // of the new cluster; empty: this coordinator alone
-	// Progress, where set, is told how many of the blobs are there.
+	Peers []Peer // of the new cluster; if there are none, this coordinator is alone
+	// Progress, if set, is called with the number of blobs that are restored, and the
+	// number of all.
 	Progress func(blobs, of int)
 }
 
@@ -41,27 +42,24 @@ type Restored struct {
 	From     archive.Header `json:"from"`
 }
 
-// ErrNotEmpty is wrapped where the folder of Restore holds something.
+// ErrNotEmpty is wrapped by the error of Restore if the folder is not empty.
 var ErrNotEmpty = errors.New("the folder is not empty")
 
-// restoringName is the file that marks a folder which is not whole yet.
-const restoringName = "RESTORING"
-
-// life is the least distance between the log indices of two lives of a cluster,
-// and what the later one's begins with is a multiple of: so numbers that the old
-// life gave out after the backup do not come again.
+// life divides log indices between the lives of a cluster. The log of a restored
+// cluster begins at a multiple of life, at least life above the index of the backup. So
+// it never uses an index that the old cluster used after the backup.
 const life = 1_000_000
 
-// Restore makes the folder of a coordinator of a new cluster from a backup, all of
-// which is checked. Each coordinator of the cluster is made from the same backup
-// with the same peers. Where it fails the folder is as it was. Errors wrap
-// ErrUsage, ErrNotEmpty, archive.ErrCorrupt or archive.ErrVersion.
+// Restore makes the folder of a coordinator of a new cluster from a backup. It checks
+// the whole backup. Each coordinator of the cluster is made from the same backup with
+// the same peers. After an error the folder is as it was. Errors wrap ErrUsage,
+// ErrNotEmpty, archive.ErrCorrupt or archive.ErrVersion.
 func Restore(ctx context.Context, backup io.Reader, c RestoreConfig) (r *Restored, err error) {
-	cfg := Config{ID: c.ID, Dir: c.Dir, Peers: c.Peers}
-	if err := cmp.Or(cfg.checkRestored(), checkEmpty(c.Dir)); err != nil {
+	if err := cmp.Or(checkRestored(c.Dir), checkEmpty(c.Dir)); err != nil {
 		return nil, err
 	}
-	if cfg, err = cfg.prepared(); err != nil {
+	cfg, err := Config{ID: c.ID, Dir: c.Dir, Peers: c.Peers}.prepared(false)
+	if err != nil {
 		return nil, err
 	}
 	a, err := archive.NewReader(backup)
@@ -77,20 +75,23 @@ func Restore(ctx context.Context, backup io.Reader, c RestoreConfig) (r *Restore
 			err = errors.Join(err, empty(c.Dir, made))
 		}
 	}()
-	if err := beginRestore(c.Dir); err != nil {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("the coordinator's folder cannot be used: %w", err)
+	}
+	mark := filepath.Join(c.Dir, restoringName)
+	if err := files.Replace(mark, []byte("coppice restore is still running or was interrupted\n"), 0o600); err != nil {
 		return nil, err
 	}
-	w := &restoring{ctx: ctx, cfg: &cfg, a: a, progress: c.Progress}
-	if r, err = w.restore(); err != nil {
+	if r, err = restore(ctx, cfg, a, c.Progress); err != nil {
 		return nil, err
 	}
-	if err := files.SyncFolder(c.Dir); err != nil { // what was restored outlives the mark
+	if err := files.SyncFolder(c.Dir); err != nil { // before the mark is deleted
 		return nil, err
 	}
-	return r, os.Remove(filepath.Join(c.Dir, restoringName))
+	return r, os.Remove(mark)
 }
 
-// checkEmpty refuses a folder that holds something.
+// checkEmpty refuses a folder that is not empty.
 func checkEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -104,8 +105,8 @@ func checkEmpty(dir string) error {
 	return nil
 }
 
-// missingFolders lists a folder and those that it is in which do not exist, the
-// innermost first.
+// missingFolders lists dir and the folders above it that do not exist, the innermost
+// first.
 func missingFolders(dir string) (list []string) {
 	for path := filepath.Clean(dir); ; path = filepath.Dir(path) {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -115,27 +116,7 @@ func missingFolders(dir string) (list []string) {
 	}
 }
 
-// beginRestore makes the folder and marks it as one that is not whole.
-func beginRestore(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("the coordinator's folder cannot be used: %w", err)
-	}
-	return files.Replace(filepath.Join(dir, restoringName), []byte("coppice restore is still running or was interrupted\n"), 0o600)
-}
-
-// checkRestored refuses a folder in which a restore did not end.
-func (c *Config) checkRestored() error {
-	_, err := os.Stat(filepath.Join(c.Dir, restoringName))
-	if err == nil {
-		return fmt.Errorf("%s holds the files of an interrupted restore; empty the folder and restore again", c.Dir)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// empty removes what a restore that failed wrote, the mark last, and the folders that
+// empty deletes what a failed restore wrote, the mark last, and then the folders that
 // it made.
 func empty(dir string, made []string) error {
 	var errs []error
@@ -150,55 +131,42 @@ func empty(dir string, made []string) error {
 	return errors.Join(errs...)
 }
 
-// restoring is a restore on its way.
-type restoring struct {
-	ctx      context.Context
-	cfg      *Config
-	a        *archive.Reader
-	progress func(blobs, of int)
-}
-
-func (w *restoring) restore() (*Restored, error) {
-	s, err := w.state()
+// restore writes the files of the folder.
+func restore(ctx context.Context, cfg *settings, a *archive.Reader, progress func(blobs, of int)) (*Restored, error) {
+	s, err := readState(a)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.blobs(s.References()); err != nil {
+	if err := restoreBlobs(ctx, filepath.Join(cfg.Dir, "blobs"), a, s.References(), progress); err != nil {
 		return nil, err
 	}
 	next := s.Reborn((s.Index()/life + 2) * life)
+	// The new cluster has another id than the old one, so that no process takes one for
+	// the other. It is the same id on each coordinator.
+	h := a.Header
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s", h.Cluster, h.Index, h.Created, cfg.peerList()))
+	cluster := hex.EncodeToString(sum[:6])
 	var peers []store.Peer
-	for _, p := range w.cfg.Peers {
+	for _, p := range cfg.Peers {
 		peers = append(peers, store.Peer{ID: p.ID, RaftAddr: p.addr(1)})
 	}
-	cluster := w.clusterID()
-	at := store.Config{ID: w.cfg.ID, Dir: filepath.Join(w.cfg.Dir, "raft"), Peers: peers, Ask: noAsk, Logger: w.cfg.Log}
+	noAsk := func(context.Context, string) (store.Answer, error) {
+		return store.Answer{}, errors.New("a restore does not ask other coordinators")
+	}
+	at := store.Config{ID: cfg.ID, Dir: filepath.Join(cfg.Dir, "raft"), Peers: peers, Ask: noAsk, Logger: cfg.Log}
 	if err := store.Seed(at, cluster, next); err != nil {
 		return nil, err
 	}
 	r := &Restored{
-		Dir: w.cfg.Dir, ID: w.cfg.ID, Cluster: cluster, Index: next.Index(),
-		Datasets: len(s.Datasets()), Jobs: len(s.Jobs()), From: w.a.Header,
+		Dir: cfg.Dir, ID: cfg.ID, Cluster: cluster, Index: next.Index(),
+		Datasets: len(s.Datasets()), Jobs: len(s.Jobs()), From: h,
 	}
-	return r, w.cfg.keepClusterID(r.Cluster)
+	return r, keepClusterID(cfg.Dir, cluster)
 }
 
-// noAsk takes the place of what asks other coordinators, where none is asked.
-func noAsk(context.Context, string) (store.Answer, error) {
-	return store.Answer{}, errors.New("a restore does not ask other coordinators")
-}
-
-// clusterID names the new cluster: another than before, so that no process of the
-// old life is taken for one of this, and the same on each of its coordinators.
-func (w *restoring) clusterID() string {
-	h := w.a.Header
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s", h.Cluster, h.Index, h.Created, w.cfg.peerList()))
-	return hex.EncodeToString(sum[:6])
-}
-
-// state reads the first record.
-func (w *restoring) state() (*state.State, error) {
-	record, err := w.a.Next()
+// readState reads the first record of a backup.
+func readState(a *archive.Reader) (*state.State, error) {
+	record, err := a.Next()
 	if errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%w: the backup has no state of the cluster", archive.ErrCorrupt)
 	}
@@ -212,37 +180,38 @@ func (w *restoring) state() (*state.State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the state of the cluster in the backup cannot be read: %w", archive.ErrCorrupt, err)
 	}
-	if s.Index() != w.a.Header.Index {
-		return nil, fmt.Errorf("%w: the state is from log index %d, but the header says index %d", archive.ErrCorrupt, s.Index(), w.a.Header.Index)
+	if s.Index() != a.Header.Index {
+		return nil, fmt.Errorf("%w: the state is from log index %d, but the header says index %d", archive.ErrCorrupt, s.Index(), a.Header.Index)
 	}
 	return s, nil
 }
 
-// blobs reads the rest and refuses a backup that lacks a blob.
-func (w *restoring) blobs(refs digests.Set) error {
-	folder, err := blobs.Open(filepath.Join(w.cfg.Dir, "blobs"))
+// restoreBlobs writes the other records, and refuses a backup that lacks one of refs.
+// It deletes from refs.
+func restoreBlobs(ctx context.Context, dir string, a *archive.Reader, refs digests.Set, progress func(blobs, of int)) error {
+	folder, err := blobs.Open(dir)
 	if err != nil {
 		return err
 	}
-	for n := 0; ; n++ {
-		if err := w.ctx.Err(); err != nil {
+	for n := 1; ; n++ {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		record, err := w.a.Next()
+		record, err := a.Next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			return err
 		}
-		if err := put(folder, record); err != nil {
+		if err := putBlob(folder, record); err != nil {
 			return err
 		}
 		if d, ok := digests.Parse(record.Digest); ok {
 			delete(refs, d)
 		}
-		if w.progress != nil {
-			w.progress(n+1, w.a.Header.Blobs)
+		if progress != nil {
+			progress(n, a.Header.Blobs)
 		}
 	}
 	for d := range refs {
@@ -251,7 +220,7 @@ func (w *restoring) blobs(refs digests.Set) error {
 	return nil
 }
 
-func put(folder *blobs.Folder, record *archive.Record) error {
+func putBlob(folder *blobs.Folder, record *archive.Record) error {
 	b, err := folder.Writer()
 	if err != nil {
 		return err

@@ -71,8 +71,8 @@ func (c *coordinatorCmd) Run(a *app) error {
 	}
 	v := c.start(a)
 	return v.ended("coordinator", coordinator.Run(v.ctx, coordinator.Config{
-		ID: c.ID, Dir: c.Dir, Peers: peers, Join: withPorts(c.Join), HTTPAddr: c.HTTP, RaftAddr: c.Raft, NATSAddr: c.NATSListen,
-		RouteAddr: c.NATSRoutes, Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, Log: v.log,
+		ID: c.ID, Dir: c.Dir, Peers: peers, Join: withPorts(c.Join), Listen: coordinator.Listen{HTTP: c.HTTP, Raft: c.Raft, NATS: c.NATSListen, Routes: c.NATSRoutes},
+		Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, Log: v.log,
 		Lean: new(lean).begin,
 	}))
 }

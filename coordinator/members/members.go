@@ -1,7 +1,8 @@
-// Package members changes who the coordinators of a cluster are: it adds, removes
-// and hands over, one change at a time, and refuses what would cost the majority.
-// A coordinator that is added receives the log and the blobs first and votes once
-// it has caught up: Tend sees to that, on whichever coordinator leads.
+// Package members changes who the coordinators of a cluster are: it adds, removes and
+// hands over, one change at a time, and refuses a change that would cost the majority.
+//
+// A new coordinator first receives the log and the blobs, without a vote. Reconcile,
+// which runs on the leader, gives it a vote once it has caught up.
 package members
 
 import (
@@ -18,8 +19,11 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// ErrRefused is wrapped by the error of a change that cannot be made as things
-// are; nothing has changed then.
+// MaxVoters is the largest number of voters in a cluster.
+const MaxVoters = 7
+
+// ErrRefused is wrapped by the error of a change that is not possible now. Such a
+// change has changed nothing.
 var ErrRefused = errors.New("refused")
 
 func refused(format string, args ...any) error {
@@ -36,23 +40,24 @@ type Log interface {
 	Promote(ctx context.Context, m store.Server) error
 	Remove(ctx context.Context, m store.Server) error
 	HandOver(ctx context.Context, to string) error
-	// Reach reports why a server cannot be reached on its Raft address, or nil.
+	// Reach returns why a server cannot be reached at its Raft address, or nil.
 	Reach(ctx context.Context, m store.Server) error
-	// Replaced returns the server that answers where a member should be, if that is the same
+	// Replaced returns the server that answers in place of a member, if it is the same
 	// coordinator with another folder.
 	Replaced(m store.Member) (store.Server, bool)
-	// Stranger says that a coordinator of another cluster answers where a member should be.
+	// Stranger tells of a coordinator of another cluster that answers in place of a
+	// member, or returns "".
 	Stranger(m store.Member) string
 }
 
 var _ Log = (*store.Store)(nil)
 
-// Service makes the changes, on the leader.
+// Service changes the members, on the leader. The fields are set before its first use.
 type Service struct {
 	Log Log
 	// Self describes this coordinator.
 	Self func() protocol.Self
-	// Find returns what is known of a member's addresses.
+	// Find returns the addresses of a member.
 	Find func(id string) (protocol.MemberEntry, bool)
 	// Ask asks the coordinator at an HTTP address to describe itself.
 	Ask func(ctx context.Context, http string) (protocol.Self, error)
@@ -60,42 +65,39 @@ type Service struct {
 	Patience time.Duration
 	Logger   *slog.Logger
 
-	changing gate      // passed by one change at a time
-	said     string    // the last warning of Tend
-	saidAt   time.Time // when it was written
+	changing gate      // held during a change and during Reconcile
+	said     string    // the last warning of Reconcile; changing guards it
+	saidAt   time.Time // the time of that warning; changing guards it
 }
 
-// gate is a mutex that can be waited for with a bound.
+// gate is a lock with a bounded wait.
 type gate struct {
 	once sync.Once
-	free chan struct{} // has an element while nobody is in
+	held chan struct{} // has an element while the gate is held
 }
 
-// enter waits for a while at most and reports whether it got in.
+// enter takes the gate, and reports whether it could do so before wait was over or ctx
+// done.
 func (g *gate) enter(ctx context.Context, wait time.Duration) bool {
-	g.once.Do(func() {
-		g.free = make(chan struct{}, 1)
-		g.free <- struct{}{}
-	})
+	g.once.Do(func() { g.held = make(chan struct{}, 1) })
 	select {
-	case <-g.free:
+	case g.held <- struct{}{}:
 		return true
 	default:
 	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
 	select {
-	case <-g.free:
+	case g.held <- struct{}{}:
 		return true
-	case <-t.C:
+	case <-time.After(wait):
 	case <-ctx.Done():
 	}
 	return false
 }
 
-func (g *gate) leave() { g.free <- struct{}{} }
+func (g *gate) leave() { <-g.held }
 
-// begin takes the right to make a change. What Tend does is waited for.
+// begin begins a change. It waits for Reconcile, and refuses if another change takes
+// long.
 func (s *Service) begin(ctx context.Context) (end func(), err error) {
 	if !s.changing.enter(ctx, 3*s.Patience) {
 		return nil, refused("another change of the list of members is in progress; try again when it is done")
@@ -103,7 +105,7 @@ func (s *Service) begin(ctx context.Context) (end func(), err error) {
 	return s.changing.leave, nil
 }
 
-// List describes the members, after asking each of them.
+// List asks each member how it is, and describes them all.
 func (s *Service) List(ctx context.Context) protocol.Members {
 	self := s.Self()
 	list := s.Log.Members()
@@ -116,7 +118,7 @@ func (s *Service) List(ctx context.Context) protocol.Members {
 	return m
 }
 
-// describe asks one member.
+// describe asks one member how it is.
 func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.Self) protocol.Member {
 	d := protocol.Member{MemberEntry: protocol.MemberEntry{ID: m.ID, Raft: m.RaftAddr}, Directory: m.Directory, Role: protocol.RoleNonvoter, Contact: -1}
 	if e, ok := s.Find(m.ID); ok {
@@ -137,7 +139,7 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 	case now.ID != m.ID, now.Cluster != "" && now.Cluster != self.Cluster:
 		err = fmt.Errorf("the coordinator at %s is %s of cluster %s", d.HTTP, now.ID, now.Cluster)
 	case now.Directory == "":
-		err = errors.New(now.Problem) // it starts, and does not know its folder yet
+		err = errors.New(now.Problem) // it is starting and does not know its folder yet
 	case now.Directory != m.Directory:
 		err = fmt.Errorf("the coordinator's folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", now.Directory)
 	case phase != store.PhaseJoining && phase != store.PhaseMember:
@@ -152,6 +154,7 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 	}
 	d.Alive, d.Version = true, now.Version
 	d.Applied, d.Contact, d.Problem, d.Warning = now.Applied, now.Contact, now.Problem, now.Warning
+	d.Missing, d.Lost, d.MissingFor = now.Missing, now.Lost, now.MissingFor
 	if now.Heartbeat != self.Heartbeat {
 		d.Warning = join(d.Warning, fmt.Sprintf("the coordinator's heartbeat is %d ms, but the leader's is %d ms: start every coordinator with the same --heartbeat", now.Heartbeat, self.Heartbeat))
 	}
@@ -160,10 +163,10 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 			d.Problem = join(d.Problem, err.Error())
 		}
 	}
-	d.Missing, d.Lost, d.MissingFor = now.Missing, now.Lost, now.MissingFor
 	return d
 }
 
+// join joins two texts; one or both may be empty.
 func join(a, b string) string {
 	if a == "" {
 		return b
@@ -171,7 +174,7 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-// reach reports which port of a coordinator this one cannot reach, or nil.
+// reach returns which port of a coordinator this one cannot reach, or nil.
 func (s *Service) reach(ctx context.Context, m store.Server, routes string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
@@ -188,6 +191,7 @@ func (s *Service) reach(ctx context.Context, m store.Server, routes string) erro
 	return c.Close()
 }
 
+// ask asks the coordinator at an address to describe itself, within Patience.
 func (s *Service) ask(ctx context.Context, http string) (protocol.Self, error) {
 	if http == "" {
 		return protocol.Self{}, errors.New("the coordinator's address is not known")
@@ -205,4 +209,9 @@ func (s *Service) ask(ctx context.Context, http string) (protocol.Self, error) {
 func (s *Service) propose(ctx context.Context, kind protocol.EntryKind, body any) error {
 	_, _, err := s.Log.Propose(ctx, protocol.EncodeEntry(kind, body))
 	return err
+}
+
+// forget commits that a coordinator's addresses are deleted.
+func (s *Service) forget(ctx context.Context, id string) error {
+	return s.propose(ctx, protocol.EntryMemberRemove, protocol.MemberRemoveEntry{ID: id})
 }

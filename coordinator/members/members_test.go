@@ -25,7 +25,7 @@ type fake struct {
 	members []store.Member
 	follows bool                      // it does not lead
 	selves  map[string]*protocol.Self // by HTTP address
-	hands   []string                  // to whom it was told to hand over
+	hands   []string                  // the coordinators that HandOver was called with
 	fails   error                     // of what follows
 	refuses error                     // of AddNonvoter
 	silent  error                     // of Reach
@@ -87,7 +87,7 @@ func (f *fake) HandOver(_ context.Context, to string) error {
 	return nil
 }
 
-// at returns where coordinator id is.
+// at returns the HTTP address of a coordinator.
 func at(id string) string { return id + ":1" }
 
 // answers makes a coordinator answer.
@@ -100,8 +100,7 @@ func (f *fake) answers(id string) *protocol.Self {
 	return s
 }
 
-// newService returns the service of a, the leader of these voters, all of which
-// answer.
+// newService returns the service of a, the leader of these voters, who all answer.
 func newService(t *testing.T, voters ...string) (*Service, *fake) {
 	f := &fake{state: state.New(), selves: make(map[string]*protocol.Self)}
 	s := &Service{
@@ -151,8 +150,8 @@ func check(t *testing.T, what string, err error, parts ...string) {
 	}
 }
 
-// A coordinator is added without a vote, gets it once it has caught up, and no
-// other change is made meanwhile.
+// A coordinator is added without a vote, gets it once it has caught up, and no other
+// change is made meanwhile.
 func TestAdd(t *testing.T) {
 	ctx := t.Context()
 	s, f := newService(t, "a", "b", "c")
@@ -180,7 +179,7 @@ func TestAdd(t *testing.T) {
 		votes   bool
 	}{{0, 0, false}, {30, 0, false}, {100, 2, false}, {90, 0, true}} {
 		d.Applied, d.Missing = step.applied, step.missing
-		s.Tend(ctx)
+		s.Reconcile(ctx)
 		if got := f.members[3].Voter; got != step.votes {
 			t.Fatalf("with %d entries and %d blobs missing it votes: %v", step.applied, step.missing, got)
 		}
@@ -202,14 +201,15 @@ func TestAddTakesBack(t *testing.T) {
 		if got := f.names(); got != want {
 			t.Errorf("%v leaves %q, want %q", refuses, got, want)
 		}
-		s.Tend(t.Context())
+		s.Reconcile(t.Context())
 		if got := f.names(); got != "abc a b c" {
 			t.Errorf("%v: in the end there are %q", refuses, got)
 		}
 	}
 }
 
-// A vote is not given where fewer than a majority would then have all blobs.
+// TestNoVoteWithoutMajority: a vote is not given if fewer than a majority would then
+// have all blobs.
 func TestNoVoteWithoutMajority(t *testing.T) {
 	s, f := newService(t, "a", "b", "c")
 	d := f.answers("d")
@@ -219,12 +219,12 @@ func TestNoVoteWithoutMajority(t *testing.T) {
 	}
 	delete(f.selves, at("c"))
 	f.selves[at("b")].Missing = 1
-	s.Tend(t.Context())
+	s.Reconcile(t.Context())
 	if f.members[3].Voter {
 		t.Error("of four voters one is dead and one lacks a blob, and d has a vote")
 	}
 	f.selves[at("b")].Missing = 0
-	s.Tend(t.Context())
+	s.Reconcile(t.Context())
 	if !f.members[3].Voter {
 		t.Error("three of four are well, and d has no vote")
 	}
@@ -271,7 +271,8 @@ func TestAddRefuses(t *testing.T) {
 	}
 }
 
-// A member that lacks blobs that another has is not handed the leadership, and what each member has lost stops no change.
+// A member that lacks blobs that another has is not handed the leadership, and what
+// each member has lost stops no change.
 func TestNoLeaderWithoutItsBlobs(t *testing.T) {
 	s, f := newService(t, "a", "b", "c")
 	b, c := f.selves[at("b")], f.selves[at("c")]
@@ -305,8 +306,8 @@ func TestNoLeaderWithoutItsBlobs(t *testing.T) {
 	}
 }
 
-// Whatever is removed, those that stay have a majority that answers and has all
-// blobs.
+// TestRemoveKeepsAMajority: after any removal the remaining voters have a majority that
+// answers and has all blobs.
 func TestRemoveKeepsAMajority(t *testing.T) {
 	all := []string{"a", "b", "c", "d", "e"}
 	for n := 1; n <= len(all); n++ {
@@ -324,8 +325,8 @@ func TestRemoveKeepsAMajority(t *testing.T) {
 	}
 }
 
-// removes tries to remove each follower of a cluster of which some do not answer
-// and some lack blobs.
+// removes tries to remove each follower of a cluster in which some coordinators do not
+// answer and some lack blobs.
 func removes(t *testing.T, ids []string, dead, lacking int) {
 	t.Helper()
 	for out := 1; out < len(ids); out++ {
@@ -357,8 +358,8 @@ func removes(t *testing.T, ids []string, dead, lacking int) {
 	}
 }
 
-// The leader is removed by its successor, the last coordinator by nobody, and what
-// a removal left to do is done later.
+// The leader is removed by its successor, the last coordinator by nobody, and what a
+// removal left to do is done later.
 func TestRemove(t *testing.T) {
 	ctx := t.Context()
 	s, f := newService(t, "a", "b", "c")
@@ -374,7 +375,7 @@ func TestRemove(t *testing.T) {
 		t.Errorf("%v: %s", err, f.names())
 	}
 	f.fails = nil
-	s.Tend(ctx)
+	s.Reconcile(ctx)
 	if f.names() != "ab a b" {
 		t.Errorf("left to do: %s", f.names())
 	}
@@ -427,8 +428,8 @@ func TestOneChange(t *testing.T) {
 	}
 }
 
-// A coordinator whose folder was emptied is another server: it is added without a vote, and
-// takes the place of the old one once it has caught up.
+// TestEmptiedFolderIsReplaced: a coordinator with an emptied folder is another server.
+// It is added without a vote, and replaces the old server once it has caught up.
 func TestEmptiedFolderIsReplaced(t *testing.T) {
 	ctx := t.Context()
 	s, f := newService(t, "a", "b", "c")
@@ -440,31 +441,31 @@ func TestEmptiedFolderIsReplaced(t *testing.T) {
 	}
 	f.moved = map[string]store.Server{old: {ID: "c", Directory: "c2"}}
 	for range 2 {
-		s.Tend(ctx)
+		s.Reconcile(ctx)
 		if got := f.names(); got != "abcc? a b c" {
 			t.Fatal(got)
 		}
 	}
 	c.Phase, c.Last, c.Applied, c.Missing = "member", 100, 100, 3
-	s.Tend(ctx)
+	s.Reconcile(ctx)
 	if got := f.names(); got != "abcc? a b c" {
 		t.Fatalf("it lacks blobs: %s", got)
 	}
 	c.Missing = 0
 	delete(f.selves, at("b"))
-	s.Tend(ctx)
+	s.Reconcile(ctx)
 	if got := f.names(); got != "abcc? a b c" {
 		t.Fatalf("without the old folder and b no majority is left: %s", got)
 	}
 	f.answers("b")
-	s.Tend(ctx)
+	s.Reconcile(ctx)
 	if got := f.names(); got != "abc a b c" || f.members[2].Directory != "c2" {
 		t.Fatalf("%s with %s", got, f.members[2].Directory)
 	}
 
 	c.Directory = old // which is the same server as before, and catches up again
 	f.moved = map[string]store.Server{"c2": {ID: "c", Directory: old}}
-	s.Tend(ctx)
+	s.Reconcile(ctx)
 	if got := f.names(); got != "abc a b c" || f.members[2].Directory != old {
 		t.Errorf("an old folder came back: %s with %s", got, f.members[2].Directory)
 	}
@@ -502,12 +503,12 @@ func TestAddTellsThePort(t *testing.T) {
 	}
 }
 
-// A folder that was added and is replaced by the former one before it votes is removed: the
-// volume of the former one was mounted late.
+// A folder that was added and is replaced by the former one before it votes is removed:
+// the volume of the former one was mounted late.
 func TestFormerFolderComesBack(t *testing.T) {
 	s, f := newService(t, "a", "b", "c")
 	f.members = append(f.members, store.Member{Server: store.Server{ID: "c", Directory: "c2", RaftAddr: "c:2"}})
-	s.Tend(t.Context())
+	s.Reconcile(t.Context())
 	if got := f.names(); got != "abc a b c" || f.members[2].Directory != "c1" {
 		t.Errorf("%s with %s", got, f.members[2].Directory)
 	}

@@ -151,12 +151,12 @@ var Bugs = []Bug{
 	}, &Test{"./coordinator/store", "TestGreetingIsBounded"}},
 	{"workers that stay with a leader that has lost the majority", []Edit{
 		{"worker/follow.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
-		{"coordinator/coordinator.go", "	tasks.Go(func() { n.keepClients(ctx) })\n", ""},
+		{"coordinator/coordinator.go", "	tasks.Go(func() { n.nats.divertClients(ctx, n.leader) })\n", ""},
 	}, &Test{"./cmd/coppice", "TestPartitions"}},
 	{"a worker that stays with a leader of an earlier epoch", []Edit{
 		{"worker/follow.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
 	}, &Test{"./worker", "TestFollowsTheMajority"}},
 	{"a coordinator that is cut off and keeps its clients", []Edit{
-		{"coordinator/coordinator.go", "	tasks.Go(func() { n.keepClients(ctx) })\n", ""},
+		{"coordinator/coordinator.go", "	tasks.Go(func() { n.nats.divertClients(ctx, n.leader) })\n", ""},
 	}, &Test{"./coordinator", "TestSendsClientsAway"}},
 }

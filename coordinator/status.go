@@ -1,0 +1,333 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/jobs"
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/machine"
+	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// status describes this coordinator and its cluster for the API and the metrics. It has
+// no state of its own.
+type status struct {
+	cfg     *settings
+	book    *addressBook
+	peers   *peers
+	store   *store.Store
+	nats    *messaging
+	copies  *copies
+	health  *health
+	reports *reports
+	leading func() *dispatch.Dispatcher // nil while this coordinator does not lead
+}
+
+// describeSelf returns what this coordinator says of itself.
+func (st *status) describeSelf() protocol.Self {
+	stats := st.store.Stats()
+	s := st.peers.answer(st.store.Answer())
+	s.Applied = stats.AppliedIndex
+	if stats.LastContact >= 0 {
+		s.Contact = stats.LastContact.Milliseconds()
+	}
+	s.Leader, _ = st.store.Leader()
+	s.Problem, s.Warning = st.health.problem(), st.health.warning()
+	s.Host, s.Load = machine.Name(), machine.Load()
+	short := st.copies.Look() // now, so that it is about a state at least as recent as Applied
+	s.Missing, s.Lost, s.MissingFor = short.Count, short.Lost, short.Oldest.Seconds()
+	return s
+}
+
+// cluster describes the cluster as this coordinator knows it.
+func (st *status) cluster() protocol.Cluster {
+	s := st.store.State()
+	c := st.describe(s)
+	if d := st.leading(); d != nil {
+		c.Workers, c.Members = d.Workers(), st.coordinators()
+		jobs.AddIdle(c.Workers, d.Idle(), s.Jobs(), st.jobWaits(s))
+	} else if c.Leader == st.cfg.ID {
+		c.Leader = "" // elected, but the epoch has not begun
+	}
+	return c
+}
+
+// local answers protocol.ClusterLocal. It names a leader only if Raft hears the leader
+// of the epoch that it tells.
+func (st *status) local() protocol.Cluster {
+	s := st.store.State()
+	c := st.describe(s)
+	c.Workers, c.Leader = []protocol.Worker{}, ""
+	if st.hears(s) {
+		c.Leader = s.Leader()
+	}
+	if len(c.Coordinators) == 0 { // it started without a majority and has applied nothing
+		c.Coordinators = st.book.known()
+	}
+	return c
+}
+
+// describe returns the part of cluster and local that both have.
+func (st *status) describe(s *state.State) protocol.Cluster {
+	c := protocol.Cluster{
+		ID: st.peers.clusterID, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
+		Epoch: s.Epoch(), Heartbeat: int(st.cfg.Heartbeat / time.Millisecond),
+		Coordinators: s.Members(), NATS: st.nats.urls(), Distrusted: s.DistrustedWorkers(), Problem: st.health.problem(), Warning: st.health.warning(),
+	}
+	c.Leader, _ = st.store.Leader()
+	return c
+}
+
+// heard reports whether this coordinator hears the leader of the epoch that it knows.
+func (st *status) heard() bool { return st.hears(st.store.State()) }
+
+// hears reports whether Raft hears the leader of the epoch of s.
+func (st *status) hears(s *state.State) bool {
+	leader, _ := st.store.Leader()
+	return leader != "" && leader == s.Leader() && (leader != st.cfg.ID || st.leading() != nil)
+}
+
+// coordinators lists the coordinators as this leader knows them.
+func (st *status) coordinators() (list []protocol.Coordinator) {
+	now, last := time.Now(), st.store.Stats().LastIndex
+	for _, m := range st.store.Members() {
+		c := protocol.Coordinator{MemberEntry: protocol.MemberEntry{ID: m.ID, Raft: m.RaftAddr}, Role: protocol.RoleNonvoter}
+		if e, ok := st.book.find(m.ID); ok {
+			c.MemberEntry = e
+		}
+		if m.Voter {
+			c.Role = protocol.RoleVoter
+		}
+		if m.ID == st.cfg.ID {
+			c.Role, c.Host, c.Load, c.Problem = protocol.RoleLeader, machine.Name(), machine.Load(), st.health.problem()
+		} else {
+			s := st.reports.get(m.Server)
+			c.Lag, c.LastSeen, c.Problem = behind(last, s.Last), -1, s.other
+			if !s.at.IsZero() {
+				c.Host, c.Load, c.Version, c.Problem = s.Host, s.Load, s.Version, cmp.Or(s.other, s.Problem)
+				c.LastSeen = max(0, now.Sub(s.at).Milliseconds())
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// leaderApplied returns the index up to which the leader has applied the log, or false
+// if the leader does not answer.
+func (st *status) leaderApplied(ctx context.Context) (index uint64, ok bool) {
+	switch leader, _ := st.store.Leader(); leader {
+	case "":
+		return 0, false
+	case st.cfg.ID:
+		return st.store.State().Index(), st.leading() != nil // then the entry of the epoch is applied
+	default:
+		return st.peers.applied(ctx, leader)
+	}
+}
+
+// jobWaits tells what the jobs of a state wait for, by id. It is nil if this
+// coordinator does not lead.
+func (st *status) jobWaits(s *state.State) map[uint64]jobs.Wait {
+	d := st.leading()
+	if d == nil {
+		return nil
+	}
+	f := &jobs.Facts{Concurrent: st.cfg.Concurrent, Join: st.join(), Unrecorded: st.health.unrecorded(), Workers: d.Availability, Lost: st.copies.Unavailable}
+	switch {
+	case st.nats.conn.Connected():
+	case st.nats.server == nil:
+		f.NATS = "the leader is not connected to the NATS server of --nats; start that server again"
+	default:
+		f.NATS = "the leader is not connected to its NATS server"
+	}
+	return jobs.Waits(s.Jobs(), f)
+}
+
+// join lists the coordinators' HTTP addresses in the syntax of --join.
+func (st *status) join() string { return protocol.JoinList(st.book.known()) }
+
+// ready returns why the coordinator cannot serve now, or nil.
+func (st *status) ready() error {
+	why := st.health.trouble()
+	if id, _ := st.store.Leader(); id != "" {
+		return why
+	}
+	if why != nil {
+		return fmt.Errorf("the cluster has no leader; %w", why)
+	}
+	return errors.New("the cluster has no leader")
+}
+
+// readyText is what /readyz adds to ready: who leads, and whether there are workers; or,
+// without a leader, which coordinators answer.
+func (st *status) readyText(ctx context.Context, notReady error) string {
+	leader, _ := st.store.Leader()
+	text := "this coordinator leads"
+	switch d := st.leading(); {
+	case leader == "" && st.store.Stats().LastIndex == 0:
+		text = "no leader has reached this coordinator"
+	case leader == "":
+		silent := st.peers.silent(ctx, st.store.Members())
+		text = withoutLeader(len(silent)+1, silent)
+	case leader != st.cfg.ID:
+		text = leader + " leads; the /readyz of the leader says whether there are workers"
+	case d == nil:
+		text = "this coordinator is about to lead"
+	case notReady == nil:
+		text += "; " + workersLine(d.Availability(0), st.join())
+	}
+	if warning := st.health.warning(); warning != "" {
+		text += "; " + warning
+	}
+	return text
+}
+
+// workersLine says whether there are workers to use, and how to start one.
+func workersLine(a dispatch.Availability, join string) string {
+	others := len(a.Unreachable) + len(a.Distrusted) + len(a.Refused)
+	switch {
+	case a.Usable == 1:
+		return "1 worker can be used"
+	case a.Usable > 1:
+		return fmt.Sprintf("%d workers can be used", a.Usable)
+	case a.Unknown:
+		return "no worker has reported yet"
+	case others > 0:
+		return fmt.Sprintf("none of %d workers can be used (coppice cluster tells why); start a worker: %s", others, protocol.StartWorker(join))
+	}
+	return protocol.NoWorker(join)
+}
+
+// withoutLeader says why there is no leader. silent has for each other voter why it
+// does not answer, or "".
+func withoutLeader(voters int, silent []string) string {
+	var away []string
+	for _, s := range silent {
+		if s != "" {
+			away = append(away, s)
+		}
+	}
+	answer, need := voters-len(away), voters/2+1
+	switch {
+	case answer < need:
+		return fmt.Sprintf("%d of %d coordinators answer, but %d are needed; start these again: %s", answer, voters, need, strings.Join(away, "; "))
+	case len(away) > 0:
+		return fmt.Sprintf("%d of %d coordinators answer, and an election is in progress; no answer from: %s", answer, voters, strings.Join(away, "; "))
+	case voters == 1:
+		return "this coordinator is about to lead"
+	}
+	return fmt.Sprintf("all %d coordinators answer, and an election is in progress", voters)
+}
+
+// behind returns how many entries of the leader's log a coordinator lacks.
+func behind(leader, last uint64) uint64 { return leader - min(leader, last) }
+
+// report is what a coordinator said of itself at a time.
+type report struct {
+	protocol.Self
+	at    time.Time // zero if it has not answered yet
+	other string    // what answers at its address instead, or ""
+}
+
+// reports asks the other coordinators how they are while this coordinator leads.
+type reports struct {
+	peers   *peers
+	store   *store.Store
+	lag     *prometheus.GaugeVec
+	leading func() bool
+
+	mu sync.Mutex
+	// last has the reports of the current members. It is empty while this coordinator
+	// does not lead. mu guards it.
+	last map[store.Server]report
+}
+
+// get returns the last report of a coordinator.
+func (s *reports) get(m store.Server) report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last[m]
+}
+
+// run asks until ctx is done.
+func (s *reports) run(ctx context.Context) {
+	tick := time.NewTicker(2 * s.peers.cfg.timeouts.ObserveGauges)
+	defer tick.Stop()
+	for {
+		last := s.store.Stats().LastIndex // before the questions, so that no coordinator seems to lack newer entries
+		var found map[store.Server]report
+		if s.leading() {
+			found = s.look(ctx)
+		}
+		if !s.leading() {
+			found = nil
+		}
+		s.mu.Lock()
+		s.last = found
+		s.mu.Unlock()
+		s.lag.Reset()
+		for m, one := range found {
+			s.lag.WithLabelValues(m.ID).Set(float64(behind(last, one.Last)))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// look asks all other members at once. If one does not answer, its last report remains.
+func (s *reports) look(ctx context.Context) map[store.Server]report {
+	ctx, cancel := context.WithTimeout(ctx, s.peers.cfg.patience())
+	defer cancel()
+	others := slices.DeleteFunc(slices.Clone(s.store.Members()), func(m store.Member) bool { return m.ID == s.peers.cfg.ID })
+	answers := make([]report, len(others))
+	var asking sync.WaitGroup
+	for i, m := range others {
+		asking.Go(func() { answers[i] = s.ask(ctx, m) })
+	}
+	asking.Wait()
+	found := make(map[store.Server]report, len(others))
+	for i, m := range others {
+		found[m.Server] = answers[i]
+	}
+	return found
+}
+
+// ask returns the new report of a member.
+func (s *reports) ask(ctx context.Context, m store.Member) report {
+	next := s.get(m.Server)
+	at, ok := s.peers.book.find(m.ID)
+	if !ok || at.HTTP == "" {
+		return next
+	}
+	self, err := askSelf(ctx, at.HTTP)
+	next.other = ""
+	switch {
+	case err != nil:
+	case self.ID != m.ID || self.Cluster != "" && self.Cluster != s.peers.clusterID:
+		next.other = fmt.Sprintf("the coordinator at %s is %s of another cluster, %s; this cluster is %s", at.HTTP, self.ID, self.Cluster, s.peers.clusterID)
+	case self.Directory == "":
+		next.other = self.Problem // it is starting and does not know its folder yet
+	case self.Directory != m.Directory:
+		next.other = fmt.Sprintf("the coordinator's folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", self.Directory)
+	default:
+		next = report{Self: self, at: time.Now()}
+	}
+	return next
+}
