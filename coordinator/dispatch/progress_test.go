@@ -141,10 +141,11 @@ func TestWorkByWorker(t *testing.T) {
 	if task1.run.Kind != "step" {
 		t.Errorf("the worker is told of %q", task1.run.Kind)
 	}
+	task1.partials()
 	task1.partial(task1.run.Units[0], func(p *protocol.Part) { p.Worker, p.Compute = "nobody", math.MaxUint64 })
 	task1.partial(task1.run.Units[0], func(p *protocol.Part) { p.Worker, p.Level = "nobody", 200 })
+	l.dropped(metrics.DropDuplicate, 1)
 	l.dropped(metrics.DropMisshapen, 1)
-	task1.partials()
 	task2.partials()
 	d.sums()
 	total := 0.0
