@@ -76,8 +76,11 @@ func (j *Job) stepGather(e *Event) {
 	case ResultLost:
 		j.lost(e)
 	case SkipsRecorded:
+		if e.Round != j.number {
+			break
+		}
 		for _, t := range e.Tasks {
-			if s := &j.tasks[t]; e.Round == j.number && s.state == Skipping {
+			if s := &j.tasks[t]; s.state == Skipping {
 				s.state, s.attempt = Skipped, nil
 				j.open--
 				j.do(Action{Kind: Ended, Task: int(t), Skipped: true})
