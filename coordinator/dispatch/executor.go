@@ -151,6 +151,7 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 		x.ended = time.Time{}
 		defer x.results.begin(ctx)()
 		x.progress.begin(r)
+		defer x.progress.end()
 	} else {
 		x.in.part.Partial = nil // of the round before: it may be all that holds a large message
 		if !x.ended.IsZero() {
@@ -200,7 +201,7 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 func (x *Executor) begin(ctx context.Context) error {
 	x.complete, x.restart = false, false
 	x.verified.end()
-	x.releaseKept()
+	x.releaseKept(allTasks)
 	var known []schedule.Known
 	if x.r.How == round.Collect {
 		known = x.d.cfg.Results.Known(x.id, x.number)
@@ -222,17 +223,23 @@ func (x *Executor) begin(ctx context.Context) error {
 // end ends the round: slots are free, and nobody computes on the leader.
 func (x *Executor) end() {
 	x.verified.end()
-	x.releaseKept()
+	x.releaseKept(allTasks)
 	x.d.mu.Lock()
 	x.actions = x.schedule.End(x.actions[:0], time.Now())
 	x.d.mu.Unlock()
 	_ = x.perform(context.Background()) // wakes others: that does not fail
 }
 
-func (x *Executor) releaseKept() {
+// allTasks is the argument of releaseKept for the partials of all tasks.
+const allTasks = -1
+
+// releaseKept drops the partials of a task that are kept.
+func (x *Executor) releaseKept(task int) {
 	for at, p := range x.kept {
-		x.tree.Release(p)
-		delete(x.kept, at)
+		if task == allTasks || at.task == task {
+			x.tree.Release(p)
+			delete(x.kept, at)
+		}
 	}
 }
 
@@ -261,9 +268,9 @@ func (x *Executor) perform(ctx context.Context) error {
 		case schedule.KeepPartial:
 			x.kept[seat{a.Task, a.Worker}] = x.in.takePartial()
 		case schedule.UseKept:
-			at := seat{a.Task, a.Worker}
-			p := x.kept[at]
-			delete(x.kept, at)
+			p := x.kept[seat{a.Task, a.Worker}]
+			delete(x.kept, seat{a.Task, a.Worker})
+			x.releaseKept(a.Task)
 			if _, err := x.tree.Put(0, a.Task, p); err != nil {
 				return err
 			}
