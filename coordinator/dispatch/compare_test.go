@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -226,6 +227,24 @@ func TestAuditOfOne(t *testing.T) {
 	other[0].partial(0, nil)
 	other[1].partial(1, nil)
 	d.sums()
+}
+
+// TestComparedPartialsAreReleased: once a partial is used, those that it was compared with are released.
+func TestComparedPartialsAreReleased(t *testing.T) {
+	l := newLab(t, never)
+	x := l.executor(jobID)
+	defer x.Close()
+	x.sum.tree.Reset(2, labShape)
+	for _, at := range []result{{0, "w1"}, {0, "w2"}, {1, "w1"}} {
+		x.sum.kept[at] = x.sum.tree.Partial()
+	}
+	x.mem.actions = []schedule.Action{{Kind: schedule.UseKept, Task: 0, Worker: "w1"}}
+	if err := x.perform(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if len(x.sum.kept) != 1 || x.sum.kept[result{1, "w1"}] == nil {
+		t.Errorf("%d partials are kept", len(x.sum.kept))
+	}
 }
 
 // TestSample: the fraction of tasks in the sample is the one that is asked for.

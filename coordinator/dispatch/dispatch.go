@@ -201,6 +201,9 @@ func (d *Dispatcher) expire(now time.Time) {
 		d.workers.HeardAll(now) // the leader hears nobody
 	}
 	gone := d.workers.Expire(now)
+	for _, name := range gone {
+		delete(d.said, name)
+	}
 	d.forgetStops(now)
 	d.workersChanged()
 	d.mu.Unlock()

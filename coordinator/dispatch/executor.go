@@ -164,6 +164,7 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 		x.sum.ended = time.Time{}
 		defer x.results.begin(ctx)()
 		x.progress.begin(r)
+		defer x.progress.end()
 	} else {
 		x.mem.in.part.Partial = nil // of the round before: it may be all that holds a large message
 		if !x.sum.ended.IsZero() {
@@ -213,7 +214,7 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 func (x *Executor) begin(ctx context.Context) error {
 	x.complete, x.restart = false, false
 	x.verified.end()
-	x.sum.releaseKept()
+	x.sum.releaseKept(allTasks)
 	var known []schedule.Known
 	if x.r.How == round.Collect {
 		known = x.d.cfg.Results.Known(x.id, x.number)
@@ -235,18 +236,23 @@ func (x *Executor) begin(ctx context.Context) error {
 // end ends the round: slots are free, and nobody computes on the leader.
 func (x *Executor) end() {
 	x.verified.end()
-	x.sum.releaseKept()
+	x.sum.releaseKept(allTasks)
 	x.d.mu.Lock()
 	x.mem.actions = x.schedule.End(x.mem.actions[:0], time.Now())
 	x.d.mu.Unlock()
 	_ = x.perform(context.Background()) // wakes others: that does not fail
 }
 
-// releaseKept drops the partials of tasks that were compared.
-func (s *sum) releaseKept() {
+// allTasks is the argument of releaseKept for the partials of all tasks.
+const allTasks = -1
+
+// releaseKept drops the partials of a task that are kept.
+func (s *sum) releaseKept(task int) {
 	for at, p := range s.kept {
-		s.tree.Release(p)
-		delete(s.kept, at)
+		if task == allTasks || at.task == task {
+			s.tree.Release(p)
+			delete(s.kept, at)
+		}
 	}
 }
 
@@ -278,6 +284,7 @@ func (x *Executor) perform(ctx context.Context) error {
 			at := result{a.Task, a.Worker}
 			p := x.sum.kept[at]
 			delete(x.sum.kept, at)
+			x.sum.releaseKept(a.Task)
 			if _, err := x.sum.tree.Put(0, a.Task, p); err != nil {
 				return err
 			}

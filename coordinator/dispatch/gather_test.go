@@ -331,6 +331,7 @@ func TestImpossibleRecords(t *testing.T) {
 	other.brief(1)
 	close(record)
 	x.results.close()
+	x.results.progress = make(map[int]*round.Progress)
 	x.results.record(&schedule.Action{Task: 1, Result: schedule.Result{Took: 1}, Async: true})
 	x.results.close()
 	if slices.Contains(l.results.tasks(), 1) {

@@ -130,7 +130,11 @@ func TestHostileMessages(t *testing.T) {
 		b := protocol.Beat{Worker: id, Protocol: protocol.Version, Numerics: round.Numerics, Slots: 1}
 		send(subjects.Beats(), b.Append(nil))
 	}
-	l.until("the leader to know as many workers as it may", func() bool { return len(l.d.Workers()) >= schedule.MaxWorkers })
+	l.until("the leader to know as many workers as it may", func() bool {
+		l.d.mu.Lock()
+		defer l.d.mu.Unlock()
+		return len(l.d.said) >= schedule.MaxWorkers
+	})
 	l.d.mu.Lock()
 	views := l.d.workers.View(time.Now())
 	for i := range views {
@@ -261,9 +265,8 @@ func FuzzResults(f *testing.F) {
 				t.Fatalf("there is a worker called %q", w.Name)
 			}
 			if w.Name != "w1" {
-				d.workers.Hear(schedule.Report{Name: w.Name, Leaving: true}, time.Now())
+				d.hear(&protocol.Beat{Worker: w.Name, Leaving: true}, time.Now())
 			}
 		}
-		d.workersChanged()
 	})
 }

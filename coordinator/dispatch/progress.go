@@ -41,6 +41,13 @@ func (p *progress) begin(r *round.Round) {
 	}
 }
 
+// end ends the round. Nothing of it is shown any longer.
+func (p *progress) end() {
+	if p != nil {
+		p.tasks, p.counted, p.news = nil, nil, false
+	}
+}
+
 // read returns how far a sub-job is by its result; nil: the result does not tell. It may be called concurrently.
 func (p *progress) read(result []byte) *round.Progress {
 	if p == nil {

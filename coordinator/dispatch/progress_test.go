@@ -23,9 +23,10 @@ import (
 // fakeReporter takes the length of a result for its steps, and writes down what is counted and shown.
 type fakeReporter struct {
 	mu    sync.Mutex
-	steps []uint64 // of each call of count
+	steps []uint64             // of each call of count
+	tasks []round.UnitProgress // as they were shown last
+	shown int                  // tasks of the round that was shown last
 	last  round.Progress
-	tasks int // of the last round that was shown
 }
 
 func (*fakeReporter) ResultProgress(result []byte) (round.Progress, error) {
@@ -35,13 +36,13 @@ func (*fakeReporter) ResultProgress(result []byte) (round.Progress, error) {
 	return round.Progress{Step: uint64(len(result))}, nil
 }
 
-// RoundProgress adds up the steps. The samples are the number of tasks that have ended.
-func (*fakeReporter) RoundProgress(tasks []round.UnitProgress) (p round.Progress) {
-	for _, t := range tasks {
-		p.Step += t.Step
-		if t.Done {
-			p.Samples++
-		}
+// RoundProgress adds up the steps.
+func (f *fakeReporter) RoundProgress(tasks []round.UnitProgress) (p round.Progress) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tasks = slices.Clone(tasks)
+	for i := range tasks {
+		p.Step += tasks[i].Step
 	}
 	return p
 }
@@ -55,14 +56,27 @@ func (f *fakeReporter) count(w protocol.Work) {
 func (f *fakeReporter) show(tasks int, p round.Progress) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.tasks, f.last = tasks, p
+	f.shown, f.last = tasks, p
 }
 
-// isShown reports whether the last progress of a round of three tasks that was shown has so many steps and ended tasks.
-func (f *fakeReporter) isShown(steps, ended int) bool {
+// isShown reports whether the tasks were shown like this last: by task "." has not ended, "+" has a result that was read, "-" is not
+// run.
+func (f *fakeReporter) isShown(want string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.tasks == 3 && f.last.Step == uint64(steps) && f.last.Samples == uint64(ended)
+	got, steps := "", uint64(0)
+	for i := range f.tasks {
+		switch t := &f.tasks[i]; {
+		case t.NotRun && t.Done:
+			got += "-"
+		case t.Known && t.Done:
+			got += "+"
+			steps += t.Step
+		default:
+			got += "."
+		}
+	}
+	return got == want && f.shown == len(want) && f.last.Step == steps
 }
 
 func (f *fakeReporter) options() ProgressOptions {
@@ -96,8 +110,8 @@ func TestProgressOfSubJobs(t *testing.T) {
 	if want := []uint64{1, 4, steps - 5}; !slices.Equal(reporter.steps, want) {
 		t.Errorf("counted were %v steps, want %v", reporter.steps, want)
 	}
-	if at := x.progress.tasks.at(0); !at.Known || !at.Done || at.NotRun || at.Step != steps || !x.Gathered() {
-		t.Errorf("known is %+v", at)
+	if !x.Gathered() {
+		t.Error("the progress of the round is not known")
 	}
 	x.Show(1, round.Progress{Step: 7})
 	if live, ok := l.d.Live(jobID); !ok || live.Units != 1 || live.Progress.Step != 7 {
@@ -117,16 +131,17 @@ func TestRecordedResultsAreRead(t *testing.T) {
 	defer x.Close()
 	d := l.do(x, 3, gatherRound(3))
 	read := len(resultOf(0))
-	l.until("the recorded results to be shown", func() bool { return reporter.isShown(2*read, 2) })
+	l.until("the recorded results to be shown", func() bool { return reporter.isShown("+.+") })
 	l.join("w1", 1).first(0).announce(1)
 	d.gathers()
 	if want := []uint64{uint64(read)}; !slices.Equal(reporter.steps, want) {
 		t.Errorf("counted were %v steps, want %v", reporter.steps, want)
 	}
-	for task := range 3 {
-		if at := x.progress.tasks.at(task); !at.Done || at.Step != uint64(read) {
-			t.Errorf("task %d: %+v", task, at)
-		}
+	if x.progress.show(time.Now()); reporter.last.Step != 2*uint64(read) {
+		t.Errorf("after the round %d steps were shown", reporter.last.Step)
+	}
+	if r := &x.results; x.progress.tasks != nil || x.progress.counted != nil || r.bytes != nil || r.digests != nil || r.took != nil {
+		t.Error("what is known of the round outlives it")
 	}
 }
 
@@ -141,10 +156,11 @@ func TestWorkByWorker(t *testing.T) {
 	if task1.run.Kind != "step" {
 		t.Errorf("the worker is told of %q", task1.run.Kind)
 	}
+	task1.partials()
 	task1.partial(task1.run.Units[0], func(p *protocol.Part) { p.Worker, p.Compute = "nobody", math.MaxUint64 })
 	task1.partial(task1.run.Units[0], func(p *protocol.Part) { p.Worker, p.Level = "nobody", 200 })
+	l.dropped(metrics.DropDuplicate, 1)
 	l.dropped(metrics.DropMisshapen, 1)
-	task1.partials()
 	task2.partials()
 	d.sums()
 	total := 0.0

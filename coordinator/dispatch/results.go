@@ -51,7 +51,8 @@ func (s *results) close() {
 	s.recording.Wait()
 }
 
-// begin begins a gather round. The function that it returns waits for what it does.
+// begin begins a gather round. The function that it returns waits for what it does, and lets go of the round's results: they may be
+// large.
 func (s *results) begin(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	s.ctx = ctx
@@ -65,6 +66,7 @@ func (s *results) begin(ctx context.Context) (end func()) {
 	return func() {
 		cancel()
 		s.work.Wait()
+		s.digests, s.bytes, s.took, s.progress, s.own = nil, nil, nil, nil, nil
 	}
 }
 

@@ -79,19 +79,9 @@ func refusal(b *protocol.Beat) (protocol.IdleReason, string) {
 	return "", ""
 }
 
-// workersChanged sets the gauges of workers and shards, and forgets what workers said that are gone; d.mu is held.
+// workersChanged sets the gauges of workers and shards; d.mu is held.
 func (d *Dispatcher) workersChanged() {
-	alive, refused, copies := 0, 0, 0
-	for _, w := range d.workers.View(time.Now()) {
-		switch {
-		case w.Refused != "":
-			refused++
-		case !w.Unreachable:
-			alive++
-			copies += w.Shards
-		}
-	}
-	maps.DeleteFunc(d.said, func(name string, _ *said) bool { return !d.workers.Has(name) })
+	alive, refused, copies := d.workers.Count()
 	d.cfg.Metrics.Workers.WithLabelValues("alive").Set(float64(alive))
 	d.cfg.Metrics.Workers.WithLabelValues("refused").Set(float64(refused))
 	d.cfg.Metrics.ShardCopies.Set(float64(copies))

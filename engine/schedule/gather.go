@@ -86,8 +86,11 @@ func (g *gather) step(e *Event) {
 	case ResultLost:
 		g.lost(e)
 	case SkipsRecorded:
+		if e.Round != g.number {
+			break
+		}
 		for _, t := range e.Tasks {
-			if s := &g.tasks[t]; e.Round == g.number && s.state == Skipping {
+			if s := &g.tasks[t]; s.state == Skipping {
 				s.state, s.attempt = Skipped, nil
 				g.open--
 				g.do(Action{Kind: Ended, Task: int(t), Skipped: true})

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
@@ -121,5 +122,23 @@ func TestFirstIsWhoCan(t *testing.T) {
 	y.unable["w"] = "it lacks the memory"
 	if on, next := st.workers.lease(x.claim, "", 1); on == nil || next != nil {
 		t.Error("nobody has the slot")
+	}
+}
+
+// TestLateEvents: what was done for an earlier round, which had more tasks, changes nothing. Nothing is given out twice.
+func TestLateEvents(t *testing.T) {
+	s := newStage(t).job(1, Options{})
+	s.join("w", 1)
+	s.begin(gatherRound(9))
+	s.job.End(nil, s.now)
+	for _, r := range []*round.Round{gatherRound(1), reduceRound(1)} {
+		s.begin(r)
+		for _, kind := range []EventKind{ResultStored, ResultRecorded, ResultLost, SkipsRecorded, LeaderComputed} {
+			list := s.job.Step(nil, s.now, Event{Kind: kind, Round: 1, Task: 8, Tasks: []uint32{7, 8}})
+			if len(list) > 0 || s.job.open != 1 {
+				t.Errorf("event %d: %+v, %d tasks are open", kind, list, s.job.open)
+			}
+		}
+		s.job.End(nil, s.now)
 	}
 }

@@ -33,6 +33,20 @@ func (w *Workers) View(now time.Time) []WorkerView {
 	return list
 }
 
+// Count counts the usable workers, those that are refused, and the shards on the disks of usable workers.
+func (w *Workers) Count() (usable, refused, shards int) {
+	for _, at := range w.byName {
+		switch {
+		case at.refused != "":
+			refused++
+		case !at.unreachable:
+			usable++
+			shards += len(at.shards)
+		}
+	}
+	return usable, refused, shards
+}
+
 // Has reports whether a worker is known, usable or not.
 func (w *Workers) Has(name string) bool { return w.byName[name] != nil }
 

@@ -56,7 +56,7 @@ func (s *strike) foreignCluster(ctx context.Context, info protocol.Cluster) erro
 		}
 	}
 	text, err := os.ReadFile(log)
-	if n.Err() == nil || !strings.Contains(string(text), fmt.Sprintf("protocol %d", info.Protocol)) {
+	if n.Err() == nil || !strings.Contains(string(text), fmt.Sprintf("protocol version %d", info.Protocol)) {
 		err = errors.Join(err, fmt.Errorf("%w: a worker of another version ended with %v, but its error does not name the version: %s", ErrFailed, n.Err(), text))
 	}
 	return err
