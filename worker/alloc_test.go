@@ -17,7 +17,7 @@ import (
 // bench is a worker without a network that has a job and its shards.
 type bench struct {
 	*worker
-	orders orders
+	orders *orders
 	round  *round.Round
 	values []protocol.Value
 	run    protocol.Run
@@ -36,7 +36,7 @@ func newBench(t testing.TB, src dataset.Source, given param.Values) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{worker: must[*worker](t)(openWorker(cfg))}
-	b.orders.w = b.worker
+	b.orders = b.worker.orders
 	b.begin()
 	t.Cleanup(func() { b.stop(nil) })
 	j := newTestJob(t, d, 7, given)
@@ -72,9 +72,9 @@ func (b *bench) step() {
 }
 
 func (b *bench) quietNow() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.jobs[40].users == 0
+	b.jobs.mu.Lock()
+	defer b.jobs.mu.Unlock()
+	return !b.jobs.machine.Jobs()[40].InUse()
 }
 
 // A steady job's rounds do not allocate, from the message to the encoded parts.

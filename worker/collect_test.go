@@ -95,9 +95,7 @@ var long = param.Values{"steps": int64(1 << 40), "validation_fraction": 0.0}
 
 func working(w *running, n int) func() bool {
 	return func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.busy == n
+		return w.jobs.busy.Load() == int64(n)
 	}
 }
 
@@ -117,21 +115,22 @@ func TestCollectedUnitsEnd(t *testing.T) {
 	next := c.lead("b", 6)
 	next.to(w, next.message(40, 0, r, allUnits(2)))
 	eventually(t, "the new leader is obeyed", func() bool { return counter(w.metrics.Rounds) == 2 })
-	w.mu.Lock()
-	for _, unit := range w.jobs[40].units {
-		if unit.stamp.Epoch != 6 || unit.ctx.Err() != nil || unit.reply != next.results() {
-			t.Errorf("a running unit stands for %+v", unit.stamp)
+	w.jobs.mu.Lock()
+	for unit := range uint32(2) {
+		task := w.jobs.machine.Jobs()[40].Task(0, unit)
+		if task.Stamp.Epoch != 6 || task.Local.(*gathered).ctx.Err() != nil || task.Reply != next.results() {
+			t.Errorf("a running unit stands for %+v", task.Stamp)
 		}
 	}
-	w.mu.Unlock()
+	w.jobs.mu.Unlock()
 
 	next.to(w, &protocol.Forget{Epoch: 6, Job: 40, Round: 0, Units: []uint32{1, 7}})
 	eventually(t, "the other unit runs alone", working(w, 1))
-	w.mu.Lock()
-	if _, there := w.jobs[40].units[unitKey{0, 0}]; !there || len(w.jobs[40].units) != 1 {
-		t.Errorf("%d units are there", len(w.jobs[40].units))
+	w.jobs.mu.Lock()
+	if j := w.jobs.machine.Jobs()[40]; j.Task(0, 0) == nil || j.Task(0, 1) != nil {
+		t.Error("another unit was stopped")
 	}
-	w.mu.Unlock()
+	w.jobs.mu.Unlock()
 	next.to(w, next.message(40, 1, r, []uint32{0}))
 	eventually(t, "only the newer round runs", working(w, 1))
 	next.to(w, &protocol.Forget{Epoch: 6, Job: 40})

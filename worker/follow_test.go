@@ -153,30 +153,29 @@ func TestAskAll(t *testing.T) {
 	defer hangs.Close()
 	defer close(over)
 	old, next := tell(three("a", 5)), tell(three("b", 9))
-	j := newJoiner([]string{hangs.URL, old.URL, next.URL}, nil, nil)
+	j := newCoordinators(&Config{Join: []string{hangs.URL, old.URL, next.URL}, Log: nil})
 	defer j.close()
-	list, err := j.askAll(t.Context(), timeout, func(c *protocol.Cluster) bool { return c.Epoch == 9 })
+	list, err := j.ask(t.Context(), timeout, func(c *protocol.Cluster) bool { return c.Epoch == 9 })
 	if c := newest(list); err != nil || c == nil || c.Leader != "b" {
 		t.Errorf("%v, %v", list, err)
 	}
 	never := func(*protocol.Cluster) bool { return false }
-	if list, err = j.askAll(t.Context(), timeout/300, never); err != nil || len(list) != 2 {
+	if list, err = j.ask(t.Context(), timeout/300, never); err != nil || len(list) != 2 {
 		t.Errorf("within a bound: %d answers, %v", len(list), err)
 	}
 	next.Config.Handler = http.NotFoundHandler()
-	j = newJoiner([]string{next.URL, hangs.URL}, nil, nil)
+	j = newCoordinators(&Config{Join: []string{next.URL, hangs.URL}, Log: nil})
 	defer j.close()
-	if list, err = j.askAll(t.Context(), timeout/300, never); len(list) != 0 || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "404") {
+	if list, err = j.ask(t.Context(), timeout/300, never); len(list) != 0 || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "404") {
 		t.Errorf("nobody: %d answers, %v", len(list), err)
 	}
 }
 
 // The time between two questions grows with the silence, to a bound.
 func TestAskPause(t *testing.T) {
-	s := &session{limits: protocol.DeriveTimeouts(100 * time.Millisecond)}
-	for silence, want := range map[time.Duration]time.Duration{time.Second: 0, 8 * time.Second: time.Second, time.Hour: mostPause} {
-		w := &worker{heard: time.Now().Add(-silence)}
-		if got := w.askPause(s); got < want || got > want+100*time.Millisecond {
+	limits := protocol.DeriveTimeouts(100 * time.Millisecond)
+	for silence, want := range map[time.Duration]time.Duration{time.Second: 0, 8 * time.Second: time.Second, time.Hour: maxPause} {
+		if got := askPause(silence, limits); got != want {
 			t.Errorf("after %v: %v, want %v", silence, got, want)
 		}
 	}

@@ -1,12 +1,14 @@
 package worker
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/worker/batch"
 )
 
 // keeper is a kernel that derives 10 bytes.
@@ -24,27 +26,25 @@ func (keeper) Run(*round.Partial, round.Unit, *dataset.Data, round.Vars, round.D
 	return nil
 }
 
-// TestJobsGiveKeptMemoryBack: what a job keeps counts for all jobs of a worker, until the job
-// is forgotten.
+// TestJobsGiveKeptMemoryBack: what a job keeps counts for all jobs of a worker, until the job is forgotten.
 func TestJobsGiveKeptMemoryBack(t *testing.T) {
-	w := &worker{kept: engine.NewDerivedMemory(15)}
-	var jobs []*job
+	dir, discard := t.TempDir(), slog.New(slog.DiscardHandler)
+	w := must[*worker](t)(openWorker(must[Config](t)(Config{Join: []string{"x:1"}, Dir: dir, Log: discard, KeptBytes: 15}.withDefaults())))
+	w.begin()
+	defer w.stop(nil)
 	for id := range uint64(2) {
-		j := newJob(t.Context(), &protocol.Setup{ID: id, Manifest: &dataset.Manifest{}}, 1, w.kept)
+		w.orders.onSetup(&protocol.Setup{ID: id, Job: &round.Job{}, Manifest: &dataset.Manifest{Rows: 1, Shards: make([]dataset.ShardRef, 1)}})
+		w.jobs.mu.Lock()
+		j := w.jobs.machine.Jobs()[id].Local.(*job)
+		w.jobs.mu.Unlock()
 		u := round.Unit{Of: 1, DerivedVersion: 1}
 		if err := engine.RunUnit(new(round.Partial), keeper{}, u, nil, nil, j.kept.Load(), nil); err != nil {
 			t.Fatal(err)
 		}
-		jobs = append(jobs, j)
 	}
-	if w.kept.Used() != 10 {
-		t.Errorf("two jobs keep %d bytes of 15; one value has 10", w.kept.Used())
+	if w.jobs.kept.Used() != 10 {
+		t.Errorf("two jobs keep %d bytes of 15; one value has 10", w.jobs.kept.Used())
 	}
-	for _, j := range jobs {
-		j.users, j.forgotten = 1, true
-		w.leave(j)
-	}
-	if w.kept.Used() != 0 {
-		t.Errorf("forgotten jobs keep %d bytes", w.kept.Used())
-	}
+	w.jobs.step(batch.Event{Kind: batch.Reset})
+	eventually(t, "forgotten jobs keep nothing", func() bool { return w.jobs.kept.Used() == 0 })
 }

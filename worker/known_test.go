@@ -46,16 +46,16 @@ func gone(t *testing.T) string {
 	return s.Listener.Addr().String()
 }
 
-func openJoiner(t *testing.T, dir string, log *slog.Logger, join ...string) *joiner {
+func openJoiner(t *testing.T, dir string, log *slog.Logger, join ...string) *coordinators {
 	t.Helper()
 	f, err := openFolder(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.close)
-	j := newJoiner(join, nil, log)
+	j := newCoordinators(&Config{Join: join, Log: log})
 	t.Cleanup(j.close)
-	j.remember(f)
+	j.use(f)
 	return j
 }
 
@@ -67,13 +67,13 @@ func TestKnownCoordinatorsAreKept(t *testing.T) {
 	replaced := coordinatorThatKnows(t, "c1", now)
 	old := replaced.Listener.Addr().String()
 	j := openJoiner(t, dir, quiet, old)
-	if _, err := j.ask(t.Context()); err != nil {
+	if _, err := ask(t, j); err != nil {
 		t.Fatal(err)
 	}
 	j.folder.close()
 	replaced.Close()
 	j = openJoiner(t, dir, quiet, old)
-	if c, err := j.ask(t.Context()); err != nil || c.ID != "c1" {
+	if c, err := ask(t, j); err != nil || c.ID != "c1" {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	if got := strings.Join(j.addresses, " "); got != old+" "+now {
@@ -89,7 +89,7 @@ func TestKnownCoordinatorsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	j = openJoiner(t, dir, quiet, old)
-	if c, err := j.ask(t.Context()); err == nil || !strings.Contains(err.Error(), "the coordinator there is now in cluster c1") {
+	if c, err := ask(t, j); err == nil || !strings.Contains(err.Error(), "the coordinator there is now in cluster c1") {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -98,12 +98,12 @@ func TestKnownCoordinatorsAreKept(t *testing.T) {
 func TestKnownCoordinatorsOfAnotherJoin(t *testing.T) {
 	quiet, dir := slog.New(slog.DiscardHandler), t.TempDir()
 	j := openJoiner(t, dir, quiet, oneCoordinator(t, "c1"))
-	if _, err := j.ask(t.Context()); err != nil {
+	if _, err := ask(t, j); err != nil {
 		t.Fatal(err)
 	}
 	j.folder.close()
 	j = openJoiner(t, dir, quiet, gone(t))
-	if c, err := j.ask(t.Context()); err == nil {
+	if c, err := ask(t, j); err == nil {
 		t.Errorf("it joined %+v", c)
 	}
 }
@@ -129,10 +129,10 @@ func TestKnownCoordinatorsDamaged(t *testing.T) {
 		if len(j.addresses) != 1 || !strings.Contains(log.String(), knownName) {
 			t.Errorf("%.40q: it asks %v and says %s", text, j.addresses, log.String())
 		}
-		if _, err := j.ask(t.Context()); err != nil {
+		if _, err := ask(t, j); err != nil {
 			t.Error(err)
 		}
-		if k, err := j.folder.readKnown(); err != nil || len(k.addresses) != 1 {
+		if k, err := readKnown(j.folder); err != nil || len(k.addresses) != 1 {
 			t.Errorf("%.40q: it is not written anew: %+v, %v", text, k, err)
 		}
 	}
@@ -174,7 +174,7 @@ func TestCoordinatorsAreForgotten(t *testing.T) {
 			c.Coordinators = append(c.Coordinators, protocol.MemberEntry{ID: fmt.Sprint(i), HTTP: a})
 		}
 		told.Store(c)
-		if _, err := j.ask(t.Context()); err != nil {
+		if _, err := ask(t, j); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,7 +189,13 @@ func TestCoordinatorsAreForgotten(t *testing.T) {
 	if len(j.addresses) != 4 || j.addresses[0] != join {
 		t.Errorf("after %d replacements it asks %v", many, j.addresses)
 	}
-	if k, err := j.folder.readKnown(); err != nil || !slices.Equal(k.addresses, last) {
+	if k, err := readKnown(j.folder); err != nil || !slices.Equal(k.addresses, last) {
 		t.Errorf("it keeps %v, %v", k.addresses, err)
 	}
+}
+
+// ask asks once and returns the newest answer.
+func ask(t *testing.T, c *coordinators) (*protocol.Cluster, error) {
+	list, err := c.ask(t.Context(), joinTimeout, func(a *protocol.Cluster) bool { return a.Leader != "" })
+	return newest(list), err
 }

@@ -3,6 +3,8 @@ package worker
 import (
 	"sync"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/worker/batch"
 )
 
 // partsFunc is algorithms.Parts as a function.
@@ -15,14 +17,13 @@ func (f partsFunc) Part(i int, _ any) { f(i) }
 func TestIdleLaneHelps(t *testing.T) {
 	b := newBench(t, dense(), nil)
 	b.step() // the job is set up
-	b.mu.Lock()
-	j := b.jobs[40]
-	l := newLanes(sumLanes, &b.mu)
-	b.mu.Unlock()
-	helper := &lane{w: b.worker, lanes: l, number: 1}
-	var crew sync.WaitGroup
-	crew.Go(helper.run)
-	x := &lane{w: b.worker, lanes: l, number: 0, job: j}
+	b.jobs.mu.Lock()
+	j := b.jobs.machine.Jobs()[40].Local.(*job)
+	b.jobs.mu.Unlock()
+	pool := newExecutors(batch.Reduce)
+	helper := &executor{stepper: stepper{jobs: b.jobs}, pool: pool, number: 1}
+	pool.running.Go(helper.run)
+	x := &executor{stepper: stepper{jobs: b.jobs}, pool: pool, number: 0, job: j}
 	for range 20 {
 		var here sync.WaitGroup
 		here.Add(2)
@@ -47,14 +48,11 @@ func TestIdleLaneHelps(t *testing.T) {
 			}
 		}))
 	}()
-	b.mu.Lock()
-	if len(l.lenders) > 0 {
-		t.Errorf("%d lanes still ask for help", len(l.lenders))
+	pool.close()
+	if len(pool.sharing) > 0 {
+		t.Errorf("%d executors still ask for help", len(pool.sharing))
 	}
-	l.close()
-	b.mu.Unlock()
-	crew.Wait()
-	if b.busy != 0 {
-		t.Errorf("%d lanes are at work", b.busy)
+	if n := b.jobs.busy.Load(); n != 0 {
+		t.Errorf("%d executors are at work", n)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/worker/batch"
+
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -76,7 +78,7 @@ func TestMovesNearer(t *testing.T) {
 		})
 		return p
 	}
-	at := func(w *running) string { return w.session.Load().conn.ServerName() }
+	at := func(w *running) string { return w.link.session.Load().conn.ServerName() }
 
 	w := c.start(Config{}) // nobody leads
 	if at(w) != "b" {
@@ -87,10 +89,7 @@ func TestMovesNearer(t *testing.T) {
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
 	busy := func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		j := w.jobs[40]
-		return j != nil && len(j.live) > 0
+		return w.job(40) != nil && !w.quiet(func(j *batch.Job) bool { return j.Live() == 0 })
 	}
 	eventually(t, "work", busy)
 	leads(l)
@@ -147,7 +146,7 @@ func TestFollowsTheMajority(t *testing.T) {
 	if err := samePartial(p.Partial, sums[0]); err != nil {
 		t.Error(err)
 	}
-	if at := w.session.Load().conn.ServerName(); at != "b" {
+	if at := w.link.session.Load().conn.ServerName(); at != "b" {
 		t.Errorf("it is connected to %q", at)
 	}
 }

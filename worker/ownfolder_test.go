@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"github.com/coppice-ldl/coppice/protocol"
 	"io"
 	"log/slog"
 	"net/http"
@@ -11,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/protocol"
 
 	"github.com/coppice-ldl/coppice/harness/testkit"
 )
@@ -90,7 +91,7 @@ func TestFolderReadOnly(t *testing.T) {
 	w := c.start(Config{Listen: "127.0.0.1:0"})
 	defer http.DefaultClient.CloseIdleConnections()
 	get := func() (int, string) {
-		r := must[*http.Response](t)(http.Get("http://" + w.address + "/readyz"))
+		r := must[*http.Response](t)(http.Get("http://" + w.heart.http + "/readyz"))
 		defer r.Body.Close()
 		return r.StatusCode, string(must[[]byte](t)(io.ReadAll(r.Body)))
 	}
@@ -150,7 +151,7 @@ func TestFlippedBits(t *testing.T) {
 			if protocol.CheckID(id) != nil {
 				t.Errorf("bit %d of %s: the name %q", bit, name, id)
 			}
-			if _, err := f.readKnown(); err != nil && name != knownName {
+			if _, err := readKnown(f); err != nil && name != knownName {
 				t.Errorf("bit %d of %s: %v", bit, name, err)
 			}
 			f.close()

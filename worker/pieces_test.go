@@ -10,7 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/job/open"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -154,15 +153,11 @@ func TestOwnTreesAreNotSent(t *testing.T) {
 	g.measures()
 	g.to(g.w, &protocol.Forget{Epoch: g.epoch, Job: groveID})
 	eventually(t, "the trees are gone", func() bool {
-		g.w.results.mu.Lock()
-		defer g.w.results.mu.Unlock()
-		return len(g.w.results.users) == 0 && g.w.results.held == 0
+		r := g.w.jobs.results
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.users) == 0 && r.held == 0
 	})
-	g.w.mu.Lock()
-	defer g.w.mu.Unlock()
-	if g.w.past != 0 {
-		t.Errorf("%d bytes of results count as kept", g.w.past)
-	}
 }
 
 // TestOthersTreesAreSent: another worker says that it lacks the trees, and is sent them; so is one that
@@ -181,7 +176,7 @@ func TestOthersTreesAreSent(t *testing.T) {
 	})
 	g.run(w)
 	g.lacks()
-	if got := counter(w.drops.malformed); got != 1 {
+	if got := counter(w.jobs.drops.malformed); got != 1 {
 		t.Errorf("%v messages were malformed", got)
 	}
 	g.send(w, all, nil)
@@ -201,7 +196,7 @@ func TestOthersTreesAreSent(t *testing.T) {
 func TestLostTreesAreSentAgain(t *testing.T) {
 	g := newGrove(t)
 	g.send(g.w, none, nil)
-	r := g.w.results
+	r := g.w.jobs.results
 	r.mu.Lock()
 	lost := g.model.Pieces[1].Digest()
 	kept := r.small[lost]
@@ -221,37 +216,4 @@ func TestLostTreesAreSentAgain(t *testing.T) {
 	r.mu.Lock()
 	r.small[lost] = kept // the test took it away
 	r.mu.Unlock()
-}
-
-// TestPastResultsAreBounded: what is kept of a job's earlier rounds has a bound, for all jobs together.
-func TestPastResultsAreBounded(t *testing.T) {
-	c := newCluster(t)
-	w := c.start(Config{}).worker
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	jobs := []*job{{units: make(map[unitKey]*collected)}, {units: make(map[unitKey]*collected)}}
-	pass := func(j *job, unit uint32, size uint64) (digest string) {
-		digest, err := w.results.put(fmt.Appendf(nil, "result %d of %p", unit, j))
-		if err != nil {
-			t.Fatal(err)
-		}
-		unitOf := &collected{unit: unit, cancel: func() {}, done: true, digest: digest, bytes: size}
-		j.units[unitKey{0, unit}] = unitOf
-		w.passCollected(j, unitKey{0, unit}, unitOf)
-		return digest
-	}
-	has := func(digest string) bool { return w.results.users[digest] > 0 }
-	a, b := pass(jobs[0], 0, maxPast/2), pass(jobs[0], 1, maxPast/4)
-	other := pass(jobs[1], 0, maxPast/2) // there is no room, and nothing of its own to give up
-	if !has(a) || !has(b) || has(other) || w.past != maxPast/2+maxPast/4 {
-		t.Errorf("kept: %v, %v, %v; %d bytes", has(a), has(b), has(other), w.past)
-	}
-	next := pass(jobs[0], 2, maxPast/2)
-	if has(a) || !has(b) || !has(next) || len(jobs[0].units) > 0 {
-		t.Errorf("kept: %v, %v, %v", has(a), has(b), has(next))
-	}
-	w.dropValues(jobs[0])
-	if has(b) || has(next) || w.past != 0 || !blobs.Valid(a) {
-		t.Errorf("kept at the end: %v, %v; %d bytes", has(b), has(next), w.past)
-	}
 }

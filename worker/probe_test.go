@@ -4,9 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/job/open"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
@@ -33,9 +30,7 @@ func TestProbe(t *testing.T) {
 	}
 	probe(7)
 	eventually(t, "the epoch", func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.epoch == 7
+		return w.jobs.epoch() == 7
 	})
 	probe(6) // of a leader of before
 	w.stop()
@@ -43,8 +38,8 @@ func TestProbe(t *testing.T) {
 	if got, want := receive(t, "the server's word", gone), protocol.ResultsOf(results, w.id); got != want {
 		t.Errorf("the server names %s, want %s", got, want)
 	}
-	if len(answers) > 0 || w.epoch != 7 {
-		t.Errorf("%d answers, epoch %d", len(answers), w.epoch)
+	if len(answers) > 0 || w.jobs.epoch() != 7 {
+		t.Errorf("%d answers, epoch %d", len(answers), w.jobs.epoch())
 	}
 }
 
@@ -64,33 +59,5 @@ func TestUnable(t *testing.T) {
 	f := receive(t, "a failure", l.fails)
 	if !f.Unable || f.Permanent || f.NonFinite || !strings.Contains(f.Reason, "--memory of worker") {
 		t.Errorf("got %+v", f)
-	}
-}
-
-// demanding is a kernel whose units on the whole dataset take 5000 bytes.
-type demanding struct{}
-
-func (demanding) NewScratch() any         { return nil }
-func (demanding) Demand() (int64, string) { return 5000, "2 matrices" }
-
-// TestDemand: a unit on the whole dataset, or a child job, is refused where the algorithm's own
-// arrays are beyond --memory; units of shards are not.
-func TestDemand(t *testing.T) {
-	for _, x := range []struct {
-		limit int64
-		run   protocol.Run
-		ok    bool
-	}{
-		{4999, protocol.Run{How: round.Collect, Scope: round.Whole}, false},
-		{4999, protocol.Run{How: round.Collect, Child: true}, false},
-		{4999, protocol.Run{How: round.Collect}, true},
-		{5000, protocol.Run{How: round.Collect, Scope: round.Whole}, true},
-		{0, protocol.Run{How: round.Collect, Scope: round.Whole}, true},
-	} {
-		w := &worker{cfg: Config{MemoryBytes: x.limit}, id: "w"}
-		err := w.tooLarge(&batch{run: x.run, job: &job{manifest: &dataset.Manifest{}, open: &open.Job{Kernel: demanding{}}}})
-		if (err == nil) != x.ok || err != nil && (!failureOf(err).unable || !strings.Contains(err.Error(), "(2 matrices), but --memory of worker w is")) {
-			t.Errorf("limit %d, %+v: error %v", x.limit, x.run, err)
-		}
 	}
 }

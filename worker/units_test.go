@@ -10,110 +10,14 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/coppice-ldl/coppice/worker/batch"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/metrics"
-	"github.com/coppice-ldl/coppice/protocol"
 )
-
-// The newest two versions are kept; one that a batch holds keeps its bytes,
-// however many come after it.
-func TestValues(t *testing.T) {
-	v := make(values)
-	put := func(version uint64) *value {
-		y := v.blank(protocol.Ref{ID: 3, Version: version}, 8)
-		for i := range y.data {
-			y.data[i] = byte(version)
-		}
-		v.put(y)
-		return y
-	}
-	has := func(versions ...uint64) {
-		t.Helper()
-		var got []uint64
-		for _, y := range v[3].versions {
-			got = append(got, y.version)
-		}
-		if !slices.Equal(got, versions) {
-			t.Fatalf("versions %v where %v were due", got, versions)
-		}
-	}
-	put(1)
-	put(2)
-	has(1, 2)
-	refs := []protocol.Ref{{ID: 3, Version: 1}}
-	vars, held := v.hold(refs, nil, nil)
-	third := put(3)
-	put(4)
-	put(5)
-	has(4, 5)
-	if vars[0].Data[0] != 1 {
-		t.Errorf("a held value became %d", vars[0].Data[0])
-	}
-	if got := v.missing([]protocol.Ref{{ID: 3, Version: 1}, {ID: 3, Version: 5}, {ID: 4, Version: 0}}); len(got) != 2 {
-		t.Errorf("missing are %v", got)
-	}
-	old := held[0]
-	release(held)
-	if y := put(6); y != old && y != third {
-		t.Error("memory that nobody holds is not used again")
-	}
-	v.renew(v.find(protocol.Ref{ID: 3, Version: 5}))
-	put(7)
-	has(5, 7)
-}
-
-// Lanes give each unit out once, the next one always of the job that used least
-// time; a job that comes late has no claim to the past.
-func TestLanes(t *testing.T) {
-	var mu sync.Mutex
-	l := newLanes(sumLanes, &mu)
-	mu.Lock()
-	defer mu.Unlock()
-	batchOf := func(j *job, units int) *batch {
-		b := &batch{job: j}
-		b.run.Units = make([]uint32, units)
-		return b
-	}
-	slow, quick, late := &job{id: 1}, &job{id: 2}, &job{id: 3}
-	l.add(batchOf(slow, 10))
-	l.add(batchOf(quick, 100))
-	cost := map[*job]time.Duration{slow: 10 * time.Millisecond, quick: time.Millisecond, late: time.Millisecond}
-	count := map[*job]int{}
-	step := func(n int) {
-		for range n {
-			next, ok := l.take()
-			b := next.batch
-			if !ok {
-				t.Fatal("the lanes are closed")
-			}
-			count[b.job]++
-			b.job.used[sumLanes] += cost[b.job]
-		}
-	}
-	step(55)
-	if count[slow] != 5 || count[quick] != 50 {
-		t.Fatalf("%d slow and %d quick units", count[slow], count[quick])
-	}
-	l.add(batchOf(late, 100))
-	step(20)
-	if count[late] < 5 || count[late] > 12 {
-		t.Errorf("the late job had %d of 20 units", count[late])
-	}
-	for len(l.ready) > 0 {
-		step(1)
-	}
-	if count[slow] != 10 || count[quick] != 100 || count[late] != 100 {
-		t.Errorf("units given out: %d, %d, %d", count[slow], count[quick], count[late])
-	}
-	l.close()
-	if _, ok := l.take(); ok {
-		t.Error("closed lanes give out a unit")
-	}
-}
 
 // testCache is a cache that fetches from an imported dataset.
 func testCache(t testing.TB, d *data, limit int64) *cache {
@@ -239,21 +143,21 @@ func TestBadShards(t *testing.T) {
 		{dataset.ShardRef{Digest: fmt.Sprintf("%064d", 1), Bytes: 5}, false},
 	} {
 		_, err := c.acquire(t.Context(), x.ref)
-		if f := failureOf(err); err == nil || f.permanent != x.permanent {
+		if f := batch.FailureOf(err); err == nil || f.Permanent != x.permanent {
 			t.Errorf("%s: got %v", x.ref.Digest, err)
 		}
 	}
 }
 
-// A connection that comes back makes the next beat a full one, at once, and has the
-// session looked at: it may be another server's.
+// A connection that comes back makes the next heartbeat a full one, at once, and has the session checked: it may be at
+// another server.
 func TestReconnectBeats(t *testing.T) {
-	m, p := metrics.NewWorker(prometheus.NewRegistry()), newPulse()
-	w := &worker{beat: p, news: make(chan struct{}, 1)}
-	x := &traffic{&m.Traffic, w}
+	m := metrics.NewWorker(prometheus.NewRegistry())
+	f := &follower{heart: &heartbeat{kick: make(chan struct{}, 1)}, news: make(chan struct{}, 1)}
+	x := &traffic{&m.Traffic, f.reconnected}
 	x.Reconnected()
 	x.Reconnected()
-	if len(p.kick) != 1 || len(w.news) != 1 || counter(m.NATSReconnects) != 2 {
-		t.Errorf("%d kicks, %v reconnects counted", len(p.kick), counter(m.NATSReconnects))
+	if len(f.heart.kick) != 1 || len(f.news) != 1 || counter(m.NATSReconnects) != 2 {
+		t.Errorf("%d kicks, %v reconnects counted", len(f.heart.kick), counter(m.NATSReconnects))
 	}
 }

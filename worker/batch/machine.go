@@ -73,7 +73,7 @@ func (m *Machine) Step(dst []Action, e Event) []Action {
 		for _, j := range m.sorted() {
 			m.forget(j)
 		}
-		m.epoch = 0
+		m.epoch = e.Epoch
 	}
 	dst, m.out = m.out, nil
 	return dst

@@ -3,7 +3,13 @@ package batch
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // check returns an error if an invariant that stands at a field does not hold. all has every job that was ever opened.
@@ -149,4 +155,170 @@ func TestFailureOf(t *testing.T) {
 			t.Errorf("%v became %+v", x.err, f)
 		}
 	}
+}
+
+// opened returns a machine with a job that has no shards to fetch.
+func opened(c Config) (*Machine, *Job) {
+	m := New(c)
+	m.Step(nil, Event{Kind: Setup, Order: Order{Setup: &protocol.Setup{ID: 1, Manifest: &dataset.Manifest{}}, Spec: "a"}})
+	m.Step(nil, Event{Kind: Opened, Job: m.jobs[1]})
+	return m, m.jobs[1]
+}
+
+// TestValueMemory: memory of an old version serves the next one, unless a batch reads it.
+func TestValueMemory(t *testing.T) {
+	m, j := opened(Config{Slots: 1})
+	put := func(version uint64) *Version {
+		a := m.Step(nil, Event{Kind: Value, Order: Order{ID: 1, Ref: protocol.Ref{ID: 3, Version: version}}, Bytes: 8})
+		return a[0].Version
+	}
+	first := put(1)
+	put(2)
+	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1, Round: 1}, Of: 1, Units: []uint32{0}, Refs: []protocol.Ref{{ID: 3, Version: 1}}}
+	m.Step(nil, Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
+	third := put(3)
+	for version := uint64(4); version < 6; version++ {
+		if v := put(version); v == first {
+			t.Fatal("memory that a batch reads serves another version")
+		}
+	}
+	m.Step(nil, Event{Kind: Free})
+	m.Step(nil, Event{Kind: Ended, Batch: j.live[0]})
+	m.Step(nil, Event{Kind: Answered, Batch: j.live[0]})
+	if v := put(6); v != first && v != third {
+		t.Error("memory that nothing reads does not serve another version")
+	}
+}
+
+// TestValuesAreBounded in number and in bytes.
+func TestValuesAreBounded(t *testing.T) {
+	_, j := opened(Config{})
+	for id := range uint16(protocol.MaxVars) {
+		if !j.values.room(id, 10) {
+			t.Fatalf("value %d has no room", id)
+		}
+		j.keep(&Event{Order: Order{Ref: protocol.Ref{ID: id}}, Bytes: 10})
+	}
+	if j.values.room(protocol.MaxVars, 1) || !j.values.room(3, 1) {
+		t.Error("one value too many has room, or a newer version has not")
+	}
+	if j.values.room(3, maxValueBytes-10*protocol.MaxVars+1) || !j.values.room(3, maxValueBytes-10*protocol.MaxVars) {
+		t.Error("the bytes of all values are not bounded")
+	}
+}
+
+// TestTooLarge: a batch is refused if its partials would take more memory than those of any job, permanently and with the
+// number; or if a task on the whole dataset, or a sub-job, would take more than --memory.
+func TestTooLarge(t *testing.T) {
+	units := func(n, step int) (list []entry) {
+		for i := range n {
+			list = append(list, entry{unit: uint32(i * step)})
+		}
+		return list
+	}
+	for _, x := range []struct {
+		b  Batch
+		ok bool
+	}{
+		{Batch{partial: 8 << 27, of: 16, tasks: units(4, 1)}, true},
+		{Batch{partial: 8 << 19, of: 1 << 12, tasks: units(1<<10, 3)}, true},
+		{Batch{partial: 8 << 20, of: 1 << 12, tasks: units(1<<10, 3)}, false},
+		{Batch{partial: 8 << 21, of: 1 << 12, tasks: units(1<<12, 1)}, true},
+		{Batch{partial: 8 << 27, of: 16, tasks: units(16, 1)}, false},
+	} {
+		_, x.b.job = opened(Config{Slots: 2})
+		err := x.b.tooLarge()
+		if (err == nil) != x.ok || err != nil && (!FailureOf(err).Permanent || !strings.Contains(err.Error(), fmt.Sprint(x.b.partial))) {
+			t.Errorf("%d tasks of %d with %d bytes: %v", len(x.b.tasks), x.b.of, x.b.partial, err)
+		}
+	}
+	for _, x := range []struct {
+		limit int64
+		b     Batch
+		ok    bool
+	}{
+		{4999, Batch{executor: Gather, scope: round.Whole}, false},
+		{4999, Batch{executor: Gather, child: true}, false},
+		{4999, Batch{executor: Gather}, true},
+		{5000, Batch{executor: Gather, scope: round.Whole}, true},
+		{0, Batch{executor: Gather, scope: round.Whole}, true},
+	} {
+		_, x.b.job = opened(Config{Worker: "w", Memory: x.limit})
+		x.b.job.demand.arrays, x.b.job.demand.purpose = 5000, "2 matrices"
+		err := x.b.tooLarge()
+		if (err == nil) != x.ok || err != nil && (!FailureOf(err).Unable || !strings.Contains(err.Error(), "(2 matrices), but --memory of worker w is")) {
+			t.Errorf("limit %d: %v", x.limit, err)
+		}
+	}
+}
+
+// TestFairness: each task begins once, the next one always of the job that used the least time. A job that comes late has
+// no claim to the past.
+func TestFairness(t *testing.T) {
+	m := New(Config{Slots: 1})
+	cost := map[uint64]time.Duration{1: 10 * time.Millisecond, 2: time.Millisecond, 3: time.Millisecond}
+	add := func(id uint64, n int) {
+		m.Step(nil, Event{Kind: Setup, Order: Order{Setup: &protocol.Setup{ID: id, Manifest: &dataset.Manifest{}}, Spec: "a"}})
+		m.Step(nil, Event{Kind: Opened, Job: m.jobs[id]})
+		run := &protocol.Run{Stamp: protocol.Stamp{Job: id, Round: 1}, Of: uint32(n)}
+		for i := range n {
+			run.Units = append(run.Units, uint32(i))
+		}
+		m.Step(nil, Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
+	}
+	count := map[uint64]int{}
+	step := func(n int) {
+		for range n {
+			a := m.Step(nil, Event{Kind: Free})
+			if len(a) == 0 || a[0].Kind != Compute {
+				t.Fatalf("there is no task: %v", count)
+			}
+			count[a[0].Job.ID]++
+			m.Step(nil, Event{Kind: Ended, Batch: a[0].Batch, Index: a[0].Index, Took: cost[a[0].Job.ID]})
+		}
+	}
+	add(1, 10)
+	add(2, 100)
+	step(55)
+	if count[1] != 5 || count[2] != 50 {
+		t.Fatalf("%v tasks", count)
+	}
+	add(3, 100)
+	step(20)
+	if count[3] < 5 || count[3] > 12 {
+		t.Errorf("the late job had %d of 20 tasks", count[3])
+	}
+	step(210 - 75)
+	if count[1] != 10 || count[2] != 100 || count[3] != 100 || len(m.ready[Reduce]) > 0 {
+		t.Errorf("%v tasks", count)
+	}
+}
+
+// BenchmarkRound is a reduce round of 64 tasks: its orders, and what follows from them.
+func BenchmarkRound(b *testing.B) {
+	m, _ := opened(Config{Slots: 2})
+	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1}, Of: 64, Refs: []protocol.Ref{{ID: 3}}}
+	for i := range uint32(64) {
+		run.Units = append(run.Units, i)
+	}
+	var a []Action
+	events := 0
+	step := func(e Event) {
+		events++
+		a = m.Step(a[:0], e)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		run.Round++
+		run.Refs[0].Version++
+		step(Event{Kind: Value, Order: Order{ID: 1, Ref: run.Refs[0]}, Bytes: 8})
+		step(Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
+		batch := a[0].Batch
+		for range 64 {
+			step(Event{Kind: Free})
+			step(Event{Kind: Ended, Batch: batch, Index: a[0].Index, Took: 1})
+		}
+		step(Event{Kind: Answered, Batch: batch})
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
 }

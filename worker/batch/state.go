@@ -213,7 +213,7 @@ const (
 	Heard EventKind = iota
 	// Setup: the leader sent a job. Setup, Spec.
 	Setup
-	// Value: the leader sent a version of a value. Epoch, ID, Ref, Bytes, Lent.
+	// Value: the leader sent a version of a value. Epoch, ID, Ref, Bytes, Lent, Local.
 	Value
 	// Chunk: the leader sent a chunk of a version, or named it. Epoch, ID, Ref, Index, Of, Bytes, Sent, Found, Local.
 	Chunk
@@ -240,7 +240,7 @@ const (
 	ChunkLost
 	// Distrusted: the shards of a job turned out to be damaged. Job.
 	Distrusted
-	// Reset: the worker stops, or enters another cluster.
+	// Reset: the worker stops, or enters another cluster. Epoch, from which it goes on.
 	Reset
 )
 
@@ -278,7 +278,7 @@ type Event struct {
 	Demand    int64  // the memory that a task on the whole dataset needs, beyond shards
 	DemandFor string // what needs it
 	Err       error
-	Local     any // of the caller, for KeepChunk
+	Local     any // of the caller, for Keep and KeepChunk
 }
 
 // ActionKind says what the caller shall do.
@@ -299,7 +299,7 @@ const (
 	// RefuseMessage: drop the message. Err.
 	RefuseMessage
 
-	// Keep: keep the bytes of a version. Local may have memory of an older one. Version.
+	// Keep: keep the bytes of a version. Version.Local may have memory of an older one. Version, Bytes, Local.
 	Keep
 	// KeepChunk: keep a chunk of a version. Version, Index, Local.
 	KeepChunk

@@ -155,10 +155,12 @@ func (j *Job) newBatch(run *protocol.Run, reply string) *Batch {
 	if run.How == round.Collect {
 		executor = Gather
 	}
-	b := &Batch{}
+	var b *Batch
 	if at := slices.IndexFunc(j.idle, func(b *Batch) bool { return b.of == int(run.Of) && b.executor == executor }); at >= 0 {
 		b = j.idle[at]
 		j.idle = slices.Delete(j.idle, at, at+1)
+	} else {
+		b = new(Batch)
 	}
 	*b = Batch{
 		Local: b.Local, Stamp: run.Stamp, Reply: reply, Values: b.Values[:0], job: j, executor: executor, of: int(run.Of),

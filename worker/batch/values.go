@@ -152,7 +152,7 @@ func (j *Job) keep(e *Event) {
 	}
 	v.ID, v.Number, v.lent = e.Ref.ID, e.Ref.Version, e.Lent
 	j.list(v)
-	j.machine.do(Action{Kind: Keep, Version: v})
+	j.machine.do(Action{Kind: Keep, Version: v, Bytes: e.Bytes, Local: e.Local})
 }
 
 // keepChunk keeps a chunk of a version. Its bytes came with the message, or it is a result of this worker.
