@@ -63,6 +63,9 @@ type shard struct {
 	of    *entry
 }
 
+// prefetchers is how many shards are prefetched at the same time.
+const prefetchers = 2
+
 // corruptFiles are the files that package blobs has moved aside.
 const corruptFiles = "*.corrupt"
 
@@ -73,7 +76,11 @@ func openCache(o cacheOptions) (*cache, error) {
 		return nil, err
 	}
 	c := &cache{cacheOptions: o, folder: folder, entries: make(map[string]*entry)}
-	if err := c.clearCorrupt(); err != nil {
+	left, err := filepath.Glob(filepath.Join(folder.Dir(), corruptFiles))
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
+	}
+	if err != nil {
 		return nil, err
 	}
 	list, err := folder.List()
@@ -88,14 +95,6 @@ func openCache(o cacheOptions) (*cache, error) {
 	}
 	c.makeRoom(0, false)
 	return c, nil
-}
-
-func (c *cache) clearCorrupt() error {
-	left, err := filepath.Glob(filepath.Join(c.folder.Dir(), corruptFiles))
-	for _, path := range left {
-		err = errors.Join(err, os.Remove(path))
-	}
-	return err
 }
 
 // verify verifies all files that were there at the start, so that the leader learns what this worker holds.
@@ -298,7 +297,12 @@ func (c *cache) ensure(ctx context.Context, e *entry, standby bool) error {
 	if !c.makeRoom(e.bytes, standby) && standby {
 		return errNoRoom
 	}
-	return c.pull(ctx, e)
+	for {
+		err := c.pull(ctx, e)
+		if !errors.Is(err, errMoved) || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 var errNoRoom = errors.New("the cache has no room for the shard")
@@ -310,7 +314,7 @@ func (c *cache) check(e *entry) error {
 	}
 	err := c.folder.Verify(e.digest)
 	if err == nil {
-		c.set(e, true)
+		c.mark(e, true)
 		return nil
 	}
 	c.wrong(e, err)
@@ -329,16 +333,8 @@ func (c *cache) wrong(e *entry, err error) {
 	c.forget(e)
 }
 
-// pull fetches the file of e. If the connection moves meanwhile, it begins again.
+// pull fetches the file of e. It fails with errMoved if the connection moves meanwhile.
 func (c *cache) pull(ctx context.Context, e *entry) error {
-	for {
-		if err := c.pullOnce(ctx, e); !errors.Is(err, errMoved) || ctx.Err() != nil {
-			return err
-		}
-	}
-}
-
-func (c *cache) pullOnce(ctx context.Context, e *entry) error {
 	w, err := c.folder.Writer()
 	if err != nil {
 		return batch.Passing(err)
@@ -354,12 +350,12 @@ func (c *cache) pullOnce(ctx context.Context, e *entry) error {
 	c.mu.Lock()
 	e.bytes = w.Size()
 	c.mu.Unlock()
-	c.set(e, true)
+	c.mark(e, true)
 	return nil
 }
 
-// set notes whether the file of e is there and verified, or does not exist.
-func (c *cache) set(e *entry, there bool) {
+// mark notes whether the file of e is there and verified, or does not exist.
+func (c *cache) mark(e *entry, there bool) {
 	c.mu.Lock()
 	if there != e.present {
 		if there {
@@ -378,7 +374,7 @@ func (c *cache) forget(e *entry) {
 	if err := c.folder.Delete(e.digest); err != nil {
 		c.log.Warn("a file of the cache could not be deleted", "digest", e.digest, "error", err)
 	}
-	c.set(e, false)
+	c.mark(e, false)
 }
 
 // makeRoom evicts shards until need more bytes fit, and reports whether they do. It begins with the shard that was unused
@@ -416,7 +412,21 @@ func (c *cache) oldest(standby bool) *entry {
 	return oldest
 }
 
-// hold fetches a shard that the leader wants here, unless there is no room for it.
+// prefetch fetches a shard that the leader wants here, unless there is no room for it.
+func (c *cache) prefetch(ctx context.Context, ref dataset.ShardRef) {
+	if ctx.Err() != nil {
+		return
+	}
+	switch err := c.hold(ctx, ref); {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, errNoRoom):
+		c.log.Debug("a shard is not in the cache", "digest", ref.Digest, "reason", err)
+	default:
+		c.log.Warn("a shard could not be prefetched", "digest", ref.Digest, "error", err)
+	}
+}
+
+// hold fetches a shard that the leader wants here. It fails with errNoRoom if there is no room for it.
 func (c *cache) hold(ctx context.Context, ref dataset.ShardRef) error {
 	e, err := c.claim(ctx, ref)
 	if err != nil {
@@ -436,82 +446,4 @@ func (c *cache) unwant() {
 	for _, e := range c.entries {
 		e.wanted = false
 	}
-}
-
-// prefetchers is how many shards are prefetched at the same time.
-const prefetchers = 2
-
-// prefetch fetches shards that the leader wants here, in the background and in the order of its messages.
-type prefetch struct {
-	cache *cache
-	procs *processors
-	log   *slog.Logger
-
-	mu     sync.Mutex // guards what follows
-	wake   *sync.Cond
-	queue  []dataset.ShardRef
-	queued map[string]bool // digests of the shards in queue
-	closed bool
-}
-
-func newPrefetch(c *cache, procs *processors, log *slog.Logger) *prefetch {
-	p := &prefetch{cache: c, procs: procs, log: log, queued: make(map[string]bool)}
-	p.wake = sync.NewCond(&p.mu)
-	return p
-}
-
-// want queues shards, unless they are queued already.
-func (p *prefetch) want(shards []dataset.ShardRef) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, ref := range shards {
-		if !p.queued[ref.Digest] {
-			p.queued[ref.Digest] = true
-			p.queue = append(p.queue, ref)
-		}
-	}
-	p.wake.Broadcast()
-}
-
-// run fetches shards until close. ctx ends a fetch.
-func (p *prefetch) run(ctx context.Context) {
-	for {
-		ref, ok := p.next()
-		if !ok {
-			return
-		}
-		p.procs.begin()
-		err := p.cache.hold(ctx, ref)
-		p.procs.end()
-		switch {
-		case err == nil || ctx.Err() != nil:
-		case errors.Is(err, errNoRoom):
-			p.log.Debug("a shard is not in the cache", "digest", ref.Digest, "reason", err)
-		default:
-			p.log.Warn("a shard could not be prefetched", "digest", ref.Digest, "error", err)
-		}
-	}
-}
-
-// next waits for a shard to fetch. ok is false after close.
-func (p *prefetch) next() (ref dataset.ShardRef, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.queue) == 0 && !p.closed {
-		p.wake.Wait()
-	}
-	if p.closed {
-		return ref, false
-	}
-	ref = p.queue[0]
-	p.queue = p.queue[1:]
-	delete(p.queued, ref.Digest)
-	return ref, true
-}
-
-func (p *prefetch) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	p.wake.Broadcast()
 }

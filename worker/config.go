@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine"
@@ -113,4 +114,9 @@ func (c Config) withDefaults() (Config, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c, nil
+}
+
+// joinAddress returns an address of --join without the parts that only a URL has.
+func joinAddress(text string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "http://"), "/")
 }

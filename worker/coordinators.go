@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,11 +56,6 @@ func newCoordinators(cfg *Config) *coordinators {
 	return c
 }
 
-// joinAddress returns an address of --join without the parts that only a URL has.
-func joinAddress(text string) string {
-	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "http://"), "/")
-}
-
 func (c *coordinators) close() { c.http.CloseIdleConnections() }
 
 // learn adds an address that a coordinator, or the configuration, named.
@@ -70,8 +66,8 @@ func (c *coordinators) learn(address string) {
 	}
 }
 
-// cluster asks until a coordinator answers. The error is ctx's, or wraps ErrVersion.
-func (c *coordinators) cluster(ctx context.Context) (*protocol.Cluster, error) {
+// findCluster asks until a coordinator answers. The error is ctx's, or wraps ErrVersion.
+func (c *coordinators) findCluster(ctx context.Context) (*protocol.Cluster, error) {
 	var logged time.Time
 	for {
 		list, err := c.ask(ctx, joinTimeout, func(a *protocol.Cluster) bool { return a.Leader != "" })
@@ -119,21 +115,23 @@ func (c *coordinators) ask(ctx context.Context, within time.Duration, enough fun
 		}()
 	}
 	var came []answer
-	var errs []error
-	for range asked { // all, so that no goroutine is left behind
+	var other, failed error // about another version, which ends the worker; all errors
+	for range asked {       // all, so that no goroutine is left behind
 		a := <-answers
-		if a.err != nil {
-			errs = append(errs, a.err)
-			continue
+		switch {
+		case a.err == nil:
+			if !a.kept && enough(a.cluster) {
+				cancel()
+			}
+			came = append(came, a)
+		case errors.Is(a.err, ErrVersion):
+			other = cmp.Or(other, a.err)
 		}
-		if !a.kept && enough(a.cluster) {
-			cancel()
-		}
-		came = append(came, a)
+		failed = errors.Join(failed, a.err)
 	}
 	list := preferred(came)
 	if len(list) == 0 {
-		return nil, chooseError(errs)
+		return nil, cmp.Or(other, failed)
 	}
 	for _, a := range list {
 		for _, m := range a.Coordinators {
@@ -164,15 +162,16 @@ func preferred(came []answer) (list []*protocol.Cluster) {
 	return list
 }
 
-// chooseError returns the error of a question without an answer. It prefers the error about another version, which ends
-// the worker.
-func chooseError(errs []error) error {
-	for _, err := range errs {
-		if errors.Is(err, ErrVersion) {
-			return err
+// newest returns the answer of the highest epoch; nil: there is none. Of two answers of the same epoch it prefers the one
+// that names a leader, because the other coordinator does not know of the leader yet, or has lost it.
+func newest(answers []*protocol.Cluster) *protocol.Cluster {
+	var best *protocol.Cluster
+	for _, c := range answers {
+		if best == nil || c.Epoch > best.Epoch || c.Epoch == best.Epoch && best.Leader == "" {
+			best = c
 		}
 	}
-	return errors.Join(errs...)
+	return best
 }
 
 // askOne asks the coordinator at an address. If cluster is not empty, it must be the id of its cluster.

@@ -38,6 +38,14 @@ func newExecutors(kind batch.Executor) *executors {
 	return p
 }
 
+// begin starts the executors of a kind, as many as there are slots.
+func (p *executors) begin(j *jobs) {
+	for i := range j.cfg.Slots {
+		x := &executor{stepper: stepper{jobs: j}, pool: p, number: int(p.kind)*j.cfg.Slots + i}
+		p.running.Go(x.run)
+	}
+}
+
 // ready says that n more tasks are ready.
 func (p *executors) ready(n int) {
 	p.mu.Lock()
@@ -124,7 +132,7 @@ func (x *executor) run() {
 	if x.pool.kind == batch.Gather {
 		runtime.LockOSThread()
 	}
-	debug.SetPanicOnFault(true) // a mapped file may be cut short: see afterPanic
+	debug.SetPanicOnFault(true) // see addressed
 	for {
 		other, ok := x.pool.take()
 		if !ok {
@@ -137,6 +145,14 @@ func (x *executor) run() {
 		}
 	}
 }
+
+// addressed is the panic of the runtime, after debug.SetPanicOnFault, if a mapped file is cut short or cannot be read.
+type addressed interface {
+	runtime.Error
+	Addr() uintptr
+}
+
+var errFault = errors.New("worker: a shard's file cannot be read")
 
 // compute computes a task, and reports how it ended.
 func (x *executor) compute(a *batch.Action) {
@@ -154,8 +170,14 @@ func (x *executor) compute(a *batch.Action) {
 	owner := w.job // w may serve another batch once the task has ended
 	if err == nil {
 		j.metrics.Units.Inc()
-	} else {
-		err = x.afterPanic(owner, err)
+	} else if stack := engine.PanicStack(err); stack != "" {
+		j.log.Error("computing a task panicked", "job", owner.ID, "reason", err, "stack", stack)
+		owner.scratch[x.number] = nil // it may be in any state
+		if fault := addressed(nil); errors.As(err, &fault) {
+			err = batch.Passing(fmt.Errorf("%w: %w", errFault, fault)) // another worker may have a better file
+		} else {
+			err = batch.Permanent(err)
+		}
 	}
 	j.busy.Add(-1)
 	x.step(batch.Event{Kind: batch.Ended, Batch: a.Batch, Index: a.Index, Took: took, Err: err})
@@ -237,20 +259,40 @@ func (x *executor) result(ctx context.Context, w *work, a *batch.Action) (part [
 	if u.Child, err = pipeline.ChildOf(j.spec, j.manifest, u.ID); err != nil {
 		return nil, err
 	}
-	run := func(ctx context.Context, child *round.Job) ([]byte, error) {
-		options := local.Options{Kept: x.jobs.kept}
-		x.jobs.reportTo(a.Task, &options)
+	return engine.RunCollected(ctx, j.open.Kernel, u, j.open.Data, w.vars, func(ctx context.Context, child *round.Job) ([]byte, error) {
+		options := x.reporting(a.Task)
 		if len(u.Payload) > 0 {
 			var resume protocol.Resume
 			if err := resume.Decode(u.Payload); err != nil {
 				return nil, fmt.Errorf("worker: the saved state of the fold cannot be read: %w", err)
 			}
 			options.Resume = local.Checkpoint(resume)
-			x.jobs.log.Info("a fold continues on this worker", "job", j.ID, "unit", a.Task.Unit, "round", resume.Rounds)
+			x.jobs.log.Info("a fold continues on this worker", "job", j.ID, "unit", u.ID, "round", resume.Rounds)
 		}
 		return local.Child(ctx, j.open, child, options)
+	}, nil)
+}
+
+// reporting returns options with which a sub-job tells the leader its progress and its checkpoints.
+func (x *executor) reporting(t *batch.Task) local.Options {
+	j := x.jobs
+	report := func(rounds uint64, p round.Progress) {
+		if p.Loss-p.Loss != 0 { // not a finite number
+			p.Loss = -1
+		}
+		stamp, reply := j.addressee(t)
+		m := t.Local.(*gathered).progress.tell(protocol.Progress{
+			Stamp: stamp, Worker: j.id, Unit: t.Unit, Done: protocol.Work{Rounds: rounds, Steps: p.Step, Samples: p.Samples},
+			Steps: p.Steps, Most: p.MostSteps, Loss: p.Loss,
+		})
+		j.link.send(reply, m.Append(nil))
 	}
-	return engine.RunCollected(ctx, j.open.Kernel, u, j.open.Data, w.vars, run, nil)
+	checkpoint := func(at local.Checkpoint) {
+		stamp, reply := j.addressee(t)
+		m := protocol.Checkpoint{Stamp: stamp, Worker: j.id, Unit: t.Unit, Resume: protocol.Resume(at)}
+		j.link.send(reply, m.Append(nil))
+	}
+	return local.Options{Kept: j.kept, Report: report, Checkpoint: checkpoint, CheckpointEvery: j.cfg.CheckpointEvery}
 }
 
 // scratch returns the executor's working memory for a job.
@@ -259,31 +301,6 @@ func (x *executor) scratch(j *job) any {
 		j.scratch[x.number] = j.open.Kernel.NewScratch()
 	}
 	return j.scratch[x.number]
-}
-
-// addressed is the panic of the runtime after debug.SetPanicOnFault.
-type addressed interface {
-	runtime.Error
-	Addr() uintptr
-}
-
-var errFault = errors.New("worker: a shard's file cannot be read")
-
-// afterPanic returns the failure of a task that panicked, and any other error as it is. The scratch memory may be in any
-// state after a panic, and is dropped. A fault at an address means that the file of a shard was cut short or cannot be
-// read. Another worker may have a better file.
-func (x *executor) afterPanic(j *job, err error) error {
-	stack := engine.PanicStack(err)
-	if stack == "" {
-		return err
-	}
-	x.jobs.log.Error("computing a task panicked", "job", j.ID, "reason", err, "stack", stack)
-	j.scratch[x.number] = nil
-	var fault addressed
-	if errors.As(err, &fault) {
-		return batch.Passing(fmt.Errorf("%w: %w", errFault, fault))
-	}
-	return batch.Permanent(err)
 }
 
 // Idle implements round.Lanes.

@@ -84,10 +84,18 @@ func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 // FORMAT is damaged, the cache begins empty.
 func (f *folder) checkFormat() error {
 	b, err := os.ReadFile(f.path("FORMAT"))
+	others := len(format) // bytes that differ
+	if len(b) == len(format) {
+		for i := range b {
+			if b[i] == format[i] {
+				others--
+			}
+		}
+	}
 	switch {
-	case err == nil && string(b) == format:
+	case err == nil && others == 0:
 		return nil
-	case err == nil && nearly(string(b), format):
+	case err == nil && others == 1:
 		f.log.Error("the FORMAT file is damaged or has another version; the worker starts with an empty cache", "file", f.path("FORMAT"), "says", string(b))
 		if err := errors.Join(os.RemoveAll(f.path(shardsName)), os.RemoveAll(f.path(resultsName))); err != nil {
 			return fmt.Errorf("worker: %w", err)
@@ -108,20 +116,6 @@ func (f *folder) checkFormat() error {
 		}
 	}
 	return f.write("FORMAT", format)
-}
-
-// nearly reports whether text differs from want in at most one byte.
-func nearly(text, want string) bool {
-	if len(text) != len(want) {
-		return false
-	}
-	others := 0
-	for i := range len(want) {
-		if text[i] != want[i] {
-			others++
-		}
-	}
-	return others <= 1
 }
 
 // write writes a small file as a whole or not at all, also if the power fails soon after.

@@ -51,7 +51,7 @@ func FuzzOrders(f *testing.F) {
 		w.orders.onSetup(setup)
 		allocs.AtMost(t, 64*len(b)+orderSlack, "an order", func() {
 			if lead {
-				w.onLead(bus.Message{Subject: "lead", Data: b})
+				w.lead(bus.Message{Subject: "lead", Data: b})
 			} else {
 				o.handle(bus.Message{Subject: "work", Reply: reply, Data: b})
 			}

@@ -19,13 +19,11 @@ const (
 
 // heartbeat tells all coordinators that the worker is there. A full heartbeat also says what the worker holds.
 type heartbeat struct {
-	id    string
+	*env
 	http  string // the address of the worker's HTTP server, or empty
-	slots int
 	jobs  *jobs
 	cache *cache
 	disk  *folderWatch
-	link  *link
 	kick  chan struct{} // one token: send a full one soon
 
 	beat protocol.Beat // memory of send
@@ -71,7 +69,7 @@ func (h *heartbeat) run(s *session) {
 func (h *heartbeat) send(s *session, full, leaving bool) {
 	h.beat = protocol.Beat{
 		Worker: h.id, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
-		Slots: h.slots, Metrics: h.http, Leaving: leaving, Full: full, Busy: int(h.jobs.busy.Load()), Pieces: true, Bundles: true,
+		Slots: h.cfg.Slots, Metrics: h.http, Leaving: leaving, Full: full, Busy: int(h.jobs.busy.Load()), Pieces: true, Bundles: true,
 		Problem: h.disk.trouble(),
 	}
 	if trip := h.link.trip.Load(); trip != nil {
@@ -79,7 +77,7 @@ func (h *heartbeat) send(s *session, full, leaving bool) {
 	}
 	if full {
 		h.beat.Holds, _ = h.cache.holdings()
-		h.beat.Host, h.beat.Load, h.beat.Address = machine.Name(), machine.Load(), h.link.localAddress()
+		h.beat.Host, h.beat.Load, h.beat.Address = machine.Name(), machine.Load(), s.conn.LocalAddress()
 	}
 	h.buf = h.beat.Append(h.buf[:0])
 	h.link.send(s.subjects.Beats(), h.buf)

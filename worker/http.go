@@ -32,6 +32,15 @@ func listen(address string, registry *prometheus.Registry, unready func() string
 	if err != nil {
 		return nil, fmt.Errorf("worker: cannot listen for HTTP at --listen %s: %w", address, err)
 	}
+	at := l.Addr().(*net.TCPAddr)
+	others := at.String()
+	if at.IP.IsUnspecified() { // it listens on all interfaces: others reach it by the name of this machine
+		host, err := os.Hostname()
+		if err != nil {
+			host = "localhost"
+		}
+		others = net.JoinHostPort(host, fmt.Sprint(at.Port))
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler(registry))
 	mux.HandleFunc("GET /healthz", func(r http.ResponseWriter, _ *http.Request) {
@@ -45,7 +54,7 @@ func listen(address string, registry *prometheus.Registry, unready func() string
 		fmt.Fprintln(r, "ok")
 	})
 	x := &web{
-		address: reachable(l.Addr().(*net.TCPAddr)), port: l.Addr().String(),
+		address: others, port: at.String(),
 		server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{}),
 	}
 	go func() {
@@ -55,19 +64,6 @@ func listen(address string, registry *prometheus.Registry, unready func() string
 		}
 	}()
 	return x, nil
-}
-
-// reachable returns the address by which others reach a listener. If it listens on all interfaces, that is the name of
-// this machine.
-func reachable(a *net.TCPAddr) string {
-	if !a.IP.IsUnspecified() {
-		return a.String()
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-	return net.JoinHostPort(host, fmt.Sprint(a.Port))
 }
 
 // close ends the server. Requests have at most a second to end.

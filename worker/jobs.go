@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
@@ -17,53 +20,52 @@ import (
 	"github.com/coppice-ldl/coppice/worker/batch"
 )
 
-// fetchAtOnce is how many shards of a job are fetched at the same time.
-const fetchAtOnce = 4
+const (
+	// fetchAtOnce is how many shards of a job are fetched at the same time.
+	fetchAtOnce = 4
+	// maxRows bounds the samples of a dataset. A worker keeps some bytes for each of them, even if it has no shard.
+	maxRows = 1 << 28
+	// storers is how many results are stored at the same time.
+	storers = 2
+	// maxComputed is how many results may wait for storers, before executors wait.
+	maxComputed = 4
+	// longPart is the number of bytes from which a partial is sent without being copied.
+	longPart = 1 << 20
+)
 
-// maxRows bounds the samples of a dataset. A worker keeps some bytes for each of them, even if it has no shard.
-const maxRows = 1 << 28
+// drops counts messages that are dropped.
+type drops struct {
+	epoch     prometheus.Counter // of earlier leaders
+	late      prometheus.Counter // of earlier rounds
+	malformed prometheus.Counter
+}
+
+func newDrops(m *metrics.Worker) drops {
+	reason := m.OrdersDropped.WithLabelValues
+	return drops{epoch: reason("leader_epoch"), late: reason("late"), malformed: reason("malformed")}
+}
 
 // jobs computes what the leader asks for. Package batch decides, and jobs performs its actions: those that are quick with
 // the lock held, and the others, which send or copy, by the goroutine that reported the event (see stepper).
 type jobs struct {
-	cfg     Config
-	id      string // of the worker
-	log     *slog.Logger
-	metrics *metrics.Worker
+	*env
 	drops   drops
-	link    *link
 	cache   *cache
 	results *results
 	kept    *engine.DerivedMemory // derived values of all jobs
 	procs   *processors
-	report  func() // asks for a full heartbeat
+	report  func()                    // asks for a full heartbeat
+	wake    func(batch.Executor, int) // says that tasks are ready
 
 	ctx        context.Context // parent of the contexts of jobs
-	executors  [batch.Executors]*executors
-	busy       atomic.Int64   // executors that compute
-	background sync.WaitGroup // goroutines that open jobs and fetch shards
-	computed   chan computed  // results of gather rounds, from executors to storers
-	storing    sync.WaitGroup // storers
+	busy       atomic.Int64    // executors that compute
+	background sync.WaitGroup  // goroutines that open jobs and fetch shards
+	computed   chan computed   // results of gather rounds, from executors to storers
+	storing    sync.WaitGroup  // storers
 
 	mu      sync.Mutex // guards what follows, and each field Local of the machine
 	machine *batch.Machine
 	actions []batch.Action // memory of apply
-}
-
-// job is what computes a job's tasks. All of it can be fetched again.
-type job struct {
-	*batch.Job
-	spec     *round.Job
-	manifest *dataset.Manifest
-	ctx      context.Context // ends when the job is forgotten
-	cancel   context.CancelFunc
-	open     *open.Job                           // set before Opened; nil if the job cannot be opened
-	kept     atomic.Pointer[engine.DerivedCache] // derived values; may be replaced
-	scratch  []any                               // by executor, which is the only one to use it
-
-	shards   []*shard // added to open. jobs.mu guards it and what follows.
-	queue    []int    // shards to fetch
-	fetchers int      // goroutines that do, at most fetchAtOnce
 }
 
 // epoch returns the highest leader epoch seen.
@@ -104,12 +106,7 @@ func (j *jobs) apply(later []batch.Action, e batch.Event) []batch.Action {
 			x := j.newJob(a)
 			j.background.Go(func() { j.open(x) })
 		case batch.Fetch:
-			x := a.Job.Local.(*job)
-			x.queue = append(x.queue, a.Index)
-			if x.fetchers < fetchAtOnce {
-				x.fetchers++
-				j.background.Go(func() { j.fetchShards(x) })
-			}
+			a.Job.Local.(*job).fetches.add(a.Index)
 		case batch.Cancel:
 			a.Job.Local.(*job).cancel()
 		case batch.Close:
@@ -126,16 +123,18 @@ func (j *jobs) apply(later []batch.Action, e batch.Event) []batch.Action {
 			keepChunk(a.Version, a.Index, a.Local.(*chunk))
 			later = append(later, *a)
 		case batch.Release:
-			a.Version.Local.(*value).release(j.link)
+			a.Version.Local.(*value).release(j.link.reuse)
 		case batch.Begin:
 			beginBatch(a.Job.Local.(*job), a.Batch, a.Run)
 			if a.Batch.Local.(*work).run.How == round.Sum {
 				j.procs.step()
 			}
 		case batch.Wake:
-			j.executors[a.Executor].ready(a.N)
+			j.wake(a.Executor, a.N)
 		case batch.Retire:
-			a.Batch.Local.(*work).retire()
+			w := a.Batch.Local.(*work)
+			clear(w.vars) // its memory is kept
+			clear(w.run.Payload)
 		case batch.Stop:
 			a.Task.Local.(*gathered).cancel()
 		case batch.DropResult:
@@ -154,6 +153,7 @@ func (j *jobs) newJob(a *batch.Action) *job {
 		Job: a.Job, spec: a.Setup.Job, manifest: a.Setup.Manifest,
 		scratch: make([]any, int(batch.Executors)*j.cfg.Slots),
 	}
+	x.fetches = backlog[int]{limit: fetchAtOnce, procs: j.procs, running: &j.background, work: func(index int) { j.fetchShard(x, index) }}
 	x.kept.Store(j.kept.NewCache())
 	x.ctx, x.cancel = context.WithCancel(j.ctx)
 	a.Job.Local = x
@@ -181,33 +181,20 @@ func (j *jobs) open(x *job) {
 	j.step(e)
 }
 
-// fetchShards fetches the shards in a job's queue until it is empty.
-func (j *jobs) fetchShards(x *job) {
-	j.procs.begin()
-	defer j.procs.end()
-	for {
-		j.mu.Lock()
-		if len(x.queue) == 0 {
-			x.fetchers--
-			j.mu.Unlock()
-			return
-		}
-		index := x.queue[0]
-		x.queue = x.queue[1:]
-		j.mu.Unlock()
-		opened, err := (*shard)(nil), x.ctx.Err()
-		if err == nil {
-			opened, err = j.addShard(x, index)
-		}
-		if err == nil {
-			j.mu.Lock()
-			x.shards = append(x.shards, opened)
-			j.mu.Unlock()
-		} else if f := (*batch.Failure)(nil); !errors.As(err, &f) {
-			err = batch.Passing(err)
-		}
-		j.step(batch.Event{Kind: batch.Fetched, Job: x.Job, Index: index, Err: err})
+// fetchShard fetches a shard and adds it to its job.
+func (j *jobs) fetchShard(x *job, index int) {
+	opened, err := (*shard)(nil), x.ctx.Err()
+	if err == nil {
+		opened, err = j.addShard(x, index)
 	}
+	if err == nil {
+		j.mu.Lock()
+		x.shards = append(x.shards, opened)
+		j.mu.Unlock()
+	} else if f := (*batch.Failure)(nil); !errors.As(err, &f) {
+		err = batch.Passing(err)
+	}
+	j.step(batch.Event{Kind: batch.Fetched, Job: x.Job, Index: index, Err: err})
 }
 
 // addShard opens a shard and adds it to its job. If the shard does not match the manifest, its file is read once more,
@@ -230,6 +217,26 @@ func (j *jobs) addShard(x *job, index int) (*shard, error) {
 	}
 }
 
+// computed is a result on its way from an executor to a storer.
+type computed struct {
+	job  *job
+	task *batch.Task
+	part []byte
+	took time.Duration
+}
+
+// store stores results until computed is closed.
+func (j *jobs) store() {
+	for c := range j.computed {
+		e := batch.Event{Kind: batch.Stored, Job: c.job.Job, Task: c.task, Bytes: len(c.part), Took: c.took}
+		var err error
+		if e.Digest, err = j.results.put(c.part); err != nil {
+			e.Err = batch.Passing(err)
+		}
+		j.step(e)
+	}
+}
+
 // distrust forgets a job whose shards could not be read. Their files are verified, or fetched, when the leader sets the
 // job up again.
 func (j *jobs) distrust(x *job) {
@@ -244,25 +251,84 @@ func (j *jobs) addressee(t *batch.Task) (protocol.Stamp, string) {
 	return t.Stamp, t.Reply
 }
 
-// begin starts the executors and storers.
-func (j *jobs) begin() {
-	for kind, pool := range j.executors {
-		for i := range j.cfg.Slots {
-			x := &executor{stepper: stepper{jobs: j}, pool: pool, number: kind*j.cfg.Slots + i}
-			pool.running.Go(x.run)
-		}
-	}
-	for range storers {
-		j.storing.Go(j.store)
-	}
+// stepper reports events to jobs, and sends what follows from them. One goroutine at a time uses it.
+type stepper struct {
+	jobs *jobs
+
+	later []batch.Action // memory of step
+	buf   []byte         // of messages
+	need  protocol.Need
 }
 
-// stop ends all goroutines. Jobs were forgotten before, so that none of them goes on for long.
-func (j *jobs) stop() {
-	j.background.Wait()
-	for _, pool := range j.executors {
-		pool.close()
+// step reports an event, and does what follows from it without the lock. The action that only the caller can do, if there
+// is one, is returned: Compute, Keep, KeepChunk or RefuseMessage.
+func (s *stepper) step(e batch.Event) (left batch.Action, ok bool) {
+	j := s.jobs
+	s.later = j.apply(s.later[:0], e)
+	for i := 0; i < len(s.later); i++ { // answers append to it
+		switch a := &s.later[i]; a.Kind {
+		case batch.Need:
+			s.need = protocol.Need{Stamp: a.Stamp, Worker: j.id, Setup: a.Refs == nil, Refs: a.Refs}
+			j.metrics.Needs.Inc()
+			s.buf = s.need.Append(s.buf[:0])
+			j.link.send(a.Reply, s.buf)
+		case batch.Fail:
+			f := batch.FailureOf(a.Err)
+			j.metrics.UnitsFailed.Inc()
+			j.log.Warn("a task failed", "job", a.Stamp.Job, "round", a.Stamp.Round, "unit", a.Unit, "permanent", f.Permanent, "reason", f)
+			m := protocol.Fail{Stamp: a.Stamp, Worker: j.id, Unit: a.Unit, Permanent: f.Permanent, NonFinite: f.NonFinite, Unable: f.Unable, Reason: f.Error()}
+			j.link.send(a.Reply, m.Append(nil))
+		case batch.Announce:
+			if m, ok := a.Task.Local.(*gathered).progress.again(a.Stamp); ok {
+				j.link.send(a.Reply, m.Append(nil))
+			}
+			m := protocol.Collected{
+				Stamp: a.Stamp, Worker: j.id, Unit: a.Unit,
+				Compute: uint64(a.Took), Digest: a.Digest, Bytes: uint64(a.Bytes),
+			}
+			j.link.send(a.Reply, m.Append(nil))
+		case batch.Answer:
+			b := a.Batch
+			s.answer(b.Local.(*work), b.Reply)
+			s.later = j.apply(s.later, batch.Event{Kind: batch.Answered, Batch: b})
+		case batch.Report:
+			j.report()
+		case batch.NoJobs:
+			j.cache.unwant()
+			j.link.releaseMemory()
+		case batch.CountStale:
+			j.drops.epoch.Inc()
+		case batch.CountLate:
+			j.drops.late.Inc()
+		case batch.RefuseJob:
+			j.log.Warn("a job is not set up, because too many jobs are in use", "job", a.ID, "jobs", batch.MaxBusyJobs)
+		default:
+			left, ok = *a, true
+		}
 	}
-	close(j.computed)
-	j.storing.Wait()
+	clear(s.later)
+	return left, ok
+}
+
+// answer sends the maximal nodes of the reduction tree that a batch has filled (design section 8.4).
+func (s *stepper) answer(w *work, reply string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := &w.part
+	p.Stamp, p.Worker = w.run.Stamp, s.jobs.id
+	w.tree.Nodes(func(level, index int, sum *round.Partial) {
+		p.Level, p.Index, p.Partial, p.Compute = uint8(level), uint32(index), sum, 0
+		first, _ := slices.BinarySearch(w.run.Units, uint32(index<<level))
+		for i := first; i < len(w.run.Units) && int(w.run.Units[i])>>level == index; i++ {
+			p.Compute += uint64(w.took[i])
+		}
+		if 4*len(sum.F32) >= longPart {
+			parts := p.Parts(s.buf[:0])
+			s.jobs.link.sendParts(reply, parts[:]...)
+			return
+		}
+		s.buf = p.Append(s.buf[:0])
+		s.jobs.link.send(reply, s.buf)
+	})
+	p.Partial = nil
 }

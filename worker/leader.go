@@ -2,7 +2,6 @@ package worker
 
 import (
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -12,8 +11,7 @@ import (
 
 // leadership is what a worker knows of its leader. It decides nothing about orders: jobs knows the highest leader epoch.
 type leadership struct {
-	worker  string // its name
-	log     *slog.Logger
+	*env
 	changed func() // is called after a change
 
 	mu      sync.Mutex // guards what follows
@@ -39,7 +37,7 @@ func (l *leadership) hears(m *protocol.Lead) (isNew bool) {
 		l.log.Info("the worker has a new leader", "coordinator", m.Coordinator, "epoch", m.Epoch)
 		l.changed()
 	}
-	if reason := m.Refused[l.worker]; reason != l.refused {
+	if reason := m.Refused[l.id]; reason != l.refused {
 		l.refused = reason
 		if reason != "" {
 			l.log.Error("the leader refuses this worker", "reason", reason)
@@ -48,33 +46,20 @@ func (l *leadership) hears(m *protocol.Lead) (isNew bool) {
 	return isNew
 }
 
-// enter makes the worker one of a cluster, and reports whether it was one of another. The wait for a leader begins again.
-func (l *leadership) enter(cluster string) (another bool) {
+// expect makes the worker one of a cluster, and reports whether it was one of another. The wait for a leader begins again.
+// If the leader epoch is new, nobody has announced itself under it.
+func (l *leadership) expect(cluster string, newEpoch bool) (another bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	another = l.cluster != cluster
 	if another {
-		l.cluster, l.name, l.refused = cluster, "", ""
+		l.cluster, l.refused = cluster, ""
 	}
-	l.heard, l.vacant = time.Now(), false
-	return another
-}
-
-// leave makes the next cluster another one, even if it has the same id.
-func (l *leadership) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cluster = ""
-}
-
-// await begins the wait for a leader again. If the epoch is new, nobody has announced itself under it.
-func (l *leadership) await(isNew bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if isNew {
+	if another || newEpoch {
 		l.name = ""
 	}
 	l.heard, l.vacant = time.Now(), false
+	return another
 }
 
 // silence returns for how long no leader was heard.
@@ -168,7 +153,7 @@ func (s *standing) course(now *protocol.Cluster, answers []*protocol.Cluster) (c
 		return anew, c
 	case c.ID == now.ID && s.follows(c):
 		return moves, c
-	case s.lost && moved(now, c):
+	case s.lost && !slices.Equal(slices.Sorted(slices.Values(now.NATS)), slices.Sorted(slices.Values(c.NATS))):
 		return ends, c
 	}
 	return stays, c
@@ -189,22 +174,11 @@ func ofCluster(answers []*protocol.Cluster, id string) []*protocol.Cluster {
 	return own
 }
 
-// newest returns the answer of the highest epoch; nil: there is none. Of two answers of the same epoch it prefers the one
-// that names a leader, because the other coordinator does not know of the leader yet, or has lost it.
-func newest(answers []*protocol.Cluster) *protocol.Cluster {
-	var best *protocol.Cluster
-	for _, c := range answers {
-		if best == nil || c.Epoch > best.Epoch || c.Epoch == best.Epoch && best.Leader == "" {
-			best = c
-		}
-	}
-	return best
-}
-
 // follows reports whether the session should move to the server of the leader that an answer names.
 func (s *standing) follows(c *protocol.Cluster) bool {
+	embeds := func(m protocol.MemberEntry) bool { return m.ID == c.Leader && slices.Contains(c.NATS, m.NATS) }
 	switch {
-	case c.Leader == "" || c.Epoch < s.epoch || c.Leader == s.server || !embeds(c, c.Leader):
+	case c.Leader == "" || c.Epoch < s.epoch || c.Leader == s.server || !slices.ContainsFunc(c.Coordinators, embeds):
 		return false
 	case c.Epoch == s.epoch && !s.silent && c.Leader != s.leader: // the leader of an epoch is the one that is heard
 		return false
@@ -224,25 +198,4 @@ func (s *standing) beganAnew(answers []*protocol.Cluster) bool {
 		leads, of = leads || c.Leader != "", max(of, len(c.Coordinators))
 	}
 	return leads && len(answers) > of/2
-}
-
-// moved reports whether b is another cluster than a, or has its NATS elsewhere.
-func moved(a, b *protocol.Cluster) bool {
-	x, y := slices.Sorted(slices.Values(a.NATS)), slices.Sorted(slices.Values(b.NATS))
-	return a.ID != b.ID || !slices.Equal(x, y)
-}
-
-// embeds reports whether a coordinator has one of the cluster's NATS servers.
-func embeds(c *protocol.Cluster, id string) bool {
-	for _, m := range c.Coordinators {
-		if m.ID == id {
-			return slices.Contains(c.NATS, m.NATS)
-		}
-	}
-	return false
-}
-
-// external reports whether none of the coordinators has one of the cluster's NATS servers.
-func external(c *protocol.Cluster) bool {
-	return len(c.Coordinators) > 0 && !slices.ContainsFunc(c.Coordinators, func(m protocol.MemberEntry) bool { return slices.Contains(c.NATS, m.NATS) })
 }

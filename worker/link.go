@@ -18,6 +18,15 @@ import (
 	"github.com/coppice-ldl/coppice/worker/batch"
 )
 
+// env is what the parts of a worker share.
+type env struct {
+	cfg     Config
+	id      string // the name of the worker
+	log     *slog.Logger
+	metrics *metrics.Worker
+	link    *link
+}
+
 // session is one connection to one cluster. Jobs outlive it. Only follower uses the fields after pulse.
 type session struct {
 	ctx      context.Context // ends with the session
@@ -33,6 +42,10 @@ type session struct {
 	tried uint64    // the leader epoch of its latest attempt to move, or of its beginning
 	stay  time.Time // under that epoch it does not move before; zero: at once
 	fails int       // to move, in a row, under that epoch
+}
+
+func heartbeatOf(c *protocol.Cluster) time.Duration {
+	return time.Duration(c.Heartbeat) * time.Millisecond
 }
 
 // link is the worker's connection, over whichever session there is. It loses messages while there is none. Whoever waits
@@ -80,20 +93,6 @@ func (l *link) releaseMemory() {
 	if s := l.session.Load(); s != nil {
 		s.conn.Room().Release()
 	}
-}
-
-// connected reports whether the worker is connected to NATS.
-func (l *link) connected() bool {
-	s := l.session.Load()
-	return s != nil && s.conn.Connected()
-}
-
-// localAddress returns the address of this side of the connection; empty: there is none.
-func (l *link) localAddress() string {
-	if s := l.session.Load(); s != nil {
-		return s.conn.LocalAddress()
-	}
-	return ""
 }
 
 // fetch pulls a blob from any coordinator that has it. It fails if the session ends meanwhile, because no answer would

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/num"
-	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 	"github.com/coppice-ldl/coppice/worker/batch"
@@ -19,21 +17,9 @@ import (
 // large network are not copied.
 const lentFrom = 1 << 20
 
-// drops counts messages that are dropped.
-type drops struct {
-	epoch     prometheus.Counter // of earlier leaders
-	late      prometheus.Counter // of earlier rounds
-	malformed prometheus.Counter
-}
-
-func newDrops(m *metrics.Worker) drops {
-	reason := m.OrdersDropped.WithLabelValues
-	return drops{epoch: reason("leader_epoch"), late: reason("late"), malformed: reason("malformed")}
-}
-
 // orders handles the leader's messages to this worker, one at a time. It never waits: what takes long is done by others.
 type orders struct {
-	prefetch *prefetch
+	prefetch *backlog[dataset.ShardRef]
 
 	mu      sync.Mutex // two sessions overlap for a moment. It guards what follows, which is memory of decoding.
 	stepper stepper
@@ -91,7 +77,7 @@ func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 			j.drops.malformed.Inc()
 			return nil
 		}
-		return o.report(batch.Event{Kind: batch.Run, Order: batch.Order{Run: &o.run, Reply: m.Reply}})
+		return o.submit(batch.Event{Kind: batch.Run, Order: batch.Order{Run: &o.run, Reply: m.Reply}})
 	case protocol.KindValue:
 		return o.onValue(m)
 	case protocol.KindPiece:
@@ -107,14 +93,14 @@ func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 		if err := f.Decode(m.Data); err != nil {
 			return err
 		}
-		return o.report(batch.Event{Kind: batch.Forget, Order: batch.Order{Epoch: f.Epoch, ID: f.Job, Round: f.Round, Units: f.Units}})
+		return o.submit(batch.Event{Kind: batch.Forget, Order: batch.Order{Epoch: f.Epoch, ID: f.Job, Round: f.Round, Units: f.Units}})
 	case protocol.KindHold:
 		var h protocol.Hold
 		if err := h.Decode(m.Data); err != nil {
 			return err
 		}
 		if j.hear(h.Epoch) {
-			o.prefetch.want(h.Shards)
+			o.prefetch.add(h.Shards...)
 		}
 	case protocol.KindProbe: // it is not answered: the leader only wants to know whether somebody receives it
 		var p protocol.Probe
@@ -128,8 +114,8 @@ func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 	return nil
 }
 
-// report reports an order, and returns why it is refused.
-func (o *orders) report(e batch.Event) error {
+// submit reports an order, and returns why it is refused.
+func (o *orders) submit(e batch.Event) error {
 	a, _ := o.stepper.step(e)
 	return a.Err
 }
@@ -143,7 +129,7 @@ func (o *orders) onSetup(s *protocol.Setup) error {
 	if err != nil {
 		spec = nil // it is like no other
 	}
-	return o.report(batch.Event{Kind: batch.Setup, Order: batch.Order{Setup: s, Spec: string(spec)}})
+	return o.submit(batch.Event{Kind: batch.Setup, Order: batch.Order{Setup: s, Spec: string(spec)}})
 }
 
 // onValue reports a value, and copies it if it is kept and not lent. The copy needs no lock, because nothing reads the
@@ -177,10 +163,13 @@ func (o *orders) onChunk(m bus.Message) error {
 		return fmt.Errorf("%w: chunk %d of a value does not match its digest", protocol.ErrMessage, p.Index)
 	}
 	j := o.stepper.jobs
-	c := &chunk{digest: p.Digest, data: p.Data, jobs: j, own: !p.Here && j.results.retain(p.Digest)}
+	c := &chunk{digest: p.Digest, data: p.Data, report: j.step}
+	if !p.Here && j.results.retain(p.Digest) {
+		c.own = j.results
+	}
 	a, _ := o.stepper.step(batch.Event{
 		Kind:  batch.Chunk,
-		Order: batch.Order{Epoch: p.Epoch, ID: p.Job, Ref: p.Ref, Of: int(p.Of), Sent: p.Here, Found: c.own},
+		Order: batch.Order{Epoch: p.Epoch, ID: p.Job, Ref: p.Ref, Of: int(p.Of), Sent: p.Here, Found: c.own != nil},
 		Index: int(p.Index), Bytes: len(p.Data), Local: c,
 	})
 	if a.Kind != batch.KeepChunk {

@@ -68,3 +68,52 @@ func (p *processors) step() {
 		p.set(p.few)
 	}
 }
+
+// backlog does things in the background, in order, and at most limit of them at the same time.
+type backlog[T comparable] struct {
+	limit   int
+	procs   *processors
+	work    func(T)
+	running *sync.WaitGroup // its goroutines
+
+	mu     sync.Mutex // guards what follows
+	queue  []T
+	queued map[T]bool // the things in queue
+	active int        // goroutines, at most limit
+}
+
+// add queues things, unless they are queued already.
+func (b *backlog[T]) add(things ...T) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.queued == nil {
+		b.queued = make(map[T]bool)
+	}
+	for _, x := range things {
+		if !b.queued[x] {
+			b.queued[x] = true
+			b.queue = append(b.queue, x)
+		}
+	}
+	for range min(b.limit-b.active, len(b.queue)) {
+		b.active++
+		b.running.Go(b.run)
+	}
+}
+
+// run does what is queued until nothing is.
+func (b *backlog[T]) run() {
+	b.procs.begin()
+	defer b.procs.end()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.queue) > 0 {
+		x := b.queue[0]
+		b.queue = b.queue[1:]
+		delete(b.queued, x)
+		b.mu.Unlock()
+		b.work(x)
+		b.mu.Lock()
+	}
+	b.active--
+}

@@ -4,22 +4,14 @@ import (
 	"bytes"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol/bus"
-	"github.com/coppice-ldl/coppice/worker/batch"
 )
 
-const (
-	// maxInMemory bounds the results in memory, in bytes. To make a file takes half a millisecond while others sync the
-	// same disk, and the leader fetches most results a moment later.
-	maxInMemory = 4 << 20
-	// storers is how many results are stored at the same time.
-	storers = 2
-	// maxComputed is how many results may wait for storers, before executors wait.
-	maxComputed = 4
-)
+// maxInMemory bounds the results in memory, in bytes. To make a file takes half a millisecond while others sync the same
+// disk, and the leader fetches most results a moment later.
+const maxInMemory = 4 << 20
 
 // results keeps the results of tasks of gather rounds while they have users: in memory while there is room, otherwise in
 // files. Two tasks may have the same result.
@@ -117,23 +109,3 @@ type inMemory struct{ *bytes.Reader }
 
 // Close implements bus.Blob.
 func (inMemory) Close() error { return nil }
-
-// computed is a result on its way from an executor to a storer.
-type computed struct {
-	job  *job
-	task *batch.Task
-	part []byte
-	took time.Duration
-}
-
-// store stores results until computed is closed.
-func (j *jobs) store() {
-	for c := range j.computed {
-		e := batch.Event{Kind: batch.Stored, Job: c.job.Job, Task: c.task, Bytes: len(c.part), Took: c.took}
-		var err error
-		if e.Digest, err = j.results.put(c.part); err != nil {
-			e.Err = batch.Passing(err)
-		}
-		j.step(e)
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -30,14 +29,9 @@ const (
 
 // follower keeps the worker connected to its cluster, at the NATS server of the leader that the majority follows.
 type follower struct {
-	id           string
-	slots        int
-	net          *Net // nil: NATS
-	log          *slog.Logger
-	metrics      *metrics.Worker
+	*env
 	coordinators *coordinators
 	leader       *leadership
-	link         *link
 	jobs         *jobs
 	heart        *heartbeat
 
@@ -81,14 +75,18 @@ func (t *traffic) Reconnected() {
 // the first one is open.
 func (f *follower) run(ctx context.Context, ready func(cluster string)) error {
 	for ctx.Err() == nil {
-		c, err := f.coordinators.cluster(ctx)
+		c, err := f.coordinators.findCluster(ctx)
 		if err != nil {
 			return err
 		}
 		conn, err := f.dial(ctx, c, "", connectTimeout)
 		var s *session
 		if err == nil {
-			s, err = f.enter(c, conn)
+			if f.leader.expect(c.ID, false) { // jobs and epochs of another cluster mean nothing here
+				f.jobs.reset(0)
+			}
+			f.learn(c.Epoch)
+			s, err = f.attach(c, conn)
 		}
 		if err != nil {
 			if ctx.Err() == nil {
@@ -97,7 +95,8 @@ func (f *follower) run(ctx context.Context, ready func(cluster string)) error {
 			wait.For(ctx, joinPause)
 			continue
 		}
-		f.log.Info("connected", "worker", f.id, "cluster", c.ID, "slots", f.slots, "http", f.heart.http)
+		f.begin(s)
+		f.log.Info("connected", "worker", f.id, "cluster", c.ID, "slots", f.cfg.Slots, "http", f.heart.http)
 		if ready != nil {
 			ready(c.ID)
 			ready = nil
@@ -119,8 +118,8 @@ func (f *follower) dial(ctx context.Context, c *protocol.Cluster, avoid string, 
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	connect := bus.Connect
-	if f.net != nil {
-		connect = f.net.Connect
+	if f.cfg.Net != nil {
+		connect = f.cfg.Net.Connect
 	}
 	return connect(ctx, bus.Options{
 		URLs: leaderFirst(c, avoid), Name: f.id, Answers: protocol.Subjects{Cluster: c.ID}.Answers(f.id),
@@ -144,23 +143,6 @@ func leaderFirst(c *protocol.Cluster, avoid string) []string {
 	urls := slices.Clone(c.NATS)
 	slices.SortStableFunc(urls, func(a, b string) int { return cmp.Compare(rank[a], rank[b]) })
 	return urls
-}
-
-func heartbeatOf(c *protocol.Cluster) time.Duration {
-	return time.Duration(c.Heartbeat) * time.Millisecond
-}
-
-// enter makes the worker one of a cluster, and opens a session over conn. If it fails, conn is closed.
-func (f *follower) enter(c *protocol.Cluster, conn *bus.Conn) (*session, error) {
-	if f.leader.enter(c.ID) { // jobs and epochs of another cluster mean nothing here
-		f.jobs.reset(0)
-	}
-	f.learn(c.Epoch)
-	s, err := f.attach(c, conn)
-	if err == nil {
-		f.begin(s)
-	}
-	return s, err
 }
 
 // learn takes a leader epoch that a coordinator named, and reports whether it is new.
@@ -194,9 +176,9 @@ func (f *follower) subscribe(s *session) (err error) {
 	}
 	for _, listen := range []struct {
 		subject string
-		handle  func(bus.Message)
+		receive func(bus.Message)
 	}{{s.subjects.Lead(), f.onLead}, {s.subjects.Work(f.id), f.onOrder}} {
-		sub, err := s.conn.Subscribe(listen.subject, listen.handle)
+		sub, err := s.conn.Subscribe(listen.subject, listen.receive)
 		if err != nil {
 			return err
 		}
@@ -218,6 +200,9 @@ func (f *follower) begin(s *session) {
 func (f *follower) watch(ctx context.Context, s *session) (next *session, err error) {
 	tick := time.NewTicker(s.limits.LeaderSilent / checksInSilence)
 	defer tick.Stop()
+	embedded := len(s.cluster.Coordinators) == 0 || slices.ContainsFunc(s.cluster.Coordinators, func(m protocol.MemberEntry) bool {
+		return slices.Contains(s.cluster.NATS, m.NATS)
+	})
 	var again time.Time // when the coordinators may be asked again for a leader that is not heard
 	for {
 		select {
@@ -227,7 +212,7 @@ func (f *follower) watch(ctx context.Context, s *session) (next *session, err er
 		case <-f.news:
 		}
 		now := f.leader.standing(s, f.jobs.epoch())
-		if !now.doubts(!external(s.cluster)) || now.silent && time.Now().Before(again) {
+		if !now.doubts(embedded) || now.silent && time.Now().Before(again) {
 			continue
 		}
 		next, over, err := f.seek(ctx, s, &now)
@@ -266,7 +251,7 @@ func (f *follower) seek(ctx context.Context, s *session, now *standing) (next *s
 		return nil, true, nil
 	case anew:
 		f.log.Warn("the cluster was started again with another log; the worker connects again", "cluster", c.ID, "epoch", c.Epoch)
-		f.leader.leave()
+		f.leader.expect("", false) // the next session finds another cluster, though it has the same id
 		return nil, true, nil
 	}
 	if err != nil && now.lost {
@@ -309,7 +294,7 @@ func (f *follower) move(ctx context.Context, s *session, c *protocol.Cluster, si
 		return nil
 	}
 	next.stay = time.Now().Add(next.limits.LeaderLost)
-	f.leader.await(f.learn(c.Epoch))
+	f.leader.expect(c.ID, f.learn(c.Epoch))
 	f.link.session.Store(next) // before s ends, so that fetches of s are tried again in next
 	s.cancel()
 	s.pulse.Wait()

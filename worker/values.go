@@ -59,12 +59,12 @@ func keepChunk(v *batch.Version, index int, c *chunk) {
 }
 
 // release gives up the message, or the chunks.
-func (x *value) release(l *link) {
+func (x *value) release(reuse func(message []byte)) {
 	for _, c := range x.chunks {
 		c.release()
 	}
 	if x.message != nil {
-		l.reuse(x.message)
+		reuse(x.message)
 	}
 	*x = value{}
 }
@@ -72,9 +72,9 @@ func (x *value) release(l *link) {
 // chunk is a chunk of a version of a value. It implements round.Piece.
 type chunk struct {
 	digest  string
-	data    []byte // the bytes that came in a message
-	own     bool   // true if the bytes are a result of this worker. Invariant: results counts the chunk as a user.
-	jobs    *jobs
+	data    []byte   // the bytes that came in a message
+	own     *results // has the bytes, and counts the chunk as a user; nil if they came in a message
+	report  func(batch.Event)
 	version *batch.Version
 	index   int
 }
@@ -84,19 +84,19 @@ func (c *chunk) Digest() string { return c.digest }
 
 // Bytes implements round.Piece. An error is a passing failure, because the leader has the bytes.
 func (c *chunk) Bytes() ([]byte, error) {
-	if !c.own {
+	if c.own == nil {
 		return c.data, nil
 	}
-	b, err := c.jobs.results.read(c.digest)
+	b, err := c.own.read(c.digest)
 	if err != nil {
-		c.jobs.step(batch.Event{Kind: batch.ChunkLost, Version: c.version, Index: c.index})
+		c.report(batch.Event{Kind: batch.ChunkLost, Version: c.version, Index: c.index})
 		return nil, batch.Passing(fmt.Errorf("worker: the result of an earlier task cannot be read: %w", err))
 	}
 	return b, nil
 }
 
 func (c *chunk) release() {
-	if c.own {
-		c.jobs.results.release(c.digest)
+	if c.own != nil {
+		c.own.release(c.digest)
 	}
 }

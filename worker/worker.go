@@ -8,12 +8,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/machine"
@@ -25,22 +25,18 @@ import (
 
 // worker connects the parts of a worker. Each part guards its own state.
 type worker struct {
-	cfg      Config
-	id       string
-	log      *slog.Logger
-	registry *prometheus.Registry
-	metrics  *metrics.Worker
-	folder   *folder
-	disk     *folderWatch
-	cache    *cache
-	prefetch *prefetch
-	procs    *processors
-	jobs     *jobs
-	orders   *orders
-	leader   *leadership
-	link     *link
-	heart    *heartbeat
-	follower *follower
+	*env
+	registry  *prometheus.Registry
+	folder    *folder
+	disk      *folderWatch
+	cache     *cache
+	procs     *processors
+	jobs      *jobs
+	executors [batch.Executors]*executors
+	orders    *orders
+	leader    *leadership
+	heart     *heartbeat
+	follower  *follower
 
 	ctx        context.Context // ends when the worker stops
 	cancel     context.CancelFunc
@@ -77,28 +73,28 @@ func openWorker(cfg Config) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{cfg: cfg, log: cfg.Log, folder: folder, registry: metrics.Registry()}
+	w := &worker{env: &env{cfg: cfg, log: cfg.Log, link: &link{log: cfg.Log}}, folder: folder, registry: metrics.Registry()}
 	w.metrics = metrics.NewWorker(w.registry)
 	w.procs = newProcessors(cfg.Slots, runtime.GOMAXPROCS(0), cfg.Processors)
 	w.ctx, w.cancel = context.WithCancel(context.Background())
-	w.link = &link{log: cfg.Log}
-	w.heart = &heartbeat{slots: cfg.Slots, link: w.link, kick: make(chan struct{}, 1)}
+	w.heart = &heartbeat{env: w.env, kick: make(chan struct{}, 1)}
 	if err := w.openFiles(); err != nil {
 		w.cancel()
 		folder.close()
 		return nil, err
 	}
-	w.prefetch = newPrefetch(w.cache, w.procs, cfg.Log)
-	w.orders = &orders{prefetch: w.prefetch, stepper: stepper{jobs: w.jobs}}
-	w.heart.id, w.heart.jobs, w.heart.cache, w.heart.disk = w.id, w.jobs, w.cache, w.disk
+	w.heart.jobs, w.heart.cache, w.heart.disk = w.jobs, w.cache, w.disk
+	w.orders = &orders{stepper: stepper{jobs: w.jobs}, prefetch: &backlog[dataset.ShardRef]{
+		limit: prefetchers, procs: w.procs, running: &w.background,
+		work: func(ref dataset.ShardRef) { w.cache.prefetch(w.ctx, ref) },
+	}}
+	w.leader = &leadership{env: w.env}
 	w.follower = &follower{
-		id: w.id, slots: cfg.Slots, net: cfg.Net, log: cfg.Log, metrics: w.metrics, coordinators: newCoordinators(&cfg),
-		link: w.link, jobs: w.jobs, heart: w.heart, onLead: w.onLead, onOrder: w.orders.handle, openBlob: w.openBlob,
-		ctx: w.ctx, cancel: w.cancel, news: make(chan struct{}, 1),
+		env: w.env, coordinators: newCoordinators(&cfg), leader: w.leader, jobs: w.jobs, heart: w.heart,
+		onLead: w.lead, onOrder: w.orders.handle, openBlob: w.blob, ctx: w.ctx, cancel: w.cancel, news: make(chan struct{}, 1),
 	}
 	w.follower.coordinators.use(folder)
-	w.leader = &leadership{worker: w.id, log: cfg.Log, changed: w.follower.check}
-	w.follower.leader = w.leader
+	w.leader.changed = w.follower.check
 	return w, nil
 }
 
@@ -122,14 +118,14 @@ func (w *worker) openFiles() (err error) {
 		return fmt.Errorf("worker: %w", err)
 	}
 	w.jobs = &jobs{
-		cfg: w.cfg, id: w.id, log: w.log, metrics: w.metrics, drops: newDrops(w.metrics),
-		link: w.link, cache: w.cache, results: results, kept: engine.NewDerivedMemory(w.cfg.KeptBytes), procs: w.procs,
+		env: w.env, drops: newDrops(w.metrics), cache: w.cache, results: results, procs: w.procs, kept: engine.NewDerivedMemory(w.cfg.KeptBytes),
 		report: w.heart.full, ctx: w.ctx, computed: make(chan computed, maxComputed),
 		machine: batch.New(batch.Config{Worker: w.id, Slots: w.cfg.Slots, Memory: w.cfg.MemoryBytes}),
 	}
-	for kind := range w.jobs.executors {
-		w.jobs.executors[kind] = newExecutors(batch.Executor(kind))
+	for kind := range w.executors {
+		w.executors[kind] = newExecutors(batch.Executor(kind))
 	}
+	w.jobs.wake = func(kind batch.Executor, tasks int) { w.executors[kind].ready(tasks) }
 	return nil
 }
 
@@ -172,9 +168,11 @@ func (w *worker) run(ctx context.Context) error {
 // begin starts the goroutines that live as long as the worker.
 func (w *worker) begin() {
 	w.metrics.OnScrape(w.observe)
-	w.jobs.begin()
-	for range prefetchers {
-		w.background.Go(func() { w.prefetch.run(w.ctx) })
+	for _, pool := range w.executors {
+		pool.begin(w.jobs)
+	}
+	for range storers {
+		w.jobs.storing.Go(w.jobs.store)
 	}
 	w.background.Go(func() {
 		w.procs.begin()
@@ -196,8 +194,12 @@ func (w *worker) stop(web *web) {
 	w.jobs.reset(w.jobs.epoch())
 	w.cancel()
 	w.procs.begin() // for whatever the process does next
-	w.jobs.stop()
-	w.prefetch.close()
+	w.jobs.background.Wait()
+	for _, pool := range w.executors {
+		pool.close()
+	}
+	close(w.jobs.computed)
+	w.jobs.storing.Wait()
 	w.background.Wait()
 	web.close()
 	w.metrics.OnScrape(nil)
@@ -219,7 +221,7 @@ func (w *worker) observe() {
 	m.Shards.Set(float64(len(holds)))
 	m.CacheBytes.Set(float64(bytes))
 	m.Connected.Set(0)
-	if w.link.connected() {
+	if s := w.link.session.Load(); s != nil && s.conn.Connected() {
 		m.Connected.Set(1)
 	}
 }
@@ -236,20 +238,20 @@ func (w *worker) unready() string {
 	return cmp.Or(w.disk.trouble(), w.leader.trouble(s.limits))
 }
 
-// onLead handles a message of Subjects.Lead. A leader that is new hears at once what the worker holds.
-func (w *worker) onLead(m bus.Message) {
-	var lead protocol.Lead
-	if err := lead.Decode(m.Data); err != nil {
+// lead handles a message of Subjects.Lead. A leader that is new hears at once what the worker holds.
+func (w *worker) lead(m bus.Message) {
+	var l protocol.Lead
+	if err := l.Decode(m.Data); err != nil {
 		w.jobs.drops.malformed.Inc()
 		return
 	}
-	if w.jobs.hear(lead.Epoch) && w.leader.hears(&lead) {
+	if w.jobs.hear(l.Epoch) && w.leader.hears(&l) {
 		w.heart.full()
 	}
 }
 
-// openBlob opens a blob that another process asks this worker for: a result or a shard.
-func (w *worker) openBlob(digest string) (bus.Blob, error) {
+// blob opens a blob that another process asks this worker for: a result or a shard.
+func (w *worker) blob(digest string) (bus.Blob, error) {
 	if b, err := w.jobs.results.open(digest); err == nil {
 		return b, nil
 	}

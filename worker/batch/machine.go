@@ -190,7 +190,7 @@ func (m *Machine) forget(j *Job) {
 		}
 	}
 	if len(m.jobs) == 0 {
-		m.do(Action{Kind: Idle})
+		m.do(Action{Kind: NoJobs})
 	}
 	j.forgotten = true
 	j.closeUnused()

@@ -28,7 +28,7 @@ func check(m *Machine, all []*Job) error {
 	}
 	for x, list := range m.ready {
 		for _, b := range list {
-			if b.executor != Executor(x) || b.state != Running || b.next >= len(b.tasks) {
+			if b.executor != Executor(x) || b.state != running || b.next >= len(b.tasks) {
 				return fmt.Errorf("a ready batch has state %d and no task to begin", b.state)
 			}
 		}
@@ -53,7 +53,7 @@ func checkJob(m *Machine, j *Job) error {
 	switch {
 	case j.forgotten == (listed && at == j):
 		return fmt.Errorf("forgotten: %v, but it is in the list: %v", j.forgotten, listed)
-	case (j.failure != nil) != (j.state == Failed):
+	case (j.failure != nil) != (j.state == failed):
 		return fmt.Errorf("state %d with failure %v", j.state, j.failure)
 	case absentShards != j.shards.absent || fetched != j.shards.fetching:
 		return fmt.Errorf("%d shards are missing and %d are fetched, counted are %d and %d", absentShards, fetched, j.shards.absent, j.shards.fetching)
@@ -94,21 +94,21 @@ func checkJob(m *Machine, j *Job) error {
 func checkBatch(m *Machine, b *Batch, waits int) error {
 	ready := slices.Contains(m.ready[b.executor], b)
 	switch {
-	case b.state == Retired:
+	case b.state == retired:
 		return fmt.Errorf("it is retired and live")
 	case b.job.forgotten && !b.dropped:
 		return fmt.Errorf("its job is forgotten")
 	case b.executor == Reduce && !b.dropped && b.Stamp.Epoch != m.epoch:
 		return fmt.Errorf("it is of leader epoch %d, and the highest is %d", b.Stamp.Epoch, m.epoch)
-	case b.waits != waits || b.waits > 0 && b.state != Waiting:
+	case b.waits != waits || b.waits > 0 && b.state != waiting:
 		return fmt.Errorf("state %d: it waits for %d shards, counted are %d", b.state, waits, b.waits)
-	case ready != (b.state == Running && b.next < len(b.tasks)):
+	case ready != (b.state == running && b.next < len(b.tasks)):
 		return fmt.Errorf("state %d, %d of %d tasks have begun, ready: %v", b.state, b.next, len(b.tasks), ready)
-	case b.state == Running && b.left == 0 || b.state == Running && b.left < len(b.tasks)-b.next:
+	case b.state == running && b.left == 0 || b.state == running && b.left < len(b.tasks)-b.next:
 		return fmt.Errorf("%d tasks are left, and %d have not begun", b.left, len(b.tasks)-b.next)
-	case b.state == Waiting && b.waits == 0 && b.job.state != Opening:
+	case b.state == waiting && b.waits == 0 && b.job.state != opening:
 		return fmt.Errorf("it waits for nothing")
-	case b.dropped && b.state == Waiting:
+	case b.dropped && b.state == waiting:
 		return fmt.Errorf("it is dropped and waits")
 	}
 	return nil
@@ -238,7 +238,6 @@ func TestTooLarge(t *testing.T) {
 		ok    bool
 	}{
 		{4999, Batch{executor: Gather, scope: round.Whole}, false},
-		{4999, Batch{executor: Gather, child: true}, false},
 		{4999, Batch{executor: Gather}, true},
 		{5000, Batch{executor: Gather, scope: round.Whole}, true},
 		{0, Batch{executor: Gather, scope: round.Whole}, true},

@@ -25,7 +25,7 @@ type Machine struct {
 	past   int             // bytes of Job.past of all jobs. Invariant: at most MaxPast.
 
 	// ready has the batches with tasks that no executor has begun. Invariant: a batch is in ready if and only if its
-	// state is Running and Batch.next is below the number of its tasks.
+	// state is running and Batch.next is below the number of its tasks.
 	ready [Executors][]*Batch
 	clock [Executors]time.Duration // the highest Job.used of a job when one of its tasks began
 }
@@ -47,14 +47,14 @@ const (
 	Executors // the number of kinds
 )
 
-// JobState says whether a job can be computed.
-type JobState int
+// jobState says whether a job can be computed.
+type jobState int
 
 // The states of a job.
 const (
-	Opening JobState = iota // Opened has not come
-	Ready                   // its tasks can be computed once their shards are here
-	Failed                  // it cannot be opened
+	opening jobState = iota // Opened has not come
+	isOpen                  // its tasks can be computed once their shards are here
+	failed                  // it cannot be opened
 )
 
 // Job is a job that the leader set up.
@@ -65,8 +65,8 @@ type Job struct {
 	machine      *Machine
 	epoch, start uint64 // of the latest Setup
 	spec         string
-	state        JobState
-	failure      error  // why it cannot be opened. Invariant: set if and only if the state is Failed.
+	state        jobState
+	failure      error  // why it cannot be opened. Invariant: set if and only if the state is failed.
 	demand       demand // of a task on the whole dataset
 	forgotten    bool   // Invariant: a forgotten job has no tasks, and its live batches are dropped.
 	touched      uint64 // Machine.orders when it was used last
@@ -113,15 +113,15 @@ const (
 	here
 )
 
-// BatchState says what a batch is waiting for.
-type BatchState int
+// batchState says what a batch is waiting for.
+type batchState int
 
-// The states of a batch. A batch that is dropped leaves Waiting at once, and the others when nothing uses it.
+// The states of a batch. A batch that is dropped leaves waiting at once, and the others when nothing uses it.
 const (
-	Waiting   BatchState = iota // for its job or for shards
-	Running                     // for executors
-	Answering                   // for Answered. Only batches of reduce rounds do.
-	Retired
+	waiting   batchState = iota // for its job or for shards
+	running                     // for executors
+	answering                   // for Answered. Only batches of reduce rounds do.
+	retired
 )
 
 // Batch is the tasks of one Run message that were neither in work nor done when it came.
@@ -133,17 +133,16 @@ type Batch struct {
 
 	job      *Job
 	executor Executor
-	of       int // tasks of the round
-	scope    round.Scope
-	child    bool // true if each task is a whole job
-	partial  int  // bytes of a partial, without rows
+	of       int         // tasks of the round
+	scope    round.Scope // Whole if each task is a sub-job
+	partial  int         // bytes of a partial, without rows
 
-	state   BatchState
+	state   batchState
 	tasks   []entry
-	waits   int  // shards that it waits for. Invariant: 0 unless the batch is Waiting.
+	waits   int  // shards that it waits for. Invariant: 0 unless the batch is waiting.
 	next    int  // the first task that no executor has begun
 	left    int  // tasks that have not ended. Invariant: len(tasks)-next of them have not begun.
-	dropped bool // true if nobody wants the answer. Invariant: it is not Waiting, and next is len(tasks) if it is Running.
+	dropped bool // true if nobody wants the answer. Invariant: it is not waiting, and next is len(tasks) if it is running.
 }
 
 // entry is a task of a batch.
@@ -329,8 +328,8 @@ const (
 	Announce
 	// Report: tell all coordinators soon what the worker holds.
 	Report
-	// Idle: the last job was forgotten.
-	Idle
+	// NoJobs: the last job was forgotten.
+	NoJobs
 	// CountStale and CountLate: count an order of an earlier leader, or of an earlier round.
 	CountStale
 	CountLate

@@ -26,10 +26,10 @@ const (
 )
 
 // lost reports whether the job could not be opened for a reason that may have passed.
-func (j *Job) lost() bool { return j.state == Failed && !FailureOf(j.failure).Permanent }
+func (j *Job) lost() bool { return j.state == failed && !FailureOf(j.failure).Permanent }
 
 // InUse reports whether something outside uses the job.
-func (j *Job) InUse() bool { return j.state == Opening || j.shards.fetching > 0 || len(j.live) > 0 }
+func (j *Job) InUse() bool { return j.state == opening || j.shards.fetching > 0 || len(j.live) > 0 }
 
 // Live returns the number of batches that have not retired.
 func (j *Job) Live() int { return len(j.live) }
@@ -39,9 +39,9 @@ func (j *Job) Task(round uint64, unit uint32) *Task { return j.tasks[taskKey{rou
 
 // opened lets the batches go on that waited for the job.
 func (j *Job) opened(e *Event) {
-	j.state, j.demand.arrays, j.demand.purpose = Ready, e.Demand, e.DemandFor
+	j.state, j.demand.arrays, j.demand.purpose = isOpen, e.Demand, e.DemandFor
 	if e.Err != nil {
-		j.state, j.failure = Failed, e.Err
+		j.state, j.failure = failed, e.Err
 	}
 	for _, b := range slices.Clone(j.live) {
 		b.await()
@@ -77,8 +77,12 @@ func (j *Job) closeUnused() {
 	for len(j.past) > 0 {
 		j.dropPast()
 	}
-	for _, v := range j.values.chunked() {
-		j.machine.do(Action{Kind: Release, Version: v})
+	for _, id := range slices.Sorted(maps.Keys(j.values)) {
+		for _, v := range j.values[id].versions {
+			if v.chunks != nil {
+				j.machine.do(Action{Kind: Release, Version: v})
+			}
+		}
 	}
 	j.values = nil
 	j.machine.do(Action{Kind: Close, Job: j})
@@ -129,31 +133,60 @@ func (j *Job) sorted() []*Task {
 	})
 }
 
-// accept makes a batch of the tasks of a message that are neither in work nor done. The job has all values.
+// accept makes a batch of the tasks of a message that are neither in work nor done. The job has all values. Tasks of a
+// gather round that are done are announced again, and all of them answer to this message from now on.
 func (j *Job) accept(run *protocol.Run, reply string) {
 	b := j.newBatch(run, reply)
-	if b.executor == Gather {
-		b.admitGather(run.Units)
-	} else {
-		b.admitReduce(run.Units)
+	if b.executor == Reduce {
+		slices.Sort(run.Units)
+		if len(j.pending) != b.of {
+			j.pending = make([]bool, b.of)
+		}
+	}
+	for i, unit := range run.Units {
+		if b.executor == Reduce {
+			if !j.pending[unit] {
+				j.pending[unit] = true
+				b.tasks = append(b.tasks, entry{index: i, unit: unit})
+			}
+			continue
+		}
+		key := taskKey{run.Round, unit}
+		t := j.tasks[key]
+		if t == nil {
+			t = &Task{Unit: unit, key: key}
+			j.tasks[key] = t
+			b.tasks = append(b.tasks, entry{index: i, unit: unit, task: t})
+		}
+		t.Stamp, t.Reply = run.Stamp, reply
+		if t.done {
+			j.announce(t)
+		}
 	}
 	if len(b.tasks) == 0 {
 		j.shelve(b)
 		return
 	}
-	b.Values = j.values.hold(b.Values, run.Refs)
+	for _, ref := range run.Refs {
+		v := j.values.find(ref)
+		v.users++
+		b.Values = append(b.Values, v)
+	}
 	j.live = append(j.live, b)
 	j.machine.do(Action{Kind: Begin, Job: j, Batch: b, Run: run})
-	if j.state != Opening {
+	if j.state != opening {
 		b.await()
 	}
 }
 
-// newBatch returns a batch for a message. It prefers a retired one of as many tasks, because its memory fits.
+// newBatch returns a batch without tasks. It prefers a retired one of as many tasks, because its memory fits.
 func (j *Job) newBatch(run *protocol.Run, reply string) *Batch {
-	executor := Reduce
+	executor, scope := Reduce, run.Scope
 	if run.How == round.Collect {
 		executor = Gather
+	}
+	if run.Child {
+		scope = round.Whole // a sub-job needs the dataset of its job
 	}
 	var b *Batch
 	if at := slices.IndexFunc(j.idle, func(b *Batch) bool { return b.of == int(run.Of) && b.executor == executor }); at >= 0 {
@@ -164,52 +197,18 @@ func (j *Job) newBatch(run *protocol.Run, reply string) *Batch {
 	}
 	*b = Batch{
 		Local: b.Local, Stamp: run.Stamp, Reply: reply, Values: b.Values[:0], job: j, executor: executor, of: int(run.Of),
-		scope: run.Scope, child: run.Child, partial: 8*run.Shape.F64 + 4*run.Shape.F32, tasks: b.tasks[:0],
+		scope: scope, partial: 8*run.Shape.F64 + 4*run.Shape.F32, tasks: b.tasks[:0],
 	}
 	return b
 }
 
 // shelve keeps the memory of a batch for another one.
 func (j *Job) shelve(b *Batch) {
-	b.state = Retired
+	b.state = retired
 	if len(j.idle) == maxIdle {
 		j.idle = slices.Delete(j.idle, 0, 1)
 	}
 	j.idle = append(j.idle, b)
-}
-
-// admitReduce adds the tasks that no batch has, in ascending order.
-func (b *Batch) admitReduce(list []uint32) {
-	j := b.job
-	slices.Sort(list)
-	if len(j.pending) != b.of {
-		j.pending = make([]bool, b.of)
-	}
-	for i, unit := range list {
-		if !j.pending[unit] {
-			j.pending[unit] = true
-			b.tasks = append(b.tasks, entry{index: i, unit: unit})
-		}
-	}
-}
-
-// admitGather adds the tasks that are neither in work nor done. Tasks that are done are announced again. All of them
-// answer to this message from now on.
-func (b *Batch) admitGather(list []uint32) {
-	j := b.job
-	for i, unit := range list {
-		key := taskKey{b.Stamp.Round, unit}
-		t := j.tasks[key]
-		if t == nil {
-			t = &Task{Unit: unit, key: key}
-			j.tasks[key] = t
-			b.tasks = append(b.tasks, entry{index: i, unit: unit, task: t})
-		}
-		t.Stamp, t.Reply = b.Stamp, b.Reply
-		if t.done {
-			j.announce(t)
-		}
-	}
 }
 
 // Tasks calls yield with each task of a gather batch.
@@ -262,11 +261,7 @@ func (b *Batch) await() {
 
 // needs returns the range [lo, hi) of the shards that a task needs.
 func (b *Batch) needs(unit uint32) (lo, hi int) {
-	scope := b.scope
-	if b.child {
-		scope = round.Whole
-	}
-	return round.Unit{ID: int(unit), Of: b.of, Scope: scope}.Shards(len(b.job.shards.list))
+	return round.Unit{ID: int(unit), Of: b.of, Scope: b.scope}.Shards(len(b.job.shards.list))
 }
 
 // tooLarge says why the batch would take more memory than this worker has, or returns nil.
@@ -285,7 +280,7 @@ func (b *Batch) tooLarge() error {
 			return Permanent(fmt.Errorf("worker: the tasks need up to %d partial results of %d bytes, but a worker keeps at most %s of them", held, b.partial, units.Format(maxPartials)))
 		}
 	}
-	if c.Memory == 0 || b.scope != round.Whole && !b.child {
+	if c.Memory == 0 || b.scope != round.Whole {
 		return nil
 	}
 	d := &b.job.demand
@@ -327,7 +322,7 @@ func (b *Batch) proceed() {
 	if !slices.ContainsFunc(m.ready[x], func(other *Batch) bool { return other.job == j }) {
 		j.used[x] = max(j.used[x], m.clock[x])
 	}
-	b.state, b.left = Running, len(b.tasks)
+	b.state, b.left = running, len(b.tasks)
 	m.ready[x] = append(m.ready[x], b)
 	m.do(Action{Kind: Wake, Executor: x, N: len(b.tasks)})
 }
@@ -356,7 +351,7 @@ func (b *Batch) finish() {
 	switch {
 	case b.left > 0:
 	case b.executor == Reduce && !b.dropped:
-		b.state = Answering
+		b.state = answering
 		b.job.machine.do(Action{Kind: Answer, Batch: b})
 	default:
 		b.retire()
@@ -372,7 +367,7 @@ func (b *Batch) fail(t *entry, err error) {
 	default:
 		b.job.machine.do(Action{Kind: Fail, Stamp: b.Stamp, Reply: b.Reply, Unit: t.unit, Err: err})
 	}
-	if b.state == Waiting { // otherwise its mark stays until the batch retires
+	if b.state == waiting { // otherwise its mark stays until the batch retires
 		b.unmark(t.unit)
 	}
 }
@@ -393,9 +388,9 @@ func (j *Job) drop(which func(*Batch) bool) {
 		}
 		b.dropped = true
 		switch b.state {
-		case Waiting:
+		case waiting:
 			b.retire()
-		case Running:
+		case running:
 			b.unready()
 			b.left -= len(b.tasks) - b.next
 			b.next = len(b.tasks)

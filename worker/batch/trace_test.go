@@ -273,7 +273,7 @@ func (x *trace) action(a Action) string {
 	case Announce:
 		return fmt.Sprintf("announce unit=%d digest=%s %s", a.Unit, a.Digest, to)
 	}
-	return [...]string{RefuseJob: "refuse job", Report: "report", Idle: "idle", CountStale: "count stale", CountLate: "count late"}[a.Kind]
+	return [...]string{RefuseJob: "refuse job", Report: "report", NoJobs: "no jobs", CountStale: "count stale", CountLate: "count late"}[a.Kind]
 }
 
 // TestLimits: the machine keeps a bounded number of jobs, and of bytes of earlier rounds.

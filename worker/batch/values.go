@@ -2,7 +2,6 @@ package batch
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/protocol"
@@ -53,28 +52,6 @@ func (v values) missing(refs []protocol.Ref) (lacks []protocol.Ref) {
 		}
 	}
 	return lacks
-}
-
-// hold appends to list the versions that refs name, all of them here, for a batch that reads them.
-func (v values) hold(list []*Version, refs []protocol.Ref) []*Version {
-	for _, ref := range refs {
-		y := v.find(ref)
-		y.users++
-		list = append(list, y)
-	}
-	return list
-}
-
-// chunked lists the versions that come in chunks.
-func (v values) chunked() (list []*Version) {
-	for _, id := range slices.Sorted(maps.Keys(v)) {
-		for _, y := range v[id].versions {
-			if y.chunks != nil {
-				list = append(list, y)
-			}
-		}
-	}
-	return list
 }
 
 // variable returns a value, with the versions that are here.
