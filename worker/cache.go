@@ -20,8 +20,9 @@ import (
 // fetcher pulls a blob of a size into w. If it returns an error, the bytes must not be used.
 type fetcher func(ctx context.Context, digest string, size int64, w io.Writer) error
 
-// cache keeps shards as files named by their SHA-256, and maps shards in use into memory. It trusts a file only after
-// this process has verified its digest. Beyond limit bytes it evicts the shard that was unused for longest.
+// cache keeps shards as files named by their SHA-256, and maps shards in use into memory. It trusts
+// a file only after this process has verified its digest. Beyond limit bytes it evicts the shard
+// that was unused for longest.
 type cache struct {
 	cacheOptions
 	folder *blobs.Folder
@@ -41,8 +42,8 @@ type cacheOptions struct {
 	metrics *metrics.Worker
 }
 
-// entry is the file of a shard, which may not be there yet. Only the goroutine that has claimed it changes the file, and
-// the fields present, verified and bytes.
+// entry is the file of a shard, which may not be there yet. Only the goroutine that has claimed it
+// changes the file, and the fields present, verified and bytes.
 type entry struct {
 	digest   string
 	bytes    int64
@@ -97,7 +98,8 @@ func openCache(o cacheOptions) (*cache, error) {
 	return c, nil
 }
 
-// verify verifies all files that were there at the start, so that the leader learns what this worker holds.
+// verify verifies all files that were there at the start, so that the leader learns what this
+// worker holds.
 func (c *cache) verify(ctx context.Context) {
 	c.mu.Lock()
 	var list []string
@@ -174,8 +176,9 @@ func (c *cache) release(s *shard) {
 	}
 }
 
-// distrust makes files be verified again before their next use. A shard that is open stays as it is.
-func (c *cache) distrust(ctx context.Context, shards []dataset.ShardRef) {
+// reverify makes files be verified again before their next use. A shard that is open stays as it
+// is.
+func (c *cache) reverify(ctx context.Context, shards []dataset.ShardRef) {
 	for _, ref := range shards {
 		e, err := c.claim(ctx, ref)
 		if err != nil {
@@ -189,9 +192,9 @@ func (c *cache) distrust(ctx context.Context, shards []dataset.ShardRef) {
 	c.changed()
 }
 
-// load opens the file of e. A file that was closed is verified again first, because disks change what they keep. A file
-// that was verified and does not open was removed, and is fetched again. If it was verified earlier and is not a shard
-// now, it is verified again.
+// load opens the file of e. A file that was closed is verified again first, because disks change
+// what they keep. A file that was verified and does not open was removed, and is fetched again. If
+// it was verified earlier and is not a shard now, it is verified again.
 func (c *cache) load(ctx context.Context, e *entry) (*shard, error) {
 	before := e.verified
 	c.mu.Lock()
@@ -200,7 +203,7 @@ func (c *cache) load(ctx context.Context, e *entry) (*shard, error) {
 	c.mu.Unlock()
 	if due {
 		if err := c.folder.Verify(e.digest); err != nil {
-			c.wrong(e, err)
+			c.discard(e, err)
 		}
 	}
 	if err := c.ensure(ctx, e, false); err != nil {
@@ -239,7 +242,8 @@ func (c *cache) openFile(e *entry) (*shard, error) {
 	return &shard{rows: rows, unmap: unmap, of: e}, nil
 }
 
-// claim waits until no other goroutine works on a shard, and returns its entry, which is the caller's until unclaim.
+// claim waits until no other goroutine works on a shard, and returns its entry, which is the
+// caller's until unclaim.
 func (c *cache) claim(ctx context.Context, ref dataset.ShardRef) (*entry, error) {
 	if !blobs.Valid(ref.Digest) {
 		return nil, batch.Permanent(fmt.Errorf("%w: %.80q", blobs.ErrDigest, ref.Digest))
@@ -285,8 +289,8 @@ func (c *cache) unclaim(e *entry) {
 	}
 }
 
-// ensure makes sure that the file of e, which the caller has claimed, is there and verified. A standby does not evict
-// shards that the leader wants.
+// ensure makes sure that the file of e, which the caller has claimed, is there and verified. A
+// standby does not evict shards that the leader wants.
 func (c *cache) ensure(ctx context.Context, e *entry, standby bool) error {
 	if e.verified {
 		return nil
@@ -317,12 +321,12 @@ func (c *cache) check(e *entry) error {
 		c.mark(e, true)
 		return nil
 	}
-	c.wrong(e, err)
+	c.discard(e, err)
 	return err
 }
 
-// wrong removes a file that cannot be verified.
-func (c *cache) wrong(e *entry, err error) {
+// discard removes a file that cannot be verified.
+func (c *cache) discard(e *entry, err error) {
 	if errors.Is(err, blobs.ErrCorrupt) {
 		c.metrics.BlobsCorrupt.Inc()
 		c.log.Warn("a file of the cache is corrupt and is fetched again", "digest", e.digest, "error", err)
@@ -377,8 +381,9 @@ func (c *cache) forget(e *entry) {
 	c.mark(e, false)
 }
 
-// makeRoom evicts shards until need more bytes fit, and reports whether they do. It begins with the shard that was unused
-// for longest. It spares shards in use and, for a standby, shards that the leader wants.
+// makeRoom evicts shards until need more bytes fit, and reports whether they do. It begins with the
+// shard that was unused for longest. It spares shards in use and, for a standby, shards that the
+// leader wants.
 func (c *cache) makeRoom(need int64, standby bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -426,7 +431,8 @@ func (c *cache) prefetch(ctx context.Context, ref dataset.ShardRef) {
 	}
 }
 
-// hold fetches a shard that the leader wants here. It fails with errNoRoom if there is no room for it.
+// hold fetches a shard that the leader wants here. It fails with errNoRoom if there is no room for
+// it.
 func (c *cache) hold(ctx context.Context, ref dataset.ShardRef) error {
 	e, err := c.claim(ctx, ref)
 	if err != nil {
@@ -439,8 +445,8 @@ func (c *cache) hold(ctx context.Context, ref dataset.ShardRef) error {
 	return c.ensure(ctx, e, true)
 }
 
-// unwant ends all wishes of the leader to hold shards.
-func (c *cache) unwant() {
+// clearWanted ends all wishes of the leader to hold shards.
+func (c *cache) clearWanted() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range c.entries {

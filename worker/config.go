@@ -21,9 +21,11 @@ type Config struct {
 	Join []string
 	// NATS lists URLs to connect to instead of what the coordinators name; empty: theirs.
 	NATS []string
-	// Dir is the worker's own folder: shard cache, results, identity. One process at a time may use it.
+	// Dir is the worker's own folder: shard cache, results, identity. One process at a time may use
+	// it.
 	Dir string
-	// ID names the worker in the cluster: letters, digits, "-" and "_". Empty: a random one that is kept in Dir.
+	// ID names the worker in the cluster: letters, digits, "-" and "_". If it is empty, the worker keeps
+	// a random name in Dir.
 	ID string
 	// Slots is the number of tasks computed at once; 0: the number of processors.
 	Slots int
@@ -31,23 +33,26 @@ type Config struct {
 	Listen string
 	// CacheBytes bounds the shard cache on disk. Shards in use may exceed it. 0: DefaultCacheBytes.
 	CacheBytes int64
-	// KeptBytes bounds the derived values that all jobs together keep in memory, such as routing probabilities. 0:
-	// engine.DerivedLimit.
+	// KeptBytes bounds the derived values that all jobs together keep in memory, such as routing
+	// probabilities. 0: engine.DerivedLimit.
 	KeptBytes int
-	// MemoryBytes bounds the memory of a task on the whole dataset. A task that would take more is refused, and goes to
-	// another worker. 0: no bound.
+	// MemoryBytes bounds the memory of a task on the whole dataset. A task that would take more is
+	// refused, and goes to another worker. 0: no bound.
 	MemoryBytes int64
 	// Log takes the worker's log; nil: none.
 	Log *slog.Logger
-	// Net, if set, is how the worker reaches its cluster instead of HTTP and NATS. Join is not used then.
+	// Net, if set, is how the worker reaches its cluster instead of HTTP and NATS. Join is not used
+	// then.
 	Net *Net
 	// CheckpointEvery is the least time between two checkpoints of a sub-job; 0: two seconds.
 	CheckpointEvery time.Duration
-	// Processors, if set, is called with the number of processors on which goroutines should run: Slots during tasks of
-	// reduce rounds, and otherwise the value of runtime.GOMAXPROCS at the start.
+	// Processors, if set, is called with the number of processors on which goroutines should run:
+	// Slots during tasks of reduce rounds, and otherwise the value of runtime.GOMAXPROCS at the
+	// start.
 	Processors func(n int)
-	// Spoil, if set, may change what the worker computed for a task before it is sent: the partial of a reduce round, or
-	// the bytes of a gather round (the other one is nil). It is for tests that find a worker with wrong results.
+	// Spoil, if set, may change what the worker computed for a task before it is sent: the partial
+	// of a reduce round, or the bytes of a gather round (the other one is nil). It is for tests
+	// that find a worker with wrong results.
 	Spoil func(unit uint32, sum *round.Partial, part []byte)
 	// Ready, if set, is called once when the worker takes orders.
 	Ready func(Info)
@@ -57,8 +62,8 @@ type Config struct {
 
 // Net is a network that the caller made.
 type Net struct {
-	// Clusters asks all coordinators what a worker must know of its cluster, and returns the answers. Without an error
-	// there is at least one.
+	// Clusters asks all coordinators what a worker must know of its cluster, and returns the
+	// answers. Without an error there is at least one.
 	Clusters func(ctx context.Context) ([]*protocol.Cluster, error)
 	// Connect connects to what takes the place of NATS.
 	Connect func(ctx context.Context, o bus.Options) (*bus.Conn, error)

@@ -21,7 +21,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// ErrVersion is wrapped by the error of a worker that meets a cluster of another protocol or numerics.
+// ErrVersion is wrapped by the error of a worker that meets a cluster of another protocol or
+// numerics.
 var ErrVersion = errors.New("worker: the cluster has another version")
 
 const (
@@ -30,11 +31,12 @@ const (
 	joinLogEvery = 10 * time.Second       // between two log lines while nobody answers
 )
 
-// coordinators knows the addresses of coordinators and asks them what a worker must know of its cluster. It learns
-// further addresses from their answers, and keeps those in the worker's folder. One goroutine at a time uses it.
+// coordinators knows the addresses of coordinators and asks them what a worker must know of its
+// cluster. It learns further addresses from their answers, and keeps those in the worker's folder.
+// One goroutine at a time uses it.
 type coordinators struct {
-	addresses []string // those of --join first
-	joined    string   // those of --join, separated by spaces
+	addresses []string // the addresses of --join come first
+	joined    string   // the addresses of --join, separated by spaces
 	nats      []string // to use instead of what the coordinators name; empty: theirs
 	http      *http.Client
 	net       *Net // nil: HTTP
@@ -89,8 +91,9 @@ type answer struct {
 	kept    bool // true if the address is known only from the worker's folder
 }
 
-// ask asks every coordinator that is known, at once, and returns the answers that come in time, or until one is enough. A
-// coordinator that knows no leader waits half of the time for one. The error says why nobody answers.
+// ask asks every coordinator that is known, at once, and returns the answers that come in time, or
+// until one is enough. A coordinator that knows no leader waits half of the time for one. The error
+// says why nobody answers.
 func (c *coordinators) ask(ctx context.Context, within time.Duration, enough func(*protocol.Cluster) bool) ([]*protocol.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -145,8 +148,8 @@ func (c *coordinators) ask(ctx context.Context, within time.Duration, enough fun
 	return list, nil
 }
 
-// preferred leaves out the answers of coordinators that are known only from the folder, if the others belong to another
-// cluster: --join decides which cluster a worker serves.
+// preferred leaves out the answers of coordinators that are known only from the folder, if the
+// others belong to another cluster: --join decides which cluster a worker serves.
 func preferred(came []answer) (list []*protocol.Cluster) {
 	joined := ""
 	for _, a := range came {
@@ -162,8 +165,9 @@ func preferred(came []answer) (list []*protocol.Cluster) {
 	return list
 }
 
-// newest returns the answer of the highest epoch; nil: there is none. Of two answers of the same epoch it prefers the one
-// that names a leader, because the other coordinator does not know of the leader yet, or has lost it.
+// newest returns the answer of the highest epoch; nil: there is none. Of two answers of the same
+// epoch it prefers an answer that names a leader. The other coordinator does not know of the leader
+// yet, or has lost it.
 func newest(answers []*protocol.Cluster) *protocol.Cluster {
 	var best *protocol.Cluster
 	for _, c := range answers {
@@ -174,7 +178,8 @@ func newest(answers []*protocol.Cluster) *protocol.Cluster {
 	return best
 }
 
-// askOne asks the coordinator at an address. If cluster is not empty, it must be the id of its cluster.
+// askOne asks the coordinator at an address. If cluster is not empty, it must be the id of its
+// cluster.
 func (c *coordinators) askOne(ctx context.Context, address, cluster, wait string) (*protocol.Cluster, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+protocol.ClusterLocal+wait, nil)
 	if err != nil {
@@ -214,15 +219,16 @@ func checkCluster(address string, c *protocol.Cluster) error {
 	return nil
 }
 
-// knownName is the file of the coordinators of a worker's last cluster, in case all coordinators of --join are replaced.
+// knownName is the file of the coordinators of a worker's last cluster, in case all coordinators of
+// --join are replaced.
 //
 //	coppice worker's coordinators 1
 //	cluster 5f0c1c8a77aa
 //	join 10.0.0.1:7100 10.0.0.2:7100
 //	10.0.0.4:7100
 //
-// It counts only for the list of --join with which it was written. A worker with another list may be meant for another
-// cluster.
+// It counts only for the list of --join with which it was written. A worker with another list may
+// be meant for another cluster.
 const knownName = "COORDINATORS"
 
 const (
@@ -287,8 +293,8 @@ func readKnown(f *folder) (k known, err error) {
 	return parseKnown(string(b))
 }
 
-// use adds the coordinators that a folder knows, after those of --join, and keeps in the folder what is learnt. A file
-// that cannot be read is ignored.
+// use adds the coordinators that a folder knows after the configured ones, and keeps in the folder
+// what is learnt. A file that cannot be read is ignored.
 func (c *coordinators) use(f *folder) {
 	c.folder = f
 	k, err := readKnown(f)
@@ -309,9 +315,9 @@ func (c *coordinators) use(f *folder) {
 	}
 }
 
-// keep saves the coordinators that an answer names, if they have changed. If the answer names a leader, it also forgets
-// the addresses that are neither there nor in --join. An answer without a leader may name coordinators of long ago, so it
-// counts only if none is known.
+// keep saves the coordinators that an answer names, if they have changed. If the answer names a
+// leader, it also forgets the addresses that are neither there nor in --join. An answer without a
+// leader may name coordinators of long ago, so it counts only if none is known.
 func (c *coordinators) keep(a *protocol.Cluster) {
 	if a.Leader != "" && len(a.Coordinators) > 0 {
 		configured := strings.Fields(c.joined)

@@ -18,8 +18,8 @@ import (
 	"github.com/coppice-ldl/coppice/worker/batch"
 )
 
-// executors are the goroutines of one kind that compute. It wakes them when there is something to do, which is a task, or
-// a part of a task that another executor shares.
+// executors are the goroutines of one kind that compute. It wakes them when there is something to
+// do, which is a task, or a part of a task that another executor shares.
 type executors struct {
 	kind    batch.Executor
 	running sync.WaitGroup
@@ -61,8 +61,8 @@ func (p *executors) signal(n int) {
 	}
 }
 
-// take waits until there is something to do. Tasks come first, then help for another executor. ok is false if the
-// executors are closed.
+// take waits until there is something to do. Tasks come first, then help for another executor. ok
+// is false if the executors are closed.
 func (p *executors) take() (helps *executor, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,8 +115,8 @@ func (p *executors) close() {
 	p.running.Wait()
 }
 
-// executor is a goroutine that computes tasks. It implements round.Lanes: while other executors of its kind have nothing
-// to do, they compute parts of its task.
+// executor is a goroutine that computes tasks. It implements round.Lanes: while other executors of
+// its kind have nothing to do, they compute parts of its task.
 type executor struct {
 	stepper
 	pool   *executors
@@ -125,9 +125,10 @@ type executor struct {
 	share  engine.Share
 }
 
-// run computes tasks until the executors are closed. An executor of gather rounds, whose tasks are long, keeps its
-// thread, and mostly the processor and its caches. An executor of reduce rounds does not: the thread that received the
-// message goes on with the task, and to wake another thread takes half as long as a short task.
+// run computes tasks until the executors are closed. An executor of gather rounds keeps its thread,
+// and mostly the processor and its caches, because its tasks are long. An executor of reduce rounds
+// does not: the thread that received the message goes on with the task, and to wake another thread
+// takes half as long as a short task.
 func (x *executor) run() {
 	if x.pool.kind == batch.Gather {
 		runtime.LockOSThread()
@@ -146,7 +147,8 @@ func (x *executor) run() {
 	}
 }
 
-// addressed is the panic of the runtime, after debug.SetPanicOnFault, if a mapped file is cut short or cannot be read.
+// addressed is the panic of the runtime, after debug.SetPanicOnFault, if a mapped file is cut short
+// or cannot be read.
 type addressed interface {
 	runtime.Error
 	Addr() uintptr
@@ -182,7 +184,7 @@ func (x *executor) compute(a *batch.Action) {
 	j.busy.Add(-1)
 	x.step(batch.Event{Kind: batch.Ended, Batch: a.Batch, Index: a.Index, Took: took, Err: err})
 	if errors.Is(err, errFault) {
-		j.distrust(owner)
+		j.abandon(owner)
 	}
 }
 
@@ -194,8 +196,8 @@ func (x *executor) reduce(w *work, index int) error {
 	w.mu.Unlock()
 	err := x.runKernel(p, w, index)
 	if errors.Is(err, engine.ErrNonFinite) {
-		// The memory of this machine may be bad, or the numbers diverge. The leader asks another worker to find out. Derived
-		// values may be the cause, and are made again.
+		// The memory of this machine may be bad, or the numbers diverge. The leader asks another
+		// worker to find out. Derived values may be the cause, and are made again.
 		w.job.kept.Swap(x.jobs.kept.NewCache()).Close()
 		err = &batch.Failure{NonFinite: true, Err: err}
 	}
@@ -227,7 +229,8 @@ func (x *executor) runKernel(p *round.Partial, w *work, index int) (err error) {
 	return engine.RunFinite(p, j.open.Kernel, u, j.open.Data, w.vars, j.kept.Load(), x.scratch(j))
 }
 
-// gather computes a task of a gather round, and hands its result to a storer, so that no executor waits for a disk.
+// gather computes a task of a gather round, and hands its result to a storer, so that no executor
+// waits for a disk.
 func (x *executor) gather(w *work, a *batch.Action) error {
 	j, g := x.jobs, a.Task.Local.(*gathered)
 	j.procs.begin()
@@ -244,8 +247,8 @@ func (x *executor) gather(w *work, a *batch.Action) error {
 	return nil
 }
 
-// result computes the result of a task of a gather round. A sub-job runs on the shards of its job, from the checkpoint in
-// the payload if there is one.
+// result computes the result of a task of a gather round. A sub-job runs on the shards of its job,
+// from the checkpoint in the payload if there is one.
 func (x *executor) result(ctx context.Context, w *work, a *batch.Action) (part []byte, err error) {
 	j := w.job
 	defer engine.Guard(&err, computing)
@@ -315,7 +318,8 @@ func (x *executor) Do(n int, p round.Parts) {
 	x.share.Work(x.scratch(x.job))
 }
 
-// help computes parts of the task of another executor, which take has joined. If a part panics, its task fails.
+// help computes parts of the task of another executor, which take has joined. If a part panics, its
+// task fails.
 func (x *executor) help(other *executor) {
 	j := x.jobs
 	j.busy.Add(1)

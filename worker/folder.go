@@ -80,8 +80,8 @@ func (f *folder) close() { f.lock.Close() }
 
 func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 
-// checkFormat reads FORMAT, or writes it if the folder is new. If the folder is a worker's of another version, or its
-// FORMAT is damaged, the cache begins empty.
+// checkFormat reads FORMAT, or writes it if the folder is new. If the folder is a worker's of
+// another version, or its FORMAT is damaged, the cache begins empty.
 func (f *folder) checkFormat() error {
 	b, err := os.ReadFile(f.path("FORMAT"))
 	others := len(format) // bytes that differ
@@ -126,8 +126,9 @@ func (f *folder) write(name, text string) error {
 	return nil
 }
 
-// id returns the worker's name: want if it is not empty, then the name in the folder, then last, which is the name that
-// this process had before, then a random one. The folder keeps the name unless it is want.
+// id returns the worker's name: want if it is not empty, then the name in the folder, then last,
+// which is the name that this process had before, then a random one. The folder keeps the name
+// unless it is want.
 func (f *folder) id(want, last string) (string, error) {
 	if want != "" {
 		return want, nil
@@ -172,7 +173,8 @@ func watchFolder(f *folder, changed func(), parts ...*blobs.Folder) (*folderWatc
 	return &folderWatch{places: places, blobs: parts, changed: changed}, err
 }
 
-// watch returns an error that wraps files.ErrGone when the folder is deleted, or nil when ctx is done.
+// watch returns an error that wraps files.ErrGone when the folder is deleted, or nil when ctx is
+// done.
 func (f *folderWatch) watch(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := cmp.Or(f.places.Check(), f.places.Writable())

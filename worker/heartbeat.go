@@ -10,14 +10,16 @@ import (
 )
 
 const (
-	// fullEvery is the number of heartbeats from one full one to the next if nothing happens. A full one may get lost.
+	// fullEvery is the number of heartbeats from one full one to the next if nothing happens. A
+	// full one may get lost.
 	fullEvery = 20
-	// fullGap is the least time between two full heartbeats, as a fraction 1/fullGap of the interval. A worker that fetches
-	// a thousand shards does not send a thousand lists.
+	// fullGap is the least time between two full heartbeats, as a fraction 1/fullGap of the
+	// interval. A worker that fetches a thousand shards does not send a thousand lists.
 	fullGap = 4
 )
 
-// heartbeat tells all coordinators that the worker is there. A full heartbeat also says what the worker holds.
+// heartbeat tells all coordinators that the worker is there. A full heartbeat also says what the
+// worker holds.
 type heartbeat struct {
 	*env
 	http  string // the address of the worker's HTTP server, or empty
@@ -72,7 +74,7 @@ func (h *heartbeat) send(s *session, full, leaving bool) {
 		Slots: h.cfg.Slots, Metrics: h.http, Leaving: leaving, Full: full, Busy: int(h.jobs.busy.Load()), Pieces: true, Bundles: true,
 		Problem: h.disk.trouble(),
 	}
-	if trip := h.link.trip.Load(); trip != nil {
+	if trip := h.link.roundTrip.Load(); trip != nil {
 		h.beat.RoundTrip, h.beat.Late = max(1, trip.Mean.Microseconds()), max(1, trip.Late().Microseconds())
 	}
 	if full {

@@ -295,7 +295,7 @@ func runWorker(t testing.TB, cfg Config, ready chan Info) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.follower.ping = ping
+	w.sessions.ping = ping
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.run(ctx) }()

@@ -18,7 +18,7 @@ import (
 // web is the worker's HTTP server.
 type web struct {
 	address string // by which others reach it
-	port    string // where it listens
+	port    string // the address to listen at again
 	server  *http.Server
 	done    chan struct{}
 }

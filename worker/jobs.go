@@ -23,7 +23,8 @@ import (
 const (
 	// fetchAtOnce is how many shards of a job are fetched at the same time.
 	fetchAtOnce = 4
-	// maxRows bounds the samples of a dataset. A worker keeps some bytes for each of them, even if it has no shard.
+	// maxRows bounds the samples of a dataset. A worker keeps some bytes for each of them, even if
+	// it has no shard.
 	maxRows = 1 << 28
 	// storers is how many results are stored at the same time.
 	storers = 2
@@ -45,8 +46,9 @@ func newDrops(m *metrics.Worker) drops {
 	return drops{epoch: reason("leader_epoch"), late: reason("late"), malformed: reason("malformed")}
 }
 
-// jobs computes what the leader asks for. Package batch decides, and jobs performs its actions: those that are quick with
-// the lock held, and the others, which send or copy, by the goroutine that reported the event (see stepper).
+// jobs computes what the leader asks for. Package batch decides, and jobs performs its actions.
+// Quick actions are performed with the lock held. The goroutine that reported the event performs
+// the others, which send (see stepper).
 type jobs struct {
 	*env
 	drops   drops
@@ -168,14 +170,16 @@ func (j *jobs) open(x *job) {
 	if x.manifest.Rows > maxRows {
 		e.Err = fmt.Errorf("worker: the dataset has %d samples, a worker supports at most %d", x.manifest.Rows, maxRows)
 	} else {
-		x.open, e.Err = open.Open(x.spec, x.manifest, func(digest string, size int64) ([]byte, error) { return j.link.fetchBytes(x.ctx, digest, size) })
+		x.open, e.Err = open.Open(x.spec, x.manifest, func(digest string, size int64) ([]byte, error) {
+			return j.link.fetchBytes(x.ctx, digest, size)
+		})
 	}
 	if e.Err != nil {
 		e.Err = batch.FailureOf(e.Err)
 		if x.ctx.Err() == nil {
 			j.log.Warn("a job could not be set up", "job", x.ID, "reason", e.Err)
 		}
-	} else if k, ok := x.open.Kernel.(round.Demanding); ok {
+	} else if k, ok := x.open.Kernel.(round.Demanding); ok && j.cfg.MemoryBytes > 0 {
 		e.Demand, e.DemandFor = k.Demand()
 	}
 	j.step(e)
@@ -197,8 +201,8 @@ func (j *jobs) fetchShard(x *job, index int) {
 	j.step(batch.Event{Kind: batch.Fetched, Job: x.Job, Index: index, Err: err})
 }
 
-// addShard opens a shard and adds it to its job. If the shard does not match the manifest, its file is read once more,
-// because the file may have changed since it was verified.
+// addShard opens a shard and adds it to its job. If the shard does not match the manifest, its file
+// is read once more, because the file may have changed since it was verified.
 func (j *jobs) addShard(x *job, index int) (*shard, error) {
 	ref := x.manifest.Shards[index]
 	for again := false; ; again = true {
@@ -213,7 +217,7 @@ func (j *jobs) addShard(x *job, index int) (*shard, error) {
 		if again {
 			return nil, batch.Permanent(fmt.Errorf("shard %.12s: %w", ref.Digest, err))
 		}
-		j.cache.distrust(x.ctx, []dataset.ShardRef{ref})
+		j.cache.reverify(x.ctx, []dataset.ShardRef{ref})
 	}
 }
 
@@ -237,21 +241,22 @@ func (j *jobs) store() {
 	}
 }
 
-// distrust forgets a job whose shards could not be read. Their files are verified, or fetched, when the leader sets the
-// job up again.
-func (j *jobs) distrust(x *job) {
-	j.cache.distrust(j.ctx, x.manifest.Shards)
-	j.step(batch.Event{Kind: batch.Distrusted, Job: x.Job})
+// abandon forgets a job because its shards could not be read. Their files are verified, or
+// fetched, when the leader sets the job up again.
+func (j *jobs) abandon(x *job) {
+	j.cache.reverify(j.ctx, x.manifest.Shards)
+	j.step(batch.Event{Kind: batch.Damaged, Job: x.Job})
 }
 
-// addressee returns whom the answers about a task of a gather round are for.
+// addressee returns the round and the subject for answers about a task of a gather round.
 func (j *jobs) addressee(t *batch.Task) (protocol.Stamp, string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return t.Stamp, t.Reply
 }
 
-// stepper reports events to jobs, and sends what follows from them. One goroutine at a time uses it.
+// stepper reports events to jobs, and sends what follows from them. One goroutine at a time uses
+// it.
 type stepper struct {
 	jobs *jobs
 
@@ -260,8 +265,8 @@ type stepper struct {
 	need  protocol.Need
 }
 
-// step reports an event, and does what follows from it without the lock. The action that only the caller can do, if there
-// is one, is returned: Compute, Keep, KeepChunk or RefuseMessage.
+// step reports an event, and does what follows from it without the lock. The action that only the
+// caller can do, if there is one, is returned: Compute, Keep, KeepChunk or RefuseMessage.
 func (s *stepper) step(e batch.Event) (left batch.Action, ok bool) {
 	j := s.jobs
 	s.later = j.apply(s.later[:0], e)
@@ -294,7 +299,7 @@ func (s *stepper) step(e batch.Event) (left batch.Action, ok bool) {
 		case batch.Report:
 			j.report()
 		case batch.NoJobs:
-			j.cache.unwant()
+			j.cache.clearWanted()
 			j.link.releaseMemory()
 		case batch.CountStale:
 			j.drops.epoch.Inc()
@@ -310,7 +315,8 @@ func (s *stepper) step(e batch.Event) (left batch.Action, ok bool) {
 	return left, ok
 }
 
-// answer sends the maximal nodes of the reduction tree that a batch has filled (design section 8.4).
+// answer sends the maximal nodes of the reduction tree that a batch has filled (design section
+// 8.4).
 func (s *stepper) answer(w *work, reply string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

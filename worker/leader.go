@@ -9,7 +9,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// leadership is what a worker knows of its leader. It decides nothing about orders: jobs knows the highest leader epoch.
+// leadership is what a worker knows of its leader. It decides nothing about orders: jobs knows the
+// highest leader epoch.
 type leadership struct {
 	*env
 	changed func() // is called after a change
@@ -22,7 +23,8 @@ type leadership struct {
 	refused string     // why the leader does not use this worker; empty: it does
 }
 
-// hears takes an announcement of the highest epoch. isNew is true if the leader is new to this worker.
+// hears takes an announcement of the highest epoch. isNew is true if the leader is new to this
+// worker.
 func (l *leadership) hears(m *protocol.Lead) (isNew bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,8 +48,8 @@ func (l *leadership) hears(m *protocol.Lead) (isNew bool) {
 	return isNew
 }
 
-// expect makes the worker one of a cluster, and reports whether it was one of another. The wait for a leader begins again.
-// If the leader epoch is new, nobody has announced itself under it.
+// expect makes the worker one of a cluster, and reports whether it was one of another. The wait for
+// a leader begins again. If the leader epoch is new, nobody has announced itself under it.
 func (l *leadership) expect(cluster string, newEpoch bool) (another bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,8 +86,8 @@ func (l *leadership) trouble(limits protocol.Timeouts) string {
 	return ""
 }
 
-// standing is what a worker decides by which leader to follow, and at which NATS server.
-type standing struct {
+// leaderState is what a worker decides by which leader to follow, and at which NATS server.
+type leaderState struct {
 	epoch  uint64 // the highest seen
 	leader string // the coordinator that announced itself under it; empty: none has
 	server string // the NATS server of the session; empty: it is not connected
@@ -93,55 +95,58 @@ type standing struct {
 	silent bool // true if the leader was not heard for too long, or said that it does not lead any longer
 	lost   bool // true if it was not heard for so long that the cluster may be elsewhere
 
-	tried  uint64 // the epoch of the session's latest attempt to move, or of its beginning
-	rested bool   // true if that is long enough ago to try again
+	tried    uint64 // the epoch of the session's latest attempt to move, or of its beginning
+	mayRetry bool   // true if that is long enough ago to try again
 }
 
-// standing returns what the worker decides by now.
-func (l *leadership) standing(s *session, epoch uint64) standing {
+// state returns what the worker decides by now.
+func (l *leadership) state(s *session, epoch uint64) leaderState {
 	server := s.conn.ServerName()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	silence := time.Since(l.heard)
-	return standing{
+	return leaderState{
 		epoch: epoch, leader: l.name, server: server,
 		silent: l.vacant || silence >= s.limits.LeaderSilent, lost: silence >= s.limits.LeaderLost,
-		tried: s.tried, rested: !time.Now().Before(s.stay),
+		tried: s.tried, mayRetry: !time.Now().Before(s.stayUntil),
 	}
 }
 
-// course is what a worker does with its session.
-type course int
+// decision is what a worker does with its session.
+type decision int
 
 const (
-	stays course = iota
-	moves        // to the NATS server of the leader that an answer names
-	ends         // the cluster has its NATS elsewhere, or is another one
-	anew         // it ends, and jobs and epochs are forgotten: the cluster began an empty log
+	stays      decision = iota
+	moves               // to the NATS server of the leader that an answer names
+	ends                // the cluster has its NATS elsewhere, or is another one
+	startsOver          // it ends, and jobs and epochs are forgotten: the cluster began an empty log
 )
 
-// doubts reports whether a worker should ask the coordinators who leads: it does not hear its leader, or it is connected
-// to another server than the leader's. embedded is true if coordinators have NATS servers of their own.
-func (s *standing) doubts(embedded bool) bool {
+// shouldAsk reports whether a worker should ask the coordinators who leads: it does not hear its
+// leader, or it is connected to another server than the leader's. embedded is true if coordinators
+// have NATS servers of their own.
+func (s *leaderState) shouldAsk(embedded bool) bool {
 	if s.silent {
 		return true
 	}
 	return embedded && s.leader != "" && s.server != s.leader && s.mayMove(s.epoch)
 }
 
-// mayMove reports whether a session may move under an epoch. Until it has rested, the epoch must be higher than at the
-// latest attempt. Otherwise a worker could go to and fro between two coordinators.
-func (s *standing) mayMove(epoch uint64) bool { return s.rested || epoch > s.tried }
+// mayMove reports whether a session may move under an epoch. Unless mayRetry is true, the epoch
+// must be higher than at the latest attempt. Otherwise a worker could go to and fro between two
+// coordinators.
+func (s *leaderState) mayMove(epoch uint64) bool { return s.mayRetry || epoch > s.tried }
 
-// settles reports whether an answer is enough, whatever the others say: it names a later leader than any that was seen,
-// or the one that is heard.
-func (s *standing) settles(c *protocol.Cluster) bool {
+// isEnough reports whether an answer is enough, whatever the others say: it names a later leader
+// than all before, or the leader that is heard.
+func (s *leaderState) isEnough(c *protocol.Cluster) bool {
 	return c.Leader != "" && (c.Epoch > s.epoch || c.Epoch == s.epoch && !s.silent && c.Leader == s.leader)
 }
 
-// course decides by the answers of coordinators, and returns the answer that decided. It is the one of the highest epoch,
-// because orders of lower epochs do not count, from whatever server they come.
-func (s *standing) course(now *protocol.Cluster, answers []*protocol.Cluster) (course, *protocol.Cluster) {
+// decide decides by the answers of coordinators, and returns the answer that decided. It is the one
+// of the highest epoch, because orders of lower epochs do not count, from whatever server they
+// come.
+func (s *leaderState) decide(now *protocol.Cluster, answers []*protocol.Cluster) (decision, *protocol.Cluster) {
 	answers = ofCluster(answers, now.ID)
 	c := newest(answers)
 	switch {
@@ -149,8 +154,8 @@ func (s *standing) course(now *protocol.Cluster, answers []*protocol.Cluster) (c
 		return stays, nil
 	case s.lost && c.ID != now.ID:
 		return ends, c
-	case s.lost && s.beganAnew(answers):
-		return anew, c
+	case s.lost && s.startedOver(answers):
+		return startsOver, c
 	case c.ID == now.ID && s.follows(c):
 		return moves, c
 	case s.lost && !slices.Equal(slices.Sorted(slices.Values(now.NATS)), slices.Sorted(slices.Values(c.NATS))):
@@ -159,8 +164,8 @@ func (s *standing) course(now *protocol.Cluster, answers []*protocol.Cluster) (c
 	return stays, c
 }
 
-// ofCluster returns the answers of a cluster's own coordinators, or all answers if there are none of them. Another
-// cluster may have taken over an address.
+// ofCluster returns the answers of a cluster's own coordinators, or all answers if there are none
+// of them. Another cluster may have taken over an address.
 func ofCluster(answers []*protocol.Cluster, id string) []*protocol.Cluster {
 	var own []*protocol.Cluster
 	for _, c := range answers {
@@ -175,21 +180,21 @@ func ofCluster(answers []*protocol.Cluster, id string) []*protocol.Cluster {
 }
 
 // follows reports whether the session should move to the server of the leader that an answer names.
-func (s *standing) follows(c *protocol.Cluster) bool {
+func (s *leaderState) follows(c *protocol.Cluster) bool {
 	embeds := func(m protocol.MemberEntry) bool { return m.ID == c.Leader && slices.Contains(c.NATS, m.NATS) }
 	switch {
 	case c.Leader == "" || c.Epoch < s.epoch || c.Leader == s.server || !slices.ContainsFunc(c.Coordinators, embeds):
 		return false
-	case c.Epoch == s.epoch && !s.silent && c.Leader != s.leader: // the leader of an epoch is the one that is heard
+	case c.Epoch == s.epoch && !s.silent && c.Leader != s.leader: // an epoch has one leader, which is heard
 		return false
 	}
 	return s.mayMove(c.Epoch)
 }
 
-// beganAnew reports whether a majority of the coordinators know only lower epochs than the highest one seen, and one of
-// them hears a leader. Then they began an empty log at the same addresses. A minority may be cut off from the others, or
-// may be starting.
-func (s *standing) beganAnew(answers []*protocol.Cluster) bool {
+// startedOver reports whether a majority of the coordinators know only lower epochs than the
+// highest one seen, and one of them hears a leader. Then they began an empty log at the same
+// addresses. A minority may be cut off from the others, or may be starting.
+func (s *leaderState) startedOver(answers []*protocol.Cluster) bool {
 	leads, of := false, 1
 	for _, c := range answers {
 		if c.Epoch >= s.epoch {

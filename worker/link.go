@@ -27,7 +27,8 @@ type env struct {
 	link    *link
 }
 
-// session is one connection to one cluster. Jobs outlive it. Only follower uses the fields after pulse.
+// session is one connection to one cluster. Jobs outlive it. Only sessions uses the fields after
+// running.
 type session struct {
 	ctx      context.Context // ends with the session
 	cancel   context.CancelFunc
@@ -37,23 +38,23 @@ type session struct {
 	limits   protocol.Timeouts
 	orders   []*bus.Subscription
 	blobs    *bus.Served
-	pulse    sync.WaitGroup // the heartbeat, and the measurement of the round trip
+	running  sync.WaitGroup // the heartbeat, and the measurement of the round trip
 
-	tried uint64    // the leader epoch of its latest attempt to move, or of its beginning
-	stay  time.Time // under that epoch it does not move before; zero: at once
-	fails int       // to move, in a row, under that epoch
+	tried     uint64    // the leader epoch of its latest attempt to move, or of its beginning
+	stayUntil time.Time // under that epoch it does not move before; zero: at once
+	fails     int       // to move, in a row, under that epoch
 }
 
 func heartbeatOf(c *protocol.Cluster) time.Duration {
 	return time.Duration(c.Heartbeat) * time.Millisecond
 }
 
-// link is the worker's connection, over whichever session there is. It loses messages while there is none. Whoever waits
-// for them asks again, so errors are only logged.
+// link is the worker's connection, over any session. Without a session, messages are lost. Errors
+// are only logged, because the other side asks again.
 type link struct {
-	log     *slog.Logger
-	session atomic.Pointer[session]      // nil while there is none
-	trip    atomic.Pointer[rtt.Estimate] // the round trip to the session's NATS server; nil: not measured yet
+	log       *slog.Logger
+	session   atomic.Pointer[session]      // nil while there is none
+	roundTrip atomic.Pointer[rtt.Estimate] // the round trip to the session's NATS server; nil: not measured yet
 }
 
 var (
@@ -95,8 +96,9 @@ func (l *link) releaseMemory() {
 	}
 }
 
-// fetch pulls a blob from any coordinator that has it. It fails if the session ends meanwhile, because no answer would
-// come. If another session has followed, the error is errMoved, and the caller may try again.
+// fetch pulls a blob from any coordinator that has it. It fails if the session ends meanwhile,
+// because no answer would come. If another session has followed, the error is errMoved, and the
+// caller may try again.
 func (l *link) fetch(ctx context.Context, digest string, size int64, to io.Writer) error {
 	s := l.session.Load()
 	if s == nil {
@@ -134,7 +136,7 @@ const (
 
 // measure measures the round trip to the session's NATS server until the session ends.
 func (l *link) measure(s *session, m *metrics.Worker) {
-	l.trip.Store(nil)
+	l.roundTrip.Store(nil)
 	tick := time.NewTicker(tripEvery)
 	defer tick.Stop()
 	var e rtt.Estimate
@@ -145,7 +147,7 @@ func (l *link) measure(s *session, m *metrics.Worker) {
 		if err == nil {
 			e.Add(d)
 			now := e
-			l.trip.Store(&now)
+			l.roundTrip.Store(&now)
 			m.RoundTrip.Set(e.Mean.Seconds())
 		}
 		select {

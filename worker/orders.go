@@ -13,11 +13,12 @@ import (
 	"github.com/coppice-ldl/coppice/worker/batch"
 )
 
-// lentFrom is the number of bytes from which a value stays in its message, if it is aligned there. So the parameters of a
-// large network are not copied.
+// lentFrom is the number of bytes from which a value stays in its message, if it is aligned there.
+// So the parameters of a large network are not copied.
 const lentFrom = 1 << 20
 
-// orders handles the leader's messages to this worker, one at a time. It never waits: what takes long is done by others.
+// orders handles the leader's messages to this worker, one at a time. It never waits: what takes
+// long is done by others.
 type orders struct {
 	prefetch *backlog[dataset.ShardRef]
 
@@ -132,8 +133,8 @@ func (o *orders) onSetup(s *protocol.Setup) error {
 	return o.submit(batch.Event{Kind: batch.Setup, Order: batch.Order{Setup: s, Spec: string(spec)}})
 }
 
-// onValue reports a value, and copies it if it is kept and not lent. The copy needs no lock, because nothing reads the
-// value before the next message.
+// onValue reports a value, and copies it if it is kept and not lent. The copy needs no lock,
+// because nothing reads the value before the next message.
 func (o *orders) onValue(m bus.Message) error {
 	v := &o.value
 	defer func() { v.Data = nil }()
@@ -151,8 +152,8 @@ func (o *orders) onValue(m bus.Message) error {
 	return a.Err
 }
 
-// onChunk reports a chunk of a value. Its bytes are not copied, because the message belongs to the worker. A chunk without
-// bytes may be a result of this worker.
+// onChunk reports a chunk of a value. Its bytes are not copied, because the message belongs to the
+// worker. A chunk without bytes may be a result of this worker.
 func (o *orders) onChunk(m bus.Message) error {
 	p := &o.piece
 	defer func() { p.Data = nil }()

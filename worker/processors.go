@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// processors says on how many processors goroutines should run. While a worker computes only tasks of reduce rounds, which
-// take a fraction of a millisecond, as many as it has slots are enough. With one more that is idle, each message wakes a
-// thread there that looks for work in vain, which takes longer than a hop between goroutines. All other work (tasks of
-// gather rounds, opening jobs, fetching and verifying shards) has all processors, so that it does not hold up tasks.
+// processors says on how many processors goroutines should run. While a worker computes only tasks
+// of reduce rounds, which take a fraction of a millisecond, as many as it has slots are enough.
+// With one more that is idle, each message wakes a thread there that looks for work in vain, which
+// takes longer than a hop between goroutines. All other work (tasks of gather rounds, opening jobs,
+// fetching and verifying shards) has all processors, so that it does not hold up tasks.
 type processors struct {
 	set       func(n int) // nil if the number does not change
 	few, many int
@@ -19,12 +20,12 @@ type processors struct {
 	ended time.Time  // when such work ended last
 }
 
-// calmAfter is how long there must be no other work before few is enough. To change the number stops all goroutines for
-// some ten microseconds.
+// calmAfter is how long there must be no other work before few is enough. To change the number
+// stops all goroutines for some ten microseconds.
 const calmAfter = 50 * time.Millisecond
 
-// newProcessors is for a number of slots and of processors. The number does not change if set is nil, or if there are not
-// more processors than slots.
+// newProcessors is for a number of slots and of processors. The number does not change if set is
+// nil, or if there are not more processors than slots.
 func newProcessors(slots, all int, set func(int)) *processors {
 	if slots >= all {
 		set = nil

@@ -9,12 +9,12 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// maxInMemory bounds the results in memory, in bytes. To make a file takes half a millisecond while others sync the same
-// disk, and the leader fetches most results a moment later.
+// maxInMemory bounds the results in memory, in bytes. To make a file takes half a millisecond while
+// others sync the same disk, and the leader fetches most results a moment later.
 const maxInMemory = 4 << 20
 
-// results keeps the results of tasks of gather rounds while they have users: in memory while there is room, otherwise in
-// files. Two tasks may have the same result.
+// results keeps the results of tasks of gather rounds while they have users: in memory while there
+// is room, otherwise in files. Two tasks may have the same result.
 type results struct {
 	folder *blobs.Folder
 
@@ -24,7 +24,8 @@ type results struct {
 	held  int               // bytes of small, at most maxInMemory
 }
 
-// openResults opens an empty folder. Results of an earlier process are computed again if they are asked for.
+// openResults opens an empty folder. Results of an earlier process are computed again if they are
+// asked for.
 func openResults(dir string) (*results, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
@@ -66,7 +67,8 @@ func (r *results) retain(digest string) bool {
 	return true
 }
 
-// read returns the bytes of a result, which the caller must not change. Bytes from a file are verified.
+// read returns the bytes of a result, which the caller must not change. Bytes from a file are
+// verified.
 func (r *results) read(digest string) ([]byte, error) {
 	r.mu.Lock()
 	b, ok := r.small[digest]

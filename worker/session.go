@@ -15,25 +15,28 @@ import (
 
 const (
 	connectTimeout = 5 * time.Second // for NATS, before the coordinators are asked again
-	// dialSilences bounds the connection to another NATS server, in multiples of Timeouts.LeaderSilent.
+	// dialSilences bounds the connection to another NATS server, in multiples of
+	// Timeouts.LeaderSilent.
 	dialSilences = 2
 	// checksInSilence is how often a session is checked within Timeouts.LeaderSilent.
 	checksInSilence = 5
-	// A worker that hears no leader pauses between its questions, so that coordinators are not kept busy while nobody
-	// leads: for a fraction 1/pausePart of the silence, and at most for maxPause.
+	// A worker that hears no leader pauses between its questions, so that coordinators are not kept
+	// busy while nobody leads: for a fraction 1/pausePart of the silence, and at most for maxPause.
 	pausePart = 8
 	maxPause  = 2 * time.Second
-	// maxDoublings bounds how often the time between two moves doubles while the leader's server does not answer.
+	// maxDoublings bounds how often the time between two moves doubles while the leader's server
+	// does not answer.
 	maxDoublings = 3
 )
 
-// follower keeps the worker connected to its cluster, at the NATS server of the leader that the majority follows.
-type follower struct {
+// sessions keeps the worker connected to its cluster, at the NATS server of the leader that the
+// majority follows.
+type sessions struct {
 	*env
 	coordinators *coordinators
 	leader       *leadership
 	jobs         *jobs
-	heart        *heartbeat
+	heartbeat    *heartbeat
 
 	onLead   func(bus.Message)
 	onOrder  func(bus.Message)
@@ -45,18 +48,18 @@ type follower struct {
 	news   chan struct{} // one token: the leader, or the connection, has changed
 }
 
-// check makes the follower check the session soon. It never blocks.
-func (f *follower) check() {
+// check makes sessions check the present session soon. It never blocks.
+func (x *sessions) check() {
 	select {
-	case f.news <- struct{}{}:
+	case x.news <- struct{}{}:
 	default:
 	}
 }
 
 // reconnected makes the worker say what it holds, because it may have missed a new leader.
-func (f *follower) reconnected() {
-	f.heart.full()
-	f.check()
+func (x *sessions) reconnected() {
+	x.heartbeat.full()
+	x.check()
 }
 
 // traffic counts what the connection carries.
@@ -71,41 +74,41 @@ func (t *traffic) Reconnected() {
 	t.reconnected()
 }
 
-// run opens one session after the other until ctx is done, or until the cluster is of another version. It calls ready when
-// the first one is open.
-func (f *follower) run(ctx context.Context, ready func(cluster string)) error {
+// run opens one session after the other until ctx is done, or until the cluster is of another
+// version. It calls ready when the first one is open.
+func (x *sessions) run(ctx context.Context, ready func(cluster string)) error {
 	for ctx.Err() == nil {
-		c, err := f.coordinators.findCluster(ctx)
+		c, err := x.coordinators.findCluster(ctx)
 		if err != nil {
 			return err
 		}
-		conn, err := f.dial(ctx, c, "", connectTimeout)
+		conn, err := x.dial(ctx, c, "", connectTimeout)
 		var s *session
 		if err == nil {
-			if f.leader.expect(c.ID, false) { // jobs and epochs of another cluster mean nothing here
-				f.jobs.reset(0)
+			if x.leader.expect(c.ID, false) { // jobs and epochs of another cluster mean nothing here
+				x.jobs.reset(0)
 			}
-			f.learn(c.Epoch)
-			s, err = f.attach(c, conn)
+			x.learn(c.Epoch)
+			s, err = x.attach(c, conn)
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				f.log.Warn("NATS does not answer; the worker asks the coordinators again", "urls", c.NATS, "error", err)
+				x.log.Warn("NATS does not answer; the worker asks the coordinators again", "urls", c.NATS, "error", err)
 			}
 			wait.For(ctx, joinPause)
 			continue
 		}
-		f.begin(s)
-		f.log.Info("connected", "worker", f.id, "cluster", c.ID, "slots", f.cfg.Slots, "http", f.heart.http)
+		x.begin(s)
+		x.log.Info("connected", "worker", x.id, "cluster", c.ID, "slots", x.cfg.Slots, "http", x.heartbeat.http)
 		if ready != nil {
 			ready(c.ID)
 			ready = nil
 		}
 		for next := s; next != nil; {
 			s = next
-			next, err = f.watch(ctx, s)
+			next, err = x.watch(ctx, s)
 		}
-		f.close(s, ctx.Err() != nil)
+		x.close(s, ctx.Err() != nil)
 		if err != nil {
 			return err
 		}
@@ -113,23 +116,24 @@ func (f *follower) run(ctx context.Context, ready func(cluster string)) error {
 	return ctx.Err()
 }
 
-// dial connects to a cluster's NATS, preferably to the leader's server. avoid is the server to try last.
-func (f *follower) dial(ctx context.Context, c *protocol.Cluster, avoid string, limit time.Duration) (*bus.Conn, error) {
+// dial connects to a cluster's NATS, preferably to the leader's server. avoid is the server to try
+// last.
+func (x *sessions) dial(ctx context.Context, c *protocol.Cluster, avoid string, limit time.Duration) (*bus.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	connect := bus.Connect
-	if f.cfg.Net != nil {
-		connect = f.cfg.Net.Connect
+	if x.cfg.Net != nil {
+		connect = x.cfg.Net.Connect
 	}
 	return connect(ctx, bus.Options{
-		URLs: leaderFirst(c, avoid), Name: f.id, Answers: protocol.Subjects{Cluster: c.ID}.Answers(f.id),
-		Ping: cmp.Or(f.ping, protocol.DeriveTimeouts(heartbeatOf(c)).Ping), Log: f.log,
-		Traffic: &traffic{&f.metrics.Traffic, f.reconnected},
+		URLs: leaderFirst(c, avoid), Name: x.id, Answers: protocol.Subjects{Cluster: c.ID}.Answers(x.id),
+		Ping: cmp.Or(x.ping, protocol.DeriveTimeouts(heartbeatOf(c)).Ping), Log: x.log,
+		Traffic: &traffic{&x.metrics.Traffic, x.reconnected},
 	})
 }
 
-// leaderFirst lists the cluster's NATS servers: first the leader's, if it embeds one, and last the server of the
-// coordinator to avoid.
+// leaderFirst lists the cluster's NATS servers: first the leader's, if it embeds one, and last the
+// server of the coordinator to avoid.
 func leaderFirst(c *protocol.Cluster, avoid string) []string {
 	rank := make(map[string]int)
 	for _, m := range c.Coordinators {
@@ -146,38 +150,38 @@ func leaderFirst(c *protocol.Cluster, avoid string) []string {
 }
 
 // learn takes a leader epoch that a coordinator named, and reports whether it is new.
-func (f *follower) learn(epoch uint64) (isNew bool) {
-	isNew = epoch > f.jobs.epoch()
+func (x *sessions) learn(epoch uint64) (isNew bool) {
+	isNew = epoch > x.jobs.epoch()
 	if isNew {
-		f.jobs.hear(epoch)
+		x.jobs.hear(epoch)
 	}
 	return isNew
 }
 
-// attach makes a session that listens over conn. link does not use it yet, unless there is no other. If it fails, conn is
-// closed.
-func (f *follower) attach(c *protocol.Cluster, conn *bus.Conn) (*session, error) {
+// attach makes a session that listens over conn. link does not use it yet, unless there is no
+// other. If it fails, conn is closed.
+func (x *sessions) attach(c *protocol.Cluster, conn *bus.Conn) (*session, error) {
 	s := &session{
 		cluster: c, conn: conn, subjects: protocol.Subjects{Cluster: c.ID},
 		limits: protocol.DeriveTimeouts(heartbeatOf(c)), tried: c.Epoch,
 	}
-	s.ctx, s.cancel = context.WithCancel(f.ctx)
-	f.link.session.CompareAndSwap(nil, s)
-	if err := f.subscribe(s); err != nil {
-		f.close(s, false)
+	s.ctx, s.cancel = context.WithCancel(x.ctx)
+	x.link.session.CompareAndSwap(nil, s)
+	if err := x.subscribe(s); err != nil {
+		x.close(s, false)
 		return nil, err
 	}
 	return s, nil
 }
 
-func (f *follower) subscribe(s *session) (err error) {
-	if s.blobs, err = bus.ServeBlobs(s.conn, s.subjects.BlobsOf(f.id), "", f.openBlob); err != nil {
+func (x *sessions) subscribe(s *session) (err error) {
+	if s.blobs, err = bus.ServeBlobs(s.conn, s.subjects.BlobsOf(x.id), "", x.openBlob); err != nil {
 		return err
 	}
 	for _, listen := range []struct {
 		subject string
 		receive func(bus.Message)
-	}{{s.subjects.Lead(), f.onLead}, {s.subjects.Work(f.id), f.onOrder}} {
+	}{{s.subjects.Lead(), x.onLead}, {s.subjects.Work(x.id), x.onOrder}} {
 		sub, err := s.conn.Subscribe(listen.subject, listen.receive)
 		if err != nil {
 			return err
@@ -188,16 +192,16 @@ func (f *follower) subscribe(s *session) (err error) {
 }
 
 // begin makes link use a session, and starts its heartbeat.
-func (f *follower) begin(s *session) {
-	f.link.session.Store(s)
-	f.heart.send(s, true, false)
-	s.pulse.Go(func() { f.heart.run(s) })
-	s.pulse.Go(func() { f.link.measure(s, f.metrics) })
+func (x *sessions) begin(s *session) {
+	x.link.session.Store(s)
+	x.heartbeat.send(s, true, false)
+	s.running.Go(func() { x.heartbeat.run(s) })
+	s.running.Go(func() { x.link.measure(s, x.metrics) })
 }
 
-// watch returns when ctx is done, when another session has followed s, which it returns, or when the session should end:
-// the cluster is elsewhere, or of another version, which is an error.
-func (f *follower) watch(ctx context.Context, s *session) (next *session, err error) {
+// watch returns when ctx is done, when another session has followed s, which it returns, or when
+// the session should end: the cluster is elsewhere, or of another version, which is an error.
+func (x *sessions) watch(ctx context.Context, s *session) (next *session, err error) {
 	tick := time.NewTicker(s.limits.LeaderSilent / checksInSilence)
 	defer tick.Stop()
 	embedded := len(s.cluster.Coordinators) == 0 || slices.ContainsFunc(s.cluster.Coordinators, func(m protocol.MemberEntry) bool {
@@ -209,22 +213,22 @@ func (f *follower) watch(ctx context.Context, s *session) (next *session, err er
 		case <-ctx.Done():
 			return nil, nil
 		case <-tick.C:
-		case <-f.news:
+		case <-x.news:
 		}
-		now := f.leader.standing(s, f.jobs.epoch())
-		if !now.doubts(embedded) || now.silent && time.Now().Before(again) {
+		now := x.leader.state(s, x.jobs.epoch())
+		if !now.shouldAsk(embedded) || now.silent && time.Now().Before(again) {
 			continue
 		}
-		next, over, err := f.seek(ctx, s, &now)
+		next, over, err := x.seek(ctx, s, &now)
 		if next != nil || over {
 			return next, err
 		}
-		again = time.Now().Add(askPause(f.leader.silence(), s.limits))
+		again = time.Now().Add(askPause(x.leader.silence(), s.limits))
 	}
 }
 
-// askPause is the time between two questions for a leader that is not heard. There is none at first, because coordinators
-// that know no leader wait for one before they answer.
+// askPause is the time between two questions for a leader that is not heard. There is none at
+// first, because coordinators that know no leader wait for one before they answer.
 func askPause(silence time.Duration, limits protocol.Timeouts) time.Duration {
 	if silence < limits.LeaderLost {
 		return 0
@@ -232,74 +236,74 @@ func askPause(silence time.Duration, limits protocol.Timeouts) time.Duration {
 	return min(silence/pausePart, maxPause)
 }
 
-// seek asks the coordinators who leads, and moves the session there. over is true if the session must end instead: the
-// cluster is elsewhere, began an empty log, or is of another version.
-func (f *follower) seek(ctx context.Context, s *session, now *standing) (next *session, over bool, err error) {
-	answers, err := f.coordinators.ask(ctx, s.limits.LeaderSilent, now.settles)
+// seek asks the coordinators who leads, and moves the session there. over is true if the session
+// must end instead: the cluster is elsewhere, began an empty log, or is of another version.
+func (x *sessions) seek(ctx context.Context, s *session, now *leaderState) (next *session, over bool, err error) {
+	answers, err := x.coordinators.ask(ctx, s.limits.LeaderSilent, now.isEnough)
 	if errors.Is(err, ErrVersion) {
 		return nil, now.lost, err
 	}
-	does, c := now.course(s.cluster, answers)
+	does, c := now.decide(s.cluster, answers)
 	switch does {
 	case moves:
-		if next = f.move(ctx, s, c, now.silent); next == nil {
+		if next = x.move(ctx, s, c, now.silent); next == nil {
 			s.failed(c.Epoch, now.silent)
 		}
 		return next, false, nil
 	case ends:
-		f.log.Info("the cluster has new addresses; the worker connects again", "cluster", c.ID, "urls", c.NATS)
+		x.log.Info("the cluster has new addresses; the worker connects again", "cluster", c.ID, "urls", c.NATS)
 		return nil, true, nil
-	case anew:
-		f.log.Warn("the cluster was started again with another log; the worker connects again", "cluster", c.ID, "epoch", c.Epoch)
-		f.leader.expect("", false) // the next session finds another cluster, though it has the same id
+	case startsOver:
+		x.log.Warn("the cluster was started again with another log; the worker connects again", "cluster", c.ID, "epoch", c.Epoch)
+		x.leader.expect("", false) // the next session finds another cluster, though it has the same id
 		return nil, true, nil
 	}
 	if err != nil && now.lost {
-		f.log.Warn("the worker hears no leader, and no coordinator answers", "reason", err)
+		x.log.Warn("the worker hears no leader, and no coordinator answers", "reason", err)
 	}
 	return nil, false, nil
 }
 
-// failed notes that the session could not move to the leader of an epoch. If the leader is heard, the session tries again
-// after pauses that grow; otherwise after the next question.
+// failed notes that the session could not move to the leader of an epoch. If the leader is heard,
+// the session tries again after pauses that grow; otherwise after the next question.
 func (s *session) failed(epoch uint64, silent bool) {
 	if epoch > s.tried {
 		s.tried, s.fails = epoch, 0
 	}
-	s.stay = time.Now()
+	s.stayUntil = time.Now()
 	if !silent {
-		s.stay = s.stay.Add(s.limits.LeaderLost << s.fails)
+		s.stayUntil = s.stayUntil.Add(s.limits.LeaderLost << s.fails)
 		s.fails = min(s.fails+1, maxDoublings)
 	}
 }
 
-// move moves a session to the leader's NATS server, so that messages take one hop less. If the leader is silent and its
-// server does not answer, any other server than the session's will do. What is in work goes on. It returns nil if there is
-// no such server; then s goes on.
-func (f *follower) move(ctx context.Context, s *session, c *protocol.Cluster, silent bool) *session {
+// move moves a session to the leader's NATS server, so that messages take one hop less. If the
+// leader is silent and its server does not answer, any other server than the session's will do.
+// What is in work goes on. It returns nil if there is no such server; then s goes on.
+func (x *sessions) move(ctx context.Context, s *session, c *protocol.Cluster, silent bool) *session {
 	from := s.conn.ServerName()
-	conn, err := f.dial(ctx, c, from, dialSilences*s.limits.LeaderSilent)
+	conn, err := x.dial(ctx, c, from, dialSilences*s.limits.LeaderSilent)
 	if err != nil {
-		f.log.Debug("the leader's NATS server does not answer", "coordinator", c.Leader, "error", err)
+		x.log.Debug("the leader's NATS server does not answer", "coordinator", c.Leader, "error", err)
 		return nil
 	}
 	if at := conn.ServerName(); at != c.Leader && (!silent || at == from) {
 		conn.Close()
 		return nil
 	}
-	f.log.Info("the worker moves to another NATS server", "leader", c.Leader, "epoch", c.Epoch, "from", from, "to", conn.ServerName())
-	next, err := f.attach(c, conn) // before s ends, so that no order is missed
+	x.log.Info("the worker moves to another NATS server", "leader", c.Leader, "epoch", c.Epoch, "from", from, "to", conn.ServerName())
+	next, err := x.attach(c, conn) // before s ends, so that no order is missed
 	if err != nil {
-		f.log.Warn("the leader's NATS server fails", "error", err)
+		x.log.Warn("the leader's NATS server fails", "error", err)
 		return nil
 	}
-	next.stay = time.Now().Add(next.limits.LeaderLost)
-	f.leader.expect(c.ID, f.learn(c.Epoch))
-	f.link.session.Store(next) // before s ends, so that fetches of s are tried again in next
+	next.stayUntil = time.Now().Add(next.limits.LeaderLost)
+	x.leader.expect(c.ID, x.learn(c.Epoch))
+	x.link.session.Store(next) // before s ends, so that fetches of s are tried again in next
 	s.cancel()
-	s.pulse.Wait()
-	f.begin(next)
-	f.close(s, false)
+	s.running.Wait()
+	x.begin(next)
+	x.close(s, false)
 	return next
 }
 
@@ -307,26 +311,26 @@ func (f *follower) move(ctx context.Context, s *session, c *protocol.Cluster, si
 //
 //  1. Orders end. Another worker shall do what would come now.
 //  2. If the worker stops, its jobs end. What that breaks off is not reported as a failure.
-//  3. The pulse ends, so that no heartbeat follows the goodbye.
+//  3. The heartbeat ends, so that none follows the goodbye.
 //  4. If the worker stops, it says goodbye, so that the leader does not wait for a silence.
 //  5. Blobs are not served any longer.
 //  6. The connection is flushed and closed.
-func (f *follower) close(s *session, stopping bool) {
+func (x *sessions) close(s *session, stopping bool) {
 	for _, sub := range s.orders {
 		sub.Close()
 	}
 	if stopping {
-		f.jobs.reset(f.jobs.epoch())
-		f.cancel()
+		x.jobs.reset(x.jobs.epoch())
+		x.cancel()
 	}
 	s.cancel()
-	s.pulse.Wait()
+	s.running.Wait()
 	if stopping {
-		f.heart.send(s, false, true)
+		x.heartbeat.send(s, false, true)
 	}
 	if s.blobs != nil {
 		s.blobs.Close()
 	}
-	f.link.session.CompareAndSwap(s, nil)
+	x.link.session.CompareAndSwap(s, nil)
 	s.conn.Close()
 }

@@ -42,7 +42,7 @@ func TestBeats(t *testing.T) {
 	l := c.lead("a", 5)
 	w := c.start(Config{Slots: 3, Listen: "127.0.0.1:0"})
 	b := l.beat(w, "a full beat", func(b protocol.Beat) bool { return b.Full })
-	if b.Protocol != protocol.Version || b.Numerics != round.Numerics || b.Slots != 3 || b.Metrics != w.heart.http || len(b.Holds) > 0 {
+	if b.Protocol != protocol.Version || b.Numerics != round.Numerics || b.Slots != 3 || b.Metrics != w.heartbeat.http || len(b.Holds) > 0 {
 		t.Errorf("got %+v", b)
 	}
 	l.to(w, &protocol.Hold{Epoch: 5, Shards: d.manifest.Shards})
@@ -282,8 +282,8 @@ func TestTaken(t *testing.T) {
 	if err := Run(t.Context(), cfg); !errors.Is(err, ErrLocked) {
 		t.Errorf("a second worker in the folder: got %v", err)
 	}
-	cfg.Dir, cfg.Listen = t.TempDir(), w.heart.http
-	if err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), w.heart.http) {
+	cfg.Dir, cfg.Listen = t.TempDir(), w.heartbeat.http
+	if err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), w.heartbeat.http) {
 		t.Errorf("a taken port: got %v", err)
 	}
 }
@@ -294,7 +294,7 @@ func TestHTTP(t *testing.T) {
 	c.add(d)
 	w := c.start(Config{Listen: "127.0.0.1:0"})
 	get := func(path string) (int, string) {
-		r := must[*http.Response](t)(http.Get("http://" + w.heart.http + path))
+		r := must[*http.Response](t)(http.Get("http://" + w.heartbeat.http + path))
 		defer r.Body.Close()
 		return r.StatusCode, string(must[[]byte](t)(io.ReadAll(r.Body)))
 	}

@@ -2,13 +2,14 @@ package worker
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/worker/batch"
 )
 
-// value is the memory of a version of a value: its bytes, or its chunks. jobs.mu guards it, but for the bytes, which do
-// not change while a batch reads them.
+// value is the memory of a version of a value: its bytes, or its chunks. jobs.mu guards it, but for
+// the bytes, which do not change while a batch reads them.
 type value struct {
 	data    []byte
 	message []byte // the message that data stands in; nil if data has memory of its own
@@ -20,7 +21,8 @@ type value struct {
 // lent is the bytes of a value, and the message that they stay in.
 type lent struct{ data, message []byte }
 
-// keepValue makes memory for a version that came whole, unless it has memory of an older one or l is not nil.
+// keepValue makes memory for a version that came whole, unless it has memory of an older one or l
+// is not nil.
 func keepValue(v *batch.Version, bytes int, l *lent) *value {
 	x, ok := v.Local.(*value)
 	if !ok {
@@ -38,7 +40,7 @@ func keepValue(v *batch.Version, bytes int, l *lent) *value {
 	return x
 }
 
-// keepChunk adds a chunk. It may take the place of one that cannot be read any longer.
+// keepChunk adds a chunk. It may replace a chunk that cannot be read any longer.
 func keepChunk(v *batch.Version, index int, c *chunk) {
 	x, ok := v.Local.(*value)
 	if !ok {
@@ -75,6 +77,7 @@ type chunk struct {
 	data    []byte   // the bytes that came in a message
 	own     *results // has the bytes, and counts the chunk as a user; nil if they came in a message
 	report  func(batch.Event)
+	lost    atomic.Bool // true if it was reported that the bytes cannot be read. A later chunk may replace this one.
 	version *batch.Version
 	index   int
 }
@@ -89,7 +92,9 @@ func (c *chunk) Bytes() ([]byte, error) {
 	}
 	b, err := c.own.read(c.digest)
 	if err != nil {
-		c.report(batch.Event{Kind: batch.ChunkLost, Version: c.version, Index: c.index})
+		if !c.lost.Swap(true) {
+			c.report(batch.Event{Kind: batch.ChunkLost, Version: c.version, Index: c.index})
+		}
 		return nil, batch.Passing(fmt.Errorf("worker: the result of an earlier task cannot be read: %w", err))
 	}
 	return b, nil

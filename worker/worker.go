@@ -1,6 +1,7 @@
-// Package worker is the process that computes. It keeps verified copies of shards on disk, computes tasks with the kernels
-// of algorithms, and answers the leader of the coordinators over NATS. All that it has can be fetched or computed again,
-// so it may be killed at any moment. DESIGN.md explains the decisions.
+// Package worker is the process that computes. It keeps verified copies of shards on disk, computes
+// tasks with the kernels of algorithms, and answers the leader of the coordinators over NATS. All
+// that it has can be fetched or computed again, so it may be killed at any moment. DESIGN.md
+// explains the decisions.
 package worker
 
 import (
@@ -35,17 +36,18 @@ type worker struct {
 	executors [batch.Executors]*executors
 	orders    *orders
 	leader    *leadership
-	heart     *heartbeat
-	follower  *follower
+	heartbeat *heartbeat
+	sessions  *sessions
 
 	ctx        context.Context // ends when the worker stops
 	cancel     context.CancelFunc
 	background sync.WaitGroup // prefetching and verification
 }
 
-// Run runs a worker until ctx is done, then stops it cleanly and returns nil. It waits for coordinators and NATS without
-// end. An error says why this worker cannot work at all: ErrConfig, ErrFolder, ErrLocked, ErrVersion, or an error of the
-// system. If its folder, which is a cache, is deleted, it makes a new folder and starts again under the same name.
+// Run runs a worker until ctx is done, then stops it cleanly and returns nil. It waits for
+// coordinators and NATS without end. An error says why this worker cannot work at all: ErrConfig,
+// ErrFolder, ErrLocked, ErrVersion, or an error of the system. If its folder, which is a cache, is
+// deleted, it makes a new folder and starts again under the same name.
 func Run(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -77,24 +79,24 @@ func openWorker(cfg Config) (*worker, error) {
 	w.metrics = metrics.NewWorker(w.registry)
 	w.procs = newProcessors(cfg.Slots, runtime.GOMAXPROCS(0), cfg.Processors)
 	w.ctx, w.cancel = context.WithCancel(context.Background())
-	w.heart = &heartbeat{env: w.env, kick: make(chan struct{}, 1)}
+	w.heartbeat = &heartbeat{env: w.env, kick: make(chan struct{}, 1)}
 	if err := w.openFiles(); err != nil {
 		w.cancel()
 		folder.close()
 		return nil, err
 	}
-	w.heart.jobs, w.heart.cache, w.heart.disk = w.jobs, w.cache, w.disk
+	w.heartbeat.jobs, w.heartbeat.cache, w.heartbeat.disk = w.jobs, w.cache, w.disk
 	w.orders = &orders{stepper: stepper{jobs: w.jobs}, prefetch: &backlog[dataset.ShardRef]{
 		limit: prefetchers, procs: w.procs, running: &w.background,
 		work: func(ref dataset.ShardRef) { w.cache.prefetch(w.ctx, ref) },
 	}}
 	w.leader = &leadership{env: w.env}
-	w.follower = &follower{
-		env: w.env, coordinators: newCoordinators(&cfg), leader: w.leader, jobs: w.jobs, heart: w.heart,
+	w.sessions = &sessions{
+		env: w.env, coordinators: newCoordinators(&cfg), leader: w.leader, jobs: w.jobs, heartbeat: w.heartbeat,
 		onLead: w.lead, onOrder: w.orders.handle, openBlob: w.blob, ctx: w.ctx, cancel: w.cancel, news: make(chan struct{}, 1),
 	}
-	w.follower.coordinators.use(folder)
-	w.leader.changed = w.follower.check
+	w.sessions.coordinators.use(folder)
+	w.leader.changed = w.sessions.check
 	return w, nil
 }
 
@@ -105,7 +107,7 @@ func (w *worker) openFiles() (err error) {
 	}
 	w.cache, err = openCache(cacheOptions{
 		dir: w.folder.path(shardsName), limit: w.cfg.CacheBytes,
-		fetch: w.link.fetch, changed: w.heart.full, log: w.log, metrics: w.metrics,
+		fetch: w.link.fetch, changed: w.heartbeat.full, log: w.log, metrics: w.metrics,
 	})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -114,12 +116,12 @@ func (w *worker) openFiles() (err error) {
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	if w.disk, err = watchFolder(w.folder, w.heart.full, w.cache.folder, results.folder); err != nil {
+	if w.disk, err = watchFolder(w.folder, w.heartbeat.full, w.cache.folder, results.folder); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
 	w.jobs = &jobs{
 		env: w.env, drops: newDrops(w.metrics), cache: w.cache, results: results, procs: w.procs, kept: engine.NewDerivedMemory(w.cfg.KeptBytes),
-		report: w.heart.full, ctx: w.ctx, computed: make(chan computed, maxComputed),
+		report: w.heartbeat.full, ctx: w.ctx, computed: make(chan computed, maxComputed),
 		machine: batch.New(batch.Config{Worker: w.id, Slots: w.cfg.Slots, Memory: w.cfg.MemoryBytes}),
 	}
 	for kind := range w.executors {
@@ -139,7 +141,7 @@ func (w *worker) run(ctx context.Context) error {
 		return err
 	}
 	if web != nil {
-		w.heart.http = web.address
+		w.heartbeat.http = web.address
 		w.cfg.Listen = web.port // the same one if the worker starts again
 	}
 	w.begin()
@@ -151,9 +153,9 @@ func (w *worker) run(ctx context.Context) error {
 			cancel()
 		}
 	})
-	err = w.follower.run(serving, func(cluster string) {
+	err = w.sessions.run(serving, func(cluster string) {
 		if w.cfg.Ready != nil {
-			w.cfg.Ready(Info{w.id, cluster, w.heart.http})
+			w.cfg.Ready(Info{w.id, cluster, w.heartbeat.http})
 		}
 	})
 	cancel()
@@ -203,7 +205,7 @@ func (w *worker) stop(web *web) {
 	w.background.Wait()
 	web.close()
 	w.metrics.OnScrape(nil)
-	w.follower.coordinators.close()
+	w.sessions.coordinators.close()
 	w.disk.close()
 	w.folder.close()
 	w.log.Info("the worker has stopped", "worker", w.id)
@@ -238,7 +240,8 @@ func (w *worker) unready() string {
 	return cmp.Or(w.disk.trouble(), w.leader.trouble(s.limits))
 }
 
-// lead handles a message of Subjects.Lead. A leader that is new hears at once what the worker holds.
+// lead handles a message of Subjects.Lead. A leader that is new hears at once what the worker
+// holds.
 func (w *worker) lead(m bus.Message) {
 	var l protocol.Lead
 	if err := l.Decode(m.Data); err != nil {
@@ -246,7 +249,7 @@ func (w *worker) lead(m bus.Message) {
 		return
 	}
 	if w.jobs.hear(l.Epoch) && w.leader.hears(&l) {
-		w.heart.full()
+		w.heartbeat.full()
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// MaxJobs bounds the jobs of a worker, because Forget messages may get lost. Beyond it the job that has been idle
-	// for longest is forgotten. The leader sets it up again if it is needed.
+	// MaxJobs bounds the jobs of a worker, because Forget messages may get lost. Beyond it the job
+	// that has been idle for longest is forgotten. The leader sets it up again if it is needed.
 	MaxJobs = 64
 	// MaxBusyJobs bounds the jobs of a worker if none is idle. Beyond it no job is opened.
 	MaxBusyJobs = 16 * MaxJobs
@@ -65,7 +65,7 @@ func (m *Machine) Step(dst []Action, e Event) []Action {
 		e.Job.stored(&e)
 	case ChunkLost:
 		e.Version.lose(e.Index)
-	case Distrusted:
+	case Damaged:
 		if !e.Job.forgotten {
 			m.forget(e.Job)
 		}
@@ -84,8 +84,9 @@ func (m *Machine) sorted() []*Job {
 	return slices.SortedFunc(maps.Values(m.jobs), func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// obey reports whether messages of an epoch count: it is the highest one seen. A higher one than before ends the reduce
-// rounds of earlier leaders. Tasks of gather rounds go on, because the next leader will ask for the same bytes.
+// obey reports whether messages of an epoch count: it is the highest one seen. A higher one than
+// before ends the reduce rounds of earlier leaders. Tasks of gather rounds go on, because the next
+// leader will ask for the same bytes.
 func (m *Machine) obey(epoch uint64) bool {
 	if epoch < m.epoch {
 		m.do(Action{Kind: CountStale})
@@ -101,8 +102,8 @@ func (m *Machine) obey(epoch uint64) bool {
 	return true
 }
 
-// addressed returns the job of a message, or nil if the message does not count. If the worker does not have the job, the
-// next Run will ask for it.
+// addressed returns the job of a message, or nil if the message does not count. If the worker does
+// not have the job, the next Run will ask for it.
 func (m *Machine) addressed(epoch, id uint64) *Job {
 	if !m.obey(epoch) {
 		return nil
@@ -166,7 +167,8 @@ func (m *Machine) run(run *protocol.Run, reply string) {
 	case now == (protocol.Stamp{}), run.Epoch > now.Epoch, run.Epoch == now.Epoch && run.Round > now.Round:
 		j.supersede(run.Stamp)
 	case run.Stamp != now:
-		// The leader knows whether the message was late, or whether it drives the job again from an earlier round.
+		// The leader knows whether the message was late, or whether it drives the job again from an
+		// earlier round.
 		m.do(Action{Kind: CountLate})
 		m.do(Action{Kind: Need, Stamp: run.Stamp, Reply: reply})
 		return
@@ -209,8 +211,8 @@ func (m *Machine) forgetIdle() {
 	}
 }
 
-// begin gives an executor the next task of the job that has used the least time, so that jobs share the executors
-// evenly, whatever the length of their tasks.
+// begin gives an executor the next task of the job that has used the least time, so that jobs share
+// the executors evenly, whatever the length of their tasks.
 func (m *Machine) begin(x Executor) {
 	for len(m.ready[x]) > 0 {
 		b := m.ready[x][0]

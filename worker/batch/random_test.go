@@ -185,7 +185,7 @@ func (c *caller) order() {
 		c.step(Event{Kind: Forget, Order: order})
 	case 6:
 		if j := c.machine.jobs[stamp.Job]; j != nil {
-			c.step(Event{Kind: Distrusted, Job: j})
+			c.step(Event{Kind: Damaged, Job: j})
 		}
 	default:
 		run := &protocol.Run{Stamp: stamp, Of: 4, Units: units, How: rapid.SampledFrom([]round.Combine{round.Sum, round.Collect}).Draw(t, "how")}

@@ -1,9 +1,11 @@
-// Package batch decides what a worker does with the orders of its leader. It is a state machine: Step applies an event
-// and returns the actions that follow from it. The package has no clock, lock, goroutine or I/O, so the same events
-// always give the same actions. Package worker feeds it events and performs the actions.
+// Package batch decides what a worker does with the orders of its leader. It is a state machine:
+// Step applies an event and returns the actions that follow from it. The package has no clock,
+// lock, goroutine or I/O, so the same events always give the same actions. Package worker feeds it
+// events and performs the actions.
 //
-// The machine knows jobs, the versions of their values, batches (the tasks of one Run message) and the tasks of gather
-// rounds. Bytes stay outside: Job, Version, Batch and Task each have a field Local for the caller.
+// The machine knows jobs, the versions of their values, batches (the tasks of one Run message) and
+// the tasks of gather rounds. Bytes stay outside: Job, Version, Batch and Task each have a field
+// Local for the caller.
 package batch
 
 import (
@@ -24,8 +26,8 @@ type Machine struct {
 	orders uint64          // the number of Setup and Run messages, for Job.touched
 	past   int             // bytes of Job.past of all jobs. Invariant: at most MaxPast.
 
-	// ready has the batches with tasks that no executor has begun. Invariant: a batch is in ready if and only if its
-	// state is running and Batch.next is below the number of its tasks.
+	// ready has the batches with tasks that no executor has begun. Invariant: a batch is in ready
+	// if and only if its state is running and Batch.next is below the number of its tasks.
 	ready [Executors][]*Batch
 	clock [Executors]time.Duration // the highest Job.used of a job when one of its tasks began
 }
@@ -40,7 +42,8 @@ type Config struct {
 // Executor is a kind of executor.
 type Executor int
 
-// The kinds of executors. Tasks of reduce rounds, which are short, do not wait for tasks of gather rounds.
+// The kinds of executors. Tasks of reduce rounds, which are short, do not wait for tasks of gather
+// rounds.
 const (
 	Reduce Executor = iota
 	Gather
@@ -116,7 +119,8 @@ const (
 // batchState says what a batch is waiting for.
 type batchState int
 
-// The states of a batch. A batch that is dropped leaves waiting at once, and the others when nothing uses it.
+// The states of a batch. A batch that is dropped leaves waiting at once, and the others when
+// nothing uses it.
 const (
 	waiting   batchState = iota // for its job or for shards
 	running                     // for executors
@@ -214,11 +218,14 @@ const (
 	Setup
 	// Value: the leader sent a version of a value. Epoch, ID, Ref, Bytes, Lent, Local.
 	Value
-	// Chunk: the leader sent a chunk of a version, or named it. Epoch, ID, Ref, Index, Of, Bytes, Sent, Found, Local.
+	// Chunk: the leader sent a chunk of a version, or named it. Epoch, ID, Ref, Index, Of, Bytes,
+	// Sent, Found, Local.
 	Chunk
-	// Run: the leader asks for tasks. Run, Reply. Step sorts and may keep Run.Units; Begin hands the message over.
+	// Run: the leader asks for tasks. Run, Reply. Step sorts and may keep Run.Units; Begin hands
+	// the message over.
 	Run
-	// Forget: the leader needs a job no longer, or, with Units, some tasks of a gather round. Epoch, ID, Round, Units.
+	// Forget: the leader needs a job no longer, or, with Units, some tasks of a gather round.
+	// Epoch, ID, Round, Units.
 	Forget
 
 	// Opened: a job was opened, or Err says why not. Job, Err, Demand, DemandFor.
@@ -233,12 +240,13 @@ const (
 	Helped
 	// Answered: the sums of a batch were sent. Batch.
 	Answered
-	// Stored: the result of a task of a gather round was stored, or Err says why not. Task, Digest, Bytes, Took, Err.
+	// Stored: the result of a task of a gather round was stored, or Err says why not. Task, Digest,
+	// Bytes, Took, Err.
 	Stored
 	// ChunkLost: a chunk cannot be read any longer. Version, Index.
 	ChunkLost
-	// Distrusted: the shards of a job turned out to be damaged. Job.
-	Distrusted
+	// Damaged: the shards of a job turned out to be damaged. Job.
+	Damaged
 	// Reset: the worker stops, or enters another cluster. Epoch, from which it goes on.
 	Reset
 )
@@ -298,7 +306,8 @@ const (
 	// RefuseMessage: drop the message. Err.
 	RefuseMessage
 
-	// Keep: keep the bytes of a version. Version.Local may have memory of an older one. Version, Bytes, Local.
+	// Keep: keep the bytes of a version. Version.Local may have memory of an older one. Version,
+	// Bytes, Local.
 	Keep
 	// KeepChunk: keep a chunk of a version. Version, Index, Local.
 	KeepChunk
@@ -320,11 +329,13 @@ const (
 	// DropResult: give up a use of a stored result. Digest.
 	DropResult
 
-	// Need: tell the leader that the job, or values, are missing. Stamp, Reply; Refs, or none if it is the job.
+	// Need: tell the leader that the job, or values, are missing. Stamp, Reply; Refs, or none if it
+	// is the job.
 	Need
 	// Fail: tell the leader that a task cannot be computed. Stamp, Reply, Unit, Err.
 	Fail
-	// Announce: tell the leader that a result is stored. Task, Stamp, Reply, Unit, Digest, Bytes, Took.
+	// Announce: tell the leader that a result is stored. Task, Stamp, Reply, Unit, Digest, Bytes,
+	// Took.
 	Announce
 	// Report: tell all coordinators soon what the worker holds.
 	Report
@@ -384,8 +395,8 @@ func Passing(err error) error { return &Failure{Err: err} }
 // Unable returns a failure that only other workers may not have.
 func Unable(err error) error { return &Failure{Unable: true, Err: err} }
 
-// FailureOf returns err as a failure. An error without a Failure comes from a kernel. It is permanent, because kernels
-// are pure.
+// FailureOf returns err as a failure. An error without a Failure comes from a kernel. It is
+// permanent, because kernels are pure.
 func FailureOf(err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {

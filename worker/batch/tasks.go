@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	// MaxPast bounds the results of earlier rounds that a worker keeps, in bytes. Later values may consist of them.
+	// MaxPast bounds the results of earlier rounds that a worker keeps, in bytes. Later values may
+	// consist of them.
 	MaxPast = 512 << 20
-	// wholeFactor is the memory that a task on the whole dataset needs at most, in sizes of the dataset: the shards,
-	// and twice as much for its own arrays.
+	// wholeFactor is the memory that a task on the whole dataset needs at most, in sizes of the
+	// dataset: the shards, and twice as much for its own arrays.
 	wholeFactor = 3
 	// maxPartials bounds the partials of a batch, in bytes of their dense values.
 	maxPartials = 8 * protocol.MaxMessage
@@ -96,8 +97,8 @@ func (j *Job) dropPast() {
 	j.machine.do(Action{Kind: DropResult, Digest: old.digest})
 }
 
-// supersede begins a round, and ends all that belongs to other rounds. Results of earlier rounds are kept while there is
-// room.
+// supersede begins a round, and ends all that belongs to other rounds. Results of earlier rounds
+// are kept while there is room.
 func (j *Job) supersede(s protocol.Stamp) {
 	j.drop(func(b *Batch) bool { return b.executor == Reduce || b.Stamp.Round != s.Round })
 	j.round = s
@@ -133,8 +134,9 @@ func (j *Job) sorted() []*Task {
 	})
 }
 
-// accept makes a batch of the tasks of a message that are neither in work nor done. The job has all values. Tasks of a
-// gather round that are done are announced again, and all of them answer to this message from now on.
+// accept makes a batch of the tasks of a message that are neither in work nor done. The job has all
+// values. Tasks of a gather round that are done are announced again, and all of them answer to this
+// message from now on.
 func (j *Job) accept(run *protocol.Run, reply string) {
 	b := j.newBatch(run, reply)
 	if b.executor == Reduce {
@@ -179,7 +181,8 @@ func (j *Job) accept(run *protocol.Run, reply string) {
 	}
 }
 
-// newBatch returns a batch without tasks. It prefers a retired one of as many tasks, because its memory fits.
+// newBatch returns a batch without tasks. It prefers a retired one of as many tasks, because its
+// memory fits.
 func (j *Job) newBatch(run *protocol.Run, reply string) *Batch {
 	executor, scope := Reduce, run.Scope
 	if run.How == round.Collect {
@@ -220,7 +223,8 @@ func (b *Batch) Tasks(yield func(*Task) bool) {
 	}
 }
 
-// await fetches the shards that a batch needs and its job has not. The batch goes on at once if there are none.
+// await fetches the shards that a batch needs and its job has not. The batch goes on at once if
+// there are none.
 func (b *Batch) await() {
 	j := b.job
 	err := j.failure
@@ -268,8 +272,8 @@ func (b *Batch) needs(unit uint32) (lo, hi int) {
 func (b *Batch) tooLarge() error {
 	c := &b.job.machine.config
 	if b.executor == Reduce {
-		// Partials are added as they come. So a batch holds one for each executor, and the nodes of the reduction tree
-		// that wait for their siblings.
+		// Partials are added as they come. So a batch holds one for each executor, and the nodes of
+		// the reduction tree that wait for their siblings.
 		runs := 0 // of consecutive tasks
 		for i, t := range b.tasks {
 			if i == 0 || t.unit != b.tasks[i-1].unit+1 {
@@ -317,7 +321,8 @@ func (b *Batch) proceed() {
 		b.retire()
 		return
 	}
-	// A job that was idle starts level with the others. It has no claim to the time that it did not ask for.
+	// A job that was idle starts level with the others. It has no claim to the time that it did not
+	// ask for.
 	m, x := j.machine, b.executor
 	if !slices.ContainsFunc(m.ready[x], func(other *Batch) bool { return other.job == j }) {
 		j.used[x] = max(j.used[x], m.clock[x])

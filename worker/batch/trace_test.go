@@ -147,7 +147,7 @@ func (w words) failure() error {
 var eventNames = map[string]EventKind{
 	"heard": Heard, "setup": Setup, "value": Value, "chunk": Chunk, "run": Run, "forget": Forget, "opened": Opened,
 	"fetched": Fetched, "free": Free, "ended": Ended, "answered": Answered, "stored": Stored, "lost": ChunkLost,
-	"distrusted": Distrusted, "reset": Reset,
+	"damaged": Damaged, "reset": Reset,
 }
 
 // event reads an event. Results of this side name a batch, such as b1, or a job and a task.

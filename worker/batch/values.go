@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// keptVersions is how many versions of a value a job keeps: a round in work reads one, and the next round another.
+	// keptVersions is how many versions of a value a job keeps: a round in work reads one, and the
+	// next round another.
 	keptVersions = 2
 	// maxValueBytes bounds the values of a job, in bytes.
 	maxValueBytes = 8 * protocol.MaxMessage
@@ -98,7 +99,8 @@ func (j *Job) unlist(v *Version) {
 	j.reuse(v)
 }
 
-// reuse gives up a version that is neither listed nor read. Its memory, unless it is a message's, serves a newer one.
+// reuse gives up a version that is neither listed nor read. Its memory, unless it is a message's,
+// serves a newer one.
 func (j *Job) reuse(v *Version) {
 	switch {
 	case v.listed || v.users > 0:
@@ -132,7 +134,8 @@ func (j *Job) keep(e *Event) {
 	j.machine.do(Action{Kind: Keep, Version: v, Bytes: e.Bytes, Local: e.Local})
 }
 
-// keepChunk keeps a chunk of a version. Its bytes came with the message, or it is a result of this worker.
+// keepChunk keeps a chunk of a version. Its bytes came with the message, or it is a result of this
+// worker.
 func (j *Job) keepChunk(e *Event) {
 	v := j.values.find(e.Ref)
 	if v == nil && j.values.room(e.Ref.ID, 0) {

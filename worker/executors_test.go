@@ -5,13 +5,16 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
+	"github.com/coppice-ldl/coppice/worker/batch"
 )
 
 // bench is a worker without a network that has a job and its shards.
@@ -122,4 +125,92 @@ func BenchmarkRound(b *testing.B) {
 			}
 		})
 	}
+}
+
+// partsFunc is algorithms.Parts as a function.
+type partsFunc func(i int)
+
+func (f partsFunc) Part(i int, _ any) { f(i) }
+
+// TestIdleLaneHelps: a lane without a unit computes parts of another's; a part that panics
+// is the unit's panic, in whichever lane it was.
+func TestIdleLaneHelps(t *testing.T) {
+	b := newBench(t, dense(), nil)
+	b.step() // the job is set up
+	b.jobs.mu.Lock()
+	j := b.jobs.machine.Jobs()[40].Local.(*job)
+	b.jobs.mu.Unlock()
+	pool := newExecutors(batch.Reduce)
+	helper := &executor{stepper: stepper{jobs: b.jobs}, pool: pool, number: 1}
+	pool.running.Go(helper.run)
+	x := &executor{stepper: stepper{jobs: b.jobs}, pool: pool, number: 0, job: j}
+	for range 20 {
+		var here sync.WaitGroup
+		here.Add(2)
+		x.Do(2, partsFunc(func(int) {
+			here.Done()
+			here.Wait()
+		}))
+	}
+	func() {
+		defer func() {
+			if r := recover(); r != "bad luck" {
+				t.Errorf("panic %v", r)
+			}
+		}()
+		var here sync.WaitGroup
+		here.Add(2)
+		x.Do(2, partsFunc(func(i int) {
+			here.Done()
+			here.Wait()
+			if i == 1 {
+				panic("bad luck")
+			}
+		}))
+	}()
+	pool.close()
+	if len(pool.sharing) > 0 {
+		t.Errorf("%d executors still ask for help", len(pool.sharing))
+	}
+	if n := b.jobs.busy.Load(); n != 0 {
+		t.Errorf("%d executors are at work", n)
+	}
+}
+
+// keeper is a kernel that derives 10 bytes.
+type keeper struct{ round.Kernel }
+
+type tenBytes struct{ round.Unpooled }
+
+func (tenBytes) Bytes() int { return 10 }
+
+func (keeper) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+	return tenBytes{}, nil
+}
+
+func (keeper) Run(*round.Partial, round.Unit, *dataset.Data, round.Vars, round.Derived, any) error {
+	return nil
+}
+
+// TestJobsGiveKeptMemoryBack: what a job keeps counts for all jobs of a worker, until the job is forgotten.
+func TestJobsGiveKeptMemoryBack(t *testing.T) {
+	dir, discard := t.TempDir(), slog.New(slog.DiscardHandler)
+	w := must[*worker](t)(openWorker(must[Config](t)(Config{Join: []string{"x:1"}, Dir: dir, Log: discard, KeptBytes: 15}.withDefaults())))
+	w.begin()
+	defer w.stop(nil)
+	for id := range uint64(2) {
+		w.orders.onSetup(&protocol.Setup{ID: id, Job: &round.Job{}, Manifest: &dataset.Manifest{Rows: 1, Shards: make([]dataset.ShardRef, 1)}})
+		w.jobs.mu.Lock()
+		j := w.jobs.machine.Jobs()[id].Local.(*job)
+		w.jobs.mu.Unlock()
+		u := round.Unit{Of: 1, DerivedVersion: 1}
+		if err := engine.RunUnit(new(round.Partial), keeper{}, u, nil, nil, j.kept.Load(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.jobs.kept.Used() != 10 {
+		t.Errorf("two jobs keep %d bytes of 15; one value has 10", w.jobs.kept.Used())
+	}
+	w.jobs.step(batch.Event{Kind: batch.Reset})
+	eventually(t, "forgotten jobs keep nothing", func() bool { return w.jobs.kept.Used() == 0 })
 }
