@@ -321,3 +321,40 @@ func BenchmarkRound(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
 }
+
+// TestNoAllocations: a steady round allocates nothing, also if the worker has only some of the shards.
+func TestNoAllocations(t *testing.T) {
+	m := New(Config{Slots: 2})
+	setup := &protocol.Setup{ID: 1, Manifest: &dataset.Manifest{Shards: make([]dataset.ShardRef, 128)}}
+	m.Step(nil, Event{Kind: Setup, Order: Order{Setup: setup, Spec: "a"}})
+	m.Step(nil, Event{Kind: Opened, Job: m.jobs[1]})
+	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1}, Of: 64}
+	for i := range uint32(32) {
+		run.Units = append(run.Units, 2*i)
+	}
+	var a []Action
+	step := func(e Event) { a = m.Step(a[:0], e) }
+	rounds := func() {
+		run.Round++
+		step(Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
+		batch := a[0].Batch
+		if a[1].Kind == Fetch { // in the first round
+			for _, fetch := range slices.Clone(a[1:]) {
+				step(Event{Kind: Fetched, Job: fetch.Job, Index: fetch.Index})
+			}
+		}
+		for range run.Units {
+			step(Event{Kind: Free})
+			step(Event{Kind: Ended, Batch: batch, Index: a[0].Index, Took: 1})
+		}
+		step(Event{Kind: Answered, Batch: batch})
+	}
+	rounds()
+	rounds()
+	if n := testing.AllocsPerRun(100, rounds); n > 0 {
+		t.Errorf("%v allocations in a round", n)
+	}
+	if m.jobs[1].shards.absent != 64 {
+		t.Errorf("%d shards are missing", m.jobs[1].shards.absent)
+	}
+}
