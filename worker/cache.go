@@ -14,65 +14,74 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/worker/batch"
 )
 
-// fetcher pulls a blob of so many bytes into w; only after nil may they be used.
+// fetcher pulls a blob of a size into w. If it returns an error, the bytes must not be used.
 type fetcher func(ctx context.Context, digest string, size int64, w io.Writer) error
 
-// cache keeps shards as files named by their SHA-256, and maps those in use into
-// memory. A file is believed only after this process has read it and found its
-// digest right. Beyond limit bytes the shard that was unused for longest goes.
+// cache keeps shards as files named by their SHA-256, and maps shards in use into memory. It trusts
+// a file only after this process has verified its digest. Beyond limit bytes it evicts the shard
+// that was unused for longest.
 type cache struct {
 	cacheOptions
 	folder *blobs.Folder
 
-	mu      sync.Mutex
+	mu      sync.Mutex        // guards what follows, and the fields of entries and shards
 	entries map[string]*entry // by digest
-	total   int64             // bytes of all files
-	clock   uint64
+	total   int64             // Invariant: the sum of entry.bytes of the entries that are present.
+	clock   uint64            // the highest entry.used
 }
 
 type cacheOptions struct {
 	dir     string
 	limit   int64 // bytes
 	fetch   fetcher
-	changed func() // is told when holdings change
+	changed func() // is called after the holdings changed
 	log     *slog.Logger
 	metrics *metrics.Worker
 }
 
-// entry is a file, or one that is about to be fetched.
+// entry is the file of a shard, which may not be there yet. Only the goroutine that has claimed it
+// changes the file, and the fields present, verified and bytes.
 type entry struct {
 	digest   string
 	bytes    int64
-	present  bool // the file exists
-	verified bool // and is right
-	closed   bool // nobody has it open any more since it was read
-	wanted   bool // the leader asked to hold it
+	present  bool // true if the file exists
+	verified bool // true if its digest was verified. Invariant: it is present.
+	closed   bool // true if no shard has it open, after it was verified
+	wanted   bool // true if the leader asked to hold it
 	used     uint64
-	busy     chan struct{} // closed when who fetches or opens it is done
-	open     *shard
+	busy     chan struct{} // closed by unclaim; nil if nobody has claimed the entry
+	open     *shard        // nil if it is not open
 }
 
-// shard is an open shard.
+// shard is an open shard, mapped once for all jobs.
 type shard struct {
-	rows  *dataset.Rows
+	rows  *dataset.Rows // valid while there are users
 	unmap func() error
 	users int
 	of    *entry
 }
 
-const corruptFiles = "*.corrupt" // what internal/blobs moves aside
+// prefetchers is how many shards are prefetched at the same time.
+const prefetchers = 2
 
-// openCache opens the cache folder; its files count as held once verify found
-// them right.
+// corruptFiles are the files that package blobs has moved aside.
+const corruptFiles = "*.corrupt"
+
+// openCache opens a folder. Its files count as held once they are verified.
 func openCache(o cacheOptions) (*cache, error) {
 	folder, err := blobs.Open(o.dir, blobs.NoSync())
 	if err != nil {
 		return nil, err
 	}
 	c := &cache{cacheOptions: o, folder: folder, entries: make(map[string]*entry)}
-	if err := c.clearCorrupt(); err != nil {
+	left, err := filepath.Glob(filepath.Join(folder.Dir(), corruptFiles))
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
+	}
+	if err != nil {
 		return nil, err
 	}
 	list, err := folder.List()
@@ -89,44 +98,31 @@ func openCache(o cacheOptions) (*cache, error) {
 	return c, nil
 }
 
-func (c *cache) clearCorrupt() error {
-	left, err := filepath.Glob(filepath.Join(c.folder.Dir(), corruptFiles))
-	for _, path := range left {
-		err = errors.Join(err, os.Remove(path))
-	}
-	return err
-}
-
-// verify reads all files that were there at the start, so that the leader learns
-// what this worker holds.
+// verify verifies all files that were there at the start, so that the leader learns what this
+// worker holds.
 func (c *cache) verify(ctx context.Context) {
-	for _, digest := range c.unverified() {
-		e, err := c.claim(ctx, dataset.ShardRef{Digest: digest})
-		if err != nil {
-			return
-		}
-		if e.present {
-			c.check(e) // what is wrong is removed and logged there
-		}
-		c.unclaim(e)
-	}
-}
-
-func (c *cache) unverified() []string {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	var list []string
 	for _, e := range c.entries {
 		if e.present && !e.verified {
 			list = append(list, e.digest)
 		}
 	}
+	c.mu.Unlock()
 	slices.Sort(list)
-	return list
+	for _, digest := range list {
+		e, err := c.claim(ctx, dataset.ShardRef{Digest: digest})
+		if err != nil {
+			return
+		}
+		if e.present {
+			c.check(e)
+		}
+		c.unclaim(e)
+	}
 }
 
-// holdings lists the digests of verified files in ascending order, and the bytes
-// of all files.
+// holdings returns the digests of verified files in ascending order, and the bytes of all files.
 func (c *cache) holdings() (digests []string, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,17 +135,23 @@ func (c *cache) holdings() (digests []string, bytes int64) {
 	return digests, c.total
 }
 
-// acquire returns an open shard, fetching it if need be. The caller releases it.
+// acquire returns an open shard, and fetches it if it is not here. The caller releases it.
 func (c *cache) acquire(ctx context.Context, ref dataset.ShardRef) (*shard, error) {
 	e, err := c.claim(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	defer c.unclaim(e)
-	if s := c.share(e); s != nil {
+	c.mu.Lock()
+	s := e.open
+	if s != nil {
+		s.users++
+	}
+	c.mu.Unlock()
+	if s != nil {
 		return s, nil
 	}
-	s, err := c.load(ctx, e)
+	s, err = c.load(ctx, e)
 	if err != nil {
 		return nil, fmt.Errorf("shard %.12s: %w", ref.Digest, err)
 	}
@@ -159,17 +161,7 @@ func (c *cache) acquire(ctx context.Context, ref dataset.ShardRef) (*shard, erro
 	return s, nil
 }
 
-// share returns e's shard for one more user where it is open.
-func (c *cache) share(e *entry) *shard {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e.open != nil {
-		e.open.users++
-	}
-	return e.open
-}
-
-// release gives up a shard; nobody may read its rows once all have.
+// release ends a use of a shard. The last one unmaps it.
 func (c *cache) release(s *shard) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,9 +176,9 @@ func (c *cache) release(s *shard) {
 	}
 }
 
-// distrust has files read again before they are used next, though they were
-// found right before. Who has them open keeps the mapping of now.
-func (c *cache) distrust(ctx context.Context, shards []dataset.ShardRef) {
+// reverify makes files be verified again before their next use. A shard that is open stays as it
+// is.
+func (c *cache) reverify(ctx context.Context, shards []dataset.ShardRef) {
 	for _, ref := range shards {
 		e, err := c.claim(ctx, ref)
 		if err != nil {
@@ -200,13 +192,20 @@ func (c *cache) distrust(ctx context.Context, shards []dataset.ShardRef) {
 	c.changed()
 }
 
-// load makes sure that e's file is there and right, and opens it. One that nobody had
-// open for a while is read again first: disks change what they keep. A file that
-// verified and yet does not open is fetched once more: someone took it away. One
-// that was found right before, and is no shard now, is read again.
+// load opens the file of e. A file that was closed is verified again first, because disks change
+// what they keep. A file that was verified and does not open was removed, and is fetched again. If
+// it was verified earlier and is not a shard now, it is verified again.
 func (c *cache) load(ctx context.Context, e *entry) (*shard, error) {
 	before := e.verified
-	c.reread(e)
+	c.mu.Lock()
+	due := e.verified && e.closed
+	e.closed = false
+	c.mu.Unlock()
+	if due {
+		if err := c.folder.Verify(e.digest); err != nil {
+			c.discard(e, err)
+		}
+	}
 	if err := c.ensure(ctx, e, false); err != nil {
 		return nil, err
 	}
@@ -236,9 +235,221 @@ func (c *cache) openFile(e *entry) (*shard, error) {
 	rows, unmap, err := dataset.OpenShardFile(path)
 	switch {
 	case errors.Is(err, dataset.ErrFormat):
-		return nil, permanent(err) // its digest is right: it is so everywhere
+		return nil, batch.Permanent(err) // its digest is right, so it is the same everywhere
 	case err != nil:
-		return nil, passing(err)
+		return nil, batch.Passing(err)
 	}
 	return &shard{rows: rows, unmap: unmap, of: e}, nil
+}
+
+// claim waits until no other goroutine works on a shard, and returns its entry, which is the
+// caller's until unclaim.
+func (c *cache) claim(ctx context.Context, ref dataset.ShardRef) (*entry, error) {
+	if !blobs.Valid(ref.Digest) {
+		return nil, batch.Permanent(fmt.Errorf("%w: %.80q", blobs.ErrDigest, ref.Digest))
+	}
+	for {
+		e, busy := c.tryClaim(ref)
+		if busy == nil {
+			return e, nil
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// tryClaim claims an entry. If it is busy, it returns what to wait for.
+func (c *cache) tryClaim(ref dataset.ShardRef) (e *entry, busy chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e = c.entries[ref.Digest]
+	if e == nil {
+		e = &entry{digest: ref.Digest, bytes: ref.Bytes}
+		c.entries[ref.Digest] = e
+	}
+	if e.busy != nil {
+		return nil, e.busy
+	}
+	c.clock++
+	e.busy, e.used = make(chan struct{}), c.clock
+	return e, nil
+}
+
+// unclaim ends a claim. An entry without a file is removed.
+func (c *cache) unclaim(e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(e.busy)
+	e.busy = nil
+	if !e.present && e.open == nil {
+		delete(c.entries, e.digest)
+	}
+}
+
+// ensure makes sure that the file of e, which the caller has claimed, is there and verified. A
+// standby does not evict shards that the leader wants.
+func (c *cache) ensure(ctx context.Context, e *entry, standby bool) error {
+	if e.verified {
+		return nil
+	}
+	if e.present && c.check(e) == nil {
+		return nil
+	}
+	if !c.makeRoom(e.bytes, standby) && standby {
+		return errNoRoom
+	}
+	for {
+		err := c.pull(ctx, e)
+		if !errors.Is(err, errMoved) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+var errNoRoom = errors.New("the cache has no room for the shard")
+
+// check verifies a file, and removes it if it is wrong.
+func (c *cache) check(e *entry) error {
+	if e.verified {
+		return nil
+	}
+	err := c.folder.Verify(e.digest)
+	if err == nil {
+		c.mark(e, true)
+		return nil
+	}
+	c.discard(e, err)
+	return err
+}
+
+// discard removes a file that cannot be verified.
+func (c *cache) discard(e *entry, err error) {
+	if errors.Is(err, blobs.ErrCorrupt) {
+		c.metrics.BlobsCorrupt.Inc()
+		c.log.Warn("a file of the cache is corrupt and is fetched again", "digest", e.digest, "error", err)
+		if path, err := c.folder.Path(e.digest); err == nil {
+			os.Remove(path + ".corrupt") // if it fails, the next start removes it
+		}
+	}
+	c.forget(e)
+}
+
+// pull fetches the file of e. It fails with errMoved if the connection moves meanwhile.
+func (c *cache) pull(ctx context.Context, e *entry) error {
+	w, err := c.folder.Writer()
+	if err != nil {
+		return batch.Passing(err)
+	}
+	defer w.Close()
+	if err := c.fetch(ctx, e.digest, e.bytes, w); err != nil {
+		return batch.Passing(err)
+	}
+	if _, err := w.Commit(e.digest); err != nil {
+		return batch.Passing(err)
+	}
+	c.metrics.BlobsFetched.Inc()
+	c.mu.Lock()
+	e.bytes = w.Size()
+	c.mu.Unlock()
+	c.mark(e, true)
+	return nil
+}
+
+// mark notes whether the file of e is there and verified, or does not exist.
+func (c *cache) mark(e *entry, there bool) {
+	c.mu.Lock()
+	if there != e.present {
+		if there {
+			c.total += e.bytes
+		} else {
+			c.total -= e.bytes
+		}
+	}
+	e.present, e.verified = there, there
+	c.mu.Unlock()
+	c.changed()
+}
+
+// forget removes e's file.
+func (c *cache) forget(e *entry) {
+	if err := c.folder.Delete(e.digest); err != nil {
+		c.log.Warn("a file of the cache could not be deleted", "digest", e.digest, "error", err)
+	}
+	c.mark(e, false)
+}
+
+// makeRoom evicts shards until need more bytes fit, and reports whether they do. It begins with the
+// shard that was unused for longest. It spares shards in use and, for a standby, shards that the
+// leader wants.
+func (c *cache) makeRoom(need int64, standby bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.total+need > c.limit {
+		e := c.oldest(standby)
+		if e == nil {
+			return false
+		}
+		if err := c.folder.Delete(e.digest); err != nil {
+			c.log.Warn("a shard could not be evicted from the cache", "digest", e.digest, "error", err)
+			return false
+		}
+		c.total -= e.bytes
+		delete(c.entries, e.digest)
+		c.changed()
+	}
+	return true
+}
+
+// oldest returns the entry to evict next, or nil. The lock is held.
+func (c *cache) oldest(standby bool) *entry {
+	var oldest *entry
+	for _, e := range c.entries {
+		if e.busy != nil || e.open != nil || !e.present || standby && e.wanted {
+			continue
+		}
+		if oldest == nil || e.used < oldest.used || e.used == oldest.used && e.digest < oldest.digest {
+			oldest = e
+		}
+	}
+	return oldest
+}
+
+// prefetch fetches a shard that the leader wants here, unless there is no room for it.
+func (c *cache) prefetch(ctx context.Context, ref dataset.ShardRef) {
+	if ctx.Err() != nil {
+		return
+	}
+	switch err := c.hold(ctx, ref); {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, errNoRoom):
+		c.log.Debug("a shard is not in the cache", "digest", ref.Digest, "reason", err)
+	default:
+		c.log.Warn("a shard could not be prefetched", "digest", ref.Digest, "error", err)
+	}
+}
+
+// hold fetches a shard that the leader wants here. It fails with errNoRoom if there is no room for
+// it.
+func (c *cache) hold(ctx context.Context, ref dataset.ShardRef) error {
+	e, err := c.claim(ctx, ref)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	e.wanted = true
+	c.mu.Unlock()
+	defer c.unclaim(e)
+	return c.ensure(ctx, e, true)
+}
+
+// clearWanted ends all wishes of the leader to hold shards.
+func (c *cache) clearWanted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.entries {
+		e.wanted = false
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine"
@@ -16,58 +17,55 @@ import (
 
 // Config says how a worker runs. Join and Dir must be given.
 type Config struct {
-	// Join lists HTTP addresses (host:port) of coordinators; any of them tells
-	// the rest.
+	// Join lists HTTP addresses (host:port) of coordinators. Any of them names the others.
 	Join []string
-	// NATS lists URLs to connect to instead of those that the coordinators name;
-	// empty: theirs.
+	// NATS lists URLs to connect to instead of what the coordinators name; empty: theirs.
 	NATS []string
-	// Dir is the worker's own folder: shard cache, results, identity. One process
-	// at a time may use it.
+	// Dir is the worker's own folder: shard cache, results, identity. One process at a time may use
+	// it.
 	Dir string
-	// ID names the worker in the cluster: letters, digits, "-" and "_". Empty: a
-	// random one that is kept in Dir.
+	// ID names the worker in the cluster: letters, digits, "-" and "_". If it is empty, the worker keeps
+	// a random name in Dir.
 	ID string
-	// Slots is the number of units computed at once; 0: the number of processors.
+	// Slots is the number of tasks computed at once; 0: the number of processors.
 	Slots int
 	// Listen is the HTTP address of /metrics, /healthz and /readyz; empty: none.
 	Listen string
-	// CacheBytes bounds the shard cache on disk; shards in use may exceed it.
-	// 0: DefaultCacheBytes.
+	// CacheBytes bounds the shard cache on disk. Shards in use may exceed it. 0: DefaultCacheBytes.
 	CacheBytes int64
-	// KeptBytes bounds the derived values that all jobs together keep in memory (routing
-	// probabilities during a leaf update). 0: engine.DerivedLimit.
+	// KeptBytes bounds the derived values that all jobs together keep in memory, such as routing
+	// probabilities. 0: engine.DerivedLimit.
 	KeptBytes int
-	// MemoryBytes bounds what units that need the whole dataset may take; one that
-	// would take more is refused and goes to another worker. 0: no bound.
+	// MemoryBytes bounds the memory of a task on the whole dataset. A task that would take more is
+	// refused, and goes to another worker. 0: no bound.
 	MemoryBytes int64
 	// Log takes the worker's log; nil: none.
 	Log *slog.Logger
-	// Net, where set, is how the worker reaches its cluster instead of HTTP and
-	// NATS; Join is not used then.
+	// Net, if set, is how the worker reaches its cluster instead of HTTP and NATS. Join is not used
+	// then.
 	Net *Net
-	// CheckpointEvery is the least time between two checkpoints of a fold or another child job;
-	// 0: two seconds.
+	// CheckpointEvery is the least time between two checkpoints of a sub-job; 0: two seconds.
 	CheckpointEvery time.Duration
-	// Processors, where set, is told on how many processors goroutines should run: Slots, while
-	// there is nothing but steps, and all of runtime.GOMAXPROCS at the start otherwise.
+	// Processors, if set, is called with the number of processors on which goroutines should run:
+	// Slots during tasks of reduce rounds, and otherwise the value of runtime.GOMAXPROCS at the
+	// start.
 	Processors func(n int)
-	// Spoil, where set, may change what the worker computed of a unit before it is
-	// sent: the partial of a summed round, or the bytes of a collected one (the
-	// other is nil). It is for tests of what finds a worker that computes wrongly.
+	// Spoil, if set, may change what the worker computed for a task before it is sent: the partial
+	// of a reduce round, or the bytes of a gather round (the other one is nil). It is for tests
+	// that find a worker with wrong results.
 	Spoil func(unit uint32, sum *round.Partial, part []byte)
-	// Ready, where set, is called once the worker takes orders.
+	// Ready, if set, is called once when the worker takes orders.
 	Ready func(Info)
 
-	last string // the name that the worker had before it made its folder anew
+	last string // the name of the worker before its folder was lost
 }
 
-// Net is a network of the caller's making.
+// Net is a network that the caller made.
 type Net struct {
-	// Clusters asks all coordinators what a worker must know of its cluster, and returns
-	// the answers, one at least where there is no error.
+	// Clusters asks all coordinators what a worker must know of its cluster, and returns the
+	// answers. Without an error there is at least one.
 	Clusters func(ctx context.Context) ([]*protocol.Cluster, error)
-	// Connect connects to what stands for NATS there.
+	// Connect connects to what takes the place of NATS.
 	Connect func(ctx context.Context, o bus.Options) (*bus.Conn, error)
 }
 
@@ -78,13 +76,13 @@ type Info struct {
 	HTTP    string // host:port of its HTTP server, or empty
 }
 
-// DefaultCacheBytes bounds a shard cache where Config does not.
+// DefaultCacheBytes bounds a shard cache if Config does not.
 const DefaultCacheBytes = 64 << 30
 
 // ErrConfig is wrapped by errors about a Config.
 var ErrConfig = errors.New("worker: the configuration is not valid")
 
-// withDefaults checks c and fills in what was left out.
+// withDefaults checks c, and fills in what was left out.
 func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Dir == "":
@@ -121,4 +119,9 @@ func (c Config) withDefaults() (Config, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c, nil
+}
+
+// joinAddress returns an address of --join without the parts that only a URL has.
+func joinAddress(text string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "http://"), "/")
 }

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -10,26 +12,30 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"time"
 
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/files"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // Errors about a worker's folder; test with errors.Is.
 var (
-	// ErrFolder says that the folder is not a worker's, or of another version.
+	// ErrFolder says that the folder is not a worker's, or has another version.
 	ErrFolder = errors.New("worker: the folder is not a worker's folder, or has another version")
 	// ErrLocked says that another process uses the folder.
 	ErrLocked = errors.New("worker: another process uses the folder")
 )
 
-// format is what FORMAT says in a worker's folder.
+// format is the content of FORMAT in a worker's folder.
 const format = "coppice worker 2\n"
 
-// freshDisk is what a new file system holds.
+// freshDisk is the only entry of a new file system.
 const freshDisk = "lost+found"
 
-// The file that is locked, and the folders in the folder.
+// The names of what is in the folder.
 const (
 	lockName    = "LOCK"
 	shardsName  = "shards"
@@ -41,16 +47,16 @@ const (
 //	FORMAT   names its kind and version
 //	LOCK     locked while a process uses the folder
 //	ID       the worker's random name
-//	COORDINATORS  those of the cluster that it served last (known.go)
+//	COORDINATORS  the coordinators of the latest cluster (coordinators.go)
 //	shards/  the cache
-//	results/ bytes of collected units, until the leader has them; cleared at start
+//	results/ results of gather rounds, until the leader has them; cleared at the start
 type folder struct {
 	dir  string
 	lock *os.File
 	log  *slog.Logger
 }
 
-// openFolder opens or makes a worker's folder and locks it.
+// openFolder opens or makes a worker's folder, and locks it.
 func openFolder(dir string, log *slog.Logger) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
@@ -74,14 +80,22 @@ func (f *folder) close() { f.lock.Close() }
 
 func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 
-// checkFormat reads FORMAT, or writes it where the folder is new. If the folder is a worker's
-// of another version, or its FORMAT is damaged, its cache begins empty.
+// checkFormat reads FORMAT, or writes it if the folder is new. If the folder is a worker's of
+// another version, or its FORMAT is damaged, the cache begins empty.
 func (f *folder) checkFormat() error {
 	b, err := os.ReadFile(f.path("FORMAT"))
+	others := len(format) // bytes that differ
+	if len(b) == len(format) {
+		for i := range b {
+			if b[i] == format[i] {
+				others--
+			}
+		}
+	}
 	switch {
-	case err == nil && string(b) == format:
+	case err == nil && others == 0:
 		return nil
-	case err == nil && nearly(string(b), format):
+	case err == nil && others == 1:
 		f.log.Error("the FORMAT file is damaged or has another version; the worker starts with an empty cache", "file", f.path("FORMAT"), "says", string(b))
 		if err := errors.Join(os.RemoveAll(f.path(shardsName)), os.RemoveAll(f.path(resultsName))); err != nil {
 			return fmt.Errorf("worker: %w", err)
@@ -104,21 +118,7 @@ func (f *folder) checkFormat() error {
 	return f.write("FORMAT", format)
 }
 
-// nearly reports whether a text differs from want in one byte at most.
-func nearly(text, want string) bool {
-	if len(text) != len(want) {
-		return false
-	}
-	others := 0
-	for i := range len(want) {
-		if text[i] != want[i] {
-			others++
-		}
-	}
-	return others <= 1
-}
-
-// write writes a small file whole or not at all, also where the power fails soon after.
+// write writes a small file as a whole or not at all, also if the power fails soon after.
 func (f *folder) write(name, text string) error {
 	if err := files.Replace(f.path(name), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -126,8 +126,9 @@ func (f *folder) write(name, text string) error {
 	return nil
 }
 
-// id returns the worker's name: want, or the one in the folder, or last, which is the one
-// that this process had before, or a random one. The folder keeps it unless it is want.
+// id returns the worker's name: want if it is not empty, then the name in the folder, then last,
+// which is the name that this process had before, then a random one. The folder keeps the name
+// unless it is want.
 func (f *folder) id(want, last string) (string, error) {
 	if want != "" {
 		return want, nil
@@ -150,3 +151,59 @@ func (f *folder) id(want, last string) (string, error) {
 	}
 	return id, f.write("ID", id+"\n")
 }
+
+// folderEvery is the time between two checks of the folder.
+const folderEvery = 250 * time.Millisecond
+
+// folderWatch checks the folder of a worker that runs.
+type folderWatch struct {
+	places  *files.Places
+	blobs   []*blobs.Folder
+	changed func()                 // is called when a trouble begins or ends
+	why     atomic.Pointer[string] // the trouble; nil: none
+}
+
+// watchFolder returns a watch of a folder and of its parts, which are open.
+func watchFolder(f *folder, changed func(), parts ...*blobs.Folder) (*folderWatch, error) {
+	paths := []string{f.dir, f.path(lockName)}
+	for _, b := range parts {
+		paths = append(paths, b.Dir())
+	}
+	places, err := files.Hold(paths...)
+	return &folderWatch{places: places, blobs: parts, changed: changed}, err
+}
+
+// watch returns an error that wraps files.ErrGone when the folder is deleted, or nil when ctx is
+// done.
+func (f *folderWatch) watch(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := cmp.Or(f.places.Check(), f.places.Writable())
+		for _, b := range f.blobs {
+			err = cmp.Or(err, b.Fault())
+		}
+		if errors.Is(err, files.ErrGone) {
+			return err
+		}
+		switch had := f.why.Load() != nil; {
+		case err == nil && had:
+			f.why.Store(nil)
+			f.changed()
+		case err != nil && !had: // later reasons do not replace it, because the leader was told
+			why := "the worker's folder cannot be written: " + err.Error()
+			f.why.Store(&why)
+			f.changed()
+		}
+		wait.For(ctx, folderEvery)
+	}
+	return nil
+}
+
+// trouble says why the folder cannot be written; empty: it can.
+func (f *folderWatch) trouble() string {
+	if why := f.why.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+func (f *folderWatch) close() { f.places.Close() }

@@ -3,12 +3,16 @@ package worker
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/worker/batch"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/allocs"
@@ -37,24 +41,17 @@ func FuzzOrders(f *testing.F) {
 	}
 	f.Add((&protocol.Lead{Epoch: 5, Coordinator: "a", Refused: map[string]string{w.id: "why"}}).Append(nil), true)
 	setup := &protocol.Setup{Epoch: 5, ID: 40, Job: j, Manifest: d.manifest}
-	o := &orders{w: w.worker}
+	o := w.orders
 	reply := c.subjects.Results("nobody", 5)
 	f.Fuzz(func(t *testing.T, b []byte, lead bool) {
 		if tooMuch(b) {
 			return
 		}
-		w.mu.Lock()
-		w.epoch = 5 // of a leader of before, whatever was said since
-		for id, j := range w.jobs {
-			if j.begun = false; id != 40 {
-				w.forget(j)
-			}
-		}
-		w.mu.Unlock()
-		w.setUp(setup)
+		w.jobs.step(batch.Event{Kind: batch.Reset}) // an earlier leader, whatever was said since
+		w.orders.onSetup(setup)
 		allocs.AtMost(t, 64*len(b)+orderSlack, "an order", func() {
 			if lead {
-				w.onLead(bus.Message{Subject: "lead", Data: b})
+				w.lead(bus.Message{Subject: "lead", Data: b})
 			} else {
 				o.handle(bus.Message{Subject: "work", Reply: reply, Data: b})
 			}
@@ -81,11 +78,12 @@ func tooMuch(b []byte) bool {
 // stopFetching forgets jobs other than 40, whose shards nobody has.
 func (r *running) stopFetching(t *testing.T) {
 	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for id, j := range r.jobs {
+	r.jobs.mu.Lock()
+	ids := slices.Collect(maps.Keys(r.jobs.machine.Jobs()))
+	r.jobs.mu.Unlock()
+	for _, id := range ids {
 		if id != 40 {
-			r.forget(j)
+			r.jobs.step(batch.Event{Kind: batch.Forget, Order: batch.Order{Epoch: r.jobs.epoch(), ID: id}})
 		}
 	}
 }
@@ -96,7 +94,7 @@ func FuzzClusterAnswer(f *testing.F) {
 	var body atomic.Pointer[[]byte]
 	c := newCluster(f)
 	c.http.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(*body.Load()) })
-	j := newJoiner([]string{c.http.Listener.Addr().String()}, nil, slog.New(slog.DiscardHandler))
+	j := newCoordinators(&Config{Join: []string{c.http.Listener.Addr().String()}, Log: slog.New(slog.DiscardHandler)})
 	f.Cleanup(j.close)
 	f.Add([]byte(`{"id":"x","protocol":2,"numerics":1,"nats":["nats://h:1"],"heartbeat_ms":250,"coordinators":[{"http":"h:2"}]}`))
 	f.Add([]byte(`{"id":"a b","protocol":2,"numerics":1,"nats":[""],"heartbeat_ms":-1}`))
@@ -173,7 +171,7 @@ func FuzzCacheFile(f *testing.F) {
 		allocs.AtMost(t, 32*len(b)+256<<10, "a file of the cache", func() {
 			s, err := c.acquire(t.Context(), dataset.ShardRef{Digest: digest, Bytes: int64(len(b))})
 			if err != nil {
-				if f := failureOf(err); !f.permanent || !strings.Contains(err.Error(), digest[:12]) {
+				if f := batch.FailureOf(err); !f.Permanent || !strings.Contains(err.Error(), digest[:12]) {
 					t.Fatalf("error %v", err)
 				}
 				return

@@ -27,14 +27,15 @@ import (
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
+	"github.com/coppice-ldl/coppice/worker/batch"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	heartbeat = 25 * time.Millisecond
-	timeout   = time.Minute      // of any wait
-	ping      = 10 * time.Second // a busy machine is no broken connection here
+	interval = 25 * time.Millisecond
+	timeout  = time.Minute      // of any wait
+	ping     = 10 * time.Second // a busy machine is no broken connection here
 )
 
 var serverOptions = bus.ServerOptions{Ping: ping}
@@ -124,7 +125,7 @@ func newClusterOf(t testing.TB, options bus.ServerOptions) *cluster {
 	c.conn = c.dial()
 	c.info = protocol.Cluster{
 		ID: "test", Version: "t", Protocol: protocol.Version, Numerics: round.Numerics,
-		NATS: []string{c.server.ClientURL()}, Heartbeat: int(heartbeat / time.Millisecond),
+		NATS: []string{c.server.ClientURL()}, Heartbeat: int(interval / time.Millisecond),
 	}
 	c.subjects = protocol.Subjects{Cluster: c.info.ID}
 	c.http = httptest.NewServer(http.HandlerFunc(c.serveHTTP))
@@ -249,6 +250,25 @@ type running struct {
 	stop func() // and wait for its end
 }
 
+// job returns a job, or nil.
+func (r *running) job(id uint64) *batch.Job {
+	r.jobs.mu.Lock()
+	defer r.jobs.mu.Unlock()
+	return r.jobs.machine.Jobs()[id]
+}
+
+// quiet reports whether f reports true for every job.
+func (r *running) quiet(f func(*batch.Job) bool) bool {
+	r.jobs.mu.Lock()
+	defer r.jobs.mu.Unlock()
+	for _, j := range r.jobs.machine.Jobs() {
+		if !f(j) {
+			return false
+		}
+	}
+	return true
+}
+
 // start runs a worker until the test ends or stop is called.
 func (c *cluster) start(cfg Config) *running {
 	c.t.Helper()
@@ -275,7 +295,7 @@ func runWorker(t testing.TB, cfg Config, ready chan Info) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.ping = ping
+	w.sessions.ping = ping
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.run(ctx) }()

@@ -3,11 +3,12 @@ package worker
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/worker/batch"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
@@ -118,14 +119,7 @@ func (r *running) rest(t testing.TB, c *cluster) {
 		t.Fatal(err)
 	}
 	eventually(t, "a rest", func() bool {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, j := range r.jobs {
-			if len(j.live) > 0 {
-				return false
-			}
-		}
-		return true
+		return r.quiet(func(j *batch.Job) bool { return j.Live() == 0 })
 	})
 }
 
@@ -182,59 +176,7 @@ func TestHostileMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameOutcome(t, trainer, j, d)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if n := len(w.jobs); n > maxBusyJobs {
+	if _, n := w.jobs.counts(); n > batch.MaxBusyJobs {
 		t.Errorf("%d jobs are kept", n)
-	}
-	for id, j := range w.jobs {
-		if len(j.values) > protocol.MaxVars {
-			t.Errorf("job %d keeps %d values", id, len(j.values))
-		}
-	}
-}
-
-// TestValuesAreBounded in number and in bytes.
-func TestValuesAreBounded(t *testing.T) {
-	v := make(values)
-	for id := range uint16(protocol.MaxVars) {
-		if !v.room(protocol.Ref{ID: id}, 10) {
-			t.Fatalf("value %d has no room", id)
-		}
-		v.put(v.blank(protocol.Ref{ID: id}, 10))
-	}
-	if v.room(protocol.Ref{ID: protocol.MaxVars}, 1) || !v.room(protocol.Ref{ID: 3, Version: 9}, 1) {
-		t.Error("one value too many has room, or a newer version has not")
-	}
-	if v.room(protocol.Ref{ID: 3}, maxValueBytes-10*protocol.MaxVars+1) || !v.room(protocol.Ref{ID: 3}, maxValueBytes-10*protocol.MaxVars) {
-		t.Error("the bytes of all values are not bounded")
-	}
-}
-
-// TestPartialsAreBounded: what a Run asks for is refused where it would take more
-// than any job's partials do, for good and with the number.
-func TestPartialsAreBounded(t *testing.T) {
-	w := &worker{cfg: Config{Slots: 2}}
-	batchOf := func(f64 int, of uint32, units ...uint32) *batch {
-		return &batch{run: protocol.Run{How: round.Sum, Of: of, Units: units, Shape: round.Shape{F64: f64}}}
-	}
-	scattered := make([]uint32, 1<<10)
-	for i := range scattered {
-		scattered[i] = uint32(3 * i)
-	}
-	for _, x := range []struct {
-		b  *batch
-		ok bool
-	}{
-		{batchOf(1<<27, 16, allUnits(4)...), true},
-		{batchOf(1<<19, 1<<12, scattered...), true},
-		{batchOf(1<<20, 1<<12, scattered...), false},
-		{batchOf(1<<21, 1<<12, allUnits(1<<12)...), true},
-		{batchOf(1<<27, 16, allUnits(16)...), false},
-	} {
-		err := w.tooLarge(x.b)
-		if (err == nil) != x.ok || err != nil && (!failureOf(err).permanent || !strings.Contains(err.Error(), fmt.Sprint(8*x.b.run.Shape.F64))) {
-			t.Errorf("%d units of %d with %d bytes: %v", x.b.size(), x.b.run.Of, 8*x.b.run.Shape.F64, err)
-		}
 	}
 }

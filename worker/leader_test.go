@@ -169,9 +169,9 @@ func allUnits(n int) []uint32 {
 	return units
 }
 
-// executor runs a job's rounds on workers, unit u on worker u mod n, and sends
+// remote runs a job's rounds on workers, unit u on worker u mod n, and sends
 // each everything, so that only the workers' answers matter.
-type executor struct {
+type remote struct {
 	l       *leader
 	id      uint64
 	job     *round.Job
@@ -183,8 +183,8 @@ type executor struct {
 	check   *engine.Local // where set, every sum must be the same
 }
 
-func (l *leader) executor(id uint64, j *round.Job, d *data, workers ...*running) *executor {
-	x := &executor{l: l, id: id, job: j, data: d, workers: workers, mail: make(chan bus.Message, 1000)}
+func (l *leader) executor(id uint64, j *round.Job, d *data, workers ...*running) *remote {
+	x := &remote{l: l, id: id, job: j, data: d, workers: workers, mail: make(chan bus.Message, 1000)}
 	l.mu.Lock()
 	l.jobs[id] = x.mail
 	l.mu.Unlock()
@@ -192,7 +192,7 @@ func (l *leader) executor(id uint64, j *round.Job, d *data, workers ...*running)
 }
 
 // Do implements engine.Executor.
-func (x *executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
+func (x *remote) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
 	if r.How != round.Sum {
 		return fmt.Errorf("this test sums")
 	}
@@ -220,7 +220,7 @@ func (x *executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 	return x.compare(ctx, n, r, res)
 }
 
-func (x *executor) receive(ctx context.Context, n uint64) error {
+func (x *remote) receive(ctx context.Context, n uint64) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -239,7 +239,7 @@ func (x *executor) receive(ctx context.Context, n uint64) error {
 	}
 }
 
-func (x *executor) compare(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
+func (x *remote) compare(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
 	if x.check == nil {
 		return nil
 	}
@@ -250,4 +250,4 @@ func (x *executor) compare(ctx context.Context, n uint64, r *round.Round, res *r
 	return samePartial(res.Sum, want.Sum)
 }
 
-var _ engine.Executor = (*executor)(nil)
+var _ engine.Executor = (*remote)(nil)

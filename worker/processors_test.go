@@ -112,6 +112,6 @@ func TestProcessorsOfAWorker(t *testing.T) {
 	eventually(t, "nothing beside steps", func() bool {
 		procs.mu.Lock()
 		defer procs.mu.Unlock()
-		return procs.beside == 0
+		return procs.other == 0
 	})
 }

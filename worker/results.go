@@ -9,24 +9,23 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// maxInMemory bounds the results that a worker keeps in memory, in bytes. Making a file
-// takes half a millisecond where others sync the same disk, and the leader has most
-// results a moment later.
+// maxInMemory bounds the results in memory, in bytes. To make a file takes half a millisecond while
+// others sync the same disk, and the leader fetches most results a moment later.
 const maxInMemory = 4 << 20
 
-// results keeps the bytes of collected units while somebody uses them: in memory
-// while there is room, else in files. Two units may have the same bytes.
+// results keeps the results of tasks of gather rounds while they have users: in memory while there
+// is room, otherwise in files. Two tasks may have the same result.
 type results struct {
 	folder *blobs.Folder
 
-	mu    sync.Mutex
+	mu    sync.Mutex        // guards what follows
 	users map[string]int    // by digest
-	small map[string][]byte // those in memory
-	held  int               // their bytes
+	small map[string][]byte // by digest; results in memory
+	held  int               // bytes of small, at most maxInMemory
 }
 
-// openResults opens an empty folder: what an earlier process computed is
-// computed again when someone asks.
+// openResults opens an empty folder. Results of an earlier process are computed again if they are
+// asked for.
 func openResults(dir string) (*results, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
@@ -38,7 +37,7 @@ func openResults(dir string) (*results, error) {
 	return &results{folder: folder, users: make(map[string]int), small: make(map[string][]byte)}, nil
 }
 
-// put keeps a copy of b.
+// put keeps a copy of b, and counts one user more.
 func (r *results) put(b []byte) (digest string, err error) {
 	digest = blobs.Sum(b)
 	r.mu.Lock()
@@ -57,7 +56,7 @@ func (r *results) put(b []byte) (digest string, err error) {
 	return digest, nil
 }
 
-// retain counts one more user of a result, or reports false where it is not kept.
+// retain counts one user more, or reports false if the result is not kept.
 func (r *results) retain(digest string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +67,8 @@ func (r *results) retain(digest string) bool {
 	return true
 }
 
-// read returns the bytes of a result, verified where they come from a file. Nobody may change them.
+// read returns the bytes of a result, which the caller must not change. Bytes from a file are
+// verified.
 func (r *results) read(digest string) ([]byte, error) {
 	r.mu.Lock()
 	b, ok := r.small[digest]
@@ -79,7 +79,7 @@ func (r *results) read(digest string) ([]byte, error) {
 	return r.folder.Get(digest)
 }
 
-// release gives up one use of a result; with the last one its bytes go.
+// release counts one user less. Without users the bytes are deleted.
 func (r *results) release(digest string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,10 +92,10 @@ func (r *results) release(digest string) {
 		delete(r.small, digest)
 		return
 	}
-	r.folder.Delete(digest) // else the next start clears it
+	r.folder.Delete(digest) // if it fails, the next start deletes it
 }
 
-// open finds a result for who asks for it.
+// open opens a result that another process asks for.
 func (r *results) open(digest string) (bus.Blob, error) {
 	r.mu.Lock()
 	b, ok := r.small[digest]

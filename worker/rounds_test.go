@@ -2,12 +2,13 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/worker/batch"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -297,14 +298,7 @@ func TestDuplicateRun(t *testing.T) {
 func idle(t testing.TB, w *running) {
 	t.Helper()
 	eventually(t, "the worker is idle", func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, j := range w.jobs {
-			if j.users > 0 {
-				return false
-			}
-		}
-		return w.busy == 0
+		return w.quiet(func(j *batch.Job) bool { return !j.InUse() }) && w.jobs.busy.Load() == 0
 	})
 }
 
@@ -323,7 +317,7 @@ func TestNewerRoundSupersedes(t *testing.T) {
 	l.to(w, l.message(40, 3, r, allUnits(r.Units)))
 	l.to(w, l.message(40, 4, r, allUnits(r.Units)))
 	l.to(w, l.message(40, 3, r, allUnits(r.Units)))
-	eventually(t, "the late round is dropped", func() bool { return counter(w.drops.late) == 1 })
+	eventually(t, "the late round is dropped", func() bool { return counter(w.jobs.drops.late) == 1 })
 	open()
 	p := receive(t, "a part", l.parts)
 	if p.Round != 4 {
@@ -355,7 +349,7 @@ func TestEpochs(t *testing.T) {
 	receive(t, "a part", old.parts)
 
 	next := c.lead("b", 8)
-	eventually(t, "the new leader is heard", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.epoch == 8 })
+	eventually(t, "the new leader is heard", func() bool { return w.jobs.epoch() == 8 })
 	old.to(w, old.message(40, 10, r, allUnits(r.Units)))
 	old.setup(w, 41, j, d.manifest)
 	old.to(w, &protocol.Forget{Epoch: 5, Job: 40})
@@ -365,7 +359,7 @@ func TestEpochs(t *testing.T) {
 	if err := samePartial(p.Partial, sums[2]); err != nil || p.Epoch != 8 {
 		t.Errorf("epoch %d: %v", p.Epoch, err)
 	}
-	eventually(t, "four messages of the old leader are dropped", func() bool { return counter(w.drops.epoch) == 4 })
+	eventually(t, "four messages of the old leader are dropped", func() bool { return counter(w.jobs.drops.epoch) == 4 })
 	if len(old.parts) > 0 {
 		t.Error("the old leader was answered")
 	}
@@ -527,19 +521,17 @@ func TestForgetMidRun(t *testing.T) {
 	open := c.close()
 	l.to(w, l.message(40, 1, r, allUnits(r.Units)))
 	eventually(t, "shards are asked for", func() bool { return c.requests(d.manifest.Shards[2].Digest) > 0 })
-	w.mu.Lock()
-	forgotten := w.jobs[40]
-	w.mu.Unlock()
+	forgotten := w.job(40)
 	l.to(w, &protocol.Forget{Epoch: 5, Job: 40})
 	eventually(t, "the job is closed", func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.jobs[40] == nil && forgotten.users == 0 && forgotten.shards == nil
+		return w.job(40) == nil && openShards(w) == 0
 	})
 	open()
-	if n := openShards(w); n != 0 {
-		t.Errorf("%d shards are still mapped", n)
+	w.jobs.mu.Lock()
+	if forgotten.InUse() {
+		t.Error("a forgotten job is in use")
 	}
+	w.jobs.mu.Unlock()
 	l.to(w, l.message(40, 1, r, allUnits(r.Units)))
 	if need := receive(t, "a need", l.needs); !need.Setup {
 		t.Errorf("got %+v", need)
@@ -560,21 +552,6 @@ func openShards(w *running) (n int) {
 	return n
 }
 
-func TestFailureOf(t *testing.T) {
-	base := errors.New("x")
-	for _, x := range []struct {
-		err  error
-		want bool
-	}{
-		{base, true}, {permanent(base), true}, {passing(base), false},
-		{fmt.Errorf("unit 3: %w", passing(base)), false},
-	} {
-		if f := failureOf(x.err); f.permanent != x.want || !errors.Is(f, base) || f.Error() != x.err.Error() {
-			t.Errorf("%v became %+v", x.err, f)
-		}
-	}
-}
-
 // A new epoch supersedes what is queued for the old leader, before the new one
 // asks for anything.
 func TestNewEpochDropsSums(t *testing.T) {
@@ -590,7 +567,7 @@ func TestNewEpochDropsSums(t *testing.T) {
 	old.to(w, old.message(40, 0, list[0], allUnits(list[0].Units)))
 	eventually(t, "a shard is asked for", func() bool { return c.requests(d.manifest.Shards[0].Digest) > 0 })
 	c.lead("b", 6)
-	eventually(t, "the new leader is heard", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.epoch == 6 })
+	eventually(t, "the new leader is heard", func() bool { return w.jobs.epoch() == 6 })
 	open()
 	idle(t, w)
 	if n := counter(w.metrics.Units); n > 0 || len(old.parts) > 0 {

@@ -1,143 +1,188 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/wait"
+	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// session is one connection to one cluster. Jobs outlive it.
-type session struct {
-	ctx      context.Context // ends with the session
-	cancel   context.CancelFunc
-	cluster  *protocol.Cluster
-	conn     *bus.Conn
-	subjects protocol.Subjects
-	orders   []*bus.Subscription
-	blobs    *bus.Served
-	pulse    sync.WaitGroup
-
-	limits protocol.Timeouts
-	tried  uint64    // the epoch under which it was opened, or tried to move, last
-	stay   time.Time // under that epoch it does not move before; zero: at once
-	fails  int       // to move, in a row, under that epoch
-}
-
 const (
-	connectTimeout = 5 * time.Second // for NATS, before coordinators are asked again
-	// looksIn is how often a session is looked at in the silence after which coordinators
-	// are asked.
-	looksIn = 5
-	// A silence that lasts is answered by a pause between questions, of a part of it and at
-	// most so long, so that workers do not keep coordinators busy while nobody leads.
+	connectTimeout = 5 * time.Second // for NATS, before the coordinators are asked again
+	// dialSilences bounds the connection to another NATS server, in multiples of
+	// Timeouts.LeaderSilent.
+	dialSilences = 2
+	// checksInSilence is how often a session is checked within Timeouts.LeaderSilent.
+	checksInSilence = 5
+	// A worker that hears no leader pauses between its questions, so that coordinators are not kept
+	// busy while nobody leads: for a fraction 1/pausePart of the silence, and at most for maxPause.
 	pausePart = 8
-	mostPause = 2 * time.Second
-	// mostFails is how often at most the time between two moves doubles, where the
-	// leader's server does not answer.
-	mostFails = 3
+	maxPause  = 2 * time.Second
+	// maxDoublings bounds how often the time between two moves doubles while the leader's server
+	// does not answer.
+	maxDoublings = 3
 )
 
-// serve runs sessions until ctx is done or the cluster is of another version.
-func (w *worker) serve(ctx context.Context) error {
-	ready := w.cfg.Ready
+// sessions keeps the worker connected to its cluster, at the NATS server of the leader that the
+// majority follows.
+type sessions struct {
+	*env
+	coordinators *coordinators
+	leader       *leadership
+	jobs         *jobs
+	heartbeat    *heartbeat
+
+	onLead   func(bus.Message)
+	onOrder  func(bus.Message)
+	openBlob func(digest string) (bus.Blob, error)
+
+	ctx    context.Context // parent of the contexts of sessions
+	cancel context.CancelFunc
+	ping   time.Duration // between pings of the connection; 0: by the heartbeat
+	news   chan struct{} // one token: the leader, or the connection, has changed
+}
+
+// check makes sessions check the present session soon. It never blocks.
+func (x *sessions) check() {
+	select {
+	case x.news <- struct{}{}:
+	default:
+	}
+}
+
+// reconnected makes the worker say what it holds, because it may have missed a new leader.
+func (x *sessions) reconnected() {
+	x.heartbeat.full()
+	x.check()
+}
+
+// traffic counts what the connection carries.
+type traffic struct {
+	*metrics.Traffic
+	reconnected func()
+}
+
+// Reconnected implements bus.Traffic.
+func (t *traffic) Reconnected() {
+	t.Traffic.Reconnected()
+	t.reconnected()
+}
+
+// run opens one session after the other until ctx is done, or until the cluster is of another
+// version. It calls ready when the first one is open.
+func (x *sessions) run(ctx context.Context, ready func(cluster string)) error {
 	for ctx.Err() == nil {
-		c, err := w.join.cluster(ctx)
+		c, err := x.coordinators.findCluster(ctx)
 		if err != nil {
 			return err
 		}
-		s, err := w.connect(ctx, c)
+		conn, err := x.dial(ctx, c, "", connectTimeout)
+		var s *session
+		if err == nil {
+			if x.leader.expect(c.ID, false) { // jobs and epochs of another cluster mean nothing here
+				x.jobs.reset(0)
+			}
+			x.learn(c.Epoch)
+			s, err = x.attach(c, conn)
+		}
 		if err != nil {
 			if ctx.Err() == nil {
-				w.log.Warn("NATS does not answer; the worker asks the coordinators again", "urls", c.NATS, "error", err)
+				x.log.Warn("NATS does not answer; the worker asks the coordinators again", "urls", c.NATS, "error", err)
 			}
 			wait.For(ctx, joinPause)
 			continue
 		}
-		w.log.Info("connected", "worker", w.id, "cluster", c.ID, "slots", w.cfg.Slots, "http", w.address)
+		x.begin(s)
+		x.log.Info("connected", "worker", x.id, "cluster", c.ID, "slots", x.cfg.Slots, "http", x.heartbeat.http)
 		if ready != nil {
-			ready(Info{w.id, c.ID, w.address})
+			ready(c.ID)
 			ready = nil
 		}
-		if err := w.attend(ctx, s); err != nil {
+		for next := s; next != nil; {
+			s = next
+			next, err = x.watch(ctx, s)
+		}
+		x.close(s, ctx.Err() != nil)
+		if err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-// connect connects to a cluster and opens a session with it.
-func (w *worker) connect(ctx context.Context, c *protocol.Cluster) (*session, error) {
-	conn, err := w.dial(ctx, c, "", connectTimeout)
-	if err != nil {
-		return nil, err
+// dial connects to a cluster's NATS, preferably to the leader's server. avoid is the server to try
+// last.
+func (x *sessions) dial(ctx context.Context, c *protocol.Cluster, avoid string, limit time.Duration) (*bus.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	connect := bus.Connect
+	if x.cfg.Net != nil {
+		connect = x.cfg.Net.Connect
 	}
-	return w.openSession(c, conn)
+	return connect(ctx, bus.Options{
+		URLs: leaderFirst(c, avoid), Name: x.id, Answers: protocol.Subjects{Cluster: c.ID}.Answers(x.id),
+		Ping: cmp.Or(x.ping, protocol.DeriveTimeouts(heartbeatOf(c)).Ping), Log: x.log,
+		Traffic: &traffic{&x.metrics.Traffic, x.reconnected},
+	})
 }
 
-// attend watches a session, and those that follow it, to the end.
-func (w *worker) attend(ctx context.Context, s *session) error {
-	for {
-		next, err := w.watch(ctx, s)
-		if next == nil {
-			w.closeSession(s, ctx.Err() != nil)
-			return err
+// leaderFirst lists the cluster's NATS servers: first the leader's, if it embeds one, and last the
+// server of the coordinator to avoid.
+func leaderFirst(c *protocol.Cluster, avoid string) []string {
+	rank := make(map[string]int)
+	for _, m := range c.Coordinators {
+		switch m.ID {
+		case c.Leader:
+			rank[m.NATS] = -1
+		case avoid:
+			rank[m.NATS] = 1
 		}
-		s = next
 	}
+	urls := slices.Clone(c.NATS)
+	slices.SortStableFunc(urls, func(a, b string) int { return cmp.Compare(rank[a], rank[b]) })
+	return urls
 }
 
-// openSession listens to the leader over conn and says what this worker holds. Where
-// it fails, conn is closed.
-func (w *worker) openSession(c *protocol.Cluster, conn *bus.Conn) (*session, error) {
-	w.enterCluster(c)
-	s, err := w.attach(c, conn)
-	if err == nil {
-		w.begins(s)
+// learn takes a leader epoch that a coordinator named, and reports whether it is new.
+func (x *sessions) learn(epoch uint64) (isNew bool) {
+	isNew = epoch > x.jobs.epoch()
+	if isNew {
+		x.jobs.hear(epoch)
 	}
-	return s, err
+	return isNew
 }
 
-// attach makes a session that listens over conn. It is not the worker's yet, unless
-// there is no other. Where it fails, conn is closed.
-func (w *worker) attach(c *protocol.Cluster, conn *bus.Conn) (*session, error) {
+// attach makes a session that listens over conn. link does not use it yet, unless there is no
+// other. If it fails, conn is closed.
+func (x *sessions) attach(c *protocol.Cluster, conn *bus.Conn) (*session, error) {
 	s := &session{
 		cluster: c, conn: conn, subjects: protocol.Subjects{Cluster: c.ID},
 		limits: protocol.DeriveTimeouts(heartbeatOf(c)), tried: c.Epoch,
 	}
-	s.ctx, s.cancel = context.WithCancel(w.ctx)
-	w.session.CompareAndSwap(nil, s)
-	if err := w.subscribe(s); err != nil {
-		w.closeSession(s, false)
+	s.ctx, s.cancel = context.WithCancel(x.ctx)
+	x.link.session.CompareAndSwap(nil, s)
+	if err := x.subscribe(s); err != nil {
+		x.close(s, false)
 		return nil, err
 	}
 	return s, nil
 }
 
-// begins makes a session the worker's, and its heart beat.
-func (w *worker) begins(s *session) {
-	w.session.Store(s)
-	w.beat.send(w, true, false)
-	s.pulse.Go(func() { w.beat.run(s.ctx, heartbeatOf(s.cluster), w) })
-	s.pulse.Go(func() { w.measure(s) })
-}
-
-func (w *worker) subscribe(s *session) error {
-	var err error
-	if s.blobs, err = bus.ServeBlobs(s.conn, s.subjects.BlobsOf(w.id), "", w.openBlob); err != nil {
+func (x *sessions) subscribe(s *session) (err error) {
+	if s.blobs, err = bus.ServeBlobs(s.conn, s.subjects.BlobsOf(x.id), "", x.openBlob); err != nil {
 		return err
 	}
 	for _, listen := range []struct {
 		subject string
-		f       func(bus.Message)
-	}{{s.subjects.Lead(), w.onLead}, {s.subjects.Work(w.id), w.inbox.handle}} {
-		sub, err := s.conn.Subscribe(listen.subject, listen.f)
+		receive func(bus.Message)
+	}{{s.subjects.Lead(), x.onLead}, {s.subjects.Work(x.id), x.onOrder}} {
+		sub, err := s.conn.Subscribe(listen.subject, listen.receive)
 		if err != nil {
 			return err
 		}
@@ -146,140 +191,146 @@ func (w *worker) subscribe(s *session) error {
 	return s.conn.Flush(s.ctx)
 }
 
-// openBlob finds a blob for who asks this worker for it: results, and shards.
-func (w *worker) openBlob(digest string) (bus.Blob, error) {
-	if b, err := w.results.open(digest); err == nil {
-		return b, nil
-	}
-	if b, err := w.cache.folder.OpenBlob(digest); err == nil {
-		return b, nil
-	}
-	return nil, bus.ErrNoBlob // whoever asks has it computed again, or finds it elsewhere
+// begin makes link use a session, and starts its heartbeat.
+func (x *sessions) begin(s *session) {
+	x.link.session.Store(s)
+	x.heartbeat.send(s, true, false)
+	s.running.Go(func() { x.heartbeat.run(s) })
+	s.running.Go(func() { x.link.measure(s, x.metrics) })
 }
 
-// watch returns when ctx is done, when another session has followed s, which it
-// returns, or when the coordinators say that the cluster is elsewhere, or of another
-// version, which is an error.
-func (w *worker) watch(ctx context.Context, s *session) (next *session, err error) {
-	tick := time.NewTicker(s.limits.LeaderSilent / looksIn)
+// watch returns when ctx is done, when another session has followed s, which it returns, or when
+// the session should end: the cluster is elsewhere, or of another version, which is an error.
+func (x *sessions) watch(ctx context.Context, s *session) (next *session, err error) {
+	tick := time.NewTicker(s.limits.LeaderSilent / checksInSilence)
 	defer tick.Stop()
-	var again time.Time // when a leader that is not heard may be asked for again
+	embedded := len(s.cluster.Coordinators) == 0 || slices.ContainsFunc(s.cluster.Coordinators, func(m protocol.MemberEntry) bool {
+		return slices.Contains(s.cluster.NATS, m.NATS)
+	})
+	var again time.Time // when the coordinators may be asked again for a leader that is not heard
 	for {
 		select {
 		case <-ctx.Done():
 			return nil, nil
 		case <-tick.C:
-		case <-w.news:
+		case <-x.news:
 		}
-		now := w.standing(s)
-		if !now.doubts(!external(s.cluster)) || now.silent && time.Now().Before(again) {
+		now := x.leader.state(s, x.jobs.epoch())
+		if !now.shouldAsk(embedded) || now.silent && time.Now().Before(again) {
 			continue
 		}
-		next, over, err := w.seek(ctx, s, &now)
+		next, over, err := x.seek(ctx, s, &now)
 		if next != nil || over {
 			return next, err
 		}
-		again = time.Now().Add(w.askPause(s))
+		again = time.Now().Add(askPause(x.leader.silence(), s.limits))
 	}
 }
 
-// askPause is the time between two questions for a leader that is not heard. At first
-// there is none: coordinators that know no leader wait for one before they answer.
-func (w *worker) askPause(s *session) time.Duration {
-	silence := w.silence()
-	if silence < s.limits.LeaderLost {
+// askPause is the time between two questions for a leader that is not heard. There is none at
+// first, because coordinators that know no leader wait for one before they answer.
+func askPause(silence time.Duration, limits protocol.Timeouts) time.Duration {
+	if silence < limits.LeaderLost {
 		return 0
 	}
-	return min(silence/pausePart, mostPause)
+	return min(silence/pausePart, maxPause)
 }
 
-// seek asks the coordinators who leads, and moves the session there. over: it ends
-// instead, because the cluster is elsewhere or began anew, or of another version.
-func (w *worker) seek(ctx context.Context, s *session, now *standing) (next *session, over bool, err error) {
-	answers, err := w.join.askAll(ctx, s.limits.LeaderSilent, now.settles)
+// seek asks the coordinators who leads, and moves the session there. over is true if the session
+// must end instead: the cluster is elsewhere, began an empty log, or is of another version.
+func (x *sessions) seek(ctx context.Context, s *session, now *leaderState) (next *session, over bool, err error) {
+	answers, err := x.coordinators.ask(ctx, s.limits.LeaderSilent, now.isEnough)
 	if errors.Is(err, ErrVersion) {
 		return nil, now.lost, err
 	}
-	does, c := now.course(s.cluster, answers)
+	does, c := now.decide(s.cluster, answers)
 	switch does {
 	case moves:
-		next = w.move(ctx, s, c, now.silent)
-		if next == nil {
+		if next = x.move(ctx, s, c, now.silent); next == nil {
 			s.failed(c.Epoch, now.silent)
 		}
 		return next, false, nil
 	case ends:
-		w.log.Info("the cluster has new addresses; the worker connects again", "cluster", c.ID, "urls", c.NATS)
+		x.log.Info("the cluster has new addresses; the worker connects again", "cluster", c.ID, "urls", c.NATS)
 		return nil, true, nil
-	case anew:
-		w.log.Warn("the cluster was started again with another log; the worker connects again", "cluster", c.ID, "epoch", c.Epoch)
-		w.leaveCluster()
+	case startsOver:
+		x.log.Warn("the cluster was started again with another log; the worker connects again", "cluster", c.ID, "epoch", c.Epoch)
+		x.leader.expect("", false) // the next session finds another cluster, though it has the same id
 		return nil, true, nil
 	}
 	if err != nil && now.lost {
-		w.log.Warn("the worker hears no leader, and no coordinator answers", "reason", err)
+		x.log.Warn("the worker hears no leader, and no coordinator answers", "reason", err)
 	}
 	return nil, false, nil
 }
 
-// leaveCluster makes the next session one of another cluster, though it has the same id.
-func (w *worker) leaveCluster() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cluster = ""
-}
-
-// failed notes that the leader of an epoch could not be followed to its server. A session
-// that hears it tries again later and later, one that does not at its next question.
+// failed notes that the session could not move to the leader of an epoch. If the leader is heard,
+// the session tries again after pauses that grow; otherwise after the next question.
 func (s *session) failed(epoch uint64, silent bool) {
 	if epoch > s.tried {
 		s.tried, s.fails = epoch, 0
 	}
-	s.stay = time.Now()
+	s.stayUntil = time.Now()
 	if !silent {
-		s.stay = s.stay.Add(s.limits.LeaderLost << s.fails)
-		s.fails = min(s.fails+1, mostFails)
+		s.stayUntil = s.stayUntil.Add(s.limits.LeaderLost << s.fails)
+		s.fails = min(s.fails+1, maxDoublings)
 	}
 }
 
-// moved reports whether b is another cluster than a, or has its NATS elsewhere.
-func moved(a, b *protocol.Cluster) bool {
-	x, y := slices.Sorted(slices.Values(a.NATS)), slices.Sorted(slices.Values(b.NATS))
-	return a.ID != b.ID || !slices.Equal(x, y)
+// move moves a session to the leader's NATS server, so that messages take one hop less. If the
+// leader is silent and its server does not answer, any other server than the session's will do.
+// What is in work goes on. It returns nil if there is no such server; then s goes on.
+func (x *sessions) move(ctx context.Context, s *session, c *protocol.Cluster, silent bool) *session {
+	from := s.conn.ServerName()
+	conn, err := x.dial(ctx, c, from, dialSilences*s.limits.LeaderSilent)
+	if err != nil {
+		x.log.Debug("the leader's NATS server does not answer", "coordinator", c.Leader, "error", err)
+		return nil
+	}
+	if at := conn.ServerName(); at != c.Leader && (!silent || at == from) {
+		conn.Close()
+		return nil
+	}
+	x.log.Info("the worker moves to another NATS server", "leader", c.Leader, "epoch", c.Epoch, "from", from, "to", conn.ServerName())
+	next, err := x.attach(c, conn) // before s ends, so that no order is missed
+	if err != nil {
+		x.log.Warn("the leader's NATS server fails", "error", err)
+		return nil
+	}
+	next.stayUntil = time.Now().Add(next.limits.LeaderLost)
+	x.leader.expect(c.ID, x.learn(c.Epoch))
+	x.link.session.Store(next) // before s ends, so that fetches of s are tried again in next
+	s.cancel()
+	s.running.Wait()
+	x.begin(next)
+	x.close(s, false)
+	return next
 }
 
-// closeSession ends a session, and with stopping the worker's work, in this order:
+// close ends a session, and with stopping the worker's work, in this order:
 //
-//  1. orders end: what would come now, another worker shall do
-//  2. when the worker stops, all jobs' contexts end: what that breaks off is not
-//     reported as a failure
-//  3. the pulse ends, so that no beat follows the goodbye
-//  4. the goodbye, when the worker stops: the leader need not wait for silence
-//  5. blobs are not served any more
-//  6. the connection is flushed and closed
-func (w *worker) closeSession(s *session, stopping bool) {
+//  1. Orders end. Another worker shall do what would come now.
+//  2. If the worker stops, its jobs end. What that breaks off is not reported as a failure.
+//  3. The heartbeat ends, so that none follows the goodbye.
+//  4. If the worker stops, it says goodbye, so that the leader does not wait for a silence.
+//  5. Blobs are not served any longer.
+//  6. The connection is flushed and closed.
+func (x *sessions) close(s *session, stopping bool) {
 	for _, sub := range s.orders {
 		sub.Close()
 	}
 	if stopping {
-		w.cancel()
+		x.jobs.reset(x.jobs.epoch())
+		x.cancel()
 	}
 	s.cancel()
-	s.pulse.Wait()
+	s.running.Wait()
 	if stopping {
-		w.beat.send(w, false, true)
+		x.heartbeat.send(s, false, true)
 	}
 	if s.blobs != nil {
 		s.blobs.Close()
 	}
-	w.session.CompareAndSwap(s, nil)
+	x.link.session.CompareAndSwap(s, nil)
 	s.conn.Close()
-}
-
-func (w *worker) subjects() protocol.Subjects {
-	s := w.session.Load()
-	if s == nil {
-		panic(fmt.Sprintf("worker: %s has no session", w.id))
-	}
-	return s.subjects
 }

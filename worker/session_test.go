@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/worker/batch"
+
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
@@ -40,7 +42,7 @@ func TestBeats(t *testing.T) {
 	l := c.lead("a", 5)
 	w := c.start(Config{Slots: 3, Listen: "127.0.0.1:0"})
 	b := l.beat(w, "a full beat", func(b protocol.Beat) bool { return b.Full })
-	if b.Protocol != protocol.Version || b.Numerics != round.Numerics || b.Slots != 3 || b.Metrics != w.address || len(b.Holds) > 0 {
+	if b.Protocol != protocol.Version || b.Numerics != round.Numerics || b.Slots != 3 || b.Metrics != w.heartbeat.http || len(b.Holds) > 0 {
 		t.Errorf("got %+v", b)
 	}
 	l.to(w, &protocol.Hold{Epoch: 5, Shards: d.manifest.Shards})
@@ -280,8 +282,8 @@ func TestTaken(t *testing.T) {
 	if err := Run(t.Context(), cfg); !errors.Is(err, ErrLocked) {
 		t.Errorf("a second worker in the folder: got %v", err)
 	}
-	cfg.Dir, cfg.Listen = t.TempDir(), w.address
-	if err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), w.address) {
+	cfg.Dir, cfg.Listen = t.TempDir(), w.heartbeat.http
+	if err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), w.heartbeat.http) {
 		t.Errorf("a taken port: got %v", err)
 	}
 }
@@ -292,7 +294,7 @@ func TestHTTP(t *testing.T) {
 	c.add(d)
 	w := c.start(Config{Listen: "127.0.0.1:0"})
 	get := func(path string) (int, string) {
-		r := must[*http.Response](t)(http.Get("http://" + w.address + path))
+		r := must[*http.Response](t)(http.Get("http://" + w.heartbeat.http + path))
 		defer r.Body.Close()
 		return r.StatusCode, string(must[[]byte](t)(io.ReadAll(r.Body)))
 	}
@@ -335,7 +337,7 @@ func TestShardCutShort(t *testing.T) {
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, run)
 	receive(t, "a part", l.parts)
-	eventually(t, "the batch is given up", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.jobs[40].live) == 0 })
+	eventually(t, "the batch is given up", func() bool { return w.quiet(func(j *batch.Job) bool { return j.Live() == 0 }) })
 	path := must[string](t)(w.cache.folder.Path(d.manifest.Shards[0].Digest))
 	if err := os.Truncate(path, 0); err != nil {
 		t.Fatal(err)
@@ -345,7 +347,7 @@ func TestShardCutShort(t *testing.T) {
 	if f.Unit != 0 || f.Permanent || !strings.Contains(f.Reason, errFault.Error()) {
 		t.Errorf("got %+v", f)
 	}
-	eventually(t, "the job is forgotten", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.jobs[40] == nil })
+	eventually(t, "the job is forgotten", func() bool { return w.job(40) == nil })
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, run)
 	for p := receive(t, "a part", l.parts); ; p = receive(t, "a part", l.parts) {

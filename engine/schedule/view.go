@@ -33,7 +33,7 @@ func (w *Workers) View(now time.Time) []WorkerView {
 	return list
 }
 
-// Count counts the usable workers, those that are refused, and the shards on the disks of usable workers.
+// Count counts the usable workers, the refused workers, and the shards on the disks of usable workers.
 func (w *Workers) Count() (usable, refused, shards int) {
 	for _, at := range w.byName {
 		switch {

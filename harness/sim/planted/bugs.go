@@ -61,7 +61,7 @@ var Bugs = []Bug{
 		{"coordinator/state/members.go", "if epoch != l.epoch || epoch == 0 {", "if epoch == 0 {"},
 	}, nil},
 	{"the epoch not checked by workers", []Edit{
-		{"worker/orders.go", "	if epoch < w.epoch {", "	if epoch == 0 {"},
+		{"worker/batch/machine.go", "	if epoch < m.epoch {", "	if epoch == 0 {"},
 	}, nil},
 	{"a retry after a restore with another round's number", []Edit{
 		{"coordinator/jobs/driver.go", "engine.Drive(ctx, d.trainer, d.job.Round, x,", "engine.Drive(ctx, d.trainer, d.job.Round+min(d.job.Round, 1), x,"},
@@ -122,7 +122,7 @@ var Bugs = []Bug{
 		{"coordinator/jobs/outcome.go", "		part, model, err := d.runOutcome(ctx, o, run)\n", "		part, model, err := d.runOutcome(ctx, o, (run+1)%o.CellCount)\n"},
 	}, nil},
 	{"a value of another version", []Edit{
-		{"worker/values.go", "		if y.version == ref.Version {\n			return y\n		}\n", "		if y.version+1 >= ref.Version {\n			return y\n		}\n"},
+		{"worker/batch/values.go", "		if y.Number == ref.Version {\n			return y\n		}\n", "		if y.Number+1 >= ref.Version {\n			return y\n		}\n"},
 	}, nil},
 	{"a leader's commits lost with its office", []Edit{
 		{"coordinator/state/members.go", "	s.dropPending() // only the leader that began to send a training state could complete it\n", "	s.dropPending()\n	for i, j := range s.jobs {\n		if j.Round > 0 && !j.State.Final() {\n			next := *j\n			next.Round, next.Trainer = 0, nil\n			s.jobs = replaced(s.jobs, i, &next)\n		}\n	}\n"},
@@ -150,11 +150,11 @@ var Bugs = []Bug{
 		{"coordinator/store/handshake.go", "	welcome := found.cluster == g.self.cluster && to == g.self.server && found.server != g.self.server\n", "	welcome := len(to) > 0\n"},
 	}, &Test{"./coordinator/store", "TestGreetingIsBounded"}},
 	{"workers that stay with a leader that has lost the majority", []Edit{
-		{"worker/follow.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
+		{"worker/leader.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
 		{"coordinator/coordinator.go", "	tasks.Go(func() { n.nats.divertClients(ctx, n.leader) })\n", ""},
 	}, &Test{"./cmd/coppice", "TestPartitions"}},
 	{"a worker that stays with a leader of an earlier epoch", []Edit{
-		{"worker/follow.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
+		{"worker/leader.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
 	}, &Test{"./worker", "TestFollowsTheMajority"}},
 	{"a coordinator that is cut off and keeps its clients", []Edit{
 		{"coordinator/coordinator.go", "	tasks.Go(func() { n.nats.divertClients(ctx, n.leader) })\n", ""},

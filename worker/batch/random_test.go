@@ -1,0 +1,227 @@
+package batch
+
+import (
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// caller stands for package worker: it remembers what it was told to do, and does it in any order.
+type caller struct {
+	t        *rapid.T
+	machine  *Machine
+	jobs     []*Job
+	open     []*Job
+	fetches  []Action
+	working  []Action // Compute
+	storing  []Action // Compute of gather rounds, whose results are on their way to the store
+	sending  []Action // Answer
+	tickets  [Executors]int
+	began    map[*Batch]bool // live batches
+	closed   map[*Job]bool
+	computed map[*Batch]map[int]bool
+	uses     map[string]int // of stored results
+	results  int
+}
+
+func (c *caller) step(e Event) {
+	for _, a := range c.machine.Step(nil, e) {
+		c.perform(a)
+	}
+	if err := check(c.machine, c.jobs); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *caller) perform(a Action) {
+	if a.Job != nil && c.closed[a.Job] {
+		c.t.Fatalf("action %d for a job that is closed", a.Kind)
+	}
+	switch a.Kind {
+	case Open:
+		c.jobs, c.open = append(c.jobs, a.Job), append(c.open, a.Job)
+	case Fetch:
+		for _, other := range c.fetches {
+			if other.Job == a.Job && other.Index == a.Index {
+				c.t.Fatal("a shard is fetched twice at a time")
+			}
+		}
+		c.fetches = append(c.fetches, a)
+	case Close:
+		c.closed[a.Job] = true
+		for _, list := range [][]Action{c.fetches, c.working} {
+			for _, other := range list {
+				if other.Job == a.Job {
+					c.t.Fatal("a job is closed and in use")
+				}
+			}
+		}
+	case Begin:
+		if c.began[a.Batch] {
+			c.t.Fatal("a batch begins and has not retired")
+		}
+		c.began[a.Batch], c.computed[a.Batch] = true, make(map[int]bool)
+	case Wake:
+		c.tickets[a.Executor] += a.N
+	case Compute:
+		if !c.began[a.Batch] || c.computed[a.Batch][a.Index] {
+			c.t.Fatal("a task is computed twice, or without its batch")
+		}
+		c.computed[a.Batch][a.Index] = true
+		c.working = append(c.working, a)
+	case Answer:
+		c.sending = append(c.sending, a)
+	case Retire:
+		delete(c.began, a.Batch)
+		for _, list := range [][]Action{c.working, c.sending} {
+			for _, other := range list {
+				if other.Batch == a.Batch {
+					c.t.Fatal("a batch retires and is in use")
+				}
+			}
+		}
+	case DropResult:
+		if c.uses[a.Digest]--; c.uses[a.Digest] < 0 {
+			c.t.Fatal("a result is dropped twice")
+		}
+	case Announce:
+		if c.uses[a.Digest] != 1 {
+			c.t.Fatal("a result is announced that is not stored")
+		}
+	}
+}
+
+// pick takes a random element of a list.
+func pick[T any](c *caller, list *[]T) (x T) {
+	at := rapid.IntRange(0, len(*list)-1).Draw(c.t, "which")
+	x = (*list)[at]
+	*list = append((*list)[:at:at], (*list)[at+1:]...)
+	return x
+}
+
+func (c *caller) failure() error {
+	if rapid.IntRange(0, 5).Draw(c.t, "fails") > 0 {
+		return nil
+	}
+	return Passing(errors.New("bad luck"))
+}
+
+// work does one thing that was asked for, and reports false if nothing is left to do.
+func (c *caller) work() bool {
+	var ways []func()
+	if len(c.open) > 0 {
+		ways = append(ways, func() { c.step(Event{Kind: Opened, Job: pick(c, &c.open), Err: c.failure()}) })
+	}
+	if len(c.fetches) > 0 {
+		ways = append(ways, func() {
+			a := pick(c, &c.fetches)
+			c.step(Event{Kind: Fetched, Job: a.Job, Index: a.Index, Err: c.failure()})
+		})
+	}
+	if len(c.working) > 0 {
+		ways = append(ways, func() {
+			a := pick(c, &c.working)
+			err := c.failure()
+			if a.Task != nil && err == nil {
+				c.storing = append(c.storing, a)
+			}
+			c.step(Event{Kind: Ended, Batch: a.Batch, Index: a.Index, Took: 1, Err: err})
+		})
+	}
+	if len(c.storing) > 0 {
+		ways = append(ways, func() {
+			a := pick(c, &c.storing)
+			c.results++
+			e := Event{Kind: Stored, Job: a.Job, Task: a.Task, Digest: string(rune('a' + c.results)), Bytes: MaxPast / 3, Err: c.failure()}
+			if e.Err == nil {
+				c.uses[e.Digest] = 1
+			}
+			c.step(e)
+		})
+	}
+	if len(c.sending) > 0 {
+		ways = append(ways, func() { c.step(Event{Kind: Answered, Batch: pick(c, &c.sending).Batch}) })
+	}
+	for x := range Executors {
+		if c.tickets[x] > 0 && len(c.working) < 4 {
+			ways = append(ways, func() {
+				c.tickets[x]--
+				c.step(Event{Kind: Free, Executor: x})
+			})
+		}
+	}
+	if len(ways) == 0 {
+		return false
+	}
+	ways[rapid.IntRange(0, len(ways)-1).Draw(c.t, "work")]()
+	return true
+}
+
+// order sends a random message of a leader.
+func (c *caller) order() {
+	t, small := c.t, rapid.IntRange(0, 2)
+	stamp := protocol.Stamp{Epoch: uint64(small.Draw(t, "epoch")), Job: uint64(small.Draw(t, "job")), Round: uint64(small.Draw(t, "round"))}
+	ref := protocol.Ref{ID: uint16(small.Draw(t, "value")), Version: uint64(rapid.IntRange(0, 4).Draw(t, "version"))}
+	units := rapid.SliceOfN(rapid.Uint32Range(0, 3), 1, 5).Draw(t, "units")
+	order := Order{Epoch: stamp.Epoch, ID: stamp.Job, Round: stamp.Round, Ref: ref}
+	switch rapid.IntRange(0, 11).Draw(t, "message") {
+	case 0, 1:
+		m := &dataset.Manifest{Shards: make([]dataset.ShardRef, 3)}
+		s := &protocol.Setup{Epoch: stamp.Epoch, ID: stamp.Job, Start: uint64(small.Draw(t, "start")), Manifest: m}
+		c.step(Event{Kind: Setup, Order: Order{Setup: s, Spec: rapid.SampledFrom([]string{"a", "a", "a", "b"}).Draw(t, "spec")}})
+	case 2, 3:
+		order.Lent = rapid.Bool().Draw(t, "lent")
+		c.step(Event{Kind: Value, Order: order, Bytes: small.Draw(t, "bytes")})
+	case 4:
+		order.Of, order.Sent = 2, true
+		c.step(Event{Kind: Chunk, Order: order, Index: rapid.IntRange(0, 1).Draw(t, "index"), Bytes: 1})
+	case 5:
+		order.Units = units[1:]
+		c.step(Event{Kind: Forget, Order: order})
+	case 6:
+		if j := c.machine.jobs[stamp.Job]; j != nil {
+			c.step(Event{Kind: Damaged, Job: j})
+		}
+	default:
+		run := &protocol.Run{Stamp: stamp, Of: 4, Units: units, How: rapid.SampledFrom([]round.Combine{round.Sum, round.Collect}).Draw(t, "how")}
+		if rapid.Bool().Draw(t, "reads") {
+			run.Refs = []protocol.Ref{ref}
+		}
+		c.step(Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
+	}
+}
+
+// TestRandom: whatever comes, in whatever order, the invariants hold, no task is computed twice for one order, nothing is
+// used after it is given up, and in the end nothing is forgotten.
+func TestRandom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := &caller{
+			t: t, machine: New(Config{Worker: "w", Slots: 2}), began: make(map[*Batch]bool), closed: make(map[*Job]bool),
+			computed: make(map[*Batch]map[int]bool), uses: make(map[string]int),
+		}
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "order") || !c.work() {
+				c.order()
+			}
+		}
+		for c.work() {
+		}
+		if len(c.began) > 0 {
+			t.Fatalf("%d batches wait for ever", len(c.began))
+		}
+		c.step(Event{Kind: Reset})
+		if len(c.machine.jobs) > 0 || len(c.closed) != len(c.jobs) || c.machine.past != 0 {
+			t.Fatalf("%d jobs are left, %d of %d are closed, %d bytes of results", len(c.machine.jobs), len(c.closed), len(c.jobs), c.machine.past)
+		}
+		for digest, n := range c.uses {
+			if n != 0 {
+				t.Fatalf("result %q is used %d times", digest, n)
+			}
+		}
+	})
+}

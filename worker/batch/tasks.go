@@ -1,0 +1,483 @@
+package batch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+const (
+	// MaxPast bounds the results of earlier rounds that a worker keeps, in bytes. Later values may
+	// consist of them.
+	MaxPast = 512 << 20
+	// wholeFactor is the memory that a task on the whole dataset needs at most, in sizes of the
+	// dataset: the shards, and twice as much for its own arrays.
+	wholeFactor = 3
+	// maxPartials bounds the partials of a batch, in bytes of their dense values.
+	maxPartials = 8 * protocol.MaxMessage
+	// maxIdle bounds the retired batches of a job that are kept for their memory.
+	maxIdle = 4
+)
+
+// lost reports whether the job could not be opened for a reason that may have passed.
+func (j *Job) lost() bool { return j.state == failed && !FailureOf(j.failure).Permanent }
+
+// InUse reports whether something outside uses the job.
+func (j *Job) InUse() bool { return j.state == opening || j.shards.fetching > 0 || len(j.live) > 0 }
+
+// Live returns the number of batches that have not retired.
+func (j *Job) Live() int { return len(j.live) }
+
+// Task returns a task of a gather round that is in work or done, or nil.
+func (j *Job) Task(round uint64, unit uint32) *Task { return j.tasks[taskKey{round, unit}] }
+
+// opened lets the batches go on that waited for the job.
+func (j *Job) opened(e *Event) {
+	j.state, j.demand.arrays, j.demand.purpose = isOpen, e.Demand, e.DemandFor
+	if e.Err != nil {
+		j.state, j.failure = failed, e.Err
+	}
+	for _, b := range slices.Clone(j.live) {
+		b.await()
+	}
+	j.closeUnused()
+}
+
+// fetched lets the batches go on that waited for a shard, whether it is here or not.
+func (j *Job) fetched(index int, err error) {
+	s := &j.shards.list[index]
+	j.shards.fetching--
+	s.state, s.err = here, err
+	if err != nil {
+		s.state = absent
+	} else {
+		j.shards.absent--
+	}
+	waiting := s.waiting
+	s.waiting = nil
+	for _, b := range waiting {
+		if b.waits--; b.waits == 0 {
+			b.proceed()
+		}
+	}
+	j.closeUnused()
+}
+
+// closeUnused closes a forgotten job that nothing uses.
+func (j *Job) closeUnused() {
+	if !j.forgotten || j.InUse() {
+		return
+	}
+	for len(j.past) > 0 {
+		j.dropPast()
+	}
+	for _, id := range slices.Sorted(maps.Keys(j.values)) {
+		for _, v := range j.values[id].versions {
+			if v.chunks != nil {
+				j.machine.do(Action{Kind: Release, Version: v})
+			}
+		}
+	}
+	j.values = nil
+	j.machine.do(Action{Kind: Close, Job: j})
+}
+
+// dropPast gives up the oldest result of earlier rounds.
+func (j *Job) dropPast() {
+	old := j.past[0]
+	j.past = j.past[1:]
+	j.machine.past -= old.bytes
+	j.machine.do(Action{Kind: DropResult, Digest: old.digest})
+}
+
+// supersede begins a round, and ends all that belongs to other rounds. Results of earlier rounds
+// are kept while there is room.
+func (j *Job) supersede(s protocol.Stamp) {
+	j.drop(func(b *Batch) bool { return b.executor == Reduce || b.Stamp.Round != s.Round })
+	j.round = s
+	clear(j.pending)
+	if len(j.tasks) == 0 {
+		return
+	}
+	m := j.machine
+	for _, t := range j.sorted() {
+		if t.key.round == s.Round {
+			continue
+		}
+		j.stop(t)
+		if !t.done {
+			continue
+		}
+		for len(j.past) > 0 && m.past+t.result.bytes > MaxPast {
+			j.dropPast()
+		}
+		if m.past+t.result.bytes > MaxPast {
+			m.do(Action{Kind: DropResult, Digest: t.result.digest})
+			continue
+		}
+		j.past = append(j.past, t.result)
+		m.past += t.result.bytes
+	}
+}
+
+// sorted returns the tasks of gather rounds in the order of their numbers.
+func (j *Job) sorted() []*Task {
+	return slices.SortedFunc(maps.Values(j.tasks), func(a, b *Task) int {
+		return cmp.Or(cmp.Compare(a.key.round, b.key.round), cmp.Compare(a.key.unit, b.key.unit))
+	})
+}
+
+// accept makes a batch of the tasks of a message that are neither in work nor done. The job has all
+// values. Tasks of a gather round that are done are announced again, and all of them answer to this
+// message from now on.
+func (j *Job) accept(run *protocol.Run, reply string) {
+	b := j.newBatch(run, reply)
+	if b.executor == Reduce {
+		slices.Sort(run.Units)
+		if len(j.pending) != b.of {
+			j.pending = make([]bool, b.of)
+		}
+	}
+	for i, unit := range run.Units {
+		if b.executor == Reduce {
+			if !j.pending[unit] {
+				j.pending[unit] = true
+				b.tasks = append(b.tasks, entry{index: i, unit: unit})
+			}
+			continue
+		}
+		key := taskKey{run.Round, unit}
+		t := j.tasks[key]
+		if t == nil {
+			t = &Task{Unit: unit, key: key}
+			j.tasks[key] = t
+			b.tasks = append(b.tasks, entry{index: i, unit: unit, task: t})
+		}
+		t.Stamp, t.Reply = run.Stamp, reply
+		if t.done {
+			j.announce(t)
+		}
+	}
+	if len(b.tasks) == 0 {
+		j.shelve(b)
+		return
+	}
+	for _, ref := range run.Refs {
+		v := j.values.find(ref)
+		v.users++
+		b.Values = append(b.Values, v)
+	}
+	j.live = append(j.live, b)
+	j.machine.do(Action{Kind: Begin, Job: j, Batch: b, Run: run})
+	if j.state != opening {
+		b.await()
+	}
+}
+
+// newBatch returns a batch without tasks. It prefers a retired one of as many tasks, because its
+// memory fits.
+func (j *Job) newBatch(run *protocol.Run, reply string) *Batch {
+	executor, scope := Reduce, run.Scope
+	if run.How == round.Collect {
+		executor = Gather
+	}
+	if run.Child {
+		scope = round.Whole // a sub-job needs the dataset of its job
+	}
+	var b *Batch
+	if at := slices.IndexFunc(j.idle, func(b *Batch) bool { return b.of == int(run.Of) && b.executor == executor }); at >= 0 {
+		b = j.idle[at]
+		j.idle = slices.Delete(j.idle, at, at+1)
+	} else {
+		b = new(Batch)
+	}
+	*b = Batch{
+		Local: b.Local, Stamp: run.Stamp, Reply: reply, Values: b.Values[:0], job: j, executor: executor, of: int(run.Of),
+		scope: scope, partial: 8*run.Shape.F64 + 4*run.Shape.F32, tasks: b.tasks[:0],
+	}
+	return b
+}
+
+// shelve keeps the memory of a batch for another one.
+func (j *Job) shelve(b *Batch) {
+	b.state = retired
+	if len(j.idle) == maxIdle {
+		j.idle = slices.Delete(j.idle, 0, 1)
+	}
+	j.idle = append(j.idle, b)
+}
+
+// Tasks calls yield with each task of a gather batch.
+func (b *Batch) Tasks(yield func(*Task) bool) {
+	for _, t := range b.tasks {
+		if t.task != nil && !yield(t.task) {
+			return
+		}
+	}
+}
+
+// await fetches the shards that a batch needs and its job has not. The batch goes on at once if
+// there are none.
+func (b *Batch) await() {
+	j := b.job
+	err := j.failure
+	once := false
+	if err == nil {
+		err = b.tooLarge()
+		once = err != nil && FailureOf(err).Permanent // a single failure says it for all tasks
+	}
+	if err != nil {
+		for i := range b.tasks {
+			if i == 0 || !once {
+				b.fail(&b.tasks[i], err)
+			}
+		}
+		b.retire()
+		return
+	}
+	for i := 0; j.shards.absent > 0 && i < len(b.tasks); i++ {
+		lo, hi := b.needs(b.tasks[i].unit)
+		for at := lo; at < hi; at++ {
+			s := &j.shards.list[at]
+			if s.state == here || len(s.waiting) > 0 && s.waiting[len(s.waiting)-1] == b {
+				continue
+			}
+			s.waiting = append(s.waiting, b)
+			b.waits++
+			if s.state == absent {
+				s.state = fetching
+				j.shards.fetching++
+				j.machine.do(Action{Kind: Fetch, Job: j, Index: at})
+			}
+		}
+	}
+	if b.waits == 0 {
+		b.proceed()
+	}
+}
+
+// needs returns the range [lo, hi) of the shards that a task needs.
+func (b *Batch) needs(unit uint32) (lo, hi int) {
+	return round.Unit{ID: int(unit), Of: b.of, Scope: b.scope}.Shards(len(b.job.shards.list))
+}
+
+// tooLarge says why the batch would take more memory than this worker has, or returns nil.
+func (b *Batch) tooLarge() error {
+	c := &b.job.machine.config
+	if b.executor == Reduce {
+		// Partials are added as they come. So a batch holds one for each executor, and the nodes of
+		// the reduction tree that wait for their siblings.
+		runs := 0 // of consecutive tasks
+		for i, t := range b.tasks {
+			if i == 0 || t.unit != b.tasks[i-1].unit+1 {
+				runs++
+			}
+		}
+		if held := c.Slots + min(len(b.tasks), 2*runs*bits.Len(uint(b.of))); held*b.partial > maxPartials {
+			return Permanent(fmt.Errorf("worker: the tasks need up to %d partial results of %d bytes, but a worker keeps at most %s of them", held, b.partial, units.Format(maxPartials)))
+		}
+	}
+	if c.Memory == 0 || b.scope != round.Whole {
+		return nil
+	}
+	d := &b.job.demand
+	need, what := wholeFactor*d.shards, ""
+	if d.arrays > c.Memory {
+		need, what = d.arrays, " ("+d.purpose+")"
+	}
+	if need <= c.Memory {
+		return nil
+	}
+	return Unable(fmt.Errorf("worker: a task on the whole dataset needs up to %s%s, but --memory of worker %s is %s",
+		units.Format(need), what, c.Worker, units.Format(c.Memory)))
+}
+
+// proceed hands a batch to the executors. Its tasks fail if their shards could not be fetched.
+func (b *Batch) proceed() {
+	j := b.job
+	if j.shards.absent > 0 {
+		b.tasks = slices.DeleteFunc(b.tasks, func(t entry) bool {
+			var errs []error
+			lo, hi := b.needs(t.unit)
+			for _, s := range j.shards.list[lo:hi] {
+				if s.state != here {
+					errs = append(errs, s.err)
+				}
+			}
+			if len(errs) > 0 {
+				b.fail(&t, errors.Join(errs...))
+			}
+			return len(errs) > 0
+		})
+	}
+	if len(b.tasks) == 0 {
+		b.retire()
+		return
+	}
+	// A job that was idle starts level with the others. It has no claim to the time that it did not
+	// ask for.
+	m, x := j.machine, b.executor
+	if !slices.ContainsFunc(m.ready[x], func(other *Batch) bool { return other.job == j }) {
+		j.used[x] = max(j.used[x], m.clock[x])
+	}
+	b.state, b.left = running, len(b.tasks)
+	m.ready[x] = append(m.ready[x], b)
+	m.do(Action{Kind: Wake, Executor: x, N: len(b.tasks)})
+}
+
+// unready takes a batch off the ready ones.
+func (b *Batch) unready() {
+	list := &b.job.machine.ready[b.executor]
+	if at := slices.Index(*list, b); at >= 0 {
+		*list = slices.Delete(*list, at, at+1)
+	}
+}
+
+// ended notes that an executor ended a task.
+func (b *Batch) ended(e *Event) {
+	b.job.used[b.executor] += e.Took
+	if e.Err != nil {
+		at, _ := slices.BinarySearchFunc(b.tasks, e.Index, func(t entry, index int) int { return t.index - index })
+		b.fail(&b.tasks[at], e.Err)
+	}
+	b.left--
+	b.finish()
+}
+
+// finish answers or retires a batch if all its tasks have ended.
+func (b *Batch) finish() {
+	switch {
+	case b.left > 0:
+	case b.executor == Reduce && !b.dropped:
+		b.state = answering
+		b.job.machine.do(Action{Kind: Answer, Batch: b})
+	default:
+		b.retire()
+	}
+}
+
+// fail tells the leader that a task cannot be computed, unless nobody wants it any longer.
+func (b *Batch) fail(t *entry, err error) {
+	switch {
+	case b.dropped:
+	case t.task != nil:
+		b.job.failTask(t.task, err)
+	default:
+		b.job.machine.do(Action{Kind: Fail, Stamp: b.Stamp, Reply: b.Reply, Unit: t.unit, Err: err})
+	}
+	if b.state == waiting { // otherwise its mark stays until the batch retires
+		b.unmark(t.unit)
+	}
+}
+
+// unmark lets a task of a reduce round be asked for again.
+func (b *Batch) unmark(unit uint32) {
+	if j := b.job; b.executor == Reduce && b.Stamp == j.round && int(unit) < len(j.pending) {
+		j.pending[unit] = false
+	}
+}
+
+// drop ends the live batches that which selects. Tasks that have not begun are not computed.
+func (j *Job) drop(which func(*Batch) bool) {
+	for i := len(j.live) - 1; i >= 0; i-- {
+		b := j.live[i]
+		if b.dropped || !which(b) {
+			continue
+		}
+		b.dropped = true
+		switch b.state {
+		case waiting:
+			b.retire()
+		case running:
+			b.unready()
+			b.left -= len(b.tasks) - b.next
+			b.next = len(b.tasks)
+			if b.left == 0 {
+				b.retire()
+			}
+		}
+	}
+}
+
+// retire gives up what a batch holds, and keeps its memory for another one.
+func (b *Batch) retire() {
+	j := b.job
+	if b.waits > 0 {
+		b.waits = 0
+		for i := range j.shards.list {
+			s := &j.shards.list[i]
+			s.waiting = slices.DeleteFunc(s.waiting, func(x *Batch) bool { return x == b })
+		}
+	}
+	for i := range b.tasks {
+		b.unmark(b.tasks[i].unit)
+		b.tasks[i].task = nil
+	}
+	for _, v := range b.Values {
+		v.users--
+		j.reuse(v)
+	}
+	clear(b.Values)
+	j.machine.do(Action{Kind: Retire, Batch: b})
+	j.live = slices.DeleteFunc(j.live, func(x *Batch) bool { return x == b })
+	j.shelve(b)
+	j.closeUnused()
+}
+
+// stored announces a stored result.
+func (j *Job) stored(e *Event) {
+	t := e.Task
+	switch {
+	case e.Err != nil:
+		j.failTask(t, e.Err)
+	case t.stopped:
+		j.machine.do(Action{Kind: DropResult, Digest: e.Digest})
+	default:
+		t.done, t.result, t.took = true, result{e.Digest, e.Bytes}, e.Took
+		j.announce(t)
+	}
+}
+
+// announce tells the leader that asked last that the result of a task is stored.
+func (j *Job) announce(t *Task) {
+	j.machine.do(Action{
+		Kind: Announce, Task: t, Stamp: t.Stamp, Reply: t.Reply, Unit: t.Unit,
+		Digest: t.result.digest, Bytes: t.result.bytes, Took: t.took,
+	})
+}
+
+// failTask forgets a task of a gather round, so that the leader can ask for it again.
+func (j *Job) failTask(t *Task, err error) {
+	if !t.stopped {
+		j.stop(t)
+		j.machine.do(Action{Kind: Fail, Stamp: t.Stamp, Reply: t.Reply, Unit: t.Unit, Err: err})
+	}
+}
+
+// stopTasks ends tasks of a gather round, and gives up their results.
+func (j *Job) stopTasks(round uint64, list []uint32) {
+	for _, unit := range list {
+		t := j.Task(round, unit)
+		if t == nil {
+			continue
+		}
+		j.stop(t)
+		if t.done {
+			j.machine.do(Action{Kind: DropResult, Digest: t.result.digest})
+		}
+	}
+}
+
+// stop ends a task of a gather round that nobody wants any longer.
+func (j *Job) stop(t *Task) {
+	t.stopped = true
+	delete(j.tasks, t.key)
+	j.machine.do(Action{Kind: Stop, Task: t})
+}

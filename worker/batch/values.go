@@ -1,0 +1,168 @@
+package batch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+const (
+	// keptVersions is how many versions of a value a job keeps: a round in work reads one, and the
+	// next round another.
+	keptVersions = 2
+	// maxValueBytes bounds the values of a job, in bytes.
+	maxValueBytes = 8 * protocol.MaxMessage
+)
+
+// find returns a version that is here, or nil.
+func (v values) find(ref protocol.Ref) *Version {
+	x := v[ref.ID]
+	if x == nil {
+		return nil
+	}
+	for _, y := range x.versions {
+		if y.Number == ref.Version {
+			return y
+		}
+	}
+	return nil
+}
+
+// room reports whether a job may keep bytes more for a value.
+func (v values) room(id uint16, bytes int) bool {
+	if v[id] == nil && len(v) >= protocol.MaxVars {
+		return false
+	}
+	for _, x := range v {
+		if x.spare != nil {
+			bytes += x.spare.bytes
+		}
+		for _, y := range x.versions {
+			bytes += y.bytes
+		}
+	}
+	return bytes <= maxValueBytes
+}
+
+// missing lists the refs to versions that are not here, or not whole.
+func (v values) missing(refs []protocol.Ref) (lacks []protocol.Ref) {
+	for _, ref := range refs {
+		if y := v.find(ref); y == nil || !y.Whole() {
+			lacks = append(lacks, ref)
+		}
+	}
+	return lacks
+}
+
+// variable returns a value, with the versions that are here.
+func (v values) variable(id uint16) *variable {
+	x := v[id]
+	if x == nil {
+		x = &variable{versions: make([]*Version, 0, keptVersions+1)}
+		v[id] = x
+	}
+	return x
+}
+
+// Whole reports whether nothing of the version is missing.
+func (v *Version) Whole() bool { return v.here == v.total }
+
+// renew makes v the newest version, so that the next one does not drop it.
+func (v *Version) renew() {
+	at := slices.Index(v.of.versions, v)
+	v.of.versions = append(slices.Delete(v.of.versions, at, at+1), v)
+}
+
+// lose notes that a chunk cannot be read any longer.
+func (v *Version) lose(chunk int) {
+	if v.chunks[chunk] {
+		v.chunks[chunk] = false
+		v.here--
+	}
+}
+
+// list makes v the newest version, and drops the oldest beyond keptVersions.
+func (j *Job) list(v *Version) {
+	v.listed = true
+	v.of.versions = append(v.of.versions, v)
+	if len(v.of.versions) > keptVersions {
+		j.unlist(v.of.versions[0])
+	}
+}
+
+// unlist drops a version.
+func (j *Job) unlist(v *Version) {
+	at := slices.Index(v.of.versions, v)
+	v.of.versions = slices.Delete(v.of.versions, at, at+1)
+	v.listed = false
+	j.reuse(v)
+}
+
+// reuse gives up a version that is neither listed nor read. Its memory, unless it is a message's,
+// serves a newer one.
+func (j *Job) reuse(v *Version) {
+	switch {
+	case v.listed || v.users > 0:
+	case v.lent || v.chunks != nil:
+		j.machine.do(Action{Kind: Release, Version: v})
+	default:
+		v.of.spare = v
+	}
+}
+
+// keep keeps a version that came whole.
+func (j *Job) keep(e *Event) {
+	if v := j.values.find(e.Ref); v != nil && v.Whole() {
+		v.renew()
+		return
+	} else if v != nil {
+		j.unlist(v)
+	}
+	if !j.values.room(e.Ref.ID, e.Bytes) {
+		j.refuse("a value of %d bytes is larger than a worker keeps for a job", e.Bytes)
+		return
+	}
+	x := j.values.variable(e.Ref.ID)
+	v := x.spare
+	x.spare = nil
+	if v == nil || v.bytes < e.Bytes || e.Lent {
+		v = &Version{of: x, bytes: e.Bytes}
+	}
+	v.ID, v.Number, v.lent = e.Ref.ID, e.Ref.Version, e.Lent
+	j.list(v)
+	j.machine.do(Action{Kind: Keep, Version: v, Bytes: e.Bytes, Local: e.Local})
+}
+
+// keepChunk keeps a chunk of a version. Its bytes came with the message, or it is a result of this
+// worker.
+func (j *Job) keepChunk(e *Event) {
+	v := j.values.find(e.Ref)
+	if v == nil && j.values.room(e.Ref.ID, 0) {
+		v = &Version{ID: e.Ref.ID, Number: e.Ref.Version, of: j.values.variable(e.Ref.ID), total: e.Of, chunks: make(map[int]bool)}
+		j.list(v)
+	}
+	if v == nil || !j.values.room(e.Ref.ID, e.Bytes) {
+		j.refuse("a chunk of %d bytes is larger than a worker keeps for a job", e.Bytes)
+		return
+	}
+	v.renew()
+	isHere, known := v.chunks[e.Index]
+	switch {
+	case v.chunks == nil: // another leader sent it whole
+	case v.total != e.Of:
+		j.refuse("a chunk says that its value has %d chunks, but the value has %d", e.Of, v.total)
+	case isHere || !e.Sent && (known || !e.Found):
+	default:
+		v.chunks[e.Index] = true
+		v.here++
+		v.bytes += e.Bytes
+		j.machine.do(Action{Kind: KeepChunk, Version: v, Index: e.Index, Local: e.Local})
+	}
+}
+
+// refuse drops a message.
+func (j *Job) refuse(format string, args ...any) {
+	err := fmt.Errorf("%w: %w", protocol.ErrMessage, fmt.Errorf(format, args...))
+	j.machine.do(Action{Kind: RefuseMessage, Err: err})
+}

@@ -1,0 +1,334 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/local"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/worker/batch"
+)
+
+// executors are the goroutines of one kind that compute. It wakes them when there is something to
+// do, which is a task, or a part of a task that another executor shares.
+type executors struct {
+	kind    batch.Executor
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	wake    sync.Cond
+	tasks   int         // tasks that became ready, and that no executor has looked for. Invariant: at least the ready tasks.
+	waiting int         // executors that wait
+	sharing []*executor // those with parts that others may compute
+	closed  bool
+}
+
+func newExecutors(kind batch.Executor) *executors {
+	p := &executors{kind: kind}
+	p.wake.L = &p.mu
+	return p
+}
+
+// begin starts the executors of a kind, as many as there are slots.
+func (p *executors) begin(j *jobs) {
+	for i := range j.cfg.Slots {
+		x := &executor{stepper: stepper{jobs: j}, pool: p, number: int(p.kind)*j.cfg.Slots + i}
+		p.running.Go(x.run)
+	}
+}
+
+// ready says that n more tasks are ready.
+func (p *executors) ready(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tasks += n
+	p.signal(n)
+}
+
+// signal wakes up to n executors. The lock is held.
+func (p *executors) signal(n int) {
+	for range min(n, p.waiting) {
+		p.wake.Signal()
+	}
+}
+
+// take waits until there is something to do. Tasks come first, then help for another executor. ok
+// is false if the executors are closed.
+func (p *executors) take() (helps *executor, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.closed {
+		if p.tasks > 0 {
+			p.tasks--
+			return nil, true
+		}
+		for _, x := range p.sharing {
+			if x.share.Open() {
+				x.share.Join()
+				return x, true
+			}
+		}
+		p.waiting++
+		p.wake.Wait()
+		p.waiting--
+	}
+	return nil, false
+}
+
+// idle returns the number of executors that wait.
+func (p *executors) idle() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.waiting
+}
+
+// offer wakes up to n executors to help x. withdraw ends it.
+func (p *executors) offer(x *executor, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sharing = append(p.sharing, x)
+	p.signal(n)
+}
+
+func (p *executors) withdraw(x *executor) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.Index(p.sharing, x)
+	p.sharing = slices.Delete(p.sharing, at, at+1)
+}
+
+// close ends the executors. Each one ends after its task.
+func (p *executors) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.wake.Broadcast()
+	p.mu.Unlock()
+	p.running.Wait()
+}
+
+// executor is a goroutine that computes tasks. It implements round.Lanes: while other executors of
+// its kind have nothing to do, they compute parts of its task.
+type executor struct {
+	stepper
+	pool   *executors
+	number int
+	job    *job // of the task
+	share  engine.Share
+}
+
+// run computes tasks until the executors are closed. An executor of gather rounds keeps its thread,
+// and mostly the processor and its caches, because its tasks are long. An executor of reduce rounds
+// does not: the thread that received the message goes on with the task, and to wake another thread
+// takes half as long as a short task.
+func (x *executor) run() {
+	if x.pool.kind == batch.Gather {
+		runtime.LockOSThread()
+	}
+	debug.SetPanicOnFault(true) // see addressed
+	for {
+		other, ok := x.pool.take()
+		if !ok {
+			return
+		}
+		if other != nil {
+			x.help(other)
+		} else if a, ok := x.step(batch.Event{Kind: batch.Free, Executor: x.pool.kind}); ok {
+			x.compute(&a)
+		}
+	}
+}
+
+// addressed is the panic of the runtime, after debug.SetPanicOnFault, if a mapped file is cut short
+// or cannot be read.
+type addressed interface {
+	runtime.Error
+	Addr() uintptr
+}
+
+var errFault = errors.New("worker: a shard's file cannot be read")
+
+// compute computes a task, and reports how it ended.
+func (x *executor) compute(a *batch.Action) {
+	j, w := x.jobs, a.Batch.Local.(*work)
+	j.busy.Add(1)
+	began := time.Now()
+	var err error
+	if a.Task == nil {
+		err = x.reduce(w, a.Index)
+	} else {
+		err = x.gather(w, a)
+	}
+	took := time.Since(began)
+	j.metrics.UnitSeconds.Observe(w.run.Kind, took.Seconds())
+	owner := w.job // w may serve another batch once the task has ended
+	if err == nil {
+		j.metrics.Units.Inc()
+	} else if stack := engine.PanicStack(err); stack != "" {
+		j.log.Error("computing a task panicked", "job", owner.ID, "reason", err, "stack", stack)
+		owner.scratch[x.number] = nil // it may be in any state
+		if fault := addressed(nil); errors.As(err, &fault) {
+			err = batch.Passing(fmt.Errorf("%w: %w", errFault, fault)) // another worker may have a better file
+		} else {
+			err = batch.Permanent(err)
+		}
+	}
+	j.busy.Add(-1)
+	x.step(batch.Event{Kind: batch.Ended, Batch: a.Batch, Index: a.Index, Took: took, Err: err})
+	if errors.Is(err, errFault) {
+		j.abandon(owner)
+	}
+}
+
+// reduce computes a task of a reduce round into the tree of its batch.
+func (x *executor) reduce(w *work, index int) error {
+	began := time.Now()
+	w.mu.Lock()
+	p := w.tree.Partial()
+	w.mu.Unlock()
+	err := x.runKernel(p, w, index)
+	if errors.Is(err, engine.ErrNonFinite) {
+		// The memory of this machine may be bad, or the numbers diverge. The leader asks another
+		// worker to find out. Derived values may be the cause, and are made again.
+		w.job.kept.Swap(x.jobs.kept.NewCache()).Close()
+		err = &batch.Failure{NonFinite: true, Err: err}
+	}
+	unit := w.run.Units[index]
+	if spoil := x.jobs.cfg.Spoil; spoil != nil && err == nil {
+		spoil(unit, p, nil)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.took[index] = time.Since(began)
+	if err != nil {
+		w.tree.Release(p)
+		return err
+	}
+	_, err = w.tree.Put(0, int(unit), p)
+	return err
+}
+
+const computing = "computing the task"
+
+// runKernel computes a task of a reduce round into p.
+func (x *executor) runKernel(p *round.Partial, w *work, index int) (err error) {
+	j := w.job
+	defer engine.Guard(&err, computing)
+	u := w.run.Unit(index)
+	u.Lanes, x.job = x, j
+	defer func() { x.job = nil }() // an idle executor keeps no job in memory
+	x.jobs.metrics.Rows.Add(float64(len(u.Rows(j.open.Data))))
+	return engine.RunFinite(p, j.open.Kernel, u, j.open.Data, w.vars, j.kept.Load(), x.scratch(j))
+}
+
+// gather computes a task of a gather round, and hands its result to a storer, so that no executor
+// waits for a disk.
+func (x *executor) gather(w *work, a *batch.Action) error {
+	j, g := x.jobs, a.Task.Local.(*gathered)
+	j.procs.begin()
+	defer j.procs.end()
+	began := time.Now()
+	part, err := x.result(g.ctx, w, a)
+	if err != nil {
+		return err
+	}
+	if spoil := j.cfg.Spoil; spoil != nil {
+		spoil(a.Task.Unit, nil, part)
+	}
+	j.computed <- computed{w.job, a.Task, part, time.Since(began)}
+	return nil
+}
+
+// result computes the result of a task of a gather round. A sub-job runs on the shards of its job,
+// from the checkpoint in the payload if there is one.
+func (x *executor) result(ctx context.Context, w *work, a *batch.Action) (part []byte, err error) {
+	j := w.job
+	defer engine.Guard(&err, computing)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	u := w.run.Unit(a.Index)
+	if !w.run.Child {
+		return engine.RunCollected(ctx, j.open.Kernel, u, j.open.Data, w.vars, nil, x.scratch(j))
+	}
+	if u.Child, err = pipeline.ChildOf(j.spec, j.manifest, u.ID); err != nil {
+		return nil, err
+	}
+	return engine.RunCollected(ctx, j.open.Kernel, u, j.open.Data, w.vars, func(ctx context.Context, child *round.Job) ([]byte, error) {
+		options := x.reporting(a.Task)
+		if len(u.Payload) > 0 {
+			var resume protocol.Resume
+			if err := resume.Decode(u.Payload); err != nil {
+				return nil, fmt.Errorf("worker: the saved state of the fold cannot be read: %w", err)
+			}
+			options.Resume = local.Checkpoint(resume)
+			x.jobs.log.Info("a fold continues on this worker", "job", j.ID, "unit", u.ID, "round", resume.Rounds)
+		}
+		return local.Child(ctx, j.open, child, options)
+	}, nil)
+}
+
+// reporting returns options with which a sub-job tells the leader its progress and its checkpoints.
+func (x *executor) reporting(t *batch.Task) local.Options {
+	j := x.jobs
+	report := func(rounds uint64, p round.Progress) {
+		if p.Loss-p.Loss != 0 { // not a finite number
+			p.Loss = -1
+		}
+		stamp, reply := j.addressee(t)
+		m := t.Local.(*gathered).progress.tell(protocol.Progress{
+			Stamp: stamp, Worker: j.id, Unit: t.Unit, Done: protocol.Work{Rounds: rounds, Steps: p.Step, Samples: p.Samples},
+			Steps: p.Steps, Most: p.MostSteps, Loss: p.Loss,
+		})
+		j.link.send(reply, m.Append(nil))
+	}
+	checkpoint := func(at local.Checkpoint) {
+		stamp, reply := j.addressee(t)
+		m := protocol.Checkpoint{Stamp: stamp, Worker: j.id, Unit: t.Unit, Resume: protocol.Resume(at)}
+		j.link.send(reply, m.Append(nil))
+	}
+	return local.Options{Kept: j.kept, Report: report, Checkpoint: checkpoint, CheckpointEvery: j.cfg.CheckpointEvery}
+}
+
+// scratch returns the executor's working memory for a job.
+func (x *executor) scratch(j *job) any {
+	if j.scratch[x.number] == nil {
+		j.scratch[x.number] = j.open.Kernel.NewScratch()
+	}
+	return j.scratch[x.number]
+}
+
+// Idle implements round.Lanes.
+func (x *executor) Idle() int { return x.pool.idle() }
+
+// Do implements round.Lanes.
+func (x *executor) Do(n int, p round.Parts) {
+	x.share.Begin(n, p)
+	x.pool.offer(x, n-1)
+	defer x.share.End()
+	defer x.pool.withdraw(x)
+	x.share.Work(x.scratch(x.job))
+}
+
+// help computes parts of the task of another executor, which take has joined. If a part panics, its
+// task fails.
+func (x *executor) help(other *executor) {
+	j := x.jobs
+	j.busy.Add(1)
+	began, owner := time.Now(), other.job
+	if stack := other.share.Help(x.scratch(owner)); stack != nil {
+		j.log.Error("a part of a task panicked", "job", owner.ID, "stack", string(stack))
+		owner.scratch[x.number] = nil // it may be in any state
+	}
+	j.busy.Add(-1)
+	x.step(batch.Event{Kind: batch.Helped, Job: owner.Job, Executor: x.pool.kind, Took: time.Since(began)})
+	other.share.Leave()
+}

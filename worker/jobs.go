@@ -1,0 +1,340 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/open"
+	"github.com/coppice-ldl/coppice/metrics"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/worker/batch"
+)
+
+const (
+	// fetchAtOnce is how many shards of a job are fetched at the same time.
+	fetchAtOnce = 4
+	// maxRows bounds the samples of a dataset. A worker keeps some bytes for each of them, even if
+	// it has no shard.
+	maxRows = 1 << 28
+	// storers is how many results are stored at the same time.
+	storers = 2
+	// maxComputed is how many results may wait for storers, before executors wait.
+	maxComputed = 4
+	// longPart is the number of bytes from which a partial is sent without being copied.
+	longPart = 1 << 20
+)
+
+// drops counts messages that are dropped.
+type drops struct {
+	epoch     prometheus.Counter // of earlier leaders
+	late      prometheus.Counter // of earlier rounds
+	malformed prometheus.Counter
+}
+
+func newDrops(m *metrics.Worker) drops {
+	reason := m.OrdersDropped.WithLabelValues
+	return drops{epoch: reason("leader_epoch"), late: reason("late"), malformed: reason("malformed")}
+}
+
+// jobs computes what the leader asks for. Package batch decides, and jobs performs its actions.
+// Quick actions are performed with the lock held. The goroutine that reported the event performs
+// the others, which send (see stepper).
+type jobs struct {
+	*env
+	drops   drops
+	cache   *cache
+	results *results
+	kept    *engine.DerivedMemory // derived values of all jobs
+	procs   *processors
+	report  func()                    // asks for a full heartbeat
+	wake    func(batch.Executor, int) // says that tasks are ready
+
+	ctx        context.Context // parent of the contexts of jobs
+	busy       atomic.Int64    // executors that compute
+	background sync.WaitGroup  // goroutines that open jobs and fetch shards
+	computed   chan computed   // results of gather rounds, from executors to storers
+	storing    sync.WaitGroup  // storers
+
+	mu      sync.Mutex // guards what follows, and each field Local of the machine
+	machine *batch.Machine
+	actions []batch.Action // memory of apply
+}
+
+// epoch returns the highest leader epoch seen.
+func (j *jobs) epoch() uint64 {
+	epoch, _ := j.counts()
+	return epoch
+}
+
+// counts returns the highest leader epoch seen, and the number of jobs.
+func (j *jobs) counts() (epoch uint64, jobs int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.machine.Epoch(), len(j.machine.Jobs())
+}
+
+// step reports an event and does what follows from it.
+func (j *jobs) step(e batch.Event) { (&stepper{jobs: j}).step(e) }
+
+// hear reports a leader epoch, and returns whether messages of it count.
+func (j *jobs) hear(epoch uint64) bool {
+	j.step(batch.Event{Kind: batch.Heard, Order: batch.Order{Epoch: epoch}})
+	return epoch == j.epoch()
+}
+
+// reset forgets all jobs, and goes on from a leader epoch.
+func (j *jobs) reset(epoch uint64) {
+	j.step(batch.Event{Kind: batch.Reset, Order: batch.Order{Epoch: epoch}})
+}
+
+// apply applies an event, performs the actions that are quick, and appends the others to later.
+func (j *jobs) apply(later []batch.Action, e batch.Event) []batch.Action {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.actions = j.machine.Step(j.actions[:0], e)
+	for i := range j.actions {
+		switch a := &j.actions[i]; a.Kind {
+		case batch.Open:
+			x := j.newJob(a)
+			j.background.Go(func() { j.open(x) })
+		case batch.Fetch:
+			a.Job.Local.(*job).fetches.add(a.Index)
+		case batch.Cancel:
+			a.Job.Local.(*job).cancel()
+		case batch.Close:
+			x := a.Job.Local.(*job)
+			for _, s := range x.shards {
+				j.cache.release(s)
+			}
+			x.kept.Load().Close()
+		case batch.Keep:
+			l, _ := a.Local.(*lent)
+			keepValue(a.Version, a.Bytes, l)
+			later = append(later, *a)
+		case batch.KeepChunk:
+			keepChunk(a.Version, a.Index, a.Local.(*chunk))
+			later = append(later, *a)
+		case batch.Release:
+			a.Version.Local.(*value).release(j.link.reuse)
+		case batch.Begin:
+			beginBatch(a.Job.Local.(*job), a.Batch, a.Run)
+			if a.Batch.Local.(*work).run.How == round.Sum {
+				j.procs.step()
+			}
+		case batch.Wake:
+			j.wake(a.Executor, a.N)
+		case batch.Retire:
+			w := a.Batch.Local.(*work)
+			clear(w.vars) // its memory is kept
+			clear(w.run.Payload)
+		case batch.Stop:
+			a.Task.Local.(*gathered).cancel()
+		case batch.DropResult:
+			j.results.release(a.Digest)
+		default:
+			later = append(later, *a)
+		}
+	}
+	clear(j.actions)
+	return later
+}
+
+// newJob makes the job of an Open action.
+func (j *jobs) newJob(a *batch.Action) *job {
+	x := &job{
+		Job: a.Job, spec: a.Setup.Job, manifest: a.Setup.Manifest,
+		scratch: make([]any, int(batch.Executors)*j.cfg.Slots),
+	}
+	x.fetches = backlog[int]{limit: fetchAtOnce, procs: j.procs, running: &j.background, work: func(index int) { j.fetchShard(x, index) }}
+	x.kept.Store(j.kept.NewCache())
+	x.ctx, x.cancel = context.WithCancel(j.ctx)
+	a.Job.Local = x
+	return x
+}
+
+// open opens a job. Its shards are added when tasks need them.
+func (j *jobs) open(x *job) {
+	j.procs.begin()
+	defer j.procs.end()
+	e := batch.Event{Kind: batch.Opened, Job: x.Job}
+	if x.manifest.Rows > maxRows {
+		e.Err = fmt.Errorf("worker: the dataset has %d samples, a worker supports at most %d", x.manifest.Rows, maxRows)
+	} else {
+		x.open, e.Err = open.Open(x.spec, x.manifest, func(digest string, size int64) ([]byte, error) {
+			return j.link.fetchBytes(x.ctx, digest, size)
+		})
+	}
+	if e.Err != nil {
+		e.Err = batch.FailureOf(e.Err)
+		if x.ctx.Err() == nil {
+			j.log.Warn("a job could not be set up", "job", x.ID, "reason", e.Err)
+		}
+	} else if k, ok := x.open.Kernel.(round.Demanding); ok && j.cfg.MemoryBytes > 0 {
+		e.Demand, e.DemandFor = k.Demand()
+	}
+	j.step(e)
+}
+
+// fetchShard fetches a shard and adds it to its job.
+func (j *jobs) fetchShard(x *job, index int) {
+	opened, err := (*shard)(nil), x.ctx.Err()
+	if err == nil {
+		opened, err = j.addShard(x, index)
+	}
+	if err == nil {
+		j.mu.Lock()
+		x.shards = append(x.shards, opened)
+		j.mu.Unlock()
+	} else if f := (*batch.Failure)(nil); !errors.As(err, &f) {
+		err = batch.Passing(err)
+	}
+	j.step(batch.Event{Kind: batch.Fetched, Job: x.Job, Index: index, Err: err})
+}
+
+// addShard opens a shard and adds it to its job. If the shard does not match the manifest, its file
+// is read once more, because the file may have changed since it was verified.
+func (j *jobs) addShard(x *job, index int) (*shard, error) {
+	ref := x.manifest.Shards[index]
+	for again := false; ; again = true {
+		opened, err := j.cache.acquire(x.ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		if _, err = x.open.AddShard(index, opened.rows); err == nil {
+			return opened, nil
+		}
+		j.cache.release(opened)
+		if again {
+			return nil, batch.Permanent(fmt.Errorf("shard %.12s: %w", ref.Digest, err))
+		}
+		j.cache.reverify(x.ctx, []dataset.ShardRef{ref})
+	}
+}
+
+// computed is a result on its way from an executor to a storer.
+type computed struct {
+	job  *job
+	task *batch.Task
+	part []byte
+	took time.Duration
+}
+
+// store stores results until computed is closed.
+func (j *jobs) store() {
+	for c := range j.computed {
+		e := batch.Event{Kind: batch.Stored, Job: c.job.Job, Task: c.task, Bytes: len(c.part), Took: c.took}
+		var err error
+		if e.Digest, err = j.results.put(c.part); err != nil {
+			e.Err = batch.Passing(err)
+		}
+		j.step(e)
+	}
+}
+
+// abandon forgets a job because its shards could not be read. Their files are verified, or
+// fetched, when the leader sets the job up again.
+func (j *jobs) abandon(x *job) {
+	j.cache.reverify(j.ctx, x.manifest.Shards)
+	j.step(batch.Event{Kind: batch.Damaged, Job: x.Job})
+}
+
+// addressee returns the round and the subject for answers about a task of a gather round.
+func (j *jobs) addressee(t *batch.Task) (protocol.Stamp, string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return t.Stamp, t.Reply
+}
+
+// stepper reports events to jobs, and sends what follows from them. One goroutine at a time uses
+// it.
+type stepper struct {
+	jobs *jobs
+
+	later []batch.Action // memory of step
+	buf   []byte         // of messages
+	need  protocol.Need
+}
+
+// step reports an event, and does what follows from it without the lock. The action that only the
+// caller can do, if there is one, is returned: Compute, Keep, KeepChunk or RefuseMessage.
+func (s *stepper) step(e batch.Event) (left batch.Action, ok bool) {
+	j := s.jobs
+	s.later = j.apply(s.later[:0], e)
+	for i := 0; i < len(s.later); i++ { // answers append to it
+		switch a := &s.later[i]; a.Kind {
+		case batch.Need:
+			s.need = protocol.Need{Stamp: a.Stamp, Worker: j.id, Setup: a.Refs == nil, Refs: a.Refs}
+			j.metrics.Needs.Inc()
+			s.buf = s.need.Append(s.buf[:0])
+			j.link.send(a.Reply, s.buf)
+		case batch.Fail:
+			f := batch.FailureOf(a.Err)
+			j.metrics.UnitsFailed.Inc()
+			j.log.Warn("a task failed", "job", a.Stamp.Job, "round", a.Stamp.Round, "unit", a.Unit, "permanent", f.Permanent, "reason", f)
+			m := protocol.Fail{Stamp: a.Stamp, Worker: j.id, Unit: a.Unit, Permanent: f.Permanent, NonFinite: f.NonFinite, Unable: f.Unable, Reason: f.Error()}
+			j.link.send(a.Reply, m.Append(nil))
+		case batch.Announce:
+			if m, ok := a.Task.Local.(*gathered).progress.again(a.Stamp); ok {
+				j.link.send(a.Reply, m.Append(nil))
+			}
+			m := protocol.Collected{
+				Stamp: a.Stamp, Worker: j.id, Unit: a.Unit,
+				Compute: uint64(a.Took), Digest: a.Digest, Bytes: uint64(a.Bytes),
+			}
+			j.link.send(a.Reply, m.Append(nil))
+		case batch.Answer:
+			b := a.Batch
+			s.answer(b.Local.(*work), b.Reply)
+			s.later = j.apply(s.later, batch.Event{Kind: batch.Answered, Batch: b})
+		case batch.Report:
+			j.report()
+		case batch.NoJobs:
+			j.cache.clearWanted()
+			j.link.releaseMemory()
+		case batch.CountStale:
+			j.drops.epoch.Inc()
+		case batch.CountLate:
+			j.drops.late.Inc()
+		case batch.RefuseJob:
+			j.log.Warn("a job is not set up, because too many jobs are in use", "job", a.ID, "jobs", batch.MaxBusyJobs)
+		default:
+			left, ok = *a, true
+		}
+	}
+	clear(s.later)
+	return left, ok
+}
+
+// answer sends the maximal nodes of the reduction tree that a batch has filled (design section
+// 8.4).
+func (s *stepper) answer(w *work, reply string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := &w.part
+	p.Stamp, p.Worker = w.run.Stamp, s.jobs.id
+	w.tree.Nodes(func(level, index int, sum *round.Partial) {
+		p.Level, p.Index, p.Partial, p.Compute = uint8(level), uint32(index), sum, 0
+		first, _ := slices.BinarySearch(w.run.Units, uint32(index<<level))
+		for i := first; i < len(w.run.Units) && int(w.run.Units[i])>>level == index; i++ {
+			p.Compute += uint64(w.took[i])
+		}
+		if 4*len(sum.F32) >= longPart {
+			parts := p.Parts(s.buf[:0])
+			s.jobs.link.sendParts(reply, parts[:]...)
+			return
+		}
+		s.buf = p.Append(s.buf[:0])
+		s.jobs.link.send(reply, s.buf)
+	})
+	p.Partial = nil
+}
