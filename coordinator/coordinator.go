@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/api"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/members"
-	"github.com/coppice-ldl/coppice/coordinator/office"
+	"github.com/coppice-ldl/coppice/coordinator/leadership"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/retention"
 	"github.com/coppice-ldl/coppice/coordinator/store"
@@ -255,7 +255,7 @@ func (n *node) lead(ctx context.Context) (end func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		office.Run(ctx, office.Config{
+		leadership.Run(ctx, leadership.Config{
 			ID: n.cfg.ID, Heartbeat: n.cfg.Heartbeat, Concurrent: n.cfg.Concurrent, Lean: n.cfg.Lean,
 			Store: n.store, Blobs: n.blobs, Conn: n.nats.conn, Subjects: n.subjects,
 			Members: n.start.book.known, Leading: n.leading.Store, Lost: n.copies.Unavailable,

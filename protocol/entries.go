@@ -225,7 +225,7 @@ type ResumeEntry struct {
 }
 
 // SuspectEntry distrusts Worker, which answered with bytes that the leader, as
-// referee, computed otherwise, and marks the jobs that it served. Refused when
+// verifier, computed otherwise, and marks the jobs that it served. Refused when
 // Epoch is not current.
 type SuspectEntry struct {
 	Epoch  uint64   `json:"epoch"`

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-ldl/coppice/coordinator/office"
+	"github.com/coppice-ldl/coppice/coordinator/leadership"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/version"
@@ -268,7 +268,7 @@ func (c *cluster) coordinate(ctx context.Context, p *process, l *life) error {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	tasks.Go(func() { v.follow(ctx) })
-	lead(ctx, v, office.Config{
+	lead(ctx, v, leadership.Config{
 		ID: p.name, Heartbeat: heartbeat, Concurrent: concurrent, Store: v, Blobs: b,
 		Conn: conn, Subjects: subjects, Members: func() []protocol.MemberEntry { return members }, Metrics: m, Log: log,
 	})
@@ -295,7 +295,7 @@ func (c *cluster) connect(ctx context.Context, h *host, o bus.Options) (*bus.Con
 
 // lead runs the leaderships of a coordinator one after the other, as package coordinator
 // does. A leadership that is lost has ended before the next one begins.
-func lead(ctx context.Context, v *view, cfg office.Config) {
+func lead(ctx context.Context, v *view, cfg leadership.Config) {
 	end := func() {}
 	defer func() { end() }()
 	for {
@@ -312,7 +312,7 @@ func lead(ctx context.Context, v *view, cfg office.Config) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				office.Run(term, cfg)
+				leadership.Run(term, cfg)
 			}()
 			end = func() { cancel(); <-done }
 		}

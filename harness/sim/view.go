@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/store"
 )
 
-// view is the log as one life of a coordinator sees it. It implements office.Log.
+// view is the log as one life of a coordinator sees it. It implements leadership.Log.
 type view struct {
 	log  *raftLog
 	host *host
@@ -261,7 +261,7 @@ func (v *view) Propose(ctx context.Context, entry []byte) (uint64, any, error) {
 	return v.log.propose(ctx, v, entry)
 }
 
-// Lead implements office.Log.
+// Lead implements leadership.Log.
 func (v *view) Lead(ctx context.Context, node string) (uint64, error) {
 	return store.Lead(ctx, v, node)
 }

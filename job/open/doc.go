@@ -1,5 +1,5 @@
 // Package open opens a job for whatever computes its units: a worker, the leader's
-// referee, and the runner of --local and of folds. All of them so prepare a job, and check
+// verifier, and the runner of --local and of folds. All of them so prepare a job, and check
 // its dataset, in the same way; they differ in where shards come from, in memory and in
 // lanes, which is theirs.
 //

@@ -1,4 +1,4 @@
-package referee_test
+package verifier_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
-	"github.com/coppice-ldl/coppice/coordinator/referee"
+	"github.com/coppice-ldl/coppice/coordinator/verifier"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -44,9 +44,9 @@ func data(t *testing.T) (*local.Data, *shelf) {
 	return &local.Data{Manifest: m, Shards: rows}, s
 }
 
-// bench runs a job with every unit computed by a referee.
+// bench runs a job with every unit computed by a verifier.
 type bench struct {
-	r    *referee.Referee
+	r    *verifier.Verifier
 	job  *round.Job
 	m    *dataset.Manifest
 	tree engine.Tree
@@ -79,7 +79,7 @@ func (b *bench) Do(ctx context.Context, _ uint64, r *round.Round, res *round.Res
 	return nil
 }
 
-// TestReferee: a job all of whose units the referee computes has the model of
+// TestReferee: a job all of whose units the verifier computes has the model of
 // --local, whether its memory holds the whole dataset or a few shards.
 func TestReferee(t *testing.T) {
 	d, blobs := data(t)
@@ -110,7 +110,7 @@ func TestReferee(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b := &bench{r: &referee.Referee{Blobs: blobs, Memory: c.memory}, job: job, m: d.Manifest}
+			b := &bench{r: &verifier.Verifier{Blobs: blobs, Memory: c.memory}, job: job, m: d.Manifest}
 			if err := engine.Drive(t.Context(), trainer, 0, b, func(uint64, round.Trainer) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
@@ -150,10 +150,10 @@ func TestRefereeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &dispatch.Case{ID: 40, Job: job, Manifest: d.Manifest, Round: due}
-	if _, err := (&referee.Referee{Blobs: blobs, Memory: 1000}).Collect(t.Context(), c); !errors.Is(err, referee.ErrTooLarge) {
+	if _, err := (&verifier.Verifier{Blobs: blobs, Memory: 1000}).Collect(t.Context(), c); !errors.Is(err, verifier.ErrTooLarge) {
 		t.Errorf("error %v", err)
 	}
-	r := &referee.Referee{Blobs: &shelf{}}
+	r := &verifier.Verifier{Blobs: &shelf{}}
 	if _, err := r.Collect(t.Context(), c); !errors.Is(err, errMissing) {
 		t.Errorf("error %v", err)
 	}
@@ -202,7 +202,7 @@ func TestRefereeChecksShards(t *testing.T) {
 		blobs.blobs[digest] = dataset.EncodeShard(&bad, nil)
 		var p round.Partial
 		p.Reset(due.Shape)
-		if err := (&referee.Referee{Blobs: blobs}).Sum(t.Context(), c, &p); !errors.Is(err, dataset.ErrFormat) {
+		if err := (&verifier.Verifier{Blobs: blobs}).Sum(t.Context(), c, &p); !errors.Is(err, dataset.ErrFormat) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
