@@ -35,6 +35,10 @@ func honest(t testing.TB, e, id uint64, d *data, j *round.Job) [][]byte {
 	for _, v := range list[0].Vars {
 		messages = append(messages, (&protocol.Value{Epoch: e, Job: id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Data: v.Data}).Append(nil))
 	}
+	for _, ref := range []protocol.Ref{{ID: 60, Version: 1}, {ID: 61, Version: 1}} { // chunks that nobody has, then the value as a whole
+		named := protocol.Piece{Epoch: e, Job: id, Ref: ref, Of: 2, Digest: strings.Repeat("0", 64)}
+		messages = append(messages, named.Append(nil), (&protocol.Value{Epoch: e, Job: id, Ref: ref, Data: []byte{1}}).Append(nil))
+	}
 	messages = append(messages, run.Append(nil))
 	run.Of, run.Units, run.Refs = 3, []uint32{2, 2, 0, 1, 1}, nil
 	messages = append(messages, run.Append(nil))

@@ -125,7 +125,9 @@ func (j *jobs) apply(later []batch.Action, e batch.Event) []batch.Action {
 			keepChunk(a.Version, a.Index, a.Local.(*chunk))
 			later = append(later, *a)
 		case batch.Release:
-			a.Version.Local.(*value).release(j.link.reuse)
+			if x, ok := a.Version.Local.(*value); ok { // otherwise no chunk was here
+				x.release(j.link.reuse)
+			}
 		case batch.Begin:
 			beginBatch(a.Job.Local.(*job), a.Batch, a.Run)
 			if a.Batch.Local.(*work).run.How == round.Sum {

@@ -68,12 +68,6 @@ func (v values) variable(id uint16) *variable {
 // Whole reports whether nothing of the version is missing.
 func (v *Version) Whole() bool { return v.here == v.total }
 
-// renew makes v the newest version, so that the next one does not drop it.
-func (v *Version) renew() {
-	at := slices.Index(v.of.versions, v)
-	v.of.versions = append(slices.Delete(v.of.versions, at, at+1), v)
-}
-
 // lose notes that a chunk cannot be read any longer.
 func (v *Version) lose(chunk int) {
 	if v.chunks[chunk] {
@@ -82,12 +76,16 @@ func (v *Version) lose(chunk int) {
 	}
 }
 
-// list makes v the newest version, and drops the oldest beyond keptVersions.
+// list makes v the newest version, so that it is dropped last, and drops the oldest one beyond
+// keptVersions.
 func (j *Job) list(v *Version) {
-	v.listed = true
-	v.of.versions = append(v.of.versions, v)
-	if len(v.of.versions) > keptVersions {
-		j.unlist(v.of.versions[0])
+	x := v.of
+	if at := slices.Index(x.versions, v); at >= 0 {
+		x.versions = slices.Delete(x.versions, at, at+1)
+	}
+	x.versions, v.listed = append(x.versions, v), true
+	if len(x.versions) > keptVersions {
+		j.unlist(x.versions[0])
 	}
 }
 
@@ -114,7 +112,7 @@ func (j *Job) reuse(v *Version) {
 // keep keeps a version that came whole.
 func (j *Job) keep(e *Event) {
 	if v := j.values.find(e.Ref); v != nil && v.Whole() {
-		v.renew()
+		j.list(v)
 		return
 	} else if v != nil {
 		j.unlist(v)
@@ -140,13 +138,12 @@ func (j *Job) keepChunk(e *Event) {
 	v := j.values.find(e.Ref)
 	if v == nil && j.values.room(e.Ref.ID, 0) {
 		v = &Version{ID: e.Ref.ID, Number: e.Ref.Version, of: j.values.variable(e.Ref.ID), total: e.Of, chunks: make(map[int]bool)}
-		j.list(v)
 	}
 	if v == nil || !j.values.room(e.Ref.ID, e.Bytes) {
 		j.refuse("a chunk of %d bytes is larger than a worker keeps for a job", e.Bytes)
 		return
 	}
-	v.renew()
+	j.list(v)
 	isHere, known := v.chunks[e.Index]
 	switch {
 	case v.chunks == nil: // another leader sent it whole
