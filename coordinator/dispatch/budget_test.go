@@ -102,3 +102,28 @@ func TestBudgetsOfJobs(t *testing.T) {
 		t.Errorf("%d calls for no job, and %d submissions are kept", calls-before, len(l.d.budgets))
 	}
 }
+
+// TestPanicLeavesTheOthers: a panic of the scheduler, here for a budget without groups, leaves the other jobs and the leader as
+// they are.
+func TestPanicLeavesTheOthers(t *testing.T) {
+	l := newLab(t, never)
+	w := l.join("w", 2)
+	l.options.Budget = &BudgetOptions{Key: "experiment", Elsewhere: func(func(uint64) bool) map[string]float64 { return nil }}
+	x := l.executor(1)
+	panicked := func() (p any) {
+		defer func() { p = recover() }()
+		var res round.Result
+		return x.Do(l.ctx(), 1, gatherRound(1), &res)
+	}()
+	if panicked == nil {
+		t.Fatal("a round without groups has budgets")
+	}
+	x.Close()
+	l.options.Budget = nil
+	other := l.executor(2)
+	defer other.Close()
+	d := l.do(other, 1, gatherRound(1))
+	w.first(0).announce(0)
+	d.gathers()
+	l.free(t, 2)
+}

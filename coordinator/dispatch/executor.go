@@ -223,9 +223,9 @@ func (x *Executor) begin(ctx context.Context) error {
 		x.sum.releaseLong(x.r)
 	}
 	audit := sample(x.r.Units, x.options.AuditPPM)
-	x.d.mu.Lock()
-	x.mem.actions = x.schedule.Begin(x.mem.actions[:0], time.Now(), x.number, x.r, known, audit)
-	x.d.mu.Unlock()
+	x.decide(func(dst []schedule.Action, now time.Time) []schedule.Action {
+		return x.schedule.Begin(dst, now, x.number, x.r, known, audit)
+	})
 	err := x.perform(ctx)
 	if x.r.How == round.Collect {
 		x.results.readKnown()
@@ -237,9 +237,7 @@ func (x *Executor) begin(ctx context.Context) error {
 func (x *Executor) end() {
 	x.verified.end()
 	x.sum.releaseKept(allTasks)
-	x.d.mu.Lock()
-	x.mem.actions = x.schedule.End(x.mem.actions[:0], time.Now())
-	x.d.mu.Unlock()
+	x.decide(x.schedule.End)
 	_ = x.perform(context.Background()) // wakes others: that does not fail
 }
 
@@ -258,10 +256,15 @@ func (s *sum) releaseKept(task int) {
 
 // step applies an event and performs the actions that follow.
 func (x *Executor) step(ctx context.Context, e schedule.Event) error {
-	x.d.mu.Lock()
-	x.mem.actions = x.schedule.Step(x.mem.actions[:0], time.Now(), e)
-	x.d.mu.Unlock()
+	x.decide(func(dst []schedule.Action, now time.Time) []schedule.Action { return x.schedule.Step(dst, now, e) })
 	return x.perform(ctx)
+}
+
+// decide has the scheduler decide what to do next. If the scheduler panics, that ends one job: the lock is free.
+func (x *Executor) decide(next func(dst []schedule.Action, now time.Time) []schedule.Action) {
+	x.d.mu.Lock()
+	defer x.d.mu.Unlock()
+	x.mem.actions = next(x.mem.actions[:0], time.Now())
 }
 
 // perform performs the actions of a step, in order. An error ends the round.
