@@ -61,7 +61,7 @@ func TestBudgets(t *testing.T) {
 	l.free(t, 1)
 }
 
-// TestBudgetsOfJobs: the jobs of a submission share its budgets while they are open. What jobs have spent elsewhere is counted again
+// TestBudgetsOfJobs: the jobs of a submission share its budgets while they are open. What was spent elsewhere is counted again
 // when a job is opened or closed.
 func TestBudgetsOfJobs(t *testing.T) {
 	l := newLab(t, never)

@@ -229,7 +229,7 @@ func TestAuditOfOne(t *testing.T) {
 	d.sums()
 }
 
-// TestComparedPartialsAreReleased: once a partial is used, those that it was compared with are released.
+// TestComparedPartialsAreReleased: once a partial is used, the other partials of its task are released.
 func TestComparedPartialsAreReleased(t *testing.T) {
 	l := newLab(t, never)
 	x := l.executor(jobID)
@@ -247,7 +247,7 @@ func TestComparedPartialsAreReleased(t *testing.T) {
 	}
 }
 
-// TestSample: the fraction of tasks in the sample is the one that is asked for.
+// TestSample: the sample has the wanted fraction of tasks.
 func TestSample(t *testing.T) {
 	const tasks = 20_000
 	for _, ppm := range []uint32{0, 50_000, million} {

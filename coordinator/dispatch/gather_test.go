@@ -25,7 +25,7 @@ func gatherRound(tasks int) *round.Round {
 	return r
 }
 
-// gathers waits for the end of a gather round and checks its results, apart from those that the trainer has.
+// gathers waits for the end of a gather round and checks its results. The trainer has some of them itself.
 func (d *doing) gathers() {
 	d.l.t.Helper()
 	if err := d.wait(); err != nil {
@@ -253,7 +253,7 @@ func TestGatherFetchesAgain(t *testing.T) {
 	l.free(t, 2)
 }
 
-// TestGatherApart: results of a round that keeps them apart are read one by one at its end, also those that were recorded
+// TestGatherApart: results of a round that keeps them apart are read one by one at its end, also results that were recorded
 // before. The round tells how long the others took.
 func TestGatherApart(t *testing.T) {
 	l, w, x := withOne(t, 2)

@@ -25,7 +25,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// answers lists messages of a worker in a reduce round, right and wrong, apart from those that would rightly end the job.
+// answers lists messages of a worker in a reduce round, right and wrong. None of them must end the job.
 func answers(number uint64) [][]byte {
 	stamp := protocol.Stamp{Epoch: epoch, Job: jobID, Round: number}
 	p := new(round.Partial)

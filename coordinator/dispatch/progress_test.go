@@ -59,8 +59,8 @@ func (f *fakeReporter) show(tasks int, p round.Progress) {
 	f.shown, f.last = tasks, p
 }
 
-// isShown reports whether the tasks were shown like this last: by task "." has not ended, "+" has a result that was read, "-" is not
-// run.
+// isShown reports whether the tasks were shown like this last, by task: "." has not ended, "+" has a result that was read, and "-"
+// is not run.
 func (f *fakeReporter) isShown(want string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -344,7 +344,7 @@ func TestProgressOfWrongReports(t *testing.T) {
 // reporterAlone hides that a UnitReporter counts.
 type reporterAlone struct{ round.UnitReporter }
 
-// TestCountedTasks: runs that are counted are as far as runs that are listed, and take a fifth of the memory.
+// TestCountedTasks: runs that are counted have the same progress as runs that are listed, and take a fifth of the memory.
 func TestCountedTasks(t *testing.T) {
 	cells := &round.Cells{Rows: []round.CellRow{{Algorithm: "structrf", Params: json.RawMessage(`{}`)}}, Repeats: 1, Folds: 4}
 	trainer, err := pipeline.New(&round.Job{Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Split: dataset.Split{Folds: 4}, Cells: cells}, new(dataset.Manifest), nil)

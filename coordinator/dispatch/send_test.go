@@ -16,7 +16,7 @@ type labChunk string
 func (p labChunk) Digest() string         { return string(p) }
 func (p labChunk) Bytes() ([]byte, error) { return []byte("result " + p), nil }
 
-// inChunks returns a value of the results of the first n tasks, and of one that nobody computed.
+// inChunks returns a value of the results of the first n tasks, and of another result that nobody computed.
 func inChunks(n uint32) round.Var {
 	v := round.Var{ID: 9, Version: 1, Whole: func() []byte { return []byte("whole") }}
 	for u := range n {

@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// experiment submits an experiment of two jobs, each of two methods with three runs. They share a budget of 100 s, of which earlier
-// runs took 10 s. Both jobs run.
+// experiment submits an experiment of two jobs, each of two methods with three runs. They share a budget of 100 s. Earlier runs
+// took 10 s of it. Both jobs run.
 func (l *lab) experiment(name string) []*state.Job {
 	l.t.Helper()
 	e := protocol.ExperimentEntry{Name: name}
@@ -66,8 +66,8 @@ func TestBudgetOf(t *testing.T) {
 	}
 }
 
-// TestSpentElsewhere: what the log has of jobs without an open share counts, of those that run, that are done and that wait.
-// Another submission has its own budgets.
+// TestSpentElsewhere: what the log has of jobs without an open share counts, if they run and once they are done. Another
+// submission has its own budgets.
 func TestSpentElsewhere(t *testing.T) {
 	l := newLab(t)
 	made, other := l.experiment("e"), l.experiment("f")

@@ -9,8 +9,8 @@ import (
 )
 
 // shareForTest opens the share of a job of two groups of three tasks, in the order 0, 1, 0, 1, 0, 1. They share a budget of
-// 100 s, of which earlier tasks took 10 s: two of the second group, of which each took 20 s. took has the seconds of recorded
-// tasks, the first ones.
+// 100 s. Earlier tasks took 10 s of it. Two tasks of the second group have ended elsewhere and took 20 s each. took has the
+// seconds of the tasks with a recorded result, which are the first ones.
 func shareForTest(b *Budgets, took ...float64) *Share {
 	o := ShareOptions{
 		Limits: map[string]float64{"x": 100}, Before: make(map[string]float64),
@@ -43,7 +43,7 @@ func TestShare(t *testing.T) {
 		}
 	}
 	neither, both := []bool{false, false}, []bool{true, true}
-	// 60 s are left. The other tasks of the first group need 60 s, and those of the second as much.
+	// 60 s are left. The other tasks of the first group need 60 s, and the tasks of the second as much.
 	check("at first", now, []bool{true, false}, neither)
 	s.start(2)
 	if got := s.started(2, now); got != 60*time.Second {
