@@ -129,8 +129,8 @@ func (cfg *Config) quarantine(ctx context.Context, epoch uint64, worker string, 
 	}
 }
 
-
-
+// followQuarantine tells the dispatcher whenever the log has other quarantined workers, until ctx is done. It compares with the
+// log's last word, not with the dispatcher: the entry of a worker that the dispatcher found may be on its way.
 func (cfg *Config) followQuarantine(ctx context.Context, d *dispatch.Dispatcher) {
 	var last map[string]string
 	for {
