@@ -58,8 +58,9 @@ func (j *Job) Step(dst []Action, now time.Time, e Event) []Action {
 	case e.Kind == RecordingLate:
 		j.late++
 	}
+	j.event = e // an argument would be allocated for each event
 	if j.spec != nil {
-		j.kind.step(&e)
+		j.kind.step(&j.event)
 	}
 	return j.take()
 }
