@@ -56,11 +56,14 @@ func (m *Machine) Step(dst []Action, e Event) []Action {
 	case Free:
 		m.begin(e.Executor)
 	case Ended:
-		e.Batch.ended(&e)
+		if e.Batch.ended(&e); e.Batch.state != answering { // otherwise the executor sends first
+			m.begin(e.Batch.executor)
+		}
 	case Helped:
 		e.Job.used[e.Executor] += e.Took
 	case Answered:
 		e.Batch.retire()
+		m.begin(e.Batch.executor)
 	case Stored:
 		e.Job.stored(&e)
 	case ChunkLost:
@@ -211,7 +214,7 @@ func (m *Machine) forgetIdle() {
 	}
 }
 
-// begin gives an executor the next task of the job that has used the least time, so that jobs share
+// begin gives an executor that has nothing to do the next task of the job that has used the least time, so that jobs share
 // the executors evenly, whatever the length of their tasks.
 func (m *Machine) begin(x Executor) {
 	for len(m.ready[x]) > 0 {
