@@ -214,8 +214,8 @@ func (m *Machine) forgetIdle() {
 	}
 }
 
-// begin gives an executor that has nothing to do the next task of the job that has used the least
-// time, so that jobs share the executors evenly, whatever the length of their tasks.
+// begin gives the next task to an executor that has nothing to do. It is a task of the job that has
+// used the least time. So jobs share the executors evenly, whatever the length of their tasks.
 func (m *Machine) begin(x Executor) {
 	for len(m.ready[x]) > 0 {
 		b := m.ready[x][0]
