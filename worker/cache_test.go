@@ -157,12 +157,11 @@ func TestBadShards(t *testing.T) {
 // another server.
 func TestReconnectBeats(t *testing.T) {
 	m := metrics.NewWorker(prometheus.NewRegistry())
-	f := &sessions{heartbeat: &heartbeat{kick: make(chan struct{}, 1)}, news: make(chan struct{}, 1)}
-	x := &traffic{&m.Traffic, f.reconnected}
+	x := &sessions{Traffic: &m.Traffic, heartbeat: &heartbeat{kick: make(chan struct{}, 1)}, news: make(chan struct{}, 1)}
 	x.Reconnected()
 	x.Reconnected()
-	if len(f.heartbeat.kick) != 1 || len(f.news) != 1 || counter(m.NATSReconnects) != 2 {
-		t.Errorf("%d kicks, %v reconnects counted", len(f.heartbeat.kick), counter(m.NATSReconnects))
+	if len(x.heartbeat.kick) != 1 || len(x.news) != 1 || counter(m.NATSReconnects) != 2 {
+		t.Errorf("%d kicks, %v reconnects counted", len(x.heartbeat.kick), counter(m.NATSReconnects))
 	}
 }
 

@@ -26,7 +26,8 @@ type executors struct {
 
 	mu      sync.Mutex
 	wake    sync.Cond
-	tasks   int         // tasks that became ready, and that no executor has looked for. Invariant: at least the ready tasks.
+	calls   int         // executors that shall look for a task, at most as many as there are
+	count   int         // executors
 	waiting int         // executors that wait
 	sharing []*executor // those with parts that others may compute
 	closed  bool
@@ -40,17 +41,19 @@ func newExecutors(kind batch.Executor) *executors {
 
 // begin starts the executors of a kind, as many as there are slots.
 func (p *executors) begin(j *jobs) {
-	for i := range j.cfg.Slots {
+	p.count = j.cfg.Slots
+	for i := range p.count {
 		x := &executor{stepper: stepper{jobs: j}, pool: p, number: int(p.kind)*j.cfg.Slots + i}
 		p.running.Go(x.run)
 	}
 }
 
-// ready says that n more tasks are ready.
+// ready says that n more tasks are ready. An executor that computes looks for the next task by
+// itself when its task has ended.
 func (p *executors) ready(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tasks += n
+	p.calls = min(p.calls+n, p.count)
 	p.signal(n)
 }
 
@@ -67,8 +70,8 @@ func (p *executors) take() (helps *executor, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for !p.closed {
-		if p.tasks > 0 {
-			p.tasks--
+		if p.calls > 0 {
+			p.calls--
 			return nil, true
 		}
 		for _, x := range p.sharing {
@@ -141,8 +144,11 @@ func (x *executor) run() {
 		}
 		if other != nil {
 			x.help(other)
-		} else if a, ok := x.step(batch.Event{Kind: batch.Free, Executor: x.pool.kind}); ok {
-			x.compute(&a)
+			continue
+		}
+		a, ok := x.step(batch.Event{Kind: batch.Free, Executor: x.pool.kind})
+		for ok {
+			a, ok = x.compute(a)
 		}
 	}
 }
@@ -156,8 +162,8 @@ type addressed interface {
 
 var errFault = errors.New("worker: a shard's file cannot be read")
 
-// compute computes a task, and reports how it ended.
-func (x *executor) compute(a *batch.Action) {
+// compute computes a task and reports how it ended. It returns the next one, if there is one.
+func (x *executor) compute(a batch.Action) (next batch.Action, ok bool) {
 	j, w := x.jobs, a.Batch.Local.(*work)
 	j.busy.Add(1)
 	began := time.Now()
@@ -165,7 +171,7 @@ func (x *executor) compute(a *batch.Action) {
 	if a.Task == nil {
 		err = x.reduce(w, a.Index)
 	} else {
-		err = x.gather(w, a)
+		err = x.gather(w, &a)
 	}
 	took := time.Since(began)
 	j.metrics.UnitSeconds.Observe(w.run.Kind, took.Seconds())
@@ -182,10 +188,11 @@ func (x *executor) compute(a *batch.Action) {
 		}
 	}
 	j.busy.Add(-1)
-	x.step(batch.Event{Kind: batch.Ended, Batch: a.Batch, Index: a.Index, Took: took, Err: err})
+	next, ok = x.step(batch.Event{Kind: batch.Ended, Batch: a.Batch, Index: a.Index, Took: took, Err: err})
 	if errors.Is(err, errFault) {
 		j.abandon(owner)
 	}
+	return next, ok
 }
 
 // reduce computes a task of a reduce round into the tree of its batch.

@@ -132,9 +132,9 @@ type partsFunc func(i int)
 
 func (f partsFunc) Part(i int, _ any) { f(i) }
 
-// TestIdleLaneHelps: a lane without a unit computes parts of another's; a part that panics
-// is the unit's panic, in whichever lane it was.
-func TestIdleLaneHelps(t *testing.T) {
+// TestIdleExecutorHelps: an executor without a task computes parts of another one; a part that panics
+// is the panic of its task, in whichever executor it was.
+func TestIdleExecutorHelps(t *testing.T) {
 	b := newBench(t, dense(), nil)
 	b.step() // the job is set up
 	b.jobs.mu.Lock()

@@ -243,8 +243,8 @@ func (j *jobs) store() {
 	}
 }
 
-// abandon forgets a job because its shards could not be read. Their files are verified, or
-// fetched, when the leader sets the job up again.
+// abandon forgets a job because its shards could not be read. Their files are verified, or fetched,
+// when the leader sets the job up again.
 func (j *jobs) abandon(x *job) {
 	j.cache.reverify(j.ctx, x.manifest.Shards)
 	j.step(batch.Event{Kind: batch.Damaged, Job: x.Job})

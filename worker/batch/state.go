@@ -234,11 +234,12 @@ const (
 	Fetched
 	// Free: an executor has nothing to do. Executor.
 	Free
-	// Ended: an executor ended a task, or Err says why it failed. Batch, Index, Took, Err.
+	// Ended: an executor ended a task, or Err says why it failed. It is free now, unless it shall
+	// Answer. Batch, Index, Took, Err.
 	Ended
 	// Helped: an executor helped with a task of another one. Job, Executor, Took.
 	Helped
-	// Answered: the sums of a batch were sent. Batch.
+	// Answered: an executor sent the sums of a batch. It is free now. Batch.
 	Answered
 	// Stored: the result of a task of a gather round was stored, or Err says why not. Task, Digest,
 	// Bytes, Took, Err.
@@ -316,7 +317,8 @@ const (
 
 	// Begin: prepare the memory of a batch. Batch, Run.
 	Begin
-	// Wake: N tasks are ready for executors. Each executor that wakes reports Free. Executor, N.
+	// Wake: N tasks are ready for executors. Each executor that waits, up to N of them, shall
+	// report Free. Executor, N.
 	Wake
 	// Compute: compute a task, then report Ended. Batch, Task (of a gather round), Index.
 	Compute
