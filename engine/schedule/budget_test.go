@@ -122,3 +122,17 @@ func TestShareWithoutBudget(t *testing.T) {
 		t.Errorf("a task may take %v", limit)
 	}
 }
+
+// TestShareOfEqualGroups: of two jobs' groups that need as much, only one begins if the budget has enough for one.
+func TestShareOfEqualGroups(t *testing.T) {
+	var b Budgets
+	o := ShareOptions{Limits: map[string]float64{"x": 10}, Rows: []Row{{Budget: "x", Ended: 1, Seconds: 3}}}
+	first, second := b.Open(o), b.Open(o)
+	b.Spend(nil)
+	for _, s := range []*Share{first, second} {
+		s.begin([]int32{0, 0}, []int{2}, nil)
+	}
+	if now := time.Now(); !first.may(now)[0] || second.may(now)[0] {
+		t.Errorf("%v and %v may begin", first.may(now), second.may(now))
+	}
+}
