@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -204,6 +205,31 @@ func TestFailedMoves(t *testing.T) {
 	}
 	if s.failed(6, false); time.Until(s.stayUntil) > s.limits.LeaderLost {
 		t.Error("a higher epoch does not begin anew")
+	}
+}
+
+// TestLateAnnouncement: two sessions overlap for a moment. An announcement of an earlier leader, which comes late over the
+// former one, does not replace the leader of the next; neither does the move itself, if the next leader is quicker.
+func TestLateAnnouncement(t *testing.T) {
+	changed := 0
+	l := &leadership{env: &env{id: "w", log: slog.New(slog.DiscardHandler)}, changed: func() { changed++ }}
+	l.expect("c", 5)
+	if !l.hears(&protocol.Lead{Epoch: 6, Coordinator: "b"}) || l.name != "b" {
+		t.Fatalf("the leader is %q", l.name)
+	}
+	for _, late := range []string{"a", ""} {
+		if l.hears(&protocol.Lead{Epoch: 5, Coordinator: late}) || l.name != "b" || l.vacant || changed != 1 {
+			t.Fatalf("after an announcement of %q under an earlier epoch the leader is %q, vacant: %v", late, l.name, l.vacant)
+		}
+	}
+	if l.expect("c", 6); l.name != "b" {
+		t.Errorf("after the move the leader is %q", l.name)
+	}
+	if l.expect("c", 7); l.name != "" {
+		t.Errorf("under a new epoch the leader is %q", l.name)
+	}
+	if !l.expect("d", 0) || !l.hears(&protocol.Lead{Epoch: 1, Coordinator: "a"}) {
+		t.Error("epochs of another cluster count")
 	}
 }
 

@@ -17,17 +17,22 @@ type leadership struct {
 
 	mu      sync.Mutex // guards what follows
 	cluster string     // the id of the cluster that the jobs are of; empty: none
-	name    string     // the coordinator that leads; empty: none has announced itself under the present epoch
+	epoch   uint64     // the highest leader epoch of an announcement, or of a leader that the session has moved to
+	name    string     // the coordinator that leads; empty: none has announced itself under epoch
 	heard   time.Time  // when the leader was heard last, or when the wait for it began
 	vacant  bool       // true if it said that it does not lead any longer
 	refused string     // why the leader does not use this worker; empty: it does
 }
 
-// hears takes an announcement of the highest epoch. isNew is true if the leader is new to this
-// worker.
+// hears takes an announcement of the highest epoch. It ignores the announcement if a later leader
+// was heard meanwhile, in another session. isNew is true if the leader is new to this worker.
 func (l *leadership) hears(m *protocol.Lead) (isNew bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if m.Epoch < l.epoch {
+		return false
+	}
+	l.epoch = m.Epoch
 	l.heard, l.vacant = time.Now(), m.Coordinator == ""
 	switch {
 	case l.vacant:
@@ -49,16 +54,17 @@ func (l *leadership) hears(m *protocol.Lead) (isNew bool) {
 }
 
 // expect makes the worker one of a cluster, and reports whether it was one of another. The wait for
-// a leader begins again. If the leader epoch is new, nobody has announced itself under it.
-func (l *leadership) expect(cluster string, newEpoch bool) (another bool) {
+// a leader of an epoch begins again; 0: of any. If the epoch is new, nobody has announced itself
+// under it.
+func (l *leadership) expect(cluster string, epoch uint64) (another bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	another = l.cluster != cluster
 	if another {
-		l.cluster, l.refused = cluster, ""
+		l.cluster, l.epoch, l.name, l.refused = cluster, 0, "", ""
 	}
-	if another || newEpoch {
-		l.name = ""
+	if epoch > l.epoch {
+		l.epoch, l.name = epoch, ""
 	}
 	l.heard, l.vacant = time.Now(), false
 	return another

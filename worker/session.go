@@ -76,8 +76,8 @@ func (x *sessions) run(ctx context.Context, ready func(cluster string)) error {
 		conn, err := x.dial(ctx, c, "", connectTimeout)
 		var s *session
 		if err == nil {
-			if x.leader.expect(c.ID, false) { // jobs and epochs of another cluster mean nothing here
-				x.jobs.reset(0)
+			if x.leader.expect(c.ID, 0) { // jobs and epochs of another cluster mean nothing here
+				x.jobs.reset(c.Epoch)
 			}
 			x.learn(c.Epoch)
 			s, err = x.attach(c, conn)
@@ -140,13 +140,11 @@ func leaderFirst(c *protocol.Cluster, avoid string) []string {
 	return urls
 }
 
-// learn takes a leader epoch that a coordinator named, and reports whether it is new.
-func (x *sessions) learn(epoch uint64) (isNew bool) {
-	isNew = epoch > x.jobs.epoch()
-	if isNew {
+// learn takes a leader epoch that a coordinator named.
+func (x *sessions) learn(epoch uint64) {
+	if epoch > x.jobs.epoch() {
 		x.jobs.hear(epoch)
 	}
-	return isNew
 }
 
 // attach makes a session that listens over conn. link does not use it yet, unless there is no
@@ -246,7 +244,7 @@ func (x *sessions) seek(ctx context.Context, s *session, now *leaderState) (next
 		return nil, true, nil
 	case startsOver:
 		x.log.Warn("the cluster was started again with another log; the worker connects again", "cluster", c.ID, "epoch", c.Epoch)
-		x.leader.expect("", false) // the next session finds another cluster, though it has the same id
+		x.leader.expect("", 0) // the next session finds another cluster, though it has the same id
 		return nil, true, nil
 	}
 	if err != nil && now.lost {
@@ -289,7 +287,8 @@ func (x *sessions) move(ctx context.Context, s *session, c *protocol.Cluster, si
 		return nil
 	}
 	next.stayUntil = time.Now().Add(next.limits.LeaderLost)
-	x.leader.expect(c.ID, x.learn(c.Epoch))
+	x.learn(c.Epoch)
+	x.leader.expect(c.ID, c.Epoch)
 	x.link.session.Store(next) // before s ends, so that fetches of s are tried again in next
 	s.cancel()
 	s.running.Wait()

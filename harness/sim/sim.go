@@ -159,10 +159,9 @@ func (s *Sim) await(clients *sync.WaitGroup) {
 			return
 		case <-tick.C:
 		}
-		text, ended := s.checks.progress()
 		select {
 		case <-satisfied:
-			if ended && s.faults.lasting.Load() == 0 {
+			if _, ended := s.checks.progress(); ended && s.faults.lasting.Load() == 0 {
 				return
 			}
 		default:
@@ -171,6 +170,7 @@ func (s *Sim) await(clients *sync.WaitGroup) {
 			calmSince = time.Now()
 		}
 		if !calmSince.IsZero() && time.Since(calmSince) > Within {
+			text, _ := s.checks.progress()
 			stacks := make([]byte, 1<<20)
 			s.out.trace("%s", stacks[:runtime.Stack(stacks, true)])
 			s.verdict.fail("liveness", "%v after the last fault ended: %s", Within, text)

@@ -169,7 +169,7 @@ func (c *caller) order() {
 	ref := protocol.Ref{ID: uint16(small.Draw(t, "value")), Version: uint64(rapid.IntRange(0, 4).Draw(t, "version"))}
 	units := rapid.SliceOfN(rapid.Uint32Range(0, 3), 1, 5).Draw(t, "units")
 	order := Order{Epoch: stamp.Epoch, ID: stamp.Job, Round: stamp.Round, Ref: ref}
-	switch rapid.IntRange(0, 11).Draw(t, "message") {
+	switch rapid.IntRange(0, 12).Draw(t, "message") {
 	case 0, 1:
 		m := &dataset.Manifest{Shards: make([]dataset.ShardRef, 3)}
 		s := &protocol.Setup{Epoch: stamp.Epoch, ID: stamp.Job, Start: uint64(small.Draw(t, "start")), Manifest: m}
@@ -178,11 +178,18 @@ func (c *caller) order() {
 		order.Lent = rapid.Bool().Draw(t, "lent")
 		c.step(Event{Kind: Value, Order: order, Bytes: small.Draw(t, "bytes")})
 	case 4:
-		order.Of, order.Sent = 2, true
+		order.Of, order.Sent = 2, rapid.Bool().Draw(t, "sent")
+		order.Found = !order.Sent && rapid.Bool().Draw(t, "found")
 		c.step(Event{Kind: Chunk, Order: order, Index: rapid.IntRange(0, 1).Draw(t, "index"), Bytes: 1})
 	case 5:
 		order.Units = units[1:]
 		c.step(Event{Kind: Forget, Order: order})
+	case 7:
+		if j := c.machine.jobs[stamp.Job]; j != nil {
+			if v := j.values.find(ref); v != nil && v.chunks != nil {
+				c.step(Event{Kind: ChunkLost, Version: v, Index: rapid.IntRange(0, 1).Draw(t, "index")})
+			}
+		}
 	case 6:
 		if j := c.machine.jobs[stamp.Job]; j != nil {
 			c.step(Event{Kind: Damaged, Job: j})

@@ -227,11 +227,10 @@ func (b *Batch) Tasks(yield func(*Task) bool) {
 // there are none.
 func (b *Batch) await() {
 	j := b.job
-	err := j.failure
-	once := false
+	err := b.tooLarge()
+	once := err != nil && FailureOf(err).Permanent // a single failure says it for all tasks
 	if err == nil {
-		err = b.tooLarge()
-		once = err != nil && FailureOf(err).Permanent // a single failure says it for all tasks
+		err = j.failure
 	}
 	if err != nil {
 		for i := range b.tasks {

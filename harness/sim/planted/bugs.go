@@ -74,6 +74,8 @@ var Bugs = []Bug{
 	}, nil},
 	{"a stale round's part accepted", []Edit{
 		{"engine/schedule/gather.go", "	if e.Round != g.number || !g.workers.Trusts(e.Worker) || !s.isOpen() {", "	if !g.workers.Trusts(e.Worker) || !s.isOpen() {"},
+		{"coordinator/jobs/results.go", "Job: c.Job, Round: c.Round + 1, Unit: c.Unit,", "Job: c.Job, Round: r.Store.State().Job(c.Job).Round + 1, Unit: c.Unit,"},
+		{"coordinator/jobs/results.go", "j != nil && j.Round > c.Round {", "j != nil && false {"},
 	}, nil},
 	{"a cancelled job that publishes its model", []Edit{
 		{"coordinator/state/run.go", `func finish(s *State, e *protocol.FinishEntry) (any, error) {
