@@ -164,8 +164,8 @@ func readRecord(in *bufio.Reader, buffer *bytes.Buffer, before byte, n int) (kin
 	return kind, nil
 }
 
-// read adds a record to the state. It checks that records of one kind are in order, and
-// none is there twice.
+// read adds a record to the state. It checks that records of one kind are in order, except
+// marks, and that none is there twice.
 func (s *State) read(kind byte, c *wire.Coder) {
 	switch kind {
 	case recordState:
@@ -213,7 +213,7 @@ func (s *State) read(kind byte, c *wire.Coder) {
 		var digest string
 		var at uint64
 		markFields(c, &digest, &at)
-		if !isDigest(digest) || at > s.index {
+		if _, twice := s.condemned[digest]; twice || !isDigest(digest) || at > s.index {
 			c.Failf("the mark of a blob to delete is not valid: %.80q at log index %d", digest, at)
 		}
 		if s.condemned == nil {

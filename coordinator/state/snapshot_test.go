@@ -279,12 +279,15 @@ func TestRecordOrder(t *testing.T) {
 	first := record(recordState, strings.Repeat("\x00", 32))
 	member := record(recordMember, "\x0a\x00\x00\x00\x00\x00\x00\x00"+`{"id":"a"}`)
 	deleted := record(recordDeleted, strings.Repeat("\x00", 32))
+	mark := record(recordMark, "\x40\x00\x00\x00\x00\x00\x00\x00"+digest('a')+strings.Repeat("\x00", 8))
 	end := record(recordEnd, "")
 	for what, c := range map[string]struct {
 		records [][]byte
 		want    string // in the error; empty: it is read
 	}{
 		"in order":           {[][]byte{first, member, deleted, end}, ""},
+		"a mark":             {[][]byte{first, mark, end}, ""},
+		"a mark twice":       {[][]byte{first, mark, mark, end}, "record 3 (marked blob): the mark of a blob to delete is not valid"},
 		"no record":          {nil, "ends too early"},
 		"no head":            {[][]byte{member, end}, "record 1 (member) is not in its place"},
 		"the head twice":     {[][]byte{first, first, end}, "record 2 (head) is not in its place"},
