@@ -34,7 +34,7 @@ import (
 
 // The blobs of a deleted dataset and the parts of a finished job go once they are
 // old, on every coordinator; what is young, or referred to, stays.
-func TestBlobsAreCollected(t *testing.T) {
+func TestBlobsAreGathered(t *testing.T) {
 	ctx := deadline(t)
 	c := prepare(t, 3)
 	c.tune = func(cfg *coordinator.Config) { cfg.BlobGrace = 3 * time.Second }
@@ -210,7 +210,7 @@ func TestEnsemble(t *testing.T) {
 	}
 	stopped := false
 	end, err := c.client.Watch(ctx, s.Name, func(j *protocol.JobInfo) {
-		if j.Collected >= 2 && !stopped {
+		if j.Gathered >= 2 && !stopped {
 			stopped = true
 			c.stop("w1")
 			c.stop(c.leader(ctx))
@@ -251,7 +251,7 @@ func TestValidatedEnsemble(t *testing.T) {
 	}
 	stopped := false
 	end, err := c.client.Watch(ctx, s.Name, func(j *protocol.JobInfo) {
-		if j.Collected >= 1 && !stopped {
+		if j.Gathered >= 1 && !stopped {
 			stopped = true
 			c.stop(c.leader(ctx))
 		}
@@ -345,7 +345,7 @@ func (c *cluster) watchTrees(s protocol.Spec, some int, meanwhile func(), want s
 	}
 	called := false
 	end, err := c.client.Watch(ctx, s.Name, func(j *protocol.JobInfo) {
-		if j.Collected >= some && !called {
+		if j.Gathered >= some && !called {
 			called = true
 			meanwhile()
 		}

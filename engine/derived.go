@@ -67,7 +67,7 @@ type DerivedCache struct {
 
 type derivedKey struct {
 	op       uint8
-	unit, of int
+	task, of int
 }
 
 // NewDerivedCache returns an empty cache with a budget of its own of limit bytes.
@@ -103,7 +103,7 @@ func (c *DerivedCache) reset(version uint64) {
 
 // get returns the unit's derived value from the cache or from Derive; nil: the unit runs
 // without one. The value is retained for the caller, who releases it.
-func (c *DerivedCache) get(k round.SumKernel, u round.Unit, d *dataset.Data, v round.Vars, scratch any) (round.Derived, error) {
+func (c *DerivedCache) get(k round.ReduceKernel, u round.Task, d *dataset.Data, v round.Vars, scratch any) (round.Derived, error) {
 	c.setVersion(u.DerivedVersion)
 	if u.DerivedVersion == 0 {
 		return nil, nil

@@ -27,7 +27,7 @@ func TestPanicIsAnError(t *testing.T) {
 	}
 }
 
-func panicAtTwo(u round.Unit) error {
+func panicAtTwo(u round.Task) error {
 	if u.ID == 2 {
 		panic("bad luck")
 	}

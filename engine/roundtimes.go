@@ -58,19 +58,19 @@ func (s *RoundTimes) Measure(x Executor, skipChildren bool) Executor {
 
 type timedExecutor struct {
 	Executor
-	times        *RoundTimes
-	skipChildren bool
+	times       *RoundTimes
+	skipSubJobs bool
 }
 
 // Do implements Executor.
 func (m *timedExecutor) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
 	began := time.Now()
 	err := m.Executor.Do(ctx, n, r, res)
-	if m.skipChildren && r.Child != nil {
+	if m.skipSubJobs && r.SubJob != nil {
 		return err
 	}
 	took := time.Since(began)
-	if c, ok := m.Executor.(ComputeTimer); ok && r.How == round.Sum && c.Computed() > 0 {
+	if c, ok := m.Executor.(ComputeTimer); ok && r.How == round.Reduce && c.Computed() > 0 {
 		took = min(took, c.Computed())
 	}
 	m.times.add(r.Kind, took)

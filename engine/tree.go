@@ -19,7 +19,7 @@ type Tree struct {
 	// Free takes the memory of a lent partial (Partial.Message) that nobody reads any more; nil: it is dropped.
 	Free func(message []byte)
 
-	units  int
+	tasks  int
 	shape  round.Shape
 	levels [][]*round.Partial // levels[l][i], nil until filled
 	rows   []float32          // working memory of sums
@@ -37,7 +37,7 @@ func (t *Tree) Reset(units int, shape round.Shape) {
 			}
 		}
 	}
-	if t.units != units {
+	if t.tasks != units {
 		t.levels = t.levels[:0]
 		for n := units; ; n = (n + 1) / 2 {
 			t.levels = append(t.levels, make([]*round.Partial, n))
@@ -46,7 +46,7 @@ func (t *Tree) Reset(units int, shape round.Shape) {
 			}
 		}
 	}
-	t.units, t.shape = units, shape
+	t.tasks, t.shape = units, shape
 }
 
 // Partial returns a partial shaped and zeroed for the round: fill it and Put it.
@@ -114,7 +114,7 @@ func (t *Tree) Put(level, i int, p *round.Partial) (bool, error) {
 // Check returns an error if there is no node (level, i), or if p has not the round's shape.
 func (t *Tree) Check(level, i int, p *round.Partial) error {
 	if level < 0 || level >= len(t.levels) || i < 0 || i >= len(t.levels[level]) {
-		return fmt.Errorf("node (%d, %d) is not in a reduce tree of %d tasks", level, i, t.units)
+		return fmt.Errorf("node (%d, %d) is not in a reduce tree of %d tasks", level, i, t.tasks)
 	}
 	return p.Check(t.shape)
 }
@@ -122,12 +122,12 @@ func (t *Tree) Check(level, i int, p *round.Partial) error {
 // groupLevel is the level of the nodes whose units' rows are summed at once.
 const groupLevel = 4
 
-// PutUnit is Put of a unit's node, whose rows may be computed later where there are more
+// PutTask is Put of a unit's node, whose rows may be computed later where there are more
 // units. Rows wait until all units under the same node of
 // groupLevel are there, or under the root: then they are summed at once, to the same bits.
-// A round puts units by PutUnit or by Put, not by both.
-func (t *Tree) PutUnit(i int, p *round.Partial) error {
-	if t.shape.Rows == 0 || t.units == 1 {
+// A round puts units by PutTask or by Put, not by both.
+func (t *Tree) PutTask(i int, p *round.Partial) error {
+	if t.shape.Rows == 0 || t.tasks == 1 {
 		_, err := t.Put(0, i, p)
 		return err
 	}
@@ -137,7 +137,7 @@ func (t *Tree) PutUnit(i int, p *round.Partial) error {
 	}
 	level := min(groupLevel, len(t.levels)-1)
 	group := i >> level
-	units := t.levels[0][group<<level : min((group+1)<<level, t.units)]
+	units := t.levels[0][group<<level : min((group+1)<<level, t.tasks)]
 	units[i-group<<level] = p
 	if slices.Contains(units, nil) {
 		return nil

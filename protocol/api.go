@@ -105,8 +105,8 @@ type Cluster struct {
 	Problem string `json:"problem,omitempty"`
 	// Warning, where set, is what does not suit, though that coordinator can lead and serve.
 	Warning string `json:"warning,omitempty"`
-	// Distrusted lists the workers that audits found to be wrong, from committed state.
-	Distrusted []Distrusted `json:"quarantined,omitempty"`
+	// Quarantined lists the workers that audits found to be wrong, from committed state.
+	Quarantined []Quarantined `json:"quarantined,omitempty"`
 }
 
 // Listed returns c with empty lists in place of those that are nil: JSON has "[]" for
@@ -118,8 +118,8 @@ func (c Cluster) Listed() Cluster {
 	return c
 }
 
-// Distrusted is a worker that is not used until somebody trusts it again.
-type Distrusted struct {
+// Quarantined is a worker that is not used until somebody trusts it again.
+type Quarantined struct {
 	Worker string `json:"worker"`
 	Reason string `json:"reason"`
 	Time   int64  `json:"time"` // Unix seconds
@@ -140,10 +140,10 @@ type Worker struct {
 	Address string  `json:"address,omitempty"` // from which it is connected to NATS
 	Load    float64 `json:"load,omitempty"`    // of its machine: the load average of a minute, where it tells
 	Busy    int     `json:"busy_slots"`        // units that it computes now
-	Units   uint64  `json:"tasks"`             // computed for this leader
+	Tasks   uint64  `json:"tasks"`             // computed for this leader
 	// UnitSeconds are the recent seconds of a unit, by kind of unit, and MainKind is the
 	// kind that most time went into.
-	UnitSeconds map[string]float64 `json:"task_seconds,omitempty"`
+	TaskSeconds map[string]float64 `json:"task_seconds,omitempty"`
 	MainKind    string             `json:"main_kind,omitempty"`
 	LastSeen    int64              `json:"last_seen_ms"` // since its last heartbeat
 	// Idle, where set, says why it computes nothing, and what helps, as the leader knows; IdleReason is the same
@@ -236,11 +236,11 @@ type JobInfo struct {
 	// CellsLeft is how many seconds the cells of a running job take still where all slots of the workers
 	// compute them, as the leader estimates from those that have ended; 0: not known.
 	CellsLeft float64 `json:"runs_left_seconds,omitempty"`
-	// Collected is the number of finished units of a collected round, Units of all,
+	// Gathered is the number of finished units of a collected round, Units of all,
 	// InFlight of those that workers compute just now, as the leader knows.
-	Collected int `json:"collected,omitempty"`
-	InFlight  int `json:"in_flight,omitempty"`
-	Units     int `json:"tasks,omitempty"`
+	Gathered int `json:"collected,omitempty"`
+	InFlight int `json:"in_flight,omitempty"`
+	Tasks    int `json:"tasks,omitempty"`
 	// Workers are those that compute a running job just now, as the leader knows; only of
 	// one job that is asked for.
 	Workers []string        `json:"workers,omitempty"`
@@ -316,7 +316,7 @@ type JobCells struct {
 
 // CellOutcome is what a cell ended with.
 type CellOutcome struct {
-	Unit    int             `json:"task"`
+	Task    int             `json:"task"`
 	Outcome json.RawMessage `json:"result"` // pipeline.Outcome
 	// Seconds is how long its worker computed it; 0: not known.
 	Seconds float64 `json:"seconds,omitempty"`
@@ -335,7 +335,7 @@ type JobCellStates struct {
 
 // CellState is how a cell ended: well, unless it says otherwise.
 type CellState struct {
-	Unit   int  `json:"task"`
+	Task   int  `json:"task"`
 	Failed bool `json:"failed,omitempty"`
 	NotRun bool `json:"not_run,omitempty"` // its budget is used up
 }

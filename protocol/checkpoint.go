@@ -6,7 +6,7 @@ package protocol
 type Checkpoint struct {
 	Stamp
 	Worker string
-	Unit   uint32
+	Task   uint32
 	Resume
 }
 
@@ -22,7 +22,7 @@ type Resume struct {
 func (m *Checkpoint) Append(dst []byte) []byte {
 	dst = m.Stamp.append(header(dst, KindCheckpoint))
 	dst = appendText(dst, m.Worker)
-	dst = le.AppendUint32(dst, m.Unit)
+	dst = le.AppendUint32(dst, m.Task)
 	return m.Resume.Append(dst)
 }
 
@@ -31,7 +31,7 @@ func (m *Checkpoint) Decode(b []byte) error {
 	r := read(b, KindCheckpoint)
 	m.Stamp = r.stamp()
 	m.Worker = r.text(MaxText)
-	m.Unit = r.u32()
+	m.Task = r.u32()
 	m.Resume = Resume{r.u64(), r.bytes(), r.bytes()}
 	return r.end()
 }

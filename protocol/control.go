@@ -7,9 +7,9 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// Beat is a worker's heartbeat: published at every heartbeat interval, and at
+// Heartbeat is a worker's heartbeat: published at every heartbeat interval, and at
 // once when Holds changes or a new leader shows up.
-type Beat struct {
+type Heartbeat struct {
 	Worker   string `json:"worker"`
 	Version  string `json:"version"`
 	Protocol int    `json:"protocol"`
@@ -23,8 +23,8 @@ type Beat struct {
 	// Leaving: it finishes nothing more and goes; give its units to others now.
 	Leaving bool `json:"leaving,omitempty"`
 	Busy    int  `json:"busy,omitempty"` // units that it computes now
-	// Pieces: it takes values piece by piece, and keeps the results of collected units for that.
-	Pieces bool `json:"pieces,omitempty"`
+	// Chunks: it takes values piece by piece, and keeps the results of collected units for that.
+	Chunks bool `json:"pieces,omitempty"`
 	// Bundles: it takes several messages in one.
 	Bundles bool `json:"bundles,omitempty"`
 	// Problem, where set, is why it takes no units just now: its folder cannot be written.
@@ -38,14 +38,14 @@ type Beat struct {
 }
 
 // Append encodes the message.
-func (m *Beat) Append(dst []byte) []byte { return appendJSON(dst, KindBeat, m) }
+func (m *Heartbeat) Append(dst []byte) []byte { return appendJSON(dst, KindHeartbeat, m) }
 
 // Decode reads the message.
-func (m *Beat) Decode(b []byte) error {
-	if len(b) > MaxBeat {
-		return fmt.Errorf("%w: the heartbeat message has %d bytes, want at most %d", ErrMessage, len(b), MaxBeat)
+func (m *Heartbeat) Decode(b []byte) error {
+	if len(b) > MaxHeartbeatBytes {
+		return fmt.Errorf("%w: the heartbeat message has %d bytes, want at most %d", ErrMessage, len(b), MaxHeartbeatBytes)
 	}
-	return readJSON(b, KindBeat, m)
+	return readJSON(b, KindHeartbeat, m)
 }
 
 // Lead says who leads: published by the leader at every heartbeat interval.
@@ -90,7 +90,7 @@ type Forget struct {
 	Epoch uint64   `json:"epoch"`
 	Job   uint64   `json:"job"`
 	Round uint64   `json:"round,omitempty"`
-	Units []uint32 `json:"units,omitempty"`
+	Tasks []uint32 `json:"units,omitempty"`
 }
 
 // Append encodes the message.

@@ -21,7 +21,7 @@ const (
 	EntrySubmit        EntryKind = 5
 	EntryJobState      EntryKind = 6
 	EntryCommit        EntryKind = 7
-	EntryCollected     EntryKind = 8
+	EntryResult        EntryKind = 8
 	EntryFinish        EntryKind = 9
 	EntryCancel        EntryKind = 10
 	EntryCondemn       EntryKind = 11
@@ -129,13 +129,13 @@ type JobStateEntry struct {
 	Millis int64 `json:"millis,omitempty"`
 }
 
-// CollectedEntry records the part of one collected unit as it arrives. Refused
+// ResultEntry records the part of one collected unit as it arrives. Refused
 // when Epoch is not current or Round is not above the committed round.
-type CollectedEntry struct {
+type ResultEntry struct {
 	Epoch  uint64 `json:"epoch"`
 	Job    uint64 `json:"job"`
 	Round  uint64 `json:"round"` // rounds folded once this one is
-	Unit   uint32 `json:"unit"`
+	Task   uint32 `json:"unit"`
 	Of     uint32 `json:"of"`     // units in the round
 	Digest string `json:"digest"` // its blob
 	Bytes  uint64 `json:"bytes"`
@@ -144,12 +144,12 @@ type CollectedEntry struct {
 }
 
 // WithholdEntry records that units of a job of cells are not run, since the budget of their rows is
-// used up. A unit that is recorded already stays as it is. Refused as a CollectedEntry is.
+// used up. A unit that is recorded already stays as it is. Refused as a ResultEntry is.
 type WithholdEntry struct {
 	Epoch uint64   `json:"epoch"`
 	Job   uint64   `json:"job"`
 	Round uint64   `json:"round"` // rounds folded once this one is
-	Units []uint32 `json:"units"` // at most MaxWithheld
+	Tasks []uint32 `json:"units"` // at most MaxWithheld
 	// Compute is how long each of them had been computed, in nanoseconds, when its budget ended
 	// it; 0: they had not begun.
 	Compute uint64 `json:"compute,omitempty"`

@@ -183,7 +183,7 @@ func TestShardChanged(t *testing.T) {
 			j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 			list, sums := rounds(t, d, j, 1)
 			l.setup(w, 40, j, d.manifest)
-			l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+			l.to(w, l.message(40, 0, list[0], allTasks(list[0].Tasks)))
 			receive(t, "a part", l.parts)
 			l.to(w, &protocol.Forget{Epoch: 5, Job: 40})
 			ref := d.manifest.Shards[0]
@@ -198,7 +198,7 @@ func TestShardChanged(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.setup(w, 41, j, d.manifest)
-			l.to(w, l.message(41, 0, list[0], allUnits(list[0].Units)))
+			l.to(w, l.message(41, 0, list[0], allTasks(list[0].Tasks)))
 			select {
 			case p := <-l.parts:
 				if err := samePartial(p.Partial, sums[0]); err != nil {

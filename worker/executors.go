@@ -174,10 +174,10 @@ func (x *executor) compute(a batch.Action) (next batch.Action, ok bool) {
 		err = x.gather(w, &a)
 	}
 	took := time.Since(began)
-	j.metrics.UnitSeconds.Observe(w.run.Kind, took.Seconds())
+	j.metrics.TaskSeconds.Observe(w.run.Kind, took.Seconds())
 	owner := w.job // w may serve another batch once the task has ended
 	if err == nil {
-		j.metrics.Units.Inc()
+		j.metrics.Tasks.Inc()
 	} else if stack := engine.PanicStack(err); stack != "" {
 		j.log.Error("computing a task panicked", "job", owner.ID, "reason", err, "stack", stack)
 		owner.scratch[x.number] = nil // it may be in any state
@@ -208,7 +208,7 @@ func (x *executor) reduce(w *work, index int) error {
 		w.job.kept.Swap(x.jobs.kept.NewCache()).Close()
 		err = &batch.Failure{NonFinite: true, Err: err}
 	}
-	unit := w.run.Units[index]
+	unit := w.run.Tasks[index]
 	if spoil := x.jobs.cfg.Spoil; spoil != nil && err == nil {
 		spoil(unit, p, nil)
 	}
@@ -229,7 +229,7 @@ const computing = "computing the task"
 func (x *executor) runKernel(p *round.Partial, w *work, index int) (err error) {
 	j := w.job
 	defer engine.Guard(&err, computing)
-	u := w.run.Unit(index)
+	u := w.run.Task(index)
 	u.Lanes, x.job = x, j
 	defer func() { x.job = nil }() // an idle executor keeps no job in memory
 	x.jobs.metrics.Rows.Add(float64(len(u.Rows(j.open.Data))))
@@ -248,7 +248,7 @@ func (x *executor) gather(w *work, a *batch.Action) error {
 		return err
 	}
 	if spoil := j.cfg.Spoil; spoil != nil {
-		spoil(a.Task.Unit, nil, part)
+		spoil(a.Task.Number, nil, part)
 	}
 	j.computed <- computed{w.job, a.Task, part, time.Since(began)}
 	return nil
@@ -262,14 +262,14 @@ func (x *executor) result(ctx context.Context, w *work, a *batch.Action) (part [
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	u := w.run.Unit(a.Index)
-	if !w.run.Child {
-		return engine.RunCollected(ctx, j.open.Kernel, u, j.open.Data, w.vars, nil, x.scratch(j))
+	u := w.run.Task(a.Index)
+	if !w.run.SubJob {
+		return engine.RunGather(ctx, j.open.Kernel, u, j.open.Data, w.vars, nil, x.scratch(j))
 	}
-	if u.Child, err = pipeline.ChildOf(j.spec, j.manifest, u.ID); err != nil {
+	if u.SubJob, err = pipeline.SubJobOf(j.spec, j.manifest, u.ID); err != nil {
 		return nil, err
 	}
-	return engine.RunCollected(ctx, j.open.Kernel, u, j.open.Data, w.vars, func(ctx context.Context, child *round.Job) ([]byte, error) {
+	return engine.RunGather(ctx, j.open.Kernel, u, j.open.Data, w.vars, func(ctx context.Context, child *round.Job) ([]byte, error) {
 		options := x.reporting(a.Task)
 		if len(u.Payload) > 0 {
 			var resume protocol.Resume
@@ -279,7 +279,7 @@ func (x *executor) result(ctx context.Context, w *work, a *batch.Action) (part [
 			options.Resume = local.Checkpoint(resume)
 			x.jobs.log.Info("a fold continues on this worker", "job", j.ID, "unit", u.ID, "round", resume.Rounds)
 		}
-		return local.Child(ctx, j.open, child, options)
+		return local.SubJob(ctx, j.open, child, options)
 	}, nil)
 }
 
@@ -292,14 +292,14 @@ func (x *executor) reporting(t *batch.Task) local.Options {
 		}
 		stamp, reply := j.addressee(t)
 		m := t.Local.(*gathered).progress.tell(protocol.Progress{
-			Stamp: stamp, Worker: j.id, Unit: t.Unit, Done: protocol.Work{Rounds: rounds, Steps: p.Step, Samples: p.Samples},
+			Stamp: stamp, Worker: j.id, Task: t.Number, Done: protocol.Work{Rounds: rounds, Steps: p.Step, Samples: p.Samples},
 			Steps: p.Steps, Most: p.MostSteps, Loss: p.Loss,
 		})
 		j.link.send(reply, m.Append(nil))
 	}
 	checkpoint := func(at local.Checkpoint) {
 		stamp, reply := j.addressee(t)
-		m := protocol.Checkpoint{Stamp: stamp, Worker: j.id, Unit: t.Unit, Resume: protocol.Resume(at)}
+		m := protocol.Checkpoint{Stamp: stamp, Worker: j.id, Task: t.Number, Resume: protocol.Resume(at)}
 		j.link.send(reply, m.Append(nil))
 	}
 	return local.Options{Kept: j.kept, Report: report, Checkpoint: checkpoint, CheckpointEvery: j.cfg.CheckpointEvery}

@@ -112,7 +112,7 @@ func TestTrust(t *testing.T) {
 		t.Errorf("models %+v", models)
 	}
 	s.get("POST", "/v1/workers/w1/trust", nil, nil)
-	if n := len(s.cfg.Store.State().Distrusted()); n != 0 {
+	if n := len(s.cfg.Store.State().Quarantined()); n != 0 {
 		t.Errorf("%d are distrusted", n)
 	}
 	s.refuse(404, "POST", "/v1/workers/w1/trust", nil, "w1")
@@ -369,7 +369,7 @@ func TestCellsOfJobs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.propose(protocol.EntryCollected, protocol.CollectedEntry{Epoch: epoch, Job: list.Jobs[0].ID, Round: 1, Unit: uint32(unit), Of: 4, Digest: digest, Bytes: uint64(len(parts[unit])), Compute: took[unit]})
+		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: list.Jobs[0].ID, Round: 1, Task: uint32(unit), Of: 4, Digest: digest, Bytes: uint64(len(parts[unit])), Compute: took[unit]})
 	}
 	check := func(job, from, want string) {
 		t.Helper()
@@ -377,7 +377,7 @@ func TestCellsOfJobs(t *testing.T) {
 		s.get("GET", "/v1/jobs/"+job+"/runs?from="+from, nil, &got)
 		text := ""
 		for _, c := range got.Cells {
-			text += fmt.Sprintf("%d %s %g, ", c.Unit, c.Outcome, c.Seconds)
+			text += fmt.Sprintf("%d %s %g, ", c.Task, c.Outcome, c.Seconds)
 		}
 		if text != want || got.Next != 0 {
 			t.Errorf("%s from %s: %s and then %d, want %s", job, from, text, got.Next, want)

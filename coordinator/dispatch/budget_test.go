@@ -48,7 +48,7 @@ func TestBudgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for task, want := range []string{string(resultOf(0)), string(resultOf(1)), string(resultOf(2)), "", "", "", ""} {
-		if result, err := d.res.Part(task); err != nil || string(result) != want {
+		if result, err := d.res.Load(task); err != nil || string(result) != want {
 			t.Errorf("task %d: result %q, error %v", task, result, err)
 		}
 	}

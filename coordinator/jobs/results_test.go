@@ -27,7 +27,7 @@ func TestResultsAreKeptByRound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := protocol.Collected{Stamp: protocol.Stamp{Epoch: l.cfg.Epoch, Job: j.ID, Round: 0}, Unit: 3, Digest: digest, Bytes: 6, Compute: 5e9}
+	m := protocol.Result{Stamp: protocol.Stamp{Epoch: l.cfg.Epoch, Job: j.ID, Round: 0}, Task: 3, Digest: digest, Bytes: 6, Compute: 5e9}
 	if err := p.Record(testkit.Context(t), &m, 10); err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +43,8 @@ func TestResultsAreKeptByRound(t *testing.T) {
 	if b, err := p.Load(testkit.Context(t), digest); err != nil || string(b) != "a tree" {
 		t.Errorf("result %q, error %v", b, err)
 	}
-	if info := l.job(j.ID).Info(); info.Collected != 1 || info.Units != 10 {
-		t.Errorf("%d of %d tasks have results", info.Collected, info.Units)
+	if info := l.job(j.ID).Info(); info.Gathered != 1 || info.Tasks != 10 {
+		t.Errorf("%d of %d tasks have results", info.Gathered, info.Tasks)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestRefusedResultsEndTheRound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &protocol.Collected{Stamp: protocol.Stamp{Epoch: l.cfg.Epoch, Job: j.ID, Round: 2}, Digest: digest, Bytes: 6}
+	m := &protocol.Result{Stamp: protocol.Stamp{Epoch: l.cfg.Epoch, Job: j.ID, Round: 2}, Digest: digest, Bytes: 6}
 	if err := p.Record(testkit.Context(t), m, 5); !errors.Is(err, dispatch.ErrOver) || !passing(err) {
 		t.Errorf("a result of a committed round: %v", err)
 	}
@@ -137,7 +137,7 @@ func TestALostResultIsComputedAgain(t *testing.T) {
 		t.Errorf("a lost result: %v", err)
 	}
 	known(map[uint32]string{0: a})
-	again := &protocol.Collected{Stamp: protocol.Stamp{Job: job}, Unit: 1, Digest: b}
+	again := &protocol.Result{Stamp: protocol.Stamp{Job: job}, Task: 1, Digest: b}
 	_, fetched := p.Fetch(t.Context(), again)
 	if err := errors.Join(fetched, p.Record(t.Context(), again, 2)); err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func withResults(t *testing.T, results ...string) *state.State {
 	id := s.JobByName("j").ID
 	apply(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: s.Epoch(), Job: id, State: protocol.Running})
 	for task, d := range results {
-		apply(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: s.Epoch(), Job: id, Round: 1, Unit: uint32(task), Of: uint32(len(results)), Digest: d, Bytes: 1})
+		apply(protocol.EntryResult, &protocol.ResultEntry{Epoch: s.Epoch(), Job: id, Round: 1, Task: uint32(task), Of: uint32(len(results)), Digest: d, Bytes: 1})
 	}
 	return s
 }

@@ -29,7 +29,7 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 	own := &round.Job{Numerics: round.Numerics}
 	running := &state.Job{ID: 1, Name: "one", State: protocol.Running, Job: own}
 	foreign := &state.Job{ID: 1, Name: "one", State: protocol.Running, Job: &round.Job{Numerics: round.Numerics + 1}}
-	usable := available(dispatch.Availability{Usable: 1, Unable: []string{"w1"}, Distrusted: []string{"w2"}})
+	usable := available(dispatch.Availability{Usable: 1, Unable: []string{"w1"}, Quarantined: []string{"w2"}})
 	stuck, lonely := *usable, *usable
 	stuck.Unrecorded, lonely.NATS = "the disk is full", "it is cut off"
 	for _, test := range []struct {
@@ -45,8 +45,8 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 		{"not known", running, &Facts{Concurrent: 1}, "", nil},
 		{"no worker", running, available(dispatch.Availability{}), protocol.WaitNoWorker, []string{"coppice worker --join h:7100 --dir"}},
 		{"memory", running, available(dispatch.Availability{Unable: []string{"w1", "w2"}, Unreachable: []string{"w3"}}), protocol.WaitMemory, []string{"w1, w2", "--memory"}},
-		{"unreachable", running, available(dispatch.Availability{Unreachable: []string{"w3"}, Distrusted: []string{"w4"}}), protocol.WaitUnreachable, []string{"w3", "coppice worker"}},
-		{"distrusted", running, available(dispatch.Availability{Distrusted: []string{"w4"}}), protocol.WaitDistrusted, []string{"w4", "coppice cluster"}},
+		{"unreachable", running, available(dispatch.Availability{Unreachable: []string{"w3"}, Quarantined: []string{"w4"}}), protocol.WaitUnreachable, []string{"w3", "coppice worker"}},
+		{"distrusted", running, available(dispatch.Availability{Quarantined: []string{"w4"}}), protocol.WaitQuarantined, []string{"w4", "coppice cluster"}},
 		{"refused", running, available(dispatch.Availability{Refused: []string{"w5: it speaks protocol 9"}}), protocol.WaitRefused, []string{"w5: it speaks protocol 9"}},
 		{"no NATS", running, &lonely, protocol.WaitNATS, []string{"it is cut off", "coppice cluster members"}},
 		{"nothing recorded", running, &stuck, protocol.WaitCommit, []string{"the disk is full", "coppice cluster members"}},

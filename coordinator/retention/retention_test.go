@@ -120,8 +120,8 @@ func TestPassing(t *testing.T) {
 	jobs := do(protocol.EntryExperiment, e).([]*state.Job)
 	for i, j := range jobs {
 		do(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running})
-		do(protocol.EntryCollected, protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Unit: 1, Of: 3, Digest: digest("12"[i : i+1])})
-		do(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: j.ID, Round: 1, Units: []uint32{2}})
+		do(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Task: 1, Of: 3, Digest: digest("12"[i : i+1])})
+		do(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: j.ID, Round: 1, Tasks: []uint32{2}})
 	}
 	if got := passingNow(s); !slices.Equal(got, []string{digest("1"), digest("2")}) {
 		t.Errorf("%v", got)

@@ -7,9 +7,9 @@ type Combine uint8
 
 const (
 	// Sum adds partials along the pinned tree (design section 8.4).
-	Sum Combine = iota
-	// Collect returns each unit's bytes, in unit order.
-	Collect
+	Reduce Combine = iota
+	// Gather returns each unit's bytes, in unit order.
+	Gather
 )
 
 // MaxKind is the greatest length of Round.Kind, in bytes.
@@ -30,7 +30,7 @@ func ValidKind(kind string) bool {
 type Scope uint8
 
 const (
-	// Sharded units read consecutive shards: see Unit.Shards.
+	// Sharded units read consecutive shards: see Task.Shards.
 	Sharded Scope = iota
 	// Whole units need every shard.
 	Whole
@@ -46,7 +46,7 @@ type Round struct {
 	// Kind names the round's units in metrics: "step", "tree". See ValidKind. It
 	// affects no result.
 	Kind  string
-	Units int // unit u has ID u; a Sharded round has a power of two of them
+	Tasks int // unit u has ID u; a Sharded round has a power of two of them
 	Scope Scope
 	How   Combine
 	// Roles chooses the rows that the units see.
@@ -65,12 +65,12 @@ type Round struct {
 	Shape Shape
 	// Payloads holds, for a Collect round, each unit's own bytes (may be nil).
 	Payloads [][]byte
-	// Child, where set, returns for a Collect round the whole job that a unit runs; the
+	// SubJob, where set, returns for a Collect round the whole job that a unit runs; the
 	// unit's result is then the child's encoded Outcome. It is made when it is asked for: a round
 	// may have very many.
-	Child func(unit int) *Job
+	SubJob func(unit int) *Job
 	// Apart has the results of a Collect round kept out of memory where that is possible:
-	// Result.Part reads them.
+	// Result.Load reads them.
 	Apart bool
 	// Groups says, for a Collect round, which units take about as long as each other: by unit, the
 	// number of a group from 0 on; nil: that is not known. No result depends on it.
@@ -80,7 +80,7 @@ type Round struct {
 	Has []bool
 }
 
-// Jobs returns a Round.Child of these jobs, by unit.
+// Jobs returns a Round.SubJob of these jobs, by unit.
 func Jobs(list ...*Job) func(unit int) *Job {
 	return func(unit int) *Job { return list[unit] }
 }

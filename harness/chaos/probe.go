@@ -38,7 +38,7 @@ type mark struct {
 func (r *rig) take(ctx context.Context, job *protocol.JobInfo, commits []commit, leader *proc.Node) (*mark, error) {
 	m := &mark{job: job.ID, name: job.Name, steps: stepsOf(job), slack: 1, leader: leader, logs: make(map[string]int64), series: make(map[string]proc.Series)}
 	m.interval, m.rate = pace(commits)
-	if job.Units > 1 {
+	if job.Tasks > 1 {
 		m.slack = uint64(len(r.cluster.Workers))
 	}
 	last := append(r.followers(leader), leader)

@@ -69,8 +69,8 @@ func (s *strike) foreignBeats(ctx context.Context, info *protocol.Cluster) error
 		return err
 	}
 	defer conn.Close()
-	beat := protocol.Beat{Worker: foreign, Version: foreign, Protocol: protocol.Version + 1, Numerics: info.Numerics, Slots: 1, Full: true}
-	subject := protocol.Subjects{Cluster: info.ID}.Beats()
+	beat := protocol.Heartbeat{Worker: foreign, Version: foreign, Protocol: protocol.Version + 1, Numerics: info.Numerics, Slots: 1, Full: true}
+	subject := protocol.Subjects{Cluster: info.ID}.Heartbeats()
 	for {
 		if err := conn.Send(subject, "", beat.Append(nil)); err != nil && !errors.Is(err, bus.ErrOffline) {
 			return err

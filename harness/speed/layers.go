@@ -106,7 +106,7 @@ func (l Layers) Case() Case {
 	pass := func() {
 		w.Version++ // as behind a step
 		p.Reset(shape)
-		f.Begin(p, new(round.Unit), samples, l.Batch, ws)
+		f.Begin(p, new(round.Task), samples, l.Batch, ws)
 		f.Forward(y, samples, w, 0, ws)
 		f.Backward(p, dy, samples, w, ws)
 	}

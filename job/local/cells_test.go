@@ -155,7 +155,7 @@ func TestModelsOfCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := resolve(t, d, protocol.Spec{Algorithm: "structrf", Folds: 2, Set: quickSettings["structrf"]})
-	if alone := run(t, d, pipeline.Child(of, 1), Options{}); string(alone.Model) != string(c.Model) || len(c.Model) == 0 {
+	if alone := run(t, d, pipeline.SubJob(of, 1), Options{}); string(alone.Model) != string(c.Model) || len(c.Model) == 0 {
 		t.Errorf("a model of %d bytes, alone of %d", len(c.Model), len(alone.Model))
 	}
 }
@@ -172,7 +172,7 @@ func TestCellsGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := run(t, d, j, Options{})
-	if err := trainer.Fold(&round.Result{Collected: encodedCells(t, want)}); err != nil {
+	if err := trainer.Fold(&round.Result{Gathered: encodedCells(t, want)}); err != nil {
 		t.Fatal(err)
 	}
 	state, err := trainer.AppendState(nil)

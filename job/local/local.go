@@ -149,7 +149,7 @@ func (r *runner) run(ctx context.Context, job *open.Job, o Options) (outcome *pi
 	}
 	pipeline.ShareModel(trainer, job.Kernel)
 	observe, tells := func(uint64, round.Trainer) error { return nil }, newTeller(&o)
-	f := &family{trainer: trainer, teller: tells, run: r.children(job)}
+	f := &family{trainer: trainer, teller: tells, run: r.subJobs(job)}
 	if job.Spec.Folds == 0 && job.Spec.Cells == nil {
 		line, err := o.record(trainer)
 		if err != nil {
@@ -160,7 +160,7 @@ func (r *runner) run(ctx context.Context, job *open.Job, o Options) (outcome *pi
 		f.take = c.taker(trainer, tells)
 		defer func() { line.finish(outcome) }()
 	}
-	x := engine.NewLocal(job.Kernel, job.Data, o.Lanes, f.child)
+	x := engine.NewLocal(job.Kernel, job.Data, o.Lanes, f.subJob)
 	x.UseMemory(r.kept)
 	defer x.ReleaseMemory()
 	f.Executor = r.spent.Measure(x, true)
@@ -178,20 +178,20 @@ func (r *runner) run(ctx context.Context, job *open.Job, o Options) (outcome *pi
 	return trainer.Outcome()
 }
 
-// Child runs a child job, such as a fold, of the job that parent is, which has all shards. It
+// SubJob runs a child job, such as a fold, of the job that parent is, which has all shards. It
 // returns the encoded outcome: the same bytes wherever it ran. Of o, Kept, Resume,
 // Checkpoint and Report count.
-func Child(ctx context.Context, parent *open.Job, j *round.Job, o Options) ([]byte, error) {
-	return newRunner(parent, &o).children(parent)(ctx, j, o)
+func SubJob(ctx context.Context, parent *open.Job, j *round.Job, o Options) ([]byte, error) {
+	return newRunner(parent, &o).subJobs(parent)(ctx, j, o)
 }
 
 // child runs a child job in one lane, with a learning curve of at most o.Points points; others run
 // beside it.
-func (r *runner) child(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
+func (r *runner) subJob(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
 	if j.Folds > 0 || j.Cells != nil {
 		return nil, errors.New("a sub-job cannot have folds or runs of its own")
 	}
-	child, err := r.job.Child(j)
+	child, err := r.job.SubJob(j)
 	if err != nil {
 		return nil, err
 	}
@@ -205,14 +205,14 @@ func (r *runner) child(ctx context.Context, j *round.Job, o Options) ([]byte, er
 
 // children returns what runs the child jobs of a job: of a job of cells those that fail have
 // outcomes too. Cells have curves where these are kept, and the jobs that a cell consists of none.
-func (r *runner) children(job *open.Job) childRunner {
+func (r *runner) subJobs(job *open.Job) subJobRunner {
 	cells, points := job.Spec.Cells, curve.FoldPoints
 	if cells != nil && !cells.Curves || cells == nil && r.job.Spec.Cells != nil {
 		points = 0
 	}
 	return func(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
 		o.Points = points
-		part, err := r.child(ctx, j, o)
+		part, err := r.subJob(ctx, j, o)
 		err = pipeline.NameFold(job.Spec, j, job.Data.Manifest, err)
 		if cells != nil && ofCell(ctx, err) {
 			return pipeline.FailedOutcome(err).Encode()

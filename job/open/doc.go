@@ -5,7 +5,7 @@
 //
 //	job, err := open.Open(spec, manifest, blob)   // checks, roles of rows, kernel, weights
 //	_, err = job.AddShard(i, rows)                // checked against the manifest, once
-//	err = engine.RunUnit(partial, job.Kernel, unit, job.Data, ...)
+//	err = engine.RunTask(partial, job.Kernel, unit, job.Data, ...)
 //	child, err := job.Child(childSpec)            // a fold, on the same shards
 //
 // The trainer is not here: the leader has one and computes no unit. A panic of an

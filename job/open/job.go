@@ -95,9 +95,9 @@ func (j *Job) AddShard(i int, rows *dataset.Rows) (added bool, err error) {
 	return true, nil
 }
 
-// Child opens a child job, a fold, on the shards of j, which has them all, and with its weights.
+// SubJob opens a child job, a fold, on the shards of j, which has them all, and with its weights.
 // The shards are not checked again.
-func (j *Job) Child(spec *round.Job) (child *Job, err error) {
+func (j *Job) SubJob(spec *round.Job) (child *Job, err error) {
 	defer engine.Guard(&err, "setting up the fold")
 	if spec, err = withWeights(spec, func(string, int64) ([]byte, error) { return j.Spec.WeightsFile, nil }); err != nil {
 		return nil, err

@@ -91,14 +91,14 @@ func (t *single) meanRound() {
 	t.round.Op, t.round.Kind, t.round.Roles = opMean, "label mean", dataset.AllRows
 	t.round.Shape = round.Shape{F64: 3 + t.manifest.Labels}
 	if t.plan.Number {
-		t.round.How, t.round.Shape = round.Collect, round.Shape{}
-		t.round.Units = t.collectingUnits(8 * int64(t.manifest.Rows))
+		t.round.How, t.round.Shape = round.Gather, round.Shape{}
+		t.round.Tasks = t.gatheringTasks(8 * int64(t.manifest.Rows))
 	}
 }
 
 // collectNumbers returns what meanRound asks of a unit: the sums, then the numbers of the
 // rows that are not test rows, as float64.
-func (k *kernel) collectNumbers(u round.Unit, d *dataset.Data) []byte {
+func (k *kernel) gatherNumbers(u round.Task, d *dataset.Data) []byte {
 	sums := make([]float64, 3+d.Manifest.Labels)
 	sumLabels(sums, u, d)
 	for _, ref := range u.Rows(d) {

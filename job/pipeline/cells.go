@@ -21,7 +21,7 @@ import (
 // error, and the others go on.
 type cells struct {
 	job      *round.Job
-	units    int
+	tasks    int
 	done     bool
 	part     func(unit int) ([]byte, error) // the cells' encoded outcomes, once done
 	took     []uint64                       // nanoseconds, by unit, where they are known
@@ -38,7 +38,7 @@ func newCells(j *round.Job, state []byte) (Finisher, error) {
 	if err := checkCells(j); err != nil {
 		return nil, err
 	}
-	t := &cells{job: j, units: j.Cells.Count()}
+	t := &cells{job: j, tasks: j.Cells.Count()}
 	if state == nil {
 		return t, nil
 	}
@@ -94,8 +94,8 @@ func (t *cells) Next() (*round.Round, error) {
 		return &t.round, nil
 	}
 	t.round.Kind = "cell"
-	t.round.Units, t.round.Scope, t.round.How, t.round.Apart = t.units, round.Whole, round.Collect, true
-	t.round.Child = func(unit int) *round.Job {
+	t.round.Tasks, t.round.Scope, t.round.How, t.round.Apart = t.tasks, round.Whole, round.Gather, true
+	t.round.SubJob = func(unit int) *round.Job {
 		cell, _ := t.job.Cells.At(unit)
 		return cellJob(t.job, cell)
 	}
@@ -108,16 +108,16 @@ func (t *cells) Next() (*round.Round, error) {
 // Fold implements round.Trainer.
 func (t *cells) Fold(res *round.Result) error {
 	t.took = slices.Clone(res.Took)
-	if res.Part != nil {
-		return t.read(res.Part)
+	if res.Load != nil {
+		return t.read(res.Load)
 	}
-	return t.decode(slices.Clone(res.Collected))
+	return t.decode(slices.Clone(res.Gathered))
 }
 
 // decode reads the results that are in memory.
 func (t *cells) decode(encoded [][]byte) error {
-	if len(encoded) != t.units {
-		return fmt.Errorf("got %d results for %d runs", len(encoded), t.units)
+	if len(encoded) != t.tasks {
+		return fmt.Errorf("got %d results for %d runs", len(encoded), t.tasks)
 	}
 	return t.read(func(unit int) ([]byte, error) { return encoded[unit], nil })
 }
@@ -127,7 +127,7 @@ func (t *cells) decode(encoded [][]byte) error {
 func (t *cells) read(part func(unit int) ([]byte, error)) error {
 	h, failures, notRun := sha256.New(), 0, 0
 	h.Write([]byte("coppice-cells\x00"))
-	for unit := range t.units {
+	for unit := range t.tasks {
 		b, err := part(unit)
 		if err != nil {
 			return fmt.Errorf("run %d: %w", unit, err)
@@ -152,7 +152,7 @@ func (t *cells) read(part func(unit int) ([]byte, error)) error {
 
 // Progress implements round.Trainer: its steps are cells.
 func (t *cells) Progress() round.Progress {
-	p := round.Progress{Steps: uint64(t.units), Loss: -1}
+	p := round.Progress{Steps: uint64(t.tasks), Loss: -1}
 	if t.done {
 		p.Step = p.Steps
 	}
@@ -175,7 +175,7 @@ func cellsPhase(ended, running, failed, notRun int) string {
 	return text
 }
 
-// ResultProgress implements algorithms.UnitReporter.
+// ResultProgress implements algorithms.TaskReporter.
 func (t *cells) ResultProgress(encoded []byte) (round.Progress, error) {
 	e, err := decodeEnding(encoded)
 	if err != nil {
@@ -188,9 +188,9 @@ func (t *cells) ResultProgress(encoded []byte) (round.Progress, error) {
 	return p, nil
 }
 
-// RoundProgress implements algorithms.UnitReporter.
-func (t *cells) RoundProgress(units []round.UnitProgress) round.Progress {
-	n := round.UnitCounts{Units: len(units)}
+// RoundProgress implements algorithms.TaskReporter.
+func (t *cells) RoundProgress(units []round.TaskProgress) round.Progress {
+	n := round.TaskCounts{Tasks: len(units)}
 	for i := range units {
 		u := &units[i]
 		n.Samples += u.Samples
@@ -210,12 +210,12 @@ func (t *cells) RoundProgress(units []round.UnitProgress) round.Progress {
 	return t.CountedProgress(n)
 }
 
-// HasFailed implements round.UnitCounter.
+// HasFailed implements round.TaskCounter.
 func (t *cells) HasFailed(p round.Progress) bool { return p.Phase == phaseFailed }
 
-// CountedProgress implements round.UnitCounter.
-func (t *cells) CountedProgress(n round.UnitCounts) round.Progress {
-	return round.Progress{Step: uint64(n.Done), Steps: uint64(n.Units), Samples: n.Samples, Loss: -1, Phase: cellsPhase(n.Done, n.Running, n.Failed, n.NotRun)}
+// CountedProgress implements round.TaskCounter.
+func (t *cells) CountedProgress(n round.TaskCounts) round.Progress {
+	return round.Progress{Step: uint64(n.Done), Steps: uint64(n.Tasks), Samples: n.Samples, Loss: -1, Phase: cellsPhase(n.Done, n.Running, n.Failed, n.NotRun)}
 }
 
 // Counters implements algorithms.Trainer: each cell counts for itself.
@@ -231,7 +231,7 @@ func (t *cells) Outcome() (*Outcome, error) {
 	if !t.done {
 		return nil, errors.New("the job is not finished yet")
 	}
-	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.units), Loss: -1, EvaluatedOn: "test samples", CellCount: t.units, CellsFailed: t.failures, CellsNotRun: t.notRun, Cell: t.part, CellsTook: t.took}
+	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.tasks), Loss: -1, EvaluatedOn: "test samples", CellCount: t.tasks, CellsFailed: t.failures, CellsNotRun: t.notRun, Cell: t.part, CellsTook: t.took}
 	for i := range o.Measures {
 		o.Measures[i] = measures.Stat{Mean: math.NaN(), Std: math.NaN()}
 	}
@@ -242,7 +242,7 @@ func (t *cells) Outcome() (*Outcome, error) {
 // AppendState implements round.Trainer.
 func (t *cells) AppendState(dst []byte) ([]byte, error) {
 	var encoded [][]byte
-	for unit := 0; t.done && unit < t.units; unit++ {
+	for unit := 0; t.done && unit < t.tasks; unit++ {
 		b, err := t.part(unit)
 		if err != nil {
 			return nil, err
@@ -254,7 +254,7 @@ func (t *cells) AppendState(dst []byte) ([]byte, error) {
 
 // state lists the fields of the state: the encoded outcomes, once they are collected.
 func (t *cells) state(l *fields.List, encoded *[][]byte) {
-	n := l.Count(len(*encoded), t.units)
+	n := l.Count(len(*encoded), t.tasks)
 	if l.Reading() && n > 0 {
 		*encoded = make([][]byte, n)
 	}

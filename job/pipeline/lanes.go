@@ -10,7 +10,7 @@ type lent struct {
 }
 
 // lend has the algorithm's kernel see u's lanes with its own scratch.
-func (s *scratch) lend(u *round.Unit) {
+func (s *scratch) lend(u *round.Task) {
 	if u.Lanes != nil {
 		s.lent.Lanes = u.Lanes
 		u.Lanes = &s.lent

@@ -93,9 +93,9 @@ type Finisher interface {
 }
 
 var (
-	_ round.UnitReporter = (*single)(nil)
-	_ round.UnitReporter = (*folds)(nil)
-	_ round.UnitReporter = (*cells)(nil)
+	_ round.TaskReporter = (*single)(nil)
+	_ round.TaskReporter = (*folds)(nil)
+	_ round.TaskReporter = (*cells)(nil)
 )
 
 // Waiting is the key of Spent for the time that was not spent on rounds.

@@ -44,10 +44,10 @@ func (m *Machine) Step(dst []Action, e Event) []Action {
 	case Run:
 		m.run(e.Run, e.Reply)
 	case Forget:
-		if j := m.addressed(e.Epoch, e.ID); j != nil && len(e.Units) == 0 {
+		if j := m.addressed(e.Epoch, e.ID); j != nil && len(e.Tasks) == 0 {
 			m.forget(j)
 		} else if j != nil {
-			j.stopTasks(e.Round, e.Units)
+			j.stopTasks(e.Round, e.Tasks)
 		}
 	case Opened:
 		e.Job.opened(&e)

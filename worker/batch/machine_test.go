@@ -73,10 +73,10 @@ func checkJob(m *Machine, j *Job) error {
 		}
 		for _, t := range b.tasks {
 			if b.executor == Reduce && b.Stamp == j.round {
-				if pending[t.unit] {
-					return fmt.Errorf("two batches have task %d", t.unit)
+				if pending[t.number] {
+					return fmt.Errorf("two batches have task %d", t.number)
 				}
-				pending[t.unit] = true
+				pending[t.number] = true
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func TestValueMemory(t *testing.T) {
 	}
 	first := put(1)
 	put(2)
-	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1, Round: 1}, Of: 1, Units: []uint32{0}, Refs: []protocol.Ref{{ID: 3, Version: 1}}}
+	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1, Round: 1}, Of: 1, Tasks: []uint32{0}, Refs: []protocol.Ref{{ID: 3, Version: 1}}}
 	m.Step(nil, Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
 	third := put(3)
 	for version := uint64(4); version < 6; version++ {
@@ -212,7 +212,7 @@ func TestValuesAreBounded(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	units := func(n, step int) (list []entry) {
 		for i := range n {
-			list = append(list, entry{unit: uint32(i * step)})
+			list = append(list, entry{number: uint32(i * step)})
 		}
 		return list
 	}
@@ -261,7 +261,7 @@ func TestFairness(t *testing.T) {
 		m.Step(nil, Event{Kind: Opened, Job: m.jobs[id]})
 		run := &protocol.Run{Stamp: protocol.Stamp{Job: id, Round: 1}, Of: uint32(n)}
 		for i := range n {
-			run.Units = append(run.Units, uint32(i))
+			run.Tasks = append(run.Tasks, uint32(i))
 		}
 		m.Step(nil, Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
 	}
@@ -306,7 +306,7 @@ func BenchmarkRound(b *testing.B) {
 	m, _ := opened(Config{Slots: 2})
 	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1}, Of: 64, Refs: []protocol.Ref{{ID: 3}}}
 	for i := range uint32(64) {
-		run.Units = append(run.Units, i)
+		run.Tasks = append(run.Tasks, i)
 	}
 	var a []Action
 	events := 0
@@ -338,7 +338,7 @@ func TestNoAllocations(t *testing.T) {
 	m.Step(nil, Event{Kind: Opened, Job: m.jobs[1]})
 	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1}, Of: 64}
 	for i := range uint32(32) {
-		run.Units = append(run.Units, 2*i)
+		run.Tasks = append(run.Tasks, 2*i)
 	}
 	var a []Action
 	step := func(e Event) { a = m.Step(a[:0], e) }
@@ -352,7 +352,7 @@ func TestNoAllocations(t *testing.T) {
 			}
 		}
 		step(Event{Kind: Free})
-		for range run.Units {
+		for range run.Tasks {
 			step(Event{Kind: Ended, Batch: batch, Index: a[0].Index, Took: 1})
 		}
 		step(Event{Kind: Answered, Batch: batch})

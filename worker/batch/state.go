@@ -151,23 +151,23 @@ type Batch struct {
 
 // entry is a task of a batch.
 type entry struct {
-	index int // in the Run message
-	unit  uint32
-	task  *Task // of a gather round; otherwise nil
+	index  int // in the Run message
+	number uint32
+	task   *Task // of a gather round; otherwise nil
 }
 
 // taskKey names a task of a gather round.
 type taskKey struct {
-	round uint64
-	unit  uint32
+	round  uint64
+	number uint32
 }
 
 // Task is a task of a gather round, until its result is given up.
 type Task struct {
-	Unit  uint32
-	Stamp protocol.Stamp // of the latest order, which another leader may have sent
-	Reply string         // of the latest order
-	Local any            // of the caller
+	Number uint32
+	Stamp  protocol.Stamp // of the latest order, which another leader may have sent
+	Reply  string         // of the latest order
+	Local  any            // of the caller
 
 	key     taskKey
 	stopped bool // true if nobody wants the task. Invariant: it is not in Job.tasks.
@@ -221,7 +221,7 @@ const (
 	// Chunk: the leader sent a chunk of a version, or named it. Epoch, ID, Ref, Index, Of, Bytes,
 	// Sent, Found, Local.
 	Chunk
-	// Run: the leader asks for tasks. Run, Reply. Step sorts and may keep Run.Units; Begin hands
+	// Run: the leader asks for tasks. Run, Reply. Step sorts and may keep Run.Tasks; Begin hands
 	// the message over.
 	Run
 	// Forget: the leader needs a job no longer, or, with Units, some tasks of a gather round.
@@ -257,7 +257,7 @@ type Order struct {
 	Epoch uint64
 	ID    uint64 // of a job
 	Round uint64
-	Units []uint32
+	Tasks []uint32
 	Setup *protocol.Setup
 	Spec  string // the job's specification in a form that can be compared; empty: it cannot be compared
 	Run   *protocol.Run
@@ -363,7 +363,7 @@ type Action struct {
 	N        int
 	Stamp    protocol.Stamp
 	Reply    string
-	Unit     uint32
+	Number   uint32
 	Refs     []protocol.Ref
 	Digest   string
 	Bytes    int

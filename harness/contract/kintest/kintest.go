@@ -13,10 +13,10 @@ import (
 )
 
 // Use makes the suite find the registered algorithms and run child jobs. Call it from init.
-func Use() { contract.SetKin(contract.Kin{Find: registry.Find, Children: children}) }
+func Use() { contract.SetKin(contract.Kin{Find: registry.Find, SubJobs: subJobs}) }
 
 // children runs child jobs on the shards of d, each with roles of its own.
-func children(d *dataset.Data) engine.ChildRunner {
+func subJobs(d *dataset.Data) engine.SubJobRunner {
 	return func(ctx context.Context, spec *round.Job) ([]byte, error) {
 		roles, err := spec.Split.Assign(d.Manifest.Rows, nil)
 		if err != nil {
