@@ -165,7 +165,7 @@ func TestPerfectFit(t *testing.T) {
 	}
 }
 
-// smallEnsemble is a job of 2 × (1 + 3) child jobs, which take several commit intervals together.
+// smallEnsemble is a job of 2 × (1 + 3) sub-jobs, which take several commit intervals together.
 func smallEnsemble() protocol.Spec {
 	return protocol.Spec{
 		Algorithm: "ensemble", Dataset: "art", TestFraction: 0.1,
@@ -319,7 +319,7 @@ func TestTreesAreGrownOnce(t *testing.T) {
 	if sent := c.counter("coppice_nats_sent_bytes_total") - before; model.Bytes < 1<<20 || sent > float64(model.Bytes)/4 {
 		t.Errorf("the leader sent %v bytes for a model of %d", sent, model.Bytes)
 	}
-	// Beside the trees there are two rounds over all shards, means and measures, and a unit
+	// Beside the trees there are two rounds over all shards, means and measures, and a task
 	// for the predictions.
 	once := float64(trees + 2*len(d.Manifest.Shards) + 1)
 	if got := c.counter("coppice_tasks_dispatched_total"); got != once {

@@ -16,9 +16,9 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// The canary is an algorithm whose every bit depends on every round: units sum
+// The canary is an algorithm whose every bit depends on every round: tasks sum
 // numbers of magnitudes far apart, so that another order of a sum, a stale value
-// or a unit counted twice shows in the digest of its end.
+// or a task counted twice shows in the digest of its end.
 
 const (
 	canaryWidth = 4
@@ -30,13 +30,13 @@ const (
 var canaryShape = round.Shape{F64: canaryWidth, F32: canaryWidth, Rows: canaryRows, Width: 2}
 
 // canary is the Trainer. Rounds go: two sums that share a kept value, then a
-// collected round.
+// gather round.
 type canary struct {
 	rounds uint64 // in all
 	done   uint64
 	state  [32]byte
 	round  round.Round
-	has    []bool // for collected rounds, where set
+	has    []bool // for gather rounds, where set
 	broken error  // for Fold to return
 }
 
@@ -101,13 +101,13 @@ func (c *canary) Model() (algorithms.Model, error) {
 }
 func (c *canary) digest() string { return fmt.Sprintf("%x", c.state) }
 
-// canaryKernel is the Kernel; fail, where set, breaks units.
+// canaryKernel is the Kernel; fail, where set, breaks tasks.
 type canaryKernel struct {
 	fail  func(u round.Task) error
 	large bool // its derived values are beyond any limit
 }
 
-// derived is what the canary keeps of a unit.
+// derived is what the canary keeps of a task.
 type derived struct {
 	round.Unpooled
 	keep  uint64
@@ -164,7 +164,7 @@ func (k *canaryKernel) Run(dst *round.Partial, u round.Task, _ *dataset.Data, v 
 	return nil
 }
 
-// collectedPart is the bytes of a unit of the canary's collected rounds.
+// collectedPart is the bytes of a task of the canary's gather rounds.
 func gatheredPart(payload byte, state []byte) []byte {
 	sum := sha256.Sum256(append([]byte{payload}, state...))
 	return sum[:]
@@ -182,7 +182,7 @@ func (k *canaryKernel) Gather(ctx context.Context, u round.Task, _ *dataset.Data
 	return gatheredPart(u.Payload[0], v.Get(canaryVar)), nil
 }
 
-// canaryData is a dataset of a shard for each unit, which the canary never reads.
+// canaryData is a dataset of a shard for each task, which the canary never reads.
 func canaryData() *dataset.Data {
 	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: canaryTasks, Features: 1, Labels: 1, Shards: make([]dataset.ShardRef, canaryTasks)}
 	return dataset.NewData(m, make([]dataset.Roles, canaryTasks))

@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// RunGather computes one unit of a Collect round: it runs the unit's child job if it has
+// RunGather computes one task of a gather round: it runs the task's sub-job if it has
 // one, and calls the kernel's Collect otherwise.
 func RunGather(ctx context.Context, k round.Kernel, u round.Task, d *dataset.Data, v round.Vars, child SubJobRunner, scratch any) ([]byte, error) {
 	if u.SubJob != nil {

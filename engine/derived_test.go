@@ -42,7 +42,7 @@ func (d *deriver) total() (n int) {
 	return n
 }
 
-// ask asks for the kept value of units 0 to n-1.
+// ask asks for the kept value of tasks 0 to n-1.
 func ask(t *testing.T, c *DerivedCache, d *deriver, keep uint64, n int) {
 	t.Helper()
 	for u := range n {
@@ -53,7 +53,7 @@ func ask(t *testing.T, c *DerivedCache, d *deriver, keep uint64, n int) {
 	}
 }
 
-// TestCacheDerivesOnce for each unit, until another version comes.
+// TestCacheDerivesOnce for each task, until another version comes.
 func TestCacheDerivesOnce(t *testing.T) {
 	c, d := NewDerivedCache(1000), &deriver{value: sized(10)}
 	for range 3 {
@@ -68,7 +68,7 @@ func TestCacheDerivesOnce(t *testing.T) {
 	}
 }
 
-// TestCacheTellsUnitsApart by operation, number and number of units.
+// TestCacheTellsUnitsApart by operation, number and number of tasks.
 func TestCacheTellsTasksApart(t *testing.T) {
 	c, d := NewDerivedCache(1000), &deriver{value: sized(1)}
 	for range 2 {
@@ -144,7 +144,7 @@ func TestCacheRetains(t *testing.T) {
 			}
 		}
 	}
-	if len(d.made) != 5 { // two are kept, the third unit's does not fit
+	if len(d.made) != 5 { // two are kept, the third task's does not fit
 		t.Fatalf("%d values", len(d.made))
 	}
 	for i, h := range d.made {
@@ -160,7 +160,7 @@ func TestCacheRetains(t *testing.T) {
 	}
 }
 
-// TestDerivedIsCountedOnce though slots derive the same unit side by side, and by
+// TestDerivedIsCountedOnce though slots derive the same task side by side, and by
 // many goroutines with versions that change the count never goes wrong.
 func TestDerivedIsCountedOnce(t *testing.T) {
 	c, d := NewDerivedCache(1000), &deriver{value: sized(10)}

@@ -102,7 +102,7 @@ func TestDerivedMemoryIsReleased(t *testing.T) {
 	}
 }
 
-// late forgets the cache while it derives, as a worker does that refuses another unit's sums.
+// late forgets the cache while it derives, as a worker does that refuses another task's sums.
 type late struct {
 	zeroKernel
 	cache *DerivedCache
@@ -114,7 +114,7 @@ func (l *late) Derive(u round.Task, _ *dataset.Data, _ round.Vars, _ any) (round
 	return sized(10), nil
 }
 
-// TestClosedStoresNothing: a unit that began before Close does not keep memory
+// TestClosedStoresNothing: a task that began before Close does not keep memory
 // reserved, whether it derives before Close or after.
 func TestClosedStoresNothing(t *testing.T) {
 	m := NewDerivedMemory(100)

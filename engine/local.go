@@ -25,7 +25,7 @@ type Local struct {
 // SubJobRunner runs a whole job and returns its encoded Outcome.
 type SubJobRunner func(ctx context.Context, j *round.Job) ([]byte, error)
 
-// NewLocal returns an executor with the given number of lanes: it computes so many units
+// NewLocal returns an executor with the given number of lanes: it computes so many tasks
 // at a time.
 func NewLocal(k round.Kernel, d *dataset.Data, lanes int, child SubJobRunner) *Local {
 	l := &Local{kernel: k, data: d, subJob: child, cache: NewDerivedCache(DerivedLimit), lanes: max(1, lanes)}
@@ -85,8 +85,8 @@ func (l *Local) gather(ctx context.Context, r *round.Round, res *round.Result) e
 	return err
 }
 
-// each calls f for every unit of the round, on all lanes. It returns the error of the
-// lowest unit that failed or panicked.
+// each calls f for every task of the round, on all lanes. It returns the error of the
+// lowest task that failed or panicked.
 func (l *Local) each(ctx context.Context, r *round.Round, f func(round.Task, *lane) error) error {
 	if l.lanes == 1 || r.Tasks == 1 {
 		runtime.LockOSThread() // as a worker's lane does
@@ -106,7 +106,7 @@ func (l *Local) each(ctx context.Context, r *round.Round, f func(round.Task, *la
 	return l.parallel(ctx, r, f)
 }
 
-// guarded calls f with its panic turned into an error, which names the unit.
+// guarded calls f with its panic turned into an error, which names the task.
 func guarded(f func(round.Task, *lane) error, u round.Task, x *lane) (err error) {
 	defer func() {
 		if p, ok := err.(*Panic); ok {
@@ -117,7 +117,7 @@ func guarded(f func(round.Task, *lane) error, u round.Task, x *lane) (err error)
 	return f(u, x)
 }
 
-// takeLanes takes n lanes for units, before any of them could be lent: between rounds all are
+// takeLanes takes n lanes for tasks, before any of them could be lent: between rounds all are
 // idle.
 func (l *Local) takeLanes(n int) []*lane {
 	l.taken = l.taken[:0]

@@ -19,7 +19,7 @@ const songRounds = 20
 // canaryDigest is what 20 rounds of the canary end with: the same on every machine.
 const canaryDigest = "712c5650ea37db872947edc03f998b7e0d25300019fe907d96c6b85cb7e88c05"
 
-// TestSlotsChangeNoBits: slots divide units, never the order of a sum.
+// TestSlotsChangeNoBits: slots divide tasks, never the order of a sum.
 func TestSlotsChangeNoBits(t *testing.T) {
 	for _, lanes := range []int{0, 1, 2, 5, 64} {
 		if got := sing(t, newCanary(songRounds), &canaryKernel{}, lanes); got != canaryDigest {
@@ -29,7 +29,7 @@ func TestSlotsChangeNoBits(t *testing.T) {
 }
 
 // TestCanaryShowsAnotherOrder: the canary is worth its name. An executor that adds
-// the units up from left to right ends with another digest.
+// the tasks up from left to right ends with another digest.
 func TestCanaryShowsAnotherOrder(t *testing.T) {
 	c := newCanary(1)
 	if err := Drive(t.Context(), c, 0, &wrongOrder{NewLocal(&canaryKernel{}, canaryData(), 1, nil)}, ignore); err != nil {
@@ -98,7 +98,7 @@ func TestErrorsNameTheLowestTask(t *testing.T) {
 	}
 }
 
-// TestCancellation stops between units and returns ctx's error.
+// TestCancellation stops between tasks and returns ctx's error.
 func TestCancellation(t *testing.T) {
 	for _, lanes := range []int{1, 3} {
 		for _, number := range []uint64{0, 2} {
@@ -127,7 +127,7 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-// laterKernel notes which units may leave their rows to be computed later.
+// laterKernel notes which tasks may leave their rows to be computed later.
 type laterKernel struct {
 	zeroKernel
 	mu    sync.Mutex
@@ -141,7 +141,7 @@ func (k *laterKernel) Run(_ *round.Partial, u round.Task, _ *dataset.Data, _ rou
 	return nil
 }
 
-// TestRowsMayComeLater if there are other units to sum them with.
+// TestRowsMayComeLater if there are other tasks to sum them with.
 func TestRowsMayComeLater(t *testing.T) {
 	for units, want := range map[int]map[bool]int{1: {false: 1}, 2: {true: 2}, 5: {true: 5}} {
 		k := &laterKernel{later: make(map[bool]int)}
@@ -155,8 +155,8 @@ func TestRowsMayComeLater(t *testing.T) {
 	}
 }
 
-// TestCollectSkipsWhatTheTrainerHas: units in Has do not run, and their parts are
-// nil; the others' are in unit order.
+// TestCollectSkipsWhatTheTrainerHas: tasks in Has do not run, and their parts are
+// nil; the others' are in task order.
 func TestGatherSkipsWhatTheTrainerHas(t *testing.T) {
 	for _, lanes := range []int{1, 5} {
 		var mu sync.Mutex

@@ -45,13 +45,13 @@ func (s *RoundTimes) add(kind string, d time.Duration) {
 type ComputeTimer interface {
 	Executor
 	// Computed returns the longest compute time that a worker reported for a partial of the
-	// last summed round; 0: unknown.
+	// last reduce round; 0: unknown.
 	Computed() time.Duration
 }
 
 // Measure returns an Executor that adds the durations of x's rounds to s. If x is a
-// ComputeTimer, a summed round counts at most its Computed. skipChildren leaves out rounds
-// whose units are whole jobs, for callers that measure those jobs themselves.
+// ComputeTimer, a reduce round counts at most its Computed. skipChildren leaves out rounds
+// whose tasks are whole jobs, for callers that measure those jobs themselves.
 func (s *RoundTimes) Measure(x Executor, skipChildren bool) Executor {
 	return &timedExecutor{x, s, skipChildren}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// RunTask computes one unit of a Sum round into dst.
+// RunTask computes one task of a reduce round into dst.
 func RunTask(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) error {
 	_, err := runTask(dst, k, u, d, v, cache, scratch)
 	return err

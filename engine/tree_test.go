@@ -51,7 +51,7 @@ func drawTasks(t *rapid.T, units int) [][]float32 {
 	return leaves
 }
 
-// fill writes a unit's values into p as a dense and as a row-sparse partial.
+// fill writes a task's values into p as a dense and as a row-sparse partial.
 func fill(p *round.Partial, values []float32) {
 	copy(p.F32, values)
 	for i, v := range values {
@@ -151,7 +151,7 @@ type later struct{ values []float32 }
 
 func (l later) Compute(dst []float32, from int) { copy(dst, l.values[from*testWidth:][:len(dst)]) }
 
-// TestTreePutUnit holds sums of up to 16 units at once to the pinned tree, of rows that are
+// TestTreePutUnit holds sums of up to 16 tasks at once to the pinned tree, of rows that are
 // there and rows that are computed later.
 func TestTreePutTask(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -176,7 +176,7 @@ func TestTreePutTask(t *testing.T) {
 	})
 }
 
-// TestTreeTakesInnerNodes splits the units among workers that send inner nodes,
+// TestTreeTakesInnerNodes splits the tasks among workers that send inner nodes,
 // and repeats some messages: each node is filled once.
 func TestTreeTakesInnerNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -283,8 +283,8 @@ func steadyState(t *testing.T, put func(tree *Tree, u int, p *round.Partial)) {
 	}
 }
 
-// TestTreeKeepsRoomForSumsApart: however many rounds there are, partials of units come to have no
-// room for sums. Units have one row each, sums all of them.
+// TestTreeKeepsRoomForSumsApart: however many rounds there are, partials of tasks come to have no
+// room for sums. Tasks have one row each, sums all of them.
 func TestTreeKeepsRoomForSumsApart(t *testing.T) {
 	const units = 64
 	for name, put := range map[string]func(tree *Tree, u int, p *round.Partial){

@@ -1,6 +1,6 @@
 package protocol
 
-// Checkpoint hands back the trainer state of a child job that a worker runs, now
+// Checkpoint hands back the trainer state of a sub-job that a worker runs, now
 // and then, so that another worker can go on from there. Greatest size:
 // MaxMessage.
 type Checkpoint struct {
@@ -10,7 +10,7 @@ type Checkpoint struct {
 	Resume
 }
 
-// Resume is where a child job goes on: the payload of its unit in a Run, empty at
+// Resume is where a sub-job goes on: the payload of its task in a Run, empty at
 // its beginning.
 type Resume struct {
 	Rounds uint64 // folded into State

@@ -99,7 +99,7 @@ func FuzzExperimentEntry(f *testing.F)    { fuzz(f, "entry/Experiment") }
 func FuzzWithholdEntry(f *testing.F)      { fuzz(f, "entry/Withhold") }
 func FuzzModelDeleteEntry(f *testing.F)   { fuzz(f, "entry/ModelDelete") }
 
-// FuzzResume: the payload of a child job, which has no header.
+// FuzzResume: the payload of a sub-job, which has no header.
 func FuzzResume(f *testing.F) {
 	f.Add((&Resume{Rounds: 5, State: []byte{1}}).Append(nil))
 	f.Add(bytes.Repeat([]byte{0xff}, 20))

@@ -7,8 +7,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// Part is a node of a round's reduction tree: level 0 is a unit, a higher level
-// the sum of units that one worker computed. Greatest size: MaxMessage.
+// Part is a node of a round's reduction tree: level 0 is a task, a higher level
+// the sum of tasks that one worker computed. Greatest size: MaxMessage.
 type Partial struct {
 	Stamp
 	Worker  string
@@ -115,7 +115,7 @@ func PeekStamp(b []byte) (Stamp, error) {
 	return s, r.err
 }
 
-// Collected says that a worker computed the bytes of a collected unit; the
+// Collected says that a worker computed the bytes of a collected task; the
 // leader fetches them by digest from the worker. Greatest size: 64 KiB + 200.
 type Result struct {
 	Stamp
@@ -172,13 +172,13 @@ func (m *Need) Decode(b []byte) error {
 	return r.end()
 }
 
-// Fail says that a worker could not compute a unit. Greatest size: 128 KiB + 100.
+// Fail says that a worker could not compute a task. Greatest size: 128 KiB + 100.
 type Fail struct {
 	Stamp
 	Worker string
 	Task   uint32
 	// Permanent failures (a kernel's error, a damaged message) would happen
-	// anywhere; others are passing, and the unit is given to another worker.
+	// anywhere; others are passing, and the task is given to another worker.
 	Permanent bool
 	// NonFinite: the partial had a NaN or an infinity; another worker's answer
 	// tells whether that is the job's fault or the worker's.

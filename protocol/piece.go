@@ -3,7 +3,7 @@ package protocol
 import "crypto/sha256"
 
 // Chunk gives a worker one piece of a value that has several, or names one that the worker made
-// itself and may still have: the result of a collected unit. It is sent to workers only whose
+// itself and may still have: the result of a collected task. It is sent to workers only whose
 // Beat says Pieces. Greatest size: MaxMessage.
 type Chunk struct {
 	Epoch uint64

@@ -12,7 +12,7 @@ const MaxCount = 1 << 53
 // Work counts what a job has done.
 type Work struct{ Rounds, Steps, Samples uint64 }
 
-// Progress says how far a child job is that a worker runs: for people and metrics
+// Progress says how far a sub-job is that a worker runs: for people and metrics
 // only. It is sent at most twice a second, and once the job has ended. Greatest size:
 // 64 KiB + 200.
 type Progress struct {

@@ -26,14 +26,14 @@ type Ref struct {
 	Version uint64
 }
 
-// Run asks a worker to compute units of a round and to answer on the subject of
+// Run asks a worker to compute tasks of a round and to answer on the subject of
 // the message's reply. Greatest size: 160 bytes, 10 for each value, 4 for each
-// unit, and the payloads.
+// task, and the payloads.
 type Run struct {
 	Stamp
-	Kind    string // word for the units, for metrics: algorithms.ValidKind
+	Kind    string // word for the tasks, for metrics: algorithms.ValidKind
 	Op      uint8
-	Of      uint32 // units in the round
+	Of      uint32 // tasks in the round
 	Scope   round.Scope
 	How     round.Combine
 	Roles   dataset.Roles
@@ -42,9 +42,9 @@ type Run struct {
 	Shape   round.Shape
 	Refs    []Ref
 	Tasks   []uint32
-	Payload [][]byte // of a Collect round: one for each of Units, may be empty
-	// SubJob is set where the units are whole jobs: the worker makes them from the
-	// job and the unit's number.
+	Payload [][]byte // of a gather round: one for each of Tasks, may be empty
+	// SubJob is set where the tasks are whole jobs: the worker makes them from the
+	// job and the task's number.
 	SubJob bool
 }
 
@@ -124,7 +124,7 @@ func (m *Run) task(r *reader) {
 // size reads a length of a partial: at most MaxMessage/4 elements.
 func (r *reader) size() int { return r.count(MaxMessage / 4) }
 
-// Task returns the i-th of the message's units as its kernel sees it.
+// Task returns the i-th of the message's tasks as its kernel sees it.
 func (m *Run) Task(i int) round.Task {
 	u := round.Task{
 		ID: int(m.Tasks[i]), Of: int(m.Of), Op: m.Op, Scope: m.Scope, Roles: m.Roles,

@@ -74,14 +74,14 @@ const (
 	LeastLost    = time.Second
 )
 
-// The timeouts of workers and their units, in heartbeats.
+// The timeouts of workers and their tasks, in heartbeats.
 const (
-	SlowBeats      = 2   // a unit that the others of its round wait for is given to a standby
-	LostBeats      = 5   // any unit is
+	SlowBeats      = 2   // a task that the others of its round wait for is given to a standby
+	LostBeats      = 5   // any task is
 	DeadBeats      = 5   // a silent worker counts as dead
 	SilentBeats    = 5   // a leader that was not heard is asked for
 	ElsewhereBeats = 20  // a leader that was not heard may be elsewhere, with all its cluster
-	RemindBeats    = 20  // a worker is reminded of a unit of a collected round
+	RemindBeats    = 20  // a worker is reminded of a task of a gather round
 	HoldBeats      = 50  // a worker that lacks shards is told of them again
 	StalledBeats   = 100 // a worker that leaves tasks waiting gets no new ones
 )
@@ -90,7 +90,7 @@ const (
 // single setting moves them all and none overtakes another. Workers learn the
 // heartbeat when they join.
 type Timeouts struct {
-	Heartbeat time.Duration // between two beats of a worker and of the leader
+	Heartbeat time.Duration // between two heartbeats of a worker and of the leader
 
 	RaftCommit   time.Duration // until followers hear what is committed
 	RaftElection time.Duration // a follower hears no leader for once to twice this, then stands
@@ -104,9 +104,9 @@ type Timeouts struct {
 	CutOff   time.Duration // a coordinator that is cut off from the majority sends NATS clients away
 
 	WorkerDead    time.Duration // a worker that has not beaten is dead
-	TaskSlow      time.Duration // a unit that a round waits for goes to a standby, at the earliest
-	TaskLost      time.Duration // any unit does, at the earliest
-	TaskReminder  time.Duration // a worker is reminded of a unit of a collected round
+	TaskSlow      time.Duration // a task that a round waits for goes to a standby, at the earliest
+	TaskLost      time.Duration // any task does, at the earliest
+	TaskReminder  time.Duration // a worker is reminded of a task of a gather round
 	WorkerStalled time.Duration // a worker that leaves tasks waiting gets no new ones
 	LeaderSilent  time.Duration // a worker that hears no leader asks all coordinators who leads
 	LeaderLost    time.Duration // the cluster may be elsewhere; and between two moves under one epoch

@@ -12,7 +12,7 @@ const (
 	WaitUnreachable WaitReason = "workers_unreachable" // those that there are have lost their connection
 	WaitRefused     WaitReason = "workers_refused"     // they have another protocol or numerics
 	WaitQuarantined WaitReason = "workers_quarantined" // audits showed that they compute wrong bytes
-	WaitMemory      WaitReason = "memory"              // no worker has as much as a unit takes
+	WaitMemory      WaitReason = "memory"              // no worker has as much as a task takes
 	WaitQueue       WaitReason = "queue"               // other jobs come first
 	WaitCommit      WaitReason = "commit"              // nothing can be recorded just now
 	WaitNATS        WaitReason = "nats"                // the leader cannot reach the workers

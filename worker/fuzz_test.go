@@ -62,7 +62,7 @@ func FuzzOrders(f *testing.F) {
 }
 
 // tooMuch reports an order that is lawful and would take long: large partials, many
-// units, long windows.
+// tasks, long windows.
 func tooMuch(b []byte) bool {
 	var run protocol.Run
 	var setup protocol.Setup

@@ -33,7 +33,7 @@ func (l *leader) fetch(m *protocol.Result) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// A child job's outcome has the bytes of the same job run alone; asked for again
+// A sub-job's outcome has the bytes of the same job run alone; asked for again
 // it is announced again; forgotten it is gone.
 func TestSubJobJobs(t *testing.T) {
 	for _, assigned := range []bool{false, true} {
@@ -90,7 +90,7 @@ func subJobs(t *testing.T, assigned bool) {
 	eventually(t, "its shards are unmapped", func() bool { return openShards(w) == 0 })
 }
 
-// long is a child job that does not end by itself.
+// long is a sub-job that does not end by itself.
 var long = param.Values{"steps": int64(1 << 40), "validation_fraction": 0.0}
 
 func working(w *running, n int) func() bool {
@@ -99,7 +99,7 @@ func working(w *running, n int) func() bool {
 	}
 }
 
-// Forget, of a job or of units, and a newer round, end collected units that run; a new leader's epoch
+// Forget, of a job or of tasks, and a newer round, end collected tasks that run; a new leader's epoch
 // does not.
 func TestGatheredTasksEnd(t *testing.T) {
 	d := importData(t, dense())
@@ -140,7 +140,7 @@ func TestGatheredTasksEnd(t *testing.T) {
 	}
 }
 
-// Summed rounds do not queue behind collected units, though these fill all slots.
+// Summed rounds do not queue behind collected tasks, though these fill all slots.
 func TestSumsPassGatheredTasks(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
@@ -161,7 +161,7 @@ func TestSumsPassGatheredTasks(t *testing.T) {
 	sameOutcome(t, trainer, j, d)
 }
 
-// Stopping the worker ends collected units at once.
+// Stopping the worker ends collected tasks at once.
 func TestStopEndsGatheredTasks(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
@@ -178,7 +178,7 @@ func TestStopEndsGatheredTasks(t *testing.T) {
 	}
 }
 
-// A worker tells how far a child job is while it runs, and tells a new leader how much
+// A worker tells how far a sub-job is while it runs, and tells a new leader how much
 // of that an earlier one knows.
 func TestSubJobJobsReport(t *testing.T) {
 	d := importData(t, dense())
@@ -210,7 +210,7 @@ func TestSubJobJobsReport(t *testing.T) {
 	}
 }
 
-// The last report of a child job comes before its result, and says all that it did.
+// The last report of a sub-job comes before its result, and says all that it did.
 func TestSubJobJobsReportTheirEnd(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
@@ -240,7 +240,7 @@ func TestSubJobJobsReportTheirEnd(t *testing.T) {
 	}
 }
 
-// Units are timed by the kind that the leader says; what says none is "other".
+// Tasks are timed by the kind that the leader says; what says none is "other".
 func TestKindsOfTasks(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)

@@ -148,7 +148,7 @@ func (l *leader) values(w *running, id uint64, r *round.Round) {
 	}
 }
 
-// message is the Run message of some units of a round.
+// message is the Run message of some tasks of a round.
 func (l *leader) message(id, n uint64, r *round.Round, units []uint32) *protocol.Run {
 	m := &protocol.Run{
 		Stamp: protocol.Stamp{Epoch: l.epoch, Job: id, Round: n},
@@ -169,7 +169,7 @@ func allTasks(n int) []uint32 {
 	return units
 }
 
-// remote runs a job's rounds on workers, unit u on worker u mod n, and sends
+// remote runs a job's rounds on workers, task u on worker u mod n, and sends
 // each everything, so that only the workers' answers matter.
 type remote struct {
 	l       *leader

@@ -77,7 +77,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestUnable: a unit on the whole dataset beyond --memory is refused as one that
+// TestUnable: a task on the whole dataset beyond --memory is refused as one that
 // this worker never can compute.
 func TestUnable(t *testing.T) {
 	d := importData(t, dense())

@@ -188,7 +188,7 @@ func TestTwoJobsAtOnce(t *testing.T) {
 	sameOutcome(t, trainers[1], jobs[1], b)
 }
 
-// A worker folds what it can: units 0 to 3 and 5 of 16 are nodes (2, 0) and
+// A worker folds what it can: tasks 0 to 3 and 5 of 16 are nodes (2, 0) and
 // (0, 5).
 func TestPartsAreMaximalNodes(t *testing.T) {
 	d := importData(t, dense())
@@ -257,7 +257,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// A unit that is queued is not computed twice; one that was answered is answered
+// A task that is queued is not computed twice; one that was answered is answered
 // again.
 func TestDuplicateRun(t *testing.T) {
 	d := importData(t, dense())
@@ -269,7 +269,7 @@ func TestDuplicateRun(t *testing.T) {
 	list, sums := rounds(t, d, j, 1)
 	r := list[0]
 	run := l.message(40, 0, r, allTasks(r.Tasks))
-	open := c.close() // units wait for their shards
+	open := c.close() // tasks wait for their shards
 	l.setup(w, 40, j, d.manifest)
 	for range 3 {
 		l.to(w, run)
@@ -371,7 +371,7 @@ func TestEpochs(t *testing.T) {
 }
 
 // Shards that a manifest lists in each other's place have the digests and the shapes that it
-// says, and other rows: their units fail for good, and no others.
+// says, and other rows: their tasks fail for good, and no others.
 func TestShardsInEachOthersPlace(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
@@ -400,7 +400,7 @@ func TestShardsInEachOthersPlace(t *testing.T) {
 	}
 }
 
-// A shard that nobody has fails the units that need it, for now, and no others.
+// A shard that nobody has fails the tasks that need it, for now, and no others.
 func TestMissingShard(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
@@ -479,7 +479,7 @@ func TestBadNumbersAndPanics(t *testing.T) {
 	}
 }
 
-// A job that cannot be set up fails its units for good.
+// A job that cannot be set up fails its tasks for good.
 func TestBadSetup(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)

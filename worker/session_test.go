@@ -322,7 +322,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// A file that is cut short while it is mapped faults: the units fail for now, and
+// A file that is cut short while it is mapped faults: the tasks fail for now, and
 // the next time the job is set up the file is read again, found wrong and
 // fetched.
 func TestShardCutShort(t *testing.T) {
@@ -351,7 +351,7 @@ func TestShardCutShort(t *testing.T) {
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, run)
 	for p := receive(t, "a part", l.parts); ; p = receive(t, "a part", l.parts) {
-		if p.Level == 4 { // units after the fault may have been answered before
+		if p.Level == 4 { // tasks after the fault may have been answered before
 			if err := samePartial(p.Partial, sums[0]); err != nil {
 				t.Error(err)
 			}

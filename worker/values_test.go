@@ -193,7 +193,7 @@ func TestOthersTreesAreSent(t *testing.T) {
 	g.measures()
 }
 
-// TestLostTreesAreSentAgain: where a tree that the worker grew cannot be read any more the unit fails for
+// TestLostTreesAreSentAgain: where a tree that the worker grew cannot be read any more the task fails for
 // now, and the worker lacks the model from then on.
 func TestLostTreesAreSentAgain(t *testing.T) {
 	g := newGrove(t)

@@ -19,7 +19,7 @@ import (
 )
 
 // resultHandlers answer requests about what jobs have computed so far: learning curves,
-// and the runs of experiments, which are called cells in messages.
+// and the runs of experiments, which are called runs in messages.
 type resultHandlers struct {
 	store *store.Store
 	blobs *replica.Blobs

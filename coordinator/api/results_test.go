@@ -75,7 +75,7 @@ func TestCellStates(t *testing.T) {
 	s.refuse(404, "GET", "/v1/jobs/"+strings.Repeat("x", 9)+"/runs/states", nil, "no job")
 }
 
-// TestPagesOfStates: more cells than a page has are told page by page.
+// TestPagesOfStates: more runs than a page has are told page by page.
 func TestPagesOfStates(t *testing.T) {
 	s := newSite(t)
 	var list protocol.JobList

@@ -298,7 +298,7 @@ func TestNoReferenceBeforeAMajority(t *testing.T) {
 	}
 }
 
-// studyOf is the submission of an experiment of so many jobs of four cells.
+// studyOf is the submission of an experiment of so many jobs of four runs.
 func studyOf(m *dataset.Manifest, token string, jobs int) protocol.ExperimentRequest {
 	r := protocol.ExperimentRequest{Token: token, Name: "e"}
 	for i := range jobs {
@@ -310,7 +310,7 @@ func studyOf(m *dataset.Manifest, token string, jobs int) protocol.ExperimentReq
 	return r
 }
 
-// outcomeOf is the encoded outcome of a cell.
+// outcomeOf is the encoded outcome of a run.
 func outcomeOf(unit int) []byte {
 	o := childjob.Outcome{Head: fmt.Appendf(nil, `{"steps":%d}`, unit), Model: []byte("model")}
 	return o.Encode()
@@ -348,7 +348,7 @@ func TestOutlines(t *testing.T) {
 	s.refuse(400, "POST", "/v1/experiments", r, "keeps the models of 10004 runs", "at most 10000")
 }
 
-// TestCellsOfJobs: the cells that have ended are told with their times while the job
+// TestCellsOfJobs: the runs that have ended are told with their times while the job
 // runs, when it was cancelled, and once it is done.
 func TestCellsOfJobs(t *testing.T) {
 	s := newSite(t)

@@ -182,7 +182,7 @@ type shown struct {
 	progress round.Progress
 }
 
-// Show makes known how far the job is. units is the number of tasks of its round.
+// Show makes known how far the job is. tasks is the number of tasks of its round.
 func (x *Executor) Show(units int, p round.Progress) { x.shown.Store(&shown{units, p}) }
 
 // Live tells how far a job is, if this leader drives it.

@@ -95,7 +95,7 @@ func passingNow(s *state.State) (list []string) {
 	return list
 }
 
-// TestPassing: the result of a cell passes while its job runs; once the job is done nothing refers to it, and that
+// TestPassing: the result of a run passes while its job runs; once the job is done nothing refers to it, and that
 // of a job that was cancelled stays.
 func TestPassing(t *testing.T) {
 	digest := func(c string) string { return strings.Repeat(c, 64) }

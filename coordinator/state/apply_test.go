@@ -180,7 +180,7 @@ func TestMalformed(t *testing.T) {
 		{protocol.EntrySubmit, &protocol.SubmitEntry{Dataset: "yeast"}},
 		{protocol.EntrySubmit, &protocol.SubmitEntry{Dataset: "yeast", Job: jobOn(manifest('e'), 1)}},
 		{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Of: 4, Digest: "ABC"}},
-		{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Of: 4, Digest: digest('0')}}, // it means that the unit is not run
+		{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Of: 4, Digest: digest('0')}}, // it means that the task is not run
 		{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Digest: digest('c'), Task: protocol.MaxTasks}},
 		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 5}},
 		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 1, Data: []byte{1}, Progress: []byte("{")}},

@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestPartList: whatever the order, a list has what was put, in order, each unit once;
+// TestPartList: whatever the order, a list has what was put, in order, each task once;
 // lists that were handed out stay; blocks are not empty and not too long.
 func TestPartList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -88,7 +88,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// manyCells returns a state with a job of n cells, all of which are recorded, and how many
+// manyCells returns a state with a job of n runs, all of which are recorded, and how many
 // bytes the records take.
 func manyCells(t testing.TB, n int) (*State, int64) {
 	t.Helper()
@@ -110,7 +110,7 @@ func manyCells(t testing.TB, n int) (*State, int64) {
 	return m.s, heap() - before
 }
 
-// TestManyCells: a cell that is recorded takes few bytes of memory and of a snapshot.
+// TestManyCells: a run that is recorded takes few bytes of memory and of a snapshot.
 func TestManyCells(t *testing.T) {
 	const n = 20_000
 	s, bytesUsed := manyCells(t, n)
@@ -130,7 +130,7 @@ func TestManyCells(t *testing.T) {
 	}
 }
 
-// BenchmarkManyCells tells the bytes of 100,000 recorded cells, in memory and in a
+// BenchmarkManyCells tells the bytes of 100,000 recorded runs, in memory and in a
 // snapshot.
 func BenchmarkManyCells(b *testing.B) {
 	for b.Loop() {

@@ -129,7 +129,7 @@ func withJob(i int, change func(*Job)) func(*State) {
 // TestSnapshotBounds: a snapshot that breaks a bound or an order is refused with the
 // reason, and one at the bound is read.
 func TestSnapshotBounds(t *testing.T) {
-	const running = 0 // the job of golden that runs, with a unit of 4 and one of 3 bytes of a state
+	const running = 0 // the job of golden that runs, with a task of 4 and one of 3 bytes of a state
 	parts := func(list ...RecordedResult) func(*State) {
 		return withJob(running, func(j *Job) {
 			j.gathered = recordedList{}

@@ -46,7 +46,7 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestSizeOfCells: a cell that has ended takes 72 bytes of a snapshot while its job runs,
+// TestSizeOfCells: a run that has ended takes 72 bytes of a snapshot while its job runs,
 // less than 300 of the log, and nothing of its own once the job is done.
 func TestSizeOfCells(t *testing.T) {
 	const cells = 2000
@@ -258,7 +258,7 @@ func TestCellsSpent(t *testing.T) {
 	}
 }
 
-// TestWithheldOfRounds: units that are not run count until their round is committed, and
+// TestWithheldOfRounds: tasks that are not run count until their round is committed, and
 // those of later rounds stay.
 func TestWithheldOfRounds(t *testing.T) {
 	m := newMachine(t)
@@ -290,8 +290,8 @@ func TestWithheldOfRounds(t *testing.T) {
 	notRun(0)
 }
 
-// TestWithhold: units that are not run are counted, in a snapshot and after the end too;
-// what is recorded stays, whichever came first; only the leader of now says so, of units
+// TestWithhold: tasks that are not run are counted, in a snapshot and after the end too;
+// what is recorded stays, whichever came first; only the leader of now says so, of tasks
 // that there are.
 func TestWithhold(t *testing.T) {
 	m := newMachine(t)

@@ -44,7 +44,7 @@ func data(t *testing.T) (*local.Data, *shelf) {
 	return &local.Data{Manifest: m, Shards: rows}, s
 }
 
-// bench runs a job with every unit computed by a verifier.
+// bench runs a job with every task computed by a verifier.
 type bench struct {
 	r    *verifier.Verifier
 	job  *round.Job
@@ -79,7 +79,7 @@ func (b *bench) Do(ctx context.Context, _ uint64, r *round.Round, res *round.Res
 	return nil
 }
 
-// TestReferee: a job all of whose units the verifier computes has the model of
+// TestReferee: a job all of whose tasks the verifier computes has the model of
 // --local, whether its memory holds the whole dataset or a few shards.
 func TestReferee(t *testing.T) {
 	d, blobs := data(t)

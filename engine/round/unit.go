@@ -5,7 +5,7 @@ import "github.com/coppice-ldl/coppice/dataset"
 // Task is one idempotent piece of a round, as its kernel sees it.
 type Task struct {
 	ID             int
-	Of             int // units in the round
+	Of             int // tasks in the round
 	Op             uint8
 	Scope          Scope
 	Roles          dataset.Roles
@@ -22,7 +22,7 @@ type Task struct {
 	Lanes Lanes
 }
 
-// Helpers returns how many idle lanes can help with the unit.
+// Helpers returns how many idle lanes can help with the task.
 func (u *Task) Helpers() int {
 	if u.Lanes == nil {
 		return 0
@@ -34,7 +34,7 @@ func (u *Task) Helpers() int {
 // Derive returns nil.
 func (u *Task) TryReserve(bytes int) bool { return u.Reserve == nil || u.Reserve(bytes) }
 
-// Task returns unit id of the round.
+// Task returns task id of the round.
 func (r *Round) Task(id int) Task {
 	u := Task{ID: id, Of: r.Tasks, Op: r.Op, Scope: r.Scope, Roles: r.Roles, Steps: r.Steps, DerivedVersion: r.DerivedVersion}
 	if r.Payloads != nil {
@@ -46,7 +46,7 @@ func (r *Round) Task(id int) Task {
 	return u
 }
 
-// Shards returns the range [lo, hi) of shards, of s in all, that the unit needs.
+// Shards returns the range [lo, hi) of shards, of s in all, that the task needs.
 func (u Task) Shards(s int) (lo, hi int) {
 	switch u.Scope {
 	case Whole:
@@ -57,7 +57,7 @@ func (u Task) Shards(s int) (lo, hi int) {
 	return u.ID * s / u.Of, (u.ID + 1) * s / u.Of
 }
 
-// Rows lists the rows that the unit sees.
+// Rows lists the rows that the task sees.
 func (u Task) Rows(d *dataset.Data) []dataset.RowRef {
 	lo, hi := u.Shards(len(d.Manifest.Shards))
 	return d.Select(lo, hi, u.Roles)

@@ -8,7 +8,7 @@ type Var struct {
 	ID      uint16
 	Version uint64
 	Data    []byte // little-endian
-	// Chunks, where set, are the value in place of Data: results of collected units. They travel
+	// Chunks, where set, are the value in place of Data: results of collected tasks. They travel
 	// one by one, and none to a worker that has it already.
 	Chunks []Chunk
 	// Whole returns, of a value of Pieces in a Round, the Data that says the same, for workers
@@ -24,7 +24,7 @@ type Chunk interface {
 	Bytes() ([]byte, error)
 }
 
-// Vars are the values that a unit can read.
+// Vars are the values that a task can read.
 type Vars []Var
 
 // Find returns a value. It panics if the round did not list the value.

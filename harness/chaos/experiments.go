@@ -22,11 +22,11 @@ type study struct {
 	task   task // of its one job
 	job    protocol.ExperimentJob
 	layout *experiment.Layout
-	cells  []experiment.Cell // by unit
+	cells  []experiment.Cell // by task
 	report []byte            // undisturbed, without times
 }
 
-// studySpec is the experiment: cells of some milliseconds to about a second, and one row that
+// studySpec is the experiment: runs of some milliseconds to about a second, and one row that
 // does not go with the data.
 const studySpec = `
 name: study

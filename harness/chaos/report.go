@@ -40,7 +40,7 @@ type Row struct {
 	RedoneMedian    uint64  `json:"redone_median_steps"`
 	RedoneWorst     uint64  `json:"redone_worst_steps"`
 	RedoneIntervals float64 `json:"redone_worst_intervals"`
-	// Units given out again, and computed in vain, in the median.
+	// Tasks given out again, and computed in vain, in the median.
 	TasksAgain  uint64 `json:"units_retried_median"`
 	TasksWasted uint64 `json:"units_wasted_median"`
 	// Interval is the commit interval in force before the faults, in seconds: the

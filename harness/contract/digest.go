@@ -14,7 +14,7 @@ import (
 )
 
 // checkDigest runs the job on one lane, on three lanes, and on three workers which get the
-// units in blocks that change from round to round, with derived values that they keep or
+// tasks in blocks that change from round to round, with derived values that they keep or
 // not: the model and the counters are the same. So they are where the test rows have other
 // features and labels: no round of training may read these.
 func (j *job) checkDigest(ctx context.Context) error {
@@ -107,7 +107,7 @@ func (j *job) train(ctx context.Context, x engine.Executor, observe engine.Obser
 	})
 }
 
-// crowd is an executor whose units are computed by workers, each with a kernel, data and a
+// crowd is an executor whose tasks are computed by workers, each with a kernel, data and a
 // cache of its own.
 type crowd struct {
 	workers []*member
@@ -143,7 +143,7 @@ func (c *crowd) Do(ctx context.Context, n uint64, r *round.Round, res *round.Res
 	}
 	c.tree.Reset(r.Tasks, r.Shape)
 	blocks := num.NewStream(num.NewKey(seed, "algorithmtest/blocks"), n, 0)
-	of := make([]uint64, r.Tasks) // the worker of each unit
+	of := make([]uint64, r.Tasks) // the worker of each task
 	for u := range of {
 		if of[u] = blocks.Uint64n(uint64(len(c.workers))); u > 0 && blocks.Uint64n(3) > 0 {
 			of[u] = of[u-1]
@@ -160,7 +160,7 @@ func (c *crowd) Do(ctx context.Context, n uint64, r *round.Round, res *round.Res
 	return nil
 }
 
-// do computes the worker's units, in descending order, and hands on the nodes of the
+// do computes the worker's tasks, in descending order, and hands on the nodes of the
 // reduction that they fill.
 func (w *member) do(ctx context.Context, r *round.Round, res *round.Result, to *engine.Tree, mine func(int) bool) (err error) {
 	w.tree.Reset(r.Tasks, r.Shape)

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// Kin is what the suite needs of other algorithms where one has child jobs or settings that name
+// Kin is what the suite needs of other algorithms where one has sub-jobs or settings that name
 // algorithms. Package registry imports every algorithm, and tests of most import this package: so
 // this package cannot import registry.
 type Kin struct {

@@ -79,7 +79,7 @@ func tensorBytes(m algorithms.Model) (n int64) {
 	return n
 }
 
-// checkAllocations: scratch memory is there so that the computation of a summed unit that
+// checkAllocations: scratch memory is there so that the computation of a summed task that
 // was computed before, and a prediction after another one, allocate nothing.
 func (j *job) checkAllocations(ctx context.Context) error {
 	k, err := j.kernel()
@@ -103,7 +103,7 @@ func (j *job) checkAllocations(ctx context.Context) error {
 	return nil
 }
 
-// counting is an executor that counts the allocations of units.
+// counting is an executor that counts the allocations of tasks.
 type counting struct {
 	*engine.Local
 	j       *job

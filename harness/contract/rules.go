@@ -62,7 +62,7 @@ func (l *rules) check(r *round.Round) error {
 	return nil
 }
 
-// checkChildren holds the child jobs of a round against those that workers make of the unit's
+// checkChildren holds the sub-jobs of a round against those that workers make of the task's
 // number.
 func (j *job) checkSubJobs(r *round.Round) error {
 	p, ok := j.a.(algorithms.Parent)
@@ -85,7 +85,7 @@ func (j *job) checkSubJobs(r *round.Round) error {
 	return nil
 }
 
-// checkResult returns what is wrong with a round's sum, or with the round after its units ran.
+// checkResult returns what is wrong with a round's sum, or with the round after its tasks ran.
 func (l *rules) checkResult(r *round.Round, res *round.Result) error {
 	for i, v := range r.Vars {
 		if sha256.Sum256(v.Data) != l.hashes[i] {

@@ -171,7 +171,7 @@ func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other al
 	return false, sameTrainers(t, other)
 }
 
-// sameRounds reports whether two rounds are the same, with the child jobs of all units.
+// sameRounds reports whether two rounds are the same, with the sub-jobs of all tasks.
 func sameRounds(r, s *round.Round) bool {
 	a, b := *r, *s
 	a.SubJob, b.SubJob = nil, nil

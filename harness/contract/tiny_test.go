@@ -16,7 +16,7 @@ import (
 )
 
 // tiny is a sound algorithm, of which a fault makes a broken twin: steps with momentum from
-// the uniform distribution to the mean, then a collected round of two units. A row whose
+// the uniform distribution to the mean, then a gather round of two tasks. A row whose
 // first value is negative is predicted with the labels in reverse.
 type tiny struct{ fault string }
 
@@ -272,7 +272,7 @@ type tinyKernel struct {
 
 func (k *tinyKernel) NewScratch() any { return make([]float64, k.labels) }
 
-// tinyDerived is the sum of the unit's labels and the number of its rows.
+// tinyDerived is the sum of the task's labels and the number of its rows.
 type tinyDerived struct {
 	round.Unpooled
 	sums []float64
@@ -291,7 +291,7 @@ func (k *tinyKernel) Derive(u round.Task, d *dataset.Data, v round.Vars, _ any) 
 	return &tinyDerived{sums: sums}, nil
 }
 
-// sums adds up the labels of the unit's rows, and their number.
+// sums adds up the labels of the task's rows, and their number.
 func (k *tinyKernel) sums(u round.Task, d *dataset.Data, dst []float64) []float64 {
 	if k.fault == "reads another unit's shard" {
 		d.Shard((u.ID + 1) % len(d.Manifest.Shards))

@@ -11,10 +11,10 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// checkUnits holds the units of a job that runs against the same units computed apart: each
+// checkUnits holds the tasks of a job that runs against the same tasks computed apart: each
 // by a kernel of its own, with scratch memory of its own, without a cache of derived values,
-// on data that has the unit's shards only, with idle lanes; and in descending order by one kernel, with the
-// scratch memory of the units before. The bytes are the same. Neither kernel changes the
+// on data that has the task's shards only, with idle lanes; and in descending order by one kernel, with the
+// scratch memory of the tasks before. The bytes are the same. Neither kernel changes the
 // data or the values.
 func (j *job) checkTasks(ctx context.Context) error {
 	before := j.fingerprint()
@@ -54,7 +54,7 @@ func (f executorFunc) Do(ctx context.Context, n uint64, r *round.Round, res *rou
 	return f(ctx, n, r, res)
 }
 
-// apart computes units again.
+// apart computes tasks again.
 type apart struct {
 	j       *job
 	kernel  round.Kernel // of all rounds, in descending order
@@ -70,7 +70,7 @@ func newApart(j *job) (*apart, error) {
 	return &apart{j, k, engine.NewDerivedCache(engine.DerivedLimit), k.NewScratch()}, nil
 }
 
-// compare computes the round's units twice and holds them against its result.
+// compare computes the round's tasks twice and holds them against its result.
 func (a *apart) compare(ctx context.Context, r *round.Round, res *round.Result) error {
 	var descending, alone engine.Tree
 	descending.Reset(r.Tasks, r.Shape)
@@ -111,7 +111,7 @@ func (a *apart) compare(ctx context.Context, r *round.Round, res *round.Result) 
 	return nil
 }
 
-// helpers are idle lanes: three, as it seems, which compute the parts of a unit in descending
+// helpers are idle lanes: three, as it seems, which compute the parts of a task in descending
 // order.
 type helpers struct{ round.Kernel }
 
@@ -126,7 +126,7 @@ func (h helpers) Do(n int, p round.Parts) {
 	}
 }
 
-// alone calls f with a new kernel and the range of the unit's shards.
+// alone calls f with a new kernel and the range of the task's shards.
 func (a *apart) alone(u round.Task, f func(k round.Kernel, lo, hi int) error) error {
 	k, err := a.j.kernel()
 	if err != nil {

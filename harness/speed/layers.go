@@ -19,7 +19,7 @@ const layersAgreement = 1e-3
 // Layers are dense layers with rectifiers between them, whose forward and backward pass is measured
 // without a loss.
 type Layers struct {
-	Sides   []int // features, units of each layer
+	Sides   []int // features, tasks of each layer
 	Batch   int
 	Repeats int // of the pass in a run
 }

@@ -35,7 +35,7 @@ func (c *checkpointer) observer(other engine.Observer) engine.Observer {
 	}
 }
 
-// taker has a trainer take the results of child jobs as they come, and hands its state on: a
+// taker has a trainer take the results of sub-jobs as they come, and hands its state on: a
 // job that goes on elsewhere then does not run these again. It is nil where nobody asked for
 // states, or the trainer takes nothing.
 func (c *checkpointer) taker(t round.Trainer, tells *teller) func(unit int, part []byte) error {

@@ -9,11 +9,11 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// childRunner runs a child job and returns its encoded outcome.
+// childRunner runs a sub-job and returns its encoded outcome.
 type subJobRunner func(ctx context.Context, j *round.Job, o Options) ([]byte, error)
 
-// family is a job and the child jobs of the round that it is in. It implements
-// engine.Executor, to see the rounds, and runs the child jobs.
+// family is a job and the sub-jobs of the round that it is in. It implements
+// engine.Executor, to see the rounds, and runs the sub-jobs.
 type family struct {
 	engine.Executor
 	trainer round.Trainer
@@ -29,7 +29,7 @@ type family struct {
 
 // Do implements engine.Executor.
 func (f *family) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
-	if f.subJobs = nil; r.SubJob != nil { // each unit has one child, whoever asks
+	if f.subJobs = nil; r.SubJob != nil { // each task has one child, whoever asks
 		for u := range r.Tasks {
 			f.subJobs = append(f.subJobs, r.SubJob(u))
 		}
@@ -44,7 +44,7 @@ func (f *family) Do(ctx context.Context, n uint64, r *round.Round, res *round.Re
 	return f.Executor.Do(ctx, n, r, res)
 }
 
-// child runs one of the round's child jobs.
+// child runs one of the round's sub-jobs.
 func (f *family) subJob(ctx context.Context, j *round.Job) ([]byte, error) {
 	unit := slices.Index(f.subJobs, j)
 	part, err := f.run(ctx, j, Options{Progress: func(p round.Progress) { f.put(unit, p, false) }})

@@ -95,7 +95,7 @@ func near(t *testing.T, what string, want, got measures.Report) {
 	}
 }
 
-// TestEvaluationIsRight: what the rounds sum up over shards and units is what one
+// TestEvaluationIsRight: what the rounds sum up over shards and tasks is what one
 // gets by predicting the rows one by one.
 func TestEvaluationIsRight(t *testing.T) {
 	whole := newWork(t, dataset.Artificial(200, 3), dataset.Split{Seed: 5})

@@ -177,7 +177,7 @@ func (f *fill) state(l *fields.List) {
 	}
 }
 
-// sumFeatures adds to dst the sum of the values of each feature in the unit's rows, then how many are
+// sumFeatures adds to dst the sum of the values of each feature in the task's rows, then how many are
 // missing of each, then the number of rows.
 func sumFeatures(dst []float64, u round.Task, d *dataset.Data) {
 	features := d.Manifest.Features
@@ -202,7 +202,7 @@ func sumFeatures(dst []float64, u round.Task, d *dataset.Data) {
 	})
 }
 
-// eachValue calls dense or sparse with the features of each of the unit's rows.
+// eachValue calls dense or sparse with the features of each of the task's rows.
 func eachValue(u round.Task, d *dataset.Data, dense func(row []float32), sparse func(columns []uint32, values []float32)) {
 	for _, ref := range u.Rows(d) {
 		if shard := d.Shard(int(ref.Shard)); shard.Sparse {

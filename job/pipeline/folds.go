@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// folds runs the job once for each fold, as child jobs, in one collected round.
+// folds runs the job once for each fold, as sub-jobs, in one gather round.
 // Each child has the digest of the same job run alone.
 type folds struct {
 	job      *round.Job
@@ -38,7 +38,7 @@ func SubJob(j *round.Job, fold int) *round.Job {
 	return &child
 }
 
-// NameFold says which fold, or which group that is tested, an error of a child job of parent is of.
+// NameFold says which fold, or which group that is tested, an error of a sub-job of parent is of.
 func NameFold(parent, child *round.Job, m *dataset.Manifest, err error) error {
 	if err == nil || parent.Folds == 0 {
 		return err
@@ -49,8 +49,8 @@ func NameFold(parent, child *round.Job, m *dataset.Manifest, err error) error {
 	return fmt.Errorf("fold %d: %w", child.Split.Fold, err)
 }
 
-// ChildOf returns the job of a unit of a round of child jobs: a fold, a cell, or what the job's
-// algorithm says. Errors are the algorithm's, or say that there is no such cell.
+// ChildOf returns the job of a task of a round of sub-jobs: a fold, a run, or what the job's
+// algorithm says. Errors are the algorithm's, or say that there is no such run.
 func SubJobOf(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {
 	switch {
 	case j.Cells != nil:

@@ -56,9 +56,9 @@ func (t *single) predictRound() error {
 	return nil
 }
 
-// collectingUnits returns the number of units of a round that reads all shards and collects
-// so many bytes. Each result is a blob, so there are as few units as bounds on the bytes that a
-// unit reads and returns allow.
+// collectingUnits returns the number of tasks of a round that reads all shards and collects
+// so many bytes. Each result is a blob, so there are as few tasks as bounds on the bytes that a
+// task reads and returns allow.
 func (t *single) gatheringTasks(bytes int64) int {
 	const reads, answers = 64 << 20, 4 << 20
 	pieces, units := max(t.manifest.Bytes()/reads, bytes/answers), 1
@@ -68,7 +68,7 @@ func (t *single) gatheringTasks(bytes int64) int {
 	return units
 }
 
-// setPredictions merges the units' predictions by row number, and replaces row numbers by
+// setPredictions merges the tasks' predictions by row number, and replaces row numbers by
 // those in the file.
 func (t *single) setPredictions(encoded [][]byte) error {
 	var sets []*predictions.Set
@@ -102,7 +102,7 @@ func (t *single) setPredictions(encoded [][]byte) error {
 	return nil
 }
 
-// predictRows returns the encoded predictions of a unit's rows, or of those that are drawn.
+// predictRows returns the encoded predictions of a task's rows, or of those that are drawn.
 func (s *scratch) predictRows(k *kernel, m algorithms.Model, u round.Task, d *dataset.Data, v round.Vars) []byte {
 	plan := k.plan
 	s.prepare(plan, m, v)

@@ -81,7 +81,7 @@ var (
 	errChunks = errors.New("the algorithm cannot build its model from chunks")
 )
 
-// Demand implements round.Demanding: for the algorithm, whose units those of folds are too.
+// Demand implements round.Demanding: for the algorithm, whose tasks those of folds are too.
 func (k *kernel) Demand() (bytes int64, what string) {
 	if inner, ok := k.inner.(round.Demanding); ok {
 		return inner.Demand()

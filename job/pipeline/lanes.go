@@ -2,7 +2,7 @@ package pipeline
 
 import "github.com/coppice-ldl/coppice/engine/round"
 
-// lent is the lanes of a unit as the algorithm's kernel sees them: each has the kernel's own
+// lent is the lanes of a task as the algorithm's kernel sees them: each has the kernel's own
 // scratch.
 type lent struct {
 	round.Lanes

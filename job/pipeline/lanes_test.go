@@ -22,7 +22,7 @@ type noted []any
 
 func (x noted) Part(i int, scratch any) { x[i] = scratch }
 
-// TestPartsHaveTheKernelsScratch: lanes that a unit is lent hold the pipeline's scratch, an
+// TestPartsHaveTheKernelsScratch: lanes that a task is lent hold the pipeline's scratch, an
 // algorithm's parts get its own.
 func TestPartsHaveTheKernelsScratch(t *testing.T) {
 	own := &scratch{}

@@ -130,7 +130,7 @@ func (x noting) Do(ctx context.Context, n uint64, r *round.Round, res *round.Res
 	return nil
 }
 
-// TestKindsAndProgress: each round names its kind of units, and a round that collects
+// TestKindsAndProgress: each round names its kind of tasks, and a round that collects
 // is as far, with all parts, as after it was folded.
 func TestKindsAndProgress(t *testing.T) {
 	forest := artificial(t)

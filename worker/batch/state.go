@@ -224,8 +224,8 @@ const (
 	// Run: the leader asks for tasks. Run, Reply. Step sorts and may keep Run.Tasks; Begin hands
 	// the message over.
 	Run
-	// Forget: the leader needs a job no longer, or, with Units, some tasks of a gather round.
-	// Epoch, ID, Round, Units.
+	// Forget: the leader needs a job no longer, or, with Tasks, some tasks of a gather round.
+	// Epoch, ID, Round, Tasks.
 	Forget
 
 	// Opened: a job was opened, or Err says why not. Job, Err, Demand, DemandFor.
