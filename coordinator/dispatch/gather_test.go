@@ -534,3 +534,22 @@ func TestSlotsWhileHeartbeatsCome(t *testing.T) {
 	other.announce(2)
 	d.gathers()
 }
+
+// TestLateResult: a result that comes in a later reduce round, which has fewer tasks, is late and not malformed.
+func TestLateResult(t *testing.T) {
+	l, w, x := withOne(t, 3)
+	d := l.do(x, 1, gatherRound(3))
+	first := w.first(0)
+	first.announce(first.task())
+	for range 2 {
+		task := w.run()
+		task.announce(task.task())
+	}
+	d.gathers()
+	d = l.do(x, 2, reduceRound(1))
+	task := w.run(0)
+	first.announce(2)
+	l.dropped(metrics.DropStale, 1)
+	task.partials()
+	d.sums()
+}

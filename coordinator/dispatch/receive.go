@@ -93,7 +93,14 @@ func (x *Executor) stepWith(ctx context.Context, e schedule.Event) error {
 // decode makes an event of a worker's message. An error says that the message is damaged, or of a task that there is not.
 func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 	in, task := &x.mem.in, uint32(0)
-	switch kind, _ := protocol.KindOf(msg); kind {
+	kind, _ := protocol.KindOf(msg)
+	switch kind {
+	case protocol.KindResult, protocol.KindCheckpoint, protocol.KindProgress:
+		if x.r.How != round.Gather { // it is late: this round may have no such task
+			return schedule.Event{Kind: schedule.ResultAnnounced}, nil
+		}
+	}
+	switch kind {
 	case protocol.KindPartial:
 		return x.decodePart(msg)
 	case protocol.KindNeed:
@@ -150,7 +157,7 @@ func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 	if e.Task = int(task); e.Task >= max(1, x.r.Tasks) {
 		return e, protocol.ErrMessage
 	}
-	if subJob := e.Kind == schedule.CheckpointArrived || e.Kind == schedule.ProgressArrived; subJob && x.r.How == round.Gather && x.r.SubJob == nil {
+	if subJob := e.Kind == schedule.CheckpointArrived || e.Kind == schedule.ProgressArrived; subJob && x.r.SubJob == nil {
 		return e, protocol.ErrMessage
 	}
 	return e, nil

@@ -92,6 +92,7 @@ func (s *results) gathered(a *schedule.Action) *protocol.Result {
 // for that.
 func (s *results) store(a *schedule.Action) {
 	c, result, own := s.gathered(a), a.Result, s.own[a.Task]
+	delete(s.own, a.Task)
 	leaders := a.Worker == schedule.Verifier
 	s.work.Go(func() {
 		e := end{event: schedule.Event{Kind: schedule.ResultStored, Round: c.Round, Task: int(c.Task), Result: result}, bytes: own}
