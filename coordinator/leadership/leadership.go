@@ -90,7 +90,6 @@ func Run(ctx context.Context, cfg Config) {
 	})
 	if cfg.Leading != nil {
 		cfg.Leading(d)
-		defer cfg.Leading(nil)
 	}
 	cfg.Metrics.Leader.Set(1)
 	var tasks sync.WaitGroup
@@ -109,6 +108,9 @@ func Run(ctx context.Context, cfg Config) {
 		Dispatch: d, Lean: cfg.Lean, Metrics: cfg.Metrics, Log: cfg.Log,
 	}).Run(ctx)
 	tasks.Wait()
+	if cfg.Leading != nil {
+		cfg.Leading(nil)
+	}
 	cfg.Metrics.Leader.Set(0)
 	cfg.Metrics.ForgetJob("")
 	cfg.Metrics.Shares.Reset()
