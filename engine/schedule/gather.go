@@ -169,7 +169,9 @@ func (g *gather) use(t int, worker string, right Result, _ bool) { g.store(t, wo
 // store has a result brought to the leader's disk. Another worker that computes the task stops.
 func (g *gather) store(t int, worker string, r Result) {
 	s := g.at(t)
-	g.queue.remove(t)
+	if g.queue.remove(t); s.state == Waiting && g.budget != nil { // the result of a lost lease
+		g.budget.start(t)
+	}
 	s.state = Storing
 	g.uncheck(t)
 	for i := range s.leases {

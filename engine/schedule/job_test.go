@@ -181,3 +181,22 @@ func TestSpeculateBesideHeld(t *testing.T) {
 		t.Errorf("%d tasks are held back; actions %+v", v.Held, list)
 	}
 }
+
+// TestBudgetOfLostResult: a result comes of a lease that was lost, and cannot be stored. Its task is left to begin once.
+func TestBudgetOfLostResult(t *testing.T) {
+	var b Budgets
+	share := b.Open(ShareOptions{Limits: map[string]float64{"x": 100}, Rows: []Row{{Budget: "x"}}})
+	b.Spend(nil)
+	s := newStage(t).job(1, Options{Budget: share})
+	s.join("w", 1)
+	r := gatherRound(1)
+	r.Groups = []int32{0}
+	s.begin(r)
+	s.workers.Unreachable("w")
+	s.step(Event{Kind: Woken})
+	s.step(Event{Kind: ResultAnnounced, Worker: "w", Result: Result{Digest: digests.Digest{1}}})
+	s.step(Event{Kind: ResultLost})
+	if g := &share.groups[0]; s.job.tasks[0].state != Waiting || g.Left != 1 {
+		t.Errorf("%d tasks are left", g.Left)
+	}
+}

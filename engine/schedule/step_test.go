@@ -21,6 +21,7 @@ type world struct {
 	now     time.Time
 	jobs    []*Job
 	rounds  map[*Job]*worldRound
+	budgets Budgets
 	pending []func() // what the world may do next, in any order
 	liar    string   // a worker whose results are wrong
 	accused map[string]bool
@@ -83,6 +84,8 @@ func (w *world) perform(j *Job, actions []Action) {
 				}
 				w.pending = append(w.pending, func() { w.step(j, recorded) })
 			})
+		case RecordSkips:
+			w.pending = append(w.pending, func() { w.step(j, Event{Kind: SkipsRecorded, Round: at.n, Tasks: tasks}) })
 		case Compute:
 			w.pending = append(w.pending, func() { w.verify(j, at.n, a.Task) })
 		case Quarantine:
@@ -191,6 +194,20 @@ func (w *world) turn() {
 	}
 }
 
+// share opens the share of a job in two budgets, and groups the tasks of its round.
+func (w *world) share(r *round.Round) *Share {
+	for range r.Tasks {
+		r.Groups = append(r.Groups, int32(rapid.IntRange(0, 3).Draw(w.t, "group")))
+	}
+	limit := rapid.SampledFrom([]float64{0, 0.3, 1, 3, 1000}).Draw(w.t, "limit")
+	s := w.budgets.Open(ShareOptions{
+		Limits: map[string]float64{"x": limit, "y": 2},
+		Rows:   []Row{{Budget: "x"}, {Budget: "y"}, {}, {Budget: "x", Ended: 1, Seconds: 0.2}},
+	})
+	w.budgets.Spend(nil)
+	return s
+}
+
 // TestSteps: whatever happens, invariants hold, only a liar is quarantined, and once nothing fails any longer each round ends.
 func TestSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -199,8 +216,12 @@ func TestSteps(t *testing.T) {
 			w.liar = "a"
 		}
 		for id := range rapid.IntRange(1, 3).Draw(t, "jobs") {
-			j := w.workers.NewJob(uint64(id), nil, Options{Verifies: true})
-			r := &round.Round{Tasks: 1 << rapid.IntRange(0, 3).Draw(t, "tasks"), How: rapid.SampledFrom([]round.Combine{round.Reduce, round.Gather}).Draw(t, "how")}
+			r := &round.Round{Tasks: 1 << rapid.IntRange(0, 4).Draw(t, "tasks"), How: rapid.SampledFrom([]round.Combine{round.Reduce, round.Gather}).Draw(t, "how")}
+			o := Options{Verifies: true}
+			if r.How == round.Gather && rapid.Bool().Draw(t, "has budgets") {
+				o.Budget = w.share(r)
+			}
+			j := w.workers.NewJob(uint64(id), nil, o)
 			at := &worldRound{n: 5, r: r}
 			r.Vars = []round.Var{{ID: 1, Version: 5}}
 			for task := range r.Tasks {
@@ -249,6 +270,13 @@ func TestSteps(t *testing.T) {
 		}
 		for _, j := range w.jobs {
 			w.perform(j, j.End(nil, w.now))
+			if w.rounds[j].complete && j.budget != nil {
+				for g := range j.budget.groups {
+					if left := j.budget.groups[g].Left; left != 0 || len(j.budget.running) > 0 {
+						t.Fatalf("after the round %d tasks of group %d are left, and %v run", left, g, j.budget.running)
+					}
+				}
+			}
 			w.perform(j, j.Close(nil, w.now))
 		}
 		for name := range maps.Keys(w.accused) {
