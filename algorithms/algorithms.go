@@ -65,9 +65,9 @@ type Beginner interface {
 
 // Parent is implemented by algorithms whose trainers ask for rounds of child jobs.
 type Parent interface {
-	// Child returns the job of a unit of such a round: the one that the trainer lists in
-	// Round.Child. An error says that the job has no such unit.
-	Child(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error)
+	// SubJob returns the job of a unit of such a round: the one that the trainer lists in
+	// Round.SubJob. An error says that the job has no such unit.
+	SubJob(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error)
 }
 
 // Divider is implemented by algorithms that divide the training rows of a job once more.
@@ -81,14 +81,14 @@ type Divider interface {
 type Composite interface {
 	// Pieces lists the results in order, once Next said Done. Their bytes are those that the
 	// units returned.
-	Pieces() []round.Piece
+	Pieces() []round.Chunk
 }
 
 // Composer is implemented by the Kernels of algorithms whose Trainers are Composite.
 type Composer interface {
 	// Compose makes the model of the pieces: Model.Predict gives the same bits as that of
 	// Trainer.Model. The model may share the memory of the pieces.
-	Compose(pieces []round.Piece) (Model, error)
+	Compose(pieces []round.Chunk) (Model, error)
 }
 
 // Trainer is a round.Trainer that ends with a model.

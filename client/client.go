@@ -144,7 +144,7 @@ func (c *Client) TransferLeadership(ctx context.Context, to string) error {
 func (c *Client) Trust(ctx context.Context, worker string) error {
 	quarantined := func() (bool, error) {
 		cluster, err := c.Cluster(ctx)
-		return err == nil && slices.ContainsFunc(cluster.Distrusted, func(d protocol.Distrusted) bool { return d.Worker == worker }), err
+		return err == nil && slices.ContainsFunc(cluster.Quarantined, func(d protocol.Quarantined) bool { return d.Worker == worker }), err
 	}
 	before, err := quarantined()
 	if err != nil {

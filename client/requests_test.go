@@ -139,7 +139,7 @@ func TestNotFoundIsLookedAtAgain(t *testing.T) {
 		case r.Method != http.MethodGet:
 			answer(w, http.StatusNotFound, protocol.Problem{Error: "there is nothing here"})
 		case r.URL.Path == "/v1/cluster":
-			answer(w, http.StatusOK, protocol.Cluster{Distrusted: []protocol.Distrusted{{Worker: "w1"}}})
+			answer(w, http.StatusOK, protocol.Cluster{Quarantined: []protocol.Quarantined{{Worker: "w1"}}})
 		default:
 			answer(w, http.StatusOK, protocol.Dataset{Name: "set"})
 		}

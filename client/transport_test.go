@@ -248,11 +248,11 @@ func TestWishesAreOfOneJob(t *testing.T) {
 // Trusting a worker is no error if an earlier try went through. Trusting a worker that is
 // not quarantined is one.
 func TestTrust(t *testing.T) {
-	distrusted := []protocol.Distrusted{{Worker: "w1"}}
+	distrusted := []protocol.Quarantined{{Worker: "w1"}}
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/v1/cluster":
-			answer(w, http.StatusOK, protocol.Cluster{Distrusted: distrusted})
+			answer(w, http.StatusOK, protocol.Cluster{Quarantined: distrusted})
 		case distrusted != nil:
 			distrusted = nil
 			lose(w)

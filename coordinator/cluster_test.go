@@ -304,7 +304,7 @@ func TestFoldsRunAsOneJob(t *testing.T) {
 
 // TestAChildJobGoesOnElsewhere takes a worker away that runs a fold, after it has
 // handed a checkpoint back: another worker goes on from there.
-func TestAChildJobGoesOnElsewhere(t *testing.T) {
+func TestASubJobJobGoesOnElsewhere(t *testing.T) {
 	ctx := patient(t)
 	s := longFolds()
 	s.Set["patience"] = s.Set["steps"]
@@ -378,9 +378,9 @@ func (f *foldWatch) hear(m bus.Message) {
 	var p protocol.Progress
 	switch {
 	case f.first.Worker == "" && at.Decode(m.Data) == nil:
-		f.first = protocol.Checkpoint{Worker: at.Worker, Unit: at.Unit, Resume: protocol.Resume{Rounds: at.Rounds}}
+		f.first = protocol.Checkpoint{Worker: at.Worker, Task: at.Task, Resume: protocol.Resume{Rounds: at.Rounds}}
 		f.handed <- at.Worker
-	case f.from == 0 && p.Decode(m.Data) == nil && f.first.Worker != "" && p.Worker != f.first.Worker && p.Unit == f.first.Unit:
+	case f.from == 0 && p.Decode(m.Data) == nil && f.first.Worker != "" && p.Worker != f.first.Worker && p.Task == f.first.Task:
 		f.from = p.Done.Rounds
 	}
 }

@@ -34,7 +34,7 @@ import (
 
 // The blobs of a deleted dataset and the parts of a finished job go once they are
 // old, on every coordinator; what is young, or referred to, stays.
-func TestBlobsAreCollected(t *testing.T) {
+func TestBlobsAreGathered(t *testing.T) {
 	ctx := deadline(t)
 	c := prepare(t, 3)
 	c.tune = func(cfg *coordinator.Config) { cfg.BlobGrace = 3 * time.Second }
@@ -165,7 +165,7 @@ func TestPerfectFit(t *testing.T) {
 	}
 }
 
-// smallEnsemble is a job of 2 × (1 + 3) child jobs, which take several commit intervals together.
+// smallEnsemble is a job of 2 × (1 + 3) sub-jobs, which take several commit intervals together.
 func smallEnsemble() protocol.Spec {
 	return protocol.Spec{
 		Algorithm: "ensemble", Dataset: "art", TestFraction: 0.1,
@@ -210,7 +210,7 @@ func TestEnsemble(t *testing.T) {
 	}
 	stopped := false
 	end, err := c.client.Watch(ctx, s.Name, func(j *protocol.JobInfo) {
-		if j.Collected >= 2 && !stopped {
+		if j.Gathered >= 2 && !stopped {
 			stopped = true
 			c.stop("w1")
 			c.stop(c.leader(ctx))
@@ -251,7 +251,7 @@ func TestValidatedEnsemble(t *testing.T) {
 	}
 	stopped := false
 	end, err := c.client.Watch(ctx, s.Name, func(j *protocol.JobInfo) {
-		if j.Collected >= 1 && !stopped {
+		if j.Gathered >= 1 && !stopped {
 			stopped = true
 			c.stop(c.leader(ctx))
 		}
@@ -319,7 +319,7 @@ func TestTreesAreGrownOnce(t *testing.T) {
 	if sent := c.counter("coppice_nats_sent_bytes_total") - before; model.Bytes < 1<<20 || sent > float64(model.Bytes)/4 {
 		t.Errorf("the leader sent %v bytes for a model of %d", sent, model.Bytes)
 	}
-	// Beside the trees there are two rounds over all shards, means and measures, and a unit
+	// Beside the trees there are two rounds over all shards, means and measures, and a task
 	// for the predictions.
 	once := float64(trees + 2*len(d.Manifest.Shards) + 1)
 	if got := c.counter("coppice_tasks_dispatched_total"); got != once {
@@ -345,7 +345,7 @@ func (c *cluster) watchTrees(s protocol.Spec, some int, meanwhile func(), want s
 	}
 	called := false
 	end, err := c.client.Watch(ctx, s.Name, func(j *protocol.JobInfo) {
-		if j.Collected >= some && !called {
+		if j.Gathered >= some && !called {
 			called = true
 			meanwhile()
 		}

@@ -125,7 +125,7 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 	if now.State != protocol.Running {
 		t.Fatalf("the job is %s: nothing to see", now.State)
 	}
-	if p := now.Progress; p == nil || p.Step == 0 || p.Samples == 0 || p.Step >= p.Steps || p.Loss < 0 || now.Units != 2 || !strings.Contains(p.Phase, "of 2 folds done") {
+	if p := now.Progress; p == nil || p.Step == 0 || p.Samples == 0 || p.Step >= p.Steps || p.Loss < 0 || now.Tasks != 2 || !strings.Contains(p.Phase, "of 2 folds done") {
 		t.Errorf("job shown with %+v", now.Progress)
 	}
 	if r := early[`coppice_job_progress_ratio{name="folds"}`]; r <= 0 || r >= 1 {

@@ -70,7 +70,7 @@ func (o *observer) observeLog() {
 		known = 1
 	}
 	m.LeaderKnown.Set(known)
-	m.Distrusted.Set(float64(len(s.Distrusted())))
+	m.Quarantined.Set(float64(len(s.Quarantined())))
 	shards := make(map[string]bool)
 	for _, d := range s.Datasets() {
 		for _, ref := range d.Manifest.Shards {

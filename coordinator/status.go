@@ -85,7 +85,7 @@ func (st *status) describe(s *state.State) protocol.Cluster {
 	c := protocol.Cluster{
 		ID: st.peers.clusterID, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
 		Epoch: s.Epoch(), Heartbeat: int(st.cfg.Heartbeat / time.Millisecond),
-		Coordinators: s.Members(), NATS: st.nats.urls(), Distrusted: s.DistrustedWorkers(), Problem: st.health.problem(), Warning: st.health.warning(),
+		Coordinators: s.Members(), NATS: st.nats.urls(), Quarantined: s.QuarantinedWorkers(), Problem: st.health.problem(), Warning: st.health.warning(),
 	}
 	c.Leader, _ = st.store.Leader()
 	return c
@@ -198,7 +198,7 @@ func (st *status) readyText(ctx context.Context, notReady error) string {
 
 // workersLine says whether there are workers to use, and how to start one.
 func workersLine(a dispatch.Availability, join string) string {
-	others := len(a.Unreachable) + len(a.Distrusted) + len(a.Refused)
+	others := len(a.Unreachable) + len(a.Quarantined) + len(a.Refused)
 	switch {
 	case a.Usable == 1:
 		return "1 worker can be used"

@@ -15,7 +15,7 @@ func TestStanding(t *testing.T) {
 		says []string
 	}{
 		{workersLine(dispatch.Availability{Usable: 1}, "h:1"), []string{"1 worker"}},
-		{workersLine(dispatch.Availability{Usable: 3, Distrusted: []string{"w"}}, "h:1"), []string{"3 workers"}},
+		{workersLine(dispatch.Availability{Usable: 3, Quarantined: []string{"w"}}, "h:1"), []string{"3 workers"}},
 		{workersLine(dispatch.Availability{Unknown: true}, "h:1"), []string{"yet"}},
 		{workersLine(dispatch.Availability{}, "h:1"), []string{"no worker", "coppice worker --join h:1"}},
 		{workersLine(dispatch.Availability{Refused: []string{"v"}, Unreachable: []string{"w"}}, "h:1"), []string{"none of 2 workers", "coppice cluster"}},

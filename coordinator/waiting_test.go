@@ -220,7 +220,7 @@ func TestAnswersGoToWhoAsks(t *testing.T) {
 	var answers, others atomic.Int64
 	for subject, n := range map[string]*atomic.Int64{s.Answers("w") + ".x": &answers, s.Work("w"): &others, s.Lead(): &others} {
 		sub, err := conn.Subscribe(subject, func(m bus.Message) {
-			if k, err := protocol.KindOf(m.Data); err == nil && k == protocol.KindBlobPiece {
+			if k, err := protocol.KindOf(m.Data); err == nil && k == protocol.KindBlobData {
 				n.Add(1)
 			}
 		})

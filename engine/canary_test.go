@@ -16,13 +16,13 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// The canary is an algorithm whose every bit depends on every round: units sum
+// The canary is an algorithm whose every bit depends on every round: tasks sum
 // numbers of magnitudes far apart, so that another order of a sum, a stale value
-// or a unit counted twice shows in the digest of its end.
+// or a task counted twice shows in the digest of its end.
 
 const (
 	canaryWidth = 4
-	canaryUnits = 8
+	canaryTasks = 8
 	canaryRows  = 32 // row-sparse rows of its rounds
 	canaryVar   = 7
 )
@@ -30,13 +30,13 @@ const (
 var canaryShape = round.Shape{F64: canaryWidth, F32: canaryWidth, Rows: canaryRows, Width: 2}
 
 // canary is the Trainer. Rounds go: two sums that share a kept value, then a
-// collected round.
+// gather round.
 type canary struct {
 	rounds uint64 // in all
 	done   uint64
 	state  [32]byte
 	round  round.Round
-	has    []bool // for collected rounds, where set
+	has    []bool // for gather rounds, where set
 	broken error  // for Fold to return
 }
 
@@ -54,11 +54,11 @@ func (c *canary) Next() (*round.Round, error) {
 	if c.round.Done {
 		return &c.round, nil
 	}
-	c.round.Units, c.round.Roles = canaryUnits, dataset.AllRows
+	c.round.Tasks, c.round.Roles = canaryTasks, dataset.AllRows
 	c.round.Vars = []round.Var{{ID: canaryVar, Version: c.done + 1, Data: bytes.Clone(c.state[:])}}
 	if c.done%3 == 2 {
-		c.round.How, c.round.Scope, c.round.Has = round.Collect, round.None, c.has
-		for u := range canaryUnits {
+		c.round.How, c.round.Scope, c.round.Has = round.Gather, round.None, c.has
+		for u := range canaryTasks {
 			c.round.Payloads = append(c.round.Payloads, []byte{byte(u)})
 		}
 		return &c.round, nil
@@ -78,9 +78,9 @@ func (c *canary) Fold(res *round.Result) error {
 			h.Write(b)
 		}
 	}
-	for u, part := range res.Collected {
+	for u, part := range res.Gathered {
 		if part == nil {
-			part = collectedPart(byte(u), c.state[:]) // what Has says the state has
+			part = gatheredPart(byte(u), c.state[:]) // what Has says the state has
 		}
 		h.Write(part)
 	}
@@ -101,17 +101,17 @@ func (c *canary) Model() (algorithms.Model, error) {
 }
 func (c *canary) digest() string { return fmt.Sprintf("%x", c.state) }
 
-// canaryKernel is the Kernel; fail, where set, breaks units.
+// canaryKernel is the Kernel; fail, where set, breaks tasks.
 type canaryKernel struct {
-	fail  func(u round.Unit) error
+	fail  func(u round.Task) error
 	large bool // its derived values are beyond any limit
 }
 
-// derived is what the canary keeps of a unit.
+// derived is what the canary keeps of a task.
 type derived struct {
 	round.Unpooled
 	keep  uint64
-	unit  int
+	task  int
 	seed  [4]float64
 	large bool
 }
@@ -125,8 +125,8 @@ func (d *derived) Bytes() int {
 
 func (k *canaryKernel) NewScratch() any { return new([canaryWidth]float64) }
 
-func (k *canaryKernel) Derive(u round.Unit, _ *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
-	d := &derived{keep: u.DerivedVersion, unit: u.ID, large: k.large}
+func (k *canaryKernel) Derive(u round.Task, _ *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
+	d := &derived{keep: u.DerivedVersion, task: u.ID, large: k.large}
 	s := num.NewStream(num.NewKey(u.DerivedVersion, "canary/keep"), 0, uint32(u.ID))
 	for i := range d.seed {
 		d.seed[i] = s.Normal()
@@ -134,15 +134,15 @@ func (k *canaryKernel) Derive(u round.Unit, _ *dataset.Data, _ round.Vars, _ any
 	return d, nil
 }
 
-func (k *canaryKernel) Run(dst *round.Partial, u round.Unit, _ *dataset.Data, v round.Vars, kept round.Derived, scratch any) error {
+func (k *canaryKernel) Run(dst *round.Partial, u round.Task, _ *dataset.Data, v round.Vars, kept round.Derived, scratch any) error {
 	if k.fail != nil {
 		if err := k.fail(u); err != nil {
 			return err
 		}
 	}
 	d := kept.(*derived)
-	if d.keep != u.DerivedVersion || d.unit != u.ID {
-		return fmt.Errorf("the value kept is of unit %d under %d", d.unit, d.keep)
+	if d.keep != u.DerivedVersion || d.task != u.ID {
+		return fmt.Errorf("the value kept is of unit %d under %d", d.task, d.keep)
 	}
 	sum := scratch.(*[canaryWidth]float64)
 	*sum = d.seed
@@ -164,13 +164,13 @@ func (k *canaryKernel) Run(dst *round.Partial, u round.Unit, _ *dataset.Data, v 
 	return nil
 }
 
-// collectedPart is the bytes of a unit of the canary's collected rounds.
-func collectedPart(payload byte, state []byte) []byte {
+// collectedPart is the bytes of a task of the canary's gather rounds.
+func gatheredPart(payload byte, state []byte) []byte {
 	sum := sha256.Sum256(append([]byte{payload}, state...))
 	return sum[:]
 }
 
-func (k *canaryKernel) Collect(ctx context.Context, u round.Unit, _ *dataset.Data, v round.Vars, _ any) ([]byte, error) {
+func (k *canaryKernel) Gather(ctx context.Context, u round.Task, _ *dataset.Data, v round.Vars, _ any) ([]byte, error) {
 	if k.fail != nil {
 		if err := k.fail(u); err != nil {
 			return nil, err
@@ -179,13 +179,13 @@ func (k *canaryKernel) Collect(ctx context.Context, u round.Unit, _ *dataset.Dat
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return collectedPart(u.Payload[0], v.Get(canaryVar)), nil
+	return gatheredPart(u.Payload[0], v.Get(canaryVar)), nil
 }
 
-// canaryData is a dataset of a shard for each unit, which the canary never reads.
+// canaryData is a dataset of a shard for each task, which the canary never reads.
 func canaryData() *dataset.Data {
-	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: canaryUnits, Features: 1, Labels: 1, Shards: make([]dataset.ShardRef, canaryUnits)}
-	return dataset.NewData(m, make([]dataset.Roles, canaryUnits))
+	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: canaryTasks, Features: 1, Labels: 1, Shards: make([]dataset.ShardRef, canaryTasks)}
+	return dataset.NewData(m, make([]dataset.Roles, canaryTasks))
 }
 
 func ignore(uint64, round.Trainer) error { return nil }

@@ -52,7 +52,7 @@ func (m *DerivedMemory) release(n int) {
 }
 
 // DerivedCache caches the derived values of one job, those of the newest DerivedVersion
-// only: units never ask for older ones again. A miss derives the value again, so dropping a
+// only: tasks never ask for older ones again. A miss derives the value again, so dropping a
 // value never changes a result. The cache retains each value. It is safe for
 // concurrent use.
 type DerivedCache struct {
@@ -67,13 +67,13 @@ type DerivedCache struct {
 
 type derivedKey struct {
 	op       uint8
-	unit, of int
+	task, of int
 }
 
 // NewDerivedCache returns an empty cache with a budget of its own of limit bytes.
 func NewDerivedCache(limit int) *DerivedCache { return NewDerivedMemory(limit).NewCache() }
 
-// Close drops all values and releases their memory. A unit that is still running can store
+// Close drops all values and releases their memory. A task that is still running can store
 // nothing afterwards: nothing would release that memory.
 func (c *DerivedCache) Close() {
 	c.mu.Lock()
@@ -101,9 +101,9 @@ func (c *DerivedCache) reset(version uint64) {
 	clear(c.values)
 }
 
-// get returns the unit's derived value from the cache or from Derive; nil: the unit runs
+// get returns the task's derived value from the cache or from Derive; nil: the task runs
 // without one. The value is retained for the caller, who releases it.
-func (c *DerivedCache) get(k round.SumKernel, u round.Unit, d *dataset.Data, v round.Vars, scratch any) (round.Derived, error) {
+func (c *DerivedCache) get(k round.ReduceKernel, u round.Task, d *dataset.Data, v round.Vars, scratch any) (round.Derived, error) {
 	c.setVersion(u.DerivedVersion)
 	if u.DerivedVersion == 0 {
 		return nil, nil

@@ -25,7 +25,7 @@ type deriver struct {
 	err   error
 }
 
-func (d *deriver) Derive(u round.Unit, _ *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
+func (d *deriver) Derive(u round.Task, _ *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.calls == nil {
@@ -42,18 +42,18 @@ func (d *deriver) total() (n int) {
 	return n
 }
 
-// ask asks for the kept value of units 0 to n-1.
+// ask asks for the kept value of tasks 0 to n-1.
 func ask(t *testing.T, c *DerivedCache, d *deriver, keep uint64, n int) {
 	t.Helper()
 	for u := range n {
-		got, err := c.get(d, round.Unit{ID: u, Of: n, DerivedVersion: keep}, nil, nil, nil)
+		got, err := c.get(d, round.Task{ID: u, Of: n, DerivedVersion: keep}, nil, nil, nil)
 		if err != nil || keep != 0 && got != d.value {
 			t.Fatalf("unit %d: %v, error %v", u, got, err)
 		}
 	}
 }
 
-// TestCacheDerivesOnce for each unit, until another version comes.
+// TestCacheDerivesOnce for each task, until another version comes.
 func TestCacheDerivesOnce(t *testing.T) {
 	c, d := NewDerivedCache(1000), &deriver{value: sized(10)}
 	for range 3 {
@@ -68,11 +68,11 @@ func TestCacheDerivesOnce(t *testing.T) {
 	}
 }
 
-// TestCacheTellsUnitsApart by operation, number and number of units.
-func TestCacheTellsUnitsApart(t *testing.T) {
+// TestCacheTellsUnitsApart by operation, number and number of tasks.
+func TestCacheTellsTasksApart(t *testing.T) {
 	c, d := NewDerivedCache(1000), &deriver{value: sized(1)}
 	for range 2 {
-		for _, u := range []round.Unit{{ID: 1, Of: 4}, {ID: 2, Of: 4}, {ID: 1, Of: 8}, {ID: 1, Of: 4, Op: 3}} {
+		for _, u := range []round.Task{{ID: 1, Of: 4}, {ID: 2, Of: 4}, {ID: 1, Of: 8}, {ID: 1, Of: 4, Op: 3}} {
 			u.DerivedVersion = 9
 			c.get(d, u, nil, nil, nil)
 		}
@@ -104,7 +104,7 @@ func TestCacheAsksForNothing(t *testing.T) {
 	ask(t, c, d, 1, 1)
 	ask(t, c, d, 1, 1)
 	d.err = errors.New("bad luck")
-	if _, err := c.get(d, round.Unit{DerivedVersion: 1, Of: 1}, nil, nil, nil); !errors.Is(err, d.err) {
+	if _, err := c.get(d, round.Task{DerivedVersion: 1, Of: 1}, nil, nil, nil); !errors.Is(err, d.err) {
 		t.Errorf("error %v", err)
 	}
 	if d.total() != 3 || len(c.values) != 0 {
@@ -127,7 +127,7 @@ type heldDeriver struct {
 	made []*heldValue
 }
 
-func (d *heldDeriver) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+func (d *heldDeriver) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	h := &heldValue{10, 1}
 	d.made = append(d.made, h)
 	return h, nil
@@ -139,12 +139,12 @@ func TestCacheRetains(t *testing.T) {
 	c, d := NewDerivedCache(25), &heldDeriver{}
 	for range 3 {
 		for u := range 3 {
-			if err := RunUnit(new(round.Partial), d, round.Unit{ID: u, Of: 3, DerivedVersion: 1}, nil, nil, c, nil); err != nil {
+			if err := RunTask(new(round.Partial), d, round.Task{ID: u, Of: 3, DerivedVersion: 1}, nil, nil, c, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if len(d.made) != 5 { // two are kept, the third unit's does not fit
+	if len(d.made) != 5 { // two are kept, the third task's does not fit
 		t.Fatalf("%d values", len(d.made))
 	}
 	for i, h := range d.made {
@@ -152,7 +152,7 @@ func TestCacheRetains(t *testing.T) {
 			t.Errorf("value %d has %d holders, want %d", i, h.holders, want)
 		}
 	}
-	if err := RunUnit(new(round.Partial), d, round.Unit{Of: 3, DerivedVersion: 2}, nil, nil, c, nil); err != nil {
+	if err := RunTask(new(round.Partial), d, round.Task{Of: 3, DerivedVersion: 2}, nil, nil, c, nil); err != nil {
 		t.Fatal(err)
 	}
 	if d.made[0].holders != 0 || d.made[1].holders != 0 || d.made[5].holders != 1 {
@@ -160,7 +160,7 @@ func TestCacheRetains(t *testing.T) {
 	}
 }
 
-// TestDerivedIsCountedOnce though slots derive the same unit side by side, and by
+// TestDerivedIsCountedOnce though slots derive the same task side by side, and by
 // many goroutines with versions that change the count never goes wrong.
 func TestDerivedIsCountedOnce(t *testing.T) {
 	c, d := NewDerivedCache(1000), &deriver{value: sized(10)}
@@ -168,7 +168,7 @@ func TestDerivedIsCountedOnce(t *testing.T) {
 	for lane := range 8 {
 		lanes.Go(func() {
 			for i := range 200 {
-				c.get(d, round.Unit{ID: i % 3, Of: 3, DerivedVersion: uint64(1 + (i+lane)/50)}, nil, nil, nil)
+				c.get(d, round.Task{ID: i % 3, Of: 3, DerivedVersion: uint64(1 + (i+lane)/50)}, nil, nil, nil)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ type asker struct {
 	most  int // values made at once
 }
 
-func (a *asker) Derive(u round.Unit, _ *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
+func (a *asker) Derive(u round.Task, _ *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
 	if !u.TryReserve(a.bytes) {
 		return nil, nil
 	}
@@ -36,7 +36,7 @@ func TestJobsShareDerivedMemory(t *testing.T) {
 		lanes.Go(func() {
 			for range 50 {
 				for _, c := range []*DerivedCache{a, b} {
-					if _, err := c.get(k, round.Unit{ID: lane, Of: 8, DerivedVersion: 1}, nil, nil, nil); err != nil {
+					if _, err := c.get(k, round.Task{ID: lane, Of: 8, DerivedVersion: 1}, nil, nil, nil); err != nil {
 						t.Error(err)
 					}
 				}
@@ -48,7 +48,7 @@ func TestJobsShareDerivedMemory(t *testing.T) {
 		t.Errorf("%d bytes are taken for %d values, %d made; want 90 for 3", m.Used(), n, k.most)
 	}
 	a.Close()
-	b.get(k, round.Unit{ID: 1, Of: 8}, nil, nil, nil) // a step: the leaf update is over
+	b.get(k, round.Task{ID: 1, Of: 8}, nil, nil, nil) // a step: the leaf update is over
 	if m.Used() != 0 || len(a.values)+len(b.values) != 0 {
 		t.Errorf("%d bytes are taken once all is given back", m.Used())
 	}
@@ -57,7 +57,7 @@ func TestJobsShareDerivedMemory(t *testing.T) {
 // panicking takes room and panics.
 type panicking struct{ zeroKernel }
 
-func (panicking) Derive(u round.Unit, _ *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
+func (panicking) Derive(u round.Task, _ *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
 	u.TryReserve(10)
 	panic("planted")
 }
@@ -69,7 +69,7 @@ func TestDerivedMemoryIsReleased(t *testing.T) {
 	c := m.NewCache()
 	func() {
 		defer func() { _ = recover() }()
-		c.get(panicking{}, round.Unit{Of: 1, DerivedVersion: 1}, nil, nil, nil)
+		c.get(panicking{}, round.Task{Of: 1, DerivedVersion: 1}, nil, nil, nil)
 	}()
 	if m.Used() != 0 {
 		t.Errorf("%d bytes are taken after a panic", m.Used())
@@ -102,25 +102,25 @@ func TestDerivedMemoryIsReleased(t *testing.T) {
 	}
 }
 
-// late forgets the cache while it derives, as a worker does that refuses another unit's sums.
+// late forgets the cache while it derives, as a worker does that refuses another task's sums.
 type late struct {
 	zeroKernel
 	cache *DerivedCache
 }
 
-func (l *late) Derive(u round.Unit, _ *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
+func (l *late) Derive(u round.Task, _ *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
 	u.TryReserve(10)
 	l.cache.Close()
 	return sized(10), nil
 }
 
-// TestClosedStoresNothing: a unit that began before Close does not keep memory
+// TestClosedStoresNothing: a task that began before Close does not keep memory
 // reserved, whether it derives before Close or after.
 func TestClosedStoresNothing(t *testing.T) {
 	m := NewDerivedMemory(100)
 	c := m.NewCache()
 	for keep := range uint64(3) {
-		if _, err := c.get(&late{cache: c}, round.Unit{Of: 1, DerivedVersion: 1 + keep}, nil, nil, nil); err != nil {
+		if _, err := c.get(&late{cache: c}, round.Task{Of: 1, DerivedVersion: 1 + keep}, nil, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		if m.Used() != 0 || len(c.values) != 0 {
@@ -129,7 +129,7 @@ func TestClosedStoresNothing(t *testing.T) {
 	}
 	c = m.NewCache()
 	c.Close()
-	if _, err := c.get(&asker{bytes: 10}, round.Unit{Of: 1, DerivedVersion: 1}, nil, nil, nil); err != nil || m.Used() != 0 {
+	if _, err := c.get(&asker{bytes: 10}, round.Task{Of: 1, DerivedVersion: 1}, nil, nil, nil); err != nil || m.Used() != 0 {
 		t.Errorf("%d bytes are taken after Close, %v", m.Used(), err)
 	}
 }

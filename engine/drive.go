@@ -7,10 +7,10 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// Executor computes the units of a round and combines their results.
+// Executor computes the tasks of a round and combines their results.
 type Executor interface {
 	// Do runs round number n of the job and fills res, which stays valid until
-	// the next call. It blocks until every unit has a result. An error means that the
+	// the next call. It blocks until every task has a result. An error means that the
 	// job cannot go on, or that ctx is done.
 	Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error
 }

@@ -16,7 +16,7 @@ type filled struct {
 	round.Partial
 }
 
-func (k *filled) Run(dst *round.Partial, _ round.Unit, _ *dataset.Data, _ round.Vars, _ round.Derived, _ any) error {
+func (k *filled) Run(dst *round.Partial, _ round.Task, _ *dataset.Data, _ round.Vars, _ round.Derived, _ any) error {
 	dst.F64, dst.F32, dst.Values = k.F64, k.F32, k.Values
 	return nil
 }
@@ -33,7 +33,7 @@ func TestFinite(t *testing.T) {
 		"value of a sparse row 0 is infinite": {F64: []float64{1}, F32: []float32{1}, Values: []float32{float32(inf)}},
 		"value of a sparse row 1 is NaN":      {Values: []float32{1, float32(nan)}},
 	} {
-		for _, err := range []error{CheckFinite(&p), RunFinite(new(round.Partial), &filled{Partial: p}, round.Unit{Of: 1}, nil, nil, NewDerivedCache(0), nil)} {
+		for _, err := range []error{CheckFinite(&p), RunFinite(new(round.Partial), &filled{Partial: p}, round.Task{Of: 1}, nil, nil, NewDerivedCache(0), nil)} {
 			if want == "" {
 				if err != nil {
 					t.Errorf("a finite partial: %v", err)
@@ -42,29 +42,29 @@ func TestFinite(t *testing.T) {
 				t.Errorf("error %v, want %s", err, want)
 			}
 		}
-		if err := RunUnit(new(round.Partial), &filled{Partial: p}, round.Unit{Of: 1}, nil, nil, NewDerivedCache(0), nil); err != nil {
+		if err := RunTask(new(round.Partial), &filled{Partial: p}, round.Task{Of: 1}, nil, nil, NewDerivedCache(0), nil); err != nil {
 			t.Errorf("RunUnit of a partial with the fault %q: %v", want, err)
 		}
 	}
 }
 
 // TestRunNamesTheUnit that a kernel cannot compute.
-func TestRunNamesTheUnit(t *testing.T) {
+func TestRunNamesTheTask(t *testing.T) {
 	bad := errors.New("bad luck")
-	k := &canaryKernel{fail: func(round.Unit) error { return bad }}
-	u := round.Unit{ID: 3, Of: 8, DerivedVersion: 1}
+	k := &canaryKernel{fail: func(round.Task) error { return bad }}
+	u := round.Task{ID: 3, Of: 8, DerivedVersion: 1}
 	if err := RunFinite(new(round.Partial), k, u, nil, nil, NewDerivedCache(0), k.NewScratch()); !errors.Is(err, bad) || !strings.HasPrefix(err.Error(), "task 3: ") {
 		t.Errorf("a unit that fails: %v", err)
 	}
-	if err := RunUnit(new(round.Partial), &deriver{err: bad}, u, nil, nil, NewDerivedCache(0), nil); !errors.Is(err, bad) || !strings.HasPrefix(err.Error(), "task 3: ") {
+	if err := RunTask(new(round.Partial), &deriver{err: bad}, u, nil, nil, NewDerivedCache(0), nil); !errors.Is(err, bad) || !strings.HasPrefix(err.Error(), "task 3: ") {
 		t.Errorf("a value that cannot be derived: %v", err)
 	}
-	if err := RunUnit(new(round.Partial), collecting{}, u, nil, nil, NewDerivedCache(0), nil); err == nil || err.Error() != "task 3: the algorithm has no tasks whose results are summed" {
+	if err := RunTask(new(round.Partial), gathering{}, u, nil, nil, NewDerivedCache(0), nil); err == nil || err.Error() != "task 3: the algorithm has no tasks whose results are summed" {
 		t.Errorf("a kernel that sums nothing: %v", err)
 	}
 }
 
 // collecting is a kernel that sums nothing.
-type collecting struct{}
+type gathering struct{}
 
-func (collecting) NewScratch() any { return nil }
+func (gathering) NewScratch() any { return nil }

@@ -13,11 +13,11 @@ type lender struct {
 	idle []*lane
 }
 
-// lane is one lane of a Local. It lends the idle ones to its unit (round.Lanes).
+// lane is one lane of a Local. It lends the idle ones to its task (round.Lanes).
 type lane struct {
 	*lender
 	scratch any
-	own     Share  // of its unit
+	own     Share  // of its task
 	helps   *Share // of another lane's
 	help    func() // helps with it; made once, so that lending takes no memory
 }

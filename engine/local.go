@@ -14,7 +14,7 @@ import (
 type Local struct {
 	kernel round.Kernel
 	data   *dataset.Data
-	child  ChildRunner
+	subJob SubJobRunner
 	cache  *DerivedCache
 	lanes  int
 	lender lender
@@ -22,13 +22,13 @@ type Local struct {
 	tree   Tree
 }
 
-// ChildRunner runs a whole job and returns its encoded Outcome.
-type ChildRunner func(ctx context.Context, j *round.Job) ([]byte, error)
+// SubJobRunner runs a whole job and returns its encoded Outcome.
+type SubJobRunner func(ctx context.Context, j *round.Job) ([]byte, error)
 
-// NewLocal returns an executor with the given number of lanes: it computes so many units
+// NewLocal returns an executor with the given number of lanes: it computes so many tasks
 // at a time.
-func NewLocal(k round.Kernel, d *dataset.Data, lanes int, child ChildRunner) *Local {
-	l := &Local{kernel: k, data: d, child: child, cache: NewDerivedCache(DerivedLimit), lanes: max(1, lanes)}
+func NewLocal(k round.Kernel, d *dataset.Data, lanes int, child SubJobRunner) *Local {
+	l := &Local{kernel: k, data: d, subJob: child, cache: NewDerivedCache(DerivedLimit), lanes: max(1, lanes)}
 	for range l.lanes {
 		l.lender.newLane(k.NewScratch())
 	}
@@ -44,60 +44,60 @@ func (l *Local) ReleaseMemory() { l.cache.Close() }
 
 // Do implements Executor.
 func (l *Local) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
-	if r.How == round.Collect {
-		return l.collect(ctx, r, res)
+	if r.How == round.Gather {
+		return l.gather(ctx, r, res)
 	}
 	return l.sum(ctx, r, res)
 }
 
 func (l *Local) sum(ctx context.Context, r *round.Round, res *round.Result) error {
-	res.Collected = nil
-	l.tree.Reset(r.Units, r.Shape)
+	res.Gathered = nil
+	l.tree.Reset(r.Tasks, r.Shape)
 	var mu sync.Mutex // guards tree
-	err := l.each(ctx, r, func(u round.Unit, x *lane) error {
+	err := l.each(ctx, r, func(u round.Task, x *lane) error {
 		mu.Lock()
 		p := l.tree.Partial()
 		mu.Unlock()
-		u.Lanes, u.Later = x, r.Units > 1
-		if err := RunUnit(p, l.kernel, u, l.data, r.Vars, l.cache, x.scratch); err != nil {
+		u.Lanes, u.Later = x, r.Tasks > 1
+		if err := RunTask(p, l.kernel, u, l.data, r.Vars, l.cache, x.scratch); err != nil {
 			return err
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		return l.tree.PutUnit(u.ID, p)
+		return l.tree.PutTask(u.ID, p)
 	})
-	res.Sum, res.Collected, res.Digests = l.tree.Root(), nil, nil
+	res.Sum, res.Gathered, res.Digests = l.tree.Root(), nil, nil
 	return err
 }
 
-func (l *Local) collect(ctx context.Context, r *round.Round, res *round.Result) error {
-	res.Sum, res.Collected, res.Digests = nil, nil, nil
-	results := make([][]byte, r.Units)
-	err := l.each(ctx, r, func(u round.Unit, x *lane) error {
+func (l *Local) gather(ctx context.Context, r *round.Round, res *round.Result) error {
+	res.Sum, res.Gathered, res.Digests = nil, nil, nil
+	results := make([][]byte, r.Tasks)
+	err := l.each(ctx, r, func(u round.Task, x *lane) error {
 		if r.Has != nil && r.Has[u.ID] {
 			return nil
 		}
-		result, err := RunCollected(ctx, l.kernel, u, l.data, r.Vars, l.child, x.scratch)
+		result, err := RunGather(ctx, l.kernel, u, l.data, r.Vars, l.subJob, x.scratch)
 		results[u.ID] = result
 		return err
 	})
-	res.Collected = results
+	res.Gathered = results
 	return err
 }
 
-// each calls f for every unit of the round, on all lanes. It returns the error of the
-// lowest unit that failed or panicked.
-func (l *Local) each(ctx context.Context, r *round.Round, f func(round.Unit, *lane) error) error {
-	if l.lanes == 1 || r.Units == 1 {
+// each calls f for every task of the round, on all lanes. It returns the error of the
+// lowest task that failed or panicked.
+func (l *Local) each(ctx context.Context, r *round.Round, f func(round.Task, *lane) error) error {
+	if l.lanes == 1 || r.Tasks == 1 {
 		runtime.LockOSThread() // as a worker's lane does
 		defer runtime.UnlockOSThread()
 		x := l.lender.take()
 		defer l.lender.give(x)
-		for id := range r.Units {
+		for id := range r.Tasks {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := guarded(f, r.Unit(id), x); err != nil {
+			if err := guarded(f, r.Task(id), x); err != nil {
 				return err
 			}
 		}
@@ -106,8 +106,8 @@ func (l *Local) each(ctx context.Context, r *round.Round, f func(round.Unit, *la
 	return l.parallel(ctx, r, f)
 }
 
-// guarded calls f with its panic turned into an error, which names the unit.
-func guarded(f func(round.Unit, *lane) error, u round.Unit, x *lane) (err error) {
+// guarded calls f with its panic turned into an error, which names the task.
+func guarded(f func(round.Task, *lane) error, u round.Task, x *lane) (err error) {
 	defer func() {
 		if p, ok := err.(*Panic); ok {
 			err = fmt.Errorf("task %d: %w", u.ID, p)
@@ -117,7 +117,7 @@ func guarded(f func(round.Unit, *lane) error, u round.Unit, x *lane) (err error)
 	return f(u, x)
 }
 
-// takeLanes takes n lanes for units, before any of them could be lent: between rounds all are
+// takeLanes takes n lanes for tasks, before any of them could be lent: between rounds all are
 // idle.
 func (l *Local) takeLanes(n int) []*lane {
 	l.taken = l.taken[:0]
@@ -127,11 +127,11 @@ func (l *Local) takeLanes(n int) []*lane {
 	return l.taken
 }
 
-func (l *Local) parallel(ctx context.Context, r *round.Round, f func(round.Unit, *lane) error) error {
+func (l *Local) parallel(ctx context.Context, r *round.Round, f func(round.Task, *lane) error) error {
 	var (
 		mu     sync.Mutex
 		next   int
-		failed = r.Units
+		failed = r.Tasks
 		first  error
 		wait   sync.WaitGroup
 	)
@@ -139,13 +139,13 @@ func (l *Local) parallel(ctx context.Context, r *round.Round, f func(round.Unit,
 		mu.Lock()
 		defer mu.Unlock()
 		next++
-		return next - 1, next <= r.Units && first == nil && ctx.Err() == nil
+		return next - 1, next <= r.Tasks && first == nil && ctx.Err() == nil
 	}
-	for _, x := range l.takeLanes(min(l.lanes, r.Units)) {
+	for _, x := range l.takeLanes(min(l.lanes, r.Tasks)) {
 		wait.Go(func() {
 			defer l.lender.give(x)
 			for id, ok := nextUnit(); ok; id, ok = nextUnit() {
-				if err := guarded(f, r.Unit(id), x); err != nil {
+				if err := guarded(f, r.Task(id), x); err != nil {
 					mu.Lock()
 					if id < failed {
 						failed, first = id, err

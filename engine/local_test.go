@@ -19,7 +19,7 @@ const songRounds = 20
 // canaryDigest is what 20 rounds of the canary end with: the same on every machine.
 const canaryDigest = "712c5650ea37db872947edc03f998b7e0d25300019fe907d96c6b85cb7e88c05"
 
-// TestSlotsChangeNoBits: slots divide units, never the order of a sum.
+// TestSlotsChangeNoBits: slots divide tasks, never the order of a sum.
 func TestSlotsChangeNoBits(t *testing.T) {
 	for _, lanes := range []int{0, 1, 2, 5, 64} {
 		if got := sing(t, newCanary(songRounds), &canaryKernel{}, lanes); got != canaryDigest {
@@ -29,7 +29,7 @@ func TestSlotsChangeNoBits(t *testing.T) {
 }
 
 // TestCanaryShowsAnotherOrder: the canary is worth its name. An executor that adds
-// the units up from left to right ends with another digest.
+// the tasks up from left to right ends with another digest.
 func TestCanaryShowsAnotherOrder(t *testing.T) {
 	c := newCanary(1)
 	if err := Drive(t.Context(), c, 0, &wrongOrder{NewLocal(&canaryKernel{}, canaryData(), 1, nil)}, ignore); err != nil {
@@ -44,11 +44,11 @@ func TestCanaryShowsAnotherOrder(t *testing.T) {
 type wrongOrder struct{ *Local }
 
 func (x *wrongOrder) Do(_ context.Context, _ uint64, r *round.Round, res *round.Result) error {
-	x.tree.Reset(r.Units, r.Shape)
+	x.tree.Reset(r.Tasks, r.Shape)
 	var sum *round.Partial
-	for id := range r.Units {
+	for id := range r.Tasks {
 		p := x.tree.Partial()
-		if err := RunUnit(p, x.kernel, r.Unit(id), x.data, r.Vars, x.cache, x.kernel.NewScratch()); err != nil {
+		if err := RunTask(p, x.kernel, r.Task(id), x.data, r.Vars, x.cache, x.kernel.NewScratch()); err != nil {
 			return err
 		}
 		if sum == nil {
@@ -69,13 +69,13 @@ func TestMissesDeriveTheSame(t *testing.T) {
 }
 
 // TestErrorsNameTheLowestUnit, whichever slot fails first.
-func TestErrorsNameTheLowestUnit(t *testing.T) {
+func TestErrorsNameTheLowestTask(t *testing.T) {
 	bad := errors.New("bad luck")
 	for _, lanes := range []int{1, 2, 5} {
 		for _, number := range []uint64{0, 2} { // a summed one, a collected one
 			late := make(chan struct{})
 			var once sync.Once
-			k := &canaryKernel{fail: func(u round.Unit) error {
+			k := &canaryKernel{fail: func(u round.Task) error {
 				switch u.ID {
 				case 2: // fails last where slots run side by side
 					if lanes > 1 {
@@ -98,13 +98,13 @@ func TestErrorsNameTheLowestUnit(t *testing.T) {
 	}
 }
 
-// TestCancellation stops between units and returns ctx's error.
+// TestCancellation stops between tasks and returns ctx's error.
 func TestCancellation(t *testing.T) {
 	for _, lanes := range []int{1, 3} {
 		for _, number := range []uint64{0, 2} {
 			ctx, cancel := context.WithCancel(t.Context())
 			var ran atomic.Int32
-			k := &canaryKernel{fail: func(round.Unit) error {
+			k := &canaryKernel{fail: func(round.Task) error {
 				ran.Add(1)
 				cancel()
 				return nil
@@ -127,25 +127,25 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-// laterKernel notes which units may leave their rows to be computed later.
+// laterKernel notes which tasks may leave their rows to be computed later.
 type laterKernel struct {
 	zeroKernel
 	mu    sync.Mutex
 	later map[bool]int
 }
 
-func (k *laterKernel) Run(_ *round.Partial, u round.Unit, _ *dataset.Data, _ round.Vars, _ round.Derived, _ any) error {
+func (k *laterKernel) Run(_ *round.Partial, u round.Task, _ *dataset.Data, _ round.Vars, _ round.Derived, _ any) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.later[u.Later]++
 	return nil
 }
 
-// TestRowsMayComeLater if there are other units to sum them with.
+// TestRowsMayComeLater if there are other tasks to sum them with.
 func TestRowsMayComeLater(t *testing.T) {
 	for units, want := range map[int]map[bool]int{1: {false: 1}, 2: {true: 2}, 5: {true: 5}} {
 		k := &laterKernel{later: make(map[bool]int)}
-		r := &round.Round{Units: units, Shape: canaryShape, Roles: dataset.AllRows}
+		r := &round.Round{Tasks: units, Shape: canaryShape, Roles: dataset.AllRows}
 		if err := NewLocal(k, canaryData(), 2, nil).Do(t.Context(), 0, r, new(round.Result)); err != nil {
 			t.Fatal(err)
 		}
@@ -155,13 +155,13 @@ func TestRowsMayComeLater(t *testing.T) {
 	}
 }
 
-// TestCollectSkipsWhatTheTrainerHas: units in Has do not run, and their parts are
-// nil; the others' are in unit order.
-func TestCollectSkipsWhatTheTrainerHas(t *testing.T) {
+// TestCollectSkipsWhatTheTrainerHas: tasks in Has do not run, and their parts are
+// nil; the others' are in task order.
+func TestGatherSkipsWhatTheTrainerHas(t *testing.T) {
 	for _, lanes := range []int{1, 5} {
 		var mu sync.Mutex
 		ran := make(map[int]bool)
-		k := &canaryKernel{fail: func(u round.Unit) error {
+		k := &canaryKernel{fail: func(u round.Task) error {
 			mu.Lock()
 			defer mu.Unlock()
 			ran[u.ID] = true
@@ -175,10 +175,10 @@ func TestCollectSkipsWhatTheTrainerHas(t *testing.T) {
 			t.Fatal(err)
 		}
 		for u, has := range c.has {
-			if ran[u] == has || (res.Collected[u] == nil) != has {
-				t.Errorf("unit %d: has %v, ran %v, part %x", u, has, ran[u], res.Collected[u])
+			if ran[u] == has || (res.Gathered[u] == nil) != has {
+				t.Errorf("unit %d: has %v, ran %v, part %x", u, has, ran[u], res.Gathered[u])
 			}
-			if want := collectedPart(byte(u), c.state[:]); !has && string(res.Collected[u]) != string(want) {
+			if want := gatheredPart(byte(u), c.state[:]); !has && string(res.Gathered[u]) != string(want) {
 				t.Errorf("unit %d has the part of another", u)
 			}
 		}
@@ -193,20 +193,20 @@ type summing struct{ round.Kernel }
 
 // TestCollectRunsChildren through the runner that the executor was given, and a
 // kernel that collects nothing is an error.
-func TestCollectRunsChildren(t *testing.T) {
+func TestGatherRunsSubJobs(t *testing.T) {
 	jobs := []*round.Job{{Seed: 5}, {Seed: 6}}
-	r := &round.Round{Units: 2, How: round.Collect, Scope: round.Whole, Child: round.Jobs(jobs...)}
+	r := &round.Round{Tasks: 2, How: round.Gather, Scope: round.Whole, SubJob: round.Jobs(jobs...)}
 	child := func(_ context.Context, j *round.Job) ([]byte, error) { return []byte{byte(j.Seed)}, nil }
 	var res round.Result
-	if err := NewLocal(&canaryKernel{}, canaryData(), 2, child).Do(t.Context(), 0, r, &res); err != nil || res.Collected[0][0] != 5 || res.Collected[1][0] != 6 {
-		t.Errorf("parts %v, error %v", res.Collected, err)
+	if err := NewLocal(&canaryKernel{}, canaryData(), 2, child).Do(t.Context(), 0, r, &res); err != nil || res.Gathered[0][0] != 5 || res.Gathered[1][0] != 6 {
+		t.Errorf("parts %v, error %v", res.Gathered, err)
 	}
 	bad := errors.New("bad luck")
 	fail := func(context.Context, *round.Job) ([]byte, error) { return nil, bad }
 	if err := NewLocal(&canaryKernel{}, canaryData(), 1, fail).Do(t.Context(), 0, r, &res); !errors.Is(err, bad) || !strings.Contains(err.Error(), "task 0") {
 		t.Errorf("a child that fails: error %v", err)
 	}
-	r.Child = nil
+	r.SubJob = nil
 	if err := NewLocal(summing{&canaryKernel{}}, canaryData(), 1, nil).Do(t.Context(), 0, r, &res); err == nil || !strings.Contains(err.Error(), "no tasks whose results are gathered") {
 		t.Errorf("a kernel that collects nothing: error %v", err)
 	}
@@ -215,7 +215,7 @@ func TestCollectRunsChildren(t *testing.T) {
 // TestLocalDoesNotAllocatePerRound beyond what starting slots costs.
 func TestLocalDoesNotAllocatePerRound(t *testing.T) {
 	l := NewLocal(zeroKernel{}, canaryData(), 1, nil)
-	r := &round.Round{Units: canaryUnits, Shape: canaryShape, Roles: dataset.AllRows}
+	r := &round.Round{Tasks: canaryTasks, Shape: canaryShape, Roles: dataset.AllRows}
 	var res round.Result
 	do := func() {
 		if err := l.Do(t.Context(), 0, r, &res); err != nil {
@@ -224,16 +224,16 @@ func TestLocalDoesNotAllocatePerRound(t *testing.T) {
 	}
 	do()
 	if n := testing.AllocsPerRun(50, do); n > 2 {
-		t.Errorf("%v allocations a round of %d units", n, r.Units)
+		t.Errorf("%v allocations a round of %d units", n, r.Tasks)
 	}
 }
 
 type zeroKernel struct{}
 
 func (zeroKernel) NewScratch() any { return nil }
-func (zeroKernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+func (zeroKernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	return nil, nil
 }
-func (zeroKernel) Run(*round.Partial, round.Unit, *dataset.Data, round.Vars, round.Derived, any) error {
+func (zeroKernel) Run(*round.Partial, round.Task, *dataset.Data, round.Vars, round.Derived, any) error {
 	return nil
 }

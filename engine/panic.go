@@ -8,7 +8,7 @@ import (
 
 // Panic is the error that Guard makes of an algorithm's panic.
 type Panic struct {
-	Doing string // what panicked, such as "computing the unit"
+	Doing string // what panicked, such as "computing the task"
 	Value any    // what it panicked with
 	Stack []byte // of the goroutine that panicked
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// TestPanicIsAnError of the unit that panicked, with its stack, in a round of either kind, on
+// TestPanicIsAnError of the task that panicked, with its stack, in a round of either kind, on
 // one lane and on several: goroutines that nobody guards would end the process.
 func TestPanicIsAnError(t *testing.T) {
 	for _, lanes := range []int{1, 3} {
@@ -27,7 +27,7 @@ func TestPanicIsAnError(t *testing.T) {
 	}
 }
 
-func panicAtTwo(u round.Unit) error {
+func panicAtTwo(u round.Task) error {
 	if u.ID == 2 {
 		panic("bad luck")
 	}

@@ -45,32 +45,32 @@ func (s *RoundTimes) add(kind string, d time.Duration) {
 type ComputeTimer interface {
 	Executor
 	// Computed returns the longest compute time that a worker reported for a partial of the
-	// last summed round; 0: unknown.
+	// last reduce round; 0: unknown.
 	Computed() time.Duration
 }
 
 // Measure returns an Executor that adds the durations of x's rounds to s. If x is a
-// ComputeTimer, a summed round counts at most its Computed. skipChildren leaves out rounds
-// whose units are whole jobs, for callers that measure those jobs themselves.
+// ComputeTimer, a reduce round counts at most its Computed. skipChildren leaves out rounds
+// whose tasks are whole jobs, for callers that measure those jobs themselves.
 func (s *RoundTimes) Measure(x Executor, skipChildren bool) Executor {
 	return &timedExecutor{x, s, skipChildren}
 }
 
 type timedExecutor struct {
 	Executor
-	times        *RoundTimes
-	skipChildren bool
+	times       *RoundTimes
+	skipSubJobs bool
 }
 
 // Do implements Executor.
 func (m *timedExecutor) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
 	began := time.Now()
 	err := m.Executor.Do(ctx, n, r, res)
-	if m.skipChildren && r.Child != nil {
+	if m.skipSubJobs && r.SubJob != nil {
 		return err
 	}
 	took := time.Since(began)
-	if c, ok := m.Executor.(ComputeTimer); ok && r.How == round.Sum && c.Computed() > 0 {
+	if c, ok := m.Executor.(ComputeTimer); ok && r.How == round.Reduce && c.Computed() > 0 {
 		took = min(took, c.Computed())
 	}
 	m.times.add(r.Kind, took)

@@ -31,11 +31,11 @@ func TestSpent(t *testing.T) {
 	}
 	do(true, &round.Round{Kind: "step"})
 	do(true, &round.Round{Kind: "step"})
-	do(true, &round.Round{Kind: "fold", Child: round.Jobs(&round.Job{})})
+	do(true, &round.Round{Kind: "fold", SubJob: round.Jobs(&round.Job{})})
 	x.computed = time.Nanosecond
 	do(true, &round.Round{Kind: "validation"})
-	do(false, &round.Round{Kind: "tree", How: round.Collect}) // nobody says
-	do(false, &round.Round{Kind: "fold", How: round.Collect, Child: round.Jobs(&round.Job{})})
+	do(false, &round.Round{Kind: "tree", How: round.Gather}) // nobody says
+	do(false, &round.Round{Kind: "fold", How: round.Gather, SubJob: round.Jobs(&round.Job{})})
 	got := s.ByKind()
 	if len(got) != 4 || got["step"] < 2*x.took || got["validation"] != x.computed || got["tree"] < x.took || got["fold"] < x.took {
 		t.Errorf("spent %v", got)

@@ -8,26 +8,26 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// RunUnit computes one unit of a Sum round into dst.
-func RunUnit(dst *round.Partial, k round.Kernel, u round.Unit, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) error {
-	_, err := runUnit(dst, k, u, d, v, cache, scratch)
+// RunTask computes one task of a reduce round into dst.
+func RunTask(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) error {
+	_, err := runTask(dst, k, u, d, v, cache, scratch)
 	return err
 }
 
-// RunFinite is RunUnit that returns the error of CheckFinite, which is ErrNonFinite, where dst is not finite. It
+// RunFinite is RunTask that returns the error of CheckFinite, which is ErrNonFinite, where dst is not finite. It
 // takes no longer: large partials are not read once more for it.
-func RunFinite(dst *round.Partial, k round.Kernel, u round.Unit, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) error {
-	finite, err := runUnit(dst, k, u, d, v, cache, scratch)
+func RunFinite(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) error {
+	finite, err := runTask(dst, k, u, d, v, cache, scratch)
 	if err != nil || finite && num.Finite64(dst.F64) {
 		return err
 	}
 	return CheckFinite(dst)
 }
 
-// runUnit is RunUnit that reports whether all float32 numbers are finite. It is the only caller of SumKernel.Run, in
+// runUnit is RunTask that reports whether all float32 numbers are finite. It is the only caller of ReduceKernel.Run, in
 // this process and on workers.
-func runUnit(dst *round.Partial, k round.Kernel, u round.Unit, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) (finite bool, err error) {
-	s, ok := k.(round.SumKernel)
+func runTask(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) (finite bool, err error) {
+	s, ok := k.(round.ReduceKernel)
 	if !ok {
 		return false, fmt.Errorf("task %d: the algorithm has no tasks whose results are summed", u.ID)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// Share is the parts of one unit while lanes compute them together: those of the lane that
-// has the unit, which calls Begin, Work and End, and of each helper between its Join,
+// Share is the parts of one task while lanes compute them together: those of the lane that
+// has the task, which calls Begin, Work and End, and of each helper between its Join,
 // which comes before End, and the end of its Help. Its memory serves one set of parts
 // after the other.
 type Share struct {

@@ -92,7 +92,7 @@ func TestOpen(t *testing.T) {
 	open(false, "at the end")
 }
 
-// TestNoMoreLanesThanParts: a unit of few parts leaves the other lanes idle.
+// TestNoMoreLanesThanParts: a task of few parts leaves the other lanes idle.
 func TestNoMoreLanesThanParts(t *testing.T) {
 	var l lender
 	for i := range 5 {
@@ -161,7 +161,7 @@ type nothing struct{}
 
 func (nothing) Part(int, any) {}
 
-// TestPanicOfAPart is the panic of the unit that has it, whichever lane computed it, once
+// TestPanicOfAPart is the panic of the task that has it, whichever lane computed it, once
 // nobody computes any more; then the lanes go on.
 func TestPanicOfAPart(t *testing.T) {
 	for bad := range 3 {

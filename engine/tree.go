@@ -1,4 +1,4 @@
-// Package engine runs a job's rounds: it drives a Trainer, computes units with an
+// Package engine runs a job's rounds: it drives a Trainer, computes tasks with an
 // Executor and adds their partials along the pinned tree. The local executor is in this
 // package, the cluster's in coordinator/dispatch. The engine knows no algorithm.
 package engine
@@ -11,20 +11,20 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// Tree is the pinned reduction tree of one Sum round (design section 8.4): node
-// (level, i) covers units i·2^level to (i+1)·2^level - 1, a node without a right
+// Tree is the pinned reduction tree of one reduce round (design section 8.4): node
+// (level, i) covers tasks i·2^level to (i+1)·2^level - 1, a node without a right
 // child is its left child, and each node is filled once, from a message or from
 // its two children. It is not safe for concurrent use.
 type Tree struct {
 	// Free takes the memory of a lent partial (Partial.Message) that nobody reads any more; nil: it is dropped.
 	Free func(message []byte)
 
-	units  int
+	tasks  int
 	shape  round.Shape
 	levels [][]*round.Partial // levels[l][i], nil until filled
 	rows   []float32          // working memory of sums
 	spare  []*round.Partial
-	sums   []*round.Partial // spare ones that held sums: they have room for more rows than a unit's
+	sums   []*round.Partial // spare ones that held sums: they have room for more rows than a task's
 }
 
 // Reset prepares the tree for a round, reusing the memory of the one before.
@@ -37,7 +37,7 @@ func (t *Tree) Reset(units int, shape round.Shape) {
 			}
 		}
 	}
-	if t.units != units {
+	if t.tasks != units {
 		t.levels = t.levels[:0]
 		for n := units; ; n = (n + 1) / 2 {
 			t.levels = append(t.levels, make([]*round.Partial, n))
@@ -46,7 +46,7 @@ func (t *Tree) Reset(units int, shape round.Shape) {
 			}
 		}
 	}
-	t.units, t.shape = units, shape
+	t.tasks, t.shape = units, shape
 }
 
 // Partial returns a partial shaped and zeroed for the round: fill it and Put it.
@@ -57,8 +57,8 @@ func (t *Tree) Partial() *round.Partial {
 	return t.last(&t.spare)
 }
 
-// sum returns a partial for the sum of others. It takes none that held a unit: each partial would
-// come to have room for a sum, and there are many more units than sums.
+// sum returns a partial for the sum of others. It takes none that held a task: each partial would
+// come to have room for a sum, and there are many more tasks than sums.
 func (t *Tree) sum() *round.Partial {
 	if len(t.sums) == 0 {
 		t.sums = append(t.sums, new(round.Partial))
@@ -114,20 +114,20 @@ func (t *Tree) Put(level, i int, p *round.Partial) (bool, error) {
 // Check returns an error if there is no node (level, i), or if p has not the round's shape.
 func (t *Tree) Check(level, i int, p *round.Partial) error {
 	if level < 0 || level >= len(t.levels) || i < 0 || i >= len(t.levels[level]) {
-		return fmt.Errorf("node (%d, %d) is not in a reduce tree of %d tasks", level, i, t.units)
+		return fmt.Errorf("node (%d, %d) is not in a reduce tree of %d tasks", level, i, t.tasks)
 	}
 	return p.Check(t.shape)
 }
 
-// groupLevel is the level of the nodes whose units' rows are summed at once.
+// groupLevel is the level of the nodes whose tasks' rows are summed at once.
 const groupLevel = 4
 
-// PutUnit is Put of a unit's node, whose rows may be computed later where there are more
-// units. Rows wait until all units under the same node of
+// PutTask is Put of a task's node, whose rows may be computed later where there are more
+// tasks. Rows wait until all tasks under the same node of
 // groupLevel are there, or under the root: then they are summed at once, to the same bits.
-// A round puts units by PutUnit or by Put, not by both.
-func (t *Tree) PutUnit(i int, p *round.Partial) error {
-	if t.shape.Rows == 0 || t.units == 1 {
+// A round puts tasks by PutTask or by Put, not by both.
+func (t *Tree) PutTask(i int, p *round.Partial) error {
+	if t.shape.Rows == 0 || t.tasks == 1 {
 		_, err := t.Put(0, i, p)
 		return err
 	}
@@ -137,7 +137,7 @@ func (t *Tree) PutUnit(i int, p *round.Partial) error {
 	}
 	level := min(groupLevel, len(t.levels)-1)
 	group := i >> level
-	units := t.levels[0][group<<level : min((group+1)<<level, t.units)]
+	units := t.levels[0][group<<level : min((group+1)<<level, t.tasks)]
 	units[i-group<<level] = p
 	if slices.Contains(units, nil) {
 		return nil
@@ -148,7 +148,7 @@ func (t *Tree) PutUnit(i int, p *round.Partial) error {
 	return nil
 }
 
-// addAll returns the sum of up to 1<<groupLevel units, along the tree, and reuses the
+// addAll returns the sum of up to 1<<groupLevel tasks, along the tree, and reuses the
 // memory of all.
 func (t *Tree) addAll(units []*round.Partial) *round.Partial {
 	for step := 1; step < len(units); step *= 2 {
@@ -236,7 +236,7 @@ func (t *Tree) Covered(level, i int) bool {
 	return false
 }
 
-// Root returns the sum of all units, or nil while some are missing.
+// Root returns the sum of all tasks, or nil while some are missing.
 func (t *Tree) Root() *round.Partial {
 	if len(t.levels) == 0 {
 		return nil
@@ -245,7 +245,7 @@ func (t *Tree) Root() *round.Partial {
 }
 
 // Nodes calls f with every filled node: what a worker that computed some of the
-// units sends to the leader (design section 8.4).
+// tasks sends to the leader (design section 8.4).
 func (t *Tree) Nodes(f func(level, i int, p *round.Partial)) {
 	for level, nodes := range t.levels {
 		for i, p := range nodes {

@@ -34,7 +34,7 @@ const testRows, testWidth = 7, 3
 
 // drawUnits draws the partials of a round: some rows absent, magnitudes far
 // apart so that another order of summation shows.
-func drawUnits(t *rapid.T, units int) [][]float32 {
+func drawTasks(t *rapid.T, units int) [][]float32 {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	leaves := make([][]float32, units)
 	for u := range leaves {
@@ -51,7 +51,7 @@ func drawUnits(t *rapid.T, units int) [][]float32 {
 	return leaves
 }
 
-// fill writes a unit's values into p as a dense and as a row-sparse partial.
+// fill writes a task's values into p as a dense and as a row-sparse partial.
 func fill(p *round.Partial, values []float32) {
 	copy(p.F32, values)
 	for i, v := range values {
@@ -79,7 +79,7 @@ func denseRows(p *round.Partial) []float32 {
 func TestTreeAddsAlongThePinnedTreeWhateverTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		units := rapid.IntRange(1, 33).Draw(t, "units")
-		leaves := drawUnits(t, units)
+		leaves := drawTasks(t, units)
 		want := slowSum(leaves)
 		var tree Tree
 		tree.Reset(units, testShape)
@@ -103,7 +103,7 @@ func TestTreeDropsLentMemory(t *testing.T) {
 		if rapid.Bool().Draw(t, "dense") {
 			shape.Rows, shape.Width = 0, 0
 		}
-		leaves := drawUnits(t, units)
+		leaves := drawTasks(t, units)
 		var tree Tree
 		lent, free := make(map[*float32]bool), make(map[*byte]bool)
 		tree.Free = func(message []byte) {
@@ -151,12 +151,12 @@ type later struct{ values []float32 }
 
 func (l later) Compute(dst []float32, from int) { copy(dst, l.values[from*testWidth:][:len(dst)]) }
 
-// TestTreePutUnit holds sums of up to 16 units at once to the pinned tree, of rows that are
+// TestTreePutUnit holds sums of up to 16 tasks at once to the pinned tree, of rows that are
 // there and rows that are computed later.
-func TestTreePutUnit(t *testing.T) {
+func TestTreePutTask(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		units := rapid.IntRange(1, 50).Draw(t, "units")
-		leaves := drawUnits(t, units)
+		leaves := drawTasks(t, units)
 		want := slowSum(leaves)
 		var tree Tree
 		for range 2 { // the second time with the memory of the first
@@ -167,7 +167,7 @@ func TestTreePutUnit(t *testing.T) {
 				if units > 1 && rapid.Bool().Draw(t, "later") {
 					p.Later, p.Values = later{p.Values}, nil
 				}
-				if err := tree.PutUnit(u, p); err != nil {
+				if err := tree.PutTask(u, p); err != nil {
 					t.Fatalf("unit %d: %v", u, err)
 				}
 			}
@@ -176,12 +176,12 @@ func TestTreePutUnit(t *testing.T) {
 	})
 }
 
-// TestTreeTakesInnerNodes splits the units among workers that send inner nodes,
+// TestTreeTakesInnerNodes splits the tasks among workers that send inner nodes,
 // and repeats some messages: each node is filled once.
 func TestTreeTakesInnerNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		units := 1 << rapid.IntRange(0, 5).Draw(t, "log2 units")
-		leaves := drawUnits(t, units)
+		leaves := drawTasks(t, units)
 		owners := rapid.SliceOfN(rapid.IntRange(0, 2), units, units).Draw(t, "owners")
 		var leader Tree
 		leader.Reset(units, testShape)
@@ -244,10 +244,10 @@ func TestTreeRefusesWhatDoesNotFit(t *testing.T) {
 		t.Error("a partial of another shape was taken")
 	}
 	tree.Reset(4, testShape)
-	if err := tree.PutUnit(4, tree.Partial()); err == nil {
+	if err := tree.PutTask(4, tree.Partial()); err == nil {
 		t.Error("a unit outside the tree was taken")
 	}
-	if err := tree.PutUnit(0, &round.Partial{F64: make([]float64, 3)}); err == nil {
+	if err := tree.PutTask(0, &round.Partial{F64: make([]float64, 3)}); err == nil {
 		t.Error("a unit's partial of another shape was taken")
 	}
 	tree.Reset(4, round.Shape{F64: 2})
@@ -260,7 +260,7 @@ func TestTreeRefusesWhatDoesNotFit(t *testing.T) {
 
 func TestTreeDoesNotAllocateInSteadyState(t *testing.T) {
 	steadyState(t, func(tree *Tree, u int, p *round.Partial) { tree.Put(0, u, p) })
-	steadyState(t, func(tree *Tree, u int, p *round.Partial) { tree.PutUnit(u, p) })
+	steadyState(t, func(tree *Tree, u int, p *round.Partial) { tree.PutTask(u, p) })
 }
 
 func steadyState(t *testing.T, put func(tree *Tree, u int, p *round.Partial)) {
@@ -283,13 +283,13 @@ func steadyState(t *testing.T, put func(tree *Tree, u int, p *round.Partial)) {
 	}
 }
 
-// TestTreeKeepsRoomForSumsApart: however many rounds there are, partials of units come to have no
-// room for sums. Units have one row each, sums all of them.
+// TestTreeKeepsRoomForSumsApart: however many rounds there are, partials of tasks come to have no
+// room for sums. Tasks have one row each, sums all of them.
 func TestTreeKeepsRoomForSumsApart(t *testing.T) {
 	const units = 64
 	for name, put := range map[string]func(tree *Tree, u int, p *round.Partial){
 		"Put":     func(tree *Tree, u int, p *round.Partial) { tree.Put(0, u, p) },
-		"PutUnit": func(tree *Tree, u int, p *round.Partial) { tree.PutUnit(u, p) },
+		"PutUnit": func(tree *Tree, u int, p *round.Partial) { tree.PutTask(u, p) },
 	} {
 		var tree Tree
 		for range 3 * units {

@@ -61,7 +61,7 @@ func (k *Kinds) of(kind string) prometheus.Observer {
 // Shares counts the work of each worker, as the leader sees it. It has series of at
 // most 256 workers, those that come first; the rest is counted as Other.
 type Shares struct {
-	units, seconds *prometheus.CounterVec
+	tasks, seconds *prometheus.CounterVec
 
 	mu   sync.Mutex
 	last map[string]time.Time // when each was counted last
@@ -69,7 +69,7 @@ type Shares struct {
 
 func (s *set) shares() *Shares {
 	return &Shares{
-		units: s.counters("leader_worker_tasks_total",
+		tasks: s.counters("leader_worker_tasks_total",
 			"Task results that this leader received from a worker, needed or not. At most 256 workers have a series; all others count as worker=\"other\".", "worker"),
 		seconds: s.counters("leader_worker_task_seconds_total",
 			"Computing time of the tasks of leader_worker_tasks_total, as reported by the worker.", "worker"),
@@ -87,7 +87,7 @@ func (s *Shares) Add(worker string, units int, took time.Duration, now time.Time
 	} else {
 		s.last[worker] = now
 	}
-	s.units.WithLabelValues(worker).Add(float64(units))
+	s.tasks.WithLabelValues(worker).Add(float64(units))
 	s.seconds.WithLabelValues(worker).Add(took.Seconds())
 }
 
@@ -98,7 +98,7 @@ func (s *Shares) Expire(here func(worker string) bool, now time.Time) {
 	defer s.mu.Unlock()
 	for worker, last := range s.last {
 		if now.Sub(last) > workerKept && !here(worker) {
-			s.units.DeleteLabelValues(worker)
+			s.tasks.DeleteLabelValues(worker)
 			s.seconds.DeleteLabelValues(worker)
 			delete(s.last, worker)
 		}
@@ -109,7 +109,7 @@ func (s *Shares) Expire(here func(worker string) bool, now time.Time) {
 func (s *Shares) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.units.Reset()
+	s.tasks.Reset()
 	s.seconds.Reset()
 	clear(s.last)
 }

@@ -18,14 +18,14 @@ func TestKindsAreBounded(t *testing.T) {
 	for g := range 4 {
 		all.Go(func() {
 			for i := range 100 {
-				w.UnitSeconds.Observe(fmt.Sprint("kind ", (i+g)%50), 1)
+				w.TaskSeconds.Observe(fmt.Sprint("kind ", (i+g)%50), 1)
 			}
 		})
 	}
 	all.Wait()
-	w.UnitSeconds.Observe("", 1)
+	w.TaskSeconds.Observe("", 1)
 	total, names := uint64(0), make(map[string]bool)
-	for _, m := range read(w.UnitSeconds) {
+	for _, m := range read(w.TaskSeconds) {
 		total += m.Histogram.GetSampleCount()
 		names[m.Label[0].GetValue()] = true
 	}
@@ -42,10 +42,10 @@ func TestSharesAreBounded(t *testing.T) {
 	for i := range 300 {
 		s.Add(fmt.Sprint("w", i), 2, time.Second, now)
 	}
-	share := func(worker string) float64 { return value(s.units.WithLabelValues(worker)) }
+	share := func(worker string) float64 { return value(s.tasks.WithLabelValues(worker)) }
 	many := func() int {
 		ch := make(chan prometheus.Metric, 1000)
-		s.units.Collect(ch)
+		s.tasks.Collect(ch)
 		return len(ch)
 	}
 	if many() != maxWorkers+1 || share("w0") != 2 || share(Other) != 2*(300-maxWorkers) {

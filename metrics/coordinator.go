@@ -49,22 +49,22 @@ type Coordinator struct {
 	Reduce      prometheus.Observer // seconds of a round
 	Between     prometheus.Observer // seconds between two rounds
 	Commit      prometheus.Observer // seconds of a commit of trainer state
-	UnitSeconds *Kinds              // seconds of a task, by the Round's Kind
+	TaskSeconds *Kinds              // seconds of a task, by the Round's Kind
 	Shares      *Shares
 	// CommitWait counts the seconds during which a driver stood still for a commit.
 	CommitWait prometheus.Counter
 
-	UnitsDispatched prometheus.Counter
-	UnitsRetried    prometheus.Counter
-	UnitsWasted     prometheus.Counter
+	TasksDispatched prometheus.Counter
+	TasksRetried    prometheus.Counter
+	TasksWasted     prometheus.Counter
 	Audits          prometheus.Counter
 	// AuditDifferences counts tasks that a worker computed wrongly, as the other
 	// answer or the leader's own showed.
 	AuditDifferences prometheus.Counter
-	PartsDropped     *prometheus.CounterVec // reason: the Drop constants
+	ResultsDropped   *prometheus.CounterVec // reason: the Drop constants
 
 	Workers     *prometheus.GaugeVec // state: alive, refused
-	Distrusted  prometheus.Gauge
+	Quarantined prometheus.Gauge
 	Shards      prometheus.Gauge
 	ShardCopies prometheus.Gauge
 
@@ -119,12 +119,12 @@ func (m *Coordinator) training(s *set) {
 	m.Interval = s.gauges("job_commit_interval_seconds", "Shortest time between two commits of a running job's state; it is longer if commits are slow.", "name")
 	m.JobSteps = s.gauges("job_steps", "Completed training steps of a running job, over all folds; a tree is a step.", "name")
 	m.Moved = s.gauges("job_last_progress_timestamp_seconds", "Unix time of a running job's last progress: a round, a task's result or a step of a fold; before that, the job's start on this leader.", "name")
-	m.UnitsDispatched = s.counter("tasks_dispatched_total", "Tasks sent to workers.")
-	m.UnitsRetried = s.counter("tasks_retried_total", "Tasks sent again to the same worker, or also to another worker.")
-	m.UnitsWasted = s.counter("tasks_wasted_total", "Tasks that were computed although their result was not needed.")
+	m.TasksDispatched = s.counter("tasks_dispatched_total", "Tasks sent to workers.")
+	m.TasksRetried = s.counter("tasks_retried_total", "Tasks sent again to the same worker, or also to another worker.")
+	m.TasksWasted = s.counter("tasks_wasted_total", "Tasks that were computed although their result was not needed.")
 	m.Audits = s.counter("audits_total", "Tasks that were computed twice and compared.")
 	m.AuditDifferences = s.counter("audit_differences_total", "Tasks with a wrong result, found by an audit or because a partial result was not finite.")
-	m.PartsDropped = s.counters("results_dropped_total", "Task results that were dropped, by reason.", "reason", dropReasons...)
+	m.ResultsDropped = s.counters("results_dropped_total", "Task results that were dropped, by reason.", "reason", dropReasons...)
 	m.Jobs = s.gauges("jobs", "Jobs by state.", "state", jobStates...)
 	m.JobsWaiting = s.gauges("jobs_waiting", "Queued and running jobs that wait, by reason; only at the leader.", "reason", waitReasons...)
 }
@@ -138,14 +138,14 @@ func (m *Coordinator) phases(s *set) {
 	m.Broadcast, m.Compute = v.WithLabelValues(PhaseBroadcast), v.WithLabelValues(PhaseCompute)
 	m.Reduce, m.Commit = v.WithLabelValues(PhaseReduce), v.WithLabelValues(PhaseCommit)
 	m.Between = v.WithLabelValues(PhaseBetween)
-	m.UnitSeconds = s.kinds("task_seconds", "Computing time of a task as reported by its worker, by kind as in coppice_worker_task_seconds. A result that sums several tasks counts once, with their mean time.")
+	m.TaskSeconds = s.kinds("task_seconds", "Computing time of a task as reported by its worker, by kind as in coppice_worker_task_seconds. A result that sums several tasks counts once, with their mean time.")
 	m.Shares = s.shares()
 	m.CommitWait = s.counter("commit_wait_seconds_total", "Time that jobs waited for a commit, including the encoding of their state.")
 }
 
 func (m *Coordinator) cluster(s *set) {
 	m.Workers = s.gauges("workers", "Workers that the leader knows, by state.", "state", workerStates...)
-	m.Distrusted = s.gauge("workers_quarantined", "Workers that are quarantined: an audit found a wrong result, and no user has trusted the worker again.")
+	m.Quarantined = s.gauge("workers_quarantined", "Workers that are quarantined: an audit found a wrong result, and no user has trusted the worker again.")
 	m.Shards = s.gauge("shards", "Distinct shards of the datasets.")
 	m.ShardCopies = s.gauge("shard_copies", "Verified copies of shards that live workers hold.")
 	m.raftState = s.gauges("raft_state", "1 for the current Raft state, 0 for all other states.", "state", raftStates...)

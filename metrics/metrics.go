@@ -2,7 +2,7 @@
 // NewCoordinator and NewWorker register them with a registry of the caller's, and
 // nothing is global. METRICS.md lists what they mean; a test holds it complete.
 //
-// Names begin with coppice_; units are seconds and bytes; counters end in _total.
+// Names begin with coppice_; tasks are seconds and bytes; counters end in _total.
 package metrics
 
 import (
@@ -23,7 +23,7 @@ const namespace = "coppice"
 // durations are the buckets of durations, in seconds: 50 µs to 26 s.
 var durations = prometheus.ExponentialBuckets(50e-6, 2, 20)
 
-// longDurations are those of units, which may be whole trees and folds: to 2 h.
+// longDurations are those of tasks, which may be whole trees and folds: to 2 h.
 var longDurations = append(prometheus.ExponentialBuckets(50e-6, 2, 20), 60, 120, 300, 600, 1200, 3600, 7200)
 
 // set is the instruments of one process: one collector, so that gauges can be

@@ -30,11 +30,11 @@ func both() (c *Coordinator, w *Worker, coordinator, worker *prometheus.Registry
 	c.RaftRoundTrip.WithLabelValues("b").Set(0.001)
 	c.JobSteps.WithLabelValues("job-1").Set(50)
 	c.Moved.WithLabelValues("job-1").Set(1.7e9)
-	c.UnitSeconds.Observe("step", 0.1)
+	c.TaskSeconds.Observe("step", 0.1)
 	c.Shares.Add("w1", 1, time.Second, time.Now())
 	c.RaftLag.WithLabelValues("b").Set(1)
 	c.Requests.Add("GET /v1/jobs", 200, time.Millisecond, false)
-	w.UnitSeconds.Observe("step", 0.1)
+	w.TaskSeconds.Observe("step", 0.1)
 	return c, w, coordinator, worker
 }
 

@@ -7,9 +7,9 @@ type Worker struct {
 	*set
 	Traffic
 
-	Units       prometheus.Counter
-	UnitsFailed prometheus.Counter
-	UnitSeconds *Kinds // by the Round's Kind
+	Tasks       prometheus.Counter
+	TasksFailed prometheus.Counter
+	TaskSeconds *Kinds // by the Round's Kind
 	Rows        prometheus.Counter
 	Rounds      prometheus.Counter
 	Needs       prometheus.Counter
@@ -33,9 +33,9 @@ type Worker struct {
 func NewWorker(reg prometheus.Registerer) *Worker {
 	s := &set{}
 	m := &Worker{set: s, Traffic: newTraffic(s)}
-	m.Units = s.counter("worker_tasks_total", "Tasks that this worker has computed.")
-	m.UnitsFailed = s.counter("worker_tasks_failed_total", "Tasks that could not be computed.")
-	m.UnitSeconds = s.kinds("worker_task_seconds", "Time to compute a task, by kind: step, leaf update, validation, tree, fold and others. At most 16 kinds have a series; all others count as kind=\"other\".")
+	m.Tasks = s.counter("worker_tasks_total", "Tasks that this worker has computed.")
+	m.TasksFailed = s.counter("worker_tasks_failed_total", "Tasks that could not be computed.")
+	m.TaskSeconds = s.kinds("worker_task_seconds", "Time to compute a task, by kind: step, leaf update, validation, tree, fold and others. At most 16 kinds have a series; all others count as kind=\"other\".")
 	m.Rows = s.counter("worker_samples_total", "Samples in the data of computed tasks, including samples that a mini-batch does not draw.")
 	m.Rounds = s.counter("worker_rounds_total", "Messages received with tasks to compute.")
 	m.Needs = s.counter("worker_requests_total", "Requests to the leader for a job or parameters that were missing on this worker.")

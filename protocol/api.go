@@ -105,8 +105,8 @@ type Cluster struct {
 	Problem string `json:"problem,omitempty"`
 	// Warning, where set, is what does not suit, though that coordinator can lead and serve.
 	Warning string `json:"warning,omitempty"`
-	// Distrusted lists the workers that audits found to be wrong, from committed state.
-	Distrusted []Distrusted `json:"quarantined,omitempty"`
+	// Quarantined lists the workers that audits found to be wrong, from committed state.
+	Quarantined []Quarantined `json:"quarantined,omitempty"`
 }
 
 // Listed returns c with empty lists in place of those that are nil: JSON has "[]" for
@@ -118,8 +118,8 @@ func (c Cluster) Listed() Cluster {
 	return c
 }
 
-// Distrusted is a worker that is not used until somebody trusts it again.
-type Distrusted struct {
+// Quarantined is a worker that is not used until somebody trusts it again.
+type Quarantined struct {
 	Worker string `json:"worker"`
 	Reason string `json:"reason"`
 	Time   int64  `json:"time"` // Unix seconds
@@ -139,11 +139,11 @@ type Worker struct {
 	Host    string  `json:"host,omitempty"`    // name of its machine
 	Address string  `json:"address,omitempty"` // from which it is connected to NATS
 	Load    float64 `json:"load,omitempty"`    // of its machine: the load average of a minute, where it tells
-	Busy    int     `json:"busy_slots"`        // units that it computes now
-	Units   uint64  `json:"tasks"`             // computed for this leader
-	// UnitSeconds are the recent seconds of a unit, by kind of unit, and MainKind is the
+	Busy    int     `json:"busy_slots"`        // tasks that it computes now
+	Tasks   uint64  `json:"tasks"`             // computed for this leader
+	// UnitSeconds are the recent seconds of a task, by kind of task, and MainKind is the
 	// kind that most time went into.
-	UnitSeconds map[string]float64 `json:"task_seconds,omitempty"`
+	TaskSeconds map[string]float64 `json:"task_seconds,omitempty"`
 	MainKind    string             `json:"main_kind,omitempty"`
 	LastSeen    int64              `json:"last_seen_ms"` // since its last heartbeat
 	// Idle, where set, says why it computes nothing, and what helps, as the leader knows; IdleReason is the same
@@ -177,7 +177,7 @@ type Dataset struct {
 type SubmitRequest struct {
 	Token string `json:"token"` // drawn by the client: a retry makes no second job
 	Spec  Spec   `json:"spec"`
-	// Audit is the share of the job's units, 0 to 1, that are computed twice, on
+	// Audit is the share of the job's tasks, 0 to 1, that are computed twice, on
 	// different workers, and compared.
 	Audit float64 `json:"audit,omitempty"`
 }
@@ -227,20 +227,20 @@ type JobInfo struct {
 	Spec     json.RawMessage `json:"spec,omitempty"`
 	Progress *round.Progress `json:"progress,omitempty"`
 	Rounds   uint64          `json:"rounds"` // committed
-	// CellCount is the number of cells of a job of cells.
+	// CellCount is the number of runs of a job of runs.
 	CellCount int `json:"run_count,omitempty"`
 	// CellsAgain is how many of them failed in earlier jobs of the experiment.
 	CellsAgain int `json:"runs_again,omitempty"`
 	// CellsNotRun is how many are not run, since their budget is used up; Collected has them too.
 	CellsNotRun int `json:"runs_not_run,omitempty"`
-	// CellsLeft is how many seconds the cells of a running job take still where all slots of the workers
+	// CellsLeft is how many seconds the runs of a running job take still where all slots of the workers
 	// compute them, as the leader estimates from those that have ended; 0: not known.
 	CellsLeft float64 `json:"runs_left_seconds,omitempty"`
-	// Collected is the number of finished units of a collected round, Units of all,
+	// Gathered is the number of finished tasks of a gather round, Tasks of all,
 	// InFlight of those that workers compute just now, as the leader knows.
-	Collected int `json:"collected,omitempty"`
-	InFlight  int `json:"in_flight,omitempty"`
-	Units     int `json:"tasks,omitempty"`
+	Gathered int `json:"collected,omitempty"`
+	InFlight int `json:"in_flight,omitempty"`
+	Tasks    int `json:"tasks,omitempty"`
 	// Workers are those that compute a running job just now, as the leader knows; only of
 	// one job that is asked for.
 	Workers []string        `json:"workers,omitempty"`
@@ -252,7 +252,7 @@ type JobInfo struct {
 	// Suspect, where set, says why the job's results may be wrong: a worker that
 	// served it was found to compute other bytes.
 	Suspect  string     `json:"suspect,omitempty"`
-	AuditPPM uint32     `json:"audit_ppm,omitempty"` // units of a million that are computed twice
+	AuditPPM uint32     `json:"audit_ppm,omitempty"` // tasks of a million that are computed twice
 	Models   []ModelRef `json:"models,omitempty"`
 	// ModelDeleted is when the job's models were deleted, in Unix seconds; 0: they were not.
 	ModelDeleted int64 `json:"model_deleted,omitempty"`
@@ -287,7 +287,7 @@ type ExperimentRequest struct {
 	After uint64 `json:"after,omitempty"`
 }
 
-// ExperimentJob is a job of cells on one dataset.
+// ExperimentJob is a job of runs on one dataset.
 type ExperimentJob struct {
 	Name    string          `json:"name"`
 	Dataset string          `json:"dataset"` // name
@@ -295,28 +295,28 @@ type ExperimentJob struct {
 	Spec    json.RawMessage `json:"spec"` // what a report needs beside the results
 }
 
-// CellsPage is the greatest number of cells in one answer, and in one blob of outcomes.
+// CellsPage is the greatest number of runs in one answer, and in one blob of outcomes.
 const CellsPage = 1000
 
-// MaxCellModels bounds the cells of a job that keeps their models.
+// MaxCellModels bounds the runs of a job that keeps their models.
 const MaxCellModels = 10_000
 
-// The bounds of what cells have beside their outcomes, in bytes: of one cell, and of all of a job.
+// The bounds of what runs have beside their outcomes, in bytes: of one run, and of all of a job.
 const (
 	MaxCellRecord  = 16 << 10
 	MaxCellRecords = 256 << 20
 )
 
-// JobCells are the outcomes of some cells of a job that have ended.
+// JobCells are the outcomes of some runs of a job that have ended.
 type JobCells struct {
 	Cells []CellOutcome `json:"runs"`
-	// Next is the unit to ask for next; 0: there are no more.
+	// Next is the task to ask for next; 0: there are no more.
 	Next int `json:"next"`
 }
 
-// CellOutcome is what a cell ended with.
+// CellOutcome is what a run ended with.
 type CellOutcome struct {
-	Unit    int             `json:"task"`
+	Task    int             `json:"task"`
 	Outcome json.RawMessage `json:"result"` // pipeline.Outcome
 	// Seconds is how long its worker computed it; 0: not known.
 	Seconds float64 `json:"seconds,omitempty"`
@@ -326,16 +326,16 @@ type CellOutcome struct {
 	Predictions []byte `json:"predictions,omitempty"`
 }
 
-// JobCellStates are how some cells of a job have ended, without their outcomes.
+// JobCellStates are how some runs of a job have ended, without their outcomes.
 type JobCellStates struct {
 	States []CellState `json:"states"`
-	// Next is the unit to ask for next; 0: there are no more.
+	// Next is the task to ask for next; 0: there are no more.
 	Next int `json:"next"`
 }
 
-// CellState is how a cell ended: well, unless it says otherwise.
+// CellState is how a run ended: well, unless it says otherwise.
 type CellState struct {
-	Unit   int  `json:"task"`
+	Task   int  `json:"task"`
 	Failed bool `json:"failed,omitempty"`
 	NotRun bool `json:"not_run,omitempty"` // its budget is used up
 }

@@ -24,8 +24,8 @@ func (m *BlobGet) Decode(b []byte) error {
 	return r.end()
 }
 
-// BlobPiece answers a BlobGet. Greatest size: BlobChunk + 32 bytes.
-type BlobPiece struct {
+// BlobData answers a BlobGet. Greatest size: BlobChunk + 32 bytes.
+type BlobData struct {
 	Found      bool
 	Unreadable bool   // never with Found: it is there, and cannot be read just now
 	Total      uint64 // size of the whole blob
@@ -36,19 +36,19 @@ type BlobPiece struct {
 const unreadable = 2
 
 // Append encodes the message.
-func (m *BlobPiece) Append(dst []byte) []byte {
+func (m *BlobData) Append(dst []byte) []byte {
 	found := boolByte(m.Found)
 	if m.Unreadable {
 		found = unreadable
 	}
-	dst = append(header(dst, KindBlobPiece), found)
+	dst = append(header(dst, KindBlobData), found)
 	dst = le.AppendUint64(dst, m.Total)
 	return appendBytes(dst, m.Data)
 }
 
 // Decode reads the message; Data aliases b.
-func (m *BlobPiece) Decode(b []byte) error {
-	r := read(b, KindBlobPiece)
+func (m *BlobData) Decode(b []byte) error {
+	r := read(b, KindBlobData)
 	found := r.u8()
 	if found > unreadable {
 		r.fail("the first byte of a blob's chunk is %d, want 0, 1 or %d", found, unreadable)

@@ -14,45 +14,45 @@ import (
 // TestBounds: what exceeds a stated bound is refused though the bytes are there.
 func TestBounds(t *testing.T) {
 	run := func(change func(*Run)) []byte {
-		m := Run{Of: 4, Units: []uint32{1}}
+		m := Run{Of: 4, Tasks: []uint32{1}}
 		change(&m)
 		return m.Append(nil)
 	}
 	stamp := raw(make([]byte, 24))
 	refs := raw(bytes.Repeat(make([]byte, 10), MaxVars+1))
 	numbers := func(sizes ...int) []byte {
-		f := []any{KindPart, stamp, "w", byte(0), uint32(0), uint64(0), uint32(0)}
+		f := []any{KindPartial, stamp, "w", byte(0), uint32(0), uint64(0), uint32(0)}
 		for _, n := range sizes {
 			f = append(f, make([]byte, n))
 		}
 		return box(f...)
 	}
-	part := func() message { return &Part{Partial: new(round.Partial)} }
+	part := func() message { return &Partial{Partial: new(round.Partial)} }
 	commit := func(e CommitEntry) []byte { return e.Append(nil) }
 	for _, c := range []struct {
 		what string
 		into message
 		b    []byte
 	}{
-		{"a unit beyond the round", new(Run), run(func(m *Run) { m.Units[0] = 4 })},
-		{"a round without units", new(Run), run(func(m *Run) { m.Of, m.Units = 0, nil })},
-		{"too many units", new(Run), run(func(m *Run) { m.Of = MaxUnits + 1 })},
+		{"a unit beyond the round", new(Run), run(func(m *Run) { m.Tasks[0] = 4 })},
+		{"a round without units", new(Run), run(func(m *Run) { m.Of, m.Tasks = 0, nil })},
+		{"too many units", new(Run), run(func(m *Run) { m.Of = MaxTasks + 1 })},
 		{"a long kind", new(Run), run(func(m *Run) { m.Kind = strings.Repeat("x", round.MaxKind+1) })},
 		{"a kind that is no word", new(Run), run(func(m *Run) { m.Kind = "\xff" })},
 		{"an unknown scope", new(Run), run(func(m *Run) { m.Scope = round.None + 1 })},
-		{"an unknown combination", new(Run), run(func(m *Run) { m.How = round.Collect + 1 })},
+		{"an unknown combination", new(Run), run(func(m *Run) { m.How = round.Gather + 1 })},
 		{"a huge float64 shape", new(Run), run(func(m *Run) { m.Shape.F64 = MaxMessage/8 + 1 })},
 		{"a huge float32 shape", new(Run), run(func(m *Run) { m.Shape.F32 = MaxMessage/4 + 1 })},
 		{"a huge number of rows", new(Run), run(func(m *Run) { m.Shape.Rows = MaxMessage/4 + 1 })},
 		{"a huge width", new(Run), run(func(m *Run) { m.Shape.Width = MaxMessage/4 + 1 })},
 		{"too many values", new(Run), box(KindRun, stamp, "step", raw(make([]byte, 4)), byte(0), uint32(4), raw(make([]byte, 24+16)), byte(MaxVars+1), refs, uint32(0))},
 		{"a flag of 2", new(Run), box(KindRun, stamp, "step", raw(make([]byte, 4)), byte(2), uint32(4), raw(make([]byte, 24+16)), byte(0), uint32(0))},
-		{"more units than bytes", new(Run), box(KindRun, stamp, "step", raw(make([]byte, 5)), uint32(4), raw(make([]byte, 24+16)), byte(0), uint32(MaxUnits))},
+		{"more units than bytes", new(Run), box(KindRun, stamp, "step", raw(make([]byte, 5)), uint32(4), raw(make([]byte, 24+16)), byte(0), uint32(MaxTasks))},
 		{"too many values", new(Need), box(KindNeed, stamp, "w", byte(0), byte(MaxVars+1), refs)},
 		{"a flag of 2", new(Need), box(KindNeed, stamp, "w", byte(2), byte(0))},
 		{"an unknown kind of failure", new(Fail), box(KindFail, stamp, "w", uint32(0), byte(8), "")},
-		{"a long worker", new(Collected), (&Collected{Worker: strings.Repeat("w", MaxText+1)}).Append(nil)},
-		{"a long digest", new(Collected), (&Collected{Digest: strings.Repeat("0", 65)}).Append(nil)},
+		{"a long worker", new(Result), (&Result{Worker: strings.Repeat("w", MaxText+1)}).Append(nil)},
+		{"a long digest", new(Result), (&Result{Digest: strings.Repeat("0", 65)}).Append(nil)},
 		{"half a float64", part(), numbers(9, 0, 0, 0)},
 		{"half a float32", part(), numbers(0, 5, 0, 0)},
 		{"half a row number", part(), numbers(0, 0, 3, 0)},
@@ -63,7 +63,7 @@ func TestBounds(t *testing.T) {
 		{"a loss that is no number", new(Progress), (&Progress{Loss: math.NaN()}).Append(nil)},
 		{"an infinite loss", new(Progress), (&Progress{Loss: math.Inf(1)}).Append(nil)},
 		{"a long piece", new(BlobGet), (&BlobGet{Length: BlobChunk + 1}).Append(nil)},
-		{"neither found, nor missing, nor unreadable", new(BlobPiece), box(KindBlobPiece, byte(3), uint64(0), []byte{})},
+		{"neither found, nor missing, nor unreadable", new(BlobData), box(KindBlobData, byte(3), uint64(0), []byte{})},
 		{"a huge message", new(Fragment), (&Fragment{Total: MaxMessage + 1}).Append(nil)},
 		{"data past the end", new(Fragment), (&Fragment{Offset: 2, Total: 3, Data: []byte{1, 2}}).Append(nil)},
 		{"an offset that wraps", new(Fragment), (&Fragment{Offset: math.MaxUint64, Total: 3, Data: []byte{1, 2}}).Append(nil)},
@@ -92,12 +92,12 @@ func TestGreatestSizes(t *testing.T) {
 		m    message
 		most int
 	}{
-		{&Run{Kind: long[:round.MaxKind], Of: MaxUnits, Units: units, Refs: refs}, 160 + 10*MaxVars + 4*len(units)},
-		{&Collected{Worker: long, Digest: sampleText}, 64<<10 + 200},
+		{&Run{Kind: long[:round.MaxKind], Of: MaxTasks, Tasks: units, Refs: refs}, 160 + 10*MaxVars + 4*len(units)},
+		{&Result{Worker: long, Digest: sampleText}, 64<<10 + 200},
 		{&Progress{Worker: long}, 64<<10 + 200},
 		{&Need{Worker: long, Refs: refs}, 64<<10 + 1<<10},
 		{&Fail{Worker: long, Reason: long + long}, 128<<10 + 100},
-		{&BlobPiece{Data: make([]byte, BlobChunk)}, BlobChunk + 32},
+		{&BlobData{Data: make([]byte, BlobChunk)}, BlobChunk + 32},
 		{&CommitEntry{Total: MaxRaftState, Progress: make([]byte, MaxProgress), Curve: make([]byte, MaxCurve), Data: make([]byte, CommitChunk)}, 512 << 10},
 		{&CommitEntry{Total: MaxRaftState, Blob: sampleText, Progress: make([]byte, MaxProgress), Curve: make([]byte, MaxCurve)}, 512 << 10},
 	} {
@@ -133,10 +133,10 @@ func TestProgrammersMistakesPanic(t *testing.T) {
 // TestHotMessagesDoNotAllocate: what is sent in every round is encoded and decoded
 // in memory that is there, however its numbers are aligned.
 func TestHotMessagesDoNotAllocate(t *testing.T) {
-	run := &Run{Kind: "step", Of: 16, Refs: []Ref{{1, 2}, {3, 4}}, Units: []uint32{1, 2, 3}}
+	run := &Run{Kind: "step", Of: 16, Refs: []Ref{{1, 2}, {3, 4}}, Tasks: []uint32{1, 2, 3}}
 	value := &Value{Data: make([]byte, 1000)}
 	partial := &round.Partial{F64: make([]float64, 9), F32: make([]float32, 9), Index: make([]uint32, 3), Values: make([]float32, 6), Width: 2}
-	part := &Part{Worker: "w1", Partial: partial}
+	part := &Partial{Worker: "w1", Partial: partial}
 	for _, into := range []message{new(Run), new(Value)} {
 		var m message = run
 		if _, ok := into.(*Value); ok {
@@ -154,7 +154,7 @@ func TestHotMessagesDoNotAllocate(t *testing.T) {
 	}
 	for shift := range 8 {
 		buf := part.Append(make([]byte, shift))[shift:]
-		into := &Part{Partial: new(round.Partial)}
+		into := &Partial{Partial: new(round.Partial)}
 		if n := testing.AllocsPerRun(50, func() {
 			if err := into.Decode(buf); err != nil {
 				t.Error(err)

@@ -1,16 +1,16 @@
 package protocol
 
-// Checkpoint hands back the trainer state of a child job that a worker runs, now
+// Checkpoint hands back the trainer state of a sub-job that a worker runs, now
 // and then, so that another worker can go on from there. Greatest size:
 // MaxMessage.
 type Checkpoint struct {
 	Stamp
 	Worker string
-	Unit   uint32
+	Task   uint32
 	Resume
 }
 
-// Resume is where a child job goes on: the payload of its unit in a Run, empty at
+// Resume is where a sub-job goes on: the payload of its task in a Run, empty at
 // its beginning.
 type Resume struct {
 	Rounds uint64 // folded into State
@@ -22,7 +22,7 @@ type Resume struct {
 func (m *Checkpoint) Append(dst []byte) []byte {
 	dst = m.Stamp.append(header(dst, KindCheckpoint))
 	dst = appendText(dst, m.Worker)
-	dst = le.AppendUint32(dst, m.Unit)
+	dst = le.AppendUint32(dst, m.Task)
 	return m.Resume.Append(dst)
 }
 
@@ -31,7 +31,7 @@ func (m *Checkpoint) Decode(b []byte) error {
 	r := read(b, KindCheckpoint)
 	m.Stamp = r.stamp()
 	m.Worker = r.text(MaxText)
-	m.Unit = r.u32()
+	m.Task = r.u32()
 	m.Resume = Resume{r.u64(), r.bytes(), r.bytes()}
 	return r.end()
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// Beat is a worker's heartbeat: published at every heartbeat interval, and at
+// Heartbeat is a worker's heartbeat: published at every heartbeat interval, and at
 // once when Holds changes or a new leader shows up.
-type Beat struct {
+type Heartbeat struct {
 	Worker   string `json:"worker"`
 	Version  string `json:"version"`
 	Protocol int    `json:"protocol"`
@@ -20,16 +20,16 @@ type Beat struct {
 	// worker is connected to, Late after how long an answer is late; 0: not measured yet.
 	RoundTrip int64 `json:"round_trip_us,omitempty"`
 	Late      int64 `json:"late_us,omitempty"`
-	// Leaving: it finishes nothing more and goes; give its units to others now.
+	// Leaving: it finishes nothing more and goes; give its tasks to others now.
 	Leaving bool `json:"leaving,omitempty"`
-	Busy    int  `json:"busy,omitempty"` // units that it computes now
-	// Pieces: it takes values piece by piece, and keeps the results of collected units for that.
-	Pieces bool `json:"pieces,omitempty"`
+	Busy    int  `json:"busy,omitempty"` // tasks that it computes now
+	// Chunks: it takes values piece by piece, and keeps the results of collected tasks for that.
+	Chunks bool `json:"pieces,omitempty"`
 	// Bundles: it takes several messages in one.
 	Bundles bool `json:"bundles,omitempty"`
-	// Problem, where set, is why it takes no units just now: its folder cannot be written.
+	// Problem, where set, is why it takes no tasks just now: its folder cannot be written.
 	Problem string `json:"problem,omitempty"`
-	// Full beats carry what follows; others leave what was said before in force.
+	// Full heartbeats carry what follows; others leave what was said before in force.
 	Full    bool     `json:"full,omitempty"`
 	Holds   []string `json:"holds,omitempty"`   // digests of verified shards in its cache
 	Host    string   `json:"host,omitempty"`    // name of its machine
@@ -38,14 +38,14 @@ type Beat struct {
 }
 
 // Append encodes the message.
-func (m *Beat) Append(dst []byte) []byte { return appendJSON(dst, KindBeat, m) }
+func (m *Heartbeat) Append(dst []byte) []byte { return appendJSON(dst, KindHeartbeat, m) }
 
 // Decode reads the message.
-func (m *Beat) Decode(b []byte) error {
-	if len(b) > MaxBeat {
-		return fmt.Errorf("%w: the heartbeat message has %d bytes, want at most %d", ErrMessage, len(b), MaxBeat)
+func (m *Heartbeat) Decode(b []byte) error {
+	if len(b) > MaxHeartbeatBytes {
+		return fmt.Errorf("%w: the heartbeat message has %d bytes, want at most %d", ErrMessage, len(b), MaxHeartbeatBytes)
 	}
-	return readJSON(b, KindBeat, m)
+	return readJSON(b, KindHeartbeat, m)
 }
 
 // Lead says who leads: published by the leader at every heartbeat interval.
@@ -84,13 +84,13 @@ func (m *Setup) Append(dst []byte) []byte { return appendJSON(dst, KindSetup, m)
 // Decode reads the message.
 func (m *Setup) Decode(b []byte) error { return readJSON(b, KindSetup, m) }
 
-// Forget tells a worker to stop the units of a job and drop what it keeps of it; with Units, to
-// do so with these collected units of a round alone.
+// Forget tells a worker to stop the tasks of a job and drop what it keeps of it; with Tasks, to
+// do so with these collected tasks of a round alone.
 type Forget struct {
 	Epoch uint64   `json:"epoch"`
 	Job   uint64   `json:"job"`
 	Round uint64   `json:"round,omitempty"`
-	Units []uint32 `json:"units,omitempty"`
+	Tasks []uint32 `json:"units,omitempty"`
 }
 
 // Append encodes the message.

@@ -37,7 +37,7 @@ func TestSubjects(t *testing.T) {
 		"coppice.c1.beat", "coppice.c1.lead", "coppice.c1.work.w1", "coppice.c1.results.a.12",
 		"coppice.c1.blobs", "coppice.c1.blobs.a", "coppice.c1.replicate.a",
 	}
-	for i, got := range []string{s.Beats(), s.Lead(), s.Work("w1"), s.Results("a", 12), s.Blobs(), s.BlobsOf("a"), s.Replicate("a")} {
+	for i, got := range []string{s.Heartbeats(), s.Lead(), s.Work("w1"), s.Results("a", 12), s.Blobs(), s.BlobsOf("a"), s.Replicate("a")} {
 		if got != want[i] {
 			t.Errorf("subject %q, want %q", got, want[i])
 		}

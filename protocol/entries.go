@@ -21,7 +21,7 @@ const (
 	EntrySubmit        EntryKind = 5
 	EntryJobState      EntryKind = 6
 	EntryCommit        EntryKind = 7
-	EntryCollected     EntryKind = 8
+	EntryResult        EntryKind = 8
 	EntryFinish        EntryKind = 9
 	EntryCancel        EntryKind = 10
 	EntryCondemn       EntryKind = 11
@@ -84,7 +84,7 @@ type SubmitEntry struct {
 	Dataset string          `json:"dataset"`        // name
 	Spec    json.RawMessage `json:"spec"`           // as the user wrote it, for display
 	Job     *round.Job      `json:"job"`
-	// AuditPPM is how many units of a million are computed twice, at most a million.
+	// AuditPPM is how many tasks of a million are computed twice, at most a million.
 	AuditPPM uint32 `json:"audit_ppm,omitempty"`
 	// Experiment is the name of the experiment that the job is of; empty: of none.
 	Experiment string `json:"experiment,omitempty"`
@@ -129,33 +129,33 @@ type JobStateEntry struct {
 	Millis int64 `json:"millis,omitempty"`
 }
 
-// CollectedEntry records the part of one collected unit as it arrives. Refused
+// ResultEntry records the part of one collected task as it arrives. Refused
 // when Epoch is not current or Round is not above the committed round.
-type CollectedEntry struct {
+type ResultEntry struct {
 	Epoch  uint64 `json:"epoch"`
 	Job    uint64 `json:"job"`
 	Round  uint64 `json:"round"` // rounds folded once this one is
-	Unit   uint32 `json:"unit"`
-	Of     uint32 `json:"of"`     // units in the round
+	Task   uint32 `json:"unit"`
+	Of     uint32 `json:"of"`     // tasks in the round
 	Digest string `json:"digest"` // its blob
 	Bytes  uint64 `json:"bytes"`
 	// Compute is how long it was computed, in nanoseconds, as its worker says; 0: not known.
 	Compute uint64 `json:"compute,omitempty"`
 }
 
-// WithholdEntry records that units of a job of cells are not run, since the budget of their rows is
-// used up. A unit that is recorded already stays as it is. Refused as a CollectedEntry is.
+// WithholdEntry records that tasks of a job of runs are not run, since the budget of their rows is
+// used up. A task that is recorded already stays as it is. Refused as a ResultEntry is.
 type WithholdEntry struct {
 	Epoch uint64   `json:"epoch"`
 	Job   uint64   `json:"job"`
 	Round uint64   `json:"round"` // rounds folded once this one is
-	Units []uint32 `json:"units"` // at most MaxWithheld
+	Tasks []uint32 `json:"units"` // at most MaxWithheld
 	// Compute is how long each of them had been computed, in nanoseconds, when its budget ended
 	// it; 0: they had not begun.
 	Compute uint64 `json:"compute,omitempty"`
 }
 
-// MaxWithheld bounds the units of one WithholdEntry.
+// MaxWithheld bounds the tasks of one WithholdEntry.
 const MaxWithheld = 4096
 
 // FinishEntry ends a job with its result; the blobs are on a majority already.
@@ -167,7 +167,7 @@ type FinishEntry struct {
 	Models  []ModelRef      `json:"models"` // one, or one for each fold
 	// Predictions are those of held-out rows, where they are kept.
 	Predictions *BlobRef `json:"predictions,omitempty"`
-	// Cells are the outcomes of the cells of a job of cells, by unit: each blob is a
+	// Cells are the outcomes of the runs of a job of runs, by task: each blob is a
 	// list of the next ones and of how long they took (childjob.AppendCells).
 	Cells []CellsRef `json:"cells,omitempty"`
 	// Progress is the last algorithms.Progress, for display.
@@ -194,10 +194,10 @@ type BlobRef struct {
 	Bytes uint64 `json:"bytes"`
 }
 
-// CellsRef names a blob with the outcomes of some cells.
+// CellsRef names a blob with the outcomes of some runs.
 type CellsRef struct {
 	BlobRef
-	Count int `json:"count"` // cells
+	Count int `json:"count"` // runs
 }
 
 // CancelEntry cancels a job that is queued, running or paused. A job that is

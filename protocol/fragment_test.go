@@ -13,7 +13,7 @@ import (
 type sent struct {
 	sender uint64
 	whole  []byte
-	pieces [][]byte
+	chunks [][]byte
 }
 
 // drawSent draws a message that begins like one and is cut at a drawn limit.
@@ -26,7 +26,7 @@ func drawSent(t *rapid.T, sender, number uint64) sent {
 		if len(p) > limit {
 			t.Fatalf("a piece of %d bytes, at most %d are carried", len(p), limit)
 		}
-		s.pieces = append(s.pieces, bytes.Clone(p))
+		s.chunks = append(s.chunks, bytes.Clone(p))
 		return nil
 	})
 	if err != nil {
@@ -50,18 +50,18 @@ func TestJoinerPutsTogetherWhatSplitCut(t *testing.T) {
 		for len(queues) > 0 {
 			s := rapid.IntRange(0, len(queues)-1).Draw(t, "next")
 			m := &queues[s][0]
-			got, err := j.Add(m.pieces[0])
+			got, err := j.Add(m.chunks[0])
 			if err != nil {
 				t.Fatal(err)
 			}
-			m.pieces = m.pieces[1:]
+			m.chunks = m.chunks[1:]
 			switch {
-			case len(m.pieces) > 0 && got != nil:
-				t.Fatalf("a message of %d bytes %d pieces too early", len(got), len(m.pieces))
-			case len(m.pieces) == 0 && !bytes.Equal(got, m.whole):
+			case len(m.chunks) > 0 && got != nil:
+				t.Fatalf("a message of %d bytes %d pieces too early", len(got), len(m.chunks))
+			case len(m.chunks) == 0 && !bytes.Equal(got, m.whole):
 				t.Fatalf("joined %d bytes, sent %d", len(got), len(m.whole))
 			}
-			if len(m.pieces) > 0 {
+			if len(m.chunks) > 0 {
 				continue
 			}
 			if queues[s] = queues[s][1:]; len(queues[s]) == 0 {
@@ -120,7 +120,7 @@ func TestGapDropsTheMessage(t *testing.T) {
 
 // TestPiecesOfTwoMessagesDoNotJoin though their sizes would fit: the end of one was
 // lost, and the beginning of the next.
-func TestPiecesOfTwoMessagesDoNotJoin(t *testing.T) {
+func TestChunksOfTwoMessagesDoNotJoin(t *testing.T) {
 	piece := func(message, offset, total uint64) []byte {
 		return (&Fragment{Sender: 1, Message: message, Offset: offset, Total: total, Data: []byte{Version, 4}}).Append(nil)
 	}

@@ -57,25 +57,25 @@ func fuzz(f *testing.F, name string) {
 	})
 }
 
-func FuzzBeat(f *testing.F)               { fuzz(f, "Beat") }
+func FuzzHeartbeat(f *testing.F)          { fuzz(f, "Beat") }
 func FuzzLead(f *testing.F)               { fuzz(f, "Lead") }
 func FuzzSetup(f *testing.F)              { fuzz(f, "Setup") }
 func FuzzForget(f *testing.F)             { fuzz(f, "Forget") }
 func FuzzHold(f *testing.F)               { fuzz(f, "Hold") }
 func FuzzReplicate(f *testing.F)          { fuzz(f, "Replicate") }
 func FuzzProbe(f *testing.F)              { fuzz(f, "Probe") }
-func FuzzPiece(f *testing.F)              { fuzz(f, "Piece") }
+func FuzzChunk(f *testing.F)              { fuzz(f, "Piece") }
 func FuzzBundle(f *testing.F)             { fuzz(f, "Bundle") }
 func FuzzReply(f *testing.F)              { fuzz(f, "Reply") }
 func FuzzValue(f *testing.F)              { fuzz(f, "Value") }
 func FuzzRun(f *testing.F)                { fuzz(f, "Run") }
-func FuzzPart(f *testing.F)               { fuzz(f, "Part") }
-func FuzzCollected(f *testing.F)          { fuzz(f, "Collected") }
+func FuzzPartial(f *testing.F)            { fuzz(f, "Part") }
+func FuzzResult(f *testing.F)             { fuzz(f, "Collected") }
 func FuzzNeed(f *testing.F)               { fuzz(f, "Need") }
 func FuzzFail(f *testing.F)               { fuzz(f, "Fail") }
 func FuzzFragment(f *testing.F)           { fuzz(f, "Fragment") }
 func FuzzBlobGet(f *testing.F)            { fuzz(f, "BlobGet") }
-func FuzzBlobPiece(f *testing.F)          { fuzz(f, "BlobPiece") }
+func FuzzBlobData(f *testing.F)           { fuzz(f, "BlobPiece") }
 func FuzzCheckpoint(f *testing.F)         { fuzz(f, "Checkpoint") }
 func FuzzProgress(f *testing.F)           { fuzz(f, "Progress") }
 func FuzzCommitEntry(f *testing.F)        { fuzz(f, "entry/Commit") }
@@ -85,7 +85,7 @@ func FuzzDatasetPutEntry(f *testing.F)    { fuzz(f, "entry/DatasetPut") }
 func FuzzDatasetDeleteEntry(f *testing.F) { fuzz(f, "entry/DatasetDelete") }
 func FuzzSubmitEntry(f *testing.F)        { fuzz(f, "entry/Submit") }
 func FuzzJobStateEntry(f *testing.F)      { fuzz(f, "entry/JobState") }
-func FuzzCollectedEntry(f *testing.F)     { fuzz(f, "entry/Collected") }
+func FuzzResultEntry(f *testing.F)        { fuzz(f, "entry/Collected") }
 func FuzzFinishEntry(f *testing.F)        { fuzz(f, "entry/Finish") }
 func FuzzCancelEntry(f *testing.F)        { fuzz(f, "entry/Cancel") }
 func FuzzCondemnEntry(f *testing.F)       { fuzz(f, "entry/Condemn") }
@@ -99,7 +99,7 @@ func FuzzExperimentEntry(f *testing.F)    { fuzz(f, "entry/Experiment") }
 func FuzzWithholdEntry(f *testing.F)      { fuzz(f, "entry/Withhold") }
 func FuzzModelDeleteEntry(f *testing.F)   { fuzz(f, "entry/ModelDelete") }
 
-// FuzzResume: the payload of a child job, which has no header.
+// FuzzResume: the payload of a sub-job, which has no header.
 func FuzzResume(f *testing.F) {
 	f.Add((&Resume{Rounds: 5, State: []byte{1}}).Append(nil))
 	f.Add(bytes.Repeat([]byte{0xff}, 20))
@@ -128,7 +128,7 @@ func FuzzPeekStamp(f *testing.F) {
 			}
 			return
 		}
-		var p Part
+		var p Partial
 		p.Partial = new(round.Partial)
 		if p.Decode(b) == nil && p.Stamp != s {
 			t.Fatalf("peeked %v, decoded %v", s, p.Stamp)

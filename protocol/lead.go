@@ -20,7 +20,7 @@ func lead(b []byte) int {
 		return 0
 	case kind == KindValue:
 		return leadTo(valueBefore)
-	case kind == KindPart && len(b) >= partWorker:
+	case kind == KindPartial && len(b) >= partWorker:
 		return leadTo(partBefore + le.Uint32(b[partWorker-4:]))
 	}
 	return 0

@@ -18,7 +18,7 @@ import (
 // places where numbers may be, in the message's memory; and what is no message is refused alike.
 func TestLentPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		msg := drawPart(t).Append(nil)
+		msg := drawPartial(t).Append(nil)
 		if rapid.Bool().Draw(t, "broken") {
 			msg = msg[:rapid.IntRange(0, len(msg)-1).Draw(t, "length")]
 		}
@@ -26,7 +26,7 @@ func TestLentPart(t *testing.T) {
 		memory := make([]byte, len(msg)+8)
 		lent := memory[rapid.IntRange(0, 7).Draw(t, "at"):][:len(msg)]
 		copy(lent, msg)
-		a, b := Part{Partial: new(round.Partial)}, Part{Partial: &round.Partial{Lent: true}}
+		a, b := Partial{Partial: new(round.Partial)}, Partial{Partial: &round.Partial{Lent: true}}
 		errA, errB := a.Decode(msg), b.Decode(lent)
 		if (errA == nil) != (errB == nil) {
 			t.Fatalf("errors %v and %v", errA, errB)
@@ -58,12 +58,12 @@ func TestLentPart(t *testing.T) {
 func TestNumbersStayWhereTheyCame(t *testing.T) {
 	j := NewJoiner(nil)
 	for i := range 40 {
-		p := Part{Worker: strings.Repeat("w", i%9), Partial: &round.Partial{F64: make([]float64, i%3), F32: make([]float32, leastSpare/4+i)}}
+		p := Partial{Worker: strings.Repeat("w", i%9), Partial: &round.Partial{F64: make([]float64, i%3), F32: make([]float32, leastSpare/4+i)}}
 		for k := range p.Partial.F32 {
 			p.Partial.F32[k] = float32(k * i)
 		}
 		v := Value{Data: num.Bytes32(p.Partial.F32)}
-		got := Part{Partial: &round.Partial{Lent: true}}
+		got := Partial{Partial: &round.Partial{Lent: true}}
 		msg := rejoined(t, j, p.Append(nil), uint64(2*i))
 		at := &msg[len(p.appendHead(nil))]
 		if err := got.Decode(msg); err != nil || !sameBits(got.Partial.F32, p.Partial.F32) {

@@ -62,7 +62,7 @@ var (
 // codecs lists every message and log entry, once.
 func codecs() []codec {
 	return []codec{
-		jsonMessage("Beat", KindBeat, &Beat{
+		jsonMessage("Beat", KindHeartbeat, &Heartbeat{
 			Worker: "w1", Version: "0.1.0", Protocol: 1, Numerics: 1, Slots: 4, Metrics: "10.0.0.1:9000", Leaving: true, Busy: 3, Full: true, Holds: []string{sampleText},
 			Host: "node-7", Address: "10.0.0.1:40312", Load: 1.25,
 		}),
@@ -74,34 +74,34 @@ func codecs() []codec {
 		jsonMessage("Reply", KindReply, &Reply{Error: "no room"}),
 		binaryMessage("Value", KindValue, drawValue, &Value{Epoch: 12, Job: 40, Ref: Ref{0xfffe, 412}, Data: []byte{1, 2, 3}}),
 		binaryMessage("Run", KindRun, drawRun, &Run{
-			Stamp: sampleStamp, Kind: "leaf update", Op: 3, Of: 16, Scope: round.Sharded, How: round.Sum, Roles: dataset.Train, Steps: [2]uint64{100, 200}, Keep: 413,
-			Shape: round.Shape{F64: 2, F32: 3, Rows: 1869, Width: 64}, Refs: []Ref{{1, 412}, {2, 7}}, Units: []uint32{4, 5, 15},
+			Stamp: sampleStamp, Kind: "leaf update", Op: 3, Of: 16, Scope: round.Sharded, How: round.Reduce, Roles: dataset.Train, Steps: [2]uint64{100, 200}, Keep: 413,
+			Shape: round.Shape{F64: 2, F32: 3, Rows: 1869, Width: 64}, Refs: []Ref{{1, 412}, {2, 7}}, Tasks: []uint32{4, 5, 15},
 		}),
 		binaryMessage("Run/collect", KindRun, drawRun, &Run{
-			Stamp: sampleStamp, Op: 4, Of: 10, Scope: round.Whole, How: round.Collect, Roles: dataset.AllRows, Child: true,
-			Units: []uint32{0, 9}, Payload: [][]byte{{}, {0xaa, 0xbb}},
+			Stamp: sampleStamp, Op: 4, Of: 10, Scope: round.Whole, How: round.Gather, Roles: dataset.AllRows, SubJob: true,
+			Tasks: []uint32{0, 9}, Payload: [][]byte{{}, {0xaa, 0xbb}},
 		}),
-		binaryMessage("Part", KindPart, drawPart, &Part{
+		binaryMessage("Part", KindPartial, drawPartial, &Partial{
 			Stamp: sampleStamp, Worker: "w1", Level: 2, Index: 3, Compute: 1500000,
 			Partial: &round.Partial{F64: []float64{1, -2.5}, F32: []float32{0.5}, Index: []uint32{7, 1868}, Values: []float32{1, 2, 3, 4}, Width: 2},
 		}),
-		binaryMessage("Collected", KindCollected, drawCollected, &Collected{Stamp: sampleStamp, Worker: "w1", Unit: 3, Compute: 99, Digest: sampleText, Bytes: 4096}),
+		binaryMessage("Collected", KindResult, drawResult, &Result{Stamp: sampleStamp, Worker: "w1", Task: 3, Compute: 99, Digest: sampleText, Bytes: 4096}),
 		binaryMessage("Need", KindNeed, drawNeed, &Need{Stamp: sampleStamp, Worker: "w1", Setup: true, Refs: []Ref{{1, 412}}}),
-		binaryMessage("Fail", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Unit: 3, Permanent: true, Reason: "row 7 is no row"}),
-		binaryMessage("Fail/non-finite", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Unit: 3, NonFinite: true, Unable: true, Reason: "value 7 is NaN"}),
+		binaryMessage("Fail", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Task: 3, Permanent: true, Reason: "row 7 is no row"}),
+		binaryMessage("Fail/non-finite", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Task: 3, NonFinite: true, Unable: true, Reason: "value 7 is NaN"}),
 		binaryMessage("Probe", KindProbe, drawProbe, &Probe{Epoch: 12}),
-		binaryMessage("Piece", KindPiece, drawPiece, &Piece{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 2, Of: 50, Digest: sampleText, Here: true, Data: []byte{1, 2, 3}}),
-		binaryMessage("Piece/named", KindPiece, drawPiece, &Piece{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 49, Of: 50, Digest: sampleText}),
+		binaryMessage("Piece", KindChunk, drawChunk, &Chunk{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 2, Of: 50, Digest: sampleText, Here: true, Data: []byte{1, 2, 3}}),
+		binaryMessage("Piece/named", KindChunk, drawChunk, &Chunk{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 49, Of: 50, Digest: sampleText}),
 		binaryMessage("Bundle", KindBundle, drawBundle, &Bundle{Messages: [][]byte{(&Probe{Epoch: 12}).Append(nil), {Version, byte(KindRun), 7}}}),
 		binaryMessage("Fragment", KindFragment, drawFragment, &Fragment{Sender: 77, Message: 5, Offset: 3, Total: 9, Data: []byte{1, 2}}),
 		binaryMessage("BlobGet", KindBlobGet, drawBlobGet, &BlobGet{Digest: sampleText, Offset: 1 << 18, Length: BlobChunk}),
-		binaryMessage("BlobPiece", KindBlobPiece, drawBlobPiece, &BlobPiece{Found: true, Total: 1 << 19, Data: []byte("bytes")}),
-		binaryMessage("BlobPiece/unreadable", KindBlobPiece, drawBlobPiece, &BlobPiece{Unreadable: true}),
+		binaryMessage("BlobPiece", KindBlobData, drawBlobData, &BlobData{Found: true, Total: 1 << 19, Data: []byte("bytes")}),
+		binaryMessage("BlobPiece/unreadable", KindBlobData, drawBlobData, &BlobData{Unreadable: true}),
 		binaryMessage("Checkpoint", KindCheckpoint, drawCheckpoint, &Checkpoint{
-			Stamp: sampleStamp, Worker: "w1", Unit: 3, Resume: Resume{Rounds: 500, State: []byte{1, 2, 3}, Curve: []byte{7}},
+			Stamp: sampleStamp, Worker: "w1", Task: 3, Resume: Resume{Rounds: 500, State: []byte{1, 2, 3}, Curve: []byte{7}},
 		}),
 		binaryMessage("Progress", KindProgress, drawProgress, &Progress{
-			Stamp: sampleStamp, Worker: "w1", Unit: 3, Done: Work{501, 400, 25600}, Steps: 2000, Most: 2500, Loss: 0.5, Counted: Work{51, 40, 2560},
+			Stamp: sampleStamp, Worker: "w1", Task: 3, Done: Work{501, 400, 25600}, Steps: 2000, Most: 2500, Loss: 0.5, Counted: Work{51, 40, 2560},
 		}),
 		binaryMessage("entry/Commit", Kind(EntryCommit), drawCommit, &CommitEntry{
 			Epoch: 12, Job: 40, Round: 900, Offset: 4, Total: 8, Progress: []byte(`{"step":900}`), Curve: []byte{6, 5}, Data: []byte{9, 8, 7},
@@ -115,7 +115,7 @@ func codecs() []codec {
 			AuditPPM: 50000, MaxQueue: 1000, Time: 1700000000,
 		}),
 		jsonEntry("entry/JobState", EntryJobState, JobStateEntry{Epoch: 12, Job: 40, State: Failed, Error: "why", Time: 1700000000, Millis: 250}),
-		jsonEntry("entry/Collected", EntryCollected, CollectedEntry{Epoch: 12, Job: 40, Round: 1, Unit: 3, Of: 10, Digest: sampleText, Bytes: 4096, Compute: 1500}),
+		jsonEntry("entry/Collected", EntryResult, ResultEntry{Epoch: 12, Job: 40, Round: 1, Task: 3, Of: 10, Digest: sampleText, Bytes: 4096, Compute: 1500}),
 		jsonEntry("entry/Finish", EntryFinish, FinishEntry{
 			Epoch: 12, Job: 40, Outcome: json.RawMessage(`{"loss":0.07}`), Models: []ModelRef{{sampleText, sampleText, 9}}, Seconds: 1.5, Time: 1700000000, Millis: 250,
 			Curve: []byte{1, 2}, FoldCurves: [][]byte{{3}, {4}},
@@ -134,7 +134,7 @@ func codecs() []codec {
 		jsonEntry("entry/Experiment", EntryExperiment, ExperimentEntry{Name: "e", Jobs: []SubmitEntry{{
 			Token: "t/0", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"dataset":0}`), Job: sampleCells, MaxQueue: 1000, Time: 1700000000,
 		}}, Outline: sampleText}),
-		jsonEntry("entry/Withhold", EntryWithhold, WithholdEntry{Epoch: 12, Job: 40, Round: 1, Units: []uint32{3, 9}, Compute: 1500}),
+		jsonEntry("entry/Withhold", EntryWithhold, WithholdEntry{Epoch: 12, Job: 40, Round: 1, Tasks: []uint32{3, 9}, Compute: 1500}),
 	}
 }
 
@@ -156,7 +156,7 @@ func binaryMessage[M any, P interface {
 }](name string, kind Kind, draw func(*rapid.T) *M, sample P) codec {
 	empty := func() message {
 		m := P(new(M))
-		if part, ok := any(m).(*Part); ok {
+		if part, ok := any(m).(*Partial); ok {
 			part.Partial = new(round.Partial)
 		}
 		return m
@@ -191,26 +191,26 @@ func drawValue(t *rapid.T) *Value {
 func drawRun(t *rapid.T) *Run {
 	size := rapid.IntRange(0, MaxMessage/12) // so that a partial fits in a message
 	m := &Run{
-		Stamp: drawStamp(t), Kind: rapid.StringMatching("[a-z0-9 -]{0,32}").Draw(t, "kind"), Op: rapid.Byte().Draw(t, "op"), Of: rapid.Uint32Range(1, MaxUnits).Draw(t, "of"),
+		Stamp: drawStamp(t), Kind: rapid.StringMatching("[a-z0-9 -]{0,32}").Draw(t, "kind"), Op: rapid.Byte().Draw(t, "op"), Of: rapid.Uint32Range(1, MaxTasks).Draw(t, "of"),
 		Scope: rapid.SampledFrom([]round.Scope{round.Sharded, round.Whole, round.None}).Draw(t, "scope"),
-		How:   rapid.SampledFrom([]round.Combine{round.Sum, round.Collect}).Draw(t, "how"),
-		Roles: dataset.Roles(rapid.Byte().Draw(t, "roles")), Child: rapid.Bool().Draw(t, "child"),
+		How:   rapid.SampledFrom([]round.Combine{round.Reduce, round.Gather}).Draw(t, "how"),
+		Roles: dataset.Roles(rapid.Byte().Draw(t, "roles")), SubJob: rapid.Bool().Draw(t, "child"),
 		Steps: [2]uint64{rapid.Uint64().Draw(t, "from"), rapid.Uint64().Draw(t, "to")}, Keep: rapid.Uint64().Draw(t, "keep"),
 		Shape: round.Shape{F64: size.Draw(t, "f64"), F32: size.Draw(t, "f32"), Rows: size.Draw(t, "rows"), Width: size.Draw(t, "width")},
-		Refs:  drawRefs(t), Units: rapid.SliceOfN(rapid.Uint32Range(0, 0), 0, 20).Draw(t, "units"),
+		Refs:  drawRefs(t), Tasks: rapid.SliceOfN(rapid.Uint32Range(0, 0), 0, 20).Draw(t, "units"),
 	}
-	for i := range m.Units {
-		m.Units[i] = rapid.Uint32Range(0, m.Of-1).Draw(t, "unit")
-		if m.How == round.Collect {
+	for i := range m.Tasks {
+		m.Tasks[i] = rapid.Uint32Range(0, m.Of-1).Draw(t, "unit")
+		if m.How == round.Gather {
 			m.Payload = append(m.Payload, drawBytes(t, "payload", 9))
 		}
 	}
 	return m
 }
 
-func drawPart(t *rapid.T) *Part {
+func drawPartial(t *rapid.T) *Partial {
 	floats := rapid.SliceOfN(rapid.Float32(), 0, 9)
-	return &Part{
+	return &Partial{
 		Stamp: drawStamp(t), Worker: rapid.StringN(0, 9, -1).Draw(t, "worker"), Level: rapid.Byte().Draw(t, "level"),
 		Index: rapid.Uint32().Draw(t, "index"), Compute: rapid.Uint64().Draw(t, "compute"),
 		Partial: &round.Partial{
@@ -220,8 +220,8 @@ func drawPart(t *rapid.T) *Part {
 	}
 }
 
-func drawCollected(t *rapid.T) *Collected {
-	return &Collected{
+func drawResult(t *rapid.T) *Result {
+	return &Result{
 		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Uint32().Draw(t, "unit"), rapid.Uint64().Draw(t, "compute"),
 		rapid.StringMatching(`[0-9a-f]{0,64}`).Draw(t, "digest"), rapid.Uint64().Draw(t, "bytes"),
 	}
@@ -231,10 +231,10 @@ func drawNeed(t *rapid.T) *Need {
 	return &Need{drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Bool().Draw(t, "setup"), drawRefs(t)}
 }
 
-func drawPiece(t *rapid.T) *Piece {
-	m := &Piece{
+func drawChunk(t *rapid.T) *Chunk {
+	m := &Chunk{
 		Epoch: rapid.Uint64().Draw(t, "epoch"), Job: rapid.Uint64().Draw(t, "job"), Ref: Ref{rapid.Uint16().Draw(t, "id"), rapid.Uint64().Draw(t, "version")},
-		Of: rapid.Uint32Range(1, MaxUnits).Draw(t, "of"), Digest: sampleText, Here: rapid.Bool().Draw(t, "here"), Data: []byte{},
+		Of: rapid.Uint32Range(1, MaxTasks).Draw(t, "of"), Digest: sampleText, Here: rapid.Bool().Draw(t, "here"), Data: []byte{},
 	}
 	m.Index = rapid.Uint32Range(0, m.Of-1).Draw(t, "index")
 	if m.Here {
@@ -290,9 +290,9 @@ func drawBlobGet(t *rapid.T) *BlobGet {
 	return &BlobGet{rapid.StringMatching(`[0-9a-f]{0,64}`).Draw(t, "digest"), rapid.Uint64().Draw(t, "offset"), rapid.Uint32Range(0, BlobChunk).Draw(t, "length")}
 }
 
-func drawBlobPiece(t *rapid.T) *BlobPiece {
+func drawBlobData(t *rapid.T) *BlobData {
 	found := rapid.IntRange(0, 2).Draw(t, "found")
-	return &BlobPiece{found == 1, found == 2, rapid.Uint64().Draw(t, "total"), drawBytes(t, "data", 50)}
+	return &BlobData{found == 1, found == 2, rapid.Uint64().Draw(t, "total"), drawBytes(t, "data", 50)}
 }
 
 func drawCommit(t *rapid.T) *CommitEntry {
@@ -322,7 +322,7 @@ func TestEveryKindHasACodec(t *testing.T) {
 			t.Errorf("%s begins with % x", c.name, got[:2])
 		}
 	}
-	for k := KindBeat; k <= KindCheckpoint; k++ {
+	for k := KindHeartbeat; k <= KindCheckpoint; k++ {
 		if !seen[fmt.Sprint("message", k)] {
 			t.Errorf("message kind %d is not tested", k)
 		}

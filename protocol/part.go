@@ -7,9 +7,9 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// Part is a node of a round's reduction tree: level 0 is a unit, a higher level
-// the sum of units that one worker computed. Greatest size: MaxMessage.
-type Part struct {
+// Part is a node of a round's reduction tree: level 0 is a task, a higher level
+// the sum of tasks that one worker computed. Greatest size: MaxMessage.
+type Partial struct {
 	Stamp
 	Worker  string
 	Level   uint8
@@ -19,23 +19,23 @@ type Part struct {
 }
 
 // Append encodes the message.
-func (m *Part) Append(dst []byte) []byte {
+func (m *Partial) Append(dst []byte) []byte {
 	dst = append(m.appendHead(dst), num.Bytes32(m.Partial.F32)...)
 	return m.appendTail(dst)
 }
 
 // Parts encodes the message as three parts, one behind the other, into dst's memory and that of F32, which may be as
 // large as the parameters of a network and is not copied.
-func (m *Part) Parts(dst []byte) [3][]byte {
+func (m *Partial) Parts(dst []byte) [3][]byte {
 	head := m.appendHead(dst)
 	all := m.appendTail(head)
 	return [3][]byte{all[:len(head):len(head)], num.Bytes32(m.Partial.F32), all[len(head):]}
 }
 
 // appendHead encodes what comes before the numbers of F32.
-func (m *Part) appendHead(dst []byte) []byte {
+func (m *Partial) appendHead(dst []byte) []byte {
 	p := m.Partial
-	dst = m.Stamp.append(header(dst, KindPart))
+	dst = m.Stamp.append(header(dst, KindPartial))
 	dst = appendText(dst, m.Worker)
 	dst = append(dst, m.Level)
 	dst = le.AppendUint32(dst, m.Index)
@@ -46,7 +46,7 @@ func (m *Part) appendHead(dst []byte) []byte {
 }
 
 // appendTail encodes what comes behind them.
-func (m *Part) appendTail(dst []byte) []byte {
+func (m *Partial) appendTail(dst []byte) []byte {
 	dst = appendBytes(dst, num.BytesU32(m.Partial.Index))
 	return appendBytes(dst, num.Bytes32(m.Partial.Values))
 }
@@ -54,8 +54,8 @@ func (m *Part) appendTail(dst []byte) []byte {
 // Decode reads the message. The numbers are copied into m.Partial, which must
 // not be nil and whose memory is reused; check it against the round's shape. Where it is Lent, its float32
 // numbers stand in the memory of b, which nobody may read any more.
-func (m *Part) Decode(b []byte) error {
-	r := read(b, KindPart)
+func (m *Partial) Decode(b []byte) error {
+	r := read(b, KindPartial)
 	m.Stamp = r.stamp()
 	m.Worker = r.again(m.Worker, MaxText)
 	m.Level, m.Index, m.Compute = r.u8(), r.u32(), r.u64()
@@ -115,33 +115,33 @@ func PeekStamp(b []byte) (Stamp, error) {
 	return s, r.err
 }
 
-// Collected says that a worker computed the bytes of a collected unit; the
+// Collected says that a worker computed the bytes of a collected task; the
 // leader fetches them by digest from the worker. Greatest size: 64 KiB + 200.
-type Collected struct {
+type Result struct {
 	Stamp
 	Worker  string
-	Unit    uint32
+	Task    uint32
 	Compute uint64 // nanoseconds
 	Digest  string // SHA-256 in hex
 	Bytes   uint64
 }
 
 // Append encodes the message.
-func (m *Collected) Append(dst []byte) []byte {
-	dst = m.Stamp.append(header(dst, KindCollected))
+func (m *Result) Append(dst []byte) []byte {
+	dst = m.Stamp.append(header(dst, KindResult))
 	dst = appendText(dst, m.Worker)
-	dst = le.AppendUint32(dst, m.Unit)
+	dst = le.AppendUint32(dst, m.Task)
 	dst = le.AppendUint64(dst, m.Compute)
 	dst = appendText(dst, m.Digest)
 	return le.AppendUint64(dst, m.Bytes)
 }
 
 // Decode reads the message.
-func (m *Collected) Decode(b []byte) error {
-	r := read(b, KindCollected)
+func (m *Result) Decode(b []byte) error {
+	r := read(b, KindResult)
 	m.Stamp = r.stamp()
 	m.Worker = r.text(MaxText)
-	m.Unit, m.Compute = r.u32(), r.u64()
+	m.Task, m.Compute = r.u32(), r.u64()
 	m.Digest, m.Bytes = r.text(64), r.u64()
 	return r.end()
 }
@@ -172,13 +172,13 @@ func (m *Need) Decode(b []byte) error {
 	return r.end()
 }
 
-// Fail says that a worker could not compute a unit. Greatest size: 128 KiB + 100.
+// Fail says that a worker could not compute a task. Greatest size: 128 KiB + 100.
 type Fail struct {
 	Stamp
 	Worker string
-	Unit   uint32
+	Task   uint32
 	// Permanent failures (a kernel's error, a damaged message) would happen
-	// anywhere; others are passing, and the unit is given to another worker.
+	// anywhere; others are passing, and the task is given to another worker.
 	Permanent bool
 	// NonFinite: the partial had a NaN or an infinity; another worker's answer
 	// tells whether that is the job's fault or the worker's.
@@ -204,7 +204,7 @@ func (m *Fail) kinds() byte {
 func (m *Fail) Append(dst []byte) []byte {
 	dst = m.Stamp.append(header(dst, KindFail))
 	dst = appendText(dst, m.Worker)
-	dst = le.AppendUint32(dst, m.Unit)
+	dst = le.AppendUint32(dst, m.Task)
 	dst = append(dst, m.kinds())
 	return appendText(dst, m.Reason[:min(len(m.Reason), MaxText)])
 }
@@ -214,7 +214,7 @@ func (m *Fail) Decode(b []byte) error {
 	r := read(b, KindFail)
 	m.Stamp = r.stamp()
 	m.Worker = r.text(MaxText)
-	m.Unit = r.u32()
+	m.Task = r.u32()
 	kinds := r.u8()
 	if r.err == nil && kinds > failKinds {
 		r.fail("unknown kinds of failure: %#x", kinds)

@@ -2,15 +2,15 @@ package protocol
 
 import "crypto/sha256"
 
-// Piece gives a worker one piece of a value that has several, or names one that the worker made
-// itself and may still have: the result of a collected unit. It is sent to workers only whose
+// Chunk gives a worker one piece of a value that has several, or names one that the worker made
+// itself and may still have: the result of a collected task. It is sent to workers only whose
 // Beat says Pieces. Greatest size: MaxMessage.
-type Piece struct {
+type Chunk struct {
 	Epoch uint64
 	Job   uint64
 	Ref
 	Index uint32 // of the piece
-	Of    uint32 // pieces of the value, at most MaxUnits
+	Of    uint32 // pieces of the value, at most MaxTasks
 	// Digest is the SHA-256 of the bytes, in hex.
 	Digest string
 	// Here says that Data has the bytes; else it is empty.
@@ -19,8 +19,8 @@ type Piece struct {
 }
 
 // Append encodes the message.
-func (m *Piece) Append(dst []byte) []byte {
-	dst = header(dst, KindPiece)
+func (m *Chunk) Append(dst []byte) []byte {
+	dst = header(dst, KindChunk)
 	dst = le.AppendUint64(dst, m.Epoch)
 	dst = le.AppendUint64(dst, m.Job)
 	dst = le.AppendUint16(dst, m.ID)
@@ -32,11 +32,11 @@ func (m *Piece) Append(dst []byte) []byte {
 }
 
 // Decode reads the message; Data aliases b.
-func (m *Piece) Decode(b []byte) error {
-	r := read(b, KindPiece)
+func (m *Chunk) Decode(b []byte) error {
+	r := read(b, KindChunk)
 	m.Epoch, m.Job = r.u64(), r.u64()
 	m.ID, m.Version = r.u16(), r.u64()
-	m.Index, m.Of = r.u32(), uint32(r.count(MaxUnits))
+	m.Index, m.Of = r.u32(), uint32(r.count(MaxTasks))
 	m.Digest, m.Here = r.text(2*sha256.Size), r.flag()
 	m.Data = r.bytes()
 	if r.err == nil && (m.Index >= m.Of || !m.Here && len(m.Data) > 0) {

@@ -12,13 +12,13 @@ const MaxCount = 1 << 53
 // Work counts what a job has done.
 type Work struct{ Rounds, Steps, Samples uint64 }
 
-// Progress says how far a child job is that a worker runs: for people and metrics
+// Progress says how far a sub-job is that a worker runs: for people and metrics
 // only. It is sent at most twice a second, and once the job has ended. Greatest size:
 // 64 KiB + 200.
 type Progress struct {
 	Stamp
 	Worker string
-	Unit   uint32
+	Task   uint32
 	Done   Work    // since the child's beginning, wherever it was computed
 	Steps  uint64  // that it takes; 0 where unknown
 	Most   uint64  // that it takes at most, where it may end before; 0: it takes Steps
@@ -31,7 +31,7 @@ type Progress struct {
 func (m *Progress) Append(dst []byte) []byte {
 	dst = m.Stamp.append(header(dst, KindProgress))
 	dst = appendText(dst, m.Worker)
-	dst = le.AppendUint32(dst, m.Unit)
+	dst = le.AppendUint32(dst, m.Task)
 	dst = m.Done.append(dst)
 	dst = le.AppendUint64(dst, m.Steps)
 	dst = le.AppendUint64(dst, m.Most)
@@ -44,7 +44,7 @@ func (m *Progress) Decode(b []byte) error {
 	r := read(b, KindProgress)
 	m.Stamp = r.stamp()
 	m.Worker = r.text(MaxText)
-	m.Unit = r.u32()
+	m.Task = r.u32()
 	m.Done = r.work()
 	m.Steps, m.Most = r.quantity(), r.quantity()
 	m.Loss = math.Float64frombits(r.u64())

@@ -15,17 +15,17 @@ const Version = 3
 
 // The bounds of what crosses a wire; a decoder refuses what exceeds them.
 const (
-	MaxMessage   = 1 << 30   // a whole message, fragments put together
-	MaxUnits     = 1 << 20   // units of a round
-	MaxVars      = 64        // values that a round reads
-	MaxText      = 64 << 10  // an error text
-	MaxJSON      = 16 << 20  // a JSON body
-	MaxBeat      = 4 << 20   // a worker's heartbeat: some 60,000 digests of shards
-	BlobChunk    = 256 << 10 // bytes of a blob in one reply
-	CommitChunk  = 512<<10 - 4096 - MaxCurve
-	MaxProgress  = 3 << 10  // the JSON of a job's progress
-	MaxCurve     = 20 << 10 // an encoded learning curve
-	MaxRaftState = 64 << 20 // trainer state beyond this is a blob
+	MaxMessage        = 1 << 30   // a whole message, fragments put together
+	MaxTasks          = 1 << 20   // tasks of a round
+	MaxVars           = 64        // values that a round reads
+	MaxText           = 64 << 10  // an error text
+	MaxJSON           = 16 << 20  // a JSON body
+	MaxHeartbeatBytes = 4 << 20   // a worker's heartbeat: some 60,000 digests of shards
+	BlobChunk         = 256 << 10 // bytes of a blob in one reply
+	CommitChunk       = 512<<10 - 4096 - MaxCurve
+	MaxProgress       = 3 << 10  // the JSON of a job's progress
+	MaxCurve          = 20 << 10 // an encoded learning curve
+	MaxRaftState      = 64 << 20 // trainer state beyond this is a blob
 )
 
 // Kind is the second byte of every message.
@@ -33,30 +33,30 @@ type Kind uint8
 
 // The kinds of messages.
 const (
-	KindBeat      Kind = 1  // worker -> coordinators: I am alive, and what I hold
+	KindHeartbeat Kind = 1  // worker -> coordinators: I am alive, and what I hold
 	KindLead      Kind = 2  // leader -> all: who leads, and since which epoch
 	KindSetup     Kind = 3  // leader -> worker: a job and its dataset
 	KindValue     Kind = 4  // leader -> worker: one version of a value
-	KindRun       Kind = 5  // leader -> worker: compute these units
-	KindPart      Kind = 6  // worker -> leader: a node of the reduction tree
-	KindCollected Kind = 7  // worker -> leader: the bytes of a collected unit
+	KindRun       Kind = 5  // leader -> worker: compute these tasks
+	KindPartial   Kind = 6  // worker -> leader: a node of the reduction tree
+	KindResult    Kind = 7  // worker -> leader: the bytes of a collected task
 	KindNeed      Kind = 8  // worker -> leader: I lack the job or values for a round
-	KindFail      Kind = 9  // worker -> leader: a unit cannot be computed
+	KindFail      Kind = 9  // worker -> leader: a task cannot be computed
 	KindForget    Kind = 10 // leader -> worker: drop what you keep of a job
 	KindHold      Kind = 11 // leader -> worker: fetch these shards, as a standby
 	KindFragment  Kind = 12 // a piece of a message larger than NATS carries
 	KindBlobGet   Kind = 13 // request: bytes of a blob
-	KindBlobPiece Kind = 14 // its reply
+	KindBlobData  Kind = 14 // its reply
 	KindReplicate Kind = 15 // leader -> coordinator, request: fetch and sync a blob
 	KindReply     Kind = 16 // reply: done, or why not
-	// KindCheckpoint, worker -> leader: how far a child job is.
+	// KindCheckpoint, worker -> leader: how far a sub-job is.
 	KindCheckpoint Kind = 17
 	// KindProbe, leader -> worker: nothing but whether somebody listens.
 	KindProbe Kind = 18
-	// KindProgress, worker -> leader: the numbers of a child job, for people.
+	// KindProgress, worker -> leader: the numbers of a sub-job, for people.
 	KindProgress Kind = 19
-	// KindPiece, leader -> worker: one piece of a version of a value.
-	KindPiece Kind = 20
+	// KindChunk, leader -> worker: one piece of a version of a value.
+	KindChunk Kind = 20
 	// KindBundle, leader -> worker: messages of the kinds above in one.
 	KindBundle Kind = 21
 )

@@ -62,7 +62,7 @@ func TestMayAnswer(t *testing.T) {
 			t.Errorf("no answer on %s", reply)
 		}
 	}
-	for _, reply := range []string{s.Lead(), s.Beats(), s.Work("w"), s.BlobsOf("w"), s.Blobs(), s.Replicate("a"), "_INBOXES.x", Subjects{Cluster: "d"}.Answers("w") + ".x"} {
+	for _, reply := range []string{s.Lead(), s.Heartbeats(), s.Work("w"), s.BlobsOf("w"), s.Blobs(), s.Replicate("a"), "_INBOXES.x", Subjects{Cluster: "d"}.Answers("w") + ".x"} {
 		if s.MayAnswer(reply) {
 			t.Errorf("an answer on %s", reply)
 		}

@@ -26,14 +26,14 @@ type Ref struct {
 	Version uint64
 }
 
-// Run asks a worker to compute units of a round and to answer on the subject of
+// Run asks a worker to compute tasks of a round and to answer on the subject of
 // the message's reply. Greatest size: 160 bytes, 10 for each value, 4 for each
-// unit, and the payloads.
+// task, and the payloads.
 type Run struct {
 	Stamp
-	Kind    string // word for the units, for metrics: algorithms.ValidKind
+	Kind    string // word for the tasks, for metrics: algorithms.ValidKind
 	Op      uint8
-	Of      uint32 // units in the round
+	Of      uint32 // tasks in the round
 	Scope   round.Scope
 	How     round.Combine
 	Roles   dataset.Roles
@@ -41,17 +41,17 @@ type Run struct {
 	Keep    uint64
 	Shape   round.Shape
 	Refs    []Ref
-	Units   []uint32
-	Payload [][]byte // of a Collect round: one for each of Units, may be empty
-	// Child is set where the units are whole jobs: the worker makes them from the
-	// job and the unit's number.
-	Child bool
+	Tasks   []uint32
+	Payload [][]byte // of a gather round: one for each of Tasks, may be empty
+	// SubJob is set where the tasks are whole jobs: the worker makes them from the
+	// job and the task's number.
+	SubJob bool
 }
 
 // Append encodes the message.
 func (m *Run) Append(dst []byte) []byte {
 	dst = appendText(m.Stamp.append(header(dst, KindRun)), m.Kind)
-	dst = append(dst, m.Op, byte(m.Scope), byte(m.How), byte(m.Roles), boolByte(m.Child))
+	dst = append(dst, m.Op, byte(m.Scope), byte(m.How), byte(m.Roles), boolByte(m.SubJob))
 	dst = le.AppendUint32(dst, m.Of)
 	for _, v := range []uint64{m.Steps[0], m.Steps[1], m.Keep} {
 		dst = le.AppendUint64(dst, v)
@@ -60,10 +60,10 @@ func (m *Run) Append(dst []byte) []byte {
 		dst = le.AppendUint32(dst, uint32(v))
 	}
 	dst = appendRefs(dst, m.Refs)
-	dst = le.AppendUint32(dst, uint32(len(m.Units)))
-	for i, u := range m.Units {
+	dst = le.AppendUint32(dst, uint32(len(m.Tasks)))
+	for i, u := range m.Tasks {
 		dst = le.AppendUint32(dst, u)
-		if m.How == round.Collect {
+		if m.How == round.Gather {
 			dst = appendBytes(dst, m.payload(i))
 		}
 	}
@@ -90,18 +90,18 @@ func (m *Run) Decode(b []byte) error {
 	m.Stamp = r.stamp()
 	m.Kind = r.again(m.Kind, round.MaxKind)
 	m.Op, m.Scope, m.How = r.u8(), round.Scope(r.u8()), round.Combine(r.u8())
-	m.Roles, m.Child = dataset.Roles(r.u8()), r.flag()
-	m.Of = uint32(r.count(MaxUnits))
+	m.Roles, m.SubJob = dataset.Roles(r.u8()), r.flag()
+	m.Of = uint32(r.count(MaxTasks))
 	m.Steps[0], m.Steps[1], m.Keep = r.u64(), r.u64(), r.u64()
 	m.Shape = round.Shape{F64: r.count(MaxMessage / 8), F32: r.size(), Rows: r.size(), Width: r.size()}
-	m.Refs, m.Units, m.Payload = r.refs(m.Refs), m.Units[:0], m.Payload[:0]
-	for n := r.count(MaxUnits); n > 0 && r.err == nil; n-- {
-		m.unit(&r)
+	m.Refs, m.Tasks, m.Payload = r.refs(m.Refs), m.Tasks[:0], m.Payload[:0]
+	for n := r.count(MaxTasks); n > 0 && r.err == nil; n-- {
+		m.task(&r)
 	}
 	if !round.ValidKind(m.Kind) {
 		r.fail("unknown kind of tasks: %q", m.Kind)
 	}
-	if m.Scope > round.None || m.How > round.Collect || m.Of == 0 {
+	if m.Scope > round.None || m.How > round.Gather || m.Of == 0 {
 		r.fail("the kind of data (%d), the kind of result (%d) or the number of tasks (%d) is not valid", m.Scope, m.How, m.Of)
 	}
 	if 8*m.Shape.F64+4*m.Shape.F32 > MaxMessage {
@@ -110,13 +110,13 @@ func (m *Run) Decode(b []byte) error {
 	return r.end()
 }
 
-func (m *Run) unit(r *reader) {
+func (m *Run) task(r *reader) {
 	u := r.u32()
 	if r.err == nil && u >= m.Of {
 		r.fail("there is no task %d, counted from 0: the round has %d tasks", u, m.Of)
 	}
-	m.Units = append(m.Units, u)
-	if m.How == round.Collect {
+	m.Tasks = append(m.Tasks, u)
+	if m.How == round.Gather {
 		m.Payload = append(m.Payload, r.bytes())
 	}
 }
@@ -124,13 +124,13 @@ func (m *Run) unit(r *reader) {
 // size reads a length of a partial: at most MaxMessage/4 elements.
 func (r *reader) size() int { return r.count(MaxMessage / 4) }
 
-// Unit returns the i-th of the message's units as its kernel sees it.
-func (m *Run) Unit(i int) round.Unit {
-	u := round.Unit{
-		ID: int(m.Units[i]), Of: int(m.Of), Op: m.Op, Scope: m.Scope, Roles: m.Roles,
+// Task returns the i-th of the message's tasks as its kernel sees it.
+func (m *Run) Task(i int) round.Task {
+	u := round.Task{
+		ID: int(m.Tasks[i]), Of: int(m.Of), Op: m.Op, Scope: m.Scope, Roles: m.Roles,
 		Steps: m.Steps, DerivedVersion: m.Keep,
 	}
-	if m.How == round.Collect && len(m.Payload[i]) > 0 {
+	if m.How == round.Gather && len(m.Payload[i]) > 0 {
 		u.Payload = m.Payload[i]
 	}
 	return u

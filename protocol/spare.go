@@ -13,7 +13,7 @@ const leastSpare = 1 << 20
 const spareRoom = 512
 
 // mostSpare is how many of them are kept, and mostLarge how many of those of largeSpare bytes or more: two workers have
-// one each on its way. A third is there where a unit is computed twice, and would stay for as long as the job runs.
+// one each on its way. A third is there where a task is computed twice, and would stay for as long as the job runs.
 const (
 	mostSpare  = 4
 	mostLarge  = 2

@@ -12,7 +12,7 @@ type Subjects struct{ Cluster string }
 func (s Subjects) of(tail string) string { return "coppice." + s.Cluster + "." + tail }
 
 // Beats carries workers' Beat messages to all coordinators.
-func (s Subjects) Beats() string { return s.of("beat") }
+func (s Subjects) Heartbeats() string { return s.of("beat") }
 
 // Lead carries the leader's Lead messages to everyone.
 func (s Subjects) Lead() string { return s.of("lead") }
@@ -53,7 +53,7 @@ func (s Subjects) MayAnswer(reply string) bool {
 
 // WorkerSends lists what any worker sends to. Only coordinators listen there.
 func (s Subjects) WorkerSends() []string {
-	return []string{s.Beats(), s.of("results.>"), s.Blobs(), coordinatorAnswers}
+	return []string{s.Heartbeats(), s.of("results.>"), s.Blobs(), coordinatorAnswers}
 }
 
 // WorkerHears lists what one worker listens to. Only coordinators send there. Who has not the

@@ -33,7 +33,7 @@ const (
 	NATSStart = 10 * time.Second
 	// BlobPieceWait is how long one piece of a blob is waited for before it is asked
 	// for again.
-	BlobPieceWait = time.Second
+	BlobChunkWait = time.Second
 	// BlobAsk is how long a coordinator's first answer about a blob is waited for;
 	// each further try waits twice as long, BlobCopy in all.
 	BlobAsk  = 2 * time.Second
@@ -74,14 +74,14 @@ const (
 	LeastLost    = time.Second
 )
 
-// The timeouts of workers and their units, in heartbeats.
+// The timeouts of workers and their tasks, in heartbeats.
 const (
-	SlowBeats      = 2   // a unit that the others of its round wait for is given to a standby
-	LostBeats      = 5   // any unit is
+	SlowBeats      = 2   // a task that the others of its round wait for is given to a standby
+	LostBeats      = 5   // any task is
 	DeadBeats      = 5   // a silent worker counts as dead
 	SilentBeats    = 5   // a leader that was not heard is asked for
 	ElsewhereBeats = 20  // a leader that was not heard may be elsewhere, with all its cluster
-	RemindBeats    = 20  // a worker is reminded of a unit of a collected round
+	RemindBeats    = 20  // a worker is reminded of a task of a gather round
 	HoldBeats      = 50  // a worker that lacks shards is told of them again
 	StalledBeats   = 100 // a worker that leaves tasks waiting gets no new ones
 )
@@ -90,7 +90,7 @@ const (
 // single setting moves them all and none overtakes another. Workers learn the
 // heartbeat when they join.
 type Timeouts struct {
-	Heartbeat time.Duration // between two beats of a worker and of the leader
+	Heartbeat time.Duration // between two heartbeats of a worker and of the leader
 
 	RaftCommit   time.Duration // until followers hear what is committed
 	RaftElection time.Duration // a follower hears no leader for once to twice this, then stands
@@ -104,9 +104,9 @@ type Timeouts struct {
 	CutOff   time.Duration // a coordinator that is cut off from the majority sends NATS clients away
 
 	WorkerDead    time.Duration // a worker that has not beaten is dead
-	UnitSlow      time.Duration // a unit that a round waits for goes to a standby, at the earliest
-	UnitLost      time.Duration // any unit does, at the earliest
-	UnitReminder  time.Duration // a worker is reminded of a unit of a collected round
+	TaskSlow      time.Duration // a task that a round waits for goes to a standby, at the earliest
+	TaskLost      time.Duration // any task does, at the earliest
+	TaskReminder  time.Duration // a worker is reminded of a task of a gather round
 	WorkerStalled time.Duration // a worker that leaves tasks waiting gets no new ones
 	LeaderSilent  time.Duration // a worker that hears no leader asks all coordinators who leads
 	LeaderLost    time.Duration // the cluster may be elsewhere; and between two moves under one epoch
@@ -141,9 +141,9 @@ func DeriveTimeouts(h time.Duration) Timeouts {
 		NATSLost: max(10*h, time.Second),
 
 		WorkerDead:    DeadBeats * h,
-		UnitSlow:      SlowBeats * h,
-		UnitLost:      LostBeats * h,
-		UnitReminder:  RemindBeats * h,
+		TaskSlow:      SlowBeats * h,
+		TaskLost:      LostBeats * h,
+		TaskReminder:  RemindBeats * h,
 		WorkerStalled: StalledBeats * h,
 		LeaderSilent:  max(SilentBeats*h, LeastSilence),
 		LeaderLost:    max(ElsewhereBeats*h, LeastLost),
@@ -214,9 +214,9 @@ func (t *Timeouts) Rungs() []Rung {
 		{"cut-off", t.CutOff, []string{"raft-election"}, "time after which a coordinator disconnects its NATS clients if it knows no leader, or if its NATS has lost most other servers"},
 		{"disk-probe", t.DiskProbe, []string{"heartbeat"}, "time between two checks of a full disk"},
 		{"worker-dead", t.WorkerDead, []string{"heartbeat"}, "time after which a silent worker counts as dead"},
-		{"unit-slow", t.UnitSlow, []string{"heartbeat"}, "shortest time after which the last tasks of a round are also sent to a standby worker"},
-		{"unit-lost", t.UnitLost, []string{"unit-slow"}, "shortest time after which any task is also sent to a standby worker"},
-		{"unit-reminder", t.UnitReminder, []string{"worker-dead", "unit-lost"}, "time after which a worker is reminded of an unfinished tree or fold"},
+		{"unit-slow", t.TaskSlow, []string{"heartbeat"}, "shortest time after which the last tasks of a round are also sent to a standby worker"},
+		{"unit-lost", t.TaskLost, []string{"unit-slow"}, "shortest time after which any task is also sent to a standby worker"},
+		{"unit-reminder", t.TaskReminder, []string{"worker-dead", "unit-lost"}, "time after which a worker is reminded of an unfinished tree or fold"},
 		{"worker-stalled", t.WorkerStalled, []string{"unit-reminder"}, "time for which a worker that leaves tasks waiting gets no new tasks"},
 		{"leader-silent", t.LeaderSilent, []string{"heartbeat"}, "time after which a worker that hears no leader asks all coordinators who leads"},
 		{"leader-lost", t.LeaderLost, []string{"leader-silent", "raft-election"}, "time after which a worker without a leader looks for the cluster at other addresses; least time between two moves to the same leader"},
@@ -224,7 +224,7 @@ func (t *Timeouts) Rungs() []Rung {
 		{"commit-at-most", CommitAtMost, []string{"commit"}, "longest interval between two commits, unless a commit takes a quarter of it"},
 		{"retry-job", RetryPassing, []string{"retry-lead"}, "pause before a job that stopped for a temporary reason starts again"},
 		{"observe-gauges", t.ObserveGauges, nil, "time between two updates of gauges"},
-		{"blob-chunk", BlobPieceWait, []string{"nats-reconnect"}, "time after which a missing chunk of a blob is requested again"},
+		{"blob-chunk", BlobChunkWait, []string{"nats-reconnect"}, "time after which a missing chunk of a blob is requested again"},
 		{"blob-ask", BlobAsk, []string{"blob-chunk"}, "time after which a coordinator is asked again to copy a blob; the next wait is twice as long"},
 		{"blob-copy", BlobCopy, []string{"blob-ask"}, "time after which a coordinator counts as unable to copy a blob"},
 		{"verify-leader", VerifyLeader, []string{"commit"}, "longest check that a quorum still follows the leader"},

@@ -75,7 +75,7 @@ func TestCheckFindsEachBadRung(t *testing.T) {
 	}
 	for name, lower := range map[string]func(*Timeouts){
 		"worker-dead":     func(t *Timeouts) { t.WorkerDead = t.Heartbeat },
-		"unit-lost":       func(t *Timeouts) { t.UnitLost = t.UnitSlow },
+		"unit-lost":       func(t *Timeouts) { t.TaskLost = t.TaskSlow },
 		"nats-lost":       func(t *Timeouts) { t.NATSLost = t.NATSGone },
 		"raft-lease":      func(t *Timeouts) { t.RaftLease = t.Heartbeat },
 		"leader-transfer": func(t *Timeouts) { t.HandOver = t.RaftElection },

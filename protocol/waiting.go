@@ -11,8 +11,8 @@ const (
 	WaitNoWorker    WaitReason = "no_worker"           // there is none
 	WaitUnreachable WaitReason = "workers_unreachable" // those that there are have lost their connection
 	WaitRefused     WaitReason = "workers_refused"     // they have another protocol or numerics
-	WaitDistrusted  WaitReason = "workers_quarantined" // audits showed that they compute wrong bytes
-	WaitMemory      WaitReason = "memory"              // no worker has as much as a unit takes
+	WaitQuarantined WaitReason = "workers_quarantined" // audits showed that they compute wrong bytes
+	WaitMemory      WaitReason = "memory"              // no worker has as much as a task takes
 	WaitQueue       WaitReason = "queue"               // other jobs come first
 	WaitCommit      WaitReason = "commit"              // nothing can be recorded just now
 	WaitNATS        WaitReason = "nats"                // the leader cannot reach the workers
@@ -24,7 +24,7 @@ const (
 // WaitReasons lists the reasons.
 func WaitReasons() []WaitReason {
 	return []WaitReason{
-		WaitBlobs, WaitCommit, WaitMemory, WaitNATS, WaitNoWorker, WaitNumerics, WaitQueue, WaitRetry, WaitDistrusted, WaitRefused, WaitUnreachable,
+		WaitBlobs, WaitCommit, WaitMemory, WaitNATS, WaitNoWorker, WaitNumerics, WaitQueue, WaitRetry, WaitQuarantined, WaitRefused, WaitUnreachable,
 	}
 }
 
@@ -56,7 +56,7 @@ func (r WaitReason) Short() string {
 		return "workers unreachable"
 	case WaitRefused:
 		return "workers refused"
-	case WaitDistrusted:
+	case WaitQuarantined:
 		return "workers quarantined"
 	case WaitMemory:
 		return "no worker with enough memory"

@@ -157,12 +157,11 @@ func TestBadShards(t *testing.T) {
 // another server.
 func TestReconnectBeats(t *testing.T) {
 	m := metrics.NewWorker(prometheus.NewRegistry())
-	f := &sessions{heartbeat: &heartbeat{kick: make(chan struct{}, 1)}, news: make(chan struct{}, 1)}
-	x := &traffic{&m.Traffic, f.reconnected}
+	x := &sessions{Traffic: &m.Traffic, heartbeat: &heartbeat{kick: make(chan struct{}, 1)}, news: make(chan struct{}, 1)}
 	x.Reconnected()
 	x.Reconnected()
-	if len(f.heartbeat.kick) != 1 || len(f.news) != 1 || counter(m.NATSReconnects) != 2 {
-		t.Errorf("%d kicks, %v reconnects counted", len(f.heartbeat.kick), counter(m.NATSReconnects))
+	if len(x.heartbeat.kick) != 1 || len(x.news) != 1 || counter(m.NATSReconnects) != 2 {
+		t.Errorf("%d kicks, %v reconnects counted", len(x.heartbeat.kick), counter(m.NATSReconnects))
 	}
 }
 
@@ -184,7 +183,7 @@ func TestShardChanged(t *testing.T) {
 			j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 			list, sums := rounds(t, d, j, 1)
 			l.setup(w, 40, j, d.manifest)
-			l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+			l.to(w, l.message(40, 0, list[0], allTasks(list[0].Tasks)))
 			receive(t, "a part", l.parts)
 			l.to(w, &protocol.Forget{Epoch: 5, Job: 40})
 			ref := d.manifest.Shards[0]
@@ -199,7 +198,7 @@ func TestShardChanged(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.setup(w, 41, j, d.manifest)
-			l.to(w, l.message(41, 0, list[0], allUnits(list[0].Units)))
+			l.to(w, l.message(41, 0, list[0], allTasks(list[0].Tasks)))
 			select {
 			case p := <-l.parts:
 				if err := samePartial(p.Partial, sums[0]); err != nil {

@@ -24,8 +24,8 @@ type Config struct {
 	// Dir is the worker's own folder: shard cache, results, identity. One process at a time may use
 	// it.
 	Dir string
-	// ID names the worker in the cluster: letters, digits, "-" and "_". If it is empty, the worker keeps
-	// a random name in Dir.
+	// ID names the worker in the cluster: letters, digits, "-" and "_". If it is empty, the worker
+	// keeps a random name in Dir.
 	ID string
 	// Slots is the number of tasks computed at once; 0: the number of processors.
 	Slots int

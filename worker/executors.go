@@ -26,7 +26,8 @@ type executors struct {
 
 	mu      sync.Mutex
 	wake    sync.Cond
-	tasks   int         // tasks that became ready, and that no executor has looked for. Invariant: at least the ready tasks.
+	calls   int         // executors that shall look for a task, at most as many as there are
+	count   int         // executors
 	waiting int         // executors that wait
 	sharing []*executor // those with parts that others may compute
 	closed  bool
@@ -40,17 +41,19 @@ func newExecutors(kind batch.Executor) *executors {
 
 // begin starts the executors of a kind, as many as there are slots.
 func (p *executors) begin(j *jobs) {
-	for i := range j.cfg.Slots {
+	p.count = j.cfg.Slots
+	for i := range p.count {
 		x := &executor{stepper: stepper{jobs: j}, pool: p, number: int(p.kind)*j.cfg.Slots + i}
 		p.running.Go(x.run)
 	}
 }
 
-// ready says that n more tasks are ready.
+// ready says that n more tasks are ready. An executor that computes looks for the next task by
+// itself when its task has ended.
 func (p *executors) ready(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tasks += n
+	p.calls = min(p.calls+n, p.count)
 	p.signal(n)
 }
 
@@ -67,8 +70,8 @@ func (p *executors) take() (helps *executor, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for !p.closed {
-		if p.tasks > 0 {
-			p.tasks--
+		if p.calls > 0 {
+			p.calls--
 			return nil, true
 		}
 		for _, x := range p.sharing {
@@ -141,8 +144,11 @@ func (x *executor) run() {
 		}
 		if other != nil {
 			x.help(other)
-		} else if a, ok := x.step(batch.Event{Kind: batch.Free, Executor: x.pool.kind}); ok {
-			x.compute(&a)
+			continue
+		}
+		a, ok := x.step(batch.Event{Kind: batch.Free, Executor: x.pool.kind})
+		for ok {
+			a, ok = x.compute(a)
 		}
 	}
 }
@@ -156,8 +162,8 @@ type addressed interface {
 
 var errFault = errors.New("worker: a shard's file cannot be read")
 
-// compute computes a task, and reports how it ended.
-func (x *executor) compute(a *batch.Action) {
+// compute computes a task and reports how it ended. It returns the next one, if there is one.
+func (x *executor) compute(a batch.Action) (next batch.Action, ok bool) {
 	j, w := x.jobs, a.Batch.Local.(*work)
 	j.busy.Add(1)
 	began := time.Now()
@@ -165,13 +171,13 @@ func (x *executor) compute(a *batch.Action) {
 	if a.Task == nil {
 		err = x.reduce(w, a.Index)
 	} else {
-		err = x.gather(w, a)
+		err = x.gather(w, &a)
 	}
 	took := time.Since(began)
-	j.metrics.UnitSeconds.Observe(w.run.Kind, took.Seconds())
+	j.metrics.TaskSeconds.Observe(w.run.Kind, took.Seconds())
 	owner := w.job // w may serve another batch once the task has ended
 	if err == nil {
-		j.metrics.Units.Inc()
+		j.metrics.Tasks.Inc()
 	} else if stack := engine.PanicStack(err); stack != "" {
 		j.log.Error("computing a task panicked", "job", owner.ID, "reason", err, "stack", stack)
 		owner.scratch[x.number] = nil // it may be in any state
@@ -182,10 +188,11 @@ func (x *executor) compute(a *batch.Action) {
 		}
 	}
 	j.busy.Add(-1)
-	x.step(batch.Event{Kind: batch.Ended, Batch: a.Batch, Index: a.Index, Took: took, Err: err})
+	next, ok = x.step(batch.Event{Kind: batch.Ended, Batch: a.Batch, Index: a.Index, Took: took, Err: err})
 	if errors.Is(err, errFault) {
 		j.abandon(owner)
 	}
+	return next, ok
 }
 
 // reduce computes a task of a reduce round into the tree of its batch.
@@ -201,7 +208,7 @@ func (x *executor) reduce(w *work, index int) error {
 		w.job.kept.Swap(x.jobs.kept.NewCache()).Close()
 		err = &batch.Failure{NonFinite: true, Err: err}
 	}
-	unit := w.run.Units[index]
+	unit := w.run.Tasks[index]
 	if spoil := x.jobs.cfg.Spoil; spoil != nil && err == nil {
 		spoil(unit, p, nil)
 	}
@@ -222,7 +229,7 @@ const computing = "computing the task"
 func (x *executor) runKernel(p *round.Partial, w *work, index int) (err error) {
 	j := w.job
 	defer engine.Guard(&err, computing)
-	u := w.run.Unit(index)
+	u := w.run.Task(index)
 	u.Lanes, x.job = x, j
 	defer func() { x.job = nil }() // an idle executor keeps no job in memory
 	x.jobs.metrics.Rows.Add(float64(len(u.Rows(j.open.Data))))
@@ -241,7 +248,7 @@ func (x *executor) gather(w *work, a *batch.Action) error {
 		return err
 	}
 	if spoil := j.cfg.Spoil; spoil != nil {
-		spoil(a.Task.Unit, nil, part)
+		spoil(a.Task.Number, nil, part)
 	}
 	j.computed <- computed{w.job, a.Task, part, time.Since(began)}
 	return nil
@@ -255,14 +262,14 @@ func (x *executor) result(ctx context.Context, w *work, a *batch.Action) (part [
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	u := w.run.Unit(a.Index)
-	if !w.run.Child {
-		return engine.RunCollected(ctx, j.open.Kernel, u, j.open.Data, w.vars, nil, x.scratch(j))
+	u := w.run.Task(a.Index)
+	if !w.run.SubJob {
+		return engine.RunGather(ctx, j.open.Kernel, u, j.open.Data, w.vars, nil, x.scratch(j))
 	}
-	if u.Child, err = pipeline.ChildOf(j.spec, j.manifest, u.ID); err != nil {
+	if u.SubJob, err = pipeline.SubJobOf(j.spec, j.manifest, u.ID); err != nil {
 		return nil, err
 	}
-	return engine.RunCollected(ctx, j.open.Kernel, u, j.open.Data, w.vars, func(ctx context.Context, child *round.Job) ([]byte, error) {
+	return engine.RunGather(ctx, j.open.Kernel, u, j.open.Data, w.vars, func(ctx context.Context, child *round.Job) ([]byte, error) {
 		options := x.reporting(a.Task)
 		if len(u.Payload) > 0 {
 			var resume protocol.Resume
@@ -272,7 +279,7 @@ func (x *executor) result(ctx context.Context, w *work, a *batch.Action) (part [
 			options.Resume = local.Checkpoint(resume)
 			x.jobs.log.Info("a fold continues on this worker", "job", j.ID, "unit", u.ID, "round", resume.Rounds)
 		}
-		return local.Child(ctx, j.open, child, options)
+		return local.SubJob(ctx, j.open, child, options)
 	}, nil)
 }
 
@@ -285,14 +292,14 @@ func (x *executor) reporting(t *batch.Task) local.Options {
 		}
 		stamp, reply := j.addressee(t)
 		m := t.Local.(*gathered).progress.tell(protocol.Progress{
-			Stamp: stamp, Worker: j.id, Unit: t.Unit, Done: protocol.Work{Rounds: rounds, Steps: p.Step, Samples: p.Samples},
+			Stamp: stamp, Worker: j.id, Task: t.Number, Done: protocol.Work{Rounds: rounds, Steps: p.Step, Samples: p.Samples},
 			Steps: p.Steps, Most: p.MostSteps, Loss: p.Loss,
 		})
 		j.link.send(reply, m.Append(nil))
 	}
 	checkpoint := func(at local.Checkpoint) {
 		stamp, reply := j.addressee(t)
-		m := protocol.Checkpoint{Stamp: stamp, Worker: j.id, Unit: t.Unit, Resume: protocol.Resume(at)}
+		m := protocol.Checkpoint{Stamp: stamp, Worker: j.id, Task: t.Number, Resume: protocol.Resume(at)}
 		j.link.send(reply, m.Append(nil))
 	}
 	return local.Options{Kept: j.kept, Report: report, Checkpoint: checkpoint, CheckpointEvery: j.cfg.CheckpointEvery}

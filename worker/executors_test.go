@@ -49,7 +49,7 @@ func newBench(t testing.TB, src dataset.Source, given param.Values) *bench {
 		b.values = append(b.values, protocol.Value{Epoch: 1, Job: 40, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Data: v.Data})
 	}
 	l := &leader{epoch: 1}
-	b.run = *l.message(40, 0, b.round, allUnits(b.round.Units))
+	b.run = *l.message(40, 0, b.round, allTasks(b.round.Tasks))
 	setup := protocol.Setup{Epoch: 1, ID: 40, Job: j, Manifest: d.manifest}
 	b.deliver(setup.Append(nil))
 	return b
@@ -98,9 +98,9 @@ func TestNoAllocations(t *testing.T) {
 				least = min(least, testing.AllocsPerRun(50, b.step))
 			}
 			if least > 0 {
-				t.Errorf("%v allocations in a round of %d units", least, b.round.Units)
+				t.Errorf("%v allocations in a round of %d units", least, b.round.Tasks)
 			}
-			if n := counter(b.metrics.UnitsFailed); n > 0 || counter(b.metrics.Needs) > 0 {
+			if n := counter(b.metrics.TasksFailed); n > 0 || counter(b.metrics.Needs) > 0 {
 				t.Errorf("%v units failed, %v needs", n, counter(b.metrics.Needs))
 			}
 		})
@@ -132,9 +132,9 @@ type partsFunc func(i int)
 
 func (f partsFunc) Part(i int, _ any) { f(i) }
 
-// TestIdleLaneHelps: a lane without a unit computes parts of another's; a part that panics
-// is the unit's panic, in whichever lane it was.
-func TestIdleLaneHelps(t *testing.T) {
+// TestIdleExecutorHelps: an executor without a task computes parts of another one; a part that panics
+// is the panic of its task, in whichever executor it was.
+func TestIdleExecutorHelps(t *testing.T) {
 	b := newBench(t, dense(), nil)
 	b.step() // the job is set up
 	b.jobs.mu.Lock()
@@ -184,11 +184,11 @@ type tenBytes struct{ round.Unpooled }
 
 func (tenBytes) Bytes() int { return 10 }
 
-func (keeper) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+func (keeper) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	return tenBytes{}, nil
 }
 
-func (keeper) Run(*round.Partial, round.Unit, *dataset.Data, round.Vars, round.Derived, any) error {
+func (keeper) Run(*round.Partial, round.Task, *dataset.Data, round.Vars, round.Derived, any) error {
 	return nil
 }
 
@@ -203,8 +203,8 @@ func TestJobsGiveKeptMemoryBack(t *testing.T) {
 		w.jobs.mu.Lock()
 		j := w.jobs.machine.Jobs()[id].Local.(*job)
 		w.jobs.mu.Unlock()
-		u := round.Unit{Of: 1, DerivedVersion: 1}
-		if err := engine.RunUnit(new(round.Partial), keeper{}, u, nil, nil, j.kept.Load(), nil); err != nil {
+		u := round.Task{Of: 1, DerivedVersion: 1}
+		if err := engine.RunTask(new(round.Partial), keeper{}, u, nil, nil, j.kept.Load(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -126,9 +126,9 @@ func (f *folder) write(name, text string) error {
 	return nil
 }
 
-// id returns the worker's name: want if it is not empty, then the name in the folder, then last,
-// which is the name that this process had before, then a random one. The folder keeps the name
-// unless it is want.
+// id returns the worker's name: want if it is not empty, then the name in the folder, then last, then
+// a random one. last is the name that this process had before. The folder keeps the name unless it
+// is want.
 func (f *folder) id(want, last string) (string, error) {
 	if want != "" {
 		return want, nil

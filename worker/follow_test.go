@@ -283,13 +283,13 @@ func TestMovesNearer(t *testing.T) {
 	// has a route to take; it returns the partial.
 	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, sums := rounds(t, d, j, 1)
-	compute := func(w *running, l *leader) (p *protocol.Part) {
+	compute := func(w *running, l *leader) (p *protocol.Partial) {
 		t.Helper()
 		tick := time.NewTicker(timeout / 300)
 		defer tick.Stop()
 		eventually(t, "a part for "+l.id, func() bool {
 			l.setup(w, 40, j, d.manifest)
-			l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+			l.to(w, l.message(40, 0, list[0], allTasks(list[0].Tasks)))
 			select {
 			case p = <-l.parts:
 			case <-tick.C:
@@ -307,7 +307,7 @@ func TestMovesNearer(t *testing.T) {
 	open := c.close()
 	l := c.unannounced("a", 5) // else the worker may be on its way when the orders come, and miss them
 	l.setup(w, 40, j, d.manifest)
-	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	l.to(w, l.message(40, 0, list[0], allTasks(list[0].Tasks)))
 	busy := func() bool {
 		return w.job(40) != nil && !w.quiet(func(j *batch.Job) bool { return j.Live() == 0 })
 	}
@@ -348,7 +348,7 @@ func TestFollowsTheMajority(t *testing.T) {
 	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, sums := rounds(t, d, j, 1)
 	l.setup(w, 40, j, d.manifest)
-	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	l.to(w, l.message(40, 0, list[0], allTasks(list[0].Tasks)))
 	receive(t, "a part", l.parts)
 
 	c.server = other
@@ -358,10 +358,10 @@ func TestFollowsTheMajority(t *testing.T) {
 	}
 	c.set(func(i *protocol.Cluster) { i.Leader, i.Epoch = "b", 9 })
 	l = c.lead("b", 9)
-	l.beat(w, "a beat at the other server", func(protocol.Beat) bool { return true })
+	l.beat(w, "a beat at the other server", func(protocol.Heartbeat) bool { return true })
 	l.announce()
-	l.beat(w, "a full beat", func(b protocol.Beat) bool { return b.Full })
-	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	l.beat(w, "a full beat", func(b protocol.Heartbeat) bool { return b.Full })
+	l.to(w, l.message(40, 0, list[0], allTasks(list[0].Tasks)))
 	p := receive(t, "a part at the other server", l.parts)
 	if err := samePartial(p.Partial, sums[0]); err != nil {
 		t.Error(err)

@@ -62,13 +62,13 @@ func FuzzOrders(f *testing.F) {
 }
 
 // tooMuch reports an order that is lawful and would take long: large partials, many
-// units, long windows.
+// tasks, long windows.
 func tooMuch(b []byte) bool {
 	var run protocol.Run
 	var setup protocol.Setup
 	switch {
 	case run.Decode(b) == nil:
-		return run.Shape.F64+run.Shape.F32 > 1<<16 || run.Of > 1<<10 || run.Child || run.Steps[1]-run.Steps[0] > 100 && run.Steps[1]-run.Steps[0] < 1<<20
+		return run.Shape.F64+run.Shape.F32 > 1<<16 || run.Of > 1<<10 || run.SubJob || run.Steps[1]-run.Steps[0] > 100 && run.Steps[1]-run.Steps[0] < 1<<20
 	case setup.Decode(b) == nil:
 		return setup.Manifest != nil && setup.Manifest.Rows > 1<<20 || setup.ID == 40
 	}

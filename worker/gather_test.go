@@ -27,22 +27,22 @@ func foldsRound(t testing.TB, d *data, folds int, given param.Values) (*round.Jo
 }
 
 // fetch pulls a result from the worker that announced it.
-func (l *leader) fetch(m *protocol.Collected) ([]byte, error) {
+func (l *leader) fetch(m *protocol.Result) ([]byte, error) {
 	var b bytes.Buffer
 	err := l.conn.FetchBlob(l.t.Context(), l.subjects.BlobsOf(m.Worker), m.Digest, int64(m.Bytes), &b)
 	return b.Bytes(), err
 }
 
-// A child job's outcome has the bytes of the same job run alone; asked for again
+// A sub-job's outcome has the bytes of the same job run alone; asked for again
 // it is announced again; forgotten it is gone.
-func TestChildJobs(t *testing.T) {
+func TestSubJobJobs(t *testing.T) {
 	for _, assigned := range []bool{false, true} {
 		name := map[bool]string{false: "seeded folds", true: "listed folds"}[assigned]
-		t.Run(name, func(t *testing.T) { childJobs(t, assigned) })
+		t.Run(name, func(t *testing.T) { subJobs(t, assigned) })
 	}
 }
 
-func childJobs(t *testing.T, assigned bool) {
+func subJobs(t *testing.T, assigned bool) {
 	const folds = 3
 	d := importData(t, dense())
 	c := newCluster(t)
@@ -59,26 +59,26 @@ func childJobs(t *testing.T, assigned bool) {
 		j.Split.Assigned = c.put(b)
 	}
 	l.setup(w, 40, j, d.manifest)
-	run := l.message(40, 0, r, allUnits(folds))
+	run := l.message(40, 0, r, allTasks(folds))
 	l.to(w, run)
 	l.to(w, run) // in work: ignored
-	var first *protocol.Collected
+	var first *protocol.Result
 	for range folds {
-		m := receive(t, "a result", l.collected)
+		m := receive(t, "a result", l.gathered)
 		first = m
 		got := must[[]byte](t)(l.fetch(m))
-		child := pipeline.Child(j, int(m.Unit))
+		child := pipeline.SubJob(j, int(m.Task))
 		alone := must[*pipeline.Outcome](t)(local.Run(t.Context(), child, d.local, local.Options{Lanes: 2, Points: curve.FoldPoints}))
 		if want := must[[]byte](t)(alone.Encode()); !bytes.Equal(got, want) {
-			t.Errorf("fold %d: %d bytes differ from the %d of the job alone", m.Unit, len(got), len(want))
+			t.Errorf("fold %d: %d bytes differ from the %d of the job alone", m.Task, len(got), len(want))
 		}
 	}
 	idle(t, w)
-	if got := counter(w.metrics.Units); got != folds {
+	if got := counter(w.metrics.Tasks); got != folds {
 		t.Errorf("%v units were computed", got)
 	}
-	l.to(w, l.message(40, 0, r, []uint32{first.Unit}))
-	again := receive(t, "the result again", l.collected)
+	l.to(w, l.message(40, 0, r, []uint32{first.Task}))
+	again := receive(t, "the result again", l.gathered)
 	if *again != *first {
 		t.Errorf("announced %+v, then %+v", first, again)
 	}
@@ -90,7 +90,7 @@ func childJobs(t *testing.T, assigned bool) {
 	eventually(t, "its shards are unmapped", func() bool { return openShards(w) == 0 })
 }
 
-// long is a child job that does not end by itself.
+// long is a sub-job that does not end by itself.
 var long = param.Values{"steps": int64(1 << 40), "validation_fraction": 0.0}
 
 func working(w *running, n int) func() bool {
@@ -99,9 +99,9 @@ func working(w *running, n int) func() bool {
 	}
 }
 
-// Forget, of a job or of units, and a newer round, end collected units that run; a new leader's epoch
+// Forget, of a job or of tasks, and a newer round, end collected tasks that run; a new leader's epoch
 // does not.
-func TestCollectedUnitsEnd(t *testing.T) {
+func TestGatheredTasksEnd(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
 	c.add(d)
@@ -109,11 +109,11 @@ func TestCollectedUnitsEnd(t *testing.T) {
 	w := c.start(Config{Slots: 2})
 	j, r := foldsRound(t, d, 2, long)
 	l.setup(w, 40, j, d.manifest)
-	l.to(w, l.message(40, 0, r, allUnits(2)))
+	l.to(w, l.message(40, 0, r, allTasks(2)))
 	eventually(t, "both units run", working(w, 2))
 
 	next := c.lead("b", 6)
-	next.to(w, next.message(40, 0, r, allUnits(2)))
+	next.to(w, next.message(40, 0, r, allTasks(2)))
 	eventually(t, "the new leader is obeyed", func() bool { return counter(w.metrics.Rounds) == 2 })
 	w.jobs.mu.Lock()
 	for unit := range uint32(2) {
@@ -124,7 +124,7 @@ func TestCollectedUnitsEnd(t *testing.T) {
 	}
 	w.jobs.mu.Unlock()
 
-	next.to(w, &protocol.Forget{Epoch: 6, Job: 40, Round: 0, Units: []uint32{1, 7}})
+	next.to(w, &protocol.Forget{Epoch: 6, Job: 40, Round: 0, Tasks: []uint32{1, 7}})
 	eventually(t, "the other unit runs alone", working(w, 1))
 	w.jobs.mu.Lock()
 	if j := w.jobs.machine.Jobs()[40]; j.Task(0, 0) == nil || j.Task(0, 1) != nil {
@@ -135,13 +135,13 @@ func TestCollectedUnitsEnd(t *testing.T) {
 	eventually(t, "only the newer round runs", working(w, 1))
 	next.to(w, &protocol.Forget{Epoch: 6, Job: 40})
 	eventually(t, "nothing runs", working(w, 0))
-	if len(l.collected)+len(next.collected)+len(l.fails)+len(next.fails) > 0 {
+	if len(l.gathered)+len(next.gathered)+len(l.fails)+len(next.fails) > 0 {
 		t.Error("what was stopped was answered")
 	}
 }
 
-// Summed rounds do not queue behind collected units, though these fill all slots.
-func TestSumsPassCollectedUnits(t *testing.T) {
+// Summed rounds do not queue behind collected tasks, though these fill all slots.
+func TestSumsPassGatheredTasks(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
 	c.add(d)
@@ -149,7 +149,7 @@ func TestSumsPassCollectedUnits(t *testing.T) {
 	w := c.start(Config{Slots: 1})
 	slow, r := foldsRound(t, d, 2, long)
 	l.setup(w, 40, slow, d.manifest)
-	l.to(w, l.message(40, 0, r, allUnits(2)))
+	l.to(w, l.message(40, 0, r, allTasks(2)))
 	eventually(t, "a unit runs", working(w, 1))
 	j := newTestJob(t, d, 7, nil)
 	trainer := must[pipeline.Finisher](t)(pipeline.New(j, d.manifest, nil))
@@ -161,8 +161,8 @@ func TestSumsPassCollectedUnits(t *testing.T) {
 	sameOutcome(t, trainer, j, d)
 }
 
-// Stopping the worker ends collected units at once.
-func TestStopEndsCollectedUnits(t *testing.T) {
+// Stopping the worker ends collected tasks at once.
+func TestStopEndsGatheredTasks(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
 	c.add(d)
@@ -170,7 +170,7 @@ func TestStopEndsCollectedUnits(t *testing.T) {
 	w := c.start(Config{Slots: 1})
 	j, r := foldsRound(t, d, 2, long)
 	l.setup(w, 40, j, d.manifest)
-	l.to(w, l.message(40, 0, r, allUnits(2)))
+	l.to(w, l.message(40, 0, r, allTasks(2)))
 	eventually(t, "a unit runs", working(w, 1))
 	w.stop()
 	if n := openShards(w); n != 0 || len(l.fails) > 0 {
@@ -178,9 +178,9 @@ func TestStopEndsCollectedUnits(t *testing.T) {
 	}
 }
 
-// A worker tells how far a child job is while it runs, and tells a new leader how much
+// A worker tells how far a sub-job is while it runs, and tells a new leader how much
 // of that an earlier one knows.
-func TestChildJobsReport(t *testing.T) {
+func TestSubJobJobsReport(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
 	c.add(d)
@@ -191,7 +191,7 @@ func TestChildJobsReport(t *testing.T) {
 	l.to(w, l.message(40, 0, r, []uint32{1}))
 	first := receive(t, "a report", l.progress)
 	second := receive(t, "another", l.progress)
-	if first.Unit != 1 || first.Worker != w.id || first.Done.Rounds == 0 || first.Done.Steps == 0 || first.Done.Samples == 0 ||
+	if first.Task != 1 || first.Worker != w.id || first.Done.Rounds == 0 || first.Done.Steps == 0 || first.Done.Samples == 0 ||
 		first.Steps != 1<<40 || first.Counted != (protocol.Work{}) {
 		t.Errorf("reported %+v", first)
 	}
@@ -210,8 +210,8 @@ func TestChildJobsReport(t *testing.T) {
 	}
 }
 
-// The last report of a child job comes before its result, and says all that it did.
-func TestChildJobsReportTheirEnd(t *testing.T) {
+// The last report of a sub-job comes before its result, and says all that it did.
+func TestSubJobJobsReportTheirEnd(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
 	c.add(d)
@@ -221,8 +221,8 @@ func TestChildJobsReportTheirEnd(t *testing.T) {
 	l.setup(w, 40, j, d.manifest)
 	run := l.message(40, 0, r, []uint32{0})
 	l.to(w, run)
-	receive(t, "the result", l.collected)
-	alone := must[*pipeline.Outcome](t)(local.Run(t.Context(), pipeline.Child(j, 0), d.local, local.Options{}))
+	receive(t, "the result", l.gathered)
+	alone := must[*pipeline.Outcome](t)(local.Run(t.Context(), pipeline.SubJob(j, 0), d.local, local.Options{}))
 	last := func(l *leader) (m *protocol.Progress) {
 		for len(l.progress) > 0 {
 			m = <-l.progress
@@ -234,14 +234,14 @@ func TestChildJobsReportTheirEnd(t *testing.T) {
 	}
 	next := c.lead("b", 6) // it asks for a result that there is
 	next.to(w, next.message(40, 0, r, []uint32{0}))
-	receive(t, "the result again", next.collected)
+	receive(t, "the result again", next.gathered)
 	if m := last(next); m == nil || m.Counted != m.Done || m.Done.Steps != alone.Steps {
 		t.Errorf("the new leader is told %+v", m)
 	}
 }
 
-// Units are timed by the kind that the leader says; what says none is "other".
-func TestKindsOfUnits(t *testing.T) {
+// Tasks are timed by the kind that the leader says; what says none is "other".
+func TestKindsOfTasks(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
 	c.add(d)
@@ -250,11 +250,11 @@ func TestKindsOfUnits(t *testing.T) {
 	j, r := foldsRound(t, d, 2, nil)
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, l.message(40, 0, r, []uint32{0}))
-	receive(t, "a result", l.collected)
+	receive(t, "a result", l.gathered)
 	run := l.message(40, 0, r, []uint32{1})
 	run.Kind = ""
 	l.to(w, run)
-	receive(t, "another", l.collected)
+	receive(t, "another", l.gathered)
 	idle(t, w)
 	kinds := make(map[string]uint64)
 	families, err := w.registry.Gather()

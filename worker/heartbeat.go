@@ -28,7 +28,7 @@ type heartbeat struct {
 	disk  *folderWatch
 	kick  chan struct{} // one token: send a full one soon
 
-	beat protocol.Beat // memory of send
+	beat protocol.Heartbeat // memory of send
 	buf  []byte
 }
 
@@ -69,9 +69,9 @@ func (h *heartbeat) run(s *session) {
 
 // send sends one heartbeat. One goroutine at a time calls it.
 func (h *heartbeat) send(s *session, full, leaving bool) {
-	h.beat = protocol.Beat{
+	h.beat = protocol.Heartbeat{
 		Worker: h.id, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
-		Slots: h.cfg.Slots, Metrics: h.http, Leaving: leaving, Full: full, Busy: int(h.jobs.busy.Load()), Pieces: true, Bundles: true,
+		Slots: h.cfg.Slots, Metrics: h.http, Leaving: leaving, Full: full, Busy: int(h.jobs.busy.Load()), Chunks: true, Bundles: true,
 		Problem: h.disk.trouble(),
 	}
 	if trip := h.link.roundTrip.Load(); trip != nil {
@@ -82,5 +82,5 @@ func (h *heartbeat) send(s *session, full, leaving bool) {
 		h.beat.Host, h.beat.Load, h.beat.Address = machine.Name(), machine.Load(), s.conn.LocalAddress()
 	}
 	h.buf = h.beat.Append(h.buf[:0])
-	h.link.send(s.subjects.Beats(), h.buf)
+	h.link.send(s.subjects.Heartbeats(), h.buf)
 }

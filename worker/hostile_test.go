@@ -24,7 +24,7 @@ func honest(t testing.TB, e, id uint64, d *data, j *round.Job) [][]byte {
 	t.Helper()
 	list, _ := rounds(t, d, j, 1)
 	l := &leader{epoch: e}
-	run := l.message(id, 0, list[0], allUnits(list[0].Units))
+	run := l.message(id, 0, list[0], allTasks(list[0].Tasks))
 	messages := [][]byte{
 		(&protocol.Setup{Epoch: e, ID: id, Job: j, Manifest: d.manifest}).Append(nil),
 		(&protocol.Hold{Epoch: e, Shards: d.manifest.Shards[:2]}).Append(nil),
@@ -36,13 +36,13 @@ func honest(t testing.TB, e, id uint64, d *data, j *round.Job) [][]byte {
 		messages = append(messages, (&protocol.Value{Epoch: e, Job: id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Data: v.Data}).Append(nil))
 	}
 	for _, ref := range []protocol.Ref{{ID: 60, Version: 1}, {ID: 61, Version: 1}} { // chunks that nobody has, then the value as a whole
-		named := protocol.Piece{Epoch: e, Job: id, Ref: ref, Of: 2, Digest: strings.Repeat("0", 64)}
+		named := protocol.Chunk{Epoch: e, Job: id, Ref: ref, Of: 2, Digest: strings.Repeat("0", 64)}
 		messages = append(messages, named.Append(nil), (&protocol.Value{Epoch: e, Job: id, Ref: ref, Data: []byte{1}}).Append(nil))
 	}
 	messages = append(messages, run.Append(nil))
-	run.Of, run.Units, run.Refs = 3, []uint32{2, 2, 0, 1, 1}, nil
+	run.Of, run.Tasks, run.Refs = 3, []uint32{2, 2, 0, 1, 1}, nil
 	messages = append(messages, run.Append(nil))
-	run.How, run.Child, run.Payload = round.Collect, true, [][]byte{{1}, {2}, {}, nil, bytes.Repeat([]byte{0xff}, 40)}
+	run.How, run.SubJob, run.Payload = round.Gather, true, [][]byte{{1}, {2}, {}, nil, bytes.Repeat([]byte{0xff}, 40)}
 	return append(messages, run.Append(nil))
 }
 
@@ -97,9 +97,9 @@ func lies(d *data, j *round.Job) [][]byte {
 		messages = append(messages, []byte{protocol.Version, byte(kind)}, append([]byte{protocol.Version, byte(kind)}, bytes.Repeat([]byte{0xff}, 100)...))
 	}
 	messages = append(messages, setup(41, func(*round.Job, *dataset.Manifest) {}))
-	huge := &protocol.Run{Stamp: protocol.Stamp{Epoch: 5, Job: 41, Round: 1 << 40}, Of: protocol.MaxUnits, Shape: round.Shape{F64: protocol.MaxMessage / 8}}
-	for u := range uint32(protocol.MaxUnits / 2) {
-		huge.Units = append(huge.Units, 2*u)
+	huge := &protocol.Run{Stamp: protocol.Stamp{Epoch: 5, Job: 41, Round: 1 << 40}, Of: protocol.MaxTasks, Shape: round.Shape{F64: protocol.MaxMessage / 8}}
+	for u := range uint32(protocol.MaxTasks / 2) {
+		huge.Tasks = append(huge.Tasks, 2*u)
 	}
 	messages = append(messages, huge.Append(nil))
 	for id := range uint16(3 * protocol.MaxVars) {

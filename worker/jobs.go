@@ -130,7 +130,7 @@ func (j *jobs) apply(later []batch.Action, e batch.Event) []batch.Action {
 			}
 		case batch.Begin:
 			beginBatch(a.Job.Local.(*job), a.Batch, a.Run)
-			if a.Batch.Local.(*work).run.How == round.Sum {
+			if a.Batch.Local.(*work).run.How == round.Reduce {
 				j.procs.step()
 			}
 		case batch.Wake:
@@ -243,8 +243,8 @@ func (j *jobs) store() {
 	}
 }
 
-// abandon forgets a job because its shards could not be read. Their files are verified, or
-// fetched, when the leader sets the job up again.
+// abandon forgets a job because its shards could not be read. Their files are verified, or fetched,
+// when the leader sets the job up again.
 func (j *jobs) abandon(x *job) {
 	j.cache.reverify(j.ctx, x.manifest.Shards)
 	j.step(batch.Event{Kind: batch.Damaged, Job: x.Job})
@@ -281,16 +281,16 @@ func (s *stepper) step(e batch.Event) (left batch.Action, ok bool) {
 			j.link.send(a.Reply, s.buf)
 		case batch.Fail:
 			f := batch.FailureOf(a.Err)
-			j.metrics.UnitsFailed.Inc()
-			j.log.Warn("a task failed", "job", a.Stamp.Job, "round", a.Stamp.Round, "unit", a.Unit, "permanent", f.Permanent, "reason", f)
-			m := protocol.Fail{Stamp: a.Stamp, Worker: j.id, Unit: a.Unit, Permanent: f.Permanent, NonFinite: f.NonFinite, Unable: f.Unable, Reason: f.Error()}
+			j.metrics.TasksFailed.Inc()
+			j.log.Warn("a task failed", "job", a.Stamp.Job, "round", a.Stamp.Round, "unit", a.Number, "permanent", f.Permanent, "reason", f)
+			m := protocol.Fail{Stamp: a.Stamp, Worker: j.id, Task: a.Number, Permanent: f.Permanent, NonFinite: f.NonFinite, Unable: f.Unable, Reason: f.Error()}
 			j.link.send(a.Reply, m.Append(nil))
 		case batch.Announce:
 			if m, ok := a.Task.Local.(*gathered).progress.again(a.Stamp); ok {
 				j.link.send(a.Reply, m.Append(nil))
 			}
-			m := protocol.Collected{
-				Stamp: a.Stamp, Worker: j.id, Unit: a.Unit,
+			m := protocol.Result{
+				Stamp: a.Stamp, Worker: j.id, Task: a.Number,
 				Compute: uint64(a.Took), Digest: a.Digest, Bytes: uint64(a.Bytes),
 			}
 			j.link.send(a.Reply, m.Append(nil))
@@ -326,8 +326,8 @@ func (s *stepper) answer(w *work, reply string) {
 	p.Stamp, p.Worker = w.run.Stamp, s.jobs.id
 	w.tree.Nodes(func(level, index int, sum *round.Partial) {
 		p.Level, p.Index, p.Partial, p.Compute = uint8(level), uint32(index), sum, 0
-		first, _ := slices.BinarySearch(w.run.Units, uint32(index<<level))
-		for i := first; i < len(w.run.Units) && int(w.run.Units[i])>>level == index; i++ {
+		first, _ := slices.BinarySearch(w.run.Tasks, uint32(index<<level))
+		for i := first; i < len(w.run.Tasks) && int(w.run.Tasks[i])>>level == index; i++ {
 			p.Compute += uint64(w.took[i])
 		}
 		if 4*len(sum.F32) >= longPart {

@@ -18,13 +18,13 @@ type leader struct {
 	*cluster
 	id    string
 	epoch uint64
-	beats chan protocol.Beat
+	beats chan protocol.Heartbeat
 
-	parts     chan *protocol.Part
-	collected chan *protocol.Collected
-	needs     chan *protocol.Need
-	fails     chan *protocol.Fail
-	progress  chan *protocol.Progress
+	parts    chan *protocol.Partial
+	gathered chan *protocol.Result
+	needs    chan *protocol.Need
+	fails    chan *protocol.Fail
+	progress chan *protocol.Progress
 
 	mu   sync.Mutex
 	jobs map[uint64]chan bus.Message // results that a job's executor takes
@@ -43,11 +43,11 @@ func (c *cluster) unannounced(id string, epoch uint64) *leader {
 	c.t.Helper()
 	l := &leader{
 		cluster: c, id: id, epoch: epoch,
-		beats: make(chan protocol.Beat, 10000), parts: make(chan *protocol.Part, 1000),
-		collected: make(chan *protocol.Collected, 100), needs: make(chan *protocol.Need, 100),
+		beats: make(chan protocol.Heartbeat, 10000), parts: make(chan *protocol.Partial, 1000),
+		gathered: make(chan *protocol.Result, 100), needs: make(chan *protocol.Need, 100),
 		fails: make(chan *protocol.Fail, 1000), progress: make(chan *protocol.Progress, 1000), jobs: make(map[uint64]chan bus.Message),
 	}
-	must[*bus.Subscription](c.t)(c.conn.Subscribe(c.subjects.Beats(), l.onBeat))
+	must[*bus.Subscription](c.t)(c.conn.Subscribe(c.subjects.Heartbeats(), l.onBeat))
 	must[*bus.Subscription](c.t)(c.conn.Subscribe(l.results(), l.onResult))
 	return l
 }
@@ -67,7 +67,7 @@ func (l *leader) publish(subject string, m []byte) {
 }
 
 func (l *leader) onBeat(m bus.Message) {
-	var b protocol.Beat
+	var b protocol.Heartbeat
 	if err := b.Decode(m.Data); err != nil {
 		l.t.Error(err)
 	}
@@ -97,14 +97,14 @@ func (l *leader) sort(b []byte) {
 	kind, _ := protocol.KindOf(b)
 	var err error
 	switch kind {
-	case protocol.KindPart:
-		m := &protocol.Part{Partial: new(round.Partial)}
+	case protocol.KindPartial:
+		m := &protocol.Partial{Partial: new(round.Partial)}
 		err = m.Decode(b)
 		l.parts <- m
-	case protocol.KindCollected:
-		m := new(protocol.Collected)
+	case protocol.KindResult:
+		m := new(protocol.Result)
 		err = m.Decode(b)
-		l.collected <- m
+		l.gathered <- m
 	case protocol.KindNeed:
 		m := new(protocol.Need)
 		err = m.Decode(b)
@@ -148,12 +148,12 @@ func (l *leader) values(w *running, id uint64, r *round.Round) {
 	}
 }
 
-// message is the Run message of some units of a round.
+// message is the Run message of some tasks of a round.
 func (l *leader) message(id, n uint64, r *round.Round, units []uint32) *protocol.Run {
 	m := &protocol.Run{
 		Stamp: protocol.Stamp{Epoch: l.epoch, Job: id, Round: n},
-		Kind:  r.Kind, Op: r.Op, Of: uint32(r.Units), Scope: r.Scope, How: r.How, Roles: r.Roles,
-		Steps: r.Steps, Keep: r.DerivedVersion, Shape: r.Shape, Units: units, Child: r.Child != nil,
+		Kind:  r.Kind, Op: r.Op, Of: uint32(r.Tasks), Scope: r.Scope, How: r.How, Roles: r.Roles,
+		Steps: r.Steps, Keep: r.DerivedVersion, Shape: r.Shape, Tasks: units, SubJob: r.SubJob != nil,
 	}
 	for _, v := range r.Vars {
 		m.Refs = append(m.Refs, protocol.Ref{ID: v.ID, Version: v.Version})
@@ -161,7 +161,7 @@ func (l *leader) message(id, n uint64, r *round.Round, units []uint32) *protocol
 	return m
 }
 
-func allUnits(n int) []uint32 {
+func allTasks(n int) []uint32 {
 	units := make([]uint32, n)
 	for i := range units {
 		units[i] = uint32(i)
@@ -169,7 +169,7 @@ func allUnits(n int) []uint32 {
 	return units
 }
 
-// remote runs a job's rounds on workers, unit u on worker u mod n, and sends
+// remote runs a job's rounds on workers, task u on worker u mod n, and sends
 // each everything, so that only the workers' answers matter.
 type remote struct {
 	l       *leader
@@ -193,13 +193,13 @@ func (l *leader) executor(id uint64, j *round.Job, d *data, workers ...*running)
 
 // Do implements engine.Executor.
 func (x *remote) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
-	if r.How != round.Sum {
+	if r.How != round.Reduce {
 		return fmt.Errorf("this test sums")
 	}
-	x.tree.Reset(r.Units, r.Shape)
+	x.tree.Reset(r.Tasks, r.Shape)
 	for i, w := range x.workers {
 		var units []uint32
-		for u := i; u < r.Units; u += len(x.workers) {
+		for u := i; u < r.Tasks; u += len(x.workers) {
 			units = append(units, uint32(u))
 		}
 		if !x.known {
@@ -216,7 +216,7 @@ func (x *remote) Do(ctx context.Context, n uint64, r *round.Round, res *round.Re
 			return err
 		}
 	}
-	res.Sum, res.Collected = x.tree.Root(), nil
+	res.Sum, res.Gathered = x.tree.Root(), nil
 	return x.compare(ctx, n, r, res)
 }
 
@@ -227,7 +227,7 @@ func (x *remote) receive(ctx context.Context, n uint64) error {
 	case <-time.After(timeout):
 		return fmt.Errorf("round %d is not answered", n)
 	case m := <-x.mail:
-		part := protocol.Part{Partial: x.tree.Partial()}
+		part := protocol.Partial{Partial: x.tree.Partial()}
 		if err := part.Decode(m.Data); err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ type orders struct {
 	stepper stepper
 	run     protocol.Run
 	value   protocol.Value
-	piece   protocol.Piece
+	chunk   protocol.Chunk
 	bundle  protocol.Bundle
 }
 
@@ -81,7 +81,7 @@ func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 		return o.submit(batch.Event{Kind: batch.Run, Order: batch.Order{Run: &o.run, Reply: m.Reply}})
 	case protocol.KindValue:
 		return o.onValue(m)
-	case protocol.KindPiece:
+	case protocol.KindChunk:
 		return o.onChunk(m)
 	case protocol.KindSetup:
 		var s protocol.Setup
@@ -94,7 +94,7 @@ func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 		if err := f.Decode(m.Data); err != nil {
 			return err
 		}
-		return o.submit(batch.Event{Kind: batch.Forget, Order: batch.Order{Epoch: f.Epoch, ID: f.Job, Round: f.Round, Units: f.Units}})
+		return o.submit(batch.Event{Kind: batch.Forget, Order: batch.Order{Epoch: f.Epoch, ID: f.Job, Round: f.Round, Tasks: f.Tasks}})
 	case protocol.KindHold:
 		var h protocol.Hold
 		if err := h.Decode(m.Data); err != nil {
@@ -155,7 +155,7 @@ func (o *orders) onValue(m bus.Message) error {
 // onChunk reports a chunk of a value. Its bytes are not copied, because the message belongs to the
 // worker. A chunk without bytes may be a result of this worker.
 func (o *orders) onChunk(m bus.Message) error {
-	p := &o.piece
+	p := &o.chunk
 	defer func() { p.Data = nil }()
 	if err := p.Decode(m.Data); err != nil {
 		return err

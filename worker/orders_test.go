@@ -23,19 +23,19 @@ func TestDrivenAgain(t *testing.T) {
 	r := list[0]
 	setup := &protocol.Setup{Epoch: 5, Start: 2, ID: 40, Job: j, Manifest: d.manifest}
 	l.to(w, setup)
-	l.to(w, l.message(40, 9, r, allUnits(r.Units)))
+	l.to(w, l.message(40, 9, r, allTasks(r.Tasks)))
 	receive(t, "a part", l.parts)
 	for _, start := range []uint64{2, 1} {
 		setup.Start = start
 		l.to(w, setup)
-		l.to(w, l.message(40, 3, r, allUnits(r.Units)))
+		l.to(w, l.message(40, 3, r, allTasks(r.Tasks)))
 		if n := receive(t, "a need", l.needs); !n.Setup || n.Round != 3 {
 			t.Fatalf("start %d: %+v", start, n)
 		}
 	}
 	setup.Start = 3
 	l.to(w, setup)
-	l.to(w, l.message(40, 3, r, allUnits(r.Units)))
+	l.to(w, l.message(40, 3, r, allTasks(r.Tasks)))
 	p := receive(t, "a part", l.parts)
 	if err := samePartial(p.Partial, sums[0]); err != nil || p.Round != 3 {
 		t.Errorf("round %d: %v", p.Round, err)
@@ -77,7 +77,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestUnable: a unit on the whole dataset beyond --memory is refused as one that
+// TestUnable: a task on the whole dataset beyond --memory is refused as one that
 // this worker never can compute.
 func TestUnable(t *testing.T) {
 	d := importData(t, dense())

@@ -6,9 +6,9 @@ import (
 )
 
 // processors says on how many processors goroutines should run. While a worker computes only tasks
-// of reduce rounds, which take a fraction of a millisecond, as many as it has slots are enough.
-// With one more that is idle, each message wakes a thread there that looks for work in vain, which
-// takes longer than a hop between goroutines. All other work (tasks of gather rounds, opening jobs,
+// of reduce rounds, which take a fraction of a millisecond, as many as it has slots are enough. With
+// one more that is idle, each message wakes a thread there that looks for work in vain. That takes
+// longer than a hop between goroutines. All other work (tasks of gather rounds, opening jobs,
 // fetching and verifying shards) has all processors, so that it does not hold up tasks.
 type processors struct {
 	set       func(n int) // nil if the number does not change

@@ -108,7 +108,7 @@ func TestProcessorsOfAWorker(t *testing.T) {
 	l.setup(w, 41, folds, d.manifest)
 	eventually(t, "all processors", func() bool { return slices.Equal(n.all(), []int{1, all}) })
 	l.to(w, l.message(41, 0, children, []uint32{0}))
-	receive(t, "a fold", l.collected)
+	receive(t, "a fold", l.gathered)
 	eventually(t, "nothing beside steps", func() bool {
 		procs.mu.Lock()
 		defer procs.mu.Unlock()

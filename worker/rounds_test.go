@@ -96,10 +96,10 @@ func node(t testing.TB, d *data, j *round.Job, r *round.Round, level, i int) *ro
 	at := datatest.Data(t, d.manifest, d.local.Shards, j.Split, nil)
 	k := must[round.Kernel](t)(pipeline.NewKernel(j, d.manifest))
 	var tree engine.Tree
-	tree.Reset(r.Units, r.Shape)
-	for u := i << level; u < min((i+1)<<level, r.Units); u++ {
+	tree.Reset(r.Tasks, r.Shape)
+	for u := i << level; u < min((i+1)<<level, r.Tasks); u++ {
 		p := tree.Partial()
-		if err := engine.RunUnit(p, k, r.Unit(u), at, r.Vars, engine.NewDerivedCache(0), k.NewScratch()); err != nil {
+		if err := engine.RunTask(p, k, r.Task(u), at, r.Vars, engine.NewDerivedCache(0), k.NewScratch()); err != nil {
 			t.Fatal(err)
 		}
 		must[bool](t)(tree.Put(0, u, p))
@@ -111,7 +111,7 @@ func node(t testing.TB, d *data, j *round.Job, r *round.Round, level, i int) *ro
 		}
 	})
 	if found == nil {
-		t.Fatalf("no node (%d, %d) in a tree of %d units", level, i, r.Units)
+		t.Fatalf("no node (%d, %d) in a tree of %d units", level, i, r.Tasks)
 	}
 	return found
 }
@@ -188,7 +188,7 @@ func TestTwoJobsAtOnce(t *testing.T) {
 	sameOutcome(t, trainers[1], jobs[1], b)
 }
 
-// A worker folds what it can: units 0 to 3 and 5 of 16 are nodes (2, 0) and
+// A worker folds what it can: tasks 0 to 3 and 5 of 16 are nodes (2, 0) and
 // (0, 5).
 func TestPartsAreMaximalNodes(t *testing.T) {
 	d := importData(t, dense())
@@ -199,8 +199,8 @@ func TestPartsAreMaximalNodes(t *testing.T) {
 	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, _ := rounds(t, d, j, 1)
 	r := list[0]
-	if r.Units != 16 {
-		t.Fatalf("%d units; the test wants a round over all 16 shards", r.Units)
+	if r.Tasks != 16 {
+		t.Fatalf("%d units; the test wants a round over all 16 shards", r.Tasks)
 	}
 	l.setup(w, 40, j, d.manifest)
 	l.values(w, 40, r)
@@ -234,7 +234,7 @@ func TestNeeds(t *testing.T) {
 	if len(r.Vars) == 0 {
 		t.Fatal("the test wants a round with values")
 	}
-	run := l.message(40, uint64(n), r, allUnits(r.Units))
+	run := l.message(40, uint64(n), r, allTasks(r.Tasks))
 	l.to(w, run)
 	need := receive(t, "a need", l.needs)
 	if !need.Setup || len(need.Refs) > 0 || need.Stamp != run.Stamp || need.Worker != w.id {
@@ -257,7 +257,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// A unit that is queued is not computed twice; one that was answered is answered
+// A task that is queued is not computed twice; one that was answered is answered
 // again.
 func TestDuplicateRun(t *testing.T) {
 	d := importData(t, dense())
@@ -268,8 +268,8 @@ func TestDuplicateRun(t *testing.T) {
 	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, sums := rounds(t, d, j, 1)
 	r := list[0]
-	run := l.message(40, 0, r, allUnits(r.Units))
-	open := c.close() // units wait for their shards
+	run := l.message(40, 0, r, allTasks(r.Tasks))
+	open := c.close() // tasks wait for their shards
 	l.setup(w, 40, j, d.manifest)
 	for range 3 {
 		l.to(w, run)
@@ -286,8 +286,8 @@ func TestDuplicateRun(t *testing.T) {
 			l.to(w, run)
 		}
 	}
-	if got := counter(w.metrics.Units); got != float64(2*r.Units) {
-		t.Errorf("%v units were computed where %d were due", got, 2*r.Units)
+	if got := counter(w.metrics.Tasks); got != float64(2*r.Tasks) {
+		t.Errorf("%v units were computed where %d were due", got, 2*r.Tasks)
 	}
 	if len(l.parts) > 0 {
 		t.Error("there are further parts")
@@ -314,9 +314,9 @@ func TestNewerRoundSupersedes(t *testing.T) {
 	r := list[0]
 	open := c.close()
 	l.setup(w, 40, j, d.manifest)
-	l.to(w, l.message(40, 3, r, allUnits(r.Units)))
-	l.to(w, l.message(40, 4, r, allUnits(r.Units)))
-	l.to(w, l.message(40, 3, r, allUnits(r.Units)))
+	l.to(w, l.message(40, 3, r, allTasks(r.Tasks)))
+	l.to(w, l.message(40, 4, r, allTasks(r.Tasks)))
+	l.to(w, l.message(40, 3, r, allTasks(r.Tasks)))
 	eventually(t, "the late round is dropped", func() bool { return counter(w.jobs.drops.late) == 1 })
 	open()
 	p := receive(t, "a part", l.parts)
@@ -327,8 +327,8 @@ func TestNewerRoundSupersedes(t *testing.T) {
 		t.Error(err)
 	}
 	idle(t, w)
-	if got := counter(w.metrics.Units); got != float64(r.Units) || len(l.parts) > 0 {
-		t.Errorf("%v units were computed where %d were due; %d further parts", got, r.Units, len(l.parts))
+	if got := counter(w.metrics.Tasks); got != float64(r.Tasks) || len(l.parts) > 0 {
+		t.Errorf("%v units were computed where %d were due; %d further parts", got, r.Tasks, len(l.parts))
 	}
 }
 
@@ -345,16 +345,16 @@ func TestEpochs(t *testing.T) {
 	r := list[2]
 	old.setup(w, 40, j, d.manifest)
 	old.values(w, 40, r)
-	old.to(w, old.message(40, 9, r, allUnits(r.Units)))
+	old.to(w, old.message(40, 9, r, allTasks(r.Tasks)))
 	receive(t, "a part", old.parts)
 
 	next := c.lead("b", 8)
 	eventually(t, "the new leader is heard", func() bool { return w.jobs.epoch() == 8 })
-	old.to(w, old.message(40, 10, r, allUnits(r.Units)))
+	old.to(w, old.message(40, 10, r, allTasks(r.Tasks)))
 	old.setup(w, 41, j, d.manifest)
 	old.to(w, &protocol.Forget{Epoch: 5, Job: 40})
 	old.announce()
-	next.to(w, next.message(40, 2, r, allUnits(r.Units)))
+	next.to(w, next.message(40, 2, r, allTasks(r.Tasks)))
 	p := receive(t, "a part for the new leader", next.parts)
 	if err := samePartial(p.Partial, sums[2]); err != nil || p.Epoch != 8 {
 		t.Errorf("epoch %d: %v", p.Epoch, err)
@@ -363,7 +363,7 @@ func TestEpochs(t *testing.T) {
 	if len(old.parts) > 0 {
 		t.Error("the old leader was answered")
 	}
-	full := func(b protocol.Beat) bool {
+	full := func(b protocol.Heartbeat) bool {
 		return b.Full && b.Worker == w.id && len(b.Holds) == len(d.manifest.Shards)
 	}
 	for !full(receive(t, "a full beat for the new leader", next.beats)) {
@@ -371,7 +371,7 @@ func TestEpochs(t *testing.T) {
 }
 
 // Shards that a manifest lists in each other's place have the digests and the shapes that it
-// says, and other rows: their units fail for good, and no others.
+// says, and other rows: their tasks fail for good, and no others.
 func TestShardsInEachOthersPlace(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
@@ -386,12 +386,12 @@ func TestShardsInEachOthersPlace(t *testing.T) {
 	m.Shards[0], m.Shards[at] = m.Shards[at], m.Shards[0]
 	j.Dataset = m.Digest()
 	l.setup(w, 40, j, &m)
-	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	l.to(w, l.message(40, 0, list[0], allTasks(list[0].Tasks)))
 	failed := map[uint32]bool{}
 	for range 2 {
 		f := receive(t, "a failure", l.fails)
-		failed[f.Unit] = true
-		if !f.Permanent || !strings.Contains(f.Reason, m.Shards[f.Unit].Digest[:12]) || !strings.Contains(f.Reason, "has sample") {
+		failed[f.Task] = true
+		if !f.Permanent || !strings.Contains(f.Reason, m.Shards[f.Task].Digest[:12]) || !strings.Contains(f.Reason, "has sample") {
 			t.Errorf("got %+v", f)
 		}
 	}
@@ -400,7 +400,7 @@ func TestShardsInEachOthersPlace(t *testing.T) {
 	}
 }
 
-// A shard that nobody has fails the units that need it, for now, and no others.
+// A shard that nobody has fails the tasks that need it, for now, and no others.
 func TestMissingShard(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
@@ -414,7 +414,7 @@ func TestMissingShard(t *testing.T) {
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, l.message(40, 0, r, []uint32{4, 5, 6, 7}))
 	f := receive(t, "a failure", l.fails)
-	if f.Unit != 6 || f.Permanent || f.Round != 0 || f.Job != 40 || !strings.Contains(f.Reason, d.manifest.Shards[6].Digest[:12]) {
+	if f.Task != 6 || f.Permanent || f.Round != 0 || f.Job != 40 || !strings.Contains(f.Reason, d.manifest.Shards[6].Digest[:12]) {
 		t.Errorf("got %+v", f)
 	}
 	got := map[[2]int]bool{}
@@ -472,14 +472,14 @@ func TestBadNumbersAndPanics(t *testing.T) {
 	}
 
 	l.values(w, 40, r)
-	l.to(w, l.message(40, 3, r, allUnits(r.Units)))
+	l.to(w, l.message(40, 3, r, allTasks(r.Tasks)))
 	p := receive(t, "a part", l.parts)
 	if err := samePartial(p.Partial, sums[3]); err != nil {
 		t.Error(err)
 	}
 }
 
-// A job that cannot be set up fails its units for good.
+// A job that cannot be set up fails its tasks for good.
 func TestBadSetup(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
@@ -519,7 +519,7 @@ func TestForgetMidRun(t *testing.T) {
 	l.to(w, l.message(40, 0, r, []uint32{0, 1}))
 	receive(t, "a part", l.parts)
 	open := c.close()
-	l.to(w, l.message(40, 1, r, allUnits(r.Units)))
+	l.to(w, l.message(40, 1, r, allTasks(r.Tasks)))
 	eventually(t, "shards are asked for", func() bool { return c.requests(d.manifest.Shards[2].Digest) > 0 })
 	forgotten := w.job(40)
 	l.to(w, &protocol.Forget{Epoch: 5, Job: 40})
@@ -532,7 +532,7 @@ func TestForgetMidRun(t *testing.T) {
 		t.Error("a forgotten job is in use")
 	}
 	w.jobs.mu.Unlock()
-	l.to(w, l.message(40, 1, r, allUnits(r.Units)))
+	l.to(w, l.message(40, 1, r, allTasks(r.Tasks)))
 	if need := receive(t, "a need", l.needs); !need.Setup {
 		t.Errorf("got %+v", need)
 	}
@@ -564,13 +564,13 @@ func TestNewEpochDropsSums(t *testing.T) {
 	list, _ := rounds(t, d, j, 1)
 	open := c.close()
 	old.setup(w, 40, j, d.manifest)
-	old.to(w, old.message(40, 0, list[0], allUnits(list[0].Units)))
+	old.to(w, old.message(40, 0, list[0], allTasks(list[0].Tasks)))
 	eventually(t, "a shard is asked for", func() bool { return c.requests(d.manifest.Shards[0].Digest) > 0 })
 	c.lead("b", 6)
 	eventually(t, "the new leader is heard", func() bool { return w.jobs.epoch() == 6 })
 	open()
 	idle(t, w)
-	if n := counter(w.metrics.Units); n > 0 || len(old.parts) > 0 {
+	if n := counter(w.metrics.Tasks); n > 0 || len(old.parts) > 0 {
 		t.Errorf("%v units were computed for the old leader, %d parts sent", n, len(old.parts))
 	}
 }

@@ -30,9 +30,10 @@ const (
 )
 
 // sessions keeps the worker connected to its cluster, at the NATS server of the leader that the
-// majority follows.
+// majority follows. It counts what the connection carries.
 type sessions struct {
 	*env
+	*metrics.Traffic
 	coordinators *coordinators
 	leader       *leadership
 	jobs         *jobs
@@ -56,22 +57,12 @@ func (x *sessions) check() {
 	}
 }
 
-// reconnected makes the worker say what it holds, because it may have missed a new leader.
-func (x *sessions) reconnected() {
+// Reconnected implements bus.Traffic. The worker says what it holds, because it may have missed a new
+// leader.
+func (x *sessions) Reconnected() {
+	x.Traffic.Reconnected()
 	x.heartbeat.full()
 	x.check()
-}
-
-// traffic counts what the connection carries.
-type traffic struct {
-	*metrics.Traffic
-	reconnected func()
-}
-
-// Reconnected implements bus.Traffic.
-func (t *traffic) Reconnected() {
-	t.Traffic.Reconnected()
-	t.reconnected()
 }
 
 // run opens one session after the other until ctx is done, or until the cluster is of another
@@ -128,7 +119,7 @@ func (x *sessions) dial(ctx context.Context, c *protocol.Cluster, avoid string, 
 	return connect(ctx, bus.Options{
 		URLs: leaderFirst(c, avoid), Name: x.id, Answers: protocol.Subjects{Cluster: c.ID}.Answers(x.id),
 		Ping: cmp.Or(x.ping, protocol.DeriveTimeouts(heartbeatOf(c)).Ping), Log: x.log,
-		Traffic: &traffic{&x.metrics.Traffic, x.reconnected},
+		Traffic: x,
 	})
 }
 

@@ -24,7 +24,7 @@ import (
 )
 
 // beat waits for a beat of w that f likes.
-func (l *leader) beat(w *running, what string, f func(protocol.Beat) bool) protocol.Beat {
+func (l *leader) beat(w *running, what string, f func(protocol.Heartbeat) bool) protocol.Heartbeat {
 	l.t.Helper()
 	for {
 		if b := receive(l.t, what, l.beats); b.Worker == w.id && f(b) {
@@ -41,23 +41,23 @@ func TestBeats(t *testing.T) {
 	c.add(d)
 	l := c.lead("a", 5)
 	w := c.start(Config{Slots: 3, Listen: "127.0.0.1:0"})
-	b := l.beat(w, "a full beat", func(b protocol.Beat) bool { return b.Full })
+	b := l.beat(w, "a full beat", func(b protocol.Heartbeat) bool { return b.Full })
 	if b.Protocol != protocol.Version || b.Numerics != round.Numerics || b.Slots != 3 || b.Metrics != w.heartbeat.http || len(b.Holds) > 0 {
 		t.Errorf("got %+v", b)
 	}
 	l.to(w, &protocol.Hold{Epoch: 5, Shards: d.manifest.Shards})
-	b = l.beat(w, "a full beat with all shards", func(b protocol.Beat) bool { return len(b.Holds) == len(d.manifest.Shards) })
+	b = l.beat(w, "a full beat with all shards", func(b protocol.Heartbeat) bool { return len(b.Holds) == len(d.manifest.Shards) })
 	for _, s := range d.manifest.Shards {
 		if !slices.Contains(b.Holds, s.Digest) {
 			t.Errorf("shard %s is not held", s.Digest)
 		}
 	}
-	l.beat(w, "a short beat", func(b protocol.Beat) bool { return !b.Full && b.Holds == nil })
+	l.beat(w, "a short beat", func(b protocol.Heartbeat) bool { return !b.Full && b.Holds == nil })
 	l.id = "b" // under the same epoch: cannot be, but is a change to be answered
 	l.announce()
-	l.beat(w, "a full beat for another leader", func(b protocol.Beat) bool { return b.Full })
+	l.beat(w, "a full beat for another leader", func(b protocol.Heartbeat) bool { return b.Full })
 	w.stop()
-	l.beat(w, "a goodbye", func(b protocol.Beat) bool { return b.Leaving })
+	l.beat(w, "a goodbye", func(b protocol.Heartbeat) bool { return b.Leaving })
 }
 
 // A cache survives a restart and is announced once it is verified.
@@ -70,7 +70,7 @@ func TestRestart(t *testing.T) {
 	w := c.start(Config{Dir: dir})
 	id := w.id
 	l.to(w, &protocol.Hold{Epoch: 5, Shards: d.manifest.Shards})
-	all := func(b protocol.Beat) bool { return len(b.Holds) == len(d.manifest.Shards) }
+	all := func(b protocol.Heartbeat) bool { return len(b.Holds) == len(d.manifest.Shards) }
 	l.beat(w, "all shards", all)
 	w.stop()
 	w = c.start(Config{Dir: dir})
@@ -92,7 +92,7 @@ func TestCorruptCache(t *testing.T) {
 	dir := t.TempDir()
 	w := c.start(Config{Dir: dir})
 	l.to(w, &protocol.Hold{Epoch: 5, Shards: d.manifest.Shards})
-	l.beat(w, "all shards", func(b protocol.Beat) bool { return len(b.Holds) == len(d.manifest.Shards) })
+	l.beat(w, "all shards", func(b protocol.Heartbeat) bool { return len(b.Holds) == len(d.manifest.Shards) })
 	w.stop()
 
 	victim := filepath.Join(dir, "shards", d.manifest.Shards[2].Digest)
@@ -108,7 +108,7 @@ func TestCorruptCache(t *testing.T) {
 	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, sums := rounds(t, d, j, 1)
 	l.setup(w, 40, j, d.manifest)
-	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	l.to(w, l.message(40, 0, list[0], allTasks(list[0].Tasks)))
 	p := receive(t, "a part", l.parts)
 	if err := samePartial(p.Partial, sums[0]); err != nil {
 		t.Error(err)
@@ -135,7 +135,7 @@ func TestClusterMoves(t *testing.T) {
 	list, sums := rounds(t, d, j, 1)
 	r := list[0]
 	l.setup(w, 40, j, d.manifest)
-	l.to(w, l.message(40, 0, r, allUnits(r.Units)))
+	l.to(w, l.message(40, 0, r, allTasks(r.Tasks)))
 	receive(t, "a part", l.parts)
 
 	server := natstest.Server(t, serverOptions)
@@ -144,8 +144,8 @@ func TestClusterMoves(t *testing.T) {
 	c.set(func(i *protocol.Cluster) { i.NATS = []string{server.ClientURL()} })
 	c.conn = c.dial()
 	l = c.lead("a", 9)
-	l.beat(w, "a beat at the new place", func(protocol.Beat) bool { return true })
-	l.to(w, l.message(40, 0, r, allUnits(r.Units)))
+	l.beat(w, "a beat at the new place", func(protocol.Heartbeat) bool { return true })
+	l.to(w, l.message(40, 0, r, allTasks(r.Tasks)))
 	p := receive(t, "a part at the new place", l.parts)
 	if err := samePartial(p.Partial, sums[0]); err != nil {
 		t.Error(err)
@@ -154,8 +154,8 @@ func TestClusterMoves(t *testing.T) {
 	c.set(func(i *protocol.Cluster) { i.ID = "other" })
 	c.subjects.Cluster = "other"
 	l = c.lead("a", 2) // epochs of another cluster mean nothing
-	l.beat(w, "a beat in the other cluster", func(protocol.Beat) bool { return true })
-	l.to(w, l.message(40, 0, r, allUnits(r.Units)))
+	l.beat(w, "a beat in the other cluster", func(protocol.Heartbeat) bool { return true })
+	l.to(w, l.message(40, 0, r, allTasks(r.Tasks)))
 	if need := receive(t, "a need", l.needs); !need.Setup {
 		t.Errorf("got %+v: jobs of another cluster are not these", need)
 	}
@@ -173,17 +173,17 @@ func TestClusterBeginsAnew(t *testing.T) {
 	old := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, _ := rounds(t, d, old, 1)
 	l.setup(w, 40, old, d.manifest)
-	l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+	l.to(w, l.message(40, 0, list[0], allTasks(list[0].Tasks)))
 	receive(t, "a part", l.parts)
 
 	c.set(func(i *protocol.Cluster) { i.Epoch, i.Leader = 3, "a" })
 	l = c.lead("a", 3)
 	j := newTestJob(t, d, 8, param.Values{"scaling": "minmax"})
 	list, sums := rounds(t, d, j, 1)
-	l.beat(w, "an answer to the new log's leader", func(protocol.Beat) bool { // obeyed once the worker knows
+	l.beat(w, "an answer to the new log's leader", func(protocol.Heartbeat) bool { // obeyed once the worker knows
 		l.setup(w, 40, j, d.manifest)
 		l.values(w, 40, list[0])
-		l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+		l.to(w, l.message(40, 0, list[0], allTasks(list[0].Tasks)))
 		return len(l.parts) > 0
 	})
 	p := receive(t, "a part under the new log", l.parts)
@@ -204,7 +204,7 @@ func TestAnotherJobOfTheSameNumber(t *testing.T) {
 		list, sums := rounds(t, d, j, 1)
 		l.setup(w, 40, j, d.manifest)
 		l.values(w, 40, list[0])
-		l.to(w, l.message(40, 0, list[0], allUnits(list[0].Units)))
+		l.to(w, l.message(40, 0, list[0], allTasks(list[0].Tasks)))
 		p := receive(t, "a part", l.parts)
 		if err := samePartial(p.Partial, sums[0]); err != nil {
 			t.Errorf("scaling %s: %v", scaling, err)
@@ -322,7 +322,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// A file that is cut short while it is mapped faults: the units fail for now, and
+// A file that is cut short while it is mapped faults: the tasks fail for now, and
 // the next time the job is set up the file is read again, found wrong and
 // fetched.
 func TestShardCutShort(t *testing.T) {
@@ -333,7 +333,7 @@ func TestShardCutShort(t *testing.T) {
 	w := c.start(Config{Slots: 1})
 	j := newTestJob(t, d, 7, param.Values{"scaling": "standard"})
 	list, sums := rounds(t, d, j, 1)
-	run := l.message(40, 0, list[0], allUnits(list[0].Units))
+	run := l.message(40, 0, list[0], allTasks(list[0].Tasks))
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, run)
 	receive(t, "a part", l.parts)
@@ -344,14 +344,14 @@ func TestShardCutShort(t *testing.T) {
 	}
 	l.to(w, run)
 	f := receive(t, "a failure", l.fails)
-	if f.Unit != 0 || f.Permanent || !strings.Contains(f.Reason, errFault.Error()) {
+	if f.Task != 0 || f.Permanent || !strings.Contains(f.Reason, errFault.Error()) {
 		t.Errorf("got %+v", f)
 	}
 	eventually(t, "the job is forgotten", func() bool { return w.job(40) == nil })
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, run)
 	for p := receive(t, "a part", l.parts); ; p = receive(t, "a part", l.parts) {
-		if p.Level == 4 { // units after the fault may have been answered before
+		if p.Level == 4 { // tasks after the fault may have been answered before
 			if err := samePartial(p.Partial, sums[0]); err != nil {
 				t.Error(err)
 			}
@@ -371,7 +371,7 @@ func TestNATSRestarts(t *testing.T) {
 	l := c.lead("a", 5)
 	w := c.start(Config{})
 	l.to(w, &protocol.Hold{Epoch: 5, Shards: d.manifest.Shards})
-	all := func(b protocol.Beat) bool { return len(b.Holds) == len(d.manifest.Shards) }
+	all := func(b protocol.Heartbeat) bool { return len(b.Holds) == len(d.manifest.Shards) }
 	l.beat(w, "all shards", all)
 	o := serverOptions
 	o.ClientPort = c.server.ClientPort()

@@ -15,7 +15,7 @@ type value struct {
 	message []byte // the message that data stands in; nil if data has memory of its own
 
 	chunks map[int]*chunk
-	list   []round.Piece // in order; nil until all chunks are here. Batches keep the lists of earlier times.
+	list   []round.Chunk // in order; nil until all chunks are here. Batches keep the lists of earlier times.
 }
 
 // lent is the bytes of a value, and the message that they stay in.
@@ -53,7 +53,7 @@ func keepChunk(v *batch.Version, index int, c *chunk) {
 	x.chunks[index] = c
 	c.version, c.index = v, index
 	if v.Whole() {
-		x.list = make([]round.Piece, len(x.chunks))
+		x.list = make([]round.Chunk, len(x.chunks))
 		for i, c := range x.chunks {
 			x.list[i] = c
 		}

@@ -54,11 +54,11 @@ func (g *grove) grow(trainer pipeline.Finisher) {
 	g.t.Helper()
 	g.setup(g.w, groveID, g.job, g.data.manifest)
 	r := must[*round.Round](g.t)(trainer.Next())
-	g.to(g.w, g.message(groveID, 0, r, allUnits(groveTrees)))
-	res := round.Result{Collected: make([][]byte, groveTrees), Digests: make([]string, groveTrees)}
+	g.to(g.w, g.message(groveID, 0, r, allTasks(groveTrees)))
+	res := round.Result{Gathered: make([][]byte, groveTrees), Digests: make([]string, groveTrees)}
 	for range groveTrees {
-		m := receive(g.t, "a tree", g.collected)
-		res.Collected[m.Unit], res.Digests[m.Unit] = must[[]byte](g.t)(g.fetch(m)), m.Digest
+		m := receive(g.t, "a tree", g.gathered)
+		res.Gathered[m.Task], res.Digests[m.Task] = must[[]byte](g.t)(g.fetch(m)), m.Digest
 	}
 	if err := trainer.Fold(&res); err != nil {
 		g.t.Fatal(err)
@@ -86,7 +86,7 @@ func (g *grove) measure(trainer pipeline.Finisher) {
 	}
 	g.evaluate = must[*round.Round](g.t)(trainer.Next())
 	for i := range g.evaluate.Vars {
-		if v := &g.evaluate.Vars[i]; len(v.Pieces) == groveTrees {
+		if v := &g.evaluate.Vars[i]; len(v.Chunks) == groveTrees {
 			g.model = v
 		}
 	}
@@ -100,15 +100,15 @@ func (g *grove) measure(trainer pipeline.Finisher) {
 }
 
 // send sends a worker the values of the evaluation; the trees of which here is false are named only.
-func (g *grove) send(w *running, here func(i int) bool, spoil func(*protocol.Piece)) {
+func (g *grove) send(w *running, here func(i int) bool, spoil func(*protocol.Chunk)) {
 	g.t.Helper()
 	for _, v := range g.evaluate.Vars {
 		ref := protocol.Ref{ID: v.ID, Version: v.Version}
-		if len(v.Pieces) == 0 {
+		if len(v.Chunks) == 0 {
 			g.to(w, &protocol.Value{Epoch: g.epoch, Job: groveID, Ref: ref, Data: v.Data})
 		}
-		for i, p := range v.Pieces {
-			m := &protocol.Piece{Epoch: g.epoch, Job: groveID, Ref: ref, Index: uint32(i), Of: groveTrees, Digest: p.Digest(), Here: here(i)}
+		for i, p := range v.Chunks {
+			m := &protocol.Chunk{Epoch: g.epoch, Job: groveID, Ref: ref, Index: uint32(i), Of: groveTrees, Digest: p.Digest(), Here: here(i)}
 			if m.Here {
 				m.Data = must[[]byte](g.t)(p.Bytes())
 			}
@@ -125,7 +125,7 @@ func none(int) bool { return false }
 
 // run asks for the whole evaluation.
 func (g *grove) run(w *running) {
-	g.to(w, g.message(groveID, 2, g.evaluate, allUnits(g.evaluate.Units)))
+	g.to(w, g.message(groveID, 2, g.evaluate, allTasks(g.evaluate.Tasks)))
 }
 
 // measures waits for the evaluation's sum.
@@ -171,7 +171,7 @@ func TestOthersTreesAreSent(t *testing.T) {
 	g.send(w, func(i int) bool { return i > 0 }, nil)
 	g.run(w)
 	g.lacks()
-	g.send(w, all, func(m *protocol.Piece) {
+	g.send(w, all, func(m *protocol.Chunk) {
 		if m.Index == 0 {
 			m.Data = append(bytes.Clone(m.Data[:len(m.Data)-1]), ^m.Data[len(m.Data)-1])
 		}
@@ -193,19 +193,19 @@ func TestOthersTreesAreSent(t *testing.T) {
 	g.measures()
 }
 
-// TestLostTreesAreSentAgain: where a tree that the worker grew cannot be read any more the unit fails for
+// TestLostTreesAreSentAgain: where a tree that the worker grew cannot be read any more the task fails for
 // now, and the worker lacks the model from then on.
 func TestLostTreesAreSentAgain(t *testing.T) {
 	g := newGrove(t)
 	g.send(g.w, none, nil)
 	r := g.w.jobs.results
 	r.mu.Lock()
-	lost := g.model.Pieces[1].Digest()
+	lost := g.model.Chunks[1].Digest()
 	kept := r.small[lost]
 	delete(r.small, lost) // as a file that somebody removed
 	r.mu.Unlock()
 	g.run(g.w)
-	for range g.evaluate.Units {
+	for range g.evaluate.Tasks {
 		if m := receive(t, "a failure", g.fails); m.Permanent || m.Unable || m.NonFinite {
 			t.Errorf("failure %+v", m)
 		}

@@ -38,8 +38,8 @@ type work struct {
 
 	mu   sync.Mutex // guards what follows between executors
 	tree engine.Tree
-	took []time.Duration // by index in the message
-	part protocol.Part   // scratch of answer
+	took []time.Duration  // by index in the message
+	part protocol.Partial // scratch of answer
 }
 
 // beginBatch prepares the memory of a batch. The message and the batch exchange their memory.
@@ -53,15 +53,15 @@ func beginBatch(j *job, b *batch.Batch, run *protocol.Run) {
 	w.vars = w.vars[:0]
 	for _, v := range b.Values {
 		x := v.Local.(*value)
-		w.vars = append(w.vars, round.Var{ID: v.ID, Version: v.Number, Data: x.data, Pieces: x.list})
+		w.vars = append(w.vars, round.Var{ID: v.ID, Version: v.Number, Data: x.data, Chunks: x.list})
 	}
 	for t := range b.Tasks {
 		g := new(gathered)
 		g.ctx, g.cancel = context.WithCancel(j.ctx)
 		t.Local = g
 	}
-	if w.run.How == round.Sum {
-		w.took = slices.Grow(w.took[:0], len(w.run.Units))[:len(w.run.Units)]
+	if w.run.How == round.Reduce {
+		w.took = slices.Grow(w.took[:0], len(w.run.Tasks))[:len(w.run.Tasks)]
 		clear(w.took)
 		w.tree.Reset(int(w.run.Of), w.run.Shape)
 	}

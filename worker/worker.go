@@ -92,7 +92,7 @@ func openWorker(cfg Config) (*worker, error) {
 	}}
 	w.leader = &leadership{env: w.env}
 	w.sessions = &sessions{
-		env: w.env, coordinators: newCoordinators(&cfg), leader: w.leader, jobs: w.jobs, heartbeat: w.heartbeat,
+		env: w.env, Traffic: &w.metrics.Traffic, coordinators: newCoordinators(&cfg), leader: w.leader, jobs: w.jobs, heartbeat: w.heartbeat,
 		onLead: w.lead, onOrder: w.orders.handle, openBlob: w.blob, ctx: w.ctx, cancel: w.cancel, news: make(chan struct{}, 1),
 	}
 	w.sessions.coordinators.use(folder)

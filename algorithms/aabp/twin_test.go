@@ -247,7 +247,7 @@ func TestGradient(t *testing.T) {
 		shape.F64 += gradient.GradientAt
 		var sum round.Partial
 		sum.Reset(shape)
-		u := round.Unit{Of: 1, Op: gradient.OpStep, Roles: dataset.Train, Steps: [2]uint64{0, 1}}
+		u := round.Task{Of: 1, Op: gradient.OpStep, Roles: dataset.Train, Steps: [2]uint64{0, 1}}
 		vars := round.Vars{{ID: 0xfe10, Version: 1, Data: num.Bytes32(tr.Theta())}, {ID: 0xfe00, Version: 1, Data: num.Bytes64(append(fit.Shift, fit.Scale...))}}
 		if err := k.Run(&sum, u, d, vars, nil, k.NewScratch()); err != nil {
 			t.Fatal(err)
@@ -274,7 +274,7 @@ func TestGradient(t *testing.T) {
 
 // batch returns the rows of a mini-batch of one unit.
 func batch(k *softmax.Kernel, d *dataset.Data, step uint64) (refs []dataset.RowRef) {
-	u := round.Unit{Of: 1, Roles: dataset.Train}
+	u := round.Task{Of: 1, Roles: dataset.Train}
 	all := u.Rows(d)
 	for _, at := range k.Draws.Draw(nil, &u, len(all), step) {
 		refs = append(refs, all[at])

@@ -31,9 +31,9 @@ func FuzzSettings(f *testing.F) { contract.FuzzSettings(f, New(), sets()...) }
 func FuzzDecodeModel(f *testing.F) { contract.FuzzDecodeModel(f, New(), sets()...) }
 
 // whole is a unit that sees the rows of all shards.
-func whole(roles dataset.Roles) round.Unit {
-	r := round.Round{Units: 1, Scope: round.Whole, Roles: roles}
-	return r.Unit(0)
+func whole(roles dataset.Roles) round.Task {
+	r := round.Round{Tasks: 1, Scope: round.Whole, Roles: roles}
+	return r.Task(0)
 }
 
 // generated returns a data set whose features and degrees are multiples of 1/8, with a fifth of
@@ -258,11 +258,11 @@ func TestBadParts(t *testing.T) {
 		tr := newTrainer(done.job)
 		tr.Start()
 		tr.kept = done.kept
-		if err := tr.Fold(&round.Result{Collected: [][]byte{b}}); err == nil {
+		if err := tr.Fold(&round.Result{Gathered: [][]byte{b}}); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if err := newTrainer(done.job).Fold(&round.Result{Collected: [][]byte{nil}}); !errors.Is(err, rows.ErrRows) {
+	if err := newTrainer(done.job).Fold(&round.Result{Gathered: [][]byte{nil}}); !errors.Is(err, rows.ErrRows) {
 		t.Errorf("no rows: error %v", err)
 	}
 	if _, err := newTrainer(done.job).Model(); err == nil {

@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	_ round.SumKernel      = (*kernel)(nil)
-	_ round.CollectKernel  = (*kernel)(nil)
+	_ round.ReduceKernel   = (*kernel)(nil)
+	_ round.GatherKernel   = (*kernel)(nil)
 	_ round.MemoryReleaser = (*kernel)(nil)
 )
 
@@ -38,21 +38,21 @@ type training struct {
 // NewScratch implements round.Kernel.
 func (k *kernel) NewScratch() any { return new(scaling.Scratch) }
 
-// Derive implements round.SumKernel.
-func (k *kernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+// Derive implements round.ReduceKernel.
+func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	return nil, nil
 }
 
-// Run implements round.SumKernel: only scaling has sums.
-func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, _ round.Derived, s any) error {
+// Run implements round.ReduceKernel: only scaling has sums.
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, s any) error {
 	if !scaling.Run(dst, &u, d, v, s.(*scaling.Scratch)) {
 		return fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
 	}
 	return nil
 }
 
-// Collect implements round.CollectKernel.
-func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
+// Gather implements round.GatherKernel.
+func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
 	switch u.Op {
 	case opRows:
 		return rows.Collect(u, d, &wanted), nil
@@ -65,7 +65,7 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v r
 }
 
 // trainingRows returns the training rows. The first unit gathers them, and the others share them.
-func (k *kernel) trainingRows(u round.Unit, d *dataset.Data, v round.Vars) *training {
+func (k *kernel) trainingRows(u round.Task, d *dataset.Data, v round.Vars) *training {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.data != d {

@@ -81,9 +81,9 @@ func (t *trainer) Next() (*round.Round, error) {
 	case !t.fit.Done():
 		t.fit.Next(r)
 	case t.kept == nil:
-		r.Op, r.Kind, r.How, r.Units = opRows, "rows", round.Collect, len(t.job.Manifest.Shards)
+		r.Op, r.Kind, r.How, r.Tasks = opRows, "rows", round.Gather, len(t.job.Manifest.Shards)
 	case t.k == 0:
-		r.Op, r.Kind, r.How, r.Scope, r.Units = opLeftOut, "left out", round.Collect, round.Whole, slicesOf(t.kept.N)
+		r.Op, r.Kind, r.How, r.Scope, r.Tasks = opLeftOut, "left out", round.Gather, round.Whole, slicesOf(t.kept.N)
 		r.Vars = t.fit.AppendVar(nil)
 	default:
 		r.Done = true
@@ -107,7 +107,7 @@ func (t *trainer) Fold(res *round.Result) error {
 
 // foldRows takes the rows. The number of neighbours is known then, unless several may be chosen.
 func (t *trainer) foldRows(res *round.Result) error {
-	kept, err := rows.Join(res.Collected, t.job.Manifest, &wanted)
+	kept, err := rows.Join(res.Gathered, t.job.Manifest, &wanted)
 	if err != nil {
 		return fmt.Errorf("%s: %w", Name, err)
 	}
@@ -125,7 +125,7 @@ func (t *trainer) foldRows(res *round.Result) error {
 func (t *trainer) foldLeftOut(res *round.Result) error {
 	list := candidates(t.kept.N)
 	sums := make([]float64, len(list))
-	for u, b := range res.Collected {
+	for u, b := range res.Gathered {
 		if len(b) != 8*len(list) {
 			return fmt.Errorf("%s: the result of task %d has %d bytes, want %d losses", Name, u, len(b), len(list))
 		}

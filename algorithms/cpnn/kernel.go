@@ -12,15 +12,15 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-var _ round.SumKernel = (*kernel)(nil)
+var _ round.ReduceKernel = (*kernel)(nil)
 
-// kernel is the worker's half: see round.SumKernel. It is shared by lanes.
+// kernel is the worker's half: see round.ReduceKernel. It is shared by lanes.
 type kernel struct{ sizes }
 
 // scratch is the working memory of a lane.
 type scratch struct {
 	space
-	unit    round.Unit // in work
+	unit    round.Task // in work
 	block   blocks.Block
 	own     []float64 // labels×hidden: derivatives by what a label adds to the hidden sums
 	deltas  []float64 // MaxRows×hidden: derivatives by W₁x
@@ -33,13 +33,13 @@ func (k *kernel) NewScratch() any {
 	return &scratch{space: newSpace(k.sizes), own: make([]float64, k.labels*k.hidden), deltas: make([]float64, blocks.MaxRows*k.hidden), errors: make([]float64, k.hidden)}
 }
 
-// Derive implements round.SumKernel.
-func (k *kernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+// Derive implements round.ReduceKernel.
+func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	return nil, nil
 }
 
-// Run implements round.SumKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, _ round.Derived, working any) error {
+// Run implements round.ReduceKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, working any) error {
 	s := working.(*scratch)
 	s.unit = u
 	if scaling.Run(dst, &s.unit, d, v, &s.scaling) {

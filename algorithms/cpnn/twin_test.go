@@ -309,7 +309,7 @@ func TestWeightsBeyondNumbers(t *testing.T) {
 func TestErrors(t *testing.T) {
 	d, c := generated(t, 30, 3, 1), small(inputOneHot)
 	k, tr := &kernel{sizesOf(c, d.Manifest)}, newTrainer(c, 3, d.Manifest)
-	if err := k.Run(new(round.Partial), round.Unit{Of: 1, Op: 9}, d, nil, nil, k.NewScratch()); err == nil {
+	if err := k.Run(new(round.Partial), round.Task{Of: 1, Op: 9}, d, nil, nil, k.NewScratch()); err == nil {
 		t.Error("an unknown operation is run")
 	}
 	tr.Start()

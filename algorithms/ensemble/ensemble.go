@@ -32,7 +32,7 @@ func New(others []algorithms.Algorithm) algorithms.Algorithm {
 		},
 		StateVersion: stateVersion,
 		Kernel:       func(*learner.Job[Config]) (round.Kernel, error) { return kernel{}, nil },
-		Child: func(j *learner.Job[Config], unit int) (*round.Job, error) {
+		SubJob: func(j *learner.Job[Config], unit int) (*round.Job, error) {
 			members, err := k.resolve(j.Config.Members, j.Manifest)
 			if err != nil {
 				return nil, err

@@ -117,7 +117,7 @@ func TestChildren(t *testing.T) {
 	}
 	tested := make([]int, 8)
 	for unit := range 6 {
-		c, err := a.Child(j, smallManifest(), unit)
+		c, err := a.SubJob(j, smallManifest(), unit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestChildren(t *testing.T) {
 		}
 	}
 	for _, unit := range []int{-1, 6} {
-		if _, err := a.Child(j, smallManifest(), unit); err == nil {
+		if _, err := a.SubJob(j, smallManifest(), unit); err == nil {
 			t.Errorf("there is a unit %d", unit)
 		}
 	}
@@ -168,7 +168,7 @@ func TestChildValidates(t *testing.T) {
 		assigned[i] = uint16(i % 4)
 	}
 	for unit := range 8 {
-		c, err := a.(algorithms.Parent).Child(j, m, unit)
+		c, err := a.(algorithms.Parent).SubJob(j, m, unit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +243,7 @@ func TestWholeFolds(t *testing.T) {
 		j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Params: params, Split: c.split}
 		units := 0
 		for ; ; units++ {
-			child, err := a.(algorithms.Parent).Child(j, m, units)
+			child, err := a.(algorithms.Parent).SubJob(j, m, units)
 			if err != nil {
 				break
 			}
@@ -273,7 +273,7 @@ func TestWholeFolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next, err := tr.Next(); err != nil || next.Child(2).Split.Check() == nil {
+		if next, err := tr.Next(); err != nil || next.SubJob(2).Split.Check() == nil {
 			t.Errorf("%+v: error %v, or a child of it has a split that is taken", s, err)
 		}
 	}
@@ -287,11 +287,11 @@ func TestFold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res := &round.Result{Collected: make([][]byte, 6)}
+	res := &round.Result{Gathered: make([][]byte, 6)}
 	for unit := range 6 {
 		if unit%2 == 0 {
-			res.Collected[unit] = part(t, unit)
-		} else if err := tr.TakePart(unit, part(t, unit)); err != nil {
+			res.Gathered[unit] = part(t, unit)
+		} else if err := tr.TakeResult(unit, part(t, unit)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -319,11 +319,11 @@ func TestFold(t *testing.T) {
 		t.Errorf("%v", lines)
 	}
 	for unit, other := range map[int]int{0: 1, 1: 2, 2: 0} {
-		if err := tr.TakePart(unit, part(t, other)); err == nil {
+		if err := tr.TakeResult(unit, part(t, other)); err == nil {
 			t.Errorf("unit %d takes the result of unit %d", unit, other)
 		}
 	}
-	if err := tr.TakePart(0, []byte{1}); err == nil {
+	if err := tr.TakeResult(0, []byte{1}); err == nil {
 		t.Error("a byte is a result")
 	}
 }
@@ -348,13 +348,13 @@ func step(t testing.TB, tr *trainer) {
 	if r.Done {
 		return
 	}
-	collected := make([][]byte, r.Units)
+	collected := make([][]byte, r.Tasks)
 	for unit, has := range r.Has {
 		if !has {
 			collected[unit] = part(t, unit)
 		}
 	}
-	if err := tr.Fold(&round.Result{Collected: collected}); err != nil {
+	if err := tr.Fold(&round.Result{Gathered: collected}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -395,7 +395,7 @@ func TestValidatedRounds(t *testing.T) {
 		if unit == 1 {
 			step(t, odd)
 		}
-		if err := odd.TakePart(unit, part(t, unit)); err != nil {
+		if err := odd.TakeResult(unit, part(t, unit)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := newSmall(t, odd.job.Job, stateOf(t, odd)); err == nil {
@@ -410,7 +410,7 @@ func TestMean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tr.Fold(&round.Result{Collected: [][]byte{part(t, 0), part(t, 1)}}); err != nil {
+	if err := tr.Fold(&round.Result{Gathered: [][]byte{part(t, 0), part(t, 1)}}); err != nil {
 		t.Fatal(err)
 	}
 	if x := tr.Mixture(); x.Members[0].Weight != 0.5 || x.OutOfFoldKL != nil || x.Rows != 0 {

@@ -27,7 +27,7 @@ func FuzzRestore(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := done.Fold(&round.Result{Collected: make([][]byte, 6)}); err != nil {
+	if err := done.Fold(&round.Result{Gathered: make([][]byte, 6)}); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(stateOf(f, done), false)
@@ -62,7 +62,7 @@ func FuzzRestore(f *testing.F) {
 			t.Fatal(err)
 		}
 		if !r.Done && !slices.Contains(r.Has, false) {
-			_ = tr.Fold(&round.Result{Collected: make([][]byte, r.Units)})
+			_ = tr.Fold(&round.Result{Gathered: make([][]byte, r.Tasks)})
 		}
 		if m, err := tr.Model(); err == nil {
 			use(m)
@@ -101,7 +101,7 @@ func FuzzSettings(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r, err := tr.Next(); err != nil || r.Child == nil || r.Child(r.Units-1) == nil {
+		if r, err := tr.Next(); err != nil || r.SubJob == nil || r.SubJob(r.Tasks-1) == nil {
 			t.Fatalf("round %+v, error %v", r, err)
 		}
 		if _, err := a.NewKernel(&job, smallManifest()); err != nil {

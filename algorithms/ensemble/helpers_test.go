@@ -106,7 +106,7 @@ func after(t testing.TB, j *round.Job, parts int) []byte {
 		t.Fatal(err)
 	}
 	for unit := range parts {
-		if err := tr.TakePart(unit, part(t, unit)); err != nil {
+		if err := tr.TakeResult(unit, part(t, unit)); err != nil {
 			t.Fatal(err)
 		}
 	}

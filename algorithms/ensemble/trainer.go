@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	_ round.PartTaker    = (*trainer)(nil)
-	_ round.UnitReporter = (*trainer)(nil)
+	_ round.ResultTaker  = (*trainer)(nil)
+	_ round.TaskReporter = (*trainer)(nil)
 	_ algorithms.Mixer   = (*trainer)(nil)
 )
 
@@ -40,7 +40,7 @@ func (t *trainer) Next() (*round.Round, error) {
 	if t.round.Done {
 		return &t.round, nil
 	}
-	t.round.Kind, t.round.Units, t.round.Scope, t.round.How = "member", len(t.results), round.Whole, round.Collect
+	t.round.Kind, t.round.Tasks, t.round.Scope, t.round.How = "member", len(t.results), round.Whole, round.Gather
 	t.round.Has = make([]bool, len(t.results))
 	var jobs []*round.Job
 	for unit := range t.results {
@@ -51,7 +51,7 @@ func (t *trainer) Next() (*round.Round, error) {
 		}
 		jobs = append(jobs, c)
 	}
-	t.round.Child = round.Jobs(jobs...)
+	t.round.SubJob = round.Jobs(jobs...)
 	return &t.round, nil
 }
 
@@ -76,8 +76,8 @@ func (t *trainer) done() bool {
 	return t.weights != nil
 }
 
-// TakePart implements round.PartTaker.
-func (t *trainer) TakePart(unit int, part []byte) error {
+// TakeResult implements round.ResultTaker.
+func (t *trainer) TakeResult(unit int, part []byte) error {
 	r, err := t.read(unit, part)
 	if err != nil {
 		return fmt.Errorf("ensemble: the result of %s (sub-job %d) cannot be used: %w", t.members[unit%len(t.members)].label, unit, err)
@@ -88,17 +88,17 @@ func (t *trainer) TakePart(unit int, part []byte) error {
 
 // Fold implements round.Trainer.
 func (t *trainer) Fold(res *round.Result) error {
-	if len(res.Collected) != len(t.results) {
-		return fmt.Errorf("ensemble: got %d results, want %d", len(res.Collected), len(t.results))
+	if len(res.Gathered) != len(t.results) {
+		return fmt.Errorf("ensemble: got %d results, want %d", len(res.Gathered), len(t.results))
 	}
-	for unit, part := range res.Collected {
+	for unit, part := range res.Gathered {
 		if part == nil && (t.results[unit].head != nil || !t.wanted(unit)) {
 			continue
 		}
-		if err := t.TakePart(unit, part); err != nil {
+		if err := t.TakeResult(unit, part); err != nil {
 			return err
 		}
-		res.Collected[unit] = nil
+		res.Gathered[unit] = nil
 	}
 	if t.weights != nil {
 		return nil
@@ -135,10 +135,10 @@ func (t *trainer) weigh() error {
 
 // Progress implements round.Trainer: the steps and samples of all child jobs.
 func (t *trainer) Progress() round.Progress {
-	units := make([]round.UnitProgress, len(t.results))
+	units := make([]round.TaskProgress, len(t.results))
 	for i := range t.results {
 		if r := &t.results[i]; r.head != nil {
-			units[i] = round.UnitProgress{Progress: r.numbers.progress(), Known: true, Done: true}
+			units[i] = round.TaskProgress{Progress: r.numbers.progress(), Known: true, Done: true}
 		}
 	}
 	p := t.RoundProgress(units)
@@ -160,7 +160,7 @@ func (t *trainer) loss() (sum float64) {
 	return sum
 }
 
-// ResultProgress implements round.UnitReporter.
+// ResultProgress implements round.TaskReporter.
 func (t *trainer) ResultProgress(part []byte) (round.Progress, error) {
 	o, err := childjob.Decode(part)
 	if err != nil {
@@ -170,15 +170,15 @@ func (t *trainer) ResultProgress(part []byte) (round.Progress, error) {
 	return n.progress(), err
 }
 
-// RoundProgress implements round.UnitReporter. The jobs of one member are alike, those of
+// RoundProgress implements round.TaskReporter. The jobs of one member are alike, those of
 // different members are not.
-func (t *trainer) RoundProgress(units []round.UnitProgress) round.Progress {
+func (t *trainer) RoundProgress(units []round.TaskProgress) round.Progress {
 	all, ended, trained, count := round.Progress{Loss: -1}, 0, 0, len(t.members)
 	if t.weights == nil && t.later(0) {
 		trained++ // the best, which is not known yet
 	}
 	for m := range count {
-		var own []round.UnitProgress
+		var own []round.TaskProgress
 		for u := m; u < len(units); u += count {
 			if t.wanted(u) {
 				own = append(own, units[u])

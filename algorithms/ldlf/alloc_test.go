@@ -46,18 +46,18 @@ func allocationsOfRound(t *testing.T, tr *trainer, k *kernel, d *dataset.Data, s
 	var sum, part round.Partial
 	sum.Reset(r.Shape)
 	part.Reset(r.Shape)
-	for id := range r.Units { // once to size every buffer, and for the sum
+	for id := range r.Tasks { // once to size every buffer, and for the sum
 		part.Reset(r.Shape)
-		u := r.Unit(id)
+		u := r.Task(id)
 		if err := k.Run(&part, u, d, r.Vars, nil, s); err != nil {
 			t.Fatal(err)
 		}
 		add(&sum, &part, r.Shape)
 	}
 	allocs := testing.AllocsPerRun(1, func() {
-		for id := range r.Units {
+		for id := range r.Tasks {
 			part.Reset(r.Shape)
-			if err := k.Run(&part, r.Unit(id), d, r.Vars, nil, s); err != nil {
+			if err := k.Run(&part, r.Task(id), d, r.Vars, nil, s); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -78,13 +78,13 @@ func (x *roundRunner) run(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for id := range r.Units {
+	for id := range r.Tasks {
 		dst := &x.part
 		if id == 0 {
 			dst = &x.sum
 		}
 		dst.Reset(r.Shape)
-		u := r.Unit(id)
+		u := r.Task(id)
 		if u.DerivedVersion != 0 && x.derived[id] == nil {
 			if x.derived[id], err = x.k.Derive(u, x.d, r.Vars, x.s); err != nil {
 				b.Fatal(err)

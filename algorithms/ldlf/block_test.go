@@ -80,7 +80,7 @@ func TestStepWidth(t *testing.T) {
 	k.descent.Draws = all{}
 	shape := k.descent.Function.GradientShape()
 	shape.F64 += gradient.GradientAt
-	unit := round.Unit{Of: 1, Op: gradient.OpStep, Roles: 1, Steps: [2]uint64{0, 1}}
+	unit := round.Task{Of: 1, Op: gradient.OpStep, Roles: 1, Steps: [2]uint64{0, 1}}
 	partial := func(width int) *round.Partial {
 		dst := new(round.Partial)
 		dst.Reset(shape)

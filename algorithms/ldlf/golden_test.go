@@ -63,7 +63,7 @@ type given struct {
 func newGiven(rows []uint32, batch, units int, d *dataset.Data) *given {
 	g := &given{rows: rows, batch: batch, unit: make([]uint32, d.Manifest.Rows), at: make([]uint32, d.Manifest.Rows)}
 	for u := range units {
-		unit := round.Unit{ID: u, Of: units, Roles: dataset.Train}
+		unit := round.Task{ID: u, Of: units, Roles: dataset.Train}
 		for i, ref := range unit.Rows(d) {
 			row := d.Shard(int(ref.Shard)).Row[ref.Pos]
 			g.unit[row], g.at[row] = uint32(u), uint32(i)
@@ -72,7 +72,7 @@ func newGiven(rows []uint32, batch, units int, d *dataset.Data) *given {
 	return g
 }
 
-func (g *given) Draw(dst []uint32, u *round.Unit, _ int, step uint64) []uint32 {
+func (g *given) Draw(dst []uint32, u *round.Task, _ int, step uint64) []uint32 {
 	for _, row := range g.rows[int(step)*g.batch : (int(step)+1)*g.batch] {
 		if int(g.unit[row]) == u.ID {
 			dst = append(dst, g.at[row])

@@ -68,7 +68,7 @@ func (fc *forestCase) vars() round.Vars {
 // all is a sampler that draws every row once.
 type all struct{}
 
-func (all) Draw(dst []uint32, _ *round.Unit, n int, _ uint64) []uint32 {
+func (all) Draw(dst []uint32, _ *round.Task, n int, _ uint64) []uint32 {
 	for i := range n {
 		dst = append(dst, uint32(i))
 	}
@@ -86,7 +86,7 @@ func (fc *forestCase) kernelGradient(t testing.TB, sparse bool) []float64 {
 	shape.F64 += gradient.GradientAt
 	var dst round.Partial
 	dst.Reset(shape)
-	u := round.Unit{Of: 1, Op: gradient.OpStep, Roles: 1, Steps: [2]uint64{0, 1}}
+	u := round.Task{Of: 1, Op: gradient.OpStep, Roles: 1, Steps: [2]uint64{0, 1}}
 	if err := k.Run(&dst, u, d, fc.vars(), nil, k.NewScratch()); err != nil {
 		t.Fatal(err)
 	}

@@ -341,7 +341,7 @@ func TestDiverges(t *testing.T) {
 		}
 		var sum round.Partial
 		sum.Reset(r.Shape)
-		if err := k.Run(&sum, round.Unit{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Steps}, d, r.Vars, nil, s); err != nil {
+		if err := k.Run(&sum, round.Task{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Steps}, d, r.Vars, nil, s); err != nil {
 			t.Fatal(err)
 		}
 		if err := tr.Fold(&round.Result{Sum: &sum}); err != nil {

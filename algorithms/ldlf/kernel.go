@@ -15,9 +15,9 @@ const (
 	opShrink                  // the losses for each weight of the mean distribution
 )
 
-var _ round.SumKernel = (*kernel)(nil)
+var _ round.ReduceKernel = (*kernel)(nil)
 
-// kernel is the worker's half: see round.SumKernel. It is shared by lanes.
+// kernel is the worker's half: see round.ReduceKernel. It is shared by lanes.
 type kernel struct {
 	sizes
 	descent gradient.Kernel
@@ -38,7 +38,7 @@ func newKernel(c *Config, seed uint64, m *dataset.Manifest) *kernel {
 }
 
 // Run implements round.Kernel.
-func (k *kernel) Run(dst *round.Partial, unit round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, working any) error {
+func (k *kernel) Run(dst *round.Partial, unit round.Task, d *dataset.Data, v round.Vars, derived round.Derived, working any) error {
 	s := working.(*scratch)
 	s.unit = unit
 	u := &s.unit
@@ -66,7 +66,7 @@ func (k *kernel) Run(dst *round.Partial, unit round.Unit, d *dataset.Data, v rou
 const maxWindow = 1e6
 
 // checkWindow refuses a unit of more mini-batches than any job has.
-func checkWindow(u *round.Unit) error {
+func checkWindow(u *round.Task) error {
 	if n := u.Steps[1] - u.Steps[0]; n > maxWindow { // huge as well where they descend
 		return fmt.Errorf("ldlf: the task has the invalid mini-batches %d to %d", u.Steps[0], u.Steps[1])
 	}

@@ -17,7 +17,7 @@ const leafAt = 3
 // u.Steps. F64 holds the distinct rows, their multiplicities, the K-L summed over
 // rows and trees, and for each tree, leaf and class Σ_i w_i p(ℓ|x_i) d_ic / g_c(x_i).
 // Where F64 has a value more, that stays 0, nobody wants the K-L and it is 0 too.
-func (k *kernel) leafSums(dst *round.Partial, u *round.Unit, d *dataset.Data, v *gradient.Values, r *routing, s *scratch) {
+func (k *kernel) leafSums(dst *round.Partial, u *round.Task, d *dataset.Data, v *gradient.Values, r *routing, s *scratch) {
 	t := dst.F64[leafAt : leafAt+k.q()]
 	tellsLoss := len(dst.F64) == leafAt+len(t)
 	q, _ := qOf(v)
@@ -64,7 +64,7 @@ func (k *kernel) derivedSums(dst, t []float64, r *routing, q []float32, tellsLos
 }
 
 // routedSums is derivedSums where there is no room for the routing of all blocks.
-func (k *kernel) routedSums(dst, t []float64, u *round.Unit, d *dataset.Data, v *gradient.Values, tellsLoss bool, s *scratch) {
+func (k *kernel) routedSums(dst, t []float64, u *round.Task, d *dataset.Data, v *gradient.Values, tellsLoss bool, s *scratch) {
 	refs, l := u.Rows(d), &s.leaves
 	s.window.Count(k.descent.Draws, u, len(refs))
 	q, _ := qOf(v)

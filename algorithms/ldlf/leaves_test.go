@@ -22,7 +22,7 @@ func (fc *forestCase) leafRound(t testing.TB, update func(q []float32, sums []fl
 	k.descent.Draws = all{}
 	var dst round.Partial
 	dst.Reset(round.Shape{F64: leafAt + fc.z.q()})
-	u := round.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 2}}
+	u := round.Task{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 2}}
 	if err := k.Run(&dst, u, d, fc.vars(), nil, k.NewScratch()); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestUnreachedLeafKeepsItsDistribution(t *testing.T) {
 // once, and some never.
 type uneven struct{}
 
-func (uneven) Draw(dst []uint32, _ *round.Unit, n int, step uint64) []uint32 {
+func (uneven) Draw(dst []uint32, _ *round.Task, n int, step uint64) []uint32 {
 	for i := range n {
 		if (uint64(i)+step)%2 == 0 && i%7 != 5 {
 			dst = append(dst, uint32(i))
@@ -148,7 +148,7 @@ func (uneven) Draw(dst []uint32, _ *round.Unit, n int, step uint64) []uint32 {
 }
 
 // rowByRow is leafSums one row after the other: its slow twin.
-func (fc *forestCase) rowByRow(d *dataset.Data, u *round.Unit) []float64 {
+func (fc *forestCase) rowByRow(d *dataset.Data, u *round.Task) []float64 {
 	k, s := fc.k, fc.k.NewScratch().(*scratch)
 	refs := u.Rows(d)
 	var w gradient.Window
@@ -204,7 +204,7 @@ func TestLeafSums(t *testing.T) {
 		fc.spoil()
 		_, d := fc.p.data(1, false, dataset.Split{})
 		fc.k.descent.Draws = uneven{}
-		u := round.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 3}, DerivedVersion: 1}
+		u := round.Task{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 3}, DerivedVersion: 1}
 		want := fc.rowByRow(d, &u)
 		s := fc.k.NewScratch()
 		derived, err := fc.k.Derive(u, d, fc.vars(), s)
@@ -268,7 +268,7 @@ func TestLossOfTheLastIteration(t *testing.T) {
 			}
 			var sum round.Partial
 			sum.Reset(r.Shape)
-			u := round.Unit{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Steps}
+			u := round.Task{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Steps}
 			if err := k.Run(&sum, u, d, r.Vars, nil, s); err != nil {
 				t.Fatal(err)
 			}
@@ -298,7 +298,7 @@ func TestRoutingIsUsedAgain(t *testing.T) {
 	fc.k.descent.Draws = all{}
 	s := fc.k.NewScratch()
 	derive := func() *routing {
-		u := round.Unit{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 2}, DerivedVersion: 1}
+		u := round.Task{Of: 1, Op: opLeaves, Roles: dataset.Train, Steps: [2]uint64{0, 2}, DerivedVersion: 1}
 		r, err := fc.k.Derive(u, d, fc.vars(), s)
 		if err != nil {
 			t.Fatal(err)

@@ -134,7 +134,7 @@ func (r *routing) after(from, tree int, z *sizes) []float32 {
 
 // Derive implements round.Kernel: the routing of a leaf update's unit, or nil
 // where there is no room for it.
-func (k *kernel) Derive(u round.Unit, d *dataset.Data, v round.Vars, working any) (round.Derived, error) {
+func (k *kernel) Derive(u round.Task, d *dataset.Data, v round.Vars, working any) (round.Derived, error) {
 	if err := checkWindow(&u); err != nil {
 		return nil, err
 	}

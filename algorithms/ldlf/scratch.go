@@ -9,7 +9,7 @@ import (
 type scratch struct {
 	gradient.Scratch
 	loss   forestLoss
-	unit   round.Unit // what is being run
+	unit   round.Task // what is being run
 	window gradient.Window
 
 	s, t   []float32 // outputs: σ(f), σ(-f)

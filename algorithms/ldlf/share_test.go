@@ -24,7 +24,7 @@ func (c crew) Do(n int, p round.Parts) {
 }
 
 // sharedTwin is leafSums as several lanes do it, whatever the size of the unit.
-func (fc *forestCase) sharedTwin(d *dataset.Data, u round.Unit, dst []float64, tellsLoss bool) {
+func (fc *forestCase) sharedTwin(d *dataset.Data, u round.Task, dst []float64, tellsLoss bool) {
 	k, s := fc.k, fc.k.NewScratch().(*scratch)
 	u.Lanes = crew{k}
 	derived, err := k.Derive(u, d, fc.vars(), s)
@@ -41,7 +41,7 @@ type counted struct {
 	shared atomic.Int32
 }
 
-func (c *counted) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, s any) error {
+func (c *counted) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s any) error {
 	u.Lanes = countedLanes{u.Lanes, &c.shared}
 	return c.kernel.Run(dst, u, d, v, derived, s)
 }

@@ -55,7 +55,7 @@ func takeMean(mean, q []float32, sums []float64) {
 }
 
 // shrunkLosses sums the K-L of the unit's rows for each weight of the mean: F64 holds these sums.
-func (k *kernel) shrunkLosses(dst *round.Partial, u *round.Unit, d *dataset.Data, v round.Vars, s *scratch) {
+func (k *kernel) shrunkLosses(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, s *scratch) {
 	mean := num.Float32s(v.Get(varMean))
 	q, _ := qOf(&s.Values)
 	k.descent.EachRow(u, d, &s.Scratch, func(_ int, f []float32, x *gradient.Sample) {

@@ -108,7 +108,7 @@ func TestNextIsRepeatable(t *testing.T) {
 	a, _ := tr.Next()
 	first := *a
 	b, _ := tr.Next()
-	if first.Op != b.Op || first.Units != b.Units || first.Shape != b.Shape {
+	if first.Op != b.Op || first.Tasks != b.Tasks || first.Shape != b.Shape {
 		t.Errorf("Next gave %+v, then %+v", first, *b)
 	}
 }

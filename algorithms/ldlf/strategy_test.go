@@ -112,7 +112,7 @@ func TestTreeGradient(t *testing.T) {
 		shape.F64 += gradient.GradientAt
 		var dst round.Partial
 		dst.Reset(shape)
-		u := round.Unit{Of: 1, Op: gradient.OpStep, Roles: 1, Steps: [2]uint64{step, step + 1}}
+		u := round.Task{Of: 1, Op: gradient.OpStep, Roles: 1, Steps: [2]uint64{step, step + 1}}
 		other := *fc
 		other.q = q
 		if err := k.Run(&dst, u, d, other.vars(), nil, k.NewScratch()); err != nil {

@@ -26,8 +26,8 @@ const (
 )
 
 var (
-	_ round.SumKernel     = (*kernel)(nil)
-	_ round.CollectKernel = (*kernel)(nil)
+	_ round.ReduceKernel = (*kernel)(nil)
+	_ round.GatherKernel = (*kernel)(nil)
 )
 
 // kernel is the workers' half.
@@ -49,21 +49,21 @@ func (k *kernel) NewScratch() any {
 	return k.shared.NewScratch(&terms{labels: k.shared.Labels, product: make([]float64, k.shared.Labels)})
 }
 
-// Derive implements round.SumKernel.
-func (k *kernel) Derive(u round.Unit, d *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
+// Derive implements round.ReduceKernel.
+func (k *kernel) Derive(u round.Task, d *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
 	return k.shared.Derive(u, d), nil
 }
 
-// Collect implements round.CollectKernel.
-func (k *kernel) Collect(_ context.Context, u round.Unit, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
+// Gather implements round.GatherKernel.
+func (k *kernel) Gather(_ context.Context, u round.Task, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
 	if u.Op != opStart {
 		return nil, fmt.Errorf("ldl-ldm: the task has the unknown operation %d", u.Op)
 	}
 	return appendEntries(nil, draw(k.clusters, k.key, &u, d)), nil
 }
 
-// Run implements round.SumKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, scratch any) error {
+// Run implements round.ReduceKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, scratch any) error {
 	s := scratch.(*maxent.Scratch)
 	s.Unit = u
 	switch u.Op {
@@ -97,7 +97,7 @@ func nearest(centres []float64, label []float32) int {
 }
 
 // means sums the labels of each cluster: its rows, then Σ d.
-func (k *kernel) means(sums []float64, u *round.Unit, d *dataset.Data, v round.Vars) {
+func (k *kernel) means(sums []float64, u *round.Task, d *dataset.Data, v round.Vars) {
 	centres := num.Float64s(v.Get(varCentres))
 	for _, ref := range u.Rows(d) {
 		label := d.Shard(int(ref.Shard)).Label(int(ref.Pos))
@@ -110,7 +110,7 @@ func (k *kernel) means(sums []float64, u *round.Unit, d *dataset.Data, v round.V
 }
 
 // gram sums the products of labels of all rows, and of each cluster.
-func (k *kernel) gram(sums []float64, u *round.Unit, d *dataset.Data, v round.Vars) {
+func (k *kernel) gram(sums []float64, u *round.Task, d *dataset.Data, v round.Vars) {
 	centres := num.Float64s(v.Get(varCentres))
 	for _, ref := range u.Rows(d) {
 		label := d.Shard(int(ref.Shard)).Label(int(ref.Pos))

@@ -343,7 +343,7 @@ func evaluate(t *testing.T, k *kernel, tr *trainer, d *dataset.Data, x []float64
 	r := &round.Round{Op: fullbatch.OpEvaluate, Roles: dataset.Train, Vars: tr.Objective.AppendVars(nil, x, 1)}
 	var sum round.Partial
 	sum.Reset(round.Shape{F64: fullbatch.SumsAt + tr.Objective.Sums()})
-	if err := k.Run(&sum, round.Unit{Of: 1, Op: r.Op, Roles: r.Roles}, d, r.Vars, nil, k.NewScratch()); err != nil {
+	if err := k.Run(&sum, round.Task{Of: 1, Op: r.Op, Roles: r.Roles}, d, r.Vars, nil, k.NewScratch()); err != nil {
 		t.Fatal(err)
 	}
 	g = make([]float64, len(x))
@@ -364,7 +364,7 @@ func TestDraw(t *testing.T) {
 	for units := 1; units <= len(m.Shards); units *= 2 {
 		var drawn []entry
 		for id := range units {
-			u := round.Unit{ID: id, Of: units, Roles: dataset.Train}
+			u := round.Task{ID: id, Of: units, Roles: dataset.Train}
 			list, err := parseEntries(appendEntries(nil, draw(7, key, &u, d)), 7, 3)
 			if err != nil {
 				t.Fatal(err)
@@ -428,7 +428,7 @@ func TestCollectedIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := tr.Fold(&round.Result{Collected: [][]byte{b}}); !errors.Is(err, errEntries) {
+		if err := tr.Fold(&round.Result{Gathered: [][]byte{b}}); !errors.Is(err, errEntries) {
 			t.Errorf("%d bytes: error %v", len(b), err)
 		}
 	}
@@ -436,7 +436,7 @@ func TestCollectedIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tr.Fold(&round.Result{Collected: [][]byte{nil}}); !errors.Is(err, algorithms.ErrNoRows) {
+	if err := tr.Fold(&round.Result{Gathered: [][]byte{nil}}); !errors.Is(err, algorithms.ErrNoRows) {
 		t.Errorf("no rows: error %v", err)
 	}
 }

@@ -32,7 +32,7 @@ func orderOf(key num.Key, row uint32) uint64 {
 
 // draw lists the rows of a unit with the least random numbers, n at most, in their order. The
 // rows that are drawn of all units' lists do not depend on how rows are shared among units.
-func draw(n int, key num.Key, u *round.Unit, d *dataset.Data) []entry {
+func draw(n int, key num.Key, u *round.Task, d *dataset.Data) []entry {
 	var drawn []entry
 	for _, ref := range u.Rows(d) {
 		rows := d.Shard(int(ref.Shard))

@@ -71,7 +71,7 @@ func (t *trainer) Next() (*round.Round, error) {
 	}
 	switch t.stage {
 	case stageStart:
-		r.Op, r.How = opStart, round.Collect
+		r.Op, r.How = opStart, round.Gather
 	case stageMeans:
 		r.Op, r.Vars, r.Shape.F64 = opMeans, t.values[:1], t.cfg.Clusters*(1+t.labels)
 	case stageGram:
@@ -86,7 +86,7 @@ func (t *trainer) Fold(r *round.Result) error {
 	case t.Phase != fullbatch.PhaseOwn:
 		return t.Trainer.Fold(r)
 	case t.stage == stageStart:
-		return t.started(r.Collected)
+		return t.started(r.Gathered)
 	case r.Sum == nil:
 		return errors.New("the result of the round lacks the sum of the tasks' results")
 	case t.stage == stageMeans:

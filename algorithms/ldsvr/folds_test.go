@@ -47,9 +47,9 @@ func TestFolds(t *testing.T) {
 	}
 }
 
-func unitOf(roles dataset.Roles) round.Unit {
-	r := round.Round{Units: 1, Scope: round.Whole, Roles: roles}
-	return r.Unit(0)
+func unitOf(roles dataset.Roles) round.Task {
+	r := round.Round{Tasks: 1, Scope: round.Whole, Roles: roles}
+	return r.Task(0)
 }
 
 // slowObjective returns ½ Σ ‖w_c‖² + C Σ L(u) over training rows with the default settings, by plain sums.

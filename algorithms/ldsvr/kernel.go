@@ -30,9 +30,9 @@ const (
 )
 
 var (
-	_ round.SumKernel     = (*kernel)(nil)
-	_ round.CollectKernel = (*kernel)(nil)
-	_ round.Demanding     = (*kernel)(nil)
+	_ round.ReduceKernel = (*kernel)(nil)
+	_ round.GatherKernel = (*kernel)(nil)
+	_ round.Demanding    = (*kernel)(nil)
 )
 
 // kernel is the workers' half. It is shared by lanes.
@@ -119,8 +119,8 @@ type kernels struct {
 // Bytes implements round.Derived.
 func (x *kernels) Bytes() int { return 8 * len(x.values) }
 
-// Derive implements round.SumKernel: the kernels do not depend on the point.
-func (k *kernel) Derive(u round.Unit, d *dataset.Data, v round.Vars, working any) (round.Derived, error) {
+// Derive implements round.ReduceKernel: the kernels do not depend on the point.
+func (k *kernel) Derive(u round.Task, d *dataset.Data, v round.Vars, working any) (round.Derived, error) {
 	l, err := k.read(v)
 	if err != nil {
 		return nil, err
@@ -145,8 +145,8 @@ func (l *landmarks) to(dst []float64, refs []dataset.RowRef, d *dataset.Data, s 
 	rows.Gaussian(dst, gaussian(l.width))
 }
 
-// Run implements round.SumKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, working any) error {
+// Run implements round.ReduceKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, working any) error {
 	s := working.(*scratch)
 	if scaling.Run(dst, &u, d, v, &s.scaling) {
 		return nil
@@ -184,8 +184,8 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 	return nil
 }
 
-// Collect implements round.CollectKernel.
-func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
+// Gather implements round.GatherKernel.
+func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
 	c, seed, m := k.job.Config, k.job.Seed, k.job.Manifest
 	switch u.Op {
 	case opRows:

@@ -126,8 +126,8 @@ func TestOptimum(t *testing.T) {
 		if v, ok := x.set["cost"].(float64); ok {
 			c.Cost, c.Epsilon = v, x.set["epsilon"].(float64)
 		}
-		u := round.Round{Units: 1, Scope: round.Whole, Roles: dataset.Train}
-		r := rows.Gather(u.Unit(0), d, &rows.Wanted{Labels: true})
+		u := round.Round{Tasks: 1, Scope: round.Whole, Roles: dataset.Train}
+		r := rows.Gather(u.Task(0), d, &rows.Wanted{Labels: true})
 		inside, sums := 0, make([]float64, x.labels)
 		for i := range r.N {
 			f := slowOutputs(m, r, i)
@@ -391,13 +391,13 @@ func TestBadFit(t *testing.T) {
 	for name, parts := range map[string][][]byte{"none": nil, "two": {{1}, {1}}, "no fit": {{fitFormat}}, "another format": {{9, 9}}} {
 		fresh := newTrainer(tr.job)
 		fresh.fit = tr.fit
-		if err := fresh.Fold(&round.Result{Collected: parts}); err == nil || fresh.ended() {
+		if err := fresh.Fold(&round.Result{Gathered: parts}); err == nil || fresh.ended() {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
 	fresh := newTrainer(tr.job)
 	fresh.fit = tr.fit
-	if err := fresh.Fold(&round.Result{Collected: [][]byte{nil}}); !errors.Is(err, algorithms.ErrNoRows) {
+	if err := fresh.Fold(&round.Result{Gathered: [][]byte{nil}}); !errors.Is(err, algorithms.ErrNoRows) {
 		t.Errorf("no rows: error %v", err)
 	}
 	if _, err := fresh.Model(); err == nil {

@@ -108,17 +108,17 @@ func (t *trainer) ended() bool {
 // Next implements round.Trainer.
 func (t *trainer) Next() (*round.Round, error) {
 	r := &t.round
-	*r = round.Round{Roles: dataset.Train, Units: len(t.job.Manifest.Shards)}
+	*r = round.Round{Roles: dataset.Train, Tasks: len(t.job.Manifest.Shards)}
 	switch {
 	case !t.fit.Done():
 		t.fit.Next(r)
 	case t.ended():
 		r.Done = true
 	case t.exact():
-		r.Op, r.Kind, r.How, r.Scope, r.Units = opFit, "fit", round.Collect, round.Whole, 1
+		r.Op, r.Kind, r.How, r.Scope, r.Tasks = opFit, "fit", round.Gather, round.Whole, 1
 		r.Vars = t.fit.AppendVar(nil)
 	case t.kept == nil:
-		r.Op, r.Kind, r.How = opRows, "rows", round.Collect
+		r.Op, r.Kind, r.How = opRows, "rows", round.Gather
 	default:
 		t.nextPoint(r)
 	}
@@ -163,14 +163,14 @@ func (t *trainer) Fold(res *round.Result) error {
 
 // foldFit takes an exact fit.
 func (t *trainer) foldFit(res *round.Result) error {
-	if len(res.Collected) == 1 && len(res.Collected[0]) == 0 {
+	if len(res.Gathered) == 1 && len(res.Gathered[0]) == 0 {
 		return fmt.Errorf("%s: %w", Name, algorithms.ErrNoRows)
 	}
-	if len(res.Collected) != 1 {
-		return fmt.Errorf("%s: got %d fits, want 1", Name, len(res.Collected))
+	if len(res.Gathered) != 1 {
+		return fmt.Errorf("%s: got %d fits, want 1", Name, len(res.Gathered))
 	}
 	var fit fitted
-	err := fields.Read(res.Collected[0], fitFormat, func(l *fields.List) {
+	err := fields.Read(res.Gathered[0], fitFormat, func(l *fields.List) {
 		fit.list(l, t.job.Manifest, t.job.Config.kept(t.job.Seed))
 		l.Check(fit.point != nil && fit.done <= uint64(t.job.Config.Iterations), "the fit is at iteration %d and has %d values, which is not possible", fit.done, len(fit.point))
 	})
@@ -184,7 +184,7 @@ func (t *trainer) foldFit(res *round.Result) error {
 // foldRows draws the landmarks of the collected rows, and takes the mean distance between these.
 func (t *trainer) foldRows(res *round.Result) error {
 	c, seed := t.job.Config, t.job.Seed
-	all, err := rows.Join(res.Collected, t.job.Manifest, c.collected(seed))
+	all, err := rows.Join(res.Gathered, t.job.Manifest, c.collected(seed))
 	if err != nil {
 		return fmt.Errorf("%s: %w", Name, err)
 	}

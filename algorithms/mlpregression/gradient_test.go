@@ -35,7 +35,7 @@ func TestGradient(t *testing.T) {
 			}
 			got, loss := kernelGradient(t, tr, k, d, vars, &fit)
 
-			u := round.Unit{Of: 1, Roles: dataset.Train}
+			u := round.Task{Of: 1, Roles: dataset.Train}
 			var refs []dataset.RowRef
 			for _, at := range k.descent.Draws.Draw(nil, &u, len(u.Rows(d)), 0) {
 				refs = append(refs, u.Rows(d)[at])
@@ -77,7 +77,7 @@ func kernelGradient(t *testing.T, tr *trainer, k *kernel, d *dataset.Data, vars 
 	shape.F64 += gradient.GradientAt
 	var sum round.Partial
 	sum.Reset(shape)
-	u := round.Unit{Of: 1, Op: gradient.OpStep, Roles: dataset.Train, Steps: [2]uint64{0, 1}}
+	u := round.Task{Of: 1, Op: gradient.OpStep, Roles: dataset.Train, Steps: [2]uint64{0, 1}}
 	if err := k.Run(&sum, u, d, vars, nil, k.NewScratch()); err != nil {
 		t.Fatal(err)
 	}

@@ -21,9 +21,9 @@ const (
 // deviation, in float64.
 const varTarget = 1
 
-var _ round.SumKernel = (*kernel)(nil)
+var _ round.ReduceKernel = (*kernel)(nil)
 
-// kernel is the worker's half: see round.SumKernel. It is shared by lanes.
+// kernel is the worker's half: see round.ReduceKernel. It is shared by lanes.
 type kernel struct {
 	descent gradient.Kernel
 	scale   target.Scale
@@ -42,7 +42,7 @@ const block = 64
 // scratch is the working memory of a lane.
 type scratch struct {
 	gradient.Scratch
-	unit round.Unit // in work
+	unit round.Task // in work
 	loss squaredError
 }
 
@@ -51,13 +51,13 @@ func (k *kernel) NewScratch() any {
 	return &scratch{Scratch: gradient.NewScratch(k.descent.Function, 1, block), loss: squaredError{scale: k.scale}}
 }
 
-// Derive implements round.SumKernel.
-func (k *kernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+// Derive implements round.ReduceKernel.
+func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	return nil, nil
 }
 
-// Run implements round.SumKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, _ round.Derived, working any) error {
+// Run implements round.ReduceKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, working any) error {
 	s := working.(*scratch)
 	s.unit = u
 	switch u.Op {
@@ -74,7 +74,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 	return nil
 }
 
-func (k *kernel) sumTarget(dst *round.Partial, u *round.Unit, d *dataset.Data) {
+func (k *kernel) sumTarget(dst *round.Partial, u *round.Task, d *dataset.Data) {
 	low := float64(k.scale.Low)
 	for _, ref := range u.Rows(d) {
 		x := k.scale.Number(d.Shard(int(ref.Shard)), int(ref.Pos)) - low

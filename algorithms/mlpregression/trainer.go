@@ -47,7 +47,7 @@ func (t *trainer) Start() {}
 func (t *trainer) Next() (*round.Round, error) {
 	if t.rows == 0 {
 		return &round.Round{
-			Op: opTarget, Kind: "target", Units: len(t.shape.Shards), How: round.Sum, Scope: round.Sharded, Roles: dataset.Train,
+			Op: opTarget, Kind: "target", Tasks: len(t.shape.Shards), How: round.Reduce, Scope: round.Sharded, Roles: dataset.Train,
 			Shape: round.Shape{F64: targetSums},
 		}, nil
 	}

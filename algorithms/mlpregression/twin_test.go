@@ -226,7 +226,7 @@ func TestTwin(t *testing.T) {
 			d, c := generated(t, 103, density), small()
 			c.Passes = passes
 			tr, k := drive(t, c, d, 1), newKernel(c, 3, d.Manifest)
-			u := round.Unit{Of: 1, Roles: dataset.Train}
+			u := round.Task{Of: 1, Roles: dataset.Train}
 			train := u.Rows(d)
 			_, numbers := rowsOf(d, train, scaling.Values{})
 			start := make([]float32, len(tr.Theta()))

@@ -119,7 +119,7 @@ func configOf(t testing.TB, given param.Values, m *dataset.Manifest) *Config {
 // growerOf returns a grower whose sample has each training row once.
 func growerOf(t testing.TB, c *Config, d *dataset.Data) *grower {
 	t.Helper()
-	u := round.Unit{Op: 1, Scope: round.Whole, Roles: dataset.Train, Of: 1}
+	u := round.Task{Op: 1, Scope: round.Whole, Roles: dataset.Train, Of: 1}
 	table, err := newTable(c, u, d)
 	if err != nil {
 		t.Fatal(err)

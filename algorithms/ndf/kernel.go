@@ -13,11 +13,11 @@ import (
 )
 
 var (
-	_ round.CollectKernel = (*kernel)(nil)
+	_ round.GatherKernel  = (*kernel)(nil)
 	_ algorithms.Composer = (*kernel)(nil)
 )
 
-// kernel implements round.CollectKernel. It is safe for concurrent use.
+// kernel implements round.GatherKernel. It is safe for concurrent use.
 type kernel struct {
 	cfg   Config
 	seed  uint64
@@ -52,8 +52,8 @@ func (k *kernel) ReleaseMemory() {
 	runtime.GC()
 }
 
-// Collect implements round.CollectKernel: it grows one tree and returns its encoded form.
-func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
+// Gather implements round.GatherKernel: it grows one tree and returns its encoded form.
+func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
 	if u.Op != forest.OpGrow {
 		return nil, fmt.Errorf("ndf: the task has the unknown operation %d", u.Op)
 	}
@@ -70,7 +70,7 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, _ r
 }
 
 // Compose implements algorithms.Composer.
-func (k *kernel) Compose(pieces []round.Piece) (algorithms.Model, error) {
+func (k *kernel) Compose(pieces []round.Chunk) (algorithms.Model, error) {
 	trees, err := forest.Compose(pieces, k.trees.decode)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (k *kernel) Compose(pieces []round.Piece) (algorithms.Model, error) {
 }
 
 // acquire returns an idle grower, or a new one. The first unit makes the table.
-func (k *kernel) acquire(u round.Unit, d *dataset.Data) (*grower, error) {
+func (k *kernel) acquire(u round.Task, d *dataset.Data) (*grower, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.data != d {
@@ -107,7 +107,7 @@ func (k *kernel) release(g *grower, d *dataset.Data) {
 }
 
 // newTable makes the table of a unit's rows.
-func newTable(c *Config, u round.Unit, d *dataset.Data) (*table, error) {
+func newTable(c *Config, u round.Task, d *dataset.Data) (*table, error) {
 	refs := u.Rows(d)
 	if len(refs) == 0 {
 		return nil, algorithms.ErrNoRows

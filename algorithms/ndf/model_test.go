@@ -157,7 +157,7 @@ func TestStateCuts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if rounds == 1 {
-			if err := tr.Fold(&round.Result{Collected: partsOf(t, j, d, tr)}); err != nil {
+			if err := tr.Fold(&round.Result{Gathered: partsOf(t, j, d, tr)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -187,8 +187,8 @@ func partsOf(t testing.TB, j *round.Job, d *dataset.Data, tr round.Trainer) (par
 		t.Fatal(err)
 	}
 	r, _ := tr.Next()
-	for id := range r.Units {
-		part, err := k.(round.CollectKernel).Collect(t.Context(), r.Unit(id), d, nil, k.NewScratch())
+	for id := range r.Tasks {
+		part, err := k.(round.GatherKernel).Gather(t.Context(), r.Task(id), d, nil, k.NewScratch())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +380,7 @@ func FuzzSettings(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r, err := tr.Next(); err != nil || r.Units != c.Trees {
+		if r, err := tr.Next(); err != nil || r.Tasks != c.Trees {
 			t.Fatalf("round %+v, error %v", r, err)
 		}
 		if _, err := New().NewKernel(j, m); err != nil {

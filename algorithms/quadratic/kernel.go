@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-var _ round.CollectKernel = (*kernel)(nil)
+var _ round.GatherKernel = (*kernel)(nil)
 
 // kernel fits the model.
 type kernel struct {
@@ -21,8 +21,8 @@ type kernel struct {
 // NewScratch implements round.Kernel: a fit is one unit, with memory of its own.
 func (k *kernel) NewScratch() any { return nil }
 
-// Collect implements round.CollectKernel: the numbers of the fit.
-func (k *kernel) Collect(_ context.Context, u round.Unit, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
+// Gather implements round.GatherKernel: the numbers of the fit.
+func (k *kernel) Gather(_ context.Context, u round.Task, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
 	if u.Op != opFit {
 		return nil, fmt.Errorf("quadratic: the task has the unknown operation %d", u.Op)
 	}

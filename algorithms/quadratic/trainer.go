@@ -35,14 +35,14 @@ func (t *trainer) State(l *fields.List) {
 func (t *trainer) Next() (*round.Round, error) {
 	t.round = round.Round{Done: t.fit != nil}
 	if !t.round.Done {
-		t.round = round.Round{Op: opFit, Kind: "fit", Units: 1, Scope: round.Whole, How: round.Collect, Roles: dataset.Train}
+		t.round = round.Round{Op: opFit, Kind: "fit", Tasks: 1, Scope: round.Whole, How: round.Gather, Roles: dataset.Train}
 	}
 	return &t.round, nil
 }
 
 // Fold implements round.Trainer. No bytes say that there are no training rows.
 func (t *trainer) Fold(res *round.Result) error {
-	b := res.Collected[0]
+	b := res.Gathered[0]
 	if len(b) == 0 {
 		return algorithms.ErrNoRows
 	}

@@ -20,7 +20,7 @@ var errNoRows = errors.New("ranking: there are no training samples")
 
 // fit runs the alternation on all training rows, which are landmarks too, in the order of their
 // numbers. scale has a factor for each feature; nil: none.
-func (k *kernel) fit(ctx context.Context, u round.Unit, d *dataset.Data, scale []float64) ([]byte, error) {
+func (k *kernel) fit(ctx context.Context, u round.Task, d *dataset.Data, scale []float64) ([]byte, error) {
 	all := rows.Gather(u, d, &rows.Wanted{})
 	if all.N == 0 {
 		return nil, errNoRows

@@ -31,9 +31,9 @@ const (
 )
 
 var (
-	_ round.SumKernel     = (*kernel)(nil)
-	_ round.CollectKernel = (*kernel)(nil)
-	_ round.Demanding     = (*kernel)(nil)
+	_ round.ReduceKernel = (*kernel)(nil)
+	_ round.GatherKernel = (*kernel)(nil)
+	_ round.Demanding    = (*kernel)(nil)
 )
 
 // kernel computes fits and sums.
@@ -57,8 +57,8 @@ func wanted(j *learner.Job[Config]) rows.Wanted {
 	return rows.Wanted{Most: j.Config.Landmarks, Key: num.NewKey(j.Seed, "ranking/landmarks")}
 }
 
-// Collect implements round.CollectKernel.
-func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
+// Gather implements round.GatherKernel.
+func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
 	switch u.Op {
 	case opRows:
 		return rows.Collect(u, d, &k.wanted), nil

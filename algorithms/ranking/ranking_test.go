@@ -160,10 +160,10 @@ func TestRefuses(t *testing.T) {
 		}
 		return tr
 	}
-	if err := start().Fold(&round.Result{Collected: [][]byte{dataset.EncodeShard(&dataset.Rows{Features: 2}, nil)}}); !errors.Is(err, algorithms.ErrNoRows) {
+	if err := start().Fold(&round.Result{Gathered: [][]byte{dataset.EncodeShard(&dataset.Rows{Features: 2}, nil)}}); !errors.Is(err, algorithms.ErrNoRows) {
 		t.Errorf("no rows: error %v", err)
 	}
-	if err := start().Fold(&round.Result{Collected: [][]byte{{1, 2, 3}}}); err == nil {
+	if err := start().Fold(&round.Result{Gathered: [][]byte{{1, 2, 3}}}); err == nil {
 		t.Error("rows of three bytes are accepted")
 	}
 	fits := map[string][]byte{"short": make([]byte, 8*5), "odd": make([]byte, 8*40+1), "long": make([]byte, 8*400)}
@@ -175,7 +175,7 @@ func TestRefuses(t *testing.T) {
 	fits["half a loop"] = num.Bytes64(loops)
 	for name, fit := range fits {
 		tr := collected(t, p, j, start())
-		if err := tr.Fold(&round.Result{Collected: [][]byte{fit}}); err == nil {
+		if err := tr.Fold(&round.Result{Gathered: [][]byte{fit}}); err == nil {
 			t.Errorf("%s: a fit of %d bytes is accepted", name, len(fit))
 		}
 	}
@@ -198,12 +198,12 @@ func collected(t *testing.T, p *scaletest.Problem, j *round.Job, tr algorithms.T
 		t.Fatal(err)
 	}
 	res := round.Result{}
-	for i := range r.Units {
-		b, err := k.(round.CollectKernel).Collect(t.Context(), r.Unit(i), p.Data(t), nil, k.NewScratch())
+	for i := range r.Tasks {
+		b, err := k.(round.GatherKernel).Gather(t.Context(), r.Task(i), p.Data(t), nil, k.NewScratch())
 		if err != nil {
 			t.Fatal(err)
 		}
-		res.Collected = append(res.Collected, b)
+		res.Gathered = append(res.Gathered, b)
 	}
 	if err := tr.Fold(&res); err != nil {
 		t.Fatal(err)
@@ -261,8 +261,8 @@ func TestFootprint(t *testing.T) {
 				t.Fatal(err)
 			}
 			state = max(state, len(b))
-			if !r.Done && r.How == round.Sum {
-				node, tree = max(node, 8*r.Shape.F64), max(tree, 8*r.Shape.F64*r.Units)
+			if !r.Done && r.How == round.Reduce {
+				node, tree = max(node, 8*r.Shape.F64), max(tree, 8*r.Shape.F64*r.Tasks)
 			}
 			return tr
 		})
@@ -292,7 +292,7 @@ func TestKernelsAreAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, stages := kernel.(round.SumKernel), 0
+	k, stages := kernel.(round.ReduceKernel), 0
 	p.Run(t, ranking.New(), bySums, 1, func(_ *round.Job, tr algorithms.Trainer) algorithms.Trainer {
 		r, err := tr.Next()
 		if err != nil {
@@ -303,7 +303,7 @@ func TestKernelsAreAskedFor(t *testing.T) {
 		}
 		stages++
 		for _, room := range []bool{true, false} {
-			u, asked := r.Unit(0), 0
+			u, asked := r.Task(0), 0
 			u.Reserve = func(n int) bool {
 				asked += n
 				return room

@@ -74,8 +74,8 @@ type derived struct {
 // Bytes implements round.Derived.
 func (d *derived) Bytes() int { return 8 * len(d.k) * len(d.k[0]) }
 
-// Derive implements round.SumKernel.
-func (k *kernel) Derive(u round.Unit, d *dataset.Data, v round.Vars, lane any) (round.Derived, error) {
+// Derive implements round.ReduceKernel.
+func (k *kernel) Derive(u round.Task, d *dataset.Data, v round.Vars, lane any) (round.Derived, error) {
 	m, err := k.landmarks(v)
 	if err != nil {
 		return nil, err
@@ -100,8 +100,8 @@ func (m *marks) kernels(k [][]float64, refs []dataset.RowRef, d *dataset.Data, s
 	setKernels(k, m.widths)
 }
 
-// Run implements round.SumKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, x round.Derived, lane any) error {
+// Run implements round.ReduceKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, x round.Derived, lane any) error {
 	s := lane.(*scratch)
 	if scaling.Run(dst, &u, d, v, &s.scaling) {
 		return nil

@@ -92,18 +92,18 @@ func units(c *Config, m *dataset.Manifest) int {
 
 // Next implements round.Trainer.
 func (t *trainer) Next() (*round.Round, error) {
-	t.round, t.vars = round.Round{Units: units(t.cfg, t.manifest), Roles: dataset.Train}, t.vars[:0]
+	t.round, t.vars = round.Round{Tasks: units(t.cfg, t.manifest), Roles: dataset.Train}, t.vars[:0]
 	r := &t.round
 	if !t.scaler.Done() {
-		r.Units = 0
+		r.Tasks = 0
 		t.scaler.Next(r)
 		return r, nil
 	}
 	switch t.phase {
 	case phaseRows:
-		r.Op, r.Kind, r.Units, r.How = opRows, "rows", len(t.manifest.Shards), round.Collect
+		r.Op, r.Kind, r.Tasks, r.How = opRows, "rows", len(t.manifest.Shards), round.Gather
 	case phaseFit:
-		r.Op, r.Kind, r.Units, r.Scope, r.How = opFit, "fit", 1, round.Whole, round.Collect
+		r.Op, r.Kind, r.Tasks, r.Scope, r.How = opFit, "fit", 1, round.Whole, round.Gather
 		t.vars = t.scaler.AppendVar(t.vars)
 	case phaseSums:
 		r.Op, r.Kind, r.Shape.F64 = opSums, "deviation", 1+t.manifest.Features
@@ -151,9 +151,9 @@ func (t *trainer) Fold(res *round.Result) error {
 	}
 	switch t.phase {
 	case phaseRows:
-		return t.foldRows(res.Collected)
+		return t.foldRows(res.Gathered)
 	case phaseFit:
-		return t.foldFit(res.Collected[0])
+		return t.foldFit(res.Gathered[0])
 	case phaseSums:
 		return t.foldSums(res.Sum.F64)
 	case phaseSquares:

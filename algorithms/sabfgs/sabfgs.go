@@ -50,7 +50,7 @@ func New() algorithms.Algorithm {
 	})
 }
 
-var _ round.SumKernel = (*kernel)(nil)
+var _ round.ReduceKernel = (*kernel)(nil)
 
 // kernel is the workers' half: all of it is maxent's.
 type kernel struct{ shared maxent.Kernel }
@@ -58,13 +58,13 @@ type kernel struct{ shared maxent.Kernel }
 // NewScratch implements round.Kernel.
 func (k *kernel) NewScratch() any { return k.shared.NewScratch(nil) }
 
-// Derive implements round.SumKernel.
-func (k *kernel) Derive(u round.Unit, d *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
+// Derive implements round.ReduceKernel.
+func (k *kernel) Derive(u round.Task, d *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
 	return k.shared.Derive(u, d), nil
 }
 
-// Run implements round.SumKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, scratch any) error {
+// Run implements round.ReduceKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, scratch any) error {
 	s := scratch.(*maxent.Scratch)
 	s.Unit = u
 	if !k.shared.Run(dst, &s.Unit, d, v, derived, s) {

@@ -18,7 +18,7 @@ const opKnown uint8 = 1
 // varChanges are the δ of a round (Var.ID): float64, values. A round without has δ = 0.
 const varChanges = 2
 
-var _ round.SumKernel = (*kernel)(nil)
+var _ round.ReduceKernel = (*kernel)(nil)
 
 // kernel is the workers' half.
 type kernel struct {
@@ -49,13 +49,13 @@ func (k *kernel) NewScratch() any {
 	}
 }
 
-// Derive implements round.SumKernel.
-func (k *kernel) Derive(u round.Unit, d *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
+// Derive implements round.ReduceKernel.
+func (k *kernel) Derive(u round.Task, d *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
 	return k.shared.Derive(u, d), nil
 }
 
-// Run implements round.SumKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, working any) error {
+// Run implements round.ReduceKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, working any) error {
 	s := working.(*scratch)
 	s.shared.Unit = u
 	s.inputs.begin(scaling.Find(v), k.bias)
@@ -73,7 +73,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 }
 
 // know sums the unit's rows as known tells.
-func (k *kernel) know(sums []float64, u *round.Unit, d *dataset.Data, in *inputs) {
+func (k *kernel) know(sums []float64, u *round.Task, d *dataset.Data, in *inputs) {
 	to := k.known(sums)
 	for _, ref := range u.Rows(d) {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
@@ -91,7 +91,7 @@ func (k *kernel) know(sums []float64, u *round.Unit, d *dataset.Data, in *inputs
 }
 
 // evaluate sums the unit's rows: F64 holds their number, their K-L divergences, and what evaluated tells.
-func (k *kernel) evaluate(dst *round.Partial, u *round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, s *scratch) {
+func (k *kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s *scratch) {
 	to, changes := k.evaluated(dst.F64[fullbatch.SumsAt:]), changesOf(v)
 	k.shared.EachRow(dst, u, d, v, derived, s.shared, func(rows *dataset.Rows, pos int, p []float64) {
 		s.inputs.read(rows, pos)

@@ -242,8 +242,8 @@ func TestSums(t *testing.T) {
 		for i := range x {
 			x[i], changes[i] = 0.1*stream.Normal(), 0.02*stream.Normal()
 		}
-		own := run(t, k, &round.Round{Op: opKnown, Units: len(m.Shards), Roles: dataset.Train, Shape: round.Shape{F64: k.knownSums()}}, d)
-		r := &round.Round{Op: fullbatch.OpEvaluate, Units: len(m.Shards), Roles: dataset.Train, Shape: round.Shape{F64: fullbatch.SumsAt + k.sums()}}
+		own := run(t, k, &round.Round{Op: opKnown, Tasks: len(m.Shards), Roles: dataset.Train, Shape: round.Shape{F64: k.knownSums()}}, d)
+		r := &round.Round{Op: fullbatch.OpEvaluate, Tasks: len(m.Shards), Roles: dataset.Train, Shape: round.Shape{F64: fullbatch.SumsAt + k.sums()}}
 		r.Vars = tr.objective.AppendVars(nil, x, 0)
 		first := run(t, k, r, d)
 		r.Vars = append(r.Vars, round.Var{ID: varChanges, Data: num.Bytes64(changes)})
@@ -259,9 +259,9 @@ func run(t *testing.T, k *kernel, r *round.Round, d *dataset.Data) []float64 {
 	s := k.NewScratch()
 	var sum, part round.Partial
 	sum.Reset(r.Shape)
-	for id := range r.Units {
+	for id := range r.Tasks {
 		part.Reset(r.Shape)
-		if err := k.Run(&part, r.Unit(id), d, r.Vars, nil, s); err != nil {
+		if err := k.Run(&part, r.Task(id), d, r.Vars, nil, s); err != nil {
 			t.Fatal(err)
 		}
 		num.Add64(sum.F64, part.F64)

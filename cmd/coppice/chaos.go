@@ -146,7 +146,7 @@ func chaosText(w io.Writer, r *chaos.Report, passed bool) {
 		t.AppendRow(rowOf(
 			f.Fault, strconv.Itoa(f.Injected), strconv.Itoa(f.Recovered), duration(f.Median), duration(f.Worst), step,
 			count(f.RedoneMedian), count(f.RedoneWorst), strconv.FormatFloat(f.RedoneIntervals, 'f', 1, 64),
-			count(f.UnitsAgain), count(f.UnitsWasted), duration(f.Interval), longest,
+			count(f.TasksAgain), count(f.TasksWasted), duration(f.Interval), longest,
 		))
 	}
 	t.Render()

@@ -59,7 +59,7 @@ func writeCluster(w io.Writer, c *protocol.Cluster) {
 	if len(c.Workers) == 0 && c.Leader != "" {
 		fmt.Fprintln(w, protocol.NoWorker(protocol.JoinList(c.Coordinators)))
 	}
-	writeDistrusted(w, c.Distrusted)
+	writeDistrusted(w, c.Quarantined)
 }
 
 // writeCoordinators lists the coordinators as the leader sees them, or, while there is
@@ -144,7 +144,7 @@ func lastSeen(ms int64) string {
 
 // unitTime says what a unit takes a worker, of the kind that it computes most.
 func unitTime(w *protocol.Worker) string {
-	seconds, ok := w.UnitSeconds[w.MainKind]
+	seconds, ok := w.TaskSeconds[w.MainKind]
 	switch {
 	case !ok:
 		return "-"

@@ -22,9 +22,9 @@ func TestWriteCluster(t *testing.T) {
 		Workers: []protocol.Worker{
 			{
 				ID: "w1", State: "alive", Host: "gamma", Metrics: "10.0.0.4:9000", Address: "10.0.0.4:40312", Slots: 4, Busy: 3, Load: 3.25, Shards: 16,
-				UnitSeconds: map[string]float64{"step": 0.00312, "leaf update": 9}, MainKind: "step", LastSeen: 42, Version: "0.1.0",
+				TaskSeconds: map[string]float64{"step": 0.00312, "leaf update": 9}, MainKind: "step", LastSeen: 42, Version: "0.1.0",
 			},
-			{ID: "w2", State: "alive", Host: "a\x1b[2Jb", Address: "10.0.0.5:40312", UnitSeconds: map[string]float64{"tree": 12.34}, MainKind: "tree", LastSeen: 70_000, Idle: "no job runs"},
+			{ID: "w2", State: "alive", Host: "a\x1b[2Jb", Address: "10.0.0.5:40312", TaskSeconds: map[string]float64{"tree": 12.34}, MainKind: "tree", LastSeen: 70_000, Idle: "no job runs"},
 			{ID: "w3", State: "alive", Idle: "job j: it lacks the memory"},
 			{ID: "w4", State: "alive", Idle: "no job runs"},
 		},

@@ -88,7 +88,7 @@ func TestEstimate(t *testing.T) {
 // long they take, their steps tell.
 func TestStepsOfUnits(t *testing.T) {
 	of := func(units, collected int, p *round.Progress) *protocol.JobInfo {
-		return &protocol.JobInfo{State: protocol.Running, Ran: 30, Since: 1000, Units: units, Collected: collected, Progress: p}
+		return &protocol.JobInfo{State: protocol.Running, Ran: 30, Since: 1000, Tasks: units, Gathered: collected, Progress: p}
 	}
 	now := time.Unix(1000, 0)
 	for _, test := range []struct {

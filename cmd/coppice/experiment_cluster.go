@@ -183,10 +183,10 @@ func (e *onCluster) read(ctx context.Context, records bool, of func(*experiment.
 			return nil, err
 		}
 		err = e.cl.Cells(ctx, strconv.FormatUint(j.ID, 10), records, func(c protocol.CellOutcome) error {
-			if c.Unit < 0 || c.Unit >= len(cells) {
-				return fmt.Errorf("job %s: run %d of %d", j.Name, c.Unit, len(cells))
+			if c.Task < 0 || c.Task >= len(cells) {
+				return fmt.Errorf("job %s: run %d of %d", j.Name, c.Task, len(cells))
 			}
-			return all.add(j, &cells[c.Unit], &c)
+			return all.add(j, &cells[c.Task], &c)
 		})
 		if err != nil {
 			return nil, err
@@ -198,10 +198,10 @@ func (e *onCluster) read(ctx context.Context, records bool, of func(*experiment.
 func (a *endedCells) add(j *experiment.ClusterJob, cell *experiment.Cell, c *protocol.CellOutcome) error {
 	r := &experiment.Record{Key: cell.Key, Seconds: max(0, c.Seconds), Outcome: new(pipeline.Outcome)}
 	if err := json.Unmarshal(c.Outcome, r.Outcome); err != nil {
-		return fmt.Errorf("job %s, run %d: %w", j.Name, c.Unit, err)
+		return fmt.Errorf("job %s, run %d: %w", j.Name, c.Task, err)
 	}
 	if err := r.SetRecorded(c.Curve, c.Predictions); err != nil {
-		return fmt.Errorf("job %s, run %d: %w", j.Name, c.Unit, err)
+		return fmt.Errorf("job %s, run %d: %w", j.Name, c.Task, err)
 	}
 	if r.BetterThan(a.records[r.Key]) {
 		a.records[r.Key], a.names[r.Key], a.jobs[r.Key] = r, j.NameOf(cell), j.ID

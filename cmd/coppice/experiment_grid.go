@@ -121,15 +121,15 @@ func (w *watchedGrid) readJob(ctx context.Context, j *watchedJob) error {
 
 // take notes how a cell has ended. One that failed counts as failed until it has ended well in another job.
 func (w *watchedGrid) take(j *watchedJob, c protocol.CellState) error {
-	if c.Unit < 0 || c.Unit >= len(j.cells) {
-		return fmt.Errorf("job %s: run %d of %d", j.id, c.Unit, len(j.cells))
+	if c.Task < 0 || c.Task >= len(j.cells) {
+		return fmt.Errorf("job %s: run %d of %d", j.id, c.Task, len(j.cells))
 	}
-	j.known[c.Unit] = true
+	j.known[c.Task] = true
 	state := tables.Done
 	if c.Failed {
 		state = tables.Failed
 	}
-	for _, cell := range j.cells[c.Unit] {
+	for _, cell := range j.cells[c.Task] {
 		if !c.NotRun && cell.State != tables.Done {
 			w.grid.move(cell.Row, cell.Dataset, cell.State, state)
 			cell.State = state

@@ -93,14 +93,14 @@ func TestWatchedGridReadsNews(t *testing.T) {
 		}
 	}
 	for u := range 1500 {
-		ended["1"][u] = protocol.CellState{Unit: u, Failed: u == 7, NotRun: u == 8}
+		ended["1"][u] = protocol.CellState{Task: u, Failed: u == 7, NotRun: u == 8}
 	}
 	check(1500, experiment.Counts{Done: 1498, Failed: 1, Missing: 1501}, "1: 0 to 3000", "1: 1000 to 3000", "2: 0 to 2")
 	check(1500, experiment.Counts{Done: 1498, Failed: 1, Missing: 1501})
-	ended["1"][1600] = protocol.CellState{Unit: 1600}
+	ended["1"][1600] = protocol.CellState{Task: 1600}
 	check(1501, experiment.Counts{Done: 1499, Failed: 1, Missing: 1500}, "1: 1500 to 3000", "2: 0 to 2")
 	for u := range 2 {
-		ended["2"][u] = protocol.CellState{Unit: u}
+		ended["2"][u] = protocol.CellState{Task: u}
 	}
 	check(1503, experiment.Counts{Done: 1500, Missing: 1500}, "1: 1500 to 3000", "2: 0 to 2")
 	check(1504, experiment.Counts{Done: 1500, Missing: 1500}, "1: 1500 to 3000")

@@ -14,7 +14,7 @@ func TestStandings(t *testing.T) {
 	}
 	some := func(dataset string, state protocol.JobState, at int64, collected, again int) protocol.JobInfo {
 		j := job(dataset, state, at)
-		j.Collected, j.CellsAgain = collected, again
+		j.Gathered, j.CellsAgain = collected, again
 		return j
 	}
 	sent := func(submission string, j protocol.JobInfo) protocol.JobInfo {
@@ -58,7 +58,7 @@ func TestStandings(t *testing.T) {
 // TestTimeLeft: the times of cells tell how long an experiment takes still; where none is known, how many
 // cells have ended meanwhile does.
 func TestTimeLeft(t *testing.T) {
-	job := protocol.JobInfo{Name: "a", Experiment: "e", Dataset: "a", State: protocol.Running, CellCount: 10, Collected: 4, CellsLeft: 90}
+	job := protocol.JobInfo{Name: "a", Experiment: "e", Dataset: "a", State: protocol.Running, CellCount: 10, Gathered: 4, CellsLeft: 90}
 	other := job
 	other.Dataset, other.CellsLeft = "b", 30
 	if got := standingsOf([]protocol.JobInfo{job, other})[0].left(0, 10); got != 120 {

@@ -410,7 +410,7 @@ func TestKilledClusterExperiment(t *testing.T) {
 // recordedCells counts the cells whose results are committed.
 func recordedCells(jobs []protocol.JobInfo) (n int) {
 	for i := range jobs {
-		if n += jobs[i].Collected; jobs[i].State == protocol.Done {
+		if n += jobs[i].Gathered; jobs[i].State == protocol.Done {
 			n += jobs[i].CellCount
 		}
 	}

@@ -86,7 +86,7 @@ func (p *standing) add(j *protocol.JobInfo, late bool) {
 	case protocol.Done:
 		p.Done += j.CellCount - j.CellsNotRun
 	case protocol.Running:
-		done := j.Collected
+		done := j.Gathered
 		if j.Progress != nil {
 			done = max(done, int(j.Progress.Step))
 			p.Phases = append(p.Phases, j.Name+": "+j.Progress.Phase)
@@ -94,7 +94,7 @@ func (p *standing) add(j *protocol.JobInfo, late bool) {
 		p.Done += done - j.CellsNotRun
 		p.Left += j.CellsLeft
 	default:
-		p.Done += j.Collected - j.CellsNotRun
+		p.Done += j.Gathered - j.CellsNotRun
 	}
 	p.Done -= j.CellsAgain // they are not done until they have been run again
 }
@@ -108,7 +108,7 @@ func (p *standing) addEnded(j *protocol.JobInfo) {
 // endedOf returns how many cells have ended of a job that failed or was cancelled, beyond those that were run
 // again.
 func endedOf(j *protocol.JobInfo) int {
-	n := j.Collected - j.CellsNotRun
+	n := j.Gathered - j.CellsNotRun
 	return n - min(n, j.CellsAgain)
 }
 

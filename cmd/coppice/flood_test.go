@@ -299,7 +299,7 @@ func flood(t *testing.T, c *proc.Cluster, size floodSize) *greed {
 	for range size.halves {
 		f.tasks.Go(f.half)
 	}
-	heard := []string{f.subjects.Beats(), protocol.ResultsOf(f.subjects.Results(info.Leader, info.Epoch), f.worker)}
+	heard := []string{f.subjects.Heartbeats(), protocol.ResultsOf(f.subjects.Results(info.Leader, info.Epoch), f.worker)}
 	for i := range size.senders {
 		f.tasks.Go(func() { f.pour(heard[i%len(heard)]) })
 	}
@@ -383,7 +383,7 @@ func (f *greed) deaf(name string) {
 // half sends most of a message, and then nothing.
 func (f *greed) half() {
 	const n, due = 1 << 20, 1 << 10
-	part := fmt.Sprintf("SUB %s 1\r\nPUB %s %d\r\n", f.subjects.Lead(), f.subjects.Beats(), n) + strings.Repeat("x", n-due)
+	part := fmt.Sprintf("SUB %s 1\r\nPUB %s %d\r\n", f.subjects.Lead(), f.subjects.Heartbeats(), n) + strings.Repeat("x", n-due)
 	f.natsClient("", part, func(c net.Conn) error {
 		_, err := io.Copy(io.Discard, c) // until it is closed: it answers no ping
 		return errors.Join(err, io.EOF)
@@ -424,7 +424,7 @@ func (f *greed) pour(subject string) {
 func (f *greed) fragments(c *bus.Conn, n int) {
 	for i := uint64(0); n > 0 && f.ctx.Err() == nil; i++ {
 		part := protocol.Fragment{Sender: i, Message: 1, Total: protocol.MaxMessage, Data: make([]byte, 1<<20-1<<10)}
-		err := c.Send(f.subjects.Beats(), "", part.Append(nil)) // an error: it was closed, and connects again
+		err := c.Send(f.subjects.Heartbeats(), "", part.Append(nil)) // an error: it was closed, and connects again
 		f.begins(i < uint64(n))
 		if err != nil || i >= uint64(n) {
 			f.pause(10 * time.Millisecond)

@@ -31,7 +31,7 @@ func (r *result) heldOut(j *round.Job, m *dataset.Manifest, assigned []uint16) (
 		return err
 	}
 	for i := range r.Folds {
-		if r.Folds[i].HeldOut, err = heldOutRows(pipeline.Child(j, i).Split, m.Rows, kept, assigned); err != nil {
+		if r.Folds[i].HeldOut, err = heldOutRows(pipeline.SubJob(j, i).Split, m.Rows, kept, assigned); err != nil {
 			return err
 		}
 	}

@@ -103,8 +103,8 @@ func percent(j *protocol.JobInfo) string {
 		return "100 %"
 	case j.Progress != nil && j.Progress.Steps > 0:
 		return fmt.Sprintf("%.0f %%", 100*float64(j.Progress.Step)/float64(j.Progress.Steps))
-	case j.Units > 0:
-		return fmt.Sprintf("%.0f %%", 100*float64(j.Collected)/float64(j.Units))
+	case j.Tasks > 0:
+		return fmt.Sprintf("%.0f %%", 100*float64(j.Gathered)/float64(j.Tasks))
 	}
 	return "-"
 }

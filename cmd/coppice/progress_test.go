@@ -59,14 +59,14 @@ func TestMeterJob(t *testing.T) {
 		{protocol.JobInfo{Name: "x", State: protocol.Queued}, "job x is queued"},
 		{
 			protocol.JobInfo{
-				State: protocol.Running, Units: 8, Collected: 2, InFlight: 3,
+				State: protocol.Running, Tasks: 8, Gathered: 2, InFlight: 3,
 				Progress: &round.Progress{Step: 2, Steps: 8, Loss: 0.5, Phase: "growing trees"},
 			}, " 25 %  step 2 of 8  K-L 0.50000  growing trees",
 		},
 		{protocol.JobInfo{State: protocol.Running, Progress: &round.Progress{Step: 5, Loss: -1}}, "step 5"},
 		{
 			protocol.JobInfo{
-				State: protocol.Running, Job: &round.Job{Folds: 3}, Units: 3, Collected: 1,
+				State: protocol.Running, Job: &round.Job{Folds: 3}, Tasks: 3, Gathered: 1,
 				Progress: &round.Progress{Step: 50, Steps: 100, Loss: -1, Phase: "1 of 3 folds done"},
 			}, " 50 %  step 50 of 100  1 of 3 folds done",
 		},

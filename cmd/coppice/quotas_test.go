@@ -96,7 +96,7 @@ func TestSuspectIsShown(t *testing.T) {
 		t.Errorf("warned with %q", b.String())
 	}
 	b.Reset()
-	writeCluster(&b, &protocol.Cluster{ID: "c", Distrusted: []protocol.Distrusted{{Worker: "w1", Reason: "unit 3 differs", Time: 1}}})
+	writeCluster(&b, &protocol.Cluster{ID: "c", Quarantined: []protocol.Quarantined{{Worker: "w1", Reason: "unit 3 differs", Time: 1}}})
 	for _, part := range []string{"w1", "unit 3 differs", "coppice cluster trust", "none at present"} {
 		if !strings.Contains(b.String(), part) {
 			t.Errorf("the cluster lacks %q:\n%s", part, b.String())

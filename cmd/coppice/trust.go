@@ -33,7 +33,7 @@ func (c *clusterTrustCmd) Run(a *app) error {
 }
 
 // writeDistrusted lists the workers that audits found out.
-func writeDistrusted(w io.Writer, list []protocol.Distrusted) {
+func writeDistrusted(w io.Writer, list []protocol.Quarantined) {
 	if len(list) == 0 {
 		return
 	}

@@ -80,8 +80,8 @@ func (v *jobView) infoWaiting(j *state.Job, index uint64, waits map[uint64]jobs.
 		if live.Progress != nil {
 			info.Progress = live.Progress
 		}
-		if info.Units == 0 && live.Units > 1 {
-			info.Units = live.Units
+		if info.Tasks == 0 && live.Tasks > 1 {
+			info.Tasks = live.Tasks
 		}
 	}
 	return info

@@ -100,7 +100,7 @@ func (h *modelHandlers) recorded(ctx context.Context, name string) ([]byte, erro
 		return nil, noModel(st, name)
 	}
 	none := noModel(st, name)
-	for part := range j.PartsFrom(j.Round+1, 0) {
+	for part := range j.RecordedFrom(j.Round+1, 0) {
 		if !part.WasRun() {
 			continue
 		}
@@ -109,7 +109,7 @@ func (h *modelHandlers) recorded(ctx context.Context, name string) ([]byte, erro
 		}
 		b, err := h.blobs.Get(ctx, part.Digest.String())
 		if err != nil {
-			none = fmt.Errorf("run %d of %v may have the model, but its result cannot be read: %w", part.Unit, j, err)
+			none = fmt.Errorf("run %d of %v may have the model, but its result cannot be read: %w", part.Task, j, err)
 			continue
 		}
 		if model, err := modelIn(b, digest); model != nil || err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // resultHandlers answer requests about what jobs have computed so far: learning curves,
-// and the runs of experiments, which are called cells in messages.
+// and the runs of experiments, which are called runs in messages.
 type resultHandlers struct {
 	store *store.Store
 	blobs *replica.Blobs
@@ -52,11 +52,11 @@ func (h *resultHandlers) curve(r *http.Request) (any, error) {
 	for i := range c.Folds {
 		c.Folds[i] = []curve.Point{}
 	}
-	parts := j.Parts(j.Round + 1)
+	parts := j.Recorded(j.Round + 1)
 	known := h.folds.of(r.Context(), parts, h.blobs.Folder.Get)
 	for _, part := range parts {
-		if points := known[part.Digest]; int(part.Unit) < len(c.Folds) && len(points) > 0 {
-			c.Folds[part.Unit] = points
+		if points := known[part.Digest]; int(part.Task) < len(c.Folds) && len(points) > 0 {
+			c.Folds[part.Task] = points
 		}
 	}
 	return c, nil
@@ -89,7 +89,7 @@ type foldCurves struct {
 }
 
 // of returns, by digest, the points of the parts that are cached or can be read now.
-func (f *foldCurves) of(ctx context.Context, parts []state.Part, read func(digest string) ([]byte, error)) map[digests.Digest][]curve.Point {
+func (f *foldCurves) of(ctx context.Context, parts []state.RecordedResult, read func(digest string) ([]byte, error)) map[digests.Digest][]curve.Point {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := make(map[digests.Digest][]curve.Point)
@@ -195,7 +195,7 @@ func (h *resultHandlers) runStates(r *http.Request) (any, error) {
 			page.Next = run
 			break
 		}
-		page.States = append(page.States, protocol.CellState{Unit: run})
+		page.States = append(page.States, protocol.CellState{Task: run})
 	}
 	return &page.JobCellStates, nil
 }
@@ -257,8 +257,8 @@ func (h *resultHandlers) fillRecorded(ctx context.Context, page runPage, asked *
 	if j.State.Final() {
 		get = func(digest string) ([]byte, error) { return h.blobs.Get(ctx, digest) }
 	}
-	for part := range j.PartsFrom(j.Round+1, uint32(asked.from)) {
-		run := int(part.Unit)
+	for part := range j.RecordedFrom(j.Round+1, uint32(asked.from)) {
+		run := int(part.Task)
 		if run >= asked.until {
 			break
 		}
@@ -297,7 +297,7 @@ func (p *outcomePage) add(run int, outcome []byte, took uint64) error {
 	if err != nil {
 		return err
 	}
-	c := protocol.CellOutcome{Unit: run, Outcome: json.RawMessage(o.Head), Seconds: float64(took) / 1e9}
+	c := protocol.CellOutcome{Task: run, Outcome: json.RawMessage(o.Head), Seconds: float64(took) / 1e9}
 	if p.records {
 		c.Curve, c.Predictions = o.Curve, o.Predictions
 	}
@@ -323,12 +323,12 @@ func (p *statePage) add(run int, outcome []byte, _ uint64) error {
 	if err := json.Unmarshal(o.Head, &head); err != nil {
 		return fmt.Errorf("the result of run %d cannot be read: %w", run, err)
 	}
-	p.States = append(p.States, protocol.CellState{Unit: run, Failed: head.Error != ""})
+	p.States = append(p.States, protocol.CellState{Task: run, Failed: head.Error != ""})
 	return nil
 }
 
 func (p *statePage) skip(run int) {
-	p.States = append(p.States, protocol.CellState{Unit: run, NotRun: true})
+	p.States = append(p.States, protocol.CellState{Task: run, NotRun: true})
 }
 
 func (p *statePage) full() bool { return len(p.States) == protocol.CellsPage }

@@ -45,7 +45,7 @@ func TestCellStates(t *testing.T) {
 		s.get("GET", "/v1/jobs/"+query, nil, &got)
 		text := ""
 		for _, c := range got.States {
-			text += fmt.Sprintf("%d %v %v, ", c.Unit, c.Failed, c.NotRun)
+			text += fmt.Sprintf("%d %v %v, ", c.Task, c.Failed, c.NotRun)
 		}
 		if text != want || got.Next != 0 {
 			t.Errorf("%s: %s and then %d, want %s", query, text, got.Next, want)
@@ -53,9 +53,9 @@ func TestCellStates(t *testing.T) {
 	}
 	check("e.t.0/runs/states", "")
 	for _, unit := range []int{0, 1} {
-		s.propose(protocol.EntryCollected, protocol.CollectedEntry{Epoch: epoch, Job: job, Round: 1, Unit: uint32(unit), Of: 4, Digest: put(parts[unit]), Bytes: uint64(len(parts[unit]))})
+		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: uint32(unit), Of: 4, Digest: put(parts[unit]), Bytes: uint64(len(parts[unit]))})
 	}
-	s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Units: []uint32{2}})
+	s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Tasks: []uint32{2}})
 	check("e.t.0/runs/states", "0 false false, 1 true false, 2 false true, ")
 	check("e.t.0/runs/states?from=1&until=2", "1 true false, ")
 	check("e.t.0/runs/states?from=9", "")
@@ -65,7 +65,7 @@ func TestCellStates(t *testing.T) {
 	check("e.t.0/runs/states", "0 false false, 1 true false, 2 false true, 3 false false, ")
 	check("e.t.0/runs/states?from=1&until=3", "1 true false, 2 false true, ")
 	var got protocol.JobCells
-	if s.get("GET", "/v1/jobs/e.t.0/runs?from=1&until=3", nil, &got); len(got.Cells) != 1 || got.Cells[0].Unit != 1 || got.Next != 0 {
+	if s.get("GET", "/v1/jobs/e.t.0/runs?from=1&until=3", nil, &got); len(got.Cells) != 1 || got.Cells[0].Task != 1 || got.Next != 0 {
 		t.Errorf("%+v", got)
 	}
 	cells[0].Blob = blobs.Sum([]byte("it is nowhere"))
@@ -75,7 +75,7 @@ func TestCellStates(t *testing.T) {
 	s.refuse(404, "GET", "/v1/jobs/"+strings.Repeat("x", 9)+"/runs/states", nil, "no job")
 }
 
-// TestPagesOfStates: more cells than a page has are told page by page.
+// TestPagesOfStates: more runs than a page has are told page by page.
 func TestPagesOfStates(t *testing.T) {
 	s := newSite(t)
 	var list protocol.JobList
@@ -88,7 +88,7 @@ func TestPagesOfStates(t *testing.T) {
 		t.Helper()
 		var got protocol.JobCellStates
 		s.get("GET", fmt.Sprintf("/v1/jobs/e.t.0/runs/states?from=%d", from), nil, &got)
-		if len(got.States) != cells || got.Next != next || cells > 0 && got.States[0].Unit != from {
+		if len(got.States) != cells || got.Next != next || cells > 0 && got.States[0].Task != from {
 			t.Errorf("from %d: %d runs and then %d, want %d and %d", from, len(got.States), got.Next, cells, next)
 		}
 	}
@@ -96,7 +96,7 @@ func TestPagesOfStates(t *testing.T) {
 	for u := range units {
 		units[u] = uint32(u)
 	}
-	s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: list.Jobs[0].ID, Round: 1, Units: units})
+	s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: list.Jobs[0].ID, Round: 1, Tasks: units})
 	check(0, protocol.CellsPage, protocol.CellsPage)
 	check(protocol.CellsPage, 4, 0)
 	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: list.Jobs[0].ID, Outcome: json.RawMessage(`{}`), Time: 9})
@@ -116,14 +116,14 @@ func TestModelsOfEndedCells(t *testing.T) {
 	digests := []string{strings.Repeat("ab", 32), strings.Repeat("ac", 32)}
 	for _, j := range list.Jobs {
 		s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running, Time: 5})
-		s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: j.ID, Round: 1, Units: []uint32{0}})
+		s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: j.ID, Round: 1, Tasks: []uint32{0}})
 		for i, digest := range digests {
 			o := &childjob.Outcome{Head: fmt.Appendf(nil, `{"model_digest":%q}`, digest), Model: fmt.Append(nil, "model ", i)}
 			blob, err := s.cfg.Blobs.Folder.Put(o.Encode())
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.propose(protocol.EntryCollected, protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Unit: uint32(i + 1), Of: 4, Digest: blob, Bytes: 9})
+			s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Task: uint32(i + 1), Of: 4, Digest: blob, Bytes: 9})
 		}
 	}
 	for range 2 {
@@ -162,7 +162,7 @@ func TestModelBesideLostResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	for unit, part := range []string{blobs.Sum([]byte("it is nowhere")), blob} {
-		s.propose(protocol.EntryCollected, protocol.CollectedEntry{Epoch: epoch, Job: job, Round: 1, Unit: uint32(unit), Of: 4, Digest: part, Bytes: 9})
+		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: uint32(unit), Of: 4, Digest: part, Bytes: 9})
 	}
 	answer := s.ask("GET", "/v1/models/e.t.0/"+digest, nil)
 	defer answer.Body.Close()
@@ -233,11 +233,11 @@ func TestCurvesOfFolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.propose(protocol.EntryCollected, protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Unit: uint32(2 - unit), Of: 3, Digest: digest, Bytes: uint64(len(b))})
+		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Task: uint32(2 - unit), Of: 3, Digest: digest, Bytes: uint64(len(b))})
 	}
 	var got protocol.JobCurve
 	s.get("GET", "/v1/jobs/job/curve", nil, &got)
-	parts := s.cfg.Store.State().Job(j.ID).Parts(1)
+	parts := s.cfg.Store.State().Job(j.ID).Recorded(1)
 	if err := s.cfg.Blobs.Folder.Delete(parts[1].Digest.String()); err != nil {
 		t.Fatal(err)
 	}
@@ -292,9 +292,9 @@ func (s *shelf) read(digest string) ([]byte, error) {
 }
 
 // partsOf makes recorded results of a job of folds.
-func partsOf(job string, folds int, bytes uint64) (parts []state.Part) {
+func partsOf(job string, folds int, bytes uint64) (parts []state.RecordedResult) {
 	for i := range folds {
-		parts = append(parts, state.Part{Unit: uint32(i), Digest: sha256.Sum256(fmt.Append(nil, job, i)), Bytes: bytes})
+		parts = append(parts, state.RecordedResult{Task: uint32(i), Digest: sha256.Sum256(fmt.Append(nil, job, i)), Bytes: bytes})
 	}
 	return parts
 }

@@ -112,7 +112,7 @@ func TestTrust(t *testing.T) {
 		t.Errorf("models %+v", models)
 	}
 	s.get("POST", "/v1/workers/w1/trust", nil, nil)
-	if n := len(s.cfg.Store.State().Distrusted()); n != 0 {
+	if n := len(s.cfg.Store.State().Quarantined()); n != 0 {
 		t.Errorf("%d are distrusted", n)
 	}
 	s.refuse(404, "POST", "/v1/workers/w1/trust", nil, "w1")
@@ -298,7 +298,7 @@ func TestNoReferenceBeforeAMajority(t *testing.T) {
 	}
 }
 
-// studyOf is the submission of an experiment of so many jobs of four cells.
+// studyOf is the submission of an experiment of so many jobs of four runs.
 func studyOf(m *dataset.Manifest, token string, jobs int) protocol.ExperimentRequest {
 	r := protocol.ExperimentRequest{Token: token, Name: "e"}
 	for i := range jobs {
@@ -310,7 +310,7 @@ func studyOf(m *dataset.Manifest, token string, jobs int) protocol.ExperimentReq
 	return r
 }
 
-// outcomeOf is the encoded outcome of a cell.
+// outcomeOf is the encoded outcome of a run.
 func outcomeOf(unit int) []byte {
 	o := childjob.Outcome{Head: fmt.Appendf(nil, `{"steps":%d}`, unit), Model: []byte("model")}
 	return o.Encode()
@@ -348,7 +348,7 @@ func TestOutlines(t *testing.T) {
 	s.refuse(400, "POST", "/v1/experiments", r, "keeps the models of 10004 runs", "at most 10000")
 }
 
-// TestCellsOfJobs: the cells that have ended are told with their times while the job
+// TestCellsOfJobs: the runs that have ended are told with their times while the job
 // runs, when it was cancelled, and once it is done.
 func TestCellsOfJobs(t *testing.T) {
 	s := newSite(t)
@@ -369,7 +369,7 @@ func TestCellsOfJobs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.propose(protocol.EntryCollected, protocol.CollectedEntry{Epoch: epoch, Job: list.Jobs[0].ID, Round: 1, Unit: uint32(unit), Of: 4, Digest: digest, Bytes: uint64(len(parts[unit])), Compute: took[unit]})
+		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: list.Jobs[0].ID, Round: 1, Task: uint32(unit), Of: 4, Digest: digest, Bytes: uint64(len(parts[unit])), Compute: took[unit]})
 	}
 	check := func(job, from, want string) {
 		t.Helper()
@@ -377,7 +377,7 @@ func TestCellsOfJobs(t *testing.T) {
 		s.get("GET", "/v1/jobs/"+job+"/runs?from="+from, nil, &got)
 		text := ""
 		for _, c := range got.Cells {
-			text += fmt.Sprintf("%d %s %g, ", c.Unit, c.Outcome, c.Seconds)
+			text += fmt.Sprintf("%d %s %g, ", c.Task, c.Outcome, c.Seconds)
 		}
 		if text != want || got.Next != 0 {
 			t.Errorf("%s from %s: %s and then %d, want %s", job, from, text, got.Next, want)

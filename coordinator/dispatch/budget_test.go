@@ -48,7 +48,7 @@ func TestBudgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for task, want := range []string{string(resultOf(0)), string(resultOf(1)), string(resultOf(2)), "", "", "", ""} {
-		if result, err := d.res.Part(task); err != nil || string(result) != want {
+		if result, err := d.res.Load(task); err != nil || string(result) != want {
 			t.Errorf("task %d: result %q, error %v", task, result, err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestBudgets(t *testing.T) {
 	l.free(t, 1)
 }
 
-// TestBudgetsOfJobs: the jobs of a submission share its budgets while they are open. What jobs have spent elsewhere is counted again
+// TestBudgetsOfJobs: the jobs of a submission share its budgets while they are open. What was spent elsewhere is counted again
 // when a job is opened or closed.
 func TestBudgetsOfJobs(t *testing.T) {
 	l := newLab(t, never)
@@ -101,4 +101,29 @@ func TestBudgetsOfJobs(t *testing.T) {
 	if calls != before || len(l.d.budgets) != 0 {
 		t.Errorf("%d calls for no job, and %d submissions are kept", calls-before, len(l.d.budgets))
 	}
+}
+
+// TestPanicLeavesTheOthers: a panic of the scheduler, here for a budget without groups, leaves the other jobs and the leader as
+// they are.
+func TestPanicLeavesTheOthers(t *testing.T) {
+	l := newLab(t, never)
+	w := l.join("w", 2)
+	l.options.Budget = &BudgetOptions{Key: "experiment", Elsewhere: func(func(uint64) bool) map[string]float64 { return nil }}
+	x := l.executor(1)
+	panicked := func() (p any) {
+		defer func() { p = recover() }()
+		var res round.Result
+		return x.Do(l.ctx(), 1, gatherRound(1), &res)
+	}()
+	if panicked == nil {
+		t.Fatal("a round without groups has budgets")
+	}
+	x.Close()
+	l.options.Budget = nil
+	other := l.executor(2)
+	defer other.Close()
+	d := l.do(other, 1, gatherRound(1))
+	w.first(0).announce(0)
+	d.gathers()
+	l.free(t, 2)
 }

@@ -44,19 +44,19 @@ func (c *fakeVerifier) ask(task int) error {
 	return err
 }
 
-func (c *fakeVerifier) Sum(_ context.Context, k *Case, dst *round.Partial) error {
-	if err := c.ask(k.Unit); err != nil {
+func (c *fakeVerifier) Reduce(_ context.Context, k *Case, dst *round.Partial) error {
+	if err := c.ask(k.Task); err != nil {
 		return err
 	}
-	fill(dst, c.round, k.Unit)
+	fill(dst, c.round, k.Task)
 	if c.bad {
 		dst.F64[0] = math.NaN()
 	}
 	return nil
 }
 
-func (c *fakeVerifier) Collect(_ context.Context, k *Case) ([]byte, error) {
-	return rightResult(uint32(k.Unit)), c.ask(k.Unit)
+func (c *fakeVerifier) Gather(_ context.Context, k *Case) ([]byte, error) {
+	return rightResult(uint32(k.Task)), c.ask(k.Task)
 }
 
 func (c *fakeVerifier) quarantine(_ context.Context, worker string, jobs []uint64, reason string) error {
@@ -108,12 +108,12 @@ func rightResult(task uint32) []byte { return fmt.Appendf(nil, "bytes of task %d
 // announceDigest says which digest a task's result has.
 func (a *assignment) announceDigest(task uint32, digest string) {
 	a.f.l.t.Helper()
-	m := protocol.Collected{Stamp: a.run.Stamp, Worker: a.f.id, Unit: task, Digest: digest, Bytes: 10}
+	m := protocol.Result{Stamp: a.run.Stamp, Worker: a.f.id, Task: task, Digest: digest, Bytes: 10}
 	a.send(m.Append(nil))
 }
 
 // flip changes one bit of a partial.
-func flip(p *protocol.Part) {
+func flip(p *protocol.Partial) {
 	p.Partial.F32[1] = math.Float32frombits(math.Float32bits(p.Partial.F32[1]) ^ 1)
 }
 
@@ -151,7 +151,7 @@ func TestAudit(t *testing.T) {
 	first[3].partial(3, nil) // again
 	l.dropped("duplicate", 1)
 	d.pending()
-	second[0].partial(0, func(p *protocol.Part) { p.Level = 2 }) // it would cover what is compared
+	second[0].partial(0, func(p *protocol.Partial) { p.Level = 2 }) // it would cover what is compared
 	l.dropped("stale", 1)
 	for u := range uint32(4) {
 		second[u].partial(u, nil)
@@ -229,7 +229,7 @@ func TestAuditOfOne(t *testing.T) {
 	d.sums()
 }
 
-// TestComparedPartialsAreReleased: once a partial is used, those that it was compared with are released.
+// TestComparedPartialsAreReleased: once a partial is used, the other partials of its task are released.
 func TestComparedPartialsAreReleased(t *testing.T) {
 	l := newLab(t, never)
 	x := l.executor(jobID)
@@ -247,7 +247,7 @@ func TestComparedPartialsAreReleased(t *testing.T) {
 	}
 }
 
-// TestSample: the fraction of tasks in the sample is the one that is asked for.
+// TestSample: the sample has the wanted fraction of tasks.
 func TestSample(t *testing.T) {
 	const tasks = 20_000
 	for _, ppm := range []uint32{0, 50_000, million} {
@@ -298,8 +298,8 @@ func TestAuditGather(t *testing.T) {
 			if err := d.wait(); err != nil {
 				t.Fatal(err)
 			}
-			if want := "result " + c.recorded; string(d.res.Collected[0]) != want {
-				t.Errorf("result %q, want %q", d.res.Collected[0], want)
+			if want := "result " + c.recorded; string(d.res.Gathered[0]) != want {
+				t.Errorf("result %q, want %q", d.res.Gathered[0], want)
 			}
 			if c.quarantined != "" {
 				verifier.quarantined(l, c.quarantined)
@@ -324,7 +324,7 @@ func TestAuditGatherByTheLeader(t *testing.T) {
 	if err := d.wait(); err != nil {
 		t.Fatal(err)
 	}
-	if got := string(d.res.Collected[0]); got != string(rightResult(0)) {
+	if got := string(d.res.Gathered[0]); got != string(rightResult(0)) {
 		t.Errorf("result %q", got)
 	}
 	verifier.quarantined(l, "w")
@@ -334,7 +334,7 @@ func TestAuditGatherByTheLeader(t *testing.T) {
 // quarantined. Otherwise the job fails and says where.
 func TestNotFinite(t *testing.T) {
 	notFinite := func(a *assignment, task uint32) {
-		m := protocol.Fail{Stamp: a.run.Stamp, Worker: a.f.id, Unit: task, NonFinite: true, Reason: "value 3 is NaN"}
+		m := protocol.Fail{Stamp: a.run.Stamp, Worker: a.f.id, Task: task, NonFinite: true, Reason: "value 3 is NaN"}
 		a.send(m.Append(nil))
 	}
 	t.Run("finite elsewhere", func(t *testing.T) {
@@ -345,8 +345,8 @@ func TestNotFinite(t *testing.T) {
 		d := l.do(x, 1, reduceRound(2))
 		task1, task2 := w1.first(0), w2.first(0)
 		task2.partials()
-		notFinite(task1, task1.run.Units[0])
-		w2.run(task1.run.Units...).partials()
+		notFinite(task1, task1.run.Tasks[0])
+		w2.run(task1.run.Tasks...).partials()
 		w2.run(0, 1).partials() // the whole round, without w1
 		d.sums()
 		if reason := c.quarantined(l, "w1"); !strings.Contains(reason, "value 3 is NaN") {
@@ -364,7 +364,7 @@ func TestNotFinite(t *testing.T) {
 		d := l.do(x, 1, reduceRound(2))
 		task1 := w1.first(0)
 		w2.first(0)
-		task := task1.run.Units[0]
+		task := task1.run.Tasks[0]
 		notFinite(task1, task)
 		notFinite(w2.run(task), task)
 		err := d.wait()
@@ -451,7 +451,7 @@ func TestComparedIsFetchedAgain(t *testing.T) {
 	x := l.executor(jobID)
 	defer x.Close()
 	failed := false
-	l.results.fetch = func(*protocol.Collected) error {
+	l.results.fetch = func(*protocol.Result) error {
 		if !failed {
 			failed = true
 			return errors.New("no such blob")
@@ -476,8 +476,8 @@ func TestFailureInQuarantine(t *testing.T) {
 	d := l.do(x, 1, reduceRound(2))
 	task1, task2 := w1.first(0), w2.first(0)
 	l.d.SetQuarantined(map[string]string{"w1": "it was wrong"})
-	again := w2.run(task1.run.Units...)
-	task1.fail(task1.run.Units[0], true)
+	again := w2.run(task1.run.Tasks...)
+	task1.fail(task1.run.Tasks[0], true)
 	l.dropped(metrics.DropStale, 1)
 	task2.partials()
 	again.partials()
@@ -490,10 +490,10 @@ func TestCheckpointInQuarantine(t *testing.T) {
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	d := l.do(x, 3, &round.Round{Units: 1, How: round.Collect, Scope: round.Whole, Child: round.Jobs(&round.Job{Seed: 1})})
+	d := l.do(x, 3, &round.Round{Tasks: 1, How: round.Gather, Scope: round.Whole, SubJob: round.Jobs(&round.Job{Seed: 1})})
 	first := w1.first(0)
 	say := func(task uint32) {
-		m := protocol.Checkpoint{Stamp: first.run.Stamp, Worker: "w1", Unit: task, Resume: protocol.Resume{Rounds: 500, State: []byte("state")}}
+		m := protocol.Checkpoint{Stamp: first.run.Stamp, Worker: "w1", Task: task, Resume: protocol.Resume{Rounds: 500, State: []byte("state")}}
 		first.send(m.Append(nil))
 	}
 	say(0)

@@ -54,12 +54,12 @@ type Results interface {
 	// Known returns the results that are recorded for a round.
 	Known(job, round uint64) []schedule.Known
 	// Fetch brings a result here from the worker that has it, and returns its bytes.
-	Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error)
+	Fetch(ctx context.Context, c *protocol.Result) ([]byte, error)
 	// Keep stores a result here that the leader computed, and returns its digest.
 	Keep(result []byte) (digest string, err error)
 	// Record has a quorum sync a result that is here, and commits it; of is the number of tasks in the round. The error
 	// wraps blobs.ErrMissing if the result is here no longer.
-	Record(ctx context.Context, c *protocol.Collected, of int) error
+	Record(ctx context.Context, c *protocol.Result, of int) error
 	// Withhold commits that tasks of a round are not run, after took of computing each.
 	Withhold(ctx context.Context, job, round uint64, tasks []uint32, took time.Duration) error
 	// Load returns the bytes of a result that is recorded.
@@ -70,9 +70,9 @@ type Results interface {
 // worker. Its methods are called one at a time, and return early with ctx's error if ctx is done.
 type Verifier interface {
 	// Sum computes a task of a reduce round into dst, which is shaped and zeroed.
-	Sum(ctx context.Context, c *Case, dst *round.Partial) error
-	// Collect computes the result of a task of a gather round.
-	Collect(ctx context.Context, c *Case) ([]byte, error)
+	Reduce(ctx context.Context, c *Case, dst *round.Partial) error
+	// Gather computes the result of a task of a gather round.
+	Gather(ctx context.Context, c *Case) ([]byte, error)
 }
 
 // Case is a task for a Verifier.
@@ -81,7 +81,7 @@ type Case struct {
 	Job      *round.Job
 	Manifest *dataset.Manifest
 	Round    *round.Round
-	Unit     int
+	Task     int
 }
 
 // giveUp is how long a task may do nothing but fail before its job fails.
@@ -132,7 +132,7 @@ const probes = 2
 
 // Run listens to workers and publishes the leader's heartbeat until ctx is done.
 func (d *Dispatcher) Run(ctx context.Context) error {
-	beats, err := d.cfg.Conn.Subscribe(d.cfg.Subjects.Beats(), d.onBeat)
+	beats, err := d.cfg.Conn.Subscribe(d.cfg.Subjects.Heartbeats(), d.onBeat)
 	if err != nil {
 		return fmt.Errorf("cannot listen to workers: %w", err)
 	}
@@ -222,9 +222,9 @@ func (d *Dispatcher) expire(now time.Time) {
 
 // onBeat takes in a worker's heartbeat.
 func (d *Dispatcher) onBeat(m bus.Message) {
-	var b protocol.Beat
+	var b protocol.Heartbeat
 	if err := b.Decode(m.Data); err != nil || !isName(b.Worker) {
-		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
+		d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
 		return
 	}
 	d.mu.Lock()
@@ -267,11 +267,11 @@ func (d *Dispatcher) onNobody(reply string) {
 func (d *Dispatcher) onResult(m bus.Message) {
 	stamp, err := protocol.PeekStamp(m.Data)
 	if err != nil {
-		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
+		d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
 		return
 	}
 	if stamp.Epoch != d.cfg.Epoch {
-		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropStale).Inc()
+		d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropStale).Inc()
 		return
 	}
 	d.mu.Lock()
@@ -279,9 +279,9 @@ func (d *Dispatcher) onResult(m bus.Message) {
 	d.workers.Heard(strings.TrimPrefix(m.Subject, d.results+"."), time.Now())
 	d.mu.Unlock()
 	if x == nil {
-		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropStale).Inc()
+		d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropStale).Inc()
 	} else if !x.mail.put(m.Data) {
-		d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropFull).Inc()
+		d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropFull).Inc()
 	}
 }
 

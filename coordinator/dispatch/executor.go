@@ -152,7 +152,7 @@ func (x *Executor) Computed() time.Duration { return x.schedule.Computed() }
 
 // Gathered reports whether the last round was a gather round and its progress became known: its steps are counted then.
 func (x *Executor) Gathered() bool {
-	return x.progress != nil && x.r != nil && x.r.How == round.Collect
+	return x.progress != nil && x.r != nil && x.r.How == round.Gather
 }
 
 // Do implements engine.Executor.
@@ -160,7 +160,7 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 	began := time.Now()
 	x.number, x.r = n, r
 	*res = round.Result{}
-	if gather := r.How == round.Collect; gather {
+	if gather := r.How == round.Gather; gather {
 		x.sum.ended = time.Time{}
 		defer x.results.begin(ctx)()
 		x.progress.begin(r)
@@ -176,7 +176,7 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 	if err := x.begin(ctx); err != nil {
 		return err
 	}
-	if r.How == round.Sum {
+	if r.How == round.Reduce {
 		x.d.cfg.Metrics.Broadcast.Observe(time.Since(began).Seconds())
 	}
 	if x.timer == nil {
@@ -203,7 +203,7 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 	if err != nil {
 		return err
 	}
-	if r.How == round.Sum {
+	if r.How == round.Reduce {
 		res.Sum = x.sum.tree.Root()
 		return nil
 	}
@@ -216,18 +216,18 @@ func (x *Executor) begin(ctx context.Context) error {
 	x.verified.end()
 	x.sum.releaseKept(allTasks)
 	var known []schedule.Known
-	if x.r.How == round.Collect {
+	if x.r.How == round.Gather {
 		known = x.d.cfg.Results.Known(x.id, x.number)
 	} else {
-		x.sum.tree.Reset(x.r.Units, x.r.Shape)
+		x.sum.tree.Reset(x.r.Tasks, x.r.Shape)
 		x.sum.releaseLong(x.r)
 	}
-	audit := sample(x.r.Units, x.options.AuditPPM)
-	x.d.mu.Lock()
-	x.mem.actions = x.schedule.Begin(x.mem.actions[:0], time.Now(), x.number, x.r, known, audit)
-	x.d.mu.Unlock()
+	audit := sample(x.r.Tasks, x.options.AuditPPM)
+	x.decide(func(dst []schedule.Action, now time.Time) []schedule.Action {
+		return x.schedule.Begin(dst, now, x.number, x.r, known, audit)
+	})
 	err := x.perform(ctx)
-	if x.r.How == round.Collect {
+	if x.r.How == round.Gather {
 		x.results.readKnown()
 	}
 	return err
@@ -237,9 +237,7 @@ func (x *Executor) begin(ctx context.Context) error {
 func (x *Executor) end() {
 	x.verified.end()
 	x.sum.releaseKept(allTasks)
-	x.d.mu.Lock()
-	x.mem.actions = x.schedule.End(x.mem.actions[:0], time.Now())
-	x.d.mu.Unlock()
+	x.decide(x.schedule.End)
 	_ = x.perform(context.Background()) // wakes others: that does not fail
 }
 
@@ -258,10 +256,15 @@ func (s *sum) releaseKept(task int) {
 
 // step applies an event and performs the actions that follow.
 func (x *Executor) step(ctx context.Context, e schedule.Event) error {
-	x.d.mu.Lock()
-	x.mem.actions = x.schedule.Step(x.mem.actions[:0], time.Now(), e)
-	x.d.mu.Unlock()
+	x.decide(func(dst []schedule.Action, now time.Time) []schedule.Action { return x.schedule.Step(dst, now, e) })
 	return x.perform(ctx)
+}
+
+// decide has the scheduler decide what to do next. If the scheduler panics, that ends one job: the lock is free.
+func (x *Executor) decide(next func(dst []schedule.Action, now time.Time) []schedule.Action) {
+	x.d.mu.Lock()
+	defer x.d.mu.Unlock()
+	x.mem.actions = next(x.mem.actions[:0], time.Now())
 }
 
 // perform performs the actions of a step, in order. An error ends the round.
@@ -293,7 +296,7 @@ func (x *Executor) perform(ctx context.Context) error {
 		case schedule.UseProgress:
 			x.progress.report(&x.mem.in.progress)
 		case schedule.Drop:
-			m.PartsDropped.WithLabelValues(dropLabels[a.Drop]).Inc()
+			m.ResultsDropped.WithLabelValues(dropLabels[a.Drop]).Inc()
 		case schedule.Store:
 			x.results.store(a)
 		case schedule.Record:
@@ -324,7 +327,7 @@ func (x *Executor) perform(ctx context.Context) error {
 		case schedule.Computed:
 			x.d.computed(a, x.r.Kind)
 		case schedule.Count:
-			[...]interface{ Add(float64) }{m.UnitsRetried, m.UnitsWasted, m.Audits, m.AuditDifferences}[a.Metric].Add(float64(a.N))
+			[...]interface{ Add(float64) }{m.TasksRetried, m.TasksWasted, m.Audits, m.AuditDifferences}[a.Metric].Add(float64(a.N))
 		case schedule.Finish:
 			x.complete = true
 		case schedule.Fail:

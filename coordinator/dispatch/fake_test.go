@@ -27,7 +27,7 @@ type order struct {
 	kind   protocol.Kind
 	run    *protocol.Run
 	value  *protocol.Value
-	piece  *protocol.Piece
+	chunk  *protocol.Chunk
 	bundle *protocol.Bundle
 	setup  *protocol.Setup
 	hold   *protocol.Hold
@@ -43,7 +43,7 @@ func (l *lab) join(id string, slots int, shards ...int) *fake {
 	polls := 0
 	l.until("worker "+id, func() bool {
 		if polls++; polls%100 == 1 { // the first heartbeat across a route may be lost
-			f.beat(func(b *protocol.Beat) {
+			f.beat(func(b *protocol.Heartbeat) {
 				b.Slots, b.Full = slots, true
 				for _, s := range shards {
 					b.Holds = append(b.Holds, manifest().Shards[s].Digest)
@@ -57,10 +57,10 @@ func (l *lab) join(id string, slots int, shards ...int) *fake {
 }
 
 // joinAble is join for a worker that says that it is able to do something. able returns the field of a heartbeat that says so.
-func (l *lab) joinAble(id string, able func(*protocol.Beat) *bool) *fake {
+func (l *lab) joinAble(id string, able func(*protocol.Heartbeat) *bool) *fake {
 	l.t.Helper()
 	f := l.join(id, 1)
-	f.beat(func(b *protocol.Beat) { *able(b) = true })
+	f.beat(func(b *protocol.Heartbeat) { *able(b) = true })
 	l.until("what worker "+id+" is able to do", func() bool {
 		l.d.mu.Lock()
 		defer l.d.mu.Unlock()
@@ -98,11 +98,11 @@ func (f *fake) listen() {
 }
 
 // beat sends a heartbeat with what change adds.
-func (f *fake) beat(change func(*protocol.Beat)) {
+func (f *fake) beat(change func(*protocol.Heartbeat)) {
 	f.l.t.Helper()
-	b := protocol.Beat{Worker: f.id, Version: "test", Protocol: protocol.Version, Numerics: round.Numerics, Slots: 1}
+	b := protocol.Heartbeat{Worker: f.id, Version: "test", Protocol: protocol.Version, Numerics: round.Numerics, Slots: 1}
 	change(&b)
-	if err := f.conn.Send(subjects.Beats(), "", b.Append(nil)); err != nil {
+	if err := f.conn.Send(subjects.Heartbeats(), "", b.Append(nil)); err != nil {
 		f.l.t.Fatal(err)
 	}
 }
@@ -122,9 +122,9 @@ func (f *fake) take(m bus.Message) {
 	case protocol.KindBundle:
 		o.bundle = new(protocol.Bundle)
 		err = o.bundle.Decode(m.Data)
-	case protocol.KindPiece:
-		o.piece = new(protocol.Piece)
-		err = o.piece.Decode(m.Data)
+	case protocol.KindChunk:
+		o.chunk = new(protocol.Chunk)
+		err = o.chunk.Decode(m.Data)
 	case protocol.KindSetup:
 		o.setup = new(protocol.Setup)
 		err = o.setup.Decode(m.Data)
@@ -169,8 +169,8 @@ func (f *fake) next(kind protocol.Kind) order {
 func (f *fake) run(tasks ...uint32) *assignment {
 	f.l.t.Helper()
 	o := f.next(protocol.KindRun)
-	if tasks != nil && !slices.Equal(o.run.Units, tasks) {
-		f.l.t.Fatalf("worker %s is to compute tasks %v, want %v", f.id, o.run.Units, tasks)
+	if tasks != nil && !slices.Equal(o.run.Tasks, tasks) {
+		f.l.t.Fatalf("worker %s is to compute tasks %v, want %v", f.id, o.run.Tasks, tasks)
 	}
 	return &assignment{f, o.run, o.reply}
 }
@@ -188,7 +188,7 @@ func (f *fake) first(values int) *assignment {
 // stops checks that the worker is told to stop a task.
 func (f *fake) stops(task uint32) {
 	f.l.t.Helper()
-	if stop := f.next(protocol.KindForget).forget; stop.Epoch != epoch || !slices.Equal(stop.Units, []uint32{task}) {
+	if stop := f.next(protocol.KindForget).forget; stop.Epoch != epoch || !slices.Equal(stop.Tasks, []uint32{task}) {
 		f.l.t.Errorf("worker %s is told to forget %+v, want task %d", f.id, stop, task)
 	}
 }
@@ -230,12 +230,12 @@ func (a *assignment) send(b []byte) {
 }
 
 // partial sends the partial of one task, after changing the message.
-func (a *assignment) partial(task uint32, change func(*protocol.Part)) {
+func (a *assignment) partial(task uint32, change func(*protocol.Partial)) {
 	a.f.l.t.Helper()
 	p := new(round.Partial)
 	p.Reset(a.run.Shape)
 	fill(p, a.run.Round, int(task))
-	m := protocol.Part{Stamp: a.run.Stamp, Worker: a.f.id, Index: task, Compute: 1000, Partial: p}
+	m := protocol.Partial{Stamp: a.run.Stamp, Worker: a.f.id, Index: task, Compute: 1000, Partial: p}
 	if change != nil {
 		change(&m)
 	}
@@ -245,8 +245,8 @@ func (a *assignment) partial(task uint32, change func(*protocol.Part)) {
 // partials sends the partials of all tasks, one by one, the last first.
 func (a *assignment) partials() {
 	a.f.l.t.Helper()
-	for i := len(a.run.Units) - 1; i >= 0; i-- {
-		a.partial(a.run.Units[i], nil)
+	for i := len(a.run.Tasks) - 1; i >= 0; i-- {
+		a.partial(a.run.Tasks[i], nil)
 	}
 }
 
@@ -255,13 +255,13 @@ func (a *assignment) nodes() (sent int) {
 	a.f.l.t.Helper()
 	var tree engine.Tree
 	tree.Reset(int(a.run.Of), a.run.Shape)
-	for _, task := range a.run.Units {
+	for _, task := range a.run.Tasks {
 		p := tree.Partial()
 		fill(p, a.run.Round, int(task))
 		tree.Put(0, int(task), p)
 	}
 	tree.Nodes(func(level, i int, p *round.Partial) {
-		m := protocol.Part{Stamp: a.run.Stamp, Worker: a.f.id, Level: uint8(level), Index: uint32(i), Partial: p}
+		m := protocol.Partial{Stamp: a.run.Stamp, Worker: a.f.id, Level: uint8(level), Index: uint32(i), Partial: p}
 		a.send(m.Append(nil))
 		sent++
 	})
@@ -276,7 +276,7 @@ func (a *assignment) need(m protocol.Need) {
 
 func (a *assignment) fail(task uint32, permanent bool) {
 	a.f.l.t.Helper()
-	m := protocol.Fail{Stamp: a.run.Stamp, Worker: a.f.id, Unit: task, Permanent: permanent, Reason: fmt.Sprintf("task %d is bad on %s", task, a.f.id)}
+	m := protocol.Fail{Stamp: a.run.Stamp, Worker: a.f.id, Task: task, Permanent: permanent, Reason: fmt.Sprintf("task %d is bad on %s", task, a.f.id)}
 	a.send(m.Append(nil))
 }
 
@@ -294,15 +294,15 @@ func (a *assignment) brief(task uint32) {
 
 func (a *assignment) announceAfter(task uint32, took time.Duration) {
 	a.f.l.t.Helper()
-	m := protocol.Collected{Stamp: a.run.Stamp, Worker: a.f.id, Unit: task, Digest: digestOf(task), Bytes: 10, Compute: uint64(took)}
+	m := protocol.Result{Stamp: a.run.Stamp, Worker: a.f.id, Task: task, Digest: digestOf(task), Bytes: 10, Compute: uint64(took)}
 	a.send(m.Append(nil))
 }
 
 // task returns the one task of a Run of a gather round.
 func (a *assignment) task() uint32 {
 	a.f.l.t.Helper()
-	if len(a.run.Units) != 1 {
-		a.f.l.t.Fatalf("worker %s is to compute tasks %v", a.f.id, a.run.Units)
+	if len(a.run.Tasks) != 1 {
+		a.f.l.t.Fatalf("worker %s is to compute tasks %v", a.f.id, a.run.Tasks)
 	}
-	return a.run.Units[0]
+	return a.run.Tasks[0]
 }

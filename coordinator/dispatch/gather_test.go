@@ -18,23 +18,23 @@ import (
 
 // gatherRound returns a gather round of so many tasks, each with a payload of its own.
 func gatherRound(tasks int) *round.Round {
-	r := &round.Round{Op: 4, Units: tasks, How: round.Collect, Scope: round.Whole}
+	r := &round.Round{Op: 4, Tasks: tasks, How: round.Gather, Scope: round.Whole}
 	for task := range tasks {
 		r.Payloads = append(r.Payloads, []byte{byte(task), 9})
 	}
 	return r
 }
 
-// gathers waits for the end of a gather round and checks its results, apart from those that the trainer has.
+// gathers waits for the end of a gather round and checks its results. The trainer has some of them itself.
 func (d *doing) gathers() {
 	d.l.t.Helper()
 	if err := d.wait(); err != nil {
 		d.l.t.Fatal(err)
 	}
-	if d.res.Sum != nil || len(d.res.Collected) != d.r.Units {
-		d.l.t.Fatalf("%d results of %d tasks", len(d.res.Collected), d.r.Units)
+	if d.res.Sum != nil || len(d.res.Gathered) != d.r.Tasks {
+		d.l.t.Fatalf("%d results of %d tasks", len(d.res.Gathered), d.r.Tasks)
 	}
-	for task, got := range d.res.Collected {
+	for task, got := range d.res.Gathered {
 		want := string(resultOf(uint32(task)))
 		if d.r.Has != nil && d.r.Has[task] {
 			want = ""
@@ -54,7 +54,7 @@ func TestGather(t *testing.T) {
 	busy = append(busy, w.first(0), w.run(), w.run())
 	for u := range uint32(5) {
 		task := busy[0]
-		if task.task() != u || string(task.run.Payload[0]) != string(d.r.Payloads[u]) || task.run.How != round.Collect || task.run.Scope != round.Whole || task.run.Child {
+		if task.task() != u || string(task.run.Payload[0]) != string(d.r.Payloads[u]) || task.run.How != round.Gather || task.run.Scope != round.Whole || task.run.SubJob {
 			t.Errorf("task %d: run %+v", u, task.run)
 		}
 		w.idle() // two slots, three tasks
@@ -125,7 +125,7 @@ func TestGatherSkipsWhatIsThere(t *testing.T) {
 	d.gathers()
 	w.idle()
 	l.results.known = nil
-	all := l.do(x, 4, &round.Round{Units: 2, How: round.Collect, Has: []bool{true, true}})
+	all := l.do(x, 4, &round.Round{Tasks: 2, How: round.Gather, Has: []bool{true, true}})
 	all.gathers() // nothing is left to do
 }
 
@@ -224,8 +224,8 @@ func TestGatherFetchesAgain(t *testing.T) {
 	l, w, x := withOne(t, 2)
 	fetching, fetch := make(chan struct{}), make(chan struct{})
 	failed := false
-	l.results.fetch = func(c *protocol.Collected) error {
-		if c.Unit == 0 && !failed {
+	l.results.fetch = func(c *protocol.Result) error {
+		if c.Task == 0 && !failed {
 			failed = true
 			close(fetching)
 			<-fetch
@@ -253,7 +253,7 @@ func TestGatherFetchesAgain(t *testing.T) {
 	l.free(t, 2)
 }
 
-// TestGatherApart: results of a round that keeps them apart are read one by one at its end, also those that were recorded
+// TestGatherApart: results of a round that keeps them apart are read one by one at its end, also results that were recorded
 // before. The round tells how long the others took.
 func TestGatherApart(t *testing.T) {
 	l, w, x := withOne(t, 2)
@@ -266,11 +266,11 @@ func TestGatherApart(t *testing.T) {
 	if err := d.wait(); err != nil {
 		t.Fatal(err)
 	}
-	if d.res.Collected != nil || !slices.Equal(d.res.Took, []uint64{3e9, 0, 1e9}) {
-		t.Errorf("%d results are in memory; they took %v", len(d.res.Collected), d.res.Took)
+	if d.res.Gathered != nil || !slices.Equal(d.res.Took, []uint64{3e9, 0, 1e9}) {
+		t.Errorf("%d results are in memory; they took %v", len(d.res.Gathered), d.res.Took)
 	}
 	for u := range uint32(3) {
-		if b, err := d.res.Part(int(u)); err != nil || string(b) != string(resultOf(u)) {
+		if b, err := d.res.Load(int(u)); err != nil || string(b) != string(resultOf(u)) {
 			t.Errorf("task %d: %q, error %v", u, b, err)
 		}
 	}
@@ -281,7 +281,7 @@ func TestGatherApart(t *testing.T) {
 func TestRecordsAsynchronously(t *testing.T) {
 	l, w, x := withOne(t, 2)
 	record := make(chan error)
-	l.results.record = func(*protocol.Collected) error { return <-record }
+	l.results.record = func(*protocol.Result) error { return <-record }
 	d := l.do(x, 3, gatherRound(1))
 	w.first(0).brief(0)
 	d.gathers()
@@ -317,7 +317,7 @@ func TestRecordsAsynchronously(t *testing.T) {
 func TestImpossibleRecords(t *testing.T) {
 	l, w, x := withOne(t, 2)
 	record := make(chan error)
-	l.results.record = func(*protocol.Collected) error { return <-record }
+	l.results.record = func(*protocol.Result) error { return <-record }
 	d := l.do(x, 3, gatherRound(2))
 	task, other := w.first(0), w.run(1)
 	task.brief(0)
@@ -344,7 +344,7 @@ func TestGatherIsCancelled(t *testing.T) {
 	l, w, x := withOne(t, 2)
 	fetching := make(chan struct{})
 	d := l.do(x, 3, gatherRound(3))
-	l.results.fetch = func(*protocol.Collected) error {
+	l.results.fetch = func(*protocol.Result) error {
 		close(fetching)
 		d.cancel()
 		return nil
@@ -375,10 +375,10 @@ func TestSubJobsGoOnElsewhere(t *testing.T) {
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	r := &round.Round{Units: 1, How: round.Collect, Scope: round.Whole, Child: round.Jobs(&round.Job{Seed: 1})}
+	r := &round.Round{Tasks: 1, How: round.Gather, Scope: round.Whole, SubJob: round.Jobs(&round.Job{Seed: 1})}
 	d := l.do(x, 3, r)
 	task := w1.first(0)
-	if !task.run.Child || len(task.run.Payload[0]) != 0 {
+	if !task.run.SubJob || len(task.run.Payload[0]) != 0 {
 		t.Errorf("run %+v", task.run)
 	}
 	say := func(change func(*protocol.Checkpoint)) {
@@ -390,13 +390,13 @@ func TestSubJobsGoOnElsewhere(t *testing.T) {
 	say(func(*protocol.Checkpoint) {})
 	say(func(m *protocol.Checkpoint) { m.Round--; m.Rounds = 600 })
 	l.dropped(metrics.DropStale, 1)
-	say(func(m *protocol.Checkpoint) { m.Unit = 1 })
+	say(func(m *protocol.Checkpoint) { m.Task = 1 })
 	l.dropped(metrics.DropMisshapen, 1)
 	w2 := l.join("w2", 1)
 	l.silent("w1")
 	again := w2.first(0)
 	var resume protocol.Resume
-	if err := resume.Decode(again.run.Payload[0]); err != nil || resume.Rounds != 500 || string(resume.State) != "state" || !again.run.Child {
+	if err := resume.Decode(again.run.Payload[0]); err != nil || resume.Rounds != 500 || string(resume.State) != "state" || !again.run.SubJob {
 		t.Errorf("resume %+v, error %v", resume, err)
 	}
 	again.announce(0)
@@ -524,7 +524,7 @@ func TestSlotsWhileHeartbeatsCome(t *testing.T) {
 	other := w.run(2)
 	for live := (Live{}); live.Left == 0; live, _ = l.d.Live(jobID) {
 		before := l.heard("w")
-		w.beat(func(b *protocol.Beat) { b.Slots = 2 })
+		w.beat(func(b *protocol.Heartbeat) { b.Slots = 2 })
 		l.until("a heartbeat", func() bool { return l.heard("w").After(before) })
 	}
 	if live, _ := l.d.Live(jobID); live.Left != 4 || live.InFlight != 2 { // two tasks of 8 s, half done, on two slots

@@ -243,7 +243,7 @@ var labShape = round.Shape{F64: 2, F32: 3, Rows: 4, Width: 2}
 
 // reduceRound returns a reduce round of so many tasks.
 func reduceRound(units int, vars ...round.Var) *round.Round {
-	return &round.Round{Op: 3, Units: units, How: round.Sum, Shape: labShape, Roles: dataset.Train, Steps: [2]uint64{5, 6}, Vars: vars}
+	return &round.Round{Op: 3, Tasks: units, How: round.Reduce, Shape: labShape, Roles: dataset.Train, Steps: [2]uint64{5, 6}, Vars: vars}
 }
 
 func variable(id uint16, version uint64) round.Var {
@@ -272,8 +272,8 @@ func fill(p *round.Partial, round uint64, task int) {
 // sumOf returns the sum of a round.
 func sumOf(r *round.Round, n uint64) *round.Partial {
 	var tree engine.Tree
-	tree.Reset(r.Units, r.Shape)
-	for task := range r.Units {
+	tree.Reset(r.Tasks, r.Shape)
+	for task := range r.Tasks {
 		p := tree.Partial()
 		fill(p, n, task)
 		tree.Put(0, task, p)
@@ -287,8 +287,8 @@ type fakeResults struct {
 	known    map[uint32]string
 	recorded []uint32
 	of       int
-	fetch    func(*protocol.Collected) error // may block; nil: at once
-	record   func(*protocol.Collected) error // the same
+	fetch    func(*protocol.Result) error // may block; nil: at once
+	record   func(*protocol.Result) error // the same
 	withheld map[uint32]time.Duration
 	bytes    map[string][]byte
 }
@@ -307,7 +307,7 @@ func (p *fakeResults) Known(job, round uint64) (known []schedule.Known) {
 	return known
 }
 
-func (p *fakeResults) Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error) {
+func (p *fakeResults) Fetch(ctx context.Context, c *protocol.Result) ([]byte, error) {
 	if p.fetch != nil {
 		if err := p.fetch(c); err != nil {
 			return nil, err
@@ -327,7 +327,7 @@ func (p *fakeResults) Keep(result []byte) (string, error) {
 	return digest, nil
 }
 
-func (p *fakeResults) Record(ctx context.Context, c *protocol.Collected, of int) error {
+func (p *fakeResults) Record(ctx context.Context, c *protocol.Result, of int) error {
 	if p.record != nil {
 		if err := p.record(c); err != nil {
 			return err
@@ -335,7 +335,7 @@ func (p *fakeResults) Record(ctx context.Context, c *protocol.Collected, of int)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.recorded = append(p.recorded, c.Unit)
+	p.recorded = append(p.recorded, c.Task)
 	p.of = of
 	return ctx.Err()
 }

@@ -9,7 +9,7 @@ import (
 
 // ProgressOptions says how the progress of gather rounds becomes known.
 type ProgressOptions struct {
-	Reporter round.UnitReporter // the job's trainer; nil: nothing becomes known
+	Reporter round.TaskReporter // the job's trainer; nil: nothing becomes known
 	// Count is told what tasks have done that was not counted yet.
 	Count func(protocol.Work)
 	// Show is told how far a round of so many tasks is, now and then.
@@ -36,8 +36,8 @@ func newProgress(o ProgressOptions) *progress {
 
 func (p *progress) begin(r *round.Round) {
 	if p != nil {
-		p.tasks, p.of, p.news = newTaskList(p.Reporter, r.Units), r.Units, true
-		p.counted = make([]protocol.Work, r.Units)
+		p.tasks, p.of, p.news = newTaskList(p.Reporter, r.Tasks), r.Tasks, true
+		p.counted = make([]protocol.Work, r.Tasks)
 	}
 }
 
@@ -87,7 +87,7 @@ func (p *progress) report(m *protocol.Progress) {
 	if p == nil {
 		return
 	}
-	task := int(m.Unit)
+	task := int(m.Task)
 	p.counted[task] = p.counted[task].Or(m.Counted)
 	moved := p.add(task, m.Done, false)
 	at, was := m.Progress(), p.tasks.at(task)
@@ -121,7 +121,7 @@ func (p *progress) show(now time.Time) {
 
 // taskList is how far each task of a gather round is.
 type taskList interface {
-	at(task int) round.UnitProgress
+	at(task int) round.TaskProgress
 	// set sets how far a task is. Whether it has ended stays as it is.
 	set(task int, p round.Progress)
 	// end notes that a task has ended.
@@ -130,24 +130,24 @@ type taskList interface {
 }
 
 // newTaskList returns a list of tasks about which nothing is known.
-func newTaskList(r round.UnitReporter, tasks int) taskList {
-	if c, ok := r.(round.UnitCounter); ok {
-		return &countedTasks{counter: c, tasks: make([]countedTask, tasks), counts: round.UnitCounts{Units: tasks}}
+func newTaskList(r round.TaskReporter, tasks int) taskList {
+	if c, ok := r.(round.TaskCounter); ok {
+		return &countedTasks{counter: c, tasks: make([]countedTask, tasks), counts: round.TaskCounts{Tasks: tasks}}
 	}
-	l := &listedTasks{r, make([]round.UnitProgress, tasks)}
+	l := &listedTasks{r, make([]round.TaskProgress, tasks)}
 	for i := range l.tasks {
 		l.tasks[i].Loss = -1
 	}
 	return l
 }
 
-// listedTasks is the list that a UnitReporter is given.
+// listedTasks is the list that a TaskReporter is given.
 type listedTasks struct {
-	reporter round.UnitReporter
-	tasks    []round.UnitProgress
+	reporter round.TaskReporter
+	tasks    []round.TaskProgress
 }
 
-func (l *listedTasks) at(task int) round.UnitProgress { return l.tasks[task] }
+func (l *listedTasks) at(task int) round.TaskProgress { return l.tasks[task] }
 
 func (l *listedTasks) set(task int, p round.Progress) {
 	l.tasks[task].Progress, l.tasks[task].Known = p, true
@@ -161,9 +161,9 @@ func (l *listedTasks) progress() round.Progress { return l.reporter.RoundProgres
 
 // countedTasks counts tasks: there may be a million.
 type countedTasks struct {
-	counter round.UnitCounter
+	counter round.TaskCounter
 	tasks   []countedTask
-	counts  round.UnitCounts
+	counts  round.TaskCounts
 }
 
 type countedTask struct {
@@ -171,9 +171,9 @@ type countedTask struct {
 	known, done, notRun, failed bool
 }
 
-func (l *countedTasks) at(task int) round.UnitProgress {
+func (l *countedTasks) at(task int) round.TaskProgress {
 	t := &l.tasks[task]
-	return round.UnitProgress{Progress: round.Progress{Step: t.step, Samples: t.samples, Loss: -1}, Known: t.known, Done: t.done, NotRun: t.notRun}
+	return round.TaskProgress{Progress: round.Progress{Step: t.step, Samples: t.samples, Loss: -1}, Known: t.known, Done: t.done, NotRun: t.notRun}
 }
 
 func (l *countedTasks) set(task int, p round.Progress) {

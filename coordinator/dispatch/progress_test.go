@@ -24,7 +24,7 @@ import (
 type fakeReporter struct {
 	mu    sync.Mutex
 	steps []uint64             // of each call of count
-	tasks []round.UnitProgress // as they were shown last
+	tasks []round.TaskProgress // as they were shown last
 	shown int                  // tasks of the round that was shown last
 	last  round.Progress
 }
@@ -37,7 +37,7 @@ func (*fakeReporter) ResultProgress(result []byte) (round.Progress, error) {
 }
 
 // RoundProgress adds up the steps.
-func (f *fakeReporter) RoundProgress(tasks []round.UnitProgress) (p round.Progress) {
+func (f *fakeReporter) RoundProgress(tasks []round.TaskProgress) (p round.Progress) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.tasks = slices.Clone(tasks)
@@ -59,8 +59,8 @@ func (f *fakeReporter) show(tasks int, p round.Progress) {
 	f.shown, f.last = tasks, p
 }
 
-// isShown reports whether the tasks were shown like this last: by task "." has not ended, "+" has a result that was read, "-" is not
-// run.
+// isShown reports whether the tasks were shown like this last, by task: "." has not ended, "+" has a result that was read, and "-"
+// is not run.
 func (f *fakeReporter) isShown(want string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,7 +90,7 @@ func TestProgressOfSubJobs(t *testing.T) {
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	d := l.do(x, 3, &round.Round{Units: 1, How: round.Collect, Scope: round.Whole, Child: round.Jobs(&round.Job{Seed: 1})})
+	d := l.do(x, 3, &round.Round{Tasks: 1, How: round.Gather, Scope: round.Whole, SubJob: round.Jobs(&round.Job{Seed: 1})})
 	task := w1.first(0)
 	say := func(step uint64, change func(*protocol.Progress)) {
 		m := protocol.Progress{Stamp: task.run.Stamp, Worker: "w1", Done: protocol.Work{Steps: step}}
@@ -101,7 +101,7 @@ func TestProgressOfSubJobs(t *testing.T) {
 	say(2, func(m *protocol.Progress) { m.Worker = "ghost" }) // it has not the task
 	say(3, func(m *protocol.Progress) { m.Round-- })
 	l.dropped(metrics.DropStale, 1)
-	say(4, func(m *protocol.Progress) { m.Unit = 1 })
+	say(4, func(m *protocol.Progress) { m.Task = 1 })
 	l.dropped(metrics.DropMisshapen, 1)
 	say(5, func(*protocol.Progress) {})
 	task.announce(0)
@@ -114,7 +114,7 @@ func TestProgressOfSubJobs(t *testing.T) {
 		t.Error("the progress of the round is not known")
 	}
 	x.Show(1, round.Progress{Step: 7})
-	if live, ok := l.d.Live(jobID); !ok || live.Units != 1 || live.Progress.Step != 7 {
+	if live, ok := l.d.Live(jobID); !ok || live.Tasks != 1 || live.Progress.Step != 7 {
 		t.Errorf("live is %+v", live)
 	}
 	if _, ok := l.d.Live(jobID + 1); ok {
@@ -157,8 +157,8 @@ func TestWorkByWorker(t *testing.T) {
 		t.Errorf("the worker is told of %q", task1.run.Kind)
 	}
 	task1.partials()
-	task1.partial(task1.run.Units[0], func(p *protocol.Part) { p.Worker, p.Compute = "nobody", math.MaxUint64 })
-	task1.partial(task1.run.Units[0], func(p *protocol.Part) { p.Worker, p.Level = "nobody", 200 })
+	task1.partial(task1.run.Tasks[0], func(p *protocol.Partial) { p.Worker, p.Compute = "nobody", math.MaxUint64 })
+	task1.partial(task1.run.Tasks[0], func(p *protocol.Partial) { p.Worker, p.Level = "nobody", 200 })
 	l.dropped(metrics.DropDuplicate, 1)
 	l.dropped(metrics.DropMisshapen, 1)
 	task2.partials()
@@ -178,7 +178,7 @@ func TestWorkByWorker(t *testing.T) {
 		t.Errorf("%v tasks are of kind step", n)
 	}
 	for _, w := range l.d.Workers() {
-		if _, ok := w.UnitSeconds["step"]; !ok || w.Units == 0 || w.MainKind != "step" || w.LastSeen < 0 {
+		if _, ok := w.TaskSeconds["step"]; !ok || w.Tasks == 0 || w.MainKind != "step" || w.LastSeen < 0 {
 			t.Errorf("worker %+v", w)
 		}
 	}
@@ -204,11 +204,11 @@ func TestSecondsByKind(t *testing.T) {
 	}
 }
 
-// foldsOf is a UnitReporter of folds. A result is the number of its task.
+// foldsOf is a TaskReporter of folds. A result is the number of its task.
 type foldsOf []round.Progress
 
 func (f foldsOf) ResultProgress(result []byte) (round.Progress, error) { return f[result[0]], nil }
-func (f foldsOf) RoundProgress(tasks []round.UnitProgress) round.Progress {
+func (f foldsOf) RoundProgress(tasks []round.TaskProgress) round.Progress {
 	return pipeline.SumFolds(tasks)
 }
 
@@ -219,7 +219,7 @@ type told struct {
 	last round.Progress
 }
 
-func newTold(r round.UnitReporter, tasks int) *told {
+func newTold(r round.TaskReporter, tasks int) *told {
 	x := &told{}
 	x.progress = newProgress(ProgressOptions{
 		Reporter: r,
@@ -228,7 +228,7 @@ func newTold(r round.UnitReporter, tasks int) *told {
 		},
 		Show: func(_ int, p round.Progress) { x.last = p },
 	})
-	x.begin(&round.Round{Units: tasks})
+	x.begin(&round.Round{Tasks: tasks})
 	return x
 }
 
@@ -271,7 +271,7 @@ func TestProgressCountsOnce(t *testing.T) {
 				continue
 			}
 			n := rapid.Uint64Range(known[u].Steps, ends[u].Step).Draw(t, "step")
-			x.report(&protocol.Progress{Unit: uint32(u), Done: protocol.Work{Rounds: n, Steps: n, Samples: 10 * n}, Steps: 200, Loss: 1, Counted: known[u]})
+			x.report(&protocol.Progress{Task: uint32(u), Done: protocol.Work{Rounds: n, Steps: n, Samples: 10 * n}, Steps: 200, Loss: 1, Counted: known[u]})
 			if p := x.now(); p.Step > p.Steps {
 				t.Fatalf("step %d of %d", p.Step, p.Steps)
 			}
@@ -283,7 +283,7 @@ func TestProgressCountsOnce(t *testing.T) {
 				continue
 			}
 			w := protocol.Work{Rounds: end.Step, Steps: end.Step, Samples: end.Samples}
-			x.report(&protocol.Progress{Unit: uint32(u), Done: w, Steps: 200, Loss: 1, Counted: known[u]})
+			x.report(&protocol.Progress{Task: uint32(u), Done: w, Steps: 200, Loss: 1, Counted: known[u]})
 			x.arrive(u, false)
 			x.arrive(u, false)
 			more := w.Beyond(known[u])
@@ -324,7 +324,7 @@ func TestProgressOfWrongReports(t *testing.T) {
 		count := rapid.SampledFrom([]uint64{0, 1, 7, 1 << 40, protocol.MaxCount})
 		for range 10 {
 			m := &protocol.Progress{
-				Unit: rapid.Uint32Range(0, 1).Draw(t, "task"), Steps: count.Draw(t, "most"), Loss: rapid.Float64Range(-5, 1e300).Draw(t, "loss"),
+				Task: rapid.Uint32Range(0, 1).Draw(t, "task"), Steps: count.Draw(t, "most"), Loss: rapid.Float64Range(-5, 1e300).Draw(t, "loss"),
 				Done:    protocol.Work{Rounds: count.Draw(t, "rounds"), Steps: count.Draw(t, "steps"), Samples: count.Draw(t, "samples")},
 				Counted: protocol.Work{Steps: count.Draw(t, "counted")},
 			}
@@ -341,18 +341,18 @@ func TestProgressOfWrongReports(t *testing.T) {
 	})
 }
 
-// reporterAlone hides that a UnitReporter counts.
-type reporterAlone struct{ round.UnitReporter }
+// reporterAlone hides that a TaskReporter counts.
+type reporterAlone struct{ round.TaskReporter }
 
-// TestCountedTasks: runs that are counted are as far as runs that are listed, and take a fifth of the memory.
+// TestCountedTasks: runs that are counted have the same progress as runs that are listed, and take a fifth of the memory.
 func TestCountedTasks(t *testing.T) {
 	cells := &round.Cells{Rows: []round.CellRow{{Algorithm: "structrf", Params: json.RawMessage(`{}`)}}, Repeats: 1, Folds: 4}
 	trainer, err := pipeline.New(&round.Job{Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Split: dataset.Split{Folds: 4}, Cells: cells}, new(dataset.Manifest), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := trainer.(round.UnitReporter)
-	if size, of := unsafe.Sizeof(countedTask{}), unsafe.Sizeof(round.UnitProgress{}); 4*size > of {
+	g := trainer.(round.TaskReporter)
+	if size, of := unsafe.Sizeof(countedTask{}), unsafe.Sizeof(round.TaskProgress{}); 4*size > of {
 		t.Errorf("%d bytes of a task, listed %d", size, of)
 	}
 	rapid.Check(t, func(t *rapid.T) {

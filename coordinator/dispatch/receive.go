@@ -16,10 +16,10 @@ import (
 
 // incoming is what came with the event of a step. Its memory serves all messages of a job.
 type incoming struct {
-	part       protocol.Part
+	part       protocol.Partial
 	need       protocol.Need
 	fail       protocol.Fail
-	collected  protocol.Collected
+	gathered   protocol.Result
 	checkpoint protocol.Checkpoint
 	progress   protocol.Progress
 
@@ -49,7 +49,7 @@ func (x *Executor) receive(ctx context.Context) error {
 	for _, msg := range x.mem.msgs {
 		e, err := x.decode(msg)
 		if err != nil {
-			x.d.cfg.Metrics.PartsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
+			x.d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
 			continue
 		}
 		if err := x.stepWith(ctx, e); err != nil {
@@ -71,7 +71,7 @@ func (x *Executor) receive(ctx context.Context) error {
 		if e.event.Err != nil {
 			e.event.BlobLost = x.isBlobLost()
 		}
-		if e.event.Kind == schedule.LeaderComputed && e.event.Round == x.number && x.r.How == round.Collect {
+		if e.event.Kind == schedule.LeaderComputed && e.event.Round == x.number && x.r.How == round.Gather {
 			x.results.own[e.event.Task] = e.bytes
 		}
 		if err := x.stepWith(ctx, e.event); err != nil {
@@ -94,7 +94,7 @@ func (x *Executor) stepWith(ctx context.Context, e schedule.Event) error {
 func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 	in, task := &x.mem.in, uint32(0)
 	switch kind, _ := protocol.KindOf(msg); kind {
-	case protocol.KindPart:
+	case protocol.KindPartial:
 		return x.decodePart(msg)
 	case protocol.KindNeed:
 		if err := in.need.Decode(msg); err != nil {
@@ -110,13 +110,13 @@ func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 		if err := m.Decode(msg); err != nil {
 			return e, err
 		}
-		task = m.Unit
+		task = m.Task
 		e = schedule.Event{Kind: schedule.TaskFailed, Round: m.Round, Worker: m.Worker, Permanent: m.Permanent, Unable: m.Unable, Reason: m.Reason, BlobLost: x.isBlobLost()}
 		if m.NonFinite {
 			e.Result.NotFinite = m.Reason
 		}
-	case protocol.KindCollected:
-		m := &in.collected
+	case protocol.KindResult:
+		m := &in.gathered
 		if err := m.Decode(msg); err != nil {
 			return e, err
 		}
@@ -124,7 +124,7 @@ func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 		if !ok || !blobs.Valid(m.Digest) {
 			return e, protocol.ErrMessage
 		}
-		task = m.Unit
+		task = m.Task
 		e = schedule.Event{
 			Kind: schedule.ResultAnnounced, Round: m.Round, Worker: m.Worker,
 			Result: schedule.Result{Digest: digest, Bytes: m.Bytes, Took: computeTime(m.Compute)},
@@ -135,22 +135,22 @@ func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 		if err := m.Decode(msg); err != nil {
 			return e, err
 		}
-		task = m.Unit
+		task = m.Task
 		e = schedule.Event{Kind: schedule.CheckpointArrived, Round: m.Round, Worker: m.Worker}
 	case protocol.KindProgress:
 		m := &in.progress
 		if err := m.Decode(msg); err != nil {
 			return e, err
 		}
-		task = m.Unit
+		task = m.Task
 		e = schedule.Event{Kind: schedule.ProgressArrived, Round: m.Round, Worker: m.Worker}
 	default:
 		return e, protocol.ErrMessage
 	}
-	if e.Task = int(task); e.Task >= max(1, x.r.Units) {
+	if e.Task = int(task); e.Task >= max(1, x.r.Tasks) {
 		return e, protocol.ErrMessage
 	}
-	if subJob := e.Kind == schedule.CheckpointArrived || e.Kind == schedule.ProgressArrived; subJob && x.r.How == round.Collect && x.r.Child == nil {
+	if subJob := e.Kind == schedule.CheckpointArrived || e.Kind == schedule.ProgressArrived; subJob && x.r.How == round.Gather && x.r.SubJob == nil {
 		return e, protocol.ErrMessage
 	}
 	return e, nil
@@ -159,7 +159,7 @@ func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 // decodePart makes an event of a partial, and leaves its numbers in x.mem.in.partial.
 func (x *Executor) decodePart(msg []byte) (e schedule.Event, err error) {
 	in := &x.mem.in
-	if x.r.How == round.Collect {
+	if x.r.How == round.Gather {
 		return schedule.Event{Kind: schedule.PartialArrived}, nil
 	}
 	in.part.Partial = nil

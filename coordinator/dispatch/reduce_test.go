@@ -33,10 +33,10 @@ func TestReduce(t *testing.T) {
 			}
 		}
 		task := w.run()
-		if want := (protocol.Stamp{Epoch: epoch, Job: jobID, Round: 5}); task.run.Stamp != want || task.run.Of != 8 || task.run.Op != 3 || task.run.Shape != labShape || task.run.Steps != d.r.Steps || len(task.run.Units) != 4 {
+		if want := (protocol.Stamp{Epoch: epoch, Job: jobID, Round: 5}); task.run.Stamp != want || task.run.Of != 8 || task.run.Op != 3 || task.run.Shape != labShape || task.run.Steps != d.r.Steps || len(task.run.Tasks) != 4 {
 			t.Errorf("run %+v", task.run)
 		}
-		tasks = append(tasks, task.run.Units...)
+		tasks = append(tasks, task.run.Tasks...)
 		d.pending()
 		task.partials()
 	}
@@ -105,7 +105,7 @@ func TestLostRun(t *testing.T) {
 	d = l.do(x, 2, reduceRound(2))
 	task1, task2 := w1.run(), w2.first(0)
 	task1.partials()
-	standby := w1.run(task2.run.Units...) // w2 is slow
+	standby := w1.run(task2.run.Tasks...) // w2 is slow
 	standby.partials()
 	d.sums()
 	if got := l.metric("tasks_retried_total", ""); got < 2 {
@@ -119,45 +119,45 @@ func TestUnwantedPartials(t *testing.T) {
 	l, w, x := withOne(t, 1)
 	d := l.do(x, 9, reduceRound(4))
 	task := w.first(0)
-	bad := func(p *protocol.Part) { p.Partial.F64[0] = 1e9 }
+	bad := func(p *protocol.Partial) { p.Partial.F64[0] = 1e9 }
 	task.partial(0, nil)
 	task.partial(0, bad)
 	l.dropped(metrics.DropDuplicate, 1)
 	task.partial(1, nil)
-	task.partial(0, func(p *protocol.Part) { bad(p); p.Level = 1 }) // covered by its two children
+	task.partial(0, func(p *protocol.Partial) { bad(p); p.Level = 1 }) // covered by its two children
 	l.dropped(metrics.DropDuplicate, 2)
 	l.counted("tasks_wasted_total", "", 1+2)
 
-	for i, change := range []func(*protocol.Part){
-		func(p *protocol.Part) { p.Round-- },
-		func(p *protocol.Part) { p.Round++ },
-		func(p *protocol.Part) { p.Epoch-- },
-		func(p *protocol.Part) { p.Epoch++ },
-		func(p *protocol.Part) { p.Job++ },
+	for i, change := range []func(*protocol.Partial){
+		func(p *protocol.Partial) { p.Round-- },
+		func(p *protocol.Partial) { p.Round++ },
+		func(p *protocol.Partial) { p.Epoch-- },
+		func(p *protocol.Partial) { p.Epoch++ },
+		func(p *protocol.Partial) { p.Job++ },
 	} {
-		task.partial(2, func(p *protocol.Part) { bad(p); change(p) })
+		task.partial(2, func(p *protocol.Partial) { bad(p); change(p) })
 		l.dropped(metrics.DropStale, float64(i+1))
 	}
 	task.announce(2) // in a reduce round
 	l.dropped(metrics.DropStale, 6)
 
 	malformed := 0.0
-	for _, change := range []func(*protocol.Part){
-		func(p *protocol.Part) { p.Index = 4 },
-		func(p *protocol.Part) { p.Level = 3 },
-		func(p *protocol.Part) { p.Partial.F64 = p.Partial.F64[:1] },
-		func(p *protocol.Part) { p.Partial.F32 = append(p.Partial.F32, 1) },
-		func(p *protocol.Part) { p.Partial.Width = 3 },
-		func(p *protocol.Part) { p.Partial.Index = []uint32{0, 4}; p.Partial.Values = make([]float32, 4) },
-		func(p *protocol.Part) { p.Partial.Index = []uint32{1, 0}; p.Partial.Values = make([]float32, 4) },
-		func(p *protocol.Part) { p.Partial.Index = []uint32{0}; p.Partial.Values = make([]float32, 4) },
+	for _, change := range []func(*protocol.Partial){
+		func(p *protocol.Partial) { p.Index = 4 },
+		func(p *protocol.Partial) { p.Level = 3 },
+		func(p *protocol.Partial) { p.Partial.F64 = p.Partial.F64[:1] },
+		func(p *protocol.Partial) { p.Partial.F32 = append(p.Partial.F32, 1) },
+		func(p *protocol.Partial) { p.Partial.Width = 3 },
+		func(p *protocol.Partial) { p.Partial.Index = []uint32{0, 4}; p.Partial.Values = make([]float32, 4) },
+		func(p *protocol.Partial) { p.Partial.Index = []uint32{1, 0}; p.Partial.Values = make([]float32, 4) },
+		func(p *protocol.Partial) { p.Partial.Index = []uint32{0}; p.Partial.Values = make([]float32, 4) },
 	} {
 		task.partial(2, change)
 		malformed++
 		l.dropped(metrics.DropMisshapen, malformed)
 	}
 	stamp := task.run.Stamp
-	whole := (&protocol.Part{Stamp: stamp, Partial: new(round.Partial)}).Append(nil)
+	whole := (&protocol.Partial{Stamp: stamp, Partial: new(round.Partial)}).Append(nil)
 	for _, b := range [][]byte{{}, {1}, {9, 6}} { // the bus drops these
 		task.send(b)
 	}
@@ -183,16 +183,16 @@ func TestSilentWorker(t *testing.T) {
 			defer x.Close()
 			d := l.do(x, 1, reduceRound(8, variable(1, 10)))
 			task1, task2 := w1.first(1), w2.first(1)
-			task1.partial(task1.run.Units[0], nil)
+			task1.partial(task1.run.Tasks[0], nil)
 			l.until("w1's partial", func() bool { return l.metric("phase_seconds", metrics.PhaseCompute) == 1 })
 			if how == "leaves" {
-				w1.beat(func(b *protocol.Beat) { b.Leaving = true })
+				w1.beat(func(b *protocol.Heartbeat) { b.Leaving = true })
 			} else {
 				l.silent("w1")
 			}
-			rest := w2.run(task1.run.Units[1:]...)
+			rest := w2.run(task1.run.Tasks[1:]...)
 			task2.partials()
-			task1.partial(task1.run.Units[3], nil) // it was alive after all
+			task1.partial(task1.run.Tasks[3], nil) // it was alive after all
 			l.until("the late partial", func() bool { return l.metric("phase_seconds", metrics.PhaseCompute) == 6 })
 			d.pending()
 			rest.partials()
@@ -214,9 +214,9 @@ func TestNobodyIsThere(t *testing.T) {
 	l.silent("w1")
 	l.until("no worker", func() bool { return len(l.d.Workers()) == 0 })
 	d.pending()
-	w1.beat(func(b *protocol.Beat) { b.Full = true })
+	w1.beat(func(b *protocol.Heartbeat) { b.Full = true })
 	task := w1.first(1)
-	for _, at := range task.run.Units {
+	for _, at := range task.run.Tasks {
 		task.partial(at, nil)
 	}
 	d.sums()
@@ -231,7 +231,7 @@ func TestSlowWorker(t *testing.T) {
 	d := l.do(x, 1, reduceRound(2))
 	late := w2.first(0)
 	w1.first(0).partials()
-	w1.run(late.run.Units...).partials()
+	w1.run(late.run.Tasks...).partials()
 	d.sums()
 	d = l.do(x, 2, reduceRound(2))
 	w1.run(0, 1).partials()
@@ -243,7 +243,7 @@ func TestSlowWorker(t *testing.T) {
 	w1.run(0, 1).partials()
 	d.sums()
 	d = l.do(x, 4, reduceRound(2))
-	w2.run(late.run.Units...).partials()
+	w2.run(late.run.Tasks...).partials()
 	w1.run().partials()
 	d.sums()
 }
@@ -257,8 +257,8 @@ func TestRestartedWorker(t *testing.T) {
 	l.until("the partial", func() bool { return l.metric("phase_seconds", metrics.PhaseCompute) == 1 })
 	l.restart("w")
 	task := w.first(1)
-	if !slices.Equal(task.run.Units, []uint32{1}) {
-		t.Errorf("tasks %v again", task.run.Units)
+	if !slices.Equal(task.run.Tasks, []uint32{1}) {
+		t.Errorf("tasks %v again", task.run.Tasks)
 	}
 	task.partials()
 	d.sums()
@@ -272,7 +272,7 @@ func TestRestartedWorker(t *testing.T) {
 // restart has the leader hear that a worker left and is back. The executors see nothing of it before it is over.
 func (l *lab) restart(name string) {
 	l.d.mu.Lock()
-	l.d.hear(&protocol.Beat{Worker: name, Leaving: true}, time.Now())
+	l.d.hear(&protocol.Heartbeat{Worker: name, Leaving: true}, time.Now())
 	l.d.hear(beatOf(name), time.Now())
 	l.d.mu.Unlock()
 	l.d.wake(nil)
@@ -288,7 +288,7 @@ func TestFail(t *testing.T) {
 	defer x.Close()
 	d := l.do(x, 1, reduceRound(2))
 	task1, task2 := w1.first(0), w2.first(0)
-	task := task1.run.Units[0]
+	task := task1.run.Tasks[0]
 	task1.fail(task, false)
 	again := w2.run(task)
 	task1.fail(task, false) // it is said twice: another has the task by now
@@ -408,7 +408,7 @@ func TestHangingWorker(t *testing.T) {
 	d := l.do(x, 1, reduceRound(2))
 	task1, hangs := w1.first(0), w2.first(0)
 	task1.partials()
-	w1.run(hangs.run.Units...).partials()
+	w1.run(hangs.run.Tasks...).partials()
 	d.sums()
 	for n := uint64(2); n < 5; n++ {
 		d = l.do(x, n, reduceRound(2))
@@ -418,7 +418,7 @@ func TestHangingWorker(t *testing.T) {
 	w2.idle()
 	d = l.do(x, 5, reduceRound(2))
 	task1 = w1.run(0, 1)
-	hangs.partial(hangs.run.Units[0], nil) // it is late, and yet a sign of life
+	hangs.partial(hangs.run.Tasks[0], nil) // it is late, and yet a sign of life
 	l.until("w2 to be used again", func() bool {
 		w, known := l.view("w2")
 		return known && w.SlowFor == 0

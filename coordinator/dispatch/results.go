@@ -56,7 +56,7 @@ func (s *results) close() {
 func (s *results) begin(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	s.ctx = ctx
-	n := s.x.r.Units
+	n := s.x.r.Tasks
 	s.digests, s.bytes, s.took = make([]digests.Digest, n), nil, make([]uint64, n)
 	s.progress, s.own = make(map[int]*round.Progress), make(map[int][]byte)
 	if !s.x.r.Apart {
@@ -81,20 +81,20 @@ const (
 )
 
 // collected is the message of a worker that has a result.
-func (s *results) collected(a *schedule.Action) *protocol.Collected {
-	return &protocol.Collected{
+func (s *results) gathered(a *schedule.Action) *protocol.Result {
+	return &protocol.Result{
 		Stamp:  protocol.Stamp{Epoch: s.x.d.cfg.Epoch, Job: s.x.id, Round: s.x.number},
-		Worker: a.Worker, Unit: uint32(a.Task), Compute: uint64(a.Result.Took), Digest: a.Result.Digest.String(), Bytes: a.Result.Bytes,
+		Worker: a.Worker, Task: uint32(a.Task), Compute: uint64(a.Result.Took), Digest: a.Result.Digest.String(), Bytes: a.Result.Bytes,
 	}
 }
 
 // store brings a result here, of a worker or of the leader itself. It is read as it comes: the end of the round does not wait
 // for that.
 func (s *results) store(a *schedule.Action) {
-	c, result, own := s.collected(a), a.Result, s.own[a.Task]
+	c, result, own := s.gathered(a), a.Result, s.own[a.Task]
 	leaders := a.Worker == schedule.Verifier
 	s.work.Go(func() {
-		e := end{event: schedule.Event{Kind: schedule.ResultStored, Round: c.Round, Task: int(c.Unit), Result: result}, bytes: own}
+		e := end{event: schedule.Event{Kind: schedule.ResultStored, Round: c.Round, Task: int(c.Task), Result: result}, bytes: own}
 		var err error
 		if leaders {
 			_, err = s.x.d.cfg.Results.Keep(own)
@@ -103,7 +103,7 @@ func (s *results) store(a *schedule.Action) {
 		}
 		if err != nil {
 			wait.For(s.ctx, recordPause) // otherwise the worker would announce it again at once
-			s.x.mail.putEnd(end{event: schedule.Event{Kind: schedule.ResultLost, Round: c.Round, Task: int(c.Unit), Err: err}})
+			s.x.mail.putEnd(end{event: schedule.Event{Kind: schedule.ResultLost, Round: c.Round, Task: int(c.Task), Err: err}})
 			return
 		}
 		e.progress = s.x.progress.read(e.bytes)
@@ -117,7 +117,7 @@ func (s *results) record(a *schedule.Action) {
 		s.bytes[a.Task] = s.x.mem.in.end.bytes
 	}
 	s.progress[a.Task] = s.x.mem.in.end.progress
-	c, of := s.collected(a), s.x.r.Units
+	c, of := s.gathered(a), s.x.r.Tasks
 	if !a.Async {
 		s.work.Go(func() { s.recordUntilDone(s.ctx, c, of, false) })
 		return
@@ -130,17 +130,17 @@ func (s *results) record(a *schedule.Action) {
 
 // recordUntilDone records a result, at as many tries as it takes. Later rounds wait for asynchronous recording that does not
 // succeed at once.
-func (s *results) recordUntilDone(ctx context.Context, c *protocol.Collected, of int, async bool) {
+func (s *results) recordUntilDone(ctx context.Context, c *protocol.Result, of int, async bool) {
 	digest, _ := digests.Parse(c.Digest)
 	e := end{event: schedule.Event{
-		Kind: schedule.ResultRecorded, Round: c.Round, Task: int(c.Unit),
+		Kind: schedule.ResultRecorded, Round: c.Round, Task: int(c.Task),
 		Result: schedule.Result{Digest: digest, Bytes: c.Bytes, Took: time.Duration(c.Compute)},
 	}}
 	for pause := recordPause; ctx.Err() == nil; pause = min(2*pause, schedule.LongestPause) {
 		err := s.x.d.cfg.Results.Record(ctx, c, of)
 		switch {
 		case errors.Is(err, ErrOver):
-			e.over = fmt.Errorf("task %d: %w", c.Unit, err)
+			e.over = fmt.Errorf("task %d: %w", c.Task, err)
 		case errors.Is(err, blobs.ErrMissing):
 			e.event.Kind, e.event.Err = schedule.ResultLost, err
 		case err != nil:
@@ -148,7 +148,7 @@ func (s *results) recordUntilDone(ctx context.Context, c *protocol.Collected, of
 				e.event.Late = true
 				s.x.mail.putEnd(end{event: schedule.Event{Kind: schedule.RecordingLate}})
 			}
-			s.x.d.cfg.Log.Warn("the result of a task could not be recorded; recording is tried again", "job", s.x.id, "unit", c.Unit, "error", err)
+			s.x.d.cfg.Log.Warn("the result of a task could not be recorded; recording is tried again", "job", s.x.id, "unit", c.Task, "error", err)
 			wait.For(ctx, pause)
 			continue
 		}
@@ -219,7 +219,7 @@ func (s *results) load(ctx context.Context, res *round.Result) error {
 	res.Took = s.took
 	if s.x.r.Apart {
 		all := s.digests
-		res.Part = func(task int) ([]byte, error) {
+		res.Load = func(task int) ([]byte, error) {
 			if all[task] == (digests.Digest{}) { // it was not run
 				return nil, nil
 			}
@@ -227,7 +227,7 @@ func (s *results) load(ctx context.Context, res *round.Result) error {
 		}
 		return nil
 	}
-	res.Collected, res.Digests = s.bytes, make([]string, len(s.digests))
+	res.Gathered, res.Digests = s.bytes, make([]string, len(s.digests))
 	for t, d := range s.digests {
 		if res.Digests[t] = d.Text(); d == (digests.Digest{}) || s.bytes[t] != nil {
 			continue
@@ -293,7 +293,7 @@ func (x *Executor) verify(ctx context.Context, task int) {
 		v.ctx, v.cancel = context.WithCancel(ctx)
 	}
 	ctx = v.ctx
-	c := &Case{ID: x.id, Job: x.job, Manifest: x.manifest, Round: x.r, Unit: task}
+	c := &Case{ID: x.id, Job: x.job, Manifest: x.manifest, Round: x.r, Task: task}
 	e := end{event: schedule.Event{Kind: schedule.LeaderComputed, Round: x.number, Task: task}}
 	v.work.Go(func() {
 		select {
@@ -302,13 +302,13 @@ func (x *Executor) verify(ctx context.Context, task int) {
 		case x.d.verifies <- struct{}{}:
 		}
 		defer func() { <-x.d.verifies }()
-		if c.Round.How == round.Collect {
-			e.bytes, e.event.Err = x.d.cfg.Verifier.Collect(ctx, c)
+		if c.Round.How == round.Gather {
+			e.bytes, e.event.Err = x.d.cfg.Verifier.Gather(ctx, c)
 			e.event.Result = schedule.Result{Digest: sha256.Sum256(e.bytes), Bytes: uint64(len(e.bytes))}
 		} else {
 			p := new(round.Partial)
 			p.Reset(c.Round.Shape)
-			if e.event.Err = x.d.cfg.Verifier.Sum(ctx, c, p); e.event.Err == nil {
+			if e.event.Err = x.d.cfg.Verifier.Reduce(ctx, c, p); e.event.Err == nil {
 				e.partial = p
 				if err := engine.CheckFinite(p); err != nil {
 					e.event.Result.NotFinite = err.Error()

@@ -88,7 +88,7 @@ func (x *Executor) sendOrder(a *schedule.Action) {
 	case schedule.SendValue:
 		v := &x.r.Vars[a.Var]
 		m := protocol.Value{Epoch: d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Data: v.Data}
-		if len(v.Pieces) > 0 {
+		if len(v.Chunks) > 0 {
 			m.Data = v.Whole()
 		}
 		if len(m.Data) < longValue {
@@ -99,9 +99,9 @@ func (x *Executor) sendOrder(a *schedule.Action) {
 		d.publish(p.at.work, p.at.reply, m.AppendHead(nil), m.Data)
 	case schedule.SendChunk:
 		v := &x.r.Vars[a.Var]
-		c := v.Pieces[a.Chunk]
-		m := protocol.Piece{
-			Epoch: d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Of: uint32(len(v.Pieces)),
+		c := v.Chunks[a.Chunk]
+		m := protocol.Chunk{
+			Epoch: d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Of: uint32(len(v.Chunks)),
 			Index: uint32(a.Chunk), Digest: c.Digest(), Here: !a.Known,
 		}
 		if m.Here {
@@ -116,9 +116,9 @@ func (x *Executor) sendOrder(a *schedule.Action) {
 		x.describe(a.Tasks)
 		x.post(p, &o.run)
 		x.flush(p)
-		d.cfg.Metrics.UnitsDispatched.Add(float64(len(a.Tasks)))
+		d.cfg.Metrics.TasksDispatched.Add(float64(len(a.Tasks)))
 	case schedule.SendStop:
-		d.send(&p.at, (&protocol.Forget{Epoch: d.cfg.Epoch, Job: x.id, Round: x.number, Units: []uint32{uint32(a.Task)}}).Append(nil))
+		d.send(&p.at, (&protocol.Forget{Epoch: d.cfg.Epoch, Job: x.id, Round: x.number, Tasks: []uint32{uint32(a.Task)}}).Append(nil))
 	case schedule.SendForget:
 		d.send(&p.at, (&protocol.Forget{Epoch: d.cfg.Epoch, Job: x.id}).Append(nil))
 	}
@@ -128,18 +128,18 @@ func (x *Executor) sendOrder(a *schedule.Action) {
 func (x *Executor) describe(tasks []uint32) {
 	r, m := x.r, &x.outbox.run
 	m.Stamp = protocol.Stamp{Epoch: x.d.cfg.Epoch, Job: x.id, Round: x.number}
-	m.Kind, m.Op, m.Of, m.Scope, m.How, m.Roles = r.Kind, r.Op, uint32(r.Units), r.Scope, r.How, r.Roles
-	m.Steps, m.Keep, m.Shape, m.Child = r.Steps, r.DerivedVersion, r.Shape, r.Child != nil
-	m.Units, m.Refs, m.Payload = tasks, m.Refs[:0], m.Payload[:0]
+	m.Kind, m.Op, m.Of, m.Scope, m.How, m.Roles = r.Kind, r.Op, uint32(r.Tasks), r.Scope, r.How, r.Roles
+	m.Steps, m.Keep, m.Shape, m.SubJob = r.Steps, r.DerivedVersion, r.Shape, r.SubJob != nil
+	m.Tasks, m.Refs, m.Payload = tasks, m.Refs[:0], m.Payload[:0]
 	for i := range r.Vars {
 		m.Refs = append(m.Refs, protocol.Ref{ID: r.Vars[i].ID, Version: r.Vars[i].Version})
 	}
-	if r.How != round.Collect {
+	if r.How != round.Gather {
 		return
 	}
 	for _, t := range tasks {
 		var payload []byte
-		if r.Child == nil && r.Payloads != nil {
+		if r.SubJob == nil && r.Payloads != nil {
 			payload = r.Payloads[t]
 		} else if c, ok := x.outbox.checkpoints[t]; ok {
 			x.d.mu.Lock()

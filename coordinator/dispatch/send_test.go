@@ -16,34 +16,34 @@ type labChunk string
 func (p labChunk) Digest() string         { return string(p) }
 func (p labChunk) Bytes() ([]byte, error) { return []byte("result " + p), nil }
 
-// inChunks returns a value of the results of the first n tasks, and of one that nobody computed.
+// inChunks returns a value of the results of the first n tasks, and of another result that nobody computed.
 func inChunks(n uint32) round.Var {
 	v := round.Var{ID: 9, Version: 1, Whole: func() []byte { return []byte("whole") }}
 	for u := range n {
-		v.Pieces = append(v.Pieces, labChunk(digestOf(u)))
+		v.Chunks = append(v.Chunks, labChunk(digestOf(u)))
 	}
-	v.Pieces = append(v.Pieces, labChunk(fmt.Sprintf("%064d", 0)))
+	v.Chunks = append(v.Chunks, labChunk(fmt.Sprintf("%064d", 0)))
 	return v
 }
 
 // joinChunks is join for a worker that takes values in chunks.
 func (l *lab) joinChunks(id string) *fake {
 	l.t.Helper()
-	return l.joinAble(id, func(b *protocol.Beat) *bool { return &b.Pieces })
+	return l.joinAble(id, func(b *protocol.Heartbeat) *bool { return &b.Chunks })
 }
 
 // takes reads the chunks of a value and checks which come with their bytes.
 func (f *fake) takes(v *round.Var, here ...bool) {
 	f.l.t.Helper()
-	for i, p := range v.Pieces {
-		m := f.next(protocol.KindPiece).piece
+	for i, p := range v.Chunks {
+		m := f.next(protocol.KindChunk).chunk
 		var want []byte
 		if here[i] {
 			want, _ = p.Bytes()
 		}
-		if m.Epoch != epoch || m.Job != jobID || m.ID != v.ID || m.Version != v.Version || m.Index != uint32(i) || int(m.Of) != len(v.Pieces) ||
+		if m.Epoch != epoch || m.Job != jobID || m.ID != v.ID || m.Version != v.Version || m.Index != uint32(i) || int(m.Of) != len(v.Chunks) ||
 			m.Digest != p.Digest() || m.Here != here[i] || !bytes.Equal(m.Data, want) {
-			f.l.t.Errorf("worker %s: chunk %+v, want number %d of %d, here %v", f.id, m, i, len(v.Pieces), here[i])
+			f.l.t.Errorf("worker %s: chunk %+v, want number %d of %d, here %v", f.id, m, i, len(v.Chunks), here[i])
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestResultDigests(t *testing.T) {
 // joinBundles is join for a worker that takes several messages in one.
 func (l *lab) joinBundles(id string) *fake {
 	l.t.Helper()
-	return l.joinAble(id, func(b *protocol.Beat) *bool { return &b.Bundles })
+	return l.joinAble(id, func(b *protocol.Heartbeat) *bool { return &b.Bundles })
 }
 
 // bundle returns the kinds of the messages in the next order, a bundle, and its Run.

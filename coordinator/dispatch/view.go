@@ -23,7 +23,7 @@ const (
 
 // said is what a worker says of itself, for people.
 type said struct {
-	beat    protocol.Beat
+	beat    protocol.Heartbeat
 	tasks   uint64             // that it computed during this leadership
 	mean    map[string]float64 // recent seconds of a task, by kind, smoothed
 	total   map[string]float64 // seconds of all tasks, by kind
@@ -41,12 +41,12 @@ func isName(name string) bool {
 }
 
 // hear takes in a heartbeat; d.mu is held.
-func (d *Dispatcher) hear(b *protocol.Beat, now time.Time) (changed, joined bool) {
+func (d *Dispatcher) hear(b *protocol.Heartbeat, now time.Time) (changed, joined bool) {
 	b.Host, b.Address = b.Host[:min(len(b.Host), maxShown)], b.Address[:min(len(b.Address), maxShown)]
 	b.RoundTrip, b.Late = max(0, min(b.RoundTrip, maxLate.Microseconds())), max(0, min(b.Late, maxLate.Microseconds()))
 	_, refusal := refusal(b)
 	changed, joined = d.workers.Hear(schedule.Report{
-		Name: b.Worker, Slots: b.Slots, Late: time.Duration(b.Late) * time.Microsecond, Chunks: b.Pieces,
+		Name: b.Worker, Slots: b.Slots, Late: time.Duration(b.Late) * time.Microsecond, Chunks: b.Chunks,
 		Refusal: refusal, Full: b.Full, Shards: b.Holds, Leaving: b.Leaving,
 	}, now)
 	if !d.workers.Has(b.Worker) {
@@ -67,7 +67,7 @@ func (d *Dispatcher) hear(b *protocol.Beat, now time.Time) (changed, joined bool
 }
 
 // refusal says why a worker cannot be used, apart from quarantine, and names both sides; empty: it can.
-func refusal(b *protocol.Beat) (protocol.IdleReason, string) {
+func refusal(b *protocol.Heartbeat) (protocol.IdleReason, string) {
 	switch {
 	case b.Protocol != protocol.Version:
 		return protocol.IdleRefused, fmt.Sprintf("the worker has protocol version %d, this coordinator has %d", b.Protocol, protocol.Version)
@@ -95,7 +95,7 @@ func (d *Dispatcher) computed(a *schedule.Action, kind string) {
 	tasks := max(1, a.N)
 	mean := a.Took.Seconds() / float64(tasks)
 	d.cfg.Metrics.Compute.Observe(a.Took.Seconds())
-	d.cfg.Metrics.UnitSeconds.Observe(kind, mean)
+	d.cfg.Metrics.TaskSeconds.Observe(kind, mean)
 	name, now := a.Worker, time.Now()
 	d.mu.Lock()
 	if s := d.said[name]; s == nil {
@@ -160,7 +160,7 @@ func (d *Dispatcher) Workers() (list []protocol.Worker) {
 		list = append(list, protocol.Worker{
 			ID: w.Name, Version: b.Version, Slots: b.Slots, Shards: w.Shards, Metrics: b.Metrics, State: state,
 			RoundTrip: float64(b.RoundTrip) / 1000, Host: b.Host, Address: b.Address, Load: b.Load, Busy: b.Busy,
-			Units: s.tasks, UnitSeconds: maps.Clone(s.mean), MainKind: s.mainKind(), LastSeen: max(0, now.Sub(w.Heard).Milliseconds()),
+			Tasks: s.tasks, TaskSeconds: maps.Clone(s.mean), MainKind: s.mainKind(), LastSeen: max(0, now.Sub(w.Heard).Milliseconds()),
 		})
 	}
 	return list
@@ -168,7 +168,7 @@ func (d *Dispatcher) Workers() (list []protocol.Worker) {
 
 // Live is how far a job is that this leader drives, beyond what is committed.
 type Live struct {
-	Units    int // tasks of the gather round under way, or of the last one
+	Tasks    int // tasks of the gather round under way, or of the last one
 	InFlight int // tasks that workers compute now
 	// Left is how many seconds the gather round still takes if all slots of the workers compute it; 0: not known.
 	Left float64
@@ -178,11 +178,11 @@ type Live struct {
 
 // shown is the argument of the last Show.
 type shown struct {
-	units    int
+	tasks    int
 	progress round.Progress
 }
 
-// Show makes known how far the job is. units is the number of tasks of its round.
+// Show makes known how far the job is. tasks is the number of tasks of its round.
 func (x *Executor) Show(units int, p round.Progress) { x.shown.Store(&shown{units, p}) }
 
 // Live tells how far a job is, if this leader drives it.
@@ -197,7 +197,7 @@ func (d *Dispatcher) Live(job uint64) (live Live, ok bool) {
 	live.InFlight, live.Left = v.Running, v.SecondsLeft
 	if s := x.shown.Load(); s != nil {
 		p := s.progress
-		live.Units, live.Progress = s.units, &p
+		live.Tasks, live.Progress = s.tasks, &p
 	}
 	return live, true
 }
@@ -212,7 +212,7 @@ type Availability struct {
 	// The names of the other workers, by reason, each in order.
 	Unable      []string // they said that they lack the memory
 	Unreachable []string
-	Distrusted  []string
+	Quarantined []string
 	Refused     []string // of another protocol or arithmetic version, each with why
 }
 
@@ -236,7 +236,7 @@ func availability(workers []schedule.WorkerView, unable map[string]string) (a Av
 	for _, w := range workers {
 		switch {
 		case w.Quarantined:
-			a.Distrusted = append(a.Distrusted, w.Name)
+			a.Quarantined = append(a.Quarantined, w.Name)
 		case w.Refused != "":
 			a.Refused = append(a.Refused, w.Name+": "+w.Refused)
 		case w.Unreachable:

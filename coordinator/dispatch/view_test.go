@@ -135,7 +135,7 @@ func TestIdleInARound(t *testing.T) {
 		_, w1Idle := idle["w1"]
 		return !w1Idle && idle["w2"].Reason == protocol.IdleFewTasks
 	})
-	task.send((&protocol.Fail{Stamp: task.run.Stamp, Worker: "w1", Unit: 0, Unable: true, Reason: "it takes up to 2 MiB"}).Append(nil))
+	task.send((&protocol.Fail{Stamp: task.run.Stamp, Worker: "w1", Task: 0, Unable: true, Reason: "it takes up to 2 MiB"}).Append(nil))
 	other := w2.first(0)
 	l.until("the small worker to say so", func() bool {
 		idle := l.d.Idle()
@@ -175,7 +175,7 @@ func TestAvailability(t *testing.T) {
 	d.workers.Unreachable("cut")
 	got := availability(d.workers.View(now), map[string]string{"small": "a", "gone": "b", "wrong": "c"})
 	want := Availability{
-		Usable: 2, Unable: []string{"small"}, Unreachable: []string{"cut"}, Distrusted: []string{"wrong"},
+		Usable: 2, Unable: []string{"small"}, Unreachable: []string{"cut"}, Quarantined: []string{"wrong"},
 		Refused: []string{"old: " + d.workers.Refused("old")},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -241,7 +241,7 @@ func TestFailingTask(t *testing.T) {
 	l, w1, w2, x := withTwo(t)
 	d := l.do(x, 1, reduceRound(2))
 	task1, task2 := w1.first(0), w2.first(0)
-	task := task1.run.Units[0]
+	task := task1.run.Tasks[0]
 	task1.fail(task, false)
 	again := w2.run(task)
 	if why := l.d.Availability(jobID).Stops; why != "" {

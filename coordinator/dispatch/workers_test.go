@@ -30,7 +30,7 @@ func (f *fake) comeBack() {
 	f.l.t.Helper()
 	f.conn = f.l.connect()
 	f.listen()
-	f.beat(func(*protocol.Beat) {})
+	f.beat(func(*protocol.Heartbeat) {})
 }
 
 // newPatientLab returns a lab in which no task of a reduce round ever takes too long. A task is only given out again because of a
@@ -50,7 +50,7 @@ func TestVanishedWorker(t *testing.T) {
 	d := l.do(x, 1, reduceRound(8, variable(1, 10)))
 	task1, task2 := w1.first(1), w2.first(1)
 	w1.vanish()
-	rest := w2.run(task1.run.Units...)
+	rest := w2.run(task1.run.Tasks...)
 	if got := l.d.Workers(); got[0].State != "unreachable" || got[1].State != "alive" {
 		t.Errorf("workers %+v", got)
 	}
@@ -120,7 +120,7 @@ func TestVanishedAcrossRoutes(t *testing.T) {
 	d := l.do(x, 1, reduceRound(2))
 	task1, task2 := w1.first(0), w2.first(0)
 	w1.vanish()
-	w2.run(task1.run.Units...).partials()
+	w2.run(task1.run.Tasks...).partials()
 	task2.partials()
 	d.sums()
 }
@@ -148,7 +148,7 @@ func TestStraggler(t *testing.T) {
 	began := time.Now()
 	task1, task2 := w1.first(0), w2.first(0)
 	task1.partials()
-	copied := w1.run(task2.run.Units...)
+	copied := w1.run(task2.run.Tasks...)
 	if took := time.Since(began); took < protocol.SlowBeats*heartbeat {
 		t.Errorf("the copy went out after %v", took)
 	}
@@ -179,7 +179,7 @@ func TestFarWorker(t *testing.T) {
 		defer l.d.mu.Unlock()
 		return time.Duration(l.d.said[name].beat.Late) * time.Microsecond
 	}
-	w2.beat(func(b *protocol.Beat) { b.Late = maxLate.Microseconds() })
+	w2.beat(func(b *protocol.Heartbeat) { b.Late = maxLate.Microseconds() })
 	l.until("the heartbeat", func() bool { return late("w2") == maxLate })
 	x := l.executor(jobID)
 	defer x.Close()
@@ -224,7 +224,7 @@ func passedOver(t *testing.T, heartbeat time.Duration) {
 	d := l.do(x, 1, reduceRound(2))
 	task1, task2 := w1.first(0), w2.first(0)
 	task1.partials()
-	w1.run(task2.run.Units...).partials()
+	w1.run(task2.run.Tasks...).partials()
 	d.sums()
 }
 
@@ -271,8 +271,8 @@ func (l *lab) heard(name string) time.Time {
 }
 
 // beatOf returns a heartbeat of a worker with one slot.
-func beatOf(name string) *protocol.Beat {
-	return &protocol.Beat{Worker: name, Protocol: protocol.Version, Numerics: round.Numerics, Slots: 1}
+func beatOf(name string) *protocol.Heartbeat {
+	return &protocol.Heartbeat{Worker: name, Protocol: protocol.Version, Numerics: round.Numerics, Slots: 1}
 }
 
 // TestFullHeartbeats: what a full heartbeat says is known until the next full one, with bounded length.
@@ -309,9 +309,9 @@ func TestRefusedWorkers(t *testing.T) {
 	if _, err := alien.conn.Subscribe(subjects.Work("alien"), alien.take); err != nil {
 		t.Fatal(err)
 	}
-	alien.beat(func(b *protocol.Beat) { b.Protocol = 9 })
+	alien.beat(func(b *protocol.Heartbeat) { b.Protocol = 9 })
 	old := &fake{l: l, id: "old", conn: alien.conn}
-	old.beat(func(b *protocol.Beat) { b.Numerics = 77 })
+	old.beat(func(b *protocol.Heartbeat) { b.Numerics = 77 })
 	var last protocol.Lead
 	l.until("two refusals", func() bool {
 		last = <-leads
@@ -372,7 +372,7 @@ func TestDamagedHeartbeats(t *testing.T) {
 	l := newLab(t, never)
 	conn := l.connect()
 	for _, b := range [][]byte{{}, {protocol.Version, 1, '{'}, (&protocol.Lead{}).Append(nil)} {
-		if err := conn.Send(subjects.Beats(), "", b); err != nil {
+		if err := conn.Send(subjects.Heartbeats(), "", b); err != nil {
 			t.Fatal(err)
 		}
 	}

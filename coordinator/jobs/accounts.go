@@ -61,9 +61,9 @@ func spentOf(j *state.Job) map[string]float64 {
 		return j.CellsSpent()
 	}
 	took := make([]uint64, j.Job.Cells.Count())
-	for p := range j.PartsFrom(j.Round+1, 0) {
-		if int(p.Unit) < len(took) {
-			took[p.Unit] = p.Compute
+	for p := range j.RecordedFrom(j.Round+1, 0) {
+		if int(p.Task) < len(took) {
+			took[p.Task] = p.Compute
 		}
 	}
 	return spentBy(j.Job.Cells, took)

@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// experiment submits an experiment of two jobs, each of two methods with three runs. They share a budget of 100 s, of which earlier
-// runs took 10 s. Both jobs run.
+// experiment submits an experiment of two jobs, each of two methods with three runs. They share a budget of 100 s. Earlier runs
+// took 10 s of it. Both jobs run.
 func (l *lab) experiment(name string) []*state.Job {
 	l.t.Helper()
 	e := protocol.ExperimentEntry{Name: name}
@@ -38,8 +38,8 @@ func (l *lab) experiment(name string) []*state.Job {
 // record records the result of a task that took so many seconds.
 func (l *lab) record(j *state.Job, task uint32, seconds float64) {
 	l.t.Helper()
-	l.propose(protocol.EntryCollected, protocol.CollectedEntry{
-		Epoch: l.cfg.Epoch, Job: j.ID, Round: 1, Unit: task, Of: 6, Digest: blobs.Sum([]byte{byte(task)}), Compute: uint64(seconds * 1e9),
+	l.propose(protocol.EntryResult, protocol.ResultEntry{
+		Epoch: l.cfg.Epoch, Job: j.ID, Round: 1, Task: task, Of: 6, Digest: blobs.Sum([]byte{byte(task)}), Compute: uint64(seconds * 1e9),
 	})
 }
 
@@ -66,8 +66,8 @@ func TestBudgetOf(t *testing.T) {
 	}
 }
 
-// TestSpentElsewhere: what the log has of jobs without an open share counts, of those that run, that are done and that wait.
-// Another submission has its own budgets.
+// TestSpentElsewhere: what the log has of jobs without an open share counts, if they run and once they are done. Another
+// submission has its own budgets.
 func TestSpentElsewhere(t *testing.T) {
 	l := newLab(t)
 	made, other := l.experiment("e"), l.experiment("f")
@@ -93,7 +93,7 @@ func TestSpentElsewhere(t *testing.T) {
 	check(10+85, made[1])
 	check(10+1, made[0])
 	check(10 + 85 + 1)
-	l.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: l.cfg.Epoch, Job: made[0].ID, Round: 1, Units: []uint32{1}, Compute: 3e9})
+	l.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: l.cfg.Epoch, Job: made[0].ID, Round: 1, Tasks: []uint32{1}, Compute: 3e9})
 	check(10+85+3, made[1])
 	l.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: l.cfg.Epoch, Job: made[0].ID, Outcome: []byte(`{"runs_spent_seconds":{"x":88.5}}`)})
 	check(10+88.5, made[1])

@@ -20,8 +20,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestStretch: the interval is 200 ms while commits are cheap. It grows to keep them at 3 % of the time, and is at most max(2 s, 4 x
-// the last commit).
+// TestStretch: the interval is 200 ms while commits are cheap. It grows to keep them at 3 % of the time, and is at most 2 s or
+// four times the last commit.
 func TestStretch(t *testing.T) {
 	for cost, want := range map[time.Duration]time.Duration{
 		0:                      200 * time.Millisecond,
@@ -240,8 +240,8 @@ func TestStatesAreWritten(t *testing.T) {
 	}
 }
 
-// TestCommitErrors: the next offer, or settle, returns the error of a trainer that cannot marshal, of a round that does not grow, or
-// of a leader epoch that is over.
+// TestCommitErrors: the next offer, or settle, returns the error of a trainer that cannot marshal, of a round that does not
+// grow, or of a leader epoch that is over.
 func TestCommitErrors(t *testing.T) {
 	l := newLab(t)
 	j := l.running("one")

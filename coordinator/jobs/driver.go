@@ -63,7 +63,7 @@ func (d *driver) run(ctx context.Context) error {
 	d.gauges = newGauges(d.m.cfg.Metrics, d.job.Name)
 	d.gauges.set(d.trainer.Progress(), time.Now())
 	options := dispatch.ExecutorOptions{AuditPPM: d.job.AuditPPM, Budget: budgetOf(d.m.cfg.Store, d.job)}
-	reporter, _ := d.trainer.(round.UnitReporter)
+	reporter, _ := d.trainer.(round.TaskReporter)
 	options.Progress = dispatch.ProgressOptions{Reporter: reporter, Count: d.add, Show: d.show}
 	d.executor = d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, options)
 	defer d.executor.Close()

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
@@ -20,6 +22,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
@@ -126,8 +129,8 @@ func TestProgressIsJSON(t *testing.T) {
 	}
 }
 
-// TestManager: a manager takes jobs from the queue while there is room. It stops jobs that are canceled, fails jobs that cannot run,
-// and leaves the others to the next leader.
+// TestManager: a manager takes jobs from the queue while there is room. It stops jobs that are canceled, fails jobs that cannot
+// run, and leaves the others to the next leader.
 func TestManager(t *testing.T) {
 	l := newLab(t)
 	l.dispatcher()
@@ -202,61 +205,6 @@ func TestWantedStops(t *testing.T) {
 	}
 }
 
-// TestResultsAreKeptByRound: a result is recorded for the number of rounds that it completes, and found again by the round that
-// computes it.
-func TestResultsAreKeptByRound(t *testing.T) {
-	l := newLab(t)
-	j := l.running("one")
-	p := &Results{Epoch: l.cfg.Epoch, Store: l.cfg.Store, Blobs: l.cfg.Blobs}
-	digest, err := l.blobs.Folder.Put([]byte("a tree"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := protocol.Collected{Stamp: protocol.Stamp{Epoch: l.cfg.Epoch, Job: j.ID, Round: 0}, Unit: 3, Digest: digest, Bytes: 6, Compute: 5e9}
-	if err := p.Record(testkit.Context(t), &m, 10); err != nil {
-		t.Fatal(err)
-	}
-	if known := p.Known(j.ID, 0); len(known) != 1 || known[0].Task != 3 || known[0].Digest.String() != digest || known[0].Took != 5*time.Second {
-		t.Errorf("known %v", known)
-	}
-	if known := p.Known(j.ID, 1); len(known) != 0 {
-		t.Errorf("known of the next round %v", known)
-	}
-	if known := p.Known(99, 0); len(known) != 0 {
-		t.Errorf("known of no job %v", known)
-	}
-	if b, err := p.Load(testkit.Context(t), digest); err != nil || string(b) != "a tree" {
-		t.Errorf("result %q, error %v", b, err)
-	}
-	if info := l.job(j.ID).Info(); info.Collected != 1 || info.Units != 10 {
-		t.Errorf("%d of %d tasks have results", info.Collected, info.Units)
-	}
-}
-
-// TestRefusedResultsEndTheRound: a result that the state machine would refuse again, such as one of a committed round, is not tried
-// again.
-func TestRefusedResultsEndTheRound(t *testing.T) {
-	l := newLab(t)
-	j := l.running("one")
-	e := protocol.CommitEntry{Epoch: l.cfg.Epoch, Job: j.ID, Round: 3, Total: 5, Data: []byte("state")}
-	if _, _, err := l.store.Propose(testkit.Context(t), e.Append(nil)); err != nil {
-		t.Fatal(err)
-	}
-	p := &Results{Epoch: l.cfg.Epoch, Store: l.cfg.Store, Blobs: l.cfg.Blobs}
-	digest, err := p.Keep([]byte("a tree"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &protocol.Collected{Stamp: protocol.Stamp{Epoch: l.cfg.Epoch, Job: j.ID, Round: 2}, Digest: digest, Bytes: 6}
-	if err := p.Record(testkit.Context(t), m, 5); !errors.Is(err, dispatch.ErrOver) || !passing(err) {
-		t.Errorf("a result of a committed round: %v", err)
-	}
-	m.Round = 3
-	if err := p.Record(testkit.Context(t), m, 5); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestPanicFailsTheJob, and nothing else.
 func TestPanicFailsTheJob(t *testing.T) {
 	d := &driver{m: New(Config{}), job: &state.Job{ID: 1}, log: slog.New(slog.DiscardHandler)} // without a store
@@ -285,5 +233,51 @@ func TestPause(t *testing.T) {
 	l.become(`{"one":"running","two":"cancelled"}`)
 	if got := l.job(one.ID); got.Pauses != 2 {
 		t.Errorf("%d pauses", got.Pauses)
+	}
+}
+
+// gathered reads the gauges of jobs by their name.
+func gathered(t *testing.T, reg *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]float64)
+	for _, f := range families {
+		for _, m := range f.Metric {
+			if len(m.Label) == 1 && m.Label[0].GetName() == "name" {
+				found[f.GetName()] = m.Gauge.GetValue()
+			}
+		}
+	}
+	return found
+}
+
+// TestGauges: an unknown value has no series, and no value is above its end.
+func TestGauges(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	g := newGauges(metrics.NewCoordinator(reg), "job")
+	now := time.UnixMilli(1_700_000_000_250)
+	for _, loss := range []float64{-1, math.NaN(), math.Inf(1)} {
+		g.set(round.Progress{Step: 3, Loss: loss}, now)
+	}
+	got := gathered(t, reg)
+	if len(got) != 2 || got["coppice_job_steps"] != 3 || got["coppice_job_last_progress_timestamp_seconds"] != 1_700_000_000.25 {
+		t.Errorf("at first there are %v", got)
+	}
+	g.set(round.Progress{Step: 30, Steps: 20, Loss: 0.5}, now)
+	if got = gathered(t, reg); got["coppice_job_progress_ratio"] != 1 || got["coppice_job_loss"] != 0.5 {
+		t.Errorf("then there are %v", got)
+	}
+}
+
+// TestPresentable: progress for display can be written as JSON.
+func TestPresentable(t *testing.T) {
+	for _, loss := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		p := presentable(round.Progress{Step: 7, Loss: loss})
+		if b, err := json.Marshal(p); err != nil || p.Loss != -1 || p.Step != 7 {
+			t.Errorf("%v is shown as %s, %v", loss, b, err)
+		}
 	}
 }

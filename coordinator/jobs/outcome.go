@@ -158,9 +158,9 @@ func (d *driver) runOutcome(ctx context.Context, o *pipeline.Outcome, run int) (
 func (d *driver) runTimes(o *pipeline.Outcome) []uint64 {
 	took := make([]uint64, o.CellCount)
 	if j := d.m.cfg.Store.State().Job(d.job.ID); j != nil {
-		for part := range j.PartsFrom(j.Round+1, 0) {
-			if int(part.Unit) < len(took) {
-				took[part.Unit] = part.Compute
+		for part := range j.RecordedFrom(j.Round+1, 0) {
+			if int(part.Task) < len(took) {
+				took[part.Task] = part.Compute
 			}
 		}
 	}

@@ -51,9 +51,9 @@ func (r *Results) Known(job, round uint64) (known []schedule.Known) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if j := r.Store.State().Job(job); j != nil {
-		for p := range j.PartsFrom(round+1, 0) {
+		for p := range j.RecordedFrom(round+1, 0) {
 			if !r.lost.Contains(p.Digest) {
-				known = append(known, schedule.Known{Task: p.Unit, Digest: p.Digest, Took: time.Duration(p.Compute)})
+				known = append(known, schedule.Known{Task: p.Task, Digest: p.Digest, Took: time.Duration(p.Compute)})
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func (r *Results) Known(job, round uint64) (known []schedule.Known) {
 }
 
 // Fetch implements dispatch.Results.
-func (r *Results) Fetch(ctx context.Context, c *protocol.Collected) ([]byte, error) {
+func (r *Results) Fetch(ctx context.Context, c *protocol.Result) ([]byte, error) {
 	return r.Blobs.Take(ctx, c.Worker, c.Digest, c.Bytes)
 }
 
@@ -69,7 +69,7 @@ func (r *Results) Fetch(ctx context.Context, c *protocol.Collected) ([]byte, err
 func (r *Results) Keep(result []byte) (digest string, err error) { return r.Blobs.Keep(result) }
 
 // Record implements dispatch.Results.
-func (r *Results) Record(ctx context.Context, c *protocol.Collected, of int) error {
+func (r *Results) Record(ctx context.Context, c *protocol.Result, of int) error {
 	if j := r.Store.State().Job(c.Job); j != nil && j.Round > c.Round { // copies are not needed
 		return fmt.Errorf("%w: %w", dispatch.ErrOver, state.ErrStaleRound)
 	}
@@ -77,14 +77,14 @@ func (r *Results) Record(ctx context.Context, c *protocol.Collected, of int) err
 		return err
 	}
 	r.setLost(c.Digest, false)
-	entry := protocol.CollectedEntry{Epoch: r.Epoch, Job: c.Job, Round: c.Round + 1, Unit: c.Unit, Of: uint32(of), Digest: c.Digest, Bytes: c.Bytes, Compute: c.Compute}
-	return r.propose(ctx, protocol.EntryCollected, entry)
+	entry := protocol.ResultEntry{Epoch: r.Epoch, Job: c.Job, Round: c.Round + 1, Task: c.Task, Of: uint32(of), Digest: c.Digest, Bytes: c.Bytes, Compute: c.Compute}
+	return r.propose(ctx, protocol.EntryResult, entry)
 }
 
 // Withhold implements dispatch.Results.
 func (r *Results) Withhold(ctx context.Context, job, round uint64, tasks []uint32, took time.Duration) error {
 	for some := range slices.Chunk(tasks, protocol.MaxWithheld) {
-		entry := protocol.WithholdEntry{Epoch: r.Epoch, Job: job, Round: round + 1, Units: some, Compute: uint64(took)}
+		entry := protocol.WithholdEntry{Epoch: r.Epoch, Job: job, Round: round + 1, Tasks: some, Compute: uint64(took)}
 		if err := r.propose(ctx, protocol.EntryWithhold, entry); err != nil {
 			return err
 		}

@@ -97,8 +97,8 @@ func (f *Facts) workersFor(job *state.Job) Wait {
 		return Wait{protocol.WaitMemory, fmt.Sprintf("no worker has enough memory for the job: %s; start a worker with more: %s --memory SIZE", list(a.Unable), f.start())}
 	case len(a.Unreachable) > 0:
 		return Wait{protocol.WaitUnreachable, fmt.Sprintf("no worker can be reached: %s; start a worker: %s", list(a.Unreachable), f.start())}
-	case len(a.Distrusted) > 0:
-		return Wait{protocol.WaitDistrusted, fmt.Sprintf("every worker is quarantined: %s; start another worker: %s, or see: coppice cluster", list(a.Distrusted), f.start())}
+	case len(a.Quarantined) > 0:
+		return Wait{protocol.WaitQuarantined, fmt.Sprintf("every worker is quarantined: %s; start another worker: %s, or see: coppice cluster", list(a.Quarantined), f.start())}
 	case len(a.Refused) > 0:
 		return Wait{protocol.WaitRefused, fmt.Sprintf("every worker is refused: %s; start a worker of this version: %s", list(a.Refused), f.start())}
 	}

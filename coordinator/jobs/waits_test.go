@@ -18,18 +18,18 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// available makes facts of a leader all of whose jobs find these workers.
+// available returns the facts of a leader whose jobs all find these workers.
 func available(a dispatch.Availability) *Facts {
 	return &Facts{Concurrent: 1, Join: "h:7100", Workers: func(uint64) dispatch.Availability { return a }}
 }
 
-// Each thing that a job may wait for has its reason, and a text with what is known and
-// the command that helps.
+// TestWhatAJobWaitsFor: everything that a job may wait for has its reason, and a text with what is known and the command that
+// helps.
 func TestWhatAJobWaitsFor(t *testing.T) {
 	own := &round.Job{Numerics: round.Numerics}
 	running := &state.Job{ID: 1, Name: "one", State: protocol.Running, Job: own}
 	foreign := &state.Job{ID: 1, Name: "one", State: protocol.Running, Job: &round.Job{Numerics: round.Numerics + 1}}
-	usable := available(dispatch.Availability{Usable: 1, Unable: []string{"w1"}, Distrusted: []string{"w2"}})
+	usable := available(dispatch.Availability{Usable: 1, Unable: []string{"w1"}, Quarantined: []string{"w2"}})
 	stuck, lonely := *usable, *usable
 	stuck.Unrecorded, lonely.NATS = "the disk is full", "it is cut off"
 	for _, test := range []struct {
@@ -45,8 +45,8 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 		{"not known", running, &Facts{Concurrent: 1}, "", nil},
 		{"no worker", running, available(dispatch.Availability{}), protocol.WaitNoWorker, []string{"coppice worker --join h:7100 --dir"}},
 		{"memory", running, available(dispatch.Availability{Unable: []string{"w1", "w2"}, Unreachable: []string{"w3"}}), protocol.WaitMemory, []string{"w1, w2", "--memory"}},
-		{"unreachable", running, available(dispatch.Availability{Unreachable: []string{"w3"}, Distrusted: []string{"w4"}}), protocol.WaitUnreachable, []string{"w3", "coppice worker"}},
-		{"distrusted", running, available(dispatch.Availability{Distrusted: []string{"w4"}}), protocol.WaitDistrusted, []string{"w4", "coppice cluster"}},
+		{"unreachable", running, available(dispatch.Availability{Unreachable: []string{"w3"}, Quarantined: []string{"w4"}}), protocol.WaitUnreachable, []string{"w3", "coppice worker"}},
+		{"distrusted", running, available(dispatch.Availability{Quarantined: []string{"w4"}}), protocol.WaitQuarantined, []string{"w4", "coppice cluster"}},
 		{"refused", running, available(dispatch.Availability{Refused: []string{"w5: it speaks protocol 9"}}), protocol.WaitRefused, []string{"w5: it speaks protocol 9"}},
 		{"no NATS", running, &lonely, protocol.WaitNATS, []string{"it is cut off", "coppice cluster members"}},
 		{"nothing recorded", running, &stuck, protocol.WaitCommit, []string{"the disk is full", "coppice cluster members"}},
@@ -64,7 +64,7 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 	}
 }
 
-// A job that stops again and again for a blob that no coordinator has says which blobs it needs, and what helps.
+// TestAJobWaitsForLostBlobs: a job that stops again and again for a lost blob says which blobs it needs, and what helps.
 func TestAJobWaitsForLostBlobs(t *testing.T) {
 	shard, trainer, split, weights := blobs.Sum([]byte("s")), blobs.Sum([]byte("t")), blobs.Sum([]byte("f")), blobs.Sum([]byte("w"))
 	job := &state.Job{ID: 1, Name: "one", Dataset: "set", State: protocol.Running, TrainerBlob: trainer, Job: &round.Job{Numerics: round.Numerics, Weights: weights}}
@@ -100,7 +100,7 @@ func TestAJobWaitsForLostBlobs(t *testing.T) {
 	}
 }
 
-// What is missing on a coordinator, its folder included, stops a job that is tried again, and fails none.
+// TestMissingBlobsArePassing: a blob, or a folder, that is missing on a coordinator stops a job for a while, and fails none.
 func TestMissingBlobsArePassing(t *testing.T) {
 	for _, err := range []error{blobs.ErrMissing, &fs.PathError{Op: "open", Path: "blobs", Err: syscall.ENOENT}} {
 		if !passing(fmt.Errorf("training state: %w", err)) {
@@ -109,8 +109,8 @@ func TestMissingBlobsArePassing(t *testing.T) {
 	}
 }
 
-// The jobs that decide leaves in the queue are those of which it is said that they wait
-// there, each with its place, and nothing is said of those that wait for nothing.
+// TestPlacesInTheQueue: each job that decide leaves in the queue is told its place there. A job that waits for nothing is told
+// nothing.
 func TestPlacesInTheQueue(t *testing.T) {
 	states := []protocol.JobState{protocol.Queued, protocol.Queued, protocol.Running, protocol.Paused, protocol.Done, protocol.Failed}
 	rapid.Check(t, func(t *rapid.T) {
@@ -151,4 +151,62 @@ func TestPlacesInTheQueue(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOtherNumericsWait: a job of another arithmetic version takes no place, also if an earlier leader ran it, and says what it
+// waits for.
+func TestOtherNumericsWait(t *testing.T) {
+	own := &round.Job{Numerics: round.Numerics}
+	other := &round.Job{Numerics: round.Numerics + 1}
+	list := []*state.Job{
+		{ID: 1, State: protocol.Running, Job: other}, {ID: 2, State: protocol.Queued, Job: other},
+		{ID: 3, State: protocol.Queued, Job: own}, {ID: 4, State: protocol.Done, Job: other},
+	}
+	start, _ := decide(list, nil, 1, make(map[protocol.JobState]int))
+	if len(start) != 1 || start[0].ID != 3 {
+		t.Errorf("start %v, want job 3 alone", start)
+	}
+	waits := Waits(list, &Facts{Concurrent: 1})
+	for i, want := range []bool{true, true, false, false} {
+		if got := waits[list[i].ID]; (got.Reason == protocol.WaitNumerics) != want || (got.Text != "") != want {
+			t.Errorf("job %d waits for %+v", i+1, got)
+		}
+	}
+}
+
+// TestWhyAWorkerIsIdle: a worker that computes nothing has a reason, in every state of the jobs.
+func TestWhyAWorkerIsIdle(t *testing.T) {
+	job := func(id uint64, name string, s protocol.JobState) *state.Job {
+		return &state.Job{ID: id, Name: name, State: s, Job: &round.Job{Numerics: round.Numerics}}
+	}
+	one := []*state.Job{job(1, "one", protocol.Running)}
+	waits := map[uint64]Wait{1: {protocol.WaitCommit, "nothing can be recorded"}}
+	for _, test := range []struct {
+		what  string
+		idle  dispatch.Idle
+		all   []*state.Job
+		waits map[uint64]Wait
+		want  protocol.IdleReason
+		says  string
+	}{
+		{"no job", dispatch.Idle{}, nil, nil, protocol.IdleNoJob, "no job is running"},
+		{"all have ended", dispatch.Idle{}, []*state.Job{job(1, "a", protocol.Done), job(2, "b", protocol.Failed)}, nil, protocol.IdleNoJob, "no job is running"},
+		{"paused", dispatch.Idle{}, []*state.Job{job(1, "a", protocol.Done), job(2, "b", protocol.Paused)}, nil, protocol.IdlePaused, "no job is running; paused jobs: b; to resume a job: coppice job resume NAME"},
+		{"a job begins", dispatch.Idle{}, append(one, job(2, "b", protocol.Paused)), nil, protocol.IdleNextRound, "job one is about to start or to end"},
+		{"a job waits", dispatch.Idle{}, one, waits, protocol.IdleJobWaits, "job one is waiting: nothing can be recorded"},
+		{"refused", dispatch.Idle{Reason: protocol.IdleRefused, Text: "it speaks protocol 9"}, one, waits, protocol.IdleRefused, "it speaks protocol 9"},
+		{"few tasks", dispatch.Idle{Reason: protocol.IdleFewTasks, Job: 1, Text: "1 task"}, one, nil, protocol.IdleFewTasks, "job one: 1 task"},
+		{"few tasks of a job that waits", dispatch.Idle{Reason: protocol.IdleFewTasks, Job: 1, Text: "1 task"}, one, waits, protocol.IdleJobWaits, "job one is waiting: nothing can be recorded"},
+		{"memory", dispatch.Idle{Reason: protocol.IdleMemory, Job: 1, Text: "2 of 1 KiB"}, one, waits, protocol.IdleMemory, "job one: 2 of 1 KiB"},
+		{"deleted meanwhile", dispatch.Idle{Reason: protocol.IdleShards, Job: 7, Text: "none yet"}, one, nil, protocol.IdleShards, "job 7: none yet"},
+	} {
+		workers := []protocol.Worker{{ID: "busy", Busy: 1}, {ID: "w"}}
+		AddIdle(workers, map[string]dispatch.Idle{"w": test.idle, "left": test.idle}, test.all, test.waits)
+		if workers[0].IdleReason != "" || workers[0].Idle != "" {
+			t.Errorf("%s: the busy worker is idle: %+v", test.what, workers[0])
+		}
+		if got := workers[1]; got.IdleReason != test.want || got.Idle != test.says {
+			t.Errorf("%s: %s, %q; want %s, %q", test.what, got.IdleReason, got.Idle, test.want, test.says)
+		}
+	}
 }

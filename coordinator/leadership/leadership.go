@@ -83,7 +83,7 @@ func Run(ctx context.Context, cfg Config) {
 		ID: cfg.ID, Epoch: epoch, Heartbeat: cfg.Heartbeat, Conn: cfg.Conn, Subjects: cfg.Subjects,
 		Results: &jobs.Results{Epoch: epoch, Store: cfg.Store, Blobs: cfg.Blobs},
 		Metrics: cfg.Metrics, Log: cfg.Log,
-		Quarantined: cfg.Store.State().Distrusted(), Verifier: &verifier.Verifier{Blobs: cfg.Blobs}, Lost: cfg.Lost,
+		Quarantined: cfg.Store.State().Quarantined(), Verifier: &verifier.Verifier{Blobs: cfg.Blobs}, Lost: cfg.Lost,
 		Quarantine: func(ctx context.Context, worker string, jobs []uint64, reason string) error {
 			return cfg.quarantine(ctx, epoch, worker, jobs, reason)
 		},
@@ -135,7 +135,7 @@ func (cfg *Config) followQuarantine(ctx context.Context, d *dispatch.Dispatcher)
 	var last map[string]string
 	for {
 		st, changed := cfg.Store.Watch()
-		if now := st.Distrusted(); !maps.Equal(now, last) {
+		if now := st.Quarantined(); !maps.Equal(now, last) {
 			d.SetQuarantined(now)
 			last = now
 		}

@@ -440,7 +440,7 @@ type holding struct {
 	bus.Link
 	asked   atomic.Int64
 	release chan struct{}
-	piece   protocol.BlobPiece
+	chunk   protocol.BlobData
 }
 
 func (h *holding) Connected() bool { return true }
@@ -453,7 +453,7 @@ func (h *holding) Request(ctx context.Context, _ string, _ []byte) ([]byte, erro
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-h.release:
-		return h.piece.Append(nil), nil
+		return h.chunk.Append(nil), nil
 	}
 }
 
@@ -465,7 +465,7 @@ func TestAskedAgain(t *testing.T) {
 	request := (&protocol.Replicate{Digest: digest, Bytes: uint64(len(data)), From: "w9"}).Append(nil)
 	folder := openFolder(t)
 	synctest.Test(t, func(t *testing.T) {
-		link := &holding{release: make(chan struct{}), piece: protocol.BlobPiece{Found: true, Total: uint64(len(data)), Data: data}}
+		link := &holding{release: make(chan struct{}), chunk: protocol.BlobData{Found: true, Total: uint64(len(data)), Data: data}}
 		log := slog.New(slog.DiscardHandler)
 		b := &Blobs{Self: "a", Folder: folder, Conn: bus.New(link, bus.Options{Log: log}), Subjects: subjects, Log: log}
 		answers := make(chan []byte, 3)

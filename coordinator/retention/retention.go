@@ -173,7 +173,7 @@ func passing(s *state.State) iter.Seq[digests.Digest] {
 			if d, ok := digests.Parse(j.TrainerBlob); ok && !yield(d) {
 				return
 			}
-			for p := range j.Collected {
+			for p := range j.Gathered {
 				if p.WasRun() && !yield(p.Digest) {
 					return
 				}

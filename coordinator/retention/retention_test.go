@@ -95,7 +95,7 @@ func passingNow(s *state.State) (list []string) {
 	return list
 }
 
-// TestPassing: the result of a cell passes while its job runs; once the job is done nothing refers to it, and that
+// TestPassing: the result of a run passes while its job runs; once the job is done nothing refers to it, and that
 // of a job that was cancelled stays.
 func TestPassing(t *testing.T) {
 	digest := func(c string) string { return strings.Repeat(c, 64) }
@@ -120,8 +120,8 @@ func TestPassing(t *testing.T) {
 	jobs := do(protocol.EntryExperiment, e).([]*state.Job)
 	for i, j := range jobs {
 		do(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running})
-		do(protocol.EntryCollected, protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Unit: 1, Of: 3, Digest: digest("12"[i : i+1])})
-		do(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: j.ID, Round: 1, Units: []uint32{2}})
+		do(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Task: 1, Of: 3, Digest: digest("12"[i : i+1])})
+		do(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: j.ID, Round: 1, Tasks: []uint32{2}})
 	}
 	if got := passingNow(s); !slices.Equal(got, []string{digest("1"), digest("2")}) {
 		t.Errorf("%v", got)

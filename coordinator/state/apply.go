@@ -66,7 +66,7 @@ var rules = map[protocol.EntryKind]rule{
 	protocol.EntryExperiment:    body(submitExperiment),
 	protocol.EntryJobState:      body(setJobState),
 	protocol.EntryCommit:        commit,
-	protocol.EntryCollected:     body(collect),
+	protocol.EntryResult:        body(gather),
 	protocol.EntryWithhold:      body(withhold),
 	protocol.EntryFinish:        body(finish),
 	protocol.EntryCancel:        body(cancel),

@@ -37,17 +37,17 @@ func TestFencing(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []protocol.EntryKind{protocol.EntryCollected, protocol.EntryCommit, protocol.EntryJobState} {
+	for _, kind := range []protocol.EntryKind{protocol.EntryResult, protocol.EntryCommit, protocol.EntryJobState} {
 		m.do(kind, fencedEntries(now, j.ID)[kind])
 	}
 }
 
 func fencedEntries(epoch, job uint64) map[protocol.EntryKind]any {
 	return map[protocol.EntryKind]any{
-		protocol.EntryJobState:  &protocol.JobStateEntry{Epoch: epoch, Job: job, State: protocol.Failed, Error: "x"},
-		protocol.EntryCommit:    &protocol.CommitEntry{Epoch: epoch, Job: job, Round: 9, Total: 1, Data: []byte{1}},
-		protocol.EntryCollected: &protocol.CollectedEntry{Epoch: epoch, Job: job, Round: 9, Of: 4, Digest: digest('c')},
-		protocol.EntryFinish:    &protocol.FinishEntry{Epoch: epoch, Job: job},
+		protocol.EntryJobState: &protocol.JobStateEntry{Epoch: epoch, Job: job, State: protocol.Failed, Error: "x"},
+		protocol.EntryCommit:   &protocol.CommitEntry{Epoch: epoch, Job: job, Round: 9, Total: 1, Data: []byte{1}},
+		protocol.EntryResult:   &protocol.ResultEntry{Epoch: epoch, Job: job, Round: 9, Of: 4, Digest: digest('c')},
+		protocol.EntryFinish:   &protocol.FinishEntry{Epoch: epoch, Job: job},
 	}
 }
 
@@ -57,7 +57,7 @@ func TestLifecycle(t *testing.T) {
 	ran := m.start()
 	epoch := m.s.Epoch()
 	queued := m.submit("t2", "second", 2)
-	for _, kind := range []protocol.EntryKind{protocol.EntryCommit, protocol.EntryCollected, protocol.EntryFinish} {
+	for _, kind := range []protocol.EntryKind{protocol.EntryCommit, protocol.EntryResult, protocol.EntryFinish} {
 		if err := m.refused(kind, fencedEntries(epoch, queued.ID)[kind]); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("kind %d for a queued job: %v", kind, err)
 		}
@@ -109,14 +109,14 @@ func TestEndedJobs(t *testing.T) {
 		j := m.start()
 		epoch := m.s.Epoch()
 		m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 4, Total: 2, Data: []byte{1, 2}, Progress: []byte(`{"step": 4}`)})
-		m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 5, Of: 4, Digest: digest('c')})
+		m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 5, Of: 4, Digest: digest('c')})
 		m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 5, Total: 2, Data: []byte{1}})
 		end(m, epoch, j.ID)
 		got := m.s.Job(j.ID)
 		if got.State != want || got.Ended != 9 || got.Round != 4 || string(got.Progress) != `{"step":4}` {
 			t.Errorf("%s: %+v", want, got)
 		}
-		if got.Trainer != nil || got.TrainerBytes != 0 || got.collected.n != 0 || got.Manifest != nil || got.pending != nil {
+		if got.Trainer != nil || got.TrainerBytes != 0 || got.gathered.n != 0 || got.Manifest != nil || got.pending != nil {
 			t.Errorf("%s: it keeps %+v", want, got)
 		}
 		info := got.Info()
@@ -179,9 +179,9 @@ func TestMalformed(t *testing.T) {
 		{protocol.EntrySubmit, submitEntry("t9", strings.Repeat("n", protocol.MaxName+1), 1)},
 		{protocol.EntrySubmit, &protocol.SubmitEntry{Dataset: "yeast"}},
 		{protocol.EntrySubmit, &protocol.SubmitEntry{Dataset: "yeast", Job: jobOn(manifest('e'), 1)}},
-		{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Of: 4, Digest: "ABC"}},
-		{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Of: 4, Digest: digest('0')}}, // it means that the unit is not run
-		{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 1, Digest: digest('c'), Unit: protocol.MaxUnits}},
+		{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Of: 4, Digest: "ABC"}},
+		{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Of: 4, Digest: digest('0')}}, // it means that the task is not run
+		{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Digest: digest('c'), Task: protocol.MaxTasks}},
 		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 5}},
 		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 1, Data: []byte{1}, Progress: []byte("{")}},
 		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Blob: strings.Repeat("Z", 64)}},
@@ -237,17 +237,17 @@ func TestBoundsOfEntries(t *testing.T) {
 		"bytes of a worker's name": {protocol.MaxText, func(epoch, _ uint64, n int) entry {
 			return entry{protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: strings.Repeat("w", n)}}
 		}},
-		"units of a round": {protocol.MaxUnits, func(epoch, job uint64, n int) entry {
-			return entry{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: job, Round: 1, Unit: 3, Of: uint32(n), Digest: digest('c')}}
+		"units of a round": {protocol.MaxTasks, func(epoch, job uint64, n int) entry {
+			return entry{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: 3, Of: uint32(n), Digest: digest('c')}}
 		}},
 		"the last unit of a round of 8": {7, func(epoch, job uint64, n int) entry {
-			return entry{protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: job, Round: 1, Unit: uint32(n), Of: 8, Digest: digest('c')}}
+			return entry{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: uint32(n), Of: 8, Digest: digest('c')}}
 		}},
 		"withheld units": {protocol.MaxWithheld, func(epoch, job uint64, n int) entry {
-			return entry{protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Units: make([]uint32, n)}}
+			return entry{protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Tasks: make([]uint32, n)}}
 		}},
 		"the last withheld unit of 4 cells": {3, func(epoch, job uint64, n int) entry {
-			return entry{protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Units: []uint32{0, uint32(n), 1}}}
+			return entry{protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Tasks: []uint32{0, uint32(n), 1}}}
 		}},
 		"models": {MaxModels, func(epoch, job uint64, n int) entry {
 			return entry{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: job, Models: slices.Repeat([]protocol.ModelRef{{Digest: digest('1'), Blob: digest('2')}}, n)}}

@@ -77,7 +77,7 @@ func markFields(c *wire.Coder, digest *string, index *uint64) {
 func (s *State) References() digests.Set {
 	parts := 0
 	for _, j := range s.jobs {
-		parts += j.collected.n
+		parts += j.gathered.n
 	}
 	refs := make(digests.Set, parts)
 	for _, d := range s.datasets {
@@ -106,7 +106,7 @@ func (j *Job) references(refs digests.Set) {
 	}
 	refs.Add(j.TrainerBlob)
 	refs.Add(j.Outline)
-	for p := range j.collected.all {
+	for p := range j.gathered.all {
 		if p.WasRun() {
 			refs[p.Digest] = struct{}{}
 		}

@@ -51,8 +51,8 @@ type Job struct {
 	// the end; empty if there is none.
 	Curve []byte
 
-	collected partList // tasks of rounds above Round; after the end only runs of a job that is not done
-	pending   *pending // nil if no training state is incomplete
+	gathered recordedList // tasks of rounds above Round; after the end only runs of a job that is not done
+	pending  *pending     // nil if no training state is incomplete
 }
 
 // Request has what the submission of a job said besides the job.
@@ -95,7 +95,7 @@ type Results struct {
 // epoch.
 type pending struct {
 	round, total, have uint64
-	pieces             [][]byte
+	chunks             [][]byte
 }
 
 // summary is read from an outcome once, since job lists are sorted by it.
@@ -147,7 +147,7 @@ func (j *Job) Info() protocol.JobInfo {
 	}
 	if j.Job != nil && j.Job.Cells != nil {
 		info.CellCount, info.CellsAgain = j.Job.Cells.Count(), j.Job.Cells.Again
-		info.CellsNotRun = j.collected.notRun + j.summary.CellsNotRun
+		info.CellsNotRun = j.gathered.notRun + j.summary.CellsNotRun
 	}
 	if report := j.summary.Measures; report != nil {
 		info.Measures, info.EvaluatedOn = make(map[string]float64, measures.Count), j.summary.EvaluatedOn
@@ -157,8 +157,8 @@ func (j *Job) Info() protocol.JobInfo {
 			}
 		}
 	}
-	if last, ok := j.collected.last(); ok {
-		info.Collected, info.Units = j.collected.count(last.Round), int(last.Of)
+	if last, ok := j.gathered.last(); ok {
+		info.Gathered, info.Tasks = j.gathered.count(last.Round), int(last.Of)
 	}
 	return info
 }
@@ -187,15 +187,17 @@ func (j *Job) Submission() string {
 }
 
 // Parts returns the recorded tasks of one round, by task.
-func (j *Job) Parts(round uint64) []Part { return slices.Collect(j.collected.from(round, 0)) }
-
-// PartsFrom calls yield for the recorded tasks of one round from a task on.
-func (j *Job) PartsFrom(round uint64, unit uint32) iter.Seq[Part] {
-	return j.collected.from(round, unit)
+func (j *Job) Recorded(round uint64) []RecordedResult {
+	return slices.Collect(j.gathered.from(round, 0))
 }
 
-// Collected calls yield for the recorded tasks of all rounds that are not committed.
-func (j *Job) Collected(yield func(Part) bool) { j.collected.all(yield) }
+// RecordedFrom calls yield for the recorded tasks of one round from a task on.
+func (j *Job) RecordedFrom(round uint64, unit uint32) iter.Seq[RecordedResult] {
+	return j.gathered.from(round, unit)
+}
+
+// Gathered calls yield for the recorded tasks of all rounds that are not committed.
+func (j *Job) Gathered(yield func(RecordedResult) bool) { j.gathered.all(yield) }
 
 // ran returns for how many milliseconds the job has run at the time of an entry.
 func (j *Job) ran(at, millis int64) int64 {
@@ -216,7 +218,7 @@ func (j *Job) end(as protocol.JobState, index uint64, at, millis int64) *Job {
 	next.Manifest, next.Trainer, next.TrainerBlob, next.TrainerBytes = nil, nil, "", 0
 	next.pending = nil
 	if as == protocol.Done || j.Job.Cells == nil {
-		next.collected = partList{}
+		next.gathered = recordedList{}
 	}
 	return &next
 }
@@ -251,7 +253,7 @@ func (j *Job) fields(c *wire.Coder) {
 		}
 		j.pending.fields(c)
 	}
-	j.collected.fields(c)
+	j.gathered.fields(c)
 	wire.Bytes(c, "outcome", &j.Outcome, maxField)
 	wire.List(c, "models", &j.Models, MaxModels, func(m *protocol.ModelRef) {
 		c.Text("model", &m.Digest)
@@ -287,10 +289,10 @@ func curveField(c *wire.Coder, b *[]byte) {
 
 // join returns the chunks as one slice, which may be shared.
 func (p *pending) join() []byte {
-	if len(p.pieces) == 1 {
-		return p.pieces[0]
+	if len(p.chunks) == 1 {
+		return p.chunks[0]
 	}
-	return bytes.Join(p.pieces, nil)
+	return bytes.Join(p.chunks, nil)
 }
 
 func (p *pending) fields(c *wire.Coder) {
@@ -298,7 +300,7 @@ func (p *pending) fields(c *wire.Coder) {
 	wire.Numbers(c, "incomplete training state", &p.round, &p.total)
 	wire.Bytes(c, "incomplete training state", &joined, protocol.MaxRaftState)
 	if c.Reads() {
-		p.have, p.pieces = uint64(len(joined)), [][]byte{joined}
+		p.have, p.chunks = uint64(len(joined)), [][]byte{joined}
 		if p.total > protocol.MaxRaftState || p.have == 0 || p.have >= p.total {
 			c.Failf("an unfinished training state has %d of %d bytes", p.have, p.total)
 		}

@@ -82,38 +82,38 @@ func removeMember(s *State, e *protocol.MemberRemoveEntry) (any, error) {
 
 // MaxDistrusted bounds the workers in quarantine. Beyond it, the worker that has been there
 // longest is released.
-const MaxDistrusted = 1024
+const MaxQuarantined = 1024
 
 // quarantine lists the workers that are not used, by worker.
-type quarantine struct{ distrusted []distrust }
+type quarantine struct{ workers []quarantinedWorker }
 
 // distrust is a worker in quarantine.
-type distrust struct {
-	protocol.Distrusted
+type quarantinedWorker struct {
+	protocol.Quarantined
 	index uint64 // of the entry
 }
 
-// Distrusted returns the workers that must not be used, each with the reason. The map is
+// Quarantined returns the workers that must not be used, each with the reason. The map is
 // the caller's.
-func (q *quarantine) Distrusted() map[string]string {
-	list := make(map[string]string, len(q.distrusted))
-	for _, d := range q.distrusted {
+func (q *quarantine) Quarantined() map[string]string {
+	list := make(map[string]string, len(q.workers))
+	for _, d := range q.workers {
 		list[d.Worker] = d.Reason
 	}
 	return list
 }
 
 // DistrustedWorkers lists the workers that must not be used, by worker, for display.
-func (q *quarantine) DistrustedWorkers() []protocol.Distrusted {
-	var list []protocol.Distrusted
-	for _, d := range q.distrusted {
-		list = append(list, d.Distrusted)
+func (q *quarantine) QuarantinedWorkers() []protocol.Quarantined {
+	var list []protocol.Quarantined
+	for _, d := range q.workers {
+		list = append(list, d.Quarantined)
 	}
 	return list
 }
 
-func (q *quarantine) findDistrusted(worker string) (int, bool) {
-	return search(q.distrusted, worker, func(d distrust) string { return d.Worker })
+func (q *quarantine) findQuarantined(worker string) (int, bool) {
+	return search(q.workers, worker, func(d quarantinedWorker) string { return d.Worker })
 }
 
 // suspect puts a worker in quarantine and marks the jobs that it served, running or ended:
@@ -135,32 +135,32 @@ func suspect(s *State, e *protocol.SuspectEntry) (any, error) {
 			s.jobs[i] = &next
 		}
 	}
-	if i, ok := s.findDistrusted(e.Worker); !ok {
-		d := distrust{protocol.Distrusted{Worker: e.Worker, Reason: reason, Time: e.Time}, s.index}
-		s.distrusted = inserted(s.distrusted, i, d)
+	if i, ok := s.findQuarantined(e.Worker); !ok {
+		d := quarantinedWorker{protocol.Quarantined{Worker: e.Worker, Reason: reason, Time: e.Time}, s.index}
+		s.workers = inserted(s.workers, i, d)
 	}
-	if len(s.distrusted) > MaxDistrusted {
+	if len(s.workers) > MaxQuarantined {
 		oldest := 0
-		for i := range s.distrusted {
-			if s.distrusted[i].index < s.distrusted[oldest].index {
+		for i := range s.workers {
+			if s.workers[i].index < s.workers[oldest].index {
 				oldest = i
 			}
 		}
-		s.distrusted = removed(s.distrusted, oldest)
+		s.workers = removed(s.workers, oldest)
 	}
 	return nil, nil
 }
 
 func trust(s *State, e *protocol.TrustEntry) (any, error) {
-	i, ok := s.findDistrusted(e.Worker)
+	i, ok := s.findQuarantined(e.Worker)
 	if !ok {
 		return nil, fmt.Errorf("quarantined worker %.80q: %w", e.Worker, ErrNotFound)
 	}
-	s.distrusted = removed(s.distrusted, i)
+	s.workers = removed(s.workers, i)
 	return nil, nil
 }
 
-func (d *distrust) fields(c *wire.Coder) {
+func (d *quarantinedWorker) fields(c *wire.Coder) {
 	c.Text("worker", &d.Worker)
 	c.Text("reason", &d.Reason)
 	wire.Numbers(c, "time", &d.Time)

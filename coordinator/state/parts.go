@@ -12,9 +12,9 @@ import (
 
 // Part is the recorded result of one task of a gather round. A job may have 100,000 of
 // them, so it has no text.
-type Part struct {
+type RecordedResult struct {
 	Round   uint64 // the committed round that the task will be part of
-	Unit    uint32 // the task
+	Task    uint32 // the task
 	Of      uint32 // tasks in the round, for display
 	Digest  digests.Digest
 	Bytes   uint64
@@ -23,10 +23,10 @@ type Part struct {
 
 // WasRun reports whether the task has a result. A task that is not run, since its budget is
 // used up, has no digest.
-func (p *Part) WasRun() bool { return p.Digest != digests.Digest{} }
+func (p *RecordedResult) WasRun() bool { return p.Digest != digests.Digest{} }
 
-func comparePart(a, b Part) int {
-	return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Unit, b.Unit))
+func comparePart(a, b RecordedResult) int {
+	return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Task, b.Task))
 }
 
 // blockParts bounds the length of a block. To put one part copies its block and the list of
@@ -34,16 +34,16 @@ func comparePart(a, b Part) int {
 const blockParts = 256
 
 // partList is an immutable list of parts by round and task, each task once.
-type partList struct {
-	blocks [][]Part // none is empty
-	n      int      // of all parts
-	notRun int      // of parts without a result
+type recordedList struct {
+	blocks [][]RecordedResult // none is empty
+	n      int                // of all parts
+	notRun int                // of parts without a result
 }
 
 // find returns the block that has or would have p, its place there, and whether it is
 // there.
-func (l partList) find(p Part) (block, at int, ok bool) {
-	block, _ = slices.BinarySearchFunc(l.blocks, p, func(b []Part, p Part) int { return comparePart(b[len(b)-1], p) })
+func (l recordedList) find(p RecordedResult) (block, at int, ok bool) {
+	block, _ = slices.BinarySearchFunc(l.blocks, p, func(b []RecordedResult, p RecordedResult) int { return comparePart(b[len(b)-1], p) })
 	if block == len(l.blocks) && block > 0 {
 		block-- // after all parts
 	}
@@ -55,21 +55,21 @@ func (l partList) find(p Part) (block, at int, ok bool) {
 
 // put returns the list with p, and true. If the list has the task already, it returns the
 // same list and false.
-func (l partList) put(p Part) (partList, bool) {
+func (l recordedList) put(p RecordedResult) (recordedList, bool) {
 	block, at, ok := l.find(p)
 	if ok {
 		return l, false
 	}
 	l.add(p)
 	if len(l.blocks) == 0 {
-		l.blocks = [][]Part{{p}}
+		l.blocks = [][]RecordedResult{{p}}
 		return l, true
 	}
 	switch b := l.blocks[block]; {
 	case len(b) < blockParts:
 		l.blocks = replaced(l.blocks, block, inserted(b, at, p))
 	case at == len(b): // parts mostly come in order: full blocks stay full
-		l.blocks = inserted(l.blocks, block+1, []Part{p})
+		l.blocks = inserted(l.blocks, block+1, []RecordedResult{p})
 	default:
 		b = inserted(b, at, p)
 		half := len(b) / 2
@@ -79,7 +79,7 @@ func (l partList) put(p Part) (partList, bool) {
 }
 
 // push adds a part after all others to a list that has no other user.
-func (l *partList) push(p Part) {
+func (l *recordedList) push(p RecordedResult) {
 	if n := len(l.blocks); n == 0 || len(l.blocks[n-1]) == blockParts {
 		l.blocks = append(l.blocks, nil)
 	}
@@ -89,7 +89,7 @@ func (l *partList) push(p Part) {
 }
 
 // add counts a part that is added.
-func (l *partList) add(p Part) {
+func (l *recordedList) add(p RecordedResult) {
 	l.n++
 	if !p.WasRun() {
 		l.notRun++
@@ -97,12 +97,12 @@ func (l *partList) add(p Part) {
 }
 
 // after returns the list without the parts of rounds up to round.
-func (l partList) after(round uint64) partList {
-	block, at, _ := l.find(Part{Round: round + 1})
+func (l recordedList) after(round uint64) recordedList {
+	block, at, _ := l.find(RecordedResult{Round: round + 1})
 	if block == len(l.blocks) {
 		return l
 	}
-	rest := partList{blocks: slices.Clone(l.blocks[block:])}
+	rest := recordedList{blocks: slices.Clone(l.blocks[block:])}
 	if rest.blocks[0] = rest.blocks[0][at:]; len(rest.blocks[0]) == 0 {
 		rest.blocks = rest.blocks[1:]
 	}
@@ -113,9 +113,9 @@ func (l partList) after(round uint64) partList {
 }
 
 // from calls yield for the parts of a round from a task on.
-func (l partList) from(round uint64, unit uint32) iter.Seq[Part] {
-	return func(yield func(Part) bool) {
-		block, at, _ := l.find(Part{Round: round, Unit: unit})
+func (l recordedList) from(round uint64, unit uint32) iter.Seq[RecordedResult] {
+	return func(yield func(RecordedResult) bool) {
+		block, at, _ := l.find(RecordedResult{Round: round, Task: unit})
 		for ; block < len(l.blocks); block, at = block+1, 0 {
 			for _, p := range l.blocks[block][at:] {
 				if p.Round != round || !yield(p) {
@@ -127,7 +127,7 @@ func (l partList) from(round uint64, unit uint32) iter.Seq[Part] {
 }
 
 // all calls yield for each part, in order.
-func (l partList) all(yield func(Part) bool) {
+func (l recordedList) all(yield func(RecordedResult) bool) {
 	for _, b := range l.blocks {
 		for _, p := range b {
 			if !yield(p) {
@@ -139,19 +139,19 @@ func (l partList) all(yield func(Part) bool) {
 
 // count returns the number of parts of a round, in a time that grows with the number of
 // blocks.
-func (l partList) count(round uint64) (n int) {
+func (l recordedList) count(round uint64) (n int) {
 	for _, b := range l.blocks {
-		lo, _ := slices.BinarySearchFunc(b, Part{Round: round}, comparePart)
-		hi, _ := slices.BinarySearchFunc(b, Part{Round: round + 1}, comparePart)
+		lo, _ := slices.BinarySearchFunc(b, RecordedResult{Round: round}, comparePart)
+		hi, _ := slices.BinarySearchFunc(b, RecordedResult{Round: round + 1}, comparePart)
 		n += hi - lo
 	}
 	return n
 }
 
 // last returns the last part. ok is false if there is none.
-func (l partList) last() (p Part, ok bool) {
+func (l recordedList) last() (p RecordedResult, ok bool) {
 	if len(l.blocks) == 0 {
-		return Part{}, false
+		return RecordedResult{}, false
 	}
 	b := l.blocks[len(l.blocks)-1]
 	return b[len(b)-1], true
@@ -159,7 +159,7 @@ func (l partList) last() (p Part, ok bool) {
 
 // Equal reports whether two lists have the same parts, however they are divided into
 // blocks.
-func (l partList) Equal(other partList) bool {
+func (l recordedList) Equal(other recordedList) bool {
 	return slices.Equal(slices.Collect(l.all), slices.Collect(other.all))
 }
 
@@ -167,7 +167,7 @@ func (l partList) Equal(other partList) bool {
 const maxParts = 1 << 24
 
 // fields codes the list in a snapshot.
-func (l *partList) fields(c *wire.Coder) {
+func (l *recordedList) fields(c *wire.Coder) {
 	n := l.n
 	wire.Number(c, "number of recorded tasks", &n, maxParts)
 	if !c.Reads() {
@@ -177,7 +177,7 @@ func (l *partList) fields(c *wire.Coder) {
 		return
 	}
 	for range n {
-		var p Part
+		var p RecordedResult
 		if p.fields(c); c.Failed() {
 			return
 		}
@@ -189,10 +189,10 @@ func (l *partList) fields(c *wire.Coder) {
 	}
 }
 
-func (p *Part) fields(c *wire.Coder) {
+func (p *RecordedResult) fields(c *wire.Coder) {
 	wire.Numbers(c, "round of a task", &p.Round)
-	wire.Number(c, "recorded task", &p.Unit, protocol.MaxUnits-1)
-	wire.Number(c, "tasks of a round", &p.Of, protocol.MaxUnits)
+	wire.Number(c, "recorded task", &p.Task, protocol.MaxTasks-1)
+	wire.Number(c, "tasks of a round", &p.Of, protocol.MaxTasks)
 	wire.Numbers(c, "recorded task", &p.Bytes, &p.Compute)
 	c.Fixed("recorded task", p.Digest[:])
 }

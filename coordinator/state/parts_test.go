@@ -16,31 +16,31 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestPartList: whatever the order, a list has what was put, in order, each unit once;
+// TestPartList: whatever the order, a list has what was put, in order, each task once;
 // lists that were handed out stay; blocks are not empty and not too long.
 func TestPartList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var l partList
-		want := make(map[[2]uint64]Part)
+		var l recordedList
+		want := make(map[[2]uint64]RecordedResult)
 		span := rapid.SampledFrom([]uint32{3, 700, 3000}).Draw(t, "units")
 		next := uint32(0)
 		for range rapid.IntRange(0, 1500).Draw(t, "parts") {
-			p := Part{Round: 1 + rapid.Uint64Range(0, 2).Draw(t, "round"), Unit: next, Of: span, Bytes: uint64(len(want))}
+			p := RecordedResult{Round: 1 + rapid.Uint64Range(0, 2).Draw(t, "round"), Task: next, Of: span, Bytes: uint64(len(want))}
 			if next++; rapid.IntRange(0, 3).Draw(t, "any") == 0 {
-				p.Unit = rapid.Uint32Range(0, span).Draw(t, "unit")
+				p.Task = rapid.Uint32Range(0, span).Draw(t, "unit")
 			}
-			_, there := want[[2]uint64{p.Round, uint64(p.Unit)}]
+			_, there := want[[2]uint64{p.Round, uint64(p.Task)}]
 			before, n := l, len(want)
 			var put bool
 			if l, put = l.put(p); put == there || before.n != n {
 				t.Fatalf("put %v, it was there: %v; the list before has %d parts, it had %d", put, there, before.n, n)
 			}
 			if put {
-				want[[2]uint64{p.Round, uint64(p.Unit)}] = p
+				want[[2]uint64{p.Round, uint64(p.Task)}] = p
 			}
 		}
 		checkParts(t, l, want)
-		var pushed partList
+		var pushed recordedList
 		for p := range l.all {
 			pushed.push(p)
 		}
@@ -49,12 +49,12 @@ func TestPartList(t *testing.T) {
 		}
 		upTo := rapid.Uint64Range(0, 4).Draw(t, "committed")
 		l = l.after(upTo)
-		maps.DeleteFunc(want, func(at [2]uint64, _ Part) bool { return at[0] <= upTo })
+		maps.DeleteFunc(want, func(at [2]uint64, _ RecordedResult) bool { return at[0] <= upTo })
 		checkParts(t, l, want)
 	})
 }
 
-func checkParts(t *rapid.T, l partList, want map[[2]uint64]Part) {
+func checkParts(t *rapid.T, l recordedList, want map[[2]uint64]RecordedResult) {
 	sorted := slices.SortedFunc(maps.Values(want), comparePart)
 	if got := slices.Collect(l.all); !slices.Equal(got, sorted) || l.n != len(sorted) {
 		t.Fatalf("%d parts, want %d", len(got), len(sorted))
@@ -69,11 +69,11 @@ func checkParts(t *rapid.T, l partList, want map[[2]uint64]Part) {
 		t.Fatalf("the last is %+v", last)
 	}
 	round, unit := rapid.Uint64Range(0, 5).Draw(t, "of"), rapid.Uint32Range(0, 3000).Draw(t, "from")
-	of := slices.DeleteFunc(slices.Clone(sorted), func(p Part) bool { return p.Round != round })
+	of := slices.DeleteFunc(slices.Clone(sorted), func(p RecordedResult) bool { return p.Round != round })
 	if l.count(round) != len(of) {
 		t.Fatalf("%d parts of round %d, want %d", l.count(round), round, len(of))
 	}
-	of = slices.DeleteFunc(of, func(p Part) bool { return p.Unit < unit })
+	of = slices.DeleteFunc(of, func(p RecordedResult) bool { return p.Task < unit })
 	if got := slices.Collect(l.from(round, unit)); !slices.Equal(got, of) {
 		t.Fatalf("%d parts of round %d from %d on, want %d", len(got), round, unit, len(of))
 	}
@@ -88,7 +88,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// manyCells returns a state with a job of n cells, all of which are recorded, and how many
+// manyCells returns a state with a job of n runs, all of which are recorded, and how many
 // bytes the records take.
 func manyCells(t testing.TB, n int) (*State, int64) {
 	t.Helper()
@@ -103,14 +103,14 @@ func manyCells(t testing.TB, n int) (*State, int64) {
 	before := heap()
 	for u := range n {
 		sum := sha256.Sum256(fmt.Append(nil, u))
-		m.do(protocol.EntryCollected, &protocol.CollectedEntry{
-			Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Unit: uint32(u), Of: uint32(n), Digest: hex.EncodeToString(sum[:]), Bytes: 4000, Compute: 1e6,
+		m.do(protocol.EntryResult, &protocol.ResultEntry{
+			Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: uint32(u), Of: uint32(n), Digest: hex.EncodeToString(sum[:]), Bytes: 4000, Compute: 1e6,
 		})
 	}
 	return m.s, heap() - before
 }
 
-// TestManyCells: a cell that is recorded takes few bytes of memory and of a snapshot.
+// TestManyCells: a run that is recorded takes few bytes of memory and of a snapshot.
 func TestManyCells(t *testing.T) {
 	const n = 20_000
 	s, bytesUsed := manyCells(t, n)
@@ -125,12 +125,12 @@ func TestManyCells(t *testing.T) {
 		t.Errorf("a cell takes %.0f bytes of a snapshot", each)
 	}
 	again := decode(t, b.Bytes())
-	if got := again.Jobs()[0].Parts(1); len(got) != n || got[n-1] != s.Jobs()[0].Parts(1)[n-1] {
+	if got := again.Jobs()[0].Recorded(1); len(got) != n || got[n-1] != s.Jobs()[0].Recorded(1)[n-1] {
 		t.Errorf("%d cells are read again", len(got))
 	}
 }
 
-// BenchmarkManyCells tells the bytes of 100,000 recorded cells, in memory and in a
+// BenchmarkManyCells tells the bytes of 100,000 recorded runs, in memory and in a
 // snapshot.
 func BenchmarkManyCells(b *testing.B) {
 	for b.Loop() {

@@ -37,8 +37,8 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 		return kind, &protocol.JobStateEntry{Epoch: epoch, Job: job, State: to, Time: 3}
 	case protocol.EntryCommit:
 		return kind, drawCommit(t, s, epoch, job, round, blob)
-	case protocol.EntryCollected:
-		return kind, &protocol.CollectedEntry{Epoch: epoch, Job: job, Round: round, Unit: rapid.Uint32Range(0, 3).Draw(t, "unit"), Of: 4, Digest: blob}
+	case protocol.EntryResult:
+		return kind, &protocol.ResultEntry{Epoch: epoch, Job: job, Round: round, Task: rapid.Uint32Range(0, 3).Draw(t, "unit"), Of: 4, Digest: blob}
 	case protocol.EntryFinish:
 		return kind, &protocol.FinishEntry{Epoch: epoch, Job: job, Outcome: []byte(`{ "a": "<" }`), Models: []protocol.ModelRef{{Digest: blob, Blob: blob}}, Seconds: 0.1}
 	case protocol.EntryCancel:
@@ -66,7 +66,7 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 		return kind, &protocol.ModelDeleteEntry{Job: job, Time: 5}
 	case protocol.EntryWithhold:
 		units := rapid.SliceOfN(rapid.Uint32Range(0, 4), 0, 3).Draw(t, "units")
-		return kind, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: round, Units: units, Compute: rapid.Uint64Range(0, 9).Draw(t, "took")}
+		return kind, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: round, Tasks: units, Compute: rapid.Uint64Range(0, 9).Draw(t, "took")}
 	default:
 		return kind, &protocol.CondemnEntry{Digests: []string{blob, digest('7')}}
 	}
@@ -203,7 +203,7 @@ func epochOf(body any) (uint64, bool) {
 		return e.Epoch, true
 	case *protocol.CommitEntry:
 		return e.Epoch, true
-	case *protocol.CollectedEntry:
+	case *protocol.ResultEntry:
 		return e.Epoch, true
 	case *protocol.FinishEntry:
 		return e.Epoch, true
@@ -265,7 +265,7 @@ func checkJob(t *rapid.T, before, after *Job, body any) {
 	if !after.State.Final() && after.Manifest == nil || after.State == protocol.Cancelled && len(after.Models) > 0 {
 		t.Fatalf("%s %v: manifest %v, models %v", after.State, after, after.Manifest, after.Models)
 	}
-	for p := range after.collected.all {
+	for p := range after.gathered.all {
 		if p.Round <= after.Round {
 			t.Fatalf("%v at round %d keeps %+v", after, after.Round, p)
 		}
@@ -290,7 +290,7 @@ func checkPause(t *rapid.T, before, after *Job, body any) {
 	}
 	_, paused := body.(*protocol.PauseEntry)
 	if (paused || resumed) && (before.Round != after.Round || !bytes.Equal(before.Trainer, after.Trainer) ||
-		before.TrainerBlob != after.TrainerBlob || !before.collected.Equal(after.collected)) {
+		before.TrainerBlob != after.TrainerBlob || !before.gathered.Equal(after.gathered)) {
 		t.Fatalf("%+v loses what %v had committed", body, before)
 	}
 }
@@ -327,7 +327,7 @@ func FuzzApply(f *testing.F) {
 	f.Add(encodeEntry(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{j.ID, 7}}))
 	f.Add(encodeEntry(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: j.ID}))
 	f.Add(encodeEntry(protocol.EntryExperiment, experimentEntry("t", "e", 2)))
-	f.Add(encodeEntry(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Units: []uint32{0}}))
+	f.Add(encodeEntry(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Tasks: []uint32{0}}))
 	f.Add([]byte{protocol.Version, 99})
 	start := m.s
 	f.Fuzz(func(t *testing.T, entry []byte) {

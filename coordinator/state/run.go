@@ -104,7 +104,7 @@ func commit(s *State, entry []byte) (any, error) {
 	}
 	next.Curve = extended(j.Curve, e.Curve)
 	next.Round, next.pending = e.Round, nil
-	next.collected = j.collected.after(e.Round)
+	next.gathered = j.gathered.after(e.Round)
 	return s.put(&next), nil
 }
 
@@ -118,10 +118,10 @@ func (p *pending) add(j *Job, e *protocol.CommitEntry) (*pending, error) {
 		if p == nil || p.round != e.Round || p.total != e.Total || p.have != e.Offset {
 			return nil, fmt.Errorf("%v: %w of round %d: a chunk at byte %d of %d does not follow the chunk before it", j, ErrGap, e.Round, e.Offset, e.Total)
 		}
-		next.have, next.pieces = p.have, p.pieces
+		next.have, next.chunks = p.have, p.chunks
 	}
 	next.have += uint64(len(e.Data))
-	next.pieces = append(slices.Clone(next.pieces), bytes.Clone(e.Data))
+	next.chunks = append(slices.Clone(next.chunks), bytes.Clone(e.Data))
 	return next, nil
 }
 
@@ -148,21 +148,21 @@ func compact(text []byte) (json.RawMessage, error) {
 }
 
 // collect records the result of a task of a gather round. The first result of a task stays.
-func collect(s *State, e *protocol.CollectedEntry) (any, error) {
+func gather(s *State, e *protocol.ResultEntry) (any, error) {
 	j, err := s.runningRound(e.Epoch, e.Job, e.Round)
 	if err != nil {
 		return nil, err
 	}
 	blob, ok := digests.Parse(e.Digest)
-	if !ok || blob == (digests.Digest{}) || e.Unit >= e.Of || e.Of > protocol.MaxUnits {
-		return nil, invalid("the result of a task is not valid: task %d of %d, digest %.80q", e.Unit, e.Of, e.Digest)
+	if !ok || blob == (digests.Digest{}) || e.Task >= e.Of || e.Of > protocol.MaxTasks {
+		return nil, invalid("the result of a task is not valid: task %d of %d, digest %.80q", e.Task, e.Of, e.Digest)
 	}
-	list, added := j.collected.put(Part{Round: e.Round, Unit: e.Unit, Of: e.Of, Digest: blob, Bytes: e.Bytes, Compute: e.Compute})
+	list, added := j.gathered.put(RecordedResult{Round: e.Round, Task: e.Task, Of: e.Of, Digest: blob, Bytes: e.Bytes, Compute: e.Compute})
 	if !added {
 		return j, nil
 	}
 	next := *j
-	next.collected = list
+	next.gathered = list
 	s.keep(e.Digest)
 	return s.put(&next), nil
 }
@@ -173,16 +173,16 @@ func withhold(s *State, e *protocol.WithholdEntry) (any, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case j.Job.Cells == nil || len(e.Units) == 0 || len(e.Units) > protocol.MaxWithheld:
-		return nil, invalid("the list of tasks that are not run is not valid: %d tasks of %v", len(e.Units), j)
+	case j.Job.Cells == nil || len(e.Tasks) == 0 || len(e.Tasks) > protocol.MaxWithheld:
+		return nil, invalid("the list of tasks that are not run is not valid: %d tasks of %v", len(e.Tasks), j)
 	}
-	of := uint32(min(j.Job.Cells.Count(), protocol.MaxUnits))
-	if most := slices.Max(e.Units); most >= of {
+	of := uint32(min(j.Job.Cells.Count(), protocol.MaxTasks))
+	if most := slices.Max(e.Tasks); most >= of {
 		return nil, invalid("a task that is not run does not exist: task %d, counted from 0, of %d", most, of)
 	}
 	next := *j
-	for _, u := range e.Units {
-		next.collected, _ = next.collected.put(Part{Round: e.Round, Unit: u, Of: of, Compute: e.Compute})
+	for _, u := range e.Tasks {
+		next.gathered, _ = next.gathered.put(RecordedResult{Round: e.Round, Task: u, Of: of, Compute: e.Compute})
 	}
 	return s.put(&next), nil
 }

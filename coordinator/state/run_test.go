@@ -253,34 +253,34 @@ func TestEntryIsCopied(t *testing.T) {
 	}
 }
 
-func TestCollected(t *testing.T) {
+func TestGathered(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
-	collect := func(round uint64, unit uint32, c byte) *protocol.CollectedEntry {
-		return &protocol.CollectedEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: round, Unit: unit, Of: 6, Digest: digest(c), Bytes: 7}
+	collect := func(round uint64, unit uint32, c byte) *protocol.ResultEntry {
+		return &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: round, Task: unit, Of: 6, Digest: digest(c), Bytes: 7}
 	}
-	for _, e := range []*protocol.CollectedEntry{
+	for _, e := range []*protocol.ResultEntry{
 		collect(2, 5, 'a'), collect(2, 1, 'b'), collect(3, 0, 'c'),
 		collect(2, 5, 'e'), // the first answer wins
 	} {
-		m.do(protocol.EntryCollected, e)
+		m.do(protocol.EntryResult, e)
 	}
-	want := []Part{{2, 1, 6, sumOf('b'), 7, 0}, {2, 5, 6, sumOf('a'), 7, 0}}
-	if diff := cmp.Diff(want, m.s.Job(j.ID).Parts(2)); diff != "" {
+	want := []RecordedResult{{2, 1, 6, sumOf('b'), 7, 0}, {2, 5, 6, sumOf('a'), 7, 0}}
+	if diff := cmp.Diff(want, m.s.Job(j.ID).Recorded(2)); diff != "" {
 		t.Error(diff)
 	}
-	if info := m.s.Job(j.ID).Info(); info.Collected != 1 {
-		t.Errorf("%d units of the latest round, want 1", info.Collected)
+	if info := m.s.Job(j.ID).Info(); info.Gathered != 1 {
+		t.Errorf("%d units of the latest round, want 1", info.Gathered)
 	}
 	refs := m.s.References()
 	if !refs.Has(digest('a')) || !refs.Has(digest('b')) || !refs.Has(digest('c')) || refs.Has(digest('e')) {
 		t.Errorf("references: %v", refs)
 	}
 	m.do(protocol.EntryCommit, commits(m.s.Epoch(), j.ID, 2, []byte("s"), 9)[0])
-	if got := m.s.Job(j.ID); len(got.Parts(2)) != 0 || len(got.Parts(3)) != 1 {
-		t.Errorf("after the commit of round 2: %v", got.collected)
+	if got := m.s.Job(j.ID); len(got.Recorded(2)) != 0 || len(got.Recorded(3)) != 1 {
+		t.Errorf("after the commit of round 2: %v", got.gathered)
 	}
-	if err := m.refused(protocol.EntryCollected, collect(2, 9, 'f')); !errors.Is(err, ErrStaleRound) {
+	if err := m.refused(protocol.EntryResult, collect(2, 9, 'f')); !errors.Is(err, ErrStaleRound) {
 		t.Errorf("a unit of a committed round: %v", err)
 	}
 }
@@ -315,7 +315,7 @@ func TestCondemn(t *testing.T) {
 			m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "other", Manifest: manifest('0')})
 		},
 		func() {
-			m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 9, Of: 4, Digest: lost[1]})
+			m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 9, Of: 4, Digest: lost[1]})
 		},
 		func() {
 			m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 9, Blob: lost[2]})
@@ -377,10 +377,10 @@ func TestPause(t *testing.T) {
 	j := m.start()
 	epoch := m.s.Epoch()
 	m.do(protocol.EntryCommit, commits(epoch, j.ID, 4, []byte("state"), 9)[0])
-	m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 5, Of: 4, Digest: digest('c')})
+	m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 5, Of: 4, Digest: digest('c')})
 	m.do(protocol.EntryCommit, commits(epoch, j.ID, 6, []byte("state"), 2)[0])
 	paused := m.do(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID}).(*Job)
-	if paused.State != protocol.Paused || paused.Round != 4 || string(paused.Trainer) != "state" || paused.collected.n != 1 || paused.pending != nil || paused.Pauses != 1 {
+	if paused.State != protocol.Paused || paused.Round != 4 || string(paused.Trainer) != "state" || paused.gathered.n != 1 || paused.pending != nil || paused.Pauses != 1 {
 		t.Errorf("paused: %+v", paused)
 	}
 	if again := m.do(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID}); again != paused {
@@ -525,7 +525,7 @@ func TestSuspect(t *testing.T) {
 	if err := m.refused(protocol.EntrySuspect, e); !errors.Is(err, ErrStaleEpoch) {
 		t.Errorf("a former leader suspects: %v", err)
 	}
-	if got := m.s.Distrusted(); len(got) != 1 || len(got["w1"]) != protocol.MaxReason {
+	if got := m.s.Quarantined(); len(got) != 1 || len(got["w1"]) != protocol.MaxReason {
 		t.Errorf("distrusted: %v", got)
 	}
 	for _, id := range []uint64{j.ID, done.ID} {
@@ -537,15 +537,15 @@ func TestSuspect(t *testing.T) {
 	if err := m.refused(protocol.EntryTrust, &protocol.TrustEntry{Worker: "w1"}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("trusted twice: %v", err)
 	}
-	if len(m.s.Distrusted()) != 0 || m.s.Job(j.ID).Suspect == "" {
-		t.Errorf("trusted again: %v, the job %q", m.s.Distrusted(), m.s.Job(j.ID).Suspect)
+	if len(m.s.Quarantined()) != 0 || m.s.Job(j.ID).Suspect == "" {
+		t.Errorf("trusted again: %v, the job %q", m.s.Quarantined(), m.s.Job(j.ID).Suspect)
 	}
-	for i := range MaxDistrusted + 1 {
-		m.do(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: m.s.Epoch(), Worker: fmt.Sprintf("w%04d", MaxDistrusted-i)})
+	for i := range MaxQuarantined + 1 {
+		m.do(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: m.s.Epoch(), Worker: fmt.Sprintf("w%04d", MaxQuarantined-i)})
 	}
-	if got := m.s.Distrusted(); len(got) != MaxDistrusted || m.s.DistrustedWorkers()[0].Worker != "w0000" {
+	if got := m.s.Quarantined(); len(got) != MaxQuarantined || m.s.QuarantinedWorkers()[0].Worker != "w0000" {
 		t.Errorf("%d are distrusted", len(got))
-	} else if _, ok := got[fmt.Sprintf("w%04d", MaxDistrusted)]; ok {
+	} else if _, ok := got[fmt.Sprintf("w%04d", MaxQuarantined)]; ok {
 		t.Error("the oldest distrust is kept")
 	}
 }

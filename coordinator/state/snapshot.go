@@ -72,8 +72,8 @@ func (s *State) Encode(dst io.Writer) error {
 	for i := range s.members {
 		record(recordMember, func(c *wire.Coder) { c.JSON("member", &s.members[i]) })
 	}
-	for i := range s.distrusted {
-		record(recordQuarantine, s.distrusted[i].fields)
+	for i := range s.workers {
+		record(recordQuarantine, s.workers[i].fields)
 	}
 	for _, d := range s.datasets {
 		record(recordDataset, func(c *wire.Coder) { datasetFields(c, d) })
@@ -164,8 +164,8 @@ func readRecord(in *bufio.Reader, buffer *bytes.Buffer, before byte, n int) (kin
 	return kind, nil
 }
 
-// read adds a record to the state. It checks that records of one kind are in order, and
-// none is there twice.
+// read adds a record to the state. It checks that records of one kind are in order, except
+// marks, and that none is there twice.
 func (s *State) read(kind byte, c *wire.Coder) {
 	switch kind {
 	case recordState:
@@ -178,13 +178,13 @@ func (s *State) read(kind byte, c *wire.Coder) {
 		}
 		s.members = append(s.members, m)
 	case recordQuarantine:
-		var d distrust
+		var d quarantinedWorker
 		d.fields(c)
-		if n := len(s.distrusted); n > 0 && s.distrusted[n-1].Worker >= d.Worker || d.index > s.index {
+		if n := len(s.workers); n > 0 && s.workers[n-1].Worker >= d.Worker || d.index > s.index {
 			c.Failf("quarantined workers are not sorted by name, or come from a later log entry: %.80q", d.Worker)
 		}
-		if s.distrusted = append(s.distrusted, d); len(s.distrusted) > MaxDistrusted {
-			c.Failf("want at most %d quarantined workers", MaxDistrusted)
+		if s.workers = append(s.workers, d); len(s.workers) > MaxQuarantined {
+			c.Failf("want at most %d quarantined workers", MaxQuarantined)
 		}
 	case recordDataset:
 		d := new(protocol.Dataset)
@@ -213,7 +213,7 @@ func (s *State) read(kind byte, c *wire.Coder) {
 		var digest string
 		var at uint64
 		markFields(c, &digest, &at)
-		if !isDigest(digest) || at > s.index {
+		if _, twice := s.condemned[digest]; twice || !isDigest(digest) || at > s.index {
 			c.Failf("the mark of a blob to delete is not valid: %.80q at log index %d", digest, at)
 		}
 		if s.condemned == nil {

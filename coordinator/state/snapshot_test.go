@@ -42,7 +42,7 @@ func golden(t testing.TB) *State {
 		}[kind])
 	}
 	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 4, Total: 3, Data: []byte{1, 2, 3}, Progress: []byte(`{"step":4}`), Curve: points(4, 0.5)})
-	m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: epoch, Job: j.ID, Round: 5, Unit: 2, Of: 4, Digest: digest('c'), Bytes: 8, Compute: 9})
+	m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 5, Task: 2, Of: 4, Digest: digest('c'), Bytes: 8, Compute: 9})
 	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 5, Total: 3, Data: []byte{1}})
 	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('e'), digest('a')}})
 	audited := submitEntry("t3", "audited", 3)
@@ -86,7 +86,7 @@ func TestGoldenSnapshot(t *testing.T) {
 	if !bytes.Equal(encode(t, s), want) {
 		t.Error("the format of a snapshot has changed: raise SnapshotVersion")
 	}
-	opts := cmp.Options{cmp.AllowUnexported(State{}, leadership{}, memberTable{}, quarantine{}, datasetTable{}, jobTable{}, blobMarks{}, Job{}, Results{}, pending{}, distrust{}), cmpopts.IgnoreFields(State{}, "replaced"), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
+	opts := cmp.Options{cmp.AllowUnexported(State{}, leadership{}, memberTable{}, quarantine{}, datasetTable{}, jobTable{}, blobMarks{}, Job{}, Results{}, pending{}, quarantinedWorker{}), cmpopts.IgnoreFields(State{}, "replaced"), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
 	if diff := cmp.Diff(s, decode(t, want), opts); diff != "" {
 		t.Error(diff)
 	}
@@ -129,18 +129,18 @@ func withJob(i int, change func(*Job)) func(*State) {
 // TestSnapshotBounds: a snapshot that breaks a bound or an order is refused with the
 // reason, and one at the bound is read.
 func TestSnapshotBounds(t *testing.T) {
-	const running = 0 // the job of golden that runs, with a unit of 4 and one of 3 bytes of a state
-	parts := func(list ...Part) func(*State) {
+	const running = 0 // the job of golden that runs, with a task of 4 and one of 3 bytes of a state
+	parts := func(list ...RecordedResult) func(*State) {
 		return withJob(running, func(j *Job) {
-			j.collected = partList{}
+			j.gathered = recordedList{}
 			for _, p := range list {
-				j.collected.push(p)
+				j.gathered.push(p)
 			}
 		})
 	}
 	pieces := func(have, total uint64) func(*State) {
 		return withJob(running, func(j *Job) {
-			j.pending = &pending{round: 5, total: total, have: have, pieces: [][]byte{make([]byte, have)}}
+			j.pending = &pending{round: 5, total: total, have: have, chunks: [][]byte{make([]byte, have)}}
 		})
 	}
 	for what, c := range map[string]struct {
@@ -151,15 +151,15 @@ func TestSnapshotBounds(t *testing.T) {
 		"members in order":     {func(s *State) { s.members = []protocol.MemberEntry{{ID: "a"}, {ID: "b"}} }, ""},
 		"a member twice":       {func(s *State) { s.members = []protocol.MemberEntry{{ID: "a"}, {ID: "a"}} }, `members are not sorted by ID: "a" comes too late`},
 		"members out of order": {func(s *State) { s.members = []protocol.MemberEntry{{ID: "b"}, {ID: "a"}} }, `members are not sorted by ID: "a" comes too late`},
-		"a worker twice":       {func(s *State) { s.distrusted = slices.Repeat(s.distrusted, 2) }, `quarantined workers are not sorted by name, or come from a later log entry: "w1"`},
+		"a worker twice":       {func(s *State) { s.workers = slices.Repeat(s.workers, 2) }, `quarantined workers are not sorted by name, or come from a later log entry: "w1"`},
 		"workers in order": {func(s *State) {
-			s.distrusted = append(slices.Clip(s.distrusted), distrust{protocol.Distrusted{Worker: "w2"}, 0})
+			s.workers = append(slices.Clip(s.workers), quarantinedWorker{protocol.Quarantined{Worker: "w2"}, 0})
 		}, ""},
 		"workers out of order": {func(s *State) {
-			s.distrusted = append(slices.Clip(s.distrusted), distrust{protocol.Distrusted{Worker: "w0"}, 0})
+			s.workers = append(slices.Clip(s.workers), quarantinedWorker{protocol.Quarantined{Worker: "w0"}, 0})
 		}, `quarantined workers are not sorted by name, or come from a later log entry: "w0"`},
-		"a distrust of now":   {func(s *State) { s.distrusted = []distrust{{protocol.Distrusted{Worker: "w"}, s.index}} }, ""},
-		"a distrust of later": {func(s *State) { s.distrusted = []distrust{{protocol.Distrusted{Worker: "w"}, s.index + 1}} }, `quarantined workers are not sorted by name, or come from a later log entry: "w"`},
+		"a distrust of now":   {func(s *State) { s.workers = []quarantinedWorker{{protocol.Quarantined{Worker: "w"}, s.index}} }, ""},
+		"a distrust of later": {func(s *State) { s.workers = []quarantinedWorker{{protocol.Quarantined{Worker: "w"}, s.index + 1}} }, `quarantined workers are not sorted by name, or come from a later log entry: "w"`},
 		"a dataset twice":     {func(s *State) { s.datasets = slices.Repeat(s.datasets, 2) }, `datasets are not sorted by name: "yeast" comes too late`},
 		"datasets in order": {func(s *State) {
 			s.datasets = append(slices.Clip(s.datasets), &protocol.Dataset{Name: "z", Manifest: manifest('e')})
@@ -173,12 +173,12 @@ func TestSnapshotBounds(t *testing.T) {
 		"a mark of no digest":         {func(s *State) { s.condemned = map[string]uint64{"e": 1} }, `the mark of a blob to delete is not valid: "e" at log index 1`},
 		"every unit twice":            {withJob(running, func(j *Job) { j.AuditPPM = million }), ""},
 		"more than every unit twice":  {withJob(running, func(j *Job) { j.AuditPPM = million + 1 }), "(job): audited tasks of a million: want at most 1000000, got 1000001"},
-		"the last unit there can be":  {parts(Part{Round: 5, Unit: protocol.MaxUnits - 1, Of: protocol.MaxUnits}), ""},
-		"a unit beyond it":            {parts(Part{Round: 5, Unit: protocol.MaxUnits, Of: protocol.MaxUnits}), "(job): recorded task: want at most"},
-		"too many units":              {parts(Part{Round: 5, Of: protocol.MaxUnits + 1}), "(job): tasks of a round: want at most"},
-		"units in order":              {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 8}, Part{Round: 6}), ""},
-		"a unit twice":                {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 7}), "record 5 (job): the recorded results are not sorted by task"},
-		"units out of order":          {parts(Part{Round: 5, Unit: 7}, Part{Round: 5, Unit: 6}), "record 5 (job): the recorded results are not sorted by task"},
+		"the last unit there can be":  {parts(RecordedResult{Round: 5, Task: protocol.MaxTasks - 1, Of: protocol.MaxTasks}), ""},
+		"a unit beyond it":            {parts(RecordedResult{Round: 5, Task: protocol.MaxTasks, Of: protocol.MaxTasks}), "(job): recorded task: want at most"},
+		"too many units":              {parts(RecordedResult{Round: 5, Of: protocol.MaxTasks + 1}), "(job): tasks of a round: want at most"},
+		"units in order":              {parts(RecordedResult{Round: 5, Task: 7}, RecordedResult{Round: 5, Task: 8}, RecordedResult{Round: 6}), ""},
+		"a unit twice":                {parts(RecordedResult{Round: 5, Task: 7}, RecordedResult{Round: 5, Task: 7}), "record 5 (job): the recorded results are not sorted by task"},
+		"units out of order":          {parts(RecordedResult{Round: 5, Task: 7}, RecordedResult{Round: 5, Task: 6}), "record 5 (job): the recorded results are not sorted by task"},
 		"all but a byte of a state":   {pieces(7, 8), ""},
 		"all of a state":              {pieces(8, 8), "an unfinished training state has 8 of 8 bytes"},
 		"more than all of a state":    {pieces(9, 8), "an unfinished training state has 9 of 8 bytes"},
@@ -279,12 +279,15 @@ func TestRecordOrder(t *testing.T) {
 	first := record(recordState, strings.Repeat("\x00", 32))
 	member := record(recordMember, "\x0a\x00\x00\x00\x00\x00\x00\x00"+`{"id":"a"}`)
 	deleted := record(recordDeleted, strings.Repeat("\x00", 32))
+	mark := record(recordMark, "\x40\x00\x00\x00\x00\x00\x00\x00"+digest('a')+strings.Repeat("\x00", 8))
 	end := record(recordEnd, "")
 	for what, c := range map[string]struct {
 		records [][]byte
 		want    string // in the error; empty: it is read
 	}{
 		"in order":           {[][]byte{first, member, deleted, end}, ""},
+		"a mark":             {[][]byte{first, mark, end}, ""},
+		"a mark twice":       {[][]byte{first, mark, mark, end}, "record 3 (marked blob): the mark of a blob to delete is not valid"},
 		"no record":          {nil, "ends too early"},
 		"no head":            {[][]byte{member, end}, "record 1 (member) is not in its place"},
 		"the head twice":     {[][]byte{first, first, end}, "record 2 (head) is not in its place"},

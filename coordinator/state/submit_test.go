@@ -46,7 +46,7 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestSizeOfCells: a cell that has ended takes 72 bytes of a snapshot while its job runs,
+// TestSizeOfCells: a run that has ended takes 72 bytes of a snapshot while its job runs,
 // less than 300 of the log, and nothing of its own once the job is done.
 func TestSizeOfCells(t *testing.T) {
 	const cells = 2000
@@ -56,11 +56,11 @@ func TestSizeOfCells(t *testing.T) {
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running})
 	before := len(encode(t, m.s))
 	for u := range uint32(cells) {
-		e := &protocol.CollectedEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Unit: u * 7 % cells, Of: cells, Digest: digest('1'), Bytes: 3000, Compute: 123456789}
-		if n := len(encodeEntry(protocol.EntryCollected, e)); n > 300 {
+		e := &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: u * 7 % cells, Of: cells, Digest: digest('1'), Bytes: 3000, Compute: 123456789}
+		if n := len(encodeEntry(protocol.EntryResult, e)); n > 300 {
 			t.Fatalf("an entry of %d bytes", n)
 		}
-		m.do(protocol.EntryCollected, e)
+		m.do(protocol.EntryResult, e)
 	}
 	if n := len(encode(t, m.s)) - before; n != 72*cells {
 		t.Errorf("%d bytes of %d cells", n, cells)
@@ -81,7 +81,7 @@ func TestCellsOfCancelled(t *testing.T) {
 	jobs := m.do(protocol.EntryExperiment, experimentEntry("t", "e", 3)).([]*Job)
 	for i, j := range jobs {
 		m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running})
-		m.do(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Unit: 2, Of: 4, Digest: digest("123"[i]), Bytes: 8})
+		m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: 2, Of: 4, Digest: digest("123"[i]), Bytes: 8})
 	}
 	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: jobs[0].ID})
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: jobs[1].ID, State: protocol.Failed, Error: "why"})
@@ -94,7 +94,7 @@ func TestCellsOfCancelled(t *testing.T) {
 			kept = 0
 		}
 		now := s.Job(j.ID)
-		if n := len(now.Parts(1)); n != kept || refs.Has(digest("123"[i])) != (kept == 1) || now.Info().Collected != kept || now.Info().CellCount != 4 {
+		if n := len(now.Recorded(1)); n != kept || refs.Has(digest("123"[i])) != (kept == 1) || now.Info().Gathered != kept || now.Info().CellCount != 4 {
 			t.Errorf("%v, which is %s, keeps %d cells", now, now.State, n)
 		}
 	}
@@ -258,7 +258,7 @@ func TestCellsSpent(t *testing.T) {
 	}
 }
 
-// TestWithheldOfRounds: units that are not run count until their round is committed, and
+// TestWithheldOfRounds: tasks that are not run count until their round is committed, and
 // those of later rounds stay.
 func TestWithheldOfRounds(t *testing.T) {
 	m := newMachine(t)
@@ -277,7 +277,7 @@ func TestWithheldOfRounds(t *testing.T) {
 		m.do(protocol.EntryCommit, commits(m.s.Epoch(), j.ID, round, []byte("state"), 9)[0])
 	}
 	for round, units := range [][]uint32{{0, 1, 2}, {3}, {1, 2}} {
-		m.do(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: uint64(round) + 1, Units: units})
+		m.do(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: uint64(round) + 1, Tasks: units})
 	}
 	notRun(6)
 	commit(1)
@@ -290,8 +290,8 @@ func TestWithheldOfRounds(t *testing.T) {
 	notRun(0)
 }
 
-// TestWithhold: units that are not run are counted, in a snapshot and after the end too;
-// what is recorded stays, whichever came first; only the leader of now says so, of units
+// TestWithhold: tasks that are not run are counted, in a snapshot and after the end too;
+// what is recorded stays, whichever came first; only the leader of now says so, of tasks
 // that there are.
 func TestWithhold(t *testing.T) {
 	m := newMachine(t)
@@ -300,34 +300,34 @@ func TestWithhold(t *testing.T) {
 	if j.Submission() != "t/7" {
 		t.Errorf("submission %q", j.Submission())
 	}
-	e := &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Units: []uint32{3, 1, 2}, Compute: 5}
+	e := &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Tasks: []uint32{3, 1, 2}, Compute: 5}
 	if err := m.refused(protocol.EntryWithhold, e); !errors.Is(err, ErrNotRunning) {
 		t.Error(err)
 	}
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running})
-	part := &protocol.CollectedEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Unit: 1, Of: 4, Digest: digest('1'), Bytes: 8, Compute: 7}
-	m.do(protocol.EntryCollected, part)
+	part := &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: 1, Of: 4, Digest: digest('1'), Bytes: 8, Compute: 7}
+	m.do(protocol.EntryResult, part)
 	m.do(protocol.EntryWithhold, e)
-	part.Unit = 3
-	m.do(protocol.EntryCollected, part)
+	part.Task = 3
+	m.do(protocol.EntryResult, part)
 	for i := range 2 {
 		now := m.s.Job(j.ID)
-		if info := now.Info(); info.Collected != 3 || info.CellsNotRun != 2 || info.Units != 4 {
-			t.Errorf("%d: %d of %d collected, %d not run", i, info.Collected, info.Units, info.CellsNotRun)
+		if info := now.Info(); info.Gathered != 3 || info.CellsNotRun != 2 || info.Tasks != 4 {
+			t.Errorf("%d: %d of %d collected, %d not run", i, info.Gathered, info.Tasks, info.CellsNotRun)
 		}
-		for _, p := range now.Parts(1) {
-			if ran := p.Unit == 1; ran != p.WasRun() || p.Compute != map[bool]uint64{true: 7, false: 5}[ran] {
+		for _, p := range now.Recorded(1) {
+			if ran := p.Task == 1; ran != p.WasRun() || p.Compute != map[bool]uint64{true: 7, false: 5}[ran] {
 				t.Errorf("%+v", p)
 			}
 		}
 		m.s = decode(t, encode(t, m.s))
 	}
 	for _, units := range [][]uint32{nil, {4}, make([]uint32, protocol.MaxWithheld+1)} {
-		if err := m.refused(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Units: units}); !errors.Is(err, ErrInvalid) {
+		if err := m.refused(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Tasks: units}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%d units: %v", len(units), err)
 		}
 	}
-	if err := m.refused(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Units: []uint32{0}}); !errors.Is(err, ErrStaleRound) {
+	if err := m.refused(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Tasks: []uint32{0}}); !errors.Is(err, ErrStaleRound) {
 		t.Error(err)
 	}
 	m.lead("b")
@@ -336,8 +336,8 @@ func TestWithhold(t *testing.T) {
 	}
 	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID, Outcome: []byte(`{"runs_not_run":2}`)})
 	for range 2 {
-		if info := m.s.Job(j.ID).Info(); info.CellsNotRun != 2 || info.Collected != 0 {
-			t.Errorf("at the end: %d collected, %d not run", info.Collected, info.CellsNotRun)
+		if info := m.s.Job(j.ID).Info(); info.CellsNotRun != 2 || info.Gathered != 0 {
+			t.Errorf("at the end: %d collected, %d not run", info.Gathered, info.CellsNotRun)
 		}
 		m.s = decode(t, encode(t, m.s))
 	}

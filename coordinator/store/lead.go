@@ -2,11 +2,15 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // leadership tells one reader whether the node leads Raft, and hands the leadership over.
@@ -148,4 +152,26 @@ func (l *leadership) abdicate() {
 	case <-v.life.down:
 	case <-time.After(2 * v.config.election()):
 	}
+}
+
+// Proposer is a replicated log that a Lead entry can be put into.
+type Proposer interface {
+	Propose(ctx context.Context, entry []byte) (index uint64, value any, err error)
+	State() *state.State
+}
+
+// Lead makes a node the leader in the replicated state, and returns the epoch. From then on
+// every node refuses entries of earlier epochs. When Lead returns, all entries of earlier
+// leaders have been applied here.
+func Lead(ctx context.Context, s Proposer, node string) (epoch uint64, err error) {
+	nonce := rand.Text()
+	entry := protocol.EncodeEntry(protocol.EntryLead, &protocol.LeadEntry{Node: node, Nonce: nonce})
+	index, _, err := s.Propose(ctx, entry)
+	if err != nil {
+		return 0, err
+	}
+	if now := s.State(); now.Epoch() != index || now.Nonce() != nonce {
+		return 0, fmt.Errorf("store: leader epoch %d: %w: %s leads since epoch %d", index, state.ErrStaleEpoch, now.Leader(), now.Epoch())
+	}
+	return index, nil
 }

@@ -89,7 +89,7 @@ func proposeInOrder(t *testing.T, s *Store, n int) bool {
 // TestMain).
 func TestCloseWhileProposing(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3, nil)
+	c := newCluster(t, 3, calm)
 	s := c.leader()
 	acknowledged := make([]bool, 400)
 	var group sync.WaitGroup
@@ -102,7 +102,7 @@ func TestCloseWhileProposing(t *testing.T) {
 		})
 	}
 	if _, err := s.Wait(testkit.Context(t), s.State().Index()+20); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v; %+v, restarts %d, trouble %v", err, s.Stats(), s.Restarts(), s.Trouble())
 	}
 	c.close(s.config.ID)
 	group.Wait()

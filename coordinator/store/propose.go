@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -12,7 +11,6 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
-	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // proposals puts entries into the log.
@@ -121,28 +119,6 @@ func (p *proposals) Barrier(ctx context.Context) error {
 func (p *proposals) VerifyLeader(ctx context.Context) error {
 	v := p.supervisor
 	return v.await(ctx, func(r *raft.Raft) error { return v.translate(r.VerifyLeader().Error()) })
-}
-
-// Proposer is a replicated log that a Lead entry can be put into.
-type Proposer interface {
-	Propose(ctx context.Context, entry []byte) (index uint64, value any, err error)
-	State() *state.State
-}
-
-// Lead makes a node the leader in the replicated state, and returns the epoch. From then on
-// every node refuses entries of earlier epochs. When Lead returns, all entries of earlier
-// leaders have been applied here.
-func Lead(ctx context.Context, s Proposer, node string) (epoch uint64, err error) {
-	nonce := rand.Text()
-	entry := protocol.EncodeEntry(protocol.EntryLead, &protocol.LeadEntry{Node: node, Nonce: nonce})
-	index, _, err := s.Propose(ctx, entry)
-	if err != nil {
-		return 0, err
-	}
-	if now := s.State(); now.Epoch() != index || now.Nonce() != nonce {
-		return 0, fmt.Errorf("store: leader epoch %d: %w: %s leads since epoch %d", index, state.ErrStaleEpoch, now.Leader(), now.Epoch())
-	}
-	return index, nil
 }
 
 // pending has the proposals without an outcome.

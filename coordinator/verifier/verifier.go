@@ -42,7 +42,7 @@ type Verifier struct {
 var _ dispatch.Verifier = (*Verifier)(nil)
 
 // Sum implements dispatch.Verifier.
-func (v *Verifier) Sum(ctx context.Context, c *dispatch.Case, dst *round.Partial) (err error) {
+func (v *Verifier) Reduce(ctx context.Context, c *dispatch.Case, dst *round.Partial) (err error) {
 	defer withStack(&err)
 	defer engine.Guard(&err, computing)
 	u, err := v.prepare(ctx, c)
@@ -50,11 +50,11 @@ func (v *Verifier) Sum(ctx context.Context, c *dispatch.Case, dst *round.Partial
 		return err
 	}
 	kept := engine.NewDerivedCache(engine.DerivedLimit)
-	return engine.RunUnit(dst, v.job.Kernel, u, v.job.Data, c.Round.Vars, kept, v.job.Kernel.NewScratch())
+	return engine.RunTask(dst, v.job.Kernel, u, v.job.Data, c.Round.Vars, kept, v.job.Kernel.NewScratch())
 }
 
-// Collect implements dispatch.Verifier.
-func (v *Verifier) Collect(ctx context.Context, c *dispatch.Case) (part []byte, err error) {
+// Gather implements dispatch.Verifier.
+func (v *Verifier) Gather(ctx context.Context, c *dispatch.Case) (part []byte, err error) {
 	defer withStack(&err)
 	defer engine.Guard(&err, computing)
 	u, err := v.prepare(ctx, c)
@@ -62,9 +62,9 @@ func (v *Verifier) Collect(ctx context.Context, c *dispatch.Case) (part []byte, 
 		return nil, err
 	}
 	child := func(ctx context.Context, j *round.Job) ([]byte, error) {
-		return local.Child(ctx, v.job, j, local.Options{})
+		return local.SubJob(ctx, v.job, j, local.Options{})
 	}
-	return engine.RunCollected(ctx, v.job.Kernel, u, v.job.Data, c.Round.Vars, child, v.job.Kernel.NewScratch())
+	return engine.RunGather(ctx, v.job.Kernel, u, v.job.Data, c.Round.Vars, child, v.job.Kernel.NewScratch())
 }
 
 const computing = "computing the task"
@@ -77,7 +77,7 @@ func withStack(err *error) {
 }
 
 // prepare opens the job of a task and loads its shards. Another job is closed.
-func (v *Verifier) prepare(ctx context.Context, c *dispatch.Case) (u round.Unit, err error) {
+func (v *Verifier) prepare(ctx context.Context, c *dispatch.Case) (u round.Task, err error) {
 	if v.job == nil || v.id != c.ID {
 		v.id, v.bytes = c.ID, 0
 		v.job, err = open.Open(c.Job, c.Manifest, func(digest string, _ int64) ([]byte, error) { return v.Blobs.Get(ctx, digest) })
@@ -85,9 +85,9 @@ func (v *Verifier) prepare(ctx context.Context, c *dispatch.Case) (u round.Unit,
 			return u, err
 		}
 	}
-	u = c.Round.Unit(c.Unit)
+	u = c.Round.Task(c.Task)
 	lo, hi := u.Shards(len(c.Manifest.Shards))
-	if c.Round.Child != nil {
+	if c.Round.SubJob != nil {
 		lo, hi = 0, len(c.Manifest.Shards)
 	}
 	return u, v.load(ctx, c.Manifest, lo, hi)

@@ -44,7 +44,7 @@ func data(t *testing.T) (*local.Data, *shelf) {
 	return &local.Data{Manifest: m, Shards: rows}, s
 }
 
-// bench runs a job with every unit computed by a verifier.
+// bench runs a job with every task computed by a verifier.
 type bench struct {
 	r    *verifier.Verifier
 	job  *round.Job
@@ -53,33 +53,33 @@ type bench struct {
 }
 
 func (b *bench) Do(ctx context.Context, _ uint64, r *round.Round, res *round.Result) error {
-	b.tree.Reset(r.Units, r.Shape)
-	res.Sum, res.Collected = nil, make([][]byte, r.Units)
-	for u := range r.Units {
-		c := &dispatch.Case{ID: 40, Job: b.job, Manifest: b.m, Round: r, Unit: u}
-		if r.How == round.Collect {
-			part, err := b.r.Collect(ctx, c)
+	b.tree.Reset(r.Tasks, r.Shape)
+	res.Sum, res.Gathered = nil, make([][]byte, r.Tasks)
+	for u := range r.Tasks {
+		c := &dispatch.Case{ID: 40, Job: b.job, Manifest: b.m, Round: r, Task: u}
+		if r.How == round.Gather {
+			part, err := b.r.Gather(ctx, c)
 			if err != nil {
 				return err
 			}
-			res.Collected[u] = part
+			res.Gathered[u] = part
 			continue
 		}
 		p := b.tree.Partial()
-		if err := b.r.Sum(ctx, c, p); err != nil {
+		if err := b.r.Reduce(ctx, c, p); err != nil {
 			return err
 		}
 		if _, err := b.tree.Put(0, u, p); err != nil {
 			return err
 		}
 	}
-	if r.How == round.Sum {
-		res.Sum, res.Collected = b.tree.Root(), nil
+	if r.How == round.Reduce {
+		res.Sum, res.Gathered = b.tree.Root(), nil
 	}
 	return nil
 }
 
-// TestReferee: a job all of whose units the verifier computes has the model of
+// TestReferee: a job all of whose tasks the verifier computes has the model of
 // --local, whether its memory holds the whole dataset or a few shards.
 func TestReferee(t *testing.T) {
 	d, blobs := data(t)
@@ -150,19 +150,19 @@ func TestRefereeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &dispatch.Case{ID: 40, Job: job, Manifest: d.Manifest, Round: due}
-	if _, err := (&verifier.Verifier{Blobs: blobs, Memory: 1000}).Collect(t.Context(), c); !errors.Is(err, verifier.ErrTooLarge) {
+	if _, err := (&verifier.Verifier{Blobs: blobs, Memory: 1000}).Gather(t.Context(), c); !errors.Is(err, verifier.ErrTooLarge) {
 		t.Errorf("error %v", err)
 	}
 	r := &verifier.Verifier{Blobs: &shelf{}}
-	if _, err := r.Collect(t.Context(), c); !errors.Is(err, errMissing) {
+	if _, err := r.Gather(t.Context(), c); !errors.Is(err, errMissing) {
 		t.Errorf("error %v", err)
 	}
 	r.Blobs = blobs
-	if _, err := r.Collect(t.Context(), c); err != nil {
+	if _, err := r.Gather(t.Context(), c); err != nil {
 		t.Error(err)
 	}
 	asked := blobs.asked
-	if _, err := r.Collect(t.Context(), c); err != nil || blobs.asked != asked {
+	if _, err := r.Gather(t.Context(), c); err != nil || blobs.asked != asked {
 		t.Errorf("shards were fetched again, error %v", err)
 	}
 }
@@ -202,7 +202,7 @@ func TestRefereeChecksShards(t *testing.T) {
 		blobs.blobs[digest] = dataset.EncodeShard(&bad, nil)
 		var p round.Partial
 		p.Reset(due.Shape)
-		if err := (&verifier.Verifier{Blobs: blobs}).Sum(t.Context(), c, &p); !errors.Is(err, dataset.ErrFormat) {
+		if err := (&verifier.Verifier{Blobs: blobs}).Reduce(t.Context(), c, &p); !errors.Is(err, dataset.ErrFormat) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// MaxCells bounds the cells of a job and of an experiment.
+// MaxCells bounds the runs of a job and of an experiment.
 const MaxCells = 1_000_000
 
-// MaxPredictedRows bounds the rows of a cell whose predictions are kept.
+// MaxPredictedRows bounds the rows of a run whose predictions are kept.
 const MaxPredictedRows = 6
 
-// Cells are the child jobs of a job of cells: one for each row, repeat and fold of one
+// Cells are the sub-jobs of a job of runs: one for each row, repeat and fold of one
 // dataset. The list is short: it is not expanded.
 type Cells struct {
 	Rows []CellRow `json:"rows"`
@@ -24,28 +24,28 @@ type Cells struct {
 	// Folds is the number of folds of each repeat. The job's split has so many, or, where its
 	// splits overlap, may have Repeats times so many: those of each repeat after each other.
 	Folds int `json:"folds"`
-	// Again is how many of the cells failed in earlier jobs and are run again, for display.
+	// Again is how many of the runs failed in earlier jobs and are run again, for display.
 	Again int `json:"again,omitempty"`
-	// Models keeps the models of the cells.
+	// Models keeps the models of the runs.
 	Models bool `json:"models,omitempty"`
-	// Labels says what the labels of the dataset are, of whose digest that is no part: cells of others
+	// Labels says what the labels of the dataset are, of whose digest that is no part: runs of others
 	// have other measures.
 	Labels dataset.LabelType `json:"labels,omitzero"`
-	// Budgets bound the computing time of the cells of some rows. No result of a cell depends on
-	// it; which cells are run does.
+	// Budgets bound the computing time of the runs of some rows. No result of a run depends on
+	// it; which runs are run does.
 	Budgets []CellBudget `json:"budgets,omitempty"`
-	// Curves keeps the learning curve of each cell, and PredictedRows, where above 0, what each
+	// Curves keeps the learning curve of each run, and PredictedRows, where above 0, what each
 	// predicts of so many of its test rows.
 	Curves        bool `json:"curves,omitempty"`
 	PredictedRows int  `json:"predicted_rows,omitempty"`
 }
 
-// CellBudget bounds the computing time of the cells of some rows, together with those of the
+// CellBudget bounds the computing time of the runs of some rows, together with those of the
 // budget of that name in the other jobs of one submission.
 type CellBudget struct {
 	Of      string  `json:"of"`              // what the rows are
 	Seconds float64 `json:"seconds"`         // one thread each
-	Spent   float64 `json:"spent,omitempty"` // by cells that ended before the submission
+	Spent   float64 `json:"spent,omitempty"` // by runs that ended before the submission
 }
 
 // CellRow is an algorithm with its settings, resolved.
@@ -58,17 +58,17 @@ type CellRow struct {
 	// empty: all.
 	Only []int `json:"only,omitempty"`
 	// Budget is the number of the row's budget in Cells.Budgets, from 1 on; 0: it has none. Ended
-	// are the cells of the row on the dataset that ended before the submission, and EndedSeconds
-	// their computing: so the time of a cell is known.
+	// are the runs of the row on the dataset that ended before the submission, and EndedSeconds
+	// their computing: so the time of a run is known.
 	Budget       int     `json:"budget,omitempty"`
 	Ended        int     `json:"ended,omitempty"`
 	EndedSeconds float64 `json:"ended_seconds,omitempty"`
 }
 
-// Cell is one cell: a row, from 0, a repeat and a fold of it.
+// Cell is one run: a row, from 0, a repeat and a fold of it.
 type Cell struct{ Row, Repeat, Fold int }
 
-// Check returns an error if the cells are none, too many, or not folds of a split with so many
+// Check returns an error if the runs are none, too many, or not folds of a split with so many
 // folds.
 func (c *Cells) Check(folds int, overlap bool) error {
 	if len(c.Rows) == 0 || len(c.Rows) > MaxCells || c.Repeats < 1 || c.Repeats > MaxCells || c.Folds < 1 || c.Folds > MaxCells {
@@ -137,7 +137,7 @@ func (c *Cells) count() (n int64) {
 	return n
 }
 
-// Count returns the number of cells, for cells that Check passed.
+// Count returns the number of runs, for runs that Check passed.
 func (c *Cells) Count() int { return int(c.count()) }
 
 // whole reports whether each row is run for all folds.
@@ -145,7 +145,7 @@ func (c *Cells) whole() bool {
 	return !slices.ContainsFunc(c.Rows, func(r CellRow) bool { return len(r.Only) > 0 })
 }
 
-// At returns the cell of a unit: those of the first fold come first, in the order of rows, so
+// At returns the run of a task: those of the first fold come first, in the order of rows, so
 // that each row has a result soon. ok: there is one.
 func (c *Cells) At(unit int) (cell Cell, ok bool) {
 	if unit < 0 {
@@ -155,7 +155,7 @@ func (c *Cells) At(unit int) (cell Cell, ok bool) {
 		at := unit / len(c.Rows)
 		return Cell{unit % len(c.Rows), at / c.Folds, at % c.Folds}, at < c.Repeats*c.Folds
 	}
-	// the fold that has the unit: up to it there are more than unit cells
+	// the fold that has the task: up to it there are more than task runs
 	at := sort.Search(c.Repeats*c.Folds, func(at int) bool { return c.until(at+1) > unit })
 	if at == c.Repeats*c.Folds {
 		return cell, false
@@ -173,7 +173,7 @@ func (c *Cells) At(unit int) (cell Cell, ok bool) {
 	return cell, false
 }
 
-// until returns how many cells the folds below at have.
+// until returns how many runs the folds below at have.
 func (c *Cells) until(at int) (n int) {
 	for i := range c.Rows {
 		if only := c.Rows[i].Only; len(only) > 0 {
@@ -195,7 +195,7 @@ func (r *CellRow) has(at int) bool {
 	return ok
 }
 
-// All lists the cells, by unit.
+// All lists the runs, by task.
 func (c *Cells) All() []Cell {
 	list := make([]Cell, 0, c.Count())
 	for cell := range c.each {
@@ -204,7 +204,7 @@ func (c *Cells) All() []Cell {
 	return list
 }
 
-// each calls yield for each cell, by unit.
+// each calls yield for each run, by task.
 func (c *Cells) each(yield func(Cell, bool) bool) {
 	passed := make([]int, len(c.Rows)) // of Only
 	for at := range c.Repeats * c.Folds {

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// drawCells draws cells that Check passes.
+// drawCells draws runs that Check passes.
 func drawCells(t *rapid.T) *round.Cells {
 	c := &round.Cells{Repeats: rapid.IntRange(1, 4).Draw(t, "repeats"), Folds: rapid.IntRange(1, 6).Draw(t, "folds")}
 	for range rapid.IntRange(1, 5).Draw(t, "rows") {
@@ -24,7 +24,7 @@ func drawCells(t *rapid.T) *round.Cells {
 	return c
 }
 
-// TestCells: each cell of each row has one unit, in the order of folds and then of rows.
+// TestCells: each run of each row has one task, in the order of folds and then of rows.
 func TestCells(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCells(t)
@@ -55,7 +55,7 @@ func TestCells(t *testing.T) {
 	})
 }
 
-// TestCellsCheck: what is no list of cells is refused.
+// TestCellsCheck: what is no list of runs is refused.
 func TestCellsCheck(t *testing.T) {
 	row := round.CellRow{}
 	for name, c := range map[string]round.Cells{

@@ -13,7 +13,7 @@ import (
 // alters a digest raises it.
 const Numerics = 1
 
-// AlgorithmCells stands in Job.Algorithm of a job of cells.
+// AlgorithmCells stands in Job.Algorithm of a job of runs.
 const AlgorithmCells = "cells"
 
 // Job is a resolved job: with the dataset it decides the model, bit for bit.
@@ -23,10 +23,10 @@ type Job struct {
 	Seed      uint64        `json:"seed"`
 	Dataset   string        `json:"dataset"` // Manifest.Digest
 	Split     dataset.Split `json:"split"`
-	// Folds > 0 runs the job once for each fold of Split as child jobs and
+	// Folds > 0 runs the job once for each fold of Split as sub-jobs and
 	// averages their measures.
 	Folds int `json:"folds,omitempty"`
-	// Cells, where set, runs the job as cells: child jobs with algorithms and settings of their
+	// Cells, where set, runs the job as runs: sub-jobs with algorithms and settings of their
 	// own. Algorithm is AlgorithmCells then.
 	Cells *Cells `json:"cells,omitempty"`
 	// Fill says by what the missing features of the dataset are filled: dataset.FillMean or
@@ -44,7 +44,7 @@ type Job struct {
 	// them: see pipeline.JobPlan. The model does not depend on either.
 	Measures string `json:"measures,omitempty"`
 	Clip     string `json:"clip,omitempty"`
-	// NoModel leaves the model out of the job's outcome, which has its digest: the child job
+	// NoModel leaves the model out of the job's outcome, which has its digest: the sub-job
 	// is trained for its predictions.
 	NoModel bool `json:"no_model,omitempty"`
 	// Weights is the digest of the blob whose weights training begins from, where the settings

@@ -1,6 +1,6 @@
 package round
 
-// Lanes lends a unit the lanes of its process that have no unit of their own.
+// Lanes lends a task the lanes of its process that have no task of their own.
 type Lanes interface {
 	// Idle returns how many lanes have nothing to do: a moment later it may be another number.
 	Idle() int
@@ -9,7 +9,7 @@ type Lanes interface {
 	Do(n int, p Parts)
 }
 
-// Parts are pieces of a unit that may be computed side by side.
+// Parts are pieces of a task that may be computed side by side.
 type Parts interface {
 	// Part computes piece i; scratch is the working memory of the lane that does.
 	Part(i int, scratch any)

@@ -2,7 +2,7 @@ package round
 
 import "fmt"
 
-// Shape is the shape of a Sum round's partials.
+// Shape is the shape of a reduce round's partials.
 type Shape struct {
 	F64 int // float64 values
 	F32 int // float32 values
@@ -79,16 +79,16 @@ func (p *Partial) Check(s Shape) error {
 
 // Result is what Trainer.Fold receives.
 type Result struct {
-	Sum *Partial // of a Sum round: valid during Fold only
-	// Collected has the bytes of each unit of a Collect round, in unit order; nil for
-	// units of Round.Has. Fold may set elements to nil to free their memory.
-	Collected [][]byte
+	Sum *Partial // of a reduce round: valid during Fold only
+	// Gathered has the bytes of each task of a gather round, in task order; nil for
+	// tasks of Round.Has. Fold may set elements to nil to free their memory.
+	Gathered [][]byte
 	// Digests has the SHA-256, in hex, of each of Collected, where the executor knows it: else
 	// it is nil, or an element is empty.
 	Digests []string
-	// Part, where set, reads the bytes of one unit of a round with Round.Apart, which Collected
-	// does not have then; none: the unit was not run, and is to have no result.
-	Part func(unit int) ([]byte, error)
+	// Part, where set, reads the bytes of one task of a round with Round.Apart, which Collected
+	// does not have then; none: the task was not run, and is to have no result.
+	Load func(unit int) ([]byte, error)
 	// Took is how long each of them was computed, in nanoseconds, as workers say; 0: not known.
 	// nil: of none. No result depends on it.
 	Took []uint64

@@ -2,14 +2,14 @@ package round
 
 import "github.com/coppice-ldl/coppice/dataset"
 
-// Combine says how the results of a round's units become one.
+// Combine says how the results of a round's tasks become one.
 type Combine uint8
 
 const (
 	// Sum adds partials along the pinned tree (design section 8.4).
-	Sum Combine = iota
-	// Collect returns each unit's bytes, in unit order.
-	Collect
+	Reduce Combine = iota
+	// Gather returns each task's bytes, in task order.
+	Gather
 )
 
 // MaxKind is the greatest length of Round.Kind, in bytes.
@@ -26,61 +26,61 @@ func ValidKind(kind string) bool {
 	return len(kind) <= MaxKind
 }
 
-// Scope says which shards of the dataset a unit needs.
+// Scope says which shards of the dataset a task needs.
 type Scope uint8
 
 const (
-	// Sharded units read consecutive shards: see Unit.Shards.
+	// Sharded tasks read consecutive shards: see Task.Shards.
 	Sharded Scope = iota
-	// Whole units need every shard.
+	// Whole tasks need every shard.
 	Whole
-	// None units need no data.
+	// None tasks need no data.
 	None
 )
 
-// Round is one exchange: values for the workers, units of work, and the way
+// Round is one exchange: values for the workers, tasks, and the way
 // their results are combined.
 type Round struct {
 	Done bool
 	Op   uint8 // which computation, as the algorithm numbers them
-	// Kind names the round's units in metrics: "step", "tree". See ValidKind. It
+	// Kind names the round's tasks in metrics: "step", "tree". See ValidKind. It
 	// affects no result.
 	Kind  string
-	Units int // unit u has ID u; a Sharded round has a power of two of them
+	Tasks int // task u has ID u; a Sharded round has a power of two of them
 	Scope Scope
 	How   Combine
-	// Roles chooses the rows that the units see.
+	// Roles chooses the rows that the tasks see.
 	Roles dataset.Roles
-	// Steps is the range [from, to) of mini-batches, which each unit draws
+	// Steps is the range [from, to) of mini-batches, which each task draws
 	// from its counter-based random stream.
 	Steps [2]uint64
-	// Vars are the values that the units read. A worker may keep the versions that it
+	// Vars are the values that the tasks read. A worker may keep the versions that it
 	// received: a value is sent only to workers that lack its version.
 	Vars []Var
 	// DerivedVersion, when not 0, is the version of the value that Kernel.Derive
-	// makes for each unit. Later rounds with the same version may get it from a cache
+	// makes for each task. Later rounds with the same version may get it from a cache
 	// (routing probabilities under Θ of a step). Versions grow.
 	DerivedVersion uint64
-	// Shape is the shape of every partial of a Sum round.
+	// Shape is the shape of every partial of a reduce round.
 	Shape Shape
-	// Payloads holds, for a Collect round, each unit's own bytes (may be nil).
+	// Payloads holds, for a gather round, each task's own bytes (may be nil).
 	Payloads [][]byte
-	// Child, where set, returns for a Collect round the whole job that a unit runs; the
-	// unit's result is then the child's encoded Outcome. It is made when it is asked for: a round
+	// SubJob, where set, returns for a gather round the whole job that a task runs; the
+	// task's result is then the child's encoded Outcome. It is made when it is asked for: a round
 	// may have very many.
-	Child func(unit int) *Job
-	// Apart has the results of a Collect round kept out of memory where that is possible:
-	// Result.Part reads them.
+	SubJob func(unit int) *Job
+	// Apart has the results of a gather round kept out of memory where that is possible:
+	// Result.Load reads them.
 	Apart bool
-	// Groups says, for a Collect round, which units take about as long as each other: by unit, the
+	// Groups says, for a gather round, which tasks take about as long as each other: by task, the
 	// number of a group from 0 on; nil: that is not known. No result depends on it.
 	Groups []int32
-	// Has says, for a Collect round, which units have their results in the trainer's
+	// Has says, for a gather round, which tasks have their results in the trainer's
 	// state already and need not run (may be nil).
 	Has []bool
 }
 
-// Jobs returns a Round.Child of these jobs, by unit.
+// Jobs returns a Round.SubJob of these jobs, by task.
 func Jobs(list ...*Job) func(unit int) *Job {
 	return func(unit int) *Job { return list[unit] }
 }

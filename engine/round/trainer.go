@@ -24,45 +24,45 @@ type StateWriter interface {
 	WriteState(w io.Writer) error
 }
 
-// PartTaker is implemented by Trainers that keep results of a collected round before all are
+// ResultTaker is implemented by Trainers that keep results of a gather round before all are
 // there: the state has them then, and the round that Next describes after a restart says so
 // (Round.Has).
-type PartTaker interface {
-	// TakePart takes the result of a unit, between Next and Fold; AppendState may follow. The
+type ResultTaker interface {
+	// TakeResult takes the result of a task, between Next and Fold; AppendState may follow. The
 	// round that Next returned stays as it is, and Fold takes the result again.
-	TakePart(unit int, part []byte) error
+	TakeResult(unit int, part []byte) error
 }
 
-// UnitReporter is implemented by Trainers whose rounds are collected: it gives the progress
-// of a round whose units are not all done.
-type UnitReporter interface {
-	// ResultProgress returns what a unit with these result bytes adds to Progress. It
+// TaskReporter is implemented by Trainers whose rounds are collected: it gives the progress
+// of a round whose tasks are not all done.
+type TaskReporter interface {
+	// ResultProgress returns what a task with these result bytes adds to Progress. It
 	// changes nothing and may be called concurrently between Next and Fold.
 	ResultProgress(part []byte) (Progress, error)
-	// RoundProgress returns the job's Progress from that of the round's units, of which
-	// units lists each.
-	RoundProgress(units []UnitProgress) Progress
+	// RoundProgress returns the job's Progress from that of the round's tasks, of which
+	// tasks lists each.
+	RoundProgress(units []TaskProgress) Progress
 }
 
-// UnitCounter is implemented by UnitReporters whose rounds may have very many units, and whose progress needs of
+// TaskCounter is implemented by UnitReporters whose rounds may have very many tasks, and whose progress needs of
 // them their number alone.
-type UnitCounter interface {
-	// HasFailed reports whether a unit that has ended so failed.
+type TaskCounter interface {
+	// HasFailed reports whether a task that has ended so failed.
 	HasFailed(p Progress) bool
-	// CountedProgress is RoundProgress of units that are counted so.
-	CountedProgress(n UnitCounts) Progress
+	// CountedProgress is RoundProgress of tasks that are counted so.
+	CountedProgress(n TaskCounts) Progress
 }
 
-// UnitCounts are how many units of a round have ended, and of these failed or were not run, and how many run.
-type UnitCounts struct {
-	Units, Done, Failed, NotRun, Running int
-	Samples                              uint64 // of all units together
+// TaskCounts are how many tasks of a round have ended, and of these failed or were not run, and how many run.
+type TaskCounts struct {
+	Tasks, Done, Failed, NotRun, Running int
+	Samples                              uint64 // of all tasks together
 }
 
-// UnitProgress is how far a unit of a collected round is.
-type UnitProgress struct {
-	Progress      // of the unit alone
+// TaskProgress is how far a task of a gather round is.
+type TaskProgress struct {
+	Progress      // of the task alone
 	Known    bool // Progress is set
 	Done     bool // its result has arrived
-	NotRun   bool // it is Done without a result: see Result.Part
+	NotRun   bool // it is Done without a result: see Result.Load
 }

@@ -2,17 +2,17 @@ package round
 
 import "github.com/coppice-ldl/coppice/dataset"
 
-// Unit is one idempotent piece of a round, as its kernel sees it.
-type Unit struct {
+// Task is one idempotent piece of a round, as its kernel sees it.
+type Task struct {
 	ID             int
-	Of             int // units in the round
+	Of             int // tasks in the round
 	Op             uint8
 	Scope          Scope
 	Roles          dataset.Roles
 	Steps          [2]uint64
 	DerivedVersion uint64
 	Payload        []byte
-	Child          *Job
+	SubJob         *Job
 	// Reserve, if set, reserves bytes for the derived value that Derive is about to
 	// make, and reports whether so many are free.
 	Reserve func(bytes int) bool
@@ -22,8 +22,8 @@ type Unit struct {
 	Lanes Lanes
 }
 
-// Helpers returns how many idle lanes can help with the unit.
-func (u *Unit) Helpers() int {
+// Helpers returns how many idle lanes can help with the task.
+func (u *Task) Helpers() int {
 	if u.Lanes == nil {
 		return 0
 	}
@@ -32,22 +32,22 @@ func (u *Unit) Helpers() int {
 
 // TryReserve reserves memory for a derived value of so many bytes. If it reports false,
 // Derive returns nil.
-func (u *Unit) TryReserve(bytes int) bool { return u.Reserve == nil || u.Reserve(bytes) }
+func (u *Task) TryReserve(bytes int) bool { return u.Reserve == nil || u.Reserve(bytes) }
 
-// Unit returns unit id of the round.
-func (r *Round) Unit(id int) Unit {
-	u := Unit{ID: id, Of: r.Units, Op: r.Op, Scope: r.Scope, Roles: r.Roles, Steps: r.Steps, DerivedVersion: r.DerivedVersion}
+// Task returns task id of the round.
+func (r *Round) Task(id int) Task {
+	u := Task{ID: id, Of: r.Tasks, Op: r.Op, Scope: r.Scope, Roles: r.Roles, Steps: r.Steps, DerivedVersion: r.DerivedVersion}
 	if r.Payloads != nil {
 		u.Payload = r.Payloads[id]
 	}
-	if r.Child != nil {
-		u.Child = r.Child(id)
+	if r.SubJob != nil {
+		u.SubJob = r.SubJob(id)
 	}
 	return u
 }
 
-// Shards returns the range [lo, hi) of shards, of s in all, that the unit needs.
-func (u Unit) Shards(s int) (lo, hi int) {
+// Shards returns the range [lo, hi) of shards, of s in all, that the task needs.
+func (u Task) Shards(s int) (lo, hi int) {
 	switch u.Scope {
 	case Whole:
 		return 0, s
@@ -57,8 +57,8 @@ func (u Unit) Shards(s int) (lo, hi int) {
 	return u.ID * s / u.Of, (u.ID + 1) * s / u.Of
 }
 
-// Rows lists the rows that the unit sees.
-func (u Unit) Rows(d *dataset.Data) []dataset.RowRef {
+// Rows lists the rows that the task sees.
+func (u Task) Rows(d *dataset.Data) []dataset.RowRef {
 	lo, hi := u.Shards(len(d.Manifest.Shards))
 	return d.Select(lo, hi, u.Roles)
 }

@@ -8,23 +8,23 @@ type Var struct {
 	ID      uint16
 	Version uint64
 	Data    []byte // little-endian
-	// Pieces, where set, are the value in place of Data: results of collected units. They travel
+	// Chunks, where set, are the value in place of Data: results of collected tasks. They travel
 	// one by one, and none to a worker that has it already.
-	Pieces []Piece
+	Chunks []Chunk
 	// Whole returns, of a value of Pieces in a Round, the Data that says the same, for workers
 	// that know nothing of pieces.
 	Whole func() []byte
 }
 
-// Piece is a piece of a value. Its methods may be called concurrently.
-type Piece interface {
+// Chunk is a piece of a value. Its methods may be called concurrently.
+type Chunk interface {
 	// Digest returns the SHA-256, in hex, of the bytes.
 	Digest() string
 	// Bytes returns the bytes, which nobody may change, and which the caller may keep.
 	Bytes() ([]byte, error)
 }
 
-// Vars are the values that a unit can read.
+// Vars are the values that a task can read.
 type Vars []Var
 
 // Find returns a value. It panics if the round did not list the value.

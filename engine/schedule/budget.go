@@ -97,12 +97,12 @@ func (s *Share) begin(group []int32, waiting []int, known []Known) {
 }
 
 // plan returns the groups and the running tasks of all shares together, and which groups may begin a task. The groups of s
-// are first.
-func (s *Share) plan(now time.Time) (groups []budget.Group, running []budget.Running, may []bool) {
+// begin at first. The order is the same for all shares: of two groups that need as much, only one may begin.
+func (s *Share) plan(now time.Time) (groups []budget.Group, running []budget.Running, may []bool, first int) {
 	total, done := 0.0, 0
-	for _, at := range append([]*Share{s}, s.all.shares...) {
-		if at == s && len(groups) > 0 {
-			continue
+	for _, at := range s.all.shares {
+		if at == s {
+			first = len(groups)
 		}
 		for t, since := range at.running {
 			r := budget.Running{Group: len(groups) + int(at.group[t])}
@@ -120,18 +120,18 @@ func (s *Share) plan(now time.Time) (groups []budget.Group, running []budget.Run
 	if done > 0 {
 		usual = total / float64(done)
 	}
-	return groups, running, budget.Plan(groups, running, usual)
+	return groups, running, budget.Plan(groups, running, usual), first
 }
 
 // may says which groups may begin a task now.
 func (s *Share) may(now time.Time) []bool {
-	_, _, may := s.plan(now)
-	return may[:len(s.groups)]
+	_, _, may, first := s.plan(now)
+	return may[first : first+len(s.groups)]
 }
 
 // over says in which groups no task will begin any more.
 func (s *Share) over(now time.Time) []bool {
-	groups, running, may := s.plan(now)
+	groups, running, may, _ := s.plan(now)
 	over := make([]bool, len(s.groups))
 	for i := range over {
 		b := s.groups[i].Budget

@@ -9,8 +9,8 @@ import (
 )
 
 // shareForTest opens the share of a job of two groups of three tasks, in the order 0, 1, 0, 1, 0, 1. They share a budget of
-// 100 s, of which earlier tasks took 10 s: two of the second group, of which each took 20 s. took has the seconds of recorded
-// tasks, the first ones.
+// 100 s. Earlier tasks took 10 s of it. Two tasks of the second group have ended elsewhere and took 20 s each. took has the
+// seconds of the tasks with a recorded result, which are the first ones.
 func shareForTest(b *Budgets, took ...float64) *Share {
 	o := ShareOptions{
 		Limits: map[string]float64{"x": 100}, Before: make(map[string]float64),
@@ -43,7 +43,7 @@ func TestShare(t *testing.T) {
 		}
 	}
 	neither, both := []bool{false, false}, []bool{true, true}
-	// 60 s are left. The other tasks of the first group need 60 s, and those of the second as much.
+	// 60 s are left. The other tasks of the first group need 60 s, and the tasks of the second as much.
 	check("at first", now, []bool{true, false}, neither)
 	s.start(2)
 	if got := s.started(2, now); got != 60*time.Second {
@@ -120,5 +120,19 @@ func TestShareWithoutBudget(t *testing.T) {
 	s.start(0)
 	if limit := s.started(0, now); limit < 100*365*24*time.Hour {
 		t.Errorf("a task may take %v", limit)
+	}
+}
+
+// TestShareOfEqualGroups: of two jobs' groups that need as much, only one begins if the budget has enough for one.
+func TestShareOfEqualGroups(t *testing.T) {
+	var b Budgets
+	o := ShareOptions{Limits: map[string]float64{"x": 10}, Rows: []Row{{Budget: "x", Ended: 1, Seconds: 3}}}
+	first, second := b.Open(o), b.Open(o)
+	b.Spend(nil)
+	for _, s := range []*Share{first, second} {
+		s.begin([]int32{0, 0}, []int{2}, nil)
+	}
+	if now := time.Now(); !first.may(now)[0] || second.may(now)[0] {
+		t.Errorf("%v and %v may begin", first.may(now), second.may(now))
 	}
 }

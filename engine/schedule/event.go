@@ -206,7 +206,8 @@ type Known struct {
 
 // output collects the actions of a step.
 type output struct {
-	list []Action
+	event Event // of the step
+	list  []Action
 	// over is true if the round is complete, has failed or begins again: nothing more is given out.
 	over bool
 }

@@ -65,7 +65,7 @@ func (g *gather) stop() {
 	for len(g.leased) > 0 {
 		g.end(g.leased[0])
 	}
-	g.tasks = g.tasks[:0]
+	g.tasks, g.queue, g.lengths = g.tasks[:0], nil, nil
 }
 
 func (g *gather) step(e *Event) {
@@ -346,7 +346,11 @@ func (g *gather) remind() {
 // speculate gives a task that takes long, or waits for a slot, to an idle worker as well, if no task waits. The first result
 // is used.
 func (g *gather) speculate() {
-	if g.over || g.queue.count(g.now, nil) > 0 {
+	var may []bool // a task that a budget holds back needs no slot
+	if g.budget != nil {
+		may = g.budget.may(g.now)
+	}
+	if g.over || g.queue.count(g.now, may) > 0 {
 		return
 	}
 	for _, l := range g.byTask() {

@@ -151,11 +151,11 @@ func (j *Job) send(name string, tasks ...uint32) {
 		default:
 			s.values[at].Version = v.Version
 		}
-		if len(v.Pieces) == 0 || s.to == nil || !s.to.Chunks {
+		if len(v.Chunks) == 0 || s.to == nil || !s.to.Chunks {
 			j.do(Action{Kind: SendValue, Worker: name, Var: i})
 			continue
 		}
-		for k, p := range v.Pieces {
+		for k, p := range v.Chunks {
 			digest, _ := digests.Parse(p.Digest())
 			_, known := s.results[digest]
 			j.do(Action{Kind: SendChunk, Worker: name, Var: i, Chunk: k, Known: known})
@@ -186,7 +186,7 @@ func (j *Job) lacks(e *Event) {
 		})
 		for i := range j.spec.Vars { // it has given up some chunk of the value
 			v := &j.spec.Vars[i]
-			if len(v.Pieces) > 0 && slices.Contains(e.Values, Value{v.ID, v.Version}) {
+			if len(v.Chunks) > 0 && slices.Contains(e.Values, Value{v.ID, v.Version}) {
 				s.results = nil
 			}
 		}

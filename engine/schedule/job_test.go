@@ -142,3 +142,42 @@ func TestLateEvents(t *testing.T) {
 		s.job.End(nil, s.now)
 	}
 }
+
+// TestViewAfterRound: of a gather round that is over there is nothing to show, and nothing is kept.
+func TestViewAfterRound(t *testing.T) {
+	s := newStage(t).job(1, Options{})
+	s.join("w", 1)
+	r := gatherRound(3)
+	r.Groups = []int32{0, 0, 0}
+	s.begin(r)
+	result := Result{Digest: digests.Digest{1}, Took: 10 * time.Second}
+	for _, kind := range []EventKind{ResultAnnounced, ResultStored, ResultRecorded} {
+		s.step(Event{Kind: kind, Worker: "w", Result: result})
+	}
+	s.pass(estimateEvery)
+	if v := s.job.View(s.now); v.Left != 2 || v.SecondsLeft == 0 {
+		t.Errorf("during the round: %+v", v)
+	}
+	s.job.End(nil, s.now)
+	if v := s.job.View(s.now); v.Left != 0 || v.SecondsLeft != 0 || s.job.gather.queue != nil {
+		t.Errorf("after the round: %+v", v)
+	}
+}
+
+// TestSpeculateBesideHeld: an idle worker is given a task that takes long, although a budget holds other tasks back.
+func TestSpeculateBesideHeld(t *testing.T) {
+	var b Budgets
+	share := b.Open(ShareOptions{Limits: map[string]float64{"x": 100}, Rows: []Row{{}, {Budget: "x"}}})
+	b.Spend(nil)
+	s := newStage(t).job(1, Options{Budget: share})
+	s.join("w1", 2)
+	s.join("w2", 2)
+	r := gatherRound(4)
+	r.Groups = []int32{0, 0, 1, 1} // task 3 waits until it is known how long task 2 takes
+	s.begin(r)
+	s.step(Event{Kind: ResultAnnounced, Worker: "w1", Result: Result{Digest: digests.Digest{1}, Took: time.Second}})
+	list := s.pass(10 * time.Second)
+	if v := s.job.View(s.now); v.Held != 1 || len(runsOf(list, "w1")) != 1 || len(runsOf(list, "w2")) != 1 {
+		t.Errorf("%d tasks are held back; actions %+v", v.Held, list)
+	}
+}

@@ -222,8 +222,8 @@ func (s *scene) estimate() *lengths {
 	return s.job.gather.lengths
 }
 
-// TestLengths: a task takes as long as those of its group, otherwise as all, on average. The end of a round is near if the
-// longest task would be waited for.
+// TestLengths: a task takes as long as the others of its group, otherwise as all, on average. The end of a round is near if all
+// slots would wait for the longest task.
 func TestLengths(t *testing.T) {
 	fill := func(slots int) *scene {
 		s := lengthsOf(t, slots, 0, 1, 2, 0, 1, 2, 0, 1, 2)

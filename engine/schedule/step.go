@@ -27,11 +27,11 @@ func (w *Workers) NewJob(id uint64, shards []dataset.ShardRef, o Options) *Job {
 // two workers compute.
 func (j *Job) Begin(dst []Action, now time.Time, number uint64, r *round.Round, known []Known, audit []int) []Action {
 	j.now, j.list, j.over = now, dst, false
-	j.number, j.spec, j.began, j.seen, j.open = number, r, now, 0, r.Units
-	if cap(j.tasks) < r.Units {
-		j.tasks = make([]task, r.Units)
+	j.number, j.spec, j.began, j.seen, j.open = number, r, now, 0, r.Tasks
+	if cap(j.tasks) < r.Tasks {
+		j.tasks = make([]task, r.Tasks)
 	}
-	j.tasks = j.tasks[:r.Units]
+	j.tasks = j.tasks[:r.Tasks]
 	for t := range j.tasks { // attempts keep their memory: a reduce round needs all of them
 		s := &j.tasks[t]
 		if s.state, s.check = Waiting, unchecked; s.attempt != nil {
@@ -42,7 +42,7 @@ func (j *Job) Begin(dst []Action, now time.Time, number uint64, r *round.Round, 
 	for _, t := range audit {
 		j.tasks[t].check = audited
 	}
-	if j.kind = j.reduce; r.How == round.Collect {
+	if j.kind = j.reduce; r.How == round.Gather {
 		j.kind = j.gather
 	}
 	j.kind.begin(known)
@@ -58,8 +58,9 @@ func (j *Job) Step(dst []Action, now time.Time, e Event) []Action {
 	case e.Kind == RecordingLate:
 		j.late++
 	}
+	j.event = e // an argument would be allocated for each event
 	if j.spec != nil {
-		j.kind.step(&e)
+		j.kind.step(&j.event)
 	}
 	return j.take()
 }

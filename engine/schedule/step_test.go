@@ -102,8 +102,8 @@ func (w *world) perform(j *Job, actions []Action) {
 		case Ended:
 			at.ended[a.Task] = true
 		case Finish:
-			if at.complete = true; at.r.How == round.Collect && len(at.ended) != at.r.Units || at.r.How == round.Sum && len(at.covered) != at.r.Units {
-				w.t.Fatalf("the round of %d tasks is complete after %v %v", at.r.Units, at.ended, at.covered)
+			if at.complete = true; at.r.How == round.Gather && len(at.ended) != at.r.Tasks || at.r.How == round.Reduce && len(at.covered) != at.r.Tasks {
+				w.t.Fatalf("the round of %d tasks is complete after %v %v", at.r.Tasks, at.ended, at.covered)
 			}
 		case Fail:
 			at.failed = a.Err
@@ -135,7 +135,7 @@ func (w *world) run(j *Job, n uint64, worker string, tasks []uint32) {
 			e.Kind, e.Reason = TaskFailed, "the disk is full"
 		case what == 7:
 			e = Event{Kind: WorkerLacks, Round: n, Worker: worker, Setup: rapid.Bool().Draw(w.t, "lacks the job"), Values: []Value{{1, n}}}
-		case at.r.How == round.Collect:
+		case at.r.How == round.Gather:
 			e.Kind = ResultAnnounced
 		default:
 			e.Kind = PartialArrived
@@ -200,10 +200,10 @@ func TestSteps(t *testing.T) {
 		}
 		for id := range rapid.IntRange(1, 3).Draw(t, "jobs") {
 			j := w.workers.NewJob(uint64(id), nil, Options{Verifies: true})
-			r := &round.Round{Units: 1 << rapid.IntRange(0, 3).Draw(t, "tasks"), How: rapid.SampledFrom([]round.Combine{round.Sum, round.Collect}).Draw(t, "how")}
+			r := &round.Round{Tasks: 1 << rapid.IntRange(0, 3).Draw(t, "tasks"), How: rapid.SampledFrom([]round.Combine{round.Reduce, round.Gather}).Draw(t, "how")}
 			at := &worldRound{n: 5, r: r}
 			r.Vars = []round.Var{{ID: 1, Version: 5}}
-			for task := range r.Units {
+			for task := range r.Tasks {
 				if w.liar != "" || rapid.IntRange(0, 3).Draw(t, "audited") == 0 { // a liar that no sample finds is not found
 					at.audit = append(at.audit, task)
 				}
@@ -266,13 +266,13 @@ func BenchmarkStep(b *testing.B) {
 		w.Hear(Report{Name: name, Slots: 1}, now)
 	}
 	j := w.NewJob(1, nil, Options{})
-	r := &round.Round{Units: 64, Vars: []round.Var{{ID: 1}}}
+	r := &round.Round{Tasks: 64, Vars: []round.Var{{ID: 1}}}
 	var actions []Action
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		r.Vars[0].Version++
 		actions = j.Begin(actions[:0], now, uint64(n), r, nil, nil)
-		for t := range r.Units {
+		for t := range r.Tasks {
 			actions = j.Step(actions[:0], now, Event{Kind: PartialArrived, Round: uint64(n), Worker: "a", Task: t})
 		}
 		actions = j.End(actions[:0], now)

@@ -174,19 +174,19 @@ func (r *tracer) wake() {
 
 func (r *tracer) begin() {
 	r.round = uint64(r.number(r.words[1]))
-	rd := &round.Round{Op: 1, Units: r.number(r.args["tasks"]), Steps: [2]uint64{5, 6}, Apart: r.has("apart")}
+	rd := &round.Round{Op: 1, Tasks: r.number(r.args["tasks"]), Steps: [2]uint64{5, 6}, Apart: r.has("apart")}
 	for _, v := range r.list("values") {
 		rd.Vars = append(rd.Vars, round.Var{ID: uint16(v / 100), Version: uint64(v % 100)})
 	}
 	if n := r.number(r.args["chunks"]); n > 0 {
 		rd.Vars = append(rd.Vars, round.Var{ID: 9, Version: r.round})
 		for c := range n {
-			rd.Vars[len(rd.Vars)-1].Pieces = append(rd.Vars[len(rd.Vars)-1].Pieces, chunk(c))
+			rd.Vars[len(rd.Vars)-1].Chunks = append(rd.Vars[len(rd.Vars)-1].Chunks, chunk(c))
 		}
 	}
 	var known []Known
 	if r.words[2] == "gather" {
-		rd.How = round.Collect
+		rd.How = round.Gather
 		for _, g := range r.list("groups") {
 			rd.Groups = append(rd.Groups, int32(g))
 		}

@@ -85,6 +85,9 @@ func (j *Job) View(now time.Time) JobView {
 		}
 		return v
 	}
+	if j.spec == nil {
+		return v
+	}
 	v.Tasks = len(j.tasks)
 	q := j.gather.queue
 	v.Gather, v.Left, v.Resting = true, j.open, len(q.rests)

@@ -72,10 +72,10 @@ func (s *scene) pass(d time.Duration) []Action {
 	return s.step(Event{Kind: Tick})
 }
 
-func reduceRound(tasks int) *round.Round { return &round.Round{Op: 3, Units: tasks, How: round.Sum} }
+func reduceRound(tasks int) *round.Round { return &round.Round{Op: 3, Tasks: tasks, How: round.Reduce} }
 
 func gatherRound(tasks int) *round.Round {
-	return &round.Round{Op: 4, Units: tasks, How: round.Collect}
+	return &round.Round{Op: 4, Tasks: tasks, How: round.Gather}
 }
 
 // actionsOf returns the actions of a kind.

@@ -301,7 +301,7 @@ func (s *session) compute(ctx context.Context, g *group, c *experiment.Cell) (*p
 	if err != nil {
 		return nil, err
 	}
-	part, err := local.Child(ctx, g.parent, child, local.Options{Kept: s.kept})
+	part, err := local.SubJob(ctx, g.parent, child, local.Options{Kept: s.kept})
 	if err != nil {
 		return nil, err
 	}

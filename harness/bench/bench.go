@@ -33,7 +33,7 @@ type Pair struct {
 	Cluster speed.Spread `json:"cluster_seconds"` // from submission until the result is there
 	// Ratio is that of each run's two figures.
 	Ratio speed.Spread `json:"ratio"`
-	// Computed is the mean of the seconds for which the workers together computed units.
+	// Computed is the mean of the seconds for which the workers together computed tasks.
 	Computed float64 `json:"computed_seconds"`
 	// Sent and Received are the mean bytes that a job takes to the workers and back.
 	Sent     float64 `json:"job_bytes_to_workers"`
@@ -43,7 +43,7 @@ type Pair struct {
 	Steps uint64 `json:"steps"`
 	Raft  Raft   `json:"raft"`
 	// Leader and Workers, all of them together, are what a job costs their processes; Phases is
-	// where the time of its summed rounds goes on the leader, beside waiting.
+	// where the time of its reduce rounds goes on the leader, beside waiting.
 	Leader  Costs  `json:"leader"`
 	Workers Costs  `json:"workers"`
 	Phases  Phases `json:"leader_phases"`
@@ -68,7 +68,7 @@ func costsOf(before, after proc.Series, jobs float64) Costs {
 // Phases are the seconds of a job for which the leader's driver did not wait for workers.
 type Phases struct {
 	Between   float64 `json:"between_seconds"`   // between two rounds
-	Broadcast float64 `json:"broadcast_seconds"` // encoding and sending values and units
+	Broadcast float64 `json:"broadcast_seconds"` // encoding and sending values and tasks
 	Reduce    float64 `json:"reduce_seconds"`    // adding up parts
 }
 
@@ -168,7 +168,7 @@ func (b *Bench) run(ctx context.Context, s protocol.Spec, number int, p *Pair) (
 	return r, nil
 }
 
-// here runs the job in this process, one unit at a time as a worker of one slot does,
+// here runs the job in this process, one task at a time as a worker of one slot does,
 // and returns the seconds that it took and the model's digest.
 func (b *Bench) here(ctx context.Context, s protocol.Spec, p *Pair) (seconds float64, digest string, err error) {
 	job, err := spec.Resolve(s, b.Data.Manifest)

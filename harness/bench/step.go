@@ -88,7 +88,7 @@ func stepSpec(dataset string, steps, batch int) protocol.Spec {
 
 func delta(before, after proc.Series, name string) float64 { return after[name] - before[name] }
 
-// computedIn returns the seconds of units that a worker computed, of all kinds.
+// computedIn returns the seconds of tasks that a worker computed, of all kinds.
 func computedIn(before, after proc.Series) (seconds float64) {
 	for name := range after {
 		if strings.HasPrefix(name, "coppice_worker_task_seconds_sum{") {

@@ -93,7 +93,7 @@ func (x *exchange) close(ctx context.Context) (err error) {
 // message returns n bytes, at least 2, that pass as a message of this protocol.
 func message(n int) []byte {
 	b := make([]byte, max(2, n))
-	b[0], b[1] = protocol.Version, byte(protocol.KindPart)
+	b[0], b[1] = protocol.Version, byte(protocol.KindPartial)
 	return b
 }
 

@@ -22,11 +22,11 @@ type study struct {
 	task   task // of its one job
 	job    protocol.ExperimentJob
 	layout *experiment.Layout
-	cells  []experiment.Cell // by unit
+	cells  []experiment.Cell // by task
 	report []byte            // undisturbed, without times
 }
 
-// studySpec is the experiment: cells of some milliseconds to about a second, and one row that
+// studySpec is the experiment: runs of some milliseconds to about a second, and one row that
 // does not go with the data.
 const studySpec = `
 name: study
@@ -127,10 +127,10 @@ func (c *clients) study(ctx context.Context, y *study, name string) error {
 func (c *clients) reportOf(ctx context.Context, y *study, j *protocol.JobInfo) error {
 	records := make(map[string]*experiment.Record)
 	err := c.client.Cells(ctx, strconv.FormatUint(j.ID, 10), false, func(o protocol.CellOutcome) error {
-		if o.Unit < 0 || o.Unit >= len(y.cells) {
-			return fmt.Errorf("%w: there is no run %d, counted from 0, among the %d runs of %s", ErrFailed, o.Unit, len(y.cells), j.Name)
+		if o.Task < 0 || o.Task >= len(y.cells) {
+			return fmt.Errorf("%w: there is no run %d, counted from 0, among the %d runs of %s", ErrFailed, o.Task, len(y.cells), j.Name)
 		}
-		r := &experiment.Record{Key: y.cells[o.Unit].Key, Outcome: new(pipeline.Outcome)}
+		r := &experiment.Record{Key: y.cells[o.Task].Key, Outcome: new(pipeline.Outcome)}
 		records[r.Key] = r
 		return json.Unmarshal(o.Outcome, r.Outcome)
 	})

@@ -38,7 +38,7 @@ type mark struct {
 func (r *rig) take(ctx context.Context, job *protocol.JobInfo, commits []commit, leader *proc.Node) (*mark, error) {
 	m := &mark{job: job.ID, name: job.Name, steps: stepsOf(job), slack: 1, leader: leader, logs: make(map[string]int64), series: make(map[string]proc.Series)}
 	m.interval, m.rate = pace(commits)
-	if job.Units > 1 {
+	if job.Tasks > 1 {
 		m.slack = uint64(len(r.cluster.Workers))
 	}
 	last := append(r.followers(leader), leader)
@@ -63,7 +63,7 @@ func (r *rig) take(ctx context.Context, job *protocol.JobInfo, commits []commit,
 // not.
 func (m *mark) folded(s proc.Series) uint64 {
 	if m.slack > 1 {
-		return 0 // a collected round
+		return 0 // a gather round
 	}
 	part := s[fmt.Sprintf("coppice_job_progress_ratio{name=%q}", m.name)]
 	return uint64(math.Round(part * float64(m.steps)))
@@ -291,7 +291,7 @@ func (r *rig) nextStep(ctx context.Context, m *mark, from time.Time) <-chan time
 	return stepped
 }
 
-// again returns how many units were given out again and computed in vain since the
+// again returns how many tasks were given out again and computed in vain since the
 // mark. Counters of a process that was started again begin at zero.
 func (r *rig) again(ctx context.Context, m *mark) (retried, wasted uint64, err error) {
 	for _, n := range r.cluster.Coordinators {

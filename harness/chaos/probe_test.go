@@ -134,7 +134,7 @@ func TestAwaitInVain(t *testing.T) {
 	}
 }
 
-// What a leader has folded is known by its metrics, but for collected rounds.
+// What a leader has folded is known by its metrics, but for gather rounds.
 func TestFolded(t *testing.T) {
 	s := proc.Series{`coppice_job_progress_ratio{name="ldlf-1"}`: 0.12345}
 	for _, x := range []struct {

@@ -40,9 +40,9 @@ type Row struct {
 	RedoneMedian    uint64  `json:"redone_median_steps"`
 	RedoneWorst     uint64  `json:"redone_worst_steps"`
 	RedoneIntervals float64 `json:"redone_worst_intervals"`
-	// Units given out again, and computed in vain, in the median.
-	UnitsAgain  uint64 `json:"units_retried_median"`
-	UnitsWasted uint64 `json:"units_wasted_median"`
+	// Tasks given out again, and computed in vain, in the median.
+	TasksAgain  uint64 `json:"units_retried_median"`
+	TasksWasted uint64 `json:"units_wasted_median"`
 	// Interval is the commit interval in force before the faults, in seconds: the
 	// median.
 	Interval float64 `json:"commit_interval_seconds"`
@@ -69,8 +69,8 @@ type Strike struct {
 	StepSeconds   float64 `json:"step_seconds,omitempty"`
 	StepsRedone   uint64  `json:"steps_redone"`
 	RedoneSeconds float64 `json:"redone_seconds"` // that these steps had taken
-	UnitsAgain    uint64  `json:"units_retried"`
-	UnitsWasted   uint64  `json:"units_wasted"`
+	TasksAgain    uint64  `json:"units_retried"`
+	TasksWasted   uint64  `json:"units_wasted"`
 	Interval      float64 `json:"commit_interval_seconds"`
 	// Longest time without committed progress, of a partition.
 	Longest float64 `json:"longest_stall_seconds,omitempty"`
@@ -118,8 +118,8 @@ func (s *Strike) text() string {
 	if s.StepsRedone > 0 {
 		text += fmt.Sprintf(", %d steps recomputed (%.1f commit intervals of %.0f ms)", s.StepsRedone, s.intervals(), 1000*s.Interval)
 	}
-	if s.UnitsAgain > 0 {
-		text += fmt.Sprintf(", %d tasks retried", s.UnitsAgain)
+	if s.TasksAgain > 0 {
+		text += fmt.Sprintf(", %d tasks retried", s.TasksAgain)
 	}
 	return text
 }
@@ -150,7 +150,7 @@ func (row *Row) sum(strikes []Strike) {
 		if s.StepSeconds > 0 {
 			steps = append(steps, s.StepSeconds)
 		}
-		redone, again, wasted = append(redone, s.StepsRedone), append(again, s.UnitsAgain), append(wasted, s.UnitsWasted)
+		redone, again, wasted = append(redone, s.StepsRedone), append(again, s.TasksAgain), append(wasted, s.TasksWasted)
 		row.Longest = max(row.Longest, s.Longest)
 		row.RedoneIntervals = max(row.RedoneIntervals, s.intervals())
 	}
@@ -162,7 +162,7 @@ func (row *Row) sum(strikes []Strike) {
 	}
 	row.Median, row.Worst = median(seconds), slices.Max(seconds)
 	row.RedoneMedian, row.RedoneWorst = median(redone), slices.Max(redone)
-	row.UnitsAgain, row.UnitsWasted = median(again), median(wasted)
+	row.TasksAgain, row.TasksWasted = median(again), median(wasted)
 	row.Interval = median(gaps)
 }
 

@@ -186,7 +186,7 @@ func (r *rig) unmount() error {
 // shall do it all the time.
 const snapshotBytes = 256 << 10
 
-// extra returns arguments of a process: a worker computes one unit at a time, for
+// extra returns arguments of a process: a worker computes one task at a time, for
 // the machine is shared by all, and with an external NATS each process is told of
 // its own proxy.
 func (r *rig) extra(name string) (args []string) {

@@ -234,7 +234,7 @@ func (s *suite) afterwards(ctx context.Context, m *mark, done *Strike) (err erro
 	if err := s.rig.healthy(bound); err != nil {
 		return late(bound, s.cfg.Bound, err)
 	}
-	if done.UnitsAgain, done.UnitsWasted, err = s.rig.again(bound, m); err != nil {
+	if done.TasksAgain, done.TasksWasted, err = s.rig.again(bound, m); err != nil {
 		return err
 	}
 	s.clients.watched.forget()

@@ -19,7 +19,7 @@ type track struct {
 type commit struct {
 	at     time.Time
 	rounds uint64
-	step   uint64 // or, of a collected round, finished units
+	step   uint64 // or, of a gather round, finished tasks
 }
 
 // maxCommits is how many commits are kept.
@@ -43,19 +43,19 @@ func (t *track) see(j *protocol.JobInfo) {
 	}
 }
 
-// stepOf returns how far a job is: its step, or the finished units of a collected
+// stepOf returns how far a job is: its step, or the finished tasks of a collected
 // round.
 func stepOf(j *protocol.JobInfo) uint64 {
-	if j.Progress == nil || j.Units > 1 {
-		return uint64(j.Collected)
+	if j.Progress == nil || j.Tasks > 1 {
+		return uint64(j.Gathered)
 	}
-	return max(j.Progress.Step, uint64(j.Collected))
+	return max(j.Progress.Step, uint64(j.Gathered))
 }
 
 // stepsOf returns where a job ends, as far as it is known.
 func stepsOf(j *protocol.JobInfo) uint64 {
-	if j.Units > 1 {
-		return uint64(j.Units)
+	if j.Tasks > 1 {
+		return uint64(j.Tasks)
 	}
 	if j.Progress == nil {
 		return 0

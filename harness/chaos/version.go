@@ -23,7 +23,7 @@ const foreign = "foreign"
 
 // otherVersion has both halves of the check at work: a worker process meets
 // coordinators that say to be of another protocol, and must end with an error that
-// names both; and the cluster hears the beats of a worker of another protocol, and
+// names both; and the cluster hears the heartbeats of a worker of another protocol, and
 // must list it as refused.
 func otherVersion(ctx context.Context, s *strike) (func(context.Context) error, error) {
 	info, err := s.client.Cluster(ctx)
@@ -62,15 +62,15 @@ func (s *strike) foreignCluster(ctx context.Context, info protocol.Cluster) erro
 	return err
 }
 
-// foreignBeats sends beats of another protocol until the worker is refused.
+// foreignBeats sends heartbeats of another protocol until the worker is refused.
 func (s *strike) foreignBeats(ctx context.Context, info *protocol.Cluster) error {
 	conn, err := bus.Connect(ctx, bus.Options{URLs: info.NATS, Name: foreign})
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	beat := protocol.Beat{Worker: foreign, Version: foreign, Protocol: protocol.Version + 1, Numerics: info.Numerics, Slots: 1, Full: true}
-	subject := protocol.Subjects{Cluster: info.ID}.Beats()
+	beat := protocol.Heartbeat{Worker: foreign, Version: foreign, Protocol: protocol.Version + 1, Numerics: info.Numerics, Slots: 1, Full: true}
+	subject := protocol.Subjects{Cluster: info.ID}.Heartbeats()
 	for {
 		if err := conn.Send(subject, "", beat.Append(nil)); err != nil && !errors.Is(err, bus.ErrOffline) {
 			return err

@@ -20,8 +20,8 @@ import (
 type task struct {
 	spec   protocol.Spec
 	name   string // of one of workload.other
-	digest string // of the model, undisturbed; of cells that of their models
-	cells  bool   // it is of cells, and has no model of its own
+	digest string // of the model, undisturbed; of runs that of their models
+	cells  bool   // it is of runs, and has no model of its own
 }
 
 // workload is the data and the tasks of a run.

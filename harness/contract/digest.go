@@ -14,7 +14,7 @@ import (
 )
 
 // checkDigest runs the job on one lane, on three lanes, and on three workers which get the
-// units in blocks that change from round to round, with derived values that they keep or
+// tasks in blocks that change from round to round, with derived values that they keep or
 // not: the model and the counters are the same. So they are where the test rows have other
 // features and labels: no round of training may read these.
 func (j *job) checkDigest(ctx context.Context) error {
@@ -107,7 +107,7 @@ func (j *job) train(ctx context.Context, x engine.Executor, observe engine.Obser
 	})
 }
 
-// crowd is an executor whose units are computed by workers, each with a kernel, data and a
+// crowd is an executor whose tasks are computed by workers, each with a kernel, data and a
 // cache of its own.
 type crowd struct {
 	workers []*member
@@ -138,12 +138,12 @@ func newCrowd(j *job, n int) (*crowd, error) {
 // Do implements engine.Executor.
 func (c *crowd) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
 	*res = round.Result{}
-	if r.How == round.Collect {
-		res.Collected = make([][]byte, r.Units)
+	if r.How == round.Gather {
+		res.Gathered = make([][]byte, r.Tasks)
 	}
-	c.tree.Reset(r.Units, r.Shape)
+	c.tree.Reset(r.Tasks, r.Shape)
 	blocks := num.NewStream(num.NewKey(seed, "algorithmtest/blocks"), n, 0)
-	of := make([]uint64, r.Units) // the worker of each unit
+	of := make([]uint64, r.Tasks) // the worker of each task
 	for u := range of {
 		if of[u] = blocks.Uint64n(uint64(len(c.workers))); u > 0 && blocks.Uint64n(3) > 0 {
 			of[u] = of[u-1]
@@ -154,24 +154,24 @@ func (c *crowd) Do(ctx context.Context, n uint64, r *round.Round, res *round.Res
 			return err
 		}
 	}
-	if r.How == round.Sum {
+	if r.How == round.Reduce {
 		res.Sum = c.tree.Root()
 	}
 	return nil
 }
 
-// do computes the worker's units, in descending order, and hands on the nodes of the
+// do computes the worker's tasks, in descending order, and hands on the nodes of the
 // reduction that they fill.
 func (w *member) do(ctx context.Context, r *round.Round, res *round.Result, to *engine.Tree, mine func(int) bool) (err error) {
-	w.tree.Reset(r.Units, r.Shape)
-	for id := r.Units - 1; id >= 0; id-- {
-		switch u := r.Unit(id); {
+	w.tree.Reset(r.Tasks, r.Shape)
+	for id := r.Tasks - 1; id >= 0; id-- {
+		switch u := r.Task(id); {
 		case !mine(id) || r.Has != nil && r.Has[id]:
-		case r.How == round.Collect:
-			res.Collected[id], err = engine.RunCollected(ctx, w.kernel, u, w.data, r.Vars, children(w.data), w.scratch)
+		case r.How == round.Gather:
+			res.Gathered[id], err = engine.RunGather(ctx, w.kernel, u, w.data, r.Vars, subJobs(w.data), w.scratch)
 		default:
 			p := w.tree.Partial()
-			if err = engine.RunUnit(p, w.kernel, u, w.data, r.Vars, w.cache, w.scratch); err == nil {
+			if err = engine.RunTask(p, w.kernel, u, w.data, r.Vars, w.cache, w.scratch); err == nil {
 				_, err = w.tree.Put(0, id, p)
 			}
 		}

@@ -44,7 +44,7 @@ func Train(t testing.TB, a algorithms.Algorithm, j *round.Job, d *dataset.Data, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := engine.NewLocal(k, d, lanes, children(d))
+	x := engine.NewLocal(k, d, lanes, subJobs(d))
 	var res round.Result
 	for n := uint64(0); ; n++ {
 		r, err := tr.Next()

@@ -10,17 +10,17 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// Kin is what the suite needs of other algorithms where one has child jobs or settings that name
+// Kin is what the suite needs of other algorithms where one has sub-jobs or settings that name
 // algorithms. Package registry imports every algorithm, and tests of most import this package: so
 // this package cannot import registry.
 type Kin struct {
-	Find     func(name string) (algorithms.Algorithm, error)
-	Children func(d *dataset.Data) engine.ChildRunner
+	Find    func(name string) (algorithms.Algorithm, error)
+	SubJobs func(d *dataset.Data) engine.SubJobRunner
 }
 
 var kin = Kin{
 	Find: func(string) (algorithms.Algorithm, error) { return nil, errKin },
-	Children: func(*dataset.Data) engine.ChildRunner {
+	SubJobs: func(*dataset.Data) engine.SubJobRunner {
 		return func(context.Context, *round.Job) ([]byte, error) { return nil, errKin }
 	},
 }
@@ -30,4 +30,4 @@ var errKin = errors.New("this test has no other algorithms: see kintest.Use")
 // SetKin sets what all later tests of this process find. Call it from TestMain or init.
 func SetKin(k Kin) { kin = k }
 
-func children(d *dataset.Data) engine.ChildRunner { return kin.Children(d) }
+func subJobs(d *dataset.Data) engine.SubJobRunner { return kin.SubJobs(d) }

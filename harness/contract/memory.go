@@ -49,7 +49,7 @@ func (j *job) measured(ctx context.Context, rounds uint64) (algorithms.Trainer, 
 		if n == rounds {
 			return errEnough
 		}
-		if r.How == round.Sum {
+		if r.How == round.Reduce {
 			node = max(node, int64(8*r.Shape.F64+4*r.Shape.F32+4*r.Shape.Rows*(1+r.Shape.Width)))
 		}
 		return x.Do(ctx, n, r, res)
@@ -79,7 +79,7 @@ func tensorBytes(m algorithms.Model) (n int64) {
 	return n
 }
 
-// checkAllocations: scratch memory is there so that the computation of a summed unit that
+// checkAllocations: scratch memory is there so that the computation of a summed task that
 // was computed before, and a prediction after another one, allocate nothing.
 func (j *job) checkAllocations(ctx context.Context) error {
 	k, err := j.kernel()
@@ -103,7 +103,7 @@ func (j *job) checkAllocations(ctx context.Context) error {
 	return nil
 }
 
-// counting is an executor that counts the allocations of units.
+// counting is an executor that counts the allocations of tasks.
 type counting struct {
 	*engine.Local
 	j       *job
@@ -114,10 +114,10 @@ type counting struct {
 
 // Do implements engine.Executor.
 func (x *counting) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
-	if k, ok := x.kernel.(round.SumKernel); ok && r.How == round.Sum && (n < 20 || n%13 == 0) {
+	if k, ok := x.kernel.(round.ReduceKernel); ok && r.How == round.Reduce && (n < 20 || n%13 == 0) {
 		var p round.Partial
-		for _, id := range slices.Compact([]int{0, r.Units - 1}) {
-			u := r.Unit(id)
+		for _, id := range slices.Compact([]int{0, r.Tasks - 1}) {
+			u := r.Task(id)
 			p.Reset(r.Shape)
 			p.Index, p.Values = slices.Grow(p.Index, r.Shape.Rows), slices.Grow(p.Values, r.Shape.Rows*r.Shape.Width)
 			value, err := x.derive(k, u, r)
@@ -141,7 +141,7 @@ func (x *counting) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 	return x.Local.Do(ctx, n, r, res)
 }
 
-func (x *counting) derive(k round.SumKernel, u round.Unit, r *round.Round) (round.Derived, error) {
+func (x *counting) derive(k round.ReduceKernel, u round.Task, r *round.Round) (round.Derived, error) {
 	if r.DerivedVersion == 0 {
 		return nil, nil
 	}

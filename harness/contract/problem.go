@@ -111,5 +111,5 @@ var errEndless = fmt.Errorf("the job has not ended after %d rounds", maxRounds)
 
 // local returns an executor of so many lanes.
 func (j *job) local(k round.Kernel, d *dataset.Data, lanes int) *engine.Local {
-	return engine.NewLocal(k, d, lanes, children(d))
+	return engine.NewLocal(k, d, lanes, subJobs(d))
 }

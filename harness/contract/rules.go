@@ -41,40 +41,40 @@ func (l *rules) check(r *round.Round) error {
 		}
 		l.values[key] = sum
 	}
-	collected := r.How == round.Collect
+	collected := r.How == round.Gather
 	switch {
 	case !round.ValidKind(r.Kind):
 		return fmt.Errorf("its kind is %q", r.Kind)
-	case r.Units < 1:
-		return fmt.Errorf("it has %d units", r.Units)
-	case r.Scope == round.Sharded && (r.Units&(r.Units-1) != 0 || r.Units > l.shards):
-		return fmt.Errorf("%d units of %d shards: want a power of two, no more than shards", r.Units, l.shards)
-	case r.Scope != round.None && r.Child == nil && r.Roles&dataset.AllRows == 0:
+	case r.Tasks < 1:
+		return fmt.Errorf("it has %d units", r.Tasks)
+	case r.Scope == round.Sharded && (r.Tasks&(r.Tasks-1) != 0 || r.Tasks > l.shards):
+		return fmt.Errorf("%d units of %d shards: want a power of two, no more than shards", r.Tasks, l.shards)
+	case r.Scope != round.None && r.SubJob == nil && r.Roles&dataset.AllRows == 0:
 		return fmt.Errorf("its units see no rows: Roles is %d", r.Roles)
 	case r.DerivedVersion != 0 && r.DerivedVersion < l.derived:
 		return fmt.Errorf("its derived values have the version %d, after %d", r.DerivedVersion, l.derived)
-	case r.Payloads != nil && (!collected || len(r.Payloads) != r.Units), r.Has != nil && (!collected || len(r.Has) != r.Units):
-		return fmt.Errorf("%d payloads and %d marks for %d units", len(r.Payloads), len(r.Has), r.Units)
-	case r.Child != nil && !collected:
+	case r.Payloads != nil && (!collected || len(r.Payloads) != r.Tasks), r.Has != nil && (!collected || len(r.Has) != r.Tasks):
+		return fmt.Errorf("%d payloads and %d marks for %d units", len(r.Payloads), len(r.Has), r.Tasks)
+	case r.SubJob != nil && !collected:
 		return fmt.Errorf("child jobs of units that are summed")
 	}
 	l.derived = max(l.derived, r.DerivedVersion)
 	return nil
 }
 
-// checkChildren holds the child jobs of a round against those that workers make of the unit's
+// checkChildren holds the sub-jobs of a round against those that workers make of the task's
 // number.
-func (j *job) checkChildren(r *round.Round) error {
+func (j *job) checkSubJobs(r *round.Round) error {
 	p, ok := j.a.(algorithms.Parent)
-	if r.Child == nil {
+	if r.SubJob == nil {
 		return nil
 	}
 	if !ok {
 		return fmt.Errorf("a round has child jobs, and the algorithm is no algorithms.Parent")
 	}
-	for unit := range r.Units {
-		c := r.Child(unit)
-		again, err := p.Child(j.spec, j.manifest, unit)
+	for unit := range r.Tasks {
+		c := r.SubJob(unit)
+		again, err := p.SubJob(j.spec, j.manifest, unit)
 		if err != nil {
 			return err
 		}
@@ -85,14 +85,14 @@ func (j *job) checkChildren(r *round.Round) error {
 	return nil
 }
 
-// checkResult returns what is wrong with a round's sum, or with the round after its units ran.
+// checkResult returns what is wrong with a round's sum, or with the round after its tasks ran.
 func (l *rules) checkResult(r *round.Round, res *round.Result) error {
 	for i, v := range r.Vars {
 		if sha256.Sum256(v.Data) != l.hashes[i] {
 			return fmt.Errorf("units changed the bytes of value %d", v.ID)
 		}
 	}
-	if r.How == round.Collect {
+	if r.How == round.Gather {
 		return nil
 	}
 	if err := res.Sum.Check(r.Shape); err != nil {

@@ -76,7 +76,7 @@ var whole = []struct {
 	run  func(*job, context.Context) error
 }{
 	{"state", (*job).checkStates},
-	{"units", (*job).checkUnits},
+	{"units", (*job).checkTasks},
 	{lanesCheck, (*job).checkDigest},
 	{"model", (*job).checkModel},
 	{"predictions", (*job).checkPredictions},

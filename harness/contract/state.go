@@ -143,7 +143,7 @@ func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other al
 		return false, fmt.Errorf("of a restored trainer: %w", err)
 	}
 	if !sameRounds(r, s) {
-		return false, fmt.Errorf("a restored trainer asks for another round (%s of %d units; %s of %d units is right)", s.Kind, s.Units, r.Kind, r.Units)
+		return false, fmt.Errorf("a restored trainer asks for another round (%s of %d units; %s of %d units is right)", s.Kind, s.Tasks, r.Kind, r.Tasks)
 	}
 	if r.Done {
 		return true, nil
@@ -151,7 +151,7 @@ func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other al
 	if err := rules.check(r); err != nil {
 		return false, err
 	}
-	if err := j.checkChildren(r); err != nil {
+	if err := j.checkSubJobs(r); err != nil {
 		return false, err
 	}
 	var res round.Result
@@ -171,15 +171,15 @@ func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other al
 	return false, sameTrainers(t, other)
 }
 
-// sameRounds reports whether two rounds are the same, with the child jobs of all units.
+// sameRounds reports whether two rounds are the same, with the sub-jobs of all tasks.
 func sameRounds(r, s *round.Round) bool {
 	a, b := *r, *s
-	a.Child, b.Child = nil, nil
-	if (r.Child == nil) != (s.Child == nil) || !reflect.DeepEqual(a, b) {
+	a.SubJob, b.SubJob = nil, nil
+	if (r.SubJob == nil) != (s.SubJob == nil) || !reflect.DeepEqual(a, b) {
 		return false
 	}
-	for unit := 0; r.Child != nil && unit < r.Units; unit++ {
-		if !reflect.DeepEqual(r.Child(unit), s.Child(unit)) {
+	for unit := 0; r.SubJob != nil && unit < r.Tasks; unit++ {
+		if !reflect.DeepEqual(r.SubJob(unit), s.SubJob(unit)) {
 			return false
 		}
 	}
@@ -192,8 +192,8 @@ func cloneResult(res *round.Result) *round.Result {
 	if p := res.Sum; p != nil {
 		c.Sum = clonePartial(p)
 	}
-	for _, b := range res.Collected {
-		c.Collected = append(c.Collected, bytes.Clone(b))
+	for _, b := range res.Gathered {
+		c.Gathered = append(c.Gathered, bytes.Clone(b))
 	}
 	return c
 }

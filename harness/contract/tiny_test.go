@@ -16,7 +16,7 @@ import (
 )
 
 // tiny is a sound algorithm, of which a fault makes a broken twin: steps with momentum from
-// the uniform distribution to the mean, then a collected round of two units. A row whose
+// the uniform distribution to the mean, then a gather round of two tasks. A row whose
 // first value is negative is predicted with the labels in reverse.
 type tiny struct{ fault string }
 
@@ -136,7 +136,7 @@ type tinyTrainer struct {
 	rows             float64
 	theta, velocity  []float64
 	extra            [2]float64
-	collected        bool
+	gathered         bool
 	forgotten        uint64
 	asked            uint64 // rounds that this trainer asked for
 	caller           []byte // of the state that the caller gave
@@ -151,7 +151,7 @@ func (t *tinyTrainer) Next() (*round.Round, error) {
 		t.vectors(t.caller)
 		t.caller = nil
 	}
-	t.round = round.Round{Kind: "step", Units: 8, Roles: dataset.Train, Shape: round.Shape{F64: len(t.theta) + 1}, DerivedVersion: 1}
+	t.round = round.Round{Kind: "step", Tasks: 8, Roles: dataset.Train, Shape: round.Shape{F64: len(t.theta) + 1}, DerivedVersion: 1}
 	if t.fault == "trains on test rows" {
 		t.round.Roles = dataset.AllRows
 	}
@@ -160,7 +160,7 @@ func (t *tinyTrainer) Next() (*round.Round, error) {
 	case "gives two values one version":
 		version = 1 + t.step/2
 	case "asks for a unit too many":
-		t.round.Units = 7
+		t.round.Tasks = 7
 	case "gives derived values old versions":
 		t.round.DerivedVersion = 100 - t.step
 	case "never ends":
@@ -169,10 +169,10 @@ func (t *tinyTrainer) Next() (*round.Round, error) {
 	}
 	t.round.Vars = []round.Var{{ID: 1, Version: version, Data: append([]byte{}, num.Bytes64(t.theta)...)}}
 	switch {
-	case t.collected:
+	case t.gathered:
 		t.round.Done = true
 	case t.step == uint64(t.c.Steps):
-		t.round = round.Round{Kind: "extra", Units: 2, How: round.Collect, Scope: round.Whole, Roles: dataset.Train, Payloads: [][]byte{{0}, {1}}}
+		t.round = round.Round{Kind: "extra", Tasks: 2, How: round.Gather, Scope: round.Whole, Roles: dataset.Train, Payloads: [][]byte{{0}, {1}}}
 	}
 	return &t.round, nil
 }
@@ -182,10 +182,10 @@ func (t *tinyTrainer) Fold(res *round.Result) error {
 		t.rows++
 	}
 	if res.Sum == nil {
-		for i, b := range res.Collected {
+		for i, b := range res.Gathered {
 			t.extra[i] = math.Float64frombits(binary.LittleEndian.Uint64(b))
 		}
-		t.collected = true
+		t.gathered = true
 		return nil
 	}
 	n := res.Sum.F64[len(t.theta)]
@@ -203,7 +203,7 @@ func (t *tinyTrainer) Fold(res *round.Result) error {
 func (t *tinyTrainer) AppendState(dst []byte) ([]byte, error) {
 	dst = binary.LittleEndian.AppendUint64(dst, t.step)
 	dst = append(dst, num.Bytes64([]float64{t.rows, t.extra[0], t.extra[1]})...)
-	dst = append(dst, map[bool]byte{true: 1}[t.collected])
+	dst = append(dst, map[bool]byte{true: 1}[t.gathered])
 	dst = append(dst, num.Bytes64(t.theta)...)
 	if t.fault != "forgets its velocity" {
 		dst = append(dst, num.Bytes64(t.velocity)...)
@@ -228,7 +228,7 @@ func (t *tinyTrainer) restore(b []byte) error {
 	}
 	t.step = binary.LittleEndian.Uint64(b)
 	v := num.Float64s(append([]byte{}, b[8:32]...))
-	t.rows, t.extra, t.collected = v[0], [2]float64{v[1], v[2]}, b[32] == 1
+	t.rows, t.extra, t.gathered = v[0], [2]float64{v[1], v[2]}, b[32] == 1
 	t.vectors(b[33:])
 	if t.fault == "keeps the caller's bytes" {
 		t.caller = b[33:]
@@ -272,7 +272,7 @@ type tinyKernel struct {
 
 func (k *tinyKernel) NewScratch() any { return make([]float64, k.labels) }
 
-// tinyDerived is the sum of the unit's labels and the number of its rows.
+// tinyDerived is the sum of the task's labels and the number of its rows.
 type tinyDerived struct {
 	round.Unpooled
 	sums []float64
@@ -280,7 +280,7 @@ type tinyDerived struct {
 
 func (tinyDerived) Bytes() int { return 100 }
 
-func (k *tinyKernel) Derive(u round.Unit, d *dataset.Data, v round.Vars, _ any) (round.Derived, error) {
+func (k *tinyKernel) Derive(u round.Task, d *dataset.Data, v round.Vars, _ any) (round.Derived, error) {
 	if !u.TryReserve(100) {
 		return nil, nil
 	}
@@ -291,8 +291,8 @@ func (k *tinyKernel) Derive(u round.Unit, d *dataset.Data, v round.Vars, _ any) 
 	return &tinyDerived{sums: sums}, nil
 }
 
-// sums adds up the labels of the unit's rows, and their number.
-func (k *tinyKernel) sums(u round.Unit, d *dataset.Data, dst []float64) []float64 {
+// sums adds up the labels of the task's rows, and their number.
+func (k *tinyKernel) sums(u round.Task, d *dataset.Data, dst []float64) []float64 {
 	if k.fault == "reads another unit's shard" {
 		d.Shard((u.ID + 1) % len(d.Manifest.Shards))
 		d.Shard(len(d.Manifest.Shards) - 1)
@@ -310,7 +310,7 @@ func (k *tinyKernel) sums(u round.Unit, d *dataset.Data, dst []float64) []float6
 	return dst
 }
 
-func (k *tinyKernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, scratch any) error {
+func (k *tinyKernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, scratch any) error {
 	s := scratch.([]float64)
 	if value, ok := derived.(*tinyDerived); ok {
 		copy(dst.F64, value.sums)
@@ -344,7 +344,7 @@ func (k *tinyKernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v ro
 	return nil
 }
 
-func (k *tinyKernel) Collect(_ context.Context, u round.Unit, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
+func (k *tinyKernel) Gather(_ context.Context, u round.Task, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
 	sums := k.sums(u, d, make([]float64, k.labels+1))
 	calls := float64(k.calls.Add(1))
 	if k.fault == "collects by the order of its calls" {

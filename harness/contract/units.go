@@ -11,12 +11,12 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// checkUnits holds the units of a job that runs against the same units computed apart: each
+// checkUnits holds the tasks of a job that runs against the same tasks computed apart: each
 // by a kernel of its own, with scratch memory of its own, without a cache of derived values,
-// on data that has the unit's shards only, with idle lanes; and in descending order by one kernel, with the
-// scratch memory of the units before. The bytes are the same. Neither kernel changes the
+// on data that has the task's shards only, with idle lanes; and in descending order by one kernel, with the
+// scratch memory of the tasks before. The bytes are the same. Neither kernel changes the
 // data or the values.
-func (j *job) checkUnits(ctx context.Context) error {
+func (j *job) checkTasks(ctx context.Context) error {
 	before := j.fingerprint()
 	t, x, err := j.start()
 	if err != nil {
@@ -54,7 +54,7 @@ func (f executorFunc) Do(ctx context.Context, n uint64, r *round.Round, res *rou
 	return f(ctx, n, r, res)
 }
 
-// apart computes units again.
+// apart computes tasks again.
 type apart struct {
 	j       *job
 	kernel  round.Kernel // of all rounds, in descending order
@@ -70,34 +70,34 @@ func newApart(j *job) (*apart, error) {
 	return &apart{j, k, engine.NewDerivedCache(engine.DerivedLimit), k.NewScratch()}, nil
 }
 
-// compare computes the round's units twice and holds them against its result.
+// compare computes the round's tasks twice and holds them against its result.
 func (a *apart) compare(ctx context.Context, r *round.Round, res *round.Result) error {
 	var descending, alone engine.Tree
-	descending.Reset(r.Units, r.Shape)
-	alone.Reset(r.Units, r.Shape)
-	for id := r.Units - 1; id >= 0; id-- {
+	descending.Reset(r.Tasks, r.Shape)
+	alone.Reset(r.Tasks, r.Shape)
+	for id := r.Tasks - 1; id >= 0; id-- {
 		if r.Has != nil && r.Has[id] {
 			continue
 		}
-		u := r.Unit(id)
-		if r.How == round.Collect {
-			if err := a.compareCollected(ctx, u, r, res.Collected[id]); err != nil {
+		u := r.Task(id)
+		if r.How == round.Gather {
+			if err := a.compareGathered(ctx, u, r, res.Gathered[id]); err != nil {
 				return err
 			}
 			continue
 		}
 		p, q := descending.Partial(), alone.Partial()
-		if err := engine.RunUnit(p, a.kernel, u, a.j.data, r.Vars, a.cache, a.scratch); err != nil {
+		if err := engine.RunTask(p, a.kernel, u, a.j.data, r.Vars, a.cache, a.scratch); err != nil {
 			return err
 		}
 		if err := a.alone(u, func(k round.Kernel, lo, hi int) error {
 			u.Lanes = helpers{k}
-			return engine.RunUnit(q, k, u, a.j.dataOf(lo, hi), r.Vars, engine.NewDerivedCache(0), k.NewScratch())
+			return engine.RunTask(q, k, u, a.j.dataOf(lo, hi), r.Vars, engine.NewDerivedCache(0), k.NewScratch())
 		}); err != nil {
 			return err
 		}
 		if !samePartial(p, q) {
-			return fmt.Errorf("unit %d of %d (%s) by itself is not what it is after others", id, r.Units, r.Kind)
+			return fmt.Errorf("unit %d of %d (%s) by itself is not what it is after others", id, r.Tasks, r.Kind)
 		}
 		for tree, p := range map[*engine.Tree]*round.Partial{&descending: p, &alone: q} {
 			if _, err := tree.Put(0, id, p); err != nil {
@@ -105,13 +105,13 @@ func (a *apart) compare(ctx context.Context, r *round.Round, res *round.Result) 
 			}
 		}
 	}
-	if r.How == round.Sum && (!samePartial(descending.Root(), res.Sum) || !samePartial(alone.Root(), res.Sum)) {
+	if r.How == round.Reduce && (!samePartial(descending.Root(), res.Sum) || !samePartial(alone.Root(), res.Sum)) {
 		return fmt.Errorf("the units (%s) in descending order have another sum than in ascending order", r.Kind)
 	}
 	return nil
 }
 
-// helpers are idle lanes: three, as it seems, which compute the parts of a unit in descending
+// helpers are idle lanes: three, as it seems, which compute the parts of a task in descending
 // order.
 type helpers struct{ round.Kernel }
 
@@ -126,8 +126,8 @@ func (h helpers) Do(n int, p round.Parts) {
 	}
 }
 
-// alone calls f with a new kernel and the range of the unit's shards.
-func (a *apart) alone(u round.Unit, f func(k round.Kernel, lo, hi int) error) error {
+// alone calls f with a new kernel and the range of the task's shards.
+func (a *apart) alone(u round.Task, f func(k round.Kernel, lo, hi int) error) error {
 	k, err := a.j.kernel()
 	if err != nil {
 		return err
@@ -139,19 +139,19 @@ func (a *apart) alone(u round.Unit, f func(k round.Kernel, lo, hi int) error) er
 	return nil
 }
 
-func (a *apart) compareCollected(ctx context.Context, u round.Unit, r *round.Round, want []byte) error {
-	got, err := engine.RunCollected(ctx, a.kernel, u, a.j.data, r.Vars, children(a.j.data), a.scratch)
+func (a *apart) compareGathered(ctx context.Context, u round.Task, r *round.Round, want []byte) error {
+	got, err := engine.RunGather(ctx, a.kernel, u, a.j.data, r.Vars, subJobs(a.j.data), a.scratch)
 	if err != nil {
 		return err
 	}
 	var alone []byte
 	err = a.alone(u, func(k round.Kernel, lo, hi int) (err error) {
 		d := a.j.dataOf(lo, hi)
-		alone, err = engine.RunCollected(ctx, k, u, d, r.Vars, children(d), k.NewScratch())
+		alone, err = engine.RunGather(ctx, k, u, d, r.Vars, subJobs(d), k.NewScratch())
 		return err
 	})
 	if err == nil && (!bytes.Equal(got, want) || !bytes.Equal(alone, want)) {
-		err = fmt.Errorf("unit %d of %d (%s) by itself, or in descending order, is not what it is in ascending order", u.ID, r.Units, r.Kind)
+		err = fmt.Errorf("unit %d of %d (%s) by itself, or in descending order, is not what it is in ascending order", u.ID, r.Tasks, r.Kind)
 	}
 	return err
 }

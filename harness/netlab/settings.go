@@ -143,7 +143,7 @@ func shareText(of func(*Settings) float64) func(*Settings) string {
 	}
 }
 
-// units of rates, from the greatest: they are powers of 1,000.
+// tasks of rates, from the greatest: they are powers of 1,000.
 var rateUnits = []struct {
 	name string
 	bits float64

@@ -43,7 +43,7 @@ var canaryShape = round.Shape{F64: canaryWidth + canaryTallies, F32: canaryWidth
 // canaryParams is Job.Params.
 type canaryParams struct {
 	Rounds  uint64 `json:"rounds"`
-	Collect bool   `json:"collect"`
+	Gather  bool   `json:"collect"`
 	Padding int    `json:"padding"` // bytes at the end of the state
 	Method  int    `json:"row"`     // of the experiment, from 1 on; 0: it is not a run of the experiment
 }
@@ -56,7 +56,7 @@ type watcher struct {
 	fold func(seed, round uint64, res *round.Result)
 	// compute returns how long a task computes in the round that reads a version of the
 	// canary's value.
-	compute func(seed, version uint64, u *round.Unit) time.Duration
+	compute func(seed, version uint64, u *round.Task) time.Duration
 }
 
 // watching is the watcher of the simulation that runs; nil: none runs. At most one
@@ -134,14 +134,14 @@ func (t *trainer) Next() (*round.Round, error) {
 		{ID: canaryVar, Version: t.done + 1, Data: append([]byte(nil), t.chain[:]...)},
 		{ID: canaryTable, Version: t.done/tableEvery + 1, Data: table[:]},
 	}
-	if t.params.Collect && t.done%canaryEvery == canaryEvery-1 {
-		t.round.Units, t.round.How, t.round.Scope = canaryParts, round.Collect, round.None
+	if t.params.Gather && t.done%canaryEvery == canaryEvery-1 {
+		t.round.Tasks, t.round.How, t.round.Scope = canaryParts, round.Gather, round.None
 		for u := range canaryParts {
 			t.round.Payloads = append(t.round.Payloads, []byte{byte(u)})
 		}
 		return &t.round, nil
 	}
-	t.round.Units, t.round.Roles, t.round.Shape = canaryTasks, dataset.AllRows, canaryShape
+	t.round.Tasks, t.round.Roles, t.round.Shape = canaryTasks, dataset.AllRows, canaryShape
 	t.round.DerivedVersion = t.done/2 + 1
 	return &t.round, nil
 }
@@ -160,7 +160,7 @@ func (t *trainer) Fold(res *round.Result) error {
 			t.sums[i] += p.F64[i]
 		}
 	}
-	for u, part := range res.Collected {
+	for u, part := range res.Gathered {
 		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(u)))
 		h.Write(part)
 	}
@@ -235,7 +235,7 @@ type kernel struct{ seed uint64 }
 type derived struct {
 	round.Unpooled
 	keep uint64 // the derived version
-	unit int
+	task int
 	x    [4]float64
 }
 
@@ -245,8 +245,8 @@ func (*derived) Bytes() int { return 48 }
 func (k *kernel) NewScratch() any { return nil }
 
 // Derive implements round.Kernel.
-func (k *kernel) Derive(u round.Unit, _ *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
-	d := &derived{keep: u.DerivedVersion, unit: u.ID}
+func (k *kernel) Derive(u round.Task, _ *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
+	d := &derived{keep: u.DerivedVersion, task: u.ID}
 	s := num.NewStream(num.NewKey(u.DerivedVersion, "sim/keep"), k.seed, uint32(u.ID))
 	for i := range d.x {
 		d.x[i] = s.Normal()
@@ -255,11 +255,11 @@ func (k *kernel) Derive(u round.Unit, _ *dataset.Data, _ round.Vars, _ any) (rou
 }
 
 // Run implements round.Kernel.
-func (k *kernel) Run(dst *round.Partial, u round.Unit, data *dataset.Data, v round.Vars, kept round.Derived, _ any) error {
+func (k *kernel) Run(dst *round.Partial, u round.Task, data *dataset.Data, v round.Vars, kept round.Derived, _ any) error {
 	k.pause(&u, v)
 	d := kept.(*derived)
-	if d.keep != u.DerivedVersion || d.unit != u.ID {
-		return fmt.Errorf("sim: the value kept is of unit %d under %d", d.unit, d.keep)
+	if d.keep != u.DerivedVersion || d.task != u.ID {
+		return fmt.Errorf("sim: the value kept is of unit %d under %d", d.task, d.keep)
 	}
 	key := num.NewKey(binary.LittleEndian.Uint64(v.Get(canaryVar)), "sim/run")
 	s := num.NewStream(key, v.Version(canaryVar)+uint64(v.Get(canaryTable)[0])<<32, uint32(u.ID))
@@ -281,8 +281,8 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, data *dataset.Data, v rou
 	return nil
 }
 
-// Collect implements round.CollectKernel.
-func (k *kernel) Collect(ctx context.Context, u round.Unit, _ *dataset.Data, v round.Vars, _ any) ([]byte, error) {
+// Gather implements round.GatherKernel.
+func (k *kernel) Gather(ctx context.Context, u round.Task, _ *dataset.Data, v round.Vars, _ any) ([]byte, error) {
 	k.pause(&u, v)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -296,7 +296,7 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, _ *dataset.Data, v r
 }
 
 // pause passes the virtual time that a task computes.
-func (k *kernel) pause(u *round.Unit, v round.Vars) {
+func (k *kernel) pause(u *round.Task, v round.Vars) {
 	if w := watching.Load(); w != nil {
 		time.Sleep(w.compute(k.seed, v.Version(canaryVar), u))
 	}

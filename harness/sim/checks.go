@@ -122,11 +122,11 @@ func (c *checker) checkFold(seed, round uint64, res *round.Result) {
 		c.fail("fold", "job of seed %d, round %d: the sum is not the reference's (%s)", seed, round, tally)
 		return
 	}
-	if len(res.Collected) != len(want.parts) {
-		c.fail("fold", "job of seed %d, round %d: %d results, want %d", seed, round, len(res.Collected), len(want.parts))
+	if len(res.Gathered) != len(want.parts) {
+		c.fail("fold", "job of seed %d, round %d: %d results, want %d", seed, round, len(res.Gathered), len(want.parts))
 		return
 	}
-	for task, part := range res.Collected {
+	for task, part := range res.Gathered {
 		if blobs.Sum(part) != want.parts[task] {
 			c.fail("fold", "job of seed %d, round %d: result %d is not the reference's", seed, round, task)
 		}
@@ -148,7 +148,7 @@ func (c *checker) hears(worker *host, epoch uint64, run *protocol.Run) {
 		if before, asked := c.orders[o]; !asked || before {
 			c.orders[o] = stale
 		}
-		for _, u := range run.Units {
+		for _, u := range run.Tasks {
 			if at, recorded := c.records[taskOf{run.Job, u}]; recorded && at < run.Epoch {
 				c.fail("again", "the leader since %d has task %d of job %d computed, which entry %d recorded", run.Epoch, u, run.Job, at)
 			}
@@ -161,7 +161,7 @@ func (c *checker) hears(worker *host, epoch uint64, run *protocol.Run) {
 
 // checkPart checks a node of a reduction on its way to the leader: its bytes, and that
 // the worker was allowed to send it.
-func (c *checker) checkPart(p *protocol.Part) {
+func (c *checker) checkPart(p *protocol.Partial) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ref := c.refs[p.Job]; ref == nil || int(p.Round) >= len(ref.rounds) {
@@ -224,7 +224,7 @@ func (c *checker) checkEpoch(st *state.State, entry []byte) {
 		if commit.Decode(entry) == nil {
 			e.Epoch, e.Job = commit.Epoch, commit.Job
 		}
-	case protocol.EntryJobState, protocol.EntryCollected, protocol.EntryWithhold, protocol.EntryFinish, protocol.EntrySuspect:
+	case protocol.EntryJobState, protocol.EntryResult, protocol.EntryWithhold, protocol.EntryFinish, protocol.EntrySuspect:
 		if protocol.DecodeEntry(entry, &e) != nil {
 			return
 		}
@@ -240,17 +240,17 @@ func (c *checker) checkEpoch(st *state.State, entry []byte) {
 // would survive a power cut.
 func (c *checker) checkEntry(entry []byte) {
 	switch kindOf(entry) {
-	case protocol.EntryCollected:
-		var e protocol.CollectedEntry
+	case protocol.EntryResult:
+		var e protocol.ResultEntry
 		if protocol.DecodeEntry(entry, &e) != nil {
 			return
 		}
 		ref := c.refs[e.Job]
-		if int(e.Round) > len(ref.rounds) || int(e.Unit) >= len(ref.rounds[e.Round-1].parts) || ref.rounds[e.Round-1].parts[e.Unit] != e.Digest {
-			c.fail("collected", "job %d, round %d: task %d was recorded as %.12s, which is not the reference's", e.Job, e.Round, e.Unit, e.Digest)
+		if int(e.Round) > len(ref.rounds) || int(e.Task) >= len(ref.rounds[e.Round-1].parts) || ref.rounds[e.Round-1].parts[e.Task] != e.Digest {
+			c.fail("collected", "job %d, round %d: task %d was recorded as %.12s, which is not the reference's", e.Job, e.Round, e.Task, e.Digest)
 		}
 		if ref.runs != nil {
-			c.recorded(c.index, e.Job, e.Unit)
+			c.recorded(c.index, e.Job, e.Task)
 		}
 		c.durable("a result", e.Digest)
 	case protocol.EntryWithhold:
@@ -400,7 +400,7 @@ func (c *checker) recorded(index, job uint64, task uint32) {
 // methods must have a budget.
 func (c *checker) withheld(e *protocol.WithholdEntry) {
 	j := c.last[e.Job].Job
-	for _, task := range e.Units {
+	for _, task := range e.Tasks {
 		of := taskOf{e.Job, task}
 		if _, known := c.records[of]; known {
 			continue
@@ -435,15 +435,15 @@ func (c *checker) checkRuns(before, j *state.Job, index uint64) {
 		return
 	}
 	now := make(map[uint32]digests.Digest)
-	for p := range j.Collected {
-		now[p.Unit] = p.Digest
-		if p.WasRun() == c.notRun[taskOf{j.ID, p.Unit}] {
-			c.fail("budget", "%v: task %d is run: %v", j, p.Unit, p.WasRun())
+	for p := range j.Gathered {
+		now[p.Task] = p.Digest
+		if p.WasRun() == c.notRun[taskOf{j.ID, p.Task}] {
+			c.fail("budget", "%v: task %d is run: %v", j, p.Task, p.WasRun())
 		}
 	}
-	for p := range before.Collected {
-		if d, there := now[p.Unit]; !there || d != p.Digest {
-			c.fail("cells", "%v had the result %.12s of task %d and has %.12s", j, p.Digest, p.Unit, now[p.Unit])
+	for p := range before.Gathered {
+		if d, there := now[p.Task]; !there || d != p.Digest {
+			c.fail("cells", "%v had the result %.12s of task %d and has %.12s", j, p.Digest, p.Task, now[p.Task])
 		}
 	}
 }

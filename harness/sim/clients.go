@@ -291,9 +291,9 @@ func (c *clients) runsLeft(index uint64, runs []round.Cell) (left []round.Cell, 
 				ended[run] = true
 			}
 		}
-		for p := range j.Collected {
+		for p := range j.Gathered {
 			if p.WasRun() {
-				ended[places[p.Unit]] = true
+				ended[places[p.Task]] = true
 			}
 		}
 	}

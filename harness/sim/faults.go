@@ -31,7 +31,7 @@ type armed struct {
 	fired bool
 }
 
-// arm draws the faults of a seed. Over consecutive seeds, every cell has its turn.
+// arm draws the faults of a seed. Over consecutive seeds, every run has its turn.
 func (i *injector) arm(seed uint64) {
 	i.hit = make(map[Cell]int)
 	all := Cells()

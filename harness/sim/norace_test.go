@@ -2,5 +2,5 @@
 
 package sim
 
-// defaultSeeds is how many seeds run: with them each cell of the matrix is hit.
+// defaultSeeds is how many seeds run: with them each run of the matrix is hit.
 const defaultSeeds = matrixSeeds

@@ -73,9 +73,9 @@ type node struct{ level, index int }
 // on.
 var variants = []canaryParams{
 	{Rounds: 24},
-	{Rounds: 12, Collect: true},
+	{Rounds: 12, Gather: true},
 	{Rounds: 16},
-	{Rounds: 8, Collect: true},
+	{Rounds: 8, Gather: true},
 	{Rounds: 150},
 }
 
@@ -178,14 +178,14 @@ func (x *recorder) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 		return err
 	}
 	found := referenceRound{nodes: make(map[node]string)}
-	if r.How == round.Collect {
-		for _, part := range res.Collected {
+	if r.How == round.Gather {
+		for _, part := range res.Gathered {
 			found.parts = append(found.parts, blobs.Sum(part))
 		}
 	} else {
 		found.root = string(partialBytes(res.Sum))
-		for level := 0; 1<<level <= r.Units; level++ {
-			for i := range r.Units >> level {
+		for level := 0; 1<<level <= r.Tasks; level++ {
+			for i := range r.Tasks >> level {
 				p, err := x.node(r, level, i)
 				if err != nil {
 					return err
@@ -202,10 +202,10 @@ func (x *recorder) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 // two.
 func (x *recorder) node(r *round.Round, level, i int) (string, error) {
 	var tree engine.Tree
-	tree.Reset(r.Units, r.Shape)
+	tree.Reset(r.Tasks, r.Shape)
 	for u := i << level; u < (i+1)<<level; u++ {
 		p := tree.Partial()
-		if err := engine.RunUnit(p, x.job.Kernel, r.Unit(u), x.job.Data, r.Vars, x.kept, x.job.Kernel.NewScratch()); err != nil {
+		if err := engine.RunTask(p, x.job.Kernel, r.Task(u), x.job.Data, r.Vars, x.kept, x.job.Kernel.NewScratch()); err != nil {
 			return "", err
 		}
 		if _, err := tree.Put(0, u, p); err != nil {
@@ -289,7 +289,7 @@ func computeStudy(m *dataset.Manifest, shards []*dataset.Rows) (map[round.Cell][
 		if err != nil {
 			return nil, err
 		}
-		if outcomes[run], err = local.Child(context.Background(), parent, child, local.Options{Kept: engine.NewDerivedMemory(engine.DerivedLimit)}); err != nil {
+		if outcomes[run], err = local.SubJob(context.Background(), parent, child, local.Options{Kept: engine.NewDerivedMemory(engine.DerivedLimit)}); err != nil {
 			return nil, err
 		}
 	}
@@ -316,7 +316,7 @@ func (m *material) reference(j *round.Job) *reference {
 func (m *material) digestOf(j *round.Job, encoded [][]byte) string {
 	t, err := pipeline.New(j, m.manifest, nil)
 	if err == nil {
-		err = t.Fold(&round.Result{Collected: encoded})
+		err = t.Fold(&round.Result{Gathered: encoded})
 	}
 	var o *pipeline.Outcome
 	if err == nil {

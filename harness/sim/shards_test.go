@@ -23,7 +23,7 @@ type report struct {
 	Ended   bool
 	Check   string `json:",omitempty"`
 	Text    string `json:",omitempty"`
-	Cells   []int  `json:",omitempty"` // phase·faults + fault, for each cell hit
+	Cells   []int  `json:",omitempty"` // phase·faults + fault, for each run hit
 	Entries int
 	Virtual time.Duration
 	NotRun  int `json:",omitempty"`

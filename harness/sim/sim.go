@@ -203,8 +203,8 @@ func (s *Sim) onMessage(to *host, message []byte) {
 		if run.Decode(message) == nil {
 			s.checks.hears(to, run.Epoch, &run)
 		}
-	case protocol.KindPart:
-		part := protocol.Part{Partial: new(round.Partial)}
+	case protocol.KindPartial:
+		part := protocol.Partial{Partial: new(round.Partial)}
 		if part.Decode(message) == nil {
 			s.checks.checkPart(&part)
 			s.faults.reach(Partials)
@@ -221,7 +221,7 @@ func (s *Sim) onProposal(entry []byte) {
 		s.faults.reach(Takeover)
 	case protocol.EntryCommit:
 		s.faults.reach(Committing)
-	case protocol.EntryCollected:
+	case protocol.EntryResult:
 		s.faults.reach(Recording)
 	case protocol.EntryFinish:
 		s.faults.reach(Finishing)
@@ -231,7 +231,7 @@ func (s *Sim) onProposal(entry []byte) {
 
 // computeTime draws how long a task computes in the round that reads a version of the
 // canary's value.
-func (s *Sim) computeTime(seed, version uint64, u *round.Unit) time.Duration {
+func (s *Sim) computeTime(seed, version uint64, u *round.Task) time.Duration {
 	r := num.NewStream(num.NewKey(s.seed^seed<<32, "sim/pace"), version, uint32(u.ID))
 	if u.Scope == round.None {
 		return time.Duration(20e6 + r.Uint64n(130e6))

@@ -22,7 +22,7 @@ var (
 )
 
 const (
-	matrixSeeds = 1000 // so many hit each cell of the matrix
+	matrixSeeds = 1000 // so many hit each run of the matrix
 	shortSeeds  = 60   // of go test -short
 )
 
@@ -91,7 +91,7 @@ func replay(t *testing.T, seed uint64) {
 	t.Logf("%d entries, %v of virtual time, cells %v", r.Entries, r.Virtual, r.Cells)
 }
 
-// runAll runs all seeds and checks that each cell of the matrix was hit.
+// runAll runs all seeds and checks that each run of the matrix was hit.
 func runAll(t *testing.T) {
 	n := *seeds
 	if testing.Short() && n == defaultSeeds {

@@ -17,7 +17,7 @@ type kernel struct {
 }
 
 // kernels are all that are measured: one more is one more entry. Shapes are those of a
-// leaf update or step of LDLF: 64 leaves, 5 or 18 labels, 64 output units, 64 rows.
+// leaf update or step of LDLF: 64 leaves, 5 or 18 labels, 64 output tasks, 64 rows.
 var kernels = []kernel{
 	{"MulAddRows, 64 rows", []int{5, 18, 64}, func(n int) (func(), Work) {
 		dst, a, m := make([]float32, n), filled(rowsOf), filled(rowsOf*n)

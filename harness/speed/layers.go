@@ -19,7 +19,7 @@ const layersAgreement = 1e-3
 // Layers are dense layers with rectifiers between them, whose forward and backward pass is measured
 // without a loss.
 type Layers struct {
-	Sides   []int // features, units of each layer
+	Sides   []int // features, tasks of each layer
 	Batch   int
 	Repeats int // of the pass in a run
 }
@@ -106,7 +106,7 @@ func (l Layers) Case() Case {
 	pass := func() {
 		w.Version++ // as behind a step
 		p.Reset(shape)
-		f.Begin(p, new(round.Unit), samples, l.Batch, ws)
+		f.Begin(p, new(round.Task), samples, l.Batch, ws)
 		f.Forward(y, samples, w, 0, ws)
 		f.Backward(p, dy, samples, w, ws)
 	}

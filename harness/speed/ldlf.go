@@ -22,7 +22,7 @@ type Training struct {
 	Interval              int     // steps from one leaf update to the next
 	Intervals             int     // that are measured
 	Iterations            int     // of Eq. 12 in a leaf update
-	Hidden                int     // units of the hidden layer; 0: the feature function is linear
+	Hidden                int     // tasks of the hidden layer; 0: the feature function is linear
 }
 
 // PaperTraining is the training of the tables.
@@ -105,7 +105,7 @@ func (t Training) job(s *Set, batch int) (*round.Job, error) {
 	return &round.Job{Algorithm: "ldlf", Numerics: round.Numerics, Seed: 1, Dataset: s.Manifest.Digest(), Params: r.Params}, nil
 }
 
-// run trains once, one unit at a time, as a job in one process does. distinct are the
+// run trains once, one task at a time, as a job in one process does. distinct are the
 // different rows of a leaf update's window.
 func (t Training) run(ctx context.Context, s *Set, j *round.Job) (f Figures, distinct float64, err error) {
 	trainer, err := ldlf.New().NewTrainer(j, s.Manifest, nil)

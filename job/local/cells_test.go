@@ -20,7 +20,7 @@ var quickSettings = map[string]map[string]string{
 	"ensemble": {"members": "structrf:trees=2,structrf:trees=3", "inner_folds": "2"},
 }
 
-// cellsOf is a job of cells of some algorithms on folds of the data.
+// cellsOf is a job of runs of some algorithms on folds of the data.
 func cellsOf(t *testing.T, d *Data, folds, repeats int, algorithms ...string) *round.Job {
 	t.Helper()
 	j := resolve(t, d, protocol.Spec{Folds: folds, Set: quickSettings["ldlf"]})
@@ -36,7 +36,7 @@ func cellsOf(t *testing.T, d *Data, folds, repeats int, algorithms ...string) *r
 	return j
 }
 
-// encodedCells are the encoded outcomes of a job of cells.
+// encodedCells are the encoded outcomes of a job of runs.
 func encodedCells(t *testing.T, o *pipeline.Outcome) (list [][]byte) {
 	t.Helper()
 	for unit := range o.CellCount {
@@ -49,7 +49,7 @@ func encodedCells(t *testing.T, o *pipeline.Outcome) (list [][]byte) {
 	return list
 }
 
-// TestCells: each cell has the digest and the measures of the same fold of a job of folds with
+// TestCells: each run has the digest and the measures of the same fold of a job of folds with
 // the repeat's seed, on one lane and on many.
 func TestCells(t *testing.T) {
 	d := artificial(t, 200)
@@ -90,7 +90,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// checkRecorded: a cell has the curve of the fold alone, and four of its predictions.
+// checkRecorded: a run has the curve of the fold alone, and four of its predictions.
 func checkRecorded(t *testing.T, o, alone *pipeline.Outcome) {
 	t.Helper()
 	if !o.Curve.Equal(alone.Curve) || o.Curve == nil {
@@ -113,7 +113,7 @@ func checkRecorded(t *testing.T, o, alone *pipeline.Outcome) {
 	}
 }
 
-// TestFailedCell: a cell that fails says why, and the others have what they have without it.
+// TestFailedCell: a run that fails says why, and the others have what they have without it.
 func TestFailedCell(t *testing.T) {
 	d := artificial(t, 200)
 	j := cellsOf(t, d, 2, 1, "structrf", "structrf")
@@ -155,12 +155,12 @@ func TestModelsOfCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := resolve(t, d, protocol.Spec{Algorithm: "structrf", Folds: 2, Set: quickSettings["structrf"]})
-	if alone := run(t, d, pipeline.Child(of, 1), Options{}); string(alone.Model) != string(c.Model) || len(c.Model) == 0 {
+	if alone := run(t, d, pipeline.SubJob(of, 1), Options{}); string(alone.Model) != string(c.Model) || len(c.Model) == 0 {
 		t.Errorf("a model of %d bytes, alone of %d", len(c.Model), len(alone.Model))
 	}
 }
 
-// TestCellsGoOn: a job of cells whose state was written at its end goes on from there.
+// TestCellsGoOn: a job of runs whose state was written at its end goes on from there.
 func TestCellsGoOn(t *testing.T) {
 	d := artificial(t, 200)
 	j := cellsOf(t, d, 2, 1, "structrf")
@@ -172,7 +172,7 @@ func TestCellsGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := run(t, d, j, Options{})
-	if err := trainer.Fold(&round.Result{Collected: encodedCells(t, want)}); err != nil {
+	if err := trainer.Fold(&round.Result{Gathered: encodedCells(t, want)}); err != nil {
 		t.Fatal(err)
 	}
 	state, err := trainer.AppendState(nil)

@@ -35,16 +35,16 @@ func (c *checkpointer) observer(other engine.Observer) engine.Observer {
 	}
 }
 
-// taker has a trainer take the results of child jobs as they come, and hands its state on: a
+// taker has a trainer take the results of sub-jobs as they come, and hands its state on: a
 // job that goes on elsewhere then does not run these again. It is nil where nobody asked for
 // states, or the trainer takes nothing.
 func (c *checkpointer) taker(t round.Trainer, tells *teller) func(unit int, part []byte) error {
-	k, ok := t.(round.PartTaker)
+	k, ok := t.(round.ResultTaker)
 	if c.o.Checkpoint == nil || !ok {
 		return nil
 	}
 	return func(unit int, part []byte) error {
-		if err := k.TakePart(unit, part); err != nil {
+		if err := k.TakeResult(unit, part); err != nil {
 			return err
 		}
 		return c.hand(tells.rounds, t)

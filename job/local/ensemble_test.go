@@ -43,9 +43,9 @@ func TestEnsembleGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fold := pipeline.Child(job.Spec, 1)
+	fold := pipeline.SubJob(job.Spec, 1)
 	var at []Checkpoint
-	want, err := Child(t.Context(), job, fold, Options{Checkpoint: func(c Checkpoint) {
+	want, err := SubJob(t.Context(), job, fold, Options{Checkpoint: func(c Checkpoint) {
 		at = append(at, Checkpoint{c.Rounds, bytes.Clone(c.State), bytes.Clone(c.Curve)})
 	}})
 	if err != nil {
@@ -55,7 +55,7 @@ func TestEnsembleGoesOn(t *testing.T) {
 		t.Fatalf("%d checkpoints of 8 members", len(at))
 	}
 	for i, c := range at {
-		got, err := Child(t.Context(), job, fold, Options{Resume: c})
+		got, err := SubJob(t.Context(), job, fold, Options{Resume: c})
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("from checkpoint %d: another outcome, error %v", i, err)
 		}
@@ -73,7 +73,7 @@ func TestEnsembleGoesOn(t *testing.T) {
 				has++
 			}
 		}
-		if r.Child != nil && has != i+1 {
+		if r.SubJob != nil && has != i+1 {
 			t.Errorf("checkpoint %d has %d members", i, has)
 		}
 	}

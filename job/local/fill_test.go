@@ -162,7 +162,7 @@ func TestFill(t *testing.T) {
 					for fold, o := range list {
 						j := resolve(t, d, s)
 						if s.Folds > 0 {
-							j = pipeline.Child(j, fold)
+							j = pipeline.SubJob(j, fold)
 						}
 						roles, err := j.Split.Assign(len(h.x), nil)
 						if err != nil {

@@ -51,15 +51,15 @@ func TestCurve(t *testing.T) {
 
 // TestChildGoesOn: a fold that goes on elsewhere, from any checkpoint, reports the same
 // bytes.
-func TestChildGoesOn(t *testing.T) {
+func TestSubJobGoesOn(t *testing.T) {
 	d := artificial(t, 200)
 	of := resolve(t, d, protocol.Spec{Folds: 2, Set: map[string]string{"steps": "300", "trees": "2", "depth": "3", "leaf_batches": "10"}})
-	j := pipeline.Child(of, 1)
+	j := pipeline.SubJob(of, 1)
 	parent, err := d.open(of)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := Child(t.Context(), parent, j, Options{})
+	want, err := SubJob(t.Context(), parent, j, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,12 +68,12 @@ func TestChildGoesOn(t *testing.T) {
 		at = append(at, Checkpoint{c.Rounds, bytes.Clone(c.State), bytes.Clone(c.Curve)})
 	}})
 	for i := 0; i < len(at); i += max(1, len(at)/9) {
-		got, err := Child(t.Context(), parent, j, Options{Resume: at[i]})
+		got, err := SubJob(t.Context(), parent, j, Options{Resume: at[i]})
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("from round %d: other bytes, error %v", at[i].Rounds, err)
 		}
 	}
-	if _, err := Child(t.Context(), parent, j, Options{Resume: Checkpoint{1, at[0].State, []byte{9}}}); err == nil {
+	if _, err := SubJob(t.Context(), parent, j, Options{Resume: Checkpoint{1, at[0].State, []byte{9}}}); err == nil {
 		t.Error("bytes that are no curve passed")
 	}
 }

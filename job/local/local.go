@@ -1,5 +1,5 @@
 // Package local runs whole jobs in this process, without NATS and Raft: the
-// oracle that every cluster is held against. A worker runs child jobs by it too.
+// oracle that every cluster is held against. A worker runs sub-jobs by it too.
 package local
 
 import (
@@ -30,15 +30,15 @@ type Data struct {
 
 // Options says how a job is run; none of them changes its result.
 type Options struct {
-	// Lanes is the number of units computed at a time; 0: one for each CPU that Go may use.
+	// Lanes is the number of tasks computed at a time; 0: one for each CPU that Go may use.
 	Lanes int
 	// Kept is the memory for derived values, which may be shared; nil: one of
 	// engine.DerivedLimit bytes.
 	Kept *engine.DerivedMemory
-	// Memory, where not 0, bounds what a unit on the whole dataset may take in bytes (round.Demanding).
+	// Memory, where not 0, bounds what a task on the whole dataset may take in bytes (round.Demanding).
 	Memory int64
 	// Progress, where set, is called at most ten times a second and at the end,
-	// never concurrently. For a job with child jobs it sums over these.
+	// never concurrently. For a job with sub-jobs it sums over these.
 	Progress func(round.Progress)
 	// Resume continues a job that is not one of folds; zero: from its beginning.
 	Resume Checkpoint
@@ -93,10 +93,10 @@ func Run(ctx context.Context, j *round.Job, d *Data, o Options) (*pipeline.Outco
 	return outcome, nil
 }
 
-// ErrMemory is wrapped by Run's error about a job whose units take more than Options.Memory.
+// ErrMemory is wrapped by Run's error about a job whose tasks take more than Options.Memory.
 var ErrMemory = errors.New("the job needs more memory than is allowed")
 
-// allows returns an error if a unit on the whole dataset takes too much.
+// allows returns an error if a task on the whole dataset takes too much.
 func (o *Options) allows(k round.Kernel) error {
 	d, ok := k.(round.Demanding)
 	if !ok || o.Memory == 0 {
@@ -129,7 +129,7 @@ type runner struct {
 	job   *open.Job
 	kept  *engine.DerivedMemory
 	spent engine.RoundTimes
-	most  int // child jobs of a round of the job
+	most  int // sub-jobs of a round of the job
 }
 
 func newRunner(job *open.Job, o *Options) *runner {
@@ -140,7 +140,7 @@ func newRunner(job *open.Job, o *Options) *runner {
 	return r
 }
 
-// run drives one job, whose child jobs come back here.
+// run drives one job, whose sub-jobs come back here.
 func (r *runner) run(ctx context.Context, job *open.Job, o Options) (outcome *pipeline.Outcome, err error) {
 	defer engine.Guard(&err, "training")
 	trainer, err := pipeline.New(job.Spec, job.Data.Manifest, o.Resume.State)
@@ -149,7 +149,7 @@ func (r *runner) run(ctx context.Context, job *open.Job, o Options) (outcome *pi
 	}
 	pipeline.ShareModel(trainer, job.Kernel)
 	observe, tells := func(uint64, round.Trainer) error { return nil }, newTeller(&o)
-	f := &family{trainer: trainer, teller: tells, run: r.children(job)}
+	f := &family{trainer: trainer, teller: tells, run: r.subJobs(job)}
 	if job.Spec.Folds == 0 && job.Spec.Cells == nil {
 		line, err := o.record(trainer)
 		if err != nil {
@@ -160,7 +160,7 @@ func (r *runner) run(ctx context.Context, job *open.Job, o Options) (outcome *pi
 		f.take = c.taker(trainer, tells)
 		defer func() { line.finish(outcome) }()
 	}
-	x := engine.NewLocal(job.Kernel, job.Data, o.Lanes, f.child)
+	x := engine.NewLocal(job.Kernel, job.Data, o.Lanes, f.subJob)
 	x.UseMemory(r.kept)
 	defer x.ReleaseMemory()
 	f.Executor = r.spent.Measure(x, true)
@@ -178,20 +178,20 @@ func (r *runner) run(ctx context.Context, job *open.Job, o Options) (outcome *pi
 	return trainer.Outcome()
 }
 
-// Child runs a child job, such as a fold, of the job that parent is, which has all shards. It
+// SubJob runs a sub-job, such as a fold, of the job that parent is, which has all shards. It
 // returns the encoded outcome: the same bytes wherever it ran. Of o, Kept, Resume,
 // Checkpoint and Report count.
-func Child(ctx context.Context, parent *open.Job, j *round.Job, o Options) ([]byte, error) {
-	return newRunner(parent, &o).children(parent)(ctx, j, o)
+func SubJob(ctx context.Context, parent *open.Job, j *round.Job, o Options) ([]byte, error) {
+	return newRunner(parent, &o).subJobs(parent)(ctx, j, o)
 }
 
-// child runs a child job in one lane, with a learning curve of at most o.Points points; others run
+// child runs a sub-job in one lane, with a learning curve of at most o.Points points; others run
 // beside it.
-func (r *runner) child(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
+func (r *runner) subJob(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
 	if j.Folds > 0 || j.Cells != nil {
 		return nil, errors.New("a sub-job cannot have folds or runs of its own")
 	}
-	child, err := r.job.Child(j)
+	child, err := r.job.SubJob(j)
 	if err != nil {
 		return nil, err
 	}
@@ -203,16 +203,16 @@ func (r *runner) child(ctx context.Context, j *round.Job, o Options) ([]byte, er
 	return outcome.Encode()
 }
 
-// children returns what runs the child jobs of a job: of a job of cells those that fail have
-// outcomes too. Cells have curves where these are kept, and the jobs that a cell consists of none.
-func (r *runner) children(job *open.Job) childRunner {
+// children returns what runs the sub-jobs of a job: of a job of runs those that fail have
+// outcomes too. Cells have curves where these are kept, and the jobs that a run consists of none.
+func (r *runner) subJobs(job *open.Job) subJobRunner {
 	cells, points := job.Spec.Cells, curve.FoldPoints
 	if cells != nil && !cells.Curves || cells == nil && r.job.Spec.Cells != nil {
 		points = 0
 	}
 	return func(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
 		o.Points = points
-		part, err := r.child(ctx, j, o)
+		part, err := r.subJob(ctx, j, o)
 		err = pipeline.NameFold(job.Spec, j, job.Data.Manifest, err)
 		if cells != nil && ofCell(ctx, err) {
 			return pipeline.FailedOutcome(err).Encode()
@@ -221,7 +221,7 @@ func (r *runner) children(job *open.Job) childRunner {
 	}
 }
 
-// ofCell reports whether an error is the cell's own, wherever it runs: neither an end that was
+// ofCell reports whether an error is the run's own, wherever it runs: neither an end that was
 // asked for nor a fault at an address, of a shard's file that cannot be read.
 func ofCell(ctx context.Context, err error) bool {
 	var fault interface{ Addr() uintptr }

@@ -70,7 +70,7 @@ func TestFolds(t *testing.T) {
 		t.Fatalf("%d folds", len(all.Folds))
 	}
 	for f, got := range all.Folds {
-		want := run(t, d, pipeline.Child(j, f), Options{Lanes: 2, Points: curve.FoldPoints})
+		want := run(t, d, pipeline.SubJob(j, f), Options{Lanes: 2, Points: curve.FoldPoints})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("fold %d differs from the job alone:\n%s", f, diff)
 		}

@@ -136,7 +136,7 @@ func TestWeightsOfFolds(t *testing.T) {
 	j := resolve(t, d, s)
 	all := run(t, d, j, Options{Lanes: 2})
 	for f, got := range all.Folds {
-		if alone := run(t, d, pipeline.Child(j, f), Options{}); got.ModelDigest != alone.ModelDigest {
+		if alone := run(t, d, pipeline.SubJob(j, f), Options{}); got.ModelDigest != alone.ModelDigest {
 			t.Errorf("fold %d: digest %s, alone %s", f, got.ModelDigest, alone.ModelDigest)
 		}
 		if !slices.Equal(tensors(t, got.Model)["output"].F32, tensors(t, w.File)["output"].F32) {

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// Job is an open job: everything that units are computed with, but for the shards that
+// Job is an open job: everything that tasks are computed with, but for the shards that
 // were not added yet. It is safe for concurrent use.
 type Job struct {
 	Spec   *round.Job
@@ -95,9 +95,9 @@ func (j *Job) AddShard(i int, rows *dataset.Rows) (added bool, err error) {
 	return true, nil
 }
 
-// Child opens a child job, a fold, on the shards of j, which has them all, and with its weights.
+// SubJob opens a sub-job, a fold, on the shards of j, which has them all, and with its weights.
 // The shards are not checked again.
-func (j *Job) Child(spec *round.Job) (child *Job, err error) {
+func (j *Job) SubJob(spec *round.Job) (child *Job, err error) {
 	defer engine.Guard(&err, "setting up the fold")
 	if spec, err = withWeights(spec, func(string, int64) ([]byte, error) { return j.Spec.WeightsFile, nil }); err != nil {
 		return nil, err

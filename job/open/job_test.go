@@ -88,7 +88,7 @@ func TestList(t *testing.T) {
 		}
 	}
 	for f := range 3 {
-		child, err := parent.Child(pipeline.Child(j, f))
+		child, err := parent.SubJob(pipeline.SubJob(j, f))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestList(t *testing.T) {
 }
 
 // TestChildWants all shards.
-func TestChildWants(t *testing.T) {
+func TestSubJobWants(t *testing.T) {
 	j, m, shards := job(t, 2)
 	parent, err := open.Open(j, m, nil)
 	if err != nil {
@@ -115,7 +115,7 @@ func TestChildWants(t *testing.T) {
 	if _, err := parent.AddShard(0, shards[0]); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parent.Child(pipeline.Child(j, 0)); err == nil || !strings.Contains(err.Error(), "shard 1") {
+	if _, err := parent.SubJob(pipeline.SubJob(j, 0)); err == nil || !strings.Contains(err.Error(), "shard 1") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -181,7 +181,7 @@ func TestAddedOfAnOutcomeThatLies(t *testing.T) {
 		one := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
 		one = append(one, head...)
 		one = append(one, make([]byte, 16)...)
-		if err := tr.Fold(&round.Result{Collected: [][]byte{one, one, one}}); err != nil {
+		if err := tr.Fold(&round.Result{Gathered: [][]byte{one, one, one}}); err != nil {
 			t.Fatal(err)
 		}
 		o, err := tr.Outcome()

@@ -34,8 +34,8 @@ type Clipped struct {
 	MeanPredictor *measures.Clipped `json:"mean_baseline"`
 }
 
-// The values of round.Job.Measures: the ten, or More as well, or, of cells, these with clipped
-// degrees as well: which of them are shown does not change a cell.
+// The values of round.Job.Measures: the ten, or More as well, or, of runs, these with clipped
+// degrees as well: which of them are shown does not change a run.
 const (
 	TenMeasures   = ""
 	AllMeasures   = "all"
@@ -85,20 +85,20 @@ func (t *single) meanLength() int {
 	return t.manifest.Labels
 }
 
-// meanRound asks for the sums of the labels; where a number is predicted, for each unit's
+// meanRound asks for the sums of the labels; where a number is predicted, for each task's
 // sums and all of its rows' numbers, since a median is no sum.
 func (t *single) meanRound() {
 	t.round.Op, t.round.Kind, t.round.Roles = opMean, "label mean", dataset.AllRows
 	t.round.Shape = round.Shape{F64: 3 + t.manifest.Labels}
 	if t.plan.Number {
-		t.round.How, t.round.Shape = round.Collect, round.Shape{}
-		t.round.Units = t.collectingUnits(8 * int64(t.manifest.Rows))
+		t.round.How, t.round.Shape = round.Gather, round.Shape{}
+		t.round.Tasks = t.gatheringTasks(8 * int64(t.manifest.Rows))
 	}
 }
 
-// collectNumbers returns what meanRound asks of a unit: the sums, then the numbers of the
+// collectNumbers returns what meanRound asks of a task: the sums, then the numbers of the
 // rows that are not test rows, as float64.
-func (k *kernel) collectNumbers(u round.Unit, d *dataset.Data) []byte {
+func (k *kernel) gatherNumbers(u round.Task, d *dataset.Data) []byte {
 	sums := make([]float64, 3+d.Manifest.Labels)
 	sumLabels(sums, u, d)
 	for _, ref := range u.Rows(d) {
@@ -109,7 +109,7 @@ func (k *kernel) collectNumbers(u round.Unit, d *dataset.Data) []byte {
 	return num.Bytes64(sums)
 }
 
-// setMedian folds what units collected: the sums as setMean does, and the median of the
+// setMedian folds what tasks collected: the sums as setMean does, and the median of the
 // numbers.
 func (t *single) setMedian(collected [][]byte) error {
 	sums := make([]float64, 3+t.manifest.Labels)

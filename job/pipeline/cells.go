@@ -16,29 +16,29 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// cells runs the cells of an experiment on one dataset, as child jobs, in one collected round.
-// Each has the digest of the same job run alone. A cell that fails has an outcome with the
+// runs runs the runs of an experiment on one dataset, as sub-jobs, in one gather round.
+// Each has the digest of the same job run alone. A run that fails has an outcome with the
 // error, and the others go on.
 type cells struct {
 	job      *round.Job
-	units    int
+	tasks    int
 	done     bool
-	part     func(unit int) ([]byte, error) // the cells' encoded outcomes, once done
-	took     []uint64                       // nanoseconds, by unit, where they are known
+	part     func(unit int) ([]byte, error) // the runs' encoded outcomes, once done
+	took     []uint64                       // nanoseconds, by task, where they are known
 	failures int
 	notRun   int
 	digest   string
 	round    round.Round
 }
 
-// phaseFailed is the phase of a cell that failed.
+// phaseFailed is the phase of a run that failed.
 const phaseFailed = "failed"
 
 func newCells(j *round.Job, state []byte) (Finisher, error) {
 	if err := checkCells(j); err != nil {
 		return nil, err
 	}
-	t := &cells{job: j, units: j.Cells.Count()}
+	t := &cells{job: j, tasks: j.Cells.Count()}
 	if state == nil {
 		return t, nil
 	}
@@ -52,7 +52,7 @@ func checkCells(j *round.Job) error {
 	return j.Cells.Check(j.Split.Folds, j.Split.Overlap)
 }
 
-// Cell returns the job of one cell of a job of cells that New or NewKernel took: what training on
+// Cell returns the job of one run of a job of runs that New or NewKernel took: what training on
 // that fold alone, with the row's algorithm and settings, would be.
 func Cell(j *round.Job, unit int) (*round.Job, error) {
 	cell, ok := j.Cells.At(unit)
@@ -62,8 +62,8 @@ func Cell(j *round.Job, unit int) (*round.Job, error) {
 	return cellJob(j, cell), nil
 }
 
-// Cells calls do with each cell of a job of cells, by unit, and the job that Cell returns, until
-// do returns an error. It takes a time that grows with the number of cells.
+// Cells calls do with each run of a job of runs, by task, and the job that Cell returns, until
+// do returns an error. It takes a time that grows with the number of runs.
 func Cells(j *round.Job, do func(unit int, at round.Cell, child *round.Job) error) error {
 	if err := checkCells(j); err != nil {
 		return err
@@ -94,8 +94,8 @@ func (t *cells) Next() (*round.Round, error) {
 		return &t.round, nil
 	}
 	t.round.Kind = "cell"
-	t.round.Units, t.round.Scope, t.round.How, t.round.Apart = t.units, round.Whole, round.Collect, true
-	t.round.Child = func(unit int) *round.Job {
+	t.round.Tasks, t.round.Scope, t.round.How, t.round.Apart = t.tasks, round.Whole, round.Gather, true
+	t.round.SubJob = func(unit int) *round.Job {
 		cell, _ := t.job.Cells.At(unit)
 		return cellJob(t.job, cell)
 	}
@@ -108,26 +108,26 @@ func (t *cells) Next() (*round.Round, error) {
 // Fold implements round.Trainer.
 func (t *cells) Fold(res *round.Result) error {
 	t.took = slices.Clone(res.Took)
-	if res.Part != nil {
-		return t.read(res.Part)
+	if res.Load != nil {
+		return t.read(res.Load)
 	}
-	return t.decode(slices.Clone(res.Collected))
+	return t.decode(slices.Clone(res.Gathered))
 }
 
 // decode reads the results that are in memory.
 func (t *cells) decode(encoded [][]byte) error {
-	if len(encoded) != t.units {
-		return fmt.Errorf("got %d results for %d runs", len(encoded), t.units)
+	if len(encoded) != t.tasks {
+		return fmt.Errorf("got %d results for %d runs", len(encoded), t.tasks)
 	}
 	return t.read(func(unit int) ([]byte, error) { return encoded[unit], nil })
 }
 
-// read reads the results, one at a time: all together may be large. A cell that was not run has no
+// read reads the results, one at a time: all together may be large. A run that was not run has no
 // bytes.
 func (t *cells) read(part func(unit int) ([]byte, error)) error {
 	h, failures, notRun := sha256.New(), 0, 0
 	h.Write([]byte("coppice-cells\x00"))
-	for unit := range t.units {
+	for unit := range t.tasks {
 		b, err := part(unit)
 		if err != nil {
 			return fmt.Errorf("run %d: %w", unit, err)
@@ -150,9 +150,9 @@ func (t *cells) read(part func(unit int) ([]byte, error)) error {
 	return nil
 }
 
-// Progress implements round.Trainer: its steps are cells.
+// Progress implements round.Trainer: its steps are runs.
 func (t *cells) Progress() round.Progress {
-	p := round.Progress{Steps: uint64(t.units), Loss: -1}
+	p := round.Progress{Steps: uint64(t.tasks), Loss: -1}
 	if t.done {
 		p.Step = p.Steps
 	}
@@ -160,7 +160,7 @@ func (t *cells) Progress() round.Progress {
 	return p
 }
 
-// cellsPhase describes cells that have ended, of which some failed or were not run, and those that run.
+// cellsPhase describes runs that have ended, of which some failed or were not run, and those that run.
 func cellsPhase(ended, running, failed, notRun int) string {
 	text := fmt.Sprintf("runs: %d done", ended-failed-notRun)
 	if running > 0 {
@@ -175,7 +175,7 @@ func cellsPhase(ended, running, failed, notRun int) string {
 	return text
 }
 
-// ResultProgress implements algorithms.UnitReporter.
+// ResultProgress implements algorithms.TaskReporter.
 func (t *cells) ResultProgress(encoded []byte) (round.Progress, error) {
 	e, err := decodeEnding(encoded)
 	if err != nil {
@@ -188,9 +188,9 @@ func (t *cells) ResultProgress(encoded []byte) (round.Progress, error) {
 	return p, nil
 }
 
-// RoundProgress implements algorithms.UnitReporter.
-func (t *cells) RoundProgress(units []round.UnitProgress) round.Progress {
-	n := round.UnitCounts{Units: len(units)}
+// RoundProgress implements algorithms.TaskReporter.
+func (t *cells) RoundProgress(units []round.TaskProgress) round.Progress {
+	n := round.TaskCounts{Tasks: len(units)}
 	for i := range units {
 		u := &units[i]
 		n.Samples += u.Samples
@@ -210,18 +210,18 @@ func (t *cells) RoundProgress(units []round.UnitProgress) round.Progress {
 	return t.CountedProgress(n)
 }
 
-// HasFailed implements round.UnitCounter.
+// HasFailed implements round.TaskCounter.
 func (t *cells) HasFailed(p round.Progress) bool { return p.Phase == phaseFailed }
 
-// CountedProgress implements round.UnitCounter.
-func (t *cells) CountedProgress(n round.UnitCounts) round.Progress {
-	return round.Progress{Step: uint64(n.Done), Steps: uint64(n.Units), Samples: n.Samples, Loss: -1, Phase: cellsPhase(n.Done, n.Running, n.Failed, n.NotRun)}
+// CountedProgress implements round.TaskCounter.
+func (t *cells) CountedProgress(n round.TaskCounts) round.Progress {
+	return round.Progress{Step: uint64(n.Done), Steps: uint64(n.Tasks), Samples: n.Samples, Loss: -1, Phase: cellsPhase(n.Done, n.Running, n.Failed, n.NotRun)}
 }
 
-// Counters implements algorithms.Trainer: each cell counts for itself.
+// Counters implements algorithms.Trainer: each run counts for itself.
 func (t *cells) Counters() map[string]uint64 { return nil }
 
-// Model implements algorithms.Trainer: cells have models, and the job has none of its own.
+// Model implements algorithms.Trainer: runs have models, and the job has none of its own.
 func (t *cells) Model() (algorithms.Model, error) {
 	return nil, errors.New("a job of runs has no single model: each run has its own")
 }
@@ -231,7 +231,7 @@ func (t *cells) Outcome() (*Outcome, error) {
 	if !t.done {
 		return nil, errors.New("the job is not finished yet")
 	}
-	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.units), Loss: -1, EvaluatedOn: "test samples", CellCount: t.units, CellsFailed: t.failures, CellsNotRun: t.notRun, Cell: t.part, CellsTook: t.took}
+	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.tasks), Loss: -1, EvaluatedOn: "test samples", CellCount: t.tasks, CellsFailed: t.failures, CellsNotRun: t.notRun, Cell: t.part, CellsTook: t.took}
 	for i := range o.Measures {
 		o.Measures[i] = measures.Stat{Mean: math.NaN(), Std: math.NaN()}
 	}
@@ -242,7 +242,7 @@ func (t *cells) Outcome() (*Outcome, error) {
 // AppendState implements round.Trainer.
 func (t *cells) AppendState(dst []byte) ([]byte, error) {
 	var encoded [][]byte
-	for unit := 0; t.done && unit < t.units; unit++ {
+	for unit := 0; t.done && unit < t.tasks; unit++ {
 		b, err := t.part(unit)
 		if err != nil {
 			return nil, err
@@ -254,7 +254,7 @@ func (t *cells) AppendState(dst []byte) ([]byte, error) {
 
 // state lists the fields of the state: the encoded outcomes, once they are collected.
 func (t *cells) state(l *fields.List, encoded *[][]byte) {
-	n := l.Count(len(*encoded), t.units)
+	n := l.Count(len(*encoded), t.tasks)
 	if l.Reading() && n > 0 {
 		*encoded = make([][]byte, n)
 	}
@@ -271,24 +271,24 @@ func (t *cells) restore(b []byte) error {
 	return t.decode(encoded)
 }
 
-// FailedOutcome is what a cell ends with that failed.
+// FailedOutcome is what a run ends with that failed.
 func FailedOutcome(err error) *Outcome {
 	text := err.Error()
 	return &Outcome{Error: text[:min(len(text), maxError)], Loss: -1}
 }
 
-// maxError bounds the text of a cell's error, in bytes.
+// maxError bounds the text of a run's error, in bytes.
 const maxError = 256
 
-// cellsKernel is the kernel of a job of cells, which computes nothing: each cell has a kernel
+// cellsKernel is the kernel of a job of runs, which computes nothing: each run has a kernel
 // of its own.
 type cellsKernel struct {
 	bytes int64
 	what  string
 }
 
-// newCellsKernel knows what the cells take. A row whose kernel cannot be made takes nothing:
-// each of its cells says why.
+// newCellsKernel knows what the runs take. A row whose kernel cannot be made takes nothing:
+// each of its runs says why.
 func newCellsKernel(j *round.Job, m *dataset.Manifest) (*cellsKernel, error) {
 	if err := checkCells(j); err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func drawnOf(rows []uint32, n int, seed uint64) []int {
 	return places
 }
 
-// drawn returns the rows whose predictions are kept out of those of a unit.
+// drawn returns the rows whose predictions are kept out of those of a task.
 func (k *kernel) drawn(refs []dataset.RowRef, d *dataset.Data) []dataset.RowRef {
 	if k.predicted == 0 {
 		return refs
@@ -43,7 +43,7 @@ func (k *kernel) drawn(refs []dataset.RowRef, d *dataset.Data) []dataset.RowRef 
 	return some
 }
 
-// RecordBytes bounds what each cell of a job of cells has beside its outcome, in bytes.
+// RecordBytes bounds what each run of a job of runs has beside its outcome, in bytes.
 func RecordBytes(j *round.Job, m *dataset.Manifest) (bytes int64) {
 	if j.Cells.Curves {
 		bytes += maxFoldCurve

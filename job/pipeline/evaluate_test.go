@@ -95,7 +95,7 @@ func near(t *testing.T, what string, want, got measures.Report) {
 	}
 }
 
-// TestEvaluationIsRight: what the rounds sum up over shards and units is what one
+// TestEvaluationIsRight: what the rounds sum up over shards and tasks is what one
 // gets by predicting the rows one by one.
 func TestEvaluationIsRight(t *testing.T) {
 	whole := newWork(t, dataset.Artificial(200, 3), dataset.Split{Seed: 5})
@@ -164,7 +164,7 @@ func TestFoldIsTheJobRunAlone(t *testing.T) {
 	var means []measures.Report
 	steps := uint64(0)
 	for f, got := range o.Folds {
-		child := pipeline.Child(w.job, f)
+		child := pipeline.SubJob(w.job, f)
 		alone := w.runWith(t, child, local.Options{Lanes: 2, Points: curve.FoldPoints})
 		if diff := cmp.Diff(alone, got); diff != "" {
 			t.Errorf("fold %d (-alone +fold):\n%s", f, diff)
@@ -204,7 +204,7 @@ func TestAssignedFolds(t *testing.T) {
 	w.job.Split.Assigned = "of a list"
 	o := w.run(t, w.job)
 	for f, want := range []int{120, 120, 60} {
-		counts, model, _ := direct(t, w, pipeline.Child(w.job, f).Split, o.Folds[f].Model)
+		counts, model, _ := direct(t, w, pipeline.SubJob(w.job, f).Split, o.Folds[f].Model)
 		if counts.Test != want || o.Folds[f].Rows != counts {
 			t.Errorf("fold %d: rows %v, want %d test rows", f, o.Folds[f].Rows, want)
 		}

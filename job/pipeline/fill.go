@@ -177,9 +177,9 @@ func (f *fill) state(l *fields.List) {
 	}
 }
 
-// sumFeatures adds to dst the sum of the values of each feature in the unit's rows, then how many are
+// sumFeatures adds to dst the sum of the values of each feature in the task's rows, then how many are
 // missing of each, then the number of rows.
-func sumFeatures(dst []float64, u round.Unit, d *dataset.Data) {
+func sumFeatures(dst []float64, u round.Task, d *dataset.Data) {
 	features := d.Manifest.Features
 	eachValue(u, d, func(row []float32) {
 		for i, v := range row {
@@ -202,8 +202,8 @@ func sumFeatures(dst []float64, u round.Unit, d *dataset.Data) {
 	})
 }
 
-// eachValue calls dense or sparse with the features of each of the unit's rows.
-func eachValue(u round.Unit, d *dataset.Data, dense func(row []float32), sparse func(columns []uint32, values []float32)) {
+// eachValue calls dense or sparse with the features of each of the task's rows.
+func eachValue(u round.Task, d *dataset.Data, dense func(row []float32), sparse func(columns []uint32, values []float32)) {
 	for _, ref := range u.Rows(d) {
 		if shard := d.Shard(int(ref.Shard)); shard.Sparse {
 			sparse(shard.NonZeros(int(ref.Pos)))
@@ -215,7 +215,7 @@ func eachValue(u round.Unit, d *dataset.Data, dense func(row []float32), sparse 
 
 // countDigits adds to dst how often each digit follows the known digits of the middle values of the
 // features that varDigits lists.
-func countDigits(dst []float64, u round.Unit, d *dataset.Data, v round.Vars) {
+func countDigits(dst []float64, u round.Task, d *dataset.Data, v round.Vars) {
 	b := v.Get(varDigits)
 	from, digit := int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint32(b[4:]))
 	prefix := make([]uint32, len(b)/4-2)

@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// folds runs the job once for each fold, as child jobs, in one collected round.
+// folds runs the job once for each fold, as sub-jobs, in one gather round.
 // Each child has the digest of the same job run alone.
 type folds struct {
 	job      *round.Job
@@ -30,15 +30,15 @@ func newFolds(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error)
 	return t, t.restore(state)
 }
 
-// Child returns the job of one fold of a job of folds.
-func Child(j *round.Job, fold int) *round.Job {
+// SubJob returns the job of one fold of a job of folds.
+func SubJob(j *round.Job, fold int) *round.Job {
 	child := *j
 	child.Folds = 0
 	child.Split.Fold = fold
 	return &child
 }
 
-// NameFold says which fold, or which group that is tested, an error of a child job of parent is of.
+// NameFold says which fold, or which group that is tested, an error of a sub-job of parent is of.
 func NameFold(parent, child *round.Job, m *dataset.Manifest, err error) error {
 	if err == nil || parent.Folds == 0 {
 		return err
@@ -49,14 +49,14 @@ func NameFold(parent, child *round.Job, m *dataset.Manifest, err error) error {
 	return fmt.Errorf("fold %d: %w", child.Split.Fold, err)
 }
 
-// ChildOf returns the job of a unit of a round of child jobs: a fold, a cell, or what the job's
-// algorithm says. Errors are the algorithm's, or say that there is no such cell.
-func ChildOf(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {
+// ChildOf returns the job of a task of a round of sub-jobs: a fold, a run, or what the job's
+// algorithm says. Errors are the algorithm's, or say that there is no such run.
+func SubJobOf(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {
 	switch {
 	case j.Cells != nil:
 		return Cell(j, unit)
 	case j.Folds > 0:
-		return Child(j, unit), nil
+		return SubJob(j, unit), nil
 	}
 	a, err := registry.Find(j.Algorithm)
 	if err != nil {
@@ -66,7 +66,7 @@ func ChildOf(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s has no sub-jobs", j.Algorithm)
 	}
-	return p.Child(j, m, unit)
+	return p.SubJob(j, m, unit)
 }
 
 // Next implements round.Trainer.
@@ -76,14 +76,14 @@ func (t *folds) Next() (*round.Round, error) {
 		return &t.round, nil
 	}
 	t.round.Kind = "fold"
-	t.round.Units, t.round.Scope, t.round.How = t.job.Folds, round.Whole, round.Collect
-	t.round.Child = func(fold int) *round.Job { return Child(t.job, fold) }
+	t.round.Tasks, t.round.Scope, t.round.How = t.job.Folds, round.Whole, round.Gather
+	t.round.SubJob = func(fold int) *round.Job { return SubJob(t.job, fold) }
 	return &t.round, nil
 }
 
 // Fold implements round.Trainer.
 func (t *folds) Fold(res *round.Result) error {
-	return t.decode(res.Collected)
+	return t.decode(res.Gathered)
 }
 
 func (t *folds) decode(encoded [][]byte) error {
@@ -104,14 +104,14 @@ func (t *folds) decode(encoded [][]byte) error {
 
 // Progress implements round.Trainer: it sums over the folds.
 func (t *folds) Progress() round.Progress {
-	units := make([]round.UnitProgress, t.job.Folds)
+	units := make([]round.TaskProgress, t.job.Folds)
 	for f, o := range t.outcomes {
-		units[f] = round.UnitProgress{Progress: o.progress(), Known: true, Done: true}
+		units[f] = round.TaskProgress{Progress: o.progress(), Known: true, Done: true}
 	}
 	return SumFolds(units)
 }
 
-// ResultProgress implements algorithms.UnitReporter.
+// ResultProgress implements algorithms.TaskReporter.
 func (t *folds) ResultProgress(encoded []byte) (round.Progress, error) {
 	o, err := DecodeOutcome(encoded)
 	if err != nil {
@@ -121,14 +121,14 @@ func (t *folds) ResultProgress(encoded []byte) (round.Progress, error) {
 }
 
 // SumFolds returns the progress of a job of folds from the progress of each fold.
-func SumFolds(folds []round.UnitProgress) round.Progress {
+func SumFolds(folds []round.TaskProgress) round.Progress {
 	sum, done := childjob.Sum(folds)
 	sum.Phase = fmt.Sprintf("%d of %d folds done", done, len(folds))
 	return sum
 }
 
-// RoundProgress implements algorithms.UnitReporter.
-func (t *folds) RoundProgress(units []round.UnitProgress) round.Progress {
+// RoundProgress implements algorithms.TaskReporter.
+func (t *folds) RoundProgress(units []round.TaskProgress) round.Progress {
 	return SumFolds(units)
 }
 

@@ -51,15 +51,15 @@ func (t *single) predictRound() error {
 		return err
 	}
 	t.round.Op, t.round.Kind = opPredict, "prediction"
-	t.round.How, t.round.Shape, t.round.Roles = round.Collect, round.Shape{}, dataset.Test
-	t.round.Units = t.collectingUnits(int64(t.predictedRows()) * rowBytes(t.job, t.manifest))
+	t.round.How, t.round.Shape, t.round.Roles = round.Gather, round.Shape{}, dataset.Test
+	t.round.Tasks = t.gatheringTasks(int64(t.predictedRows()) * rowBytes(t.job, t.manifest))
 	return nil
 }
 
-// collectingUnits returns the number of units of a round that reads all shards and collects
-// so many bytes. Each result is a blob, so there are as few units as bounds on the bytes that a
-// unit reads and returns allow.
-func (t *single) collectingUnits(bytes int64) int {
+// collectingUnits returns the number of tasks of a round that reads all shards and collects
+// so many bytes. Each result is a blob, so there are as few tasks as bounds on the bytes that a
+// task reads and returns allow.
+func (t *single) gatheringTasks(bytes int64) int {
 	const reads, answers = 64 << 20, 4 << 20
 	pieces, units := max(t.manifest.Bytes()/reads, bytes/answers), 1
 	for int64(units) <= pieces && units < len(t.manifest.Shards) {
@@ -68,7 +68,7 @@ func (t *single) collectingUnits(bytes int64) int {
 	return units
 }
 
-// setPredictions merges the units' predictions by row number, and replaces row numbers by
+// setPredictions merges the tasks' predictions by row number, and replaces row numbers by
 // those in the file.
 func (t *single) setPredictions(encoded [][]byte) error {
 	var sets []*predictions.Set
@@ -102,8 +102,8 @@ func (t *single) setPredictions(encoded [][]byte) error {
 	return nil
 }
 
-// predictRows returns the encoded predictions of a unit's rows, or of those that are drawn.
-func (s *scratch) predictRows(k *kernel, m algorithms.Model, u round.Unit, d *dataset.Data, v round.Vars) []byte {
+// predictRows returns the encoded predictions of a task's rows, or of those that are drawn.
+func (s *scratch) predictRows(k *kernel, m algorithms.Model, u round.Task, d *dataset.Data, v round.Vars) []byte {
 	plan := k.plan
 	s.prepare(plan, m, v)
 	width := len(s.mean)

@@ -18,7 +18,7 @@ import (
 )
 
 // TestPredictions: what is kept is what the model of the file predicts of each test row,
-// however many units computed it.
+// however many tasks computed it.
 func TestPredictions(t *testing.T) {
 	large, err := dataset.Generate(dataset.GenerateOptions{Rows: 20000, Features: 2, Labels: 60, Density: 1, Seed: 2})
 	if err != nil {
@@ -107,7 +107,7 @@ func TestPredictionsOfFolds(t *testing.T) {
 	}
 	var alone []*predictions.Set
 	for f := range w.job.Folds {
-		s, err := predictions.Decode(w.run(t, pipeline.Child(w.job, f)).Predictions)
+		s, err := predictions.Decode(w.run(t, pipeline.SubJob(w.job, f)).Predictions)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func driveWith(t *testing.T, w *work, part []byte) error {
 	var last []byte
 	w.drive(t, nil, 0, func(state []byte, _ string) {
 		if tr, err := pipeline.New(w.job, m, state); err == nil {
-			if r, err := tr.Next(); err == nil && r.How == round.Collect {
+			if r, err := tr.Next(); err == nil && r.How == round.Gather {
 				last = state
 			}
 		}
@@ -206,9 +206,9 @@ func driveWith(t *testing.T, w *work, part []byte) error {
 	if err != nil || last == nil {
 		t.Fatal("no round collects predictions", err)
 	}
-	parts := make([][]byte, r.Units)
+	parts := make([][]byte, r.Tasks)
 	parts[0] = part
-	return tr.Fold(&round.Result{Collected: parts})
+	return tr.Fold(&round.Result{Gathered: parts})
 }
 
 // TestNamesOfRowsAreKept from a file, dense and sparse.

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	_ round.SumKernel     = (*kernel)(nil)
-	_ round.CollectKernel = (*kernel)(nil)
+	_ round.ReduceKernel = (*kernel)(nil)
+	_ round.GatherKernel = (*kernel)(nil)
 )
 
 // kernel adds the pipeline's operations to an algorithm's.
@@ -34,7 +34,7 @@ type kernel struct {
 	mu     sync.Mutex       // held while a model is decoded: other slots wait for the model
 	model  algorithms.Model // decoded from variable varModel
 	bytes  []byte           // that model was decoded from
-	pieces []round.Piece    // or composed of
+	chunks []round.Chunk    // or composed of
 }
 
 // scratch is the working memory of one slot.
@@ -76,12 +76,12 @@ func (k *kernel) NewScratch() any { return &scratch{inner: k.inner.NewScratch()}
 
 // errSum and errCollect say that a round is not of the kind that the algorithm computes.
 var (
-	errSum     = errors.New("the algorithm has no reduce rounds")
-	errCollect = errors.New("the algorithm has no gather rounds")
-	errPieces  = errors.New("the algorithm cannot build its model from chunks")
+	errSum    = errors.New("the algorithm has no reduce rounds")
+	errGather = errors.New("the algorithm has no gather rounds")
+	errChunks = errors.New("the algorithm cannot build its model from chunks")
 )
 
-// Demand implements round.Demanding: for the algorithm, whose units those of folds are too.
+// Demand implements round.Demanding: for the algorithm, whose tasks those of folds are too.
 func (k *kernel) Demand() (bytes int64, what string) {
 	if inner, ok := k.inner.(round.Demanding); ok {
 		return inner.Demand()
@@ -89,9 +89,9 @@ func (k *kernel) Demand() (bytes int64, what string) {
 	return 0, ""
 }
 
-// Derive implements round.SumKernel.
-func (k *kernel) Derive(u round.Unit, d *dataset.Data, v round.Vars, s any) (round.Derived, error) {
-	inner, ok := k.inner.(round.SumKernel)
+// Derive implements round.ReduceKernel.
+func (k *kernel) Derive(u round.Task, d *dataset.Data, v round.Vars, s any) (round.Derived, error) {
+	inner, ok := k.inner.(round.ReduceKernel)
 	if !ok {
 		return nil, errSum
 	}
@@ -100,8 +100,8 @@ func (k *kernel) Derive(u round.Unit, d *dataset.Data, v round.Vars, s any) (rou
 	return inner.Derive(u, k.filledData(d, v), v, own.inner)
 }
 
-// Run implements round.SumKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, s any) error {
+// Run implements round.ReduceKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s any) error {
 	if u.Op >= opMean {
 		k.releaseMemory()
 	}
@@ -123,7 +123,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.
 		s.(*scratch).evaluate(dst.F64, k.plan, m, u, k.filledData(d, v), v)
 		return nil
 	}
-	inner, ok := k.inner.(round.SumKernel)
+	inner, ok := k.inner.(round.ReduceKernel)
 	if !ok {
 		return errSum
 	}
@@ -138,11 +138,11 @@ func (k *kernel) releaseMemory() {
 	}
 }
 
-// Collect implements round.CollectKernel: for predictions, and for algorithms that collect.
-func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v round.Vars, s any) ([]byte, error) {
+// Gather implements round.GatherKernel: for predictions, and for algorithms that collect.
+func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars, s any) ([]byte, error) {
 	if u.Op == opMean && k.plan.Number {
 		k.releaseMemory()
-		return k.collectNumbers(u, d), nil
+		return k.gatherNumbers(u, d), nil
 	}
 	if u.Op == opPredict {
 		k.releaseMemory()
@@ -152,16 +152,16 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v r
 		}
 		return s.(*scratch).predictRows(k, m, u, k.filledData(d, v), v), nil
 	}
-	inner, ok := k.inner.(round.CollectKernel)
+	inner, ok := k.inner.(round.GatherKernel)
 	if !ok {
-		return nil, errCollect
+		return nil, errGather
 	}
-	return inner.Collect(ctx, u, k.filledData(d, v), v, s.(*scratch).inner)
+	return inner.Gather(ctx, u, k.filledData(d, v), v, s.(*scratch).inner)
 }
 
 // sumLabels adds to dst the numbers of training, validation and test rows, then the sums of
 // the label degrees of the rows that are not test rows.
-func sumLabels(dst []float64, u round.Unit, d *dataset.Data) {
+func sumLabels(dst []float64, u round.Task, d *dataset.Data) {
 	for _, ref := range u.Rows(d) {
 		shard := d.Shard(int(ref.Shard))
 		switch d.Role(shard.Row[ref.Pos]) {
@@ -183,7 +183,7 @@ func sumLabels(dst []float64, u round.Unit, d *dataset.Data) {
 const evaluateRows = 256
 
 // evaluate sums the measures of the model, then those of the mean predictor or the median.
-func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Model, u round.Unit, d *dataset.Data, v round.Vars) {
+func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Model, u round.Task, d *dataset.Data, v round.Vars) {
 	s.prepare(plan, m, v)
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
 	width, sums := len(s.mean), plan.Width()
@@ -207,14 +207,14 @@ func (k *kernel) evaluatedModel(v round.Vars) (algorithms.Model, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	x := v.Find(varModel)
-	if same(x.Data, k.bytes) || same(x.Pieces, k.pieces) {
+	if same(x.Data, k.bytes) || same(x.Chunks, k.chunks) {
 		return k.model, nil
 	}
 	m, err := k.decodeModel(x)
 	if err != nil {
 		return nil, fmt.Errorf("the model cannot be evaluated: %w", err)
 	}
-	k.model, k.bytes, k.pieces = m, x.Data, x.Pieces
+	k.model, k.bytes, k.chunks = m, x.Data, x.Chunks
 	return m, nil
 }
 
@@ -223,15 +223,15 @@ func same[T any](a, b []T) bool { return len(a) > 0 && len(a) == len(b) && &a[0]
 
 // decodeModel makes the model of its pieces, or of a model file.
 func (k *kernel) decodeModel(x *round.Var) (algorithms.Model, error) {
-	if len(x.Pieces) == 0 {
+	if len(x.Chunks) == 0 {
 		_, m, err := registry.Model(x.Data)
 		return m, err
 	}
 	c, ok := k.inner.(algorithms.Composer)
 	if !ok {
-		return nil, errPieces
+		return nil, errChunks
 	}
-	return c.Compose(x.Pieces)
+	return c.Compose(x.Chunks)
 }
 
 // prepare makes the working memory for a model, unless the last call was for the same model.

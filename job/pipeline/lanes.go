@@ -2,7 +2,7 @@ package pipeline
 
 import "github.com/coppice-ldl/coppice/engine/round"
 
-// lent is the lanes of a unit as the algorithm's kernel sees them: each has the kernel's own
+// lent is the lanes of a task as the algorithm's kernel sees them: each has the kernel's own
 // scratch.
 type lent struct {
 	round.Lanes
@@ -10,7 +10,7 @@ type lent struct {
 }
 
 // lend has the algorithm's kernel see u's lanes with its own scratch.
-func (s *scratch) lend(u *round.Unit) {
+func (s *scratch) lend(u *round.Task) {
 	if u.Lanes != nil {
 		s.lent.Lanes = u.Lanes
 		u.Lanes = &s.lent

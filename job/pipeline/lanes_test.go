@@ -22,18 +22,18 @@ type noted []any
 
 func (x noted) Part(i int, scratch any) { x[i] = scratch }
 
-// TestPartsHaveTheKernelsScratch: lanes that a unit is lent hold the pipeline's scratch, an
+// TestPartsHaveTheKernelsScratch: lanes that a task is lent hold the pipeline's scratch, an
 // algorithm's parts get its own.
 func TestPartsHaveTheKernelsScratch(t *testing.T) {
 	own := &scratch{}
-	u := round.Unit{Lanes: oneLane{&scratch{inner: "theirs"}}}
+	u := round.Task{Lanes: oneLane{&scratch{inner: "theirs"}}}
 	own.lend(&u)
 	got := make(noted, 2)
 	u.Lanes.Do(2, got)
 	if u.Helpers() != 1 || got[0] != "theirs" || got[1] != "theirs" {
 		t.Errorf("%d helpers, parts with %v", u.Helpers(), got)
 	}
-	alone := round.Unit{}
+	alone := round.Task{}
 	own.lend(&alone)
 	if alone.Helpers() != 0 {
 		t.Error("a unit without lanes has helpers")

@@ -59,7 +59,7 @@ type shiftedTrainer struct {
 }
 
 func (t *shiftedTrainer) Next() (*round.Round, error) {
-	return &round.Round{Done: t.done, Op: 1, Kind: "middles", Units: t.shards, Scope: round.Sharded, How: round.Sum, Roles: dataset.Train, Shape: round.Shape{F64: 2}}, nil
+	return &round.Round{Done: t.done, Op: 1, Kind: "middles", Tasks: t.shards, Scope: round.Sharded, How: round.Reduce, Roles: dataset.Train, Shape: round.Shape{F64: 2}}, nil
 }
 
 func (t *shiftedTrainer) Fold(r *round.Result) error {
@@ -81,11 +81,11 @@ func (t *shiftedTrainer) Model() (algorithms.Model, error) { return &t.model, ni
 type shiftedKernel struct{ scale *dataset.Scale }
 
 func (shiftedKernel) NewScratch() any { return nil }
-func (shiftedKernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+func (shiftedKernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	return nil, nil
 }
 
-func (k shiftedKernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, _ round.Vars, _ round.Derived, _ any) error {
+func (k shiftedKernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, _ round.Vars, _ round.Derived, _ any) error {
 	for _, ref := range u.Rows(d) {
 		low, high := k.scale.Interval(d.Shard(int(ref.Shard)), int(ref.Pos))
 		dst.F64[0]++
@@ -237,7 +237,7 @@ func TestNumbersAnywhere(t *testing.T) {
 	}
 	mean := 0.0
 	for f := range 3 {
-		one := w.run(t, pipeline.Child(w.job, f))
+		one := w.run(t, pipeline.SubJob(w.job, f))
 		mean += one.Added.Model.Number.Number.MAE.Mean / 3
 	}
 	if got := want.Added.Model.Number.Number.MAE.Mean; math.Abs(got-mean) > 1e-12 {

@@ -42,7 +42,7 @@ type Outcome struct {
 	// Added are the measures beside these, which the type of the labels and what is
 	// predicted allow; nil: there are none. Of a fold they are without confusion matrices.
 	Added *Added `json:"added,omitempty"`
-	// Clipped are the measures of clipped degrees; of cells of distributions only.
+	// Clipped are the measures of clipped degrees; of runs of distributions only.
 	Clipped *Clipped `json:"clipped,omitempty"`
 	// Counters are the algorithm's counts by name (algorithms.Trainer.Counters); for a job of folds they
 	// are sums.
@@ -50,14 +50,14 @@ type Outcome struct {
 	// Mixture says how the model adds up others; nil: it does not.
 	Mixture *algorithms.Mixture `json:"mixture,omitempty"`
 	Folds   []*Outcome          `json:"folds,omitempty"`
-	// Error says why a cell failed, whose other fields are empty.
+	// Error says why a run failed, whose other fields are empty.
 	Error string `json:"error,omitempty"`
-	// CellCount is the number of cells of a job of cells, CellsFailed of those that failed, and
+	// CellCount is the number of runs of a job of runs, CellsFailed of those that failed, and
 	// CellsNotRun of those that were not run, since their budget was used up.
 	CellCount   int `json:"run_count,omitempty"`
 	CellsFailed int `json:"runs_failed,omitempty"`
 	CellsNotRun int `json:"runs_not_run,omitempty"`
-	// CellsSpent are the seconds of computing of the cells of each budget, by its name.
+	// CellsSpent are the seconds of computing of the runs of each budget, by its name.
 	CellsSpent map[string]float64 `json:"runs_spent_seconds,omitempty"`
 
 	// Spent are the seconds that the job's rounds took, by their kind, and "waiting", the
@@ -73,7 +73,7 @@ type Outcome struct {
 	// Predictions is the encoded predictions.Set of the held-out rows, for a job of folds
 	// of all folds; empty if there are no such rows or too many to store.
 	Predictions []byte `json:"-"`
-	// Cell reads the encoded outcome of a unit of a job of CellCount cells, none: it was not run; and
+	// Cell reads the encoded outcome of a task of a job of CellCount runs, none: it was not run; and
 	// CellsTook is how long each was computed, in nanoseconds; 0, or nil: not known.
 	Cell      func(unit int) ([]byte, error) `json:"-"`
 	CellsTook []uint64                       `json:"-"`
@@ -93,9 +93,9 @@ type Finisher interface {
 }
 
 var (
-	_ round.UnitReporter = (*single)(nil)
-	_ round.UnitReporter = (*folds)(nil)
-	_ round.UnitReporter = (*cells)(nil)
+	_ round.TaskReporter = (*single)(nil)
+	_ round.TaskReporter = (*folds)(nil)
+	_ round.TaskReporter = (*cells)(nil)
 )
 
 // Waiting is the key of Spent for the time that was not spent on rounds.
@@ -117,8 +117,8 @@ func (o *Outcome) progress() round.Progress {
 	return round.Progress{Step: o.Steps, Steps: o.Steps, Samples: o.Samples, Loss: o.Loss}
 }
 
-// Ending is the part of an Outcome that says how a cell ended. To decode it alone takes a fraction of the time: there may
-// be very many cells.
+// Ending is the part of an Outcome that says how a run ended. To decode it alone takes a fraction of the time: there may
+// be very many runs.
 type Ending struct {
 	ModelDigest string  `json:"model_digest"`
 	Steps       uint64  `json:"steps"`
@@ -145,7 +145,7 @@ func decodeEnding(b []byte) (*Ending, error) {
 	return EndingOf(c)
 }
 
-// Encode returns the bytes by which a child job reports its outcome, model, curve and
+// Encode returns the bytes by which a sub-job reports its outcome, model, curve and
 // predictions.
 func (o *Outcome) Encode() ([]byte, error) {
 	head, err := json.Marshal(o)

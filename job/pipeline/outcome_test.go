@@ -59,7 +59,7 @@ func TestOutcomeRoundTrip(t *testing.T) {
 	})
 }
 
-// checkEnding compares how a cell ended, as it is read alone, with the outcome.
+// checkEnding compares how a run ended, as it is read alone, with the outcome.
 func checkEnding(t interface{ Fatalf(string, ...any) }, encoded []byte, o *pipeline.Outcome) {
 	c, err := childjob.Decode(encoded)
 	if err != nil {

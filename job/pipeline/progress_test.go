@@ -18,7 +18,7 @@ import (
 // TestSumFolds: a job of folds is never further than its end, whatever its folds say.
 func TestSumFolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		folds := make([]round.UnitProgress, rapid.IntRange(1, 6).Draw(t, "folds"))
+		folds := make([]round.TaskProgress, rapid.IntRange(1, 6).Draw(t, "folds"))
 		done := 0
 		for i := range folds {
 			f := &folds[i]
@@ -40,7 +40,7 @@ func TestSumFolds(t *testing.T) {
 			t.Fatalf("all are done at step %d of %d", p.Step, p.Steps)
 		}
 	})
-	got := pipeline.SumFolds([]round.UnitProgress{
+	got := pipeline.SumFolds([]round.TaskProgress{
 		{Progress: round.Progress{Step: 40, Steps: 40, Samples: 400, Loss: 0.2}, Known: true, Done: true},
 		{Progress: round.Progress{Step: 10, Steps: 100, Samples: 100, Loss: 0.6}, Known: true},
 		{Progress: round.Progress{Loss: -1}},
@@ -49,11 +49,11 @@ func TestSumFolds(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	early := []round.UnitProgress{{Progress: round.Progress{Step: 10, Steps: 100, MostSteps: 150}, Known: true}, {}}
+	early := []round.TaskProgress{{Progress: round.Progress{Step: 10, Steps: 100, MostSteps: 150}, Known: true}, {}}
 	if p := pipeline.SumFolds(early); p.MostSteps != 300 {
 		t.Errorf("two folds of at most 150 steps take at most %d", p.MostSteps)
 	}
-	early[1] = round.UnitProgress{Progress: round.Progress{Step: 40, Steps: 40}, Known: true, Done: true}
+	early[1] = round.TaskProgress{Progress: round.Progress{Step: 40, Steps: 40}, Known: true, Done: true}
 	if p := pipeline.SumFolds(early); p.MostSteps != 0 || p.Steps != 80 {
 		t.Errorf("once a fold has ended, the steps are expected: %+v", p)
 	}
@@ -86,7 +86,7 @@ func rounds(t *testing.T, w *work) (kinds map[string]int, progress []round.Progr
 	return kinds, progress
 }
 
-// noting notes the kinds of rounds, and holds what a UnitReporter says of their results
+// noting notes the kinds of rounds, and holds what a TaskReporter says of their results
 // against the progress once they are folded.
 type noting struct {
 	engine.Executor
@@ -101,23 +101,23 @@ func (x noting) Do(ctx context.Context, n uint64, r *round.Round, res *round.Res
 	}
 	x.kinds[r.Kind]++
 	err := x.Executor.Do(ctx, n, r, res)
-	if err != nil || r.How != round.Collect {
+	if err != nil || r.How != round.Gather {
 		return err
 	}
-	g := x.tr.(round.UnitReporter)
-	units := make([]round.UnitProgress, r.Units)
+	g := x.tr.(round.TaskReporter)
+	units := make([]round.TaskProgress, r.Tasks)
 	if p := g.RoundProgress(units); p.Step > p.Steps || r.Kind != "prediction" && p.Step != 0 {
 		x.t.Errorf("before the round of each %s: %+v", r.Kind, p)
 	}
-	for u, part := range res.Collected {
+	for u, part := range res.Gathered {
 		p, err := g.ResultProgress(part)
 		if err != nil {
 			x.t.Error(err)
 		}
-		units[u] = round.UnitProgress{Progress: p, Known: true, Done: true}
+		units[u] = round.TaskProgress{Progress: p, Known: true, Done: true}
 	}
 	before := g.RoundProgress(units)
-	again := &round.Result{Collected: append([][]byte{}, res.Collected...)}
+	again := &round.Result{Gathered: append([][]byte{}, res.Gathered...)}
 	if r.Kind == "prediction" {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (x noting) Do(ctx context.Context, n uint64, r *round.Round, res *round.Res
 	return nil
 }
 
-// TestKindsAndProgress: each round names its kind of units, and a round that collects
+// TestKindsAndProgress: each round names its kind of tasks, and a round that collects
 // is as far, with all parts, as after it was folded.
 func TestKindsAndProgress(t *testing.T) {
 	forest := artificial(t)

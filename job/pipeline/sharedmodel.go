@@ -13,7 +13,7 @@ import (
 type sharedModel struct{ model algorithms.Model }
 
 // ShareModel makes t and k, which New and NewKernel returned for one job, share the model,
-// which saves memory where all units are computed in this process. Call it before the first
+// which saves memory where all tasks are computed in this process. Call it before the first
 // round. The outcome has the same bits. For a job of folds there is no difference.
 func ShareModel(t Finisher, k round.Kernel) {
 	if s, ok := t.(*single); ok {

@@ -54,7 +54,7 @@ type single struct {
 	predicted []byte
 
 	round  round.Round
-	pieces []round.Piece // of the model, while it is evaluated, where the algorithm has some
+	chunks []round.Chunk // of the model, while it is evaluated, where the algorithm has some
 	model  []byte        // the model file without provenance, from its first use until Outcome
 	shared *sharedModel  // nil unless the kernel is in this process
 }
@@ -104,7 +104,7 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 // Next implements round.Trainer.
 func (t *single) Next() (*round.Round, error) {
 	if !t.fill.done() {
-		t.round = round.Round{Units: len(t.manifest.Shards), Scope: round.Sharded, How: round.Sum}
+		t.round = round.Round{Tasks: len(t.manifest.Shards), Scope: round.Sharded, How: round.Reduce}
 		t.fill.next(&t.round)
 		return &t.round, nil
 	}
@@ -115,7 +115,7 @@ func (t *single) Next() (*round.Round, error) {
 		}
 		t.phase = phaseMean
 	}
-	t.round = round.Round{Units: len(t.manifest.Shards), Scope: round.Sharded, How: round.Sum}
+	t.round = round.Round{Tasks: len(t.manifest.Shards), Scope: round.Sharded, How: round.Reduce}
 	switch t.phase {
 	case phaseMean:
 		t.meanRound()
@@ -151,8 +151,8 @@ func (t *single) evaluateRound() error {
 	}
 	switch {
 	case t.shared != nil:
-	case len(t.pieces) > 0:
-		t.round.Vars = append(t.round.Vars, round.Var{ID: varModel, Version: 1, Pieces: t.pieces, Whole: t.whole})
+	case len(t.chunks) > 0:
+		t.round.Vars = append(t.round.Vars, round.Var{ID: varModel, Version: 1, Chunks: t.chunks, Whole: t.whole})
 	default:
 		t.round.Vars = append(t.round.Vars, round.Var{ID: varModel, Version: 1, Data: t.model})
 	}
@@ -169,7 +169,7 @@ func (t *single) evaluated() dataset.Roles {
 
 // prepareModel makes the model available to kernels, in this process or in others.
 func (t *single) prepareModel() error {
-	if t.model != nil || len(t.pieces) > 0 {
+	if t.model != nil || len(t.chunks) > 0 {
 		return nil
 	}
 	m, err := t.inner.Model()
@@ -181,9 +181,9 @@ func (t *single) prepareModel() error {
 		return nil
 	}
 	if c, ok := t.inner.(algorithms.Composite); ok {
-		t.pieces = c.Pieces()
+		t.chunks = c.Pieces()
 	}
-	if len(t.pieces) == 0 {
+	if len(t.chunks) == 0 {
 		t.model = encodeOnce(t.job.Algorithm, m)
 	}
 	return nil
@@ -203,7 +203,7 @@ func (t *single) whole() []byte {
 
 // releaseModel frees what only the evaluation of a model needs.
 func (t *single) releaseModel() {
-	t.pieces, t.round.Vars = nil, nil
+	t.chunks, t.round.Vars = nil, nil
 	if t.shared != nil {
 		t.shared.model = nil
 	}
@@ -220,7 +220,7 @@ func (t *single) Fold(res *round.Result) error {
 	case phaseMean:
 		if !t.plan.Number {
 			t.setMean(res.Sum.F64)
-		} else if err := t.setMedian(res.Collected); err != nil {
+		} else if err := t.setMedian(res.Gathered); err != nil {
 			return err
 		}
 	case phaseEvaluate:
@@ -232,7 +232,7 @@ func (t *single) Fold(res *round.Result) error {
 		}
 	case phasePredict:
 		t.releaseModel()
-		if err := t.setPredictions(res.Collected); err != nil {
+		if err := t.setPredictions(res.Gathered); err != nil {
 			return err
 		}
 	}
@@ -270,7 +270,7 @@ func (t *single) StepLosses() []float64 {
 	return nil
 }
 
-// ResultProgress implements algorithms.UnitReporter.
+// ResultProgress implements algorithms.TaskReporter.
 func (t *single) ResultProgress(result []byte) (round.Progress, error) {
 	if g := t.reporter(); g != nil {
 		return g.ResultProgress(result)
@@ -278,27 +278,27 @@ func (t *single) ResultProgress(result []byte) (round.Progress, error) {
 	return round.Progress{Loss: -1}, nil
 }
 
-// RoundProgress implements algorithms.UnitReporter.
-func (t *single) RoundProgress(units []round.UnitProgress) round.Progress {
+// RoundProgress implements algorithms.TaskReporter.
+func (t *single) RoundProgress(units []round.TaskProgress) round.Progress {
 	if g := t.reporter(); g != nil {
 		return g.RoundProgress(units)
 	}
 	return t.Progress()
 }
 
-// reporter returns the algorithm's UnitReporter while it trains; else nil.
-func (t *single) reporter() round.UnitReporter {
+// reporter returns the algorithm's TaskReporter while it trains; else nil.
+func (t *single) reporter() round.TaskReporter {
 	if t.phase != phaseTrain || !t.fill.done() {
 		return nil
 	}
-	g, _ := t.inner.(round.UnitReporter)
+	g, _ := t.inner.(round.TaskReporter)
 	return g
 }
 
-// TakePart implements round.PartTaker; what the algorithm does not keep is taken by Fold.
-func (t *single) TakePart(unit int, part []byte) error {
-	if k, ok := t.inner.(round.PartTaker); ok && t.phase == phaseTrain && t.fill.done() {
-		return k.TakePart(unit, part)
+// TakeResult implements round.ResultTaker; what the algorithm does not keep is taken by Fold.
+func (t *single) TakeResult(unit int, part []byte) error {
+	if k, ok := t.inner.(round.ResultTaker); ok && t.phase == phaseTrain && t.fill.done() {
+		return k.TakeResult(unit, part)
 	}
 	return nil
 }

@@ -42,10 +42,10 @@ func Estimate(j *round.Job, m *dataset.Manifest) (Memory, error) {
 	return Memory{State: 2*f.State + f.Weights + kept, Tree: f.Node * f.Nodes, Message: f.Node}, nil
 }
 
-// cellBytes is about what the outcome of a cell takes without its model, and its child job.
+// cellBytes is about what the outcome of a run takes without its model, and its sub-job.
 const cellBytes = 6 << 10
 
-// estimateCells estimates a job of cells: the outcomes of all, with the models where these are
+// estimateCells estimates a job of runs: the outcomes of all, with the models where these are
 // kept.
 func estimateCells(j *round.Job, m *dataset.Manifest) (all Memory, err error) {
 	if err := j.Cells.Check(j.Split.Folds, j.Split.Overlap); err != nil {

@@ -40,7 +40,7 @@ func (s *Served) Close() {
 func ServeBlobs(c *Conn, subject, queue string, open func(digest string) (Blob, error)) (*Served, error) {
 	s := &Served{}
 	notFound := func(_ Message, err error) []byte {
-		return (&protocol.BlobPiece{Unreadable: !errors.Is(err, ErrNoBlob)}).Append(nil)
+		return (&protocol.BlobData{Unreadable: !errors.Is(err, ErrNoBlob)}).Append(nil)
 	}
 	lack := notFound
 	if queue != "" {
@@ -54,13 +54,13 @@ func ServeBlobs(c *Conn, subject, queue string, open func(digest string) (Blob, 
 			return nil
 		}
 		all := func(m Message) []byte {
-			return c.piece(m, open, func(Message, error) []byte { return nil })
+			return c.chunk(m, open, func(Message, error) []byte { return nil })
 		}
 		if err := s.add(c.serve(subject+elsewhere, "", all)); err != nil {
 			return nil, err
 		}
 	}
-	one := func(m Message) []byte { return c.piece(m, open, lack) }
+	one := func(m Message) []byte { return c.chunk(m, open, lack) }
 	if err := s.add(c.serve(subject, queue, one)); err != nil {
 		s.Close()
 		return nil, err
@@ -77,7 +77,7 @@ func (s *Served) add(sub *Subscription, err error) error {
 
 // piece returns the answer to a BlobGet, nil for none. lack returns that of who cannot send the
 // blob, for the reason err.
-func (c *Conn) piece(m Message, open func(string) (Blob, error), lack func(m Message, err error) []byte) []byte {
+func (c *Conn) chunk(m Message, open func(string) (Blob, error), lack func(m Message, err error) []byte) []byte {
 	var get protocol.BlobGet
 	if err := get.Decode(m.Data); err != nil {
 		c.log.Warn("a request was dropped", "subject", m.Subject, "error", err)
@@ -90,7 +90,7 @@ func (c *Conn) piece(m Message, open func(string) (Blob, error), lack func(m Mes
 	var piece []byte
 	if err == nil {
 		defer b.Close()
-		piece, err = readPiece(b, &get)
+		piece, err = readChunk(b, &get)
 	}
 	if err != nil {
 		c.log.Warn("a blob cannot be read", "digest", get.Digest, "error", err)
@@ -101,8 +101,8 @@ func (c *Conn) piece(m Message, open func(string) (Blob, error), lack func(m Mes
 
 // readPiece encodes the bytes that get asks for; beyond the blob's end there are
 // none.
-func readPiece(b Blob, get *protocol.BlobGet) ([]byte, error) {
-	p := protocol.BlobPiece{Found: true, Total: uint64(max(0, b.Size()))}
+func readChunk(b Blob, get *protocol.BlobGet) ([]byte, error) {
+	p := protocol.BlobData{Found: true, Total: uint64(max(0, b.Size()))}
 	if get.Offset < p.Total {
 		p.Data = make([]byte, min(uint64(get.Length), p.Total-get.Offset))
 		n, err := b.ReadAt(p.Data, int64(get.Offset))

@@ -18,10 +18,10 @@ const (
 	// MaxBlob is the greatest blob that FetchBlob takes, in bytes.
 	MaxBlob = 64 << 30
 	// pieceTimeout is how long one request waits for its piece at least.
-	pieceTimeout = protocol.BlobPieceWait
+	chunkTimeout = protocol.BlobChunkWait
 	// pieceTries is how often a piece is asked for, while no other comes, before nobody has
 	// the blob.
-	pieceTries = 5
+	chunkTries = 5
 	// retryWait is the pause before a piece is asked for again.
 	retryWait = 50 * time.Millisecond
 )
@@ -79,14 +79,14 @@ type fetch struct {
 }
 
 // piece is one that was asked for.
-type piece struct {
+type chunk struct {
 	length int
 	ended  chan outcome
 }
 
 // outcome is what became of a piece.
 type outcome struct {
-	p   protocol.BlobPiece
+	p   protocol.BlobData
 	err error
 }
 
@@ -117,7 +117,7 @@ func (f *fetch) pull(ctx context.Context, o outcome, length int, w io.Writer) er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	total := o.p.Total
-	var out []piece // in the order of offsets
+	var out []chunk // in the order of offsets
 	defer func() {
 		cancel()
 		for _, p := range out {
@@ -151,7 +151,7 @@ func (f *fetch) pull(ctx context.Context, o outcome, length int, w io.Writer) er
 func (f *fetch) next(inFlight int, left uint64) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := f.window.piece()
+	n := f.window.chunk()
 	if inFlight > 0 && inFlight+n > f.window.size() {
 		return 0
 	}
@@ -159,8 +159,8 @@ func (f *fetch) next(inFlight int, left uint64) int {
 }
 
 // ask asks for the piece at an offset in the background.
-func (f *fetch) ask(ctx context.Context, at uint64, length int) piece {
-	p := piece{length, make(chan outcome, 1)}
+func (f *fetch) ask(ctx context.Context, at uint64, length int) chunk {
+	p := chunk{length, make(chan outcome, 1)}
 	go func() { p.ended <- f.fetch(ctx, at, uint32(length)) }()
 	return p
 }
@@ -193,7 +193,7 @@ func (f *fetch) fetch(ctx context.Context, at uint64, length uint32) outcome {
 			return outcome{err: ctx.Err()}
 		case errors.Is(err, ErrOffline), now != came: // what comes is a sign of life
 			tries, came = 0, now
-		case tries == pieceTries:
+		case tries == chunkTries:
 			return outcome{err: fmt.Errorf("%w: %w", ErrNoBlob, err)}
 		}
 		select {

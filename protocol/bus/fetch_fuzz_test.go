@@ -33,13 +33,13 @@ func FuzzFetchBlob(f *testing.F) {
 		f.Fatal(err)
 	}
 	piece := func(total uint64, data string) []byte {
-		return (&protocol.BlobPiece{Found: true, Total: total, Data: []byte(data)}).Append(nil)
+		return (&protocol.BlobData{Found: true, Total: total, Data: []byte(data)}).Append(nil)
 	}
 	f.Add(piece(4, "blob"), []byte{0}, []byte("blob"), int64(4))
 	f.Add(piece(1<<40, "blob"), piece(9, "blob"), []byte("blob"), int64(0))
 	f.Add(piece(MaxBlob, ""), piece(MaxBlob, ""), []byte("blob"), int64(-1))
-	f.Add((&protocol.BlobPiece{}).Append(nil), []byte{0}, []byte{}, int64(0))
-	f.Add((&protocol.BlobPiece{Unreadable: true}).Append(nil), piece(4, "blob"), []byte("blob"), int64(4))
+	f.Add((&protocol.BlobData{}).Append(nil), []byte{0}, []byte{}, int64(0))
+	f.Add((&protocol.BlobData{Unreadable: true}).Append(nil), piece(4, "blob"), []byte("blob"), int64(4))
 	f.Add([]byte{0}, []byte{1}, []byte{}, int64(1<<62))
 	f.Fuzz(func(t *testing.T, first, rest, want []byte, size int64) {
 		if len(first) == 0 || len(rest) == 0 { // an empty message is none
@@ -70,7 +70,7 @@ func FuzzServeBlobs(f *testing.F) {
 	h := holds{}
 	data := message(1<<10, 1)
 	digest := h.put(data)
-	lack := func(Message, error) []byte { return (&protocol.BlobPiece{}).Append(nil) }
+	lack := func(Message, error) []byte { return (&protocol.BlobData{}).Append(nil) }
 	get := func(digest string, offset uint64, length uint32) []byte {
 		return (&protocol.BlobGet{Digest: digest, Offset: offset, Length: length}).Append(nil)
 	}
@@ -81,7 +81,7 @@ func FuzzServeBlobs(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var answer []byte
-		allocs.AtMost(t, 16*len(b)+64<<10, "a request", func() { answer = server.piece(Message{Subject: "blobs.a", Data: b}, h.open, lack) })
+		allocs.AtMost(t, 16*len(b)+64<<10, "a request", func() { answer = server.chunk(Message{Subject: "blobs.a", Data: b}, h.open, lack) })
 		var m protocol.BlobGet
 		if err := m.Decode(b); err != nil {
 			if answer != nil {
@@ -89,7 +89,7 @@ func FuzzServeBlobs(f *testing.F) {
 			}
 			return
 		}
-		var p protocol.BlobPiece
+		var p protocol.BlobData
 		if err := p.Decode(answer); err != nil || p.Found != (m.Digest == digest) {
 			t.Fatalf("piece %+v, error %v", p, err)
 		}

@@ -149,7 +149,7 @@ func (w *fullDisk) Write(b []byte) (int, error) {
 }
 
 // Pieces that get lost are asked for again.
-func TestFetchBlobLosesPieces(t *testing.T) {
+func TestFetchBlobLosesChunks(t *testing.T) {
 	t.Parallel() // it waits
 	s := startServer(t, ServerOptions{Name: "a"})
 	h := holds{}
@@ -165,7 +165,7 @@ func TestFetchBlobLosesPieces(t *testing.T) {
 		if err := get.Decode(req); err != nil {
 			t.Error(err)
 		}
-		piece, err := readPiece(memory{bytes.NewReader(h[get.Digest])}, &get)
+		piece, err := readChunk(memory{bytes.NewReader(h[get.Digest])}, &get)
 		if err != nil {
 			t.Error(err)
 		}
@@ -196,12 +196,12 @@ func TestFetchBlobThatCannotBeRead(t *testing.T) {
 		return h.open(digest)
 	})
 	c := connect(t, Options{Server: s})
-	failures.Store(pieceTries - 1)
+	failures.Store(chunkTries - 1)
 	var got bytes.Buffer
 	if err := c.FetchBlob(within(t), "blobs.a", d, 0, &got); err != nil || !bytes.Equal(got.Bytes(), h[d]) {
 		t.Errorf("read at the last try: %d bytes, error %v", got.Len(), err)
 	}
-	failures.Store(pieceTries)
+	failures.Store(chunkTries)
 	err := c.FetchBlob(within(t), "blobs.a", d, 0, new(bytes.Buffer))
 	if !errors.Is(err, ErrUnreadable) || !errors.Is(err, ErrNoBlob) || errors.Is(err, ErrNoAnswer) {
 		t.Errorf("never read: %v", err)
@@ -217,7 +217,7 @@ func TestFetchBlobThatCannotBeRead(t *testing.T) {
 func TestFetchBlobFromAnyMember(t *testing.T) {
 	sa, sb := pair(t)
 	ha, hb := holds{}, holds{}
-	b := message(leastPiece, 1)
+	b := message(leastChunk, 1)
 	d := hb.put(b)
 	serveBlobs(t, connect(t, Options{Server: sa}), "blobs", "coordinators", ha.open)
 	serveBlobs(t, connect(t, Options{Server: sb}), "blobs", "coordinators", hb.open)

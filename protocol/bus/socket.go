@@ -65,7 +65,7 @@ func (s *socket) Read(p []byte) (n int, err error) {
 }
 
 // writePiece is what must be taken in the time that a write has: 64 KiB.
-const writePiece = 64 << 10
+const writeChunk = 64 << 10
 
 // Write implements io.Writer. The time that it has is that of each piece.
 func (s *socket) Write(p []byte) (n int, err error) {
@@ -76,7 +76,7 @@ func (s *socket) Write(p []byte) (n int, err error) {
 			}
 		}
 		var m int
-		m, err = s.Conn.Write(p[:min(len(p), writePiece)])
+		m, err = s.Conn.Write(p[:min(len(p), writeChunk)])
 		n, p = n+m, p[m:]
 	}
 	return n, err

@@ -12,10 +12,10 @@ const (
 	firstWindow = 16 << 10
 	leastWindow = 4 << 10
 	mostWindow  = 8 * protocol.BlobChunk
-	leastPiece  = 4 << 10
+	leastChunk  = 4 << 10
 	// piecesOut is in how many pieces a window is asked for, as far as the bounds of a
 	// piece allow.
-	piecesOut = 4
+	chunksOut = 4
 	// afresh is how often in a row a window shrinks, and no piece comes as fast as the fastest
 	// did, before that counts no more: the way may be a longer one by now.
 	afresh = 16
@@ -48,8 +48,8 @@ func (w *window) size() int {
 }
 
 // piece returns how many bytes to ask for at once.
-func (w *window) piece() int {
-	return min(max(w.size()/piecesOut, leastPiece), protocol.BlobChunk)
+func (w *window) chunk() int {
+	return min(max(w.size()/chunksOut, leastChunk), protocol.BlobChunk)
 }
 
 // came takes note of n bytes that came d after they were asked for.
@@ -73,7 +73,7 @@ func (w *window) came(n int, d time.Duration) {
 	case late:
 		w.shrink()
 	case w.steady:
-		w.bytes = min(size+float64(n)*float64(w.piece())/size, mostWindow)
+		w.bytes = min(size+float64(n)*float64(w.chunk())/size, mostWindow)
 	default:
 		w.bytes = min(size+float64(n), mostWindow) // twice as much for each window that came
 	}
@@ -97,7 +97,7 @@ func (w *window) shrink() {
 
 // patience is how long a piece is waited for that is asked for the tries-th time, from 1.
 func (w *window) patience(tries int) time.Duration {
-	first := max(pieceTimeout, min(patiencePaces*w.last, mostPatience))
+	first := max(chunkTimeout, min(patiencePaces*w.last, mostPatience))
 	return min(first<<min(tries-1, 3), mostPatience)
 }
 

@@ -22,8 +22,8 @@ func pipe(w *window, trip time.Duration, rate float64, total int) (took, queued 
 	var out []part
 	inFlight, asked, got := 0, 0, 0
 	for got < total {
-		for asked < total && (inFlight == 0 || inFlight+w.piece() <= w.size()) {
-			n := min(w.piece(), total-asked)
+		for asked < total && (inFlight == 0 || inFlight+w.chunk() <= w.size()) {
+			n := min(w.chunk(), total-asked)
 			free = max(free, now+trip/2) + time.Duration(float64(n)/rate*float64(time.Second))
 			out = append(out, part{n, now, free + trip/2})
 			asked, inFlight = asked+n, inFlight+n
@@ -49,7 +49,7 @@ func TestWindowFollowsTheLink(t *testing.T) {
 		total := int(min(max(20*rate, 1<<20), 64<<20))
 		took, queued := pipe(new(window), trip, rate, total)
 		inBytes := func(n float64) time.Duration { return time.Duration(n / rate * float64(time.Second)) }
-		if most := 4*spareDelay + inBytes(firstWindow+2*leastPiece) + trip; queued > most {
+		if most := 4*spareDelay + inBytes(firstWindow+2*leastChunk) + trip; queued > most {
 			t.Errorf("%v queued, at most %v should be", queued, most)
 		}
 		best := inBytes(float64(total)) + trip
@@ -73,10 +73,10 @@ func TestWindowBounds(t *testing.T) {
 			} else {
 				w.came(rapid.IntRange(0, protocol.BlobChunk).Draw(t, "n"), time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms"))*time.Millisecond)
 			}
-			if w.size() < leastWindow || w.size() > mostWindow || w.piece() < leastPiece || w.piece() > protocol.BlobChunk {
-				t.Fatalf("a window of %d, pieces of %d", w.size(), w.piece())
+			if w.size() < leastWindow || w.size() > mostWindow || w.chunk() < leastChunk || w.chunk() > protocol.BlobChunk {
+				t.Fatalf("a window of %d, pieces of %d", w.size(), w.chunk())
 			}
-			if w.patience(1) < pieceTimeout || w.patience(1) < patiencePaces*w.last || w.patience(2) != min(2*w.patience(1), mostPatience) || w.patience(9) != w.patience(4) {
+			if w.patience(1) < chunkTimeout || w.patience(1) < patiencePaces*w.last || w.patience(2) != min(2*w.patience(1), mostPatience) || w.patience(9) != w.patience(4) {
 				t.Fatalf("patience %v, %v", w.patience(1), w.patience(2))
 			}
 		}
@@ -105,8 +105,8 @@ func TestWindowFollowsALongerWay(t *testing.T) {
 // However long a piece took once, a lost one is asked for again in time.
 func TestPatienceIsBounded(t *testing.T) {
 	var w window
-	w.came(leastPiece, time.Hour)
-	for tries := 1; tries <= pieceTries; tries++ {
+	w.came(leastChunk, time.Hour)
+	for tries := 1; tries <= chunkTries; tries++ {
 		if p := w.patience(tries); p != mostPatience {
 			t.Errorf("try %d: %v", tries, p)
 		}

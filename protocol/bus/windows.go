@@ -54,5 +54,5 @@ func (w *window) first(size int64) int {
 	if 0 < size && size <= int64(min(w.size(), protocol.BlobChunk)) {
 		return int(size)
 	}
-	return w.piece()
+	return w.chunk()
 }

@@ -85,7 +85,7 @@ func TestWindowFirst(t *testing.T) {
 			t.Errorf("%d bytes: %d at first, want %d", size, got, want)
 		}
 	}
-	if got := new(window).first(firstWindow + 1); got != leastPiece {
+	if got := new(window).first(firstWindow + 1); got != leastChunk {
 		t.Errorf("more than the window: %d at first", got)
 	}
 }

@@ -44,10 +44,10 @@ func (m *Machine) Step(dst []Action, e Event) []Action {
 	case Run:
 		m.run(e.Run, e.Reply)
 	case Forget:
-		if j := m.addressed(e.Epoch, e.ID); j != nil && len(e.Units) == 0 {
+		if j := m.addressed(e.Epoch, e.ID); j != nil && len(e.Tasks) == 0 {
 			m.forget(j)
 		} else if j != nil {
-			j.stopTasks(e.Round, e.Units)
+			j.stopTasks(e.Round, e.Tasks)
 		}
 	case Opened:
 		e.Job.opened(&e)
@@ -56,11 +56,14 @@ func (m *Machine) Step(dst []Action, e Event) []Action {
 	case Free:
 		m.begin(e.Executor)
 	case Ended:
-		e.Batch.ended(&e)
+		if e.Batch.ended(&e); e.Batch.state != answering { // otherwise the executor sends first
+			m.begin(e.Batch.executor)
+		}
 	case Helped:
 		e.Job.used[e.Executor] += e.Took
 	case Answered:
 		e.Batch.retire()
+		m.begin(e.Batch.executor)
 	case Stored:
 		e.Job.stored(&e)
 	case ChunkLost:
@@ -84,9 +87,9 @@ func (m *Machine) sorted() []*Job {
 	return slices.SortedFunc(maps.Values(m.jobs), func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// obey reports whether messages of an epoch count: it is the highest one seen. A higher one than
-// before ends the reduce rounds of earlier leaders. Tasks of gather rounds go on, because the next
-// leader will ask for the same bytes.
+// obey reports whether messages of an epoch count. They do if it is the highest epoch seen. A
+// higher one than before ends the reduce rounds of earlier leaders. Tasks of gather rounds go on,
+// because the next leader will ask for the same bytes.
 func (m *Machine) obey(epoch uint64) bool {
 	if epoch < m.epoch {
 		m.do(Action{Kind: CountStale})
@@ -113,7 +116,10 @@ func (m *Machine) addressed(epoch, id uint64) *Job {
 
 // setup opens a job, unless it is here already.
 func (m *Machine) setup(s *protocol.Setup, spec string) {
-	if old := m.addressed(s.Epoch, s.ID); old != nil {
+	if !m.obey(s.Epoch) {
+		return
+	}
+	if old := m.jobs[s.ID]; old != nil {
 		same := spec != "" && spec == old.spec // it is another job if the cluster began a new log
 		again := s.Epoch == old.epoch && s.Start > old.start
 		if same && !again && !old.lost() {
@@ -123,9 +129,6 @@ func (m *Machine) setup(s *protocol.Setup, spec string) {
 			return
 		}
 		m.forget(old)
-	}
-	if s.Epoch < m.epoch {
-		return
 	}
 	if len(m.jobs) >= MaxJobs {
 		m.forgetIdle()
@@ -211,8 +214,8 @@ func (m *Machine) forgetIdle() {
 	}
 }
 
-// begin gives an executor the next task of the job that has used the least time, so that jobs share
-// the executors evenly, whatever the length of their tasks.
+// begin gives the next task to an executor that has nothing to do. It is a task of the job that has
+// used the least time. So jobs share the executors evenly, whatever the length of their tasks.
 func (m *Machine) begin(x Executor) {
 	for len(m.ready[x]) > 0 {
 		b := m.ready[x][0]

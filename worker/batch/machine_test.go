@@ -73,10 +73,10 @@ func checkJob(m *Machine, j *Job) error {
 		}
 		for _, t := range b.tasks {
 			if b.executor == Reduce && b.Stamp == j.round {
-				if pending[t.unit] {
-					return fmt.Errorf("two batches have task %d", t.unit)
+				if pending[t.number] {
+					return fmt.Errorf("two batches have task %d", t.number)
 				}
-				pending[t.unit] = true
+				pending[t.number] = true
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func TestValueMemory(t *testing.T) {
 	}
 	first := put(1)
 	put(2)
-	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1, Round: 1}, Of: 1, Units: []uint32{0}, Refs: []protocol.Ref{{ID: 3, Version: 1}}}
+	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1, Round: 1}, Of: 1, Tasks: []uint32{0}, Refs: []protocol.Ref{{ID: 3, Version: 1}}}
 	m.Step(nil, Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
 	third := put(3)
 	for version := uint64(4); version < 6; version++ {
@@ -212,7 +212,7 @@ func TestValuesAreBounded(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	units := func(n, step int) (list []entry) {
 		for i := range n {
-			list = append(list, entry{unit: uint32(i * step)})
+			list = append(list, entry{number: uint32(i * step)})
 		}
 		return list
 	}
@@ -261,23 +261,31 @@ func TestFairness(t *testing.T) {
 		m.Step(nil, Event{Kind: Opened, Job: m.jobs[id]})
 		run := &protocol.Run{Stamp: protocol.Stamp{Job: id, Round: 1}, Of: uint32(n)}
 		for i := range n {
-			run.Units = append(run.Units, uint32(i))
+			run.Tasks = append(run.Tasks, uint32(i))
 		}
 		m.Step(nil, Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
 	}
 	count := map[uint64]int{}
+	var next *Action
 	step := func(n int) {
 		for range n {
-			a := m.Step(nil, Event{Kind: Free})
-			if len(a) == 0 || a[0].Kind != Compute {
+			if next == nil || next.Kind != Compute {
 				t.Fatalf("there is no task: %v", count)
 			}
-			count[a[0].Job.ID]++
-			m.Step(nil, Event{Kind: Ended, Batch: a[0].Batch, Index: a[0].Index, Took: cost[a[0].Job.ID]})
+			id := next.Job.ID
+			count[id]++
+			a := m.Step(nil, Event{Kind: Ended, Batch: next.Batch, Index: next.Index, Took: cost[id]})
+			if len(a) > 0 && a[0].Kind == Answer {
+				a = m.Step(nil, Event{Kind: Answered, Batch: a[0].Batch})
+			}
+			if next = nil; len(a) > 0 {
+				next = &a[len(a)-1]
+			}
 		}
 	}
 	add(1, 10)
 	add(2, 100)
+	next = &m.Step(nil, Event{Kind: Free})[0]
 	step(55)
 	if count[1] != 5 || count[2] != 50 {
 		t.Fatalf("%v tasks", count)
@@ -298,7 +306,7 @@ func BenchmarkRound(b *testing.B) {
 	m, _ := opened(Config{Slots: 2})
 	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1}, Of: 64, Refs: []protocol.Ref{{ID: 3}}}
 	for i := range uint32(64) {
-		run.Units = append(run.Units, i)
+		run.Tasks = append(run.Tasks, i)
 	}
 	var a []Action
 	events := 0
@@ -313,8 +321,8 @@ func BenchmarkRound(b *testing.B) {
 		step(Event{Kind: Value, Order: Order{ID: 1, Ref: run.Refs[0]}, Bytes: 8})
 		step(Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
 		batch := a[0].Batch
+		step(Event{Kind: Free})
 		for range 64 {
-			step(Event{Kind: Free})
 			step(Event{Kind: Ended, Batch: batch, Index: a[0].Index, Took: 1})
 		}
 		step(Event{Kind: Answered, Batch: batch})
@@ -330,7 +338,7 @@ func TestNoAllocations(t *testing.T) {
 	m.Step(nil, Event{Kind: Opened, Job: m.jobs[1]})
 	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1}, Of: 64}
 	for i := range uint32(32) {
-		run.Units = append(run.Units, 2*i)
+		run.Tasks = append(run.Tasks, 2*i)
 	}
 	var a []Action
 	step := func(e Event) { a = m.Step(a[:0], e) }
@@ -343,8 +351,8 @@ func TestNoAllocations(t *testing.T) {
 				step(Event{Kind: Fetched, Job: fetch.Job, Index: fetch.Index})
 			}
 		}
-		for range run.Units {
-			step(Event{Kind: Free})
+		step(Event{Kind: Free})
+		for range run.Tasks {
 			step(Event{Kind: Ended, Batch: batch, Index: a[0].Index, Took: 1})
 		}
 		step(Event{Kind: Answered, Batch: batch})

@@ -182,7 +182,7 @@ func (c *caller) order() {
 		order.Found = !order.Sent && rapid.Bool().Draw(t, "found")
 		c.step(Event{Kind: Chunk, Order: order, Index: rapid.IntRange(0, 1).Draw(t, "index"), Bytes: 1})
 	case 5:
-		order.Units = units[1:]
+		order.Tasks = units[1:]
 		c.step(Event{Kind: Forget, Order: order})
 	case 7:
 		if j := c.machine.jobs[stamp.Job]; j != nil {
@@ -195,7 +195,7 @@ func (c *caller) order() {
 			c.step(Event{Kind: Damaged, Job: j})
 		}
 	default:
-		run := &protocol.Run{Stamp: stamp, Of: 4, Units: units, How: rapid.SampledFrom([]round.Combine{round.Sum, round.Collect}).Draw(t, "how")}
+		run := &protocol.Run{Stamp: stamp, Of: 4, Tasks: units, How: rapid.SampledFrom([]round.Combine{round.Reduce, round.Gather}).Draw(t, "how")}
 		if rapid.Bool().Draw(t, "reads") {
 			run.Refs = []protocol.Ref{ref}
 		}

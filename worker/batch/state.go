@@ -151,23 +151,23 @@ type Batch struct {
 
 // entry is a task of a batch.
 type entry struct {
-	index int // in the Run message
-	unit  uint32
-	task  *Task // of a gather round; otherwise nil
+	index  int // in the Run message
+	number uint32
+	task   *Task // of a gather round; otherwise nil
 }
 
 // taskKey names a task of a gather round.
 type taskKey struct {
-	round uint64
-	unit  uint32
+	round  uint64
+	number uint32
 }
 
 // Task is a task of a gather round, until its result is given up.
 type Task struct {
-	Unit  uint32
-	Stamp protocol.Stamp // of the latest order, which another leader may have sent
-	Reply string         // of the latest order
-	Local any            // of the caller
+	Number uint32
+	Stamp  protocol.Stamp // of the latest order, which another leader may have sent
+	Reply  string         // of the latest order
+	Local  any            // of the caller
 
 	key     taskKey
 	stopped bool // true if nobody wants the task. Invariant: it is not in Job.tasks.
@@ -221,11 +221,11 @@ const (
 	// Chunk: the leader sent a chunk of a version, or named it. Epoch, ID, Ref, Index, Of, Bytes,
 	// Sent, Found, Local.
 	Chunk
-	// Run: the leader asks for tasks. Run, Reply. Step sorts Run.Units of a reduce round; Begin
+	// Run: the leader asks for tasks. Run, Reply. Step sorts Run.Tasks of a reduce round; Begin
 	// hands the message over.
 	Run
-	// Forget: the leader needs a job no longer, or, with Units, some tasks of a gather round.
-	// Epoch, ID, Round, Units.
+	// Forget: the leader needs a job no longer, or, with Tasks, some tasks of a gather round.
+	// Epoch, ID, Round, Tasks.
 	Forget
 
 	// Opened: a job was opened, or Err says why not. Job, Err, Demand, DemandFor.
@@ -234,11 +234,12 @@ const (
 	Fetched
 	// Free: an executor has nothing to do. Executor.
 	Free
-	// Ended: an executor ended a task, or Err says why it failed. Batch, Index, Took, Err.
+	// Ended: an executor ended a task, or Err says why it failed. It is free now, unless it shall
+	// Answer. Batch, Index, Took, Err.
 	Ended
 	// Helped: an executor helped with a task of another one. Job, Executor, Took.
 	Helped
-	// Answered: the sums of a batch were sent. Batch.
+	// Answered: an executor sent the sums of a batch. It is free now. Batch.
 	Answered
 	// Stored: the result of a task of a gather round was stored, or Err says why not. Task, Digest,
 	// Bytes, Took, Err.
@@ -256,7 +257,7 @@ type Order struct {
 	Epoch uint64
 	ID    uint64 // of a job
 	Round uint64
-	Units []uint32
+	Tasks []uint32
 	Setup *protocol.Setup
 	Spec  string // the job's specification in a form that can be compared; empty: it cannot be compared
 	Run   *protocol.Run
@@ -316,7 +317,8 @@ const (
 
 	// Begin: prepare the memory of a batch. Batch, Run.
 	Begin
-	// Wake: N tasks are ready for executors. Each executor that wakes reports Free. Executor, N.
+	// Wake: N tasks are ready for executors. Each executor that waits, up to N of them, shall
+	// report Free. Executor, N.
 	Wake
 	// Compute: compute a task, then report Ended. Batch, Task (of a gather round), Index.
 	Compute
@@ -361,7 +363,7 @@ type Action struct {
 	N        int
 	Stamp    protocol.Stamp
 	Reply    string
-	Unit     uint32
+	Number   uint32
 	Refs     []protocol.Ref
 	Digest   string
 	Bytes    int

@@ -130,7 +130,7 @@ func (j *Job) supersede(s protocol.Stamp) {
 // sorted returns the tasks of gather rounds in the order of their numbers.
 func (j *Job) sorted() []*Task {
 	return slices.SortedFunc(maps.Values(j.tasks), func(a, b *Task) int {
-		return cmp.Or(cmp.Compare(a.key.round, b.key.round), cmp.Compare(a.key.unit, b.key.unit))
+		return cmp.Or(cmp.Compare(a.key.round, b.key.round), cmp.Compare(a.key.number, b.key.number))
 	})
 }
 
@@ -140,25 +140,25 @@ func (j *Job) sorted() []*Task {
 func (j *Job) accept(run *protocol.Run, reply string) {
 	b := j.newBatch(run, reply)
 	if b.executor == Reduce {
-		slices.Sort(run.Units)
+		slices.Sort(run.Tasks)
 		if len(j.pending) != b.of {
 			j.pending = make([]bool, b.of)
 		}
 	}
-	for i, unit := range run.Units {
+	for i, unit := range run.Tasks {
 		if b.executor == Reduce {
 			if !j.pending[unit] {
 				j.pending[unit] = true
-				b.tasks = append(b.tasks, entry{index: i, unit: unit})
+				b.tasks = append(b.tasks, entry{index: i, number: unit})
 			}
 			continue
 		}
 		key := taskKey{run.Round, unit}
 		t := j.tasks[key]
 		if t == nil {
-			t = &Task{Unit: unit, key: key}
+			t = &Task{Number: unit, key: key}
 			j.tasks[key] = t
-			b.tasks = append(b.tasks, entry{index: i, unit: unit, task: t})
+			b.tasks = append(b.tasks, entry{index: i, number: unit, task: t})
 		}
 		t.Stamp, t.Reply = run.Stamp, reply
 		if t.done {
@@ -185,10 +185,10 @@ func (j *Job) accept(run *protocol.Run, reply string) {
 // memory fits.
 func (j *Job) newBatch(run *protocol.Run, reply string) *Batch {
 	executor, scope := Reduce, run.Scope
-	if run.How == round.Collect {
+	if run.How == round.Gather {
 		executor = Gather
 	}
-	if run.Child {
+	if run.SubJob {
 		scope = round.Whole // a sub-job needs the dataset of its job
 	}
 	var b *Batch
@@ -242,7 +242,7 @@ func (b *Batch) await() {
 		return
 	}
 	for i := 0; j.shards.absent > 0 && i < len(b.tasks); i++ {
-		lo, hi := b.needs(b.tasks[i].unit)
+		lo, hi := b.needs(b.tasks[i].number)
 		for at := lo; at < hi; at++ {
 			s := &j.shards.list[at]
 			if s.state == here || len(s.waiting) > 0 && s.waiting[len(s.waiting)-1] == b {
@@ -264,7 +264,7 @@ func (b *Batch) await() {
 
 // needs returns the range [lo, hi) of the shards that a task needs.
 func (b *Batch) needs(unit uint32) (lo, hi int) {
-	return round.Unit{ID: int(unit), Of: b.of, Scope: b.scope}.Shards(len(b.job.shards.list))
+	return round.Task{ID: int(unit), Of: b.of, Scope: b.scope}.Shards(len(b.job.shards.list))
 }
 
 // tooLarge says why the batch would take more memory than this worker has, or returns nil.
@@ -275,7 +275,7 @@ func (b *Batch) tooLarge() error {
 		// the reduction tree that wait for their siblings.
 		runs := 0 // of consecutive tasks
 		for i, t := range b.tasks {
-			if i == 0 || t.unit != b.tasks[i-1].unit+1 {
+			if i == 0 || t.number != b.tasks[i-1].number+1 {
 				runs++
 			}
 		}
@@ -304,7 +304,7 @@ func (b *Batch) proceed() {
 	if j.shards.absent > 0 {
 		b.tasks = slices.DeleteFunc(b.tasks, func(t entry) bool {
 			var errs []error
-			lo, hi := b.needs(t.unit)
+			lo, hi := b.needs(t.number)
 			for _, s := range j.shards.list[lo:hi] {
 				if s.state != here {
 					errs = append(errs, s.err)
@@ -369,10 +369,10 @@ func (b *Batch) fail(t *entry, err error) {
 	case t.task != nil:
 		b.job.failTask(t.task, err)
 	default:
-		b.job.machine.do(Action{Kind: Fail, Stamp: b.Stamp, Reply: b.Reply, Unit: t.unit, Err: err})
+		b.job.machine.do(Action{Kind: Fail, Stamp: b.Stamp, Reply: b.Reply, Number: t.number, Err: err})
 	}
 	if b.state == waiting { // otherwise its mark stays until the batch retires
-		b.unmark(t.unit)
+		b.unmark(t.number)
 	}
 }
 
@@ -416,7 +416,7 @@ func (b *Batch) retire() {
 		}
 	}
 	for i := range b.tasks {
-		b.unmark(b.tasks[i].unit)
+		b.unmark(b.tasks[i].number)
 		b.tasks[i].task = nil
 	}
 	for _, v := range b.Values {
@@ -447,7 +447,7 @@ func (j *Job) stored(e *Event) {
 // announce tells the leader that asked last that the result of a task is stored.
 func (j *Job) announce(t *Task) {
 	j.machine.do(Action{
-		Kind: Announce, Task: t, Stamp: t.Stamp, Reply: t.Reply, Unit: t.Unit,
+		Kind: Announce, Task: t, Stamp: t.Stamp, Reply: t.Reply, Number: t.Number,
 		Digest: t.result.digest, Bytes: t.result.bytes, Took: t.took,
 	})
 }
@@ -456,7 +456,7 @@ func (j *Job) announce(t *Task) {
 func (j *Job) failTask(t *Task, err error) {
 	if !t.stopped {
 		j.stop(t)
-		j.machine.do(Action{Kind: Fail, Stamp: t.Stamp, Reply: t.Reply, Unit: t.Unit, Err: err})
+		j.machine.do(Action{Kind: Fail, Stamp: t.Stamp, Reply: t.Reply, Number: t.Number, Err: err})
 	}
 }
 

@@ -199,10 +199,10 @@ func (x *trace) message(w words, e *Event) {
 		e.Setup = &protocol.Setup{Epoch: e.Epoch, Start: uint64(w.number("start", 0)), ID: e.ID, Manifest: m}
 	case Run:
 		e.Reply = w.text("reply", "r")
-		e.Run = &protocol.Run{Stamp: stamp, Of: uint32(w.number("of", 4)), Units: w.numbers("units"), Child: w.text("child", "") != ""}
+		e.Run = &protocol.Run{Stamp: stamp, Of: uint32(w.number("of", 4)), Tasks: w.numbers("units"), SubJob: w.text("child", "") != ""}
 		e.Run.Shape.F64 = w.number("f64", 0)
 		if e.Executor == Gather {
-			e.Run.How = round.Collect
+			e.Run.How = round.Gather
 		}
 		if w.text("whole", "") != "" {
 			e.Run.Scope = round.Whole
@@ -213,7 +213,7 @@ func (x *trace) message(w words, e *Event) {
 			}
 		}
 	case Forget:
-		e.Units = w.numbers("units")
+		e.Tasks = w.numbers("units")
 	}
 }
 
@@ -251,7 +251,7 @@ func (x *trace) action(a Action) string {
 		delete(x.batches, a.Batch)
 		return strings.TrimSpace("retire " + name)
 	case Stop:
-		return fmt.Sprintf("stop round=%d unit=%d", a.Task.key.round, a.Task.Unit)
+		return fmt.Sprintf("stop round=%d unit=%d", a.Task.key.round, a.Task.Number)
 	case DropResult:
 		return "drop digest=" + a.Digest
 	case Need:
@@ -269,9 +269,9 @@ func (x *trace) action(a Action) string {
 		if f.Unable {
 			kind = "unable"
 		}
-		return fmt.Sprintf("fail %s unit=%d %s: %s", kind, a.Unit, to, strings.ReplaceAll(f.Error(), "\n", "; "))
+		return fmt.Sprintf("fail %s unit=%d %s: %s", kind, a.Number, to, strings.ReplaceAll(f.Error(), "\n", "; "))
 	case Announce:
-		return fmt.Sprintf("announce unit=%d digest=%s %s", a.Unit, a.Digest, to)
+		return fmt.Sprintf("announce unit=%d digest=%s %s", a.Number, a.Digest, to)
 	}
 	return [...]string{RefuseJob: "refuse job", Report: "report", NoJobs: "no jobs", CountStale: "count stale", CountLate: "count late"}[a.Kind]
 }

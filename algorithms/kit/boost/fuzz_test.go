@@ -111,7 +111,7 @@ func FuzzSettings(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if r, err := tr.Next(); err != nil || r.Units != 1 {
+			if r, err := tr.Next(); err != nil || r.Tasks != 1 {
 				t.Fatalf("round %+v, error %v", r, err)
 			}
 			if _, err := a.NewKernel(j, m); err != nil {

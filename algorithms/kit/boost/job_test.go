@@ -57,27 +57,27 @@ func newKernel(t *testing.T, a algorithms.Algorithm, j *round.Job, d *dataset.Da
 func result(t *testing.T, r *round.Round, d *dataset.Data, of func(unit int) round.Kernel) *round.Result {
 	t.Helper()
 	var tree engine.Tree
-	tree.Reset(r.Units, r.Shape)
+	tree.Reset(r.Tasks, r.Shape)
 	res := new(round.Result)
-	for id := range r.Units {
+	for id := range r.Tasks {
 		k := of(id)
-		if r.How == round.Collect {
-			part, err := engine.RunCollected(t.Context(), k, r.Unit(id), d, r.Vars, nil, k.NewScratch())
+		if r.How == round.Gather {
+			part, err := engine.RunGather(t.Context(), k, r.Task(id), d, r.Vars, nil, k.NewScratch())
 			if err != nil {
 				t.Fatal(err)
 			}
-			res.Collected = append(res.Collected, part)
+			res.Gathered = append(res.Gathered, part)
 			continue
 		}
 		p := tree.Partial()
-		if err := engine.RunUnit(p, k, r.Unit(id), d, r.Vars, engine.NewDerivedCache(0), k.NewScratch()); err != nil {
+		if err := engine.RunTask(p, k, r.Task(id), d, r.Vars, engine.NewDerivedCache(0), k.NewScratch()); err != nil {
 			t.Fatal(err)
 		}
-		if err := tree.PutUnit(id, p); err != nil {
+		if err := tree.PutTask(id, p); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if r.How == round.Sum {
+	if r.How == round.Reduce {
 		res.Sum = tree.Root()
 	}
 	return res
@@ -129,8 +129,8 @@ func TestCuts(t *testing.T) {
 				}
 				res := result(t, r, d, func(unit int) round.Kernel { return kernels[(unit+n)%3] })
 				again := result(t, second, d, func(int) round.Kernel { return all })
-				for i, part := range res.Collected {
-					if !bytes.Equal(part, again.Collected[i]) {
+				for i, part := range res.Gathered {
+					if !bytes.Equal(part, again.Gathered[i]) {
 						t.Fatalf("round %d: unit %d has other bytes after a cache miss", n, i)
 					}
 				}
@@ -175,7 +175,7 @@ func TestEarlierRounds(t *testing.T) {
 				v.Data = bytes.Clone(v.Data)
 				kept.Vars = append(kept.Vars, v)
 			}
-			rounds, parts = append(rounds, kept), append(parts, slices.Clone(res.Collected))
+			rounds, parts = append(rounds, kept), append(parts, slices.Clone(res.Gathered))
 			if err := tr.Fold(res); err != nil {
 				t.Fatal(err)
 			}
@@ -184,7 +184,7 @@ func TestEarlierRounds(t *testing.T) {
 			if i%3 == 2 {
 				k.(round.MemoryReleaser).ReleaseMemory()
 			}
-			for id, part := range result(t, &rounds[n], d, func(int) round.Kernel { return k }).Collected {
+			for id, part := range result(t, &rounds[n], d, func(int) round.Kernel { return k }).Gathered {
 				if !bytes.Equal(part, parts[n][id]) {
 					t.Fatalf("%s: round %d gives other trees after later ones", a.Name(), n)
 				}
@@ -327,7 +327,7 @@ func TestRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, parts := range [][][]byte{nil, {{}, {}, {}}, {{1, 2, 3}}} {
-			if err := tr.Fold(&round.Result{Collected: parts}); err == nil {
+			if err := tr.Fold(&round.Result{Gathered: parts}); err == nil {
 				t.Errorf("%s: %d trees of no bytes are taken", a.Name(), len(parts))
 			}
 		}

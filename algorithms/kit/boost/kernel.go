@@ -21,8 +21,8 @@ const (
 )
 
 var (
-	_ round.SumKernel     = (*kernel)(nil)
-	_ round.CollectKernel = (*kernel)(nil)
+	_ round.ReduceKernel = (*kernel)(nil)
+	_ round.GatherKernel = (*kernel)(nil)
 )
 
 // kernel implements both kinds of kernels. It is safe for concurrent use.
@@ -84,13 +84,13 @@ func (k *kernel) keep(d *dataset.Data) {
 	}
 }
 
-// Derive implements round.SumKernel.
-func (k *kernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+// Derive implements round.ReduceKernel.
+func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	return nil, nil
 }
 
-// Run implements round.SumKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, _ round.Derived, _ any) error {
+// Run implements round.ReduceKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, _ any) error {
 	switch u.Op {
 	case opStart:
 		sumDegrees(dst.F64, u, d)
@@ -105,7 +105,7 @@ func errOp(op uint8) error { return fmt.Errorf("the task has the unknown operati
 
 // sumDegrees counts the rows and adds up their degrees, which are rounded to multiples of a power
 // of two, so that sums are exact.
-func sumDegrees(dst []float64, u round.Unit, d *dataset.Data) {
+func sumDegrees(dst []float64, u round.Task, d *dataset.Data) {
 	unit := float64(uint64(1) << bitsFor(d.Manifest.Rows))
 	for _, ref := range u.Rows(d) {
 		dst[0]++
@@ -116,7 +116,7 @@ func sumDegrees(dst []float64, u round.Unit, d *dataset.Data) {
 }
 
 // validate counts the unit's rows and adds up their losses.
-func (k *kernel) validate(dst []float64, u round.Unit, d *dataset.Data, v round.Vars) error {
+func (k *kernel) validate(dst []float64, u round.Task, d *dataset.Data, v round.Vars) error {
 	x := k.validation(u, d)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -135,7 +135,7 @@ func (k *kernel) validate(dst []float64, u round.Unit, d *dataset.Data, v round.
 }
 
 // validation returns what is kept of the unit's rows.
-func (k *kernel) validation(u round.Unit, d *dataset.Data) *validation {
+func (k *kernel) validation(u round.Task, d *dataset.Data) *validation {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.keep(d)
@@ -148,8 +148,8 @@ func (k *kernel) validation(u round.Unit, d *dataset.Data) *validation {
 	return x
 }
 
-// Collect implements round.CollectKernel: it grows one tree and returns its encoded form.
-func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
+// Gather implements round.GatherKernel: it grows one tree and returns its encoded form.
+func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
 	if u.Op != opGrow {
 		return nil, errOp(u.Op)
 	}
@@ -167,7 +167,7 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, v r
 
 // acquire returns the training rows, the gradients of the round and a grower. The first unit of a round
 // makes the gradients, and the others share them.
-func (k *kernel) acquire(u round.Unit, d *dataset.Data, v round.Vars) (*training, *Gradients, *grower, error) {
+func (k *kernel) acquire(u round.Task, d *dataset.Data, v round.Vars) (*training, *Gradients, *grower, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.keep(d)

@@ -62,7 +62,7 @@ func newTrainer(v *Variant, c *Config, m *dataset.Manifest) *trainer {
 // Next implements round.Trainer.
 func (t *trainer) Next() (*round.Round, error) {
 	r := &t.round
-	*r = round.Round{Units: t.shards, Scope: round.Sharded, How: round.Sum, Roles: dataset.Train}
+	*r = round.Round{Tasks: t.shards, Scope: round.Sharded, How: round.Reduce, Roles: dataset.Train}
 	if t.phase == phaseGrow || t.phase == phaseValidate {
 		t.vars = append(t.vars[:0], round.Var{ID: varStart, Version: 1, Data: num.Bytes64(t.start)})
 		t.vars = t.trees.appendVars(t.vars)
@@ -72,7 +72,7 @@ func (t *trainer) Next() (*round.Round, error) {
 	case phaseStart:
 		r.Op, r.Kind, r.Shape.F64 = opStart, "mean", 1+t.form.labels
 	case phaseGrow:
-		r.Op, r.Kind, r.Units, r.Scope, r.How = opGrow, "tree", t.form.trees, round.Whole, round.Collect
+		r.Op, r.Kind, r.Tasks, r.Scope, r.How = opGrow, "tree", t.form.trees, round.Whole, round.Gather
 	case phaseValidate:
 		r.Op, r.Kind, r.Shape.F64, r.Roles = opValidate, "validation", 2, dataset.Validation
 	default:
@@ -85,7 +85,7 @@ func (t *trainer) Next() (*round.Round, error) {
 func (t *trainer) Fold(res *round.Result) error {
 	switch {
 	case t.phase == phaseGrow:
-		return t.foldTrees(res.Collected)
+		return t.foldTrees(res.Gathered)
 	case res.Sum == nil:
 		return errors.New("the result of the round lacks the sum of the tasks' results")
 	case t.phase == phaseStart:

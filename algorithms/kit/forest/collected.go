@@ -46,7 +46,7 @@ func (t *Collected[T]) Next() (*round.Round, error) {
 	t.round = round.Round{Done: t.Trees != nil}
 	if !t.round.Done {
 		t.round = round.Round{
-			Op: OpGrow, Kind: "tree", Units: t.Count, Scope: round.Whole, How: round.Collect, Roles: dataset.Train,
+			Op: OpGrow, Kind: "tree", Tasks: t.Count, Scope: round.Whole, How: round.Gather, Roles: dataset.Train,
 		}
 	}
 	return &t.round, nil
@@ -55,24 +55,24 @@ func (t *Collected[T]) Next() (*round.Round, error) {
 // Fold implements round.Trainer. It drops each result once the tree is decoded, so
 // that at most one tree is in memory twice.
 func (t *Collected[T]) Fold(res *round.Result) error {
-	if len(res.Collected) != t.Count {
-		return fmt.Errorf("forest: got %d trees, want %d", len(res.Collected), t.Count)
+	if len(res.Gathered) != t.Count {
+		return fmt.Errorf("forest: got %d trees, want %d", len(res.Gathered), t.Count)
 	}
-	trees := make([]T, len(res.Collected))
-	for i, encoded := range res.Collected {
+	trees := make([]T, len(res.Gathered))
+	for i, encoded := range res.Gathered {
 		tree, err := t.Decode(encoded)
 		if err != nil {
 			return fmt.Errorf("tree %d: %w", i, err)
 		}
-		trees[i], res.Collected[i] = tree, nil
+		trees[i], res.Gathered[i] = tree, nil
 	}
 	t.Trees, t.digests = trees, slices.Clone(res.Digests)
 	return nil
 }
 
 // Pieces implements algorithms.Composite: the encoded trees.
-func (t *Collected[T]) Pieces() []round.Piece {
-	list := make([]round.Piece, len(t.Trees))
+func (t *Collected[T]) Pieces() []round.Chunk {
+	list := make([]round.Chunk, len(t.Trees))
 	for i, tree := range t.Trees {
 		p := &piece{tree: tree}
 		if i < len(t.digests) {
@@ -107,7 +107,7 @@ func (p *piece) Bytes() ([]byte, error) { return p.encode(), nil }
 func (p *piece) encode() []byte { return p.tree.AppendBinary(make([]byte, 0, p.tree.Size())) }
 
 // Compose decodes the trees of a forest, one after the other, so that only one is in memory twice.
-func Compose[T Grown](pieces []round.Piece, decode func(b []byte) (T, error)) ([]T, error) {
+func Compose[T Grown](pieces []round.Chunk, decode func(b []byte) (T, error)) ([]T, error) {
 	trees := make([]T, len(pieces))
 	for i, p := range pieces {
 		encoded, err := p.Bytes()
@@ -148,14 +148,14 @@ func (t *Collected[T]) StepLosses() []float64 {
 	return losses
 }
 
-// ResultProgress implements round.UnitReporter: the result is an encoded tree.
+// ResultProgress implements round.TaskReporter: the result is an encoded tree.
 func (t *Collected[T]) ResultProgress(encoded []byte) (round.Progress, error) {
 	samples, loss, err := t.Peek(encoded)
 	return round.Progress{Step: 1, Steps: 1, Samples: uint64(samples), Loss: loss}, err
 }
 
-// RoundProgress implements round.UnitReporter.
-func (t *Collected[T]) RoundProgress(units []round.UnitProgress) round.Progress {
+// RoundProgress implements round.TaskReporter.
+func (t *Collected[T]) RoundProgress(units []round.TaskProgress) round.Progress {
 	p := round.Progress{Steps: uint64(t.Count), Loss: -1, Phase: "growing trees"}
 	known, loss := 0, 0.0
 	for i := range units {

@@ -87,7 +87,7 @@ func (k *kernel) ExamineNode(ctx context.Context, d *dataset.Data, at NodeAt) (*
 	if strings.Trim(at.Path, string(goLeft)+string(goRight)) != "" {
 		return nil, fmt.Errorf("%w: path %q: want a letter for each split above the node, L (left) or R (right)", ErrNode, at.Path)
 	}
-	t, err := k.trainingTable(round.Unit{Of: 1, Op: OpGrow, Scope: round.Whole, Roles: dataset.Train}, d)
+	t, err := k.trainingTable(round.Task{Of: 1, Op: OpGrow, Scope: round.Whole, Roles: dataset.Train}, d)
 	if err != nil {
 		return nil, err
 	}

@@ -186,8 +186,8 @@ func TestCancel(t *testing.T) {
 	k := newKernel(families["two"], smallConfig(), 1, d)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	u := round.Unit{Of: 1, Op: OpGrow, Scope: round.Whole, Roles: dataset.Train}
-	if _, err := k.Collect(ctx, u, d, nil, k.NewScratch()); !errors.Is(err, context.Canceled) {
+	u := round.Task{Of: 1, Op: OpGrow, Scope: round.Whole, Roles: dataset.Train}
+	if _, err := k.Gather(ctx, u, d, nil, k.NewScratch()); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -197,11 +197,11 @@ func TestUnusableRows(t *testing.T) {
 	p := makeProblem(6, 20, 2, 2, 1)
 	c := smallConfig()
 	c.MinSamples = 15
-	u := round.Unit{Of: 1, Op: OpGrow, Scope: round.Whole, Roles: dataset.Train}
+	u := round.Task{Of: 1, Op: OpGrow, Scope: round.Whole, Roles: dataset.Train}
 	for fraction, want := range map[float64]string{0.5: "but a node needs 15 to be split", 0.99: "but a node needs 15 to be split"} {
 		d := p.data(1, false, dataset.Split{Seed: 1, TestFraction: fraction})
 		k := newKernel(families["two"], c, 1, d)
-		_, err := k.Collect(context.Background(), u, d, nil, k.NewScratch())
+		_, err := k.Gather(context.Background(), u, d, nil, k.NewScratch())
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("test fraction %v: error %v", fraction, err)
 		}
@@ -209,7 +209,7 @@ func TestUnusableRows(t *testing.T) {
 	d := p.data(1, false, dataset.Split{Seed: 1, TestFraction: 0.9999999})
 	k := newKernel(families["two"], c, 1, d)
 	u.Roles = dataset.Validation
-	if _, err := k.Collect(context.Background(), u, d, nil, k.NewScratch()); err == nil || !strings.Contains(err.Error(), "no training samples are left") {
+	if _, err := k.Gather(context.Background(), u, d, nil, k.NewScratch()); err == nil || !strings.Contains(err.Error(), "no training samples are left") {
 		t.Errorf("no rows: error %v", err)
 	}
 }
@@ -282,7 +282,7 @@ func (s *stateTest) restore() {
 func (s *stateTest) parts() (parts [][]byte) {
 	s.Helper()
 	r, _ := s.tr.Next()
-	if r.Done || r.Units != 3 || r.Scope != round.Whole || r.How != round.Collect || r.Roles != dataset.Train {
+	if r.Done || r.Tasks != 3 || r.Scope != round.Whole || r.How != round.Gather || r.Roles != dataset.Train {
 		s.Fatalf("round %+v", r)
 	}
 	c, err := settings.Parse(s.job.Params)
@@ -290,8 +290,8 @@ func (s *stateTest) parts() (parts [][]byte) {
 		s.Fatal(err)
 	}
 	k := newKernel(families["two"], *c, s.job.Seed, s.d)
-	for id := range r.Units {
-		part, err := k.Collect(s.Context(), r.Unit(id), s.d, nil, k.NewScratch())
+	for id := range r.Tasks {
+		part, err := k.Gather(s.Context(), r.Task(id), s.d, nil, k.NewScratch())
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -307,7 +307,7 @@ func TestStateCuts(t *testing.T) {
 	if _, err := s.tr.Model(); err == nil {
 		t.Error("there is a model before the round")
 	}
-	if err := s.tr.Fold(&round.Result{Collected: s.parts()}); err != nil {
+	if err := s.tr.Fold(&round.Result{Gathered: s.parts()}); err != nil {
 		t.Fatal(err)
 	}
 	s.restore()
@@ -331,7 +331,7 @@ func TestPieces(t *testing.T) {
 		digests[i] = blobs.Sum(parts[i])
 	}
 	told := []string{digests[0], "", "of the executor"}
-	if err := s.tr.Fold(&round.Result{Collected: slices.Clone(parts), Digests: told}); err != nil {
+	if err := s.tr.Fold(&round.Result{Gathered: slices.Clone(parts), Digests: told}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range [][]string{{digests[0], digests[1], told[2]}, digests} {
@@ -360,13 +360,13 @@ func TestPieces(t *testing.T) {
 func TestTrainerRefuses(t *testing.T) {
 	s := newStateTest(t)
 	parts := s.parts()
-	if err := s.tr.Fold(&round.Result{Collected: parts[:2]}); err == nil {
+	if err := s.tr.Fold(&round.Result{Gathered: parts[:2]}); err == nil {
 		t.Error("a round of two trees was taken")
 	}
-	if err := s.tr.Fold(&round.Result{Collected: [][]byte{parts[0], parts[1], parts[2][:9]}}); !errors.Is(err, ErrTree) {
+	if err := s.tr.Fold(&round.Result{Gathered: [][]byte{parts[0], parts[1], parts[2][:9]}}); !errors.Is(err, ErrTree) {
 		t.Errorf("a corrupt tree: error %v", err)
 	}
-	if err := s.tr.Fold(&round.Result{Collected: parts}); err != nil {
+	if err := s.tr.Fold(&round.Result{Gathered: parts}); err != nil {
 		t.Fatal(err)
 	}
 	state, _ := s.tr.AppendState(nil)

@@ -14,11 +14,11 @@ import (
 )
 
 var (
-	_ round.CollectKernel = (*kernel)(nil)
+	_ round.GatherKernel  = (*kernel)(nil)
 	_ algorithms.Composer = (*kernel)(nil)
 )
 
-// kernel implements round.CollectKernel. It is safe for concurrent use.
+// kernel implements round.GatherKernel. It is safe for concurrent use.
 type kernel struct {
 	variant          Variant
 	cfg              Config
@@ -75,9 +75,9 @@ func (k *kernel) ReleaseMemory() {
 	runtime.GC() // the model is one large allocation
 }
 
-// Collect implements round.CollectKernel: it grows one tree and returns its encoded
+// Gather implements round.GatherKernel: it grows one tree and returns its encoded
 // form.
-func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
+func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
 	if u.Op != OpGrow {
 		return nil, fmt.Errorf("forest: the task has the unknown operation %d", u.Op)
 	}
@@ -96,7 +96,7 @@ func (k *kernel) Collect(ctx context.Context, u round.Unit, d *dataset.Data, _ r
 }
 
 // Compose implements algorithms.Composer.
-func (k *kernel) Compose(pieces []round.Piece) (algorithms.Model, error) {
+func (k *kernel) Compose(pieces []round.Chunk) (algorithms.Model, error) {
 	trees, err := Compose(pieces, decoder(k.features, k.labels))
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (k *kernel) Compose(pieces []round.Piece) (algorithms.Model, error) {
 
 // trainingTable returns the table of the unit's rows. The first unit makes it, and the
 // others share it.
-func (k *kernel) trainingTable(u round.Unit, d *dataset.Data) (*Table, error) {
+func (k *kernel) trainingTable(u round.Task, d *dataset.Data) (*Table, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.data == d {

@@ -52,9 +52,9 @@ func TestMemory(t *testing.T) {
 func TestRest(t *testing.T) {
 	d := makeProblem(6, 300, 5, 3, 1).data(4, false, dataset.Split{})
 	k := newKernel(families["two"], smallConfig(), 1, d)
-	u := round.Unit{Of: 1, Op: OpGrow, Scope: round.Whole, Roles: dataset.Train}
+	u := round.Task{Of: 1, Op: OpGrow, Scope: round.Whole, Roles: dataset.Train}
 	collect := func() []byte {
-		part, err := k.Collect(t.Context(), u, d, nil, k.NewScratch())
+		part, err := k.Gather(t.Context(), u, d, nil, k.NewScratch())
 		if err != nil {
 			t.Fatal(err)
 		}

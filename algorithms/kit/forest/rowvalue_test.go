@@ -16,7 +16,7 @@ func TestNotes(t *testing.T) {
 	for _, note := range []func([]float32) float64{nil, func(label []float32) float64 { return 3*float64(label[0]) - float64(label[1]) }} {
 		f.RowValue = note
 		k := newKernel(f, smallConfig(), 1, d)
-		tab, err := k.trainingTable(round.Unit{Of: 1, Op: OpGrow, Roles: dataset.Train}, d)
+		tab, err := k.trainingTable(round.Task{Of: 1, Op: OpGrow, Roles: dataset.Train}, d)
 		if err != nil {
 			t.Fatal(err)
 		}

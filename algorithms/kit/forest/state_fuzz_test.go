@@ -81,7 +81,7 @@ func FuzzSettings(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r, err := tr.Next(); err != nil || r.Units != c.Trees {
+		if r, err := tr.Next(); err != nil || r.Tasks != c.Trees {
 			t.Fatalf("round %+v, error %v", r, err)
 		}
 		k, err := a.NewKernel(j, m)

@@ -197,7 +197,7 @@ func (t *Training) iterations() uint64 { return uint64(t.Optimiser.Iterations())
 // operation or shape yet.
 func (t *Training) Next() (*round.Round, error) {
 	r := &t.round
-	*r = round.Round{Units: t.shards, How: round.Sum, Scope: round.Sharded, Roles: t.roles()}
+	*r = round.Round{Tasks: t.shards, How: round.Reduce, Scope: round.Sharded, Roles: t.roles()}
 	switch t.Phase {
 	case PhaseScaling:
 		t.Fit.Next(r)

@@ -332,7 +332,7 @@ func TestOrder(t *testing.T) {
 		}
 	}
 	r, err := tr.Next()
-	if err != nil || tr.Phase != PhaseOwn || r.Kind != "means" || r.Units != len(manifest.Shards) || r.Op != 0 {
+	if err != nil || tr.Phase != PhaseOwn || r.Kind != "means" || r.Tasks != len(manifest.Shards) || r.Op != 0 {
 		t.Fatalf("phase %d, round %+v, error %v: want the algorithm's own", tr.Phase, r, err)
 	}
 	if err := tr.Fold(&round.Result{Sum: new(round.Partial)}); err == nil || !strings.Contains(err.Error(), "means") {

@@ -12,7 +12,7 @@ import (
 type Sampler interface {
 	// Draw appends to dst the positions, among the n training rows of unit u, of
 	// the unit's share of mini-batch step, in the order of drawing.
-	Draw(dst []uint32, u *round.Unit, n int, step uint64) []uint32
+	Draw(dst []uint32, u *round.Task, n int, step uint64) []uint32
 }
 
 // Batches draw by counter-based permutations (design section 8.3): a unit
@@ -24,7 +24,7 @@ type Batches struct {
 }
 
 // Draw implements Sampler.
-func (p Batches) Draw(dst []uint32, u *round.Unit, n int, step uint64) []uint32 {
+func (p Batches) Draw(dst []uint32, u *round.Task, n int, step uint64) []uint32 {
 	share := algorithms.BatchShare(u.ID, u.Of, p.Size)
 	if n == 0 || share == 0 {
 		return dst
@@ -45,7 +45,7 @@ func (p Batches) Draw(dst []uint32, u *round.Unit, n int, step uint64) []uint32 
 // count adds to counts, of the training rows of unit u, how often each is drawn in the
 // unit's share of mini-batches steps. It takes whole passes over the rows at once, and of one
 // that is cut the rows that are fewer: those drawn or those left out.
-func (p Batches) count(counts []uint32, u *round.Unit, steps [2]uint64) {
+func (p Batches) count(counts []uint32, u *round.Task, steps [2]uint64) {
 	n, share := uint64(len(counts)), uint64(algorithms.BatchShare(u.ID, u.Of, p.Size))
 	if n == 0 || share == 0 {
 		return
@@ -92,7 +92,7 @@ type Window struct {
 
 // Count sets w to the draws of the unit's mini-batches u.Steps from its n training rows. It
 // uses w's memory again.
-func (w *Window) Count(draws Sampler, u *round.Unit, n int) {
+func (w *Window) Count(draws Sampler, u *round.Task, n int) {
 	w.counts = slices.Grow(w.counts[:0], n)[:n]
 	clear(w.counts)
 	if p, ok := draws.(Batches); ok {

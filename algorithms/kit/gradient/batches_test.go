@@ -16,7 +16,7 @@ func TestDraw(outer *testing.T) {
 	rapid.Check(outer, func(t *rapid.T) {
 		p := Batches{num.NewKey(rapid.Uint64().Draw(t, "seed"), "test/batch"), rapid.IntRange(1, 300).Draw(t, "batch")}
 		of := 1 << rapid.IntRange(0, 4).Draw(t, "units")
-		u := round.Unit{ID: rapid.IntRange(0, of-1).Draw(t, "unit"), Of: of}
+		u := round.Task{ID: rapid.IntRange(0, of-1).Draw(t, "unit"), Of: of}
 		n := rapid.IntRange(0, 60).Draw(t, "rows")
 		share := (u.ID+1)*p.Size/of - u.ID*p.Size/of
 		for step := range uint64(20) {
@@ -39,7 +39,7 @@ func TestDraw(outer *testing.T) {
 // TestDrawPasses: every row comes once before any comes again.
 func TestDrawPasses(t *testing.T) {
 	p := Batches{num.NewKey(1, "test/batch"), 12}
-	u := round.Unit{Of: 1}
+	u := round.Task{Of: 1}
 	const n = 30
 	var walk []uint32
 	for step := range uint64(20) {
@@ -65,7 +65,7 @@ func TestWindowCounts(outer *testing.T) {
 		p := Batches{num.NewKey(rapid.Uint64().Draw(t, "seed"), "test/batch"), rapid.IntRange(1, 90).Draw(t, "batch")}
 		of := 1 << rapid.IntRange(0, 3).Draw(t, "units")
 		from := rapid.Uint64Range(0, 50).Draw(t, "from")
-		u := round.Unit{ID: rapid.IntRange(0, of-1).Draw(t, "unit"), Of: of, Steps: [2]uint64{from, from + rapid.Uint64Range(0, 9).Draw(t, "steps")}}
+		u := round.Task{ID: rapid.IntRange(0, of-1).Draw(t, "unit"), Of: of, Steps: [2]uint64{from, from + rapid.Uint64Range(0, 9).Draw(t, "steps")}}
 		n := rapid.IntRange(0, 200).Draw(t, "rows")
 		drawn := struct{ Sampler }{p} // which counts nothing by itself
 		var got, want Window
@@ -80,7 +80,7 @@ func TestWindowCounts(outer *testing.T) {
 // TestWindow: distinct rows, ascending, with their counts.
 func TestWindow(t *testing.T) {
 	p := Batches{num.NewKey(1, "test/batch"), 7}
-	u := round.Unit{Of: 1, Steps: [2]uint64{3, 9}}
+	u := round.Task{Of: 1, Steps: [2]uint64{3, 9}}
 	counts := map[uint32]float32{}
 	for step := u.Steps[0]; step < u.Steps[1]; step++ {
 		for _, row := range p.Draw(nil, &u, 25, step) {

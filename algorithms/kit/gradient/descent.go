@@ -217,7 +217,7 @@ func (d *Descent) ended() bool { return d.Step >= d.limit() }
 // no operation, steps or shape yet.
 func (d *Descent) Next() (*round.Round, error) {
 	r := &d.round
-	*r = round.Round{Units: d.shards, How: round.Sum, Scope: round.Sharded, Roles: d.roles()}
+	*r = round.Round{Tasks: d.shards, How: round.Reduce, Scope: round.Sharded, Roles: d.roles()}
 	if d.Phase != PhaseScaling && d.Phase != PhaseDone {
 		vectors := d.Vectors
 		if d.Phase == PhaseChoice {
@@ -230,12 +230,12 @@ func (d *Descent) Next() (*round.Round, error) {
 	case PhaseScaling:
 		d.Fit.Next(r)
 	case PhaseStep:
-		r.Op, r.Kind, r.Units = OpStep, "step", algorithms.BatchUnits(d.BatchSize, d.shards)
+		r.Op, r.Kind, r.Tasks = OpStep, "step", algorithms.BatchUnits(d.BatchSize, d.shards)
 		r.Steps = [2]uint64{d.Step, d.Step + 1}
 		r.Shape = d.Function.GradientShape()
 		r.Shape.F64 += GradientAt
 	case PhaseOwn:
-		r.Kind, r.Units = d.OwnKind, algorithms.BatchUnits(d.BatchSize, d.shards)
+		r.Kind, r.Tasks = d.OwnKind, algorithms.BatchUnits(d.BatchSize, d.shards)
 	case PhaseValidation:
 		r.Roles = dataset.Validation
 		d.Stopping.Next(r)

@@ -36,7 +36,7 @@ type Function interface {
 	GradientShape() round.Shape
 	// Begin readies dst for the samples of unit u, all of which Backward sees
 	// afterwards, most at a time.
-	Begin(dst *round.Partial, u *round.Unit, samples []Sample, most int, ws Workspace)
+	Begin(dst *round.Partial, u *round.Task, samples []Sample, most int, ws Workspace)
 	// Backward adds Σ df·∂f/∂Θ over the samples to dst, of which Forward has just had
 	// these, with this workspace; df is len(samples)×outputs.
 	Backward(dst *round.Partial, df []float32, samples []Sample, w *Weights, ws Workspace)

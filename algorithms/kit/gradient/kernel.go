@@ -83,7 +83,7 @@ func NewScratch(f Function, outputs, block int) Scratch {
 
 // Run computes a unit of a Descent's round, of its scaling included; it reports false, and
 // does nothing, where the round is the algorithm's own.
-func (k *Kernel) Run(dst *round.Partial, u *round.Unit, d *dataset.Data, v round.Vars, l Loss, s *Scratch) bool {
+func (k *Kernel) Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, l Loss, s *Scratch) bool {
 	if scaling.Run(dst, u, d, v, &s.scaling) {
 		return true
 	}
@@ -108,7 +108,7 @@ func (k *Kernel) Run(dst *round.Partial, u *round.Unit, d *dataset.Data, v round
 // step computes the unit's part of the gradient on mini-batch u.Steps[0]: F64
 // holds the rows drawn and the sum of their losses, the rest is the
 // feature function's. Rows are taken in the order of drawing.
-func (k *Kernel) step(dst *round.Partial, u *round.Unit, d *dataset.Data, l Loss, s *Scratch) {
+func (k *Kernel) step(dst *round.Partial, u *round.Task, d *dataset.Data, l Loss, s *Scratch) {
 	refs, w, step := u.Rows(d), &s.Values.Weights, u.Steps[0]
 	s.rows = k.Draws.Draw(s.rows[:0], u, len(refs), step)
 	s.Batch = Gather(s.Batch[:0], s.rows, refs, d)
@@ -143,7 +143,7 @@ func sumLosses(losses []float64) (sum float64) {
 
 // validate sums the losses of the unit's rows: F64 holds the rows and the sum. s.losses is
 // left with each row's.
-func (k *Kernel) validate(dst *round.Partial, u *round.Unit, d *dataset.Data, l Loss, s *Scratch) {
+func (k *Kernel) validate(dst *round.Partial, u *round.Task, d *dataset.Data, l Loss, s *Scratch) {
 	s.losses = s.losses[:0]
 	k.eachLoss(u, d, l, s, func(_ int, loss float64) { s.losses = append(s.losses, loss) })
 	dst.F64[0] = float64(len(s.losses))
@@ -154,7 +154,7 @@ func (k *Kernel) validate(dst *round.Partial, u *round.Unit, d *dataset.Data, l 
 
 // compare adds to validate's sums those of the reference's losses, under s.Values, less the
 // present ones, and of the squares of these differences.
-func (k *Kernel) compare(dst *round.Partial, u *round.Unit, d *dataset.Data, l Loss, s *Scratch) {
+func (k *Kernel) compare(dst *round.Partial, u *round.Task, d *dataset.Data, l Loss, s *Scratch) {
 	k.eachLoss(u, d, l, s, func(i int, loss float64) {
 		gain := loss - s.losses[i]
 		dst.F64[2] += gain
@@ -163,13 +163,13 @@ func (k *Kernel) compare(dst *round.Partial, u *round.Unit, d *dataset.Data, l L
 }
 
 // eachLoss calls do with the loss of every row of the unit.
-func (k *Kernel) eachLoss(u *round.Unit, d *dataset.Data, l Loss, s *Scratch, do func(i int, loss float64)) {
+func (k *Kernel) eachLoss(u *round.Task, d *dataset.Data, l Loss, s *Scratch, do func(i int, loss float64)) {
 	k.EachRow(u, d, s, func(i int, f []float32, x *Sample) { do(i, l.Validation(f, x, &s.Values)) })
 }
 
 // EachRow calls do with the outputs of every row of the unit, under s.Values. The outputs and the row
 // are valid until do returns.
-func (k *Kernel) EachRow(u *round.Unit, d *dataset.Data, s *Scratch, do func(i int, f []float32, x *Sample)) {
+func (k *Kernel) EachRow(u *round.Task, d *dataset.Data, s *Scratch, do func(i int, f []float32, x *Sample)) {
 	refs := u.Rows(d)
 	for from := 0; from < len(refs); from += s.Block {
 		s.Batch = s.Batch[:0]

@@ -220,7 +220,7 @@ func (f *Linear) GradientShape() round.Shape {
 const addedOutputs = 64
 
 // Begin implements Function.
-func (f *Linear) Begin(dst *round.Partial, u *round.Unit, samples []Sample, most int, ws Workspace) {
+func (f *Linear) Begin(dst *round.Partial, u *round.Task, samples []Sample, most int, ws Workspace) {
 	if !f.Sparse {
 		return
 	}

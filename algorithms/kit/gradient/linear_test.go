@@ -86,7 +86,7 @@ func TestSparseTogether(t *testing.T) {
 			df[i] = float32(s.Normal())
 		}
 		ws := f.NewWorkspace()
-		sum := func(p *round.Partial, u *round.Unit, most int) *round.Partial {
+		sum := func(p *round.Partial, u *round.Task, most int) *round.Partial {
 			p.Reset(f.GradientShape())
 			p.F64 = make([]float64, GradientAt+test.outputs)
 			f.Begin(p, u, samples, most, ws)
@@ -102,10 +102,10 @@ func TestSparseTogether(t *testing.T) {
 			return p
 		}
 		var again round.Partial
-		want := sum(new(round.Partial), &round.Unit{}, max(1, len(samples)/2))
+		want := sum(new(round.Partial), &round.Task{}, max(1, len(samples)/2))
 		for range 2 { // the second time with the memory of the first, and after the other way
 			for what, got := range map[string]*round.Partial{
-				"at once": sum(new(round.Partial), &round.Unit{}, len(samples)), "later": sum(&again, &round.Unit{Later: true}, len(samples)),
+				"at once": sum(new(round.Partial), &round.Task{}, len(samples)), "later": sum(&again, &round.Task{Later: true}, len(samples)),
 			} {
 				if !slices.Equal(got.Index, want.Index) || !slices.Equal(got.F64, want.F64) {
 					t.Errorf("%+v, %s: rows %v or sums differ from %v", test, what, got.Index, want.Index)
@@ -114,7 +114,7 @@ func TestSparseTogether(t *testing.T) {
 					t.Errorf("%+v, %s: value %d is %v, by parts %v", test, what, at, got.Values[at], want.Values[at])
 				}
 			}
-			want = sum(new(round.Partial), &round.Unit{}, max(1, len(samples)/2))
+			want = sum(new(round.Partial), &round.Task{}, max(1, len(samples)/2))
 		}
 	}
 }

@@ -170,16 +170,16 @@ func (a *algorithm[C]) NewKernel(j *round.Job, m *dataset.Manifest) (round.Kerne
 	return a.d.Kernel(job)
 }
 
-// Child implements algorithms.Parent.
-func (a *algorithm[C]) Child(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {
-	if a.d.Child == nil {
+// SubJob implements algorithms.Parent.
+func (a *algorithm[C]) SubJob(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {
+	if a.d.SubJob == nil {
 		return nil, a.errorf("the algorithm has no sub-jobs")
 	}
 	job, err := a.job(j, m)
 	if err != nil {
 		return nil, err
 	}
-	return a.d.Child(job, unit)
+	return a.d.SubJob(job, unit)
 }
 
 // DecodeModel implements algorithms.Algorithm. Errors wrap ErrModel.

@@ -55,9 +55,9 @@ type Definition[C any] struct {
 	StateVersion byte
 	// Kernel makes the kernel of a job.
 	Kernel func(j *Job[C]) (round.Kernel, error)
-	// Child, if set, returns the job of a unit of the rounds of child jobs that Trainer asks
+	// SubJob, if set, returns the job of a unit of the rounds of child jobs that Trainer asks
 	// for.
-	Child func(j *Job[C], unit int) (*round.Job, error)
+	SubJob func(j *Job[C], unit int) (*round.Job, error)
 	// Model makes a model of its tensors, whose memory it may keep.
 	Model func(tensors []algorithms.Tensor) (algorithms.Model, error)
 	// Memory estimates the memory of a job's trainer.

@@ -60,7 +60,7 @@ func (t *trainer) State(l *fields.List) {
 }
 
 func (t *trainer) Next() (*round.Round, error) {
-	return &round.Round{Done: t.done, Op: 1, Units: len(t.job.Manifest.Shards), Roles: dataset.Train, Shape: round.Shape{F64: len(t.sums)}}, nil
+	return &round.Round{Done: t.done, Op: 1, Tasks: len(t.job.Manifest.Shards), Roles: dataset.Train, Shape: round.Shape{F64: len(t.sums)}}, nil
 }
 
 func (t *trainer) Fold(res *round.Result) error {
@@ -120,11 +120,11 @@ func (v values) of(rows *dataset.Rows, pos int) []float32 {
 	}
 	return v
 }
-func (kernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+func (kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	return nil, nil
 }
 
-func (kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, _ round.Vars, _ round.Derived, scratch any) error {
+func (kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, _ round.Vars, _ round.Derived, scratch any) error {
 	for _, ref := range u.Rows(d) {
 		rows := d.Shard(int(ref.Shard))
 		features := scratch.(values).of(rows, int(ref.Pos))

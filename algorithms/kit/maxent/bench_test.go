@@ -27,7 +27,7 @@ func BenchmarkEvaluation(b *testing.B) {
 			d := datatest.Data(b, m, shards, dataset.Split{Seed: 5}, nil)
 			k := &Kernel{m.Features, m.Labels}
 			s := k.NewScratch(nil)
-			u := round.Unit{Of: 1, Op: fullbatch.OpEvaluate, Roles: dataset.Train}
+			u := round.Task{Of: 1, Op: fullbatch.OpEvaluate, Roles: dataset.Train}
 			derived := k.Derive(u, d)
 			var part round.Partial
 			part.Reset(round.Shape{F64: fullbatch.SumsAt + Evaluation(m.Features, m.Labels)})

@@ -30,7 +30,7 @@ type Kernel struct{ Features, Labels int }
 // Scratch is the working memory of one lane.
 type Scratch struct {
 	Terms Terms      // nil: none
-	Unit  round.Unit // of the caller: a copy that stays where it is
+	Unit  round.Task // of the caller: a copy that stays where it is
 
 	space     space
 	residuals []float64               // MaxRows×labels
@@ -49,7 +49,7 @@ func Evaluation(features, labels int) int { return (features + 1) * labels }
 
 // Run computes a unit of an evaluation, of a validation or of the scaling; it reports false, and
 // does nothing, where the round is the algorithm's own.
-func (k *Kernel) Run(dst *round.Partial, u *round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, s *Scratch) bool {
+func (k *Kernel) Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s *Scratch) bool {
 	if scaling.Run(dst, u, d, v, &s.scaling) {
 		return true
 	}
@@ -69,7 +69,7 @@ func (k *Kernel) Run(dst *round.Partial, u *round.Unit, d *dataset.Data, v round
 // EachRow calls do with each row of a unit and its prediction p (labels), times the sum of the row's
 // degrees, which is 1 up to rounding: p - d are then the derivatives of the row's loss by its
 // scores. F64 gets the number of rows and the sum of their K-L divergences.
-func (k *Kernel) EachRow(dst *round.Partial, u *round.Unit, d *dataset.Data, v round.Vars, derived round.Derived, s *Scratch, do func(rows *dataset.Rows, pos int, p []float64)) {
+func (k *Kernel) EachRow(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s *Scratch, do func(rows *dataset.Rows, pos int, p []float64)) {
 	refs, weights := u.Rows(d), Weights(v)
 	dst.F64[0] = float64(len(refs))
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
@@ -108,8 +108,8 @@ type negentropy struct {
 // Bytes implements round.Derived.
 func (*negentropy) Bytes() int { return 64 }
 
-// Derive implements round.SumKernel for evaluations.
-func (k *Kernel) Derive(u round.Unit, d *dataset.Data) round.Derived {
+// Derive implements round.ReduceKernel for evaluations.
+func (k *Kernel) Derive(u round.Task, d *dataset.Data) round.Derived {
 	if !u.TryReserve((*negentropy)(nil).Bytes()) {
 		return nil
 	}
@@ -117,14 +117,14 @@ func (k *Kernel) Derive(u round.Unit, d *dataset.Data) round.Derived {
 }
 
 // negentropyOf returns Σ d ln d of a unit's rows, which derived has where there was room for it.
-func negentropyOf(derived round.Derived, u *round.Unit, d *dataset.Data) float64 {
+func negentropyOf(derived round.Derived, u *round.Task, d *dataset.Data) float64 {
 	if known, ok := derived.(*negentropy); ok {
 		return known.sum
 	}
 	return labelNegentropy(u, d)
 }
 
-func labelNegentropy(u *round.Unit, d *dataset.Data) (sum float64) {
+func labelNegentropy(u *round.Task, d *dataset.Data) (sum float64) {
 	for _, ref := range u.Rows(d) {
 		sum += rowNegentropy(d.Shard(int(ref.Shard)).Label(int(ref.Pos)))
 	}
@@ -142,7 +142,7 @@ func rowNegentropy(label []float32) (sum float64) {
 
 // evaluate sums the unit's rows: F64 holds their number, the cross-entropies -Σ d ln p, Σ x rᵀ, Σ r and
 // the sums of the terms.
-func (k *Kernel) evaluate(dst *round.Partial, u *round.Unit, d *dataset.Data, weights []float64, s *Scratch) {
+func (k *Kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, weights []float64, s *Scratch) {
 	refs := u.Rows(d)
 	dst.F64[0] = float64(len(refs))
 	outers := dst.F64[fullbatch.SumsAt:][:k.Features*k.Labels]
@@ -214,7 +214,7 @@ func (s *Scratch) addTerms(r, sums, exponentials []float64, b *blocks.Block) {
 }
 
 // validate sums the unit's rows: F64 holds their number and their K-L divergences.
-func (k *Kernel) validate(dst *round.Partial, u *round.Unit, d *dataset.Data, weights []float64, s *Scratch) {
+func (k *Kernel) validate(dst *round.Partial, u *round.Task, d *dataset.Data, weights []float64, s *Scratch) {
 	refs := u.Rows(d)
 	dst.F64[0] = float64(len(refs))
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }

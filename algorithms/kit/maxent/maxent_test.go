@@ -117,9 +117,9 @@ func run(t *testing.T, k *Kernel, s *Scratch, r *round.Round, d *dataset.Data) *
 	t.Helper()
 	var sum, part round.Partial
 	sum.Reset(r.Shape)
-	for id := range r.Units {
+	for id := range r.Tasks {
 		part.Reset(r.Shape)
-		u := r.Unit(id)
+		u := r.Task(id)
 		if !k.Run(&part, &u, d, r.Vars, nil, s) {
 			t.Fatalf("operation %d is unknown", r.Op)
 		}
@@ -172,7 +172,7 @@ func compare(t *testing.T, m *dataset.Manifest, d *dataset.Data, kind string, bi
 	for i := range x {
 		x[i] = stream.Normal() / math.Sqrt(float64(m.Features))
 	}
-	r := &round.Round{Op: fullbatch.OpEvaluate, Units: len(m.Shards), Roles: dataset.Train, Vars: tr.Objective.AppendVars(nil, x, 1), Shape: round.Shape{F64: fullbatch.SumsAt + tr.Objective.Sums()}}
+	r := &round.Round{Op: fullbatch.OpEvaluate, Tasks: len(m.Shards), Roles: dataset.Train, Vars: tr.Objective.AppendVars(nil, x, 1), Shape: round.Shape{F64: fullbatch.SumsAt + tr.Objective.Sums()}}
 	sum := run(t, k, s, r, d).Sum.F64
 	got := tr.Objective.Fold(g, x, sum[0], sum[1], sum[fullbatch.SumsAt:])
 	w := newTwin(d, dataset.Train, kind, bias, l2)

@@ -50,7 +50,7 @@ func benchmarkStep(b *testing.B, f *Network, rows int) {
 	p.Reset(shape)
 	step := func(i int) {
 		w.Version++
-		f.Begin(p, new(round.Unit), samples, rows, ws)
+		f.Begin(p, new(round.Task), samples, rows, ws)
 		f.Forward(out, samples, w, uint64(i), ws)
 		f.Backward(p, df, samples, w, ws)
 	}

@@ -172,7 +172,7 @@ func (f *Network) splitSum(sum *round.Partial) (first, others []float32) {
 }
 
 // Begin implements gradient.Function.
-func (f *Network) Begin(dst *round.Partial, u *round.Unit, samples []gradient.Sample, most int, ws gradient.Workspace) {
+func (f *Network) Begin(dst *round.Partial, u *round.Task, samples []gradient.Sample, most int, ws gradient.Workspace) {
 	f.rows.Begin(dst, u, samples, most, ws.(*space).rows)
 }
 

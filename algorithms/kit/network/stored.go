@@ -51,7 +51,7 @@ func (f stored) Forward(dst []float32, samples []gradient.Sample, w *gradient.We
 func (f stored) GradientShape() round.Shape { return round.Shape{} }
 
 // Begin implements gradient.Function.
-func (f stored) Begin(*round.Partial, *round.Unit, []gradient.Sample, int, gradient.Workspace) {}
+func (f stored) Begin(*round.Partial, *round.Task, []gradient.Sample, int, gradient.Workspace) {}
 
 // Backward implements gradient.Function.
 func (f stored) Backward(*round.Partial, []float32, []gradient.Sample, *gradient.Weights, gradient.Workspace) {

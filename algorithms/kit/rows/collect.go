@@ -85,13 +85,13 @@ func (w *Wanted) keep(refs []dataset.RowRef, shard func(uint32) *dataset.Rows) [
 }
 
 // Collect returns the rows of a unit of a collected round over the shards, as an encoded shard.
-func Collect(u round.Unit, d *dataset.Data, w *Wanted) []byte {
+func Collect(u round.Task, d *dataset.Data, w *Wanted) []byte {
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
 	return dataset.EncodeShard(gather(w.keep(u.Rows(d), shard), shard, d.Manifest, w.Labels), nil)
 }
 
 // Gather returns the rows of a unit that sees all shards, by original row number.
-func Gather(u round.Unit, d *dataset.Data, w *Wanted) *dataset.Rows {
+func Gather(u round.Task, d *dataset.Data, w *Wanted) *dataset.Rows {
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
 	refs := slices.Clone(w.keep(u.Rows(d), shard))
 	sortByNumber(refs, shard)

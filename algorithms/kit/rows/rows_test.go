@@ -30,10 +30,10 @@ func generated(t testing.TB, o dataset.GenerateOptions) *dataset.Data {
 
 // collect runs a round of so many units and joins what it returns.
 func collect(d *dataset.Data, units int, w *Wanted) (*dataset.Rows, error) {
-	r := &round.Round{Units: units, How: round.Collect, Roles: dataset.Train}
+	r := &round.Round{Tasks: units, How: round.Gather, Roles: dataset.Train}
 	var parts [][]byte
 	for u := range units {
-		parts = append(parts, Collect(r.Unit(u), d, w))
+		parts = append(parts, Collect(r.Task(u), d, w))
 	}
 	return Join(parts, d.Manifest, w)
 }
@@ -74,8 +74,8 @@ func TestJoin(t *testing.T) {
 				}
 				at++
 			}
-			one := round.Round{Units: 1, Scope: round.Whole, Roles: dataset.Train}
-			for _, other := range []*dataset.Rows{kept(t, d, 1, w), Gather(one.Unit(0), d, w)} {
+			one := round.Round{Tasks: 1, Scope: round.Whole, Roles: dataset.Train}
+			for _, other := range []*dataset.Rows{kept(t, d, 1, w), Gather(one.Task(0), d, w)} {
 				if !slices.Equal(dataset.EncodeShard(other, nil), dataset.EncodeShard(r, nil)) {
 					t.Error("another number of units gives other rows")
 				}
@@ -330,9 +330,9 @@ func TestGaussian(t *testing.T) {
 func FuzzRows(f *testing.F) {
 	for _, o := range storages {
 		d := generated(f, o)
-		r := &round.Round{Units: 2, How: round.Collect, Roles: dataset.Train}
+		r := &round.Round{Tasks: 2, How: round.Gather, Roles: dataset.Train}
 		for _, w := range []*Wanted{{Labels: true}, {Most: 5}} {
-			f.Add(Collect(r.Unit(0), d, w), Collect(r.Unit(1), d, w), d.Manifest.Sparse, w.Labels, uint8(w.Most))
+			f.Add(Collect(r.Task(0), d, w), Collect(r.Task(1), d, w), d.Manifest.Sparse, w.Labels, uint8(w.Most))
 		}
 	}
 	f.Add([]byte{}, []byte("COPSHARD"), true, false, uint8(0))

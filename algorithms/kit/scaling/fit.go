@@ -76,7 +76,7 @@ func (f *Fit) AppendVar(vars []round.Var) []round.Var {
 // caller sets Roles to those of the rows that it trains on.
 func (f *Fit) Next(r *round.Round) {
 	r.Kind = "scaling"
-	r.Units, r.Shape.F64 = f.shards, 1+f.features
+	r.Tasks, r.Shape.F64 = f.shards, 1+f.features
 	switch f.stage {
 	case stageSums:
 		r.Op = opSums

@@ -85,11 +85,11 @@ type kernel struct{}
 
 func (kernel) NewScratch() any { return new(Scratch) }
 
-func (kernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+func (kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	return nil, nil
 }
 
-func (kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, _ round.Derived, s any) error {
+func (kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, s any) error {
 	if !Run(dst, &u, d, v, s.(*Scratch)) {
 		panic("a round of another's")
 	}

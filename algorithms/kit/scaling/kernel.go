@@ -35,7 +35,7 @@ func (s *Scratch) zero(n int) []uint32 {
 
 // Run computes a unit of a round of Fit's into dst; it reports false, and does nothing, where
 // the round is another's.
-func Run(dst *round.Partial, u *round.Unit, d *dataset.Data, v round.Vars, s *Scratch) bool {
+func Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, s *Scratch) bool {
 	switch u.Op {
 	case opSums:
 		sums(dst, u, d)
@@ -50,7 +50,7 @@ func Run(dst *round.Partial, u *round.Unit, d *dataset.Data, v round.Vars, s *Sc
 }
 
 // sums adds up the unit's rows: F64 holds the number of rows and Σ x_i.
-func sums(dst *round.Partial, u *round.Unit, d *dataset.Data) {
+func sums(dst *round.Partial, u *round.Task, d *dataset.Data) {
 	total := dst.F64[1:]
 	for _, ref := range u.Rows(d) {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
@@ -70,7 +70,7 @@ func sums(dst *round.Partial, u *round.Unit, d *dataset.Data) {
 
 // squares adds up squared deviations: F64 holds the number of rows and
 // Σ (x_i - mean_i)². A sparse column's zeros add (zeros)·mean_i² at the end.
-func squares(dst *round.Partial, u *round.Unit, d *dataset.Data, mean []float64, s *Scratch) {
+func squares(dst *round.Partial, u *round.Task, d *dataset.Data, mean []float64, s *Scratch) {
 	total, present := dst.F64[1:], s.zero(len(mean))
 	for _, ref := range u.Rows(d) {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
@@ -100,7 +100,7 @@ func square(x float64) float64 { return float64(x * x) }
 // are no sums, so each unit writes to its own slots and leaves the others zero:
 // F64 holds a number of rows for each unit, then for each unit a (least, greatest)
 // pair for each column.
-func extremes(dst *round.Partial, u *round.Unit, d *dataset.Data, columns []float64, s *Scratch) {
+func extremes(dst *round.Partial, u *round.Task, d *dataset.Data, columns []float64, s *Scratch) {
 	from, to := int(columns[0]), int(columns[1])
 	refs := u.Rows(d)
 	dst.F64[u.ID] = float64(len(refs))

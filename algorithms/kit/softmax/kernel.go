@@ -8,9 +8,9 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-var _ round.SumKernel = (*Kernel)(nil)
+var _ round.ReduceKernel = (*Kernel)(nil)
 
-// Kernel is the workers' half of an algorithm: see round.SumKernel. It is shared by lanes.
+// Kernel is the workers' half of an algorithm: see round.ReduceKernel. It is shared by lanes.
 type Kernel struct {
 	gradient.Kernel
 	Name string // of the algorithm
@@ -24,7 +24,7 @@ const block = 64
 // scratch is the working memory of a lane.
 type scratch struct {
 	gradient.Scratch
-	unit round.Unit // in work
+	unit round.Task // in work
 	loss gradient.Loss
 }
 
@@ -39,13 +39,13 @@ func (k *Kernel) NewScratch() any {
 	return s
 }
 
-// Derive implements round.SumKernel.
-func (k *Kernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+// Derive implements round.ReduceKernel.
+func (k *Kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	return nil, nil
 }
 
-// Run implements round.SumKernel.
-func (k *Kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, _ round.Derived, working any) error {
+// Run implements round.ReduceKernel.
+func (k *Kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, working any) error {
 	s := working.(*scratch)
 	s.unit = u
 	if !k.Kernel.Run(dst, &s.unit, d, v, s.loss, &s.Scratch) {

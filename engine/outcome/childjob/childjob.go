@@ -1,5 +1,5 @@
 // Package childjob has what a job that consists of other jobs needs of them: the bytes by
-// which a child job reports its outcome, and the progress of all of them together.
+// which a sub-job reports its outcome, and the progress of all of them together.
 package childjob
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/coppice-ldl/coppice/internal/wire"
 )
 
-// ErrFormat is wrapped by every error about bytes that are no outcome of a child job.
+// ErrFormat is wrapped by every error about bytes that are no outcome of a sub-job.
 var ErrFormat = errors.New("the result of a sub-job is damaged, or has another format")
 
-// Outcome is what a child job ends with.
+// Outcome is what a sub-job ends with.
 type Outcome struct {
 	Head        json.RawMessage // pipeline.Outcome in JSON
 	Model       []byte          // the model file; empty where the job keeps none

@@ -6,7 +6,7 @@ import "github.com/coppice-ldl/coppice/engine/round"
 // are done. They may stop early: once some are done, each other job is expected to take their
 // mean number of steps; before that, the greatest Steps of any job. Step is at most Steps if
 // that is known.
-func Sum(jobs []round.UnitProgress) (sum round.Progress, done int) {
+func Sum(jobs []round.TaskProgress) (sum round.Progress, done int) {
 	sum.Loss = -1
 	losses, expected := 0, expectedSteps(jobs)
 	for i := range jobs {
@@ -35,7 +35,7 @@ func Sum(jobs []round.UnitProgress) (sum round.Progress, done int) {
 
 // mostSteps returns the greatest possible number of steps of all jobs together, if jobs
 // may end earlier; else 0. No job has ended.
-func mostSteps(jobs []round.UnitProgress, expected uint64) uint64 {
+func mostSteps(jobs []round.TaskProgress, expected uint64) uint64 {
 	greatest := uint64(0)
 	for i := range jobs {
 		greatest = max(greatest, jobs[i].MostSteps)
@@ -47,7 +47,7 @@ func mostSteps(jobs []round.UnitProgress, expected uint64) uint64 {
 }
 
 // expectedSteps returns the steps that a job is expected to take; 0: unknown.
-func expectedSteps(jobs []round.UnitProgress) (steps uint64) {
+func expectedSteps(jobs []round.TaskProgress) (steps uint64) {
 	ended, most := uint64(0), uint64(0)
 	for i := range jobs {
 		j := &jobs[i]

@@ -21,7 +21,7 @@ type Set struct {
 	Type       dataset.LabelType
 	Number     bool // a number is predicted of each row
 
-	Row       []uint32  // numbers in the file; of a unit, in the dataset
+	Row       []uint32  // numbers in the file; of a task, in the dataset
 	Fold      []uint16  // that the row was held out in; empty: the job has no folds
 	Truth     []float32 // rows x Labels, row-major
 	Predicted []float32 // the same, or a number for each row

@@ -1,4 +1,4 @@
-// Package kintest gives tests of algorithms with child jobs the registered algorithms.
+// Package kintest gives tests of algorithms with sub-jobs the registered algorithms.
 package kintest
 
 import (
@@ -12,11 +12,11 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// Use makes the suite find the registered algorithms and run child jobs. Call it from init.
-func Use() { contract.SetKin(contract.Kin{Find: registry.Find, Children: children}) }
+// Use makes the suite find the registered algorithms and run sub-jobs. Call it from init.
+func Use() { contract.SetKin(contract.Kin{Find: registry.Find, SubJobs: subJobs}) }
 
-// children runs child jobs on the shards of d, each with roles of its own.
-func children(d *dataset.Data) engine.ChildRunner {
+// children runs sub-jobs on the shards of d, each with roles of its own.
+func subJobs(d *dataset.Data) engine.SubJobRunner {
 	return func(ctx context.Context, spec *round.Job) ([]byte, error) {
 		roles, err := spec.Split.Assign(d.Manifest.Rows, nil)
 		if err != nil {

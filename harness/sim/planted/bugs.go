@@ -26,8 +26,8 @@ type Edit struct {
 // Bugs lists what is planted, one at a time.
 var Bugs = []Bug{
 	{"a sum in the order of arrival", []Edit{
-		{"engine/tree.go", "	units  int\n	shape  round.Shape\n", "	units  int\n	shape  round.Shape\n	came   []round.Partial\n"},
-		{"engine/tree.go", "	t.units, t.shape = units, shape\n", "	t.units, t.shape, t.came = units, shape, nil\n"},
+		{"engine/tree.go", "	tasks  int\n	shape  round.Shape\n", "	tasks  int\n	shape  round.Shape\n	came   []round.Partial\n"},
+		{"engine/tree.go", "	t.tasks, t.shape = units, shape\n", "	t.tasks, t.shape, t.came = units, shape, nil\n"},
 		{"engine/tree.go", "	t.levels[level][i] = p\n	t.climb(level, i)\n", `	t.came = append(t.came, round.Partial{F64: append([]float64(nil), p.F64...), F32: append([]float32(nil), p.F32...)})
 	t.levels[level][i] = p
 	t.climb(level, i)
@@ -75,7 +75,7 @@ var Bugs = []Bug{
 	}, nil},
 	{"a stale round's part accepted", []Edit{
 		{"engine/schedule/gather.go", "	if e.Round != g.number || !g.workers.Trusts(e.Worker) || !s.isOpen() {", "	if !g.workers.Trusts(e.Worker) || !s.isOpen() {"},
-		{"coordinator/jobs/results.go", "Job: c.Job, Round: c.Round + 1, Unit: c.Unit,", "Job: c.Job, Round: r.Store.State().Job(c.Job).Round + 1, Unit: c.Unit,"},
+		{"coordinator/jobs/results.go", "Job: c.Job, Round: c.Round + 1, Task: c.Task,", "Job: c.Job, Round: r.Store.State().Job(c.Job).Round + 1, Task: c.Task,"},
 		{"coordinator/jobs/results.go", "j != nil && j.Round > c.Round {", "j != nil && false {"},
 	}, nil},
 	{"a cancelled job that publishes its model", []Edit{
@@ -92,7 +92,7 @@ var Bugs = []Bug{
 `},
 	}, nil},
 	{"a part recorded under the wrong unit", []Edit{
-		{"coordinator/jobs/results.go", "Round: c.Round + 1, Unit: c.Unit, Of: uint32(of),", "Round: c.Round + 1, Unit: (c.Unit + 1) % uint32(of), Of: uint32(of),"},
+		{"coordinator/jobs/results.go", "Round: c.Round + 1, Task: c.Task, Of: uint32(of),", "Round: c.Round + 1, Task: (c.Task + 1) % uint32(of), Of: uint32(of),"},
 	}, nil},
 	{"a collected round folded before its last part", []Edit{
 		{"engine/schedule/gather.go", "	case g.open > 0:", "	case g.open > 1:"},
@@ -119,7 +119,7 @@ var Bugs = []Bug{
 		{"coordinator/state/parts.go", "		l.push(p)\n", "		if p.WasRun() {\n			l.push(p)\n		}\n"},
 	}, nil},
 	{"another cell taken for one that a budget left out", []Edit{
-		{"coordinator/state/run.go", "Part{Round: e.Round, Unit: u, Of: of, Compute: e.Compute}", "Part{Round: e.Round, Unit: (u + 1) % of, Of: of, Compute: e.Compute}"},
+		{"coordinator/state/run.go", "RecordedResult{Round: e.Round, Task: u, Of: of, Compute: e.Compute}", "RecordedResult{Round: e.Round, Task: (u + 1) % of, Of: of, Compute: e.Compute}"},
 	}, nil},
 	{"cells stored in another's place", []Edit{
 		{"coordinator/jobs/outcome.go", "		part, model, err := d.runOutcome(ctx, o, run)\n", "		part, model, err := d.runOutcome(ctx, o, (run+1)%o.CellCount)\n"},

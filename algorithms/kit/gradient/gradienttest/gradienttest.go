@@ -90,7 +90,7 @@ func (c *functionCase) partial(block int) *round.Partial {
 	shape.F64 += gradient.GradientAt
 	p, ws, f := new(round.Partial), c.f.NewWorkspace(), make([]float32, len(c.df))
 	p.Reset(shape)
-	c.f.Begin(p, new(round.Unit), c.samples, block, ws)
+	c.f.Begin(p, new(round.Task), c.samples, block, ws)
 	for from := 0; from < len(c.samples); from += block {
 		part := c.samples[from:min(from+block, len(c.samples))]
 		c.f.Forward(f[:len(part)*c.Outputs], part, &c.w, 4, ws)

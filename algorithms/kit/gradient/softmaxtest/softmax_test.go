@@ -56,13 +56,13 @@ func (k *kernel) NewScratch() any {
 	return &scratch{gradient.NewScratch(k.descent.Function, k.descent.Outputs, 64), divergence{}}
 }
 
-// Derive implements round.SumKernel.
-func (k *kernel) Derive(round.Unit, *dataset.Data, round.Vars, any) (round.Derived, error) {
+// Derive implements round.ReduceKernel.
+func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
 	return nil, nil
 }
 
-// Run implements round.SumKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Unit, d *dataset.Data, v round.Vars, _ round.Derived, working any) error {
+// Run implements round.ReduceKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, working any) error {
 	s := working.(*scratch)
 	if !k.descent.Run(dst, &u, d, v, &s.loss, &s.Scratch) {
 		return fmt.Errorf("softmax: operation %d is unknown", u.Op)

@@ -380,7 +380,7 @@ func TestErrors(t *testing.T) {
 		t.Error("a model before the end")
 	}
 	k := newKernel(&gradient.Settings{BatchSize: 1}, 3, d.Manifest)
-	if err := k.Run(&empty, round.Unit{Of: 1, Op: 9}, d, nil, nil, k.NewScratch()); err == nil {
+	if err := k.Run(&empty, round.Task{Of: 1, Op: 9}, d, nil, nil, k.NewScratch()); err == nil {
 		t.Error("an unknown operation is run")
 	}
 }

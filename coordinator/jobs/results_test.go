@@ -6,32 +6,69 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+	"time"
 
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestOtherNumericsWait: a job of another arithmetic version takes no place, also if an earlier leader ran it, and says what it
-// waits for.
-func TestOtherNumericsWait(t *testing.T) {
-	own := &round.Job{Numerics: round.Numerics}
-	other := &round.Job{Numerics: round.Numerics + 1}
-	list := []*state.Job{
-		{ID: 1, State: protocol.Running, Job: other}, {ID: 2, State: protocol.Queued, Job: other},
-		{ID: 3, State: protocol.Queued, Job: own}, {ID: 4, State: protocol.Done, Job: other},
+// TestResultsAreKeptByRound: a result is recorded for the number of rounds that it completes, and found again by the round that
+// computes it.
+func TestResultsAreKeptByRound(t *testing.T) {
+	l := newLab(t)
+	j := l.running("one")
+	p := &Results{Epoch: l.cfg.Epoch, Store: l.cfg.Store, Blobs: l.cfg.Blobs}
+	digest, err := l.blobs.Folder.Put([]byte("a tree"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	start, _ := decide(list, nil, 1, make(map[protocol.JobState]int))
-	if len(start) != 1 || start[0].ID != 3 {
-		t.Errorf("start %v, want job 3 alone", start)
+	m := protocol.Result{Stamp: protocol.Stamp{Epoch: l.cfg.Epoch, Job: j.ID, Round: 0}, Task: 3, Digest: digest, Bytes: 6, Compute: 5e9}
+	if err := p.Record(testkit.Context(t), &m, 10); err != nil {
+		t.Fatal(err)
 	}
-	waits := Waits(list, &Facts{Concurrent: 1})
-	for i, want := range []bool{true, true, false, false} {
-		if got := waits[list[i].ID]; (got.Reason == protocol.WaitNumerics) != want || (got.Text != "") != want {
-			t.Errorf("job %d waits for %+v", i+1, got)
-		}
+	if known := p.Known(j.ID, 0); len(known) != 1 || known[0].Task != 3 || known[0].Digest.String() != digest || known[0].Took != 5*time.Second {
+		t.Errorf("known %v", known)
+	}
+	if known := p.Known(j.ID, 1); len(known) != 0 {
+		t.Errorf("known of the next round %v", known)
+	}
+	if known := p.Known(99, 0); len(known) != 0 {
+		t.Errorf("known of no job %v", known)
+	}
+	if b, err := p.Load(testkit.Context(t), digest); err != nil || string(b) != "a tree" {
+		t.Errorf("result %q, error %v", b, err)
+	}
+	if info := l.job(j.ID).Info(); info.Gathered != 1 || info.Tasks != 10 {
+		t.Errorf("%d of %d tasks have results", info.Gathered, info.Tasks)
+	}
+}
+
+// TestRefusedResultsEndTheRound: a result that the state machine would refuse again, such as one of a committed round, is not tried
+// again.
+func TestRefusedResultsEndTheRound(t *testing.T) {
+	l := newLab(t)
+	j := l.running("one")
+	e := protocol.CommitEntry{Epoch: l.cfg.Epoch, Job: j.ID, Round: 3, Total: 5, Data: []byte("state")}
+	if _, _, err := l.store.Propose(testkit.Context(t), e.Append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	p := &Results{Epoch: l.cfg.Epoch, Store: l.cfg.Store, Blobs: l.cfg.Blobs}
+	digest, err := p.Keep([]byte("a tree"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &protocol.Result{Stamp: protocol.Stamp{Epoch: l.cfg.Epoch, Job: j.ID, Round: 2}, Digest: digest, Bytes: 6}
+	if err := p.Record(testkit.Context(t), m, 5); !errors.Is(err, dispatch.ErrOver) || !passing(err) {
+		t.Errorf("a result of a committed round: %v", err)
+	}
+	m.Round = 3
+	if err := p.Record(testkit.Context(t), m, 5); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -100,7 +137,7 @@ func TestALostResultIsComputedAgain(t *testing.T) {
 		t.Errorf("a lost result: %v", err)
 	}
 	known(map[uint32]string{0: a})
-	again := &protocol.Collected{Stamp: protocol.Stamp{Job: job}, Unit: 1, Digest: b}
+	again := &protocol.Result{Stamp: protocol.Stamp{Job: job}, Task: 1, Digest: b}
 	_, fetched := p.Fetch(t.Context(), again)
 	if err := errors.Join(fetched, p.Record(t.Context(), again, 2)); err != nil {
 		t.Fatal(err)
@@ -135,7 +172,7 @@ func withResults(t *testing.T, results ...string) *state.State {
 	id := s.JobByName("j").ID
 	apply(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: s.Epoch(), Job: id, State: protocol.Running})
 	for task, d := range results {
-		apply(protocol.EntryCollected, &protocol.CollectedEntry{Epoch: s.Epoch(), Job: id, Round: 1, Unit: uint32(task), Of: uint32(len(results)), Digest: d, Bytes: 1})
+		apply(protocol.EntryResult, &protocol.ResultEntry{Epoch: s.Epoch(), Job: id, Round: 1, Task: uint32(task), Of: uint32(len(results)), Digest: d, Bytes: 1})
 	}
 	return s
 }
