@@ -432,7 +432,7 @@ func (g *gather) estimate() {
 	for _, a := range g.leased {
 		if of := l.group[a.task]; a == &g.tasks[a.task].leases[0] {
 			l.working[of] = max(l.working[of], g.now.Sub(a.since).Seconds())
-			leased += l.of(of) / 2
+			leased += float64(l.of(of) / 2)
 		}
 	}
 	var may []bool
@@ -443,7 +443,7 @@ func (g *gather) estimate() {
 	for of, n := range g.queue.waiting {
 		if n > 0 && (may == nil || may[of]) {
 			longest = max(longest, l.of(int32(of)))
-			waiting += float64(n) * l.of(int32(of))
+			waiting += float64(float64(n) * l.of(int32(of)))
 		}
 	}
 	l.left = (waiting + leased) / float64(max(1, slots))
