@@ -18,10 +18,10 @@ type caller struct {
 	jobs     []*Job
 	open     []*Job
 	fetches  []Action
-	working  []Action // Compute
-	storing  []Action // Compute of gather rounds, whose results are on their way to the store
-	sending  []Action // Answer
-	tickets  [Executors]int
+	working  []Action        // Compute
+	storing  []Action        // Compute of gather rounds, whose results are on their way to the store
+	sending  []Action        // Answer
+	calls    [Executors]int  // executors that shall look for a task, as package worker counts them
 	began    map[*Batch]bool // live batches
 	closed   map[*Job]bool
 	computed map[*Batch]map[int]bool
@@ -67,13 +67,16 @@ func (c *caller) perform(a Action) {
 		}
 		c.began[a.Batch], c.computed[a.Batch] = true, make(map[int]bool)
 	case Wake:
-		c.tickets[a.Executor] += a.N
+		c.calls[a.Executor] = min(c.calls[a.Executor]+a.N, c.machine.config.Slots)
 	case Compute:
 		if !c.began[a.Batch] || c.computed[a.Batch][a.Index] {
 			c.t.Fatal("a task is computed twice, or without its batch")
 		}
 		c.computed[a.Batch][a.Index] = true
 		c.working = append(c.working, a)
+		if c.busy(a.Batch.executor) > c.machine.config.Slots {
+			c.t.Fatal("there are more tasks in work than executors")
+		}
 	case Answer:
 		c.sending = append(c.sending, a)
 	case Retire:
@@ -94,6 +97,18 @@ func (c *caller) perform(a Action) {
 			c.t.Fatal("a result is announced that is not stored")
 		}
 	}
+}
+
+// busy returns the number of executors that have a task, or send the answer of a batch.
+func (c *caller) busy(x Executor) (n int) {
+	for _, list := range [][]Action{c.working, c.sending} {
+		for _, a := range list {
+			if a.Batch.executor == x {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // pick takes a random element of a list.
@@ -148,9 +163,9 @@ func (c *caller) work() bool {
 		ways = append(ways, func() { c.step(Event{Kind: Answered, Batch: pick(c, &c.sending).Batch}) })
 	}
 	for x := range Executors {
-		if c.tickets[x] > 0 && len(c.working) < 4 {
+		if c.calls[x] > 0 && c.busy(x) < c.machine.config.Slots {
 			ways = append(ways, func() {
-				c.tickets[x]--
+				c.calls[x]--
 				c.step(Event{Kind: Free, Executor: x})
 			})
 		}

@@ -221,8 +221,8 @@ const (
 	// Chunk: the leader sent a chunk of a version, or named it. Epoch, ID, Ref, Index, Of, Bytes,
 	// Sent, Found, Local.
 	Chunk
-	// Run: the leader asks for tasks. Run, Reply. Step sorts and may keep Run.Tasks; Begin hands
-	// the message over.
+	// Run: the leader asks for tasks. Run, Reply. Step sorts Run.Tasks of a reduce round; Begin
+	// hands the message over.
 	Run
 	// Forget: the leader needs a job no longer, or, with Tasks, some tasks of a gather round.
 	// Epoch, ID, Round, Tasks.

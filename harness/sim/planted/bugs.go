@@ -42,6 +42,7 @@ var Bugs = []Bug{
 `},
 	}, nil},
 	{"a unit counted twice", []Edit{
+		{"engine/schedule/reduce.go", "	needed := false\n", "	needed := true\n"},
 		{"engine/tree.go", "	if t.Covered(level, i) {\n		t.Release(p)\n		return false, nil\n	}\n", `	for l, j := level, i; l < len(t.levels); l, j = l+1, j/2 {
 		if at := t.levels[l][j]; at != nil {
 			num.Add64(at.F64, p.F64)
