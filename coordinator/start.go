@@ -83,8 +83,8 @@ func (s *startup) waits() string {
 	return "this coordinator is starting"
 }
 
-// awaitRoom calls try until it fails for another reason than a full disk. A full disk
-// damages nothing, and an operator who makes room should not have to start the
+// awaitRoom calls try until it succeeds, or fails for another reason than a full disk. A
+// full disk damages nothing, and an operator who makes room should not have to start the
 // coordinator again.
 func (s *startup) awaitRoom(ctx context.Context, try func() error) error {
 	for {

@@ -24,16 +24,6 @@ func (t *datasetTable) Dataset(name string) *protocol.Dataset {
 	return nil
 }
 
-// DatasetByDigest returns the first dataset by name with a content, or nil.
-func (t *datasetTable) DatasetByDigest(digest string) *protocol.Dataset {
-	for _, d := range t.datasets {
-		if d.Digest == digest {
-			return d
-		}
-	}
-	return nil
-}
-
 func (t *datasetTable) findDataset(name string) (int, bool) {
 	return search(t.datasets, name, func(d *protocol.Dataset) string { return d.Name })
 }
