@@ -139,8 +139,17 @@ func (j *jobs) apply(later []batch.Action, e batch.Event) []batch.Action {
 			w := a.Batch.Local.(*work)
 			clear(w.vars) // its memory is kept
 			clear(w.run.Payload)
+		case batch.Compute:
+			if a.Task != nil {
+				g := new(gathered)
+				g.ctx, g.cancel = context.WithCancel(a.Job.Local.(*job).ctx)
+				a.Task.Local = g
+			}
+			later = append(later, *a)
 		case batch.Stop:
-			a.Task.Local.(*gathered).cancel()
+			if g, ok := a.Task.Local.(*gathered); ok { // otherwise it has not begun
+				g.cancel()
+			}
 		case batch.DropResult:
 			j.results.release(a.Digest)
 		default:
