@@ -146,9 +146,9 @@ func (x *executor) run() {
 			x.help(other)
 			continue
 		}
-		a, ok := x.step(batch.Event{Kind: batch.Free, Executor: x.pool.kind})
-		for ok {
-			a, ok = x.compute(a)
+		a := x.step(batch.Event{Kind: batch.Free, Executor: x.pool.kind})
+		for a != nil {
+			a = x.compute(a)
 		}
 	}
 }
@@ -162,8 +162,8 @@ type addressed interface {
 
 var errFault = errors.New("worker: a shard's file cannot be read")
 
-// compute computes a task and reports how it ended. It returns the next one, if there is one.
-func (x *executor) compute(a batch.Action) (next batch.Action, ok bool) {
+// compute computes a task and reports how it ended. It returns the next one; nil: there is none.
+func (x *executor) compute(a *batch.Action) (next *batch.Action) {
 	j, w := x.jobs, a.Batch.Local.(*work)
 	j.busy.Add(1)
 	began := time.Now()
@@ -171,7 +171,7 @@ func (x *executor) compute(a batch.Action) (next batch.Action, ok bool) {
 	if a.Task == nil {
 		err = x.reduce(w, a.Index)
 	} else {
-		err = x.gather(w, &a)
+		err = x.gather(w, a)
 	}
 	took := time.Since(began)
 	j.metrics.TaskSeconds.Observe(w.run.Kind, took.Seconds())
@@ -188,11 +188,11 @@ func (x *executor) compute(a batch.Action) (next batch.Action, ok bool) {
 		}
 	}
 	j.busy.Add(-1)
-	next, ok = x.step(batch.Event{Kind: batch.Ended, Batch: a.Batch, Index: a.Index, Took: took, Err: err})
+	next = x.step(batch.Event{Kind: batch.Ended, Batch: a.Batch, Index: a.Index, Took: took, Err: err})
 	if errors.Is(err, errFault) {
 		j.abandon(owner)
 	}
-	return next, ok
+	return next
 }
 
 // reduce computes a task of a reduce round into the tree of its batch.

@@ -67,7 +67,6 @@ type jobs struct {
 
 	mu      sync.Mutex // guards what follows, and each field Local of the machine
 	machine *batch.Machine
-	actions []batch.Action // memory of apply
 }
 
 // epoch returns the highest leader epoch seen.
@@ -97,13 +96,15 @@ func (j *jobs) reset(epoch uint64) {
 	j.step(batch.Event{Kind: batch.Reset, Order: batch.Order{Epoch: epoch}})
 }
 
-// apply applies an event, performs the actions that are quick, and appends the others to later.
-func (j *jobs) apply(later []batch.Action, e batch.Event) []batch.Action {
+// apply applies an event, appends the actions that follow from it to list, and performs those
+// actions that are quick.
+func (j *jobs) apply(list []batch.Action, e *batch.Event) []batch.Action {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.actions = j.machine.Step(j.actions[:0], e)
-	for i := range j.actions {
-		switch a := &j.actions[i]; a.Kind {
+	done := len(list)
+	list = j.machine.Step(list, *e)
+	for i := done; i < len(list); i++ {
+		switch a := &list[i]; a.Kind {
 		case batch.Open:
 			x := j.newJob(a)
 			j.background.Go(func() { j.open(x) })
@@ -120,10 +121,8 @@ func (j *jobs) apply(later []batch.Action, e batch.Event) []batch.Action {
 		case batch.Keep:
 			l, _ := a.Local.(*lent)
 			keepValue(a.Version, a.Bytes, l)
-			later = append(later, *a)
 		case batch.KeepChunk:
 			keepChunk(a.Version, a.Index, a.Local.(*chunk))
-			later = append(later, *a)
 		case batch.Release:
 			if x, ok := a.Version.Local.(*value); ok { // otherwise no chunk was here
 				x.release(j.link.reuse)
@@ -139,16 +138,21 @@ func (j *jobs) apply(later []batch.Action, e batch.Event) []batch.Action {
 			w := a.Batch.Local.(*work)
 			clear(w.vars) // its memory is kept
 			clear(w.run.Payload)
+		case batch.Compute:
+			if a.Task != nil {
+				g := new(gathered)
+				g.ctx, g.cancel = context.WithCancel(a.Job.Local.(*job).ctx)
+				a.Task.Local = g
+			}
 		case batch.Stop:
-			a.Task.Local.(*gathered).cancel()
+			if g, ok := a.Task.Local.(*gathered); ok { // otherwise it has not begun
+				g.cancel()
+			}
 		case batch.DropResult:
 			j.results.release(a.Digest)
-		default:
-			later = append(later, *a)
 		}
 	}
-	clear(j.actions)
-	return later
+	return list
 }
 
 // newJob makes the job of an Open action.
@@ -262,18 +266,22 @@ func (j *jobs) addressee(t *batch.Task) (protocol.Stamp, string) {
 type stepper struct {
 	jobs *jobs
 
-	later []batch.Action // memory of step
-	buf   []byte         // of messages
-	need  protocol.Need
+	actions []batch.Action // of the latest event
+	buf     []byte         // memory of messages
+	need    protocol.Need
 }
 
-// step reports an event, and does what follows from it without the lock. The action that only the
-// caller can do, if there is one, is returned: Compute, Keep, KeepChunk or RefuseMessage.
-func (s *stepper) step(e batch.Event) (left batch.Action, ok bool) {
+// step reports an event, and does what follows from it without the lock. If there is an action that
+// only the caller can do, it is returned: Compute, Keep, KeepChunk or RefuseMessage. It is valid
+// until the next step.
+func (s *stepper) step(e batch.Event) (left *batch.Action) {
 	j := s.jobs
-	s.later = j.apply(s.later[:0], e)
-	for i := 0; i < len(s.later); i++ { // answers append to it
-		switch a := &s.later[i]; a.Kind {
+	clear(s.actions)
+	s.actions = j.apply(s.actions[:0], &e)
+	for i := 0; i < len(s.actions); i++ { // answers append to it
+		switch a := &s.actions[i]; a.Kind {
+		case batch.Compute, batch.Keep, batch.KeepChunk, batch.RefuseMessage:
+			left = a
 		case batch.Need:
 			s.need = protocol.Need{Stamp: a.Stamp, Worker: j.id, Setup: a.Refs == nil, Refs: a.Refs}
 			j.metrics.Needs.Inc()
@@ -297,7 +305,7 @@ func (s *stepper) step(e batch.Event) (left batch.Action, ok bool) {
 		case batch.Answer:
 			b := a.Batch
 			s.answer(b.Local.(*work), b.Reply)
-			s.later = j.apply(s.later, batch.Event{Kind: batch.Answered, Batch: b})
+			s.actions = j.apply(s.actions, &batch.Event{Kind: batch.Answered, Batch: b})
 		case batch.Report:
 			j.report()
 		case batch.NoJobs:
@@ -309,12 +317,12 @@ func (s *stepper) step(e batch.Event) (left batch.Action, ok bool) {
 			j.drops.late.Inc()
 		case batch.RefuseJob:
 			j.log.Warn("a job is not set up, because too many jobs are in use", "job", a.ID, "jobs", batch.MaxBusyJobs)
-		default:
-			left, ok = *a, true
 		}
 	}
-	clear(s.later)
-	return left, ok
+	if left == nil {
+		clear(s.actions) // a stepper without work keeps no job in memory
+	}
+	return left
 }
 
 // answer sends the maximal nodes of the reduction tree that a batch has filled (design section

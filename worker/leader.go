@@ -173,12 +173,7 @@ func (s *leaderState) decide(now *protocol.Cluster, answers []*protocol.Cluster)
 // ofCluster returns the answers of a cluster's own coordinators, or all answers if there are none
 // of them. Another cluster may have taken over an address.
 func ofCluster(answers []*protocol.Cluster, id string) []*protocol.Cluster {
-	var own []*protocol.Cluster
-	for _, c := range answers {
-		if c.ID == id {
-			own = append(own, c)
-		}
-	}
+	own := slices.DeleteFunc(slices.Clone(answers), func(c *protocol.Cluster) bool { return c.ID != id })
 	if len(own) == 0 {
 		return answers
 	}

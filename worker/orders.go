@@ -117,8 +117,10 @@ func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 
 // submit reports an order, and returns why it is refused.
 func (o *orders) submit(e batch.Event) error {
-	a, _ := o.stepper.step(e)
-	return a.Err
+	if a := o.stepper.step(e); a != nil {
+		return a.Err
+	}
+	return nil
 }
 
 // onSetup reports a job. Specs name their dataset by its digest, so their JSON tells jobs apart.
@@ -145,7 +147,10 @@ func (o *orders) onValue(m bus.Message) error {
 	if len(v.Data) >= lentFrom && num.Aligned(v.Data) {
 		e.Lent, e.Local = true, &lent{v.Data, m.Data}
 	}
-	a, _ := o.stepper.step(e)
+	a := o.stepper.step(e)
+	if a == nil {
+		return nil
+	}
 	if a.Kind == batch.Keep && !e.Lent {
 		copy(a.Version.Local.(*value).data, v.Data)
 	}
@@ -168,13 +173,17 @@ func (o *orders) onChunk(m bus.Message) error {
 	if !p.Here && j.results.retain(p.Digest) {
 		c.own = j.results
 	}
-	a, _ := o.stepper.step(batch.Event{
+	a := o.stepper.step(batch.Event{
 		Kind:  batch.Chunk,
 		Order: batch.Order{Epoch: p.Epoch, ID: p.Job, Ref: p.Ref, Of: int(p.Of), Sent: p.Here, Found: c.own != nil},
 		Index: int(p.Index), Bytes: len(p.Data), Local: c,
 	})
-	if a.Kind != batch.KeepChunk {
-		c.release()
+	if a != nil && a.Kind == batch.KeepChunk {
+		return nil
 	}
-	return a.Err
+	c.release()
+	if a != nil {
+		return a.Err
+	}
+	return nil
 }

@@ -55,11 +55,6 @@ func beginBatch(j *job, b *batch.Batch, run *protocol.Run) {
 		x := v.Local.(*value)
 		w.vars = append(w.vars, round.Var{ID: v.ID, Version: v.Number, Data: x.data, Chunks: x.list})
 	}
-	for t := range b.Tasks {
-		g := new(gathered)
-		g.ctx, g.cancel = context.WithCancel(j.ctx)
-		t.Local = g
-	}
 	if w.run.How == round.Reduce {
 		w.took = slices.Grow(w.took[:0], len(w.run.Tasks))[:len(w.run.Tasks)]
 		clear(w.took)
@@ -67,7 +62,7 @@ func beginBatch(j *job, b *batch.Batch, run *protocol.Run) {
 	}
 }
 
-// gathered is a task of a gather round.
+// gathered is a task of a gather round that an executor has begun.
 type gathered struct {
 	ctx      context.Context // ends when nobody wants the task
 	cancel   context.CancelFunc

@@ -141,7 +141,7 @@ func (m *Machine) setup(s *protocol.Setup, spec string) {
 	n := len(s.Manifest.Shards)
 	j := &Job{
 		ID: s.ID, machine: m, epoch: s.Epoch, start: s.Start, spec: spec, touched: m.orders,
-		shards: shards{list: make([]shard, n), absent: n}, values: make(values), tasks: make(map[taskKey]*Task),
+		shards: shards{list: make([]shard, n), absent: n}, values: make(values), tasks: make(map[uint32]*Task),
 	}
 	for _, ref := range s.Manifest.Shards {
 		j.demand.shards += ref.Bytes
@@ -188,12 +188,7 @@ func (m *Machine) forget(j *Job) {
 	delete(m.jobs, j.ID)
 	m.do(Action{Kind: Cancel, Job: j})
 	j.drop(func(*Batch) bool { return true })
-	for _, t := range j.sorted() {
-		j.stop(t)
-		if t.done {
-			m.do(Action{Kind: DropResult, Digest: t.result.digest})
-		}
-	}
+	j.stopAll(m.dropResult)
 	if len(m.jobs) == 0 {
 		m.do(Action{Kind: NoJobs})
 	}

@@ -83,9 +83,9 @@ func checkJob(m *Machine, j *Job) error {
 	if !slices.Equal(pending, j.pending) {
 		return fmt.Errorf("pending are %v, want %v", j.pending, pending)
 	}
-	for key, t := range j.tasks {
-		if t.stopped || t.key != key || key.round != j.round.Round {
-			return fmt.Errorf("task %v is of another round, or stopped: %v", key, t.stopped)
+	for unit, t := range j.tasks {
+		if t.stopped || t.Number != unit || t.Stamp.Round != j.round.Round {
+			return fmt.Errorf("task %d is of another round, or stopped: %v", unit, t.stopped)
 		}
 	}
 	return checkValues(j, users)

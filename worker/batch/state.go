@@ -82,7 +82,7 @@ type Job struct {
 	pending []bool                   // by task of a reduce round. Invariant: true if and only if a live batch of round has it.
 	live    []*Batch                 // not retired
 	idle    []*Batch                 // retired, kept for their memory; at most maxIdle
-	tasks   map[taskKey]*Task        // of gather rounds. Invariant: all are of the present round, and none is stopped.
+	tasks   map[uint32]*Task         // of a gather round. Invariant: all are of the present round, and none is stopped.
 	used    [Executors]time.Duration // time that executors spent on it
 }
 
@@ -156,12 +156,6 @@ type entry struct {
 	task   *Task // of a gather round; otherwise nil
 }
 
-// taskKey names a task of a gather round.
-type taskKey struct {
-	round  uint64
-	number uint32
-}
-
 // Task is a task of a gather round, until its result is given up.
 type Task struct {
 	Number uint32
@@ -169,7 +163,6 @@ type Task struct {
 	Reply  string         // of the latest order
 	Local  any            // of the caller
 
-	key     taskKey
 	stopped bool // true if nobody wants the task. Invariant: it is not in Job.tasks.
 	done    bool // true if its result is stored
 	result  result

@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,7 +35,12 @@ func (j *Job) InUse() bool { return j.state == opening || j.shards.fetching > 0 
 func (j *Job) Live() int { return len(j.live) }
 
 // Task returns a task of a gather round that is in work or done, or nil.
-func (j *Job) Task(round uint64, unit uint32) *Task { return j.tasks[taskKey{round, unit}] }
+func (j *Job) Task(round uint64, unit uint32) *Task {
+	if round != j.round.Round {
+		return nil
+	}
+	return j.tasks[unit]
+}
 
 // opened lets the batches go on that waited for the job.
 func (j *Job) opened(e *Event) {
@@ -101,37 +105,41 @@ func (j *Job) dropPast() {
 // are kept while there is room.
 func (j *Job) supersede(s protocol.Stamp) {
 	j.drop(func(b *Batch) bool { return b.executor == Reduce || b.Stamp.Round != s.Round })
+	another := s.Round != j.round.Round
 	j.round = s
 	clear(j.pending)
-	if len(j.tasks) == 0 {
+	if !another || len(j.tasks) == 0 {
 		return
 	}
 	m := j.machine
-	for _, t := range j.sorted() {
-		if t.key.round == s.Round {
-			continue
-		}
-		j.stop(t)
-		if !t.done {
-			continue
-		}
+	j.stopAll(func(t *Task) {
 		for len(j.past) > 0 && m.past+t.result.bytes > MaxPast {
 			j.dropPast()
 		}
 		if m.past+t.result.bytes > MaxPast {
-			m.do(Action{Kind: DropResult, Digest: t.result.digest})
-			continue
+			j.machine.dropResult(t)
+			return
 		}
 		j.past = append(j.past, t.result)
 		m.past += t.result.bytes
-	}
+	})
 }
 
-// sorted returns the tasks of gather rounds in the order of their numbers.
-func (j *Job) sorted() []*Task {
-	return slices.SortedFunc(maps.Values(j.tasks), func(a, b *Task) int {
-		return cmp.Or(cmp.Compare(a.key.round, b.key.round), cmp.Compare(a.key.number, b.key.number))
-	})
+// dropResult gives up the result of a task.
+func (m *Machine) dropResult(t *Task) {
+	m.do(Action{Kind: DropResult, Digest: t.result.digest})
+}
+
+// stopAll ends all tasks of gather rounds, and calls f for each one with a result, in ascending
+// order.
+func (j *Job) stopAll(f func(*Task)) {
+	for _, unit := range slices.Sorted(maps.Keys(j.tasks)) {
+		t := j.tasks[unit]
+		j.stop(t)
+		if t.done {
+			f(t)
+		}
+	}
 }
 
 // accept makes a batch of the tasks of a message that are neither in work nor done. The job has all
@@ -153,11 +161,10 @@ func (j *Job) accept(run *protocol.Run, reply string) {
 			}
 			continue
 		}
-		key := taskKey{run.Round, unit}
-		t := j.tasks[key]
+		t := j.tasks[unit]
 		if t == nil {
-			t = &Task{Number: unit, key: key}
-			j.tasks[key] = t
+			t = &Task{Number: unit}
+			j.tasks[unit] = t
 			b.tasks = append(b.tasks, entry{index: i, number: unit, task: t})
 		}
 		t.Stamp, t.Reply = run.Stamp, reply
@@ -212,15 +219,6 @@ func (j *Job) shelve(b *Batch) {
 		j.idle = slices.Delete(j.idle, 0, 1)
 	}
 	j.idle = append(j.idle, b)
-}
-
-// Tasks calls yield with each task of a gather batch.
-func (b *Batch) Tasks(yield func(*Task) bool) {
-	for _, t := range b.tasks {
-		if t.task != nil && !yield(t.task) {
-			return
-		}
-	}
 }
 
 // await fetches the shards that a batch needs and its job has not. The batch goes on at once if
@@ -334,9 +332,7 @@ func (b *Batch) proceed() {
 // unready takes a batch off the ready ones.
 func (b *Batch) unready() {
 	list := &b.job.machine.ready[b.executor]
-	if at := slices.Index(*list, b); at >= 0 {
-		*list = slices.Delete(*list, at, at+1)
-	}
+	*list = slices.DeleteFunc(*list, func(x *Batch) bool { return x == b })
 }
 
 // ended notes that an executor ended a task.
@@ -469,7 +465,7 @@ func (j *Job) stopTasks(round uint64, list []uint32) {
 		}
 		j.stop(t)
 		if t.done {
-			j.machine.do(Action{Kind: DropResult, Digest: t.result.digest})
+			j.machine.dropResult(t)
 		}
 	}
 }
@@ -477,6 +473,6 @@ func (j *Job) stopTasks(round uint64, list []uint32) {
 // stop ends a task of a gather round that nobody wants any longer.
 func (j *Job) stop(t *Task) {
 	t.stopped = true
-	delete(j.tasks, t.key)
+	delete(j.tasks, t.Number)
 	j.machine.do(Action{Kind: Stop, Task: t})
 }

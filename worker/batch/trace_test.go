@@ -179,7 +179,7 @@ func (x *trace) event(w words) Event {
 		}
 	}
 	if e.Job != nil {
-		e.Task = e.Job.tasks[taskKey{e.Round, uint32(w.number("unit", 0))}]
+		e.Task = e.Job.Task(e.Round, uint32(w.number("unit", 0)))
 		e.Version = e.Job.values.find(e.Ref)
 	}
 	x.message(w, &e)
@@ -251,7 +251,7 @@ func (x *trace) action(a Action) string {
 		delete(x.batches, a.Batch)
 		return strings.TrimSpace("retire " + name)
 	case Stop:
-		return fmt.Sprintf("stop round=%d unit=%d", a.Task.key.round, a.Task.Number)
+		return fmt.Sprintf("stop round=%d unit=%d", a.Task.Stamp.Round, a.Task.Number)
 	case DropResult:
 		return "drop digest=" + a.Digest
 	case Need:
@@ -302,8 +302,8 @@ func pastResults(t *testing.T) {
 	jobs := []*Job{{ID: 0, machine: m}, {ID: 1, machine: m}}
 	var dropped []string
 	pass := func(j *Job, digest string, bytes int) {
-		task := &Task{done: true, result: result{digest, bytes}, key: taskKey{round: j.round.Round}}
-		j.tasks = map[taskKey]*Task{task.key: task}
+		task := &Task{done: true, result: result{digest, bytes}}
+		j.tasks = map[uint32]*Task{0: task}
 		m.out = nil
 		j.supersede(protocol.Stamp{Round: j.round.Round + 1})
 		for _, a := range m.out {
