@@ -57,25 +57,25 @@ func fuzz(f *testing.F, name string) {
 	})
 }
 
-func FuzzHeartbeat(f *testing.F)          { fuzz(f, "Beat") }
+func FuzzHeartbeat(f *testing.F)          { fuzz(f, "Heartbeat") }
 func FuzzLead(f *testing.F)               { fuzz(f, "Lead") }
 func FuzzSetup(f *testing.F)              { fuzz(f, "Setup") }
 func FuzzForget(f *testing.F)             { fuzz(f, "Forget") }
 func FuzzHold(f *testing.F)               { fuzz(f, "Hold") }
 func FuzzReplicate(f *testing.F)          { fuzz(f, "Replicate") }
 func FuzzProbe(f *testing.F)              { fuzz(f, "Probe") }
-func FuzzChunk(f *testing.F)              { fuzz(f, "Piece") }
+func FuzzChunk(f *testing.F)              { fuzz(f, "Chunk") }
 func FuzzBundle(f *testing.F)             { fuzz(f, "Bundle") }
 func FuzzReply(f *testing.F)              { fuzz(f, "Reply") }
 func FuzzValue(f *testing.F)              { fuzz(f, "Value") }
 func FuzzRun(f *testing.F)                { fuzz(f, "Run") }
-func FuzzPartial(f *testing.F)            { fuzz(f, "Part") }
-func FuzzResult(f *testing.F)             { fuzz(f, "Collected") }
+func FuzzPartial(f *testing.F)            { fuzz(f, "Partial") }
+func FuzzResult(f *testing.F)             { fuzz(f, "Result") }
 func FuzzNeed(f *testing.F)               { fuzz(f, "Need") }
 func FuzzFail(f *testing.F)               { fuzz(f, "Fail") }
 func FuzzFragment(f *testing.F)           { fuzz(f, "Fragment") }
 func FuzzBlobGet(f *testing.F)            { fuzz(f, "BlobGet") }
-func FuzzBlobData(f *testing.F)           { fuzz(f, "BlobPiece") }
+func FuzzBlobData(f *testing.F)           { fuzz(f, "BlobData") }
 func FuzzCheckpoint(f *testing.F)         { fuzz(f, "Checkpoint") }
 func FuzzProgress(f *testing.F)           { fuzz(f, "Progress") }
 func FuzzCommitEntry(f *testing.F)        { fuzz(f, "entry/Commit") }
@@ -85,7 +85,7 @@ func FuzzDatasetPutEntry(f *testing.F)    { fuzz(f, "entry/DatasetPut") }
 func FuzzDatasetDeleteEntry(f *testing.F) { fuzz(f, "entry/DatasetDelete") }
 func FuzzSubmitEntry(f *testing.F)        { fuzz(f, "entry/Submit") }
 func FuzzJobStateEntry(f *testing.F)      { fuzz(f, "entry/JobState") }
-func FuzzResultEntry(f *testing.F)        { fuzz(f, "entry/Collected") }
+func FuzzResultEntry(f *testing.F)        { fuzz(f, "entry/Result") }
 func FuzzFinishEntry(f *testing.F)        { fuzz(f, "entry/Finish") }
 func FuzzCancelEntry(f *testing.F)        { fuzz(f, "entry/Cancel") }
 func FuzzCondemnEntry(f *testing.F)       { fuzz(f, "entry/Condemn") }

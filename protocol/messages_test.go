@@ -62,7 +62,7 @@ var (
 // codecs lists every message and log entry, once.
 func codecs() []codec {
 	return []codec{
-		jsonMessage("Beat", KindHeartbeat, &Heartbeat{
+		jsonMessage("Heartbeat", KindHeartbeat, &Heartbeat{
 			Worker: "w1", Version: "0.1.0", Protocol: 1, Numerics: 1, Slots: 4, Metrics: "10.0.0.1:9000", Leaving: true, Busy: 3, Full: true, Holds: []string{sampleText},
 			Host: "node-7", Address: "10.0.0.1:40312", Load: 1.25,
 		}),
@@ -81,22 +81,22 @@ func codecs() []codec {
 			Stamp: sampleStamp, Op: 4, Of: 10, Scope: round.Whole, How: round.Gather, Roles: dataset.AllRows, SubJob: true,
 			Tasks: []uint32{0, 9}, Payload: [][]byte{{}, {0xaa, 0xbb}},
 		}),
-		binaryMessage("Part", KindPartial, drawPartial, &Partial{
+		binaryMessage("Partial", KindPartial, drawPartial, &Partial{
 			Stamp: sampleStamp, Worker: "w1", Level: 2, Index: 3, Compute: 1500000,
 			Partial: &round.Partial{F64: []float64{1, -2.5}, F32: []float32{0.5}, Index: []uint32{7, 1868}, Values: []float32{1, 2, 3, 4}, Width: 2},
 		}),
-		binaryMessage("Collected", KindResult, drawResult, &Result{Stamp: sampleStamp, Worker: "w1", Task: 3, Compute: 99, Digest: sampleText, Bytes: 4096}),
+		binaryMessage("Result", KindResult, drawResult, &Result{Stamp: sampleStamp, Worker: "w1", Task: 3, Compute: 99, Digest: sampleText, Bytes: 4096}),
 		binaryMessage("Need", KindNeed, drawNeed, &Need{Stamp: sampleStamp, Worker: "w1", Setup: true, Refs: []Ref{{1, 412}}}),
 		binaryMessage("Fail", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Task: 3, Permanent: true, Reason: "row 7 is no row"}),
 		binaryMessage("Fail/non-finite", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Task: 3, NonFinite: true, Unable: true, Reason: "value 7 is NaN"}),
 		binaryMessage("Probe", KindProbe, drawProbe, &Probe{Epoch: 12}),
-		binaryMessage("Piece", KindChunk, drawChunk, &Chunk{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 2, Of: 50, Digest: sampleText, Here: true, Data: []byte{1, 2, 3}}),
-		binaryMessage("Piece/named", KindChunk, drawChunk, &Chunk{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 49, Of: 50, Digest: sampleText}),
+		binaryMessage("Chunk", KindChunk, drawChunk, &Chunk{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 2, Of: 50, Digest: sampleText, Here: true, Data: []byte{1, 2, 3}}),
+		binaryMessage("Chunk/named", KindChunk, drawChunk, &Chunk{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 49, Of: 50, Digest: sampleText}),
 		binaryMessage("Bundle", KindBundle, drawBundle, &Bundle{Messages: [][]byte{(&Probe{Epoch: 12}).Append(nil), {Version, byte(KindRun), 7}}}),
 		binaryMessage("Fragment", KindFragment, drawFragment, &Fragment{Sender: 77, Message: 5, Offset: 3, Total: 9, Data: []byte{1, 2}}),
 		binaryMessage("BlobGet", KindBlobGet, drawBlobGet, &BlobGet{Digest: sampleText, Offset: 1 << 18, Length: BlobChunk}),
-		binaryMessage("BlobPiece", KindBlobData, drawBlobData, &BlobData{Found: true, Total: 1 << 19, Data: []byte("bytes")}),
-		binaryMessage("BlobPiece/unreadable", KindBlobData, drawBlobData, &BlobData{Unreadable: true}),
+		binaryMessage("BlobData", KindBlobData, drawBlobData, &BlobData{Found: true, Total: 1 << 19, Data: []byte("bytes")}),
+		binaryMessage("BlobData/unreadable", KindBlobData, drawBlobData, &BlobData{Unreadable: true}),
 		binaryMessage("Checkpoint", KindCheckpoint, drawCheckpoint, &Checkpoint{
 			Stamp: sampleStamp, Worker: "w1", Task: 3, Resume: Resume{Rounds: 500, State: []byte{1, 2, 3}, Curve: []byte{7}},
 		}),
@@ -115,7 +115,7 @@ func codecs() []codec {
 			AuditPPM: 50000, MaxQueue: 1000, Time: 1700000000,
 		}),
 		jsonEntry("entry/JobState", EntryJobState, JobStateEntry{Epoch: 12, Job: 40, State: Failed, Error: "why", Time: 1700000000, Millis: 250}),
-		jsonEntry("entry/Collected", EntryResult, ResultEntry{Epoch: 12, Job: 40, Round: 1, Task: 3, Of: 10, Digest: sampleText, Bytes: 4096, Compute: 1500}),
+		jsonEntry("entry/Result", EntryResult, ResultEntry{Epoch: 12, Job: 40, Round: 1, Task: 3, Of: 10, Digest: sampleText, Bytes: 4096, Compute: 1500}),
 		jsonEntry("entry/Finish", EntryFinish, FinishEntry{
 			Epoch: 12, Job: 40, Outcome: json.RawMessage(`{"loss":0.07}`), Models: []ModelRef{{sampleText, sampleText, 9}}, Seconds: 1.5, Time: 1700000000, Millis: 250,
 			Curve: []byte{1, 2}, FoldCurves: [][]byte{{3}, {4}},
