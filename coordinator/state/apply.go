@@ -13,7 +13,7 @@ type Result struct {
 	//
 	//	Lead                                        the epoch (uint64)
 	//	DatasetPut                                  the *protocol.Dataset
-	//	Submit, JobState, Commit, Collected, Withhold,
+	//	Submit, JobState, Commit, Result, Withhold,
 	//	Finish, Cancel, Pause, Resume, ModelDelete  the *Job after the entry
 	//	Experiment                                  its jobs ([]*Job), in its order
 	//	JobsDelete                                  the jobs that it deleted ([]*Job), by ID
