@@ -43,5 +43,5 @@ entered "$dir/job-services" >"$dir/with"
 entered "$dir/idle-services" >"$dir/without"
 comm -23 "$dir/with" "$dir/without" | sort -u - "$dir/client" >"$dir/all"
 [ "${1:-}" = -v ] && cat "$dir/all"
-grep -o 'model [0-9a-f]*' "$dir/job.log" | tail -1 || true
+grep 'model digest' "$dir/job.log" || true
 echo "$(wc -l <"$dir/all") functions in $(cut -d' ' -f1 "$dir/all" | sort -u | wc -l) files"
