@@ -272,7 +272,7 @@ func (x *Executor) perform(ctx context.Context) error {
 	m, log := x.d.cfg.Metrics, x.d.cfg.Log
 	for i := range x.mem.actions {
 		switch a := &x.mem.actions[i]; a.Kind {
-		case schedule.SendSetup, schedule.SendValue, schedule.SendChunk, schedule.SendRun, schedule.SendStop, schedule.SendForget, schedule.SendHold:
+		case schedule.SendSetup, schedule.SendValue, schedule.SendChunks, schedule.SendRun, schedule.SendStop, schedule.SendForget, schedule.SendHold:
 			x.sendOrder(a)
 		case schedule.UsePartial:
 			began := time.Now()

@@ -97,21 +97,10 @@ func (x *Executor) sendOrder(a *schedule.Action) {
 		}
 		x.flush(p) // messages keep their order
 		d.publish(p.at.work, p.at.reply, m.AppendHead(nil), m.Data)
-	case schedule.SendChunk:
-		v := &x.r.Vars[a.Var]
-		c := v.Chunks[a.Chunk]
-		m := protocol.Chunk{
-			Epoch: d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Of: uint32(len(v.Chunks)),
-			Index: uint32(a.Chunk), Digest: c.Digest(), Here: !a.Known,
+	case schedule.SendChunks:
+		for i := a.Chunk; i < a.Chunk+a.N; i++ {
+			x.sendChunk(p, &x.r.Vars[a.Var], i, a.Known)
 		}
-		if m.Here {
-			var err error
-			if m.Data, err = c.Bytes(); err != nil { // the worker asks for it again
-				d.cfg.Log.Warn("a chunk of a value could not be sent", "job", x.id, "piece", a.Chunk, "error", err)
-				return
-			}
-		}
-		x.post(p, &m)
 	case schedule.SendRun:
 		x.describe(a.Tasks)
 		x.post(p, &o.run)
@@ -122,6 +111,23 @@ func (x *Executor) sendOrder(a *schedule.Action) {
 	case schedule.SendForget:
 		d.send(&p.at, (&protocol.Forget{Epoch: d.cfg.Epoch, Job: x.id}).Append(nil))
 	}
+}
+
+// sendChunk sends a worker a chunk of a value, or only its name if the worker has it.
+func (x *Executor) sendChunk(p *peer, v *round.Var, i int, known bool) {
+	c := v.Chunks[i]
+	m := protocol.Chunk{
+		Epoch: x.d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Of: uint32(len(v.Chunks)),
+		Index: uint32(i), Digest: c.Digest(), Here: !known,
+	}
+	if m.Here {
+		var err error
+		if m.Data, err = c.Bytes(); err != nil { // the worker asks for it again
+			x.d.cfg.Log.Warn("a chunk of a value could not be sent", "job", x.id, "piece", i, "error", err)
+			return
+		}
+	}
+	x.post(p, &m)
 }
 
 // describe fills x.outbox.run for tasks of the round.

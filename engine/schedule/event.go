@@ -99,8 +99,8 @@ const (
 	SendSetup ActionKind = iota
 	// SendValue: send Worker value number Var of the round.
 	SendValue
-	// SendChunk: send Worker chunk number Chunk of value number Var, or only its name if Known.
-	SendChunk
+	// SendChunks: send Worker N chunks of value number Var from number Chunk on, or only their names if Known.
+	SendChunks
 	// SendRun: ask Worker to compute Tasks.
 	SendRun
 	// SendStop: tell Worker not to compute Task any longer.

@@ -69,6 +69,16 @@ type sent struct {
 	results map[digests.Digest]struct{}
 }
 
+// knows reports whether the worker has a chunk, because it computed it.
+func (s *sent) knows(c round.Chunk) bool {
+	if len(s.results) == 0 {
+		return false
+	}
+	digest, _ := digests.Parse(c.Digest())
+	_, has := s.results[digest]
+	return has
+}
+
 // maxResults bounds the results that a worker is believed to have. Others are sent to it.
 const maxResults = 1 << 16
 
@@ -155,10 +165,13 @@ func (j *Job) send(name string, tasks ...uint32) {
 			j.do(Action{Kind: SendValue, Worker: name, Var: i})
 			continue
 		}
-		for k, p := range v.Chunks {
-			digest, _ := digests.Parse(p.Digest())
-			_, known := s.results[digest]
-			j.do(Action{Kind: SendChunk, Worker: name, Var: i, Chunk: k, Known: known})
+		for from := 0; from < len(v.Chunks); { // few actions: there may be very many chunks, and workers
+			to, known := from+1, s.knows(v.Chunks[from])
+			for to < len(v.Chunks) && s.knows(v.Chunks[to]) == known {
+				to++
+			}
+			j.do(Action{Kind: SendChunks, Worker: name, Var: i, Chunk: from, N: to - from, Known: known})
+			from = to
 		}
 	}
 	j.sent[name] = s

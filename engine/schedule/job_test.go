@@ -200,3 +200,25 @@ func TestBudgetOfLostResult(t *testing.T) {
 		t.Errorf("%d tasks are left", g.Left)
 	}
 }
+
+// TestManyChunks: a value of many chunks takes few actions. A step gives it to all workers.
+func TestManyChunks(t *testing.T) {
+	s := newStage(t).job(1, Options{})
+	s.workers.Hear(Report{Name: "w", Slots: 1, Chunks: true}, s.now)
+	v := round.Var{ID: 1, Version: 1}
+	for i := range 1000 {
+		v.Chunks = append(v.Chunks, chunk(i))
+	}
+	r := gatherRound(2)
+	r.Vars = []round.Var{v}
+	if list := actionsOf(s.begin(r), SendChunks); len(list) != 1 || list[0].N != 1000 || list[0].Known {
+		t.Errorf("actions %+v", list)
+	}
+	s.step(Event{Kind: ResultAnnounced, Worker: "w", Result: Result{Digest: digest("7")}})
+	s.job.End(nil, s.now)
+	r.Vars[0].Version = 2
+	list := actionsOf(s.begin(r), SendChunks)
+	if len(list) != 3 || list[1].Chunk != 7 || list[1].N != 1 || !list[1].Known || list[2].Chunk != 8 || list[2].N != 992 {
+		t.Errorf("actions %+v", list)
+	}
+}

@@ -331,8 +331,8 @@ func show(a *Action) string {
 		return "setup " + a.Worker
 	case SendValue:
 		return fmt.Sprintf("value %s %d", a.Worker, a.Var)
-	case SendChunk:
-		return fmt.Sprintf("chunk %s %d %d%s", a.Worker, a.Var, a.Chunk, flags)
+	case SendChunks:
+		return fmt.Sprintf("chunks %s %d %d to %d%s", a.Worker, a.Var, a.Chunk, a.Chunk+a.N-1, flags)
 	case SendRun:
 		return fmt.Sprintf("run %s %s", a.Worker, tasks)
 	case SendStop:
