@@ -153,7 +153,9 @@ func (r *reduce) eachLease(yield func(*Lease) bool) {
 func (r *reduce) retry(t int) {
 	r.waitIfFree(t)
 	r.leaseChecked()
-	r.retryRested()
+	if !r.over {
+		r.retryRested()
+	}
 }
 
 func (r *reduce) waitIfFree(t int) {

@@ -380,8 +380,8 @@ func (w *Workers) lease(c *claim, avoid string, waiting int) (on *Worker, next *
 			on = at
 		}
 	}
-	if waiting > 0 && avoid == "" {
-		c.wants = true // until it is given one
+	if waiting > 0 {
+		c.wants = avoid == "" // until it is given one
 	}
 	if on == nil {
 		return nil, nil

@@ -302,3 +302,18 @@ func TestShardsAreBounded(t *testing.T) {
 		t.Errorf("%d are known of a worker that repeats itself, %d in all", n, w.shards)
 	}
 }
+
+// TestWantsNothing: a job whose tasks avoid the only worker with a free slot leaves it to others.
+func TestWantsNothing(t *testing.T) {
+	st := newStage(t)
+	st.join("v", 0)
+	st.join("w", 1)
+	x, y := st.workers.NewJob(1, nil, Options{}), st.workers.NewJob(2, nil, Options{})
+	x.leased, y.wants = make([]*Lease, 1), true // y had a task that avoids nobody
+	if on, _ := st.workers.lease(y.claim, "w", 1); on != nil {
+		t.Fatal("a task is given to the worker that it avoids")
+	}
+	if on, _ := st.workers.lease(x.claim, "", 1); on == nil {
+		t.Error("nobody has the slot")
+	}
+}
