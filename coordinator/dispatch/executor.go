@@ -44,7 +44,7 @@ type Executor struct {
 	manifest *dataset.Manifest
 	options  ExecutorOptions
 
-	schedule *schedule.Job // d.mu guards it
+	schedule *schedule.Job // d.mu guards it; its state changes in decide only, so this goroutine may read it without
 	mail     *mailbox
 	outbox   outbox
 	progress *progress

@@ -553,3 +553,16 @@ func TestLateResult(t *testing.T) {
 	task.partials()
 	d.sums()
 }
+
+// TestShortResultIsNoMail: the executor is not told of a short result that is recorded at the first try.
+func TestShortResultIsNoMail(t *testing.T) {
+	l, w, x := withOne(t, 1)
+	d := l.do(x, 1, gatherRound(1))
+	w.first(0).brief(0)
+	d.gathers()
+	l.until("the result to be recorded", func() bool { return len(l.results.tasks()) == 1 })
+	x.results.close()
+	if _, ends := x.mail.take(nil, nil); len(ends) > 0 {
+		t.Errorf("%+v", ends)
+	}
+}

@@ -152,6 +152,8 @@ func (s *results) recordUntilDone(ctx context.Context, c *protocol.Result, of in
 			s.x.d.cfg.Log.Warn("the result of a task could not be recorded; recording is tried again", "job", s.x.id, "unit", c.Task, "error", err)
 			wait.For(ctx, pause)
 			continue
+		case async && !e.event.Late: // nobody waits for it
+			return
 		}
 		s.x.mail.putEnd(e)
 		return

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine/round"
