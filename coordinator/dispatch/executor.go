@@ -218,6 +218,7 @@ func (x *Executor) begin(ctx context.Context) error {
 	var known []schedule.Known
 	if x.r.How == round.Gather {
 		known = x.d.cfg.Results.Known(x.id, x.number)
+		x.results.take(known)
 	} else {
 		x.sum.tree.Reset(x.r.Tasks, x.r.Shape)
 		x.sum.releaseLong(x.r)
@@ -320,7 +321,6 @@ func (x *Executor) perform(ctx context.Context) error {
 			}
 			x.d.mu.Unlock()
 		case schedule.Ended:
-			x.outbox.dropCheckpoint(uint32(a.Task))
 			x.results.end(a)
 		case schedule.Retried:
 			x.retried(a)

@@ -180,18 +180,30 @@ func (s *results) skip(tasks []uint32, took time.Duration) {
 	})
 }
 
-// end takes in that a task has ended.
+// take takes in the results that were recorded before the round.
+func (s *results) take(known []schedule.Known) {
+	for i := range known {
+		if k := &known[i]; int(k.Task) < len(s.digests) {
+			s.digests[k.Task] = k.Digest
+		}
+	}
+}
+
+// end takes in that tasks have ended.
 func (s *results) end(a *schedule.Action) {
-	if a.Skipped {
-		s.x.progress.notRun(a.Task)
-		return
+	for _, task := range a.Tasks {
+		s.x.outbox.dropCheckpoint(task)
+		t := int(task)
+		if a.Skipped {
+			s.x.progress.notRun(t)
+			continue
+		}
+		if !a.Known {
+			s.digests[t], s.took[t] = a.Result.Digest, uint64(a.Result.Took)
+		}
+		s.x.progress.have(t, s.progress[t], a.Known)
+		delete(s.progress, t)
 	}
-	s.digests[a.Task] = a.Result.Digest
-	if !a.Known {
-		s.took[a.Task] = uint64(a.Result.Took)
-	}
-	s.x.progress.have(a.Task, s.progress[a.Task], a.Known)
-	delete(s.progress, a.Task)
 }
 
 // readKnown reads, from the results that were recorded before the round, how far their sub-jobs are.

@@ -139,7 +139,8 @@ const (
 	WakeOthers
 	WakeJob
 
-	// Ended: Task has a result, or, if Skipped, has none. Known is true if it was recorded before the round began.
+	// Ended: the one task of Tasks has Result. If Known, Tasks had ended before the round began, with the results that are known.
+	// If Skipped, Tasks have no results.
 	Ended
 	// Retried: Task failed on Worker for Reason, and runs again after Pause.
 	Retried

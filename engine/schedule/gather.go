@@ -35,14 +35,16 @@ func (g *gather) eachLease(yield func(*Lease) bool) { slices.Values(g.byTask())(
 func (g *gather) begin(known []Known) {
 	g.checks = g.checks[:0] // until they have a lease
 	g.lengths, g.announced, g.computed = newLengths(g.spec.Groups), 0, 0
+	var done, skipped []uint32 // few actions: there may be very many tasks
 	ended := func(t int, k Known) {
 		s := &g.tasks[t]
 		s.state, s.attempt = Done, nil
-		if k.Digest == (digests.Digest{}) && (g.spec.Has == nil || !g.spec.Has[t]) {
+		if g.open--; k.Digest == (digests.Digest{}) && (g.spec.Has == nil || !g.spec.Has[t]) {
 			s.state = Skipped
+			skipped = append(skipped, uint32(t))
+		} else {
+			done = append(done, uint32(t))
 		}
-		g.open--
-		g.do(Action{Kind: Ended, Task: t, Known: true, Skipped: s.state == Skipped, Result: Result{Digest: k.Digest, Took: k.Took}})
 	}
 	for _, k := range known {
 		if t := int(k.Task); t < len(g.tasks) && g.tasks[t].state == Waiting {
@@ -53,6 +55,12 @@ func (g *gather) begin(known []Known) {
 		if g.spec.Has[t] && g.tasks[t].state == Waiting {
 			ended(t, Known{})
 		}
+	}
+	if len(done) > 0 {
+		g.do(Action{Kind: Ended, Tasks: done, Known: true})
+	}
+	if len(skipped) > 0 {
+		g.do(Action{Kind: Ended, Tasks: skipped, Known: true, Skipped: true})
 	}
 	g.queue = newQueue(len(g.tasks), g.spec.Groups, func(t int) bool { return g.tasks[t].state == Waiting })
 	if g.budget != nil {
@@ -89,12 +97,16 @@ func (g *gather) step(e *Event) {
 		if e.Round != g.number {
 			break
 		}
+		from := len(g.listed)
 		for _, t := range e.Tasks {
 			if s := &g.tasks[t]; s.state == Skipping {
 				s.state, s.attempt = Skipped, nil
 				g.open--
-				g.do(Action{Kind: Ended, Task: int(t), Skipped: true})
+				g.listed = append(g.listed, t)
 			}
+		}
+		if tasks := g.listed[from:]; len(tasks) > 0 {
+			g.do(Action{Kind: Ended, Tasks: tasks, Skipped: true})
 		}
 	case TaskFailed:
 		g.taskFailed(e)
@@ -204,7 +216,9 @@ func (g *gather) done(t int, r Result) {
 	if g.budget != nil {
 		g.budget.end(t, r.Took)
 	}
-	g.do(Action{Kind: Ended, Task: t, Result: r})
+	from := len(g.listed)
+	g.listed = append(g.listed, uint32(t))
+	g.do(Action{Kind: Ended, Tasks: g.listed[from:], Result: r})
 }
 
 // lost has a task computed again: its result could not be stored, or is not stored any longer.

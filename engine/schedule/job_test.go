@@ -31,7 +31,7 @@ func TestTasksAreSmall(t *testing.T) {
 						given[task] = true
 					}
 				case Ended:
-					ended[a.Task] = true
+					ended[a.Tasks[0]] = true
 				}
 			}
 		}

@@ -26,7 +26,7 @@ func (w *Workers) NewJob(id uint64, shards []dataset.ShardRef, o Options) *Job {
 // Begin begins a round. known has the results of a gather round that are recorded; audit lists the tasks, ascending, that
 // two workers compute.
 func (j *Job) Begin(dst []Action, now time.Time, number uint64, r *round.Round, known []Known, audit []int) []Action {
-	j.now, j.list, j.over = now, dst, false
+	j.now, j.list, j.listed, j.over = now, dst, j.listed[:0], false
 	j.number, j.spec, j.began, j.seen, j.open = number, r, now, 0, r.Tasks
 	if cap(j.tasks) < r.Tasks {
 		j.tasks = make([]task, r.Tasks)

@@ -103,7 +103,9 @@ func (w *world) perform(j *Job, actions []Action) {
 			w.begin(j)
 			return
 		case Ended:
-			at.ended[a.Task] = true
+			for _, t := range tasks {
+				at.ended[int(t)] = true
+			}
 		case Finish:
 			if at.complete = true; at.r.How == round.Gather && len(at.ended) != at.r.Tasks || at.r.How == round.Reduce && len(at.covered) != at.r.Tasks {
 				w.t.Fatalf("the round of %d tasks is complete after %v %v", at.r.Tasks, at.ended, at.covered)

@@ -374,7 +374,7 @@ func show(a *Action) string {
 	case WakeJob:
 		return fmt.Sprintf("wake %d", a.Job)
 	case Ended:
-		return fmt.Sprintf("ended %d%s", a.Task, flags)
+		return fmt.Sprintf("ended %s%s", tasks, flags)
 	case Retried:
 		return fmt.Sprintf("retried %d after %s, in %v: %s %v", a.Task, a.Worker, a.Pause, a.Reason, a.Err)
 	case Computed:
