@@ -70,9 +70,12 @@ func (g *gather) begin(known []Known) {
 }
 
 func (g *gather) stop() {
-	for len(g.leased) > 0 {
-		g.end(g.leased[0])
+	g.freed = g.freed || len(g.leased) > 0
+	for _, l := range g.leased { // at once: end takes a time in proportion to their number
+		l.on.leases = slices.DeleteFunc(l.on.leases, func(other *Lease) bool { return other == l })
+		*l = Lease{}
 	}
+	g.leased = nil
 	g.tasks, g.queue, g.lengths = g.tasks[:0], nil, nil
 }
 

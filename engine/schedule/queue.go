@@ -45,11 +45,17 @@ func newQueue(tasks int, group []int32, waits func(t int) bool) *queue {
 		group: group, waiting: make([]int, groups), readied: make([]int, groups), turns: make([]uint32, tasks), last: 1,
 		ready: make(map[queueKey]*taskHeap), rests: make(map[uint32]bool),
 	}
+	heaps := make([]taskHeap, groups)
 	for t := range tasks {
 		if waits(t) {
 			q.turns[t] = 1
-			q.waiting[q.groupOf(t)]++
-			q.push(entry{uint32(t), 1}, "") // ascending, so that each push is cheap
+			g := q.groupOf(t)
+			heaps[g] = append(heaps[g], entry{uint32(t), 1}) // ascending: it is a heap
+		}
+	}
+	for g := range heaps {
+		if n := len(heaps[g]); n > 0 {
+			q.waiting[g], q.readied[g], q.ready[queueKey{int32(g), ""}] = n, n, &heaps[g]
 		}
 	}
 	return q

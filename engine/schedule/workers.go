@@ -361,24 +361,29 @@ func (w *Workers) free(c *claim, l *Lease) bool {
 // A worker gets one lease more than it has slots, so that it finds its next task at once, while more tasks wait than there
 // are slots. A job that wants a slot and has fewer leases goes first; next is that job.
 func (w *Workers) lease(c *claim, avoid string, waiting int) (on *Worker, next *claim) {
-	able, slots := 0, 0
+	able, slots, most := 0, 0, 0
+	var avoided *Worker
 	for _, at := range w.list(false) {
-		if c.unable[at.Name] == "" {
-			able++
-			slots += at.Slots
+		if len(c.unable) > 0 && c.unable[at.Name] != "" {
+			continue
 		}
+		able++
+		slots += at.Slots
+		if at.Name == avoid {
+			avoided = at
+		} else if free := at.Slots - len(at.leases); on == nil || free > most {
+			on, most = at, free
+		}
+	}
+	if able == 1 && avoided != nil {
+		on, most = avoided, avoided.Slots-len(avoided.leases)
 	}
 	more := 0
 	if waiting > 0 && (able == 1 || waiting > slots) {
 		more = 1
 	}
-	for _, at := range w.list(false) {
-		if c.unable[at.Name] != "" || at.Name == avoid && able > 1 {
-			continue
-		}
-		if free := at.Slots - len(at.leases); free+more > 0 && (on == nil || free > on.Slots-len(on.leases)) {
-			on = at
-		}
+	if most+more <= 0 {
+		on = nil
 	}
 	if waiting > 0 {
 		c.wants = avoid == "" // until it is given one
