@@ -373,8 +373,11 @@ func (g *gather) speculate() {
 		return
 	}
 	for _, l := range g.byTask() {
-		s := &g.tasks[l.task]
-		if l != &s.leases[0] || s.check != unchecked || s.leases[1].worker != "" {
+		s, other := &g.tasks[l.task], 0
+		if l == &s.leases[0] {
+			other = 1
+		}
+		if s.check != unchecked || s.leases[other].worker != "" {
 			continue
 		}
 		if !l.isBehind() {
@@ -391,7 +394,7 @@ func (g *gather) speculate() {
 			return
 		}
 		g.count(TasksRetried, 1)
-		g.leaseSlot(l.task, 1, on)
+		g.leaseSlot(l.task, other, on)
 	}
 }
 
@@ -449,7 +452,7 @@ func (g *gather) estimate() {
 	}
 	leased := 0.0
 	for _, a := range g.leased {
-		if of := l.group[a.task]; a == &g.tasks[a.task].leases[0] {
+		if of, s := l.group[a.task], &g.tasks[a.task]; a == &s.leases[0] || s.leases[0].worker == "" {
 			l.working[of] = max(l.working[of], g.now.Sub(a.since).Seconds())
 			leased += float64(l.of(of) / 2)
 		}

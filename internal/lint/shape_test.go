@@ -22,6 +22,11 @@ const (
 // It only falls: `go test ./internal/lint -run Shape -lower` writes the figures that have fallen.
 const ceilings = "testdata/ceilings.txt"
 
+// exceptions are the types that may have more than maxMethods methods or maxFields fields, each with the reason.
+var exceptions = map[string]string{
+	"fields metrics.Coordinator": "one field for each series: a new metric adds one",
+}
+
 var lower = flag.Bool("lower", false, "write the figures of TestShape that have fallen")
 
 // phrases are the patterns that make comments hard to read.
@@ -42,6 +47,9 @@ func TestShape(t *testing.T) {
 		}
 	}
 	for _, what := range slices.Sorted(maps.Keys(figures)) {
+		if exceptions[what] != "" {
+			continue
+		}
 		kind, _, _ := strings.Cut(what, " ")
 		limit := map[string]int{"methods": maxMethods, "fields": maxFields}[kind]
 		if allowed, ok := listed[what]; figures[what] > max(limit, allowed) {
