@@ -302,9 +302,9 @@ func TestFoldsRunAsOneJob(t *testing.T) {
 	}
 }
 
-// TestAChildJobGoesOnElsewhere takes a worker away that runs a fold, after it has
+// TestASubJobGoesOnElsewhere takes a worker away that runs a fold, after it has
 // handed a checkpoint back: another worker goes on from there.
-func TestASubJobJobGoesOnElsewhere(t *testing.T) {
+func TestASubJobGoesOnElsewhere(t *testing.T) {
 	ctx := patient(t)
 	s := longFolds()
 	s.Set["patience"] = s.Set["steps"]
