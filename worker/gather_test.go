@@ -35,7 +35,7 @@ func (l *leader) fetch(m *protocol.Result) ([]byte, error) {
 
 // A sub-job's outcome has the bytes of the same job run alone; asked for again
 // it is announced again; forgotten it is gone.
-func TestSubJobJobs(t *testing.T) {
+func TestSubJobs(t *testing.T) {
 	for _, assigned := range []bool{false, true} {
 		name := map[bool]string{false: "seeded folds", true: "listed folds"}[assigned]
 		t.Run(name, func(t *testing.T) { subJobs(t, assigned) })
@@ -180,7 +180,7 @@ func TestStopEndsGatheredTasks(t *testing.T) {
 
 // A worker tells how far a sub-job is while it runs, and tells a new leader how much
 // of that an earlier one knows.
-func TestSubJobJobsReport(t *testing.T) {
+func TestSubJobsReport(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
 	c.add(d)
@@ -211,7 +211,7 @@ func TestSubJobJobsReport(t *testing.T) {
 }
 
 // The last report of a sub-job comes before its result, and says all that it did.
-func TestSubJobJobsReportTheirEnd(t *testing.T) {
+func TestSubJobsReportTheirEnd(t *testing.T) {
 	d := importData(t, dense())
 	c := newCluster(t)
 	c.add(d)
