@@ -70,7 +70,8 @@ func ask(ctx context.Context, address, path string, v any) error {
 
 // askSelf asks a coordinator to describe itself.
 func askSelf(ctx context.Context, address string) (s protocol.Self, err error) {
-	return s, ask(ctx, address, "/v1/self", &s)
+	err = ask(ctx, address, "/v1/self", &s)
+	return s, err
 }
 
 // joined is what a member of a cluster says to a coordinator that joins.

@@ -126,14 +126,14 @@ func (st *status) coordinators() (list []protocol.Coordinator) {
 	return list
 }
 
-// leaderApplied returns the index up to which the leader has applied the log, or false
-// if the leader does not answer.
+// leaderApplied returns the index up to which the leader has applied the log. It returns
+// false if no leader is known, if it does not answer, or if its epoch has not begun.
 func (st *status) leaderApplied(ctx context.Context) (index uint64, ok bool) {
 	switch leader, _ := st.store.Leader(); leader {
 	case "":
 		return 0, false
 	case st.cfg.ID:
-		return st.store.State().Index(), st.leading() != nil // then the entry of the epoch is applied
+		return st.store.State().Index(), st.leading() != nil // it is set once the entry of the epoch is applied
 	default:
 		return st.peers.applied(ctx, leader)
 	}

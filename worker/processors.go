@@ -33,7 +33,8 @@ func newProcessors(slots, all int, set func(int)) *processors {
 	return &processors{set: set, few: slots, many: all, ended: time.Now()}
 }
 
-// begin says that other work begins, and end that it ends.
+// begin says that other work begins, and end that it ends. They nest. The worker's stop
+// calls begin without end.
 func (p *processors) begin() {
 	if p.set == nil {
 		return

@@ -100,8 +100,8 @@ func (h *clusterHandlers) list(r *http.Request) (any, error) {
 	return h.members.List(r.Context()), nil
 }
 
-// add refuses an id or an address that no coordinator can have before it looks for the
-// coordinator.
+// add adds a coordinator, without a vote. It refuses an id or an address that no
+// coordinator can have before it looks for the coordinator.
 func (h *clusterHandlers) add(r *http.Request) (any, error) {
 	var req protocol.AddRequest
 	if err := body(r, &req); err != nil {

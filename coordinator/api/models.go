@@ -63,7 +63,8 @@ func (h *modelHandlers) list(r *http.Request) (any, error) {
 	return list[max(0, len(list)-n):], nil
 }
 
-// get answers with a model: by its name, its digest, or JOB/DIGEST with the whole digest.
+// get answers with a model: by its name, its digest, or JOB/DIGEST. The digest is the
+// whole one. For a job that is not done its first 12 or more characters suffice.
 func (h *modelHandlers) get(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	for _, m := range modelsOf(h.store.State()) {

@@ -192,15 +192,16 @@ func (s *Service) reach(ctx context.Context, m store.Server, routes string) erro
 }
 
 // ask asks the coordinator at an address to describe itself, within Patience.
-func (s *Service) ask(ctx context.Context, http string) (protocol.Self, error) {
-	if http == "" {
+func (s *Service) ask(ctx context.Context, address string) (protocol.Self, error) {
+	if address == "" {
 		return protocol.Self{}, errors.New("the coordinator's address is not known")
 	}
 	limited, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
-	self, err := s.Ask(limited, http)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("no answer in %v", s.Patience)
+	began := time.Now()
+	self, err := s.Ask(limited, address)
+	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(ctx.Err(), context.Canceled) {
+		err = fmt.Errorf("no answer in %v", time.Since(began).Round(100*time.Millisecond))
 	}
 	return self, err
 }

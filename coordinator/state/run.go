@@ -235,8 +235,8 @@ func finish(s *State, e *protocol.FinishEntry) (any, error) {
 	return s.put(next), nil
 }
 
-// cancel ends a job without a result. It is not fenced: any coordinator may pass a user's
-// wish on. To cancel twice is the same as once.
+// cancel ends a job without a result. It is not fenced: a user's wish stays valid under
+// another leader. To cancel twice is the same as once.
 func cancel(s *State, e *protocol.CancelEntry) (any, error) {
 	if j := s.Job(e.Job); j != nil && j.State == protocol.Cancelled {
 		return j, nil

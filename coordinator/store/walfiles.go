@@ -24,7 +24,7 @@ type segmentFiles struct {
 	walfs.FS
 
 	mu   sync.Mutex
-	open map[string]os.FileInfo // the segments that raft-wal has open, by path; guarded by mu
+	open map[string]os.FileInfo // the segments that raft-wal has opened and not deleted, by path; guarded by mu
 }
 
 // Create implements types.VFS.

@@ -8,7 +8,7 @@ import (
 )
 
 // Budgets bound the computing time of the runs of an experiment. The jobs of a submission share them. Package budget has the
-// rule. It decides which tasks are run, and no result depends on it.
+// rule. It decides which tasks are run, and no result depends on it. It is not safe for concurrent use.
 type Budgets struct {
 	byName map[string]*budget.Budget
 	shares []*Share
@@ -140,7 +140,7 @@ func (s *Share) over(now time.Time) []bool {
 	return over
 }
 
-// start counts a task as running.
+// start counts a task that leaves the queue as begun: it was leased, or the late result of a lost lease came.
 func (s *Share) start(t int) {
 	g := &s.groups[s.group[t]]
 	g.Left--
@@ -148,8 +148,8 @@ func (s *Share) start(t int) {
 	s.running[t] = time.Time{}
 }
 
-// started notes that a worker computes a task, and returns how long it may.
-func (s *Share) started(t int, now time.Time) time.Duration {
+// computing notes that a worker computes a task, and returns how long it may.
+func (s *Share) computing(t int, now time.Time) time.Duration {
 	s.running[t] = now
 	b := s.groups[s.group[t]].Budget
 	if b == nil {

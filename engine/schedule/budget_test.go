@@ -46,7 +46,7 @@ func TestShare(t *testing.T) {
 	// 60 s are left. The other tasks of the first group need 60 s, and the tasks of the second as much.
 	check("at first", now, []bool{true, false}, neither)
 	s.start(2)
-	if got := s.started(2, now); got != 60*time.Second {
+	if got := s.computing(2, now); got != 60*time.Second {
 		t.Errorf("a task may take %v", got)
 	}
 	check("while a task runs the other group waits for its end", now.Add(time.Second), []bool{true, false}, neither)
@@ -118,7 +118,7 @@ func TestShareWithoutBudget(t *testing.T) {
 		t.Errorf("%v may begin, over are %v", may, over)
 	}
 	s.start(0)
-	if limit := s.started(0, now); limit < 100*365*24*time.Hour {
+	if limit := s.computing(0, now); limit < 100*365*24*time.Hour {
 		t.Errorf("a task may take %v", limit)
 	}
 }

@@ -188,7 +188,7 @@ func (g *gather) store(t int, worker string, r Result) {
 		g.budget.start(t)
 	}
 	s.state = Storing
-	g.uncheck(t)
+	g.dropFromChecks(t)
 	for i := range s.leases {
 		l := &s.leases[i]
 		if l.on != nil && l.worker != worker {
@@ -239,28 +239,29 @@ func (g *gather) lost(e *Event) {
 	g.do(Action{Kind: Retried, Task: e.Task, Err: e.Err})
 	g.count(TasksRetried, 1)
 	g.at(e.Task).verifying = false
-	g.wait(e.Task, true)
+	g.requeue(e.Task)
 }
 
-// wait queues a task for a lease. again is true if it had begun.
-func (g *gather) wait(t int, again bool) {
-	if again && g.budget != nil {
+// requeue queues a task for a lease again. It has no lease any longer.
+func (g *gather) requeue(t int) {
+	if g.budget != nil {
 		g.budget.again(t)
 	}
 	s := g.at(t)
 	s.state = Waiting
-	g.uncheck(t)
+	g.dropFromChecks(t)
 	g.queue.add(t, s.avoid, s.notBefore, g.now)
 }
 
-// retry queues a task that nobody computes any longer.
+// retry queues a leased task again if both its leases are over.
 func (g *gather) retry(t int) {
 	if s := &g.tasks[t]; s.state == Leased && s.leases[0].worker == "" && s.leases[1].worker == "" {
-		g.wait(t, true)
+		g.requeue(t)
 	}
 }
 
-func (g *gather) uncheck(t int) {
+// dropFromChecks takes a task off checks, which lists leased tasks.
+func (g *gather) dropFromChecks(t int) {
 	if g.tasks[t].check != unchecked {
 		g.checks = slices.DeleteFunc(g.checks, func(other int) bool { return other == t })
 	}
@@ -420,7 +421,7 @@ func (g *gather) endBudgets() {
 		case l.on == nil: // it ended with the other lease of its task
 		case l.started.IsZero():
 			if !l.isBehind() {
-				l.started, l.limit = g.now, g.budget.started(t, g.now)
+				l.started, l.limit = g.now, g.budget.computing(t, g.now)
 			}
 		case took > l.limit:
 			s := &g.tasks[t]
@@ -430,7 +431,7 @@ func (g *gather) endBudgets() {
 				}
 				g.end(&s.leases[i])
 			}
-			g.uncheck(t)
+			g.dropFromChecks(t)
 			s.state = Skipping
 			g.budget.end(t, took)
 			g.do(Action{Kind: RecordSkips, Tasks: []uint32{uint32(t)}, Took: took})
