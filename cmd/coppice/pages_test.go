@@ -379,6 +379,11 @@ func (p *userPage) run(t *testing.T, bash string, files map[string]string) {
 	}
 	if err != nil {
 		t.Errorf("%s: %s: %v%s", p.name, bytes.TrimSpace(said), err, lastOutput(t, outputs))
+		logs, _ := filepath.Glob(filepath.Join(p.dir, "*.log"))
+		for _, log := range logs { // of the processes that the page started
+			b, _ := os.ReadFile(log)
+			t.Logf("the end of %s:\n%s", filepath.Base(log), b[max(0, len(b)-1000):])
+		}
 		return
 	}
 	t.Logf("%s: %d commands in %.1f s", p.name, p.ran, time.Since(start).Seconds())
