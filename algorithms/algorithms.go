@@ -65,8 +65,8 @@ type Beginner interface {
 
 // Parent is implemented by algorithms whose trainers ask for rounds of child jobs.
 type Parent interface {
-	// SubJob returns the job of a unit of such a round: the one that the trainer lists in
-	// Round.SubJob. An error says that the job has no such unit.
+	// SubJob returns the job of a task of such a round, as the trainer's Round.SubJob does.
+	// An error says that the job has no such task.
 	SubJob(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error)
 }
 

@@ -65,7 +65,7 @@ func learns(t *testing.T, c *Client, n int) {
 
 func list(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, []protocol.Dataset{}) }
 
-// A client with one address goes on with another coordinator when the first is gone. It
+// A client with one address continues with another coordinator if the first one stops. It
 // tries the given addresses first, and does not learn from another cluster.
 func TestClientLearnsTheOthers(t *testing.T) {
 	cluster := newTold("c1")

@@ -20,7 +20,7 @@ import (
 type addressBook struct {
 	self  protocol.MemberEntry
 	given map[string]protocol.MemberEntry // the others in Config.Peers, by id
-	// kept is MEMBERS as it was at the start. Only founded replaces it; the value itself
+	// kept is MEMBERS as read at the start. Only founded replaces it. The value itself
 	// never changes.
 	kept  atomic.Pointer[memberFile]
 	store atomic.Pointer[store.Store] // nil until the log is open

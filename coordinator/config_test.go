@@ -178,7 +178,7 @@ func TestPartsFitTheBudget(t *testing.T) {
 	})
 }
 
-// The end of a coordinator without its folder says what to do, by who has a copy.
+// TestLostFolder: the error of a coordinator that has lost its folder names the remedy, which depends on who has a copy.
 func TestLostFolder(t *testing.T) {
 	gone := fmt.Errorf("d/raft: %w", files.ErrGone)
 	a, b := entry("a", "h:1"), entry("b", "h:2")
@@ -188,11 +188,11 @@ func TestLostFolder(t *testing.T) {
 		members []protocol.MemberEntry
 		want    string
 	}{
-		"alone":                 {Config{Dir: "d"}, []protocol.MemberEntry{a}, "coppice restore FILE --dir d"},
-		"one of several":        {Config{Dir: "d", Peers: []Peer{{}, {}, {}}}, []protocol.MemberEntry{a, b}, "with the same flags"},
-		"one that joined":       {Config{Dir: "d", Peers: []Peer{{}}, Join: []string{"h:1"}}, []protocol.MemberEntry{a, b}, "with the same flags"},
-		"one that began alone":  {Config{Dir: "d", Peers: []Peer{{}}}, []protocol.MemberEntry{a, b}, "--peers a=h:1,b=h:2"},
-		"one that has no peers": {Config{Dir: "d"}, nil, "coppice restore FILE --dir d"},
+		"alone":           {Config{Dir: "d"}, []protocol.MemberEntry{a}, "coppice restore FILE --dir d"},
+		"one of several":  {Config{Dir: "d", Peers: []Peer{{}, {}, {}}}, []protocol.MemberEntry{a, b}, "with the same flags"},
+		"it joined":       {Config{Dir: "d", Peers: []Peer{{}}, Join: []string{"h:1"}}, []protocol.MemberEntry{a, b}, "with the same flags"},
+		"it began alone":  {Config{Dir: "d", Peers: []Peer{{}}}, []protocol.MemberEntry{a, b}, "--peers a=h:1,b=h:2"},
+		"it has no peers": {Config{Dir: "d"}, nil, "coppice restore FILE --dir d"},
 	} {
 		if err := test.cfg.lostFolder(gone, test.members); !errors.Is(err, files.ErrGone) || !strings.Contains(err.Error(), "d/raft") || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q in it", name, err, test.want)

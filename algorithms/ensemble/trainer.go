@@ -170,8 +170,8 @@ func (t *trainer) ResultProgress(part []byte) (round.Progress, error) {
 	return n.progress(), err
 }
 
-// RoundProgress implements round.TaskReporter. The jobs of one member are alike, those of
-// different members are not.
+// RoundProgress implements round.TaskReporter. The jobs of one member are alike, and
+// the jobs of different members are not.
 func (t *trainer) RoundProgress(units []round.TaskProgress) round.Progress {
 	all, ended, trained, count := round.Progress{Loss: -1}, 0, 0, len(t.members)
 	if t.weights == nil && t.later(0) {

@@ -339,7 +339,7 @@ func TestResultsAreReadOnce(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if got := f.of(gone, partsOf("third", 3, 9), s.read); len(got) > 0 {
-		t.Errorf("%d results were read for one who is gone", len(got))
+		t.Errorf("%d results were read for a client that has left", len(got))
 	}
 }
 

@@ -129,8 +129,8 @@ func TestGatherSkipsWhatIsThere(t *testing.T) {
 	all.gathers() // nothing is left to do
 }
 
-// TestGatherQueuesAgain: the tasks of a worker that is gone are given out again. The first answer counts, also of that worker:
-// the other worker stops. A second answer is wasted.
+// TestGatherQueuesAgain: if a worker leaves, its tasks are given out again. The first answer counts, even from the worker that
+// left, and the other worker stops. A second answer is wasted.
 func TestGatherQueuesAgain(t *testing.T) {
 	l := newLab(t, never)
 	w1 := l.join("w1", 2)

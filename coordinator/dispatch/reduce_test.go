@@ -202,7 +202,7 @@ func TestSilentWorker(t *testing.T) {
 	}
 }
 
-// TestNobodyIsThere: a round waits for a first worker, and for another if the only one is gone. The same worker, started again,
+// TestNobodyIsThere: a round waits for a first worker, and for another if the only one leaves. The same worker, started again,
 // is sent everything once more.
 func TestNobodyIsThere(t *testing.T) {
 	l := newLab(t, never)
