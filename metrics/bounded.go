@@ -63,8 +63,14 @@ func (k *Kinds) of(kind string) prometheus.Observer {
 type Shares struct {
 	tasks, seconds *prometheus.CounterVec
 
-	mu   sync.Mutex
-	last map[string]time.Time // when each was counted last
+	mu      sync.Mutex
+	workers map[string]*share
+}
+
+// share has the series of a worker.
+type share struct {
+	tasks, seconds prometheus.Counter
+	last           time.Time // when the worker was counted last
 }
 
 func (s *set) shares() *Shares {
@@ -73,7 +79,7 @@ func (s *set) shares() *Shares {
 			"Task results that this leader received from a worker, needed or not. At most 256 workers have a series; all others count as worker=\"other\".", "worker"),
 		seconds: s.counters("leader_worker_task_seconds_total",
 			"Computing time of the tasks of leader_worker_tasks_total, as reported by the worker.", "worker"),
-		last: make(map[string]time.Time),
+		workers: make(map[string]*share),
 	}
 }
 
@@ -82,13 +88,19 @@ func (s *set) shares() *Shares {
 func (s *Shares) Add(worker string, units int, took time.Duration, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.last[worker]; worker == Other || !known && len(s.last) >= maxWorkers {
-		worker = Other // stays, whoever is called so
-	} else {
-		s.last[worker] = now
+	x := s.workers[worker]
+	if x == nil {
+		if len(s.workers) >= maxWorkers {
+			worker = Other
+		}
+		x = &share{tasks: s.tasks.WithLabelValues(worker), seconds: s.seconds.WithLabelValues(worker)}
+		if worker != Other {
+			s.workers[worker] = x
+		}
 	}
-	s.tasks.WithLabelValues(worker).Add(float64(units))
-	s.seconds.WithLabelValues(worker).Add(took.Seconds())
+	x.last = now
+	x.tasks.Add(float64(units))
+	x.seconds.Add(took.Seconds())
 }
 
 // Expire drops the series of workers that are gone and of which nothing was counted
@@ -96,11 +108,11 @@ func (s *Shares) Add(worker string, units int, took time.Duration, now time.Time
 func (s *Shares) Expire(here func(worker string) bool, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for worker, last := range s.last {
-		if now.Sub(last) > workerKept && !here(worker) {
+	for worker, x := range s.workers {
+		if now.Sub(x.last) > workerKept && !here(worker) {
 			s.tasks.DeleteLabelValues(worker)
 			s.seconds.DeleteLabelValues(worker)
-			delete(s.last, worker)
+			delete(s.workers, worker)
 		}
 	}
 }
@@ -111,5 +123,5 @@ func (s *Shares) Reset() {
 	defer s.mu.Unlock()
 	s.tasks.Reset()
 	s.seconds.Reset()
-	clear(s.last)
+	clear(s.workers)
 }

@@ -14,9 +14,10 @@ type outbox struct {
 	// again from the workers.
 	checkpoints map[uint32]checkpoint
 
-	buf  []byte // a protocol.Bundle
-	msgs int    // in buf
-	run  protocol.Run
+	buf   []byte // a protocol.Bundle
+	msgs  int    // in buf
+	run   protocol.Run
+	value protocol.Value
 }
 
 // peer is a worker that has the job.
@@ -87,16 +88,18 @@ func (x *Executor) sendOrder(a *schedule.Action) {
 	switch a.Kind {
 	case schedule.SendValue:
 		v := &x.r.Vars[a.Var]
-		m := protocol.Value{Epoch: d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Data: v.Data}
+		m := &o.value
+		*m = protocol.Value{Epoch: d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Data: v.Data}
 		if len(v.Chunks) > 0 {
 			m.Data = v.Whole()
 		}
 		if len(m.Data) < longValue {
-			x.post(p, &m)
-			return
+			x.post(p, m)
+		} else {
+			x.flush(p) // messages keep their order
+			d.publish(p.at.work, p.at.reply, m.AppendHead(nil), m.Data)
 		}
-		x.flush(p) // messages keep their order
-		d.publish(p.at.work, p.at.reply, m.AppendHead(nil), m.Data)
+		m.Data = nil
 	case schedule.SendChunks:
 		for i := a.Chunk; i < a.Chunk+a.N; i++ {
 			x.sendChunk(p, &x.r.Vars[a.Var], i, a.Known)
