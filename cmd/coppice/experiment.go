@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/shipped"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 type experimentCmd struct {
@@ -26,26 +30,19 @@ type experimentCmd struct {
 
 // specArg names the spec of an experiment and where its data is.
 type specArg struct {
-	Spec string `arg:"" placeholder:"SPEC.yaml" help:"Spec of the experiment; docs/reference/experiment-spec.md has the keys."`
-	Data string `placeholder:"DIR" help:"Folder with the data files of the spec (default: the folder of the spec)."`
+	Spec string `arg:"" placeholder:"SPEC" help:"Spec of the experiment: a YAML file, or the name of a shipped spec (see experiment list --shipped); docs/reference/experiment-spec.md has the keys."`
+	Data string `placeholder:"DIR" help:"Folder with the data files of the spec (default: the folder of the spec; of a shipped spec, this folder)."`
 
 	NoBudget bool `help:"Ignore the budgets of the spec and do all runs."`
 }
 
 // read reads the spec.
 func (s *specArg) read() (*experiment.Spec, error) {
-	info, err := os.Stat(s.Spec)
-	switch {
-	case err != nil:
-		return nil, err
-	case info.Size() > experiment.MaxBytes:
-		return nil, usagef("%s: %s bytes; a spec of an experiment has at most %s", s.Spec, count(info.Size()), count(experiment.MaxBytes))
-	}
-	b, err := dataset.ReadText(s.Spec)
+	text, err := s.text()
 	if err != nil {
 		return nil, err
 	}
-	of, err := experiment.Parse(s.Spec, b)
+	of, err := experiment.Parse(s.Spec, text)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +50,25 @@ func (s *specArg) read() (*experiment.Spec, error) {
 		of.NoBudgets()
 	}
 	return of, nil
+}
+
+// text returns the text of the spec. A file comes before a shipped spec of the same name.
+func (s *specArg) text() ([]byte, error) {
+	info, err := os.Stat(s.Spec)
+	if err != nil || info.IsDir() {
+		if ships, ok := shipped.Find(s.Spec); ok {
+			return ships.Text, nil
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && protocol.CheckName(s.Spec) == nil && !namedAsSpec(s.Spec):
+		return nil, fmt.Errorf("%s: there is neither a file nor a shipped spec of this name; coppice experiment list --shipped lists the shipped specs", s.Spec)
+	case err != nil:
+		return nil, err
+	case info.Size() > experiment.MaxBytes:
+		return nil, usagef("%s: %s bytes; a spec of an experiment has at most %s", s.Spec, count(info.Size()), count(experiment.MaxBytes))
+	}
+	return dataset.ReadText(s.Spec)
 }
 
 // path returns where a file of the spec is.
@@ -131,7 +147,10 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 	return watchAndReport(a, cl, s.Name, e.layout, &c.reportFlags)
 }
 
-type experimentShowCmd struct{ whatArg }
+type experimentShowCmd struct {
+	whatArg
+	Spec bool `help:"Print the text of the spec: of a shipped spec (see experiment list --shipped), or of the last run of the experiment."`
+}
 
 // shownExperiment is an experiment as show prints it in JSON.
 type shownExperiment struct {
@@ -145,13 +164,27 @@ type shownExperiment struct {
 
 // Run implements `coppice experiment show`.
 func (c *experimentShowCmd) Run(a *app) error {
+	if ships, ok := shipped.Find(c.What); ok && c.Spec {
+		return printSpec(a, ships.Name, string(ships.Text))
+	}
 	f, err := c.find(a)
 	if err != nil {
 		return err
 	}
+	if c.Spec {
+		return printSpec(a, f.table.Name, f.text)
+	}
 	return a.print(shownExperiment{f.table.Name, f.state, experiment.Count(f.table), f.skipped, f.notes, f.table}, func(w io.Writer) {
 		f.write(w, c.said(a))
 	})
+}
+
+// printSpec prints the text of a spec.
+func printSpec(a *app, name, text string) error {
+	return a.print(struct {
+		Name string `json:"name"`
+		Text string `json:"text"`
+	}{name, text}, func(w io.Writer) { fmt.Fprint(w, text) })
 }
 
 func (f *found) write(w io.Writer, what string) {

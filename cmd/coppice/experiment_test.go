@@ -417,29 +417,39 @@ func recordedCells(jobs []protocol.JobInfo) (n int) {
 	return n
 }
 
-// TestShippedExperiments: the specs that are shipped are specs, and the small one runs.
+// TestShippedExperiments: the specs that are shipped have the names of their files, and the small one runs by its
+// name from an empty folder.
 func TestShippedExperiments(t *testing.T) {
 	testkit.WithoutRace(t)
-	shipped, err := filepath.Glob("../../experiment/shipped/*.yaml")
-	if err != nil || len(shipped) < 4 {
-		t.Fatalf("%d specs, error %v", len(shipped), err)
+	var list []shippedSpec
+	if err := json.Unmarshal([]byte(works(t, "experiment", "list", "--shipped", "-o", "json")), &list); err != nil || len(list) < 12 {
+		t.Fatalf("%d specs, error %v", len(list), err)
 	}
-	for _, path := range shipped {
-		s, err := (&specArg{Spec: path}).read()
+	for _, s := range list {
+		of, err := (&specArg{Spec: s.Name}).read()
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		if s.Name != strings.TrimSuffix(filepath.Base(path), ".yaml") {
-			t.Errorf("%s has the name %s", path, s.Name)
+		if of.Name != s.Name || !strings.HasSuffix(s.About, ".") || s.Methods == 0 || s.Datasets == 0 {
+			t.Errorf("%s: %+v", of.Name, s)
 		}
 	}
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 200, 1)
 	artificialFile(t, dir, "second.csv", 150, 2)
-	table := tableOf(t, "experiment", "run", "../../experiment/shipped/small.yaml", "--data", dir, "--dir", filepath.Join(dir, "e"), "--local")
+	t.Chdir(t.TempDir())
+	table := tableOf(t, "experiment", "run", "small", "--data", dir, "--local")
 	if n := len(table.Cells); n != 7*(3+6) {
 		t.Errorf("%d runs", n)
+	}
+	if report := works(t, "experiment", "report", "small"); !strings.Contains(report, "Their spec is small") {
+		t.Error("the report of the runs is not found by the name of the spec:\n", report)
+	}
+	for _, name := range []string{"small", "small.experiment"} {
+		if text := works(t, "experiment", "show", name, "--spec"); !strings.Contains(text, "name: small\nseed: 1\n") {
+			t.Errorf("the spec of %s:\n%s", name, text)
+		}
 	}
 	for _, c := range table.Cells {
 		if c.State != tables.Done || !(c.Values[0] < c.Mean[0]*1.1) {

@@ -229,10 +229,16 @@ func cellLines(j *protocol.JobInfo) [][2]string {
 	return append(lines, [2]string{"results", "coppice experiment report " + j.Experiment})
 }
 
-type experimentListCmd struct{ serverFlags }
+type experimentListCmd struct {
+	Shipped bool `help:"List the specs that are part of this program instead; experiment run takes their names."`
+	serverFlags
+}
 
 // Run implements `coppice experiment list`.
 func (c *experimentListCmd) Run(a *app) error {
+	if c.Shipped {
+		return listShipped(a)
+	}
 	cl, err := c.connect(a)
 	if err != nil {
 		return err

@@ -13,12 +13,13 @@ import (
 
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/shipped"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // whatArg names an experiment that was begun, and where to read it.
 type whatArg struct {
-	What  string `arg:"" name:"experiment" placeholder:"EXPERIMENT" help:"Spec of the experiment, the folder of its runs, or its name on the cluster."`
+	What  string `arg:"" name:"experiment" placeholder:"EXPERIMENT" help:"Spec of the experiment (a file, or the name of a shipped spec), the folder of its runs, or its name on the cluster."`
 	Local bool   `help:"Read the results of a run with --local from NAME.experiment in the folder of the spec, not from a cluster. If that folder exists and --server is not given, this is the default."`
 	Dir   string `placeholder:"DIR" help:"Read the results of a run with --local --dir from this folder, not from a cluster."`
 	changeFlags
@@ -44,17 +45,18 @@ type whereabouts struct {
 // whereabouts looks at the argument.
 func (w *whatArg) whereabouts() (*whereabouts, error) {
 	info, err := os.Stat(w.What)
+	_, ships := shipped.Find(w.What)
 	switch {
-	case err != nil && (protocol.CheckName(w.What) != nil || namedAsSpec(w.What)):
-		return nil, err
-	case err != nil:
-		return &whereabouts{isName, cmp.Or(w.Dir, folderOf(w.What, w.What)), w.What, nil}, nil
-	case !info.IsDir():
+	case ships && (err != nil || info.IsDir() && !experiment.Begun(w.What)), err == nil && !info.IsDir():
 		s, err := (&specArg{Spec: w.What}).read()
 		if err != nil {
 			return nil, err
 		}
 		return &whereabouts{isSpec, cmp.Or(w.Dir, folderOf(w.What, s.Name)), s.Name, s}, nil
+	case err != nil && (protocol.CheckName(w.What) != nil || namedAsSpec(w.What)):
+		return nil, err
+	case err != nil:
+		return &whereabouts{isName, cmp.Or(w.Dir, folderOf(w.What, w.What)), w.What, nil}, nil
 	case w.Dir != "":
 		return nil, usagef("--dir %s: %s is a folder, too; give only one folder", w.Dir, w.What)
 	case protocol.CheckName(w.What) != nil:
@@ -85,6 +87,7 @@ type found struct {
 	table   *tables.Table
 	skipped []string // datasets
 	state   string   // on a cluster; "": it is read from a folder
+	text    string   // of the spec
 	notes   []string // what a reader must know of the results
 }
 
@@ -179,7 +182,7 @@ func (w *whatArg) readFound(a *app, at *whereabouts) (f *found, damaged []int, e
 			notes = append(notes, fmt.Sprintf("The data files have changed since these results were computed. Changed: %s. To get results for the new files, run the experiment again.", strings.Join(changes, "; ")))
 		}
 	}
-	return &found{table: c.Layout.Fill(c.Records, nil), skipped: c.Layout.Skipped, notes: notes}, c.Damaged, err
+	return &found{table: c.Layout.Fill(c.Records, nil), skipped: c.Layout.Skipped, text: c.Layout.Text, notes: notes}, c.Damaged, err
 }
 
 // kinOf says if the results of a layout, which are in a place, are of an earlier text of a spec, and refuses them if
@@ -239,5 +242,5 @@ func (w *whatArg) there(a *app, at *whereabouts) (*found, error) {
 		return nil, err
 	}
 	t.noteLeftOut(a)
-	return &found{t.Table, t.skipped, e.state(), notes}, nil
+	return &found{t.Table, t.skipped, e.state(), t.layout.Text, notes}, nil
 }
