@@ -27,12 +27,12 @@ type Partial struct {
 	Index  []uint32
 	Values []float32
 	Width  int
-	// Later, where Run may leave it, computes the rows of Index; Values is empty then.
+	// Later, if Run may leave it, computes the rows of Index; Values is empty then.
 	Later Rows
 	// Before is Later of a round before: Run may use its memory again.
 	Before Rows
-	// Lent is set where the numbers stand in memory that was lent, such as a message's, which
-	// nobody keeps for other rounds. Message is that memory, where it is to be given back.
+	// Lent is true if the numbers stand in memory that was lent, such as a message's, which
+	// nobody keeps for other rounds. Message is that memory, if it is to be given back.
 	Lent    bool
 	Message []byte
 }
@@ -83,12 +83,12 @@ type Result struct {
 	// Gathered has the bytes of each task of a gather round, in task order; nil for
 	// tasks of Round.Has. Fold may set elements to nil to free their memory.
 	Gathered [][]byte
-	// Digests has the SHA-256, in hex, of each of Collected, where the executor knows it: else
+	// Digests has the SHA-256, in hex, of each of Gathered, if the executor knows it; otherwise
 	// it is nil, or an element is empty.
 	Digests []string
-	// Part, where set, reads the bytes of one task of a round with Round.Apart, which Collected
+	// Load, if set, reads the bytes of one task of a round with Round.Apart, which Gathered
 	// does not have then; none: the task was not run, and is to have no result.
-	Load func(unit int) ([]byte, error)
+	Load func(task int) ([]byte, error)
 	// Took is how long each of them was computed, in nanoseconds, as workers say; 0: not known.
 	// nil: of none. No result depends on it.
 	Took []uint64

@@ -33,6 +33,18 @@ var All = []Measure{
 	{"cosine", "Cosine", "Σ d·p / (sqrt(Σ d²) sqrt(Σ p²))", true, Cosine},
 }
 
+// CountMore is the number of measures of More.
+const CountMore = 4
+
+// More lists measures of distributions beside those of All, in the order of tables, sums and
+// JSON. A job has them where its spec says `measures: all`.
+var More = []Measure{
+	{"spearman", "Spearman", "correlation of the ranks of d and p", true, Spearman},
+	{"jensen_shannon", "Jensen-Shannon", "(K-L(d, m) + K-L(p, m)) / 2, m = (d+p)/2", false, JensenShannon},
+	{"zero_one", "Zero-one loss", "0 if d and p have their maximum at the same label, else 1", false, ZeroOne},
+	{"error_probability", "Error probability", "1 - d at the label with the largest p", false, ErrorProbability},
+}
+
 // Stat is a mean and the population standard deviation around it.
 type Stat struct {
 	Mean float64
@@ -90,16 +102,62 @@ func (r *Report) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func finite(x float64) *float64 {
-	if x-x != 0 {
-		return nil
-	}
-	return &x
-}
-
 func orNaN(x *float64) float64 {
 	if x == nil {
 		return math.NaN()
 	}
 	return *x
+}
+
+// MarshalJSON implements json.Marshaler: {"mean":0.07,"std":0.02}, where what is not finite
+// is null.
+func (s Stat) MarshalJSON() ([]byte, error) {
+	v := statJSON{&s.Mean, &s.Std}
+	if s.Mean-s.Mean != 0 {
+		v.Mean = nil
+	}
+	if s.Std-s.Std != 0 {
+		v.Std = nil
+	}
+	return json.Marshal(v)
+}
+
+// UnmarshalJSON implements json.Unmarshaler; what is absent or null becomes NaN.
+func (s *Stat) UnmarshalJSON(b []byte) error {
+	var v statJSON
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	*s = Stat{orNaN(v.Mean), orNaN(v.Std)}
+	return nil
+}
+
+// statOf returns mean and population standard deviation of n values from their sum and the
+// sum of their squares.
+func statOf(n, sum, squares float64) Stat {
+	mean := sum / n
+	return Stat{mean, math.Sqrt(max(squares/n-float64(mean*mean), 0))}
+}
+
+// StatOver returns mean and population standard deviation of values.
+func StatOver(values []float64) Stat {
+	n, sum, squares := float64(len(values)), 0.0, 0.0
+	for _, v := range values {
+		sum += v
+	}
+	mean := sum / n
+	for _, v := range values {
+		d := v - mean
+		squares += float64(d * d)
+	}
+	return Stat{mean, math.Sqrt(squares / n)}
+}
+
+// overFolds returns the Stat over folds of the means that of gives.
+func overFolds[T any](folds []T, of func(*T) Stat) Stat {
+	var means []float64
+	for i := range folds {
+		means = append(means, of(&folds[i]).Mean)
+	}
+	return StatOver(means)
 }

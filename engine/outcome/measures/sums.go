@@ -7,7 +7,7 @@ import "math"
 // are the sums of its shards, added element by element.
 const Width = 1 + 2*Count
 
-// shortRow is the number of labels up to which Accumulate does not allocate.
+// shortRow is the number of labels up to which measures of a row do not allocate.
 const shortRow = 128
 
 // Row holds the measures of one row, in the order of All.
@@ -22,10 +22,8 @@ func OfRow(d, p []float32) Row {
 		wide = make([]float64, 2*len(d))
 	}
 	x, y := wide[:len(d)], wide[len(d):2*len(d)]
-	widen(x, d)
-	widen(y, p)
-	normalize(x)
-	normalize(y)
+	normalize(x, d)
+	normalize(y, p)
 	return Row{
 		KL(x, y), Euclidean(x, y), Sorensen(x, y), Chi2(x, y), Fidelity(x, y),
 		Intersection(x, y), Chebyshev(x, y), Clark(x, y), Canberra(x, y), Cosine(x, y),
@@ -59,9 +57,7 @@ func FromSums(sums []float64) Report {
 	var r Report
 	n := sums[0]
 	for i := range r {
-		mean := sums[1+i] / n
-		variance := sums[1+Count+i]/n - float64(mean*mean)
-		r[i] = Stat{mean, math.Sqrt(max(variance, 0))}
+		r[i] = statOf(n, sums[1+i], sums[1+Count+i])
 	}
 	return r
 }
@@ -71,40 +67,96 @@ func FromSums(sums []float64) Report {
 // no folds.
 func OverFolds(folds []Report) Report {
 	var r Report
-	n := float64(len(folds))
 	for i := range r {
-		sum, squares := 0.0, 0.0
-		for k := range folds {
-			sum += folds[k][i].Mean
-		}
-		mean := sum / n
-		for k := range folds {
-			d := folds[k][i].Mean - mean
-			squares += float64(d * d)
-		}
-		r[i] = Stat{mean, math.Sqrt(squares / n)}
+		r[i] = overFolds(folds, func(f *Report) Stat { return f[i] })
 	}
 	return r
 }
 
-func widen(dst []float64, v []float32) {
+// normalize sets dst to v divided by its sum, if that is positive and finite, and otherwise to v.
+func normalize(dst []float64, v []float32) {
 	if len(dst) != len(v) {
 		panic("measures: two rows of different numbers of labels")
 	}
+	sum := 0.0
 	for i, x := range v {
 		dst[i] = float64(x)
-	}
-}
-
-func normalize(p []float64) {
-	sum := 0.0
-	for _, x := range p {
-		sum += x
+		sum += dst[i]
 	}
 	if !(sum > 0 && sum <= math.MaxFloat64) {
 		return
 	}
-	for i := range p {
-		p[i] /= sum
+	for i := range dst {
+		dst[i] /= sum
 	}
+}
+
+// Epsilon is the least degree after clipping: 2^-52, float64's distance from 1 to the next number.
+const Epsilon = 0x1p-52
+
+// A Clip says whether degrees are clipped before they are compared.
+type Clip string
+
+// The ways to clip.
+const (
+	NoClip Clip = ""
+	// PyLDL clips both distributions to [Epsilon, 1] for the six measures for which PyLDL 0.1
+	// does so: K-L, Sørensen, squared χ², Clark, Canberra and Jensen-Shannon. K-L has no other
+	// clamp then. The other measures are as they are without.
+	PyLDL Clip = "pyldl"
+)
+
+// comparison holds a row as two distributions, and as clipped ones, which are the same slices
+// where nothing is clipped.
+type comparison struct{ d, p, clippedD, clippedP []float64 }
+
+// compare returns a row of float32 degrees; d and p are divided by their sums as in OfRow. The comparison is in space, if
+// that has room for four numbers a label.
+func compare(space []float64, d, p []float32, how Clip) comparison {
+	n := len(d)
+	if 4*n > len(space) {
+		space = make([]float64, 4*n)
+	}
+	c := comparison{d: space[:n], p: space[n : 2*n]}
+	normalize(c.d, d)
+	normalize(c.p, p)
+	c.clippedD, c.clippedP = c.d, c.p
+	if how == PyLDL {
+		c.clippedD, c.clippedP = space[2*n:3*n], space[3*n:4*n]
+		clip(c.clippedD, c.d)
+		clip(c.clippedP, c.p)
+	}
+	return c
+}
+
+// clip sets dst to v, each value within [Epsilon, 1].
+func clip(dst, v []float64) {
+	for i, x := range v {
+		dst[i] = min(max(x, Epsilon), 1)
+	}
+}
+
+// ClippedRow returns what OfRow does, of degrees that are clipped as how says.
+func ClippedRow(d, p []float32, how Clip) Row {
+	if how == NoClip {
+		return OfRow(d, p)
+	}
+	var buf [4 * shortRow]float64
+	c := compare(buf[:], d, p, how)
+	x, y := c.clippedD, c.clippedP
+	return Row{
+		divergence(x, y, Epsilon), Euclidean(c.d, c.p), Sorensen(x, y), Chi2(x, y), Fidelity(c.d, c.p),
+		Intersection(c.d, c.p), Chebyshev(c.d, c.p), Clark(x, y), Canberra(x, y), Cosine(c.d, c.p),
+	}
+}
+
+// MoreRow holds the measures More of one row, in their order.
+type MoreRow [CountMore]float64
+
+// MoreOfRow returns the measures More of one row of float32 degrees, clipped as how says; d and p are
+// divided by their sums as in OfRow.
+func MoreOfRow(d, p []float32, how Clip) MoreRow {
+	var buf [4 * shortRow]float64
+	c := compare(buf[:], d, p, how)
+	return MoreRow{Spearman(c.d, c.p), JensenShannon(c.clippedD, c.clippedP), ZeroOne(c.d, c.p), ErrorProbability(c.d, c.p)}
 }

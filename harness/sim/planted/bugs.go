@@ -27,7 +27,7 @@ type Edit struct {
 var Bugs = []Bug{
 	{"a sum in the order of arrival", []Edit{
 		{"engine/tree.go", "	tasks  int\n	shape  round.Shape\n", "	tasks  int\n	shape  round.Shape\n	came   []round.Partial\n"},
-		{"engine/tree.go", "	t.tasks, t.shape = units, shape\n", "	t.tasks, t.shape, t.came = units, shape, nil\n"},
+		{"engine/tree.go", "	t.tasks, t.shape = tasks, shape\n", "	t.tasks, t.shape, t.came = tasks, shape, nil\n"},
 		{"engine/tree.go", "	t.levels[level][i] = p\n	t.climb(level, i)\n", `	t.came = append(t.came, round.Partial{F64: append([]float64(nil), p.F64...), F32: append([]float32(nil), p.F32...)})
 	t.levels[level][i] = p
 	t.climb(level, i)
@@ -43,13 +43,11 @@ var Bugs = []Bug{
 	}, nil},
 	{"a unit counted twice", []Edit{
 		{"engine/schedule/reduce.go", "	needed := false\n", "	needed := true\n"},
-		{"engine/tree.go", "	if t.Covered(level, i) {\n		t.Release(p)\n		return false, nil\n	}\n", `	for l, j := level, i; l < len(t.levels); l, j = l+1, j/2 {
-		if at := t.levels[l][j]; at != nil {
+		{"engine/tree.go", "		if t.levels[l][j] != nil {\n			t.Release(p)\n			return false, nil\n		}\n", `		if at := t.levels[l][j]; at != nil {
 			num.Add64(at.F64, p.F64)
 			num.Add32(at.F32, p.F32)
 			return true, nil
 		}
-	}
 `},
 	}, nil},
 	{"a blob acknowledged before it is synced", []Edit{
@@ -132,7 +130,7 @@ var Bugs = []Bug{
 	}, nil},
 	{"a curve that begins anew with each leader", []Edit{
 		{"coordinator/jobs/driver.go", "	if len(d.job.Curve) > 0 {", "	if len(d.job.Curve) > 1<<30 {"},
-		{"engine/outcome/curve/encode.go", "	c.coarsen(next.stride, next.validationStride)\n", "	c.points = nil\n"},
+		{"engine/outcome/curve/curve.go", "	c.coarsen(next.stride, next.validationStride)\n", "	c.points = nil\n"},
 	}, nil},
 	{"a part folded in another's place", []Edit{
 		{"coordinator/dispatch/results.go", "		s.bytes[a.Task] = s", "		s.bytes[(a.Task+1)%len(s.bytes)] = s"},
