@@ -242,9 +242,6 @@ func (w *Workers) Get(name string) *Worker {
 	return nil
 }
 
-// Served lists the jobs that a worker was sent during this leadership.
-func (w *Workers) Served(name string) []uint64 { return slices.Sorted(maps.Keys(w.served[name])) }
-
 // WorkersOf lists the usable workers that were sent a job.
 func (w *Workers) WorkersOf(job uint64) (names []string) {
 	for name, jobs := range w.served {
@@ -309,6 +306,58 @@ func (w *Workers) answered(name string, now time.Time) {
 	}
 	at.slowUntil = time.Time{}
 	w.version++
+}
+
+// WorkerView describes a worker for people.
+type WorkerView struct {
+	Name        string
+	Slots       int
+	Shards      int
+	Leases      int    // tasks of gather rounds
+	Refused     string // why it is not used; empty: it is
+	Quarantined bool
+	Unreachable bool
+	Heard       time.Time
+	SlowFor     time.Duration // it gets no tasks of reduce rounds for so long; 0: it is not slow
+}
+
+// View describes the workers, by name.
+func (w *Workers) View(now time.Time) []WorkerView {
+	list := make([]WorkerView, 0, len(w.byName))
+	for _, name := range slices.Sorted(maps.Keys(w.byName)) {
+		at := w.byName[name]
+		_, quarantined := w.quarantined[name]
+		list = append(list, WorkerView{
+			Name: name, Slots: at.Slots, Shards: len(at.shards), Leases: len(at.leases), Refused: at.refused, Quarantined: quarantined,
+			Unreachable: at.unreachable, Heard: at.heard, SlowFor: max(0, at.slowUntil.Sub(now)),
+		})
+	}
+	return list
+}
+
+// Count counts the usable workers, the refused workers, and the shards on the disks of usable workers.
+func (w *Workers) Count() (usable, refused, shards int) {
+	for _, at := range w.byName {
+		switch {
+		case at.refused != "":
+			refused++
+		case !at.unreachable:
+			usable++
+			shards += len(at.shards)
+		}
+	}
+	return usable, refused, shards
+}
+
+// Has reports whether a worker is known, usable or not.
+func (w *Workers) Has(name string) bool { return w.byName[name] != nil }
+
+// Refused says why a worker is not used; empty: it is, or is not known.
+func (w *Workers) Refused(name string) string {
+	if at := w.byName[name]; at != nil {
+		return at.refused
+	}
+	return ""
 }
 
 // claim is what a job has of the workers' slots.
