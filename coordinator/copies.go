@@ -137,7 +137,9 @@ func owners(s *state.State, lost digests.Set) string {
 	}
 	for _, d := range s.Datasets() {
 		refs := make(digests.Set)
-		state.DatasetBlobs(d, refs)
+		for _, digest := range state.DatasetBlobs(d) {
+			refs.Add(digest)
+		}
 		add(refs, "dataset", d.Name, "; import it again")
 	}
 	for _, j := range s.Jobs() {

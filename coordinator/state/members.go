@@ -80,14 +80,14 @@ func removeMember(s *State, e *protocol.MemberRemoveEntry) (any, error) {
 	return nil, nil
 }
 
-// MaxDistrusted bounds the workers in quarantine. Beyond it, the worker that has been there
+// MaxQuarantined bounds the workers in quarantine. Beyond it, the worker that has been there
 // longest is released.
 const MaxQuarantined = 1024
 
 // quarantine lists the workers that are not used, by worker.
 type quarantine struct{ workers []quarantinedWorker }
 
-// distrust is a worker in quarantine.
+// quarantinedWorker is a worker in quarantine.
 type quarantinedWorker struct {
 	protocol.Quarantined
 	index uint64 // of the entry
@@ -103,7 +103,7 @@ func (q *quarantine) Quarantined() map[string]string {
 	return list
 }
 
-// DistrustedWorkers lists the workers that must not be used, by worker, for display.
+// QuarantinedWorkers lists the workers that must not be used, by worker, for display.
 func (q *quarantine) QuarantinedWorkers() []protocol.Quarantined {
 	var list []protocol.Quarantined
 	for _, d := range q.workers {

@@ -96,16 +96,16 @@ var Bugs = []Bug{
 		{"engine/schedule/gather.go", "	case g.open > 0:", "	case g.open > 1:"},
 	}, nil},
 	{"a submission's token not looked at", []Edit{
-		{"coordinator/state/submit.go", "	if j := s.JobByToken(e.Token); j != nil {", "	if j := s.JobByToken(e.Token); j != nil && e.Token == \"\" {"},
+		{"coordinator/state/jobs.go", "	if j := s.JobByToken(e.Token); j != nil {", "	if j := s.JobByToken(e.Token); j != nil && e.Token == \"\" {"},
 	}, nil},
 	{"the token of a deleted job forgotten", []Edit{
-		{"coordinator/state/submit.go", "	if d := s.DeletedByToken(e.Token); d != nil {", "	if d := s.DeletedByToken(e.Token); d != nil && e.Token == \"\" {"},
+		{"coordinator/state/jobs.go", "	if d := s.DeletedByToken(e.Token); d != nil {", "	if d := s.DeletedByToken(e.Token); d != nil && e.Token == \"\" {"},
 	}, nil},
 	{"a snapshot without the deleted jobs", []Edit{
 		{"coordinator/state/snapshot.go", "		if s.deleted = append(s.deleted, d); len(s.deleted) > MaxDeleted {", "		if len(s.deleted) > MaxDeleted {"},
 	}, nil},
 	{"a snapshot without the collected parts", []Edit{
-		{"coordinator/state/snapshot.go", "	j.summary = summarize(j.Outcome)\n", "	j.summary, j.collected = summarize(j.Outcome), partList{}\n"},
+		{"coordinator/state/snapshot.go", "	j.summary = summarize(j.Outcome)\n", "	j.summary, j.gathered = summarize(j.Outcome), recordedList{}\n"},
 	}, nil},
 	{"the cells of a cancelled job forgotten", []Edit{
 		{"coordinator/state/job.go", "	if as == protocol.Done || j.Job.Cells == nil {", "	if as != protocol.Failed || j.Job.Cells == nil {"},
@@ -114,7 +114,7 @@ var Bugs = []Bug{
 		{"coordinator/jobs/results.go", "			if !r.lost.Contains(p.Digest) {", "			if !r.lost.Contains(p.Digest) && j.Job.Cells == nil {"},
 	}, nil},
 	{"a snapshot without the cells that a budget left out", []Edit{
-		{"coordinator/state/parts.go", "		l.push(p)\n", "		if p.WasRun() {\n			l.push(p)\n		}\n"},
+		{"coordinator/state/job.go", "		l.push(p)\n", "		if p.WasRun() {\n			l.push(p)\n		}\n"},
 	}, nil},
 	{"another cell taken for one that a budget left out", []Edit{
 		{"coordinator/state/run.go", "RecordedResult{Round: e.Round, Task: u, Of: of, Compute: e.Compute}", "RecordedResult{Round: e.Round, Task: (u + 1) % of, Of: of, Compute: e.Compute}"},
