@@ -15,7 +15,6 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/job/open"
-	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/worker/batch"
 )
@@ -39,11 +38,6 @@ type drops struct {
 	epoch     prometheus.Counter // of earlier leaders
 	late      prometheus.Counter // of earlier rounds
 	malformed prometheus.Counter
-}
-
-func newDrops(m *metrics.Worker) drops {
-	reason := m.OrdersDropped.WithLabelValues
-	return drops{epoch: reason("leader_epoch"), late: reason("late"), malformed: reason("malformed")}
 }
 
 // jobs computes what the leader asks for. Package batch decides, and jobs performs its actions.
@@ -247,13 +241,6 @@ func (j *jobs) store() {
 	}
 }
 
-// abandon forgets a job because its shards could not be read. Their files are verified, or fetched,
-// when the leader sets the job up again.
-func (j *jobs) abandon(x *job) {
-	j.cache.reverify(j.ctx, x.manifest.Shards)
-	j.step(batch.Event{Kind: batch.Damaged, Job: x.Job})
-}
-
 // addressee returns the round and the subject for answers about a task of a gather round.
 func (j *jobs) addressee(t *batch.Task) (protocol.Stamp, string) {
 	j.mu.Lock()
@@ -310,7 +297,9 @@ func (s *stepper) step(e batch.Event) (left *batch.Action) {
 			j.report()
 		case batch.NoJobs:
 			j.cache.clearWanted()
-			j.link.releaseMemory()
+			if session := j.link.session.Load(); session != nil {
+				session.conn.Room().Release()
+			}
 		case batch.CountStale:
 			j.drops.epoch.Inc()
 		case batch.CountLate:
