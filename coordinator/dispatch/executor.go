@@ -94,7 +94,8 @@ func (d *Dispatcher) Executor(id uint64, job *round.Job, m *dataset.Manifest, o 
 	x.sum.tree.Free = x.sum.room.Reuse
 	x.progress = newProgress(o.Progress)
 	x.outbox.peers = make(map[string]*peer)
-	x.results.init(x)
+	x.results.x, x.results.began = x, time.Now()
+	x.results.background, x.results.cancel = context.WithCancel(context.Background())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.jobs[id] != nil {
@@ -255,10 +256,14 @@ func (s *sum) releaseKept(task int) {
 	}
 }
 
-// step applies an event and performs the actions that follow.
+// step applies an event and performs the actions that follow. A partial that the event brought and no action took is released.
 func (x *Executor) step(ctx context.Context, e schedule.Event) error {
 	x.decide(func(dst []schedule.Action, now time.Time) []schedule.Action { return x.schedule.Step(dst, now, e) })
-	return x.perform(ctx)
+	err := x.perform(ctx)
+	if p := x.mem.in.takePartial(); p != nil {
+		x.sum.tree.Release(p)
+	}
+	return err
 }
 
 // decide has the scheduler decide what to do next. If the scheduler panics, that ends one job: the lock is free.

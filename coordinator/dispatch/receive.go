@@ -52,7 +52,7 @@ func (x *Executor) receive(ctx context.Context) error {
 			x.d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
 			continue
 		}
-		if err := x.stepWith(ctx, e); err != nil {
+		if err := x.step(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -74,20 +74,11 @@ func (x *Executor) receive(ctx context.Context) error {
 		if e.event.Kind == schedule.LeaderComputed && e.event.Round == x.number && x.r.How == round.Gather {
 			x.results.own[e.event.Task] = e.bytes
 		}
-		if err := x.stepWith(ctx, e.event); err != nil {
+		if err := x.step(ctx, e.event); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// stepWith is step for an event that may have brought a partial.
-func (x *Executor) stepWith(ctx context.Context, e schedule.Event) error {
-	err := x.step(ctx, e)
-	if p := x.mem.in.takePartial(); p != nil {
-		x.sum.tree.Release(p)
-	}
-	return err
 }
 
 // decode makes an event of a worker's message. An error says that the message is damaged, or of a task that there is not.

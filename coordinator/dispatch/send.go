@@ -60,8 +60,6 @@ func (o *outbox) keepCheckpoint(task uint32, worker string, m *protocol.Checkpoi
 	o.checkpoints[task] = checkpoint{worker, m.Resume.Append(nil)}
 }
 
-func (o *outbox) dropCheckpoint(task uint32) { delete(o.checkpoints, task) }
-
 // sendOrder sends a worker what an action says.
 func (x *Executor) sendOrder(a *schedule.Action) {
 	d, o := x.d, &x.outbox

@@ -120,7 +120,7 @@ var Bugs = []Bug{
 		{"coordinator/state/run.go", "RecordedResult{Round: e.Round, Task: u, Of: of, Compute: e.Compute}", "RecordedResult{Round: e.Round, Task: (u + 1) % of, Of: of, Compute: e.Compute}"},
 	}, nil},
 	{"cells stored in another's place", []Edit{
-		{"coordinator/jobs/outcome.go", "		part, model, err := d.runOutcome(ctx, o, run)\n", "		part, model, err := d.runOutcome(ctx, o, (run+1)%o.CellCount)\n"},
+		{"coordinator/jobs/driver.go", "		part, model, err := d.runOutcome(ctx, o, run)\n", "		part, model, err := d.runOutcome(ctx, o, (run+1)%o.CellCount)\n"},
 	}, nil},
 	{"a value of another version", []Edit{
 		{"worker/batch/values.go", "		if y.Number == ref.Version {\n			return y\n		}\n", "		if y.Number+1 >= ref.Version {\n			return y\n		}\n"},
