@@ -219,7 +219,11 @@ func (x *Executor) begin(ctx context.Context) error {
 	var known []schedule.Known
 	if x.r.How == round.Gather {
 		known = x.d.cfg.Results.Known(x.id, x.number)
-		x.results.take(known)
+		for i := range known {
+			if k := &known[i]; int(k.Task) < len(x.results.digests) {
+				x.results.digests[k.Task] = k.Digest
+			}
+		}
 	} else {
 		x.sum.tree.Reset(x.r.Tasks, x.r.Shape)
 		x.sum.releaseLong(x.r)

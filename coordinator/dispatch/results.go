@@ -175,15 +175,6 @@ func (s *results) skip(tasks []uint32, took time.Duration) {
 	})
 }
 
-// take takes in the results that were recorded before the round.
-func (s *results) take(known []schedule.Known) {
-	for i := range known {
-		if k := &known[i]; int(k.Task) < len(s.digests) {
-			s.digests[k.Task] = k.Digest
-		}
-	}
-}
-
 // end takes in that tasks have ended.
 func (s *results) end(a *schedule.Action) {
 	for _, task := range a.Tasks {

@@ -342,8 +342,10 @@ func (g *gather) feed() {
 
 // leaseSlot gives a task to a worker that has a slot for it.
 func (g *gather) leaseSlot(t, i int, on *Worker) {
+	g.workers.orders++
 	l := &g.at(t).leases[i]
-	g.workers.give(g.claim, l, t, on, g.now)
+	*l = Lease{worker: on.Name, on: on, task: t, order: g.workers.orders, reminded: g.now}
+	on.leases, g.leased = append(on.leases, l), append(g.leased, l)
 	g.send(on.Name, uint32(t))
 }
 

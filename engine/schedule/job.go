@@ -298,9 +298,12 @@ func (j *Job) end(l *Lease) {
 
 // free gives back the slot of a lease, if it has one.
 func (j *Job) free(l *Lease) {
-	if j.workers.free(j.claim, l) {
-		j.freed = true
+	if l.on == nil {
+		return
 	}
+	is := func(other *Lease) bool { return other == l }
+	l.on.leases, j.leased = slices.DeleteFunc(l.on.leases, is), slices.DeleteFunc(j.leased, is)
+	l.on, j.freed = nil, true
 }
 
 // able lists the workers that may be given tasks of the round.
