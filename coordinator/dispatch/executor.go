@@ -92,7 +92,9 @@ func (d *Dispatcher) Executor(id uint64, job *round.Job, m *dataset.Manifest, o 
 	x := &Executor{d: d, id: id, job: job, manifest: m, options: o, mail: newMailbox(d.cfg.Conn.Room())}
 	x.sum.kept, x.sum.room = make(map[result]*round.Partial), d.cfg.Conn.Room()
 	x.sum.tree.Free = x.sum.room.Reuse
-	x.progress = newProgress(o.Progress)
+	if o.Progress.Reporter != nil {
+		x.progress = &progress{ProgressOptions: o.Progress}
+	}
 	x.outbox.peers = make(map[string]*peer)
 	x.results.x, x.results.began = x, time.Now()
 	x.results.background, x.results.cancel = context.WithCancel(context.Background())

@@ -281,6 +281,25 @@ func (j *Job) Compares(t int) bool { return t < len(j.tasks) && j.tasks[t].check
 // Computed returns how long the slowest partial of the last reduce round was computed, as workers say.
 func (j *Job) Computed() time.Duration { return j.reduce.slowest }
 
+// output collects the actions of a step.
+type output struct {
+	event Event // of the step
+	list  []Action
+	// over is true if the round is complete, has failed or begins again: nothing more is given out.
+	over bool
+}
+
+func (o *output) do(a Action) { o.list = append(o.list, a) }
+
+func (o *output) count(m Metric, n int) { o.do(Action{Kind: Count, Metric: m, N: n}) }
+
+func (o *output) drop(reason DropReason) { o.do(Action{Kind: Drop, Drop: reason}) }
+
+func (o *output) fail(format string, args ...any) {
+	o.over = true
+	o.do(Action{Kind: Fail, Err: fmt.Errorf(format, args...)})
+}
+
 // at returns a task with an attempt.
 func (j *Job) at(t int) *task {
 	s := &j.tasks[t]

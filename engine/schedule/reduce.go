@@ -49,7 +49,7 @@ func (r *reduce) step(e *Event) {
 	case Tick:
 		r.passOn()
 		r.retryRested()
-		r.holdAgain()
+		r.hold(false)
 		r.leaseChecked()
 	case PartialArrived:
 		r.partial(e)
@@ -70,7 +70,7 @@ func (r *reduce) step(e *Event) {
 		if !r.repeated {
 			r.delay = max(min(r.roundDelay, r.workers.limits.Lost), r.delay-r.delay/delayRounds)
 		}
-		r.holdAgain()
+		r.hold(false)
 		r.do(Action{Kind: Finish})
 	case r.assign():
 		r.leaseChecked()
@@ -212,7 +212,7 @@ func (r *reduce) assign() bool {
 		r.scratch = tasks
 	}
 	if made {
-		r.hold(p, true)
+		r.hold(true)
 	}
 	return true
 }
@@ -224,15 +224,13 @@ func (r *reduce) give(t, i int, worker string) {
 	s.state = Leased
 }
 
-// holdAgain tells workers again which shards they should hold and do not have: a message may be lost, and a fetch may fail.
-func (r *reduce) holdAgain() {
-	if p := r.plans[len(r.tasks)]; p != nil && r.now.Sub(r.held) >= r.workers.limits.Hold {
-		r.hold(p, false)
+// hold tells workers which shards they should hold: all of these, by a new plan, or now and then what they lack. A message may
+// be lost, and a fetch may fail.
+func (r *reduce) hold(all bool) {
+	p := r.plans[len(r.tasks)]
+	if p == nil || !all && r.now.Sub(r.held) < r.workers.limits.Hold {
+		return
 	}
-}
-
-// hold tells workers which shards they should hold: all of these, or only what they lack.
-func (r *reduce) hold(p *plan, all bool) {
 	r.held = r.now
 	holdings := p.holdings(r.shards)
 	for _, name := range slices.Sorted(maps.Keys(holdings)) {

@@ -57,7 +57,7 @@ var Bugs = []Bug{
 		{"coordinator/replica/replica.go", "need := (len(voters) + 1) / 2", "need := 0 * len(voters)"},
 	}, nil},
 	{"the epoch not checked by the state machine", []Edit{
-		{"coordinator/state/members.go", "if epoch != l.epoch || epoch == 0 {", "if epoch == 0 {"},
+		{"coordinator/state/state.go", "if epoch != l.epoch || epoch == 0 {", "if epoch == 0 {"},
 	}, nil},
 	{"the epoch not checked by workers", []Edit{
 		{"worker/batch/machine.go", "	if epoch < m.epoch {", "	if epoch == 0 {"},
@@ -126,7 +126,7 @@ var Bugs = []Bug{
 		{"worker/batch/values.go", "		if y.Number == ref.Version {\n			return y\n		}\n", "		if y.Number+1 >= ref.Version {\n			return y\n		}\n"},
 	}, nil},
 	{"a leader's commits lost with its office", []Edit{
-		{"coordinator/state/members.go", "	s.dropPending() // only the leader that began to send a training state could complete it\n", "	s.dropPending()\n	for i, j := range s.jobs {\n		if j.Round > 0 && !j.State.Final() {\n			next := *j\n			next.Round, next.Trainer = 0, nil\n			s.jobs = replaced(s.jobs, i, &next)\n		}\n	}\n"},
+		{"coordinator/state/state.go", "	s.dropPending() // only the leader that began to send a training state could complete it\n", "	s.dropPending()\n	for i, j := range s.jobs {\n		if j.Round > 0 && !j.State.Final() {\n			next := *j\n			next.Round, next.Trainer = 0, nil\n			s.jobs = replaced(s.jobs, i, &next)\n		}\n	}\n"},
 	}, nil},
 	{"a curve that begins anew with each leader", []Edit{
 		{"coordinator/jobs/driver.go", "	if len(d.job.Curve) > 0 {", "	if len(d.job.Curve) > 1<<30 {"},
