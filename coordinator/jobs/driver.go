@@ -226,7 +226,17 @@ func (d *driver) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e := protocol.FinishEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, Progress: progressJSON(d.trainer.Progress()), FoldCurves: foldCurves(o)}
+	e := protocol.FinishEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, Progress: progressJSON(d.trainer.Progress())}
+	for _, f := range o.Folds {
+		c := f.Curve
+		if len(o.Folds)*curve.FoldPoints > maxFoldPoints && c != nil {
+			c = c.Coarsened(max(4, maxFoldPoints/len(o.Folds)))
+		}
+		if c == nil {
+			c = curve.New()
+		}
+		e.FoldCurves = append(e.FoldCurves, c.Checked())
+	}
 	if d.job.Job.Cells != nil {
 		took := recordedTimes(d.m.cfg.Store.State().Job(d.job.ID), o.CellCount)
 		for run, ns := range o.CellsTook { // as workers said to this leader
@@ -269,21 +279,6 @@ func (d *driver) finish(ctx context.Context) error {
 	e.Seconds, e.Time, e.Millis = d.time().Seconds(), now.Unix(), protocol.Millis(now)
 	_, _, err = d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryFinish, e))
 	return err
-}
-
-// foldCurves lists the encoded curves of an outcome's folds.
-func foldCurves(o *pipeline.Outcome) (list [][]byte) {
-	for _, f := range o.Folds {
-		c := f.Curve
-		if len(o.Folds)*curve.FoldPoints > maxFoldPoints && c != nil {
-			c = c.Coarsened(max(4, maxFoldPoints/len(o.Folds)))
-		}
-		if c == nil {
-			c = curve.New()
-		}
-		list = append(list, c.Checked())
-	}
-	return list
 }
 
 func (d *driver) storeModel(ctx context.Context, model []byte, digest string) (*protocol.ModelRef, error) {
