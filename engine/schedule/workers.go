@@ -304,58 +304,6 @@ func (w *Workers) answered(name string, now time.Time) {
 	w.version++
 }
 
-// WorkerView describes a worker for people.
-type WorkerView struct {
-	Name        string
-	Slots       int
-	Shards      int
-	Leases      int    // tasks of gather rounds
-	Refused     string // why it is not used; empty: it is
-	Quarantined bool
-	Unreachable bool
-	Heard       time.Time
-	SlowFor     time.Duration // it gets no tasks of reduce rounds for so long; 0: it is not slow
-}
-
-// View describes the workers, by name.
-func (w *Workers) View(now time.Time) []WorkerView {
-	list := make([]WorkerView, 0, len(w.byName))
-	for _, name := range slices.Sorted(maps.Keys(w.byName)) {
-		at := w.byName[name]
-		_, quarantined := w.quarantined[name]
-		list = append(list, WorkerView{
-			Name: name, Slots: at.Slots, Shards: len(at.shards), Leases: len(at.leases), Refused: at.refused, Quarantined: quarantined,
-			Unreachable: at.unreachable, Heard: at.heard, SlowFor: max(0, at.slowUntil.Sub(now)),
-		})
-	}
-	return list
-}
-
-// Count counts the usable workers, the refused workers, and the shards on the disks of usable workers.
-func (w *Workers) Count() (usable, refused, shards int) {
-	for _, at := range w.byName {
-		switch {
-		case at.refused != "":
-			refused++
-		case !at.unreachable:
-			usable++
-			shards += len(at.shards)
-		}
-	}
-	return usable, refused, shards
-}
-
-// Has reports whether a worker is known, usable or not.
-func (w *Workers) Has(name string) bool { return w.byName[name] != nil }
-
-// Refused says why a worker is not used; empty: it is, or is not known.
-func (w *Workers) Refused(name string) string {
-	if at := w.byName[name]; at != nil {
-		return at.refused
-	}
-	return ""
-}
-
 // claim is what a job has of the workers' slots.
 type claim struct {
 	job    uint64
