@@ -35,7 +35,7 @@ type rowBlock struct {
 // newRowBlock returns a row block for trees of sizes z. Buffers are allocated on first use:
 // validation and prediction never need them.
 func newRowBlock(z *sizes) rowBlock {
-	each := 2*z.nodes() + 4*z.outputs + 3*z.labels
+	each := 2*(z.splits+z.leaves) + 4*z.outputs + 3*z.labels
 	w := maxBlock
 	for w > minBlock && w*each > blockValues {
 		w /= 2

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -31,24 +32,21 @@ type trainer struct {
 	parts uint8     // of it, mixed into the model's leaves; 0 before the choice
 }
 
-// beginTrainer makes the trainer of a job.
-func beginTrainer(j *learner.Job[Config]) (learner.Trainer, error) {
-	t := newTrainer(j.Config, j.Seed, j.Manifest)
-	return t, j.Config.Network.Initial.Give(t.Function, j.WeightsFile)
-}
-
 // fitsWeights returns an error if the weights to begin from are not of the job's network.
 func fitsWeights(c *Config, m *dataset.Manifest, file []byte) error {
 	return c.Network.Initial.Fits(c.Network.Layers(m.Features, c.Bias, outputLayer(c.Outputs)), file)
 }
 
-func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {
+// newTrainer makes the trainer of a job.
+func newTrainer(j *learner.Job[Config]) (learner.Trainer, error) {
+	c, m := j.Config, j.Manifest
 	z := newSizes(c, m.Features, m.Labels)
-	q := uniformQ(z)
-	f := newFunction(c, z, m.Sparse, seed)
+	q := make([]float32, z.q())
+	fillUniform(q, z.labels)
+	f := newFunction(c, z, m.Sparse, j.Seed)
 	t := &trainer{
-		Descent: gradient.NewDescent(descentSettings(c, f), f, num.NewKey(seed, "ldlf/theta"), m, q),
-		cfg:     c, size: z, phi: drawPhi(z, seed, c.OwnUnits), turn: newTurns(c, seed),
+		Descent: gradient.NewDescent(descentSettings(c, f), f, num.NewKey(j.Seed, "ldlf/theta"), m, q),
+		cfg:     c, size: z, phi: drawPhi(z, j.Seed, c.OwnUnits), turn: newTurns(c, j.Seed),
 	}
 	t.q = &t.Vectors[1]
 	if c.Shrink {
@@ -64,7 +62,7 @@ func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {
 		x := &idler{turns: t.turn, size: z, phi: t.phi, idle: make([]bool, z.outputs)}
 		t.Idle = x.units
 	}
-	return t
+	return t, c.Network.Initial.Give(f, j.WeightsFile)
 }
 
 // flat reports that no step moves Θ before the next leaf update: the trees that learn have uniform
@@ -80,6 +78,7 @@ func (t *trainer) flat() bool {
 
 func descentSettings(c *Config, f gradient.Function) gradient.Settings {
 	turn := newTurns(c, 0)
+	first, end := turn.at(0)
 	set := gradient.Settings{
 		Rule: gradient.Rule{
 			Adam: c.Optimizer == optimizerAdam, Rate: c.LearningRate, RateStep: uint64(c.LearningRateStep), RateDecay: c.LearningRateDecay,
@@ -87,7 +86,7 @@ func descentSettings(c *Config, f gradient.Function) gradient.Settings {
 		},
 		StopRule: gradient.StopRule{Validates: c.ValidationFraction > 0, Patience: uint64(c.Patience), Margin: c.ValidationMargin},
 		Scaling:  c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Steps), Interval: uint64(c.LeafBatches), Refit: c.Refit,
-		Terms: turn.terms(), OwnKind: "leaf update", OwnFirst: c.LeafFirst,
+		Terms: end - first, OwnKind: "leaf update", OwnFirst: c.LeafFirst,
 		FreshMoments: c.ResetMomentum && !turn.all(),
 	}
 	if c.Shrink {
@@ -205,5 +204,48 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ldlf: %w", err)
 	}
-	return newModel(t.size, t.Function, t.cfg.Scaling, t.Fit.Values(), t.phi, v[0].Data, shrunk(v[1].Data, t.mean, int(t.parts))), nil
+	return t.model(v[0].Data, shrunk(v[1].Data, t.mean, int(t.parts))), nil
 }
+
+// model returns the forest with these parameters and leaves.
+func (t *trainer) model(theta, q []float32) *model {
+	return &model{
+		sizes: t.size, kind: t.cfg.Scaling, phi: t.phi, q: q,
+		weights: gradient.Weights{Theta: theta, Input: t.Fit.Values()}, f: t.Function,
+	}
+}
+
+// memory estimates the memory of a trainer. The state is Θ, its one or two moments, and q; with validation the best Θ and q,
+// and with a margin the reference's; with scaling the shift and scale of each feature; counters, losses and a part of a
+// gradient. A node of the reduction holds a gradient with its counts, the sums of a leaf update, or a round of scaling.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	z := newSizes(c, m.Features, m.Labels)
+	theta, q := 4*int64(z.theta), 4*int64(z.q())
+	function := newFunction(c, z, m.Sparse, 0)
+	f := algorithms.Footprint{State: 2*theta + q + min(theta, 4*gradient.PartValues) + 256, Model: theta + q, Nodes: int64(len(m.Shards))}
+	f.Node = max(theta, 2*q, gradient.StepBytes(function), int64(8*(leafAt+z.q()+1)), int64(8*scaling.MostSums(c.Scaling, m)))
+	if c.Optimizer == optimizerAdam {
+		f.State += theta
+	}
+	if c.ValidationFraction > 0 {
+		f.State += theta + q
+		if c.ValidationMargin > 0 {
+			f.State += theta + q
+		}
+	}
+	if c.Shrink {
+		f.State += 4 * int64(m.Labels)
+	}
+	if c.Scaling != scaling.None {
+		f.State += 16 * int64(m.Features)
+		f.Model += 16 * int64(m.Features)
+	}
+	f.Model += 4*int64(modelSettings+z.trees*z.splits) + network.TableBytes(function)
+	if n, ok := function.(*network.Network); ok {
+		f.Weights = c.Network.Initial.Memory(n)
+	}
+	return f
+}
+
+// modelSettings is the length of a model's tensor of settings.
+const modelSettings = 8
