@@ -53,10 +53,10 @@ func newFunction(c *Config, z sizes, sparse bool, seed uint64) gradient.Function
 	if c.Network.Deep() {
 		return network.New(network.Plan{Sparse: sparse, Scaled: scaled, Seed: seed, Layers: c.Network.Layers(z.features, z.bias, outputLayer(z.outputs))})
 	}
-	return &gradient.Linear{Options: gradient.Options{
+	return &gradient.Linear{
 		Features: z.features, Outputs: z.outputs, Bias: z.bias, Sparse: sparse, Scaled: scaled,
 		Normal: c.Init == initNormal, Deviation: c.InitStd,
-	}}
+	}
 }
 
 // outputLayer is a network's last layer.

@@ -86,7 +86,7 @@ func (m *model) tensors(l *learner.Tensors) {
 		if err != nil {
 			return
 		}
-		m.f = &gradient.Linear{Options: gradient.Options{Features: m.features, Outputs: m.outputs, Bias: m.bias}}
+		m.f = &gradient.Linear{Features: m.features, Outputs: m.outputs, Bias: m.bias}
 		if n != nil {
 			m.f = n
 		}

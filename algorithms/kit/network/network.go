@@ -33,9 +33,9 @@ func New(p Plan) *Network {
 	from, _ := p.Layers[0].Shapes()
 	if d, ok := p.Layers[0].(*Dense); ok {
 		f.first, f.behind = d, p.Layers[1:]
-		f.rows = &gradient.Linear{Options: gradient.Options{
+		f.rows = &gradient.Linear{
 			Features: from.Size(), Outputs: d.Outputs, Bias: d.Biases != "", Sparse: p.Sparse, Scaled: p.Scaled,
-		}}
+		}
 	} else {
 		f.rows = stored(from.Size())
 	}
