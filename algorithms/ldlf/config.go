@@ -86,6 +86,7 @@ var settings = slices.Concat(param.Table[Config]{
 		Says("64, or 2^(depth-1) if that is greater").InPaper(),
 	param.Bool("bias", "give the feature function a bias", true, func(c *Config) *bool { return &c.Bias }),
 }, network.Settings(func(c *Config) *network.Config { return &c.Network }, network.Linear, network.MLP, network.Conv), param.Table[Config]{
+
 	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
 		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
@@ -168,34 +169,6 @@ const (
 	mostWindow     = 1000 // and more where the window would not have all rows, up to so many
 )
 
-// fillDeep sets what a network has in the place of the defaults of a linear function, and was not
-// given.
-func (c *Config) fillDeep(given param.Values, m *dataset.Manifest) {
-	c.Network.Fill(given, m)
-	if !c.Network.Deep() {
-		return
-	}
-	param.StandIn(given, "init", &c.Init, initHe)
-	param.StandIn(given, "init_std", &c.InitStd, 0)
-	if c.Preset != presetAuto {
-		return
-	}
-	param.StandIn(given, "batch_size", &c.BatchSize, deepBatch)
-	param.StandIn(given, "optimizer", &c.Optimizer, optimizerAdam)
-	if c.Optimizer == optimizerSGD {
-		param.StandIn(given, "learning_rate", &c.LearningRate, deepRate)
-	}
-	param.StandIn(given, "weight_decay", &c.WeightDecay, deepDecay)
-	if m.Density() < denseShare {
-		param.StandIn(given, "weight_decay", &c.WeightDecay, sparseDecay)
-	}
-	param.StandIn(given, "validation_fraction", &c.ValidationFraction, deepValidation)
-	param.StandIn(given, "patience", &c.Patience, deepPatience)
-	if c.BatchSize >= 1 {
-		param.StandIn(given, "leaf_batches", &c.LeafBatches, min(max(leastWindow, (m.Rows+c.BatchSize-1)/c.BatchSize), mostWindow))
-	}
-}
-
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	c.fillDeep(given, m)
@@ -228,6 +201,34 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	}
 	if !given.Has("init_std") && c.Init == initNormal {
 		c.InitStd = 1 / math.Sqrt(max(1, float64(m.NonZeros)/float64(max(1, m.Rows))))
+	}
+}
+
+// fillDeep sets what a network has in the place of the defaults of a linear function, and was not
+// given.
+func (c *Config) fillDeep(given param.Values, m *dataset.Manifest) {
+	c.Network.Fill(given, m)
+	if !c.Network.Deep() {
+		return
+	}
+	param.StandIn(given, "init", &c.Init, initHe)
+	param.StandIn(given, "init_std", &c.InitStd, 0)
+	if c.Preset != presetAuto {
+		return
+	}
+	param.StandIn(given, "batch_size", &c.BatchSize, deepBatch)
+	param.StandIn(given, "optimizer", &c.Optimizer, optimizerAdam)
+	if c.Optimizer == optimizerSGD {
+		param.StandIn(given, "learning_rate", &c.LearningRate, deepRate)
+	}
+	param.StandIn(given, "weight_decay", &c.WeightDecay, deepDecay)
+	if m.Density() < denseShare {
+		param.StandIn(given, "weight_decay", &c.WeightDecay, sparseDecay)
+	}
+	param.StandIn(given, "validation_fraction", &c.ValidationFraction, deepValidation)
+	param.StandIn(given, "patience", &c.Patience, deepPatience)
+	if c.BatchSize >= 1 {
+		param.StandIn(given, "leaf_batches", &c.LeafBatches, min(max(leastWindow, (m.Rows+c.BatchSize-1)/c.BatchSize), mostWindow))
 	}
 }
 

@@ -116,7 +116,10 @@ func (t *trainer) Next() (*round.Round, error) {
 
 // leafRound completes the round of an iteration of Eq. 12.
 func (t *trainer) leafRound(r *round.Round) {
-	r.Op, r.Steps = opLeaves, t.window()
+	// Its mini-batches are the last leaf_batches, or, for an update that begins the job, the first ones to come.
+	n := uint64(t.cfg.LeafBatches)
+	to := max(t.Step, n)
+	r.Op, r.Steps = opLeaves, [2]uint64{to - n, to}
 	r.Shape.F64 = leafAt + t.size.q()
 	if !t.tellsLoss() {
 		r.Shape.F64++ // by which kernels know
@@ -128,14 +131,6 @@ func (t *trainer) leafRound(r *round.Round) {
 // update, and the first one of all, so that there is a loss to show.
 func (t *trainer) tellsLoss() bool {
 	return t.Samples == 0 || t.iteration+1 == uint64(t.cfg.LeafIterations)
-}
-
-// window returns the mini-batches of the leaf update at the present step: the last
-// leaf_batches, or, for an update that begins the job, the first ones to come.
-func (t *trainer) window() [2]uint64 {
-	n := uint64(t.cfg.LeafBatches)
-	to := max(t.Step, n)
-	return [2]uint64{to - n, to}
 }
 
 // Fold implements round.Trainer.

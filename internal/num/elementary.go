@@ -23,7 +23,7 @@ func Exp(x float64) float64 {
 		return math.Inf(1)
 	case x < expMin:
 		return 0
-	case x != x:
+	case x != x: // NaN
 		return x
 	}
 	y, i := expParts(x)
