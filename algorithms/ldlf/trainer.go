@@ -9,7 +9,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
-	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -210,32 +209,18 @@ func (t *trainer) model(theta, q []float32) *model {
 	}
 }
 
-// memory estimates the memory of a trainer. The state is Θ, its one or two moments, and q; with validation the best Θ and q,
-// and with a margin the reference's; with scaling the shift and scale of each feature; counters, losses and a part of a
-// gradient. A node of the reduction holds a gradient with its counts, the sums of a leaf update, or a round of scaling.
+// memory estimates the memory of a trainer: a descent with vectors of its own, q and the mean distribution, and what a
+// model has of the trees. A node of the reduction may hold the sums of a leaf update.
 func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	z := newSizes(c, m.Features, m.Labels)
-	theta, q := 4*int64(z.theta), 4*int64(z.q())
 	function := newFunction(c, z, m.Sparse, 0)
-	f := algorithms.Footprint{State: 2*theta + q + min(theta, 4*gradient.PartValues) + 256, Model: theta + q, Nodes: int64(len(m.Shards))}
-	f.Node = max(theta, 2*q, gradient.StepBytes(function), int64(8*(leafAt+z.q()+1)), int64(8*scaling.MostSums(c.Scaling, m)))
-	if c.Optimizer == optimizerAdam {
-		f.State += theta
-	}
-	if c.ValidationFraction > 0 {
-		f.State += theta + q
-		if c.ValidationMargin > 0 {
-			f.State += theta + q
-		}
-	}
+	set := descentSettings(c, function)
+	f := gradient.Memory(&set, function, m, z.q())
+	f.Node = max(f.Node, 8*int64(leafAt+z.q()+1))
 	if c.Shrink {
 		f.State += 4 * int64(m.Labels)
 	}
-	if c.Scaling != scaling.None {
-		f.State += 16 * int64(m.Features)
-		f.Model += 16 * int64(m.Features)
-	}
-	f.Model += 4*int64(modelSettings+z.trees*z.splits) + network.TableBytes(function)
+	f.Model += 4*int64(z.q()+modelSettings+z.trees*z.splits) + network.TableBytes(function)
 	if n, ok := function.(*network.Network); ok {
 		f.Weights = c.Network.Initial.Memory(n)
 	}

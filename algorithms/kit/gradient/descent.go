@@ -393,8 +393,8 @@ func (d *Descent) Progress() round.Progress {
 	return p
 }
 
-// Memory estimates the memory of a Descent without rounds of the algorithm's own, whose
-// vectors beside Θ have own values. Model has Θ and the scaling.
+// Memory estimates the memory of a Descent; the algorithm's own vectors have own values. Rounds of
+// the algorithm's own may need larger nodes. Model has Θ and the scaling.
 func Memory(set *Settings, f Function, m *dataset.Manifest, own int) algorithms.Footprint {
 	n := Parameters(f)
 	theta, vectors := 4*int64(n), 4*int64(n+own)

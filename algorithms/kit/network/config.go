@@ -324,7 +324,7 @@ func (c *Config) Layers(features int, biased bool, o Output) []Layer {
 		b.dense(units)
 		c.activate(b)
 		if c.Dropout > 0 {
-			b.dropout(c.Dropout)
+			b.add(&Dropout{Of: b.shape, Rate: c.Dropout})
 		}
 	}
 	b.output(o.Units, o.Start)

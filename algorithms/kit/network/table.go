@@ -57,8 +57,6 @@ func (b *builder) norm() { b.add(&Norm{Name: b.name + ".norm", Of: b.shape}) }
 
 func (b *builder) relu() { b.add(&ReLU{Of: b.shape}) }
 
-func (b *builder) dropout(rate float64) { b.add(&Dropout{Of: b.shape, Rate: rate}) }
-
 func (b *builder) pool(size int, average bool) {
 	b.add(&Pool{Of: b.shape, Size: size, Average: average})
 }

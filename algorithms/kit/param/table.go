@@ -26,8 +26,6 @@ type Setting[C any] interface {
 	Param() *Param
 	// describe describes the setting of a table with these presets.
 	describe(presets []string) Param
-	// leftOut reports whether the JSON form leaves the setting out with this preset: see Of.LeftOut.
-	leftOut(preset string) bool
 	// isDefault reports whether the field has the default of a preset.
 	isDefault(c *C, preset string) bool
 	// reset writes the default that a preset has.
@@ -174,10 +172,6 @@ func plain(v any) string {
 		return strings.NewReplacer("e-0", "e-", "e+0", "e").Replace(strconv.FormatFloat(f, 'g', -1, 64))
 	}
 	return fmt.Sprint(v)
-}
-
-func (s *Of[C, T]) leftOut(preset string) bool {
-	return s.param.DefaultLeftOut || preset != "" && preset == s.param.LeftOut
 }
 
 func (s *Of[C, T]) isDefault(c *C, preset string) bool { return *s.field(c) == s.of(preset) }
@@ -336,7 +330,7 @@ func (t Table[C]) JSON(c *C) (json.RawMessage, error) {
 	var b bytes.Buffer
 	separator, preset := "{", t.preset(c)
 	for _, s := range t.written() {
-		if s.leftOut(preset) && s.isDefault(c, preset) {
+		if s.Param().leftOut(preset) && s.isDefault(c, preset) {
 			continue
 		}
 		value, err := json.Marshal(s.value(c))
@@ -398,11 +392,12 @@ func (t Table[C]) Parse(raw json.RawMessage) (*C, error) {
 func (t Table[C]) complete(c *C, seen map[string]bool) error {
 	preset := t.preset(c)
 	for _, s := range t {
-		switch name := s.Param().Name; {
-		case seen[name] && s.leftOut(preset) && s.isDefault(c, preset):
+		p := s.Param()
+		switch name := p.Name; {
+		case seen[name] && p.leftOut(preset) && s.isDefault(c, preset):
 			return fmt.Errorf("%s: the default value %v must be omitted", name, s.value(c))
 		case seen[name]:
-		case s.leftOut(preset):
+		case p.leftOut(preset):
 			s.reset(c, preset)
 		default:
 			return fmt.Errorf("%s is missing", name)
