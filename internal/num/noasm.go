@@ -88,6 +88,3 @@ func mergeRows(dst []float32, index []uint32, a, b []float32, aIndex, bIndex []u
 func sumOuters(dst []float32, first []uint32, terms []OuterTerm, x []float32, width int) bool {
 	return false
 }
-func narrowOuters(dst []float32, first []uint32, terms []OuterTerm, x []float32, width int) bool {
-	return false
-}

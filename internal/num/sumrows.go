@@ -243,7 +243,7 @@ func (o *Outers) Compute(dst []float32, from int) {
 		panic("num: rows of another width")
 	}
 	first := o.First[from : from+len(dst)/o.Width]
-	if len(first) > 0 && !sumOuters(dst, first, o.Terms, o.X, o.Width) && !narrowOuters(dst, first, o.Terms, o.X, o.Width) {
+	if len(first) > 0 && !sumOuters(dst, first, o.Terms, o.X, o.Width) {
 		o.computeGo(dst, first)
 	}
 }

@@ -59,25 +59,17 @@ func mergeRows(dst []float32, index []uint32, a, b []float32, aIndex, bIndex []u
 //go:noescape
 func sumOutersAVX2(dst *float32, first *uint32, rows int, terms *OuterTerm, count int, x *float32, of, width int) bool
 
-// sumOuters does Outers.Compute where rows are whole blocks of eight vectors.
+// sumOuters does Outers.Compute: rows of whole blocks of eight vectors at once, others at most 32 columns at a time.
 func sumOuters(dst []float32, first []uint32, terms []OuterTerm, x []float32, width int) bool {
-	if !accelerated || width%64 != 0 {
-		return false
-	}
-	if !sumOutersAVX2(unsafe.SliceData(dst), unsafe.SliceData(first), len(first), unsafe.SliceData(terms), len(terms),
-		unsafe.SliceData(x), len(x)/width, width) {
-		panicIndex()
-	}
-	return true
-}
-
-//go:noescape
-func narrowOutersAVX2(dst *float32, first *uint32, rows int, terms *OuterTerm, count int, x *float32, of, width, columns int) bool
-
-// narrowOuters does Outers.Compute of rows of any width, at most 32 columns at a time.
-func narrowOuters(dst []float32, first []uint32, terms []OuterTerm, x []float32, width int) bool {
 	if !accelerated {
 		return false
+	}
+	if width%64 == 0 {
+		if !sumOutersAVX2(unsafe.SliceData(dst), unsafe.SliceData(first), len(first), unsafe.SliceData(terms), len(terms),
+			unsafe.SliceData(x), len(x)/width, width) {
+			panicIndex()
+		}
+		return true
 	}
 	for from := 0; from < width; {
 		columns := width - from
@@ -92,3 +84,6 @@ func narrowOuters(dst []float32, first []uint32, terms []OuterTerm, x []float32,
 	}
 	return true
 }
+
+//go:noescape
+func narrowOutersAVX2(dst *float32, first *uint32, rows int, terms *OuterTerm, count int, x *float32, of, width, columns int) bool
