@@ -279,9 +279,9 @@ func checkSize(c *Config, m *dataset.Manifest) error {
 		return err
 	}
 	z := newSizes(c, m.Features, m.Labels)
-	if z.theta > maxValues {
+	if z.parameters > maxValues {
 		return param.Errorf("outputs", "the feature function would have %d parameters (%d features × %d outputs), at most %d are possible",
-			z.theta, m.Features, c.Outputs, maxValues)
+			z.parameters, m.Features, c.Outputs, maxValues)
 	}
 	if z.q() > maxValues {
 		return param.Errorf("depth", "the leaves would hold %d values (%d trees × %d leaves × %d labels), at most %d are possible",

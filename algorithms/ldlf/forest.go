@@ -17,7 +17,7 @@ type sizes struct {
 	features, labels int
 	outputs          int
 	bias             bool
-	theta            int // the length of Θ
+	parameters       int // the length of Θ
 }
 
 func newSizes(c *Config, features, labels int) sizes {
@@ -26,7 +26,7 @@ func newSizes(c *Config, features, labels int) sizes {
 		trees: c.Trees, depth: c.Depth, splits: splits, leaves: splits + 1,
 		features: features, labels: labels, outputs: c.Outputs, bias: c.Bias,
 	}
-	z.theta = gradient.Parameters(newFunction(c, z, false, 0))
+	z.parameters = gradient.Parameters(newFunction(c, z, false, 0))
 	return z
 }
 

@@ -41,7 +41,7 @@ func newCase(c *Config, p *problem, seed uint64, deviation float64) *forestCase 
 	m, _ := p.data(1, false, jobOf(c, 1).Split)
 	k := newKernel(c, seed, m)
 	s := num.NewStream(num.NewKey(seed, "case"), 0, 0)
-	fc := &forestCase{z: k.sizes, k: k, phi: k.phi, p: p, theta: make([]float32, k.sizes.theta), q: make([]float32, k.sizes.q())}
+	fc := &forestCase{z: k.sizes, k: k, phi: k.phi, p: p, theta: make([]float32, k.sizes.parameters), q: make([]float32, k.sizes.q())}
 	for i := range fc.theta {
 		fc.theta[i] = float32(deviation * s.Normal())
 	}

@@ -52,7 +52,7 @@ func (m *model) Describe() [][2]string {
 		{"outputs", fmt.Sprint(m.outputs)},
 		{"bias", fmt.Sprint(m.bias)},
 		{"scaling", m.kind},
-		{"parameters", fmt.Sprintf("%d of the splits (Θ), %d of the leaves (q)", m.theta, m.sizes.q())},
+		{"parameters", fmt.Sprintf("%d of the splits (Θ), %d of the leaves (q)", m.parameters, m.sizes.q())},
 	}
 	if n, ok := m.f.(*network.Network); ok {
 		all = append(all, [2]string{"network", network.Describe(n)})
@@ -90,8 +90,8 @@ func (m *model) tensors(l *learner.Tensors) {
 		if n != nil {
 			m.f = n
 		}
-		m.theta = gradient.Parameters(m.f)
-		l.Check(m.outputs >= m.splits && m.theta <= maxValues && m.sizes.q() <= maxValues, "the model has too many values: %+v", m.sizes)
+		m.parameters = gradient.Parameters(m.f)
+		l.Check(m.outputs >= m.splits && m.parameters <= maxValues && m.sizes.q() <= maxValues, "the model has too many values: %+v", m.sizes)
 	}
 	m.weights.Input.Tensors(l, m.kind, m.features)
 	l.U32("phi", &m.phi, m.trees, m.splits)
