@@ -412,12 +412,8 @@ func Memory(set *Settings, f Function, m *dataset.Manifest, own int) algorithms.
 		a.State += 16 * int64(m.Features)
 		a.Model += 16 * int64(m.Features)
 	}
-	a.Node = max(StepBytes(f), 8*int64(scaling.MostSums(set.Scaling, m)), 8*4)
+	step := f.GradientShape()
+	a.Node = 8*int64(GradientAt+step.F64) + 4*int64(step.F32) + 4*int64(step.Rows)*int64(1+step.Width)
+	a.Node = max(a.Node, 8*int64(scaling.MostSums(set.Scaling, m)), 8*4)
 	return a
-}
-
-// StepBytes returns the bytes of the largest partial of a step.
-func StepBytes(f Function) int64 {
-	shape := f.GradientShape()
-	return 8*int64(GradientAt+shape.F64) + 4*int64(shape.F32) + 4*int64(shape.Rows)*int64(1+shape.Width)
 }
