@@ -1,3 +1,15 @@
+// Package scaling maps each feature x_i to (x_i - shift_i)·scale_i, with shifts and scales
+// that are computed from the training rows in rounds before training:
+//
+//	standard   the mean and one over the population deviation
+//	minmax     the least value and one over the range
+//
+// The trainer's half is Fit, a state machine that a trainer embeds; the workers' half is
+// Run; Values are what both apply to dense and sparse rows; Tensors are what a model has of
+// them. A constant column is shifted only. Rows hold no missing values: an import refuses
+// them, fills them or drops their rows (dataset.Missing).
+//
+// The rounds have the operations 200 to 202 and the variables 0xfe00 to 0xfe02.
 package scaling
 
 import (
@@ -5,10 +17,85 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
+
+// The kinds of scaling, as settings name them.
+const (
+	None     = "none"
+	Standard = "standard"
+	MinMax   = "minmax"
+)
+
+// Kinds lists the kinds in the order of their numbers in model files.
+var Kinds = []string{None, Standard, MinMax}
+
+// denseShare is the share of non-zero entries from which Rule standardises: mostly binary
+// features are harmed by it.
+const denseShare = 0.2
+
+// Rule returns the kind of scaling for a dataset where a spec names none and the preset is auto.
+func Rule(m *dataset.Manifest) string {
+	if m.Density() >= denseShare {
+		return Standard
+	}
+	return None
+}
+
+// Values map a feature x_i to (x_i - Shift_i)·Scale_i. The zero value maps nothing. Values are
+// float64, so that a column far from zero keeps its digits. What is called for each row takes
+// a pointer: a copy by vectors waits for the stores of its words.
+type Values struct {
+	Shift, Scale []float64 // features each
+}
+
+// Of views a vector of all shifts followed by all scales; an empty one maps nothing.
+func Of(v []float64) Values {
+	n := len(v) / 2
+	if n == 0 {
+		return Values{}
+	}
+	return Values{Shift: v[:n:n], Scale: v[n:]}
+}
+
+// Find returns the values that a round carries; without scaling the round has none.
+func Find(v round.Vars) Values {
+	for i := range v {
+		if v[i].ID == varValues {
+			return Of(num.Float64s(v[i].Data))
+		}
+	}
+	return Values{}
+}
+
+// None reports whether x maps nothing.
+func (x *Values) None() bool { return x.Scale == nil }
+
+// Dense sets dst to the scaled features of a dense row.
+func (x *Values) Dense(dst, row []float32) {
+	num.Standardise(dst, row, x.Shift, x.Scale)
+}
+
+// NonZeros sets dst to x_i·Scale_i of a sparse row's non-zeros: what is left of
+// (x_i - Shift_i)·Scale_i once the constant part, which every row shares, is
+// taken out.
+func (x *Values) NonZeros(dst, values []float32, columns []uint32) {
+	for i, c := range columns {
+		dst[i] = float32(float64(values[i]) * x.Scale[c])
+	}
+}
+
+// Tensors lists what a model has of x: nothing with kind None, else shifts and scales,
+// features each.
+func (x *Values) Tensors(l *learner.Tensors, kind string, features int) {
+	if kind != None {
+		l.F64("scaling.shift", &x.Shift, features)
+		l.F64("scaling.scale", &x.Scale, features)
+	}
+}
 
 // The stages of a Fit.
 const (
@@ -121,32 +208,14 @@ func (f *Fit) Fold(sum []float64) error {
 	if sum[0] == 0 {
 		return algorithms.ErrNoRows
 	}
-	if f.stage == stageSums {
-		f.foldSums(sum)
-	} else {
-		f.foldSquares(sum)
-	}
-	return nil
-}
-
-// foldSums sets the shifts to the means of the training rows.
-func (f *Fit) foldSums(sum []float64) {
 	x := f.Values()
-	for i, v := range sum[1:] {
-		x.Shift[i] = v / sum[0]
+	if f.stage == stageSums { // the shifts are the means
+		for i, v := range sum[1:] {
+			x.Shift[i] = v / sum[0]
+		}
+		f.stage = stageSquares
+		return nil
 	}
-	f.stage = stageSquares
-}
-
-// constantShare is the deviation, as a share of the mean, up to which a column
-// counts as constant: float64 sums err by less, and float32 values that differ at
-// all deviate by more.
-const constantShare = 1e-9
-
-// foldSquares sets the scales to one over the population deviation; a constant
-// column is shifted only.
-func (f *Fit) foldSquares(sum []float64) {
-	x := f.Values()
 	for i, v := range sum[1:] {
 		deviation := math.Sqrt(v / sum[0])
 		x.Scale[i] = 1
@@ -155,7 +224,13 @@ func (f *Fit) foldSquares(sum []float64) {
 		}
 	}
 	f.stage = stageDone
+	return nil
 }
+
+// constantShare is the deviation, as a share of the mean, up to which a column
+// counts as constant: float64 sums err by less, and float32 values that differ at
+// all deviate by more.
+const constantShare = 1e-9
 
 // foldExtremes sets shifts and scales of a chunk of columns so that training rows
 // span 0 to 1; a constant column is shifted only.
