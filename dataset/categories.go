@@ -23,9 +23,6 @@ type Category struct {
 	Levels []string `json:"levels"`
 }
 
-// featureName names the feature of a level.
-func (c *Category) featureName(level string) string { return c.Name + "=" + level }
-
 // levels finds the levels of a category by the texts of a file.
 type levels struct {
 	Category
@@ -186,9 +183,9 @@ func (s *csvSource) leavesOut(record []string) bool {
 func (s *csvSource) parseCategory(row *Row, k *levels, record []string, r *csvRecords) error {
 	field, from := record[k.At], len(row.Values)
 	if isMissing(field) {
-		v, reason := s.number(field, row.Number, ofFeature)
-		if reason != "" {
-			return s.fieldError(row.Number, k.At, reason, record, r)
+		v, err := s.number(row.Number, k.At, ofFeature, record, r)
+		if err != nil {
+			return err
 		}
 		for range k.Levels {
 			row.Values = append(row.Values, v)
@@ -212,24 +209,4 @@ func (s *csvSource) parseCategory(row *Row, k *levels, record []string, r *csvRe
 		s.unseen(row.Number, k.Name, strings.TrimSpace(field))
 	}
 	return nil
-}
-
-// featureNames names the features of a CSV file; without a header only features of categories have
-// names. categories are the categories of the file.
-func (c *csvColumns) featureNames(names []string) (features []string, n int, categories []Category) {
-	for _, i := range c.features {
-		if c.categories == nil || c.categories[i] == nil {
-			features = append(features, nameAt(names, i))
-			continue
-		}
-		k := &c.categories[i].Category
-		for _, level := range k.Levels {
-			features = append(features, k.featureName(level))
-		}
-		categories = append(categories, *k)
-	}
-	if n = len(features); names == nil && categories == nil {
-		features = nil
-	}
-	return features, n, categories
 }

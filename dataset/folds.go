@@ -21,7 +21,7 @@ const MaxFolds = 1 << 16
 // returns the folds by row and the number of folds, none of which may be empty. Errors name
 // the file and the line.
 func FoldsFile(path string, rows int) (folds []uint16, k int, err error) {
-	in, closer, err := openText(path)
+	in, closer, err := openText(path, encodingOfMark)
 	if err != nil {
 		return nil, 0, pathError(path, err)
 	}

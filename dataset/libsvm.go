@@ -170,7 +170,7 @@ func (s *libsvmSource) Scan(f func(*Row) error) error {
 
 // scan parses each line and calls comment or f.
 func (s *libsvmSource) scan(comment func(string) error, f func(*Row) error) error {
-	in, file, err := openTextIn(s.path, s.encoding)
+	in, file, err := openText(s.path, s.encoding)
 	if err != nil {
 		return pathError(s.info.File, err)
 	}

@@ -69,21 +69,21 @@ const maxDropped = 1024
 // familyNames are the values of Reading.Kind.
 var familyNames = [...]string{matFiles: "mat", npzFiles: "npz", npyFiles: "npy", csvFiles: "csv", libsvmFiles: "libsvm"}
 
-// given adds the options of o to what the reader of the file found.
+// given adds the options of o, which Open checked, to what the reader of the file found.
 func (r Reading) given(kind *fileKind, o *OpenOptions) Reading {
 	r.Kind = familyNames[kind.family]
-	r.LabelColumns, r.LabelPrefix = listOrNil(o.Labels.Columns), listOrNil(o.Labels.Prefixes)
+	r.LabelColumns, r.LabelPrefix = o.Labels.Columns, append([]string(nil), o.Labels.Prefixes...)
 	if r.Labels = o.Labels.Kind; r.Labels == Age {
 		r.Sigma = o.Labels.Sigma
 	}
 	if r.Labels == Age || o.Labels.Ordered {
 		r.Range = fmt.Sprintf("%d:%d", o.Labels.Low, o.Labels.High)
 	}
-	r.Values, r.Intervals, r.Groups = o.Beside.Values, listOrNil(o.Beside.Intervals), o.Beside.Groups
+	r.Values, r.Intervals, r.Groups = o.Beside.Values, o.Beside.Intervals, o.Beside.Groups
 	if r.RowNames == "" {
 		r.RowNames = o.RowNames
 	}
-	r.FeatureColumns, r.Drop, r.Header = listOrNil(o.FeatureColumns), listOrNil(o.Drop), o.Header
+	r.FeatureColumns, r.Drop, r.Header = o.FeatureColumns, o.Drop, o.Header
 	if o.Delimiter != 0 {
 		r.Delimiter = delimiterText(o.Delimiter)
 	}
@@ -99,9 +99,6 @@ func (r Reading) given(kind *fileKind, o *OpenOptions) Reading {
 	}
 	return r
 }
-
-// listOrNil returns a copy of a list, or nil if it is empty.
-func listOrNil(list []string) []string { return append([]string(nil), list...) }
 
 // delimiterText writes a delimiter as ParseDelimiter reads it.
 func delimiterText(r rune) string {
@@ -307,7 +304,7 @@ func (o *OpenOptions) took(name, value string) {
 // columnsLikeTraining is o with the columns of a CSV file of n columns that were given for the
 // model's file and are in this file too; names is nil if the file has no header.
 func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
-	if o.schema == nil || o.schema.Reading.Kind != familyNames[csvFiles] {
+	if o.schema.Reading.Kind != familyNames[csvFiles] {
 		return o
 	}
 	r, like := &o.schema.Reading, *o
@@ -512,12 +509,5 @@ func withNote(src Source, note string) Source {
 	}
 	info := src.Info()
 	info.Notes = append(slices.Clone(info.Notes), note)
-	return &namedSource{Source: src, info: info}
-}
-
-// withReading returns src with a Reading of these options.
-func withReading(src Source, kind *fileKind, o *OpenOptions) Source {
-	info := src.Info()
-	info.Reading = info.Reading.given(kind, o)
 	return &namedSource{Source: src, info: info}
 }

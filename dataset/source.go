@@ -1,8 +1,10 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -105,7 +107,7 @@ func (i Info) check() error {
 	if err := i.Shape.check(i.Features); err != nil {
 		return fmt.Errorf("%s%w", prefix(i.File), err)
 	}
-	if n := i.LabelColumns.count(); n > 1 && n != i.Labels {
+	if n := max(len(i.LabelColumns.Names), len(i.LabelColumns.Positions)); n > 1 && n != i.Labels {
 		return fmt.Errorf("%sfound %d label columns for %d labels", prefix(i.File), n, i.Labels)
 	}
 	if i.HasIntervals && i.LabelType.Scale == nil {
@@ -174,4 +176,152 @@ type Row struct {
 	file   *measuredFile // the text file; nil for others
 	raw    []float64     // the numbers that Labels were made from; nil if there were none
 	text   string        // a label as it was written, for classes
+}
+
+// namedSource is a Source with other names.
+type namedSource struct {
+	Source
+	file string
+	info Info
+	rows []string
+	own  bool // rows have names in Source
+}
+
+// Info describes the rows with their new names.
+func (s *namedSource) Info() Info { return s.info }
+
+// Scan implements Source.
+func (s *namedSource) Scan(f func(*Row) error) error {
+	if len(s.rows) == 0 {
+		return s.Source.Scan(f)
+	}
+	n, row := 0, Row{}
+	err := s.Source.Scan(func(r *Row) error {
+		if r.Number >= len(s.rows) {
+			return fmt.Errorf("%s: the list has %d row names, fewer than there are rows: %w", s.file, len(s.rows), ErrRowCount)
+		}
+		if own := strings.TrimSpace(r.Name); s.own && own != "" && own != strings.TrimSpace(s.rows[r.Number]) {
+			return &RowError{File: s.info.File, Row: r.Number, Line: r.line, Column: -1, Err: ErrAmbiguous,
+				Reason: fmt.Sprintf("the name of this row is %.40q, but %.40q in %s: give the names of the file, or omit \"rows\"", own, s.rows[r.Number], s.file)}
+		}
+		n++
+		row = *r
+		row.Name = s.rows[r.Number]
+		return f(&row)
+	})
+	if err == nil && n != len(s.rows) {
+		return fmt.Errorf("%s: found %d row names, want %d, one for each row: %w", s.file, len(s.rows), n, ErrRowCount)
+	}
+	return err
+}
+
+// selectedColumns is a Source with some of the features of another Source.
+type selectedColumns struct {
+	Source               // the other Source
+	info     Info        // of the selected features
+	features []int       // the selected features by their numbers in Source, in the order asked for
+	index    map[int]int // by number in Source: the index in features
+}
+
+// withColumns returns src with only the features that o asks for. It is for all kinds of
+// files but CSV; columns are features here.
+func withColumns(src Source, o *OpenOptions) (Source, error) {
+	if len(o.FeatureColumns)+len(o.Drop) == 0 {
+		return src, nil
+	}
+	s := &selectedColumns{Source: src, info: src.Info(), index: map[int]int{}}
+	names, n := s.info.FeatureNames, s.info.Features
+	c := csvColumns{used: make([]bool, n)}
+	dropped, err := findColumns(names, n, o.Drop)
+	if err == nil {
+		err = c.use(names, dropped)
+	}
+	if err == nil {
+		s.features, err = findColumns(names, n, o.FeatureColumns)
+	}
+	if err == nil {
+		err = c.use(names, s.features)
+	}
+	if err != nil {
+		return nil, pathError(s.info.File, err)
+	}
+	if len(o.FeatureColumns) == 0 {
+		s.features = c.free()
+	}
+	s.describe()
+	s.info.Notes = slices.Concat(s.info.Notes, o.numberNotes(names))
+	return s, nil
+}
+
+// describe sets info and index from features.
+func (s *selectedColumns) describe() {
+	names := s.info.FeatureNames
+	s.info.Features, s.info.FeatureNames, s.info.Shape = len(s.features), nil, Shape{}
+	for i, old := range s.features {
+		s.index[old] = i
+		if names != nil {
+			s.info.FeatureNames = append(s.info.FeatureNames, names[old])
+		}
+	}
+}
+
+// Info describes the rows with the selected features.
+func (s *selectedColumns) Info() Info { return s.info }
+
+// Scan implements Source.
+func (s *selectedColumns) Scan(f func(*Row) error) error {
+	var row Row
+	p := selectedRow{selectedColumns: s}
+	return s.Source.Scan(func(r *Row) error {
+		row = *r
+		if r.Sparse {
+			p.sparse(r)
+			row.Columns = p.columns
+		} else if err := p.dense(r); err != nil {
+			return err
+		}
+		row.Values = p.values
+		return f(&row)
+	})
+}
+
+// selectedRow is the selected features of one row.
+type selectedRow struct {
+	*selectedColumns
+	columns  []uint32 // of a sparse row: as Row.Columns
+	values   []float64
+	selected []entry // of a sparse row, in the order of the file
+}
+
+// entry is a value of a sparse row.
+type entry struct {
+	column uint32
+	value  float64
+}
+
+// dense sets p to the selected features of a dense row.
+func (p *selectedRow) dense(r *Row) error {
+	if want := p.Source.Info().Features; len(r.Values) != want {
+		return rowErrorf(p.info.File, r.Number, "found %d features, want %d", len(r.Values), want)
+	}
+	p.values = p.values[:0]
+	for _, i := range p.features {
+		p.values = append(p.values, r.Values[i])
+	}
+	return nil
+}
+
+// sparse sets p to the selected features of a sparse row, in ascending order of columns.
+func (p *selectedRow) sparse(r *Row) {
+	p.selected = p.selected[:0]
+	for j, column := range r.Columns {
+		if i, ok := p.index[int(column)]; ok {
+			p.selected = append(p.selected, entry{uint32(i), r.Values[j]})
+		}
+	}
+	slices.SortFunc(p.selected, func(a, b entry) int { return cmp.Compare(a.column, b.column) })
+	p.columns, p.values = p.columns[:0], p.values[:0]
+	for _, e := range p.selected {
+		p.columns, p.values = append(p.columns, e.column), append(p.values, e.value)
+	}
 }

@@ -26,7 +26,7 @@ func splitWords(splits int) int { return (splits + 15) / 16 }
 // or train in others. In a column that is called train, 1 and True are training rows.
 // Each split has rows of both kinds. Errors name the file, the line and the column.
 func SplitFile(path string, rows int) (*SplitList, error) {
-	in, closer, err := openText(path)
+	in, closer, err := openText(path, encodingOfMark)
 	if err != nil {
 		return nil, pathError(path, err)
 	}

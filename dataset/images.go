@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
@@ -15,6 +16,76 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/images"
 	"github.com/coppice-ldl/coppice/internal/printable"
 )
+
+// Shape says that the features of a row are an image: Channels x Height x Width numbers, channel
+// by channel, each row of pixels after the one above it. The zero value: the features are no
+// image.
+type Shape struct{ Channels, Height, Width int }
+
+// ParseShape reads a shape as String writes it, such as 1x8x8.
+func ParseShape(text string) (Shape, error) {
+	var s Shape
+	parts := strings.Split(text, "x")
+	if len(parts) != 3 {
+		return s, fmt.Errorf("shape %.40q: want CHANNELSxHEIGHTxWIDTH, such as 1x8x8", text)
+	}
+	for i, side := range []*int{&s.Channels, &s.Height, &s.Width} {
+		n, err := strconv.Atoi(parts[i])
+		if err != nil || n < 1 || n > MaxFeatures || strconv.Itoa(n) != parts[i] {
+			return Shape{}, fmt.Errorf("shape %.40q: want three whole numbers from 1 to %d, such as 1x8x8", text, MaxFeatures)
+		}
+		*side = n
+	}
+	if _, err := volume([]int{s.Channels, s.Height, s.Width}, MaxFeatures); err != nil {
+		return Shape{}, fmt.Errorf("shape %s: %w", s, err)
+	}
+	return s, nil
+}
+
+// volume returns the product of numbers that are at least 1, or an error if it is above a limit.
+func volume(sides []int, limit int) (int, error) {
+	n := 1
+	for _, side := range sides {
+		if side < 1 || side > limit/n {
+			return 0, fmt.Errorf("a sample may have at most %d numbers", limit)
+		}
+		n *= side
+	}
+	return n, nil
+}
+
+// Size is how many features the shape has; 0 of no image.
+func (s Shape) Size() int { return s.Channels * s.Height * s.Width }
+
+// String writes channels x height x width, such as 1x8x8; "" of no image.
+func (s Shape) String() string {
+	if s == (Shape{}) {
+		return ""
+	}
+	return fmt.Sprintf("%dx%dx%d", s.Channels, s.Height, s.Width)
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Shape) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Shape) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseShape(string(text))
+	return err
+}
+
+// check returns an error if rows with so many features cannot have the shape.
+func (s Shape) check(features int) error {
+	switch {
+	case s == (Shape{}):
+		return nil
+	case s.Channels < 1 || s.Height < 1 || s.Width < 1:
+		return errors.New("the shape has no pixels")
+	case s.Size() != features:
+		return fmt.Errorf("the shape %s has %d numbers, but a sample has %s", s, s.Size(), counted(features, "feature"))
+	}
+	return nil
+}
 
 // imageColumns are the usual names, in small or capital letters, of the column of a CSV file that names the images.
 var imageColumns = []string{"image", "file", "filename", "row_name", "name"}
@@ -33,7 +104,7 @@ func isImageName(field string) bool {
 // columnOfImages is o with --row-names for the column whose values are names of image files, if no flag and no usual
 // name in the header says which column names the images. Several such columns are an error.
 func (o *OpenOptions) columnOfImages(names []string, records [][]string, width int) (*OpenOptions, error) {
-	if o.Images == "" || o.RowNames != "" || slices.ContainsFunc(names, isImageColumn) {
+	if o.RowNames != "" || slices.ContainsFunc(names, isImageColumn) {
 		return o, nil
 	}
 	var found []int
@@ -68,28 +139,9 @@ type imageFiles struct {
 	folder string
 }
 
-// checkImages refuses options that do not go with images.
-func (o *OpenOptions) checkImages() error {
-	channels := o.Shape.Channels
-	switch {
-	case o.Images == "":
-		return nil
-	case o.Shape == Shape{}:
-		return optionErrorf("--images needs --shape, the size of the images, such as 1x32x32 (grey) or 3x32x32 (red, green, blue)")
-	case channels != images.Grey && channels != images.RGB:
-		return optionErrorf("--shape %v has %d channels, want 1 (grey) or 3 (red, green, blue)", o.Shape, channels)
-	case len(o.FeatureColumns)+len(o.Drop) > 0:
-		return optionErrorf("--images cannot be combined with --feature-columns or --drop, because the features are the pixels of the images")
-	}
-	return nil
-}
-
 // withImages gives the rows of a CSV file, whose names are those of files in a folder, the pixels
 // of these as features.
 func withImages(src Source, o *OpenOptions) (Source, error) {
-	if o.Images == "" {
-		return src, nil
-	}
 	s := &imageFiles{Source: src, info: src.Info(), folder: o.Images}
 	if !s.info.HasRowNames {
 		return nil, kindErrorf(ErrAmbiguous, "%sno column has the names of the images: call the column %q, or give --row-names; give --header no if the first line is a row", prefix(s.info.File), imageColumns[0])
@@ -367,21 +419,4 @@ func imagesError(names []string, found []int) error {
 		ways = append(ways, oneWay("--row-names", flagColumn(names, i), "column %d, %q, names the images", i, nameAt(names, i)))
 	}
 	return &WaysError{fmt.Sprintf("several columns may have the names of the images (%s): name the right column with --row-names", nameList(names, found)), ways}
-}
-
-// unreadNote says which columns next to the images are not read; empty: there are none.
-func (c *csvColumns) unreadNote(names []string) string {
-	unread := c.free()
-	if len(unread) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("columns that are not read, because the features are the pixels of images: %s", nameList(names, unread))
-}
-
-// imagesNote says which column names the images.
-func (c *csvColumns) imagesNote(names []string) string {
-	if name := nameAt(names, c.rowName); name != "" {
-		return fmt.Sprintf("the images are named in column %d, %q", c.rowName, name)
-	}
-	return fmt.Sprintf("the images are named in column %d", c.rowName)
 }
