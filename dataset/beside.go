@@ -1,11 +1,9 @@
 package dataset
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -295,32 +293,6 @@ func checkInterval(r *Row, valued bool) error {
 		return fmt.Errorf("the interval begins at %s, which is above its end, %s", units.InFull(low), units.InFull(high))
 	case valued && (r.Value < low || r.Value > high):
 		return fmt.Errorf("the exact number %s is outside the sample's interval, %s to %s", units.InFull(r.Value), units.InFull(low), units.InFull(high))
-	}
-	return nil
-}
-
-// scaled gives src the scale that o asks for.
-func (d *derivedLabels) scaled(o *LabelOptions) error {
-	if o.Kind != Age && !o.Ordered {
-		if d.info.HasValues || d.info.HasIntervals {
-			return errors.New("exact numbers and intervals need numeric labels: give the range of the labels as LOW:HIGH")
-		}
-		return nil
-	}
-	if n := o.High - o.Low + 1; n != d.info.Labels {
-		return fmt.Errorf("%s%s found; the range %d:%d has %d numbers, and needs as many labels", prefix(d.info.File), counted(d.info.Labels, "label"), o.Low, o.High, n)
-	}
-	d.info.LabelType.Scale = &Scale{Low: o.Low, True: TrueExpected}
-	if o.Kind == Age {
-		d.info.LabelType.Scale.True = TrueMode
-	}
-	if d.info.HasValues {
-		d.info.LabelType.Scale.True = TrueValue
-	}
-	if len(d.info.LabelNames) == 0 {
-		for k := o.Low; k <= o.High; k++ {
-			d.info.LabelNames = append(d.info.LabelNames, strconv.Itoa(k))
-		}
 	}
 	return nil
 }

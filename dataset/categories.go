@@ -36,7 +36,6 @@ func newLevels(file string, c Category) *levels {
 // chooseCategories finds the columns that are categories: o names some, whose levels are not known yet,
 // and the model names the others.
 func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
-	c.categories = nil
 	found, err := findColumns(names, c.width, o.Categories)
 	if err != nil {
 		return fmt.Errorf("--categories: %w", err)

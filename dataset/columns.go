@@ -96,7 +96,7 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 	if err == nil {
 		err = c.distinctLabels(names)
 	}
-	if err == nil {
+	if err == nil && len(o.Categories)+len(o.categories) > 0 {
 		err = c.chooseCategories(names, o)
 	}
 	return c, err

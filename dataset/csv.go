@@ -32,7 +32,7 @@ type csvSource struct {
 
 func openCSV(path string, o *OpenOptions) (Source, error) {
 	s := &csvSource{
-		path: path, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing, unseen: o.Unseen, encoding: o.Encoding, info: Info{File: o.shown(path), missingWords: &wordCounts{}},
+		path: path, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing, unseen: o.Unseen, encoding: o.Encoding, info: Info{File: o.Called, missingWords: &wordCounts{}},
 	}
 	in, closer, err := openText(path, o.Encoding)
 	if err != nil {

@@ -135,13 +135,6 @@ func rowErrorf(file string, row int, format string, args ...any) error {
 	return &RowError{File: file, Row: row, Column: -1, Reason: fmt.Sprintf(format, args...)}
 }
 
-func nameAt(names []string, i int) string {
-	if i < len(names) {
-		return names[i]
-	}
-	return ""
-}
-
 // OptionError says that the options by which a file is read contradict each other, or that one is
 // missing: the file has no part in it.
 type OptionError struct{ reason string }
@@ -218,22 +211,4 @@ func (u *unpacking) Read(p []byte) (int, error) {
 		return 0, expansionError("the file", "decompress the file with gunzip first")
 	}
 	return n, err
-}
-
-// checkNames returns an error for a name that is too long; what says what the names name.
-func checkNames(what string, names []string) error {
-	for i, name := range names {
-		if err := checkName(name); err != nil {
-			return fmt.Errorf("the name of %s %d (counted from 0) %w", what, i, err)
-		}
-	}
-	return nil
-}
-
-// checkName says why a name cannot be read; the error's text is a predicate.
-func checkName(name string) error {
-	if len(name) > maxName {
-		return fmt.Errorf("has %s bytes, at most %s are allowed", units.Count(len(name)), units.Count(maxName))
-	}
-	return nil
 }

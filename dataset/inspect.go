@@ -68,6 +68,7 @@ type MissingSummary struct {
 // flags, is no error: Refused says why, and Readings which flags read it. Memory grows with the columns, not with the rows
 // (but see FORMAT.md for files that are read into memory).
 func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) {
+	o.Called = cmp.Or(o.Called, path)
 	found, err := inspect(path, o, io)
 	var row *RowError
 	var ways *WaysError
@@ -81,7 +82,7 @@ func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 			if _, failed := r.branch(Way{}, err, r.whole); failed != nil {
 				return nil, failed
 			}
-			found = refused(o.shown(path))
+			found = refused(o.Called)
 			found.Refused, found.Readings, err = err.Error(), r.found, nil
 		}
 		if found != nil && kind != nil && kind.family == libsvmFiles {
@@ -110,7 +111,7 @@ func inspectColumns(path string, o OpenOptions, io ImportOptions, found *Inspect
 		return nil, err
 	}
 	if found == nil {
-		found = refused(o.shown(path))
+		found = refused(o.Called)
 	}
 	if !slices.ContainsFunc(r.found, func(r TriedReading) bool { return len(r.Flags) == 0 }) {
 		r.asGiven()

@@ -41,7 +41,7 @@ func (s *inspector) finish() *Inspection {
 		found.Notes = append(found.Notes, turnedText(s.turned))
 	}
 	_, notes, err := s.groups.sorted()
-	found.Notes = slices.Concat(found.Notes, notes, s.info.missingWords.notes(), s.info.fractionNote())
+	found.Notes = slices.Concat(found.Notes, notes, s.info.scanNotes())
 	found.Warnings = append(warnings(found.Suspects), s.faults()...)
 	if err = cmp.Or(s.groupsError, err); err != nil {
 		found.Warnings = append(found.Warnings, err.Error())

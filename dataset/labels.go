@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -108,25 +109,38 @@ func (d *derivedLabels) Scan(f func(*Row) error) error {
 	})
 }
 
-// withLabels turns the labels of src into distributions.
-func withLabels(src Source, o *LabelOptions) (Source, error) {
+// withLabels turns the labels of src into distributions, in the order of the scale that o asks for.
+func withLabels(src Source, o *OpenOptions) (Source, error) {
+	l := &o.Labels
+	if src.Info().Labels == 1 && !l.single() && o.schema == nil && !o.Missing.keep {
+		if err := checkSingle(src); err != nil {
+			return nil, err
+		}
+	}
+	if l.Ordered && l.Kind != Age && o.schema == nil {
+		ordered, err := withScale(src, l)
+		if err != nil {
+			return nil, err
+		}
+		src = ordered
+	}
 	d := &derivedLabels{Source: src, info: src.Info(), derive: asTheyAre}
-	switch o.Kind {
+	switch l.Kind {
 	case Age:
-		d.useAges(o)
+		d.useAges(l)
 	case Counts:
 		d.useCounts()
 	case Class:
-		if err := d.useClasses(o.Classes, o.order); err != nil {
+		if err := d.useClasses(l.Classes, l.order); err != nil {
 			return nil, err
 		}
 		d.info.LabelType.Classes = true
 	default:
-		if !o.Ordered && !d.info.HasValues && !d.info.HasIntervals {
+		if !l.Ordered && !d.info.HasValues && !d.info.HasIntervals {
 			return src, nil
 		}
 	}
-	return d, d.scaled(o)
+	return d, d.scaled(l)
 }
 
 // asTheyAre derives nothing.
@@ -157,6 +171,32 @@ func (d *derivedLabels) useAges(o *LabelOptions) {
 		gaussian(dst, age, o.Sigma, o.Low)
 		return nil
 	}
+}
+
+// scaled gives src the scale that o asks for.
+func (d *derivedLabels) scaled(o *LabelOptions) error {
+	if o.Kind != Age && !o.Ordered {
+		if d.info.HasValues || d.info.HasIntervals {
+			return errors.New("exact numbers and intervals need numeric labels: give the range of the labels as LOW:HIGH")
+		}
+		return nil
+	}
+	if n := o.High - o.Low + 1; n != d.info.Labels {
+		return fmt.Errorf("%s%s found; the range %d:%d has %d numbers, and needs as many labels", prefix(d.info.File), counted(d.info.Labels, "label"), o.Low, o.High, n)
+	}
+	d.info.LabelType.Scale = &Scale{Low: o.Low, True: TrueExpected}
+	if o.Kind == Age {
+		d.info.LabelType.Scale.True = TrueMode
+	}
+	if d.info.HasValues {
+		d.info.LabelType.Scale.True = TrueValue
+	}
+	if len(d.info.LabelNames) == 0 {
+		for k := o.Low; k <= o.High; k++ {
+			d.info.LabelNames = append(d.info.LabelNames, strconv.Itoa(k))
+		}
+	}
+	return nil
 }
 
 // gaussian sets dst[k] to exp(-(low+k-mean)²/(2 sigma²)), divided by the sum over k. It
@@ -204,11 +244,8 @@ func (d *derivedLabels) useCounts() {
 }
 
 // checkSingle refuses one label column of degrees or counts that are not 1 in every row: the degree of the only label is.
-func checkSingle(src Source, o *OpenOptions) error {
+func checkSingle(src Source) error {
 	info := src.Info()
-	if info.Labels != 1 || o.Labels.Kind == Age || o.Labels.Kind == Class || o.schema != nil || o.Missing.keep {
-		return nil
-	}
 	var label columnStats
 	if err := src.Scan(func(r *Row) error {
 		for _, v := range r.Labels {
@@ -241,9 +278,9 @@ func (c *columnStats) single(info *Info) string {
 // scale that o asks for. A note says that the order changed, or which numbers labels with other names are. Names that
 // are other whole numbers are refused if they contradict the scale or do not ascend. Labels of a file for a model are
 // matched with those of the model instead.
-func withScale(src Source, o *OpenOptions) (Source, error) {
-	info, l := src.Info(), &o.Labels
-	if l.Kind == Age || !l.Ordered || o.schema != nil || info.Labels != l.High-l.Low+1 {
+func withScale(src Source, l *LabelOptions) (Source, error) {
+	info := src.Info()
+	if info.Labels != l.High-l.Low+1 {
 		return src, nil
 	}
 	if len(info.LabelNames) == 0 {

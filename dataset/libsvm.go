@@ -26,7 +26,7 @@ type libsvmSource struct {
 func openLibsvm(path string, o *OpenOptions) (Source, error) {
 	s := &libsvmSource{
 		path: path, encoding: o.Encoding, labels: !o.NoLabels, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing,
-		info: Info{File: o.shown(path), Sparse: true, missingWords: &wordCounts{}},
+		info: Info{File: o.Called, Sparse: true, missingWords: &wordCounts{}},
 	}
 	shape := indexShape{zero: o.ZeroBased || o.CountedFrom == FromZero}
 	err := s.scan(func(comment string) error { return s.directive(comment, &shape) }, func(r *Row) error {

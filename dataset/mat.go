@@ -20,7 +20,7 @@ func openMAT(path string, o *OpenOptions) (Source, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return readMAT(o.shown(path), f, o)
+	return readMAT(o.Called, f, o)
 }
 
 // readMAT reads in; path is for messages.

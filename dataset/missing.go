@@ -3,7 +3,6 @@ package dataset
 import (
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -206,17 +205,6 @@ func (c *wordCounts) add(field string, row int) {
 	if n.last != row {
 		n.rows, n.last = n.rows+1, row
 	}
-}
-
-// notes says which words were read as missing.
-func (c *wordCounts) notes() (notes []string) {
-	if c == nil {
-		return nil
-	}
-	for _, word := range slices.Sorted(maps.Keys(c.rows)) {
-		notes = append(notes, fmt.Sprintf("%q (%s) is read as missing", word, counted(c.rows[word].rows, "sample")))
-	}
-	return notes
 }
 
 func fill(values []float64, by float64) {

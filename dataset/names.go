@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // Names are the contents of a names file (FORMAT.md): a JSON object in which
@@ -158,6 +160,24 @@ func isNumbers(texts []string) bool {
 	return !slices.ContainsFunc(texts, func(text string) bool { return identityOf(text).number == "" })
 }
 
+// checkNames returns an error for a name that is too long; what says what the names name.
+func checkNames(what string, names []string) error {
+	for i, name := range names {
+		if err := checkName(name); err != nil {
+			return fmt.Errorf("the name of %s %d (counted from 0) %w", what, i, err)
+		}
+	}
+	return nil
+}
+
+// checkName says why a name cannot be read; the error's text is a predicate.
+func checkName(name string) error {
+	if len(name) > maxName {
+		return fmt.Errorf("has %s bytes, at most %s are allowed", units.Count(len(name)), units.Count(maxName))
+	}
+	return nil
+}
+
 // distinct refuses names that are not distinct; empty names do not count. what says what
 // they name.
 func distinct(what string, names []string) error {
@@ -169,6 +189,14 @@ func distinct(what string, names []string) error {
 		seen[name] = i
 	}
 	return nil
+}
+
+// nameAt returns name i; empty: there is none.
+func nameAt(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return ""
 }
 
 // cleanNames returns names without the blanks at their ends; none where all are empty.

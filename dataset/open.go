@@ -91,9 +91,6 @@ type OpenOptions struct {
 	modelFeatures int        // Features, also where only some columns of the file are used
 }
 
-// shown is how messages call the file at path.
-func (o *OpenOptions) shown(path string) string { return cmp.Or(o.Called, path) }
-
 // Header says whether a CSV file has a header line.
 type Header string
 
@@ -116,6 +113,7 @@ const (
 // fs.ErrNotExist where these apply, and are *RowError where a row is at fault.
 // Values are checked by Import, Build and Blocks.
 func Open(path string, o OpenOptions) (Source, error) {
+	o.Called = cmp.Or(o.Called, path)
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -134,7 +132,7 @@ func Open(path string, o OpenOptions) (Source, error) {
 		return nil, fmt.Errorf("%s: a pipe or device cannot be read twice; pass the data on stdin (-), with --data-format", path)
 	}
 	if info.Size() == 0 {
-		return nil, kindErrorf(ErrFormat, "%s: %s", o.shown(path), emptyFile)
+		return nil, kindErrorf(ErrFormat, "%s: %s", o.Called, emptyFile)
 	}
 	var names *Names
 	if o.NamesFile != "" {
@@ -152,15 +150,7 @@ func Open(path string, o OpenOptions) (Source, error) {
 		src = withMissing(src, &o)
 	}
 	if !o.NoLabels {
-		if err := checkSingle(src, &o); err != nil {
-			return nil, err
-		}
-		if o.Labels.Ordered {
-			if src, err = withScale(src, &o); err != nil {
-				return nil, err
-			}
-		}
-		if src, err = withLabels(src, &o.Labels); err != nil {
+		if src, err = withLabels(src, &o); err != nil {
 			return nil, err
 		}
 	}
@@ -305,17 +295,17 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 	}
 	for _, k := range others {
 		if strings.HasSuffix(lower, "."+k.format) {
-			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.shown(path), k.format, k.advice)
+			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.Called, k.format, k.advice)
 		}
 	}
 	return nil, fmt.Errorf("%s: unknown kind of data file; the name must end in .%s, or give the kind with --data-format",
-		o.shown(path), strings.ReplaceAll(list, ", ", ", ."))
+		o.Called, strings.ReplaceAll(list, ", ", ", ."))
 }
 
 // read opens a file of this kind, with the features that o asks for.
 func (k *fileKind) read(path string, o *OpenOptions) (Source, error) {
 	if err := k.check(o); err != nil {
-		return nil, fmt.Errorf("%s: %w", o.shown(path), err)
+		return nil, fmt.Errorf("%s: %w", o.Called, err)
 	}
 	if k.family == csvFiles {
 		return k.open(path, o)
@@ -374,4 +364,115 @@ func (k *fileKind) check(o *OpenOptions) error {
 		}
 	}
 	return nil
+}
+
+// selectedColumns is a Source with some of the features of another Source.
+type selectedColumns struct {
+	Source               // the other Source
+	info     Info        // of the selected features
+	features []int       // the selected features by their numbers in Source, in the order asked for
+	index    map[int]int // by number in Source: the index in features
+}
+
+// withColumns returns src with only the features that o asks for. It is for all kinds of
+// files but CSV; columns are features here.
+func withColumns(src Source, o *OpenOptions) (Source, error) {
+	if len(o.FeatureColumns)+len(o.Drop) == 0 {
+		return src, nil
+	}
+	s := &selectedColumns{Source: src, info: src.Info(), index: map[int]int{}}
+	names, n := s.info.FeatureNames, s.info.Features
+	c := csvColumns{used: make([]bool, n)}
+	dropped, err := findColumns(names, n, o.Drop)
+	if err == nil {
+		err = c.use(names, dropped)
+	}
+	if err == nil {
+		s.features, err = findColumns(names, n, o.FeatureColumns)
+	}
+	if err == nil {
+		err = c.use(names, s.features)
+	}
+	if err != nil {
+		return nil, pathError(s.info.File, err)
+	}
+	if len(o.FeatureColumns) == 0 {
+		s.features = c.free()
+	}
+	s.describe()
+	s.info.Notes = slices.Concat(s.info.Notes, o.numberNotes(names))
+	return s, nil
+}
+
+// describe sets info and index from features.
+func (s *selectedColumns) describe() {
+	names := s.info.FeatureNames
+	s.info.Features, s.info.FeatureNames, s.info.Shape = len(s.features), nil, Shape{}
+	for i, old := range s.features {
+		s.index[old] = i
+		if names != nil {
+			s.info.FeatureNames = append(s.info.FeatureNames, names[old])
+		}
+	}
+}
+
+// Info describes the rows with the selected features.
+func (s *selectedColumns) Info() Info { return s.info }
+
+// Scan implements Source.
+func (s *selectedColumns) Scan(f func(*Row) error) error {
+	var row Row
+	p := selectedRow{selectedColumns: s}
+	return s.Source.Scan(func(r *Row) error {
+		row = *r
+		if r.Sparse {
+			p.sparse(r)
+			row.Columns = p.columns
+		} else if err := p.dense(r); err != nil {
+			return err
+		}
+		row.Values = p.values
+		return f(&row)
+	})
+}
+
+// selectedRow is the selected features of one row.
+type selectedRow struct {
+	*selectedColumns
+	columns  []uint32 // of a sparse row: as Row.Columns
+	values   []float64
+	selected []entry // of a sparse row, in the order of the file
+}
+
+// entry is a value of a sparse row.
+type entry struct {
+	column uint32
+	value  float64
+}
+
+// dense sets p to the selected features of a dense row.
+func (p *selectedRow) dense(r *Row) error {
+	if want := p.Source.Info().Features; len(r.Values) != want {
+		return rowErrorf(p.info.File, r.Number, "found %d features, want %d", len(r.Values), want)
+	}
+	p.values = p.values[:0]
+	for _, i := range p.features {
+		p.values = append(p.values, r.Values[i])
+	}
+	return nil
+}
+
+// sparse sets p to the selected features of a sparse row, in ascending order of columns.
+func (p *selectedRow) sparse(r *Row) {
+	p.selected = p.selected[:0]
+	for j, column := range r.Columns {
+		if i, ok := p.index[int(column)]; ok {
+			p.selected = append(p.selected, entry{uint32(i), r.Values[j]})
+		}
+	}
+	slices.SortFunc(p.selected, func(a, b entry) int { return cmp.Compare(a.column, b.column) })
+	p.columns, p.values = p.columns[:0], p.values[:0]
+	for _, e := range p.selected {
+		p.columns, p.values = append(p.columns, e.column), append(p.values, e.value)
+	}
 }
