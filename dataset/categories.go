@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,10 +30,6 @@ type levels struct {
 	known *identityIndex
 }
 
-func newLevels(file string, c Category) *levels {
-	return &levels{c, newIdentityIndex(file, "level", c.Levels)}
-}
-
 // chooseCategories finds the columns that are categories: o names some, whose levels are not known yet,
 // and the model names the others.
 func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
@@ -44,7 +41,7 @@ func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
 		if !slices.Contains(c.features, i) {
 			return fmt.Errorf("--categories: column %d %q (counted from 0) is not a feature", i, nameAt(names, i))
 		}
-		c.category(i, Category{Name: columnName(names, i), At: i})
+		c.category(i, Category{Name: cmp.Or(nameAt(names, i), strconv.Itoa(i)), At: i})
 	}
 	for i := range o.categories {
 		if k := o.categories[i]; slices.Contains(c.features, k.At) {
@@ -60,14 +57,6 @@ func (c *csvColumns) category(i int, k Category) {
 		c.categories = make([]*levels, c.width)
 	}
 	c.categories[i] = &levels{Category: k}
-}
-
-// columnName returns the name of a column, or its position.
-func columnName(names []string, i int) string {
-	if name := nameAt(names, i); name != "" {
-		return name
-	}
-	return strconv.Itoa(i)
 }
 
 // findLevels reads the whole file for the levels of the categories that have none yet.
@@ -150,7 +139,7 @@ func (s *csvSource) setLevels(sets map[int]*identities) error {
 		if merged != nil {
 			s.info.Notes = append(s.info.Notes, fmt.Sprintf("column %d %q: %s", i, nameAt(s.names, i), mergedNote("level", merged)))
 		}
-		s.columns.categories[i] = newLevels(s.info.File, *k)
+		s.columns.categories[i] = &levels{*k, newIdentityIndex(s.info.File, "level", k.Levels)}
 	}
 	if all > maxAllLevels {
 		return kindErrorf(ErrFormat, "%s: all categories together have %d levels, at most %d are allowed", s.info.File, all, maxAllLevels)

@@ -9,18 +9,28 @@ import (
 
 // This file has the errors about the contents of a CSV file, whose advice may need a look at all of its rows.
 
+// fieldError is an error about a field of row n, with advice.
 func (s *csvSource) fieldError(n, column int, reason string, record []string, r *csvRecords) error {
-	if n == 0 && isMissing(record[column]) && s.hasNone(column) {
-		reason = "the column has no values; " + Option{"drop", listFlag("drop", flagColumn(s.names, column)).Value}.String() + " leaves it out"
-	} else if n == 0 && s.header && s.textOnly(record) {
+	field, m, c := record[column], s.dialect.marks, &s.columns
+	drop := Option{"drop", listFlag("drop", flagColumn(s.names, column)).Value}.String()
+	isNumber := func(i int) bool { return isFieldNumber(record[i], m) }
+	switch label := slices.Contains(c.labels, column); {
+	case n == 0 && isMissing(field) && s.hasNone(column):
+		reason = "the column has no values; " + drop + " leaves it out"
+	case n == 0 && s.header && !slices.ContainsFunc(c.features, isNumber) && !slices.ContainsFunc(c.labels, isNumber):
 		reason += "; this line has no numbers: is it a second header line? A file may have only one header line"
-	} else if field := record[column]; !isMissing(field) && !marked(field) && (n == 0 || !strings.ContainsAny(field, "0123456789")) && !respelt(field) {
-		reason += s.textHint(column)
+	case isMissing(field), marked(field), n > 0 && strings.ContainsAny(field, "0123456789"), respelt(field): // it is almost a number
+	case label && len(c.labels) > 1:
+		reason += "; " + drop + " leaves the column out if it is not a label, --label-columns lists the labels"
+	case label:
+		reason += "; --labels class reads classes"
+	default:
+		reason += ": --drop leaves the column out, --row-names reads it as names of samples, --categories makes a feature of each value; dataset inspect describes all columns"
 	}
-	ways := s.dialect.marks.ways(record[column])
+	ways := m.ways(field)
 	if len(ways) > 0 {
-		fit, conflict := s.fitting(ways, s.columns.numeric(s.classes))
-		if plain, ok := strings.CutSuffix(reason, s.dialect.marks.advice(record[column])); ok && len(fit) < len(ways) {
+		fit, conflict := s.fitting(ways, c.numeric(s.classes))
+		if plain, ok := strings.CutSuffix(reason, m.advice(field)); ok && len(fit) < len(ways) {
 			reason = plain
 			for _, way := range fit {
 				reason += "; " + way.What
@@ -63,26 +73,6 @@ func (s *csvSource) textError(n, column int, err error, r *csvRecords) error {
 	e := s.columnError(n, column, err.Error(), r)
 	e.Err = err
 	return e
-}
-
-// textHint says what to do about a column of text.
-func (s *csvSource) textHint(column int) string {
-	if several := len(s.columns.labels) > 1; slices.Contains(s.columns.labels, column) && several {
-		return "; " + Option{"drop", listFlag("drop", flagColumn(s.names, column)).Value}.String() + " leaves the column out if it is not a label, --label-columns lists the labels"
-	} else if slices.Contains(s.columns.labels, column) {
-		return "; --labels class reads classes"
-	}
-	return ": --drop leaves the column out, --row-names reads it as names of samples, --categories makes a feature of each value; dataset inspect describes all columns"
-}
-
-// textOnly reports whether a record has no number among features and labels.
-func (s *csvSource) textOnly(record []string) bool {
-	for _, i := range append(append([]int(nil), s.columns.features...), s.columns.labels...) {
-		if _, reason := s.dialect.marks.parse(record[i]); reason == "" {
-			return false
-		}
-	}
-	return true
 }
 
 // fitting returns the ways with which all fields of the given columns are numbers that are numbers now. conflict is for an error if there

@@ -124,7 +124,8 @@ func withLabels(src Source, o *OpenOptions) (Source, error) {
 		}
 		src = ordered
 	}
-	d := &derivedLabels{Source: src, info: src.Info(), derive: asTheyAre}
+	d := &derivedLabels{Source: src, info: src.Info()}
+	d.derive = func(dst []float64, r *Row) error { copy(dst, r.Labels); return nil }
 	switch l.Kind {
 	case Age:
 		d.useAges(l)
@@ -141,12 +142,6 @@ func withLabels(src Source, o *OpenOptions) (Source, error) {
 		}
 	}
 	return d, d.scaled(l)
-}
-
-// asTheyAre derives nothing.
-func asTheyAre(dst []float64, r *Row) error {
-	copy(dst, r.Labels)
-	return nil
 }
 
 func (d *derivedLabels) useAges(o *LabelOptions) {
@@ -295,7 +290,11 @@ func withScale(src Source, l *LabelOptions) (Source, error) {
 	case consecutive && low == l.Low && slices.IsSorted(order):
 		return src, nil
 	case consecutive && low == l.Low:
-		return withLabelOrder(src, order, fmt.Sprintf("labels are sorted by the numbers in their names, %d to %d; the file has another order", l.Low, l.High)), nil
+		info.LabelNames, info.labelFlags = inOrder(info.LabelNames, order), inOrder(info.labelFlags, order)
+		info.LabelColumns.Names, info.LabelColumns.Positions = inOrder(info.LabelColumns.Names, order), inOrder(info.LabelColumns.Positions, order)
+		note := fmt.Sprintf("labels are sorted by the numbers in their names, %d to %d; the file has another order", l.Low, l.High)
+		info.Notes = append(slices.Clone(info.Notes), note)
+		return &orderedLabels{src, info, order}, nil
 	case consecutive && plain:
 		is := fmt.Sprintf("%d:%d", low, low+info.Labels-1)
 		return nil, pathError(info.File, &kindError{&WaysError{
@@ -375,16 +374,7 @@ func inOrder[T any](list []T, order []int) (all []T) {
 type orderedLabels struct {
 	Source
 	info  Info
-	order []int
-}
-
-// withLabelOrder returns src with label order[i] as label i, and a note.
-func withLabelOrder(src Source, order []int, note string) Source {
-	info := src.Info()
-	info.LabelNames, info.labelFlags = inOrder(info.LabelNames, order), inOrder(info.labelFlags, order)
-	info.LabelColumns.Names, info.LabelColumns.Positions = inOrder(info.LabelColumns.Names, order), inOrder(info.LabelColumns.Positions, order)
-	info.Notes = append(slices.Clone(info.Notes), note)
-	return &orderedLabels{src, info, order}
+	order []int // label i is label order[i] of the other Source
 }
 
 // Info describes the rows with their labels in the new order.

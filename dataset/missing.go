@@ -138,9 +138,13 @@ func (s *filledSource) Scan(f func(*Row) error) error {
 		row = *r
 		label := slices.IndexFunc(r.Labels, math.IsNaN)
 		feature := slices.IndexFunc(r.Values, math.IsNaN)
-		unlabelled := label >= 0 || s.classes && isMissing(r.text) || s.info.missingBeside(r) != ""
-		if unlabelled {
-			s.countTexts(r)
+		noClass := s.classes && isMissing(r.text)
+		unlabelled := label >= 0 || noClass || s.info.missingBeside(r) != ""
+		if noClass {
+			s.info.missingWords.add(r.text, r.Number)
+		}
+		if unlabelled && s.info.HasGroups && isMissing(r.Group) {
+			s.info.missingWords.add(r.Group, r.Number)
 		}
 		switch {
 		case s.missing.keep, s.missing.Drop:
@@ -158,16 +162,6 @@ func (s *filledSource) Scan(f func(*Row) error) error {
 		}
 		return f(&row)
 	})
-}
-
-// countTexts counts the class and the group of a row if they are words for a missing value.
-func (s *filledSource) countTexts(r *Row) {
-	if s.classes && isMissing(r.text) {
-		s.info.missingWords.add(r.text, r.Number)
-	}
-	if s.info.HasGroups && isMissing(r.Group) {
-		s.info.missingWords.add(r.Group, r.Number)
-	}
 }
 
 // lackOf returns what a row lacks; value: a value of it is missing.

@@ -43,12 +43,19 @@ func (m marks) parse(field string) (v float64, reason string) {
 	if m.thousands != 0 {
 		return m.parseGrouped(strings.TrimSpace(field))
 	}
-	if m.comma {
-		return m.parseComma(strings.TrimSpace(field))
+	if !m.comma {
+		if v, reason = parseNumber(field); reason != "" {
+			reason += m.spelling(field) + m.advice(field)
+		}
+		return v, reason
 	}
-	v, reason = parseNumber(field)
-	if reason != "" {
-		reason += m.spelling(field) + m.advice(field)
+	field = strings.TrimSpace(field)
+	if strings.Contains(field, ".") && marked(field) {
+		return 0, fmt.Sprintf("%.40q has a point, but the decimal separator is a comma; --decimal . reads points as decimal separators, --thousands . as thousands separators", field)
+	}
+	v, reason = parseNumber(strings.Replace(field, ",", ".", 1))
+	if reason != "" && field != "" {
+		reason = fmt.Sprintf("%.40q is not a number", field) + m.spelling(field) + m.advice(field)
 	}
 	return v, reason
 }
@@ -92,17 +99,6 @@ func (m marks) likeNumber(field string) bool {
 		rest = strings.TrimLeft(rest[1:], "+-0123456789")
 	}
 	return rest == ""
-}
-
-func (m marks) parseComma(field string) (v float64, reason string) {
-	if strings.Contains(field, ".") && marked(field) {
-		return 0, fmt.Sprintf("%.40q has a point, but the decimal separator is a comma; --decimal . reads points as decimal separators, --thousands . as thousands separators", field)
-	}
-	v, reason = parseNumber(strings.Replace(field, ",", ".", 1))
-	if reason != "" && field != "" {
-		reason = fmt.Sprintf("%.40q is not a number", field) + m.spelling(field) + m.advice(field)
-	}
-	return v, reason
 }
 
 // text returns a field of a column of texts; a number with a decimal comma gets a point and loses marks between

@@ -84,8 +84,10 @@ func (r Reading) given(kind *fileKind, o *OpenOptions) Reading {
 		r.RowNames = o.RowNames
 	}
 	r.FeatureColumns, r.Drop, r.Header = o.FeatureColumns, o.Drop, o.Header
-	if o.Delimiter != 0 {
-		r.Delimiter = delimiterText(o.Delimiter)
+	if o.Delimiter == '\t' {
+		r.Delimiter = tabWord
+	} else if o.Delimiter != 0 {
+		r.Delimiter = string(o.Delimiter)
 	}
 	if o.Thousands != 0 {
 		r.Thousands = string(o.Thousands)
@@ -98,14 +100,6 @@ func (r Reading) given(kind *fileKind, o *OpenOptions) Reading {
 		}
 	}
 	return r
-}
-
-// delimiterText writes a delimiter as ParseDelimiter reads it.
-func delimiterText(r rune) string {
-	if r == '\t' {
-		return tabWord
-	}
-	return string(r)
 }
 
 // passing notes which columns of a CSV file with these names were dropped.
@@ -250,8 +244,10 @@ func (o *OpenOptions) likeTraining(path string) {
 			o.took(name, value)
 		}
 	}
-	if text := kind.family == csvFiles || kind.family == libsvmFiles; text && !beginsWithMark(path) {
-		take("encoding", &o.Encoding, r.Encoding)
+	if kind.family == csvFiles || kind.family == libsvmFiles {
+		if start, _ := textStart(path, 4); markOf(start) == "" {
+			take("encoding", &o.Encoding, r.Encoding)
+		}
 	}
 	switch kind.family {
 	case csvFiles:
@@ -336,8 +332,16 @@ func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
 	if len(o.FeatureColumns)+len(o.Drop) == 0 {
 		like.chooseAsTrained()
 	}
-	if len(r.FeatureColumns) == 0 {
-		like.dropBeside(n)
+	if len(r.FeatureColumns) > 0 {
+		return &like
+	}
+	// Groups, exact numbers and intervals of the model's file that are read as nothing else are dropped.
+	like.Drop = slices.Clone(like.Drop)
+	for _, name := range (&BesideOptions{Values: r.Values, Intervals: r.Intervals, Groups: r.Groups}).names() {
+		i, err := findColumn(nil, n, name)
+		if err == nil && !slices.Contains(o.schema.LabelColumns.Positions, i) && !slices.Contains(like.Beside.names(), name) {
+			like.Drop = append(like.Drop, name)
+		}
 	}
 	return &like
 }
@@ -358,19 +362,6 @@ func (o *OpenOptions) takeCategories(names []string, headerless bool) {
 	}
 	if len(taken) > 0 {
 		o.took("categories", listFlag("categories", taken...).Value)
-	}
-}
-
-// dropBeside drops the columns of a CSV file without a header that were groups, exact numbers
-// or intervals of the model's file and are read as nothing else.
-func (o *OpenOptions) dropBeside(n int) {
-	r := &o.schema.Reading
-	o.Drop = slices.Clone(o.Drop)
-	for _, name := range (&BesideOptions{Values: r.Values, Intervals: r.Intervals, Groups: r.Groups}).names() {
-		i, err := findColumn(nil, n, name)
-		if err == nil && !slices.Contains(o.schema.LabelColumns.Positions, i) && !slices.Contains(o.Beside.names(), name) {
-			o.Drop = append(o.Drop, name)
-		}
 	}
 }
 

@@ -27,12 +27,6 @@ type dialect struct {
 	top       int    // where the comments begin
 }
 
-// withHeaderBehindMark returns the dialect of a file whose last comment before the first record is the header.
-func (d dialect) withHeaderBehindMark() dialect {
-	d.skip, d.before, d.comments = d.commented, d.before-1, d.comments-1
-	return d
-}
-
 // delimiters are those that are recognised.
 var delimiters = []rune{',', ';', '\t', '|'}
 
@@ -52,15 +46,10 @@ func ParseDelimiter(s string) (rune, error) {
 		return '\t', nil
 	}
 	r, size := utf8.DecodeRuneInString(s)
-	if size == 0 || size != len(s) || !validDelimiter(r) {
+	if size == 0 || size != len(s) || r == 0 || r == utf8.RuneError || strings.ContainsRune("\"\r\n.-0123456789", r) {
 		return 0, fmt.Errorf("delimiter %q: want one character, such as ; or |, or the word tab", s)
 	}
 	return r, nil
-}
-
-func validDelimiter(r rune) bool {
-	digit := r >= '0' && r <= '9'
-	return r > 0 && r != '"' && r != '\r' && r != '\n' && r != '.' && r != '-' && !digit && r != utf8.RuneError
 }
 
 // ParseDecimal reads the decimal separator and reports whether it is a comma.

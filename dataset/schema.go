@@ -282,7 +282,13 @@ func match(what string, model, file columns) (*Match, error) {
 	if len(missing)+len(extra) > 0 {
 		return nil, differ(what, model.names, file.names, missing, extra)
 	}
-	return matched(from), nil
+	m := &Match{By: ByName}
+	for i, c := range from {
+		if i != c {
+			m.Moved, m.from = m.Moved+1, from
+		}
+	}
+	return m, nil
 }
 
 func matchPositions(what string, model, file int, why string) (*Match, error) {
@@ -294,19 +300,6 @@ func matchPositions(what string, model, file int, why string) (*Match, error) {
 		return nil, fmt.Errorf("found %s, but the model %s %s, and %s%s", counted(file, what), verb(what), units.Count(model), why, hint)
 	}
 	return &Match{By: ByPosition, Why: why}, nil
-}
-
-func matched(from []int) *Match {
-	m := &Match{By: ByName}
-	for i, c := range from {
-		if i != c {
-			m.Moved++
-		}
-	}
-	if m.Moved > 0 {
-		m.from = from
-	}
-	return m
 }
 
 // matchNames returns the file's column of each name of the model, and the names that

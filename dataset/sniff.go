@@ -245,7 +245,8 @@ func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *
 	auto.Header = HeaderAuto
 	header, err := hasHeader(first, rest, d.marks, &auto)
 	if d.comments > 0 && o.Header != HeaderNo && !(header && err == nil) {
-		behind := d.withHeaderBehindMark()
+		behind := *d // as if the header stood after the comments
+		behind.skip, behind.before, behind.comments = d.commented, d.before-1, d.comments-1
 		names, _, _ := firstRecords(head[behind.skip:d.skip], true, d.delimiter)
 		width, _ := realColumns(append(rest, first))
 		if len(names) == 1 && filled(names[0]) == width {
@@ -372,7 +373,10 @@ func headerError(doubt string) error {
 // error: they are no reason to take it for a header.
 func namedHeader(first []string, rest [][]string, usual []int, m marks, o *OpenOptions) (bool, error) {
 	s := o.schema
-	again := slices.ContainsFunc(usual, func(i int) bool { return fieldAgain(first[i], rest, i) })
+	again := slices.ContainsFunc(usual, func(i int) bool { // a column has the text of the first line once more
+		field := strings.TrimSpace(first[i])
+		return slices.ContainsFunc(rest, func(record []string) bool { return i < len(record) && strings.TrimSpace(record[i]) == field })
+	})
 	if again || byNumber(o.Labels.Columns) || s != nil && len(s.LabelColumns.Positions) > 0 {
 		return false, nil
 	}
@@ -408,12 +412,6 @@ func byNumber(list []string) bool {
 		}
 	}
 	return len(list) > 0
-}
-
-// fieldAgain reports whether column i of rest has the text of a field.
-func fieldAgain(field string, rest [][]string, i int) bool {
-	field = strings.TrimSpace(field)
-	return slices.ContainsFunc(rest, func(record []string) bool { return i < len(record) && strings.TrimSpace(record[i]) == field })
 }
 
 // textAboveNumbers returns the first column with text in first and numbers only in rest; -1: none.

@@ -177,19 +177,15 @@ func (l *lineEnds) Read(p []byte) (int, error) {
 		if at < 0 {
 			return n, err
 		}
-		if i += at; !l.lineFeedNext(p[i+1 : n]) {
+		i += at
+		next := p[i+1 : n]
+		if len(next) == 0 {
+			next, _ = l.in.Peek(1)
+		}
+		if len(next) == 0 || next[0] != '\n' {
 			p[i] = '\n'
 		}
 	}
-}
-
-// lineFeedNext reports whether the next byte is a line feed: the first byte of rest or, if
-// rest is empty, the next byte of the file.
-func (l *lineEnds) lineFeedNext(rest []byte) bool {
-	if len(rest) == 0 {
-		rest, _ = l.in.Peek(1)
-	}
-	return len(rest) > 0 && rest[0] == '\n'
 }
 
 // textError makes the errors of a damaged .gz file wrap ErrFormat.
@@ -365,12 +361,6 @@ func markOf(start []byte) string {
 		return encodingUTF16LE
 	}
 	return ""
-}
-
-// beginsWithMark reports whether a text file begins with a byte order mark.
-func beginsWithMark(path string) bool {
-	start, _ := textStart(path, 4)
-	return markOf(start) != ""
 }
 
 // wholeText refuses decoded text with a replacement character, which stands for bytes that the
