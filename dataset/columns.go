@@ -53,15 +53,9 @@ func (c *csvColumns) labelName(column string) string {
 // chooseColumns decides what n columns are; names is nil without a header.
 func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 	c := csvColumns{width: n, rowName: -1, coordinate: -1, prefixes: labelPrefixes(o), known: o.known, used: make([]bool, n)}
-	dropped, err := findColumns(names, n, o.Drop)
+	_, err := c.take(names, o.Drop)
 	if err == nil {
-		err = c.use(names, dropped)
-	}
-	if err == nil {
-		c.features, err = findColumns(names, n, o.FeatureColumns)
-	}
-	if err == nil {
-		err = c.use(names, c.features)
+		c.features, err = c.take(names, o.FeatureColumns)
 	}
 	if err == nil {
 		err = c.chooseBeside(names, o)
@@ -133,6 +127,15 @@ func (c *csvColumns) chooseBeside(names []string, o *OpenOptions) error {
 		return err
 	}
 	return c.use(names, taken)
+}
+
+// take finds the columns that a list names and marks them as used.
+func (c *csvColumns) take(names, list []string) ([]int, error) {
+	found, err := findColumns(names, len(c.used), list)
+	if err == nil {
+		err = c.use(names, found)
+	}
+	return found, err
 }
 
 // use marks columns as used.
