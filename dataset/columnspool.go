@@ -23,7 +23,7 @@ func newColumnSpool[T float32 | float64](rows, columns int) *columnSpool[T] {
 // elementBytes is the size of a T.
 func elementBytes[T float32 | float64]() int {
 	var one [1]T
-	return len(nativeFloats(one[:]))
+	return len(nativeBytes(one[:]))
 }
 
 // add appends values.
@@ -60,7 +60,7 @@ func (s *columnSpool[T]) flushIfLarge() (err error) {
 		}
 		s.out = bufio.NewWriterSize(s.file, 1<<18)
 	}
-	_, err = s.out.Write(nativeFloats(s.memory))
+	_, err = s.out.Write(nativeBytes(s.memory))
 	if s.memory = s.memory[:0]; cap(s.memory) > 2*tablePiece {
 		s.memory = nil
 	}

@@ -44,7 +44,7 @@ func Import(src Source, dir string, o ImportOptions) (m *Manifest, err error) {
 // bytes more for each row than a shard, and is removed once the shard is written. Names do
 // not count, since they are not known yet.
 func (m *Manifest) tempBytes() int64 {
-	bytes := contentBytes(m.Rows, m.Features, m.Labels, m.NonZeros, m.Sparse)
+	bytes := m.contentBytes()
 	return bytes + bytes/int64(len(m.Shards)) + 16*int64(m.Rows)
 }
 

@@ -249,7 +249,7 @@ func (s *sourceStats) manifest() *Manifest {
 		Shape: s.info.Shape, HasRowNames: s.info.HasRowNames, LabelColumns: s.info.LabelColumns, MeanLabel: s.meanLabel,
 		Missing: s.info.Missing.String(), LeftOut: s.leftOut, CountedFrom: s.info.CountedFrom, Reading: s.info.Reading,
 	}
-	bytes := contentBytes(m.Rows, m.Features, m.Labels, m.NonZeros, m.Sparse)
+	bytes := m.contentBytes()
 	m.Shards = make([]ShardRef, ShardCount(m.Rows, bytes))
 	return m
 }

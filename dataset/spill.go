@@ -47,7 +47,7 @@ func (s *spill) add(shard int, r *storedRow) error {
 	b = append(b, nativeBytes(r.columns)...)
 	b = append(b, nativeBytes(r.values)...)
 	b = append(b, nativeBytes(r.labels)...)
-	b = append(b, nativeFloats(r.numbers)...)
+	b = append(b, nativeBytes(r.numbers)...)
 	b = append(b, r.name...)
 	s.buffers[shard] = b
 	s.buffered += len(b) - before
@@ -132,7 +132,7 @@ func (s *spill) read(in io.Reader) error {
 	r.columns, r.values, r.labels = sized(r.columns, columns), sized(r.values, values), sized(r.labels, s.m.Labels)
 	r.numbers = sized(r.numbers, s.m.numberCount())
 	s.record = sized(s.record, name)
-	for _, b := range [][]byte{nativeBytes(r.columns), nativeBytes(r.values), nativeBytes(r.labels), nativeFloats(r.numbers), s.record} {
+	for _, b := range [][]byte{nativeBytes(r.columns), nativeBytes(r.values), nativeBytes(r.labels), nativeBytes(r.numbers), s.record} {
 		if _, err := io.ReadFull(in, b); err != nil {
 			return io.ErrUnexpectedEOF
 		}
