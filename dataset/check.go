@@ -40,13 +40,6 @@ type checker struct {
 	spare []float32 // the values in the other storage form, see stored
 }
 
-func newChecker(info Info, c Checks) *checker {
-	if c.Tolerance == 0 {
-		c.Tolerance = DefaultTolerance
-	}
-	return &checker{info: info, normalize: c.Normalize, tolerance: c.Tolerance}
-}
-
 // check converts row r, or returns an error that says what is wrong with the row.
 func (c *checker) check(r *Row) error {
 	c.sparse, c.nonZeros = r.Sparse, 0

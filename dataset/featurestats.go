@@ -158,7 +158,7 @@ func (c columnStats) finish(rows int) columnStats {
 }
 
 // roundedFeatures looks in a second pass at the features whose values may be different numbers and one float32:
-// large ones, those that differ by little, and those that are almost 0. nil: there are none.
+// large ones, those that differ by little, and those that are almost 0.
 type roundedFeatures struct {
 	info    Info
 	columns []roundedColumn
@@ -180,7 +180,7 @@ const (
 	maxRoundedValues = 1 << 18
 )
 
-// rounded returns the features to look at.
+// rounded returns the features to look at; nil: there are none.
 func (w *featureStats) rounded() *roundedFeatures {
 	f := &roundedFeatures{info: w.info}
 	for i, c := range w.columns {
@@ -208,9 +208,6 @@ func (c *columnStats) mayRound() bool {
 
 // add looks at a row.
 func (f *roundedFeatures) add(r *Row) {
-	if f == nil {
-		return
-	}
 	for i := range f.columns {
 		c := &f.columns[i]
 		at, ok := c.feature, c.feature < len(r.Values)
@@ -227,9 +224,6 @@ func (f *roundedFeatures) add(r *Row) {
 
 // lines says of each feature that loses values how many, up to a bound.
 func (f *roundedFeatures) lines() (lines []string) {
-	if f == nil {
-		return nil
-	}
 	more := 0
 	for i := range f.columns {
 		line := f.line(&f.columns[i])

@@ -23,9 +23,6 @@ const (
 
 // check returns an error if no import makes such groups of so many rows.
 func (g *Groups) check(rows int) error {
-	if g == nil {
-		return nil
-	}
 	digest, err := hex.DecodeString(g.Digest)
 	if n := len(g.Names); err != nil || len(digest) != sha256.Size || n < 1 || n > MaxGroups || n > rows {
 		return fmt.Errorf("the dataset's description is damaged: %d groups of %d samples are not possible: %w", len(g.Names), rows, ErrFormat)
@@ -82,31 +79,28 @@ func (g *Groups) String() string {
 
 // groupSet collects the groups in the first pass over a source.
 type groupSet struct {
-	seen  *identities // nil: rows have no groups
+	seen  *identities
 	bytes int
 }
 
-func newGroupSet(info *Info) groupSet {
-	if !info.HasGroups {
-		return groupSet{}
-	}
-	return groupSet{seen: newIdentities(info.File, "group")}
+func newGroupSet(file string) *groupSet {
+	return &groupSet{seen: newIdentities(file, "group")}
 }
 
 // add notes the group of a row.
-func (g *groupSet) add(info *Info, r *Row) error {
-	if g.seen == nil || !g.seen.add(r.Group, r) {
+func (g *groupSet) add(r *Row) error {
+	if !g.seen.add(r.Group, r) {
 		return nil
 	}
 	if g.bytes += len(r.Group); len(g.seen.texts) > MaxGroups || g.bytes > maxGroupBytes {
-		return rowErrorf(info.File, r.Number, "there are more than %d groups, or their names have more than %d bytes together", MaxGroups, maxGroupBytes)
+		return rowErrorf(g.seen.file, r.Number, "there are more than %d groups, or their names have more than %d bytes together", MaxGroups, maxGroupBytes)
 	}
 	return nil
 }
 
 // sorted returns the groups without their rows (nil: there are none), and what is to be said of them.
 func (g *groupSet) sorted() (all *Groups, notes []string, err error) {
-	if g.seen == nil || len(g.seen.texts) == 0 {
+	if len(g.seen.texts) == 0 {
 		return nil, nil, nil
 	}
 	found, merged, err := g.seen.resolve()
@@ -121,41 +115,4 @@ func (g *groupSet) sorted() (all *Groups, notes []string, err error) {
 		notes = append(notes, mergedNote("group", merged))
 	}
 	return all, notes, nil
-}
-
-// groupRows has the group of each row, in the second pass.
-type groupRows struct {
-	known *identityIndex
-	rows  []uint16
-}
-
-func newGroupRows(m *Manifest) *groupRows {
-	if m.Groups == nil {
-		return nil
-	}
-	return &groupRows{newIdentityIndex("", "group", m.Groups.Names), make([]uint16, 0, m.Rows)}
-}
-
-// add appends the group of a row.
-func (g *groupRows) add(file string, r *Row) error {
-	if g == nil {
-		return nil
-	}
-	n, ok, err := g.known.find(r.Group, r)
-	if err != nil || !ok {
-		return fmt.Errorf("%srow %d (counted from 0): the group %q did not occur in the first pass: %w", prefix(file), r.Number, r.Group, ErrChanged)
-	}
-	g.rows = append(g.rows, uint16(n))
-	return nil
-}
-
-// finish gives m the digest of the blob, which it returns.
-func (g *groupRows) finish(m *Manifest) []byte {
-	if g == nil {
-		return nil
-	}
-	blob := EncodeFolds(g.rows)
-	sum := sha256.Sum256(blob)
-	m.Groups.Digest = hex.EncodeToString(sum[:])
-	return blob
 }

@@ -173,7 +173,9 @@ func inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 		}
 	}
 	found := s.finish()
-	found.Warnings = append(found.Warnings, rounded.lines()...)
+	if rounded != nil {
+		found.Warnings = append(found.Warnings, rounded.lines()...)
+	}
 	if note != "" {
 		found.Notes = append(found.Notes, note)
 	}
@@ -198,8 +200,8 @@ type inspector struct {
 	nonFinite   nonFiniteValues
 	limit       float64 // distance from 1 of a sum that passes
 	totals      totalLabels
-	singleLabel bool // labels are made from one age or class
-	groups      groupSet
+	singleLabel bool      // labels are made from one age or class
+	groups      *groupSet // nil: rows have no groups
 	groupsError error
 	rescaled    int   // rows whose labels sum to 1 within the tolerance only
 	beside      int   // rows whose exact number, interval or group would be refused by an import
@@ -207,15 +209,19 @@ type inspector struct {
 }
 
 func newInspector(info Info, o *ImportOptions) *inspector {
-	return &inspector{
-		info: info, o: o, groups: newGroupSet(&info), features: newFeatureStats(info), labels: make([]columnStats, info.Labels),
-		sums: SumSummary{FirstOff: -1}, limit: newChecker(info, o.Checks).tolerance,
+	s := &inspector{
+		info: info, o: o, features: newFeatureStats(info), labels: make([]columnStats, info.Labels),
+		sums: SumSummary{FirstOff: -1}, limit: cmp.Or(o.Tolerance, DefaultTolerance),
 	}
+	if info.HasGroups {
+		s.groups = newGroupSet(info.File)
+	}
+	return s
 }
 
 func (s *inspector) add(r *Row) error {
 	if s.read++; s.read%progressRows == 0 || s.info.slow {
-		if err := s.o.reportRow("inspect", r, s.read, s.info.Rows); err != nil {
+		if err := s.o.report("inspect", s.read, s.info.Rows, r.file); err != nil {
 			return err
 		}
 	}
@@ -235,8 +241,8 @@ func (s *inspector) add(r *Row) error {
 			if s.beside++; s.beside == 1 {
 				s.firstBeside = err
 			}
-		} else if s.groupsError == nil {
-			s.groupsError = s.groups.add(&s.info, r)
+		} else if s.groups != nil && s.groupsError == nil {
+			s.groupsError = s.groups.add(r)
 		}
 	}
 	s.features.add(r)

@@ -40,10 +40,14 @@ func (s *inspector) finish() *Inspection {
 	if s.turned > 0 {
 		found.Notes = append(found.Notes, turnedText(s.turned))
 	}
-	_, notes, err := s.groups.sorted()
-	found.Notes = slices.Concat(found.Notes, notes, s.info.missingWords.notes(), s.info.fractionNote())
+	err := s.groupsError
+	if s.groups != nil {
+		_, notes, failed := s.groups.sorted()
+		found.Notes, err = append(found.Notes, notes...), cmp.Or(err, failed)
+	}
+	found.Notes = slices.Concat(found.Notes, s.info.missingWords.notes(), s.info.fractionNote())
 	found.Warnings = append(warnings(found.Suspects), s.faults()...)
-	if err = cmp.Or(s.groupsError, err); err != nil {
+	if err != nil {
 		found.Warnings = append(found.Warnings, err.Error())
 	}
 	return found

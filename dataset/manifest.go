@@ -106,8 +106,10 @@ func (m *Manifest) Check() error {
 	if err := m.LabelType.check(m.Labels, m.HasValues); err != nil || m.HasIntervals && m.LabelType.Scale == nil {
 		return fmt.Errorf("dataset: the labels in the manifest are not possible: %w", errors.Join(err, ErrFormat))
 	}
-	if err := m.Groups.check(m.Rows); err != nil {
-		return fmt.Errorf("dataset: the manifest is damaged: %w", errors.Join(err, ErrFormat))
+	if m.Groups != nil {
+		if err := m.Groups.check(m.Rows); err != nil {
+			return fmt.Errorf("dataset: the manifest is damaged: %w", errors.Join(err, ErrFormat))
+		}
 	}
 	if err := m.Reading.check(); err != nil {
 		return fmt.Errorf("dataset: the manifest has unknown options for reading the file: %w: %w", err, ErrFormat)

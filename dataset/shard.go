@@ -124,7 +124,7 @@ func EncodeShard(r *Rows, names []string) []byte {
 // close is called, and only while nobody shortens the file: a cache replaces
 // files, it never rewrites them. An error names the file.
 func OpenShardFile(path string) (r *Rows, close func() error, err error) {
-	b, release, err := mapFile(path)
+	b, release, err := mapFile(path, shardHeader)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -173,7 +173,7 @@ func DecodeShard(b []byte) (*Rows, []string, error) {
 		return r, nil, nil
 	}
 	r.NameEnds, r.NameText = view[uint32](b, l.ends), b[l.text.from:l.text.to]
-	names, err := r.names()
+	names, err := r.allNames()
 	return r, names, err
 }
 
@@ -209,8 +209,8 @@ func parseShardHeader(b []byte) (*shardLayout, error) {
 	return l, nil
 }
 
-// names returns the names of all rows, or an error if NameEnds and NameText contradict each other.
-func (r *Rows) names() ([]string, error) {
+// allNames returns the names of all rows, or an error if NameEnds and NameText contradict each other.
+func (r *Rows) allNames() ([]string, error) {
 	names, from := make([]string, r.N), uint32(0)
 	for i, to := range r.NameEnds {
 		if to < from || int(to) > len(r.NameText) {
