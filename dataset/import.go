@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -138,6 +140,28 @@ func (s *sourceStats) writeShards(src Source, m *Manifest, work string, o *Impor
 		if err := o.report("store", i+1, len(m.Shards), nil); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// diskSpaceError says that a disk has too little free space for temporary files.
+type diskSpaceError struct {
+	dir        string
+	free, want int64
+}
+
+func (e *diskSpaceError) Error() string {
+	return fmt.Sprintf("%s: temporary files need %[3]d MiB, but only %[2]d MiB are free; give another folder in TMPDIR", e.dir, e.free>>20, (e.want+1<<20-1)>>20)
+}
+
+// checkDiskSpace returns a diskSpaceError if the disk of dir has less than size bytes free.
+func checkDiskSpace(dir string, size int64) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil || st.Blocks == 0 { // it does not count
+		return nil
+	}
+	if free := int64(st.Bavail) * int64(st.Bsize); free < size {
+		return &diskSpaceError{dir, free, size}
 	}
 	return nil
 }

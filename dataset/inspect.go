@@ -72,6 +72,7 @@ type MissingSummary struct {
 // flags, is no error: Refused says why, and Readings which flags read it. Memory grows with the columns, not with the rows
 // (but see FORMAT.md for files that are read into memory).
 func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) {
+	o.Called = cmp.Or(o.Called, path)
 	found, err := inspect(path, o, io)
 	var row *RowError
 	var ways *WaysError
@@ -85,7 +86,7 @@ func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 			if _, failed := r.branch(Way{}, err, r.whole); failed != nil {
 				return nil, failed
 			}
-			found = refused(o.shown(path))
+			found = refused(o.Called)
 			found.Refused, found.Readings, err = err.Error(), r.found, nil
 		}
 		if found != nil && kind != nil && kind.family == libsvmFiles {
@@ -114,7 +115,7 @@ func inspectColumns(path string, o OpenOptions, io ImportOptions, found *Inspect
 		return nil, err
 	}
 	if found == nil {
-		found = refused(o.shown(path))
+		found = refused(o.Called)
 	}
 	if !slices.ContainsFunc(r.found, func(r TriedReading) bool { return len(r.Flags) == 0 }) {
 		r.asGiven()
@@ -372,7 +373,7 @@ func (s *inspector) finish() *Inspection {
 		_, notes, failed := s.groups.sorted()
 		found.Notes, err = append(found.Notes, notes...), cmp.Or(err, failed)
 	}
-	found.Notes = slices.Concat(found.Notes, s.info.missingWords.notes(), s.info.fractionNote())
+	found.Notes = append(found.Notes, s.info.scanNotes()...)
 	found.Warnings = append(warnings(found.Suspects), s.faults()...)
 	if err != nil {
 		found.Warnings = append(found.Warnings, err.Error())
@@ -476,12 +477,12 @@ func (u *nonFiniteValues) add(info *Info, r *Row) {
 			if r.Sparse {
 				i = int(r.Columns[i])
 			}
-			u.found(r.Number, nonFiniteKey{"feature", i}, info.FeatureNames, v)
+			u.note(r.Number, nonFiniteKey{"feature", i}, info.FeatureNames, v)
 		}
 	}
 	for i, v := range r.Labels {
 		if !isFinite32(v) && !r.LeftOut {
-			u.found(r.Number, nonFiniteKey{"label", i}, info.LabelNames, v)
+			u.note(r.Number, nonFiniteKey{"label", i}, info.LabelNames, v)
 		}
 	}
 }
@@ -489,7 +490,7 @@ func (u *nonFiniteValues) add(info *Info, r *Row) {
 // isFinite32 reports whether a value is missing or finite as float32.
 func isFinite32(v float64) bool { return !math.IsInf(float64(float32(v)), 0) }
 
-func (u *nonFiniteValues) found(row int, key nonFiniteKey, names []string, v float64) {
+func (u *nonFiniteValues) note(row int, key nonFiniteKey, names []string, v float64) {
 	c := u.at[key]
 	if c == nil {
 		c = &nonFiniteColumn{first: RowError{

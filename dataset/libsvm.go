@@ -26,7 +26,7 @@ type libsvmSource struct {
 func openLibsvm(path string, o *OpenOptions) (Source, error) {
 	s := &libsvmSource{
 		path: path, encoding: o.Encoding, labels: !o.NoLabels, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing,
-		info: Info{File: o.shown(path), Sparse: true, missingWords: &wordCounts{}},
+		info: Info{File: o.Called, Sparse: true, missingWords: &wordCounts{}},
 	}
 	shape := indexShape{zero: o.ZeroBased || o.CountedFrom == FromZero}
 	err := s.scan(func(comment string) error { return s.directive(comment, &shape) }, func(r *Row) error {
@@ -170,7 +170,7 @@ func (s *libsvmSource) Scan(f func(*Row) error) error {
 
 // scan parses each line and calls comment or f.
 func (s *libsvmSource) scan(comment func(string) error, f func(*Row) error) error {
-	in, file, err := openTextIn(s.path, s.encoding)
+	in, file, err := openText(s.path, s.encoding)
 	if err != nil {
 		return pathError(s.info.File, err)
 	}

@@ -17,7 +17,7 @@ import (
 // returns the folds by row and the number of folds, none of which may be empty. Errors name
 // the file and the line.
 func FoldsFile(path string, rows int) (folds []uint16, k int, err error) {
-	in, closer, err := openText(path)
+	in, closer, err := openText(path, encodingOfMark)
 	if err != nil {
 		return nil, 0, pathError(path, err)
 	}
@@ -212,7 +212,7 @@ type SplitList struct {
 // or train in others. In a column that is called train, 1 and True are training rows.
 // Each split has rows of both kinds. Errors name the file, the line and the column.
 func SplitFile(path string, rows int) (*SplitList, error) {
-	in, closer, err := openText(path)
+	in, closer, err := openText(path, encodingOfMark)
 	if err != nil {
 		return nil, pathError(path, err)
 	}
