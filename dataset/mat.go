@@ -374,7 +374,7 @@ func sparseLabels(a *matfile.Array) (*variable, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, err := t.labels()
+	values, err := t.labelValues()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.Name, err)
 	}

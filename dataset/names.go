@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -215,3 +216,7 @@ func trimmed(texts []string) (out []string) {
 	}
 	return out
 }
+
+// The names of features and labels in files if a dataset has none.
+func defaultFeatureName(i int) string { return "x" + strconv.Itoa(i) }
+func defaultLabelName(i int) string   { return "label_" + strconv.Itoa(i) }

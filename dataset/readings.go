@@ -274,7 +274,7 @@ func (f *readings) profileOf(o *OpenOptions) (*csvSource, *profile, error) {
 		if n%progressRows != 0 {
 			return nil
 		}
-		return f.io.reportRow("inspect", &Row{file: r.from}, n, -1)
+		return f.io.report("inspect", n, -1, r.from)
 	})
 	if err != nil {
 		return s, p, err

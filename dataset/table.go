@@ -116,8 +116,8 @@ func byRows(rows, columns int, m *matfile.SparseMatrix) *table {
 	return t
 }
 
-// labels returns the matrix as dense float64, row-major.
-func (t *table) labels() ([]float64, error) {
+// labelValues returns the matrix as dense float64, row-major.
+func (t *table) labelValues() ([]float64, error) {
 	if t.start == nil {
 		panic("dataset: dense labels are read as float64")
 	}
@@ -170,7 +170,7 @@ func (s *tableSource) Scan(f func(*Row) error) error {
 func (s *tableSource) read(row *Row, features, labels *columnReader) (err error) {
 	i, n := row.Number, s.info.Labels
 	if features == nil {
-		s.features.row(i, row)
+		s.features.fillRow(i, row)
 	} else if row.Values, err = features.next(); err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (s *tableSource) read(row *Row, features, labels *columnReader) (err error)
 	return err
 }
 
-func (t *table) row(i int, r *Row) {
+func (t *table) fillRow(i int, r *Row) {
 	if t.start != nil {
 		from, to := t.start[i], t.start[i+1]
 		r.Sparse, r.Columns, r.Values = true, t.index[from:to], t.values[from:to]
@@ -223,7 +223,7 @@ type columnFile struct {
 // columnReader reads the rows of a columnFile in order, a window of them at a time.
 type columnReader struct {
 	*columnFile
-	window   []float64 // row by row
+	window   []float64 // fillRow by row
 	from, to int       // its rows
 	at       int       // the next row
 	raw      []byte
@@ -312,7 +312,7 @@ func newColumnSpool[T float32 | float64](rows, columns int) *columnSpool[T] {
 // elementBytes is the size of a T.
 func elementBytes[T float32 | float64]() int {
 	var one [1]T
-	return len(nativeFloats(one[:]))
+	return len(nativeBytes(one[:]))
 }
 
 // add appends values.
@@ -349,7 +349,7 @@ func (s *columnSpool[T]) flushIfLarge() (err error) {
 		}
 		s.out = bufio.NewWriterSize(s.file, 1<<18)
 	}
-	_, err = s.out.Write(nativeFloats(s.memory))
+	_, err = s.out.Write(nativeBytes(s.memory))
 	if s.memory = s.memory[:0]; cap(s.memory) > 2*tablePiece {
 		s.memory = nil
 	}
