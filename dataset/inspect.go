@@ -373,7 +373,7 @@ func (s *inspector) finish() *Inspection {
 		_, notes, failed := s.groups.sorted()
 		found.Notes, err = append(found.Notes, notes...), cmp.Or(err, failed)
 	}
-	found.Notes = append(found.Notes, s.info.scanNotes()...)
+	found.Notes = slices.Concat(found.Notes, s.info.scanNotes())
 	found.Warnings = append(warnings(found.Suspects), s.faults()...)
 	if err != nil {
 		found.Warnings = append(found.Warnings, err.Error())
