@@ -94,7 +94,7 @@ func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 		}
 		return found, err
 	}
-	o.tabs = kind.tabs()
+	o.tabs = kind.tabs
 	return inspectColumns(path, o, io, found, err)
 }
 
