@@ -33,7 +33,7 @@ func isImageName(field string) bool {
 // columnOfImages is o with --row-names for the column whose values are names of image files, if no flag and no usual
 // name in the header says which column names the images. Several such columns are an error.
 func (o *OpenOptions) columnOfImages(names []string, records [][]string, width int) (*OpenOptions, error) {
-	if o.Images == "" || o.RowNames != "" || slices.ContainsFunc(names, isImageColumn) {
+	if o.RowNames != "" || slices.ContainsFunc(names, isImageColumn) {
 		return o, nil
 	}
 	var found []int
@@ -68,28 +68,9 @@ type imageFiles struct {
 	folder string
 }
 
-// checkImages refuses options that do not go with images.
-func (o *OpenOptions) checkImages() error {
-	channels := o.Shape.Channels
-	switch {
-	case o.Images == "":
-		return nil
-	case o.Shape == Shape{}:
-		return optionErrorf("--images needs --shape, the size of the images, such as 1x32x32 (grey) or 3x32x32 (red, green, blue)")
-	case channels != images.Grey && channels != images.RGB:
-		return optionErrorf("--shape %v has %d channels, want 1 (grey) or 3 (red, green, blue)", o.Shape, channels)
-	case len(o.FeatureColumns)+len(o.Drop) > 0:
-		return optionErrorf("--images cannot be combined with --feature-columns or --drop, because the features are the pixels of the images")
-	}
-	return nil
-}
-
 // withImages gives the rows of a CSV file, whose names are those of files in a folder, the pixels
 // of these as features.
 func withImages(src Source, o *OpenOptions) (Source, error) {
-	if o.Images == "" {
-		return src, nil
-	}
 	s := &imageFiles{Source: src, info: src.Info(), folder: o.Images}
 	if !s.info.HasRowNames {
 		return nil, kindErrorf(ErrAmbiguous, "%sno column has the names of the images: call the column %q, or give --row-names; give --header no if the first line is a row", prefix(s.info.File), imageColumns[0])
@@ -367,21 +348,4 @@ func imagesError(names []string, found []int) error {
 		ways = append(ways, oneWay("--row-names", flagColumn(names, i), "column %d, %q, names the images", i, nameAt(names, i)))
 	}
 	return &WaysError{fmt.Sprintf("several columns may have the names of the images (%s): name the right column with --row-names", nameList(names, found)), ways}
-}
-
-// unreadNote says which columns next to the images are not read; empty: there are none.
-func (c *csvColumns) unreadNote(names []string) string {
-	unread := c.free()
-	if len(unread) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("columns that are not read, because the features are the pixels of images: %s", nameList(names, unread))
-}
-
-// imagesNote says which column names the images.
-func (c *csvColumns) imagesNote(names []string) string {
-	if name := nameAt(names, c.rowName); name != "" {
-		return fmt.Sprintf("the images are named in column %d, %q", c.rowName, name)
-	}
-	return fmt.Sprintf("the images are named in column %d", c.rowName)
 }
