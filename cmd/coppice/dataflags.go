@@ -1,13 +1,19 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"math"
+	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -194,4 +200,112 @@ func datasetName(path string) string {
 		name = "data_" + name
 	}
 	return name
+}
+
+// belongTo refuses flags that say how a data file is read where there is none: a
+// dataset was read when it was imported.
+func (d *dataFlags) belongTo(data string) error {
+	if data != "" {
+		return nil
+	}
+	plain := dataFlags{fileFlags: fileFlags{Header: "auto"}}
+	if name := differing(reflect.ValueOf(*d), reflect.ValueOf(plain)); name != "" {
+		return usagef("%s says how to read a data file: it needs --data; for a dataset, give it to coppice dataset import", name)
+	}
+	return nil
+}
+
+// differing returns the flag of the first field in which two structs of flags differ,
+// or nothing.
+func differing(a, b reflect.Value) string {
+	for i := range a.NumField() {
+		f := a.Type().Field(i)
+		switch {
+		case f.Anonymous:
+			if name := differing(a.Field(i), b.Field(i)); name != "" {
+				return name
+			}
+		case !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()):
+			return "--" + kebab(f.Name)
+		}
+	}
+	return ""
+}
+
+// kebab writes the name of a field as that of its flag: LabelColumns, label-columns.
+func kebab(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if i > 0 && unicode.IsUpper(r) {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// stdinName stands for stdin in the place of a data file.
+const stdinName = "-"
+
+// dataFile returns the path of a command's data. Stdin is copied into a temporary
+// file, since data is read twice; it goes when the command ends.
+func (a *app) dataFile(path string, o *dataset.OpenOptions) (string, error) {
+	if path != stdinName {
+		return path, nil
+	}
+	if o.Format == "" {
+		return "", usagef("- is stdin, whose format is unknown; give --data-format with one of %s", strings.Join(dataset.Formats(), ", "))
+	}
+	dir, err := tempdir.Make("stdin")
+	if err != nil {
+		return "", err
+	}
+	a.atEnd = append(a.atEnd, func() { dir.Remove() })
+	f, err := os.Create(filepath.Join(dir.Path, "data"))
+	if err != nil {
+		return "", err
+	}
+	o.Called = "stdin"
+	if err := a.spool(f); err != nil {
+		return "", err
+	}
+	return f.Name(), nil
+}
+
+// spool copies stdin to f, and closes f, until an interrupt ends that.
+func (a *app) spool(f *os.File) error {
+	m := newMeter(a.stderr)
+	done := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(f, &counted{a.stdin, m, 0})
+		if closed := f.Close(); err == nil {
+			err = closed
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		m.clear()
+		if err != nil {
+			return fmt.Errorf("stdin: %w", err)
+		}
+		return nil
+	case <-a.ctx.Done():
+		return a.ctx.Err()
+	}
+}
+
+// counted shows how much was read.
+type counted struct {
+	io.Reader
+	m *meter
+	n int64
+}
+
+// Read implements io.Reader.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	c.m.show("reading stdin: " + size(c.n))
+	return n, err
 }

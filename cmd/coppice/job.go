@@ -1,12 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -242,17 +250,6 @@ func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 	r.text(w)
 }
 
-// modelHint says how to get the models of a job.
-func modelHint(j *protocol.JobInfo) string {
-	if j.ModelDeleted != 0 {
-		return "deleted " + clock(j.ModelDeleted)
-	}
-	if len(j.Models) > 1 {
-		return fmt.Sprintf("coppice model download %s/0 --out FILE, and so on for each fold", j.Name)
-	}
-	return fmt.Sprintf("coppice model download %s --out FILE", j.Name)
-}
-
 type jobWatchCmd struct{ jobArg }
 
 func (*jobWatchCmd) outputs() []string { return []string{outputJSONL} }
@@ -289,4 +286,231 @@ func (c *jobWatchCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(r, r.text)
+}
+
+type jobListCmd struct {
+	State []string `placeholder:"STATES" help:"List only jobs in these states: queued, paused, running, done, failed, cancelled."`
+	Sort  string   `default:"-submitted" placeholder:"KEY" help:"Order of the list: submitted, ended, name, state, algorithm, dataset, or a measure such as kl. A - before the word sorts in descending order, as in --sort=-ended. Jobs without the value come last."`
+	Limit int      `default:"100" placeholder:"N" help:"List only the first N jobs. 0: all jobs."`
+
+	serverFlags
+}
+
+// query checks the flags.
+func (c *jobListCmd) query() (q protocol.JobQuery, err error) {
+	if q.States, err = protocol.ParseJobStates(strings.Join(c.State, ",")); err != nil {
+		return q, usagef("--state: %w", err)
+	}
+	q.Sort, q.Limit = c.Sort, c.Limit
+	if err := q.Check(); err != nil {
+		return q, usageError{err}
+	}
+	return q, nil
+}
+
+// Run implements `coppice job list`.
+func (c *jobListCmd) Run(a *app) error {
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	list, err := cl.ListJobs(a.ctx, q)
+	if err != nil {
+		return err
+	}
+	jobs := list.Jobs
+	if jobs == nil {
+		jobs = []protocol.JobInfo{}
+	}
+	if len(jobs) < list.Total {
+		defer a.note("the first %s of %s, sorted by %s; --limit 0 lists all", count(len(jobs)), plural(list.Total, "job"), q.Sort)
+	}
+	return a.print(jobs, func(w io.Writer) {
+		t := newTable(w, []string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"}, 1, 4, 5, 6, 7, 8)
+		for i := range jobs {
+			t.AppendRow(jobRow(&jobs[i], time.Now()))
+		}
+		t.Render()
+	})
+}
+
+// changedJob names one job that a command changes.
+type changedJob struct {
+	Job string `arg:"" help:"Number or name of the job."`
+
+	changeFlags
+}
+
+// wish is what a user asks of one job.
+type wish func(*client.Client, context.Context, string) (*protocol.JobInfo, error)
+
+// ask asks it, and prints what the job is then.
+func (c *changedJob) ask(a *app, what wish, say func(w io.Writer, j *protocol.JobInfo)) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	j, err := what(cl, a.ctx, c.Job)
+	if err != nil {
+		return err
+	}
+	return a.print(j, func(w io.Writer) { say(w, j) })
+}
+
+type jobCancelCmd struct{ changedJob }
+
+// Run implements `coppice job cancel`.
+func (c *jobCancelCmd) Run(a *app) error {
+	return c.ask(a, (*client.Client).Cancel, func(w io.Writer, j *protocol.JobInfo) {
+		fmt.Fprintf(w, "job %s is %s\n", j.Name, j.State)
+	})
+}
+
+type jobPauseCmd struct{ changedJob }
+
+// Run implements `coppice job pause`.
+func (c *jobPauseCmd) Run(a *app) error {
+	return c.ask(a, (*client.Client).Pause, func(w io.Writer, j *protocol.JobInfo) {
+		fmt.Fprintf(w, "job %s is %s; to resume it: coppice job resume %s\n", j.Name, j.State, j.Name)
+	})
+}
+
+type jobResumeCmd struct{ changedJob }
+
+// Run implements `coppice job resume`.
+func (c *jobResumeCmd) Run(a *app) error {
+	return c.ask(a, (*client.Client).Resume, func(w io.Writer, j *protocol.JobInfo) {
+		fmt.Fprintf(w, "job %s is %s; to watch it: coppice job watch %s\n", j.Name, j.State, j.Name)
+	})
+}
+
+// changes writes a job as a line of JSON whenever it has changed.
+type changes struct {
+	w    io.Writer
+	last []byte // of the job without its log index
+	err  error
+	stop func() // called after an error
+}
+
+// see writes the job unless it is as it was. It is flushed with each line.
+func (c *changes) see(j *protocol.JobInfo) {
+	same := *j
+	same.Index = 0
+	now, err := json.Marshal(&same)
+	if err != nil || c.err != nil || bytes.Equal(now, c.last) {
+		return
+	}
+	c.last = now
+	line, err := json.Marshal(j)
+	if err == nil {
+		_, err = c.w.Write(append(line, '\n'))
+	}
+	if err != nil {
+		c.err = err
+		c.stop()
+	}
+}
+
+// watchLines writes a job as a line of JSON at each change, the last one as it ended; that
+// a job failed or was cancelled is an error then.
+func watchLines(a *app, cl *client.Client, j *protocol.JobInfo) error {
+	ctx, cancel := context.WithCancel(a.ctx)
+	defer cancel()
+	c := &changes{w: printable.NewJSONWriter(a.data), stop: cancel}
+	last, err := cl.Watch(ctx, strconv.FormatUint(j.ID, 10), c.see)
+	if err = cmp.Or(c.err, left(j.Name, err)); err != nil {
+		return err
+	}
+	_, _, err = finished(last)
+	return err
+}
+
+// estimateOf estimates what is left of a running job by the rate of its curve, or else by the
+// seconds that it has run; nil where nothing is known. A tree is a step.
+func estimateOf(j *protocol.JobInfo, points []curve.Point, seconds float64) *estimate {
+	if j.State != protocol.Running || j.Progress == nil {
+		return nil
+	}
+	left, atMost := stepsLeft(j.Progress)
+	if left < 0 || seconds <= 0 {
+		return nil
+	}
+	if rate := rateOf(points); rate > 0 {
+		return &estimate{Rate: rate, Seconds: left / rate, AtMost: atMost}
+	}
+	return &estimate{Seconds: left * seconds / float64(j.Progress.Step), AtMost: atMost}
+}
+
+// rateOf returns the steps a second over the second half of a curve's time; 0 where it is not
+// known.
+func rateOf(points []curve.Point) float64 {
+	var timed []curve.Point
+	for _, p := range points {
+		if p.Millis >= 0 {
+			timed = append(timed, p)
+		}
+	}
+	if len(timed) < 2 {
+		return 0
+	}
+	last := timed[len(timed)-1]
+	from := timed[0]
+	for _, p := range timed {
+		if 2*(last.Millis-p.Millis) >= last.Millis-timed[0].Millis {
+			from = p
+		}
+	}
+	if last.Millis <= from.Millis {
+		return 0
+	}
+	return float64(last.Step-from.Step) * 1000 / float64(last.Millis-from.Millis)
+}
+
+// ranOf is how many seconds a job has run, without its pauses; of a running one by this
+// machine's clock.
+func ranOf(j *protocol.JobInfo, now time.Time) float64 {
+	switch {
+	case j.State == protocol.Running:
+		return j.Ran + max(0, float64(now.UnixMilli())/1000-j.Since)
+	case j.State.Final():
+		return j.Seconds
+	}
+	return j.Ran
+}
+
+// runningLines tells how far a job that has not ended is.
+func runningLines(j *protocol.JobInfo, points []curve.Point, now time.Time) (lines [][2]string) {
+	if p := j.Progress; p != nil {
+		lines = append(lines, [2]string{"step", stepText(p)}, [2]string{"training loss", lossText(p.Loss)})
+		if p.ValidatedAt > 0 {
+			lines = append(lines, [2]string{"validation loss", lossText(p.Validation) + " at step " + count(p.ValidatedAt)})
+		}
+		if p.BestStep > 0 {
+			lines = append(lines, [2]string{"best so far", lossText(p.BestLoss) + " at step " + count(p.BestStep)})
+		}
+	}
+	if j.State != protocol.Running {
+		return lines
+	}
+	if e := estimateOf(j, points, ranOf(j, now)); e != nil {
+		if e.Rate > 0 {
+			lines = append(lines, [2]string{"rate", rateText(e.Rate)})
+		}
+		lines = append(lines, [2]string{"ETA", e.text()})
+	}
+	return lines
+}
+
+// rateText writes steps a second, or, where they take long, seconds a step.
+func rateText(rate float64) string {
+	if rate < 1 {
+		return duration(1/rate) + " a step"
+	}
+	return count(uint64(rate+0.5)) + " steps/s"
 }

@@ -90,3 +90,10 @@ func at(err error) string {
 	}
 	return "coppice"
 }
+
+// end removes what the command made for itself.
+func (a *app) end() {
+	for _, f := range a.atEnd {
+		f()
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -129,4 +130,97 @@ func stand(n int) string {
 		return "1 is"
 	}
 	return count(n) + " are"
+}
+
+// typeOf returns what the labels of a file are for this model: what they were when it was
+// trained or, if that was nothing but distributions, what the flags say; with the exact numbers
+// of the file, if it has some.
+func (m *model) typeOf(info dataset.Info) (dataset.LabelType, error) {
+	t := m.provenance.LabelType
+	if t.Scale == nil && !t.Classes {
+		t = info.LabelType
+	}
+	if t.Scale == nil {
+		return t, nil
+	}
+	s := *t.Scale
+	switch {
+	case info.HasValues:
+		s.True = dataset.TrueValue
+	case s.True == dataset.TrueValue:
+		return t, fmt.Errorf("%s: the model was trained on samples with exact numbers, and its errors are measured from such numbers: name their column with --values", info.File)
+	}
+	t.Scale = &s
+	return t, nil
+}
+
+// unseenFlag says what becomes of values of a category that the model does not know.
+type unseenFlag struct {
+	Unseen string `enum:"refuse,ignore" default:"refuse" group:"data" help:"What to do about a category value that is not a level of the model: refuse the file; or ignore the value, so that all features of the category are 0 in that sample."`
+}
+
+// unseenLevels counts the rows with such values.
+type unseenLevels struct {
+	Rows  int    `json:"samples"`
+	First string `json:"first"` // where, and which
+
+	last int // the last row
+}
+
+// count has such values counted, if they are not refused.
+func (f *unseenFlag) count(o *dataset.OpenOptions) *unseenLevels {
+	if f.Unseen != "ignore" {
+		return nil
+	}
+	u := &unseenLevels{last: -1}
+	o.Unseen = func(row int, category, level string) {
+		if u.Rows == 0 {
+			u.First = fmt.Sprintf("row %d (counted from 0), %s %q", row, category, level)
+		}
+		if row != u.last {
+			u.Rows, u.last = u.Rows+1, row
+		}
+	}
+	return u
+}
+
+// String says how many rows there are; empty for none.
+func (u *unseenLevels) String() string {
+	if u == nil || u.Rows == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s with levels that the model does not know; their features are set to 0; the first is in %s", plural(u.Rows, "sample"), u.First)
+}
+
+// leftOut are the rows that a command left out for missing values, by their
+// numbers in the file.
+type leftOut []int
+
+const maxLeftOutShown = 20
+
+func (l *leftOut) add(row int) { *l = append(*l, row) }
+
+// String says how many rows are left out, and which; "" for none.
+func (l leftOut) String() string {
+	if len(l) == 0 {
+		return ""
+	}
+	var numbers []string
+	for _, row := range l[:min(maxLeftOutShown, len(l))] {
+		numbers = append(numbers, fmt.Sprint(row))
+	}
+	if len(l) > maxLeftOutShown {
+		numbers = append(numbers, "...")
+	}
+	return fmt.Sprintf("left out because of missing values: %s (rows counted from 0: %s)", plural(len(l), "sample"), strings.Join(numbers, ", "))
+}
+
+// tell prints how a file was read, where that is no matter of course.
+func (a *app) tell(src dataset.Source) {
+	if a.json { // it has them
+		return
+	}
+	for _, note := range src.Info().Said() {
+		a.note("%s: %s", src.Info().File, note)
+	}
 }

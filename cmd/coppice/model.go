@@ -1,15 +1,27 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -180,4 +192,230 @@ func (c *modelDownloadCmd) Run(a *app) error {
 	return a.printBeside(c.Out, r, func(w io.Writer) {
 		fmt.Fprintf(w, "model %s (%s, digest %s): %s\n", r.Name, size(int64(r.Bytes)), short(r.Digest), outName(r.Out))
 	})
+}
+
+// model is a model file, decoded.
+type model struct {
+	algorithms.Model
+	file       *modelfile.File
+	provenance *pipeline.Provenance
+	threads    int // to predict on; 0: one
+}
+
+func openModel(path string) (*model, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := decodeModel(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+func decodeModel(b []byte) (*model, error) {
+	file, m, err := registry.Model(b)
+	if err != nil {
+		return nil, err
+	}
+	p := new(pipeline.Provenance)
+	if len(file.Provenance) > 0 {
+		if err := json.Unmarshal(file.Provenance, p); err != nil {
+			return nil, fmt.Errorf("%w: provenance: %w", modelfile.ErrCorrupt, err)
+		}
+	}
+	if p.Job == nil {
+		return nil, fmt.Errorf("%w: the file does not say which job made the model", modelfile.ErrCorrupt)
+	}
+	return &model{Model: m, file: file, provenance: p}, nil
+}
+
+// classes names the labels that the model predicts.
+func (m *model) classes() []string {
+	_, labels := m.Shape()
+	if len(m.provenance.LabelNames) == labels {
+		return m.provenance.LabelNames
+	}
+	return defaultLabels(labels)
+}
+
+// defaultLabels names labels that have no names.
+func defaultLabels(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "label_" + strconv.Itoa(i)
+	}
+	return names
+}
+
+// modelShown is what `model show` prints.
+type modelShown struct {
+	Name     string `json:"name"`
+	Digest   string `json:"digest"`
+	Dataset  string `json:"dataset,omitempty"` // name, where a cluster knows it
+	Features int    `json:"features"`
+	Labels   int    `json:"labels"`
+	Predicts string `json:"predicts"`
+	*pipeline.Provenance
+	Describe []described `json:"describe"`
+	Repeat   string      `json:"repeat"`
+
+	on []*dataset.Manifest // datasets that the model may be of
+}
+
+type described struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+func (m *model) shown(name, of string) *modelShown {
+	s := &modelShown{Name: name, Digest: m.file.Digest, Dataset: of, Predicts: m.output().String(), Provenance: m.provenance}
+	s.Features, s.Labels = m.Shape()
+	for _, d := range m.Describe() {
+		s.Describe = append(s.Describe, described{d[0], d[1]})
+	}
+	s.on = s.datasets()
+	s.Repeat = repeat(m.provenance, of, spec.Settings(m.provenance.Job.Params))
+	return s
+}
+
+// datasets returns the datasets that the model may have been trained on and that give other defaults. A model file does not say
+// how many values were 0, nor whether samples had groups. If splits overlap, the number of samples is not known either, and there are none.
+func (s *modelShown) datasets() []*dataset.Manifest {
+	if s.Job.Split.Overlap {
+		return nil
+	}
+	rows := s.Rows.Train + s.Rows.Validation + s.Rows.Test
+	dense := dataset.Manifest{
+		Rows: int(rows), Features: s.Features, Labels: s.Labels, NonZeros: int64(rows) * int64(s.Features),
+		LabelType: s.LabelType, Shape: s.Provenance.Shape, HasValues: true, HasIntervals: true,
+	}
+	sparse, groups := dense, dense
+	sparse.NonZeros, sparse.Sparse = max(1, dense.NonZeros/100), true
+	groups.Groups = &dataset.Groups{Names: []string{"a", "b"}}
+	return []*dataset.Manifest{&dense, &sparse, &groups}
+}
+
+// repeat writes the command that trains the same model again, with settings that decide all of the model's.
+func repeat(p *pipeline.Provenance, of string, settings []param.Pair) string {
+	j := p.Job
+	parts := []string{"coppice train"}
+	if of != "" {
+		parts = append(parts, "--dataset "+of)
+	} else {
+		parts = append(parts, "--local --data FILE")
+		if flags := readingFlags(&p.Reading); flags != "" {
+			parts = append(parts, flags)
+		}
+	}
+	parts = append(parts, "--algorithm "+j.Algorithm, fmt.Sprintf("--seed %d", j.Seed))
+	switch {
+	case j.Split.Overlap:
+		parts = append(parts, "--split SPLITS.csv")
+	case p.Group != "":
+		parts = append(parts, "--folds groups")
+	case j.Split.Assigned != "":
+		parts = append(parts, "--split FOLDS.csv")
+	case j.Split.Folds > 0:
+		parts = append(parts, fmt.Sprintf("--folds %d", j.Split.Folds))
+	case j.Split.TestFraction > 0:
+		parts = append(parts, fmt.Sprintf("--test-fraction %v", j.Split.TestFraction))
+	}
+	for _, pair := range keyValues(settings) {
+		if j.Weights != "" && of == "" && pair == network.SettingInitFrom+"="+j.Weights {
+			parts = append(parts, "--init-from WEIGHTS")
+			continue
+		}
+		parts = append(parts, "--set "+pair)
+	}
+	return strings.Join(parts, " ")
+}
+
+func (s *modelShown) text(w io.Writer) {
+	j := s.Job
+	lines := [][2]string{
+		{"model", s.Name},
+		{"digest", s.Digest},
+		{"algorithm", fmt.Sprintf("%s (arithmetic version %d, Coppice %s)", j.Algorithm, j.Numerics, s.Version)},
+		{"dataset", strings.TrimSpace(s.Dataset + " " + j.Dataset)},
+		{"shape", strings.TrimSuffix(fmt.Sprintf("%s, %s, images of %s", plural(s.Features, "feature"), plural(s.Labels, "label"), s.Shape), ", images of ")},
+		{"feature names", nameList(s.FeatureNames)},
+		{"label names", nameList(s.LabelNames)},
+		{"labels are", s.LabelType.String(s.Labels)},
+		{"read with", cmp.Or(readingFlags(&s.Reading), "no flags")},
+		{"dropped", droppedLine(&s.Reading)},
+		{"categories", categoriesLine(&s.Reading)},
+		{"predicts", s.Predicts},
+		{"seed", fmt.Sprint(j.Seed)},
+		{"split", splitLine(j, s.Group)},
+		{"samples", rowsLine(s.Rows, 0)},
+		{"settings", changedLine(j.Algorithm, j.Params, s.on...)},
+		{"steps", stepsLine(s.Steps, s.BestStep, s.RefitSteps)},
+		{"training loss", lossText(s.Loss)},
+	}
+	for _, d := range s.Describe {
+		lines = append(lines, [2]string{d.Name, d.Value})
+	}
+	pairs(w, lines)
+	fmt.Fprintln(w)
+	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and standard deviation over samples"+clipText(j.Clip), s.Measures, s.MeanPredictor, s.Added)
+	again := "To train the model again:"
+	if s.Dataset == "" {
+		again = "To train the model again, with the same data in FILE:"
+	}
+	fmt.Fprintf(w, "\n%s\n%s\n", again, repeat(s.Provenance, s.Dataset, spec.Changed(j.Algorithm, spec.Settings(j.Params), s.on...)))
+}
+
+// readingFlags writes the flags that a file was read with, as a shell reads them.
+func readingFlags(r *dataset.Reading) string {
+	var parts []string
+	for _, o := range r.Options() {
+		parts = append(parts, o.String())
+	}
+	return strings.Join(parts, " ")
+}
+
+// droppedLine lists the columns that were ignored when a file was read.
+func droppedLine(r *dataset.Reading) string {
+	if r.Chosen {
+		return "all columns that are not listed here"
+	}
+	var names []string
+	for _, p := range r.Dropped {
+		names = append(names, p.Name)
+	}
+	return nameList(names)
+}
+
+// categoriesLine lists the categories of a file, with their levels.
+func categoriesLine(r *dataset.Reading) string {
+	var all []string
+	for _, k := range r.Categories {
+		all = append(all, nameList([]string{k.Name})+": "+nameList(k.Levels))
+	}
+	return cmp.Or(strings.Join(all, "; "), "none")
+}
+
+// splitLine describes a job's split; group is the one that it tests, or empty.
+func splitLine(j *round.Job, group string) string {
+	var parts []string
+	switch s := j.Split; {
+	case group != "":
+		parts = append(parts, fmt.Sprintf("the group %q for testing, one of %d", group, s.Folds))
+	case s.Overlap:
+		parts = append(parts, fmt.Sprintf("split %d of %d from a file (digest %s)", s.Fold, s.Folds, short(s.Assigned)))
+	case s.Assigned != "":
+		parts = append(parts, fmt.Sprintf("fold %d of %d from a file (digest %s)", s.Fold, s.Folds, short(s.Assigned)))
+	case s.Folds > 0:
+		parts = append(parts, fmt.Sprintf("fold %d of %d, seed %d", s.Fold, s.Folds, s.Seed))
+	case s.TestFraction > 0:
+		parts = append(parts, fmt.Sprintf("%v of the samples for testing, seed %d", s.TestFraction, s.Seed))
+	default:
+		parts = append(parts, "no samples held out for testing")
+	}
+	if s := j.Split; s.ValidationFraction > 0 {
+		parts = append(parts, fmt.Sprintf("%v of the other samples for validation, at least %s samples", s.ValidationFraction, count(s.ValidationMin)))
+	}
+	return strings.Join(parts, "; ")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/client"
@@ -179,6 +180,7 @@ func (o *outlook) pick(fits func(*outSaid) bool) string {
 }
 
 func (o *outlook) away() string { return o.pick(func(s *outSaid) bool { return !s.Answered }) }
+
 func (o *outlook) troubled() string {
 	var list []string
 	for i := range o.Members {
@@ -270,4 +272,67 @@ func (o *outlook) problem() string {
 		return fmt.Sprintf("%s at %s; %s", o.headline(), o.said(), o.advice())
 	}
 	return fmt.Sprintf("%s: %s; see: coppice cluster members --stale", o.headline(), o.said())
+}
+
+// reason says why a request got no answer whose last try ended with err.
+func (o *outlook) reason(err error) string {
+	if o.Leader == "" || err == nil {
+		return o.problem()
+	}
+	return fmt.Sprintf("%v (%s)", err, o.said())
+}
+
+// outage is the error of a command that got no answer, with what each coordinator says.
+type outage struct {
+	error
+	text string
+}
+
+func (e outage) Unwrap() error { return e.error }
+
+func (e outage) Error() string { return e.text }
+
+// showStale asks each coordinator for itself and prints what each says: what is there
+// to see without a leader, a majority or NATS. It fails only where none answers.
+func showStale(a *app, cl *client.Client) error {
+	o := judge(cl.Survey(a.ctx))
+	if err := a.ctx.Err(); err != nil {
+		return err
+	}
+	if err := a.print(o, o.text); err != nil {
+		return err
+	}
+	if !o.any() {
+		return fmt.Errorf("%w: %s", client.ErrUnavailable, o.said())
+	}
+	return nil
+}
+
+func (o *outlook) text(w io.Writer) {
+	t := newTable(w, []string{"ID", "HTTP", "ROLE", "TERM", "LAST", "APPLIED", "HEARS", "CONTACT", "MISSING", "VERSION", "STATE"}, 4, 5, 6, 8, 9)
+	for i := range o.Members {
+		s := &o.Members[i]
+		if !s.Answered {
+			t.AppendRow(rowOf(dash(s.ID), s.HTTP, "-", "-", "-", "-", "-", "-", "-", "-", "does not answer: "+s.Problem))
+			continue
+		}
+		t.AppendRow(rowOf(s.ID, s.HTTP, s.Role, fmt.Sprint(s.Term), count(s.Last), count(s.Applied), dash(s.Leader),
+			contactOf(s.Contact), count(s.Missing), s.Version, dash(s.Problem)))
+	}
+	t.Render()
+	fmt.Fprintf(w, "\n%s\n", o.Verdict)
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func contactOf(ms int64) string {
+	if ms < 0 {
+		return "never"
+	}
+	return fmt.Sprintf("%d ms", ms)
 }

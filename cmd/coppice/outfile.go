@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/coppice-ldl/coppice/dataset"
 )
 
 // outFile is a file that appears under its name only when it is complete; a
@@ -156,7 +158,8 @@ func (a *app) createOutput(path string) (output, error) {
 type stdoutFile struct{ io.Writer }
 
 func (stdoutFile) commit() error { return nil }
-func (stdoutFile) discard()      {}
+
+func (stdoutFile) discard() {}
 
 // outName is what messages call the file of --out.
 func outName(path string) string {
@@ -173,4 +176,75 @@ func (a *app) printBeside(out string, v any, text func(w io.Writer)) error {
 		return nil
 	}
 	return a.print(v, text)
+}
+
+// outputFlag is a flag that names a file to write.
+type outputFlag struct{ flag, path string }
+
+// apart refuses two outputs that would be one file: the later one would replace the other.
+func apart(outputs ...outputFlag) error {
+	taken := make(map[string]string)
+	for _, o := range outputs {
+		if o.path == "" {
+			continue
+		}
+		place := placeOf(o.path)
+		if first := taken[place]; first != "" {
+			return usagef("%s %s: %s writes to this file, too; give another name", o.flag, o.path, first)
+		}
+		taken[place] = o.flag
+	}
+	return nil
+}
+
+// placeOf is a file's path from the root, without links, whether the file is there or not.
+func placeOf(path string) string {
+	if path == stdoutName {
+		return path
+	}
+	if full, err := filepath.EvalSymlinks(path); err == nil {
+		path = full
+	} else if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(folder, filepath.Base(path))
+	}
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
+}
+
+// notAnInput refuses to write over a file that a command reads.
+func notAnInput(flag, out string, inputs ...string) error {
+	written, err := os.Stat(out)
+	if err != nil || !written.Mode().IsRegular() {
+		return nil // there is nothing that could be lost
+	}
+	for _, in := range inputs {
+		if read, err := os.Stat(in); err == nil && os.SameFile(written, read) {
+			return usagef("%s %s: this command reads that file; give another name", flag, out)
+		}
+	}
+	return nil
+}
+
+// formatFlag is for commands that write a table to --out.
+type formatFlag struct {
+	Format string `enum:",csv,csv.gz,npz" default:"" placeholder:"F" help:"Format of --out: csv, csv.gz or npz (default: from the end of the file's name; csv for stdout and devices)."`
+}
+
+// of returns the format of a file to write; errors are usage errors.
+func (f *formatFlag) of(path string) (dataset.Format, error) {
+	ending, ok := dataset.FormatOf(path)
+	given := dataset.Format(f.Format)
+	switch {
+	case ok && given != "" && given != ending:
+		return "", usagef("--format %s: %s ends in .%s", given, path, ending)
+	case ok:
+		return ending, nil
+	case given != "":
+		return given, nil
+	case path == stdoutName || isDevice(path):
+		return dataset.CSV, nil
+	}
+	return "", usagef("%s: the format of the file to write is unknown; give --format, or a name that ends in .csv, .csv.gz or .npz", path)
 }

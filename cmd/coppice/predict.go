@@ -1,11 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
+	"reflect"
 	"strconv"
+	"strings"
+	"sync"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/dataset/patches"
 )
 
 // blockRows is how many rows of a file are read and predicted at a time.
@@ -138,4 +147,203 @@ func (m *model) predict(src dataset.Source, o dataset.ImportOptions, f func(*pre
 		return failed
 	}
 	return err
+}
+
+// predictor predicts blocks of rows on several threads and hands them on in their order.
+type predictor struct {
+	model algorithms.Model
+	take  func(*predicted) error
+
+	refs  []dataset.RowRef
+	free  chan *predicted // for the next blocks
+	work  chan *predicted
+	order chan *predicted // in the order of the file
+	lanes sync.WaitGroup
+	ended chan struct{} // take will not be called again
+
+	mu  sync.Mutex
+	err error // of take
+}
+
+// newPredictor begins threads; end ends them. width is how many values are predicted of a row.
+func newPredictor(m algorithms.Model, width, threads int, take func(*predicted) error) *predictor {
+	n := 2 * threads
+	p := &predictor{
+		model: m, take: take, refs: make([]dataset.RowRef, blockRows),
+		free: make(chan *predicted, n), work: make(chan *predicted, n), order: make(chan *predicted, n), ended: make(chan struct{}),
+	}
+	for i := range p.refs {
+		p.refs[i].Pos = uint32(i)
+	}
+	for range n {
+		p.free <- &predicted{width: width, values: make([]float32, blockRows*width), done: make(chan struct{}, 1)}
+	}
+	for range threads {
+		p.lanes.Go(p.lane)
+	}
+	go p.hand()
+	return p
+}
+
+// add takes over a block; the error is that of a block before.
+func (p *predictor) add(rows *dataset.Rows, names []string) error {
+	if err := p.failure(); err != nil {
+		return err
+	}
+	b := <-p.free
+	b.rows, b.names = rows, names
+	p.order <- b
+	p.work <- b
+	return nil
+}
+
+func (p *predictor) lane() {
+	scratch := p.model.NewScratch()
+	for b := range p.work {
+		rows := b.rows
+		p.model.Predict(b.values[:rows.N*b.width], p.refs[:rows.N], func(uint32) *dataset.Rows { return rows }, scratch)
+		b.done <- struct{}{}
+	}
+}
+
+// hand hands the blocks on until take has an error.
+func (p *predictor) hand() {
+	defer close(p.ended)
+	for b := range p.order {
+		<-b.done
+		if p.failure() == nil {
+			if err := p.take(b); err != nil {
+				p.mu.Lock()
+				p.err = err
+				p.mu.Unlock()
+			}
+		}
+		p.free <- b
+	}
+}
+
+func (p *predictor) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// end waits for what is under way and returns the error of take.
+func (p *predictor) end() error {
+	close(p.work)
+	close(p.order)
+	p.lanes.Wait()
+	<-p.ended
+	return p.err
+}
+
+// imageMap is what `coppice predict --image` prints.
+type imageMap struct {
+	Out         string       `json:"out"`
+	ModelDigest string       `json:"model_digest"`
+	Width       int          `json:"width"`
+	Height      int          `json:"height"`
+	Classes     []classShare `json:"classes"`
+}
+
+// classShare is how much of an image is of a class.
+type classShare struct {
+	Class  string  `json:"class"`
+	Pixels int     `json:"pixels"`
+	Share  float64 `json:"fraction"`
+}
+
+// labelImage predicts the class of each pixel of an image.
+func (c *predictCmd) labelImage(a *app) error {
+	if strings.ToLower(filepath.Ext(c.Out)) != ".png" {
+		return usagef("--out %s: with --image, the output is a PNG file, so the name must end in .png", c.Out)
+	}
+	plain := fileFlags{Header: "auto"}
+	if name := differing(reflect.ValueOf(c.fileFlags), reflect.ValueOf(plain)); name != "" || c.Format != "" {
+		return usagef("%s needs --data and is not allowed with --image", cmp.Or(name, "--format"))
+	}
+	m, err := openModel(c.Model)
+	if err != nil {
+		return err
+	}
+	if m.output() == algorithms.Number {
+		return fmt.Errorf("%s: the model predicts numbers, but --image needs a model of classes", c.Model)
+	}
+	m.threads = c.threadsFlag.count()
+	src, img, err := m.patchesOf(c.Image)
+	if err != nil {
+		return err
+	}
+	if img.Turned {
+		a.note("%s: the image was rotated as its EXIF orientation says; the map of classes matches the rotated image", c.Image)
+	}
+	palette, err := images.NewPalette(m.classes())
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Model, err)
+	}
+	progress := newMeter(a.stderr)
+	classes, err := m.classesOf(src, readingFor(a.ctx, "predicting", dataset.Checks{}, progress))
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := palette.Write(&b, img.Height, img.Width, classes); err != nil {
+		return err
+	}
+	if err := writeFile(c.Out, b.Bytes()); err != nil {
+		return err
+	}
+	r := &imageMap{c.Out, m.file.Digest, img.Width, img.Height, shares(m.classes(), classes)}
+	return a.print(r, r.text)
+}
+
+// patchesOf reads an image as the rows of a model: a patch for each pixel.
+func (m *model) patchesOf(path string) (dataset.Source, *images.Image, error) {
+	shape := m.provenance.Shape
+	side, err := patches.CheckModel(shape)
+	if err != nil {
+		return nil, nil, err
+	}
+	img, err := patches.OpenImage(path, shape.Channels)
+	if err != nil {
+		return nil, nil, err
+	}
+	src, err := patches.Whole(img, side)
+	return src, img, err
+}
+
+// classesOf returns the class of the greatest share of each row, by its number.
+func (m *model) classesOf(src dataset.Source, o dataset.ImportOptions) (classes []uint8, err error) {
+	err = m.predict(src, o, func(p *predicted) error {
+		for i := range p.rows.N {
+			classes = append(classes, uint8(dataset.Greatest(p.row(i))))
+		}
+		return nil
+	})
+	return classes, err
+}
+
+// shares counts the pixels of each class.
+func shares(names []string, classes []uint8) []classShare {
+	list := make([]classShare, len(names))
+	for i, name := range names {
+		list[i].Class = name
+	}
+	for _, c := range classes {
+		list[c].Pixels++
+	}
+	for i := range list {
+		list[i].Share = float64(list[i].Pixels) / float64(len(classes))
+	}
+	return list
+}
+
+func (r *imageMap) text(w io.Writer) {
+	fmt.Fprintf(w, "%s written, with the classes of %s x %s pixels (width x height)\n", r.Out, count(r.Width), count(r.Height))
+	t := newTable(w, []string{"class", "pixels", "fraction"}, 2, 3)
+	for _, c := range r.Classes {
+		t.AppendRow(rowOf(c.Class, count(c.Pixels), fmt.Sprintf("%.4f", c.Share)))
+	}
+	t.Render()
 }

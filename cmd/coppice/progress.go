@@ -1,14 +1,19 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mattn/go-isatty"
+	"golang.org/x/sys/unix"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/printable"
 )
@@ -177,4 +182,234 @@ func (m *meter) clear() {
 	case m.terminal && m.shown:
 		fmt.Fprint(m.w, "\r\x1b[K")
 	}
+}
+
+// pulseEvery is the time from one look to the next at whether there is something to show.
+const pulseEvery = 500 * time.Millisecond
+
+// pulse shows the progress of a job that this process trains, also while the job tells nothing: a
+// tree, or an exact fit, may take minutes.
+type pulse struct {
+	mu    sync.Mutex // of what follows
+	meter *meter
+	began time.Time
+	last  *round.Progress // nil: the job has told nothing
+
+	over  chan struct{}
+	ended sync.WaitGroup
+}
+
+// newPulse begins to show.
+func newPulse(m *meter) *pulse {
+	p := &pulse{meter: m, began: m.now(), over: make(chan struct{})}
+	p.ended.Go(p.beat)
+	return p
+}
+
+func (p *pulse) beat() {
+	every := time.NewTicker(pulseEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-p.over:
+			return
+		case <-every.C:
+			p.again()
+		}
+	}
+}
+
+// training shows what the job tells.
+func (p *pulse) training(told round.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = &told
+	p.meter.training(told)
+}
+
+// again shows what the job told last.
+func (p *pulse) again() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		p.meter.show("training for " + duration(p.meter.now().Sub(p.began).Seconds()))
+		return
+	}
+	p.meter.training(*p.last)
+}
+
+// stop ends it: nothing is shown after that.
+func (p *pulse) stop() {
+	close(p.over)
+	p.ended.Wait()
+}
+
+// importOptions shows the progress of reading data on m.
+func importOptions(ctx context.Context, checks dataset.Checks, m *meter) dataset.ImportOptions {
+	return readingFor(ctx, "reading data", checks, m)
+}
+
+// readingFor shows on m how far a command is that goes through data, by what it does.
+func readingFor(ctx context.Context, doing string, checks dataset.Checks, m *meter) dataset.ImportOptions {
+	r := &readingMeter{meter: m, doing: doing}
+	return dataset.ImportOptions{Checks: checks, Context: ctx, Warn: m.warn, Note: m.note, Progress: r.progress}
+}
+
+// readingMeter shows how far the rows of a file are, with a rate for each phase.
+type readingMeter struct {
+	*meter
+	doing string
+
+	first   dataset.Progress // of the phase
+	firstAt time.Time
+}
+
+func (r *readingMeter) progress(p dataset.Progress) {
+	now := r.now()
+	if p.Phase != r.first.Phase {
+		r.first, r.firstAt = p, now
+	}
+	r.show(readingLine(r.doing, p, r.first, now.Sub(r.firstAt)))
+}
+
+// readingLine describes p; elapsed is the time since first, of the same phase.
+func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration) string {
+	var parts []string
+	if p.Part >= 0 {
+		parts = append(parts, fmt.Sprintf("%3.0f %%", 100*p.Part))
+	}
+	if p.Phase != "read" && p.Phase != "write" {
+		doing = fmt.Sprintf("%s (%s)", doing, p.Phase)
+	}
+	parts = append(parts, fmt.Sprintf("%s: %s", doing, amount(p)))
+	if s := elapsed.Seconds(); s > 0 && p.Done > first.Done {
+		if !inShards(p) {
+			parts = append(parts, perSecond(float64(p.Done-first.Done)/s))
+		}
+		if p.Part < 1 && p.Part > first.Part && first.Part >= 0 {
+			parts = append(parts, "ETA "+duration(s*(1-p.Part)/(p.Part-first.Part)))
+		}
+	}
+	return strings.Join(parts, "  ")
+}
+
+// perSecond writes a rate; images may take more than a second each.
+func perSecond(rate float64) string {
+	if rate < 10 {
+		return fmt.Sprintf("%.1f samples/s", rate)
+	}
+	return count(uint64(rate)) + " samples/s"
+}
+
+// amount is how many rows, or shards, of how many there are.
+func amount(p dataset.Progress) string {
+	what := "samples"
+	if inShards(p) {
+		what = "shards"
+	}
+	if p.Of > 0 {
+		return fmt.Sprintf("%s of %s %s", count(p.Done), count(p.Of), what)
+	}
+	return count(p.Done) + " " + what
+}
+
+// inShards tells whether a phase counts shards in place of rows.
+func inShards(p dataset.Progress) bool { return p.Phase == "store" || p.Phase == "upload" }
+
+// estimate is how long a job will still run.
+type estimate struct {
+	Rate    float64 `json:"steps_per_second,omitempty"` // 0: not known
+	Seconds float64 `json:"seconds_left"`
+	AtMost  bool    `json:"at_most,omitempty"` // it may end earlier
+}
+
+// text writes the seconds that are left.
+func (e *estimate) text() string {
+	if e.AtMost {
+		return "at most " + duration(e.Seconds)
+	}
+	return duration(e.Seconds)
+}
+
+// stepsLeft is how many steps are to come, and whether they may be fewer; -1 where it is
+// not known.
+func stepsLeft(p *round.Progress) (left float64, atMost bool) {
+	most := max(p.Steps, p.MostSteps)
+	if p.Step == 0 || most < p.Step {
+		return -1, false
+	}
+	return float64(most - p.Step), p.MostSteps > 0
+}
+
+// stepText tells the step of a progress, of how many.
+func stepText(p *round.Progress) string {
+	switch {
+	case p.MostSteps > 0:
+		return count(p.Step) + " of at most " + count(p.MostSteps)
+	case p.Steps > 0:
+		return count(p.Step) + " of " + count(p.Steps)
+	}
+	return count(p.Step)
+}
+
+// lossText writes a loss, which is negative where it is not known: before the first
+// gradient step.
+func lossText(loss float64) string {
+	if loss < 0 {
+		return "not known"
+	}
+	return "K-L " + figure(loss)
+}
+
+// progressLines are what `coppice train -o jsonl` prints: a line of JSON for each progress of the
+// job, and one for its result.
+type progressLines struct {
+	out  *json.Encoder
+	last round.Progress
+}
+
+// newProgressLines returns nil unless -o jsonl asks for them.
+func (a *app) newProgressLines() *progressLines {
+	if a.output != outputJSONL {
+		return nil
+	}
+	return &progressLines{out: a.encoder()}
+}
+
+// put writes p unless it is as before. An error of stdout fails the command at its end.
+func (l *progressLines) put(p round.Progress) {
+	if l == nil || p == l.last {
+		return
+	}
+	l.last = p
+	l.out.Encode(struct {
+		Progress round.Progress `json:"progress"`
+	}{p})
+}
+
+// columnsOf returns the width of a terminal, 0 where it is not known.
+func columnsOf(f *os.File) int {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
+}
+
+// linesOf returns the height of a terminal, 0 where it is not known.
+func linesOf(f *os.File) int {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Row)
+}
+
+// fit cuts a line to less than so many columns, so that it does not wrap; 0 leaves it.
+func fit(line string, columns int) string {
+	runes := []rune(line)
+	if columns <= 1 || len(runes) < columns {
+		return line
+	}
+	return string(runes[:columns-2]) + "…"
 }

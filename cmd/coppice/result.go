@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -234,4 +237,239 @@ func writeMeasures(w io.Writer, title string, model, mean measures.Report, added
 	}
 	t.Render()
 	writeScores(w, added)
+}
+
+// lossJSON is a loss in JSON: null where it is not known.
+type lossJSON float64
+
+// MarshalJSON implements json.Marshaler.
+func (l lossJSON) MarshalJSON() ([]byte, error) {
+	if l < 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(l))
+}
+
+// finished returns the result of a job that has ended, or why it has none.
+func finished(j *protocol.JobInfo) (*result, *pipeline.Outcome, error) {
+	switch j.State {
+	case protocol.Done:
+	case protocol.Failed:
+		return nil, nil, fmt.Errorf("job %s failed: %s", j.Name, j.Error)
+	case protocol.Cancelled:
+		return nil, nil, fmt.Errorf("job %s was cancelled", j.Name)
+	default:
+		return nil, nil, fmt.Errorf("job %s is %s", j.Name, j.State)
+	}
+	o := new(pipeline.Outcome)
+	if err := json.Unmarshal(j.Outcome, o); err != nil {
+		return nil, nil, fmt.Errorf("the outcome of job %s: %w", j.Name, err)
+	}
+	r := newResult(j.Name, j.Dataset, j.Job, o, j.Seconds)
+	r.setPredictions(o, j.Predictions != nil, "coppice job predictions "+j.Name+" --out FILE")
+	return r, o, nil
+}
+
+// modelHint says how to get the models of a job.
+func modelHint(j *protocol.JobInfo) string {
+	if j.ModelDeleted != 0 {
+		return "deleted " + clock(j.ModelDeleted)
+	}
+	if len(j.Models) > 1 {
+		return fmt.Sprintf("coppice model download %s/0 --out FILE, and so on for each fold", j.Name)
+	}
+	return fmt.Sprintf("coppice model download %s --out FILE", j.Name)
+}
+
+// measureLine is a measure beside the ten, of the model and of what it must beat.
+type measureLine struct {
+	title       string
+	model, mean measures.Stat
+	higher      bool
+}
+
+// addedLines lists the measures beside the ten that are lines of the table.
+func addedLines(a *pipeline.Added) (lines []measureLine) {
+	if a == nil {
+		return nil
+	}
+	m, b := a.Model, a.Baseline()
+	if m == nil || b == nil {
+		return nil
+	}
+	if m.Distribution != nil && b.Distribution != nil {
+		of, mean := m.Distribution.Stats(), b.Distribution.Stats()
+		for i, x := range measures.More {
+			lines = append(lines, measureLine{x.Title, *of[i], *mean[i], x.HigherIsBetter})
+		}
+	}
+	return append(lines, byTypeLines(m, b)...)
+}
+
+// byTypeLines lists the measures that the type of the labels allows.
+func byTypeLines(m, b *measures.Added) []measureLine {
+	switch {
+	case m.Classes != nil && b.Classes != nil:
+		m, b := m.Classes, b.Classes
+		return []measureLine{
+			{"Accuracy", m.Accuracy, b.Accuracy, true}, {"Mean recall", m.MeanRecall, b.MeanRecall, true},
+			{"Mean Jaccard", m.MeanJaccard, b.MeanJaccard, true}, {"Log loss", m.LogLoss, b.LogLoss, false},
+		}
+	case m.Scale != nil && b.Scale != nil:
+		m, b := m.Scale, b.Scale
+		return []measureLine{
+			{"MAE, expected", m.Expected.MAE, b.Expected.MAE, false}, {"MAE, median", m.Median.MAE, b.Median.MAE, false},
+			{"MAE, mode", m.Mode.MAE, b.Mode.MAE, false},
+		}
+	case m.Number != nil && b.Number != nil:
+		m, b := m.Number, b.Number
+		return []measureLine{{"MAE", m.Number.MAE, b.Number.MAE, false}, {"MAE, floored", m.Floored.MAE, b.Floored.MAE, false}}
+	}
+	return nil
+}
+
+// scoresOf lists the cumulative scores of each predicted number, with their titles.
+func scoresOf(a *measures.Added) (titles []string, scores [][]float64) {
+	switch {
+	case a == nil:
+	case a.Scale != nil:
+		return []string{"expected", "median", "mode"}, [][]float64{a.Scale.Expected.Scores, a.Scale.Median.Scores, a.Scale.Mode.Scores}
+	case a.Number != nil:
+		return []string{"number", "floored"}, [][]float64{a.Number.Number.Scores, a.Number.Floored.Scores}
+	}
+	return nil, nil
+}
+
+// writeScores writes a table of cumulative scores, where there are some.
+func writeScores(w io.Writer, a *pipeline.Added) {
+	if a == nil {
+		return
+	}
+	header, right := []string{"cumulative score"}, []int(nil)
+	for s := range measures.MaxScore + 1 {
+		header, right = append(header, strconv.Itoa(s)), append(right, s+2)
+	}
+	t, rows := newTable(w, header, right...), 0
+	for _, side := range []struct {
+		name string
+		of   *measures.Added
+	}{{"model", a.Model}, {"mean baseline", a.MeanPredictor}, {"median baseline", a.MedianPredictor}} {
+		titles, scores := scoresOf(side.of)
+		for i, title := range titles {
+			cells := []string{side.name + ", " + title}
+			for _, v := range scores[i] {
+				cells = append(cells, strconv.FormatFloat(v, 'f', 3, 64))
+			}
+			t.AppendRow(rowOf(cells...))
+			rows++
+		}
+	}
+	if rows > 0 {
+		fmt.Fprintln(w)
+		t.Render()
+	}
+}
+
+// writeConfusion writes the confusion matrix of predicted classes, which names calls.
+func writeConfusion(w io.Writer, c *measures.Classes, names []string) {
+	header, right := []string{"true"}, []int(nil)
+	for i := range c.Confusion {
+		header, right = append(header, names[i]), append(right, i+2)
+	}
+	fmt.Fprintln(w, "\nConfusion matrix: one line per true class, one column per predicted class")
+	t := newTable(w, header, right...)
+	for i, counts := range c.Confusion {
+		cells := []string{names[i]}
+		for _, n := range counts {
+			cells = append(cells, count(n))
+		}
+		t.AppendRow(rowOf(cells...))
+	}
+	t.Render()
+}
+
+// mixtures are how an ensemble weighs its members: in each fold, or once where there are none.
+type mixtures []*algorithms.Mixture
+
+func (r *result) mixtures() mixtures {
+	if len(r.Folds) == 0 {
+		return mixtures{r.Mixture}
+	}
+	var all mixtures
+	for i := range r.Folds {
+		all = append(all, r.Folds[i].Mixture)
+	}
+	return all
+}
+
+// writeMixture writes the members of an ensemble with their weights and their K-L on the rows
+// that the weights were fitted to.
+func (r *result) writeMixture(w io.Writer) {
+	all := r.mixtures()
+	if all[0] == nil {
+		return
+	}
+	title, header := "Members", []string{"", "weight", "out-of-fold K-L"}
+	if len(r.Folds) > 0 {
+		title = fmt.Sprintf("Members: mean and standard deviation over %d folds", len(r.Folds))
+		header = []string{"", "weight", "±", "out-of-fold K-L", "±"}
+	}
+	fmt.Fprintf(w, "\n%s\n", title)
+	t := newTable(w, header, 2, 3, 4, 5)
+	for i, m := range all[0].Members {
+		share := func(x *algorithms.Mixture) *algorithms.Share { return &x.Members[i] }
+		weights := all.cells(func(x *algorithms.Mixture) *float64 { return &share(x).Weight })
+		losses := all.cells(func(x *algorithms.Mixture) *float64 { return share(x).OutOfFoldKL })
+		t.AppendRow(rowOf(append(append([]string{m.Member}, weights...), losses...)...))
+	}
+	one := 1.0
+	together := append(all.cells(func(*algorithms.Mixture) *float64 { return &one }), all.cells(func(x *algorithms.Mixture) *float64 { return x.OutOfFoldKL })...)
+	t.AppendRow(rowOf(append([]string{"ensemble"}, together...)...))
+	t.Render()
+}
+
+// cells returns the mean of a number and, of folds, its deviation; - where there is none.
+func (all mixtures) cells(of func(*algorithms.Mixture) *float64) []string {
+	var values []float64
+	for _, x := range all {
+		if v := of(x); v != nil {
+			values = append(values, *v)
+		}
+	}
+	s := measures.StatOver(values)
+	if len(all) == 1 {
+		return []string{figure(s.Mean)}
+	}
+	return []string{figure(s.Mean), figure(s.Std)}
+}
+
+// spentWords are the kinds of rounds as the line about time calls them, in its order;
+// other kinds come after them, and what is no round last.
+var spentWords = [][2]string{
+	{"step", "steps"}, {"leaf update", "leaf updates"}, {"tree", "trees"}, {"fold", "folds"},
+	{"validation", "validation"}, {"evaluation", "evaluation"},
+}
+
+// spentLine says where the time of a job went.
+func spentLine(spent map[string]float64) string {
+	var parts []string
+	left := maps.Clone(spent)
+	add := func(kind, word string) {
+		if seconds, ok := left[kind]; ok {
+			parts = append(parts, word+" "+duration(seconds))
+			delete(left, kind)
+		}
+	}
+	waiting, waits := left[pipeline.Waiting]
+	delete(left, pipeline.Waiting)
+	for _, w := range spentWords {
+		add(w[0], w[1])
+	}
+	for _, kind := range slices.Sorted(maps.Keys(left)) {
+		add(kind, kind)
+	}
+	if waits {
+		parts = append(parts, "waiting "+duration(waiting))
+	}
+	return strings.Join(parts, ", ")
 }

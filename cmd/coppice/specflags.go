@@ -1,15 +1,23 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -132,4 +140,167 @@ func (s *specFlags) checkSplit(to *protocol.Spec) error {
 		return fmt.Errorf("%s: no such file or folder", s.Split)
 	}
 	return nil
+}
+
+// foldList is the contents of a --split file.
+type foldList struct {
+	*dataset.SplitList
+	blob   []byte
+	digest string
+}
+
+func readFolds(a *app, path string, m *dataset.Manifest) (*foldList, error) {
+	list, err := m.SplitFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if list.Folds < 2 && !list.Overlap {
+		return nil, fmt.Errorf("%s: want at least two folds, got one", path)
+	}
+	if m.HasRowNames {
+		a.note("%s: the column row is read as positions in the data file, counted from 0, and not as names of samples", path)
+	}
+	blob := dataset.EncodeFolds(list.Assigned)
+	sum := sha256.Sum256(blob)
+	return &foldList{list, blob, hex.EncodeToString(sum[:])}, nil
+}
+
+// into has the spec use the list.
+func (f *foldList) into(s *protocol.Spec) {
+	s.Assigned, s.Folds, s.Overlap = f.digest, f.Folds, f.Overlap
+}
+
+// initFrom returns what a spec's init_from names; "": nothing.
+func initFrom(file *spec.File) string {
+	if from := file.Spec.Set[network.SettingInitFrom]; from != "none" {
+		return from
+	}
+	return ""
+}
+
+// readWeights reads the weights that a spec's init_from names, and has the spec name them by their
+// digest. Without a cluster it is a file. It returns nil where nothing is named.
+func readWeights(a *app, cl *client.Client, file *spec.File) (*network.Weights, error) {
+	from := initFrom(file)
+	if from == "" {
+		return nil, nil
+	}
+	w, err := findWeights(a, cl, from)
+	if err != nil {
+		return nil, file.Locate(param.Errorf(network.SettingInitFrom, "%s: %v", from, err))
+	}
+	file.Spec.Set[network.SettingInitFrom] = w.Digest
+	return w, nil
+}
+
+// findWeights reads a file, or else a model of the cluster, or weights that were sent to it before.
+func findWeights(a *app, cl *client.Client, from string) (*network.Weights, error) {
+	b, err := os.ReadFile(from)
+	switch {
+	case err == nil:
+		return network.ReadWeights(b)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case cl == nil:
+		return nil, errors.New("no such file")
+	}
+	b, err = cl.Model(a.ctx, from)
+	switch {
+	case err == nil:
+		return network.ReadWeights(b)
+	case !client.IsNotFound(err):
+		return nil, err
+	}
+	if b, sent := cl.Blob(a.ctx, from); sent == nil {
+		return network.DecodeWeights(b)
+	}
+	return nil, fmt.Errorf("there is no such file, and no such model of the cluster: %w", err)
+}
+
+// checkWeights returns an error that names a line of the spec where the weights are not of the
+// job's network.
+func checkWeights(w *network.Weights, j *round.Job, m *dataset.Manifest, file *spec.File) error {
+	if w == nil {
+		return nil
+	}
+	with, err := j.WithWeights(w.File)
+	if err == nil {
+		err = pipeline.FitsWeights(with, m)
+	}
+	return file.Locate(err)
+}
+
+// sendWeights checks the weights of a job and puts them on the cluster.
+func sendWeights(a *app, cl *client.Client, w *network.Weights, j *round.Job, m *dataset.Manifest, file *spec.File) error {
+	if w == nil {
+		return nil
+	}
+	if err := checkWeights(w, j, m, file); err != nil {
+		return err
+	}
+	_, err := cl.PutBlob(a.ctx, w.File)
+	return err
+}
+
+// auditFlag asks for units to be computed twice.
+type auditFlag struct {
+	Audit auditRate `group:"cluster" seldom:"" placeholder:"RATE" help:"Fraction of the tasks, 0 to 1, that two workers compute, so that their results can be compared. A worker with a wrong result is reported and quarantined (default: 0)."`
+}
+
+// auditRate is a share from 0 to 1.
+type auditRate float64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *auditRate) UnmarshalText(text []byte) error {
+	v, err := units.ParseFloat(string(text))
+	if err != nil || !(v >= 0 && v <= 1) {
+		return fmt.Errorf("%q is not a fraction from 0 to 1", text)
+	}
+	*r = auditRate(v)
+	return nil
+}
+
+// settingInfo describes a key of a spec, as --settings -o json prints it.
+type settingInfo struct {
+	Key     string `json:"key"`
+	Values  string `json:"values"`
+	Default string `json:"default"`
+	Doc     string `json:"doc"`
+}
+
+// printSettings prints the keys of every spec and those of the algorithm.
+func (s *specFlags) printSettings(a *app) error {
+	name := s.Algorithm
+	if name == "" {
+		name = spec.DefaultAlgorithm
+	}
+	algorithm, err := registry.Find(name)
+	if err != nil {
+		return usageError{err}
+	}
+	keys := struct {
+		Algorithm string        `json:"algorithm"`
+		Common    []settingInfo `json:"common"`
+		Settings  []settingInfo `json:"settings"`
+	}{algorithm.Name(), settingInfos(spec.Common()), settingInfos(algorithm.Params())}
+	return a.print(keys, func(w io.Writer) {
+		fmt.Fprintln(w, "Keys of every spec:")
+		writeSettings(w, keys.Common)
+		fmt.Fprintf(w, "\nSettings of %s:\n", keys.Algorithm)
+		writeSettings(w, keys.Settings)
+	})
+}
+
+func settingInfos(params []param.Param) []settingInfo {
+	var infos []settingInfo
+	for _, p := range params {
+		infos = append(infos, settingInfo{p.Name, p.Wanted(), p.Default, p.Doc})
+	}
+	return infos
+}
+
+func writeSettings(w io.Writer, infos []settingInfo) {
+	for _, s := range infos {
+		fmt.Fprintf(w, "  %-20s  %s\n  %-20s  %s; default %s\n", s.Key, s.Doc, "", s.Values, s.Default)
+	}
 }

@@ -13,11 +13,13 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 type trainCmd struct {
@@ -258,4 +260,146 @@ func removeAll(paths []string) (err error) {
 		err = errors.Join(err, os.Remove(p))
 	}
 	return err
+}
+
+// fetch reads a cluster's dataset into memory.
+func (c *trainCmd) fetch(a *app, name string) (string, *local.Data, error) {
+	reach := c.guess
+	if a.given["wait"] {
+		reach = c.connect
+	}
+	cl, err := reach(a)
+	if err != nil {
+		return "", nil, err
+	}
+	defer cl.Close()
+	d, err := cl.Dataset(a.ctx, name)
+	if err != nil {
+		return "", nil, err
+	}
+	shards, err := cl.Shards(a.ctx, d.Manifest)
+	data := &local.Data{Manifest: d.Manifest, Shards: shards}
+	if g := d.Manifest.Groups; g != nil && err == nil {
+		var b []byte
+		if b, err = cl.Blob(a.ctx, g.Digest); err == nil {
+			data.Assigned, err = dataset.DecodeFolds(b, d.Manifest.Rows)
+		}
+	}
+	return name, data, err
+}
+
+// outputs implements printer.
+func (*trainCmd) outputs() []string { return []string{outputJSONL} }
+
+// printResult prints the result of a training.
+func (a *app) printResult(r *result) error {
+	if l := a.newProgressLines(); l != nil {
+		return l.out.Encode(struct {
+			Result *result `json:"result"`
+		}{r})
+	}
+	return a.print(r, r.text)
+}
+
+// curveOut is where --curve-out writes; nil writes nothing.
+type curveOut struct {
+	file *outFile
+	path string
+}
+
+// createCurve begins the file of a curve.
+func createCurve(path string) (*curveOut, error) {
+	if path == "" {
+		return nil, nil
+	}
+	if path != stdoutName && !strings.HasSuffix(strings.ToLower(path), ".csv") && !isDevice(path) {
+		return nil, usagef("--curve-out %s: a learning curve is written as CSV, so the name must end in .csv", path)
+	}
+	f, err := createFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return &curveOut{f, path}, nil
+}
+
+func (c *curveOut) discard() {
+	if c != nil {
+		c.file.discard()
+	}
+}
+
+// write writes the curve of a result and notes in it where.
+func (c *curveOut) write(r *result) error {
+	if c == nil {
+		return nil
+	}
+	r.Curve = c.path
+	if err := writeCurve(c.file, r.Line.Points, r.Line.Folds); err != nil {
+		return err
+	}
+	return c.file.commit()
+}
+
+// lineOf is the curve of a job that ran in this process.
+func lineOf(o *pipeline.Outcome) *protocol.JobCurve {
+	line := &protocol.JobCurve{Points: []curve.Point{}}
+	if o.Curve != nil {
+		line.Points = o.Curve.Points()
+	}
+	for _, f := range o.Folds {
+		points := []curve.Point{}
+		if f.Curve != nil {
+			points = f.Curve.Points()
+		}
+		line.Folds = append(line.Folds, points)
+	}
+	return line
+}
+
+// heldOutWriter is where --predictions-out writes; nil writes nothing.
+type heldOutWriter struct {
+	file   *outFile
+	format dataset.Format
+	path   string
+}
+
+// heldOutFile begins the file, where a job of the spec holds rows out.
+func (c *trainCmd) heldOutFile(file *spec.File) (*heldOutWriter, error) {
+	if c.PredictionsOut == "" {
+		return nil, nil
+	}
+	if file.Folds == 0 && file.TestFraction == 0 && !file.GroupFolds && c.Split == "" {
+		return nil, usagef("--predictions-out: no samples are held out for testing; give --test-fraction, --folds or --split")
+	}
+	format, err := new(formatFlag).of(c.PredictionsOut)
+	if err != nil {
+		return nil, err
+	}
+	f, err := createFile(c.PredictionsOut)
+	return &heldOutWriter{f, format, c.PredictionsOut}, err
+}
+
+func (h *heldOutWriter) discard() {
+	if h != nil {
+		h.file.discard()
+	}
+}
+
+// write writes the predictions of an outcome and notes in r where.
+func (h *heldOutWriter) write(o *pipeline.Outcome, r *result) error {
+	if h == nil {
+		return nil
+	}
+	if len(o.Predictions) == 0 {
+		return noPredictions("job "+r.Job, o)
+	}
+	set, err := predictions.Decode(o.Predictions)
+	if err != nil {
+		return err
+	}
+	r.Predictions = h.path
+	if err := writeHeldOut(h.file, h.format, set); err != nil {
+		return err
+	}
+	return h.file.commit()
 }

@@ -3,14 +3,99 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/protocol"
 )
+
+// serverFlags say which cluster a command speaks to that changes nothing.
+type serverFlags struct {
+	Server []string `placeholder:"HOST[:PORT]" group:"cluster" help:"HTTP addresses of coordinators; one is enough (default: COPPICE_SERVER, or 127.0.0.1:7100)."`
+}
+
+// changeFlags are those of a command that changes something.
+type changeFlags struct {
+	serverFlags
+	Wait time.Duration `seldom:"" default:"30s" group:"cluster" help:"How long to wait for a cluster that does not answer. 0: do not wait, but say why there is no answer."`
+}
+
+const defaultServer = "127.0.0.1:7100"
+
+// connect returns a client that waits for a short while for the cluster.
+func (s *serverFlags) connect(a *app) (*client.Client, error) {
+	servers := strings.Join(withPorts(s.Server), ",")
+	if servers == "" {
+		servers = defaultServer
+	}
+	c, err := client.New(servers)
+	if err != nil {
+		return nil, usagef("--server: %w", err)
+	}
+	c.Patience = protocol.ClientRead
+	a.asks = newAsked(a, c)
+	c.Waiting = a.asks.waiting
+	return c, nil
+}
+
+// connect returns a client that says on stderr for whom it waits when it has to wait
+// for the cluster.
+func (f *changeFlags) connect(a *app) (*client.Client, error) {
+	if f.Wait < 0 {
+		return nil, usagef("--wait %v: want 0 or more", f.Wait)
+	}
+	c, err := f.serverFlags.connect(a)
+	if err != nil {
+		return nil, err
+	}
+	a.asks.patient(f.Wait)
+	return c, nil
+}
+
+// guess is connect for a command that may not have meant a cluster: where nobody said
+// where one is, it does not wait for it.
+func (s *serverFlags) guess(a *app) (*client.Client, error) {
+	c, err := s.connect(a)
+	if err == nil && len(s.Server) == 0 {
+		c.Patience = 0
+	}
+	return c, err
+}
+
+// withPort adds the default port to a host that has none. What is no host stays as it is:
+// whoever reads the address refuses it. A number alone is a port, not a host.
+func withPort(address string) string {
+	var missing *net.AddrError
+	_, _, err := net.SplitHostPort(address)
+	if !errors.As(err, &missing) || missing.Err != "missing port in address" || address == "" || strings.Trim(address, "0123456789") == "" || strings.Contains(address, "/") {
+		return address
+	}
+	return net.JoinHostPort(strings.Trim(address, "[]"), strconv.Itoa(coordinator.DefaultPort))
+}
+
+func withPorts(addresses []string) []string {
+	var all []string
+	for _, a := range addresses {
+		all = append(all, withPort(strings.TrimSpace(a)))
+	}
+	return all
+}
+
+// apartFromCluster refuses flags about a cluster beside the flag by which the command asks none. A
+// variable or a configuration file may name a cluster all the same.
+func (a *app) apartFromCluster(flag string, asksNone bool) error {
+	for _, name := range []string{"server", "wait"} {
+		if asksNone && a.given[name] {
+			return usagef("--%s needs a cluster, but %s uses none; leave one of them out", name, flag)
+		}
+	}
+	return nil
+}
 
 const (
 	// lull is how long no request had to be sent again once the cluster is back: longer
@@ -120,21 +205,3 @@ func (s *asked) explained(err error) error {
 	}
 	return outage{err, text}
 }
-
-// reason says why a request got no answer whose last try ended with err.
-func (o *outlook) reason(err error) string {
-	if o.Leader == "" || err == nil {
-		return o.problem()
-	}
-	return fmt.Sprintf("%v (%s)", err, o.said())
-}
-
-// outage is the error of a command that got no answer, with what each coordinator says.
-type outage struct {
-	error
-	text string
-}
-
-func (e outage) Unwrap() error { return e.error }
-
-func (e outage) Error() string { return e.text }

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/internal/units"
+)
+
+// mayBeEmpty is the tag of a flag or an argument whose empty value says something.
+const mayBeEmpty = "empty"
+
+// checkGiven refuses what the command line says twice or leaves empty: of two values one
+// would be lost, and an empty value would mean the default. Flags that are lists may be
+// given again and again.
+func checkGiven(line *kong.Context) error {
+	seen := make(map[*kong.Flag]bool)
+	for _, p := range line.Path {
+		if p.Positional != nil && !p.Positional.Tag.Has(mayBeEmpty) && isEmpty(line.Value(p).Interface()) {
+			return usagef("the argument <%s> is empty", p.Positional.Name)
+		}
+		f := p.Flag
+		if f == nil || p.Resolved {
+			continue
+		}
+		if seen[f] && !f.IsCumulative() {
+			return usagef("--%s is given twice; give it once", f.Name)
+		}
+		seen[f] = true
+		if isEmpty(line.FlagValue(f)) && !f.Tag.Has(mayBeEmpty) {
+			return usagef("--%s has an empty value; give a value, or leave the flag out", f.Name)
+		}
+	}
+	return nil
+}
+
+// isEmpty tells whether a flag's value is a text without content, or a list of such texts.
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return v == ""
+	case []string:
+		return strings.TrimSpace(strings.Join(v, "")) == ""
+	}
+	return false
+}
+
+// givenIn lists the flags that a command line itself has.
+func givenIn(line *kong.Context) map[string]bool {
+	given := make(map[string]bool)
+	for _, p := range line.Path {
+		if p.Flag != nil && !p.Resolved {
+			given[p.Flag.Name] = true
+		}
+	}
+	return given
+}
+
+// suggested matches how an error about a flag, or a word, that is not known ends.
+var suggested = regexp.MustCompile(`^(unexpected argument|unknown flag) (\S+), did you mean (?:one of )?((?:"[^"]+"(?:, )?)+)\?$`)
+
+// nearOnly takes what is not near out of the suggestions of an error.
+func nearOnly(err error) error {
+	parts := suggested.FindStringSubmatch(err.Error())
+	if parts == nil {
+		return err
+	}
+	word, near := parts[2], []string{}
+	for _, s := range strings.Split(parts[3], ", ") {
+		if name := strings.Trim(s, `"`); param.Near(strings.TrimLeft(word, "-"), strings.TrimLeft(name, "-")) || begins(name, word) {
+			near = append(near, s)
+		}
+	}
+	text := parts[1] + " " + word
+	switch len(near) {
+	case 0:
+	case 1:
+		text += fmt.Sprintf(", did you mean %s?", near[0])
+	default:
+		text += fmt.Sprintf(", did you mean one of %s?", strings.Join(near, ", "))
+	}
+	return reworded{err, text}
+}
+
+// begins reports whether a name begins with a word of three letters at least.
+func begins(name, word string) bool {
+	return len(strings.TrimLeft(word, "-")) >= 3 && strings.HasPrefix(name, word)
+}
+
+// reworded is an error in other words.
+type reworded struct {
+	error
+	text string
+}
+
+func (e reworded) Unwrap() error { return e.error }
+
+func (e reworded) Error() string { return e.text }
+
+// decimalNumbers reads flags that are numbers as decimal numbers. kong would take 010 for 8, and 1_0 for 10.
+func decimalNumbers() kong.Option {
+	return kong.OptionFunc(func(k *kong.Kong) error {
+		for _, kind := range []reflect.Kind{
+			reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+			reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64,
+		} {
+			if err := kong.KindMapper(kind, kong.MapperFunc(decodeNumber)).Apply(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// decodeNumber implements kong.MapperFunc.
+func decodeNumber(ctx *kong.DecodeContext, target reflect.Value) error {
+	token, err := ctx.Scan.PopValue("number")
+	if err != nil {
+		return err
+	}
+	text, bits := fmt.Sprint(token.Value), target.Type().Bits()
+	switch {
+	case target.CanInt():
+		v, err := strconv.ParseInt(text, 10, bits)
+		if err != nil {
+			return fmt.Errorf("want a whole number that fits in %d bits, got %q", bits, text)
+		}
+		target.SetInt(v)
+	case target.CanUint():
+		v, err := strconv.ParseUint(text, 10, bits)
+		if err != nil {
+			return fmt.Errorf("want a whole number of at least 0 that fits in %d bits, got %q", bits, text)
+		}
+		target.SetUint(v)
+	default:
+		v, err := units.ParseFloat(text)
+		if err != nil {
+			return fmt.Errorf("want a decimal number, got %q", text)
+		}
+		target.SetFloat(v)
+	}
+	return nil
+}
+
+// What -o may be.
+const (
+	outputText  = "text"
+	outputJSON  = "json"
+	outputCSV   = "csv"
+	outputJSONL = "jsonl"
+)
+
+// printer is a command that prints more than text and json.
+type printer interface{ outputs() []string }
+
+// outputsOf lists what -o of a command may be.
+func outputsOf(n *kong.Node) []string {
+	all := []string{outputText, outputJSON}
+	if n == nil || !n.Target.IsValid() || !n.Target.CanAddr() {
+		return all
+	}
+	if p, ok := n.Target.Addr().Interface().(printer); ok {
+		all = append(all, p.outputs()...)
+	}
+	return all
+}
+
+// checkOutput refuses an output that a command does not have.
+func checkOutput(n *kong.Node, output string) error {
+	all := outputsOf(n)
+	if n == nil || slices.Contains(all, output) {
+		return nil
+	}
+	last := len(all) - 1
+	return usagef("-o %s: coppice %s prints %s or %s", output, strings.Join(path(n), " "), strings.Join(all[:last], ", "), all[last])
+}
+
+// threadsFlag bounds the processors that a command computes on.
+type threadsFlag struct {
+	Threads int `placeholder:"N" help:"Number of threads to compute on, which does not change the results (default: one for each processor)."`
+}
+
+// maxThreads is the greatest number of threads that can be asked for.
+const maxThreads = 1024
+
+func (t *threadsFlag) check() error {
+	if t.Threads < 0 || t.Threads > maxThreads {
+		return usagef("--threads %d: want 1 to %d, or 0 for one thread per processor", t.Threads, maxThreads)
+	}
+	return nil
+}
+
+// count returns how many threads there are to be.
+func (t *threadsFlag) count() int {
+	if t.Threads == 0 {
+		return runtime.GOMAXPROCS(0)
+	}
+	return t.Threads
+}

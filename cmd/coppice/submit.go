@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// warnSuspect says that a job's results may be wrong.
+func (a *app) warnSuspect(j *protocol.JobInfo) {
+	if j.Suspect != "" {
+		a.note("warning: the model of job %s may be wrong: %s", j.Name, j.Suspect)
+	}
+}
+
+// trainThere trains on a cluster and waits for the end.
+func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outcome, error) {
+	cl, err := c.connect(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer cl.Close()
+	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, c.PredictionsOut != "")
+	if err != nil {
+		return nil, nil, err
+	}
+	cl.Faithful = true // the cluster keeps the job, however long it is away
+	if job, err = watch(a, cl, job); err != nil {
+		return nil, nil, err
+	}
+	r, o, err := finished(job)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.warnSuspect(job)
+	r.Model = modelHint(job)
+	if c.ModelOut != "" {
+		err = download(a.ctx, cl, job, o)
+	}
+	if err == nil && (c.PredictionsOut != "" || c.Figures != "") && job.Predictions != nil {
+		o.Predictions, err = cl.Blob(a.ctx, job.Predictions.Blob)
+	}
+	if err == nil {
+		r.On = manifestOf(a, cl, job)
+		err = r.addHeldOut(a, cl, job)
+	}
+	if err == nil && (c.CurveOut != "" || c.Figures != "") {
+		r.Line, err = cl.Curve(a.ctx, strconv.FormatUint(job.ID, 10))
+	}
+	return r, o, err
+}
+
+// manifestOf returns the manifest of a job's dataset, or nothing if the cluster does not have it any more.
+func manifestOf(a *app, cl *client.Client, job *protocol.JobInfo) []*dataset.Manifest {
+	set, err := cl.Dataset(a.ctx, job.Dataset)
+	if err != nil || set.Digest != job.Job.Dataset {
+		return nil
+	}
+	return []*dataset.Manifest{set.Manifest}
+}
+
+// download puts the models of a done job into its outcome.
+func download(ctx context.Context, cl *client.Client, job *protocol.JobInfo, o *pipeline.Outcome) (err error) {
+	if job.ModelDeleted != 0 {
+		return fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it again", job.Name)
+	}
+	if len(o.Folds) == 0 {
+		o.Model, err = cl.Blob(ctx, job.Models[0].Blob)
+		return err
+	}
+	for i, f := range o.Folds {
+		if f.Model, err = cl.Blob(ctx, job.Models[i].Blob); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// submit imports the data where it is a file, checks the spec against the
+// dataset, so that errors name its lines, and submits the job. Interrupted while the
+// answer is due, it says that there may be a job. With keep, a job that would not keep
+// its predictions is refused.
+func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.File, audit auditRate, keep bool) (*protocol.JobInfo, error) {
+	set, err := s.dataset(a, cl, d, file)
+	if err != nil {
+		return nil, err
+	}
+	file.Spec.Dataset = set.Name
+	var assigned []uint16
+	if s.Split != "" {
+		folds, err := readFolds(a, s.Split, set.Manifest)
+		if err != nil {
+			return nil, err
+		}
+		assigned = folds.Assigned
+		if _, err := cl.PutBlob(a.ctx, folds.blob); err != nil {
+			return nil, err
+		}
+		folds.into(&file.Spec)
+	}
+	w, err := readWeights(a, cl, file)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := spec.Resolve(file.Spec, set.Manifest)
+	if err != nil {
+		return nil, file.Locate(err)
+	}
+	if err := sendWeights(a, cl, w, resolved, set.Manifest, file); err != nil {
+		return nil, err
+	}
+	if keep {
+		if assigned == nil {
+			if assigned, err = assignedFolds(a, cl, resolved, set.Manifest); err != nil {
+				return nil, err
+			}
+		}
+		if err := keepable(resolved, set.Manifest, assigned); err != nil {
+			return nil, err
+		}
+	}
+	before, err := jobNamed(a.ctx, cl, file.Spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	job, err := cl.SubmitRequest(a.ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(audit)})
+	if errors.Is(err, context.Canceled) {
+		return nil, interrupted{"interrupted; the job may have been submitted: see coppice job list"}
+	}
+	if err == nil && before != nil && before.ID == job.ID && job.ModelDeleted == 0 {
+		a.note("%s", wasThere(job))
+	}
+	return job, err
+}
+
+// jobNamed returns the job that has a name; nil: none has, or the name is empty.
+func jobNamed(ctx context.Context, cl *client.Client, name string) (*protocol.JobInfo, error) {
+	if protocol.CheckName(name) != nil {
+		return nil, nil // a submission refuses a name that is none
+	}
+	j, err := cl.Job(ctx, name)
+	if client.IsNotFound(err) {
+		return nil, nil
+	}
+	return j, err
+}
+
+// wasThere says of a job that a submission was answered with that no other one was made.
+func wasThere(j *protocol.JobInfo) string {
+	if j.State == protocol.Done {
+		return fmt.Sprintf("job %s with the same spec is already done (%s), so nothing was trained; to train again, give another --name", j.Name, clock(j.Ended))
+	}
+	return fmt.Sprintf("job %s with the same spec was already submitted (%s) and is %s; no new job was made", j.Name, clock(j.Submitted), j.State)
+}
+
+// dataset returns the dataset that a job is to train on, importing a file.
+func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.File) (*protocol.Dataset, error) {
+	if s.Data == "" {
+		return cl.Dataset(a.ctx, file.Spec.Dataset)
+	}
+	src, checks, err := d.open(a, s.Data)
+	if err != nil {
+		return nil, err
+	}
+	m := newMeter(a.stderr)
+	m.quiet = a.json
+	defer m.clear()
+	set, err := importAs(a.ctx, cl, datasetName(s.Data), src, importOptions(a.ctx, checks, m))
+	a.said = m.said
+	return set, err
+}
+
+// importAs imports a file of a job under its own name, or, where other data or the same
+// with other names of columns, numbers of rows, labels or groups has that, with the beginning of its
+// digest added, and a number where the same with others has that too.
+func importAs(ctx context.Context, cl *client.Client, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
+	dir, err := tempdir.Make("import")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Remove()
+	m, err := dataset.Import(src, dir.Path, o)
+	if err != nil {
+		return nil, err
+	}
+	free := name
+	for n := 1; ; n++ {
+		have, err := cl.Dataset(ctx, free)
+		switch {
+		case client.IsNotFound(err), err == nil && have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
+			return cl.Upload(ctx, free, m, dir.Path, o.Progress) // of one that is there: what the cluster has lost of it
+		case err != nil:
+			return nil, err
+		}
+		if free = name + "-" + m.Digest()[:8]; n > 1 {
+			free += fmt.Sprintf("-%d", n)
+		}
+	}
+}
+
+// watch shows a job's progress until it ends, however often the cluster changes its
+// leader or is away meanwhile. Interrupted, it says that the job goes on.
+func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, error) {
+	m := newMeter(a.stderr)
+	m.told = a.newProgressLines()
+	last, err := cl.Watch(a.ctx, strconv.FormatUint(j.ID, 10), m.job)
+	m.clear()
+	return last, left(j.Name, err)
+}
+
+// left says of an interrupted command that its job goes on.
+func left(job string, err error) error {
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return interrupted{fmt.Sprintf("job %s continues without this command; to watch it: coppice job watch %s; to cancel it: coppice job cancel %s", job, job, job)}
+}
+
+// job shows a job's state.
+func (m *meter) job(j *protocol.JobInfo) {
+	switch {
+	case j.WaitingFor != "":
+		m.first = nil // what comes counts from there
+		m.waiting(fmt.Sprintf("job %s is %s and waits: %s", j.Name, j.State, j.Waiting))
+	case j.State == protocol.Queued:
+		m.first = nil
+		m.show(fmt.Sprintf("job %s is queued", j.Name))
+	case j.State == protocol.Paused:
+		m.first = nil
+		m.show(fmt.Sprintf("job %s is paused; to resume it: coppice job resume %s", j.Name, j.Name))
+	case j.Progress != nil:
+		m.training(*j.Progress)
+	}
+}
