@@ -37,7 +37,7 @@ func (c *backupCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	f, err := createFileOf(path, privateFile)
+	f, err := createFile(path, privateFile)
 	if err != nil {
 		return err
 	}

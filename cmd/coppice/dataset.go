@@ -47,7 +47,7 @@ func (c *importCmd) Run(a *app) error {
 	}
 	m := newMeter(a.stderr)
 	m.quiet = a.json
-	d, err := cl.Import(a.ctx, c.Name, src, importOptions(a.ctx, checks, m))
+	d, err := cl.Import(a.ctx, c.Name, src, readingFor(a.ctx, "reading data", checks, m))
 	m.clear()
 	if err != nil {
 		return err

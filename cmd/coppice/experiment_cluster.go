@@ -89,7 +89,7 @@ func (s *specArg) send(a *app, cl *client.Client, of *experiment.Spec, d *experi
 	}
 	m := newMeter(a.stderr)
 	defer m.clear()
-	set, err := importAs(a.ctx, cl, d.Name, src, importOptions(a.ctx, checks, m))
+	set, err := importAs(a.ctx, cl, d.Name, src, readingFor(a.ctx, "reading data", checks, m))
 	if client.IsConflict(err) {
 		return nil, of.Error(d.At, "%v; give this experiment another name with the key name", err)
 	}

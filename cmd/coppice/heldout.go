@@ -125,17 +125,6 @@ func keepable(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
 	return nil
 }
 
-// setPredictions says where the predictions of held-out rows are, or why they are not.
-func (r *result) setPredictions(o *pipeline.Outcome, kept bool, where string) {
-	switch {
-	case o.Rows.Test == 0:
-	case kept:
-		r.Predictions = where
-	default:
-		r.Predictions = "not kept (keep_predictions)"
-	}
-}
-
 // writeHeldOut writes the true and the predicted distribution of each row.
 func writeHeldOut(w io.Writer, f dataset.Format, s *predictions.Set) error {
 	names := s.LabelNames

@@ -46,7 +46,7 @@ func (c *inspectCmd) Run(a *app) error {
 		return err
 	}
 	m := newMeter(a.stderr)
-	found, err := dataset.Inspect(path, o, importOptions(a.ctx, checks, m))
+	found, err := dataset.Inspect(path, o, readingFor(a.ctx, "reading data", checks, m))
 	m.clear()
 	if err != nil {
 		return err

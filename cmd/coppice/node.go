@@ -63,15 +63,11 @@ func (c *nodeCmd) Run(a *app) error {
 	}
 	m := newMeter(a.stderr)
 	defer m.clear()
-	name, data, err := flags.load(a, m, file)
+	name, data, job, err := flags.load(a, m, file)
 	if err != nil {
 		return err
 	}
 	m.clear()
-	job, err := flags.resolve(a, file, data)
-	if err != nil {
-		return err
-	}
 	n, err := c.examine(a, job, data)
 	if err != nil {
 		return err

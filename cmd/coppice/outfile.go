@@ -29,10 +29,7 @@ const (
 
 // createFile begins a file beside its final place, so that a wrong path is found
 // before the work is done.
-func createFile(path string) (*outFile, error) { return createFileOf(path, userFile) }
-
-// createFileOf is createFile of a mode.
-func createFileOf(path string, mode fs.FileMode) (*outFile, error) {
+func createFile(path string, mode fs.FileMode) (*outFile, error) {
 	switch info, err := os.Stat(path); {
 	case path == stdoutName:
 		return nil, usagef("-: this output cannot go to stdout; give the name of a file (./- for a file named -)")
@@ -103,7 +100,7 @@ func (f *outFile) discard() {
 
 // writeFile writes a whole file, or nothing.
 func writeFile(path string, b []byte) error {
-	f, err := createFile(path)
+	f, err := createFile(path, userFile)
 	if err != nil {
 		return err
 	}
@@ -126,7 +123,7 @@ func writable(path string) error {
 	if path == "" || isDevice(path) {
 		return nil
 	}
-	f, err := createFile(path)
+	f, err := createFile(path, userFile)
 	if err != nil {
 		return err
 	}
@@ -147,7 +144,7 @@ const stdoutName = "-"
 // room.
 func (a *app) createOutput(path string) (output, error) {
 	if path != stdoutName {
-		return createFile(path)
+		return createFile(path, userFile)
 	}
 	if a.json {
 		return nil, usagef("--out - and -o json both print to stdout: give only one of them")

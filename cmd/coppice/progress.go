@@ -244,11 +244,6 @@ func (p *pulse) stop() {
 	p.ended.Wait()
 }
 
-// importOptions shows the progress of reading data on m.
-func importOptions(ctx context.Context, checks dataset.Checks, m *meter) dataset.ImportOptions {
-	return readingFor(ctx, "reading data", checks, m)
-}
-
 // readingFor shows on m how far a command is that goes through data, by what it does.
 func readingFor(ctx context.Context, doing string, checks dataset.Checks, m *meter) dataset.ImportOptions {
 	r := &readingMeter{meter: m, doing: doing}

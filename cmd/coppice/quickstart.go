@@ -131,7 +131,7 @@ func (q *quickstart) up(c *quickstartCmd) error {
 func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source, checks dataset.Checks) error {
 	cl := q.cluster.Client()
 	m := newMeter(q.stderr)
-	d, err := cl.Import(q.ctx, "quickstart", src, importOptions(q.ctx, checks, m))
+	d, err := cl.Import(q.ctx, "quickstart", src, readingFor(q.ctx, "reading data", checks, m))
 	m.clear()
 	if err != nil {
 		return err

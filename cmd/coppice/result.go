@@ -91,6 +91,9 @@ func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds floa
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
 		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent, Mixture: o.Mixture,
 	}
+	if o.Rows.Test > 0 {
+		r.Predictions = "not kept (keep_predictions)" // unless the caller knows where they are
+	}
 	for _, f := range o.Folds {
 		r.Folds = append(r.Folds, foldResult{f.Group, f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.MeanPredictor, f.Added, f.ModelDigest, nil, f.Mixture})
 	}
@@ -266,7 +269,9 @@ func finished(j *protocol.JobInfo) (*result, *pipeline.Outcome, error) {
 		return nil, nil, fmt.Errorf("the outcome of job %s: %w", j.Name, err)
 	}
 	r := newResult(j.Name, j.Dataset, j.Job, o, j.Seconds)
-	r.setPredictions(o, j.Predictions != nil, "coppice job predictions "+j.Name+" --out FILE")
+	if j.Predictions != nil {
+		r.Predictions = "coppice job predictions " + j.Name + " --out FILE"
+	}
 	return r, o, nil
 }
 

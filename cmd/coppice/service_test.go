@@ -110,7 +110,7 @@ func TestModesOfFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]fs.FileMode{"model": userFile, "backup": privateFile} {
 		path := filepath.Join(dir, name)
-		f, err := createFileOf(path, mode)
+		f, err := createFile(path, mode)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -66,90 +66,106 @@ func (s *specFlags) read() (*spec.File, error) {
 	} else if f.Spec.Dataset == "" {
 		return nil, usagef("want data to train on: give --data FILE or --dataset NAME")
 	}
-	return f, s.checkSplit(&f.Spec)
-}
-
-// apply sets what flags give, in the order of the table.
-func (s *specFlags) apply(to *protocol.Spec) error {
-	flags := []struct{ flag, key, value string }{
-		{"--algorithm", "algorithm", s.Algorithm}, {"--dataset", "dataset", s.Dataset},
-		{"--name", "name", s.Name}, {"--seed", "seed", s.Seed},
-		{"--test-fraction", "test_fraction", s.TestFraction}, {"--measures", "measures", s.Measures}, {"--clip", "clip", s.Clip}, {"--folds", "folds", s.Folds},
-	}
-	if s.Folds == "groups" {
-		flags[len(flags)-1].key, flags[len(flags)-1].value = "group_folds", "true"
-	}
-	given := make(map[string]string) // the flag that gave a key
-	set := func(flag, key, value string) error {
-		if first, ok := given[key]; ok {
-			return usagef("%s is given twice, by %s and by %s; give it once", key, first, flag)
-		}
-		given[key] = flag
-		return setFlag(to, flag, key, value)
-	}
-	for _, f := range flags {
-		if f.value == "" {
-			continue
-		}
-		if err := set(f.flag, f.key, f.value); err != nil {
-			return err
-		}
-	}
-	for _, pair := range s.Set {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok {
-			return usagef("--set %s: want key=value", pair)
-		}
-		if err := set("--set", key, value); err != nil {
-			return err
-		}
-	}
-	for _, f := range []struct{ flag, key, value string }{{"--steps", "steps", s.Steps}, {"--members", "members", s.Members}, {"--init-from", network.SettingInitFrom, s.InitFrom}} {
-		if f.value == "" {
-			continue
-		}
-		if err := set(f.flag, f.key, f.value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// setFlag sets one key; an error names the flag instead of the key where these
-// are the same.
-func setFlag(to *protocol.Spec, flag, key, value string) error {
-	err := spec.Set(to, key, value)
-	if err == nil {
-		return nil
-	}
-	var p *param.Error
-	if flag != "--set" && errors.As(err, &p) {
-		return usagef("%s: %s", flag, p.Reason)
-	}
-	return usagef("%s %w", flag, err)
-}
-
-func (s *specFlags) checkSplit(to *protocol.Spec) error {
 	if s.Split == "" {
-		return nil
+		return f, nil
 	}
-	if to.Folds != 0 || to.TestFraction != 0 || to.GroupFolds {
-		return usagef("--split lists the test samples itself, so folds and a test fraction are not allowed with it")
+	if f.Folds != 0 || f.TestFraction != 0 || f.GroupFolds {
+		return nil, usagef("--split lists the test samples itself, so folds and a test fraction are not allowed with it")
 	}
 	if _, err := os.Stat(s.Split); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: no such file or folder", s.Split)
+		return nil, fmt.Errorf("%s: no such file or folder", s.Split)
+	}
+	return f, nil
+}
+
+// apply sets what flags give, in the order of the table. An error names the flag instead of the key if these are the
+// same.
+func (s *specFlags) apply(to *protocol.Spec) error {
+	type setting struct{ flag, key, value string }
+	folds := setting{"--folds", "folds", s.Folds}
+	if s.Folds == "groups" {
+		folds.key, folds.value = "group_folds", "true"
+	}
+	all := []setting{
+		{"--algorithm", "algorithm", s.Algorithm}, {"--dataset", "dataset", s.Dataset},
+		{"--name", "name", s.Name}, {"--seed", "seed", s.Seed},
+		{"--test-fraction", "test_fraction", s.TestFraction}, {"--measures", "measures", s.Measures}, {"--clip", "clip", s.Clip}, folds,
+	}
+	for _, pair := range s.Set {
+		all = append(all, setting{flag: "--set", value: pair})
+	}
+	all = append(all, setting{"--steps", "steps", s.Steps}, setting{"--members", "members", s.Members}, setting{"--init-from", network.SettingInitFrom, s.InitFrom})
+	given := make(map[string]string) // the flag that gave a key
+	for _, f := range all {
+		if f.flag == "--set" {
+			var ok bool
+			if f.key, f.value, ok = strings.Cut(f.value, "="); !ok {
+				return usagef("--set %s: want key=value", f.key)
+			}
+		} else if f.value == "" {
+			continue
+		}
+		if first, ok := given[f.key]; ok {
+			return usagef("%s is given twice, by %s and by %s; give it once", f.key, first, f.flag)
+		}
+		given[f.key] = f.flag
+		err := spec.Set(to, f.key, f.value)
+		var p *param.Error
+		switch {
+		case err != nil && f.flag != "--set" && errors.As(err, &p):
+			return usagef("%s: %s", f.flag, p.Reason)
+		case err != nil:
+			return usagef("%s %w", f.flag, err)
+		}
 	}
 	return nil
 }
 
-// foldList is the contents of a --split file.
-type foldList struct {
-	*dataset.SplitList
-	blob   []byte
-	digest string
+// resolvedJob is the job of a spec, with the files that the spec names by their digests.
+type resolvedJob struct {
+	*round.Job
+	assigned []uint16 // the folds of --split; nil without it
+	folds    []byte   // assigned, encoded
+	weights  []byte   // of init_from; nil if it names none
 }
 
-func readFolds(a *app, path string, m *dataset.Manifest) (*foldList, error) {
+// resolve makes the job of a spec on a dataset, so that errors name lines of the spec. It reads the folds of --split and
+// the weights of init_from, and has the spec name them by their digests. cl is nil if there is no cluster.
+func (s *specFlags) resolve(a *app, cl *client.Client, file *spec.File, m *dataset.Manifest) (*resolvedJob, error) {
+	r := new(resolvedJob)
+	if s.Split != "" {
+		list, err := readFolds(a, s.Split, m)
+		if err != nil {
+			return nil, err
+		}
+		r.assigned, r.folds = list.Assigned, dataset.EncodeFolds(list.Assigned)
+		sum := sha256.Sum256(r.folds)
+		file.Spec.Assigned, file.Spec.Folds, file.Spec.Overlap = hex.EncodeToString(sum[:]), list.Folds, list.Overlap
+	}
+	from := initFrom(file)
+	if from != "" {
+		w, err := findWeights(a, cl, from)
+		if err != nil {
+			return nil, file.Locate(param.Errorf(network.SettingInitFrom, "%s: %v", from, err))
+		}
+		file.Spec.Set[network.SettingInitFrom], r.weights = w.Digest, w.File
+	}
+	var err error
+	if r.Job, err = spec.Resolve(file.Spec, m); err != nil {
+		return nil, file.Locate(err)
+	}
+	if from == "" {
+		return r, nil
+	}
+	with, err := r.WithWeights(r.weights)
+	if err == nil {
+		err = pipeline.FitsWeights(with, m)
+	}
+	return r, file.Locate(err)
+}
+
+// readFolds reads the file of --split.
+func readFolds(a *app, path string, m *dataset.Manifest) (*dataset.SplitList, error) {
 	list, err := m.SplitFile(path)
 	if err != nil {
 		return nil, err
@@ -160,14 +176,7 @@ func readFolds(a *app, path string, m *dataset.Manifest) (*foldList, error) {
 	if m.HasRowNames {
 		a.note("%s: the column row is read as positions in the data file, counted from 0, and not as names of samples", path)
 	}
-	blob := dataset.EncodeFolds(list.Assigned)
-	sum := sha256.Sum256(blob)
-	return &foldList{list, blob, hex.EncodeToString(sum[:])}, nil
-}
-
-// into has the spec use the list.
-func (f *foldList) into(s *protocol.Spec) {
-	s.Assigned, s.Folds, s.Overlap = f.digest, f.Folds, f.Overlap
+	return list, nil
 }
 
 // initFrom returns what a spec's init_from names; "": nothing.
@@ -176,21 +185,6 @@ func initFrom(file *spec.File) string {
 		return from
 	}
 	return ""
-}
-
-// readWeights reads the weights that a spec's init_from names, and has the spec name them by their
-// digest. Without a cluster it is a file. It returns nil where nothing is named.
-func readWeights(a *app, cl *client.Client, file *spec.File) (*network.Weights, error) {
-	from := initFrom(file)
-	if from == "" {
-		return nil, nil
-	}
-	w, err := findWeights(a, cl, from)
-	if err != nil {
-		return nil, file.Locate(param.Errorf(network.SettingInitFrom, "%s: %v", from, err))
-	}
-	file.Spec.Set[network.SettingInitFrom] = w.Digest
-	return w, nil
 }
 
 // findWeights reads a file, or else a model of the cluster, or weights that were sent to it before.
@@ -215,31 +209,6 @@ func findWeights(a *app, cl *client.Client, from string) (*network.Weights, erro
 		return network.DecodeWeights(b)
 	}
 	return nil, fmt.Errorf("there is no such file, and no such model of the cluster: %w", err)
-}
-
-// checkWeights returns an error that names a line of the spec where the weights are not of the
-// job's network.
-func checkWeights(w *network.Weights, j *round.Job, m *dataset.Manifest, file *spec.File) error {
-	if w == nil {
-		return nil
-	}
-	with, err := j.WithWeights(w.File)
-	if err == nil {
-		err = pipeline.FitsWeights(with, m)
-	}
-	return file.Locate(err)
-}
-
-// sendWeights checks the weights of a job and puts them on the cluster.
-func sendWeights(a *app, cl *client.Client, w *network.Weights, j *round.Job, m *dataset.Manifest, file *spec.File) error {
-	if w == nil {
-		return nil
-	}
-	if err := checkWeights(w, j, m, file); err != nil {
-		return err
-	}
-	_, err := cl.PutBlob(a.ctx, w.File)
-	return err
 }
 
 // auditFlag asks for units to be computed twice.

@@ -43,45 +43,35 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 	a.warnSuspect(job)
 	r.Model = modelHint(job)
 	if c.ModelOut != "" {
-		err = download(a.ctx, cl, job, o)
+		if job.ModelDeleted != 0 {
+			return nil, nil, fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it again", job.Name)
+		}
+		if len(o.Folds) == 0 {
+			if o.Model, err = cl.Blob(a.ctx, job.Models[0].Blob); err != nil {
+				return nil, nil, err
+			}
+		}
+		for i, f := range o.Folds {
+			if f.Model, err = cl.Blob(a.ctx, job.Models[i].Blob); err != nil {
+				return nil, nil, err
+			}
+		}
 	}
-	if err == nil && (c.PredictionsOut != "" || c.Figures != "") && job.Predictions != nil {
-		o.Predictions, err = cl.Blob(a.ctx, job.Predictions.Blob)
+	if (c.PredictionsOut != "" || c.Figures != "") && job.Predictions != nil {
+		if o.Predictions, err = cl.Blob(a.ctx, job.Predictions.Blob); err != nil {
+			return nil, nil, err
+		}
 	}
-	if err == nil {
-		r.On = manifestOf(a, cl, job)
-		err = r.addHeldOut(a, cl, job)
+	if set, err := cl.Dataset(a.ctx, job.Dataset); err == nil && set.Digest == job.Job.Dataset { // it may have been deleted
+		r.On = []*dataset.Manifest{set.Manifest}
 	}
-	if err == nil && (c.CurveOut != "" || c.Figures != "") {
+	if err := r.addHeldOut(a, cl, job); err != nil {
+		return nil, nil, err
+	}
+	if c.CurveOut != "" || c.Figures != "" {
 		r.Line, err = cl.Curve(a.ctx, strconv.FormatUint(job.ID, 10))
 	}
 	return r, o, err
-}
-
-// manifestOf returns the manifest of a job's dataset, or nothing if the cluster does not have it any more.
-func manifestOf(a *app, cl *client.Client, job *protocol.JobInfo) []*dataset.Manifest {
-	set, err := cl.Dataset(a.ctx, job.Dataset)
-	if err != nil || set.Digest != job.Job.Dataset {
-		return nil
-	}
-	return []*dataset.Manifest{set.Manifest}
-}
-
-// download puts the models of a done job into its outcome.
-func download(ctx context.Context, cl *client.Client, job *protocol.JobInfo, o *pipeline.Outcome) (err error) {
-	if job.ModelDeleted != 0 {
-		return fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it again", job.Name)
-	}
-	if len(o.Folds) == 0 {
-		o.Model, err = cl.Blob(ctx, job.Models[0].Blob)
-		return err
-	}
-	for i, f := range o.Folds {
-		if f.Model, err = cl.Blob(ctx, job.Models[i].Blob); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // submit imports the data where it is a file, checks the spec against the
@@ -94,63 +84,45 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 		return nil, err
 	}
 	file.Spec.Dataset = set.Name
-	var assigned []uint16
-	if s.Split != "" {
-		folds, err := readFolds(a, s.Split, set.Manifest)
-		if err != nil {
-			return nil, err
-		}
-		assigned = folds.Assigned
-		if _, err := cl.PutBlob(a.ctx, folds.blob); err != nil {
-			return nil, err
-		}
-		folds.into(&file.Spec)
-	}
-	w, err := readWeights(a, cl, file)
+	r, err := s.resolve(a, cl, file, set.Manifest)
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := spec.Resolve(file.Spec, set.Manifest)
-	if err != nil {
-		return nil, file.Locate(err)
-	}
-	if err := sendWeights(a, cl, w, resolved, set.Manifest, file); err != nil {
-		return nil, err
+	for _, blob := range [][]byte{r.folds, r.weights} {
+		if blob == nil {
+			continue
+		}
+		if _, err := cl.PutBlob(a.ctx, blob); err != nil {
+			return nil, err
+		}
 	}
 	if keep {
-		if assigned == nil {
-			if assigned, err = assignedFolds(a, cl, resolved, set.Manifest); err != nil {
+		if r.assigned == nil {
+			if r.assigned, err = assignedFolds(a, cl, r.Job, set.Manifest); err != nil {
 				return nil, err
 			}
 		}
-		if err := keepable(resolved, set.Manifest, assigned); err != nil {
+		if err := keepable(r.Job, set.Manifest, r.assigned); err != nil {
 			return nil, err
 		}
 	}
-	before, err := jobNamed(a.ctx, cl, file.Spec.Name)
-	if err != nil {
-		return nil, err
+	before := uint64(0)                            // the number of the job that has the name
+	if protocol.CheckName(file.Spec.Name) == nil { // a submission refuses a name that is none
+		switch j, err := cl.Job(a.ctx, file.Spec.Name); {
+		case err == nil:
+			before = j.ID
+		case !client.IsNotFound(err):
+			return nil, err
+		}
 	}
 	job, err := cl.SubmitRequest(a.ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(audit)})
 	if errors.Is(err, context.Canceled) {
 		return nil, interrupted{"interrupted; the job may have been submitted: see coppice job list"}
 	}
-	if err == nil && before != nil && before.ID == job.ID && job.ModelDeleted == 0 {
+	if err == nil && before == job.ID && job.ModelDeleted == 0 {
 		a.note("%s", wasThere(job))
 	}
 	return job, err
-}
-
-// jobNamed returns the job that has a name; nil: none has, or the name is empty.
-func jobNamed(ctx context.Context, cl *client.Client, name string) (*protocol.JobInfo, error) {
-	if protocol.CheckName(name) != nil {
-		return nil, nil // a submission refuses a name that is none
-	}
-	j, err := cl.Job(ctx, name)
-	if client.IsNotFound(err) {
-		return nil, nil
-	}
-	return j, err
 }
 
 // wasThere says of a job that a submission was answered with that no other one was made.
@@ -173,7 +145,7 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 	m := newMeter(a.stderr)
 	m.quiet = a.json
 	defer m.clear()
-	set, err := importAs(a.ctx, cl, datasetName(s.Data), src, importOptions(a.ctx, checks, m))
+	set, err := importAs(a.ctx, cl, datasetName(s.Data), src, readingFor(a.ctx, "reading data", checks, m))
 	a.said = m.said
 	return set, err
 }
