@@ -27,7 +27,8 @@ type changeFlags struct {
 
 const defaultServer = "127.0.0.1:7100"
 
-// connect returns a client that waits for a short while for the cluster.
+// connect returns a client that waits for a short while for the cluster. Shortly before that time is over, each
+// coordinator is asked for itself, so that an error can tell what they said.
 func (s *serverFlags) connect(a *app) (*client.Client, error) {
 	servers := strings.Join(withPorts(s.Server), ",")
 	if servers == "" {
@@ -38,7 +39,16 @@ func (s *serverFlags) connect(a *app) (*client.Client, error) {
 		return nil, usagef("--server: %w", err)
 	}
 	c.Patience = protocol.ClientRead
-	a.asks = newAsked(a, c)
+	ctx, cancel := context.WithCancel(a.ctx)
+	looks := &looks{survey: func() *outlook { return judge(c.Survey(ctx)) }, now: time.Now}
+	early, now := time.AfterFunc(lookAfter, func() { looks.look() }), time.Now()
+	a.atEnd = append(a.atEnd, func() {
+		cancel()
+		if !early.Stop() {
+			looks.look() // wait for its end
+		}
+	})
+	a.asks = &asked{a: a, cl: c, looks: looks, early: early, since: now, last: now}
 	c.Waiting = a.asks.waiting
 	return c, nil
 }
@@ -121,21 +131,6 @@ type asked struct {
 
 	mu                sync.Mutex
 	since, last, told time.Time
-}
-
-// newAsked prepares for a cluster that does not answer.
-func newAsked(a *app, cl *client.Client) *asked {
-	ctx, cancel := context.WithCancel(a.ctx)
-	looks := &looks{survey: func() *outlook { return judge(cl.Survey(ctx)) }, now: time.Now}
-	now := time.Now()
-	s := &asked{a: a, cl: cl, since: now, last: now, looks: looks, early: time.AfterFunc(lookAfter, func() { looks.look() })}
-	a.atEnd = append(a.atEnd, func() {
-		cancel()
-		if !s.early.Stop() {
-			looks.look() // wait for its end
-		}
-	})
-	return s
 }
 
 // looks keeps for a while what each coordinator said when all were asked.

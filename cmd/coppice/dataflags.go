@@ -59,41 +59,36 @@ func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
 	}
 	o.FeatureColumns, o.Drop, o.Categories = f.FeatureColumns, f.Drop, f.Categories
 	o.Images, o.FeaturesVariable, o.ZeroBased, o.Format = f.Images, f.FeaturesVariable, f.ZeroBased, f.DataFormat
-	return o, f.written(&o)
-}
-
-// written takes over the flags that say how values are written.
-func (f *fileFlags) written(o *dataset.OpenOptions) (err error) {
 	if f.DataFormat != "" && !slices.Contains(dataset.Formats(), f.DataFormat) {
-		return usagef("--data-format %q: want one of %s", f.DataFormat, strings.Join(dataset.Formats(), ", "))
+		return o, usagef("--data-format %q: want one of %s", f.DataFormat, strings.Join(dataset.Formats(), ", "))
 	}
 	if f.Delimiter != "" {
 		if o.Delimiter, err = dataset.ParseDelimiter(f.Delimiter); err != nil {
-			return usagef("--%w", err)
+			return o, usagef("--%w", err)
 		}
 	}
 	if o.Decimal = f.Decimal; f.Decimal != "" {
 		if _, err = dataset.ParseDecimal(f.Decimal); err != nil {
-			return usagef("--%w", err)
+			return o, usagef("--%w", err)
 		}
 	}
 	if f.Thousands != "" {
 		if o.Thousands, err = dataset.ParseThousands(f.Thousands); err != nil {
-			return usagef("--%w", err)
+			return o, usagef("--%w", err)
 		}
 		if f.Decimal == f.Thousands {
-			return usagef("--decimal and --thousands are both %s: the decimal mark and the thousands separator must differ", f.Decimal)
+			return o, usagef("--decimal and --thousands are both %s: the decimal mark and the thousands separator must differ", f.Decimal)
 		}
 	}
 	if f.Encoding != "" {
 		if o.Encoding, err = dataset.ParseEncoding(f.Encoding); err != nil {
-			return usagef("--%w", err)
+			return o, usagef("--%w", err)
 		}
 	}
 	if o.Missing, err = dataset.ParseMissing(f.Missing); err != nil {
-		return usagef("--%w", err)
+		return o, usagef("--%w", err)
 	}
-	return nil
+	return o, nil
 }
 
 // dataFlags say how a data file with labels is read.

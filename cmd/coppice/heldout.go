@@ -16,7 +16,6 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
-	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -102,27 +101,6 @@ func noneOfCells(j *protocol.JobInfo) error {
 	return fmt.Errorf("job %s is part of experiment %s, and experiments do not keep the predictions for all held-out samples. With --record predictions, an experiment keeps predictions for 6 test samples of each run "+
 		"(coppice experiment report %s -o json). With --keep-models, it keeps the model of each run for coppice predict (coppice model download %s/DIGEST --out FILE)",
 		j.Name, j.Experiment, j.Experiment, j.Name)
-}
-
-// keepable refuses to train for predictions that would not be kept.
-func keepable(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
-	roles, err := j.Split.Assign(m.Rows, assigned)
-	if err != nil {
-		return err
-	}
-	n := 0
-	for _, r := range roles {
-		if r == dataset.Test {
-			n++
-		}
-	}
-	switch bytes := pipeline.PredictionBytes(j, m, n); {
-	case bytes > spec.MaxPredictions:
-		return usagef("--predictions-out: the predictions take %s bytes; at most %s are possible", count(bytes), count(spec.MaxPredictions))
-	case bytes > j.Predictions:
-		return usagef("--predictions-out: the predictions take %s bytes, more than the setting keep_predictions; give --set keep_predictions=%d", count(bytes), bytes)
-	}
-	return nil
 }
 
 // writeHeldOut writes the true and the predicted distribution of each row.
@@ -218,9 +196,12 @@ func heldOutDerivation(s *predictions.Set, names []string) *derivation {
 // (float32, rows x labels), what heldOutTruth writes, "label_names" and "row_names".
 func heldOutNPZ(w io.Writer, s *predictions.Set, names []string) error {
 	z := npy.NewArchive(w)
-	err := cmp.Or(
-		heldOutInts(z, "rows", s.Row), heldOutInts(z, "folds", s.Fold),
-		heldOutFloats(z, "labels", s.Truth, s.Labels), heldOutFloats(z, "predictions", s.Predicted, s.Width()),
+	err := writeInts(z, "rows", s.Row)
+	if err == nil && len(s.Fold) > 0 {
+		err = writeInts(z, "folds", s.Fold)
+	}
+	err = cmp.Or(err,
+		writeFloats(z, "labels", s.Truth, s.Labels), writeFloats(z, "predictions", s.Predicted, s.Width()),
 		heldOutTruth(z, s, names),
 		z.List("label_names", names),
 	)
@@ -250,24 +231,9 @@ func heldOutTruth(z *npy.Archive, s *predictions.Set, names []string) error {
 		err = writeInts(z, "true_class", classes)
 	}
 	if err == nil && numbers != nil {
-		err = heldOutFloats(z, "true_number", numbers, 1)
+		err = writeFloats(z, "true_number", numbers, 1)
 	}
 	return cmp.Or(err, derived.write(z))
-}
-
-func heldOutInts[T uint16 | uint32](z *npy.Archive, name string, values []T) error {
-	if len(values) == 0 {
-		return nil
-	}
-	return writeInts(z, name, values)
-}
-
-func heldOutFloats(z *npy.Archive, name string, values []float32, labels int) error {
-	out, err := z.Floats(name, len(values)/labels, labels)
-	if err != nil {
-		return err
-	}
-	return cmp.Or(out.Write(values), out.Flush())
 }
 
 // tested is the number of rows that were held out, in all folds together.
@@ -334,16 +300,4 @@ func (r *result) addHeldOut(a *app, cl *client.Client, j *protocol.JobInfo) erro
 		return err
 	}
 	return r.heldOut(j.Job, set.Manifest, assigned)
-}
-
-// assignedFolds reads the list of folds of a job that was given one.
-func assignedFolds(a *app, cl *client.Client, j *round.Job, m *dataset.Manifest) ([]uint16, error) {
-	if j.Split.Assigned == "" {
-		return nil, nil
-	}
-	b, err := cl.Blob(a.ctx, j.Split.Assigned)
-	if err != nil {
-		return nil, err
-	}
-	return j.Split.Decode(b, m.Rows)
 }

@@ -17,6 +17,10 @@ type outlook struct {
 	Answered int       `json:"answered"` // of the voters
 	Verdict  string    `json:"verdict"`
 	Members  []outSaid `json:"members"`
+
+	heard    bool   // true if a member answered, whether it votes or not
+	away     string // the names of the members that did not answer
+	troubled string // the problems of the members that answered
 }
 
 // outSaid is what one coordinator said.
@@ -46,27 +50,39 @@ func judge(reports []client.Report) *outlook {
 		o.Voters = len(voters)
 	}
 	hears := make(map[string]int)
+	var away, troubled []string
 	for i := range reports {
 		s := saidBy(&reports[i], voters)
 		o.Members = append(o.Members, s)
-		if s.Answered && votes(voters, s.ID) && s.starts() == "" {
+		if !s.Answered {
+			away = append(away, s.name())
+			continue
+		}
+		o.heard = true
+		if s.Problem != "" {
+			troubled = append(troubled, s.name()+": "+s.Problem)
+		}
+		if votes(voters, s.ID) && s.starts() == "" {
 			o.Answered++
 			hears[s.Leader]++
 		}
 	}
+	o.away, o.troubled = strings.Join(away, ", "), strings.Join(troubled, "; ")
 	for leader, n := range hears {
 		if leader != "" && n >= o.majority() {
 			o.Leader = leader
 		}
 	}
-	o.Verdict = o.verdict()
+	o.Verdict = o.headline()
+	if advice := o.advice(); advice != "" {
+		o.Verdict += "; " + advice
+	}
 	return o
 }
 
 func (o *outlook) majority() int { return o.Voters/2 + 1 }
 
-// votersOf returns who votes, as the one knows that has seen most of the log; nothing
-// where none knows.
+// votersOf returns the voters, as the coordinator knows them that has applied most of the log; nil if none knows them.
 func votersOf(reports []client.Report) (list []protocol.MemberEntry) {
 	applied := uint64(0)
 	for _, r := range reports {
@@ -168,34 +184,11 @@ func (o *outlook) said() string {
 	return strings.Join(all, "; ")
 }
 
-// pick lists the names of the members that fit.
-func (o *outlook) pick(fits func(*outSaid) bool) string {
-	var list []string
-	for i := range o.Members {
-		if fits(&o.Members[i]) {
-			list = append(list, o.Members[i].name())
-		}
-	}
-	return strings.Join(list, ", ")
-}
-
-func (o *outlook) away() string { return o.pick(func(s *outSaid) bool { return !s.Answered }) }
-
-func (o *outlook) troubled() string {
-	var list []string
-	for i := range o.Members {
-		if s := &o.Members[i]; s.Answered && s.Problem != "" {
-			list = append(list, s.name()+": "+s.Problem)
-		}
-	}
-	return strings.Join(list, "; ")
-}
-
 // headline says in short what the answers mean together.
 func (o *outlook) headline() string {
 	there := fmt.Sprintf("%d of %d", o.Answered, o.Voters)
 	switch {
-	case !o.any():
+	case !o.heard:
 		return "no coordinator answers"
 	case o.Answered == 0:
 		return "no leader yet: the coordinators that answer are still starting"
@@ -205,7 +198,7 @@ func (o *outlook) headline() string {
 		return o.Leader + " leads, and all coordinators answer"
 	case o.Leader != "":
 		return fmt.Sprintf("%s leads, and %s coordinators answer, which is a quorum", o.Leader, there)
-	case o.Answered < o.majority() && o.away() != "":
+	case o.Answered < o.majority() && o.away != "":
 		return fmt.Sprintf("no quorum: %s coordinators answer and can vote, %d are needed", there, o.majority())
 	case o.Answered < o.majority():
 		return fmt.Sprintf("no leader yet: %s coordinators have started", there)
@@ -215,24 +208,23 @@ func (o *outlook) headline() string {
 
 // advice says what helps.
 func (o *outlook) advice() string {
-	away, troubled := o.away(), o.troubled()
 	switch {
-	case !o.any() && len(o.Members) == 1:
+	case !o.heard && len(o.Members) == 1:
 		return "is the coordinator running, and is --server right?"
-	case !o.any():
+	case !o.heard:
 		return "are the coordinators running, and is --server right?"
-	case o.Answered == 0 && away != "":
-		return "waiting: " + troubled + "; no answer from: " + away
+	case o.Answered == 0 && o.away != "":
+		return "waiting: " + o.troubled + "; no answer from: " + o.away
 	case o.Answered == 0:
-		return "waiting: " + troubled
+		return "waiting: " + o.troubled
 	case o.Leader != "" && !o.leaderAnswers():
-		return "a new leader is elected within seconds if the others cannot reach it either; restart or remove: " + away
-	case o.Leader != "" && away != "":
-		return "restart or remove: " + away
-	case o.Answered < o.majority() && away != "":
-		return "restart: " + away + "; if their disks are lost: coppice restore"
-	case troubled != "":
-		return "problems: " + troubled
+		return "a new leader is elected within seconds if the others cannot reach it either; restart or remove: " + o.away
+	case o.Leader != "" && o.away != "":
+		return "restart or remove: " + o.away
+	case o.Answered < o.majority() && o.away != "":
+		return "restart: " + o.away + "; if their disks are lost: coppice restore"
+	case o.troubled != "":
+		return "problems: " + o.troubled
 	case o.Leader == "" && o.Answered >= o.majority():
 		return "an election is in progress; if it does not end, the coordinators cannot reach each other's Raft ports"
 	}
@@ -249,26 +241,9 @@ func (o *outlook) leaderAnswers() bool {
 	return false
 }
 
-func (o *outlook) any() bool {
-	for _, s := range o.Members {
-		if s.Answered {
-			return true
-		}
-	}
-	return false
-}
-
-// verdict is headline and advice.
-func (o *outlook) verdict() string {
-	if advice := o.advice(); advice != "" {
-		return o.headline() + "; " + advice
-	}
-	return o.headline()
-}
-
 // problem is the error of a command that got no answer from a cluster in this state.
 func (o *outlook) problem() string {
-	if !o.any() {
+	if !o.heard {
 		return fmt.Sprintf("%s at %s; %s", o.headline(), o.said(), o.advice())
 	}
 	return fmt.Sprintf("%s: %s; see: coppice cluster members --stale", o.headline(), o.said())
@@ -302,7 +277,7 @@ func showStale(a *app, cl *client.Client) error {
 	if err := a.print(o, o.text); err != nil {
 		return err
 	}
-	if !o.any() {
+	if !o.heard {
 		return fmt.Errorf("%w: %s", client.ErrUnavailable, o.said())
 	}
 	return nil

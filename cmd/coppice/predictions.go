@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
@@ -16,6 +17,127 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
+
+// blockRows is how many rows of a file are read and predicted at a time.
+const blockRows = 1024
+
+// predicted is a block of rows with the model's predictions.
+type predicted struct {
+	rows   *dataset.Rows
+	names  []string // nil where rows have none
+	values []float32
+	width  int           // of a row
+	done   chan struct{} // the values are there
+}
+
+// row returns the prediction of row i of the block.
+func (p *predicted) row(i int) []float32 { return p.values[i*p.width : (i+1)*p.width] }
+
+// name returns the name of row i of the block, or its number in the file.
+func (p *predicted) name(i int) string {
+	if p.names != nil {
+		return p.names[i]
+	}
+	return strconv.FormatUint(uint64(p.rows.Row[i]), 10)
+}
+
+// predictor predicts blocks of rows on several threads and hands them on in their order.
+type predictor struct {
+	model algorithms.Model
+	take  func(*predicted) error
+
+	refs  []dataset.RowRef
+	free  chan *predicted // for the next blocks
+	work  chan *predicted
+	order chan *predicted // in the order of the file
+	lanes sync.WaitGroup
+	ended chan struct{} // take will not be called again
+
+	mu  sync.Mutex
+	err error // of take
+}
+
+// newPredictor begins threads; end ends them. width is how many values are predicted of a row.
+func newPredictor(m algorithms.Model, width, threads int, take func(*predicted) error) *predictor {
+	n := 2 * threads
+	p := &predictor{
+		model: m, take: take, refs: make([]dataset.RowRef, blockRows),
+		free: make(chan *predicted, n), work: make(chan *predicted, n), order: make(chan *predicted, n), ended: make(chan struct{}),
+	}
+	for i := range p.refs {
+		p.refs[i].Pos = uint32(i)
+	}
+	for range n {
+		p.free <- &predicted{width: width, values: make([]float32, blockRows*width), done: make(chan struct{}, 1)}
+	}
+	for range threads {
+		p.lanes.Go(p.lane)
+	}
+	go p.hand()
+	return p
+}
+
+// add takes over a block; the error is that of a block before.
+func (p *predictor) add(rows *dataset.Rows, names []string) error {
+	if err := p.failure(); err != nil {
+		return err
+	}
+	b := <-p.free
+	b.rows, b.names = rows, names
+	p.order <- b
+	p.work <- b
+	return nil
+}
+
+func (p *predictor) lane() {
+	scratch := p.model.NewScratch()
+	for b := range p.work {
+		rows := b.rows
+		p.model.Predict(b.values[:rows.N*b.width], p.refs[:rows.N], func(uint32) *dataset.Rows { return rows }, scratch)
+		b.done <- struct{}{}
+	}
+}
+
+// hand hands the blocks on until take has an error.
+func (p *predictor) hand() {
+	defer close(p.ended)
+	for b := range p.order {
+		<-b.done
+		if p.failure() == nil {
+			if err := p.take(b); err != nil {
+				p.mu.Lock()
+				p.err = err
+				p.mu.Unlock()
+			}
+		}
+		p.free <- b
+	}
+}
+
+func (p *predictor) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// end waits for what is under way and returns the error of take.
+func (p *predictor) end() error {
+	close(p.work)
+	close(p.order)
+	p.lanes.Wait()
+	<-p.ended
+	return p.err
+}
+
+// predict predicts the rows of src, block by block, and calls f with one after the other.
+func (m *model) predict(src dataset.Source, o dataset.ImportOptions, f func(*predicted) error) error {
+	p := newPredictor(m, m.width(), max(1, m.threads), f)
+	err := dataset.Blocks(src, blockRows, o, p.add)
+	if failed := p.end(); failed != nil {
+		return failed
+	}
+	return err
+}
 
 // writePredictions writes the predictions of all rows, and returns their number.
 func (m *model) writePredictions(w io.Writer, f dataset.Format, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
@@ -184,7 +306,7 @@ func (a *derivedArrays) write(z *npy.Archive) error {
 		return writeInts(z, "predicted_class", a.classes)
 	}
 	for i, name := range a.columns() {
-		if err := heldOutFloats(z, name, a.numbers[i], 1); err != nil {
+		if err := writeFloats(z, name, a.numbers[i], 1); err != nil {
 			return err
 		}
 	}
@@ -242,4 +364,12 @@ func columnNames(labels, others []string) []string {
 		prefixed[i] = "label_" + name
 	}
 	return prefixed
+}
+
+func writeFloats(z *npy.Archive, name string, values []float32, labels int) error {
+	out, err := z.Floats(name, len(values)/labels, labels)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(out.Write(values), out.Flush())
 }

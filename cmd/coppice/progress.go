@@ -244,27 +244,18 @@ func (p *pulse) stop() {
 	p.ended.Wait()
 }
 
-// readingFor shows on m how far a command is that goes through data, by what it does.
+// readingFor shows on m how far a command is that goes through data, by what it does, with a rate for each phase.
 func readingFor(ctx context.Context, doing string, checks dataset.Checks, m *meter) dataset.ImportOptions {
-	r := &readingMeter{meter: m, doing: doing}
-	return dataset.ImportOptions{Checks: checks, Context: ctx, Warn: m.warn, Note: m.note, Progress: r.progress}
-}
-
-// readingMeter shows how far the rows of a file are, with a rate for each phase.
-type readingMeter struct {
-	*meter
-	doing string
-
-	first   dataset.Progress // of the phase
-	firstAt time.Time
-}
-
-func (r *readingMeter) progress(p dataset.Progress) {
-	now := r.now()
-	if p.Phase != r.first.Phase {
-		r.first, r.firstAt = p, now
+	var first dataset.Progress // of the phase
+	var firstAt time.Time
+	progress := func(p dataset.Progress) {
+		now := m.now()
+		if p.Phase != first.Phase {
+			first, firstAt = p, now
+		}
+		m.show(readingLine(doing, p, first, now.Sub(firstAt)))
 	}
-	r.show(readingLine(r.doing, p, r.first, now.Sub(r.firstAt)))
+	return dataset.ImportOptions{Checks: checks, Context: ctx, Warn: m.warn, Note: m.note, Progress: progress}
 }
 
 // readingLine describes p; elapsed is the time since first, of the same phase.
@@ -276,9 +267,16 @@ func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration)
 	if p.Phase != "read" && p.Phase != "write" {
 		doing = fmt.Sprintf("%s (%s)", doing, p.Phase)
 	}
-	parts = append(parts, fmt.Sprintf("%s: %s", doing, amount(p)))
+	what, amount := "samples", count(p.Done)
+	if p.Phase == "store" || p.Phase == "upload" {
+		what = "shards"
+	}
+	if p.Of > 0 {
+		amount += " of " + count(p.Of)
+	}
+	parts = append(parts, fmt.Sprintf("%s: %s %s", doing, amount, what))
 	if s := elapsed.Seconds(); s > 0 && p.Done > first.Done {
-		if !inShards(p) {
+		if what == "samples" {
 			parts = append(parts, perSecond(float64(p.Done-first.Done)/s))
 		}
 		if p.Part < 1 && p.Part > first.Part && first.Part >= 0 {
@@ -295,21 +293,6 @@ func perSecond(rate float64) string {
 	}
 	return count(uint64(rate)) + " samples/s"
 }
-
-// amount is how many rows, or shards, of how many there are.
-func amount(p dataset.Progress) string {
-	what := "samples"
-	if inShards(p) {
-		what = "shards"
-	}
-	if p.Of > 0 {
-		return fmt.Sprintf("%s of %s %s", count(p.Done), count(p.Of), what)
-	}
-	return count(p.Done) + " " + what
-}
-
-// inShards tells whether a phase counts shards in place of rows.
-func inShards(p dataset.Progress) bool { return p.Phase == "store" || p.Phase == "upload" }
 
 // estimate is how long a job will still run.
 type estimate struct {

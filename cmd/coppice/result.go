@@ -83,6 +83,17 @@ type foldResult struct {
 	Mixture *algorithms.Mixture `json:"mixture,omitempty"`
 }
 
+// lossJSON is a loss in JSON: null where it is not known.
+type lossJSON float64
+
+// MarshalJSON implements json.Marshaler.
+func (l lossJSON) MarshalJSON() ([]byte, error) {
+	if l < 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(l))
+}
+
 func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds float64) *result {
 	r := &result{
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
@@ -100,8 +111,48 @@ func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds floa
 	return r
 }
 
+// finished returns the result of a job that has ended, or why it has none.
+func finished(j *protocol.JobInfo) (*result, *pipeline.Outcome, error) {
+	switch j.State {
+	case protocol.Done:
+	case protocol.Failed:
+		return nil, nil, fmt.Errorf("job %s failed: %s", j.Name, j.Error)
+	case protocol.Cancelled:
+		return nil, nil, fmt.Errorf("job %s was cancelled", j.Name)
+	default:
+		return nil, nil, fmt.Errorf("job %s is %s", j.Name, j.State)
+	}
+	o := new(pipeline.Outcome)
+	if err := json.Unmarshal(j.Outcome, o); err != nil {
+		return nil, nil, fmt.Errorf("the outcome of job %s: %w", j.Name, err)
+	}
+	r := newResult(j.Name, j.Dataset, j.Job, o, j.Seconds)
+	if j.Predictions != nil {
+		r.Predictions = "coppice job predictions " + j.Name + " --out FILE"
+	}
+	return r, o, nil
+}
+
+// modelHint says how to get the models of a job.
+func modelHint(j *protocol.JobInfo) string {
+	if j.ModelDeleted != 0 {
+		return "deleted " + clock(j.ModelDeleted)
+	}
+	if len(j.Models) > 1 {
+		return fmt.Sprintf("coppice model download %s/0 --out FILE, and so on for each fold", j.Name)
+	}
+	return fmt.Sprintf("coppice model download %s --out FILE", j.Name)
+}
+
 // text writes the result for people.
 func (r *result) text(w io.Writer) {
+	speed, over := duration(r.Seconds), "samples"
+	if r.Seconds > 0 && r.Samples > 0 {
+		speed += fmt.Sprintf(" (%s samples/s)", count(uint64(float64(r.Samples)/r.Seconds)))
+	}
+	if n := len(r.Folds); n > 0 {
+		over = fmt.Sprintf("%d folds", n)
+	}
 	lines := [][2]string{
 		{"job", r.Job},
 		{"algorithm", r.Algorithm},
@@ -109,7 +160,7 @@ func (r *result) text(w io.Writer) {
 		{"seed", fmt.Sprint(r.Seed)},
 		{"settings", changedLine(r.Algorithm, r.Settings, r.On...)},
 		{"steps", r.stepsLine()},
-		{"time", r.speed()},
+		{"time", speed},
 		{"training loss", lossText(float64(r.Loss))},
 		{"samples", rowsLine(r.Rows, len(r.Folds))},
 	}
@@ -118,7 +169,8 @@ func (r *result) text(w io.Writer) {
 	}
 	pairs(w, lines)
 	fmt.Fprintln(w)
-	writeMeasures(w, r.title(), r.Measures, r.MeanPredictor, r.Added)
+	title := fmt.Sprintf("Measures on the %s: mean and standard deviation over %s%s", r.EvaluatedOn, over, clipText(r.Clip))
+	writeMeasures(w, title, r.Measures, r.MeanPredictor, r.Added)
 	r.writeMixture(w)
 	fmt.Fprintln(w)
 	end := [][2]string{{"model digest", r.ModelDigest}}
@@ -160,20 +212,6 @@ func stepsLine(steps, best, refit uint64) string {
 		return fmt.Sprintf("best at step %s of %s, then trained again for as many steps, with the validation samples included", count(best), count(steps-refit))
 	}
 	return fmt.Sprintf("best at step %s of %s", count(best), count(steps))
-}
-
-func (r *result) speed() string {
-	if r.Seconds <= 0 || r.Samples == 0 {
-		return duration(r.Seconds)
-	}
-	return fmt.Sprintf("%s (%s samples/s)", duration(r.Seconds), count(uint64(float64(r.Samples)/r.Seconds)))
-}
-
-func (r *result) title() string {
-	if n := len(r.Folds); n > 0 {
-		return fmt.Sprintf("Measures on the %s: mean and standard deviation over %d folds%s", r.EvaluatedOn, n, clipText(r.Clip))
-	}
-	return fmt.Sprintf("Measures on the %s: mean and standard deviation over samples%s", r.EvaluatedOn, clipText(r.Clip))
 }
 
 // clipText is what the title of a table of measures says of clipped degrees.
@@ -218,6 +256,13 @@ func changedLine(algorithm string, raw json.RawMessage, on ...*dataset.Manifest)
 	return strings.Join(keyValues(changed), " ") + ", and the defaults (-o json has all)"
 }
 
+// measureLine is a measure beside the ten, of the model and of what it must beat.
+type measureLine struct {
+	title       string
+	model, mean measures.Stat
+	higher      bool
+}
+
 // writeMeasures writes a table of measures, those of what the model must beat beside the
 // model's. A model of numbers has none of the ten.
 func writeMeasures(w io.Writer, title string, model, mean measures.Report, added *pipeline.Added) {
@@ -231,7 +276,10 @@ func writeMeasures(w io.Writer, title string, model, mean measures.Report, added
 		}
 	}
 	t := newTable(w, []string{"", "model", "±", beat, "±", "better is"}, 2, 3, 4, 5)
-	for _, l := range append(lines, addedLines(added)...) {
+	if added != nil && added.Model != nil && added.Baseline() != nil {
+		lines = append(lines, addedLines(added.Model, added.Baseline())...)
+	}
+	for _, l := range lines {
 		better := "lower"
 		if l.higher {
 			better = "higher"
@@ -239,98 +287,38 @@ func writeMeasures(w io.Writer, title string, model, mean measures.Report, added
 		t.AppendRow(rowOf(l.title, figure(l.model.Mean), figure(l.model.Std), figure(l.mean.Mean), figure(l.mean.Std), better))
 	}
 	t.Render()
-	writeScores(w, added)
+	if added != nil {
+		writeScores(w, added)
+	}
 }
 
-// lossJSON is a loss in JSON: null where it is not known.
-type lossJSON float64
-
-// MarshalJSON implements json.Marshaler.
-func (l lossJSON) MarshalJSON() ([]byte, error) {
-	if l < 0 {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(l))
-}
-
-// finished returns the result of a job that has ended, or why it has none.
-func finished(j *protocol.JobInfo) (*result, *pipeline.Outcome, error) {
-	switch j.State {
-	case protocol.Done:
-	case protocol.Failed:
-		return nil, nil, fmt.Errorf("job %s failed: %s", j.Name, j.Error)
-	case protocol.Cancelled:
-		return nil, nil, fmt.Errorf("job %s was cancelled", j.Name)
-	default:
-		return nil, nil, fmt.Errorf("job %s is %s", j.Name, j.State)
-	}
-	o := new(pipeline.Outcome)
-	if err := json.Unmarshal(j.Outcome, o); err != nil {
-		return nil, nil, fmt.Errorf("the outcome of job %s: %w", j.Name, err)
-	}
-	r := newResult(j.Name, j.Dataset, j.Job, o, j.Seconds)
-	if j.Predictions != nil {
-		r.Predictions = "coppice job predictions " + j.Name + " --out FILE"
-	}
-	return r, o, nil
-}
-
-// modelHint says how to get the models of a job.
-func modelHint(j *protocol.JobInfo) string {
-	if j.ModelDeleted != 0 {
-		return "deleted " + clock(j.ModelDeleted)
-	}
-	if len(j.Models) > 1 {
-		return fmt.Sprintf("coppice model download %s/0 --out FILE, and so on for each fold", j.Name)
-	}
-	return fmt.Sprintf("coppice model download %s --out FILE", j.Name)
-}
-
-// measureLine is a measure beside the ten, of the model and of what it must beat.
-type measureLine struct {
-	title       string
-	model, mean measures.Stat
-	higher      bool
-}
-
-// addedLines lists the measures beside the ten that are lines of the table.
-func addedLines(a *pipeline.Added) (lines []measureLine) {
-	if a == nil {
-		return nil
-	}
-	m, b := a.Model, a.Baseline()
-	if m == nil || b == nil {
-		return nil
-	}
+// addedLines lists the measures of a model beside the ten: four of distributions, and what the type of the labels
+// allows. b is the baseline.
+func addedLines(m, b *measures.Added) (lines []measureLine) {
 	if m.Distribution != nil && b.Distribution != nil {
 		of, mean := m.Distribution.Stats(), b.Distribution.Stats()
 		for i, x := range measures.More {
 			lines = append(lines, measureLine{x.Title, *of[i], *mean[i], x.HigherIsBetter})
 		}
 	}
-	return append(lines, byTypeLines(m, b)...)
-}
-
-// byTypeLines lists the measures that the type of the labels allows.
-func byTypeLines(m, b *measures.Added) []measureLine {
 	switch {
 	case m.Classes != nil && b.Classes != nil:
 		m, b := m.Classes, b.Classes
-		return []measureLine{
+		lines = append(lines, []measureLine{
 			{"Accuracy", m.Accuracy, b.Accuracy, true}, {"Mean recall", m.MeanRecall, b.MeanRecall, true},
 			{"Mean Jaccard", m.MeanJaccard, b.MeanJaccard, true}, {"Log loss", m.LogLoss, b.LogLoss, false},
-		}
+		}...)
 	case m.Scale != nil && b.Scale != nil:
 		m, b := m.Scale, b.Scale
-		return []measureLine{
+		lines = append(lines, []measureLine{
 			{"MAE, expected", m.Expected.MAE, b.Expected.MAE, false}, {"MAE, median", m.Median.MAE, b.Median.MAE, false},
 			{"MAE, mode", m.Mode.MAE, b.Mode.MAE, false},
-		}
+		}...)
 	case m.Number != nil && b.Number != nil:
 		m, b := m.Number, b.Number
-		return []measureLine{{"MAE", m.Number.MAE, b.Number.MAE, false}, {"MAE, floored", m.Floored.MAE, b.Floored.MAE, false}}
+		lines = append(lines, measureLine{"MAE", m.Number.MAE, b.Number.MAE, false}, measureLine{"MAE, floored", m.Floored.MAE, b.Floored.MAE, false})
 	}
-	return nil
+	return lines
 }
 
 // scoresOf lists the cumulative scores of each predicted number, with their titles.
@@ -345,11 +333,8 @@ func scoresOf(a *measures.Added) (titles []string, scores [][]float64) {
 	return nil, nil
 }
 
-// writeScores writes a table of cumulative scores, where there are some.
+// writeScores writes a table of cumulative scores, if there are any.
 func writeScores(w io.Writer, a *pipeline.Added) {
-	if a == nil {
-		return
-	}
 	header, right := []string{"cumulative score"}, []int(nil)
 	for s := range measures.MaxScore + 1 {
 		header, right = append(header, strconv.Itoa(s)), append(right, s+2)
@@ -396,21 +381,16 @@ func writeConfusion(w io.Writer, c *measures.Classes, names []string) {
 // mixtures are how an ensemble weighs its members: in each fold, or once where there are none.
 type mixtures []*algorithms.Mixture
 
-func (r *result) mixtures() mixtures {
-	if len(r.Folds) == 0 {
-		return mixtures{r.Mixture}
-	}
+// writeMixture writes the members of an ensemble with their weights and their K-L on the rows
+// that the weights were fitted to.
+func (r *result) writeMixture(w io.Writer) {
 	var all mixtures
 	for i := range r.Folds {
 		all = append(all, r.Folds[i].Mixture)
 	}
-	return all
-}
-
-// writeMixture writes the members of an ensemble with their weights and their K-L on the rows
-// that the weights were fitted to.
-func (r *result) writeMixture(w io.Writer) {
-	all := r.mixtures()
+	if len(all) == 0 {
+		all = mixtures{r.Mixture}
+	}
 	if all[0] == nil {
 		return
 	}

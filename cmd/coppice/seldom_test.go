@@ -14,7 +14,7 @@ import (
 // them, and says how many it left out; other lines, and other texts, are all there.
 func TestSeldom(t *testing.T) {
 	var out bytes.Buffer
-	h := newSeldom(slog.NewTextHandler(&out, nil))
+	h := newServiceLog(slog.NewTextHandler(&out, nil), true)
 	loggers := []slog.Handler{h, h.WithAttrs([]slog.Attr{slog.String("worker", "w")}), h.WithGroup("g")}
 	put := func(second, i int, level slog.Level, text string) {
 		r := slog.NewRecord(time.Unix(int64(second), 0), level, text, 0)

@@ -27,7 +27,7 @@ type service struct {
 	ctx    context.Context
 	log    *slog.Logger
 	cancel context.CancelCauseFunc
-	last   *lastLine
+	lines  *serviceLog
 }
 
 // errStdin is the cause of a context that the end of stdin ended.
@@ -44,12 +44,8 @@ func (s *serveFlags) start(a *app) *service {
 	if a.json {
 		handler = slog.NewJSONHandler(printable.NewJSONWriter(printable.Unwrap(a.stderr)), options)
 	}
-	v := &service{last: &lastLine{out: handler}}
-	handler = &untilLast{handler, v.last}
-	if level > slog.LevelDebug {
-		handler = newSeldom(handler)
-	}
-	v.log = slog.New(handler)
+	v := &service{lines: newServiceLog(handler, level > slog.LevelDebug)}
+	v.log = slog.New(v.lines)
 	v.ctx, v.cancel = context.WithCancelCause(a.ctx)
 	if s.DieWithStdin {
 		go func() {
@@ -91,10 +87,10 @@ func (v *service) ended(what string, err error) error {
 	told := v.ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled))
 	text := "the " + what + " ends"
 	if told {
-		v.last.write(slog.New(v.last.out), slog.LevelInfo, text, "reason", reasonToEnd(context.Cause(v.ctx)))
+		v.lines.end(slog.LevelInfo, text, "reason", reasonToEnd(context.Cause(v.ctx)))
 		return nil
 	}
-	v.last.write(slog.New(v.last.out), slog.LevelError, text, "error", err)
+	v.lines.end(slog.LevelError, text, "error", err)
 	return err
 }
 
@@ -107,48 +103,6 @@ func reasonToEnd(cause error) string {
 	return cause.Error()
 }
 
-// lastLine is the end of a log: nothing is written behind it, though goroutines of
-// libraries may outlive what they belong to.
-type lastLine struct {
-	out slog.Handler
-
-	mu      sync.RWMutex
-	written bool
-}
-
-func (l *lastLine) write(log *slog.Logger, level slog.Level, text string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	log.Log(context.Background(), level, text, args...)
-	l.written = true
-}
-
-// untilLast is a handler that writes nothing once the last line is written.
-type untilLast struct {
-	slog.Handler
-	last *lastLine
-}
-
-// Handle implements slog.Handler.
-func (h *untilLast) Handle(ctx context.Context, r slog.Record) error {
-	h.last.mu.RLock()
-	defer h.last.mu.RUnlock()
-	if h.last.written {
-		return nil
-	}
-	return h.Handler.Handle(ctx, r)
-}
-
-// WithAttrs implements slog.Handler.
-func (h *untilLast) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &untilLast{h.Handler.WithAttrs(attrs), h.last}
-}
-
-// WithGroup implements slog.Handler.
-func (h *untilLast) WithGroup(name string) slog.Handler {
-	return &untilLast{h.Handler.WithGroup(name), h.last}
-}
-
 // A service writes at most warnLines warnings of one text in warnEvery, however many messages are
 // bad: the log shall not fill a disk.
 const (
@@ -157,20 +111,33 @@ const (
 	warnTexts = 1024 // that are counted at a time
 )
 
-// seldom is a handler of logs that counts warnings in the place of writing too many.
-type seldom struct {
+// serviceLog is the handler of a service's log. It counts warnings instead of writing too many. After the last line it
+// writes nothing, though goroutines of libraries may outlive the service.
+type serviceLog struct {
 	slog.Handler
-	counts *warnCounts
+	*logState
 }
 
-func newSeldom(h slog.Handler) *seldom {
-	return &seldom{h, &warnCounts{texts: make(map[string]*warnCount)}}
+// logState is what the handlers of one log share.
+type logState struct {
+	warnings *warnCounts // nil: all warnings are written
+
+	mu    sync.RWMutex
+	ended bool
+}
+
+func newServiceLog(h slog.Handler, bounded bool) *serviceLog {
+	l := &serviceLog{h, &logState{}}
+	if bounded {
+		l.warnings = &warnCounts{texts: make(map[string]*warnCount)}
+	}
+	return l
 }
 
 // Handle implements slog.Handler.
-func (s *seldom) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level == slog.LevelWarn {
-		written, omitted := s.counts.add(r.Message, r.Time)
+func (l *serviceLog) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level == slog.LevelWarn && l.warnings != nil {
+		written, omitted := l.warnings.add(r.Message, r.Time)
 		if !written {
 			return nil
 		}
@@ -179,17 +146,30 @@ func (s *seldom) Handle(ctx context.Context, r slog.Record) error {
 			r.AddAttrs(slog.Int("omitted_before", omitted))
 		}
 	}
-	return s.Handler.Handle(ctx, r)
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.ended {
+		return nil
+	}
+	return l.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
-func (s *seldom) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &seldom{s.Handler.WithAttrs(attrs), s.counts}
+func (l *serviceLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &serviceLog{l.Handler.WithAttrs(attrs), l.logState}
 }
 
 // WithGroup implements slog.Handler.
-func (s *seldom) WithGroup(name string) slog.Handler {
-	return &seldom{s.Handler.WithGroup(name), s.counts}
+func (l *serviceLog) WithGroup(name string) slog.Handler {
+	return &serviceLog{l.Handler.WithGroup(name), l.logState}
+}
+
+// end writes the last line.
+func (l *serviceLog) end(level slog.Level, text string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slog.New(l.Handler).Log(context.Background(), level, text, args...)
+	l.ended = true
 }
 
 // warnCounts counts warnings by their texts.

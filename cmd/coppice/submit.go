@@ -8,71 +8,12 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
-
-// warnSuspect says that a job's results may be wrong.
-func (a *app) warnSuspect(j *protocol.JobInfo) {
-	if j.Suspect != "" {
-		a.note("warning: the model of job %s may be wrong: %s", j.Name, j.Suspect)
-	}
-}
-
-// trainThere trains on a cluster and waits for the end.
-func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outcome, error) {
-	cl, err := c.connect(a)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer cl.Close()
-	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, c.PredictionsOut != "")
-	if err != nil {
-		return nil, nil, err
-	}
-	cl.Faithful = true // the cluster keeps the job, however long it is away
-	if job, err = watch(a, cl, job); err != nil {
-		return nil, nil, err
-	}
-	r, o, err := finished(job)
-	if err != nil {
-		return nil, nil, err
-	}
-	a.warnSuspect(job)
-	r.Model = modelHint(job)
-	if c.ModelOut != "" {
-		if job.ModelDeleted != 0 {
-			return nil, nil, fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it again", job.Name)
-		}
-		if len(o.Folds) == 0 {
-			if o.Model, err = cl.Blob(a.ctx, job.Models[0].Blob); err != nil {
-				return nil, nil, err
-			}
-		}
-		for i, f := range o.Folds {
-			if f.Model, err = cl.Blob(a.ctx, job.Models[i].Blob); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-	if (c.PredictionsOut != "" || c.Figures != "") && job.Predictions != nil {
-		if o.Predictions, err = cl.Blob(a.ctx, job.Predictions.Blob); err != nil {
-			return nil, nil, err
-		}
-	}
-	if set, err := cl.Dataset(a.ctx, job.Dataset); err == nil && set.Digest == job.Job.Dataset { // it may have been deleted
-		r.On = []*dataset.Manifest{set.Manifest}
-	}
-	if err := r.addHeldOut(a, cl, job); err != nil {
-		return nil, nil, err
-	}
-	if c.CurveOut != "" || c.Figures != "" {
-		r.Line, err = cl.Curve(a.ctx, strconv.FormatUint(job.ID, 10))
-	}
-	return r, o, err
-}
 
 // submit imports the data where it is a file, checks the spec against the
 // dataset, so that errors name its lines, and submits the job. Interrupted while the
@@ -106,8 +47,8 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 			return nil, err
 		}
 	}
-	before := uint64(0)                            // the number of the job that has the name
-	if protocol.CheckName(file.Spec.Name) == nil { // a submission refuses a name that is none
+	before := uint64(0) // the number of the job that has the name
+	if protocol.CheckName(file.Spec.Name) == nil {
 		switch j, err := cl.Job(a.ctx, file.Spec.Name); {
 		case err == nil:
 			before = j.ID
@@ -178,6 +119,39 @@ func importAs(ctx context.Context, cl *client.Client, name string, src dataset.S
 	}
 }
 
+// keepable refuses to train for predictions that would not be kept.
+func keepable(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
+	roles, err := j.Split.Assign(m.Rows, assigned)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, r := range roles {
+		if r == dataset.Test {
+			n++
+		}
+	}
+	switch bytes := pipeline.PredictionBytes(j, m, n); {
+	case bytes > spec.MaxPredictions:
+		return usagef("--predictions-out: the predictions take %s bytes; at most %s are possible", count(bytes), count(spec.MaxPredictions))
+	case bytes > j.Predictions:
+		return usagef("--predictions-out: the predictions take %s bytes, more than the setting keep_predictions; give --set keep_predictions=%d", count(bytes), bytes)
+	}
+	return nil
+}
+
+// assignedFolds reads the list of folds of a job that was given one.
+func assignedFolds(a *app, cl *client.Client, j *round.Job, m *dataset.Manifest) ([]uint16, error) {
+	if j.Split.Assigned == "" {
+		return nil, nil
+	}
+	b, err := cl.Blob(a.ctx, j.Split.Assigned)
+	if err != nil {
+		return nil, err
+	}
+	return j.Split.Decode(b, m.Rows)
+}
+
 // watch shows a job's progress until it ends, however often the cluster changes its
 // leader or is away meanwhile. Interrupted, it says that the job goes on.
 func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, error) {
@@ -186,14 +160,6 @@ func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, e
 	last, err := cl.Watch(a.ctx, strconv.FormatUint(j.ID, 10), m.job)
 	m.clear()
 	return last, left(j.Name, err)
-}
-
-// left says of an interrupted command that its job goes on.
-func left(job string, err error) error {
-	if !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return interrupted{fmt.Sprintf("job %s continues without this command; to watch it: coppice job watch %s; to cancel it: coppice job cancel %s", job, job, job)}
 }
 
 // job shows a job's state.
@@ -210,5 +176,20 @@ func (m *meter) job(j *protocol.JobInfo) {
 		m.show(fmt.Sprintf("job %s is paused; to resume it: coppice job resume %s", j.Name, j.Name))
 	case j.Progress != nil:
 		m.training(*j.Progress)
+	}
+}
+
+// left says of an interrupted command that its job goes on.
+func left(job string, err error) error {
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return interrupted{fmt.Sprintf("job %s continues without this command; to watch it: coppice job watch %s; to cancel it: coppice job cancel %s", job, job, job)}
+}
+
+// warnSuspect says that a job's results may be wrong.
+func (a *app) warnSuspect(j *protocol.JobInfo) {
+	if j.Suspect != "" {
+		a.note("warning: the model of job %s may be wrong: %s", j.Name, j.Suspect)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,9 @@ type trainCmd struct {
 	changeFlags
 	dataFlags
 }
+
+// outputs implements printer.
+func (*trainCmd) outputs() []string { return []string{outputJSONL} }
 
 // Run implements `coppice train`.
 func (c *trainCmd) Run(a *app) error {
@@ -88,6 +92,59 @@ func (c *trainCmd) Run(a *app) error {
 		err = a.print(r, r.text)
 	}
 	return cmp.Or(err, drawResult(a, c.Figures, r, o)) // a figure that cannot be written takes no result away
+}
+
+// trainThere trains on a cluster and waits for the end.
+func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outcome, error) {
+	cl, err := c.connect(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer cl.Close()
+	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, c.PredictionsOut != "")
+	if err != nil {
+		return nil, nil, err
+	}
+	cl.Faithful = true // the cluster keeps the job, however long it is away
+	if job, err = watch(a, cl, job); err != nil {
+		return nil, nil, err
+	}
+	r, o, err := finished(job)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.warnSuspect(job)
+	r.Model = modelHint(job)
+	if c.ModelOut != "" {
+		if job.ModelDeleted != 0 {
+			return nil, nil, fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it again", job.Name)
+		}
+		if len(o.Folds) == 0 {
+			if o.Model, err = cl.Blob(a.ctx, job.Models[0].Blob); err != nil {
+				return nil, nil, err
+			}
+		}
+		for i, f := range o.Folds {
+			if f.Model, err = cl.Blob(a.ctx, job.Models[i].Blob); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	if (c.PredictionsOut != "" || c.Figures != "") && job.Predictions != nil {
+		if o.Predictions, err = cl.Blob(a.ctx, job.Predictions.Blob); err != nil {
+			return nil, nil, err
+		}
+	}
+	if set, err := cl.Dataset(a.ctx, job.Dataset); err == nil && set.Digest == job.Job.Dataset { // it may have been deleted
+		r.On = []*dataset.Manifest{set.Manifest}
+	}
+	if err := r.addHeldOut(a, cl, job); err != nil {
+		return nil, nil, err
+	}
+	if c.CurveOut != "" || c.Figures != "" {
+		r.Line, err = cl.Curve(a.ctx, strconv.FormatUint(job.ID, 10))
+	}
+	return r, o, err
 }
 
 // trainHere trains in this process, and writes the model of a job without folds to out.
@@ -157,6 +214,48 @@ func (c *trainCmd) readFile(a *app, m *meter) (*local.Data, error) {
 	data.Manifest, data.Shards, err = dataset.Build(src, options)
 	a.said = m.said
 	return data, err
+}
+
+// fetch reads a cluster's dataset into memory.
+func (c *trainCmd) fetch(a *app, name string) (*local.Data, error) {
+	reach := c.guess
+	if a.given["wait"] {
+		reach = c.connect
+	}
+	cl, err := reach(a)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	d, err := cl.Dataset(a.ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	shards, err := cl.Shards(a.ctx, d.Manifest)
+	data := &local.Data{Manifest: d.Manifest, Shards: shards}
+	if g := d.Manifest.Groups; g != nil && err == nil {
+		var b []byte
+		if b, err = cl.Blob(a.ctx, g.Digest); err == nil {
+			data.Assigned, err = dataset.DecodeFolds(b, d.Manifest.Rows)
+		}
+	}
+	return data, err
+}
+
+// lineOf is the curve of a job that ran in this process.
+func lineOf(o *pipeline.Outcome) *protocol.JobCurve {
+	line := &protocol.JobCurve{Points: []curve.Point{}}
+	if o.Curve != nil {
+		line.Points = o.Curve.Points()
+	}
+	for _, f := range o.Folds {
+		points := []curve.Point{}
+		if f.Curve != nil {
+			points = f.Curve.Points()
+		}
+		line.Folds = append(line.Folds, points)
+	}
+	return line
 }
 
 // trainOut has the files of --model-out, --predictions-out and --curve-out. A file is nil if its flag is not given.
@@ -282,49 +381,4 @@ func removeAll(paths []string) (err error) {
 		err = errors.Join(err, os.Remove(p))
 	}
 	return err
-}
-
-// fetch reads a cluster's dataset into memory.
-func (c *trainCmd) fetch(a *app, name string) (*local.Data, error) {
-	reach := c.guess
-	if a.given["wait"] {
-		reach = c.connect
-	}
-	cl, err := reach(a)
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
-	d, err := cl.Dataset(a.ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	shards, err := cl.Shards(a.ctx, d.Manifest)
-	data := &local.Data{Manifest: d.Manifest, Shards: shards}
-	if g := d.Manifest.Groups; g != nil && err == nil {
-		var b []byte
-		if b, err = cl.Blob(a.ctx, g.Digest); err == nil {
-			data.Assigned, err = dataset.DecodeFolds(b, d.Manifest.Rows)
-		}
-	}
-	return data, err
-}
-
-// outputs implements printer.
-func (*trainCmd) outputs() []string { return []string{outputJSONL} }
-
-// lineOf is the curve of a job that ran in this process.
-func lineOf(o *pipeline.Outcome) *protocol.JobCurve {
-	line := &protocol.JobCurve{Points: []curve.Point{}}
-	if o.Curve != nil {
-		line.Points = o.Curve.Points()
-	}
-	for _, f := range o.Folds {
-		points := []curve.Point{}
-		if f.Curve != nil {
-			points = f.Curve.Points()
-		}
-		line.Folds = append(line.Folds, points)
-	}
-	return line
 }
