@@ -120,54 +120,42 @@ func (d *dataFlags) open(a *app, path string) (dataset.Source, dataset.Checks, e
 }
 
 // options checks the flags; errors are usage errors.
-func (d *dataFlags) options() (dataset.OpenOptions, dataset.Checks, error) {
-	o, err := d.fileFlags.options()
-	if err != nil {
-		return o, dataset.Checks{}, err
+func (d *dataFlags) options() (o dataset.OpenOptions, checks dataset.Checks, err error) {
+	if o, err = d.fileFlags.options(); err != nil {
+		return o, checks, err
 	}
 	o.LabelsFile, o.LabelsVariable = d.LabelsFile, d.LabelsVariable
 	if d.Shape != "" {
 		if o.Shape, err = dataset.ParseShape(d.Shape); err != nil {
-			return o, dataset.Checks{}, usagef("--%w", err)
+			return o, checks, usagef("--%w", err)
 		}
 	}
 	if math.IsNaN(d.Tolerance) || d.Tolerance < 0 || d.Tolerance > 1 {
-		return o, dataset.Checks{}, usagef("--tolerance %v: want a number from 0 to 1", d.Tolerance)
+		return o, checks, usagef("--tolerance %v: want a number from 0 to 1", d.Tolerance)
 	}
 	if n := len(d.Intervals); n != 0 && n != 2 {
-		return o, dataset.Checks{}, usagef("--intervals: want two columns, with the least and the greatest number of each sample; got %d", n)
+		return o, checks, usagef("--intervals: want two columns, with the least and the greatest number of each sample; got %d", n)
 	}
 	o.Beside = dataset.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups}
-	return o, dataset.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}, d.ages(&o.Labels)
-}
-
-// ages takes --sigma and --range over.
-func (d *dataFlags) ages(o *dataset.LabelOptions) (err error) {
+	checks = dataset.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}
+	l, age := &o.Labels, o.Labels.Kind == dataset.Age
 	switch {
-	case o.Kind != dataset.Age && d.Sigma != 0:
-		return usagef("--sigma needs --labels age")
-	case o.Kind == dataset.Class && d.Range != "":
-		return usagef("--range needs numeric labels, but --labels class reads classes")
-	case d.Range == "" && (d.Values != "" || len(d.Intervals) > 0) && o.Kind != dataset.Age:
-		return usagef("--values and --intervals need numeric labels: give --range")
+	case !age && d.Sigma != 0:
+		return o, checks, usagef("--sigma needs --labels age")
+	case l.Kind == dataset.Class && d.Range != "":
+		return o, checks, usagef("--range needs numeric labels, but --labels class reads classes")
+	case !age && d.Range == "" && (d.Values != "" || len(d.Intervals) > 0):
+		return o, checks, usagef("--values and --intervals need numeric labels: give --range")
+	case age && (math.IsNaN(d.Sigma) || math.IsInf(d.Sigma, 0) || d.Sigma <= 0):
+		return o, checks, usagef("--labels age needs --sigma with a number above 0, such as --sigma 2")
+	case age && d.Range == "":
+		return o, checks, usagef("--labels age needs --range LOW:HIGH, such as --range 0:69")
+	case d.Range == "":
+		return o, checks, nil
 	}
-	if o.Kind != dataset.Age {
-		if d.Range == "" {
-			return nil
-		}
-		o.Ordered = true
-		o.Low, o.High, err = parseRange(d.Range)
-		return err
-	}
-	if math.IsNaN(d.Sigma) || math.IsInf(d.Sigma, 0) || d.Sigma <= 0 {
-		return usagef("--labels age needs --sigma with a number above 0, such as --sigma 2")
-	}
-	if d.Range == "" {
-		return usagef("--labels age needs --range LOW:HIGH, such as --range 0:69")
-	}
-	o.Sigma = d.Sigma
-	o.Low, o.High, err = parseRange(d.Range)
-	return err
+	l.Ordered, l.Sigma = !age, d.Sigma
+	l.Low, l.High, err = parseRange(d.Range)
+	return o, checks, err
 }
 
 func parseRange(text string) (low, high int, err error) {

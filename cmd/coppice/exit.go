@@ -57,7 +57,9 @@ func failureOf(ctx context.Context, err error) failure {
 	var refused *client.Error
 	switch {
 	case errors.Is(err, context.Canceled):
-		f.Kind, f.Code = "interrupted", exitSignal+int(signalOf(ctx))
+		by := signalled{syscall.SIGINT}
+		errors.As(context.Cause(ctx), &by)
+		f.Kind, f.Code = "interrupted", exitSignal+int(by.Signal)
 	case isUsage(err):
 		f.Kind, f.Code = "usage", exitUsage
 	case errors.Is(err, fs.ErrNotExist) || client.IsNotFound(err):
@@ -68,15 +70,6 @@ func failureOf(ctx context.Context, err error) failure {
 		f.Kind = "unavailable"
 	}
 	return f
-}
-
-// signalOf returns the signal that ended ctx, or SIGINT for any other end.
-func signalOf(ctx context.Context) syscall.Signal {
-	var s signalled
-	if errors.As(context.Cause(ctx), &s) {
-		return s.Signal
-	}
-	return syscall.SIGINT
 }
 
 // report prints an error on one line, or as one JSON value, and returns the exit code.

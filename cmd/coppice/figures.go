@@ -190,7 +190,7 @@ func drawResult(a *app, dir string, r *result, o *pipeline.Outcome) error {
 	if err != nil {
 		return err
 	}
-	if r.Line != nil && hasLosses(r.Line.Points, r.Line.Folds) {
+	if r.Line != nil && (len(r.Line.Points) > 0 || slices.ContainsFunc(r.Line.Folds, func(points []curve.Point) bool { return len(points) > 0 })) {
 		f, err := plots.Curve(r.Dataset+": "+r.Algorithm, r.Line.Points, r.Line.Folds)
 		if err != nil {
 			return err
@@ -198,16 +198,6 @@ func drawResult(a *app, dir string, r *result, o *pipeline.Outcome) error {
 		all = append(all, namedFigure{"learning-curve", f})
 	}
 	return writeFigures(a, dir, all)
-}
-
-// hasLosses reports whether there is a point to draw.
-func hasLosses(points []curve.Point, folds [][]curve.Point) bool {
-	for _, f := range folds {
-		if len(f) > 0 {
-			return true
-		}
-	}
-	return len(points) > 0
 }
 
 // shownRows collects what figures show of rows that are evaluated; nil collects nothing.

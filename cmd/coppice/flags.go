@@ -75,7 +75,8 @@ func nearOnly(err error) error {
 	}
 	word, near := parts[2], []string{}
 	for _, s := range strings.Split(parts[3], ", ") {
-		if name := strings.Trim(s, `"`); param.Near(strings.TrimLeft(word, "-"), strings.TrimLeft(name, "-")) || begins(name, word) {
+		name, plain := strings.Trim(s, `"`), strings.TrimLeft(word, "-")
+		if param.Near(plain, strings.TrimLeft(name, "-")) || len(plain) >= 3 && strings.HasPrefix(name, word) {
 			near = append(near, s)
 		}
 	}
@@ -88,11 +89,6 @@ func nearOnly(err error) error {
 		text += fmt.Sprintf(", did you mean one of %s?", strings.Join(near, ", "))
 	}
 	return reworded{err, text}
-}
-
-// begins reports whether a name begins with a word of three letters at least.
-func begins(name, word string) bool {
-	return len(strings.TrimLeft(word, "-")) >= 3 && strings.HasPrefix(name, word)
 }
 
 // reworded is an error in other words.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -68,10 +67,23 @@ func (c *submitCmd) Run(a *app) error {
 	})
 }
 
+// jobRow returns a job as a row of the list. The K-L divergence of a job that is done is among its measures; before, it is
+// the last training loss.
 func jobRow(j *protocol.JobInfo, now time.Time) []any {
+	step, kl, algorithm := "-", "-", "-"
+	if j.Progress != nil {
+		step = count(j.Progress.Step)
+	}
+	if v, ok := j.Measures["kl"]; ok {
+		kl = figure(v) + " " + strings.TrimSuffix(j.EvaluatedOn, " samples")
+	} else if j.Progress != nil && j.Progress.Loss >= 0 {
+		kl = figure(j.Progress.Loss) + " training"
+	}
+	if j.Job != nil {
+		algorithm = j.Job.Algorithm
+	}
 	seconds := secondsOf(j, now)
-	return rowOf(fmt.Sprint(j.ID), j.Name, stateOf(j), percent(j), stepOf(j.Progress), klOf(j),
-		seconds.taken, seconds.left, algorithmOf(j.Job), j.Dataset, clock(j.Submitted))
+	return rowOf(fmt.Sprint(j.ID), j.Name, stateOf(j), percent(j), step, kl, seconds.taken, seconds.left, algorithm, j.Dataset, clock(j.Submitted))
 }
 
 // stateOf writes a job's state, for what it waits, and whether its results may be wrong.
@@ -117,39 +129,6 @@ func percent(j *protocol.JobInfo) string {
 	return "-"
 }
 
-func stepOf(p *round.Progress) string {
-	if p == nil {
-		return "-"
-	}
-	return count(p.Step)
-}
-
-// klOf writes the K-L divergence of a job and of which rows it is: that of a done job's
-// measures, or the last training loss.
-func klOf(j *protocol.JobInfo) string {
-	if kl, ok := j.Measures["kl"]; ok {
-		return figure(kl) + " " + strings.TrimSuffix(j.EvaluatedOn, " samples")
-	}
-	if loss := lossOf(j.Progress); loss != "-" {
-		return loss + " training"
-	}
-	return "-"
-}
-
-func lossOf(p *round.Progress) string {
-	if p == nil || p.Loss < 0 {
-		return "-"
-	}
-	return figure(p.Loss)
-}
-
-func algorithmOf(j *round.Job) string {
-	if j == nil {
-		return "-"
-	}
-	return j.Algorithm
-}
-
 // jobArg names one job.
 type jobArg struct {
 	Job string `arg:"" help:"Number or name of the job."`
@@ -174,7 +153,10 @@ func (c *jobShowCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	s := shown(j)
+	s := &shownJob{JobInfo: j}
+	if r, _, err := finished(j); err == nil && j.Predictions != nil {
+		s.Predictions = &shownPredictions{j.Predictions, r.tested()}
+	}
 	s.estimate = estimateOf(j, line.Points, ranOf(j, time.Now()))
 	return a.print(s, func(w io.Writer) { writeJob(w, j, line) })
 }
@@ -190,14 +172,6 @@ type shownJob struct {
 type shownPredictions struct {
 	*protocol.BlobRef
 	Rows int `json:"samples"`
-}
-
-func shown(j *protocol.JobInfo) *shownJob {
-	s := &shownJob{JobInfo: j}
-	if r, _, err := finished(j); err == nil && j.Predictions != nil {
-		s.Predictions = &shownPredictions{j.Predictions, r.tested()}
-	}
-	return s
 }
 
 // writeJob writes what is known of a job, and its result where it is done.
@@ -296,23 +270,15 @@ type jobListCmd struct {
 	serverFlags
 }
 
-// query checks the flags.
-func (c *jobListCmd) query() (q protocol.JobQuery, err error) {
-	if q.States, err = protocol.ParseJobStates(strings.Join(c.State, ",")); err != nil {
-		return q, usagef("--state: %w", err)
-	}
-	q.Sort, q.Limit = c.Sort, c.Limit
-	if err := q.Check(); err != nil {
-		return q, usageError{err}
-	}
-	return q, nil
-}
-
 // Run implements `coppice job list`.
 func (c *jobListCmd) Run(a *app) error {
-	q, err := c.query()
-	if err != nil {
-		return err
+	q := protocol.JobQuery{Sort: c.Sort, Limit: c.Limit}
+	var err error
+	if q.States, err = protocol.ParseJobStates(strings.Join(c.State, ",")); err != nil {
+		return usagef("--state: %w", err)
+	}
+	if err := q.Check(); err != nil {
+		return usageError{err}
 	}
 	cl, err := c.connect(a)
 	if err != nil {

@@ -74,7 +74,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return report(ctx, stderr, wantsJSON(args), err)
 	}
 	a := &app{ctx: ctx, stdin: stdin, stdout: text, stderr: notes, data: out, output: c.Output, json: c.Output == outputJSON, given: givenIn(parsed)}
-	defer a.end()
+	defer func() {
+		for _, f := range a.atEnd {
+			f()
+		}
+	}()
 	err = parsed.Run(a)
 	return report(ctx, stderr, a.json || c.Output == outputJSONL, a.asks.explained(err))
 }
@@ -89,11 +93,4 @@ func at(err error) string {
 		return p.Context.Selected().FullPath()
 	}
 	return "coppice"
-}
-
-// end removes what the command made for itself.
-func (a *app) end() {
-	for _, f := range a.atEnd {
-		f()
-	}
 }

@@ -118,18 +118,15 @@ func writeMatch(w io.Writer, what string, m *dataset.Match) {
 	case m.By == dataset.ByPosition:
 		fmt.Fprintf(w, "%s are matched with the model by position: %s\n", what, m.Why)
 	case m.Moved > 0:
-		fmt.Fprintf(w, "%s are matched with the model by name: %s elsewhere in the file\n", what, stand(m.Moved))
+		moved := "1 is"
+		if m.Moved > 1 {
+			moved = count(m.Moved) + " are"
+		}
+		fmt.Fprintf(w, "%s are matched with the model by name: %s elsewhere in the file\n", what, moved)
 	}
 	if m.Filled > 0 {
 		fmt.Fprintf(w, "%s: the file has %s fewer than the model; the missing values are set to 0\n", what, count(m.Filled))
 	}
-}
-
-func stand(n int) string {
-	if n == 1 {
-		return "1 is"
-	}
-	return count(n) + " are"
 }
 
 // typeOf returns what the labels of a file are for this model: what they were when it was

@@ -38,14 +38,6 @@ type modelListCmd struct {
 	serverFlags
 }
 
-// models asks for the models to list, and for one more, which tells that there are more.
-func (c *modelListCmd) models(a *app, cl *client.Client) ([]protocol.ModelInfo, error) {
-	if c.Limit == 0 || c.Limit == math.MaxInt {
-		return cl.Models(a.ctx)
-	}
-	return cl.NewestModels(a.ctx, c.Limit+1)
-}
-
 // Run implements `coppice model list`.
 func (c *modelListCmd) Run(a *app) error {
 	if c.Limit < 0 {
@@ -56,7 +48,12 @@ func (c *modelListCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	models, err := c.models(a, cl)
+	var models []protocol.ModelInfo
+	if c.Limit == 0 || c.Limit == math.MaxInt {
+		models, err = cl.Models(a.ctx)
+	} else {
+		models, err = cl.NewestModels(a.ctx, c.Limit+1) // one more than is listed tells that there are more
+	}
 	if err != nil {
 		return err
 	}

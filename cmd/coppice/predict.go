@@ -159,7 +159,13 @@ func (c *predictCmd) labelImage(a *app) error {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
 	progress := newMeter(a.stderr)
-	classes, err := m.classesOf(src, readingFor(a.ctx, "predicting", dataset.Checks{}, progress))
+	var classes []uint8
+	err = m.predict(src, readingFor(a.ctx, "predicting", dataset.Checks{}, progress), func(p *predicted) error {
+		for i := range p.rows.N {
+			classes = append(classes, uint8(dataset.Greatest(p.row(i))))
+		}
+		return nil
+	})
 	progress.clear()
 	if err != nil {
 		return err
@@ -188,17 +194,6 @@ func (m *model) patchesOf(path string) (dataset.Source, *images.Image, error) {
 	}
 	src, err := patches.Whole(img, side)
 	return src, img, err
-}
-
-// classesOf returns the class of the greatest share of each row, by its number.
-func (m *model) classesOf(src dataset.Source, o dataset.ImportOptions) (classes []uint8, err error) {
-	err = m.predict(src, o, func(p *predicted) error {
-		for i := range p.rows.N {
-			classes = append(classes, uint8(dataset.Greatest(p.row(i))))
-		}
-		return nil
-	})
-	return classes, err
 }
 
 // shares counts the pixels of each class.

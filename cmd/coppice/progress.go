@@ -32,9 +32,8 @@ const (
 type meter struct {
 	w        io.Writer
 	terminal bool
-	columns  func() int // of the terminal: it may be made wider
-	lines    func() int // of the terminal
-	live     bool       // several lines are drawn again and again, not one
+	size     func() (columns, lines int) // of the terminal: it may be made wider
+	live     bool                        // several lines are drawn again and again, not one
 	now      func() time.Time
 
 	start, last time.Time
@@ -51,8 +50,7 @@ type meter struct {
 func newMeter(w io.Writer) *meter {
 	w = printable.Unwrap(w) // the escape sequences of the meter are obeyed; its texts are made printable
 	f, ok := w.(*os.File)
-	m := &meter{w: w, terminal: ok && isatty.IsTerminal(f.Fd()), now: time.Now}
-	m.columns, m.lines = func() int { return columnsOf(f) }, func() int { return linesOf(f) }
+	m := &meter{w: w, terminal: ok && isatty.IsTerminal(f.Fd()), now: time.Now, size: func() (columns, lines int) { return terminalSize(f) }}
 	m.start = m.now()
 	return m
 }
@@ -85,9 +83,11 @@ func (m *meter) showAll(text string, more func(columns, lines int) []string) {
 	m.last, m.shown = now, true
 	switch {
 	case m.live && more != nil:
-		m.draw(append([]string{text}, more(m.columns()-1, m.lines()-2)...))
+		columns, lines := m.size()
+		m.draw(append([]string{text}, more(columns-1, lines-2)...), columns)
 	case m.terminal:
-		fmt.Fprintf(m.w, "\r\x1b[K%s", fit(printable.Line(text), m.columns()))
+		columns, _ := m.size()
+		fmt.Fprintf(m.w, "\r\x1b[K%s", fit(printable.Line(text), columns))
 	default:
 		fmt.Fprintln(m.w, printable.Line(text))
 	}
@@ -95,10 +95,9 @@ func (m *meter) showAll(text string, more func(columns, lines int) []string) {
 
 // draw writes lines over those that were written before. The cursor stays at the beginning of the
 // first line, so that other text begins there.
-func (m *meter) draw(lines []string) {
+func (m *meter) draw(lines []string, columns int) {
 	var b strings.Builder
 	b.WriteString("\r\x1b[J")
-	columns := m.columns()
 	for i, line := range lines {
 		if i > 0 {
 			b.WriteString("\r\n")
@@ -365,22 +364,13 @@ func (l *progressLines) put(p round.Progress) {
 	}{p})
 }
 
-// columnsOf returns the width of a terminal, 0 where it is not known.
-func columnsOf(f *os.File) int {
+// terminalSize returns the width and the height of a terminal, 0 if they are not known.
+func terminalSize(f *os.File) (columns, lines int) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	return int(size.Col)
-}
-
-// linesOf returns the height of a terminal, 0 where it is not known.
-func linesOf(f *os.File) int {
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0
-	}
-	return int(size.Row)
+	return int(size.Col), int(size.Row)
 }
 
 // fit cuts a line to less than so many columns, so that it does not wrap; 0 leaves it.

@@ -14,7 +14,7 @@ import (
 func slowMeter(terminal bool) (m *meter, out *bytes.Buffer, pass func(time.Duration)) {
 	now := time.Unix(0, 0)
 	out = new(bytes.Buffer)
-	m = &meter{w: out, terminal: terminal, columns: func() int { return 0 }, now: func() time.Time { return now }, start: now}
+	m = &meter{w: out, terminal: terminal, size: func() (columns, lines int) { return 0, 0 }, now: func() time.Time { return now }, start: now}
 	return m, out, func(d time.Duration) { now = now.Add(d) }
 }
 

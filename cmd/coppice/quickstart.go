@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
@@ -55,7 +54,8 @@ func (c *quickstartCmd) Run(a *app) (err error) {
 	}
 	err = q.train(c, file, src, checks)
 	if err == nil && c.Stay {
-		q.stay()
+		q.note("the cluster keeps running; an interrupt (Ctrl-C) stops it")
+		<-a.ctx.Done()
 	}
 	if err != nil && a.ctx.Err() == nil {
 		q.cluster.Tail(a.stderr, quickTail)
@@ -142,7 +142,10 @@ func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source
 		return err
 	}
 	q.note("training for at most %s steps; a tenth of the samples are held out for testing", c.Steps)
-	if job, err = q.wait(cl, job); err != nil {
+	m = newMeter(q.stderr)
+	job, err = cl.Watch(q.ctx, strconv.FormatUint(job.ID, 10), m.job) // interrupted, the job ends with its cluster
+	m.clear()
+	if err != nil {
 		return err
 	}
 	r, _, err := finished(job)
@@ -152,28 +155,16 @@ func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source
 	r.On = []*dataset.Manifest{d.Manifest}
 	r.Predictions = "" // they end with the cluster
 	if c.Dir != "" {
-		if r.Model, err = q.keep(cl, job); err != nil {
+		b, err := cl.Blob(q.ctx, job.Models[0].Blob)
+		if err != nil {
+			return err
+		}
+		r.Model = filepath.Join(q.dir, "model.coppice")
+		if err := writeFile(r.Model, b); err != nil {
 			return err
 		}
 	}
 	return q.show(c, r)
-}
-
-// wait shows the job's progress; interrupted, the job ends with its cluster.
-func (q *quickstart) wait(cl *client.Client, job *protocol.JobInfo) (*protocol.JobInfo, error) {
-	m := newMeter(q.stderr)
-	defer m.clear()
-	return cl.Watch(q.ctx, strconv.FormatUint(job.ID, 10), m.job)
-}
-
-// keep writes the model into the folder.
-func (q *quickstart) keep(cl *client.Client, job *protocol.JobInfo) (string, error) {
-	b, err := cl.Blob(q.ctx, job.Models[0].Blob)
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(q.dir, "model.coppice")
-	return path, writeFile(path, b)
 }
 
 func (q *quickstart) show(c *quickstartCmd, r *result) error {
@@ -224,10 +215,4 @@ func metricsURLs(info *protocol.Cluster) (urls []string) {
 		}
 	}
 	return urls
-}
-
-// stay waits for an interrupt, which is then no failure.
-func (q *quickstart) stay() {
-	q.note("the cluster keeps running; an interrupt (Ctrl-C) stops it")
-	<-q.ctx.Done()
 }

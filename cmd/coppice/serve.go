@@ -147,15 +147,6 @@ type workerCmd struct {
 	serveFlags
 }
 
-// processors returns what sets on how many processors the process runs; nil where the environment's GOMAXPROCS
-// has said it.
-func processors() func(n int) {
-	if os.Getenv("GOMAXPROCS") != "" {
-		return nil
-	}
-	return func(n int) { runtime.GOMAXPROCS(n) }
-}
-
 // Run implements `coppice worker`.
 func (c *workerCmd) Run(a *app) error {
 	if c.Slots < 0 {
@@ -164,10 +155,14 @@ func (c *workerCmd) Run(a *app) error {
 	if err := checkAddressSpace(); err != nil {
 		return err
 	}
+	var processors func(n int) // nil if the environment says on how many the process runs
+	if os.Getenv("GOMAXPROCS") == "" {
+		processors = func(n int) { runtime.GOMAXPROCS(n) }
+	}
 	v := c.start(a)
 	defer frugal()()
 	return v.ended("worker", worker.Run(v.ctx, worker.Config{
-		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors(), Log: v.log,
+		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors, Log: v.log,
 	}))
 }
 

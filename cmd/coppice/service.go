@@ -84,23 +84,18 @@ func (v *service) ended(what string, err error) error {
 	if errors.Is(err, coordinator.ErrUsage) || errors.Is(err, worker.ErrConfig) {
 		return usageError{err}
 	}
-	told := v.ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled))
-	text := "the " + what + " ends"
-	if told {
-		v.lines.end(slog.LevelInfo, text, "reason", reasonToEnd(context.Cause(v.ctx)))
-		return nil
+	text, cause := "the "+what+" ends", context.Cause(v.ctx)
+	if cause == nil || err != nil && !errors.Is(err, context.Canceled) {
+		v.lines.end(slog.LevelError, text, "error", err)
+		return err
 	}
-	v.lines.end(slog.LevelError, text, "error", err)
-	return err
-}
-
-// reasonToEnd says why a context ended.
-func reasonToEnd(cause error) string {
-	var s signalled
-	if errors.As(cause, &s) {
-		return "received " + unix.SignalName(s.Signal)
+	reason := cause.Error()
+	var by signalled
+	if errors.As(cause, &by) {
+		reason = "received " + unix.SignalName(by.Signal)
 	}
-	return cause.Error()
+	v.lines.end(slog.LevelInfo, text, "reason", reason)
+	return nil
 }
 
 // A service writes at most warnLines warnings of one text in warnEvery, however many messages are

@@ -73,7 +73,11 @@ func (c *trainCmd) Run(a *app) error {
 	var r *result
 	var o *pipeline.Outcome
 	if c.Local {
-		r, o, err = c.trainHere(a, file, out.stream())
+		model := io.Discard
+		if out.model != nil {
+			model = out.model
+		}
+		r, o, err = c.trainHere(a, file, model)
 	} else {
 		r, o, err = c.trainThere(a, file)
 	}
@@ -312,14 +316,6 @@ func (t *trainOut) discard() {
 	}
 }
 
-// stream returns the writer of the model of a job without folds.
-func (t *trainOut) stream() io.Writer {
-	if t.model == nil {
-		return io.Discard
-	}
-	return t.model
-}
-
 // write writes the files, and notes in r where they are. A model that was streamed is already written. A job of folds
 // has a model for each fold.
 func (t *trainOut) write(c *trainCmd, r *result, o *pipeline.Outcome) error {
@@ -338,7 +334,10 @@ func (t *trainOut) write(c *trainCmd, r *result, o *pipeline.Outcome) error {
 		for i, f := range o.Folds {
 			path := foldPath(c.ModelOut, i)
 			if err := writeFile(path, f.Model); err != nil {
-				return errors.Join(err, removeAll(paths))
+				for _, written := range paths {
+					err = errors.Join(err, os.Remove(written))
+				}
+				return err
 			}
 			paths = append(paths, path)
 		}
@@ -374,11 +373,4 @@ func (t *trainOut) write(c *trainCmd, r *result, o *pipeline.Outcome) error {
 func foldPath(path string, fold int) string {
 	ext := filepath.Ext(path)
 	return fmt.Sprintf("%s-fold%d%s", strings.TrimSuffix(path, ext), fold, ext)
-}
-
-func removeAll(paths []string) (err error) {
-	for _, p := range paths {
-		err = errors.Join(err, os.Remove(p))
-	}
-	return err
 }
