@@ -14,12 +14,12 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// serverFlags say which cluster a command speaks to that changes nothing.
+// serverFlags name the cluster of a command that changes nothing.
 type serverFlags struct {
 	Server []string `placeholder:"HOST[:PORT]" group:"cluster" help:"HTTP addresses of coordinators; one is enough (default: COPPICE_SERVER, or 127.0.0.1:7100)."`
 }
 
-// changeFlags are those of a command that changes something.
+// changeFlags name the cluster of a command that changes something.
 type changeFlags struct {
 	serverFlags
 	Wait time.Duration `seldom:"" default:"30s" group:"cluster" help:"How long to wait for a cluster that does not answer. 0: do not wait, but say why there is no answer."`
@@ -45,7 +45,7 @@ func (s *serverFlags) connect(a *app) (*client.Client, error) {
 	a.atEnd = append(a.atEnd, func() {
 		cancel()
 		if !early.Stop() {
-			looks.look() // wait for its end
+			looks.look() // wait for the survey to end
 		}
 	})
 	a.asks = &asked{a: a, cl: c, looks: looks, early: early, since: now, last: now}
@@ -53,8 +53,7 @@ func (s *serverFlags) connect(a *app) (*client.Client, error) {
 	return c, nil
 }
 
-// connect returns a client that says on stderr for whom it waits when it has to wait
-// for the cluster.
+// connect returns a client that waits for the cluster as --wait says, and meanwhile says why on stderr.
 func (f *changeFlags) connect(a *app) (*client.Client, error) {
 	if f.Wait < 0 {
 		return nil, usagef("--wait %v: want 0 or more", f.Wait)
@@ -67,8 +66,7 @@ func (f *changeFlags) connect(a *app) (*client.Client, error) {
 	return c, nil
 }
 
-// guess is connect for a command that may not have meant a cluster: where nobody said
-// where one is, it does not wait for it.
+// guess is connect for a command that may not need a cluster. Without --server it does not wait.
 func (s *serverFlags) guess(a *app) (*client.Client, error) {
 	c, err := s.connect(a)
 	if err == nil && len(s.Server) == 0 {
@@ -77,8 +75,8 @@ func (s *serverFlags) guess(a *app) (*client.Client, error) {
 	return c, err
 }
 
-// withPort adds the default port to a host that has none. What is no host stays as it is:
-// whoever reads the address refuses it. A number alone is a port, not a host.
+// withPort adds the default port to a host without one. It returns everything else unchanged, for its reader to refuse.
+// A number alone is a port, not a host.
 func withPort(address string) string {
 	var missing *net.AddrError
 	_, _, err := net.SplitHostPort(address)
@@ -96,8 +94,8 @@ func withPorts(addresses []string) []string {
 	return all
 }
 
-// apartFromCluster refuses flags about a cluster beside the flag by which the command asks none. A
-// variable or a configuration file may name a cluster all the same.
+// apartFromCluster refuses --server and --wait on the command line if flag says that no cluster is asked. A variable or
+// a configuration file may name a cluster nevertheless.
 func (a *app) apartFromCluster(flag string, asksNone bool) error {
 	for _, name := range []string{"server", "wait"} {
 		if asksNone && a.given[name] {
@@ -108,32 +106,31 @@ func (a *app) apartFromCluster(flag string, asksNone bool) error {
 }
 
 const (
-	// lull is how long no request had to be sent again once the cluster is back: longer
-	// than a try may take.
+	// lull is the time without a repeated request after which a new wait begins. A try may take nearly as long.
 	lull = protocol.ClientTry + time.Second
-	// tellEvery is the time between two lines that say for whom a command waits.
+	// tellEvery is the interval between two lines about a wait.
 	tellEvery = 5 * time.Second
-	// lookAfter is when a command that only reads has each coordinator asked for itself, so
-	// that it can tell what they said when its own time is over.
+	// lookAfter is when each coordinator is asked for itself. A command that only reads has their answers when its own
+	// time is over.
 	lookAfter = protocol.ClientRead - 2*protocol.Survey - 250*time.Millisecond
-	// lookKept is for how long the answers explain an error: as long as a command that only
-	// reads waits for a first one.
+	// lookKept is how long the answers of coordinators explain an error: as long as a command that only reads waits for
+	// an answer.
 	lookKept = protocol.ClientRead
 )
 
-// asked is a cluster that a command asks, and what is known of why it does not answer.
+// asked is the cluster that a command asks, and why it does not answer.
 type asked struct {
 	a     *app
 	cl    *client.Client
-	tells bool        // on stderr, while it waits; else it only reads
-	looks *looks      // what each coordinator said for itself
-	early *time.Timer // has that done before it is needed
+	tells bool        // true if the command says on stderr why it waits
+	looks *looks      // what each coordinator said
+	early *time.Timer // fills looks before they are needed
 
 	mu                sync.Mutex
 	since, last, told time.Time
 }
 
-// looks keeps for a while what each coordinator said when all were asked.
+// looks keeps for a while what the coordinators said when each was asked.
 type looks struct {
 	survey func() *outlook
 	now    func() time.Time
@@ -143,7 +140,7 @@ type looks struct {
 	at   time.Time
 }
 
-// look returns what they said last, or asks them where that is too long ago.
+// look returns what the coordinators said last. It asks them if that is too old.
 func (l *looks) look() *outlook {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,13 +151,13 @@ func (l *looks) look() *outlook {
 	return l.last
 }
 
-// patient has the command say on stderr for whom it waits, for as long as it does.
+// patient makes the client wait for the cluster, and say why on stderr.
 func (s *asked) patient(wait time.Duration) {
 	s.early.Stop()
 	s.tells, s.cl.Patience = true, wait
 }
 
-// waiting says for whom a request waits: once it has for two seconds, then every five.
+// waiting says why a request waits: after two seconds, then every five.
 func (s *asked) waiting(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +176,7 @@ func (s *asked) waiting(err error) {
 	}
 }
 
-// explained says of an error that no coordinator answered what each of them says.
+// explained adds what each coordinator says to the error that no coordinator answered.
 func (s *asked) explained(err error) error {
 	var e *client.Unavailable
 	if s == nil || !errors.As(err, &e) {

@@ -17,7 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// fileFlags say what is where in a data file.
+// fileFlags say which columns or variables of a data file are what.
 type fileFlags struct {
 	HelpAll allHelpFlag `help:"Show all flags, including rarely used flags."`
 
@@ -43,8 +43,7 @@ type fileFlags struct {
 	DataFormat       string `seldom:"" placeholder:"F" group:"data" help:"Format of the data file, whatever its name; required for stdin (-): csv, tsv, libsvm, npz, npy or mat; also csv.gz, tsv.gz or libsvm.gz."`
 }
 
-// options returns the flags as package dataset takes them; errors are usage
-// errors.
+// options returns the flags as options of package dataset. Errors are usage errors.
 func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
 	kind, err := dataset.ParseLabelKind(f.Labels)
 	if err != nil {
@@ -119,7 +118,7 @@ func (d *dataFlags) open(a *app, path string) (dataset.Source, dataset.Checks, e
 	return src, checks, err
 }
 
-// options checks the flags; errors are usage errors.
+// options is fileFlags.options with the flags about labels.
 func (d *dataFlags) options() (o dataset.OpenOptions, checks dataset.Checks, err error) {
 	if o, err = d.fileFlags.options(); err != nil {
 		return o, checks, err
@@ -167,7 +166,7 @@ func parseRange(text string) (low, high int, err error) {
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// datasetName makes a dataset's name of a file's.
+// datasetName makes the name of a dataset from the name of a file.
 func datasetName(path string) string {
 	if path == stdinName {
 		return "stdin"
@@ -185,8 +184,7 @@ func datasetName(path string) string {
 	return name
 }
 
-// belongTo refuses flags that say how a data file is read where there is none: a
-// dataset was read when it was imported.
+// belongTo refuses flags about reading if there is no data file. A dataset was read when it was imported.
 func (d *dataFlags) belongTo(data string) error {
 	if data != "" {
 		return nil
@@ -198,8 +196,7 @@ func (d *dataFlags) belongTo(data string) error {
 	return nil
 }
 
-// differing returns the flag of the first field in which two structs of flags differ,
-// or nothing.
+// differing returns the flag of the first field in which two structs of flags differ, or an empty text.
 func differing(a, b reflect.Value) string {
 	for i := range a.NumField() {
 		f := a.Type().Field(i)
@@ -215,7 +212,7 @@ func differing(a, b reflect.Value) string {
 	return ""
 }
 
-// kebab writes the name of a field as that of its flag: LabelColumns, label-columns.
+// kebab returns the flag of a field: LabelColumns becomes label-columns.
 func kebab(name string) string {
 	var b strings.Builder
 	for i, r := range name {
@@ -227,11 +224,11 @@ func kebab(name string) string {
 	return b.String()
 }
 
-// stdinName stands for stdin in the place of a data file.
+// stdinName is the file name that means stdin.
 const stdinName = "-"
 
-// dataFile returns the path of a command's data. Stdin is copied into a temporary
-// file, since data is read twice; it goes when the command ends.
+// dataFile returns the path of a data file. Stdin is copied to a temporary file, because data is read twice. The file
+// is deleted after the command.
 func (a *app) dataFile(path string, o *dataset.OpenOptions) (string, error) {
 	if path != stdinName {
 		return path, nil
@@ -255,7 +252,7 @@ func (a *app) dataFile(path string, o *dataset.OpenOptions) (string, error) {
 	return f.Name(), nil
 }
 
-// spool copies stdin to f, and closes f, until an interrupt ends that.
+// spool copies stdin to f and closes f. An interrupt ends it.
 func (a *app) spool(f *os.File) error {
 	m := newMeter(a.stderr)
 	done := make(chan error, 1)
@@ -278,7 +275,7 @@ func (a *app) spool(f *os.File) error {
 	}
 }
 
-// counted shows how much was read.
+// counted is a reader that shows how much was read.
 type counted struct {
 	io.Reader
 	m *meter

@@ -20,8 +20,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
-// The exit codes. A command that a signal ended has 128 and the signal's number: 129
-// SIGHUP, 130 SIGINT (Ctrl-C), 143 SIGTERM. A service that a signal stops ends well.
+// The exit codes. A command that a signal ended exits with 128 and the number of the signal: 129 is SIGHUP, 130 is
+// SIGINT (Ctrl-C), 143 is SIGTERM. A service that a signal stops exits with exitOK.
 const (
 	exitOK     = 0
 	exitFailed = 1
@@ -29,26 +29,27 @@ const (
 	exitSignal = 128
 )
 
-// failure is how a command failed, in JSON with -o json.
+// failure is the error of a command, as -o json prints it.
 type failure struct {
 	Error string `json:"error"`
 	Kind  string `json:"kind"`
 	Code  int    `json:"exit_code"`
 }
 
-// interrupted says what goes on after an interrupt; its text is for the user as it is.
+// interrupted is the error of an interrupted command. Its text says what continues without the command, and is printed
+// without a prefix.
 type interrupted struct{ text string }
 
 func (e interrupted) Error() string { return e.text }
 
 func (interrupted) Is(target error) bool { return target == context.Canceled }
 
-// absent is an error about a thing that is not there.
+// absent is an error about something that does not exist.
 type absent struct{ error }
 
 func (e absent) Unwrap() error { return e.error }
 
-// Is has it found as fs.ErrNotExist.
+// Is makes errors.Is(err, fs.ErrNotExist) true.
 func (absent) Is(target error) bool { return target == fs.ErrNotExist }
 
 // failureOf describes an error of a command that ran under ctx.
@@ -106,7 +107,7 @@ func message(err error) string {
 	return err.Error()
 }
 
-// reasonOf says what is wrong with a file.
+// reasonOf returns what is wrong with a file.
 func reasonOf(err *fs.PathError) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -119,8 +120,7 @@ func reasonOf(err *fs.PathError) string {
 	return err.Err.Error()
 }
 
-// wantsJSON reads off a command line that could not be parsed whether its error is to be
-// in JSON.
+// wantsJSON reports whether a command line that could not be parsed asks for errors in JSON.
 func wantsJSON(args []string) bool {
 	isJSON := func(output string) bool { return output == outputJSON || output == outputJSONL }
 	asked := isJSON(os.Getenv(variable("output")))
@@ -142,11 +142,10 @@ type signalled struct{ syscall.Signal }
 
 func (s signalled) Error() string { return s.Signal.String() }
 
-// Is lets whoever returns the cause of a context be understood as one that was ended.
+// Is makes the cause of a context count as context.Canceled.
 func (signalled) Is(target error) bool { return target == context.Canceled }
 
-// ownProcess is what a command may change of the process that it has for itself. Commands
-// that tests run in their own process have none.
+// ownProcess is what a command may change in its process. It is missing from the context of commands that tests run.
 type ownProcess struct {
 	hangup atomic.Pointer[func() bool]
 }
@@ -159,20 +158,18 @@ func processOf(ctx context.Context) *ownProcess {
 	return p
 }
 
-// keepPrivate has the files that the command's process makes from now on, and those of the
-// libraries that it uses, be its user's alone.
+// keepPrivate makes all files that the process creates from now on, also by libraries, accessible to its user only.
 func keepPrivate(ctx context.Context) {
 	if processOf(ctx) != nil {
 		unix.Umask(unix.Umask(0o077) | 0o077)
 	}
 }
 
-// survives has f called at each SIGHUP; where it returns true, the signal ends nothing.
+// survives sets the function that is called at each SIGHUP. If it returns true, the signal is ignored.
 func (p *ownProcess) survives(f func() bool) { p.hangup.Store(&f) }
 
-// untilSignal returns a context that Ctrl-C, SIGTERM or the end of the terminal (SIGHUP,
-// unless nohup had it ignored) ends. A closed pipe becomes an error of the write, not the
-// end of the process.
+// untilSignal returns a context that ends at SIGINT (Ctrl-C), SIGTERM, and SIGHUP unless it is ignored (nohup). A
+// closed pipe becomes an error of the write and does not end the process.
 func untilSignal() (context.Context, func()) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}

@@ -17,13 +17,13 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// figureFile is a file that a figure goes to.
+// figureFile is a file for a figure.
 type figureFile struct {
 	output
 	put func(f *figures.Figure, w io.Writer) error
 }
 
-// createFigure begins the file of a figure, whose name says whether it is SVG or PNG.
+// createFigure creates the file of a figure. The end of its name chooses SVG or PNG.
 func createFigure(flag, path string) (*figureFile, error) {
 	var put func(*figures.Figure, io.Writer) error
 	switch strings.ToLower(filepath.Ext(path)) {
@@ -41,7 +41,7 @@ func createFigure(flag, path string) (*figureFile, error) {
 	return &figureFile{out, put}, nil
 }
 
-// draw writes the figure and gives the file its name.
+// draw writes the figure and completes the file.
 func (f *figureFile) draw(of *figures.Figure) error {
 	if err := f.put(of, f); err != nil {
 		return err
@@ -49,14 +49,14 @@ func (f *figureFile) draw(of *figures.Figure) error {
 	return f.commit()
 }
 
-// namedFigure is a figure that goes to a folder under a name.
+// namedFigure is a figure with the name of its files.
 type namedFigure struct {
 	name string
 	*figures.Figure
 }
 
-// checkFigures refuses a folder for figures that is a file, is in no folder, or cannot be written,
-// before anything is computed.
+// checkFigures refuses, before anything is computed, a folder for figures that is a file, has no parent folder, or
+// cannot be written.
 func checkFigures(flag, dir string) error {
 	if dir == "" {
 		return nil
@@ -73,8 +73,7 @@ func checkFigures(flag, dir string) error {
 	return writable(dir)
 }
 
-// writeFigures writes each figure as SVG and as PNG; all of them are drawn before the first one
-// is written.
+// writeFigures writes each figure as SVG and as PNG. All figures are drawn before the first is written.
 func writeFigures(a *app, dir string, all []namedFigure) error {
 	if len(all) == 0 {
 		a.note("%s: there is nothing to draw", dir)
@@ -107,10 +106,10 @@ func writeFigures(a *app, dir string, all []namedFigure) error {
 	return nil
 }
 
-// mostBoxed bounds the letters that a note names.
+// mostBoxed is the maximum number of characters that a note names.
 const mostBoxed = 20
 
-// noteBoxed names the letters that PNG has no font for.
+// noteBoxed names the characters that the font of PNG files lacks.
 func noteBoxed(a *app, boxed []rune) {
 	slices.Sort(boxed)
 	if boxed = slices.Compact(boxed); len(boxed) == 0 {
@@ -126,11 +125,11 @@ func noteBoxed(a *app, boxed []rune) {
 	a.note("the font of the .png files lacks %s: the .png files show boxes with the codes of these characters; the .svg files show the characters", strings.Join(names, ", "))
 }
 
-// mostShown bounds the degrees of rows that figures choose from: of a longer file the first rows
-// take part.
+// mostShown bounds the label values of the samples that figures choose from. Of a longer file, figures show the first
+// samples only.
 const mostShown = 16 << 20
 
-// setBeside sets the measures beside the ten, which may be nil.
+// setBeside sets the measures beyond the usual ten. a may be nil.
 func setBeside(e *plots.Evaluated, a *pipeline.Added) {
 	if a == nil {
 		return
@@ -141,8 +140,7 @@ func setBeside(e *plots.Evaluated, a *pipeline.Added) {
 	}
 }
 
-// evaluatedOf is what figures show of held-out rows; encoded may be empty: their predictions were
-// not kept.
+// evaluatedOf returns what figures show of held-out samples. encoded is empty if their predictions were not kept.
 func evaluatedOf(title string, added *pipeline.Added, encoded []byte) (*plots.Evaluated, error) {
 	e := &plots.Evaluated{Title: title}
 	setBeside(e, added)
@@ -177,7 +175,7 @@ func namedOf(e *plots.Evaluated) (all []namedFigure, err error) {
 	return all, err
 }
 
-// drawResult draws the learning curve and what figures show of the held-out rows.
+// drawResult draws the learning curve and the figures of the held-out samples. An empty dir draws nothing.
 func drawResult(a *app, dir string, r *result, o *pipeline.Outcome) error {
 	if dir == "" {
 		return nil
@@ -200,15 +198,15 @@ func drawResult(a *app, dir string, r *result, o *pipeline.Outcome) error {
 	return writeFigures(a, dir, all)
 }
 
-// shownRows collects what figures show of rows that are evaluated; nil collects nothing.
+// shownRows collects what figures show of evaluated samples. A nil *shownRows collects nothing.
 type shownRows struct {
 	rows   plots.Rows
 	points plots.Points
-	plane  bool // rows may be points of a plane: three labels, and dense features
-	taken  int  // degrees
+	plane  bool // true if samples may be points of a plane: three labels, and dense features
+	taken  int  // label values
 }
 
-// take adds row i of a block.
+// take adds sample i of a block.
 func (s *shownRows) take(p *predicted, i int) {
 	if s == nil || s.taken >= mostShown {
 		return
@@ -226,7 +224,7 @@ func (s *shownRows) take(p *predicted, i int) {
 	}
 }
 
-// figures draws what an evaluation of a model shows.
+// figures draws the figures of an evaluation of a model.
 func (s *shownRows) figures(m *model, e *evaluation) ([]namedFigure, error) {
 	v := &plots.Evaluated{Title: datasetName(e.Data) + ": " + m.file.Algorithm, Type: e.plan.Type, LabelNames: m.provenance.LabelNames, Rows: s.rows}
 	_, v.Rows.Labels = m.Shape()

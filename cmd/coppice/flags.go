@@ -15,12 +15,11 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// mayBeEmpty is the tag of a flag or an argument whose empty value says something.
+// mayBeEmpty is the tag of a flag or an argument that may be empty.
 const mayBeEmpty = "empty"
 
-// checkGiven refuses what the command line says twice or leaves empty: of two values one
-// would be lost, and an empty value would mean the default. Flags that are lists may be
-// given again and again.
+// checkGiven refuses flags that are given twice, because one of the values would be lost. It refuses empty values,
+// which would mean the default. Flags that are lists may be repeated.
 func checkGiven(line *kong.Context) error {
 	seen := make(map[*kong.Flag]bool)
 	for _, p := range line.Path {
@@ -42,7 +41,7 @@ func checkGiven(line *kong.Context) error {
 	return nil
 }
 
-// isEmpty tells whether a flag's value is a text without content, or a list of such texts.
+// isEmpty reports whether a value of a flag is an empty text, or a list of empty texts.
 func isEmpty(value any) bool {
 	switch v := value.(type) {
 	case string:
@@ -53,7 +52,7 @@ func isEmpty(value any) bool {
 	return false
 }
 
-// givenIn lists the flags that a command line itself has.
+// givenIn returns the names of the flags that are on a command line, without variables and the file of --config.
 func givenIn(line *kong.Context) map[string]bool {
 	given := make(map[string]bool)
 	for _, p := range line.Path {
@@ -64,10 +63,11 @@ func givenIn(line *kong.Context) map[string]bool {
 	return given
 }
 
-// suggested matches how an error about a flag, or a word, that is not known ends.
+// suggested matches the end of an error about an unknown flag or word.
 var suggested = regexp.MustCompile(`^(unexpected argument|unknown flag) (\S+), did you mean (?:one of )?((?:"[^"]+"(?:, )?)+)\?$`)
 
-// nearOnly takes what is not near out of the suggestions of an error.
+// nearOnly removes the suggestions of an error that are not similar to the word. A suggestion that begins with the word
+// is similar, if the word has three letters.
 func nearOnly(err error) error {
 	parts := suggested.FindStringSubmatch(err.Error())
 	if parts == nil {
@@ -91,7 +91,7 @@ func nearOnly(err error) error {
 	return reworded{err, text}
 }
 
-// reworded is an error in other words.
+// reworded is an error with another text.
 type reworded struct {
 	error
 	text string
@@ -101,7 +101,7 @@ func (e reworded) Unwrap() error { return e.error }
 
 func (e reworded) Error() string { return e.text }
 
-// decimalNumbers reads flags that are numbers as decimal numbers. kong would take 010 for 8, and 1_0 for 10.
+// decimalNumbers has kong read numbers as decimal numbers. Without it, kong reads 010 as 8, and 1_0 as 10.
 func decimalNumbers() kong.Option {
 	return kong.OptionFunc(func(k *kong.Kong) error {
 		for _, kind := range []reflect.Kind{
@@ -146,7 +146,7 @@ func decodeNumber(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// What -o may be.
+// The output formats of -o.
 const (
 	outputText  = "text"
 	outputJSON  = "json"
@@ -154,10 +154,10 @@ const (
 	outputJSONL = "jsonl"
 )
 
-// printer is a command that prints more than text and json.
+// printer is a command with more output formats than text and JSON.
 type printer interface{ outputs() []string }
 
-// outputsOf lists what -o of a command may be.
+// outputsOf returns the output formats of a command.
 func outputsOf(n *kong.Node) []string {
 	all := []string{outputText, outputJSON}
 	if n == nil || !n.Target.IsValid() || !n.Target.CanAddr() {
@@ -169,7 +169,7 @@ func outputsOf(n *kong.Node) []string {
 	return all
 }
 
-// checkOutput refuses an output that a command does not have.
+// checkOutput refuses an output format that a command does not have.
 func checkOutput(n *kong.Node, output string) error {
 	all := outputsOf(n)
 	if n == nil || slices.Contains(all, output) {
@@ -179,12 +179,12 @@ func checkOutput(n *kong.Node, output string) error {
 	return usagef("-o %s: coppice %s prints %s or %s", output, strings.Join(path(n), " "), strings.Join(all[:last], ", "), all[last])
 }
 
-// threadsFlag bounds the processors that a command computes on.
+// threadsFlag bounds the threads that a command computes on.
 type threadsFlag struct {
 	Threads int `placeholder:"N" help:"Number of threads to compute on, which does not change the results (default: one for each processor)."`
 }
 
-// maxThreads is the greatest number of threads that can be asked for.
+// maxThreads is the maximum of --threads.
 const maxThreads = 1024
 
 func (t *threadsFlag) check() error {
@@ -194,7 +194,7 @@ func (t *threadsFlag) check() error {
 	return nil
 }
 
-// count returns how many threads there are to be.
+// count returns the number of threads.
 func (t *threadsFlag) count() int {
 	if t.Threads == 0 {
 		return runtime.GOMAXPROCS(0)

@@ -67,7 +67,7 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if err := writeHeldOut(out, format, set); err != nil { // what is torn gets no name
+	if err := writeHeldOut(out, format, set); err != nil { // an incomplete file is discarded
 		return err
 	}
 	if err := out.commit(); err != nil {
@@ -88,7 +88,7 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 	})
 }
 
-// noPredictions says why a job has none.
+// noPredictions says why a job has no predictions.
 func noPredictions(job string, o *pipeline.Outcome) error {
 	if o.Rows.Test == 0 {
 		return fmt.Errorf("%s held out no samples for testing: train with --test-fraction, --folds or --split", job)
@@ -96,14 +96,14 @@ func noPredictions(job string, o *pipeline.Outcome) error {
 	return fmt.Errorf("%s kept no predictions: they are larger than its setting keep_predictions", job)
 }
 
-// noneOfCells says what an experiment has in place of the predictions of all held-out rows.
+// noneOfCells says what an experiment has instead of the predictions of all held-out samples.
 func noneOfCells(j *protocol.JobInfo) error {
 	return fmt.Errorf("job %s is part of experiment %s, and experiments do not keep the predictions for all held-out samples. With --record predictions, an experiment keeps predictions for 6 test samples of each run "+
 		"(coppice experiment report %s -o json). With --keep-models, it keeps the model of each run for coppice predict (coppice model download %s/DIGEST --out FILE)",
 		j.Name, j.Experiment, j.Experiment, j.Name)
 }
 
-// writeHeldOut writes the true and the predicted distribution of each row.
+// writeHeldOut writes the true and the predicted distribution of each sample.
 func writeHeldOut(w io.Writer, f dataset.Format, s *predictions.Set) error {
 	names := s.LabelNames
 	if len(names) == 0 {
@@ -119,9 +119,9 @@ func writeHeldOut(w io.Writer, f dataset.Format, s *predictions.Set) error {
 	return heldOutCSV(w, s, names)
 }
 
-// heldOutCSV writes row, the row's name and the fold where there are such, then true_ and
-// predicted_ columns for each label (or number, the one that is predicted), then the true class
-// or the true number, and what is read off the prediction.
+// heldOutCSV writes the columns row, name and fold, if samples have names and folds. Then it writes true_ and
+// predicted_ columns for each label (or the predicted number), the true class or number, and what is derived from the
+// prediction.
 func heldOutCSV(w io.Writer, s *predictions.Set, names []string) error {
 	buffer := bufio.NewWriterSize(w, 1<<16)
 	out := csv.NewWriter(buffer)
@@ -157,7 +157,7 @@ func heldOutCSV(w io.Writer, s *predictions.Set, names []string) error {
 }
 
 func heldOutHeader(s *predictions.Set, names []string) []string {
-	names = columnNames(names, []string{"class", "number"}) // they have true_ and predicted_ columns too
+	names = columnNames(names, []string{"class", "number"}) // labels of these names would have the same columns
 	header := []string{"row"}
 	if len(s.Names) > 0 {
 		header = append(header, "name")
@@ -184,7 +184,7 @@ func heldOutHeader(s *predictions.Set, names []string) []string {
 	return append(header, heldOutDerivation(s, names).columns()...)
 }
 
-// heldOutDerivation says what is read off the predictions of a set.
+// heldOutDerivation says what is derived from the predictions of a set.
 func heldOutDerivation(s *predictions.Set, names []string) *derivation {
 	if s.Number {
 		return &derivation{}
@@ -192,8 +192,8 @@ func heldOutDerivation(s *predictions.Set, names []string) *derivation {
 	return &derivation{of: s.Type, labels: names}
 }
 
-// heldOutNPZ writes the arrays "rows" and "folds" (int64), "labels" and "predictions"
-// (float32, rows x labels), what heldOutTruth writes, "label_names" and "row_names".
+// heldOutNPZ writes the arrays "rows" and "folds" (int64), "labels" and "predictions" (float32, samples x labels), the
+// arrays of heldOutTruth, "label_names" and "row_names".
 func heldOutNPZ(w io.Writer, s *predictions.Set, names []string) error {
 	z := npy.NewArchive(w)
 	err := writeInts(z, "rows", s.Row)
@@ -211,8 +211,8 @@ func heldOutNPZ(w io.Writer, s *predictions.Set, names []string) error {
 	return cmp.Or(err, z.Close())
 }
 
-// heldOutTruth writes the true classes (true_class, int64) or the true numbers (true_number,
-// float32), and what is read off the predictions.
+// heldOutTruth writes the true classes (true_class, int64) or the true numbers (true_number, float32), and what is
+// derived from the predictions.
 func heldOutTruth(z *npy.Archive, s *predictions.Set, names []string) error {
 	derived := derivedArrays{derivation: heldOutDerivation(s, names)}
 	var classes []int32
@@ -236,7 +236,7 @@ func heldOutTruth(z *npy.Archive, s *predictions.Set, names []string) error {
 	return cmp.Or(err, derived.write(z))
 }
 
-// tested is the number of rows that were held out, in all folds together.
+// tested returns the number of held-out samples of all folds.
 func (r *result) tested() int {
 	if len(r.Folds) == 0 {
 		return r.Rows.Test
@@ -248,7 +248,7 @@ func (r *result) tested() int {
 	return n
 }
 
-// heldOut lists the rows that were held out, by their numbers in the file.
+// heldOut lists the held-out samples by their row numbers in the file.
 func (r *result) heldOut(j *round.Job, m *dataset.Manifest, assigned []uint16) (err error) {
 	if r.Rows.Test == 0 {
 		return nil
@@ -266,7 +266,7 @@ func (r *result) heldOut(j *round.Job, m *dataset.Manifest, assigned []uint16) (
 	return nil
 }
 
-// heldOutRows lists the test rows of a split; kept is what Manifest.FileRow gives.
+// heldOutRows lists the test samples of a split. kept is the result of Manifest.FileRow.
 func heldOutRows(s dataset.Split, rows int, kept []int, assigned []uint16) (list []int, err error) {
 	roles, err := s.Assign(rows, assigned)
 	for row, role := range roles {
@@ -281,8 +281,8 @@ func heldOutRows(s dataset.Split, rows int, kept []int, assigned []uint16) (list
 	return list, err
 }
 
-// addHeldOut is heldOut for a job of a cluster; only JSON has the rows. Of a
-// dataset that was deleted, it is not known which rows of the file it had.
+// addHeldOut is heldOut for a job of a cluster. Only JSON has the list. If the dataset was deleted, the row numbers are
+// not known.
 func (r *result) addHeldOut(a *app, cl *client.Client, j *protocol.JobInfo) error {
 	if a.output == outputText || r.Rows.Test == 0 {
 		return nil

@@ -25,16 +25,16 @@ func main() {
 type app struct {
 	ctx    context.Context
 	stdin  io.Reader
-	stdout io.Writer       // for text; what a terminal would obey in it is shown, see printable
+	stdout io.Writer       // for text; escape sequences in it are shown, see package printable
 	stderr io.Writer       // the same
-	data   io.Writer       // stdout for what is no text for people, as it is
-	output string          // what to print: see outputsOf
-	json   bool            // output is outputJSON
-	given  map[string]bool // the flags that the command line has, by name: neither variables nor a file
+	data   io.Writer       // stdout without that change, for data
+	output string          // output format, see outputsOf
+	json   bool            // true if output is outputJSON
+	given  map[string]bool // names of the flags on the command line, see givenIn
 
-	asks  *asked   // the cluster that the command asks, if any
-	said  []string // how data was read, and what it is warned of, for JSON
-	atEnd []func() // what to do when the command has ended
+	asks  *asked   // the cluster that the command asks; nil without one
+	said  []string // notes and warnings about data, for JSON
+	atEnd []func() // functions to call after the command
 }
 
 // run runs one command line and returns its exit code.
@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		default:
 			panic(r)
 		}
-		text.Flush() // an error comes again as out.err
+		text.Flush() // out.err has its error
 		notes.Flush()
 		if code == exitOK {
 			code = report(ctx, stderr, wantsJSON(args), out.err)
@@ -83,10 +83,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return report(ctx, stderr, a.json || c.Output == outputJSONL, a.asks.explained(err))
 }
 
-// exited carries an exit code out of kong's own flags, such as --help.
+// exited carries an exit code out of flags of kong, such as --help.
 type exited int
 
-// at names the command that a wrong command line had come to.
+// at returns the command that a wrong command line names.
 func at(err error) string {
 	var p *kong.ParseError
 	if errors.As(err, &p) && p.Context.Selected() != nil {

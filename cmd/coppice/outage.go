@@ -10,11 +10,11 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// outlook is what coordinators said of themselves, and what that means together.
+// outlook is what coordinators said about themselves, and what their answers mean together.
 type outlook struct {
-	Leader   string    `json:"leader"`   // whom a majority hears; empty: none
-	Voters   int       `json:"voters"`   // as far as those that answer know
-	Answered int       `json:"answered"` // of the voters
+	Leader   string    `json:"leader"`   // named by a quorum; empty if there is none
+	Voters   int       `json:"voters"`   // as known to the coordinators that answer
+	Answered int       `json:"answered"` // voters that answered
 	Verdict  string    `json:"verdict"`
 	Members  []outSaid `json:"members"`
 
@@ -28,21 +28,21 @@ type outSaid struct {
 	ID       string `json:"id"`
 	HTTP     string `json:"http"`
 	Answered bool   `json:"answered"`
-	Role     string `json:"role,omitempty"` // leader, voter, nonvoter, or the phase of one that starts
+	Role     string `json:"role,omitempty"` // leader, voter, nonvoter, or the phase of a coordinator that starts
 	Term     uint64 `json:"term,omitempty"`
 	Applied  uint64 `json:"applied,omitempty"`
 	Last     uint64 `json:"last,omitempty"` // log index
-	Leader   string `json:"leader"`         // that it hears
+	Leader   string `json:"leader"`         // the leader that it names
 	Contact  int64  `json:"last_contact_ms"`
 	Missing  int    `json:"missing_blobs,omitempty"`
 	Lost     int    `json:"lost_blobs,omitempty"`
-	// MissingFor is for how many seconds the first of the missing blobs has been missing.
+	// MissingFor is the time in seconds since the first of the missing blobs is missing.
 	MissingFor float64 `json:"missing_blobs_seconds,omitempty"`
 	Version    string  `json:"version,omitempty"`
 	Problem    string  `json:"problem,omitempty"`
 }
 
-// judge puts the answers of coordinators together. It is a pure function.
+// judge combines the answers of coordinators. It is a pure function.
 func judge(reports []client.Report) *outlook {
 	o := &outlook{Voters: len(reports), Members: []outSaid{}}
 	voters := votersOf(reports)
@@ -82,7 +82,8 @@ func judge(reports []client.Report) *outlook {
 
 func (o *outlook) majority() int { return o.Voters/2 + 1 }
 
-// votersOf returns the voters, as the coordinator knows them that has applied most of the log; nil if none knows them.
+// votersOf returns the voters, as the coordinator that has applied most of the log knows them. It returns nil if none
+// knows them.
 func votersOf(reports []client.Report) (list []protocol.MemberEntry) {
 	applied := uint64(0)
 	for _, r := range reports {
@@ -101,7 +102,7 @@ func votersOf(reports []client.Report) (list []protocol.MemberEntry) {
 	return list
 }
 
-// votes reports whether a coordinator is in a list of voters; where that is empty, all are.
+// votes reports whether a coordinator is in a list of voters. In an empty list, all are.
 func votes(voters []protocol.MemberEntry, id string) bool {
 	for _, m := range voters {
 		if m.ID == id {
@@ -114,7 +115,7 @@ func votes(voters []protocol.MemberEntry, id string) bool {
 func saidBy(r *client.Report, voters []protocol.MemberEntry) outSaid {
 	s := outSaid{ID: r.ID, HTTP: r.Address, Contact: -1}
 	if r.Self == nil {
-		s.Problem = strings.TrimPrefix(r.Err.Error(), r.Address+" is ") // something else answers there
+		s.Problem = strings.TrimPrefix(r.Err.Error(), r.Address+" is ") // another program answers there
 		return s
 	}
 	s.Answered, s.Term, s.Applied, s.Last = true, r.Self.Term, r.Self.Applied, r.Self.Last
@@ -134,10 +135,10 @@ func saidBy(r *client.Report, voters []protocol.MemberEntry) outSaid {
 	return s
 }
 
-// phaseMember is Self.Phase of a coordinator that takes part.
+// phaseMember is the phase of a coordinator that takes part in the cluster.
 const phaseMember = "member"
 
-// starts says how far a coordinator is that does not take part yet, or nothing.
+// starts returns the phase of a coordinator that does not take part yet, or an empty text.
 func (s *outSaid) starts() string {
 	switch s.Role {
 	case "", protocol.RoleLeader, protocol.RoleVoter, protocol.RoleNonvoter:
@@ -146,7 +147,7 @@ func (s *outSaid) starts() string {
 	return s.Role
 }
 
-// name is how a coordinator is called in a sentence.
+// name returns the id and the address of a coordinator.
 func (s *outSaid) name() string {
 	if s.ID == "" {
 		return s.HTTP
@@ -154,7 +155,7 @@ func (s *outSaid) name() string {
 	return fmt.Sprintf("%s (%s)", s.ID, s.HTTP)
 }
 
-// says is what one coordinator says, in a few words.
+// says describes the answer of a coordinator in a few words.
 func (s *outSaid) says() string {
 	var what string
 	switch {
@@ -175,7 +176,7 @@ func (s *outSaid) says() string {
 	return s.name() + what
 }
 
-// said lists what each says.
+// said describes the answers of all coordinators.
 func (o *outlook) said() string {
 	var all []string
 	for i := range o.Members {
@@ -184,7 +185,7 @@ func (o *outlook) said() string {
 	return strings.Join(all, "; ")
 }
 
-// headline says in short what the answers mean together.
+// headline says briefly what the answers mean together.
 func (o *outlook) headline() string {
 	there := fmt.Sprintf("%d of %d", o.Answered, o.Voters)
 	switch {
@@ -231,7 +232,7 @@ func (o *outlook) advice() string {
 	return ""
 }
 
-// leaderAnswers reports whether the leader that a majority hears answered itself.
+// leaderAnswers reports whether the leader that a quorum names answers.
 func (o *outlook) leaderAnswers() bool {
 	for _, s := range o.Members {
 		if s.ID == o.Leader {
@@ -241,7 +242,7 @@ func (o *outlook) leaderAnswers() bool {
 	return false
 }
 
-// problem is the error of a command that got no answer from a cluster in this state.
+// problem is the error of a command that gets no answer from a cluster in this state.
 func (o *outlook) problem() string {
 	if !o.heard {
 		return fmt.Sprintf("%s at %s; %s", o.headline(), o.said(), o.advice())
@@ -249,7 +250,7 @@ func (o *outlook) problem() string {
 	return fmt.Sprintf("%s: %s; see: coppice cluster members --stale", o.headline(), o.said())
 }
 
-// reason says why a request got no answer whose last try ended with err.
+// reason says why a request got no answer. err is the error of its last try.
 func (o *outlook) reason(err error) string {
 	if o.Leader == "" || err == nil {
 		return o.problem()
@@ -267,8 +268,8 @@ func (e outage) Unwrap() error { return e.error }
 
 func (e outage) Error() string { return e.text }
 
-// showStale asks each coordinator for itself and prints what each says: what is there
-// to see without a leader, a majority or NATS. It fails only where none answers.
+// showStale asks each coordinator separately and prints the answers. It needs no leader, quorum or NATS, and fails only
+// if no coordinator answers.
 func showStale(a *app, cl *client.Client) error {
 	o := judge(cl.Survey(a.ctx))
 	if err := a.ctx.Err(); err != nil {

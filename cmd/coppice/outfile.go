@@ -12,23 +12,20 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// outFile is a file that appears under its name only when it is complete; a
-// device or pipe, which cannot, is written as it is.
+// outFile is a file that gets its name after it is complete. A device or a pipe is written directly.
 type outFile struct {
 	file   *os.File
 	path   string
 	direct bool
 }
 
-// The modes of files, of which the umask takes its part: what a user asks for, and what has
-// all that a cluster knows.
+// The modes of files before the umask: of files for users, and of files with all data of a cluster.
 const (
 	userFile    = 0o666
 	privateFile = 0o600
 )
 
-// createFile begins a file beside its final place, so that a wrong path is found
-// before the work is done.
+// createFile creates a temporary file next to path, so that a wrong path is found before the work is done.
 func createFile(path string, mode fs.FileMode) (*outFile, error) {
 	switch info, err := os.Stat(path); {
 	case path == stdoutName:
@@ -43,7 +40,7 @@ func createFile(path string, mode fs.FileMode) (*outFile, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	// Not os.CreateTemp, which gives the umask no say.
+	// os.CreateTemp would ignore the umask.
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:10]+".tmp"), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: the parent folder does not exist", path)
@@ -54,7 +51,7 @@ func createFile(path string, mode fs.FileMode) (*outFile, error) {
 	return &outFile{f, path, false}, nil
 }
 
-// cannotWrite names the file as the user did.
+// cannotWrite is an error with the name that the user gave, instead of the name of the temporary file.
 func cannotWrite(path string, err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -72,7 +69,7 @@ func (f *outFile) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// commit syncs the file and gives it its name.
+// commit syncs the file and renames it to its path.
 func (f *outFile) commit() error {
 	if f.direct {
 		if err := f.file.Close(); err != nil {
@@ -91,14 +88,14 @@ func (f *outFile) commit() error {
 	return nil
 }
 
-// discard removes what was written; after commit it does nothing.
+// discard removes the temporary file. After commit it does nothing.
 func (f *outFile) discard() {
 	if f.file.Close() == nil && !f.direct {
 		os.Remove(f.file.Name())
 	}
 }
 
-// writeFile writes a whole file, or nothing.
+// writeFile writes a complete file, or nothing.
 func writeFile(path string, b []byte) error {
 	f, err := createFile(path, userFile)
 	if err != nil {
@@ -118,7 +115,7 @@ type output interface {
 	discard() // does nothing after commit
 }
 
-// writable refuses a file that cannot be written, where it is written only later; empty is no file.
+// writable returns an error if a file that is written later cannot be written. An empty path is no file.
 func writable(path string) error {
 	if path == "" || isDevice(path) {
 		return nil
@@ -131,17 +128,16 @@ func writable(path string) error {
 	return nil
 }
 
-// isDevice tells whether a path is there and no file: a device or a pipe.
+// isDevice reports whether a path is a device or a pipe.
 func isDevice(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
-// stdoutName is the --out that means stdout.
+// stdoutName is the file name that means stdout.
 const stdoutName = "-"
 
-// createOutput is createFile, or stdout for "-", where the JSON value of -o json has no
-// room.
+// createOutput is createFile, or stdout for "-". Stdout is refused if -o json prints there.
 func (a *app) createOutput(path string) (output, error) {
 	if path != stdoutName {
 		return createFile(path, userFile)
@@ -158,7 +154,7 @@ func (stdoutFile) commit() error { return nil }
 
 func (stdoutFile) discard() {}
 
-// outName is what messages call the file of --out.
+// outName returns how messages name the file of --out.
 func outName(path string) string {
 	if path == stdoutName {
 		return "stdout"
@@ -166,7 +162,7 @@ func outName(path string) string {
 	return path
 }
 
-// printBeside is print, but the text goes to stderr where --out has stdout.
+// printBeside is print, but if --out is stdout, the text goes to stderr.
 func (a *app) printBeside(out string, v any, text func(w io.Writer)) error {
 	if out == stdoutName {
 		text(a.stderr)
@@ -178,7 +174,7 @@ func (a *app) printBeside(out string, v any, text func(w io.Writer)) error {
 // outputFlag is a flag that names a file to write.
 type outputFlag struct{ flag, path string }
 
-// apart refuses two outputs that would be one file: the later one would replace the other.
+// apart refuses two outputs that are the same file, because the second would replace the first.
 func apart(outputs ...outputFlag) error {
 	taken := make(map[string]string)
 	for _, o := range outputs {
@@ -194,7 +190,7 @@ func apart(outputs ...outputFlag) error {
 	return nil
 }
 
-// placeOf is a file's path from the root, without links, whether the file is there or not.
+// placeOf returns the absolute path of a file without symbolic links, whether the file exists or not.
 func placeOf(path string) string {
 	if path == stdoutName {
 		return path
@@ -210,11 +206,11 @@ func placeOf(path string) string {
 	return path
 }
 
-// notAnInput refuses to write over a file that a command reads.
+// notAnInput refuses an output file that the command also reads.
 func notAnInput(flag, out string, inputs ...string) error {
 	written, err := os.Stat(out)
 	if err != nil || !written.Mode().IsRegular() {
-		return nil // there is nothing that could be lost
+		return nil // nothing can be lost
 	}
 	for _, in := range inputs {
 		if read, err := os.Stat(in); err == nil && os.SameFile(written, read) {
@@ -224,7 +220,7 @@ func notAnInput(flag, out string, inputs ...string) error {
 	return nil
 }
 
-// formatFlag is for commands that write a table to --out.
+// formatFlag is the format of a table that a command writes to --out.
 type formatFlag struct {
 	Format string `enum:",csv,csv.gz,npz" default:"" placeholder:"F" help:"Format of --out: csv, csv.gz or npz (default: from the end of the file's name; csv for stdout and devices)."`
 }

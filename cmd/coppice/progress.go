@@ -19,44 +19,42 @@ import (
 )
 
 const (
-	quiet     = 2 * time.Second        // what ends sooner shows nothing
-	quietWait = 900 * time.Millisecond // so does what waits for less
-	waitEvery = 10 * time.Second       // between lines that say the same of what is waited for
-	lineEvery = 2 * time.Second        // between lines that stay
+	quiet     = 2 * time.Second        // work that ends sooner shows nothing
+	quietWait = 900 * time.Millisecond // a shorter wait shows nothing
+	waitEvery = 10 * time.Second       // between equal lines about a wait
+	lineEvery = 2 * time.Second        // between lines of progress, if stderr is no terminal
 	drawEvery = 150 * time.Millisecond // between drawings of one line on a terminal
 )
 
-// meter shows how far something is on stderr: on a terminal one line that is
-// written again and again, else a line now and then. It shows nothing of what
-// takes less than two seconds.
+// meter shows progress on stderr: on a terminal as one line that is redrawn, otherwise as a line now and then. Work of
+// less than two seconds shows nothing.
 type meter struct {
 	w        io.Writer
 	terminal bool
-	size     func() (columns, lines int) // of the terminal: it may be made wider
-	live     bool                        // several lines are drawn again and again, not one
+	size     func() (columns, lines int) // of the terminal; users resize it
+	live     bool                        // true if several lines are redrawn, not one
 	now      func() time.Time
 
 	start, last time.Time
-	first       *round.Progress // as seen first: rates count from there
+	first       *round.Progress // what was shown first; rates count from it
 	firstAt     time.Time
 	shown       bool
-	told        *progressLines // where programs read the progress of a job; nil: nowhere
-	waits       string         // what was said last of what is waited for
+	told        *progressLines // the progress in JSON; nil without -o jsonl
+	waits       string         // the last line about a wait
 	waitsAt     time.Time
 	said        []string // notes and warnings about data
-	quiet       bool     // notes are not written: JSON has them
+	quiet       bool     // true if notes are not written, because JSON has them
 }
 
 func newMeter(w io.Writer) *meter {
-	w = printable.Unwrap(w) // the escape sequences of the meter are obeyed; its texts are made printable
+	w = printable.Unwrap(w) // the terminal must obey the escape sequences of the meter
 	f, ok := w.(*os.File)
 	m := &meter{w: w, terminal: ok && isatty.IsTerminal(f.Fd()), now: time.Now, size: func() (columns, lines int) { return terminalSize(f) }}
 	m.start = m.now()
 	return m
 }
 
-// newLiveMeter returns a meter that may draw several lines: where stdout and stderr are terminals,
-// and people read them.
+// newLiveMeter returns a meter that may draw several lines: if stdout and stderr are terminals, and the output is text.
 func (a *app) newLiveMeter() *meter {
 	m := newMeter(a.stderr)
 	out, ok := a.data.(*checkedWriter)
@@ -67,11 +65,10 @@ func (a *app) newLiveMeter() *meter {
 	return m
 }
 
-// show writes text if it is time to.
+// show writes text if the last line is old enough.
 func (m *meter) show(text string) { m.showAll(text, nil) }
 
-// showAll is show with further lines, where several are drawn; more returns those that fit into so
-// many columns and lines.
+// showAll is show with further lines on a live meter. more returns the lines that fit into the given columns and lines.
 func (m *meter) showAll(text string, more func(columns, lines int) []string) {
 	now, every := m.now(), lineEvery
 	if m.terminal {
@@ -93,8 +90,8 @@ func (m *meter) showAll(text string, more func(columns, lines int) []string) {
 	}
 }
 
-// draw writes lines over those that were written before. The cursor stays at the beginning of the
-// first line, so that other text begins there.
+// draw writes lines over the lines that were drawn before. It leaves the cursor at the beginning of the first line, so
+// that other text begins there.
 func (m *meter) draw(lines []string, columns int) {
 	var b strings.Builder
 	b.WriteString("\r\x1b[J")
@@ -111,7 +108,7 @@ func (m *meter) draw(lines []string, columns int) {
 	io.WriteString(m.w, b.String())
 }
 
-// waiting says for what a job waits, at once where that is new.
+// waiting shows what a job waits for. A new text is shown at once.
 func (m *meter) waiting(text string) {
 	now := m.now()
 	same := text == m.waits
@@ -119,11 +116,11 @@ func (m *meter) waiting(text string) {
 		return
 	}
 	m.waits, m.waitsAt, m.last = text, now, time.Time{}
-	m.start = now.Add(-quiet) // whatever follows is shown
+	m.start = now.Add(-quiet) // the next text is shown
 	m.show(text)
 }
 
-// note writes a line about how data is read, which stays.
+// note writes a permanent line about how data is read.
 func (m *meter) note(text string) {
 	m.clear()
 	if m.said = append(m.said, text); !m.quiet {
@@ -131,7 +128,7 @@ func (m *meter) note(text string) {
 	}
 }
 
-// warn writes a warning, which stays.
+// warn writes a permanent warning.
 func (m *meter) warn(text string) {
 	m.clear()
 	m.said = append(m.said, text)
@@ -173,7 +170,7 @@ func trainingLine(p, first round.Progress, elapsed time.Duration) string {
 	return strings.Join(parts, "  ")
 }
 
-// clear takes what was drawn on a terminal away, for other text to follow.
+// clear removes what was drawn on a terminal, so that other text can follow.
 func (m *meter) clear() {
 	switch {
 	case m.live && m.shown:
@@ -183,22 +180,22 @@ func (m *meter) clear() {
 	}
 }
 
-// pulseEvery is the time from one look to the next at whether there is something to show.
+// pulseEvery is the interval at which a pulse redraws.
 const pulseEvery = 500 * time.Millisecond
 
-// pulse shows the progress of a job that this process trains, also while the job tells nothing: a
-// tree, or an exact fit, may take minutes.
+// pulse shows the progress of a job in this process, also while the job reports nothing: a tree or an exact fit may
+// take minutes.
 type pulse struct {
-	mu    sync.Mutex // of what follows
+	mu    sync.Mutex // guards meter and last
 	meter *meter
 	began time.Time
-	last  *round.Progress // nil: the job has told nothing
+	last  *round.Progress // nil before the first progress
 
 	over  chan struct{}
 	ended sync.WaitGroup
 }
 
-// newPulse begins to show.
+// newPulse starts a pulse, which the caller stops.
 func newPulse(m *meter) *pulse {
 	p := &pulse{meter: m, began: m.now(), over: make(chan struct{})}
 	p.ended.Go(p.beat)
@@ -218,7 +215,7 @@ func (p *pulse) beat() {
 	}
 }
 
-// training shows what the job tells.
+// training shows what the job reports.
 func (p *pulse) training(told round.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -226,7 +223,7 @@ func (p *pulse) training(told round.Progress) {
 	p.meter.training(told)
 }
 
-// again shows what the job told last.
+// again shows the last report of the job again.
 func (p *pulse) again() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -237,13 +234,14 @@ func (p *pulse) again() {
 	p.meter.training(*p.last)
 }
 
-// stop ends it: nothing is shown after that.
+// stop ends the pulse: nothing is shown after it returns.
 func (p *pulse) stop() {
 	close(p.over)
 	p.ended.Wait()
 }
 
-// readingFor shows on m how far a command is that goes through data, by what it does, with a rate for each phase.
+// readingFor returns options that show the progress through data on m, with a rate for each phase. doing names the
+// work.
 func readingFor(ctx context.Context, doing string, checks dataset.Checks, m *meter) dataset.ImportOptions {
 	var first dataset.Progress // of the phase
 	var firstAt time.Time
@@ -257,7 +255,7 @@ func readingFor(ctx context.Context, doing string, checks dataset.Checks, m *met
 	return dataset.ImportOptions{Checks: checks, Context: ctx, Warn: m.warn, Note: m.note, Progress: progress}
 }
 
-// readingLine describes p; elapsed is the time since first, of the same phase.
+// readingLine describes p. first is the first progress of the same phase, and elapsed the time since it.
 func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration) string {
 	var parts []string
 	if p.Part >= 0 {
@@ -285,7 +283,7 @@ func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration)
 	return strings.Join(parts, "  ")
 }
 
-// perSecond writes a rate; images may take more than a second each.
+// perSecond writes a rate. Images may take more than a second each.
 func perSecond(rate float64) string {
 	if rate < 10 {
 		return fmt.Sprintf("%.1f samples/s", rate)
@@ -295,12 +293,12 @@ func perSecond(rate float64) string {
 
 // estimate is how long a job will still run.
 type estimate struct {
-	Rate    float64 `json:"steps_per_second,omitempty"` // 0: not known
+	Rate    float64 `json:"steps_per_second,omitempty"` // 0 if not known
 	Seconds float64 `json:"seconds_left"`
-	AtMost  bool    `json:"at_most,omitempty"` // it may end earlier
+	AtMost  bool    `json:"at_most,omitempty"` // true if the job may end earlier
 }
 
-// text writes the seconds that are left.
+// text writes the time that is left.
 func (e *estimate) text() string {
 	if e.AtMost {
 		return "at most " + duration(e.Seconds)
@@ -308,8 +306,7 @@ func (e *estimate) text() string {
 	return duration(e.Seconds)
 }
 
-// stepsLeft is how many steps are to come, and whether they may be fewer; -1 where it is
-// not known.
+// stepsLeft returns the number of steps to come, or -1 if it is not known. atMost is true if there may be fewer.
 func stepsLeft(p *round.Progress) (left float64, atMost bool) {
 	most := max(p.Steps, p.MostSteps)
 	if p.Step == 0 || most < p.Step {
@@ -318,7 +315,7 @@ func stepsLeft(p *round.Progress) (left float64, atMost bool) {
 	return float64(most - p.Step), p.MostSteps > 0
 }
 
-// stepText tells the step of a progress, of how many.
+// stepText writes the step of a progress, and the number of all steps if it is known.
 func stepText(p *round.Progress) string {
 	switch {
 	case p.MostSteps > 0:
@@ -329,8 +326,7 @@ func stepText(p *round.Progress) string {
 	return count(p.Step)
 }
 
-// lossText writes a loss, which is negative where it is not known: before the first
-// gradient step.
+// lossText writes a loss. Before the first gradient step it is not known and negative.
 func lossText(loss float64) string {
 	if loss < 0 {
 		return "not known"
@@ -338,8 +334,8 @@ func lossText(loss float64) string {
 	return "K-L " + figure(loss)
 }
 
-// progressLines are what `coppice train -o jsonl` prints: a line of JSON for each progress of the
-// job, and one for its result.
+// progressLines writes the output of `coppice train -o jsonl`: a line of JSON for each progress of the job, and one for
+// its result.
 type progressLines struct {
 	out  *json.Encoder
 	last round.Progress
@@ -353,7 +349,7 @@ func (a *app) newProgressLines() *progressLines {
 	return &progressLines{out: a.encoder()}
 }
 
-// put writes p unless it is as before. An error of stdout fails the command at its end.
+// put writes p if it has changed. An error of stdout makes the command fail at its end.
 func (l *progressLines) put(p round.Progress) {
 	if l == nil || p == l.last {
 		return
@@ -373,7 +369,7 @@ func terminalSize(f *os.File) (columns, lines int) {
 	return int(size.Col), int(size.Row)
 }
 
-// fit cuts a line to less than so many columns, so that it does not wrap; 0 leaves it.
+// fit cuts a line to fewer than columns characters, so that it does not wrap. 0 columns leave it as it is.
 func fit(line string, columns int) string {
 	runes := []rune(line)
 	if columns <= 1 || len(runes) < columns {

@@ -20,7 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// result is what `coppice train` ends with.
+// result is the result of `coppice train`.
 type result struct {
 	Job           string          `json:"job"`
 	Algorithm     string          `json:"algorithm"`
@@ -34,41 +34,41 @@ type result struct {
 	RefitSteps    uint64          `json:"refit_steps,omitempty"`
 	Samples       uint64          `json:"samples_drawn"`
 	Seconds       float64         `json:"seconds"`
-	// Spent are the seconds that rounds took, by their kind, and "waiting", the rest.
+	// Spent has the seconds of rounds by their kind, and as "waiting" the rest.
 	Spent         map[string]float64 `json:"spent_seconds,omitempty"`
-	Loss          lossJSON           `json:"loss"` // of training, as K-L; null where no gradient step was taken
+	Loss          lossJSON           `json:"loss"` // of training, as K-L; null without a gradient step
 	EvaluatedOn   string             `json:"evaluated_on"`
 	Rows          pipeline.Counts    `json:"samples"`
 	Measures      measures.Report    `json:"measures"`
 	MeanPredictor measures.Report    `json:"mean_baseline"`
-	Added         *pipeline.Added    `json:"added,omitempty"` // measures of classes, of a scale or of numbers
-	Clip          string             `json:"clip,omitempty"`  // of degrees, before they were compared
+	Added         *pipeline.Added    `json:"added,omitempty"` // measures of classes, ordinal labels or numbers
+	Clip          string             `json:"clip,omitempty"`  // how probabilities were clipped
 	ModelDigest   string             `json:"model_digest"`
-	Model         string             `json:"model,omitempty"`       // where it is
-	Predictions   string             `json:"predictions,omitempty"` // of held-out rows: where they are
-	HeldOut       []int              `json:"held_out,omitempty"`    // rows of the file, from 0; those of folds are in Folds
-	// Mixture says how an ensemble weighs its members; that of a fold is in Folds.
+	Model         string             `json:"model,omitempty"`       // file, or command to download it
+	Predictions   string             `json:"predictions,omitempty"` // of held-out samples: file, or command to write it
+	HeldOut       []int              `json:"held_out,omitempty"`    // row numbers in the file, from 0; Folds has them for a job of folds
+	// Mixture has the weights of the members of an ensemble. For a job of folds they are in Folds.
 	Mixture  *algorithms.Mixture `json:"mixture,omitempty"`
 	Numerics int                 `json:"numerics"`
 	Version  string              `json:"version"`
 	Folds    []foldResult        `json:"folds,omitempty"`
-	Curve    string              `json:"curve,omitempty"` // file of the losses step by step
+	Curve    string              `json:"curve,omitempty"` // file of --curve-out
 
-	Notes []string `json:"notes,omitempty"` // how the data was read, and what it is warned of
+	Notes []string `json:"notes,omitempty"` // notes and warnings about the data
 
-	// On has the manifest of the dataset, if it is known.
+	// On has the manifest of the dataset if it is known.
 	On []*dataset.Manifest `json:"-"`
 
-	// Line is what --curve-out writes.
+	// Line is the curve that --curve-out writes.
 	Line *protocol.JobCurve `json:"-"`
 
-	// GainEvaluations counts the thresholds whose gain trees computed.
+	// GainEvaluations is the number of thresholds for which trees computed the gain.
 	GainEvaluations uint64 `json:"gain_evaluations,omitempty"`
 }
 
-// foldResult is the part of a result that differs from fold to fold.
+// foldResult is the part of a result that differs between folds.
 type foldResult struct {
-	Group         string          `json:"group,omitempty"` // that was tested, of folds of groups
+	Group         string          `json:"group,omitempty"` // the tested group of a split by groups
 	Steps         uint64          `json:"steps"`
 	BestStep      uint64          `json:"best_step,omitempty"`
 	RefitSteps    uint64          `json:"refit_steps,omitempty"`
@@ -83,7 +83,7 @@ type foldResult struct {
 	Mixture *algorithms.Mixture `json:"mixture,omitempty"`
 }
 
-// lossJSON is a loss in JSON: null where it is not known.
+// lossJSON is a loss in JSON: null if it is not known.
 type lossJSON float64
 
 // MarshalJSON implements json.Marshaler.
@@ -103,7 +103,7 @@ func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds floa
 		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent, Mixture: o.Mixture,
 	}
 	if o.Rows.Test > 0 {
-		r.Predictions = "not kept (keep_predictions)" // unless the caller knows where they are
+		r.Predictions = "not kept (keep_predictions)" // unless the caller knows their place
 	}
 	for _, f := range o.Folds {
 		r.Folds = append(r.Folds, foldResult{f.Group, f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.MeanPredictor, f.Added, f.ModelDigest, nil, f.Mixture})
@@ -111,7 +111,7 @@ func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds floa
 	return r
 }
 
-// finished returns the result of a job that has ended, or why it has none.
+// finished returns the result of a done job, or an error that says why there is none.
 func finished(j *protocol.JobInfo) (*result, *pipeline.Outcome, error) {
 	switch j.State {
 	case protocol.Done:
@@ -133,7 +133,7 @@ func finished(j *protocol.JobInfo) (*result, *pipeline.Outcome, error) {
 	return r, o, nil
 }
 
-// modelHint says how to get the models of a job.
+// modelHint says how to download the models of a job.
 func modelHint(j *protocol.JobInfo) string {
 	if j.ModelDeleted != 0 {
 		return "deleted " + clock(j.ModelDeleted)
@@ -189,7 +189,7 @@ func (r *result) text(w io.Writer) {
 	pairs(w, end)
 }
 
-// stepsLine tells the steps, and which of them is the model's.
+// stepsLine writes the number of steps, and the step of the model.
 func (r *result) stepsLine() string {
 	if len(r.Folds) == 0 {
 		return stepsLine(r.Steps, r.BestStep, r.RefitSteps)
@@ -214,7 +214,7 @@ func stepsLine(steps, best, refit uint64) string {
 	return fmt.Sprintf("best at step %s of %s", count(best), count(steps))
 }
 
-// clipText is what the title of a table of measures says of clipped degrees.
+// clipText is the end of the title of a table of measures, about clipped probabilities.
 func clipText(clip string) string {
 	if clip == "" {
 		return ""
@@ -230,8 +230,7 @@ func rowsLine(c pipeline.Counts, folds int) string {
 	return s
 }
 
-// settingsLine writes resolved settings, a JSON object, as key=value in their
-// order.
+// settingsLine writes resolved settings, a JSON object, as key=value in their order.
 func settingsLine(raw json.RawMessage) string {
 	return strings.Join(keyValues(spec.Settings(raw)), " ")
 }
@@ -243,7 +242,7 @@ func keyValues(pairs []param.Pair) (list []string) {
 	return list
 }
 
-// changedLine writes the resolved settings of a job that differ from the defaults on one of the datasets, and how to see all.
+// changedLine writes the resolved settings that differ from the defaults on one of the datasets.
 func changedLine(algorithm string, raw json.RawMessage, on ...*dataset.Manifest) string {
 	all := spec.Settings(raw)
 	changed := spec.Changed(algorithm, all, on...)
@@ -256,15 +255,15 @@ func changedLine(algorithm string, raw json.RawMessage, on ...*dataset.Manifest)
 	return strings.Join(keyValues(changed), " ") + ", and the defaults (-o json has all)"
 }
 
-// measureLine is a measure beside the ten, of the model and of what it must beat.
+// measureLine is a line of a table of measures: a measure of the model and of the baseline.
 type measureLine struct {
 	title       string
 	model, mean measures.Stat
 	higher      bool
 }
 
-// writeMeasures writes a table of measures, those of what the model must beat beside the
-// model's. A model of numbers has none of the ten.
+// writeMeasures writes a table of the measures of a model and of its baseline. A model of numbers has none of the ten
+// measures.
 func writeMeasures(w io.Writer, title string, model, mean measures.Report, added *pipeline.Added) {
 	fmt.Fprintln(w, title)
 	beat, lines := "mean baseline", []measureLine(nil)
@@ -292,8 +291,8 @@ func writeMeasures(w io.Writer, title string, model, mean measures.Report, added
 	}
 }
 
-// addedLines lists the measures of a model beside the ten: four of distributions, and what the type of the labels
-// allows. b is the baseline.
+// addedLines returns the measures beyond the ten: four of distributions, and what the type of the labels allows. b is
+// the baseline.
 func addedLines(m, b *measures.Added) (lines []measureLine) {
 	if m.Distribution != nil && b.Distribution != nil {
 		of, mean := m.Distribution.Stats(), b.Distribution.Stats()
@@ -321,7 +320,7 @@ func addedLines(m, b *measures.Added) (lines []measureLine) {
 	return lines
 }
 
-// scoresOf lists the cumulative scores of each predicted number, with their titles.
+// scoresOf returns the cumulative scores of each predicted number, and their titles.
 func scoresOf(a *measures.Added) (titles []string, scores [][]float64) {
 	switch {
 	case a == nil:
@@ -360,7 +359,7 @@ func writeScores(w io.Writer, a *pipeline.Added) {
 	}
 }
 
-// writeConfusion writes the confusion matrix of predicted classes, which names calls.
+// writeConfusion writes the confusion matrix of classes. names has the names of the classes.
 func writeConfusion(w io.Writer, c *measures.Classes, names []string) {
 	header, right := []string{"true"}, []int(nil)
 	for i := range c.Confusion {
@@ -378,11 +377,11 @@ func writeConfusion(w io.Writer, c *measures.Classes, names []string) {
 	t.Render()
 }
 
-// mixtures are how an ensemble weighs its members: in each fold, or once where there are none.
+// mixtures has the mixture of an ensemble for each fold, or one if there are no folds.
 type mixtures []*algorithms.Mixture
 
-// writeMixture writes the members of an ensemble with their weights and their K-L on the rows
-// that the weights were fitted to.
+// writeMixture writes the members of an ensemble with their weights, and their K-L on the samples to which the weights
+// were fitted.
 func (r *result) writeMixture(w io.Writer) {
 	var all mixtures
 	for i := range r.Folds {
@@ -413,7 +412,8 @@ func (r *result) writeMixture(w io.Writer) {
 	t.Render()
 }
 
-// cells returns the mean of a number and, of folds, its deviation; - where there is none.
+// cells returns the mean of a value and, if there are folds, its standard deviation. It returns "-" if there is no
+// value.
 func (all mixtures) cells(of func(*algorithms.Mixture) *float64) []string {
 	var values []float64
 	for _, x := range all {
@@ -428,14 +428,14 @@ func (all mixtures) cells(of func(*algorithms.Mixture) *float64) []string {
 	return []string{figure(s.Mean), figure(s.Std)}
 }
 
-// spentWords are the kinds of rounds as the line about time calls them, in its order;
-// other kinds come after them, and what is no round last.
+// spentWords has the kinds of rounds and their names in the line about time, in its order. Other kinds follow, and
+// waiting is last.
 var spentWords = [][2]string{
 	{"step", "steps"}, {"leaf update", "leaf updates"}, {"tree", "trees"}, {"fold", "folds"},
 	{"validation", "validation"}, {"evaluation", "evaluation"},
 }
 
-// spentLine says where the time of a job went.
+// spentLine says what the time of a job was spent on.
 func spentLine(spent map[string]float64) string {
 	var parts []string
 	left := maps.Clone(spent)

@@ -155,7 +155,7 @@ func (c *workerCmd) Run(a *app) error {
 	if err := checkAddressSpace(); err != nil {
 		return err
 	}
-	var processors func(n int) // nil if the environment says on how many the process runs
+	var processors func(n int) // nil if the environment sets the number of processors
 	if os.Getenv("GOMAXPROCS") == "" {
 		processors = func(n int) { runtime.GOMAXPROCS(n) }
 	}
@@ -174,7 +174,7 @@ type quotaFlags struct {
 	KeepJobs     int         `default:"0" placeholder:"N" help:"Number of ended jobs to keep. If there are more, the jobs that ended first are deleted with their models. 0: keep all (default: 0)."`
 }
 
-// budgetFlags bound what others take of a coordinator's process.
+// budgetFlags bound the memory and connections of a coordinator.
 type budgetFlags struct {
 	MessageMemory  units.Bytes `default:"512MiB" placeholder:"SIZE" help:"Memory for messages in transit: NATS, fragments and HTTP bodies. Messages beyond this limit are refused or dropped, or their connections are closed. A job whose messages are larger than 5/16 of the limit is refused (default: 512MiB)."`
 	MaxConnections int         `default:"512" placeholder:"N" help:"Maximum number of HTTP connections, and of NATS clients; beyond it, idle connections are closed. The number is lower if the limit of open files is too low (default: 512)."`
@@ -204,7 +204,7 @@ func (q *quotaFlags) quotas() (coordinator.Quotas, error) {
 	}, nil
 }
 
-// bound turns 0, which means no bound here, into what means so to a coordinator.
+// bound returns n, or -1 for 0: no bound is 0 in flags and -1 in coordinator.Quotas.
 func bound(n int64) int64 {
 	if n == 0 {
 		return -1
@@ -220,7 +220,7 @@ type rung struct {
 	What  string   `json:"what"`
 }
 
-// printTimeouts prints the ladder that was checked.
+// printTimeouts prints the timeouts, which were checked.
 func printTimeouts(a *app, t *protocol.Timeouts) error {
 	var list []rung
 	for _, r := range t.Rungs() {
@@ -235,12 +235,11 @@ func printTimeouts(a *app, t *protocol.Timeouts) error {
 	})
 }
 
-// leastAddressSpace is what a coordinator or worker reserves at most at its start, with room
-// for its threads. It is no memory: most of it is never used.
+// leastAddressSpace is the address space that a coordinator or worker reserves at its start, with room for its threads.
+// Most of it is never used as memory.
 const leastAddressSpace = 3 << 30
 
-// checkAddressSpace refuses a limit of the address space in which the process would be
-// aborted when it makes a thread.
+// checkAddressSpace refuses a limit of the address space that would abort the process when it starts a thread.
 func checkAddressSpace() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_AS, &limit); err != nil || limit.Cur >= leastAddressSpace {

@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/worker"
 )
 
-// serveFlags are common to the processes of a cluster.
+// serveFlags are the common flags of coordinators and workers.
 type serveFlags struct {
 	LogLevel     string `enum:"debug,info,warn,error" default:"info" help:"Lowest level of the messages in the log on stderr: debug, info, warn or error. With -o json the log is in JSON."`
 	DieWithStdin bool   `hidden:"" help:"Stop when stdin closes, for a process that another process started."`
@@ -30,10 +30,10 @@ type service struct {
 	lines  *serviceLog
 }
 
-// errStdin is the cause of a context that the end of stdin ended.
+// errStdin is the cause of a context that ended because stdin was closed.
 var errStdin = errors.New("stdin was closed")
 
-// start begins a service. Its log is in JSON with -o json.
+// start begins a service. With -o json its log is in JSON.
 func (s *serveFlags) start(a *app) *service {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
@@ -76,9 +76,8 @@ func hasTerminal() bool {
 	return err == nil
 }
 
-// ended writes the last line of the log, which says why the service that is called what
-// ended, and turns the error that it ended with into that of its command: to be told to stop
-// is no failure.
+// ended writes the last line of the log, which says why the service ended, and returns the error of its command. what
+// names the service. To be told to stop is no error.
 func (v *service) ended(what string, err error) error {
 	defer v.cancel(nil)
 	if errors.Is(err, coordinator.ErrUsage) || errors.Is(err, worker.ErrConfig) {
@@ -98,12 +97,11 @@ func (v *service) ended(what string, err error) error {
 	return nil
 }
 
-// A service writes at most warnLines warnings of one text in warnEvery, however many messages are
-// bad: the log shall not fill a disk.
+// A service writes at most warnLines warnings with the same text in warnEvery, so that the log does not fill a disk.
 const (
 	warnLines = 20
 	warnEvery = time.Minute
-	warnTexts = 1024 // that are counted at a time
+	warnTexts = 1024 // texts that are counted at a time
 )
 
 // serviceLog is the handler of a service's log. It counts warnings instead of writing too many. After the last line it
@@ -113,9 +111,9 @@ type serviceLog struct {
 	*logState
 }
 
-// logState is what the handlers of one log share.
+// logState is shared by all handlers of a log.
 type logState struct {
-	warnings *warnCounts // nil: all warnings are written
+	warnings *warnCounts // nil if all warnings are written
 
 	mu    sync.RWMutex
 	ended bool
@@ -173,13 +171,13 @@ type warnCounts struct {
 	texts map[string]*warnCount
 }
 
-// warnCount is what there was of one text.
+// warnCount counts the warnings with one text.
 type warnCount struct {
 	since            time.Time
 	written, omitted int
 }
 
-// add counts a warning: whether it is to be written, and how many of its text were not before it.
+// add counts a warning. It returns whether to write the warning, and how many with the same text were omitted before.
 func (c *warnCounts) add(text string, at time.Time) (written bool, omitted int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,8 +22,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// specFlags say what to train. Flags stand above the spec file; all values are
-// texts that go through the spec's own table, so both are checked alike.
+// specFlags say what to train, and override the spec file. All values are texts, so that flags and file are checked by
+// the same table.
 type specFlags struct {
 	Data         string   `group:"what" placeholder:"FILE" help:"Data file to train on: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format)."`
 	Dataset      string   `group:"what" placeholder:"NAME" help:"Dataset of the cluster to train on."`
@@ -43,7 +43,7 @@ type specFlags struct {
 	Settings     bool     `group:"what" seldom:"" help:"Print the keys of a spec and the settings of the algorithm; train nothing."`
 }
 
-// read puts the spec file and the flags together.
+// read combines the spec file and the flags.
 func (s *specFlags) read() (*spec.File, error) {
 	if s.Data != "" && s.Dataset != "" {
 		return nil, usagef("--data and --dataset: give only one of them")
@@ -78,8 +78,8 @@ func (s *specFlags) read() (*spec.File, error) {
 	return f, nil
 }
 
-// apply sets what flags give, in the order of the table. An error names the flag instead of the key if these are the
-// same.
+// apply sets what flags give, in the order of the table. An error names the flag instead of the key if both have the
+// same name.
 func (s *specFlags) apply(to *protocol.Spec) error {
 	type setting struct{ flag, key, value string }
 	folds := setting{"--folds", "folds", s.Folds}
@@ -121,7 +121,7 @@ func (s *specFlags) apply(to *protocol.Spec) error {
 	return nil
 }
 
-// resolvedJob is the job of a spec, with the files that the spec names by their digests.
+// resolvedJob is the job of a spec, with the contents of the files that the spec names by their digests.
 type resolvedJob struct {
 	*round.Job
 	assigned []uint16 // the folds of --split; nil without it
@@ -179,7 +179,7 @@ func readFolds(a *app, path string, m *dataset.Manifest) (*dataset.SplitList, er
 	return list, nil
 }
 
-// initFrom returns what a spec's init_from names; "": nothing.
+// initFrom returns the value of init_from; empty if the spec has none.
 func initFrom(file *spec.File) string {
 	if from := file.Spec.Set[network.SettingInitFrom]; from != "none" {
 		return from
@@ -187,7 +187,7 @@ func initFrom(file *spec.File) string {
 	return ""
 }
 
-// findWeights reads a file, or else a model of the cluster, or weights that were sent to it before.
+// findWeights reads the weights of a file, or else of a model of the cluster, or else of a blob that was sent before.
 func findWeights(a *app, cl *client.Client, from string) (*network.Weights, error) {
 	b, err := os.ReadFile(from)
 	switch {
@@ -211,12 +211,12 @@ func findWeights(a *app, cl *client.Client, from string) (*network.Weights, erro
 	return nil, fmt.Errorf("there is no such file, and no such model of the cluster: %w", err)
 }
 
-// auditFlag asks for units to be computed twice.
+// auditFlag says how many tasks are computed twice.
 type auditFlag struct {
 	Audit auditRate `group:"cluster" seldom:"" placeholder:"RATE" help:"Fraction of the tasks, 0 to 1, that two workers compute, so that their results can be compared. A worker with a wrong result is reported and quarantined (default: 0)."`
 }
 
-// auditRate is a share from 0 to 1.
+// auditRate is a fraction from 0 to 1.
 type auditRate float64
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -237,7 +237,7 @@ type settingInfo struct {
 	Doc     string `json:"doc"`
 }
 
-// printSettings prints the keys of every spec and those of the algorithm.
+// printSettings prints the keys of every spec and the settings of the algorithm.
 func (s *specFlags) printSettings(a *app) error {
 	name := s.Algorithm
 	if name == "" {

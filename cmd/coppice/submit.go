@@ -15,10 +15,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// submit imports the data where it is a file, checks the spec against the
-// dataset, so that errors name its lines, and submits the job. Interrupted while the
-// answer is due, it says that there may be a job. With keep, a job that would not keep
-// its predictions is refused.
+// submit imports the data file, if there is one, checks the spec against the dataset, so that errors name lines of the
+// spec, and submits the job. If it is interrupted during the submission, its error says that there may be a job. keep
+// refuses a job that would not keep its predictions.
 func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.File, audit auditRate, keep bool) (*protocol.JobInfo, error) {
 	set, err := s.dataset(a, cl, d, file)
 	if err != nil {
@@ -66,7 +65,7 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 	return job, err
 }
 
-// wasThere says of a job that a submission was answered with that no other one was made.
+// wasThere says that a submission made no new job.
 func wasThere(j *protocol.JobInfo) string {
 	if j.State == protocol.Done {
 		return fmt.Sprintf("job %s with the same spec is already done (%s), so nothing was trained; to train again, give another --name", j.Name, clock(j.Ended))
@@ -74,7 +73,7 @@ func wasThere(j *protocol.JobInfo) string {
 	return fmt.Sprintf("job %s with the same spec was already submitted (%s) and is %s; no new job was made", j.Name, clock(j.Submitted), j.State)
 }
 
-// dataset returns the dataset that a job is to train on, importing a file.
+// dataset returns the dataset to train on. It imports a data file.
 func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.File) (*protocol.Dataset, error) {
 	if s.Data == "" {
 		return cl.Dataset(a.ctx, file.Spec.Dataset)
@@ -91,9 +90,9 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 	return set, err
 }
 
-// importAs imports a file of a job under its own name, or, where other data or the same
-// with other names of columns, numbers of rows, labels or groups has that, with the beginning of its
-// digest added, and a number where the same with others has that too.
+// importAs imports a file under a name. If another dataset has the name, the beginning of the digest is added to it,
+// and if need be a number. Two datasets are the same only if their data, names, row numbers, labels and groups are
+// equal.
 func importAs(ctx context.Context, cl *client.Client, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
 	dir, err := tempdir.Make("import")
 	if err != nil {
@@ -109,7 +108,7 @@ func importAs(ctx context.Context, cl *client.Client, name string, src dataset.S
 		have, err := cl.Dataset(ctx, free)
 		switch {
 		case client.IsNotFound(err), err == nil && have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
-			return cl.Upload(ctx, free, m, dir.Path, o.Progress) // of one that is there: what the cluster has lost of it
+			return cl.Upload(ctx, free, m, dir.Path, o.Progress) // of a known dataset it sends what the cluster has lost
 		case err != nil:
 			return nil, err
 		}
@@ -119,7 +118,7 @@ func importAs(ctx context.Context, cl *client.Client, name string, src dataset.S
 	}
 }
 
-// keepable refuses to train for predictions that would not be kept.
+// keepable returns an error if the predictions of a job would not be kept.
 func keepable(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
 	roles, err := j.Split.Assign(m.Rows, assigned)
 	if err != nil {
@@ -140,7 +139,7 @@ func keepable(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
 	return nil
 }
 
-// assignedFolds reads the list of folds of a job that was given one.
+// assignedFolds reads the list of folds of a job; nil if it has none.
 func assignedFolds(a *app, cl *client.Client, j *round.Job, m *dataset.Manifest) ([]uint16, error) {
 	if j.Split.Assigned == "" {
 		return nil, nil
@@ -152,8 +151,8 @@ func assignedFolds(a *app, cl *client.Client, j *round.Job, m *dataset.Manifest)
 	return j.Split.Decode(b, m.Rows)
 }
 
-// watch shows a job's progress until it ends, however often the cluster changes its
-// leader or is away meanwhile. Interrupted, it says that the job goes on.
+// watch shows the progress of a job until it ends, also if the leader changes or the cluster does not answer for a
+// while. If it is interrupted, its error says that the job continues.
 func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, error) {
 	m := newMeter(a.stderr)
 	m.told = a.newProgressLines()
@@ -166,7 +165,7 @@ func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, e
 func (m *meter) job(j *protocol.JobInfo) {
 	switch {
 	case j.WaitingFor != "":
-		m.first = nil // what comes counts from there
+		m.first = nil // rates count from the next progress
 		m.waiting(fmt.Sprintf("job %s is %s and waits: %s", j.Name, j.State, j.Waiting))
 	case j.State == protocol.Queued:
 		m.first = nil
@@ -179,7 +178,7 @@ func (m *meter) job(j *protocol.JobInfo) {
 	}
 }
 
-// left says of an interrupted command that its job goes on.
+// left replaces the error of an interrupted command by one that says that the job continues.
 func left(job string, err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
@@ -187,7 +186,7 @@ func left(job string, err error) error {
 	return interrupted{fmt.Sprintf("job %s continues without this command; to watch it: coppice job watch %s; to cancel it: coppice job cancel %s", job, job, job)}
 }
 
-// warnSuspect says that a job's results may be wrong.
+// warnSuspect warns that the result of a job may be wrong.
 func (a *app) warnSuspect(j *protocol.JobInfo) {
 	if j.Suspect != "" {
 		a.note("warning: the model of job %s may be wrong: %s", j.Name, j.Suspect)

@@ -95,7 +95,7 @@ func (c *trainCmd) Run(a *app) error {
 	} else {
 		err = a.print(r, r.text)
 	}
-	return cmp.Or(err, drawResult(a, c.Figures, r, o)) // a figure that cannot be written takes no result away
+	return cmp.Or(err, drawResult(a, c.Figures, r, o)) // the result is printed even if a figure cannot be written
 }
 
 // trainThere trains on a cluster and waits for the end.
@@ -246,7 +246,7 @@ func (c *trainCmd) fetch(a *app, name string) (*local.Data, error) {
 	return data, err
 }
 
-// lineOf is the curve of a job that ran in this process.
+// lineOf returns the curve of a job that ran in this process.
 func lineOf(o *pipeline.Outcome) *protocol.JobCurve {
 	line := &protocol.JobCurve{Points: []curve.Point{}}
 	if o.Curve != nil {
@@ -268,7 +268,7 @@ type trainOut struct {
 	format                    dataset.Format // of the predictions
 }
 
-// createOutputs checks the names of all files to write, and begins the files. The caller discards them, also after an
+// createOutputs checks the names of all files to write, and creates the files. The caller discards them, also after an
 // error.
 func (c *trainCmd) createOutputs(file *spec.File) (out *trainOut, err error) {
 	out = &trainOut{}
@@ -316,8 +316,8 @@ func (t *trainOut) discard() {
 	}
 }
 
-// write writes the files, and notes in r where they are. A model that was streamed is already written. A job of folds
-// has a model for each fold.
+// write writes the files, and notes in r their names. A streamed model is already in its file. A job of folds has a
+// model for each fold.
 func (t *trainOut) write(c *trainCmd, r *result, o *pipeline.Outcome) error {
 	switch {
 	case t.model == nil:
@@ -369,7 +369,7 @@ func (t *trainOut) write(c *trainCmd, r *result, o *pipeline.Outcome) error {
 	return t.curve.commit()
 }
 
-// foldPath returns the name of one fold's file: model.ldl becomes model-fold3.ldl.
+// foldPath returns the name of the model of a fold: model.ldl becomes model-fold3.ldl.
 func foldPath(path string, fold int) string {
 	ext := filepath.Ext(path)
 	return fmt.Sprintf("%s-fold%d%s", strings.TrimSuffix(path, ext), fold, ext)
