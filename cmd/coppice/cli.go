@@ -65,8 +65,7 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// isUsage reports whether an error is the user's way of asking: flags, specs and
-// settings.
+// isUsage reports whether an error is about what the user asked for: flags, specs and settings.
 func isUsage(err error) bool {
 	var (
 		usage   usageError

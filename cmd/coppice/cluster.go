@@ -15,7 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// clusterCmd groups what platform engineers do to a cluster.
+// clusterCmd has the commands for operators of a cluster.
 type clusterCmd struct {
 	Members  membersCmd  `cmd:"" help:"List the coordinators and the state of each."`
 	Add      addCmd      `cmd:"" help:"Add a running coordinator to the cluster."`
@@ -52,7 +52,7 @@ func (c *membersCmd) Run(a *app) error {
 	return showMembers(a, cl)
 }
 
-// showMembers prints who the coordinators are.
+// showMembers prints the coordinators.
 func showMembers(a *app, cl *client.Client) error {
 	m, err := cl.Members(a.ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func showMembers(a *app, cl *client.Client) error {
 	})
 }
 
-// memberState says in a few words how a coordinator is.
+// memberState describes the state of a coordinator in a few words.
 func memberState(m *protocol.Member) string {
 	switch {
 	case !m.Alive:
@@ -129,17 +129,17 @@ func (c *addCmd) Run(a *app) error {
 	return showMembers(a, cl)
 }
 
-// warned tells what a change leaves to be wished for.
+// warned prints the warning about a change.
 func warned(a *app, m *protocol.Members) {
 	if m.Warning != "" {
 		a.note("note: %s", m.Warning)
 	}
 }
 
-// addPause is the time between two looks at how far a new coordinator is.
+// addPause is the time between two requests for the progress of a new coordinator.
 const addPause = 200 * time.Millisecond
 
-// await shows how far the new coordinator is until it votes.
+// await shows the progress of the new coordinator until it votes.
 func (c *addCmd) await(a *app, cl *client.Client, id string) error {
 	ctx, cancel := context.WithTimeout(a.ctx, c.Vote)
 	defer cancel()
@@ -167,7 +167,7 @@ func (c *addCmd) await(a *app, cl *client.Client, id string) error {
 	}
 }
 
-// progressOf tells how far a new coordinator is, and whether it votes.
+// progressOf describes the progress of a new coordinator, and reports whether it votes.
 func progressOf(m *protocol.Members, id string) (votes bool, how string) {
 	for _, one := range m.Members {
 		switch {
@@ -260,7 +260,7 @@ func (c *transferCmd) Run(a *app) error {
 	return err
 }
 
-// clusterShowCmd is what `coppice cluster` alone does.
+// clusterShowCmd is also the command `coppice cluster` without a subcommand.
 type clusterShowCmd struct{ serverFlags }
 
 // Help implements kong's HelpProvider.
@@ -313,8 +313,8 @@ func writeCluster(w io.Writer, c *protocol.Cluster) {
 	writeDistrusted(w, c.Quarantined)
 }
 
-// writeCoordinators lists the coordinators as the leader sees them, or, while there is
-// none, as they are recorded.
+// writeCoordinators lists the coordinators as the leader sees them. Without a leader it lists them as they are
+// recorded.
 func writeCoordinators(w io.Writer, c *protocol.Cluster) {
 	if len(c.Members) == 0 {
 		t := newTable(w, []string{"coordinator", "address", "version"})
@@ -346,7 +346,7 @@ func writeWorkers(w io.Writer, workers []protocol.Worker) {
 	t.Render()
 }
 
-// writeIdle says why workers compute nothing, those with the same reason together.
+// writeIdle says why workers compute nothing. Workers with the same reason share a line.
 func writeIdle(w io.Writer, workers []protocol.Worker) {
 	var reasons []string
 	with := make(map[string][]string)
@@ -376,7 +376,7 @@ func writeIdle(w io.Writer, workers []protocol.Worker) {
 	t.Render()
 }
 
-// maxIdleNames bounds the workers that are named with one reason.
+// maxIdleNames bounds the workers that a line names.
 const maxIdleNames = 4
 
 func loadOf(load float64) string {
@@ -393,7 +393,7 @@ func lastSeen(ms int64) string {
 	return duration(float64(ms) / 1000)
 }
 
-// unitTime says what a unit takes a worker, of the kind that it computes most.
+// unitTime returns the recent time of a task of the kind that takes most of the time of a worker.
 func unitTime(w *protocol.Worker) string {
 	seconds, ok := w.TaskSeconds[w.MainKind]
 	switch {
@@ -405,7 +405,7 @@ func unitTime(w *protocol.Worker) string {
 	return w.MainKind + " " + duration(seconds)
 }
 
-// clusterTrustCmd ends the distrust of a worker.
+// clusterTrustCmd ends the quarantine of a worker.
 type clusterTrustCmd struct {
 	Worker string `arg:"" help:"Name of a worker that coppice cluster show lists as quarantined."`
 
@@ -430,7 +430,7 @@ func (c *clusterTrustCmd) Run(a *app) error {
 	})
 }
 
-// writeDistrusted lists the workers that audits found out.
+// writeDistrusted lists the quarantined workers.
 func writeDistrusted(w io.Writer, list []protocol.Quarantined) {
 	if len(list) == 0 {
 		return

@@ -15,9 +15,9 @@ import (
 	"github.com/coppice-ldl/coppice/internal/config"
 )
 
-// outside gives flags that are not on the command line their values: from variables of
-// the environment, COPPICE_ and the flag's name, and from the file of --config. A process
-// that another one started takes neither: it is told all by flags.
+// outside gives values to flags that are not on the command line. They come from environment variables, COPPICE_ and
+// the name of the flag, and from the file of --config. A process that Coppice starts ignores both, because it gets all
+// flags.
 type outside struct {
 	file *config.Section // nil without --config
 	off  bool
@@ -28,13 +28,13 @@ var _ kong.Resolver = (*outside)(nil)
 // Validate implements kong.Resolver.
 func (*outside) Validate(*kong.Application) error { return nil }
 
-// given is a value of a flag that was not on the command line, and where it came from.
+// given is the value of a flag that is not on the command line, and its origin.
 type given struct {
 	value any // string, or []any of string
 	from  string
 }
 
-// variable returns the name of a flag's variable: COPPICE_MAX_QUEUE of --max-queue.
+// variable returns the environment variable of a flag: COPPICE_MAX_QUEUE for max-queue.
 func variable(flag string) string {
 	return "COPPICE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
@@ -58,7 +58,7 @@ func (o *outside) find(command *kong.Node, f *kong.Flag) *given {
 	return inFile(o.file, path(command), f.Name)
 }
 
-// path lists the names of the commands that lead to a node.
+// path returns the names of the commands that lead to a node.
 func path(n *kong.Node) (names []string) {
 	for ; n != nil && n.Parent != nil; n = n.Parent {
 		names = append([]string{n.Name}, names...)
@@ -66,7 +66,7 @@ func path(n *kong.Node) (names []string) {
 	return names
 }
 
-// inFile looks a flag up in the sections of a command, the innermost first.
+// inFile finds a flag in the sections of a command, the innermost first.
 func inFile(s *config.Section, command []string, flag string) *given {
 	if len(command) > 0 {
 		if k := s.Get(command[0]); k != nil && k.Section != nil {
@@ -99,7 +99,7 @@ func (o *outside) Resolve(ctx *kong.Context, _ *kong.Path, f *kong.Flag) (any, e
 	return g.value, g.check(f)
 }
 
-// check says whether the flag takes the value, naming where it came from.
+// check returns an error with the origin of the value, if the flag does not take it.
 func (g *given) check(f *kong.Flag) error {
 	if _, list := g.value.([]any); list && f.Target.Kind() != reflect.Slice {
 		return fmt.Errorf("%s: want one value, not a list", g.from)
@@ -139,8 +139,7 @@ func (c *cli) BeforeResolve(ctx *kong.Context, o *outside) error {
 	return known(ctx.Model.Node, o.file)
 }
 
-// known refuses keys that are neither flags of a command, or of one below it, nor
-// commands.
+// known refuses keys that are no flag of a command or its subcommands, and no command.
 func known(n *kong.Node, s *config.Section) error {
 	flags := flagsBelow(n)
 	for _, k := range s.Keys {
@@ -161,7 +160,7 @@ func known(n *kong.Node, s *config.Section) error {
 	return nil
 }
 
-// child returns a command below a node, or nil.
+// child returns a subcommand of a node, or nil.
 func child(n *kong.Node, name string) *kong.Node {
 	for _, c := range n.Children {
 		if c.Name == name && !c.Hidden {
@@ -171,8 +170,8 @@ func child(n *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// flagsBelow lists the names of the flags of a command and of all below it that may be
-// given outside the command line, each once.
+// flagsBelow returns the names of the flags of a command and its subcommands that may be given outside the command
+// line.
 func flagsBelow(n *kong.Node) (names []string) {
 	for _, f := range n.Flags {
 		if settable(f) {
@@ -212,7 +211,7 @@ type configShowCmd struct {
 	Command []string `arg:"" optional:"" passthrough:"" help:"Command line, such as train --steps 100 (default: all commands, with the values that variables and the file give)."`
 }
 
-// source is a flag with its value and where that comes from.
+// source is a flag with its value and the origin of the value.
 type source struct {
 	Command string `json:"command"`
 	Flag    string `json:"flag"`
@@ -223,7 +222,7 @@ type source struct {
 // shownConfig is what `coppice config show` prints.
 type shownConfig struct {
 	Values []source `json:"values"`
-	// Unknown lists variables named COPPICE_* that are of no flag.
+	// Unknown lists variables named COPPICE_* that no flag has.
 	Unknown []string `json:"unknown_variables"`
 }
 
@@ -306,7 +305,7 @@ func (o *outside) everywhere(n *kong.Node) (all []source) {
 	return all
 }
 
-// together puts what several commands have alike into one line each.
+// together joins the lines of several commands that have equal values.
 func together(all []source) (lines []source) {
 	commands := make(map[source]int)
 	for _, s := range all {
@@ -324,7 +323,7 @@ func together(all []source) (lines []source) {
 	return lines
 }
 
-// textOf writes a flag's value as a variable has it.
+// textOf writes the value of a flag as a variable has it.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case []string:
@@ -348,8 +347,8 @@ func variables(n *kong.Node) []string {
 	return names
 }
 
-// unknownVariables lists variables that look like a flag's and are of none: perhaps a
-// slip, perhaps what a platform sets for a service of that name.
+// unknownVariables lists variables that look like the variable of a flag. They may be mistakes, or set by a platform
+// for a service named coppice.
 func unknownVariables(n *kong.Node) []string {
 	unknown, ours := []string{}, variables(n)
 	for _, pair := range os.Environ() {

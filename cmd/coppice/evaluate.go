@@ -118,7 +118,7 @@ func (c *evaluateCmd) draw(a *app, m *model, e *evaluation) error {
 	return writeFigures(a, c.Figures, all)
 }
 
-// plan finds out which measures there are, and refuses flags about others.
+// plan chooses the measures, and refuses flags about other measures.
 func (c *evaluateCmd) plan(m *model, e *evaluation, info dataset.Info) error {
 	t, err := m.typeOf(info)
 	if err != nil {
@@ -167,11 +167,11 @@ type evaluation struct {
 	Out           string            `json:"out,omitempty"`
 
 	plan      *measures.Plan
-	shown     *shownRows // what figures show; nil: there are none
-	confusion []string   // the names of the classes of a confusion matrix that the text has; nil: none
+	shown     *shownRows // what figures show; nil without figures
+	confusion []string   // class names of the confusion matrix in the text; nil without it
 }
 
-// rowMeasures are the measures of one row, of the model and of the mean predictor.
+// rowMeasures are the measures of one sample, for the model and for the mean baseline.
 type rowMeasures struct {
 	Row           string             `json:"row"`
 	Measures      map[string]float64 `json:"measures"`
@@ -196,7 +196,7 @@ func (e *evaluation) text(w io.Writer) {
 	}
 }
 
-// evaluate sums the measures of the model and of the mean predictor over src.
+// evaluate sums the measures of the model and of the baseline over src.
 func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOptions, rows rowSink) error {
 	mean, err := m.mean()
 	if err != nil {
@@ -229,8 +229,8 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 	return err
 }
 
-// mean returns what the model must beat predicts of every row: the mean label distribution,
-// or the median where the model predicts a number.
+// mean returns what the baseline predicts for every sample: the mean label distribution, or the median for a model of
+// numbers.
 func (m *model) mean() ([]float32, error) {
 	if m.output() == algorithms.Number {
 		if m.provenance.Median == nil {
@@ -248,15 +248,14 @@ func (m *model) mean() ([]float32, error) {
 	return mean, nil
 }
 
-// rowSink takes the measures of each row.
+// rowSink takes the measures of each sample.
 type rowSink interface {
-	take(row string, model, mean []float64) error // by the names of rowNames
+	take(row string, model, mean []float64) error // in the order of rowNames
 	end() error
-	discard() // does nothing after end
+	discard() // after end it does nothing
 }
 
-// perRow returns where the measures of each row of src go: nowhere, into the JSON
-// value, or to stdout or a file.
+// perRow returns the sink for the measures of each sample: nothing, the JSON value, stdout or a file.
 func (c *evaluateCmd) perRow(a *app, e *evaluation, src dataset.Source) (rowSink, error) {
 	switch {
 	case !c.PerSample:
@@ -294,7 +293,7 @@ func (c *evaluateCmd) perRowFile(a *app, e *evaluation, src dataset.Source) (row
 	return newCSVRows(out, out, rowColumns(e.plan)), nil
 }
 
-// zipped is an output behind gzip.
+// zipped is a compressed output.
 type zipped struct {
 	output
 	zip *gzip.Writer
@@ -307,7 +306,7 @@ func (z zipped) commit() error {
 	return z.output.commit()
 }
 
-// tableFollows ends the rows with an empty line.
+// tableFollows is an output after which a table follows: it ends with an empty line.
 type tableFollows struct{ output }
 
 func (t tableFollows) commit() error {
@@ -342,7 +341,7 @@ func byName(names []string, values []float64) map[string]float64 {
 	return m
 }
 
-// rowNames lists the measures of a row of distributions: the ten, and the others where the plan has them.
+// rowNames returns the names of the measures of a sample: the usual ten, and all if the plan has more.
 func rowNames(p *measures.Plan) (names []string) {
 	all := measures.All
 	if p.More {
@@ -354,7 +353,7 @@ func rowNames(p *measures.Plan) (names []string) {
 	return names
 }
 
-// rowValues puts the measures of a row, by rowNames, into dst, and returns it.
+// rowValues puts the measures of a sample, in the order of rowNames, into dst, and returns it.
 func rowValues(dst []float64, p *measures.Plan, label, predicted []float32) []float64 {
 	ten := measures.ClippedRow(label, predicted, p.Clip)
 	dst = append(dst[:0], ten[:]...)
@@ -365,8 +364,7 @@ func rowValues(dst []float64, p *measures.Plan, label, predicted []float32) []fl
 	return dst
 }
 
-// rowColumns names what is written of each row: the model's measures, then the mean
-// predictor's with the prefix mean_.
+// rowColumns returns the columns of a sample: the measures of the model, then of the baseline with the prefix mean_.
 func rowColumns(p *measures.Plan) []string {
 	names := rowNames(p)
 	columns := slices.Clone(names)
@@ -376,7 +374,7 @@ func rowColumns(p *measures.Plan) []string {
 	return columns
 }
 
-// csvRows writes a line for each row.
+// csvRows writes a line for each sample.
 type csvRows struct {
 	buffer *bufio.Writer
 	out    *csv.Writer
@@ -387,7 +385,7 @@ type csvRows struct {
 func newCSVRows(w io.Writer, end output, columns []string) *csvRows {
 	buffer := bufio.NewWriter(w)
 	r := &csvRows{buffer: buffer, out: csv.NewWriter(buffer), file: end}
-	r.out.Write(append([]string{"row"}, columns...)) // an error comes again at end
+	r.out.Write(append([]string{"row"}, columns...)) // end returns its error
 	return r
 }
 
@@ -411,9 +409,8 @@ func (r *csvRows) end() error {
 
 func (r *csvRows) discard() { r.file.discard() }
 
-// npzRows writes the arrays "measures" (float64, a row for each row), "measure_names"
-// of its columns, "rows" (int64, numbers in the file) and, where rows have names,
-// "row_names".
+// npzRows writes the arrays "measures" (float64, samples x columns), "measure_names" (the columns), "rows" (int64, row
+// numbers in the file) and, if samples have names, "row_names".
 type npzRows struct {
 	archive    *npy.Archive
 	out        *npy.Writer[float64]

@@ -68,7 +68,7 @@ type written struct {
 	Features int    `json:"features"`
 	Labels   int    `json:"labels"`
 	Shape    string `json:"shape,omitempty"`
-	Read     string `json:"read,omitempty"` // the flags that the file is read with
+	Read     string `json:"read,omitempty"` // the flags to read the file
 }
 
 func writtenAs(out string, src dataset.Source) *written {
@@ -87,7 +87,7 @@ func (r *written) text(w io.Writer) {
 	}
 }
 
-// writeData writes rows to a data file.
+// writeData writes samples to a data file.
 func writeData(a *app, path string, f *formatFlag, src dataset.Source) error {
 	format, err := f.of(path)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *generateCmd) textures(a *app, seed uint64) error {
 		os.RemoveAll(pictures)
 		os.RemoveAll(maps)
 		if missing != nil {
-			os.Remove(c.Out) // unless the folder has anything else
+			os.Remove(c.Out) // fails if the folder has other files
 		}
 		return err
 	}
@@ -177,7 +177,7 @@ func writeTextures(ctx context.Context, set patches.Set, pictures, maps string) 
 	return nil
 }
 
-// newFolder refuses a path where there is something already, unless it is an empty folder.
+// newFolder refuses a path that exists, unless it is an empty folder.
 func newFolder(path string) error {
 	if path == stdoutName {
 		return usagef("--out -: want a folder for the images, not stdout")
@@ -230,7 +230,7 @@ func writeClasses(path string, set patches.Set, i int) error {
 	return writeFile(path, b.Bytes())
 }
 
-// orDefault returns v, or d where v is not given.
+// orDefault returns v, or d if v is nil.
 func orDefault[T int | float64](v *T, d T) T {
 	if v == nil {
 		return d
@@ -307,7 +307,7 @@ type cutImages struct {
 	Test    *written `json:"test,omitempty"`
 }
 
-// write writes the rows of all images, or those of the last ones apart.
+// write writes the patches of all images, and the patches of the last images to a file of their own.
 func (c *patchesCmd) write(a *app, p *patches.Patches) error {
 	r := &cutImages{Images: p.Images()}
 	put := func(path string, from, to int) (*written, error) {

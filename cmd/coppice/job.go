@@ -67,8 +67,8 @@ func (c *submitCmd) Run(a *app) error {
 	})
 }
 
-// jobRow returns a job as a row of the list. The K-L divergence of a job that is done is among its measures; before, it is
-// the last training loss.
+// jobRow returns a job as a row of the list. A done job has its K-L divergence among the measures. Other jobs show
+// their last training loss.
 func jobRow(j *protocol.JobInfo, now time.Time) []any {
 	step, kl, algorithm := "-", "-", "-"
 	if j.Progress != nil {
@@ -86,7 +86,7 @@ func jobRow(j *protocol.JobInfo, now time.Time) []any {
 	return rowOf(fmt.Sprint(j.ID), j.Name, stateOf(j), percent(j), step, kl, seconds.taken, seconds.left, algorithm, j.Dataset, clock(j.Submitted))
 }
 
-// stateOf writes a job's state, for what it waits, and whether its results may be wrong.
+// stateOf writes the state of a job, what it waits for, and whether its result may be wrong.
 func stateOf(j *protocol.JobInfo) string {
 	text := string(j.State)
 	if j.WaitingFor != "" {
@@ -98,11 +98,10 @@ func stateOf(j *protocol.JobInfo) string {
 	return text
 }
 
-// times are how long a job has run, and how long it will at the most, for people.
+// times are how long a job has run and how long it will still run, as text.
 type times struct{ taken, left string }
 
-// secondsOf reads a job's times off; those of a running one are estimates by this
-// machine's clock.
+// secondsOf returns the times of a job. For a running job they are estimates by the clock of this machine.
 func secondsOf(j *protocol.JobInfo, now time.Time) times {
 	t := times{"-", "-"}
 	seconds := ranOf(j, now)
@@ -115,8 +114,7 @@ func secondsOf(j *protocol.JobInfo, now time.Time) times {
 	return t
 }
 
-// percent writes how far a job is: by its steps, or, of one that does not run and has none,
-// by the units that are kept.
+// percent writes how much of a job is done: by its steps, or else by its gathered tasks.
 func percent(j *protocol.JobInfo) string {
 	switch {
 	case j.State == protocol.Done:
@@ -161,11 +159,10 @@ func (c *jobShowCmd) Run(a *app) error {
 	return a.print(s, func(w io.Writer) { writeJob(w, j, line) })
 }
 
-// shownJob is a job with the number of rows that its predictions are of, and, where it
-// runs, how long it will.
+// shownJob is a job with the number of samples of its predictions and an estimate of its end.
 type shownJob struct {
 	*protocol.JobInfo
-	Predictions *shownPredictions `json:"predictions,omitempty"` // in the place of JobInfo's
+	Predictions *shownPredictions `json:"predictions,omitempty"` // instead of the predictions of JobInfo
 	*estimate
 }
 
@@ -174,7 +171,7 @@ type shownPredictions struct {
 	Rows int `json:"samples"`
 }
 
-// writeJob writes what is known of a job, and its result where it is done.
+// writeJob writes what is known of a job, and its result if it is done.
 func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 	lines := [][2]string{
 		{"job", fmt.Sprint(j.ID)}, {"name", j.Name}, {"state", string(j.State)},
@@ -237,7 +234,7 @@ func (c *jobWatchCmd) Run(a *app) error {
 	defer cl.Close()
 	a.asks.patient(protocol.ClientRead)
 	cl.Faithful = true
-	j, err := cl.Job(a.ctx, c.Job) // that there is none is said at once
+	j, err := cl.Job(a.ctx, c.Job) // an unknown job is an error at once
 	if err != nil {
 		return left(c.Job, err)
 	}
@@ -312,10 +309,10 @@ type changedJob struct {
 	changeFlags
 }
 
-// wish is what a user asks of one job.
+// wish is a change of a job that a user asks for.
 type wish func(*client.Client, context.Context, string) (*protocol.JobInfo, error)
 
-// ask asks it, and prints what the job is then.
+// ask asks for the change and prints the job after it.
 func (c *changedJob) ask(a *app, what wish, say func(w io.Writer, j *protocol.JobInfo)) error {
 	cl, err := c.connect(a)
 	if err != nil {
@@ -356,15 +353,15 @@ func (c *jobResumeCmd) Run(a *app) error {
 	})
 }
 
-// changes writes a job as a line of JSON whenever it has changed.
+// changes writes a job as a line of JSON after each change.
 type changes struct {
 	w    io.Writer
-	last []byte // of the job without its log index
+	last []byte // the job without its log index
 	err  error
 	stop func() // called after an error
 }
 
-// see writes the job unless it is as it was. It is flushed with each line.
+// see writes the job if it has changed.
 func (c *changes) see(j *protocol.JobInfo) {
 	same := *j
 	same.Index = 0
@@ -383,8 +380,8 @@ func (c *changes) see(j *protocol.JobInfo) {
 	}
 }
 
-// watchLines writes a job as a line of JSON at each change, the last one as it ended; that
-// a job failed or was cancelled is an error then.
+// watchLines writes a job as a line of JSON after each change, until it ends. A job that failed or was cancelled is
+// then an error.
 func watchLines(a *app, cl *client.Client, j *protocol.JobInfo) error {
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
@@ -397,8 +394,8 @@ func watchLines(a *app, cl *client.Client, j *protocol.JobInfo) error {
 	return err
 }
 
-// estimateOf estimates what is left of a running job by the rate of its curve, or else by the
-// seconds that it has run; nil where nothing is known. A tree is a step.
+// estimateOf estimates how long a running job still runs, by the rate of its curve, or else by the seconds that it has
+// run. It returns nil if nothing is known. A tree is a step.
 func estimateOf(j *protocol.JobInfo, points []curve.Point, seconds float64) *estimate {
 	if j.State != protocol.Running || j.Progress == nil {
 		return nil
@@ -413,8 +410,7 @@ func estimateOf(j *protocol.JobInfo, points []curve.Point, seconds float64) *est
 	return &estimate{Seconds: left * seconds / float64(j.Progress.Step), AtMost: atMost}
 }
 
-// rateOf returns the steps a second over the second half of a curve's time; 0 where it is not
-// known.
+// rateOf returns the steps per second over the second half of the time of a curve, or 0 if they are not known.
 func rateOf(points []curve.Point) float64 {
 	var timed []curve.Point
 	for _, p := range points {
@@ -438,8 +434,8 @@ func rateOf(points []curve.Point) float64 {
 	return float64(last.Step-from.Step) * 1000 / float64(last.Millis-from.Millis)
 }
 
-// ranOf is how many seconds a job has run, without its pauses; of a running one by this
-// machine's clock.
+// ranOf returns the seconds that a job has run, without its pauses. For a running job it uses the clock of this
+// machine.
 func ranOf(j *protocol.JobInfo, now time.Time) float64 {
 	switch {
 	case j.State == protocol.Running:
@@ -450,7 +446,7 @@ func ranOf(j *protocol.JobInfo, now time.Time) float64 {
 	return j.Ran
 }
 
-// runningLines tells how far a job that has not ended is.
+// runningLines describes the progress of a job that has not ended.
 func runningLines(j *protocol.JobInfo, points []curve.Point, now time.Time) (lines [][2]string) {
 	if p := j.Progress; p != nil {
 		lines = append(lines, [2]string{"step", stepText(p)}, [2]string{"training loss", lossText(p.Loss)})
@@ -473,7 +469,7 @@ func runningLines(j *protocol.JobInfo, points []curve.Point, now time.Time) (lin
 	return lines
 }
 
-// rateText writes steps a second, or, where they take long, seconds a step.
+// rateText writes steps per second, or seconds per step if a step takes longer than a second.
 func rateText(rate float64) string {
 	if rate < 1 {
 		return duration(1/rate) + " a step"

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// schema is what the model reads and predicts.
+// schema describes the files that the model reads.
 func (m *model) schema() *dataset.Schema {
 	s := &dataset.Schema{
 		FeatureNames: m.provenance.FeatureNames, LabelNames: m.provenance.LabelNames, LabelColumns: m.provenance.LabelColumns,
@@ -20,8 +20,8 @@ func (m *model) schema() *dataset.Schema {
 	return s
 }
 
-// reads sets how the file of a command is read: as the flags say and, where they say nothing,
-// as the model's file was. d has the flags about labels; nil: no labels are read.
+// reads returns how a command reads a file: as the flags say, and otherwise as the file of the model was read. d has
+// the flags about labels; if it is nil, no labels are read.
 func (m *model) reads(f *fileFlags, d *dataFlags) (o dataset.OpenOptions, checks dataset.Checks, err error) {
 	r := &m.provenance.Reading
 	var taken []dataset.Option
@@ -49,7 +49,7 @@ func (m *model) reads(f *fileFlags, d *dataFlags) (o dataset.OpenOptions, checks
 	return o, checks, err
 }
 
-// checkRange refuses a --range of other numbers than the model predicts; empty: none is given.
+// checkRange refuses a --range that differs from the range of the model. An empty text is no --range.
 func (m *model) checkRange(given string) error {
 	scale := m.provenance.LabelType.Scale
 	if given == "" || scale == nil {
@@ -63,8 +63,8 @@ func (m *model) checkRange(given string) error {
 	return err
 }
 
-// readsLabels has flags about labels say what was said of the model's file, if the labels are of
-// the same kind and the flags say nothing.
+// readsLabels sets flags about labels that are not given to their values for the file of the model, if the labels are
+// of the same kind.
 func (m *model) readsLabels(d *dataFlags, take func(name, value string)) {
 	r := &m.provenance.Reading
 	if kind, err := dataset.ParseLabelKind(d.Labels); err != nil || kind != r.Labels {
@@ -88,8 +88,7 @@ func (m *model) readsLabels(d *dataFlags, take func(name, value string)) {
 	}
 }
 
-// readAs adds to an error about the labels of a file, which is read as flags say, with which flags it may
-// have those of the model.
+// readAs adds to an error about the labels of a file the flags that may help.
 func (m *model) readAs(kind dataset.LabelKind, err error) error {
 	if !errors.Is(err, dataset.ErrNoLabels) && !errors.Is(err, dataset.ErrOtherLabels) {
 		return err
@@ -105,7 +104,7 @@ func (m *model) readAs(kind dataset.LabelKind, err error) error {
 	return err
 }
 
-// writeMatching says how columns found their places where a reader may doubt it.
+// writeMatching says how columns were matched, if a reader may doubt it.
 func writeMatching(w io.Writer, f *dataset.Matching) {
 	writeMatch(w, "features", f.Features)
 	if f.Labels != nil {
@@ -129,9 +128,8 @@ func writeMatch(w io.Writer, what string, m *dataset.Match) {
 	}
 }
 
-// typeOf returns what the labels of a file are for this model: what they were when it was
-// trained or, if that was nothing but distributions, what the flags say; with the exact numbers
-// of the file, if it has some.
+// typeOf returns the type of the labels of a file for this model. It is the type that the model was trained on. For
+// plain distributions, it is the type that the flags say. Exact numbers of the file are used.
 func (m *model) typeOf(info dataset.Info) (dataset.LabelType, error) {
 	t := m.provenance.LabelType
 	if t.Scale == nil && !t.Classes {
@@ -151,20 +149,20 @@ func (m *model) typeOf(info dataset.Info) (dataset.LabelType, error) {
 	return t, nil
 }
 
-// unseenFlag says what becomes of values of a category that the model does not know.
+// unseenFlag says what to do about category values that the model does not know.
 type unseenFlag struct {
 	Unseen string `enum:"refuse,ignore" default:"refuse" group:"data" help:"What to do about a category value that is not a level of the model: refuse the file; or ignore the value, so that all features of the category are 0 in that sample."`
 }
 
-// unseenLevels counts the rows with such values.
+// unseenLevels counts the samples with such values.
 type unseenLevels struct {
 	Rows  int    `json:"samples"`
-	First string `json:"first"` // where, and which
+	First string `json:"first"` // the row and the value
 
-	last int // the last row
+	last int // the row that was counted last
 }
 
-// count has such values counted, if they are not refused.
+// count makes o count such values, if they are not refused.
 func (f *unseenFlag) count(o *dataset.OpenOptions) *unseenLevels {
 	if f.Unseen != "ignore" {
 		return nil
@@ -181,7 +179,7 @@ func (f *unseenFlag) count(o *dataset.OpenOptions) *unseenLevels {
 	return u
 }
 
-// String says how many rows there are; empty for none.
+// String describes the samples; empty if there are none.
 func (u *unseenLevels) String() string {
 	if u == nil || u.Rows == 0 {
 		return ""
@@ -189,15 +187,14 @@ func (u *unseenLevels) String() string {
 	return fmt.Sprintf("%s with levels that the model does not know; their features are set to 0; the first is in %s", plural(u.Rows, "sample"), u.First)
 }
 
-// leftOut are the rows that a command left out for missing values, by their
-// numbers in the file.
+// leftOut has the row numbers of the samples that a command left out because of missing values.
 type leftOut []int
 
 const maxLeftOutShown = 20
 
 func (l *leftOut) add(row int) { *l = append(*l, row) }
 
-// String says how many rows are left out, and which; "" for none.
+// String says how many samples were left out, and which; empty if there are none.
 func (l leftOut) String() string {
 	if len(l) == 0 {
 		return ""
@@ -212,9 +209,9 @@ func (l leftOut) String() string {
 	return fmt.Sprintf("left out because of missing values: %s (rows counted from 0: %s)", plural(len(l), "sample"), strings.Join(numbers, ", "))
 }
 
-// tell prints how a file was read, where that is no matter of course.
+// tell prints the notes about how a file was read.
 func (a *app) tell(src dataset.Source) {
-	if a.json { // it has them
+	if a.json { // JSON has the notes
 		return
 	}
 	for _, note := range src.Info().Said() {

@@ -80,7 +80,7 @@ type modelShowCmd struct {
 	serverFlags
 }
 
-// forest is a model of decision trees that can be read.
+// forest is a model with decision trees that can be printed.
 type forest interface {
 	TreeText(n int, featureNames, labelNames []string) (string, error)
 }
@@ -115,8 +115,7 @@ func (c *modelShowCmd) Run(a *app) error {
 	return a.print(s, s.text)
 }
 
-// load reads the file of that name, or else the cluster's model, whose dataset
-// has a name.
+// load reads a model file or a model of the cluster. dataset is the name of its dataset on the cluster.
 func (c *modelShowCmd) load(a *app) (m *model, dataset string, err error) {
 	if _, err := os.Stat(c.Model); err == nil {
 		m, err = openModel(c.Model)
@@ -138,7 +137,7 @@ func (c *modelShowCmd) load(a *app) (m *model, dataset string, err error) {
 	}
 	name, _, _ := strings.Cut(c.Model, "/")
 	j, err := cl.Job(a.ctx, name)
-	if client.IsNotFound(err) { // it is a digest
+	if client.IsNotFound(err) { // the argument is a digest
 		return m, "", nil
 	}
 	if err != nil {
@@ -191,12 +190,12 @@ func (c *modelDownloadCmd) Run(a *app) error {
 	})
 }
 
-// model is a model file, decoded.
+// model is a decoded model file.
 type model struct {
 	algorithms.Model
 	file       *modelfile.File
 	provenance *pipeline.Provenance
-	threads    int // to predict on; 0: one
+	threads    int // to predict on; 0 means 1
 }
 
 func openModel(path string) (*model, error) {
@@ -228,7 +227,7 @@ func decodeModel(b []byte) (*model, error) {
 	return &model{Model: m, file: file, provenance: p}, nil
 }
 
-// classes names the labels that the model predicts.
+// classes returns the names of the labels that the model predicts.
 func (m *model) classes() []string {
 	_, labels := m.Shape()
 	if len(m.provenance.LabelNames) == labels {
@@ -237,7 +236,7 @@ func (m *model) classes() []string {
 	return defaultLabels(labels)
 }
 
-// defaultLabels names labels that have no names.
+// defaultLabels returns names for labels without names.
 func defaultLabels(n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -250,7 +249,7 @@ func defaultLabels(n int) []string {
 type modelShown struct {
 	Name     string `json:"name"`
 	Digest   string `json:"digest"`
-	Dataset  string `json:"dataset,omitempty"` // name, where a cluster knows it
+	Dataset  string `json:"dataset,omitempty"` // name, if a cluster knows it
 	Features int    `json:"features"`
 	Labels   int    `json:"labels"`
 	Predicts string `json:"predicts"`
@@ -258,7 +257,7 @@ type modelShown struct {
 	Describe []described `json:"describe"`
 	Repeat   string      `json:"repeat"`
 
-	on []*dataset.Manifest // datasets that the model may be of
+	on []*dataset.Manifest // datasets that the model may have been trained on
 }
 
 type described struct {
@@ -277,8 +276,9 @@ func (m *model) shown(name, of string) *modelShown {
 	return s
 }
 
-// datasets returns the datasets that the model may have been trained on and that give other defaults. A model file does not say
-// how many values were 0, nor whether samples had groups. If splits overlap, the number of samples is not known either, and there are none.
+// datasets returns datasets with different defaults that the model may have been trained on. A model file does not say
+// how many values were 0, nor whether samples had groups. It returns none if splits overlap, because then the number of
+// samples is not known.
 func (s *modelShown) datasets() []*dataset.Manifest {
 	if s.Job.Split.Overlap {
 		return nil
@@ -294,7 +294,7 @@ func (s *modelShown) datasets() []*dataset.Manifest {
 	return []*dataset.Manifest{&dense, &sparse, &groups}
 }
 
-// repeat writes the command that trains the same model again, with settings that decide all of the model's.
+// repeat writes the command that trains the same model again. settings must decide all settings of the model.
 func repeat(p *pipeline.Provenance, of string, settings []param.Pair) string {
 	j := p.Job
 	parts := []string{"coppice train"}
@@ -364,7 +364,7 @@ func (s *modelShown) text(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n%s\n", again, repeat(s.Provenance, s.Dataset, spec.Changed(j.Algorithm, spec.Settings(j.Params), s.on...)))
 }
 
-// readingFlags writes the flags that a file was read with, as a shell reads them.
+// readingFlags writes the flags with which a file was read, quoted for a shell.
 func readingFlags(r *dataset.Reading) string {
 	var parts []string
 	for _, o := range r.Options() {
@@ -394,7 +394,7 @@ func categoriesLine(r *dataset.Reading) string {
 	return cmp.Or(strings.Join(all, "; "), "none")
 }
 
-// splitLine describes a job's split; group is the one that it tests, or empty.
+// splitLine describes the split of a job. group is the group that it tests, or empty.
 func splitLine(j *round.Job, group string) string {
 	var parts []string
 	switch s := j.Split; {

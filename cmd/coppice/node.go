@@ -82,7 +82,7 @@ func (c *nodeCmd) Run(a *app) error {
 	return a.print(n, n.text)
 }
 
-// nodePlot is a figure of a node that goes to a file.
+// nodePlot is a figure of a node with its file.
 type nodePlot struct {
 	file *figureFile
 	of   func(n *examinedNode) (*figures.Figure, error)
@@ -90,7 +90,7 @@ type nodePlot struct {
 
 type nodePlots []nodePlot
 
-// plots begins the files of the figures, which must be discarded, also after an error.
+// plots creates the files of the figures. The caller discards them, also after an error.
 func (c *nodeCmd) plots() (plots nodePlots, err error) {
 	if err := apart(outputFlag{"--plot", c.Plot}, outputFlag{"--visits-plot", c.VisitsPlot}); err != nil {
 		return nil, err
@@ -196,21 +196,21 @@ type examinedNode struct {
 	Algorithm   string              `json:"algorithm"`
 	Seed        uint64              `json:"seed"`
 	Tree        int                 `json:"tree"`
-	Path        string              `json:"path"` // empty: the root
+	Path        string              `json:"path"` // empty for the root
 	Rows        int                 `json:"samples"`
 	Samples     int                 `json:"samples_drawn"`
-	Classes     []uint64            `json:"classes"` // samples of each class label
+	Classes     []uint64            `json:"classes"` // number of samples of each class
 	Split       nodeSplit           `json:"split"`
 	Best        nodeSplit           `json:"best"`
-	BestVisited *nodeSplit          `json:"best_visited"` // null: none that is visited has a gain
+	BestVisited *nodeSplit          `json:"best_visited"` // null if no visited threshold has a gain
 	Evaluations gainEvaluations     `json:"gain_evaluations"`
-	Feature     int                 `json:"feature"` // whose thresholds are listed
+	Feature     int                 `json:"feature"` // the feature of Thresholds
 	FeatureName string              `json:"feature_name,omitempty"`
 	Thresholds  []examinedThreshold `json:"thresholds"`
 	Features    []examinedFeature   `json:"features"`
 
 	featureNames []string
-	width        int // features of the dataset that figures show
+	width        int // number of features of the dataset
 }
 
 // gainEvaluations counts thresholds of all features.
@@ -228,7 +228,7 @@ type nodeSplit struct {
 
 type examinedThreshold struct {
 	Threshold float64 `json:"threshold"`
-	Left      int     `json:"left"` // samples below it
+	Left      int     `json:"left"` // number of samples below it
 	Gain      float64 `json:"gain"`
 	Visited   bool    `json:"visited"`
 }
@@ -241,7 +241,7 @@ type examinedFeature struct {
 	Gain        float64 `json:"gain"` // the greatest
 }
 
-// newExaminedNode puts names to what was found.
+// newExaminedNode adds names to the found values.
 func newExaminedNode(g *trees.NodeGains, at trees.NodeAt, names []string, features int) *examinedNode {
 	n := &examinedNode{
 		Tree: at.Tree, Path: at.Path, Rows: g.Rows, Samples: g.Samples, Classes: g.Classes, Feature: g.Feature,
@@ -267,7 +267,7 @@ func newExaminedNode(g *trees.NodeGains, at trees.NodeAt, names []string, featur
 	return n
 }
 
-// nameOf returns the name of a feature, or nothing.
+// nameOf returns the name of a feature, or an empty text.
 func (n *examinedNode) nameOf(feature int) string {
 	if feature < len(n.featureNames) {
 		return n.featureNames[feature]
@@ -322,7 +322,7 @@ func (n *examinedNode) text(w io.Writer) {
 	}
 }
 
-// listed is the feature whose thresholds are listed.
+// listed returns the feature of Thresholds.
 func (n *examinedNode) listed() examinedFeature {
 	for _, f := range n.Features {
 		if f.Feature == n.Feature {

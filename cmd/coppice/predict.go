@@ -96,7 +96,7 @@ func (c *predictCmd) Run(a *app) error {
 		Out         string            `json:"out"`
 		ModelDigest string            `json:"model_digest"`
 		Classes     []string          `json:"labels"`
-		Columns     []string          `json:"columns"` // of each row, after its name or number
+		Columns     []string          `json:"columns"` // of each sample, after its name or number
 		Matched     *dataset.Matching `json:"matched"`
 		LeftOut     leftOut           `json:"left_out,omitempty"` // rows of the file
 		Unseen      *unseenLevels     `json:"unseen,omitempty"`   // with --unseen ignore
@@ -123,7 +123,7 @@ type imageMap struct {
 	Classes     []classShare `json:"classes"`
 }
 
-// classShare is how much of an image is of a class.
+// classShare is the fraction of an image with a class.
 type classShare struct {
 	Class  string  `json:"class"`
 	Pixels int     `json:"pixels"`
@@ -181,7 +181,7 @@ func (c *predictCmd) labelImage(a *app) error {
 	return a.print(r, r.text)
 }
 
-// patchesOf reads an image as the rows of a model: a patch for each pixel.
+// patchesOf reads an image as samples of a model: a patch for each pixel.
 func (m *model) patchesOf(path string) (dataset.Source, *images.Image, error) {
 	shape := m.provenance.Shape
 	side, err := patches.CheckModel(shape)

@@ -18,22 +18,22 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// blockRows is how many rows of a file are read and predicted at a time.
+// blockRows is the number of samples that are read and predicted at a time.
 const blockRows = 1024
 
-// predicted is a block of rows with the model's predictions.
+// predicted is a block of samples with their predictions.
 type predicted struct {
 	rows   *dataset.Rows
-	names  []string // nil where rows have none
+	names  []string // nil if samples have none
 	values []float32
-	width  int           // of a row
-	done   chan struct{} // the values are there
+	width  int           // values per sample
+	done   chan struct{} // receives when values are complete
 }
 
-// row returns the prediction of row i of the block.
+// row returns the prediction of sample i of the block.
 func (p *predicted) row(i int) []float32 { return p.values[i*p.width : (i+1)*p.width] }
 
-// name returns the name of row i of the block, or its number in the file.
+// name returns the name of sample i of the block, or else its row number in the file.
 func (p *predicted) name(i int) string {
 	if p.names != nil {
 		return p.names[i]
@@ -41,7 +41,7 @@ func (p *predicted) name(i int) string {
 	return strconv.FormatUint(uint64(p.rows.Row[i]), 10)
 }
 
-// predictor predicts blocks of rows on several threads and hands them on in their order.
+// predictor predicts blocks of samples on several threads, and calls take with them in their order.
 type predictor struct {
 	model algorithms.Model
 	take  func(*predicted) error
@@ -51,13 +51,13 @@ type predictor struct {
 	work  chan *predicted
 	order chan *predicted // in the order of the file
 	lanes sync.WaitGroup
-	ended chan struct{} // take will not be called again
+	ended chan struct{} // closed when take is not called any more
 
 	mu  sync.Mutex
-	err error // of take
+	err error // the error of take
 }
 
-// newPredictor begins threads; end ends them. width is how many values are predicted of a row.
+// newPredictor starts the threads. The caller calls end, which stops them. width is the number of values for a sample.
 func newPredictor(m algorithms.Model, width, threads int, take func(*predicted) error) *predictor {
 	n := 2 * threads
 	p := &predictor{
@@ -77,7 +77,7 @@ func newPredictor(m algorithms.Model, width, threads int, take func(*predicted) 
 	return p
 }
 
-// add takes over a block; the error is that of a block before.
+// add predicts a block. Its error is the error of an earlier block.
 func (p *predictor) add(rows *dataset.Rows, names []string) error {
 	if err := p.failure(); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (p *predictor) lane() {
 	}
 }
 
-// hand hands the blocks on until take has an error.
+// hand calls take with the blocks, until take returns an error.
 func (p *predictor) hand() {
 	defer close(p.ended)
 	for b := range p.order {
@@ -120,7 +120,7 @@ func (p *predictor) failure() error {
 	return p.err
 }
 
-// end waits for what is under way and returns the error of take.
+// end waits for all blocks and returns the error of take.
 func (p *predictor) end() error {
 	close(p.work)
 	close(p.order)
@@ -129,7 +129,7 @@ func (p *predictor) end() error {
 	return p.err
 }
 
-// predict predicts the rows of src, block by block, and calls f with one after the other.
+// predict predicts the samples of src, and calls f with one block after the other.
 func (m *model) predict(src dataset.Source, o dataset.ImportOptions, f func(*predicted) error) error {
 	p := newPredictor(m, m.width(), max(1, m.threads), f)
 	err := dataset.Blocks(src, blockRows, o, p.add)
@@ -139,7 +139,7 @@ func (m *model) predict(src dataset.Source, o dataset.ImportOptions, f func(*pre
 	return err
 }
 
-// writePredictions writes the predictions of all rows, and returns their number.
+// writePredictions writes the predictions of all samples, and returns the number of samples.
 func (m *model) writePredictions(w io.Writer, f dataset.Format, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
 	switch f {
 	case dataset.NPZ:
@@ -152,7 +152,7 @@ func (m *model) writePredictions(w io.Writer, f dataset.Format, src dataset.Sour
 	return m.predictCSV(w, src, o)
 }
 
-// predictCSV writes a header and a line for each row.
+// predictCSV writes a header and a line for each sample.
 func (m *model) predictCSV(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
 	buffer := bufio.NewWriterSize(w, 1<<16)
 	out := csv.NewWriter(buffer)
@@ -184,9 +184,8 @@ func (m *model) predictCSV(w io.Writer, src dataset.Source, o dataset.ImportOpti
 	return rows, buffer.Flush()
 }
 
-// predictNPZ writes the arrays "predictions" (float32, rows x labels or x 1), "label_names",
-// what is read off the predictions (see derivedArrays),
-// "rows" (int64, numbers in the file) and, where rows have names, "row_names".
+// predictNPZ writes the arrays "predictions" (float32, samples x labels or samples x 1), "label_names", the arrays of
+// derivedArrays, "rows" (int64, row numbers in the file) and, if samples have names, "row_names".
 func (m *model) predictNPZ(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
 	if rows, err = dataset.CountRows(src); err != nil {
 		return 0, err
@@ -214,7 +213,7 @@ func (m *model) predictNPZ(w io.Writer, src dataset.Source, o dataset.ImportOpti
 	return rows, cmp.Or(err, z.Close())
 }
 
-// writeRows writes which rows of the file there are, and their names where they have some.
+// writeRows writes the row numbers of the samples and, if they have names, the names.
 func writeRows(z *npy.Archive, src dataset.Source, rows int) error {
 	if err := dataset.WriteRowNumbers(z, src, rows); err != nil || !src.Info().HasRowNames {
 		return err
@@ -222,7 +221,7 @@ func writeRows(z *npy.Archive, src dataset.Source, rows int) error {
 	return dataset.WriteRowNames(z, src, rows)
 }
 
-// sameRows refuses a file that had another number of rows when it was counted.
+// sameRows returns an error if a file has another number of samples than when it was counted.
 func sameRows(done, counted int) error {
 	if done != counted {
 		return fmt.Errorf("%s, then %s: %w", plural(counted, "sample"), plural(done, "sample"), dataset.ErrChanged)
@@ -230,14 +229,13 @@ func sameRows(done, counted int) error {
 	return nil
 }
 
-// derivation says what is read off a predicted distribution: the class, or the numbers of a
-// scale.
+// derivation says what is derived from a predicted distribution: the class, or the numbers of ordinal labels.
 type derivation struct {
 	of     dataset.LabelType
 	labels []string
 }
 
-// columns names what is read off.
+// columns returns the names of the derived values.
 func (d *derivation) columns() []string {
 	switch {
 	case d.of.Classes:
@@ -248,13 +246,13 @@ func (d *derivation) columns() []string {
 	return nil
 }
 
-// numbers appends the numbers of a distribution over a scale, in the order of columns.
+// numbers appends the numbers of a distribution of ordinal labels, in the order of columns.
 func (d *derivation) numbers(dst []float64, p []float32) []float64 {
 	s := d.of.Scale
 	return append(dst, s.Expected(p), s.Median(p), s.Mode(p))
 }
 
-// fields appends what is read off a distribution, as texts.
+// fields appends the derived values of a distribution as texts.
 func (d *derivation) fields(record []string, p []float32) []string {
 	switch {
 	case d.of.Classes:
@@ -268,7 +266,7 @@ func (d *derivation) fields(record []string, p []float32) []string {
 	return record
 }
 
-// valueText writes a predicted value, a degree or a number, with as few digits as tell it from all others. A large number has no
+// valueText writes a predicted value with the fewest digits that distinguish it from all others. A large number has no
 // exponent.
 func valueText(v float32) string {
 	const large = 1e6
@@ -278,15 +276,15 @@ func valueText(v float32) string {
 	return strconv.FormatFloat(float64(v), 'g', -1, 32)
 }
 
-// derivedArrays keeps what is read off the predictions of all rows for the arrays of an
-// archive: 4 bytes a row for a class, 12 for numbers.
+// derivedArrays keeps the derived values of all samples for the arrays of an archive: 4 bytes per sample for a class,
+// 12 for numbers.
 type derivedArrays struct {
 	*derivation
 	classes []int32
 	numbers [3][]float32
 }
 
-// add takes a row's prediction.
+// add adds the prediction of a sample.
 func (a *derivedArrays) add(p []float32) {
 	switch {
 	case a.of.Classes:
@@ -299,8 +297,7 @@ func (a *derivedArrays) add(p []float32) {
 	}
 }
 
-// write writes the arrays: predicted_class (int64, numbers of labels), or expected, median and
-// mode (float32).
+// write writes the arrays predicted_class (int64, label numbers), or expected, median and mode (float32).
 func (a *derivedArrays) write(z *npy.Archive) error {
 	if a.of.Classes {
 		return writeInts(z, "predicted_class", a.classes)
@@ -326,7 +323,7 @@ func writeInts[T int32 | uint16 | uint32](z *npy.Archive, name string, values []
 	return out.Flush()
 }
 
-// output is what the model predicts, and width how many values that is for a row.
+// output returns what the model predicts, and width the number of values for a sample.
 func (m *model) output() algorithms.Output { return registry.Output(m.file.Algorithm) }
 
 func (m *model) width() int {
@@ -334,7 +331,7 @@ func (m *model) width() int {
 	return m.output().Width(labels)
 }
 
-// derivation says what is read off the model's predictions.
+// derivation says what is derived from the predictions of the model.
 func (m *model) derivation() *derivation {
 	d := &derivation{labels: m.classes()}
 	if m.output() != algorithms.Number {
@@ -343,7 +340,7 @@ func (m *model) derivation() *derivation {
 	return d
 }
 
-// header names the columns of a CSV file of predictions: the row, what is predicted of it, and what is read off that.
+// header returns the columns of a CSV file of predictions: the row, its prediction, and the derived values.
 func (m *model) header() []string {
 	if m.output() == algorithms.Number {
 		return []string{"row", "number"}
@@ -352,9 +349,8 @@ func (m *model) header() []string {
 	return slices.Concat(others[:1], columnNames(m.classes(), others), others[1:])
 }
 
-// columnNames returns the names of the columns of labels in a file that has other columns as well. If a label has the
-// name of another column, all labels have the prefix label_. So no two columns have one name, and the file is read
-// with the labels of the model.
+// columnNames returns the columns of labels in a file with other columns. If a label has the name of another column,
+// all labels have the prefix label_. Then no two columns have the same name.
 func columnNames(labels, others []string) []string {
 	if !slices.ContainsFunc(labels, func(name string) bool { return slices.Contains(others, name) }) {
 		return labels

@@ -63,7 +63,7 @@ func (c *quickstartCmd) Run(a *app) (err error) {
 	return errors.Join(err, q.cluster.Close())
 }
 
-// prepare checks all that was given before anything is started.
+// prepare checks all flags before anything is started.
 func (c *quickstartCmd) prepare(a *app) (*spec.File, dataset.Source, dataset.Checks, error) {
 	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
 		return nil, nil, dataset.Checks{}, usagef("--coordinators %d: want 1, 3 or 5", n)
@@ -83,7 +83,7 @@ func (c *quickstartCmd) prepare(a *app) (*spec.File, dataset.Source, dataset.Che
 	return file, src, checks, err
 }
 
-// folder returns the folder to use and what removes it again.
+// folder returns the folder to use, and a function that removes it.
 func (c *quickstartCmd) folder() (dir string, remove func() error, err error) {
 	if c.Dir == "" {
 		temp, err := tempdir.Make("quickstart")
@@ -188,7 +188,7 @@ func (q *quickstart) show(c *quickstartCmd, r *result) error {
 	})
 }
 
-// next says where to look next.
+// next suggests further commands.
 func (q *quickstart) next(w io.Writer, c *quickstartCmd, info *protocol.Cluster) {
 	fmt.Fprintln(w, "\nWhere to look next:")
 	if !c.Stay {
