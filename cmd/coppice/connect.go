@@ -195,5 +195,5 @@ func (s *asked) explained(err error) error {
 	if e.Unknown {
 		text += "; the command may have taken effect nevertheless: check before you repeat it"
 	}
-	return outage{err, text}
+	return reworded{err, text}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/experiment/plots"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
@@ -83,7 +84,9 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	defer rows.discard()
+	if rows != nil {
+		defer rows.discard()
+	}
 	if c.Figures != "" {
 		e.shown = &shownRows{plane: true}
 	}
@@ -98,8 +101,10 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err := c.draw(a, m, e); err != nil {
 		return err
 	}
-	if err := rows.end(); err != nil {
-		return err
+	if rows != nil {
+		if err := rows.end(); err != nil {
+			return err
+		}
 	}
 	a.tell(src)
 	e.Notes = src.Info().Said()
@@ -196,7 +201,7 @@ func (e *evaluation) text(w io.Writer) {
 	}
 }
 
-// evaluate sums the measures of the model and of the baseline over src.
+// evaluate sums the measures of the model and of the baseline over src. rows may be nil.
 func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOptions, rows rowSink) error {
 	mean, err := m.mean()
 	if err != nil {
@@ -204,7 +209,6 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 	}
 	model, baseline := make([]float64, e.plan.Width()), make([]float64, e.plan.Width())
 	var ofModel, ofMean []float64
-	_, noRow := rows.(noRows)
 	err = m.predict(src, o, func(p *predicted) error {
 		for i := range p.rows.N {
 			e.plan.Add(model, p.rows, i, p.row(i))
@@ -213,7 +217,7 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 				continue
 			}
 			e.shown.take(p, i)
-			if noRow {
+			if rows == nil {
 				continue
 			}
 			label := p.rows.Label(i)
@@ -248,6 +252,51 @@ func (m *model) mean() ([]float32, error) {
 	return mean, nil
 }
 
+// mostShown bounds the label values of the samples that figures choose from. Of a longer file, figures show the first
+// samples only.
+const mostShown = 16 << 20
+
+// shownRows collects what figures show of evaluated samples. A nil *shownRows collects nothing.
+type shownRows struct {
+	rows   plots.Rows
+	points plots.Points
+	plane  bool // true if samples may be points of a plane: three labels, and dense features
+	taken  int  // label values
+}
+
+// take adds sample i of a block.
+func (s *shownRows) take(p *predicted, i int) {
+	if s == nil || s.taken >= mostShown {
+		return
+	}
+	label := p.rows.Label(i)
+	s.taken += len(label)
+	name := p.name(i)
+	if p.names == nil {
+		name = "row " + name
+	}
+	s.rows.Add(name, label, p.row(i))
+	if s.plane = s.plane && len(label) == 3 && !p.rows.Sparse && p.rows.Features >= 2; s.plane {
+		at := i * p.rows.Features
+		s.points.Add(p.rows.X[at], p.rows.X[at+1], label, p.row(i))
+	}
+}
+
+// figures draws the figures of an evaluation of a model.
+func (s *shownRows) figures(m *model, e *evaluation) ([]namedFigure, error) {
+	v := &plots.Evaluated{Title: datasetName(e.Data) + ": " + m.file.Algorithm, Type: e.plan.Type, LabelNames: m.provenance.LabelNames, Rows: s.rows}
+	_, v.Rows.Labels = m.Shape()
+	setBeside(v, e.Added)
+	if s.plane && s.taken < mostShown {
+		x, y := "feature 0", "feature 1"
+		if names := m.schema().FeatureNames; len(names) > 1 {
+			x, y = names[0], names[1]
+		}
+		v.Map = s.points.Map(v.Title, x, y)
+	}
+	return namedOf(v)
+}
+
 // rowSink takes the measures of each sample.
 type rowSink interface {
 	take(row string, model, mean []float64) error // in the order of rowNames
@@ -255,11 +304,12 @@ type rowSink interface {
 	discard() // after end it does nothing
 }
 
-// perRow returns the sink for the measures of each sample: nothing, the JSON value, stdout or a file.
+// perRow returns the sink for the measures of each sample: the JSON value, stdout or a file. It returns nil without
+// --per-sample.
 func (c *evaluateCmd) perRow(a *app, e *evaluation, src dataset.Source) (rowSink, error) {
 	switch {
 	case !c.PerSample:
-		return noRows{}, nil
+		return nil, nil
 	case c.Out != "":
 		return c.perRowFile(a, e, src)
 	case a.json:
@@ -314,18 +364,14 @@ func (t tableFollows) commit() error {
 	return err
 }
 
-type noRows struct{}
-
-func (noRows) take(string, []float64, []float64) error { return nil }
-
-func (noRows) end() error { return nil }
-
-func (noRows) discard() {}
-
+// jsonRows puts the measures into the JSON value.
 type jsonRows struct {
-	noRows
 	e *evaluation
 }
+
+func (*jsonRows) end() error { return nil }
+
+func (*jsonRows) discard() {}
 
 func (r *jsonRows) take(row string, model, mean []float64) error {
 	names := rowNames(r.e.plan)

@@ -125,10 +125,6 @@ func noteBoxed(a *app, boxed []rune) {
 	a.note("the font of the .png files lacks %s: the .png files show boxes with the codes of these characters; the .svg files show the characters", strings.Join(names, ", "))
 }
 
-// mostShown bounds the label values of the samples that figures choose from. Of a longer file, figures show the first
-// samples only.
-const mostShown = 16 << 20
-
 // setBeside sets the measures beyond the usual ten. a may be nil.
 func setBeside(e *plots.Evaluated, a *pipeline.Added) {
 	if a == nil {
@@ -196,45 +192,4 @@ func drawResult(a *app, dir string, r *result, o *pipeline.Outcome) error {
 		all = append(all, namedFigure{"learning-curve", f})
 	}
 	return writeFigures(a, dir, all)
-}
-
-// shownRows collects what figures show of evaluated samples. A nil *shownRows collects nothing.
-type shownRows struct {
-	rows   plots.Rows
-	points plots.Points
-	plane  bool // true if samples may be points of a plane: three labels, and dense features
-	taken  int  // label values
-}
-
-// take adds sample i of a block.
-func (s *shownRows) take(p *predicted, i int) {
-	if s == nil || s.taken >= mostShown {
-		return
-	}
-	label := p.rows.Label(i)
-	s.taken += len(label)
-	name := p.name(i)
-	if p.names == nil {
-		name = "row " + name
-	}
-	s.rows.Add(name, label, p.row(i))
-	if s.plane = s.plane && len(label) == 3 && !p.rows.Sparse && p.rows.Features >= 2; s.plane {
-		at := i * p.rows.Features
-		s.points.Add(p.rows.X[at], p.rows.X[at+1], label, p.row(i))
-	}
-}
-
-// figures draws the figures of an evaluation of a model.
-func (s *shownRows) figures(m *model, e *evaluation) ([]namedFigure, error) {
-	v := &plots.Evaluated{Title: datasetName(e.Data) + ": " + m.file.Algorithm, Type: e.plan.Type, LabelNames: m.provenance.LabelNames, Rows: s.rows}
-	_, v.Rows.Labels = m.Shape()
-	setBeside(v, e.Added)
-	if s.plane && s.taken < mostShown {
-		x, y := "feature 0", "feature 1"
-		if names := m.schema().FeatureNames; len(names) > 1 {
-			x, y = names[0], names[1]
-		}
-		v.Map = s.points.Map(v.Title, x, y)
-	}
-	return namedOf(v)
 }

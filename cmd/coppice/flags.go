@@ -91,16 +91,6 @@ func nearOnly(err error) error {
 	return reworded{err, text}
 }
 
-// reworded is an error with another text.
-type reworded struct {
-	error
-	text string
-}
-
-func (e reworded) Unwrap() error { return e.error }
-
-func (e reworded) Error() string { return e.text }
-
 // decimalNumbers has kong read numbers as decimal numbers. Without it, kong reads 010 as 8, and 1_0 as 10.
 func decimalNumbers() kong.Option {
 	return kong.OptionFunc(func(k *kong.Kong) error {
@@ -201,3 +191,13 @@ func (t *threadsFlag) count() int {
 	}
 	return t.Threads
 }
+
+// reworded is an error with another text.
+type reworded struct {
+	error
+	text string
+}
+
+func (e reworded) Unwrap() error { return e.error }
+
+func (e reworded) Error() string { return e.text }

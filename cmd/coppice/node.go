@@ -52,7 +52,11 @@ func (*nodeCmd) outputs() []string { return []string{outputCSV} }
 // Run implements `coppice inspect node`.
 func (c *nodeCmd) Run(a *app) error {
 	plots, err := c.plots()
-	defer plots.discard()
+	defer func() {
+		for _, p := range plots {
+			p.file.discard()
+		}
+	}()
 	if err != nil {
 		return err
 	}
@@ -73,8 +77,14 @@ func (c *nodeCmd) Run(a *app) error {
 		return err
 	}
 	n.Dataset, n.Algorithm, n.Seed = name, c.Algorithm, job.Seed
-	if err := plots.draw(n); err != nil {
-		return err
+	for _, p := range plots {
+		f, err := p.of(n)
+		if err != nil {
+			return err
+		}
+		if err := p.file.draw(f); err != nil {
+			return err
+		}
 	}
 	if a.output == outputCSV {
 		return n.csv(a.data)
@@ -88,10 +98,8 @@ type nodePlot struct {
 	of   func(n *examinedNode) (*figures.Figure, error)
 }
 
-type nodePlots []nodePlot
-
 // plots creates the files of the figures. The caller discards them, also after an error.
-func (c *nodeCmd) plots() (plots nodePlots, err error) {
+func (c *nodeCmd) plots() (plots []nodePlot, err error) {
 	if err := apart(outputFlag{"--plot", c.Plot}, outputFlag{"--visits-plot", c.VisitsPlot}); err != nil {
 		return nil, err
 	}
@@ -112,26 +120,6 @@ func (c *nodeCmd) plots() (plots nodePlots, err error) {
 		plots = append(plots, nodePlot{file, p.of})
 	}
 	return plots, nil
-}
-
-func (plots nodePlots) discard() {
-	for _, p := range plots {
-		p.file.discard()
-	}
-}
-
-// draw draws the figures of a node.
-func (plots nodePlots) draw(n *examinedNode) error {
-	for _, p := range plots {
-		f, err := p.of(n)
-		if err != nil {
-			return err
-		}
-		if err := p.file.draw(f); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // examine grows the tree down to the node.

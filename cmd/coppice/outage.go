@@ -258,16 +258,6 @@ func (o *outlook) reason(err error) string {
 	return fmt.Sprintf("%v (%s)", err, o.said())
 }
 
-// outage is the error of a command that got no answer, with what each coordinator says.
-type outage struct {
-	error
-	text string
-}
-
-func (e outage) Unwrap() error { return e.error }
-
-func (e outage) Error() string { return e.text }
-
 // showStale asks each coordinator separately and prints the answers. It needs no leader, quorum or NATS, and fails only
 // if no coordinator answers.
 func showStale(a *app, cl *client.Client) error {

@@ -257,9 +257,9 @@ func changedLine(algorithm string, raw json.RawMessage, on ...*dataset.Manifest)
 
 // measureLine is a line of a table of measures: a measure of the model and of the baseline.
 type measureLine struct {
-	title       string
-	model, mean measures.Stat
-	higher      bool
+	measure         string
+	model, baseline measures.Stat
+	higher          bool // true if a higher value is better
 }
 
 // writeMeasures writes a table of the measures of a model and of its baseline. A model of numbers has none of the ten
@@ -283,7 +283,7 @@ func writeMeasures(w io.Writer, title string, model, mean measures.Report, added
 		if l.higher {
 			better = "higher"
 		}
-		t.AppendRow(rowOf(l.title, figure(l.model.Mean), figure(l.model.Std), figure(l.mean.Mean), figure(l.mean.Std), better))
+		t.AppendRow(rowOf(l.measure, figure(l.model.Mean), figure(l.model.Std), figure(l.baseline.Mean), figure(l.baseline.Std), better))
 	}
 	t.Render()
 	if added != nil {

@@ -24,10 +24,10 @@ type serveFlags struct {
 
 // service is the run of a coordinator or a worker: its context and its log.
 type service struct {
-	ctx    context.Context
-	log    *slog.Logger
-	cancel context.CancelCauseFunc
-	lines  *serviceLog
+	ctx     context.Context
+	log     *slog.Logger
+	cancel  context.CancelCauseFunc
+	handler *serviceLog
 }
 
 // errStdin is the cause of a context that ended because stdin was closed.
@@ -44,8 +44,8 @@ func (s *serveFlags) start(a *app) *service {
 	if a.json {
 		handler = slog.NewJSONHandler(printable.NewJSONWriter(printable.Unwrap(a.stderr)), options)
 	}
-	v := &service{lines: newServiceLog(handler, level > slog.LevelDebug)}
-	v.log = slog.New(v.lines)
+	v := &service{handler: newServiceLog(handler, level > slog.LevelDebug)}
+	v.log = slog.New(v.handler)
 	v.ctx, v.cancel = context.WithCancelCause(a.ctx)
 	if s.DieWithStdin {
 		go func() {
@@ -85,7 +85,7 @@ func (v *service) ended(what string, err error) error {
 	}
 	text, cause := "the "+what+" ends", context.Cause(v.ctx)
 	if cause == nil || err != nil && !errors.Is(err, context.Canceled) {
-		v.lines.end(slog.LevelError, text, "error", err)
+		v.handler.end(slog.LevelError, text, "error", err)
 		return err
 	}
 	reason := cause.Error()
@@ -93,7 +93,7 @@ func (v *service) ended(what string, err error) error {
 	if errors.As(cause, &by) {
 		reason = "received " + unix.SignalName(by.Signal)
 	}
-	v.lines.end(slog.LevelInfo, text, "reason", reason)
+	v.handler.end(slog.LevelInfo, text, "reason", reason)
 	return nil
 }
 
