@@ -147,7 +147,7 @@ func (signalled) Is(target error) bool { return target == context.Canceled }
 
 // ownProcess is what a command may change in its process. It is missing from the context of commands that tests run.
 type ownProcess struct {
-	hangup atomic.Pointer[func() bool]
+	hangup atomic.Pointer[func() bool] // called at each SIGHUP; if it returns true, the signal is ignored
 }
 
 type processKey struct{}
@@ -164,9 +164,6 @@ func keepPrivate(ctx context.Context) {
 		unix.Umask(unix.Umask(0o077) | 0o077)
 	}
 }
-
-// survives sets the function that is called at each SIGHUP. If it returns true, the signal is ignored.
-func (p *ownProcess) survives(f func() bool) { p.hangup.Store(&f) }
 
 // untilSignal returns a context that ends at SIGINT (Ctrl-C), SIGTERM, and SIGHUP unless it is ignored (nohup). A
 // closed pipe becomes an error of the write and does not end the process.

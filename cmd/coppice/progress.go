@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 const (
@@ -108,6 +109,16 @@ func (m *meter) draw(lines []string, columns int) {
 	io.WriteString(m.w, b.String())
 }
 
+// clear removes what was drawn on a terminal, so that other text can follow.
+func (m *meter) clear() {
+	switch {
+	case m.live && m.shown:
+		fmt.Fprint(m.w, "\r\x1b[J")
+	case m.terminal && m.shown:
+		fmt.Fprint(m.w, "\r\x1b[K")
+	}
+}
+
 // waiting shows what a job waits for. A new text is shown at once.
 func (m *meter) waiting(text string) {
 	now := m.now()
@@ -170,13 +181,20 @@ func trainingLine(p, first round.Progress, elapsed time.Duration) string {
 	return strings.Join(parts, "  ")
 }
 
-// clear removes what was drawn on a terminal, so that other text can follow.
-func (m *meter) clear() {
+// job shows a job's state.
+func (m *meter) job(j *protocol.JobInfo) {
 	switch {
-	case m.live && m.shown:
-		fmt.Fprint(m.w, "\r\x1b[J")
-	case m.terminal && m.shown:
-		fmt.Fprint(m.w, "\r\x1b[K")
+	case j.WaitingFor != "":
+		m.first = nil // rates count from the next progress
+		m.waiting(fmt.Sprintf("job %s is %s and waits: %s", j.Name, j.State, j.Waiting))
+	case j.State == protocol.Queued:
+		m.first = nil
+		m.show(fmt.Sprintf("job %s is queued", j.Name))
+	case j.State == protocol.Paused:
+		m.first = nil
+		m.show(fmt.Sprintf("job %s is paused; to resume it: coppice job resume %s", j.Name, j.Name))
+	case j.Progress != nil:
+		m.training(*j.Progress)
 	}
 }
 

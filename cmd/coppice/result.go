@@ -146,12 +146,12 @@ func modelHint(j *protocol.JobInfo) string {
 
 // text writes the result for people.
 func (r *result) text(w io.Writer) {
-	speed, over := duration(r.Seconds), "samples"
+	steps, speed, over := stepsLine(r.Steps, r.BestStep, r.RefitSteps), duration(r.Seconds), "samples"
 	if r.Seconds > 0 && r.Samples > 0 {
 		speed += fmt.Sprintf(" (%s samples/s)", count(uint64(float64(r.Samples)/r.Seconds)))
 	}
 	if n := len(r.Folds); n > 0 {
-		over = fmt.Sprintf("%d folds", n)
+		steps, over = foldSteps(r.Steps, r.Folds), fmt.Sprintf("%d folds", n)
 	}
 	lines := [][2]string{
 		{"job", r.Job},
@@ -159,7 +159,7 @@ func (r *result) text(w io.Writer) {
 		{"dataset", fmt.Sprintf("%s (%s)", r.Dataset, short(r.DatasetDigest))},
 		{"seed", fmt.Sprint(r.Seed)},
 		{"settings", changedLine(r.Algorithm, r.Settings, r.On...)},
-		{"steps", r.stepsLine()},
+		{"steps", steps},
 		{"time", speed},
 		{"training loss", lossText(float64(r.Loss))},
 		{"samples", rowsLine(r.Rows, len(r.Folds))},
@@ -189,21 +189,19 @@ func (r *result) text(w io.Writer) {
 	pairs(w, end)
 }
 
-// stepsLine writes the number of steps, and the step of the model.
-func (r *result) stepsLine() string {
-	if len(r.Folds) == 0 {
-		return stepsLine(r.Steps, r.BestStep, r.RefitSteps)
-	}
-	least, greatest := r.Folds[0].BestStep, r.Folds[0].BestStep
-	for _, f := range r.Folds {
+// foldSteps writes the number of steps of all folds, and the steps of their models.
+func foldSteps(steps uint64, folds []foldResult) string {
+	least, greatest := folds[0].BestStep, folds[0].BestStep
+	for _, f := range folds {
 		least, greatest = min(least, f.BestStep), max(greatest, f.BestStep)
 	}
 	if greatest == 0 {
-		return count(r.Steps)
+		return count(steps)
 	}
-	return fmt.Sprintf("%s; best at steps %s to %s of a fold", count(r.Steps), count(least), count(greatest))
+	return fmt.Sprintf("%s; best at steps %s to %s of a fold", count(steps), count(least), count(greatest))
 }
 
+// stepsLine writes the number of steps, and the step of the model.
 func stepsLine(steps, best, refit uint64) string {
 	switch {
 	case best == 0:

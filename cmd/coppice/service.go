@@ -56,13 +56,14 @@ func (s *serveFlags) start(a *app) *service {
 	keepPrivate(a.ctx)
 	if p := processOf(a.ctx); p != nil {
 		had := hasTerminal()
-		p.survives(func() bool {
+		ignores := func() bool {
 			if had && !hasTerminal() {
 				return false
 			}
 			v.log.Info("SIGHUP is ignored: there is nothing to reload")
 			return true
-		})
+		}
+		p.hangup.Store(&ignores)
 	}
 	return v
 }

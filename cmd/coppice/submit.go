@@ -161,23 +161,6 @@ func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, e
 	return last, left(j.Name, err)
 }
 
-// job shows a job's state.
-func (m *meter) job(j *protocol.JobInfo) {
-	switch {
-	case j.WaitingFor != "":
-		m.first = nil // rates count from the next progress
-		m.waiting(fmt.Sprintf("job %s is %s and waits: %s", j.Name, j.State, j.Waiting))
-	case j.State == protocol.Queued:
-		m.first = nil
-		m.show(fmt.Sprintf("job %s is queued", j.Name))
-	case j.State == protocol.Paused:
-		m.first = nil
-		m.show(fmt.Sprintf("job %s is paused; to resume it: coppice job resume %s", j.Name, j.Name))
-	case j.Progress != nil:
-		m.training(*j.Progress)
-	}
-}
-
 // left replaces the error of an interrupted command by one that says that the job continues.
 func left(job string, err error) error {
 	if !errors.Is(err, context.Canceled) {
