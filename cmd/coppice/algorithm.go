@@ -111,7 +111,7 @@ type settingDetail struct {
 	Words   []string `json:"words,omitempty"`
 	Auto    string   `json:"auto"`     // the default of preset auto
 	Paper   string   `json:"paper"`    // the default of preset paper
-	InPaper bool     `json:"in_paper"` // true if the paper itself gives the value of preset paper
+	InPaper bool     `json:"in_paper"` // true if the value of preset paper is in the paper
 	Doc     string   `json:"doc"`
 }
 

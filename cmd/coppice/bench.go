@@ -43,18 +43,17 @@ const (
 	kindCluster = "cluster"
 )
 
-// benchLimit is the time after which no run begins, so that each command ends in five
-// minutes.
+// benchLimit is the time after which no run begins, so that each command ends within five minutes.
 const benchLimit = 4 * time.Minute
 
-// benchFlags are those of measurements on one core.
+// benchFlags are the flags of measurements on one core.
 type benchFlags struct {
 	Runs    int      `default:"6" help:"Number of measured runs, after a run to warm up; fewer if all runs would take more than four minutes."`
 	Rows    []string `sep:"none" placeholder:"TEXT" help:"Measure only lines of the table that have TEXT in their name, such as movie; may be repeated."`
 	Compare string   `placeholder:"FILE" help:"Compare with an earlier run, whose output with -o json is in FILE."`
 }
 
-// peerFlags are those of measurements beside which peers may run.
+// peerFlags are the flags of measurements that can be compared with other programs (peers).
 type peerFlags struct {
 	Peers   bool   `help:"Also run programs in Python that do the same work (harness/bench/peers), interleaved with Coppice."`
 	Python  string `default:"python3" placeholder:"COMMAND" help:"Python interpreter for --peers."`
@@ -136,10 +135,10 @@ func (c *benchForestCmd) Run(a *app) error {
 	return c.withPeers(a, kindForest, &c.peerFlags, []string{"sklearn_forest.py"}, forestCases)
 }
 
-// toMeasure makes a case of a dataset, which is opened where the case is wanted.
+// toMeasure makes a case of a dataset, which is opened when the case is needed.
 type toMeasure struct {
-	shape speed.Shape // without a name: there is none
-	name  string      // of the rows
+	shape speed.Shape // without a name if there is no dataset
+	name  string      // name of the rows
 	with  func(s *speed.Set, file string) (speed.Case, error)
 }
 
@@ -176,7 +175,7 @@ func forestCases() (all []toMeasure) {
 	return all
 }
 
-// withPeers measures cases, beside peers where they are wanted.
+// withPeers measures cases and, if flags say so, their peers.
 func (c *benchFlags) withPeers(a *app, kind string, p *peerFlags, scripts []string, all func() []toMeasure) (failed error) {
 	if err := p.check(); err != nil {
 		return err
@@ -200,7 +199,7 @@ func (c *benchFlags) withPeers(a *app, kind string, p *peerFlags, scripts []stri
 	return c.measure(a, kind, &peerRun{peerFlags: *p, dir: dir, scripts: scripts}, cases)
 }
 
-// casesOf opens the datasets of what is to be measured, each once.
+// casesOf opens the datasets of the chosen cases, each once.
 func casesOf(all []toMeasure, folder, dir string) (cases []speed.Case, sources []speed.Source, err error) {
 	sets := make(map[string]*speed.Set)
 	for _, m := range all {
@@ -228,7 +227,7 @@ func casesOf(all []toMeasure, folder, dir string) (cases []speed.Case, sources [
 	return cases, sources, nil
 }
 
-// peerRun is which peers are to run, and where their files are.
+// peerRun says which peers run, and where their files are.
 type peerRun struct {
 	peerFlags
 	dir     string
@@ -320,7 +319,7 @@ func (c *benchFlags) measure(a *app, kind string, p *peerRun, open func() ([]spe
 	return a.print(r, (&benchText{r, c.Runs}).write)
 }
 
-// chosen are the cases that --rows chooses.
+// chosen returns the cases that --rows chooses.
 func (c *benchFlags) chosen(all []speed.Case) (chosen []speed.Case) {
 	for _, one := range all {
 		if c.wants(one.Name) {
@@ -359,7 +358,7 @@ func (t *benchText) write(w io.Writer) {
 	writeComparison(w, t.Comparison)
 }
 
-// writeMachine writes what the figures depend on.
+// writeMachine writes the properties of the machine on which the results depend.
 func writeMachine(w io.Writer, r *speed.Report) {
 	m := r.Machine
 	fmt.Fprintf(w, "%s, %s, %s of memory, %s, %s; kernels: %s\n", m.Processor, plural(m.Cores, "core"), size(m.Memory), m.System,
@@ -388,7 +387,7 @@ func (t *benchText) writeRoof(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// rows writes what Coppice takes, and its floor.
+// rows writes the times of Coppice, and their theoretical minimum.
 func (t *benchText) rows(w io.Writer) {
 	table := newTable(w, []string{"", "", "Coppice", "theoretical minimum", "times", "rate", "of float32's peak", "K-L"}, 4, 5, 6, 7, 8)
 	last := ""
@@ -400,7 +399,7 @@ func (t *benchText) rows(w io.Writer) {
 	table.Render()
 }
 
-// peers writes what peers take, and how many times Coppice's time that is.
+// peers writes the times of peers, and their ratio to the time of Coppice.
 func (t *benchText) peers(w io.Writer) {
 	if !slices.ContainsFunc(t.Rows, func(r speed.Result) bool { return len(r.Peers) > 0 }) {
 		return
@@ -417,7 +416,7 @@ func (t *benchText) peers(w io.Writer) {
 	table.Render()
 }
 
-// writeComparison writes what became of an earlier run's figures.
+// writeComparison compares the results with an earlier run.
 func writeComparison(w io.Writer, c *speed.Comparison) {
 	if c == nil {
 		return
@@ -447,7 +446,7 @@ func writeComparison(w io.Writer, c *speed.Comparison) {
 	}
 }
 
-// once returns a name where it is not the last one.
+// once returns a name if it differs from the last one.
 func once(last *string, name string) string {
 	if *last == name {
 		return ""
@@ -463,7 +462,7 @@ func loss(v float64) string {
 	return figure(v)
 }
 
-// flops writes operations a second.
+// flops writes operations per second.
 func flops(v float64) string {
 	return strconv.FormatFloat(v/1e9, 'f', 1, 64) + " GFLOP/s"
 }

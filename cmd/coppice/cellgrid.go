@@ -15,8 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// cellGrid is how far each row of an experiment is on each dataset. Cells may be moved while lines
-// are drawn.
+// cellGrid counts the runs of each method on each dataset. Runs may change their state while lines are drawn.
 type cellGrid struct {
 	rows, datasets []string
 
@@ -41,7 +40,7 @@ func gridOf(t *tables.Table) *cellGrid {
 	return g
 }
 
-// move counts a cell under another state.
+// move moves a run from one state to another.
 func (g *cellGrid) move(row, dataset int, from, to string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,7 +58,7 @@ func (g *cellGrid) move(row, dataset int, from, to string) {
 	n.Add(to)
 }
 
-// The least terminal that shows a grid, and the room of names in it.
+// The smallest terminal that shows a grid, and the room for names in it.
 const (
 	leastGridWidth  = 40
 	leastGridHeight = 7
@@ -67,17 +66,17 @@ const (
 	leastColumn     = 8
 )
 
-// gridLegends say what the numbers are, the longest first.
+// gridLegends explain the numbers, the longest first.
 var gridLegends = []string{"done/all   +running   !failed", "done/all +run !fail", "done/all"}
 
-// legend is the longest one that has room.
+// legend returns the longest legend that fits.
 func legend(width int) string {
 	at := slices.IndexFunc(gridLegends, func(text string) bool { return len(text) <= width })
 	return gridLegends[at]
 }
 
-// lines draws the grid in less than so many columns and at most so many lines; nil: there is no
-// room for one. Datasets and rows without room are added up in the last column and the last line.
+// lines draws the grid in fewer than width columns and at most height lines. It returns nil if there is no room. The
+// last column and the last line sum the datasets and methods without room.
 func (g *cellGrid) lines(width, height int) []string {
 	if width < leastGridWidth || height < leastGridHeight || len(g.rows) == 0 {
 		return nil
@@ -94,14 +93,14 @@ func (g *cellGrid) lines(width, height int) []string {
 	return list
 }
 
-// gridRow is a line of the grid: one row, or what is left of them.
+// gridRow is a line of the grid: one method, or the sum of the methods without room.
 type gridRow struct {
 	name string
 	rows []int
 }
 
-// shownRows are at most so many lines: all rows, or those where something runs or failed, then those that
-// have not ended, then the others, each in the order of the table; the last line has the rest.
+// shownRows returns at most so many lines, in the order of the table. If there is no room for all methods, methods with
+// running or failed runs come first, then methods that have not ended. The last line has the rest.
 func (g *cellGrid) shownRows(most int) (list []gridRow) {
 	order := make([]int, len(g.rows))
 	for i := range order {
@@ -122,7 +121,7 @@ func (g *cellGrid) shownRows(most int) (list []gridRow) {
 	return list
 }
 
-// urgency orders rows where there is no room for all: 0 is shown first.
+// urgency orders methods if there is no room for all: 0 is shown first.
 func (g *cellGrid) urgency(row int) int {
 	sum := addUp(g.at[row])
 	switch {
@@ -144,7 +143,7 @@ func addUp(list []experiment.Counts) (sum experiment.Counts) {
 	return sum
 }
 
-// nameWidth is the width of the names: that of the longest, and at most two fifths of the terminal.
+// nameWidth is the width of the longest name, but at most two fifths of the terminal.
 func (g *cellGrid) nameWidth(rows []gridRow, width int) int {
 	longest := leastNameWidth
 	for _, r := range rows {
@@ -153,7 +152,7 @@ func (g *cellGrid) nameWidth(rows []gridRow, width int) int {
 	return min(longest, max(leastNameWidth, width*2/5))
 }
 
-// gridColumn is a column of the grid: a dataset, or those without room.
+// gridColumn is a column of the grid: a dataset, or the sum of the datasets without room.
 type gridColumn struct {
 	name     string
 	datasets []int
@@ -169,8 +168,7 @@ func (c *gridColumn) of(g *cellGrid, rows []int) (sum experiment.Counts) {
 	return sum
 }
 
-// columns are the datasets that there is room for, each two places from the other; the last column
-// has the rest.
+// columns returns the datasets that fit, two places apart. The last column has the rest.
 func (g *cellGrid) columns(rows []gridRow, width int) (list []gridColumn) {
 	sized := func(name string, datasets []int) gridColumn {
 		c := gridColumn{name: name, datasets: datasets}
@@ -202,7 +200,7 @@ func numbersFrom(from, to int) (list []int) {
 	return list
 }
 
-// countsText is how many cells are done of all, run and failed.
+// countsText writes how many runs are done, are running and failed.
 func countsText(n experiment.Counts) string {
 	text := fmt.Sprintf("%d/%d", n.Done, n.Done+n.Failed+n.Running+n.Missing)
 	if n.Running > 0 {
@@ -214,7 +212,7 @@ func countsText(n experiment.Counts) string {
 	return text
 }
 
-// gridLine is a name and then the columns, whose texts stand to the right.
+// gridLine is a name and the columns, aligned to the right.
 func gridLine(name string, width int, columns []gridColumn, of func(*gridColumn) string) string {
 	text := name + strings.Repeat(" ", max(0, width-printable.Width(name)))
 	for i := range columns {
@@ -224,7 +222,7 @@ func gridLine(name string, width int, columns []gridColumn, of func(*gridColumn)
 	return strings.TrimRight(text, " ")
 }
 
-// cutName shortens a name in its middle: names differ at their ends.
+// cutName shortens a name in its middle, because names differ at their ends.
 func cutName(name string, width int) string {
 	runes := []rune(name)
 	text := name

@@ -27,8 +27,8 @@ type changeFlags struct {
 
 const defaultServer = "127.0.0.1:7100"
 
-// connect returns a client that waits for a short while for the cluster. Shortly before that time is over, each
-// coordinator is asked for itself, so that an error can tell what they said.
+// connect returns a client that waits for a short while for the cluster. Shortly before that time is over, all
+// coordinators are asked for their state, so that an error can tell what they said.
 func (s *serverFlags) connect(a *app) (*client.Client, error) {
 	servers := strings.Join(withPorts(s.Server), ",")
 	if servers == "" {
@@ -110,8 +110,8 @@ const (
 	lull = protocol.ClientTry + time.Second
 	// tellEvery is the interval between two lines about a wait.
 	tellEvery = 5 * time.Second
-	// lookAfter is when each coordinator is asked for itself. A command that only reads has their answers when its own
-	// time is over.
+	// lookAfter is when all coordinators are asked for their state. A command that only reads has their answers when
+	// its own time is over.
 	lookAfter = protocol.ClientRead - 2*protocol.Survey - 250*time.Millisecond
 	// lookKept is how long the answers of coordinators explain an error: as long as a command that only reads waits for
 	// an answer.

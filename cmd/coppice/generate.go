@@ -206,7 +206,7 @@ func writeImage(path string, set patches.Set, i int) error {
 	return writeFile(path, b.Bytes())
 }
 
-// writeClasses writes the map of an image, whose classes are numbers below 256.
+// writeClasses writes the map of an image. Its classes are numbers below 256.
 func writeClasses(path string, set patches.Set, i int) error {
 	m, err := set.Map(i)
 	if err != nil {

@@ -161,7 +161,7 @@ func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, e
 	return last, left(j.Name, err)
 }
 
-// left replaces the error of an interrupted command by one that says that the job continues.
+// left replaces the error of an interrupted command by an error that says that the job continues.
 func left(job string, err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
