@@ -58,14 +58,6 @@ func (o *outside) find(command *kong.Node, f *kong.Flag) *given {
 	return inFile(o.file, path(command), f.Name)
 }
 
-// path returns the names of the commands that lead to a node.
-func path(n *kong.Node) (names []string) {
-	for ; n != nil && n.Parent != nil; n = n.Parent {
-		names = append([]string{n.Name}, names...)
-	}
-	return names
-}
-
 // inFile finds a flag in the sections of a command, the innermost first.
 func inFile(s *config.Section, command []string, flag string) *given {
 	if len(command) > 0 {

@@ -15,9 +15,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // The exit codes. A command that a signal ended exits with 128 and the number of the signal: 129 is SIGHUP, 130 is
@@ -28,6 +31,34 @@ const (
 	exitUsage  = 2
 	exitSignal = 128
 )
+
+// usageError is a wrong command line: exit code 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// isUsage reports whether an error is about what the user asked for: flags, specs and settings.
+func isUsage(err error) bool {
+	var (
+		usage   usageError
+		inFile  *spec.Error
+		setting *param.Error
+		option  *dataset.OptionError
+	)
+	return errors.As(err, &usage) || errors.As(err, &inFile) || errors.As(err, &setting) || errors.As(err, &option) || errors.Is(err, dataset.ErrAmbiguous)
+}
+
+// reworded is an error with another text.
+type reworded struct {
+	error
+	text string
+}
+
+func (e reworded) Unwrap() error { return e.error }
+
+func (e reworded) Error() string { return e.text }
 
 // failure is the error of a command, as -o json prints it.
 type failure struct {
@@ -118,23 +149,6 @@ func reasonOf(err *fs.PathError) string {
 		return "is not a folder, or is not in a folder"
 	}
 	return err.Err.Error()
-}
-
-// wantsJSON reports whether a command line that could not be parsed asks for errors in JSON.
-func wantsJSON(args []string) bool {
-	isJSON := func(output string) bool { return output == outputJSON || output == outputJSONL }
-	asked := isJSON(os.Getenv(variable("output")))
-	for i, arg := range args {
-		switch {
-		case arg == "--":
-			return asked
-		case arg == "-o" || arg == "--output":
-			asked = i+1 < len(args) && isJSON(args[i+1])
-		case strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "--output="):
-			asked = strings.HasSuffix(arg, outputJSON) || strings.HasSuffix(arg, outputJSONL)
-		}
-	}
-	return asked
 }
 
 // signalled is the cause of a context that a signal ended.

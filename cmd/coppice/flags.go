@@ -136,14 +136,6 @@ func decodeNumber(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// The output formats of -o.
-const (
-	outputText  = "text"
-	outputJSON  = "json"
-	outputCSV   = "csv"
-	outputJSONL = "jsonl"
-)
-
 // printer is a command with more output formats than text and JSON.
 type printer interface{ outputs() []string }
 
@@ -192,12 +184,10 @@ func (t *threadsFlag) count() int {
 	return t.Threads
 }
 
-// reworded is an error with another text.
-type reworded struct {
-	error
-	text string
+// path returns the names of the commands that lead to a node.
+func path(n *kong.Node) (names []string) {
+	for ; n != nil && n.Parent != nil; n = n.Parent {
+		names = append([]string{n.Name}, names...)
+	}
+	return names
 }
-
-func (e reworded) Unwrap() error { return e.error }
-
-func (e reworded) Error() string { return e.text }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -19,22 +20,6 @@ func main() {
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
-}
-
-// app is what every command works with.
-type app struct {
-	ctx    context.Context
-	stdin  io.Reader
-	stdout io.Writer       // for text; escape sequences in it are shown, see package printable
-	stderr io.Writer       // the same
-	data   io.Writer       // stdout without that change, for data
-	output string          // output format, see outputsOf
-	json   bool            // true if output is outputJSON
-	given  map[string]bool // names of the flags on the command line, see givenIn
-
-	asks  *asked   // the cluster that the command asks; nil without one
-	said  []string // notes and warnings about data, for JSON
-	atEnd []func() // functions to call after the command
 }
 
 // run runs one command line and returns its exit code.
@@ -93,4 +78,21 @@ func at(err error) string {
 		return p.Context.Selected().FullPath()
 	}
 	return "coppice"
+}
+
+// wantsJSON reports whether a command line that could not be parsed asks for errors in JSON.
+func wantsJSON(args []string) bool {
+	isJSON := func(output string) bool { return output == outputJSON || output == outputJSONL }
+	asked := isJSON(os.Getenv(variable("output")))
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			return asked
+		case arg == "-o" || arg == "--output":
+			asked = i+1 < len(args) && isJSON(args[i+1])
+		case strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "--output="):
+			asked = strings.HasSuffix(arg, outputJSON) || strings.HasSuffix(arg, outputJSONL)
+		}
+	}
+	return asked
 }

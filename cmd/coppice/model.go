@@ -2,21 +2,16 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -188,61 +183,6 @@ func (c *modelDownloadCmd) Run(a *app) error {
 	return a.printBeside(c.Out, r, func(w io.Writer) {
 		fmt.Fprintf(w, "model %s (%s, digest %s): %s\n", r.Name, size(int64(r.Bytes)), short(r.Digest), outName(r.Out))
 	})
-}
-
-// model is a decoded model file.
-type model struct {
-	algorithms.Model
-	file       *modelfile.File
-	provenance *pipeline.Provenance
-	threads    int // to predict on; 0 means 1
-}
-
-func openModel(path string) (*model, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	m, err := decodeModel(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return m, nil
-}
-
-func decodeModel(b []byte) (*model, error) {
-	file, m, err := registry.Model(b)
-	if err != nil {
-		return nil, err
-	}
-	p := new(pipeline.Provenance)
-	if len(file.Provenance) > 0 {
-		if err := json.Unmarshal(file.Provenance, p); err != nil {
-			return nil, fmt.Errorf("%w: provenance: %w", modelfile.ErrCorrupt, err)
-		}
-	}
-	if p.Job == nil {
-		return nil, fmt.Errorf("%w: the file does not say which job made the model", modelfile.ErrCorrupt)
-	}
-	return &model{Model: m, file: file, provenance: p}, nil
-}
-
-// classes returns the names of the labels that the model predicts.
-func (m *model) classes() []string {
-	_, labels := m.Shape()
-	if len(m.provenance.LabelNames) == labels {
-		return m.provenance.LabelNames
-	}
-	return defaultLabels(labels)
-}
-
-// defaultLabels returns names for labels without names.
-func defaultLabels(n int) []string {
-	names := make([]string, n)
-	for i := range names {
-		names[i] = "label_" + strconv.Itoa(i)
-	}
-	return names
 }
 
 // modelShown is what `model show` prints.

@@ -51,15 +51,6 @@ func createFile(path string, mode fs.FileMode) (*outFile, error) {
 	return &outFile{f, path, false}, nil
 }
 
-// cannotWrite is an error with the name that the user gave, instead of the name of the temporary file.
-func cannotWrite(path string, err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		err = p.Err
-	}
-	return fmt.Errorf("%s: cannot be written: %w", path, err)
-}
-
 // Write implements io.Writer.
 func (f *outFile) Write(b []byte) (int, error) {
 	n, err := f.file.Write(b)

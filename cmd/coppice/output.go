@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"strconv"
@@ -17,6 +20,39 @@ import (
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
+
+// The output formats of -o.
+const (
+	outputText  = "text"
+	outputJSON  = "json"
+	outputCSV   = "csv"
+	outputJSONL = "jsonl"
+)
+
+// app is what every command works with.
+type app struct {
+	ctx    context.Context
+	stdin  io.Reader
+	stdout io.Writer       // for text; escape sequences in it are shown, see package printable
+	stderr io.Writer       // the same
+	data   io.Writer       // stdout without that change, for data
+	output string          // output format, see outputsOf
+	json   bool            // true if output is outputJSON
+	given  map[string]bool // names of the flags on the command line, see givenIn
+
+	asks  *asked   // the cluster that the command asks; nil without one
+	said  []string // notes and warnings about data, for JSON
+	atEnd []func() // functions to call after the command
+}
+
+// cannotWrite is an error with the name that the user gave, instead of the name of the temporary file.
+func cannotWrite(path string, err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return fmt.Errorf("%s: cannot be written: %w", path, err)
+}
 
 // checkedWriter is stdout. It keeps the first error, which makes the command fail.
 type checkedWriter struct {

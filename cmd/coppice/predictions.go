@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -321,14 +320,6 @@ func writeInts[T int32 | uint16 | uint32](z *npy.Archive, name string, values []
 		}
 	}
 	return out.Flush()
-}
-
-// output returns what the model predicts, and width the number of values for a sample.
-func (m *model) output() algorithms.Output { return registry.Output(m.file.Algorithm) }
-
-func (m *model) width() int {
-	_, labels := m.Shape()
-	return m.output().Width(labels)
 }
 
 // derivation says what is derived from the predictions of the model.

@@ -46,6 +46,7 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 			return nil, err
 		}
 	}
+	// The submission refuses a wrong name.
 	before := uint64(0) // the number of the job that has the name
 	if protocol.CheckName(file.Spec.Name) == nil {
 		switch j, err := cl.Job(a.ctx, file.Spec.Name); {

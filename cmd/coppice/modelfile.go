@@ -1,14 +1,84 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
+
+// model is a decoded model file.
+type model struct {
+	algorithms.Model
+	file       *modelfile.File
+	provenance *pipeline.Provenance
+	threads    int // to predict on; 0 means 1
+}
+
+func openModel(path string) (*model, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := decodeModel(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+func decodeModel(b []byte) (*model, error) {
+	file, m, err := registry.Model(b)
+	if err != nil {
+		return nil, err
+	}
+	p := new(pipeline.Provenance)
+	if len(file.Provenance) > 0 {
+		if err := json.Unmarshal(file.Provenance, p); err != nil {
+			return nil, fmt.Errorf("%w: provenance: %w", modelfile.ErrCorrupt, err)
+		}
+	}
+	if p.Job == nil {
+		return nil, fmt.Errorf("%w: the file does not say which job made the model", modelfile.ErrCorrupt)
+	}
+	return &model{Model: m, file: file, provenance: p}, nil
+}
+
+// classes returns the names of the labels that the model predicts.
+func (m *model) classes() []string {
+	_, labels := m.Shape()
+	if len(m.provenance.LabelNames) == labels {
+		return m.provenance.LabelNames
+	}
+	return defaultLabels(labels)
+}
+
+// defaultLabels returns names for labels without names.
+func defaultLabels(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "label_" + strconv.Itoa(i)
+	}
+	return names
+}
+
+// output returns what the model predicts, and width the number of values for a sample.
+func (m *model) output() algorithms.Output { return registry.Output(m.file.Algorithm) }
+
+func (m *model) width() int {
+	_, labels := m.Shape()
+	return m.output().Width(labels)
+}
 
 // schema describes the files that the model reads.
 func (m *model) schema() *dataset.Schema {
