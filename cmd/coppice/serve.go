@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -36,8 +37,7 @@ type coordinatorCmd struct {
 	Election   time.Duration `name:"election-timeout" placeholder:"DURATION" help:"Minimum time without contact with the leader before a coordinator stands for election (default: three heartbeats)."`
 	Jobs       int           `default:"4" help:"Maximum number of jobs that run at once."`
 	Snapshot   units.Bytes   `name:"snapshot-bytes" placeholder:"SIZE" help:"Size of the log at which a snapshot is taken at once, such as 64MiB (default: 256MiB). A sixteenth of this size (at most 16MiB) is enough for a snapshot if the last snapshot is a minute old."`
-	quotaFlags
-	budgetFlags
+	limitFlags
 	Timeouts bool `name:"print-timeouts" help:"Print every timeout that derives from the heartbeat, and start nothing."`
 
 	serveFlags
@@ -59,11 +59,7 @@ func (c *coordinatorCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	quotas, err := c.quotas()
-	if err != nil {
-		return err
-	}
-	budget, err := c.budget()
+	quotas, budget, err := c.limits()
 	if err != nil {
 		return err
 	}
@@ -166,50 +162,31 @@ func (c *workerCmd) Run(a *app) error {
 	}))
 }
 
-// quotaFlags bound what users may put on a cluster.
-type quotaFlags struct {
+// limitFlags bound what users may put on a cluster, and the memory and connections of a coordinator.
+type limitFlags struct {
 	MaxQueue     int         `default:"1000" placeholder:"N" help:"Maximum number of jobs that have not ended, including paused jobs; further submissions are refused. 0: no limit (default: 1000)."`
 	MaxJobMemory units.Bytes `default:"8GiB" placeholder:"SIZE" help:"Maximum memory of one job on the leader, estimated at submission, such as 16GiB. 0: no limit (default: 8GiB)."`
 	MaxBlobBytes units.Bytes `default:"256GiB" placeholder:"SIZE" help:"Maximum size of all blobs (datasets, models, trees); further imports are refused. 0: no limit (default: 256GiB)."`
 	KeepJobs     int         `default:"0" placeholder:"N" help:"Number of ended jobs to keep. If there are more, the jobs that ended first are deleted with their models. 0: keep all (default: 0)."`
-}
 
-// budgetFlags bound the memory and connections of a coordinator.
-type budgetFlags struct {
 	MessageMemory  units.Bytes `default:"512MiB" placeholder:"SIZE" help:"Memory for messages in transit: NATS, fragments and HTTP bodies. Messages beyond this limit are refused or dropped, or their connections are closed. A job whose messages are larger than 5/16 of the limit is refused (default: 512MiB)."`
 	MaxConnections int         `default:"512" placeholder:"N" help:"Maximum number of HTTP connections, and of NATS clients; beyond it, idle connections are closed. The number is lower if the limit of open files is too low (default: 512)."`
 }
 
-// budget returns the flags as a coordinator takes them.
-func (b *budgetFlags) budget() (coordinator.Budget, error) {
-	if b.MessageMemory < coordinator.LeastMessages || b.MessageMemory > math.MaxInt32<<8 {
-		return coordinator.Budget{}, usagef("--message-memory %s: want %s to %s", units.Format(int64(b.MessageMemory)), units.Format(coordinator.LeastMessages), units.Format(math.MaxInt32<<8))
+// limits returns the flags as a coordinator takes them. No limit is 0 in flags, and -1 in coordinator.Quotas.
+func (l *limitFlags) limits() (q coordinator.Quotas, b coordinator.Budget, err error) {
+	switch {
+	case l.MaxQueue < 0 || l.MaxQueue > math.MaxInt32:
+		return q, b, usagef("--max-queue %d: want 0 to %d", l.MaxQueue, math.MaxInt32)
+	case l.KeepJobs < 0:
+		return q, b, usagef("--keep-jobs %d: want 0 (keep all) or more", l.KeepJobs)
+	case l.MessageMemory < coordinator.LeastMessages || l.MessageMemory > math.MaxInt32<<8:
+		return q, b, usagef("--message-memory %s: want %s to %s", units.Format(int64(l.MessageMemory)), units.Format(coordinator.LeastMessages), units.Format(math.MaxInt32<<8))
+	case l.MaxConnections < coordinator.LeastConnections || l.MaxConnections > 1<<20:
+		return q, b, usagef("--max-connections %d: want %d to %d", l.MaxConnections, coordinator.LeastConnections, 1<<20)
 	}
-	if b.MaxConnections < coordinator.LeastConnections || b.MaxConnections > 1<<20 {
-		return coordinator.Budget{}, usagef("--max-connections %d: want %d to %d", b.MaxConnections, coordinator.LeastConnections, 1<<20)
-	}
-	return coordinator.Budget{Messages: int64(b.MessageMemory), Connections: b.MaxConnections}, nil
-}
-
-// quotas returns the flags as a coordinator takes them.
-func (q *quotaFlags) quotas() (coordinator.Quotas, error) {
-	if q.MaxQueue < 0 || q.MaxQueue > math.MaxInt32 {
-		return coordinator.Quotas{}, usagef("--max-queue %d: want 0 to %d", q.MaxQueue, math.MaxInt32)
-	}
-	if q.KeepJobs < 0 {
-		return coordinator.Quotas{}, usagef("--keep-jobs %d: want 0 (keep all) or more", q.KeepJobs)
-	}
-	return coordinator.Quotas{
-		Queue: int(bound(int64(q.MaxQueue))), JobMemory: bound(int64(q.MaxJobMemory)), BlobBytes: bound(int64(q.MaxBlobBytes)),
-	}, nil
-}
-
-// bound returns n, or -1 for 0: no bound is 0 in flags and -1 in coordinator.Quotas.
-func bound(n int64) int64 {
-	if n == 0 {
-		return -1
-	}
-	return n
+	q = coordinator.Quotas{Queue: cmp.Or(l.MaxQueue, -1), JobMemory: cmp.Or(int64(l.MaxJobMemory), -1), BlobBytes: cmp.Or(int64(l.MaxBlobBytes), -1)}
+	return q, coordinator.Budget{Messages: int64(l.MessageMemory), Connections: l.MaxConnections}, nil
 }
 
 // rung is a timeout as --print-timeouts prints it with -o json.
