@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"compress/gzip"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -310,15 +309,11 @@ func (c *evaluateCmd) perRow(a *app, e *evaluation, src dataset.Source) (rowSink
 	switch {
 	case !c.PerSample:
 		return nil, nil
-	case c.Out != "":
-		return c.perRowFile(a, e, src)
-	case a.json:
+	case c.Out == "" && a.json:
 		return &jsonRows{e: e}, nil
+	case c.Out == "":
+		return newCSVRows(tableFollows{stdoutFile{a.stdout}}, rowColumns(e.plan)), nil
 	}
-	return newCSVRows(a.stdout, tableFollows{stdoutFile{a.stdout}}, rowColumns(e.plan)), nil
-}
-
-func (c *evaluateCmd) perRowFile(a *app, e *evaluation, src dataset.Source) (rowSink, error) {
 	format, err := c.of(c.Out)
 	if err != nil {
 		return nil, err
@@ -328,32 +323,15 @@ func (c *evaluateCmd) perRowFile(a *app, e *evaluation, src dataset.Source) (row
 		return nil, err
 	}
 	e.Out = c.Out
-	switch format {
-	case dataset.NPZ:
-		r, err := newNPZRows(out, src, rowColumns(e.plan))
-		if err != nil {
-			out.discard()
-			return nil, err
-		}
-		return r, nil
-	case dataset.CSVGZ:
-		z := gzip.NewWriter(out)
-		return newCSVRows(z, zipped{out, z}, rowColumns(e.plan)), nil
+	if format != dataset.NPZ {
+		return newCSVRows(compressed(out, format), rowColumns(e.plan)), nil
 	}
-	return newCSVRows(out, out, rowColumns(e.plan)), nil
-}
-
-// zipped is a compressed output.
-type zipped struct {
-	output
-	zip *gzip.Writer
-}
-
-func (z zipped) commit() error {
-	if err := z.zip.Close(); err != nil {
-		return err
+	r, err := newNPZRows(out, src, rowColumns(e.plan))
+	if err != nil {
+		out.discard()
+		return nil, err
 	}
-	return z.output.commit()
+	return r, nil
 }
 
 // tableFollows is an output after which a table follows: it ends with an empty line.
@@ -428,9 +406,9 @@ type csvRows struct {
 	file   output
 }
 
-func newCSVRows(w io.Writer, end output, columns []string) *csvRows {
-	buffer := bufio.NewWriter(w)
-	r := &csvRows{buffer: buffer, out: csv.NewWriter(buffer), file: end}
+func newCSVRows(file output, columns []string) *csvRows {
+	buffer := bufio.NewWriter(file)
+	r := &csvRows{buffer: buffer, out: csv.NewWriter(buffer), file: file}
 	r.out.Write(append([]string{"row"}, columns...)) // end returns its error
 	return r
 }

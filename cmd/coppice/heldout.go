@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"compress/gzip"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -58,6 +57,7 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	out = compressed(out, format)
 	defer out.discard()
 	b, err := cl.Blob(a.ctx, j.Predictions.Blob)
 	if err != nil {
@@ -103,18 +103,14 @@ func noneOfCells(j *protocol.JobInfo) error {
 		j.Name, j.Experiment, j.Experiment, j.Name)
 }
 
-// writeHeldOut writes the true and the predicted distribution of each sample.
+// writeHeldOut writes the true and the predicted distribution of each sample. w compresses if the format says so.
 func writeHeldOut(w io.Writer, f dataset.Format, s *predictions.Set) error {
 	names := s.LabelNames
 	if len(names) == 0 {
 		names = defaultLabels(s.Labels)
 	}
-	switch f {
-	case dataset.NPZ:
+	if f == dataset.NPZ {
 		return heldOutNPZ(w, s, names)
-	case dataset.CSVGZ:
-		z := gzip.NewWriter(w)
-		return cmp.Or(heldOutCSV(z, s, names), z.Close())
 	}
 	return heldOutCSV(w, s, names)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"compress/gzip"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -137,6 +138,30 @@ func (a *app) createOutput(path string) (output, error) {
 		return nil, usagef("--out - and -o json both print to stdout: give only one of them")
 	}
 	return stdoutFile{a.data}, nil
+}
+
+// compressed returns an output that compresses if the format is csv.gz, and otherwise out.
+func compressed(out output, f dataset.Format) output {
+	if f != dataset.CSVGZ {
+		return out
+	}
+	return zipped{out, gzip.NewWriter(out)}
+}
+
+// zipped is a compressed output.
+type zipped struct {
+	output
+	zip *gzip.Writer
+}
+
+// Write implements io.Writer.
+func (z zipped) Write(b []byte) (int, error) { return z.zip.Write(b) }
+
+func (z zipped) commit() error {
+	if err := z.zip.Close(); err != nil {
+		return err
+	}
+	return z.output.commit()
 }
 
 type stdoutFile struct{ io.Writer }

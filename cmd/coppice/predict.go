@@ -77,12 +77,17 @@ func (c *predictCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	out = compressed(out, format)
 	defer out.discard()
 	progress := newMeter(a.stderr)
 	var dropped leftOut
 	reading := readingFor(a.ctx, "predicting", dataset.Checks{}, progress)
 	reading.LeftOut = dropped.add
-	rows, err := m.writePredictions(out, format, src, reading)
+	put := m.predictCSV
+	if format == dataset.NPZ {
+		put = m.predictNPZ
+	}
+	rows, err := put(out, src, reading)
 	progress.clear()
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"compress/gzip"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -138,20 +137,7 @@ func (m *model) predict(src dataset.Source, o dataset.ImportOptions, f func(*pre
 	return err
 }
 
-// writePredictions writes the predictions of all samples, and returns the number of samples.
-func (m *model) writePredictions(w io.Writer, f dataset.Format, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
-	switch f {
-	case dataset.NPZ:
-		return m.predictNPZ(w, src, o)
-	case dataset.CSVGZ:
-		z := gzip.NewWriter(w)
-		rows, err = m.predictCSV(z, src, o)
-		return rows, cmp.Or(err, z.Close())
-	}
-	return m.predictCSV(w, src, o)
-}
-
-// predictCSV writes a header and a line for each sample.
+// predictCSV writes a header and a line for each sample, and returns the number of samples.
 func (m *model) predictCSV(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
 	buffer := bufio.NewWriterSize(w, 1<<16)
 	out := csv.NewWriter(buffer)

@@ -352,10 +352,11 @@ func (t *trainOut) write(c *trainCmd, r *result, o *pipeline.Outcome) error {
 			return err
 		}
 		r.Predictions = c.PredictionsOut
-		if err := writeHeldOut(t.predictions, t.format, set); err != nil {
+		file := compressed(t.predictions, t.format)
+		if err := writeHeldOut(file, t.format, set); err != nil {
 			return err
 		}
-		if err := t.predictions.commit(); err != nil {
+		if err := file.commit(); err != nil {
 			return err
 		}
 	}
