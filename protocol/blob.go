@@ -10,18 +10,20 @@ type BlobGet struct {
 }
 
 // Append encodes the message.
-func (m *BlobGet) Append(dst []byte) []byte {
-	dst = appendText(header(dst, KindBlobGet), m.Digest)
-	dst = le.AppendUint64(dst, m.Offset)
-	return le.AppendUint32(dst, m.Length)
-}
+func (m *BlobGet) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 
 // Decode reads the message.
 func (m *BlobGet) Decode(b []byte) error {
-	r := read(b, KindBlobGet)
-	m.Digest = r.text(64)
-	m.Offset, m.Length = r.u64(), uint32(r.count(BlobChunk))
-	return r.end()
+	c := m.code(coder{b: b, reads: true})
+	return c.end()
+}
+
+func (m *BlobGet) code(c coder) coder {
+	c.begin(KindBlobGet)
+	c.text(&m.Digest, 64)
+	number(&c, &m.Offset)
+	count(&c, &m.Length, BlobChunk)
+	return c
 }
 
 // BlobData answers a BlobGet. Greatest size: BlobChunk + 32 bytes.
@@ -32,28 +34,57 @@ type BlobData struct {
 	Data       []byte
 }
 
-// unreadable is what stands for Found where a blob cannot be read.
-const unreadable = 2
+// Append encodes the message.
+func (m *BlobData) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
+
+// Decode reads the message. Data shares the memory of b.
+func (m *BlobData) Decode(b []byte) error {
+	c := m.code(coder{b: b, reads: true})
+	return c.end()
+}
+
+func (m *BlobData) code(c coder) coder {
+	const found, unreadable = 1, 2
+	var state uint8
+	switch {
+	case m.Unreadable:
+		state = unreadable
+	case m.Found:
+		state = found
+	}
+	c.begin(KindBlobData)
+	if number(&c, &state); c.reads {
+		m.Found, m.Unreadable = state == found, state == unreadable
+	}
+	if state > unreadable {
+		c.fail("the first byte of a blob's chunk is %d, want 0, 1 or %d", state, unreadable)
+	}
+	number(&c, &m.Total)
+	c.bytes(&m.Data)
+	return c
+}
+
+// Replicate asks a coordinator to fetch a blob from another and to sync it; the
+// reply comes once it is on disk.
+type Replicate struct {
+	Digest string `json:"digest"`
+	Bytes  uint64 `json:"bytes"`
+	From   string `json:"from"` // the node whose BlobsOf subject has it
+}
 
 // Append encodes the message.
-func (m *BlobData) Append(dst []byte) []byte {
-	found := boolByte(m.Found)
-	if m.Unreadable {
-		found = unreadable
-	}
-	dst = append(header(dst, KindBlobData), found)
-	dst = le.AppendUint64(dst, m.Total)
-	return appendBytes(dst, m.Data)
+func (m *Replicate) Append(dst []byte) []byte { return appendJSON(dst, KindReplicate, m) }
+
+// Decode reads the message.
+func (m *Replicate) Decode(b []byte) error { return readJSON(b, KindReplicate, m) }
+
+// Reply answers a request: an empty Error is success.
+type Reply struct {
+	Error string `json:"error,omitempty"`
 }
 
-// Decode reads the message; Data aliases b.
-func (m *BlobData) Decode(b []byte) error {
-	r := read(b, KindBlobData)
-	found := r.u8()
-	if found > unreadable {
-		r.fail("the first byte of a blob's chunk is %d, want 0, 1 or %d", found, unreadable)
-	}
-	m.Found, m.Unreadable = found == 1, found == unreadable
-	m.Total, m.Data = r.u64(), r.bytes()
-	return r.end()
-}
+// Append encodes the message.
+func (m *Reply) Append(dst []byte) []byte { return appendJSON(dst, KindReply, m) }
+
+// Decode reads the message.
+func (m *Reply) Decode(b []byte) error { return readJSON(b, KindReply, m) }

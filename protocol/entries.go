@@ -270,33 +270,33 @@ type CommitEntry struct {
 }
 
 // Append encodes the entry.
-func (e *CommitEntry) Append(dst []byte) []byte {
-	dst = append(dst, Version, byte(EntryCommit))
-	for _, v := range []uint64{e.Epoch, e.Job, e.Round, e.Offset, e.Total} {
-		dst = le.AppendUint64(dst, v)
-	}
-	dst = appendText(dst, e.Blob)
-	dst = appendBytes(dst, e.Progress)
-	dst = appendBytes(dst, e.Curve)
-	return appendBytes(dst, e.Data)
-}
+func (e *CommitEntry) Append(dst []byte) []byte { return e.code(coder{b: dst}).b }
 
-// Decode reads the entry; Progress, Curve and Data alias b.
+// Decode reads the entry. Progress, Curve and Data share the memory of b.
 func (e *CommitEntry) Decode(b []byte) error {
-	r := read(b, Kind(EntryCommit))
-	e.Epoch, e.Job, e.Round, e.Offset, e.Total = r.u64(), r.u64(), r.u64(), r.u64(), r.u64()
-	e.Blob = r.text(64)
-	e.Progress, e.Curve, e.Data = r.bytes(), r.bytes(), r.bytes()
+	c := e.code(coder{b: b, reads: true})
 	inline := e.Total <= MaxRaftState && e.Offset <= e.Total && uint64(len(e.Data)) <= min(CommitChunk, e.Total-e.Offset)
 	switch {
 	case len(e.Progress) > MaxProgress:
-		r.fail("the progress has %d bytes, want at most %d", len(e.Progress), MaxProgress)
+		c.fail("the progress has %d bytes, want at most %d", len(e.Progress), MaxProgress)
 	case len(e.Curve) > MaxCurve:
-		r.fail("the learning curve has %d bytes, want at most %d", len(e.Curve), MaxCurve)
+		c.fail("the learning curve has %d bytes, want at most %d", len(e.Curve), MaxCurve)
 	case e.Blob == "" && !inline, e.Blob != "" && (e.Offset != 0 || len(e.Data) > 0):
-		r.fail("the commit is not valid: %d bytes at offset %d of %d, blob %q", len(e.Data), e.Offset, e.Total, e.Blob)
+		c.fail("the commit is not valid: %d bytes at offset %d of %d, blob %q", len(e.Data), e.Offset, e.Total, e.Blob)
 	}
-	return r.end()
+	return c.end()
+}
+
+func (e *CommitEntry) code(c coder) coder {
+	c.begin(Kind(EntryCommit))
+	for _, n := range []*uint64{&e.Epoch, &e.Job, &e.Round, &e.Offset, &e.Total} {
+		number(&c, n)
+	}
+	c.text(&e.Blob, 64)
+	c.bytes(&e.Progress)
+	c.bytes(&e.Curve)
+	c.bytes(&e.Data)
+	return c
 }
 
 // EncodeEntry encodes any entry but a CommitEntry.
