@@ -119,7 +119,12 @@ func (c *Client) putFiles(ctx context.Context, digests []string, dir string, rep
 	reporting := make(chan struct{}, 1) // full while report is called
 	for _, digest := range digests {
 		g.Go(func() error {
-			if err := c.PutFile(ctx, digest, filepath.Join(dir, digest)); err != nil {
+			path := filepath.Join(dir, digest)
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			if err := c.put(ctx, digest, info.Size(), func() (io.ReadCloser, error) { return os.Open(path) }); err != nil {
 				return err
 			}
 			n := done.Add(1)
@@ -181,15 +186,6 @@ func (c *Client) PutBlob(ctx context.Context, b []byte) (digest string, err erro
 	digest = hex.EncodeToString(sum[:])
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
 	return digest, c.put(ctx, digest, int64(len(b)), open)
-}
-
-// PutFile stores a file with a known digest.
-func (c *Client) PutFile(ctx context.Context, digest, path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	return c.put(ctx, digest, info.Size(), func() (io.ReadCloser, error) { return os.Open(path) })
 }
 
 func (c *Client) put(ctx context.Context, digest string, size int64, open func() (io.ReadCloser, error)) error {
