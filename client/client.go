@@ -373,24 +373,10 @@ type watch struct {
 	silent bool // true if the watch ended because nothing came any more
 }
 
-// see takes a state unless it is older than the last one: a coordinator may lag. It
-// always takes the end of the job, since nothing follows. Only one leader knows how far
-// the present tasks are. If the next leader knows of fewer steps, the last progress stays
-// until it is passed.
-func (w *watch) see(j *protocol.JobInfo) {
-	if last := w.last; last != nil && !j.State.Final() {
-		if j.Index < last.Index || j.Rounds < last.Rounds {
-			return
-		}
-		if last.Progress != nil && (j.Progress == nil || j.Progress.Step < last.Progress.Step) {
-			j.Progress = last.Progress
-		}
-	}
-	w.last = j
-	w.f(j)
-}
-
-// follow opens the watch at a server once, and reads it until it ends or is silent.
+// follow opens the watch at a server once, and reads it until it ends or is silent. It leaves
+// out a state that is older than the last one, but never the end of the job, since nothing
+// follows. Only one leader knows how far the present tasks are. If the next leader knows of
+// fewer steps, the last progress stays until it is passed.
 func (c *Client) follow(ctx context.Context, server, job string, w *watch) (again bool, err error) {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -414,7 +400,16 @@ func (c *Client) follow(ctx context.Context, server, job string, w *watch) (agai
 		if err := json.Unmarshal(lines.Bytes(), &j); err != nil {
 			return true, fmt.Errorf("a line of the watch cannot be read: %w", err)
 		}
-		if w.see(&j); j.State.Final() {
+		if last := w.last; last != nil && !j.State.Final() {
+			if j.Index < last.Index || j.Rounds < last.Rounds {
+				continue // the coordinator lags
+			}
+			if last.Progress != nil && (j.Progress == nil || j.Progress.Step < last.Progress.Step) {
+				j.Progress = last.Progress
+			}
+		}
+		w.last = &j
+		if w.f(&j); j.State.Final() {
 			return false, nil
 		}
 	}

@@ -102,7 +102,7 @@ func (c *Client) Upload(ctx context.Context, name string, m *dataset.Manifest, d
 		var d protocol.Dataset
 		k, err := c.jsonCall(http.MethodPost, at("datasets"), entry, &d)
 		if err == nil {
-			k.timeout = blobTimeout // a new leader may have to fetch blobs first
+			k.timeout, k.brief = blobTimeout, false // a new leader may have to fetch blobs first
 			err = c.do(ctx, k)
 		}
 		if err == nil || n == uploadRounds || len(check.Lacking) == 0 {

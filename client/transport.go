@@ -82,15 +82,13 @@ type call struct {
 	timeout      time.Duration                 // of a try
 	limit        int64                         // bytes of a response; 0: take bounds it
 	take         func(io.Reader) error         // reads a successful response
+	brief        bool                          // true if a coordinator that works answers at once
 	unknown      bool                          // true if a try without an answer may have changed something
 }
 
-// brief reports whether a coordinator that works answers the request at once.
-func (k *call) brief() bool { return k.timeout <= tryTimeout && k.size <= smallBody }
-
 // jsonCall returns the call of a request and a response in JSON. Either may be nil.
 func (t *transport) jsonCall(method, path string, in, out any) (*call, error) {
-	k := &call{method: method, path: path, timeout: tryTimeout, limit: t.maxJSON, take: func(r io.Reader) error {
+	k := &call{method: method, path: path, timeout: tryTimeout, brief: true, limit: t.maxJSON, take: func(r io.Reader) error {
 		if out == nil {
 			return nil
 		}
@@ -102,6 +100,7 @@ func (t *transport) jsonCall(method, path string, in, out any) (*call, error) {
 	b, err := json.Marshal(in)
 	k.body = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
 	k.size = int64(len(b))
+	k.brief = k.size <= smallBody
 	return k, err
 }
 
@@ -146,7 +145,7 @@ func (t *transport) tryAll(ctx context.Context, k *call, began time.Time) (hopel
 	changes := k.method == http.MethodPost && k.path != at("datasets", "check") || k.method == http.MethodDelete // more than blobs
 	strangers := 0
 	for turn := t.places.turn(); ; {
-		if err != nil && k.brief() && time.Since(began) >= max(t.Patience, leastTry) && !t.tireless() {
+		if err != nil && k.brief && time.Since(began) >= max(t.Patience, leastTry) && !t.tireless() {
 			break // no time is left for the other addresses
 		}
 		server, ok := turn.next(ctx)
@@ -187,13 +186,13 @@ func perhapsDone(err error) bool {
 // request also ends if the server is silent, and with patience.
 func (t *transport) try(ctx context.Context, server string, k *call, began time.Time) (again bool, err error) {
 	timeout := k.timeout
-	if k.brief() && !t.tireless() {
+	if k.brief && !t.tireless() {
 		timeout = min(timeout, time.Until(began.Add(max(t.Patience, leastTry))))
 	}
 	timed, cancel := context.WithTimeoutCause(ctx, timeout, silent{timeout.Round(100 * time.Millisecond)})
 	defer cancel()
 	asking, answered := timed, func() {}
-	if k.brief() {
+	if k.brief {
 		var end func()
 		asking, answered, end = t.untilSilent(timed, server)
 		defer end()

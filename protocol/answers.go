@@ -96,7 +96,16 @@ func (m *Partial) append(dst []byte, apart bool) (b []byte, at int) {
 func (m *Partial) Decode(b []byte) error {
 	var width uint32
 	c := m.code(coder{b: b, reads: true}, &width)
-	f64, f32, index, values := c.numbers(8), c.numbers(4), c.numbers(4), c.numbers(4)
+	var f64, f32, index, values []byte
+	for _, list := range []*[]byte{&f64, &f32, &index, &values} {
+		size := 4
+		if list == &f64 {
+			size = 8
+		}
+		if c.bytes(list); len(*list)%size != 0 {
+			c.fail("a list of numbers has %d bytes, want a multiple of %d", len(*list), size)
+		}
+	}
 	if err := c.end(); err != nil {
 		return err
 	}
@@ -126,15 +135,6 @@ func (m *Partial) code(c coder, width *uint32) coder {
 	number(&c, &m.Compute)
 	number(&c, width)
 	return c
-}
-
-// numbers reads bytes whose length is a multiple of size.
-func (c *coder) numbers(size int) (b []byte) {
-	if c.bytes(&b); len(b)%size != 0 {
-		c.fail("a list of numbers has %d bytes, want a multiple of %d", len(b), size)
-		return nil
-	}
-	return b
 }
 
 // copied returns the numbers in b, in the memory of dst if they fit. It copies bytes: most

@@ -266,29 +266,16 @@ func AddToBundle(bundle []byte, m interface{ Append([]byte) []byte }) []byte {
 // OnlyInBundle returns the message of a bundle that has one.
 func OnlyInBundle(bundle []byte) []byte { return bundle[bundleHead+8:] }
 
-// Append encodes the message.
-func (m *Bundle) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
-
 // Decode reads the message into the memory of the list. The messages share the memory of b.
 func (m *Bundle) Decode(b []byte) error {
-	c := m.code(coder{b: b, reads: true})
-	return c.end()
-}
-
-func (m *Bundle) code(c coder) coder {
+	c := coder{b: b, reads: true}
 	c.begin(KindBundle)
-	n := uint32(len(m.Messages))
-	if number(&c, &n); c.reads {
-		m.Messages = m.Messages[:0]
-	}
-	if n == 0 {
+	m.Messages = m.Messages[:0]
+	var n uint32
+	if number(&c, &n); n == 0 {
 		c.fail("the bundle has no messages")
 	}
-	for i := 0; i < int(n) && c.err == nil; i++ {
-		if !c.reads {
-			c.bytes(&m.Messages[i])
-			continue
-		}
+	for ; n > 0 && c.err == nil; n-- {
 		var one []byte
 		c.bytes(&one)
 		if k, err := KindOf(one); c.err == nil && (err != nil || k == KindBundle) {
@@ -296,7 +283,7 @@ func (m *Bundle) code(c coder) coder {
 		}
 		m.Messages = append(m.Messages, one)
 	}
-	return c
+	return c.end()
 }
 
 // Forget tells a worker to stop the tasks of a job and drop what it keeps of it; with Tasks, to

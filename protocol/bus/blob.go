@@ -1,8 +1,16 @@
 package bus
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"hash"
 	"io"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -75,7 +83,7 @@ func (s *Served) add(sub *Subscription, err error) error {
 	return err
 }
 
-// piece returns the answer to a BlobGet, nil for none. lack returns that of who cannot send the
+// chunk returns the answer to a BlobGet, nil for none. lack returns that of who cannot send the
 // blob, for the reason err.
 func (c *Conn) chunk(m Message, open func(string) (Blob, error), lack func(m Message, err error) []byte) []byte {
 	var get protocol.BlobGet
@@ -99,7 +107,7 @@ func (c *Conn) chunk(m Message, open func(string) (Blob, error), lack func(m Mes
 	return piece
 }
 
-// readPiece encodes the bytes that get asks for; beyond the blob's end there are
+// readChunk encodes the bytes that get asks for; beyond the blob's end there are
 // none.
 func readChunk(b Blob, get *protocol.BlobGet) ([]byte, error) {
 	p := protocol.BlobData{Found: true, Total: uint64(max(0, b.Size()))}
@@ -111,4 +119,217 @@ func readChunk(b Blob, get *protocol.BlobGet) ([]byte, error) {
 		}
 	}
 	return p.Append(nil), nil
+}
+
+const (
+	// MaxBlob is the greatest blob that FetchBlob takes, in bytes.
+	MaxBlob = 64 << 30
+	// chunkTimeout is how long one request waits for its chunk at least.
+	chunkTimeout = protocol.BlobChunkWait
+	// chunkTries is how often a chunk is asked for, while no other comes, before nobody has
+	// the blob.
+	chunkTries = 5
+	// retryWait is the pause before a chunk is asked for again.
+	retryWait = 50 * time.Millisecond
+)
+
+// FetchBlob pulls a blob from who serves subject (see ServeBlobs) and writes it
+// to w in order; size is its size in bytes, or 0 where it is not known. What is on
+// its way at a time follows the link (see window), so that heartbeats find room. Pieces
+// that get lost, or cannot be read just now, are asked for again, and a lost connection is
+// waited for until ctx is done. It returns ErrNoBlob when nobody has the blob or nobody
+// answers, with ErrUnreadable when who has it cannot read it, and ErrBlob when the bytes are
+// not those of the digest: only after nil may what was written be used. A w that is a Summer
+// is asked for their digest.
+func (c *Conn) FetchBlob(ctx context.Context, subject, digest string, size int64, w io.Writer) (err error) {
+	f := &fetch{c: c, subject: subject, digest: digest, window: c.windows.begin(subject)}
+	defer func() {
+		if err != nil {
+			c.windows.failed(subject)
+			err = fmt.Errorf("fetch blob %s from %s: %w", digest, subject, err)
+		}
+	}()
+	length := f.window.first(size)
+	first := f.fetch(ctx, 0, uint32(length))
+	if first.err != nil {
+		return first.err
+	}
+	total := first.p.Total
+	if total > MaxBlob || size > 0 && total != uint64(size) {
+		return fmt.Errorf("%w: got %d bytes, want %d, and never more than %d", ErrBlob, total, size, int64(MaxBlob))
+	}
+	to, ok := w.(Summer)
+	if !ok {
+		sum := sha256.New()
+		to = &summed{io.MultiWriter(w, sum), sum}
+	}
+	if err := f.pull(ctx, first, length, to); err != nil {
+		return err
+	}
+	if got := to.Digest(); got != digest {
+		return fmt.Errorf("%w: the digest is %s", ErrBlob, got)
+	}
+	c.windows.ended(subject, &f.window, total)
+	return nil
+}
+
+// Summer is a writer that sums what is written to it, so that it is summed once.
+type Summer interface {
+	io.Writer
+	// Digest returns the SHA-256, in hex, of all that was written.
+	Digest() string
+}
+
+// summed is a Summer of a writer that is none.
+type summed struct {
+	io.Writer
+	sum hash.Hash
+}
+
+// Digest implements Summer.
+func (s *summed) Digest() string { return hex.EncodeToString(s.sum.Sum(nil)) }
+
+// fetch is one pull of a blob.
+type fetch struct {
+	c               *Conn
+	subject, digest string
+
+	came atomic.Int64 // chunks so far
+
+	mu     sync.Mutex
+	window window
+}
+
+// chunk is a part of a blob that was asked for.
+type chunk struct {
+	length int
+	ended  chan outcome
+}
+
+// outcome is what became of a chunk.
+type outcome struct {
+	p   protocol.BlobData
+	err error
+}
+
+// pull writes all chunks in order, after checking that each has the bytes that were asked for,
+// with a window of requests ahead of the writing.
+func (f *fetch) pull(ctx context.Context, o outcome, length int, w io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	total := o.p.Total
+	var out []chunk // in the order of offsets
+	defer func() {
+		cancel()
+		for _, p := range out {
+			<-p.ended
+		}
+	}()
+	at, next, inFlight := uint64(0), min(uint64(length), total), 0
+	for {
+		if o.err != nil {
+			return o.err
+		}
+		if want := min(uint64(length), total-at); o.p.Total != total || uint64(len(o.p.Data)) != want {
+			return fmt.Errorf("%w: got a chunk of %d of %d bytes at offset %d, want %d of %d bytes", ErrBlob, len(o.p.Data), o.p.Total, at, want, total)
+		}
+		if _, err := w.Write(o.p.Data); err != nil {
+			return err
+		}
+		at += uint64(len(o.p.Data))
+		for next < total {
+			n := f.next(inFlight, total-next)
+			if n == 0 {
+				break
+			}
+			out = append(out, f.ask(ctx, next, n))
+			next, inFlight = next+uint64(n), inFlight+n
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		length = out[0].length
+		o, out, inFlight = <-out[0].ended, out[1:], inFlight-length
+	}
+}
+
+// next returns how many of the bytes that are left to ask for now, while so many are on
+// their way.
+func (f *fetch) next(inFlight int, left uint64) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.window.chunk()
+	if inFlight > 0 && inFlight+n > f.window.size() {
+		return 0
+	}
+	return int(min(uint64(n), left))
+}
+
+// ask asks for the piece at an offset in the background.
+func (f *fetch) ask(ctx context.Context, at uint64, length int) chunk {
+	p := chunk{length, make(chan outcome, 1)}
+	go func() { p.ended <- f.fetch(ctx, at, uint32(length)) }()
+	return p
+}
+
+// fetch asks for a piece until it comes, is known not to exist, or too many
+// requests went without an answer while no other piece came.
+func (f *fetch) fetch(ctx context.Context, at uint64, length uint32) outcome {
+	req := (&protocol.BlobGet{Digest: f.digest, Offset: at, Length: length}).Append(nil)
+	came := f.came.Load()
+	for tries := 1; ; tries++ {
+		o, err := f.try(ctx, req, tries)
+		if err == nil {
+			return o
+		}
+		now := f.came.Load()
+		switch {
+		case ctx.Err() != nil:
+			return outcome{err: ctx.Err()}
+		case errors.Is(err, ErrOffline), now != came: // what comes is a sign of life
+			tries, came = 0, now
+		case tries == chunkTries:
+			return outcome{err: fmt.Errorf("%w: %w", ErrNoBlob, err)}
+		}
+		select {
+		case <-ctx.Done():
+			return outcome{err: ctx.Err()}
+		case <-time.After(retryWait):
+		}
+	}
+}
+
+// try asks once: an error is worth another try, one in the outcome is not.
+func (f *fetch) try(ctx context.Context, req []byte, tries int) (outcome, error) {
+	f.mu.Lock()
+	patience, came := f.window.patience(tries), f.came.Load()
+	f.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	began := time.Now()
+	b, err := f.c.Request(ctx, f.subject, req)
+	if err != nil {
+		f.mu.Lock()
+		if f.came.Load() == came {
+			f.window.silent()
+		}
+		f.mu.Unlock()
+		return outcome{}, err
+	}
+	var o outcome
+	if err := o.p.Decode(b); err != nil {
+		return outcome{err: err}, nil
+	}
+	if o.p.Unreadable {
+		return outcome{}, ErrUnreadable
+	}
+	if !o.p.Found {
+		o.err = ErrNoBlob
+		return o, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.came.Add(1)
+	f.window.came(len(o.p.Data), time.Since(began))
+	return o, nil
 }

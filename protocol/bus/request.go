@@ -29,7 +29,13 @@ func (c *Conn) serve(subject, queue string, f func(Message) []byte) (*Subscripti
 		c.serving.Add(1)
 		go func() {
 			defer func() { <-slots; c.serving.Done() }()
-			c.answer(m, f(m))
+			answer := f(m)
+			if answer == nil || m.Reply == "" {
+				return
+			}
+			if err := c.publish(m.Reply, "", answer); err != nil {
+				c.log.Warn("an answer could not be sent", "subject", m.Subject, "error", err)
+			}
 		}()
 	})
 	if err == nil {
@@ -38,15 +44,6 @@ func (c *Conn) serve(subject, queue string, f func(Message) []byte) (*Subscripti
 		}
 	}
 	return sub, err
-}
-
-func (c *Conn) answer(m Message, b []byte) {
-	if b == nil || m.Reply == "" {
-		return
-	}
-	if err := c.publish(m.Reply, "", b); err != nil {
-		c.log.Warn("an answer could not be sent", "subject", m.Subject, "error", err)
-	}
 }
 
 // Request asks on subject and returns the first answer. It returns ErrNoAnswer
