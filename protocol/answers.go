@@ -414,3 +414,52 @@ func (w Work) Or(v Work) Work {
 func (w Work) Beyond(v Work) Work {
 	return Work{w.Rounds - min(w.Rounds, v.Rounds), w.Steps - min(w.Steps, v.Steps), w.Samples - min(w.Samples, v.Samples)}
 }
+
+// BlobData answers a BlobGet. Greatest size: BlobChunk + 32 bytes.
+type BlobData struct {
+	Found      bool
+	Unreadable bool   // never with Found: it is there, and cannot be read just now
+	Total      uint64 // size of the whole blob
+	Data       []byte
+}
+
+// Append encodes the message.
+func (m *BlobData) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
+
+// Decode reads the message. Data shares the memory of b.
+func (m *BlobData) Decode(b []byte) error {
+	c := m.code(coder{b: b, reads: true})
+	return c.end()
+}
+
+func (m *BlobData) code(c coder) coder {
+	const found, unreadable = 1, 2
+	var state uint8
+	switch {
+	case m.Unreadable:
+		state = unreadable
+	case m.Found:
+		state = found
+	}
+	c.begin(KindBlobData)
+	if number(&c, &state); c.reads {
+		m.Found, m.Unreadable = state == found, state == unreadable
+	}
+	if state > unreadable {
+		c.fail("the first byte of a blob's chunk is %d, want 0, 1 or %d", state, unreadable)
+	}
+	number(&c, &m.Total)
+	c.bytes(&m.Data)
+	return c
+}
+
+// Reply answers a request: an empty Error is success.
+type Reply struct {
+	Error string `json:"error,omitempty"`
+}
+
+// Append encodes the message.
+func (m *Reply) Append(dst []byte) []byte { return appendJSON(dst, KindReply, m) }
+
+// Decode reads the message.
+func (m *Reply) Decode(b []byte) error { return readJSON(b, KindReply, m) }

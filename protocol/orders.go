@@ -349,3 +349,43 @@ func (m *Lead) Append(dst []byte) []byte { return appendJSON(dst, KindLead, m) }
 
 // Decode reads the message.
 func (m *Lead) Decode(b []byte) error { return readJSON(b, KindLead, m) }
+
+// BlobGet asks for bytes [Offset, Offset+Length) of a blob, Length at most
+// BlobChunk. Who lacks the blob answers with Found false, or, on the subject that
+// all coordinators share, not at all.
+type BlobGet struct {
+	Digest string // SHA-256 in hex
+	Offset uint64
+	Length uint32
+}
+
+// Append encodes the message.
+func (m *BlobGet) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
+
+// Decode reads the message.
+func (m *BlobGet) Decode(b []byte) error {
+	c := m.code(coder{b: b, reads: true})
+	return c.end()
+}
+
+func (m *BlobGet) code(c coder) coder {
+	c.begin(KindBlobGet)
+	c.text(&m.Digest, 64)
+	number(&c, &m.Offset)
+	count(&c, &m.Length, BlobChunk)
+	return c
+}
+
+// Replicate asks a coordinator to fetch a blob from another and to sync it; the
+// reply comes once it is on disk.
+type Replicate struct {
+	Digest string `json:"digest"`
+	Bytes  uint64 `json:"bytes"`
+	From   string `json:"from"` // the node whose BlobsOf subject has it
+}
+
+// Append encodes the message.
+func (m *Replicate) Append(dst []byte) []byte { return appendJSON(dst, KindReplicate, m) }
+
+// Decode reads the message.
+func (m *Replicate) Decode(b []byte) error { return readJSON(b, KindReplicate, m) }

@@ -63,8 +63,7 @@ type Status struct {
 	Advice func(ctx context.Context, notReady error) string
 }
 
-// Running is what the leader knows of jobs beyond the committed state. A function that is
-// nil knows nothing.
+// Running is what the leader knows of jobs beyond the committed state.
 type Running struct {
 	Live    func(job uint64) (dispatch.Live, bool)  // how far a job is that this coordinator drives
 	Workers func(job uint64) []string               // the workers that compute a job now
