@@ -29,14 +29,14 @@ type Heartbeat struct {
 	Chunks bool `json:"pieces,omitempty"`
 	// Bundles: it takes several messages in one.
 	Bundles bool `json:"bundles,omitempty"`
-	// Problem, where set, is why it takes no tasks just now: its folder cannot be written.
+	// Problem, if set, is why it takes no tasks just now: its folder cannot be written.
 	Problem string `json:"problem,omitempty"`
 	// Full heartbeats carry what follows; others leave what was said before in force.
 	Full    bool     `json:"full,omitempty"`
 	Holds   []string `json:"holds,omitempty"`   // digests of verified shards in its cache
 	Host    string   `json:"host,omitempty"`    // name of its machine
 	Address string   `json:"address,omitempty"` // from which it is connected to NATS
-	Load    float64  `json:"load,omitempty"`    // of its machine: the load average of a minute; 0 where unknown
+	Load    float64  `json:"load,omitempty"`    // of its machine: the load average of a minute; 0: unknown
 }
 
 // Append encodes the message.
@@ -90,9 +90,9 @@ func (m *Partial) append(dst []byte, apart bool) (b []byte, at int) {
 	return c.b, at
 }
 
-// Decode reads the message. It copies the numbers into m.Partial, which must not be nil and
-// whose memory is reused; check it against the round's shape. If m.Partial is Lent, its float32
-// numbers stay in the memory of b, which nobody may read from then on.
+// Decode reads the message. It copies the numbers into the memory of m.Partial, which must not
+// be nil; check them against the round's shape. If m.Partial is Lent, its float32 numbers stay
+// in the memory of b, which nobody may read from then on.
 func (m *Partial) Decode(b []byte) error {
 	var width uint32
 	c := m.code(coder{b: b, reads: true}, &width)
@@ -149,8 +149,8 @@ func copied[T float64 | float32 | uint32](dst []T, b []byte) []T {
 	return dst
 }
 
-// lent32 returns the numbers in the n bytes of a message from at on, in its own memory: they are
-// moved down to where numbers may be, over what was read.
+// lent32 returns the numbers in the n bytes of a message from at on, in the memory of the message.
+// It moves them down to an aligned place, over what was read.
 func lent32(msg []byte, at, n int) []float32 {
 	if n == 0 {
 		return nil
@@ -312,7 +312,7 @@ func (m *Checkpoint) code(c coder) coder {
 	return m.Resume.code(c)
 }
 
-// Resume is where a sub-job goes on: the payload of its task in a Run, empty at
+// Resume is the state from which a sub-job goes on: the payload of its task in a Run, empty at
 // its beginning.
 type Resume struct {
 	Rounds uint64 // folded into State
@@ -349,9 +349,9 @@ type Progress struct {
 	Stamp
 	Worker string
 	Task   uint32
-	Done   Work    // since the child's beginning, wherever it was computed
-	Steps  uint64  // that it takes; 0 where unknown
-	Most   uint64  // that it takes at most, where it may end before; 0: it takes Steps
+	Done   Work    // since the sub-job's beginning, on any worker
+	Steps  uint64  // that it takes; 0: unknown
+	Most   uint64  // that it takes at most, if it may end before; 0: it takes Steps
 	Loss   float64 // the last known loss, as K-L; negative: none yet
 	// Counted is the part of Done that the worker told an earlier leader.
 	Counted Work

@@ -48,8 +48,8 @@ const (
 	ReadyBlobsAny = "any"
 )
 
-// DatasetCheck is what is to be sent before a dataset can be put: the digests of those of its blobs that the leader
-// lacks.
+// DatasetCheck is what is to be sent before a dataset can be put: the digests of its blobs that
+// the leader lacks.
 type DatasetCheck struct {
 	Lacking []string `json:"lacking"`
 }
@@ -57,15 +57,14 @@ type DatasetCheck struct {
 // Problem is the body of an error.
 type Problem struct {
 	Error string `json:"error"`
-	// Unknown: the request may have changed something all the same, or still will.
+	// Unknown is true if the request may have changed something all the same, or may still do so.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// ClusterLocal is the path of what a coordinator knows of the cluster itself: where
-// "/v1/cluster" gives the leader's answer, and waits for it, this is given at once by
-// whoever is asked, without the workers. Leader and Epoch belong together: Leader is
-// empty unless the coordinator hears the leader of this epoch; with "&wait_ms=N" it waits
-// until it does, for N ms at most.
+// ClusterLocal is the path of what any coordinator knows of the cluster. It answers at once and
+// without the workers, but "/v1/cluster" waits for the leader's answer. Leader and Epoch
+// belong together: Leader is empty unless the coordinator hears the leader of this epoch. With
+// "&wait_ms=N" it waits until it does, for N ms at most.
 const ClusterLocal = "/v1/cluster?local=true"
 
 // Cluster describes the cluster; a worker joins by it.
@@ -82,17 +81,17 @@ type Cluster struct {
 	Workers      []Worker      `json:"workers"` // as the leader knows them
 	// Members are the coordinators as the leader sees them; absent while there is none.
 	Members []Coordinator `json:"members,omitempty"`
-	// Problem, where set, is why the coordinator that answers, the leader where there
-	// is one, cannot lead or serve as it should: see Self.
+	// Problem, if set, is why the coordinator that answers cannot lead or serve as it should:
+	// see Self. If there is a leader, the leader answers.
 	Problem string `json:"problem,omitempty"`
-	// Warning, where set, is what does not suit, though that coordinator can lead and serve.
+	// Warning, if set, is what does not suit, though that coordinator can lead and serve.
 	Warning string `json:"warning,omitempty"`
 	// Quarantined lists the workers that audits found to be wrong, from committed state.
 	Quarantined []Quarantined `json:"quarantined,omitempty"`
 }
 
-// Listed returns c with empty lists in place of those that are nil: JSON has "[]" for
-// them and never null.
+// Listed returns c with empty lists in place of nil, so that JSON has "[]" for them and
+// never null.
 func (c Cluster) Listed() Cluster {
 	c.NATS = append([]string{}, c.NATS...)
 	c.Coordinators = append([]MemberEntry{}, c.Coordinators...)
@@ -120,15 +119,15 @@ type Worker struct {
 
 	Host    string  `json:"host,omitempty"`    // name of its machine
 	Address string  `json:"address,omitempty"` // from which it is connected to NATS
-	Load    float64 `json:"load,omitempty"`    // of its machine: the load average of a minute, where it tells
+	Load    float64 `json:"load,omitempty"`    // of its machine: the load average of a minute, if it tells
 	Busy    int     `json:"busy_slots"`        // tasks that it computes now
 	Tasks   uint64  `json:"tasks"`             // computed for this leader
-	// UnitSeconds are the recent seconds of a task, by kind of task, and MainKind is the
+	// TaskSeconds are the recent seconds of a task, by kind of task, and MainKind is the
 	// kind that most time went into.
 	TaskSeconds map[string]float64 `json:"task_seconds,omitempty"`
 	MainKind    string             `json:"main_kind,omitempty"`
 	LastSeen    int64              `json:"last_seen_ms"` // since its last heartbeat
-	// Idle, where set, says why it computes nothing, and what helps, as the leader knows; IdleReason is the same
+	// Idle, if set, says why it computes nothing, and what helps, as the leader knows; IdleReason is the same
 	// for programs.
 	Idle       string     `json:"idle,omitempty"`
 	IdleReason IdleReason `json:"idle_reason,omitempty"`
@@ -139,7 +138,7 @@ type Coordinator struct {
 	MemberEntry
 	Role string  `json:"role"`
 	Host string  `json:"host,omitempty"` // name of its machine
-	Load float64 `json:"load,omitempty"` // of its machine: the load average of a minute, where it tells
+	Load float64 `json:"load,omitempty"` // of its machine: the load average of a minute, if it tells
 	// LastSeen is the time since it answered the leader, which asks every two seconds or
 	// so; -1: not yet. What it said of itself is of then.
 	LastSeen int64  `json:"last_seen_ms"`
@@ -163,11 +162,11 @@ type ModelInfo struct {
 	Dataset   string `json:"dataset"`
 	ModelRef
 	Time int64 `json:"time"`
-	// Suspect, where set, is that of the job.
+	// Suspect, if set, says why the results of the job may be wrong.
 	Suspect string `json:"suspect,omitempty"`
 }
 
-// Self is what a coordinator says of itself, whoever leads.
+// Self is what a coordinator says of itself, even if another one leads.
 type Self struct {
 	MemberEntry
 	Cluster   string `json:"cluster"` // id of the cluster; a new coordinator has it from --join-cluster
@@ -176,24 +175,24 @@ type Self struct {
 	Heartbeat int    `json:"heartbeat_ms"`
 	// External is the URL of a NATS that is not the coordinators' own; empty: it is.
 	External string `json:"external_nats,omitempty"`
-	Leader   string `json:"leader"`  // whom it takes for the leader; empty: none
+	Leader   string `json:"leader"`  // the coordinator that it takes for the leader; empty: none
 	Term     uint64 `json:"term"`    // of Raft
 	Last     uint64 `json:"last"`    // index of its last log entry; 0: it has joined no cluster yet
 	Applied  uint64 `json:"applied"` // index of the last entry that its state has seen
 	// Contact is how long ago it heard the leader; 0 on the leader, -1: never.
 	Contact int64 `json:"last_contact_ms"`
-	// Missing is how many blobs its state refers to and it lacks; Lost are those of them that each other
-	// coordinator says it lacks, and MissingFor is for how many seconds the first has been missing.
+	// Missing is how many blobs its state refers to and it lacks. Lost is how many of them each
+	// other coordinator says it lacks. MissingFor is for how many seconds the first has been missing.
 	Missing    int     `json:"missing_blobs"`
 	Lost       int     `json:"lost_blobs"`
 	MissingFor float64 `json:"missing_blobs_seconds"`
-	// Host is the name of its machine, and Load the load average of a minute; 0 where unknown.
+	// Host is the name of its machine, and Load the load average of a minute; 0: unknown.
 	Host string  `json:"host,omitempty"`
 	Load float64 `json:"load,omitempty"`
-	// Problem, where set, is why it cannot lead or serve as it should: its disk is
+	// Problem, if set, is why it cannot lead or serve as it should: its disk is
 	// full, NATS is away, a part of its log is being fetched anew.
 	Problem string `json:"problem,omitempty"`
-	// Warning, where set, is what does not suit, though it can lead and serve: a round trip
+	// Warning, if set, is what does not suit, though it can lead and serve: a round trip
 	// that is long for the timeouts.
 	Warning string `json:"warning,omitempty"`
 
@@ -206,7 +205,7 @@ type Self struct {
 	Founders  []RaftServer `json:"founders,omitempty"` // that the cluster began with
 	Seeded    bool         `json:"seeded,omitempty"`   // true if a new folder was restored from a backup
 	Peers     string       `json:"peers,omitempty"`    // its --peers
-	// Servers and Voters are the members, and those that vote, if it knows them to be committed.
+	// Servers are the members and Voters the voting members, if it knows them to be committed.
 	Servers []RaftServer  `json:"servers,omitempty"`
 	Voters  []MemberEntry `json:"voters,omitempty"`
 }
@@ -224,7 +223,7 @@ type Members struct {
 	Leader  string   `json:"leader"`
 	Applied uint64   `json:"applied"` // by the leader
 	Members []Member `json:"members"` // by id
-	// Warning, where set, is what a change just made leaves to be wished for.
+	// Warning, if set, is what is not as it should be after a change.
 	Warning string `json:"warning,omitempty"`
 }
 
@@ -240,9 +239,8 @@ type Member struct {
 	MemberEntry
 	Directory string `json:"directory"` // the random id of its folder
 	Role      string `json:"role"`
-	// Alive: it answered the leader just now. What follows is then of it, and
-	// otherwise Problem says why not. Of one that is alive Problem is what it says
-	// of itself.
+	// Alive is true if it answered the leader just now. Then what follows is what it says
+	// of itself. If not, Problem says why it did not answer.
 	Alive   bool   `json:"alive"`
 	Applied uint64 `json:"applied"`
 	Contact int64  `json:"last_contact_ms"` // with the leader; -1: never
@@ -288,9 +286,9 @@ const (
 // BriefText is how many bytes of a text Brief keeps at the most, without its dots.
 const BriefText = 200
 
-// Brief shortens a text of unknown length, such as an error that another machine reports,
-// for where many of them stand: a third of what is kept is its beginning, which says what
-// failed, the rest its end, which says why. No character is cut in two.
+// Brief shortens a text of unknown length, such as an error that another machine reports, for
+// a list of many. A third of what it keeps is the beginning, which says what failed. The rest is
+// the end, which says why. No character is cut in two.
 func Brief(text string) string {
 	if len(text) <= BriefText {
 		return text

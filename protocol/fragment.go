@@ -38,7 +38,7 @@ func (m *Fragment) Decode(b []byte) error {
 	return c.end()
 }
 
-// code codes all but the data, of which there are size bytes.
+// code codes all but the data, which has size bytes.
 func (m *Fragment) code(c coder, size *uint64) coder {
 	c.begin(KindFragment)
 	for _, n := range []*uint64{&m.Sender, &m.Message, &m.Offset, &m.Total, size} {
@@ -47,16 +47,11 @@ func (m *Fragment) code(c coder, size *uint64) coder {
 	return c
 }
 
-// Split calls send with message b, whole where it has at most limit bytes, else
-// in fragments of at most limit bytes, which send must not keep. It stops at
-// send's first error; a message above MaxMessage, which nobody would take, is
-// refused. A limit that leaves a fragment no room for data panics.
-func Split(b []byte, limit int, sender, message uint64, send func([]byte) error) error {
-	return SplitParts([][]byte{b}, limit, sender, message, send)
-}
-
-// SplitParts is Split of a message that is parts, one behind the other.
-func SplitParts(parts [][]byte, limit int, sender, message uint64, send func([]byte) error) error {
+// Split calls send with the message of parts, one behind the other: whole if it has at most
+// limit bytes, and otherwise in fragments of at most limit bytes, which send must not keep. It
+// stops at the first error of send. It refuses a message above MaxMessage, which nobody would
+// take. A limit that leaves a fragment no room for data panics.
+func Split(parts [][]byte, limit int, sender, message uint64, send func([]byte) error) error {
 	total := 0
 	for _, p := range parts {
 		total += len(p)
@@ -110,7 +105,7 @@ func (w *walk) take(dst []byte, n int) []byte {
 // each sender, within its Room. Memory grows with what has arrived, not with the
 // total that a fragment claims. It is not safe for concurrent use.
 type Joiner struct {
-	// Room is shared with whatever else takes bytes of messages; nil: the joiner's own.
+	// Room is shared with all that takes bytes of messages; nil: the joiner's own.
 	Room *Room
 	id   uint64
 }
@@ -134,10 +129,6 @@ func (j *Joiner) Add(b []byte) ([]byte, error) {
 	if err := f.Decode(b); err != nil {
 		return nil, err
 	}
-	return j.add(&f), nil
-}
-
-func (j *Joiner) add(f *Fragment) []byte {
 	if j.Room == nil {
 		j.Room = NewRoom(0)
 	}
@@ -145,9 +136,9 @@ func (j *Joiner) add(f *Fragment) []byte {
 		j.id = j.Room.joiner()
 	}
 	at := place{j.id, f.Sender}
-	m := j.Room.grow(at, f)
+	m := j.Room.grow(at, &f)
 	if m == nil {
-		return nil
+		return nil, nil
 	}
 	if len(m.b) == 0 {
 		m.lead = lead(f.Data)
@@ -158,10 +149,10 @@ func (j *Joiner) add(f *Fragment) []byte {
 	}
 	m.b = append(m.b, f.Data...)
 	if uint64(len(m.b)) < m.total {
-		return nil
+		return nil, nil
 	}
 	j.Room.end(at)
-	return m.b
+	return m.b, nil
 }
 
 // Close drops the unfinished messages. It may be called while one is added, if the joiner
@@ -172,12 +163,12 @@ func (j *Joiner) Close() {
 	}
 }
 
-// Room bounds the bytes of messages that a process has received and not used yet:
-// those of which fragments are due, and those that somebody holds. Where there is no
-// room for more, or senders are too many, unfinished messages are dropped: first the one that has not grown for
-// longest, if that is a second or more, else the one begun last, so that of many
-// that grow at once some are always finished. Whoever needs a dropped one asks again.
-// It is safe for concurrent use.
+// Room bounds the bytes of messages that a process has received and not used yet: unfinished
+// messages, and messages that somebody holds. If there is no room for more, or senders are too
+// many, it drops unfinished messages: first the message that has not grown for longest, if that
+// is a second or more, and otherwise the message that began last. So some of many messages that
+// grow at once are always finished. A receiver that needs a dropped message asks again.
+// Room is safe for concurrent use.
 type Room struct {
 	now func() time.Time
 
@@ -190,7 +181,7 @@ type Room struct {
 	dropped uint64
 }
 
-// place is where an unfinished message belongs.
+// place tells unfinished messages apart: a joiner has at most one of each sender.
 type place struct{ joiner, sender uint64 }
 
 type joining struct {
@@ -256,12 +247,12 @@ func (r *Room) Give(n int) {
 	r.held -= n
 }
 
-// wholeFrom is which part of a message has come, one in so many, when it has the memory for all of it: where it only
-// doubled, there would be half a message of garbage beside it.
+// wholeFrom bounds the doubling of memory: once an eighth of a message has come, the message has
+// memory for all of it. Doubling until the end would leave half a message of garbage.
 const wholeFrom = 8
 
-// capacity returns the memory of a message of which need bytes are there: twice as much, and all of the
-// total as soon as that is wholeFrom times as much or less.
+// capacity returns the memory of a message that has need bytes: twice as much, and the total as
+// soon as that is at most wholeFrom times as much.
 func capacity(need, total uint64) int {
 	if total <= wholeFrom*need {
 		return int(total)
@@ -277,9 +268,9 @@ func (r *Room) joiner() uint64 {
 	return r.joiners
 }
 
-// grow takes room for a fragment of a message and returns the message, or nil where the
-// fragment is not the next of its message or there is no room. The capacity that it
-// is to have is in room.
+// grow takes room for a fragment of a message and returns the message. It returns nil if the
+// fragment is not the next of its message, or if there is no room. The field room of the message
+// is the capacity that it is to have.
 func (r *Room) grow(at place, f *Fragment) *joining {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -332,7 +323,7 @@ func (r *Room) end(at place) {
 	r.forget(at)
 }
 
-// leave forgets the unfinished messages of a joiner that takes no more.
+// leave forgets the unfinished messages of a joiner that has ended.
 func (r *Room) leave(joiner uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -349,8 +340,8 @@ func (r *Room) drop(at place) {
 }
 
 // free drops unfinished messages until there is room for n bytes, and reports whether
-// there is. asks is the message that they are for; nil: a whole one, for which only
-// those are dropped that do not grow.
+// there is. asks is the message that the bytes are for. If it is nil, the bytes are for a whole
+// message, and only messages that do not grow are dropped.
 func (r *Room) free(n int, now time.Time, asks *joining) bool {
 	for r.held+n > r.limit {
 		if m := r.open[r.stillest()]; m == nil || asks == nil && now.Sub(m.grown) < stillAfter {
@@ -366,7 +357,7 @@ func (r *Room) free(n int, now time.Time, asks *joining) bool {
 	return true
 }
 
-// victim chooses the message that is dropped for others, of which there is one at least.
+// victim chooses the message that is dropped for others. There must be a message.
 func (r *Room) victim(now time.Time) place {
 	if at := r.stillest(); now.Sub(r.open[at].grown) >= stillAfter {
 		return at
@@ -396,23 +387,24 @@ func (r *Room) youngest() (at place) {
 	return at
 }
 
-// leastSpare is the size from which on memory of messages is used again.
+// leastSpare is the size of the smallest memory that is used again.
 const leastSpare = 1 << 20
 
-// spareRoom is what such memory has beside its message's bytes, so that the next message, which may begin elsewhere in it
-// (lead), fits too.
+// spareRoom is how many bytes such memory has beyond its message. So the next message fits too,
+// which may have another lead.
 const spareRoom = 512
 
-// mostSpare is how many of them are kept, and mostLarge how many of those of largeSpare bytes or more: two workers have
-// one each on its way. A third is there where a task is computed twice, and would stay for as long as the job runs.
+// mostSpare is how many spare memories are kept, and mostLarge how many if the last one has
+// largeSpare bytes or more. Two workers have one message each on its way. There is a third if a
+// task is computed twice, and its memory would stay until the job ends.
 const (
 	mostSpare  = 4
 	mostLarge  = 2
 	largeSpare = 16 << 20
 )
 
-// Reuse takes the memory of a message that was delivered and that nobody reads any more: another one of its size takes
-// it.
+// Reuse takes the memory of a delivered message that nobody reads any longer, for another message
+// of its size.
 func (r *Room) Reuse(msg []byte) {
 	if cap(msg) < leastSpare {
 		return
@@ -436,7 +428,7 @@ func (r *Room) Release() {
 	r.spare = nil
 }
 
-// taken returns memory for n bytes of a message with a lead that was given to Reuse, or nil.
+// taken returns memory that was given to Reuse, for n bytes of a message with a lead, or nil.
 func (r *Room) taken(n, lead int) []byte {
 	if n < leastSpare {
 		return nil
@@ -452,7 +444,7 @@ func (r *Room) taken(n, lead int) []byte {
 	return placed(b, lead)
 }
 
-// memory returns memory for n bytes of a message with a lead, which small ones do not need.
+// memory returns memory for n bytes of a message with a lead. A small message needs no lead.
 func (r *Room) memory(n, lead int) []byte {
 	if n < leastSpare {
 		return make([]byte, 0, n)
@@ -463,15 +455,16 @@ func (r *Room) memory(n, lead int) []byte {
 	return placed(make([]byte, 0, n+spareRoom), lead)
 }
 
-// placed returns the memory of b, empty, from where a message with a lead may begin.
+// placed returns the memory of b, empty, from the first place at which a message with a lead may begin.
 func placed(b []byte, lead int) []byte {
 	b = b[:cap(b)]
 	skip := (lead - int(uintptr(unsafe.Pointer(&b[0]))%numberBytes) + numberBytes) % numberBytes
 	return b[skip:skip]
 }
 
-// valueBefore is how many bytes of a Value come before Data, and partBefore how many of a Part come before the numbers of
-// F32, without the worker's name, which begins at partWorker, and F64, whose length is a multiple of 8.
+// valueBefore is how many bytes of a Value come before Data. partBefore is how many bytes of a
+// Partial come before the numbers of F32, without F64, which has a multiple of 8 bytes, and
+// without the worker's name, which begins at partWorker.
 const (
 	valueBefore = 2 + 2*8 + 2 + 8 + 8
 	partWorker  = 2 + 3*8 + 4
@@ -481,20 +474,16 @@ const (
 // numberBytes is the greatest size of a number.
 const numberBytes = 8
 
-// lead returns how far behind a multiple of numberBytes a message begins in memory that begins like b, so that the
-// numbers of a Value or a Part stand where such numbers may be, and need not be moved.
+// lead returns how far behind a multiple of numberBytes a message that begins like b is placed in
+// memory. Then the numbers of a Value or a Partial are aligned, and need not be moved.
 func lead(b []byte) int {
-	kind, err := KindOf(b)
-	switch {
+	before := uint32(0)
+	switch kind, err := KindOf(b); {
 	case err != nil:
-		return 0
 	case kind == KindValue:
-		return leadTo(valueBefore)
+		before = valueBefore
 	case kind == KindPartial && len(b) >= partWorker:
-		return leadTo(partBefore + le.Uint32(b[partWorker-4:]))
+		before = partBefore + le.Uint32(b[partWorker-4:])
 	}
-	return 0
+	return int(-before % numberBytes)
 }
-
-// leadTo returns the lead of numbers that come behind so many bytes.
-func leadTo(before uint32) int { return int(-before % numberBytes) }

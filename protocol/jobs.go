@@ -15,7 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// JobState is where a job stands.
+// JobState is the state of a job.
 type JobState string
 
 // The states of a job. Done, Failed and Cancelled are final.
@@ -51,7 +51,7 @@ type Spec struct {
 	// Assigned is the digest of a blob that gives each row's fold (see
 	// dataset.Split); Folds is then the number of folds.
 	Assigned string `json:"assigned,omitempty"`
-	// Overlap says that the blob has Folds splits whose test rows may be the same.
+	// Overlap is true if the blob has Folds splits that may test the same rows.
 	Overlap bool `json:"overlap,omitempty"`
 	// GroupFolds makes a fold of each group of the dataset.
 	GroupFolds bool `json:"group_folds,omitempty"`
@@ -74,7 +74,7 @@ type JobInfo struct {
 	Name  string `json:"name"`
 	// Experiment is the name of the experiment that the job is of; empty: of none.
 	Experiment string `json:"experiment,omitempty"`
-	// Submission names the submission of its experiment that it came with: those that came together have the same.
+	// Submission names the submission of its experiment that it came with. Jobs that came together have the same.
 	Submission string `json:"submission,omitempty"`
 	// Outline is the digest of the blob with the outline of its experiment.
 	Outline  string          `json:"outline,omitempty"`
@@ -91,23 +91,23 @@ type JobInfo struct {
 	CellsAgain int `json:"runs_again,omitempty"`
 	// CellsNotRun is how many are not run, since their budget is used up; Collected has them too.
 	CellsNotRun int `json:"runs_not_run,omitempty"`
-	// CellsLeft is how many seconds the runs of a running job take still where all slots of the workers
-	// compute them, as the leader estimates from those that have ended; 0: not known.
+	// CellsLeft is how many seconds the runs of a running job still take if all slots of the workers
+	// compute them, as the leader estimates from ended runs; 0: not known.
 	CellsLeft float64 `json:"runs_left_seconds,omitempty"`
-	// Gathered is the number of finished tasks of a gather round, Tasks of all,
-	// InFlight of those that workers compute just now, as the leader knows.
+	// Gathered is the number of finished tasks of a gather round, and Tasks the number of all.
+	// InFlight is how many tasks workers compute just now, as the leader knows.
 	Gathered int `json:"collected,omitempty"`
 	InFlight int `json:"in_flight,omitempty"`
 	Tasks    int `json:"tasks,omitempty"`
-	// Workers are those that compute a running job just now, as the leader knows; only of
-	// one job that is asked for.
+	// Workers compute a running job just now, as the leader knows. They are listed only if one
+	// job is asked for.
 	Workers []string        `json:"workers,omitempty"`
 	Outcome json.RawMessage `json:"result,omitempty"` // pipeline.Outcome of a done job
-	// Waiting, where set, says what a job that has not ended waits for, and the command
+	// Waiting, if set, says what a job that has not ended waits for, and the command
 	// that helps, as the leader knows; WaitingFor is the same for programs.
 	Waiting    string     `json:"waiting,omitempty"`
 	WaitingFor WaitReason `json:"waiting_for,omitempty"`
-	// Suspect, where set, says why the job's results may be wrong: a worker that
+	// Suspect, if set, says why the job's results may be wrong: a worker that
 	// served it was found to compute other bytes.
 	Suspect  string     `json:"suspect,omitempty"`
 	AuditPPM uint32     `json:"audit_ppm,omitempty"` // tasks of a million that are computed twice
@@ -141,7 +141,7 @@ type ExperimentRequest struct {
 	// submitted without jobs.
 	Outline string `json:"outline,omitempty"`
 	// After is JobInfo.Index of the experiment's jobs as they were read before. A submission without jobs is refused
-	// where another outline was submitted since then; 0: it is not.
+	// if another outline was submitted since then; 0: it is not.
 	After uint64 `json:"after,omitempty"`
 }
 
@@ -168,7 +168,7 @@ const (
 // JobCells are the outcomes of some runs of a job that have ended.
 type JobCells struct {
 	Cells []CellOutcome `json:"runs"`
-	// Next is the task to ask for next; 0: there are no more.
+	// Next is the task to ask for next; 0: there is none.
 	Next int `json:"next"`
 }
 
@@ -179,7 +179,7 @@ type CellOutcome struct {
 	// Seconds is how long its worker computed it; 0: not known.
 	Seconds float64 `json:"seconds,omitempty"`
 	// Curve and Predictions are the encoded learning curve and predictions of some test rows,
-	// where the job keeps them and the request asks for records.
+	// if the job keeps them and the request asks for records.
 	Curve       []byte `json:"curve,omitempty"`
 	Predictions []byte `json:"predictions,omitempty"`
 }
@@ -187,7 +187,7 @@ type CellOutcome struct {
 // JobCellStates are how some runs of a job have ended, without their outcomes.
 type JobCellStates struct {
 	States []CellState `json:"states"`
-	// Next is the task to ask for next; 0: there are no more.
+	// Next is the task to ask for next; 0: there is none.
 	Next int `json:"next"`
 }
 
@@ -198,8 +198,8 @@ type CellState struct {
 	NotRun bool `json:"not_run,omitempty"` // its budget is used up
 }
 
-// JobCurve is the learning curve of a job, as far as it is committed: of a job of folds
-// one for each fold, which is empty until the fold's result is recorded, and no Points.
+// JobCurve is the committed part of the learning curve of a job. A job of folds has no Points,
+// but a curve for each fold, which is empty until the fold's result is recorded.
 type JobCurve struct {
 	ID     uint64          `json:"id"`
 	Name   string          `json:"name"`
@@ -217,7 +217,7 @@ type JobList struct {
 
 // JobQuery says which jobs a list has, and in which order.
 type JobQuery struct {
-	// States are those of the jobs that are listed; empty: any.
+	// States are the states of the listed jobs; empty: any.
 	States []JobState
 	// Sort is one of JobOrders, ascending, or descending with "-" before it; empty:
 	// DefaultJobOrder. Jobs without such a value come last in either order, and a
@@ -225,7 +225,7 @@ type JobQuery struct {
 	Sort string
 	// Limit is how many jobs are listed, the first in that order; 0: all.
 	Limit int
-	// Experiment, where set, lists the jobs of that experiment; AnyExperiment those of any.
+	// Experiment, if set, lists the jobs of that experiment, or, as AnyExperiment, of any.
 	Experiment string
 	// Full lists all that is known of each job. Otherwise spec, settings, result and
 	// models are left out, and texts are cut.
@@ -359,8 +359,8 @@ func (s JobState) check() error {
 }
 
 // JobsDeleteEntry deletes jobs that have ended, with their models and predictions.
-// It is refused, and deletes none, where one of them has not ended. Numbers of no
-// job, deleted ones among them, are passed over.
+// It is refused, and deletes none, if one of them has not ended. It passes over numbers of
+// deleted jobs, and of no job.
 type JobsDeleteEntry struct {
 	Jobs []uint64 `json:"jobs"` // at least one, at most MaxDelete
 	Time int64    `json:"time"` // Unix seconds of the leader, for display
@@ -370,16 +370,15 @@ type JobsDeleteEntry struct {
 // 128 KiB.
 const MaxDelete = 4096
 
-// ModelDeleteEntry deletes the models of a done job, all of them where it made one
-// for each fold; the job stays, with its result. It is refused for a job that has
-// none; one whose models were deleted already stays as it is.
+// ModelDeleteEntry deletes all models of a done job; the job stays, with its result. It is
+// refused if the job never had a model. If the models were deleted before, it changes nothing.
 type ModelDeleteEntry struct {
 	Job  uint64 `json:"job"`
 	Time int64  `json:"time"`
 }
 
-// DeleteRequest deletes jobs by number: all of them or, where one has not ended or
-// never was, none.
+// DeleteRequest deletes jobs by number: all of them, or none if a job has not ended or
+// never was.
 type DeleteRequest struct {
 	Jobs []uint64 `json:"jobs"` // at least one, at most MaxDelete
 }
@@ -387,7 +386,7 @@ type DeleteRequest struct {
 // PruneRequest deletes the jobs that ended so long ago, by the clock of the leader.
 type PruneRequest struct {
 	OlderThan int64 `json:"older_than_seconds"` // since their end
-	// States are those that the jobs ended in; empty: any.
+	// States are the states that the jobs ended in; empty: any.
 	States []JobState `json:"states,omitempty"`
 	DryRun bool       `json:"dry_run,omitempty"` // only say which
 }
@@ -437,8 +436,8 @@ type WaitReason string
 // The reasons.
 const (
 	WaitNoWorker    WaitReason = "no_worker"           // there is none
-	WaitUnreachable WaitReason = "workers_unreachable" // those that there are have lost their connection
-	WaitRefused     WaitReason = "workers_refused"     // they have another protocol or numerics
+	WaitUnreachable WaitReason = "workers_unreachable" // all workers have lost their connection
+	WaitRefused     WaitReason = "workers_refused"     // they have another protocol or arithmetic version
 	WaitQuarantined WaitReason = "workers_quarantined" // audits showed that they compute wrong bytes
 	WaitMemory      WaitReason = "memory"              // no worker has as much as a task takes
 	WaitQueue       WaitReason = "queue"               // other jobs come first

@@ -89,7 +89,7 @@ func TestNumbersStayWhereTheyCame(t *testing.T) {
 // rejoined returns a message that was cut and joined.
 func rejoined(t *testing.T, j *Joiner, msg []byte, number uint64) (whole []byte) {
 	t.Helper()
-	err := Split(msg, 64<<10, 1, number, func(b []byte) (err error) {
+	err := Split([][]byte{msg}, 64<<10, 1, number, func(b []byte) (err error) {
 		whole, err = j.Add(b)
 		return err
 	})

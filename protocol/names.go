@@ -108,8 +108,8 @@ func CheckReachable(text string) error {
 	return nil
 }
 
-// SameHost reports whether two hosts of addresses are one by their texts. A name may be
-// that of any address, so of names only localhost is known.
+// SameHost reports whether two hosts of addresses are the same by their texts. A name may stand
+// for any address, so localhost is the only name that is known.
 func SameHost(a, b string) bool {
 	x, errX := netip.ParseAddr(a)
 	y, errY := netip.ParseAddr(b)
@@ -123,7 +123,7 @@ func SameHost(a, b string) bool {
 	return name(a) == name(b) || local(a, x, errX) && local(b, y, errY)
 }
 
-// SamePlace reports whether two addresses are one by their texts, as SameHost.
+// SamePlace reports whether two addresses are the same by their texts, as SameHost.
 func SamePlace(a, b string) bool {
 	hostA, portA, errA := net.SplitHostPort(a)
 	hostB, portB, errB := net.SplitHostPort(b)
@@ -136,7 +136,7 @@ type Subjects struct{ Cluster string }
 
 func (s Subjects) of(tail string) string { return "coppice." + s.Cluster + "." + tail }
 
-// Beats carries workers' Beat messages to all coordinators.
+// Heartbeats carries workers' heartbeats to all coordinators.
 func (s Subjects) Heartbeats() string { return s.of("beat") }
 
 // Lead carries the leader's Lead messages to everyone.
@@ -146,7 +146,7 @@ func (s Subjects) Lead() string { return s.of("lead") }
 // Hold, Probe. Each names the worker's Reply as the subject for answers.
 func (s Subjects) Work(worker string) string { return s.of("work." + worker) }
 
-// Results carries workers' messages to the leader of one epoch: Part, Collected,
+// Results carries workers' messages to the leader of one epoch: Partial, Result,
 // Checkpoint, Progress, Need, Fail. The last word of the subject is the worker: see
 // ResultsOf.
 func (s Subjects) Results(coordinator string, epoch uint64) string {
@@ -170,8 +170,8 @@ func (s Subjects) Answers(worker string) string { return s.of("answers." + worke
 const coordinatorAnswers = "_INBOX.>"
 
 // MayAnswer reports whether a coordinator answers a request on the subject that it names for
-// its answer: that of a worker's answers, or NATS's own. Whoever may send a request could
-// otherwise have the coordinator send where only coordinators may.
+// its answer: a subject of a worker's answers, or NATS's own. A client could otherwise have the
+// coordinator send to a subject on which only coordinators may send.
 func (s Subjects) MayAnswer(reply string) bool {
 	return strings.HasPrefix(reply, s.of("answers.")) || strings.HasPrefix(reply, strings.TrimSuffix(coordinatorAnswers, ">"))
 }
@@ -181,8 +181,8 @@ func (s Subjects) WorkerSends() []string {
 	return []string{s.Heartbeats(), s.of("results.>"), s.Blobs(), coordinatorAnswers}
 }
 
-// WorkerHears lists what one worker listens to. Only coordinators send there. Who has not the
-// name of a worker, which is of letters, digits, - and _, may listen to the leader alone.
+// WorkerHears lists what one worker listens to. Only coordinators send there. The name of a
+// worker has letters, digits, - and _. With any other name, one may listen to the leader alone.
 func (s Subjects) WorkerHears(worker string) []string {
 	if worker == "" || strings.ContainsFunc(worker, strange) {
 		return []string{s.Lead()}
@@ -190,8 +190,8 @@ func (s Subjects) WorkerHears(worker string) []string {
 	return []string{s.Lead(), s.Work(worker), s.BlobsOf(worker), s.Answers(worker) + ".>"}
 }
 
-// strange reports whether a name of a worker has no such character. Those of subjects that
-// all coordinators listen to, such as $all, have.
+// strange reports whether no name of a worker has such a character. Subjects that all
+// coordinators listen to, such as $all, have it.
 func strange(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }

@@ -102,9 +102,9 @@ func (m *Value) code(c coder, size *uint64) coder {
 	return c
 }
 
-// Chunk gives a worker one chunk of a value that has several, or names one that the worker
-// made and may still have: the result of a task of a gather round. It is sent only to workers
-// with Heartbeat.Chunks. Greatest size: MaxMessage.
+// Chunk gives a worker one of several chunks of a value. It may also only name a chunk that the
+// worker made and may still have: the result of a task of a gather round. It is sent only to
+// workers with Heartbeat.Chunks. Greatest size: MaxMessage.
 type Chunk struct {
 	Epoch uint64
 	Job   uint64
@@ -286,8 +286,8 @@ func (m *Bundle) Decode(b []byte) error {
 	return c.end()
 }
 
-// Forget tells a worker to stop the tasks of a job and drop what it keeps of it; with Tasks, to
-// do so with these collected tasks of a round alone.
+// Forget tells a worker to stop the tasks of a job and drop what it keeps of the job. With
+// Tasks, it concerns only these tasks of a gather round.
 type Forget struct {
 	Epoch uint64   `json:"epoch"`
 	Job   uint64   `json:"job"`
@@ -336,8 +336,8 @@ func (m *Probe) code(c coder) coder {
 // Workers obey the highest epoch that they have seen.
 type Lead struct {
 	Epoch uint64 `json:"epoch"`
-	// Coordinator leads; empty: who led under this epoch does not any more, and workers
-	// ask who does.
+	// Coordinator leads. If it is empty, the leader of this epoch leads no longer, and workers
+	// ask who leads.
 	Coordinator string `json:"coordinator"`
 	// Refused names the workers that this leader does not use, and why: another
 	// protocol or numerics.
@@ -351,7 +351,7 @@ func (m *Lead) Append(dst []byte) []byte { return appendJSON(dst, KindLead, m) }
 func (m *Lead) Decode(b []byte) error { return readJSON(b, KindLead, m) }
 
 // BlobGet asks for bytes [Offset, Offset+Length) of a blob, Length at most
-// BlobChunk. Who lacks the blob answers with Found false, or, on the subject that
+// BlobChunk. A node that lacks the blob answers with Found false, or, on the subject that
 // all coordinators share, not at all.
 type BlobGet struct {
 	Digest string // SHA-256 in hex
@@ -381,7 +381,7 @@ func (m *BlobGet) code(c coder) coder {
 type Replicate struct {
 	Digest string `json:"digest"`
 	Bytes  uint64 `json:"bytes"`
-	From   string `json:"from"` // the node whose BlobsOf subject has it
+	From   string `json:"from"` // the node that has it, on its BlobsOf subject
 }
 
 // Append encodes the message.

@@ -54,7 +54,7 @@ const (
 	KindReply     Kind = 16 // reply: done, or why not
 	// KindCheckpoint, worker -> leader: how far a sub-job is.
 	KindCheckpoint Kind = 17
-	// KindProbe, leader -> worker: nothing but whether somebody listens.
+	// KindProbe, leader -> worker: it only shows whether somebody listens.
 	KindProbe Kind = 18
 	// KindProgress, worker -> leader: the numbers of a sub-job, for people.
 	KindProgress Kind = 19
@@ -219,7 +219,7 @@ func (c *coder) bytes(v *[]byte) {
 	*v = c.take(n)
 }
 
-// appendJSON appends a message whose body is JSON.
+// appendJSON appends a message with a body of JSON.
 func appendJSON(dst []byte, k Kind, body any) []byte {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -230,7 +230,7 @@ func appendJSON(dst []byte, k Kind, body any) []byte {
 	return append(c.b, b...)
 }
 
-// readJSON reads a message whose body is JSON.
+// readJSON reads a message with a body of JSON.
 func readJSON(b []byte, k Kind, body any) error {
 	c := coder{b: b, reads: true}
 	c.begin(k)

@@ -213,7 +213,7 @@ func (c *Conn) split(subject, reply string, parts [][]byte) error {
 	}
 	var d drain
 	d.begin()
-	return protocol.SplitParts(parts, limit, c.sender, c.message.Add(1), func(b []byte) error {
+	return protocol.Split(parts, limit, c.sender, c.message.Add(1), func(b []byte) error {
 		if long && c.server != nil {
 			c.server.await(subject, len(b), &d)
 		}
