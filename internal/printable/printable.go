@@ -83,14 +83,14 @@ type Writer struct {
 	as escapes
 
 	mu   sync.Mutex // of what follows
-	rest []byte     // the beginning of a character whose end has not been written
+	rest []byte     // the beginning of a character that is not complete yet
 	buf  []byte
 }
 
 // NewWriter returns a Writer of text to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w, as: texts} }
 
-// NewJSONWriter returns a Writer of JSON to w. Its escapes are those of JSON, so that the values stay as they are.
+// NewJSONWriter returns a Writer of JSON to w. It writes escapes of JSON, so that the values stay as they are.
 func NewJSONWriter(w io.Writer) *Writer { return &Writer{w: w, as: jsons} }
 
 // Write implements io.Writer. The bytes of a character may come in several calls.
@@ -115,7 +115,7 @@ func (w *Writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Flush writes the beginning of a character whose end was never written.
+// Flush writes the beginning of a character that was never completed.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

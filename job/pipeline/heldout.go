@@ -48,7 +48,7 @@ func (t *single) predictedRows() int {
 	return int(t.counts[2])
 }
 
-// predictRound collects the predictions of the held-out rows.
+// predictRound asks for the predictions of the held-out rows.
 func (t *single) predictRound() error {
 	if err := t.evaluateRound(); err != nil { // the same values
 		return err
@@ -59,7 +59,7 @@ func (t *single) predictRound() error {
 	return nil
 }
 
-// collectingUnits returns the number of tasks of a round that reads all shards and collects
+// gatheringTasks returns the number of tasks of a round that reads all shards and collects
 // so many bytes. Each result is a blob, so there are as few tasks as bounds on the bytes that a
 // task reads and returns allow.
 func (t *single) gatheringTasks(bytes int64) int {
@@ -105,7 +105,7 @@ func (t *single) setPredictions(encoded [][]byte) error {
 	return nil
 }
 
-// predictRows returns the encoded predictions of a task's rows, or of those that are drawn.
+// predictRows returns the encoded predictions of a task's rows, or of the drawn rows.
 func (s *scratch) predictRows(k *kernel, m algorithms.Model, u round.Task, d *dataset.Data, v round.Vars) []byte {
 	plan := k.plan
 	s.prepare(plan, m, v)
@@ -166,7 +166,7 @@ func drawnOf(rows []uint32, n int, seed uint64) []int {
 	return places
 }
 
-// drawn returns the rows whose predictions are kept out of those of a task.
+// drawn returns the rows of a task that have their predictions kept.
 func (k *kernel) drawn(refs []dataset.RowRef, d *dataset.Data) []dataset.RowRef {
 	if k.predicted == 0 {
 		return refs

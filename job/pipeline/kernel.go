@@ -22,9 +22,9 @@ var (
 // kernel adds the pipeline's operations to an algorithm's.
 type kernel struct {
 	inner  round.Kernel
-	shared *sharedModel // where the trainer is in this process
+	shared *sharedModel // nil unless the trainer is in this process
 	plan   *measures.Plan
-	// predicted is round.Job.PredictedRows, and seed that of the split, which draws them.
+	// predicted is round.Job.PredictedRows, and seed is the seed of the split, which draws them.
 	predicted int
 	seed      uint64
 
@@ -74,14 +74,14 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 // NewScratch implements round.Kernel.
 func (k *kernel) NewScratch() any { return &scratch{inner: k.inner.NewScratch()} }
 
-// errSum and errCollect say that a round is not of the kind that the algorithm computes.
+// These errors say that a round is not of the kind that the algorithm computes.
 var (
 	errSum    = errors.New("the algorithm has no reduce rounds")
 	errGather = errors.New("the algorithm has no gather rounds")
 	errChunks = errors.New("the algorithm cannot build its model from chunks")
 )
 
-// Demand implements round.Demanding: for the algorithm, whose tasks those of folds are too.
+// Demand implements round.Demanding: the demand of the algorithm, for tasks of folds too.
 func (k *kernel) Demand() (bytes int64, what string) {
 	if inner, ok := k.inner.(round.Demanding); ok {
 		return inner.Demand()
@@ -138,7 +138,7 @@ func (k *kernel) releaseMemory() {
 	}
 }
 
-// Gather implements round.GatherKernel: for predictions, and for algorithms that collect.
+// Gather implements round.GatherKernel: for predictions, and for algorithms with gather rounds.
 func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars, s any) ([]byte, error) {
 	if u.Op == opMean && k.plan.Number {
 		k.releaseMemory()
@@ -195,7 +195,7 @@ func (k *kernel) gatherNumbers(u round.Task, d *dataset.Data) []byte {
 // evaluateRows is how many rows are predicted at a time.
 const evaluateRows = 256
 
-// evaluate sums the measures of the model, then those of the mean predictor or the median.
+// evaluate sums the measures of the model, then the measures of the mean predictor or the median.
 func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Model, u round.Task, d *dataset.Data, v round.Vars) {
 	s.prepare(plan, m, v)
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }

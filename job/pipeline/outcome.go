@@ -24,7 +24,7 @@ type Outcome struct {
 	// ModelDigest identifies the model; for a job of folds it is the SHA-256 of
 	// the folds' digests in order.
 	ModelDigest string `json:"model_digest"`
-	Steps       uint64 `json:"steps"` // those of a refit included
+	Steps       uint64 `json:"steps"` // with the steps of a refit
 	// BestStep is the step of the state with the least validation loss; 0 if there are no
 	// validation rows, and for a job of folds.
 	BestStep uint64 `json:"best_step,omitempty"`
@@ -32,7 +32,7 @@ type Outcome struct {
 	RefitSteps uint64  `json:"refit_steps,omitempty"`
 	Samples    uint64  `json:"samples_drawn"`
 	Loss       float64 `json:"loss"` // the last training loss, as K-L
-	// Group is the name of the group that was tested, where the fold is one of groups.
+	// Group is the name of the group that was tested, if the folds are groups.
 	Group string `json:"group,omitempty"`
 	// EvaluatedOn says which samples the measures are of: "test samples", or "training
 	// samples" if the job has no test samples.
@@ -40,7 +40,7 @@ type Outcome struct {
 	Rows        Counts `json:"samples"`
 	// Measures are over rows; for a job of folds they are over folds.
 	Measures measures.Report `json:"measures"`
-	// Baseline are the same measures of predicting the training mean.
+	// MeanPredictor are the same measures of predicting the training mean.
 	MeanPredictor measures.Report `json:"mean_baseline"`
 	// Added are the measures beside these, which the type of the labels and what is
 	// predicted allow; nil: there are none. Of a fold they are without confusion matrices.
@@ -53,10 +53,10 @@ type Outcome struct {
 	// Mixture says how the model adds up others; nil: it does not.
 	Mixture *algorithms.Mixture `json:"mixture,omitempty"`
 	Folds   []*Outcome          `json:"folds,omitempty"`
-	// Error says why a run failed, whose other fields are empty.
+	// Error says why a run failed. Then the other fields are empty.
 	Error string `json:"error,omitempty"`
-	// CellCount is the number of runs of a job of runs, CellsFailed of those that failed, and
-	// CellsNotRun of those that were not run, since their budget was used up.
+	// CellCount is the number of runs of a job of runs, and CellsFailed the number of failed runs.
+	// CellsNotRun is how many were not run, since their budget was used up.
 	CellCount   int `json:"run_count,omitempty"`
 	CellsFailed int `json:"runs_failed,omitempty"`
 	CellsNotRun int `json:"runs_not_run,omitempty"`
@@ -70,7 +70,7 @@ type Outcome struct {
 
 	// Curve is the learning curve; nil if none was recorded, and for a job of folds.
 	Curve *curve.Curve `json:"-"`
-	// Model is the model file; empty for a job of folds, whose models are in
+	// Model is the model file; empty for a job of folds, which has its models in
 	// Folds.
 	Model []byte `json:"-"`
 	// Predictions is the encoded predictions.Set of the held-out rows, for a job of folds
@@ -130,7 +130,7 @@ type Ending struct {
 	Error       string  `json:"error"`
 }
 
-// EndingOf reads it from an encoded outcome, whose other fields are not checked beyond that they are JSON.
+// EndingOf reads the Ending of an encoded outcome. It checks only that the other fields are JSON.
 func EndingOf(c *childjob.Outcome) (*Ending, error) {
 	e := new(Ending)
 	if err := json.Unmarshal(c.Head, e); err != nil {
@@ -214,7 +214,7 @@ type Provenance struct {
 	LabelNames   []string            `json:"label_names,omitempty"`
 	// LabelType says what the labels are.
 	LabelType dataset.LabelType `json:"label_type,omitzero"`
-	// Shape is that of the images that the model reads.
+	// Shape is the shape of the images that the model reads.
 	Shape dataset.Shape `json:"shape,omitzero"`
 	// Missing and CountedFrom say how the data file was read, as dataset.Manifest has them.
 	Missing     string           `json:"missing,omitempty"`
@@ -260,7 +260,7 @@ const (
 	EveryMeasures = "every"
 )
 
-// JobPlan returns which measures a job has. Errors are those of PlanOf, or say that the job asks
+// JobPlan returns which measures a job has. Errors are as of PlanOf, or say that the job asks
 // for what a model of numbers has not.
 func JobPlan(j *round.Job, m *dataset.Manifest) (*measures.Plan, error) {
 	p, err := PlanOf(j.Algorithm, m.Labels, m.LabelType)
@@ -294,7 +294,7 @@ func PlanOf(algorithm string, labels int, t dataset.LabelType) (*measures.Plan, 
 	return p, nil
 }
 
-// Measured returns the measures that the sums of a model say, and those of what it must beat.
+// Measured returns the measures of a model from their sums, and the measures of what it must beat.
 func Measured(p *measures.Plan, ofModel, ofMean []float64) (model, mean measures.Report, added *Added) {
 	model, beside := p.Read(ofModel)
 	mean, of := p.Read(ofMean)
@@ -346,7 +346,7 @@ func bareClasses(a *measures.Added) *measures.Added {
 	return &bare
 }
 
-// testedGroup returns the name of the group whose rows a job tests; empty: it tests no group.
+// testedGroup returns the name of the group that a job tests; empty: it tests no group.
 func testedGroup(j *round.Job, m *dataset.Manifest) string {
 	g, s := m.Groups, j.Split
 	if g == nil || s.Assigned != g.Digest || s.Overlap || s.Inner > 0 || s.Fold >= len(g.Names) {

@@ -18,10 +18,10 @@ import (
 )
 
 // folds runs the job once for each fold, as sub-jobs, in one gather round.
-// Each child has the digest of the same job run alone.
+// Each sub-job has the digest of the same job run alone.
 type folds struct {
 	job      *round.Job
-	encoded  [][]byte // the children's encoded outcomes, once collected
+	encoded  [][]byte // the sub-jobs' encoded outcomes, once they are known
 	outcomes []*Outcome
 	round    round.Round
 }
@@ -53,7 +53,7 @@ func NameFold(parent, child *round.Job, m *dataset.Manifest, err error) error {
 	return fmt.Errorf("fold %d: %w", child.Split.Fold, err)
 }
 
-// ChildOf returns the job of a task of a round of sub-jobs: a fold, a run, or what the job's
+// SubJobOf returns the job of a task of a round of sub-jobs: a fold, a run, or what the job's
 // algorithm says. Errors are the algorithm's, or say that there is no such run.
 func SubJobOf(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {
 	switch {
@@ -194,7 +194,7 @@ func (t *folds) AppendState(dst []byte) ([]byte, error) {
 	return fields.Append(dst, stateVersion, t.state)
 }
 
-// state lists the fields of the state: the encoded outcomes, once they are collected.
+// state lists the fields of the state: the encoded outcomes, once they are known.
 func (t *folds) state(l *fields.List) {
 	n := l.Count(len(t.encoded), t.job.Folds)
 	if l.Reading() && n > 0 {
@@ -212,7 +212,7 @@ func (t *folds) restore(b []byte) error {
 	return t.decode(t.encoded)
 }
 
-// runs runs the runs of an experiment on one dataset, as sub-jobs, in one gather round.
+// cells runs the runs of an experiment on one dataset, as sub-jobs, in one gather round.
 // Each has the digest of the same job run alone. A run that fails has an outcome with the
 // error, and the others go on.
 type cells struct {
@@ -220,7 +220,7 @@ type cells struct {
 	tasks    int
 	done     bool
 	part     func(unit int) ([]byte, error) // the runs' encoded outcomes, once done
-	took     []uint64                       // nanoseconds, by task, where they are known
+	took     []uint64                       // nanoseconds, by task; 0: unknown
 	failures int
 	notRun   int
 	digest   string
@@ -356,7 +356,7 @@ func (t *cells) Progress() round.Progress {
 	return p
 }
 
-// cellsPhase describes runs that have ended, of which some failed or were not run, and those that run.
+// cellsPhase describes ended runs, some of them failed or not run, and running ones.
 func cellsPhase(ended, running, failed, notRun int) string {
 	text := fmt.Sprintf("runs: %d done", ended-failed-notRun)
 	if running > 0 {
@@ -448,7 +448,7 @@ func (t *cells) AppendState(dst []byte) ([]byte, error) {
 	return fields.Append(dst, stateVersion, func(l *fields.List) { t.state(l, &encoded) })
 }
 
-// state lists the fields of the state: the encoded outcomes, once they are collected.
+// state lists the fields of the state: the encoded outcomes, once they are known.
 func (t *cells) state(l *fields.List, encoded *[][]byte) {
 	n := l.Count(len(*encoded), t.tasks)
 	if l.Reading() && n > 0 {
@@ -483,7 +483,7 @@ type cellsKernel struct {
 	what  string
 }
 
-// newCellsKernel knows what the runs take. A row whose kernel cannot be made takes nothing:
+// newCellsKernel knows what the runs take. A row without a kernel takes nothing:
 // each of its runs says why.
 func newCellsKernel(j *round.Job, m *dataset.Manifest) (*cellsKernel, error) {
 	if err := checkCells(j); err != nil {

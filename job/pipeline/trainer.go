@@ -22,7 +22,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/version"
 )
 
-// The pipeline's own operations and variables, above those of any algorithm.
+// The pipeline's own operations and variables. Algorithms have smaller numbers.
 const (
 	opMean     = 250 // sums of the training rows' label degrees
 	opEvaluate = 251 // sums of the measures of the model and of the mean
@@ -50,14 +50,14 @@ type single struct {
 	fill     *fill // nil: the job fills no missing values
 
 	phase  uint8
-	mean   []float64 // mean label distribution of the rows trained on, and median where a number is predicted, once known
+	mean   []float64 // mean label distribution of the rows trained on, and median if a number is predicted, once known
 	counts [3]uint64 // rows by role: train, validation, test
 	sums   []float64 // of opEvaluate, once known
 	// predicted is the encoded predictions of held-out rows, once known.
 	predicted []byte
 
 	round  round.Round
-	chunks []round.Chunk // of the model, while it is evaluated, where the algorithm has some
+	chunks []round.Chunk // of the model while it is evaluated, if the algorithm has chunks
 	model  []byte        // the model file without provenance, from its first use until Outcome
 	shared *sharedModel  // nil unless the kernel is in this process
 }
@@ -191,7 +191,7 @@ func (t *single) evaluated() dataset.Roles {
 	return dataset.Train | dataset.Validation
 }
 
-// whole is Whole of the model's pieces.
+// whole is Whole of the model's chunks.
 func (t *single) whole() []byte {
 	if t.model == nil {
 		m, err := t.inner.Model()
@@ -437,7 +437,7 @@ func (t *single) state(l *fields.List, restore func(inner []byte) error) {
 	l.Rest(t.inner, restore)
 }
 
-// meanLength is the length of single.mean: the mean distribution, and the median where a
+// meanLength is the length of single.mean: the mean distribution, and the median if a
 // number is predicted.
 func (t *single) meanLength() int {
 	if t.plan.Number {
@@ -462,7 +462,7 @@ func (t *single) restore(b []byte, a algorithms.Algorithm) error {
 type sharedModel struct{ model algorithms.Model }
 
 // ShareModel makes t and k, which New and NewKernel returned for one job, share the model,
-// which saves memory where all tasks are computed in this process. Call it before the first
+// which saves memory if all tasks are computed in this process. Call it before the first
 // round. The outcome has the same bits. For a job of folds there is no difference.
 func ShareModel(t Finisher, k round.Kernel) {
 	if s, ok := t.(*single); ok {
@@ -484,7 +484,7 @@ func WriteOutcome(t Finisher, w io.Writer) (*Outcome, error) {
 	})
 }
 
-// FitsWeights returns an error, a *param.Error where a setting is at fault, if the weights that a job
+// FitsWeights returns an error, a *param.Error if a setting is at fault, if the weights that a job
 // begins from (Job.WeightsFile) are not of its network.
 func FitsWeights(j *round.Job, m *dataset.Manifest) error {
 	a, err := registry.Find(j.Algorithm)

@@ -98,7 +98,7 @@ func Changed(algorithm string, settings []param.Pair, on ...*dataset.Manifest) [
 	return changed
 }
 
-// changedItems leaves the defaults out of a list of items, each of which is an algorithm with settings.
+// changedItems leaves the defaults out of a list of items. Each item is an algorithm with settings.
 func changedItems(text string, on ...*dataset.Manifest) string {
 	items, err := param.ParseItems(text)
 	if err != nil {

@@ -36,7 +36,7 @@ func (e *Error) Error() string {
 type File struct {
 	protocol.Spec
 	name string
-	keys map[string]yamltree.Place // where a value stands
+	keys map[string]yamltree.Place // the place of each value
 }
 
 // Parse reads a spec file. algorithm, unless empty, replaces the algorithm of the file. Parse
@@ -186,7 +186,7 @@ func kindOf(n ast.Node) string {
 }
 
 // items returns the text of a list of items (param.FormatItems): each is a name, or a mapping
-// with the name and settings of the item. Where the key takes no list, a list is no value.
+// with the name and settings of the item. If the key takes no list, a list is no value.
 func (f *File) items(t text) (string, error) {
 	p, err := setting(f.Algorithm, t.key)
 	if err != nil || p.ItemKey == "" {

@@ -100,7 +100,7 @@ const (
 	none = "none"
 )
 
-// unless returns a word, or an empty text where it is the default.
+// unless returns a word, or an empty text if it is the default.
 func unless(standard string, value any) string {
 	if word := value.(string); word != standard {
 		return word
@@ -245,7 +245,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	}, nil
 }
 
-// checkMeasures returns an error about a spec whose model has not the measures it asks for. A
+// checkMeasures returns an error if a spec asks for measures that its model does not have. A
 // submission may be of any client: its words are checked here as well.
 func checkMeasures(algorithm string, s *protocol.Spec, m *dataset.Manifest) error {
 	plan, err := pipeline.PlanOf(algorithm, m.Labels, m.LabelType)
@@ -333,7 +333,7 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 // Memory is an estimate, in bytes, of the memory of a job on the leader.
 type Memory struct {
 	// State is the training state and the copy of it that is being committed, and the weights
-	// that training begins from. For a job of folds, whose training states are on workers, it is the outcomes of the folds.
+	// that training begins from. For a job of folds, which has its training states on workers, it is the outcomes of the folds.
 	State int64
 	// Tree is the greatest size of the partials in the reduction tree.
 	Tree int64
@@ -373,7 +373,7 @@ func Estimate(j *round.Job, m *dataset.Manifest) (Memory, error) {
 // cellBytes is about what the outcome of a run takes without its model, and its sub-job.
 const cellBytes = 6 << 10
 
-// estimateCells estimates a job of runs: the outcomes of all, with the models where these are
+// estimateCells estimates a job of runs: the outcomes of all, with the models if these are
 // kept.
 func estimateCells(j *round.Job, m *dataset.Manifest) (all Memory, err error) {
 	if err := j.Cells.Check(j.Split.Folds, j.Split.Overlap); err != nil {
