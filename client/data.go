@@ -100,11 +100,8 @@ func (c *Client) Upload(ctx context.Context, name string, m *dataset.Manifest, d
 			return nil, err
 		}
 		var d protocol.Dataset
-		k, err := c.jsonCall(http.MethodPost, at("datasets"), entry, &d)
-		if err == nil {
-			k.timeout, k.brief = blobTimeout, false // a new leader may have to fetch blobs first
-			err = c.do(ctx, k)
-		}
+		// A new leader may have to fetch blobs first.
+		err := c.do(ctx, &call{method: http.MethodPost, path: at("datasets"), in: entry, out: &d, timeout: blobTimeout})
 		if err == nil || n == uploadRounds || len(check.Lacking) == 0 {
 			return &d, err
 		}
@@ -189,10 +186,7 @@ func (c *Client) PutBlob(ctx context.Context, b []byte) (digest string, err erro
 }
 
 func (c *Client) put(ctx context.Context, digest string, size int64, open func() (io.ReadCloser, error)) error {
-	return c.do(ctx, &call{
-		method: http.MethodPut, path: at("blobs", digest), body: open, size: size, timeout: blobTimeout,
-		take: func(io.Reader) error { return nil },
-	})
+	return c.do(ctx, &call{method: http.MethodPut, path: at("blobs", digest), body: open, size: size, timeout: blobTimeout})
 }
 
 // Models lists the models.

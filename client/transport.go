@@ -74,50 +74,48 @@ type transport struct {
 	http     *http.Client
 }
 
-// call is one request.
+// call is one request. Without body and take, the request and its response are JSON.
 type call struct {
 	method, path string
+	in, out      any                           // of JSON; nil: there is none
 	body         func() (io.ReadCloser, error) // if set, opens the body for each try
 	size         int64                         // of the body
 	timeout      time.Duration                 // of a try
 	limit        int64                         // bytes of a response; 0: take bounds it
 	take         func(io.Reader) error         // reads a successful response
-	brief        bool                          // true if a coordinator that works answers at once
-	unknown      bool                          // true if a try without an answer may have changed something
-}
 
-// jsonCall returns the call of a request and a response in JSON. Either may be nil.
-func (t *transport) jsonCall(method, path string, in, out any) (*call, error) {
-	k := &call{method: method, path: path, timeout: tryTimeout, brief: true, limit: t.maxJSON, take: func(r io.Reader) error {
-		if out == nil {
-			return nil
-		}
-		return json.NewDecoder(r).Decode(out)
-	}}
-	if in == nil {
-		return k, nil
-	}
-	b, err := json.Marshal(in)
-	k.body = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
-	k.size = int64(len(b))
-	k.brief = k.size <= smallBody
-	return k, err
+	brief   bool      // true if a coordinator that works answers at once
+	until   time.Time // a brief request is given up then
+	unknown bool      // true if a try without an answer may have changed something
 }
 
 // json sends a request in JSON and decodes the response. Either may be nil.
 func (t *transport) json(ctx context.Context, method, path string, in, out any) error {
-	k, err := t.jsonCall(method, path, in, out)
-	if err != nil {
-		return err
-	}
-	return t.do(ctx, k)
+	return t.do(ctx, &call{method: method, path: path, in: in, out: out, timeout: tryTimeout})
 }
 
 // do sends a request until it is answered or patience ends.
 func (t *transport) do(ctx context.Context, k *call) error {
+	if k.in != nil {
+		b, err := json.Marshal(k.in)
+		if err != nil {
+			return err
+		}
+		k.body = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
+		k.size = int64(len(b))
+	}
+	if k.take == nil {
+		k.limit, k.take = t.maxJSON, func(r io.Reader) error {
+			if k.out == nil {
+				return nil
+			}
+			return json.NewDecoder(r).Decode(k.out)
+		}
+	}
 	began, pause := time.Now(), firstWait
+	k.brief, k.until = k.timeout <= tryTimeout && k.size <= smallBody, began.Add(max(t.Patience, leastTry))
 	for {
-		hopeless, err := t.tryAll(ctx, k, began)
+		hopeless, err := t.tryAll(ctx, k)
 		if err == nil || hopeless {
 			return err
 		}
@@ -138,14 +136,13 @@ func (t *transport) do(ctx context.Context, k *call) error {
 // tireless reports whether requests are sent again without end.
 func (t *transport) tireless() bool { return t.Faithful && t.met.Load() }
 
-// tryAll tries every address until one answers. The request was first tried at began. It
-// returns hopeless if another try cannot succeed: the request was refused, or no server
-// at these addresses is a coordinator.
-func (t *transport) tryAll(ctx context.Context, k *call, began time.Time) (hopeless bool, err error) {
+// tryAll tries every address until one answers. It returns hopeless if another try cannot
+// succeed: the request was refused, or no server at these addresses is a coordinator.
+func (t *transport) tryAll(ctx context.Context, k *call) (hopeless bool, err error) {
 	changes := k.method == http.MethodPost && k.path != at("datasets", "check") || k.method == http.MethodDelete // more than blobs
 	strangers := 0
 	for turn := t.places.turn(); ; {
-		if err != nil && k.brief && time.Since(began) >= max(t.Patience, leastTry) && !t.tireless() {
+		if err != nil && k.brief && !time.Now().Before(k.until) && !t.tireless() {
 			break // no time is left for the other addresses
 		}
 		server, ok := turn.next(ctx)
@@ -153,7 +150,7 @@ func (t *transport) tryAll(ctx context.Context, k *call, began time.Time) (hopel
 			break
 		}
 		tried := time.Now()
-		again, one := t.try(ctx, server, k, began)
+		again, one := t.try(ctx, server, k)
 		if !again {
 			return true, one
 		}
@@ -184,10 +181,10 @@ func perhapsDone(err error) bool {
 
 // try sends a request to a server once. again is true if another try may succeed. A brief
 // request also ends if the server is silent, and with patience.
-func (t *transport) try(ctx context.Context, server string, k *call, began time.Time) (again bool, err error) {
+func (t *transport) try(ctx context.Context, server string, k *call) (again bool, err error) {
 	timeout := k.timeout
 	if k.brief && !t.tireless() {
-		timeout = min(timeout, time.Until(began.Add(max(t.Patience, leastTry))))
+		timeout = min(timeout, time.Until(k.until))
 	}
 	timed, cancel := context.WithTimeoutCause(ctx, timeout, silent{timeout.Round(100 * time.Millisecond)})
 	defer cancel()
