@@ -209,17 +209,18 @@ func (m *Run) code(c coder) coder {
 		m.Tasks, m.Payload = m.Tasks[:0], m.Payload[:0]
 	}
 	for i := 0; i < n && c.err == nil; i++ {
-		var payload []byte
 		if c.reads {
 			m.Tasks = append(m.Tasks, 0)
-		} else if m.Payload != nil {
-			payload = m.Payload[i]
 		}
 		if number(&c, &m.Tasks[i]); c.reads && m.Tasks[i] >= m.Of {
 			c.fail("there is no task %d, counted from 0: the round has %d tasks", m.Tasks[i], m.Of)
 		}
 		if m.How != round.Gather {
 			continue
+		}
+		var payload []byte
+		if !c.reads && m.Payload != nil {
+			payload = m.Payload[i]
 		}
 		if c.bytes(&payload); c.reads {
 			m.Payload = append(m.Payload, payload)
