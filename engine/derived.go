@@ -105,7 +105,7 @@ func (c *DerivedCache) get(k round.ReduceKernel, u round.Task, d *dataset.Data, 
 		value.Retain()
 	}
 	c.mu.Unlock()
-	if ok || u.DerivedVersion == 0 { // which has no values
+	if ok || u.DerivedVersion == 0 { // version 0 has no values, so value is nil
 		return value, nil
 	}
 	reserved := 0

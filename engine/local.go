@@ -52,6 +52,7 @@ func (l *Local) Do(ctx context.Context, n uint64, r *round.Round, res *round.Res
 }
 
 func (l *Local) sum(ctx context.Context, r *round.Round, res *round.Result) error {
+	res.Gathered, res.Digests = nil, nil // of the round before: they may be large
 	l.tree.Reset(r.Tasks, r.Shape)
 	var mu sync.Mutex // guards tree
 	err := l.each(ctx, r, func(u round.Task, x *lane) error {
@@ -66,7 +67,7 @@ func (l *Local) sum(ctx context.Context, r *round.Round, res *round.Result) erro
 		defer mu.Unlock()
 		return l.tree.PutTask(u.ID, p)
 	})
-	res.Sum, res.Gathered, res.Digests = l.tree.Root(), nil, nil
+	res.Sum = l.tree.Root()
 	return err
 }
 

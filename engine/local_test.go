@@ -127,6 +127,32 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
+// TestSumsDoNotKeepResults of the gather round before: they may be large, and training needs the memory.
+func TestSumsDoNotKeepResults(t *testing.T) {
+	for _, lanes := range []int{1, 3} {
+		var res round.Result
+		var kept atomic.Int32
+		k := &canaryKernel{fail: func(round.Task) error {
+			if res.Gathered != nil || res.Digests != nil {
+				kept.Add(1)
+			}
+			return nil
+		}}
+		c := newCanary(songRounds)
+		r, err := c.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Gathered, res.Digests = [][]byte{make([]byte, 1)}, []string{"a"}
+		if err := NewLocal(k, canaryData(), lanes, nil).Do(t.Context(), 0, r, &res); err != nil {
+			t.Fatal(err)
+		}
+		if kept.Load() > 0 {
+			t.Errorf("%d lanes: the results were kept while %d tasks ran", lanes, kept.Load())
+		}
+	}
+}
+
 // laterKernel notes which tasks may leave their rows to be computed later.
 type laterKernel struct {
 	zeroKernel
