@@ -24,10 +24,12 @@ func (s *Spec) dataset(n ast.Node, common Folds) Dataset {
 	d := Dataset{Folds: common, At: placeOf(n)}
 	if file, ok := yamltree.Scalar(n); ok {
 		d.File = file
-	} else {
+	} else if !s.try(func() {
 		for _, e := range s.mapping(n, "a dataset", slices.Concat(datasetKeys, ReadingKeys)) {
-			s.datasetKey(&d, e)
+			s.try(func() { s.datasetKey(&d, e) })
 		}
+	}) {
+		panic(mistake{})
 	}
 	switch {
 	case (d.File == "") == (d.On == ""):

@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 	"github.com/coppice-ldl/coppice/job/pipeline"
-	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // Spec says what an experiment runs.
@@ -31,6 +29,11 @@ type Spec struct {
 
 	file   string
 	source string // the text
+
+	// While the text is read.
+	mistakes    Errors
+	allSets     bool // true if no dataset has a mistake
+	allMeasures bool // true if no measure has a mistake
 }
 
 // Dataset is a dataset of a spec.
@@ -76,17 +79,6 @@ type Row struct {
 type Published struct {
 	result.Published
 	At yamltree.Place
-}
-
-// Error returns an error about a place in the spec's file; zero: about the file as a whole.
-func (s *Spec) Error(at yamltree.Place, format string, args ...any) error {
-	return &spec.Error{File: s.file, Line: at.Line, Column: at.Column, Reason: fmt.Sprintf(format, args...)}
-}
-
-// Located adds a place in the spec's file to an error about what the spec names there, and keeps
-// the kind of the error.
-func (s *Spec) Located(at yamltree.Place, err error) error {
-	return fmt.Errorf("%s:%d:%d: %w", s.file, at.Line, at.Column, err)
 }
 
 // DefaultMeasures are those of a spec that names none: the six of Geng 2016.

@@ -36,20 +36,17 @@ type specArg struct {
 	NoBudget bool `help:"Ignore the budgets of the spec and do all runs."`
 }
 
-// read reads the spec.
+// read reads the spec. If it has mistakes, their error comes with what could be read.
 func (s *specArg) read() (*experiment.Spec, error) {
 	text, err := s.text()
 	if err != nil {
 		return nil, err
 	}
 	of, err := experiment.Parse(s.Spec, text)
-	if err != nil {
-		return nil, err
-	}
 	if of.Data = s.Data; s.NoBudget {
 		of.NoBudgets()
 	}
-	return of, nil
+	return of, err
 }
 
 // text returns the text of the spec. A file comes before a shipped spec of the same name.
@@ -110,6 +107,9 @@ func (c *experimentRunCmd) Run(a *app) error {
 		return usagef("--threads and --dir need --local: on a cluster, workers compute and the cluster keeps the results")
 	}
 	s, err := c.read()
+	if s != nil && err != nil {
+		return c.withData(a, s, err, c.Local)
+	}
 	if err == nil {
 		err = c.cellFlags.set(s)
 	}

@@ -27,24 +27,29 @@ type clusterPlan struct {
 
 // planThere puts the datasets on the cluster and plans their cells.
 func (s *specArg) planThere(a *app, cl *client.Client, of *experiment.Spec) (plans []*clusterPlan, skipped []string, err error) {
+	var mistakes experiment.Errors
 	for i := range of.Datasets {
 		d := &of.Datasets[i]
+		there, err := true, error(nil)
 		if d.File != "" {
-			there, err := s.isThere(of, d)
-			if err != nil {
-				return nil, nil, err
-			}
-			if !there {
-				a.note("skipped: dataset %s, because %s does not exist", d.Name, s.path(d.File))
-				skipped = append(skipped, d.Name)
-				continue
-			}
+			there, err = s.isThere(of, d)
 		}
-		p, err := s.planOne(a, cl, of, d)
-		if err != nil {
+		if err == nil && !there {
+			a.note("skipped: dataset %s, because %s does not exist", d.Name, s.path(d.File))
+			skipped = append(skipped, d.Name)
+			continue
+		}
+		var p *clusterPlan
+		if err == nil {
+			p, err = s.planOne(a, cl, of, d)
+		}
+		if err != nil && !a.collect(&mistakes, err) {
 			return nil, nil, err
 		}
 		plans = append(plans, p)
+	}
+	if err := mistakes.Sorted(); err != nil {
+		return nil, nil, err
 	}
 	if len(plans) == 0 {
 		return nil, nil, fmt.Errorf("%s: the files of all datasets are missing", s.Spec)

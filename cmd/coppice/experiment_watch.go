@@ -400,6 +400,9 @@ type experimentExtendCmd struct {
 // Run implements `coppice experiment extend`.
 func (c *experimentExtendCmd) Run(a *app) error {
 	s, err := c.read()
+	if s != nil && err != nil {
+		return c.withData(a, s, err, false)
+	}
 	if err == nil {
 		err = c.cellFlags.set(s)
 	}
