@@ -49,7 +49,7 @@ func (e Errors) Sorted() error {
 	slices.SortStableFunc(e, func(a, b error) int {
 		x, _ := placeOfError(a)
 		y, _ := placeOfError(b)
-		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column))
+		return cmp.Or(x.Line-y.Line, x.Column-y.Column)
 	})
 	return e
 }
@@ -66,15 +66,6 @@ func placeOfError(err error) (yamltree.Place, bool) {
 	}
 	return yamltree.Place{}, false
 }
-
-// Error returns an error about a place in the spec's file; zero: about the file as a whole.
-func (s *Spec) Error(at yamltree.Place, format string, args ...any) error {
-	return &spec.Error{File: s.file, Line: at.Line, Column: at.Column, Reason: fmt.Sprintf(format, args...)}
-}
-
-// Located adds a place in the spec's file to an error about what the spec names there, and keeps
-// the kind of the error.
-func (s *Spec) Located(at yamltree.Place, err error) error { return &located{s.file, at, err} }
 
 // located is an error about what the spec names at a place.
 type located struct {

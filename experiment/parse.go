@@ -56,7 +56,15 @@ func (s *Spec) read(list []entry) {
 			s.wrong(yamltree.Place{}, "the key %s is missing", key)
 		}
 	}
-	each("name", s.readName)
+	each("name", func(e entry) {
+		s.Name = s.text(e)
+		if err := protocol.CheckName(s.Name); err != nil {
+			s.wrong(e.valueAt, "name: %v", err)
+		}
+		if len(s.Name) > maxName {
+			s.wrong(e.valueAt, "name: want at most %[2]d characters, got %[1]d", len(s.Name), maxName)
+		}
+	})
 	each("seed", func(e entry) { s.Seed = s.seed(e) })
 	common := Folds{Scheme: folds.Scheme{Way: folds.Seeded, Folds: 10, Seed: s.Seed, Repeats: 1}, Repeats: 1}
 	each("folds", func(e entry) { common = s.folds(e) })
@@ -98,16 +106,6 @@ func (s *Spec) read(list []entry) {
 
 // maxName leaves room for the names of the jobs.
 const maxName = 60
-
-func (s *Spec) readName(e entry) {
-	s.Name = s.text(e)
-	if err := protocol.CheckName(s.Name); err != nil {
-		s.wrong(e.valueAt, "name: %v", err)
-	}
-	if len(s.Name) > maxName {
-		s.fail(e.valueAt, "name: want at most %[2]d characters, got %[1]d", len(s.Name), maxName)
-	}
-}
 
 func (s *Spec) seed(e entry) uint64 {
 	v, err := strconv.ParseUint(s.text(e), 10, 64)

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // Spec says what an experiment runs.
@@ -80,6 +82,15 @@ type Published struct {
 	result.Published
 	At yamltree.Place
 }
+
+// Error returns an error about a place in the spec's file; zero: about the file as a whole.
+func (s *Spec) Error(at yamltree.Place, format string, args ...any) error {
+	return &spec.Error{File: s.file, Line: at.Line, Column: at.Column, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Located adds a place in the spec's file to an error about what the spec names there, and keeps
+// the kind of the error.
+func (s *Spec) Located(at yamltree.Place, err error) error { return &located{s.file, at, err} }
 
 // DefaultMeasures are those of a spec that names none: the six of Geng 2016.
 var DefaultMeasures = []string{"chebyshev", "clark", "canberra", "kl", "cosine", "intersection"}

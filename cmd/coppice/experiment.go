@@ -38,7 +38,7 @@ type specArg struct {
 
 // read reads the spec. If it has mistakes, their error comes with what could be read.
 func (s *specArg) read() (*experiment.Spec, error) {
-	text, err := s.text()
+	text, err := s.specText()
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func (s *specArg) read() (*experiment.Spec, error) {
 	return of, err
 }
 
-// text returns the text of the spec. A file comes before a shipped spec of the same name.
-func (s *specArg) text() ([]byte, error) {
+// specText returns the text of the spec. A file comes before a shipped spec of the same name.
+func (s *specArg) specText() ([]byte, error) {
 	info, err := os.Stat(s.Spec)
 	if err != nil || info.IsDir() {
 		if ships, ok := shipped.Find(s.Spec); ok {
