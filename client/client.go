@@ -189,6 +189,19 @@ func (c *Client) SubmitExperiment(ctx context.Context, r protocol.ExperimentRequ
 	return &v, c.json(ctx, http.MethodPost, at("experiments"), r, &v)
 }
 
+// Experiments lists the experiments and how far they are.
+func (c *Client) Experiments(ctx context.Context) ([]protocol.Experiment, error) {
+	var v protocol.ExperimentList
+	err := c.json(ctx, http.MethodGet, at("experiments"), nil, &v)
+	return v.Experiments, err
+}
+
+// Experiment says how far an experiment is.
+func (c *Client) Experiment(ctx context.Context, name string) (*protocol.Experiment, error) {
+	var v protocol.Experiment
+	return &v, c.json(ctx, http.MethodGet, at("experiments", name), nil, &v)
+}
+
 // Jobs lists all jobs in full, the oldest first.
 func (c *Client) Jobs(ctx context.Context) ([]protocol.JobInfo, error) {
 	list, err := c.ListJobs(ctx, protocol.JobQuery{Sort: "submitted", Full: true})

@@ -233,9 +233,6 @@ type JobInfo struct {
 	CellsAgain int `json:"runs_again,omitempty"`
 	// CellsNotRun is how many are not run, since their budget is used up; Collected has them too.
 	CellsNotRun int `json:"runs_not_run,omitempty"`
-	// CellsLeft is how many seconds the runs of a running job take still where all slots of the workers
-	// compute them, as the leader estimates from those that have ended; 0: not known.
-	CellsLeft float64 `json:"runs_left_seconds,omitempty"`
 	// Gathered is the number of finished tasks of a gather round, Tasks of all,
 	// InFlight of those that workers compute just now, as the leader knows.
 	Gathered int `json:"collected,omitempty"`

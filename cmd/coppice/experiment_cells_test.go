@@ -133,8 +133,8 @@ func TestRecordedCells(t *testing.T) {
 	if diff := cmp.Diff(recorded[0], recorded[1]); diff != "" {
 		t.Error(diff)
 	}
-	var list []standing
-	if inJSON(t, &list, "experiment", "list", "--server", server); len(list) != 1 || list[0].Cells != 4 || list[0].Done != 4 {
+	var list []protocol.Experiment
+	if inJSON(t, &list, "experiment", "list", "--server", server); len(list) != 1 || list[0].Runs != 4 || list[0].Done != 4 {
 		t.Errorf("%+v", list)
 	}
 	for _, c := range []struct{ flag, says string }{{"--record=odd", `--record: cannot record "odd"`}, {"--record-again", "--record-again: nothing is to be recorded"}} {
@@ -172,9 +172,9 @@ func cellsOfTwoRuns(t *testing.T, n int) {
 	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", more, "--local")), asJSON(t, there)); diff != "" {
 		t.Error(diff)
 	}
-	var list []standing
+	var list []protocol.Experiment
 	inJSON(t, &list, "experiment", "list", "--server", server)
-	if len(list) != 1 || list[0].Done != 2*n || list[0].Cells != 2*n || list[0].State != "done" {
+	if len(list) != 1 || list[0].Done != 2*n || list[0].Runs != 2*n || list[0].State != "done" {
 		t.Errorf("%+v", list)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/state"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -156,11 +157,11 @@ func (e *onCluster) readLayout(ctx context.Context) (*experiment.Layout, error) 
 
 // state returns the state of an experiment that has jobs.
 func (e *onCluster) state() string {
-	var jobs []protocol.JobInfo
+	var jobs []state.Job
 	for _, j := range slices.Backward(e.jobs) {
-		jobs = append(jobs, *j.JobInfo)
+		jobs = append(jobs, state.Job{JobInfo: j.JobInfo})
 	}
-	return standingsOf(jobs)[0].State
+	return string(state.Of(jobs).State)
 }
 
 // live reports whether a job has results of all of its cells, or will have them.

@@ -25,7 +25,7 @@ type watchedGrid struct {
 	name   string
 	layout *experiment.Layout // of the spec; nil: that of the jobs
 
-	of   string // the jobs that it is of
+	of   string // the number of jobs and the outline that it is of
 	done int    // when it was read
 	next time.Time
 	jobs []*watchedJob
@@ -41,23 +41,15 @@ type watchedJob struct {
 
 // refresh reads how cells have ended, where their number has changed and it is time to. What cannot be read
 // leaves the grid as far as it is: the report at the end says what is wrong.
-func (w *watchedGrid) refresh(ctx context.Context, jobs []protocol.JobInfo, done int) {
-	start, of := time.Now(), namesOf(jobs)
-	if start.Before(w.next) || w.grid != nil && of == w.of && done == w.done {
+func (w *watchedGrid) refresh(ctx context.Context, x *protocol.Experiment) {
+	start, of := time.Now(), fmt.Sprintf("%d %s", x.Jobs, x.Outline)
+	if start.Before(w.next) || w.grid != nil && of == w.of && x.Done == w.done {
 		return
 	}
 	if w.read(ctx, of) == nil {
-		w.done = done
+		w.done = x.Done
 	}
 	w.next = time.Now().Add(max(leastReading, readingsApart*time.Since(start)))
-}
-
-// namesOf names jobs and their outlines.
-func namesOf(jobs []protocol.JobInfo) (text string) {
-	for i := range jobs {
-		text += fmt.Sprintf("%d %s,", jobs[i].ID, jobs[i].Outline)
-	}
-	return text
 }
 
 func (w *watchedGrid) read(ctx context.Context, of string) error {

@@ -177,9 +177,13 @@ func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work
 		sets[t.Datasets[i].Name] = i
 	}
 	again := againOf(works, folder.Records())
+	var methods []string
+	for i := range t.Rows {
+		methods = append(methods, t.Rows[i].Name)
+	}
 	told, began := false, time.Now()
 	return runner.Run(a.ctx, works, runner.Options{
-		Lanes: c.threadsFlag.count(), Budgets: budgets,
+		Lanes: c.threadsFlag.count(), Methods: methods, Budgets: budgets,
 		Begin: func(w *runner.Work, cell *experiment.Cell) {
 			g.move(cell.Row, sets[w.Plan.Dataset.Name], again[cell.Key], tables.Running)
 		},
@@ -198,9 +202,9 @@ func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work
 			return folder.Put(r)
 		},
 		Show: func(s runner.Status) {
-			if s.Firsts && !told && s.Left > 0 {
+			if left := s.Estimate.Seconds; s.Firsts && !told && left > 0 {
 				told = true
-				a.note("about %s in all, estimated from the first run of each method on each dataset", duration(time.Since(began).Seconds()+s.Left))
+				a.note("about %s in all, estimated from the first run of each method on each dataset", duration(time.Since(began).Seconds()+left))
 			}
 			m.showAll(statusLine(s), g.lines)
 		},
@@ -237,8 +241,5 @@ func statusLine(s runner.Status) string {
 	if s.Failed > 0 {
 		text += fmt.Sprintf(", %s failed", count(s.Failed))
 	}
-	if s.Known {
-		text += "  ETA " + duration(s.Left)
-	}
-	return text
+	return text + eta(s.Estimate)
 }

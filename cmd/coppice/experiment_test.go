@@ -299,16 +299,16 @@ func TestExperimentOnCluster(t *testing.T) {
 	if e := coppice(t, on("job", "predictions", "e.first", "--out", filepath.Join(dir, "p.csv"))...); e.code != exitFailed || !strings.Contains(e.stderr, "--record predictions") || !strings.Contains(e.stderr, "--keep-models") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
-	var list []standing
+	var list []protocol.Experiment
 	inJSON(t, &list, on("experiment", "list")...)
-	if len(list) != 1 || list[0].Name != "e" || list[0].State != "done" || list[0].Jobs != 4 || list[0].Cells != 14 || list[0].Done != 14 {
+	if len(list) != 1 || list[0].Name != "e" || list[0].State != "done" || list[0].Jobs != 4 || list[0].Runs != 14 || list[0].Done != 14 {
 		t.Errorf("%+v", list)
 	}
 	experimentSpec(t, dir, "  - {algorithm: ldlf, settings: {steps: 100000000, patience: 100000000}}\n")
 	works(t, on("experiment", "extend", spec)...)
 	works(t, on("experiment", "cancel", "e")...)
 	inJSON(t, &list, on("experiment", "list")...)
-	if len(list) != 1 || list[0].State != "cancelled" || list[0].Cells != 21 || list[0].Done != 14 {
+	if len(list) != 1 || list[0].State != "cancelled" || list[0].Runs != 21 || list[0].Done != 14 {
 		t.Errorf("cancelled: %+v", list)
 	}
 	if e := coppice(t, on("experiment", "watch", "e")...); e.code != exitFailed || !strings.Contains(e.stderr, "7 runs of experiment e missing") || !strings.Contains(e.stdout, "structrf trees=3") {

@@ -75,6 +75,8 @@ func Handler(cfg Config) http.Handler {
 
 		{"GET /v1/jobs", leader, json(job.list)},
 		{"POST /v1/jobs", leader, json(submission.submitJob)},
+		{"GET /v1/experiments", leader, json(job.experiments)},
+		{"GET /v1/experiments/{name}", leader, json(job.experiment)},
 		{"POST /v1/experiments", leader, json(submission.submitExperiment)},
 		{"GET /v1/jobs/{job}", leader, json(job.get)},
 		{"GET /v1/jobs/{job}/watch", leader, job.watch},

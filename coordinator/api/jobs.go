@@ -76,7 +76,7 @@ func (v *jobView) infoWaiting(j *state.Job, index uint64, waits map[uint64]jobs.
 		return info
 	}
 	if live, ok := v.running.Live(j.ID); ok {
-		info.InFlight, info.CellsLeft = live.InFlight, live.Left
+		info.InFlight = live.InFlight
 		if live.Progress != nil {
 			info.Progress = live.Progress
 		}
