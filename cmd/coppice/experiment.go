@@ -136,15 +136,15 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 		return err
 	}
 	defer cl.Close()
-	e, n, err := c.submit(a, cl, s, &c.cellFlags, c.KeepModels)
+	sub, err := c.submit(a, cl, s, &c.cellFlags, c.KeepModels)
 	if err != nil {
 		return err
 	}
-	if len(e.jobs) == 0 {
-		return fmt.Errorf("%s: no method supports any dataset, so there is nothing to run: %s", c.Spec, strings.Join(failuresOf(e.layout.Fill(nil, nil)), "; "))
+	if sub.Empty && sub.Request.After == 0 {
+		return fmt.Errorf("%s: no method supports any dataset, so there is nothing to run: %s", c.Spec, strings.Join(failuresOf(sub.Layout.Fill(nil, nil)), "; "))
 	}
-	a.note("%s of experiment %s submitted", plural(n, "run"), s.Name)
-	return watchAndReport(a, cl, s.Name, e.layout, &c.reportFlags)
+	a.note("%s of experiment %s submitted", plural(sub.Runs, "run"), s.Name)
+	return watchAndReport(a, cl, s.Name, sub.Layout, &c.reportFlags)
 }
 
 type experimentShowCmd struct {

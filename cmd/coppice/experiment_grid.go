@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -69,14 +70,15 @@ func (w *watchedGrid) read(ctx context.Context, of string) error {
 
 // begin reads what the experiment has; how its cells have ended is not known then.
 func (w *watchedGrid) begin(ctx context.Context) error {
-	e, err := readJobs(ctx, w.cl, w.name)
+	e, err := submission.Read(ctx, clusterSource{w.cl}, w.name)
 	if err != nil {
 		return err
 	}
-	e.layout = w.layout
-	l, err := e.readLayout(ctx)
-	if err != nil {
-		return err
+	l := w.layout
+	if l == nil {
+		if l, err = e.Layout(ctx); err != nil {
+			return err
+		}
 	}
 	t := l.Fill(nil, nil)
 	at := make(map[string][]*tables.Cell, len(t.Cells))
@@ -86,7 +88,7 @@ func (w *watchedGrid) begin(ctx context.Context) error {
 		}
 	}
 	var jobs []*watchedJob
-	for _, j := range e.jobs {
+	for _, j := range e.Jobs {
 		cells, err := j.Cells()
 		if err != nil {
 			return err

@@ -167,16 +167,11 @@ func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.L
 	if err != nil {
 		return err
 	}
-	e, err := readJobs(a.ctx, cl, name)
+	t, err := tableThere(a, cl, name, layout)
 	if err != nil {
 		return err
 	}
-	e.layout = layout
-	t, err := e.table(a.ctx)
-	if err != nil {
-		return err
-	}
-	t.noteLeftOut(a)
+	a.noteAll(t.notes)
 	if err := f.write(a, t.Table); err != nil {
 		return err
 	}
@@ -296,14 +291,14 @@ func (c *experimentExtendCmd) Run(a *app) error {
 	if _, err := jobsOf(a, cl, s.Name); err != nil {
 		return err
 	}
-	_, n, err := c.submit(a, cl, s, &c.cellFlags, c.KeepModels)
+	sub, err := c.submit(a, cl, s, &c.cellFlags, c.KeepModels)
 	if err != nil {
 		return err
 	}
 	return a.print(struct {
 		Name  string `json:"name"`
 		Cells int    `json:"runs"`
-	}{s.Name, n}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s added; to watch them: coppice experiment watch %s\n", plural(n, "run"), s.Name)
+	}{s.Name, sub.Runs}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s added; to watch them: coppice experiment watch %s\n", plural(sub.Runs, "run"), s.Name)
 	})
 }
