@@ -47,7 +47,10 @@ func (w *whatArg) whereabouts() (*whereabouts, error) {
 	info, err := os.Stat(w.What)
 	_, ships := shipped.Find(w.What)
 	switch {
-	case ships && (err != nil || info.IsDir() && !experiment.Begun(w.What)), err == nil && !info.IsDir():
+	case ships && (err != nil || info.IsDir() && !experiment.Begun(w.What)):
+		// Also an experiment with another spec may have the name: it is not compared with the shipped one.
+		return &whereabouts{isSpec, cmp.Or(w.Dir, folderOf(w.What, w.What)), w.What, nil}, nil
+	case err == nil && !info.IsDir():
 		s, err := (&specArg{Spec: w.What}).read()
 		if err != nil {
 			return nil, err
