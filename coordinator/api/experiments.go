@@ -18,7 +18,7 @@ import (
 func (h *jobHandlers) experiments(*http.Request) (any, error) {
 	st := h.store.State()
 	chosen, _ := choose(st.Jobs(), &protocol.JobQuery{Experiment: protocol.AnyExperiment})
-	waits := h.waits(st)
+	waits := h.running.Waits(st)
 	of, names := make(map[string][]progress.Job), []string(nil)
 	for _, j := range chosen {
 		if of[j.Experiment] == nil {
@@ -40,7 +40,7 @@ func (h *jobHandlers) experiment(r *http.Request) (any, error) {
 	if len(chosen) == 0 || name == protocol.AnyExperiment {
 		return nil, fmt.Errorf("experiment %.80q %w", name, state.ErrNotFound)
 	}
-	waits, list := h.waits(st), []progress.Job(nil)
+	waits, list := h.running.Waits(st), []progress.Job(nil)
 	for _, j := range chosen {
 		list = append(list, h.experimentJob(st, j, waits))
 	}
@@ -51,7 +51,7 @@ func (h *jobHandlers) experiment(r *http.Request) (any, error) {
 func (h *jobHandlers) experimentJob(st *state.State, j *state.Job, waits map[uint64]jobs.Wait) progress.Job {
 	info := h.infoWaiting(j, st.Index(), waits)
 	var live dispatch.Live
-	if h.running.Live != nil && j.State == protocol.Running {
+	if j.State == protocol.Running {
 		live, _ = h.running.Live(j.ID)
 	}
 	return progress.Job{JobInfo: &info, Runs: runsOf(j, live, time.Now())}
