@@ -35,3 +35,9 @@ func (x *Experiment) Ended() bool { return x.State.Final() }
 type ExperimentList struct {
 	Experiments []Experiment `json:"experiments"`
 }
+
+// ExperimentChange is the answer to a request that cancels, pauses or resumes an experiment.
+type ExperimentChange struct {
+	Experiment
+	Changed []string `json:"changed"` // the names of the jobs that were changed
+}

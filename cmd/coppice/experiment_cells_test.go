@@ -222,7 +222,7 @@ func TestModelsOfCells(t *testing.T) {
 	}
 }
 
-// TestCancelledCells: the cells that had ended when an experiment was cancelled are in its report,
+// TestCancelledCells: an experiment is paused and goes on; the cells that had ended when it was cancelled are in its report,
 // and the next run has the others run alone.
 func TestCancelledCells(t *testing.T) {
 	dir := t.TempDir()
@@ -240,6 +240,17 @@ func TestCancelledCells(t *testing.T) {
 		list, err := c.Client().ListJobs(t.Context(), protocol.JobQuery{Experiment: "e"})
 		return err == nil && recordedCells(list.Jobs) >= 2
 	})
+	for _, command := range []string{"pause", "pause", "resume", "resume"} {
+		var x protocol.ExperimentChange
+		inJSON(t, &x, on("experiment", command, "e")...)
+		testkit.Until(t, "the experiment to be listed as "+string(x.State), func() bool {
+			now, err := c.Client().Experiments().Get(t.Context(), "e")
+			return err == nil && (now.State == protocol.Paused) == (command == "pause") && now.Done >= 2
+		})
+	}
+	if e := coppice(t, on("experiment", "pause", "none")...); e.code != exitFailed || !strings.Contains(e.stderr, `the cluster has no experiment "none"`) {
+		t.Errorf("exit code %d\n%s", e.code, e.stderr)
+	}
 	works(t, on("experiment", "cancel", "e")...)
 	if e := <-end; e.code != exitFailed || !strings.Contains(e.stderr, "runs of experiment e missing") {
 		t.Errorf("exit code %d\n%s", e.code, e.stderr)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -112,7 +111,7 @@ func (s clusterSource) ExperimentJobs(ctx context.Context, experiment string) ([
 
 // Outcomes implements submission.Source.
 func (s clusterSource) Outcomes(ctx context.Context, job uint64, records bool, take func(protocol.CellOutcome) error) error {
-	return s.Cells(ctx, strconv.FormatUint(job, 10), records, take)
+	return s.Experiments().Outcomes(ctx, job, records, take)
 }
 
 // clusterTable is the table of an experiment so far.
@@ -177,7 +176,7 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *
 			return nil, err
 		}
 	}
-	_, err = cl.SubmitExperiment(a.ctx, sub.Request)
+	_, err = cl.Experiments().Submit(a.ctx, sub.Request)
 	if errors.Is(err, context.Canceled) {
 		err = interrupted{"interrupted; the experiment may have been submitted: see coppice experiment list"}
 	}

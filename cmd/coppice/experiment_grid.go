@@ -35,7 +35,7 @@ type watchedGrid struct {
 
 // watchedJob is what is known of the cells of a job.
 type watchedJob struct {
-	id    string
+	id    uint64
 	cells [][]*tables.Cell // by unit: those of the table, several where datasets have the same content
 	known []bool           // by unit: it has ended, or is not run
 }
@@ -93,7 +93,7 @@ func (w *watchedGrid) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		of := &watchedJob{id: fmt.Sprint(j.ID), known: make([]bool, len(cells))}
+		of := &watchedJob{id: j.ID, known: make([]bool, len(cells))}
 		for i := range cells {
 			of.cells = append(of.cells, at[cells[i].Key])
 		}
@@ -106,7 +106,7 @@ func (w *watchedGrid) begin(ctx context.Context) error {
 // readJob reads what is not known of the cells of a job.
 func (w *watchedGrid) readJob(ctx context.Context, j *watchedJob) error {
 	for _, s := range unknown(j.known) {
-		if err := w.cl.CellStates(ctx, j.id, s.from, s.until, func(c protocol.CellState) error { return w.take(j, c) }); err != nil {
+		if err := w.cl.Experiments().States(ctx, j.id, s.from, s.until, func(c protocol.CellState) error { return w.take(j, c) }); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (w *watchedGrid) readJob(ctx context.Context, j *watchedJob) error {
 // take notes how a cell has ended. One that failed counts as failed until it has ended well in another job.
 func (w *watchedGrid) take(j *watchedJob, c protocol.CellState) error {
 	if c.Task < 0 || c.Task >= len(j.cells) {
-		return fmt.Errorf("job %s: run %d of %d", j.id, c.Task, len(j.cells))
+		return fmt.Errorf("job %d: run %d of %d", j.id, c.Task, len(j.cells))
 	}
 	j.known[c.Task] = true
 	state := tables.Done

@@ -49,13 +49,13 @@ func TestUnknown(t *testing.T) {
 func TestWatchedGridReadsNews(t *testing.T) {
 	const cells = 3000
 	table := &tables.Table{Datasets: []tables.Dataset{{Name: "d"}}, Rows: []tables.Row{{Name: "r"}}}
-	first := &watchedJob{id: "1", known: make([]bool, cells)}
+	first := &watchedJob{id: 1, known: make([]bool, cells)}
 	table.Cells = make([]tables.Cell, cells)
 	for i := range table.Cells {
 		table.Cells[i].State = tables.Missing
 		first.cells = append(first.cells, []*tables.Cell{&table.Cells[i]})
 	}
-	second := &watchedJob{id: "2", known: make([]bool, 2), cells: [][]*tables.Cell{{&table.Cells[7]}, nil}} // of another submission
+	second := &watchedJob{id: 2, known: make([]bool, 2), cells: [][]*tables.Cell{{&table.Cells[7]}, nil}} // of another submission
 	ended := map[string]map[int]protocol.CellState{"1": {}, "2": {}}
 	var asked []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -25,7 +25,7 @@ func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.
 	defer m.clear()
 	cl.Faithful = true // the cluster keeps the jobs, however long it is away
 	for {
-		x, err := cl.Experiment(a.ctx, name)
+		x, err := cl.Experiments().Get(a.ctx, name)
 		if client.IsNotFound(err) {
 			return "", noExperiment(name)
 		}
@@ -127,7 +127,7 @@ func (c *experimentListCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	all, err := cl.Experiments(a.ctx)
+	all, err := cl.Experiments().List(a.ctx)
 	if err != nil {
 		return err
 	}
@@ -184,13 +184,14 @@ func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.L
 	return nil
 }
 
-type experimentCancelCmd struct {
+// changedExperiment is a command that changes the jobs of an experiment which have not ended.
+type changedExperiment struct {
 	nameArg
 	changeFlags
 }
 
-// Run implements `coppice experiment cancel`.
-func (c *experimentCancelCmd) Run(a *app) error {
+// ask sends the request and prints its answer.
+func (c *changedExperiment) ask(a *app, change func(client.Experiments, context.Context, string) (*protocol.ExperimentChange, error), done, then string) error {
 	if err := c.nameArg.check(); err != nil {
 		return err
 	}
@@ -199,24 +200,37 @@ func (c *experimentCancelCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	jobs, err := jobsOf(a, cl, c.Name)
+	x, err := change(cl.Experiments(), a.ctx, c.Name)
+	if client.IsNotFound(err) {
+		return noExperiment(c.Name)
+	}
 	if err != nil {
 		return err
 	}
-	cancelled := []string{}
-	for i := range jobs {
-		j := &jobs[i]
-		if j.State.Final() {
-			continue
-		}
-		if _, err := cl.Cancel(a.ctx, fmt.Sprint(j.ID)); err != nil {
-			return err
-		}
-		cancelled = append(cancelled, j.Name)
-	}
-	return a.print(cancelled, func(w io.Writer) {
-		fmt.Fprintf(w, "experiment %s: %s cancelled, %s had ended before\n", c.Name, plural(len(cancelled), "job"), count(len(jobs)-len(cancelled)))
+	return a.print(x, func(w io.Writer) {
+		fmt.Fprintf(w, "experiment %s is %s; %s %s%s\n", c.Name, x.State, plural(len(x.Changed), "job"), done, then)
 	})
+}
+
+type experimentCancelCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment cancel`.
+func (c *experimentCancelCmd) Run(a *app) error {
+	return c.ask(a, client.Experiments.Cancel, "cancelled", "")
+}
+
+type experimentPauseCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment pause`.
+func (c *experimentPauseCmd) Run(a *app) error {
+	return c.ask(a, client.Experiments.Pause, "paused", "; to go on: coppice experiment resume "+c.Name)
+}
+
+type experimentResumeCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment resume`.
+func (c *experimentResumeCmd) Run(a *app) error {
+	return c.ask(a, client.Experiments.Resume, "resumed", "; to watch it: coppice experiment watch "+c.Name)
 }
 
 // jobsOf lists the jobs of an experiment, of which there is one at least.

@@ -35,16 +35,64 @@ func (h *jobHandlers) experiments(*http.Request) (any, error) {
 
 // experiment answers with one experiment.
 func (h *jobHandlers) experiment(r *http.Request) (any, error) {
-	st, name := h.store.State(), r.PathValue("name")
-	chosen, _ := choose(st.Jobs(), &protocol.JobQuery{Experiment: name})
-	if len(chosen) == 0 || name == protocol.AnyExperiment {
-		return nil, fmt.Errorf("experiment %.80q %w", name, state.ErrNotFound)
+	return h.experimentOf(r.PathValue("name"))
+}
+
+// experimentOf describes an experiment.
+func (h *jobHandlers) experimentOf(name string) (*protocol.Experiment, error) {
+	st := h.store.State()
+	chosen, err := jobsOf(st, name)
+	if err != nil {
+		return nil, err
 	}
 	waits, list := h.running.Waits(st), []progress.Job(nil)
 	for _, j := range chosen {
 		list = append(list, h.experimentJob(st, j, waits))
 	}
 	return progress.Of(list), nil
+}
+
+// jobsOf returns the jobs of an experiment, the newest first. There is at least one.
+func jobsOf(st *state.State, name string) ([]*state.Job, error) {
+	if err := protocol.CheckName(name); err != nil {
+		return nil, bad{fmt.Errorf("experiment %.80q: %w", name, err)}
+	}
+	chosen, _ := choose(st.Jobs(), &protocol.JobQuery{Experiment: name})
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("experiment %s %w", name, state.ErrNotFound)
+	}
+	return chosen, nil
+}
+
+// changeExperiment commits an entry about each job of an experiment that a request changes. A request that is sent again
+// changes the rest.
+func (h *jobHandlers) changeExperiment(c change) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		name := r.PathValue("name")
+		list, err := jobsOf(h.store.State(), name)
+		if err != nil {
+			return nil, err
+		}
+		changed := []string{}
+		for _, j := range list {
+			if !c.from(j.State) {
+				continue
+			}
+			_, _, err := commit(r, h.store, c.kind, c.entry(j.ID, time.Now()))
+			if now := h.store.State().Job(j.ID); err != nil && (now == nil || now.State.Final()) {
+				continue // it has ended meanwhile
+			}
+			if err != nil {
+				return nil, err
+			}
+			changed = append(changed, j.Name)
+		}
+		x, err := h.experimentOf(name)
+		if err != nil {
+			return nil, err
+		}
+		return protocol.ExperimentChange{Experiment: *x, Changed: changed}, nil
+	}
 }
 
 // experimentJob describes a job of an experiment and its runs.
