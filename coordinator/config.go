@@ -19,7 +19,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/coppice-ldl/coppice/coordinator/api"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -498,12 +497,4 @@ func (c *Config) lostFolder(err error, members []protocol.MemberEntry) error {
 		remedy = fmt.Sprintf("start this coordinator again with --peers %s: it fetches its data from the other coordinators", strings.Join(peers, ","))
 	}
 	return fmt.Errorf("the coordinator's folder is lost: %w; the coordinator accepts no data any more; bring the folder back, or %s", err, remedy)
-}
-
-// quotas returns the quotas of the API, in which 0 means no bound.
-func (c *Config) quotas() api.Quotas {
-	q := c.Quotas
-	return api.Quotas{
-		Queue: max(0, q.Queue), JobMemory: max(0, q.JobMemory), BlobBytes: max(0, q.BlobBytes), Message: c.Budget.parts().largest(),
-	}
 }

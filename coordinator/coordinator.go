@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,7 +59,11 @@ func Run(ctx context.Context, c Config) error {
 		cfg.Log.Warn(open)
 	}
 	n := &node{cfg: cfg}
-	defer n.close()
+	defer func() {
+		for _, end := range slices.Backward(n.closers) {
+			end()
+		}
+	}()
 	if err := n.open(ctx); err != nil {
 		return err
 	}
@@ -69,14 +74,8 @@ func Run(ctx context.Context, c Config) error {
 	return n.run(ctx)
 }
 
-// onClose adds a step to close, before the steps that were added earlier.
+// onClose adds a step to the end of Run, before the steps that were added earlier.
 func (n *node) onClose(f func()) { n.closers = append(n.closers, f) }
-
-func (n *node) close() {
-	for i := len(n.closers) - 1; i >= 0; i-- {
-		n.closers[i]()
-	}
-}
 
 func (n *node) open(ctx context.Context) error {
 	registry := metrics.Registry()
@@ -108,8 +107,12 @@ func (n *node) open(ctx context.Context) error {
 		return err
 	}
 	n.connect()
+	q := n.cfg.Quotas // 0 means no bound to the API
 	n.http.handle(api.Handler(api.Config{
-		ID: n.cfg.ID, Store: n.store, Blobs: n.blobs, Members: n.member.service, Quotas: n.cfg.quotas(), Metrics: n.scrape, Log: n.cfg.Log,
+		ID: n.cfg.ID, Store: n.store, Blobs: n.blobs, Members: n.member.service, Metrics: n.scrape, Log: n.cfg.Log,
+		Quotas: api.Quotas{
+			Queue: max(0, q.Queue), JobMemory: max(0, q.JobMemory), BlobBytes: max(0, q.BlobBytes), Message: n.cfg.Budget.parts().largest(),
+		},
 		Status: api.Status{
 			Cluster: n.status.cluster, Local: n.status.local, Heard: n.status.heard,
 			Ready: n.status.ready, Lacks: n.copies.notReady, Advice: n.status.readyText,

@@ -82,15 +82,6 @@ func (c *DerivedCache) Close() {
 	c.closed = true
 }
 
-// setVersion drops all values unless they have this version; version 0 has no values.
-func (c *DerivedCache) setVersion(version uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.version != version && !c.closed {
-		c.reset(version)
-	}
-}
-
 // reset drops all values and begins a version. mu is held.
 func (c *DerivedCache) reset(version uint64) {
 	c.memory.release(c.bytes)
@@ -104,18 +95,17 @@ func (c *DerivedCache) reset(version uint64) {
 // get returns the task's derived value from the cache or from Derive; nil: the task runs
 // without one. The value is retained for the caller, who releases it.
 func (c *DerivedCache) get(k round.ReduceKernel, u round.Task, d *dataset.Data, v round.Vars, scratch any) (round.Derived, error) {
-	c.setVersion(u.DerivedVersion)
-	if u.DerivedVersion == 0 {
-		return nil, nil
-	}
 	key := derivedKey{u.Op, u.ID, u.Of}
 	c.mu.Lock()
+	if c.version != u.DerivedVersion && !c.closed {
+		c.reset(u.DerivedVersion)
+	}
 	value, ok := c.values[key]
 	if ok {
 		value.Retain()
 	}
 	c.mu.Unlock()
-	if ok {
+	if ok || u.DerivedVersion == 0 { // which has no values
 		return value, nil
 	}
 	reserved := 0

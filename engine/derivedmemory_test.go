@@ -74,7 +74,7 @@ func TestDerivedMemoryIsReleased(t *testing.T) {
 	if m.Used() != 0 {
 		t.Errorf("%d bytes are taken after a panic", m.Used())
 	}
-	c.setVersion(1)
+	c.reset(1)
 	taken := 50
 	if !m.reserve(taken) || !c.store(1, derivedKey{0, 0, 1}, sized(20), &taken) || m.Used() != 20 {
 		t.Errorf("%d bytes are taken for a value of 20", m.Used())
@@ -90,7 +90,7 @@ func TestDerivedMemoryIsReleased(t *testing.T) {
 	if !c.store(1, derivedKey{0, 2, 3}, sized(10), &taken) || m.Used() != 70+10 {
 		t.Errorf("%d bytes are taken with a value of as many bytes as were reserved", m.Used())
 	}
-	c.setVersion(2)
+	c.get(zeroKernel{}, round.Task{Of: 1, DerivedVersion: 2}, nil, nil, nil)
 	if m.Used() != 0 {
 		t.Errorf("%d bytes are taken in another version", m.Used())
 	}

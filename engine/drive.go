@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/coppice-ldl/coppice/engine/round"
 )
@@ -43,4 +45,63 @@ func Drive(ctx context.Context, t round.Trainer, start uint64, x Executor, obser
 			return err
 		}
 	}
+}
+
+// RoundTimes adds up the durations of rounds by their Kind. It is safe for concurrent use:
+// concurrent jobs may share one.
+type RoundTimes struct {
+	mu     sync.Mutex
+	byKind map[string]time.Duration
+}
+
+// Seconds returns the total duration, in seconds, of the rounds of each Kind.
+func (s *RoundTimes) Seconds() map[string]float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seconds := make(map[string]float64)
+	for kind, d := range s.byKind {
+		seconds[kind] = d.Seconds()
+	}
+	return seconds
+}
+
+// ComputeTimer is an Executor that knows how long workers computed for a round.
+type ComputeTimer interface {
+	Executor
+	// Computed returns the longest compute time that a worker reported for a partial of the
+	// last reduce round; 0: unknown.
+	Computed() time.Duration
+}
+
+// Measure returns an Executor that adds the durations of x's rounds to s. If x is a
+// ComputeTimer, a reduce round counts at most its Computed. skipChildren leaves out rounds
+// whose tasks are whole jobs, for callers that measure those jobs themselves.
+func (s *RoundTimes) Measure(x Executor, skipChildren bool) Executor {
+	return &timedExecutor{x, s, skipChildren}
+}
+
+type timedExecutor struct {
+	Executor
+	times       *RoundTimes
+	skipSubJobs bool
+}
+
+// Do implements Executor.
+func (m *timedExecutor) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
+	began := time.Now()
+	err := m.Executor.Do(ctx, n, r, res)
+	if m.skipSubJobs && r.SubJob != nil {
+		return err
+	}
+	took := time.Since(began)
+	if c, ok := m.Executor.(ComputeTimer); ok && r.How == round.Reduce && c.Computed() > 0 {
+		took = min(took, c.Computed())
+	}
+	m.times.mu.Lock()
+	defer m.times.mu.Unlock()
+	if m.times.byKind == nil {
+		m.times.byKind = make(map[string]time.Duration)
+	}
+	m.times.byKind[r.Kind] += took
+	return err
 }

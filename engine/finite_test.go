@@ -43,12 +43,12 @@ func TestFinite(t *testing.T) {
 			}
 		}
 		if err := RunTask(new(round.Partial), &filled{Partial: p}, round.Task{Of: 1}, nil, nil, NewDerivedCache(0), nil); err != nil {
-			t.Errorf("RunUnit of a partial with the fault %q: %v", want, err)
+			t.Errorf("RunTask of a partial with the fault %q: %v", want, err)
 		}
 	}
 }
 
-// TestRunNamesTheUnit that a kernel cannot compute.
+// TestRunNamesTheTask that a kernel cannot compute.
 func TestRunNamesTheTask(t *testing.T) {
 	bad := errors.New("bad luck")
 	k := &canaryKernel{fail: func(round.Task) error { return bad }}

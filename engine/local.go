@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 
@@ -51,7 +52,6 @@ func (l *Local) Do(ctx context.Context, n uint64, r *round.Round, res *round.Res
 }
 
 func (l *Local) sum(ctx context.Context, r *round.Round, res *round.Result) error {
-	res.Gathered = nil
 	l.tree.Reset(r.Tasks, r.Shape)
 	var mu sync.Mutex // guards tree
 	err := l.each(ctx, r, func(u round.Task, x *lane) error {
@@ -117,16 +117,6 @@ func guarded(f func(round.Task, *lane) error, u round.Task, x *lane) (err error)
 	return f(u, x)
 }
 
-// takeLanes takes n lanes for tasks, before any of them could be lent: between rounds all are
-// idle.
-func (l *Local) takeLanes(n int) []*lane {
-	l.taken = l.taken[:0]
-	for range n {
-		l.taken = append(l.taken, l.lender.take())
-	}
-	return l.taken
-}
-
 func (l *Local) parallel(ctx context.Context, r *round.Round, f func(round.Task, *lane) error) error {
 	var (
 		mu     sync.Mutex
@@ -135,16 +125,20 @@ func (l *Local) parallel(ctx context.Context, r *round.Round, f func(round.Task,
 		first  error
 		wait   sync.WaitGroup
 	)
-	nextUnit := func() (int, bool) {
+	nextTask := func() (int, bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		next++
 		return next - 1, next <= r.Tasks && first == nil && ctx.Err() == nil
 	}
-	for _, x := range l.takeLanes(min(l.lanes, r.Tasks)) {
+	l.taken = l.taken[:0]
+	for range min(l.lanes, r.Tasks) { // before any of them could be lent: between rounds all are idle
+		l.taken = append(l.taken, l.lender.take())
+	}
+	for _, x := range l.taken {
 		wait.Go(func() {
 			defer l.lender.give(x)
-			for id, ok := nextUnit(); ok; id, ok = nextUnit() {
+			for id, ok := nextTask(); ok; id, ok = nextTask() {
 				if err := guarded(f, r.Task(id), x); err != nil {
 					mu.Lock()
 					if id < failed {
@@ -160,4 +154,78 @@ func (l *Local) parallel(ctx context.Context, r *round.Round, f func(round.Task,
 		first = ctx.Err()
 	}
 	return first
+}
+
+// lender has the lanes of a Local that are at nothing.
+type lender struct {
+	mu   sync.Mutex
+	idle []*lane
+}
+
+// lane is one lane of a Local. It lends the idle ones to its task (round.Lanes).
+type lane struct {
+	*lender
+	scratch any
+	own     Share  // of its task
+	helps   *Share // of another lane's
+	help    func() // helps with it; made once, so that lending takes no memory
+}
+
+// newLane adds a lane, which is idle.
+func (l *lender) newLane(scratch any) {
+	x := &lane{lender: l, scratch: scratch}
+	x.help = x.helpOut
+	l.give(x)
+}
+
+// take takes an idle lane; nil: there is none.
+func (l *lender) take() *lane {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.idle)
+	if n == 0 {
+		return nil
+	}
+	x := l.idle[n-1]
+	l.idle = l.idle[:n-1]
+	return x
+}
+
+func (l *lender) give(x *lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.idle = append(l.idle, x)
+}
+
+// Idle implements round.Lanes.
+func (l *lender) Idle() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.idle)
+}
+
+// Do implements round.Lanes.
+func (x *lane) Do(n int, p round.Parts) {
+	x.own.Begin(n, p)
+	defer x.own.End()
+	for range n - 1 {
+		helper := x.take()
+		if helper == nil {
+			break
+		}
+		x.own.Join()
+		helper.helps = &x.own
+		go helper.help()
+	}
+	x.own.Work(x.scratch)
+}
+
+// helpOut is a lent lane's work. It is idle again before the one that it helped goes on.
+func (x *lane) helpOut() {
+	s := x.helps
+	if stack := s.Help(x.scratch); stack != nil {
+		os.Stderr.Write(stack) // the lender panics, and its stack does not have this one
+	}
+	x.give(x)
+	s.Leave()
 }

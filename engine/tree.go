@@ -28,7 +28,7 @@ type Tree struct {
 }
 
 // Reset prepares the tree for a round, reusing the memory of the one before.
-func (t *Tree) Reset(units int, shape round.Shape) {
+func (t *Tree) Reset(tasks int, shape round.Shape) {
 	for level, nodes := range t.levels {
 		for i, p := range nodes {
 			if p != nil {
@@ -37,37 +37,32 @@ func (t *Tree) Reset(units int, shape round.Shape) {
 			}
 		}
 	}
-	if t.tasks != units {
+	if t.tasks != tasks {
 		t.levels = t.levels[:0]
-		for n := units; ; n = (n + 1) / 2 {
+		for n := tasks; ; n = (n + 1) / 2 {
 			t.levels = append(t.levels, make([]*round.Partial, n))
 			if n == 1 {
 				break
 			}
 		}
 	}
-	t.tasks, t.shape = units, shape
+	t.tasks, t.shape = tasks, shape
 }
 
 // Partial returns a partial shaped and zeroed for the round: fill it and Put it.
 func (t *Tree) Partial() *round.Partial {
 	if len(t.spare) == 0 {
-		return t.sum()
+		return t.take(&t.sums)
 	}
-	return t.last(&t.spare)
+	return t.take(&t.spare)
 }
 
-// sum returns a partial for the sum of others. It takes none that held a task: each partial would
-// come to have room for a sum, and there are many more tasks than sums.
-func (t *Tree) sum() *round.Partial {
-	if len(t.sums) == 0 {
-		t.sums = append(t.sums, new(round.Partial))
+// take takes the last partial of a list, or makes one. Sums take theirs from t.sums, and never the partial of a task: each
+// partial would come to have room for a sum, and there are many more tasks than sums.
+func (t *Tree) take(list *[]*round.Partial) *round.Partial {
+	if len(*list) == 0 {
+		*list = append(*list, new(round.Partial))
 	}
-	return t.last(&t.sums)
-}
-
-// last takes the last partial of a list.
-func (t *Tree) last(list *[]*round.Partial) *round.Partial {
 	n := len(*list) - 1
 	p := (*list)[n]
 	*list = (*list)[:n]
@@ -102,9 +97,11 @@ func (t *Tree) Put(level, i int, p *round.Partial) (bool, error) {
 		t.Release(p)
 		return false, err
 	}
-	if t.Covered(level, i) {
-		t.Release(p)
-		return false, nil
+	for l, j := level, i; l < len(t.levels); l, j = l+1, j/2 { // the node and its ancestors
+		if t.levels[l][j] != nil {
+			t.Release(p)
+			return false, nil
+		}
 	}
 	t.levels[level][i] = p
 	t.climb(level, i)
@@ -157,7 +154,7 @@ func (t *Tree) addAll(units []*round.Partial) *round.Partial {
 			num.Add32(units[i].F32, units[i+step].F32)
 		}
 	}
-	sum := t.sum()
+	sum := t.take(&t.sums)
 	sum.F64, units[0].F64 = units[0].F64, sum.F64
 	sum.F32, units[0].F32 = units[0].F32, sum.F32
 	var lists [1 << groupLevel]num.Rows
@@ -197,7 +194,7 @@ func (t *Tree) climb(level, i int) {
 	}
 }
 
-// add returns left + right, two nodes of a level, and reuses the memory of both.
+// add returns left + right, two nodes of a level, and reuses the memory of both. An absent row is +0.
 func (t *Tree) add(level int, left, right *round.Partial) *round.Partial {
 	num.Add64(left.F64, right.F64)
 	num.Add32(left.F32, right.F32)
@@ -205,35 +202,18 @@ func (t *Tree) add(level int, left, right *round.Partial) *round.Partial {
 		t.release(level, right)
 		return left
 	}
-	sum := t.sum()
+	sum := t.take(&t.sums)
 	sum.F64, left.F64 = left.F64, sum.F64
 	sum.F32, left.F32 = left.F32, sum.F32
 	sum.Lent, sum.Message, left.Message = left.Lent, left.Message, nil
-	addRows(sum, left, right, t.shape.Rows)
+	most := min(t.shape.Rows, len(left.Index)+len(right.Index))
+	sum.Index = slices.Grow(sum.Index, most)[:most]
+	sum.Values = slices.Grow(sum.Values, most*t.shape.Width)[:most*t.shape.Width]
+	n := num.MergeRows(sum.Values, sum.Index, left.Values, right.Values, left.Index, right.Index, t.shape.Width)
+	sum.Index, sum.Values = sum.Index[:n], sum.Values[:n*t.shape.Width]
 	t.release(level, left)
 	t.release(level, right)
 	return sum
-}
-
-// addRows sets dst's rows, of which there are at most rows, to the sums of the rows of a and b.
-// An absent row is +0.
-func addRows(dst, a, b *round.Partial, rows int) {
-	most := min(rows, len(a.Index)+len(b.Index))
-	dst.Index = slices.Grow(dst.Index[:0], most)[:most]
-	dst.Values = slices.Grow(dst.Values[:0], most*a.Width)[:most*a.Width]
-	n := num.MergeRows(dst.Values, dst.Index, a.Values, b.Values, a.Index, b.Index, a.Width)
-	dst.Index, dst.Values = dst.Index[:n], dst.Values[:n*a.Width]
-}
-
-// Covered reports whether node (level, i) or an ancestor of it is filled, so that
-// nothing more is needed from below it.
-func (t *Tree) Covered(level, i int) bool {
-	for ; level < len(t.levels); level, i = level+1, i/2 {
-		if t.levels[level][i] != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // Root returns the sum of all tasks, or nil while some are missing.

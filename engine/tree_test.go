@@ -314,7 +314,9 @@ func TestTreeKeepsRoomForSumsApart(t *testing.T) {
 func TestCanonicalWritesNegativeZeroAsZero(t *testing.T) {
 	negative := math.Copysign(0, -1)
 	p := &round.Partial{F64: []float64{negative}, F32: []float32{float32(negative)}, Values: []float32{float32(negative)}}
-	canonical(p)
+	if err := RunTask(p, &filled{Partial: *p}, round.Task{Of: 1}, nil, nil, NewDerivedCache(0), nil); err != nil {
+		t.Fatal(err)
+	}
 	if math.Signbit(p.F64[0]) || math.Signbit(float64(p.F32[0])) || math.Signbit(float64(p.Values[0])) {
 		t.Error("-0 was kept in a partial")
 	}

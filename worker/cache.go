@@ -249,7 +249,18 @@ func (c *cache) claim(ctx context.Context, ref dataset.ShardRef) (*entry, error)
 		return nil, batch.Permanent(fmt.Errorf("%w: %.80q", blobs.ErrDigest, ref.Digest))
 	}
 	for {
-		e, busy := c.tryClaim(ref)
+		c.mu.Lock()
+		e := c.entries[ref.Digest]
+		if e == nil {
+			e = &entry{digest: ref.Digest, bytes: ref.Bytes}
+			c.entries[ref.Digest] = e
+		}
+		busy := e.busy
+		if busy == nil {
+			c.clock++
+			e.busy, e.used = make(chan struct{}), c.clock
+		}
+		c.mu.Unlock()
 		if busy == nil {
 			return e, nil
 		}
@@ -259,23 +270,6 @@ func (c *cache) claim(ctx context.Context, ref dataset.ShardRef) (*entry, error)
 			return nil, ctx.Err()
 		}
 	}
-}
-
-// tryClaim claims an entry. If it is busy, it returns what to wait for.
-func (c *cache) tryClaim(ref dataset.ShardRef) (e *entry, busy chan struct{}) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e = c.entries[ref.Digest]
-	if e == nil {
-		e = &entry{digest: ref.Digest, bytes: ref.Bytes}
-		c.entries[ref.Digest] = e
-	}
-	if e.busy != nil {
-		return nil, e.busy
-	}
-	c.clock++
-	e.busy, e.used = make(chan struct{}), c.clock
-	return e, nil
 }
 
 // unclaim ends a claim. An entry without a file is removed.

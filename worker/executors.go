@@ -189,8 +189,9 @@ func (x *executor) compute(a *batch.Action) (next *batch.Action) {
 	}
 	j.busy.Add(-1)
 	next = x.step(batch.Event{Kind: batch.Ended, Batch: a.Batch, Index: a.Index, Took: took, Err: err})
-	if errors.Is(err, errFault) {
-		j.abandon(owner)
+	if errors.Is(err, errFault) { // the files are verified, or fetched, when the leader sets the job up again
+		j.cache.reverify(j.ctx, owner.manifest.Shards)
+		j.step(batch.Event{Kind: batch.Damaged, Job: owner.Job})
 	}
 	return next
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/job/open"
-	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/worker/batch"
 )
@@ -34,16 +33,96 @@ const (
 	longPart = 1 << 20
 )
 
+// job is what computes a job's tasks. All of it can be fetched again.
+type job struct {
+	*batch.Job
+	spec     *round.Job
+	manifest *dataset.Manifest
+	ctx      context.Context // ends when the job is forgotten
+	cancel   context.CancelFunc
+	open     *open.Job                           // set before Opened; nil if the job cannot be opened
+	kept     atomic.Pointer[engine.DerivedCache] // derived values; may be replaced
+	scratch  []any                               // by executor, which is the only one to use it
+
+	shards  []*shard     // added to open; jobs.mu guards it
+	fetches backlog[int] // shards to fetch
+}
+
+// work is the memory of a batch, also after it has retired.
+type work struct {
+	job  *job
+	run  protocol.Run
+	vars round.Vars
+
+	mu   sync.Mutex // guards what follows between executors
+	tree engine.Tree
+	took []time.Duration  // by index in the message
+	part protocol.Partial // scratch of answer
+}
+
+// beginBatch prepares the memory of a batch. The message and the batch exchange their memory.
+func beginBatch(j *job, b *batch.Batch, run *protocol.Run) {
+	w, ok := b.Local.(*work)
+	if !ok {
+		w = &work{job: j}
+		b.Local = w
+	}
+	w.run, *run = *run, w.run
+	w.vars = w.vars[:0]
+	for _, v := range b.Values {
+		x := v.Local.(*value)
+		w.vars = append(w.vars, round.Var{ID: v.ID, Version: v.Number, Data: x.data, Chunks: x.list})
+	}
+	if w.run.How == round.Reduce {
+		w.took = slices.Grow(w.took[:0], len(w.run.Tasks))[:len(w.run.Tasks)]
+		clear(w.took)
+		w.tree.Reset(int(w.run.Of), w.run.Shape)
+	}
+}
+
+// gathered is a task of a gather round that an executor has begun.
+type gathered struct {
+	ctx      context.Context // ends when nobody wants the task
+	cancel   context.CancelFunc
+	progress progress
+}
+
+// progress is what leaders were told of a sub-job.
+type progress struct {
+	mu     sync.Mutex
+	last   protocol.Progress // Worker is empty if nothing was told
+	before protocol.Work     // what earlier leaders were told, so that it is not counted twice
+}
+
+// tell returns a message about a sub-job, with what earlier leaders were told.
+func (p *progress) tell(m protocol.Progress) protocol.Progress {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last.Worker != "" && p.last.Epoch != m.Epoch {
+		p.before = p.last.Done
+	}
+	m.Counted = p.before
+	p.last = m
+	return m
+}
+
+// again returns the latest message, for the leader of a stamp. ok is false if there is none.
+func (p *progress) again(s protocol.Stamp) (m protocol.Progress, ok bool) {
+	p.mu.Lock()
+	m = p.last
+	p.mu.Unlock()
+	if m.Worker == "" {
+		return m, false
+	}
+	m.Stamp = s
+	return p.tell(m), true
+}
+
 // drops counts messages that are dropped.
 type drops struct {
 	epoch     prometheus.Counter // of earlier leaders
 	late      prometheus.Counter // of earlier rounds
 	malformed prometheus.Counter
-}
-
-func newDrops(m *metrics.Worker) drops {
-	reason := m.OrdersDropped.WithLabelValues
-	return drops{epoch: reason("leader_epoch"), late: reason("late"), malformed: reason("malformed")}
 }
 
 // jobs computes what the leader asks for. Package batch decides, and jobs performs its actions.
@@ -247,13 +326,6 @@ func (j *jobs) store() {
 	}
 }
 
-// abandon forgets a job because its shards could not be read. Their files are verified, or fetched,
-// when the leader sets the job up again.
-func (j *jobs) abandon(x *job) {
-	j.cache.reverify(j.ctx, x.manifest.Shards)
-	j.step(batch.Event{Kind: batch.Damaged, Job: x.Job})
-}
-
 // addressee returns the round and the subject for answers about a task of a gather round.
 func (j *jobs) addressee(t *batch.Task) (protocol.Stamp, string) {
 	j.mu.Lock()
@@ -310,7 +382,9 @@ func (s *stepper) step(e batch.Event) (left *batch.Action) {
 			j.report()
 		case batch.NoJobs:
 			j.cache.clearWanted()
-			j.link.releaseMemory()
+			if session := j.link.session.Load(); session != nil {
+				session.conn.Room().Release()
+			}
 		case batch.CountStale:
 			j.drops.epoch.Inc()
 		case batch.CountLate:

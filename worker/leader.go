@@ -151,9 +151,13 @@ func (s *leaderState) isEnough(c *protocol.Cluster) bool {
 
 // decide decides by the answers of coordinators, and returns the answer that decided. It is the one
 // of the highest epoch, because orders of lower epochs do not count, from whatever server they
-// come.
+// come. Answers of another cluster count only if there are no others.
 func (s *leaderState) decide(now *protocol.Cluster, answers []*protocol.Cluster) (decision, *protocol.Cluster) {
-	answers = ofCluster(answers, now.ID)
+	// Another cluster may have taken over an address.
+	own := slices.DeleteFunc(slices.Clone(answers), func(c *protocol.Cluster) bool { return c.ID != now.ID })
+	if len(own) > 0 {
+		answers = own
+	}
 	c := newest(answers)
 	switch {
 	case c == nil:
@@ -168,16 +172,6 @@ func (s *leaderState) decide(now *protocol.Cluster, answers []*protocol.Cluster)
 		return ends, c
 	}
 	return stays, c
-}
-
-// ofCluster returns the answers of a cluster's own coordinators, or all answers if there are none
-// of them. Another cluster may have taken over an address.
-func ofCluster(answers []*protocol.Cluster, id string) []*protocol.Cluster {
-	own := slices.DeleteFunc(slices.Clone(answers), func(c *protocol.Cluster) bool { return c.ID != id })
-	if len(own) == 0 {
-		return answers
-	}
-	return own
 }
 
 // follows reports whether the session should move to the server of the leader that an answer names.

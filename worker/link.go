@@ -89,13 +89,6 @@ func (l *link) reuse(message []byte) {
 	}
 }
 
-// releaseMemory gives up such memory.
-func (l *link) releaseMemory() {
-	if s := l.session.Load(); s != nil {
-		s.conn.Room().Release()
-	}
-}
-
 // fetch pulls a blob from any coordinator that has it. It fails if the session ends meanwhile,
 // because no answer would come. If another session has followed, the error is errMoved, and the
 // caller may try again.

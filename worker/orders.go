@@ -35,16 +35,20 @@ func (o *orders) handle(m bus.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if kind, _ := protocol.KindOf(m.Data); kind != protocol.KindBundle {
-		o.one(m)
-		return
-	}
-	if err := o.bundle.Decode(m.Data); err != nil {
+		o.bundle.Messages = append(o.bundle.Messages[:0], m.Data)
+	} else if err := o.bundle.Decode(m.Data); err != nil {
 		o.malformed(m, err)
 		return
 	}
 	for _, data := range o.bundle.Messages {
 		m.Data = data
-		o.one(m)
+		kind, err := protocol.KindOf(data)
+		if err == nil {
+			err = o.order(kind, m)
+		}
+		if err != nil {
+			o.malformed(m, err)
+		}
 	}
 	clear(o.bundle.Messages)
 }
@@ -54,18 +58,7 @@ func (o *orders) malformed(m bus.Message, err error) {
 	o.stepper.jobs.log.Warn("a message was dropped", "subject", m.Subject, "error", err)
 }
 
-// one handles a message that is not a bundle.
-func (o *orders) one(m bus.Message) {
-	kind, err := protocol.KindOf(m.Data)
-	if err == nil {
-		err = o.order(kind, m)
-	}
-	if err != nil {
-		o.malformed(m, err)
-	}
-}
-
-// order decodes a message and reports it to jobs.
+// order decodes a message that is not a bundle, and reports it to jobs.
 func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 	j := o.stepper.jobs
 	switch kind {

@@ -71,7 +71,7 @@ func (x *value) release(reuse func(message []byte)) {
 	*x = value{}
 }
 
-// chunk is a chunk of a version of a value. It implements round.Piece.
+// chunk is a chunk of a version of a value. It implements round.Chunk.
 type chunk struct {
 	digest  string
 	data    []byte   // the bytes that came in a message
@@ -82,10 +82,10 @@ type chunk struct {
 	index   int
 }
 
-// Digest implements round.Piece.
+// Digest implements round.Chunk.
 func (c *chunk) Digest() string { return c.digest }
 
-// Bytes implements round.Piece. An error is a passing failure, because the leader has the bytes.
+// Bytes implements round.Chunk. An error is a passing failure, because the leader has the bytes.
 func (c *chunk) Bytes() ([]byte, error) {
 	if c.own == nil {
 		return c.data, nil

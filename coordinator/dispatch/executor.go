@@ -92,9 +92,12 @@ func (d *Dispatcher) Executor(id uint64, job *round.Job, m *dataset.Manifest, o 
 	x := &Executor{d: d, id: id, job: job, manifest: m, options: o, mail: newMailbox(d.cfg.Conn.Room())}
 	x.sum.kept, x.sum.room = make(map[result]*round.Partial), d.cfg.Conn.Room()
 	x.sum.tree.Free = x.sum.room.Reuse
-	x.progress = newProgress(o.Progress)
+	if o.Progress.Reporter != nil {
+		x.progress = &progress{ProgressOptions: o.Progress}
+	}
 	x.outbox.peers = make(map[string]*peer)
-	x.results.init(x)
+	x.results.x, x.results.began = x, time.Now()
+	x.results.background, x.results.cancel = context.WithCancel(context.Background())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.jobs[id] != nil {
@@ -218,7 +221,11 @@ func (x *Executor) begin(ctx context.Context) error {
 	var known []schedule.Known
 	if x.r.How == round.Gather {
 		known = x.d.cfg.Results.Known(x.id, x.number)
-		x.results.take(known)
+		for i := range known {
+			if k := &known[i]; int(k.Task) < len(x.results.digests) {
+				x.results.digests[k.Task] = k.Digest
+			}
+		}
 	} else {
 		x.sum.tree.Reset(x.r.Tasks, x.r.Shape)
 		x.sum.releaseLong(x.r)
@@ -255,10 +262,14 @@ func (s *sum) releaseKept(task int) {
 	}
 }
 
-// step applies an event and performs the actions that follow.
+// step applies an event and performs the actions that follow. A partial that the event brought and no action took is released.
 func (x *Executor) step(ctx context.Context, e schedule.Event) error {
 	x.decide(func(dst []schedule.Action, now time.Time) []schedule.Action { return x.schedule.Step(dst, now, e) })
-	return x.perform(ctx)
+	err := x.perform(ctx)
+	if p := x.mem.in.takePartial(); p != nil {
+		x.sum.tree.Release(p)
+	}
+	return err
 }
 
 // decide has the scheduler decide what to do next. If the scheduler panics, that ends one job: the lock is free.

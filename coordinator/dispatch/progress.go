@@ -27,13 +27,6 @@ type progress struct {
 	shown   time.Time
 }
 
-func newProgress(o ProgressOptions) *progress {
-	if o.Reporter == nil {
-		return nil
-	}
-	return &progress{ProgressOptions: o}
-}
-
 func (p *progress) begin(r *round.Round) {
 	if p != nil {
 		p.tasks, p.of, p.news = newTaskList(p.Reporter, r.Tasks), r.Tasks, true

@@ -221,13 +221,13 @@ type told struct {
 
 func newTold(r round.TaskReporter, tasks int) *told {
 	x := &told{}
-	x.progress = newProgress(ProgressOptions{
+	x.progress = &progress{ProgressOptions: ProgressOptions{
 		Reporter: r,
 		Count: func(w protocol.Work) {
 			x.work = protocol.Work{Rounds: x.work.Rounds + w.Rounds, Steps: x.work.Steps + w.Steps, Samples: x.work.Samples + w.Samples}
 		},
 		Show: func(_ int, p round.Progress) { x.last = p },
-	})
+	}}
 	x.begin(&round.Round{Tasks: tasks})
 	return x
 }

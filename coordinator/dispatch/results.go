@@ -40,11 +40,6 @@ type results struct {
 	began      time.Time
 }
 
-func (s *results) init(x *Executor) {
-	s.x, s.began = x, time.Now()
-	s.background, s.cancel = context.WithCancel(context.Background())
-}
-
 // close stops recording and waits for it.
 func (s *results) close() {
 	s.cancel()
@@ -80,7 +75,7 @@ const (
 	recordPause = 250 * time.Millisecond
 )
 
-// collected is the message of a worker that has a result.
+// gathered is the message of a worker that has a result.
 func (s *results) gathered(a *schedule.Action) *protocol.Result {
 	return &protocol.Result{
 		Stamp:  protocol.Stamp{Epoch: s.x.d.cfg.Epoch, Job: s.x.id, Round: s.x.number},
@@ -180,19 +175,10 @@ func (s *results) skip(tasks []uint32, took time.Duration) {
 	})
 }
 
-// take takes in the results that were recorded before the round.
-func (s *results) take(known []schedule.Known) {
-	for i := range known {
-		if k := &known[i]; int(k.Task) < len(s.digests) {
-			s.digests[k.Task] = k.Digest
-		}
-	}
-}
-
 // end takes in that tasks have ended.
 func (s *results) end(a *schedule.Action) {
 	for _, task := range a.Tasks {
-		s.x.outbox.dropCheckpoint(task)
+		delete(s.x.outbox.checkpoints, task)
 		t := int(task)
 		if a.Skipped {
 			s.x.progress.notRun(t)

@@ -182,7 +182,7 @@ type shown struct {
 }
 
 // Show makes known how far the job is. tasks is the number of tasks of its round.
-func (x *Executor) Show(units int, p round.Progress) { x.shown.Store(&shown{units, p}) }
+func (x *Executor) Show(tasks int, p round.Progress) { x.shown.Store(&shown{tasks, p}) }
 
 // Live tells how far a job is, if this leader drives it.
 func (d *Dispatcher) Live(job uint64) (live Live, ok bool) {
@@ -278,11 +278,6 @@ func (d *Dispatcher) Stopped(job uint64, why error, now time.Time) {
 		s.times = 0
 	}
 	d.stops[job] = stop{protocol.Brief(why.Error()), now, s.times + 1}
-}
-
-// forgetStops drops the stops that are too old to be told; d.mu is held.
-func (d *Dispatcher) forgetStops(now time.Time) {
-	maps.DeleteFunc(d.stops, func(_ uint64, s stop) bool { return now.Sub(s.at) > soon })
 }
 
 // Idle is why a worker computes nothing. The zero value says that no job is open.

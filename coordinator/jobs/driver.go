@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,8 +13,10 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/metrics"
@@ -170,16 +174,6 @@ func (d *driver) add(done protocol.Work) {
 	x.Samples.Add(float64(done.Samples))
 }
 
-// ranBefore returns how long a job ran before now, without its pauses, for display. If another leader ran it, the clocks of both
-// leaders count.
-func ranBefore(j *state.Job, now time.Time) time.Duration {
-	millis := j.Ran
-	if j.State == protocol.Running && j.Since > 0 {
-		millis += max(0, now.UnixMilli()-j.Since)
-	}
-	return time.Duration(millis) * time.Millisecond
-}
-
 // time returns how long the job has run.
 func (d *driver) time() time.Duration { return d.ran + time.Since(d.began) }
 
@@ -212,4 +206,228 @@ func (g *gauges) set(p round.Progress, now time.Time) {
 		}
 		g.loss.Set(p.Loss)
 	}
+}
+
+const (
+	// maxFoldPoints bounds the points of all folds' curves together, which one log entry has. Very many folds have fewer than
+	// curve.FoldPoints each.
+	maxFoldPoints = 1 << 16
+	// maxBlobRuns and maxBlobBytes bound a blob of runs: a request reads one blob, and runs may have models.
+	maxBlobRuns  = protocol.CellsPage
+	maxBlobBytes = 64 << 20
+)
+
+// finish stores the models and predictions on a quorum and commits the outcome.
+func (d *driver) finish(ctx context.Context) error {
+	if d.large {
+		runtime.GC() // the memory of the evaluation makes room for the model's file
+	}
+	o, err := d.trainer.Outcome()
+	if err != nil {
+		return err
+	}
+	e := protocol.FinishEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, Progress: progressJSON(d.trainer.Progress())}
+	for _, f := range o.Folds {
+		c := f.Curve
+		if len(o.Folds)*curve.FoldPoints > maxFoldPoints && c != nil {
+			c = c.Coarsened(max(4, maxFoldPoints/len(o.Folds)))
+		}
+		if c == nil {
+			c = curve.New()
+		}
+		e.FoldCurves = append(e.FoldCurves, c.Checked())
+	}
+	if d.job.Job.Cells != nil {
+		took := recordedTimes(d.m.cfg.Store.State().Job(d.job.ID), o.CellCount)
+		for run, ns := range o.CellsTook { // as workers said to this leader
+			if ns > 0 {
+				took[run] = ns
+			}
+		}
+		if e.Cells, e.Models, err = d.storeRuns(ctx, o, took); err != nil {
+			return err
+		}
+		o.CellsSpent = spentBy(d.job.Job.Cells, took)
+	} else {
+		of := o.Folds
+		if len(of) == 0 {
+			of = []*pipeline.Outcome{o}
+		}
+		for _, o := range of {
+			model, err := d.storeModel(ctx, o.Model, o.ModelDigest)
+			if err != nil {
+				return err
+			}
+			e.Models = append(e.Models, *model)
+		}
+	}
+	if b := o.Predictions; len(b) > 0 {
+		blob, err := d.m.cfg.Blobs.Put(ctx, b)
+		if err != nil {
+			return fmt.Errorf("the predictions could not be stored: %w", err)
+		}
+		e.Predictions = &protocol.BlobRef{Blob: blob, Bytes: uint64(len(b))}
+	}
+	o.SetSpent(d.spent.Seconds(), time.Since(d.driven).Seconds())
+	if e.Outcome, err = json.Marshal(o); err != nil {
+		return fmt.Errorf("the job's result could not be stored: %w", err)
+	}
+	d.curve.End()
+	rest, _ := d.curve.Uncommitted() // a commit may be in flight: what it has is sent again
+	e.Curve = rest.Checked()
+	now := time.Now()
+	e.Seconds, e.Time, e.Millis = d.time().Seconds(), now.Unix(), protocol.Millis(now)
+	_, _, err = d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryFinish, e))
+	return err
+}
+
+func (d *driver) storeModel(ctx context.Context, model []byte, digest string) (*protocol.ModelRef, error) {
+	blob, err := d.m.cfg.Blobs.Put(ctx, model)
+	if err != nil {
+		return nil, fmt.Errorf("the model could not be stored: %w", err)
+	}
+	return &protocol.ModelRef{Digest: digest, Blob: blob, Bytes: uint64(len(model))}, nil
+}
+
+// storeRuns stores the outcomes of a job's runs, several in each blob, and the models of runs that the job keeps. took has the
+// nanoseconds of computing, by run.
+func (d *driver) storeRuns(ctx context.Context, o *pipeline.Outcome, took []uint64) (refs []protocol.CellsRef, models []protocol.ModelRef, err error) {
+	var parts [][]byte // of the next blob
+	bytes := 0
+	store := func(end int) error {
+		size := 8 + 8*len(parts) // allocated at once: it is several MB
+		for _, p := range parts {
+			size += 8 + len(p)
+		}
+		list := childjob.AppendCells(make([]byte, 0, size), parts, took[end-len(parts):end])
+		blob, err := d.m.cfg.Blobs.Put(ctx, list)
+		if err != nil {
+			return fmt.Errorf("the results of runs could not be stored: %w", err)
+		}
+		refs = append(refs, protocol.CellsRef{BlobRef: protocol.BlobRef{Blob: blob, Bytes: uint64(len(list))}, Count: len(parts)})
+		parts, bytes = nil, 0
+		return nil
+	}
+	for run := range o.CellCount {
+		part, model, err := d.runOutcome(ctx, o, run)
+		if err != nil {
+			return nil, nil, fmt.Errorf("run %d: %w", run, err)
+		}
+		if model != nil {
+			models = append(models, *model)
+		}
+		if len(parts) > 0 && (len(parts) == maxBlobRuns || bytes+len(part) > maxBlobBytes) {
+			if err := store(run); err != nil {
+				return nil, nil, err
+			}
+		}
+		parts, bytes = append(parts, part), bytes+len(part)
+	}
+	if len(parts) > 0 {
+		err = store(o.CellCount)
+	}
+	return refs, models, err
+}
+
+// runOutcome returns the encoded outcome of a run, empty if it was not run. If the job keeps models, the model is stored apart.
+func (d *driver) runOutcome(ctx context.Context, o *pipeline.Outcome, run int) (part []byte, model *protocol.ModelRef, err error) {
+	if part, err = o.Cell(run); err != nil || len(part) == 0 || !d.job.Job.Cells.Models {
+		return part, nil, err
+	}
+	c, err := childjob.Decode(part)
+	if err != nil || len(c.Model) == 0 {
+		return part, nil, err
+	}
+	of, err := pipeline.EndingOf(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if model, err = d.storeModel(ctx, c.Model, of.ModelDigest); err != nil {
+		return nil, nil, err
+	}
+	c.Model = nil
+	return c.Encode(), model, nil
+}
+
+// budgetOf returns the part of a job in the budgets of its submission, by what the log says; nil: the job has no budgets.
+func budgetOf(store Log, j *state.Job) *dispatch.BudgetOptions {
+	c := j.Job.Cells
+	if c == nil || len(c.Budgets) == 0 {
+		return nil
+	}
+	o := &dispatch.BudgetOptions{
+		Key:       j.Experiment + "/" + j.Submission(),
+		Share:     schedule.ShareOptions{Limits: make(map[string]float64), Before: spentOf(j)},
+		Elsewhere: func(open func(uint64) bool) map[string]float64 { return spentElsewhere(store.State(), j, open) },
+	}
+	for _, b := range c.Budgets {
+		o.Share.Limits[b.Of] = b.Seconds
+	}
+	for i := range c.Rows {
+		row := schedule.Row{Ended: c.Rows[i].Ended, Seconds: c.Rows[i].EndedSeconds}
+		if b := c.Rows[i].Budget; b > 0 {
+			row.Budget = c.Budgets[b-1].Of
+		}
+		o.Share.Rows = append(o.Share.Rows, row)
+	}
+	return o
+}
+
+// spentElsewhere returns the seconds, by budget, that a submission has spent before it and in its jobs for which open is
+// false; one of its jobs is given.
+func spentElsewhere(s *state.State, one *state.Job, open func(job uint64) bool) map[string]float64 {
+	spent, counted := make(map[string]float64), make(map[string]bool)
+	for _, j := range s.Jobs() {
+		if j.Experiment != one.Experiment || j.Submission() != one.Submission() || j.Job.Cells == nil {
+			continue
+		}
+		for _, b := range j.Job.Cells.Budgets {
+			if !counted[b.Of] { // each job of the submission says the same
+				counted[b.Of] = true
+				spent[b.Of] += b.Spent
+			}
+		}
+		if !open(j.ID) {
+			for name, seconds := range spentOf(j) {
+				spent[name] += seconds
+			}
+		}
+	}
+	return spent
+}
+
+// spentOf returns the seconds that the log has of the runs of a job, by budget.
+func spentOf(j *state.Job) map[string]float64 {
+	if j.State == protocol.Done {
+		return j.CellsSpent()
+	}
+	return spentBy(j.Job.Cells, recordedTimes(j, j.Job.Cells.Count()))
+}
+
+// recordedTimes returns the nanoseconds of computing of the recorded runs of a job, by run. j may be nil.
+func recordedTimes(j *state.Job, runs int) []uint64 {
+	took := make([]uint64, runs)
+	if j == nil {
+		return took
+	}
+	for p := range j.RecordedFrom(j.Round+1, 0) {
+		if int(p.Task) < len(took) {
+			took[p.Task] = p.Compute
+		}
+	}
+	return took
+}
+
+// spentBy returns the seconds of runs by the name of their budget; took has nanoseconds, by run. nil: there are no budgets.
+func spentBy(c *round.Cells, took []uint64) map[string]float64 {
+	if len(c.Budgets) == 0 {
+		return nil
+	}
+	spent := make(map[string]float64)
+	for run, cell := range c.All() {
+		if b := c.Rows[cell.Row].Budget; b > 0 && took[run] > 0 {
+			spent[c.Budgets[b-1].Of] += float64(took[run]) / 1e9
+		}
+	}
+	return spent
 }

@@ -101,7 +101,12 @@ func (m *Manager) Run(ctx context.Context) {
 			m.running[id].stop()
 		}
 		for _, job := range start {
-			m.start(ctx, job)
+			ctx, cancel := context.WithCancel(ctx)
+			m.running[job.ID] = running{cancel, job.Pauses}
+			m.drivers.Go(func() {
+				m.drive(ctx, job)
+				m.ended <- job.ID
+			})
 		}
 		select {
 		case <-ctx.Done():
@@ -150,20 +155,15 @@ func decide(jobs []*state.Job, drivers map[uint64]running, limit int, counts map
 	return start, stop
 }
 
-func (m *Manager) start(ctx context.Context, job *state.Job) {
-	ctx, cancel := context.WithCancel(ctx)
-	m.running[job.ID] = running{cancel, job.Pauses}
-	m.drivers.Go(func() {
-		m.drive(ctx, job)
-		m.ended <- job.ID
-	})
-}
-
 // drive runs one job to its end, or until ctx is done.
 func (m *Manager) drive(ctx context.Context, job *state.Job) {
 	log := m.cfg.Log.With("job", job.ID, "name", job.Name)
 	began := time.Now()
-	d := &driver{m: m, job: job, log: log, began: began, ran: ranBefore(job, began)}
+	ran := job.Ran                                      // milliseconds
+	if job.State == protocol.Running && job.Since > 0 { // another leader ran it: the clocks of both count
+		ran += max(0, began.UnixMilli()-job.Since)
+	}
+	d := &driver{m: m, job: job, log: log, began: began, ran: time.Duration(ran) * time.Millisecond}
 	err := d.guarded(ctx)
 	switch {
 	case err == nil:

@@ -81,7 +81,9 @@ func (s *State) References() digests.Set {
 	}
 	refs := make(digests.Set, parts)
 	for _, d := range s.datasets {
-		DatasetBlobs(d, refs)
+		for _, digest := range DatasetBlobs(d) {
+			refs.Add(digest)
+		}
 	}
 	for _, j := range s.jobs {
 		j.references(refs)

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/wire"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -28,14 +27,8 @@ func (t *datasetTable) findDataset(name string) (int, bool) {
 	return search(t.datasets, name, func(d *protocol.Dataset) string { return d.Name })
 }
 
-// DatasetBlobs adds the blobs of a dataset to refs.
-func DatasetBlobs(d *protocol.Dataset, refs digests.Set) {
-	for _, digest := range datasetBlobs(d) {
-		refs.Add(digest)
-	}
-}
-
-func datasetBlobs(d *protocol.Dataset) (list []string) {
+// DatasetBlobs lists the digests of the blobs of a dataset.
+func DatasetBlobs(d *protocol.Dataset) (list []string) {
 	for i := range d.Manifest.Shards {
 		list = append(list, d.Manifest.Shards[i].Digest)
 	}
@@ -91,7 +84,7 @@ func putDataset(s *State, e *protocol.DatasetPutEntry) (any, error) {
 		return s.datasets[i], nil
 	}
 	s.datasets = inserted(s.datasets, i, d)
-	s.keep(datasetBlobs(d)...)
+	s.keep(DatasetBlobs(d)...)
 	return d, nil
 }
 

@@ -8,41 +8,6 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// leadership says which coordinator leads. Entries of the leader carry its epoch, so
-// entries of earlier leaders are refused.
-type leadership struct {
-	epoch  uint64
-	leader string
-	nonce  string
-}
-
-// Epoch returns the index of the last Lead entry, or 0 before the first.
-func (l *leadership) Epoch() uint64 { return l.epoch }
-
-// Leader returns the coordinator that leads since Epoch, or "" before the first.
-func (l *leadership) Leader() string { return l.leader }
-
-// Nonce returns the nonce of the Lead entry of Epoch.
-func (l *leadership) Nonce() string { return l.nonce }
-
-// fence refuses an entry that another leader than the current one sent. what is the subject
-// of the entry.
-func (l *leadership) fence(epoch uint64, what string) error {
-	if epoch != l.epoch || epoch == 0 {
-		return fmt.Errorf("%s: %w: the sender led in epoch %d, but %s leads since epoch %d", what, ErrStaleEpoch, epoch, l.leader, l.epoch)
-	}
-	return nil
-}
-
-func lead(s *State, e *protocol.LeadEntry) (any, error) {
-	if e.Node == "" {
-		return nil, invalid("the new leader has no name")
-	}
-	s.leadership = leadership{epoch: s.index, leader: e.Node, nonce: e.Nonce}
-	s.dropPending() // only the leader that began to send a training state could complete it
-	return s.epoch, nil
-}
-
 // memberTable has the addresses of the coordinators, by ID.
 type memberTable struct{ members []protocol.MemberEntry }
 
@@ -80,14 +45,14 @@ func removeMember(s *State, e *protocol.MemberRemoveEntry) (any, error) {
 	return nil, nil
 }
 
-// MaxDistrusted bounds the workers in quarantine. Beyond it, the worker that has been there
+// MaxQuarantined bounds the workers in quarantine. Beyond it, the worker that has been there
 // longest is released.
 const MaxQuarantined = 1024
 
 // quarantine lists the workers that are not used, by worker.
 type quarantine struct{ workers []quarantinedWorker }
 
-// distrust is a worker in quarantine.
+// quarantinedWorker is a worker in quarantine.
 type quarantinedWorker struct {
 	protocol.Quarantined
 	index uint64 // of the entry
@@ -103,7 +68,7 @@ func (q *quarantine) Quarantined() map[string]string {
 	return list
 }
 
-// DistrustedWorkers lists the workers that must not be used, by worker, for display.
+// QuarantinedWorkers lists the workers that must not be used, by worker, for display.
 func (q *quarantine) QuarantinedWorkers() []protocol.Quarantined {
 	var list []protocol.Quarantined
 	for _, d := range q.workers {

@@ -44,7 +44,7 @@ func TestPartList(t *testing.T) {
 		for p := range l.all {
 			pushed.push(p)
 		}
-		if checkParts(t, pushed, want); len(pushed.blocks) != (len(want)+blockParts-1)/blockParts {
+		if checkParts(t, pushed, want); len(pushed.blocks) != (len(want)+maxBlock-1)/maxBlock {
 			t.Fatalf("%d parts, one behind the other, are in %d blocks", len(want), len(pushed.blocks))
 		}
 		upTo := rapid.Uint64Range(0, 4).Draw(t, "committed")
@@ -55,12 +55,12 @@ func TestPartList(t *testing.T) {
 }
 
 func checkParts(t *rapid.T, l recordedList, want map[[2]uint64]RecordedResult) {
-	sorted := slices.SortedFunc(maps.Values(want), comparePart)
+	sorted := slices.SortedFunc(maps.Values(want), compareRecorded)
 	if got := slices.Collect(l.all); !slices.Equal(got, sorted) || l.n != len(sorted) {
 		t.Fatalf("%d parts, want %d", len(got), len(sorted))
 	}
 	for _, b := range l.blocks {
-		if len(b) == 0 || len(b) > blockParts {
+		if len(b) == 0 || len(b) > maxBlock {
 			t.Fatalf("a block of %d parts", len(b))
 		}
 	}

@@ -50,7 +50,7 @@ func setJobState(s *State, e *protocol.JobStateEntry) (any, error) {
 		return j, nil
 	case e.State == protocol.Running:
 		next := *j
-		next.State, next.Since = protocol.Running, unixMillis(e.Time, e.Millis)
+		next.State, next.Since = protocol.Running, e.Time*1000+e.Millis
 		if next.Started == 0 { // a job that was paused started before
 			next.Started = e.Time
 		}
@@ -76,9 +76,13 @@ func commit(s *State, entry []byte) (any, error) {
 		return nil, err
 	}
 	next := *j
-	if next.Progress, err = compact(e.Progress); err != nil {
-		return nil, err
+	var progress bytes.Buffer
+	if len(e.Progress) > 0 {
+		if err := json.Compact(&progress, e.Progress); err != nil {
+			return nil, invalid("the progress is not valid JSON: %v", err)
+		}
 	}
+	next.Progress = progress.Bytes() // nil for no text
 	if e.Blob != "" {
 		if !isDigest(e.Blob) || e.Offset != 0 || len(e.Data) > 0 {
 			return nil, invalid("a training state in a blob needs a valid digest and no bytes of its own, got blob %q and %d bytes at offset %d", e.Blob, len(e.Data), e.Offset)
@@ -135,19 +139,7 @@ func extended(line, rest []byte) []byte {
 	return next
 }
 
-// compact returns a copy of JSON text without spaces, or nil for no text.
-func compact(text []byte) (json.RawMessage, error) {
-	if len(text) == 0 {
-		return nil, nil
-	}
-	var b bytes.Buffer
-	if err := json.Compact(&b, text); err != nil {
-		return nil, invalid("the progress is not valid JSON: %v", err)
-	}
-	return b.Bytes(), nil
-}
-
-// collect records the result of a task of a gather round. The first result of a task stays.
+// gather records the result of a task of a gather round. The first result of a task stays.
 func gather(s *State, e *protocol.ResultEntry) (any, error) {
 	j, err := s.runningRound(e.Epoch, e.Job, e.Round)
 	if err != nil {
@@ -167,7 +159,7 @@ func gather(s *State, e *protocol.ResultEntry) (any, error) {
 	return s.put(&next), nil
 }
 
-// withhold records tasks that are not run: parts without a digest.
+// withhold records tasks that are not run: results without a digest.
 func withhold(s *State, e *protocol.WithholdEntry) (any, error) {
 	j, err := s.runningRound(e.Epoch, e.Job, e.Round)
 	switch {

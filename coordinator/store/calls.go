@@ -23,10 +23,6 @@ type lifecycle struct {
 	calls    sync.WaitGroup // no call is added if refusing or err is set
 }
 
-func newLifecycle(log *slog.Logger) *lifecycle {
-	return &lifecycle{log: log, down: make(chan struct{})}
-}
-
 // Down is closed when the node has stopped: by Close, because of a log entry that this
 // version does not know, or because its files are not reliable any longer. Err has the
 // reason.

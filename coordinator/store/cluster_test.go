@@ -65,7 +65,7 @@ func TestFollowerRefuses(t *testing.T) {
 	if not.Leader != "" && not.Leader != leader.config.ID {
 		t.Errorf("it names %q, the leader is %q", not.Leader, leader.config.ID)
 	}
-	if err := follower.TransferLeadership(testkit.Context(t)); !errors.Is(err, ErrNotLeader) {
+	if err := follower.TransferTo(testkit.Context(t), ""); !errors.Is(err, ErrNotLeader) {
 		t.Errorf("a follower hands over: %v", err)
 	}
 	if follower.VerifyLeader(testkit.Context(t)) == nil || follower.Barrier(testkit.Context(t)) == nil {
@@ -112,7 +112,7 @@ func TestStaleLeader(t *testing.T) {
 	c := newCluster(t, 3, calm)
 	old, epoch := c.lead()
 	job := submitJob(t, c)
-	if err := old.TransferLeadership(testkit.Context(t)); err != nil {
+	if err := old.TransferTo(testkit.Context(t), ""); err != nil {
 		t.Fatal(err)
 	}
 	leader, next := c.lead()

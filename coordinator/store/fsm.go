@@ -33,14 +33,6 @@ func (v *view) State() *state.State {
 	return s
 }
 
-func (v *view) publish(s *state.State) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.current = s
-	close(v.changed)
-	v.changed = make(chan struct{})
-}
-
 // fsm adapts the state machine to Raft. One goroutine at a time calls begin, Apply,
 // Snapshot and Restore.
 type fsm struct {
@@ -75,12 +67,18 @@ func (f *fsm) begin() {
 	f.next.Store(f.limit)
 }
 
-// publish sets the state that is reached.
+// publish sets the state that is reached, and shows it to readers.
 func (f *fsm) publish(s *state.State) {
 	f.now = s
-	if s.Index() >= f.floor {
-		f.view.publish(s)
+	if s.Index() < f.floor {
+		return
 	}
+	v := f.view
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.current = s
+	close(v.changed)
+	v.changed = make(chan struct{})
 }
 
 // Apply implements raft.FSM. It returns a state.Result. After an entry that this version

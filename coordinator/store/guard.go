@@ -82,8 +82,9 @@ func (g *guard) follow(b []byte) error {
 			}
 			continue
 		}
-		if len(s.open) == 0 { // between values
-			s.begin()
+		if len(s.open) == 0 { // a value begins
+			s.open = append(s.open[:0], 1)
+			s.named, s.size, s.text = false, 0, s.text[:0]
 			if g.requests {
 				s.kind = b[0]
 				b = b[1:]
@@ -109,12 +110,6 @@ type scanner struct {
 	text  []byte // contents of the current text, if it may be the name of a field
 	named bool   // true if the next value at depth 1 is the field Size
 	size  uint64 // the field Size
-}
-
-// begin begins a value.
-func (s *scanner) begin() {
-	s.open = append(s.open[:0], 1)
-	s.named, s.size, s.text = false, 0, s.text[:0]
 }
 
 // token reads a byte of the head of a token.

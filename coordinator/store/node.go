@@ -27,18 +27,12 @@ type node struct {
 	log       *diskLog
 	raft      *raft.Raft
 	shutdown  func() raft.Future // of raft: the same future at each call
+	end       func() error       // close, the first time; later it returns the same error
 	ended     chan struct{}      // closed after end
-	once      sync.Once          // of end
-	err       error              // the result of end
 }
 
-// end ends the node: Raft, then the connections that its goroutines may wait for, then the
+// close ends the node: Raft, then the connections that its goroutines may wait for, then the
 // log.
-func (n *node) end() error {
-	n.once.Do(func() { n.err = n.close() })
-	return n.err
-}
-
 func (n *node) close() error {
 	defer close(n.ended)
 	var errs []error
@@ -87,6 +81,7 @@ func (v *supervisor) raft() *raft.Raft { return v.node.Load().raft }
 func (v *supervisor) start() (err error) {
 	log := newLog(v.config.Logger)
 	n := &node{ended: make(chan struct{})}
+	n.end = sync.OnceValue(n.close)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.end())
@@ -119,7 +114,7 @@ func (v *supervisor) start() (err error) {
 		return fmt.Errorf("store: cannot start the log in %s: %w", v.folder.log(), err)
 	}
 	n.session = v.stream.session()
-	at := newAddresses(v.config, v.addr())
+	at := newAddresses(v.config, v.Addr())
 	n.transport = newTransport(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		ServerAddressProvider: at, Logger: log.Named("net"), Stream: n.session, MaxPool: pooledConns, Timeout: v.config.patience(),
 		MaxRPCsInFlight: 1, // see DESIGN.md, One append at a time
@@ -422,8 +417,8 @@ func (v *supervisor) Members() []Member {
 	return list
 }
 
-// addr returns the address that peers reach this node at.
-func (v *supervisor) addr() string {
+// Addr returns the address that peers reach this node at.
+func (v *supervisor) Addr() string {
 	return parseServer("", raft.ServerAddress(v.stream.advert)).RaftAddr
 }
 
@@ -470,12 +465,14 @@ func (v *supervisor) translate(err error) error {
 	return fmt.Errorf("store: %w: %w", ErrAmbiguous, err)
 }
 
-// inPlace returns nil if the held files and the files of the log still exist. It checks
-// nothing during a restart, which may move the log aside.
+// inPlace returns nil if the held files and the log's folder, the list of its segments and
+// its open segments still exist. It checks nothing during a restart, which may move the log
+// aside.
 func (v *supervisor) inPlace(held *files.Places) error {
 	if !v.changing.TryLock() {
 		return nil
 	}
 	defer v.changing.Unlock()
-	return cmp.Or(held.Check(), v.node.Load().log.inPlace())
+	log := v.node.Load().log
+	return cmp.Or(held.Check(), log.place.Check(), files.Check(log.meta, nil), log.files.check())
 }

@@ -152,7 +152,7 @@ func TestLeadership(t *testing.T) {
 	if !<-s.Leadership() {
 		t.Error("the leader is told that it is not")
 	}
-	if err := s.TransferLeadership(testkit.Context(t)); err != nil {
+	if err := s.TransferTo(testkit.Context(t), ""); err != nil {
 		t.Fatal(err)
 	}
 	if <-s.Leadership() {
@@ -264,11 +264,12 @@ func TestStuckRaftEndsTheProcess(t *testing.T) {
 	s := c.leader()
 	n := s.node.Load()
 	release, inside := make(chan struct{}), make(chan struct{})
-	go n.once.Do(func() {
+	n.end = sync.OnceValue(func() error {
 		close(inside)
 		<-release
-		n.err = n.close()
+		return n.close()
 	})
+	go n.end()
 	<-inside
 	s.stop(errStuck)
 	closed := make(chan error, 1)

@@ -116,7 +116,7 @@ func TestTransferThatHangsIsNoticed(t *testing.T) {
 	f.mu.Unlock()
 	defer close(held)
 	s := c.leader()
-	if err := s.TransferLeadership(testkit.Context(t)); err == nil {
+	if err := s.TransferTo(testkit.Context(t), ""); err == nil {
 		t.Fatal("the transfer succeeded")
 	}
 	testkit.Until(t, "restart", func() bool {

@@ -39,7 +39,7 @@ type Store struct {
 
 func newStore(c Config, folder *Folder) *Store {
 	s := &Store{config: c, folder: folder, quit: make(chan struct{}), closed: make(chan struct{})}
-	s.lifecycle = newLifecycle(c.Logger)
+	s.lifecycle = &lifecycle{log: c.Logger, down: make(chan struct{})}
 	machine := newFSM(c.SnapshotLogBytes, s.stop)
 	s.view = machine.view
 	s.supervisor = &supervisor{config: &s.config, folder: folder, fsm: machine, life: s.lifecycle, notify: make(chan bool, 16)}
@@ -208,9 +208,6 @@ func (s *Store) Wait(ctx context.Context, index uint64) (*state.State, error) {
 func (s *Store) Lead(ctx context.Context, node string) (epoch uint64, err error) {
 	return Lead(ctx, s, node)
 }
-
-// Addr returns the address that peers reach this node at.
-func (s *Store) Addr() string { return s.addr() }
 
 // LogDir returns the folder of the log's files.
 func (s *Store) LogDir() string { return filepath.Join(s.config.Dir, logName) }

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"sort"
 
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -26,7 +28,7 @@ type Job struct {
 	// Folds > 0 runs the job once for each fold of Split as sub-jobs and
 	// averages their measures.
 	Folds int `json:"folds,omitempty"`
-	// Cells, where set, runs the job as runs: sub-jobs with algorithms and settings of their
+	// Cells, if set, runs the job as runs: sub-jobs with algorithms and settings of their
 	// own. Algorithm is AlgorithmCells then.
 	Cells *Cells `json:"cells,omitempty"`
 	// Fill says by what the missing features of the dataset are filled: dataset.FillMean or
@@ -37,7 +39,7 @@ type Job struct {
 	// Predictions is the greatest size, in bytes, of the predictions of held-out rows
 	// that are stored with the job; 0: none are. The model does not depend on it.
 	Predictions int64 `json:"predictions,omitempty"`
-	// PredictedRows, where above 0, keeps the predictions of so many held-out rows, which the
+	// PredictedRows, if above 0, keeps the predictions of so many held-out rows, which the
 	// seed of the split draws, in the place of those of all. The model does not depend on it.
 	PredictedRows int `json:"predicted_rows,omitempty"`
 	// Measures says which measures the job has, and Clip whether degrees are clipped for
@@ -64,3 +66,212 @@ func (j *Job) WithWeights(b []byte) (*Job, error) {
 	with.WeightsFile = b
 	return &with, nil
 }
+
+// MaxCells bounds the runs of a job and of an experiment.
+const MaxCells = 1_000_000
+
+// MaxPredictedRows bounds the rows of a run whose predictions are kept.
+const MaxPredictedRows = 6
+
+// Cells are the sub-jobs of a job of runs: one for each row, repeat and fold of one
+// dataset. The list is short: it is not expanded.
+type Cells struct {
+	Rows []CellRow `json:"rows"`
+	// Repeats is how often each fold is run: repeat r with the seed of the job + r.
+	Repeats int `json:"repeats"`
+	// Folds is the number of folds of each repeat. The job's split has so many, or, where its
+	// splits overlap, may have Repeats times so many: those of each repeat after each other.
+	Folds int `json:"folds"`
+	// Again is how many of the runs failed in earlier jobs and are run again, for display.
+	Again int `json:"again,omitempty"`
+	// Models keeps the models of the runs.
+	Models bool `json:"models,omitempty"`
+	// Labels says what the labels of the dataset are, of whose digest that is no part: runs of others
+	// have other measures.
+	Labels dataset.LabelType `json:"labels,omitzero"`
+	// Budgets bound the computing time of the runs of some rows. No result of a run depends on
+	// it; which runs are run does.
+	Budgets []CellBudget `json:"budgets,omitempty"`
+	// Curves keeps the learning curve of each run, and PredictedRows, where above 0, what each
+	// predicts of so many of its test rows.
+	Curves        bool `json:"curves,omitempty"`
+	PredictedRows int  `json:"predicted_rows,omitempty"`
+}
+
+// CellBudget bounds the computing time of the runs of some rows, together with those of the
+// budget of that name in the other jobs of one submission.
+type CellBudget struct {
+	Of      string  `json:"of"`              // what the rows are
+	Seconds float64 `json:"seconds"`         // one thread each
+	Spent   float64 `json:"spent,omitempty"` // by runs that ended before the submission
+}
+
+// CellRow is an algorithm with its settings, resolved.
+type CellRow struct {
+	Algorithm          string          `json:"algorithm"`
+	Params             json.RawMessage `json:"settings"`
+	ValidationFraction float64         `json:"validation_fraction,omitempty"`
+	ValidationMin      int             `json:"validation_min,omitempty"`
+	// Only lists the folds that the row is run for, ascending, as Cell.Index counts them;
+	// empty: all.
+	Only []int `json:"only,omitempty"`
+	// Budget is the number of the row's budget in Cells.Budgets, from 1 on; 0: it has none. Ended
+	// are the runs of the row on the dataset that ended before the submission, and EndedSeconds
+	// their computing: so the time of a run is known.
+	Budget       int     `json:"budget,omitempty"`
+	Ended        int     `json:"ended,omitempty"`
+	EndedSeconds float64 `json:"ended_seconds,omitempty"`
+}
+
+// Cell is one run: a row, from 0, a repeat and a fold of it.
+type Cell struct{ Row, Repeat, Fold int }
+
+// Check returns an error if the runs are none, too many, or not folds of a split with so many
+// folds.
+func (c *Cells) Check(folds int, overlap bool) error {
+	if len(c.Rows) == 0 || len(c.Rows) > MaxCells || c.Repeats < 1 || c.Repeats > MaxCells || c.Folds < 1 || c.Folds > MaxCells {
+		return fmt.Errorf("the job has no runs or too many: %d methods, %d repeats and %d folds", len(c.Rows), c.Repeats, c.Folds)
+	}
+	if n := int64(c.Repeats) * int64(c.Folds); n > MaxCells || int64(folds) != int64(c.Folds) && !(overlap && int64(folds) == n) {
+		return fmt.Errorf("the job has %d repeats of %d folds, but its split has %d folds", c.Repeats, c.Folds, folds)
+	}
+	for i := range c.Rows {
+		for k, at := range c.Rows[i].Only {
+			if at < 0 || at >= c.Repeats*c.Folds || k > 0 && c.Rows[i].Only[k-1] >= at {
+				return fmt.Errorf("the folds of a method are not valid or not sorted: fold %d, counted from 0, of %d", at, c.Repeats*c.Folds)
+			}
+		}
+	}
+	if err := c.checkBudgets(); err != nil {
+		return err
+	}
+	if n := c.count(); n > MaxCells {
+		return fmt.Errorf("want at most %[2]d runs, got %[1]d", n, MaxCells)
+	} else if c.Again < 0 || int64(c.Again) > n {
+		return fmt.Errorf("the job has %d runs, but repeats %d runs of an earlier job", n, c.Again)
+	}
+	if c.PredictedRows < 0 || c.PredictedRows > MaxPredictedRows {
+		return fmt.Errorf("want predictions kept for at most %[2]d samples in a run, got %[1]d", c.PredictedRows, MaxPredictedRows)
+	}
+	return nil
+}
+
+// maxSeconds bounds times, so that their sums are numbers.
+const maxSeconds = 1e12
+
+func (c *Cells) checkBudgets() error {
+	for i, b := range c.Budgets {
+		if !(b.Seconds >= 0 && b.Seconds <= maxSeconds && b.Spent >= 0 && b.Spent <= maxSeconds) || b.Of == "" {
+			return fmt.Errorf("a time budget is not valid: %v s for %.80q, with %v s used", b.Seconds, b.Of, b.Spent)
+		}
+		if slices.ContainsFunc(c.Budgets[:i], func(other CellBudget) bool { return other.Of == b.Of }) {
+			return fmt.Errorf("there are two time budgets for %.80q", b.Of)
+		}
+	}
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		if r.Budget < 0 || r.Budget > len(c.Budgets) || r.Ended < 0 || !(r.EndedSeconds >= 0 && r.EndedSeconds <= maxSeconds) {
+			return fmt.Errorf("a method's time budget is not valid: budget %d of %d, and %d ended runs of %v s", r.Budget, len(c.Budgets), r.Ended, r.EndedSeconds)
+		}
+	}
+	return nil
+}
+
+func (c *Cells) count() (n int64) {
+	for i := range c.Rows {
+		if only := len(c.Rows[i].Only); only > 0 {
+			n += int64(only)
+		} else {
+			n += int64(c.Repeats) * int64(c.Folds)
+		}
+	}
+	return n
+}
+
+// Count returns the number of runs, for runs that Check passed.
+func (c *Cells) Count() int { return int(c.count()) }
+
+// whole reports whether each row is run for all folds.
+func (c *Cells) whole() bool {
+	return !slices.ContainsFunc(c.Rows, func(r CellRow) bool { return len(r.Only) > 0 })
+}
+
+// At returns the run of a task: those of the first fold come first, in the order of rows, so
+// that each row has a result soon. ok: there is one.
+func (c *Cells) At(task int) (cell Cell, ok bool) {
+	if task < 0 {
+		return cell, false
+	}
+	if c.whole() {
+		at := task / len(c.Rows)
+		return Cell{task % len(c.Rows), at / c.Folds, at % c.Folds}, at < c.Repeats*c.Folds
+	}
+	// the fold that has the task: up to it there are more than task runs
+	at := sort.Search(c.Repeats*c.Folds, func(at int) bool { return c.until(at+1) > task })
+	if at == c.Repeats*c.Folds {
+		return cell, false
+	}
+	task -= c.until(at)
+	for row := range c.Rows {
+		if !c.Rows[row].has(at) {
+			continue
+		}
+		if task == 0 {
+			return Cell{row, at / c.Folds, at % c.Folds}, true
+		}
+		task--
+	}
+	return cell, false
+}
+
+// until returns how many runs the folds below at have.
+func (c *Cells) until(at int) (n int) {
+	for i := range c.Rows {
+		if only := c.Rows[i].Only; len(only) > 0 {
+			below, _ := slices.BinarySearch(only, at)
+			n += below
+		} else {
+			n += at
+		}
+	}
+	return n
+}
+
+// has reports whether the row is run for a fold.
+func (r *CellRow) has(at int) bool {
+	if len(r.Only) == 0 {
+		return true
+	}
+	_, ok := slices.BinarySearch(r.Only, at)
+	return ok
+}
+
+// All lists the runs, by task.
+func (c *Cells) All() []Cell {
+	list := make([]Cell, 0, c.Count())
+	for cell := range c.each {
+		list = append(list, cell)
+	}
+	return list
+}
+
+// each calls yield for each run, by task.
+func (c *Cells) each(yield func(Cell, bool) bool) {
+	passed := make([]int, len(c.Rows)) // of Only
+	for at := range c.Repeats * c.Folds {
+		for i := range c.Rows {
+			if only := c.Rows[i].Only; len(only) > 0 {
+				if passed[i] == len(only) || only[passed[i]] != at {
+					continue
+				}
+				passed[i]++
+			}
+			if !yield(Cell{i, at / c.Folds, at % c.Folds}, true) {
+				return
+			}
+		}
+	}
+}
+
+// Index numbers the folds of all repeats.
+func (c *Cells) Index(cell Cell) int { return cell.Repeat*c.Folds + cell.Fold }

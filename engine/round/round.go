@@ -1,12 +1,20 @@
+// Package round is the contract between algorithms and what runs them. An algorithm is a
+// Trainer, the leader's half, which asks for one Round after another, and a Kernel, the
+// workers' half, which computes the tasks of a round. engine, protocol, worker and
+// coordinator know nothing else of an algorithm; engine/DESIGN.md says how a round is run.
 package round
 
-import "github.com/coppice-ldl/coppice/dataset"
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
 
 // Combine says how the results of a round's tasks become one.
 type Combine uint8
 
 const (
-	// Sum adds partials along the pinned tree (design section 8.4).
+	// Reduce adds partials along the pinned tree (design section 8.4).
 	Reduce Combine = iota
 	// Gather returns each task's bytes, in task order.
 	Gather
@@ -65,10 +73,10 @@ type Round struct {
 	Shape Shape
 	// Payloads holds, for a gather round, each task's own bytes (may be nil).
 	Payloads [][]byte
-	// SubJob, where set, returns for a gather round the whole job that a task runs; the
-	// task's result is then the child's encoded Outcome. It is made when it is asked for: a round
+	// SubJob, if set, returns for a gather round the whole job that a task runs; the
+	// task's result is then the sub-job's encoded Outcome. It is made when it is asked for: a round
 	// may have very many.
-	SubJob func(unit int) *Job
+	SubJob func(task int) *Job
 	// Apart has the results of a gather round kept out of memory where that is possible:
 	// Result.Load reads them.
 	Apart bool
@@ -81,6 +89,215 @@ type Round struct {
 }
 
 // Jobs returns a Round.SubJob of these jobs, by task.
-func Jobs(list ...*Job) func(unit int) *Job {
-	return func(unit int) *Job { return list[unit] }
+func Jobs(list ...*Job) func(task int) *Job {
+	return func(task int) *Job { return list[task] }
+}
+
+// Task is one idempotent piece of a round, as its kernel sees it.
+type Task struct {
+	ID             int
+	Of             int // tasks in the round
+	Op             uint8
+	Scope          Scope
+	Roles          dataset.Roles
+	Steps          [2]uint64
+	DerivedVersion uint64
+	Payload        []byte
+	SubJob         *Job
+	// Reserve, if set, reserves bytes for the derived value that Derive is about to
+	// make, and reports whether so many are free.
+	Reserve func(bytes int) bool
+	// Later permits Run to leave the partial's rows to be computed later (Partial.Later).
+	Later bool
+	// Lanes, if set, lends idle lanes to Derive and Run. They change no bits.
+	Lanes Lanes
+}
+
+// Helpers returns how many idle lanes can help with the task.
+func (u *Task) Helpers() int {
+	if u.Lanes == nil {
+		return 0
+	}
+	return u.Lanes.Idle()
+}
+
+// TryReserve reserves memory for a derived value of so many bytes. If it reports false,
+// Derive returns nil.
+func (u *Task) TryReserve(bytes int) bool { return u.Reserve == nil || u.Reserve(bytes) }
+
+// Task returns task id of the round.
+func (r *Round) Task(id int) Task {
+	u := Task{ID: id, Of: r.Tasks, Op: r.Op, Scope: r.Scope, Roles: r.Roles, Steps: r.Steps, DerivedVersion: r.DerivedVersion}
+	if r.Payloads != nil {
+		u.Payload = r.Payloads[id]
+	}
+	if r.SubJob != nil {
+		u.SubJob = r.SubJob(id)
+	}
+	return u
+}
+
+// Shards returns the range [lo, hi) of shards, of s in all, that the task needs.
+func (u Task) Shards(s int) (lo, hi int) {
+	switch u.Scope {
+	case Whole:
+		return 0, s
+	case None:
+		return 0, 0
+	}
+	return u.ID * s / u.Of, (u.ID + 1) * s / u.Of
+}
+
+// Rows lists the rows that the task sees.
+func (u Task) Rows(d *dataset.Data) []dataset.RowRef {
+	lo, hi := u.Shards(len(d.Manifest.Shards))
+	return d.Select(lo, hi, u.Roles)
+}
+
+// Lanes lends a task the lanes of its process that have no task of their own.
+type Lanes interface {
+	// Idle returns how many lanes have nothing to do: a moment later it may be another number.
+	Idle() int
+	// Do calls p.Part(i) for every i in [0, n), each once, in this lane and in idle ones, and
+	// returns when all have returned. A part that panics has Do panic.
+	Do(n int, p Parts)
+}
+
+// Parts are pieces of a task that may be computed side by side.
+type Parts interface {
+	// Part computes piece i; scratch is the working memory of the lane that does.
+	Part(i int, scratch any)
+}
+
+// Var is a named, versioned value. The same (ID, Version) always has the same
+// bytes within a job.
+type Var struct {
+	ID      uint16
+	Version uint64
+	Data    []byte // little-endian
+	// Chunks, if set, are the value in place of Data: results of gathered tasks. They travel
+	// one by one, and none to a worker that has it already.
+	Chunks []Chunk
+	// Whole returns, of a value of Chunks in a Round, the Data that says the same, for workers
+	// that know nothing of chunks.
+	Whole func() []byte
+}
+
+// Chunk is a piece of a value. Its methods may be called concurrently.
+type Chunk interface {
+	// Digest returns the SHA-256, in hex, of the bytes.
+	Digest() string
+	// Bytes returns the bytes, which nobody may change, and which the caller may keep.
+	Bytes() ([]byte, error)
+}
+
+// Vars are the values that a task can read.
+type Vars []Var
+
+// Find returns a value. It panics if the round did not list the value.
+func (v Vars) Find(id uint16) *Var {
+	for i := range v {
+		if v[i].ID == id {
+			return &v[i]
+		}
+	}
+	panic(fmt.Sprintf("round: variable %d is not part of the round", id))
+}
+
+// Get returns the bytes of a value. It panics if the round did not list the value.
+func (v Vars) Get(id uint16) []byte { return v.Find(id).Data }
+
+// Version returns the version of a value. It panics if the round did not list the value.
+func (v Vars) Version(id uint16) uint64 { return v.Find(id).Version }
+
+// Shape is the shape of a reduce round's partials.
+type Shape struct {
+	F64 int // float64 values
+	F32 int // float32 values
+	// Rows and Width describe row-sparse float32 values: at most Rows rows of
+	// Width values each. Rows 0: none.
+	Rows, Width int
+}
+
+// Rows are rows of values that are computed when they are needed.
+type Rows interface {
+	// Compute sets dst to whole rows, the first of which is from. None of their values is
+	// -0.
+	Compute(dst []float32, from int)
+}
+
+// Partial is one node of a reduction: sums, never averages.
+type Partial struct {
+	F64 []float64
+	F32 []float32
+	// Index lists the rows that are present, ascending; Values holds
+	// len(Index)×Width values. An absent row is +0.
+	Index  []uint32
+	Values []float32
+	Width  int
+	// Later, if Run may leave it, computes the rows of Index; Values is empty then.
+	Later Rows
+	// Before is Later of a round before: Run may use its memory again.
+	Before Rows
+	// Lent is true if the numbers stand in memory that was lent, such as a message's, which
+	// nobody keeps for other rounds. Message is that memory, if it is to be given back.
+	Lent    bool
+	Message []byte
+}
+
+// Reset shapes p for s and zeroes it, reusing its memory.
+func (p *Partial) Reset(s Shape) {
+	p.F64 = zeroed(p.F64, s.F64)
+	p.F32 = zeroed(p.F32, s.F32)
+	p.Index = p.Index[:0]
+	p.Values = p.Values[:0]
+	p.Width = s.Width
+	if p.Later != nil {
+		p.Before, p.Later = p.Later, nil
+	}
+}
+
+func zeroed[T float32 | float64](v []T, n int) []T {
+	if cap(v) < n {
+		return make([]T, n)
+	}
+	v = v[:n]
+	clear(v)
+	return v
+}
+
+// Check returns an error that says how p differs from shape s, or nil.
+func (p *Partial) Check(s Shape) error {
+	rows := len(p.Index)
+	if p.Later != nil {
+		rows = 0
+	}
+	if len(p.F64) != s.F64 || len(p.F32) != s.F32 || p.Width != s.Width ||
+		len(p.Values) != rows*s.Width || len(p.Index) > s.Rows {
+		return fmt.Errorf("round: the partial result has %d float64, %d float32 and %d rows of %d values, want %+v",
+			len(p.F64), len(p.F32), len(p.Index), p.Width, s)
+	}
+	for i, row := range p.Index {
+		if int(row) >= s.Rows || i > 0 && p.Index[i-1] >= row {
+			return fmt.Errorf("round: the rows of a partial result are not ascending, or not below %d", s.Rows)
+		}
+	}
+	return nil
+}
+
+// Result is what Trainer.Fold receives.
+type Result struct {
+	Sum *Partial // of a reduce round: valid during Fold only
+	// Gathered has the bytes of each task of a gather round, in task order; nil for
+	// tasks of Round.Has. Fold may set elements to nil to free their memory.
+	Gathered [][]byte
+	// Digests has the SHA-256, in hex, of each of Gathered, if the executor knows it; otherwise
+	// it is nil, or an element is empty.
+	Digests []string
+	// Load, if set, reads the bytes of one task of a round with Round.Apart, which Gathered
+	// does not have then; none: the task was not run, and is to have no result.
+	Load func(task int) ([]byte, error)
+	// Took is how long each of them was computed, in nanoseconds, as workers say; 0: not known.
+	// nil: of none. No result depends on it.
+	Took []uint64
 }

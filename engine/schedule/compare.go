@@ -1,6 +1,10 @@
 package schedule
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // The results of a task are compared if the audit's sample has it, or if its first result was not finite. Two workers
 // compute such a task, or one worker and the leader. If the results differ and neither is the leader's, the leader computes
@@ -85,7 +89,7 @@ func (j *Job) judge(t int, worker string, right Result) {
 		}
 		reason := fmt.Sprintf("task %d of round %d of job %d %s", t, j.number, j.job, what)
 		if j.workers.Quarantine(l.worker, reason) {
-			j.do(Action{Kind: Quarantine, Worker: l.worker, Jobs: j.workers.Served(l.worker), Reason: reason})
+			j.do(Action{Kind: Quarantine, Worker: l.worker, Jobs: slices.Sorted(maps.Keys(j.workers.served[l.worker])), Reason: reason})
 		}
 		quarantined = true
 	}

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -203,23 +202,4 @@ type Known struct {
 	Task   uint32
 	Digest digests.Digest
 	Took   time.Duration
-}
-
-// output collects the actions of a step.
-type output struct {
-	event Event // of the step
-	list  []Action
-	// over is true if the round is complete, has failed or begins again: nothing more is given out.
-	over bool
-}
-
-func (o *output) do(a Action) { o.list = append(o.list, a) }
-
-func (o *output) count(m Metric, n int) { o.do(Action{Kind: Count, Metric: m, N: n}) }
-
-func (o *output) drop(reason DropReason) { o.do(Action{Kind: Drop, Drop: reason}) }
-
-func (o *output) fail(format string, args ...any) {
-	o.over = true
-	o.do(Action{Kind: Fail, Err: fmt.Errorf(format, args...)})
 }

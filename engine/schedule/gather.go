@@ -172,17 +172,14 @@ func (g *gather) resultAnnounced(e *Event) {
 	g.announced++
 	g.computed += e.Result.Took
 	if s.check == unchecked {
-		g.store(e.Task, e.Worker, e.Result)
+		g.use(e.Task, e.Worker, e.Result, false)
 	} else {
 		g.answer(e.Task, e.Worker, e.Result)
 	}
 }
 
-// use stores the right result of a task.
-func (g *gather) use(t int, worker string, right Result, _ bool) { g.store(t, worker, right) }
-
-// store has a result brought to the leader's disk. Another worker that computes the task stops.
-func (g *gather) store(t int, worker string, r Result) {
+// use has a result brought to the leader's disk. Another worker that computes the task stops.
+func (g *gather) use(t int, worker string, right Result, _ bool) {
 	s := g.at(t)
 	if g.queue.remove(t); s.state == Waiting && g.budget != nil { // the result of a lost lease
 		g.budget.start(t)
@@ -196,7 +193,7 @@ func (g *gather) store(t int, worker string, r Result) {
 		}
 		g.end(l)
 	}
-	g.do(Action{Kind: Store, Worker: worker, Task: t, Result: r})
+	g.do(Action{Kind: Store, Worker: worker, Task: t, Result: right})
 }
 
 // stored has a result recorded. The round waits for that if it takes long to compute it again.
@@ -345,8 +342,10 @@ func (g *gather) feed() {
 
 // leaseSlot gives a task to a worker that has a slot for it.
 func (g *gather) leaseSlot(t, i int, on *Worker) {
+	g.workers.orders++
 	l := &g.at(t).leases[i]
-	g.workers.give(g.claim, l, t, on, g.now)
+	*l = Lease{worker: on.Name, on: on, task: t, order: g.workers.orders, reminded: g.now}
+	on.leases, g.leased = append(on.leases, l), append(g.leased, l)
 	g.send(on.Name, uint32(t))
 }
 

@@ -1,12 +1,21 @@
+// Package schedule decides which worker computes which task of a round, and what happens with the results.
+//
+// It is a pure state machine: an event goes in, actions come out. It has no clock, no I/O, no goroutine, no lock and no
+// randomness, so the same events give the same actions. Package dispatch performs the actions on a cluster.
+//
+// Workers is the state that all jobs share. A Job is one job's part: its Step applies one event. DESIGN.md has the states of
+// a task, and testdata has traces: events, each with the actions that follow from it.
 package schedule
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/digests"
 )
@@ -82,6 +91,215 @@ func (s *sent) knows(c round.Chunk) bool {
 // maxResults bounds the results that a worker is believed to have. Others are sent to it.
 const maxResults = 1 << 16
 
+// State is the state of a task. DESIGN.md has the transitions.
+type State uint8
+
+const (
+	Waiting   State = iota // no lease
+	Leased                 // one worker computes it, or two
+	Storing                // its result is on the way to the leader's disk
+	Recording              // its result is on the leader's disk, and the log is told
+	Skipping               // the log is told that it is not run
+	Done                   // its result is used, or stored
+	Skipped                // it is not run
+)
+
+// check says why the results of two computers of a task are compared.
+type check uint8
+
+const (
+	unchecked check = iota
+	audited         // it is in the audit's sample
+	doubted         // its first result was not finite
+)
+
+// task is a task of a round. A round may have a million, and few have an attempt.
+type task struct {
+	state State
+	check check
+	*attempt
+}
+
+// attempt is what is kept of a task from its first lease until it ends. nil: it has not begun.
+type attempt struct {
+	// leases are of different workers. The second is set only if the task is checked, or if the first takes too long.
+	leases [2]Lease
+
+	copies    uint8     // how often another worker got it because one took too long
+	tries     int       // temporary failures
+	failing   time.Time // first of them
+	avoid     string    // worker of the last of them
+	notBefore time.Time // it gets no lease earlier
+	verifying bool      // true if the leader decides between two results
+}
+
+// leaseOf returns the lease that a worker has of the task, or nil.
+func (s *task) leaseOf(worker string) *Lease {
+	for i := range 2 {
+		if s.attempt != nil && worker != "" && s.leases[i].worker == worker {
+			return &s.leases[i]
+		}
+	}
+	return nil
+}
+
+// isFree reports whether the task has no lease.
+func (s *task) isFree() bool {
+	return s.attempt == nil || s.leases[0].worker == "" && s.leases[1].worker == ""
+}
+
+// isOpen reports whether a result of the task is needed from a worker.
+func (s *task) isOpen() bool { return s.state == Waiting || s.state == Leased }
+
+// A task that fails for a reason that may pass (a full disk, a shard that is not available) is tried by each worker at once,
+// and then after pauses that double.
+const (
+	firstPause = 50 * time.Millisecond
+	// LongestPause is the longest wait of a task that failed.
+	LongestPause = 5 * time.Second
+)
+
+// pauseAfter returns how long a task waits after its n-th failure if there are so many workers.
+func pauseAfter(n, workers int) time.Duration {
+	if n < workers {
+		return 0
+	}
+	return min(LongestPause, firstPause<<min(n-workers, 20))
+}
+
+// isExhausted reports whether a task has failed for so long that its job fails. Time in which no coordinator has a blob that
+// the job needs does not count: the job goes on once one has it again.
+func (a *attempt) isExhausted(now time.Time, giveUp time.Duration, blobLost bool) bool {
+	if now.Sub(a.failing) <= giveUp {
+		return false
+	}
+	if blobLost {
+		a.failing = now
+	}
+	return !blobLost
+}
+
+// NewJob returns the job of an id, which no other of the workers' jobs has, on a dataset of these shards. Close ends it.
+func (w *Workers) NewJob(id uint64, shards []dataset.ShardRef, o Options) *Job {
+	if w.claims[id] != nil {
+		panic(fmt.Sprintf("schedule: job %d is there already", id))
+	}
+	j := &Job{claim: &claim{job: id, unable: make(map[string]string)}, workers: w, verifies: o.Verifies, budget: o.Budget, sent: make(map[string]sent)}
+	j.reduce = &reduce{Job: j, shards: shards, plans: make(map[int]*plan)}
+	j.gather = &gather{Job: j}
+	j.kind = j.reduce
+	w.claims[id] = j.claim
+	return j
+}
+
+// Begin begins a round. known has the results of a gather round that are recorded; audit lists the tasks, ascending, that
+// two workers compute.
+func (j *Job) Begin(dst []Action, now time.Time, number uint64, r *round.Round, known []Known, audit []int) []Action {
+	j.now, j.list, j.listed, j.over = now, dst, j.listed[:0], false
+	j.number, j.spec, j.began, j.seen, j.open = number, r, now, 0, r.Tasks
+	if cap(j.tasks) < r.Tasks {
+		j.tasks = make([]task, r.Tasks)
+	}
+	j.tasks = j.tasks[:r.Tasks]
+	for t := range j.tasks { // attempts keep their memory: a reduce round needs all of them
+		s := &j.tasks[t]
+		if s.state, s.check = Waiting, unchecked; s.attempt != nil {
+			*s.attempt = attempt{}
+		}
+	}
+	j.checks = append(j.checks[:0], audit...)
+	for _, t := range audit {
+		j.tasks[t].check = audited
+	}
+	if j.kind = j.reduce; r.How == round.Gather {
+		j.kind = j.gather
+	}
+	j.kind.begin(known)
+	return j.take()
+}
+
+// Step applies an event and appends the actions that follow from it to dst.
+func (j *Job) Step(dst []Action, now time.Time, e Event) []Action {
+	j.now, j.list, j.listed = now, dst, j.listed[:0]
+	switch {
+	case e.Kind == ResultRecorded && e.Late, e.Kind == ResultLost && e.Late:
+		j.late--
+	case e.Kind == RecordingLate:
+		j.late++
+	}
+	j.event = e // an argument would be allocated for each event
+	if j.spec != nil {
+		j.kind.step(&j.event)
+	}
+	return j.take()
+}
+
+// End ends the round, complete or not: its slots are free.
+func (j *Job) End(dst []Action, now time.Time) []Action {
+	j.now, j.list = now, dst
+	j.endRound()
+	return j.take()
+}
+
+func (j *Job) endRound() {
+	if j.spec != nil {
+		j.kind.stop()
+	}
+	j.freed = j.freed || j.wants // jobs may have let this one go first
+	j.spec, j.wants = nil, false
+}
+
+// Close ends the job: its workers stop its tasks and forget what they keep.
+func (j *Job) Close(dst []Action, now time.Time) []Action {
+	j.now, j.list = now, dst
+	j.endRound()
+	for _, name := range slices.Sorted(maps.Keys(j.sent)) {
+		j.do(Action{Kind: SendForget, Worker: name})
+	}
+	delete(j.workers.claims, j.job)
+	if j.budget != nil {
+		j.budget.Close()
+	}
+	j.freed = true
+	return j.take()
+}
+
+// take returns the actions of the step.
+func (j *Job) take() []Action {
+	if j.freed {
+		j.freed = false
+		j.do(Action{Kind: WakeOthers})
+	}
+	list := j.list
+	j.list = nil
+	return list
+}
+
+// Compares reports whether the result of a task is compared with another's.
+func (j *Job) Compares(t int) bool { return t < len(j.tasks) && j.tasks[t].check != unchecked }
+
+// Computed returns how long the slowest partial of the last reduce round was computed, as workers say.
+func (j *Job) Computed() time.Duration { return j.reduce.slowest }
+
+// output collects the actions of a step.
+type output struct {
+	event Event // of the step
+	list  []Action
+	// over is true if the round is complete, has failed or begins again: nothing more is given out.
+	over bool
+}
+
+func (o *output) do(a Action) { o.list = append(o.list, a) }
+
+func (o *output) count(m Metric, n int) { o.do(Action{Kind: Count, Metric: m, N: n}) }
+
+func (o *output) drop(reason DropReason) { o.do(Action{Kind: Drop, Drop: reason}) }
+
+func (o *output) fail(format string, args ...any) {
+	o.over = true
+	o.do(Action{Kind: Fail, Err: fmt.Errorf(format, args...)})
+}
+
 // at returns a task with an attempt.
 func (j *Job) at(t int) *task {
 	s := &j.tasks[t]
@@ -99,9 +317,12 @@ func (j *Job) end(l *Lease) {
 
 // free gives back the slot of a lease, if it has one.
 func (j *Job) free(l *Lease) {
-	if j.workers.free(j.claim, l) {
-		j.freed = true
+	if l.on == nil {
+		return
 	}
+	is := func(other *Lease) bool { return other == l }
+	l.on.leases, j.leased = slices.DeleteFunc(l.on.leases, is), slices.DeleteFunc(j.leased, is)
+	l.on, j.freed = nil, true
 }
 
 // able lists the workers that may be given tasks of the round.

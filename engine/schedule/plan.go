@@ -24,36 +24,36 @@ func makePlan(tasks int, shards []dataset.ShardRef, workers []*Worker, prev *pla
 	for _, w := range workers {
 		out.able = append(out.able, w.Name)
 	}
-	at := p.targets(prev)
-	for t, w := range at {
-		out.target[t] = workers[w].Name
-		out.owner[t] = workers[p.ownerNow(t, w, prev)].Name
+	load := make([]int, len(workers)) // tasks of standbys, by worker
+	for t, target := range p.targets(prev) {
+		out.target[t] = workers[target].Name
+		out.owner[t] = workers[p.ownerNow(t, target, prev)].Name
+		best := -1 // of the standbys, which are spread evenly over the other workers
+		for i := 1; i < len(workers); i++ {
+			w := (target + i) % len(workers)
+			if best < 0 || p.held(t, w) > p.held(t, best) || p.held(t, w) == p.held(t, best) && load[w] < load[best] {
+				best = w
+			}
+		}
+		if best >= 0 {
+			load[best]++
+			out.standby[t] = workers[best].Name
+		}
 	}
-	p.standbys(out, at)
 	return out
 }
 
-// workers lists who should hold shards, by name.
-func (p *plan) workers() (names []string) {
-	for _, list := range [][]string{p.target, p.standby} {
-		for _, name := range list {
+// holdings returns the shards that each worker should hold, as target or standby.
+func (p *plan) holdings(shards []dataset.ShardRef) map[string][]dataset.ShardRef {
+	all := make(map[string][]dataset.ShardRef)
+	for t := range p.target {
+		for _, name := range []string{p.target[t], p.standby[t]} {
 			if name != "" {
-				names = append(names, name)
+				all[name] = append(all[name], shards[t*len(shards)/len(p.target):(t+1)*len(shards)/len(p.target)]...)
 			}
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// holdings lists the shards that a worker should hold, as target or standby.
-func (p *plan) holdings(name string, shards []dataset.ShardRef) (list []dataset.ShardRef) {
-	for t := range p.target {
-		if p.target[t] == name || p.standby[t] == name {
-			list = append(list, shards[t*len(shards)/len(p.target):(t+1)*len(shards)/len(p.target)]...)
-		}
-	}
-	return list
+	return all
 }
 
 type planner struct {
@@ -153,23 +153,4 @@ func (p *planner) ownerNow(t, target int, prev *plan) int {
 		}
 	}
 	return target
-}
-
-// standbys gives each task a second worker, spread evenly over the others.
-func (p *planner) standbys(out *plan, at []int) {
-	if len(p.workers) < 2 {
-		return
-	}
-	load := make([]int, len(p.workers))
-	for t, target := range at {
-		best := -1
-		for i := 1; i < len(p.workers); i++ {
-			w := (target + i) % len(p.workers)
-			if best < 0 || p.held(t, w) > p.held(t, best) || p.held(t, w) == p.held(t, best) && load[w] < load[best] {
-				best = w
-			}
-		}
-		load[best]++
-		out.standby[t] = p.workers[best].Name
-	}
 }

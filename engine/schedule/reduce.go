@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -48,7 +49,7 @@ func (r *reduce) step(e *Event) {
 	case Tick:
 		r.passOn()
 		r.retryRested()
-		r.holdAgain()
+		r.hold(false)
 		r.leaseChecked()
 	case PartialArrived:
 		r.partial(e)
@@ -64,20 +65,16 @@ func (r *reduce) step(e *Event) {
 	switch {
 	case r.over:
 	case r.open == 0:
-		r.finish()
+		r.over = true
+		r.usual[r.spec.Op] += (r.slowest - r.usual[r.spec.Op]) / 8
+		if !r.repeated {
+			r.delay = max(min(r.roundDelay, r.workers.limits.Lost), r.delay-r.delay/delayRounds)
+		}
+		r.hold(false)
+		r.do(Action{Kind: Finish})
 	case r.assign():
 		r.leaseChecked()
 	}
-}
-
-func (r *reduce) finish() {
-	r.over = true
-	r.usual[r.spec.Op] += (r.slowest - r.usual[r.spec.Op]) / 8
-	if !r.repeated {
-		r.delay = max(min(r.roundDelay, r.workers.limits.Lost), r.delay-r.delay/delayRounds)
-	}
-	r.holdAgain()
-	r.do(Action{Kind: Finish})
 }
 
 // partial takes in the partial of a node of the reduction tree. The numbers are not here: actions say what to do with them.
@@ -215,10 +212,7 @@ func (r *reduce) assign() bool {
 		r.scratch = tasks
 	}
 	if made {
-		r.held = r.now
-		for _, name := range p.workers() {
-			r.do(Action{Kind: SendHold, Worker: name, Shards: p.holdings(name, r.shards)})
-		}
+		r.hold(true)
 	}
 	return true
 }
@@ -230,21 +224,22 @@ func (r *reduce) give(t, i int, worker string) {
 	s.state = Leased
 }
 
-// holdAgain tells workers again which shards they should hold and do not have: a message may be lost, and a fetch may fail.
-func (r *reduce) holdAgain() {
+// hold tells workers which shards they should hold: all of these, by a new plan, or now and then what they lack. A message may
+// be lost, and a fetch may fail.
+func (r *reduce) hold(all bool) {
 	p := r.plans[len(r.tasks)]
-	if p == nil || r.now.Sub(r.held) < r.workers.limits.Hold {
+	if p == nil || !all && r.now.Sub(r.held) < r.workers.limits.Hold {
 		return
 	}
 	r.held = r.now
-	for _, name := range p.workers() {
-		w := r.workers.Get(name)
-		if w == nil {
-			continue
+	holdings := p.holdings(r.shards)
+	for _, name := range slices.Sorted(maps.Keys(holdings)) {
+		shards, w := holdings[name], r.workers.Get(name)
+		if !all && w != nil {
+			shards = slices.DeleteFunc(shards, func(s dataset.ShardRef) bool { return w.shards[s.Digest] })
 		}
-		lacks := slices.DeleteFunc(p.holdings(name, r.shards), func(s dataset.ShardRef) bool { return w.shards[s.Digest] })
-		if len(lacks) > 0 {
-			r.do(Action{Kind: SendHold, Worker: name, Shards: lacks})
+		if all || w != nil && len(shards) > 0 {
+			r.do(Action{Kind: SendHold, Worker: name, Shards: shards})
 		}
 	}
 }

@@ -116,7 +116,8 @@ func (w *Workers) Hear(r Report, now time.Time) (changed, joined bool) {
 		at.unreachable = false
 		changed = true
 	}
-	if r.Full && w.shards+len(r.Shards)-len(at.shards) <= maxShards && !at.has(r.Shards) {
+	same := len(r.Shards) == len(at.shards) && !slices.ContainsFunc(r.Shards, func(digest string) bool { return !at.shards[digest] })
+	if r.Full && !same && w.shards+len(r.Shards)-len(at.shards) <= maxShards {
 		w.shards += len(r.Shards) - len(at.shards)
 		clear(at.shards)
 		for _, digest := range r.Shards {
@@ -129,11 +130,6 @@ func (w *Workers) Hear(r Report, now time.Time) (changed, joined bool) {
 		w.version++
 	}
 	return changed, joined
-}
-
-// has reports whether the worker has these shards and no others.
-func (w *Worker) has(shards []string) bool {
-	return len(shards) == len(w.shards) && !slices.ContainsFunc(shards, func(digest string) bool { return !w.shards[digest] })
 }
 
 func (w *Workers) refusal(at *Worker) string {
@@ -242,9 +238,6 @@ func (w *Workers) Get(name string) *Worker {
 	return nil
 }
 
-// Served lists the jobs that a worker was sent during this leadership.
-func (w *Workers) Served(name string) []uint64 { return slices.Sorted(maps.Keys(w.served[name])) }
-
 // WorkersOf lists the usable workers that were sent a job.
 func (w *Workers) WorkersOf(job uint64) (names []string) {
 	for name, jobs := range w.served {
@@ -335,25 +328,6 @@ type Lease struct {
 
 // isBehind reports whether a lease waits for a slot: its worker has as many earlier ones as slots.
 func (l *Lease) isBehind() bool { return slices.Index(l.on.leases, l) >= l.on.Slots }
-
-// give makes l the lease of a task, with a slot of a worker.
-func (w *Workers) give(c *claim, l *Lease, task int, on *Worker, now time.Time) {
-	w.orders++
-	*l = Lease{worker: on.Name, on: on, task: task, order: w.orders, reminded: now}
-	on.leases = append(on.leases, l)
-	c.leased = append(c.leased, l)
-}
-
-// free gives back the slot of a lease. It reports false if the lease has none.
-func (w *Workers) free(c *claim, l *Lease) bool {
-	if l.on == nil {
-		return false
-	}
-	is := func(other *Lease) bool { return other == l }
-	l.on.leases, c.leased = slices.DeleteFunc(l.on.leases, is), slices.DeleteFunc(c.leased, is)
-	l.on = nil
-	return true
-}
 
 // lease finds a slot for a job, on the worker with the most free slots, or returns nil. It leaves out the worker to avoid,
 // unless it is the only one. waiting is the number of the job's tasks that wait for a lease; 0 asks for a second lease of a task.

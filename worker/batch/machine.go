@@ -67,7 +67,10 @@ func (m *Machine) Step(dst []Action, e Event) []Action {
 	case Stored:
 		e.Job.stored(&e)
 	case ChunkLost:
-		e.Version.lose(e.Index)
+		if v := e.Version; v.chunks[e.Index] {
+			v.chunks[e.Index] = false
+			v.here--
+		}
 	case Damaged:
 		if !e.Job.forgotten {
 			m.forget(e.Job)
@@ -131,7 +134,15 @@ func (m *Machine) setup(s *protocol.Setup, spec string) {
 		m.forget(old)
 	}
 	if len(m.jobs) >= MaxJobs {
-		m.forgetIdle()
+		var idle *Job // unused for longest
+		for _, j := range m.jobs {
+			if !j.InUse() && (idle == nil || j.touched < idle.touched) {
+				idle = j
+			}
+		}
+		if idle != nil {
+			m.forget(idle)
+		}
 	}
 	if len(m.jobs) >= MaxBusyJobs {
 		m.do(Action{Kind: RefuseJob, ID: s.ID})
@@ -176,7 +187,13 @@ func (m *Machine) run(run *protocol.Run, reply string) {
 		m.do(Action{Kind: Need, Stamp: run.Stamp, Reply: reply})
 		return
 	}
-	if lacks := j.values.missing(run.Refs); lacks != nil {
+	var lacks []protocol.Ref // values that are not here, or not whole
+	for _, ref := range run.Refs {
+		if v := j.values.find(ref); v == nil || !v.Whole() {
+			lacks = append(lacks, ref)
+		}
+	}
+	if lacks != nil {
 		m.do(Action{Kind: Need, Stamp: run.Stamp, Reply: reply, Refs: lacks})
 		return
 	}
@@ -194,19 +211,6 @@ func (m *Machine) forget(j *Job) {
 	}
 	j.forgotten = true
 	j.closeUnused()
-}
-
-// forgetIdle forgets the job that nothing uses and that was used longest ago.
-func (m *Machine) forgetIdle() {
-	var oldest *Job
-	for _, j := range m.jobs {
-		if !j.InUse() && (oldest == nil || j.touched < oldest.touched) {
-			oldest = j
-		}
-	}
-	if oldest != nil {
-		m.forget(oldest)
-	}
 }
 
 // begin gives the next task to an executor that has nothing to do. It is a task of the job that has

@@ -45,16 +45,6 @@ func (v values) room(id uint16, bytes int) bool {
 	return bytes <= maxValueBytes
 }
 
-// missing lists the refs to versions that are not here, or not whole.
-func (v values) missing(refs []protocol.Ref) (lacks []protocol.Ref) {
-	for _, ref := range refs {
-		if y := v.find(ref); y == nil || !y.Whole() {
-			lacks = append(lacks, ref)
-		}
-	}
-	return lacks
-}
-
 // variable returns a value, with the versions that are here.
 func (v values) variable(id uint16) *variable {
 	x := v[id]
@@ -67,14 +57,6 @@ func (v values) variable(id uint16) *variable {
 
 // Whole reports whether nothing of the version is missing.
 func (v *Version) Whole() bool { return v.here == v.total }
-
-// lose notes that a chunk cannot be read any longer.
-func (v *Version) lose(chunk int) {
-	if v.chunks[chunk] {
-		v.chunks[chunk] = false
-		v.here--
-	}
-}
 
 // list makes v the newest version, so that it is dropped last, and drops the oldest one beyond
 // keptVersions.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/wire"
 )
 
@@ -45,4 +46,116 @@ func Decode(b []byte) (*Outcome, error) {
 		o.Predictions = r.Take("predictions", uint64(r.Len()))
 	}
 	return o, nil
+}
+
+// AppendList appends encoded outcomes, each after its length in 8 bytes, little-endian.
+func AppendList(dst []byte, parts [][]byte) []byte {
+	for _, p := range parts {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(len(p)))
+		dst = append(dst, p...)
+	}
+	return dst
+}
+
+// List reads what AppendList wrote; the parts share the memory of b. Errors wrap ErrFormat.
+func List(b []byte) (parts [][]byte, err error) {
+	r := wire.NewReader(b)
+	for r.Len() > 0 {
+		parts = append(parts, r.Bytes("result"))
+	}
+	if r.Err() != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, r.Err())
+	}
+	return parts, nil
+}
+
+// AppendCells appends the list of encoded outcomes, and behind them, as one more element, how long
+// each was computed: nanoseconds in 8 bytes, little-endian.
+func AppendCells(dst []byte, parts [][]byte, took []uint64) []byte {
+	times := make([]byte, 0, 8*len(took))
+	for _, ns := range took {
+		times = binary.LittleEndian.AppendUint64(times, ns)
+	}
+	return AppendList(AppendList(dst, parts), [][]byte{times})
+}
+
+// Cells reads what AppendCells wrote of so many outcomes, which share the memory of b, or what
+// AppendList wrote of them: then took is nil. Errors wrap ErrFormat.
+func Cells(b []byte, count int) (parts [][]byte, took []uint64, err error) {
+	parts, err = List(b)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case count < 0:
+		return nil, nil, fmt.Errorf("%w: the number of outcomes is negative: %d", ErrFormat, count)
+	case len(parts) == count:
+		return parts, nil, nil
+	case len(parts) != count+1 || len(parts[count]) != 8*count:
+		return nil, nil, fmt.Errorf("%w: the list has %d elements for %d outcomes", ErrFormat, len(parts), count)
+	}
+	for times := parts[count]; len(times) > 0; times = times[8:] {
+		took = append(took, binary.LittleEndian.Uint64(times))
+	}
+	return parts[:count], took, nil
+}
+
+// Sum returns the progress of jobs of one kind together, without a phase, and how many of them
+// are done. They may stop early: once some are done, each other job is expected to take their
+// mean number of steps; before that, the greatest Steps of any job. Step is at most Steps if
+// that is known.
+func Sum(jobs []round.TaskProgress) (sum round.Progress, done int) {
+	sum.Loss = -1
+	losses, expected := 0, expectedSteps(jobs)
+	for i := range jobs {
+		j := &jobs[i]
+		step, steps := j.Step, max(j.Step, expected)
+		switch {
+		case j.Done && j.Known:
+			steps = step
+		case j.Done:
+			step = steps
+		}
+		sum.Step, sum.Steps, sum.Samples = sum.Step+step, sum.Steps+steps, sum.Samples+j.Samples
+		if j.Done {
+			done++
+		}
+		if j.Known && j.Loss >= 0 {
+			sum.Loss = (float64(max(sum.Loss, 0)*float64(losses)) + j.Loss) / float64(losses+1)
+			losses++
+		}
+	}
+	if done == 0 {
+		sum.MostSteps = mostSteps(jobs, sum.Steps)
+	}
+	return sum, done
+}
+
+// mostSteps returns the greatest possible number of steps of all jobs together, if jobs
+// may end earlier; else 0. No job has ended.
+func mostSteps(jobs []round.TaskProgress, expected uint64) uint64 {
+	greatest := uint64(0)
+	for i := range jobs {
+		greatest = max(greatest, jobs[i].MostSteps)
+	}
+	if greatest == 0 {
+		return 0
+	}
+	return max(expected, greatest*uint64(len(jobs)))
+}
+
+// expectedSteps returns the steps that a job is expected to take; 0: unknown.
+func expectedSteps(jobs []round.TaskProgress) (steps uint64) {
+	ended, most := uint64(0), uint64(0)
+	for i := range jobs {
+		j := &jobs[i]
+		most = max(most, j.Steps)
+		if j.Done && j.Known {
+			ended++
+			steps += j.Step
+		}
+	}
+	if ended == 0 {
+		return most
+	}
+	return steps / ended
 }

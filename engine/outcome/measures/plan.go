@@ -2,6 +2,7 @@ package measures
 
 import (
 	"math"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -39,42 +40,41 @@ func (a *Added) None() bool {
 	return a == nil || a.Classes == nil && a.Scale == nil && a.Number == nil && a.Distribution == nil
 }
 
-// Width is the number of sums that describe a set of rows: those of the ten (see the
-// constant Width), of a number their number of rows alone, then those of More, then those of classes, of the three
-// numbers of a distribution over a scale, or of a number and the number floored; then, with Both,
-// those of the ten and of More of clipped degrees.
+// Width is the number of sums that describe a set of rows.
 func (p *Plan) Width() int {
-	if p.Number || !p.Both {
-		return p.plainWidth()
-	}
-	return p.plainWidth() + Width + moreWidth
+	_, _, width := p.ends()
+	return width
 }
 
-// plainWidth is Width without what Both adds.
-func (p *Plan) plainWidth() int {
-	switch {
-	case p.Number:
-		return 1 + 2*errorWidth
-	case p.Type.Classes:
-		return p.distributionWidth() + classWidth(p.Labels)
-	case p.Type.Scale != nil:
-		return p.distributionWidth() + 3*errorWidth
+// ends returns where the parts of the sums end: those of the ten (see the constant Width) and of More, or the number of rows
+// if a number is predicted; then those of classes, of the three numbers of a distribution over a scale, or of a number and
+// the number floored; then, with Both, those of the ten and of More of clipped degrees.
+func (p *Plan) ends() (distribution, plain, all int) {
+	if p.Number {
+		return 1, 1 + 2*errorWidth, 1 + 2*errorWidth
 	}
-	return p.distributionWidth()
-}
-
-// distributionWidth is the number of sums of distributions: of the ten, and of More.
-func (p *Plan) distributionWidth() int {
+	distribution = Width
 	if p.More {
-		return Width + moreWidth
+		distribution += moreWidth
 	}
-	return Width
+	plain = distribution
+	switch {
+	case p.Type.Classes:
+		plain += classWidth(p.Labels)
+	case p.Type.Scale != nil:
+		plain += 3 * errorWidth
+	}
+	if all = plain; p.Both {
+		all += Width + moreWidth
+	}
+	return distribution, plain, all
 }
 
 // Add adds row i of r to the sums dst (Width values); predicted is a distribution, class shares
 // or one number.
 func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) {
-	if len(dst) != p.Width() {
+	distribution, plain, all := p.ends()
+	if len(dst) != all {
 		panic("measures: sums of the wrong width")
 	}
 	s := p.Type.Scale
@@ -85,16 +85,20 @@ func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) {
 		addError(dst[1+errorWidth:], truth, math.Floor(v))
 		return
 	}
-	p.addDistribution(dst, r.Label(i), predicted)
-	if p.Both {
-		clipped := dst[p.plainWidth():]
-		accumulate(clipped[:Width], ClippedRow(r.Label(i), predicted, PyLDL))
-		addMore(clipped[Width:], MoreOfRow(r.Label(i), predicted, PyLDL))
+	d := r.Label(i)
+	accumulate(dst[:Width], ClippedRow(d, predicted, p.Clip))
+	if p.More {
+		addMore(dst[Width:], MoreOfRow(d, predicted, p.Clip))
 	}
-	added := dst[p.distributionWidth():p.plainWidth()]
+	if p.Both {
+		clipped := dst[plain:]
+		accumulate(clipped[:Width], ClippedRow(d, predicted, PyLDL))
+		addMore(clipped[Width:], MoreOfRow(d, predicted, PyLDL))
+	}
+	added := dst[distribution:plain]
 	switch {
 	case p.Type.Classes:
-		addClass(added, r.Label(i), predicted)
+		addClass(added, d, predicted)
 	case s != nil:
 		truth := s.Number(r, i)
 		addError(added[:errorWidth], truth, s.Expected(predicted))
@@ -103,18 +107,11 @@ func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) {
 	}
 }
 
-// addDistribution adds a row to the sums of the ten, and of More.
-func (p *Plan) addDistribution(dst []float64, d, predicted []float32) {
-	accumulate(dst[:Width], ClippedRow(d, predicted, p.Clip))
-	if p.More {
-		addMore(dst[Width:], MoreOfRow(d, predicted, p.Clip))
-	}
-}
-
 // Read returns what sums (Width values) say: the ten, which are NaN where a number is
 // predicted, and those beside them; nil: there are none.
 func (p *Plan) Read(sums []float64) (Report, *Added) {
-	if len(sums) != p.Width() {
+	distribution, plain, all := p.ends()
+	if len(sums) != all {
 		panic("measures: sums of the wrong width")
 	}
 	n := sums[0]
@@ -123,7 +120,7 @@ func (p *Plan) Read(sums []float64) (Report, *Added) {
 			Number: errorsFrom(n, sums[1:1+errorWidth]), Floored: errorsFrom(n, sums[1+errorWidth:]),
 		}}
 	}
-	r, added, a := FromSums(sums[:Width]), sums[p.distributionWidth():p.plainWidth()], new(Added)
+	r, added, a := FromSums(sums[:Width]), sums[distribution:plain], new(Added)
 	if p.More {
 		a.Distribution = moreFrom(n, sums[Width:])
 	}
@@ -146,7 +143,8 @@ func (p *Plan) ReadClipped(sums []float64) *Clipped {
 	if p.Number || !p.Both {
 		return nil
 	}
-	clipped := sums[p.plainWidth():]
+	_, plain, _ := p.ends()
+	clipped := sums[plain:]
 	return &Clipped{FromSums(clipped[:Width]), moreFrom(clipped[0], clipped[Width:])}
 }
 
@@ -188,4 +186,82 @@ func of[T any](folds []*Added, part func(*Added) *T) (all []T) {
 		all = append(all, *part(f))
 	}
 	return all
+}
+
+// Other is a measure of predicted classes or numbers, which has no function of two
+// distributions.
+type Other struct {
+	Measure // without Func
+	of      func(*Added) *Stat
+}
+
+// Others lists the measures of Added beside More, in the order of tables.
+var Others = []Other{
+	{of: func(a *Added) *Stat { return &a.Classes.Accuracy }, Measure: Measure{"accuracy", "Accuracy", "fraction of samples with the right predicted class", true, nil}},
+	{of: func(a *Added) *Stat { return &a.Classes.MeanRecall }, Measure: Measure{"mean_recall", "Mean recall", "TP/(TP+FN), averaged over true classes", true, nil}},
+	{of: func(a *Added) *Stat { return &a.Classes.MeanJaccard }, Measure: Measure{"mean_jaccard", "Mean Jaccard", "TP/(TP+FP+FN), averaged over true classes", true, nil}},
+	{of: func(a *Added) *Stat { return &a.Classes.LogLoss }, Measure: Measure{"log_loss", "Log loss", "-ln p of the true class", false, nil}},
+	{of: func(a *Added) *Stat { return &a.Scale.Expected.MAE }, Measure: Measure{"mae_expected", "MAE, expected", "|Σ y p - true number|", false, nil}},
+	{of: func(a *Added) *Stat { return &a.Scale.Median.MAE }, Measure: Measure{"mae_median", "MAE, median", "|median of p - true number|", false, nil}},
+	{of: func(a *Added) *Stat { return &a.Scale.Mode.MAE }, Measure: Measure{"mae_mode", "MAE, mode", "|mode of p - true number|", false, nil}},
+	{of: func(a *Added) *Stat { return &a.Number.Number.MAE }, Measure: Measure{"mae", "MAE", "|predicted number - true number|", false, nil}},
+	{of: func(a *Added) *Stat { return &a.Number.Floored.MAE }, Measure: Measure{"mae_floored", "MAE, floored", "|floor of the predicted number - true number|", false, nil}},
+}
+
+// Find returns the measure of a name, one of All, More or Others.
+func Find(name string) (Measure, bool) {
+	for _, m := range slices.Concat(All, More) {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	for _, o := range Others {
+		if o.Name == name {
+			return o.Measure, true
+		}
+	}
+	return Measure{}, false
+}
+
+// Names lists the names that Find knows, in the order of tables.
+func Names() (names []string) {
+	for _, m := range slices.Concat(All, More) {
+		names = append(names, m.Name)
+	}
+	for _, o := range Others {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+// Value returns the measure of a name: one of the ten from r, another from a, which may be nil.
+// false: r and a have it not, as a model of distributions has no accuracy.
+func Value(name string, r Report, a *Added) (Stat, bool) {
+	if s, ok := r.Get(name); ok || a == nil {
+		return s, ok
+	}
+	if a.Distribution != nil {
+		for i, s := range a.Distribution.Stats() {
+			if More[i].Name == name {
+				return *s, true
+			}
+		}
+	}
+	for i, o := range Others {
+		if o.Name == name && a.has(i) {
+			return *o.of(a), true
+		}
+	}
+	return Stat{}, false
+}
+
+// has tells whether a has the measure i of Others.
+func (a *Added) has(i int) bool {
+	switch {
+	case i < 4:
+		return a.Classes != nil
+	case i < 7:
+		return a.Scale != nil
+	}
+	return a.Number != nil
 }

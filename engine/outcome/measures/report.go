@@ -33,6 +33,18 @@ var All = []Measure{
 	{"cosine", "Cosine", "Σ d·p / (sqrt(Σ d²) sqrt(Σ p²))", true, Cosine},
 }
 
+// CountMore is the number of measures of More.
+const CountMore = 4
+
+// More lists measures of distributions beside those of All, in the order of tables, sums and
+// JSON. A job has them where its spec says `measures: all`.
+var More = []Measure{
+	{"spearman", "Spearman", "correlation of the ranks of d and p", true, Spearman},
+	{"jensen_shannon", "Jensen-Shannon", "(K-L(d, m) + K-L(p, m)) / 2, m = (d+p)/2", false, JensenShannon},
+	{"zero_one", "Zero-one loss", "0 if d and p have their maximum at the same label, else 1", false, ZeroOne},
+	{"error_probability", "Error probability", "1 - d at the label with the largest p", false, ErrorProbability},
+}
+
 // Stat is a mean and the population standard deviation around it.
 type Stat struct {
 	Mean float64
@@ -90,16 +102,221 @@ func (r *Report) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func finite(x float64) *float64 {
-	if x-x != 0 {
-		return nil
-	}
-	return &x
-}
-
 func orNaN(x *float64) float64 {
 	if x == nil {
 		return math.NaN()
 	}
 	return *x
+}
+
+// MarshalJSON implements json.Marshaler: {"mean":0.07,"std":0.02}, where what is not finite
+// is null.
+func (s Stat) MarshalJSON() ([]byte, error) {
+	v := statJSON{&s.Mean, &s.Std}
+	if s.Mean-s.Mean != 0 {
+		v.Mean = nil
+	}
+	if s.Std-s.Std != 0 {
+		v.Std = nil
+	}
+	return json.Marshal(v)
+}
+
+// UnmarshalJSON implements json.Unmarshaler; what is absent or null becomes NaN.
+func (s *Stat) UnmarshalJSON(b []byte) error {
+	var v statJSON
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	*s = Stat{orNaN(v.Mean), orNaN(v.Std)}
+	return nil
+}
+
+// statOf returns mean and population standard deviation of n values from their sum and the
+// sum of their squares.
+func statOf(n, sum, squares float64) Stat {
+	mean := sum / n
+	return Stat{mean, math.Sqrt(max(squares/n-float64(mean*mean), 0))}
+}
+
+// StatOver returns mean and population standard deviation of values.
+func StatOver(values []float64) Stat {
+	n, sum, squares := float64(len(values)), 0.0, 0.0
+	for _, v := range values {
+		sum += v
+	}
+	mean := sum / n
+	for _, v := range values {
+		d := v - mean
+		squares += float64(d * d)
+	}
+	return Stat{mean, math.Sqrt(squares / n)}
+}
+
+// overFolds returns the Stat over folds of the means that of gives.
+func overFolds[T any](folds []T, of func(*T) Stat) Stat {
+	var means []float64
+	for i := range folds {
+		means = append(means, of(&folds[i]).Mean)
+	}
+	return StatOver(means)
+}
+
+// Width is the number of sums that describe a set of rows: the number of rows,
+// then Count sums of the measures, then Count sums of their squares. The sums of a dataset
+// are the sums of its shards, added element by element.
+const Width = 1 + 2*Count
+
+// shortRow is the number of labels up to which measures of a row do not allocate.
+const shortRow = 128
+
+// Row holds the measures of one row, in the order of All.
+type Row [Count]float64
+
+// OfRow returns the measures of one row of float32 shares. d and p are divided by their
+// sums; one whose sum is not positive and finite is taken as it is.
+func OfRow(d, p []float32) Row {
+	var buf [2 * shortRow]float64
+	wide := buf[:]
+	if 2*len(d) > len(wide) {
+		wide = make([]float64, 2*len(d))
+	}
+	x, y := wide[:len(d)], wide[len(d):2*len(d)]
+	normalize(x, d)
+	normalize(y, p)
+	return Row{
+		KL(x, y), Euclidean(x, y), Sorensen(x, y), Chi2(x, y), Fidelity(x, y),
+		Intersection(x, y), Chebyshev(x, y), Clark(x, y), Canberra(x, y), Cosine(x, y),
+	}
+}
+
+// Accumulate adds one row to the sums dst (Width values): d is its true
+// distribution, p the predicted one (see OfRow).
+func Accumulate(dst []float64, d, p []float32) {
+	if len(dst) != Width {
+		panic("measures: sums of the wrong width")
+	}
+	accumulate(dst, OfRow(d, p))
+}
+
+// accumulate adds the measures of a row to the sums dst.
+func accumulate(dst []float64, row Row) {
+	dst[0]++
+	for i, v := range row {
+		dst[1+i] += v
+		dst[1+Count+i] += float64(v * v)
+	}
+}
+
+// FromSums returns mean and population standard deviation over the rows that
+// sums (Width values) describe; all are NaN where there are no rows.
+func FromSums(sums []float64) Report {
+	if len(sums) != Width {
+		panic("measures: sums of the wrong width")
+	}
+	var r Report
+	n := sums[0]
+	for i := range r {
+		r[i] = statOf(n, sums[1+i], sums[1+Count+i])
+	}
+	return r
+}
+
+// OverFolds returns, for each measure, the mean over folds of the folds' means,
+// and the population standard deviation of these. All are NaN where there are
+// no folds.
+func OverFolds(folds []Report) Report {
+	var r Report
+	for i := range r {
+		r[i] = overFolds(folds, func(f *Report) Stat { return f[i] })
+	}
+	return r
+}
+
+// normalize sets dst to v divided by its sum, if that is positive and finite, and otherwise to v.
+func normalize(dst []float64, v []float32) {
+	if len(dst) != len(v) {
+		panic("measures: two rows of different numbers of labels")
+	}
+	sum := 0.0
+	for i, x := range v {
+		dst[i] = float64(x)
+		sum += dst[i]
+	}
+	if !(sum > 0 && sum <= math.MaxFloat64) {
+		return
+	}
+	for i := range dst {
+		dst[i] /= sum
+	}
+}
+
+// Epsilon is the least degree after clipping: 2^-52, float64's distance from 1 to the next number.
+const Epsilon = 0x1p-52
+
+// A Clip says whether degrees are clipped before they are compared.
+type Clip string
+
+// The ways to clip.
+const (
+	NoClip Clip = ""
+	// PyLDL clips both distributions to [Epsilon, 1] for the six measures for which PyLDL 0.1
+	// does so: K-L, Sørensen, squared χ², Clark, Canberra and Jensen-Shannon. K-L has no other
+	// clamp then. The other measures are as they are without.
+	PyLDL Clip = "pyldl"
+)
+
+// comparison holds a row as two distributions, and as clipped ones, which are the same slices
+// where nothing is clipped.
+type comparison struct{ d, p, clippedD, clippedP []float64 }
+
+// compare returns a row of float32 degrees; d and p are divided by their sums as in OfRow. The comparison is in space, if
+// that has room for four numbers a label.
+func compare(space []float64, d, p []float32, how Clip) comparison {
+	n := len(d)
+	if 4*n > len(space) {
+		space = make([]float64, 4*n)
+	}
+	c := comparison{d: space[:n], p: space[n : 2*n]}
+	normalize(c.d, d)
+	normalize(c.p, p)
+	c.clippedD, c.clippedP = c.d, c.p
+	if how == PyLDL {
+		c.clippedD, c.clippedP = space[2*n:3*n], space[3*n:4*n]
+		clip(c.clippedD, c.d)
+		clip(c.clippedP, c.p)
+	}
+	return c
+}
+
+// clip sets dst to v, each value within [Epsilon, 1].
+func clip(dst, v []float64) {
+	for i, x := range v {
+		dst[i] = min(max(x, Epsilon), 1)
+	}
+}
+
+// ClippedRow returns what OfRow does, of degrees that are clipped as how says.
+func ClippedRow(d, p []float32, how Clip) Row {
+	if how == NoClip {
+		return OfRow(d, p)
+	}
+	var buf [4 * shortRow]float64
+	c := compare(buf[:], d, p, how)
+	x, y := c.clippedD, c.clippedP
+	return Row{
+		divergence(x, y, Epsilon), Euclidean(c.d, c.p), Sorensen(x, y), Chi2(x, y), Fidelity(c.d, c.p),
+		Intersection(c.d, c.p), Chebyshev(c.d, c.p), Clark(x, y), Canberra(x, y), Cosine(c.d, c.p),
+	}
+}
+
+// MoreRow holds the measures More of one row, in their order.
+type MoreRow [CountMore]float64
+
+// MoreOfRow returns the measures More of one row of float32 degrees, clipped as how says; d and p are
+// divided by their sums as in OfRow.
+func MoreOfRow(d, p []float32, how Clip) MoreRow {
+	var buf [4 * shortRow]float64
+	c := compare(buf[:], d, p, how)
+	return MoreRow{Spearman(c.d, c.p), JensenShannon(c.clippedD, c.clippedP), ZeroOne(c.d, c.p), ErrorProbability(c.d, c.p)}
 }

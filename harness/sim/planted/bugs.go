@@ -27,7 +27,7 @@ type Edit struct {
 var Bugs = []Bug{
 	{"a sum in the order of arrival", []Edit{
 		{"engine/tree.go", "	tasks  int\n	shape  round.Shape\n", "	tasks  int\n	shape  round.Shape\n	came   []round.Partial\n"},
-		{"engine/tree.go", "	t.tasks, t.shape = units, shape\n", "	t.tasks, t.shape, t.came = units, shape, nil\n"},
+		{"engine/tree.go", "	t.tasks, t.shape = tasks, shape\n", "	t.tasks, t.shape, t.came = tasks, shape, nil\n"},
 		{"engine/tree.go", "	t.levels[level][i] = p\n	t.climb(level, i)\n", `	t.came = append(t.came, round.Partial{F64: append([]float64(nil), p.F64...), F32: append([]float32(nil), p.F32...)})
 	t.levels[level][i] = p
 	t.climb(level, i)
@@ -43,13 +43,11 @@ var Bugs = []Bug{
 	}, nil},
 	{"a unit counted twice", []Edit{
 		{"engine/schedule/reduce.go", "	needed := false\n", "	needed := true\n"},
-		{"engine/tree.go", "	if t.Covered(level, i) {\n		t.Release(p)\n		return false, nil\n	}\n", `	for l, j := level, i; l < len(t.levels); l, j = l+1, j/2 {
-		if at := t.levels[l][j]; at != nil {
+		{"engine/tree.go", "		if t.levels[l][j] != nil {\n			t.Release(p)\n			return false, nil\n		}\n", `		if at := t.levels[l][j]; at != nil {
 			num.Add64(at.F64, p.F64)
 			num.Add32(at.F32, p.F32)
 			return true, nil
 		}
-	}
 `},
 	}, nil},
 	{"a blob acknowledged before it is synced", []Edit{
@@ -59,7 +57,7 @@ var Bugs = []Bug{
 		{"coordinator/replica/replica.go", "need := (len(voters) + 1) / 2", "need := 0 * len(voters)"},
 	}, nil},
 	{"the epoch not checked by the state machine", []Edit{
-		{"coordinator/state/members.go", "if epoch != l.epoch || epoch == 0 {", "if epoch == 0 {"},
+		{"coordinator/state/state.go", "if epoch != l.epoch || epoch == 0 {", "if epoch == 0 {"},
 	}, nil},
 	{"the epoch not checked by workers", []Edit{
 		{"worker/batch/machine.go", "	if epoch < m.epoch {", "	if epoch == 0 {"},
@@ -98,16 +96,16 @@ var Bugs = []Bug{
 		{"engine/schedule/gather.go", "	case g.open > 0:", "	case g.open > 1:"},
 	}, nil},
 	{"a submission's token not looked at", []Edit{
-		{"coordinator/state/submit.go", "	if j := s.JobByToken(e.Token); j != nil {", "	if j := s.JobByToken(e.Token); j != nil && e.Token == \"\" {"},
+		{"coordinator/state/jobs.go", "	if j := s.JobByToken(e.Token); j != nil {", "	if j := s.JobByToken(e.Token); j != nil && e.Token == \"\" {"},
 	}, nil},
 	{"the token of a deleted job forgotten", []Edit{
-		{"coordinator/state/submit.go", "	if d := s.DeletedByToken(e.Token); d != nil {", "	if d := s.DeletedByToken(e.Token); d != nil && e.Token == \"\" {"},
+		{"coordinator/state/jobs.go", "	if d := s.DeletedByToken(e.Token); d != nil {", "	if d := s.DeletedByToken(e.Token); d != nil && e.Token == \"\" {"},
 	}, nil},
 	{"a snapshot without the deleted jobs", []Edit{
 		{"coordinator/state/snapshot.go", "		if s.deleted = append(s.deleted, d); len(s.deleted) > MaxDeleted {", "		if len(s.deleted) > MaxDeleted {"},
 	}, nil},
 	{"a snapshot without the collected parts", []Edit{
-		{"coordinator/state/snapshot.go", "	j.summary = summarize(j.Outcome)\n", "	j.summary, j.collected = summarize(j.Outcome), partList{}\n"},
+		{"coordinator/state/snapshot.go", "	j.summary = summarize(j.Outcome)\n", "	j.summary, j.gathered = summarize(j.Outcome), recordedList{}\n"},
 	}, nil},
 	{"the cells of a cancelled job forgotten", []Edit{
 		{"coordinator/state/job.go", "	if as == protocol.Done || j.Job.Cells == nil {", "	if as != protocol.Failed || j.Job.Cells == nil {"},
@@ -116,23 +114,23 @@ var Bugs = []Bug{
 		{"coordinator/jobs/results.go", "			if !r.lost.Contains(p.Digest) {", "			if !r.lost.Contains(p.Digest) && j.Job.Cells == nil {"},
 	}, nil},
 	{"a snapshot without the cells that a budget left out", []Edit{
-		{"coordinator/state/parts.go", "		l.push(p)\n", "		if p.WasRun() {\n			l.push(p)\n		}\n"},
+		{"coordinator/state/job.go", "		l.push(p)\n", "		if p.WasRun() {\n			l.push(p)\n		}\n"},
 	}, nil},
 	{"another cell taken for one that a budget left out", []Edit{
 		{"coordinator/state/run.go", "RecordedResult{Round: e.Round, Task: u, Of: of, Compute: e.Compute}", "RecordedResult{Round: e.Round, Task: (u + 1) % of, Of: of, Compute: e.Compute}"},
 	}, nil},
 	{"cells stored in another's place", []Edit{
-		{"coordinator/jobs/outcome.go", "		part, model, err := d.runOutcome(ctx, o, run)\n", "		part, model, err := d.runOutcome(ctx, o, (run+1)%o.CellCount)\n"},
+		{"coordinator/jobs/driver.go", "		part, model, err := d.runOutcome(ctx, o, run)\n", "		part, model, err := d.runOutcome(ctx, o, (run+1)%o.CellCount)\n"},
 	}, nil},
 	{"a value of another version", []Edit{
 		{"worker/batch/values.go", "		if y.Number == ref.Version {\n			return y\n		}\n", "		if y.Number+1 >= ref.Version {\n			return y\n		}\n"},
 	}, nil},
 	{"a leader's commits lost with its office", []Edit{
-		{"coordinator/state/members.go", "	s.dropPending() // only the leader that began to send a training state could complete it\n", "	s.dropPending()\n	for i, j := range s.jobs {\n		if j.Round > 0 && !j.State.Final() {\n			next := *j\n			next.Round, next.Trainer = 0, nil\n			s.jobs = replaced(s.jobs, i, &next)\n		}\n	}\n"},
+		{"coordinator/state/state.go", "	s.dropPending() // only the leader that began to send a training state could complete it\n", "	s.dropPending()\n	for i, j := range s.jobs {\n		if j.Round > 0 && !j.State.Final() {\n			next := *j\n			next.Round, next.Trainer = 0, nil\n			s.jobs = replaced(s.jobs, i, &next)\n		}\n	}\n"},
 	}, nil},
 	{"a curve that begins anew with each leader", []Edit{
 		{"coordinator/jobs/driver.go", "	if len(d.job.Curve) > 0 {", "	if len(d.job.Curve) > 1<<30 {"},
-		{"engine/outcome/curve/encode.go", "	c.coarsen(next.stride, next.validationStride)\n", "	c.points = nil\n"},
+		{"engine/outcome/curve/curve.go", "	c.coarsen(next.stride, next.validationStride)\n", "	c.points = nil\n"},
 	}, nil},
 	{"a part folded in another's place", []Edit{
 		{"coordinator/dispatch/results.go", "		s.bytes[a.Task] = s", "		s.bytes[(a.Task+1)%len(s.bytes)] = s"},
