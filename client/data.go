@@ -121,7 +121,11 @@ func (c *Client) putFiles(ctx context.Context, digests []string, dir string, rep
 			if err != nil {
 				return err
 			}
-			if err := c.put(ctx, digest, info.Size(), func() (io.ReadCloser, error) { return os.Open(path) }); err != nil {
+			err = c.do(ctx, &call{
+				method: http.MethodPut, path: at("blobs", digest), size: info.Size(), timeout: blobTimeout,
+				body: func() (io.ReadCloser, error) { return os.Open(path) },
+			})
+			if err != nil {
 				return err
 			}
 			n := done.Add(1)
@@ -181,12 +185,10 @@ func (c *Client) bytes(ctx context.Context, path string) (b []byte, err error) {
 func (c *Client) PutBlob(ctx context.Context, b []byte) (digest string, err error) {
 	sum := sha256.Sum256(b)
 	digest = hex.EncodeToString(sum[:])
-	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
-	return digest, c.put(ctx, digest, int64(len(b)), open)
-}
-
-func (c *Client) put(ctx context.Context, digest string, size int64, open func() (io.ReadCloser, error)) error {
-	return c.do(ctx, &call{method: http.MethodPut, path: at("blobs", digest), body: open, size: size, timeout: blobTimeout})
+	return digest, c.do(ctx, &call{
+		method: http.MethodPut, path: at("blobs", digest), size: int64(len(b)), timeout: blobTimeout,
+		body: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil },
+	})
 }
 
 // Models lists the models.

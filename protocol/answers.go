@@ -81,7 +81,7 @@ func (m *Partial) append(dst []byte, apart bool) (b []byte, at int) {
 	f64, index, values := num.Bytes64(p.F64), num.BytesU32(p.Index), num.Bytes32(p.Values)
 	c := m.code(coder{b: dst}, &width)
 	c.bytes(&f64)
-	number(&c, &size)
+	numbers(&c, &size)
 	if at = len(c.b); !apart {
 		c.b = append(c.b, num.Bytes32(p.F32)...)
 	}
@@ -128,12 +128,12 @@ func (m *Partial) Decode(b []byte) error {
 // code codes what comes before the lists of numbers.
 func (m *Partial) code(c coder, width *uint32) coder {
 	c.begin(KindPartial)
-	m.Stamp.code(&c)
+	numbers(&c, &m.Epoch, &m.Job, &m.Round)
 	c.text(&m.Worker, MaxText)
-	number(&c, &m.Level)
-	number(&c, &m.Index)
-	number(&c, &m.Compute)
-	number(&c, width)
+	numbers(&c, &m.Level)
+	numbers(&c, &m.Index)
+	numbers(&c, &m.Compute)
+	numbers(&c, width)
 	return c
 }
 
@@ -170,7 +170,7 @@ func PeekStamp(b []byte) (s Stamp, err error) {
 	}
 	c := coder{b: b, reads: true}
 	c.begin(k)
-	s.code(&c)
+	numbers(&c, &s.Epoch, &s.Job, &s.Round)
 	return s, c.err
 }
 
@@ -196,12 +196,12 @@ func (m *Result) Decode(b []byte) error {
 
 func (m *Result) code(c coder) coder {
 	c.begin(KindResult)
-	m.Stamp.code(&c)
+	numbers(&c, &m.Epoch, &m.Job, &m.Round)
 	c.text(&m.Worker, MaxText)
-	number(&c, &m.Task)
-	number(&c, &m.Compute)
+	numbers(&c, &m.Task)
+	numbers(&c, &m.Compute)
 	c.text(&m.Digest, 64)
-	number(&c, &m.Bytes)
+	numbers(&c, &m.Bytes)
 	return c
 }
 
@@ -225,7 +225,7 @@ func (m *Need) Decode(b []byte) error {
 
 func (m *Need) code(c coder) coder {
 	c.begin(KindNeed)
-	m.Stamp.code(&c)
+	numbers(&c, &m.Epoch, &m.Job, &m.Round)
 	c.text(&m.Worker, MaxText)
 	c.flag(&m.Setup)
 	codeRefs(&c, &m.Refs)
@@ -259,9 +259,9 @@ func (m *Fail) Decode(b []byte) error {
 
 func (m *Fail) code(c coder) coder {
 	c.begin(KindFail)
-	m.Stamp.code(&c)
+	numbers(&c, &m.Epoch, &m.Job, &m.Round)
 	c.text(&m.Worker, MaxText)
-	number(&c, &m.Task)
+	numbers(&c, &m.Task)
 	all := []*bool{&m.Permanent, &m.NonFinite, &m.Unable}
 	var kinds uint8 // a bit for each
 	for i, is := range all {
@@ -269,7 +269,7 @@ func (m *Fail) code(c coder) coder {
 			kinds |= 1 << i
 		}
 	}
-	number(&c, &kinds)
+	numbers(&c, &kinds)
 	if !c.reads {
 		reason := m.Reason[:min(len(m.Reason), MaxText)]
 		c.text(&reason, MaxText)
@@ -306,9 +306,9 @@ func (m *Checkpoint) Decode(b []byte) error {
 
 func (m *Checkpoint) code(c coder) coder {
 	c.begin(KindCheckpoint)
-	m.Stamp.code(&c)
+	numbers(&c, &m.Epoch, &m.Job, &m.Round)
 	c.text(&m.Worker, MaxText)
-	number(&c, &m.Task)
+	numbers(&c, &m.Task)
 	return m.Resume.code(c)
 }
 
@@ -330,7 +330,7 @@ func (p *Resume) Decode(b []byte) error {
 }
 
 func (p *Resume) code(c coder) coder {
-	number(&c, &p.Rounds)
+	numbers(&c, &p.Rounds)
 	c.bytes(&p.State)
 	c.bytes(&p.Curve)
 	return c
@@ -371,25 +371,22 @@ func (m *Progress) Decode(b []byte) error {
 
 func (m *Progress) code(c coder) coder {
 	c.begin(KindProgress)
-	m.Stamp.code(&c)
+	numbers(&c, &m.Epoch, &m.Job, &m.Round)
 	c.text(&m.Worker, MaxText)
-	number(&c, &m.Task)
-	m.Done.code(&c)
-	codeCounts(&c, &m.Steps, &m.Most)
+	numbers(&c, &m.Task)
+	codeCounts(&c, &m.Done.Rounds, &m.Done.Steps, &m.Done.Samples, &m.Steps, &m.Most)
 	loss := math.Float64bits(m.Loss)
-	if number(&c, &loss); c.reads {
+	if numbers(&c, &loss); c.reads {
 		m.Loss = math.Float64frombits(loss)
 	}
-	m.Counted.code(&c)
+	codeCounts(&c, &m.Counted.Rounds, &m.Counted.Steps, &m.Counted.Samples)
 	return c
 }
-
-func (w *Work) code(c *coder) { codeCounts(c, &w.Rounds, &w.Steps, &w.Samples) }
 
 // codeCounts codes numbers. To read more than MaxCount is an error.
 func codeCounts(c *coder, counts ...*uint64) {
 	for _, n := range counts {
-		if number(c, n); *n > MaxCount && c.reads {
+		if numbers(c, n); *n > MaxCount && c.reads {
 			c.fail("want a count of at most %[2]d, got %[1]d", *n, uint64(MaxCount))
 			*n = 0
 		}
@@ -442,13 +439,13 @@ func (m *BlobData) code(c coder) coder {
 		state = found
 	}
 	c.begin(KindBlobData)
-	if number(&c, &state); c.reads {
+	if numbers(&c, &state); c.reads {
 		m.Found, m.Unreadable = state == found, state == unreadable
 	}
 	if state > unreadable {
 		c.fail("the first byte of a blob's chunk is %d, want 0, 1 or %d", state, unreadable)
 	}
-	number(&c, &m.Total)
+	numbers(&c, &m.Total)
 	c.bytes(&m.Data)
 	return c
 }

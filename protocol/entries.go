@@ -288,9 +288,7 @@ func (e *CommitEntry) Decode(b []byte) error {
 
 func (e *CommitEntry) code(c coder) coder {
 	c.begin(Kind(EntryCommit))
-	for _, n := range []*uint64{&e.Epoch, &e.Job, &e.Round, &e.Offset, &e.Total} {
-		number(&c, n)
-	}
+	numbers(&c, &e.Epoch, &e.Job, &e.Round, &e.Offset, &e.Total)
 	c.text(&e.Blob, 64)
 	c.bytes(&e.Progress)
 	c.bytes(&e.Curve)

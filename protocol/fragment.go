@@ -41,9 +41,7 @@ func (m *Fragment) Decode(b []byte) error {
 // code codes all but the data, which has size bytes.
 func (m *Fragment) code(c coder, size *uint64) coder {
 	c.begin(KindFragment)
-	for _, n := range []*uint64{&m.Sender, &m.Message, &m.Offset, &m.Total, size} {
-		number(&c, n)
-	}
+	numbers(&c, &m.Sender, &m.Message, &m.Offset, &m.Total, size)
 	return c
 }
 

@@ -15,12 +15,6 @@ type Stamp struct {
 	Round uint64
 }
 
-func (s *Stamp) code(c *coder) {
-	number(c, &s.Epoch)
-	number(c, &s.Job)
-	number(c, &s.Round)
-}
-
 // Ref names one version of a value.
 type Ref struct {
 	ID      uint16
@@ -33,7 +27,7 @@ func codeRefs(c *coder, refs *[]Ref) {
 	if len(*refs) > MaxVars && !c.reads {
 		panic(fmt.Sprintf("protocol: want at most %[2]d values in a round, got %[1]d", len(*refs), MaxVars))
 	}
-	number(c, &n)
+	numbers(c, &n)
 	if c.reads {
 		*refs = (*refs)[:0]
 	}
@@ -44,8 +38,8 @@ func codeRefs(c *coder, refs *[]Ref) {
 		if c.reads {
 			*refs = append(*refs, Ref{})
 		}
-		number(c, &(*refs)[i].ID)
-		number(c, &(*refs)[i].Version)
+		numbers(c, &(*refs)[i].ID)
+		numbers(c, &(*refs)[i].Version)
 	}
 }
 
@@ -94,11 +88,9 @@ func (m *Value) Decode(b []byte) error {
 
 func (m *Value) code(c coder, size *uint64) coder {
 	c.begin(KindValue)
-	number(&c, &m.Epoch)
-	number(&c, &m.Job)
-	number(&c, &m.ID)
-	number(&c, &m.Version)
-	number(&c, size)
+	numbers(&c, &m.Epoch, &m.Job)
+	numbers(&c, &m.ID)
+	numbers(&c, &m.Version, size)
 	return c
 }
 
@@ -132,11 +124,10 @@ func (m *Chunk) Decode(b []byte) error {
 
 func (m *Chunk) code(c coder) coder {
 	c.begin(KindChunk)
-	number(&c, &m.Epoch)
-	number(&c, &m.Job)
-	number(&c, &m.ID)
-	number(&c, &m.Version)
-	number(&c, &m.Index)
+	numbers(&c, &m.Epoch, &m.Job)
+	numbers(&c, &m.ID)
+	numbers(&c, &m.Version)
+	numbers(&c, &m.Index)
 	count(&c, &m.Of, MaxTasks)
 	c.text(&m.Digest, 2*sha256.Size)
 	c.flag(&m.Here)
@@ -186,17 +177,15 @@ func (m *Run) Decode(b []byte) error {
 
 func (m *Run) code(c coder) coder {
 	c.begin(KindRun)
-	m.Stamp.code(&c)
+	numbers(&c, &m.Epoch, &m.Job, &m.Round)
 	c.text(&m.Kind, round.MaxKind)
-	number(&c, &m.Op)
-	number(&c, &m.Scope)
-	number(&c, &m.How)
-	number(&c, &m.Roles)
+	numbers(&c, &m.Op)
+	numbers(&c, &m.Scope)
+	numbers(&c, &m.How)
+	numbers(&c, &m.Roles)
 	c.flag(&m.SubJob)
 	count(&c, &m.Of, MaxTasks)
-	number(&c, &m.Steps[0])
-	number(&c, &m.Steps[1])
-	number(&c, &m.Keep)
+	numbers(&c, &m.Steps[0], &m.Steps[1], &m.Keep)
 	count(&c, &m.Shape.F64, MaxMessage/8)
 	count(&c, &m.Shape.F32, MaxMessage/4)
 	count(&c, &m.Shape.Rows, MaxMessage/4)
@@ -209,17 +198,18 @@ func (m *Run) code(c coder) coder {
 		m.Tasks, m.Payload = m.Tasks[:0], m.Payload[:0]
 	}
 	for i := 0; i < n && c.err == nil; i++ {
-		var payload []byte
 		if c.reads {
 			m.Tasks = append(m.Tasks, 0)
-		} else if m.Payload != nil {
-			payload = m.Payload[i]
 		}
-		if number(&c, &m.Tasks[i]); c.reads && m.Tasks[i] >= m.Of {
+		if numbers(&c, &m.Tasks[i]); c.reads && m.Tasks[i] >= m.Of {
 			c.fail("there is no task %d, counted from 0: the round has %d tasks", m.Tasks[i], m.Of)
 		}
 		if m.How != round.Gather {
 			continue
+		}
+		var payload []byte
+		if !c.reads && m.Payload != nil {
+			payload = m.Payload[i]
 		}
 		if c.bytes(&payload); c.reads {
 			m.Payload = append(m.Payload, payload)
@@ -272,7 +262,7 @@ func (m *Bundle) Decode(b []byte) error {
 	c.begin(KindBundle)
 	m.Messages = m.Messages[:0]
 	var n uint32
-	if number(&c, &n); n == 0 {
+	if numbers(&c, &n); n == 0 {
 		c.fail("the bundle has no messages")
 	}
 	for ; n > 0 && c.err == nil; n-- {
@@ -328,7 +318,7 @@ func (m *Probe) Decode(b []byte) error {
 
 func (m *Probe) code(c coder) coder {
 	c.begin(KindProbe)
-	number(&c, &m.Epoch)
+	numbers(&c, &m.Epoch)
 	return c
 }
 
@@ -371,7 +361,7 @@ func (m *BlobGet) Decode(b []byte) error {
 func (m *BlobGet) code(c coder) coder {
 	c.begin(KindBlobGet)
 	c.text(&m.Digest, 64)
-	number(&c, &m.Offset)
+	numbers(&c, &m.Offset)
 	count(&c, &m.Length, BlobChunk)
 	return c
 }

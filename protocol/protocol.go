@@ -136,41 +136,43 @@ func (c *coder) short(n uint64) {
 	c.fail("%d bytes are needed, but only %d are left", n, len(c.b))
 }
 
-// number codes a number in as many bytes as its type has.
-func number[T ~uint8 | ~uint16 | ~uint32 | ~uint64](c *coder, v *T) {
-	n := uint64(*v)
-	if !c.reads {
-		switch unsafe.Sizeof(*v) {
-		case 1:
-			c.b = append(c.b, byte(n))
-		case 2:
-			c.b = le.AppendUint16(c.b, uint16(n))
-		case 4:
-			c.b = le.AppendUint32(c.b, uint32(n))
-		default:
-			c.b = le.AppendUint64(c.b, n)
+// numbers codes numbers, each in as many bytes as its type has.
+func numbers[T ~uint8 | ~uint16 | ~uint32 | ~uint64](c *coder, all ...*T) {
+	for _, v := range all {
+		n := uint64(*v)
+		if !c.reads {
+			switch unsafe.Sizeof(*v) {
+			case 1:
+				c.b = append(c.b, byte(n))
+			case 2:
+				c.b = le.AppendUint16(c.b, uint16(n))
+			case 4:
+				c.b = le.AppendUint32(c.b, uint32(n))
+			default:
+				c.b = le.AppendUint64(c.b, n)
+			}
+			continue
 		}
-		return
+		switch b := c.take(uint64(unsafe.Sizeof(*v))); len(b) {
+		case 0:
+			n = 0
+		case 1:
+			n = uint64(b[0])
+		case 2:
+			n = uint64(le.Uint16(b))
+		case 4:
+			n = uint64(le.Uint32(b))
+		default:
+			n = le.Uint64(b)
+		}
+		*v = T(n)
 	}
-	switch b := c.take(uint64(unsafe.Sizeof(*v))); len(b) {
-	case 0:
-		n = 0
-	case 1:
-		n = uint64(b[0])
-	case 2:
-		n = uint64(le.Uint16(b))
-	case 4:
-		n = uint64(le.Uint32(b))
-	default:
-		n = le.Uint64(b)
-	}
-	*v = T(n)
 }
 
 // count codes a number in four bytes. To read more than limit is an error.
 func count[T ~int | ~uint32](c *coder, v *T, limit uint32) {
 	n := uint32(*v)
-	if number(c, &n); !c.reads {
+	if numbers(c, &n); !c.reads {
 		return
 	}
 	if n > limit {
@@ -186,7 +188,7 @@ func (c *coder) flag(v *bool) {
 	if *v {
 		b = 1
 	}
-	if number(c, &b); !c.reads {
+	if numbers(c, &b); !c.reads {
 		return
 	}
 	if b > 1 {
@@ -215,7 +217,7 @@ func (c *coder) bytes(v *[]byte) {
 		return
 	}
 	var n uint64
-	number(c, &n)
+	numbers(c, &n)
 	*v = c.take(n)
 }
 
