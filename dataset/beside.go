@@ -1,12 +1,9 @@
 package dataset
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -34,24 +31,9 @@ func (b *BesideOptions) names() (all []string) {
 	return all
 }
 
-// trim takes blanks off the ends of the names and returns an error for an interval that has
-// not two of them.
-func (b *BesideOptions) trim() error {
-	b.Values, b.Groups, b.Intervals = strings.TrimSpace(b.Values), strings.TrimSpace(b.Groups), trimmed(b.Intervals)
-	if n := len(b.Intervals); n != 0 && n != 2 {
-		return fmt.Errorf("intervals: want two columns, with the lowest and the highest number of each sample, got %d", n)
-	}
-	return nil
-}
-
 // isNumber reports whether a name is that of exact numbers or of an end of their intervals.
 func (b *BesideOptions) isNumber(name string) bool {
 	return name == b.Values || slices.Contains(b.Intervals, name)
-}
-
-// describe tells Info what rows have.
-func (b *BesideOptions) describe(i *Info) {
-	i.HasValues, i.HasIntervals, i.HasGroups = b.Values != "", len(b.Intervals) > 0, b.Groups != ""
 }
 
 // besideSource is a Source whose rows get what arrays have beside their features. The arrays
@@ -76,7 +58,7 @@ func withBeside(src Source, o *BesideOptions, a besideArrays, missing func(name,
 		return src, nil
 	}
 	s := &besideSource{Source: src, info: src.Info()}
-	o.describe(&s.info)
+	s.info.HasValues, s.info.HasIntervals, s.info.HasGroups = o.Values != "", len(o.Intervals) > 0, o.Groups != ""
 	wanted := append([]string{o.Values}, o.Intervals...)
 	for i, name := range wanted {
 		if name == "" {
@@ -260,90 +242,6 @@ func (o *OpenOptions) readMATBeside(a *matfile.Array, into besideArrays) (err er
 	return nil
 }
 
-// chooseBeside finds the columns that o names, except that the exact numbers are still free:
-// they may be the label.
-func (c *csvColumns) chooseBeside(names []string, o *OpenOptions) error {
-	c.value, c.group, c.interval = -1, -1, nil
-	var err error
-	find := func(flag, name string) int {
-		i, failed := findColumn(names, c.width, name)
-		if failed != nil && err == nil {
-			err = fmt.Errorf("%s: %w", flag, failed)
-		}
-		return i
-	}
-	if o.Beside.Values != "" {
-		c.value = find("--values", o.Beside.Values)
-	}
-	var taken []int
-	for _, name := range o.Beside.Intervals {
-		c.interval = append(c.interval, find("--intervals", name))
-		taken = c.interval
-	}
-	if o.Beside.Groups != "" {
-		c.group = find("--groups", o.Beside.Groups)
-		taken = append(slices.Clone(taken), c.group)
-	}
-	if c.value >= 0 && o.Labels.Kind != Age {
-		taken = append(slices.Clone(taken), c.value)
-	}
-	if err != nil {
-		return err
-	}
-	return c.use(names, taken)
-}
-
-// useValue marks the column of exact numbers as used where it is not the label.
-func (c *csvColumns) useValue(names []string) error {
-	if c.value < 0 || c.used[c.value] {
-		return nil
-	}
-	return c.use(names, []int{c.value})
-}
-
-// besideNames lists the names of the columns beside features and labels, for later files.
-func (c *csvColumns) besideNames(names []string) (all []string) {
-	for _, i := range append([]int{c.value, c.group}, c.interval...) {
-		if i >= 0 && names != nil && !slices.Contains(c.labels, i) {
-			all = append(all, names[i])
-		}
-	}
-	return all
-}
-
-// parseBeside reads what a record has beside features and labels.
-func (s *csvSource) parseBeside(row *Row, record []string, r *csvRecords) error {
-	read := func(i int, v *float64) error {
-		number, reason := s.number(record[i], row.Number, ofLabel)
-		if reason != "" {
-			return s.fieldError(row.Number, i, reason, record, r)
-		}
-		*v = number
-		return nil
-	}
-	c := &s.columns
-	if c.value >= 0 {
-		if err := read(c.value, &row.Value); err != nil {
-			return err
-		}
-	}
-	for k, i := range c.interval {
-		if err := read(i, &row.Interval[k]); err != nil {
-			return err
-		}
-	}
-	if c.group >= 0 {
-		row.Group = strings.Clone(s.dialect.marks.text(record[c.group]))
-		if err := notUTF8("the group of the sample", row.Group); err != nil {
-			return s.textError(row.Number, c.group, err, r)
-		}
-	}
-	return nil
-}
-
-// lacksBeside tells whether a row has a missing value beside features and labels.
-func (i *Info) lacksBeside(r *Row) bool { return i.missingBeside(r) != "" }
-
 // missingBeside says which value beside features and labels a row lacks; empty: none.
 func (i *Info) missingBeside(r *Row) string {
 	switch {
@@ -395,32 +293,6 @@ func checkInterval(r *Row, valued bool) error {
 		return fmt.Errorf("the interval begins at %s, which is above its end, %s", units.InFull(low), units.InFull(high))
 	case valued && (r.Value < low || r.Value > high):
 		return fmt.Errorf("the exact number %s is outside the sample's interval, %s to %s", units.InFull(r.Value), units.InFull(low), units.InFull(high))
-	}
-	return nil
-}
-
-// scaled gives src the scale that o asks for.
-func (d *derivedLabels) scaled(o *LabelOptions) error {
-	if o.Kind != Age && !o.Ordered {
-		if d.info.HasValues || d.info.HasIntervals {
-			return errors.New("exact numbers and intervals need numeric labels: give the range of the labels as LOW:HIGH")
-		}
-		return nil
-	}
-	if n := o.High - o.Low + 1; n != d.info.Labels {
-		return fmt.Errorf("%s%s found; the range %d:%d has %d numbers, and needs as many labels", prefix(d.info.File), counted(d.info.Labels, "label"), o.Low, o.High, n)
-	}
-	d.info.LabelType.Scale = &Scale{Low: o.Low, True: TrueExpected}
-	if o.Kind == Age {
-		d.info.LabelType.Scale.True = TrueMode
-	}
-	if d.info.HasValues {
-		d.info.LabelType.Scale.True = TrueValue
-	}
-	if len(d.info.LabelNames) == 0 {
-		for k := o.Low; k <= o.High; k++ {
-			d.info.LabelNames = append(d.info.LabelNames, strconv.Itoa(k))
-		}
 	}
 	return nil
 }

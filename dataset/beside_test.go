@@ -87,7 +87,7 @@ func TestBeside(t *testing.T) {
 		if m.Digest() != first || imported.Check() != nil {
 			t.Errorf("%s: digest %s, another file's %s; %v", name, m.Digest(), first, imported.Check())
 		}
-		stored := collect(t, Stored(m, shards, nil))
+		stored := collect(t, storedSource(m, shards, nil))
 		if stored[1].Value != 5.5 || stored[3].Interval != [2]float64{0, 1} {
 			t.Errorf("%s: stored rows %+v", name, stored)
 		}

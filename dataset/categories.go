@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,23 +24,15 @@ type Category struct {
 	Levels []string `json:"levels"`
 }
 
-// featureName names the feature of a level.
-func (c *Category) featureName(level string) string { return c.Name + "=" + level }
-
 // levels finds the levels of a category by the texts of a file.
 type levels struct {
 	Category
 	known *identityIndex
 }
 
-func newLevels(file string, c Category) *levels {
-	return &levels{c, newIdentityIndex(file, "level", c.Levels)}
-}
-
 // chooseCategories finds the columns that are categories: o names some, whose levels are not known yet,
 // and the model names the others.
 func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
-	c.categories = nil
 	found, err := findColumns(names, c.width, o.Categories)
 	if err != nil {
 		return fmt.Errorf("--categories: %w", err)
@@ -48,7 +41,7 @@ func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
 		if !slices.Contains(c.features, i) {
 			return fmt.Errorf("--categories: column %d %q (counted from 0) is not a feature", i, nameAt(names, i))
 		}
-		c.category(i, Category{Name: columnName(names, i), At: i})
+		c.category(i, Category{Name: cmp.Or(nameAt(names, i), strconv.Itoa(i)), At: i})
 	}
 	for i := range o.categories {
 		if k := o.categories[i]; slices.Contains(c.features, k.At) {
@@ -64,14 +57,6 @@ func (c *csvColumns) category(i int, k Category) {
 		c.categories = make([]*levels, c.width)
 	}
 	c.categories[i] = &levels{Category: k}
-}
-
-// columnName returns the name of a column, or its position.
-func columnName(names []string, i int) string {
-	if name := nameAt(names, i); name != "" {
-		return name
-	}
-	return strconv.Itoa(i)
 }
 
 // findLevels reads the whole file for the levels of the categories that have none yet.
@@ -154,7 +139,7 @@ func (s *csvSource) setLevels(sets map[int]*identities) error {
 		if merged != nil {
 			s.info.Notes = append(s.info.Notes, fmt.Sprintf("column %d %q: %s", i, nameAt(s.names, i), mergedNote("level", merged)))
 		}
-		s.columns.categories[i] = newLevels(s.info.File, *k)
+		s.columns.categories[i] = &levels{*k, newIdentityIndex(s.info.File, "level", k.Levels)}
 	}
 	if all > maxAllLevels {
 		return kindErrorf(ErrFormat, "%s: all categories together have %d levels, at most %d are allowed", s.info.File, all, maxAllLevels)
@@ -186,9 +171,9 @@ func (s *csvSource) leavesOut(record []string) bool {
 func (s *csvSource) parseCategory(row *Row, k *levels, record []string, r *csvRecords) error {
 	field, from := record[k.At], len(row.Values)
 	if isMissing(field) {
-		v, reason := s.number(field, row.Number, ofFeature)
-		if reason != "" {
-			return s.fieldError(row.Number, k.At, reason, record, r)
+		v, err := s.number(row.Number, k.At, ofFeature, record, r)
+		if err != nil {
+			return err
 		}
 		for range k.Levels {
 			row.Values = append(row.Values, v)
@@ -212,24 +197,4 @@ func (s *csvSource) parseCategory(row *Row, k *levels, record []string, r *csvRe
 		s.unseen(row.Number, k.Name, strings.TrimSpace(field))
 	}
 	return nil
-}
-
-// featureNames names the features of a CSV file; without a header only features of categories have
-// names. categories are the categories of the file.
-func (c *csvColumns) featureNames(names []string) (features []string, n int, categories []Category) {
-	for _, i := range c.features {
-		if c.categories == nil || c.categories[i] == nil {
-			features = append(features, nameAt(names, i))
-			continue
-		}
-		k := &c.categories[i].Category
-		for _, level := range k.Levels {
-			features = append(features, k.featureName(level))
-		}
-		categories = append(categories, *k)
-	}
-	if n = len(features); names == nil && categories == nil {
-		features = nil
-	}
-	return features, n, categories
 }

@@ -40,48 +40,39 @@ type checker struct {
 	spare []float32 // the values in the other storage form, see stored
 }
 
-func newChecker(info Info, c Checks) *checker {
-	if c.Tolerance == 0 {
-		c.Tolerance = DefaultTolerance
-	}
-	return &checker{info: info, normalize: c.Normalize, tolerance: c.Tolerance}
-}
-
 // check converts row r, or returns an error that says what is wrong with the row.
 func (c *checker) check(r *Row) error {
 	c.sparse, c.nonZeros = r.Sparse, 0
 	c.columns, c.values, c.labels = c.columns[:0], c.values[:0], c.labels[:0]
-	if err := c.checkFeatures(r); err != nil {
-		return err
+	if c.sparse {
+		if err := c.checkSparse(r); err != nil {
+			return err
+		}
+	} else {
+		if len(r.Values) != c.info.Features {
+			return rowErrorf(c.info.File, r.Number, "found %d features, want %d", len(r.Values), c.info.Features)
+		}
+		c.values = sized(c.values, len(r.Values))
+		zeros, bad := 0, float32(0)
+		for i, v := range r.Values {
+			x := float32(v)
+			bad += x - x // NaN once a value is not finite
+			if x == 0 {
+				x = 0 // -0 too
+				zeros++
+			}
+			c.values[i] = x
+		}
+		if c.nonZeros = len(r.Values) - zeros; bad != 0 {
+			if err := c.badFeature(r); err != nil {
+				return err
+			}
+		}
 	}
 	if err := c.checkLabels(r); err != nil {
 		return err
 	}
 	return c.info.checkBeside(r)
-}
-
-func (c *checker) checkFeatures(r *Row) error {
-	if c.sparse {
-		return c.checkSparse(r)
-	}
-	if len(r.Values) != c.info.Features {
-		return rowErrorf(c.info.File, r.Number, "found %d features, want %d", len(r.Values), c.info.Features)
-	}
-	c.values = sized(c.values, len(r.Values))
-	zeros, bad := 0, float32(0)
-	for i, v := range r.Values {
-		x := float32(v)
-		bad += x - x // NaN once a value is not finite
-		if x == 0 {
-			x = 0 // -0 too
-			zeros++
-		}
-		c.values[i] = x
-	}
-	if c.nonZeros = len(r.Values) - zeros; bad != 0 {
-		return c.badFeature(r)
-	}
-	return nil
 }
 
 // missing is a missing feature in a row of float32, with one bit pattern wherever it comes from.
@@ -151,15 +142,16 @@ func (c *checker) checkLabels(r *Row) error {
 		}
 		sum = clipped
 	}
-	divisor := 1.0
-	if err := c.checkSum(r, sum); err != nil {
-		return err
+	off := math.Abs(sum - 1)
+	if sum == 0 || off > c.tolerance && !(c.normalize && sum > 0) {
+		return c.sumError(r, sum)
 	}
-	if off := math.Abs(sum - 1); c.normalize || off > sumRounding {
+	divisor := 1.0
+	if c.normalize {
 		divisor = sum
-		if !c.normalize {
-			c.rescaled++
-		}
+	} else if off > sumRounding {
+		divisor = sum
+		c.rescaled++
 	}
 	for _, d := range r.Labels {
 		c.labels = append(c.labels, positiveZero(max(d, 0)/divisor))
@@ -233,25 +225,20 @@ func (i *Info) totalHint(label int, where string) string {
 	return fmt.Sprintf("label %s is the sum of the other labels %s and seems to be a total: %s", name, where, advice)
 }
 
-func (c *checker) checkSum(r *Row, sum float64) error {
-	if c.normalize && sum > 0 {
-		return nil
-	}
+// sumError is the error about labels that do not sum to 1.
+func (c *checker) sumError(r *Row, sum float64) error {
 	if sum == 0 {
 		return rowErrorf(c.info.File, r.Number, "every label of this sample is 0; the labels of a sample must sum to 1"+dropHint)
 	}
-	if distance := sum - 1; distance > c.tolerance || -distance > c.tolerance {
-		hint := "--normalize divides the labels of each sample by their sum"
-		if c.info.listsClasses(r.Labels) {
-			hint = classListHint
-		}
-		var t totalLabels
-		if addTotals(&t, r.Labels); t.label(1) >= 0 {
-			hint = c.info.totalHint(t.label(1), "in this sample")
-		}
-		return rowErrorf(c.info.File, r.Number, "the labels sum to %.6g, want 1 within %g; %s", sum, c.tolerance, hint)
+	hint := "--normalize divides the labels of each sample by their sum"
+	if c.info.listsClasses(r.Labels) {
+		hint = classListHint
 	}
-	return nil
+	var t totalLabels
+	if addTotals(&t, r.Labels); t.label(1) >= 0 {
+		hint = c.info.totalHint(t.label(1), "in this sample")
+	}
+	return rowErrorf(c.info.File, r.Number, "the labels sum to %.6g, want 1 within %g; %s", sum, c.tolerance, hint)
 }
 
 // classListHint says what to do about a row of a libsvm file that seems to list the numbers of its classes.
@@ -297,7 +284,14 @@ func (c *checker) stored(sparse bool) (columns []uint32, values []float32) {
 	case sparse == c.sparse:
 		return c.columns, c.values
 	case sparse:
-		return c.compress()
+		c.spare, c.columns = c.spare[:0], c.columns[:0]
+		for i, x := range c.values {
+			if x != 0 {
+				c.columns = append(c.columns, uint32(i))
+				c.spare = append(c.spare, x)
+			}
+		}
+		return c.columns, c.spare
 	}
 	if c.spare == nil {
 		c.spare = make([]float32, c.info.Features)
@@ -307,15 +301,4 @@ func (c *checker) stored(sparse bool) (columns []uint32, values []float32) {
 		c.spare[column] = c.values[i]
 	}
 	return nil, c.spare
-}
-
-func (c *checker) compress() ([]uint32, []float32) {
-	c.spare, c.columns = c.spare[:0], c.columns[:0]
-	for i, x := range c.values {
-		if x != 0 {
-			c.columns = append(c.columns, uint32(i))
-			c.spare = append(c.spare, x)
-		}
-	}
-	return c.columns, c.spare
 }

@@ -31,7 +31,7 @@ func TestColumnReader(t *testing.T) {
 			}
 		}
 		const head = 12
-		b := append(make([]byte, head), nativeFloats(byColumn)...)
+		b := append(make([]byte, head), nativeBytes(byColumn)...)
 		f := &columnFile{in: bytes.NewReader(b), base: head, rows: rows, columns: columns, size: 4, decode: native32}
 		r := f.begin()
 		for i := range rows {

@@ -32,9 +32,9 @@ type csvSource struct {
 
 func openCSV(path string, o *OpenOptions) (Source, error) {
 	s := &csvSource{
-		path: path, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing, unseen: o.Unseen, encoding: o.Encoding, info: Info{File: o.shown(path), missingWords: &wordCounts{}},
+		path: path, classes: !o.NoLabels && o.Labels.Kind == Class, missing: o.Missing, unseen: o.Unseen, encoding: o.Encoding, info: Info{File: o.Called, missingWords: &wordCounts{}},
 	}
-	in, closer, err := openTextIn(path, o.Encoding)
+	in, closer, err := openText(path, o.Encoding)
 	if err != nil {
 		return nil, pathError(s.info.File, err)
 	}
@@ -46,40 +46,46 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 	if o.header != nil {
 		*o.header = firstLine{read: true, names: s.names}
 	}
-	o = o.columnsLikeTraining(s.names, len(first))
-	records := s.head
+	records, c, m := s.head, &s.columns, s.dialect.marks
 	if !s.header {
 		records = append([][]string{first}, records...)
 	}
-	if o, err = o.columnOfImages(s.names, records, len(first)); err != nil {
-		return nil, pathError(s.info.File, err)
+	if o.schema != nil {
+		o = o.columnsLikeTraining(s.names, len(first))
 	}
-	if s.columns, err = chooseColumns(s.names, len(first), o); err != nil {
-		return nil, pathError(s.info.File, err)
+	if o.Images != "" {
+		o, err = o.columnOfImages(s.names, records, len(first))
 	}
-	if y := s.columns.coordinate; y >= 0 && len(s.head) > 0 && !aboveNumbers(s.head, y, s.dialect.marks) {
-		return nil, pathError(s.info.File, s.columns.targetError(s.names, append([]int{y}, s.columns.labels...), o))
+	if err == nil {
+		*c, err = chooseColumns(s.names, len(first), o)
 	}
-	note, err := s.columns.rowNameNote(s.names, records, s.dialect.marks, o)
+	if y := c.coordinate; err == nil && y >= 0 && len(s.head) > 0 && !aboveNumbers(s.head, y, m) {
+		err = c.targetError(s.names, append([]int{y}, c.labels...), o)
+	}
+	var notes []string
+	if err == nil {
+		notes, err = s.columnNotes(records, o)
+	}
 	if err != nil {
 		return nil, pathError(s.info.File, err)
 	}
-	if err := s.findLevels(o); err != nil {
-		return nil, err
+	if c.categories != nil {
+		if err := s.findLevels(o); err != nil {
+			return nil, err
+		}
 	}
-	s.proof.lookAt(s.head, s.columns.numeric(s.classes), s.dialect.marks)
+	numeric := c.numeric(s.classes)
+	for _, record := range s.head { // its numbers may prove what the mark before decimals is
+		for _, i := range numeric {
+			if s.proof.needed && i < len(record) && strings.IndexByte(record[i], m.decimal()) >= 0 && isFieldNumber(record[i], m) {
+				s.proof.look(record[i], m.decimal())
+			}
+		}
+	}
 	s.head = nil
 	s.describe(o)
-	s.info.Notes = slices.Concat(s.info.Notes, lineOrNone(note), o.numberNotes(s.names))
+	s.info.Notes = append(s.notes(), notes...)
 	return s, nil
-}
-
-// lineOrNone is a list of one line, or of none if that is empty.
-func lineOrNone(line string) []string {
-	if line == "" {
-		return nil
-	}
-	return []string{line}
 }
 
 // begin finds the dialect, the header and the columns, and returns the first record.
@@ -98,7 +104,7 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 		return nil, err
 	}
 	var rest [][]string
-	if records := s.dialect.records(head, all); len(records) > 1 {
+	if records, _, _ := firstRecords(head[s.dialect.skip:], all, s.dialect.delimiter); len(records) > 1 {
 		rest = records[1:]
 	}
 	s.proof, s.head = decimalsProof{needed: o.Decimal == "" && o.Thousands == 0}, rest
@@ -114,120 +120,69 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 		return first, nil
 	}
 	s.names = first
-	return first, s.checkHeader(r.line(0))
+	for i, name := range first {
+		first[i] = strings.TrimSpace(name)
+		what := fmt.Sprintf("line %d: the name of column %d (counted from 0)", r.line(0), i)
+		if err := notUTF8(what, first[i]); err != nil {
+			return nil, pathError(s.info.File, err)
+		}
+		if err := checkName(first[i]); err != nil {
+			return nil, fmt.Errorf("%s: %s %w", s.info.File, what, err)
+		}
+	}
+	return first, nil
 }
 
-// findHeader decides whether the first record is a header, or the last comment before it, and returns
-// the header or the first row.
-func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *OpenOptions) ([]string, error) {
-	d := &s.dialect
-	if o.Header == HeaderAuto && o.known.inNumbers(first, d.marks) {
-		return nil, &WaysError{"the first line has only numbers, among them every feature name of the model: give --header yes if it is a header, --header no if it is a row", headerWays}
-	}
-	auto := *o
-	auto.Header = HeaderAuto
-	header, err := hasHeader(first, rest, d.marks, &auto)
-	if d.comments > 0 && o.Header != HeaderNo && !(header && err == nil) {
-		behind := d.withHeaderBehindMark()
-		names := behind.records(head[:d.skip], true)
-		width, _ := realColumns(append(rest, first))
-		if len(names) == 1 && filled(names[0]) == width {
-			if named, err := hasHeader(names[0], append([][]string{first}, rest...), d.marks, o); named && err == nil {
-				*d, s.header, s.mark = behind, true, d.mark
-				return names[0], nil
-			}
-		}
-	}
-	if o.Header != HeaderAuto {
-		header, err = o.Header == HeaderYes, nil
-	}
-	if d.comments > 0 && !header && err == nil {
-		if like, row, ok := d.atRowLike(head, append([][]string{first}, rest...)); ok && o.Header == HeaderNo {
-			*d, first = like, row
-		} else if ok {
-			return nil, &WaysError{fmt.Sprintf("line %d begins with %s like a comment, but has fields and numbers like the lines below: "+
-				"--header no reads the line as a row, --header yes skips it and reads the first line without %s as the header. If it is a comment and the file has no header, remove the line",
-				like.before+1, d.mark, d.mark), commentWays}
-		}
-	}
-	if s.header = header; header {
-		if name := strings.TrimLeft(first[0], " "); commentMark(name) != "" && len(name) > 1 {
-			s.mark = commentMark(name)
-			first[0] = strings.TrimLeft(name, s.mark+" ")
-		}
-	}
-	return first, err
-}
-
-// checkHeader takes blanks off the names, and refuses names that are no text; line is the header's.
-func (s *csvSource) checkHeader(line int) error {
-	for i := range s.names {
-		s.names[i] = strings.TrimSpace(s.names[i])
-		if err := notUTF8(fmt.Sprintf("line %d: the name of column %d (counted from 0)", line, i), s.names[i]); err != nil {
-			return pathError(s.info.File, err)
-		}
-		if err := checkName(s.names[i]); err != nil {
-			return fmt.Errorf("%s: line %d: the name of column %d (counted from 0) %w", s.info.File, line, i, err)
-		}
-	}
-	return nil
-}
-
-// notes says how the file is read. It knows nothing of the columns yet.
-func (s *csvSource) notes() []string {
-	notes := append(s.info.Notes, s.dialect.String())
-	switch {
-	case s.header && s.mark != "":
-		notes = append(notes, fmt.Sprintf("line %d is the header, read without its mark %s", s.dialect.before+1, s.mark))
-	case s.header:
-		notes = append(notes, fmt.Sprintf("line %d is the header", s.dialect.before+1))
-	default:
-		notes = append(notes, fmt.Sprintf("no header: line %d is the first row", s.dialect.before+1))
-	}
-	switch n := s.dialect.comments; {
-	case n == 1:
-		notes = append(notes, "1 line of comments before it is skipped")
-	case n > 1:
-		notes = append(notes, fmt.Sprintf("%d lines of comments before it are skipped", n))
-	}
-	if s.cut {
-		notes = append(notes, "empty columns at the ends of lines are ignored")
-	}
-	return notes
-}
-
+// describe sets Info, but for the notes.
 func (s *csvSource) describe(o *OpenOptions) {
-	c := &s.columns
-	s.info.Rows, s.info.Labels, s.info.HasRowNames = -1, len(c.labels), c.rowName >= 0
-	s.info.FeatureNames, s.info.Features, s.info.Reading.Categories = c.featureNames(s.names)
-	o.Beside.describe(&s.info)
-	s.info.Notes = append(s.notes(), s.columns.targetNote(s.names, &o.Labels))
-	if o.Images != "" && c.rowName >= 0 {
-		s.info.Notes = append(s.info.Notes, c.imagesNote(s.names))
-		if o.schema == nil {
-			s.info.Notes = slices.Concat(s.info.Notes, lineOrNone(c.unreadNote(s.names)))
+	c, i := &s.columns, &s.info
+	i.Rows, i.Labels, i.HasRowNames = -1, len(c.labels), c.rowName >= 0
+	i.HasValues, i.HasIntervals, i.HasGroups = o.Beside.Values != "", len(o.Beside.Intervals) > 0, o.Beside.Groups != ""
+	for _, at := range c.features {
+		if c.categories == nil || c.categories[at] == nil {
+			i.FeatureNames = append(i.FeatureNames, nameAt(s.names, at))
+			continue
 		}
+		k := &c.categories[at].Category
+		for _, level := range k.Levels {
+			i.FeatureNames = append(i.FeatureNames, k.Name+"="+level)
+		}
+		i.Reading.Categories = append(i.Reading.Categories, *k)
 	}
-	s.info.Reading.passing(s.names, c, o)
-	for _, i := range c.labels {
-		s.info.labelFlags = append(s.info.labelFlags, flagColumn(s.names, i))
+	if i.Features = len(i.FeatureNames); s.names == nil && i.Reading.Categories == nil {
+		i.FeatureNames = nil
 	}
-	s.info.labelsListed = len(o.Labels.Columns) > 0
+	i.Reading.passing(s.names, c, o)
+	i.labelsListed = len(o.Labels.Columns) > 0
+	for _, at := range c.labels {
+		i.labelFlags = append(i.labelFlags, flagColumn(s.names, at))
+	}
 	if !s.header {
-		s.info.LabelColumns.Positions = c.labels
+		i.LabelColumns.Positions = c.labels
 		return
 	}
-	for _, i := range c.labels {
-		s.info.LabelNames = append(s.info.LabelNames, c.labelName(s.names[i]))
+	// Several labels with the usual prefixes are found in any other file as well.
+	usual, found := csvColumns{prefixes: labelPrefixes(&OpenOptions{})}, len(c.labels) != 1
+	for _, at := range c.labels {
+		i.LabelNames = append(i.LabelNames, c.labelName(s.names[at]))
+		i.LabelColumns.Names = append(i.LabelColumns.Names, s.names[at])
+		found = found && usual.prefix(s.names[at]) != ""
 	}
-	s.info.LabelColumns.Names, s.info.LabelColumns.Beside = c.unusual(s.names), c.besideNames(s.names)
+	if found {
+		i.LabelColumns.Names = nil
+	}
+	for _, at := range append([]int{c.value, c.group}, c.interval...) {
+		if at >= 0 && !slices.Contains(c.labels, at) {
+			i.LabelColumns.Beside = append(i.LabelColumns.Beside, s.names[at])
+		}
+	}
 	if o.schema != nil { // where default names stand in another order they count
 		return
 	}
-	s.info.FeatureNames = withoutDefaults(s.info.FeatureNames, defaultFeatureName)
-	named := len(s.info.LabelNames) > 0
-	s.info.LabelNames = withoutDefaults(s.info.LabelNames, strconv.Itoa)
-	s.info.defaultLabels = named && s.info.LabelNames == nil
+	i.FeatureNames = withoutDefaults(i.FeatureNames, defaultFeatureName)
+	named := len(i.LabelNames) > 0
+	i.LabelNames = withoutDefaults(i.LabelNames, strconv.Itoa)
+	i.defaultLabels = named && i.LabelNames == nil
 }
 
 // withoutDefaults returns names, or nil if all of them are those that WriteCSV gives to
@@ -241,17 +196,99 @@ func withoutDefaults(names []string, byDefault func(int) string) []string {
 	return nil
 }
 
+// notes says how the file is read. It knows nothing of the columns yet.
+func (s *csvSource) notes() []string {
+	d, between, before := &s.dialect, "blanks", "a point"
+	if d.delimiter != ' ' {
+		between = delimiterName(d.delimiter)
+	}
+	if d.marks.comma {
+		before = "a comma"
+	}
+	how := fmt.Sprintf("%s between columns, %s before decimals", between, before)
+	if d.marks.thousands != 0 {
+		how += fmt.Sprintf(", %q between thousands", d.marks.thousands)
+	}
+	notes := append(s.info.Notes, how)
+	switch {
+	case s.header && s.mark != "":
+		notes = append(notes, fmt.Sprintf("line %d is the header, read without its mark %s", d.before+1, s.mark))
+	case s.header:
+		notes = append(notes, fmt.Sprintf("line %d is the header", d.before+1))
+	default:
+		notes = append(notes, fmt.Sprintf("no header: line %d is the first row", d.before+1))
+	}
+	switch {
+	case d.comments == 1:
+		notes = append(notes, "1 line of comments before it is skipped")
+	case d.comments > 1:
+		notes = append(notes, fmt.Sprintf("%d lines of comments before it are skipped", d.comments))
+	}
+	if s.cut {
+		notes = append(notes, "empty columns at the ends of lines are ignored")
+	}
+	return notes
+}
+
+// columnNotes says what the columns are; records has the first rows.
+func (s *csvSource) columnNotes(records [][]string, o *OpenOptions) (notes []string, _ error) {
+	c := &s.columns
+	labels, read := c.labels, "read from"
+	if len(labels) == 0 {
+		labels, read = c.passed, "not read:"
+	}
+	what := o.Labels.target(len(labels))
+	switch {
+	case len(labels) == 0:
+		notes = append(notes, "no label columns found: all remaining columns are features")
+	case len(labels) == 1 && s.names != nil:
+		notes = append(notes, fmt.Sprintf("%s %s column %d, %q", what, read, labels[0], s.names[labels[0]]))
+	case len(labels) == 1:
+		notes = append(notes, fmt.Sprintf("%s %s column %d", what, read, labels[0]))
+	default:
+		notes = append(notes, fmt.Sprintf("%s %s %s", what, read, nameList(s.names, labels)))
+	}
+	if o.Images != "" && c.rowName >= 0 {
+		note := fmt.Sprintf("the images are named in column %d", c.rowName)
+		if name := nameAt(s.names, c.rowName); name != "" {
+			note += fmt.Sprintf(", %q", name)
+		}
+		notes = append(notes, note)
+		if unread := c.free(); len(unread) > 0 && o.schema == nil {
+			notes = append(notes, "columns that are not read, because the features are the pixels of images: "+nameList(s.names, unread))
+		}
+	}
+	if c.rowNameFound && o.schema == nil && o.Images == "" {
+		note, err := c.rowNameNote(s.names, records, s.dialect.marks, o)
+		if err != nil {
+			return nil, err
+		}
+		notes = append(notes, note)
+	}
+	return append(notes, o.numberNotes(s.names)...), nil
+}
+
 // Info implements Source.
 func (s *csvSource) Info() Info { return s.info }
 
 // Scan implements Source. A row of totals at the end is refused, unless a missing value leaves it out.
 func (s *csvSource) Scan(f func(*Row) error) error {
 	var row Row
-	total, texts := false, s.totalTexts() // total: the last row has a word of totals
+	var texts []int // the first columns that are no numbers: they may have a word of totals
+	numeric := make([]bool, s.columns.width)
+	for _, i := range s.columns.numeric(s.classes) {
+		numeric[i] = true
+	}
+	for i := range numeric {
+		if !numeric[i] && len(texts) < maxTotalTexts {
+			texts = append(texts, i)
+		}
+	}
+	total := false // the last row has a word of totals
 	err := s.eachRecord(func(n int, record []string, r *csvRecords) error {
 		err := s.parse(&row, n, record, r)
 		if err == nil {
-			total = totalWordAt(record, texts) >= 0 && !(s.missing.Drop && s.lacks(&row))
+			total = slices.ContainsFunc(texts, func(i int) bool { return isTotalWord(record[i]) }) && !(s.missing.Drop && s.lacks(&row))
 			row.file = r.from
 			err = f(&row)
 		}
@@ -282,7 +319,7 @@ func (s *csvSource) lacks(r *Row) bool {
 
 // eachRecord calls f with each row's number and record.
 func (s *csvSource) eachRecord(f func(n int, record []string, r *csvRecords) error) error {
-	in, file, err := openTextIn(s.path, s.encoding)
+	in, file, err := openText(s.path, s.encoding)
 	if err != nil {
 		return pathError(s.info.File, err)
 	}
@@ -309,4 +346,112 @@ func (s *csvSource) eachRecord(f func(n int, record []string, r *csvRecords) err
 			return err
 		}
 	}
+}
+
+// parse reads row n from a record, which r has just read.
+func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) (err error) {
+	c := &s.columns
+	row.Number, row.line, row.Values, row.Labels = n, r.line(0), row.Values[:0], row.Labels[:0]
+	for _, i := range c.features {
+		if c.categories != nil && c.categories[i] != nil {
+			if err := s.parseCategory(row, c.categories[i], record, r); err != nil {
+				return err
+			}
+			continue
+		}
+		v, err := s.number(n, i, ofFeature, record, r)
+		if err != nil {
+			return err
+		}
+		row.Values = append(row.Values, v)
+	}
+	if c.rowName >= 0 {
+		row.Name = record[c.rowName]
+		if err := notUTF8("the name of the sample", row.Name); err != nil {
+			return s.textError(n, c.rowName, err, r)
+		}
+	}
+	for _, i := range c.labels {
+		if s.classes {
+			row.text = s.dialect.marks.text(record[i])
+			if err := notUTF8("the class of the sample", row.text); err != nil {
+				return s.textError(n, i, err, r)
+			}
+			continue
+		}
+		v, err := s.number(n, i, ofLabel, record, r)
+		if err != nil {
+			return err
+		}
+		row.Labels = append(row.Labels, v)
+	}
+	if c.value >= 0 {
+		if row.Value, err = s.number(n, c.value, ofLabel, record, r); err != nil {
+			return err
+		}
+	}
+	for k, i := range c.interval {
+		if row.Interval[k], err = s.number(n, i, ofLabel, record, r); err != nil {
+			return err
+		}
+	}
+	if c.group >= 0 {
+		row.Group = strings.Clone(s.dialect.marks.text(record[c.group]))
+		if err := notUTF8("the group of the sample", row.Group); err != nil {
+			return s.textError(n, c.group, err, r)
+		}
+	}
+	return nil
+}
+
+// number reads a field of row n. A missing value is NaN if Missing allows it; else it is refused with advice.
+func (s *csvSource) number(n, column int, what valueOf, record []string, r *csvRecords) (v float64, err error) {
+	field, reason := record[column], ""
+	switch {
+	case !isMissing(field):
+		v, reason = s.dialect.marks.parse(field)
+		if s.proof.needed && (len(field) > 4 || v != math.Floor(v)) {
+			s.proof.look(field, s.dialect.marks.decimal())
+		}
+	case !s.missing.refuses():
+		s.info.missingWords.add(field, n)
+		v = nan
+	default:
+		if _, reason = parseNumber(field); reason == "" || strings.TrimSpace(field) != "" {
+			reason = fmt.Sprintf("%.40q is a missing value", strings.TrimSpace(field))
+		}
+		reason += s.missing.hint(what)
+	}
+	if reason != "" {
+		return 0, s.fieldError(n, column, reason, record, r)
+	}
+	return v, nil
+}
+
+// target is what notes call n labels, with the verb: "the class is", "5 labels are".
+func (o *LabelOptions) target(n int) string {
+	switch {
+	case o.single():
+		return fmt.Sprintf("the %s is", o.Kind)
+	case n == 1:
+		return "the label is"
+	}
+	return fmt.Sprintf("%d labels are", n)
+}
+
+// numeric lists the columns that numbers are read from; but for categories; classes: the label is none.
+func (c *csvColumns) numeric(classes bool) []int {
+	all := slices.Clone(c.interval)
+	for _, i := range c.features {
+		if c.categories == nil || c.categories[i] == nil {
+			all = append(all, i)
+		}
+	}
+	if !classes {
+		all = append(all, c.labels...)
+	}
+	if c.value >= 0 {
+		all = append(all, c.value)
+	}
+	return all
 }

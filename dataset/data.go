@@ -151,14 +151,11 @@ func (d *Data) Select(lo, hi int, roles Roles) []RowRef {
 		}
 	}
 	d.mu.Lock()
-	if len(d.selection) >= maxSelections(len(d.shards)) {
+	// The rounds of a job need far fewer lists than this. A list that is dropped is computed again.
+	if len(d.selection) >= 8*len(d.shards)+64 {
 		clear(d.selection)
 	}
 	d.selection[key] = refs
 	d.mu.Unlock()
 	return refs
 }
-
-// maxSelections bounds the cached lists, for a dataset of s shards. The rounds of a job need
-// far fewer. A list that is dropped is computed again.
-func maxSelections(s int) int { return 8*s + 64 }

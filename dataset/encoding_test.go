@@ -32,7 +32,7 @@ func TestDecodeText(t *testing.T) {
 			"UTF-8": []byte("\ufeff" + text), "UTF-16LE": inUTF16(text, binary.LittleEndian), "UTF-16BE": inUTF16(text, binary.BigEndian),
 		} {
 			for cut, in := range map[string]io.Reader{"whole": bytes.NewReader(b), "bytes": iotest.OneByteReader(bytes.NewReader(b))} {
-				decoded, err := decodeText(in, false, 0, decodeMarked)
+				decoded, err := decodeText(in, false, 0, encodingOfMark)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -78,7 +78,7 @@ func FuzzUTF16(f *testing.F) {
 			units = append(units, order.Uint16(b[i:]))
 		}
 		want := string(utf16.Decode(units))
-		in, err := decodeText(iotest.HalfReader(strings.NewReader(mark+string(b))), false, 0, decodeMarked)
+		in, err := decodeText(iotest.HalfReader(strings.NewReader(mark+string(b))), false, 0, encodingOfMark)
 		if err != nil {
 			t.Fatal(err)
 		}

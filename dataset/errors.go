@@ -3,7 +3,10 @@ package dataset
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // Bounds of a dataset, which every reader enforces.
@@ -12,6 +15,9 @@ const (
 	MaxFeatures = 1 << 24
 	MaxLabels   = 1 << 16
 )
+
+// suspectRows is the least number of rows that show what a column seems to be, other than constant.
+const suspectRows = 10
 
 // Errors that readers and importers wrap; compare with errors.Is.
 var (
@@ -29,6 +35,9 @@ var (
 	// ErrChanged says that a source gave other rows when it was read again.
 	ErrChanged = errors.New("the data changed while it was read")
 )
+
+// errFound ends a scan.
+var errFound = errors.New("found")
 
 // WaysError says in which ways a file can be read if a flag decides. errors.Is finds it as ErrAmbiguous unless there is
 // only one.
@@ -132,13 +141,6 @@ func rowErrorf(file string, row int, format string, args ...any) error {
 	return &RowError{File: file, Row: row, Column: -1, Reason: fmt.Sprintf(format, args...)}
 }
 
-func nameAt(names []string, i int) string {
-	if i < len(names) {
-		return names[i]
-	}
-	return ""
-}
-
 // OptionError says that the options by which a file is read contradict each other, or that one is
 // missing: the file has no part in it.
 type OptionError struct{ reason string }
@@ -148,4 +150,71 @@ func (e *OptionError) Error() string { return e.reason }
 
 func optionErrorf(format string, args ...any) error {
 	return &OptionError{fmt.Sprintf(format, args...)}
+}
+
+// Bounds of data files. They keep the memory that a file takes, and the time, in proportion to its
+// size: a packed file may hold a thousand times as much as it has bytes.
+const (
+	// maxColumns bounds the columns of a CSV file. Other files may have more features than that, or
+	// keep more values of rows in memory, if they have a byte for each of them.
+	maxColumns = 1 << 20
+	// maxLine bounds a line of a libsvm file and a record of a CSV file, in bytes.
+	maxLine = 32 * maxColumns
+	// maxArrays bounds the arrays of a .npz file.
+	maxArrays = 1 << 12
+	// maxName bounds the name of a column, a class or a row, in bytes.
+	maxName = 1 << 12
+	// A packed file may unpack to freeUnpacked bytes, or to maxRatio times its size if that is more.
+	freeUnpacked = 64 << 20
+	maxRatio     = 200
+)
+
+// fileSize is the size of a data file in bytes, packed if it is packed.
+type fileSize int64
+
+// unpacked returns how many bytes the file, or an array of it, may unpack to.
+func (n fileSize) unpacked() int64 { return max(freeUnpacked, maxRatio*int64(n)) }
+
+// items returns how many features the file may have, and how many values of rows may be in memory.
+func (n fileSize) items() int { return max(maxColumns, int(n)) }
+
+// expansionError says that what, a file or an array of one, unpacks to too many bytes; advice says
+// what to do.
+func expansionError(what, advice string) error {
+	return kindErrorf(ErrFormat, "%s decompresses to more than %d times the size of the file and to more than %s; %s",
+		what, maxRatio, units.Format(freeUnpacked), advice)
+}
+
+// checkFeatures returns an error if a file has n features, and neither bytes for so many nor a model that
+// reads them.
+func (o *OpenOptions) checkFeatures(n int, advice string) error {
+	if most := max(o.size.items(), o.modelFeatures); n > most {
+		return kindErrorf(ErrFormat, "%s features are too many for a file of %s bytes: a file may have %s features, or one for each byte if the file has more bytes; %s",
+			units.Count(n), units.Count(int(o.size)), units.Count(maxColumns), advice)
+	}
+	return nil
+}
+
+// checkItems returns an error if the values of n rows, or n names, are too many to be kept in memory.
+func (o *OpenOptions) checkItems(name string, n int, advice string) error {
+	if n > o.size.items() {
+		return kindErrorf(ErrFormat, "%q has %s values, too many for a file of %s bytes: a file may have %s values that are kept in memory, or one for each byte if the file has more bytes; %s",
+			name, units.Count(n), units.Count(int(o.size)), units.Count(maxColumns), advice)
+	}
+	return nil
+}
+
+// unpacking reads what a packed file unpacks to, up to left bytes.
+type unpacking struct {
+	in   io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (u *unpacking) Read(p []byte) (int, error) {
+	n, err := u.in.Read(p)
+	if u.left -= int64(n); u.left < 0 {
+		return 0, expansionError("the file", "decompress the file with gunzip first")
+	}
+	return n, err
 }

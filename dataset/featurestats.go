@@ -91,10 +91,16 @@ func (r *Row) targets() []float64 {
 	return r.Labels
 }
 
+// leastNormal is the least number above 0 of which float32 has all digits.
+const leastNormal = 0x1p-126
+
 func (c *columnStats) add(v float64) {
-	if c.seen == 0 || v != v {
-		c.begin(v)
+	if v != v {
+		c.missing++
 		return
+	}
+	if c.seen == 0 {
+		c.low, c.high, c.last = v, v, nan // nothing is below or above NaN
 	}
 	c.seen++
 	if !c.falls && v <= c.last { // falls first: the comparison of random values is mispredicted
@@ -108,36 +114,15 @@ func (c *columnStats) add(v float64) {
 		c.high = v
 	}
 	if math.Abs(v) < leastNormal {
-		c.near(v)
+		if v == 0 {
+			c.zeros++
+		} else {
+			c.tiny = true
+		}
 	}
 	if !c.fraction {
 		c.fraction = v != math.Floor(v)
 	}
-}
-
-// leastNormal is the least number above 0 of which float32 has all digits.
-const leastNormal = 0x1p-126
-
-// near counts a value that is 0 or almost 0.
-func (c *columnStats) near(v float64) {
-	if v == 0 {
-		c.zeros++
-	} else {
-		c.tiny = true
-	}
-}
-
-// begin adds a missing value, or the first one that is not.
-func (c *columnStats) begin(v float64) {
-	if math.IsNaN(v) {
-		c.missing++
-		return
-	}
-	c.seen, c.low, c.high, c.last = 1, v, v, v
-	if math.Abs(v) < leastNormal {
-		c.near(v)
-	}
-	c.fraction = v != math.Floor(v)
 }
 
 // finish returns the statistics with the zeros that sparse rows do not list.
@@ -157,8 +142,117 @@ func (c columnStats) finish(rows int) columnStats {
 	return c
 }
 
+// correlations are the sums from which correlations of features with labels are computed.
+// The first row is subtracted from all rows, which avoids cancellation of large values.
+type correlations struct {
+	rows    int
+	x0, y0  []float64 // of the first row; x0 is nil for sparse rows
+	sx, sxx []float64
+	sy, syy []float64
+	sxy     []float64 // by feature, then label
+	offsets []float64 // scratch: labels less y0
+
+	missing map[int]*labelSums // of features with missing values, over the rows in which they are missing
+}
+
+// labelSums are sums over labels of some rows.
+type labelSums struct {
+	rows    int
+	sy, syy []float64
+}
+
+func newCorrelations(r *Row, features int) *correlations {
+	labels := len(r.targets())
+	p := &correlations{
+		y0: append([]float64(nil), r.targets()...),
+		sx: make([]float64, features), sxx: make([]float64, features),
+		sy: make([]float64, labels), syy: make([]float64, labels), sxy: make([]float64, features*labels),
+		offsets: make([]float64, labels), missing: map[int]*labelSums{},
+	}
+	if !r.Sparse {
+		p.x0 = append([]float64(nil), r.Values...)
+		fill(p.x0, 0)
+	}
+	return p
+}
+
+// add adds a row. It ignores a row of another shape, or without labels.
+func (p *correlations) add(r *Row) {
+	targets := r.targets()
+	if len(targets) != len(p.y0) || r.Sparse != (p.x0 == nil) {
+		return
+	}
+	p.rows++
+	for j, y := range targets {
+		y -= p.y0[j]
+		p.offsets[j] = y
+		p.sy[j] += y
+		p.syy[j] += float64(y * y)
+	}
+	for i, x := range r.Values {
+		at := i
+		if r.Sparse {
+			at = int(r.Columns[i])
+		} else {
+			x -= p.x0[i]
+		}
+		switch {
+		case at >= len(p.sx) || x == 0 || math.IsInf(x, 0):
+		case math.IsNaN(x):
+			p.addMissing(at)
+		default:
+			p.sx[at] += x
+			p.sxx[at] += float64(x * x)
+			sums := p.sxy[at*len(p.offsets) : (at+1)*len(p.offsets)]
+			for j, y := range p.offsets {
+				sums[j] += float64(x * y)
+			}
+		}
+	}
+}
+
+// addMissing adds the current row to the rows in which feature i is missing.
+func (p *correlations) addMissing(i int) {
+	h := p.missing[i]
+	if h == nil {
+		h = &labelSums{sy: make([]float64, len(p.sy)), syy: make([]float64, len(p.sy))}
+		p.missing[i] = h
+	}
+	h.rows++
+	for j, y := range p.offsets {
+		h.sy[j] += y
+		h.syy[j] += float64(y * y)
+	}
+}
+
+// closest returns the label with the greatest absolute correlation with feature i, and the
+// correlation. It is 0 if one of the two is nearly constant, or if there are few rows.
+func (p *correlations) closest(i int) (label int, r float64) {
+	out := p.missing[i]
+	n := float64(p.rows)
+	if out != nil {
+		n -= float64(out.rows)
+	}
+	vx := float64(n*p.sxx[i]) - float64(p.sx[i]*p.sx[i])
+	for j := range p.sy {
+		sy, syy := p.sy[j], p.syy[j]
+		if out != nil {
+			sy, syy = sy-out.sy[j], syy-out.syy[j]
+		}
+		vy := float64(n*syy) - float64(sy*sy)
+		if n < suspectRows || !(vx > 1e-9*n*p.sxx[i]) || !(vy > 1e-9*n*syy) {
+			continue
+		}
+		c := (float64(n*p.sxy[i*len(p.sy)+j]) - float64(p.sx[i]*sy)) / math.Sqrt(vx) / math.Sqrt(vy)
+		if math.Abs(c) > math.Abs(r) {
+			label, r = j, c
+		}
+	}
+	return label, r
+}
+
 // roundedFeatures looks in a second pass at the features whose values may be different numbers and one float32:
-// large ones, those that differ by little, and those that are almost 0. nil: there are none.
+// large ones, those that differ by little, and those that are almost 0.
 type roundedFeatures struct {
 	info    Info
 	columns []roundedColumn
@@ -180,11 +274,15 @@ const (
 	maxRoundedValues = 1 << 18
 )
 
-// rounded returns the features to look at.
+// rounded returns the features to look at; nil: there are none. Values that differ by rounding in float64 alone do not count.
 func (w *featureStats) rounded() *roundedFeatures {
 	f := &roundedFeatures{info: w.info}
 	for i, c := range w.columns {
-		if coarse := c.mayRound(); (coarse || c.tiny) && len(f.columns) < maxRounded {
+		// A coarse column has whole numbers that float32 has not, or fewer than some 2^12 numbers of float32 between its least
+		// and its greatest value.
+		most, spread := max(math.Abs(c.low), math.Abs(c.high)), c.high-c.low
+		coarse := c.seen > 0 && spread > most*0x1p-40 && !math.IsInf(most, 0) && (most > 0x1p24 || spread < most*0x1p-11)
+		if (coarse || c.tiny) && len(f.columns) < maxRounded {
 			f.columns = append(f.columns, roundedColumn{i, c.low, c.high, c.tiny, coarse, map[float64]bool{}})
 		}
 	}
@@ -195,22 +293,8 @@ func (w *featureStats) rounded() *roundedFeatures {
 	return f
 }
 
-// mayRound reports whether a column has whole numbers that float32 has not, or fewer than some 2^12 numbers of float32 between its least
-// and its greatest value.
-// Values that differ by rounding in float64 alone do not count.
-func (c *columnStats) mayRound() bool {
-	most, spread := max(math.Abs(c.low), math.Abs(c.high)), c.high-c.low
-	if c.seen == 0 || !(spread > most*0x1p-40) || math.IsInf(most, 0) {
-		return false
-	}
-	return most > 0x1p24 || spread < most*0x1p-11
-}
-
 // add looks at a row.
 func (f *roundedFeatures) add(r *Row) {
-	if f == nil {
-		return
-	}
 	for i := range f.columns {
 		c := &f.columns[i]
 		at, ok := c.feature, c.feature < len(r.Values)
@@ -227,9 +311,6 @@ func (f *roundedFeatures) add(r *Row) {
 
 // lines says of each feature that loses values how many, up to a bound.
 func (f *roundedFeatures) lines() (lines []string) {
-	if f == nil {
-		return nil
-	}
 	more := 0
 	for i := range f.columns {
 		line := f.line(&f.columns[i])
@@ -316,4 +397,122 @@ func (f *roundedFeatures) tinyLine(c *roundedColumn) string {
 		what += fmt.Sprintf(", are rounded to 0 and %s", counted(len(stored), "other number"))
 	}
 	return what + " in float32; " + advice
+}
+
+// The kinds of suspects.
+const (
+	SuspectRowNumber = "row number" // it numbers the rows
+	SuspectConstant  = "constant"   // it has one value
+	SuspectLabel     = "label"      // it is a label or follows from one
+)
+
+// Suspect is a feature that looks wrong.
+type Suspect struct {
+	Feature int    `json:"feature"` // from 0
+	Name    string `json:"name,omitempty"`
+	Kind    string `json:"kind"`
+	Reason  string `json:"reason"`
+}
+
+// copyCorrelation is the absolute correlation above which a feature counts as a copy of a
+// label.
+const copyCorrelation = 0.999
+
+// suspects lists the features that look wrong, in the order of their numbers.
+func (w *featureStats) suspects() (all []Suspect) {
+	for i, c := range w.columns {
+		c = c.finish(w.rows)
+		s := Suspect{Feature: i, Name: nameAt(w.info.FeatureNames, i)}
+		label, r := 0, 0.0
+		if w.correlations != nil {
+			label, r = w.correlations.closest(i)
+		}
+		switch {
+		case c.low == c.high && w.rows > 1 && c.missing == 0:
+			s.Kind, s.Reason = SuspectConstant, fmt.Sprintf("is %s in every sample", units.InFull(c.low))
+		case math.Abs(r) > copyCorrelation:
+			s.Kind, s.Reason = SuspectLabel, fmt.Sprintf("is %s or follows from it (correlation %.4f)", w.target(label), r)
+		case namedAsNumber(s.Name):
+			s.Kind, s.Reason = SuspectRowNumber, "has the name of a row number"
+		case w.rows >= suspectRows && !c.fraction && !c.falls && c.missing == 0:
+			s.Kind, s.Reason = SuspectRowNumber, "looks like a row number: its whole numbers increase from row to row"
+		default:
+			continue
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// target names a label, or what the labels were made from.
+func (w *featureStats) target(label int) string {
+	if w.info.Labels != len(w.correlations.y0) {
+		return "the label"
+	}
+	if name := nameAt(w.info.LabelNames, label); name != "" {
+		return fmt.Sprintf("label %q", name)
+	}
+	return fmt.Sprintf("label %d", label)
+}
+
+func namedAsNumber(name string) bool {
+	name = strings.ToLower(name)
+	return slices.Contains([]string{"id", "index", "idx", "row", "row_id", "rowid"}, name) || strings.HasPrefix(name, "unnamed: ")
+}
+
+// warningNames is how many features of one kind a warning names.
+const warningNames = 8
+
+// warnings returns a line for each suspect, up to a bound.
+func warnings(suspects []Suspect) (lines []string) {
+	var constant []Suspect
+	byKind := map[string]int{}
+	for _, s := range suspects {
+		if s.Kind == SuspectConstant {
+			constant = append(constant, s)
+			continue
+		}
+		if byKind[s.Kind]++; byKind[s.Kind] <= warningNames {
+			lines = append(lines, fmt.Sprintf("%s %s%s", s.title(), s.Reason, s.advice()))
+		}
+	}
+	for _, kind := range []string{SuspectRowNumber, SuspectLabel} {
+		if n := byKind[kind] - warningNames; n > 0 {
+			lines = append(lines, fmt.Sprintf("%s more features look suspicious in the same way (%s)", units.Count(n), kind))
+		}
+	}
+	if len(constant) > 0 {
+		lines = append(lines, constantLine(constant))
+	}
+	return lines
+}
+
+func (s *Suspect) title() string {
+	if s.Name == "" {
+		return fmt.Sprintf("feature %d", s.Feature)
+	}
+	return fmt.Sprintf("feature %q", s.Name)
+}
+
+// advice says how to leave the feature out; its number need not be its column's.
+func (s *Suspect) advice() string {
+	if s.Name == "" {
+		return "; --drop leaves columns out"
+	}
+	return fmt.Sprintf("; --drop %s leaves it out", s.Name)
+}
+
+func constantLine(constant []Suspect) string {
+	var names []string
+	for i := range constant[:min(warningNames, len(constant))] {
+		names = append(names, strings.TrimPrefix(constant[i].title(), "feature "))
+	}
+	list := strings.Join(names, ", ")
+	if n := len(constant) - len(names); n > 0 {
+		list += fmt.Sprintf(" and %s more", units.Count(n))
+	}
+	if len(constant) == 1 {
+		return fmt.Sprintf("feature %s %s", list, constant[0].Reason)
+	}
+	return fmt.Sprintf("%s features are constant, each with one value in all samples: %s", units.Count(len(constant)), list)
 }

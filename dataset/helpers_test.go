@@ -133,3 +133,68 @@ func column(name string, texts ...string) []byte {
 	}
 	return b
 }
+
+// storedSource returns the rows of an imported dataset in the order of the file. names has the
+// names of each shard's rows; it is nil if rows have no names.
+func storedSource(m *Manifest, shards []*Rows, names [][]string) Source {
+	return &stored{m, shards, names}
+}
+
+type stored struct {
+	m      *Manifest
+	shards []*Rows
+	names  [][]string
+}
+
+// Info implements Source.
+func (s *stored) Info() Info {
+	return Info{
+		Rows: s.m.Rows, Features: s.m.Features, Labels: s.m.Labels,
+		FeatureNames: s.m.FeatureNames, LabelNames: s.m.LabelNames, HasRowNames: s.names != nil,
+		LabelColumns: s.m.LabelColumns, LabelType: s.m.LabelType, Shape: s.m.Shape,
+		HasValues: s.m.HasValues, HasIntervals: s.m.HasIntervals, Reading: s.m.Reading,
+	}
+}
+
+// Scan implements Source.
+func (s *stored) Scan(f func(*Row) error) error {
+	_, of := importOrder(s.m.Rows)
+	row := Row{}
+	for i := range s.m.Rows {
+		position := int(of(uint64(i)))
+		shard := shardOf(position, len(s.shards), s.m.Rows)
+		from, _ := ShardSpan(shard, len(s.shards), s.m.Rows)
+		row.Number = i
+		s.shards[shard].row(position-from, &row)
+		if s.names != nil {
+			row.Name = s.names[shard][position-from]
+		}
+		if err := f(&row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row copies row i to dst.
+func (r *Rows) row(i int, dst *Row) {
+	var values []float32
+	if dst.Sparse = r.Sparse; r.Sparse {
+		dst.Columns, values = r.NonZeros(i)
+	} else {
+		values = r.Dense(i)
+	}
+	dst.Values, dst.Labels = dst.Values[:0], dst.Labels[:0]
+	for _, v := range values {
+		dst.Values = append(dst.Values, float64(v))
+	}
+	for _, d := range r.Label(i) {
+		dst.Labels = append(dst.Labels, float64(d))
+	}
+	if r.Value != nil {
+		dst.Value = r.Value[i]
+	}
+	if r.Interval != nil {
+		dst.Interval = [2]float64(r.Interval[2*i:])
+	}
+}

@@ -197,6 +197,46 @@ func (s *identities) errorf(t *identityText, format string, args ...any) error {
 	return &RowError{File: s.file, Row: t.row, Line: t.line, Column: -1, Reason: fmt.Sprintf(format, args...), Err: ErrAmbiguous}
 }
 
+// groupSet collects the groups in the first pass over a source.
+type groupSet struct {
+	seen  *identities
+	bytes int
+}
+
+func newGroupSet(file string) *groupSet {
+	return &groupSet{seen: newIdentities(file, "group")}
+}
+
+// add notes the group of a row.
+func (g *groupSet) add(r *Row) error {
+	if !g.seen.add(r.Group, r) {
+		return nil
+	}
+	if g.bytes += len(r.Group); len(g.seen.texts) > MaxGroups || g.bytes > maxGroupBytes {
+		return rowErrorf(g.seen.file, r.Number, "there are more than %d groups, or their names have more than %d bytes together", MaxGroups, maxGroupBytes)
+	}
+	return nil
+}
+
+// sorted returns the groups without their rows (nil: there are none), and what is to be said of them.
+func (g *groupSet) sorted() (all *Groups, notes []string, err error) {
+	if len(g.seen.texts) == 0 {
+		return nil, nil, nil
+	}
+	found, merged, err := g.seen.resolve()
+	if err != nil {
+		return nil, nil, err
+	}
+	all = &Groups{}
+	for _, f := range found {
+		all.Names = append(all.Names, f.name)
+	}
+	if merged != nil {
+		notes = append(notes, mergedNote("group", merged))
+	}
+	return all, notes, nil
+}
+
 // identityIndex finds the number of an identity by its text.
 type identityIndex struct {
 	numbers map[string]int // by identity.number; nil: not all identities are numbers

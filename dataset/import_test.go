@@ -121,7 +121,7 @@ func checkStored(t *testing.T, name string, src Source, m *Manifest, shards []*R
 	if !m.HasRowNames {
 		names = nil
 	}
-	got := collect(t, Stored(m, shards, names))
+	got := collect(t, storedSource(m, shards, names))
 	if len(got) != len(want) {
 		t.Fatalf("%s: %d rows, want %d", name, len(got), len(want))
 	}
@@ -354,20 +354,19 @@ func TestBlocks(t *testing.T) {
 }
 
 func TestSpillOfManyFlushes(t *testing.T) {
-	m, _, err := Build(someRows(2000), ImportOptions{})
+	want, _, err := Build(someRows(2000), ImportOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, p, n := newSpill(m, t.TempDir()), newPartitioner(m), 0
+	o := &ImportOptions{}
+	first, err := scanStats(someRows(2000), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := first.manifest()
+	s := newSpill(m, t.TempDir())
 	s.limit = 1 // a write for each row
-	err = scanChecked(someRows(2000), &ImportOptions{}, "", 0, func(r *Row, c *checker) error {
-		n++
-		row, shard, err := p.assign(r, c)
-		if err != nil {
-			return err
-		}
-		return s.add(shard, row)
-	})
+	_, err = first.sortRows(someRows(2000), m, o, s.add)
 	if err := errors.Join(err, s.end()); err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +375,7 @@ func TestSpillOfManyFlushes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ref := encodeShard(rows, names); ref != m.Shards[i] {
+		if _, ref := encodeShard(rows, names); ref != want.Shards[i] {
 			t.Errorf("shard %d differs", i)
 		}
 	}

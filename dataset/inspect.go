@@ -3,8 +3,12 @@ package dataset
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // Inspection describes a data file that was read from beginning to end.
@@ -68,6 +72,7 @@ type MissingSummary struct {
 // flags, is no error: Refused says why, and Readings which flags read it. Memory grows with the columns, not with the rows
 // (but see FORMAT.md for files that are read into memory).
 func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) {
+	o.Called = cmp.Or(o.Called, path)
 	found, err := inspect(path, o, io)
 	var row *RowError
 	var ways *WaysError
@@ -81,7 +86,7 @@ func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 			if _, failed := r.branch(Way{}, err, r.whole); failed != nil {
 				return nil, failed
 			}
-			found = refused(o.shown(path))
+			found = refused(o.Called)
 			found.Refused, found.Readings, err = err.Error(), r.found, nil
 		}
 		if found != nil && kind != nil && kind.family == libsvmFiles {
@@ -89,7 +94,7 @@ func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 		}
 		return found, err
 	}
-	o.tabs = kind.tabs()
+	o.tabs = kind.tabs
 	return inspectColumns(path, o, io, found, err)
 }
 
@@ -110,7 +115,7 @@ func inspectColumns(path string, o OpenOptions, io ImportOptions, found *Inspect
 		return nil, err
 	}
 	if found == nil {
-		found = refused(o.shown(path))
+		found = refused(o.Called)
 	}
 	if !slices.ContainsFunc(r.found, func(r TriedReading) bool { return len(r.Flags) == 0 }) {
 		r.asGiven()
@@ -173,7 +178,9 @@ func inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 		}
 	}
 	found := s.finish()
-	found.Warnings = append(found.Warnings, rounded.lines()...)
+	if rounded != nil {
+		found.Warnings = append(found.Warnings, rounded.lines()...)
+	}
 	if note != "" {
 		found.Notes = append(found.Notes, note)
 	}
@@ -198,8 +205,8 @@ type inspector struct {
 	nonFinite   nonFiniteValues
 	limit       float64 // distance from 1 of a sum that passes
 	totals      totalLabels
-	singleLabel bool // labels are made from one age or class
-	groups      groupSet
+	singleLabel bool      // labels are made from one age or class
+	groups      *groupSet // nil: rows have no groups
 	groupsError error
 	rescaled    int   // rows whose labels sum to 1 within the tolerance only
 	beside      int   // rows whose exact number, interval or group would be refused by an import
@@ -207,15 +214,19 @@ type inspector struct {
 }
 
 func newInspector(info Info, o *ImportOptions) *inspector {
-	return &inspector{
-		info: info, o: o, groups: newGroupSet(&info), features: newFeatureStats(info), labels: make([]columnStats, info.Labels),
-		sums: SumSummary{FirstOff: -1}, limit: newChecker(info, o.Checks).tolerance,
+	s := &inspector{
+		info: info, o: o, features: newFeatureStats(info), labels: make([]columnStats, info.Labels),
+		sums: SumSummary{FirstOff: -1}, limit: cmp.Or(o.Tolerance, DefaultTolerance),
 	}
+	if info.HasGroups {
+		s.groups = newGroupSet(info.File)
+	}
+	return s
 }
 
 func (s *inspector) add(r *Row) error {
 	if s.read++; s.read%progressRows == 0 || s.info.slow {
-		if err := s.o.reportRow("inspect", r, s.read, s.info.Rows); err != nil {
+		if err := s.o.report("inspect", s.read, s.info.Rows, r.file); err != nil {
 			return err
 		}
 	}
@@ -235,8 +246,8 @@ func (s *inspector) add(r *Row) error {
 			if s.beside++; s.beside == 1 {
 				s.firstBeside = err
 			}
-		} else if s.groupsError == nil {
-			s.groupsError = s.groups.add(&s.info, r)
+		} else if s.groups != nil && s.groupsError == nil {
+			s.groupsError = s.groups.add(r)
 		}
 	}
 	s.features.add(r)
@@ -270,17 +281,6 @@ func (s *inspector) countMissing(r *Row) {
 	}
 }
 
-// addSum widens the range of the sums, of which an infinite one is no part: JSON has no such number.
-func (s *inspector) addSum(sum float64) {
-	if math.IsInf(sum, 0) || math.IsNaN(sum) {
-		return
-	}
-	if s.summed++; s.summed == 1 {
-		s.sums.Least, s.sums.Most = sum, sum
-	}
-	s.sums.Least, s.sums.Most = min(s.sums.Least, sum), max(s.sums.Most, sum)
-}
-
 func (s *inspector) addLabels(r *Row) {
 	if len(r.Labels) == 0 {
 		return
@@ -295,7 +295,12 @@ func (s *inspector) addLabels(r *Row) {
 	}
 	s.rows++
 	addTotals(&s.totals, r.Labels)
-	s.addSum(sum)
+	if !math.IsInf(sum, 0) && !math.IsNaN(sum) { // JSON has no such number
+		if s.summed++; s.summed == 1 {
+			s.sums.Least, s.sums.Most = sum, sum
+		}
+		s.sums.Least, s.sums.Most = min(s.sums.Least, sum), max(s.sums.Most, sum)
+	}
 	if negative {
 		if clipped, bad := clippedSum(r.Labels, sum, s.limit); bad < 0 {
 			sum, negative = clipped, false
@@ -331,4 +336,185 @@ func (t *rowTally) add(row int) {
 	if t.n++; t.n == 1 {
 		t.first = row
 	}
+}
+
+// finish returns the inspection.
+func (s *inspector) finish() *Inspection {
+	found := &Inspection{
+		File: s.info.File, Rows: s.read, RowNames: s.info.HasRowNames, Missing: s.missing,
+		LabelsAre: s.info.LabelType.String(s.info.Labels), Features: s.info.Features, Labels: s.info.Labels, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{},
+		Suspects: s.features.suspects(), Notes: append([]string{}, s.info.Notes...),
+	}
+	for i, c := range s.features.columns {
+		found.FeatureColumns = append(found.FeatureColumns, c.finish(s.read).summary(nameAt(s.info.FeatureNames, i)))
+	}
+	for i, c := range s.labels {
+		found.LabelColumns = append(found.LabelColumns, c.summary(nameAt(s.info.LabelNames, i)))
+	}
+	if found.Suspects == nil {
+		found.Suspects = []Suspect{}
+	}
+	if s.features.columns == nil {
+		found.Notes = append(found.Notes, fmt.Sprintf("the file has more than %s features, so single features were not checked", units.Count(maxStatsColumns)))
+	} else if s.rows > 0 && s.features.correlations == nil {
+		found.Notes = append(found.Notes, "too many features and labels: features were not compared with labels")
+	}
+	if s.summed > 0 {
+		found.LabelSums = &s.sums
+	}
+	if s.rescaled > 0 {
+		found.Notes = append(found.Notes, rescaledNote(s.rescaled))
+	}
+	if s.turned > 0 {
+		found.Notes = append(found.Notes, turnedText(s.turned))
+	}
+	err := s.groupsError
+	if s.groups != nil {
+		_, notes, failed := s.groups.sorted()
+		found.Notes, err = append(found.Notes, notes...), cmp.Or(err, failed)
+	}
+	found.Notes = slices.Concat(found.Notes, s.info.scanNotes())
+	found.Warnings = append(warnings(found.Suspects), s.faults()...)
+	if err != nil {
+		found.Warnings = append(found.Warnings, err.Error())
+	}
+	return found
+}
+
+func (c columnStats) summary(name string) ColumnSummary {
+	s := ColumnSummary{Name: name, Zeros: c.zeros, Missing: c.missing}
+	if seen := c.seen > 0 || c.zeros > 0; seen && !math.IsInf(c.low, 0) && !math.IsInf(c.high, 0) {
+		low, high := c.low, c.high
+		s.Least, s.Most = &low, &high
+	}
+	return s
+}
+
+// faults lists what an import would refuse.
+func (s *inspector) faults() (lines []string) {
+	if s.read == 0 {
+		lines = append(lines, "no samples")
+	}
+	if s.missing.Rows > 0 {
+		lines = append(lines, s.missing.fault())
+	}
+	if l := s.single; !s.singleLabel && l.seen > 0 && (l.low != 1 || l.high != 1) {
+		lines = append(lines, l.single(&s.info))
+		s.below, s.empty, s.uneven = rowTally{}, rowTally{}, rowTally{}
+	}
+	uneven := "--normalize divides the labels of each sample by their sum; --labels tells how to read labels that are not probabilities"
+	if s.info.CountedFrom != "" && !slices.ContainsFunc(s.labels, func(c columnStats) bool { return c.fraction }) {
+		uneven = classListHint
+	}
+	if total := s.totals.label(2); total >= 0 {
+		uneven = s.info.totalHint(total, "in every sample")
+		if s.uneven.n == 0 {
+			lines = append(lines, uneven)
+		}
+	}
+	for _, f := range []struct {
+		rowTally
+		what, hint string
+	}{
+		{s.below, "with a negative label", "probabilities must be 0 or more: --label-columns lists the label columns, --labels age or class reads a single label column"},
+		{s.empty, "whose labels are all 0", "such samples have no label distribution" + dropHint},
+		{s.uneven, "whose labels do not sum to 1", uneven},
+	} {
+		if f.n > 0 {
+			lines = append(lines, fmt.Sprintf("found %s %s, the first in row %d; %s", counted(f.n, "sample"), f.what, f.first, f.hint))
+		}
+	}
+	if s.beside > 0 {
+		lines = append(lines, fmt.Sprintf("found %s with an invalid exact number, interval or group, such as %v", counted(s.beside, "sample"), s.firstBeside))
+	}
+	return append(lines, s.nonFinite.faults()...)
+}
+
+// fault says how many values are missing, and which options accept them.
+func (m *MissingSummary) fault() string {
+	hint := Missing{}.hint(ofFeature)
+	if m.Labels > 0 || m.Images > 0 {
+		hint = dropHint
+	}
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		noun string
+	}{{m.Values, "feature"}, {m.Labels, "label"}, {m.Images, "image name"}} {
+		switch {
+		case c.n == 1:
+			parts = append(parts, "1 missing "+c.noun)
+		case c.n > 1:
+			parts = append(parts, fmt.Sprintf("%s missing %ss", units.Count(c.n), c.noun))
+		}
+	}
+	return fmt.Sprintf("found %s with missing values: %s%s", counted(m.Rows, "sample"), strings.Join(parts, " and "), hint)
+}
+
+// nonFiniteValues collects the values of features and labels that an import refuses since
+// they are not finite as float32. It ignores missing values.
+type nonFiniteValues struct {
+	columns []*nonFiniteColumn // in the order in which they were found
+	at      map[nonFiniteKey]*nonFiniteColumn
+}
+
+// nonFiniteKey is a feature or a label.
+type nonFiniteKey struct {
+	kind   string
+	column int
+}
+
+// nonFiniteColumn is the first such value of a column, and their number.
+type nonFiniteColumn struct {
+	first RowError
+	count int
+}
+
+// add adds the values of a row; info describes its source.
+func (u *nonFiniteValues) add(info *Info, r *Row) {
+	for i, v := range r.Values {
+		if !isFinite32(v) {
+			if r.Sparse {
+				i = int(r.Columns[i])
+			}
+			u.note(r.Number, nonFiniteKey{"feature", i}, info.FeatureNames, v)
+		}
+	}
+	for i, v := range r.Labels {
+		if !isFinite32(v) && !r.LeftOut {
+			u.note(r.Number, nonFiniteKey{"label", i}, info.LabelNames, v)
+		}
+	}
+}
+
+// isFinite32 reports whether a value is missing or finite as float32.
+func isFinite32(v float64) bool { return !math.IsInf(float64(float32(v)), 0) }
+
+func (u *nonFiniteValues) note(row int, key nonFiniteKey, names []string, v float64) {
+	c := u.at[key]
+	if c == nil {
+		c = &nonFiniteColumn{first: RowError{
+			Row: row, Column: key.column, Kind: key.kind, Name: nameAt(names, key.column), Reason: notFinite(v, ""),
+		}}
+		if u.at == nil {
+			u.at = map[nonFiniteKey]*nonFiniteColumn{}
+		}
+		u.at[key], u.columns = c, append(u.columns, c)
+	}
+	c.count++
+}
+
+// faults returns a line for each of the first columns, with the column's first such value.
+func (u *nonFiniteValues) faults() (lines []string) {
+	for _, c := range u.columns[:min(warningNames, len(u.columns))] {
+		line := c.first.Error()
+		if c.count > 1 {
+			line += fmt.Sprintf(" (%s such values in this column)", units.Count(c.count))
+		}
+		lines = append(lines, line)
+	}
+	if n := len(u.columns) - len(lines); n > 0 {
+		lines = append(lines, fmt.Sprintf("%s more columns have values that are not finite or too large for a float32", units.Count(n)))
+	}
+	return lines
 }

@@ -6,7 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // ManifestFormat is the version of Manifest's JSON form.
@@ -87,24 +92,75 @@ func (m *Manifest) Digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// Check returns an error, which wraps ErrFormat, if no import makes such a manifest.
+func (m *Manifest) Check() error {
+	info := Info{
+		Rows: m.Rows, Features: m.Features, Labels: m.Labels,
+		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, Shape: m.Shape,
+	}
+	if m.Format != ManifestFormat {
+		return fmt.Errorf("dataset: the manifest has format %d, but this version reads format %d: %w", m.Format, ManifestFormat, ErrFormat)
+	}
+	if err := info.check(); err != nil {
+		return fmt.Errorf("dataset: the manifest is damaged: %w: %w", err, ErrFormat)
+	}
+	if err := m.LabelType.check(m.Labels, m.HasValues); err != nil || m.HasIntervals && m.LabelType.Scale == nil {
+		return fmt.Errorf("dataset: the labels in the manifest are not possible: %w", errors.Join(err, ErrFormat))
+	}
+	if m.Groups != nil {
+		if err := m.Groups.check(m.Rows); err != nil {
+			return fmt.Errorf("dataset: the manifest is damaged: %w", errors.Join(err, ErrFormat))
+		}
+	}
+	if err := m.Reading.check(); err != nil {
+		return fmt.Errorf("dataset: the manifest has unknown options for reading the file: %w: %w", err, ErrFormat)
+	}
+	if _, err := ParseMissing(m.Missing); err != nil {
+		return fmt.Errorf("dataset: the manifest is damaged: %w: %w", err, ErrFormat)
+	}
+	if len(m.LeftOut) > maxLeftOut || m.FileRows() > MaxRows {
+		return fmt.Errorf("dataset: the manifest is damaged: %d omitted rows are not possible: %w", m.FileRows()-m.Rows, ErrFormat)
+	}
+	if _, err := m.LeftOut.Rows(m.FileRows()); err != nil {
+		return fmt.Errorf("dataset: the manifest is damaged: the list of omitted rows is wrong: %w", ErrFormat)
+	}
+	s := len(m.Shards)
+	if m.Rows < 1 || m.NonZeros < 0 || m.NonZeros > int64(m.Rows)*int64(m.Features) ||
+		m.Sparse != SparseStorage(m.Rows, m.Features, m.NonZeros) ||
+		s != ShardCount(m.Rows, m.contentBytes()) {
+		return fmt.Errorf("dataset: the manifest is damaged: %d samples, %d non-zero values and %d shards do not fit together: %w", m.Rows, m.NonZeros, s, ErrFormat)
+	}
+	for i, ref := range m.Shards {
+		from, to := ShardSpan(i, s, m.Rows)
+		if digest, err := hex.DecodeString(ref.Digest); err != nil || len(digest) != 32 || ref.Rows != to-from || ref.Bytes < shardHeader {
+			return fmt.Errorf("dataset: the manifest is damaged: entry %d of its list of shards is wrong: %w", i, ErrFormat)
+		}
+	}
+	return nil
+}
+
+// CheckShard returns an error, which wraps ErrFormat, if r cannot be shard i: its shape or
+// its row numbers are not those of the manifest.
+func (m *Manifest) CheckShard(i int, r *Rows) error {
+	from, to := ShardSpan(i, len(m.Shards), m.Rows)
+	if r.N != to-from || r.Features != m.Features || r.Labels != m.Labels || r.Sparse != m.Sparse ||
+		(r.Value != nil) != m.HasValues || (r.Interval != nil) != m.HasIntervals {
+		return fmt.Errorf("dataset: shard %d does not match the manifest: it has %d samples, %d features and %d labels: %w", i, r.N, r.Features, r.Labels, ErrFormat)
+	}
+	at, _ := importOrder(m.Rows)
+	for j, row := range r.Row {
+		if want := at(uint64(from + j)); uint64(row) != want {
+			return fmt.Errorf("dataset: shard does not match the manifest: position %d of shard %d has sample %d, want %d: %w", j, i, row, want, ErrFormat)
+		}
+	}
+	return nil
+}
+
 // Same returns an error if two manifests with the same digest differ in what the digest does
 // not cover: names, type of labels, shape, groups, or row numbers; other was stored first.
 func (m *Manifest) Same(other *Manifest) error {
 	return cmp.Or(m.SameNames(other), m.SameRows(other), m.SameLabels(other), m.SameShape(other), m.SameGroups(other))
 }
-
-// Fill returns Missing.By of the import: jobs fill the missing features that the shards have as
-// NaN.
-func (m *Manifest) Fill() string {
-	missing, err := ParseMissing(m.Missing)
-	if err != nil {
-		return ""
-	}
-	return missing.By
-}
-
-// FeatureName returns the name of feature i; empty: it has none.
-func (m *Manifest) FeatureName(i int) string { return nameAt(m.FeatureNames, i) }
 
 // SameNames returns an error that names the first feature or label whose names in two
 // manifests with the same digest differ; other is the manifest that was stored first.
@@ -151,6 +207,89 @@ func (m *Manifest) SameRows(other *Manifest) error {
 	return fmt.Errorf("other rows were left out for missing values (%d rows, in the new dataset %d)", other.LeftOut.count(), m.LeftOut.count())
 }
 
+// Groups says what the rows of a dataset belong to, such as persons. A blob has the group
+// of each row, as a list of folds does: leave-one-group-out is the split that the blob
+// lists. Like names they are not part of the dataset's digest.
+type Groups struct {
+	Digest string   `json:"digest"` // of EncodeFolds of the rows' groups
+	Names  []string `json:"names"`  // by group: sorted, by value where all are numbers
+}
+
+// MaxGroups bounds the number of groups, and maxGroupBytes their names, in bytes.
+const (
+	MaxGroups     = MaxFolds
+	maxGroupBytes = 1 << 20
+)
+
+// check returns an error if no import makes such groups of so many rows.
+func (g *Groups) check(rows int) error {
+	digest, err := hex.DecodeString(g.Digest)
+	if n := len(g.Names); err != nil || len(digest) != sha256.Size || n < 1 || n > MaxGroups || n > rows {
+		return fmt.Errorf("the dataset's description is damaged: %d groups of %d samples are not possible: %w", len(g.Names), rows, ErrFormat)
+	}
+	bytes := 0
+	for _, name := range g.Names {
+		if bytes += len(name); name == "" || bytes > maxGroupBytes {
+			return fmt.Errorf("the dataset's description is damaged: a group has no name, or the names are too long: %w", ErrFormat)
+		}
+	}
+	return distinct("groups", g.Names)
+}
+
+// Check returns an error if b is no list of the groups of so many rows, in which each group has a
+// row. It wraps ErrFormat.
+func (g *Groups) Check(b []byte, rows int) error {
+	of, err := DecodeFolds(b, rows)
+	if err != nil {
+		return err
+	}
+	counts := make([]int, len(g.Names))
+	for i, group := range of {
+		if int(group) >= len(counts) {
+			return fmt.Errorf("the list of groups is damaged: sample %d is in group %d, but there are %d groups: %w", i, group, len(counts), ErrFormat)
+		}
+		counts[group]++
+	}
+	if i := slices.Index(counts, 0); i >= 0 {
+		return fmt.Errorf("the list of groups is damaged: no sample is in the group %q: %w", g.Names[i], ErrFormat)
+	}
+	return nil
+}
+
+// SameGroups returns an error if the rows of two manifests with the same digest belong to
+// other groups; other is the manifest that was stored first.
+func (m *Manifest) SameGroups(other *Manifest) error {
+	a, b := m.Groups, other.Groups
+	if (a == nil) == (b == nil) && (a == nil || a.Digest == b.Digest && slices.Equal(a.Names, b.Names)) {
+		return nil
+	}
+	return fmt.Errorf("its samples have %s, the samples of the new dataset have %s", other.Groups, m.Groups)
+}
+
+// String counts the groups; nil: none.
+func (g *Groups) String() string {
+	switch {
+	case g == nil:
+		return "no groups"
+	case len(g.Names) == 1:
+		return "1 group"
+	}
+	return fmt.Sprintf("%d groups", len(g.Names))
+}
+
+// Fill returns Missing.By of the import: jobs fill the missing features that the shards have as
+// NaN.
+func (m *Manifest) Fill() string {
+	missing, err := ParseMissing(m.Missing)
+	if err != nil {
+		return ""
+	}
+	return missing.By
+}
+
+// FeatureName returns the name of feature i; empty: it has none.
+func (m *Manifest) FeatureName(i int) string { return nameAt(m.FeatureNames, i) }
+
 // Density is the share of feature entries that are not zero, from 0 to 1.
 func (m *Manifest) Density() float64 {
 	if m.Rows == 0 || m.Features == 0 {
@@ -159,7 +298,85 @@ func (m *Manifest) Density() float64 {
 	return float64(m.NonZeros) / float64(m.Rows) / float64(m.Features)
 }
 
+// String describes the dataset in one line.
+func (m *Manifest) String() string {
+	storage := "dense"
+	if m.Sparse {
+		storage = "sparse"
+	}
+	return fmt.Sprintf("%s samples x %s features, %s labels, %s (%.3g %% non-zero), %s shards, %.1f MiB",
+		units.Count(m.Rows), units.Count(m.Features), units.Count(m.Labels), storage, 100*m.Density(), units.Count(len(m.Shards)), float64(m.Bytes())/(1<<20))
+}
+
+// Bytes is the size of all encoded shards.
+func (m *Manifest) Bytes() (n int64) {
+	for _, s := range m.Shards {
+		n += s.Bytes
+	}
+	return n
+}
+
+// LabelName returns the name of label i, or its number.
+func (m *Manifest) LabelName(i int) string {
+	if i < len(m.LabelNames) {
+		return m.LabelNames[i]
+	}
+	return fmt.Sprint(i)
+}
+
+// The rule by which a dataset is cut into shards (design section 8.2). Changing
+// any of these numbers changes every model.
+const (
+	shardBytes    = 8 << 20 // a shard is at most about this large
+	minShards     = 16      // where the rows allow
+	minShardRows  = 8       // on average
+	sparseDivisor = 4       // sparse storage below 1/4 of non-zero entries
+)
+
+// ShardCount returns the number of shards of a dataset of so many rows and
+// content bytes: the smallest power of two that keeps a shard at 8 MiB or less,
+// at least 16, but at most rows/8, and never less than one.
+func ShardCount(rows int, bytes int64) int {
+	limit := 1
+	for limit*2 <= rows/minShardRows {
+		limit *= 2
+	}
+	s := minShards
+	for s < limit && int64(s)*shardBytes < bytes {
+		s *= 2
+	}
+	return min(s, limit)
+}
+
+// SparseStorage reports whether a dataset is stored sparse: if and only if under
+// a quarter of its rows×features entries are not zero.
+func SparseStorage(rows, features int, nonZeros int64) bool {
+	return nonZeros*sparseDivisor < int64(rows)*int64(features)
+}
+
+// contentBytes is the size that ShardCount goes by: row numbers, labels and
+// features as stored; names do not count.
+func (m *Manifest) contentBytes() int64 {
+	n := int64(m.Rows)
+	b := 4*n + 4*n*int64(m.Labels)
+	if m.Sparse {
+		return b + 4*n + 8*m.NonZeros
+	}
+	return b + 4*n*int64(m.Features)
+}
+
 // ShardSpan returns the positions [from, to) in the import order of the rows of shard i of s.
 func ShardSpan(i, s, rows int) (from, to int) {
 	return i * rows / s, (i + 1) * rows / s
+}
+
+// shardOf returns the shard, of s, whose ShardSpan contains position j of rows.
+func shardOf(j, s, rows int) int { return ((j+1)*s - 1) / rows }
+
+// importOrder is the permutation that scatters rows over shards: position j of
+// the import order holds row at(j), and row r is at position of(r). Its key is
+// the same for every dataset.
+func importOrder(rows int) (at, of func(uint64) uint64) {
+	p := num.NewPermutation(num.NewKey(0, "dataset/import"), 0, 0, uint64(rows))
+	return p.At, p.Inverse
 }

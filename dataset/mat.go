@@ -20,7 +20,7 @@ func openMAT(path string, o *OpenOptions) (Source, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return readMAT(o.shown(path), f, o)
+	return readMAT(o.Called, f, o)
 }
 
 // readMAT reads in; path is for messages.
@@ -374,7 +374,7 @@ func sparseLabels(a *matfile.Array) (*variable, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, err := t.labels()
+	values, err := t.labelValues()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.Name, err)
 	}

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // Names are the contents of a names file (FORMAT.md): a JSON object in which
@@ -158,6 +161,33 @@ func isNumbers(texts []string) bool {
 	return !slices.ContainsFunc(texts, func(text string) bool { return identityOf(text).number == "" })
 }
 
+// checkNames returns an error for a name that is too long; what says what the names name.
+func checkNames(what string, names []string) error {
+	for i, name := range names {
+		if err := checkName(name); err != nil {
+			return fmt.Errorf("the name of %s %d (counted from 0) %w", what, i, err)
+		}
+	}
+	return nil
+}
+
+// checkName says why a name cannot be read; the error's text is a predicate.
+func checkName(name string) error {
+	if len(name) > maxName {
+		return fmt.Errorf("has %s bytes, at most %s are allowed", units.Count(len(name)), units.Count(maxName))
+	}
+	return nil
+}
+
+// defaultName is what WriteCSV calls column i without a name; a label's is without its
+// prefix, as it is read.
+func defaultName(what string, i int) string {
+	if what == "label" {
+		return strings.TrimPrefix(defaultLabelName(i), "label_")
+	}
+	return defaultFeatureName(i)
+}
+
 // distinct refuses names that are not distinct; empty names do not count. what says what
 // they name.
 func distinct(what string, names []string) error {
@@ -171,50 +201,31 @@ func distinct(what string, names []string) error {
 	return nil
 }
 
-// withCleanNames returns src with the names of its columns as cleanNames has them.
-func withCleanNames(src Source) Source {
-	info := src.Info()
-	features, labels := cleanNames(info.FeatureNames), cleanNames(info.LabelNames)
-	if slices.Equal(features, info.FeatureNames) && slices.Equal(labels, info.LabelNames) {
-		return src
+// nameAt returns name i; empty: there is none.
+func nameAt(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
 	}
-	info.FeatureNames, info.LabelNames = features, labels
-	return &namedSource{Source: src, info: info}
+	return ""
 }
 
-// namedSource is a Source with other names.
-type namedSource struct {
-	Source
-	file string
-	info Info
-	rows []string
-	own  bool // rows have names in Source
+// cleanNames returns names without the blanks at their ends; none where all are empty.
+func cleanNames(names []string) []string {
+	clean := trimmed(names)
+	if !slices.ContainsFunc(clean, func(name string) bool { return name != "" }) {
+		return nil
+	}
+	return clean
 }
 
-// Info describes the rows with their new names.
-func (s *namedSource) Info() Info { return s.info }
-
-// Scan implements Source.
-func (s *namedSource) Scan(f func(*Row) error) error {
-	if len(s.rows) == 0 {
-		return s.Source.Scan(f)
+// trimmed returns texts without the blanks at their ends; nil if there are none.
+func trimmed(texts []string) (out []string) {
+	for _, s := range texts {
+		out = append(out, strings.TrimSpace(s))
 	}
-	n, row := 0, Row{}
-	err := s.Source.Scan(func(r *Row) error {
-		if r.Number >= len(s.rows) {
-			return fmt.Errorf("%s: the list has %d row names, fewer than there are rows: %w", s.file, len(s.rows), ErrRowCount)
-		}
-		if own := strings.TrimSpace(r.Name); s.own && own != "" && own != strings.TrimSpace(s.rows[r.Number]) {
-			return &RowError{File: s.info.File, Row: r.Number, Line: r.line, Column: -1, Err: ErrAmbiguous,
-				Reason: fmt.Sprintf("the name of this row is %.40q, but %.40q in %s: give the names of the file, or omit \"rows\"", own, s.rows[r.Number], s.file)}
-		}
-		n++
-		row = *r
-		row.Name = s.rows[r.Number]
-		return f(&row)
-	})
-	if err == nil && n != len(s.rows) {
-		return fmt.Errorf("%s: found %d row names, want %d, one for each row: %w", s.file, len(s.rows), n, ErrRowCount)
-	}
-	return err
+	return out
 }
+
+// The names of features and labels in files if a dataset has none.
+func defaultFeatureName(i int) string { return "x" + strconv.Itoa(i) }
+func defaultLabelName(i int) string   { return "label_" + strconv.Itoa(i) }

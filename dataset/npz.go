@@ -129,24 +129,24 @@ func openNPZ(path string, o *OpenOptions) (Source, error) {
 		if errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = fmt.Errorf("%w: %w", err, ErrFormat)
 		}
-		return nil, fmt.Errorf("%s: %w", o.shown(path), err)
+		return nil, fmt.Errorf("%s: %w", o.Called, err)
 	}
 	defer z.Close()
 	if n := len(z.File); n > maxArrays {
 		return nil, kindErrorf(ErrFormat, "%s: the archive has %s arrays, at most %s are allowed; write only the arrays of the dataset, with numpy.savez",
-			o.shown(path), units.Count(n), units.Count(maxArrays))
+			o.Called, units.Count(n), units.Count(maxArrays))
 	}
 	entries := map[string]*array{}
 	for i, e := range z.File {
 		name := strings.TrimSuffix(e.Name, ".npy")
 		if entries[name] != nil {
-			return nil, kindErrorf(ErrAmbiguous, "%s: two arrays are called %q: write the file with only one of them", o.shown(path), name)
+			return nil, kindErrorf(ErrAmbiguous, "%s: two arrays are called %q: write the file with only one of them", o.Called, name)
 		}
 		a := &array{name: name, most: o.size.unpacked(), open: func() (io.ReadCloser, int64, error) { return openEntry(path, i, e.Name) }}
 		a.random = a.unpack
 		entries[name] = a
 	}
-	return newArraySource(o.shown(path), o, entries)
+	return newArraySource(o.Called, o, entries)
 }
 
 // openEntry opens entry i of an archive. It does not look the name up, for which package zip would
@@ -192,7 +192,7 @@ func openNPY(path string, o *OpenOptions) (Source, error) {
 		}
 		entries[o.labelVariables()[0]] = fileArray(labels)
 	}
-	return newArraySource(o.shown(path), o, entries)
+	return newArraySource(o.Called, o, entries)
 }
 
 func fileArray(path string) *array {

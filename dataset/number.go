@@ -4,15 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // parseNumber reads a decimal number with a point; reason says why field is not one.
 func parseNumber(field string) (v float64, reason string) {
-	if field != "" && (mayBeSpace(field[0]) || mayBeSpace(field[len(field)-1])) { // most fields have nothing to trim
+	// Most fields have nothing to trim: only these bytes may be part of a space.
+	if n := len(field) - 1; n >= 0 && (field[0] <= ' ' || field[0] >= 0x7f || field[n] <= ' ' || field[n] >= 0x7f) {
 		field = strings.TrimSpace(field)
 	}
 	if field == "" {
@@ -39,12 +43,19 @@ func (m marks) parse(field string) (v float64, reason string) {
 	if m.thousands != 0 {
 		return m.parseGrouped(strings.TrimSpace(field))
 	}
-	if m.comma {
-		return m.parseComma(strings.TrimSpace(field))
+	if !m.comma {
+		if v, reason = parseNumber(field); reason != "" {
+			reason += m.spelling(field) + m.advice(field)
+		}
+		return v, reason
 	}
-	v, reason = parseNumber(field)
-	if reason != "" {
-		reason += m.spelling(field) + m.advice(field)
+	field = strings.TrimSpace(field)
+	if strings.Contains(field, ".") && marked(field) {
+		return 0, fmt.Sprintf("%.40q has a point, but the decimal separator is a comma; --decimal . reads points as decimal separators, --thousands . as thousands separators", field)
+	}
+	v, reason = parseNumber(strings.Replace(field, ",", ".", 1))
+	if reason != "" && field != "" {
+		reason = fmt.Sprintf("%.40q is not a number", field) + m.spelling(field) + m.advice(field)
 	}
 	return v, reason
 }
@@ -62,6 +73,11 @@ func (m marks) value(field string) (v float64, ok bool) {
 	}
 	v, reason := m.parse(field)
 	return v, reason == ""
+}
+
+func isFieldNumber(field string, m marks) bool {
+	_, ok := m.value(field)
+	return ok
 }
 
 // likeNumber reports whether a field is written as a number without marks between thousands: digits, one mark before decimals
@@ -83,17 +99,6 @@ func (m marks) likeNumber(field string) bool {
 		rest = strings.TrimLeft(rest[1:], "+-0123456789")
 	}
 	return rest == ""
-}
-
-func (m marks) parseComma(field string) (v float64, reason string) {
-	if strings.Contains(field, ".") && marked(field) {
-		return 0, fmt.Sprintf("%.40q has a point, but the decimal separator is a comma; --decimal . reads points as decimal separators, --thousands . as thousands separators", field)
-	}
-	v, reason = parseNumber(strings.Replace(field, ",", ".", 1))
-	if reason != "" && field != "" {
-		reason = fmt.Sprintf("%.40q is not a number", field) + m.spelling(field) + m.advice(field)
-	}
-	return v, reason
 }
 
 // text returns a field of a column of texts; a number with a decimal comma gets a point and loses marks between
@@ -135,9 +140,6 @@ var missingWords = []string{
 	"#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!",
 }
 
-// mayBeSpace reports whether a byte is a space or may be part of one.
-func mayBeSpace(c byte) bool { return c <= ' ' || c >= 0x7f }
-
 // isMissing reports whether a field of a text file, a class or a group is a missing value.
 func isMissing(field string) bool {
 	if field == "" {
@@ -166,3 +168,311 @@ func isNumber(field string) bool {
 
 // nan is a missing value in Row.Values and Row.Labels.
 var nan = math.NaN()
+
+// decimal returns the mark before decimals.
+func (m marks) decimal() byte {
+	if m.comma {
+		return ','
+	}
+	return '.'
+}
+
+// alike are the marks that stand for one between thousands.
+var alike = map[rune]string{',': ",", '.': ".", '\'': "'\u2019", ' ': " \u00a0\u2009\u202f"}
+
+// ungroup takes the marks between thousands out of the whole part of a number; ok: they are where they must be, or there is
+// none. After the first mark come three digits, or two if more follow (as in India).
+func ungroup(field, between string, decimal byte) (plain string, ok bool) {
+	whole, rest := field, ""
+	if i := strings.IndexAny(field, string(decimal)+"eE"); i >= 0 {
+		whole, rest = field[:i], field[i:]
+	}
+	marks := 0
+	for _, r := range whole {
+		if strings.ContainsRune(between, r) {
+			marks++
+		}
+	}
+	if marks == 0 {
+		return field, true
+	}
+	groups := strings.FieldsFunc(whole, func(r rune) bool { return strings.ContainsRune(between, r) })
+	if len(groups) != marks+1 {
+		return "", false
+	}
+	for i, group := range groups {
+		if i == 0 {
+			group = strings.TrimLeft(group, "+-")
+		}
+		last := i == len(groups)-1
+		if !digits(group) || i == 0 && (len(group) > 3 || group[0] == '0') || last && len(group) != 3 || i > 0 && !last && len(group) != 3 && len(group) != 2 {
+			return "", false
+		}
+	}
+	return strings.Join(groups, "") + rest, true
+}
+
+// likeThousands reports whether a mark in a number may be one between thousands: one to three digits before it,
+// no zero first, and three after it.
+func likeThousands(field string, mark byte) bool {
+	field = strings.TrimLeft(field, "+-")
+	whole, rest, found := strings.Cut(field, string(mark))
+	return found && len(rest) == 3 && digits(rest) && len(whole) <= 3 && digits(whole) && whole[0] != '0'
+}
+
+// digits reports whether s is digits.
+func digits(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+}
+
+// parseGrouped reads a number with marks between thousands.
+func (m marks) parseGrouped(field string) (v float64, reason string) {
+	plain, ok := ungroup(field, alike[m.thousands], m.decimal())
+	if !ok {
+		return 0, fmt.Sprintf("%.40q is not a number with the thousands separator %q", field, m.thousands) + m.spelling(field)
+	}
+	if m.comma {
+		plain = strings.Replace(plain, ",", ".", 1)
+	}
+	if v, reason = parseNumber(plain); reason != "" && field != "" {
+		reason = fmt.Sprintf("%.40q is not a number", field) + m.spelling(field)
+	}
+	return v, reason
+}
+
+// advice names the flags with which a field that is not a number is one.
+func (m marks) advice(field string) (text string) {
+	for _, way := range m.ways(field) {
+		text += "; " + way.What
+	}
+	return text
+}
+
+// ways lists the ways to read a field that is not a number with these marks.
+func (m marks) ways(field string) (ways []Way) {
+	field = strings.TrimSpace(field)
+	if !strings.ContainsAny(field, "0123456789") || strings.ContainsFunc(field, func(r rune) bool { return !strings.ContainsRune("0123456789+-.,eE' \u00a0\u2009\u202f\u2019", r) }) {
+		return nil
+	}
+	values := map[float64]bool{}
+	for _, other := range m.others() {
+		if v, reason := other.parseGrouped(field); reason == "" && !values[v] {
+			values[v] = true
+			ways = append(ways, Way{other.String() + " reads " + strconv.FormatFloat(v, 'f', -1, 64), other.flags()})
+		}
+	}
+	return ways
+}
+
+// marks returns the marks of a way that Way.What describes as ways does.
+func (w *Way) marks() (m marks) {
+	decimal := ""
+	for _, f := range w.Flags {
+		switch f.Name {
+		case "--thousands":
+			m.thousands = []rune(f.Value)[0]
+			m.comma = m.thousands == '.'
+		case "--decimal":
+			decimal = f.Value
+		}
+	}
+	if decimal != "" {
+		m.comma = decimal == ","
+	}
+	return m
+}
+
+// others lists the marks to try if a field is no number with these.
+func (m marks) others() [7]marks {
+	return [7]marks{{comma: !m.comma}, {thousands: ','}, {thousands: '.', comma: true}, {thousands: '\''}, {thousands: '\'', comma: true}, {thousands: ' '}, {thousands: ' ', comma: true}}
+}
+
+// flags returns the flags that read numbers with these marks.
+func (m marks) flags() (flags []Flag) {
+	if m.thousands != 0 {
+		flags = append(flags, Flag{Name: "--thousands", Value: string(m.thousands)})
+	}
+	if m.thousands == 0 || m.comma != (m.thousands == '.') {
+		flags = append(flags, Flag{Name: "--decimal", Value: string(m.decimal())})
+	}
+	return flags
+}
+
+// String writes the flags.
+func (m marks) String() string {
+	var words []string
+	for _, f := range m.flags() {
+		if strings.Contains("' ", f.Value) {
+			f.Value = strconv.Quote(f.Value)
+		}
+		words = append(words, f.Name+" "+f.Value)
+	}
+	return strings.Join(words, " ")
+}
+
+// decimalsProof is what shows that marks of a file are before decimals, where no flag says it: a number that could not be
+// written so with marks between thousands.
+type decimalsProof struct {
+	needed bool // none was seen, and no flag says it
+	doubt  bool // a mark was seen that may be one between thousands
+}
+
+// look looks at a number with a fraction or of more than four characters.
+func (p *decimalsProof) look(field string, mark byte) {
+	field = strings.TrimSpace(field)
+	switch {
+	case strings.IndexByte(field, mark) < 0:
+	case likeThousands(field, mark):
+		p.doubt = true
+	default:
+		p.needed = false
+	}
+}
+
+// spelling says what in a field keeps it from being a number, and how to write it; empty: the field is no number in any of
+// the spellings that are known.
+func (m marks) spelling(field string) string {
+	plain, causes := respell(field)
+	if causes == nil {
+		return ""
+	}
+	_, ok := m.value(plain)
+	advice := ""
+	if !ok {
+		if advice = m.advice(plain); advice == "" {
+			return ""
+		}
+	}
+	return fmt.Sprintf(", because it has %s; write %s%s", strings.Join(causes, " and "), plain, advice)
+}
+
+// dressed matches a number with a sign, a currency or a parenthesis before it, and a unit or other signs after it.
+var dressed = regexp.MustCompile(`^([-+]?)([^\d.,+-]{0,6})([-+]?)((?:\d[\d.,'’ \x{a0}\x{2009}\x{202f}]*|[.,]\d+)(?:[eEdDqQ][-+]?\d{1,3})?)([^\d]{0,16})$`)
+
+// respell returns the number that people read in a field in ASCII, as programs write it, and what was changed; nil: nothing, or
+// the field is no such number. The marks before decimals and between thousands stay.
+func respell(field string) (plain string, causes []string) {
+	const longest = 64
+	if field = strings.TrimSpace(field); len(field) > longest || !strings.ContainsFunc(field, unicode.IsDigit) {
+		return "", nil
+	}
+	add := func(cause string) {
+		if !slices.Contains(causes, cause) {
+			causes = append(causes, cause)
+		}
+	}
+	field = strings.TrimSpace(strings.Map(func(r rune) rune {
+		to, cause := asciiOf(r)
+		if cause != "" {
+			add(cause)
+		}
+		return to
+	}, field))
+	parts := dressed.FindStringSubmatch(field)
+	if parts == nil {
+		return "", nil
+	}
+	sign, before, number, after := parts[1]+parts[3], strings.TrimSpace(parts[2]), strings.TrimRight(parts[4], " ,'’\u00a0\u2009\u202f"), strings.TrimSpace(parts[5])
+	if at := strings.IndexAny(number, "dDqQ"); at >= 0 {
+		add(fmt.Sprintf("a %c exponent, as Fortran writes", number[at]&^0x20))
+		number = number[:at] + "e" + number[at+1:]
+	}
+	inside, opened := strings.CutPrefix(before, "(")
+	if rest, closed := strings.CutSuffix(after, ")"); opened && closed && sign == "" {
+		add("parentheses, as accounting writes negative numbers")
+		sign, before, after = "-", strings.TrimSpace(inside), strings.TrimSpace(rest)
+	}
+	if rest, found := strings.CutSuffix(after, "-"); found && sign == "" {
+		add("a minus after its digits")
+		sign, after = "-", strings.TrimSpace(rest)
+	}
+	if before != "" {
+		cause := causeBefore(before)
+		if cause == "" {
+			return "", nil
+		}
+		add(cause)
+	}
+	if after != "" {
+		cause := causeAfter(after)
+		if cause == "" {
+			return "", nil
+		}
+		add(cause)
+	}
+	if len(sign) > 1 {
+		return "", nil
+	}
+	return sign + number, causes
+}
+
+// respelt reports whether a field is a number in a spelling that is not read; a unit may also be part of a name.
+func respelt(field string) bool {
+	_, causes := respell(field)
+	return causes != nil && !slices.ContainsFunc(causes, func(cause string) bool { return strings.HasPrefix(cause, unitCause) })
+}
+
+// asciiOf returns the character of numbers that r stands for, or -1 for none, and what r is; empty: r itself.
+func asciiOf(r rune) (to rune, cause string) {
+	switch {
+	case r < 0x80:
+		return r, ""
+	case r == '\u2212':
+		return '-', "a Unicode minus (U+2212)"
+	case r == '\u2013', r == '\u2014':
+		return '-', fmt.Sprintf("a dash as minus (U+%04X)", r)
+	case r == '\u2010', r == '\u2011', r == '\ufe63':
+		return '-', fmt.Sprintf("a hyphen as minus (U+%04X)", r)
+	case r >= '\uff01' && r <= '\uff5e':
+		return r - '\uff01' + '!', "full-width characters"
+	case r >= '\u200b' && r <= '\u200f', r == '\u2060', r == '\ufeff', r == '\u00ad':
+		return -1, fmt.Sprintf("an invisible character (U+%04X)", r)
+	case unicode.IsDigit(r):
+		for _, zero := range []rune{'\u0660', '\u06f0', '\u0966', '\u09e6', '\u0e50'} {
+			if r >= zero && r <= zero+9 {
+				return r - zero + '0', "digits of another script"
+			}
+		}
+	}
+	return r, ""
+}
+
+// currencies are names of currencies that stand before or after an amount.
+var currencies = []string{"USD", "EUR", "GBP", "CHF", "JPY", "CNY", "INR", "CAD", "AUD", "BRL", "SEK", "NOK", "DKK", "PLN", "kr", "Rs", "R$", "US$"}
+
+func isCurrency(s string) bool {
+	return slices.Contains(currencies, s) || !strings.ContainsFunc(s, func(r rune) bool { return !unicode.Is(unicode.Sc, r) })
+}
+
+// causeBefore says what a text before a number is; empty: none that is known.
+func causeBefore(s string) string {
+	switch {
+	case isCurrency(s):
+		return fmt.Sprintf("a currency (%s)", s)
+	case strings.Trim(s, "<>=≤≥~≈") == "":
+		return fmt.Sprintf("a comparison (%s)", s)
+	}
+	return ""
+}
+
+// unitCause begins what causeAfter says of a unit.
+const unitCause = "a unit ("
+
+// causeAfter says what a text after a number is; empty: none that is known.
+func causeAfter(s string) string {
+	first := []rune(s)[0]
+	switch {
+	case s == "%", s == "‰":
+		return fmt.Sprintf("a percent sign (%s)", s)
+	case isCurrency(s):
+		return fmt.Sprintf("a currency (%s)", s)
+	case slices.Contains([]string{"st", "nd", "rd", "th"}, s): // an ordinal number
+	case unicode.IsLetter(first) || strings.ContainsRune("°µ′″\"'", first):
+		if !strings.ContainsFunc(s, func(r rune) bool {
+			return !unicode.IsLetter(r) && !strings.ContainsRune("°µ′″\"'²³/·*^. %⁻¹", r)
+		}) {
+			return unitCause + s + ")"
+		}
+	}
+	return ""
+}

@@ -2,9 +2,15 @@ package dataset
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset/images"
 )
 
 // OpenOptions says how Open reads a file; the zero value reads features and
@@ -85,9 +91,6 @@ type OpenOptions struct {
 	modelFeatures int        // Features, also where only some columns of the file are used
 }
 
-// shown is how messages call the file at path.
-func (o *OpenOptions) shown(path string) string { return cmp.Or(o.Called, path) }
-
 // Header says whether a CSV file has a header line.
 type Header string
 
@@ -110,16 +113,8 @@ const (
 // fs.ErrNotExist where these apply, and are *RowError where a row is at fault.
 // Values are checked by Import, Build and Blocks.
 func Open(path string, o OpenOptions) (Source, error) {
-	if err := o.Labels.check(); err != nil && !o.NoLabels {
-		return nil, err
-	}
-	o.Labels.Columns, o.FeatureColumns, o.Drop = trimmed(o.Labels.Columns), trimmed(o.FeatureColumns), trimmed(o.Drop)
-	o.Categories = trimmed(o.Categories)
-	o.RowNames = strings.TrimSpace(o.RowNames)
-	if err := o.Beside.trim(); err != nil {
-		return nil, err
-	}
-	if err := o.checkImages(); err != nil {
+	o.Called = cmp.Or(o.Called, path)
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	info, err := os.Stat(path)
@@ -137,7 +132,7 @@ func Open(path string, o OpenOptions) (Source, error) {
 		return nil, fmt.Errorf("%s: a pipe or device cannot be read twice; pass the data on stdin (-), with --data-format", path)
 	}
 	if info.Size() == 0 {
-		return nil, kindErrorf(ErrFormat, "%s: %s", o.shown(path), emptyFile)
+		return nil, kindErrorf(ErrFormat, "%s: %s", o.Called, emptyFile)
 	}
 	var names *Names
 	if o.NamesFile != "" {
@@ -146,45 +141,323 @@ func Open(path string, o OpenOptions) (Source, error) {
 		}
 		o.Labels.order = names.Labels
 	}
-	o.size, o.modelFeatures = fileSize(info.Size()), o.Features
+	o.size, o.modelFeatures, o.tabs = fileSize(info.Size()), o.Features, kind.tabs
 	src, err := kind.read(path, &o)
 	if err != nil {
 		return nil, err
 	}
-	if src = withMissing(src, &o); o.Images == "" {
-		src = withShape(src, o.Shape)
+	if !o.Missing.refuses() {
+		src = withMissing(src, &o)
 	}
 	if !o.NoLabels {
-		if err := checkSingle(src, &o); err != nil {
-			return nil, err
-		}
-		if src, err = withScale(src, &o); err != nil {
-			return nil, err
-		}
-		if src, err = withLabels(src, &o.Labels); err != nil {
+		if src, err = withLabels(src, &o); err != nil {
 			return nil, err
 		}
 	}
-	if src, err = withImages(src, &o); err != nil {
-		return nil, err
+	if o.Images != "" {
+		if src, err = withImages(src, &o); err != nil {
+			return nil, err
+		}
 	}
 	if names != nil {
 		if src, err = WithNames(src, o.NamesFile, names); err != nil {
 			return nil, err
 		}
 	}
-	src = withReading(withCleanNames(src), kind, &o)
-	return src, src.Info().check()
+	described := src.Info()
+	described.FeatureNames, described.LabelNames = cleanNames(described.FeatureNames), cleanNames(described.LabelNames)
+	described.Missing, described.Reading = o.Missing, described.Reading.given(kind, &o)
+	if o.Shape != (Shape{}) {
+		described.Shape = o.Shape
+	}
+	return &namedSource{Source: src, info: described}, described.check()
+}
+
+// check returns an error for options that contradict each other, and takes blanks off the ends of names.
+func (o *OpenOptions) check() error {
+	switch l := &o.Labels; {
+	case o.NoLabels:
+	case l.Kind == Class && l.Ordered:
+		return errors.New("classes are not numeric")
+	case l.Kind != Age && !l.Ordered:
+	case l.Kind == Age && (!(l.Sigma > 0) || math.IsInf(l.Sigma, 0)):
+		return fmt.Errorf("sigma %v: want a number above 0", l.Sigma)
+	case l.Low >= l.High || l.High-l.Low >= MaxLabels || l.Low < -maxNumber || l.High >= maxNumber:
+		return fmt.Errorf("range %d:%d: want LOW:HIGH with the lower number first, at most %d numbers, and all numbers from %d to %d", l.Low, l.High, MaxLabels, -maxNumber, maxNumber-1)
+	}
+	for _, list := range []*[]string{&o.Labels.Columns, &o.FeatureColumns, &o.Drop, &o.Categories, &o.Beside.Intervals} {
+		*list = trimmed(*list)
+	}
+	for _, name := range []*string{&o.RowNames, &o.Beside.Values, &o.Beside.Groups} {
+		*name = strings.TrimSpace(*name)
+	}
+	if n := len(o.Beside.Intervals); n != 0 && n != 2 {
+		return fmt.Errorf("intervals: want two columns, with the lowest and the highest number of each sample, got %d", n)
+	}
+	switch channels := o.Shape.Channels; {
+	case o.Images == "":
+	case o.Shape == Shape{}:
+		return optionErrorf("--images needs --shape, the size of the images, such as 1x32x32 (grey) or 3x32x32 (red, green, blue)")
+	case channels != images.Grey && channels != images.RGB:
+		return optionErrorf("--shape %v has %d channels, want 1 (grey) or 3 (red, green, blue)", o.Shape, channels)
+	case len(o.FeatureColumns)+len(o.Drop) > 0:
+		return optionErrorf("--images cannot be combined with --feature-columns or --drop, because the features are the pixels of the images")
+	}
+	return nil
 }
 
 // emptyFile is what errors say of a file with nothing in it.
 const emptyFile = "the file is empty"
 
-// trimmed returns texts without the blanks at their ends.
-func trimmed(texts []string) []string {
-	out := make([]string, len(texts))
-	for i, s := range texts {
-		out[i] = strings.TrimSpace(s)
+// fileFamily groups the kinds of files that differ in their compression only.
+type fileFamily int
+
+const (
+	matFiles fileFamily = iota
+	npzFiles
+	npyFiles
+	csvFiles
+	libsvmFiles
+)
+
+// fileKind is a kind of data file.
+type fileKind struct {
+	format string // as names end, after a point
+	family fileFamily
+	tabs   bool // between columns, if there are any
+	open   func(string, *OpenOptions) (Source, error)
+}
+
+// fileKinds lists what Open knows, in the order of its message.
+var fileKinds = []fileKind{
+	{"mat", matFiles, false, openMAT},
+	{"npz", npzFiles, false, openNPZ},
+	{"npy", npyFiles, false, openNPY},
+	{"csv", csvFiles, false, openCSV},
+	{"csv.gz", csvFiles, false, openCSV},
+	{"tsv", csvFiles, true, openCSV},
+	{"tsv.gz", csvFiles, true, openCSV},
+	{"libsvm", libsvmFiles, false, openLibsvm},
+	{"libsvm.gz", libsvmFiles, false, openLibsvm},
+	{"svm", libsvmFiles, false, openLibsvm},
+	{"svm.gz", libsvmFiles, false, openLibsvm},
+}
+
+// Formats lists the kinds of data files that Open reads, as OpenOptions.Format
+// names them.
+func Formats() (all []string) {
+	for _, k := range fileKinds {
+		all = append(all, k.format)
 	}
-	return out
+	return all
+}
+
+// others are kinds of files that Open does not read, with advice for messages.
+var others = []struct{ format, advice string }{
+	{"xlsx", "save the sheet as CSV"},
+	{"xlsm", "save the sheet as CSV"},
+	{"xls", "save the sheet as CSV"},
+	{"ods", "save the sheet as CSV"},
+	{"parquet", "convert the file with pandas: read_parquet(...).to_csv(..., index=False)"},
+	{"feather", "convert the file with pandas: read_feather(...).to_csv(..., index=False)"},
+	{"pkl", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
+	{"pickle", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
+	{"h5", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
+	{"hdf5", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
+	{"rds", "convert the file with R: write.csv(..., row.names=FALSE)"},
+	{"rdata", "convert the file with R: write.csv(..., row.names=FALSE)"},
+	{"arff", "save it as CSV"},
+	{"json", "save it as CSV"},
+	{"zip", "decompress the file"},
+}
+
+// kindOf returns the kind of a file: o.Format, or what its name ends in.
+func kindOf(path string, o *OpenOptions) (*fileKind, error) {
+	lower := strings.ToLower(filepath.Base(path))
+	for i := range fileKinds {
+		k := &fileKinds[i]
+		if o.Format == k.format || o.Format == "" && strings.HasSuffix(lower, "."+k.format) {
+			return k, nil
+		}
+	}
+	list := strings.Join(Formats(), ", ")
+	if o.Format != "" {
+		return nil, fmt.Errorf("format %q is unknown; want one of %s", o.Format, list)
+	}
+	for _, k := range others {
+		if strings.HasSuffix(lower, "."+k.format) {
+			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.Called, k.format, k.advice)
+		}
+	}
+	return nil, fmt.Errorf("%s: unknown kind of data file; the name must end in .%s, or give the kind with --data-format",
+		o.Called, strings.ReplaceAll(list, ", ", ", ."))
+}
+
+// read opens a file of this kind, with the features that o asks for.
+func (k *fileKind) read(path string, o *OpenOptions) (Source, error) {
+	if err := k.check(o); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Called, err)
+	}
+	if k.family == csvFiles {
+		return k.open(path, o)
+	}
+	rest := *o
+	chosen := len(o.FeatureColumns)+len(o.Drop) > 0
+	if chosen || o.choosesAsTrained() {
+		rest.Features = 0 // of the file there may be more or fewer
+	}
+	src, err := k.open(path, &rest)
+	if err != nil {
+		return nil, err
+	}
+	if rest = *o; !chosen {
+		src = rest.chooseLikeTraining(src)
+	}
+	columns := src.Info().Features
+	if src, err = withColumns(src, &rest); err != nil {
+		return nil, err
+	}
+	info := src.Info()
+	info.Reading.Columns = columns
+	return &namedSource{Source: src, info: info}, nil
+}
+
+// check refuses options that do not apply to this kind of file.
+func (k *fileKind) check(o *OpenOptions) error {
+	csv, variables := []fileFamily{csvFiles}, []fileFamily{matFiles, npzFiles}
+	besides := []fileFamily{csvFiles, matFiles, npzFiles}
+	for _, option := range []struct {
+		flag  string
+		given bool
+		of    []fileFamily
+		what  string
+	}{
+		{"--delimiter", o.Delimiter != 0, csv, "CSV files"},
+		{"--thousands", o.Thousands != 0, csv, "CSV files"},
+		{"--decimal", o.Decimal != "", csv, "CSV files"},
+		{"--encoding", o.Encoding != "", []fileFamily{csvFiles, libsvmFiles}, "text files: CSV and libsvm"},
+		{"--label-columns", len(o.Labels.Columns) > 0, csv, "CSV files"},
+		{"--label-prefix", len(o.Labels.Prefixes) > 0, csv, "CSV files"},
+		{"--header", o.Header != HeaderAuto, csv, "CSV files"},
+		{"--categories", len(o.Categories) > 0, csv, "CSV files"},
+		{"--row-names", o.RowNames != "", csv, "CSV files"},
+		{"--features-variable", o.FeaturesVariable != "", variables, ".mat and .npz files"},
+		{"--labels-variable", o.LabelsVariable != "", variables, ".mat and .npz files"},
+		{"--images", o.Images != "", csv, "CSV files"},
+		{"--values", o.Beside.Values != "", besides, "CSV, .mat and .npz files"},
+		{"--intervals", len(o.Beside.Intervals) > 0, besides, "CSV, .mat and .npz files"},
+		{"--groups", o.Beside.Groups != "", besides, "CSV, .mat and .npz files"},
+		{"--zero-based", o.ZeroBased, []fileFamily{libsvmFiles}, "libsvm files"},
+		{"--labels-file", o.LabelsFile != "", []fileFamily{npyFiles}, ".npy files"},
+	} {
+		if option.given && !slices.Contains(option.of, k.family) {
+			return fmt.Errorf("%s can only be used with %s", option.flag, option.what)
+		}
+	}
+	return nil
+}
+
+// selectedColumns is a Source with some of the features of another Source.
+type selectedColumns struct {
+	Source               // the other Source
+	info     Info        // of the selected features
+	features []int       // the selected features by their numbers in Source, in the order asked for
+	index    map[int]int // by number in Source: the index in features
+}
+
+// withColumns returns src with only the features that o asks for. It is for all kinds of
+// files but CSV; columns are features here.
+func withColumns(src Source, o *OpenOptions) (Source, error) {
+	if len(o.FeatureColumns)+len(o.Drop) == 0 {
+		return src, nil
+	}
+	s := &selectedColumns{Source: src, info: src.Info(), index: map[int]int{}}
+	names, n := s.info.FeatureNames, s.info.Features
+	c := csvColumns{used: make([]bool, n)}
+	_, err := c.take(names, o.Drop)
+	if err == nil {
+		s.features, err = c.take(names, o.FeatureColumns)
+	}
+	if err != nil {
+		return nil, pathError(s.info.File, err)
+	}
+	if len(o.FeatureColumns) == 0 {
+		s.features = c.free()
+	}
+	s.describe()
+	s.info.Notes = slices.Concat(s.info.Notes, o.numberNotes(names))
+	return s, nil
+}
+
+// describe sets info and index from features.
+func (s *selectedColumns) describe() {
+	names := s.info.FeatureNames
+	s.info.Features, s.info.FeatureNames, s.info.Shape = len(s.features), nil, Shape{}
+	for i, old := range s.features {
+		s.index[old] = i
+		if names != nil {
+			s.info.FeatureNames = append(s.info.FeatureNames, names[old])
+		}
+	}
+}
+
+// Info describes the rows with the selected features.
+func (s *selectedColumns) Info() Info { return s.info }
+
+// Scan implements Source.
+func (s *selectedColumns) Scan(f func(*Row) error) error {
+	var row Row
+	p := selectedRow{selectedColumns: s}
+	return s.Source.Scan(func(r *Row) error {
+		row = *r
+		if r.Sparse {
+			p.sparse(r)
+			row.Columns = p.columns
+		} else if err := p.dense(r); err != nil {
+			return err
+		}
+		row.Values = p.values
+		return f(&row)
+	})
+}
+
+// selectedRow is the selected features of one row.
+type selectedRow struct {
+	*selectedColumns
+	columns  []uint32 // of a sparse row: as Row.Columns
+	values   []float64
+	selected []entry // of a sparse row, in the order of the file
+}
+
+// entry is a value of a sparse row.
+type entry struct {
+	column uint32
+	value  float64
+}
+
+// dense sets p to the selected features of a dense row.
+func (p *selectedRow) dense(r *Row) error {
+	if want := p.Source.Info().Features; len(r.Values) != want {
+		return rowErrorf(p.info.File, r.Number, "found %d features, want %d", len(r.Values), want)
+	}
+	p.values = p.values[:0]
+	for _, i := range p.features {
+		p.values = append(p.values, r.Values[i])
+	}
+	return nil
+}
+
+// sparse sets p to the selected features of a sparse row, in ascending order of columns.
+func (p *selectedRow) sparse(r *Row) {
+	p.selected = p.selected[:0]
+	for j, column := range r.Columns {
+		if i, ok := p.index[int(column)]; ok {
+			p.selected = append(p.selected, entry{uint32(i), r.Values[j]})
+		}
+	}
+	slices.SortFunc(p.selected, func(a, b entry) int { return cmp.Compare(a.column, b.column) })
+	p.columns, p.values = p.columns[:0], p.values[:0]
+	for _, e := range p.selected {
+		p.columns, p.values = append(p.columns, e.column), append(p.values, e.value)
+	}
 }

@@ -69,23 +69,25 @@ const maxDropped = 1024
 // familyNames are the values of Reading.Kind.
 var familyNames = [...]string{matFiles: "mat", npzFiles: "npz", npyFiles: "npy", csvFiles: "csv", libsvmFiles: "libsvm"}
 
-// given adds the options of o to what the reader of the file found.
+// given adds the options of o, which Open checked, to what the reader of the file found.
 func (r Reading) given(kind *fileKind, o *OpenOptions) Reading {
 	r.Kind = familyNames[kind.family]
-	r.LabelColumns, r.LabelPrefix = listOrNil(o.Labels.Columns), listOrNil(o.Labels.Prefixes)
+	r.LabelColumns, r.LabelPrefix = o.Labels.Columns, append([]string(nil), o.Labels.Prefixes...)
 	if r.Labels = o.Labels.Kind; r.Labels == Age {
 		r.Sigma = o.Labels.Sigma
 	}
 	if r.Labels == Age || o.Labels.Ordered {
 		r.Range = fmt.Sprintf("%d:%d", o.Labels.Low, o.Labels.High)
 	}
-	r.Values, r.Intervals, r.Groups = o.Beside.Values, listOrNil(o.Beside.Intervals), o.Beside.Groups
+	r.Values, r.Intervals, r.Groups = o.Beside.Values, o.Beside.Intervals, o.Beside.Groups
 	if r.RowNames == "" {
 		r.RowNames = o.RowNames
 	}
-	r.FeatureColumns, r.Drop, r.Header = listOrNil(o.FeatureColumns), listOrNil(o.Drop), o.Header
-	if o.Delimiter != 0 {
-		r.Delimiter = delimiterText(o.Delimiter)
+	r.FeatureColumns, r.Drop, r.Header = o.FeatureColumns, o.Drop, o.Header
+	if o.Delimiter == '\t' {
+		r.Delimiter = tabWord
+	} else if o.Delimiter != 0 {
+		r.Delimiter = string(o.Delimiter)
 	}
 	if o.Thousands != 0 {
 		r.Thousands = string(o.Thousands)
@@ -98,17 +100,6 @@ func (r Reading) given(kind *fileKind, o *OpenOptions) Reading {
 		}
 	}
 	return r
-}
-
-// listOrNil returns a copy of a list, or nil if it is empty.
-func listOrNil(list []string) []string { return append([]string(nil), list...) }
-
-// delimiterText writes a delimiter as ParseDelimiter reads it.
-func delimiterText(r rune) string {
-	if r == '\t' {
-		return tabWord
-	}
-	return string(r)
 }
 
 // passing notes which columns of a CSV file with these names were dropped.
@@ -253,8 +244,10 @@ func (o *OpenOptions) likeTraining(path string) {
 			o.took(name, value)
 		}
 	}
-	if text := kind.family == csvFiles || kind.family == libsvmFiles; text && !beginsWithMark(path) {
-		take("encoding", &o.Encoding, r.Encoding)
+	if kind.family == csvFiles || kind.family == libsvmFiles {
+		if start, _ := textStart(path, 4); markOf(start) == "" {
+			take("encoding", &o.Encoding, r.Encoding)
+		}
 	}
 	switch kind.family {
 	case csvFiles:
@@ -262,7 +255,7 @@ func (o *OpenOptions) likeTraining(path string) {
 			o.Header = r.Header
 			o.took("header", string(r.Header))
 		}
-		if d, err := ParseDelimiter(r.Delimiter); err == nil && o.Delimiter == 0 && !strings.HasPrefix(kind.format, "tsv") {
+		if d, err := ParseDelimiter(r.Delimiter); err == nil && o.Delimiter == 0 && !kind.tabs {
 			o.Delimiter = d
 			o.took("delimiter", r.Delimiter)
 		}
@@ -307,7 +300,7 @@ func (o *OpenOptions) took(name, value string) {
 // columnsLikeTraining is o with the columns of a CSV file of n columns that were given for the
 // model's file and are in this file too; names is nil if the file has no header.
 func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
-	if o.schema == nil || o.schema.Reading.Kind != familyNames[csvFiles] {
+	if o.schema.Reading.Kind != familyNames[csvFiles] {
 		return o
 	}
 	r, like := &o.schema.Reading, *o
@@ -339,8 +332,16 @@ func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
 	if len(o.FeatureColumns)+len(o.Drop) == 0 {
 		like.chooseAsTrained()
 	}
-	if len(r.FeatureColumns) == 0 {
-		like.dropBeside(n)
+	if len(r.FeatureColumns) > 0 {
+		return &like
+	}
+	// Groups, exact numbers and intervals of the model's file that are read as nothing else are dropped.
+	like.Drop = slices.Clone(like.Drop)
+	for _, name := range (&BesideOptions{Values: r.Values, Intervals: r.Intervals, Groups: r.Groups}).names() {
+		i, err := findColumn(nil, n, name)
+		if err == nil && !slices.Contains(o.schema.LabelColumns.Positions, i) && !slices.Contains(like.Beside.names(), name) {
+			like.Drop = append(like.Drop, name)
+		}
 	}
 	return &like
 }
@@ -361,19 +362,6 @@ func (o *OpenOptions) takeCategories(names []string, headerless bool) {
 	}
 	if len(taken) > 0 {
 		o.took("categories", listFlag("categories", taken...).Value)
-	}
-}
-
-// dropBeside drops the columns of a CSV file without a header that were groups, exact numbers
-// or intervals of the model's file and are read as nothing else.
-func (o *OpenOptions) dropBeside(n int) {
-	r := &o.schema.Reading
-	o.Drop = slices.Clone(o.Drop)
-	for _, name := range (&BesideOptions{Values: r.Values, Intervals: r.Intervals, Groups: r.Groups}).names() {
-		i, err := findColumn(nil, n, name)
-		if err == nil && !slices.Contains(o.schema.LabelColumns.Positions, i) && !slices.Contains(o.Beside.names(), name) {
-			o.Drop = append(o.Drop, name)
-		}
 	}
 }
 
@@ -486,25 +474,6 @@ func (o *OpenOptions) remedy() string {
 	return strings.Replace(note, "flags override these options", strings.Join(slices.Compact(ways), ", ")+"; flags override these options", 1)
 }
 
-// keptSource is a Source whose file is read as the model's file was.
-type keptSource struct {
-	Source
-	remedy string
-}
-
-// Scan implements Source. An error about the file says how it is read.
-func (s *keptSource) Scan(f func(*Row) error) error {
-	var failed error
-	err := s.Source.Scan(func(r *Row) error {
-		failed = f(r)
-		return failed
-	})
-	if err == nil || failed != nil {
-		return err
-	}
-	return fmt.Errorf("%w; %s", err, s.remedy)
-}
-
 // withNote returns src with a note about how it was read, unless that is empty.
 func withNote(src Source, note string) Source {
 	if note == "" {
@@ -512,12 +481,5 @@ func withNote(src Source, note string) Source {
 	}
 	info := src.Info()
 	info.Notes = append(slices.Clone(info.Notes), note)
-	return &namedSource{Source: src, info: info}
-}
-
-// withReading returns src with a Reading of these options.
-func withReading(src Source, kind *fileKind, o *OpenOptions) Source {
-	info := src.Info()
-	info.Reading = info.Reading.given(kind, o)
 	return &namedSource{Source: src, info: info}
 }

@@ -260,8 +260,8 @@ func flagText(flags []Flag) string {
 
 // profileOf reads the columns of the file.
 func (f *readings) profileOf(o *OpenOptions) (*csvSource, *profile, error) {
-	s := &csvSource{path: f.path, encoding: o.Encoding, info: Info{File: o.shown(f.path)}}
-	in, closer, err := openTextIn(f.path, o.Encoding)
+	s := &csvSource{path: f.path, encoding: o.Encoding, info: Info{File: o.Called}}
+	in, closer, err := openText(f.path, o.Encoding)
 	if err != nil {
 		return nil, nil, pathError(s.info.File, err)
 	}
@@ -274,7 +274,7 @@ func (f *readings) profileOf(o *OpenOptions) (*csvSource, *profile, error) {
 		if n%progressRows != 0 {
 			return nil
 		}
-		return f.io.reportRow("inspect", &Row{file: r.from}, n, -1)
+		return f.io.report("inspect", n, -1, r.from)
 	})
 	if err != nil {
 		return s, p, err

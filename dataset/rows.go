@@ -3,6 +3,8 @@
 // It knows nothing of networks or coordinators.
 package dataset
 
+import "fmt"
+
 // Rows is a block of N rows: features (float32, dense or sparse) and label
 // distributions. The slices may alias a memory-mapped file: never write to them.
 type Rows struct {
@@ -71,4 +73,60 @@ func (r *Rows) NonZeros(i int) (columns []uint32, values []float32) {
 // Label returns the label distribution of row i.
 func (r *Rows) Label(i int) []float32 {
 	return r.D[i*r.Labels : (i+1)*r.Labels : (i+1)*r.Labels]
+}
+
+// Check returns an error if the lengths and indices of r's slices contradict each other.
+func (r *Rows) Check() error {
+	values := r.N * r.Features
+	if r.Sparse {
+		values = len(r.Index)
+	}
+	if len(r.Row) != r.N || len(r.D) != r.N*r.Labels || len(r.X) != values {
+		return fmt.Errorf("dataset: the block is damaged: %d samples do not fit %d row numbers, %d label probabilities and %d values",
+			r.N, len(r.Row), len(r.D), len(r.X))
+	}
+	if r.Value != nil && len(r.Value) != r.N || r.Interval != nil && len(r.Interval) != 2*r.N {
+		return fmt.Errorf("dataset: the block is damaged: %d samples do not fit %d exact numbers and %d interval ends", r.N, len(r.Value), len(r.Interval))
+	}
+	for i, v := range r.Value {
+		if v-v != 0 {
+			return fmt.Errorf("dataset: the block is damaged: the exact number of sample %d is %v, which is not possible", i, v)
+		}
+	}
+	for i := 0; i < len(r.Interval); i += 2 {
+		if low, high := r.Interval[i], r.Interval[i+1]; !(low <= high) || low-low != 0 || high-high != 0 {
+			return fmt.Errorf("dataset: the block is damaged: the interval of sample %d is %v to %v, which is not possible", i/2, low, high)
+		}
+	}
+	if r.Sparse {
+		return r.checkSparse()
+	}
+	return nil
+}
+
+func (r *Rows) checkSparse() error {
+	if len(r.Start) != r.N+1 || r.Start[0] != 0 || int(r.Start[r.N]) != len(r.X) {
+		return fmt.Errorf("dataset: the sparse block is damaged: its row starts do not span its %d values", len(r.X))
+	}
+	for i := range r.N {
+		from, to := r.Start[i], r.Start[i+1]
+		if from > to || int(to) > len(r.Index) {
+			return fmt.Errorf("dataset: the sparse block is damaged: sample %d spans values %d to %d of %d", i, from, to, len(r.X))
+		}
+		if !ascending(r.Index[from:to], uint32(r.Features)) {
+			return fmt.Errorf("dataset: the sparse block is damaged: the columns of sample %d do not ascend below %d", i, r.Features)
+		}
+	}
+	return nil
+}
+
+func ascending(columns []uint32, limit uint32) bool {
+	next := uint32(0)
+	for _, c := range columns {
+		if c < next || c >= limit {
+			return false
+		}
+		next = c + 1
+	}
+	return true
 }

@@ -87,7 +87,9 @@ func TestShapeInManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shaped, _, err := Build(withShape(Artificial(20, 1), Shape{3, 1, 1}), ImportOptions{})
+	images := &namedSource{Source: Artificial(20, 1), info: Artificial(20, 1).Info()}
+	images.info.Shape = Shape{3, 1, 1}
+	shaped, _, err := Build(images, ImportOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

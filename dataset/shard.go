@@ -3,6 +3,8 @@ package dataset
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
+	"unsafe"
 )
 
 // The encoded shard: see FORMAT.md.
@@ -22,8 +24,7 @@ const (
 
 // shardLayout is the header of an encoded shard and where its sections begin.
 type shardLayout struct {
-	sparse, names          bool
-	exact, intervals       bool
+	flags                  uint32
 	rows, features, labels int
 	values                 int // length of X
 	nameBytes              int
@@ -48,41 +49,132 @@ func (l *shardLayout) place() {
 	l.row = next(4 * l.rows)
 	l.d = next(4 * l.rows * l.labels)
 	l.x = next(4 * l.values)
-	if l.sparse {
+	if l.flags&flagSparse != 0 {
 		l.index = next(4 * l.values)
 		l.start = next(4 * (l.rows + 1))
 	}
-	if l.names {
+	if l.flags&flagNames != 0 {
 		l.ends = next(4 * l.rows)
 		l.text = next(l.nameBytes)
 	}
-	if l.exact {
+	if l.flags&flagValues != 0 {
 		l.value = next(8 * l.rows)
 	}
-	if l.intervals {
+	if l.flags&flagIntervals != 0 {
 		l.interval = next(16 * l.rows)
 	}
 	l.size = at
 }
 
-func (l *shardLayout) appendHeader(b []byte) []byte {
-	flags := uint32(0)
-	for _, f := range []struct {
-		bit uint32
-		set bool
-	}{{flagSparse, l.sparse}, {flagNames, l.names}, {flagValues, l.exact}, {flagIntervals, l.intervals}} {
-		if f.set {
-			flags |= f.bit
-		}
+// EncodeShard returns the one encoding of a block of rows (FORMAT.md). names
+// holds a name for each row, or is nil. It panics if r is not well-formed.
+func EncodeShard(r *Rows, names []string) []byte {
+	if err := r.Check(); err != nil {
+		panic(err)
 	}
-	b = append(b, shardMagic...)
-	for _, v := range []uint32{shardVersion, flags, uint32(l.rows), uint32(l.features), uint32(l.labels), 0} {
-		b = binary.LittleEndian.AppendUint32(b, v)
+	if names != nil && len(names) != r.N {
+		panic(fmt.Sprintf("dataset: %d names for %d rows", len(names), r.N))
+	}
+	l := &shardLayout{rows: r.N, features: r.Features, labels: r.Labels, values: len(r.X)}
+	if r.Sparse {
+		l.flags |= flagSparse
+	}
+	if names != nil {
+		l.flags |= flagNames
+	}
+	if r.Value != nil {
+		l.flags |= flagValues
+	}
+	if r.Interval != nil {
+		l.flags |= flagIntervals
+	}
+	for _, name := range names {
+		l.nameBytes += len(name)
+	}
+	if l.nameBytes > MaxRows {
+		panic("dataset: the row names of a shard exceed 4 GiB")
+	}
+	l.place()
+	b := make([]byte, l.size)
+	head := append(b[:0], shardMagic...)
+	for _, v := range []uint32{shardVersion, l.flags, uint32(l.rows), uint32(l.features), uint32(l.labels), 0} {
+		head = binary.LittleEndian.AppendUint32(head, v)
 	}
 	for _, v := range []uint64{uint64(l.values), uint64(l.nameBytes), uint64(l.size), 0} {
-		b = binary.LittleEndian.AppendUint64(b, v)
+		head = binary.LittleEndian.AppendUint64(head, v)
+	}
+	put(b, l.row, r.Row)
+	put(b, l.d, r.D)
+	put(b, l.x, r.X)
+	if r.Sparse {
+		put(b, l.index, r.Index)
+		put(b, l.start, r.Start)
+	}
+	put(b, l.value, r.Value)
+	put(b, l.interval, r.Interval)
+	ends, text, at := b[l.ends.from:l.ends.to], b[l.text.from:l.text.to], 0
+	for i, name := range names {
+		at += copy(text[at:], name)
+		binary.LittleEndian.PutUint32(ends[4*i:], uint32(at))
 	}
 	return b
+}
+
+// OpenShardFile maps an encoded shard into memory. The rows are valid until
+// close is called, and only while nobody shortens the file: a cache replaces
+// files, it never rewrites them. An error names the file.
+func OpenShardFile(path string) (r *Rows, close func() error, err error) {
+	b, release, err := mapFile(path, shardHeader)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, _, err = DecodeShard(b)
+	if err != nil {
+		release()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, release, nil
+}
+
+// DecodeShard reads an encoded shard and returns its rows and their names (nil
+// if the shard has none). The rows may share the memory of b, which must not change
+// while they are in use; the names are copies. All indices in the result are within its
+// slices. Errors wrap ErrFormat.
+func DecodeShard(b []byte) (*Rows, []string, error) {
+	l, err := parseShardHeader(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &Rows{
+		N: l.rows, Features: l.features, Labels: l.labels, Sparse: l.flags&flagSparse != 0,
+		Row: view[uint32](b, l.row), D: view[float32](b, l.d), X: view[float32](b, l.x),
+	}
+	if r.Sparse {
+		r.Index, r.Start = view[uint32](b, l.index), view[uint32](b, l.start)
+	}
+	if l.flags&flagValues != 0 {
+		r.Value = view[float64](b, l.value)
+	}
+	if l.flags&flagIntervals != 0 {
+		r.Interval = view[float64](b, l.interval)
+	}
+	if err := r.Check(); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", err, ErrFormat)
+	}
+	// Padding is zeros, so that equal rows have equal bytes.
+	for _, s := range []section{l.row, l.d, l.x, l.index, l.start, l.ends, l.text, l.value, l.interval} {
+		for _, v := range b[s.to:min(len(b), (s.to+7)&^7)] {
+			if v != 0 && s.to != 0 {
+				return nil, nil, fmt.Errorf("dataset: the shard is damaged: its padding is not zero: %w", ErrFormat)
+			}
+		}
+	}
+	if l.flags&flagNames == 0 {
+		return r, nil, nil
+	}
+	r.NameEnds, r.NameText = view[uint32](b, l.ends), b[l.text.from:l.text.to]
+	names, err := r.allNames()
+	return r, names, err
 }
 
 // parseShardHeader reads and checks the header of b, and that b is as long as
@@ -96,17 +188,12 @@ func parseShardHeader(b []byte) (*shardLayout, error) {
 	if v := u32(8); v != shardVersion {
 		return nil, fmt.Errorf("dataset: the shard has format %d, but this version reads format %d: %w", v, shardVersion, ErrFormat)
 	}
-	flags := u32(12)
-	l := &shardLayout{
-		sparse: flags&flagSparse != 0, names: flags&flagNames != 0,
-		exact: flags&flagValues != 0, intervals: flags&flagIntervals != 0,
-		rows: int(u32(16)), features: int(u32(20)), labels: int(u32(24)),
-	}
+	l := &shardLayout{flags: u32(12), rows: int(u32(16)), features: int(u32(20)), labels: int(u32(24))}
 	values, nameBytes := u64(32), u64(40)
-	ok := flags&^flagAll == 0 && u32(28) == 0 && u64(56) == 0 &&
+	ok := l.flags&^flagAll == 0 && u32(28) == 0 && u64(56) == 0 &&
 		l.rows <= MaxRows && l.features >= 1 && l.features <= MaxFeatures && l.labels <= MaxLabels &&
-		nameBytes <= MaxRows && (l.names || nameBytes == 0)
-	if l.sparse {
+		nameBytes <= MaxRows && (l.flags&flagNames != 0 || nameBytes == 0)
+	if l.flags&flagSparse != 0 {
 		ok = ok && values <= MaxRows
 	} else {
 		ok = ok && values == uint64(l.rows)*uint64(l.features)
@@ -120,4 +207,62 @@ func parseShardHeader(b []byte) (*shardLayout, error) {
 		return nil, fmt.Errorf("dataset: the shard is damaged: it has %d bytes, want %d: %w", len(b), l.size, ErrFormat)
 	}
 	return l, nil
+}
+
+// allNames returns the names of all rows, or an error if NameEnds and NameText contradict each other.
+func (r *Rows) allNames() ([]string, error) {
+	names, from := make([]string, r.N), uint32(0)
+	for i, to := range r.NameEnds {
+		if to < from || int(to) > len(r.NameText) {
+			return nil, fmt.Errorf("dataset: the shard is damaged: its row names overlap: %w", ErrFormat)
+		}
+		names[i], from = string(r.NameText[from:to]), to
+	}
+	if int(from) != len(r.NameText) {
+		return nil, fmt.Errorf("dataset: the shard is damaged: its row names have %d bytes, but use %d: %w", len(r.NameText), from, ErrFormat)
+	}
+	return names, nil
+}
+
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// number is a number as shards store it.
+type number interface{ uint32 | float32 | float64 }
+
+// nativeBytes returns the bytes of v in the order of this machine, in place.
+func nativeBytes[T number](v []T) []byte {
+	var one T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(one)))
+}
+
+// put writes values to a section of b, little-endian.
+func put[T number](b []byte, s section, values []T) {
+	copy(b[s.from:s.to], nativeBytes(values))
+	if !littleEndian {
+		swap[T](b[s.from:s.to])
+	}
+}
+
+// view returns a section of b as numbers, not nil: in place if byte order and alignment allow, else a copy.
+func view[T number](b []byte, s section) []T {
+	var one T
+	size := int(unsafe.Sizeof(one))
+	b = b[s.from:s.to]
+	if littleEndian && len(b) > 0 && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%uintptr(size) == 0 {
+		return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/size)
+	}
+	v := make([]T, len(b)/size)
+	copied := nativeBytes(v)
+	if copy(copied, b); !littleEndian {
+		swap[T](copied)
+	}
+	return v
+}
+
+// swap reverses the order of the bytes of each number.
+func swap[T number](b []byte) {
+	var one T
+	for size := int(unsafe.Sizeof(one)); len(b) > 0; b = b[size:] {
+		slices.Reverse(b[:size])
+	}
 }

@@ -4,7 +4,8 @@ package dataset
 
 import "os"
 
-func mapFile(path string) ([]byte, func() error, error) {
+// mapFile reads a file into memory.
+func mapFile(path string, _ int64) ([]byte, func() error, error) {
 	b, err := os.ReadFile(path)
 	return b, func() error { return nil }, err
 }

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func mapFile(path string) ([]byte, func() error, error) {
+// mapFile maps a file of at least so many bytes into memory.
+func mapFile(path string, least int64) ([]byte, func() error, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err
@@ -20,7 +21,7 @@ func mapFile(path string) ([]byte, func() error, error) {
 		return nil, nil, err
 	}
 	size := info.Size()
-	if size < shardHeader || size != int64(int(size)) {
+	if size < least || size != int64(int(size)) {
 		return nil, nil, fmt.Errorf("%s: the shard is damaged: it has only %d bytes: %w", path, size, ErrFormat)
 	}
 	b, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)

@@ -1,8 +1,14 @@
 package dataset
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -70,10 +76,25 @@ type Info struct {
 	Notes []string
 }
 
-// Said returns the Notes and, of a source that was scanned, notes about the words that were taken for missing values and about
-// ages that are no whole numbers.
-func (i Info) Said() []string {
-	return slices.Concat(i.Notes, i.missingWords.notes(), i.fractionNote())
+// Said returns the Notes and, of a source that was scanned, what the scan found.
+func (i Info) Said() []string { return slices.Concat(i.Notes, i.scanNotes()) }
+
+// scanNotes says which words a scan took for missing values, and that it found ages that are no whole numbers, if errors are
+// measured from whole ones.
+func (i *Info) scanNotes() (notes []string) {
+	if c := i.missingWords; c != nil {
+		for _, word := range slices.Sorted(maps.Keys(c.rows)) {
+			notes = append(notes, fmt.Sprintf("%q (%s) is read as missing", word, counted(c.rows[word].rows, "sample")))
+		}
+	}
+	if i.fractions == nil || *i.fractions == 0 {
+		return notes
+	}
+	flag := "--values"
+	if len(i.labelFlags) == 1 {
+		flag = Option{"values", listFlag("", i.labelFlags...).Value}.String()
+	}
+	return append(notes, fmt.Sprintf("the ages of %s are not whole numbers; errors of predictions are measured from the nearest whole number, or with %s from the exact age", counted(*i.fractions, "sample"), flag))
 }
 
 // Counting is the index of a libsvm file's first feature; empty for files of other
@@ -88,57 +109,31 @@ const (
 
 // check returns an error if no dataset can have this Info.
 func (i Info) check() error {
+	columns, err := max(len(i.LabelColumns.Names), len(i.LabelColumns.Positions)), i.Shape.check(i.Features)
 	switch {
 	case i.Features < 1 || i.Features > MaxFeatures:
-		return fmt.Errorf("%sfound %s features, want 1 to %s", prefix(i.File), units.Count(i.Features), units.Count(MaxFeatures))
+		err = fmt.Errorf("found %s features, want 1 to %s", units.Count(i.Features), units.Count(MaxFeatures))
 	case i.Labels < 0 || i.Labels > MaxLabels:
-		return fmt.Errorf("%sfound %d labels, want at most %d", prefix(i.File), i.Labels, MaxLabels)
+		err = fmt.Errorf("found %d labels, want at most %d", i.Labels, MaxLabels)
 	case i.Rows > MaxRows:
-		return fmt.Errorf("%sfound %s samples, want at most %s", prefix(i.File), units.Count(i.Rows), units.Count(MaxRows))
+		err = fmt.Errorf("found %s samples, want at most %s", units.Count(i.Rows), units.Count(MaxRows))
+	case len(i.FeatureNames) != 0 && len(i.FeatureNames) != i.Features:
+		err = fmt.Errorf("found %d feature names for %d features", len(i.FeatureNames), i.Features)
+	case len(i.LabelNames) != 0 && len(i.LabelNames) != i.Labels:
+		err = fmt.Errorf("found %d label names for %d labels", len(i.LabelNames), i.Labels)
+	case err != nil:
+	case columns > 1 && columns != i.Labels:
+		err = fmt.Errorf("found %d label columns for %d labels", columns, i.Labels)
+	case i.HasIntervals && i.LabelType.Scale == nil:
+		err = errors.New("intervals need numeric labels")
+	default:
+		err = cmp.Or(i.LabelType.check(i.Labels, i.HasValues), checkNames("feature", i.FeatureNames), checkNames("label", i.LabelNames),
+			distinct("features", i.FeatureNames), distinct("labels", i.LabelNames))
 	}
-	if n := len(i.FeatureNames); n != 0 && n != i.Features {
-		return fmt.Errorf("%sfound %d feature names for %d features", prefix(i.File), n, i.Features)
-	}
-	if n := len(i.LabelNames); n != 0 && n != i.Labels {
-		return fmt.Errorf("%sfound %d label names for %d labels", prefix(i.File), n, i.Labels)
-	}
-	if err := i.Shape.check(i.Features); err != nil {
-		return fmt.Errorf("%s%w", prefix(i.File), err)
-	}
-	if n := i.LabelColumns.count(); n > 1 && n != i.Labels {
-		return fmt.Errorf("%sfound %d label columns for %d labels", prefix(i.File), n, i.Labels)
-	}
-	if i.HasIntervals && i.LabelType.Scale == nil {
-		return fmt.Errorf("%sintervals need numeric labels", prefix(i.File))
-	}
-	if err := i.LabelType.check(i.Labels, i.HasValues); err != nil {
-		return fmt.Errorf("%s%w", prefix(i.File), err)
-	}
-	if err := checkNames("feature", i.FeatureNames); err != nil {
-		return fmt.Errorf("%s%w", prefix(i.File), err)
-	}
-	if err := checkNames("label", i.LabelNames); err != nil {
-		return fmt.Errorf("%s%w", prefix(i.File), err)
-	}
-	if err := distinct("features", i.FeatureNames); err != nil {
-		return fmt.Errorf("%s%w", prefix(i.File), err)
-	}
-	if err := distinct("labels", i.LabelNames); err != nil {
+	if err != nil {
 		return fmt.Errorf("%s%w", prefix(i.File), err)
 	}
 	return nil
-}
-
-// fractionNote says that a scan of the rows found ages that are no whole numbers, if errors are measured from whole ones.
-func (i *Info) fractionNote() []string {
-	if i.fractions == nil || *i.fractions == 0 {
-		return nil
-	}
-	flag := "--values"
-	if len(i.labelFlags) == 1 {
-		flag = Option{"values", listFlag("", i.labelFlags...).Value}.String()
-	}
-	return []string{fmt.Sprintf("the ages of %s are not whole numbers; errors of predictions are measured from the nearest whole number, or with %s from the exact age", counted(*i.fractions, "sample"), flag)}
 }
 
 func prefix(file string) string {
@@ -146,6 +141,211 @@ func prefix(file string) string {
 		return ""
 	}
 	return file + ": "
+}
+
+// LabelType says what the labels of a dataset are. The zero value: degrees of labels in no
+// order.
+type LabelType struct {
+	// Classes: each row has one label of degree 1, its class.
+	Classes bool `json:"classes,omitempty"`
+	// Scale: the labels are whole numbers in ascending order; nil: they are not.
+	Scale *Scale `json:"scale,omitempty"`
+}
+
+// Scale says which numbers the labels of an ordered scale are: label i is Low + i.
+type Scale struct {
+	Low  int   `json:"low"`
+	True Truth `json:"true"`
+}
+
+// Truth says which number of a row on a scale is the true one, which errors are measured
+// from.
+type Truth string
+
+// The values of Truth.
+const (
+	TrueValue    Truth = "value"    // the exact number that the shards have (Rows.Value)
+	TrueMode     Truth = "mode"     // the mode of the row's distribution: of ages without exact numbers
+	TrueExpected Truth = "expected" // the expected value of the row's distribution
+)
+
+// maxNumber bounds the numbers of a scale: neighbours are told apart as float32.
+const maxNumber = 1 << 23
+
+// check returns an error if no dataset has such labels. values: the rows have exact numbers.
+func (t *LabelType) check(labels int, values bool) error {
+	s := t.Scale
+	switch {
+	case s == nil && values:
+		return errors.New("there are exact numbers, but the labels are not numeric")
+	case s == nil:
+		return nil
+	case t.Classes:
+		return errors.New("the labels cannot be both classes and numeric")
+	case labels < 2 || s.Low < -maxNumber || s.Low+labels > maxNumber:
+		return fmt.Errorf("%d numeric labels from %d are not possible", labels, s.Low)
+	case (s.True == TrueValue) != values || !values && s.True != TrueMode && s.True != TrueExpected:
+		return fmt.Errorf("the kind of the true numbers, %.20q, does not fit the labels", s.True)
+	}
+	return nil
+}
+
+// String describes the type in a few words; labels is their number.
+func (t *LabelType) String(labels int) string {
+	switch s := t.Scale; {
+	case t.Classes:
+		return "classes"
+	case s == nil:
+		return "distributions"
+	case s.True == TrueValue:
+		return fmt.Sprintf("numeric labels from %d to %d, with exact numbers", s.Low, s.Low+labels-1)
+	default:
+		return fmt.Sprintf("numeric labels from %d to %d", s.Low, s.Low+labels-1)
+	}
+}
+
+// Same tells whether two types are equal.
+func (t *LabelType) Same(other *LabelType) bool {
+	a, b := t.Scale, other.Scale
+	return t.Classes == other.Classes && (a == nil) == (b == nil) && (a == nil || *a == *b)
+}
+
+// Expected returns the expected number of a distribution p over the scale, Σ y p / Σ p.
+func (s *Scale) Expected(p []float32) float64 {
+	sum, total := 0.0, 0.0
+	for i, v := range p {
+		sum += float64(float64(i) * float64(v))
+		total += float64(v)
+	}
+	return float64(s.Low) + sum/total
+}
+
+// Median returns the least number at which the cumulative share of p is at least a half of
+// all.
+func (s *Scale) Median(p []float32) float64 {
+	total := 0.0
+	for _, v := range p {
+		total += float64(v)
+	}
+	half, sum := total/2, 0.0
+	for i, v := range p {
+		if sum += float64(v); sum >= half {
+			return float64(s.Low + i)
+		}
+	}
+	return math.NaN() // a share is not a number
+}
+
+// Mode returns the number of the greatest share of p, of equal ones the lowest.
+func (s *Scale) Mode(p []float32) float64 { return float64(s.Low + Greatest(p)) }
+
+// Greatest returns the label of the greatest share, of equal ones the lowest.
+func Greatest(p []float32) int {
+	best := 0
+	for i, v := range p {
+		if v > p[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+// Number returns the true number of row i of r.
+func (s *Scale) Number(r *Rows, i int) float64 {
+	switch s.True {
+	case TrueValue:
+		return r.Value[i]
+	case TrueMode:
+		return s.Mode(r.Label(i))
+	}
+	return s.Expected(r.Label(i))
+}
+
+// wholeInterval is what is missing of 1 in the interval of a whole number: an age a is
+// reached on one birthday and lasts until just before the next.
+const wholeInterval = 1 - 1e-9
+
+// Interval returns the least and the greatest number that row i of r may have: the interval
+// that its file gave, or else [a, a + 1 - 1e-9] where its number a is whole, or else [a, a].
+func (s *Scale) Interval(r *Rows, i int) (low, high float64) {
+	if r.Interval != nil {
+		return r.Interval[2*i], r.Interval[2*i+1]
+	}
+	a := s.Number(r, i)
+	if a == math.Floor(a) {
+		return a, a + wholeInterval
+	}
+	return a, a
+}
+
+// Shape says that the features of a row are an image: Channels x Height x Width numbers, channel
+// by channel, each row of pixels after the one above it. The zero value: the features are no
+// image.
+type Shape struct{ Channels, Height, Width int }
+
+// ParseShape reads a shape as String writes it, such as 1x8x8.
+func ParseShape(text string) (Shape, error) {
+	var s Shape
+	parts := strings.Split(text, "x")
+	if len(parts) != 3 {
+		return s, fmt.Errorf("shape %.40q: want CHANNELSxHEIGHTxWIDTH, such as 1x8x8", text)
+	}
+	for i, side := range []*int{&s.Channels, &s.Height, &s.Width} {
+		n, err := strconv.Atoi(parts[i])
+		if err != nil || n < 1 || n > MaxFeatures || strconv.Itoa(n) != parts[i] {
+			return Shape{}, fmt.Errorf("shape %.40q: want three whole numbers from 1 to %d, such as 1x8x8", text, MaxFeatures)
+		}
+		*side = n
+	}
+	if _, err := volume([]int{s.Channels, s.Height, s.Width}, MaxFeatures); err != nil {
+		return Shape{}, fmt.Errorf("shape %s: %w", s, err)
+	}
+	return s, nil
+}
+
+// volume returns the product of numbers that are at least 1, or an error if it is above a limit.
+func volume(sides []int, limit int) (int, error) {
+	n := 1
+	for _, side := range sides {
+		if side < 1 || side > limit/n {
+			return 0, fmt.Errorf("a sample may have at most %d numbers", limit)
+		}
+		n *= side
+	}
+	return n, nil
+}
+
+// Size is how many features the shape has; 0 of no image.
+func (s Shape) Size() int { return s.Channels * s.Height * s.Width }
+
+// String writes channels x height x width, such as 1x8x8; "" of no image.
+func (s Shape) String() string {
+	if s == (Shape{}) {
+		return ""
+	}
+	return fmt.Sprintf("%dx%dx%d", s.Channels, s.Height, s.Width)
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Shape) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Shape) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseShape(string(text))
+	return err
+}
+
+// check returns an error if rows with so many features cannot have the shape.
+func (s Shape) check(features int) error {
+	switch {
+	case s == (Shape{}):
+		return nil
+	case s.Channels < 1 || s.Height < 1 || s.Width < 1:
+		return errors.New("the shape has no pixels")
+	case s.Size() != features:
+		return fmt.Errorf("the shape %s has %d numbers, but a sample has %s", s, s.Size(), counted(features, "feature"))
+	}
+	return nil
 }
 
 // Row is one row as a Source gives it, before it is checked.
@@ -174,4 +374,41 @@ type Row struct {
 	file   *measuredFile // the text file; nil for others
 	raw    []float64     // the numbers that Labels were made from; nil if there were none
 	text   string        // a label as it was written, for classes
+}
+
+// namedSource is a Source with other names.
+type namedSource struct {
+	Source
+	file string
+	info Info
+	rows []string
+	own  bool // rows have names in Source
+}
+
+// Info describes the rows with their new names.
+func (s *namedSource) Info() Info { return s.info }
+
+// Scan implements Source.
+func (s *namedSource) Scan(f func(*Row) error) error {
+	if len(s.rows) == 0 {
+		return s.Source.Scan(f)
+	}
+	n, row := 0, Row{}
+	err := s.Source.Scan(func(r *Row) error {
+		if r.Number >= len(s.rows) {
+			return fmt.Errorf("%s: the list has %d row names, fewer than there are rows: %w", s.file, len(s.rows), ErrRowCount)
+		}
+		if own := strings.TrimSpace(r.Name); s.own && own != "" && own != strings.TrimSpace(s.rows[r.Number]) {
+			return &RowError{File: s.info.File, Row: r.Number, Line: r.line, Column: -1, Err: ErrAmbiguous,
+				Reason: fmt.Sprintf("the name of this row is %.40q, but %.40q in %s: give the names of the file, or omit \"rows\"", own, s.rows[r.Number], s.file)}
+		}
+		n++
+		row = *r
+		row.Name = s.rows[r.Number]
+		return f(&row)
+	})
+	if err == nil && n != len(s.rows) {
+		return fmt.Errorf("%s: found %d row names, want %d, one for each row: %w", s.file, len(s.rows), n, ErrRowCount)
+	}
+	return err
 }

@@ -42,7 +42,7 @@ func TestThin(t *testing.T) {
 		}
 		var row Row
 		for i := range rows {
-			table.row(i, &row)
+			table.fillRow(i, &row)
 			want := make([]float64, columns)
 			for j := range want {
 				want[j] = byColumn[j*rows+i]

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -19,6 +20,12 @@ const (
 	Outside
 	// AllRows chooses every row that is not outside.
 	AllRows = Train | Validation | Test
+)
+
+// Bounds of splits.
+const (
+	MaxFolds  = 1 << 16 // folds
+	MaxSplits = 1 << 10 // splits with test rows of their own in one file
 )
 
 // Split says which rows of a dataset a job trains on, validates on and tests on. A row's
@@ -67,60 +74,56 @@ func (s Split) Assign(rows int, assigned []uint16) ([]Roles, error) {
 	if s.Inner > 0 {
 		s.assignInner(roles, assigned)
 	}
-	s.assignValidation(roles)
+	if s.ValidationFraction <= 0 {
+		return roles, nil
+	}
+	var rest []int
+	for i, r := range roles {
+		if r == Train {
+			rest = append(rest, i)
+		}
+	}
+	n := max(s.ValidationMin, int(math.Floor(s.ValidationFraction*float64(len(rest)))))
+	n = min(n, len(rest)/2)
+	p := num.NewPermutation(num.NewKey(s.Seed, "split/validation"), 0, 0, uint64(len(rest)))
+	for i := range n {
+		roles[rest[p.At(uint64(i))]] = Validation
+	}
 	return roles, nil
 }
 
-// AssignedLength is the length of the list that Assigned names, of so many rows.
-func (s Split) AssignedLength(rows int) int {
-	if s.Overlap {
-		return rows * splitWords(s.Folds)
-	}
-	return rows
-}
-
-// Decode reads the blob that Assigned names. Call it for a split that Assign takes. An error that wraps
-// ErrFormat says that the list is not of so many rows, or names a fold that the split does not have.
-func (s Split) Decode(b []byte, rows int) ([]uint16, error) {
-	if err := s.Check(); err != nil {
-		return nil, err
-	}
-	list, err := DecodeFolds(b, s.AssignedLength(rows))
-	if err != nil || s.Overlap || s.Folds == 0 {
-		return list, err
-	}
-	for row, fold := range list {
-		if int(fold) >= s.Folds {
-			return nil, fmt.Errorf("dataset: sample %d is in fold %d, but there are %d folds: %w", row, fold, s.Folds, ErrFormat)
+func (s Split) assignTest(roles []Roles, assigned []uint16) error {
+	n := len(roles)
+	if s.Assigned != "" {
+		if len(assigned) != s.AssignedLength(n) {
+			return fmt.Errorf("dataset: the split lists %d samples, but the dataset has %d", len(assigned)/max(1, s.AssignedLength(1)), n)
 		}
-	}
-	return list, nil
-}
-
-// Check returns an error if a share or a fold is out of range.
-func (s Split) Check() error {
-	if !(s.TestFraction >= 0 && s.TestFraction < 1) || !(s.ValidationFraction >= 0 && s.ValidationFraction <= 1) {
-		return fmt.Errorf("dataset: a split cannot hold out the fractions %v for testing and %v for validation", s.TestFraction, s.ValidationFraction)
-	}
-	if s.Folds < 0 || s.Folds > MaxFolds || s.Fold < 0 || s.Folds > 0 && s.Fold >= s.Folds {
-		return fmt.Errorf("dataset: there is no fold %d; the split has %d folds", s.Fold, s.Folds)
-	}
-	if s.Overlap && (s.Assigned == "" || s.Folds < 1 || s.Folds > MaxSplits) {
-		return fmt.Errorf("dataset: the list of %d overlapping splits is missing", s.Folds)
-	}
-	return s.checkInner()
-}
-
-// checkInner returns an error if there is no such inner fold.
-func (s Split) checkInner() error {
-	if s.Inner == 0 && s.InnerFold == 0 && !s.InnerWhole {
+		if s.Overlap {
+			words := splitWords(s.Folds)
+			for i := range roles {
+				if assigned[i*words+s.Fold/16]>>(s.Fold%16)&1 != 0 {
+					roles[i] = Test
+				}
+			}
+			return nil
+		}
+		for i, f := range assigned {
+			if int(f) == s.Fold {
+				roles[i] = Test
+			}
+		}
 		return nil
 	}
-	if s.Inner < 2 || s.Inner > MaxFolds || s.InnerFold < 0 || s.InnerFold >= s.Inner {
-		return fmt.Errorf("dataset: there is no inner fold %d; the split has %d inner folds", s.InnerFold, s.Inner)
+	from, to := 0, 0
+	switch {
+	case s.Folds > 0:
+		from, to = s.Fold*n/s.Folds, (s.Fold+1)*n/s.Folds
+	case s.TestFraction > 0:
+		to = min(n, max(1, int(math.Floor(s.TestFraction*float64(n)))))
 	}
-	if s.InnerWhole && (s.Assigned == "" || s.Overlap || s.Folds-1 < s.Inner) {
-		return fmt.Errorf("dataset: %d inner folds of whole folds are not possible with %d folds", s.Inner, s.Folds)
+	p := num.NewPermutation(num.NewKey(s.Seed, "split/test"), 0, 0, uint64(n))
+	for i := from; i < to; i++ {
+		roles[p.At(uint64(i))] = Test
 	}
 	return nil
 }
@@ -160,61 +163,76 @@ func (s Split) assignInner(roles []Roles, assigned []uint16) {
 	}
 }
 
-func (s Split) assignTest(roles []Roles, assigned []uint16) error {
-	n := len(roles)
-	if s.Assigned != "" {
-		if len(assigned) != s.AssignedLength(n) {
-			return fmt.Errorf("dataset: the split lists %d samples, but the dataset has %d", len(assigned)/max(1, s.AssignedLength(1)), n)
+// AssignedLength is the length of the list that Assigned names, of so many rows.
+func (s Split) AssignedLength(rows int) int {
+	if s.Overlap {
+		return rows * splitWords(s.Folds)
+	}
+	return rows
+}
+
+// Decode reads the blob that Assigned names. Call it for a split that Assign takes. An error that wraps
+// ErrFormat says that the list is not of so many rows, or names a fold that the split does not have.
+func (s Split) Decode(b []byte, rows int) ([]uint16, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	list, err := DecodeFolds(b, s.AssignedLength(rows))
+	if err != nil || s.Overlap || s.Folds == 0 {
+		return list, err
+	}
+	for row, fold := range list {
+		if int(fold) >= s.Folds {
+			return nil, fmt.Errorf("dataset: sample %d is in fold %d, but there are %d folds: %w", row, fold, s.Folds, ErrFormat)
 		}
-		if s.Overlap {
-			s.assignOverlap(roles, assigned)
-			return nil
-		}
-		for i, f := range assigned {
-			if int(f) == s.Fold {
-				roles[i] = Test
-			}
-		}
+	}
+	return list, nil
+}
+
+// Check returns an error if a share or a fold is out of range.
+func (s Split) Check() error {
+	if !(s.TestFraction >= 0 && s.TestFraction < 1) || !(s.ValidationFraction >= 0 && s.ValidationFraction <= 1) {
+		return fmt.Errorf("dataset: a split cannot hold out the fractions %v for testing and %v for validation", s.TestFraction, s.ValidationFraction)
+	}
+	if s.Folds < 0 || s.Folds > MaxFolds || s.Fold < 0 || s.Folds > 0 && s.Fold >= s.Folds {
+		return fmt.Errorf("dataset: there is no fold %d; the split has %d folds", s.Fold, s.Folds)
+	}
+	if s.Overlap && (s.Assigned == "" || s.Folds < 1 || s.Folds > MaxSplits) {
+		return fmt.Errorf("dataset: the list of %d overlapping splits is missing", s.Folds)
+	}
+	if s.Inner == 0 && s.InnerFold == 0 && !s.InnerWhole {
 		return nil
 	}
-	from, to := 0, 0
-	switch {
-	case s.Folds > 0:
-		from, to = s.Fold*n/s.Folds, (s.Fold+1)*n/s.Folds
-	case s.TestFraction > 0:
-		to = min(n, max(1, int(math.Floor(s.TestFraction*float64(n)))))
+	if s.Inner < 2 || s.Inner > MaxFolds || s.InnerFold < 0 || s.InnerFold >= s.Inner {
+		return fmt.Errorf("dataset: there is no inner fold %d; the split has %d inner folds", s.InnerFold, s.Inner)
 	}
-	p := num.NewPermutation(num.NewKey(s.Seed, "split/test"), 0, 0, uint64(n))
-	for i := from; i < to; i++ {
-		roles[p.At(uint64(i))] = Test
+	if s.InnerWhole && (s.Assigned == "" || s.Overlap || s.Folds-1 < s.Inner) {
+		return fmt.Errorf("dataset: %d inner folds of whole folds are not possible with %d folds", s.Inner, s.Folds)
 	}
 	return nil
 }
 
-// assignOverlap reads one of the splits that may overlap.
-func (s Split) assignOverlap(roles []Roles, assigned []uint16) {
-	words := splitWords(s.Folds)
-	for i := range roles {
-		if assigned[i*words+s.Fold/16]>>(s.Fold%16)&1 != 0 {
-			roles[i] = Test
-		}
+// splitWords is how many uint16 have a bit for each of so many splits.
+func splitWords(splits int) int { return (splits + 15) / 16 }
+
+// EncodeFolds returns the blob that Split.Assigned names: a little-endian uint16
+// for each row, or, with Split.Overlap, several.
+func EncodeFolds(folds []uint16) []byte {
+	b := make([]byte, 0, 2*len(folds))
+	for _, f := range folds {
+		b = binary.LittleEndian.AppendUint16(b, f)
 	}
+	return b
 }
 
-func (s Split) assignValidation(roles []Roles) {
-	if s.ValidationFraction <= 0 {
-		return
+// DecodeFolds reads what EncodeFolds wrote for rows rows; see Split.Decode.
+func DecodeFolds(b []byte, rows int) ([]uint16, error) {
+	if len(b)%2 != 0 || len(b)/2 != rows {
+		return nil, fmt.Errorf("dataset: the list of folds is damaged: got %d bytes for %d samples: %w", len(b), rows, ErrFormat)
 	}
-	var rest []int
-	for i, r := range roles {
-		if r == Train {
-			rest = append(rest, i)
-		}
+	folds := make([]uint16, rows)
+	for i := range folds {
+		folds[i] = binary.LittleEndian.Uint16(b[2*i:])
 	}
-	n := max(s.ValidationMin, int(math.Floor(s.ValidationFraction*float64(len(rest)))))
-	n = min(n, len(rest)/2)
-	p := num.NewPermutation(num.NewKey(s.Seed, "split/validation"), 0, 0, uint64(len(rest)))
-	for i := range n {
-		roles[rest[p.At(uint64(i))]] = Validation
-	}
+	return folds, nil
 }

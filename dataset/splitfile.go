@@ -1,15 +1,204 @@
 package dataset
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// MaxSplits bounds the number of splits with test rows of their own in one file.
-const MaxSplits = 1 << 10
+// FoldsFile reads a CSV file (or .csv.gz) with the header row,fold that gives the
+// fold of each of so many rows; rows and folds count from 0, and both columns and rows may have any order. It
+// returns the folds by row and the number of folds, none of which may be empty. Errors name
+// the file and the line.
+func FoldsFile(path string, rows int) (folds []uint16, k int, err error) {
+	in, closer, err := openText(path, encodingOfMark)
+	if err != nil {
+		return nil, 0, pathError(path, err)
+	}
+	defer closer.Close()
+	folds, k, err = readFolds(in, rows)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return folds, k, nil
+}
+
+func readFolds(in io.Reader, rows int) ([]uint16, int, error) {
+	r, header, err := newListReader(in)
+	if err != nil {
+		return nil, 0, err
+	}
+	row, folds, err := listColumns(header)
+	if err == nil && !folds {
+		err = kindErrorf(ErrFormat, "line 1: want the columns row and fold")
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return readFoldRows(r, row, rows)
+}
+
+// listReader reads a CSV file that lists something of rows: a column of its header is "row", and what follows the first one
+// stands between the columns.
+type listReader struct {
+	*csvReader
+	before int // lines before the header
+}
+
+// listHead is how many bytes of a list show what stands between its columns.
+const listHead = 1 << 12
+
+// newListReader reads the header.
+func newListReader(in io.Reader) (r *listReader, header []string, err error) {
+	b := bufio.NewReaderSize(in, listHead)
+	head, _ := b.Peek(listHead)
+	delimiter, skip := sepLine(head)
+	if delimiter == 0 {
+		delimiter = ','
+		first := bytes.TrimLeft(head, "\r\n")
+		if at := bytes.IndexAny(first, string(delimiters)+"\n"); at >= 0 && first[at] != '\n' {
+			delimiter = rune(first[at])
+		}
+	}
+	if _, err := b.Discard(skip); err != nil {
+		return nil, nil, err
+	}
+	r = &listReader{newCSVReader(b), min(skip, 1)}
+	r.Comma, r.TrimLeadingSpace = delimiter, delimiter != '\t'
+	header, err = r.Read()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, r.failed(err)
+	}
+	return r, header, nil
+}
+
+// failed says where the file cannot be read.
+func (r *listReader) failed(err error) error {
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		return fmt.Errorf("line %d: %w: %w", parse.Line+r.before, parse.Err, ErrFormat)
+	}
+	return textError(err)
+}
+
+// The columns of lists of rows, in capital or small letters.
+const (
+	rowColumn  = "row"
+	foldColumn = "fold"
+)
+
+// listColumns returns the place of the column of row numbers, and whether the other column has folds. The error says
+// what a header has.
+func listColumns(header []string) (row int, folds bool, err error) {
+	names := trimmed(header)
+	isRow := func(name string) bool { return strings.EqualFold(name, rowColumn) }
+	row = slices.IndexFunc(names, isRow)
+	empty, hint := slices.Index(names, ""), ""
+	switch {
+	case empty == 0 && row == 1:
+		hint = "; the first column has no name and seems to be the index of a pandas data frame: write the file with to_csv(..., index=False)"
+	case row >= 0 && slices.ContainsFunc(names[row+1:], isRow):
+		hint = "; found two columns named row"
+	case row >= 0 && empty >= 0:
+		hint = fmt.Sprintf("; column %d (counted from 0) has no name", empty)
+	case row >= 0 && len(names) > 1:
+		return row, len(names) == 2 && strings.EqualFold(names[1-row], foldColumn), nil
+	}
+	return 0, false, kindErrorf(ErrFormat, "line 1: want the columns row and fold, or row and one column of 0 and 1 for each split%s", hint)
+}
+
+// wholeNumber reads a number in digits, which may have a fraction of zeros.
+func wholeNumber(field string) (int, error) {
+	field = strings.TrimSpace(field)
+	if whole, fraction, cut := strings.Cut(field, "."); cut && strings.Trim(fraction, "0") == "" {
+		field = whole
+	}
+	return strconv.Atoi(field)
+}
+
+// eachRow calls f with the number of each row, from a column, and the record. The records must list all rows, each once.
+func (r *listReader) eachRow(column, rows int, f func(row int, record []string) error) error {
+	lines := make([]int, rows) // by row: where it was listed; 0: not yet
+	for {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return r.failed(err)
+		}
+		line, _ := r.FieldPos(0)
+		line += r.before
+		row, err := wholeNumber(record[column])
+		switch {
+		case err == nil && row == rows:
+			err = kindErrorf(ErrFormat, "row %.20q: want a number from 0 to %d, because rows are numbered from 0", record[column], rows-1)
+		case err != nil || row < 0 || row > rows:
+			err = kindErrorf(ErrFormat, "row %.20q: want a number from 0 to %d", record[column], rows-1)
+		case lines[row] != 0:
+			err = kindErrorf(ErrFormat, "row %d is already listed in line %d", row, lines[row])
+		default:
+			lines[row] = line
+			err = f(row, record)
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+	if row := slices.Index(lines, 0); row >= 0 {
+		return fmt.Errorf("row %d (counted from 0) is missing; the list must have all %d rows: %w", row, rows, ErrRowCount)
+	}
+	return nil
+}
+
+// readFoldRows reads folds after the header, in which the column at place has the numbers of rows.
+func readFoldRows(r *listReader, place, rows int) (folds []uint16, k int, err error) {
+	folds = make([]uint16, rows)
+	err = r.eachRow(place, rows, func(row int, record []string) error {
+		field := record[1-place]
+		fold, err := wholeNumber(field)
+		if err != nil || fold < 0 || fold >= MaxFolds {
+			hint := ""
+			if _, is := tested(field); is && err != nil {
+				hint = "; a column that marks the samples of a split must not be called fold"
+			}
+			return kindErrorf(ErrFormat, "fold %.20q: want a whole number from 0 to %d, in digits%s", field, MaxFolds-1, hint)
+		}
+		folds[row] = uint16(fold)
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	k, err = countFolds(folds)
+	return folds, k, err
+}
+
+// countFolds returns the number of folds, none of which is empty.
+func countFolds(folds []uint16) (int, error) {
+	if len(folds) == 0 {
+		return 0, kindErrorf(ErrFormat, "the file lists no rows")
+	}
+	k := int(slices.Max(folds)) + 1
+	used := make([]bool, k)
+	for _, f := range folds {
+		used[f] = true
+	}
+	i := slices.Index(used, false)
+	if i == 0 && !slices.Contains(used[1:], false) {
+		return 0, kindErrorf(ErrFormat, "the folds are numbered from 1 to %d, want numbers from 0: subtract 1 from each", k-1)
+	}
+	if i >= 0 {
+		return 0, kindErrorf(ErrFormat, "fold %d has no samples; the folds are 0 to %d", i, k-1)
+	}
+	return k, nil
+}
 
 // SplitList is what a split file says: Split.Assigned, Folds and Overlap.
 type SplitList struct {
@@ -18,15 +207,12 @@ type SplitList struct {
 	Overlap  bool
 }
 
-// splitWords is how many uint16 have a bit for each of so many splits.
-func splitWords(splits int) int { return (splits + 15) / 16 }
-
 // SplitFile reads a CSV file (or .csv.gz) of so many rows: of folds, as FoldsFile does, or
 // with the header row and a column for each split, which is 1, True or test in test rows and 0, False
 // or train in others. In a column that is called train, 1 and True are training rows.
 // Each split has rows of both kinds. Errors name the file, the line and the column.
 func SplitFile(path string, rows int) (*SplitList, error) {
-	in, closer, err := openText(path)
+	in, closer, err := openText(path, encodingOfMark)
 	if err != nil {
 		return nil, pathError(path, err)
 	}
@@ -51,48 +237,52 @@ func readSplits(in io.Reader, rows int) (*SplitList, error) {
 		folds, k, err := readFoldRows(r, row, rows)
 		return &SplitList{Assigned: folds, Folds: k}, err
 	}
-	m := maskList{row: row, names: slices.Delete(trimmed(header), row, row+1), words: splitWords(len(header) - 1), lines: make([]int, rows)}
-	if err := m.begin(rows); err != nil {
+	return readMasks(r, header, row, rows)
+}
+
+// readMasks reads a column for each split after the header, in which the column at place has the numbers of rows.
+func readMasks(r *listReader, header []string, place, rows int) (*SplitList, error) {
+	names := slices.Delete(trimmed(header), place, place+1)
+	if n := len(names); n > MaxSplits {
+		return nil, kindErrorf(ErrFormat, "line 1: found %d splits, want at most %d", n, MaxSplits)
+	}
+	if err := distinct("splits", names); err != nil {
+		return nil, fmt.Errorf("line 1: %w: %w", err, ErrFormat)
+	}
+	var roles []splitRole // by column
+	for _, name := range names {
+		roles = append(roles, roleOf(name))
+	}
+	if train, test := slices.Index(roles, trainRole), slices.Index(roles, testRole); train >= 0 && test >= 0 {
+		return nil, kindErrorf(ErrAmbiguous, "line 1: columns %q and %q may describe one split or two: remove one column, or rename the splits without train and test in their names", names[train], names[test])
+	}
+	words := splitWords(len(names))
+	masks := make([]uint16, rows*words)
+	err := r.eachRow(place, rows, func(row int, record []string) error {
+		for k, field := range slices.Delete(record, place, place+1) {
+			is, ok := tested(field)
+			if !ok {
+				return kindErrorf(ErrFormat, "%q is %.20q: want 1 for a test sample and 0 for others, or True and False, or test and train", names[k], field)
+			}
+			if word := strings.TrimSpace(field); !strings.EqualFold(word, "train") && !strings.EqualFold(word, "test") {
+				switch roles[k] {
+				case trainRole:
+					is = !is
+				case doubtRole:
+					return kindErrorf(ErrAmbiguous, "%q is %.20q, which may mean test or train: write test and train, or call the column test if 1 means test, and train if 1 means train", names[k], field)
+				}
+			}
+			if is {
+				masks[row*words+k/16] |= 1 << (k % 16)
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	for {
-		record, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			return m.finish()
-		}
-		if err != nil {
-			return nil, r.failed(err)
-		}
-		if err := m.add(r.line(), record); err != nil {
-			return nil, fmt.Errorf("line %d: %w", r.line(), err)
-		}
-	}
-}
-
-type maskList struct {
-	row   int // column of the numbers of rows
-	names []string
-	roles []splitRole // of the columns of names
-	words int
-	lines []int // by row: where it was listed; 0: not yet
-	masks []uint16
-}
-
-func (m *maskList) begin(rows int) error {
-	if n := len(m.names); n > MaxSplits {
-		return kindErrorf(ErrFormat, "line 1: found %d splits, want at most %d", n, MaxSplits)
-	}
-	if err := distinct("splits", m.names); err != nil {
-		return fmt.Errorf("line 1: %w: %w", err, ErrFormat)
-	}
-	for _, name := range m.names {
-		m.roles = append(m.roles, roleOf(name))
-	}
-	if train, test := slices.Index(m.roles, trainRole), slices.Index(m.roles, testRole); train >= 0 && test >= 0 {
-		return kindErrorf(ErrAmbiguous, "line 1: columns %q and %q may describe one split or two: remove one column, or rename the splits without train and test in their names", m.names[train], m.names[test])
-	}
-	m.masks = make([]uint16, rows*m.words)
-	return nil
+	s := &SplitList{Assigned: masks, Folds: len(names), Overlap: true}
+	return s, s.check(names, rows)
 }
 
 // splitRole is what 1 means in a column of a split.
@@ -127,36 +317,6 @@ func roleOf(name string) splitRole {
 	return otherRole
 }
 
-func (m *maskList) add(line int, record []string) error {
-	row, err := listedRow(m.lines, line, record[m.row])
-	if err != nil {
-		return err
-	}
-	k := 0
-	for i, field := range record {
-		if i == m.row {
-			continue
-		}
-		is, ok := tested(field)
-		if word := strings.TrimSpace(field); ok && !strings.EqualFold(word, "train") && !strings.EqualFold(word, "test") {
-			switch m.roles[k] {
-			case trainRole:
-				is = !is
-			case doubtRole:
-				return kindErrorf(ErrAmbiguous, "%q is %.20q, which may mean test or train: write test and train, or call the column test if 1 means test, and train if 1 means train", m.names[k], field)
-			}
-		}
-		if !ok {
-			return kindErrorf(ErrFormat, "%q is %.20q: want 1 for a test sample and 0 for others, or True and False, or test and train", m.names[k], field)
-		}
-		if is {
-			m.masks[row*m.words+k/16] |= 1 << (k % 16)
-		}
-		k++
-	}
-	return nil
-}
-
 // tested reads whether a split tests a row; ok is false if the field says neither.
 func tested(field string) (is, ok bool) {
 	field = strings.TrimSpace(field)
@@ -169,36 +329,6 @@ func tested(field string) (is, ok bool) {
 		return false, true
 	}
 	return false, false
-}
-
-// listedRow reads the number of a row, which must not have been listed, and notes its line.
-func listedRow(lines []int, line int, field string) (int, error) {
-	rows := len(lines)
-	row, err := wholeNumber(field)
-	if err != nil || row < 0 || row >= rows {
-		hint := ""
-		if err == nil && row == rows {
-			hint = ", because rows are numbered from 0"
-		}
-		return 0, kindErrorf(ErrFormat, "row %.20q: want a number from 0 to %d%s", field, rows-1, hint)
-	}
-	if lines[row] != 0 {
-		return 0, kindErrorf(ErrFormat, "row %d is already listed in line %d", row, lines[row])
-	}
-	lines[row] = line
-	return row, nil
-}
-
-func (m *maskList) finish() (*SplitList, error) {
-	if row := slices.Index(m.lines, 0); row >= 0 {
-		return nil, missingRow(row, len(m.lines))
-	}
-	s := &SplitList{Assigned: m.masks, Folds: len(m.names), Overlap: true}
-	return s, s.check(m.names, len(m.lines))
-}
-
-func missingRow(row, rows int) error {
-	return fmt.Errorf("row %d (counted from 0) is missing; the list must have all %d rows: %w", row, rows, ErrRowCount)
 }
 
 // check returns an error if a split tests no row, or all of them; names may be nil.

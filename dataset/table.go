@@ -1,8 +1,14 @@
 package dataset
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"math"
+	"os"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -110,8 +116,8 @@ func byRows(rows, columns int, m *matfile.SparseMatrix) *table {
 	return t
 }
 
-// labels returns the matrix as dense float64, row-major.
-func (t *table) labels() ([]float64, error) {
+// labelValues returns the matrix as dense float64, row-major.
+func (t *table) labelValues() ([]float64, error) {
 	if t.start == nil {
 		panic("dataset: dense labels are read as float64")
 	}
@@ -164,7 +170,7 @@ func (s *tableSource) Scan(f func(*Row) error) error {
 func (s *tableSource) read(row *Row, features, labels *columnReader) (err error) {
 	i, n := row.Number, s.info.Labels
 	if features == nil {
-		s.features.row(i, row)
+		s.features.fillRow(i, row)
 	} else if row.Values, err = features.next(); err != nil {
 		return err
 	}
@@ -184,7 +190,7 @@ func (s *tableSource) read(row *Row, features, labels *columnReader) (err error)
 	return err
 }
 
-func (t *table) row(i int, r *Row) {
+func (t *table) fillRow(i int, r *Row) {
 	if t.start != nil {
 		from, to := t.start[i], t.start[i+1]
 		r.Sparse, r.Columns, r.Values = true, t.index[from:to], t.values[from:to]
@@ -194,4 +200,286 @@ func (t *table) row(i int, r *Row) {
 	for _, v := range t.dense[i*t.columns : (i+1)*t.columns] {
 		r.Values = append(r.Values, float64(v))
 	}
+}
+
+const (
+	// columnWindow is how many bytes of rows, as float64, are read of columns at a time.
+	columnWindow = 32 << 20
+	// columnPiece bounds the columns that are read side by side, in bytes.
+	columnPiece = 4 << 20
+	// smallSpool is what stays in memory in place of a temporary file, in bytes.
+	smallSpool = 16 << 20
+)
+
+// columnFile is a matrix that is stored column by column, with random access.
+type columnFile struct {
+	in            io.ReaderAt
+	base          int64 // where the first element is
+	rows, columns int
+	size          int // bytes of an element
+	decode        func(dst []float64, b []byte)
+}
+
+// columnReader reads the rows of a columnFile in order, a window of them at a time.
+type columnReader struct {
+	*columnFile
+	window   []float64 // fillRow by row
+	from, to int       // its rows
+	at       int       // the next row
+	raw      []byte
+	piece    []float64 // columns side by side
+}
+
+// begin returns a reader at the first row of f, or nil if f is nil.
+func (f *columnFile) begin() *columnReader {
+	if f == nil {
+		return nil
+	}
+	return &columnReader{columnFile: f}
+}
+
+// next returns the next row, which is valid until the next call.
+func (r *columnReader) next() ([]float64, error) {
+	if r.at == r.to {
+		if err := r.readWindow(); err != nil {
+			return nil, err
+		}
+	}
+	i := (r.at - r.from) * r.columns
+	r.at++
+	return r.window[i : i+r.columns : i+r.columns], nil
+}
+
+// readWindow reads the next window.
+func (r *columnReader) readWindow() error {
+	n := min(max(1, columnWindow/8/r.columns), r.rows-r.to)
+	r.from, r.to = r.to, r.to+n
+	r.window = sized(r.window, n*r.columns)
+	together := min(max(1, columnPiece/8/n), 16, r.columns)
+	r.piece, r.raw = sized(r.piece, together*n), sized(r.raw, n*r.size)
+	for from := 0; from < r.columns; from += together {
+		if err := r.readColumns(from, min(together, r.columns-from), n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readColumns reads n rows of so many columns, the first of which is from, into the window.
+func (r *columnReader) readColumns(from, columns, n int) error {
+	for c := range columns {
+		at := r.base + (int64(from+c)*int64(r.rows)+int64(r.from))*int64(r.size)
+		if k, err := r.in.ReadAt(r.raw, at); k < len(r.raw) {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		r.decode(r.piece[c*n:(c+1)*n], r.raw)
+	}
+	for i := range n {
+		row := r.window[i*r.columns+from : i*r.columns+from+columns]
+		for c := range row {
+			row[c] = r.piece[c*n+i]
+		}
+	}
+	return nil
+}
+
+// spoolMemory is spool into memory.
+func spoolMemory(in io.Reader, size int64) (io.ReaderAt, error) {
+	var b bytes.Buffer
+	n, err := io.Copy(&b, io.LimitReader(in, size+1))
+	if err == nil && n != size {
+		err = fmt.Errorf("the array is damaged: it has %d bytes, want %d: %w", n, size, io.ErrUnexpectedEOF)
+	}
+	return bytes.NewReader(b.Bytes()), err
+}
+
+// columnSpool stores a matrix that comes column by column: in memory if it is small, else in
+// a temporary file.
+type columnSpool[T float32 | float64] struct {
+	rows, columns int
+	memory        []T // all values, or those that wait for the file
+	file          *os.File
+	out           *bufio.Writer
+}
+
+func newColumnSpool[T float32 | float64](rows, columns int) *columnSpool[T] {
+	return &columnSpool[T]{rows: rows, columns: columns}
+}
+
+// elementBytes is the size of a T.
+func elementBytes[T float32 | float64]() int {
+	var one [1]T
+	return len(nativeBytes(one[:]))
+}
+
+// add appends values.
+func (s *columnSpool[T]) add(values []float64) error {
+	for _, v := range values {
+		s.memory = append(s.memory, T(v))
+	}
+	return s.flushIfLarge()
+}
+
+// zeros appends n zeros.
+func (s *columnSpool[T]) zeros(n int) error {
+	for n > 0 {
+		k := min(n, tablePiece)
+		s.memory = append(s.memory, make([]T, k)...)
+		if err := s.flushIfLarge(); err != nil {
+			return err
+		}
+		n -= k
+	}
+	return nil
+}
+
+// flushIfLarge changes to a temporary file once the values exceed smallSpool, and writes
+// the buffered values to it.
+func (s *columnSpool[T]) flushIfLarge() (err error) {
+	if s.file == nil {
+		if len(s.memory)*elementBytes[T]() <= smallSpool {
+			return nil
+		}
+		size := int64(s.rows) * int64(s.columns) * int64(elementBytes[T]())
+		if s.file, err = tempFile(size); err != nil {
+			return err
+		}
+		s.out = bufio.NewWriterSize(s.file, 1<<18)
+	}
+	_, err = s.out.Write(nativeBytes(s.memory))
+	if s.memory = s.memory[:0]; cap(s.memory) > 2*tablePiece {
+		s.memory = nil
+	}
+	return err
+}
+
+// end returns the matrix: its values row by row, or a file of them.
+func (s *columnSpool[T]) end() ([]T, *columnFile, error) {
+	if s.file == nil {
+		if s.rows > 1 && s.columns > 1 {
+			return transpose(s.memory, s.rows, s.columns), nil, nil
+		}
+		return s.memory, nil, nil
+	}
+	if err := s.out.Flush(); err != nil {
+		return nil, nil, err
+	}
+	f := &columnFile{in: s.file, rows: s.rows, columns: s.columns, size: elementBytes[T](), decode: native64}
+	if f.size == 4 {
+		f.decode = native32
+	}
+	return nil, f, nil
+}
+
+func native32(dst []float64, b []byte) {
+	for i := range dst {
+		dst[i] = float64(math.Float32frombits(binary.NativeEndian.Uint32(b[4*i:])))
+	}
+}
+
+func native64(dst []float64, b []byte) {
+	for i := range dst {
+		dst[i] = math.Float64frombits(binary.NativeEndian.Uint64(b[8*i:]))
+	}
+}
+
+// sparseBuilder builds a table from the values of a dense matrix, column after column. It
+// stores the non-zeros only, as long as they are few: a matrix of counts may be a hundred
+// times as large as its non-zeros.
+type sparseBuilder struct {
+	rows, columns int
+	done          int // values so far
+	nonZeros      matfile.SparseMatrix
+	dense         *columnSpool[float32] // every value, once the non-zeros are not few
+}
+
+// denseSlack is how many values come in before the builder considers dense storage.
+const denseSlack = 1 << 16
+
+// readTable reads a matrix of features that comes column by column.
+func readTable(rows, columns int, read func([]float64) error) (*table, error) {
+	t := sparseBuilder{rows: rows, columns: columns}
+	var piece [tablePiece]float64
+	for total := rows * columns; t.done < total; {
+		k := min(total-t.done, tablePiece)
+		if err := read(piece[:k]); err != nil {
+			return nil, err
+		}
+		if err := t.add(piece[:k]); err != nil {
+			return nil, err
+		}
+	}
+	return t.table()
+}
+
+func (t *sparseBuilder) add(values []float64) error {
+	if t.dense == nil && (t.denseIsSmaller() || t.rows > 2*maxSparse || len(t.nonZeros.Row) > maxSparse) {
+		if err := t.makeDense(); err != nil {
+			return err
+		}
+	}
+	if t.dense != nil {
+		t.done += len(values)
+		return t.dense.add(values)
+	}
+	for _, v := range values {
+		if v != 0 {
+			t.startColumns(t.done / t.rows)
+			t.nonZeros.Row = append(t.nonZeros.Row, int32(t.done%t.rows))
+			t.nonZeros.Values = append(t.nonZeros.Values, v)
+		}
+		t.done++
+	}
+	return nil
+}
+
+// denseIsSmaller reports whether dense storage needs less memory than the non-zeros.
+func (t *sparseBuilder) denseIsSmaller() bool {
+	return len(t.nonZeros.Row)*sparseDivisor > t.done+denseSlack
+}
+
+// startColumns records where the columns up to number c begin.
+func (t *sparseBuilder) startColumns(c int) {
+	for len(t.nonZeros.Start) <= c {
+		t.nonZeros.Start = append(t.nonZeros.Start, int32(len(t.nonZeros.Row)))
+	}
+}
+
+// makeDense changes to dense storage.
+func (t *sparseBuilder) makeDense() error {
+	t.startColumns(t.columns)
+	t.dense = newColumnSpool[float32](t.rows, t.columns)
+	at := 0 // values so far
+	for c := range t.columns {
+		for k := t.nonZeros.Start[c]; k < t.nonZeros.Start[c+1]; k++ {
+			next := c*t.rows + int(t.nonZeros.Row[k])
+			if err := t.dense.zeros(next - at); err != nil {
+				return err
+			}
+			if err := t.dense.add(t.nonZeros.Values[k : k+1]); err != nil {
+				return err
+			}
+			at = next + 1
+		}
+	}
+	t.nonZeros = matfile.SparseMatrix{}
+	return t.dense.zeros(t.done - at)
+}
+
+// table returns the matrix by rows: sparse if SparseStorage says so.
+func (t *sparseBuilder) table() (*table, error) {
+	if t.dense == nil && !SparseStorage(t.rows, t.columns, int64(len(t.nonZeros.Row))) {
+		if err := t.makeDense(); err != nil {
+			return nil, err
+		}
+	}
+	if t.dense == nil {
+		t.startColumns(t.columns)
+		return byRows(t.rows, t.columns, &t.nonZeros), nil
+	}
+	dense, file, err := t.dense.end()
+	return &table{rows: t.rows, columns: t.columns, dense: dense, file: file}, err
 }

@@ -14,9 +14,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-func defaultFeatureName(i int) string { return "x" + strconv.Itoa(i) }
-func defaultLabelName(i int) string   { return "label_" + strconv.Itoa(i) }
-
 // Format is a kind of data file that can be written.
 type Format string
 

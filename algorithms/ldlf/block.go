@@ -35,7 +35,7 @@ type rowBlock struct {
 // newRowBlock returns a row block for trees of sizes z. Buffers are allocated on first use:
 // validation and prediction never need them.
 func newRowBlock(z *sizes) rowBlock {
-	each := 2*z.nodes() + 4*z.outputs + 3*z.labels
+	each := 2*(z.splits+z.leaves) + 4*z.outputs + 3*z.labels
 	w := maxBlock
 	for w > minBlock && w*each > blockValues {
 		w /= 2
@@ -43,7 +43,7 @@ func newRowBlock(z *sizes) rowBlock {
 	return rowBlock{outputs: z.outputs, labels: z.labels, leaves: z.leaves, width: w}
 }
 
-// ready makes what routing and predictions need, makeGradients the rest.
+// ready makes what routing and predictions need; begin makes the rest.
 func (a *rowBlock) ready() {
 	if a.s != nil {
 		return
@@ -51,11 +51,6 @@ func (a *rowBlock) ready() {
 	a.s, a.t = make([]float32, a.outputs*a.width), make([]float32, a.outputs*a.width)
 	a.d, a.g = make([]float32, a.labels*a.width), make([]float32, a.labels*a.width)
 	a.node = make([]float32, a.nodes()*a.width)
-}
-
-func (a *rowBlock) makeGradients() {
-	a.df, a.r = make([]float32, a.outputs*a.width), make([]float32, a.labels*a.width)
-	a.loss = make([]float64, a.width)
 }
 
 func (a *rowBlock) nodes() int { return 2*a.leaves - 1 }
@@ -81,7 +76,8 @@ func (a *rowBlock) take(samples []gradient.Sample, f []float32, n int) {
 // begin takes samples up for their gradients.
 func (a *rowBlock) begin(samples []gradient.Sample, f []float32) {
 	if a.df == nil {
-		a.makeGradients()
+		a.df, a.r = make([]float32, a.outputs*a.width), make([]float32, a.labels*a.width)
+		a.loss = make([]float64, a.width)
 	}
 	a.samples = len(samples)
 	lanes := min(a.width, blockLanes)

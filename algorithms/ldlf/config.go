@@ -1,8 +1,13 @@
 package ldlf
 
 import (
+	"math"
+	"slices"
+
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
 )
 
 // The words that settings take.
@@ -24,6 +29,14 @@ const (
 	minDepth   = 2
 	maxDepth   = 20
 	maxOutputs = 1 << 20
+)
+
+// The words of the setting strategy: which trees a mini-batch trains (section 4.3 and Fig. 4 of
+// Shen et al. 2017 compare joint training with "learned alternatively").
+const (
+	strategyJoint  = "joint"
+	strategyRotate = "rotate"
+	strategyRandom = "random-tree"
 )
 
 // Config holds the settings of a job, which settings describes.
@@ -60,6 +73,168 @@ type Config struct {
 	OwnUnits           bool
 }
 
+// settings lists what a spec may say, in the order of help texts. The defaults of preset paper
+// are those of the paper's section 4; those of auto were chosen by inner validation
+// (docs/design/defaults.md).
+var settings = slices.Concat(param.Table[Config]{
+	param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses the values of the paper and the solver of its authors",
+		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
+	param.Int("trees", "number of trees in the forest", 1, maxTrees, 5, func(c *Config) *int { return &c.Trees }).InPaper(),
+	param.Int("depth", "depth of each tree; a tree has 2^(depth-1) leaves", minDepth, maxDepth, 7, func(c *Config) *int { return &c.Depth }).InPaper(),
+	param.Int("outputs", "number of outputs of the feature function, at least 2^(depth-1)-1: one for each split node of a tree", 1, maxOutputs, leastOutputs,
+		func(c *Config) *int { return &c.Outputs }).
+		Says("64, or 2^(depth-1) if that is greater").InPaper(),
+	param.Bool("bias", "give the feature function a bias", true, func(c *Config) *bool { return &c.Bias }),
+}, network.Settings(func(c *Config) *network.Config { return &c.Network }, network.Linear, network.MLP, network.Conv), param.Table[Config]{
+
+	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
+		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
+		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
+	param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 128, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 64).
+		Says("auto: 128, with a network 64; paper: 64"),
+	param.Word("optimizer", "sgd (with momentum) or adam (β2 0.999, ε 1e-8)", func(c *Config) *string { return &c.Optimizer }, optimizerSGD, optimizerAdam).
+		Says("sgd; auto with a network: adam"),
+	param.Float("learning_rate", "initial learning rate", 1e-12, 1e6, 2, func(c *Config) *float64 { return &c.LearningRate }).
+		Preset(presetPaper, 0.1).Says("auto: 2, with a network 0.1; paper: 0.1; with adam: 0.001"),
+	param.Int("learning_rate_step", "number of steps between two reductions of the learning rate by learning_rate_decay; 0: no reductions", 0, 1<<40, 0,
+		func(c *Config) *int { return &c.LearningRateStep }).Preset(presetPaper, 10_000),
+	param.Float("learning_rate_decay", "factor that multiplies the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
+		func(c *Config) *float64 { return &c.LearningRateDecay }),
+	param.Int("warmup", "number of first steps over which the learning rate grows linearly from near 0 to its full value; 0: no warm-up", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
+	param.Bool("cosine", "lower the learning rate to 0 over all steps, along half a cosine", false, func(c *Config) *bool { return &c.Cosine }),
+	param.Float("momentum", "momentum of sgd, or β1 of adam", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
+	param.Float("weight_decay", "weight decay of all parameters, the bias included: weight_decay·Θ is added to the gradient", 0, 1, 1e-5,
+		func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 0).
+		Says("auto: 1e-5, with a network 0.001 (3e-4 if less than 20 % of the feature values are non-zero); paper: 0"),
+	param.Word("init", "initial values of the parameters Θ of the splits: xavier (uniform within ±sqrt(3/features)) or normal (standard deviation init_std); for a network only he (normal, standard deviation sqrt(2/inputs) in each layer). Biases start at 0",
+		func(c *Config) *string { return &c.Init }, initXavier, initNormal, initHe).
+		Preset(presetAuto, initNormal).Says("auto: normal; paper: xavier; with a network: he"),
+	param.Float("init_std", "standard deviation of the parameters' initial values with init normal; 0 with xavier", 0, 1e6, 0, func(c *Config) *float64 { return &c.InitStd }).
+		Says("auto: 1/sqrt(mean number of non-zeros of a sample), with a network 0"),
+	param.Int("leaf_iterations", "number of iterations in an update of the leaves (Eq. 12 of Shen et al. 2017)", 1, 1000, 20, func(c *Config) *int { return &c.LeafIterations }).InPaper(),
+	param.Int("leaf_batches", "number of mini-batches between two leaf updates; an update uses the samples of these mini-batches", 1, maxWindow, mostLeafBatches,
+		func(c *Config) *int { return &c.LeafBatches }).
+		Says("auto: number of samples / batch_size (about one pass over the samples), but within 10 to 100, with a network within 50 to 1000; paper: 100").InPaper(),
+	param.Bool("leaf_first", "start with a leaf update; without it, all leaves are uniform at first, and the gradient is 0", true,
+		func(c *Config) *bool { return &c.LeafFirst }).Preset(presetPaper, false),
+	param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.2,
+		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0).
+		Says("auto: 0.2, with a network 0.1; paper: 0"),
+	param.Float("validation_margin", "number of standard errors by which the validation loss must improve to reset the patience. The model with the lowest loss is kept in any case",
+		0, 100, 0, func(c *Config) *float64 { return &c.ValidationMargin }),
+	param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }).
+		Says("10; auto with a network: 15"),
+	param.Bool("refit", "train again on all training samples, validation samples included, for the best number of steps", true,
+		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false),
+	param.Bool("shrink", "at the end, mix the mean label distribution into the leaves, with the weight (0, 1/2 or 1) of the lowest validation loss", true,
+		func(c *Config) *bool { return &c.Shrink }).Preset(presetPaper, false).LeftOut(presetPaper),
+	param.Int("steps", "maximum number of gradient steps; early stopping may end training earlier", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).InPaper(),
+	param.Word("strategy", "trees that a mini-batch trains: joint (all trees), rotate (one tree for leaf_batches mini-batches and a leaf update, then the next tree) or random-tree (a random tree for each mini-batch)",
+		func(c *Config) *string { return &c.Strategy }, strategyJoint, strategyRotate, strategyRandom),
+	param.Bool("reset_momentum", "with strategy rotate, set the optimizer's moments to 0 before the next tree is trained", false, func(c *Config) *bool { return &c.ResetMomentum }).
+		Says("true with strategy rotate, else false"),
+	param.Bool("own_units", "give each tree outputs of its own; outputs is then trees × 2^(depth-1)", false, func(c *Config) *bool { return &c.OwnUnits }),
+})
+
+// denseShare is the share of non-zero entries from which preset auto
+// standardises: mostly binary features are harmed by it.
+const denseShare = 0.2
+
+// validationMin is the least number of rows that early stopping validates on.
+const validationMin = 20
+
+// leastOutputs are the output units of trees that need no more.
+const leastOutputs = 64
+
+// Preset auto updates the leaves, and validates, about once a pass over the rows: within these
+// bounds.
+const (
+	leastLeafBatches = 10
+	mostLeafBatches  = 100
+)
+
+// adamRate is the learning rate with Adam where none is given: the presets'
+// rates are SGD's.
+const adamRate = 0.001
+
+// What preset auto has with a network in the place of a linear function.
+const (
+	deepBatch      = 64
+	deepRate       = 0.1 // of SGD
+	deepDecay      = 1e-3
+	sparseDecay    = 3e-4 // where less than denseShare of the entries are non-zero
+	deepValidation = 0.1
+	deepPatience   = 15
+	leastWindow    = 50   // leaf_batches: at least so many,
+	mostWindow     = 1000 // and more where the window would not have all rows, up to so many
+)
+
+// fill computes what depends on the data or on other settings and was not given.
+func (c *Config) fill(given param.Values, m *dataset.Manifest) {
+	c.fillDeep(given, m)
+	if c.Strategy == strategyRotate {
+		param.StandIn(given, "reset_momentum", &c.ResetMomentum, true)
+	}
+	if c.OwnUnits && c.Depth >= minDepth && c.Depth <= maxDepth && c.Trees >= 1 && c.Trees <= maxTrees {
+		param.StandIn(given, "outputs", &c.Outputs, c.ownOutputs())
+	}
+	if !given.Has("scaling") && c.Preset == presetAuto && m.Density() >= denseShare {
+		c.Scaling = scaling.Standard
+	}
+	if !given.Has("outputs") && !c.OwnUnits && c.Depth >= minDepth && c.Depth <= maxDepth {
+		c.Outputs = max(leastOutputs, 1<<(c.Depth-1))
+	}
+	if !given.Has("leaf_batches") && c.Preset == presetAuto && c.BatchSize >= 1 && !c.Network.Deep() {
+		c.LeafBatches = min(max(leastLeafBatches, m.Rows/c.BatchSize), mostLeafBatches)
+	}
+	if !given.Has("refit") && c.ValidationFraction == 0 {
+		c.Refit = false
+	}
+	if !given.Has("shrink") && c.ValidationFraction == 0 {
+		c.Shrink = false
+	}
+	if !given.Has("learning_rate") && c.Optimizer == optimizerAdam {
+		c.LearningRate = adamRate
+	}
+	if !given.Has("init") && given.Has("init_std") && c.InitStd > 0 && !c.Network.Deep() {
+		c.Init = initNormal
+	}
+	if !given.Has("init_std") && c.Init == initNormal {
+		c.InitStd = 1 / math.Sqrt(max(1, float64(m.NonZeros)/float64(max(1, m.Rows))))
+	}
+}
+
+// fillDeep sets what a network has in the place of the defaults of a linear function, and was not
+// given.
+func (c *Config) fillDeep(given param.Values, m *dataset.Manifest) {
+	c.Network.Fill(given, m)
+	if !c.Network.Deep() {
+		return
+	}
+	param.StandIn(given, "init", &c.Init, initHe)
+	param.StandIn(given, "init_std", &c.InitStd, 0)
+	if c.Preset != presetAuto {
+		return
+	}
+	param.StandIn(given, "batch_size", &c.BatchSize, deepBatch)
+	param.StandIn(given, "optimizer", &c.Optimizer, optimizerAdam)
+	if c.Optimizer == optimizerSGD {
+		param.StandIn(given, "learning_rate", &c.LearningRate, deepRate)
+	}
+	param.StandIn(given, "weight_decay", &c.WeightDecay, deepDecay)
+	if m.Density() < denseShare {
+		param.StandIn(given, "weight_decay", &c.WeightDecay, sparseDecay)
+	}
+	param.StandIn(given, "validation_fraction", &c.ValidationFraction, deepValidation)
+	param.StandIn(given, "patience", &c.Patience, deepPatience)
+	if c.BatchSize >= 1 {
+		param.StandIn(given, "leaf_batches", &c.LeafBatches, min(max(leastWindow, (m.Rows+c.BatchSize-1)/c.BatchSize), mostWindow))
+	}
+}
+
+// ownOutputs returns the output units of trees that share none.
+func (c *Config) ownOutputs() int { return c.Trees << (c.Depth - 1) }
+
 // check returns a *param.Error for the first setting that contradicts another.
 func (c *Config) check() error {
 	if splits := splitNodes(c.Depth); c.Outputs < splits {
@@ -81,14 +256,12 @@ func (c *Config) check() error {
 	if err := c.Network.Check(); err != nil {
 		return err
 	}
-	if err := c.checkStrategy(); err != nil {
-		return err
+	if c.ResetMomentum && c.Strategy != strategyRotate {
+		return param.Errorf("reset_momentum", "needs strategy rotate")
 	}
-	return c.checkStart()
-}
-
-// checkStart returns a *param.Error where the first Θ does not go with the feature function.
-func (c *Config) checkStart() error {
+	if c.OwnUnits && c.Outputs != c.ownOutputs() {
+		return param.Errorf("outputs", "must be %d with own_units, which is %d trees × 2^(depth-1)", c.ownOutputs(), c.Trees)
+	}
 	switch deep := c.Network.Deep(); {
 	case deep && c.Init != initHe:
 		return param.Errorf("init", "%s needs features linear; with features mlp and conv, init must be he", c.Init)
@@ -96,6 +269,23 @@ func (c *Config) checkStart() error {
 		return param.Errorf("init_std", "needs features linear: with he the standard deviation follows from each layer's inputs")
 	case !deep && c.Init == initHe:
 		return param.Errorf("init", "he needs features mlp or conv")
+	}
+	return nil
+}
+
+// checkSize refuses a forest whose parameters no partial could carry.
+func checkSize(c *Config, m *dataset.Manifest) error {
+	if err := c.Network.Fits(m, c.Bias, outputLayer(c.Outputs)); err != nil {
+		return err
+	}
+	z := newSizes(c, m.Features, m.Labels)
+	if z.parameters > maxValues {
+		return param.Errorf("outputs", "the feature function would have %d parameters (%d features × %d outputs), at most %d are possible",
+			z.parameters, m.Features, c.Outputs, maxValues)
+	}
+	if z.q() > maxValues {
+		return param.Errorf("depth", "the leaves would hold %d values (%d trees × %d leaves × %d labels), at most %d are possible",
+			z.q(), c.Trees, z.leaves, m.Labels, maxValues)
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func FuzzSettings(f *testing.F) {
 			t.Fatalf("%s is read as %+v, error %v", again, back, err)
 		}
 		m := &dataset.Manifest{Format: 1, Rows: 100, Features: int(features), Labels: int(labels), Shards: make([]dataset.ShardRef, 1)}
-		if z := newSizes(c, m.Features, m.Labels); z.theta() > 1<<16 || z.q() > 1<<16 {
+		if z := newSizes(c, m.Features, m.Labels); z.parameters > 1<<16 || z.q() > 1<<16 {
 			return // what it takes is checked, but would take long here
 		}
 		j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Seed: 1, Params: raw, Split: dataset.Split{ValidationFraction: c.ValidationFraction}}

@@ -145,7 +145,7 @@ func goldenJob(t testing.TB, c Config, m *dataset.Manifest) (*trainer, *kernel) 
 
 // compare holds the trainer's state against a mark of the trajectory.
 func (g *trajectory) compare(mark string, tr *trainer, d *dataset.Data) {
-	m := newModel(tr.size, tr.Function, tr.cfg.Scaling, tr.Fit.Values(), tr.phi, tr.Theta(), tr.q.Data)
+	m := tr.model(tr.Theta(), tr.q.Data)
 	predicted := predictAll(m, d)
 	want := g.f64("pred_" + mark)
 	e := maxDifference(predicted[:len(want)], want)

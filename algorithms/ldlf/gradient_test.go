@@ -41,7 +41,7 @@ func newCase(c *Config, p *problem, seed uint64, deviation float64) *forestCase 
 	m, _ := p.data(1, false, jobOf(c, 1).Split)
 	k := newKernel(c, seed, m)
 	s := num.NewStream(num.NewKey(seed, "case"), 0, 0)
-	fc := &forestCase{z: k.sizes, k: k, phi: k.phi, p: p, theta: make([]float32, k.sizes.theta()), q: make([]float32, k.sizes.q())}
+	fc := &forestCase{z: k.sizes, k: k, phi: k.phi, p: p, theta: make([]float32, k.sizes.parameters), q: make([]float32, k.sizes.q())}
 	for i := range fc.theta {
 		fc.theta[i] = float32(deviation * s.Normal())
 	}
@@ -208,7 +208,7 @@ func (r *reference) spread(grad, x []float64, j int, df float64) {
 // that is why the trainer skips the steps.
 func TestGradientUniform(t *testing.T) {
 	fc := newCase(smallConfig(), makeProblem(8, 6, 4, 3, 1), 8, 1)
-	copy(fc.q, uniformQ(fc.z))
+	fillUniform(fc.q, fc.z.labels)
 	for i, v := range fc.kernelGradient(t, false) {
 		if math.Abs(v) > 1e-6 {
 			t.Fatalf("element %d is %v", i, v)

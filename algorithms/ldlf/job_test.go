@@ -243,7 +243,7 @@ func TestRefit(t *testing.T) {
 
 // validationLosses computes again what the round just folded found.
 func validationLosses(tr *trainer, d *dataset.Data) []float64 {
-	m := newModel(tr.size, tr.Function, tr.cfg.Scaling, tr.Fit.Values(), tr.phi, tr.Theta(), tr.q.Data)
+	m := tr.model(tr.Theta(), tr.q.Data)
 	s := m.NewScratch()
 	out := make([]float32, m.labels)
 	var losses []float64

@@ -29,12 +29,12 @@ func New() algorithms.Algorithm {
 		},
 		Weights:      func(c *Config) string { return c.Network.Initial.Digest() },
 		FitsWeights:  fitsWeights,
-		Trainer:      beginTrainer,
+		Trainer:      newTrainer,
 		StateVersion: stateFormat,
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
 			return newKernel(j.Config, j.Seed, j.Manifest), nil
 		},
-		Model:  func(tensors []algorithms.Tensor) (algorithms.Model, error) { return decodeModel(tensors) },
+		Model:  decodeModel,
 		Memory: memory,
 	})
 }

@@ -2,6 +2,8 @@ package ldlf
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
@@ -9,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // model is a trained forest; see algorithms.Model.
@@ -19,10 +22,6 @@ type model struct {
 	q       []float32
 	weights gradient.Weights
 	f       gradient.Function
-}
-
-func newModel(z sizes, f gradient.Function, kind string, x scaling.Values, phi []uint32, theta, q []float32) *model {
-	return &model{sizes: z, kind: kind, phi: phi, q: q, weights: gradient.Weights{Theta: theta, Input: x}, f: f}
 }
 
 // Tensors implements algorithms.Model.
@@ -53,10 +52,77 @@ func (m *model) Describe() [][2]string {
 		{"outputs", fmt.Sprint(m.outputs)},
 		{"bias", fmt.Sprint(m.bias)},
 		{"scaling", m.kind},
-		{"parameters", fmt.Sprintf("%d of the splits (Θ), %d of the leaves (q)", m.theta(), m.sizes.q())},
+		{"parameters", fmt.Sprintf("%d of the splits (Θ), %d of the leaves (q)", m.parameters, m.sizes.q())},
 	}
 	if n, ok := m.f.(*network.Network); ok {
 		all = append(all, [2]string{"network", network.Describe(n)})
 	}
 	return all
+}
+
+// modelFormat is the version of the tensors.
+const modelFormat = 1
+
+// tensors lists the tensors: settings, then scaling (where there is any), φ, the feature
+// function's, q.
+func (m *model) tensors(l *learner.Tensors) {
+	bias, kind := 0, slices.Index(scaling.Kinds, m.kind)
+	if m.bias {
+		bias = 1
+	}
+	if !l.Settings(modelFormat, learner.Within(&m.trees, 1, maxTrees), learner.Within(&m.depth, minDepth, maxDepth),
+		learner.Within(&m.outputs, 1, maxOutputs), learner.Within(&m.features, 1, maxValues), learner.Within(&m.labels, 1, maxValues),
+		learner.Within(&bias, 0, 1), learner.Within(&kind, 0, len(scaling.Kinds)-1)) {
+		return
+	}
+	if l.Reading() {
+		m.sizes = newSizes(&Config{Trees: m.trees, Depth: m.depth, Outputs: m.outputs, Bias: bias == 1}, m.features, m.labels)
+		m.kind = scaling.Kinds[kind]
+		// The feature function's tensors stand between φ and q.
+		rest := l.Left()
+		phi, q := slices.IndexFunc(rest, func(t algorithms.Tensor) bool { return t.Name == "phi" }), max(0, len(rest)-1)
+		n, err := network.Decode(m.features, m.outputs, rest[min(phi+1, q):q])
+		l.Check(err == nil, "%w", err)
+		if err != nil {
+			return
+		}
+		m.f = &gradient.Linear{Features: m.features, Outputs: m.outputs, Bias: m.bias}
+		if n != nil {
+			m.f = n
+		}
+		m.parameters = gradient.Parameters(m.f)
+		l.Check(m.outputs >= m.splits && m.parameters <= maxValues && m.sizes.q() <= maxValues, "the model has too many values: %+v", m.sizes)
+	}
+	m.weights.Input.Tensors(l, m.kind, m.features)
+	l.U32("phi", &m.phi, m.trees, m.splits)
+	network.Tensors(l, m.f, &m.weights.Theta)
+	l.F32("q", &m.q, m.trees, m.leaves, m.labels)
+}
+
+// decodeModel makes a model of its tensors, whose memory it may keep.
+func decodeModel(tensors []algorithms.Tensor) (algorithms.Model, error) {
+	m := new(model)
+	return m, learner.ReadTensors(tensors, func(l *learner.Tensors) {
+		m.tensors(l)
+		l.Check(num.Finite64(m.weights.Input.Shift) && num.Finite64(m.weights.Input.Scale) && num.Finite32(m.weights.Theta), "the model has a value that is not finite")
+		l.Check(!slices.ContainsFunc(m.q, func(v float32) bool { return !(v >= 0 && v <= math.MaxFloat32) }),
+			"a leaf has a probability that is negative or not finite")
+		if l.Reading() {
+			err := m.checkPhi()
+			l.Check(err == nil, "%w", err)
+		}
+	})
+}
+
+// checkPhi reports a split node whose output unit does not exist, or comes twice in its tree.
+func (m *model) checkPhi() error {
+	seen := make([]int, m.outputs)
+	for i, unit := range m.phi {
+		tree := i/m.splits + 1
+		if int(unit) >= m.outputs || seen[unit] == tree {
+			return fmt.Errorf("split node %d of tree %d reads output unit %d", i%m.splits, tree-1, unit)
+		}
+		seen[unit] = tree
+	}
+	return nil
 }

@@ -162,7 +162,7 @@ func chosen(t *testing.T, c *Config, p *problem) (parts int, mean []float32) {
 // leastLoss returns the parts of the mean that have the least loss on the validation rows.
 func leastLoss(tr *trainer, d *dataset.Data) int {
 	best := tr.Stopping.Best.Vectors
-	m := newModel(tr.size, tr.Function, tr.cfg.Scaling, tr.Fit.Values(), tr.phi, best[0].Data, best[1].Data)
+	m := tr.model(best[0].Data, best[1].Data)
 	predicted := predictAll(m, d)
 	var losses []float64
 	for parts := range shrinkParts + 1 {

@@ -31,24 +31,21 @@ type trainer struct {
 	parts uint8     // of it, mixed into the model's leaves; 0 before the choice
 }
 
-// beginTrainer makes the trainer of a job.
-func beginTrainer(j *learner.Job[Config]) (learner.Trainer, error) {
-	t := newTrainer(j.Config, j.Seed, j.Manifest)
-	return t, j.Config.Network.Initial.Give(t.Function, j.WeightsFile)
-}
-
 // fitsWeights returns an error if the weights to begin from are not of the job's network.
 func fitsWeights(c *Config, m *dataset.Manifest, file []byte) error {
 	return c.Network.Initial.Fits(c.Network.Layers(m.Features, c.Bias, outputLayer(c.Outputs)), file)
 }
 
-func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {
+// newTrainer makes the trainer of a job.
+func newTrainer(j *learner.Job[Config]) (learner.Trainer, error) {
+	c, m := j.Config, j.Manifest
 	z := newSizes(c, m.Features, m.Labels)
-	q := uniformQ(z)
-	f := newFunction(c, z, m.Sparse, seed)
+	q := make([]float32, z.q())
+	fillUniform(q, z.labels)
+	f := newFunction(c, z, m.Sparse, j.Seed)
 	t := &trainer{
-		Descent: gradient.NewDescent(descentSettings(c, f), f, num.NewKey(seed, "ldlf/theta"), m, q),
-		cfg:     c, size: z, phi: drawPhi(z, seed, c.OwnUnits), turn: newTurns(c, seed),
+		Descent: gradient.NewDescent(descentSettings(c, f), f, num.NewKey(j.Seed, "ldlf/theta"), m, q),
+		cfg:     c, size: z, phi: drawPhi(z, j.Seed, c.OwnUnits), turn: newTurns(c, j.Seed),
 	}
 	t.q = &t.Vectors[1]
 	if c.Shrink {
@@ -64,7 +61,7 @@ func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {
 		x := &idler{turns: t.turn, size: z, phi: t.phi, idle: make([]bool, z.outputs)}
 		t.Idle = x.units
 	}
-	return t
+	return t, c.Network.Initial.Give(f, j.WeightsFile)
 }
 
 // flat reports that no step moves Θ before the next leaf update: the trees that learn have uniform
@@ -80,6 +77,7 @@ func (t *trainer) flat() bool {
 
 func descentSettings(c *Config, f gradient.Function) gradient.Settings {
 	turn := newTurns(c, 0)
+	first, end := turn.at(0)
 	set := gradient.Settings{
 		Rule: gradient.Rule{
 			Adam: c.Optimizer == optimizerAdam, Rate: c.LearningRate, RateStep: uint64(c.LearningRateStep), RateDecay: c.LearningRateDecay,
@@ -87,7 +85,7 @@ func descentSettings(c *Config, f gradient.Function) gradient.Settings {
 		},
 		StopRule: gradient.StopRule{Validates: c.ValidationFraction > 0, Patience: uint64(c.Patience), Margin: c.ValidationMargin},
 		Scaling:  c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Steps), Interval: uint64(c.LeafBatches), Refit: c.Refit,
-		Terms: turn.terms(), OwnKind: "leaf update", OwnFirst: c.LeafFirst,
+		Terms: end - first, OwnKind: "leaf update", OwnFirst: c.LeafFirst,
 		FreshMoments: c.ResetMomentum && !turn.all(),
 	}
 	if c.Shrink {
@@ -117,7 +115,10 @@ func (t *trainer) Next() (*round.Round, error) {
 
 // leafRound completes the round of an iteration of Eq. 12.
 func (t *trainer) leafRound(r *round.Round) {
-	r.Op, r.Steps = opLeaves, t.window()
+	// Its mini-batches are the last leaf_batches, or, for an update that begins the job, the first ones to come.
+	n := uint64(t.cfg.LeafBatches)
+	to := max(t.Step, n)
+	r.Op, r.Steps = opLeaves, [2]uint64{to - n, to}
 	r.Shape.F64 = leafAt + t.size.q()
 	if !t.tellsLoss() {
 		r.Shape.F64++ // by which kernels know
@@ -129,14 +130,6 @@ func (t *trainer) leafRound(r *round.Round) {
 // update, and the first one of all, so that there is a loss to show.
 func (t *trainer) tellsLoss() bool {
 	return t.Samples == 0 || t.iteration+1 == uint64(t.cfg.LeafIterations)
-}
-
-// window returns the mini-batches of the leaf update at the present step: the last
-// leaf_batches, or, for an update that begins the job, the first ones to come.
-func (t *trainer) window() [2]uint64 {
-	n := uint64(t.cfg.LeafBatches)
-	to := max(t.Step, n)
-	return [2]uint64{to - n, to}
 }
 
 // Fold implements round.Trainer.
@@ -205,5 +198,34 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ldlf: %w", err)
 	}
-	return newModel(t.size, t.Function, t.cfg.Scaling, t.Fit.Values(), t.phi, v[0].Data, shrunk(v[1].Data, t.mean, int(t.parts))), nil
+	return t.model(v[0].Data, shrunk(v[1].Data, t.mean, int(t.parts))), nil
 }
+
+// model returns the forest with these parameters and leaves.
+func (t *trainer) model(theta, q []float32) *model {
+	return &model{
+		sizes: t.size, kind: t.cfg.Scaling, phi: t.phi, q: q,
+		weights: gradient.Weights{Theta: theta, Input: t.Fit.Values()}, f: t.Function,
+	}
+}
+
+// memory estimates the memory of a trainer: a descent with vectors of its own, q and the mean distribution, and what a
+// model has of the trees. A node of the reduction may hold the sums of a leaf update.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	z := newSizes(c, m.Features, m.Labels)
+	function := newFunction(c, z, m.Sparse, 0)
+	set := descentSettings(c, function)
+	f := gradient.Memory(&set, function, m, z.q())
+	f.Node = max(f.Node, 8*int64(leafAt+z.q()+1))
+	if c.Shrink {
+		f.State += 4 * int64(m.Labels)
+	}
+	f.Model += 4*int64(z.q()+modelSettings+z.trees*z.splits) + network.TableBytes(function)
+	if n, ok := function.(*network.Network); ok {
+		f.Weights = c.Network.Initial.Memory(n)
+	}
+	return f
+}
+
+// modelSettings is the length of a model's tensor of settings.
+const modelSettings = 8

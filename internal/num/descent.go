@@ -1,6 +1,9 @@
 package num
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // The steps of optimisers: plain float32 arithmetic, each operation rounded, in which
 // nothing fuses. All their vectors have the same length.
@@ -13,8 +16,11 @@ import "math"
 func Momentum(x, v, g []float32, rate, momentum, decay float32) bool {
 	checkSame(len(v), len(x))
 	checkSame(len(g), len(x))
-	done, finite := momentumStart(x, v, g, rate, momentum, decay)
-	return momentumGo(x[done:], v[done:], g[done:], rate, momentum, decay) && finite
+	n, finite := wholeVectors(len(x)), true
+	if n > 0 {
+		finite = momentumAVX2(&x[0], &v[0], &g[0], n, rate, momentum, decay)
+	}
+	return momentumGo(x[n:], v[n:], g[n:], rate, momentum, decay) && finite
 }
 
 // AdamFactors are what a step of Adam multiplies and divides by.
@@ -36,8 +42,11 @@ func Adam(x, m, v, g []float32, a *AdamFactors) bool {
 	checkSame(len(m), len(x))
 	checkSame(len(v), len(x))
 	checkSame(len(g), len(x))
-	done, finite := adamStart(x, m, v, g, a)
-	return adamGo(x[done:], m[done:], v[done:], g[done:], a) && finite
+	n, finite := wholeVectors(len(x)), true
+	if n > 0 {
+		finite = adamAVX2(&x[0], &m[0], &v[0], &g[0], n, a)
+	}
+	return adamGo(x[n:], m[n:], v[n:], g[n:], a) && finite
 }
 
 func momentumGo(x, v, g []float32, rate, momentum, decay float32) bool {
@@ -64,6 +73,44 @@ func adamGo(x, m, v, g []float32, a *AdamFactors) bool {
 		y -= float32(float32(a.Rate*(m[i]/a.Correct1)) / (root + a.Epsilon))
 		x[i] = y
 		finite = finite && y-y == 0
+	}
+	return finite
+}
+
+// MomentumRows is Momentum with a gradient of rows of width values of which only some are
+// there: row index[k], ascending, is factor·values[k], and each other one is 0. factor is
+// above 0.
+func MomentumRows(x, v, values []float32, index []uint32, width int, factor, rate, momentum, decay float32) bool {
+	checkSame(len(v), len(x))
+	if width <= 0 || len(x)%width != 0 || len(values) != len(index)*width {
+		panic("num: rows of another width")
+	}
+	if n := len(index); n > 0 && int(index[n-1]) >= len(x)/width {
+		panicIndex()
+	}
+	if accelerated && width%8 == 0 && len(x) > 0 { // rows are whole vectors
+		return momentumRowsAVX2(&x[0], &v[0], unsafe.SliceData(values), unsafe.SliceData(index),
+			len(x)/width, len(index), width, factor, rate, momentum, decay)
+	}
+	// Else Momentum takes a piece of a row at a time.
+	var piece [64]float32
+	finite, k := true, 0
+	for first := 0; first < len(x); first += width {
+		var given []float32
+		if k < len(index) && int(index[k])*width == first {
+			given = values[k*width : (k+1)*width]
+			k++
+		}
+		for i := 0; i < width; i += len(piece) {
+			g := piece[:min(len(piece), width-i)]
+			clear(g)
+			if given != nil {
+				copy(g, given[i:])
+				Scale32(g, factor)
+			}
+			from, to := first+i, first+i+len(g)
+			finite = Momentum(x[from:to], v[from:to], g, rate, momentum, decay) && finite
+		}
 	}
 	return finite
 }

@@ -2,11 +2,7 @@
 
 package num
 
-import (
-	"unsafe"
-
-	"golang.org/x/sys/cpu"
-)
+import "unsafe"
 
 //go:noescape
 func addProductAVX2(dst, a, b *float32, m, k, n, ai, at, columns int)
@@ -43,9 +39,6 @@ func quotientsAVX512(r *float64, w, d, below *float32, rows, n int, floor float3
 
 //go:noescape
 func quotientsAVX2(r *float64, w, d, below *float32, rows, n int, floor float32)
-
-// wide tells whether the products take vectors of 64 bytes, which gain more than a sixth.
-var wide = accelerated && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL
 
 // wideColumns is how many columns of float32 a block of these takes.
 const wideColumns = 64
@@ -188,4 +181,45 @@ func quotients(r []float64, w, d, g []float32, floor float32) int {
 		quotientsAVX2(&r[0], &w[0], &d[0], &g[0], len(r)/n, n, floor)
 	}
 	return len(r)
+}
+
+// halfColumns is how many columns of float32 a narrower block of the widest vectors takes.
+const halfColumns = wideColumns / 2
+
+//go:noescape
+func addProductHalfAVX512(dst, a, b *float32, m, k, n, ai, at int)
+
+//go:noescape
+func mulProductHalfAVX512(dst, a, b *float32, m, k, n, ai, at int)
+
+//go:noescape
+func mulProductAVX2(dst, a, b *float32, m, k, n, ai, at, columns int)
+
+// mulProduct does MulProduct where rows are whole blocks of the widest vectors, or of four of
+// the others.
+func mulProduct(dst, a, b []float32, m, k, n int) bool {
+	if !accelerated || n%halfColumns != 0 || m == 0 || k == 0 {
+		return false
+	}
+	if !wide {
+		mulProductAVX2(unsafe.SliceData(dst), unsafe.SliceData(a), unsafe.SliceData(b), m, k, n, k, 1, n)
+		return true
+	}
+	for at := 0; at < n; at += halfColumns {
+		mulProductHalfAVX512(unsafe.SliceData(dst[at:]), unsafe.SliceData(a), unsafe.SliceData(b[at:]), m, k, n, k, 1)
+	}
+	return true
+}
+
+//go:noescape
+func transposeAVX2(dst *float32, to int, src *float32, from, rows, columns int)
+
+// transposed does the first rows and columns of Transpose32 and returns how many.
+func transposed(dst []float32, to int, src []float32, from, rows, columns int) (r, c int) {
+	r, c = wholeVectors(rows), columns&^3
+	if r == 0 || c == 0 {
+		return 0, 0
+	}
+	transposeAVX2(unsafe.SliceData(dst), to, unsafe.SliceData(src), from, r, c)
+	return r, c
 }

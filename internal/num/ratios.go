@@ -1,14 +1,7 @@
 package num
 
-// The kernels of trees that many rows go down side by side: slices of one value for
-// each row. Lanes run across rows, so a row's bits are what it has alone.
-
-// Mul32 multiplies dst by a, element by element. Both have the same length.
-func Mul32(dst, a []float32) {
-	checkSame(len(dst), len(a))
-	done := mul32(dst, a)
-	mul32Go(dst[done:], a[done:])
-}
+// The ratios of K-L divergences, of many rows side by side: slices of one value for each row.
+// Lanes run across rows, so a row's bits are what it has alone.
 
 // Ratios sets r to weight·d/g, with g not below floor, which is above 0, and adds
 // d·ln(d/g) to sum in float64 where d > 0: the terms of a K-L divergence in nats.
@@ -28,13 +21,6 @@ func Ratios(r []float32, sum []float64, d, g []float32, weight, floor float32) {
 // ratioLanes is how many ratios a vector has.
 const ratioLanes = 4
 
-func mul32Go(dst, a []float32) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] *= a[i]
-	}
-}
-
 func ratiosGo(r []float32, sum []float64, d, g []float32, weight, floor float32) {
 	sum, d, g = sum[:len(r)], d[:len(r)], g[:len(r)]
 	for i, x := range d {
@@ -44,4 +30,38 @@ func ratiosGo(r []float32, sum []float64, d, g []float32, weight, floor float32)
 			sum[i] += float64(float64(x) * Log(float64(x)/float64(y)))
 		}
 	}
+}
+
+// RatioRows sets r to d/g, with g not below floor, which is above 0, and adds to sum, of
+// each column, the sum of d·ln(d/g) where d > 0, the first row first: K-L divergences in
+// nats. r, d and g have rows as long as sum.
+func RatioRows(r []float32, sum []float64, d, g []float32, floor float32) {
+	n := len(sum)
+	checkSame(len(d), len(r))
+	checkSame(len(g), len(r))
+	if n == 0 || len(r)%n != 0 {
+		panic("num: a matrix of incomplete rows")
+	}
+	for at := 0; at < n; {
+		done, width := ratioRows(r, sum, d, g, floor, at)
+		at += done
+		end := min(n, at+width) // what vectors of whole columns leave
+		if at < end {
+			ratioColumns(r, sum, d, g, floor, at, end)
+			at = end
+		}
+	}
+}
+
+// mostColumns is how many columns are summed beside each other.
+const mostColumns = 64
+
+// ratioColumns is RatioRows of the columns [from, to), mostColumns at the most.
+func ratioColumns(r []float32, sum []float64, d, g []float32, floor float32, from, to int) {
+	var sums [mostColumns]float64
+	kl := sums[:to-from]
+	for at := 0; at < len(r); at += len(sum) {
+		Ratios(r[at+from:at+to], kl, d[at+from:at+to], g[at+from:at+to], 1, floor)
+	}
+	Add64(sum[from:to], kl)
 }

@@ -5,40 +5,7 @@ package num
 import "unsafe"
 
 //go:noescape
-func mul32AVX2(dst, a *float32, n int)
-
-//go:noescape
-func add64AVX2(dst, a *float64, n int)
-
-//go:noescape
 func ratiosAVX2(r *float32, sum *float64, d, below *float32, n int, weight, floor float32) int
-
-// wholeVectors returns how many of n elements the vectors of eight take: none on a
-// processor without, which must not even see an instruction of theirs.
-func wholeVectors(n int) int {
-	if !accelerated {
-		return 0
-	}
-	return n &^ 7
-}
-
-// mul32 does the start of Mul32 and returns its length.
-func mul32(dst, a []float32) int {
-	n := wholeVectors(len(dst))
-	if n > 0 {
-		mul32AVX2(unsafe.SliceData(dst), unsafe.SliceData(a), n)
-	}
-	return n
-}
-
-// add64 does the start of Add64 and returns its length.
-func add64(dst, a []float64) int {
-	n := wholeVectors(len(dst))
-	if n > 0 {
-		add64AVX2(unsafe.SliceData(dst), unsafe.SliceData(a), n)
-	}
-	return n
-}
 
 // ratios does the start of Ratios and returns its length: until the end, less what is
 // no whole vector, or a vector with a ratio that is not finite.
@@ -49,3 +16,40 @@ func ratios(r []float32, sum []float64, d, g []float32, weight, floor float32) i
 	return ratiosAVX2(unsafe.SliceData(r), unsafe.SliceData(sum), unsafe.SliceData(d), unsafe.SliceData(g),
 		len(r)&^(ratioLanes-1), weight, floor)
 }
+
+//go:noescape
+func ratioRowsAVX2(r *float32, sum *float64, d, below *float32, rows, n, columns int, floor float32, work *ratioWork) int
+
+//go:noescape
+func ratioRowsAVX512(r *float32, sum *float64, d, below *float32, rows, n, columns int, floor float32) int
+
+// ratioRows does RatioRows from the column from on, as far as whole vectors without a
+// ratio that is not finite go. It returns the number of columns done, and how many are
+// to be done otherwise before the next vector.
+func ratioRows(r []float32, sum []float64, d, g []float32, floor float32, from int) (done, width int) {
+	if !accelerated {
+		return 0, mostColumns
+	}
+	lanes := ratioLanes
+	if wide {
+		lanes = 2 * ratioLanes
+	}
+	n := len(sum)
+	columns := (n - from) &^ (lanes - 1)
+	if columns == 0 || len(r) == 0 {
+		return 0, lanes
+	}
+	rr, s, dd, gg := unsafe.SliceData(r[from:]), unsafe.SliceData(sum[from:]), unsafe.SliceData(d[from:]), unsafe.SliceData(g[from:])
+	if wide {
+		return ratioRowsAVX512(rr, s, dd, gg, len(r)/n, n, columns, floor), lanes
+	}
+	var work ratioWork
+	return ratioRowsAVX2(rr, s, dd, gg, len(r)/n, n, columns, floor, &work), lanes
+}
+
+// ratioTerms is how many vectors of a column go through a part of the logarithm at a time.
+const ratioTerms = 32
+
+// ratioWork is what these parts leave to each other, four vectors of each, and room to align
+// them.
+type ratioWork [ratioTerms*4*ratioLanes + ratioLanes]float64

@@ -1,39 +1,100 @@
 package num
 
+import (
+	"math"
+	"unsafe"
+)
+
 // MulAddRows adds the combination a of the rows of m (len(a) × len(dst),
 // row-major) to dst: dst[j] = fma(a[k], m[k,j], dst[j]) for k = 0, 1, ... in
 // order. That is dst += aᵀm.
 func MulAddRows(dst, a, m []float32) {
 	checkRows(len(m), len(a), len(dst))
-	mulAddRows(dst, a, m)
+	if !accelerated {
+		mulAddRowsGo(dst, a, m)
+		return
+	}
+	mulAddRowsAVX2(unsafe.SliceData(dst), len(dst), unsafe.SliceData(a), len(a), unsafe.SliceData(m))
 }
 
 // MulAddRowsAt is MulAddRows with the rows index[k] of m: dst[j] =
 // fma(a[k], m[index[k],j], dst[j]), the product of a sparse row with m.
 func MulAddRowsAt(dst, a []float32, index []uint32, m []float32) {
 	checkIndex(len(a), len(index))
-	mulAddRowsAt(dst, a, index, m)
+	n := len(dst)
+	if !accelerated || n == 0 {
+		mulAddRowsAtGo(dst, a, index, m)
+		return
+	}
+	run := mulAddRowsAtAVX2
+	if wide && n%64 == 0 && len(a) > 0 {
+		run = mulAddRowsAtAVX512
+	}
+	if !run(unsafe.SliceData(dst), n, unsafe.SliceData(a), len(a), unsafe.SliceData(m),
+		unsafe.SliceData(index), len(m)/n) {
+		panicIndex()
+	}
 }
 
 // AddOuter adds the outer product of a and x to m (len(a) × len(x), row-major):
 // m[k,j] = fma(a[k], x[j], m[k,j]).
 func AddOuter(m, a, x []float32) {
 	checkRows(len(m), len(a), len(x))
-	addOuter(m, a, x)
+	if !accelerated {
+		addOuterGo(m, a, x)
+		return
+	}
+	addOuterAVX2(unsafe.SliceData(m), len(x), unsafe.SliceData(a), len(a), unsafe.SliceData(x))
 }
 
 // AddOuterAt is AddOuter on the rows index[k] of m: m[index[k],j] =
 // fma(a[k], x[j], m[index[k],j]), for k in order where a row comes twice.
 func AddOuterAt(m []float32, index []uint32, a, x []float32) {
 	checkIndex(len(a), len(index))
-	addOuterAt(m, index, a, x)
+	n := len(x)
+	if !accelerated || n == 0 {
+		addOuterAtGo(m, index, a, x)
+		return
+	}
+	if !addOuterAtAVX2(unsafe.SliceData(m), n, unsafe.SliceData(a), len(a), unsafe.SliceData(x),
+		unsafe.SliceData(index), len(m)/n) {
+		panicIndex()
+	}
+}
+
+// AddOuterVia is AddOuterAt on the rows slot[index[k]] of m. Vectors take rows of whole blocks of
+// eight, or of four of the widest.
+func AddOuterVia(m []float32, slot, index []uint32, a, x []float32) {
+	checkIndex(len(a), len(index))
+	n := len(x)
+	if !accelerated || n == 0 || n%64 != 0 {
+		for k, c := range index {
+			if int(c) >= len(slot) {
+				panicIndex()
+			}
+			AddOuterAt(m, slot[c:c+1], a[k:k+1], x)
+		}
+		return
+	}
+	run := addOuterViaAVX2
+	if wide {
+		run = addOuterViaAVX512
+	}
+	if len(a) > 0 && !run(unsafe.SliceData(m), n, unsafe.SliceData(a), len(a), unsafe.SliceData(x), unsafe.SliceData(index),
+		unsafe.SliceData(slot), len(slot), len(m)/n) {
+		panicIndex()
+	}
 }
 
 // AddOuter64 is AddOuter into float64 sums: m[k,j] += a[k]·x[j], the product
 // exact and the sum rounded once.
 func AddOuter64(m []float64, a, x []float32) {
 	checkRows(len(m), len(a), len(x))
-	addOuter64(m, a, x)
+	if !accelerated {
+		addOuter64Go(m, a, x)
+		return
+	}
+	addOuter64AVX2(unsafe.SliceData(m), len(x), unsafe.SliceData(a), len(a), unsafe.SliceData(x))
 }
 
 func checkRows(have, rows, width int) {
@@ -49,3 +110,106 @@ func checkIndex(values, index int) {
 }
 
 func panicIndex() { panic("num: a row index outside its matrix") }
+
+const (
+	tieMask   = 1<<29 - 1  // the bits of a float64 that a normal float32 lacks
+	tieBits   = 1 << 28    // exactly half way between two normal float32 numbers
+	minNormal = 1023 - 126 // the exponent field of float32's smallest normal number
+)
+
+// FMA32 returns a·b + c, rounded once to float32 (IEEE 754 fusedMultiplyAdd).
+// The float64 product is exact; the float64 sum rounds to the right float32
+// unless it looks like a tie, or is subnormal in float32: then fmaSlow decides.
+func FMA32(a, b, c float32) float32 {
+	p := float64(float64(a) * float64(b))
+	s := p + float64(c)
+	if u := math.Float64bits(s); u&tieMask == tieBits || u<<1-1 < minNormal<<53-1 {
+		return fmaSlow(p, c, s)
+	}
+	return float32(s)
+}
+
+// fmaSlow rounds p + c to float32, where s is p + c rounded to float64: TwoSum
+// finds what s lacks, s is rounded to odd with it, and float32 of an odd s is
+// right because float64 has more than two bits to spare.
+//
+//go:noinline
+func fmaSlow(p float64, c float32, s float64) float32 {
+	b := s - p
+	lost := (p - (s - b)) + (float64(c) - b)
+	if s == 0 || lost == 0 || lost != lost {
+		return float32(s)
+	}
+	if u := math.Float64bits(s); u&1 == 0 {
+		if (lost > 0) == (s > 0) {
+			u++
+		} else {
+			u--
+		}
+		s = math.Float64frombits(u)
+	}
+	return float32(s)
+}
+
+// The portable kernels, which the assembly must equal bit for bit.
+
+func mulAddRowsGo(dst, a, m []float32) {
+	n := len(dst)
+	for k, x := range a {
+		mulAddRow(dst, x, m[k*n:k*n+n])
+	}
+}
+
+func mulAddRowsAtGo(dst, a []float32, index []uint32, m []float32) {
+	n := len(dst)
+	for k, x := range a {
+		at := int(index[k]) * n
+		if at+n > len(m) {
+			panicIndex()
+		}
+		mulAddRow(dst, x, m[at:at+n])
+	}
+}
+
+func addOuterGo(m, a, x []float32) {
+	n := len(x)
+	for k, y := range a {
+		mulAddRow(m[k*n:k*n+n], y, x)
+	}
+}
+
+func addOuterAtGo(m []float32, index []uint32, a, x []float32) {
+	n := len(x)
+	for k, y := range a {
+		at := int(index[k]) * n
+		if at+n > len(m) {
+			panicIndex()
+		}
+		mulAddRow(m[at:at+n], y, x)
+	}
+}
+
+func addOuter64Go(m []float64, a, x []float32) {
+	n := len(x)
+	for k, y := range a {
+		row, v := m[k*n:k*n+n], float64(y)
+		for j, z := range x[:len(row)] {
+			row[j] += float64(v * float64(z)) // exact
+		}
+	}
+}
+
+// mulAddRow sets dst[j] = fma(a, x[j], dst[j]), with FMA32 written out.
+func mulAddRow(dst []float32, a float32, x []float32) {
+	x = x[:len(dst)]
+	y := float64(a)
+	for j, c := range dst {
+		p := float64(y * float64(x[j]))
+		s := p + float64(c)
+		if u := math.Float64bits(s); u&tieMask == tieBits || u<<1-1 < minNormal<<53-1 {
+			dst[j] = fmaSlow(p, c, s)
+			continue
+		}
+		dst[j] = float32(s)
+	}
+}

@@ -1,5 +1,7 @@
 package num
 
+import "unsafe"
+
 // Span is where the entries of a sparse row stand: those from From on, before To.
 type Span struct{ From, To uint32 }
 
@@ -8,8 +10,19 @@ type Span struct{ From, To uint32 }
 // its dst[j], in order. The rows of m have n values. Each product is rounded before it is added.
 func AddSparseProduct64(dst []float64, rows []Span, a []float32, index []uint32, m []float64, n int) {
 	checkSpans(len(dst), rows, len(a), len(index), n)
-	if len(dst) > 0 {
-		addSparseProduct64(dst, rows, a, index, m, n)
+	if len(dst) == 0 {
+		return
+	}
+	if accelerated {
+		if !addSparseProduct64AVX2(&dst[0], n, &rows[0], len(rows), unsafe.SliceData(a), unsafe.SliceData(index), unsafe.SliceData(m), len(m)/n) {
+			panicIndex()
+		}
+		return
+	}
+	for i, r := range rows {
+		for k := r.From; k < r.To; k++ {
+			addScaled64(dst[i*n:][:n], float64(a[k]), rowAt(m, index[k], n))
+		}
 	}
 }
 
@@ -18,8 +31,19 @@ func AddSparseProduct64(dst []float64, rows []Span, a []float32, index []uint32,
 // in order, each product rounded before it is added.
 func AddSparseProductT64(m []float64, rows []Span, a []float32, index []uint32, x []float64, n int) {
 	checkSpans(len(x), rows, len(a), len(index), n)
-	if len(x) > 0 {
-		addSparseProductT64(m, rows, a, index, x, n)
+	if len(x) == 0 {
+		return
+	}
+	if accelerated {
+		if !addSparseProductT64AVX2(unsafe.SliceData(m), n, &rows[0], len(rows), unsafe.SliceData(a), unsafe.SliceData(index), &x[0], len(m)/n) {
+			panicIndex()
+		}
+		return
+	}
+	for i, r := range rows {
+		for k := r.From; k < r.To; k++ {
+			addScaled64(rowAt(m, index[k], n), float64(a[k]), x[i*n:][:n])
+		}
 	}
 }
 
@@ -33,22 +57,6 @@ func checkSpans(values int, rows []Span, a, index, n int) {
 	}
 }
 
-func addSparseProduct64Go(dst []float64, rows []Span, a []float32, index []uint32, m []float64, n int) {
-	for i, r := range rows {
-		for k := r.From; k < r.To; k++ {
-			addScaled64(dst[i*n:][:n], float64(a[k]), rowAt(m, index[k], n))
-		}
-	}
-}
-
-func addSparseProductT64Go(m []float64, rows []Span, a []float32, index []uint32, x []float64, n int) {
-	for i, r := range rows {
-		for k := r.From; k < r.To; k++ {
-			addScaled64(rowAt(m, index[k], n), float64(a[k]), x[i*n:][:n])
-		}
-	}
-}
-
 // rowAt returns a row of n values.
 func rowAt(m []float64, row uint32, n int) []float64 {
 	at := int(row) * n
@@ -56,11 +64,4 @@ func rowAt(m []float64, row uint32, n int) []float64 {
 		panicIndex()
 	}
 	return m[at : at+n]
-}
-
-func addScaled64(dst []float64, a float64, x []float64) {
-	x = x[:len(dst)]
-	for j := range dst {
-		dst[j] += float64(a * x[j])
-	}
 }

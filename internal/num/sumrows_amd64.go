@@ -35,3 +35,55 @@ func (s *rowSum) sum(dst []float32, lists, width int) bool {
 	}
 	return true
 }
+
+//go:noescape
+func mergeRowsAVX2(dst *float32, index *uint32, a, b *float32, aIndex, bIndex *uint32, aRows, bRows, width, room int) (i, j, n int)
+
+//go:noescape
+func mergeRowsAVX512(dst *float32, index *uint32, a, b *float32, aIndex, bIndex *uint32, aRows, bRows, width, room int) (i, j, n int)
+
+// mergeRows does the start of MergeRows, up to the end of a list at the most, and
+// returns how many rows of a, b and dst that took.
+func mergeRows(dst []float32, index []uint32, a, b []float32, aIndex, bIndex []uint32, width int) (i, j, n int) {
+	if !accelerated || width == 0 || width%8 != 0 {
+		return 0, 0, 0
+	}
+	run := mergeRowsAVX2
+	if wide && width%64 == 0 {
+		run = mergeRowsAVX512
+	}
+	return run(unsafe.SliceData(dst), unsafe.SliceData(index), unsafe.SliceData(a), unsafe.SliceData(b),
+		unsafe.SliceData(aIndex), unsafe.SliceData(bIndex), len(aIndex), len(bIndex), width, len(index))
+}
+
+//go:noescape
+func sumOutersAVX2(dst *float32, first *uint32, rows int, terms *OuterTerm, count int, x *float32, of, width int) bool
+
+// sumOuters does Outers.Compute: rows of whole blocks of eight vectors at once, others at most 32 columns at a time.
+func sumOuters(dst []float32, first []uint32, terms []OuterTerm, x []float32, width int) bool {
+	if !accelerated {
+		return false
+	}
+	if width%64 == 0 {
+		if !sumOutersAVX2(unsafe.SliceData(dst), unsafe.SliceData(first), len(first), unsafe.SliceData(terms), len(terms),
+			unsafe.SliceData(x), len(x)/width, width) {
+			panicIndex()
+		}
+		return true
+	}
+	for from := 0; from < width; {
+		columns := width - from
+		if columns >= 8 {
+			columns = min(columns&^7, 32)
+		}
+		if !narrowOutersAVX2(unsafe.SliceData(dst[from:]), unsafe.SliceData(first), len(first), unsafe.SliceData(terms), len(terms),
+			unsafe.SliceData(x[from:]), len(x)/width, width, columns) {
+			panicIndex()
+		}
+		from += columns
+	}
+	return true
+}
+
+//go:noescape
+func narrowOutersAVX2(dst *float32, first *uint32, rows int, terms *OuterTerm, count int, x *float32, of, width, columns int) bool

@@ -3,6 +3,7 @@ package gradient
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
@@ -96,7 +97,7 @@ type Descent struct {
 func NewDescent(set Settings, f Function, key num.Key, m *dataset.Manifest, own ...[]float32) *Descent {
 	d := &Descent{
 		Settings: set, Function: f, Vectors: []Vector{{Data: make([]float32, Parameters(f))}},
-		Fit: scaling.NewFit(set.Scaling, m), Optimizer: NewOptimizer(set.Rule, f), Plateau: newPlateau(), Loss: -1,
+		Fit: scaling.NewFit(set.Scaling, m), Optimizer: NewOptimizer(set.Rule, f), Plateau: Plateau{Best: math.Inf(1)}, Loss: -1,
 		key: key, shards: len(m.Shards), vars: make([]round.Var, 0, 2*(1+len(own))+1),
 	}
 	for _, v := range own {
@@ -195,7 +196,7 @@ func (d *Descent) Chosen() {
 // refit begins again, on all rows that are not test rows, for as many steps as were
 // best.
 func (d *Descent) refit() {
-	d.Refitting, d.Before, d.Step, d.Plateau = true, d.Step, 0, newPlateau()
+	d.Refitting, d.Before, d.Step, d.Plateau = true, d.Step, 0, Plateau{Best: math.Inf(1)}
 	for i := range d.Vectors {
 		d.Vectors[i].Version++
 	}
@@ -217,7 +218,10 @@ func (d *Descent) ended() bool { return d.Step >= d.limit() }
 // no operation, steps or shape yet.
 func (d *Descent) Next() (*round.Round, error) {
 	r := &d.round
-	*r = round.Round{Tasks: d.shards, How: round.Reduce, Scope: round.Sharded, Roles: d.roles()}
+	*r = round.Round{Tasks: d.shards, How: round.Reduce, Scope: round.Sharded, Roles: dataset.Train}
+	if d.Refitting {
+		r.Roles |= dataset.Validation
+	}
 	if d.Phase != PhaseScaling && d.Phase != PhaseDone {
 		vectors := d.Vectors
 		if d.Phase == PhaseChoice {
@@ -245,14 +249,6 @@ func (d *Descent) Next() (*round.Round, error) {
 		r.Done = true
 	}
 	return r, nil
-}
-
-// roles returns the roles of the rows that are trained on.
-func (d *Descent) roles() dataset.Roles {
-	if d.Refitting {
-		return dataset.Train | dataset.Validation
-	}
-	return dataset.Train
 }
 
 // Fold implements round.Trainer, but in PhaseOwn and PhaseChoice.
@@ -360,4 +356,64 @@ func (d *Descent) occurs() bool {
 		return d.ChoiceKind != "" && d.Stopping.Best.Any && d.validates()
 	}
 	return true
+}
+
+// phaseName is the word for the phase in progress and errors.
+func (d *Descent) phaseName() string {
+	return [...]string{"scaling", "training", d.OwnKind, "validation", "done", d.ChoiceKind, "unknown"}[min(d.Phase, phases)]
+}
+
+// Progress implements round.Trainer. Loss is the mean over rows and terms on the last rows
+// trained on. Losses that rounding made negative are told as 0.
+func (d *Descent) Progress() round.Progress {
+	best := &d.Stopping.Best
+	p := round.Progress{
+		Step: d.Before + d.Step, Steps: d.Before + d.limit(), BestStep: best.Step, Samples: d.Samples,
+		Loss: -1, Validation: max(0, d.Stopping.Loss), ValidatedAt: d.Stopping.At, Phase: d.phaseName(),
+	}
+	if d.Samples > 0 {
+		p.Loss = max(0, d.Loss)
+	}
+	if best.Any {
+		p.BestLoss = max(0, best.Loss)
+	}
+	if d.Refitting {
+		p.Refit = d.limit()
+	}
+	// MostSteps stays 0 if it is known how many steps the job takes.
+	switch {
+	case d.PlateauPatience > 0:
+		p.MostSteps = d.limit()
+	case !d.Validates || d.Refitting:
+	case d.Refit:
+		p.MostSteps = 2 * d.limit()
+	case d.Patience*d.Interval < d.limit(): // validations may end training before
+		p.MostSteps = d.limit()
+	}
+	return p
+}
+
+// Memory estimates the memory of a Descent; the algorithm's own vectors have own values. Rounds of
+// the algorithm's own may need larger nodes. Model has Θ and the scaling.
+func Memory(set *Settings, f Function, m *dataset.Manifest, own int) algorithms.Footprint {
+	n := Parameters(f)
+	theta, vectors := 4*int64(n), 4*int64(n+own)
+	a := algorithms.Footprint{State: vectors + theta + min(theta, 4*PartValues) + 256, Model: theta, Nodes: int64(len(m.Shards))}
+	if set.Adam {
+		a.State += theta
+	}
+	if set.Validates {
+		a.State += vectors
+		if set.Margin > 0 {
+			a.State += vectors
+		}
+	}
+	if set.Scaling != scaling.None {
+		a.State += 16 * int64(m.Features)
+		a.Model += 16 * int64(m.Features)
+	}
+	step := f.GradientShape()
+	a.Node = 8*int64(GradientAt+step.F64) + 4*int64(step.F32) + 4*int64(step.Rows)*int64(1+step.Width)
+	a.Node = max(a.Node, 8*int64(scaling.MostSums(set.Scaling, m)), 8*4)
+	return a
 }

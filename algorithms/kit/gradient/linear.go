@@ -12,7 +12,14 @@ import (
 
 // Linear is the linear feature function, f(x; Θ) = Θᵀx + bias. Θ is (features, then the bias's
 // row if there is one)×outputs, row-major.
-type Linear struct{ Options }
+type Linear struct {
+	Features, Outputs int
+	Bias              bool
+	Sparse            bool    // rows are sparse
+	Scaled            bool    // inputs are scaled
+	Normal            bool    // Θ begins as N(0, Deviation²), else uniform (Xavier)
+	Deviation         float64 // with Normal
+}
 
 // linearSpace is the working memory of Linear.
 type linearSpace struct {
@@ -38,18 +45,16 @@ func (f *Linear) NewWorkspace() Workspace {
 }
 
 // Layout implements Function.
-func (f *Linear) Layout() []Layer { return []Layer{{Name: "theta", Dims: []int{f.rows(), f.Outputs}}} }
+func (f *Linear) Layout() []Layer {
+	rows := f.Features
+	if f.Bias {
+		rows++
+	}
+	return []Layer{{Name: "theta", Dims: []int{rows, f.Outputs}}}
+}
 
 // OutputsFrom implements Function.
 func (f *Linear) OutputsFrom() (first, units int) { return 0, f.Outputs }
-
-// rows returns the rows of Θ.
-func (f *Linear) rows() int {
-	if f.Bias {
-		return f.Features + 1
-	}
-	return f.Features
-}
 
 // split returns Θ's feature rows and its bias row (nil without a bias).
 func (f *Linear) split(theta []float32) (rows, bias []float32) {
@@ -94,20 +99,11 @@ func (f *Linear) Predict(dst []float32, samples []Sample, w *Weights, ws Workspa
 		x, out := &samples[i], dst[i*f.Outputs:(i+1)*f.Outputs]
 		if x.Sparse {
 			copy(out, f.sparseStart(s, w))
-			num.MulAddRowsAt(out, s.nonZeros(x, &w.Input), x.Columns, rows)
+			num.MulAddRowsAt(out, s.scaled(x, &w.Input), x.Columns, rows)
 			continue
 		}
-		f.startDense(out, bias)
-		num.MulAddRows(out, s.dense(x, &w.Input), rows)
-	}
-}
-
-// startDense sets what the outputs of a dense row begin with.
-func (f *Linear) startDense(out, bias []float32) {
-	if f.Bias {
-		copy(out, bias)
-	} else {
-		clear(out)
+		clear(out[copy(out, bias):]) // outputs begin with the bias, or with 0
+		num.MulAddRows(out, s.scaled(x, &w.Input), rows)
 	}
 }
 
@@ -150,29 +146,24 @@ func (f *Linear) predictDense(dst []float32, samples []Sample, w *Weights, s *li
 	f.eachDense(samples, &w.Input, s, false, func(from, n int, x []float32) {
 		out := dst[from*f.Outputs : (from+n)*f.Outputs]
 		for i := range n {
-			f.startDense(out[i*f.Outputs:(i+1)*f.Outputs], bias)
+			row := out[i*f.Outputs : (i+1)*f.Outputs]
+			clear(row[copy(row, bias):])
 		}
 		num.AddProduct(out, x, rows, f.Features, f.Outputs)
 	})
 }
 
-// dense returns the scaled features of a dense row.
-func (s *linearSpace) dense(x *Sample, input *scaling.Values) []float32 {
+// scaled returns the scaled features of a dense row, or the scaled non-zeros of a sparse one.
+func (s *linearSpace) scaled(x *Sample, input *scaling.Values) []float32 {
 	if input.None() {
 		return x.X
 	}
 	s.row = slices.Grow(s.row[:0], len(x.X))[:len(x.X)]
-	input.Dense(s.row, x.X)
-	return s.row
-}
-
-// nonZeros returns the scaled non-zeros of a sparse row.
-func (s *linearSpace) nonZeros(x *Sample, input *scaling.Values) []float32 {
-	if input.None() {
-		return x.X
+	if x.Sparse {
+		input.NonZeros(s.row, x.X, x.Columns)
+	} else {
+		input.Dense(s.row, x.X)
 	}
-	s.row = slices.Grow(s.row[:0], len(x.X))[:len(x.X)]
-	input.NonZeros(s.row, x.X, x.Columns)
 	return s.row
 }
 
@@ -205,11 +196,15 @@ func (f *Linear) sparseStart(s *linearSpace, w *Weights) []float32 {
 // rows that the samples touch, and Σ df, from which the bias's row and the part
 // of the scaling's shift follow, into F64.
 func (f *Linear) GradientShape() round.Shape {
-	if !f.Sparse {
-		return round.Shape{F32: f.rows() * f.Outputs}
+	biases := 0
+	if f.Bias {
+		biases = f.Outputs
 	}
-	shape := round.Shape{Rows: f.Features, Width: f.Outputs}
-	if f.Bias || f.Scaled {
+	if !f.Sparse {
+		return round.Shape{F32: f.Features*f.Outputs + biases}
+	}
+	shape := round.Shape{Rows: f.Features, Width: f.Outputs, F64: biases}
+	if f.Scaled {
 		shape.F64 = f.Outputs
 	}
 	return shape
@@ -268,7 +263,7 @@ func (f *Linear) Backward(dst *round.Partial, df []float32, samples []Sample, w 
 	for i := range samples {
 		x, d := &samples[i], df[i*f.Outputs:(i+1)*f.Outputs]
 		rows, bias := f.split(dst.F32)
-		num.AddOuter(rows, s.dense(x, &w.Input), d)
+		num.AddOuter(rows, s.scaled(x, &w.Input), d)
 		if f.Bias {
 			num.Add32(bias, d)
 		}
@@ -298,7 +293,7 @@ func (f *Linear) backwardSparse(dst *round.Partial, df []float32, samples []Samp
 	for i := range samples {
 		x, d := &samples[i], df[i*f.Outputs:(i+1)*f.Outputs]
 		if !s.listed {
-			num.AddOuterVia(dst.Values, s.slot, x.Columns, s.nonZeros(x, input), d)
+			num.AddOuterVia(dst.Values, s.slot, x.Columns, s.scaled(x, input), d)
 		}
 		if f.Bias || f.Scaled {
 			num.AddOuter64(dst.F64[GradientAt:], one, d)
@@ -350,4 +345,56 @@ func (f *Linear) sparseGradient(g []float32, row int, sum *round.Partial, input 
 			g[len(g)-n+j] = float32(sum.F64[GradientAt+j])
 		}
 	}
+}
+
+// sumRows sets dst's rows to Σ x df over samples, all of the unit's that there are: of each
+// feature that they have, its samples in order. Where they may be computed later, it leaves
+// them so, with a copy of df.
+func (f *Linear) sumRows(dst *round.Partial, df []float32, samples []Sample, input *scaling.Values, s *linearSpace) {
+	o := &s.outers
+	if s.later {
+		if before, ok := dst.Before.(*num.Outers); ok {
+			o = before
+		} else {
+			o = new(num.Outers)
+		}
+	}
+	o.Terms = f.list(o.Terms, samples, input, s)
+	rows := num.CountBits(s.touched)
+	dst.Index = slices.Grow(dst.Index[:0], rows)[:rows]
+	o.First = slices.Grow(o.First[:0], rows)[:rows]
+	num.ListRows(dst.Index, o.First, s.touched, s.slot)
+	o.Width = f.Outputs
+	df = df[:len(samples)*f.Outputs]
+	if s.later {
+		o.X = append(o.X[:0], df...)
+		dst.Later = o
+		return
+	}
+	o.X = df
+	dst.Values = slices.Grow(dst.Values[:0], rows*f.Outputs)[:rows*f.Outputs]
+	o.Compute(dst.Values, 0)
+}
+
+// list makes a list of terms of each feature that samples have, in the place of terms: s.slot
+// begins it. The last term comes first, so that each is put before those that follow it.
+func (f *Linear) list(terms []num.OuterTerm, samples []Sample, input *scaling.Values, s *linearSpace) []num.OuterTerm {
+	n := 0
+	for i := range samples {
+		n += len(samples[i].Columns)
+	}
+	terms = slices.Grow(terms[:0], n)[:n]
+	slot, touched := s.slot, s.touched
+	for i := len(samples) - 1; i >= 0; i-- {
+		x := s.scaled(&samples[i], input)
+		columns := samples[i].Columns[:len(x)]
+		for k := len(x) - 1; k >= 0; k-- {
+			c := columns[k]
+			n--
+			terms[n] = num.OuterTerm{A: x[k], X: uint32(i), Next: slot[c]}
+			slot[c] = uint32(n + 1)
+			touched[c/64] |= 1 << (c % 64)
+		}
+	}
+	return terms
 }

@@ -17,7 +17,7 @@ func TestDenseTogether(t *testing.T) {
 		rows, features, outputs int
 		bias, scaled            bool
 	}{{2, 1, 1, true, false}, {64, 24, 64, true, true}, {33, 7, 9, false, true}, {7, 40000, 3, true, false}, {5, 90000, 2, true, false}} {
-		f := &Linear{Options{Features: test.features, Outputs: test.outputs, Bias: test.bias, Scaled: test.scaled}}
+		f := &Linear{Features: test.features, Outputs: test.outputs, Bias: test.bias, Scaled: test.scaled}
 		s := num.NewStream(num.NewKey(3, "dense"), 0, 0)
 		draw := func(n int) []float32 {
 			v := make([]float32, n)
@@ -64,7 +64,7 @@ func TestSparseTogether(t *testing.T) {
 		rows, features, outputs, nonZeros int
 		bias, scaled                      bool
 	}{{1, 1, 1, 1, true, false}, {32, 1869, 64, 21, true, false}, {33, 100, 64, 10, false, true}, {40, 65, 7, 9, true, true}, {3, 64, 128, 0, true, false}, {32, 1869, 128, 21, true, false}, {33, 100, 65, 10, false, true}} {
-		f := &Linear{Options{Features: test.features, Outputs: test.outputs, Bias: test.bias, Scaled: test.scaled, Sparse: true}}
+		f := &Linear{Features: test.features, Outputs: test.outputs, Bias: test.bias, Scaled: test.scaled, Sparse: true}
 		s := num.NewStream(num.NewKey(3, "sparse"), 0, 0)
 		w := &Weights{}
 		if test.scaled {
@@ -131,7 +131,7 @@ func firstOther(a, b []float32) int {
 
 // TestInitialTheta: Xavier's bound, the normal's deviation, the bias at 0.
 func TestInitialTheta(t *testing.T) {
-	f := &Linear{Options{Features: 300, Outputs: 64, Bias: true, Deviation: 0.5}}
+	f := &Linear{Features: 300, Outputs: 64, Bias: true, Deviation: 0.5}
 	theta := make([]float32, Parameters(f))
 	f.Initialise(theta, num.NewKey(1, "test/theta"))
 	bound := math.Sqrt(3.0 / 300)

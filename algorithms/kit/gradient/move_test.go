@@ -18,7 +18,7 @@ func TestMove(t *testing.T) {
 			for _, adam := range []bool{false, true} {
 				for _, bias := range []bool{false, true} {
 					name := fmt.Sprintf("sparse %v, scaled %v, adam %v, bias %v", sparse, scaled, adam, bias)
-					f := &Linear{Options{Features: 333, Outputs: 24, Sparse: sparse, Scaled: scaled, Bias: bias}} // a part of Θ has 170 rows
+					f := &Linear{Features: 333, Outputs: 24, Sparse: sparse, Scaled: scaled, Bias: bias} // a part of Θ has 170 rows
 					moveTwice(t, name, f, Rule{Adam: adam, Rate: 0.1, Momentum: 0.9, Decay: 1e-4})
 				}
 			}

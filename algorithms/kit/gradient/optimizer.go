@@ -47,14 +47,6 @@ func (r *Rule) rate(step uint64) float64 {
 	return rate
 }
 
-// factor returns what the rate of a tensor is multiplied by.
-func (r *Rule) factor(name string) float64 {
-	if f, ok := r.Factors[name]; ok {
-		return f
-	}
-	return 1
-}
-
 // power returns x^n by repeated squaring.
 func power(x float64, n uint64) float64 {
 	y := 1.0
@@ -100,25 +92,24 @@ type span struct {
 	factor float64 // of the rate
 }
 
-// spansOf returns the spans of a function's parameters under a rule.
-func spansOf(f Function, r *Rule) (spans []span) {
-	to := 0
-	for _, l := range f.Layout() {
-		to += l.Size()
-		next := span{to, !(l.Bias && r.SpareBiases), r.factor(l.Name)}
-		if n := len(spans); n > 0 && spans[n-1].decays == next.decays && spans[n-1].factor == next.factor {
-			spans[n-1].to = to
-		} else {
-			spans = append(spans, next)
-		}
-	}
-	return spans
-}
-
 // NewOptimizer returns an optimiser of f's parameters.
 func NewOptimizer(r Rule, f Function) *Optimizer {
-	n := Parameters(f)
-	o := &Optimizer{Rule: r, First: make([]float32, n), spans: spansOf(f, &r)}
+	o := &Optimizer{Rule: r}
+	n := 0
+	for _, l := range f.Layout() {
+		n += l.Size()
+		factor, ok := r.Factors[l.Name]
+		if !ok {
+			factor = 1
+		}
+		next := span{n, !(l.Bias && r.SpareBiases), factor}
+		if k := len(o.spans); k > 0 && o.spans[k-1].decays == next.decays && o.spans[k-1].factor == factor {
+			o.spans[k-1].to = n
+		} else {
+			o.spans = append(o.spans, next)
+		}
+	}
+	o.First = make([]float32, n)
 	if r.Adam {
 		o.Second = make([]float32, n)
 	}
@@ -246,4 +237,55 @@ func part(v []float32, from, to int) []float32 {
 		return nil
 	}
 	return v[from:to]
+}
+
+// kept has what must not change in a step: parameters of idle output units, and their moments.
+type kept struct {
+	units                []int // that are idle
+	theta, first, second []float32
+}
+
+// MoveBut is Move in which the parameters of idle output units, and their moments, stay as they
+// are; idle has a value for each unit.
+func (o *Optimizer) MoveBut(idle []bool, theta []float32, f Function, sum *round.Partial, share float32, x *scaling.Values, step uint64) (finite bool) {
+	from, units := f.OutputsFrom()
+	k := &o.kept
+	k.units = k.units[:0]
+	for unit, is := range idle {
+		if is {
+			k.units = append(k.units, unit)
+		}
+	}
+	k.theta, k.first = k.take(k.theta, theta[from:], units), k.take(k.first, o.First[from:], units)
+	if o.Second != nil {
+		k.second = k.take(k.second, o.Second[from:], units)
+	}
+	finite = o.Move(theta, f, sum, share, x, step)
+	k.putBack(theta[from:], k.theta, units)
+	k.putBack(o.First[from:], k.first, units)
+	if o.Second != nil {
+		k.putBack(o.Second[from:], k.second, units)
+	}
+	return finite
+}
+
+// take returns what v, rows of so many units, has of the idle ones, in the memory of dst.
+func (k *kept) take(dst, v []float32, units int) []float32 {
+	dst = dst[:0]
+	for row := 0; row < len(v); row += units {
+		for _, unit := range k.units {
+			dst = append(dst, v[row+unit])
+		}
+	}
+	return dst
+}
+
+// putBack sets the idle units of v to what take returned.
+func (k *kept) putBack(v, before []float32, units int) {
+	for row := 0; row < len(v); row += units {
+		for i, unit := range k.units {
+			v[row+unit] = before[i]
+		}
+		before = before[len(k.units):]
+	}
 }

@@ -1,11 +1,14 @@
 package gradient
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 // TestPlateau: intervals that do not fall by the rule's amount below the least before are
 // counted, those that do begin the count again.
 func TestPlateau(t *testing.T) {
-	r, p := &PlateauRule{PlateauPatience: 3, PlateauFall: 0.1}, newPlateau()
+	r, p := &PlateauRule{PlateauPatience: 3, PlateauFall: 0.1}, Plateau{Best: math.Inf(1)}
 	for i, x := range []struct {
 		loss  float64
 		stale uint64

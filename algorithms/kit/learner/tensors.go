@@ -103,21 +103,16 @@ func list[T any](l *Tensors, name string, v *[]T, dims []int, values func(*algor
 	t := &l.all[0]
 	l.all = l.all[1:]
 	l.Check(t.Name == name && slices.Equal(t.Dims, dims), "found tensor %q of shape %v, want %q of shape %v", t.Name, t.Dims, name, dims)
-	n, have := product(dims), len(*values(t))
+	n, have := 1, len(*values(t))
+	for _, d := range dims {
+		if d < 0 || d > 0 && n > math.MaxInt/d {
+			n = -1 // the number is too great
+			break
+		}
+		n *= d
+	}
 	l.Check(have == n && len(t.F32)+len(t.F64)+len(t.U32) == n, "tensor %q must have %d values", name, n)
 	if l.err == nil {
 		*v = *values(t)
 	}
-}
-
-// product returns how many values a shape has, or -1 if the number is too great.
-func product(dims []int) int {
-	n := 1
-	for _, d := range dims {
-		if d < 0 || d > 0 && n > math.MaxInt/d {
-			return -1
-		}
-		n *= d
-	}
-	return n
 }

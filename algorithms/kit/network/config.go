@@ -1,8 +1,11 @@
 package network
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
@@ -76,7 +79,11 @@ func Settings[C any](of func(*C) *Config, features ...string) param.Table[C] {
 		param.Int("pool", "side of the square pooling window after a convolution; 1: no pooling (only with features conv)", 0, maxSize, 0,
 			func(c *C) *int { return &of(c).Pool }).Says("2 with features conv, else 0"),
 		param.Word("pooling", "value of a pooling window: its maximum (max) or its mean (average)", func(c *C) *string { return &of(c).Pooling }, max2d, average),
-	}, append(rateSettings(of), InitSettings(func(c *C) *Initial { return &of(c).Initial })...)...)
+		param.Text("freeze", "layers whose parameters are not trained, such as convolution1,hidden1 (only with features mlp or conv)", "names of layers, such as hidden1 or convolution1,output, or none",
+			none, checkFreeze, func(c *C) *string { return &of(c).Freeze }),
+		param.Text("rates", "factors of the learning rate for single layers, such as hidden1:0.1,output:2 (only with features mlp or conv)", "LAYER:FACTOR,LAYER:FACTOR,... or none",
+			none, checkRates, func(c *C) *string { return &of(c).Rates }),
+	}, InitSettings(func(c *C) *Initial { return &of(c).Initial })...)
 }
 
 // kinds describes the setting features.
@@ -97,8 +104,6 @@ const listForm = "whole numbers such as 128 or 256,128, or none"
 // mostLayers bounds the numbers of a list.
 const mostLayers = 32
 
-var errMany = fmt.Errorf("the list has more than %d layers", mostLayers)
-
 // parseList reads a list of numbers; none has none.
 func parseList(text string) ([]int, error) {
 	if text == none {
@@ -106,9 +111,17 @@ func parseList(text string) ([]int, error) {
 	}
 	parts := strings.Split(text, ",")
 	if len(parts) > mostLayers {
-		return nil, errMany
+		return nil, fmt.Errorf("the list has more than %d layers", mostLayers)
 	}
-	return parseNumbers(parts)
+	numbers := make([]int, len(parts))
+	for i, part := range parts {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 1 || n > maxSide || strconv.Itoa(n) != part {
+			return nil, fmt.Errorf("%q is not a whole number from 1 to %d", part, maxSide)
+		}
+		numbers[i] = n
+	}
+	return numbers, nil
 }
 
 func checkList(text string) error {
@@ -121,6 +134,55 @@ func checkShape(text string) error {
 		return nil
 	}
 	_, err := dataset.ParseShape(text)
+	return err
+}
+
+// maxFactor bounds what a layer's learning rate is multiplied by.
+const maxFactor = 1000
+
+// layerFactor is what the learning rate of a layer is multiplied by.
+type layerFactor struct {
+	layer  string
+	factor float64
+}
+
+// parseFactors reads a list of layers: the factor of each follows a colon if the list is rated, else it is 0.
+func parseFactors(text string, rated bool) (list []layerFactor, err error) {
+	if text == none {
+		return nil, nil
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		x := layerFactor{layer: item}
+		value, found := "", !rated
+		if rated {
+			x.layer, value, found = strings.Cut(item, ":")
+		}
+		if x.layer == "" || !found {
+			return nil, errors.New("want LAYER or LAYER:FACTOR, but the name of a layer or its factor is missing")
+		}
+		if rated {
+			x.factor, err = strconv.ParseFloat(value, 64)
+			if err != nil || !(x.factor > 0 && x.factor <= maxFactor) || strings.Trim(value, "0123456789.eE+-") != "" {
+				return nil, fmt.Errorf("%q: want a number above 0 and at most %d", value, maxFactor)
+			}
+		}
+		list = append(list, x)
+	}
+	for i, x := range list {
+		if slices.ContainsFunc(list[:i], func(y layerFactor) bool { return y.layer == x.layer }) {
+			return nil, fmt.Errorf("the list has %q twice", x.layer)
+		}
+	}
+	return list, nil
+}
+
+func checkFreeze(text string) error {
+	_, err := parseFactors(text, false)
+	return err
+}
+
+func checkRates(text string) error {
+	_, err := parseFactors(text, true)
 	return err
 }
 
@@ -166,7 +228,22 @@ func (c *Config) Check() error {
 		return err
 	}
 	if !c.Deep() {
-		return c.checkLinear()
+		const why = "needs features mlp or conv, because a linear function has no layers"
+		switch {
+		case c.Hidden != none:
+			return param.Errorf("hidden", why)
+		case c.Dropout != 0:
+			return param.Errorf("dropout", why)
+		case c.LayerNorm:
+			return param.Errorf("layer_norm", why)
+		case c.Freeze != none:
+			return param.Errorf("freeze", why)
+		case c.Rates != none:
+			return param.Errorf("rates", why)
+		case c.Initial.From != none:
+			return param.Errorf(SettingInitFrom, why)
+		}
+		return c.checkNoImages()
 	}
 	if c.Hidden == none && c.Features == MLP {
 		return param.Errorf("hidden", "features mlp needs at least one hidden layer: give its number of units")
@@ -178,25 +255,6 @@ func (c *Config) Check() error {
 		return c.checkNoImages()
 	}
 	return c.checkConv()
-}
-
-func (c *Config) checkLinear() error {
-	const why = "needs features mlp or conv, because a linear function has no layers"
-	switch {
-	case c.Hidden != none:
-		return param.Errorf("hidden", why)
-	case c.Dropout != 0:
-		return param.Errorf("dropout", why)
-	case c.LayerNorm:
-		return param.Errorf("layer_norm", why)
-	case c.Freeze != none:
-		return param.Errorf("freeze", why)
-	case c.Rates != none:
-		return param.Errorf("rates", why)
-	case c.Initial.From != none:
-		return param.Errorf(SettingInitFrom, why)
-	}
-	return c.checkNoImages()
 }
 
 // checkNoImages refuses settings of convolutions where there are none.
@@ -234,4 +292,188 @@ func (c *Config) checkConv() error {
 		return param.Errorf("padding", "a padding of %d pixels must be less than the side of the kernel, %d, or some outputs would read nothing", c.Padding, c.Kernel)
 	}
 	return nil
+}
+
+// Output is the last layer of a network.
+type Output struct {
+	Units int
+	Start Start
+}
+
+// Layers returns the layers of a network for rows of so many features, which Fits has not refused.
+// The feature function is a network.
+func (c *Config) Layers(features int, biased bool, o Output) []Layer {
+	b := &builder{shape: Flat(features), biased: biased}
+	if c.Features == Conv {
+		b.shape = c.image(features)
+		if c.Flip || c.Shift > 0 {
+			b.add(&Augment{Of: b.shape, Flip: c.Flip, Shift: c.Shift})
+		}
+		if c.Crop > 0 {
+			b.add(&Crop{Of: b.shape, Side: c.Crop})
+		}
+		for _, channels := range c.list(c.Channels) {
+			b.convolution(channels, c.Kernel, c.Stride, c.Padding)
+			c.activate(b)
+			if c.Pool > 1 {
+				b.pool(c.Pool, c.Pooling == average)
+			}
+		}
+	}
+	for _, units := range c.list(c.Hidden) {
+		b.dense(units)
+		c.activate(b)
+		if c.Dropout > 0 {
+			b.add(&Dropout{Of: b.shape, Rate: c.Dropout})
+		}
+	}
+	b.output(o.Units, o.Start)
+	return b.layers
+}
+
+// activate adds what follows the weights of a layer.
+func (c *Config) activate(b *builder) {
+	if c.LayerNorm {
+		b.norm()
+	}
+	b.relu()
+}
+
+// list returns the numbers of a list that was checked.
+func (c *Config) list(text string) []int {
+	n, err := parseList(text)
+	if err != nil {
+		panic("network: a list that was not checked: " + text)
+	}
+	return n
+}
+
+// image returns the shape of a row that was checked.
+func (c *Config) image(features int) Shape {
+	if c.Shape == row {
+		return Shape{1, 1, features}
+	}
+	s, err := dataset.ParseShape(c.Shape)
+	if err != nil {
+		panic("network: a shape that was not checked: " + c.Shape)
+	}
+	return Shape(s)
+}
+
+// MaxValues bounds Θ: what one value of a round can hold (512 MiB). maxRow bounds what a layer
+// makes of one row, and what a convolution reads for it, position by position (64 MiB).
+const (
+	MaxValues = 1 << 27
+	maxRow    = 1 << 24
+)
+
+// Fits returns a *param.Error where the layers do not go with one another or with the data.
+func (c *Config) Fits(m *dataset.Manifest, biased bool, o Output) error {
+	if !c.Deep() {
+		return nil
+	}
+	if c.Features == Conv {
+		s := c.image(m.Features)
+		if s.Size() != m.Features {
+			return param.Errorf("shape", "the shape %v has %d values, but the dataset has %d features", s, s.Size(), m.Features)
+		}
+		if c.Shift >= s.Height && c.Shift >= s.Width {
+			return param.Errorf("shift", "a shift of %d pixels would leave nothing of an image of %dx%d", c.Shift, s.Height, s.Width)
+		}
+		if c.Crop > s.Height || c.Crop > s.Width {
+			return param.Errorf("crop", "a square of %dx%d does not fit in an image of %dx%d", c.Crop, c.Crop, s.Height, s.Width)
+		}
+		if c.Crop > 0 {
+			_, s = (&Crop{Of: s, Side: c.Crop}).Shapes()
+		}
+		if err := c.fitsImages(s); err != nil {
+			return err
+		}
+	}
+	n, layers := 0, c.Layers(m.Features, biased, o)
+	for _, l := range layers {
+		if n += parameters(l); n > MaxValues {
+			return param.Errorf("hidden", "the network would have more than %d parameters, which is not possible: its first layers alone have %d", MaxValues, n)
+		}
+	}
+	return c.fitsRates(layers)
+}
+
+// fitsImages follows an image through the convolutions.
+func (c *Config) fitsImages(s Shape) error {
+	for i, channels := range c.list(c.Channels) {
+		l := &Convolution{From: s, Outputs: channels, Size: c.Kernel, Stride: c.Stride, Padding: c.Padding}
+		if !l.fits() {
+			return param.Errorf("kernel", "a kernel of %dx%d pixels does not fit in the %dx%d input of convolution %d with a padding of %d pixels",
+				c.Kernel, c.Kernel, s.Height, s.Width, i+1, c.Padding)
+		}
+		if !l.bounded() {
+			return param.Errorf("channels", "convolution %d would need more than %d values for one sample of shape %v, which is not possible", i+1, maxRow, s)
+		}
+		if _, s = l.Shapes(); s.Height < c.Pool || s.Width < c.Pool {
+			return param.Errorf("pool", "pooling windows of %dx%d leave nothing of the %dx%d outputs of convolution %d", c.Pool, c.Pool, s.Height, s.Width, i+1)
+		}
+		_, s = (&Pool{Of: s, Size: c.Pool}).Shapes()
+	}
+	return nil
+}
+
+// fitsRates returns a *param.Error for a layer that does not exist, or is named by both settings.
+func (c *Config) fitsRates(layers []Layer) error {
+	known := layersOf(layoutOf(layers))
+	frozen, rated := c.factors()
+	for _, s := range []struct {
+		setting string
+		list    []layerFactor
+	}{{"freeze", frozen}, {"rates", rated}} {
+		for _, x := range s.list {
+			if !slices.Contains(known, x.layer) {
+				return param.Errorf(s.setting, "layer %q does not exist; the layers are %s", x.layer, strings.Join(known, ", "))
+			}
+		}
+	}
+	for _, x := range rated {
+		for _, y := range frozen {
+			if x.layer == y.layer {
+				return param.Errorf("rates", "layer %s is also listed in freeze", x.layer)
+			}
+		}
+	}
+	return nil
+}
+
+// factors returns the layers that freeze and rates name; settings were checked.
+func (c *Config) factors() (frozen, rated []layerFactor) {
+	frozen, err := parseFactors(c.Freeze, false)
+	if err == nil {
+		rated, err = parseFactors(c.Rates, true)
+	}
+	if err != nil {
+		panic("network: rates that were not checked")
+	}
+	return frozen, rated
+}
+
+// Factors returns what the learning rates of a network's tensors are multiplied by, by name, for
+// gradient.Rule. The tensors of a layer begin with its name.
+func (c *Config) Factors(layers []Layer) map[string]float64 {
+	if !c.Deep() {
+		return nil
+	}
+	by := make(map[string]float64)
+	frozen, rated := c.factors()
+	for _, x := range append(frozen, rated...) {
+		for _, t := range layoutOf(layers) {
+			if layerOf(t.Name) == x.layer {
+				by[t.Name] = x.factor
+			}
+		}
+	}
+	return by
+}
+
+// layerOf returns the name of a tensor's layer: hidden1 of hidden1.norm.bias.
+func layerOf(tensor string) string {
+	name, _, _ := strings.Cut(tensor, ".")
+	return name
 }

@@ -1,9 +1,11 @@
 package network
 
 import (
+	"math"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -64,10 +66,67 @@ func sizes(l Layer) (inputs, outputs int) {
 	return from.Size(), to.Size()
 }
 
+// layoutOf lists the tensors of layers.
+func layoutOf(layers []Layer) (all []gradient.Layer) {
+	for _, l := range layers {
+		all = append(all, l.Layout()...)
+	}
+	return all
+}
+
 // parameters returns the length of a layer's part of Θ.
 func parameters(l Layer) (n int) {
 	for _, t := range l.Layout() {
 		n += t.Size()
 	}
 	return n
+}
+
+// Shape is that of a row's values: images of so many rows and columns, one behind the other.
+// A row without an image has the shape n×1×1.
+type Shape struct{ Channels, Height, Width int }
+
+// Flat returns the shape of n values that are no image.
+func Flat(n int) Shape { return Shape{n, 1, 1} }
+
+// Area returns the positions of an image.
+func (s Shape) Area() int { return s.Height * s.Width }
+
+// Size returns the number of values.
+func (s Shape) Size() int { return s.Channels * s.Area() }
+
+// String returns the shape as settings have it: 1x8x8.
+func (s Shape) String() string { return dataset.Shape(s).String() }
+
+// maxSide bounds each number of a list of units.
+const maxSide = 1 << 16
+
+// Start is the law of a layer's first weights. Biases begin at 0.
+type Start uint8
+
+// The laws of a layer with n inputs and m outputs.
+const (
+	Glorot Start = iota // uniform within ±sqrt(6/(n+m)) (Glorot and Bengio 2010)
+	He                  // normal with the variance 2/n (He et al. 2015)
+	Small               // normal with the deviation 0.01
+)
+
+// draw fills weights, inputs×outputs: row i from stream (key, n, i).
+func (s Start) draw(w []float32, outputs int, key num.Key, n uint64) {
+	inputs := len(w) / outputs
+	bound, deviation := math.Sqrt(6/float64(inputs+outputs)), math.Sqrt(2/float64(inputs))
+	if s == Small {
+		deviation = 0.01
+	}
+	for i := range inputs {
+		stream := num.NewStream(key, n, uint32(i))
+		row := w[i*outputs : (i+1)*outputs]
+		for j := range row {
+			if s == Glorot {
+				row[j] = float32(bound * (2*stream.Float64() - 1))
+			} else {
+				row[j] = float32(deviation * stream.Normal())
+			}
+		}
+	}
 }

@@ -33,9 +33,9 @@ func New(p Plan) *Network {
 	from, _ := p.Layers[0].Shapes()
 	if d, ok := p.Layers[0].(*Dense); ok {
 		f.first, f.behind = d, p.Layers[1:]
-		f.rows = &gradient.Linear{Options: gradient.Options{
+		f.rows = &gradient.Linear{
 			Features: from.Size(), Outputs: d.Outputs, Bias: d.Biases != "", Sparse: p.Sparse, Scaled: p.Scaled,
-		}}
+		}
 	} else {
 		f.rows = stored(from.Size())
 	}
@@ -53,12 +53,7 @@ func New(p Plan) *Network {
 func (f *Network) border() int { return f.at[0] }
 
 // Layout implements gradient.Function.
-func (f *Network) Layout() (all []gradient.Layer) {
-	for _, l := range f.Layers {
-		all = append(all, l.Layout()...)
-	}
-	return all
-}
+func (f *Network) Layout() []gradient.Layer { return layoutOf(f.Layers) }
 
 // OutputsFrom implements gradient.Function: the last layer.
 func (f *Network) OutputsFrom() (first, units int) {
@@ -216,3 +211,62 @@ func (f *Network) Gradient(g []float32, from int, sum *round.Partial, factor flo
 		num.Scale32(rest, factor)
 	}
 }
+
+// stored is the feature function of a network that does not begin with a dense layer: the scaled
+// features of a row, so many, dense or sparse. It has no parameters.
+type stored int
+
+// Layout implements gradient.Function.
+func (f stored) Layout() []gradient.Layer { return nil }
+
+// Initialise implements gradient.Function.
+func (f stored) Initialise([]float32, num.Key) {}
+
+// OutputsFrom implements gradient.Function.
+func (f stored) OutputsFrom() (first, units int) { return 0, int(f) }
+
+// NewWorkspace implements gradient.Function.
+func (f stored) NewWorkspace() gradient.Workspace { return nil }
+
+// Predict implements gradient.Function.
+func (f stored) Predict(dst []float32, samples []gradient.Sample, w *gradient.Weights, _ gradient.Workspace) {
+	n := int(f)
+	for i := range samples {
+		row := dst[i*n : (i+1)*n]
+		if x := &samples[i]; x.Sparse {
+			clear(row)
+			for k, c := range x.Columns {
+				row[c] = x.X[k]
+			}
+		} else {
+			copy(row, x.X)
+		}
+		if !w.Input.None() {
+			w.Input.Dense(row, row)
+		}
+	}
+}
+
+// Forward implements gradient.Function.
+func (f stored) Forward(dst []float32, samples []gradient.Sample, w *gradient.Weights, _ uint64, ws gradient.Workspace) {
+	f.Predict(dst, samples, w, ws)
+}
+
+// GradientShape implements gradient.Function.
+func (f stored) GradientShape() round.Shape { return round.Shape{} }
+
+// Begin implements gradient.Function.
+func (f stored) Begin(*round.Partial, *round.Task, []gradient.Sample, int, gradient.Workspace) {}
+
+// Backward implements gradient.Function.
+func (f stored) Backward(*round.Partial, []float32, []gradient.Sample, *gradient.Weights, gradient.Workspace) {
+}
+
+// GradientRows implements gradient.Function.
+func (f stored) GradientRows(*scaling.Values) int { return 0 }
+
+// Stride implements gradient.Function.
+func (f stored) Stride() int { return 1 }
+
+// Gradient implements gradient.Function.
+func (f stored) Gradient([]float32, int, *round.Partial, float32, *scaling.Values) {}

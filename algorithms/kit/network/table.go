@@ -2,10 +2,84 @@ package network
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+)
+
+// builder lists the layers of a network, one behind the other, and names their tensors:
+// convolution1, convolution2, ..., hidden1, ..., output; those of biases end in .bias, those of
+// the layer normalisation behind a layer in .norm.
+type builder struct {
+	layers       []Layer
+	shape        Shape // behind the last layer
+	biased       bool
+	convolutions int
+	hidden       int
+	name         string // of the last layer with weights
+}
+
+func (b *builder) add(l Layer) {
+	b.layers = append(b.layers, l)
+	_, b.shape = l.Shapes()
+}
+
+// biases returns the name of the biases of the last layer with weights; "": it has none.
+func (b *builder) biases() string {
+	if !b.biased {
+		return ""
+	}
+	return b.name + ".bias"
+}
+
+func (b *builder) convolution(outputs, size, stride, padding int) {
+	b.convolutions++
+	b.name = fmt.Sprintf("convolution%d", b.convolutions)
+	b.add(&Convolution{Name: b.name, Biases: b.biases(), From: b.shape, Outputs: outputs, Size: size, Stride: stride, Padding: padding, Start: He})
+}
+
+func (b *builder) dense(units int) {
+	b.hidden++
+	b.name = fmt.Sprintf("hidden%d", b.hidden)
+	b.add(&Dense{Name: b.name, Biases: b.biases(), From: b.shape, Outputs: units, Start: He})
+}
+
+// output adds the last layer.
+func (b *builder) output(units int, start Start) {
+	b.name = "output"
+	b.add(&Dense{Name: b.name, Biases: b.biases(), From: b.shape, Outputs: units, Start: start})
+}
+
+func (b *builder) norm() { b.add(&Norm{Name: b.name + ".norm", Of: b.shape}) }
+
+func (b *builder) relu() { b.add(&ReLU{Of: b.shape}) }
+
+func (b *builder) pool(size int, average bool) {
+	b.add(&Pool{Of: b.shape, Size: size, Average: average})
+}
+
+// Hidden returns the layers of a network with one hidden layer: dense, an activation, dense. A
+// model file has its tensors as hidden.ACTIVATION, hidden.bias, output and output.bias.
+func Hidden(features, hidden, outputs int, activation string, start Start) []Layer {
+	units := Flat(hidden)
+	var between Layer = &ReLU{Of: units}
+	if activation == LogisticUnits {
+		between = &Logistic{Of: units}
+	}
+	return []Layer{
+		&Dense{Name: "hidden." + activation, Biases: "hidden.bias", From: Flat(features), Outputs: hidden, Start: start},
+		between,
+		&Dense{Name: "output", Biases: "output.bias", From: units, Outputs: outputs, Start: start},
+	}
+}
+
+// The activations of a hidden layer.
+const (
+	ReLUUnits     = "relu"
+	LogisticUnits = "logistic"
 )
 
 // tableName is the tensor with the kinds of a network's layers.
@@ -196,4 +270,50 @@ func (b *builder) takeConvolution(row [codeWidth]int) bool {
 	}
 	b.convolution(row[1], row[2], row[3], row[4])
 	return true
+}
+
+// Describe says in one line what a function is, layers that belong to training left out: "1x8x8,
+// convolution 3x3 of 16, ReLU, max of 2x2, dense 128, ReLU, dense 64".
+func Describe(f gradient.Function) string {
+	n, ok := f.(*Network)
+	if !ok {
+		return Linear
+	}
+	from, _ := n.Layers[0].Shapes()
+	words := []string{from.String()}
+	if from.Area() == 1 {
+		words[0] = fmt.Sprintf("%d features", from.Channels)
+	}
+	for _, l := range n.Layers {
+		if word := describe(l); word != "" {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// describe returns a word for a layer; "": it belongs to training alone.
+func describe(l Layer) string {
+	switch l := l.(type) {
+	case *Dropout, *Augment:
+		return ""
+	case *Dense:
+		return fmt.Sprintf("dense %d", l.Outputs)
+	case *Convolution:
+		return fmt.Sprintf("convolution %dx%d of %d", l.Size, l.Size, l.Outputs)
+	case *ReLU:
+		return "ReLU"
+	case *Logistic:
+		return LogisticUnits
+	case *Pool:
+		if l.Average {
+			return fmt.Sprintf("mean of %dx%d", l.Size, l.Size)
+		}
+		return fmt.Sprintf("max of %dx%d", l.Size, l.Size)
+	case *Crop:
+		return fmt.Sprintf("crop %dx%d", l.Side, l.Side)
+	case *Norm:
+		return "layer normalisation"
+	}
+	return fmt.Sprintf("%T", l)
 }

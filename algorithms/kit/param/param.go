@@ -68,6 +68,11 @@ func (p *Param) Of(preset string) string {
 	return p.Default
 }
 
+// leftOut reports whether the JSON form leaves the setting out if it has the default of this preset.
+func (p *Param) leftOut(preset string) bool {
+	return p.DefaultLeftOut || preset != "" && preset == p.LeftOut
+}
+
 // Values are settings that a user gave: int64, float64, bool or string by Param.Kind. They
 // come from Param.Parse.
 type Values map[string]any

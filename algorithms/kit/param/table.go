@@ -2,11 +2,15 @@ package param
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Table lists the settings of one algorithm, whose values are fields of C, in the order of
@@ -16,27 +20,206 @@ type Table[C any] []Setting[C]
 // presetName is the setting that selects among defaults.
 const presetName = "preset"
 
-// Params describes the settings.
-func (t Table[C]) Params() []Param {
-	params := make([]Param, len(t))
-	for i, s := range t {
-		params[i] = *s.Param()
-		params[i].Default = s.defaults(t.first())
-		params[i].Presets = t.presets(s)
-	}
-	return params
+// Setting is a setting that is bound to a field of a C; the functions of this file make it.
+type Setting[C any] interface {
+	// Param describes the setting, but for the text of its defaults.
+	Param() *Param
+	// describe describes the setting of a table with these presets.
+	describe(presets []string) Param
+	// isDefault reports whether the field has the default of a preset.
+	isDefault(c *C, preset string) bool
+	// reset writes the default that a preset has.
+	reset(c *C, preset string)
+	// set writes a given value, of the type that its kind has in Values.
+	set(c *C, value any) error
+	// value returns the field's value as Values holds it.
+	value(c *C) any
+	// pointer returns the field, which encoding/json reads into.
+	pointer(c *C) any
 }
 
-// presets lists the defaults of a setting with each preset.
-func (t Table[C]) presets(s Setting[C]) (all []PresetDefault) {
-	selects := t.find(presetName)
-	if selects == nil || s.Param().Name == presetName {
-		return nil
+// Of is a setting whose field is of type T: int, float64, bool or string.
+type Of[C any, T comparable] struct {
+	param   Param
+	field   func(*C) *T
+	def     T
+	presets []presetOf[T]
+}
+
+// presetOf is the default of one preset.
+type presetOf[T any] struct {
+	name string
+	def  T
+}
+
+// Int is a whole number from lo to hi.
+func Int[C any](name, doc string, lo, hi, def int, field func(*C) *int) *Of[C, int] {
+	return newOf(Param{Name: name, Kind: KindInt, Doc: doc, Min: float64(lo), Max: float64(hi)}, def, field)
+}
+
+// Float is a number from lo to hi.
+func Float[C any](name, doc string, lo, hi, def float64, field func(*C) *float64) *Of[C, float64] {
+	return newOf(Param{Name: name, Kind: KindFloat, Doc: doc, Min: lo, Max: hi}, def, field)
+}
+
+// Bool is true or false.
+func Bool[C any](name, doc string, def bool, field func(*C) *bool) *Of[C, bool] {
+	return newOf(Param{Name: name, Kind: KindBool, Doc: doc}, def, field)
+}
+
+// Word is one of some words, of which the first is the default.
+func Word[C any](name, doc string, field func(*C) *string, words ...string) *Of[C, string] {
+	return newOf(Param{Name: name, Kind: KindWord, Doc: doc, Words: words}, words[0], field)
+}
+
+// Text is a text that check does not refuse; form says what such texts look like.
+func Text[C any](name, doc, form, def string, check func(string) error, field func(*C) *string) *Of[C, string] {
+	return newOf(Param{Name: name, Kind: KindText, Doc: doc, Form: form, Check: check}, def, field)
+}
+
+// Items is a list of items, each of which a spec file names by key.
+func Items[C any](name, doc, key, def string, check func(string) error, field func(*C) *string) *Of[C, string] {
+	return newOf(Param{Name: name, Kind: KindText, Doc: doc, Form: ItemsForm, Check: check, ItemKey: key}, def, field)
+}
+
+func newOf[C any, T comparable](p Param, def T, field func(*C) *T) *Of[C, T] {
+	return &Of[C, T]{param: p, field: field, def: def}
+}
+
+// Preset gives the default of a preset, a word of the setting "preset", where it differs from
+// that of the first one.
+func (s *Of[C, T]) Preset(name string, def T) *Of[C, T] {
+	s.presets = append(s.presets, presetOf[T]{name, def})
+	return s
+}
+
+// NotWritten leaves the setting out of the JSON form: it selects among defaults, and they are
+// written. So a preset can be added to an algorithm whose jobs have none.
+func (s *Of[C, T]) NotWritten() *Of[C, T] {
+	s.param.NotWritten = true
+	return s
+}
+
+// LeftOut leaves the setting out of the JSON form where it has the default of this preset, and the preset is
+// the job's. So a setting can be added to an algorithm, and jobs of the preset keep their JSON form and
+// their digest.
+func (s *Of[C, T]) LeftOut(preset string) *Of[C, T] {
+	s.param.LeftOut = preset
+	return s
+}
+
+// DefaultLeftOut leaves the setting out of the JSON form where it has its default. So a setting can be added to an algorithm
+// whose jobs have no preset in that form.
+func (s *Of[C, T]) DefaultLeftOut() *Of[C, T] {
+	s.param.DefaultLeftOut = true
+	return s
+}
+
+// InPaper says that the paper of the algorithm gives the default of the preset "paper".
+func (s *Of[C, T]) InPaper() *Of[C, T] {
+	s.param.InPaper = true
+	return s
+}
+
+// Says gives the text of a default that follows from the data or from other settings, which
+// an algorithm's Fill computes.
+func (s *Of[C, T]) Says(text string) *Of[C, T] {
+	s.param.Default = text
+	return s
+}
+
+// Param implements Setting.
+func (s *Of[C, T]) Param() *Param { return &s.param }
+
+func (s *Of[C, T]) describe(presets []string) Param {
+	d := s.param
+	if d.Default == "" {
+		d.Default = plain(s.def)
+		for i, p := range s.presets {
+			if i == 0 {
+				d.Default = presets[0] + ": " + d.Default
+			}
+			d.Default += "; " + p.name + ": " + plain(p.def)
+		}
 	}
-	for _, name := range selects.Param().Words {
-		all = append(all, PresetDefault{name, s.preset(name)})
+	if d.Name != presetName {
+		for _, name := range presets {
+			d.Presets = append(d.Presets, PresetDefault{name, s.preset(name)})
+		}
 	}
-	return all
+	return d
+}
+
+// preset returns what the text of the defaults says of a preset. The text has parts between semicolons: "auto: X" and "auto with
+// a network: X" are of the preset auto alone, and a part without the name of a preset is of all.
+func (s *Of[C, T]) preset(name string) string {
+	var parts []string
+	for part := range strings.SplitSeq(s.param.Default, "; ") {
+		switch word, rest, _ := strings.Cut(part, " "); word {
+		case name, name + ":":
+			parts = append(parts, rest)
+		case "auto", "auto:", "paper", "paper:":
+		default:
+			parts = append(parts, part)
+		}
+	}
+	return cmp.Or(strings.Join(parts, "; "), plain(s.of(name)))
+}
+
+// plain returns a value as users write it.
+func plain(v any) string {
+	if f, ok := v.(float64); ok {
+		return strings.NewReplacer("e-0", "e-", "e+0", "e").Replace(strconv.FormatFloat(f, 'g', -1, 64))
+	}
+	return fmt.Sprint(v)
+}
+
+func (s *Of[C, T]) isDefault(c *C, preset string) bool { return *s.field(c) == s.of(preset) }
+
+// of returns the default of a preset.
+func (s *Of[C, T]) of(name string) T {
+	for _, p := range s.presets {
+		if p.name == name {
+			return p.def
+		}
+	}
+	return s.def
+}
+
+func (s *Of[C, T]) reset(c *C, preset string) { *s.field(c) = s.of(preset) }
+
+func (s *Of[C, T]) set(c *C, value any) error {
+	if v, ok := value.(int64); ok {
+		value = int(v)
+	}
+	v, ok := value.(T)
+	if !ok {
+		return Errorf(s.param.Name, "a %T is not %s", value, s.param.Wanted())
+	}
+	*s.field(c) = v
+	return nil
+}
+
+func (s *Of[C, T]) value(c *C) any {
+	if v, ok := any(*s.field(c)).(int); ok {
+		return int64(v)
+	}
+	return *s.field(c)
+}
+
+func (s *Of[C, T]) pointer(c *C) any { return s.field(c) }
+
+// Params describes the settings.
+func (t Table[C]) Params() []Param {
+	var presets []string
+	if s := t.find(presetName); s != nil {
+		presets = s.Param().Words
+	}
+	params := make([]Param, len(t))
+	for i, s := range t {
+		params[i] = s.describe(presets)
+	}
+	return params
 }
 
 // Default returns the defaults of the first preset.
@@ -90,43 +273,28 @@ func (t Table[C]) find(name string) Setting[C] {
 func (t Table[C]) Fill(c *C, given Values, owner string) error {
 	preset := t.first()
 	if s := t.find(presetName); s != nil && given.Has(presetName) {
-		if err := t.setPreset(s, c, given[presetName]); err != nil {
+		if err := s.set(c, given[presetName]); err != nil {
 			return err
 		}
-		preset, _ = s.value(c).(string)
+		if err := check(s, c); err != nil {
+			return err
+		}
+		preset = t.preset(c)
 	}
 	t.reset(c, preset)
-	known := 0
 	for _, s := range t {
 		if value, ok := given[s.Param().Name]; ok {
-			known++
 			if err := s.set(c, value); err != nil {
 				return err
 			}
 		}
 	}
-	if known == len(given) {
-		return nil
-	}
-	return Errorf(t.firstUnknown(given), "%s has no such setting", owner)
-}
-
-func (t Table[C]) setPreset(s Setting[C], c *C, value any) error {
-	if err := s.set(c, value); err != nil {
-		return err
-	}
-	return check(s, c)
-}
-
-// firstUnknown returns the first name, in alphabetical order, that is no setting.
-func (t Table[C]) firstUnknown(given Values) string {
-	var unknown []string
-	for name := range given {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if t.find(name) == nil {
-			unknown = append(unknown, name)
+			return Errorf(name, "%s has no such setting", owner)
 		}
 	}
-	return slices.Min(unknown)
+	return nil
 }
 
 // Check returns an *Error about the first setting of the JSON form that is out of its range.
@@ -162,7 +330,7 @@ func (t Table[C]) JSON(c *C) (json.RawMessage, error) {
 	var b bytes.Buffer
 	separator, preset := "{", t.preset(c)
 	for _, s := range t.written() {
-		if s.leftOut(preset) && s.isDefault(c, preset) {
+		if s.Param().leftOut(preset) && s.isDefault(c, preset) {
 			continue
 		}
 		value, err := json.Marshal(s.value(c))
@@ -196,7 +364,14 @@ func (t Table[C]) Parse(raw json.RawMessage) (*C, error) {
 			return nil, fmt.Errorf("%q is unknown or occurs twice", name)
 		}
 		seen[name] = true
-		if err := decode(d, s.pointer(c)); err != nil {
+		var value json.RawMessage
+		if err = d.Decode(&value); err == nil && string(value) == "null" {
+			err = errors.New("the value is null")
+		}
+		if err == nil {
+			err = json.Unmarshal(value, s.pointer(c))
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -217,27 +392,16 @@ func (t Table[C]) Parse(raw json.RawMessage) (*C, error) {
 func (t Table[C]) complete(c *C, seen map[string]bool) error {
 	preset := t.preset(c)
 	for _, s := range t {
-		switch name := s.Param().Name; {
-		case seen[name] && s.leftOut(preset) && s.isDefault(c, preset):
+		p := s.Param()
+		switch name := p.Name; {
+		case seen[name] && p.leftOut(preset) && s.isDefault(c, preset):
 			return fmt.Errorf("%s: the default value %v must be omitted", name, s.value(c))
 		case seen[name]:
-		case s.leftOut(preset):
+		case p.leftOut(preset):
 			s.reset(c, preset)
 		default:
 			return fmt.Errorf("%s is missing", name)
 		}
 	}
 	return nil
-}
-
-// decode reads a value that is not null.
-func decode(d *json.Decoder, into any) error {
-	var value json.RawMessage
-	if err := d.Decode(&value); err != nil {
-		return err
-	}
-	if string(value) == "null" {
-		return errors.New("the value is null")
-	}
-	return json.Unmarshal(value, into)
 }

@@ -21,7 +21,7 @@ func (b broken) Gradient(g []float32, from int, sum *round.Partial, factor float
 
 // TestDifferencesCatch: a gradient that is wrong by one in a hundred differs from differences.
 func TestDifferencesCatch(t *testing.T) {
-	f := &gradient.Linear{Options: gradient.Options{Features: 7, Outputs: 5, Bias: true, Normal: true, Deviation: 0.5}}
+	f := &gradient.Linear{Features: 7, Outputs: 5, Bias: true, Normal: true, Deviation: 0.5}
 	c := newFunctionCase(broken{f}, Options{Features: 7, Outputs: 5})
 	g := c.gradient(c.partial(len(c.samples)), len(c.w.Theta))
 	if e := math.Abs(float64(g[8])-2*c.difference(8, 1./64)) / math.Abs(float64(g[8])); e < 5e-3 {

@@ -16,10 +16,10 @@ import (
 
 // functionOf returns the function of a job: an output for each label.
 func functionOf(set *gradient.Settings, seed uint64, m *dataset.Manifest) gradient.Function {
-	return &gradient.Linear{Options: gradient.Options{
+	return &gradient.Linear{
 		Features: m.Features, Outputs: m.Labels, Bias: true, Sparse: m.Sparse, Scaled: set.Scaling != scaling.None,
 		Normal: true, Deviation: 0.01,
-	}}
+	}
 }
 
 // trainer is the leader's half.

@@ -1,0 +1,299 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// This file has the errors about the contents of a CSV file, whose advice may need a look at all of its rows.
+
+// fieldError is an error about a field of row n, with advice.
+func (s *csvSource) fieldError(n, column int, reason string, record []string, r *csvRecords) error {
+	field, m, c := record[column], s.dialect.marks, &s.columns
+	drop := Option{"drop", listFlag("drop", flagColumn(s.names, column)).Value}.String()
+	isNumber := func(i int) bool { return isFieldNumber(record[i], m) }
+	switch label := slices.Contains(c.labels, column); {
+	case n == 0 && isMissing(field) && s.hasNone(column):
+		reason = "the column has no values; " + drop + " leaves it out"
+	case n == 0 && s.header && !slices.ContainsFunc(c.features, isNumber) && !slices.ContainsFunc(c.labels, isNumber):
+		reason += "; this line has no numbers: is it a second header line? A file may have only one header line"
+	case isMissing(field), marked(field), n > 0 && strings.ContainsAny(field, "0123456789"), respelt(field): // it is almost a number
+	case label && len(c.labels) > 1:
+		reason += "; " + drop + " leaves the column out if it is not a label, --label-columns lists the labels"
+	case label:
+		reason += "; --labels class reads classes"
+	default:
+		reason += ": --drop leaves the column out, --row-names reads it as names of samples, --categories makes a feature of each value; dataset inspect describes all columns"
+	}
+	ways := m.ways(field)
+	if len(ways) > 0 {
+		fit, conflict := s.fitting(ways, c.numeric(s.classes))
+		if plain, ok := strings.CutSuffix(reason, m.advice(field)); ok && len(fit) < len(ways) {
+			reason = plain
+			for _, way := range fit {
+				reason += "; " + way.What
+			}
+			if len(fit) == 0 {
+				reason += conflict
+			}
+		}
+		ways = fit
+	}
+	e := s.columnError(n, column, reason, r)
+	if len(ways) > 0 {
+		e.Err = &WaysError{reason, ways}
+	}
+	return e
+}
+
+// hasNone reports whether a column has no value in any of several rows.
+func (s *csvSource) hasNone(column int) bool {
+	rows := 0
+	err := s.eachRecord(func(_ int, record []string, _ *csvRecords) error {
+		if rows++; !isMissing(record[column]) {
+			return errFound
+		}
+		return nil
+	})
+	return err == nil && rows > 1
+}
+
+// columnError is an error about a field, without advice.
+func (s *csvSource) columnError(n, column int, reason string, r *csvRecords) *RowError {
+	return &RowError{
+		File: s.info.File, Row: n, Line: r.line(column), Column: column, Kind: "column",
+		Name: nameAt(s.names, column), Reason: reason,
+	}
+}
+
+// textError is an error about a field that is no text.
+func (s *csvSource) textError(n, column int, err error, r *csvRecords) error {
+	e := s.columnError(n, column, err.Error(), r)
+	e.Err = err
+	return e
+}
+
+// fitting returns the ways with which all fields of the given columns are numbers that are numbers now. conflict is for an error if there
+// is none: it names a field that is no number then.
+func (s *csvSource) fitting(ways []Way, columns []int) (fit []Way, conflict string) {
+	for _, way := range ways {
+		other := way.marks()
+		e := example{}
+		err := s.eachRecord(func(_ int, record []string, r *csvRecords) error {
+			for _, i := range columns {
+				if field := strings.TrimSpace(record[i]); !isMissing(field) && isFieldNumber(field, s.dialect.marks) && !isFieldNumber(field, other) {
+					e = example{strings.Clone(field), r.line(i), i}
+					return errFound
+				}
+			}
+			return nil
+		})
+		if err == nil {
+			fit = append(fit, way)
+		} else if conflict == "" && e.field != "" {
+			conflict = fmt.Sprintf("; %s, but then %q (line %d, column %d) is not a number: write all numbers of the file with the same separators", way.What, e.field, e.line, e.column)
+		}
+	}
+	return fit, conflict
+}
+
+// columnMarks are the first numbers of a column with a mark that may be one between thousands, and without marks.
+type columnMarks struct {
+	marked, whole example
+	proved        bool // a number of five digits has no mark
+}
+
+// checkMarks reads the file again, of which every mark may be one between thousands, and refuses it if two ways to
+// read it are left: numbers of a column have no mark, or the mark is a comma.
+func (s *csvSource) checkMarks() error {
+	mark, columns := s.dialect.marks.decimal(), map[int]*columnMarks{}
+	used := s.columns.numeric(s.classes)
+	err := s.eachRecord(func(_ int, record []string, r *csvRecords) error {
+		for _, i := range used {
+			field := strings.TrimSpace(record[i])
+			if field == "" || isMissing(field) {
+				continue
+			}
+			c := columns[i]
+			if c == nil {
+				c = new(columnMarks)
+				columns[i] = c
+			}
+			switch {
+			case likeThousands(field, mark):
+				c.marked.keep(strings.Clone(field), r.line(i), i)
+			case strings.IndexByte(field, mark) < 0:
+				c.whole.keep(strings.Clone(field), r.line(i), i)
+				c.proved = c.proved || len(strings.TrimLeft(field, "+-")) > 4
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, i := range used {
+		c := columns[i]
+		if c == nil || c.proved || c.marked.field == "" || c.whole.field == "" && mark == '.' {
+			continue
+		}
+		return s.thousandsError(c)
+	}
+	return nil
+}
+
+func (s *csvSource) thousandsError(c *columnMarks) error {
+	m, at := s.dialect.marks, c.marked
+	grouped := marks{thousands: rune(m.decimal()), comma: !m.comma}
+	thousand, _ := grouped.parseGrouped(at.field)
+	decimal, _ := m.parseGrouped(at.field)
+	reason := fmt.Sprintf("%q may mean %v or %v: %v reads %v, %v reads %v", at.field, thousand, decimal, grouped, thousand, m, decimal)
+	if c.whole.field != "" {
+		reason += fmt.Sprintf("; %q (line %d) has no separator", c.whole.field, c.whole.line)
+	}
+	return &RowError{
+		File: s.info.File, Row: -1, Line: at.line, Column: at.column, Kind: "column", Name: nameAt(s.names, at.column), Reason: reason, Err: &WaysError{reason, []Way{
+			oneWay("--thousands", string(m.decimal()), "%q is %v", at.field, thousand), oneWay("--decimal", string(m.decimal()), "%q is %v", at.field, decimal),
+		}},
+	}
+}
+
+// totalWords are words, in small or capital letters, with which people begin a row of sums or means.
+var totalWords = []string{
+	"total", "totals", "totale", "totaal", "totalt", "sum", "sums", "summe", "summa", "somme", "suma", "soma", "gesamt", "insgesamt", "итого", "всего", "合计", "总计", "合計", "Σ", "∑",
+	"mean", "means", "average", "averages", "avg", "mittelwert", "durchschnitt", "moyenne", "media", "média", "promedio", "gemiddelde", "среднее", "平均", "平均值", "ø",
+}
+
+// isTotalWord reports whether a field is a word of a row of sums or means, alone or with more behind it.
+func isTotalWord(field string) bool {
+	field = strings.TrimSpace(field)
+	if field == "" || !strings.ContainsRune("tsgimadp", rune(field[0]|0x20)) && field[0] < 0x80 {
+		return false
+	}
+	const grand = "grand "
+	if len(field) > len(grand) && strings.EqualFold(field[:len(grand)], grand) {
+		field = field[len(grand):]
+	}
+	if end := strings.IndexAny(field, " (:=,"); end > 0 {
+		field = field[:end]
+	}
+	return slices.ContainsFunc(totalWords, func(word string) bool { return len(word) == len(field) && strings.EqualFold(word, field) })
+}
+
+// maxTotalTexts is how many columns that are no numbers are searched for words of totals in each row.
+const maxTotalTexts = 16
+
+// totalError is the error for a row of sums or means among the last rows of the file, which reads the file again; nil: there is
+// none.
+func (s *csvSource) totalError() error {
+	const fewest = 2 // rows before it
+	from, at := -1, -1
+	err := s.eachRecord(func(n int, record []string, _ *csvRecords) error {
+		if !slices.ContainsFunc(record, isTotalWord) {
+			from = -1
+		} else if from < 0 {
+			from, at = n, slices.IndexFunc(record, isTotalWord)
+		}
+		return nil
+	})
+	if err != nil || from < fewest {
+		return nil
+	}
+	sums, word, m := make([]columnSum, s.columns.width), "", s.dialect.marks
+	var found *RowError
+	err = s.eachRecord(func(n int, record []string, r *csvRecords) error {
+		if n < from {
+			for i, field := range record {
+				sums[i].add(field, m)
+			}
+			if word = record[at]; isTotalWord(word) { // a class or a category
+				return errFound
+			}
+			return nil
+		}
+		if columns, mean := totals(record, sums, m); columns > 0 && found == nil {
+			what := "sums"
+			if mean {
+				what = "means"
+			}
+			at := slices.IndexFunc(record, isTotalWord)
+			found = s.columnError(n, at, fmt.Sprintf("%.40q begins a row that has the %s of the rows above in %s: delete the line, or write another word if the line is an ordinary row",
+				strings.TrimSpace(record[at]), what, counted(columns, "column")), r)
+			found.Err = ErrAmbiguous
+		}
+		return nil
+	})
+	if err != nil || found == nil {
+		return nil
+	}
+	return found
+}
+
+// columnSum is the sum of the numbers of a column.
+type columnSum struct {
+	sum      float64
+	n        int
+	decimals int // the most that a number has
+}
+
+func (c *columnSum) add(field string, m marks) {
+	if isMissing(field) {
+		return
+	}
+	if v, ok := m.value(field); ok {
+		c.sum, c.n, c.decimals = c.sum+v, c.n+1, max(c.decimals, m.decimalsOf(field))
+	}
+}
+
+// decimalsOf counts the digits after the mark before decimals.
+func (m marks) decimalsOf(field string) int {
+	_, rest, _ := strings.Cut(strings.TrimSpace(field), string(m.decimal()))
+	return len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+}
+
+// totals counts the columns in which a record has the sum or the mean of the rows before it, if these are more than half of its
+// numbers other than 0; mean: most are means.
+func totals(record []string, sums []columnSum, m marks) (columns int, mean bool) {
+	numbers, means := 0, 0
+	for i, field := range record {
+		v, ok := m.value(field)
+		if c := &sums[i]; ok && v != 0 && !isMissing(field) && c.n > 1 {
+			numbers++
+			switch decimals := m.decimalsOf(field); {
+			case math.Abs(v-c.sum) <= c.slack(v, decimals, math.Sqrt(float64(c.n))):
+				columns++
+			case math.Abs(v-c.sum/float64(c.n)) <= c.slack(v, decimals, 1):
+				columns, means = columns+1, means+1
+			}
+		}
+	}
+	if 2*columns <= numbers {
+		return 0, false
+	}
+	return columns, 2*means > columns
+}
+
+// slack is how far a total v with so many decimals may be from that of the numbers as they are written, each of which may be
+// rounded; times is how much their errors add up. A total with fewer decimals than they have needs two digits.
+func (c *columnSum) slack(v float64, decimals int, times float64) float64 {
+	const exact, half, fewest = 1e-9, 0.51, 10
+	slack, unit := float64(exact*math.Abs(v)), lastUnit(decimals)
+	if c.decimals > 0 {
+		slack += float64(half * times * lastUnit(c.decimals))
+	}
+	if decimals > 0 && decimals >= c.decimals || c.decimals > 0 && math.Abs(v) >= fewest*unit {
+		slack += float64(half * unit) // it is rounded as well
+	}
+	return slack
+}
+
+// lastUnit is 1 in the last of so many decimals.
+func lastUnit(decimals int) float64 {
+	unit := 1.0
+	for range min(decimals, 20) {
+		unit /= 10
+	}
+	return unit
+}

@@ -1,0 +1,111 @@
+//go:build !purego
+
+package num
+
+import "golang.org/x/sys/cpu"
+
+// The assembly runs lanes across outputs, k in order, with fused multiply-adds:
+// the same operations as the portable kernels, so the same bits. Build with
+// -tags purego to do without.
+
+var accelerated = cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasBMI2 && cpu.X86.HasPOPCNT
+
+// wide tells whether the products take vectors of 64 bytes, which gain more than a sixth.
+var wide = accelerated && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL
+
+// vector.go
+
+//go:noescape
+func add32AVX2(dst, a *float32, n int)
+
+//go:noescape
+func add64AVX2(dst, a *float64, n int)
+
+//go:noescape
+func addConstantAVX2(v *float64, n int, x float64)
+
+//go:noescape
+func addScaled64AVX2(dst *float64, a float64, x *float64, n int)
+
+//go:noescape
+func addSquaresAVX2(v, y *float64, n int, x float64)
+
+//go:noescape
+func mul32AVX2(dst, a *float32, n int)
+
+//go:noescape
+func scale32AVX2(v *float32, n int, a float32)
+
+//go:noescape
+func standardiseAVX2(dst, x *float32, shift, scale *float64, n int)
+
+//go:noescape
+func keepPositiveAVX2(dst, v, by *float32, n int)
+
+//go:noescape
+func canonical32AVX2(v *float32, n int) (finite bool)
+
+//go:noescape
+func canonical64AVX2(v *float64, n int)
+
+//go:noescape
+func dot64AVX2(s, a, b *float64, n int)
+
+//go:noescape
+func squaresAVX2(dst, panel, x *float64, n int)
+
+// elementary.go
+
+//go:noescape
+func expsAVX2(dst, x *float64, n int) int
+
+//go:noescape
+func sigmoidPairsAVX2(s, t, f *float32, n int)
+
+//go:noescape
+func sigmoidPairsAVX512(s, t, f *float32, n int)
+
+// descent.go
+
+//go:noescape
+func momentumAVX2(x, v, grad *float32, n int, rate, momentum, decay float32) bool
+
+//go:noescape
+func adamAVX2(x, m, v, grad *float32, n int, a *AdamFactors) bool
+
+//go:noescape
+func momentumRowsAVX2(x, v, values *float32, index *uint32, rows, present, width int, factor, rate, momentum, decay float32) bool
+
+// rows.go
+
+//go:noescape
+func mulAddRowsAVX2(dst *float32, n int, a *float32, rows int, m *float32)
+
+//go:noescape
+func mulAddRowsAtAVX2(dst *float32, n int, a *float32, rows int, m *float32, index *uint32, limit int) bool
+
+//go:noescape
+func mulAddRowsAtAVX512(dst *float32, n int, a *float32, rows int, m *float32, index *uint32, limit int) bool
+
+//go:noescape
+func addOuterAVX2(m *float32, n int, a *float32, rows int, x *float32)
+
+//go:noescape
+func addOuterAtAVX2(m *float32, n int, a *float32, rows int, x *float32, index *uint32, limit int) bool
+
+//go:noescape
+func addOuterViaAVX2(m *float32, n int, a *float32, rows int, x *float32, index, slot *uint32, slots, limit int) bool
+
+//go:noescape
+func addOuterViaAVX512(m *float32, n int, a *float32, rows int, x *float32, index, slot *uint32, slots, limit int) bool
+
+//go:noescape
+func addOuter64AVX2(m *float64, n int, a *float32, rows int, x *float32)
+
+// sparse64.go
+
+//go:noescape
+func addSparseProduct64AVX2(dst *float64, n int, spans *Span, rows int, a *float32, index *uint32, m *float64, limit int) bool
+
+//go:noescape
+func addSparseProductT64AVX2(m *float64, n int, spans *Span, rows int, a *float32, index *uint32, x *float64, limit int) bool
