@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/protocol"
@@ -37,6 +38,12 @@ func (e Experiments) Submit(ctx context.Context, r protocol.ExperimentRequest) (
 	}
 	var v protocol.JobList
 	return &v, e.client.json(ctx, http.MethodPost, at("experiments"), r, &v)
+}
+
+// Report returns the report of the runs that have ended. The keys of options are format, no_times, sample, all_tests and
+// level; see GET /v1/experiments/{name}/report.
+func (e Experiments) Report(ctx context.Context, name string, options url.Values) ([]byte, error) {
+	return e.client.bytes(ctx, at("experiments", name, "report")+"?"+options.Encode())
 }
 
 // Cancel cancels the jobs of an experiment that have not ended. Runs that have ended keep their results.

@@ -1,5 +1,9 @@
 package protocol
 
+// Product is a parameter of the content type of web pages that a coordinator makes: a client takes any other page for the
+// answer of another server.
+const Product = "coppice"
+
 // Experiment says how far an experiment is, as the leader knows.
 type Experiment struct {
 	Name string `json:"name"`

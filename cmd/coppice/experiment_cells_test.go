@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,8 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment"
+	reporting "github.com/coppice-ldl/coppice/experiment/report"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -271,5 +274,31 @@ func TestCancelledCells(t *testing.T) {
 	}
 	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", path, "--local")), asJSON(t, tableOf(t, on("experiment", "report", "e")...))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestReportFromServer: the report that a coordinator makes has the same bytes as the report of the command line, in each
+// format; wrong options are refused.
+func TestReportFromServer(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, 3, 2)
+	spec := experimentSpec(t, dir, "")
+	works(t, "experiment", "run", spec, "--server", c.Servers())
+	x := c.Client().Experiments()
+	for _, format := range reporting.Formats() {
+		want := works(t, "experiment", "report", "e", "--server", c.Servers(), "--format", format, "--no-times", "--sample")
+		got, err := x.Report(t.Context(), "e", url.Values{"format": {format}, "no_times": {"true"}, "sample": {"true"}})
+		if err != nil || string(got) != want {
+			t.Errorf("%s: error %v, %s", format, err, cmp.Diff(want, string(got)))
+		}
+	}
+	for query, want := range map[string]string{"format=pdf": "unknown format", "level=2": "level", "no_times=maybe": "no_times", "colour=red": "parameters are"} {
+		values, _ := url.ParseQuery(query)
+		if _, err := x.Report(t.Context(), "e", values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+	if _, err := x.Report(t.Context(), "none", nil); !client.IsNotFound(err) {
+		t.Errorf("an experiment that is not there: %v", err)
 	}
 }
