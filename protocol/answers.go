@@ -22,12 +22,12 @@ type Heartbeat struct {
 	// worker is connected to, Late after how long an answer is late; 0: not measured yet.
 	RoundTrip int64 `json:"round_trip_us,omitempty"`
 	Late      int64 `json:"late_us,omitempty"`
-	// Leaving: it finishes nothing more and goes; give its tasks to others now.
+	// Leaving is true if it finishes nothing more and leaves; give its tasks to others now.
 	Leaving bool `json:"leaving,omitempty"`
 	Busy    int  `json:"busy,omitempty"` // tasks that it computes now
-	// Chunks: it takes values piece by piece, and keeps the results of collected tasks for that.
+	// Chunks is true if it takes values chunk by chunk, and keeps the results of gather rounds for that.
 	Chunks bool `json:"pieces,omitempty"`
-	// Bundles: it takes several messages in one.
+	// Bundles is true if it takes several messages in one.
 	Bundles bool `json:"bundles,omitempty"`
 	// Problem, if set, is why it takes no tasks just now: its folder cannot be written.
 	Problem string `json:"problem,omitempty"`

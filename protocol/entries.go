@@ -251,8 +251,8 @@ type CondemnEntry struct {
 	Digests []string `json:"digests"`
 }
 
-// CommitEntry is a piece of a job's trainer state; it takes effect with the last
-// piece. Pieces of a state follow each other from offset 0. Refused when Epoch is
+// CommitEntry is a chunk of a job's trainer state; it takes effect with the last
+// chunk. Chunks of a state follow each other from offset 0. Refused when Epoch is
 // not current or Round does not grow. Greatest size: 512 KiB.
 type CommitEntry struct {
 	Epoch    uint64
@@ -262,7 +262,7 @@ type CommitEntry struct {
 	Total    uint64 // bytes of the state, at most MaxRaftState
 	Blob     string // set if the state is a blob: then Data is empty and Total its size
 	Progress []byte // JSON of algorithms.Progress, for display; at most MaxProgress
-	// Curve is, in the last piece, what the learning curve gained since the commit
+	// Curve is, in the last chunk, what the learning curve gained since the commit
 	// before (curve.Extend), at most MaxCurve bytes; empty: nothing.
 	Curve []byte
 	Data  []byte // at most CommitChunk

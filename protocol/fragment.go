@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// Fragment is a piece of a message that is larger than what NATS carries at
-// once. The pieces of one message come from one sender in order.
+// Fragment is a part of a message that is larger than what NATS carries at
+// once. The fragments of one message come from one sender in order.
 type Fragment struct {
 	Sender  uint64 // drawn at random by each process
 	Message uint64 // counts up at the sender

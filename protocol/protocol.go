@@ -47,7 +47,7 @@ const (
 	KindFail      Kind = 9  // worker -> leader: a task cannot be computed
 	KindForget    Kind = 10 // leader -> worker: drop what you keep of a job
 	KindHold      Kind = 11 // leader -> worker: fetch these shards, as a standby
-	KindFragment  Kind = 12 // a piece of a message larger than NATS carries
+	KindFragment  Kind = 12 // a part of a message larger than NATS carries
 	KindBlobGet   Kind = 13 // request: bytes of a blob
 	KindBlobData  Kind = 14 // its reply
 	KindReplicate Kind = 15 // leader -> coordinator, request: fetch and sync a blob
@@ -58,7 +58,7 @@ const (
 	KindProbe Kind = 18
 	// KindProgress, worker -> leader: the numbers of a sub-job, for people.
 	KindProgress Kind = 19
-	// KindChunk, leader -> worker: one piece of a version of a value.
+	// KindChunk, leader -> worker: one chunk of a version of a value.
 	KindChunk Kind = 20
 	// KindBundle, leader -> worker: messages of the kinds above in one.
 	KindBundle Kind = 21

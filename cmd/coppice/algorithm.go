@@ -63,7 +63,7 @@ func (c *algorithmShowCmd) Run(a *app) error {
 	}
 	v := struct {
 		algorithmInfo
-		Preset   string          `json:"preset"` // of a job that gives none
+		Preset   string          `json:"preset"` // of a job without a preset
 		Settings []settingDetail `json:"settings"`
 	}{algorithmInfo: infoOf(one)}
 	for _, p := range one.Params() {
@@ -111,7 +111,7 @@ type settingDetail struct {
 	Words   []string `json:"words,omitempty"`
 	Auto    string   `json:"auto"`     // the default of preset auto
 	Paper   string   `json:"paper"`    // the default of preset paper
-	InPaper bool     `json:"in_paper"` // true if the paper itself gives the value of preset paper
+	InPaper bool     `json:"in_paper"` // true if the value of preset paper is in the paper
 	Doc     string   `json:"doc"`
 }
 
@@ -136,7 +136,7 @@ func detailOf(p *param.Param) settingDetail {
 	return d
 }
 
-// text writes a setting in some lines: what it is, its values, and its defaults.
+// text writes a setting: its description, its values and its defaults.
 func (s *settingDetail) text(w io.Writer) {
 	const indent = "      "
 	fmt.Fprintf(w, "\n  %s\n%s\n%s\n", s.Name, wrapped(s.Doc, indent), wrapped("values: "+s.Values, indent))
@@ -145,7 +145,7 @@ func (s *settingDetail) text(w io.Writer) {
 		mark = " *"
 	}
 	switch {
-	case s.Name == "preset": // its default stands above
+	case s.Name == "preset": // its default is printed above
 	case s.Auto == s.Paper:
 		fmt.Fprintln(w, wrapped("preset auto and preset paper: "+s.Auto+mark, indent))
 	default:

@@ -37,7 +37,7 @@ func (c *backupCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	f, err := createFileOf(path, privateFile)
+	f, err := createFile(path, privateFile)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *restoreCmd) Run(a *app) error {
 	case errors.Is(err, coordinator.ErrUsage):
 		return usageError{err}
 	case errors.Is(err, coordinator.ErrNotEmpty):
-		return err // it is no matter of the file
+		return err // the backup file is not the cause
 	case err != nil:
 		return fmt.Errorf("%s: %w", c.File, err)
 	}

@@ -133,7 +133,7 @@ func (c *echoCmd) Run(a *app) error {
 func (c *benchClusterCmd) compare(a *app, cluster *proc.Cluster, name string, src dataset.Source, checks dataset.Checks) (*benchReport, error) {
 	m := newMeter(a.stderr)
 	defer m.clear()
-	d, err := cluster.Client().Import(a.ctx, name, src, importOptions(a.ctx, checks, m))
+	d, err := cluster.Client().Import(a.ctx, name, src, readingFor(a.ctx, "reading data", checks, m))
 	if err != nil {
 		return nil, err
 	}

@@ -1,18 +1,22 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// cellGrid is how far each row of an experiment is on each dataset. Cells may be moved while lines
-// are drawn.
+// cellGrid counts the runs of each method on each dataset. Runs may change their state while lines are drawn.
 type cellGrid struct {
 	rows, datasets []string
 
@@ -37,7 +41,7 @@ func gridOf(t *tables.Table) *cellGrid {
 	return g
 }
 
-// move counts a cell under another state.
+// move moves a run from one state to another.
 func (g *cellGrid) move(row, dataset int, from, to string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -55,7 +59,7 @@ func (g *cellGrid) move(row, dataset int, from, to string) {
 	n.Add(to)
 }
 
-// The least terminal that shows a grid, and the room of names in it.
+// The smallest terminal that shows a grid, and the room for names in it.
 const (
 	leastGridWidth  = 40
 	leastGridHeight = 7
@@ -63,17 +67,17 @@ const (
 	leastColumn     = 8
 )
 
-// gridLegends say what the numbers are, the longest first.
+// gridLegends explain the numbers, the longest first.
 var gridLegends = []string{"done/all   +running   !failed", "done/all +run !fail", "done/all"}
 
-// legend is the longest one that has room.
+// legend returns the longest legend that fits.
 func legend(width int) string {
 	at := slices.IndexFunc(gridLegends, func(text string) bool { return len(text) <= width })
 	return gridLegends[at]
 }
 
-// lines draws the grid in less than so many columns and at most so many lines; nil: there is no
-// room for one. Datasets and rows without room are added up in the last column and the last line.
+// lines draws the grid in fewer than width columns and at most height lines. It returns nil if there is no room. The
+// last column and the last line sum the datasets and methods without room.
 func (g *cellGrid) lines(width, height int) []string {
 	if width < leastGridWidth || height < leastGridHeight || len(g.rows) == 0 {
 		return nil
@@ -90,14 +94,14 @@ func (g *cellGrid) lines(width, height int) []string {
 	return list
 }
 
-// gridRow is a line of the grid: one row, or what is left of them.
+// gridRow is a line of the grid: one method, or the sum of the methods without room.
 type gridRow struct {
 	name string
 	rows []int
 }
 
-// shownRows are at most so many lines: all rows, or those where something runs or failed, then those that
-// have not ended, then the others, each in the order of the table; the last line has the rest.
+// shownRows returns at most so many lines, in the order of the table. If there is no room for all methods, methods with
+// running or failed runs come first, then methods that have not ended. The last line has the rest.
 func (g *cellGrid) shownRows(most int) (list []gridRow) {
 	order := make([]int, len(g.rows))
 	for i := range order {
@@ -118,7 +122,7 @@ func (g *cellGrid) shownRows(most int) (list []gridRow) {
 	return list
 }
 
-// urgency orders rows where there is no room for all: 0 is shown first.
+// urgency orders methods if there is no room for all: 0 is shown first.
 func (g *cellGrid) urgency(row int) int {
 	sum := addUp(g.at[row])
 	switch {
@@ -140,7 +144,7 @@ func addUp(list []experiment.Counts) (sum experiment.Counts) {
 	return sum
 }
 
-// nameWidth is the width of the names: that of the longest, and at most two fifths of the terminal.
+// nameWidth is the width of the longest name, but at most two fifths of the terminal.
 func (g *cellGrid) nameWidth(rows []gridRow, width int) int {
 	longest := leastNameWidth
 	for _, r := range rows {
@@ -149,7 +153,7 @@ func (g *cellGrid) nameWidth(rows []gridRow, width int) int {
 	return min(longest, max(leastNameWidth, width*2/5))
 }
 
-// gridColumn is a column of the grid: a dataset, or those without room.
+// gridColumn is a column of the grid: a dataset, or the sum of the datasets without room.
 type gridColumn struct {
 	name     string
 	datasets []int
@@ -165,8 +169,7 @@ func (c *gridColumn) of(g *cellGrid, rows []int) (sum experiment.Counts) {
 	return sum
 }
 
-// columns are the datasets that there is room for, each two places from the other; the last column
-// has the rest.
+// columns returns the datasets that fit, two places apart. The last column has the rest.
 func (g *cellGrid) columns(rows []gridRow, width int) (list []gridColumn) {
 	sized := func(name string, datasets []int) gridColumn {
 		c := gridColumn{name: name, datasets: datasets}
@@ -198,7 +201,7 @@ func numbersFrom(from, to int) (list []int) {
 	return list
 }
 
-// countsText is how many cells are done of all, run and failed.
+// countsText writes how many runs are done, are running and failed.
 func countsText(n experiment.Counts) string {
 	text := fmt.Sprintf("%d/%d", n.Done, n.Done+n.Failed+n.Running+n.Missing)
 	if n.Running > 0 {
@@ -210,7 +213,7 @@ func countsText(n experiment.Counts) string {
 	return text
 }
 
-// gridLine is a name and then the columns, whose texts stand to the right.
+// gridLine is a name and the columns, aligned to the right.
 func gridLine(name string, width int, columns []gridColumn, of func(*gridColumn) string) string {
 	text := name + strings.Repeat(" ", max(0, width-printable.Width(name)))
 	for i := range columns {
@@ -220,7 +223,7 @@ func gridLine(name string, width int, columns []gridColumn, of func(*gridColumn)
 	return strings.TrimRight(text, " ")
 }
 
-// cutName shortens a name in its middle: names differ at their ends.
+// cutName shortens a name in its middle, because names differ at their ends.
 func cutName(name string, width int) string {
 	runes := []rune(name)
 	text := name
@@ -228,4 +231,154 @@ func cutName(name string, width int) string {
 		text = string(runes[:(keep+1)/2]) + "…" + string(runes[len(runes)-keep/2:])
 	}
 	return text
+}
+
+// The time between two readings of the runs of an experiment: the least, and as a multiple of the time of a reading. So
+// watching costs the cluster little.
+const (
+	leastReading  = 2 * time.Second
+	readingsApart = 20
+)
+
+// watchedGrid is the grid of an experiment on a cluster, as it was read last. The state of a run that has ended is read
+// once. Outcomes are not read.
+type watchedGrid struct {
+	cl     *client.Client
+	name   string
+	layout *experiment.Layout // of the spec; nil: that of the jobs
+
+	of   string // the number of jobs and the outline that it is of
+	done int    // when it was read
+	next time.Time
+	jobs []*watchedJob
+	grid *cellGrid // nil: it was not read
+}
+
+// watchedJob is what is known of the runs of a job.
+type watchedJob struct {
+	id    uint64
+	cells [][]*tables.Cell // by unit: those of the table, several where datasets have the same content
+	known []bool           // by unit: it has ended, or is not run
+}
+
+// refresh reads how runs have ended if their number has changed and it is time to. After an error the grid stays as it
+// is: the report at the end says what is wrong.
+func (w *watchedGrid) refresh(ctx context.Context, x *protocol.Experiment) {
+	start, of := time.Now(), fmt.Sprintf("%d %s", x.Jobs, x.Outline)
+	if start.Before(w.next) || w.grid != nil && of == w.of && x.Done == w.done {
+		return
+	}
+	if w.read(ctx, of) == nil {
+		w.done = x.Done
+	}
+	w.next = time.Now().Add(max(leastReading, readingsApart*time.Since(start)))
+}
+
+func (w *watchedGrid) read(ctx context.Context, of string) error {
+	if w.grid == nil || of != w.of {
+		if err := w.begin(ctx); err != nil {
+			return err
+		}
+		w.of = of
+	}
+	for _, j := range w.jobs {
+		if err := w.readJob(ctx, j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin reads what the experiment has. How its runs have ended is not known then.
+func (w *watchedGrid) begin(ctx context.Context) error {
+	e, err := submission.Read(ctx, clusterSource{w.cl}, w.name)
+	if err != nil {
+		return err
+	}
+	l := w.layout
+	if l == nil {
+		if l, err = e.Layout(ctx); err != nil {
+			return err
+		}
+	}
+	t := l.Fill(nil, nil)
+	at := make(map[string][]*tables.Cell, len(t.Cells))
+	for i := range t.Cells {
+		if key := l.Keys[i]; key != "" {
+			at[key] = append(at[key], &t.Cells[i])
+		}
+	}
+	var jobs []*watchedJob
+	for _, j := range e.Jobs {
+		cells, err := j.Cells()
+		if err != nil {
+			return err
+		}
+		of := &watchedJob{id: j.ID, known: make([]bool, len(cells))}
+		for i := range cells {
+			of.cells = append(of.cells, at[cells[i].Key])
+		}
+		jobs = append(jobs, of)
+	}
+	w.jobs, w.grid, w.done = jobs, gridOf(t), -1
+	return nil
+}
+
+// readJob reads what is not known of the runs of a job.
+func (w *watchedGrid) readJob(ctx context.Context, j *watchedJob) error {
+	for _, s := range unknown(j.known) {
+		if err := w.cl.Experiments().States(ctx, j.id, s.from, s.until, func(c protocol.CellState) error { return w.take(j, c) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take notes how a run has ended. A failed run counts as failed until it has ended well in another job.
+func (w *watchedGrid) take(j *watchedJob, c protocol.CellState) error {
+	if c.Task < 0 || c.Task >= len(j.cells) {
+		return fmt.Errorf("job %d: run %d of %d", j.id, c.Task, len(j.cells))
+	}
+	j.known[c.Task] = true
+	state := tables.Done
+	if c.Failed {
+		state = tables.Failed
+	}
+	for _, cell := range j.cells[c.Task] {
+		if !c.NotRun && cell.State != tables.Done {
+			w.grid.move(cell.Row, cell.Dataset, cell.State, state)
+			cell.State = state
+		}
+	}
+	return nil
+}
+
+// cellRange is the runs with from <= number < until.
+type cellRange struct{ from, until int }
+
+// betweenStretches is the least number of known runs between two stretches: to read fewer again costs less than a
+// request.
+const betweenStretches = 100
+
+// unknown lists stretches that contain all runs that are not known.
+func unknown(known []bool) (list []cellRange) {
+	for u, is := range known {
+		last := len(list) - 1
+		switch {
+		case is:
+		case last >= 0 && u-list[last].until < betweenStretches:
+			list[last].until = u + 1
+		default:
+			list = append(list, cellRange{u, u + 1})
+		}
+	}
+	return list
+}
+
+// lines draws the grid, or returns nil if it was not read.
+func (w *watchedGrid) lines(columns, lines int) []string {
+	if w.grid == nil {
+		return nil
+	}
+	return w.grid.lines(columns, lines)
 }

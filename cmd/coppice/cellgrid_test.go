@@ -105,7 +105,7 @@ func TestCellGridFits(t *testing.T) {
 // nothing is left.
 func TestLiveMeter(t *testing.T) {
 	m, out, pass := slowMeter(true)
-	m.live, m.columns, m.lines = true, func() int { return 20 }, func() int { return 10 }
+	m.live, m.size = true, func() (columns, lines int) { return 20, 10 }
 	pass(quiet)
 	grid := func(columns, lines int) []string {
 		return []string{fmt.Sprintf("%d x %d", columns, lines), strings.Repeat("x", 30)}
@@ -119,7 +119,7 @@ func TestLiveMeter(t *testing.T) {
 		t.Errorf("the screen shows %q", got)
 	}
 	out.Reset()
-	m.draw([]string{"one", "two", strings.Repeat("x", 30)})
+	m.draw([]string{"one", "two", strings.Repeat("x", 30)}, 20)
 	if got := screenOf(out); got != "one\ntwo\n"+strings.Repeat("x", 18)+"…" {
 		t.Errorf("the screen shows %q", got)
 	}

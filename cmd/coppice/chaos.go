@@ -70,8 +70,8 @@ func (c *chaosCmd) Run(a *app) error {
 	return c.end(a, dir, err)
 }
 
-// network reads --network and moves this process onto a network of its own, for which it
-// is started again; nil: none is asked for.
+// network returns the settings of --network, and starts the process again on a network of its own. It returns nil
+// without --network.
 func (c *chaosCmd) network() (*netlab.Settings, error) {
 	if c.Heartbeat != 0 {
 		if _, err := protocol.NewTimeouts(c.Heartbeat, 0); err != nil {
@@ -88,7 +88,7 @@ func (c *chaosCmd) network() (*netlab.Settings, error) {
 	return &s, netlab.Enter()
 }
 
-// end keeps or removes the folder, and tells of a failure how to see it again.
+// end keeps or removes the folder, and says how to repeat a failure.
 func (c *chaosCmd) end(a *app, dir string, err error) error {
 	interrupted := a.ctx.Err() != nil
 	switch {
@@ -105,7 +105,7 @@ func (c *chaosCmd) end(a *app, dir string, err error) error {
 	return err
 }
 
-// replay is the command that injects the same faults again.
+// replay returns the command that injects the same faults again.
 func (c *chaosCmd) replay() string {
 	b := fmt.Sprintf("coppice chaos --seed %d --rounds %d --workers %d", c.Seed, c.Rounds, c.Workers)
 	if len(c.Faults) > 0 {
@@ -166,7 +166,7 @@ type natsCmd struct {
 	serveFlags
 }
 
-// Run runs the NATS server that coordinators embed alone, for the chaos suite.
+// Run runs only the NATS server of a coordinator, for the chaos suite.
 func (c *natsCmd) Run(a *app) error {
 	host, text, err := net.SplitHostPort(c.Listen)
 	port, bad := strconv.Atoi(text)

@@ -1,14 +1,7 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/alecthomas/kong"
-
-	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 const description = "Coppice trains label distribution learning models on many machines, and loses no work when a machine fails."
@@ -56,23 +49,4 @@ type cli struct {
 var groups = kong.Groups{
 	"models": "Train and use models:", "things": "What a cluster holds:", "services": "Run a cluster:", "other": "Other commands:",
 	"what": "What to train:", "test": "How to test:", "write": "What to write:", "cluster": "Which cluster:", "data": "How a data file is read:",
-}
-
-// usageError is a wrong command line: exit code 2.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// isUsage reports whether an error is the user's way of asking: flags, specs and
-// settings.
-func isUsage(err error) bool {
-	var (
-		usage   usageError
-		inFile  *spec.Error
-		setting *param.Error
-		option  *dataset.OptionError
-	)
-	return errors.As(err, &usage) || errors.As(err, &inFile) || errors.As(err, &setting) || errors.As(err, &option) || errors.Is(err, dataset.ErrAmbiguous)
 }

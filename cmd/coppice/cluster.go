@@ -1,320 +1,445 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/tempdir"
-	"github.com/coppice-ldl/coppice/job/local"
-	"github.com/coppice-ldl/coppice/job/pipeline"
-	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// foldList is the contents of a --split file.
-type foldList struct {
-	*dataset.SplitList
-	blob   []byte
-	digest string
+// clusterCmd has the commands for operators of a cluster.
+type clusterCmd struct {
+	Members  membersCmd  `cmd:"" help:"List the coordinators and the state of each."`
+	Add      addCmd      `cmd:"" help:"Add a running coordinator to the cluster."`
+	Remove   removeCmd   `cmd:"" help:"Remove a coordinator from the cluster, whether it is alive or dead."`
+	Transfer transferCmd `cmd:"" help:"Transfer the leadership to another coordinator."`
+
+	Show  clusterShowCmd  `cmd:"" default:"withargs" help:"Show the leader, the coordinators, the workers, and the quarantined workers."`
+	Trust clusterTrustCmd `cmd:"" help:"Use a quarantined worker again."`
 }
 
-func readFolds(a *app, path string, m *dataset.Manifest) (*foldList, error) {
-	list, err := m.SplitFile(path)
-	if err != nil {
-		return nil, err
-	}
-	if list.Folds < 2 && !list.Overlap {
-		return nil, fmt.Errorf("%s: want at least two folds, got one", path)
-	}
-	if m.HasRowNames {
-		a.note("%s: the column row is read as positions in the data file, counted from 0, and not as names of samples", path)
-	}
-	blob := dataset.EncodeFolds(list.Assigned)
-	sum := sha256.Sum256(blob)
-	return &foldList{list, blob, hex.EncodeToString(sum[:])}, nil
+type membersCmd struct {
+	Stale bool `help:"Ask each coordinator separately and say what is wrong. This works without a leader, a quorum or NATS."`
+
+	serverFlags
 }
 
-// into has the spec use the list.
-func (f *foldList) into(s *protocol.Spec) {
-	s.Assigned, s.Folds, s.Overlap = f.digest, f.Folds, f.Overlap
+// Help implements kong's HelpProvider.
+func (membersCmd) Help() string {
+	return `The command asks the leader, and the leader asks the other coordinators. With --stale the command itself asks each
+coordinator of --server, and the members that they name. Each coordinator reports only its own state, which may be out of
+date. At the end the command says what the reports mean for the cluster. It fails only if no coordinator answers.`
 }
 
-// fetch reads a cluster's dataset into memory.
-func (c *trainCmd) fetch(a *app, name string) (string, *local.Data, error) {
-	reach := c.guess
-	if a.given["wait"] {
-		reach = c.connect
-	}
-	cl, err := reach(a)
-	if err != nil {
-		return "", nil, err
-	}
-	defer cl.Close()
-	d, err := cl.Dataset(a.ctx, name)
-	if err != nil {
-		return "", nil, err
-	}
-	shards, err := cl.Shards(a.ctx, d.Manifest)
-	data := &local.Data{Manifest: d.Manifest, Shards: shards}
-	if g := d.Manifest.Groups; g != nil && err == nil {
-		var b []byte
-		if b, err = cl.Blob(a.ctx, g.Digest); err == nil {
-			data.Assigned, err = dataset.DecodeFolds(b, d.Manifest.Rows)
-		}
-	}
-	return name, data, err
-}
-
-// trainThere trains on a cluster and waits for the end.
-func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outcome, error) {
+// Run implements `coppice cluster members`.
+func (c *membersCmd) Run(a *app) error {
 	cl, err := c.connect(a)
 	if err != nil {
-		return nil, nil, err
-	}
-	defer cl.Close()
-	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, c.PredictionsOut != "")
-	if err != nil {
-		return nil, nil, err
-	}
-	cl.Faithful = true // the cluster keeps the job, however long it is away
-	if job, err = watch(a, cl, job); err != nil {
-		return nil, nil, err
-	}
-	r, o, err := finished(job)
-	if err != nil {
-		return nil, nil, err
-	}
-	a.warnSuspect(job)
-	r.Model = modelHint(job)
-	if c.ModelOut != "" {
-		err = download(a.ctx, cl, job, o)
-	}
-	if err == nil && (c.PredictionsOut != "" || c.Figures != "") && job.Predictions != nil {
-		o.Predictions, err = cl.Blob(a.ctx, job.Predictions.Blob)
-	}
-	if err == nil {
-		r.On = manifestOf(a, cl, job)
-		err = r.addHeldOut(a, cl, job)
-	}
-	if err == nil && (c.CurveOut != "" || c.Figures != "") {
-		r.Line, err = cl.Curve(a.ctx, strconv.FormatUint(job.ID, 10))
-	}
-	return r, o, err
-}
-
-// manifestOf returns the manifest of a job's dataset, or nothing if the cluster does not have it any more.
-func manifestOf(a *app, cl *client.Client, job *protocol.JobInfo) []*dataset.Manifest {
-	set, err := cl.Dataset(a.ctx, job.Dataset)
-	if err != nil || set.Digest != job.Job.Dataset {
-		return nil
-	}
-	return []*dataset.Manifest{set.Manifest}
-}
-
-// download puts the models of a done job into its outcome.
-func download(ctx context.Context, cl *client.Client, job *protocol.JobInfo, o *pipeline.Outcome) (err error) {
-	if job.ModelDeleted != 0 {
-		return fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it again", job.Name)
-	}
-	if len(o.Folds) == 0 {
-		o.Model, err = cl.Blob(ctx, job.Models[0].Blob)
 		return err
 	}
-	for i, f := range o.Folds {
-		if f.Model, err = cl.Blob(ctx, job.Models[i].Blob); err != nil {
+	defer cl.Close()
+	if c.Stale {
+		return showStale(a, cl)
+	}
+	return showMembers(a, cl)
+}
+
+// showMembers prints the coordinators.
+func showMembers(a *app, cl *client.Client) error {
+	m, err := cl.Members(a.ctx)
+	if err != nil {
+		return err
+	}
+	return a.print(m, func(w io.Writer) {
+		t := newTable(w, []string{"ID", "ROLE", "HTTP", "RAFT", "NATS", "VERSION", "APPLIED", "CONTACT", "STATE"}, 7, 8)
+		for _, one := range m.Members {
+			applied, contact := "-", "-"
+			if one.Alive {
+				applied, contact = fmt.Sprint(one.Applied), contactOf(one.Contact)
+			}
+			t.AppendRow(rowOf(one.ID, one.Role, one.HTTP, one.Raft, one.NATS, one.Version, applied, contact, memberState(&one)))
+		}
+		t.Render()
+	})
+}
+
+// memberState describes the state of a coordinator in a few words.
+func memberState(m *protocol.Member) string {
+	switch {
+	case !m.Alive:
+		return "does not answer: " + m.Problem
+	case m.Problem != "":
+		return m.Problem
+	case m.Warning != "":
+		return m.Warning
+	case m.Missing > 0:
+		return plural(m.Missing, "blob") + " to fetch"
+	}
+	return "ready"
+}
+
+type addCmd struct {
+	Member string        `arg:"" placeholder:"ID=HOST[:PORT]" help:"The new coordinator's id and HTTP address."`
+	Vote   time.Duration `name:"vote-timeout" default:"10m" help:"How long to wait until the new coordinator has caught up and votes. 0: do not wait."`
+
+	changeFlags
+}
+
+// Help implements kong's HelpProvider.
+func (addCmd) Help() string {
+	return `Start the new coordinator first, with an empty folder:
+
+  coppice coordinator --id d --dir DIR --join-cluster 10.0.0.1:7100 --address 10.0.0.4:7100
+  coppice cluster add d=10.0.0.4:7100
+
+The new coordinator receives the log and the blobs. It votes after it has caught up, even if this command is
+interrupted meanwhile.`
+}
+
+// Run implements `coppice cluster add`.
+func (c *addCmd) Run(a *app) error {
+	peer, err := parsePeer(c.Member)
+	if err != nil {
+		return usagef("%q: %w", c.Member, err)
+	}
+	id := peer.ID
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	m, err := cl.AddMember(a.ctx, protocol.AddRequest{ID: id, HTTP: net.JoinHostPort(peer.Host, strconv.Itoa(peer.Port))})
+	if err != nil {
+		return err
+	}
+	warned(a, m)
+	if c.Vote > 0 {
+		if err := c.await(a, cl, id); err != nil {
 			return err
 		}
 	}
-	return nil
+	return showMembers(a, cl)
 }
 
-// submit imports the data where it is a file, checks the spec against the
-// dataset, so that errors name its lines, and submits the job. Interrupted while the
-// answer is due, it says that there may be a job. With keep, a job that would not keep
-// its predictions is refused.
-func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.File, audit auditRate, keep bool) (*protocol.JobInfo, error) {
-	set, err := s.dataset(a, cl, d, file)
-	if err != nil {
-		return nil, err
+// warned prints the warning about a change.
+func warned(a *app, m *protocol.Members) {
+	if m.Warning != "" {
+		a.note("note: %s", m.Warning)
 	}
-	file.Spec.Dataset = set.Name
-	var assigned []uint16
-	if s.Split != "" {
-		folds, err := readFolds(a, s.Split, set.Manifest)
-		if err != nil {
-			return nil, err
-		}
-		assigned = folds.Assigned
-		if _, err := cl.PutBlob(a.ctx, folds.blob); err != nil {
-			return nil, err
-		}
-		folds.into(&file.Spec)
-	}
-	w, err := readWeights(a, cl, file)
-	if err != nil {
-		return nil, err
-	}
-	resolved, err := spec.Resolve(file.Spec, set.Manifest)
-	if err != nil {
-		return nil, file.Locate(err)
-	}
-	if err := sendWeights(a, cl, w, resolved, set.Manifest, file); err != nil {
-		return nil, err
-	}
-	if keep {
-		if assigned == nil {
-			if assigned, err = assignedFolds(a, cl, resolved, set.Manifest); err != nil {
-				return nil, err
+}
+
+// addPause is the time between two requests for the progress of a new coordinator.
+const addPause = 200 * time.Millisecond
+
+// await shows the progress of the new coordinator until it votes.
+func (c *addCmd) await(a *app, cl *client.Client, id string) error {
+	ctx, cancel := context.WithTimeout(a.ctx, c.Vote)
+	defer cancel()
+	meter := newMeter(a.stderr)
+	defer meter.clear()
+	last := "it has not answered"
+	for {
+		m, err := cl.Members(ctx)
+		if err == nil {
+			votes, how := progressOf(m, id)
+			if votes {
+				return nil
 			}
+			last = how
+			meter.show(id + " catches up: " + how)
 		}
-		if err := keepable(resolved, set.Manifest, assigned); err != nil {
-			return nil, err
+		select {
+		case <-ctx.Done():
+			if a.ctx.Err() != nil {
+				return a.ctx.Err()
+			}
+			return fmt.Errorf("coordinator %s does not vote after %v: %s; it will vote after it has caught up (see coppice cluster members), or remove it: coppice cluster remove %s", id, c.Vote, last, id)
+		case <-time.After(addPause):
 		}
 	}
-	before, err := jobNamed(a.ctx, cl, file.Spec.Name)
-	if err != nil {
-		return nil, err
-	}
-	job, err := cl.SubmitRequest(a.ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(audit)})
-	if errors.Is(err, context.Canceled) {
-		return nil, interrupted{"interrupted; the job may have been submitted: see coppice job list"}
-	}
-	if err == nil && before != nil && before.ID == job.ID && job.ModelDeleted == 0 {
-		a.note("%s", wasThere(job))
-	}
-	return job, err
 }
 
-// jobNamed returns the job that has a name; nil: none has, or the name is empty.
-func jobNamed(ctx context.Context, cl *client.Client, name string) (*protocol.JobInfo, error) {
-	if protocol.CheckName(name) != nil {
-		return nil, nil // a submission refuses a name that is none
-	}
-	j, err := cl.Job(ctx, name)
-	if client.IsNotFound(err) {
-		return nil, nil
-	}
-	return j, err
-}
-
-// wasThere says of a job that a submission was answered with that no other one was made.
-func wasThere(j *protocol.JobInfo) string {
-	if j.State == protocol.Done {
-		return fmt.Sprintf("job %s with the same spec is already done (%s), so nothing was trained; to train again, give another --name", j.Name, clock(j.Ended))
-	}
-	return fmt.Sprintf("job %s with the same spec was already submitted (%s) and is %s; no new job was made", j.Name, clock(j.Submitted), j.State)
-}
-
-// dataset returns the dataset that a job is to train on, importing a file.
-func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.File) (*protocol.Dataset, error) {
-	if s.Data == "" {
-		return cl.Dataset(a.ctx, file.Spec.Dataset)
-	}
-	src, checks, err := d.open(a, s.Data)
-	if err != nil {
-		return nil, err
-	}
-	m := newMeter(a.stderr)
-	m.quiet = a.json
-	defer m.clear()
-	set, err := importAs(a.ctx, cl, datasetName(s.Data), src, importOptions(a.ctx, checks, m))
-	a.said = m.said
-	return set, err
-}
-
-// importAs imports a file of a job under its own name, or, where other data or the same
-// with other names of columns, numbers of rows, labels or groups has that, with the beginning of its
-// digest added, and a number where the same with others has that too.
-func importAs(ctx context.Context, cl *client.Client, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
-	dir, err := tempdir.Make("import")
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Remove()
-	m, err := dataset.Import(src, dir.Path, o)
-	if err != nil {
-		return nil, err
-	}
-	free := name
-	for n := 1; ; n++ {
-		have, err := cl.Dataset(ctx, free)
+// progressOf describes the progress of a new coordinator, and reports whether it votes.
+func progressOf(m *protocol.Members, id string) (votes bool, how string) {
+	for _, one := range m.Members {
 		switch {
-		case client.IsNotFound(err), err == nil && have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
-			return cl.Upload(ctx, free, m, dir.Path, o.Progress) // of one that is there: what the cluster has lost of it
-		case err != nil:
-			return nil, err
-		}
-		if free = name + "-" + m.Digest()[:8]; n > 1 {
-			free += fmt.Sprintf("-%d", n)
+		case one.ID != id:
+		case one.Role != protocol.RoleNonvoter:
+			return true, ""
+		case !one.Alive:
+			return false, one.Problem
+		default:
+			return false, fmt.Sprintf("log entry %d of %d, %s missing", one.Applied, m.Applied, plural(one.Missing, "blob"))
 		}
 	}
+	return false, "it is not a member of the cluster"
 }
 
-// watch shows a job's progress until it ends, however often the cluster changes its
-// leader or is away meanwhile. Interrupted, it says that the job goes on.
-func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, error) {
-	m := newMeter(a.stderr)
-	m.told = a.newProgressLines()
-	last, err := cl.Watch(a.ctx, strconv.FormatUint(j.ID, 10), m.job)
-	m.clear()
-	return last, left(j.Name, err)
+type removeCmd struct {
+	ID string `arg:"" help:"Id of the coordinator."`
+
+	changeFlags
 }
 
-// left says of an interrupted command that its job goes on.
-func left(job string, err error) error {
-	if !errors.Is(err, context.Canceled) {
+// Help implements kong's HelpProvider.
+func (removeCmd) Help() string {
+	return `The coordinator may be alive or dead. A leader first transfers the leadership. The command is refused if no quorum of
+the other coordinators answers and has all blobs. A coordinator that is alive stops by itself. To add it again later,
+empty its folder.`
+}
+
+// Run implements `coppice cluster remove`.
+func (c *removeCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
 		return err
 	}
-	return interrupted{fmt.Sprintf("job %s continues without this command; to watch it: coppice job watch %s; to cancel it: coppice job cancel %s", job, job, job)}
+	defer cl.Close()
+	m, err := cl.RemoveMember(a.ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	warned(a, m)
+	a.note("coordinator %s was removed; if it is running, it stops by itself", c.ID)
+	return showMembers(a, cl)
 }
 
-// job shows a job's state.
-func (m *meter) job(j *protocol.JobInfo) {
+type transferCmd struct {
+	ID string `arg:"" optional:"" help:"Id of the next leader (default: the voter with the most log entries)."`
+
+	changeFlags
+}
+
+// transferWithin bounds the wait for another leader.
+const transferWithin = 15 * time.Second
+
+// Run implements `coppice cluster transfer`.
+func (c *transferCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	before, err := cl.Members(a.ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, transferWithin)
+	defer cancel()
+	err = cl.TransferLeadership(ctx, c.ID)
+	for err == nil {
+		now, asked := cl.Cluster(ctx)
+		if asked == nil && c.ID != "" && now.Leader != "" && now.Leader != before.Leader && now.Leader != c.ID {
+			return fmt.Errorf("coordinator %s was elected instead of %s; try again", now.Leader, c.ID)
+		}
+		if asked == nil && now.Leader != "" && (now.Leader != before.Leader || c.ID == now.Leader) {
+			return a.print(struct {
+				Leader string `json:"leader"`
+				Before string `json:"previous"`
+			}{now.Leader, before.Leader}, func(w io.Writer) {
+				fmt.Fprintf(w, "coordinator %s leads now; the leader before was %s\n", now.Leader, before.Leader)
+			})
+		}
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-time.After(addPause / 4):
+		}
+	}
+	if a.ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no other coordinator leads after %v; coppice cluster members shows who does", transferWithin)
+	}
+	return err
+}
+
+// clusterShowCmd is also the command `coppice cluster` without a subcommand.
+type clusterShowCmd struct{ serverFlags }
+
+// Help implements kong's HelpProvider.
+func (clusterShowCmd) Help() string {
+	return `"busy" is the number of tasks that a worker computes now; it is at most the number of slots. "task" is the recent time of
+a task, for the kind of task that takes most of the worker's time; -o json has all kinds. "load" is the load average of the
+machine over a minute. "last seen" is the time since a worker's last heartbeat, or since a coordinator last answered the
+leader, which asks about every two seconds. "lag" is the number of log entries that a coordinator still lacks. A second
+table says why workers compute nothing; -o json has the same as idle and idle_reason.`
+}
+
+// Run implements `coppice cluster` and `coppice cluster show`.
+func (c *clusterShowCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	info, err := cl.Cluster(a.ctx)
+	if err != nil {
+		return err
+	}
+	return a.print(info, func(w io.Writer) { writeCluster(w, info) })
+}
+
+func writeCluster(w io.Writer, c *protocol.Cluster) {
+	leader := c.Leader
+	if leader == "" {
+		leader = "none at present; see coppice cluster members --stale"
+	}
+	pairs(w, [][2]string{
+		{"cluster", c.ID}, {"leader", leader}, {"epoch", fmt.Sprint(c.Epoch)},
+		{"coordinators", plural(len(c.Coordinators), "coordinator") + "; see coppice cluster members"},
+		{"version", fmt.Sprintf("%s (protocol %d, arithmetic version %d)", c.Version, c.Protocol, c.Numerics)},
+	})
+	if c.Problem != "" {
+		pairs(w, [][2]string{{"problem", c.Problem}})
+	}
+	if c.Warning != "" {
+		pairs(w, [][2]string{{"warning", c.Warning}})
+	}
+	fmt.Fprintln(w)
+	writeCoordinators(w, c)
+	fmt.Fprintln(w)
+	writeWorkers(w, c.Workers)
+	writeIdle(w, c.Workers)
+	if len(c.Workers) == 0 && c.Leader != "" {
+		fmt.Fprintln(w, protocol.NoWorker(protocol.JoinList(c.Coordinators)))
+	}
+	writeDistrusted(w, c.Quarantined)
+}
+
+// writeCoordinators lists the coordinators as the leader sees them. Without a leader it lists them as they are
+// recorded.
+func writeCoordinators(w io.Writer, c *protocol.Cluster) {
+	if len(c.Members) == 0 {
+		t := newTable(w, []string{"coordinator", "address", "version"})
+		for _, one := range c.Coordinators {
+			t.AppendRow(rowOf(one.ID, one.HTTP, one.Version))
+		}
+		t.Render()
+		return
+	}
+	t := newTable(w, []string{"coordinator", "role", "host", "address", "load", "lag", "last seen", "version", "problem"}, 5, 6, 7)
+	for i := range c.Members {
+		m := &c.Members[i]
+		seen := lastSeen(m.LastSeen)
+		if m.Role == protocol.RoleLeader {
+			seen = "now"
+		}
+		t.AppendRow(rowOf(m.ID, m.Role, cmp.Or(m.Host, "-"), m.HTTP, loadOf(m.Load), count(m.Lag), seen, m.Version, m.Problem))
+	}
+	t.Render()
+}
+
+func writeWorkers(w io.Writer, workers []protocol.Worker) {
+	t := newTable(w, []string{"worker", "state", "host", "address", "slots", "busy", "load", "shards", "task", "last seen", "version"}, 5, 6, 7, 8, 10)
+	for i := range workers {
+		one := &workers[i]
+		t.AppendRow(rowOf(one.ID, one.State, cmp.Or(one.Host, "-"), cmp.Or(one.Metrics, one.Address, "-"), fmt.Sprint(one.Slots), fmt.Sprint(one.Busy),
+			loadOf(one.Load), fmt.Sprint(one.Shards), unitTime(one), lastSeen(one.LastSeen), cmp.Or(one.Version, "-")))
+	}
+	t.Render()
+}
+
+// writeIdle says why workers compute nothing. Workers with the same reason share a line.
+func writeIdle(w io.Writer, workers []protocol.Worker) {
+	var reasons []string
+	with := make(map[string][]string)
+	for i := range workers {
+		one := &workers[i]
+		if one.Idle == "" {
+			continue
+		}
+		if with[one.Idle] == nil {
+			reasons = append(reasons, one.Idle)
+		}
+		with[one.Idle] = append(with[one.Idle], one.ID)
+	}
+	if len(reasons) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := newTable(w, []string{"idle worker", "why"})
+	for _, why := range reasons {
+		names := with[why]
+		text := strings.Join(names[:min(len(names), maxIdleNames)], ", ")
+		if n := len(names) - maxIdleNames; n > 0 {
+			text += fmt.Sprintf(" and %d more", n)
+		}
+		t.AppendRow(rowOf(text, why))
+	}
+	t.Render()
+}
+
+// maxIdleNames bounds the workers that a line names.
+const maxIdleNames = 4
+
+func loadOf(load float64) string {
+	if load == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", load)
+}
+
+func lastSeen(ms int64) string {
+	if ms < 0 {
+		return "never"
+	}
+	return duration(float64(ms) / 1000)
+}
+
+// unitTime returns the recent time of a task of the kind that takes most of the time of a worker.
+func unitTime(w *protocol.Worker) string {
+	seconds, ok := w.TaskSeconds[w.MainKind]
 	switch {
-	case j.WaitingFor != "":
-		m.first = nil // what comes counts from there
-		m.waiting(fmt.Sprintf("job %s is %s and waits: %s", j.Name, j.State, j.Waiting))
-	case j.State == protocol.Queued:
-		m.first = nil
-		m.show(fmt.Sprintf("job %s is queued", j.Name))
-	case j.State == protocol.Paused:
-		m.first = nil
-		m.show(fmt.Sprintf("job %s is paused; to resume it: coppice job resume %s", j.Name, j.Name))
-	case j.Progress != nil:
-		m.training(*j.Progress)
+	case !ok:
+		return "-"
+	case seconds < 0.01:
+		return fmt.Sprintf("%s %.2g ms", w.MainKind, 1000*seconds)
 	}
+	return w.MainKind + " " + duration(seconds)
 }
 
-// warnSuspect says that a job's results may be wrong.
-func (a *app) warnSuspect(j *protocol.JobInfo) {
-	if j.Suspect != "" {
-		a.note("warning: the model of job %s may be wrong: %s", j.Name, j.Suspect)
-	}
+// clusterTrustCmd ends the quarantine of a worker.
+type clusterTrustCmd struct {
+	Worker string `arg:"" help:"Name of a worker that coppice cluster show lists as quarantined."`
+
+	changeFlags
 }
 
-// finished returns the result of a job that has ended, or why it has none.
-func finished(j *protocol.JobInfo) (*result, *pipeline.Outcome, error) {
-	switch j.State {
-	case protocol.Done:
-	case protocol.Failed:
-		return nil, nil, fmt.Errorf("job %s failed: %s", j.Name, j.Error)
-	case protocol.Cancelled:
-		return nil, nil, fmt.Errorf("job %s was cancelled", j.Name)
-	default:
-		return nil, nil, fmt.Errorf("job %s is %s", j.Name, j.State)
+// Run implements `coppice cluster trust`.
+func (c *clusterTrustCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
 	}
-	o := new(pipeline.Outcome)
-	if err := json.Unmarshal(j.Outcome, o); err != nil {
-		return nil, nil, fmt.Errorf("the outcome of job %s: %w", j.Name, err)
+	defer cl.Close()
+	if err := cl.Trust(a.ctx, c.Worker); err != nil {
+		return err
 	}
-	r := newResult(j.Name, j.Dataset, j.Job, o, j.Seconds)
-	r.setPredictions(o, j.Predictions != nil, "coppice job predictions "+j.Name+" --out FILE")
-	return r, o, nil
+	trusted := struct {
+		Worker string `json:"worker"`
+	}{c.Worker}
+	return a.print(trusted, func(w io.Writer) {
+		fmt.Fprintf(w, "worker %s is used again; the jobs for which it computed results are still marked as suspect\n", c.Worker)
+	})
+}
+
+// writeDistrusted lists the quarantined workers.
+func writeDistrusted(w io.Writer, list []protocol.Quarantined) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := newTable(w, []string{"quarantined worker", "since", "why"})
+	for _, d := range list {
+		t.AppendRow(rowOf(d.Worker, clock(d.Time), d.Reason))
+	}
+	t.Render()
+	fmt.Fprintln(w, "to use a worker again: coppice cluster trust WORKER")
 }

@@ -39,13 +39,13 @@ func (c *completionCmd) Run(a *app) error {
 	return err
 }
 
-// completeCmd is what the scripts ask.
+// completeCmd answers the completion scripts.
 type completeCmd struct {
 	Words []string `arg:"" optional:"" empty:"" help:"Words of the command line after coppice, up to the cursor."`
 }
 
-// Run prints the candidates for the last word, each with a tab and what it is. None: the
-// shell completes the names of files.
+// Run prints the candidates for the last word, each with a tab and its description. If there are none, the shell
+// completes file names.
 func (c *completeCmd) Run(a *app, k *kong.Kong) error {
 	for _, one := range complete(k.Model.Node, c.Words) {
 		fmt.Fprintf(a.stdout, "%s\t%s\n", one.text, one.what)
@@ -56,13 +56,13 @@ func (c *completeCmd) Run(a *app, k *kong.Kong) error {
 // candidate is a word that may stand at the cursor.
 type candidate struct{ text, what string }
 
-// complete lists the words with which the last of words may go on.
+// complete returns the words that complete the last of words.
 func complete(root *kong.Node, words []string) []candidate {
 	if len(words) == 0 {
 		return nil
 	}
 	node, last := root, words[len(words)-1]
-	var open *kong.Flag // whose value comes next
+	var open *kong.Flag // the flag that still needs its value
 	for _, w := range words[:len(words)-1] {
 		switch {
 		case open != nil:
@@ -92,7 +92,7 @@ func complete(root *kong.Node, words []string) []candidate {
 	return starting(last, "", commands(node))
 }
 
-// takesCommand reports whether the words of a command are the argument of this one.
+// takesCommand reports whether the argument of a command is another command.
 func takesCommand(n *kong.Node) bool {
 	return slices.Contains([]string{"help", "config show"}, strings.Join(path(n), " "))
 }
@@ -148,7 +148,7 @@ func algorithmNames() (all []candidate) {
 	return all
 }
 
-// values lists the values that a flag may have; for --set these are settings. words are the words of the command line.
+// values returns the values that a flag may have; for --set they are settings. words are the words of the command line.
 func values(n *kong.Node, f *kong.Flag, words []string) (all []candidate) {
 	switch {
 	case f.Name == "output":
@@ -157,7 +157,7 @@ func values(n *kong.Node, f *kong.Flag, words []string) (all []candidate) {
 		}
 	case f.Enum != "":
 		for _, v := range f.EnumSlice() {
-			if v != "" { // where the flag is not given
+			if v != "" { // the empty value means that the flag is not given
 				all = append(all, candidate{v, ""})
 			}
 		}
@@ -223,7 +223,7 @@ func settings(of []algorithms.Algorithm, word string) (all []candidate) {
 	return all
 }
 
-// starting keeps the candidates that, behind a prefix, begin as the word does.
+// starting adds a prefix to candidates, and keeps the candidates that begin with the word.
 func starting(word, prefix string, all []candidate) (kept []candidate) {
 	for _, c := range all {
 		if c.text = prefix + c.text; strings.HasPrefix(c.text, word) {

@@ -1,17 +1,23 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"math"
+	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// fileFlags say what is where in a data file.
+// fileFlags say which columns or variables of a data file are what.
 type fileFlags struct {
 	HelpAll allHelpFlag `help:"Show all flags, including rarely used flags."`
 
@@ -37,8 +43,7 @@ type fileFlags struct {
 	DataFormat       string `seldom:"" placeholder:"F" group:"data" help:"Format of the data file, whatever its name; required for stdin (-): csv, tsv, libsvm, npz, npy or mat; also csv.gz, tsv.gz or libsvm.gz."`
 }
 
-// options returns the flags as package dataset takes them; errors are usage
-// errors.
+// options returns the flags as options of package dataset. Errors are usage errors.
 func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
 	kind, err := dataset.ParseLabelKind(f.Labels)
 	if err != nil {
@@ -53,41 +58,36 @@ func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
 	}
 	o.FeatureColumns, o.Drop, o.Categories = f.FeatureColumns, f.Drop, f.Categories
 	o.Images, o.FeaturesVariable, o.ZeroBased, o.Format = f.Images, f.FeaturesVariable, f.ZeroBased, f.DataFormat
-	return o, f.written(&o)
-}
-
-// written takes over the flags that say how values are written.
-func (f *fileFlags) written(o *dataset.OpenOptions) (err error) {
 	if f.DataFormat != "" && !slices.Contains(dataset.Formats(), f.DataFormat) {
-		return usagef("--data-format %q: want one of %s", f.DataFormat, strings.Join(dataset.Formats(), ", "))
+		return o, usagef("--data-format %q: want one of %s", f.DataFormat, strings.Join(dataset.Formats(), ", "))
 	}
 	if f.Delimiter != "" {
 		if o.Delimiter, err = dataset.ParseDelimiter(f.Delimiter); err != nil {
-			return usagef("--%w", err)
+			return o, usagef("--%w", err)
 		}
 	}
 	if o.Decimal = f.Decimal; f.Decimal != "" {
 		if _, err = dataset.ParseDecimal(f.Decimal); err != nil {
-			return usagef("--%w", err)
+			return o, usagef("--%w", err)
 		}
 	}
 	if f.Thousands != "" {
 		if o.Thousands, err = dataset.ParseThousands(f.Thousands); err != nil {
-			return usagef("--%w", err)
+			return o, usagef("--%w", err)
 		}
 		if f.Decimal == f.Thousands {
-			return usagef("--decimal and --thousands are both %s: the decimal mark and the thousands separator must differ", f.Decimal)
+			return o, usagef("--decimal and --thousands are both %s: the decimal mark and the thousands separator must differ", f.Decimal)
 		}
 	}
 	if f.Encoding != "" {
 		if o.Encoding, err = dataset.ParseEncoding(f.Encoding); err != nil {
-			return usagef("--%w", err)
+			return o, usagef("--%w", err)
 		}
 	}
 	if o.Missing, err = dataset.ParseMissing(f.Missing); err != nil {
-		return usagef("--%w", err)
+		return o, usagef("--%w", err)
 	}
-	return nil
+	return o, nil
 }
 
 // dataFlags say how a data file with labels is read.
@@ -118,55 +118,43 @@ func (d *dataFlags) open(a *app, path string) (dataset.Source, dataset.Checks, e
 	return src, checks, err
 }
 
-// options checks the flags; errors are usage errors.
-func (d *dataFlags) options() (dataset.OpenOptions, dataset.Checks, error) {
-	o, err := d.fileFlags.options()
-	if err != nil {
-		return o, dataset.Checks{}, err
+// options is fileFlags.options with the flags about labels.
+func (d *dataFlags) options() (o dataset.OpenOptions, checks dataset.Checks, err error) {
+	if o, err = d.fileFlags.options(); err != nil {
+		return o, checks, err
 	}
 	o.LabelsFile, o.LabelsVariable = d.LabelsFile, d.LabelsVariable
 	if d.Shape != "" {
 		if o.Shape, err = dataset.ParseShape(d.Shape); err != nil {
-			return o, dataset.Checks{}, usagef("--%w", err)
+			return o, checks, usagef("--%w", err)
 		}
 	}
 	if math.IsNaN(d.Tolerance) || d.Tolerance < 0 || d.Tolerance > 1 {
-		return o, dataset.Checks{}, usagef("--tolerance %v: want a number from 0 to 1", d.Tolerance)
+		return o, checks, usagef("--tolerance %v: want a number from 0 to 1", d.Tolerance)
 	}
 	if n := len(d.Intervals); n != 0 && n != 2 {
-		return o, dataset.Checks{}, usagef("--intervals: want two columns, with the least and the greatest number of each sample; got %d", n)
+		return o, checks, usagef("--intervals: want two columns, with the least and the greatest number of each sample; got %d", n)
 	}
 	o.Beside = dataset.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups}
-	return o, dataset.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}, d.ages(&o.Labels)
-}
-
-// ages takes --sigma and --range over.
-func (d *dataFlags) ages(o *dataset.LabelOptions) (err error) {
+	checks = dataset.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}
+	l, age := &o.Labels, o.Labels.Kind == dataset.Age
 	switch {
-	case o.Kind != dataset.Age && d.Sigma != 0:
-		return usagef("--sigma needs --labels age")
-	case o.Kind == dataset.Class && d.Range != "":
-		return usagef("--range needs numeric labels, but --labels class reads classes")
-	case d.Range == "" && (d.Values != "" || len(d.Intervals) > 0) && o.Kind != dataset.Age:
-		return usagef("--values and --intervals need numeric labels: give --range")
+	case !age && d.Sigma != 0:
+		return o, checks, usagef("--sigma needs --labels age")
+	case l.Kind == dataset.Class && d.Range != "":
+		return o, checks, usagef("--range needs numeric labels, but --labels class reads classes")
+	case !age && d.Range == "" && (d.Values != "" || len(d.Intervals) > 0):
+		return o, checks, usagef("--values and --intervals need numeric labels: give --range")
+	case age && (math.IsNaN(d.Sigma) || math.IsInf(d.Sigma, 0) || d.Sigma <= 0):
+		return o, checks, usagef("--labels age needs --sigma with a number above 0, such as --sigma 2")
+	case age && d.Range == "":
+		return o, checks, usagef("--labels age needs --range LOW:HIGH, such as --range 0:69")
+	case d.Range == "":
+		return o, checks, nil
 	}
-	if o.Kind != dataset.Age {
-		if d.Range == "" {
-			return nil
-		}
-		o.Ordered = true
-		o.Low, o.High, err = parseRange(d.Range)
-		return err
-	}
-	if math.IsNaN(d.Sigma) || math.IsInf(d.Sigma, 0) || d.Sigma <= 0 {
-		return usagef("--labels age needs --sigma with a number above 0, such as --sigma 2")
-	}
-	if d.Range == "" {
-		return usagef("--labels age needs --range LOW:HIGH, such as --range 0:69")
-	}
-	o.Sigma = d.Sigma
-	o.Low, o.High, err = parseRange(d.Range)
-	return err
+	l.Ordered, l.Sigma = !age, d.Sigma
+	l.Low, l.High, err = parseRange(d.Range)
+	return o, checks, err
 }
 
 func parseRange(text string) (low, high int, err error) {
@@ -178,7 +166,7 @@ func parseRange(text string) (low, high int, err error) {
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// datasetName makes a dataset's name of a file's.
+// datasetName makes the name of a dataset from the name of a file.
 func datasetName(path string) string {
 	if path == stdinName {
 		return "stdin"
@@ -194,4 +182,110 @@ func datasetName(path string) string {
 		name = "data_" + name
 	}
 	return name
+}
+
+// belongTo refuses flags about reading if there is no data file. A dataset was read when it was imported.
+func (d *dataFlags) belongTo(data string) error {
+	if data != "" {
+		return nil
+	}
+	plain := dataFlags{fileFlags: fileFlags{Header: "auto"}}
+	if name := differing(reflect.ValueOf(*d), reflect.ValueOf(plain)); name != "" {
+		return usagef("%s says how to read a data file: it needs --data; for a dataset, give it to coppice dataset import", name)
+	}
+	return nil
+}
+
+// differing returns the flag of the first field in which two structs of flags differ, or an empty text.
+func differing(a, b reflect.Value) string {
+	for i := range a.NumField() {
+		f := a.Type().Field(i)
+		switch {
+		case f.Anonymous:
+			if name := differing(a.Field(i), b.Field(i)); name != "" {
+				return name
+			}
+		case !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()):
+			return "--" + kebab(f.Name)
+		}
+	}
+	return ""
+}
+
+// kebab returns the flag of a field: LabelColumns becomes label-columns.
+func kebab(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if i > 0 && unicode.IsUpper(r) {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// stdinName is the file name that means stdin.
+const stdinName = "-"
+
+// dataFile returns the path of a data file. Stdin is copied to a temporary file, because data is read twice. The file
+// is deleted after the command.
+func (a *app) dataFile(path string, o *dataset.OpenOptions) (string, error) {
+	if path != stdinName {
+		return path, nil
+	}
+	if o.Format == "" {
+		return "", usagef("- is stdin, whose format is unknown; give --data-format with one of %s", strings.Join(dataset.Formats(), ", "))
+	}
+	dir, err := tempdir.Make("stdin")
+	if err != nil {
+		return "", err
+	}
+	a.atEnd = append(a.atEnd, func() { dir.Remove() })
+	f, err := os.Create(filepath.Join(dir.Path, "data"))
+	if err != nil {
+		return "", err
+	}
+	o.Called = "stdin"
+	if err := a.spool(f); err != nil {
+		return "", err
+	}
+	return f.Name(), nil
+}
+
+// spool copies stdin to f and closes f. An interrupt ends it.
+func (a *app) spool(f *os.File) error {
+	m := newMeter(a.stderr)
+	done := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(f, &counted{a.stdin, m, 0})
+		if closed := f.Close(); err == nil {
+			err = closed
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		m.clear()
+		if err != nil {
+			return fmt.Errorf("stdin: %w", err)
+		}
+		return nil
+	case <-a.ctx.Done():
+		return a.ctx.Err()
+	}
+}
+
+// counted is a reader that shows how much was read.
+type counted struct {
+	io.Reader
+	m *meter
+	n int64
+}
+
+// Read implements io.Reader.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	c.m.show("reading stdin: " + size(c.n))
+	return n, err
 }

@@ -47,7 +47,7 @@ func (c *importCmd) Run(a *app) error {
 	}
 	m := newMeter(a.stderr)
 	m.quiet = a.json
-	d, err := cl.Import(a.ctx, c.Name, src, importOptions(a.ctx, checks, m))
+	d, err := cl.Import(a.ctx, c.Name, src, readingFor(a.ctx, "reading data", checks, m))
 	m.clear()
 	if err != nil {
 		return err
@@ -72,19 +72,19 @@ type datasetInfo struct {
 	Shards       int                `json:"shards"`
 	Bytes        int64              `json:"bytes"`
 	Imported     int64              `json:"imported"`             // Unix seconds
-	LabelType    *dataset.LabelType `json:"label_type,omitempty"` // unless they are distributions
+	LabelType    *dataset.LabelType `json:"label_type,omitempty"` // nil for plain distributions
 	Values       bool               `json:"has_values,omitempty"`
 	Intervals    bool               `json:"has_intervals,omitempty"`
 	Groups       []string           `json:"groups,omitempty"`
 	LabelNames   []string           `json:"label_names,omitempty"`
 	FeatureNames []string           `json:"feature_names,omitempty"`
 	MeanLabel    []float64          `json:"mean_label,omitempty"`
-	Reading      *dataset.Reading   `json:"reading,omitempty"`          // of show
+	Reading      *dataset.Reading   `json:"reading,omitempty"`          // only of show
 	Missing      string             `json:"missing"`                    // refuse, drop, mean, median or a number
 	CountedFrom  string             `json:"counted_from,omitempty"`     // of a libsvm file: 0 or 1
-	LeftOut      int                `json:"left_out,omitempty"`         // rows of the file
-	LeftOutRows  leftOut            `json:"left_out_samples,omitempty"` // their numbers, of show
-	Notes        []string           `json:"notes,omitempty"`            // of import: how the file was read, and what it is warned of
+	LeftOut      int                `json:"left_out,omitempty"`         // number of samples
+	LeftOutRows  leftOut            `json:"left_out_samples,omitempty"` // row numbers, only of show
+	Notes        []string           `json:"notes,omitempty"`            // notes and warnings of import
 }
 
 func describeDataset(d *protocol.Dataset) *datasetInfo {
@@ -181,7 +181,7 @@ func (c *datasetShowCmd) Run(a *app) error {
 	})
 }
 
-// labelsLine says what the labels are.
+// labelsLine describes the labels.
 func labelsLine(m *dataset.Manifest) string {
 	s := m.LabelType.String(m.Labels)
 	if m.HasIntervals {

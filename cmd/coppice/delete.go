@@ -68,7 +68,7 @@ func (c *jobPruneCmd) Run(a *app) error {
 	return a.print(d, func(w io.Writer) { writePruned(w, d, &r) })
 }
 
-// writePruned lists the jobs that were deleted, or would be, and what room they took.
+// writePruned lists the jobs that were deleted or would be deleted, and their size.
 func writePruned(w io.Writer, d *protocol.Deletion, asked *protocol.PruneRequest) {
 	if len(d.Jobs) == 0 {
 		fmt.Fprintln(w, nothingToPrune(asked))
@@ -89,7 +89,7 @@ func writePruned(w io.Writer, d *protocol.Deletion, asked *protocol.PruneRequest
 	fmt.Fprintln(w, whatIsFreed(d))
 }
 
-// whatIsFreed says how much room a deletion makes on the disks, and when.
+// whatIsFreed says how much disk space a deletion frees, and when.
 func whatIsFreed(d *protocol.Deletion) string {
 	var bytes uint64
 	for i := range d.Jobs {
@@ -112,17 +112,17 @@ func whatIsFreed(d *protocol.Deletion) string {
 	return fmt.Sprintf("%s %s%s on the disk of each coordinator %s", does, size(int64(d.Frees)), rest, whenFreed())
 }
 
-// whenFreed says when the disks have the room of what was deleted.
+// whenFreed says when the space of deleted data is free.
 func whenFreed() string {
 	return fmt.Sprintf("within seconds if the files are older than %.0f minutes, and otherwise when they reach that age", protocol.BlobGrace.Minutes())
 }
 
-// roomIsFree says so of a deletion that is not told how much it frees.
+// roomIsFree is whatIsFreed for a deletion that does not know how much it frees.
 func roomIsFree() string {
 	return "data that nothing else needs are deleted from the disks " + whenFreed()
 }
 
-// nothingToPrune says that there is no job as they were asked for: there may have been some.
+// nothingToPrune says that there is no such job.
 func nothingToPrune(asked *protocol.PruneRequest) string {
 	var states []string
 	for _, s := range asked.States {

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/experiment/plots"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
@@ -77,7 +83,9 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	defer rows.discard()
+	if rows != nil {
+		defer rows.discard()
+	}
 	if c.Figures != "" {
 		e.shown = &shownRows{plane: true}
 	}
@@ -92,8 +100,10 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err := c.draw(a, m, e); err != nil {
 		return err
 	}
-	if err := rows.end(); err != nil {
-		return err
+	if rows != nil {
+		if err := rows.end(); err != nil {
+			return err
+		}
 	}
 	a.tell(src)
 	e.Notes = src.Info().Said()
@@ -112,7 +122,7 @@ func (c *evaluateCmd) draw(a *app, m *model, e *evaluation) error {
 	return writeFigures(a, c.Figures, all)
 }
 
-// plan finds out which measures there are, and refuses flags about others.
+// plan chooses the measures, and refuses flags about other measures.
 func (c *evaluateCmd) plan(m *model, e *evaluation, info dataset.Info) error {
 	t, err := m.typeOf(info)
 	if err != nil {
@@ -161,11 +171,11 @@ type evaluation struct {
 	Out           string            `json:"out,omitempty"`
 
 	plan      *measures.Plan
-	shown     *shownRows // what figures show; nil: there are none
-	confusion []string   // the names of the classes of a confusion matrix that the text has; nil: none
+	shown     *shownRows // what figures show; nil without figures
+	confusion []string   // class names of the confusion matrix in the text; nil without it
 }
 
-// rowMeasures are the measures of one row, of the model and of the mean predictor.
+// rowMeasures are the measures of one sample, for the model and for the mean baseline.
 type rowMeasures struct {
 	Row           string             `json:"row"`
 	Measures      map[string]float64 `json:"measures"`
@@ -190,7 +200,7 @@ func (e *evaluation) text(w io.Writer) {
 	}
 }
 
-// evaluate sums the measures of the model and of the mean predictor over src.
+// evaluate sums the measures of the model and of the baseline over src. rows may be nil.
 func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOptions, rows rowSink) error {
 	mean, err := m.mean()
 	if err != nil {
@@ -198,7 +208,6 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 	}
 	model, baseline := make([]float64, e.plan.Width()), make([]float64, e.plan.Width())
 	var ofModel, ofMean []float64
-	_, noRow := rows.(noRows)
 	err = m.predict(src, o, func(p *predicted) error {
 		for i := range p.rows.N {
 			e.plan.Add(model, p.rows, i, p.row(i))
@@ -207,7 +216,7 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 				continue
 			}
 			e.shown.take(p, i)
-			if noRow {
+			if rows == nil {
 				continue
 			}
 			label := p.rows.Label(i)
@@ -223,8 +232,8 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 	return err
 }
 
-// mean returns what the model must beat predicts of every row: the mean label distribution,
-// or the median where the model predicts a number.
+// mean returns what the baseline predicts for every sample: the mean label distribution, or the median for a model of
+// numbers.
 func (m *model) mean() ([]float32, error) {
 	if m.output() == algorithms.Number {
 		if m.provenance.Median == nil {
@@ -241,3 +250,224 @@ func (m *model) mean() ([]float32, error) {
 	}
 	return mean, nil
 }
+
+// mostShown bounds the label values of the samples that figures choose from. Of a longer file, figures show the first
+// samples only.
+const mostShown = 16 << 20
+
+// shownRows collects what figures show of evaluated samples. A nil *shownRows collects nothing.
+type shownRows struct {
+	rows   plots.Rows
+	points plots.Points
+	plane  bool // true if samples may be points of a plane: three labels, and dense features
+	taken  int  // label values
+}
+
+// take adds sample i of a block.
+func (s *shownRows) take(p *predicted, i int) {
+	if s == nil || s.taken >= mostShown {
+		return
+	}
+	label := p.rows.Label(i)
+	s.taken += len(label)
+	name := p.name(i)
+	if p.names == nil {
+		name = "row " + name
+	}
+	s.rows.Add(name, label, p.row(i))
+	if s.plane = s.plane && len(label) == 3 && !p.rows.Sparse && p.rows.Features >= 2; s.plane {
+		at := i * p.rows.Features
+		s.points.Add(p.rows.X[at], p.rows.X[at+1], label, p.row(i))
+	}
+}
+
+// figures draws the figures of an evaluation of a model.
+func (s *shownRows) figures(m *model, e *evaluation) ([]namedFigure, error) {
+	v := &plots.Evaluated{Title: datasetName(e.Data) + ": " + m.file.Algorithm, Type: e.plan.Type, LabelNames: m.provenance.LabelNames, Rows: s.rows}
+	_, v.Rows.Labels = m.Shape()
+	setBeside(v, e.Added)
+	if s.plane && s.taken < mostShown {
+		x, y := "feature 0", "feature 1"
+		if names := m.schema().FeatureNames; len(names) > 1 {
+			x, y = names[0], names[1]
+		}
+		v.Map = s.points.Map(v.Title, x, y)
+	}
+	return namedOf(v)
+}
+
+// rowSink takes the measures of each sample.
+type rowSink interface {
+	take(row string, model, mean []float64) error // in the order of rowNames
+	end() error
+	discard() // after end it does nothing
+}
+
+// perRow returns the sink for the measures of each sample: the JSON value, stdout or a file. It returns nil without
+// --per-sample.
+func (c *evaluateCmd) perRow(a *app, e *evaluation, src dataset.Source) (rowSink, error) {
+	switch {
+	case !c.PerSample:
+		return nil, nil
+	case c.Out == "" && a.json:
+		return &jsonRows{e: e}, nil
+	case c.Out == "":
+		return newCSVRows(tableFollows{stdoutFile{a.stdout}}, rowColumns(e.plan)), nil
+	}
+	format, err := c.of(c.Out)
+	if err != nil {
+		return nil, err
+	}
+	out, err := a.createOutput(c.Out)
+	if err != nil {
+		return nil, err
+	}
+	e.Out = c.Out
+	if format != dataset.NPZ {
+		return newCSVRows(compressed(out, format), rowColumns(e.plan)), nil
+	}
+	r, err := newNPZRows(out, src, rowColumns(e.plan))
+	if err != nil {
+		out.discard()
+		return nil, err
+	}
+	return r, nil
+}
+
+// tableFollows is an output after which a table follows: it ends with an empty line.
+type tableFollows struct{ output }
+
+func (t tableFollows) commit() error {
+	_, err := io.WriteString(t.output, "\n")
+	return err
+}
+
+// jsonRows puts the measures into the JSON value.
+type jsonRows struct {
+	e *evaluation
+}
+
+func (*jsonRows) end() error { return nil }
+
+func (*jsonRows) discard() {}
+
+func (r *jsonRows) take(row string, model, mean []float64) error {
+	names := rowNames(r.e.plan)
+	r.e.PerSample = append(r.e.PerSample, rowMeasures{row, byName(names, model), byName(names, mean)})
+	return nil
+}
+
+func byName(names []string, values []float64) map[string]float64 {
+	m := make(map[string]float64, len(values))
+	for i, v := range values {
+		m[names[i]] = v
+	}
+	return m
+}
+
+// rowNames returns the names of the measures of a sample: the usual ten, and all if the plan has more.
+func rowNames(p *measures.Plan) (names []string) {
+	all := measures.All
+	if p.More {
+		all = slices.Concat(all, measures.More)
+	}
+	for _, m := range all {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// rowValues puts the measures of a sample, in the order of rowNames, into dst, and returns it.
+func rowValues(dst []float64, p *measures.Plan, label, predicted []float32) []float64 {
+	ten := measures.ClippedRow(label, predicted, p.Clip)
+	dst = append(dst[:0], ten[:]...)
+	if p.More {
+		more := measures.MoreOfRow(label, predicted, p.Clip)
+		dst = append(dst, more[:]...)
+	}
+	return dst
+}
+
+// rowColumns returns the columns of a sample: the measures of the model, then of the baseline with the prefix mean_.
+func rowColumns(p *measures.Plan) []string {
+	names := rowNames(p)
+	columns := slices.Clone(names)
+	for _, name := range names {
+		columns = append(columns, "mean_"+name)
+	}
+	return columns
+}
+
+// csvRows writes a line for each sample.
+type csvRows struct {
+	buffer *bufio.Writer
+	out    *csv.Writer
+	record []string
+	file   output
+}
+
+func newCSVRows(file output, columns []string) *csvRows {
+	buffer := bufio.NewWriter(file)
+	r := &csvRows{buffer: buffer, out: csv.NewWriter(buffer), file: file}
+	r.out.Write(append([]string{"row"}, columns...)) // end returns its error
+	return r
+}
+
+func (r *csvRows) take(row string, model, mean []float64) error {
+	r.record = append(r.record[:0], row)
+	for _, of := range [][]float64{model, mean} {
+		for _, v := range of {
+			r.record = append(r.record, strconv.FormatFloat(v, 'g', -1, 64))
+		}
+	}
+	return r.out.Write(r.record)
+}
+
+func (r *csvRows) end() error {
+	r.out.Flush()
+	if err := cmp.Or(r.out.Error(), r.buffer.Flush()); err != nil {
+		return err
+	}
+	return r.file.commit()
+}
+
+func (r *csvRows) discard() { r.file.discard() }
+
+// npzRows writes the arrays "measures" (float64, samples x columns), "measure_names" (the columns), "rows" (int64, row
+// numbers in the file) and, if samples have names, "row_names".
+type npzRows struct {
+	archive    *npy.Archive
+	out        *npy.Writer[float64]
+	src        dataset.Source
+	columns    []string
+	rows, done int
+	file       output
+}
+
+func newNPZRows(file output, src dataset.Source, columns []string) (*npzRows, error) {
+	rows, err := dataset.CountRows(src)
+	if err != nil {
+		return nil, err
+	}
+	r := &npzRows{archive: npy.NewArchive(file), src: src, columns: columns, rows: rows, file: file}
+	r.out, err = r.archive.Doubles("measures", rows, len(columns))
+	return r, err
+}
+
+func (r *npzRows) take(_ string, model, mean []float64) error {
+	r.done++
+	return cmp.Or(r.out.Write(model), r.out.Write(mean))
+}
+
+func (r *npzRows) end() error {
+	err := cmp.Or(r.out.Flush(), sameRows(r.done, r.rows), r.archive.List("measure_names", r.columns))
+	if err == nil {
+		err = writeRows(r.archive, r.src, r.rows)
+	}
+	if err = cmp.Or(err, r.archive.Close()); err != nil {
+		return err
+	}
+	return r.file.commit()
+}
+
+func (r *npzRows) discard() { r.file.discard() }

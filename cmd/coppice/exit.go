@@ -8,17 +8,24 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
-// The exit codes. A command that a signal ended has 128 and the signal's number: 129
-// SIGHUP, 130 SIGINT (Ctrl-C), 143 SIGTERM. A service that a signal stops ends well.
+// The exit codes. A command that a signal ended exits with 128 and the number of the signal: 129 is SIGHUP, 130 is
+// SIGINT (Ctrl-C), 143 is SIGTERM. A service that a signal stops exits with exitOK.
 const (
 	exitOK     = 0
 	exitFailed = 1
@@ -26,7 +33,35 @@ const (
 	exitSignal = 128
 )
 
-// failure is how a command failed, in JSON with -o json.
+// usageError is a wrong command line: exit code 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// isUsage reports whether an error is about what the user asked for: flags, specs and settings.
+func isUsage(err error) bool {
+	var (
+		usage   usageError
+		inFile  *spec.Error
+		setting *param.Error
+		option  *dataset.OptionError
+	)
+	return errors.As(err, &usage) || errors.As(err, &inFile) || errors.As(err, &setting) || errors.As(err, &option) || errors.Is(err, dataset.ErrAmbiguous)
+}
+
+// reworded is an error with another text.
+type reworded struct {
+	error
+	text string
+}
+
+func (e reworded) Unwrap() error { return e.error }
+
+func (e reworded) Error() string { return e.text }
+
+// failure is the error of a command, as -o json prints it.
 type failure struct {
 	Error string `json:"error"`
 	Kind  string `json:"kind"`
@@ -35,19 +70,20 @@ type failure struct {
 	Mistakes []string `json:"mistakes,omitempty"`
 }
 
-// interrupted says what goes on after an interrupt; its text is for the user as it is.
+// interrupted is the error of an interrupted command. Its text says what continues without the command, and is printed
+// without a prefix.
 type interrupted struct{ text string }
 
 func (e interrupted) Error() string { return e.text }
 
 func (interrupted) Is(target error) bool { return target == context.Canceled }
 
-// absent is an error about a thing that is not there.
+// absent is an error about something that does not exist.
 type absent struct{ error }
 
 func (e absent) Unwrap() error { return e.error }
 
-// Is has it found as fs.ErrNotExist.
+// Is makes errors.Is(err, fs.ErrNotExist) true.
 func (absent) Is(target error) bool { return target == fs.ErrNotExist }
 
 // failureOf describes an error of a command that ran under ctx.
@@ -63,7 +99,9 @@ func failureOf(ctx context.Context, err error) failure {
 	var refused *client.Error
 	switch {
 	case errors.Is(err, context.Canceled):
-		f.Kind, f.Code = "interrupted", exitSignal+int(signalOf(ctx))
+		by := signalled{syscall.SIGINT}
+		errors.As(context.Cause(ctx), &by)
+		f.Kind, f.Code = "interrupted", exitSignal+int(by.Signal)
 	case isUsage(err):
 		f.Kind, f.Code = "usage", exitUsage
 	case errors.Is(err, fs.ErrNotExist) || client.IsNotFound(err):
@@ -74,15 +112,6 @@ func failureOf(ctx context.Context, err error) failure {
 		f.Kind = "unavailable"
 	}
 	return f
-}
-
-// signalOf returns the signal that ended ctx, or SIGINT for any other end.
-func signalOf(ctx context.Context) syscall.Signal {
-	var s signalled
-	if errors.As(context.Cause(ctx), &s) {
-		return s.Signal
-	}
-	return syscall.SIGINT
 }
 
 // report prints an error, each mistake of a spec on its line, or as one JSON value, and returns the exit code.
@@ -124,7 +153,7 @@ func message(err error) string {
 	return err.Error()
 }
 
-// reasonOf says what is wrong with a file.
+// reasonOf returns what is wrong with a file.
 func reasonOf(err *fs.PathError) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -137,20 +166,58 @@ func reasonOf(err *fs.PathError) string {
 	return err.Err.Error()
 }
 
-// wantsJSON reads off a command line that could not be parsed whether its error is to be
-// in JSON.
-func wantsJSON(args []string) bool {
-	isJSON := func(output string) bool { return output == outputJSON || output == outputJSONL }
-	asked := isJSON(os.Getenv(variable("output")))
-	for i, arg := range args {
-		switch {
-		case arg == "--":
-			return asked
-		case arg == "-o" || arg == "--output":
-			asked = i+1 < len(args) && isJSON(args[i+1])
-		case strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "--output="):
-			asked = strings.HasSuffix(arg, outputJSON) || strings.HasSuffix(arg, outputJSONL)
-		}
+// signalled is the cause of a context that a signal ended.
+type signalled struct{ syscall.Signal }
+
+func (s signalled) Error() string { return s.Signal.String() }
+
+// Is makes the cause of a context count as context.Canceled.
+func (signalled) Is(target error) bool { return target == context.Canceled }
+
+// ownProcess is what a command may change in its process. It is missing from the context of commands that tests run.
+type ownProcess struct {
+	hangup atomic.Pointer[func() bool] // called at each SIGHUP; if it returns true, the signal is ignored
+}
+
+type processKey struct{}
+
+// processOf returns the process of a command, or nil.
+func processOf(ctx context.Context) *ownProcess {
+	p, _ := ctx.Value(processKey{}).(*ownProcess)
+	return p
+}
+
+// keepPrivate makes all files that the process creates from now on, also by libraries, accessible to its user only.
+func keepPrivate(ctx context.Context) {
+	if processOf(ctx) != nil {
+		unix.Umask(unix.Umask(0o077) | 0o077)
 	}
-	return asked
+}
+
+// untilSignal returns a context that ends at SIGINT (Ctrl-C), SIGTERM, and SIGHUP unless it is ignored (nohup). A
+// closed pipe becomes an error of the write and does not end the process.
+func untilSignal() (context.Context, func()) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	p := new(ownProcess)
+	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), processKey{}, p))
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, signals...)
+	go func() {
+		for {
+			select {
+			case s := <-came:
+				if f := p.hangup.Load(); s == syscall.SIGHUP && f != nil && (*f)() {
+					continue
+				}
+				cancel(signalled{s.(syscall.Signal)})
+			case <-ctx.Done():
+			}
+			return
+		}
+	}()
+	return ctx, func() { signal.Stop(came); cancel(nil) }
 }

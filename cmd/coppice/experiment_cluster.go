@@ -16,6 +16,31 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// cellFlags say what is recorded of cells that are run, and which cells that have ended are run again.
+type cellFlags struct {
+	Record      []string `placeholder:"WORDS" help:"Data to record of each run, for the figures of reports: curve (the learning curve), predictions (of 6 test samples), or both (default: the key record of the spec)."`
+	RecordAgain bool     `help:"Repeat the runs that ended without the data of --record."`
+	RetryFailed bool     `help:"Repeat the runs that failed."`
+}
+
+// set takes the flags into a spec.
+func (f *cellFlags) set(s *experiment.Spec) error {
+	if len(f.Record) > 0 {
+		if err := s.SetRecorded(f.Record); err != nil {
+			return usagef("--record: %v", err)
+		}
+	}
+	if f.RecordAgain && !s.Record.Any() {
+		return usagef("--record-again: nothing is to be recorded; give --record, or the key record in the spec")
+	}
+	return nil
+}
+
+// wants reports whether a cell that has ended is run again.
+func (f *cellFlags) wants(r *experiment.Record, of *experiment.Recorded) bool {
+	return f.RetryFailed && r.Outcome.Error != "" || f.RecordAgain && r.Lacks(of)
+}
+
 // planThere puts the datasets on the cluster and plans their cells.
 func (s *specArg) planThere(a *app, cl *client.Client, of *experiment.Spec) (plans []submission.Plan, skipped []string, err error) {
 	var mistakes experiment.Errors
@@ -85,7 +110,7 @@ func (s *specArg) send(a *app, cl *client.Client, of *experiment.Spec, d *experi
 	}
 	m := newMeter(a.stderr)
 	defer m.clear()
-	set, err := importAs(a.ctx, cl, d.Name, src, importOptions(a.ctx, checks, m))
+	set, err := importAs(a.ctx, cl, d.Name, src, readingFor(a.ctx, "reading data", checks, m))
 	if client.IsConflict(err) {
 		return nil, of.Error(d.At, "%v; give this experiment another name with the key name", err)
 	}

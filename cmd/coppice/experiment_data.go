@@ -274,7 +274,7 @@ func (s *specArg) loadOne(a *app, m *meter, of *experiment.Spec, d *experiment.D
 	l := &loaded{data: new(local.Data)}
 	l.files, _ = s.files(d) // the error of a file that is not there comes from its reader
 	var byGroup []uint16
-	options := importOptions(a.ctx, checks, m)
+	options := readingFor(a.ctx, "reading data", checks, m)
 	options.Groups = func(g []uint16) { byGroup = g }
 	if l.data.Manifest, l.data.Shards, err = dataset.Build(src, options); err != nil {
 		return nil, located(of, d, err)

@@ -47,7 +47,7 @@ func (f *reportFlags) write(a *app, t *tables.Table) error {
 		}
 		return f.writeTo(out, a.json, t)
 	}
-	out, err := createFile(f.Out)
+	out, err := createFile(f.Out, userFile)
 	if err != nil {
 		return err
 	}

@@ -7,27 +7,23 @@ import (
 	"sync"
 )
 
-// garbagePercent is how much garbage there may be for what is in use, where data and
-// models are: Go's default of 100 would double the memory of every dataset. What is
-// in use are a few large arrays of numbers, which the collector need not look into,
-// so collecting ten times as often costs little.
+// garbagePercent bounds the garbage, in percent of the memory in use, in a process with data and models. The default of
+// Go, 100, would double the memory of every dataset. The memory in use is a few large arrays of numbers, which the
+// collector does not scan, so frequent collections cost little.
 const garbagePercent = 10
 
-// garbageFloor is how many bytes of garbage there may be however little is in use.
-// Without it a worker with a small dataset would collect every twenty messages (and
-// a step of LDLF take a fifth longer).
+// garbageFloor is the garbage in bytes that is always allowed. Without it, a worker with a small dataset would collect
+// every twenty messages, and a step of LDLF would take a fifth longer.
 const garbageFloor = 8 << 20
 
-// frugal keeps the process's garbage low until the function that it returns is
-// called: garbageFloor, and garbagePercent of what is in use. The environment's GOGC
-// has precedence.
+// frugal bounds the garbage of the process by garbageFloor and garbagePercent, until restore is called. GOGC in the
+// environment has precedence.
 func frugal() (restore func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
 	before := debug.SetGCPercent(garbagePercent)
-	// The collector counts this as in use. It is never written, so that the system
-	// has no memory for it.
+	// The collector counts this as in use. Because it is never written, it takes no memory.
 	unused := make([]byte, garbageFloor*100/garbagePercent)
 	return func() {
 		runtime.KeepAlive(unused)
@@ -35,20 +31,20 @@ func frugal() (restore func()) {
 	}
 }
 
-// leanPercent is how much garbage there may be on a coordinator for what is in use while it trains large networks: their
-// parameters, which nobody looks into.
+// leanPercent bounds the garbage of a coordinator while it trains large networks. Their parameters are not scanned by
+// the collector.
 const leanPercent = 5
 
-// lean keeps a coordinator's garbage at leanPercent of what is in use while jobs with large messages
-// run, which make as much garbage in a step as they have in use. Otherwise what is in use
-// are many small things, and a collection looks into all of them.
+// lean bounds the garbage of a coordinator by leanPercent while jobs with large messages run, because their garbage of
+// a step is as large as the memory in use. At other times, the memory in use is many small objects, and each collection
+// scans them all.
 type lean struct {
 	mu     sync.Mutex
-	jobs   int // that run
-	before int // per cent
+	jobs   int // number of such jobs that run
+	before int // the percentage before
 }
 
-// begin says that such a job runs, until end. The environment's GOGC has precedence.
+// begin says that such a job runs until end. GOGC in the environment has precedence.
 func (l *lean) begin() (end func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}

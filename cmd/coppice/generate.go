@@ -68,7 +68,7 @@ type written struct {
 	Features int    `json:"features"`
 	Labels   int    `json:"labels"`
 	Shape    string `json:"shape,omitempty"`
-	Read     string `json:"read,omitempty"` // the flags that the file is read with
+	Read     string `json:"read,omitempty"` // the flags to read the file
 }
 
 func writtenAs(out string, src dataset.Source) *written {
@@ -87,7 +87,7 @@ func (r *written) text(w io.Writer) {
 	}
 }
 
-// writeData writes rows to a data file.
+// writeData writes samples to a data file.
 func writeData(a *app, path string, f *formatFlag, src dataset.Source) error {
 	format, err := f.of(path)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *generateCmd) textures(a *app, seed uint64) error {
 		os.RemoveAll(pictures)
 		os.RemoveAll(maps)
 		if missing != nil {
-			os.Remove(c.Out) // unless the folder has anything else
+			os.Remove(c.Out) // fails if the folder has other files
 		}
 		return err
 	}
@@ -177,7 +177,7 @@ func writeTextures(ctx context.Context, set patches.Set, pictures, maps string) 
 	return nil
 }
 
-// newFolder refuses a path where there is something already, unless it is an empty folder.
+// newFolder refuses a path that exists, unless it is an empty folder.
 func newFolder(path string) error {
 	if path == stdoutName {
 		return usagef("--out -: want a folder for the images, not stdout")
@@ -206,7 +206,7 @@ func writeImage(path string, set patches.Set, i int) error {
 	return writeFile(path, b.Bytes())
 }
 
-// writeClasses writes the map of an image, whose classes are numbers below 256.
+// writeClasses writes the map of an image. Its classes are numbers below 256.
 func writeClasses(path string, set patches.Set, i int) error {
 	m, err := set.Map(i)
 	if err != nil {
@@ -230,10 +230,112 @@ func writeClasses(path string, set patches.Set, i int) error {
 	return writeFile(path, b.Bytes())
 }
 
-// orDefault returns v, or d where v is not given.
+// orDefault returns v, or d if v is nil.
 func orDefault[T int | float64](v *T, d T) T {
 	if v == nil {
 		return d
 	}
 	return *v
+}
+
+type patchesCmd struct {
+	Images     string   `required:"" placeholder:"DIR" help:"Folder with PNG and JPEG images."`
+	Maps       string   `required:"" placeholder:"DIR" help:"Folder with a map of classes for each image: a PNG file of the same name and size. Its pixels are classes: palette numbers, levels of grey, or colours."`
+	Out        string   `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz."`
+	Patch      int      `default:"9" placeholder:"N" help:"Side of a patch in pixels. The class of a patch is the class of the pixel at its centre."`
+	Stride     int      `default:"2" placeholder:"N" help:"Distance in pixels from a patch to the next patch."`
+	Channels   int      `enum:"1,3" default:"1" help:"Channels of a pixel: 1 (grey) or 3 (red, green, blue)."`
+	Ignore     []string `placeholder:"CLASS" help:"Classes, such as 255 or #ffffff, whose pixels never are the centre of a patch."`
+	TestImages int      `placeholder:"N" help:"Put the patches of the last N images, by name, into --test-out."`
+	TestOut    string   `placeholder:"FILE" help:"File for the patches of --test-images."`
+
+	formatFlag
+}
+
+// Help implements kong's HelpProvider.
+func (patchesCmd) Help() string {
+	return `Patches lie inside their images. The group of a sample is the name of its image. Therefore, with --groups group, neither
+--folds groups nor --test-images puts patches of one image into both training and test samples. With a model of patches,
+coppice predict --image labels whole images.`
+}
+
+// Run implements `coppice dataset patches`.
+func (c *patchesCmd) Run(a *app) error {
+	o := patches.Options{Cut: patches.Cut{Size: c.Patch, Stride: c.Stride}, Ignore: c.Ignore}
+	if err := o.Check(); err != nil {
+		return usageError{err}
+	}
+	if (c.TestImages > 0) != (c.TestOut != "") || c.TestImages < 0 {
+		return usagef("--test-images N and --test-out FILE need each other; give both")
+	}
+	if err := apart(outputFlag{"--out", c.Out}, outputFlag{"--test-out", c.TestOut}); err != nil {
+		return err
+	}
+	for _, path := range []string{c.Out, c.TestOut} {
+		if path == "" {
+			continue
+		}
+		if _, err := c.of(path); err != nil {
+			return err
+		}
+	}
+	set, err := patches.OpenFolder(c.Images, c.Maps, c.Channels)
+	if err != nil {
+		return err
+	}
+	if c.TestImages >= set.Len() {
+		return usagef("--test-images %d: there are %s, and --out needs at least one of them", c.TestImages, plural(set.Len(), "image"))
+	}
+	m := newMeter(a.stderr)
+	o.Progress = func(done, of int) error {
+		m.show(fmt.Sprintf("%3d %%  reading maps: %s of %s", 100*done/of, count(done), count(of)))
+		return a.ctx.Err()
+	}
+	p, err := patches.New(set, o)
+	m.clear()
+	if err != nil {
+		return err
+	}
+	return c.write(a, p)
+}
+
+// cutImages is what `coppice dataset patches` prints.
+type cutImages struct {
+	Images  int      `json:"images"`
+	Classes []string `json:"classes"`
+	Train   *written `json:"train"`
+	Test    *written `json:"test,omitempty"`
+}
+
+// write writes the patches of all images, and the patches of the last images to a file of their own.
+func (c *patchesCmd) write(a *app, p *patches.Patches) error {
+	r := &cutImages{Images: p.Images()}
+	put := func(path string, from, to int) (*written, error) {
+		src := p.Rows(from, to)
+		r.Classes = src.Info().LabelNames
+		return writtenAs(path, src), writeData(a, path, &c.formatFlag, src)
+	}
+	var err error
+	trained := p.Images() - c.TestImages
+	if r.Train, err = put(c.Out, 0, trained); err != nil {
+		return err
+	}
+	if c.TestImages > 0 {
+		if r.Test, err = put(c.TestOut, trained, p.Images()); err != nil {
+			return err
+		}
+	}
+	to := c.Out
+	if c.TestOut == stdoutName {
+		to = stdoutName
+	}
+	return a.printBeside(to, r, r.text)
+}
+
+func (r *cutImages) text(w io.Writer) {
+	fmt.Fprintf(w, "%s, classes %s\n", plural(r.Images, "image"), nameList(r.Classes))
+	r.Train.text(w)
+	if r.Test != nil {
+		r.Test.text(w)
+	}
 }

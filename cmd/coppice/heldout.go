@@ -3,19 +3,18 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"compress/gzip"
 	"encoding/csv"
 	"fmt"
 	"io"
 	"strconv"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
-	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -58,6 +57,7 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	out = compressed(out, format)
 	defer out.discard()
 	b, err := cl.Blob(a.ctx, j.Predictions.Blob)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if err := writeHeldOut(out, format, set); err != nil { // what is torn gets no name
+	if err := writeHeldOut(out, format, set); err != nil { // an incomplete file is discarded
 		return err
 	}
 	if err := out.commit(); err != nil {
@@ -88,7 +88,7 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 	})
 }
 
-// noPredictions says why a job has none.
+// noPredictions says why a job has no predictions.
 func noPredictions(job string, o *pipeline.Outcome) error {
 	if o.Rows.Test == 0 {
 		return fmt.Errorf("%s held out no samples for testing: train with --test-fraction, --folds or --split", job)
@@ -96,112 +96,28 @@ func noPredictions(job string, o *pipeline.Outcome) error {
 	return fmt.Errorf("%s kept no predictions: they are larger than its setting keep_predictions", job)
 }
 
-// noneOfCells says what an experiment has in place of the predictions of all held-out rows.
+// noneOfCells says what an experiment has instead of the predictions of all held-out samples.
 func noneOfCells(j *protocol.JobInfo) error {
 	return fmt.Errorf("job %s is part of experiment %s, and experiments do not keep the predictions for all held-out samples. With --record predictions, an experiment keeps predictions for 6 test samples of each run "+
 		"(coppice experiment report %s -o json). With --keep-models, it keeps the model of each run for coppice predict (coppice model download %s/DIGEST --out FILE)",
 		j.Name, j.Experiment, j.Experiment, j.Name)
 }
 
-// keepable refuses to train for predictions that would not be kept.
-func keepable(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
-	roles, err := j.Split.Assign(m.Rows, assigned)
-	if err != nil {
-		return err
-	}
-	n := 0
-	for _, r := range roles {
-		if r == dataset.Test {
-			n++
-		}
-	}
-	switch bytes := pipeline.PredictionBytes(j, m, n); {
-	case bytes > spec.MaxPredictions:
-		return usagef("--predictions-out: the predictions take %s bytes; at most %s are possible", count(bytes), count(spec.MaxPredictions))
-	case bytes > j.Predictions:
-		return usagef("--predictions-out: the predictions take %s bytes, more than the setting keep_predictions; give --set keep_predictions=%d", count(bytes), bytes)
-	}
-	return nil
-}
-
-// heldOutWriter is where --predictions-out writes; nil writes nothing.
-type heldOutWriter struct {
-	file   *outFile
-	format dataset.Format
-	path   string
-}
-
-// heldOutFile begins the file, where a job of the spec holds rows out.
-func (c *trainCmd) heldOutFile(file *spec.File) (*heldOutWriter, error) {
-	if c.PredictionsOut == "" {
-		return nil, nil
-	}
-	if file.Folds == 0 && file.TestFraction == 0 && !file.GroupFolds && c.Split == "" {
-		return nil, usagef("--predictions-out: no samples are held out for testing; give --test-fraction, --folds or --split")
-	}
-	format, err := new(formatFlag).of(c.PredictionsOut)
-	if err != nil {
-		return nil, err
-	}
-	f, err := createFile(c.PredictionsOut)
-	return &heldOutWriter{f, format, c.PredictionsOut}, err
-}
-
-func (h *heldOutWriter) discard() {
-	if h != nil {
-		h.file.discard()
-	}
-}
-
-// write writes the predictions of an outcome and notes in r where.
-func (h *heldOutWriter) write(o *pipeline.Outcome, r *result) error {
-	if h == nil {
-		return nil
-	}
-	if len(o.Predictions) == 0 {
-		return noPredictions("job "+r.Job, o)
-	}
-	set, err := predictions.Decode(o.Predictions)
-	if err != nil {
-		return err
-	}
-	r.Predictions = h.path
-	if err := writeHeldOut(h.file, h.format, set); err != nil {
-		return err
-	}
-	return h.file.commit()
-}
-
-// setPredictions says where the predictions of held-out rows are, or why they are not.
-func (r *result) setPredictions(o *pipeline.Outcome, kept bool, where string) {
-	switch {
-	case o.Rows.Test == 0:
-	case kept:
-		r.Predictions = where
-	default:
-		r.Predictions = "not kept (keep_predictions)"
-	}
-}
-
-// writeHeldOut writes the true and the predicted distribution of each row.
+// writeHeldOut writes the true and the predicted distribution of each sample. w compresses if the format says so.
 func writeHeldOut(w io.Writer, f dataset.Format, s *predictions.Set) error {
 	names := s.LabelNames
 	if len(names) == 0 {
 		names = defaultLabels(s.Labels)
 	}
-	switch f {
-	case dataset.NPZ:
+	if f == dataset.NPZ {
 		return heldOutNPZ(w, s, names)
-	case dataset.CSVGZ:
-		z := gzip.NewWriter(w)
-		return cmp.Or(heldOutCSV(z, s, names), z.Close())
 	}
 	return heldOutCSV(w, s, names)
 }
 
-// heldOutCSV writes row, the row's name and the fold where there are such, then true_ and
-// predicted_ columns for each label (or number, the one that is predicted), then the true class
-// or the true number, and what is read off the prediction.
+// heldOutCSV writes the columns row, name and fold, if samples have names and folds. Then it writes true_ and
+// predicted_ columns for each label (or the predicted number), the true class or number, and what is derived from the
+// prediction.
 func heldOutCSV(w io.Writer, s *predictions.Set, names []string) error {
 	buffer := bufio.NewWriterSize(w, 1<<16)
 	out := csv.NewWriter(buffer)
@@ -237,7 +153,7 @@ func heldOutCSV(w io.Writer, s *predictions.Set, names []string) error {
 }
 
 func heldOutHeader(s *predictions.Set, names []string) []string {
-	names = columnNames(names, []string{"class", "number"}) // they have true_ and predicted_ columns too
+	names = columnNames(names, []string{"class", "number"}) // labels of these names would have the same columns
 	header := []string{"row"}
 	if len(s.Names) > 0 {
 		header = append(header, "name")
@@ -264,7 +180,7 @@ func heldOutHeader(s *predictions.Set, names []string) []string {
 	return append(header, heldOutDerivation(s, names).columns()...)
 }
 
-// heldOutDerivation says what is read off the predictions of a set.
+// heldOutDerivation says what is derived from the predictions of a set.
 func heldOutDerivation(s *predictions.Set, names []string) *derivation {
 	if s.Number {
 		return &derivation{}
@@ -272,13 +188,16 @@ func heldOutDerivation(s *predictions.Set, names []string) *derivation {
 	return &derivation{of: s.Type, labels: names}
 }
 
-// heldOutNPZ writes the arrays "rows" and "folds" (int64), "labels" and "predictions"
-// (float32, rows x labels), what heldOutTruth writes, "label_names" and "row_names".
+// heldOutNPZ writes the arrays "rows" and "folds" (int64), "labels" and "predictions" (float32, samples x labels), the
+// arrays of heldOutTruth, "label_names" and "row_names".
 func heldOutNPZ(w io.Writer, s *predictions.Set, names []string) error {
 	z := npy.NewArchive(w)
-	err := cmp.Or(
-		heldOutInts(z, "rows", s.Row), heldOutInts(z, "folds", s.Fold),
-		heldOutFloats(z, "labels", s.Truth, s.Labels), heldOutFloats(z, "predictions", s.Predicted, s.Width()),
+	err := writeInts(z, "rows", s.Row)
+	if err == nil && len(s.Fold) > 0 {
+		err = writeInts(z, "folds", s.Fold)
+	}
+	err = cmp.Or(err,
+		writeFloats(z, "labels", s.Truth, s.Labels), writeFloats(z, "predictions", s.Predicted, s.Width()),
 		heldOutTruth(z, s, names),
 		z.List("label_names", names),
 	)
@@ -288,8 +207,8 @@ func heldOutNPZ(w io.Writer, s *predictions.Set, names []string) error {
 	return cmp.Or(err, z.Close())
 }
 
-// heldOutTruth writes the true classes (true_class, int64) or the true numbers (true_number,
-// float32), and what is read off the predictions.
+// heldOutTruth writes the true classes (true_class, int64) or the true numbers (true_number, float32), and what is
+// derived from the predictions.
 func heldOutTruth(z *npy.Archive, s *predictions.Set, names []string) error {
 	derived := derivedArrays{derivation: heldOutDerivation(s, names)}
 	var classes []int32
@@ -308,22 +227,73 @@ func heldOutTruth(z *npy.Archive, s *predictions.Set, names []string) error {
 		err = writeInts(z, "true_class", classes)
 	}
 	if err == nil && numbers != nil {
-		err = heldOutFloats(z, "true_number", numbers, 1)
+		err = writeFloats(z, "true_number", numbers, 1)
 	}
 	return cmp.Or(err, derived.write(z))
 }
 
-func heldOutInts[T uint16 | uint32](z *npy.Archive, name string, values []T) error {
-	if len(values) == 0 {
-		return nil
+// tested returns the number of held-out samples of all folds.
+func (r *result) tested() int {
+	if len(r.Folds) == 0 {
+		return r.Rows.Test
 	}
-	return writeInts(z, name, values)
+	n := 0
+	for _, f := range r.Folds {
+		n += f.Rows.Test
+	}
+	return n
 }
 
-func heldOutFloats(z *npy.Archive, name string, values []float32, labels int) error {
-	out, err := z.Floats(name, len(values)/labels, labels)
+// heldOut lists the held-out samples by their row numbers in the file.
+func (r *result) heldOut(j *round.Job, m *dataset.Manifest, assigned []uint16) (err error) {
+	if r.Rows.Test == 0 {
+		return nil
+	}
+	kept := m.FileRow()
+	if len(r.Folds) == 0 {
+		r.HeldOut, err = heldOutRows(j.Split, m.Rows, kept, assigned)
+		return err
+	}
+	for i := range r.Folds {
+		if r.Folds[i].HeldOut, err = heldOutRows(pipeline.SubJob(j, i).Split, m.Rows, kept, assigned); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heldOutRows lists the test samples of a split. kept is the result of Manifest.FileRow.
+func heldOutRows(s dataset.Split, rows int, kept []int, assigned []uint16) (list []int, err error) {
+	roles, err := s.Assign(rows, assigned)
+	for row, role := range roles {
+		if role != dataset.Test {
+			continue
+		}
+		if kept != nil {
+			row = kept[row]
+		}
+		list = append(list, row)
+	}
+	return list, err
+}
+
+// addHeldOut is heldOut for a job of a cluster. Only JSON has the list. If the dataset was deleted, the row numbers are
+// not known.
+func (r *result) addHeldOut(a *app, cl *client.Client, j *protocol.JobInfo) error {
+	if a.output == outputText || r.Rows.Test == 0 {
+		return nil
+	}
+	set, err := cl.Dataset(a.ctx, j.Dataset)
+	if client.IsNotFound(err) || err == nil && set.Digest != j.Job.Dataset {
+		a.note("the result lacks the key held_out (the rows held out for testing), because dataset %s was deleted together with the row numbers of its file", j.Dataset)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	return cmp.Or(out.Write(values), out.Flush())
+	assigned, err := assignedFolds(a, cl, j.Job, set.Manifest)
+	if err != nil {
+		return err
+	}
+	return r.heldOut(j.Job, set.Manifest, assigned)
 }

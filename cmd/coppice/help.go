@@ -25,8 +25,7 @@ func (c *helpCmd) Run(a *app, k *kong.Kong) error {
 	return usagef("%w; see \"coppice --help\"", err)
 }
 
-// plainSubcommands takes the groups of commands off their subcommands, whose help stands
-// alone.
+// plainSubcommands removes the groups from subcommands, because help lists them alone.
 func plainSubcommands(k *kong.Kong) error {
 	for _, command := range k.Model.Children {
 		for _, sub := range command.Children {
@@ -38,10 +37,10 @@ func plainSubcommands(k *kong.Kong) error {
 
 var helpOptions = kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100, ValueFormatter: kong.DefaultHelpValueFormatter}
 
-// seldomUsed is the tag of a flag that --help leaves out, if the command has --help-all.
+// seldomUsed is the tag of a flag that --help omits if the command has --help-all.
 const seldomUsed = "seldom"
 
-// printHelp prints kong's help. Of a command with --help-all it leaves out the flags that few people need.
+// printHelp prints the help of kong. For a command with --help-all it omits the flags that few people need.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	node := ctx.Selected()
 	if node == nil || flagOf(node, "--help-all") == nil {

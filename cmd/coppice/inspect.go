@@ -46,7 +46,7 @@ func (c *inspectCmd) Run(a *app) error {
 		return err
 	}
 	m := newMeter(a.stderr)
-	found, err := dataset.Inspect(path, o, importOptions(a.ctx, checks, m))
+	found, err := dataset.Inspect(path, o, readingFor(a.ctx, "reading data", checks, m))
 	m.clear()
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func readingCommands(file string, given, chosen []dataset.Flag) []string {
 	return commands
 }
 
-// givenFlags lists the flags of a struct that have other values than by default, as on the command line.
+// givenFlags returns the flags of a struct that differ from their defaults, as on the command line.
 func givenFlags(flags reflect.Value) (all []dataset.Flag) {
 	for i := range flags.NumField() {
 		field, value := flags.Type().Field(i), flags.Field(i)
@@ -109,10 +109,10 @@ func givenFlags(flags reflect.Value) (all []dataset.Flag) {
 	return all
 }
 
-// capital finds where a word of a field's name begins.
+// capital matches the beginning of a word in the name of a field.
 var capital = regexp.MustCompile("([a-z])([A-Z])")
 
-// plainWord is what a shell takes as it is.
+// plainWord matches a word that a shell does not change.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
 
 // shellWord quotes a word for a POSIX shell.
@@ -123,7 +123,7 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// maxColumnsShown is how many features or labels the text lists; JSON has all.
+// maxColumnsShown is the number of features or labels that the text lists. JSON has all.
 const maxColumnsShown = 30
 
 func writeInspection(w io.Writer, f *dataset.Inspection) {
@@ -214,7 +214,7 @@ func writeProfiles(w io.Writer, columns []dataset.ColumnProfile) {
 	}
 }
 
-// writeReadings writes the ways to read a file, each with its commands: first the ways that work.
+// writeReadings writes the ways to read a file, each with its commands. Ways that work come first.
 func writeReadings(w io.Writer, readings []dataset.TriedReading) {
 	readings = slices.Clone(readings)
 	slices.SortStableFunc(readings, func(a, b dataset.TriedReading) int {

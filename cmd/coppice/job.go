@@ -1,12 +1,19 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -60,13 +67,26 @@ func (c *submitCmd) Run(a *app) error {
 	})
 }
 
+// jobRow returns a job as a row of the list. A done job has its K-L divergence among the measures. Other jobs show
+// their last training loss.
 func jobRow(j *protocol.JobInfo, now time.Time) []any {
+	step, kl, algorithm := "-", "-", "-"
+	if j.Progress != nil {
+		step = count(j.Progress.Step)
+	}
+	if v, ok := j.Measures["kl"]; ok {
+		kl = figure(v) + " " + strings.TrimSuffix(j.EvaluatedOn, " samples")
+	} else if j.Progress != nil && j.Progress.Loss >= 0 {
+		kl = figure(j.Progress.Loss) + " training"
+	}
+	if j.Job != nil {
+		algorithm = j.Job.Algorithm
+	}
 	seconds := secondsOf(j, now)
-	return rowOf(fmt.Sprint(j.ID), j.Name, stateOf(j), percent(j), stepOf(j.Progress), klOf(j),
-		seconds.taken, seconds.left, algorithmOf(j.Job), j.Dataset, clock(j.Submitted))
+	return rowOf(fmt.Sprint(j.ID), j.Name, stateOf(j), percent(j), step, kl, seconds.taken, seconds.left, algorithm, j.Dataset, clock(j.Submitted))
 }
 
-// stateOf writes a job's state, for what it waits, and whether its results may be wrong.
+// stateOf writes the state of a job, what it waits for, and whether its result may be wrong.
 func stateOf(j *protocol.JobInfo) string {
 	text := string(j.State)
 	if j.WaitingFor != "" {
@@ -78,11 +98,10 @@ func stateOf(j *protocol.JobInfo) string {
 	return text
 }
 
-// times are how long a job has run, and how long it will at the most, for people.
+// times are how long a job has run and how long it will still run, as text.
 type times struct{ taken, left string }
 
-// secondsOf reads a job's times off; those of a running one are estimates by this
-// machine's clock.
+// secondsOf returns the times of a job. For a running job they are estimates by the clock of this machine.
 func secondsOf(j *protocol.JobInfo, now time.Time) times {
 	t := times{"-", "-"}
 	seconds := ranOf(j, now)
@@ -95,8 +114,7 @@ func secondsOf(j *protocol.JobInfo, now time.Time) times {
 	return t
 }
 
-// percent writes how far a job is: by its steps, or, of one that does not run and has none,
-// by the units that are kept.
+// percent writes how much of a job is done: by its steps, or else by its gathered tasks.
 func percent(j *protocol.JobInfo) string {
 	switch {
 	case j.State == protocol.Done:
@@ -107,39 +125,6 @@ func percent(j *protocol.JobInfo) string {
 		return fmt.Sprintf("%.0f %%", 100*float64(j.Gathered)/float64(j.Tasks))
 	}
 	return "-"
-}
-
-func stepOf(p *round.Progress) string {
-	if p == nil {
-		return "-"
-	}
-	return count(p.Step)
-}
-
-// klOf writes the K-L divergence of a job and of which rows it is: that of a done job's
-// measures, or the last training loss.
-func klOf(j *protocol.JobInfo) string {
-	if kl, ok := j.Measures["kl"]; ok {
-		return figure(kl) + " " + strings.TrimSuffix(j.EvaluatedOn, " samples")
-	}
-	if loss := lossOf(j.Progress); loss != "-" {
-		return loss + " training"
-	}
-	return "-"
-}
-
-func lossOf(p *round.Progress) string {
-	if p == nil || p.Loss < 0 {
-		return "-"
-	}
-	return figure(p.Loss)
-}
-
-func algorithmOf(j *round.Job) string {
-	if j == nil {
-		return "-"
-	}
-	return j.Algorithm
 }
 
 // jobArg names one job.
@@ -166,16 +151,18 @@ func (c *jobShowCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	s := shown(j)
+	s := &shownJob{JobInfo: j}
+	if r, _, err := finished(j); err == nil && j.Predictions != nil {
+		s.Predictions = &shownPredictions{j.Predictions, r.tested()}
+	}
 	s.estimate = estimateOf(j, line.Points, ranOf(j, time.Now()))
 	return a.print(s, func(w io.Writer) { writeJob(w, j, line) })
 }
 
-// shownJob is a job with the number of rows that its predictions are of, and, where it
-// runs, how long it will.
+// shownJob is a job with the number of samples of its predictions and an estimate of its end.
 type shownJob struct {
 	*protocol.JobInfo
-	Predictions *shownPredictions `json:"predictions,omitempty"` // in the place of JobInfo's
+	Predictions *shownPredictions `json:"predictions,omitempty"` // instead of the predictions of JobInfo
 	*estimate
 }
 
@@ -184,15 +171,7 @@ type shownPredictions struct {
 	Rows int `json:"samples"`
 }
 
-func shown(j *protocol.JobInfo) *shownJob {
-	s := &shownJob{JobInfo: j}
-	if r, _, err := finished(j); err == nil && j.Predictions != nil {
-		s.Predictions = &shownPredictions{j.Predictions, r.tested()}
-	}
-	return s
-}
-
-// writeJob writes what is known of a job, and its result where it is done.
+// writeJob writes what is known of a job, and its result if it is done.
 func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 	lines := [][2]string{
 		{"job", fmt.Sprint(j.ID)}, {"name", j.Name}, {"state", string(j.State)},
@@ -242,17 +221,6 @@ func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 	r.text(w)
 }
 
-// modelHint says how to get the models of a job.
-func modelHint(j *protocol.JobInfo) string {
-	if j.ModelDeleted != 0 {
-		return "deleted " + clock(j.ModelDeleted)
-	}
-	if len(j.Models) > 1 {
-		return fmt.Sprintf("coppice model download %s/0 --out FILE, and so on for each fold", j.Name)
-	}
-	return fmt.Sprintf("coppice model download %s --out FILE", j.Name)
-}
-
 type jobWatchCmd struct{ jobArg }
 
 func (*jobWatchCmd) outputs() []string { return []string{outputJSONL} }
@@ -266,7 +234,7 @@ func (c *jobWatchCmd) Run(a *app) error {
 	defer cl.Close()
 	a.asks.patient(protocol.ClientRead)
 	cl.Faithful = true
-	j, err := cl.Job(a.ctx, c.Job) // that there is none is said at once
+	j, err := cl.Job(a.ctx, c.Job) // an unknown job is an error at once
 	if err != nil {
 		return left(c.Job, err)
 	}
@@ -289,4 +257,222 @@ func (c *jobWatchCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(r, r.text)
+}
+
+type jobListCmd struct {
+	State []string `placeholder:"STATES" help:"List only jobs in these states: queued, paused, running, done, failed, cancelled."`
+	Sort  string   `default:"-submitted" placeholder:"KEY" help:"Order of the list: submitted, ended, name, state, algorithm, dataset, or a measure such as kl. A - before the word sorts in descending order, as in --sort=-ended. Jobs without the value come last."`
+	Limit int      `default:"100" placeholder:"N" help:"List only the first N jobs. 0: all jobs."`
+
+	serverFlags
+}
+
+// Run implements `coppice job list`.
+func (c *jobListCmd) Run(a *app) error {
+	q := protocol.JobQuery{Sort: c.Sort, Limit: c.Limit}
+	var err error
+	if q.States, err = protocol.ParseJobStates(strings.Join(c.State, ",")); err != nil {
+		return usagef("--state: %w", err)
+	}
+	if err := q.Check(); err != nil {
+		return usageError{err}
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	list, err := cl.ListJobs(a.ctx, q)
+	if err != nil {
+		return err
+	}
+	jobs := list.Jobs
+	if jobs == nil {
+		jobs = []protocol.JobInfo{}
+	}
+	if len(jobs) < list.Total {
+		defer a.note("the first %s of %s, sorted by %s; --limit 0 lists all", count(len(jobs)), plural(list.Total, "job"), q.Sort)
+	}
+	return a.print(jobs, func(w io.Writer) {
+		t := newTable(w, []string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"}, 1, 4, 5, 6, 7, 8)
+		for i := range jobs {
+			t.AppendRow(jobRow(&jobs[i], time.Now()))
+		}
+		t.Render()
+	})
+}
+
+// changedJob names one job that a command changes.
+type changedJob struct {
+	Job string `arg:"" help:"Number or name of the job."`
+
+	changeFlags
+}
+
+// wish is a change of a job that a user asks for.
+type wish func(*client.Client, context.Context, string) (*protocol.JobInfo, error)
+
+// ask asks for the change and prints the job after it.
+func (c *changedJob) ask(a *app, what wish, say func(w io.Writer, j *protocol.JobInfo)) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	j, err := what(cl, a.ctx, c.Job)
+	if err != nil {
+		return err
+	}
+	return a.print(j, func(w io.Writer) { say(w, j) })
+}
+
+type jobCancelCmd struct{ changedJob }
+
+// Run implements `coppice job cancel`.
+func (c *jobCancelCmd) Run(a *app) error {
+	return c.ask(a, (*client.Client).Cancel, func(w io.Writer, j *protocol.JobInfo) {
+		fmt.Fprintf(w, "job %s is %s\n", j.Name, j.State)
+	})
+}
+
+type jobPauseCmd struct{ changedJob }
+
+// Run implements `coppice job pause`.
+func (c *jobPauseCmd) Run(a *app) error {
+	return c.ask(a, (*client.Client).Pause, func(w io.Writer, j *protocol.JobInfo) {
+		fmt.Fprintf(w, "job %s is %s; to resume it: coppice job resume %s\n", j.Name, j.State, j.Name)
+	})
+}
+
+type jobResumeCmd struct{ changedJob }
+
+// Run implements `coppice job resume`.
+func (c *jobResumeCmd) Run(a *app) error {
+	return c.ask(a, (*client.Client).Resume, func(w io.Writer, j *protocol.JobInfo) {
+		fmt.Fprintf(w, "job %s is %s; to watch it: coppice job watch %s\n", j.Name, j.State, j.Name)
+	})
+}
+
+// changes writes a job as a line of JSON after each change.
+type changes struct {
+	w    io.Writer
+	last []byte // the job without its log index
+	err  error
+	stop func() // called after an error
+}
+
+// see writes the job if it has changed.
+func (c *changes) see(j *protocol.JobInfo) {
+	same := *j
+	same.Index = 0
+	now, err := json.Marshal(&same)
+	if err != nil || c.err != nil || bytes.Equal(now, c.last) {
+		return
+	}
+	c.last = now
+	line, err := json.Marshal(j)
+	if err == nil {
+		_, err = c.w.Write(append(line, '\n'))
+	}
+	if err != nil {
+		c.err = err
+		c.stop()
+	}
+}
+
+// watchLines writes a job as a line of JSON after each change, until it ends. A job that failed or was cancelled is
+// then an error.
+func watchLines(a *app, cl *client.Client, j *protocol.JobInfo) error {
+	ctx, cancel := context.WithCancel(a.ctx)
+	defer cancel()
+	c := &changes{w: printable.NewJSONWriter(a.data), stop: cancel}
+	last, err := cl.Watch(ctx, strconv.FormatUint(j.ID, 10), c.see)
+	if err = cmp.Or(c.err, left(j.Name, err)); err != nil {
+		return err
+	}
+	_, _, err = finished(last)
+	return err
+}
+
+// estimateOf estimates how long a running job still runs, by the rate of its curve, or else by the seconds that it has
+// run. It returns nil if nothing is known. A tree is a step.
+func estimateOf(j *protocol.JobInfo, points []curve.Point, seconds float64) *estimate {
+	if j.State != protocol.Running || j.Progress == nil {
+		return nil
+	}
+	left, atMost := stepsLeft(j.Progress)
+	if left < 0 || seconds <= 0 {
+		return nil
+	}
+	if rate := rateOf(points); rate > 0 {
+		return &estimate{Rate: rate, Seconds: left / rate, AtMost: atMost}
+	}
+	return &estimate{Seconds: left * seconds / float64(j.Progress.Step), AtMost: atMost}
+}
+
+// rateOf returns the steps per second over the second half of the time of a curve, or 0 if they are not known.
+func rateOf(points []curve.Point) float64 {
+	var timed []curve.Point
+	for _, p := range points {
+		if p.Millis >= 0 {
+			timed = append(timed, p)
+		}
+	}
+	if len(timed) < 2 {
+		return 0
+	}
+	last := timed[len(timed)-1]
+	from := timed[0]
+	for _, p := range timed {
+		if 2*(last.Millis-p.Millis) >= last.Millis-timed[0].Millis {
+			from = p
+		}
+	}
+	if last.Millis <= from.Millis {
+		return 0
+	}
+	return float64(last.Step-from.Step) * 1000 / float64(last.Millis-from.Millis)
+}
+
+// ranOf returns the seconds that a job has run, without its pauses. For a running job it uses the clock of this
+// machine.
+func ranOf(j *protocol.JobInfo, now time.Time) float64 {
+	switch {
+	case j.State == protocol.Running:
+		return j.Ran + max(0, float64(now.UnixMilli())/1000-j.Since)
+	case j.State.Final():
+		return j.Seconds
+	}
+	return j.Ran
+}
+
+// runningLines describes the progress of a job that has not ended.
+func runningLines(j *protocol.JobInfo, points []curve.Point, now time.Time) (lines [][2]string) {
+	if p := j.Progress; p != nil {
+		lines = append(lines, [2]string{"step", stepText(p)}, [2]string{"training loss", lossText(p.Loss)})
+		if p.ValidatedAt > 0 {
+			lines = append(lines, [2]string{"validation loss", lossText(p.Validation) + " at step " + count(p.ValidatedAt)})
+		}
+		if p.BestStep > 0 {
+			lines = append(lines, [2]string{"best so far", lossText(p.BestLoss) + " at step " + count(p.BestStep)})
+		}
+	}
+	if j.State != protocol.Running {
+		return lines
+	}
+	if e := estimateOf(j, points, ranOf(j, now)); e != nil {
+		if e.Rate > 0 {
+			lines = append(lines, [2]string{"rate", rateText(e.Rate)})
+		}
+		lines = append(lines, [2]string{"ETA", e.text()})
+	}
+	return lines
+}
+
+// rateText writes steps per second, or seconds per step if a step takes longer than a second.
+func rateText(rate float64) string {
+	if rate < 1 {
+		return duration(1/rate) + " a step"
+	}
+	return count(uint64(rate+0.5)) + " steps/s"
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/experiment/plots"
@@ -53,8 +54,8 @@ func (c *jobCurveCmd) Run(a *app) error {
 	return a.print(line, func(w io.Writer) { showCurve(w, line) })
 }
 
-// writeCurve writes a curve as CSV: the fold where there are folds, step, training_loss,
-// validation_loss and seconds; what is not known is empty.
+// writeCurve writes a curve as CSV with the columns fold (if there are folds), step, training_loss, validation_loss and
+// seconds. A value that is not known is empty.
 func writeCurve(w io.Writer, points []curve.Point, folds [][]curve.Point) error {
 	out := csv.NewWriter(w)
 	header := []string{"step", "training_loss", "validation_loss", "seconds"}
@@ -98,7 +99,7 @@ func curveRecord(record []string, p *curve.Point) []string {
 	return record
 }
 
-// curveRows is about how many points of a curve are shown as text.
+// curveRows is the approximate number of points that the text of a curve shows.
 const curveRows = 20
 
 // showCurve writes a curve for people.
@@ -132,8 +133,8 @@ func showCurve(w io.Writer, c *protocol.JobCurve) {
 	t.Render()
 }
 
-// tabled returns some points for a table: of those with a validation loss where there are
-// some, the best one among them, and the first and the last of all.
+// tabled returns some points for a table. It prefers points with a validation loss, and includes the best point, the
+// first and the last.
 func tabled(points []curve.Point) []curve.Point {
 	best, list := -1, []int{0}
 	for i := range points {
@@ -171,8 +172,7 @@ func noPoints(s protocol.JobState) string {
 	return "none yet"
 }
 
-// chosen returns about most of n indices at equal distances, the first and the last among
-// them.
+// chosen returns about most of n indices at equal distances, with the first and the last.
 func chosen(n, most int) (list []int) {
 	every := max(1, (n+most-2)/max(1, most-1))
 	for i := 0; i < n-1; i += every {
@@ -184,7 +184,7 @@ func chosen(n, most int) (list []int) {
 	return list
 }
 
-// lossLines tells the losses of a curve that has some, with a sparkline of each.
+// lossLines describes the losses of a curve, with a sparkline of each.
 func lossLines(points []curve.Point) (lines [][2]string) {
 	if text := lossSummary(points, validation); text != "" {
 		lines = append(lines, [2]string{"validation loss", text})
@@ -195,8 +195,7 @@ func lossLines(points []curve.Point) (lines [][2]string) {
 	return lines
 }
 
-// lossSummary draws a loss and tells its first, its least and its last value, or nothing
-// where there is none.
+// lossSummary draws a loss, and tells its first, least and last value. It returns an empty text if there is none.
 func lossSummary(points []curve.Point, of func(*curve.Point) float64) string {
 	var first, least, last *curve.Point
 	for i := range points {
@@ -224,3 +223,77 @@ func lossSummary(points []curve.Point, of func(*curve.Point) float64) string {
 	}
 	return text + "  " + tell("first", first) + ", " + tell("least", least) + ", " + tell("last", last)
 }
+
+// levels are the heights of a sparkline's columns.
+var levels = []rune("▁▂▃▄▅▆▇█")
+
+// sparkWidth is the number of columns of a sparkline.
+const sparkWidth = 40
+
+// sparkline draws losses over the steps in at most width columns. of reads a loss of a point, and NaN if there is none.
+// A column shows the mean of its losses, on a logarithmic scale. Without losses the line is empty.
+func sparkline(points []curve.Point, of func(*curve.Point) float64, width int) string {
+	columns := columnsOver(points, of, width)
+	least, greatest := math.Inf(1), math.Inf(-1)
+	for _, v := range columns {
+		if !math.IsNaN(v) {
+			least, greatest = min(least, v), max(greatest, v)
+		}
+	}
+	var line strings.Builder
+	last := math.NaN()
+	for _, v := range columns {
+		if math.IsNaN(v) { // a column without a point is like the column before
+			v = last
+		}
+		if last = v; !math.IsNaN(v) {
+			line.WriteRune(level(v, least, greatest))
+		}
+	}
+	return line.String()
+}
+
+// level returns the character for a value between the least and the greatest.
+func level(v, least, greatest float64) rune {
+	if greatest <= least {
+		return levels[0]
+	}
+	share := (v - least) / (greatest - least)
+	if least > 0 {
+		share = math.Log(v/least) / math.Log(greatest/least)
+	}
+	return levels[min(len(levels)-1, max(0, int(share*float64(len(levels)))))]
+}
+
+// columnsOver returns the mean loss of each column, and NaN if it has none.
+func columnsOver(points []curve.Point, of func(*curve.Point) float64, width int) []float64 {
+	var have []curve.Point
+	for i := range points {
+		if !math.IsNaN(of(&points[i])) {
+			have = append(have, points[i])
+		}
+	}
+	if len(have) == 0 {
+		return nil
+	}
+	first, steps := have[0].Step, have[len(have)-1].Step-have[0].Step
+	width = min(width, len(have))
+	sums, counts := make([]float64, width), make([]float64, width)
+	for i := range have {
+		column := 0
+		if steps > 0 {
+			column = int(float64(have[i].Step-first) / float64(steps) * float64(width-1))
+		}
+		sums[column] += of(&have[i])
+		counts[column]++
+	}
+	for i := range sums {
+		sums[i] /= counts[i] // NaN for a column without a point
+	}
+	return sums
+}
+
+// training and validation return a loss of a point.
+func training(p *curve.Point) float64 { return p.Training }
+
+func validation(p *curve.Point) float64 { return p.Validation }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -19,22 +20,6 @@ func main() {
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
-}
-
-// app is what every command works with.
-type app struct {
-	ctx    context.Context
-	stdin  io.Reader
-	stdout io.Writer       // for text; what a terminal would obey in it is shown, see printable
-	stderr io.Writer       // the same
-	data   io.Writer       // stdout for what is no text for people, as it is
-	output string          // what to print: see outputsOf
-	json   bool            // output is outputJSON
-	given  map[string]bool // the flags that the command line has, by name: neither variables nor a file
-
-	asks  *asked   // the cluster that the command asks, if any
-	said  []string // how data was read, and what it is warned of, for JSON
-	atEnd []func() // what to do when the command has ended
 }
 
 // run runs one command line and returns its exit code.
@@ -49,7 +34,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		default:
 			panic(r)
 		}
-		text.Flush() // an error comes again as out.err
+		text.Flush() // out.err has its error
 		notes.Flush()
 		if code == exitOK {
 			code = report(ctx, stderr, wantsJSON(args), out.err)
@@ -74,19 +59,40 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return report(ctx, stderr, wantsJSON(args), err)
 	}
 	a := &app{ctx: ctx, stdin: stdin, stdout: text, stderr: notes, data: out, output: c.Output, json: c.Output == outputJSON, given: givenIn(parsed)}
-	defer a.end()
+	defer func() {
+		for _, f := range a.atEnd {
+			f()
+		}
+	}()
 	err = parsed.Run(a)
 	return report(ctx, stderr, a.json || c.Output == outputJSONL, a.asks.explained(err))
 }
 
-// exited carries an exit code out of kong's own flags, such as --help.
+// exited carries an exit code out of flags of kong, such as --help.
 type exited int
 
-// at names the command that a wrong command line had come to.
+// at returns the command that a wrong command line names.
 func at(err error) string {
 	var p *kong.ParseError
 	if errors.As(err, &p) && p.Context.Selected() != nil {
 		return p.Context.Selected().FullPath()
 	}
 	return "coppice"
+}
+
+// wantsJSON reports whether a command line that could not be parsed asks for errors in JSON.
+func wantsJSON(args []string) bool {
+	isJSON := func(output string) bool { return output == outputJSON || output == outputJSONL }
+	asked := isJSON(os.Getenv(variable("output")))
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			return asked
+		case arg == "-o" || arg == "--output":
+			asked = i+1 < len(args) && isJSON(args[i+1])
+		case strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "--output="):
+			asked = strings.HasSuffix(arg, outputJSON) || strings.HasSuffix(arg, outputJSONL)
+		}
+	}
+	return asked
 }

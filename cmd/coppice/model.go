@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +10,13 @@ import (
 	"os"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -26,14 +33,6 @@ type modelListCmd struct {
 	serverFlags
 }
 
-// models asks for the models to list, and for one more, which tells that there are more.
-func (c *modelListCmd) models(a *app, cl *client.Client) ([]protocol.ModelInfo, error) {
-	if c.Limit == 0 || c.Limit == math.MaxInt {
-		return cl.Models(a.ctx)
-	}
-	return cl.NewestModels(a.ctx, c.Limit+1)
-}
-
 // Run implements `coppice model list`.
 func (c *modelListCmd) Run(a *app) error {
 	if c.Limit < 0 {
@@ -44,7 +43,12 @@ func (c *modelListCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	models, err := c.models(a, cl)
+	var models []protocol.ModelInfo
+	if c.Limit == 0 || c.Limit == math.MaxInt {
+		models, err = cl.Models(a.ctx)
+	} else {
+		models, err = cl.NewestModels(a.ctx, c.Limit+1) // one more than is listed tells that there are more
+	}
 	if err != nil {
 		return err
 	}
@@ -71,7 +75,7 @@ type modelShowCmd struct {
 	serverFlags
 }
 
-// forest is a model of decision trees that can be read.
+// forest is a model with decision trees that can be printed.
 type forest interface {
 	TreeText(n int, featureNames, labelNames []string) (string, error)
 }
@@ -106,8 +110,7 @@ func (c *modelShowCmd) Run(a *app) error {
 	return a.print(s, s.text)
 }
 
-// load reads the file of that name, or else the cluster's model, whose dataset
-// has a name.
+// load reads a model file or a model of the cluster. dataset is the name of its dataset on the cluster.
 func (c *modelShowCmd) load(a *app) (m *model, dataset string, err error) {
 	if _, err := os.Stat(c.Model); err == nil {
 		m, err = openModel(c.Model)
@@ -129,7 +132,7 @@ func (c *modelShowCmd) load(a *app) (m *model, dataset string, err error) {
 	}
 	name, _, _ := strings.Cut(c.Model, "/")
 	j, err := cl.Job(a.ctx, name)
-	if client.IsNotFound(err) { // it is a digest
+	if client.IsNotFound(err) { // the argument is a digest
 		return m, "", nil
 	}
 	if err != nil {
@@ -180,4 +183,176 @@ func (c *modelDownloadCmd) Run(a *app) error {
 	return a.printBeside(c.Out, r, func(w io.Writer) {
 		fmt.Fprintf(w, "model %s (%s, digest %s): %s\n", r.Name, size(int64(r.Bytes)), short(r.Digest), outName(r.Out))
 	})
+}
+
+// modelShown is what `model show` prints.
+type modelShown struct {
+	Name     string `json:"name"`
+	Digest   string `json:"digest"`
+	Dataset  string `json:"dataset,omitempty"` // name, if a cluster knows it
+	Features int    `json:"features"`
+	Labels   int    `json:"labels"`
+	Predicts string `json:"predicts"`
+	*pipeline.Provenance
+	Describe []described `json:"describe"`
+	Repeat   string      `json:"repeat"`
+
+	on []*dataset.Manifest // datasets that the model may have been trained on
+}
+
+type described struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+func (m *model) shown(name, of string) *modelShown {
+	s := &modelShown{Name: name, Digest: m.file.Digest, Dataset: of, Predicts: m.output().String(), Provenance: m.provenance}
+	s.Features, s.Labels = m.Shape()
+	for _, d := range m.Describe() {
+		s.Describe = append(s.Describe, described{d[0], d[1]})
+	}
+	s.on = s.datasets()
+	s.Repeat = repeat(m.provenance, of, spec.Settings(m.provenance.Job.Params))
+	return s
+}
+
+// datasets returns datasets with different defaults that the model may have been trained on. A model file does not say
+// how many values were 0, nor whether samples had groups. It returns none if splits overlap, because then the number of
+// samples is not known.
+func (s *modelShown) datasets() []*dataset.Manifest {
+	if s.Job.Split.Overlap {
+		return nil
+	}
+	rows := s.Rows.Train + s.Rows.Validation + s.Rows.Test
+	dense := dataset.Manifest{
+		Rows: int(rows), Features: s.Features, Labels: s.Labels, NonZeros: int64(rows) * int64(s.Features),
+		LabelType: s.LabelType, Shape: s.Provenance.Shape, HasValues: true, HasIntervals: true,
+	}
+	sparse, groups := dense, dense
+	sparse.NonZeros, sparse.Sparse = max(1, dense.NonZeros/100), true
+	groups.Groups = &dataset.Groups{Names: []string{"a", "b"}}
+	return []*dataset.Manifest{&dense, &sparse, &groups}
+}
+
+// repeat writes the command that trains the same model again. settings must decide all settings of the model.
+func repeat(p *pipeline.Provenance, of string, settings []param.Pair) string {
+	j := p.Job
+	parts := []string{"coppice train"}
+	if of != "" {
+		parts = append(parts, "--dataset "+of)
+	} else {
+		parts = append(parts, "--local --data FILE")
+		if flags := readingFlags(&p.Reading); flags != "" {
+			parts = append(parts, flags)
+		}
+	}
+	parts = append(parts, "--algorithm "+j.Algorithm, fmt.Sprintf("--seed %d", j.Seed))
+	switch {
+	case j.Split.Overlap:
+		parts = append(parts, "--split SPLITS.csv")
+	case p.Group != "":
+		parts = append(parts, "--folds groups")
+	case j.Split.Assigned != "":
+		parts = append(parts, "--split FOLDS.csv")
+	case j.Split.Folds > 0:
+		parts = append(parts, fmt.Sprintf("--folds %d", j.Split.Folds))
+	case j.Split.TestFraction > 0:
+		parts = append(parts, fmt.Sprintf("--test-fraction %v", j.Split.TestFraction))
+	}
+	for _, pair := range keyValues(settings) {
+		if j.Weights != "" && of == "" && pair == network.SettingInitFrom+"="+j.Weights {
+			parts = append(parts, "--init-from WEIGHTS")
+			continue
+		}
+		parts = append(parts, "--set "+pair)
+	}
+	return strings.Join(parts, " ")
+}
+
+func (s *modelShown) text(w io.Writer) {
+	j := s.Job
+	lines := [][2]string{
+		{"model", s.Name},
+		{"digest", s.Digest},
+		{"algorithm", fmt.Sprintf("%s (arithmetic version %d, Coppice %s)", j.Algorithm, j.Numerics, s.Version)},
+		{"dataset", strings.TrimSpace(s.Dataset + " " + j.Dataset)},
+		{"shape", strings.TrimSuffix(fmt.Sprintf("%s, %s, images of %s", plural(s.Features, "feature"), plural(s.Labels, "label"), s.Shape), ", images of ")},
+		{"feature names", nameList(s.FeatureNames)},
+		{"label names", nameList(s.LabelNames)},
+		{"labels are", s.LabelType.String(s.Labels)},
+		{"read with", cmp.Or(readingFlags(&s.Reading), "no flags")},
+		{"dropped", droppedLine(&s.Reading)},
+		{"categories", categoriesLine(&s.Reading)},
+		{"predicts", s.Predicts},
+		{"seed", fmt.Sprint(j.Seed)},
+		{"split", splitLine(j, s.Group)},
+		{"samples", rowsLine(s.Rows, 0)},
+		{"settings", changedLine(j.Algorithm, j.Params, s.on...)},
+		{"steps", stepsLine(s.Steps, s.BestStep, s.RefitSteps)},
+		{"training loss", lossText(s.Loss)},
+	}
+	for _, d := range s.Describe {
+		lines = append(lines, [2]string{d.Name, d.Value})
+	}
+	pairs(w, lines)
+	fmt.Fprintln(w)
+	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and standard deviation over samples"+clipText(j.Clip), s.Measures, s.MeanPredictor, s.Added)
+	again := "To train the model again:"
+	if s.Dataset == "" {
+		again = "To train the model again, with the same data in FILE:"
+	}
+	fmt.Fprintf(w, "\n%s\n%s\n", again, repeat(s.Provenance, s.Dataset, spec.Changed(j.Algorithm, spec.Settings(j.Params), s.on...)))
+}
+
+// readingFlags writes the flags with which a file was read, quoted for a shell.
+func readingFlags(r *dataset.Reading) string {
+	var parts []string
+	for _, o := range r.Options() {
+		parts = append(parts, o.String())
+	}
+	return strings.Join(parts, " ")
+}
+
+// droppedLine lists the columns that were ignored when a file was read.
+func droppedLine(r *dataset.Reading) string {
+	if r.Chosen {
+		return "all columns that are not listed here"
+	}
+	var names []string
+	for _, p := range r.Dropped {
+		names = append(names, p.Name)
+	}
+	return nameList(names)
+}
+
+// categoriesLine lists the categories of a file, with their levels.
+func categoriesLine(r *dataset.Reading) string {
+	var all []string
+	for _, k := range r.Categories {
+		all = append(all, nameList([]string{k.Name})+": "+nameList(k.Levels))
+	}
+	return cmp.Or(strings.Join(all, "; "), "none")
+}
+
+// splitLine describes the split of a job. group is the group that it tests, or empty.
+func splitLine(j *round.Job, group string) string {
+	var parts []string
+	switch s := j.Split; {
+	case group != "":
+		parts = append(parts, fmt.Sprintf("the group %q for testing, one of %d", group, s.Folds))
+	case s.Overlap:
+		parts = append(parts, fmt.Sprintf("split %d of %d from a file (digest %s)", s.Fold, s.Folds, short(s.Assigned)))
+	case s.Assigned != "":
+		parts = append(parts, fmt.Sprintf("fold %d of %d from a file (digest %s)", s.Fold, s.Folds, short(s.Assigned)))
+	case s.Folds > 0:
+		parts = append(parts, fmt.Sprintf("fold %d of %d, seed %d", s.Fold, s.Folds, s.Seed))
+	case s.TestFraction > 0:
+		parts = append(parts, fmt.Sprintf("%v of the samples for testing, seed %d", s.TestFraction, s.Seed))
+	default:
+		parts = append(parts, "no samples held out for testing")
+	}
+	if s := j.Split; s.ValidationFraction > 0 {
+		parts = append(parts, fmt.Sprintf("%v of the other samples for validation, at least %s samples", s.ValidationFraction, count(s.ValidationMin)))
+	}
+	return strings.Join(parts, "; ")
 }

@@ -3,19 +3,24 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// outlook is what coordinators said of themselves, and what that means together.
+// outlook is what coordinators said about themselves, and what their answers mean together.
 type outlook struct {
-	Leader   string    `json:"leader"`   // whom a majority hears; empty: none
-	Voters   int       `json:"voters"`   // as far as those that answer know
-	Answered int       `json:"answered"` // of the voters
+	Leader   string    `json:"leader"`   // named by a quorum; empty if there is none
+	Voters   int       `json:"voters"`   // as known to the coordinators that answer
+	Answered int       `json:"answered"` // voters that answered
 	Verdict  string    `json:"verdict"`
 	Members  []outSaid `json:"members"`
+
+	heard    bool   // true if a member answered, whether it votes or not
+	away     string // the names of the members that did not answer
+	troubled string // the problems of the members that answered
 }
 
 // outSaid is what one coordinator said.
@@ -23,21 +28,21 @@ type outSaid struct {
 	ID       string `json:"id"`
 	HTTP     string `json:"http"`
 	Answered bool   `json:"answered"`
-	Role     string `json:"role,omitempty"` // leader, voter, nonvoter, or the phase of one that starts
+	Role     string `json:"role,omitempty"` // leader, voter, nonvoter, or the phase of a coordinator that starts
 	Term     uint64 `json:"term,omitempty"`
 	Applied  uint64 `json:"applied,omitempty"`
 	Last     uint64 `json:"last,omitempty"` // log index
-	Leader   string `json:"leader"`         // that it hears
+	Leader   string `json:"leader"`         // the leader that it names
 	Contact  int64  `json:"last_contact_ms"`
 	Missing  int    `json:"missing_blobs,omitempty"`
 	Lost     int    `json:"lost_blobs,omitempty"`
-	// MissingFor is for how many seconds the first of the missing blobs has been missing.
+	// MissingFor is the time in seconds since the first of the missing blobs is missing.
 	MissingFor float64 `json:"missing_blobs_seconds,omitempty"`
 	Version    string  `json:"version,omitempty"`
 	Problem    string  `json:"problem,omitempty"`
 }
 
-// judge puts the answers of coordinators together. It is a pure function.
+// judge combines the answers of coordinators. It is a pure function.
 func judge(reports []client.Report) *outlook {
 	o := &outlook{Voters: len(reports), Members: []outSaid{}}
 	voters := votersOf(reports)
@@ -45,27 +50,40 @@ func judge(reports []client.Report) *outlook {
 		o.Voters = len(voters)
 	}
 	hears := make(map[string]int)
+	var away, troubled []string
 	for i := range reports {
 		s := saidBy(&reports[i], voters)
 		o.Members = append(o.Members, s)
-		if s.Answered && votes(voters, s.ID) && s.starts() == "" {
+		if !s.Answered {
+			away = append(away, s.name())
+			continue
+		}
+		o.heard = true
+		if s.Problem != "" {
+			troubled = append(troubled, s.name()+": "+s.Problem)
+		}
+		if votes(voters, s.ID) && s.starts() == "" {
 			o.Answered++
 			hears[s.Leader]++
 		}
 	}
+	o.away, o.troubled = strings.Join(away, ", "), strings.Join(troubled, "; ")
 	for leader, n := range hears {
 		if leader != "" && n >= o.majority() {
 			o.Leader = leader
 		}
 	}
-	o.Verdict = o.verdict()
+	o.Verdict = o.headline()
+	if advice := o.advice(); advice != "" {
+		o.Verdict += "; " + advice
+	}
 	return o
 }
 
 func (o *outlook) majority() int { return o.Voters/2 + 1 }
 
-// votersOf returns who votes, as the one knows that has seen most of the log; nothing
-// where none knows.
+// votersOf returns the voters, as the coordinator that has applied most of the log knows them. It returns nil if none
+// knows them.
 func votersOf(reports []client.Report) (list []protocol.MemberEntry) {
 	applied := uint64(0)
 	for _, r := range reports {
@@ -84,7 +102,7 @@ func votersOf(reports []client.Report) (list []protocol.MemberEntry) {
 	return list
 }
 
-// votes reports whether a coordinator is in a list of voters; where that is empty, all are.
+// votes reports whether a coordinator is in a list of voters. In an empty list, all are.
 func votes(voters []protocol.MemberEntry, id string) bool {
 	for _, m := range voters {
 		if m.ID == id {
@@ -97,7 +115,7 @@ func votes(voters []protocol.MemberEntry, id string) bool {
 func saidBy(r *client.Report, voters []protocol.MemberEntry) outSaid {
 	s := outSaid{ID: r.ID, HTTP: r.Address, Contact: -1}
 	if r.Self == nil {
-		s.Problem = strings.TrimPrefix(r.Err.Error(), r.Address+" is ") // something else answers there
+		s.Problem = strings.TrimPrefix(r.Err.Error(), r.Address+" is ") // another program answers there
 		return s
 	}
 	s.Answered, s.Term, s.Applied, s.Last = true, r.Self.Term, r.Self.Applied, r.Self.Last
@@ -117,10 +135,10 @@ func saidBy(r *client.Report, voters []protocol.MemberEntry) outSaid {
 	return s
 }
 
-// phaseMember is Self.Phase of a coordinator that takes part.
+// phaseMember is the phase of a coordinator that takes part in the cluster.
 const phaseMember = "member"
 
-// starts says how far a coordinator is that does not take part yet, or nothing.
+// starts returns the phase of a coordinator that does not take part yet, or an empty text.
 func (s *outSaid) starts() string {
 	switch s.Role {
 	case "", protocol.RoleLeader, protocol.RoleVoter, protocol.RoleNonvoter:
@@ -129,7 +147,7 @@ func (s *outSaid) starts() string {
 	return s.Role
 }
 
-// name is how a coordinator is called in a sentence.
+// name returns the id and the address of a coordinator.
 func (s *outSaid) name() string {
 	if s.ID == "" {
 		return s.HTTP
@@ -137,7 +155,7 @@ func (s *outSaid) name() string {
 	return fmt.Sprintf("%s (%s)", s.ID, s.HTTP)
 }
 
-// says is what one coordinator says, in a few words.
+// says describes the answer of a coordinator in a few words.
 func (s *outSaid) says() string {
 	var what string
 	switch {
@@ -158,7 +176,7 @@ func (s *outSaid) says() string {
 	return s.name() + what
 }
 
-// said lists what each says.
+// said describes the answers of all coordinators.
 func (o *outlook) said() string {
 	var all []string
 	for i := range o.Members {
@@ -167,33 +185,11 @@ func (o *outlook) said() string {
 	return strings.Join(all, "; ")
 }
 
-// pick lists the names of the members that fit.
-func (o *outlook) pick(fits func(*outSaid) bool) string {
-	var list []string
-	for i := range o.Members {
-		if fits(&o.Members[i]) {
-			list = append(list, o.Members[i].name())
-		}
-	}
-	return strings.Join(list, ", ")
-}
-
-func (o *outlook) away() string { return o.pick(func(s *outSaid) bool { return !s.Answered }) }
-func (o *outlook) troubled() string {
-	var list []string
-	for i := range o.Members {
-		if s := &o.Members[i]; s.Answered && s.Problem != "" {
-			list = append(list, s.name()+": "+s.Problem)
-		}
-	}
-	return strings.Join(list, "; ")
-}
-
-// headline says in short what the answers mean together.
+// headline says briefly what the answers mean together.
 func (o *outlook) headline() string {
 	there := fmt.Sprintf("%d of %d", o.Answered, o.Voters)
 	switch {
-	case !o.any():
+	case !o.heard:
 		return "no coordinator answers"
 	case o.Answered == 0:
 		return "no leader yet: the coordinators that answer are still starting"
@@ -203,7 +199,7 @@ func (o *outlook) headline() string {
 		return o.Leader + " leads, and all coordinators answer"
 	case o.Leader != "":
 		return fmt.Sprintf("%s leads, and %s coordinators answer, which is a quorum", o.Leader, there)
-	case o.Answered < o.majority() && o.away() != "":
+	case o.Answered < o.majority() && o.away != "":
 		return fmt.Sprintf("no quorum: %s coordinators answer and can vote, %d are needed", there, o.majority())
 	case o.Answered < o.majority():
 		return fmt.Sprintf("no leader yet: %s coordinators have started", there)
@@ -213,31 +209,30 @@ func (o *outlook) headline() string {
 
 // advice says what helps.
 func (o *outlook) advice() string {
-	away, troubled := o.away(), o.troubled()
 	switch {
-	case !o.any() && len(o.Members) == 1:
+	case !o.heard && len(o.Members) == 1:
 		return "is the coordinator running, and is --server right?"
-	case !o.any():
+	case !o.heard:
 		return "are the coordinators running, and is --server right?"
-	case o.Answered == 0 && away != "":
-		return "waiting: " + troubled + "; no answer from: " + away
+	case o.Answered == 0 && o.away != "":
+		return "waiting: " + o.troubled + "; no answer from: " + o.away
 	case o.Answered == 0:
-		return "waiting: " + troubled
+		return "waiting: " + o.troubled
 	case o.Leader != "" && !o.leaderAnswers():
-		return "a new leader is elected within seconds if the others cannot reach it either; restart or remove: " + away
-	case o.Leader != "" && away != "":
-		return "restart or remove: " + away
-	case o.Answered < o.majority() && away != "":
-		return "restart: " + away + "; if their disks are lost: coppice restore"
-	case troubled != "":
-		return "problems: " + troubled
+		return "a new leader is elected within seconds if the others cannot reach it either; restart or remove: " + o.away
+	case o.Leader != "" && o.away != "":
+		return "restart or remove: " + o.away
+	case o.Answered < o.majority() && o.away != "":
+		return "restart: " + o.away + "; if their disks are lost: coppice restore"
+	case o.troubled != "":
+		return "problems: " + o.troubled
 	case o.Leader == "" && o.Answered >= o.majority():
 		return "an election is in progress; if it does not end, the coordinators cannot reach each other's Raft ports"
 	}
 	return ""
 }
 
-// leaderAnswers reports whether the leader that a majority hears answered itself.
+// leaderAnswers reports whether the leader that a quorum names answers.
 func (o *outlook) leaderAnswers() bool {
 	for _, s := range o.Members {
 		if s.ID == o.Leader {
@@ -247,27 +242,63 @@ func (o *outlook) leaderAnswers() bool {
 	return false
 }
 
-func (o *outlook) any() bool {
-	for _, s := range o.Members {
-		if s.Answered {
-			return true
-		}
-	}
-	return false
-}
-
-// verdict is headline and advice.
-func (o *outlook) verdict() string {
-	if advice := o.advice(); advice != "" {
-		return o.headline() + "; " + advice
-	}
-	return o.headline()
-}
-
-// problem is the error of a command that got no answer from a cluster in this state.
+// problem is the error of a command that gets no answer from a cluster in this state.
 func (o *outlook) problem() string {
-	if !o.any() {
+	if !o.heard {
 		return fmt.Sprintf("%s at %s; %s", o.headline(), o.said(), o.advice())
 	}
 	return fmt.Sprintf("%s: %s; see: coppice cluster members --stale", o.headline(), o.said())
+}
+
+// reason says why a request got no answer. err is the error of its last try.
+func (o *outlook) reason(err error) string {
+	if o.Leader == "" || err == nil {
+		return o.problem()
+	}
+	return fmt.Sprintf("%v (%s)", err, o.said())
+}
+
+// showStale asks each coordinator separately and prints the answers. It needs no leader, quorum or NATS, and fails only
+// if no coordinator answers.
+func showStale(a *app, cl *client.Client) error {
+	o := judge(cl.Survey(a.ctx))
+	if err := a.ctx.Err(); err != nil {
+		return err
+	}
+	if err := a.print(o, o.text); err != nil {
+		return err
+	}
+	if !o.heard {
+		return fmt.Errorf("%w: %s", client.ErrUnavailable, o.said())
+	}
+	return nil
+}
+
+func (o *outlook) text(w io.Writer) {
+	t := newTable(w, []string{"ID", "HTTP", "ROLE", "TERM", "LAST", "APPLIED", "HEARS", "CONTACT", "MISSING", "VERSION", "STATE"}, 4, 5, 6, 8, 9)
+	for i := range o.Members {
+		s := &o.Members[i]
+		if !s.Answered {
+			t.AppendRow(rowOf(dash(s.ID), s.HTTP, "-", "-", "-", "-", "-", "-", "-", "-", "does not answer: "+s.Problem))
+			continue
+		}
+		t.AppendRow(rowOf(s.ID, s.HTTP, s.Role, fmt.Sprint(s.Term), count(s.Last), count(s.Applied), dash(s.Leader),
+			contactOf(s.Contact), count(s.Missing), s.Version, dash(s.Problem)))
+	}
+	t.Render()
+	fmt.Fprintf(w, "\n%s\n", o.Verdict)
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func contactOf(ms int64) string {
+	if ms < 0 {
+		return "never"
+	}
+	return fmt.Sprintf("%d ms", ms)
 }

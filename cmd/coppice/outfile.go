@@ -1,6 +1,7 @@
 package main
 
 import (
+	"compress/gzip"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -8,29 +9,25 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// outFile is a file that appears under its name only when it is complete; a
-// device or pipe, which cannot, is written as it is.
+// outFile is a file that gets its name after it is complete. A device or a pipe is written directly.
 type outFile struct {
 	file   *os.File
 	path   string
 	direct bool
 }
 
-// The modes of files, of which the umask takes its part: what a user asks for, and what has
-// all that a cluster knows.
+// The modes of files before the umask: of files for users, and of files with all data of a cluster.
 const (
 	userFile    = 0o666
 	privateFile = 0o600
 )
 
-// createFile begins a file beside its final place, so that a wrong path is found
-// before the work is done.
-func createFile(path string) (*outFile, error) { return createFileOf(path, userFile) }
-
-// createFileOf is createFile of a mode.
-func createFileOf(path string, mode fs.FileMode) (*outFile, error) {
+// createFile creates a temporary file next to path, so that a wrong path is found before the work is done.
+func createFile(path string, mode fs.FileMode) (*outFile, error) {
 	switch info, err := os.Stat(path); {
 	case path == stdoutName:
 		return nil, usagef("-: this output cannot go to stdout; give the name of a file (./- for a file named -)")
@@ -44,7 +41,7 @@ func createFileOf(path string, mode fs.FileMode) (*outFile, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	// Not os.CreateTemp, which gives the umask no say.
+	// os.CreateTemp would ignore the umask.
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:10]+".tmp"), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: the parent folder does not exist", path)
@@ -53,15 +50,6 @@ func createFileOf(path string, mode fs.FileMode) (*outFile, error) {
 		return nil, cannotWrite(path, err)
 	}
 	return &outFile{f, path, false}, nil
-}
-
-// cannotWrite names the file as the user did.
-func cannotWrite(path string, err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		err = p.Err
-	}
-	return fmt.Errorf("%s: cannot be written: %w", path, err)
 }
 
 // Write implements io.Writer.
@@ -73,7 +61,7 @@ func (f *outFile) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// commit syncs the file and gives it its name.
+// commit syncs the file and renames it to its path.
 func (f *outFile) commit() error {
 	if f.direct {
 		if err := f.file.Close(); err != nil {
@@ -92,16 +80,16 @@ func (f *outFile) commit() error {
 	return nil
 }
 
-// discard removes what was written; after commit it does nothing.
+// discard removes the temporary file. After commit it does nothing.
 func (f *outFile) discard() {
 	if f.file.Close() == nil && !f.direct {
 		os.Remove(f.file.Name())
 	}
 }
 
-// writeFile writes a whole file, or nothing.
+// writeFile writes a complete file, or nothing.
 func writeFile(path string, b []byte) error {
-	f, err := createFile(path)
+	f, err := createFile(path, userFile)
 	if err != nil {
 		return err
 	}
@@ -119,12 +107,12 @@ type output interface {
 	discard() // does nothing after commit
 }
 
-// writable refuses a file that cannot be written, where it is written only later; empty is no file.
+// writable returns an error if a file that is written later cannot be written. An empty path is no file.
 func writable(path string) error {
 	if path == "" || isDevice(path) {
 		return nil
 	}
-	f, err := createFile(path)
+	f, err := createFile(path, userFile)
 	if err != nil {
 		return err
 	}
@@ -132,20 +120,19 @@ func writable(path string) error {
 	return nil
 }
 
-// isDevice tells whether a path is there and no file: a device or a pipe.
+// isDevice reports whether a path is a device or a pipe.
 func isDevice(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
-// stdoutName is the --out that means stdout.
+// stdoutName is the file name that means stdout.
 const stdoutName = "-"
 
-// createOutput is createFile, or stdout for "-", where the JSON value of -o json has no
-// room.
+// createOutput is createFile, or stdout for "-". Stdout is refused if -o json prints there.
 func (a *app) createOutput(path string) (output, error) {
 	if path != stdoutName {
-		return createFile(path)
+		return createFile(path, userFile)
 	}
 	if a.json {
 		return nil, usagef("--out - and -o json both print to stdout: give only one of them")
@@ -153,12 +140,37 @@ func (a *app) createOutput(path string) (output, error) {
 	return stdoutFile{a.data}, nil
 }
 
+// compressed returns an output that compresses if the format is csv.gz, and otherwise out.
+func compressed(out output, f dataset.Format) output {
+	if f != dataset.CSVGZ {
+		return out
+	}
+	return zipped{out, gzip.NewWriter(out)}
+}
+
+// zipped is a compressed output.
+type zipped struct {
+	output
+	zip *gzip.Writer
+}
+
+// Write implements io.Writer.
+func (z zipped) Write(b []byte) (int, error) { return z.zip.Write(b) }
+
+func (z zipped) commit() error {
+	if err := z.zip.Close(); err != nil {
+		return err
+	}
+	return z.output.commit()
+}
+
 type stdoutFile struct{ io.Writer }
 
 func (stdoutFile) commit() error { return nil }
-func (stdoutFile) discard()      {}
 
-// outName is what messages call the file of --out.
+func (stdoutFile) discard() {}
+
+// outName returns how messages name the file of --out.
 func outName(path string) string {
 	if path == stdoutName {
 		return "stdout"
@@ -166,11 +178,82 @@ func outName(path string) string {
 	return path
 }
 
-// printBeside is print, but the text goes to stderr where --out has stdout.
+// printBeside is print, but if --out is stdout, the text goes to stderr.
 func (a *app) printBeside(out string, v any, text func(w io.Writer)) error {
 	if out == stdoutName {
 		text(a.stderr)
 		return nil
 	}
 	return a.print(v, text)
+}
+
+// outputFlag is a flag that names a file to write.
+type outputFlag struct{ flag, path string }
+
+// apart refuses two outputs that are the same file, because the second would replace the first.
+func apart(outputs ...outputFlag) error {
+	taken := make(map[string]string)
+	for _, o := range outputs {
+		if o.path == "" {
+			continue
+		}
+		place := placeOf(o.path)
+		if first := taken[place]; first != "" {
+			return usagef("%s %s: %s writes to this file, too; give another name", o.flag, o.path, first)
+		}
+		taken[place] = o.flag
+	}
+	return nil
+}
+
+// placeOf returns the absolute path of a file without symbolic links, whether the file exists or not.
+func placeOf(path string) string {
+	if path == stdoutName {
+		return path
+	}
+	if full, err := filepath.EvalSymlinks(path); err == nil {
+		path = full
+	} else if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(folder, filepath.Base(path))
+	}
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
+}
+
+// notAnInput refuses an output file that the command also reads.
+func notAnInput(flag, out string, inputs ...string) error {
+	written, err := os.Stat(out)
+	if err != nil || !written.Mode().IsRegular() {
+		return nil // nothing can be lost
+	}
+	for _, in := range inputs {
+		if read, err := os.Stat(in); err == nil && os.SameFile(written, read) {
+			return usagef("%s %s: this command reads that file; give another name", flag, out)
+		}
+	}
+	return nil
+}
+
+// formatFlag is the format of a table that a command writes to --out.
+type formatFlag struct {
+	Format string `enum:",csv,csv.gz,npz" default:"" placeholder:"F" help:"Format of --out: csv, csv.gz or npz (default: from the end of the file's name; csv for stdout and devices)."`
+}
+
+// of returns the format of a file to write; errors are usage errors.
+func (f *formatFlag) of(path string) (dataset.Format, error) {
+	ending, ok := dataset.FormatOf(path)
+	given := dataset.Format(f.Format)
+	switch {
+	case ok && given != "" && given != ending:
+		return "", usagef("--format %s: %s ends in .%s", given, path, ending)
+	case ok:
+		return ending, nil
+	case given != "":
+		return given, nil
+	case path == stdoutName || isDevice(path):
+		return dataset.CSV, nil
+	}
+	return "", usagef("%s: the format of the file to write is unknown; give --format, or a name that ends in .csv, .csv.gz or .npz", path)
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"strconv"
@@ -18,7 +21,40 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// checkedWriter is stdout: it keeps the first error, which fails the command.
+// The output formats of -o.
+const (
+	outputText  = "text"
+	outputJSON  = "json"
+	outputCSV   = "csv"
+	outputJSONL = "jsonl"
+)
+
+// app is what every command works with.
+type app struct {
+	ctx    context.Context
+	stdin  io.Reader
+	stdout io.Writer       // for text; escape sequences in it are shown, see package printable
+	stderr io.Writer       // the same
+	data   io.Writer       // stdout without that change, for data
+	output string          // output format, see outputsOf
+	json   bool            // true if output is outputJSON
+	given  map[string]bool // names of the flags on the command line, see givenIn
+
+	asks  *asked   // the cluster that the command asks; nil without one
+	said  []string // notes and warnings about data, for JSON
+	atEnd []func() // functions to call after the command
+}
+
+// cannotWrite is an error with the name that the user gave, instead of the name of the temporary file.
+func cannotWrite(path string, err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return fmt.Errorf("%s: cannot be written: %w", path, err)
+}
+
+// checkedWriter is stdout. It keeps the first error, which makes the command fail.
 type checkedWriter struct {
 	w   io.Writer
 	err error
@@ -36,7 +72,7 @@ func (c *checkedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// print writes v as one JSON value where -o json was given, or else the text.
+// print writes v as one JSON value with -o json, and the text otherwise.
 func (a *app) print(v any, text func(w io.Writer)) error {
 	if !a.json {
 		text(a.stdout)
@@ -54,7 +90,7 @@ func (a *app) encoder() *json.Encoder {
 	return e
 }
 
-// note writes a line for people to stderr, in place of progress on a terminal.
+// note writes a line to stderr, over the progress on a terminal.
 func (a *app) note(format string, args ...any) {
 	if f, ok := printable.Unwrap(a.stderr).(*os.File); ok && isatty.IsTerminal(f.Fd()) {
 		fmt.Fprint(f, "\r\x1b[K")
@@ -62,8 +98,7 @@ func (a *app) note(format string, args ...any) {
 	fmt.Fprintf(a.stderr, format+"\n", args...)
 }
 
-// newTable returns a table without frames; columns listed in right are aligned
-// to the right.
+// newTable returns a table without frames. The columns in right, counted from 1, are aligned to the right.
 func newTable(w io.Writer, header []string, right ...int) table.Writer {
 	t := table.NewWriter()
 	t.SetOutputMirror(w)
@@ -82,7 +117,7 @@ func newTable(w io.Writer, header []string, right ...int) table.Writer {
 	return t
 }
 
-// rowOf returns a row of a table. Each cell stays on one line.
+// rowOf returns a row of a table. Each field stays on one line.
 func rowOf(cells ...string) table.Row {
 	var r table.Row
 	for _, c := range cells {
@@ -91,7 +126,7 @@ func rowOf(cells ...string) table.Row {
 	return r
 }
 
-// pairs writes lines of a name and a value.
+// pairs writes lines, each with a name and a value.
 func pairs(w io.Writer, lines [][2]string) {
 	width := 0
 	for _, l := range lines {
@@ -108,7 +143,7 @@ func count[T int | int64 | uint64](n T) string { return units.Count(n) }
 // size writes a number of bytes: 3.2 MiB.
 func size(n int64) string { return units.Format(n) }
 
-// figure writes a measure: five decimals, seven below .001, and a power of ten below 10⁻⁶.
+// figure writes a measure with five decimals, below 0.001 with seven decimals, and below 10⁻⁶ with an exponent.
 func figure(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -129,7 +164,7 @@ func clock(seconds int64) string {
 	return time.Unix(seconds, 0).Format(time.DateTime)
 }
 
-// duration writes seconds as people read them: 950 ms, 12.3 s, 3m05s.
+// duration writes seconds as 950 ms, 12.3 s or 3m05s.
 func duration(seconds float64) string {
 	switch d := time.Duration(seconds * float64(time.Second)); {
 	case d < time.Second:
@@ -151,8 +186,7 @@ func short(digest string) string {
 	return digest
 }
 
-// nameList writes the names of columns, at most shown of them; a name that would be
-// hard to read in a list is quoted.
+// nameList writes at most 20 names. A name that is hard to read in a list is quoted.
 func nameList(names []string) string {
 	const shown = 20
 	if len(names) == 0 {

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"io"
-	"strconv"
+	"path/filepath"
+	"reflect"
+	"strings"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/dataset/patches"
 )
-
-// blockRows is how many rows of a file are read and predicted at a time.
-const blockRows = 1024
 
 type predictCmd struct {
 	Model string `required:"" placeholder:"FILE" help:"Model file."`
@@ -73,12 +77,17 @@ func (c *predictCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	out = compressed(out, format)
 	defer out.discard()
 	progress := newMeter(a.stderr)
 	var dropped leftOut
 	reading := readingFor(a.ctx, "predicting", dataset.Checks{}, progress)
 	reading.LeftOut = dropped.add
-	rows, err := m.writePredictions(out, format, src, reading)
+	put := m.predictCSV
+	if format == dataset.NPZ {
+		put = m.predictNPZ
+	}
+	rows, err := put(out, src, reading)
 	progress.clear()
 	if err != nil {
 		return err
@@ -92,7 +101,7 @@ func (c *predictCmd) Run(a *app) error {
 		Out         string            `json:"out"`
 		ModelDigest string            `json:"model_digest"`
 		Classes     []string          `json:"labels"`
-		Columns     []string          `json:"columns"` // of each row, after its name or number
+		Columns     []string          `json:"columns"` // of each sample, after its name or number
 		Matched     *dataset.Matching `json:"matched"`
 		LeftOut     leftOut           `json:"left_out,omitempty"` // rows of the file
 		Unseen      *unseenLevels     `json:"unseen,omitempty"`   // with --unseen ignore
@@ -110,32 +119,108 @@ func (c *predictCmd) Run(a *app) error {
 	})
 }
 
-// predicted is a block of rows with the model's predictions.
-type predicted struct {
-	rows   *dataset.Rows
-	names  []string // nil where rows have none
-	values []float32
-	width  int           // of a row
-	done   chan struct{} // the values are there
+// imageMap is what `coppice predict --image` prints.
+type imageMap struct {
+	Out         string       `json:"out"`
+	ModelDigest string       `json:"model_digest"`
+	Width       int          `json:"width"`
+	Height      int          `json:"height"`
+	Classes     []classShare `json:"classes"`
 }
 
-// row returns the prediction of row i of the block.
-func (p *predicted) row(i int) []float32 { return p.values[i*p.width : (i+1)*p.width] }
-
-// name returns the name of row i of the block, or its number in the file.
-func (p *predicted) name(i int) string {
-	if p.names != nil {
-		return p.names[i]
-	}
-	return strconv.FormatUint(uint64(p.rows.Row[i]), 10)
+// classShare is the fraction of an image with a class.
+type classShare struct {
+	Class  string  `json:"class"`
+	Pixels int     `json:"pixels"`
+	Share  float64 `json:"fraction"`
 }
 
-// predict predicts the rows of src, block by block, and calls f with one after the other.
-func (m *model) predict(src dataset.Source, o dataset.ImportOptions, f func(*predicted) error) error {
-	p := newPredictor(m, m.width(), max(1, m.threads), f)
-	err := dataset.Blocks(src, blockRows, o, p.add)
-	if failed := p.end(); failed != nil {
-		return failed
+// labelImage predicts the class of each pixel of an image.
+func (c *predictCmd) labelImage(a *app) error {
+	if strings.ToLower(filepath.Ext(c.Out)) != ".png" {
+		return usagef("--out %s: with --image, the output is a PNG file, so the name must end in .png", c.Out)
 	}
-	return err
+	plain := fileFlags{Header: "auto"}
+	if name := differing(reflect.ValueOf(c.fileFlags), reflect.ValueOf(plain)); name != "" || c.Format != "" {
+		return usagef("%s needs --data and is not allowed with --image", cmp.Or(name, "--format"))
+	}
+	m, err := openModel(c.Model)
+	if err != nil {
+		return err
+	}
+	if m.output() == algorithms.Number {
+		return fmt.Errorf("%s: the model predicts numbers, but --image needs a model of classes", c.Model)
+	}
+	m.threads = c.threadsFlag.count()
+	src, img, err := m.patchesOf(c.Image)
+	if err != nil {
+		return err
+	}
+	if img.Turned {
+		a.note("%s: the image was rotated as its EXIF orientation says; the map of classes matches the rotated image", c.Image)
+	}
+	palette, err := images.NewPalette(m.classes())
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Model, err)
+	}
+	progress := newMeter(a.stderr)
+	var classes []uint8
+	err = m.predict(src, readingFor(a.ctx, "predicting", dataset.Checks{}, progress), func(p *predicted) error {
+		for i := range p.rows.N {
+			classes = append(classes, uint8(dataset.Greatest(p.row(i))))
+		}
+		return nil
+	})
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := palette.Write(&b, img.Height, img.Width, classes); err != nil {
+		return err
+	}
+	if err := writeFile(c.Out, b.Bytes()); err != nil {
+		return err
+	}
+	r := &imageMap{c.Out, m.file.Digest, img.Width, img.Height, shares(m.classes(), classes)}
+	return a.print(r, r.text)
+}
+
+// patchesOf reads an image as samples of a model: a patch for each pixel.
+func (m *model) patchesOf(path string) (dataset.Source, *images.Image, error) {
+	shape := m.provenance.Shape
+	side, err := patches.CheckModel(shape)
+	if err != nil {
+		return nil, nil, err
+	}
+	img, err := patches.OpenImage(path, shape.Channels)
+	if err != nil {
+		return nil, nil, err
+	}
+	src, err := patches.Whole(img, side)
+	return src, img, err
+}
+
+// shares counts the pixels of each class.
+func shares(names []string, classes []uint8) []classShare {
+	list := make([]classShare, len(names))
+	for i, name := range names {
+		list[i].Class = name
+	}
+	for _, c := range classes {
+		list[c].Pixels++
+	}
+	for i := range list {
+		list[i].Share = float64(list[i].Pixels) / float64(len(classes))
+	}
+	return list
+}
+
+func (r *imageMap) text(w io.Writer) {
+	fmt.Fprintf(w, "%s written, with the classes of %s x %s pixels (width x height)\n", r.Out, count(r.Width), count(r.Height))
+	t := newTable(w, []string{"class", "pixels", "fraction"}, 2, 3)
+	for _, c := range r.Classes {
+		t.AppendRow(rowOf(c.Class, count(c.Pixels), fmt.Sprintf("%.4f", c.Share)))
+	}
+	t.Render()
 }

@@ -112,7 +112,7 @@ func TestNothingIsObeyed(t *testing.T) {
 func TestMeterObeysItself(t *testing.T) {
 	var out bytes.Buffer
 	m := newMeter(printable.NewWriter(&out))
-	m.terminal, m.columns, m.lines = true, func() int { return 300 }, func() int { return 20 }
+	m.terminal, m.size = true, func() (columns, lines int) { return 300, 20 }
 	now := time.Unix(1, 0)
 	m.now, m.start = func() time.Time { return now }, now.Add(-time.Hour)
 	m.waiting("job j waits for " + escape + "a\nb")

@@ -1,59 +1,61 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mattn/go-isatty"
+	"golang.org/x/sys/unix"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 const (
-	quiet     = 2 * time.Second        // what ends sooner shows nothing
-	quietWait = 900 * time.Millisecond // so does what waits for less
-	waitEvery = 10 * time.Second       // between lines that say the same of what is waited for
-	lineEvery = 2 * time.Second        // between lines that stay
+	quiet     = 2 * time.Second        // work that ends sooner shows nothing
+	quietWait = 900 * time.Millisecond // a shorter wait shows nothing
+	waitEvery = 10 * time.Second       // between equal lines about a wait
+	lineEvery = 2 * time.Second        // between lines of progress, if stderr is no terminal
 	drawEvery = 150 * time.Millisecond // between drawings of one line on a terminal
 )
 
-// meter shows how far something is on stderr: on a terminal one line that is
-// written again and again, else a line now and then. It shows nothing of what
-// takes less than two seconds.
+// meter shows progress on stderr: on a terminal as one line that is redrawn, otherwise as a line now and then. Work of
+// less than two seconds shows nothing.
 type meter struct {
 	w        io.Writer
 	terminal bool
-	columns  func() int // of the terminal: it may be made wider
-	lines    func() int // of the terminal
-	live     bool       // several lines are drawn again and again, not one
+	size     func() (columns, lines int) // of the terminal; users resize it
+	live     bool                        // true if several lines are redrawn, not one
 	now      func() time.Time
 
 	start, last time.Time
-	first       *round.Progress // as seen first: rates count from there
+	first       *round.Progress // what was shown first; rates count from it
 	firstAt     time.Time
 	shown       bool
-	told        *progressLines // where programs read the progress of a job; nil: nowhere
-	waits       string         // what was said last of what is waited for
+	told        *progressLines // the progress in JSON; nil without -o jsonl
+	waits       string         // the last line about a wait
 	waitsAt     time.Time
 	said        []string // notes and warnings about data
-	quiet       bool     // notes are not written: JSON has them
+	quiet       bool     // true if notes are not written, because JSON has them
 }
 
 func newMeter(w io.Writer) *meter {
-	w = printable.Unwrap(w) // the escape sequences of the meter are obeyed; its texts are made printable
+	w = printable.Unwrap(w) // the terminal must obey the escape sequences of the meter
 	f, ok := w.(*os.File)
-	m := &meter{w: w, terminal: ok && isatty.IsTerminal(f.Fd()), now: time.Now}
-	m.columns, m.lines = func() int { return columnsOf(f) }, func() int { return linesOf(f) }
+	m := &meter{w: w, terminal: ok && isatty.IsTerminal(f.Fd()), now: time.Now, size: func() (columns, lines int) { return terminalSize(f) }}
 	m.start = m.now()
 	return m
 }
 
-// newLiveMeter returns a meter that may draw several lines: where stdout and stderr are terminals,
-// and people read them.
+// newLiveMeter returns a meter that may draw several lines: if stdout and stderr are terminals, and the output is text.
 func (a *app) newLiveMeter() *meter {
 	m := newMeter(a.stderr)
 	out, ok := a.data.(*checkedWriter)
@@ -64,11 +66,10 @@ func (a *app) newLiveMeter() *meter {
 	return m
 }
 
-// show writes text if it is time to.
+// show writes text if the last line is old enough.
 func (m *meter) show(text string) { m.showAll(text, nil) }
 
-// showAll is show with further lines, where several are drawn; more returns those that fit into so
-// many columns and lines.
+// showAll is show with further lines on a live meter. more returns the lines that fit into the given columns and lines.
 func (m *meter) showAll(text string, more func(columns, lines int) []string) {
 	now, every := m.now(), lineEvery
 	if m.terminal {
@@ -80,20 +81,21 @@ func (m *meter) showAll(text string, more func(columns, lines int) []string) {
 	m.last, m.shown = now, true
 	switch {
 	case m.live && more != nil:
-		m.draw(append([]string{text}, more(m.columns()-1, m.lines()-2)...))
+		columns, lines := m.size()
+		m.draw(append([]string{text}, more(columns-1, lines-2)...), columns)
 	case m.terminal:
-		fmt.Fprintf(m.w, "\r\x1b[K%s", fit(printable.Line(text), m.columns()))
+		columns, _ := m.size()
+		fmt.Fprintf(m.w, "\r\x1b[K%s", fit(printable.Line(text), columns))
 	default:
 		fmt.Fprintln(m.w, printable.Line(text))
 	}
 }
 
-// draw writes lines over those that were written before. The cursor stays at the beginning of the
-// first line, so that other text begins there.
-func (m *meter) draw(lines []string) {
+// draw writes lines over the lines that were drawn before. It leaves the cursor at the beginning of the first line, so
+// that other text begins there.
+func (m *meter) draw(lines []string, columns int) {
 	var b strings.Builder
 	b.WriteString("\r\x1b[J")
-	columns := m.columns()
 	for i, line := range lines {
 		if i > 0 {
 			b.WriteString("\r\n")
@@ -107,7 +109,17 @@ func (m *meter) draw(lines []string) {
 	io.WriteString(m.w, b.String())
 }
 
-// waiting says for what a job waits, at once where that is new.
+// clear removes what was drawn on a terminal, so that other text can follow.
+func (m *meter) clear() {
+	switch {
+	case m.live && m.shown:
+		fmt.Fprint(m.w, "\r\x1b[J")
+	case m.terminal && m.shown:
+		fmt.Fprint(m.w, "\r\x1b[K")
+	}
+}
+
+// waiting shows what a job waits for. A new text is shown at once.
 func (m *meter) waiting(text string) {
 	now := m.now()
 	same := text == m.waits
@@ -115,11 +127,11 @@ func (m *meter) waiting(text string) {
 		return
 	}
 	m.waits, m.waitsAt, m.last = text, now, time.Time{}
-	m.start = now.Add(-quiet) // whatever follows is shown
+	m.start = now.Add(-quiet) // the next text is shown
 	m.show(text)
 }
 
-// note writes a line about how data is read, which stays.
+// note writes a permanent line about how data is read.
 func (m *meter) note(text string) {
 	m.clear()
 	if m.said = append(m.said, text); !m.quiet {
@@ -127,7 +139,7 @@ func (m *meter) note(text string) {
 	}
 }
 
-// warn writes a warning, which stays.
+// warn writes a permanent warning.
 func (m *meter) warn(text string) {
 	m.clear()
 	m.said = append(m.said, text)
@@ -169,12 +181,217 @@ func trainingLine(p, first round.Progress, elapsed time.Duration) string {
 	return strings.Join(parts, "  ")
 }
 
-// clear takes what was drawn on a terminal away, for other text to follow.
-func (m *meter) clear() {
+// job shows a job's state.
+func (m *meter) job(j *protocol.JobInfo) {
 	switch {
-	case m.live && m.shown:
-		fmt.Fprint(m.w, "\r\x1b[J")
-	case m.terminal && m.shown:
-		fmt.Fprint(m.w, "\r\x1b[K")
+	case j.WaitingFor != "":
+		m.first = nil // rates count from the next progress
+		m.waiting(fmt.Sprintf("job %s is %s and waits: %s", j.Name, j.State, j.Waiting))
+	case j.State == protocol.Queued:
+		m.first = nil
+		m.show(fmt.Sprintf("job %s is queued", j.Name))
+	case j.State == protocol.Paused:
+		m.first = nil
+		m.show(fmt.Sprintf("job %s is paused; to resume it: coppice job resume %s", j.Name, j.Name))
+	case j.Progress != nil:
+		m.training(*j.Progress)
 	}
+}
+
+// pulseEvery is the interval at which a pulse redraws.
+const pulseEvery = 500 * time.Millisecond
+
+// pulse shows the progress of a job in this process, also while the job reports nothing: a tree or an exact fit may
+// take minutes.
+type pulse struct {
+	mu    sync.Mutex // guards meter and last
+	meter *meter
+	began time.Time
+	last  *round.Progress // nil before the first progress
+
+	over  chan struct{}
+	ended sync.WaitGroup
+}
+
+// newPulse starts a pulse, which the caller stops.
+func newPulse(m *meter) *pulse {
+	p := &pulse{meter: m, began: m.now(), over: make(chan struct{})}
+	p.ended.Go(p.beat)
+	return p
+}
+
+func (p *pulse) beat() {
+	every := time.NewTicker(pulseEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-p.over:
+			return
+		case <-every.C:
+			p.again()
+		}
+	}
+}
+
+// training shows what the job reports.
+func (p *pulse) training(told round.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = &told
+	p.meter.training(told)
+}
+
+// again shows the last report of the job again.
+func (p *pulse) again() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		p.meter.show("training for " + duration(p.meter.now().Sub(p.began).Seconds()))
+		return
+	}
+	p.meter.training(*p.last)
+}
+
+// stop ends the pulse: nothing is shown after it returns.
+func (p *pulse) stop() {
+	close(p.over)
+	p.ended.Wait()
+}
+
+// readingFor returns options that show the progress through data on m, with a rate for each phase. doing names the
+// work.
+func readingFor(ctx context.Context, doing string, checks dataset.Checks, m *meter) dataset.ImportOptions {
+	var first dataset.Progress // of the phase
+	var firstAt time.Time
+	progress := func(p dataset.Progress) {
+		now := m.now()
+		if p.Phase != first.Phase {
+			first, firstAt = p, now
+		}
+		m.show(readingLine(doing, p, first, now.Sub(firstAt)))
+	}
+	return dataset.ImportOptions{Checks: checks, Context: ctx, Warn: m.warn, Note: m.note, Progress: progress}
+}
+
+// readingLine describes p. first is the first progress of the same phase, and elapsed the time since it.
+func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration) string {
+	var parts []string
+	if p.Part >= 0 {
+		parts = append(parts, fmt.Sprintf("%3.0f %%", 100*p.Part))
+	}
+	if p.Phase != "read" && p.Phase != "write" {
+		doing = fmt.Sprintf("%s (%s)", doing, p.Phase)
+	}
+	what, amount := "samples", count(p.Done)
+	if p.Phase == "store" || p.Phase == "upload" {
+		what = "shards"
+	}
+	if p.Of > 0 {
+		amount += " of " + count(p.Of)
+	}
+	parts = append(parts, fmt.Sprintf("%s: %s %s", doing, amount, what))
+	if s := elapsed.Seconds(); s > 0 && p.Done > first.Done {
+		if what == "samples" {
+			parts = append(parts, perSecond(float64(p.Done-first.Done)/s))
+		}
+		if p.Part < 1 && p.Part > first.Part && first.Part >= 0 {
+			parts = append(parts, "ETA "+duration(s*(1-p.Part)/(p.Part-first.Part)))
+		}
+	}
+	return strings.Join(parts, "  ")
+}
+
+// perSecond writes a rate. Images may take more than a second each.
+func perSecond(rate float64) string {
+	if rate < 10 {
+		return fmt.Sprintf("%.1f samples/s", rate)
+	}
+	return count(uint64(rate)) + " samples/s"
+}
+
+// estimate is how long a job will still run.
+type estimate struct {
+	Rate    float64 `json:"steps_per_second,omitempty"` // 0 if not known
+	Seconds float64 `json:"seconds_left"`
+	AtMost  bool    `json:"at_most,omitempty"` // true if the job may end earlier
+}
+
+// text writes the time that is left.
+func (e *estimate) text() string {
+	if e.AtMost {
+		return "at most " + duration(e.Seconds)
+	}
+	return duration(e.Seconds)
+}
+
+// stepsLeft returns the number of steps to come, or -1 if it is not known. atMost is true if there may be fewer.
+func stepsLeft(p *round.Progress) (left float64, atMost bool) {
+	most := max(p.Steps, p.MostSteps)
+	if p.Step == 0 || most < p.Step {
+		return -1, false
+	}
+	return float64(most - p.Step), p.MostSteps > 0
+}
+
+// stepText writes the step of a progress, and the number of all steps if it is known.
+func stepText(p *round.Progress) string {
+	switch {
+	case p.MostSteps > 0:
+		return count(p.Step) + " of at most " + count(p.MostSteps)
+	case p.Steps > 0:
+		return count(p.Step) + " of " + count(p.Steps)
+	}
+	return count(p.Step)
+}
+
+// lossText writes a loss. Before the first gradient step it is not known and negative.
+func lossText(loss float64) string {
+	if loss < 0 {
+		return "not known"
+	}
+	return "K-L " + figure(loss)
+}
+
+// progressLines writes the output of `coppice train -o jsonl`: a line of JSON for each progress of the job, and one for
+// its result.
+type progressLines struct {
+	out  *json.Encoder
+	last round.Progress
+}
+
+// newProgressLines returns nil unless -o jsonl asks for them.
+func (a *app) newProgressLines() *progressLines {
+	if a.output != outputJSONL {
+		return nil
+	}
+	return &progressLines{out: a.encoder()}
+}
+
+// put writes p if it has changed. An error of stdout makes the command fail at its end.
+func (l *progressLines) put(p round.Progress) {
+	if l == nil || p == l.last {
+		return
+	}
+	l.last = p
+	l.out.Encode(struct {
+		Progress round.Progress `json:"progress"`
+	}{p})
+}
+
+// terminalSize returns the width and the height of a terminal, 0 if they are not known.
+func terminalSize(f *os.File) (columns, lines int) {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0, 0
+	}
+	return int(size.Col), int(size.Row)
+}
+
+// fit cuts a line to fewer than columns characters, so that it does not wrap. 0 columns leave it as it is.
+func fit(line string, columns int) string {
+	runes := []rune(line)
+	if columns <= 1 || len(runes) < columns {
+		return line
+	}
+	return string(runes[:columns-2]) + "…"
 }

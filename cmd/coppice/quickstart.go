@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
@@ -55,7 +54,8 @@ func (c *quickstartCmd) Run(a *app) (err error) {
 	}
 	err = q.train(c, file, src, checks)
 	if err == nil && c.Stay {
-		q.stay()
+		q.note("the cluster keeps running; an interrupt (Ctrl-C) stops it")
+		<-a.ctx.Done()
 	}
 	if err != nil && a.ctx.Err() == nil {
 		q.cluster.Tail(a.stderr, quickTail)
@@ -63,7 +63,7 @@ func (c *quickstartCmd) Run(a *app) (err error) {
 	return errors.Join(err, q.cluster.Close())
 }
 
-// prepare checks all that was given before anything is started.
+// prepare checks all flags before anything is started.
 func (c *quickstartCmd) prepare(a *app) (*spec.File, dataset.Source, dataset.Checks, error) {
 	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
 		return nil, nil, dataset.Checks{}, usagef("--coordinators %d: want 1, 3 or 5", n)
@@ -83,7 +83,7 @@ func (c *quickstartCmd) prepare(a *app) (*spec.File, dataset.Source, dataset.Che
 	return file, src, checks, err
 }
 
-// folder returns the folder to use and what removes it again.
+// folder returns the folder to use, and a function that removes it.
 func (c *quickstartCmd) folder() (dir string, remove func() error, err error) {
 	if c.Dir == "" {
 		temp, err := tempdir.Make("quickstart")
@@ -131,7 +131,7 @@ func (q *quickstart) up(c *quickstartCmd) error {
 func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source, checks dataset.Checks) error {
 	cl := q.cluster.Client()
 	m := newMeter(q.stderr)
-	d, err := cl.Import(q.ctx, "quickstart", src, importOptions(q.ctx, checks, m))
+	d, err := cl.Import(q.ctx, "quickstart", src, readingFor(q.ctx, "reading data", checks, m))
 	m.clear()
 	if err != nil {
 		return err
@@ -142,7 +142,10 @@ func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source
 		return err
 	}
 	q.note("training for at most %s steps; a tenth of the samples are held out for testing", c.Steps)
-	if job, err = q.wait(cl, job); err != nil {
+	m = newMeter(q.stderr)
+	job, err = cl.Watch(q.ctx, strconv.FormatUint(job.ID, 10), m.job) // interrupted, the job ends with its cluster
+	m.clear()
+	if err != nil {
 		return err
 	}
 	r, _, err := finished(job)
@@ -152,28 +155,16 @@ func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source
 	r.On = []*dataset.Manifest{d.Manifest}
 	r.Predictions = "" // they end with the cluster
 	if c.Dir != "" {
-		if r.Model, err = q.keep(cl, job); err != nil {
+		b, err := cl.Blob(q.ctx, job.Models[0].Blob)
+		if err != nil {
+			return err
+		}
+		r.Model = filepath.Join(q.dir, "model.coppice")
+		if err := writeFile(r.Model, b); err != nil {
 			return err
 		}
 	}
 	return q.show(c, r)
-}
-
-// wait shows the job's progress; interrupted, the job ends with its cluster.
-func (q *quickstart) wait(cl *client.Client, job *protocol.JobInfo) (*protocol.JobInfo, error) {
-	m := newMeter(q.stderr)
-	defer m.clear()
-	return cl.Watch(q.ctx, strconv.FormatUint(job.ID, 10), m.job)
-}
-
-// keep writes the model into the folder.
-func (q *quickstart) keep(cl *client.Client, job *protocol.JobInfo) (string, error) {
-	b, err := cl.Blob(q.ctx, job.Models[0].Blob)
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(q.dir, "model.coppice")
-	return path, writeFile(path, b)
 }
 
 func (q *quickstart) show(c *quickstartCmd, r *result) error {
@@ -197,7 +188,7 @@ func (q *quickstart) show(c *quickstartCmd, r *result) error {
 	})
 }
 
-// next says where to look next.
+// next suggests further commands.
 func (q *quickstart) next(w io.Writer, c *quickstartCmd, info *protocol.Cluster) {
 	fmt.Fprintln(w, "\nWhere to look next:")
 	if !c.Stay {
@@ -224,10 +215,4 @@ func metricsURLs(info *protocol.Cluster) (urls []string) {
 		}
 	}
 	return urls
-}
-
-// stay waits for an interrupt, which is then no failure.
-func (q *quickstart) stay() {
-	q.note("the cluster keeps running; an interrupt (Ctrl-C) stops it")
-	<-q.ctx.Done()
 }

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -32,8 +37,7 @@ type coordinatorCmd struct {
 	Election   time.Duration `name:"election-timeout" placeholder:"DURATION" help:"Minimum time without contact with the leader before a coordinator stands for election (default: three heartbeats)."`
 	Jobs       int           `default:"4" help:"Maximum number of jobs that run at once."`
 	Snapshot   units.Bytes   `name:"snapshot-bytes" placeholder:"SIZE" help:"Size of the log at which a snapshot is taken at once, such as 64MiB (default: 256MiB). A sixteenth of this size (at most 16MiB) is enough for a snapshot if the last snapshot is a minute old."`
-	quotaFlags
-	budgetFlags
+	limitFlags
 	Timeouts bool `name:"print-timeouts" help:"Print every timeout that derives from the heartbeat, and start nothing."`
 
 	serveFlags
@@ -55,11 +59,7 @@ func (c *coordinatorCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	quotas, err := c.quotas()
-	if err != nil {
-		return err
-	}
-	budget, err := c.budget()
+	quotas, budget, err := c.limits()
 	if err != nil {
 		return err
 	}
@@ -143,15 +143,6 @@ type workerCmd struct {
 	serveFlags
 }
 
-// processors returns what sets on how many processors the process runs; nil where the environment's GOMAXPROCS
-// has said it.
-func processors() func(n int) {
-	if os.Getenv("GOMAXPROCS") != "" {
-		return nil
-	}
-	return func(n int) { runtime.GOMAXPROCS(n) }
-}
-
 // Run implements `coppice worker`.
 func (c *workerCmd) Run(a *app) error {
 	if c.Slots < 0 {
@@ -160,9 +151,77 @@ func (c *workerCmd) Run(a *app) error {
 	if err := checkAddressSpace(); err != nil {
 		return err
 	}
+	var processors func(n int) // nil if the environment sets the number of processors
+	if os.Getenv("GOMAXPROCS") == "" {
+		processors = func(n int) { runtime.GOMAXPROCS(n) }
+	}
 	v := c.start(a)
 	defer frugal()()
 	return v.ended("worker", worker.Run(v.ctx, worker.Config{
-		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors(), Log: v.log,
+		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors, Log: v.log,
 	}))
+}
+
+// limitFlags bound what users may put on a cluster, and the memory and connections of a coordinator.
+type limitFlags struct {
+	MaxQueue     int         `default:"1000" placeholder:"N" help:"Maximum number of jobs that have not ended, including paused jobs; further submissions are refused. 0: no limit (default: 1000)."`
+	MaxJobMemory units.Bytes `default:"8GiB" placeholder:"SIZE" help:"Maximum memory of one job on the leader, estimated at submission, such as 16GiB. 0: no limit (default: 8GiB)."`
+	MaxBlobBytes units.Bytes `default:"256GiB" placeholder:"SIZE" help:"Maximum size of all blobs (datasets, models, trees); further imports are refused. 0: no limit (default: 256GiB)."`
+	KeepJobs     int         `default:"0" placeholder:"N" help:"Number of ended jobs to keep. If there are more, the jobs that ended first are deleted with their models. 0: keep all (default: 0)."`
+
+	MessageMemory  units.Bytes `default:"512MiB" placeholder:"SIZE" help:"Memory for messages in transit: NATS, fragments and HTTP bodies. Messages beyond this limit are refused or dropped, or their connections are closed. A job whose messages are larger than 5/16 of the limit is refused (default: 512MiB)."`
+	MaxConnections int         `default:"512" placeholder:"N" help:"Maximum number of HTTP connections, and of NATS clients; beyond it, idle connections are closed. The number is lower if the limit of open files is too low (default: 512)."`
+}
+
+// limits returns the flags as a coordinator takes them. No limit is 0 in flags, and -1 in coordinator.Quotas.
+func (l *limitFlags) limits() (q coordinator.Quotas, b coordinator.Budget, err error) {
+	switch {
+	case l.MaxQueue < 0 || l.MaxQueue > math.MaxInt32:
+		return q, b, usagef("--max-queue %d: want 0 to %d", l.MaxQueue, math.MaxInt32)
+	case l.KeepJobs < 0:
+		return q, b, usagef("--keep-jobs %d: want 0 (keep all) or more", l.KeepJobs)
+	case l.MessageMemory < coordinator.LeastMessages || l.MessageMemory > math.MaxInt32<<8:
+		return q, b, usagef("--message-memory %s: want %s to %s", units.Format(int64(l.MessageMemory)), units.Format(coordinator.LeastMessages), units.Format(math.MaxInt32<<8))
+	case l.MaxConnections < coordinator.LeastConnections || l.MaxConnections > 1<<20:
+		return q, b, usagef("--max-connections %d: want %d to %d", l.MaxConnections, coordinator.LeastConnections, 1<<20)
+	}
+	q = coordinator.Quotas{Queue: cmp.Or(l.MaxQueue, -1), JobMemory: cmp.Or(int64(l.MaxJobMemory), -1), BlobBytes: cmp.Or(int64(l.MaxBlobBytes), -1)}
+	return q, coordinator.Budget{Messages: int64(l.MessageMemory), Connections: l.MaxConnections}, nil
+}
+
+// rung is a timeout as --print-timeouts prints it with -o json.
+type rung struct {
+	Name  string   `json:"name"`
+	MS    float64  `json:"ms"`
+	Above []string `json:"above"`
+	What  string   `json:"what"`
+}
+
+// printTimeouts prints the timeouts, which were checked.
+func printTimeouts(a *app, t *protocol.Timeouts) error {
+	var list []rung
+	for _, r := range t.Rungs() {
+		list = append(list, rung{r.Name, float64(r.Value) / float64(time.Millisecond), append([]string{}, r.Above...), r.What})
+	}
+	return a.print(list, func(w io.Writer) {
+		tab := newTable(w, []string{"TIMEOUT", "VALUE", "ABOVE", "WHAT"}, 2)
+		for _, r := range t.Rungs() {
+			tab.AppendRow(rowOf(r.Name, r.Value.String(), strings.Join(r.Above, ", "), r.What))
+		}
+		tab.Render()
+	})
+}
+
+// leastAddressSpace is the address space that a coordinator or worker reserves at its start, with room for its threads.
+// Most of it is never used as memory.
+const leastAddressSpace = 3 << 30
+
+// checkAddressSpace refuses a limit of the address space that would abort the process when it starts a thread.
+func checkAddressSpace() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_AS, &limit); err != nil || limit.Cur >= leastAddressSpace {
+		return nil
+	}
+	return fmt.Errorf("the limit of the address space (ulimit -v) is %s, but a coordinator or worker reserves up to %s. Most of that space is never used. Raise the limit, and bound the memory by a control group, such as MemoryMax= of systemd",
+		units.Bytes(limit.Cur), units.Bytes(leastAddressSpace))
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/worker"
 )
 
-// serveFlags are common to the processes of a cluster.
+// serveFlags are the common flags of coordinators and workers.
 type serveFlags struct {
 	LogLevel     string `enum:"debug,info,warn,error" default:"info" help:"Lowest level of the messages in the log on stderr: debug, info, warn or error. With -o json the log is in JSON."`
 	DieWithStdin bool   `hidden:"" help:"Stop when stdin closes, for a process that another process started."`
@@ -23,16 +24,16 @@ type serveFlags struct {
 
 // service is the run of a coordinator or a worker: its context and its log.
 type service struct {
-	ctx    context.Context
-	log    *slog.Logger
-	cancel context.CancelCauseFunc
-	last   *lastLine
+	ctx     context.Context
+	log     *slog.Logger
+	cancel  context.CancelCauseFunc
+	handler *serviceLog
 }
 
-// errStdin is the cause of a context that the end of stdin ended.
+// errStdin is the cause of a context that ended because stdin was closed.
 var errStdin = errors.New("stdin was closed")
 
-// start begins a service. Its log is in JSON with -o json.
+// start begins a service. With -o json its log is in JSON.
 func (s *serveFlags) start(a *app) *service {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
@@ -43,12 +44,8 @@ func (s *serveFlags) start(a *app) *service {
 	if a.json {
 		handler = slog.NewJSONHandler(printable.NewJSONWriter(printable.Unwrap(a.stderr)), options)
 	}
-	v := &service{last: &lastLine{out: handler}}
-	handler = &untilLast{handler, v.last}
-	if level > slog.LevelDebug {
-		handler = newSeldom(handler)
-	}
-	v.log = slog.New(handler)
+	v := &service{handler: newServiceLog(handler, level > slog.LevelDebug)}
+	v.log = slog.New(v.handler)
 	v.ctx, v.cancel = context.WithCancelCause(a.ctx)
 	if s.DieWithStdin {
 		go func() {
@@ -59,13 +56,14 @@ func (s *serveFlags) start(a *app) *service {
 	keepPrivate(a.ctx)
 	if p := processOf(a.ctx); p != nil {
 		had := hasTerminal()
-		p.survives(func() bool {
+		ignores := func() bool {
 			if had && !hasTerminal() {
 				return false
 			}
 			v.log.Info("SIGHUP is ignored: there is nothing to reload")
 			return true
-		})
+		}
+		p.hangup.Store(&ignores)
 	}
 	return v
 }
@@ -79,71 +77,126 @@ func hasTerminal() bool {
 	return err == nil
 }
 
-// ended writes the last line of the log, which says why the service that is called what
-// ended, and turns the error that it ended with into that of its command: to be told to stop
-// is no failure.
+// ended writes the last line of the log, which says why the service ended, and returns the error of its command. what
+// names the service. To be told to stop is no error.
 func (v *service) ended(what string, err error) error {
 	defer v.cancel(nil)
 	if errors.Is(err, coordinator.ErrUsage) || errors.Is(err, worker.ErrConfig) {
 		return usageError{err}
 	}
-	told := v.ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled))
-	text := "the " + what + " ends"
-	if told {
-		v.last.write(slog.New(v.last.out), slog.LevelInfo, text, "reason", reasonToEnd(context.Cause(v.ctx)))
-		return nil
+	text, cause := "the "+what+" ends", context.Cause(v.ctx)
+	if cause == nil || err != nil && !errors.Is(err, context.Canceled) {
+		v.handler.end(slog.LevelError, text, "error", err)
+		return err
 	}
-	v.last.write(slog.New(v.last.out), slog.LevelError, text, "error", err)
-	return err
-}
-
-// reasonToEnd says why a context ended.
-func reasonToEnd(cause error) string {
-	var s signalled
-	if errors.As(cause, &s) {
-		return "received " + unix.SignalName(s.Signal)
+	reason := cause.Error()
+	var by signalled
+	if errors.As(cause, &by) {
+		reason = "received " + unix.SignalName(by.Signal)
 	}
-	return cause.Error()
+	v.handler.end(slog.LevelInfo, text, "reason", reason)
+	return nil
 }
 
-// lastLine is the end of a log: nothing is written behind it, though goroutines of
-// libraries may outlive what they belong to.
-type lastLine struct {
-	out slog.Handler
+// A service writes at most warnLines warnings with the same text in warnEvery, so that the log does not fill a disk.
+const (
+	warnLines = 20
+	warnEvery = time.Minute
+	warnTexts = 1024 // texts that are counted at a time
+)
 
-	mu      sync.RWMutex
-	written bool
-}
-
-func (l *lastLine) write(log *slog.Logger, level slog.Level, text string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	log.Log(context.Background(), level, text, args...)
-	l.written = true
-}
-
-// untilLast is a handler that writes nothing once the last line is written.
-type untilLast struct {
+// serviceLog is the handler of a service's log. It counts warnings instead of writing too many. After the last line it
+// writes nothing, though goroutines of libraries may outlive the service.
+type serviceLog struct {
 	slog.Handler
-	last *lastLine
+	*logState
+}
+
+// logState is shared by all handlers of a log.
+type logState struct {
+	warnings *warnCounts // nil if all warnings are written
+
+	mu    sync.RWMutex
+	ended bool
+}
+
+func newServiceLog(h slog.Handler, bounded bool) *serviceLog {
+	l := &serviceLog{h, &logState{}}
+	if bounded {
+		l.warnings = &warnCounts{texts: make(map[string]*warnCount)}
+	}
+	return l
 }
 
 // Handle implements slog.Handler.
-func (h *untilLast) Handle(ctx context.Context, r slog.Record) error {
-	h.last.mu.RLock()
-	defer h.last.mu.RUnlock()
-	if h.last.written {
+func (l *serviceLog) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level == slog.LevelWarn && l.warnings != nil {
+		written, omitted := l.warnings.add(r.Message, r.Time)
+		if !written {
+			return nil
+		}
+		r = r.Clone()
+		if omitted > 0 {
+			r.AddAttrs(slog.Int("omitted_before", omitted))
+		}
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.ended {
 		return nil
 	}
-	return h.Handler.Handle(ctx, r)
+	return l.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
-func (h *untilLast) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &untilLast{h.Handler.WithAttrs(attrs), h.last}
+func (l *serviceLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &serviceLog{l.Handler.WithAttrs(attrs), l.logState}
 }
 
 // WithGroup implements slog.Handler.
-func (h *untilLast) WithGroup(name string) slog.Handler {
-	return &untilLast{h.Handler.WithGroup(name), h.last}
+func (l *serviceLog) WithGroup(name string) slog.Handler {
+	return &serviceLog{l.Handler.WithGroup(name), l.logState}
+}
+
+// end writes the last line.
+func (l *serviceLog) end(level slog.Level, text string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slog.New(l.Handler).Log(context.Background(), level, text, args...)
+	l.ended = true
+}
+
+// warnCounts counts warnings by their texts.
+type warnCounts struct {
+	mu    sync.Mutex
+	texts map[string]*warnCount
+}
+
+// warnCount counts the warnings with one text.
+type warnCount struct {
+	since            time.Time
+	written, omitted int
+}
+
+// add counts a warning. It returns whether to write the warning, and how many with the same text were omitted before.
+func (c *warnCounts) add(text string, at time.Time) (written bool, omitted int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.texts[text]
+	switch {
+	case w == nil && len(c.texts) >= warnTexts:
+		clear(c.texts)
+		fallthrough
+	case w == nil:
+		w = &warnCount{since: at}
+		c.texts[text] = w
+	case at.Sub(w.since) >= warnEvery:
+		omitted, *w = w.omitted, warnCount{since: at}
+	}
+	if w.written >= warnLines {
+		w.omitted++
+		return false, 0
+	}
+	w.written++
+	return true, omitted
 }

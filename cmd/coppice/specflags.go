@@ -1,21 +1,29 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// specFlags say what to train. Flags stand above the spec file; all values are
-// texts that go through the spec's own table, so both are checked alike.
+// specFlags say what to train, and override the spec file. All values are texts, so that flags and file are checked by
+// the same table.
 type specFlags struct {
 	Data         string   `group:"what" placeholder:"FILE" help:"Data file to train on: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format)."`
 	Dataset      string   `group:"what" placeholder:"NAME" help:"Dataset of the cluster to train on."`
@@ -35,7 +43,7 @@ type specFlags struct {
 	Settings     bool     `group:"what" seldom:"" help:"Print the keys of a spec and the settings of the algorithm; train nothing."`
 }
 
-// read puts the spec file and the flags together.
+// read combines the spec file and the flags.
 func (s *specFlags) read() (*spec.File, error) {
 	if s.Data != "" && s.Dataset != "" {
 		return nil, usagef("--data and --dataset: give only one of them")
@@ -58,78 +66,210 @@ func (s *specFlags) read() (*spec.File, error) {
 	} else if f.Spec.Dataset == "" {
 		return nil, usagef("want data to train on: give --data FILE or --dataset NAME")
 	}
-	return f, s.checkSplit(&f.Spec)
-}
-
-// apply sets what flags give, in the order of the table.
-func (s *specFlags) apply(to *protocol.Spec) error {
-	flags := []struct{ flag, key, value string }{
-		{"--algorithm", "algorithm", s.Algorithm}, {"--dataset", "dataset", s.Dataset},
-		{"--name", "name", s.Name}, {"--seed", "seed", s.Seed},
-		{"--test-fraction", "test_fraction", s.TestFraction}, {"--measures", "measures", s.Measures}, {"--clip", "clip", s.Clip}, {"--folds", "folds", s.Folds},
-	}
-	if s.Folds == "groups" {
-		flags[len(flags)-1].key, flags[len(flags)-1].value = "group_folds", "true"
-	}
-	given := make(map[string]string) // the flag that gave a key
-	set := func(flag, key, value string) error {
-		if first, ok := given[key]; ok {
-			return usagef("%s is given twice, by %s and by %s; give it once", key, first, flag)
-		}
-		given[key] = flag
-		return setFlag(to, flag, key, value)
-	}
-	for _, f := range flags {
-		if f.value == "" {
-			continue
-		}
-		if err := set(f.flag, f.key, f.value); err != nil {
-			return err
-		}
-	}
-	for _, pair := range s.Set {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok {
-			return usagef("--set %s: want key=value", pair)
-		}
-		if err := set("--set", key, value); err != nil {
-			return err
-		}
-	}
-	for _, f := range []struct{ flag, key, value string }{{"--steps", "steps", s.Steps}, {"--members", "members", s.Members}, {"--init-from", network.SettingInitFrom, s.InitFrom}} {
-		if f.value == "" {
-			continue
-		}
-		if err := set(f.flag, f.key, f.value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// setFlag sets one key; an error names the flag instead of the key where these
-// are the same.
-func setFlag(to *protocol.Spec, flag, key, value string) error {
-	err := spec.Set(to, key, value)
-	if err == nil {
-		return nil
-	}
-	var p *param.Error
-	if flag != "--set" && errors.As(err, &p) {
-		return usagef("%s: %s", flag, p.Reason)
-	}
-	return usagef("%s %w", flag, err)
-}
-
-func (s *specFlags) checkSplit(to *protocol.Spec) error {
 	if s.Split == "" {
-		return nil
+		return f, nil
 	}
-	if to.Folds != 0 || to.TestFraction != 0 || to.GroupFolds {
-		return usagef("--split lists the test samples itself, so folds and a test fraction are not allowed with it")
+	if f.Folds != 0 || f.TestFraction != 0 || f.GroupFolds {
+		return nil, usagef("--split lists the test samples itself, so folds and a test fraction are not allowed with it")
 	}
 	if _, err := os.Stat(s.Split); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: no such file or folder", s.Split)
+		return nil, fmt.Errorf("%s: no such file or folder", s.Split)
+	}
+	return f, nil
+}
+
+// apply sets what flags give, in the order of the table. An error names the flag instead of the key if both have the
+// same name.
+func (s *specFlags) apply(to *protocol.Spec) error {
+	type setting struct{ flag, key, value string }
+	folds := setting{"--folds", "folds", s.Folds}
+	if s.Folds == "groups" {
+		folds.key, folds.value = "group_folds", "true"
+	}
+	all := []setting{
+		{"--algorithm", "algorithm", s.Algorithm}, {"--dataset", "dataset", s.Dataset},
+		{"--name", "name", s.Name}, {"--seed", "seed", s.Seed},
+		{"--test-fraction", "test_fraction", s.TestFraction}, {"--measures", "measures", s.Measures}, {"--clip", "clip", s.Clip}, folds,
+	}
+	for _, pair := range s.Set {
+		all = append(all, setting{flag: "--set", value: pair})
+	}
+	all = append(all, setting{"--steps", "steps", s.Steps}, setting{"--members", "members", s.Members}, setting{"--init-from", network.SettingInitFrom, s.InitFrom})
+	given := make(map[string]string) // the flag that gave a key
+	for _, f := range all {
+		if f.flag == "--set" {
+			var ok bool
+			if f.key, f.value, ok = strings.Cut(f.value, "="); !ok {
+				return usagef("--set %s: want key=value", f.key)
+			}
+		} else if f.value == "" {
+			continue
+		}
+		if first, ok := given[f.key]; ok {
+			return usagef("%s is given twice, by %s and by %s; give it once", f.key, first, f.flag)
+		}
+		given[f.key] = f.flag
+		err := spec.Set(to, f.key, f.value)
+		var p *param.Error
+		switch {
+		case err != nil && f.flag != "--set" && errors.As(err, &p):
+			return usagef("%s: %s", f.flag, p.Reason)
+		case err != nil:
+			return usagef("%s %w", f.flag, err)
+		}
 	}
 	return nil
+}
+
+// resolvedJob is the job of a spec, with the contents of the files that the spec names by their digests.
+type resolvedJob struct {
+	*round.Job
+	assigned []uint16 // the folds of --split; nil without it
+	folds    []byte   // assigned, encoded
+	weights  []byte   // of init_from; nil if it names none
+}
+
+// resolve makes the job of a spec on a dataset, so that errors name lines of the spec. It reads the folds of --split and
+// the weights of init_from, and has the spec name them by their digests. cl is nil if there is no cluster.
+func (s *specFlags) resolve(a *app, cl *client.Client, file *spec.File, m *dataset.Manifest) (*resolvedJob, error) {
+	r := new(resolvedJob)
+	if s.Split != "" {
+		list, err := readFolds(a, s.Split, m)
+		if err != nil {
+			return nil, err
+		}
+		r.assigned, r.folds = list.Assigned, dataset.EncodeFolds(list.Assigned)
+		sum := sha256.Sum256(r.folds)
+		file.Spec.Assigned, file.Spec.Folds, file.Spec.Overlap = hex.EncodeToString(sum[:]), list.Folds, list.Overlap
+	}
+	from := initFrom(file)
+	if from != "" {
+		w, err := findWeights(a, cl, from)
+		if err != nil {
+			return nil, file.Locate(param.Errorf(network.SettingInitFrom, "%s: %v", from, err))
+		}
+		file.Spec.Set[network.SettingInitFrom], r.weights = w.Digest, w.File
+	}
+	var err error
+	if r.Job, err = spec.Resolve(file.Spec, m); err != nil {
+		return nil, file.Locate(err)
+	}
+	if from == "" {
+		return r, nil
+	}
+	with, err := r.WithWeights(r.weights)
+	if err == nil {
+		err = pipeline.FitsWeights(with, m)
+	}
+	return r, file.Locate(err)
+}
+
+// readFolds reads the file of --split.
+func readFolds(a *app, path string, m *dataset.Manifest) (*dataset.SplitList, error) {
+	list, err := m.SplitFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if list.Folds < 2 && !list.Overlap {
+		return nil, fmt.Errorf("%s: want at least two folds, got one", path)
+	}
+	if m.HasRowNames {
+		a.note("%s: the column row is read as positions in the data file, counted from 0, and not as names of samples", path)
+	}
+	return list, nil
+}
+
+// initFrom returns the value of init_from; empty if the spec has none.
+func initFrom(file *spec.File) string {
+	if from := file.Spec.Set[network.SettingInitFrom]; from != "none" {
+		return from
+	}
+	return ""
+}
+
+// findWeights reads the weights of a file, or else of a model of the cluster, or else of a blob that was sent before.
+func findWeights(a *app, cl *client.Client, from string) (*network.Weights, error) {
+	b, err := os.ReadFile(from)
+	switch {
+	case err == nil:
+		return network.ReadWeights(b)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case cl == nil:
+		return nil, errors.New("no such file")
+	}
+	b, err = cl.Model(a.ctx, from)
+	switch {
+	case err == nil:
+		return network.ReadWeights(b)
+	case !client.IsNotFound(err):
+		return nil, err
+	}
+	if b, sent := cl.Blob(a.ctx, from); sent == nil {
+		return network.DecodeWeights(b)
+	}
+	return nil, fmt.Errorf("there is no such file, and no such model of the cluster: %w", err)
+}
+
+// auditFlag says how many tasks are computed twice.
+type auditFlag struct {
+	Audit auditRate `group:"cluster" seldom:"" placeholder:"RATE" help:"Fraction of the tasks, 0 to 1, that two workers compute, so that their results can be compared. A worker with a wrong result is reported and quarantined (default: 0)."`
+}
+
+// auditRate is a fraction from 0 to 1.
+type auditRate float64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *auditRate) UnmarshalText(text []byte) error {
+	v, err := units.ParseFloat(string(text))
+	if err != nil || !(v >= 0 && v <= 1) {
+		return fmt.Errorf("%q is not a fraction from 0 to 1", text)
+	}
+	*r = auditRate(v)
+	return nil
+}
+
+// settingInfo describes a key of a spec, as --settings -o json prints it.
+type settingInfo struct {
+	Key     string `json:"key"`
+	Values  string `json:"values"`
+	Default string `json:"default"`
+	Doc     string `json:"doc"`
+}
+
+// printSettings prints the keys of every spec and the settings of the algorithm.
+func (s *specFlags) printSettings(a *app) error {
+	name := s.Algorithm
+	if name == "" {
+		name = spec.DefaultAlgorithm
+	}
+	algorithm, err := registry.Find(name)
+	if err != nil {
+		return usageError{err}
+	}
+	keys := struct {
+		Algorithm string        `json:"algorithm"`
+		Common    []settingInfo `json:"common"`
+		Settings  []settingInfo `json:"settings"`
+	}{algorithm.Name(), settingInfos(spec.Common()), settingInfos(algorithm.Params())}
+	return a.print(keys, func(w io.Writer) {
+		fmt.Fprintln(w, "Keys of every spec:")
+		writeSettings(w, keys.Common)
+		fmt.Fprintf(w, "\nSettings of %s:\n", keys.Algorithm)
+		writeSettings(w, keys.Settings)
+	})
+}
+
+func settingInfos(params []param.Param) []settingInfo {
+	var infos []settingInfo
+	for _, p := range params {
+		infos = append(infos, settingInfo{p.Name, p.Wanted(), p.Default, p.Doc})
+	}
+	return infos
+}
+
+func writeSettings(w io.Writer, infos []settingInfo) {
+	for _, s := range infos {
+		fmt.Fprintf(w, "  %-20s  %s\n  %-20s  %s; default %s\n", s.Key, s.Doc, "", s.Values, s.Default)
+	}
 }

@@ -7,17 +7,20 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 type trainCmd struct {
@@ -38,6 +41,9 @@ type trainCmd struct {
 	dataFlags
 }
 
+// outputs implements printer.
+func (*trainCmd) outputs() []string { return []string{outputJSONL} }
+
 // Run implements `coppice train`.
 func (c *trainCmd) Run(a *app) error {
 	if c.Settings && a.output == outputJSONL {
@@ -46,38 +52,32 @@ func (c *trainCmd) Run(a *app) error {
 	if c.Settings {
 		return c.printSettings(a)
 	}
-	if c.Local && c.Audit > 0 {
+	switch {
+	case c.Local && c.Audit > 0:
 		return usagef("--audit compares workers of a cluster and is not allowed with --local")
+	case !c.Local && (c.Threads != 0 || c.Memory != 0 || c.KeptMemory != engine.DerivedLimit):
+		return usagef("--threads, --memory and --kept-memory need --local; on a cluster, give --slots, --memory and --kept-memory to coppice worker")
 	}
-	if err := cmp.Or(c.checkLocal(), a.apartFromCluster("--local and --data", c.Local && c.Data != "")); err != nil {
+	if err := cmp.Or(c.threadsFlag.check(), a.apartFromCluster("--local and --data", c.Local && c.Data != "")); err != nil {
 		return err
 	}
 	file, err := c.read()
 	if err != nil {
 		return err
 	}
-	if err := c.checkFiles(file); err != nil {
-		return err
-	}
-	out, err := c.output()
-	if err != nil {
-		return err
-	}
+	out, err := c.createOutputs(file)
 	defer out.discard()
-	predicted, err := c.heldOutFile(file)
 	if err != nil {
 		return err
 	}
-	defer predicted.discard()
-	line, err := createCurve(c.CurveOut)
-	if err != nil {
-		return err
-	}
-	defer line.discard()
 	var r *result
 	var o *pipeline.Outcome
 	if c.Local {
-		r, o, err = c.trainHere(a, file, out)
+		model := io.Discard
+		if out.model != nil {
+			model = out.model
+		}
+		r, o, err = c.trainHere(a, file, model)
 	} else {
 		r, o, err = c.trainThere(a, file)
 	}
@@ -85,46 +85,79 @@ func (c *trainCmd) Run(a *app) error {
 		return err
 	}
 	r.Notes = a.said
-	if err := out.write(o, r); err != nil {
+	if err := out.write(c, r, o); err != nil {
 		return err
 	}
-	if err := predicted.write(o, r); err != nil {
-		return err
+	if l := a.newProgressLines(); l != nil {
+		err = l.out.Encode(struct {
+			Result *result `json:"result"`
+		}{r})
+	} else {
+		err = a.print(r, r.text)
 	}
-	if err := line.write(r); err != nil {
-		return err
-	}
-	return cmp.Or(a.printResult(r), drawResult(a, c.Figures, r, o)) // a figure that cannot be written takes no result away
+	return cmp.Or(err, drawResult(a, c.Figures, r, o)) // the result is printed even if a figure cannot be written
 }
 
-// checkLocal refuses flags about this process where others train.
-func (c *trainCmd) checkLocal() error {
-	if !c.Local && (c.Threads != 0 || c.Memory != 0 || c.KeptMemory != engine.DerivedLimit) {
-		return usagef("--threads, --memory and --kept-memory need --local; on a cluster, give --slots, --memory and --kept-memory to coppice worker")
+// trainThere trains on a cluster and waits for the end.
+func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outcome, error) {
+	cl, err := c.connect(a)
+	if err != nil {
+		return nil, nil, err
 	}
-	return c.threadsFlag.check()
+	defer cl.Close()
+	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, c.PredictionsOut != "")
+	if err != nil {
+		return nil, nil, err
+	}
+	cl.Faithful = true // the cluster keeps the job, however long it is away
+	if job, err = watch(a, cl, job); err != nil {
+		return nil, nil, err
+	}
+	r, o, err := finished(job)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.warnSuspect(job)
+	r.Model = modelHint(job)
+	if c.ModelOut != "" {
+		if job.ModelDeleted != 0 {
+			return nil, nil, fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it again", job.Name)
+		}
+		if len(o.Folds) == 0 {
+			if o.Model, err = cl.Blob(a.ctx, job.Models[0].Blob); err != nil {
+				return nil, nil, err
+			}
+		}
+		for i, f := range o.Folds {
+			if f.Model, err = cl.Blob(a.ctx, job.Models[i].Blob); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	if (c.PredictionsOut != "" || c.Figures != "") && job.Predictions != nil {
+		if o.Predictions, err = cl.Blob(a.ctx, job.Predictions.Blob); err != nil {
+			return nil, nil, err
+		}
+	}
+	if set, err := cl.Dataset(a.ctx, job.Dataset); err == nil && set.Digest == job.Job.Dataset { // it may have been deleted
+		r.On = []*dataset.Manifest{set.Manifest}
+	}
+	if err := r.addHeldOut(a, cl, job); err != nil {
+		return nil, nil, err
+	}
+	if c.CurveOut != "" || c.Figures != "" {
+		r.Line, err = cl.Curve(a.ctx, strconv.FormatUint(job.ID, 10))
+	}
+	return r, o, err
 }
 
-// checkFiles refuses flags about a data file where there is none, and outputs that are
-// inputs as well.
-func (c *trainCmd) checkFiles(file *spec.File) error {
-	inputs := []string{c.Data, c.Split, c.Spec, c.LabelsFile, c.Names, initFrom(file)}
-	distinct := apart(outputFlag{"--model-out", c.ModelOut}, outputFlag{"--predictions-out", c.PredictionsOut}, outputFlag{"--curve-out", c.CurveOut})
-	return cmp.Or(distinct, c.belongTo(c.Data), checkFigures("--figures", c.Figures), notAnInput("--model-out", c.ModelOut, inputs...), notAnInput("--predictions-out", c.PredictionsOut, inputs...),
-		notAnInput("--curve-out", c.CurveOut, inputs...))
-}
-
-// trainHere trains in this process.
-func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *pipeline.Outcome, error) {
+// trainHere trains in this process, and writes the model of a job without folds to out.
+func (c *trainCmd) trainHere(a *app, file *spec.File, out io.Writer) (*result, *pipeline.Outcome, error) {
 	defer frugal()()
 	m := newMeter(a.stderr)
 	m.told, m.quiet = a.newProgressLines(), a.json
 	defer m.clear()
-	name, data, err := c.load(a, m, file)
-	if err != nil {
-		return nil, nil, err
-	}
-	j, err := c.resolve(a, file, data)
+	name, data, j, err := c.load(a, m, file)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,7 +167,7 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 		}
 	}
 	start, shown := time.Now(), newPulse(m)
-	o, err := local.Run(a.ctx, j, data, local.Options{Lanes: c.threadsFlag.count(), Memory: int64(c.Memory), Kept: engine.NewDerivedMemory(int(c.KeptMemory)), Spend: true, Progress: shown.training, Model: out.stream(), Points: curve.JobPoints, Timed: true})
+	o, err := local.Run(a.ctx, j, data, local.Options{Lanes: c.threadsFlag.count(), Memory: int64(c.Memory), Kept: engine.NewDerivedMemory(int(c.KeptMemory)), Spend: true, Progress: shown.training, Model: out, Points: curve.JobPoints, Timed: true})
 	shown.stop()
 	if err != nil {
 		return nil, nil, err
@@ -144,118 +177,201 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out *modelOut) (*result, *
 		job = "local"
 	}
 	r := newResult(job, name, j, o, time.Since(start).Seconds())
-	r.setPredictions(o, len(o.Predictions) > 0, "")
+	if len(o.Predictions) > 0 {
+		r.Predictions = ""
+	}
 	r.Line, r.On = lineOf(o), []*dataset.Manifest{data.Manifest}
 	return r, o, r.heldOut(j, data.Manifest, data.Assigned)
 }
 
-// load reads the data into memory, from a file or from a cluster, with the groups of its rows
-// as the folds of a split by groups.
-func (c *trainCmd) load(a *app, m *meter, file *spec.File) (string, *local.Data, error) {
-	if c.Data == "" {
-		return c.fetch(a, file.Dataset)
+// load reads the data into memory, from a file or from a cluster, and makes the job. The groups of the samples are the
+// folds of a split by groups.
+func (c *trainCmd) load(a *app, m *meter, file *spec.File) (name string, data *local.Data, j *round.Job, err error) {
+	if name = file.Dataset; c.Data == "" {
+		data, err = c.fetch(a, name)
+	} else {
+		name = datasetName(c.Data)
+		data, err = c.readFile(a, m)
 	}
+	if err != nil {
+		return "", nil, nil, err
+	}
+	r, err := c.resolve(a, nil, file, data.Manifest)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	if data.Weights = r.weights; r.assigned != nil {
+		data.Assigned = r.assigned
+	}
+	return name, data, r.Job, nil
+}
+
+// readFile reads the data file.
+func (c *trainCmd) readFile(a *app, m *meter) (*local.Data, error) {
 	src, checks, err := c.open(a, c.Data)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	data := new(local.Data)
-	options := importOptions(a.ctx, checks, m)
+	options := readingFor(a.ctx, "reading data", checks, m)
 	options.Groups = func(groups []uint16) { data.Assigned = groups }
 	data.Manifest, data.Shards, err = dataset.Build(src, options)
 	a.said = m.said
-	return datasetName(c.Data), data, err
+	return data, err
 }
 
-// resolve makes the job and reads the folds that --split gives and the weights of init_from, where
-// there are any.
-func (c *trainCmd) resolve(a *app, file *spec.File, data *local.Data) (*round.Job, error) {
-	if c.Split != "" {
-		folds, err := readFolds(a, c.Split, data.Manifest)
-		if err != nil {
-			return nil, err
+// fetch reads a cluster's dataset into memory.
+func (c *trainCmd) fetch(a *app, name string) (*local.Data, error) {
+	reach := c.guess
+	if a.given["wait"] {
+		reach = c.connect
+	}
+	cl, err := reach(a)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	d, err := cl.Dataset(a.ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	shards, err := cl.Shards(a.ctx, d.Manifest)
+	data := &local.Data{Manifest: d.Manifest, Shards: shards}
+	if g := d.Manifest.Groups; g != nil && err == nil {
+		var b []byte
+		if b, err = cl.Blob(a.ctx, g.Digest); err == nil {
+			data.Assigned, err = dataset.DecodeFolds(b, d.Manifest.Rows)
 		}
-		data.Assigned = folds.Assigned
-		folds.into(&file.Spec)
 	}
-	w, err := readWeights(a, nil, file)
-	if err != nil {
-		return nil, err
-	}
-	j, err := spec.Resolve(file.Spec, data.Manifest)
-	if err != nil {
-		return nil, file.Locate(err)
-	}
-	if w != nil {
-		data.Weights = w.File
-	}
-	return j, checkWeights(w, j, data.Manifest, file)
+	return data, err
 }
 
-// modelOut is where --model-out writes; nil writes nothing.
-type modelOut struct {
-	path string
-	file *outFile
+// lineOf returns the curve of a job that ran in this process.
+func lineOf(o *pipeline.Outcome) *protocol.JobCurve {
+	line := &protocol.JobCurve{Points: []curve.Point{}}
+	if o.Curve != nil {
+		line.Points = o.Curve.Points()
+	}
+	for _, f := range o.Folds {
+		points := []curve.Point{}
+		if f.Curve != nil {
+			points = f.Curve.Points()
+		}
+		line.Folds = append(line.Folds, points)
+	}
+	return line
 }
 
-func (c *trainCmd) output() (*modelOut, error) {
-	if c.ModelOut == "" {
-		return nil, nil
-	}
-	f, err := createFile(c.ModelOut)
-	if err != nil {
-		return nil, err
-	}
-	return &modelOut{c.ModelOut, f}, nil
+// trainOut has the files of --model-out, --predictions-out and --curve-out. A file is nil if its flag is not given.
+type trainOut struct {
+	model, predictions, curve *outFile
+	format                    dataset.Format // of the predictions
 }
 
-func (m *modelOut) discard() {
-	if m != nil {
-		m.file.discard()
+// createOutputs checks the names of all files to write, and creates the files. The caller discards them, also after an
+// error.
+func (c *trainCmd) createOutputs(file *spec.File) (out *trainOut, err error) {
+	out = &trainOut{}
+	inputs := []string{c.Data, c.Split, c.Spec, c.LabelsFile, c.Names, initFrom(file)}
+	if err := cmp.Or(
+		apart(outputFlag{"--model-out", c.ModelOut}, outputFlag{"--predictions-out", c.PredictionsOut}, outputFlag{"--curve-out", c.CurveOut}),
+		c.belongTo(c.Data), checkFigures("--figures", c.Figures),
+		notAnInput("--model-out", c.ModelOut, inputs...), notAnInput("--predictions-out", c.PredictionsOut, inputs...), notAnInput("--curve-out", c.CurveOut, inputs...),
+	); err != nil {
+		return out, err
+	}
+	if c.ModelOut != "" {
+		if out.model, err = createFile(c.ModelOut, userFile); err != nil {
+			return out, err
+		}
+	}
+	if c.PredictionsOut != "" {
+		if file.Folds == 0 && file.TestFraction == 0 && !file.GroupFolds && c.Split == "" {
+			return out, usagef("--predictions-out: no samples are held out for testing; give --test-fraction, --folds or --split")
+		}
+		if out.format, err = new(formatFlag).of(c.PredictionsOut); err != nil {
+			return out, err
+		}
+		if out.predictions, err = createFile(c.PredictionsOut, userFile); err != nil {
+			return out, err
+		}
+	}
+	if c.CurveOut != "" {
+		if c.CurveOut != stdoutName && !strings.HasSuffix(strings.ToLower(c.CurveOut), ".csv") && !isDevice(c.CurveOut) {
+			return out, usagef("--curve-out %s: a learning curve is written as CSV, so the name must end in .csv", c.CurveOut)
+		}
+		if out.curve, err = createFile(c.CurveOut, userFile); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// discard removes the files that are not complete.
+func (t *trainOut) discard() {
+	for _, f := range []*outFile{t.model, t.predictions, t.curve} {
+		if f != nil {
+			f.discard()
+		}
 	}
 }
 
-// stream is where the model of a job that is not one of folds goes as it is made.
-func (m *modelOut) stream() io.Writer {
-	if m == nil {
-		return io.Discard
-	}
-	return m.file
-}
-
-// write writes the model unless it was streamed, or one for each fold, and notes in r where.
-func (m *modelOut) write(o *pipeline.Outcome, r *result) error {
-	if m == nil {
-		return nil
-	}
-	r.Model = m.path
-	if len(o.Folds) == 0 {
-		if _, err := m.file.Write(o.Model); err != nil {
+// write writes the files, and notes in r their names. A streamed model is already in its file. A job of folds has a
+// model for each fold.
+func (t *trainOut) write(c *trainCmd, r *result, o *pipeline.Outcome) error {
+	switch {
+	case t.model == nil:
+	case len(o.Folds) == 0:
+		r.Model = c.ModelOut
+		if _, err := t.model.Write(o.Model); err != nil {
 			return err
 		}
-		return m.file.commit()
-	}
-	var paths []string
-	for i, f := range o.Folds {
-		path := foldPath(m.path, i)
-		if err := writeFile(path, f.Model); err != nil {
-			return errors.Join(err, removeAll(paths))
+		if err := t.model.commit(); err != nil {
+			return err
 		}
-		paths = append(paths, path)
+	default:
+		var paths []string
+		for i, f := range o.Folds {
+			path := foldPath(c.ModelOut, i)
+			if err := writeFile(path, f.Model); err != nil {
+				for _, written := range paths {
+					err = errors.Join(err, os.Remove(written))
+				}
+				return err
+			}
+			paths = append(paths, path)
+		}
+		r.Model = strings.Join(paths, ", ")
 	}
-	r.Model = strings.Join(paths, ", ")
-	return nil
+	if t.predictions != nil {
+		if len(o.Predictions) == 0 {
+			return noPredictions("job "+r.Job, o)
+		}
+		set, err := predictions.Decode(o.Predictions)
+		if err != nil {
+			return err
+		}
+		r.Predictions = c.PredictionsOut
+		file := compressed(t.predictions, t.format)
+		if err := writeHeldOut(file, t.format, set); err != nil {
+			return err
+		}
+		if err := file.commit(); err != nil {
+			return err
+		}
+	}
+	if t.curve == nil {
+		return nil
+	}
+	r.Curve = c.CurveOut
+	if err := writeCurve(t.curve, r.Line.Points, r.Line.Folds); err != nil {
+		return err
+	}
+	return t.curve.commit()
 }
 
-// foldPath returns the name of one fold's file: model.ldl becomes model-fold3.ldl.
+// foldPath returns the name of the model of a fold: model.ldl becomes model-fold3.ldl.
 func foldPath(path string, fold int) string {
 	ext := filepath.Ext(path)
 	return fmt.Sprintf("%s-fold%d%s", strings.TrimSuffix(path, ext), fold, ext)
-}
-
-func removeAll(paths []string) (err error) {
-	for _, p := range paths {
-		err = errors.Join(err, os.Remove(p))
-	}
-	return err
 }

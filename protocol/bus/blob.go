@@ -22,8 +22,8 @@ type Blob interface {
 	Size() int64
 }
 
-// elsewhere is appended to a shared subject: who is asked for a blob that it
-// lacks passes the request on, there, to all. No node can have this name.
+// elsewhere is appended to a shared subject. A node that lacks a blob passes the request on,
+// there, to all. No node can have this name.
 const elsewhere = ".$all"
 
 // Served is what ServeBlobs serves until closed.
@@ -36,15 +36,15 @@ func (s *Served) Close() {
 	}
 }
 
-// ServeBlobs answers BlobGet requests on subject with the blobs that open finds. An
-// error of open that wraps ErrNoBlob says that the blob is not there. With any other it
-// may be there and cannot be read just now, which is the answer then, or the request is
-// passed on to all.
-// Where queue is empty the subject is one node's own, and a blob that is not
-// there is answered with Found false. Where it is not, the members of the group
-// share the subject: NATS asks any one, which passes the request on to all if it
-// lacks the blob; who has it answers. If its error wraps ErrNobody as well it is not passed
-// on, and the answer is that the blob is not found.
+// ServeBlobs answers BlobGet requests on subject with the blobs that open finds. An error of open
+// that wraps ErrNoBlob says that the blob is missing. With any other error it may be there, but
+// cannot be read just now.
+//
+// If queue is empty, the subject belongs to one node, which answers that the blob is missing or
+// cannot be read. If not, the members of the group share the subject, and NATS asks any member.
+// A member that cannot send the blob passes the request on to all, and a member that has the blob
+// answers. If the error wraps ErrNobody as well, the member does not pass the request on, and
+// answers that the blob is missing.
 func ServeBlobs(c *Conn, subject, queue string, open func(digest string) (Blob, error)) (*Served, error) {
 	s := &Served{}
 	notFound := func(_ Message, err error) []byte {
@@ -83,8 +83,8 @@ func (s *Served) add(sub *Subscription, err error) error {
 	return err
 }
 
-// chunk returns the answer to a BlobGet, nil for none. lack returns that of who cannot send the
-// blob, for the reason err.
+// chunk returns the answer to a BlobGet; nil: there is none. lack returns the answer if the blob
+// cannot be sent, for the reason err.
 func (c *Conn) chunk(m Message, open func(string) (Blob, error), lack func(m Message, err error) []byte) []byte {
 	var get protocol.BlobGet
 	if err := get.Decode(m.Data); err != nil {
@@ -95,16 +95,16 @@ func (c *Conn) chunk(m Message, open func(string) (Blob, error), lack func(m Mes
 	if errors.Is(err, ErrNoBlob) {
 		return lack(m, err)
 	}
-	var piece []byte
+	var answer []byte
 	if err == nil {
 		defer b.Close()
-		piece, err = readChunk(b, &get)
+		answer, err = readChunk(b, &get)
 	}
 	if err != nil {
 		c.log.Warn("a blob cannot be read", "digest", get.Digest, "error", err)
 		return lack(m, err)
 	}
-	return piece
+	return answer
 }
 
 // readChunk encodes the bytes that get asks for; beyond the blob's end there are
@@ -133,14 +133,13 @@ const (
 	retryWait = 50 * time.Millisecond
 )
 
-// FetchBlob pulls a blob from who serves subject (see ServeBlobs) and writes it
-// to w in order; size is its size in bytes, or 0 where it is not known. What is on
-// its way at a time follows the link (see window), so that heartbeats find room. Pieces
-// that get lost, or cannot be read just now, are asked for again, and a lost connection is
-// waited for until ctx is done. It returns ErrNoBlob when nobody has the blob or nobody
-// answers, with ErrUnreadable when who has it cannot read it, and ErrBlob when the bytes are
-// not those of the digest: only after nil may what was written be used. A w that is a Summer
-// is asked for their digest.
+// FetchBlob pulls a blob from the nodes that serve subject (see ServeBlobs) and writes it to w in
+// order; size is its size in bytes, or 0 if it is not known. What is on its way at a time follows
+// the link (see window), so that heartbeats find room. FetchBlob asks again for chunks that get
+// lost, or cannot be read just now, and waits for a lost connection until ctx is done. It returns
+// ErrNoBlob if nobody has the blob or nobody answers, with ErrUnreadable if it cannot be read. It
+// returns ErrBlob if the bytes do not have the digest. What was written may be used only after
+// nil. If w is a Summer, it is asked for the digest.
 func (c *Conn) FetchBlob(ctx context.Context, subject, digest string, size int64, w io.Writer) (err error) {
 	f := &fetch{c: c, subject: subject, digest: digest, window: c.windows.begin(subject)}
 	defer func() {
@@ -265,15 +264,15 @@ func (f *fetch) next(inFlight int, left uint64) int {
 	return int(min(uint64(n), left))
 }
 
-// ask asks for the piece at an offset in the background.
+// ask asks for the chunk at an offset in the background.
 func (f *fetch) ask(ctx context.Context, at uint64, length int) chunk {
 	p := chunk{length, make(chan outcome, 1)}
 	go func() { p.ended <- f.fetch(ctx, at, uint32(length)) }()
 	return p
 }
 
-// fetch asks for a piece until it comes, is known not to exist, or too many
-// requests went without an answer while no other piece came.
+// fetch asks for a chunk until it comes, is known not to exist, or too many
+// requests went without an answer while no other chunk came.
 func (f *fetch) fetch(ctx context.Context, at uint64, length uint32) outcome {
 	req := (&protocol.BlobGet{Digest: f.digest, Offset: at, Length: length}).Append(nil)
 	came := f.came.Load()
@@ -299,7 +298,7 @@ func (f *fetch) fetch(ctx context.Context, at uint64, length uint32) outcome {
 	}
 }
 
-// try asks once: an error is worth another try, one in the outcome is not.
+// try asks once. An error is worth another try, but an error in the outcome is not.
 func (f *fetch) try(ctx context.Context, req []byte, tries int) (outcome, error) {
 	f.mu.Lock()
 	patience, came := f.window.patience(tries), f.came.Load()
@@ -334,36 +333,35 @@ func (f *fetch) try(ctx context.Context, req []byte, tries int) (outcome, error)
 	return o, nil
 }
 
-// The bounds of what a pull of a blob has on its way, in bytes, and of the pieces that
+// The bounds of what a pull of a blob has on its way, in bytes, and of the chunks that
 // it asks for.
 const (
 	firstWindow = 16 << 10
 	leastWindow = 4 << 10
 	mostWindow  = 8 * protocol.BlobChunk
 	leastChunk  = 4 << 10
-	// piecesOut is in how many pieces a window is asked for, as far as the bounds of a
-	// piece allow.
+	// chunksOut is in how many chunks a window is asked for, within the bounds of a chunk.
 	chunksOut = 4
-	// afresh is how often in a row a window shrinks, and no piece comes as fast as the fastest
-	// did, before that counts no more: the way may be a longer one by now.
+	// afresh is how often in a row a window shrinks, while no chunk comes as fast as the fastest
+	// did, before the fastest is forgotten: the way may be longer by now.
 	afresh = 16
-	// mostPatience bounds the wait for one piece.
+	// mostPatience bounds the wait for one chunk.
 	mostPatience = 20 * time.Second
 	// spareDelay is by how much a pull may lengthen the way of what shares the link with it:
 	// heartbeats, a third of the shortest election timeout by default.
 	spareDelay = 50 * time.Millisecond
 )
 
-// window is how many bytes of a blob may be on their way: it grows while pieces come about
-// as fast as the fastest one did, and shrinks when they come later, because a queue builds
-// up on a thin link, or not at all. Where they come later for good, what is fast is told
-// anew. The zero value is ready for use.
+// window is how many bytes of a blob may be on their way. It grows while chunks come about as
+// fast as the fastest chunk did. It shrinks when they come later, because a queue builds up on a
+// thin link, or not at all. If they come later for good, the window measures anew what is fast.
+// The zero value is ready for use.
 type window struct {
 	bytes  float64
-	base   time.Duration // what the fastest piece took; 0: the next tells
+	base   time.Duration // what the fastest chunk took; 0: the next tells
 	last   time.Duration // what the last one took
-	shrunk int           // how often since a piece came about as fast as the fastest
-	steady bool          // it has shrunk once: from then on it grows by a piece for each window
+	shrunk int           // how often since a chunk came about as fast as the fastest
+	steady bool          // true if it has shrunk once: from then on it grows by a chunk for each window
 	rests  int           // bytes to come before it changes again after it has shrunk
 }
 
@@ -375,7 +373,7 @@ func (w *window) size() int {
 	return int(w.bytes)
 }
 
-// piece returns how many bytes to ask for at once.
+// chunk returns how many bytes to ask for at once.
 func (w *window) chunk() int {
 	return min(max(w.size()/chunksOut, leastChunk), protocol.BlobChunk)
 }
@@ -407,13 +405,13 @@ func (w *window) came(n int, d time.Duration) {
 	}
 }
 
-// silent takes note of a piece that did not come in time, and no other since it was asked
-// for. Where others came it was lost alone, and not for a queue.
+// silent takes note of a chunk that did not come in time, while no other came since it was asked
+// for. If others came, it was lost alone, and not for a queue.
 func (w *window) silent() { w.shrink() }
 
-// shrink halves the window, and lets what is on its way come before it changes again. Once
-// that was of no use for long, the window is as small as can be, so that what it has on its
-// way waits behind nothing of its own, and the next piece tells anew how fast one comes.
+// shrink halves the window, and lets what is on its way come before it changes again. If that
+// was of no use for long, the window becomes as small as can be. Then what it has on its way
+// waits behind nothing of its own, and the next chunk tells anew how fast a chunk comes.
 func (w *window) shrink() {
 	w.rests = w.size()
 	w.bytes = max(w.bytes/2, leastWindow)
@@ -423,20 +421,20 @@ func (w *window) shrink() {
 	}
 }
 
-// patience is how long a piece is waited for that is asked for the tries-th time, from 1.
+// patience is how long to wait for a chunk that is asked for the tries-th time, from 1.
 func (w *window) patience(tries int) time.Duration {
 	first := max(chunkTimeout, min(patiencePaces*w.last, mostPatience))
 	return min(first<<min(tries-1, 3), mostPatience)
 }
 
-// patiencePaces is how many times as long as the last piece took another may take.
+// patiencePaces is how many times as long as the last chunk another chunk may take.
 const patiencePaces = 4
 
 const (
 	// mostAtFirst bounds the window that a pull begins with: what is on its way before the
-	// first piece tells how the link is.
+	// first chunk tells how the link is.
 	mostAtFirst = 128 << 10
-	// mostSubjects bounds the subjects whose windows are remembered.
+	// mostSubjects bounds the subjects with a remembered window.
 	mostSubjects = 1024
 )
 

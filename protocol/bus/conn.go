@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// connectTimeout bounds Connect where its context has no deadline.
+	// connectTimeout bounds Connect if its context has no deadline.
 	connectTimeout = 5 * time.Second
 	// reconnectWait is the greatest pause between the first tries to reconnect, and
 	// reconnectMost between any.
@@ -31,24 +31,24 @@ const (
 	drainTimeout = 2 * time.Second
 	// backlogMessages is the greatest backlog of a subscription, as Options.Backlog.
 	backlogMessages = 1 << 20
-	// requestBacklog is that of a subscription that answers requests, in bytes.
+	// requestBacklog is the backlog of a subscription that answers requests, in bytes.
 	requestBacklog = 4 << 20
 )
 
 // Options describe a connection.
 type Options struct {
-	URLs    []string // of NATS servers, any of which will do; tried in this order
+	URLs    []string // of NATS servers; any will do, and they are tried in this order
 	Server  *Server  // connect to this server in-process instead
 	Name    string   // shown in the server's log
 	Answers string   // the subject below which answers to requests come; default: NATS's own
-	// MayAnswer says of the subject that a request names for its answer whether it is
-	// answered there; nil: it is. A request that it is not is dropped.
+	// MayAnswer reports whether a request may be answered on the subject that it names for
+	// its answer; nil: on any. If not, the request is dropped.
 	MayAnswer func(reply string) bool
 	Ping      time.Duration // default DefaultPing
 	Traffic   Traffic       // default: not counted
 	Log       *slog.Logger  // default: nothing is logged
 	// Received bounds the bytes of messages that came and are not used yet (see Room), and
-	// Backlog those that a subscription has not looked at; beyond it messages are dropped.
+	// Backlog the bytes that a subscription has not handled. Beyond it messages are dropped.
 	// Defaults: 2 GiB each.
 	Received, Backlog int
 }
@@ -62,7 +62,7 @@ type Conn struct {
 	sender  uint64 // names this connection in fragments
 	room    *protocol.Room
 	backlog int
-	server  *Server                 // the embedded one that it goes to, if it is
+	server  *Server                 // the embedded server that it goes to; nil: another one
 	answers func(reply string) bool // as Options.MayAnswer
 	windows windows                 // of pulls of blobs
 
@@ -85,8 +85,8 @@ func newConn(o *Options) *Conn {
 	return c
 }
 
-// Connect connects to a server. It tries until ctx is done (5 s where ctx has no
-// deadline), then says in one line who did not answer.
+// Connect connects to a server. It tries until ctx is done (5 s if ctx has no
+// deadline), then says in one line which servers did not answer.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (c *Conn) ServerName() string { return c.link.ServerName() }
 func (c *Conn) Room() *protocol.Room { return c.room }
 
 // LocalAddress returns the address (host:port) from which the connection goes to its
-// server, empty where there is none.
+// server, empty if there is none.
 func (c *Conn) LocalAddress() string {
 	if l, ok := c.link.(interface{ LocalAddress() string }); ok {
 		return l.LocalAddress()
@@ -146,11 +146,11 @@ func (c *Conn) LocalAddress() string {
 }
 
 // RTT measures the round trip to the server behind what was published before, for 5 s at
-// most where ctx has no deadline.
+// most if ctx has no deadline.
 func (c *Conn) RTT(ctx context.Context) (time.Duration, error) { return c.link.RTT(ctx) }
 
 // Flush waits until the server has taken all that was sent before, for 5 s at
-// most where ctx has no deadline.
+// most if ctx has no deadline.
 func (c *Conn) Flush(ctx context.Context) error { return c.link.Flush(ctx) }
 
 // Close delivers what has arrived, sends what was sent, closes the connection
@@ -166,12 +166,12 @@ type Message struct {
 	Subject string
 	Reply   string // subject for answers, may be empty
 	Data    []byte
-	// Nobody says, instead of Data, that nobody was subscribed to where a message was
-	// sent that wanted its answers on Subject.
+	// Nobody is true if, instead of Data, the message says that nobody listens: a message was
+	// sent that wanted its answers on Subject, and had no subscriber.
 	Nobody bool
 }
 
-// Send publishes a message, in fragments where it is larger than the server
+// Send publishes a message, in fragments if it is larger than the server
 // takes at once. Messages of one goroutine arrive in order. An error says that
 // the message was not sent, or not wholly (the receiver then drops it); nil does
 // not say that it arrived. msg is not kept.
@@ -251,9 +251,8 @@ func (c *Conn) Subscribe(subject string, f func(Message)) (*Subscription, error)
 
 // SubscribeReplies is Subscribe for a subject (with a wildcard, often) on which
 // the caller's own messages ask for answers. nobody is called, in the same
-// goroutine and order, with the reply subject of a message that was sent to where
-// nobody is subscribed: the server says so at once, so it tells of a dead receiver
-// long before its silence does.
+// goroutine and order, with the reply subject of a message that had no subscriber. The
+// server says so at once, so it tells of a dead receiver long before its silence does.
 func (c *Conn) SubscribeReplies(subject string, f func(Message), nobody func(reply string)) (*Subscription, error) {
 	join := protocol.NewJoiner(c.room)
 	sub, err := c.subscribe(subject, "", func(m Message) {
@@ -304,7 +303,7 @@ func serveAtOnce() int { return max(16, 4*runtime.GOMAXPROCS(0)) }
 
 // Serve answers requests on subject with f, several at a time but a bounded
 // number; each request goes to one member of the queue group, or to all who
-// serve the subject where queue is empty. Where f returns nil there is no answer.
+// serve the subject if queue is empty. If f returns nil, there is no answer.
 // f may keep neither req nor what it returned.
 func (c *Conn) Serve(subject, queue string, f func(req []byte) []byte) (*Subscription, error) {
 	return c.serve(subject, queue, func(m Message) []byte { return f(m.Data) })
@@ -339,7 +338,7 @@ func (c *Conn) serve(subject, queue string, f func(Message) []byte) (*Subscripti
 }
 
 // Request asks on subject and returns the first answer. It returns ErrNoAnswer
-// at once where nobody serves the subject and after ctx's deadline where nobody
+// at once if nobody serves the subject, and after ctx's deadline if nobody
 // answers, and ErrOffline without a connection.
 func (c *Conn) Request(ctx context.Context, subject string, msg []byte) ([]byte, error) {
 	if limit := c.link.MaxPayload(); len(msg) > limit {
@@ -364,11 +363,11 @@ type Link interface {
 	// subject. Messages of one goroutine arrive in order. data is not kept.
 	Publish(subject, reply string, data []byte) error
 	// Subscribe calls f with each message on subject (in which * stands for one
-	// word), one at a time, in order, in a goroutine of the subscription; of those
-	// who share a queue, one is called. It is in force when Subscribe returns.
+	// word), one at a time, in order, in a goroutine of the subscription. Of
+	// subscriptions that share a queue, only one gets a message. It is in force when Subscribe returns.
 	Subscribe(subject, queue string, f func(Message)) (closer, error)
 	// Request publishes data with an inbox of its own for reply and returns the
-	// first answer; ErrNoAnswer at once where nobody is subscribed.
+	// first answer; ErrNoAnswer at once if nobody is subscribed.
 	Request(ctx context.Context, subject string, data []byte) ([]byte, error)
 	// Flush waits until all that was published before is on its way.
 	Flush(ctx context.Context) error
@@ -377,7 +376,7 @@ type Link interface {
 	// Connected reports whether the link is up. While it is not, the methods
 	// above return ErrOffline.
 	Connected() bool
-	// ServerName names the server that the link goes to, empty where there is none.
+	// ServerName names the server that the link goes to, empty if there is none.
 	ServerName() string
 	// RTT measures the round trip to the server, until ctx is done.
 	RTT(ctx context.Context) (time.Duration, error)

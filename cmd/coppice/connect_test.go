@@ -1,6 +1,8 @@
 package main
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestWithPort(t *testing.T) {
 	for text, want := range map[string]string{

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// submit imports the data file, if there is one, checks the spec against the dataset, so that errors name lines of the
+// spec, and submits the job. If it is interrupted during the submission, its error says that there may be a job. keep
+// refuses a job that would not keep its predictions.
+func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.File, audit auditRate, keep bool) (*protocol.JobInfo, error) {
+	set, err := s.dataset(a, cl, d, file)
+	if err != nil {
+		return nil, err
+	}
+	file.Spec.Dataset = set.Name
+	r, err := s.resolve(a, cl, file, set.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	for _, blob := range [][]byte{r.folds, r.weights} {
+		if blob == nil {
+			continue
+		}
+		if _, err := cl.PutBlob(a.ctx, blob); err != nil {
+			return nil, err
+		}
+	}
+	if keep {
+		if r.assigned == nil {
+			if r.assigned, err = assignedFolds(a, cl, r.Job, set.Manifest); err != nil {
+				return nil, err
+			}
+		}
+		if err := keepable(r.Job, set.Manifest, r.assigned); err != nil {
+			return nil, err
+		}
+	}
+	// The submission refuses a wrong name.
+	before := uint64(0) // the number of the job that has the name
+	if protocol.CheckName(file.Spec.Name) == nil {
+		switch j, err := cl.Job(a.ctx, file.Spec.Name); {
+		case err == nil:
+			before = j.ID
+		case !client.IsNotFound(err):
+			return nil, err
+		}
+	}
+	job, err := cl.SubmitRequest(a.ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(audit)})
+	if errors.Is(err, context.Canceled) {
+		return nil, interrupted{"interrupted; the job may have been submitted: see coppice job list"}
+	}
+	if err == nil && before == job.ID && job.ModelDeleted == 0 {
+		a.note("%s", wasThere(job))
+	}
+	return job, err
+}
+
+// wasThere says that a submission made no new job.
+func wasThere(j *protocol.JobInfo) string {
+	if j.State == protocol.Done {
+		return fmt.Sprintf("job %s with the same spec is already done (%s), so nothing was trained; to train again, give another --name", j.Name, clock(j.Ended))
+	}
+	return fmt.Sprintf("job %s with the same spec was already submitted (%s) and is %s; no new job was made", j.Name, clock(j.Submitted), j.State)
+}
+
+// dataset returns the dataset to train on. It imports a data file.
+func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.File) (*protocol.Dataset, error) {
+	if s.Data == "" {
+		return cl.Dataset(a.ctx, file.Spec.Dataset)
+	}
+	src, checks, err := d.open(a, s.Data)
+	if err != nil {
+		return nil, err
+	}
+	m := newMeter(a.stderr)
+	m.quiet = a.json
+	defer m.clear()
+	set, err := importAs(a.ctx, cl, datasetName(s.Data), src, readingFor(a.ctx, "reading data", checks, m))
+	a.said = m.said
+	return set, err
+}
+
+// importAs imports a file under a name. If another dataset has the name, the beginning of the digest is added to it,
+// and if need be a number. Two datasets are the same only if their data, names, row numbers, labels and groups are
+// equal.
+func importAs(ctx context.Context, cl *client.Client, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
+	dir, err := tempdir.Make("import")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Remove()
+	m, err := dataset.Import(src, dir.Path, o)
+	if err != nil {
+		return nil, err
+	}
+	free := name
+	for n := 1; ; n++ {
+		have, err := cl.Dataset(ctx, free)
+		switch {
+		case client.IsNotFound(err), err == nil && have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
+			return cl.Upload(ctx, free, m, dir.Path, o.Progress) // of a known dataset it sends what the cluster has lost
+		case err != nil:
+			return nil, err
+		}
+		if free = name + "-" + m.Digest()[:8]; n > 1 {
+			free += fmt.Sprintf("-%d", n)
+		}
+	}
+}
+
+// keepable returns an error if the predictions of a job would not be kept.
+func keepable(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
+	roles, err := j.Split.Assign(m.Rows, assigned)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, r := range roles {
+		if r == dataset.Test {
+			n++
+		}
+	}
+	switch bytes := pipeline.PredictionBytes(j, m, n); {
+	case bytes > spec.MaxPredictions:
+		return usagef("--predictions-out: the predictions take %s bytes; at most %s are possible", count(bytes), count(spec.MaxPredictions))
+	case bytes > j.Predictions:
+		return usagef("--predictions-out: the predictions take %s bytes, more than the setting keep_predictions; give --set keep_predictions=%d", count(bytes), bytes)
+	}
+	return nil
+}
+
+// assignedFolds reads the list of folds of a job; nil if it has none.
+func assignedFolds(a *app, cl *client.Client, j *round.Job, m *dataset.Manifest) ([]uint16, error) {
+	if j.Split.Assigned == "" {
+		return nil, nil
+	}
+	b, err := cl.Blob(a.ctx, j.Split.Assigned)
+	if err != nil {
+		return nil, err
+	}
+	return j.Split.Decode(b, m.Rows)
+}
+
+// watch shows the progress of a job until it ends, also if the leader changes or the cluster does not answer for a
+// while. If it is interrupted, its error says that the job continues.
+func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, error) {
+	m := newMeter(a.stderr)
+	m.told = a.newProgressLines()
+	last, err := cl.Watch(a.ctx, strconv.FormatUint(j.ID, 10), m.job)
+	m.clear()
+	return last, left(j.Name, err)
+}
+
+// left replaces the error of an interrupted command by an error that says that the job continues.
+func left(job string, err error) error {
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return interrupted{fmt.Sprintf("job %s continues without this command; to watch it: coppice job watch %s; to cancel it: coppice job cancel %s", job, job, job)}
+}
+
+// warnSuspect warns that the result of a job may be wrong.
+func (a *app) warnSuspect(j *protocol.JobInfo) {
+	if j.Suspect != "" {
+		a.note("warning: the model of job %s may be wrong: %s", j.Name, j.Suspect)
+	}
+}
