@@ -24,8 +24,8 @@ func (e Experiments) List(ctx context.Context) ([]protocol.Experiment, error) {
 	return v.Experiments, err
 }
 
-// Status says how far an experiment is.
-func (e Experiments) Status(ctx context.Context, name string) (*protocol.Experiment, error) {
+// Show says how far an experiment is.
+func (e Experiments) Show(ctx context.Context, name string) (*protocol.Experiment, error) {
 	var v protocol.Experiment
 	return &v, e.client.json(ctx, http.MethodGet, at("experiments", name), nil, &v)
 }

@@ -247,7 +247,7 @@ func TestCancelledCells(t *testing.T) {
 		var x protocol.ExperimentChange
 		inJSON(t, &x, on("experiment", command, "e")...)
 		testkit.Until(t, "the experiment to be listed as "+string(x.State), func() bool {
-			now, err := c.Client().Experiments().Status(t.Context(), "e")
+			now, err := c.Client().Experiments().Show(t.Context(), "e")
 			return err == nil && (now.State == protocol.Paused) == (command == "pause") && now.Done >= 2
 		})
 	}

@@ -139,6 +139,11 @@ func (s clusterSource) Outcomes(ctx context.Context, job uint64, records bool, t
 	return s.Experiments().Outcomes(ctx, job, records, take)
 }
 
+// ReadBlob implements submission.Source.
+func (s clusterSource) ReadBlob(ctx context.Context, digest string) ([]byte, error) {
+	return s.Blob(ctx, digest)
+}
+
 // clusterTable is the table of an experiment so far.
 type clusterTable struct {
 	*tables.Table

@@ -25,7 +25,7 @@ func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.
 	defer m.clear()
 	cl.Faithful = true // the cluster keeps the jobs, however long it is away
 	for {
-		x, err := cl.Experiments().Status(a.ctx, name)
+		x, err := cl.Experiments().Show(a.ctx, name)
 		if client.IsNotFound(err) {
 			return "", noExperiment(name)
 		}

@@ -78,7 +78,7 @@ func Handler(cfg Config) http.Handler {
 		{"POST /v1/jobs", leader, json(submission.submitJob)},
 		{"GET /v1/experiments", leader, json(experiment.list)},
 		{"GET /v1/experiments/{name}", leader, json(experiment.get)},
-		{"GET /v1/experiments/{name}/report", leader, experiment.report},
+		{"GET /v1/experiments/{name}/report", leader, experiment.writeReport},
 		{"POST /v1/experiments/{name}/cancel", leader, json(experiment.changeAll(cancels))},
 		{"POST /v1/experiments/{name}/pause", leader, json(experiment.changeAll(pauses))},
 		{"POST /v1/experiments/{name}/resume", leader, json(experiment.changeAll(resumes))},

@@ -38,7 +38,7 @@ func (h *experimentHandlers) list(*http.Request) (any, error) {
 		if of[j.Experiment] == nil {
 			names = append(names, j.Experiment)
 		}
-		of[j.Experiment] = append(of[j.Experiment], h.job(st, j, waits))
+		of[j.Experiment] = append(of[j.Experiment], h.progressOf(st, j, waits))
 	}
 	list := protocol.ExperimentList{Experiments: []protocol.Experiment{}}
 	for _, name := range names {
@@ -61,7 +61,7 @@ func (h *experimentHandlers) describeOne(name string) (*protocol.Experiment, err
 	}
 	waits, list := h.running.Waits(st), []progress.Job(nil)
 	for _, j := range chosen {
-		list = append(list, h.job(st, j, waits))
+		list = append(list, h.progressOf(st, j, waits))
 	}
 	return progress.Of(list), nil
 }
@@ -109,8 +109,8 @@ func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error
 	}
 }
 
-// job describes a job of an experiment and its runs.
-func (h *experimentHandlers) job(st *state.State, j *state.Job, waits map[uint64]jobs.Wait) progress.Job {
+// progressOf describes a job of an experiment and its runs.
+func (h *experimentHandlers) progressOf(st *state.State, j *state.Job, waits map[uint64]jobs.Wait) progress.Job {
 	info := h.infoWaiting(j, st.Index(), waits)
 	var live dispatch.Live
 	if j.State == protocol.Running {
@@ -175,8 +175,8 @@ var reportTypes = map[string]string{
 	"latex": "application/x-tex; charset=utf-8", "html": "text/html; charset=utf-8; product=" + protocol.Product,
 }
 
-// report answers with the report of an experiment, of the runs that have ended. Notes about the results come first in it.
-func (h *experimentHandlers) report(w http.ResponseWriter, r *http.Request) {
+// writeReport answers with the report of an experiment, of the runs that have ended. Notes about the results come first in it.
+func (h *experimentHandlers) writeReport(w http.ResponseWriter, r *http.Request) {
 	text, kind, err := h.makeReport(r)
 	if err != nil {
 		h.answer(w, nil, err)
@@ -276,7 +276,7 @@ func (h *experimentHandlers) Outcomes(ctx context.Context, job uint64, records b
 	}
 }
 
-// Blob implements submission.Source.
-func (h *experimentHandlers) Blob(ctx context.Context, digest string) ([]byte, error) {
+// ReadBlob implements submission.Source.
+func (h *experimentHandlers) ReadBlob(ctx context.Context, digest string) ([]byte, error) {
 	return h.results.blobs.Get(ctx, digest)
 }

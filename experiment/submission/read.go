@@ -22,8 +22,8 @@ type Source interface {
 	// Outcomes calls take with the outcome of each run of a job that has ended. With records, the outcomes have the
 	// learning curves and predictions that the job keeps.
 	Outcomes(ctx context.Context, job uint64, records bool, take func(protocol.CellOutcome) error) error
-	// Blob returns a blob by its digest.
-	Blob(ctx context.Context, digest string) ([]byte, error)
+	// ReadBlob returns a blob by its digest.
+	ReadBlob(ctx context.Context, digest string) ([]byte, error)
 }
 
 // ErrNone is the error of an experiment without jobs.
@@ -63,7 +63,7 @@ func (e *Experiment) Layout(ctx context.Context) (*experiment.Layout, error) {
 	if digest == "" {
 		return nil, fmt.Errorf("the jobs of experiment %s do not have its list of runs; coppice experiment run SPEC records the list again", e.Name)
 	}
-	b, err := e.source.Blob(ctx, digest)
+	b, err := e.source.ReadBlob(ctx, digest)
 	if err != nil {
 		return nil, fmt.Errorf("the list of runs of experiment %s: %w", e.Name, err)
 	}
