@@ -173,18 +173,8 @@ func (c *Client) SubmitRequest(ctx context.Context, r protocol.SubmitRequest) (*
 	return &v, c.json(ctx, http.MethodPost, at("jobs"), r, &v)
 }
 
-// SubmitExperiment queues the jobs of an experiment, all of them or none. A submission
-// that is sent again because its answer was lost makes no other jobs.
-func (c *Client) SubmitExperiment(ctx context.Context, r protocol.ExperimentRequest) (*protocol.JobList, error) {
-	if r.Token == "" {
-		r.Token = rand.Text()
-	}
-	var v protocol.JobList
-	return &v, c.json(ctx, http.MethodPost, at("experiments"), r, &v)
-}
-
-// Jobs lists all jobs in full, the oldest first.
-func (c *Client) Jobs(ctx context.Context) ([]protocol.JobInfo, error) {
+// AllJobs lists all jobs of a cluster in full, the oldest first.
+func AllJobs(ctx context.Context, c *Client) ([]protocol.JobInfo, error) {
 	list, err := c.ListJobs(ctx, protocol.JobQuery{Sort: "submitted", Full: true})
 	if err != nil {
 		return nil, err
@@ -212,46 +202,6 @@ func (c *Client) Job(ctx context.Context, job string) (*protocol.JobInfo, error)
 func (c *Client) Curve(ctx context.Context, job string) (*protocol.JobCurve, error) {
 	var v protocol.JobCurve
 	return &v, c.json(ctx, http.MethodGet, at("jobs", job, "curve"), nil, &v)
-}
-
-// Cells calls take with the outcome of each run of a job that has ended. With records,
-// the outcomes have the learning curves and predictions that the job keeps.
-func (c *Client) Cells(ctx context.Context, job string, records bool, take func(protocol.CellOutcome) error) error {
-	for from := 0; ; {
-		var page protocol.JobCells
-		if err := c.json(ctx, http.MethodGet, at("jobs", job, "runs")+"?from="+strconv.Itoa(from)+"&records="+strconv.FormatBool(records), nil, &page); err != nil {
-			return err
-		}
-		for _, run := range page.Cells {
-			if err := take(run); err != nil {
-				return err
-			}
-		}
-		if page.Next <= from {
-			return nil
-		}
-		from = page.Next
-	}
-}
-
-// CellStates calls take with how each run of a job has ended, from one run on and below
-// another.
-func (c *Client) CellStates(ctx context.Context, job string, from, until int, take func(protocol.CellState) error) error {
-	for {
-		var page protocol.JobCellStates
-		if err := c.json(ctx, http.MethodGet, at("jobs", job, "runs", "states")+fmt.Sprintf("?from=%d&until=%d", from, until), nil, &page); err != nil {
-			return err
-		}
-		for _, run := range page.States {
-			if err := take(run); err != nil {
-				return err
-			}
-		}
-		if page.Next <= from {
-			return nil
-		}
-		from = page.Next
-	}
 }
 
 // Cancel cancels a job. Once it returns, the job will have no model, even after a change

@@ -133,7 +133,7 @@ func TestUnavailable(t *testing.T) {
 	address := dead(t)
 	c := connect(t, address)
 	c.Patience = 50 * time.Millisecond
-	_, err := c.Jobs(t.Context())
+	_, err := AllJobs(t.Context(), c)
 	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), strings.TrimPrefix(address, "http://")) {
 		t.Errorf("got %v", err)
 	}

@@ -63,7 +63,7 @@ func FuzzAnswers(f *testing.F) {
 			"dataset":  func() error { _, err := c.Dataset(ctx, "d"); return err },
 			"delete":   func() error { return c.DeleteDataset(ctx, "d") },
 			"submit":   func() error { _, err := c.Submit(ctx, protocol.Spec{}); return err },
-			"jobs":     func() error { _, err := c.Jobs(ctx); return err },
+			"jobs":     func() error { _, err := AllJobs(ctx, c); return err },
 			"job":      func() error { _, err := c.Job(ctx, "j"); return err },
 			"end":      func() error { _, err := c.DeleteJobs(ctx, "7", "8"); return err },
 			"prune":    func() error { _, err := c.Prune(ctx, protocol.PruneRequest{}); return err },
@@ -146,7 +146,7 @@ func TestEndlessAnswers(t *testing.T) {
 	c.maxJSON, c.maxBytes = 1<<20, 1<<20
 	ctx := testkit.Context(t)
 	for what, call := range map[string]func() error{
-		"JSON":  func() error { _, err := c.Jobs(ctx); return err },
+		"JSON":  func() error { _, err := AllJobs(ctx, c); return err },
 		"bytes": func() error { _, err := c.Model(ctx, "m"); return err },
 	} {
 		sent.Store(0)

@@ -443,7 +443,8 @@ func short(ctx, limited context.Context, err error) error {
 // response is a success.
 func refusal(server string, r *http.Response) (again bool, err error) {
 	if r.StatusCode < 300 {
-		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "text/html" {
+		kind, of, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if err == nil && kind == "text/html" && of["product"] != protocol.Product {
 			return true, stranger(server, "the server answers with a web page")
 		}
 		return false, nil

@@ -62,7 +62,7 @@ func TestSlowCoordinatorIsWaitedFor(t *testing.T) {
 	})
 	c := connect(t, slow.URL)
 	c.silent = 300 * time.Millisecond
-	if jobs, err := c.Jobs(t.Context()); err != nil || len(jobs) != 1 || asked.Load() != 1 {
+	if jobs, err := AllJobs(t.Context(), c); err != nil || len(jobs) != 1 || asked.Load() != 1 {
 		t.Errorf("%v, %v after %d requests", jobs, err, asked.Load())
 	}
 }
@@ -92,7 +92,7 @@ func TestPatienceBoundsTries(t *testing.T) {
 		c.Patience = 0
 		c.Faithful = true // of a cluster that it has not met
 		start := time.Now()
-		_, err := c.Jobs(t.Context())
+		_, err := AllJobs(t.Context(), c)
 		var e *Unavailable
 		var waited silent
 		if !errors.Is(err, ErrUnavailable) || !errors.As(err, &e) || !errors.As(e.Last, &waited) || waited.Duration > test.most || waited.Duration < test.most/2 {
@@ -126,7 +126,7 @@ func TestUnknownOutcome(t *testing.T) {
 		c.Patience = 0
 		_, err := c.Submit(t.Context(), protocol.Spec{})
 		if test.reads {
-			_, err = c.Jobs(t.Context())
+			_, err = AllJobs(t.Context(), c)
 		}
 		var e *Unavailable
 		if !errors.As(err, &e) || e.Unknown != test.want {
@@ -319,7 +319,7 @@ func TestStrangers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := connect(t, test.address)
 			start := time.Now()
-			_, err := c.Jobs(t.Context())
+			_, err := AllJobs(t.Context(), c)
 			if !errors.Is(err, ErrStranger) || !strings.Contains(err.Error(), test.says) || strings.ContainsAny(err.Error(), "\n{<") {
 				t.Errorf("got %v", err)
 			}
@@ -342,12 +342,12 @@ func TestStrangerAmongOthers(t *testing.T) {
 		answer(w, http.StatusOK, protocol.JobList{Jobs: []protocol.JobInfo{{ID: 7}}})
 	})
 	c := connect(t, plain.URL, real.URL)
-	if jobs, err := c.Jobs(t.Context()); err != nil || len(jobs) != 1 {
+	if jobs, err := AllJobs(t.Context(), c); err != nil || len(jobs) != 1 {
 		t.Errorf("%v, %v", jobs, err)
 	}
 	dark := connect(t, plain.URL, dead(t))
 	dark.Patience = 50 * time.Millisecond
-	_, err := dark.Jobs(t.Context())
+	_, err := AllJobs(t.Context(), dark)
 	if !errors.Is(err, ErrUnavailable) || !errors.Is(err, ErrStranger) {
 		t.Errorf("a stranger and a dead address: %v", err)
 	}
@@ -360,7 +360,7 @@ func TestStrangerAmongOthers(t *testing.T) {
 		answer(w, http.StatusOK, protocol.JobList{})
 	}).URL)
 	for range 2 {
-		if _, err := flaky.Jobs(t.Context()); err != nil {
+		if _, err := AllJobs(t.Context(), flaky); err != nil {
 			t.Errorf("a proxy without a coordinator behind it for a moment: %v", err)
 		}
 	}
@@ -370,7 +370,7 @@ func TestStrangerAmongOthers(t *testing.T) {
 func TestRefusedConnection(t *testing.T) {
 	c := connect(t, dead(t))
 	c.Patience = 50 * time.Millisecond
-	_, err := c.Jobs(t.Context())
+	_, err := AllJobs(t.Context(), c)
 	want := "no coordinator answers at " + bare(c.Servers()[0]) + ": connection refused"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

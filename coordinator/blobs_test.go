@@ -352,7 +352,7 @@ func TestKeepJobs(t *testing.T) {
 
 func (c *cluster) jobs(ctx context.Context) []protocol.JobInfo {
 	c.t.Helper()
-	list, err := c.client.Jobs(ctx)
+	list, err := client.AllJobs(ctx, c.client)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func TestNothingLeaks(t *testing.T) {
 	lives(t, ctx, c, 12, 200)
 	after := settled(t, c, nats, func(f, _ figures) bool { return f.atMost(before) })
 	t.Logf("before %+v, after %+v", before, after)
-	jobs, err := c.client.Jobs(ctx)
+	jobs, err := client.AllJobs(ctx, c.client)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/metrics"
@@ -33,7 +34,7 @@ func TestWhatIsWaitedForIsTold(t *testing.T) {
 		j, err := c.client.Job(ctx, job.Name)
 		return err == nil && j.WaitingFor == protocol.WaitNoWorker && strings.Contains(j.Waiting, fmt.Sprintf(":%d", c.peers[1].Port))
 	})
-	list, err := c.client.Jobs(ctx)
+	list, err := client.AllJobs(ctx, c.client)
 	if err != nil || len(list) != 1 || list[0].WaitingFor != protocol.WaitNoWorker || list[0].State != protocol.Running {
 		t.Errorf("%+v, %v", list, err)
 	}

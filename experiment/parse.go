@@ -21,99 +21,91 @@ import (
 var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "methods", "measures", "clip", "budget", "record", "published"}
 
 // Parse reads the spec of an experiment from the text of a file. It checks all that does not
-// depend on the data. Errors are *spec.Error, with line and column.
-func Parse(file string, b []byte) (s *Spec, err error) {
-	s = &Spec{Seed: spec.DefaultSeed, file: file, source: string(b)}
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case fault:
-			s, err = nil, p.err
-		default:
-			panic(p)
+// depend on the data. If it finds mistakes, the error is of type Errors and has all of them, and
+// the spec has what could be read.
+func Parse(file string, b []byte) (*Spec, error) {
+	s := &Spec{Seed: spec.DefaultSeed, file: file, source: string(b)}
+	s.try(func() {
+		root, wrong := kind.Mapping(b)
+		if wrong != nil {
+			s.fail(wrong.Place, "%s", wrong.Reason)
 		}
-	}()
-	root, wrong := kind.Mapping(b)
-	if wrong != nil {
-		return nil, s.Error(wrong.Place, "%s", wrong.Reason)
-	}
-	if root == nil {
-		return nil, s.Error(yamltree.Place{}, "the file is empty; %s %s", kind.Name, kind.Looks)
-	}
-	s.plain(root)
-	s.read(s.mapping(root, kind.Name, topKeys))
-	return s, nil
+		if root == nil {
+			s.fail(yamltree.Place{}, "the file is empty; %s %s", kind.Name, kind.Looks)
+		}
+		s.plain(root)
+		s.read(s.mapping(root, kind.Name, topKeys))
+	})
+	return s, s.mistakes.Sorted()
 }
 
-// read reads the keys in the order in which they depend on each other.
+// read reads the keys in the order in which they depend on each other. After a mistake it reads on, and leaves out what
+// depends on the mistaken item.
 func (s *Spec) read(list []entry) {
 	at := make(map[string]entry)
 	for _, e := range list {
 		at[e.key] = e
 	}
+	// each reads a key that is given, and reports whether it has no mistake.
+	each := func(key string, read func(e entry)) bool {
+		e, ok := at[key]
+		return !ok || s.try(func() { read(e) })
+	}
 	for _, key := range []string{"name", "datasets", "methods"} {
 		if _, ok := at[key]; !ok {
-			s.fail(yamltree.Place{}, "the key %s is missing", key)
+			s.wrong(yamltree.Place{}, "the key %s is missing", key)
 		}
 	}
-	s.readName(at["name"])
-	if e, ok := at["seed"]; ok {
-		s.Seed = s.seed(e)
-	}
+	each("name", func(e entry) {
+		s.Name = s.text(e)
+		if err := protocol.CheckName(s.Name); err != nil {
+			s.wrong(e.valueAt, "name: %v", err)
+		}
+		if len(s.Name) > maxName {
+			s.wrong(e.valueAt, "name: want at most %[2]d characters, got %[1]d", len(s.Name), maxName)
+		}
+	})
+	each("seed", func(e entry) { s.Seed = s.seed(e) })
 	common := Folds{Scheme: folds.Scheme{Way: folds.Seeded, Folds: 10, Seed: s.Seed, Repeats: 1}, Repeats: 1}
-	if e, ok := at["folds"]; ok {
-		common = s.folds(e)
-	}
-	if e, ok := at["missing"]; ok {
+	each("folds", func(e entry) { common = s.folds(e) })
+	each("missing", func(e entry) {
 		if v := s.text(e); v != "skip" && v != "refuse" {
 			s.fail(e.valueAt, "missing: want skip or refuse, got %q; the key says whether datasets without a file are skipped or are an error", v)
 		}
 		s.SkipMissing = s.text(e) == "skip"
-	}
-	for _, n := range s.sequence(at["datasets"]) {
-		s.Datasets = append(s.Datasets, s.dataset(n, common))
-	}
-	for _, n := range s.sequence(at["methods"]) {
-		s.rows(n)
-	}
+	})
+	s.allSets = each("datasets", func(e entry) {
+		for _, n := range s.sequence(e) {
+			s.try(func() { s.Datasets = append(s.Datasets, s.dataset(n, common)) })
+		}
+	})
+	each("methods", func(e entry) {
+		for _, n := range s.sequence(e) {
+			s.try(func() { s.rows(n) })
+		}
+	})
 	s.checkNames()
-	if e, ok := at["budget"]; ok {
-		s.setBudgets(e)
-	}
+	each("budget", s.setBudgets)
 	s.Measures = DefaultMeasures
-	if e, ok := at["measures"]; ok {
-		s.Measures = s.measures(e)
-	}
-	if e, ok := at["clip"]; ok {
+	s.allMeasures = each("measures", func(e entry) { s.Measures = s.measures(e) })
+	each("clip", func(e entry) {
 		given := protocol.Spec{}
 		if err := spec.Set(&given, "clip", s.text(e)); err != nil {
 			s.fail(e.valueAt, "%v", err)
 		}
 		s.Clip = given.Clip
-	}
-	if e, ok := at["record"]; ok {
-		s.record(e)
-	}
-	if e, ok := at["published"]; ok {
+	})
+	each("record", s.record)
+	each("published", func(e entry) {
 		for _, n := range s.sequence(e) {
-			s.published(n)
+			s.try(func() { s.published(n) })
 		}
-	}
+	})
 	s.checkSize()
 }
 
 // maxName leaves room for the names of the jobs.
 const maxName = 60
-
-func (s *Spec) readName(e entry) {
-	s.Name = s.text(e)
-	if err := protocol.CheckName(s.Name); err != nil {
-		s.fail(e.valueAt, "name: %v", err)
-	}
-	if len(s.Name) > maxName {
-		s.fail(e.valueAt, "name: want at most %[2]d characters, got %[1]d", len(s.Name), maxName)
-	}
-}
 
 func (s *Spec) seed(e entry) uint64 {
 	v, err := strconv.ParseUint(s.text(e), 10, 64)
@@ -128,7 +120,7 @@ func (s *Spec) checkNames() {
 	names := make(map[string]int)
 	for _, d := range s.Datasets {
 		if line, twice := names[d.Name]; twice {
-			s.fail(d.At, "two datasets have the name %q, the first in line %d; give one of them another name with the key name", d.Name, line)
+			s.wrong(d.At, "two datasets have the name %q, the first in line %d; give one of them another name with the key name", d.Name, line)
 		}
 		names[d.Name] = d.At.Line
 	}
@@ -137,16 +129,16 @@ func (s *Spec) checkNames() {
 		r := &s.Rows[i]
 		look := printable.Look(r.Name)
 		if strings.EqualFold(look, meanPredictor) {
-			s.fail(r.At, "no method can have the name %q, because each report has a line of this name; give the method another name with the key name", r.Name)
+			s.wrong(r.At, "no method can have the name %q, because each report has a line of this name; give the method another name with the key name", r.Name)
 		}
 		before := first[look]
 		switch {
 		case before == nil:
 			first[look] = r
 		case before.Name == r.Name:
-			s.fail(r.At, "two methods have the name %q, the first in line %d: give one another name with the key name, in which {setting} becomes the value of a setting", r.Name, before.At.Line)
+			s.wrong(r.At, "two methods have the name %q, the first in line %d: give one another name with the key name, in which {setting} becomes the value of a setting", r.Name, before.At.Line)
 		default:
-			s.fail(r.At, "the name %q of a method looks like the name %q in line %d; give one of the methods another name with the key name", r.Name, before.Name, before.At.Line)
+			s.wrong(r.At, "the name %q of a method looks like the name %q in line %d; give one of the methods another name with the key name", r.Name, before.Name, before.At.Line)
 		}
 	}
 }
@@ -173,15 +165,16 @@ func (s *Spec) measures(e entry) []string {
 	for i, name := range names {
 		s.measure(placeOf(s.sequence(e)[i]), name)
 		if slices.Index(names, name) < i {
-			s.fail(placeOf(s.sequence(e)[i]), "measures: %s is listed twice", name)
+			s.wrong(placeOf(s.sequence(e)[i]), "measures: %s is listed twice", name)
 		}
 	}
 	return names
 }
 
+// measure records a mistake if there is no such measure.
 func (s *Spec) measure(at yamltree.Place, name string) {
 	if known := measures.Names(); !slices.Contains(known, name) {
-		s.fail(at, "unknown measure %q%s; the measures are %s", name, param.Suggest(name, known), strings.Join(known, ", "))
+		s.wrong(at, "unknown measure %q%s; the measures are %s", name, param.Suggest(name, known), strings.Join(known, ", "))
 	}
 }
 
@@ -192,7 +185,8 @@ func (s *Spec) checkSize() {
 	for _, d := range s.Datasets {
 		cells += max(1, d.Folds.Scheme.Folds) * d.Folds.Repeats * len(s.Rows)
 		if cells > round.MaxCells {
-			s.fail(d.At, "the experiment has more than %s runs with this dataset (%s methods, %s repeats, %s folds)", units.Count(round.MaxCells), units.Count(len(s.Rows)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
+			s.wrong(d.At, "the experiment has more than %s runs with this dataset (%s methods, %s repeats, %s folds)", units.Count(round.MaxCells), units.Count(len(s.Rows)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
+			return
 		}
 	}
 }

@@ -24,10 +24,25 @@ func (s *Spec) dataset(n ast.Node, common Folds) Dataset {
 	d := Dataset{Folds: common, At: placeOf(n)}
 	if file, ok := yamltree.Scalar(n); ok {
 		d.File = file
-	} else {
+	} else if !s.try(func() {
 		for _, e := range s.mapping(n, "a dataset", slices.Concat(datasetKeys, ReadingKeys)) {
-			s.datasetKey(&d, e)
+			s.try(func() {
+				switch e.key {
+				case "file":
+					d.File = s.text(e)
+				case "dataset":
+					d.On = s.text(e)
+				case "name":
+					d.Name = s.text(e)
+				case "folds":
+					d.Folds = s.folds(e)
+				default:
+					d.Options = append(d.Options, param.Pair{Key: e.key, Value: strings.Join(s.values(e), ",")})
+				}
+			})
 		}
+	}) {
+		panic(mistake{})
 	}
 	switch {
 	case (d.File == "") == (d.On == ""):
@@ -46,21 +61,6 @@ func (s *Spec) dataset(n ast.Node, common Folds) Dataset {
 		s.fail(d.At, "the dataset's name %q has %d characters, want at most %d; give the dataset another name with the key name", d.Name, len(d.Name), maxName/2)
 	}
 	return d
-}
-
-func (s *Spec) datasetKey(d *Dataset, e entry) {
-	switch e.key {
-	case "file":
-		d.File = s.text(e)
-	case "dataset":
-		d.On = s.text(e)
-	case "name":
-		d.Name = s.text(e)
-	case "folds":
-		d.Folds = s.folds(e)
-	default:
-		d.Options = append(d.Options, param.Pair{Key: e.key, Value: strings.Join(s.values(e), ",")})
-	}
 }
 
 // nameOf makes a dataset's name of a file's.

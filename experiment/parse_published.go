@@ -20,12 +20,12 @@ func (s *Spec) published(n ast.Node) {
 		switch e.key {
 		case "dataset":
 			p.Dataset = s.text(e)
-			if !slices.ContainsFunc(s.Datasets, func(d Dataset) bool { return d.Name == p.Dataset }) {
+			if s.allSets && !slices.ContainsFunc(s.Datasets, func(d Dataset) bool { return d.Name == p.Dataset }) {
 				var names []string
 				for _, d := range s.Datasets {
 					names = append(names, d.Name)
 				}
-				s.fail(e.valueAt, "the experiment has no dataset %q%s", p.Dataset, param.Suggest(p.Dataset, names))
+				s.wrong(e.valueAt, "the experiment has no dataset %q%s", p.Dataset, param.Suggest(p.Dataset, names))
 			}
 		case "method":
 			p.Row = s.text(e)
@@ -39,13 +39,16 @@ func (s *Spec) published(n ast.Node) {
 		s.fail(p.At, "published values need three keys: dataset, method and values")
 	}
 	for _, e := range figures {
-		s.measure(e.at, e.key)
-		if !slices.Contains(s.Measures, e.key) {
-			s.fail(e.at, "%s is not a measure of this experiment; its measures are %s", e.key, strings.Join(s.Measures, ", "))
+		if !s.try(func() { s.measure(e.at, e.key) }) {
+			continue
+		}
+		if s.allMeasures && !slices.Contains(s.Measures, e.key) {
+			s.wrong(e.at, "%s is not a measure of this experiment; its measures are %s", e.key, strings.Join(s.Measures, ", "))
 		}
 		p.Measure = e.key
-		p.Value, p.Deviation = s.figure(e)
-		s.Published = append(s.Published, p)
+		if s.try(func() { p.Value, p.Deviation = s.figure(e) }) {
+			s.Published = append(s.Published, p)
+		}
 	}
 }
 

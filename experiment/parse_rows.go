@@ -21,8 +21,9 @@ import (
 var rowKeys = []string{"algorithm", "name", "preset", "settings", "grid", "search", "choose", "budget"}
 
 // rows reads one item of methods: an algorithm, or a mapping, which is a method for each point of
-// its grid or its search.
+// its grid or its search. An item with a mistake is no method.
 func (s *Spec) rows(n ast.Node) {
+	before := len(s.mistakes)
 	r := Row{At: placeOf(n)}
 	if name, ok := yamltree.Scalar(n); ok {
 		r.Algorithm = s.algorithm(r.At, name)
@@ -41,22 +42,30 @@ func (s *Spec) rows(n ast.Node) {
 	r.Algorithm = s.algorithm(e.valueAt, s.text(e))
 	r.trained = r.Algorithm
 	if e, ok := at["name"]; ok {
-		r.Name = s.rowNameOf(e)
+		s.try(func() { r.Name = s.rowNameOf(e) })
 	}
 	var settings []param.Pair
 	if e, ok := at["preset"]; ok {
-		s.check(r.Algorithm, e, "preset", s.text(e))
-		settings = append(settings, param.Pair{Key: "preset", Value: s.text(e)})
+		s.try(func() {
+			s.check(r.Algorithm, e, "preset", s.text(e))
+			settings = append(settings, param.Pair{Key: "preset", Value: s.text(e)})
+		})
 	}
 	if e, ok := at["settings"]; ok {
-		for _, given := range s.mapping(e.value, "settings", nil) {
-			settings = append(settings, s.setting(r.Algorithm, given))
-		}
+		s.try(func() {
+			for _, given := range s.mapping(e.value, "settings", nil) {
+				s.try(func() { settings = append(settings, s.setting(r.Algorithm, given)) })
+			}
+		})
 	}
 	if e, ok := at["budget"]; ok {
-		r.Budget = &Budget{s.duration(e), fmt.Sprintf("line %d", r.At.Line)} // of all points together
+		s.try(func() { r.Budget = &Budget{s.duration(e), fmt.Sprintf("line %d", r.At.Line)} }) // of all points together
 	}
-	points := s.points(&r, at)
+	var points [][]param.Pair
+	s.try(func() { points = s.points(&r, at) })
+	if len(s.mistakes) > before {
+		panic(mistake{})
+	}
 	if e, ok := at["choose"]; ok {
 		s.choose(r, e, settings, points)
 		return

@@ -47,12 +47,15 @@ func (s *Spec) grids(r *Row, e entry) (points [][]param.Pair) {
 func (s *Spec) grid(r *Row, e entry) [][]param.Pair {
 	points := [][]param.Pair{nil}
 	for _, axis := range s.mapping(e.value, "grid", nil) {
-		values := s.values(axis)
+		var values []string
+		if !s.try(func() { values = s.values(axis) }) {
+			continue
+		}
 		if len(points)*len(values) > round.MaxCells {
 			s.fail(axis.at, "grid: want at most %d points, got more", round.MaxCells)
 		}
 		for _, v := range values {
-			s.check(r.Algorithm, axis, axis.key, v)
+			s.try(func() { s.check(r.Algorithm, axis, axis.key, v) })
 		}
 		var next [][]param.Pair
 		for _, point := range points {

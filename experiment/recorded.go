@@ -68,7 +68,7 @@ func (s *Spec) record(e entry) {
 	}
 	for i, word := range s.texts(e) {
 		if err := s.Record.add(word); err != nil {
-			s.fail(placeOf(s.sequence(e)[i]), "record: %v", err)
+			s.wrong(placeOf(s.sequence(e)[i]), "record: %v", err)
 		}
 	}
 }

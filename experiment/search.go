@@ -72,12 +72,18 @@ func (s *Spec) space(r *Row, e entry) (axes []axis) {
 	if len(list) == 0 {
 		s.fail(e.at, "space: the space is empty")
 	}
+	ok := true
 	for _, x := range list {
-		if _, words := x.value.(*ast.SequenceNode); words {
-			axes = append(axes, s.oneOf(r, x))
-			continue
-		}
-		axes = append(axes, s.interval(r, x))
+		ok = s.try(func() {
+			if _, words := x.value.(*ast.SequenceNode); words {
+				axes = append(axes, s.oneOf(r, x))
+			} else {
+				axes = append(axes, s.interval(r, x))
+			}
+		}) && ok
+	}
+	if !ok {
+		panic(mistake{})
 	}
 	return axes
 }

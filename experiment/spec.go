@@ -31,6 +31,11 @@ type Spec struct {
 
 	file   string
 	source string // the text
+
+	// While the text is read.
+	mistakes    Errors
+	allSets     bool // true if no dataset has a mistake
+	allMeasures bool // true if no measure has a mistake
 }
 
 // Dataset is a dataset of a spec.
@@ -85,9 +90,7 @@ func (s *Spec) Error(at yamltree.Place, format string, args ...any) error {
 
 // Located adds a place in the spec's file to an error about what the spec names there, and keeps
 // the kind of the error.
-func (s *Spec) Located(at yamltree.Place, err error) error {
-	return fmt.Errorf("%s:%d:%d: %w", s.file, at.Line, at.Column, err)
-}
+func (s *Spec) Located(at yamltree.Place, err error) error { return &located{s.file, at, err} }
 
 // DefaultMeasures are those of a spec that names none: the six of Geng 2016.
 var DefaultMeasures = []string{"chebyshev", "clark", "canberra", "kl", "cosine", "intersection"}

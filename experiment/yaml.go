@@ -26,11 +26,31 @@ type entry struct {
 	value   ast.Node
 }
 
-// fault is an error at a place: reading a spec ends by a panic with one, and Parse returns it.
-type fault struct{ err error }
+// mistake is what fail panics with: the item of the spec that is being read has a mistake, which is recorded.
+type mistake struct{}
 
+// wrong records a mistake.
+func (s *Spec) wrong(at yamltree.Place, format string, args ...any) {
+	s.mistakes.Add(s.Error(at, format, args...))
+}
+
+// fail records a mistake and ends the reading of an item, up to the next try.
 func (s *Spec) fail(at yamltree.Place, format string, args ...any) {
-	panic(fault{s.Error(at, format, args...)})
+	s.wrong(at, format, args...)
+	panic(mistake{})
+}
+
+// try reads an item of the spec, and reports whether it has no mistake.
+func (s *Spec) try(read func()) (ok bool) {
+	before := len(s.mistakes)
+	defer func() { ok = len(s.mistakes) == before }()
+	defer func() {
+		if p := recover(); p != nil && p != any(mistake{}) {
+			panic(p)
+		}
+	}()
+	read()
+	return true
 }
 
 // plain fails if a value stands for one elsewhere in the file, or says its type.
@@ -49,7 +69,7 @@ func (v plainVisitor) Visit(n ast.Node) ast.Visitor {
 	return v
 }
 
-// mapping lists the entries of a mapping, each of which has one of the keys; nil: any.
+// mapping lists the entries of a mapping that have one of the keys; nil: any key. Other entries are mistakes.
 func (s *Spec) mapping(n ast.Node, what string, keys []string) []entry {
 	var values []*ast.MappingValueNode
 	switch n := n.(type) {
@@ -69,14 +89,17 @@ func (s *Spec) mapping(n ast.Node, what string, keys []string) []entry {
 			e.key, ok = yamltree.Scalar(key)
 		}
 		if !ok {
-			s.fail(e.at, "%s: every key must be a plain word", what)
+			s.wrong(e.at, "%s: every key must be a plain word", what)
+			continue
 		}
 		if first, twice := seen[e.key]; twice {
-			s.fail(e.at, "%s: the key %s is given twice, first in line %d", what, e.key, first.Line)
+			s.wrong(e.at, "%s: the key %s is given twice, first in line %d", what, e.key, first.Line)
+			continue
 		}
 		seen[e.key] = e.at
 		if keys != nil && !slices.Contains(keys, e.key) {
-			s.fail(e.at, "%s: unknown key %q%s; the keys are %s", what, e.key, param.Suggest(e.key, keys), strings.Join(keys, ", "))
+			s.wrong(e.at, "%s: unknown key %q%s; the keys are %s", what, e.key, param.Suggest(e.key, keys), strings.Join(keys, ", "))
+			continue
 		}
 		list = append(list, e)
 	}

@@ -91,9 +91,6 @@ type JobInfo struct {
 	CellsAgain int `json:"runs_again,omitempty"`
 	// CellsNotRun is how many are not run, since their budget is used up; Collected has them too.
 	CellsNotRun int `json:"runs_not_run,omitempty"`
-	// CellsLeft is how many seconds the runs of a running job still take if all slots of the workers
-	// compute them, as the leader estimates from ended runs; 0: not known.
-	CellsLeft float64 `json:"runs_left_seconds,omitempty"`
 	// Gathered is the number of finished tasks of a gather round, and Tasks the number of all.
 	// InFlight is how many tasks workers compute just now, as the leader knows.
 	Gathered int `json:"collected,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -232,53 +233,45 @@ func cutName(name string, width int) string {
 	return text
 }
 
-// The time between two readings of the cells of an experiment: at the least, and as a multiple of what
-// one reading takes, so that watching costs the cluster little.
+// The time between two readings of the runs of an experiment: the least, and as a multiple of the time of a reading. So
+// watching costs the cluster little.
 const (
 	leastReading  = 2 * time.Second
 	readingsApart = 20
 )
 
-// watchedGrid is the grid of an experiment on a cluster, as it was read last. How a cell ended is read once, and
-// no outcome is.
+// watchedGrid is the grid of an experiment on a cluster, as it was read last. The state of a run that has ended is read
+// once. Outcomes are not read.
 type watchedGrid struct {
 	cl     *client.Client
 	name   string
 	layout *experiment.Layout // of the spec; nil: that of the jobs
 
-	of   string // the jobs that it is of
+	of   string // the number of jobs and the outline that it is of
 	done int    // when it was read
 	next time.Time
 	jobs []*watchedJob
 	grid *cellGrid // nil: it was not read
 }
 
-// watchedJob is what is known of the cells of a job.
+// watchedJob is what is known of the runs of a job.
 type watchedJob struct {
-	id    string
+	id    uint64
 	cells [][]*tables.Cell // by unit: those of the table, several where datasets have the same content
 	known []bool           // by unit: it has ended, or is not run
 }
 
-// refresh reads how cells have ended, where their number has changed and it is time to. What cannot be read
-// leaves the grid as far as it is: the report at the end says what is wrong.
-func (w *watchedGrid) refresh(ctx context.Context, jobs []protocol.JobInfo, done int) {
-	start, of := time.Now(), namesOf(jobs)
-	if start.Before(w.next) || w.grid != nil && of == w.of && done == w.done {
+// refresh reads how runs have ended if their number has changed and it is time to. After an error the grid stays as it
+// is: the report at the end says what is wrong.
+func (w *watchedGrid) refresh(ctx context.Context, x *protocol.Experiment) {
+	start, of := time.Now(), fmt.Sprintf("%d %s", x.Jobs, x.Outline)
+	if start.Before(w.next) || w.grid != nil && of == w.of && x.Done == w.done {
 		return
 	}
 	if w.read(ctx, of) == nil {
-		w.done = done
+		w.done = x.Done
 	}
 	w.next = time.Now().Add(max(leastReading, readingsApart*time.Since(start)))
-}
-
-// namesOf names jobs and their outlines.
-func namesOf(jobs []protocol.JobInfo) (text string) {
-	for i := range jobs {
-		text += fmt.Sprintf("%d %s,", jobs[i].ID, jobs[i].Outline)
-	}
-	return text
 }
 
 func (w *watchedGrid) read(ctx context.Context, of string) error {
@@ -296,16 +289,17 @@ func (w *watchedGrid) read(ctx context.Context, of string) error {
 	return nil
 }
 
-// begin reads what the experiment has; how its cells have ended is not known then.
+// begin reads what the experiment has. How its runs have ended is not known then.
 func (w *watchedGrid) begin(ctx context.Context) error {
-	e, err := readJobs(ctx, w.cl, w.name)
+	e, err := submission.Read(ctx, clusterSource{w.cl}, w.name)
 	if err != nil {
 		return err
 	}
-	e.layout = w.layout
-	l, err := e.readLayout(ctx)
-	if err != nil {
-		return err
+	l := w.layout
+	if l == nil {
+		if l, err = e.Layout(ctx); err != nil {
+			return err
+		}
 	}
 	t := l.Fill(nil, nil)
 	at := make(map[string][]*tables.Cell, len(t.Cells))
@@ -315,12 +309,12 @@ func (w *watchedGrid) begin(ctx context.Context) error {
 		}
 	}
 	var jobs []*watchedJob
-	for _, j := range e.jobs {
+	for _, j := range e.Jobs {
 		cells, err := j.Cells()
 		if err != nil {
 			return err
 		}
-		of := &watchedJob{id: fmt.Sprint(j.ID), known: make([]bool, len(cells))}
+		of := &watchedJob{id: j.ID, known: make([]bool, len(cells))}
 		for i := range cells {
 			of.cells = append(of.cells, at[cells[i].Key])
 		}
@@ -330,20 +324,20 @@ func (w *watchedGrid) begin(ctx context.Context) error {
 	return nil
 }
 
-// readJob reads what is not known of the cells of a job.
+// readJob reads what is not known of the runs of a job.
 func (w *watchedGrid) readJob(ctx context.Context, j *watchedJob) error {
 	for _, s := range unknown(j.known) {
-		if err := w.cl.CellStates(ctx, j.id, s.from, s.until, func(c protocol.CellState) error { return w.take(j, c) }); err != nil {
+		if err := w.cl.Experiments().States(ctx, j.id, s.from, s.until, func(c protocol.CellState) error { return w.take(j, c) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take notes how a cell has ended. One that failed counts as failed until it has ended well in another job.
+// take notes how a run has ended. A failed run counts as failed until it has ended well in another job.
 func (w *watchedGrid) take(j *watchedJob, c protocol.CellState) error {
 	if c.Task < 0 || c.Task >= len(j.cells) {
-		return fmt.Errorf("job %s: run %d of %d", j.id, c.Task, len(j.cells))
+		return fmt.Errorf("job %d: run %d of %d", j.id, c.Task, len(j.cells))
 	}
 	j.known[c.Task] = true
 	state := tables.Done
@@ -359,14 +353,14 @@ func (w *watchedGrid) take(j *watchedJob, c protocol.CellState) error {
 	return nil
 }
 
-// cellRange is the units from one on and below another.
+// cellRange is the runs with from <= number < until.
 type cellRange struct{ from, until int }
 
-// betweenStretches is how many known units two stretches have between them at the least: to read as many again
-// costs less than one more request.
+// betweenStretches is the least number of known runs between two stretches: to read fewer again costs less than a
+// request.
 const betweenStretches = 100
 
-// unknown lists the stretches of units that have all of those that are not known.
+// unknown lists stretches that contain all runs that are not known.
 func unknown(known []bool) (list []cellRange) {
 	for u, is := range known {
 		last := len(list) - 1
@@ -381,7 +375,7 @@ func unknown(known []bool) (list []cellRange) {
 	return list
 }
 
-// lines are those of the grid; nil: it was not read.
+// lines draws the grid, or returns nil if it was not read.
 func (w *watchedGrid) lines(columns, lines int) []string {
 	if w.grid == nil {
 		return nil

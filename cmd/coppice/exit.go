@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/job/spec"
 )
@@ -65,6 +66,8 @@ type failure struct {
 	Error string `json:"error"`
 	Kind  string `json:"kind"`
 	Code  int    `json:"exit_code"`
+	// Mistakes lists what is wrong with a spec of an experiment, if that is more than one thing.
+	Mistakes []string `json:"mistakes,omitempty"`
 }
 
 // interrupted is the error of an interrupted command. Its text says what continues without the command, and is printed
@@ -85,7 +88,14 @@ func (absent) Is(target error) bool { return target == fs.ErrNotExist }
 
 // failureOf describes an error of a command that ran under ctx.
 func failureOf(ctx context.Context, err error) failure {
-	f := failure{strings.ReplaceAll(message(err), "\n", "; "), "failed", exitFailed}
+	f := failure{Error: strings.ReplaceAll(message(err), "\n", "; "), Kind: "failed", Code: exitFailed}
+	var mistakes experiment.Errors
+	if errors.As(err, &mistakes) && len(mistakes) > 1 {
+		f.Error = plural(len(mistakes), "mistake") + " in the spec and its data"
+		for _, one := range mistakes {
+			f.Mistakes = append(f.Mistakes, strings.ReplaceAll(message(one), "\n", "; "))
+		}
+	}
 	var refused *client.Error
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -104,7 +114,7 @@ func failureOf(ctx context.Context, err error) failure {
 	return f
 }
 
-// report prints an error on one line, or as one JSON value, and returns the exit code.
+// report prints an error, each mistake of a spec on its line, or as one JSON value, and returns the exit code.
 func report(ctx context.Context, stderr io.Writer, asJSON bool, err error) int {
 	if err == nil {
 		return exitOK
@@ -118,6 +128,11 @@ func report(ctx context.Context, stderr io.Writer, asJSON bool, err error) int {
 		e.Encode(f)
 	case errors.As(err, &plain):
 		fmt.Fprintln(stderr, printable.Text(f.Error))
+	case f.Mistakes != nil:
+		fmt.Fprintf(stderr, "coppice: %s:\n", f.Error)
+		for _, one := range f.Mistakes {
+			fmt.Fprintln(stderr, printable.Text(one))
+		}
 	default:
 		fmt.Fprintf(stderr, "coppice: %s\n%s", printable.Text(f.Error), printable.Text(engine.PanicStack(err)))
 	}

@@ -92,11 +92,11 @@ func TestErrorsInJSON(t *testing.T) {
 		args string
 		want failure
 	}{
-		{"train --lokal -o json", failure{`unknown flag --lokal, did you mean "--local"?; see "coppice train --help"`, "usage", 2}},
-		{"--output=json trian", failure{`unexpected argument trian, did you mean "train"?; see "coppice --help"`, "usage", 2}},
-		{"predict -o json --model @/none --data @/x.csv --out @/p.csv", failure{dir + "/none: no such file or folder", "not_found", 1}},
-		{"train -o json --local", failure{"want data to train on: give --data FILE or --dataset NAME", "usage", 2}},
-		{"job list -o json --server " + nobody, failure{"no coordinator answers at " + nobody + ": connection refused; is the coordinator running, and is --server right?", "unavailable", 1}},
+		{"train --lokal -o json", failure{Error: `unknown flag --lokal, did you mean "--local"?; see "coppice train --help"`, Kind: "usage", Code: 2}},
+		{"--output=json trian", failure{Error: `unexpected argument trian, did you mean "train"?; see "coppice --help"`, Kind: "usage", Code: 2}},
+		{"predict -o json --model @/none --data @/x.csv --out @/p.csv", failure{Error: dir + "/none: no such file or folder", Kind: "not_found", Code: 1}},
+		{"train -o json --local", failure{Error: "want data to train on: give --data FILE or --dataset NAME", Kind: "usage", Code: 2}},
+		{"job list -o json --server " + nobody, failure{Error: "no coordinator answers at " + nobody + ": connection refused; is the coordinator running, and is --server right?", Kind: "unavailable", Code: 1}},
 	}
 	for _, test := range tests {
 		cmd, stdout, stderr := process(t, dir, strings.Fields(strings.ReplaceAll(test.args, "@", dir))...)

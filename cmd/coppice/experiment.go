@@ -24,6 +24,8 @@ type experimentCmd struct {
 	Watch  experimentWatchCmd  `cmd:"" help:"Show the progress of an experiment on a cluster until it ends, then print its report."`
 	Report experimentReportCmd `cmd:"" help:"Write the report of an experiment: measures, tests, ranks, times."`
 	Extend experimentExtendCmd `cmd:"" help:"Submit the new runs of a spec to its experiment on a cluster."`
+	Pause  experimentPauseCmd  `cmd:"" help:"Pause an experiment; runs that have ended are kept."`
+	Resume experimentResumeCmd `cmd:"" help:"Let a paused experiment go on."`
 	Cancel experimentCancelCmd `cmd:"" help:"Cancel the jobs of an experiment; the results of runs that have ended are kept."`
 	Delete experimentDeleteCmd `cmd:"" help:"Delete an ended experiment from a cluster."`
 }
@@ -36,24 +38,21 @@ type specArg struct {
 	NoBudget bool `help:"Ignore the budgets of the spec and do all runs."`
 }
 
-// read reads the spec.
+// read reads the spec. If it has mistakes, their error comes with what could be read.
 func (s *specArg) read() (*experiment.Spec, error) {
-	text, err := s.text()
+	text, err := s.specText()
 	if err != nil {
 		return nil, err
 	}
 	of, err := experiment.Parse(s.Spec, text)
-	if err != nil {
-		return nil, err
-	}
 	if of.Data = s.Data; s.NoBudget {
 		of.NoBudgets()
 	}
-	return of, nil
+	return of, err
 }
 
-// text returns the text of the spec. A file comes before a shipped spec of the same name.
-func (s *specArg) text() ([]byte, error) {
+// specText returns the text of the spec. A file comes before a shipped spec of the same name.
+func (s *specArg) specText() ([]byte, error) {
 	info, err := os.Stat(s.Spec)
 	if err != nil || info.IsDir() {
 		if ships, ok := shipped.Find(s.Spec); ok {
@@ -110,6 +109,9 @@ func (c *experimentRunCmd) Run(a *app) error {
 		return usagef("--threads and --dir need --local: on a cluster, workers compute and the cluster keeps the results")
 	}
 	s, err := c.read()
+	if s != nil && err != nil {
+		return c.withData(a, s, err, c.Local)
+	}
 	if err == nil {
 		err = c.cellFlags.set(s)
 	}
@@ -136,15 +138,15 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 		return err
 	}
 	defer cl.Close()
-	e, n, err := c.submit(a, cl, s, &c.cellFlags, c.KeepModels)
+	sub, err := c.submit(a, cl, s, &c.cellFlags, c.KeepModels)
 	if err != nil {
 		return err
 	}
-	if len(e.jobs) == 0 {
-		return fmt.Errorf("%s: no method supports any dataset, so there is nothing to run: %s", c.Spec, strings.Join(failuresOf(e.layout.Fill(nil, nil)), "; "))
+	if sub.Empty && sub.Request.After == 0 {
+		return fmt.Errorf("%s: no method supports any dataset, so there is nothing to run: %s", c.Spec, strings.Join(failuresOf(sub.Layout.Fill(nil, nil)), "; "))
 	}
-	a.note("%s of experiment %s submitted", plural(n, "run"), s.Name)
-	return watchAndReport(a, cl, s.Name, e.layout, &c.reportFlags)
+	a.note("%s of experiment %s submitted", plural(sub.Runs, "run"), s.Name)
+	return watchAndReport(a, cl, s.Name, sub.Layout, &c.reportFlags)
 }
 
 type experimentShowCmd struct {

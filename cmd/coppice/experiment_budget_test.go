@@ -58,9 +58,9 @@ methods:
 	if text := works(t, "experiment", "show", "e", "--server", server); !named(text, "missing") {
 		t.Errorf("show:\n%s", text)
 	}
-	var list []standing
+	var list []protocol.Experiment
 	inJSON(t, &list, "experiment", "list", "--server", server)
-	if len(list) != 1 || list[0].State != "done" || list[0].Cells != 16 || list[0].Done != 8 || list[0].NotRun != 8 {
+	if len(list) != 1 || list[0].State != "done" || list[0].Runs != 16 || list[0].Done != 8 || list[0].NotRun != 8 {
 		t.Errorf("%+v", list)
 	}
 	if text := works(t, "experiment", "extend", spec, "--no-budget", "--server", server); !strings.Contains(text, "8 runs added") {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,8 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment"
+	reporting "github.com/coppice-ldl/coppice/experiment/report"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -133,8 +136,8 @@ func TestRecordedCells(t *testing.T) {
 	if diff := cmp.Diff(recorded[0], recorded[1]); diff != "" {
 		t.Error(diff)
 	}
-	var list []standing
-	if inJSON(t, &list, "experiment", "list", "--server", server); len(list) != 1 || list[0].Cells != 4 || list[0].Done != 4 {
+	var list []protocol.Experiment
+	if inJSON(t, &list, "experiment", "list", "--server", server); len(list) != 1 || list[0].Runs != 4 || list[0].Done != 4 {
 		t.Errorf("%+v", list)
 	}
 	for _, c := range []struct{ flag, says string }{{"--record=odd", `--record: cannot record "odd"`}, {"--record-again", "--record-again: nothing is to be recorded"}} {
@@ -172,9 +175,9 @@ func cellsOfTwoRuns(t *testing.T, n int) {
 	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", more, "--local")), asJSON(t, there)); diff != "" {
 		t.Error(diff)
 	}
-	var list []standing
+	var list []protocol.Experiment
 	inJSON(t, &list, "experiment", "list", "--server", server)
-	if len(list) != 1 || list[0].Done != 2*n || list[0].Cells != 2*n || list[0].State != "done" {
+	if len(list) != 1 || list[0].Done != 2*n || list[0].Runs != 2*n || list[0].State != "done" {
 		t.Errorf("%+v", list)
 	}
 }
@@ -222,7 +225,7 @@ func TestModelsOfCells(t *testing.T) {
 	}
 }
 
-// TestCancelledCells: the cells that had ended when an experiment was cancelled are in its report,
+// TestCancelledCells: an experiment is paused and goes on; the cells that had ended when it was cancelled are in its report,
 // and the next run has the others run alone.
 func TestCancelledCells(t *testing.T) {
 	dir := t.TempDir()
@@ -240,6 +243,17 @@ func TestCancelledCells(t *testing.T) {
 		list, err := c.Client().ListJobs(t.Context(), protocol.JobQuery{Experiment: "e"})
 		return err == nil && recordedCells(list.Jobs) >= 2
 	})
+	for _, command := range []string{"pause", "pause", "resume", "resume"} {
+		var x protocol.ExperimentChange
+		inJSON(t, &x, on("experiment", command, "e")...)
+		testkit.Until(t, "the experiment to be listed as "+string(x.State), func() bool {
+			now, err := c.Client().Experiments().Show(t.Context(), "e")
+			return err == nil && (now.State == protocol.Paused) == (command == "pause") && now.Done >= 2
+		})
+	}
+	if e := coppice(t, on("experiment", "pause", "none")...); e.code != exitFailed || !strings.Contains(e.stderr, `the cluster has no experiment "none"`) {
+		t.Errorf("exit code %d\n%s", e.code, e.stderr)
+	}
 	works(t, on("experiment", "cancel", "e")...)
 	if e := <-end; e.code != exitFailed || !strings.Contains(e.stderr, "runs of experiment e missing") {
 		t.Errorf("exit code %d\n%s", e.code, e.stderr)
@@ -260,5 +274,31 @@ func TestCancelledCells(t *testing.T) {
 	}
 	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", path, "--local")), asJSON(t, tableOf(t, on("experiment", "report", "e")...))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestReportFromServer: the report that a coordinator makes has the same bytes as the report of the command line, in each
+// format; wrong options are refused.
+func TestReportFromServer(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, 3, 2)
+	spec := experimentSpec(t, dir, "")
+	works(t, "experiment", "run", spec, "--server", c.Servers())
+	x := c.Client().Experiments()
+	for _, format := range reporting.Formats() {
+		want := works(t, "experiment", "report", "e", "--server", c.Servers(), "--format", format, "--no-times", "--sample")
+		got, err := x.Report(t.Context(), "e", url.Values{"format": {format}, "no_times": {"true"}, "sample": {"true"}})
+		if err != nil || string(got) != want {
+			t.Errorf("%s: error %v, %s", format, err, cmp.Diff(want, string(got)))
+		}
+	}
+	for query, want := range map[string]string{"format=pdf": "unknown format", "level=2": "level", "no_times=maybe": "no_times", "colour=red": "parameters are"} {
+		values, _ := url.ParseQuery(query)
+		if _, err := x.Report(t.Context(), "e", values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+	if _, err := x.Report(t.Context(), "none", nil); !client.IsNotFound(err) {
+		t.Errorf("an experiment that is not there: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/folds"
@@ -186,6 +187,42 @@ func (s *specArg) changes(a *app, l *experiment.Layout) (list []string) {
 	return list
 }
 
+// collect adds an error about the spec or its data to the mistakes that a command tells together. It reports false if
+// the command must end at once: it was interrupted, or no coordinator answers.
+func (a *app) collect(mistakes *experiment.Errors, err error) bool {
+	return a.ctx.Err() == nil && !errors.Is(err, client.ErrUnavailable) && mistakes.Add(err)
+}
+
+// maxChecked bounds the file of a dataset that is read only to find mistakes, in bytes.
+const maxChecked = 256 << 20
+
+// withData adds to the mistakes in a spec what is wrong with the datasets that could be read from it.
+func (s *specArg) withData(a *app, of *experiment.Spec, err error, local bool) error {
+	var mistakes experiment.Errors
+	if !a.collect(&mistakes, err) {
+		return err
+	}
+	m := newMeter(a.stderr)
+	defer m.clear()
+	for i := range of.Datasets {
+		d := &of.Datasets[i]
+		if d.On != "" {
+			if local {
+				mistakes.Add(of.Error(d.At, "dataset %s is on a cluster; with --local, every dataset must be a file", d.Name))
+			}
+			continue
+		}
+		there, err := s.isThere(of, d)
+		if info, _ := os.Stat(s.path(d.File)); err == nil && there && info != nil && info.Size() <= maxChecked {
+			_, err = s.loadOne(a, m, of, d)
+		}
+		if err != nil && !a.collect(&mistakes, err) {
+			return err
+		}
+	}
+	return mistakes.Sorted()
+}
+
 // loaded is a dataset in memory and what is planned on it.
 type loaded struct {
 	plan  *experiment.Plan
@@ -198,25 +235,30 @@ type loaded struct {
 func (s *specArg) load(a *app, of *experiment.Spec) (sets []*loaded, skipped []string, err error) {
 	m := newMeter(a.stderr)
 	defer m.clear()
+	var mistakes experiment.Errors
 	for i := range of.Datasets {
 		d := &of.Datasets[i]
 		if d.On != "" {
-			return nil, nil, of.Error(d.At, "dataset %s is on a cluster; with --local, every dataset must be a file", d.Name)
+			mistakes.Add(of.Error(d.At, "dataset %s is on a cluster; with --local, every dataset must be a file", d.Name))
+			continue
 		}
 		there, err := s.isThere(of, d)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !there {
+		if err == nil && !there {
 			a.note("skipped: dataset %s, because %s does not exist", d.Name, s.path(d.File))
 			skipped = append(skipped, d.Name)
 			continue
 		}
-		l, err := s.loadOne(a, m, of, d)
-		if err != nil {
+		var l *loaded
+		if err == nil {
+			l, err = s.loadOne(a, m, of, d)
+		}
+		if err != nil && !a.collect(&mistakes, err) {
 			return nil, nil, err
 		}
 		sets = append(sets, l)
+	}
+	if err := mistakes.Sorted(); err != nil {
+		return nil, nil, err
 	}
 	if len(sets) == 0 {
 		return nil, nil, fmt.Errorf("%s: the files of all datasets are missing", s.Spec)

@@ -49,13 +49,13 @@ func TestUnknown(t *testing.T) {
 func TestWatchedGridReadsNews(t *testing.T) {
 	const cells = 3000
 	table := &tables.Table{Datasets: []tables.Dataset{{Name: "d"}}, Rows: []tables.Row{{Name: "r"}}}
-	first := &watchedJob{id: "1", known: make([]bool, cells)}
+	first := &watchedJob{id: 1, known: make([]bool, cells)}
 	table.Cells = make([]tables.Cell, cells)
 	for i := range table.Cells {
 		table.Cells[i].State = tables.Missing
 		first.cells = append(first.cells, []*tables.Cell{&table.Cells[i]})
 	}
-	second := &watchedJob{id: "2", known: make([]bool, 2), cells: [][]*tables.Cell{{&table.Cells[7]}, nil}} // of another submission
+	second := &watchedJob{id: 2, known: make([]bool, 2), cells: [][]*tables.Cell{{&table.Cells[7]}, nil}} // of another submission
 	ended := map[string]map[int]protocol.CellState{"1": {}, "2": {}}
 	var asked []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,12 +82,11 @@ func TestWatchedGridReadsNews(t *testing.T) {
 		json.NewEncoder(w).Encode(page)
 	}))
 	t.Cleanup(s.Close)
-	jobs := []protocol.JobInfo{{ID: 1}, {ID: 2}}
-	w := &watchedGrid{cl: connected(t, s.URL), of: namesOf(jobs), done: -1, jobs: []*watchedJob{first, second}, grid: gridOf(table)}
+	w := &watchedGrid{cl: connected(t, s.URL), of: "2 outline", done: -1, jobs: []*watchedJob{first, second}, grid: gridOf(table)}
 	check := func(done int, want experiment.Counts, requests ...string) {
 		t.Helper()
 		asked, w.next = nil, time.Time{}
-		w.refresh(t.Context(), jobs, done)
+		w.refresh(t.Context(), &protocol.Experiment{Jobs: 2, Outline: "outline", Done: done})
 		if got := w.grid.at[0][0]; got != want || !slices.Equal(asked, requests) {
 			t.Errorf("%+v by %q, want %+v by %q", got, asked, want, requests)
 		}
@@ -125,7 +124,7 @@ methods: [aa-knn, ranking, {algorithm: ldlf, budget: 1s, settings: {steps: 10000
 		t.Fatalf("%+v", sum)
 	}
 	w := &watchedGrid{cl: connected(t, server), name: "e"}
-	w.refresh(t.Context(), []protocol.JobInfo{{ID: 1}}, 1)
+	w.refresh(t.Context(), &protocol.Experiment{Jobs: 1, Done: 1})
 	if w.grid == nil {
 		t.Fatalf("%s: no grid was read", filepath.Base(spec))
 	}

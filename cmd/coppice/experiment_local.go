@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/runner"
@@ -46,10 +45,10 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 	if n := layout.Strange(records); n > 0 {
 		a.note("%s in %s not used: their runs are not in this spec, or another arithmetic version computed them", plural(n, "record"), c.Dir)
 	}
-	noteSame(a, layout.Table)
+	a.noteAll(experiment.SameNotes(layout.Table))
 	if before := folder.Layout(); before != nil {
-		noteOther(a, s, before, c.Dir)
-		noteAgain(a, layout.Again(before.Ended(records), func(key string) bool { return records[key] != nil }), before.Numerics)
+		a.noteAll(experiment.OtherNote(s, before, c.Dir))
+		a.noteAll(experiment.AgainNote(layout.Again(before.Ended(records), func(key string) bool { return records[key] != nil }), before.Numerics))
 	}
 	if err := folder.PutLayout(layout); err != nil {
 		return nil, err
@@ -72,34 +71,6 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 	return t, nil
 }
 
-// noteOther prints a note if a place has the results of another spec.
-func noteOther(a *app, s *experiment.Spec, before *experiment.Layout, place string) {
-	if kinship, _ := s.Compare(before); kinship == experiment.OtherSpec {
-		a.note("%s had results of another spec with the same name, %s. Reports now use this spec. The results of the other spec are kept, and used if it is run again", place, before.Table.Spec.File)
-	}
-}
-
-// noteSame names the rows and datasets that are others under a second name, and the folds that repeats have again.
-func noteSame(a *app, t *tables.Table) {
-	for i := range t.Rows {
-		if r := &t.Rows[i]; r.Same != "" {
-			a.note("methods %q and %q have the same settings on every dataset: the report lists one of them", r.Name, r.Same)
-		}
-	}
-	for i := range t.Datasets {
-		d := &t.Datasets[i]
-		if d.Same != "" {
-			a.note("datasets %s and %s have the same samples, labels and folds: ranks count them once", d.Name, d.Same)
-		}
-		if d.SameData != "" {
-			a.note("datasets %s and %s have the same samples, labels and folds, but different kinds of labels: ranks count them once for each measure with the same values on both", d.Name, d.SameData)
-		}
-		if len(d.Divisions) > 0 {
-			a.note("dataset %s: all repeats have the same folds; the report averages the results of equal folds, so repeats add no evidence to the tests", d.Name)
-		}
-	}
-}
-
 // budgets lists the budget of each row for the runner, of which earlier runs have spent some.
 func budgets(s *experiment.Spec, spent []float64) []*runner.Budget {
 	list, of := make([]*runner.Budget, len(s.Rows)), make(map[*experiment.Budget]*runner.Budget)
@@ -115,19 +86,6 @@ func budgets(s *experiment.Spec, spent []float64) []*runner.Budget {
 		list[i] = of[b]
 	}
 	return list
-}
-
-// noteAgain names the cells that are run again though they have ended; was are the numerics by which
-// they were computed, 0: not known.
-func noteAgain(a *app, again []tables.Name, was int) {
-	if len(again) == 0 {
-		return
-	}
-	why := "their data, settings, folds or seed have changed"
-	if was != 0 && was != round.Numerics {
-		why = fmt.Sprintf("they were computed by arithmetic version %d, and this program has arithmetic version %d", was, round.Numerics)
-	}
-	a.note("%s repeated, because %s: %s", ofCells(len(again)), why, someOf(again))
 }
 
 // works lists what there is to do.
@@ -157,7 +115,7 @@ func (c *experimentRunCmd) works(a *app, sets []*loaded, records map[string]*exp
 		}
 	}
 	a.note("%s to do, %s", plural(todo, "run"), endedBefore(kept))
-	noteLacking(a, lacking)
+	a.noteAll(experiment.LackingNote(lacking))
 	return works, nil
 }
 
@@ -177,9 +135,13 @@ func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work
 		sets[t.Datasets[i].Name] = i
 	}
 	again := againOf(works, folder.Records())
+	var methods []string
+	for i := range t.Rows {
+		methods = append(methods, t.Rows[i].Name)
+	}
 	told, began := false, time.Now()
 	return runner.Run(a.ctx, works, runner.Options{
-		Lanes: c.threadsFlag.count(), Budgets: budgets,
+		Lanes: c.threadsFlag.count(), Methods: methods, Budgets: budgets,
 		Begin: func(w *runner.Work, cell *experiment.Cell) {
 			g.move(cell.Row, sets[w.Plan.Dataset.Name], again[cell.Key], tables.Running)
 		},
@@ -198,9 +160,9 @@ func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work
 			return folder.Put(r)
 		},
 		Show: func(s runner.Status) {
-			if s.Firsts && !told && s.Left > 0 {
+			if left := s.Estimate.Seconds; s.Firsts && !told && left > 0 {
 				told = true
-				a.note("about %s in all, estimated from the first run of each method on each dataset", duration(time.Since(began).Seconds()+s.Left))
+				a.note("about %s in all, estimated from the first run of each method on each dataset", duration(time.Since(began).Seconds()+left))
 			}
 			m.showAll(statusLine(s), g.lines)
 		},
@@ -237,8 +199,5 @@ func statusLine(s runner.Status) string {
 	if s.Failed > 0 {
 		text += fmt.Sprintf(", %s failed", count(s.Failed))
 	}
-	if s.Known {
-		text += "  ETA " + duration(s.Left)
-	}
-	return text
+	return text + eta(s.Estimate)
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -298,16 +299,16 @@ func TestExperimentOnCluster(t *testing.T) {
 	if e := coppice(t, on("job", "predictions", "e.first", "--out", filepath.Join(dir, "p.csv"))...); e.code != exitFailed || !strings.Contains(e.stderr, "--record predictions") || !strings.Contains(e.stderr, "--keep-models") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
-	var list []standing
+	var list []protocol.Experiment
 	inJSON(t, &list, on("experiment", "list")...)
-	if len(list) != 1 || list[0].Name != "e" || list[0].State != "done" || list[0].Jobs != 4 || list[0].Cells != 14 || list[0].Done != 14 {
+	if len(list) != 1 || list[0].Name != "e" || list[0].State != "done" || list[0].Jobs != 4 || list[0].Runs != 14 || list[0].Done != 14 {
 		t.Errorf("%+v", list)
 	}
 	experimentSpec(t, dir, "  - {algorithm: ldlf, settings: {steps: 100000000, patience: 100000000}}\n")
 	works(t, on("experiment", "extend", spec)...)
 	works(t, on("experiment", "cancel", "e")...)
 	inJSON(t, &list, on("experiment", "list")...)
-	if len(list) != 1 || list[0].State != "cancelled" || list[0].Cells != 21 || list[0].Done != 14 {
+	if len(list) != 1 || list[0].State != "cancelled" || list[0].Runs != 21 || list[0].Done != 14 {
 		t.Errorf("cancelled: %+v", list)
 	}
 	if e := coppice(t, on("experiment", "watch", "e")...); e.code != exitFailed || !strings.Contains(e.stderr, "7 runs of experiment e missing") || !strings.Contains(e.stdout, "structrf trees=3") {
@@ -454,6 +455,45 @@ func TestShippedExperiments(t *testing.T) {
 	for _, c := range table.Cells {
 		if c.State != tables.Done || !(c.Values[0] < c.Mean[0]*1.1) {
 			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// TestMistakesTogether: one answer has the mistakes of a spec and of all of its data, with and without -o json.
+func TestMistakesTogether(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "first.csv", 60, 1)
+	write(t, dir, "folds.csv", "row,fold\n0,0\n1,1\n")
+	data := `name: e
+datasets:
+  - first.csv
+  - {file: first.csv, name: labels, label_columns: nosuch}
+  - third.csv
+  - {file: first.csv, name: folds, folds: {file: folds.csv}}
+methods:
+  - `
+	ofData := []string{`e.yaml:4:5: dataset labels: `, "e.yaml:5:5: dataset third: ", "e.yaml:6:43: the folds of dataset folds: "}
+	for _, c := range []struct {
+		method string
+		want   []string
+	}{
+		{"rf", ofData},
+		{"rff", append(slices.Clone(ofData), `e.yaml:8:5: algorithm: "rff" is unknown`)},
+	} {
+		spec := write(t, dir, "e.yaml", data+c.method+"\n")
+		e := coppice(t, "experiment", "run", spec, "--local")
+		_, text, _ := strings.Cut(e.stderr, fmt.Sprintf("coppice: %d mistakes in the spec and its data:\n", len(c.want)))
+		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		var got failure
+		last := strings.Split(strings.TrimSpace(coppice(t, "experiment", "run", spec, "--local", "-o", "json").stderr), "\n")
+		if err := json.Unmarshal([]byte(last[len(last)-1]), &got); err != nil || !slices.Equal(got.Mistakes, lines) {
+			t.Errorf("%v: %q in JSON, and as text %q", err, got.Mistakes, lines)
+		}
+		for i, want := range c.want {
+			if e.code != exitUsage || len(lines) != len(c.want) || !strings.HasPrefix(lines[i], filepath.Join(dir, want)) {
+				t.Errorf("exit code %d, %q, want %q", e.code, lines, c.want)
+				break
+			}
 		}
 	}
 }

@@ -7,114 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/state"
 	"github.com/coppice-ldl/coppice/protocol"
 )
-
-// standing is how far an experiment on a cluster is.
-type standing struct {
-	Name  string `json:"name"`
-	Jobs  int    `json:"jobs"`
-	State string `json:"state"` // running, queued, paused, done, failed or cancelled
-	Done  int    `json:"runs_done"`
-	Cells int    `json:"runs"`
-	// NotRun are cells that are not run, since their budget is used up.
-	NotRun int `json:"runs_not_run,omitempty"`
-	// Phases has a text for each job that runs.
-	Phases    []string `json:"phases,omitempty"`
-	Submitted int64    `json:"submitted"`
-	// Left is how many seconds the cells of the running jobs take still, as estimated from those that have
-	// ended; 0: not known.
-	Left   float64  `json:"seconds_left,omitempty"`
-	Errors []string `json:"errors,omitempty"`
-}
-
-// stateOrder lists states: that of an experiment is the first that one of its jobs has.
-var stateOrder = []protocol.JobState{protocol.Running, protocol.Queued, protocol.Paused, protocol.Failed, protocol.Cancelled, protocol.Done}
-
-// standingsOf groups jobs, the newest first, by experiment, in the order of their newest jobs. Of
-// a job that failed or was cancelled only the cells that ended count where a later submission of
-// the experiment has a job on its dataset: that one has the others. So it is with cells that are not
-// run.
-func standingsOf(jobs []protocol.JobInfo) []*standing {
-	var list []*standing
-	newest := make(map[[2]string]*protocol.JobInfo) // of the last submission, by experiment and dataset
-	for i := range jobs {
-		j := &jobs[i]
-		of := [2]string{j.Experiment, j.Dataset}
-		if newest[of] == nil {
-			newest[of] = j
-		}
-		late := j.Submission != newest[of].Submission || j.Submitted < newest[of].Submitted
-		at := slices.IndexFunc(list, func(p *standing) bool { return p.Name == j.Experiment })
-		if at < 0 {
-			at = len(list)
-			list = append(list, &standing{Name: j.Experiment, State: string(j.State), Submitted: j.Submitted})
-		}
-		if gone := j.State == protocol.Failed || j.State == protocol.Cancelled; gone && late {
-			list[at].addEnded(j)
-			continue
-		}
-		list[at].add(j, late)
-	}
-	return list
-}
-
-func (p *standing) add(j *protocol.JobInfo, late bool) {
-	p.Jobs++
-	p.Submitted = min(p.Submitted, j.Submitted)
-	if slices.Index(stateOrder, j.State) < slices.Index(stateOrder, protocol.JobState(p.State)) {
-		p.State = string(j.State)
-	}
-	p.Cells += j.CellCount - j.CellsAgain
-	if late {
-		p.Cells -= j.CellsNotRun
-	} else {
-		p.NotRun += j.CellsNotRun
-	}
-	switch j.State {
-	case protocol.Failed, protocol.Cancelled:
-		if j.Error != "" {
-			p.Errors = append(p.Errors, fmt.Sprintf("job %s failed: %s", j.Name, j.Error))
-		}
-		p.Done += endedOf(j)
-		return
-	case protocol.Done:
-		p.Done += j.CellCount - j.CellsNotRun
-	case protocol.Running:
-		done := j.Gathered
-		if j.Progress != nil {
-			done = max(done, int(j.Progress.Step))
-			p.Phases = append(p.Phases, j.Name+": "+j.Progress.Phase)
-		}
-		p.Done += done - j.CellsNotRun
-		p.Left += j.CellsLeft
-	default:
-		p.Done += j.Gathered - j.CellsNotRun
-	}
-	p.Done -= j.CellsAgain // they are not done until they have been run again
-}
-
-// addEnded adds the cells that have ended of a job that failed or was cancelled.
-func (p *standing) addEnded(j *protocol.JobInfo) {
-	ended := endedOf(j)
-	p.Done, p.Cells, p.Submitted = p.Done+ended, p.Cells+ended, min(p.Submitted, j.Submitted)
-}
-
-// endedOf returns how many cells have ended of a job that failed or was cancelled, beyond those that were run
-// again.
-func endedOf(j *protocol.JobInfo) int {
-	n := j.Gathered - j.CellsNotRun
-	return n - min(n, j.CellsAgain)
-}
-
-func (p *standing) ended() bool {
-	return p.State == string(protocol.Done) || p.State == string(protocol.Failed) || p.State == string(protocol.Cancelled)
-}
 
 // pollEvery is the time between two looks at an experiment.
 const pollEvery = time.Second
@@ -125,29 +24,24 @@ func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.
 	m, grid := a.newLiveMeter(), &watchedGrid{cl: cl, name: name, layout: layout}
 	defer m.clear()
 	cl.Faithful = true // the cluster keeps the jobs, however long it is away
-	first, firstAt := -1, time.Now()
 	for {
-		list, err := cl.ListJobs(a.ctx, protocol.JobQuery{Experiment: name})
+		x, err := cl.Experiments().Show(a.ctx, name)
+		if client.IsNotFound(err) {
+			return "", noExperiment(name)
+		}
 		if err != nil {
 			return "", leftExperiment(name, err)
 		}
-		if len(list.Jobs) == 0 {
-			return "", noExperiment(name)
-		}
-		p := standingsOf(list.Jobs)[0]
-		if p.ended() {
-			for _, text := range p.Errors {
+		if x.Ended() {
+			for _, text := range x.Errors {
 				a.note("%s", text)
 			}
-			return protocol.JobState(p.State), nil
-		}
-		if first < 0 {
-			first, firstAt = p.Done, time.Now()
+			return x.State, nil
 		}
 		if m.live {
-			grid.refresh(a.ctx, list.Jobs, p.Done)
+			grid.refresh(a.ctx, x)
 		}
-		m.showAll(p.line(first, time.Since(firstAt).Seconds(), waitsOf(list.Jobs)), grid.lines)
+		m.showAll(experimentLine(x), grid.lines)
 		select {
 		case <-a.ctx.Done():
 			return "", leftExperiment(name, a.ctx.Err())
@@ -156,45 +50,34 @@ func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.
 	}
 }
 
-// line describes how far the experiment is; first were done seconds ago. Nothing tells when an experiment ends that
-// waits.
-func (p *standing) line(first int, seconds float64, waits string) string {
-	text := fmt.Sprintf("%3.0f %%  %s of %s runs", 100*float64(p.Done)/float64(max(1, p.Cells)), count(p.Done), count(p.Cells))
-	if p.NotRun > 0 {
-		text += fmt.Sprintf(", %s not run", count(p.NotRun))
+// experimentLine describes how far an experiment is.
+func experimentLine(x *protocol.Experiment) string {
+	text := fmt.Sprintf("%3.0f %%  %s of %s runs", 100*float64(x.Done)/float64(max(1, x.Runs)), count(x.Done), count(x.Runs))
+	if x.NotRun > 0 {
+		text += fmt.Sprintf(", %s not run", count(x.NotRun))
 	}
-	if left := p.left(first, seconds); left > 0 && waits == "" {
-		text += "  ETA " + duration(left)
+	text += eta(state.Estimate{Seconds: x.SecondsLeft, From: x.EstimatedFrom})
+	if len(x.Phases) > 0 {
+		text += "  " + x.Phases[0]
 	}
-	if len(p.Phases) > 0 {
-		text += "  " + p.Phases[0]
+	if len(x.Phases) > 1 {
+		text += fmt.Sprintf(" and %s more", count(len(x.Phases)-1))
 	}
-	if len(p.Phases) > 1 {
-		text += fmt.Sprintf(" and %s more", count(len(p.Phases)-1))
+	if x.Waiting != "" {
+		text += "  waits: " + x.Waiting
 	}
-	return text + waits
+	return text
 }
 
-// left estimates the seconds until the experiment ends, by the times of its cells, or else by how many
-// have ended since first, seconds ago; 0: nothing tells.
-func (p *standing) left(first int, seconds float64) float64 {
+// eta describes when an experiment ends, and how this is known.
+func eta(e state.Estimate) string {
 	switch {
-	case p.Left > 0:
-		return p.Left
-	case p.Done > first:
-		return seconds * float64(max(0, p.Cells-p.Done-p.NotRun)) / float64(p.Done-first)
+	case e.From == "":
+		return ""
+	case e.Seconds == 0:
+		return "  no ETA yet: " + e.From
 	}
-	return 0
-}
-
-// waitsOf says for what a running job waits.
-func waitsOf(jobs []protocol.JobInfo) string {
-	for i := range jobs {
-		if j := &jobs[i]; j.State == protocol.Running && j.Waiting != "" {
-			return "  waits: " + j.Waiting
-		}
-	}
-	return ""
+	return fmt.Sprintf("  ETA %s, %s", duration(e.Seconds), e.From)
 }
 
 func leftExperiment(name string, err error) error {
@@ -244,18 +127,14 @@ func (c *experimentListCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	list, err := cl.ListJobs(a.ctx, protocol.JobQuery{Experiment: protocol.AnyExperiment})
+	all, err := cl.Experiments().List(a.ctx)
 	if err != nil {
 		return err
-	}
-	all := standingsOf(list.Jobs)
-	if all == nil {
-		all = []*standing{}
 	}
 	return a.print(all, func(w io.Writer) {
 		t := newTable(w, []string{"experiment", "state", "runs", "done", "jobs", "submitted"}, 3, 4, 5)
 		for _, p := range all {
-			t.AppendRow(rowOf(p.Name, p.State, count(p.Cells), count(p.Done), count(p.Jobs), clock(p.Submitted)))
+			t.AppendRow(rowOf(p.Name, string(p.State), count(p.Runs), count(p.Done), count(p.Jobs), clock(p.Submitted)))
 		}
 		t.Render()
 	})
@@ -288,16 +167,11 @@ func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.L
 	if err != nil {
 		return err
 	}
-	e, err := readJobs(a.ctx, cl, name)
+	t, err := tableThere(a, cl, name, layout)
 	if err != nil {
 		return err
 	}
-	e.layout = layout
-	t, err := e.table(a.ctx)
-	if err != nil {
-		return err
-	}
-	t.noteLeftOut(a)
+	a.noteAll(t.notes)
 	if err := f.write(a, t.Table); err != nil {
 		return err
 	}
@@ -310,13 +184,14 @@ func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.L
 	return nil
 }
 
-type experimentCancelCmd struct {
+// changedExperiment is a command that changes the jobs of an experiment which have not ended.
+type changedExperiment struct {
 	nameArg
 	changeFlags
 }
 
-// Run implements `coppice experiment cancel`.
-func (c *experimentCancelCmd) Run(a *app) error {
+// ask sends the request and prints its answer.
+func (c *changedExperiment) ask(a *app, change func(client.Experiments, context.Context, string) (*protocol.ExperimentChange, error), done, then string) error {
 	if err := c.nameArg.check(); err != nil {
 		return err
 	}
@@ -325,24 +200,37 @@ func (c *experimentCancelCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	jobs, err := jobsOf(a, cl, c.Name)
+	x, err := change(cl.Experiments(), a.ctx, c.Name)
+	if client.IsNotFound(err) {
+		return noExperiment(c.Name)
+	}
 	if err != nil {
 		return err
 	}
-	cancelled := []string{}
-	for i := range jobs {
-		j := &jobs[i]
-		if j.State.Final() {
-			continue
-		}
-		if _, err := cl.Cancel(a.ctx, fmt.Sprint(j.ID)); err != nil {
-			return err
-		}
-		cancelled = append(cancelled, j.Name)
-	}
-	return a.print(cancelled, func(w io.Writer) {
-		fmt.Fprintf(w, "experiment %s: %s cancelled, %s had ended before\n", c.Name, plural(len(cancelled), "job"), count(len(jobs)-len(cancelled)))
+	return a.print(x, func(w io.Writer) {
+		fmt.Fprintf(w, "experiment %s is %s; %s %s%s\n", c.Name, x.State, plural(len(x.Changed), "job"), done, then)
 	})
+}
+
+type experimentCancelCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment cancel`.
+func (c *experimentCancelCmd) Run(a *app) error {
+	return c.ask(a, client.Experiments.Cancel, "cancelled", "")
+}
+
+type experimentPauseCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment pause`.
+func (c *experimentPauseCmd) Run(a *app) error {
+	return c.ask(a, client.Experiments.Pause, "paused", "; to go on: coppice experiment resume "+c.Name)
+}
+
+type experimentResumeCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment resume`.
+func (c *experimentResumeCmd) Run(a *app) error {
+	return c.ask(a, client.Experiments.Resume, "resumed", "; to watch it: coppice experiment watch "+c.Name)
 }
 
 // jobsOf lists the jobs of an experiment, of which there is one at least.
@@ -400,6 +288,9 @@ type experimentExtendCmd struct {
 // Run implements `coppice experiment extend`.
 func (c *experimentExtendCmd) Run(a *app) error {
 	s, err := c.read()
+	if s != nil && err != nil {
+		return c.withData(a, s, err, false)
+	}
 	if err == nil {
 		err = c.cellFlags.set(s)
 	}
@@ -414,14 +305,14 @@ func (c *experimentExtendCmd) Run(a *app) error {
 	if _, err := jobsOf(a, cl, s.Name); err != nil {
 		return err
 	}
-	_, n, err := c.submit(a, cl, s, &c.cellFlags, c.KeepModels)
+	sub, err := c.submit(a, cl, s, &c.cellFlags, c.KeepModels)
 	if err != nil {
 		return err
 	}
 	return a.print(struct {
 		Name  string `json:"name"`
 		Cells int    `json:"runs"`
-	}{s.Name, n}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s added; to watch them: coppice experiment watch %s\n", plural(n, "run"), s.Name)
+	}{s.Name, sub.Runs}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s added; to watch them: coppice experiment watch %s\n", plural(sub.Runs, "run"), s.Name)
 	})
 }

@@ -47,7 +47,10 @@ func (w *whatArg) whereabouts() (*whereabouts, error) {
 	info, err := os.Stat(w.What)
 	_, ships := shipped.Find(w.What)
 	switch {
-	case ships && (err != nil || info.IsDir() && !experiment.Begun(w.What)), err == nil && !info.IsDir():
+	case ships && (err != nil || info.IsDir() && !experiment.Begun(w.What)):
+		// Also an experiment with another spec may have the name: it is not compared with the shipped one.
+		return &whereabouts{isSpec, cmp.Or(w.Dir, folderOf(w.What, w.What)), w.What, nil}, nil
+	case err == nil && !info.IsDir():
 		s, err := (&specArg{Spec: w.What}).read()
 		if err != nil {
 			return nil, err
@@ -203,16 +206,19 @@ func kinOf(spec *experiment.Spec, l *experiment.Layout, place, other string) ([]
 	return nil, nil
 }
 
+// maxNamedLines bounds the lines that a note names.
+const maxNamedLines = 10
+
 // noteDamaged names the lines of the records in a folder that cannot be read.
 func noteDamaged(a *app, dir string, lines []int, then string) {
 	if len(lines) == 0 {
 		return
 	}
 	var numbers []string
-	for _, n := range lines[:min(len(lines), maxNamedCells)] {
+	for _, n := range lines[:min(len(lines), maxNamedLines)] {
 		numbers = append(numbers, strconv.Itoa(n))
 	}
-	if n := len(lines) - maxNamedCells; n > 0 {
+	if n := len(lines) - maxNamedLines; n > 0 {
 		numbers = append(numbers, fmt.Sprintf("and %s more", count(n)))
 	}
 	a.note("%s: line %s of cells.log is damaged and was left out; %s", dir, strings.Join(numbers, ", "), then)
@@ -225,11 +231,7 @@ func (w *whatArg) there(a *app, at *whereabouts) (*found, error) {
 		return nil, err
 	}
 	defer cl.Close()
-	e, err := readJobs(a.ctx, cl, at.name)
-	if err != nil {
-		return nil, err
-	}
-	t, err := e.table(a.ctx)
+	t, err := tableThere(a, cl, at.name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -241,6 +243,6 @@ func (w *whatArg) there(a *app, at *whereabouts) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.noteLeftOut(a)
-	return &found{t.Table, t.skipped, e.state(), t.layout.Text, notes}, nil
+	a.noteAll(t.notes)
+	return &found{t.Table, t.layout.Skipped, t.state, t.layout.Text, notes}, nil
 }

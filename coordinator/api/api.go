@@ -46,6 +46,7 @@ func Handler(cfg Config) http.Handler {
 	job := &jobHandlers{respond, view, cfg.Blobs, func() bool { return cfg.Status.Cluster().Leader == cfg.ID }}
 	submission := &submissionHandlers{view, blob, cfg.Quotas}
 	result := &resultHandlers{store: cfg.Store, blobs: cfg.Blobs}
+	experiment := &experimentHandlers{respond, view, result, make(chan struct{}, 1)}
 	model := &modelHandlers{respond, view, cfg.Blobs}
 	backup := &backupHandlers{respond, cfg.Store, cfg.Blobs, cfg.Status.Cluster, cfg.Backed}
 	json := respond.json
@@ -75,12 +76,18 @@ func Handler(cfg Config) http.Handler {
 
 		{"GET /v1/jobs", leader, json(job.list)},
 		{"POST /v1/jobs", leader, json(submission.submitJob)},
+		{"GET /v1/experiments", leader, json(experiment.list)},
+		{"GET /v1/experiments/{name}", leader, json(experiment.get)},
+		{"GET /v1/experiments/{name}/report", leader, experiment.writeReport},
+		{"POST /v1/experiments/{name}/cancel", leader, json(experiment.changeAll(cancels))},
+		{"POST /v1/experiments/{name}/pause", leader, json(experiment.changeAll(pauses))},
+		{"POST /v1/experiments/{name}/resume", leader, json(experiment.changeAll(resumes))},
 		{"POST /v1/experiments", leader, json(submission.submitExperiment)},
 		{"GET /v1/jobs/{job}", leader, json(job.get)},
 		{"GET /v1/jobs/{job}/watch", leader, job.watch},
-		{"POST /v1/jobs/{job}/cancel", leader, json(job.cancel)},
-		{"POST /v1/jobs/{job}/pause", leader, json(job.pause)},
-		{"POST /v1/jobs/{job}/resume", leader, json(job.resume)},
+		{"POST /v1/jobs/{job}/cancel", leader, json(job.change(cancels))},
+		{"POST /v1/jobs/{job}/pause", leader, json(job.change(pauses))},
+		{"POST /v1/jobs/{job}/resume", leader, json(job.change(resumes))},
 		{"POST /v1/jobs/delete", leader, json(job.delete)},
 		{"POST /v1/jobs/prune", leader, json(job.prune)},
 		{"GET /v1/jobs/{job}/curve", leader, json(result.curve)},

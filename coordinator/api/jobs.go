@@ -67,7 +67,7 @@ func (v *jobView) infoWaiting(j *state.Job, index uint64, waits map[uint64]jobs.
 		return info
 	}
 	if live, ok := v.running.Live(j.ID); ok {
-		info.InFlight, info.CellsLeft = live.InFlight, live.Left
+		info.InFlight = live.InFlight
 		if live.Progress != nil {
 			info.Progress = live.Progress
 		}
@@ -201,34 +201,40 @@ func rankOf(j *state.Job, key string) rank {
 	return r
 }
 
-func (h *jobHandlers) cancel(r *http.Request) (any, error) {
-	return h.change(r, protocol.EntryCancel, func(job uint64, now time.Time) any {
+// change is a request that changes the state of a job that has not ended.
+type change struct {
+	kind  protocol.EntryKind
+	entry func(job uint64, now time.Time) any
+	// from reports whether a job in a state is changed; otherwise it is in the state already, or has ended.
+	from func(protocol.JobState) bool
+}
+
+var (
+	cancels = change{protocol.EntryCancel, func(job uint64, now time.Time) any {
 		return protocol.CancelEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
-	})
-}
-
-func (h *jobHandlers) pause(r *http.Request) (any, error) {
-	return h.change(r, protocol.EntryPause, func(job uint64, now time.Time) any {
+	}, func(s protocol.JobState) bool { return !s.Final() }}
+	pauses = change{protocol.EntryPause, func(job uint64, now time.Time) any {
 		return protocol.PauseEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
-	})
-}
-
-func (h *jobHandlers) resume(r *http.Request) (any, error) {
-	return h.change(r, protocol.EntryResume, func(job uint64, now time.Time) any { return protocol.ResumeEntry{Job: job, Time: now.Unix()} })
-}
+	}, func(s protocol.JobState) bool { return s == protocol.Queued || s == protocol.Running }}
+	resumes = change{protocol.EntryResume, func(job uint64, now time.Time) any {
+		return protocol.ResumeEntry{Job: job, Time: now.Unix()}
+	}, func(s protocol.JobState) bool { return s == protocol.Paused }}
+)
 
 // change commits an entry about the job of a request, and answers with the job as the
 // entry left it.
-func (h *jobHandlers) change(r *http.Request, kind protocol.EntryKind, entry func(job uint64, now time.Time) any) (any, error) {
-	j, err := findJob(h.store.State(), r.PathValue("job"))
-	if err != nil {
-		return nil, err
+func (h *jobHandlers) change(c change) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		j, err := findJob(h.store.State(), r.PathValue("job"))
+		if err != nil {
+			return nil, err
+		}
+		index, changed, err := commit(r, h.store, c.kind, c.entry(j.ID, time.Now()))
+		if err != nil {
+			return nil, err
+		}
+		return h.info(changed.(*state.Job), index), nil
 	}
-	index, changed, err := commit(r, h.store, kind, entry(j.ID, time.Now()))
-	if err != nil {
-		return nil, err
-	}
-	return h.info(changed.(*state.Job), index), nil
 }
 
 // watch writes the job as a line of JSON at each change, until it has ended. A job that

@@ -169,8 +169,8 @@ func (d *Dispatcher) Workers() (list []protocol.Worker) {
 type Live struct {
 	Tasks    int // tasks of the gather round under way, or of the last one
 	InFlight int // tasks that workers compute now
-	// Left is how many seconds the gather round still takes if all slots of the workers compute it; 0: not known.
-	Left float64
+	// Running are these tasks if the round is a gather round.
+	Running []schedule.RunningTask
 	// Progress is nil if the committed progress is all there is to tell.
 	Progress *round.Progress
 }
@@ -193,7 +193,7 @@ func (d *Dispatcher) Live(job uint64) (live Live, ok bool) {
 		return Live{}, false
 	}
 	v := x.schedule.View(time.Now())
-	live.InFlight, live.Left = v.Running, v.SecondsLeft
+	live.InFlight, live.Running = len(v.Running), v.Running
 	if s := x.shown.Load(); s != nil {
 		p := s.progress
 		live.Tasks, live.Progress = s.tasks, &p

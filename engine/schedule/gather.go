@@ -438,7 +438,7 @@ func (g *gather) endBudgets() {
 	}
 }
 
-// estimate estimates how long the round takes, and whether its end is near: if a long task were given out last, all slots
+// estimate estimates whether the end of the round is near: if a long task were given out last, all slots
 // would wait for it.
 func (g *gather) estimate() {
 	l := g.lengths
@@ -450,11 +450,9 @@ func (g *gather) estimate() {
 	for _, w := range g.able() {
 		slots += w.Slots
 	}
-	leased := 0.0
 	for _, a := range g.leased {
 		if of, s := l.group[a.task], &g.tasks[a.task]; a == &s.leases[0] || s.leases[0].worker == "" {
 			l.working[of] = max(l.working[of], g.now.Sub(a.since).Seconds())
-			leased += float64(l.of(of) / 2)
 		}
 	}
 	var may []bool
@@ -468,6 +466,5 @@ func (g *gather) estimate() {
 			waiting += float64(float64(n) * l.of(int32(of)))
 		}
 	}
-	l.left = (waiting + leased) / float64(max(1, slots))
 	l.near = waiting <= nearEnd*longest*float64(max(1, slots))
 }

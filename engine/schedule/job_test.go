@@ -155,11 +155,11 @@ func TestViewAfterRound(t *testing.T) {
 		s.step(Event{Kind: kind, Worker: "w", Result: result})
 	}
 	s.pass(estimateEvery)
-	if v := s.job.View(s.now); v.Left != 2 || v.SecondsLeft == 0 {
+	if v := s.job.View(s.now); v.Left != 2 || len(v.Running) == 0 {
 		t.Errorf("during the round: %+v", v)
 	}
 	s.job.End(nil, s.now)
-	if v := s.job.View(s.now); v.Left != 0 || v.SecondsLeft != 0 || s.job.gather.queue != nil {
+	if v := s.job.View(s.now); v.Left != 0 || len(v.Running) != 0 || s.job.gather.queue != nil {
 		t.Errorf("after the round: %+v", v)
 	}
 }

@@ -203,8 +203,7 @@ type lengths struct {
 	all       int       // tasks that have ended
 	total     float64   // their seconds
 	estimated time.Time
-	near      bool    // true near the end of the round
-	left      float64 // seconds until the end of the round, on all slots; 0: not known
+	near      bool // true near the end of the round
 }
 
 func newLengths(group []int32) *lengths {

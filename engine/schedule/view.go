@@ -58,6 +58,12 @@ func (w *Workers) Refused(name string) string {
 	return ""
 }
 
+// RunningTask is a task that a worker computes.
+type RunningTask struct {
+	Task  int
+	Since time.Time // when its worker got a slot for it
+}
+
 // JobView describes the round of a job for people.
 type JobView struct {
 	Job    uint64
@@ -71,9 +77,9 @@ type JobView struct {
 	Owner, Target, Able []string
 
 	// Of a gather round: tasks without a result; tasks that may be given out, that rest after a failure, that a budget holds
-	// back; tasks that workers compute now; and the seconds until its end on all slots, 0 if not known.
-	Left, Ready, Resting, Held, Running int
-	SecondsLeft                         float64
+	// back; and tasks that workers compute now.
+	Left, Ready, Resting, Held int
+	Running                    []RunningTask
 }
 
 // View describes the round under way.
@@ -105,11 +111,8 @@ func (j *Job) View(now time.Time) JobView {
 	slots := make(map[*Worker]int)
 	for _, l := range j.gather.leased {
 		if slots[l.on]++; slots[l.on] <= l.on.Slots {
-			v.Running++
+			v.Running = append(v.Running, RunningTask{l.task, l.since})
 		}
-	}
-	if j.gather.lengths != nil {
-		v.SecondsLeft = j.gather.lengths.left
 	}
 	return v
 }

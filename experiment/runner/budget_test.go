@@ -41,7 +41,7 @@ func TestRunWithinBudget(t *testing.T) {
 	if err != nil || rows[0] != 0 || rows[1] != 4 || rows[2] != 4 {
 		t.Errorf("runs by method: %v, error %v", rows, err)
 	}
-	if last.Done != 8 || !last.Firsts || last.Left != 0 {
+	if last.Done != 8 || !last.Firsts || last.Estimate.Seconds != 0 {
 		t.Errorf("%+v", last)
 	}
 }

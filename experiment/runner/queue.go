@@ -3,6 +3,7 @@ package runner
 import (
 	"time"
 
+	"github.com/coppice-ldl/coppice/experiment/state"
 	"github.com/coppice-ldl/coppice/internal/budget"
 )
 
@@ -100,25 +101,21 @@ func (q *Queue) usual() float64 {
 	return q.seconds / float64(q.done)
 }
 
-// Left estimates the seconds until all cells have ended, on so many lanes; known: a cell has
-// ended.
-func (q *Queue) Left(now time.Time, lanes int) (seconds float64, known bool) {
-	if q.done == 0 {
-		return 0, false
-	}
-	longest, may := 0.0, q.planned(now)
+// Runs counts the cells of each group that have ended, run or may begin, for an estimate.
+func (q *Queue) Runs(now time.Time) []state.Runs {
+	list, may := make([]state.Runs, len(q.groups)), q.planned(now)
 	for i := range q.groups {
-		if n := q.groups[i].Left; n > 0 && may[i] {
-			seconds += float64(n) * q.estimate(i)
-			longest = max(longest, q.estimate(i))
+		g, r := &q.groups[i], &list[i]
+		r.All, r.Ended, r.Timed, r.Seconds = g.Done, g.Done, g.Done, g.Seconds
+		if may[i] {
+			r.All += g.Left
 		}
 	}
-	for _, r := range q.running {
-		left := max(0, q.estimate(r.group)-now.Sub(r.since).Seconds())
-		seconds += left
-		longest = max(longest, left)
+	for _, at := range q.running {
+		r := &list[at.group]
+		r.All, r.Running = r.All+1, append(r.Running, now.Sub(at.since).Seconds())
 	}
-	return max(longest, seconds/float64(max(1, lanes))), true
+	return list
 }
 
 // Running is how many cells are handed out and have not ended.

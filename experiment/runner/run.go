@@ -4,11 +4,13 @@ package runner
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/state"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/open"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -26,8 +28,7 @@ type Work struct {
 // Status is how far the cells are.
 type Status struct {
 	Done, Failed, Running, Cells int
-	Left                         float64 // seconds, as estimated from cells that ended
-	Known                        bool    // Left is
+	Estimate                     state.Estimate
 	// Firsts says that the first cell of each row on each dataset has ended, so that Left is no
 	// longer a guess.
 	Firsts bool
@@ -36,6 +37,8 @@ type Status struct {
 // Options says how cells are run; none of them changes a result.
 type Options struct {
 	Lanes int // cells at a time
+	// Methods, if set, names the rows of the spec in the estimate.
+	Methods []string
 	// Budgets are those of the rows of the spec, nil where there is none: cells for which nothing is
 	// left are not begun, and one that takes all of it is ended.
 	Budgets []*Budget
@@ -69,6 +72,7 @@ func Run(ctx context.Context, works []*Work, o Options) error {
 type group struct {
 	work   *Work
 	parent *open.Job
+	row    int
 	cells  []*experiment.Cell // that nobody has begun
 }
 
@@ -94,11 +98,10 @@ func (s *session) fillQueue() {
 	}
 	s.queue = NewQueue(counts)
 	for i, g := range s.groups {
-		row := g.cells[0].Row
-		if e := g.work.Ended[row]; e.Seconds > 0 {
+		if e := g.work.Ended[g.row]; e.Seconds > 0 {
 			s.queue.Earlier(i, e.Cells, e.Seconds)
 		}
-		if b := s.budget(row); b != nil {
+		if b := s.budget(g.row); b != nil {
 			s.queue.Within(i, b)
 		}
 	}
@@ -126,7 +129,7 @@ func (s *session) add(w *Work, parent *open.Job) {
 		c := &w.Cells[i]
 		g := groups[c.Row]
 		if g == nil {
-			g = &group{work: w, parent: parent}
+			g = &group{work: w, parent: parent, row: c.Row}
 			groups[c.Row] = g
 			s.groups = append(s.groups, g)
 		}
@@ -191,7 +194,16 @@ func (s *session) show() {
 	}
 	s.status.Running = s.queue.Running()
 	now := time.Now()
-	s.status.Left, s.status.Known = s.queue.Left(now, s.Lanes)
+	runs := s.queue.Runs(now)
+	for i, g := range s.groups {
+		plan := g.work.Plan
+		runs[i].Method, runs[i].Dataset = strconv.Itoa(g.row), plan.Dataset.Name
+		if s.Methods != nil {
+			runs[i].Method = s.Methods[g.row]
+		}
+		runs[i].Size = float64(plan.Manifest.Rows) * float64(plan.Manifest.Features)
+	}
+	s.status.Estimate = state.EstimateOf(runs, s.Lanes)
 	s.status.Firsts = s.status.Firsts || s.queue.Firsts(now)
 	s.Show(s.status)
 }
@@ -211,16 +223,18 @@ func (s *session) runNext(ctx context.Context, stop context.CancelFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.turn.Broadcast()
-	s.queue.End(number, end)
-	if err != nil {
+	if err != nil { // the cell has not ended, and its time is not known
 		s.fail(ctx.Err(), err, stop)
-	} else if o == nil {
+		return false
+	}
+	s.queue.End(number, end)
+	if o == nil {
 		if s.Drop != nil {
 			s.Drop(g.work, c)
 		}
 		s.show()
 	}
-	return err == nil
+	return true
 }
 
 // fail ends the run; cause is why it ended before, if it did. mu is held.

@@ -126,7 +126,7 @@ func (c *clients) study(ctx context.Context, y *study, name string) error {
 // reportOf holds the report of an experiment that is done against the undisturbed one.
 func (c *clients) reportOf(ctx context.Context, y *study, j *protocol.JobInfo) error {
 	records := make(map[string]*experiment.Record)
-	err := c.client.Cells(ctx, strconv.FormatUint(j.ID, 10), false, func(o protocol.CellOutcome) error {
+	err := c.client.Experiments().Outcomes(ctx, j.ID, false, func(o protocol.CellOutcome) error {
 		if o.Task < 0 || o.Task >= len(y.cells) {
 			return fmt.Errorf("%w: there is no run %d, counted from 0, among the %d runs of %s", ErrFailed, o.Task, len(y.cells), j.Name)
 		}

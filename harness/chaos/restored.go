@@ -112,7 +112,7 @@ func backUp(ctx context.Context, c *client.Client, path string) error {
 // contents lists the jobs, the models and the datasets of a cluster, a line each. Each
 // model is read.
 func contents(ctx context.Context, c *client.Client) (list []string, err error) {
-	jobs, err := c.Jobs(ctx)
+	jobs, err := client.AllJobs(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func differs(clusters map[string]string, odd string) error {
 func (d *separate) acknowledgesNothing(ctx context.Context, c *client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	if jobs, err := c.Jobs(ctx); err == nil {
+	if jobs, err := client.AllJobs(ctx, c); err == nil {
 		return fmt.Errorf("%w: the coordinators list %d jobs, although they must not serve", ErrFailed, len(jobs))
 	}
 	if j, err := c.Submit(ctx, shortSpec(1, sizes{shortSteps: leastSteps})); err == nil {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/wait"
@@ -289,7 +290,7 @@ func fit(j *protocol.JobInfo, commits []commit) bool {
 // audit holds the cluster's jobs against the ledger.
 func (s *suite) audit(ctx context.Context) error {
 	known := s.clients.ledger.snapshot()
-	jobs, err := s.rig.client.Jobs(ctx)
+	jobs, err := client.AllJobs(ctx, s.rig.client)
 	if err != nil {
 		return fmt.Errorf("listing jobs: %w", err)
 	}
@@ -303,7 +304,7 @@ func (s *suite) audit(ctx context.Context) error {
 
 // atEnd checks the cluster once no client is left.
 func (s *suite) atEnd(ctx context.Context) error {
-	jobs, err := s.rig.client.Jobs(ctx)
+	jobs, err := client.AllJobs(ctx, s.rig.client)
 	if err != nil {
 		return fmt.Errorf("listing jobs: %w", err)
 	}

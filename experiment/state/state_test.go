@@ -1,14 +1,15 @@
-package main
+package state
 
 import (
 	"testing"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestStandings: a job that was cancelled counts until a later submission has its cells, those of
-// its cells that ended always, and a cell that is run again once.
-func TestStandings(t *testing.T) {
+// TestOf: a job that was cancelled counts until a later submission has its runs; its runs that ended
+// count always, and a run that is repeated counts once.
+func TestOf(t *testing.T) {
 	job := func(dataset string, state protocol.JobState, at int64) protocol.JobInfo {
 		return protocol.JobInfo{Name: dataset, Experiment: "e", Dataset: dataset, State: state, CellCount: 4, Submitted: at}
 	}
@@ -27,9 +28,9 @@ func TestStandings(t *testing.T) {
 		return j
 	}
 	for _, c := range []struct {
-		jobs        []protocol.JobInfo // the newest first
-		state       string
-		done, cells int
+		jobs       []protocol.JobInfo // the newest first
+		state      string
+		done, runs int
 	}{
 		{[]protocol.JobInfo{sent("u", job("b", protocol.Done, 1)), sent("t", some("b", protocol.Cancelled, 1, 3, 0))}, "done", 7, 7},
 		{[]protocol.JobInfo{sent("u", job("b", protocol.Done, 1)), sent("t", left("b", protocol.Done, 1, 0, 3))}, "done", 5, 5},
@@ -48,41 +49,41 @@ func TestStandings(t *testing.T) {
 		{[]protocol.JobInfo{job("b", protocol.Done, 2), job("b", protocol.Failed, 1), job("a", protocol.Failed, 1)}, "failed", 4, 8},
 		{[]protocol.JobInfo{job("b", protocol.Failed, 2), job("b", protocol.Done, 1)}, "failed", 4, 8},
 	} {
-		list := standingsOf(c.jobs)
-		if len(list) != 1 || list[0].State != c.state || list[0].Done != c.done || list[0].Cells != c.cells {
-			t.Errorf("%+v: %+v", c.jobs, list)
+		var jobs []Job
+		for i := range c.jobs {
+			jobs = append(jobs, Job{JobInfo: &c.jobs[i]})
+		}
+		if x := Of(jobs); x.Name != "e" || string(x.State) != c.state || x.Done != c.done || x.Runs != c.runs {
+			t.Errorf("%+v: %+v", c.jobs, x)
 		}
 	}
 }
 
-// TestTimeLeft: the times of cells tell how long an experiment takes still; where none is known, how many
-// cells have ended meanwhile does.
-func TestTimeLeft(t *testing.T) {
-	job := protocol.JobInfo{Name: "a", Experiment: "e", Dataset: "a", State: protocol.Running, CellCount: 10, Gathered: 4, CellsLeft: 90}
-	other := job
-	other.Dataset, other.CellsLeft = "b", 30
-	if got := standingsOf([]protocol.JobInfo{job, other})[0].left(0, 10); got != 120 {
-		t.Errorf("%v s are left, want 120", got)
+// TestEstimateOfJobs: an experiment has an estimate if it runs and a job computes, of the runs of all its jobs.
+func TestEstimateOfJobs(t *testing.T) {
+	a := Job{
+		&protocol.JobInfo{Name: "e.a", Experiment: "e", Dataset: "a", State: protocol.Running, CellCount: 10, Gathered: 4, Progress: &round.Progress{Phase: "runs", Step: 5}},
+		[]Runs{{Method: "m", Dataset: "a", All: 10, Ended: 4, Timed: 4, Seconds: 40, Running: []float64{1, 6}}},
 	}
-	job.CellsLeft = 0
-	p := standingsOf([]protocol.JobInfo{job})[0]
-	if got := p.left(1, 10); got != 20 {
-		t.Errorf("%v s are left, want 20", got)
+	b := Job{
+		&protocol.JobInfo{Name: "e.b", Experiment: "e", Dataset: "b", State: protocol.Queued, CellCount: 2},
+		[]Runs{{Method: "m", Dataset: "b", All: 2, Timed: 1, Seconds: 9}},
 	}
-	if got := p.left(4, 10); got != 0 {
-		t.Errorf("%v s are left where nothing tells", got)
+	again := Job{
+		&protocol.JobInfo{Name: "e.b.2", Experiment: "e", Dataset: "b", State: protocol.Cancelled, Submission: "before", CellCount: 9, Gathered: 1, Error: "x"},
+		[]Runs{{Method: "m", Dataset: "b", All: 9, Ended: 1, Timed: 1, Seconds: 11}},
 	}
-}
-
-// TestLineOfWaiting: while a job waits nothing says how long it takes still.
-func TestLineOfWaiting(t *testing.T) {
-	p := &standing{Done: 1, Cells: 4, Left: 6, Phases: []string{"a: runs"}}
-	for waits, want := range map[string]string{
-		"":                   " 25 %  1 of 4 runs  ETA 6.0 s  a: runs",
-		"  waits: no worker": " 25 %  1 of 4 runs  a: runs  waits: no worker",
-	} {
-		if got := p.line(0, 10, waits); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+	x := Of([]Job{a, b, again})
+	// 4 runs of 10 s wait and two have 9 and 4 s left; two runs of (9 + 11) / 2 s wait; two are computed at a time.
+	if x.SecondsLeft != (40+9+4+20)/2. || x.EstimatedFrom != "from 5 of 13 runs" || x.Done != 6 || x.Runs != 13 || len(x.Errors) != 0 {
+		t.Errorf("%+v", x)
+	}
+	a.JobInfo.Waiting = "no worker"
+	if x = Of([]Job{a, b}); x.SecondsLeft != 0 || x.Waiting != "no worker" || x.Phases[0] != "e.a: runs" {
+		t.Errorf("while a job waits: %+v", x)
+	}
+	a.JobInfo.Waiting, a.Runs[0].Running = "", nil
+	if x = Of([]Job{a, b}); x.SecondsLeft != 0 || x.EstimatedFrom != "" {
+		t.Errorf("while nothing is computed: %+v", x)
 	}
 }

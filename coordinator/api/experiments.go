@@ -1,0 +1,282 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/jobs"
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/report"
+	progress "github.com/coppice-ldl/coppice/experiment/state"
+	experiments "github.com/coppice-ldl/coppice/experiment/submission"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// experimentHandlers answer requests about experiments.
+type experimentHandlers struct {
+	responder
+	jobView
+	results   *resultHandlers
+	reporting chan struct{} // full while a report is made: one at a time takes memory and time of the leader
+}
+
+// list answers with all experiments, the newest first.
+func (h *experimentHandlers) list(*http.Request) (any, error) {
+	st := h.store.State()
+	chosen, _ := choose(st.Jobs(), &protocol.JobQuery{Experiment: protocol.AnyExperiment})
+	waits := h.running.Waits(st)
+	of, names := make(map[string][]progress.Job), []string(nil)
+	for _, j := range chosen {
+		if of[j.Experiment] == nil {
+			names = append(names, j.Experiment)
+		}
+		of[j.Experiment] = append(of[j.Experiment], h.progressOf(st, j, waits))
+	}
+	list := protocol.ExperimentList{Experiments: []protocol.Experiment{}}
+	for _, name := range names {
+		list.Experiments = append(list.Experiments, *progress.Of(of[name]))
+	}
+	return list, nil
+}
+
+// get answers with one experiment.
+func (h *experimentHandlers) get(r *http.Request) (any, error) {
+	return h.describeOne(r.PathValue("name"))
+}
+
+// describeOne describes an experiment.
+func (h *experimentHandlers) describeOne(name string) (*protocol.Experiment, error) {
+	st := h.store.State()
+	chosen, err := jobsOf(st, name)
+	if err != nil {
+		return nil, err
+	}
+	waits, list := h.running.Waits(st), []progress.Job(nil)
+	for _, j := range chosen {
+		list = append(list, h.progressOf(st, j, waits))
+	}
+	return progress.Of(list), nil
+}
+
+// jobsOf returns the jobs of an experiment, the newest first. There is at least one.
+func jobsOf(st *state.State, name string) ([]*state.Job, error) {
+	if err := protocol.CheckName(name); err != nil {
+		return nil, bad{fmt.Errorf("experiment %.80q: %w", name, err)}
+	}
+	chosen, _ := choose(st.Jobs(), &protocol.JobQuery{Experiment: name})
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("experiment %s %w", name, state.ErrNotFound)
+	}
+	return chosen, nil
+}
+
+// changeAll commits an entry about each job of an experiment that a request changes. A request that is sent again
+// changes the rest.
+func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		name := r.PathValue("name")
+		list, err := jobsOf(h.store.State(), name)
+		if err != nil {
+			return nil, err
+		}
+		changed := []string{}
+		for _, j := range list {
+			if !c.from(j.State) {
+				continue
+			}
+			_, _, err := commit(r, h.store, c.kind, c.entry(j.ID, time.Now()))
+			if now := h.store.State().Job(j.ID); err != nil && (now == nil || now.State.Final()) {
+				continue // it has ended meanwhile
+			}
+			if err != nil {
+				return nil, err
+			}
+			changed = append(changed, j.Name)
+		}
+		x, err := h.describeOne(name)
+		if err != nil {
+			return nil, err
+		}
+		return protocol.ExperimentChange{Experiment: *x, Changed: changed}, nil
+	}
+}
+
+// progressOf describes a job of an experiment and its runs.
+func (h *experimentHandlers) progressOf(st *state.State, j *state.Job, waits map[uint64]jobs.Wait) progress.Job {
+	info := h.infoWaiting(j, st.Index(), waits)
+	var live dispatch.Live
+	if j.State == protocol.Running {
+		live, _ = h.running.Live(j.ID)
+	}
+	return progress.Job{JobInfo: &info, Runs: runsOf(j, live, time.Now())}
+}
+
+// runsOf counts the runs of a job by method. Runs that are being computed are known only to the leader that drives the
+// job. If the spec of the job cannot be read, there are no runs.
+func runsOf(j *state.Job, live dispatch.Live, now time.Time) []progress.Runs {
+	spec, err := experiment.DecodeJobSpec(j.Spec)
+	c := j.Job.Cells
+	if err != nil || c == nil || len(spec.Rows) != len(c.Rows) {
+		return nil
+	}
+	runs := make([]progress.Runs, len(c.Rows))
+	for i := range runs {
+		r := &c.Rows[i]
+		runs[i] = progress.Runs{Method: spec.Rows[i], Dataset: spec.Dataset, Timed: r.Ended, Seconds: r.EndedSeconds, Size: sizeOf(j.Manifest)}
+	}
+	cells := c.All()
+	for _, cell := range cells {
+		runs[cell.Row].All++
+	}
+	if j.State == protocol.Done {
+		for i := range runs {
+			runs[i].Ended = runs[i].All
+		}
+		return runs
+	}
+	for task := range j.RecordedFrom(j.Round+1, 0) {
+		if int(task.Task) >= len(cells) {
+			continue
+		}
+		r := &runs[cells[task.Task].Row]
+		r.Ended++
+		if task.WasRun() {
+			r.Timed, r.Seconds = r.Timed+1, r.Seconds+float64(task.Compute)/1e9
+		}
+	}
+	for _, task := range live.Running {
+		if task.Task < len(cells) {
+			r := &runs[cells[task.Task].Row]
+			r.Running = append(r.Running, now.Sub(task.Since).Seconds())
+		}
+	}
+	return runs
+}
+
+// sizeOf returns samples times features of a dataset; 0 if it is not known.
+func sizeOf(m *dataset.Manifest) float64 {
+	if m == nil {
+		return 0
+	}
+	return float64(m.Rows) * float64(m.Features)
+}
+
+// reportTypes are the content types of reports by format.
+var reportTypes = map[string]string{
+	"table": "text/plain; charset=utf-8", "md": "text/markdown; charset=utf-8", "csv": "text/csv; charset=utf-8", "json": "application/json",
+	"latex": "application/x-tex; charset=utf-8", "html": "text/html; charset=utf-8; product=" + protocol.Product,
+}
+
+// writeReport answers with the report of an experiment, of the runs that have ended. Notes about the results come first in it.
+func (h *experimentHandlers) writeReport(w http.ResponseWriter, r *http.Request) {
+	text, kind, err := h.makeReport(r)
+	if err != nil {
+		h.answer(w, nil, err)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.Write(text) // an error has no reader any more
+}
+
+func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind string, err error) {
+	format, o := "table", report.Options{}
+	for key, values := range r.URL.Query() {
+		value, err := values[0], error(nil)
+		switch key {
+		case "format":
+			format = value
+		case "no_times":
+			o.NoTimes, err = strconv.ParseBool(value)
+		case "sample":
+			o.Sample, err = strconv.ParseBool(value)
+		case "all_tests":
+			o.AllTests, err = strconv.ParseBool(value)
+		case "level":
+			o.Level, err = strconv.ParseFloat(value, 64)
+		default:
+			err = errors.New("the parameters are format, no_times, sample, all_tests and level")
+		}
+		if err != nil {
+			return nil, "", fmt.Errorf("%w: parameter %.40q: %.80q: %w", errBad, key, value, err)
+		}
+	}
+	if _, err := jobsOf(h.store.State(), r.PathValue("name")); err != nil {
+		return nil, "", err
+	}
+	select {
+	case h.reporting <- struct{}{}:
+		defer func() { <-h.reporting }()
+	case <-r.Context().Done():
+		return nil, "", r.Context().Err()
+	}
+	e, err := experiments.Read(r.Context(), h, r.PathValue("name"))
+	if err != nil {
+		return nil, "", err
+	}
+	l, err := e.Layout(r.Context())
+	if err != nil {
+		return nil, "", err
+	}
+	t, leftOut, err := e.Table(r.Context(), l)
+	if err != nil {
+		return nil, "", err
+	}
+	o.Notes = experiment.LeftOutNote(leftOut)
+	var b bytes.Buffer
+	if err := report.Write(&b, t, format, o); errors.Is(err, report.ErrOptions) {
+		return nil, "", bad{err}
+	} else if err != nil {
+		return nil, "", err
+	}
+	return b.Bytes(), reportTypes[format], nil
+}
+
+// ExperimentJobs implements submission.Source.
+func (h *experimentHandlers) ExperimentJobs(_ context.Context, name string) (list []protocol.JobInfo, err error) {
+	st := h.store.State()
+	chosen, _ := choose(st.Jobs(), &protocol.JobQuery{Experiment: name})
+	for _, j := range chosen {
+		info := j.Info()
+		info.Index = st.Index()
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+// Outcomes implements submission.Source.
+func (h *experimentHandlers) Outcomes(ctx context.Context, job uint64, records bool, take func(protocol.CellOutcome) error) error {
+	for asked := (runRange{}); ; {
+		if asked.job = h.store.State().Job(job); asked.job == nil {
+			return fmt.Errorf("%w: job %d was deleted", state.ErrNotFound, job)
+		}
+		asked.until = asked.job.Job.Cells.Count()
+		page := &outcomePage{records: records}
+		next, err := h.results.fill(ctx, page, &asked)
+		if err != nil {
+			return err
+		}
+		for _, run := range page.Cells {
+			if err := take(run); err != nil {
+				return err
+			}
+		}
+		if next <= asked.from {
+			return nil
+		}
+		asked.from = next
+	}
+}
+
+// ReadBlob implements submission.Source.
+func (h *experimentHandlers) ReadBlob(ctx context.Context, digest string) ([]byte, error) {
+	return h.results.blobs.Get(ctx, digest)
+}

@@ -1,0 +1,95 @@
+package experiment
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/units"
+)
+
+// OtherNote says that a place has the results of another spec with the name of s; before is their layout.
+func OtherNote(s *Spec, before *Layout, place string) []string {
+	if kinship, _ := s.Compare(before); kinship != OtherSpec {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s had results of another spec with the same name, %s. Reports now use this spec. The results of the other spec are kept, and used if it is run again", place, before.Table.Spec.File)}
+}
+
+// SameNotes names the methods and datasets that are others under a second name, and the folds that repeats have again.
+func SameNotes(t *result.Table) (list []string) {
+	for i := range t.Rows {
+		if r := &t.Rows[i]; r.Same != "" {
+			list = append(list, fmt.Sprintf("methods %q and %q have the same settings on every dataset: the report lists one of them", r.Name, r.Same))
+		}
+	}
+	for i := range t.Datasets {
+		d := &t.Datasets[i]
+		if d.Same != "" {
+			list = append(list, fmt.Sprintf("datasets %s and %s have the same samples, labels and folds: ranks count them once", d.Name, d.Same))
+		}
+		if d.SameData != "" {
+			list = append(list, fmt.Sprintf("datasets %s and %s have the same samples, labels and folds, but different kinds of labels: ranks count them once for each measure with the same values on both", d.Name, d.SameData))
+		}
+		if len(d.Divisions) > 0 {
+			list = append(list, fmt.Sprintf("dataset %s: all repeats have the same folds; the report averages the results of equal folds, so repeats add no evidence to the tests", d.Name))
+		}
+	}
+	return list
+}
+
+// LackingNote says how many runs have ended without the data that is recorded.
+func LackingNote(n int) []string {
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return []string{"1 run ended without the data that are recorded now; --record-again repeats them"}
+	}
+	return []string{units.Count(n) + " runs ended without the data that are recorded now; --record-again repeats them"}
+}
+
+// AgainNote names the runs that are repeated although they have ended. was is the arithmetic version that computed
+// them, or 0 if it is not known.
+func AgainNote(again []result.Name, was int) []string {
+	if len(again) == 0 {
+		return nil
+	}
+	why := "their data, settings, folds or seed have changed"
+	if was != 0 && was != round.Numerics {
+		why = fmt.Sprintf("they were computed by arithmetic version %d, and this program has arithmetic version %d", was, round.Numerics)
+	}
+	return []string{fmt.Sprintf("%s repeated, because %s: %s", runsAre(len(again)), why, someOf(again))}
+}
+
+// LeftOutNote names the runs that have ended and are not in a report.
+func LeftOutNote(list []result.Name) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s left out, because the last submission of the experiment does not contain them: %s", runsAre(len(list)), someOf(list))}
+}
+
+// runsAre counts runs at the beginning of a sentence.
+func runsAre(n int) string {
+	if n == 1 {
+		return "1 run is"
+	}
+	return units.Count(n) + " runs are"
+}
+
+// maxNamed bounds the runs that a note names.
+const maxNamed = 10
+
+// someOf names the first runs of a list.
+func someOf(list []result.Name) string {
+	var text []string
+	for _, name := range list[:min(len(list), maxNamed)] {
+		text = append(text, name.String())
+	}
+	if n := len(list) - maxNamed; n > 0 {
+		text = append(text, fmt.Sprintf("and %s more", units.Count(n)))
+	}
+	return strings.Join(text, "; ")
+}

@@ -1,0 +1,121 @@
+// Package state says how far an experiment is. It is pure: the leader, runs with --local and tests give it what they know.
+package state
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/coppice-ldl/coppice/internal/units"
+)
+
+// Runs is what is known of the runs of one method on one dataset. They take about as long as each other.
+type Runs struct {
+	Method, Dataset string
+	All             int       // how many runs there are
+	Ended           int       // how many have a result, or are not run
+	Running         []float64 // for each run that is being computed, the seconds since it began
+	Timed           int       // runs that ended with a known computing time, also in earlier submissions
+	Seconds         float64   // the computing time of these
+	Size            float64   // samples times features of the dataset; 0 if not known
+}
+
+// waiting returns how many runs have not begun.
+func (r *Runs) waiting() int { return max(0, r.All-r.Ended-len(r.Running)) }
+
+// Estimate is when an experiment will end.
+type Estimate struct {
+	Seconds float64 `json:"seconds_left,omitempty"` // until all runs have ended; 0 if not known
+	// From says which runs the estimate was made from, or why there is none.
+	From string `json:"estimated_from,omitempty"`
+}
+
+// EstimateOf estimates when the runs will have ended if slots of them are computed at a time. A run takes as long as
+// the mean of its method on its dataset. If no such run has ended, the times of the method on datasets of a similar size
+// count, scaled by their sizes. The time of another method never counts: without a time there is no estimate.
+func EstimateOf(all []Runs, slots int) Estimate {
+	total, longest, ended, runs := 0.0, 0.0, 0, 0
+	most, mostLeft := -1, 0.0 // the runs with most time left
+	for i := range all {
+		r := &all[i]
+		ended, runs = ended+r.Ended, runs+r.All
+		if r.waiting()+len(r.Running) == 0 {
+			continue
+		}
+		one, ok := runSeconds(all, r)
+		if !ok {
+			return Estimate{From: fmt.Sprintf("no run of %s on %s has ended yet", r.Method, r.Dataset)}
+		}
+		left := float64(r.waiting()) * one
+		if r.waiting() > 0 {
+			longest = max(longest, one)
+		}
+		for _, since := range r.Running {
+			// A run that takes longer than expected is expected to take a while yet.
+			rest := max(one-since, lateShare*since)
+			left += rest
+			longest = max(longest, rest)
+		}
+		total += left
+		if left > mostLeft {
+			most, mostLeft = i, left
+		}
+	}
+	if most < 0 {
+		return Estimate{}
+	}
+	from := fmt.Sprintf("from %s of %s runs", units.Count(ended), units.Count(runs))
+	if of := countOf(all, all[most].Method); of.All < runs {
+		from = fmt.Sprintf("from %s of %s runs of %s, which has most left", units.Count(of.Ended), units.Count(of.All), of.Method)
+	}
+	return Estimate{max(longest, total/float64(max(1, slots))), from}
+}
+
+// lateShare is how long a run that is late takes yet, as a share of its time so far.
+const lateShare = 0.1
+
+// countOf counts the runs of a method on all datasets.
+func countOf(all []Runs, method string) Runs {
+	of := Runs{Method: method}
+	for i := range all {
+		if all[i].Method == method {
+			of.All, of.Ended = of.All+all[i].All, of.Ended+all[i].Ended
+		}
+	}
+	return of
+}
+
+const (
+	// The exponents with which the time of a method may grow with the size of a dataset.
+	leastGrowth = 0.5
+	mostGrowth  = 2
+	// maxScale is how far a size may be from the sizes of datasets with known times.
+	maxScale = 4
+)
+
+// runSeconds returns how long a run takes, and whether that is known.
+func runSeconds(all []Runs, r *Runs) (seconds float64, ok bool) {
+	if r.Timed > 0 {
+		return r.Seconds / float64(r.Timed), true
+	}
+	// The logarithms of size and time on other datasets lie about a line.
+	own := math.Log(max(1, r.Size))
+	low, high := math.Inf(1), math.Inf(-1)
+	var n, x, y, xx, xy float64
+	for i := range all {
+		o := &all[i]
+		if o.Method != r.Method || o.Timed == 0 || o.Seconds <= 0 {
+			continue
+		}
+		size, took := math.Log(max(1, o.Size)), math.Log(o.Seconds/float64(o.Timed))
+		low, high = min(low, size), max(high, size)
+		n, x, y, xx, xy = n+1, x+size, y+took, xx+float64(size*size), xy+float64(size*took)
+	}
+	if !(own > low-math.Log(maxScale) && own < high+math.Log(maxScale)) {
+		return 0, false
+	}
+	growth := 1.0
+	if spread := xx - float64(x*x)/n; spread > 1e-9 {
+		growth = min(mostGrowth, max(leastGrowth, (xy-float64(x*y)/n)/spread))
+	}
+	return math.Exp(y/n + float64(growth*(own-x/n))), true
+}

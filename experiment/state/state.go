@@ -1,0 +1,94 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Job is what is known of a job of an experiment.
+type Job struct {
+	*protocol.JobInfo
+	Runs []Runs // by method of the job
+}
+
+// order lists states of jobs: the state of an experiment is the first that one of its jobs has.
+var order = []protocol.JobState{protocol.Running, protocol.Queued, protocol.Paused, protocol.Failed, protocol.Cancelled, protocol.Done}
+
+// Of says how far the experiment of some jobs is; the newest job comes first, and there is one at least. If a later
+// submission has a job on the same dataset, only the runs that have ended count of a job that failed or was cancelled,
+// and runs that were not run do not count: the later job has the others.
+func Of(jobs []Job) *protocol.Experiment {
+	x := &protocol.Experiment{Name: jobs[0].Experiment, State: jobs[0].State, Submitted: jobs[0].Submitted, Outline: jobs[0].Outline}
+	newest := make(map[string]*protocol.JobInfo) // of the last submission, by dataset
+	var runs []Runs
+	computing := 0
+	for i := range jobs {
+		j := &jobs[i]
+		if newest[j.Dataset] == nil {
+			newest[j.Dataset] = j.JobInfo
+		}
+		late := j.Submission != newest[j.Dataset].Submission || j.Submitted < newest[j.Dataset].Submitted
+		ended := j.Gathered - j.CellsNotRun
+		x.Submitted, x.Index = min(x.Submitted, j.Submitted), max(x.Index, j.Index)
+		over := j.State == protocol.Failed || j.State == protocol.Cancelled
+		for _, r := range j.Runs {
+			if over {
+				r.All = r.Ended
+			}
+			computing += len(r.Running)
+			runs = merge(runs, r)
+		}
+		if over && late {
+			ended -= min(ended, j.CellsAgain)
+			x.Done, x.Runs = x.Done+ended, x.Runs+ended
+			continue
+		}
+		x.Jobs++
+		if slices.Index(order, j.State) < slices.Index(order, x.State) {
+			x.State = j.State
+		}
+		x.Runs += j.CellCount - j.CellsAgain
+		if late {
+			x.Runs -= j.CellsNotRun
+		} else {
+			x.NotRun += j.CellsNotRun
+		}
+		switch {
+		case over:
+			if j.Error != "" {
+				x.Errors = append(x.Errors, fmt.Sprintf("job %s failed: %s", j.Name, j.Error))
+			}
+			x.Done += ended - min(ended, j.CellsAgain)
+			continue
+		case j.State == protocol.Done:
+			ended = j.CellCount - j.CellsNotRun
+		case j.State == protocol.Running && j.Progress != nil:
+			ended = max(j.Gathered, int(j.Progress.Step)) - j.CellsNotRun
+			x.Phases = append(x.Phases, j.Name+": "+j.Progress.Phase)
+		}
+		x.Done += ended - j.CellsAgain // they are not done until they have been run again
+		if j.State == protocol.Running {
+			x.Waiting = cmp.Or(x.Waiting, j.Waiting)
+		}
+	}
+	if x.State == protocol.Running && x.Waiting == "" && computing > 0 {
+		e := EstimateOf(runs, computing)
+		x.SecondsLeft, x.EstimatedFrom = e.Seconds, e.From
+	}
+	return x
+}
+
+// merge adds runs to the runs of the same method and dataset.
+func merge(all []Runs, r Runs) []Runs {
+	i := slices.IndexFunc(all, func(o Runs) bool { return o.Method == r.Method && o.Dataset == r.Dataset })
+	if i < 0 {
+		return append(all, r)
+	}
+	o := &all[i]
+	o.All, o.Ended, o.Timed, o.Seconds = o.All+r.All, o.Ended+r.Ended, o.Timed+r.Timed, o.Seconds+r.Seconds
+	o.Running = append(slices.Clip(o.Running), r.Running...)
+	return all
+}

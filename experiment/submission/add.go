@@ -1,0 +1,217 @@
+package submission
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Options says which runs that have ended are repeated, and what is kept.
+type Options struct {
+	RetryFailed bool // repeat the runs that failed
+	RecordAgain bool // repeat the runs that ended without the data that the spec records
+	Models      bool // keep the model of each new run
+}
+
+// Plan is what a spec runs on a dataset of the cluster.
+type Plan struct {
+	*experiment.Plan
+	On string // name of the dataset on the cluster
+}
+
+// Submission is what a spec adds to an experiment.
+type Submission struct {
+	// Request has a job for each dataset with new runs, and no token. It need not be sent if Empty is true.
+	Request protocol.ExperimentRequest
+	Empty   bool     // true if there is nothing new
+	Runs    int      // how many are new
+	Blobs   [][]byte // the outline and the lists of folds that Request names
+	Layout  *experiment.Layout
+	Notes   []string // what a user should know
+}
+
+// Add decides which runs of a spec are added to an experiment: the runs that no job has or will have, and runs to repeat.
+// skipped are the datasets of the spec without a plan.
+func (e *Experiment) Add(ctx context.Context, s *experiment.Spec, plans []Plan, skipped []string, o Options) (*Submission, error) {
+	var list []*experiment.Plan
+	for _, p := range plans {
+		list = append(list, p.Plan)
+		if p.Job != nil {
+			p.Job.Cells.Models = o.Models
+		}
+	}
+	if err := s.CheckRecorded(list); err != nil {
+		return nil, err
+	}
+	outline := experiment.NewOutline(s, list, skipped)
+	layout, err := outline.Layout()
+	if err != nil {
+		return nil, err
+	}
+	known, err := e.known(ctx, s, o)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(outline)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	sub := &Submission{Request: protocol.ExperimentRequest{Name: s.Name, Outline: hex.EncodeToString(sum[:])}, Blobs: [][]byte{text}, Layout: layout}
+	sub.Notes = e.notes(ctx, s, layout, known)
+	last := ""
+	for _, j := range e.Jobs {
+		sub.Request.After, last = max(sub.Request.After, j.Index), j.Outline
+	}
+	spent := layout.Spent(known.records)
+	for _, p := range plans {
+		if err := e.addJob(sub, s, p, known, spent); err != nil {
+			return nil, err
+		}
+	}
+	sub.Empty = len(sub.Request.Jobs) == 0 && (len(e.Jobs) == 0 || last == sub.Request.Outline)
+	return sub, nil
+}
+
+// addJob adds a job for the new runs of a dataset, if there are any. spent are the seconds that the runs of each method
+// have taken.
+func (e *Experiment) addJob(sub *Submission, s *experiment.Spec, p Plan, known *knownRuns, spent []float64) error {
+	cells, err := p.Cells()
+	if err != nil {
+		return err
+	}
+	j, rows := p.Only(cells, func(c *experiment.Cell) bool { return !known.has[c.Key] })
+	if j == nil {
+		return nil
+	}
+	ended := make(map[int]experiment.Ended) // of the dataset, and not repeated, by method
+	for i := range cells {
+		c := &cells[i]
+		switch r := known.records[c.Key]; {
+		case known.has[c.Key] && r != nil:
+			ended[c.Row] = ended[c.Row].Plus(r)
+		case !known.has[c.Key] && known.again[c.Key]:
+			j.Cells.Again++
+		}
+	}
+	s.Bound(j, rows, spent, ended)
+	if p.Assigned != nil {
+		sub.Blobs = append(sub.Blobs, dataset.EncodeFolds(p.Assigned))
+	}
+	kept := experiment.JobSpec{Dataset: p.Dataset.Name, Tested: p.Tested}
+	for _, row := range rows {
+		kept.Rows = append(kept.Rows, s.Rows[row].Name)
+	}
+	spec, err := json.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	base := s.Name + "." + p.Dataset.Name
+	name, taken := base, make(map[string]bool)
+	for _, other := range e.Jobs {
+		taken[other.Name] = true
+	}
+	for n := 2; taken[name]; n++ {
+		name = fmt.Sprintf("%s.%d", base, n)
+	}
+	sub.Request.Jobs = append(sub.Request.Jobs, protocol.ExperimentJob{Name: name, Dataset: p.On, Job: j, Spec: spec})
+	sub.Runs += j.Cells.Count()
+	return nil
+}
+
+// notes says what a user should know of a submission: what the experiment had before, and what is repeated.
+func (e *Experiment) notes(ctx context.Context, s *experiment.Spec, l *experiment.Layout, known *knownRuns) (list []string) {
+	if before, err := e.Layout(ctx); err == nil { // otherwise this submission brings the layout
+		list = append(list, experiment.OtherNote(s, before, "experiment "+s.Name)...)
+	}
+	list = append(list, experiment.SameNotes(l.Table)...)
+	lacking := 0
+	for _, key := range l.Keys {
+		if known.lacking[key] {
+			lacking++
+		}
+	}
+	list = append(list, experiment.LackingNote(lacking)...)
+	again := l.Again(known.names, func(key string) bool { return known.has[key] })
+	return append(list, experiment.AgainNote(again, known.numerics)...)
+}
+
+// knownRuns is what the jobs of an experiment have, by the keys of runs.
+type knownRuns struct {
+	// records are of runs that have ended, if they were read: all of them if the spec has budgets.
+	records map[string]*experiment.Record
+	has     map[string]bool // true if a job has the run, or will have it, and it is not repeated
+	again   map[string]bool // true if the run has ended and is repeated
+	lacking map[string]bool // true if has is true and the run ended without the data that the spec records
+	// names has the key of each run by name; a later job counts.
+	names    map[result.Name]string
+	numerics int // of the oldest job
+}
+
+// live reports whether a job has outcomes of all of its runs, or will have them.
+func live(j *experiment.ClusterJob) bool {
+	return j.State != protocol.Failed && j.State != protocol.Cancelled
+}
+
+// leavesOut reports whether a job is done and may have runs that were not run, because their budget was used up.
+func leavesOut(j *experiment.ClusterJob) bool { return j.State == protocol.Done && j.CellsNotRun > 0 }
+
+// known says which runs the jobs have. A run that is to be repeated counts only if a job is about to repeat it.
+func (e *Experiment) known(ctx context.Context, s *experiment.Spec, o Options) (*knownRuns, error) {
+	every := s.HasBudgets() || o.RetryFailed
+	all, err := e.ended(ctx, false, func(j *experiment.ClusterJob) bool { return every || !live(j) || leavesOut(j) })
+	if err != nil {
+		return nil, err
+	}
+	k := &knownRuns{
+		records: make(map[string]*experiment.Record), has: make(map[string]bool), again: make(map[string]bool),
+		lacking: make(map[string]bool), names: make(map[result.Name]string),
+	}
+	for key, r := range all {
+		k.records[key] = r.Record
+		k.has[key] = r.Outcome.Error == "" || !o.RetryFailed
+		k.again[key] = !k.has[key]
+	}
+	recorded := make(map[string]bool) // runs with the data that the spec records
+	for _, j := range e.Jobs {
+		runs, err := j.Cells()
+		if err != nil {
+			return nil, err
+		}
+		records := s.Record.In(j.Job.Cells)
+		for i := range runs {
+			c := &runs[i]
+			recorded[c.Key] = recorded[c.Key] || records && (live(j) || all[c.Key].job == j.ID)
+			if !live(j) || leavesOut(j) && all[c.Key].Record == nil {
+				continue
+			}
+			k.names[j.NameOf(c)] = c.Key
+			if !k.again[c.Key] || j.State != protocol.Done && all[c.Key].job != j.ID {
+				k.has[c.Key] = true
+			}
+		}
+		if live(j) && k.numerics == 0 {
+			k.numerics = j.Job.Numerics
+		}
+	}
+	if !s.Record.Any() {
+		return k, nil
+	}
+	for key, has := range k.has {
+		switch {
+		case !has || recorded[key]:
+		case o.RecordAgain:
+			k.has[key], k.again[key] = false, true
+		default:
+			k.lacking[key] = true
+		}
+	}
+	return k, nil
+}
