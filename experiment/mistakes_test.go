@@ -57,6 +57,29 @@ published:
 	}
 }
 
+// TestNoMistakeFollows: a mistake that follows from another one is not told.
+func TestNoMistakeFollows(t *testing.T) {
+	const rest = "name: a\ndatasets: [a.csv]\nmethods: [rf]\n"
+	for _, text := range []string{
+		"nam: a\ndatasets: [a.csv]\nmethods: [rf]",
+		"name: a\ndataset: [a.csv]\nmethods: [rf]\npublished: [{dataset: a, method: x, values: {kl: 1}}]",
+		"name: a\nmethods: [rf]\npublished: [{dataset: a, method: x, values: {kl: 1}}]",
+		"name: a\ndatasets: [a.csv]\nmethods: [{algoritm: rf}]",
+		"name: a\ndatasets: [a.csv]\nmethods: [{algorithm: rf, grid: {trees: []}}]",
+		"name: a\ndatasets: [a.csv]\nmethods: [{algorithm: rf, search: {draw: 3, space: {trees: [1, 2, 3]}}}]",
+		rest + "folds: {kk: 3}",
+		rest + "published: [{datset: a, method: x, values: {kl: 1}}]",
+		rest + "measure: [euclidean]\npublished: [{dataset: a, method: x, values: {euclidean: 1}}]",
+		"name: " + strings.Repeat("a", 200) + "\ndatasets: [a.csv]\nmethods: [rf]",
+	} {
+		_, err := Parse("e.yaml", []byte(text))
+		var all Errors
+		if !errors.As(err, &all) || len(all) != 1 {
+			t.Errorf("%s:\n%v", text, err)
+		}
+	}
+}
+
 // TestAddError: only errors about a place of the spec are mistakes.
 func TestAddError(t *testing.T) {
 	s := &Spec{file: "e.yaml"}

@@ -46,13 +46,20 @@ func (s *Spec) read(list []entry) {
 	for _, e := range list {
 		at[e.key] = e
 	}
+	// meant reports whether an unknown key of the spec may be a slip of the pen for a key.
+	unknown := s.unknown
+	meant := func(key string) bool {
+		return slices.ContainsFunc(unknown, func(word string) bool { return param.Near(word, key) })
+	}
 	// each reads a key that is given, and reports whether it has no mistake.
 	each := func(key string, read func(e entry)) bool {
-		e, ok := at[key]
-		return !ok || s.try(func() { read(e) })
+		if e, ok := at[key]; ok {
+			return s.try(func() { read(e) })
+		}
+		return !meant(key)
 	}
 	for _, key := range []string{"name", "datasets", "methods"} {
-		if _, ok := at[key]; !ok {
+		if _, ok := at[key]; !ok && !meant(key) {
 			s.wrong(yamltree.Place{}, "the key %s is missing", key)
 		}
 	}
@@ -60,8 +67,7 @@ func (s *Spec) read(list []entry) {
 		s.Name = s.text(e)
 		if err := protocol.CheckName(s.Name); err != nil {
 			s.wrong(e.valueAt, "name: %v", err)
-		}
-		if len(s.Name) > maxName {
+		} else if len(s.Name) > maxName {
 			s.wrong(e.valueAt, "name: want at most %[2]d characters, got %[1]d", len(s.Name), maxName)
 		}
 	})
@@ -78,7 +84,7 @@ func (s *Spec) read(list []entry) {
 		for _, n := range s.sequence(e) {
 			s.try(func() { s.Datasets = append(s.Datasets, s.dataset(n, common)) })
 		}
-	})
+	}) && len(s.Datasets) > 0
 	each("methods", func(e entry) {
 		for _, n := range s.sequence(e) {
 			s.try(func() { s.rows(n) })

@@ -29,7 +29,7 @@ func (s *Spec) folds(e entry) Folds {
 		}
 		return f
 	}
-	s.foldMapping(&f, s.mapping(e.value, "folds", foldKeys))
+	s.foldMapping(&f, e)
 	f.Scheme.Repeats = f.Repeats
 	if f.Way == folds.Groups || f.Way == folds.File {
 		f.Scheme = folds.Scheme{Way: f.Way}
@@ -49,9 +49,9 @@ func (s *Spec) checkFolds(f *Folds) {
 	}
 }
 
-func (s *Spec) foldMapping(f *Folds, list []entry) {
-	way, seeded := "", false
-	for _, e := range list {
+func (s *Spec) foldMapping(f *Folds, mapping entry) {
+	way, seeded, before := "", false, len(s.mistakes)
+	for _, e := range s.mapping(mapping.value, "folds", foldKeys) {
 		switch e.key {
 		case "seed":
 			f.Seed, seeded = s.seed(e), true
@@ -80,7 +80,7 @@ func (s *Spec) foldMapping(f *Folds, list []entry) {
 	}
 	switch {
 	case way == "":
-		s.fail(f.At, "folds: the key that says how samples are divided is missing: give one of %s", strings.Join(foldWays, ", "))
+		s.lack(before, f.At, "folds: the key that says how samples are divided is missing: give one of %s", strings.Join(foldWays, ", "))
 	case seeded && (f.Way == folds.Groups || f.Way == folds.File):
 		s.fail(f.At, "folds: the kind %s has no seed", f.Way)
 	}

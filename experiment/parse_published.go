@@ -14,7 +14,7 @@ var publishedKeys = []string{"dataset", "method", "source", "values"}
 
 // published reads the values of one method on one dataset.
 func (s *Spec) published(n ast.Node) {
-	p := Published{At: placeOf(n)}
+	p, before := Published{At: placeOf(n)}, len(s.mistakes)
 	var figures []entry
 	for _, e := range s.mapping(n, "published values", publishedKeys) {
 		switch e.key {
@@ -36,7 +36,7 @@ func (s *Spec) published(n ast.Node) {
 		}
 	}
 	if p.Dataset == "" || p.Row == "" || len(figures) == 0 {
-		s.fail(p.At, "published values need three keys: dataset, method and values")
+		s.lack(before, p.At, "published values need three keys: dataset, method and values")
 	}
 	for _, e := range figures {
 		if !s.try(func() { s.measure(e.at, e.key) }) {

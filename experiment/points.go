@@ -29,8 +29,9 @@ func (s *Spec) points(r *Row, at map[string]entry) [][]param.Pair {
 func (s *Spec) grids(r *Row, e entry) (points [][]param.Pair) {
 	list, several := e.value.(*ast.SequenceNode)
 	if !several {
+		before := len(s.mistakes)
 		if points = s.grid(r, e); len(points) == 1 && points[0] == nil {
-			s.fail(e.at, "grid: the grid is empty")
+			s.lack(before, e.at, "grid: the grid is empty")
 		}
 		return points
 	}

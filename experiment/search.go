@@ -30,7 +30,7 @@ type axis struct {
 // of the draw alone. So another axis changes no values of this one, and more draws begin with the
 // same. A draw that gives the same values as one before is passed over.
 func (s *Spec) search(r *Row, e entry) (points [][]param.Pair) {
-	draws, seed, space := int64(0), s.Seed, entry{}
+	draws, seed, space, before := int64(0), s.Seed, entry{}, len(s.mistakes)
 	for _, x := range s.mapping(e.value, "search", searchKeys) {
 		switch x.key {
 		case "draws":
@@ -42,7 +42,7 @@ func (s *Spec) search(r *Row, e entry) (points [][]param.Pair) {
 		}
 	}
 	if draws == 0 || space.value == nil {
-		s.fail(e.at, "search: the keys draws (the number of points) and space (the values of each setting) are required")
+		s.lack(before, e.at, "search: the keys draws (the number of points) and space (the values of each setting) are required")
 	}
 	axes := s.space(r, space)
 	seen := make(map[string]bool)

@@ -34,8 +34,9 @@ type Spec struct {
 
 	// While the text is read.
 	mistakes    Errors
-	allSets     bool // true if no dataset has a mistake
-	allMeasures bool // true if no measure has a mistake
+	unknown     []string // keys that mappings cannot have
+	allSets     bool     // true if no dataset has a mistake
+	allMeasures bool     // true if no measure has a mistake
 }
 
 // Dataset is a dataset of a spec.

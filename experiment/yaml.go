@@ -40,6 +40,15 @@ func (s *Spec) fail(at yamltree.Place, format string, args ...any) {
 	panic(mistake{})
 }
 
+// lack is fail for a key that a mapping does not have. If there are more mistakes than before the mapping was read, the
+// key may be one of them, and nothing is recorded.
+func (s *Spec) lack(before int, at yamltree.Place, format string, args ...any) {
+	if len(s.mistakes) == before {
+		s.wrong(at, format, args...)
+	}
+	panic(mistake{})
+}
+
 // try reads an item of the spec, and reports whether it has no mistake.
 func (s *Spec) try(read func()) (ok bool) {
 	before := len(s.mistakes)
@@ -98,6 +107,7 @@ func (s *Spec) mapping(n ast.Node, what string, keys []string) []entry {
 		}
 		seen[e.key] = e.at
 		if keys != nil && !slices.Contains(keys, e.key) {
+			s.unknown = append(s.unknown, e.key)
 			s.wrong(e.at, "%s: unknown key %q%s; the keys are %s", what, e.key, param.Suggest(e.key, keys), strings.Join(keys, ", "))
 			continue
 		}
