@@ -80,7 +80,7 @@ func (s *Spec) foldMapping(f *Folds, mapping entry) {
 	}
 	switch {
 	case way == "":
-		s.lack(before, f.At, "folds: the key that says how samples are divided is missing: give one of %s", strings.Join(foldWays, ", "))
+		lack(s, before, f.At, "folds: the key that says how samples are divided is missing: give one of %s", strings.Join(foldWays, ", "))
 	case seeded && (f.Way == folds.Groups || f.Way == folds.File):
 		s.fail(f.At, "folds: the kind %s has no seed", f.Way)
 	}

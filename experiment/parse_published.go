@@ -36,7 +36,7 @@ func (s *Spec) published(n ast.Node) {
 		}
 	}
 	if p.Dataset == "" || p.Row == "" || len(figures) == 0 {
-		s.lack(before, p.At, "published values need three keys: dataset, method and values")
+		lack(s, before, p.At, "published values need three keys: dataset, method and values")
 	}
 	for _, e := range figures {
 		if !s.try(func() { s.measure(e.at, e.key) }) {

@@ -37,7 +37,7 @@ func (s *Spec) rows(n ast.Node) {
 	}
 	e, ok := at["algorithm"]
 	if !ok {
-		s.lack(before, r.At, "the method has no key algorithm")
+		lack(s, before, r.At, "the method has no key algorithm")
 	}
 	r.Algorithm = s.algorithm(e.valueAt, s.text(e))
 	r.trained = r.Algorithm

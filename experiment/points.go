@@ -31,7 +31,7 @@ func (s *Spec) grids(r *Row, e entry) (points [][]param.Pair) {
 	if !several {
 		before := len(s.mistakes)
 		if points = s.grid(r, e); len(points) == 1 && points[0] == nil {
-			s.lack(before, e.at, "grid: the grid is empty")
+			lack(s, before, e.at, "grid: the grid is empty")
 		}
 		return points
 	}

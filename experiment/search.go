@@ -42,7 +42,7 @@ func (s *Spec) search(r *Row, e entry) (points [][]param.Pair) {
 		}
 	}
 	if draws == 0 || space.value == nil {
-		s.lack(before, e.at, "search: the keys draws (the number of points) and space (the values of each setting) are required")
+		lack(s, before, e.at, "search: the keys draws (the number of points) and space (the values of each setting) are required")
 	}
 	axes := s.space(r, space)
 	seen := make(map[string]bool)

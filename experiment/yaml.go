@@ -42,7 +42,7 @@ func (s *Spec) fail(at yamltree.Place, format string, args ...any) {
 
 // lack is fail for a key that a mapping does not have. If there are more mistakes than before the mapping was read, the
 // key may be one of them, and nothing is recorded.
-func (s *Spec) lack(before int, at yamltree.Place, format string, args ...any) {
+func lack(s *Spec, before int, at yamltree.Place, format string, args ...any) {
 	if len(s.mistakes) == before {
 		s.wrong(at, format, args...)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,16 +34,16 @@ func (h *experimentHandlers) list(*http.Request) (any, error) {
 	st := h.store.State()
 	chosen, _ := choose(st.Jobs(), &protocol.JobQuery{Experiment: protocol.AnyExperiment})
 	waits := h.running.Waits(st)
-	of, names := make(map[string][]progress.Job), []string(nil)
+	of, names := make(map[string][]*state.Job), []string(nil)
 	for _, j := range chosen {
 		if of[j.Experiment] == nil {
 			names = append(names, j.Experiment)
 		}
-		of[j.Experiment] = append(of[j.Experiment], h.progressOf(st, j, waits))
+		of[j.Experiment] = append(of[j.Experiment], j)
 	}
 	list := protocol.ExperimentList{Experiments: []protocol.Experiment{}}
 	for _, name := range names {
-		list.Experiments = append(list.Experiments, *progress.Of(of[name]))
+		list.Experiments = append(list.Experiments, *h.progressOf(st, of[name], waits))
 	}
 	return list, nil
 }
@@ -59,11 +60,7 @@ func (h *experimentHandlers) describeOne(name string) (*protocol.Experiment, err
 	if err != nil {
 		return nil, err
 	}
-	waits, list := h.running.Waits(st), []progress.Job(nil)
-	for _, j := range chosen {
-		list = append(list, h.progressOf(st, j, waits))
-	}
-	return progress.Of(list), nil
+	return h.progressOf(st, chosen, h.running.Waits(st)), nil
 }
 
 // jobsOf returns the jobs of an experiment, the newest first. There is at least one.
@@ -109,14 +106,24 @@ func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error
 	}
 }
 
-// progressOf describes a job of an experiment and its runs.
-func (h *experimentHandlers) progressOf(st *state.State, j *state.Job, waits map[uint64]jobs.Wait) progress.Job {
-	info := h.infoWaiting(j, st.Index(), waits)
-	var live dispatch.Live
-	if j.State == protocol.Running {
-		live, _ = h.running.Live(j.ID)
+// progressOf describes the experiment of some jobs. Its runs are counted only if a job is running: otherwise nothing is
+// estimated from them.
+func (h *experimentHandlers) progressOf(st *state.State, of []*state.Job, waits map[uint64]jobs.Wait) *protocol.Experiment {
+	running := slices.ContainsFunc(of, func(j *state.Job) bool { return j.State == protocol.Running })
+	var list []progress.Job
+	for _, j := range of {
+		info := h.infoWaiting(j, st.Index(), waits)
+		var live dispatch.Live
+		if j.State == protocol.Running {
+			live, _ = h.running.Live(j.ID)
+		}
+		var runs []progress.Runs
+		if running {
+			runs = runsOf(j, live, time.Now())
+		}
+		list = append(list, progress.Job{JobInfo: &info, Runs: runs})
 	}
-	return progress.Job{JobInfo: &info, Runs: runsOf(j, live, time.Now())}
+	return progress.Of(list)
 }
 
 // runsOf counts the runs of a job by method. Runs that are being computed are known only to the leader that drives the

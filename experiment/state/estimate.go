@@ -35,14 +35,21 @@ type Estimate struct {
 func EstimateOf(all []Runs, slots int) Estimate {
 	total, longest, ended, runs := 0.0, 0.0, 0, 0
 	most, mostLeft := -1, 0.0 // the runs with most time left
+	byMethod := make(map[string][]*Runs)
+	for i := range all {
+		byMethod[all[i].Method] = append(byMethod[all[i].Method], &all[i])
+	}
 	for i := range all {
 		r := &all[i]
 		ended, runs = ended+r.Ended, runs+r.All
 		if r.waiting()+len(r.Running) == 0 {
 			continue
 		}
-		one, ok := runSeconds(all, r)
-		if !ok {
+		one, ok := runSeconds(byMethod[r.Method], r)
+		switch {
+		case !ok && r.Ended > 0: // in an earlier submission, and their times are not known
+			return Estimate{From: fmt.Sprintf("no new run of %s on %s has ended yet", r.Method, r.Dataset)}
+		case !ok:
 			return Estimate{From: fmt.Sprintf("no run of %s on %s has ended yet", r.Method, r.Dataset)}
 		}
 		left := float64(r.waiting()) * one
@@ -64,25 +71,18 @@ func EstimateOf(all []Runs, slots int) Estimate {
 		return Estimate{}
 	}
 	from := fmt.Sprintf("from %s of %s runs", units.Count(ended), units.Count(runs))
-	if of := countOf(all, all[most].Method); of.All < runs {
-		from = fmt.Sprintf("from %s of %s runs of %s, which has most left", units.Count(of.Ended), units.Count(of.All), of.Method)
+	if name := all[most].Method; len(byMethod) > 1 {
+		ended, runs = 0, 0
+		for _, r := range byMethod[name] {
+			ended, runs = ended+r.Ended, runs+r.All
+		}
+		from = fmt.Sprintf("from %s of %s runs of %s, which has most left", units.Count(ended), units.Count(runs), name)
 	}
 	return Estimate{max(longest, total/float64(max(1, slots))), from}
 }
 
 // lateShare is how long a run that is late takes yet, as a share of its time so far.
 const lateShare = 0.1
-
-// countOf counts the runs of a method on all datasets.
-func countOf(all []Runs, method string) Runs {
-	of := Runs{Method: method}
-	for i := range all {
-		if all[i].Method == method {
-			of.All, of.Ended = of.All+all[i].All, of.Ended+all[i].Ended
-		}
-	}
-	return of
-}
 
 const (
 	// The exponents with which the time of a method may grow with the size of a dataset.
@@ -92,21 +92,23 @@ const (
 	maxScale = 4
 )
 
-// runSeconds returns how long a run takes, and whether that is known.
-func runSeconds(all []Runs, r *Runs) (seconds float64, ok bool) {
+// runSeconds returns how long a run takes, and whether that is known; same are the runs of its method.
+func runSeconds(same []*Runs, r *Runs) (seconds float64, ok bool) {
 	if r.Timed > 0 {
 		return r.Seconds / float64(r.Timed), true
 	}
+	if r.Size <= 0 {
+		return 0, false
+	}
 	// The logarithms of size and time on other datasets lie about a line.
-	own := math.Log(max(1, r.Size))
+	own := math.Log(r.Size)
 	low, high := math.Inf(1), math.Inf(-1)
 	var n, x, y, xx, xy float64
-	for i := range all {
-		o := &all[i]
-		if o.Method != r.Method || o.Timed == 0 || o.Seconds <= 0 {
+	for _, o := range same {
+		if o.Timed == 0 || o.Seconds <= 0 || o.Size <= 0 {
 			continue
 		}
-		size, took := math.Log(max(1, o.Size)), math.Log(o.Seconds/float64(o.Timed))
+		size, took := math.Log(o.Size), math.Log(o.Seconds/float64(o.Timed))
 		low, high = min(low, size), max(high, size)
 		n, x, y, xx, xy = n+1, x+size, y+took, xx+float64(size*size), xy+float64(size*took)
 	}

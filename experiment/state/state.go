@@ -11,7 +11,7 @@ import (
 // Job is what is known of a job of an experiment.
 type Job struct {
 	*protocol.JobInfo
-	Runs []Runs // by method of the job
+	Runs []Runs // by method of the job; needed only if a job is running
 }
 
 // order lists states of jobs: the state of an experiment is the first that one of its jobs has.
@@ -24,6 +24,7 @@ func Of(jobs []Job) *protocol.Experiment {
 	x := &protocol.Experiment{Name: jobs[0].Experiment, State: jobs[0].State, Submitted: jobs[0].Submitted, Outline: jobs[0].Outline}
 	newest := make(map[string]*protocol.JobInfo) // of the last submission, by dataset
 	var runs []Runs
+	at := make(map[[2]string]int) // in runs, by method and dataset
 	computing := 0
 	for i := range jobs {
 		j := &jobs[i]
@@ -39,7 +40,12 @@ func Of(jobs []Job) *protocol.Experiment {
 				r.All = r.Ended
 			}
 			computing += len(r.Running)
-			runs = merge(runs, r)
+			of := [2]string{r.Method, r.Dataset}
+			if k, ok := at[of]; ok {
+				runs[k].add(&r)
+			} else {
+				at[of], runs = len(runs), append(runs, r)
+			}
 		}
 		if over && late {
 			ended -= min(ended, j.CellsAgain)
@@ -81,14 +87,10 @@ func Of(jobs []Job) *protocol.Experiment {
 	return x
 }
 
-// merge adds runs to the runs of the same method and dataset.
-func merge(all []Runs, r Runs) []Runs {
-	i := slices.IndexFunc(all, func(o Runs) bool { return o.Method == r.Method && o.Dataset == r.Dataset })
-	if i < 0 {
-		return append(all, r)
-	}
-	o := &all[i]
+// add adds the runs of another job, of the same method and dataset. Only a job that has not ended knows the size of its
+// dataset.
+func (o *Runs) add(r *Runs) {
 	o.All, o.Ended, o.Timed, o.Seconds = o.All+r.All, o.Ended+r.Ended, o.Timed+r.Timed, o.Seconds+r.Seconds
+	o.Size = max(o.Size, r.Size)
 	o.Running = append(slices.Clip(o.Running), r.Running...)
-	return all
 }
