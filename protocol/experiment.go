@@ -28,6 +28,8 @@ type Experiment struct {
 	Submitted int64    `json:"submitted"` // Unix seconds, of the first submission
 	// Outline is the digest of the blob that lists its runs: another submission has another one.
 	Outline string `json:"outline,omitempty"`
+	// Newest is the number of its newest job.
+	Newest uint64 `json:"newest_job"`
 	// Index is the index of the log entry after which the state was read: it grows.
 	Index uint64 `json:"index"`
 }

@@ -247,7 +247,7 @@ type watchedGrid struct {
 	name   string
 	layout *experiment.Layout // of the spec; nil: that of the jobs
 
-	of   string // the number of jobs and the outline that it is of
+	of   string // the jobs and the outline that it is of
 	done int    // when it was read
 	next time.Time
 	jobs []*watchedJob
@@ -264,7 +264,7 @@ type watchedJob struct {
 // refresh reads how runs have ended if their number has changed and it is time to. After an error the grid stays as it
 // is: the report at the end says what is wrong.
 func (w *watchedGrid) refresh(ctx context.Context, x *protocol.Experiment) {
-	start, of := time.Now(), fmt.Sprintf("%d %s", x.Jobs, x.Outline)
+	start, of := time.Now(), fmt.Sprintf("%d %d %s", x.Newest, x.Jobs, x.Outline)
 	if start.Before(w.next) || w.grid != nil && of == w.of && x.Done == w.done {
 		return
 	}

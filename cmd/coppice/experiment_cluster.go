@@ -46,6 +46,15 @@ func (s *specArg) planThere(a *app, cl *client.Client, of *experiment.Spec) (pla
 	var mistakes experiment.Errors
 	for i := range of.Datasets {
 		d := &of.Datasets[i]
+		if d.File != "" && len(mistakes) > 0 { // nothing is run, so nothing is imported
+			m := newMeter(a.stderr)
+			err := s.checkFile(a, m, of, d)
+			m.clear()
+			if err != nil && !a.collect(&mistakes, err) {
+				return nil, nil, err
+			}
+			continue
+		}
 		there, err := true, error(nil)
 		if d.File != "" {
 			there, err = s.isThere(of, d)

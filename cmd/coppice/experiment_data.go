@@ -212,15 +212,20 @@ func (s *specArg) withData(a *app, of *experiment.Spec, err error, local bool) e
 			}
 			continue
 		}
-		there, err := s.isThere(of, d)
-		if info, _ := os.Stat(s.path(d.File)); err == nil && there && info != nil && info.Size() <= maxChecked {
-			_, err = s.loadOne(a, m, of, d)
-		}
-		if err != nil && !a.collect(&mistakes, err) {
+		if err := s.checkFile(a, m, of, d); err != nil && !a.collect(&mistakes, err) {
 			return err
 		}
 	}
 	return mistakes.Sorted()
+}
+
+// checkFile returns what is wrong with the file of a dataset, if it is found without much work.
+func (s *specArg) checkFile(a *app, m *meter, of *experiment.Spec, d *experiment.Dataset) error {
+	there, err := s.isThere(of, d)
+	if info, _ := os.Stat(s.path(d.File)); err == nil && there && info != nil && info.Size() <= maxChecked {
+		_, err = s.loadOne(a, m, of, d)
+	}
+	return err
 }
 
 // loaded is a dataset in memory and what is planned on it.
@@ -240,6 +245,12 @@ func (s *specArg) load(a *app, of *experiment.Spec) (sets []*loaded, skipped []s
 		d := &of.Datasets[i]
 		if d.On != "" {
 			mistakes.Add(of.Error(d.At, "dataset %s is on a cluster; with --local, every dataset must be a file", d.Name))
+			continue
+		}
+		if len(mistakes) > 0 { // nothing is run
+			if err := s.checkFile(a, m, of, d); err != nil && !a.collect(&mistakes, err) {
+				return nil, nil, err
+			}
 			continue
 		}
 		there, err := s.isThere(of, d)

@@ -82,11 +82,11 @@ func TestWatchedGridReadsNews(t *testing.T) {
 		json.NewEncoder(w).Encode(page)
 	}))
 	t.Cleanup(s.Close)
-	w := &watchedGrid{cl: connected(t, s.URL), of: "2 outline", done: -1, jobs: []*watchedJob{first, second}, grid: gridOf(table)}
+	w := &watchedGrid{cl: connected(t, s.URL), of: "2 2 outline", done: -1, jobs: []*watchedJob{first, second}, grid: gridOf(table)}
 	check := func(done int, want experiment.Counts, requests ...string) {
 		t.Helper()
 		asked, w.next = nil, time.Time{}
-		w.refresh(t.Context(), &protocol.Experiment{Jobs: 2, Outline: "outline", Done: done})
+		w.refresh(t.Context(), &protocol.Experiment{Newest: 2, Jobs: 2, Outline: "outline", Done: done})
 		if got := w.grid.at[0][0]; got != want || !slices.Equal(asked, requests) {
 			t.Errorf("%+v by %q, want %+v by %q", got, asked, want, requests)
 		}

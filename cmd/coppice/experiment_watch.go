@@ -63,6 +63,9 @@ func experimentLine(x *protocol.Experiment) string {
 	if len(x.Phases) > 1 {
 		text += fmt.Sprintf(" and %s more", count(len(x.Phases)-1))
 	}
+	if x.State == protocol.Paused {
+		text += "  paused; to go on: coppice experiment resume " + x.Name
+	}
 	if x.Waiting != "" {
 		text += "  waits: " + x.Waiting
 	}
@@ -92,13 +95,13 @@ type nameArg struct {
 	Name string `arg:"" help:"Name of the experiment."`
 }
 
-// check refuses a spec in the place of a name.
+// check refuses a spec in the place of a name, and a text that cannot be a name.
 func (n *nameArg) check() error {
-	if !namedAsSpec(n.Name) {
-		return nil
-	}
-	if _, err := os.Stat(n.Name); err == nil {
+	if _, err := os.Stat(n.Name); err == nil && namedAsSpec(n.Name) {
 		return usagef("%s is a file; give the name of the experiment, which is in the key name of its spec", n.Name)
+	}
+	if err := protocol.CheckName(n.Name); err != nil {
+		return usagef("%q: %w", n.Name, err)
 	}
 	return nil
 }
@@ -235,9 +238,6 @@ func (c *experimentResumeCmd) Run(a *app) error {
 
 // jobsOf lists the jobs of an experiment, of which there is one at least.
 func jobsOf(a *app, cl *client.Client, name string) ([]protocol.JobInfo, error) {
-	if err := protocol.CheckName(name); err != nil {
-		return nil, usagef("%q: %w", name, err)
-	}
 	list, err := cl.ListJobs(a.ctx, protocol.JobQuery{Experiment: name})
 	if err == nil && len(list.Jobs) == 0 {
 		return nil, noExperiment(name)

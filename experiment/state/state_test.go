@@ -87,3 +87,15 @@ func TestEstimateOfJobs(t *testing.T) {
 		t.Errorf("while nothing is computed: %+v", x)
 	}
 }
+
+// TestNewestJob: a submission that repeats a failed job is seen, although the number of jobs and the outline stay.
+func TestNewestJob(t *testing.T) {
+	job := func(id uint64, dataset string, state protocol.JobState, submission string) Job {
+		return Job{JobInfo: &protocol.JobInfo{ID: id, Experiment: "e", Dataset: dataset, State: state, Submission: submission, Submitted: int64(id), Outline: "o", CellCount: 4}}
+	}
+	failed, other := job(1, "a", protocol.Failed, "t"), job(2, "b", protocol.Running, "t")
+	before, after := Of([]Job{other, failed}), Of([]Job{job(3, "a", protocol.Running, "u"), other, failed})
+	if before.Newest != 2 || after.Newest != 3 || before.Jobs != after.Jobs {
+		t.Errorf("%+v, then %+v", before, after)
+	}
+}
