@@ -177,6 +177,23 @@ func TestAddRecorded(t *testing.T) {
 	if sub = c.submit(t, plain+"record: curve\n", Options{RecordAgain: true}, "", protocol.Done, all); sub.Runs != 0 {
 		t.Errorf("%d runs are repeated once more", sub.Runs)
 	}
+	c.submit(t, strings.Replace(plain, "[rf]", "[rf, aa-knn]", 1), Options{}, "", protocol.Done, all) // a later job without curves
+	if sub = c.submit(t, plain+"record: curve\n", Options{RecordAgain: true}, "", protocol.Done, all); sub.Runs != 0 {
+		t.Errorf("%d runs are repeated after another submission", sub.Runs)
+	}
+}
+
+// TestAddAfterBudget: runs that a done job left out, because a budget was used up, are new.
+func TestAddAfterBudget(t *testing.T) {
+	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
+	spec := "name: e\ndatasets: [b]\nfolds: 4\nmethods: [rf]\nbudget: 1m\n"
+	c.submit(t, spec, Options{}, "", protocol.Done, 3)
+	c.jobs[0].CellsNotRun = 1
+	sub := c.submit(t, spec, Options{}, "", protocol.Done, all)
+	budgets := sub.Request.Jobs[0].Job.Cells.Budgets
+	if sub.Runs != 1 || len(budgets) != 1 || budgets[0].Spent != 6 || sub.Request.Jobs[0].Job.Cells.Rows[0].Ended != 3 {
+		t.Errorf("%d runs, budgets %+v", sub.Runs, budgets)
+	}
 }
 
 // FuzzOutcome: any outcome of a run is an error, or a result in the table.
