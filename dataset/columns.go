@@ -52,18 +52,12 @@ func (c *csvColumns) labelName(column string) string {
 
 // chooseColumns decides what n columns are; names is nil without a header.
 func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
-	c := csvColumns{width: n, rowName: -1, coordinate: -1, prefixes: labelPrefixes(o), known: o.known, used: make([]bool, n)}
-	dropped, err := findColumns(names, n, o.Drop)
+	c := csvColumns{width: n, rowName: -1, value: -1, group: -1, coordinate: -1, prefixes: labelPrefixes(o), known: o.known, used: make([]bool, n)}
+	_, err := c.take(names, o.Drop)
 	if err == nil {
-		err = c.use(names, dropped)
+		c.features, err = c.take(names, o.FeatureColumns)
 	}
-	if err == nil {
-		c.features, err = findColumns(names, n, o.FeatureColumns)
-	}
-	if err == nil {
-		err = c.use(names, c.features)
-	}
-	if err == nil {
+	if err == nil && len(o.Beside.names()) > 0 {
 		err = c.chooseBeside(names, o)
 	}
 	if err == nil {
@@ -105,7 +99,6 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 // chooseBeside finds the columns that o names, except that the exact numbers are still free:
 // they may be the label.
 func (c *csvColumns) chooseBeside(names []string, o *OpenOptions) error {
-	c.value, c.group, c.interval = -1, -1, nil
 	var err error
 	find := func(flag, name string) int {
 		i, failed := findColumn(names, c.width, name)
@@ -133,6 +126,15 @@ func (c *csvColumns) chooseBeside(names []string, o *OpenOptions) error {
 		return err
 	}
 	return c.use(names, taken)
+}
+
+// take finds the columns that a list names and marks them as used.
+func (c *csvColumns) take(names, list []string) ([]int, error) {
+	found, err := findColumns(names, len(c.used), list)
+	if err == nil {
+		err = c.use(names, found)
+	}
+	return found, err
 }
 
 // use marks columns as used.
@@ -255,12 +257,12 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 	if len(o.Labels.Columns) > 0 {
 		return c.listed(names, o)
 	}
-	targets, err := c.targets(names, o)
-	if err != nil {
-		return nil, err
-	}
-	if len(targets) == 1 {
-		return targets, nil
+	var targets []int
+	if o.Labels.single() && len(o.Labels.Prefixes) == 0 {
+		var err error
+		if targets, err = c.targets(names, o); err != nil || len(targets) == 1 {
+			return targets, err
+		}
 	}
 	var found []int
 	if s := o.schema; s != nil && names == nil { // the positions that the model was trained on, if there are as many columns
@@ -300,9 +302,6 @@ func (o *LabelOptions) isTarget(name string) bool {
 // trained on, or else all with a usual name. A y next to an x is a coordinate if there is another one:
 // openCSV refuses the file if that y is text.
 func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err error) {
-	if !o.Labels.single() || len(o.Labels.Prefixes) > 0 {
-		return nil, nil
-	}
 	if s := o.schema; s != nil && len(s.LabelColumns.Names) == 1 && names != nil {
 		trained := s.LabelColumns.Names[0]
 		i := slices.Index(names, trained)
@@ -480,9 +479,6 @@ const rowNameColumn = "row_name"
 // rowNameNote says that a column names the rows though no flag says so. It is an error if its first numbers could as well be
 // those of a feature: one is no whole number, or two are equal. records has the first rows.
 func (c *csvColumns) rowNameNote(names []string, records [][]string, m marks, o *OpenOptions) (string, error) {
-	if !c.rowNameFound || o.schema != nil || o.Images != "" {
-		return "", nil
-	}
 	i := c.rowName
 	column := fmt.Sprintf("column %d, %q,", i, names[i])
 	if names[i] == "" {

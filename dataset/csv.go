@@ -231,7 +231,7 @@ func (s *csvSource) notes() []string {
 }
 
 // columnNotes says what the columns are; records has the first rows.
-func (s *csvSource) columnNotes(records [][]string, o *OpenOptions) (notes []string, err error) {
+func (s *csvSource) columnNotes(records [][]string, o *OpenOptions) (notes []string, _ error) {
 	c := &s.columns
 	labels, read := c.labels, "read from"
 	if len(labels) == 0 {
@@ -258,11 +258,14 @@ func (s *csvSource) columnNotes(records [][]string, o *OpenOptions) (notes []str
 			notes = append(notes, "columns that are not read, because the features are the pixels of images: "+nameList(s.names, unread))
 		}
 	}
-	note, err := c.rowNameNote(s.names, records, s.dialect.marks, o)
-	if note != "" {
+	if c.rowNameFound && o.schema == nil && o.Images == "" {
+		note, err := c.rowNameNote(s.names, records, s.dialect.marks, o)
+		if err != nil {
+			return nil, err
+		}
 		notes = append(notes, note)
 	}
-	return append(notes, o.numberNotes(s.names)...), err
+	return append(notes, o.numberNotes(s.names)...), nil
 }
 
 // Info implements Source.

@@ -383,15 +383,9 @@ func withColumns(src Source, o *OpenOptions) (Source, error) {
 	s := &selectedColumns{Source: src, info: src.Info(), index: map[int]int{}}
 	names, n := s.info.FeatureNames, s.info.Features
 	c := csvColumns{used: make([]bool, n)}
-	dropped, err := findColumns(names, n, o.Drop)
+	_, err := c.take(names, o.Drop)
 	if err == nil {
-		err = c.use(names, dropped)
-	}
-	if err == nil {
-		s.features, err = findColumns(names, n, o.FeatureColumns)
-	}
-	if err == nil {
-		err = c.use(names, s.features)
+		s.features, err = c.take(names, o.FeatureColumns)
 	}
 	if err != nil {
 		return nil, pathError(s.info.File, err)

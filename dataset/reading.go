@@ -474,25 +474,6 @@ func (o *OpenOptions) remedy() string {
 	return strings.Replace(note, "flags override these options", strings.Join(slices.Compact(ways), ", ")+"; flags override these options", 1)
 }
 
-// keptSource is a Source whose file is read as the model's file was.
-type keptSource struct {
-	Source
-	remedy string
-}
-
-// Scan implements Source. An error about the file says how it is read.
-func (s *keptSource) Scan(f func(*Row) error) error {
-	var failed error
-	err := s.Source.Scan(func(r *Row) error {
-		failed = f(r)
-		return failed
-	})
-	if err == nil || failed != nil {
-		return err
-	}
-	return fmt.Errorf("%w; %s", err, s.remedy)
-}
-
 // withNote returns src with a note about how it was read, unless that is empty.
 func withNote(src Source, note string) Source {
 	if note == "" {

@@ -63,13 +63,7 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 	}
 	note, hint := o.note(), s.headerHint(&line, &o.known)
 	if err == nil {
-		if note != "" {
-			src = &keptSource{withNote(src, note), o.remedy()}
-		}
-		if hint != "" {
-			src = &headerless{src, hint}
-		}
-		return src, m, nil
+		return &advised{withNote(src, note), o.remedy(), hint}, m, nil
 	}
 	if hint != "" {
 		err = fmt.Errorf("%w; %s", err, hint)
@@ -80,17 +74,25 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 	return nil, nil, err
 }
 
-// headerless is a Source that gives a hint with an error about the first row.
-type headerless struct {
+// advised is a Source of a file for a model, whose errors say what may be wrong with the file.
+type advised struct {
 	Source
-	hint string
+	remedy string // for all errors about the file: how it was read; empty: none
+	hint   string // for errors about the first row; empty: none
 }
 
 // Scan implements Source.
-func (s *headerless) Scan(f func(*Row) error) error {
-	err := s.Source.Scan(f)
-	if row := (*RowError)(nil); errors.As(err, &row) && row.Row == 0 {
-		return fmt.Errorf("%w; %s", err, s.hint)
+func (s *advised) Scan(f func(*Row) error) error {
+	var failed error
+	err := s.Source.Scan(func(r *Row) error {
+		failed = f(r)
+		return failed
+	})
+	if err != nil && failed == nil && s.remedy != "" {
+		err = fmt.Errorf("%w; %s", err, s.remedy)
+	}
+	if row := (*RowError)(nil); s.hint != "" && errors.As(err, &row) && row.Row == 0 {
+		err = fmt.Errorf("%w; %s", err, s.hint)
 	}
 	return err
 }

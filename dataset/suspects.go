@@ -36,29 +36,25 @@ func (w *featureStats) suspects() (all []Suspect) {
 	for i, c := range w.columns {
 		c = c.finish(w.rows)
 		s := Suspect{Feature: i, Name: nameAt(w.info.FeatureNames, i)}
-		if s.Kind, s.Reason = w.suspect(i, &c, s.Name); s.Kind != "" {
-			all = append(all, s)
+		label, r := 0, 0.0
+		if w.correlations != nil {
+			label, r = w.correlations.closest(i)
 		}
+		switch {
+		case c.low == c.high && w.rows > 1 && c.missing == 0:
+			s.Kind, s.Reason = SuspectConstant, fmt.Sprintf("is %s in every sample", units.InFull(c.low))
+		case math.Abs(r) > copyCorrelation:
+			s.Kind, s.Reason = SuspectLabel, fmt.Sprintf("is %s or follows from it (correlation %.4f)", w.target(label), r)
+		case namedAsNumber(s.Name):
+			s.Kind, s.Reason = SuspectRowNumber, "has the name of a row number"
+		case w.rows >= suspectRows && !c.fraction && !c.falls && c.missing == 0:
+			s.Kind, s.Reason = SuspectRowNumber, "looks like a row number: its whole numbers increase from row to row"
+		default:
+			continue
+		}
+		all = append(all, s)
 	}
 	return all
-}
-
-func (w *featureStats) suspect(i int, c *columnStats, name string) (kind, reason string) {
-	if c.low == c.high && w.rows > 1 && c.missing == 0 {
-		return SuspectConstant, fmt.Sprintf("is %s in every sample", units.InFull(c.low))
-	}
-	if w.correlations != nil {
-		if label, r := w.correlations.closest(i); math.Abs(r) > copyCorrelation {
-			return SuspectLabel, fmt.Sprintf("is %s or follows from it (correlation %.4f)", w.target(label), r)
-		}
-	}
-	switch {
-	case namedAsNumber(name):
-		return SuspectRowNumber, "has the name of a row number"
-	case w.rows >= suspectRows && !c.fraction && !c.falls && c.missing == 0:
-		return SuspectRowNumber, "looks like a row number: its whole numbers increase from row to row"
-	}
-	return "", ""
 }
 
 // target names a label, or what the labels were made from.
