@@ -16,6 +16,9 @@ const (
 	MaxLabels   = 1 << 16
 )
 
+// suspectRows is the least number of rows that show what a column seems to be, other than constant.
+const suspectRows = 10
+
 // Errors that readers and importers wrap; compare with errors.Is.
 var (
 	// ErrFormat says that a file is damaged, or not of the kind that its name says.
@@ -32,6 +35,9 @@ var (
 	// ErrChanged says that a source gave other rows when it was read again.
 	ErrChanged = errors.New("the data changed while it was read")
 )
+
+// errFound ends a scan.
+var errFound = errors.New("found")
 
 // WaysError says in which ways a file can be read if a flag decides. errors.Is finds it as ErrAmbiguous unless there is
 // only one.

@@ -179,6 +179,15 @@ func checkName(name string) error {
 	return nil
 }
 
+// defaultName is what WriteCSV calls column i without a name; a label's is without its
+// prefix, as it is read.
+func defaultName(what string, i int) string {
+	if what == "label" {
+		return strings.TrimPrefix(defaultLabelName(i), "label_")
+	}
+	return defaultFeatureName(i)
+}
+
 // distinct refuses names that are not distinct; empty names do not count. what says what
 // they name.
 func distinct(what string, names []string) error {
