@@ -94,7 +94,7 @@ func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 		}
 		return found, err
 	}
-	o.tabs = kind.tabs()
+	o.tabs = kind.tabs
 	return inspectColumns(path, o, io, found, err)
 }
 
@@ -373,7 +373,7 @@ func (s *inspector) finish() *Inspection {
 		_, notes, failed := s.groups.sorted()
 		found.Notes, err = append(found.Notes, notes...), cmp.Or(err, failed)
 	}
-	found.Notes = append(found.Notes, s.info.scanNotes()...)
+	found.Notes = slices.Concat(found.Notes, s.info.scanNotes())
 	found.Warnings = append(warnings(found.Suspects), s.faults()...)
 	if err != nil {
 		found.Warnings = append(found.Warnings, err.Error())

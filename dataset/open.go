@@ -141,7 +141,7 @@ func Open(path string, o OpenOptions) (Source, error) {
 		}
 		o.Labels.order = names.Labels
 	}
-	o.size, o.modelFeatures = fileSize(info.Size()), o.Features
+	o.size, o.modelFeatures, o.tabs = fileSize(info.Size()), o.Features, kind.tabs
 	src, err := kind.read(path, &o)
 	if err != nil {
 		return nil, err
@@ -224,22 +224,23 @@ const (
 type fileKind struct {
 	format string // as names end, after a point
 	family fileFamily
+	tabs   bool // between columns, if there are any
 	open   func(string, *OpenOptions) (Source, error)
 }
 
 // fileKinds lists what Open knows, in the order of its message.
 var fileKinds = []fileKind{
-	{"mat", matFiles, openMAT},
-	{"npz", npzFiles, openNPZ},
-	{"npy", npyFiles, openNPY},
-	{"csv", csvFiles, openCSV},
-	{"csv.gz", csvFiles, openCSV},
-	{"tsv", csvFiles, openTSV},
-	{"tsv.gz", csvFiles, openTSV},
-	{"libsvm", libsvmFiles, openLibsvm},
-	{"libsvm.gz", libsvmFiles, openLibsvm},
-	{"svm", libsvmFiles, openLibsvm},
-	{"svm.gz", libsvmFiles, openLibsvm},
+	{"mat", matFiles, false, openMAT},
+	{"npz", npzFiles, false, openNPZ},
+	{"npy", npyFiles, false, openNPY},
+	{"csv", csvFiles, false, openCSV},
+	{"csv.gz", csvFiles, false, openCSV},
+	{"tsv", csvFiles, true, openCSV},
+	{"tsv.gz", csvFiles, true, openCSV},
+	{"libsvm", libsvmFiles, false, openLibsvm},
+	{"libsvm.gz", libsvmFiles, false, openLibsvm},
+	{"svm", libsvmFiles, false, openLibsvm},
+	{"svm.gz", libsvmFiles, false, openLibsvm},
 }
 
 // Formats lists the kinds of data files that Open reads, as OpenOptions.Format
@@ -249,16 +250,6 @@ func Formats() (all []string) {
 		all = append(all, k.format)
 	}
 	return all
-}
-
-// tabs reports whether the name of the kind says that tabs stand between columns.
-func (k *fileKind) tabs() bool { return strings.HasPrefix(k.format, "tsv") }
-
-// openTSV opens a CSV file whose columns are separated by tabs, if it has any.
-func openTSV(path string, o *OpenOptions) (Source, error) {
-	tabs := *o
-	tabs.tabs = o.Delimiter == 0
-	return openCSV(path, &tabs)
 }
 
 // others are kinds of files that Open does not read, with advice for messages.

@@ -255,7 +255,7 @@ func (o *OpenOptions) likeTraining(path string) {
 			o.Header = r.Header
 			o.took("header", string(r.Header))
 		}
-		if d, err := ParseDelimiter(r.Delimiter); err == nil && o.Delimiter == 0 && !strings.HasPrefix(kind.format, "tsv") {
+		if d, err := ParseDelimiter(r.Delimiter); err == nil && o.Delimiter == 0 && !kind.tabs {
 			o.Delimiter = d
 			o.took("delimiter", r.Delimiter)
 		}

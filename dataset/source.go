@@ -77,7 +77,7 @@ type Info struct {
 }
 
 // Said returns the Notes and, of a source that was scanned, what the scan found.
-func (i Info) Said() []string { return append(i.Notes[:len(i.Notes):len(i.Notes)], i.scanNotes()...) }
+func (i Info) Said() []string { return slices.Concat(i.Notes, i.scanNotes()) }
 
 // scanNotes says which words a scan took for missing values, and that it found ages that are no whole numbers, if errors are
 // measured from whole ones.
