@@ -161,6 +161,39 @@ func TestAdd(t *testing.T) {
 	}
 }
 
+// TestRetry: failed runs of the last submission are repeated, and runs that a cancelled job did not do, unless only failed
+// ones are wanted. Runs that a job will have are not.
+func TestRetry(t *testing.T) {
+	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
+	spec := "name: e\ndatasets: [b]\nfolds: 4\nbudget: 1s\nmethods: [aa-knn, rf]\n"
+	c.submit(t, spec, Options{}, "rf", protocol.Cancelled, 5)
+	for _, step := range []struct {
+		o    Options
+		want int
+	}{
+		{Options{RetryFailed: true, OnlyFailed: true}, 2}, // of folds 0 and 1 of rf
+		{Options{RetryFailed: true}, 5},
+		{Options{}, 3},
+	} {
+		e, err := Read(t.Context(), c, "e")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sub, err := e.Retry(t.Context(), step.o)
+		if err != nil || sub.Runs != step.want || sub.Request.Outline != c.jobs[0].Outline || sub.Request.Jobs[0].Dataset != "d" || len(sub.Request.Jobs[0].Job.Cells.Budgets) > 0 {
+			t.Errorf("%+v: %+v, error %v", step.o, sub, err)
+		}
+	}
+	c.submit(t, spec, Options{RetryFailed: true}, "", protocol.Running, 0)
+	e, err := Read(t.Context(), c, "e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sub, err := e.Retry(t.Context(), Options{RetryFailed: true}); err != nil || !sub.Empty || sub.Runs != 0 {
+		t.Errorf("while they are repeated: %+v, error %v", sub, err)
+	}
+}
+
 // TestAddRecorded: runs without the data that a spec records are noted, and repeated if this is asked for.
 func TestAddRecorded(t *testing.T) {
 	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
