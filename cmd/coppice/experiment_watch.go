@@ -209,6 +209,10 @@ func (c *changedExperiment) ask(a *app, change func(client.Experiments, context.
 		return err
 	}
 	return a.print(x, func(w io.Writer) {
+		if len(x.Changed) == 0 {
+			fmt.Fprintf(w, "experiment %s is %s; no job was %s\n", c.Name, x.State, done)
+			return
+		}
 		fmt.Fprintf(w, "experiment %s is %s; %s %s%s\n", c.Name, x.State, plural(len(x.Changed), "job"), done, then)
 	})
 }
