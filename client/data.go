@@ -151,7 +151,7 @@ func (c *Client) Shards(ctx context.Context, m *dataset.Manifest) ([]*dataset.Ro
 			if err != nil {
 				return err
 			}
-			rows, _, err := dataset.DecodeShard(b)
+			rows, err := dataset.DecodeShard(b)
 			if err != nil {
 				return err
 			}

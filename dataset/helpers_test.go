@@ -198,3 +198,15 @@ func (r *Rows) row(i int, dst *Row) {
 		dst.Interval = [2]float64(r.Interval[2*i:])
 	}
 }
+
+// rowNames returns the names of all rows; nil: they have none.
+func rowNames(r *Rows) []string {
+	if !r.Named() {
+		return nil
+	}
+	names := make([]string, r.N)
+	for i := range names {
+		names[i] = r.Name(i)
+	}
+	return names
+}

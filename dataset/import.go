@@ -27,8 +27,7 @@ type ImportOptions struct {
 	Warn func(string)
 	// Note, if set, gets a line for each decision about how the data is read, once all rows are checked.
 	Note func(string)
-	// Groups, if set, is called by Import and Build with the group of each row, where the
-	// rows have groups.
+	// Groups, if set, is called by Import and Build with the group of each row, if rows have groups.
 	Groups func([]uint16)
 	// LeftOut, if set, is called by Blocks with the number in the file of each row
 	// that is left out for missing values, in order.
@@ -144,28 +143,6 @@ func (s *sourceStats) writeShards(src Source, m *Manifest, work string, o *Impor
 	return nil
 }
 
-// diskSpaceError says that a disk has too little free space for temporary files.
-type diskSpaceError struct {
-	dir        string
-	free, want int64
-}
-
-func (e *diskSpaceError) Error() string {
-	return fmt.Sprintf("%s: temporary files need %[3]d MiB, but only %[2]d MiB are free; give another folder in TMPDIR", e.dir, e.free>>20, (e.want+1<<20-1)>>20)
-}
-
-// checkDiskSpace returns a diskSpaceError if the disk of dir has less than size bytes free.
-func checkDiskSpace(dir string, size int64) error {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil || st.Blocks == 0 { // it does not count
-		return nil
-	}
-	if free := int64(st.Bavail) * int64(st.Bsize); free < size {
-		return &diskSpaceError{dir, free, size}
-	}
-	return nil
-}
-
 // moveShards moves the files of shards and groups from work to dir, or takes back those moved.
 func moveShards(m *Manifest, work, dir string) (err error) {
 	var digests, moved []string
@@ -192,6 +169,18 @@ func moveShards(m *Manifest, work, dir string) (err error) {
 			return err
 		}
 		moved = append(moved, to)
+	}
+	return nil
+}
+
+// checkDiskSpace returns an error if the disk of dir has less than size bytes free.
+func checkDiskSpace(dir string, size int64) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil || st.Blocks == 0 { // it does not count
+		return nil
+	}
+	if free := int64(st.Bavail) * int64(st.Bsize); free < size {
+		return fmt.Errorf("%s: temporary files need %d MiB, but only %d MiB are free; give another folder in TMPDIR", dir, (size+1<<20-1)>>20, free>>20)
 	}
 	return nil
 }

@@ -112,11 +112,11 @@ func checkStored(t *testing.T, name string, src Source, m *Manifest, shards []*R
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, rowNames, err := DecodeShard(b)
+		stored, err := DecodeShard(b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		names = append(names, rowNames)
+		names = append(names, rowNames(stored))
 	}
 	if !m.HasRowNames {
 		names = nil

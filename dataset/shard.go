@@ -128,7 +128,7 @@ func OpenShardFile(path string) (r *Rows, close func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r, _, err = DecodeShard(b)
+	r, err = DecodeShard(b)
 	if err != nil {
 		release()
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
@@ -136,14 +136,12 @@ func OpenShardFile(path string) (r *Rows, close func() error, err error) {
 	return r, release, nil
 }
 
-// DecodeShard reads an encoded shard and returns its rows and their names (nil
-// if the shard has none). The rows may share the memory of b, which must not change
-// while they are in use; the names are copies. All indices in the result are within its
-// slices. Errors wrap ErrFormat.
-func DecodeShard(b []byte) (*Rows, []string, error) {
+// DecodeShard reads an encoded shard. The rows may share the memory of b, which must not change
+// while they are in use. All indices in the result are within its slices. Errors wrap ErrFormat.
+func DecodeShard(b []byte) (*Rows, error) {
 	l, err := parseShardHeader(b)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	r := &Rows{
 		N: l.rows, Features: l.features, Labels: l.labels, Sparse: l.flags&flagSparse != 0,
@@ -159,22 +157,31 @@ func DecodeShard(b []byte) (*Rows, []string, error) {
 		r.Interval = view[float64](b, l.interval)
 	}
 	if err := r.Check(); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", err, ErrFormat)
+		return nil, fmt.Errorf("%w: %w", err, ErrFormat)
 	}
 	// Padding is zeros, so that equal rows have equal bytes.
 	for _, s := range []section{l.row, l.d, l.x, l.index, l.start, l.ends, l.text, l.value, l.interval} {
 		for _, v := range b[s.to:min(len(b), (s.to+7)&^7)] {
 			if v != 0 && s.to != 0 {
-				return nil, nil, fmt.Errorf("dataset: the shard is damaged: its padding is not zero: %w", ErrFormat)
+				return nil, fmt.Errorf("dataset: the shard is damaged: its padding is not zero: %w", ErrFormat)
 			}
 		}
 	}
 	if l.flags&flagNames == 0 {
-		return r, nil, nil
+		return r, nil
 	}
 	r.NameEnds, r.NameText = view[uint32](b, l.ends), b[l.text.from:l.text.to]
-	names, err := r.allNames()
-	return r, names, err
+	end := uint32(0)
+	for _, next := range r.NameEnds {
+		if next < end || int(next) > len(r.NameText) {
+			return nil, fmt.Errorf("dataset: the shard is damaged: its row names overlap: %w", ErrFormat)
+		}
+		end = next
+	}
+	if int(end) != len(r.NameText) {
+		return nil, fmt.Errorf("dataset: the shard is damaged: its row names have %d bytes, but use %d: %w", len(r.NameText), end, ErrFormat)
+	}
+	return r, nil
 }
 
 // parseShardHeader reads and checks the header of b, and that b is as long as
@@ -207,21 +214,6 @@ func parseShardHeader(b []byte) (*shardLayout, error) {
 		return nil, fmt.Errorf("dataset: the shard is damaged: it has %d bytes, want %d: %w", len(b), l.size, ErrFormat)
 	}
 	return l, nil
-}
-
-// allNames returns the names of all rows, or an error if NameEnds and NameText contradict each other.
-func (r *Rows) allNames() ([]string, error) {
-	names, from := make([]string, r.N), uint32(0)
-	for i, to := range r.NameEnds {
-		if to < from || int(to) > len(r.NameText) {
-			return nil, fmt.Errorf("dataset: the shard is damaged: its row names overlap: %w", ErrFormat)
-		}
-		names[i], from = string(r.NameText[from:to]), to
-	}
-	if int(from) != len(r.NameText) {
-		return nil, fmt.Errorf("dataset: the shard is damaged: its row names have %d bytes, but use %d: %w", len(r.NameText), from, ErrFormat)
-	}
-	return names, nil
 }
 
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1

@@ -43,7 +43,7 @@ func TestShardRoundTrip(t *testing.T) {
 			b := EncodeShard(r, names)
 			for shift := range 2 { // aligned, then not
 				in := append(make([]byte, shift), b...)[shift:]
-				got, gotNames, err := DecodeShard(in)
+				got, err := DecodeShard(in)
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
@@ -52,7 +52,7 @@ func TestShardRoundTrip(t *testing.T) {
 				if d := cmp.Diff(&want, got, cmpopts.EquateEmpty()); d != "" {
 					t.Errorf("%s, shift %d: %s", name, shift, d)
 				}
-				if d := cmp.Diff(names, gotNames); d != "" {
+				if d := cmp.Diff(names, rowNames(got)); d != "" {
 					t.Errorf("%s: names: %s", name, d)
 				}
 			}
@@ -65,7 +65,7 @@ func TestShardIsNotCopied(t *testing.T) {
 		t.Skip("only little-endian machines read shards in place")
 	}
 	b := EncodeShard(denseRows(), nil)
-	r, _, err := DecodeShard(b)
+	r, err := DecodeShard(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestDecodeShardRefusesDamage(t *testing.T) {
 	for _, r := range []*Rows{denseRows(), sparseRows()} {
 		b := EncodeShard(r, []string{"x", "yy", ""})
 		for n := range len(b) {
-			if _, _, err := DecodeShard(b[:n]); !errors.Is(err, ErrFormat) {
+			if _, err := DecodeShard(b[:n]); !errors.Is(err, ErrFormat) {
 				t.Fatalf("%d of %d bytes: %v", n, len(b), err)
 			}
 		}
@@ -124,7 +124,7 @@ func TestDecodeShardRefusesDamage(t *testing.T) {
 		for i, v := range change {
 			bad[i] = v
 		}
-		if _, _, err := DecodeShard(bad); !errors.Is(err, ErrFormat) {
+		if _, err := DecodeShard(bad); !errors.Is(err, ErrFormat) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -134,9 +134,8 @@ func TestDecodeShardRefusesDamage(t *testing.T) {
 func checkDecoded(t *testing.T, b []byte) {
 	t.Helper()
 	var r *Rows
-	var names []string
 	var err error
-	allocs.AtMost(t, 16*len(b)+64<<10, "a shard", func() { r, names, err = DecodeShard(b) })
+	allocs.AtMost(t, 16*len(b)+64<<10, "a shard", func() { r, err = DecodeShard(b) })
 	if err != nil {
 		if !errors.Is(err, ErrFormat) {
 			t.Fatalf("not ErrFormat: %v", err)
@@ -151,7 +150,7 @@ func checkDecoded(t *testing.T, b []byte) {
 			r.Dense(r.N - 1)
 		}
 	}
-	if !bytes.Equal(EncodeShard(r, names), b) {
+	if !bytes.Equal(EncodeShard(r, rowNames(r)), b) {
 		t.Fatal("decoded rows encode to other bytes")
 	}
 }
@@ -172,13 +171,13 @@ func TestNumberedShardGoldenBytes(t *testing.T) {
 		b := EncodeShard(r, nil)
 		bad, _ := hex.DecodeString(v)
 		copy(b[len(b)-18:], bad)
-		if _, _, err := DecodeShard(b); !errors.Is(err, ErrFormat) {
+		if _, err := DecodeShard(b); !errors.Is(err, ErrFormat) {
 			t.Errorf("%s: error %v", v, err)
 		}
 	}
 	b := EncodeShard(r, nil)
 	copy(b[len(b)-8:], b[len(b)-40:]) // the interval ends at 0
-	if _, _, err := DecodeShard(b); !errors.Is(err, ErrFormat) {
+	if _, err := DecodeShard(b); !errors.Is(err, ErrFormat) {
 		t.Errorf("a turned interval: error %v", err)
 	}
 }

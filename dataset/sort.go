@@ -72,7 +72,7 @@ func (s *spill) add(shard int, r *storedRow) error {
 	return nil
 }
 
-// flush writes the buffers of shards from up to to to their files. It frees buffers that long rows made large.
+// flush writes the buffers of shards [from, to) to their files. It frees buffers that long rows made large.
 func (s *spill) flush(from, to int) error {
 	for i, b := range s.buffers[from:to] {
 		if len(b) == 0 {

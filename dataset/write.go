@@ -116,7 +116,16 @@ func WriteCSV(w io.Writer, src Source, o ImportOptions) error {
 		} else {
 			record = appendNumbers(record, c.labels)
 		}
-		return out.Write(info.appendBeside(record, r))
+		if info.HasValues {
+			record = append(record, units.InFull(r.Value))
+		}
+		if info.HasIntervals {
+			record = append(record, units.InFull(r.Interval[0]), units.InFull(r.Interval[1]))
+		}
+		if info.HasGroups {
+			record = append(record, r.Group)
+		}
+		return out.Write(record)
 	})
 	out.Flush()
 	return cmp.Or(err, out.Error())
@@ -146,7 +155,16 @@ func csvHeader(info *Info) (record []string) {
 	if info.LabelType.Classes {
 		record = append(record, classColumn)
 	}
-	return append(record, info.besideColumns()...)
+	if info.HasValues {
+		record = append(record, valueColumn)
+	}
+	if info.HasIntervals {
+		record = append(record, leastColumn, mostColumn)
+	}
+	if info.HasGroups {
+		record = append(record, groupColumn)
+	}
+	return record
 }
 
 // className returns the name of class i, or its number.
@@ -155,36 +173,6 @@ func (i *Info) className(class int) string {
 		return i.LabelNames[class]
 	}
 	return strconv.Itoa(class)
-}
-
-// besideColumns lists the columns beside features and labels.
-func (i *Info) besideColumns() (names []string) {
-	if i.HasValues {
-		names = append(names, valueColumn)
-	}
-	if i.HasIntervals {
-		names = append(names, leastColumn, mostColumn)
-	}
-	if i.HasGroups {
-		names = append(names, groupColumn)
-	}
-	return names
-}
-
-// appendBeside appends what besideColumns names.
-func (i *Info) appendBeside(record []string, r *Row) []string {
-	number := func(v float64) { record = append(record, units.InFull(v)) }
-	if i.HasValues {
-		number(r.Value)
-	}
-	if i.HasIntervals {
-		number(r.Interval[0])
-		number(r.Interval[1])
-	}
-	if i.HasGroups {
-		record = append(record, r.Group)
-	}
-	return record
 }
 
 func appendNumbers(record []string, values []float32) []string {
@@ -335,26 +323,20 @@ func WriteRowNumbers(a *npy.Archive, src Source, rows int) error {
 	if err != nil {
 		return err
 	}
-	err = rowNumbers(src, rows, func(row int) error { return out.Write([]int64{int64(row)}) })
-	return cmp.Or(err, out.Flush())
-}
-
-// rowNumbers scans src only where rows may have been left out.
-func rowNumbers(src Source, rows int, f func(int) error) error {
-	if src.Info().Missing.Drop {
-		return src.Scan(func(r *Row) error {
-			if r.LeftOut {
-				return nil
-			}
-			return f(r.Number)
-		})
+	write := func(r *Row) error {
+		if r.LeftOut {
+			return nil
+		}
+		return out.Write([]int64{int64(r.Number)})
 	}
-	for row := range rows {
-		if err := f(row); err != nil {
-			return err
+	if src.Info().Missing.Drop {
+		err = src.Scan(write)
+	} else { // every row of the file
+		for row := 0; row < rows && err == nil; row++ {
+			err = write(&Row{Number: row})
 		}
 	}
-	return nil
+	return cmp.Or(err, out.Flush())
 }
 
 // CountRows returns the number of rows of src that are not left out. It scans src if

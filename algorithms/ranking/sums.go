@@ -43,7 +43,7 @@ func (k *kernel) landmarks(v round.Vars) (*marks, error) {
 	if k.marks != nil && len(b) == len(k.kept) && &b[0] == &k.kept[0] {
 		return k.marks, nil
 	}
-	r, _, err := dataset.DecodeShard(b)
+	r, err := dataset.DecodeShard(b)
 	if err != nil {
 		return nil, fmt.Errorf("ranking: the equations of the landmarks cannot be solved: %w", err)
 	}

@@ -24,6 +24,7 @@ type experimentCmd struct {
 	Watch  experimentWatchCmd  `cmd:"" help:"Show the progress of an experiment on a cluster until it ends, then print its report."`
 	Report experimentReportCmd `cmd:"" help:"Write the report of an experiment: measures, tests, ranks, times."`
 	Extend experimentExtendCmd `cmd:"" help:"Submit the new runs of a spec to its experiment on a cluster."`
+	Retry  experimentRetryCmd  `cmd:"" help:"Submit the runs of an experiment again that failed or have no result."`
 	Pause  experimentPauseCmd  `cmd:"" help:"Pause an experiment; runs that have ended are kept."`
 	Resume experimentResumeCmd `cmd:"" help:"Let a paused experiment go on."`
 	Cancel experimentCancelCmd `cmd:"" help:"Cancel the jobs of an experiment; the results of runs that have ended are kept."`

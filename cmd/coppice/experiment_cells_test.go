@@ -258,14 +258,19 @@ func TestCancelledCells(t *testing.T) {
 	if e := <-end; e.code != exitFailed || !strings.Contains(e.stderr, "runs of experiment e missing") {
 		t.Errorf("exit code %d\n%s", e.code, e.stderr)
 	}
-	table := tableOf(t, on("experiment", "report", "e")...)
-	done := 0
-	for _, c := range table.Cells {
-		if c.State == tables.Done {
-			done++
+	ofReport := func() int { return experiment.Count(tableOf(t, on("experiment", "report", "e")...)).Done }
+	done := ofReport()
+	if done < 2 || done > 5 {
+		t.Fatalf("%d runs stay", done)
+	}
+	for flag, want := range map[string]int{"--failed": 0, "--failed=false": 10 - done} {
+		var again struct{ Runs int }
+		if inJSON(t, &again, on("experiment", "retry", "e", flag)...); again.Runs != want {
+			t.Errorf("retry %s: %d runs, want %d", flag, again.Runs, want)
 		}
 	}
-	if done < 2 || done > 5 {
+	works(t, on("experiment", "cancel", "e")...)
+	if done = ofReport(); done > 5 {
 		t.Fatalf("%d runs stay", done)
 	}
 	e := coppice(t, on("experiment", "run", spec(""), "-o", "json")...)

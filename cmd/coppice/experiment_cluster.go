@@ -207,17 +207,22 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *
 		return nil, err
 	}
 	a.noteAll(sub.Notes)
+	return sub, sendSubmission(a, cl, sub)
+}
+
+// sendSubmission sends a submission, unless it is empty.
+func sendSubmission(a *app, cl *client.Client, sub *submission.Submission) error {
 	if sub.Empty {
-		return sub, nil
+		return nil
 	}
 	for _, b := range sub.Blobs {
 		if _, err := cl.PutBlob(a.ctx, b); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	_, err = cl.Experiments().Submit(a.ctx, sub.Request)
+	_, err := cl.Experiments().Submit(a.ctx, sub.Request)
 	if errors.Is(err, context.Canceled) {
 		err = interrupted{"interrupted; the experiment may have been submitted: see coppice experiment list"}
 	}
-	return sub, err
+	return err
 }

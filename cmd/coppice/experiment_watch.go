@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/state"
+	"github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -211,6 +212,10 @@ func (c *changedExperiment) ask(a *app, change func(client.Experiments, context.
 		return err
 	}
 	return a.print(x, func(w io.Writer) {
+		if len(x.Changed) == 0 {
+			fmt.Fprintf(w, "experiment %s is %s; no job was %s\n", c.Name, x.State, done)
+			return
+		}
 		fmt.Fprintf(w, "experiment %s is %s; %s %s%s\n", c.Name, x.State, plural(len(x.Changed), "job"), done, then)
 	})
 }
@@ -234,6 +239,48 @@ type experimentResumeCmd struct{ changedExperiment }
 // Run implements `coppice experiment resume`.
 func (c *experimentResumeCmd) Run(a *app) error {
 	return c.ask(a, client.Experiments.Resume, "resumed", "; to watch it: coppice experiment watch "+c.Name)
+}
+
+type experimentRetryCmd struct {
+	nameArg
+	Failed bool `help:"Repeat only runs that failed (default: also submit runs without a result that no job will do)."`
+	changeFlags
+}
+
+// Run implements `coppice experiment retry`.
+func (c *experimentRetryCmd) Run(a *app) error {
+	if err := c.nameArg.check(); err != nil {
+		return err
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	e, err := submission.Read(a.ctx, clusterSource{cl}, c.Name)
+	if err != nil {
+		return err
+	}
+	sub, err := e.Retry(a.ctx, submission.Options{RetryFailed: true, OnlyFailed: c.Failed})
+	if errors.Is(err, submission.ErrNone) {
+		return noExperiment(c.Name)
+	}
+	if err == nil {
+		err = sendSubmission(a, cl, sub)
+	}
+	if err != nil {
+		return err
+	}
+	return a.print(struct {
+		Name string `json:"name"`
+		Runs int    `json:"runs"`
+	}{c.Name, sub.Runs}, func(w io.Writer) {
+		if sub.Runs == 0 {
+			fmt.Fprintf(w, "experiment %s has no run to repeat\n", c.Name)
+			return
+		}
+		fmt.Fprintf(w, "%s submitted; to watch them: coppice experiment watch %s\n", plural(sub.Runs, "run"), c.Name)
+	})
 }
 
 // jobsOf lists the jobs of an experiment, of which there is one at least.

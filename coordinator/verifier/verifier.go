@@ -121,7 +121,7 @@ func (v *Verifier) load(ctx context.Context, m *dataset.Manifest, lo, hi int) er
 		b, err := v.Blobs.Get(ctx, m.Shards[s].Digest)
 		if err == nil {
 			var rows *dataset.Rows
-			if rows, _, err = dataset.DecodeShard(b); err == nil {
+			if rows, err = dataset.DecodeShard(b); err == nil {
 				_, err = v.job.AddShard(s, rows)
 			}
 		}

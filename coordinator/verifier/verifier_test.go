@@ -192,7 +192,7 @@ func TestRefereeChecksShards(t *testing.T) {
 		"rows of another shard":    func(r *dataset.Rows) { r.Row[0], r.Row[1] = r.Row[1], r.Row[0] },
 		"rows beyond the dataset":  func(r *dataset.Rows) { r.Row[0] = uint32(d.Manifest.Rows) },
 	} {
-		rows, _, err := dataset.DecodeShard(good)
+		rows, err := dataset.DecodeShard(good)
 		if err != nil {
 			t.Fatal(err)
 		}

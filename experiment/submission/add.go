@@ -17,6 +17,7 @@ import (
 type Options struct {
 	RetryFailed bool // repeat the runs that failed
 	RecordAgain bool // repeat the runs that ended without the data that the spec records
+	OnlyFailed  bool // add only runs that have ended and are repeated
 	Models      bool // keep the model of each new run
 }
 
@@ -80,6 +81,44 @@ func (e *Experiment) Add(ctx context.Context, s *experiment.Spec, plans []Plan, 
 	return sub, nil
 }
 
+// Retry decides which runs of the last submission are repeated: the runs that failed and, unless only failed runs are
+// wanted, the runs without a result that no job will have. Budgets do not count. The outline stays as it is.
+func (e *Experiment) Retry(ctx context.Context, o Options) (*Submission, error) {
+	outline, err := e.outline(ctx)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := outline.Layout()
+	if err != nil {
+		return nil, err
+	}
+	s, err := experiment.SpecOf(layout)
+	if err != nil {
+		return nil, fmt.Errorf("the spec of experiment %s: %w", e.Name, err)
+	}
+	s.Record = outline.Record
+	s.NoBudgets()
+	known, err := e.known(ctx, s, o)
+	if err != nil {
+		return nil, err
+	}
+	on := make(map[string]string) // names on the cluster, by the experiment's names of datasets
+	for _, j := range e.Jobs {
+		on[j.Spec.Dataset] = j.Dataset
+	}
+	sub := &Submission{Request: protocol.ExperimentRequest{Name: e.Name, Outline: e.Jobs[len(e.Jobs)-1].Outline}, Layout: layout}
+	spent := make([]float64, len(s.Rows)) // of budgets, which there are not
+	for i := range outline.Sets {
+		set, d := &outline.Sets[i], &outline.Table.Datasets[i]
+		p := &experiment.Plan{Dataset: experiment.Dataset{Name: d.Name}, Job: set.Job, Rows: set.Rows, Tested: set.Tested, Repeats: set.Repeats, Folds: d.Folds}
+		if err := e.addJob(sub, s, Plan{p, on[d.Name]}, known, spent); err != nil {
+			return nil, err
+		}
+	}
+	sub.Empty = len(sub.Request.Jobs) == 0
+	return sub, nil
+}
+
 // addJob adds a job for the new runs of a dataset, if there are any. spent are the seconds that the runs of each method
 // have taken.
 func (e *Experiment) addJob(sub *Submission, s *experiment.Spec, p Plan, known *knownRuns, spent []float64) error {
@@ -87,7 +126,7 @@ func (e *Experiment) addJob(sub *Submission, s *experiment.Spec, p Plan, known *
 	if err != nil {
 		return err
 	}
-	j, rows := p.Only(cells, func(c *experiment.Cell) bool { return !known.has[c.Key] })
+	j, rows := p.Only(cells, func(c *experiment.Cell) bool { return known.isNew(c.Key) })
 	if j == nil {
 		return nil
 	}
@@ -97,7 +136,7 @@ func (e *Experiment) addJob(sub *Submission, s *experiment.Spec, p Plan, known *
 		switch r := known.records[c.Key]; {
 		case known.has[c.Key] && r != nil:
 			ended[c.Row] = ended[c.Row].Plus(r)
-		case !known.has[c.Key] && known.again[c.Key]:
+		case known.isNew(c.Key) && known.again[c.Key]:
 			j.Cells.Again++
 		}
 	}
@@ -153,7 +192,12 @@ type knownRuns struct {
 	// names has the key of each run by name; a later job counts.
 	names    map[result.Name]string
 	numerics int // of the oldest job
+
+	onlyAgain bool // true if only runs that have ended are repeated
 }
+
+// isNew reports whether a submission has the run.
+func (k *knownRuns) isNew(key string) bool { return !k.has[key] && (k.again[key] || !k.onlyAgain) }
 
 // live reports whether a job has outcomes of all of its runs, or will have them.
 func live(j *experiment.ClusterJob) bool {
@@ -165,14 +209,14 @@ func leavesOut(j *experiment.ClusterJob) bool { return j.State == protocol.Done 
 
 // known says which runs the jobs have. A run that is to be repeated counts only if a job is about to repeat it.
 func (e *Experiment) known(ctx context.Context, s *experiment.Spec, o Options) (*knownRuns, error) {
-	every := s.HasBudgets() || o.RetryFailed
+	every := s.HasBudgets() || o.RetryFailed // otherwise the log tells which runs have ended
 	all, err := e.ended(ctx, false, func(j *experiment.ClusterJob) bool { return every || !live(j) || leavesOut(j) })
 	if err != nil {
 		return nil, err
 	}
 	k := &knownRuns{
 		records: make(map[string]*experiment.Record), has: make(map[string]bool), again: make(map[string]bool),
-		lacking: make(map[string]bool), names: make(map[result.Name]string),
+		lacking: make(map[string]bool), names: make(map[result.Name]string), onlyAgain: o.OnlyFailed,
 	}
 	for key, r := range all {
 		k.records[key] = r.Record

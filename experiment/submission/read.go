@@ -56,6 +56,15 @@ func Read(ctx context.Context, from Source, name string) (*Experiment, error) {
 
 // Layout reads the layout of the last submission.
 func (e *Experiment) Layout(ctx context.Context) (*experiment.Layout, error) {
+	o, err := e.outline(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.Layout()
+}
+
+// outline reads the outline of the last submission.
+func (e *Experiment) outline(ctx context.Context) (*experiment.Outline, error) {
 	if len(e.Jobs) == 0 {
 		return nil, ErrNone
 	}
@@ -67,11 +76,7 @@ func (e *Experiment) Layout(ctx context.Context) (*experiment.Layout, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the list of runs of experiment %s: %w", e.Name, err)
 	}
-	o, err := experiment.DecodeOutline(b)
-	if err != nil {
-		return nil, err
-	}
-	return o.Layout()
+	return experiment.DecodeOutline(b)
 }
 
 // Table fills the table of a layout with the runs that have ended. LeftOut are the runs that have ended and are not in

@@ -18,9 +18,13 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/internal/files"
 )
 
 // Errors of this package; test with errors.Is.
@@ -31,6 +35,8 @@ var (
 	ErrMissing = errors.New("blobs: the blob does not exist")
 	// ErrCorrupt says that a file or a stream has not the digest it should have.
 	ErrCorrupt = errors.New("blobs: the bytes do not match the digest")
+	// ErrHeld says that a blob is not deleted because somebody holds it.
+	ErrHeld = errors.New("blobs: the blob is in use")
 )
 
 const (
@@ -75,20 +81,21 @@ func Open(dir string, opts ...Option) (*Folder, error) {
 	if err := os.MkdirAll(dir, folderMode); err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
-	if err := f.sweep(); err != nil {
-		return nil, err
-	}
-	return f, nil
-}
-
-// sweep removes temporary files.
-func (f *Folder) sweep() error {
-	left, err := filepath.Glob(filepath.Join(f.dir, tempPrefix+"*"))
+	// A crash left the temporary files unfinished.
+	left, err := filepath.Glob(filepath.Join(dir, tempPrefix+"*"))
 	for _, path := range left {
 		err = errors.Join(err, os.Remove(path))
 	}
 	if err != nil {
-		return fmt.Errorf("blobs: unfinished files in %s cannot be deleted: %w", f.dir, err)
+		return nil, fmt.Errorf("blobs: unfinished files in %s cannot be deleted: %w", dir, err)
+	}
+	return f, nil
+}
+
+// Remake makes the folder where somebody removed it; its parent must be there.
+func (f *Folder) Remake() error {
+	if err := os.Mkdir(f.dir, folderMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("blobs: %w", err)
 	}
 	return nil
 }
@@ -176,7 +183,11 @@ func (f *Folder) Delete(digest string) error {
 	if err != nil {
 		return err
 	}
-	if f.isHeld(digest) {
+	d, _ := digests.Parse(digest)
+	f.mu.Lock()
+	held := f.held[d] > 0
+	f.mu.Unlock()
+	if held {
 		return fmt.Errorf("%w: %s", ErrHeld, digest)
 	}
 	f.mark(digest, false)
@@ -198,6 +209,31 @@ func (f *Folder) Renew(digest string) error {
 	return nil
 }
 
+// Hold keeps blobs, whether they are there yet or not, from being deleted until
+// release is called: Delete returns ErrHeld. Holds of the same blob add up.
+func (f *Folder) Hold(blobs digests.Set) (release func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.held == nil {
+		f.held = make(map[digests.Digest]int)
+	}
+	var mine []digests.Digest
+	for d := range blobs {
+		f.held[d]++
+		mine = append(mine, d)
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, d := range mine {
+			if f.held[d]--; f.held[d] <= 0 {
+				delete(f.held, d)
+			}
+		}
+		mine = nil
+	}
+}
+
 // mark remembers whether this process found a blob right.
 func (f *Folder) mark(text string, right bool) {
 	d, ok := digests.Parse(text)
@@ -213,12 +249,6 @@ func (f *Folder) mark(text string, right bool) {
 	}
 }
 
-func (f *Folder) marked(digest string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.verified.Has(digest)
-}
-
 // missing turns an error of opening a blob's file into ErrMissing where it is.
 func missing(digest string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
@@ -227,19 +257,73 @@ func missing(digest string, err error) error {
 	return fmt.Errorf("blobs: %w", err)
 }
 
-// aside moves a corrupt file out of the way and returns the error that says so.
-func (f *Folder) aside(digest, path, got string, size int64) error {
-	f.mark(digest, false)
-	err := fmt.Errorf("%w: %s has %d bytes with digest %s", ErrCorrupt, path, size, got)
-	if rename := f.change(path, func() error { return os.Rename(path, path+corruptSuffix) }); rename != nil {
-		return errors.Join(err, rename)
+// Fault returns why blobs cannot be written now, or nil. After a write that failed another is
+// tried here. A shortage, such as a full disk, is no fault of the folder.
+func (f *Folder) Fault() error {
+	if err := files.Writable(f.dir); err != nil {
+		return fmt.Errorf("blobs: %w", err)
 	}
-	return fmt.Errorf("%w; moved to %s", err, filepath.Base(path)+corruptSuffix)
+	if f.failed.Load() == nil {
+		return nil
+	}
+	if err := f.try(); err != nil && !shortage(err) {
+		return fmt.Errorf("blobs: %w", err)
+	}
+	f.failed.Store(nil)
+	return nil
 }
 
-// digestOf reads a file to its end.
-func digestOf(r io.Reader) (digest string, size int64, err error) {
-	h := sha256.New()
-	size, err = io.Copy(h, r)
-	return hex.EncodeToString(h.Sum(nil)), size, err
+// try writes a file, and removes it.
+func (f *Folder) try() error {
+	file, err := os.CreateTemp(f.dir, tempPrefix+"*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write([]byte{0})
+	if err == nil && f.sync {
+		err = f.fsync(file)
+	}
+	return errors.Join(err, file.Close(), os.Remove(file.Name()))
+}
+
+// note takes note of a write that failed, and returns its error.
+func (f *Folder) note(err error) error {
+	if err != nil && !shortage(err) {
+		f.failed.Store(&err)
+	}
+	return err
+}
+
+// shortage reports whether a write failed because something was used up.
+func shortage(err error) bool {
+	for _, e := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// Space returns how many bytes of the disk that dir is on this process can still
+// write, and its size in bytes; zeros where the file system does not count.
+func Space(dir string) (free, size uint64, err error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, 0, fmt.Errorf("blobs: the free space of %s cannot be read: %w", dir, err)
+	}
+	block := uint64(st.Bsize)
+	return uint64(st.Bavail) * block, uint64(st.Blocks) * block, nil
+}
+
+// FreeShare returns the share of a disk that is free to this process, from 0 to
+// 1: of the disk that dir is on.
+func FreeShare(dir string) (float64, error) {
+	free, size, err := Space(dir)
+	if err != nil {
+		return 0, err
+	}
+	if size == 0 { // a file system that does not count
+		return 1, nil
+	}
+	return float64(free) / float64(size), nil
 }

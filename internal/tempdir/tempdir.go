@@ -40,10 +40,14 @@ func Make(purpose string) (*Folder, error) {
 			return nil, err
 		}
 		lock, err := os.OpenFile(filepath.Join(path, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
-		if err == nil && syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil && isThere(lock) {
-			return &Folder{path, lock}, nil
-		}
 		if err == nil {
+			// Another process may have locked and removed the file first.
+			locked := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+			named, statErr := os.Stat(lock.Name())
+			open, openErr := lock.Stat()
+			if locked && statErr == nil && openErr == nil && os.SameFile(named, open) {
+				return &Folder{path, lock}, nil
+			}
 			lock.Close()
 		}
 		if err := os.RemoveAll(path); err != nil {
@@ -51,16 +55,6 @@ func Make(purpose string) (*Folder, error) {
 		}
 	}
 	return nil, fmt.Errorf("files in the folder for temporary files cannot be locked (%s); %s", place(), advice)
-}
-
-// isThere reports whether an open file still has its name: another process may have locked and removed it first.
-func isThere(f *os.File) bool {
-	named, err := os.Stat(f.Name())
-	if err != nil {
-		return false
-	}
-	open, err := f.Stat()
-	return err == nil && os.SameFile(named, open)
 }
 
 // Remove removes the folder.

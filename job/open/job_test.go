@@ -144,7 +144,7 @@ func TestAddShard(t *testing.T) {
 			t.Fatalf("%s: the shard was added", name)
 		}
 	}
-	rows, _, err := dataset.DecodeShard(dataset.EncodeShard(shards[0], nil))
+	rows, err := dataset.DecodeShard(dataset.EncodeShard(shards[0], nil))
 	if err != nil {
 		t.Fatal(err)
 	}

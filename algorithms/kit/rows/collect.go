@@ -188,7 +188,7 @@ func Decode(b []byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error) {
 
 // decode reads an encoded shard of kept rows, which may share the memory of b.
 func decode(b []byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error) {
-	r, _, err := dataset.DecodeShard(b)
+	r, err := dataset.DecodeShard(b)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRows, err)
 	}

@@ -1,0 +1,259 @@
+package submission
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// cluster is what a cluster has, in memory.
+type cluster struct {
+	jobs     []protocol.JobInfo
+	outcomes map[uint64]map[int][]byte // by job and run
+	blobs    map[string][]byte
+}
+
+func (c *cluster) ExperimentJobs(_ context.Context, name string) (list []protocol.JobInfo, err error) {
+	for _, j := range c.jobs {
+		if j.Experiment == name {
+			list = append(list, j)
+		}
+	}
+	return list, nil
+}
+
+func (c *cluster) Outcomes(_ context.Context, job uint64, _ bool, take func(protocol.CellOutcome) error) error {
+	for _, run := range slices.Sorted(maps.Keys(c.outcomes[job])) {
+		if err := take(protocol.CellOutcome{Task: run, Outcome: c.outcomes[job][run], Seconds: 2}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cluster) ReadBlob(_ context.Context, digest string) ([]byte, error) {
+	b, ok := c.blobs[digest]
+	if !ok {
+		return nil, errors.New("no blob " + digest)
+	}
+	return b, nil
+}
+
+// submit submits a spec, and runs what is new: the runs of each method that fails tells fail.
+func (c *cluster) submit(t *testing.T, text string, o Options, fails string, state protocol.JobState, runs int) *Submission {
+	t.Helper()
+	s, err := experiment.Parse("e.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := datatest.Artificial(t, 60)
+	p, err := experiment.NewPlan(s, &s.Datasets[0], &experiment.Data{Manifest: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := Read(t.Context(), c, s.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub, err := e.Add(t.Context(), s, []Plan{{p, "d"}}, nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range sub.Blobs {
+		sum := sha256.Sum256(b)
+		c.blobs[hex.EncodeToString(sum[:])] = b
+	}
+	for i := range c.jobs {
+		c.jobs[i].Outline = sub.Request.Outline
+	}
+	for _, r := range sub.Request.Jobs {
+		id := uint64(len(c.jobs) + 1)
+		j := protocol.JobInfo{ID: id, Index: id, Name: r.Name, Experiment: s.Name, Outline: sub.Request.Outline, State: state, Dataset: r.Dataset, Job: r.Job, Spec: r.Spec}
+		c.jobs, c.outcomes[id] = append(c.jobs, j), make(map[int][]byte)
+		of, err := experiment.DecodeJobSpec(r.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for run, cell := range r.Job.Cells.All() {
+			outcome := &pipeline.Outcome{}
+			if of.Rows[cell.Row] == fails {
+				outcome.Error = "it failed"
+			}
+			if run < runs {
+				if c.outcomes[id][run], err = json.Marshal(outcome); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	return sub
+}
+
+const all = 1000 // more runs than any job has
+
+// TestAdd: a submission has the runs that no job has or will have; failed runs are repeated if this is asked for; a job
+// that was cancelled leaves the runs without an outcome; the outline is that of the last submission.
+func TestAdd(t *testing.T) {
+	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
+	spec := func(methods string) string { return "name: e\ndatasets: [b]\nfolds: 4\nmethods: [" + methods + "]\n" }
+	for _, step := range []struct {
+		what, methods string
+		o             Options
+		fails         string
+		state         protocol.JobState
+		runs          int // with an outcome
+		want          int
+		names         string
+		note          string
+	}{
+		{what: "the first submission", methods: "aa-knn, rf", fails: "rf", state: protocol.Done, runs: all, want: 8, names: "e.b"},
+		{what: "the same again", methods: "aa-knn, rf", want: 0},
+		{what: "a method more", methods: "aa-knn, rf, sa-bfgs", state: protocol.Cancelled, runs: 1, want: 4, names: "e.b.2"},
+		{what: "what was cancelled", methods: "aa-knn, rf, sa-bfgs", state: protocol.Running, runs: 2, want: 3, names: "e.b.3"},
+		{what: "while the last job runs", methods: "aa-knn, rf, sa-bfgs", want: 0},
+		{what: "failed runs", methods: "aa-knn, rf, sa-bfgs", o: Options{RetryFailed: true}, state: protocol.Done, runs: all, want: 4, names: "e.b.4"},
+		{what: "no failed runs any more", methods: "aa-knn, rf, sa-bfgs", o: Options{RetryFailed: true}, want: 0},
+		{what: "other settings under the same name", methods: "{algorithm: aa-knn, name: aa-knn, settings: {k: 3}}", state: protocol.Done, runs: all, want: 4, names: "e.b.5", note: "4 runs are repeated, because their data, settings, folds or seed have changed"},
+	} {
+		sub := c.submit(t, spec(step.methods), step.o, step.fails, step.state, step.runs)
+		var names []string
+		for _, j := range sub.Request.Jobs {
+			names = append(names, j.Name)
+		}
+		if sub.Runs != step.want || strings.Join(names, " ") != step.names || sub.Empty != (step.want == 0) || !strings.Contains(strings.Join(sub.Notes, "\n"), step.note) {
+			t.Fatalf("%s: %d runs in %q, empty %v, want %d in %q; notes %q", step.what, sub.Runs, names, sub.Empty, step.want, step.names, sub.Notes)
+		}
+		if step.what == "failed runs" && sub.Request.Jobs[0].Job.Cells.Again != 4 {
+			t.Errorf("%d runs are repeated", sub.Request.Jobs[0].Job.Cells.Again)
+		}
+	}
+	e, err := Read(t.Context(), c, "e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := e.Layout(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, leftOut, err := e.Table(t.Context(), l)
+	if n := experiment.Count(table); err != nil || n.Done != 4 || len(table.Cells) != 4 || len(leftOut) != 11 {
+		t.Errorf("%+v of %d runs, left out are %v, error %v", n, len(table.Cells), leftOut, err)
+	}
+	none, err := Read(t.Context(), c, "none")
+	if err != nil || len(none.Jobs) != 0 {
+		t.Errorf("%+v, %v", none, err)
+	}
+	if _, err := none.Layout(t.Context()); !errors.Is(err, ErrNone) {
+		t.Errorf("the layout of an experiment that is not there: %v", err)
+	}
+}
+
+// TestRetry: failed runs of the last submission are repeated, and runs that a cancelled job did not do, unless only failed
+// ones are wanted. Runs that a job will have are not.
+func TestRetry(t *testing.T) {
+	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
+	spec := "name: e\ndatasets: [b]\nfolds: 4\nbudget: 1s\nmethods: [aa-knn, rf]\n"
+	c.submit(t, spec, Options{}, "rf", protocol.Cancelled, 5)
+	for _, step := range []struct {
+		o    Options
+		want int
+	}{
+		{Options{RetryFailed: true, OnlyFailed: true}, 2}, // of folds 0 and 1 of rf
+		{Options{RetryFailed: true}, 5},
+		{Options{}, 3},
+	} {
+		e, err := Read(t.Context(), c, "e")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sub, err := e.Retry(t.Context(), step.o)
+		if err != nil || sub.Runs != step.want || sub.Request.Outline != c.jobs[0].Outline || sub.Request.Jobs[0].Dataset != "d" || len(sub.Request.Jobs[0].Job.Cells.Budgets) > 0 {
+			t.Errorf("%+v: %+v, error %v", step.o, sub, err)
+		}
+	}
+	c.submit(t, spec, Options{RetryFailed: true}, "", protocol.Running, 0)
+	e, err := Read(t.Context(), c, "e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sub, err := e.Retry(t.Context(), Options{RetryFailed: true}); err != nil || !sub.Empty || sub.Runs != 0 {
+		t.Errorf("while they are repeated: %+v, error %v", sub, err)
+	}
+}
+
+// TestAddRecorded: runs without the data that a spec records are noted, and repeated if this is asked for.
+func TestAddRecorded(t *testing.T) {
+	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
+	plain := "name: e\ndatasets: [b]\nfolds: 4\nmethods: [rf]\n"
+	c.submit(t, plain, Options{}, "", protocol.Done, all)
+	sub := c.submit(t, plain+"record: curve\n", Options{}, "", protocol.Done, all)
+	if sub.Runs != 0 || !slices.Contains(sub.Notes, "4 runs ended without the data that are recorded now; --record-again repeats them") {
+		t.Errorf("%d runs, notes %q", sub.Runs, sub.Notes)
+	}
+	sub = c.submit(t, plain+"record: curve\n", Options{RecordAgain: true}, "", protocol.Done, all)
+	if sub.Runs != 4 || sub.Request.Jobs[0].Job.Cells.Again != 4 || !sub.Request.Jobs[0].Job.Cells.Curves {
+		t.Errorf("%d runs, %+v", sub.Runs, sub.Request.Jobs)
+	}
+	if sub = c.submit(t, plain+"record: curve\n", Options{RecordAgain: true}, "", protocol.Done, all); sub.Runs != 0 {
+		t.Errorf("%d runs are repeated once more", sub.Runs)
+	}
+	c.submit(t, strings.Replace(plain, "[rf]", "[rf, aa-knn]", 1), Options{}, "", protocol.Done, all) // a later job without curves
+	if sub = c.submit(t, plain+"record: curve\n", Options{RecordAgain: true}, "", protocol.Done, all); sub.Runs != 0 {
+		t.Errorf("%d runs are repeated after another submission", sub.Runs)
+	}
+}
+
+// TestAddAfterBudget: runs that a done job left out, because a budget was used up, are new.
+func TestAddAfterBudget(t *testing.T) {
+	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
+	spec := "name: e\ndatasets: [b]\nfolds: 4\nmethods: [rf]\nbudget: 1m\n"
+	c.submit(t, spec, Options{}, "", protocol.Done, 3)
+	c.jobs[0].CellsNotRun = 1
+	sub := c.submit(t, spec, Options{}, "", protocol.Done, all)
+	budgets := sub.Request.Jobs[0].Job.Cells.Budgets
+	if sub.Runs != 1 || len(budgets) != 1 || budgets[0].Spent != 6 || sub.Request.Jobs[0].Job.Cells.Rows[0].Ended != 3 {
+		t.Errorf("%d runs, budgets %+v", sub.Runs, budgets)
+	}
+}
+
+// FuzzOutcome: any outcome of a run is an error, or a result in the table.
+func FuzzOutcome(f *testing.F) {
+	f.Add(0, []byte(`{"error":"why"}`))
+	f.Add(9, []byte(`{}`))
+	f.Add(1, []byte(`{"rows":{"test":3},"model_digest":"x"}`))
+	f.Fuzz(func(t *testing.T, run int, outcome []byte) {
+		c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
+		c.submit(t, "name: e\ndatasets: [b]\nfolds: 2\nmethods: [rf]\n", Options{}, "", protocol.Running, 0)
+		c.outcomes[1][run] = outcome
+		e, err := Read(t.Context(), c, "e")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := e.Layout(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		allocs.AtMost(t, 128*len(outcome)+256<<10, "an outcome", func() {
+			table, _, err := e.Table(t.Context(), l)
+			if err != nil {
+				return
+			}
+			if n := experiment.Count(table); run < 0 || run > 1 || n.Done+n.Failed != 1 || table.Cells[run].State == result.Missing {
+				t.Fatalf("run %d: %+v", run, n)
+			}
+		})
+	})
+}
