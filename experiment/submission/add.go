@@ -111,8 +111,12 @@ func (e *Experiment) Retry(ctx context.Context, o Options) (*Submission, error) 
 	for i := range outline.Sets {
 		set, d := &outline.Sets[i], &outline.Table.Datasets[i]
 		p := &experiment.Plan{Dataset: experiment.Dataset{Name: d.Name}, Job: set.Job, Rows: set.Rows, Tested: set.Tested, Repeats: set.Repeats, Folds: d.Folds}
+		before := len(sub.Request.Jobs)
 		if err := e.addJob(sub, s, Plan{p, on[d.Name]}, known, spent); err != nil {
 			return nil, err
+		}
+		if len(sub.Request.Jobs) > before && on[d.Name] == "" {
+			return nil, fmt.Errorf("experiment %s has no job on dataset %s; coppice experiment run SPEC submits its runs", e.Name, d.Name)
 		}
 	}
 	sub.Empty = len(sub.Request.Jobs) == 0

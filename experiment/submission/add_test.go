@@ -1,6 +1,7 @@
 package submission
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -184,9 +185,19 @@ func TestRetry(t *testing.T) {
 			t.Errorf("%+v: %+v, error %v", step.o, sub, err)
 		}
 	}
-	c.submit(t, spec, Options{RetryFailed: true}, "", protocol.Running, 0)
+	job := &c.jobs[0]
+	kept := job.Spec
+	job.Spec = bytes.Replace(kept, []byte(`"dataset":"b"`), []byte(`"dataset":"other"`), 1)
 	e, err := Read(t.Context(), c, "e")
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Retry(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "no job on dataset b") {
+		t.Errorf("the jobs of a dataset were deleted: error %v", err)
+	}
+	job.Spec = kept
+	c.submit(t, spec, Options{RetryFailed: true}, "", protocol.Running, 0)
+	if e, err = Read(t.Context(), c, "e"); err != nil {
 		t.Fatal(err)
 	}
 	if sub, err := e.Retry(t.Context(), Options{RetryFailed: true}); err != nil || !sub.Empty || sub.Runs != 0 {
