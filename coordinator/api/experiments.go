@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/report"
 	progress "github.com/coppice-ldl/coppice/experiment/state"
 	experiments "github.com/coppice-ldl/coppice/experiment/submission"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -194,6 +195,25 @@ func (h *experimentHandlers) writeReport(w http.ResponseWriter, r *http.Request)
 	w.Write(text) // an error has no reader any more
 }
 
+// How many runs a report may be of: about a gibibyte is needed for so many outcomes, without recorded data and with it.
+const (
+	maxReported         = 200_000
+	maxReportedRecorded = 20_000
+)
+
+// reportable refuses a report that takes too much memory of the leader; recorded: the runs have learning curves or
+// predictions.
+func reportable(runs int, recorded bool) error {
+	most := maxReported
+	if recorded {
+		most = maxReportedRecorded
+	}
+	if runs > most {
+		return fmt.Errorf("%w: the experiment has %s runs, and a coordinator makes reports of at most %s; coppice experiment report makes longer ones", errBad, units.Count(runs), units.Count(most))
+	}
+	return nil
+}
+
 func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind string, err error) {
 	format, o := "table", report.Options{}
 	for key, values := range r.URL.Query() {
@@ -231,6 +251,13 @@ func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind stri
 	}
 	l, err := e.Layout(r.Context())
 	if err != nil {
+		return nil, "", err
+	}
+	runs := 0
+	for _, j := range e.Jobs {
+		runs += j.Job.Cells.Count()
+	}
+	if err := reportable(runs, l.Record.Any()); err != nil {
 		return nil, "", err
 	}
 	t, leftOut, err := e.Table(r.Context(), l)
