@@ -87,7 +87,9 @@ func (s *Spec) read(list []entry) {
 	}) && len(s.Datasets) > 0
 	each("methods", func(e entry) {
 		for _, n := range s.sequence(e) {
-			s.try(func() { s.rows(n) })
+			if !s.try(func() { s.rows(n) }) && len(s.Rows) == round.MaxCells {
+				return // the other methods are too many
+			}
 		}
 	})
 	s.checkNames()

@@ -46,7 +46,7 @@ func (s *Spec) grids(r *Row, e entry) (points [][]param.Pair) {
 
 // grid lists the points of one grid: each of its settings has a list of values, or a single one.
 func (s *Spec) grid(r *Row, e entry) [][]param.Pair {
-	points := [][]param.Pair{nil}
+	points, before := [][]param.Pair{nil}, len(s.mistakes)
 	for _, axis := range s.mapping(e.value, "grid", nil) {
 		var values []string
 		if !s.try(func() { values = s.values(axis) }) {
@@ -57,6 +57,9 @@ func (s *Spec) grid(r *Row, e entry) [][]param.Pair {
 		}
 		for _, v := range values {
 			s.try(func() { s.check(r.Algorithm, axis, axis.key, v) })
+		}
+		if len(s.mistakes) > before {
+			continue // the method is left out
 		}
 		var next [][]param.Pair
 		for _, point := range points {
