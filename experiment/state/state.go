@@ -39,6 +39,9 @@ func Of(jobs []Job) *protocol.Experiment {
 			if over {
 				r.All = r.Ended
 			}
+			if j.CellsAgain == j.CellCount { // an earlier job has all of these runs, too
+				r.Ended, r.All = r.Ended-r.All, 0
+			}
 			computing += len(r.Running)
 			of := [2]string{r.Method, r.Dataset}
 			if k, ok := at[of]; ok {

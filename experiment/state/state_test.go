@@ -99,3 +99,26 @@ func TestNewestJob(t *testing.T) {
 		t.Errorf("%+v, then %+v", before, after)
 	}
 }
+
+// TestEstimateOfRepeatedRuns: a run that is repeated is one of the runs that the estimate names, and has not ended.
+func TestEstimateOfRepeatedRuns(t *testing.T) {
+	before := Job{
+		&protocol.JobInfo{ID: 1, Experiment: "e", Dataset: "a", State: protocol.Done, CellCount: 8},
+		[]Runs{{Method: "m", Dataset: "a", All: 8, Ended: 8}},
+	}
+	again := Job{
+		&protocol.JobInfo{ID: 2, Experiment: "e", Dataset: "a", State: protocol.Running, Submission: "u", CellCount: 4, CellsAgain: 4, Gathered: 1},
+		[]Runs{{Method: "m", Dataset: "a", All: 4, Ended: 1, Timed: 1, Seconds: 10, Running: []float64{4}}},
+	}
+	if x := Of([]Job{again, before}); x.Done != 5 || x.Runs != 8 || x.SecondsLeft != 26 || x.EstimatedFrom != "from 5 of 8 runs" {
+		t.Errorf("%+v", x)
+	}
+	again.JobInfo.State, again.Runs[0].Running = protocol.Cancelled, nil
+	third := Job{
+		&protocol.JobInfo{ID: 3, Experiment: "e", Dataset: "a", State: protocol.Running, Submission: "v", CellCount: 3, CellsAgain: 3},
+		[]Runs{{Method: "m", Dataset: "a", All: 3, Running: []float64{4}}},
+	}
+	if x := Of([]Job{third, again, before}); x.Runs != 8 || x.SecondsLeft != 26 || x.EstimatedFrom != "from 5 of 8 runs" {
+		t.Errorf("after a cancelled job: %+v", x)
+	}
+}
