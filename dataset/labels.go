@@ -117,7 +117,7 @@ func withLabels(src Source, o *OpenOptions) (Source, error) {
 			return nil, err
 		}
 	}
-	if l.Ordered && l.Kind != Age && o.schema == nil {
+	if l.Ordered && l.Kind != Age && o.schema == nil { // labels of a file for a model are matched with the model's labels
 		ordered, err := withScale(src, l)
 		if err != nil {
 			return nil, err
@@ -271,8 +271,7 @@ func (c *columnStats) single(info *Info) string {
 
 // withScale returns src with its labels in the order of the numbers in their names, if these are the numbers of the
 // scale that o asks for. A note says that the order changed, or which numbers labels with other names are. Names that
-// are other whole numbers are refused if they contradict the scale or do not ascend. Labels of a file for a model are
-// matched with those of the model instead.
+// are other whole numbers are refused if they contradict the scale or do not ascend.
 func withScale(src Source, l *LabelOptions) (Source, error) {
 	info := src.Info()
 	if info.Labels != l.High-l.Low+1 {

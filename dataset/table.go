@@ -223,7 +223,7 @@ type columnFile struct {
 // columnReader reads the rows of a columnFile in order, a window of them at a time.
 type columnReader struct {
 	*columnFile
-	window   []float64 // fillRow by row
+	window   []float64 // row by row
 	from, to int       // its rows
 	at       int       // the next row
 	raw      []byte
