@@ -100,11 +100,8 @@ func (c *Client) Upload(ctx context.Context, name string, m *dataset.Manifest, d
 			return nil, err
 		}
 		var d protocol.Dataset
-		k, err := c.jsonCall(http.MethodPost, at("datasets"), entry, &d)
-		if err == nil {
-			k.timeout = blobTimeout // a new leader may have to fetch blobs first
-			err = c.do(ctx, k)
-		}
+		// A new leader may have to fetch blobs first.
+		err := c.do(ctx, &call{method: http.MethodPost, path: at("datasets"), in: entry, out: &d, timeout: blobTimeout})
 		if err == nil || n == uploadRounds || len(check.Lacking) == 0 {
 			return &d, err
 		}
@@ -119,7 +116,16 @@ func (c *Client) putFiles(ctx context.Context, digests []string, dir string, rep
 	reporting := make(chan struct{}, 1) // full while report is called
 	for _, digest := range digests {
 		g.Go(func() error {
-			if err := c.PutFile(ctx, digest, filepath.Join(dir, digest)); err != nil {
+			path := filepath.Join(dir, digest)
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			err = c.do(ctx, &call{
+				method: http.MethodPut, path: at("blobs", digest), size: info.Size(), timeout: blobTimeout,
+				body: func() (io.ReadCloser, error) { return os.Open(path) },
+			})
+			if err != nil {
 				return err
 			}
 			n := done.Add(1)
@@ -179,23 +185,9 @@ func (c *Client) bytes(ctx context.Context, path string) (b []byte, err error) {
 func (c *Client) PutBlob(ctx context.Context, b []byte) (digest string, err error) {
 	sum := sha256.Sum256(b)
 	digest = hex.EncodeToString(sum[:])
-	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
-	return digest, c.put(ctx, digest, int64(len(b)), open)
-}
-
-// PutFile stores a file with a known digest.
-func (c *Client) PutFile(ctx context.Context, digest, path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	return c.put(ctx, digest, info.Size(), func() (io.ReadCloser, error) { return os.Open(path) })
-}
-
-func (c *Client) put(ctx context.Context, digest string, size int64, open func() (io.ReadCloser, error)) error {
-	return c.do(ctx, &call{
-		method: http.MethodPut, path: at("blobs", digest), body: open, size: size, timeout: blobTimeout,
-		take: func(io.Reader) error { return nil },
+	return digest, c.do(ctx, &call{
+		method: http.MethodPut, path: at("blobs", digest), size: int64(len(b)), timeout: blobTimeout,
+		body: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil },
 	})
 }
 

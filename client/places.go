@@ -1,7 +1,9 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -63,18 +65,17 @@ func (p *places) all() []string {
 	return append(slices.Clone(p.given), p.learnt...)
 }
 
-// known returns the id of the cluster and its coordinators, as the cluster told last.
-func (p *places) known() (cluster string, members []protocol.MemberEntry) {
+// heard notes that a coordinator lives. If it answered a request, its address is tried first
+// from now on. Now and then heard asks the coordinator for the members, in the background.
+func (p *places) heard(server string, answered bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.cluster, slices.Clone(p.members)
-}
-
-// heard notes that a coordinator answers. Now and then it asks the coordinator for the
-// members, in the background.
-func (p *places) heard(server string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	if answered {
+		p.current = server
+		if i := slices.Index(p.given, server); i >= 0 {
+			p.first, p.current = i, ""
+		}
+	}
 	if p.asking || p.ctx.Err() != nil || time.Since(p.asked) < learnEvery && !p.asked.IsZero() {
 		return
 	}
@@ -119,17 +120,6 @@ func (p *places) learn(c *protocol.Cluster) bool {
 		}
 	}
 	return true
-}
-
-// answered notes that a request was answered at an address, which is tried first from now
-// on.
-func (p *places) answered(server string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.current = server
-	if i := slices.Index(p.given, server); i >= 0 {
-		p.first, p.current = i, ""
-	}
 }
 
 // failed notes that a try at an address failed. Another one is tried first from now on.
@@ -214,4 +204,123 @@ func (p *places) confirmed(ctx context.Context, tried []string) (list []string) 
 		}
 	}
 	return list
+}
+
+// maxOthers bounds the coordinators that are asked because others name them.
+const maxOthers = 16
+
+// Report is what one coordinator says of itself, even if it does not lead.
+type Report struct {
+	ID      string            // empty if nobody knows it
+	Address string            // host:port
+	Self    *protocol.Self    // nil if it did not answer
+	Local   *protocol.Cluster // what it knows of the cluster; nil while it starts
+	Err     error             // why it did not answer
+}
+
+// Survey asks each coordinator for itself, all at once. It asks at the addresses of the
+// client, and the members that these name or named before. It takes at most twice
+// protocol.Survey, and needs neither a leader nor a quorum. The reports of the addresses
+// of the client come first.
+func (c *Client) Survey(ctx context.Context) []Report {
+	var first []Report
+	for _, server := range c.places.given {
+		first = append(first, Report{Address: bare(server)})
+	}
+	askAll(ctx, first)
+	c.places.mu.Lock()
+	cluster, known := c.places.cluster, slices.Clone(c.places.members)
+	c.places.mu.Unlock()
+	more := others(first, known)
+	askAll(ctx, more)
+	for i := range more {
+		if r := &more[i]; r.Self != nil && cluster != "" && r.Self.Cluster != cluster {
+			r.Self, r.Local, r.Err = nil, nil, fmt.Errorf("coordinator %s of cluster %s answers at this address, but this command asks cluster %s", r.ID, r.Self.Cluster, cluster)
+		}
+	}
+	return merged(append(first, more...), known)
+}
+
+// askAll fills in reports with an address.
+func askAll(ctx context.Context, list []Report) {
+	var asking sync.WaitGroup
+	for i := range list {
+		asking.Go(func() {
+			r := &list[i]
+			ctx, cancel := context.WithTimeoutCause(ctx, protocol.Survey, silent{protocol.Survey})
+			defer cancel()
+			server := r.Address
+			if !strings.Contains(server, "://") {
+				server = "http://" + server
+			}
+			var self protocol.Self
+			if r.Err = askOnce(ctx, server, "/v1/self", &self); r.Err != nil {
+				return
+			}
+			r.ID, r.Self = self.ID, &self
+			var local protocol.Cluster
+			if askOnce(ctx, server, protocol.ClusterLocal, &local) == nil {
+				r.Local = &local
+			}
+		})
+	}
+	asking.Wait()
+}
+
+// others lists the members that were not asked: coordinators named them, or they were
+// known before.
+func others(asked []Report, known []protocol.MemberEntry) (more []Report) {
+	seen := make(map[string]bool) // addresses, and ids of coordinators that answered
+	for _, r := range asked {
+		seen[r.Address] = true
+		if r.Self != nil {
+			seen[r.ID] = true
+		}
+	}
+	var named []protocol.MemberEntry
+	for _, r := range asked {
+		named = append(named, r.names()...)
+	}
+	for _, m := range append(named, known...) {
+		if m.HTTP != "" && !seen[m.HTTP] && !seen[m.ID] && len(more) < maxOthers {
+			seen[m.HTTP] = true
+			more = append(more, Report{ID: m.ID, Address: m.HTTP})
+		}
+	}
+	return more
+}
+
+// names lists the coordinators that a coordinator knows.
+func (r *Report) names() []protocol.MemberEntry {
+	if r.Self == nil {
+		return nil
+	}
+	if r.Local == nil {
+		return r.Self.Voters
+	}
+	return append(slices.Clone(r.Self.Voters), r.Local.Coordinators...)
+}
+
+// merged leaves out a coordinator that has answered at another address already. It gives
+// coordinators that did not answer the ids by which others know them, or knew them before.
+func merged(list []Report, known []protocol.MemberEntry) (kept []Report) {
+	seen := make(map[string]bool)
+	ids := make(map[string]string) // by address
+	for _, m := range known {
+		ids[m.HTTP] = m.ID
+	}
+	for _, r := range list {
+		if r.Self != nil && seen[r.ID] {
+			continue
+		}
+		seen[r.ID] = r.Self != nil
+		kept = append(kept, r)
+		for _, m := range r.names() {
+			ids[m.HTTP] = m.ID
+		}
+	}
+	for i := range kept {
+		kept[i].ID = cmp.Or(kept[i].ID, ids[kept[i].Address])
+	}
+	return kept
 }

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,51 +74,48 @@ type transport struct {
 	http     *http.Client
 }
 
-// call is one request.
+// call is one request. Without body and take, the request and its response are JSON.
 type call struct {
 	method, path string
+	in, out      any                           // of JSON; nil: there is none
 	body         func() (io.ReadCloser, error) // if set, opens the body for each try
 	size         int64                         // of the body
 	timeout      time.Duration                 // of a try
 	limit        int64                         // bytes of a response; 0: take bounds it
 	take         func(io.Reader) error         // reads a successful response
-	unknown      bool                          // true if a try without an answer may have changed something
-}
 
-// brief reports whether a coordinator that works answers the request at once.
-func (k *call) brief() bool { return k.timeout <= tryTimeout && k.size <= smallBody }
-
-// jsonCall returns the call of a request and a response in JSON. Either may be nil.
-func (t *transport) jsonCall(method, path string, in, out any) (*call, error) {
-	k := &call{method: method, path: path, timeout: tryTimeout, limit: t.maxJSON, take: func(r io.Reader) error {
-		if out == nil {
-			return nil
-		}
-		return json.NewDecoder(r).Decode(out)
-	}}
-	if in == nil {
-		return k, nil
-	}
-	b, err := json.Marshal(in)
-	k.body = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
-	k.size = int64(len(b))
-	return k, err
+	brief   bool      // true if a coordinator that works answers at once
+	until   time.Time // a brief request is given up then
+	unknown bool      // true if a try without an answer may have changed something
 }
 
 // json sends a request in JSON and decodes the response. Either may be nil.
 func (t *transport) json(ctx context.Context, method, path string, in, out any) error {
-	k, err := t.jsonCall(method, path, in, out)
-	if err != nil {
-		return err
-	}
-	return t.do(ctx, k)
+	return t.do(ctx, &call{method: method, path: path, in: in, out: out, timeout: tryTimeout})
 }
 
 // do sends a request until it is answered or patience ends.
 func (t *transport) do(ctx context.Context, k *call) error {
+	if k.in != nil {
+		b, err := json.Marshal(k.in)
+		if err != nil {
+			return err
+		}
+		k.body = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
+		k.size = int64(len(b))
+	}
+	if k.take == nil {
+		k.limit, k.take = t.maxJSON, func(r io.Reader) error {
+			if k.out == nil {
+				return nil
+			}
+			return json.NewDecoder(r).Decode(k.out)
+		}
+	}
 	began, pause := time.Now(), firstWait
+	k.brief, k.until = k.timeout <= tryTimeout && k.size <= smallBody, began.Add(max(t.Patience, leastTry))
 	for {
-		hopeless, err := t.tryAll(ctx, k, began)
+		hopeless, err := t.tryAll(ctx, k)
 		if err == nil || hopeless {
 			return err
 		}
@@ -137,14 +136,13 @@ func (t *transport) do(ctx context.Context, k *call) error {
 // tireless reports whether requests are sent again without end.
 func (t *transport) tireless() bool { return t.Faithful && t.met.Load() }
 
-// tryAll tries every address until one answers. The request was first tried at began. It
-// returns hopeless if another try cannot succeed: the request was refused, or no server
-// at these addresses is a coordinator.
-func (t *transport) tryAll(ctx context.Context, k *call, began time.Time) (hopeless bool, err error) {
+// tryAll tries every address until one answers. It returns hopeless if another try cannot
+// succeed: the request was refused, or no server at these addresses is a coordinator.
+func (t *transport) tryAll(ctx context.Context, k *call) (hopeless bool, err error) {
 	changes := k.method == http.MethodPost && k.path != at("datasets", "check") || k.method == http.MethodDelete // more than blobs
 	strangers := 0
 	for turn := t.places.turn(); ; {
-		if err != nil && k.brief() && time.Since(began) >= max(t.Patience, leastTry) && !t.tireless() {
+		if err != nil && k.brief && !time.Now().Before(k.until) && !t.tireless() {
 			break // no time is left for the other addresses
 		}
 		server, ok := turn.next(ctx)
@@ -152,7 +150,7 @@ func (t *transport) tryAll(ctx context.Context, k *call, began time.Time) (hopel
 			break
 		}
 		tried := time.Now()
-		again, one := t.try(ctx, server, k, began)
+		again, one := t.try(ctx, server, k)
 		if !again {
 			return true, one
 		}
@@ -183,17 +181,17 @@ func perhapsDone(err error) bool {
 
 // try sends a request to a server once. again is true if another try may succeed. A brief
 // request also ends if the server is silent, and with patience.
-func (t *transport) try(ctx context.Context, server string, k *call, began time.Time) (again bool, err error) {
+func (t *transport) try(ctx context.Context, server string, k *call) (again bool, err error) {
 	timeout := k.timeout
-	if k.brief() && !t.tireless() {
-		timeout = min(timeout, time.Until(began.Add(max(t.Patience, leastTry))))
+	if k.brief && !t.tireless() {
+		timeout = min(timeout, time.Until(k.until))
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, timeout, silent{timeout.Round(100 * time.Millisecond)})
+	timed, cancel := context.WithTimeoutCause(ctx, timeout, silent{timeout.Round(100 * time.Millisecond)})
 	defer cancel()
-	asking, answered := limited, func() {}
-	if k.brief() {
+	asking, answered := timed, func() {}
+	if k.brief {
 		var end func()
-		asking, answered, end = t.untilSilent(limited, server)
+		asking, answered, end = t.untilSilent(timed, server)
 		defer end()
 	}
 	response, again, err := t.ask(ctx, asking, server, k)
@@ -202,7 +200,11 @@ func (t *transport) try(ctx context.Context, server string, k *call, began time.
 	}
 	defer response.Body.Close()
 	answered()
-	if err := k.take(atMost(response.Body, k.limit)); err != nil {
+	var content io.Reader = response.Body
+	if k.limit > 0 {
+		content = &limited{r: response.Body, limit: k.limit, left: k.limit}
+	}
+	if err := k.take(content); err != nil {
 		return ctx.Err() == nil && !errors.Is(err, errLong), short(ctx, asking, err)
 	}
 	return false, nil
@@ -214,11 +216,12 @@ func (t *transport) try(ctx context.Context, server string, k *call, began time.
 func (t *transport) ask(ctx, limited context.Context, server string, k *call) (response *http.Response, again bool, err error) {
 	var body io.ReadCloser
 	if k.body != nil {
-		if body, err = k.body(); err != nil {
-			return nil, ctx.Err() == nil, found(server, short(ctx, limited, err))
-		}
+		body, err = k.body()
 	}
-	request, err := http.NewRequestWithContext(limited, k.method, server+k.path, body)
+	var request *http.Request
+	if err == nil {
+		request, err = http.NewRequestWithContext(limited, k.method, server+k.path, body)
+	}
 	if err == nil {
 		if body != nil {
 			request.ContentLength = k.size
@@ -228,21 +231,16 @@ func (t *transport) ask(ctx, limited context.Context, server string, k *call) (r
 	if err != nil {
 		return nil, ctx.Err() == nil, found(server, short(ctx, limited, err))
 	}
-	if response.StatusCode < 300 && !isPage(response) {
+	again, err = refusal(server, response)
+	if !errors.Is(err, ErrStranger) {
 		t.met.Store(true)
-		t.places.heard(server)
-		t.places.answered(server)
-		return response, false, nil
+		t.places.heard(server, !again)
 	}
-	defer response.Body.Close()
-	if again, err = refusal(server, response); !errors.Is(err, ErrStranger) {
-		t.met.Store(true)
-		t.places.heard(server)
+	if err != nil {
+		response.Body.Close()
+		return nil, again, err
 	}
-	if !again {
-		t.places.answered(server)
-	}
-	return nil, again, err
+	return response, false, nil
 }
 
 // untilSilent returns a context that ends, with silent as its cause, if the server
@@ -277,16 +275,7 @@ func (t *transport) untilSilent(ctx context.Context, server string) (watched con
 
 var errLong = errors.New("the answer is too long")
 
-// atMost returns a reader of r that fails after limit bytes if there are more. A limit of
-// 0 means none.
-func atMost(r io.Reader, limit int64) io.Reader {
-	if limit <= 0 {
-		return r
-	}
-	return &limited{r: r, limit: limit, left: limit}
-}
-
-// limited is the reader of atMost.
+// limited reads r, and fails after limit bytes if there are more.
 type limited struct {
 	r           io.Reader
 	limit, left int64
@@ -329,4 +318,186 @@ func at(elements ...string) string {
 		b.WriteString("/" + e)
 	}
 	return b.String()
+}
+
+// ErrUnavailable is wrapped by the error of a request that no coordinator answered in
+// time.
+var ErrUnavailable = errors.New("no coordinator answers")
+
+// ErrStranger is wrapped by the error of a request that another server than a coordinator
+// answered.
+var ErrStranger = errors.New("not a coordinator")
+
+// Unavailable is the error of a request that no coordinator answered in time. It wraps
+// ErrUnavailable.
+type Unavailable struct {
+	Servers string // the addresses, separated by commas
+	Last    error  // of the last try
+	// Unknown is true if a try may have changed something: it got no answer, or an answer
+	// that does not say.
+	Unknown bool
+}
+
+func (e *Unavailable) Error() string {
+	return fmt.Sprintf("%v at %s: %v", ErrUnavailable, e.Servers, e.Last)
+}
+
+// Unwrap returns ErrUnavailable and the error of the last try.
+func (e *Unavailable) Unwrap() []error { return []error{ErrUnavailable, e.Last} }
+
+// Error is the refusal of a coordinator.
+type Error struct {
+	Status  int // HTTP status
+	Message string
+	Unknown bool // true if the request may have changed something all the same
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// IsNotFound reports whether an error says that what was asked for does not exist.
+func IsNotFound(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusNotFound
+}
+
+// IsConflict reports whether an error says that the name belongs to something else, or
+// that the state forbids it.
+func IsConflict(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusConflict
+}
+
+// The bounds of responses in bytes.
+const (
+	maxProblem = 64 << 10 // of an error
+	maxSelf    = 1 << 20  // of what a coordinator says of itself
+)
+
+// prober sends each probe over a connection of its own, since a connection that hangs
+// says nothing of the next.
+var prober = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// alive reports whether a coordinator answers a probe within a time.
+func alive(ctx context.Context, server string, within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	response, err := prober.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<10))
+	return err == nil
+}
+
+// askOnce asks a coordinator what it knows itself, without another try, and decodes the
+// response in JSON.
+func askOnce(ctx context.Context, server, path string, v any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+path, nil)
+	if err != nil {
+		return err
+	}
+	response, err := prober.Do(request)
+	if err != nil {
+		return found(server, short(context.Background(), ctx, err))
+	}
+	defer response.Body.Close()
+	if _, err := refusal(server, response); err != nil {
+		return err
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxSelf)).Decode(v); err != nil {
+		return short(context.Background(), ctx, err)
+	}
+	return nil
+}
+
+// silent is why a request was given up: nothing came for so long.
+type silent struct{ time.Duration }
+
+func (s silent) Error() string { return fmt.Sprintf("no answer in %v", s.Duration) }
+
+// short removes what net/http adds to the error of a try: the method and the URL. The
+// context limited of the try is ctx with a timeout.
+func short(ctx, limited context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if limited.Err() != nil {
+		if s := (silent{}); errors.As(context.Cause(limited), &s) {
+			return s
+		}
+		return err
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// refusal returns the error of a response, and whether to try again. err is nil if the
+// response is a success.
+func refusal(server string, r *http.Response) (again bool, err error) {
+	if r.StatusCode < 300 {
+		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "text/html" {
+			return true, stranger(server, "the server answers with a web page")
+		}
+		return false, nil
+	}
+	b, _ := io.ReadAll(io.LimitReader(r.Body, maxProblem))
+	var p protocol.Problem
+	// These statuses say that no coordinator can answer now. Without a Problem they may
+	// come from a proxy.
+	retry := r.StatusCode == http.StatusServiceUnavailable || r.StatusCode == http.StatusBadGateway ||
+		r.StatusCode == http.StatusGatewayTimeout || r.StatusCode == http.StatusTooManyRequests
+	switch {
+	case json.Unmarshal(b, &p) == nil && p.Error != "":
+		return retry, &Error{r.StatusCode, p.Error, p.Unknown}
+	case retry:
+		return true, fmt.Errorf("%s: the server answers %s", bare(server), strings.TrimSpace(r.Status))
+	case r.StatusCode == http.StatusBadRequest && strings.Contains(string(b), "HTTPS"): // servers in Go, nginx, Apache
+		return true, stranger(server, tlsFound)
+	}
+	return true, stranger(server, fmt.Sprintf("the server answers the request %s %s with the status %s",
+		r.Request.Method, r.Request.URL.Path, strings.TrimSpace(r.Status)))
+}
+
+// stranger says what was found at an address instead of a coordinator.
+func stranger(server, found string) error {
+	return fmt.Errorf("%s is %w: %s", bare(server), ErrStranger, found)
+}
+
+// bare removes the scheme of an address.
+func bare(server string) string { return strings.TrimPrefix(server, "http://") }
+
+const (
+	tlsFound  = "the server wants TLS (https), but coordinators use plain HTTP"
+	natsFound = "a NATS server answers there; by default the HTTP port of a coordinator is its NATS port minus 2"
+)
+
+// malformed finds what net/http could not read as HTTP. Its error has no type.
+var malformed = regexp.MustCompile(`malformed HTTP (?:response|status code|version) "(.*)"`)
+
+// found turns an error of a connection into what was found at the address.
+func found(server string, err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno // without "dial tcp" and the like
+	}
+	m := malformed.FindStringSubmatch(err.Error())
+	switch {
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return stranger(server, "the server uses plain HTTP: write the address without https://")
+	case m == nil:
+		return err
+	case strings.HasPrefix(m[1], `{\"server_id\"`): // the INFO of NATS, read as a version and a status
+		return stranger(server, natsFound)
+	case strings.HasPrefix(m[1], `\x15\x03`): // an alert of TLS
+		return stranger(server, tlsFound)
+	}
+	return stranger(server, "the server does not use HTTP")
 }

@@ -116,7 +116,7 @@ func TestProgrammersMistakesPanic(t *testing.T) {
 	for what, f := range map[string]func(){
 		"too many values of a Run":  func() { (&Run{Refs: make([]Ref, MaxVars+1)}).Append(nil) },
 		"too many values of a Need": func() { (&Need{Refs: make([]Ref, 256)}).Append(nil) },
-		"no room in a fragment":     func() { Split(make([]byte, 100), fragmentHead, 1, 1, func([]byte) error { return nil }) },
+		"no room in a fragment":     func() { Split([][]byte{make([]byte, 100)}, fragmentHead, 1, 1, func([]byte) error { return nil }) },
 		"a body that is no JSON":    func() { EncodeEntry(EntryLead, func() {}) },
 	} {
 		func() {

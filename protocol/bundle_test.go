@@ -32,5 +32,14 @@ func TestBundles(t *testing.T) {
 	}
 }
 
+// Append encodes the message.
+func (m *Bundle) Append(dst []byte) []byte {
+	b := BeginBundle(nil)
+	for _, one := range m.Messages {
+		b = AddToBundle(b, raw(one))
+	}
+	return append(dst, b...)
+}
+
 // Append implements the interface of AddToBundle.
 func (r raw) Append(dst []byte) []byte { return append(dst, r...) }

@@ -170,6 +170,18 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestPayloadsOfGatherRoundsOnly: a Run of a reduce round leaves payloads of an earlier use out.
+func TestPayloadsOfGatherRoundsOnly(t *testing.T) {
+	m := Run{Kind: "step", Of: 4, Tasks: []uint32{1, 3}}
+	want := m.Append(nil)
+	for _, used := range [][][]byte{{}, {{1}}} {
+		m.Payload = used
+		if got := m.Append(nil); !bytes.Equal(got, want) {
+			t.Errorf("with %d payloads\nwant %x\n got %x", len(used), want, got)
+		}
+	}
+}
+
 // TestDamage: a message that is cut short, goes on, or is of another kind or
 // version is refused, never half taken.
 func TestDamage(t *testing.T) {

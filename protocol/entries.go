@@ -50,13 +50,12 @@ type MemberEntry struct {
 	Raft    string `json:"raft"`
 	NATS    string `json:"nats"` // URL that workers connect to
 	Version string `json:"version"`
-	// Routes is the host:port where its embedded NATS takes those of the other
+	// Routes is the host:port at which its embedded NATS takes connections of the other
 	// coordinators; empty with an external NATS.
 	Routes string `json:"routes,omitempty"`
 }
 
-// MemberRemoveEntry forgets a coordinator's addresses; one that is not known is
-// forgotten already.
+// MemberRemoveEntry forgets a coordinator's addresses, if they are known.
 type MemberRemoveEntry struct {
 	ID string `json:"id"`
 }
@@ -74,10 +73,10 @@ type DatasetDeleteEntry struct {
 	Name string `json:"name"`
 }
 
-// SubmitEntry queues a job: its ID is the entry's log index. The same Token
-// again is answered with the job that it made, or refused where that was deleted. The same Name with the same Job is
-// answered with the job that has the name, and with another Job is refused; the
-// name of a job that failed or was cancelled is free again.
+// SubmitEntry queues a job: its ID is the entry's log index. The same Token again is answered
+// with the job that it made, or refused if that job was deleted. The same Name with the same Job
+// is answered with the job that has the name, and with another Job is refused. The name of a job
+// that failed or was cancelled is free again.
 type SubmitEntry struct {
 	Token   string          `json:"token"`
 	Name    string          `json:"name,omitempty"` // empty: named after its ID
@@ -88,23 +87,23 @@ type SubmitEntry struct {
 	AuditPPM uint32 `json:"audit_ppm,omitempty"`
 	// Experiment is the name of the experiment that the job is of; empty: of none.
 	Experiment string `json:"experiment,omitempty"`
-	// MaxQueue, where set, refuses a new job while that many have not ended.
+	// MaxQueue, if set, refuses a new job while that many have not ended.
 	MaxQueue uint32 `json:"max_queue,omitempty"`
 	Time     int64  `json:"time"`
 }
 
 // ExperimentEntry queues the jobs of an experiment, all of them or none. The first job's ID is
-// the entry's log index, or above those of an earlier Experiment entry, and the others follow.
-// Tokens, names and bounds are those of a SubmitEntry.
+// the entry's log index, or above the IDs of an earlier ExperimentEntry, and the others follow.
+// Tokens, names and bounds are as in a SubmitEntry.
 type ExperimentEntry struct {
 	Name string        `json:"name"`
 	Jobs []SubmitEntry `json:"jobs"` // at most MaxExperimentJobs, each with a name
 	// Outline is the digest of the blob with the experiment's outline, which all of its jobs
-	// have from then on; empty: it has none. With an outline there may be no jobs, where the
+	// have from then on; empty: it has none. With an outline there may be no jobs, if the
 	// experiment has some.
 	Outline string `json:"outline,omitempty"`
 	// After, of an entry without jobs, is the index of a log entry after which the submitter read the
-	// experiment. Refused where it has another outline since then: this one is late. 0: it is not known.
+	// experiment. The entry is refused if the experiment has another outline since then. 0: it is not known.
 	After uint64 `json:"after,omitempty"`
 }
 
@@ -165,7 +164,7 @@ type FinishEntry struct {
 	Job     uint64          `json:"job"`
 	Outcome json.RawMessage `json:"result"` // pipeline.Outcome
 	Models  []ModelRef      `json:"models"` // one, or one for each fold
-	// Predictions are those of held-out rows, where they are kept.
+	// Predictions are the predictions of held-out rows, if they are kept.
 	Predictions *BlobRef `json:"predictions,omitempty"`
 	// Cells are the outcomes of the runs of a job of runs, by task: each blob is a
 	// list of the next ones and of how long they took (childjob.AppendCells).
@@ -201,7 +200,7 @@ type CellsRef struct {
 }
 
 // CancelEntry cancels a job that is queued, running or paused. A job that is
-// cancelled already stays so; one that has ended otherwise refuses it.
+// cancelled already stays so. The entry is refused if the job has ended otherwise.
 type CancelEntry struct {
 	Job    uint64 `json:"job"`
 	Time   int64  `json:"time"`
@@ -209,8 +208,8 @@ type CancelEntry struct {
 }
 
 // PauseEntry pauses a job that is queued or running: its driver stops, and the
-// last commit stays. A job that is paused already stays so; one that has ended
-// refuses it.
+// last commit stays. A job that is paused already stays so. The entry is refused if the
+// job has ended.
 type PauseEntry struct {
 	Job    uint64 `json:"job"`
 	Time   int64  `json:"time"`
@@ -218,7 +217,7 @@ type PauseEntry struct {
 }
 
 // ResumeEntry queues a paused job again, to go on from its last commit. A job
-// that is queued or runs stays so; one that has ended refuses it.
+// that is queued or runs stays so. The entry is refused if the job has ended.
 type ResumeEntry struct {
 	Job  uint64 `json:"job"`
 	Time int64  `json:"time"`
@@ -230,7 +229,7 @@ type ResumeEntry struct {
 type SuspectEntry struct {
 	Epoch  uint64   `json:"epoch"`
 	Worker string   `json:"worker"`
-	Jobs   []uint64 `json:"jobs"`   // at most MaxSuspects; those that are not known are passed over
+	Jobs   []uint64 `json:"jobs"`   // at most MaxSuspects; unknown ones are passed over
 	Reason string   `json:"reason"` // at most MaxReason bytes are kept
 	Time   int64    `json:"time"`
 }
@@ -252,8 +251,8 @@ type CondemnEntry struct {
 	Digests []string `json:"digests"`
 }
 
-// CommitEntry is a piece of a job's trainer state; it takes effect with the last
-// piece. Pieces of a state follow each other from offset 0. Refused when Epoch is
+// CommitEntry is a chunk of a job's trainer state; it takes effect with the last
+// chunk. Chunks of a state follow each other from offset 0. Refused when Epoch is
 // not current or Round does not grow. Greatest size: 512 KiB.
 type CommitEntry struct {
 	Epoch    uint64
@@ -261,42 +260,40 @@ type CommitEntry struct {
 	Round    uint64 // rounds folded into this state
 	Offset   uint64
 	Total    uint64 // bytes of the state, at most MaxRaftState
-	Blob     string // set where the state is a blob: then Data is empty and Total its size
+	Blob     string // set if the state is a blob: then Data is empty and Total its size
 	Progress []byte // JSON of algorithms.Progress, for display; at most MaxProgress
-	// Curve is, in the last piece, what the learning curve gained since the commit
+	// Curve is, in the last chunk, what the learning curve gained since the commit
 	// before (curve.Extend), at most MaxCurve bytes; empty: nothing.
 	Curve []byte
 	Data  []byte // at most CommitChunk
 }
 
 // Append encodes the entry.
-func (e *CommitEntry) Append(dst []byte) []byte {
-	dst = append(dst, Version, byte(EntryCommit))
-	for _, v := range []uint64{e.Epoch, e.Job, e.Round, e.Offset, e.Total} {
-		dst = le.AppendUint64(dst, v)
-	}
-	dst = appendText(dst, e.Blob)
-	dst = appendBytes(dst, e.Progress)
-	dst = appendBytes(dst, e.Curve)
-	return appendBytes(dst, e.Data)
-}
+func (e *CommitEntry) Append(dst []byte) []byte { return e.code(coder{b: dst}).b }
 
-// Decode reads the entry; Progress, Curve and Data alias b.
+// Decode reads the entry. Progress, Curve and Data share the memory of b.
 func (e *CommitEntry) Decode(b []byte) error {
-	r := read(b, Kind(EntryCommit))
-	e.Epoch, e.Job, e.Round, e.Offset, e.Total = r.u64(), r.u64(), r.u64(), r.u64(), r.u64()
-	e.Blob = r.text(64)
-	e.Progress, e.Curve, e.Data = r.bytes(), r.bytes(), r.bytes()
+	c := e.code(coder{b: b, reads: true})
 	inline := e.Total <= MaxRaftState && e.Offset <= e.Total && uint64(len(e.Data)) <= min(CommitChunk, e.Total-e.Offset)
 	switch {
 	case len(e.Progress) > MaxProgress:
-		r.fail("the progress has %d bytes, want at most %d", len(e.Progress), MaxProgress)
+		c.fail("the progress has %d bytes, want at most %d", len(e.Progress), MaxProgress)
 	case len(e.Curve) > MaxCurve:
-		r.fail("the learning curve has %d bytes, want at most %d", len(e.Curve), MaxCurve)
+		c.fail("the learning curve has %d bytes, want at most %d", len(e.Curve), MaxCurve)
 	case e.Blob == "" && !inline, e.Blob != "" && (e.Offset != 0 || len(e.Data) > 0):
-		r.fail("the commit is not valid: %d bytes at offset %d of %d, blob %q", len(e.Data), e.Offset, e.Total, e.Blob)
+		c.fail("the commit is not valid: %d bytes at offset %d of %d, blob %q", len(e.Data), e.Offset, e.Total, e.Blob)
 	}
-	return r.end()
+	return c.end()
+}
+
+func (e *CommitEntry) code(c coder) coder {
+	c.begin(Kind(EntryCommit))
+	numbers(&c, &e.Epoch, &e.Job, &e.Round, &e.Offset, &e.Total)
+	c.text(&e.Blob, 64)
+	c.bytes(&e.Progress)
+	c.bytes(&e.Curve)
+	c.bytes(&e.Data)
+	return c
 }
 
 // EncodeEntry encodes any entry but a CommitEntry.

@@ -22,7 +22,7 @@ func drawSent(t *rapid.T, sender, number uint64) sent {
 	b := append([]byte{Version, byte(KindValue)}, drawBytes(t, "message", 300)...)
 	s := sent{sender: sender, whole: b}
 	head := rapid.IntRange(0, len(b)).Draw(t, "head")
-	err := SplitParts([][]byte{b[:head], b[head:]}, limit, sender, number, func(p []byte) error {
+	err := Split([][]byte{b[:head], b[head:]}, limit, sender, number, func(p []byte) error {
 		if len(p) > limit {
 			t.Fatalf("a piece of %d bytes, at most %d are carried", len(p), limit)
 		}
@@ -80,7 +80,7 @@ func TestGapDropsTheMessage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := fragmentHead + 10
 		cut := func(number uint64, b []byte) (pieces [][]byte) {
-			Split(b, limit, 1, number, func(p []byte) error { pieces = append(pieces, bytes.Clone(p)); return nil })
+			Split([][]byte{b}, limit, 1, number, func(p []byte) error { pieces = append(pieces, bytes.Clone(p)); return nil })
 			return pieces
 		}
 		first := append([]byte{Version, 4}, bytes.Repeat([]byte{1}, rapid.IntRange(60, 90).Draw(t, "size"))...)
@@ -139,7 +139,7 @@ func TestWholeMessagesPassThrough(t *testing.T) {
 	var j Joiner
 	b := (&Value{Data: []byte{1}}).Append(nil)
 	var got []byte
-	err := Split(b, len(b), 1, 1, func(p []byte) (err error) { got, err = j.Add(p); return err })
+	err := Split([][]byte{b}, len(b), 1, 1, func(p []byte) (err error) { got, err = j.Add(p); return err })
 	if err != nil || &got[0] != &b[0] || len(got) != len(b) {
 		t.Errorf("got % x, error %v", got, err)
 	}
@@ -154,12 +154,12 @@ func TestWholeMessagesPassThrough(t *testing.T) {
 // TestSplitStopsAtAnError of sending and refuses what nobody would take.
 func TestSplitStopsAtAnError(t *testing.T) {
 	broken, calls := errors.New("broken"), 0
-	err := Split(make([]byte, 500), 100, 1, 1, func([]byte) error { calls++; return broken })
+	err := Split([][]byte{make([]byte, 500)}, 100, 1, 1, func([]byte) error { calls++; return broken })
 	if !errors.Is(err, broken) || calls != 1 {
 		t.Errorf("error %v after %d calls", err, calls)
 	}
 	huge := make([]byte, MaxMessage+1) // never touched: costs no memory
-	if err := Split(huge, 1<<20, 1, 1, func([]byte) error { t.Error("a piece was sent"); return broken }); !errors.Is(err, ErrMessage) {
+	if err := Split([][]byte{huge}, 1<<20, 1, 1, func([]byte) error { t.Error("a piece was sent"); return broken }); !errors.Is(err, ErrMessage) {
 		t.Errorf("a message that is too large: error %v", err)
 	}
 }

@@ -145,7 +145,7 @@ func FuzzJoiner(f *testing.F) {
 		var streams [2][][]byte
 		messages := [2][]byte{append([]byte{Version, 4}, first...), append([]byte{Version, 4}, second...)}
 		for s, m := range messages {
-			Split(m, fragmentHead+1+int(size), uint64(s), 1, func(p []byte) error {
+			Split([][]byte{m}, fragmentHead+1+int(size), uint64(s), 1, func(p []byte) error {
 				streams[s] = append(streams[s], bytes.Clone(p))
 				return nil
 			})

@@ -3,6 +3,11 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
 )
 
 // MaxName is the greatest length, in bytes, of a job's or dataset's name.
@@ -33,3 +38,163 @@ func CheckName(text string) error {
 	}
 	return nil
 }
+
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// CheckID reports why text cannot be the id of a coordinator or a worker: it stands in
+// subjects of NATS, URLs and metrics.
+func CheckID(text string) error {
+	if !idPattern.MatchString(text) {
+		return fmt.Errorf("the id %.80q is not valid: want 1 to 64 letters, digits, - or _", text)
+	}
+	return nil
+}
+
+// The longest host of an address: 253 bytes of a name in DNS.
+const maxHost = 253
+
+var errAddress = errors.New("want HOST:PORT, such as 10.0.0.1:7100 or [::1]:7100")
+
+// CheckAddress reports why text is not the address of a server, HOST:PORT. The host is an
+// IP address or a name.
+func CheckAddress(text string) error {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil || host == "" {
+		return errAddress
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("%.20q is not a port: want 1 to 65535", port)
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return nil
+	}
+	if !isHostName(host) {
+		return fmt.Errorf("%.80q is neither an IP address nor the name of a host", host)
+	}
+	return nil
+}
+
+// isHostName reports whether text may be the name of a host. What resolvers read as an IPv4
+// address, such as 127.1 and 0x7f000001, is none: its last label is a number.
+func isHostName(text string) bool {
+	name := strings.TrimSuffix(text, ".")
+	for i := range len(name) {
+		if c := name[i]; !('a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '.' || c == '-' && i > 0) {
+			return false
+		}
+	}
+	last := strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
+	hex, isHex := strings.CutPrefix(last, "0x")
+	return len(name) <= maxHost && strings.Trim(last, "0123456789") != "" && !(isHex && strings.Trim(hex, "0123456789abcdef") == "")
+}
+
+// CheckReachable reports why text is not an address that other machines can be told to
+// connect to: CheckAddress has an error, or nobody else reaches its host.
+func CheckReachable(text string) error {
+	if err := CheckAddress(text); err != nil {
+		return err
+	}
+	host, _, _ := net.SplitHostPort(text)
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return nil
+	}
+	switch ip = ip.Unmap().WithZone(""); {
+	case ip.IsUnspecified():
+		return fmt.Errorf("%s means all interfaces of a machine, so other machines cannot connect to it", host)
+	case ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return fmt.Errorf("%s is not the address of a single machine", host)
+	}
+	return nil
+}
+
+// SameHost reports whether two hosts of addresses are the same by their texts. A name may stand
+// for any address, so localhost is the only name that is known.
+func SameHost(a, b string) bool {
+	x, errX := netip.ParseAddr(a)
+	y, errY := netip.ParseAddr(b)
+	if errX == nil && errY == nil {
+		return x.Unmap() == y.Unmap()
+	}
+	name := func(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
+	local := func(host string, ip netip.Addr, err error) bool {
+		return err != nil && name(host) == "localhost" || err == nil && (ip.Unmap() == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || ip == netip.IPv6Loopback())
+	}
+	return name(a) == name(b) || local(a, x, errX) && local(b, y, errY)
+}
+
+// SamePlace reports whether two addresses are the same by their texts, as SameHost.
+func SamePlace(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	return errA == nil && errB == nil && portA == portB && SameHost(hostA, hostB)
+}
+
+// Subjects makes the NATS subjects of one cluster: all begin with
+// coppice.<cluster>. so that clusters can share one NATS.
+type Subjects struct{ Cluster string }
+
+func (s Subjects) of(tail string) string { return "coppice." + s.Cluster + "." + tail }
+
+// Heartbeats carries workers' heartbeats to all coordinators.
+func (s Subjects) Heartbeats() string { return s.of("beat") }
+
+// Lead carries the leader's Lead messages to everyone.
+func (s Subjects) Lead() string { return s.of("lead") }
+
+// Work carries the leader's messages to one worker: Setup, Value, Run, Forget,
+// Hold, Probe. Each names the worker's Reply as the subject for answers.
+func (s Subjects) Work(worker string) string { return s.of("work." + worker) }
+
+// Results carries workers' messages to the leader of one epoch: Partial, Result,
+// Checkpoint, Progress, Need, Fail. The last word of the subject is the worker: see
+// ResultsOf.
+func (s Subjects) Results(coordinator string, epoch uint64) string {
+	return s.of("results." + coordinator + "." + strconv.FormatUint(epoch, 10))
+}
+
+// ResultsOf is the subject below results (of Results) for the answers of one worker.
+// NATS itself answers there, at once, when nobody listens on the worker's Work.
+func ResultsOf(results, worker string) string { return results + "." + worker }
+
+// Blobs takes BlobGet requests that any coordinator with the blob answers.
+func (s Subjects) Blobs() string { return s.of("blobs") }
+
+// BlobsOf takes BlobGet requests for one coordinator or worker.
+func (s Subjects) BlobsOf(node string) string { return s.of("blobs." + node) }
+
+// Answers is the beginning of the subjects on which one worker's requests are answered.
+func (s Subjects) Answers(worker string) string { return s.of("answers." + worker) }
+
+// Coordinators' requests are answered on NATS's own subjects.
+const coordinatorAnswers = "_INBOX.>"
+
+// MayAnswer reports whether a coordinator answers a request on the subject that it names for
+// its answer: a subject of a worker's answers, or NATS's own. A client could otherwise have the
+// coordinator send to a subject on which only coordinators may send.
+func (s Subjects) MayAnswer(reply string) bool {
+	return strings.HasPrefix(reply, s.of("answers.")) || strings.HasPrefix(reply, strings.TrimSuffix(coordinatorAnswers, ">"))
+}
+
+// WorkerSends lists what any worker sends to. Only coordinators listen there.
+func (s Subjects) WorkerSends() []string {
+	return []string{s.Heartbeats(), s.of("results.>"), s.Blobs(), coordinatorAnswers}
+}
+
+// WorkerHears lists what one worker listens to. Only coordinators send there. The name of a
+// worker has letters, digits, - and _. With any other name, one may listen to the leader alone.
+func (s Subjects) WorkerHears(worker string) []string {
+	if worker == "" || strings.ContainsFunc(worker, strange) {
+		return []string{s.Lead()}
+	}
+	return []string{s.Lead(), s.Work(worker), s.BlobsOf(worker), s.Answers(worker) + ".>"}
+}
+
+// strange reports whether no name of a worker has such a character. Subjects that all
+// coordinators listen to, such as $all, have it.
+func strange(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+}
+
+// Replicate takes Replicate requests for one coordinator.
+func (s Subjects) Replicate(coordinator string) string { return s.of("replicate." + coordinator) }

@@ -104,7 +104,7 @@ func TestTheFirstOfManyIsFinished(t *testing.T) {
 			m := append([]byte{Version, 4}, bytes.Repeat([]byte{byte(s)}, size-2)...)
 			whole = append(whole, m)
 			var list [][]byte
-			_ = Split(m, fragmentHead+rapid.IntRange(10, 99).Draw(t, "piece"), uint64(s), 1, func(p []byte) error {
+			_ = Split([][]byte{m}, fragmentHead+rapid.IntRange(10, 99).Draw(t, "piece"), uint64(s), 1, func(p []byte) error {
 				list = append(list, bytes.Clone(p))
 				return nil
 			})

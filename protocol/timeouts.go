@@ -29,9 +29,9 @@ const (
 	// MissedPings is how many pings may go unanswered: TCP sends a packet that was lost again
 	// a fifth of a second and a round trip later, which two pings of the default do not wait for.
 	MissedPings = 4
-	// NATSStart bounds longest wait for a coordinator's first connection to NATS.
+	// NATSStart bounds the wait for a coordinator's first connection to NATS.
 	NATSStart = 10 * time.Second
-	// BlobPieceWait is how long one piece of a blob is waited for before it is asked
+	// BlobChunkWait is how long one chunk of a blob is waited for before it is asked
 	// for again.
 	BlobChunkWait = time.Second
 	// BlobAsk is how long a coordinator's first answer about a blob is waited for;
@@ -51,7 +51,7 @@ const (
 	WatchSilence = 3 * time.Second
 	// ClientTry bounds one try of a client's request, ClientPatience all of them, and
 	// ClientRead all of them for a command that only reads. After ClientSilence a try is
-	// over where the coordinator answers nothing else either.
+	// over if the coordinator answers nothing else either.
 	ClientTry      = 5 * time.Second
 	ClientPatience = 10 * time.Second
 	ClientRead     = 4 * time.Second
@@ -116,7 +116,7 @@ type Timeouts struct {
 }
 
 // NewTimeouts derives the timeouts from a heartbeat, 0 for the default, and checks
-// them; election, where not 0, is used for Raft's instead of the derived one.
+// them. If election is not 0, it replaces Raft's derived timeout.
 func NewTimeouts(heartbeat, election time.Duration) (Timeouts, error) {
 	if heartbeat == 0 {
 		heartbeat = DefaultHeartbeat
@@ -173,7 +173,7 @@ func (t *Timeouts) Suits(roundTrip time.Duration) bool { return 3*roundTrip <= t
 const heartbeatStep = 50 * time.Millisecond
 
 // HeartbeatFor returns the heartbeat that suits a round trip, with half as much to spare;
-// 0 where the greatest is too short.
+// 0 if the greatest is too short.
 func HeartbeatFor(roundTrip time.Duration) time.Duration {
 	h := max(DefaultHeartbeat, (roundTrip*3/2+heartbeatStep-1)/heartbeatStep*heartbeatStep)
 	if h > MaxHeartbeat {
@@ -240,8 +240,8 @@ func (t *Timeouts) Rungs() []Rung {
 	}
 }
 
-// Check returns an error that wraps ErrTimeouts and names the two where a rung is
-// not above one that it depends on.
+// Check returns an error if a rung is not above a rung that it depends on. The error wraps
+// ErrTimeouts and names both.
 func (t *Timeouts) Check() error {
 	seen := make(map[string]time.Duration)
 	for _, r := range t.Rungs() {

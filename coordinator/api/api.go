@@ -43,7 +43,7 @@ func Handler(cfg Config) http.Handler {
 	cluster := &clusterHandlers{respond, cfg.ID, cfg.Store, cfg.Members, cfg.Status, &leading.forwarder}
 	dataset := &datasetHandlers{cfg.Store, blob}
 	view := jobView{cfg.Store, cfg.Running}
-	job := &jobHandlers{respond, view, cfg.Blobs, leading.here}
+	job := &jobHandlers{respond, view, cfg.Blobs, func() bool { return cfg.Status.Cluster().Leader == cfg.ID }}
 	submission := &submissionHandlers{view, blob, cfg.Quotas}
 	result := &resultHandlers{store: cfg.Store, blobs: cfg.Blobs}
 	model := &modelHandlers{respond, view, cfg.Blobs}
@@ -66,7 +66,7 @@ func Handler(cfg Config) http.Handler {
 		{"GET /v1/backup", leader, backup.get},
 
 		{"GET /v1/blobs/{digest}", here, blob.get},
-		{"PUT /v1/blobs/{digest}", leader, json(blob.put)}, // its body goes to a file: see streamed
+		{"PUT /v1/blobs/{digest}", leader, json(blob.put)}, // Guard takes no room for its body, which goes to a file
 		{"GET /v1/datasets", leader, json(dataset.list)},
 		{"POST /v1/datasets", leader, json(dataset.put)},
 		{"POST /v1/datasets/check", leader, json(dataset.check)},
@@ -116,12 +116,6 @@ func urgent(r *http.Request) bool {
 		return r.URL.Query().Get("local") == "true"
 	}
 	return false
-}
-
-// streamed reports whether the body of a request goes to a file, so that it takes no room
-// in memory.
-func streamed(r *http.Request) bool {
-	return r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/v1/blobs/")
 }
 
 // waits reports whether a request takes as long as something that it waits for.

@@ -2,9 +2,15 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
@@ -15,9 +21,12 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // Config is what the API serves.
@@ -54,8 +63,7 @@ type Status struct {
 	Advice func(ctx context.Context, notReady error) string
 }
 
-// Running is what the leader knows of jobs beyond the committed state. A function that is
-// nil knows nothing.
+// Running is what the leader knows of jobs beyond the committed state.
 type Running struct {
 	Live    func(job uint64) (dispatch.Live, bool)  // how far a job is that this coordinator drives
 	Workers func(job uint64) []string               // the workers that compute a job now
@@ -84,9 +92,142 @@ func (q *Quotas) checkMemory(j *round.Job, m *dataset.Manifest) error {
 		return fmt.Errorf("%w: messages between the leader and workers take about %s for this job, want at most %s (--message-memory)",
 			errQuota, units.Format(need.Message), units.Format(q.Message))
 	}
-	if q.JobMemory <= 0 || need.Total() <= q.JobMemory {
+	total := need.State + need.Tree
+	if q.JobMemory <= 0 || total <= q.JobMemory {
 		return nil
 	}
 	return fmt.Errorf("%w: the job takes about %s of memory on the leader (%s of training state, %s of sums), want at most %s (--max-job-memory)",
-		errQuota, units.Format(need.Total()), units.Format(need.State), units.Format(need.Tree), units.Format(q.JobMemory))
+		errQuota, units.Format(total), units.Format(need.State), units.Format(need.Tree), units.Format(q.JobMemory))
+}
+
+// responder writes responses.
+type responder struct{ log *slog.Logger }
+
+// json makes a handler of a function that returns a value or an error.
+func (p responder) json(f func(*http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v, err := f(r)
+		p.answer(w, v, err)
+	}
+}
+
+// answer writes a value, or an error with its status.
+func (p responder) answer(w http.ResponseWriter, v any, err error) {
+	status := http.StatusOK
+	if err != nil {
+		status, v = statusOf(err), protocol.Problem{Error: err.Error(), Unknown: unknown(err)}
+	} else if v == nil {
+		v = struct{}{}
+	}
+	if err := writeJSON(w, status, v); err != nil {
+		p.log.Debug("a response could not be sent", "error", err)
+	}
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	return json.NewEncoder(w).Encode(v)
+}
+
+// blob writes a blob, as fast as the client reads it, and closes it.
+func (p responder) blob(w http.ResponseWriter, blob *blobs.Blob) {
+	defer blob.Close()
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.FormatInt(blob.Size(), 10))
+	if _, err := io.Copy(w, io.NewSectionReader(blob, 0, blob.Size())); err != nil {
+		p.log.Debug("a response could not be sent", "error", err)
+	}
+}
+
+// maxBody bounds a JSON request body.
+const maxBody = protocol.MaxJSON
+
+// body decodes a JSON request body strictly: one value, no unknown keys, only blanks
+// after it, and at most maxBody bytes.
+func body(r *http.Request, v any) error {
+	limited := &io.LimitedReader{R: r.Body, N: maxBody + 1}
+	dec := json.NewDecoder(limited)
+	dec.DisallowUnknownFields()
+	err := dec.Decode(v)
+	empty := err == io.EOF
+	if err == nil {
+		_, err = dec.Token()
+	}
+	switch {
+	case limited.N <= 0:
+		return fmt.Errorf("%w: the JSON body of the request is larger than %d bytes", errBad, maxBody)
+	case empty:
+		return fmt.Errorf("%w: the body of the request is empty, want JSON", errBad)
+	case err == nil:
+		return fmt.Errorf("%w: the body of the request has more text after its JSON value", errBad)
+	case err != io.EOF:
+		return fmt.Errorf("%w: %w", errBad, err)
+	}
+	return nil
+}
+
+var (
+	errBad       = errors.New("bad request")
+	errSlow      = errors.New("the request is too slow")
+	errBusy      = errors.New("too many requests at once")
+	errFull      = errors.New("the coordinator's disk is nearly full")
+	errQuota     = errors.New("over quota")
+	errBlobQuota = fmt.Errorf("%w for blobs", errQuota)
+)
+
+// bad marks an error of the request itself. Unlike wrapping errBad, it adds nothing to
+// the text.
+type bad struct{ error }
+
+func (b bad) Is(target error) bool { return target == errBad }
+func (b bad) Unwrap() error        { return b.error }
+
+// perhaps marks the error of a request that may have changed something all the same.
+type perhaps struct{ error }
+
+func (p perhaps) Unwrap() error { return p.error }
+
+// unknown reports whether a request that failed may have taken effect, in full or in
+// part, now or later.
+func unknown(err error) bool {
+	var p perhaps
+	return errors.As(err, &p) || errors.Is(err, store.ErrAmbiguous)
+}
+
+// unheard reports whether the error of a forwarded request says that the leader was not
+// reached at all.
+func unheard(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// statusOf returns the status of an error. A client sends a request again, to any
+// coordinator, after status 503, and after no other status.
+func statusOf(err error) int {
+	var system syscall.Errno
+	switch {
+	case errors.Is(err, errSlow):
+		return http.StatusRequestTimeout
+	case errors.Is(err, errBusy):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, errBad), errors.Is(err, state.ErrInvalid):
+		return http.StatusBadRequest
+	case errors.Is(err, state.ErrNotFound), errors.Is(err, blobs.ErrMissing):
+		return http.StatusNotFound
+	case errors.Is(err, members.ErrRefused), errors.Is(err, state.ErrExists), errors.Is(err, state.ErrInUse), errors.Is(err, state.ErrFinal),
+		errors.Is(err, state.ErrNotEnded), errors.Is(err, state.ErrDeleted), errors.Is(err, state.ErrNoModel):
+		return http.StatusConflict
+	case errors.Is(err, store.ErrNotLeader), errors.Is(err, store.ErrAmbiguous), errors.Is(err, store.ErrClosed),
+		errors.Is(err, replica.ErrNoMajority), errors.Is(err, bus.ErrOffline), errors.Is(err, bus.ErrNoBlob),
+		errors.Is(err, context.DeadlineExceeded):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, errQuota) && !errors.Is(err, errBlobQuota), errors.Is(err, state.ErrQueue):
+		return http.StatusForbidden
+	case errors.Is(err, errFull), errors.Is(err, errBlobQuota), errors.Is(err, syscall.ENOSPC):
+		return http.StatusInsufficientStorage
+	case errors.As(err, &system), errors.Is(err, files.ErrGone):
+		return http.StatusServiceUnavailable // the disk or the folder of this coordinator; another one may do it
+	}
+	return http.StatusInternalServerError
 }

@@ -2,16 +2,23 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 // datasetHandlers answer requests about datasets.
@@ -156,4 +163,240 @@ func (h *datasetHandlers) needGroups(ctx context.Context, g *dataset.Groups, sam
 func (h *datasetHandlers) delete(r *http.Request) (any, error) {
 	_, _, err := commit(r, h.store, protocol.EntryDatasetDelete, protocol.DatasetDeleteEntry{Name: r.PathValue("name")})
 	return nil, err
+}
+
+const (
+	maxBlob = 256 << 20 // bytes of one blob
+	// minFreeShare is the fraction of the disk that must be free for uploads. Commits may
+	// use the rest.
+	minFreeShare = 0.05
+	// uploadBuffer is how many bytes of an upload are in memory, and uploadCheck after
+	// how many bytes the disk and the quota are checked again.
+	uploadBuffer = 64 << 10
+	uploadCheck  = 4 << 20
+)
+
+// blobHandlers answer requests about blobs. They also check, for the handlers of datasets
+// and jobs, that the cluster has the blobs that a request refers to.
+type blobHandlers struct {
+	responder
+	blobs *replica.Blobs
+	quota *blobQuota
+}
+
+func newBlobHandlers(cfg *Config, respond responder) *blobHandlers {
+	usage := func() (int64, error) {
+		_, bytes, err := cfg.Blobs.Folder.Usage()
+		return bytes, err
+	}
+	return &blobHandlers{respond, cfg.Blobs, &blobQuota{limit: cfg.Quotas.BlobBytes, usage: usage}}
+}
+
+// get streams a blob. Any coordinator may answer, since the bytes of a digest never
+// change.
+func (h *blobHandlers) get(w http.ResponseWriter, r *http.Request) {
+	blob, err := h.blobs.Open(r.Context(), r.PathValue("digest"))
+	if err != nil && !errors.Is(err, bus.ErrOffline) {
+		err = fmt.Errorf("%w: %w", state.ErrNotFound, err)
+	}
+	if err != nil {
+		h.answer(w, nil, err)
+		return
+	}
+	h.blob(w, blob)
+}
+
+// put stores a blob that a client sends, and returns once a quorum has it. It refuses
+// what cannot be stored before the first byte comes. It checks again while the bytes
+// come, since several uploads may share the last of the room.
+func (h *blobHandlers) put(r *http.Request) (any, error) {
+	digest, size, folder := r.PathValue("digest"), r.ContentLength, h.blobs.Folder // size is -1 if it was not sent
+	if !blobs.Valid(digest) {
+		return nil, fmt.Errorf("%w: %w: %.80q", errBad, blobs.ErrDigest, digest)
+	}
+	if size > maxBlob {
+		return nil, fmt.Errorf("%w: blob %.80q has %d bytes, want at most %d", errBad, digest, size, maxBlob)
+	}
+	u := &upload{folder: folder}
+	if !folder.Has(digest) {
+		u.quota = h.quota
+	}
+	if err := u.diskFull(); err != nil {
+		return nil, err
+	}
+	if u.quota != nil && size >= 0 {
+		if err := u.quota.fits(size); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if u.file, err = folder.Writer(); err != nil {
+		return nil, err
+	}
+	defer func() { // it deletes the file unless that became a blob
+		if err := u.file.Close(); err != nil {
+			h.log.Warn("the file of an unfinished upload could not be deleted", "error", err)
+		}
+		stored := folder.Has(digest) // also if too few coordinators have it
+		for _, done := range u.held {
+			done(stored)
+		}
+	}()
+	// The wrapper hides other methods of the body, so that Write gets at most
+	// uploadBuffer bytes.
+	if _, err := io.CopyBuffer(u, struct{ io.Reader }{r.Body}, make([]byte, uploadBuffer)); err != nil {
+		if errors.Is(err, errFull) || errors.Is(err, errBlobQuota) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: blob %.80q: %w", errBad, digest, err)
+	}
+	err = h.blobs.Receive(r.Context(), digest, u.file)
+	if errors.Is(err, blobs.ErrCorrupt) {
+		return nil, bad{err}
+	}
+	return nil, err
+}
+
+// present returns nil if this coordinator has a blob that a client sent before, perhaps
+// to another leader. A missing blob is fetched from another coordinator. The error wraps
+// blobs.ErrMissing or blobs.ErrDigest if no coordinator was sent the blob. It is another
+// error while a coordinator that may have it does not answer.
+func (h *blobHandlers) present(ctx context.Context, digest string) error {
+	if _, err := h.blobs.Folder.Path(digest); err != nil || h.blobs.Folder.Has(digest) {
+		return err
+	}
+	return h.blobs.Fetch(ctx, digest)
+}
+
+// notSent names the blob in an error of present, and says if the request is at fault.
+func notSent(what, digest string, err error) error {
+	if errors.Is(err, blobs.ErrMissing) || errors.Is(err, blobs.ErrDigest) {
+		return fmt.Errorf("%w: %s (blob %.80s) is not on the cluster: upload the blob first", errBad, what, digest)
+	}
+	return fmt.Errorf("%s (blob %s): %w", what, digest, err)
+}
+
+// replicate returns once a quorum has a blob that is present, so that the log may refer
+// to it. The copy here is not enough: an upload that found no quorum leaves one.
+func (h *blobHandlers) replicate(ctx context.Context, digest string) error {
+	size, err := h.blobs.Folder.Size(digest)
+	if err != nil {
+		return err
+	}
+	return h.blobs.Spread(ctx, digest, uint64(size))
+}
+
+// need returns once a quorum has a blob that a client sent before. Errors call it what.
+func (h *blobHandlers) need(ctx context.Context, what, digest string) error {
+	if err := h.present(ctx, digest); err != nil {
+		return notSent(what, digest, err)
+	}
+	return h.replicate(ctx, digest)
+}
+
+// upload writes the blob that a client sends to a file without a name, until the blob is
+// complete.
+type upload struct {
+	folder *blobs.Folder
+	quota  *blobQuota // nil if the blob is here already
+	file   *blobs.Writer
+	held   []func(stored bool) // end the reservations of the quota
+	room   int64               // bytes that may still come before the next check
+}
+
+// diskFull returns an error if so little of the disk is free that uploads are refused.
+func (u *upload) diskFull() error {
+	if free, err := blobs.FreeShare(u.folder.Dir()); err == nil && free < minFreeShare {
+		return fmt.Errorf("%w: %.1f %% of the disk is free, an import needs %.0f %%", errFull, 100*free, 100*minFreeShare)
+	}
+	return nil
+}
+
+// Write implements io.Writer.
+func (u *upload) Write(b []byte) (int, error) {
+	if u.file.Size()+int64(len(b)) > maxBlob {
+		return 0, fmt.Errorf("the blob is larger than %d bytes", maxBlob)
+	}
+	if int64(len(b)) > u.room {
+		if err := u.reserve(uploadCheck); err != nil {
+			if err = u.reserve(int64(len(b))); err != nil { // the rest of the quota may be enough
+				return 0, err
+			}
+		}
+	}
+	u.room -= int64(len(b))
+	return u.file.Write(b)
+}
+
+// reserve takes room for n more bytes. The reservations stay until the end of the upload,
+// when it is known whether the bytes were stored.
+func (u *upload) reserve(n int64) error {
+	if err := u.diskFull(); err != nil {
+		return err
+	}
+	if u.quota != nil {
+		done, err := u.quota.reserve(n)
+		if err != nil {
+			return err
+		}
+		u.held = append(u.held, done)
+	}
+	u.room += n
+	return nil
+}
+
+// usageAge is how old the measured size of a blob folder may be.
+const usageAge = time.Second
+
+// blobQuota bounds the bytes of uploads. It measures the folder now and then, and adds
+// what was stored or reserved since.
+type blobQuota struct {
+	limit int64 // 0: no limit
+	usage func() (int64, error)
+
+	mu       sync.Mutex // guards the fields below
+	measured time.Time
+	used     int64 // at that time
+	stored   int64 // since then
+	reserved int64
+}
+
+// reserve takes room for n bytes. done ends the reservation, and says whether the bytes
+// were stored.
+func (q *blobQuota) reserve(n int64) (done func(stored bool), err error) {
+	if q.limit <= 0 {
+		return func(bool) {}, nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if time.Since(q.measured) > usageAge {
+		used, err := q.usage()
+		if err != nil {
+			return nil, err
+		}
+		q.used, q.stored, q.measured = used, 0, time.Now()
+	}
+	used := q.used + q.stored + q.reserved
+	if n > q.limit-used {
+		return nil, fmt.Errorf("%w: no room for blobs of %s: blobs already take %s of at most %s (--max-blob-bytes)",
+			errBlobQuota, units.Format(n), units.Format(used), units.Format(q.limit))
+	}
+	q.reserved += n
+	return func(stored bool) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.reserved -= n
+		if stored {
+			q.stored += n
+		}
+	}, nil
+}
+
+// fits returns nil if there is room for n bytes now.
+func (q *blobQuota) fits(n int64) error {
+	done, err := q.reserve(n)
+	if err == nil {
+		done(false)
+	}
+	return err
 }

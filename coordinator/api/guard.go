@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +19,7 @@ type Limits struct {
 	// Requests is how many requests are answered at once. More are refused with status
 	// 503, except urgent ones.
 	Requests int
-	// Bodies is the room for the bodies of requests while they are read, except streamed
-	// ones. A byte of JSON counts as bodyFactor bytes, which is about what it takes once
+	// Bodies is the room for the bodies of requests while they are read, except blobs. A byte of JSON counts as bodyFactor bytes, which is about what it takes once
 	// it is decoded.
 	Bodies *protocol.Room
 }
@@ -66,7 +66,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	paced := *r
 	if r.Body != nil && r.Body != http.NoBody {
 		b := &pacedBody{body: r.Body, conn: conn, window: g.window}
-		if !streamed(r) {
+		if r.Method != http.MethodPut || !strings.HasPrefix(r.URL.Path, "/v1/blobs/") { // a blob goes to a file
 			b.room = g.limits.Bodies
 		}
 		paced.Body = b
@@ -94,35 +94,26 @@ type pacedBody struct {
 	err    error // of the last read
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. It bounds the wait for the next bytes, and counts it. After the end
+// of the request it leaves the connection alone, which may have the next request by then.
 func (b *pacedBody) Read(p []byte) (int, error) {
 	began := time.Now()
-	if err := b.beforeRead(began); err != nil {
+	b.mu.Lock()
+	err := b.err
+	if b.over {
+		err = io.ErrUnexpectedEOF
+	} else if err == nil {
+		_ = b.conn.SetReadDeadline(began.Add(b.window - b.waited))
+	}
+	b.mu.Unlock()
+	if err != nil {
 		return 0, err
 	}
 	n, err := b.body.Read(p)
-	return n, b.afterRead(n, err, time.Since(began))
-}
 
-// beforeRead bounds the wait for the next bytes. After the end of the request it leaves
-// the connection alone, which may have the next request by then.
-func (b *pacedBody) beforeRead(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.over {
-		return io.ErrUnexpectedEOF
-	}
-	if b.err == nil {
-		_ = b.conn.SetReadDeadline(now.Add(b.window - b.waited))
-	}
-	return b.err
-}
-
-// afterRead counts n bytes and the wait for them, and returns the error of the read.
-func (b *pacedBody) afterRead(n int, err error, waited time.Duration) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.waited += waited
+	b.waited += time.Since(began)
 	if b.got += float64(n); b.got >= leastRate*b.window.Seconds() {
 		b.got, b.waited = 0, 0
 	}
@@ -145,7 +136,7 @@ func (b *pacedBody) afterRead(n int, err error, waited time.Duration) error {
 	default:
 		b.err = err
 	}
-	return b.err
+	return n, b.err
 }
 
 // fault returns why the body did not come, if the client or the limits are the reason.

@@ -15,7 +15,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
+	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
@@ -25,6 +28,13 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// idle knows nothing of jobs beyond the committed state.
+var idle = Running{
+	Live:    func(uint64) (live dispatch.Live, ok bool) { return live, false },
+	Workers: func(uint64) []string { return nil },
+	Waits:   func(*state.State) map[uint64]jobs.Wait { return nil },
+}
 
 // silenceHere is after what silence a leader is given up.
 const silenceHere = time.Second
@@ -64,6 +74,7 @@ func serve(t testing.TB, id string, cfg Config) *site {
 	s.cfg.Status.Local = s.cfg.Status.Cluster
 	s.cfg.Status.Heard = func() bool { return *s.leader.Load() != "" }
 	s.cfg.silence = silenceHere
+	s.cfg.Running = idle
 	s.cfg.Running.Workers = func(uint64) []string { return []string{"w1", "w2"} }
 	s.cfg.Status.Ready = func() error { return *s.ready.Load() }
 	s.cfg.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics of "+id) })

@@ -53,18 +53,9 @@ type jobView struct {
 func (v *jobView) info(j *state.Job, index uint64) protocol.JobInfo {
 	var waits map[uint64]jobs.Wait
 	if !j.State.Final() {
-		waits = v.waits(v.store.State())
+		waits = v.running.Waits(v.store.State())
 	}
 	return v.infoWaiting(j, index, waits)
-}
-
-// waits returns why the jobs of a state wait, by id; nil if this coordinator does not
-// know.
-func (v *jobView) waits(st *state.State) map[uint64]jobs.Wait {
-	if v.running.Waits == nil {
-		return nil
-	}
-	return v.running.Waits(st)
 }
 
 // infoWaiting is info with waits known.
@@ -72,7 +63,7 @@ func (v *jobView) infoWaiting(j *state.Job, index uint64, waits map[uint64]jobs.
 	info := j.Info()
 	info.Index = index
 	info.Waiting, info.WaitingFor = waits[j.ID].Text, waits[j.ID].Reason
-	if v.running.Live == nil || j.State != protocol.Running {
+	if j.State != protocol.Running {
 		return info
 	}
 	if live, ok := v.running.Live(j.ID); ok {
@@ -90,7 +81,7 @@ func (v *jobView) infoWaiting(j *state.Job, index uint64, waits map[uint64]jobs.
 // describe lists jobs of a state: chosen, of total that a query matches.
 func (v *jobView) describe(st *state.State, chosen []*state.Job, total int, full bool) *protocol.JobList {
 	list := &protocol.JobList{Jobs: []protocol.JobInfo{}, Total: total}
-	waits := v.waits(st)
+	waits := v.running.Waits(st)
 	for _, j := range chosen {
 		info := v.infoWaiting(j, st.Index(), waits)
 		if !full {
@@ -127,7 +118,7 @@ func (h *jobHandlers) get(r *http.Request) (any, error) {
 		return nil, err
 	}
 	info := h.info(j, st.Index())
-	if h.running.Workers != nil && j.State == protocol.Running {
+	if j.State == protocol.Running {
 		info.Workers = h.running.Workers(j.ID)
 	}
 	return info, nil

@@ -123,7 +123,7 @@ func listedBytes(t testing.TB, v *jobView, st *state.State, q *protocol.JobQuery
 // settings and errors are, and one with a limit as many, however many jobs there are.
 func TestListBytes(t *testing.T) {
 	const perJob, jobs = 2 << 10, 400
-	st, v := many(t, jobs), &jobView{}
+	st, v := many(t, jobs), &jobView{running: idle}
 	for _, sort := range []string{"", "kl", "-ended"} {
 		if n := listedBytes(t, v, st, &protocol.JobQuery{Sort: sort}); n > jobs*perJob {
 			t.Errorf("by %q: %d bytes for %d jobs", sort, n, jobs)
@@ -149,7 +149,7 @@ func TestListedWaits(t *testing.T) {
 
 // BenchmarkList lists 100 of 10,000 ended jobs by a measure.
 func BenchmarkList(b *testing.B) {
-	st, v := many(b, 10_000), &jobView{}
+	st, v := many(b, 10_000), &jobView{running: idle}
 	for b.Loop() {
 		listedBytes(b, v, st, &protocol.JobQuery{Sort: "kl", Limit: 100})
 	}

@@ -40,9 +40,6 @@ func newLeaderOnly(cfg *Config, respond responder) *leaderOnly {
 	return l
 }
 
-// here reports whether this coordinator believes that it leads.
-func (l *leaderOnly) here() bool { return l.cluster().Leader == l.id }
-
 // only runs f on the leader.
 func (l *leaderOnly) only(f http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

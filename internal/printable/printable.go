@@ -7,14 +7,25 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+	"golang.org/x/text/unicode/norm"
 )
 
 // Text returns s with visible escapes, such as \x1b, in place of control characters other than line feeds and tabs, of the
 // characters that embed text of another direction, and of bytes that are not UTF-8.
 func Text(s string) string {
-	if i := firstHidden(s); i >= 0 {
-		return string(appendText(nil, s, texts))
+	for i, r := range s {
+		broken := false
+		if r == utf8.RuneError {
+			_, size := utf8.DecodeRuneInString(s[i:])
+			broken = size == 1
+		}
+		if broken || hidden(r) {
+			return string(appendText(nil, s, texts))
+		}
 	}
 	return s
 }
@@ -22,21 +33,6 @@ func Text(s string) string {
 // Line is Text that has escapes for line feeds and tabs as well.
 func Line(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Text(s))
-}
-
-// firstHidden returns where the first character stands that Text replaces, or -1.
-func firstHidden(s string) int {
-	for i, r := range s {
-		if hidden(r) {
-			return i
-		}
-		if r == utf8.RuneError {
-			if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 {
-				return i
-			}
-		}
-	}
-	return -1
 }
 
 // hidden reports whether a character is a control character, but for line feeds and tabs, or begins or ends text of
@@ -87,14 +83,14 @@ type Writer struct {
 	as escapes
 
 	mu   sync.Mutex // of what follows
-	rest []byte     // the beginning of a character whose end has not been written
+	rest []byte     // the beginning of a character that is not complete yet
 	buf  []byte
 }
 
 // NewWriter returns a Writer of text to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w, as: texts} }
 
-// NewJSONWriter returns a Writer of JSON to w. Its escapes are those of JSON, so that the values stay as they are.
+// NewJSONWriter returns a Writer of JSON to w. It writes escapes of JSON, so that the values stay as they are.
 func NewJSONWriter(w io.Writer) *Writer { return &Writer{w: w, as: jsons} }
 
 // Write implements io.Writer. The bytes of a character may come in several calls.
@@ -119,7 +115,7 @@ func (w *Writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Flush writes the beginning of a character whose end was never written.
+// Flush writes the beginning of a character that was never completed.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,3 +134,27 @@ func Unwrap(w io.Writer) io.Writer {
 	}
 	return w
 }
+
+// Look returns the same text for texts that look alike: they differ in white space, in characters that are
+// not seen, in dashes, or in how Unicode writes a letter.
+func Look(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		s = strings.Map(func(r rune) rune {
+			switch {
+			case unicode.In(r, unicode.Cf, unicode.Variation_Selector):
+				return -1
+			case unicode.Is(unicode.Pd, r), strings.ContainsRune("\u02d7\u2043\u2212\u2500\u2796", r): // signs that look like dashes
+				return '-'
+			}
+			return r
+		}, norm.NFKC.String(s))
+	}
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// columns does not depend on the language of this machine, as runewidth's default does.
+var columns = &runewidth.Condition{StrictEmojiNeutral: true}
+
+// Width returns how many columns of a terminal a text takes: East Asian wide letters take two, and combining
+// marks none.
+func Width(text string) int { return columns.StringWidth(text) }

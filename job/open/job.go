@@ -1,3 +1,14 @@
+// Package open opens a job to compute its tasks: for a worker, the leader's verifier, and the
+// runner of --local and of folds. So all of them prepare a job, and check its dataset, in the
+// same way. They differ in the source of shards, in memory and in executors.
+//
+//	job, err := open.Open(spec, manifest, blob)   // checks, roles of rows, kernel, weights
+//	_, err = job.AddShard(i, rows)                // checked against the manifest, once
+//	err = engine.RunTask(partial, job.Kernel, task, job.Data, ...)
+//	child, err := job.SubJob(childSpec)           // a fold, on the same shards
+//
+// The trainer is not here: the leader has one and computes no task. A panic of an
+// algorithm becomes an error by engine.Guard.
 package open
 
 import (
@@ -17,7 +28,7 @@ type Job struct {
 	Kernel round.Kernel
 	Data   *dataset.Data // the manifest, the rows' roles, and the shards
 
-	folds []uint16   // of rows, where the split lists them
+	folds []uint16   // of rows; nil unless the split lists them
 	adds  sync.Mutex // held while a shard is added
 }
 
@@ -50,25 +61,20 @@ func Open(spec *round.Job, m *dataset.Manifest, blob Blob) (j *Job, err error) {
 			return nil, err
 		}
 	}
-	if spec, err = withWeights(spec, blob); err != nil {
-		return nil, err
-	}
-	return open(spec, m, folds)
+	return open(spec, m, folds, blob)
 }
 
-// withWeights adds the weights that a job names, if it names any.
-func withWeights(spec *round.Job, blob Blob) (*round.Job, error) {
-	if spec.Weights == "" {
-		return spec, nil
+// open opens a job with the folds that its split lists, and with the weights that it begins from.
+func open(spec *round.Job, m *dataset.Manifest, folds []uint16, blob Blob) (*Job, error) {
+	if spec.Weights != "" {
+		b, err := blob(spec.Weights, 0)
+		if err != nil {
+			return nil, fmt.Errorf("the initial weights cannot be read: %w", err)
+		}
+		if spec, err = spec.WithWeights(b); err != nil {
+			return nil, err
+		}
 	}
-	b, err := blob(spec.Weights, 0)
-	if err != nil {
-		return nil, fmt.Errorf("the initial weights cannot be read: %w", err)
-	}
-	return spec.WithWeights(b)
-}
-
-func open(spec *round.Job, m *dataset.Manifest, folds []uint16) (*Job, error) {
 	roles, err := spec.Split.Assign(m.Rows, folds)
 	if err != nil {
 		return nil, err
@@ -99,10 +105,8 @@ func (j *Job) AddShard(i int, rows *dataset.Rows) (added bool, err error) {
 // The shards are not checked again.
 func (j *Job) SubJob(spec *round.Job) (child *Job, err error) {
 	defer engine.Guard(&err, "setting up the fold")
-	if spec, err = withWeights(spec, func(string, int64) ([]byte, error) { return j.Spec.WeightsFile, nil }); err != nil {
-		return nil, err
-	}
-	if child, err = open(spec, j.Data.Manifest, j.folds); err != nil {
+	weights := func(string, int64) ([]byte, error) { return j.Spec.WeightsFile, nil }
+	if child, err = open(spec, j.Data.Manifest, j.folds, weights); err != nil {
 		return nil, err
 	}
 	for i := range j.Data.Manifest.Shards {

@@ -48,17 +48,6 @@ type fill struct {
 	vars   [1]round.Var
 }
 
-// newFill returns the fill of a job; nil: the job fills nothing.
-func newFill(j *round.Job, m *dataset.Manifest) (*fill, error) {
-	switch {
-	case j.Fill != m.Fill():
-		return nil, fmt.Errorf("the job fills missing values with %.20q, but its dataset with %.20q", j.Fill, m.Fill())
-	case j.Fill == "":
-		return nil, nil
-	}
-	return &fill{by: j.Fill, manifest: m}, nil
-}
-
 // done reports whether the last round has ended.
 func (f *fill) done() bool { return f == nil || f.values != nil }
 
@@ -155,14 +144,6 @@ func (f *fill) foldDigits(counts []float64) {
 // variable is what kernels fill with.
 func (f *fill) variable() round.Var {
 	return round.Var{ID: varFill, Version: 1, Data: num.Bytes64(f.values)}
-}
-
-// filled returns what the model keeps; nil: nothing is filled.
-func (f *fill) filled() []float64 {
-	if f == nil {
-		return nil
-	}
-	return f.values
 }
 
 // state lists the fields of a training state. A state from before the values are known begins

@@ -22,9 +22,9 @@ var (
 // kernel adds the pipeline's operations to an algorithm's.
 type kernel struct {
 	inner  round.Kernel
-	shared *sharedModel // where the trainer is in this process
+	shared *sharedModel // nil unless the trainer is in this process
 	plan   *measures.Plan
-	// predicted is round.Job.PredictedRows, and seed that of the split, which draws them.
+	// predicted is round.Job.PredictedRows, and seed is the seed of the split, which draws them.
 	predicted int
 	seed      uint64
 
@@ -74,14 +74,14 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 // NewScratch implements round.Kernel.
 func (k *kernel) NewScratch() any { return &scratch{inner: k.inner.NewScratch()} }
 
-// errSum and errCollect say that a round is not of the kind that the algorithm computes.
+// These errors say that a round is not of the kind that the algorithm computes.
 var (
 	errSum    = errors.New("the algorithm has no reduce rounds")
 	errGather = errors.New("the algorithm has no gather rounds")
 	errChunks = errors.New("the algorithm cannot build its model from chunks")
 )
 
-// Demand implements round.Demanding: for the algorithm, whose tasks those of folds are too.
+// Demand implements round.Demanding: the demand of the algorithm, for tasks of folds too.
 func (k *kernel) Demand() (bytes int64, what string) {
 	if inner, ok := k.inner.(round.Demanding); ok {
 		return inner.Demand()
@@ -138,7 +138,7 @@ func (k *kernel) releaseMemory() {
 	}
 }
 
-// Gather implements round.GatherKernel: for predictions, and for algorithms that collect.
+// Gather implements round.GatherKernel: for predictions, and for algorithms with gather rounds.
 func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars, s any) ([]byte, error) {
 	if u.Op == opMean && k.plan.Number {
 		k.releaseMemory()
@@ -179,10 +179,23 @@ func sumLabels(dst []float64, u round.Task, d *dataset.Data) {
 	}
 }
 
+// gatherNumbers returns what a task gives for the mean and the median: the sums, then the numbers of the
+// rows that are not test rows, as float64.
+func (k *kernel) gatherNumbers(u round.Task, d *dataset.Data) []byte {
+	sums := make([]float64, 3+d.Manifest.Labels)
+	sumLabels(sums, u, d)
+	for _, ref := range u.Rows(d) {
+		if rows := d.Shard(int(ref.Shard)); d.Role(rows.Row[ref.Pos]) != dataset.Test {
+			sums = append(sums, k.plan.Type.Scale.Number(rows, int(ref.Pos)))
+		}
+	}
+	return num.Bytes64(sums)
+}
+
 // evaluateRows is how many rows are predicted at a time.
 const evaluateRows = 256
 
-// evaluate sums the measures of the model, then those of the mean predictor or the median.
+// evaluate sums the measures of the model, then the measures of the mean predictor or the median.
 func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Model, u round.Task, d *dataset.Data, v round.Vars) {
 	s.prepare(plan, m, v)
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
@@ -199,7 +212,7 @@ func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Mode
 }
 
 // evaluatedModel returns the model to evaluate: the trainer's if it is in this process, else
-// the one in varModel, which is decoded once for all slots.
+// the model in varModel, a model file or chunks, which is decoded once for all slots.
 func (k *kernel) evaluatedModel(v round.Vars) (algorithms.Model, error) {
 	if k.shared != nil {
 		return k.shared.model, nil
@@ -210,7 +223,15 @@ func (k *kernel) evaluatedModel(v round.Vars) (algorithms.Model, error) {
 	if same(x.Data, k.bytes) || same(x.Chunks, k.chunks) {
 		return k.model, nil
 	}
-	m, err := k.decodeModel(x)
+	var m algorithms.Model
+	var err error
+	if len(x.Chunks) == 0 {
+		_, m, err = registry.Model(x.Data)
+	} else if c, ok := k.inner.(algorithms.Composer); ok {
+		m, err = c.Compose(x.Chunks)
+	} else {
+		err = errChunks
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the model cannot be evaluated: %w", err)
 	}
@@ -220,19 +241,6 @@ func (k *kernel) evaluatedModel(v round.Vars) (algorithms.Model, error) {
 
 // same reports whether two slices are the same memory, and not empty.
 func same[T any](a, b []T) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
-
-// decodeModel makes the model of its pieces, or of a model file.
-func (k *kernel) decodeModel(x *round.Var) (algorithms.Model, error) {
-	if len(x.Chunks) == 0 {
-		_, m, err := registry.Model(x.Data)
-		return m, err
-	}
-	c, ok := k.inner.(algorithms.Composer)
-	if !ok {
-		return nil, errChunks
-	}
-	return c.Compose(x.Chunks)
-}
 
 // prepare makes the working memory for a model, unless the last call was for the same model.
 func (s *scratch) prepare(plan *measures.Plan, m algorithms.Model, v round.Vars) {
@@ -251,3 +259,27 @@ func (s *scratch) prepare(plan *measures.Plan, m algorithms.Model, v round.Vars)
 		s.mean[c] = float32(degree)
 	}
 }
+
+// lent is the lanes of a task as the algorithm's kernel sees them: each has the kernel's own
+// scratch.
+type lent struct {
+	round.Lanes
+	parts round.Parts
+}
+
+// lend has the algorithm's kernel see u's lanes with its own scratch.
+func (s *scratch) lend(u *round.Task) {
+	if u.Lanes != nil {
+		s.lent.Lanes = u.Lanes
+		u.Lanes = &s.lent
+	}
+}
+
+// Do implements round.Lanes.
+func (l *lent) Do(n int, p round.Parts) {
+	l.parts = p
+	l.Lanes.Do(n, l)
+}
+
+// Part implements round.Parts.
+func (l *lent) Part(i int, s any) { l.parts.Part(i, s.(*scratch).inner) }

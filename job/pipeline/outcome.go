@@ -4,12 +4,15 @@
 package pipeline
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
@@ -21,7 +24,7 @@ type Outcome struct {
 	// ModelDigest identifies the model; for a job of folds it is the SHA-256 of
 	// the folds' digests in order.
 	ModelDigest string `json:"model_digest"`
-	Steps       uint64 `json:"steps"` // those of a refit included
+	Steps       uint64 `json:"steps"` // with the steps of a refit
 	// BestStep is the step of the state with the least validation loss; 0 if there are no
 	// validation rows, and for a job of folds.
 	BestStep uint64 `json:"best_step,omitempty"`
@@ -29,7 +32,7 @@ type Outcome struct {
 	RefitSteps uint64  `json:"refit_steps,omitempty"`
 	Samples    uint64  `json:"samples_drawn"`
 	Loss       float64 `json:"loss"` // the last training loss, as K-L
-	// Group is the name of the group that was tested, where the fold is one of groups.
+	// Group is the name of the group that was tested, if the folds are groups.
 	Group string `json:"group,omitempty"`
 	// EvaluatedOn says which samples the measures are of: "test samples", or "training
 	// samples" if the job has no test samples.
@@ -37,7 +40,7 @@ type Outcome struct {
 	Rows        Counts `json:"samples"`
 	// Measures are over rows; for a job of folds they are over folds.
 	Measures measures.Report `json:"measures"`
-	// Baseline are the same measures of predicting the training mean.
+	// MeanPredictor are the same measures of predicting the training mean.
 	MeanPredictor measures.Report `json:"mean_baseline"`
 	// Added are the measures beside these, which the type of the labels and what is
 	// predicted allow; nil: there are none. Of a fold they are without confusion matrices.
@@ -50,10 +53,10 @@ type Outcome struct {
 	// Mixture says how the model adds up others; nil: it does not.
 	Mixture *algorithms.Mixture `json:"mixture,omitempty"`
 	Folds   []*Outcome          `json:"folds,omitempty"`
-	// Error says why a run failed, whose other fields are empty.
+	// Error says why a run failed. Then the other fields are empty.
 	Error string `json:"error,omitempty"`
-	// CellCount is the number of runs of a job of runs, CellsFailed of those that failed, and
-	// CellsNotRun of those that were not run, since their budget was used up.
+	// CellCount is the number of runs of a job of runs, and CellsFailed the number of failed runs.
+	// CellsNotRun is how many were not run, since their budget was used up.
 	CellCount   int `json:"run_count,omitempty"`
 	CellsFailed int `json:"runs_failed,omitempty"`
 	CellsNotRun int `json:"runs_not_run,omitempty"`
@@ -67,7 +70,7 @@ type Outcome struct {
 
 	// Curve is the learning curve; nil if none was recorded, and for a job of folds.
 	Curve *curve.Curve `json:"-"`
-	// Model is the model file; empty for a job of folds, whose models are in
+	// Model is the model file; empty for a job of folds, which has its models in
 	// Folds.
 	Model []byte `json:"-"`
 	// Predictions is the encoded predictions.Set of the held-out rows, for a job of folds
@@ -127,7 +130,7 @@ type Ending struct {
 	Error       string  `json:"error"`
 }
 
-// EndingOf reads it from an encoded outcome, whose other fields are not checked beyond that they are JSON.
+// EndingOf reads the Ending of an encoded outcome. It checks only that the other fields are JSON.
 func EndingOf(c *childjob.Outcome) (*Ending, error) {
 	e := new(Ending)
 	if err := json.Unmarshal(c.Head, e); err != nil {
@@ -187,4 +190,167 @@ func foldsDigest(folds []*Outcome) string {
 		h.Write([]byte(f.ModelDigest))
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Provenance says how the model of a model file was made. The model's digest does not cover
+// it. It has no time and no host, so the same job writes the same file.
+type Provenance struct {
+	Job           *round.Job        `json:"job"`
+	Version       string            `json:"version"`
+	Steps         uint64            `json:"steps"`
+	BestStep      uint64            `json:"best_step,omitempty"`
+	RefitSteps    uint64            `json:"refit_steps,omitempty"`
+	Loss          float64           `json:"loss"`
+	EvaluatedOn   string            `json:"evaluated_on"`
+	Group         string            `json:"group,omitempty"` // that was tested
+	Rows          Counts            `json:"samples"`
+	Measures      measures.Report   `json:"measures"`
+	MeanPredictor measures.Report   `json:"mean_baseline"`
+	Added         *Added            `json:"added,omitempty"`
+	Counters      map[string]uint64 `json:"counters,omitempty"`
+	// Mixture says how the model adds up others.
+	Mixture      *algorithms.Mixture `json:"mixture,omitempty"`
+	FeatureNames []string            `json:"feature_names,omitempty"`
+	LabelNames   []string            `json:"label_names,omitempty"`
+	// LabelType says what the labels are.
+	LabelType dataset.LabelType `json:"label_type,omitzero"`
+	// Shape is the shape of the images that the model reads.
+	Shape dataset.Shape `json:"shape,omitzero"`
+	// Missing and CountedFrom say how the data file was read, as dataset.Manifest has them.
+	Missing     string           `json:"missing,omitempty"`
+	CountedFrom dataset.Counting `json:"counted_from,omitempty"`
+	// LabelColumns says which columns of the file that was trained on were labels.
+	LabelColumns dataset.LabelColumns `json:"label_columns,omitzero"`
+	// Reading says how that file was read.
+	Reading dataset.Reading `json:"reading,omitzero"`
+	// Fill takes the place of missing features, by feature: their means or medians in the rows
+	// trained on.
+	Fill []float64 `json:"fill,omitempty"`
+	// MeanLabel is what the mean predictor predicts: the mean label distribution of the
+	// training and validation rows.
+	MeanLabel []float64 `json:"mean_label"`
+	// Median is the median of these rows' numbers, which a model of numbers must beat.
+	Median *float64 `json:"median,omitempty"`
+}
+
+// Added are the measures beside the ten of distributions, of a model and of what it must
+// beat: the mean predictor (for classes it predicts the shares of the training rows), or,
+// for a model that predicts numbers, the median of the training rows' numbers.
+type Added struct {
+	Model           *measures.Added `json:"model"`
+	MeanPredictor   *measures.Added `json:"mean_baseline,omitempty"`
+	MedianPredictor *measures.Added `json:"median_baseline,omitempty"`
+}
+
+// Baseline returns the measures of what a model must beat.
+func (a *Added) Baseline() *measures.Added { return cmp.Or(a.MeanPredictor, a.MedianPredictor) }
+
+// Clipped are the measures of distributions whose degrees are clipped as PyLDL does, of a model and
+// of the mean predictor.
+type Clipped struct {
+	Model         *measures.Clipped `json:"model"`
+	MeanPredictor *measures.Clipped `json:"mean_baseline"`
+}
+
+// The values of round.Job.Measures: the ten, or More as well, or, of runs, these with clipped
+// degrees as well: which of them are shown does not change a run.
+const (
+	TenMeasures   = ""
+	AllMeasures   = "all"
+	EveryMeasures = "every"
+)
+
+// JobPlan returns which measures a job has. Errors are as of PlanOf, or say that the job asks
+// for what a model of numbers has not.
+func JobPlan(j *round.Job, m *dataset.Manifest) (*measures.Plan, error) {
+	p, err := PlanOf(j.Algorithm, m.Labels, m.LabelType)
+	if err != nil {
+		return nil, err
+	}
+	if j.Measures == EveryMeasures {
+		p.More, p.Both = !p.Number, !p.Number
+		return p, nil
+	}
+	p.More, p.Clip = j.Measures == AllMeasures, measures.Clip(j.Clip)
+	return p, CheckPlan(p, j.Algorithm)
+}
+
+// CheckPlan returns an error if a plan asks for measures of distributions, and numbers are
+// predicted.
+func CheckPlan(p *measures.Plan, algorithm string) error {
+	if p.Number && (p.More || p.Clip != measures.NoClip) {
+		return fmt.Errorf("%s predicts numbers, but measures: all and clip need predicted distributions", algorithm)
+	}
+	return nil
+}
+
+// PlanOf returns which measures there are of a job's model on labels of a type. An error
+// says that the algorithm predicts numbers and the labels are none.
+func PlanOf(algorithm string, labels int, t dataset.LabelType) (*measures.Plan, error) {
+	p := &measures.Plan{Labels: labels, Type: t, Number: registry.Output(algorithm) == algorithms.Number}
+	if p.Number && t.Scale == nil {
+		return nil, fmt.Errorf("%s predicts numbers, but the labels are %s; --range makes labels numeric", algorithm, t.String(labels))
+	}
+	return p, nil
+}
+
+// Measured returns the measures of a model from their sums, and the measures of what it must beat.
+func Measured(p *measures.Plan, ofModel, ofMean []float64) (model, mean measures.Report, added *Added) {
+	model, beside := p.Read(ofModel)
+	mean, of := p.Read(ofMean)
+	switch {
+	case beside.None():
+	case p.Number:
+		added = &Added{Model: beside, MedianPredictor: of}
+	default:
+		added = &Added{Model: beside, MeanPredictor: of}
+	}
+	return model, mean, added
+}
+
+// addedOverFolds returns the measures beside the ten over folds; nil: there are none.
+func addedOverFolds(folds []*Outcome) *Added {
+	var model, mean, middle []*measures.Added
+	for _, f := range folds {
+		if f.Added == nil {
+			return nil
+		}
+		model, mean, middle = append(model, f.Added.Model), append(mean, f.Added.MeanPredictor), append(middle, f.Added.MedianPredictor)
+	}
+	a := &Added{Model: measures.AddedOverFolds(model), MeanPredictor: measures.AddedOverFolds(mean), MedianPredictor: measures.AddedOverFolds(middle)}
+	if a.Model == nil {
+		return nil
+	}
+	return a
+}
+
+// withoutConfusion returns a fold's outcome without its confusion matrices: the job has
+// their sum.
+func withoutConfusion(o *Outcome) *Outcome {
+	if o.Added == nil || o.Added.Model == nil || o.Added.Model.Classes == nil {
+		return o
+	}
+	bare := *o
+	bare.Added = &Added{Model: bareClasses(o.Added.Model), MeanPredictor: bareClasses(o.Added.MeanPredictor)}
+	return &bare
+}
+
+func bareClasses(a *measures.Added) *measures.Added {
+	if a == nil || a.Classes == nil {
+		return a
+	}
+	c := *a.Classes
+	c.Confusion = nil
+	bare := *a
+	bare.Classes = &c
+	return &bare
+}
+
+// testedGroup returns the name of the group that a job tests; empty: it tests no group.
+func testedGroup(j *round.Job, m *dataset.Manifest) string {
+	g, s := m.Groups, j.Split
+	if g == nil || s.Assigned != g.Digest || s.Overlap || s.Inner > 0 || s.Fold >= len(g.Names) {
+		return ""
+	}
+	return g.Names[s.Fold]
 }

@@ -2,10 +2,12 @@ package pipeline
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -17,9 +19,10 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/internal/version"
 )
 
-// The pipeline's own operations and variables, above those of any algorithm.
+// The pipeline's own operations and variables. Algorithms have smaller numbers.
 const (
 	opMean     = 250 // sums of the training rows' label degrees
 	opEvaluate = 251 // sums of the measures of the model and of the mean
@@ -47,14 +50,14 @@ type single struct {
 	fill     *fill // nil: the job fills no missing values
 
 	phase  uint8
-	mean   []float64 // mean label distribution of the rows trained on, and median where a number is predicted, once known
+	mean   []float64 // mean label distribution of the rows trained on, and median if a number is predicted, once known
 	counts [3]uint64 // rows by role: train, validation, test
 	sums   []float64 // of opEvaluate, once known
 	// predicted is the encoded predictions of held-out rows, once known.
 	predicted []byte
 
 	round  round.Round
-	chunks []round.Chunk // of the model, while it is evaluated, where the algorithm has some
+	chunks []round.Chunk // of the model while it is evaluated, if the algorithm has chunks
 	model  []byte        // the model file without provenance, from its first use until Outcome
 	shared *sharedModel  // nil unless the kernel is in this process
 }
@@ -91,8 +94,11 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 		return nil, err
 	}
 	t := &single{job: j, manifest: m, plan: plan}
-	if t.fill, err = newFill(j, m); err != nil {
-		return nil, err
+	if j.Fill != m.Fill() {
+		return nil, fmt.Errorf("the job fills missing values with %.20q, but its dataset with %.20q", j.Fill, m.Fill())
+	}
+	if j.Fill != "" {
+		t.fill = &fill{by: j.Fill, manifest: m}
 	}
 	if state != nil {
 		return t, t.restore(state, a)
@@ -118,7 +124,12 @@ func (t *single) Next() (*round.Round, error) {
 	t.round = round.Round{Tasks: len(t.manifest.Shards), Scope: round.Sharded, How: round.Reduce}
 	switch t.phase {
 	case phaseMean:
-		t.meanRound()
+		t.round.Op, t.round.Kind, t.round.Roles = opMean, "label mean", dataset.AllRows
+		t.round.Shape = round.Shape{F64: 3 + t.manifest.Labels}
+		if t.plan.Number { // of each task its sums and all of its rows' numbers, since a median is no sum
+			t.round.How, t.round.Shape = round.Gather, round.Shape{}
+			t.round.Tasks = t.gatheringTasks(8 * int64(t.manifest.Rows))
+		}
 	case phaseEvaluate:
 		return &t.round, t.evaluateRound()
 	case phasePredict:
@@ -139,9 +150,22 @@ func (t *single) filling(r *round.Round) *round.Round {
 	return &t.round
 }
 
+// evaluateRound asks for the measures of the model, which it makes available to kernels, in this
+// process or in others.
 func (t *single) evaluateRound() error {
-	if err := t.prepareModel(); err != nil {
-		return err
+	if t.model == nil && len(t.chunks) == 0 {
+		m, err := t.inner.Model()
+		if err != nil {
+			return err
+		}
+		if c, ok := t.inner.(algorithms.Composite); ok && t.shared == nil {
+			t.chunks = c.Pieces()
+		}
+		if t.shared != nil {
+			t.shared.model = m
+		} else if len(t.chunks) == 0 {
+			t.model = modelfile.EncodeWithRoom(t.job.Algorithm, m.Tensors(), provenanceRoom)
+		}
 	}
 	t.round.Op, t.round.Kind, t.round.Roles = opEvaluate, "evaluation", t.evaluated()
 	t.round.Shape = round.Shape{F64: 2 * t.plan.Width()}
@@ -167,36 +191,14 @@ func (t *single) evaluated() dataset.Roles {
 	return dataset.Train | dataset.Validation
 }
 
-// prepareModel makes the model available to kernels, in this process or in others.
-func (t *single) prepareModel() error {
-	if t.model != nil || len(t.chunks) > 0 {
-		return nil
-	}
-	m, err := t.inner.Model()
-	if err != nil {
-		return err
-	}
-	if t.shared != nil {
-		t.shared.model = m
-		return nil
-	}
-	if c, ok := t.inner.(algorithms.Composite); ok {
-		t.chunks = c.Pieces()
-	}
-	if len(t.chunks) == 0 {
-		t.model = encodeOnce(t.job.Algorithm, m)
-	}
-	return nil
-}
-
-// whole is Whole of the model's pieces.
+// whole is Whole of the model's chunks.
 func (t *single) whole() []byte {
 	if t.model == nil {
 		m, err := t.inner.Model()
 		if err != nil {
-			panic("pipeline: " + err.Error()) // prepareModel had it
+			panic("pipeline: " + err.Error()) // evaluateRound had it
 		}
-		t.model = encodeOnce(t.job.Algorithm, m)
+		t.model = modelfile.EncodeWithRoom(t.job.Algorithm, m.Tensors(), provenanceRoom)
 	}
 	return t.model
 }
@@ -249,6 +251,37 @@ func (t *single) setMean(sums []float64) {
 	for c := range t.mean {
 		t.mean[c] = sums[3+c] / n
 	}
+}
+
+// setMedian folds what tasks returned: the sums as setMean does, and the median of the
+// numbers.
+func (t *single) setMedian(collected [][]byte) error {
+	sums := make([]float64, 3+t.manifest.Labels)
+	var numbers []float64
+	for u, b := range collected {
+		if len(b)%8 != 0 || len(b) < 8*len(sums) {
+			return fmt.Errorf("task %d: the predicted numbers have %d bytes, which is too few or too many", u, len(b))
+		}
+		for i := range sums {
+			sums[i] += math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+		}
+		for b = b[8*len(sums):]; len(b) > 0; b = b[8:] {
+			numbers = append(numbers, math.Float64frombits(binary.LittleEndian.Uint64(b)))
+		}
+	}
+	t.setMean(sums)
+	t.mean = append(t.mean, median(numbers))
+	return nil
+}
+
+// median returns the number in the middle, or the mean of the two that are; NaN of none.
+func median(numbers []float64) float64 {
+	n := len(numbers)
+	if n == 0 {
+		return math.NaN()
+	}
+	slices.Sort(numbers)
+	return (numbers[(n-1)/2] + numbers[n/2]) / 2
 }
 
 // Progress implements round.Trainer.
@@ -328,11 +361,6 @@ func (t *single) Outcome() (*Outcome, error) {
 // provenanceRoom is the memory for the provenance of a model file, which mostly fits.
 const provenanceRoom = 16 << 10
 
-// encodeOnce returns the model file without a provenance, with room for one.
-func encodeOnce(algorithm string, m algorithms.Model) []byte {
-	return modelfile.EncodeWithRoom(algorithm, m.Tensors(), provenanceRoom)
-}
-
 // outcome makes the outcome; write writes the model file.
 func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance []byte) error) (*Outcome, error) {
 	if t.phase != phaseDone {
@@ -359,7 +387,21 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 	if err != nil {
 		return nil, err
 	}
-	provenance, err := json.Marshal(provenanceOf(t.job, t.manifest, o, t.mean, t.fill.filled()))
+	learns, d := *t.job, t.manifest
+	learns.Predictions, learns.PredictedRows = 0, 0 // predictions that are stored with the job do not change the model
+	from := &Provenance{
+		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
+		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Counters: o.Counters,
+		FeatureNames: d.FeatureNames, LabelNames: d.LabelNames, LabelColumns: d.LabelColumns, MeanLabel: t.mean[:d.Labels],
+		Missing: d.Missing, CountedFrom: d.CountedFrom, Added: o.Added, Mixture: o.Mixture, LabelType: d.LabelType, Shape: d.Shape, Reading: d.Reading,
+	}
+	if len(t.mean) > d.Labels {
+		from.Median = &t.mean[d.Labels]
+	}
+	if t.fill != nil {
+		from.Fill = t.fill.values
+	}
+	provenance, err := json.Marshal(from)
 	if err != nil {
 		return nil, fmt.Errorf("the model's provenance cannot be written: %w", err)
 	}
@@ -395,6 +437,15 @@ func (t *single) state(l *fields.List, restore func(inner []byte) error) {
 	l.Rest(t.inner, restore)
 }
 
+// meanLength is the length of single.mean: the mean distribution, and the median if a
+// number is predicted.
+func (t *single) meanLength() int {
+	if t.plan.Number {
+		return t.manifest.Labels + 1
+	}
+	return t.manifest.Labels
+}
+
 // restore reads a state; the algorithm's part makes its trainer.
 func (t *single) restore(b []byte, a algorithms.Algorithm) error {
 	return fields.Read(b, stateVersion, func(l *fields.List) {
@@ -404,4 +455,45 @@ func (t *single) restore(b []byte, a algorithms.Algorithm) error {
 			return err
 		})
 	})
+}
+
+// sharedModel is the model that the trainer and the kernel of a job share if they are in one
+// process. In different processes the model travels as bytes, and each has a copy.
+type sharedModel struct{ model algorithms.Model }
+
+// ShareModel makes t and k, which New and NewKernel returned for one job, share the model,
+// which saves memory if all tasks are computed in this process. Call it before the first
+// round. The outcome has the same bits. For a job of folds there is no difference.
+func ShareModel(t Finisher, k round.Kernel) {
+	if s, ok := t.(*single); ok {
+		s.shared = new(sharedModel)
+		k.(*kernel).shared = s.shared
+	}
+}
+
+// WriteOutcome is t.Outcome but writes the model file to w and leaves Outcome.Model
+// empty. For a job of folds it writes nothing: the models are in Outcome.Folds.
+func WriteOutcome(t Finisher, w io.Writer) (*Outcome, error) {
+	s, ok := t.(*single)
+	if !ok {
+		return t.Outcome()
+	}
+	return s.outcome(func(o *Outcome, m algorithms.Model, provenance []byte) (err error) {
+		o.ModelDigest, err = modelfile.Write(w, s.job.Algorithm, m.Tensors(), provenance)
+		return err
+	})
+}
+
+// FitsWeights returns an error, a *param.Error if a setting is at fault, if the weights that a job
+// begins from (Job.WeightsFile) are not of its network.
+func FitsWeights(j *round.Job, m *dataset.Manifest) error {
+	a, err := registry.Find(j.Algorithm)
+	if err != nil {
+		return err
+	}
+	b, ok := a.(algorithms.Beginner)
+	if !ok {
+		return fmt.Errorf("%s cannot start from given weights", j.Algorithm)
+	}
+	return b.FitsWeights(j, m)
 }

@@ -98,7 +98,7 @@ func Changed(algorithm string, settings []param.Pair, on ...*dataset.Manifest) [
 	return changed
 }
 
-// changedItems leaves the defaults out of a list of items, each of which is an algorithm with settings.
+// changedItems leaves the defaults out of a list of items. Each item is an algorithm with settings.
 func changedItems(text string, on ...*dataset.Manifest) string {
 	items, err := param.ParseItems(text)
 	if err != nil {
@@ -117,30 +117,22 @@ func left(a algorithms.Algorithm, settings []param.Pair, given map[string]string
 	if err != nil {
 		return nil, false
 	}
-	more = make(map[string]string)
+	more, params := make(map[string]string), a.Params()
 	for _, m := range on {
 		r, err := a.Resolve(values, m)
 		if err != nil {
 			return nil, false
 		}
-		for _, s := range differing(a, settings, Settings(r.Params)) {
-			more[s.Key] = s.Value
+		others := Settings(r.Params)
+		for _, s := range settings {
+			i := slices.IndexFunc(others, func(o param.Pair) bool { return o.Key == s.Key })
+			k := slices.IndexFunc(params, func(p param.Param) bool { return p.Name == s.Key })
+			if i < 0 || k < 0 || !equal(&params[k], s.Value, others[i].Value) {
+				more[s.Key] = s.Value
+			}
 		}
 	}
 	return more, true
-}
-
-// differing lists the settings that others lack, or have with another value.
-func differing(a algorithms.Algorithm, settings, others []param.Pair) (all []param.Pair) {
-	params := a.Params()
-	for _, s := range settings {
-		i := slices.IndexFunc(others, func(o param.Pair) bool { return o.Key == s.Key })
-		k := slices.IndexFunc(params, func(p param.Param) bool { return p.Name == s.Key })
-		if i < 0 || k < 0 || !equal(&params[k], s.Value, others[i].Value) {
-			all = append(all, s)
-		}
-	}
-	return all
 }
 
 // equal reports whether two texts are the same value of a setting.

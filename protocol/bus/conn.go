@@ -1,12 +1,14 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +18,7 @@ import (
 )
 
 const (
-	// connectTimeout bounds Connect where its context has no deadline.
+	// connectTimeout bounds Connect if its context has no deadline.
 	connectTimeout = 5 * time.Second
 	// reconnectWait is the greatest pause between the first tries to reconnect, and
 	// reconnectMost between any.
@@ -29,24 +31,24 @@ const (
 	drainTimeout = 2 * time.Second
 	// backlogMessages is the greatest backlog of a subscription, as Options.Backlog.
 	backlogMessages = 1 << 20
-	// requestBacklog is that of a subscription that answers requests, in bytes.
+	// requestBacklog is the backlog of a subscription that answers requests, in bytes.
 	requestBacklog = 4 << 20
 )
 
 // Options describe a connection.
 type Options struct {
-	URLs    []string // of NATS servers, any of which will do; tried in this order
+	URLs    []string // of NATS servers; any will do, and they are tried in this order
 	Server  *Server  // connect to this server in-process instead
 	Name    string   // shown in the server's log
 	Answers string   // the subject below which answers to requests come; default: NATS's own
-	// MayAnswer says of the subject that a request names for its answer whether it is
-	// answered there; nil: it is. A request that it is not is dropped.
+	// MayAnswer reports whether a request may be answered on the subject that it names for
+	// its answer; nil: on any. If not, the request is dropped.
 	MayAnswer func(reply string) bool
 	Ping      time.Duration // default DefaultPing
 	Traffic   Traffic       // default: not counted
 	Log       *slog.Logger  // default: nothing is logged
 	// Received bounds the bytes of messages that came and are not used yet (see Room), and
-	// Backlog those that a subscription has not looked at; beyond it messages are dropped.
+	// Backlog the bytes that a subscription has not handled. Beyond it messages are dropped.
 	// Defaults: 2 GiB each.
 	Received, Backlog int
 }
@@ -60,7 +62,7 @@ type Conn struct {
 	sender  uint64 // names this connection in fragments
 	room    *protocol.Room
 	backlog int
-	server  *Server                 // the embedded one that it goes to, if it is
+	server  *Server                 // the embedded server that it goes to; nil: another one
 	answers func(reply string) bool // as Options.MayAnswer
 	windows windows                 // of pulls of blobs
 
@@ -83,8 +85,8 @@ func newConn(o *Options) *Conn {
 	return c
 }
 
-// Connect connects to a server. It tries until ctx is done (5 s where ctx has no
-// deadline), then says in one line who did not answer.
+// Connect connects to a server. It tries until ctx is done (5 s if ctx has no
+// deadline), then says in one line which servers did not answer.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -135,7 +137,7 @@ func (c *Conn) ServerName() string { return c.link.ServerName() }
 func (c *Conn) Room() *protocol.Room { return c.room }
 
 // LocalAddress returns the address (host:port) from which the connection goes to its
-// server, empty where there is none.
+// server, empty if there is none.
 func (c *Conn) LocalAddress() string {
 	if l, ok := c.link.(interface{ LocalAddress() string }); ok {
 		return l.LocalAddress()
@@ -144,11 +146,11 @@ func (c *Conn) LocalAddress() string {
 }
 
 // RTT measures the round trip to the server behind what was published before, for 5 s at
-// most where ctx has no deadline.
+// most if ctx has no deadline.
 func (c *Conn) RTT(ctx context.Context) (time.Duration, error) { return c.link.RTT(ctx) }
 
 // Flush waits until the server has taken all that was sent before, for 5 s at
-// most where ctx has no deadline.
+// most if ctx has no deadline.
 func (c *Conn) Flush(ctx context.Context) error { return c.link.Flush(ctx) }
 
 // Close delivers what has arrived, sends what was sent, closes the connection
@@ -157,4 +159,239 @@ func (c *Conn) Flush(ctx context.Context) error { return c.link.Flush(ctx) }
 func (c *Conn) Close() {
 	c.link.Close()
 	c.serving.Wait()
+}
+
+// Message is what a subscription delivers. Data belongs to the receiver.
+type Message struct {
+	Subject string
+	Reply   string // subject for answers, may be empty
+	Data    []byte
+	// Nobody is true if, instead of Data, the message says that nobody listens: a message was
+	// sent that wanted its answers on Subject, and had no subscriber.
+	Nobody bool
+}
+
+// Send publishes a message, in fragments if it is larger than the server
+// takes at once. Messages of one goroutine arrive in order. An error says that
+// the message was not sent, or not wholly (the receiver then drops it); nil does
+// not say that it arrived. msg is not kept.
+func (c *Conn) Send(subject, reply string, msg []byte) error {
+	var err error
+	if len(msg) <= c.link.MaxPayload() {
+		err = c.publish(subject, reply, msg)
+	} else {
+		err = c.split(subject, reply, [][]byte{msg})
+	}
+	if err != nil {
+		return wrap(err, "send to "+subject)
+	}
+	return nil
+}
+
+// SendParts is Send of a message that is parts, one behind the other, which are not copied as a whole.
+func (c *Conn) SendParts(subject, reply string, parts ...[]byte) error {
+	if err := c.split(subject, reply, parts); err != nil {
+		return wrap(err, "send to "+subject)
+	}
+	return nil
+}
+
+// fragmentBytes is the size of the fragments of a long message: with its line, one is what the server reads at once, so
+// that neither it nor the library puts it together from several reads, and all copies that are made of it on its way stay in the processor's cache.
+const fragmentBytes = 64<<10 - 1<<10
+
+func (c *Conn) split(subject, reply string, parts [][]byte) error {
+	limit, total := c.link.MaxPayload(), 0
+	for _, p := range parts {
+		total += len(p)
+	}
+	long := total > limit
+	if long {
+		limit = min(limit, fragmentBytes)
+		c.long <- struct{}{}
+		defer func() { <-c.long }()
+	}
+	var d drain
+	d.begin()
+	return protocol.Split(parts, limit, c.sender, c.message.Add(1), func(b []byte) error {
+		if long && c.server != nil {
+			c.server.await(subject, len(b), &d)
+		}
+		return c.publish(subject, reply, b)
+	})
+}
+
+func (c *Conn) publish(subject, reply string, b []byte) error {
+	if c.server != nil {
+		bytes, err := c.server.reserve(subject, len(b))
+		if err != nil {
+			return err
+		}
+		defer c.server.relief.sent(bytes)
+	}
+	err := c.link.Publish(subject, reply, b)
+	if err == nil {
+		c.traffic.Sent(len(b))
+	}
+	return err
+}
+
+// Subscription is an open subscription.
+type Subscription struct {
+	closer
+	join *protocol.Joiner // nil: it takes no fragments
+}
+
+// Subscribe calls f with each message on subject, whole and in order, one at a
+// time, in a goroutine of the subscription. It is in force when Subscribe
+// returns, and again after each reconnect.
+func (c *Conn) Subscribe(subject string, f func(Message)) (*Subscription, error) {
+	return c.SubscribeReplies(subject, f, func(string) {})
+}
+
+// SubscribeReplies is Subscribe for a subject (with a wildcard, often) on which
+// the caller's own messages ask for answers. nobody is called, in the same
+// goroutine and order, with the reply subject of a message that had no subscriber. The
+// server says so at once, so it tells of a dead receiver long before its silence does.
+func (c *Conn) SubscribeReplies(subject string, f func(Message), nobody func(reply string)) (*Subscription, error) {
+	join := protocol.NewJoiner(c.room)
+	sub, err := c.subscribe(subject, "", func(m Message) {
+		if m.Nobody {
+			nobody(m.Subject)
+			return
+		}
+		whole, err := join.Add(m.Data)
+		if err != nil {
+			c.log.Warn("a message was dropped", "subject", m.Subject, "error", err)
+			return
+		}
+		if m.Data = whole; whole != nil {
+			f(m)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	sub.join = join
+	return sub, nil
+}
+
+// subscribe counts what arrives.
+func (c *Conn) subscribe(subject, queue string, f func(Message)) (*Subscription, error) {
+	sub, err := c.link.Subscribe(subject, queue, func(m Message) {
+		c.traffic.Received(len(m.Data))
+		f(m)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Subscription{closer: sub}, nil
+}
+
+// Close ends the subscription and waits until its handler has returned; what
+// has not been delivered is dropped, and so are the fragments of unfinished messages. It
+// must not be called from the handler.
+func (s *Subscription) Close() {
+	s.closer.Close()
+	if s.join != nil {
+		s.join.Close()
+	}
+}
+
+// serveAtOnce is the number of requests that one Serve handles at once.
+func serveAtOnce() int { return max(16, 4*runtime.GOMAXPROCS(0)) }
+
+// Serve answers requests on subject with f, several at a time but a bounded
+// number; each request goes to one member of the queue group, or to all who
+// serve the subject if queue is empty. If f returns nil, there is no answer.
+// f may keep neither req nor what it returned.
+func (c *Conn) Serve(subject, queue string, f func(req []byte) []byte) (*Subscription, error) {
+	return c.serve(subject, queue, func(m Message) []byte { return f(m.Data) })
+}
+
+func (c *Conn) serve(subject, queue string, f func(Message) []byte) (*Subscription, error) {
+	slots := make(chan struct{}, serveAtOnce())
+	sub, err := c.subscribe(subject, queue, func(m Message) {
+		if m.Reply != "" && !c.answers(m.Reply) {
+			c.log.Debug("a request was dropped", "subject", m.Subject, "answer", m.Reply)
+			return
+		}
+		slots <- struct{}{}
+		c.serving.Add(1)
+		go func() {
+			defer func() { <-slots; c.serving.Done() }()
+			answer := f(m)
+			if answer == nil || m.Reply == "" {
+				return
+			}
+			if err := c.publish(m.Reply, "", answer); err != nil {
+				c.log.Warn("an answer could not be sent", "subject", m.Subject, "error", err)
+			}
+		}()
+	})
+	if err == nil {
+		if b, ok := sub.closer.(interface{ bound(int) }); ok {
+			b.bound(min(requestBacklog, cmp.Or(c.backlog, requestBacklog)))
+		}
+	}
+	return sub, err
+}
+
+// Request asks on subject and returns the first answer. It returns ErrNoAnswer
+// at once if nobody serves the subject, and after ctx's deadline if nobody
+// answers, and ErrOffline without a connection.
+func (c *Conn) Request(ctx context.Context, subject string, msg []byte) ([]byte, error) {
+	if limit := c.link.MaxPayload(); len(msg) > limit {
+		return nil, fmt.Errorf("%w: the request to %[3]s has %[2]d bytes, want at most %[4]d", ErrTooLarge, len(msg), subject, limit)
+	}
+	if !c.Connected() {
+		return nil, fmt.Errorf("%w: request to %s", ErrOffline, subject)
+	}
+	c.traffic.Sent(len(msg))
+	answer, err := c.link.Request(ctx, subject, msg)
+	if err != nil {
+		return nil, wrap(err, "request to "+subject)
+	}
+	c.traffic.Received(len(answer))
+	return answer, nil
+}
+
+// Link is what a Conn needs of the network beneath it: core NATS, or a simulated
+// network (New). Delivery is at most once. All methods may be called concurrently.
+type Link interface {
+	// Publish sends data, of at most MaxPayload bytes, to those subscribed to
+	// subject. Messages of one goroutine arrive in order. data is not kept.
+	Publish(subject, reply string, data []byte) error
+	// Subscribe calls f with each message on subject (in which * stands for one
+	// word), one at a time, in order, in a goroutine of the subscription. Of
+	// subscriptions that share a queue, only one gets a message. It is in force when Subscribe returns.
+	Subscribe(subject, queue string, f func(Message)) (closer, error)
+	// Request publishes data with an inbox of its own for reply and returns the
+	// first answer; ErrNoAnswer at once if nobody is subscribed.
+	Request(ctx context.Context, subject string, data []byte) ([]byte, error)
+	// Flush waits until all that was published before is on its way.
+	Flush(ctx context.Context) error
+	// MaxPayload is the greatest message, in bytes.
+	MaxPayload() int
+	// Connected reports whether the link is up. While it is not, the methods
+	// above return ErrOffline.
+	Connected() bool
+	// ServerName names the server that the link goes to, empty if there is none.
+	ServerName() string
+	// RTT measures the round trip to the server, until ctx is done.
+	RTT(ctx context.Context) (time.Duration, error)
+	// Close delivers what has arrived, sends what was published, and ends the link
+	// once all handlers have returned.
+	Close()
+}
+
+// closer is a subscription of a Link. Close waits until its handler has returned.
+type closer = interface{ Close() }
+
+// New returns a connection over a link of the caller's making; of o only Traffic
+// and Log count.
+func New(link Link, o Options) *Conn {
+	c := newConn(&o)
+	c.link = link
+	return c
 }

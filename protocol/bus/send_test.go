@@ -193,7 +193,7 @@ func TestTornMessage(t *testing.T) {
 	got := listen(t, c, "x")
 	lost := errors.New("connection lost")
 	count := 0
-	err := protocol.Split(message(20_000, 1), 4096, c.sender, c.message.Add(1), func(b []byte) error {
+	err := protocol.Split([][]byte{message(20_000, 1)}, 4096, c.sender, c.message.Add(1), func(b []byte) error {
 		if count++; count == 3 {
 			return lost
 		}

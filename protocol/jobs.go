@@ -1,0 +1,504 @@
+package protocol
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/engine/round"
+)
+
+// JobState is the state of a job.
+type JobState string
+
+// The states of a job. Done, Failed and Cancelled are final.
+const (
+	Queued    JobState = "queued"
+	Paused    JobState = "paused" // its driver has stopped; resuming queues it again
+	Running   JobState = "running"
+	Done      JobState = "done"
+	Failed    JobState = "failed"
+	Cancelled JobState = "cancelled"
+)
+
+// Final reports whether a job in this state never changes again.
+func (s JobState) Final() bool { return s == Done || s == Failed || s == Cancelled }
+
+// SubmitRequest submits a job. Spec is checked and resolved by the leader.
+type SubmitRequest struct {
+	Token string `json:"token"` // drawn by the client: a retry makes no second job
+	Spec  Spec   `json:"spec"`
+	// Audit is the share of the job's tasks, 0 to 1, that are computed twice, on
+	// different workers, and compared.
+	Audit float64 `json:"audit,omitempty"`
+}
+
+// Spec is a job spec as a user gives it, in YAML or by flags.
+type Spec struct {
+	Algorithm    string  `json:"algorithm"`
+	Dataset      string  `json:"dataset,omitempty"`
+	Name         string  `json:"name,omitempty"`
+	Seed         *uint64 `json:"seed,omitempty"` // default 1
+	TestFraction float64 `json:"test_fraction,omitempty"`
+	Folds        int     `json:"folds,omitempty"`
+	// Assigned is the digest of a blob that gives each row's fold (see
+	// dataset.Split); Folds is then the number of folds.
+	Assigned string `json:"assigned,omitempty"`
+	// Overlap is true if the blob has Folds splits that may test the same rows.
+	Overlap bool `json:"overlap,omitempty"`
+	// GroupFolds makes a fold of each group of the dataset.
+	GroupFolds bool `json:"group_folds,omitempty"`
+	// KeepPredictions is how many bytes the predictions of held-out rows may take to be
+	// kept with the job; nil: the default, 0: none are.
+	KeepPredictions *int64 `json:"keep_predictions,omitempty"`
+	// Measures is "all" for more measures than the ten, Clip is "pyldl" to clip degrees as
+	// PyLDL does before they are compared; else they are empty.
+	Measures string `json:"measures,omitempty"`
+	Clip     string `json:"clip,omitempty"`
+	// Set holds the algorithm's settings as text, by name.
+	Set map[string]string `json:"settings,omitempty"`
+}
+
+// JobInfo describes a job, from committed state, and of a round of trees or folds that
+// is under way what the leader knows beside.
+type JobInfo struct {
+	ID    uint64 `json:"id"`
+	Index uint64 `json:"index"` // of the log entry that the job was read after: it grows
+	Name  string `json:"name"`
+	// Experiment is the name of the experiment that the job is of; empty: of none.
+	Experiment string `json:"experiment,omitempty"`
+	// Submission names the submission of its experiment that it came with. Jobs that came together have the same.
+	Submission string `json:"submission,omitempty"`
+	// Outline is the digest of the blob with the outline of its experiment.
+	Outline  string          `json:"outline,omitempty"`
+	State    JobState        `json:"state"`
+	Error    string          `json:"error,omitempty"`
+	Dataset  string          `json:"dataset"`
+	Job      *round.Job      `json:"job"`
+	Spec     json.RawMessage `json:"spec,omitempty"`
+	Progress *round.Progress `json:"progress,omitempty"`
+	Rounds   uint64          `json:"rounds"` // committed
+	// CellCount is the number of runs of a job of runs.
+	CellCount int `json:"run_count,omitempty"`
+	// CellsAgain is how many of them failed in earlier jobs of the experiment.
+	CellsAgain int `json:"runs_again,omitempty"`
+	// CellsNotRun is how many are not run, since their budget is used up; Collected has them too.
+	CellsNotRun int `json:"runs_not_run,omitempty"`
+	// CellsLeft is how many seconds the runs of a running job still take if all slots of the workers
+	// compute them, as the leader estimates from ended runs; 0: not known.
+	CellsLeft float64 `json:"runs_left_seconds,omitempty"`
+	// Gathered is the number of finished tasks of a gather round, and Tasks the number of all.
+	// InFlight is how many tasks workers compute just now, as the leader knows.
+	Gathered int `json:"collected,omitempty"`
+	InFlight int `json:"in_flight,omitempty"`
+	Tasks    int `json:"tasks,omitempty"`
+	// Workers compute a running job just now, as the leader knows. They are listed only if one
+	// job is asked for.
+	Workers []string        `json:"workers,omitempty"`
+	Outcome json.RawMessage `json:"result,omitempty"` // pipeline.Outcome of a done job
+	// Waiting, if set, says what a job that has not ended waits for, and the command
+	// that helps, as the leader knows; WaitingFor is the same for programs.
+	Waiting    string     `json:"waiting,omitempty"`
+	WaitingFor WaitReason `json:"waiting_for,omitempty"`
+	// Suspect, if set, says why the job's results may be wrong: a worker that
+	// served it was found to compute other bytes.
+	Suspect  string     `json:"suspect,omitempty"`
+	AuditPPM uint32     `json:"audit_ppm,omitempty"` // tasks of a million that are computed twice
+	Models   []ModelRef `json:"models,omitempty"`
+	// ModelDeleted is when the job's models were deleted, in Unix seconds; 0: they were not.
+	ModelDeleted int64 `json:"model_deleted,omitempty"`
+	// Predictions is the blob of a done job's predictions of held-out rows, if it kept
+	// them: a predictions.Set.
+	Predictions *BlobRef `json:"predictions,omitempty"`
+	Submitted   int64    `json:"submitted"` // Unix seconds
+	Started     int64    `json:"started,omitempty"`
+	// Since is when it last began to run, in Unix seconds, Ran the seconds before its last
+	// pause, or all of them once it has ended, by the clocks of leaders.
+	Since   float64 `json:"running_since,omitempty"`
+	Ran     float64 `json:"ran_seconds,omitempty"`
+	Ended   int64   `json:"ended,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"` // of running
+	// Measures are the means of a done job's measures by name, over the rows that
+	// EvaluatedOn names ("test samples" or "training samples"); Outcome has more of them.
+	Measures    map[string]float64 `json:"measures,omitempty"`
+	EvaluatedOn string             `json:"evaluated_on,omitempty"`
+}
+
+// ExperimentRequest submits the jobs of an experiment, all of them or none.
+type ExperimentRequest struct {
+	Token string          `json:"token"` // names the submission, as in a SubmitRequest
+	Name  string          `json:"name"`
+	Jobs  []ExperimentJob `json:"jobs"`
+	// Outline is the digest of a blob that says what the experiment has from now on, for
+	// reports: the cluster does not read it. With one, an experiment that is there may be
+	// submitted without jobs.
+	Outline string `json:"outline,omitempty"`
+	// After is JobInfo.Index of the experiment's jobs as they were read before. A submission without jobs is refused
+	// if another outline was submitted since then; 0: it is not.
+	After uint64 `json:"after,omitempty"`
+}
+
+// ExperimentJob is a job of runs on one dataset.
+type ExperimentJob struct {
+	Name    string          `json:"name"`
+	Dataset string          `json:"dataset"` // name
+	Job     *round.Job      `json:"job"`
+	Spec    json.RawMessage `json:"spec"` // what a report needs beside the results
+}
+
+// CellsPage is the greatest number of runs in one answer, and in one blob of outcomes.
+const CellsPage = 1000
+
+// MaxCellModels bounds the runs of a job that keeps their models.
+const MaxCellModels = 10_000
+
+// The bounds of what runs have beside their outcomes, in bytes: of one run, and of all of a job.
+const (
+	MaxCellRecord  = 16 << 10
+	MaxCellRecords = 256 << 20
+)
+
+// JobCells are the outcomes of some runs of a job that have ended.
+type JobCells struct {
+	Cells []CellOutcome `json:"runs"`
+	// Next is the task to ask for next; 0: there is none.
+	Next int `json:"next"`
+}
+
+// CellOutcome is what a run ended with.
+type CellOutcome struct {
+	Task    int             `json:"task"`
+	Outcome json.RawMessage `json:"result"` // pipeline.Outcome
+	// Seconds is how long its worker computed it; 0: not known.
+	Seconds float64 `json:"seconds,omitempty"`
+	// Curve and Predictions are the encoded learning curve and predictions of some test rows,
+	// if the job keeps them and the request asks for records.
+	Curve       []byte `json:"curve,omitempty"`
+	Predictions []byte `json:"predictions,omitempty"`
+}
+
+// JobCellStates are how some runs of a job have ended, without their outcomes.
+type JobCellStates struct {
+	States []CellState `json:"states"`
+	// Next is the task to ask for next; 0: there is none.
+	Next int `json:"next"`
+}
+
+// CellState is how a run ended: well, unless it says otherwise.
+type CellState struct {
+	Task   int  `json:"task"`
+	Failed bool `json:"failed,omitempty"`
+	NotRun bool `json:"not_run,omitempty"` // its budget is used up
+}
+
+// JobCurve is the committed part of the learning curve of a job. A job of folds has no Points,
+// but a curve for each fold, which is empty until the fold's result is recorded.
+type JobCurve struct {
+	ID     uint64          `json:"id"`
+	Name   string          `json:"name"`
+	State  JobState        `json:"state"`
+	Points []curve.Point   `json:"points"`
+	Folds  [][]curve.Point `json:"folds,omitempty"`
+}
+
+// JobList is a part of the jobs of a cluster, in the order that was asked for.
+type JobList struct {
+	Jobs []JobInfo `json:"jobs"`
+	// Total is how many jobs have one of the states that were asked for.
+	Total int `json:"total"`
+}
+
+// JobQuery says which jobs a list has, and in which order.
+type JobQuery struct {
+	// States are the states of the listed jobs; empty: any.
+	States []JobState
+	// Sort is one of JobOrders, ascending, or descending with "-" before it; empty:
+	// DefaultJobOrder. Jobs without such a value come last in either order, and a
+	// measure of held-out rows before one of training rows.
+	Sort string
+	// Limit is how many jobs are listed, the first in that order; 0: all.
+	Limit int
+	// Experiment, if set, lists the jobs of that experiment, or, as AnyExperiment, of any.
+	Experiment string
+	// Full lists all that is known of each job. Otherwise spec, settings, result and
+	// models are left out, and texts are cut.
+	Full bool
+}
+
+// AnyExperiment in JobQuery.Experiment stands for all experiments; no name is so.
+const AnyExperiment = "*"
+
+// DefaultJobOrder lists the newest job first.
+const DefaultJobOrder = "-submitted"
+
+// JobStates lists the states of a job.
+var JobStates = []JobState{Queued, Paused, Running, Done, Failed, Cancelled}
+
+// JobOrders lists what jobs may be sorted by: times, texts, and each measure.
+func JobOrders() []string {
+	orders := []string{"submitted", "ended", "name", "state", "algorithm", "dataset"}
+	for i := range measures.All {
+		orders = append(orders, measures.All[i].Name)
+	}
+	return orders
+}
+
+// Order returns the key that jobs are sorted by, and whether it descends.
+func (q *JobQuery) Order() (key string, descending bool) {
+	key = q.Sort
+	if key == "" {
+		key = DefaultJobOrder
+	}
+	return strings.CutPrefix(key, "-")
+}
+
+// Check says what is wrong with a query.
+func (q *JobQuery) Check() error {
+	for _, s := range q.States {
+		if err := s.check(); err != nil {
+			return err
+		}
+	}
+	if key, _ := q.Order(); !slices.Contains(JobOrders(), key) {
+		return fmt.Errorf("jobs cannot be sorted by %.80q: want %s", key, strings.Join(JobOrders(), ", "))
+	}
+	if q.Limit < 0 {
+		return fmt.Errorf("want a limit of at least 0 jobs (0 means all), got %d", q.Limit)
+	}
+	return nil
+}
+
+func joined(states []JobState) string {
+	var list []string
+	for _, s := range states {
+		list = append(list, string(s))
+	}
+	return strings.Join(list, ", ")
+}
+
+// Values writes the query for a URL.
+func (q *JobQuery) Values() url.Values {
+	v := url.Values{}
+	if len(q.States) > 0 {
+		v.Set("state", strings.ReplaceAll(joined(q.States), " ", ""))
+	}
+	if q.Sort != "" {
+		v.Set("sort", q.Sort)
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	if q.Experiment != "" {
+		v.Set("experiment", q.Experiment)
+	}
+	if q.Full {
+		v.Set("full", "true")
+	}
+	return v
+}
+
+// ParseJobQuery reads what Values wrote, or somebody else, and checks it.
+func ParseJobQuery(v url.Values) (q JobQuery, err error) {
+	for key, texts := range v {
+		if len(texts) != 1 {
+			return q, fmt.Errorf("the parameter %.80q is given %d times, want once", key, len(texts))
+		}
+		text := texts[0]
+		switch key {
+		case "state":
+			if q.States, err = ParseJobStates(text); err != nil {
+				return q, err
+			}
+		case "sort":
+			q.Sort = text
+		case "limit":
+			if q.Limit, err = strconv.Atoi(text); err != nil {
+				return q, fmt.Errorf("limit: want a number of jobs (0 means all), got %.80q", text)
+			}
+		case "experiment":
+			q.Experiment = text
+		case "full":
+			if q.Full, err = strconv.ParseBool(text); err != nil {
+				return q, fmt.Errorf("full: want true or false, got %.80q", text)
+			}
+		default:
+			return q, fmt.Errorf("unknown parameter %.80q: a list of jobs takes state, sort, limit, experiment and full", key)
+		}
+	}
+	return q, q.Check()
+}
+
+// ParseJobStates reads states, separated by commas; a state that is there twice counts
+// once, and empty text has none.
+func ParseJobStates(text string) (states []JobState, err error) {
+	for word := range strings.SplitSeq(text, ",") {
+		s := JobState(strings.TrimSpace(word))
+		if s == "" || slices.Contains(states, s) {
+			continue
+		}
+		if err := s.check(); err != nil {
+			return nil, err
+		}
+		states = append(states, s)
+	}
+	return states, nil
+}
+
+func (s JobState) check() error {
+	if slices.Contains(JobStates, s) {
+		return nil
+	}
+	return fmt.Errorf("unknown state %.80q of a job: want %s", s, joined(JobStates))
+}
+
+// JobsDeleteEntry deletes jobs that have ended, with their models and predictions.
+// It is refused, and deletes none, if one of them has not ended. It passes over numbers of
+// deleted jobs, and of no job.
+type JobsDeleteEntry struct {
+	Jobs []uint64 `json:"jobs"` // at least one, at most MaxDelete
+	Time int64    `json:"time"` // Unix seconds of the leader, for display
+}
+
+// MaxDelete bounds the jobs that one entry deletes: with it an entry stays below
+// 128 KiB.
+const MaxDelete = 4096
+
+// ModelDeleteEntry deletes all models of a done job; the job stays, with its result. It is
+// refused if the job never had a model. If the models were deleted before, it changes nothing.
+type ModelDeleteEntry struct {
+	Job  uint64 `json:"job"`
+	Time int64  `json:"time"`
+}
+
+// DeleteRequest deletes jobs by number: all of them, or none if a job has not ended or
+// never was.
+type DeleteRequest struct {
+	Jobs []uint64 `json:"jobs"` // at least one, at most MaxDelete
+}
+
+// PruneRequest deletes the jobs that ended so long ago, by the clock of the leader.
+type PruneRequest struct {
+	OlderThan int64 `json:"older_than_seconds"` // since their end
+	// States are the states that the jobs ended in; empty: any.
+	States []JobState `json:"states,omitempty"`
+	DryRun bool       `json:"dry_run,omitempty"` // only say which
+}
+
+// Check says what is wrong with a request.
+func (r *PruneRequest) Check() error {
+	if r.OlderThan < 0 || r.OlderThan > math.MaxInt64/2 {
+		return fmt.Errorf("the age of the jobs to delete is negative: %d seconds", r.OlderThan)
+	}
+	for _, s := range r.States {
+		if !s.Final() {
+			return fmt.Errorf("jobs in the state %.80q cannot be pruned: want done, failed or cancelled", s)
+		}
+	}
+	return nil
+}
+
+// Deletion says which jobs were deleted.
+type Deletion struct {
+	Jobs   []DeletedJob `json:"jobs"` // by number
+	DryRun bool         `json:"dry_run,omitempty"`
+	// Frees is the bytes of the blobs that nothing refers to any more. Each coordinator deletes
+	// such a blob when it is of the age BlobGrace or older.
+	Frees uint64 `json:"frees_bytes"`
+}
+
+// BlobGrace is how old a blob that nothing refers to must be before coordinators delete it: a
+// younger one may belong to an import that has just begun.
+const BlobGrace = time.Hour
+
+// DeletedJob is a job that was deleted.
+type DeletedJob struct {
+	ID   uint64 `json:"id"`
+	Name string `json:"name"`
+	// State, Ended and Bytes, of its models and predictions, are not known of a job
+	// that had been deleted before.
+	State  JobState `json:"state,omitempty"`
+	Ended  int64    `json:"ended,omitempty"`
+	Bytes  uint64   `json:"bytes,omitempty"`
+	Before bool     `json:"deleted_before,omitempty"`
+}
+
+// WaitReason says in a word for what a job waits: a value of JobInfo.WaitingFor, and of
+// the label reason of coppice_jobs_waiting.
+type WaitReason string
+
+// The reasons.
+const (
+	WaitNoWorker    WaitReason = "no_worker"           // there is none
+	WaitUnreachable WaitReason = "workers_unreachable" // all workers have lost their connection
+	WaitRefused     WaitReason = "workers_refused"     // they have another protocol or arithmetic version
+	WaitQuarantined WaitReason = "workers_quarantined" // audits showed that they compute wrong bytes
+	WaitMemory      WaitReason = "memory"              // no worker has as much as a task takes
+	WaitQueue       WaitReason = "queue"               // other jobs come first
+	WaitCommit      WaitReason = "commit"              // nothing can be recorded just now
+	WaitNATS        WaitReason = "nats"                // the leader cannot reach the workers
+	WaitNumerics    WaitReason = "numerics"            // a leader of another version has to run it
+	WaitBlobs       WaitReason = "blobs"               // no coordinator that answers has blobs that it needs
+	WaitRetry       WaitReason = "retry"               // it stops again and again for a reason that may pass
+)
+
+// WaitReasons lists the reasons.
+func WaitReasons() []WaitReason {
+	return []WaitReason{
+		WaitBlobs, WaitCommit, WaitMemory, WaitNATS, WaitNoWorker, WaitNumerics, WaitQueue, WaitRetry, WaitQuarantined, WaitRefused, WaitUnreachable,
+	}
+}
+
+// JoinList lists the HTTP addresses of coordinators as the flag --join takes them.
+func JoinList(members []MemberEntry) string {
+	var all []string
+	for i := range members {
+		if h := members[i].HTTP; h != "" {
+			all = append(all, h)
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// StartWorker is the command that starts a worker of the coordinators of a JoinList.
+func StartWorker(join string) string { return "coppice worker --join " + join + " --dir DIR" }
+
+// NoWorker says that there is no worker, and how to get one.
+func NoWorker(join string) string {
+	return "no worker is connected; start a worker: " + StartWorker(join)
+}
+
+// Short is the reason in a few words, for tables.
+func (r WaitReason) Short() string {
+	switch r {
+	case WaitNoWorker:
+		return "no worker"
+	case WaitUnreachable:
+		return "workers unreachable"
+	case WaitRefused:
+		return "workers refused"
+	case WaitQuarantined:
+		return "workers quarantined"
+	case WaitMemory:
+		return "no worker with enough memory"
+	case WaitQueue:
+		return "behind other jobs"
+	case WaitCommit:
+		return "nothing can be recorded"
+	case WaitNATS:
+		return "no NATS"
+	case WaitNumerics:
+		return "other arithmetic version"
+	case WaitBlobs:
+		return "blobs missing"
+	case WaitRetry:
+		return "will be retried"
+	}
+	return string(r)
+}
