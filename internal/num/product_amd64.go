@@ -40,10 +40,10 @@ func quotientsAVX512(r *float64, w, d, below *float32, rows, n int, floor float3
 //go:noescape
 func quotientsAVX2(r *float64, w, d, below *float32, rows, n int, floor float32)
 
-// wideColumns is how many columns of float32 a block of these takes.
+// wideColumns is how many columns of float32 a block of the widest vectors takes.
 const wideColumns = 64
 
-// wideRows is how many rows of a product they take at a time.
+// wideRows is how many rows of a product the widest vectors take at a time.
 const wideRows = 6
 
 func addProduct(dst, a, b []float32, m, k, n, ai, at int) {

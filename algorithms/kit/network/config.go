@@ -168,10 +168,12 @@ func parseFactors(text string, rated bool) (list []layerFactor, err error) {
 		}
 		list = append(list, x)
 	}
-	for i, x := range list {
-		if slices.ContainsFunc(list[:i], func(y layerFactor) bool { return y.layer == x.layer }) {
+	seen := make(map[string]bool)
+	for _, x := range list {
+		if seen[x.layer] {
 			return nil, fmt.Errorf("the list has %q twice", x.layer)
 		}
+		seen[x.layer] = true
 	}
 	return list, nil
 }
