@@ -114,6 +114,9 @@ func failureOf(ctx context.Context, err error) failure {
 	return f
 }
 
+// maxShownMistakes bounds the mistakes that are printed as text.
+const maxShownMistakes = 50
+
 // report prints an error, each mistake of a spec on its line, or as one JSON value, and returns the exit code.
 func report(ctx context.Context, stderr io.Writer, asJSON bool, err error) int {
 	if err == nil {
@@ -130,8 +133,11 @@ func report(ctx context.Context, stderr io.Writer, asJSON bool, err error) int {
 		fmt.Fprintln(stderr, printable.Text(f.Error))
 	case f.Mistakes != nil:
 		fmt.Fprintf(stderr, "coppice: %s:\n", f.Error)
-		for _, one := range f.Mistakes {
+		for _, one := range f.Mistakes[:min(len(f.Mistakes), maxShownMistakes)] {
 			fmt.Fprintln(stderr, printable.Text(one))
+		}
+		if n := len(f.Mistakes) - maxShownMistakes; n > 0 {
+			fmt.Fprintf(stderr, "and %s more; -o json lists all\n", count(n))
 		}
 	default:
 		fmt.Fprintf(stderr, "coppice: %s\n%s", printable.Text(f.Error), printable.Text(engine.PanicStack(err)))

@@ -239,6 +239,10 @@ func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind stri
 	if _, err := jobsOf(h.store.State(), r.PathValue("name")); err != nil {
 		return nil, "", err
 	}
+	// Wrong options are refused before the runs are read, which takes time.
+	if err := report.Check(format, o); err != nil {
+		return nil, "", bad{err}
+	}
 	select {
 	case h.reporting <- struct{}{}:
 		defer func() { <-h.reporting }()

@@ -50,24 +50,38 @@ func Formats() []string { return []string{"table", "md", "csv", "json", "latex",
 
 // Write writes a report. The error wraps ErrOptions or result.ErrTable, or is the writer's.
 func Write(w io.Writer, t *result.Table, format string, o Options) error {
-	write, ok := writers[format]
-	if !ok {
-		return fmt.Errorf("unknown format %q: want one of %s: %w", format, strings.Join(Formats(), ", "), ErrOptions)
+	if err := Check(format, o); err != nil {
+		return err
 	}
 	s, err := Summarize(t, o)
 	if err != nil {
 		return err
 	}
-	return write(w, s)
+	return writers[format](w, s)
+}
+
+// Check returns the error that Write would return for the format or the level, whatever the table is.
+func Check(format string, o Options) error {
+	if _, ok := writers[format]; !ok {
+		return fmt.Errorf("unknown format %q: want one of %s: %w", format, strings.Join(Formats(), ", "), ErrOptions)
+	}
+	return o.checkLevel()
+}
+
+func (o Options) checkLevel() error {
+	if o.Level != 0 && !(o.Level >= LeastLevel && o.Level < 1) {
+		return fmt.Errorf("level: want a number from %[2]v to below 1, got %[1]v: %[3]w", o.Level, LeastLevel, ErrOptions)
+	}
+	return nil
 }
 
 // check returns the options with their defaults.
 func (o Options) check(t *result.Table) (Options, error) {
+	if err := o.checkLevel(); err != nil {
+		return o, err
+	}
 	if o.Level == 0 {
 		o.Level = 0.05
-	}
-	if !(o.Level >= LeastLevel && o.Level < 1) {
-		return o, fmt.Errorf("level: want a number from %[2]v to below 1, got %[1]v: %[3]w", o.Level, LeastLevel, ErrOptions)
 	}
 	for _, name := range t.Measures {
 		if _, ok := measures.Find(name); !ok {
