@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/harness/chaos/system"
@@ -64,7 +66,11 @@ func TestFoldersDeleted(t *testing.T) {
 	dir := t.TempDir()
 	c := threeCoordinators(t, dir)
 	for _, n := range c.Coordinators {
-		if err := os.RemoveAll(n.Dir); err != nil {
+		err := os.RemoveAll(n.Dir)
+		for errors.Is(err, syscall.ENOTEMPTY) { // the coordinator has written a file meanwhile
+			err = os.RemoveAll(n.Dir)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		endsPlainly(t, n, n.Dir, "does not exist any more", "start this coordinator again with the same flags")
