@@ -245,7 +245,7 @@ const (
 type watchedGrid struct {
 	cl     *client.Client
 	name   string
-	layout *experiment.Layout // of the spec; nil: that of the jobs
+	layout *experiment.Layout // of the spec; nil: the layout of the last submission is read
 
 	of   string // the jobs and the outline that it is of
 	done int    // when it was read
@@ -257,8 +257,8 @@ type watchedGrid struct {
 // watchedJob is what is known of the runs of a job.
 type watchedJob struct {
 	id    uint64
-	cells [][]*tables.Cell // by unit: those of the table, several where datasets have the same content
-	known []bool           // by unit: it has ended, or is not run
+	cells [][]*tables.Cell // by run: its cells in the table; several if datasets have the same content
+	known []bool           // by run: true if it has ended, or is not run
 }
 
 // refresh reads how runs have ended if their number has changed and it is time to. After an error the grid stays as it
