@@ -394,7 +394,7 @@ func alive(ctx context.Context, server string, within time.Duration) bool {
 	return err == nil
 }
 
-// askOnce asks a coordinator what it knows itself, without another try, and decodes the
+// askOnce asks a coordinator what it knows, without another try, and decodes the
 // response in JSON.
 func askOnce(ctx context.Context, server, path string, v any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+path, nil)

@@ -18,7 +18,7 @@ const (
 
 // rowBlock takes a block of rows through the trees: each of its matrices has a row
 // for what one value is in all samples, so that the arithmetic of a split node or a leaf
-// is on whole vectors. A sample's bits are those that it has alone.
+// is on whole vectors. A sample has the same bits as in a block of its own.
 type rowBlock struct {
 	outputs, labels, leaves int
 

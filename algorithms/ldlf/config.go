@@ -74,7 +74,7 @@ type Config struct {
 }
 
 // settings lists what a spec may say, in the order of help texts. The defaults of preset paper
-// are those of the paper's section 4; those of auto were chosen by inner validation
+// come from section 4 of the paper. The defaults of preset auto were chosen by inner validation
 // (docs/design/defaults.md).
 var settings = slices.Concat(param.Table[Config]{
 	param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses the values of the paper and the solver of its authors",
@@ -143,7 +143,7 @@ const denseShare = 0.2
 // validationMin is the least number of rows that early stopping validates on.
 const validationMin = 20
 
-// leastOutputs are the output units of trees that need no more.
+// leastOutputs is the number of output units if the trees need no larger number.
 const leastOutputs = 64
 
 // Preset auto updates the leaves, and validates, about once a pass over the rows: within these

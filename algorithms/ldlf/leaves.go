@@ -183,8 +183,8 @@ func (x *routed) Part(i int, working any) {
 	}
 }
 
-// takeBlock takes the rows of a window, of which refs are all, from position from on up
-// in s.block: a block of them.
+// takeBlock puts a block of the rows of a window into s.block, from position from on. refs has all rows of the
+// window.
 func (k *kernel) takeBlock(from int, of *gradient.Window, refs []dataset.RowRef, d *dataset.Data, v *gradient.Values, s *scratch) leafBlock {
 	a := &s.block
 	n := min(a.width, len(of.Rows)-from)

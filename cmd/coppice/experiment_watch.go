@@ -188,18 +188,23 @@ func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.L
 	return nil
 }
 
-// changedExperiment is a command that changes the jobs of an experiment which have not ended.
+// changedExperiment is a command that changes an experiment.
 type changedExperiment struct {
 	nameArg
 	changeFlags
 }
 
-// ask sends the request and prints its answer.
-func (c *changedExperiment) ask(a *app, change func(client.Experiments, context.Context, string) (*protocol.ExperimentChange, error), done, then string) error {
+// open checks the name and connects to the cluster.
+func (c *changedExperiment) open(a *app) (*client.Client, error) {
 	if err := c.nameArg.check(); err != nil {
-		return err
+		return nil, err
 	}
-	cl, err := c.connect(a)
+	return c.connect(a)
+}
+
+// ask sends a request about the jobs that have not ended, and prints its answer.
+func (c *changedExperiment) ask(a *app, change func(client.Experiments, context.Context, string) (*protocol.ExperimentChange, error), done, then string) error {
+	cl, err := c.open(a)
 	if err != nil {
 		return err
 	}
@@ -242,17 +247,13 @@ func (c *experimentResumeCmd) Run(a *app) error {
 }
 
 type experimentRetryCmd struct {
-	nameArg
+	changedExperiment
 	Failed bool `help:"Repeat only runs that failed (default: also submit runs without a result that no job will do)."`
-	changeFlags
 }
 
 // Run implements `coppice experiment retry`.
 func (c *experimentRetryCmd) Run(a *app) error {
-	if err := c.nameArg.check(); err != nil {
-		return err
-	}
-	cl, err := c.connect(a)
+	cl, err := c.open(a)
 	if err != nil {
 		return err
 	}
@@ -292,17 +293,11 @@ func jobsOf(a *app, cl *client.Client, name string) ([]protocol.JobInfo, error) 
 	return list.Jobs, err
 }
 
-type experimentDeleteCmd struct {
-	nameArg
-	changeFlags
-}
+type experimentDeleteCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment delete`.
 func (c *experimentDeleteCmd) Run(a *app) error {
-	if err := c.nameArg.check(); err != nil {
-		return err
-	}
-	cl, err := c.connect(a)
+	cl, err := c.open(a)
 	if err != nil {
 		return err
 	}

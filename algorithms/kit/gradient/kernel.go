@@ -155,8 +155,8 @@ func (k *Kernel) validate(dst *round.Partial, u *round.Task, d *dataset.Data, l 
 	}
 }
 
-// compare adds to validate's sums those of the reference's losses, under s.Values, less the
-// present ones, and of the squares of these differences.
+// compare adds two sums to the sums of validate. The terms of the first are the losses of the reference, under s.Values,
+// less the present losses. The terms of the second are the squares of these differences.
 func (k *Kernel) compare(dst *round.Partial, u *round.Task, d *dataset.Data, l Loss, s *Scratch) {
 	k.eachLoss(u, d, l, s, func(i int, loss float64) {
 		gain := loss - s.losses[i]

@@ -39,7 +39,7 @@ func (v *VectorOf[T]) bytes() []byte {
 	return nil
 }
 
-// appendVars appends vectors as variables whose IDs count from first.
+// appendVars appends vectors as variables. Their IDs count from first.
 func appendVars[T float32 | float64](vars []round.Var, first uint16, vectors []VectorOf[T]) []round.Var {
 	for i := range vectors {
 		vars = append(vars, round.Var{ID: first + uint16(i), Version: vectors[i].Version, Data: vectors[i].bytes()})
@@ -185,13 +185,13 @@ func (s *StoppingOf[T]) State(l *fields.List) {
 // mini-batches of an interval of what the optimiser minimises: their loss, and the penalty of
 // weight decay.
 type PlateauRule struct {
-	// PlateauPatience is after how many intervals in a row, none of which fell by
-	// PlateauFall below the least before, training stops; 0: it does not stop by its loss.
+	// PlateauPatience is a number of intervals. Training stops if the loss of so many intervals in a row
+	// is not below the least earlier loss by PlateauFall. If it is 0, the loss does not stop the training.
 	PlateauPatience uint64
 	PlateauFall     float64
 }
 
-// Plateau is the training loss of the present interval and of those before.
+// Plateau is the training loss of the present interval and of earlier intervals.
 type Plateau struct {
 	Rows  float64 // of the interval's mini-batches
 	Sum   float64 // of their losses

@@ -51,8 +51,8 @@ type Config struct {
 // maxSize bounds the sides of windows.
 const maxSize = 31
 
-// Settings lists the settings of the field that of returns. features are the kinds that the algorithm
-// takes, of which the first is the default.
+// Settings lists the settings of a field of C. The function of returns the field. features are the kinds that the
+// algorithm takes; the first kind is the default.
 func Settings[C any](of func(*C) *Config, features ...string) param.Table[C] {
 	return append(param.Table[C]{
 		param.Word("features", kinds(features), func(c *C) *string { return &of(c).Features }, features...),

@@ -139,7 +139,7 @@ type shift struct {
 	y0, y1, x0, x1       int
 }
 
-// shift returns that of number t.
+// shift returns the shift number t.
 func (w window) shift(t int) shift {
 	area := w.Size * w.Size
 	s := shift{channel: t / area, row: t%area/w.Size - w.Padding, column: t%w.Size - w.Padding}
@@ -184,8 +184,8 @@ func (w window) gather(columns, image []float32) {
 	}
 }
 
-// span returns the n outputs from the first to the last one that reads inside: where they begin,
-// and where what they read begins in the channel. Between two rows it has outputs that read outside.
+// span returns a range of n outputs, from the first to the last output that reads inside. from is its first
+// output, and at is where its input begins in the channel. Between two rows some outputs read outside.
 func (w window) span(s *shift) (from, at, n int) {
 	if s.x0 == s.x1 || s.y0 == s.y1 {
 		return 0, 0, 0

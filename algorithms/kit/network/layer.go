@@ -10,7 +10,7 @@ import (
 )
 
 // Layer is a layer of a network. It is stateless and shared by lanes; what it works in is its
-// Space. No output depends on the rows beside its own, nor any sum on the size of blocks.
+// Space. No output depends on other rows, and no sum depends on the size of blocks.
 type Layer interface {
 	// Shapes returns the shape of a row's values before the layer and behind it.
 	Shapes() (from, to Shape)
@@ -82,7 +82,7 @@ func parameters(l Layer) (n int) {
 	return n
 }
 
-// Shape is that of a row's values: images of so many rows and columns, one behind the other.
+// Shape is the shape of the values of a sample: Channels images of Height rows and Width columns, in this order.
 // A row without an image has the shape n×1×1.
 type Shape struct{ Channels, Height, Width int }
 

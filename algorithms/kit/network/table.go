@@ -10,9 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 )
 
-// builder lists the layers of a network, one behind the other, and names their tensors:
-// convolution1, convolution2, ..., hidden1, ..., output; those of biases end in .bias, those of
-// the layer normalisation behind a layer in .norm.
+// builder lists the layers of a network in order, and names their tensors: convolution1, convolution2, ...,
+// hidden1, ..., output. Tensors of biases end in .bias, tensors of the layer normalisation after a layer in .norm.
 type builder struct {
 	layers       []Layer
 	shape        Shape // behind the last layer

@@ -26,7 +26,7 @@ import (
 // (Weights.Digest) in the place of a file or of a model.
 const SettingInitFrom = "init_from"
 
-// Initial says where the first parameters of a network come from, beside a seed. It is a field of
+// Initial says where the first parameters of a network come from if not from a seed. It is a field of
 // a Config.
 type Initial struct {
 	From   string // the digest of a file of Weights, or none
@@ -39,7 +39,7 @@ const all = "all"
 // maxFrom bounds the text of init_from: the path of a file, before it is a digest.
 const maxFrom = 4096
 
-// InitSettings lists the settings of the field that of returns.
+// InitSettings lists the settings of a field of C. The function of returns the field.
 func InitSettings[C any](of func(*C) *Initial) param.Table[C] {
 	return param.Table[C]{
 		param.Text(SettingInitFrom, "initial weights: a model file, an .npz file with one array for each tensor of a layer, or a model on the cluster",
@@ -88,14 +88,14 @@ func isDigest(text string) bool {
 }
 
 // Fits returns an error if the bytes of the weights are not of a network of these layers: a
-// *param.Error, or one that wraps ErrWeights.
+// *param.Error, or an error that wraps ErrWeights.
 func (c *Initial) Fits(layers []Layer, file []byte) error {
 	_, err := c.take(layers, file)
 	return err
 }
 
-// Give has a function, which is a Network, begin with the weights that the bytes are of; without
-// init_from it does nothing. Errors are those of Fits.
+// Give sets the first parameters of a function, which is a Network, from the bytes of weights. Without init_from
+// it does nothing. It returns the same errors as Fits.
 func (c *Initial) Give(f gradient.Function, file []byte) (err error) {
 	if c.From != none {
 		n := f.(*Network)
@@ -104,7 +104,7 @@ func (c *Initial) Give(f gradient.Function, file []byte) (err error) {
 	return err
 }
 
-// Memory is about what the bytes of the weights, and what is read of them, take beside a trainer.
+// Memory estimates the bytes that the weights and their decoded values take in addition to a trainer.
 func (c *Initial) Memory(f *Network) int64 {
 	if c.From == none {
 		return 0
@@ -184,7 +184,7 @@ type Weights struct {
 	tensors []algorithms.Tensor // in the order of their names
 }
 
-// tensorNames are the names of layers' tensors: those of Config.Layers, and of Hidden.
+// tensorNames matches the names of the tensors of Config.Layers and of Hidden.
 var tensorNames = regexp.MustCompile(`^((convolution|hidden)[1-9][0-9]{0,3}|output)(\.norm)?(\.bias)?$|^hidden\.(relu|logistic|bias)$`)
 
 // namesText says what tensors are called, for messages.

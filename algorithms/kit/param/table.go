@@ -38,7 +38,7 @@ type Setting[C any] interface {
 	pointer(c *C) any
 }
 
-// Of is a setting whose field is of type T: int, float64, bool or string.
+// Of is a setting with a field of type T: int, float64, bool or string.
 type Of[C any, T comparable] struct {
 	param   Param
 	field   func(*C) *T
@@ -67,7 +67,7 @@ func Bool[C any](name, doc string, def bool, field func(*C) *bool) *Of[C, bool] 
 	return newOf(Param{Name: name, Kind: KindBool, Doc: doc}, def, field)
 }
 
-// Word is one of some words, of which the first is the default.
+// Word is a setting with one of some words as its value. The first word is the default.
 func Word[C any](name, doc string, field func(*C) *string, words ...string) *Of[C, string] {
 	return newOf(Param{Name: name, Kind: KindWord, Doc: doc, Words: words}, words[0], field)
 }
@@ -77,7 +77,7 @@ func Text[C any](name, doc, form, def string, check func(string) error, field fu
 	return newOf(Param{Name: name, Kind: KindText, Doc: doc, Form: form, Check: check}, def, field)
 }
 
-// Items is a list of items, each of which a spec file names by key.
+// Items is a list of items. A spec file names each item by a key.
 func Items[C any](name, doc, key, def string, check func(string) error, field func(*C) *string) *Of[C, string] {
 	return newOf(Param{Name: name, Kind: KindText, Doc: doc, Form: ItemsForm, Check: check, ItemKey: key}, def, field)
 }
@@ -86,21 +86,21 @@ func newOf[C any, T comparable](p Param, def T, field func(*C) *T) *Of[C, T] {
 	return &Of[C, T]{param: p, field: field, def: def}
 }
 
-// Preset gives the default of a preset, a word of the setting "preset", where it differs from
-// that of the first one.
+// Preset gives the default of a preset, a word of the setting "preset", if it differs from
+// the default of the first preset.
 func (s *Of[C, T]) Preset(name string, def T) *Of[C, T] {
 	s.presets = append(s.presets, presetOf[T]{name, def})
 	return s
 }
 
 // NotWritten leaves the setting out of the JSON form: it selects among defaults, and they are
-// written. So a preset can be added to an algorithm whose jobs have none.
+// written. So a preset can be added to an algorithm if its jobs have none.
 func (s *Of[C, T]) NotWritten() *Of[C, T] {
 	s.param.NotWritten = true
 	return s
 }
 
-// LeftOut leaves the setting out of the JSON form where it has the default of this preset, and the preset is
+// LeftOut leaves the setting out of the JSON form if it has the default of this preset, and the preset is
 // the job's. So a setting can be added to an algorithm, and jobs of the preset keep their JSON form and
 // their digest.
 func (s *Of[C, T]) LeftOut(preset string) *Of[C, T] {
@@ -108,8 +108,8 @@ func (s *Of[C, T]) LeftOut(preset string) *Of[C, T] {
 	return s
 }
 
-// DefaultLeftOut leaves the setting out of the JSON form where it has its default. So a setting can be added to an algorithm
-// whose jobs have no preset in that form.
+// DefaultLeftOut leaves the setting out of the JSON form if it has its default. So a setting can be added to an algorithm
+// if its jobs have no preset in that form.
 func (s *Of[C, T]) DefaultLeftOut() *Of[C, T] {
 	s.param.DefaultLeftOut = true
 	return s
