@@ -79,8 +79,8 @@ func (o *OpenOptions) setContents(s *arraySource, entries map[string]*array) {
 	}
 }
 
-// lackArray returns the error for an array that the file does not have; it lists those that
-// the file has.
+// lackArray returns the error for an array that the file does not have. It lists the arrays
+// of the file.
 func lackArray(entries map[string]*array, name, flag string, err error) error {
 	if entries["indptr"] != nil && entries["indices"] != nil {
 		return kindErrorf(err, "the file is a sparse matrix of SciPy, which cannot be read; write features and labels with scikit-learn's dump_svmlight_file, "+
@@ -491,8 +491,8 @@ func (h *fileContents) add(name, kind string, shape ...int) {
 	*h = append(*h, fmt.Sprintf("%.100s (%s)", name, strings.TrimSpace(strings.Join(dims, " x ")+" "+kind)))
 }
 
-// missing returns an error that says that a file has no such variable, lists those that it
-// has, and names the flag that chooses another.
+// missing returns an error that says that a file has no such variable, lists the variables
+// of the file, and names the flag that chooses another.
 func (h fileContents) missing(what, name, flag string, err error) error {
 	return kindErrorf(err, "the file has no %s %q; it has %s; name the right one with %s", what, name, h.list(), flag)
 }

@@ -217,8 +217,8 @@ func (c *csvColumns) free() (all []int) {
 	return all
 }
 
-// chooseRowName finds the column that names the rows: the one that o names, or else the first one called row_name or
-// name, or column 0 if it has no name. Features of the model, categories and label columns are none.
+// chooseRowName finds the column that names the rows: the column that o names, otherwise the first column called row_name or
+// name, otherwise column 0 if it has no name. Features of the model, categories and label columns are none.
 func (c *csvColumns) chooseRowName(names []string, o *OpenOptions) error {
 	if o.RowNames != "" {
 		i, err := findColumn(names, c.width, o.RowNames)
@@ -476,8 +476,8 @@ func columnList(names []string, n int) string {
 // rowNameColumn is what Coppice calls a column of row names.
 const rowNameColumn = "row_name"
 
-// rowNameNote says that a column names the rows though no flag says so. It is an error if its first numbers could as well be
-// those of a feature: one is no whole number, or two are equal. records has the first rows.
+// rowNameNote says that a column names the rows though no flag says so. It is an error if its first numbers could as well belong
+// to a feature: a number is not whole, or two are equal. records has the first rows.
 func (c *csvColumns) rowNameNote(names []string, records [][]string, m marks, o *OpenOptions) (string, error) {
 	i := c.rowName
 	column := fmt.Sprintf("column %d, %q,", i, names[i])

@@ -185,7 +185,7 @@ func (s *csvSource) describe(o *OpenOptions) {
 	i.defaultLabels = named && i.LabelNames == nil
 }
 
-// withoutDefaults returns names, or nil if all of them are those that WriteCSV gives to
+// withoutDefaults returns names, or nil if WriteCSV gives all of them to
 // columns without names (a label's without its prefix).
 func withoutDefaults(names []string, byDefault func(int) string) []string {
 	for i, name := range names {

@@ -105,7 +105,7 @@ type columnMarks struct {
 	proved        bool // a number of five digits has no mark
 }
 
-// checkMarks reads the file again, of which every mark may be one between thousands, and refuses it if two ways to
+// checkMarks reads the file again if every mark may separate thousands. It refuses the file if two ways to
 // read it are left: numbers of a column have no mark, or the mark is a comma.
 func (s *csvSource) checkMarks() error {
 	mark, columns := s.dialect.marks.decimal(), map[int]*columnMarks{}
@@ -275,8 +275,8 @@ func totals(record []string, sums []columnSum, m marks) (columns int, mean bool)
 	return columns, 2*means > columns
 }
 
-// slack is how far a total v with so many decimals may be from that of the numbers as they are written, each of which may be
-// rounded; times is how much their errors add up. A total with fewer decimals than they have needs two digits.
+// slack is how far a total v with so many decimals may be from the sum of the written numbers, since each may be
+// rounded. times is how much their errors add up. A total with fewer decimals than the numbers needs two digits.
 func (c *columnSum) slack(v float64, decimals int, times float64) float64 {
 	const exact, half, fewest = 1e-9, 0.51, 10
 	slack, unit := float64(exact*math.Abs(v)), lastUnit(decimals)

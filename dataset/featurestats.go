@@ -91,7 +91,7 @@ func (r *Row) targets() []float64 {
 	return r.Labels
 }
 
-// leastNormal is the least number above 0 of which float32 has all digits.
+// leastNormal is the least number above 0 that float32 stores with all digits.
 const leastNormal = 0x1p-126
 
 func (c *columnStats) add(v float64) {
@@ -252,7 +252,7 @@ func (p *correlations) closest(i int) (label int, r float64) {
 }
 
 // roundedFeatures looks in a second pass at the features whose values may be different numbers and one float32:
-// large ones, those that differ by little, and those that are almost 0.
+// large values, values that differ by little, and values that are almost 0.
 type roundedFeatures struct {
 	info    Info
 	columns []roundedColumn
@@ -354,8 +354,8 @@ func (f *roundedFeatures) line(c *roundedColumn) string {
 		units.Count(n), s.title(), units.InFull(c.low), units.InFull(c.high), counted(len(stored), "number"), advice)
 }
 
-// tinyLine says how many values of a feature, of those that are almost 0, are 0 or one number as float32, and which numbers to
-// write instead; it is empty if float32 tells them apart from each other and from 0.
+// tinyLine says how many of the values of a feature that are almost 0 are 0 or one number as float32, and which numbers to
+// write instead. It is empty if float32 tells them apart from each other and from 0.
 func (f *roundedFeatures) tinyLine(c *roundedColumn) string {
 	stored, n, zeros, low, high, least := map[float32]bool{}, 0, 0, math.Inf(1), math.Inf(-1), leastNormal
 	for v := range c.values {

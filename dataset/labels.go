@@ -369,7 +369,7 @@ func inOrder[T any](list []T, order []int) (all []T) {
 	return all
 }
 
-// orderedLabels is a Source whose labels are those of another Source in another order.
+// orderedLabels is a Source with the labels of another Source in another order.
 type orderedLabels struct {
 	Source
 	info  Info
@@ -395,8 +395,8 @@ func (s *orderedLabels) Scan(f func(*Row) error) error {
 	})
 }
 
-// useClasses makes one-hot labels of Row.text. order is that of the classes if classes is empty and all that are found are
-// in it. If it has the names of classes that are numbers in the file, these are the classes. The file's own names of classes
+// useClasses makes one-hot labels of Row.text. order is the order of the classes if classes is empty and order has all
+// that are found. If it has the names of classes that are numbers in the file, these are the classes. The file's own names of classes
 // are theirs if the numbers count them.
 func (d *derivedLabels) useClasses(classes, order []string) error {
 	called, trained := trimmed(d.info.classNames), classes

@@ -140,7 +140,7 @@ func (m *Manifest) Check() error {
 }
 
 // CheckShard returns an error, which wraps ErrFormat, if r cannot be shard i: its shape or
-// its row numbers are not those of the manifest.
+// its row numbers differ from the manifest.
 func (m *Manifest) CheckShard(i int, r *Rows) error {
 	from, to := ShardSpan(i, len(m.Shards), m.Rows)
 	if r.N != to-from || r.Features != m.Features || r.Labels != m.Labels || r.Sparse != m.Sparse ||

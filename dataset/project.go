@@ -155,7 +155,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%s %ss", units.Count(n), what)
 }
 
-// defaultNames reports whether names are those that WriteCSV gives to columns without
+// defaultNames reports whether WriteCSV gives the names to columns without
 // names, in any order.
 func defaultNames(what string, names []string) bool {
 	all := make([]string, len(names))

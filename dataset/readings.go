@@ -382,8 +382,8 @@ func (p *profile) numbers(names []string, o *OpenOptions) []int {
 	return slices.DeleteFunc(slices.Compact(columns), func(i int) bool { return i >= len(p.columns) })
 }
 
-// withoutTotal returns columns of labels without the one that is the sum of the others in each of the first rows, and the flags
-// that leave it out; nil: there is none.
+// withoutTotal returns columns of labels without a column that is the sum of the others in each of the first rows, and the
+// flags that leave it out. It returns nil if there is no such column.
 func (p *profile) withoutTotal(names []string, columns []int) (rest []int, flags []Flag, what string) {
 	var t totalLabels
 	values := make([]float64, len(columns))

@@ -515,7 +515,7 @@ func evenlySpaced(record []string) bool {
 	return true
 }
 
-// filled returns the number of fields of a record up to the last one that is not blank.
+// filled returns the number of fields of a record up to the last field that is not blank.
 func filled(record []string) int {
 	n := len(record)
 	for n > 0 && strings.TrimSpace(record[n-1]) == "" {

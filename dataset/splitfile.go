@@ -14,7 +14,7 @@ import (
 
 // FoldsFile reads a CSV file (or .csv.gz) with the header row,fold that gives the
 // fold of each of so many rows; rows and folds count from 0, and both columns and rows may have any order. It
-// returns the folds by row and the number of folds, none of which may be empty. Errors name
+// returns the folds by row and the number of folds. No fold may be empty. Errors name
 // the file and the line.
 func FoldsFile(path string, rows int) (folds []uint16, k int, err error) {
 	in, closer, err := openText(path, encodingOfMark)
@@ -180,7 +180,7 @@ func readFoldRows(r *listReader, place, rows int) (folds []uint16, k int, err er
 	return folds, k, err
 }
 
-// countFolds returns the number of folds, none of which is empty.
+// countFolds returns the number of folds. An empty fold is an error.
 func countFolds(folds []uint16) (int, error) {
 	if len(folds) == 0 {
 		return 0, kindErrorf(ErrFormat, "the file lists no rows")

@@ -265,7 +265,7 @@ func (r *columnReader) readWindow() error {
 	return nil
 }
 
-// readColumns reads n rows of so many columns, the first of which is from, into the window.
+// readColumns reads n rows of so many columns, from column from on, into the window.
 func (r *columnReader) readColumns(from, columns, n int) error {
 	for c := range columns {
 		at := r.base + (int64(from+c)*int64(r.rows)+int64(r.from))*int64(r.size)
@@ -300,7 +300,7 @@ func spoolMemory(in io.Reader, size int64) (io.ReaderAt, error) {
 // a temporary file.
 type columnSpool[T float32 | float64] struct {
 	rows, columns int
-	memory        []T // all values, or those that wait for the file
+	memory        []T // all values, or the values that wait for the file
 	file          *os.File
 	out           *bufio.Writer
 }

@@ -277,7 +277,7 @@ func likelyEncodings(text []byte) (names []string) {
 }
 
 // decoded returns text of an encoding as UTF-8. ok is false if the encoding has no characters for some bytes, or only such as
-// no text has: control characters and those of private use.
+// no text has: control characters and characters of private use.
 func decoded(text []byte, name string) (s string, ok bool) {
 	b, err := charset(name).NewDecoder().Bytes(text)
 	s = string(b)
@@ -287,7 +287,7 @@ func decoded(text []byte, name string) (s string, ok bool) {
 }
 
 // oddity returns how unlikely the characters beyond ASCII are in text of an encoding, from 0 to 1: the mean over these
-// characters of 1 for one that hardly stands there, and of a part of 1 for one that is rare.
+// characters. A character that hardly stands there counts 1, a rare character counts a part of 1.
 func oddity(text, name string) float64 {
 	before, sum, n := ' ', 0.0, 0
 	east := name != encodingWindows
@@ -314,7 +314,7 @@ func oddity(text, name string) float64 {
 
 func asciiLetter(r rune) bool { return r < utf8.RuneSelf && unicode.IsLetter(r) }
 
-// common reports whether a character is one of those that a Japanese or Chinese encoding has for everyday text: kana, marks,
+// common reports whether a Japanese or Chinese encoding has a character for everyday text: kana, marks,
 // and the ideographs of its first level.
 func common(r rune, name string) bool {
 	b, err := charset(name).NewEncoder().Bytes([]byte(string(r)))

@@ -51,8 +51,8 @@ func (m *DerivedMemory) release(n int) {
 	m.used -= n
 }
 
-// DerivedCache caches the derived values of one job, those of the newest DerivedVersion
-// only: tasks never ask for older ones again. A miss derives the value again, so dropping a
+// DerivedCache caches the derived values of the newest DerivedVersion of one job: tasks never ask for older values
+// again. A miss derives the value again, so dropping a
 // value never changes a result. The cache retains each value. It is safe for
 // concurrent use.
 type DerivedCache struct {

@@ -221,7 +221,7 @@ func (x *lane) Do(n int, p round.Parts) {
 	x.own.Work(x.scratch)
 }
 
-// helpOut is a lent lane's work. It is idle again before the one that it helped goes on.
+// helpOut is a lent lane's work. It is idle again before the lane that it helped goes on.
 func (x *lane) helpOut() {
 	s := x.helps
 	if stack := s.Help(x.scratch); stack != nil {

@@ -75,8 +75,8 @@ type TaskProgress struct {
 type Progress struct {
 	Step  uint64 `json:"step"`
 	Steps uint64 `json:"steps"` // 0 where unknown
-	// MostSteps is the greatest possible number of steps, those of a refit included, if
-	// training may end earlier; 0: training takes Steps.
+	// MostSteps is the greatest possible number of steps, with a refit, if
+	// training may end earlier. If it is 0, training takes Steps.
 	MostSteps uint64 `json:"most_steps,omitempty"`
 	// BestStep is the step of the state with the least validation loss, BestLoss;
 	// 0: none yet.

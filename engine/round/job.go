@@ -39,8 +39,8 @@ type Job struct {
 	// Predictions is the greatest size, in bytes, of the predictions of held-out rows
 	// that are stored with the job; 0: none are. The model does not depend on it.
 	Predictions int64 `json:"predictions,omitempty"`
-	// PredictedRows, if above 0, keeps the predictions of so many held-out rows, which the
-	// seed of the split draws, in the place of those of all. The model does not depend on it.
+	// PredictedRows, if above 0, keeps the predictions of so many held-out rows instead of all
+	// rows. The seed of the split draws them. The model does not depend on it.
 	PredictedRows int `json:"predicted_rows,omitempty"`
 	// Measures says which measures the job has, and Clip whether degrees are clipped for
 	// them: see pipeline.JobPlan. The model does not depend on either.
@@ -79,8 +79,8 @@ type Cells struct {
 	Rows []CellRow `json:"rows"`
 	// Repeats is how often each fold is run: repeat r with the seed of the job + r.
 	Repeats int `json:"repeats"`
-	// Folds is the number of folds of each repeat. The job's split has so many, or, where its
-	// splits overlap, may have Repeats times so many: those of each repeat after each other.
+	// Folds is the number of folds of each repeat. The job's split has so many. If its
+	// splits overlap, it may have Repeats times so many: the folds of one repeat after the other.
 	Folds int `json:"folds"`
 	// Again is how many of the runs failed in earlier jobs and are run again, for display.
 	Again int `json:"again,omitempty"`
@@ -98,8 +98,8 @@ type Cells struct {
 	PredictedRows int  `json:"predicted_rows,omitempty"`
 }
 
-// CellBudget bounds the computing time of the runs of some rows, together with those of the
-// budget of that name in the other jobs of one submission.
+// CellBudget bounds the computing time of the runs of some rows, together with the runs under the
+// budget of the same name in the other jobs of one submission.
 type CellBudget struct {
 	Of      string  `json:"of"`              // what the rows are
 	Seconds float64 `json:"seconds"`         // one thread each
@@ -196,8 +196,8 @@ func (c *Cells) whole() bool {
 	return !slices.ContainsFunc(c.Rows, func(r CellRow) bool { return len(r.Only) > 0 })
 }
 
-// At returns the run of a task: those of the first fold come first, in the order of rows, so
-// that each row has a result soon. ok: there is one.
+// At returns the run of a task, and whether there is one. Runs of the first fold come first, in the order of
+// rows, so that each row has a result soon.
 func (c *Cells) At(task int) (cell Cell, ok bool) {
 	if task < 0 {
 		return cell, false

@@ -221,8 +221,7 @@ type Shape struct {
 
 // Rows are rows of values that are computed when they are needed.
 type Rows interface {
-	// Compute sets dst to whole rows, the first of which is from. None of their values is
-	// -0.
+	// Compute sets dst to whole rows, from row from on. No value is -0.
 	Compute(dst []float32, from int)
 }
 

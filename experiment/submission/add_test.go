@@ -106,7 +106,7 @@ func (c *cluster) submit(t *testing.T, text string, o Options, fails string, sta
 const all = 1000 // more runs than any job has
 
 // TestAdd: a submission has the runs that no job has or will have; failed runs are repeated if this is asked for; a job
-// that was cancelled leaves the runs without an outcome; the outline is that of the last submission.
+// that was cancelled leaves the runs without an outcome; the outline of the last submission counts.
 func TestAdd(t *testing.T) {
 	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
 	spec := func(methods string) string { return "name: e\ndatasets: [b]\nfolds: 4\nmethods: [" + methods + "]\n" }

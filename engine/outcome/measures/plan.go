@@ -46,9 +46,9 @@ func (p *Plan) Width() int {
 	return width
 }
 
-// ends returns where the parts of the sums end: those of the ten (see the constant Width) and of More, or the number of rows
-// if a number is predicted; then those of classes, of the three numbers of a distribution over a scale, or of a number and
-// the number floored; then, with Both, those of the ten and of More of clipped degrees.
+// ends returns where the parts of the sums end. The first part has the ten (see the constant Width) and More, or the number
+// of rows if a number is predicted. The second part has classes, the three numbers of a distribution over a scale, or a
+// number and the number floored. With Both, the third part has the ten and More of clipped degrees.
 func (p *Plan) ends() (distribution, plain, all int) {
 	if p.Number {
 		return 1, 1 + 2*errorWidth, 1 + 2*errorWidth

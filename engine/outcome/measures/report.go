@@ -36,8 +36,8 @@ var All = []Measure{
 // CountMore is the number of measures of More.
 const CountMore = 4
 
-// More lists measures of distributions beside those of All, in the order of tables, sums and
-// JSON. A job has them where its spec says `measures: all`.
+// More lists further measures of distributions than All, in the order of tables, sums and
+// JSON. A job has them if its spec says `measures: all`.
 var More = []Measure{
 	{"spearman", "Spearman", "correlation of the ranks of d and p", true, Spearman},
 	{"jensen_shannon", "Jensen-Shannon", "(K-L(d, m) + K-L(p, m)) / 2, m = (d+p)/2", false, JensenShannon},
