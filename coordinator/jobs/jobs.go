@@ -121,8 +121,9 @@ func (m *Manager) Run(ctx context.Context) {
 	}
 }
 
-// decide returns the jobs to start, in the order of submission, and the jobs whose drivers must stop: the job ended, was
-// deleted or was paused, even if it was resumed since. It counts the jobs by state in counts, and is otherwise pure.
+// decide returns the jobs to start, in the order of submission, and the jobs whose drivers must stop: the job failed, was
+// cancelled, deleted or paused, even if it was resumed since. The driver of a job that is done ends without that. decide
+// counts the jobs by state in counts, and is otherwise pure.
 func decide(jobs []*state.Job, drivers map[uint64]running, limit int, counts map[protocol.JobState]int) (start []*state.Job, stop []uint64) {
 	free := limit - len(drivers)
 	for _, job := range jobs { // running jobs take their places before the queue does
@@ -135,6 +136,7 @@ func decide(jobs []*state.Job, drivers map[uint64]running, limit int, counts map
 		driver, driven := drivers[job.ID]
 		rests := job.State.Final() || job.State == protocol.Paused
 		switch {
+		case driven && job.State == protocol.Done:
 		case driven && (rests || job.Pauses != driver.pauses):
 			stop = append(stop, job.ID)
 		case driven || rests || foreign(job):

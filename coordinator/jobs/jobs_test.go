@@ -43,10 +43,10 @@ func TestDecide(t *testing.T) {
 		{"a queue", []protocol.JobState{q, q, q}, nil, 2, []uint64{1, 2}, nil},
 		{"no room", []protocol.JobState{r, r, q}, []uint64{1, 2}, 2, nil, nil},
 		{"room again", []protocol.JobState{d, r, q, q}, []uint64{2}, 2, []uint64{3}, nil},
-		{"ended drivers still count", []protocol.JobState{d, r, q}, []uint64{1, 2}, 2, nil, []uint64{1}},
+		{"ended drivers still count", []protocol.JobState{d, r, q}, []uint64{1, 2}, 2, nil, nil},
 		{"a new leader", []protocol.JobState{r, r, r, q}, nil, 2, []uint64{1, 2, 3}, nil},
 		{"a new leader, and a job that was paused", []protocol.JobState{q, r}, nil, 1, []uint64{2}, nil},
-		{"all that ends", []protocol.JobState{d, f, c, r}, []uint64{1, 2, 3, 4}, 9, nil, []uint64{1, 2, 3}},
+		{"all that ends", []protocol.JobState{d, f, c, r}, []uint64{1, 2, 3, 4}, 9, nil, []uint64{2, 3}},
 		{"a pause", []protocol.JobState{p, q}, []uint64{1}, 1, nil, []uint64{1}},
 		{"a pause leaves room", []protocol.JobState{p, q}, nil, 1, []uint64{2}, nil},
 		{"a driver that has not marked its job yet", []protocol.JobState{q}, []uint64{1}, 2, nil, nil},
@@ -94,7 +94,7 @@ func TestDecideAfterAPause(t *testing.T) {
 func TestDecideAfterADeletion(t *testing.T) {
 	jobs := []*state.Job{{ID: 2, State: protocol.Running}, {ID: 5, State: protocol.Done}}
 	drivers := map[uint64]running{7: {}, 1: {}, 2: {}, 5: {}}
-	if start, stop := decide(jobs, drivers, 9, make(map[protocol.JobState]int)); len(start) != 0 || !slices.Equal(stop, []uint64{5, 1, 7}) {
+	if start, stop := decide(jobs, drivers, 9, make(map[protocol.JobState]int)); len(start) != 0 || !slices.Equal(stop, []uint64{1, 7}) {
 		t.Errorf("start %v, stop %v", start, stop)
 	}
 }

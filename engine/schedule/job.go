@@ -436,6 +436,9 @@ func (j *Job) lacks(e *Event) {
 			alone = append(alone, uint32(l.task))
 		}
 	}
+	if again := len(together) + len(alone); again > 0 {
+		j.count(TasksRetried, again)
+	}
 	j.send(e.Worker, together...)
 	for _, t := range alone {
 		j.send(e.Worker, t)
