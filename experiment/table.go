@@ -12,19 +12,65 @@ import (
 // Fill returns the table with the records of cells that ended; running are the keys of those
 // that are computed just now.
 func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *result.Table {
-	t := *l.Table
-	t.Cells = append([]result.Cell{}, l.Table.Cells...)
+	t := l.bare()
 	for i := range t.Cells {
 		key := l.Keys[i]
 		if r, ok := records[key]; ok && key != "" {
-			fill(&t.Cells[i], r, t.Measures, measures.Clip(l.Clip))
-			fillRecorded(&t.Cells[i], r.Outcome, &l.Record)
-			fillScores(&t.Cells[i], r.Outcome, len(t.Rows[t.Cells[i].Row].Candidates))
+			l.fill(&t.Cells[i], r)
 		} else if running[key] {
 			t.Cells[i].State = result.Running
 		}
 	}
+	return t
+}
+
+// bare returns the table with cells of its own.
+func (l *Layout) bare() *result.Table {
+	t := *l.Table
+	t.Cells = append([]result.Cell{}, l.Table.Cells...)
 	return &t
+}
+
+// fill sets what a record says of a cell.
+func (l *Layout) fill(c *result.Cell, r *Record) {
+	fill(c, r, l.Table.Measures, measures.Clip(l.Clip))
+	fillRecorded(c, r.Outcome, &l.Record)
+	fillScores(c, r.Outcome, len(l.Table.Rows[c.Row].Candidates))
+}
+
+// Filling fills the table of a layout with one record after the other. It does not keep the outcomes, which take several
+// times as much memory as the table.
+type Filling struct {
+	Table  *result.Table
+	layout *Layout
+	cells  map[string][]int // numbers of the cells with a key
+	filled map[string]content
+}
+
+// Filling returns the table without records.
+func (l *Layout) Filling() *Filling {
+	f := &Filling{Table: l.bare(), layout: l, cells: make(map[string][]int, len(l.Keys)), filled: make(map[string]content, len(l.Keys))}
+	for i, key := range l.Keys {
+		if key != "" {
+			f.cells[key] = append(f.cells[key], i)
+		}
+	}
+	return f
+}
+
+// Put fills the cells of a run, unless an earlier record of the run is as good: see BetterThan. counts is false then, and
+// has is false if the table does not have the run.
+func (f *Filling) Put(r *Record) (counts, has bool) {
+	cells, has := f.cells[r.Key]
+	if before, again := f.filled[r.Key]; again && !r.content().betterThan(before) {
+		return false, has
+	}
+	f.filled[r.Key] = r.content()
+	for _, i := range cells {
+		f.Table.Cells[i] = f.layout.Table.Cells[i]
+		f.layout.fill(&f.Table.Cells[i], r)
+	}
+	return true, has
 }
 
 // fillScores sets what the candidates of a cell that chose among n scored.
@@ -67,6 +113,7 @@ func fill(c *result.Cell, r *Record, names []string, clip measures.Clip) {
 		ofModel, model = clipped(o.Clipped.Model, model)
 		ofMean, baseline = clipped(o.Clipped.MeanPredictor, baseline)
 	}
+	c.Values, c.Mean = make([]float64, 0, len(names)), make([]float64, 0, len(names))
 	for _, name := range names {
 		c.Values = append(c.Values, value(name, ofModel, model))
 		c.Mean = append(c.Mean, value(name, ofMean, baseline))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/client"
@@ -148,6 +149,11 @@ func (s clusterSource) Outcomes(ctx context.Context, job uint64, records bool, t
 	return s.Experiments().Outcomes(ctx, job, records, take)
 }
 
+// RunStates implements submission.Source.
+func (s clusterSource) RunStates(ctx context.Context, job uint64, take func(protocol.CellState) error) error {
+	return s.Experiments().States(ctx, job, 0, math.MaxInt32, take)
+}
+
 // ReadBlob implements submission.Source.
 func (s clusterSource) ReadBlob(ctx context.Context, digest string) ([]byte, error) {
 	return s.Blob(ctx, digest)
@@ -162,7 +168,8 @@ type clusterTable struct {
 }
 
 // tableThere reads the table of an experiment on a cluster so far, in a layout; nil: in the layout of the last submission.
-func tableThere(a *app, cl *client.Client, name string, l *experiment.Layout) (*clusterTable, error) {
+// bare: no values are read, but how each run has ended.
+func tableThere(a *app, cl *client.Client, name string, l *experiment.Layout, bare bool) (*clusterTable, error) {
 	e, err := submission.Read(a.ctx, clusterSource{cl}, name)
 	if err == nil && len(e.Jobs) == 0 {
 		err = noExperiment(name)
@@ -173,7 +180,11 @@ func tableThere(a *app, cl *client.Client, name string, l *experiment.Layout) (*
 	if err != nil {
 		return nil, err
 	}
-	t, leftOut, err := e.Table(a.ctx, l)
+	read := e.Table
+	if bare {
+		read = e.States
+	}
+	t, leftOut, err := read(a.ctx, l)
 	if err != nil {
 		return nil, err
 	}

@@ -171,7 +171,7 @@ func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.L
 	if err != nil {
 		return err
 	}
-	t, err := tableThere(a, cl, name, layout)
+	t, err := tableThere(a, cl, name, layout, false)
 	if err != nil {
 		return err
 	}

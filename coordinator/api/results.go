@@ -183,13 +183,18 @@ func (h *resultHandlers) runStates(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return h.statesOf(r.Context(), asked)
+}
+
+// statesOf returns how runs have ended, at most a page.
+func (h *resultHandlers) statesOf(ctx context.Context, asked *runRange) (_ *protocol.JobCellStates, err error) {
 	page := &statePage{protocol.JobCellStates{States: []protocol.CellState{}}}
 	var outcome struct {
 		Failed int `json:"runs_failed"`
 		NotRun int `json:"runs_not_run"`
 	}
 	if j := asked.job; j.State != protocol.Done || json.Unmarshal(j.Outcome, &outcome) != nil || outcome.Failed > 0 || outcome.NotRun > 0 {
-		page.Next, err = h.fill(r.Context(), page, asked)
+		page.Next, err = h.fill(ctx, page, asked)
 		return &page.JobCellStates, err
 	}
 	for run := asked.from; run < asked.until; run++ {
@@ -325,7 +330,7 @@ func (p *statePage) add(run int, outcome []byte, _ uint64) error {
 	if err := json.Unmarshal(o.Head, &head); err != nil {
 		return fmt.Errorf("the result of run %d cannot be read: %w", run, err)
 	}
-	p.States = append(p.States, protocol.CellState{Task: run, Failed: head.Error != ""})
+	p.States = append(p.States, protocol.CellState{Task: run, Failed: head.Error != "", Error: head.Error})
 	return nil
 }
 

@@ -46,6 +46,9 @@ func TestCellStates(t *testing.T) {
 		text := ""
 		for _, c := range got.States {
 			text += fmt.Sprintf("%d %v %v, ", c.Task, c.Failed, c.NotRun)
+			if c.Failed != (c.Error == "why") {
+				t.Errorf("%s: run %d failed: %v, with the error %q", query, c.Task, c.Failed, c.Error)
+			}
 		}
 		if text != want || got.Next != 0 {
 			t.Errorf("%s: %s and then %d, want %s", query, text, got.Next, want)
