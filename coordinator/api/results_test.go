@@ -56,7 +56,7 @@ func TestCellStates(t *testing.T) {
 	}
 	check("e.t.0/runs/states", "")
 	for _, unit := range []int{0, 1} {
-		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: uint32(unit), Of: 4, Digest: put(parts[unit]), Bytes: uint64(len(parts[unit]))})
+		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: uint32(unit), Of: 4, Digest: put(parts[unit]), Bytes: uint64(len(parts[unit])), Failed: unit == 1})
 	}
 	s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Tasks: []uint32{2}})
 	check("e.t.0/runs/states", "0 false false, 1 true false, 2 false true, ")
