@@ -95,7 +95,6 @@ func TestRunsOf(t *testing.T) {
 // BenchmarkRunsOf tells how long it takes to count the runs of a job with 20,000 recorded runs of 100 methods.
 func BenchmarkRunsOf(b *testing.B) {
 	s := newSite(b)
-	var list protocol.JobList
 	r := studyOf(s.put("art", 200), "t", 1)
 	rows, names := &r.Jobs[0].Job.Cells.Rows, []string(nil)
 	for len(*rows) < 100 {
@@ -106,7 +105,7 @@ func BenchmarkRunsOf(b *testing.B) {
 	}
 	r.Jobs[0].Job.Cells.Repeats = 50
 	r.Jobs[0].Spec, _ = json.Marshal(map[string]any{"dataset": "art", "rows": names})
-	s.get("POST", "/v1/experiments", r, &list)
+	list := s.study(r)
 	s.running(list.Jobs[0].ID)
 	st := s.cfg.Store.State()
 	tasks := make([]uint32, 20_000)
