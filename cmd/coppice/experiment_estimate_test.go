@@ -27,28 +27,28 @@ type estimated struct {
 }
 
 var estimatedExperiments = []estimated{
-	{"ensembles", []int{400}, `
+	{"ensembles", []int{1200}, `
 folds: {k: 5, repeats: 4}
 methods:
-  - {algorithm: ensemble, settings: {members: 'structrf:trees=60:min_samples=5,ldlf:steps=800:patience=800', inner_folds: 4}}
+  - {algorithm: ensemble, settings: {members: 'structrf:trees=60:min_samples=5,ldlf:steps=800:patience=800', inner_folds: 4}, name: large ensemble}
   - {algorithm: ensemble, name: small ensemble, settings: {members: 'structrf:trees=20,aa-knn', inner_folds: 4}}
   - aa-knn
-  - {algorithm: structrf, settings: {trees: 20}}
+  - {algorithm: structrf, settings: {trees: 40}}
   - {algorithm: sa-bfgs, grid: {l2: [0.1, 0.01]}, choose: {inner: 3}}
 `, 2, 0},
-	{"mixed-sizes", []int{100, 300, 1000, 3000, 9000}, `
+	{"mixed-sizes", []int{200, 600, 2000, 6000, 18000}, `
 folds: 6
 methods:
   - aa-knn
   - {algorithm: structrf, settings: {trees: 40, min_samples: 5}}
   - {algorithm: sa-bfgs, settings: {l2: 0.01}}
-  - {algorithm: ldlf, settings: {steps: 1000, patience: 1000}}
+  - {algorithm: ldlf, name: ldlf, settings: {steps: 2000, patience: 2000}}
 `, 2, 0},
-	{"late-workers", []int{500, 1500}, `
+	{"late-workers", []int{1000, 3000}, `
 folds: {k: 5, repeats: 4}
 methods:
   - {algorithm: structrf, settings: {trees: 60, min_samples: 5}}
-  - {algorithm: ldlf, settings: {steps: 1000, patience: 1000}}
+  - {algorithm: ldlf, name: ldlf, settings: {steps: 2000, patience: 2000}}
   - aa-knn
 `, 1, 2},
 }
@@ -123,7 +123,7 @@ func (of *estimated) measure(t *testing.T, table *strings.Builder) {
 		}
 		fmt.Fprintf(table, "| %s | %.0f %% | %d of %d | %s | %.0f s | %s | %s |\n", of.name, 100*share, l.Done, l.Runs, estimate, truth, shown, l.EstimatedFrom)
 	}
-	t.Logf("%s took %.0f s; of %d looks from a tenth of the work on, %d had an estimate, and %d of these were within a factor of two", of.name, last.at.Sub(looks[0].at).Seconds(), len(looks), made, within)
+	t.Logf("%s took %.0f s, and its runs were computed for %.0f s; of %d looks from a tenth of the work on, %d had an estimate, and %d of these were within a factor of two", of.name, last.at.Sub(looks[0].at).Seconds(), w.all, len(looks), made, within)
 }
 
 // aRun is a run by the number of its job and its task.
