@@ -15,7 +15,7 @@ import (
 )
 
 // go test ./cmd/coppice -run TestEstimates -v -estimates prints how far estimates of experiments are from the truth.
-var measureEstimates = flag.Bool("estimates", false, "measure estimates of when an experiment ends, which takes five minutes; nothing else may run")
+var measureEstimates = flag.Bool("estimates", false, "measure estimates of when an experiment ends, which takes two minutes; nothing else may run")
 
 // estimated is an experiment that is run to compare estimates with the truth.
 type estimated struct {
@@ -60,7 +60,7 @@ var estimatedShares = []float64{0.10, 0.25, 0.50, 0.75}
 // of the truth.
 func TestEstimates(t *testing.T) {
 	if !*measureEstimates {
-		t.Skip("it takes five minutes; -estimates has it run")
+		t.Skip("it takes two minutes; -estimates has it run")
 	}
 	var table strings.Builder
 	fmt.Fprintf(&table, "| experiment | work done | runs ended | estimate | truth | ratio | how it was made |\n| --- | --: | --: | --: | --: | --: | --- |\n")

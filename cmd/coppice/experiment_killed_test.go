@@ -24,7 +24,7 @@ import (
 
 var (
 	// go test ./cmd/coppice -run TestKilledShipped -v -timeout 2h -killed-shipped
-	killedShipped = flag.Bool("killed-shipped", false, "run shipped experiments while every process is killed, which takes half an hour")
+	killedShipped = flag.Bool("killed-shipped", false, "run shipped experiments while every process is killed, which takes ten minutes")
 	killSeed      = flag.Uint64("kill-seed", 0, "seed of the moments at which processes are killed; 0: draw one")
 )
 
@@ -288,14 +288,14 @@ var shippedRuns = []struct {
 	datasets []string
 }{
 	{"structrf-figure4", []string{"SJAFFE"}},
-	{"structrf-tables", []string{"SJAFFE", "Yeast_spo5", "Yeast_heat", "Yeast_cdc", "Yeast_alpha"}},
+	{"structrf-tables", []string{"SJAFFE", "Yeast_spo5", "Yeast_heat", "Yeast_cdc", "Yeast_alpha", "Movie"}},
 	{"study", []string{"SJAFFE", "Yeast_spo5"}},
 }
 
 // TestKilledShipped does with shipped experiments what TestKilledClientsAndServers does with a small experiment.
 func TestKilledShipped(t *testing.T) {
 	if !*killedShipped {
-		t.Skip("it takes half an hour; -killed-shipped has it run")
+		t.Skip("it takes ten minutes; -killed-shipped has it run")
 	}
 	data := testkit.Shared(t, "data")
 	for _, of := range shippedRuns {
@@ -306,7 +306,7 @@ func TestKilledShipped(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			k := &killed{t: t, c: start(t, 3, 2), name: of.name, spec: []string{of.name, "--data", dir}, dir: filepath.Join(dir, "local"), rounds: 2, kills: 30, most: 20 * time.Second}
+			k := &killed{t: t, c: start(t, 3, 2), name: of.name, spec: []string{of.name, "--data", dir}, dir: filepath.Join(dir, "local"), rounds: 2, kills: 30, most: 10 * time.Second}
 			k.run()
 		})
 	}
