@@ -65,6 +65,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 		return nil, err
 	}
 	t := layout.Fill(folder.Records(), nil)
+	addCommandsHere(t, layout, c.Dir, c.Spec)
 	for _, cells := range experiment.NotRun(t) {
 		a.note("not run: %s", cells)
 	}

@@ -250,6 +250,14 @@ func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind stri
 	if err != nil {
 		return nil, "", err
 	}
+	st := h.store.State()
+	// The leader does not know the folder of the spec, in which files of folds are.
+	l.AddCommands(t, experiment.Sources{File: func(string) string { return "" }, Sets: e.Sets(t, func(name string) string {
+		if d := st.Dataset(name); d != nil {
+			return d.Digest
+		}
+		return ""
+	})})
 	o.Notes = experiment.LeftOutNote(leftOut)
 	var b bytes.Buffer
 	if err := report.Write(&b, t, format, o); errors.Is(err, report.ErrOptions) {

@@ -102,10 +102,7 @@ func (e *Experiment) Retry(ctx context.Context, o Options) (*Submission, error) 
 	if err != nil {
 		return nil, err
 	}
-	on := make(map[string]string) // names on the cluster, by the experiment's names of datasets
-	for _, j := range e.Jobs {
-		on[j.Spec.Dataset] = j.Dataset
-	}
+	on := e.datasets()
 	sub := &Submission{Request: protocol.ExperimentRequest{Name: e.Name, Outline: e.Jobs[len(e.Jobs)-1].Outline}, Layout: layout}
 	spent := make([]float64, len(s.Rows)) // of budgets, which there are not
 	for i := range outline.Sets {
