@@ -80,7 +80,7 @@ func (k *killed) run() {
 	if e := coppiceIn(t.Context(), append([]string{"experiment", "run", "--local", "--dir", k.dir}, k.spec...)...); e.code != exitOK {
 		t.Fatalf("with --local: exit code %d\n%s", e.code, e.stderr)
 	}
-	alone := time.Since(began)
+	t.Logf("%s: %.1f s with --local", k.name, time.Since(began).Seconds())
 
 	began = time.Now()
 	server := []string{"--server", k.c.Servers(), "--no-times"}
@@ -117,8 +117,8 @@ func (k *killed) run() {
 		}
 		jobs[j.Dataset] = j.Name
 	}
-	t.Logf("%s: %d runs; %.1f s with --local, %.1f s on the cluster; %d times processes were killed, each %d times; experiment run was killed %d times, experiment watch %d times",
-		k.name, runs, alone.Seconds(), time.Since(began).Seconds(), blows, k.rounds+1, run.killed, watch.killed)
+	t.Logf("%s: %d runs, %.1f s on the cluster; %d times processes were killed, each %d times; experiment run was killed %d times, experiment watch %d times",
+		k.name, runs, time.Since(began).Seconds(), blows, k.rounds+1, run.killed, watch.killed)
 }
 
 // compare holds all reports of the cluster, and the outputs of commands, against the reports of --local.
@@ -242,7 +242,7 @@ func drawBlows(rng *rand.Rand, nodes []*proc.Node, rounds int) (blows []blow) {
 // killServers kills the processes of the cluster while the experiment runs, and starts them again. It returns the number of
 // moments at which it did so.
 func (k *killed) killServers() (int, error) {
-	nodes := slices.Concat(k.c.Coordinators, k.c.Workers)
+	began, nodes := time.Now(), slices.Concat(k.c.Coordinators, k.c.Workers)
 	blows := drawBlows(rand.New(rand.NewPCG(k.seed, 0)), nodes, k.rounds)
 	for i, b := range blows {
 		x, err := k.reach(b.at)
@@ -262,7 +262,7 @@ func (k *killed) killServers() (int, error) {
 				return i, err
 			}
 		}
-		k.t.Logf("%s: after %d of %d runs %s killed for %v", k.name, x.Done, x.Runs, strings.Join(names, ", "), b.down.Round(time.Millisecond))
+		k.t.Logf("%s: after %.1f s and %d of %d runs %s killed for %v", k.name, time.Since(began).Seconds(), x.Done, x.Runs, strings.Join(names, ", "), b.down.Round(time.Millisecond))
 	}
 	return len(blows), nil
 }
