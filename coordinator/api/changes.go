@@ -217,7 +217,7 @@ func (e *endedRuns) after(ctx context.Context, results *resultHandlers, of []*st
 		}
 		more = results.newStates(ctx, j, k.is, func(c protocol.CellState) {
 			k.is[c.Task] = true
-			e.list = append(e.list, endedRun{j.ID, c})
+			e.list = append(e.list, endedRun{j.ID, protocol.CellState{Task: c.Task, Failed: c.Failed, NotRun: c.NotRun}})
 		})
 		if !more {
 			k.read = j
