@@ -2,15 +2,12 @@ package coordinator_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"sync"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/experiment"
-	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -18,20 +15,13 @@ import (
 func (c *cluster) studied(ctx context.Context, repeats int) protocol.JobInfo {
 	c.t.Helper()
 	c.put(ctx, "art")
-	s, err := experiment.Parse("e.yaml", fmt.Appendf(nil, "name: e\ndatasets: [{dataset: art}]\nfolds: {k: 5, repeats: %d}\nmethods: [aa-knn, {algorithm: structrf, settings: {trees: 5}}]\n", repeats))
+	plan, err := c.client.Experiments().Submit(ctx, protocol.ExperimentRequest{
+		Spec: fmt.Sprintf("name: e\ndatasets: [{dataset: art}]\nfolds: {k: 5, repeats: %d}\nmethods: [aa-knn, {algorithm: structrf, settings: {trees: 5}}]\n", repeats),
+	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	m, _ := datatest.Artificial(c.t, 600)
-	plan, err := experiment.NewPlan(s, &s.Datasets[0], &experiment.Data{Manifest: m})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	list, err := c.client.Experiments().Submit(ctx, protocol.ExperimentRequest{Name: "e", Jobs: []protocol.ExperimentJob{{Name: "e.art", Dataset: "art", Job: plan.Job, Spec: json.RawMessage(`{"dataset":"art","rows":["aa-knn","structrf"]}`)}}})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return list.Jobs[0]
+	return plan.Jobs[0]
 }
 
 // another returns another client of the cluster, which asks all coordinators.

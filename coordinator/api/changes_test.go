@@ -90,8 +90,7 @@ func newStudy(t *testing.T, jobs, repeats int) *study {
 	for i := range r.Jobs {
 		r.Jobs[i].Job.Cells.Repeats = repeats
 	}
-	var list protocol.JobList
-	s.get("POST", "/v1/experiments", r, &list)
+	list := s.site.study(r)
 	s.epoch, s.jobs = s.cfg.Store.State().Epoch(), list.Jobs
 	for _, j := range list.Jobs {
 		s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: s.epoch, Job: j.ID, State: protocol.Running, Time: 5})
