@@ -157,7 +157,7 @@ func TestWatch(t *testing.T) {
 	var next atomic.Int32
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		n := next.Add(1)
-		if want := "/v1/jobs/name/watch"; n == 1 && r.URL.Path != want || n > 1 && r.URL.Path != "/v1/jobs/3/watch" {
+		if want := "/v1/jobs/name/changes"; n == 1 && r.URL.Path != want || n > 1 && r.URL.Path != "/v1/jobs/3/changes" {
 			t.Errorf("path %s", r.URL.Path)
 		}
 		stream := streams[n-1]
@@ -167,7 +167,6 @@ func TestWatch(t *testing.T) {
 		}
 		for _, j := range stream {
 			answer(w, http.StatusOK, j)
-			io.WriteString(w, "\n")
 		}
 	})
 	var seen, steps []uint64
@@ -393,7 +392,7 @@ func TestWatchOfADeletedJob(t *testing.T) {
 			answer(w, http.StatusOK, protocol.JobInfo{ID: 12, Name: "x", State: protocol.Running})
 			return
 		}
-		if r.URL.Path != "/v1/jobs/12/watch" {
+		if r.URL.Path != "/v1/jobs/12/changes" {
 			t.Errorf("it asks %s", r.URL.Path)
 		}
 		answer(w, http.StatusNotFound, protocol.Problem{Error: "job 12 (x) was deleted"})

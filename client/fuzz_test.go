@@ -86,19 +86,26 @@ func FuzzAnswers(f *testing.F) {
 // line that is no JSON ends this try.
 func FuzzWatch(f *testing.F) {
 	c, answers := liar(f)
+	var stop func()
+	c.Waiting = func(error) { stop() } // before another try
 	f.Add([]byte("{\"id\":3,\"state\":\"running\",\"rounds\":2}\n\n{\"id\":3,\"state\":\"done\",\"rounds\":1}\n"))
 	f.Add([]byte("{\"rounds\":5}\n{\"rounds\":4}\n{"))
 	f.Add([]byte("null\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		answers(http.StatusOK, body)
 		rounds, final := uint64(0), false
-		w := &watch{f: func(j *protocol.JobInfo) {
+		see := func(j *protocol.JobInfo) {
 			if final || j.Rounds < rounds && !j.State.Final() {
 				t.Fatalf("round %d after %d, final %v", j.Rounds, rounds, final)
 			}
 			rounds, final = j.Rounds, j.State.Final()
-		}}
-		allocs.AtMost(t, 128*len(body)+callSlack, "a watch", func() { c.follow(context.Background(), c.places.given[0], "3", w) })
+		}
+		allocs.AtMost(t, 128*len(body)+callSlack, "a watch", func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			stop = cancel
+			c.Watch(ctx, "3", see)
+		})
 	})
 }
 

@@ -30,8 +30,8 @@ const (
 	blobTimeout = 2 * time.Minute
 	firstWait   = 20 * time.Millisecond
 	longestWait = 500 * time.Millisecond
-	// watchSilence is how long a watch may be silent before it is opened again: its
-	// coordinator may hang.
+	// watchSilence is how long a stream of changes may be silent before it is opened again:
+	// its coordinator may hang.
 	watchSilence = protocol.WatchSilence
 	longTry      = time.Second // after a longer try, Waiting is called at once
 	// leastTry is the least time for a request, even without patience: within it, a
@@ -84,6 +84,8 @@ type call struct {
 	limit        int64                         // bytes of a response; 0: take bounds it
 	take         func(io.Reader) error         // reads a successful response
 
+	stream  bool      // true if the response is a stream; timeout then bounds the wait for the next bytes
+	told    bool      // true if a line of a stream has come
 	brief   bool      // true if a coordinator that works answers at once
 	until   time.Time // a brief request is given up then
 	unknown bool      // true if a try without an answer may have changed something
@@ -113,13 +115,13 @@ func (t *transport) do(ctx context.Context, k *call) error {
 		}
 	}
 	began, pause := time.Now(), firstWait
-	k.brief, k.until = k.timeout <= tryTimeout && k.size <= smallBody, began.Add(max(t.Patience, leastTry))
+	k.brief, k.until = !k.stream && k.timeout <= tryTimeout && k.size <= smallBody, began.Add(max(t.Patience, leastTry))
 	for {
 		hopeless, err := t.tryAll(ctx, k)
 		if err == nil || hopeless {
 			return err
 		}
-		if time.Now().Add(pause).After(began.Add(t.Patience)) && !t.tireless() {
+		if time.Now().Add(pause).After(began.Add(t.Patience)) && !t.tireless() && !k.told {
 			servers := strings.ReplaceAll(strings.Join(t.places.all(), ", "), "http://", "")
 			return &Unavailable{servers, err, k.unknown}
 		}
@@ -186,8 +188,10 @@ func (t *transport) try(ctx context.Context, server string, k *call) (again bool
 	if k.brief && !t.tireless() {
 		timeout = min(timeout, time.Until(k.until))
 	}
-	timed, cancel := context.WithTimeoutCause(ctx, timeout, silent{timeout.Round(100 * time.Millisecond)})
-	defer cancel()
+	timed, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	over := time.AfterFunc(timeout, func() { cancel(silent{timeout.Round(100 * time.Millisecond)}) })
+	defer over.Stop()
 	asking, answered := timed, func() {}
 	if k.brief {
 		var end func()
@@ -201,7 +205,9 @@ func (t *transport) try(ctx context.Context, server string, k *call) (again bool
 	defer response.Body.Close()
 	answered()
 	var content io.Reader = response.Body
-	if k.limit > 0 {
+	if k.stream {
+		content = &noisyReader{&unsilent{response.Body, over, timeout}, func() { t.places.heard(server, false) }}
+	} else if k.limit > 0 {
 		content = &limited{r: response.Body, limit: k.limit, left: k.limit}
 	}
 	if err := k.take(content); err != nil {
@@ -291,8 +297,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// noisyReader calls came for each piece that is read. Over a slow link, a line of a watch
-// may take longer than the watch may be silent.
+// noisyReader calls came for each piece that is read.
 type noisyReader struct {
 	io.Reader
 	came func()
@@ -304,6 +309,21 @@ func (r *noisyReader) Read(p []byte) (n int, err error) {
 		r.came()
 	}
 	return n, err
+}
+
+// unsilent reads a stream. A timer is over if the next bytes do not come in time: over a slow
+// link, a line may take longer. Time in which nothing is read does not count.
+type unsilent struct {
+	io.Reader
+	over *time.Timer
+	time time.Duration
+}
+
+// Read implements io.Reader.
+func (r *unsilent) Read(p []byte) (int, error) {
+	r.over.Reset(r.time)
+	defer r.over.Stop()
+	return r.Reader.Read(p)
 }
 
 // at joins the elements of a path. Each stays one element for the server, whatever it

@@ -21,6 +21,8 @@ const (
 	// requestShare is the fraction of the connections that may have requests at a time.
 	// The other connections remain for those who ask how this coordinator is.
 	requestShare = 0.75
+	// streamShare is the fraction of these requests that may be streams of changes.
+	streamShare = 0.5
 )
 
 // httpServer serves HTTP within a budget. Its handler can be replaced at any time.
@@ -36,7 +38,8 @@ type httpServer struct {
 // yet.
 func newHTTPServer(l net.Listener, b Budget, log *slog.Logger) *httpServer {
 	s := &httpServer{connections: boundConnections(l, b.Connections), log: log}
-	limits := api.Limits{Requests: int(requestShare * float64(b.Connections)), Bodies: protocol.NewRoom(int(b.parts().bodies))}
+	requests := requestShare * float64(b.Connections)
+	limits := api.Limits{Requests: int(requests), Streams: int(streamShare * requests), Bodies: protocol.NewRoom(int(b.parts().bodies))}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.handler.Load()).ServeHTTP(w, r) })
 	s.server = &http.Server{
 		ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,

@@ -23,7 +23,7 @@ func (s *set) requests() *Requests {
 	}
 	s.all = append(s.all, r.total)
 	r.seconds = s.histograms("http_request_seconds",
-		"Time to answer an HTTP request, including bodies. Requests that wait by design (a watch, wait_ms) are not counted.", "route")
+		"Time to answer an HTTP request, including bodies. Requests that wait by design (a stream of changes, wait_ms) are not counted.", "route")
 	return r
 }
 

@@ -24,7 +24,8 @@ import (
 //	GET    /v1/jobs?state=&sort=&limit=    JobList (JobQuery says what may be asked)
 //	POST   /v1/jobs                        SubmitRequest -> JobInfo
 //	GET    /v1/jobs/{id or name}           JobInfo
-//	GET    /v1/jobs/{id or name}/watch     a JobInfo a line at each change, until it is final
+//	GET    /v1/jobs/{id or name}/changes   a JobInfo a line at each change, until it is final
+//	GET    /v1/experiments/{name}/changes  an ExperimentLine a line at each change, until it is final
 //	GET    /v1/jobs/{id or name}/curve     JobCurve
 //	POST   /v1/jobs/{id or name}/cancel    -> JobInfo
 //	POST   /v1/jobs/{id or name}/pause     -> JobInfo

@@ -233,64 +233,49 @@ func cutName(name string, width int) string {
 	return text
 }
 
-// The time between two readings of the runs of an experiment: the least, and as a multiple of the time of a reading. So
-// watching costs the cluster little.
-const (
-	leastReading  = 2 * time.Second
-	readingsApart = 20
-)
+// readAgain is the time after which a grid that could not be read is read again.
+const readAgain = 2 * time.Second
 
-// watchedGrid is the grid of an experiment on a cluster, as it was read last. The state of a run that has ended is read
-// once. Outcomes are not read.
+// watchedGrid is the grid of an experiment on a cluster: the runs that have ended come with its changes, and what runs
+// there are is read when it has changed. Outcomes are not read.
 type watchedGrid struct {
 	cl     *client.Client
 	name   string
 	layout *experiment.Layout // of the spec; nil: the layout of the last submission is read
 
-	of   string // the jobs and the outline that it is of
-	done int    // when it was read
-	next time.Time
-	jobs []*watchedJob
-	grid *cellGrid // nil: it was not read
+	ended map[runOfJob]protocol.CellState // what is known of runs, whether they are in the grid or not
+	of    string                          // the jobs and the outline that the grid is of
+	next  time.Time                       // the next reading
+	cells map[runOfJob][]*tables.Cell     // the cells of a run in the table; several if datasets have the same content
+	grid  *cellGrid                       // nil: it was not read
 }
 
-// watchedJob is what is known of the runs of a job.
-type watchedJob struct {
-	id    uint64
-	cells [][]*tables.Cell // by run: its cells in the table; several if datasets have the same content
-	known []bool           // by run: true if it has ended, or is not run
+type runOfJob struct {
+	job uint64
+	run int
 }
 
-// refresh reads how runs have ended if their number has changed and it is time to. After an error the grid stays as it
-// is: the report at the end says what is wrong.
-func (w *watchedGrid) refresh(ctx context.Context, x *protocol.Experiment) {
-	start, of := time.Now(), fmt.Sprintf("%d %d %s", x.Newest, x.Jobs, x.Outline)
-	if start.Before(w.next) || w.grid != nil && of == w.of && x.Done == w.done {
+// see takes a line of the changes of the experiment. If it cannot be read what runs there are, the grid stays as it is:
+// the report at the end says what is wrong.
+func (w *watchedGrid) see(ctx context.Context, x *protocol.ExperimentLine) {
+	for _, of := range x.RunsEnded {
+		for _, c := range of.Runs {
+			w.ended[runOfJob{of.Job, c.Task}] = c
+			w.take(runOfJob{of.Job, c.Task}, c)
+		}
+	}
+	of := fmt.Sprintf("%d %d %s", x.Newest, x.Jobs, x.Outline)
+	if w.grid != nil && of == w.of || time.Now().Before(w.next) {
 		return
 	}
-	if w.read(ctx, of) == nil {
-		w.done = x.Done
-	}
-	w.next = time.Now().Add(max(leastReading, readingsApart*time.Since(start)))
-}
-
-func (w *watchedGrid) read(ctx context.Context, of string) error {
-	if w.grid == nil || of != w.of {
-		if err := w.begin(ctx); err != nil {
-			return err
-		}
+	if w.read(ctx) == nil {
 		w.of = of
 	}
-	for _, j := range w.jobs {
-		if err := w.readJob(ctx, j); err != nil {
-			return err
-		}
-	}
-	return nil
+	w.next = time.Now().Add(readAgain)
 }
 
-// begin reads what the experiment has. How its runs have ended is not known then.
-func (w *watchedGrid) begin(ctx context.Context) error {
+// read reads what runs the experiment has.
+func (w *watchedGrid) read(ctx context.Context) error {
 	e, err := submission.Read(ctx, clusterSource{w.cl}, w.name)
 	if err != nil {
 		return err
@@ -308,71 +293,35 @@ func (w *watchedGrid) begin(ctx context.Context) error {
 			at[key] = append(at[key], &t.Cells[i])
 		}
 	}
-	var jobs []*watchedJob
+	of := make(map[runOfJob][]*tables.Cell)
 	for _, j := range e.Jobs {
 		cells, err := j.Cells()
 		if err != nil {
 			return err
 		}
-		of := &watchedJob{id: j.ID, known: make([]bool, len(cells))}
-		for i := range cells {
-			of.cells = append(of.cells, at[cells[i].Key])
+		for run := range cells {
+			of[runOfJob{j.ID, run}] = at[cells[run].Key]
 		}
-		jobs = append(jobs, of)
 	}
-	w.jobs, w.grid, w.done = jobs, gridOf(t), -1
-	return nil
-}
-
-// readJob reads what is not known of the runs of a job.
-func (w *watchedGrid) readJob(ctx context.Context, j *watchedJob) error {
-	for _, s := range unknown(j.known) {
-		if err := w.cl.Experiments().States(ctx, j.id, s.from, s.until, func(c protocol.CellState) error { return w.take(j, c) }); err != nil {
-			return err
-		}
+	w.cells, w.grid = of, gridOf(t)
+	for run, c := range w.ended {
+		w.take(run, c)
 	}
 	return nil
 }
 
-// take notes how a run has ended. A failed run counts as failed until it has ended well in another job.
-func (w *watchedGrid) take(j *watchedJob, c protocol.CellState) error {
-	if c.Task < 0 || c.Task >= len(j.cells) {
-		return fmt.Errorf("job %d: run %d of %d", j.id, c.Task, len(j.cells))
-	}
-	j.known[c.Task] = true
+// take notes in the grid how a run has ended. A failed run counts as failed until it has ended well in another job.
+func (w *watchedGrid) take(run runOfJob, c protocol.CellState) {
 	state := tables.Done
 	if c.Failed {
 		state = tables.Failed
 	}
-	for _, cell := range j.cells[c.Task] {
+	for _, cell := range w.cells[run] {
 		if !c.NotRun && cell.State != tables.Done {
 			w.grid.move(cell.Row, cell.Dataset, cell.State, state)
 			cell.State = state
 		}
 	}
-	return nil
-}
-
-// cellRange is the runs with from <= number < until.
-type cellRange struct{ from, until int }
-
-// betweenStretches is the least number of known runs between two stretches: to read fewer again costs less than a
-// request.
-const betweenStretches = 100
-
-// unknown lists stretches that contain all runs that are not known.
-func unknown(known []bool) (list []cellRange) {
-	for u, is := range known {
-		last := len(list) - 1
-		switch {
-		case is:
-		case last >= 0 && u-list[last].until < betweenStretches:
-			list[last].until = u + 1
-		default:
-			list = append(list, cellRange{u, u + 1})
-		}
-	}
-	return list
 }
 
 // lines draws the grid, or returns nil if it was not read.

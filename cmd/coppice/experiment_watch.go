@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/experiment"
@@ -15,39 +14,31 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// pollEvery is the time between two looks at an experiment.
-const pollEvery = time.Second
-
 // watchExperiment shows how far an experiment is until all of its jobs have ended, and returns how;
 // layout is that of its spec, or nil.
 func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.Layout) (protocol.JobState, error) {
-	m, grid := a.newLiveMeter(), &watchedGrid{cl: cl, name: name, layout: layout}
+	m, grid := a.newLiveMeter(), &watchedGrid{cl: cl, name: name, layout: layout, ended: make(map[runOfJob]protocol.CellState)}
 	defer m.clear()
 	cl.Faithful = true // the cluster keeps the jobs, however long it is away
-	for {
-		x, err := cl.Experiments().Show(a.ctx, name)
-		if client.IsNotFound(err) {
-			return "", noExperiment(name)
-		}
-		if err != nil {
-			return "", leftExperiment(name, err)
-		}
+	x, err := cl.Experiments().Watch(a.ctx, name, m.live, func(x *protocol.ExperimentLine) {
 		if x.Ended() {
-			for _, text := range x.Errors {
-				a.note("%s", text)
-			}
-			return x.State, nil
+			return // the report follows
 		}
 		if m.live {
-			grid.refresh(a.ctx, x)
+			grid.see(a.ctx, x)
 		}
-		m.showAll(experimentLine(x), grid.lines)
-		select {
-		case <-a.ctx.Done():
-			return "", leftExperiment(name, a.ctx.Err())
-		case <-time.After(pollEvery):
-		}
+		m.showAll(experimentLine(&x.Experiment), grid.lines)
+	})
+	if client.IsNotFound(err) {
+		return "", noExperiment(name)
 	}
+	if err != nil {
+		return "", leftExperiment(name, err)
+	}
+	for _, text := range x.Errors {
+		a.note("%s", text)
+	}
+	return x.State, nil
 }
 
 // experimentLine describes how far an experiment is.

@@ -43,10 +43,11 @@ func Handler(cfg Config) http.Handler {
 	cluster := &clusterHandlers{respond, cfg.ID, cfg.Store, cfg.Members, cfg.Status, &leading.forwarder}
 	dataset := &datasetHandlers{cfg.Store, blob}
 	view := jobView{cfg.Store, cfg.Running}
-	job := &jobHandlers{respond, view, cfg.Blobs, func() bool { return cfg.Status.Cluster().Leader == cfg.ID }}
+	job := &jobHandlers{respond, view, cfg.Blobs}
 	submission := &submissionHandlers{view, blob, cfg.Quotas}
 	result := &resultHandlers{store: cfg.Store, blobs: cfg.Blobs}
 	experiment := &experimentHandlers{respond, view, result, submission, job, make(chan struct{}, 1), make(chan struct{}, 1)}
+	changes := &changeHandlers{jobs: job, experiments: experiment, leads: func() bool { return cfg.Status.Cluster().Leader == cfg.ID }}
 	model := &modelHandlers{respond, view, cfg.Blobs}
 	backup := &backupHandlers{respond, cfg.Store, cfg.Blobs, cfg.Status.Cluster, cfg.Backed}
 	json := respond.json
@@ -79,6 +80,7 @@ func Handler(cfg Config) http.Handler {
 		{"GET /v1/experiments", leader, json(experiment.list)},
 		{"POST /v1/experiments", leader, json(experiment.submit)},
 		{"GET /v1/experiments/{name}", leader, json(experiment.get)},
+		{"GET /v1/experiments/{name}/changes", leader, changes.ofExperiment},
 		{"GET /v1/experiments/{name}/report", leader, experiment.writeReport},
 		{"POST /v1/experiments/{name}/cancel", leader, json(experiment.changeAll(cancels))},
 		{"POST /v1/experiments/{name}/pause", leader, json(experiment.changeAll(pauses))},
@@ -86,7 +88,7 @@ func Handler(cfg Config) http.Handler {
 		{"POST /v1/experiments/{name}/retry", leader, json(experiment.retry)},
 		{"DELETE /v1/experiments/{name}", leader, json(experiment.delete)},
 		{"GET /v1/jobs/{job}", leader, json(job.get)},
-		{"GET /v1/jobs/{job}/watch", leader, job.watch},
+		{"GET /v1/jobs/{job}/changes", leader, changes.ofJob},
 		{"POST /v1/jobs/{job}/cancel", leader, json(job.change(cancels))},
 		{"POST /v1/jobs/{job}/pause", leader, json(job.change(pauses))},
 		{"POST /v1/jobs/{job}/resume", leader, json(job.change(resumes))},
@@ -127,10 +129,14 @@ func urgent(r *http.Request) bool {
 	return false
 }
 
-// waits reports whether a request takes as long as something that it waits for.
-func waits(r *http.Request) bool {
-	return strings.HasSuffix(r.Pattern, "/watch") || r.URL.Query().Has("wait_ms")
+// streams reports whether a request is for a stream of changes.
+func streams(r *http.Request) bool {
+	path := r.URL.Path
+	return r.Method == http.MethodGet && strings.HasSuffix(path, "/changes") && (strings.HasPrefix(path, "/v1/jobs/") || strings.HasPrefix(path, "/v1/experiments/"))
 }
+
+// waits reports whether a request takes as long as something that it waits for.
+func waits(r *http.Request) bool { return streams(r) || r.URL.Query().Has("wait_ms") }
 
 // Starting serves a coordinator before its log is open: it says who the coordinator is
 // and what it waits for. Clients send every other request again, or to another

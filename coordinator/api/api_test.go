@@ -188,7 +188,7 @@ func TestBadSubmissions(t *testing.T) {
 	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.TestFraction = 2 }), "test_fraction")
 	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Name = "7" }), `"7"`)
 	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Folds, s.Assigned = 3, blobs.Sum(nil) }), "the list of folds", "is not on the cluster: upload the blob first")
-	for _, path := range []string{"/v1/jobs/9", "/v1/jobs/9/watch", "/v1/jobs/none"} {
+	for _, path := range []string{"/v1/jobs/9", "/v1/jobs/9/changes", "/v1/jobs/none"} {
 		s.refuse(404, "GET", path, nil, "there is no job")
 	}
 	s.refuse(404, "POST", "/v1/jobs/9/cancel", nil)
@@ -326,7 +326,7 @@ func TestNoLeader(t *testing.T) {
 	}
 	f.leader.Store(&nobody)
 	f.refuse(503, "POST", "/v1/jobs", submission("t", "n", nil), "no leader")
-	f.refuse(503, "GET", "/v1/jobs/1/watch", nil, "no leader")
+	f.refuse(503, "GET", "/v1/jobs/1/changes", nil, "no leader")
 	f.refuse(503, "PUT", "/v1/blobs/"+blobs.Sum(nil), nil, "no leader")
 
 	gone := httptest.NewServer(http.NotFoundHandler())
@@ -429,7 +429,7 @@ func TestFormerLeader(t *testing.T) {
 	}
 	defer cfg.Store.Close()
 	alone := serve(t, "a", cfg)
-	for _, path := range []string{"/v1/jobs", "/v1/datasets/x", "/v1/models", "/v1/jobs/1/watch"} {
+	for _, path := range []string{"/v1/jobs", "/v1/datasets/x", "/v1/models", "/v1/jobs/1/changes"} {
 		alone.refuse(http.StatusServiceUnavailable, "GET", path, nil, "leads")
 	}
 }

@@ -85,7 +85,7 @@ func TestRunsOf(t *testing.T) {
 	rest := check(other, dispatch.Live{Running: []schedule.RunningTask{{Task: 0, Since: now}}},
 		fmt.Sprintf("small x: 0 of 4, 0 in 0 s, [0], size %v; small y: 0 of 2, 0 in 0 s, [], size %v; ", 100*features, 100*features))
 	// Half as many samples take half the time: four runs of 3 s, and two of 2.5 s.
-	if e := progress.EstimateOf(slices.Concat(done, rest), 1); e.Seconds < 16.9 || e.Seconds > 17.1 || e.From != "from 4 of 8 runs of x, which has most left" {
+	if e := progress.EstimateOf(slices.Concat(done, rest), 1); e.Seconds < 16.9 || e.Seconds > 17.1 || e.From != "from 4 of 8 runs of x, which has most left, scaled to the size of small" {
 		t.Errorf("%+v", e)
 	}
 	s.get("DELETE", "/v1/datasets/art", nil, nil)

@@ -19,6 +19,8 @@ type Limits struct {
 	// Requests is how many requests are answered at once. More are refused with status
 	// 503, except urgent ones.
 	Requests int
+	// Streams is how many of these requests may be streams of changes.
+	Streams int
 	// Bodies is the room for the bodies of requests while they are read, except blobs. A byte of JSON counts as bodyFactor bytes, which is about what it takes once
 	// it is decoded.
 	Bodies *protocol.Room
@@ -45,17 +47,28 @@ type guard struct {
 	limits Limits
 	window time.Duration
 	active atomic.Int64 // requests that are being answered, without urgent ones
+	open   atomic.Int64 // streams of changes among them
 }
 
 // ServeHTTP implements http.Handler.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !urgent(r) {
+		excess := ""
 		defer g.active.Add(-1)
 		if g.active.Add(1) > int64(g.limits.Requests) {
+			excess = fmt.Sprintf("%d requests", g.limits.Requests)
+		}
+		if streams(r) {
+			defer g.open.Add(-1)
+			if g.open.Add(1) > int64(g.limits.Streams) {
+				excess = fmt.Sprintf("%d streams of changes", g.limits.Streams)
+			}
+		}
+		if excess != "" {
 			w.Header().Set("Connection", "close")
 			w.Header().Set("Retry-After", "1")
 			_ = writeJSON(w, http.StatusServiceUnavailable, protocol.Problem{
-				Error: fmt.Sprintf("%v: this coordinator serves at most %d requests at once (--max-connections); try again", errBusy, g.limits.Requests),
+				Error: fmt.Sprintf("%v: this coordinator serves at most %s at once (--max-connections); try again", errBusy, excess),
 			})
 			return
 		}

@@ -291,7 +291,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		c.ask(method, path, nil).Body.Close()
 	}
 	want := []string{
-		"GET /v1/backup 200 false", "GET /v1/cluster 200 true", "GET /v1/jobs/{job} 404 false", "GET /v1/jobs/{job}/watch 200 true",
+		"GET /v1/backup 200 false", "GET /v1/cluster 200 true", "GET /v1/jobs/{job} 404 false", "GET /v1/jobs/{job}/changes 200 true",
 		"POST /v1/jobs 200 false", "POST /v1/jobs/{job}/cancel 200 false", "other 404 false", "other 404 false",
 	}
 	testkit.Until(t, "all counted", func() bool { mu.Lock(); defer mu.Unlock(); return len(counted) == len(want) })

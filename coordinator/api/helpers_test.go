@@ -232,7 +232,7 @@ type lines struct {
 
 func (s *site) watch(job string) *lines {
 	s.t.Helper()
-	answer := s.ask("GET", "/v1/jobs/"+job+"/watch", nil)
+	answer := s.ask("GET", "/v1/jobs/"+job+"/changes", nil)
 	if answer.StatusCode != http.StatusOK {
 		s.t.Fatalf("status %d", answer.StatusCode)
 	}

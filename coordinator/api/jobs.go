@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -108,7 +107,6 @@ type jobHandlers struct {
 	responder
 	jobView
 	blobs *replica.Blobs
-	leads func() bool // true if this coordinator leads
 }
 
 func (h *jobHandlers) get(r *http.Request) (any, error) {
@@ -117,11 +115,16 @@ func (h *jobHandlers) get(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	info := h.info(j, st.Index())
+	return h.describeOne(j, st.Index()), nil
+}
+
+// describeOne is info with the workers of the job.
+func (h *jobHandlers) describeOne(j *state.Job, index uint64) protocol.JobInfo {
+	info := h.info(j, index)
 	if j.State == protocol.Running {
 		info.Workers = h.running.Workers(j.ID)
 	}
-	return info, nil
+	return info
 }
 
 func (h *jobHandlers) list(r *http.Request) (any, error) {
@@ -234,42 +237,6 @@ func (h *jobHandlers) change(c change) func(*http.Request) (any, error) {
 			return nil, err
 		}
 		return h.info(changed.(*state.Job), index), nil
-	}
-}
-
-// watch writes the job as a line of JSON at each change, until it has ended. A job that
-// does not change is written again every protocol.WatchBeat, so that the client can tell
-// a slow job from a lost connection.
-func (h *jobHandlers) watch(w http.ResponseWriter, r *http.Request) {
-	j, err := findJob(h.store.State(), r.PathValue("job"))
-	if err != nil {
-		h.answer(w, nil, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/jsonl")
-	flush := http.NewResponseController(w)
-	enc := json.NewEncoder(w)
-	repeat := time.NewTicker(protocol.WatchBeat)
-	defer repeat.Stop()
-	var sent *state.Job
-	for {
-		st, changed := h.store.Watch()
-		if j = st.Job(j.ID); j == nil || !h.leads() {
-			return // the client asks again, and finds the leader or hears that the job was deleted
-		}
-		if j != sent {
-			if enc.Encode(h.info(j, st.Index())) != nil || flush.Flush() != nil || j.State.Final() {
-				return
-			}
-			sent = j
-		}
-		select {
-		case <-r.Context().Done():
-			return
-		case <-changed:
-		case <-repeat.C:
-			sent = nil
-		}
 	}
 }
 

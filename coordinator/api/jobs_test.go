@@ -219,7 +219,7 @@ func TestDeleteJobs(t *testing.T) {
 	says := fmt.Sprintf("job %d (done) was deleted", done.ID)
 	for _, key := range []string{"done", strconv.FormatUint(done.ID, 10)} {
 		s.refuse(404, "GET", "/v1/jobs/"+key, nil, says)
-		s.refuse(404, "GET", "/v1/jobs/"+key+"/watch", nil, says)
+		s.refuse(404, "GET", "/v1/jobs/"+key+"/changes", nil, says)
 		s.refuse(404, "POST", "/v1/jobs/"+key+"/cancel", nil, says)
 		s.refuse(404, "DELETE", "/v1/models/"+key, nil, says)
 	}
@@ -246,7 +246,7 @@ func TestWatchOfADeletedJob(t *testing.T) {
 	s.get("POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{j.ID}}, nil)
 	for range l.ch { // perhaps the last line, and the end
 	}
-	s.refuse(404, "GET", fmt.Sprintf("/v1/jobs/%d/watch", j.ID), nil, "(job) was deleted")
+	s.refuse(404, "GET", fmt.Sprintf("/v1/jobs/%d/changes", j.ID), nil, "(job) was deleted")
 }
 
 // TestPrune deletes what ended long enough ago, in more than one entry if need be; a dry

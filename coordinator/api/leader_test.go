@@ -69,7 +69,7 @@ func TestSilentLeader(t *testing.T) {
 	f.get("GET", "/v1/jobs", nil, &list)
 	quiet.Store(true)
 	f.refuse(503, "GET", "/v1/jobs", nil, "did not answer")
-	f.refuse(503, "GET", "/v1/jobs/1/watch", nil, "did not answer")
+	f.refuse(503, "GET", "/v1/jobs/1/changes", nil, "did not answer")
 	f.refuse(503, "PUT", "/v1/blobs/"+blobs.Sum(nil), nil, "did not answer")
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -210,6 +211,51 @@ func (h *resultHandlers) statesOf(ctx context.Context, asked *runRange) (_ *prot
 	return &page.JobCellStates, nil
 }
 
+// newStates calls take with how runs of a job have ended that are not known, about a page of
+// them, and takes nothing twice if take makes them known. more is true if others may follow. A
+// run is left out if its outcome cannot be read now.
+func (h *resultHandlers) newStates(ctx context.Context, j *state.Job, known []bool, take func(protocol.CellState)) (more bool) {
+	if j.State == protocol.Done {
+		first := slices.Index(known, false)
+		if first < 0 {
+			return false
+		}
+		page, err := h.statesOf(ctx, &runRange{j, first, len(known)})
+		if err != nil {
+			return false
+		}
+		for _, c := range page.States {
+			if !known[c.Task] {
+				take(c)
+			}
+		}
+		return page.Next > 0
+	}
+	page, bytes, get := new(statePage), uint64(0), h.getter(ctx, j)
+	for part := range j.RecordedFrom(j.Round+1, 0) {
+		run := int(part.Task)
+		if run >= len(known) || known[run] {
+			continue
+		}
+		if page.full() || bytes > maxFoldReads || ctx.Err() != nil {
+			more = true
+			break
+		}
+		if !part.WasRun() {
+			page.skip(run)
+			continue
+		}
+		bytes += part.Bytes
+		if b, err := get(part.Digest.String()); err == nil {
+			_ = page.add(run, b, part.Compute) // a run is left out if its outcome is damaged
+		}
+	}
+	for _, c := range page.States {
+		take(c)
+	}
+	return more
+}
+
 // fill adds runs that have ended to a page. next is the run to ask for next; 0: there is
 // none.
 func (h *resultHandlers) fill(ctx context.Context, page runPage, asked *runRange) (next int, err error) {
@@ -259,16 +305,21 @@ func (h *resultHandlers) fillStored(ctx context.Context, page runPage, asked *ru
 	return 0, nil
 }
 
+// getter returns how recorded results of a job are read: of a job that has not ended only here.
+func (h *resultHandlers) getter(ctx context.Context, j *state.Job) func(digest string) ([]byte, error) {
+	if !j.State.Final() {
+		return h.blobs.Folder.Get
+	}
+	return func(digest string) ([]byte, error) { return h.blobs.Get(ctx, digest) }
+}
+
 // fillRecorded reads the recorded results of a job that is not done. While the job has
 // not ended, it leaves out a result that is not here: it may be here later.
 func (h *resultHandlers) fillRecorded(ctx context.Context, page runPage, asked *runRange) (next int, err error) {
 	j, bytes := asked.job, uint64(0)
 	var outcome []byte // the last outcome that was read; many failed runs have the same
 	var digest digests.Digest
-	get := h.blobs.Folder.Get
-	if j.State.Final() {
-		get = func(digest string) ([]byte, error) { return h.blobs.Get(ctx, digest) }
-	}
+	get := h.getter(ctx, j)
 	for part := range j.RecordedFrom(j.Round+1, uint32(asked.from)) {
 		run := int(part.Task)
 		if run >= asked.until {
