@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -30,14 +31,32 @@ func (e Experiments) Show(ctx context.Context, name string) (*protocol.Experimen
 	return &v, e.client.json(ctx, http.MethodGet, at("experiments", name), nil, &v)
 }
 
-// Submit queues the jobs of an experiment, all of them or none. A submission
-// that is sent again because its answer was lost makes no other jobs.
-func (e Experiments) Submit(ctx context.Context, r protocol.ExperimentRequest) (*protocol.JobList, error) {
-	if r.Token == "" {
-		r.Token = rand.Text()
-	}
-	var v protocol.JobList
+// Submit queues the runs of a spec that no job of its experiment has or will have, all of them or none. A submission that is
+// sent again because its answer was lost makes no other jobs. If the spec or its data have mistakes, the error is an Error
+// with Mistakes; if runs would be orphaned and r does not allow that, it is an Error with Plan.
+func (e Experiments) Submit(ctx context.Context, r protocol.ExperimentRequest) (*protocol.ExperimentPlan, error) {
+	r.Token = cmp.Or(r.Token, rand.Text())
+	var v protocol.ExperimentPlan
 	return &v, e.client.json(ctx, http.MethodPost, at("experiments"), r, &v)
+}
+
+// Check says what Submit would do. Datasets need not be on the cluster: r may have their manifests.
+func (e Experiments) Check(ctx context.Context, r protocol.ExperimentRequest) (*protocol.ExperimentPlan, error) {
+	var v protocol.ExperimentPlan
+	return &v, e.client.json(ctx, http.MethodPost, at("experiments")+"?check=true", r, &v)
+}
+
+// Retry queues runs of the last submission of an experiment again: the runs that failed and, unless onlyFailed is true, the
+// runs without a result that no job will do.
+func (e Experiments) Retry(ctx context.Context, name string, onlyFailed bool) (*protocol.ExperimentPlan, error) {
+	var v protocol.ExperimentPlan
+	return &v, e.client.json(ctx, http.MethodPost, at("experiments", name, "retry"), protocol.ExperimentRetry{Token: rand.Text(), Failed: onlyFailed}, &v)
+}
+
+// Delete deletes an experiment that has ended, with its jobs.
+func (e Experiments) Delete(ctx context.Context, name string) (*protocol.Deletion, error) {
+	var v protocol.Deletion
+	return &v, e.client.json(ctx, http.MethodDelete, at("experiments", name), nil, &v)
 }
 
 // Report returns the report of the runs that have ended. The keys of options are format, no_times, sample, all_tests and

@@ -350,6 +350,10 @@ type Error struct {
 	Status  int // HTTP status
 	Message string
 	Unknown bool // true if the request may have changed something all the same
+	// Mistakes lists what is wrong with the spec of an experiment and its data.
+	Mistakes []string
+	// Plan is set if a submission of an experiment was refused because runs would be orphaned.
+	Plan *protocol.ExperimentPlan
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -369,8 +373,8 @@ func IsConflict(err error) bool {
 
 // The bounds of responses in bytes.
 const (
-	maxProblem = 64 << 10 // of an error
-	maxSelf    = 1 << 20  // of what a coordinator says of itself
+	maxProblem = 1 << 20 // of an error
+	maxSelf    = 1 << 20 // of what a coordinator says of itself
 )
 
 // prober sends each probe over a connection of its own, since a connection that hangs
@@ -457,7 +461,11 @@ func refusal(server string, r *http.Response) (again bool, err error) {
 		r.StatusCode == http.StatusGatewayTimeout || r.StatusCode == http.StatusTooManyRequests
 	switch {
 	case json.Unmarshal(b, &p) == nil && p.Error != "":
-		return retry, &Error{r.StatusCode, p.Error, p.Unknown}
+		refused := &Error{Status: r.StatusCode, Message: p.Error, Unknown: p.Unknown, Mistakes: p.Mistakes}
+		if p.Plan != nil && json.Unmarshal(p.Plan, &refused.Plan) != nil {
+			return true, stranger(server, "the server answers with a plan that cannot be read")
+		}
+		return retry, refused
 	case retry:
 		return true, fmt.Errorf("%s: the server answers %s", bare(server), strings.TrimSpace(r.Status))
 	case r.StatusCode == http.StatusBadRequest && strings.Contains(string(b), "HTTPS"): // servers in Go, nginx, Apache

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Rows is a block of N rows: features (float32, dense or sparse) and label
@@ -147,8 +148,9 @@ type Data struct {
 	of   *Data     // whose missing features are filled here; nil: of none
 	fill []float64 // what takes their place, by feature
 
+	shards []atomic.Pointer[Rows] // nil: not added. Kernels ask for a shard for each row that they draw
+
 	mu        sync.RWMutex
-	shards    []*Rows
 	selection map[selectionKey][]RowRef
 }
 
@@ -162,7 +164,7 @@ type selectionKey struct {
 func NewData(m *Manifest, roles []Roles) *Data {
 	return &Data{
 		Manifest: m, roles: roles,
-		shards:    make([]*Rows, len(m.Shards)),
+		shards:    make([]atomic.Pointer[Rows], len(m.Shards)),
 		selection: make(map[selectionKey][]RowRef),
 	}
 }
@@ -177,19 +179,15 @@ func (d *Data) Filled(values []float64) *Data {
 
 // filled returns shard i with its missing features filled.
 func (d *Data) filled(i int) *Rows {
-	d.mu.RLock()
-	r := d.shards[i]
-	d.mu.RUnlock()
-	if r != nil {
-		return r
-	}
 	raw := d.of.Shard(i)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.shards[i] == nil {
-		d.shards[i] = raw.filled(d.fill)
+	r := d.shards[i].Load()
+	if r == nil {
+		r = raw.filled(d.fill)
+		d.shards[i].Store(r)
 	}
-	return d.shards[i]
+	return r
 }
 
 // filled returns r with values in the place of missing features. Sparse rows do not list those
@@ -226,9 +224,7 @@ func (r *Rows) filled(values []float64) *Rows {
 
 // SetShard adds shard i. Rows of a shard never change.
 func (d *Data) SetShard(i int, r *Rows) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.shards[i] = r
+	d.shards[i].Store(r)
 }
 
 // HasShard reports whether shard i was added.
@@ -236,23 +232,19 @@ func (d *Data) HasShard(i int) bool {
 	if d.of != nil {
 		return d.of.HasShard(i)
 	}
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	return d.shards[i] != nil
+	return d.shards[i].Load() != nil
 }
 
 // Shard returns shard i, which must have been added: the shards of a unit are added before
 // the kernel runs.
 func (d *Data) Shard(i int) *Rows {
-	if d.of != nil {
+	switch r := d.shards[i].Load(); {
+	case r != nil:
+		return r
+	case d.of != nil:
 		return d.filled(i)
 	}
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	if d.shards[i] == nil {
-		panic(fmt.Sprintf("dataset: shard %d is not at hand", i))
-	}
-	return d.shards[i]
+	panic(fmt.Sprintf("dataset: shard %d is not at hand", i))
 }
 
 // Role returns the role of an original row number.

@@ -353,6 +353,29 @@ func (s *SplitList) check(names []string, rows int) error {
 	return nil
 }
 
+// DecodeSplits reads a list that EncodeFolds wrote: the folds of so many rows or, if overlap is true, splits.
+func DecodeSplits(b []byte, folds int, overlap bool, rows int) (*SplitList, error) {
+	if folds < 1 {
+		return nil, kindErrorf(ErrFormat, "want at least one fold, got %d", folds)
+	}
+	list, err := Split{Folds: folds, Overlap: overlap, Assigned: "given"}.Decode(b, rows)
+	if err != nil {
+		return nil, err
+	}
+	s := &SplitList{Assigned: list, Folds: folds, Overlap: overlap}
+	if overlap {
+		return s, s.check(nil, rows)
+	}
+	has := make([]bool, folds)
+	for _, fold := range list {
+		has[fold] = true
+	}
+	if fold := slices.Index(has, false); fold >= 0 {
+		return nil, kindErrorf(ErrFormat, "fold %d has no samples", fold)
+	}
+	return s, nil
+}
+
 // SplitFile reads a split file of the rows of the file that the dataset was imported from, see
 // the function SplitFile, and returns what it says of the dataset's rows.
 func (m *Manifest) SplitFile(path string) (*SplitList, error) {

@@ -17,6 +17,45 @@ func OtherNote(s *Spec, before *Layout, place string) []string {
 	return []string{fmt.Sprintf("%s had results of another spec with the same name, %s. Reports now use this spec. The results of the other spec are kept, and used if it is run again", place, before.Table.Spec.File)}
 }
 
+// Orphans are the runs of an earlier layout that have results, or will have them, and that a new layout does not have.
+type Orphans struct {
+	Count int
+	List  []string // by dataset and method
+}
+
+// OrphansOf returns the orphans of a layout that replaces an earlier one, or nil; has reports whether a run has a result or
+// will have one.
+func (l *Layout) OrphansOf(before *Layout, has func(key string) bool) (o Orphans) {
+	if before == nil {
+		return o
+	}
+	keeps := l.Has()
+	counts, order := make(map[result.Name]int), []result.Name(nil) // by dataset and method
+	for i, key := range before.Keys {
+		if key == "" || keeps[key] || !has(key) {
+			continue
+		}
+		o.Count++
+		of := before.Table.NameOf(&before.Table.Cells[i])
+		of.Repeat, of.Fold = 0, 0
+		if counts[of]++; counts[of] == 1 {
+			order = append(order, of)
+		}
+	}
+	for _, of := range order {
+		o.List = append(o.List, fmt.Sprintf("%s, %s: %s", of.Dataset, of.Row, runs(counts[of])))
+	}
+	return o
+}
+
+// runs counts runs.
+func runs(n int) string {
+	if n == 1 {
+		return "1 run"
+	}
+	return units.Count(n) + " runs"
+}
+
 // SameNotes names the methods and datasets that are others under a second name, and the folds that repeats have again.
 func SameNotes(t *result.Table) (list []string) {
 	for i := range t.Rows {

@@ -45,7 +45,7 @@ type Set struct {
 func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 	o := &Outline{
 		Table:   &result.Table{Name: s.Name, Measures: s.Measures, Clip: s.Clip, Cells: []result.Cell{}, Spec: s.identity()},
-		Skipped: skipped, Clip: s.Clip, Record: s.Record, Text: s.source,
+		Skipped: skipped, Clip: s.Clip, Record: s.Record, Text: s.Source,
 	}
 	for i := range s.Rows {
 		o.Table.Rows = append(o.Table.Rows, rowOf(&s.Rows[i]))

@@ -24,7 +24,7 @@ var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "methods"
 // depend on the data. If it finds mistakes, the error is of type Errors and has all of them, and
 // the spec has what could be read.
 func Parse(file string, b []byte) (*Spec, error) {
-	s := &Spec{Seed: spec.DefaultSeed, file: file, source: string(b)}
+	s := &Spec{Seed: spec.DefaultSeed, file: file, Source: string(b)}
 	s.try(func() {
 		root, wrong := kind.Mapping(b)
 		if wrong != nil {

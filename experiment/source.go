@@ -15,10 +15,10 @@ import (
 
 // identity returns what identifies the text of the spec; nil: the spec was not read from a text.
 func (s *Spec) identity() *result.Spec {
-	if s.source == "" {
+	if s.Source == "" {
 		return nil
 	}
-	sum := sha256.Sum256([]byte(s.source))
+	sum := sha256.Sum256([]byte(s.Source))
 	return &result.Spec{File: filepath.Base(s.file), Digest: hex.EncodeToString(sum[:]), Data: s.Data}
 }
 

@@ -21,7 +21,7 @@ func TestCompare(t *testing.T) {
 		return s
 	}
 	ran := parse("folder/study.yaml", text)
-	results := &Layout{Table: &result.Table{Spec: ran.identity()}, Text: ran.source}
+	results := &Layout{Table: &result.Table{Spec: ran.identity()}, Text: ran.Source}
 	for _, c := range []struct {
 		file, text string
 		want       Kinship

@@ -28,9 +28,10 @@ type Spec struct {
 	Record      Recorded
 	// Data is the folder of its files, if it is not the spec's folder. It is no part of the text.
 	Data string
+	// Source is the text that the spec was read from.
+	Source string
 
-	file   string
-	source string // the text
+	file string
 
 	// While the text is read.
 	mistakes    Errors

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -59,6 +60,10 @@ type Problem struct {
 	Error string `json:"error"`
 	// Unknown is true if the request may have changed something all the same, or may still do so.
 	Unknown bool `json:"unknown,omitempty"`
+	// Mistakes lists what is wrong with the spec of an experiment and its data, each with its line.
+	Mistakes []string `json:"mistakes,omitempty"`
+	// Plan is an ExperimentPlan if a submission of an experiment was refused because runs would be orphaned.
+	Plan json.RawMessage `json:"plan,omitempty"`
 }
 
 // ClusterLocal is the path of what any coordinator knows of the cluster. It answers at once and

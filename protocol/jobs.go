@@ -130,28 +130,6 @@ type JobInfo struct {
 	EvaluatedOn string             `json:"evaluated_on,omitempty"`
 }
 
-// ExperimentRequest submits the jobs of an experiment, all of them or none.
-type ExperimentRequest struct {
-	Token string          `json:"token"` // names the submission, as in a SubmitRequest
-	Name  string          `json:"name"`
-	Jobs  []ExperimentJob `json:"jobs"`
-	// Outline is the digest of a blob that says what the experiment has from now on, for
-	// reports: the cluster does not read it. With one, an experiment that is there may be
-	// submitted without jobs.
-	Outline string `json:"outline,omitempty"`
-	// After is JobInfo.Index of the experiment's jobs as they were read before. A submission without jobs is refused
-	// if another outline was submitted since then; 0: it is not.
-	After uint64 `json:"after,omitempty"`
-}
-
-// ExperimentJob is a job of runs on one dataset.
-type ExperimentJob struct {
-	Name    string          `json:"name"`
-	Dataset string          `json:"dataset"` // name
-	Job     *round.Job      `json:"job"`
-	Spec    json.RawMessage `json:"spec"` // what a report needs beside the results
-}
-
 // CellsPage is the greatest number of runs in one answer, and in one blob of outcomes.
 const CellsPage = 1000
 

@@ -97,12 +97,15 @@ func failureOf(ctx context.Context, err error) failure {
 		}
 	}
 	var refused *client.Error
+	if errors.As(err, &refused) && len(refused.Mistakes) > 1 { // the leader read the spec
+		f.Mistakes = refused.Mistakes
+	}
 	switch {
 	case errors.Is(err, context.Canceled):
 		by := signalled{syscall.SIGINT}
 		errors.As(context.Cause(ctx), &by)
 		f.Kind, f.Code = "interrupted", exitSignal+int(by.Signal)
-	case isUsage(err):
+	case isUsage(err) || refused != nil && len(refused.Mistakes) > 0:
 		f.Kind, f.Code = "usage", exitUsage
 	case errors.Is(err, fs.ErrNotExist) || client.IsNotFound(err):
 		f.Kind = "not_found"

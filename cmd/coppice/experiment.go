@@ -92,7 +92,6 @@ type experimentRunCmd struct {
 	Dir   string `placeholder:"DIR" help:"With --local: folder for the results of runs. Runs with a result there are not repeated (default: NAME.experiment in the folder of the spec)."`
 	Local bool   `help:"Run in this process, without a cluster."`
 	cellFlags
-	KeepModels bool `help:"Keep the model of each run, as a model of the cluster; with --local, in the folder models of --dir."`
 	threadsFlag
 	reportFlags
 	changeFlags
@@ -125,6 +124,9 @@ func (c *experimentRunCmd) Run(a *app) error {
 	if c.Dir == "" {
 		c.Dir = folderOf(c.Spec, s.Name)
 	}
+	if c.DryRun {
+		return c.dryRun(a, s)
+	}
 	t, err := c.runHere(a, s)
 	if err != nil {
 		return err
@@ -132,26 +134,31 @@ func (c *experimentRunCmd) Run(a *app) error {
 	return c.write(a, t)
 }
 
-// runThere submits the cells that no job of the experiment has, and waits for the end.
+// runThere submits the runs that no job of the experiment has, and waits for the end.
 func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 	cl, err := c.connect(a)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	sub, err := c.submit(a, cl, s, &c.cellFlags, c.KeepModels)
+	p, err := c.submit(a, cl, s, &c.cellFlags)
 	if err != nil {
 		return err
 	}
-	if sub.Empty && sub.Request.After == 0 {
-		var refused []string
-		for _, f := range failuresOf(sub.Layout.Fill(nil, nil)) {
-			refused = append(refused, f.text)
-		}
-		return fmt.Errorf("%s: no method supports any dataset, so there is nothing to run: %s", c.Spec, strings.Join(refused, "; "))
+	if c.DryRun {
+		return a.printPlan(p)
 	}
-	a.note("%s of experiment %s submitted", plural(sub.Runs, "run"), s.Name)
-	return watchAndReport(a, cl, s.Name, sub.Layout, c.Spec, &c.serverFlags, &c.reportFlags)
+	a.note("%s of experiment %s submitted", plural(p.Runs, "run"), s.Name)
+	return watchAndReport(a, cl, s.Name, nil, c.Spec, &c.serverFlags, &c.reportFlags)
+}
+
+// printPlan prints what a submission would add.
+func (a *app) printPlan(p *protocol.ExperimentPlan) error {
+	return a.print(p, func(w io.Writer) {
+		for _, line := range planLines(p) {
+			fmt.Fprintln(w, line)
+		}
+	})
 }
 
 type experimentShowCmd struct {

@@ -63,7 +63,7 @@ func TestChangedCells(t *testing.T) {
 	says := "2 runs are repeated, because their data, settings, folds or seed have changed: first, mine, fold 0; first, mine, fold 1\n"
 	for _, where := range [][]string{{"--local"}, {"--server", start(t, 1, 1).Servers()}} {
 		first := coppice(t, append([]string{"experiment", "run", spec(3)}, where...)...)
-		second := coppice(t, append([]string{"experiment", "run", spec(4)}, where...)...)
+		second := coppice(t, append([]string{"experiment", "run", spec(4), "--yes"}, where...)...)
 		third := coppice(t, append([]string{"experiment", "run", spec(4)}, where...)...)
 		if strings.Contains(first.stderr+third.stderr, "repeated") || !strings.Contains(second.stderr, says) || third.code != exitOK {
 			t.Errorf("%v: %s\n%s\n%s", where, first.stderr, second.stderr, third.stderr)
@@ -171,7 +171,7 @@ func cellsOfTwoRuns(t *testing.T, n int) {
 		t.Fatalf("%d runs", got)
 	}
 	more := spec(n/20+n/40, "{algorithm: aa-knn, settings: {k: 7}}, aa-knn")
-	there = tableOf(t, "experiment", "run", more, "--server", server)
+	there = tableOf(t, "experiment", "run", more, "--yes", "--server", server)
 	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", more, "--local")), asJSON(t, there)); diff != "" {
 		t.Error(diff)
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
+
+	"github.com/mattn/go-isatty"
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
-	"github.com/coppice-ldl/coppice/experiment/folds"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/state"
 	"github.com/coppice-ldl/coppice/experiment/submission"
@@ -21,6 +24,9 @@ type cellFlags struct {
 	Record      []string `placeholder:"WORDS" help:"Data to record of each run, for the figures of reports: curve (the learning curve), predictions (of 6 test samples), or both (default: the key record of the spec)."`
 	RecordAgain bool     `help:"Repeat the runs that ended without the data of --record."`
 	RetryFailed bool     `help:"Repeat the runs that failed."`
+	KeepModels  bool     `help:"Keep the model of each run, as a model of the cluster; with run --local, in the folder models of --dir."`
+	DryRun      bool     `help:"Only print how many runs are new, kept and orphaned. Nothing is imported or run."`
+	Yes         bool     `help:"Do not ask if the spec has changed and runs of its last version become orphaned: their results are kept, but reports leave them out."`
 }
 
 // set takes the flags into a spec.
@@ -41,89 +47,78 @@ func (f *cellFlags) wants(r *experiment.Record, of *experiment.Recorded) bool {
 	return f.RetryFailed && r.Outcome.Error != "" || f.RecordAgain && r.Lacks(of)
 }
 
-// planThere puts the datasets on the cluster and plans their cells.
-func (s *specArg) planThere(a *app, cl *client.Client, of *experiment.Spec) (plans []submission.Plan, skipped []string, err error) {
+// requestOf makes the request that submits a spec, and imports the files of its datasets. For a check, files are only read.
+func (s *specArg) requestOf(a *app, cl *client.Client, of *experiment.Spec, flags *cellFlags, check bool) (*protocol.ExperimentRequest, error) {
+	r := &protocol.ExperimentRequest{
+		File: s.Spec, Spec: of.Source, Data: s.Data, Datasets: make(map[string]protocol.ExperimentData), NoBudget: s.NoBudget,
+		Record: flags.Record, RecordAgain: flags.RecordAgain, RetryFailed: flags.RetryFailed, KeepModels: flags.KeepModels, LeaveOut: flags.Yes,
+	}
 	var mistakes experiment.Errors
 	for i := range of.Datasets {
 		d := &of.Datasets[i]
-		if d.File != "" && len(mistakes) > 0 { // nothing is run, so nothing is imported
-			m := newMeter(a.stderr)
-			err := s.checkFile(a, m, of, d)
-			m.clear()
-			if err != nil && !a.collect(&mistakes, err) {
-				return nil, nil, err
-			}
+		if d.File == "" {
 			continue
 		}
-		there, err := true, error(nil)
-		if d.File != "" {
-			there, err = s.isThere(of, d)
-		}
-		if err == nil && !there {
+		there, err := s.isThere(of, d)
+		switch {
+		case err != nil:
+		case !there:
 			a.note("skipped: dataset %s, because %s does not exist", d.Name, s.path(d.File))
-			skipped = append(skipped, d.Name)
+			r.Datasets[d.Name] = protocol.ExperimentData{Missing: true}
 			continue
-		}
-		var p submission.Plan
-		if err == nil {
-			p, err = s.planOne(a, cl, of, d)
+		case len(mistakes) > 0: // nothing is run, so nothing is imported
+			m := newMeter(a.stderr)
+			err = s.checkFile(a, m, of, d)
+			m.clear()
+		default:
+			r.Datasets[d.Name], err = s.send(a, cl, of, d, check)
 		}
 		if err != nil && !a.collect(&mistakes, err) {
-			return nil, nil, err
+			return nil, err
 		}
-		plans = append(plans, p)
 	}
-	if err := mistakes.Sorted(); err != nil {
-		return nil, nil, err
-	}
-	if len(plans) == 0 {
-		return nil, nil, fmt.Errorf("%s: the files of all datasets are missing", s.Spec)
-	}
-	return plans, skipped, nil
+	return r, mistakes.Sorted()
 }
 
-func (s *specArg) planOne(a *app, cl *client.Client, of *experiment.Spec, d *experiment.Dataset) (none submission.Plan, _ error) {
-	set, err := s.send(a, cl, of, d)
-	if err != nil {
-		return none, err
-	}
-	data := &experiment.Data{Manifest: set.Manifest}
-	if g := set.Manifest.Groups; g != nil && d.Folds.Way == folds.Groups {
-		b, err := cl.Blob(a.ctx, g.Digest)
-		if err != nil {
-			return none, err
-		}
-		if data.Groups, err = dataset.DecodeFolds(b, set.Manifest.Rows); err != nil {
-			return none, err
-		}
-	}
-	if data.Splits, err = s.splits(of, d, set.Manifest); err != nil {
-		return none, err
-	}
-	p, err := experiment.NewPlan(of, d, data)
-	return submission.Plan{Plan: p, On: set.Name}, err
-}
-
-// send returns the dataset on the cluster, importing a file.
-func (s *specArg) send(a *app, cl *client.Client, of *experiment.Spec, d *experiment.Dataset) (*protocol.Dataset, error) {
-	if d.On != "" {
-		set, err := cl.Dataset(a.ctx, d.On)
-		if client.IsNotFound(err) {
-			return nil, of.Error(d.At, "the cluster has no dataset %q", d.On)
-		}
-		return set, err
-	}
-	src, checks, err := s.source(a, of, d)
-	if err != nil {
-		return nil, err
-	}
+// send imports the file of a dataset, and uploads the list of folds that the dataset names. For a check, it only reads the
+// file.
+func (s *specArg) send(a *app, cl *client.Client, of *experiment.Spec, d *experiment.Dataset, check bool) (sent protocol.ExperimentData, err error) {
 	m := newMeter(a.stderr)
 	defer m.clear()
-	set, err := importAs(a.ctx, cl, d.Name, src, readingFor(a.ctx, "reading data", checks, m))
-	if client.IsConflict(err) {
-		return nil, of.Error(d.At, "%v; give this experiment another name with the key name", err)
+	var rows *dataset.Manifest
+	if check {
+		l, err := s.loadOne(a, m, of, d)
+		if err != nil {
+			return sent, err
+		}
+		if l.groups != nil {
+			if _, err := cl.PutBlob(a.ctx, dataset.EncodeFolds(l.groups)); err != nil {
+				return sent, err
+			}
+		}
+		rows = l.data.Manifest
+		sent.Manifest = rows
+	} else {
+		src, checks, err := s.source(a, of, d)
+		if err != nil {
+			return sent, err
+		}
+		set, err := importAs(a.ctx, cl, d.Name, src, readingFor(a.ctx, "reading data", checks, m))
+		if client.IsConflict(err) {
+			return sent, of.Error(d.At, "%v; give this experiment another name with the key name", err)
+		}
+		if err != nil {
+			return sent, located(of, d, err)
+		}
+		rows, sent.Dataset = set.Manifest, set.Name
 	}
-	return set, located(of, d, err)
+	list, err := s.splits(of, d, rows)
+	if err != nil || list == nil {
+		return sent, err
+	}
+	sent.Folds = &protocol.ExperimentFolds{Folds: list.Folds, Overlap: list.Overlap}
+	sent.Folds.Digest, err = cl.PutBlob(a.ctx, dataset.EncodeFolds(list.Assigned))
+	return sent, err
 }
 
 // noExperiment says that a cluster has no experiment of that name.
@@ -193,38 +188,69 @@ func (a *app) noteAll(list []string) {
 	}
 }
 
-// submit submits the runs of a spec that no job of its experiment has, and the runs that flags repeat. models: their
-// models are kept.
-func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *cellFlags, models bool) (*submission.Submission, error) {
-	e, err := submission.Read(a.ctx, clusterSource{cl}, of.Name)
+// submit submits the runs of a spec that no job of its experiment has, and the runs that flags repeat.
+func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *cellFlags) (*protocol.ExperimentPlan, error) {
+	r, err := s.requestOf(a, cl, of, flags, flags.DryRun)
 	if err != nil {
 		return nil, err
 	}
-	plans, skipped, err := s.planThere(a, cl, of)
-	if err != nil {
-		return nil, err
+	if flags.DryRun {
+		return cl.Experiments().Check(a.ctx, *r)
 	}
-	sub, err := e.Add(a.ctx, of, plans, skipped, submission.Options{RetryFailed: flags.RetryFailed, RecordAgain: flags.RecordAgain, Models: models})
-	if err != nil {
-		return nil, err
-	}
-	a.noteAll(sub.Notes)
-	return sub, sendSubmission(a, cl, sub)
-}
-
-// sendSubmission sends a submission, unless it is empty.
-func sendSubmission(a *app, cl *client.Client, sub *submission.Submission) error {
-	if sub.Empty {
-		return nil
-	}
-	for _, b := range sub.Blobs {
-		if _, err := cl.PutBlob(a.ctx, b); err != nil {
-			return err
+	p, err := cl.Experiments().Submit(a.ctx, *r)
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Plan != nil {
+		if err := a.agree(refused.Plan); err != nil {
+			return nil, err
 		}
+		r.LeaveOut = true
+		p, err = cl.Experiments().Submit(a.ctx, *r)
 	}
-	_, err := cl.Experiments().Submit(a.ctx, sub.Request)
 	if errors.Is(err, context.Canceled) {
 		err = interrupted{"interrupted; the experiment may have been submitted: see coppice experiment list"}
 	}
-	return err
+	if err != nil {
+		return nil, err
+	}
+	a.noteAll(p.Notes)
+	return p, nil
+}
+
+// maxOrphans bounds the lines about orphaned runs.
+const maxOrphans = 20
+
+// planLines says what a submission adds to an experiment.
+func planLines(p *protocol.ExperimentPlan) (list []string) {
+	list = append(list, fmt.Sprintf("experiment %s: %s, %s kept, %s orphaned", p.Name, plural(p.Runs, "new run"), count(p.Kept), count(p.Orphaned)))
+	for _, change := range p.Changes {
+		list = append(list, "changed: "+change)
+	}
+	for i, orphans := range p.Orphans {
+		if i == maxOrphans {
+			list = append(list, fmt.Sprintf("orphaned: %s more; -o json lists all", count(len(p.Orphans)-i)))
+			break
+		}
+		list = append(list, "orphaned: "+orphans)
+	}
+	for _, refused := range p.Refused {
+		list = append(list, "refused: "+refused)
+	}
+	return append(list, p.Notes...)
+}
+
+// agree asks on a terminal whether runs may be orphaned.
+func (a *app) agree(p *protocol.ExperimentPlan) error {
+	a.noteAll(planLines(p))
+	refused := fmt.Errorf("nothing was changed: the spec lacks %s of the last run of experiment %s; --yes leaves them out of reports, another name keeps both experiments",
+		plural(p.Orphaned, "run"), p.Name)
+	in, ok := a.stdin.(*os.File)
+	if !ok || !isatty.IsTerminal(in.Fd()) || !newMeter(a.stderr).terminal {
+		return refused
+	}
+	fmt.Fprint(a.stderr, "The results of orphaned runs are kept, but reports leave them out. Continue? [y/N] ")
+	var answer string
+	if fmt.Fscanln(in, &answer); !slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
+		return refused
+	}
+	return nil
 }

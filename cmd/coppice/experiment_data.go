@@ -226,9 +226,10 @@ func (s *specArg) checkFile(a *app, m *meter, of *experiment.Spec, d *experiment
 
 // loaded is a dataset in memory and what is planned on it.
 type loaded struct {
-	plan  *experiment.Plan
-	files []experiment.File // before they were read
-	data  *local.Data
+	plan   *experiment.Plan
+	files  []experiment.File // before they were read
+	data   *local.Data
+	groups []uint16 // by row; nil: there are none
 }
 
 // load reads the datasets into memory and plans their cells; skipped are the names of those
@@ -280,9 +281,8 @@ func (s *specArg) loadOne(a *app, m *meter, of *experiment.Spec, d *experiment.D
 	}
 	l := &loaded{data: new(local.Data)}
 	l.files, _ = s.files(d) // the error of a file that is not there comes from its reader
-	var byGroup []uint16
 	options := readingFor(a.ctx, "reading data", checks, m)
-	options.Groups = func(g []uint16) { byGroup = g }
+	options.Groups = func(g []uint16) { l.groups = g }
 	if l.data.Manifest, l.data.Shards, err = dataset.Build(src, options); err != nil {
 		return nil, located(of, d, err)
 	}
@@ -290,7 +290,7 @@ func (s *specArg) loadOne(a *app, m *meter, of *experiment.Spec, d *experiment.D
 	if err != nil {
 		return nil, err
 	}
-	l.plan, err = experiment.NewPlan(of, d, &experiment.Data{Manifest: l.data.Manifest, Groups: byGroup, Splits: splits})
+	l.plan, err = experiment.NewPlan(of, d, &experiment.Data{Manifest: l.data.Manifest, Groups: l.groups, Splits: splits})
 	if err != nil {
 		return nil, err
 	}

@@ -9,14 +9,15 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/runner"
+	"github.com/coppice-ldl/coppice/experiment/submission"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// runHere runs in this process the cells that have no record, and returns the table.
-func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table, err error) {
-	defer frugal()()
+// layoutHere reads the datasets and makes the layout of the spec.
+func (c *experimentRunCmd) layoutHere(a *app, s *experiment.Spec) ([]*loaded, *experiment.Layout, error) {
 	sets, skipped, err := c.load(a, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var plans []*experiment.Plan
 	for _, l := range sets {
@@ -26,13 +27,53 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 		plans = append(plans, l.plan)
 	}
 	if err := s.CheckRecorded(plans); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	layout, err := experiment.NewLayout(s, plans, skipped)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if layout.Inputs, err = c.inputs(sets); err != nil {
+	layout.Inputs, err = c.inputs(sets)
+	return sets, layout, err
+}
+
+// planHere says what a run in this process adds to the results of an earlier one, whose layout is before, or nil.
+func (c *experimentRunCmd) planHere(s *experiment.Spec, before, l *experiment.Layout, records map[string]*experiment.Record) *protocol.ExperimentPlan {
+	o := l.OrphansOf(before, func(key string) bool { return records[key] != nil })
+	p := &protocol.ExperimentPlan{Name: s.Name, Orphaned: o.Count, Orphans: o.List, Refused: submission.Refusals(l.Table), Jobs: []protocol.JobInfo{}}
+	for key := range l.Has() {
+		if r := records[key]; r == nil || c.cellFlags.wants(r, &s.Record) {
+			p.Runs++
+		} else {
+			p.Kept++
+		}
+	}
+	if before != nil {
+		_, p.Changes = s.Compare(before)
+	}
+	return p
+}
+
+// dryRun prints what a run in this process would add.
+func (c *experimentRunCmd) dryRun(a *app, s *experiment.Spec) error {
+	_, layout, err := c.layoutHere(a, s)
+	if err != nil {
+		return err
+	}
+	before := new(experiment.FolderContent)
+	if experiment.Begun(c.Dir) {
+		if before, err = experiment.ReadFolder(c.Dir); err != nil {
+			return err
+		}
+	}
+	return a.printPlan(c.planHere(s, before.Layout, layout, before.Records))
+}
+
+// runHere runs in this process the cells that have no record, and returns the table.
+func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table, err error) {
+	defer frugal()()
+	sets, layout, err := c.layoutHere(a, s)
+	if err != nil {
 		return nil, err
 	}
 	folder, err := experiment.OpenFolder(c.Dir)
@@ -46,7 +87,13 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 		a.note("%s in %s not used: their runs are not in this spec, or another arithmetic version computed them", plural(n, "record"), c.Dir)
 	}
 	a.noteAll(experiment.SameNotes(layout.Table))
-	if before := folder.Layout(); before != nil {
+	before := folder.Layout()
+	if p := c.planHere(s, before, layout, records); p.NeedsConsent() && !c.Yes {
+		if err := a.agree(p); err != nil {
+			return nil, err
+		}
+	}
+	if before != nil {
 		a.noteAll(experiment.OtherNote(s, before, c.Dir))
 		a.noteAll(experiment.AgainNote(layout.Again(before.Ended(records), func(key string) bool { return records[key] != nil }), before.Numerics))
 	}

@@ -34,7 +34,7 @@ func TestReportOfAnotherSpec(t *testing.T) {
 		if e := with("experiment", "run", a); e.code != exitOK || strings.Contains(e.stderr, "another spec") {
 			t.Errorf("run: exit code %d\n%s", e.code, e.stderr)
 		}
-		e := with("experiment", "run", b)
+		e := with("experiment", "run", b, "--yes")
 		if e.code != exitOK || !strings.Contains(e.stderr, "had results of another spec with the same name, a.yaml") || !strings.Contains(e.stdout, "b.yaml, SHA-256") {
 			t.Errorf("run of the other: exit code %d\n%s", e.code, e.stderr)
 		}
@@ -50,7 +50,7 @@ func TestReportOfAnotherSpec(t *testing.T) {
 		if text := works(t, c.advice...); !strings.Contains(text, "second") || !strings.Contains(text, "b.yaml, SHA-256") {
 			t.Errorf("the advice gives\n%s", text)
 		}
-		if e := with("experiment", "run", a); e.code != exitOK || !strings.Contains(e.stderr, "another spec with the same name, b.yaml") {
+		if e := with("experiment", "run", a, "--yes"); e.code != exitOK || !strings.Contains(e.stderr, "another spec with the same name, b.yaml") {
 			t.Errorf("run again: exit code %d\n%s", e.code, e.stderr)
 		}
 		if e := with("experiment", "report", a); e.code != exitOK || !strings.Contains(e.stdout, "first") {
@@ -70,7 +70,7 @@ func TestReportOfAnEditedSpec(t *testing.T) {
 	for _, where := range [][]string{{"--local"}, {"--server", server}} {
 		with := func(args ...string) ended { return coppice(t, append(args, where...)...) }
 		write(t, dir, "e.yaml", text)
-		if e := with("experiment", "run", spec); e.code != exitOK {
+		if e := with("experiment", "run", spec, "--yes"); e.code != exitOK {
 			t.Fatalf("exit code %d\n%s", e.code, e.stderr)
 		}
 		write(t, dir, "e.yaml", "# nearest neighbours\n"+text)
@@ -88,7 +88,7 @@ func TestReportOfAnEditedSpec(t *testing.T) {
 				t.Errorf("%v: exit code %d\n%s%s", args, e.code, e.stdout, e.stderr)
 			}
 		}
-		if e := with("experiment", "run", spec); e.code != exitOK || strings.Contains(e.stderr, "another spec") { // the advice
+		if e := with("experiment", "run", spec, "--yes"); e.code != exitOK || strings.Contains(e.stderr, "another spec") { // the advice
 			t.Errorf("exit code %d\n%s", e.code, e.stderr)
 		}
 		if e := with("experiment", "report", spec); e.code != exitOK || strings.Contains(e.stdout+e.stderr, "has changed since") {

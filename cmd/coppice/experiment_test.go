@@ -293,7 +293,7 @@ func TestExperimentOnCluster(t *testing.T) {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
 	nothing := write(t, dir, "n.yaml", "name: n\ndatasets: [first.csv]\nmethods: [ranking]\nfolds: 2\n")
-	if e := coppice(t, on("experiment", "run", nothing)...); e.code != exitFailed || !strings.Contains(e.stderr, "nothing to run: first, ranking (2 runs): ranking predicts numbers") {
+	if e := coppice(t, on("experiment", "run", nothing)...); e.code != exitFailed || !strings.Contains(e.stderr, "nothing to run: first, ranking: ranking predicts numbers") {
 		t.Errorf("exit code %d, %s", e.code, e.stderr)
 	}
 	if e := coppice(t, on("job", "predictions", "e.first", "--out", filepath.Join(dir, "p.csv"))...); e.code != exitFailed || !strings.Contains(e.stderr, "--record predictions") || !strings.Contains(e.stderr, "--keep-models") {
@@ -305,7 +305,10 @@ func TestExperimentOnCluster(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	experimentSpec(t, dir, "  - {algorithm: ldlf, settings: {steps: 100000000, patience: 100000000}}\n")
-	works(t, on("experiment", "extend", spec)...)
+	if e := coppice(t, on("experiment", "extend", spec)...); e.code != exitFailed || !strings.Contains(e.stderr, "7 new runs, 7 kept, 7 orphaned") || !strings.Contains(e.stderr, "nothing was changed") {
+		t.Errorf("orphaned runs: exit code %d\n%s", e.code, e.stderr)
+	}
+	works(t, on("experiment", "extend", spec, "--yes")...)
 	works(t, on("experiment", "cancel", "e")...)
 	inJSON(t, &list, on("experiment", "list")...)
 	if len(list) != 1 || list[0].State != "cancelled" || list[0].Runs != 21 || list[0].Done != 14 {
@@ -334,7 +337,7 @@ func TestSpecAsItWas(t *testing.T) {
 		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 2}}, rf]", "4 runs are left out",
 	) {
 		spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\n"+text)
-		here, there := tableOf(t, "experiment", "run", spec, "--local"), tableOf(t, "experiment", "run", spec, "--server", server)
+		here, there := tableOf(t, "experiment", "run", spec, "--local", "--yes"), tableOf(t, "experiment", "run", spec, "--yes", "--server", server)
 		if diff := cmp.Diff(asJSON(t, here), asJSON(t, there)); diff != "" {
 			t.Errorf("%s\n%s", text, diff)
 		}

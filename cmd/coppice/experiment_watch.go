@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/state"
-	"github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -257,39 +256,26 @@ func (c *experimentRetryCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	e, err := submission.Read(a.ctx, clusterSource{cl}, c.Name)
-	if err != nil {
-		return err
-	}
-	sub, err := e.Retry(a.ctx, submission.Options{RetryFailed: true, OnlyFailed: c.Failed})
-	if errors.Is(err, submission.ErrNone) {
+	p, err := cl.Experiments().Retry(a.ctx, c.Name, c.Failed)
+	if client.IsNotFound(err) {
 		return noExperiment(c.Name)
 	}
-	if err == nil {
-		err = sendSubmission(a, cl, sub)
-	}
 	if err != nil {
 		return err
 	}
-	return a.print(struct {
-		Name string `json:"name"`
-		Runs int    `json:"runs"`
-	}{c.Name, sub.Runs}, func(w io.Writer) {
-		if sub.Runs == 0 {
+	return a.print(submitted{c.Name, p.Runs}, func(w io.Writer) {
+		if p.Runs == 0 {
 			fmt.Fprintf(w, "experiment %s has no run to repeat\n", c.Name)
 			return
 		}
-		fmt.Fprintf(w, "%s submitted; to watch them: coppice experiment watch %s\n", plural(sub.Runs, "run"), c.Name)
+		fmt.Fprintf(w, "%s submitted; to watch them: coppice experiment watch %s\n", plural(p.Runs, "run"), c.Name)
 	})
 }
 
-// jobsOf lists the jobs of an experiment, of which there is one at least.
-func jobsOf(a *app, cl *client.Client, name string) ([]protocol.JobInfo, error) {
-	list, err := cl.ListJobs(a.ctx, protocol.JobQuery{Experiment: name})
-	if err == nil && len(list.Jobs) == 0 {
-		return nil, noExperiment(name)
-	}
-	return list.Jobs, err
+// submitted says how many runs were submitted, as JSON has it.
+type submitted struct {
+	Name string `json:"name"`
+	Runs int    `json:"runs"`
 }
 
 type experimentDeleteCmd struct{ changedExperiment }
@@ -301,15 +287,10 @@ func (c *experimentDeleteCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	jobs, err := jobsOf(a, cl, c.Name)
-	if err != nil {
-		return err
+	d, err := cl.Experiments().Delete(a.ctx, c.Name)
+	if client.IsNotFound(err) {
+		return noExperiment(c.Name)
 	}
-	var numbers []string
-	for i := range jobs {
-		numbers = append(numbers, fmt.Sprint(jobs[i].ID))
-	}
-	d, err := cl.DeleteJobs(a.ctx, numbers...)
 	if err != nil {
 		return err
 	}
@@ -322,7 +303,6 @@ func (c *experimentDeleteCmd) Run(a *app) error {
 type experimentExtendCmd struct {
 	specArg
 	cellFlags
-	KeepModels bool `help:"Keep the model of each run, as a model of the cluster."`
 	changeFlags
 }
 
@@ -343,17 +323,19 @@ func (c *experimentExtendCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	if _, err := jobsOf(a, cl, s.Name); err != nil {
+	if _, err := cl.Experiments().Show(a.ctx, s.Name); client.IsNotFound(err) {
+		return noExperiment(s.Name)
+	} else if err != nil {
 		return err
 	}
-	sub, err := c.submit(a, cl, s, &c.cellFlags, c.KeepModels)
+	p, err := c.submit(a, cl, s, &c.cellFlags)
 	if err != nil {
 		return err
 	}
-	return a.print(struct {
-		Name  string `json:"name"`
-		Cells int    `json:"runs"`
-	}{s.Name, sub.Runs}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s added; to watch them: coppice experiment watch %s\n", plural(sub.Runs, "run"), s.Name)
+	if c.DryRun {
+		return a.printPlan(p)
+	}
+	return a.print(submitted{s.Name, p.Runs}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s added; to watch them: coppice experiment watch %s\n", plural(p.Runs, "run"), s.Name)
 	})
 }

@@ -46,7 +46,7 @@ func Handler(cfg Config) http.Handler {
 	job := &jobHandlers{respond, view, cfg.Blobs, func() bool { return cfg.Status.Cluster().Leader == cfg.ID }}
 	submission := &submissionHandlers{view, blob, cfg.Quotas}
 	result := &resultHandlers{store: cfg.Store, blobs: cfg.Blobs}
-	experiment := &experimentHandlers{respond, view, result, make(chan struct{}, 1)}
+	experiment := &experimentHandlers{respond, view, result, submission, job, make(chan struct{}, 1), make(chan struct{}, 1)}
 	model := &modelHandlers{respond, view, cfg.Blobs}
 	backup := &backupHandlers{respond, cfg.Store, cfg.Blobs, cfg.Status.Cluster, cfg.Backed}
 	json := respond.json
@@ -77,12 +77,14 @@ func Handler(cfg Config) http.Handler {
 		{"GET /v1/jobs", leader, json(job.list)},
 		{"POST /v1/jobs", leader, json(submission.submitJob)},
 		{"GET /v1/experiments", leader, json(experiment.list)},
+		{"POST /v1/experiments", leader, json(experiment.submit)},
 		{"GET /v1/experiments/{name}", leader, json(experiment.get)},
 		{"GET /v1/experiments/{name}/report", leader, experiment.writeReport},
 		{"POST /v1/experiments/{name}/cancel", leader, json(experiment.changeAll(cancels))},
 		{"POST /v1/experiments/{name}/pause", leader, json(experiment.changeAll(pauses))},
 		{"POST /v1/experiments/{name}/resume", leader, json(experiment.changeAll(resumes))},
-		{"POST /v1/experiments", leader, json(submission.submitExperiment)},
+		{"POST /v1/experiments/{name}/retry", leader, json(experiment.retry)},
+		{"DELETE /v1/experiments/{name}", leader, json(experiment.delete)},
 		{"GET /v1/jobs/{job}", leader, json(job.get)},
 		{"GET /v1/jobs/{job}/watch", leader, job.watch},
 		{"POST /v1/jobs/{job}/cancel", leader, json(job.change(cancels))},

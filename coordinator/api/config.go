@@ -115,7 +115,12 @@ func (p responder) json(f func(*http.Request) (any, error)) http.HandlerFunc {
 func (p responder) answer(w http.ResponseWriter, v any, err error) {
 	status := http.StatusOK
 	if err != nil {
-		status, v = statusOf(err), protocol.Problem{Error: err.Error(), Unknown: unknown(err)}
+		status = statusOf(err)
+		problem := protocol.Problem{Error: err.Error(), Unknown: unknown(err)}
+		if more := (*detailed)(nil); errors.As(err, &more) {
+			problem.Mistakes, problem.Plan = more.mistakes, more.plan
+		}
+		v = problem
 	} else if v == nil {
 		v = struct{}{}
 	}
@@ -173,6 +178,7 @@ var (
 	errBusy      = errors.New("too many requests at once")
 	errFull      = errors.New("the coordinator's disk is nearly full")
 	errQuota     = errors.New("over quota")
+	errOrphans   = errors.New("runs would be orphaned")
 	errBlobQuota = fmt.Errorf("%w for blobs", errQuota)
 )
 
@@ -182,6 +188,15 @@ type bad struct{ error }
 
 func (b bad) Is(target error) bool { return target == errBad }
 func (b bad) Unwrap() error        { return b.error }
+
+// detailed is an error that says more than its text.
+type detailed struct {
+	error
+	mistakes []string        // in the spec of an experiment
+	plan     json.RawMessage // a protocol.ExperimentPlan
+}
+
+func (d *detailed) Unwrap() error { return d.error }
 
 // perhaps marks the error of a request that may have changed something all the same.
 type perhaps struct{ error }
@@ -216,7 +231,7 @@ func statusOf(err error) int {
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, blobs.ErrMissing):
 		return http.StatusNotFound
 	case errors.Is(err, members.ErrRefused), errors.Is(err, state.ErrExists), errors.Is(err, state.ErrInUse), errors.Is(err, state.ErrFinal),
-		errors.Is(err, state.ErrNotEnded), errors.Is(err, state.ErrDeleted), errors.Is(err, state.ErrNoModel):
+		errors.Is(err, state.ErrNotEnded), errors.Is(err, state.ErrDeleted), errors.Is(err, state.ErrNoModel), errors.Is(err, errOrphans):
 		return http.StatusConflict
 	case errors.Is(err, store.ErrNotLeader), errors.Is(err, store.ErrAmbiguous), errors.Is(err, store.ErrClosed),
 		errors.Is(err, replica.ErrNoMajority), errors.Is(err, bus.ErrOffline), errors.Is(err, bus.ErrNoBlob),

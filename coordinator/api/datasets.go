@@ -294,6 +294,23 @@ func (h *blobHandlers) need(ctx context.Context, what, digest string) error {
 	return h.replicate(ctx, digest)
 }
 
+// keep stores a blob that the leader made, and returns once a quorum has it.
+func (h *blobHandlers) keep(ctx context.Context, b []byte) error {
+	if digest := blobs.Sum(b); h.blobs.Has(digest) {
+		return h.replicate(ctx, digest)
+	}
+	if err := (&upload{folder: h.blobs.Folder}).diskFull(); err != nil {
+		return err
+	}
+	done, err := h.quota.reserve(int64(len(b)))
+	if err != nil {
+		return err
+	}
+	_, err = h.blobs.Put(ctx, b)
+	done(err == nil)
+	return err
+}
+
 // upload writes the blob that a client sends to a file without a name, until the blob is
 // complete.
 type upload struct {

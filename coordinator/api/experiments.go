@@ -25,8 +25,11 @@ import (
 type experimentHandlers struct {
 	responder
 	jobView
-	results   *resultHandlers
-	reporting chan struct{} // full while a report is made: one at a time takes memory and time of the leader
+	results     *resultHandlers
+	submissions *submissionHandlers
+	jobs        *jobHandlers
+	reporting   chan struct{} // full while a report is made: one at a time takes memory and time of the leader
+	deciding    chan struct{} // full while a submission is decided
 }
 
 // list answers with all experiments, the newest first.
@@ -104,6 +107,24 @@ func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error
 		}
 		return protocol.ExperimentChange{Experiment: *x, Changed: changed}, nil
 	}
+}
+
+// delete deletes an experiment that has ended, with its jobs: all of them or none.
+func (h *experimentHandlers) delete(r *http.Request) (any, error) {
+	st := h.store.State()
+	list, err := jobsOf(st, r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	var ids []uint64
+	for _, j := range list {
+		ids = append(ids, j.ID)
+	}
+	if len(ids) > protocol.MaxDelete {
+		return nil, fmt.Errorf("%w: experiment %s has %d jobs, and one request deletes at most %d; delete some of its jobs first", errBad, r.PathValue("name"), len(ids), protocol.MaxDelete)
+	}
+	slices.Sort(ids)
+	return h.jobs.deleteAll(r, st, ids)
 }
 
 // progressOf describes the experiment of some jobs. Its runs are counted only if a job is running: otherwise nothing is

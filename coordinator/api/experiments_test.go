@@ -42,7 +42,6 @@ func (s *site) running(job uint64) *state.Job {
 func TestRunsOf(t *testing.T) {
 	s := newSite(t)
 	m, small := s.put("art", 200), s.put("small", 100)
-	var list protocol.JobList
 	r := studyOf(m, "t", 2)
 	for i, name := range []string{"art", "small"} {
 		j := &r.Jobs[i]
@@ -51,7 +50,7 @@ func TestRunsOf(t *testing.T) {
 		j.Job.Cells.Rows[1].Ended, j.Job.Cells.Rows[1].EndedSeconds = 7, 70 // the jobs of these runs say it themselves
 	}
 	r.Jobs[1].Dataset, r.Jobs[1].Job.Dataset = "small", small.Digest()
-	s.get("POST", "/v1/experiments", r, &list)
+	list := s.study(r)
 	one, other := list.Jobs[0].ID, list.Jobs[1].ID
 	now := time.Unix(1000, 0)
 	check := func(job uint64, live dispatch.Live, want string) []progress.Runs {

@@ -290,6 +290,11 @@ func (h *jobHandlers) delete(r *http.Request) (any, error) {
 			return nil, fmt.Errorf("%w: there is no job %d; nothing was deleted", state.ErrNotFound, id)
 		}
 	}
+	return h.deleteAll(r, st, ids)
+}
+
+// deleteAll deletes jobs, at most protocol.MaxDelete: all of them or none.
+func (h *jobHandlers) deleteAll(r *http.Request, st *state.State, ids []uint64) (any, error) {
 	answer := protocol.Deletion{Jobs: []protocol.DeletedJob{}, Frees: h.frees(st, ids)}
 	deleted, err := h.commitDeletion(r, ids)
 	if err != nil {

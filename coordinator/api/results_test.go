@@ -24,8 +24,7 @@ import (
 // once it is done. If all ended well, no outcome is read.
 func TestCellStates(t *testing.T) {
 	s := newSite(t)
-	var list protocol.JobList
-	s.get("POST", "/v1/experiments", studyOf(s.put("art", 200), "t", 2), &list)
+	list := s.study(studyOf(s.put("art", 200), "t", 2))
 	epoch, job := s.cfg.Store.State().Epoch(), list.Jobs[0].ID
 	for _, j := range list.Jobs {
 		s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running, Time: 5})
@@ -78,10 +77,9 @@ func TestCellStates(t *testing.T) {
 // TestPagesOfStates: more runs than a page has are told page by page.
 func TestPagesOfStates(t *testing.T) {
 	s := newSite(t)
-	var list protocol.JobList
 	r := studyOf(s.put("art", 200), "t", 1)
 	r.Jobs[0].Job.Cells.Repeats = protocol.CellsPage/4 + 1
-	s.get("POST", "/v1/experiments", r, &list)
+	list := s.study(r)
 	epoch := s.cfg.Store.State().Epoch()
 	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: list.Jobs[0].ID, State: protocol.Running, Time: 5})
 	check := func(from, cells, next int) {
@@ -108,10 +106,9 @@ func TestPagesOfStates(t *testing.T) {
 // models of the runs that ended, by their digests.
 func TestModelsOfEndedCells(t *testing.T) {
 	s := newSite(t)
-	var list protocol.JobList
 	r := studyOf(s.put("art", 200), "t", 2)
 	r.Jobs[0].Job.Cells.Models = true
-	s.get("POST", "/v1/experiments", r, &list)
+	list := s.study(r)
 	epoch := s.cfg.Store.State().Epoch()
 	digests := []string{strings.Repeat("ab", 32), strings.Repeat("ac", 32)}
 	for _, j := range list.Jobs {
@@ -149,10 +146,9 @@ func TestModelsOfEndedCells(t *testing.T) {
 // error says so.
 func TestModelBesideLostResult(t *testing.T) {
 	s := newSite(t)
-	var list protocol.JobList
 	r := studyOf(s.put("art", 200), "t", 1)
 	r.Jobs[0].Job.Cells.Models = true
-	s.get("POST", "/v1/experiments", r, &list)
+	list := s.study(r)
 	epoch, job := s.cfg.Store.State().Epoch(), list.Jobs[0].ID
 	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: job, State: protocol.Running, Time: 5})
 	digest := strings.Repeat("ab", 32)
@@ -170,15 +166,6 @@ func TestModelBesideLostResult(t *testing.T) {
 		t.Errorf("status %d, %q, error %v", answer.StatusCode, b, err)
 	}
 	s.refuse(404, "GET", "/v1/models/e.t.0/"+strings.Repeat("ad", 32), nil, "run 0 of", "may have the model")
-}
-
-// TestLabelsOfCells checks that runs with keys for another type of labels than the
-// dataset has are refused.
-func TestLabelsOfCells(t *testing.T) {
-	s := newSite(t)
-	r := studyOf(s.put("art", 200), "t", 1)
-	r.Jobs[0].Job.Cells.Labels.Classes = true
-	s.refuse(400, "POST", "/v1/experiments", r, "job e.t.0 expects labels that are", "submit the experiment again")
 }
 
 // TestCurve checks the committed curve of a job, by id or name, and of folds. The job

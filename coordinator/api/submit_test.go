@@ -298,16 +298,24 @@ func TestNoReferenceBeforeAMajority(t *testing.T) {
 	}
 }
 
-// studyOf is the submission of an experiment of so many jobs of four runs.
-func studyOf(m *dataset.Manifest, token string, jobs int) protocol.ExperimentRequest {
-	r := protocol.ExperimentRequest{Token: token, Name: "e"}
+// studyOf is an experiment of so many jobs of four runs.
+func studyOf(m *dataset.Manifest, token string, jobs int) protocol.ExperimentEntry {
+	e := protocol.ExperimentEntry{Name: "e"}
 	for i := range jobs {
-		r.Jobs = append(r.Jobs, protocol.ExperimentJob{Name: fmt.Sprintf("e.%s.%d", token, i), Dataset: "art", Spec: json.RawMessage(`{}`), Job: &round.Job{
+		e.Jobs = append(e.Jobs, protocol.SubmitEntry{Token: jobToken(token, i), Name: fmt.Sprintf("e.%s.%d", token, i), Dataset: "art", Spec: json.RawMessage(`{}`), Job: &round.Job{
 			Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Split: dataset.Split{Seed: 1, Folds: 4}, Params: json.RawMessage(`{}`),
 			Cells: &round.Cells{Rows: []round.CellRow{{Algorithm: "structrf", Params: json.RawMessage(`{}`)}}, Repeats: 1, Folds: 4},
 		}})
 	}
-	return r
+	return e
+}
+
+// study queues the jobs of an experiment, and lists them.
+func (s *site) study(e protocol.ExperimentEntry) (list protocol.JobList) {
+	s.t.Helper()
+	s.propose(protocol.EntryExperiment, e)
+	s.get("GET", "/v1/jobs?sort=submitted&experiment="+e.Name, nil, &list)
+	return list
 }
 
 // outcomeOf is the encoded outcome of a run.
@@ -316,44 +324,11 @@ func outcomeOf(unit int) []byte {
 	return o.Encode()
 }
 
-// TestOutlines checks that an outline must have been sent, and that all jobs of its
-// experiment have it. An outline alone is accepted if the experiment has jobs.
-func TestOutlines(t *testing.T) {
-	s := newSite(t)
-	m := s.put("art", 200)
-	text := []byte(`{"table":{}}`)
-	r := studyOf(m, "t", 2)
-	r.Outline = blobs.Sum(text)
-	s.refuse(400, "POST", "/v1/experiments", r, "the outline (blob "+r.Outline, "is not on the cluster")
-	s.get("PUT", "/v1/blobs/"+r.Outline, text, nil)
-	s.refuse(400, "POST", "/v1/experiments", protocol.ExperimentRequest{Token: "u", Name: "e", Outline: r.Outline}, "want 1 to 1024 jobs in a submission of an experiment, got 0")
-	var list protocol.JobList
-	s.get("POST", "/v1/experiments", r, &list)
-	if len(list.Jobs) != 2 || list.Jobs[0].Outline != r.Outline || list.Jobs[1].CellCount != 4 {
-		t.Fatalf("%+v", list.Jobs)
-	}
-	read, next := list.Jobs[0].Index, []byte(`{"table":null}`)
-	s.get("PUT", "/v1/blobs/"+blobs.Sum(next), next, nil)
-	s.get("POST", "/v1/experiments", protocol.ExperimentRequest{Token: "v", Name: "e", Outline: blobs.Sum(next)}, &list)
-	s.refuse(409, "POST", "/v1/experiments", protocol.ExperimentRequest{Token: "late", Name: "e", Outline: r.Outline, After: read}, "a newer outline of experiment e already exists: the experiment was submitted meanwhile", "meanwhile")
-	s.get("GET", "/v1/jobs?experiment=e", nil, &list)
-	if len(list.Jobs) != 2 || list.Jobs[0].Outline != blobs.Sum(next) || list.Jobs[1].Outline != blobs.Sum(next) {
-		t.Errorf("%+v", list.Jobs)
-	}
-	r = studyOf(m, "w", 1)
-	r.Jobs[0].Job.Cells.PredictedRows = round.MaxPredictedRows + 1
-	s.refuse(400, "POST", "/v1/experiments", r, "predictions kept for at most 6 samples in a run, got 7")
-	r.Jobs[0].Job.Cells.PredictedRows = 0
-	r.Jobs[0].Job.Cells.Models, r.Jobs[0].Job.Cells.Repeats = true, protocol.MaxCellModels/4+1
-	s.refuse(400, "POST", "/v1/experiments", r, "keeps the models of 10004 runs", "at most 10000")
-}
-
 // TestCellsOfJobs: the runs that have ended are told with their times while the job
 // runs, when it was cancelled, and once it is done.
 func TestCellsOfJobs(t *testing.T) {
 	s := newSite(t)
-	var list protocol.JobList
-	s.get("POST", "/v1/experiments", studyOf(s.put("art", 200), "t", 2), &list)
+	list := s.study(studyOf(s.put("art", 200), "t", 2))
 	epoch := s.cfg.Store.State().Epoch()
 	var parts [][]byte
 	var took []uint64

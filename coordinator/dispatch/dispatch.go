@@ -92,6 +92,7 @@ const giveUp = 10 * time.Minute
 type Dispatcher struct {
 	cfg     Config
 	results string // the subject that workers answer on
+	prefix  string // of the subject of one worker, before its name
 	began   time.Time
 	lookAt  time.Duration // time between two Tick events
 
@@ -111,8 +112,9 @@ const maxTick = 50 * time.Millisecond
 
 // New returns a dispatcher; Run makes it work.
 func New(cfg Config) *Dispatcher {
+	results := cfg.Subjects.Results(cfg.ID, cfg.Epoch)
 	return &Dispatcher{
-		cfg: cfg, results: cfg.Subjects.Results(cfg.ID, cfg.Epoch), began: time.Now(), lookAt: min(cfg.Heartbeat/2, maxTick),
+		cfg: cfg, results: results, prefix: protocol.ResultsOf(results, ""), began: time.Now(), lookAt: min(cfg.Heartbeat/2, maxTick),
 		workers: schedule.NewWorkers(limits(cfg.Heartbeat), cfg.Quarantined),
 		said:    make(map[string]*said), jobs: make(map[uint64]*Executor), budgets: make(map[string]*schedule.Budgets),
 		stops: make(map[uint64]stop), verifies: make(chan struct{}, 1),
@@ -253,7 +255,7 @@ func (d *Dispatcher) onBeat(m bus.Message) {
 
 // onNobody takes a worker out of use that nobody listens for. If it only reconnects, its next heartbeat brings it back.
 func (d *Dispatcher) onNobody(reply string) {
-	name := strings.TrimPrefix(reply, d.results+".")
+	name := strings.TrimPrefix(reply, d.prefix)
 	d.mu.Lock()
 	lost := d.workers.Unreachable(name)
 	d.workersChanged()
@@ -277,7 +279,7 @@ func (d *Dispatcher) onResult(m bus.Message) {
 	}
 	d.mu.Lock()
 	x := d.jobs[stamp.Job]
-	d.workers.Heard(strings.TrimPrefix(m.Subject, d.results+"."), time.Now())
+	d.workers.Heard(strings.TrimPrefix(m.Subject, d.prefix), time.Now())
 	d.mu.Unlock()
 	if x == nil {
 		d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropStale).Inc()

@@ -54,7 +54,7 @@ type Executor struct {
 	// The round.
 	number   uint64
 	r        *round.Round
-	timer    *time.Timer
+	ticker   *time.Ticker
 	sum      sum
 	verified verification
 	complete bool
@@ -65,6 +65,7 @@ type Executor struct {
 
 // stepMemory is the memory of one step.
 type stepMemory struct {
+	now     time.Time // of the last decision
 	actions []schedule.Action
 	msgs    [][]byte
 	ends    []end
@@ -89,7 +90,7 @@ type result struct {
 
 // Executor returns the executor of a job. Close it when the job ends or stops.
 func (d *Dispatcher) Executor(id uint64, job *round.Job, m *dataset.Manifest, o ExecutorOptions) *Executor {
-	x := &Executor{d: d, id: id, job: job, manifest: m, options: o, mail: newMailbox(d.cfg.Conn.Room())}
+	x := &Executor{d: d, id: id, job: job, manifest: m, options: o, mail: newMailbox(d.cfg.Conn.Room()), ticker: time.NewTicker(d.lookAt)}
 	x.sum.kept, x.sum.room = make(map[result]*round.Partial), d.cfg.Conn.Room()
 	x.sum.tree.Free = x.sum.room.Reuse
 	if o.Progress.Reporter != nil {
@@ -135,6 +136,7 @@ func (d *Dispatcher) spend(b *BudgetOptions) {
 // lost with it.
 func (x *Executor) Close() {
 	x.results.close()
+	x.ticker.Stop()
 	d := x.d
 	d.mu.Lock()
 	delete(d.jobs, x.id)
@@ -173,7 +175,7 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 		if !x.sum.ended.IsZero() {
 			x.d.cfg.Metrics.Between.Observe(began.Sub(x.sum.ended).Seconds())
 		}
-		defer func() { x.sum.ended = time.Now() }()
+		defer func() { x.sum.ended = x.mem.now }()
 	}
 	defer x.end()
 	if err := x.begin(ctx); err != nil {
@@ -182,21 +184,14 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 	if r.How == round.Reduce {
 		x.d.cfg.Metrics.Broadcast.Observe(time.Since(began).Seconds())
 	}
-	if x.timer == nil {
-		x.timer = time.NewTimer(x.d.lookAt)
-	} else {
-		x.timer.Reset(x.d.lookAt)
-	}
-	defer x.timer.Stop()
 	for !x.complete && err == nil {
 		select {
 		case <-ctx.Done():
 			err = ctx.Err()
 		case <-x.mail.ready:
 			err = x.receive(ctx)
-		case now := <-x.timer.C:
+		case now := <-x.ticker.C:
 			err = x.step(ctx, schedule.Event{Kind: schedule.Tick})
-			x.timer.Reset(x.d.lookAt)
 			x.progress.show(now)
 		}
 		if x.restart && err == nil {
@@ -276,7 +271,8 @@ func (x *Executor) step(ctx context.Context, e schedule.Event) error {
 func (x *Executor) decide(next func(dst []schedule.Action, now time.Time) []schedule.Action) {
 	x.d.mu.Lock()
 	defer x.d.mu.Unlock()
-	x.mem.actions = next(x.mem.actions[:0], time.Now())
+	x.mem.now = time.Now()
+	x.mem.actions = next(x.mem.actions[:0], x.mem.now)
 }
 
 // perform performs the actions of a step, in order. An error ends the round.
@@ -287,12 +283,11 @@ func (x *Executor) perform(ctx context.Context) error {
 		case schedule.SendSetup, schedule.SendValue, schedule.SendChunks, schedule.SendRun, schedule.SendStop, schedule.SendForget, schedule.SendHold:
 			x.sendOrder(a)
 		case schedule.UsePartial:
-			began := time.Now()
 			p := x.mem.in.takePartial()
 			if _, err := x.sum.tree.Put(int(x.mem.in.part.Level), int(x.mem.in.part.Index), p); err != nil {
 				return err
 			}
-			m.Reduce.Observe(time.Since(began).Seconds())
+			m.Reduce.Observe(time.Since(x.mem.now).Seconds())
 		case schedule.KeepPartial:
 			x.sum.kept[result{a.Task, a.Worker}] = x.mem.in.takePartial()
 		case schedule.UseKept:
@@ -336,7 +331,7 @@ func (x *Executor) perform(ctx context.Context) error {
 		case schedule.Retried:
 			x.retried(a)
 		case schedule.Computed:
-			x.d.computed(a, x.r.Kind)
+			x.d.computed(a, x.r.Kind, x.mem.now)
 		case schedule.Count:
 			[...]interface{ Add(float64) }{m.TasksRetried, m.TasksWasted, m.Audits, m.AuditDifferences}[a.Metric].Add(float64(a.N))
 		case schedule.Finish:

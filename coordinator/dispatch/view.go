@@ -90,12 +90,12 @@ func (d *Dispatcher) workersChanged() {
 const taskWeight = 0.125
 
 // computed counts tasks that a worker says it has computed.
-func (d *Dispatcher) computed(a *schedule.Action, kind string) {
+func (d *Dispatcher) computed(a *schedule.Action, kind string, now time.Time) {
 	tasks := max(1, a.N)
 	mean := a.Took.Seconds() / float64(tasks)
 	d.cfg.Metrics.Compute.Observe(a.Took.Seconds())
 	d.cfg.Metrics.TaskSeconds.Observe(kind, mean)
-	name, now := a.Worker, time.Now()
+	name := a.Worker
 	d.mu.Lock()
 	if s := d.said[name]; s == nil {
 		name = metrics.Other

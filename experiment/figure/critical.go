@@ -5,9 +5,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/experiment/statistics"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
 // CriticalDifferences is Demšar's diagram (2006, section 3.2.2): average ranks along an axis, the

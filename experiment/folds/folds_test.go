@@ -13,8 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/dataset"
 	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/dataset"
 )
 
 // seeds are those of golden.

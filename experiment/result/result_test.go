@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/harness/allocs"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
 func table() *Table {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -27,15 +28,24 @@ type Plan struct {
 	On string // name of the dataset on the cluster
 }
 
-// Submission is what a spec adds to an experiment.
+// Submission is what a spec adds to an experiment: a job for each dataset with new runs.
 type Submission struct {
-	// Request has a job for each dataset with new runs, and no token. It need not be sent if Empty is true.
-	Request protocol.ExperimentRequest
-	Empty   bool     // true if there is nothing new
-	Runs    int      // how many are new
-	Blobs   [][]byte // the outline and the lists of folds that Request names
+	Name    string
+	Plan    protocol.ExperimentPlan // without jobs
+	Empty   bool                    // true if there is nothing new
+	Jobs    []Job
+	Outline string   // digest of the outline
+	After   uint64   // the index of the log at which the experiment was read
+	Blobs   [][]byte // the outline and the lists of folds that Jobs name
 	Layout  *experiment.Layout
-	Notes   []string // what a user should know
+}
+
+// Job is a job of runs on one dataset.
+type Job struct {
+	Name    string
+	Dataset string // name
+	Job     *round.Job
+	Spec    json.RawMessage // an experiment.JobSpec
 }
 
 // Add decides which runs of a spec are added to an experiment: the runs that no job has or will have, and runs to repeat.
@@ -65,11 +75,15 @@ func (e *Experiment) Add(ctx context.Context, s *experiment.Spec, plans []Plan, 
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	sub := &Submission{Request: protocol.ExperimentRequest{Name: s.Name, Outline: hex.EncodeToString(sum[:])}, Blobs: [][]byte{text}, Layout: layout}
-	sub.Notes = e.notes(ctx, s, layout, known)
+	before, err := e.Layout(ctx) // without one, this submission brings it
+	if err != nil {
+		before = nil
+	}
+	sub := &Submission{Name: s.Name, Plan: describe(s, before, layout, known), Outline: hex.EncodeToString(sum[:]), Blobs: [][]byte{text}, Layout: layout}
+	sub.Plan.Notes = notes(s, before, layout, known)
 	last := ""
 	for _, j := range e.Jobs {
-		sub.Request.After, last = max(sub.Request.After, j.Index), j.Outline
+		sub.After, last = max(sub.After, j.Index), j.Outline
 	}
 	spent := layout.Spent(known.records)
 	for _, p := range plans {
@@ -77,7 +91,7 @@ func (e *Experiment) Add(ctx context.Context, s *experiment.Spec, plans []Plan, 
 			return nil, err
 		}
 	}
-	sub.Empty = len(sub.Request.Jobs) == 0 && (len(e.Jobs) == 0 || last == sub.Request.Outline)
+	sub.Empty = len(sub.Jobs) == 0 && (len(e.Jobs) == 0 || last == sub.Outline)
 	return sub, nil
 }
 
@@ -103,20 +117,20 @@ func (e *Experiment) Retry(ctx context.Context, o Options) (*Submission, error) 
 		return nil, err
 	}
 	on := e.datasets()
-	sub := &Submission{Request: protocol.ExperimentRequest{Name: e.Name, Outline: e.Jobs[len(e.Jobs)-1].Outline}, Layout: layout}
+	sub := &Submission{Name: e.Name, Plan: describe(s, nil, layout, known), Outline: e.Jobs[len(e.Jobs)-1].Outline, Layout: layout}
 	spent := make([]float64, len(s.Rows)) // of budgets, which there are not
 	for i := range outline.Sets {
 		set, d := &outline.Sets[i], &outline.Table.Datasets[i]
 		p := &experiment.Plan{Dataset: experiment.Dataset{Name: d.Name}, Job: set.Job, Rows: set.Rows, Tested: set.Tested, Repeats: set.Repeats, Folds: d.Folds}
-		before := len(sub.Request.Jobs)
+		before := len(sub.Jobs)
 		if err := e.addJob(sub, s, Plan{p, on[d.Name]}, known, spent); err != nil {
 			return nil, err
 		}
-		if len(sub.Request.Jobs) > before && on[d.Name] == "" {
+		if len(sub.Jobs) > before && on[d.Name] == "" {
 			return nil, fmt.Errorf("experiment %s has no job on dataset %s; coppice experiment run SPEC submits its runs", e.Name, d.Name)
 		}
 	}
-	sub.Empty = len(sub.Request.Jobs) == 0
+	sub.Empty = len(sub.Jobs) == 0
 	return sub, nil
 }
 
@@ -161,14 +175,44 @@ func (e *Experiment) addJob(sub *Submission, s *experiment.Spec, p Plan, known *
 	for n := 2; taken[name]; n++ {
 		name = fmt.Sprintf("%s.%d", base, n)
 	}
-	sub.Request.Jobs = append(sub.Request.Jobs, protocol.ExperimentJob{Name: name, Dataset: p.On, Job: j, Spec: spec})
-	sub.Runs += j.Cells.Count()
+	sub.Jobs = append(sub.Jobs, Job{Name: name, Dataset: p.On, Job: j, Spec: spec})
+	sub.Plan.Runs += j.Cells.Count()
 	return nil
 }
 
+// describe says what a submission adds. Before is the layout of the last submission, or nil.
+func describe(s *experiment.Spec, before, now *experiment.Layout, known *knownRuns) protocol.ExperimentPlan {
+	p := protocol.ExperimentPlan{Name: s.Name, Refused: Refusals(now.Table), Jobs: []protocol.JobInfo{}}
+	for key := range now.Has() {
+		if known.has[key] {
+			p.Kept++
+		}
+	}
+	if before != nil {
+		_, p.Changes = s.Compare(before)
+		o := now.OrphansOf(before, func(key string) bool { return known.has[key] || known.again[key] })
+		p.Orphaned, p.Orphans = o.Count, o.List
+	}
+	return p
+}
+
+// Refusals lists the methods that do not go with a dataset, and why.
+func Refusals(t *result.Table) (list []string) {
+	type pair struct{ dataset, row int }
+	seen := make(map[pair]bool)
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		if at := (pair{c.Dataset, c.Row}); c.State == result.Failed && !seen[at] {
+			seen[at] = true
+			list = append(list, fmt.Sprintf("%s, %s: %s", t.Datasets[c.Dataset].Name, t.Rows[c.Row].Name, c.Error))
+		}
+	}
+	return list
+}
+
 // notes says what a user should know of a submission: what the experiment had before, and what is repeated.
-func (e *Experiment) notes(ctx context.Context, s *experiment.Spec, l *experiment.Layout, known *knownRuns) (list []string) {
-	if before, err := e.Layout(ctx); err == nil { // otherwise this submission brings the layout
+func notes(s *experiment.Spec, before, l *experiment.Layout, known *knownRuns) (list []string) {
+	if before != nil {
 		list = append(list, experiment.OtherNote(s, before, "experiment "+s.Name)...)
 	}
 	list = append(list, experiment.SameNotes(l.Table)...)

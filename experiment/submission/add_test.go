@@ -78,11 +78,11 @@ func (c *cluster) submit(t *testing.T, text string, o Options, fails string, sta
 		c.blobs[hex.EncodeToString(sum[:])] = b
 	}
 	for i := range c.jobs {
-		c.jobs[i].Outline = sub.Request.Outline
+		c.jobs[i].Outline = sub.Outline
 	}
-	for _, r := range sub.Request.Jobs {
+	for _, r := range sub.Jobs {
 		id := uint64(len(c.jobs) + 1)
-		j := protocol.JobInfo{ID: id, Index: id, Name: r.Name, Experiment: s.Name, Outline: sub.Request.Outline, State: state, Dataset: r.Dataset, Job: r.Job, Spec: r.Spec}
+		j := protocol.JobInfo{ID: id, Index: id, Name: r.Name, Experiment: s.Name, Outline: sub.Outline, State: state, Dataset: r.Dataset, Job: r.Job, Spec: r.Spec}
 		c.jobs, c.outcomes[id] = append(c.jobs, j), make(map[int][]byte)
 		of, err := experiment.DecodeJobSpec(r.Spec)
 		if err != nil {
@@ -131,14 +131,14 @@ func TestAdd(t *testing.T) {
 	} {
 		sub := c.submit(t, spec(step.methods), step.o, step.fails, step.state, step.runs)
 		var names []string
-		for _, j := range sub.Request.Jobs {
+		for _, j := range sub.Jobs {
 			names = append(names, j.Name)
 		}
-		if sub.Runs != step.want || strings.Join(names, " ") != step.names || sub.Empty != (step.want == 0) || !strings.Contains(strings.Join(sub.Notes, "\n"), step.note) {
-			t.Fatalf("%s: %d runs in %q, empty %v, want %d in %q; notes %q", step.what, sub.Runs, names, sub.Empty, step.want, step.names, sub.Notes)
+		if sub.Plan.Runs != step.want || strings.Join(names, " ") != step.names || sub.Empty != (step.want == 0) || !strings.Contains(strings.Join(sub.Plan.Notes, "\n"), step.note) {
+			t.Fatalf("%s: %d runs in %q, empty %v, want %d in %q; notes %q", step.what, sub.Plan.Runs, names, sub.Empty, step.want, step.names, sub.Plan.Notes)
 		}
-		if step.what == "failed runs" && sub.Request.Jobs[0].Job.Cells.Again != 4 {
-			t.Errorf("%d runs are repeated", sub.Request.Jobs[0].Job.Cells.Again)
+		if step.what == "failed runs" && sub.Jobs[0].Job.Cells.Again != 4 {
+			t.Errorf("%d runs are repeated", sub.Jobs[0].Job.Cells.Again)
 		}
 	}
 	e, err := Read(t.Context(), c, "e")
@@ -181,7 +181,7 @@ func TestRetry(t *testing.T) {
 			t.Fatal(err)
 		}
 		sub, err := e.Retry(t.Context(), step.o)
-		if err != nil || sub.Runs != step.want || sub.Request.Outline != c.jobs[0].Outline || sub.Request.Jobs[0].Dataset != "d" || len(sub.Request.Jobs[0].Job.Cells.Budgets) > 0 {
+		if err != nil || sub.Plan.Runs != step.want || sub.Outline != c.jobs[0].Outline || sub.Jobs[0].Dataset != "d" || len(sub.Jobs[0].Job.Cells.Budgets) > 0 {
 			t.Errorf("%+v: %+v, error %v", step.o, sub, err)
 		}
 	}
@@ -200,7 +200,7 @@ func TestRetry(t *testing.T) {
 	if e, err = Read(t.Context(), c, "e"); err != nil {
 		t.Fatal(err)
 	}
-	if sub, err := e.Retry(t.Context(), Options{RetryFailed: true}); err != nil || !sub.Empty || sub.Runs != 0 {
+	if sub, err := e.Retry(t.Context(), Options{RetryFailed: true}); err != nil || !sub.Empty || sub.Plan.Runs != 0 {
 		t.Errorf("while they are repeated: %+v, error %v", sub, err)
 	}
 }
@@ -211,19 +211,19 @@ func TestAddRecorded(t *testing.T) {
 	plain := "name: e\ndatasets: [b]\nfolds: 4\nmethods: [rf]\n"
 	c.submit(t, plain, Options{}, "", protocol.Done, all)
 	sub := c.submit(t, plain+"record: curve\n", Options{}, "", protocol.Done, all)
-	if sub.Runs != 0 || !slices.Contains(sub.Notes, "4 runs ended without the data that are recorded now; --record-again repeats them") {
-		t.Errorf("%d runs, notes %q", sub.Runs, sub.Notes)
+	if sub.Plan.Runs != 0 || !slices.Contains(sub.Plan.Notes, "4 runs ended without the data that are recorded now; --record-again repeats them") {
+		t.Errorf("%d runs, notes %q", sub.Plan.Runs, sub.Plan.Notes)
 	}
 	sub = c.submit(t, plain+"record: curve\n", Options{RecordAgain: true}, "", protocol.Done, all)
-	if sub.Runs != 4 || sub.Request.Jobs[0].Job.Cells.Again != 4 || !sub.Request.Jobs[0].Job.Cells.Curves {
-		t.Errorf("%d runs, %+v", sub.Runs, sub.Request.Jobs)
+	if sub.Plan.Runs != 4 || sub.Jobs[0].Job.Cells.Again != 4 || !sub.Jobs[0].Job.Cells.Curves {
+		t.Errorf("%d runs, %+v", sub.Plan.Runs, sub.Jobs)
 	}
-	if sub = c.submit(t, plain+"record: curve\n", Options{RecordAgain: true}, "", protocol.Done, all); sub.Runs != 0 {
-		t.Errorf("%d runs are repeated once more", sub.Runs)
+	if sub = c.submit(t, plain+"record: curve\n", Options{RecordAgain: true}, "", protocol.Done, all); sub.Plan.Runs != 0 {
+		t.Errorf("%d runs are repeated once more", sub.Plan.Runs)
 	}
 	c.submit(t, strings.Replace(plain, "[rf]", "[rf, aa-knn]", 1), Options{}, "", protocol.Done, all) // a later job without curves
-	if sub = c.submit(t, plain+"record: curve\n", Options{RecordAgain: true}, "", protocol.Done, all); sub.Runs != 0 {
-		t.Errorf("%d runs are repeated after another submission", sub.Runs)
+	if sub = c.submit(t, plain+"record: curve\n", Options{RecordAgain: true}, "", protocol.Done, all); sub.Plan.Runs != 0 {
+		t.Errorf("%d runs are repeated after another submission", sub.Plan.Runs)
 	}
 }
 
@@ -234,9 +234,9 @@ func TestAddAfterBudget(t *testing.T) {
 	c.submit(t, spec, Options{}, "", protocol.Done, 3)
 	c.jobs[0].CellsNotRun = 1
 	sub := c.submit(t, spec, Options{}, "", protocol.Done, all)
-	budgets := sub.Request.Jobs[0].Job.Cells.Budgets
-	if sub.Runs != 1 || len(budgets) != 1 || budgets[0].Spent != 6 || sub.Request.Jobs[0].Job.Cells.Rows[0].Ended != 3 {
-		t.Errorf("%d runs, budgets %+v", sub.Runs, budgets)
+	budgets := sub.Jobs[0].Job.Cells.Budgets
+	if sub.Plan.Runs != 1 || len(budgets) != 1 || budgets[0].Spent != 6 || sub.Jobs[0].Job.Cells.Rows[0].Ended != 3 {
+		t.Errorf("%d runs, budgets %+v", sub.Plan.Runs, budgets)
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 
 // study is an experiment that a client submits again and again, and the report that it must give.
 type study struct {
-	task   task // of its one job
-	job    protocol.ExperimentJob
+	task   task   // of its one job
+	spec   string // its text, with the verb %s for the name
 	layout *experiment.Layout
 	cells  []experiment.Cell // by task
 	report []byte            // undisturbed, without times
@@ -29,7 +29,7 @@ type study struct {
 // studySpec is the experiment: runs of some milliseconds to about a second, and one row that
 // does not go with the data.
 const studySpec = `
-name: study
+name: %%s
 datasets: [{dataset: ` + stepsData + `}]
 folds: {k: 3, repeats: 2}
 measures: [kl, clark]
@@ -42,7 +42,8 @@ methods:
 
 // newStudy plans the experiment on its data and runs it undisturbed, in this process.
 func newStudy(ctx context.Context, data *local.Data, steps int) (*study, error) {
-	s, err := experiment.Parse("study", fmt.Appendf(nil, studySpec, steps, 2*steps))
+	y := &study{task: task{cells: true}, spec: fmt.Sprintf(studySpec, steps, 2*steps)}
+	s, err := experiment.Parse("study", fmt.Appendf(nil, y.spec, "study"))
 	if err != nil {
 		return nil, fmt.Errorf("the experiment of the chaos test: %w", err)
 	}
@@ -50,7 +51,6 @@ func newStudy(ctx context.Context, data *local.Data, steps int) (*study, error) 
 	if err != nil {
 		return nil, err
 	}
-	y := &study{task: task{cells: true}, job: protocol.ExperimentJob{Dataset: stepsData, Job: plan.Job, Spec: json.RawMessage(`{}`)}}
 	if y.layout, err = experiment.NewLayout(s, []*experiment.Plan{plan}, nil); err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (c *clients) feedStudies(ctx context.Context, rng *rand.Rand) error {
 func (c *clients) study(ctx context.Context, y *study, name string) error {
 	var id uint64
 	for first := range 2 {
-		j, err := c.caller.study(ctx, first, name, y.job)
+		j, err := c.caller.study(ctx, first, name, y.spec)
 		if err != nil {
 			return fmt.Errorf("submitting the experiment %s: %w", name, err)
 		}
@@ -147,16 +147,15 @@ func (c *clients) reportOf(ctx context.Context, y *study, j *protocol.JobInfo) e
 	return nil
 }
 
-// study sends the submission of an experiment, whose name is its token as well.
-func (c *caller) study(ctx context.Context, first int, name string, j protocol.ExperimentJob) (*protocol.JobInfo, error) {
-	j.Name = name
-	var list protocol.JobList
-	r := protocol.ExperimentRequest{Token: name, Name: name, Jobs: []protocol.ExperimentJob{j}}
-	if err := c.do(ctx, first, http.MethodPost, "/v1/experiments", r, &list); err != nil {
+// study sends the submission of an experiment. Its name is also its token.
+func (c *caller) study(ctx context.Context, first int, name, spec string) (*protocol.JobInfo, error) {
+	var made protocol.ExperimentPlan
+	r := protocol.ExperimentRequest{Token: name, File: "study", Spec: fmt.Sprintf(spec, name)}
+	if err := c.do(ctx, first, http.MethodPost, "/v1/experiments", r, &made); err != nil {
 		return nil, err
 	}
-	if len(list.Jobs) != 1 {
-		return nil, fmt.Errorf("%w: want one job in the experiment %s, got %d", ErrFailed, name, len(list.Jobs))
+	if len(made.Jobs) != 1 {
+		return nil, fmt.Errorf("%w: want one job in the experiment %s, got %d", ErrFailed, name, len(made.Jobs))
 	}
-	return &list.Jobs[0], nil
+	return &made.Jobs[0], nil
 }

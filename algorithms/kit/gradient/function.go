@@ -161,7 +161,7 @@ func Gather(dst []Sample, rows []uint32, refs []dataset.RowRef, d *dataset.Data)
 	dst = slices.Grow(dst, len(rows))
 	for _, row := range rows {
 		ref := refs[row]
-		if int(ref.Shard) != of { // asking for one takes a lock
+		if int(ref.Shard) != of {
 			of = int(ref.Shard)
 			shard = d.Shard(of)
 		}

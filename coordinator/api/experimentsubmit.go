@@ -1,0 +1,219 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/experiment"
+	experiments "github.com/coppice-ldl/coppice/experiment/submission"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// FindDataset implements submission.Cluster.
+func (h *experimentHandlers) FindDataset(name string) *protocol.Dataset {
+	return h.store.State().Dataset(name)
+}
+
+// submit plans the runs of a spec and queues them, all of them or none. With check=true it only says what it would do. The
+// same token is answered with the jobs that it made.
+func (h *experimentHandlers) submit(r *http.Request) (any, error) {
+	check := false
+	if text := r.URL.Query().Get("check"); text != "" {
+		var err error
+		if check, err = strconv.ParseBool(text); err != nil {
+			return nil, fmt.Errorf("%w: parameter check: want true or false, got %.80q", errBad, text)
+		}
+	}
+	var req protocol.ExperimentRequest
+	if err := body(r, &req); err != nil {
+		return nil, err
+	}
+	return h.queue(r, req.Token, check, func(ctx context.Context) (*experiments.Submission, error) {
+		sub, err := experiments.Decide(ctx, h, &req, check)
+		if err == nil && sub.Plan.NeedsConsent() && !req.LeaveOut && !check {
+			err = orphanError(&sub.Plan)
+		}
+		return sub, err
+	})
+}
+
+// retry queues runs of the last submission of an experiment again.
+func (h *experimentHandlers) retry(r *http.Request) (any, error) {
+	var req protocol.ExperimentRetry
+	if err := body(r, &req); err != nil {
+		return nil, err
+	}
+	name := r.PathValue("name")
+	if _, err := jobsOf(h.store.State(), name); err != nil {
+		return nil, err
+	}
+	return h.queue(r, req.Token, false, func(ctx context.Context) (*experiments.Submission, error) {
+		e, err := experiments.Read(ctx, h, name)
+		if err != nil {
+			return nil, err
+		}
+		return e.Retry(ctx, experiments.Options{RetryFailed: true, OnlyFailed: req.Failed})
+	})
+}
+
+// queue queues the jobs of the submission that decide returns, unless this is a check. One submission is decided at a time:
+// two never add the same run.
+func (h *experimentHandlers) queue(r *http.Request, token string, check bool, decide func(context.Context) (*experiments.Submission, error)) (any, error) {
+	ctx := r.Context()
+	if !check && (token == "" || len(token) > protocol.MaxToken-8) {
+		return nil, fmt.Errorf("%w: the submission needs a token of 1 to %d characters", errBad, protocol.MaxToken-8)
+	}
+	select {
+	case h.deciding <- struct{}{}:
+		defer func() { <-h.deciding }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if !check {
+		if answer, err := h.repeated(token); answer != nil || err != nil {
+			return answer, err
+		}
+	}
+	sub, err := decide(ctx)
+	if err != nil {
+		return nil, planError(err)
+	}
+	if check || sub.Empty {
+		return sub.Plan, nil
+	}
+	if n := len(sub.Jobs); n > protocol.MaxExperimentJobs {
+		return nil, fmt.Errorf("%w: the experiment has new runs on %d datasets; at most %d are allowed in a submission", errBad, n, protocol.MaxExperimentJobs)
+	}
+	for _, b := range sub.Blobs {
+		if err := h.submissions.blobs.keep(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	e := protocol.ExperimentEntry{Name: sub.Name, Outline: sub.Outline, After: sub.After}
+	for i := range sub.Jobs {
+		j := &sub.Jobs[i]
+		if err := h.submissions.checkExperimentJob(ctx, j); err != nil {
+			return nil, err
+		}
+		e.Jobs = append(e.Jobs, protocol.SubmitEntry{
+			Token: jobToken(token, i), Name: j.Name, Dataset: j.Dataset, Spec: j.Spec, Job: j.Job,
+			MaxQueue: uint32(h.submissions.quotas.Queue), Time: time.Now().Unix(),
+		})
+	}
+	_, made, err := commit(r, h.store, protocol.EntryExperiment, e)
+	if err != nil {
+		return nil, err
+	}
+	jobs := made.([]*state.Job)
+	sub.Plan.Jobs = h.describe(h.store.State(), jobs, len(jobs), false).Jobs
+	return sub.Plan, nil
+}
+
+// jobToken names job i of a submission.
+func jobToken(token string, i int) string { return token + "/" + strconv.Itoa(i) }
+
+// repeated answers a submission that was sent again, because its first answer was lost; nil: it is the first.
+func (h *experimentHandlers) repeated(token string) (any, error) {
+	st := h.store.State()
+	if d := st.DeletedByToken(jobToken(token, 0)); d != nil {
+		return nil, d.Repeated()
+	}
+	var jobs []*state.Job
+	for j := st.JobByToken(jobToken(token, 0)); j != nil; j = st.JobByToken(jobToken(token, len(jobs))) {
+		jobs = append(jobs, j)
+	}
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	p := protocol.ExperimentPlan{Name: jobs[0].Experiment, Jobs: h.describe(st, jobs, len(jobs), false).Jobs}
+	for _, j := range jobs {
+		p.Runs += j.Job.Cells.Count()
+	}
+	return p, nil
+}
+
+// maxMistakes bounds the mistakes that an answer lists.
+const maxMistakes = 1000
+
+// planError marks the errors that come of a request.
+func planError(err error) error {
+	var mistakes experiment.Errors
+	var request *experiments.RequestError
+	switch {
+	case mistakes.Add(err):
+		d := &detailed{error: bad{err}}
+		if n := len(mistakes); n > 1 {
+			d.error = bad{fmt.Errorf("%d mistakes in the spec and its data", n)}
+		}
+		for _, one := range mistakes[:min(len(mistakes), maxMistakes)] {
+			d.mistakes = append(d.mistakes, one.Error())
+		}
+		if more := len(mistakes) - maxMistakes; more > 0 {
+			d.mistakes = append(d.mistakes, fmt.Sprintf("and %d more", more))
+		}
+		return d
+	case errors.As(err, &request):
+		return bad{err}
+	}
+	return err
+}
+
+// orphanError refuses a submission after which reports have fewer runs.
+func orphanError(p *protocol.ExperimentPlan) error {
+	plan, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return &detailed{plan: plan, error: fmt.Errorf("%w: the spec lacks %d runs of the last submission of experiment %s; a submission with leave_out leaves them out of reports",
+		errOrphans, p.Orphaned, p.Name)}
+}
+
+// checkExperimentJob refuses a job of an experiment that the cluster cannot run.
+func (h *submissionHandlers) checkExperimentJob(ctx context.Context, j *experiments.Job) error {
+	if err := checkName("job", j.Name); err != nil {
+		return err
+	}
+	if j.Job == nil || j.Job.Cells == nil || j.Job.Algorithm != round.AlgorithmCells || j.Job.Numerics != round.Numerics {
+		return fmt.Errorf("%w: job %s of the experiment has no runs, or comes from another version of Coppice", errBad, j.Name)
+	}
+	d, err := findDataset(h.store.State(), j.Dataset)
+	if err != nil {
+		return err
+	}
+	if err := j.Job.Split.Check(); err != nil {
+		return bad{err}
+	}
+	runs := j.Job.Cells
+	if err := runs.Check(j.Job.Split.Folds, j.Job.Split.Overlap); err != nil {
+		return bad{fmt.Errorf("job %s: %w", j.Name, err)}
+	}
+	// The digest of a dataset does not cover the kind of its labels, but the keys of runs
+	// do.
+	if labels := &d.Manifest.LabelType; !runs.Labels.Same(labels) {
+		return fmt.Errorf("%w: job %s expects labels that are %s, but the labels of dataset %s are %s; submit the experiment again",
+			errBad, j.Name, runs.Labels.String(d.Manifest.Labels), d.Name, labels.String(d.Manifest.Labels))
+	}
+	if runs.Models && runs.Count() > protocol.MaxCellModels {
+		return fmt.Errorf("%w: job %s keeps the models of %d runs, want at most %d", errBad, j.Name, runs.Count(), protocol.MaxCellModels)
+	}
+	one := pipeline.RecordBytes(j.Job, d.Manifest)
+	if all := one * int64(runs.Count()); one > protocol.MaxCellRecord || all > protocol.MaxCellRecords {
+		return fmt.Errorf("%w: job %s records up to %d bytes in each of %d runs, want at most %d bytes in a run and %d in all runs",
+			errBad, j.Name, one, runs.Count(), protocol.MaxCellRecord, protocol.MaxCellRecords)
+	}
+	if j.Job.Weights != "" {
+		return fmt.Errorf("%w: job %s of the experiment starts from the weights of a model; only a single job can do that", errBad, j.Name)
+	}
+	if err := h.needBlobs(ctx, j.Job); err != nil {
+		return err
+	}
+	return h.quotas.checkMemory(j.Job, d.Manifest)
+}
