@@ -94,10 +94,19 @@ func (l *Layout) Spent(records map[string]*Record) []float64 {
 type Ended struct {
 	Cells   int
 	Seconds float64
+	// Well are the cells of these that ended well, and WellSeconds their seconds.
+	Well        int
+	WellSeconds float64
 }
 
 // Plus returns what has ended with one more cell.
-func (e Ended) Plus(r *Record) Ended { return Ended{e.Cells + 1, e.Seconds + r.Seconds} }
+func (e Ended) Plus(r *Record) Ended {
+	e.Cells, e.Seconds = e.Cells+1, e.Seconds+r.Seconds
+	if r.Outcome.Error == "" {
+		e.Well, e.WellSeconds = e.Well+1, e.WellSeconds+r.Seconds
+	}
+	return e
+}
 
 // Bound puts the budgets of the spec into a job of some of its cells: rows has, for each row of the
 // job, its number in the spec. spent are the seconds that cells of each row of the spec have taken

@@ -196,7 +196,11 @@ func (f *Folder) Put(r *Record) error {
 	f.end += int64(len(b))
 	kept := *r.Outcome
 	kept.Model = nil
-	f.have[r.Key] = &Record{r.Key, r.Seconds, &kept}
+	attempts := 1
+	if before := f.have[r.Key]; before != nil {
+		attempts += before.Attempts
+	}
+	f.have[r.Key] = &Record{r.Key, r.Seconds, attempts, &kept}
 	return nil
 }
 

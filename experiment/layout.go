@@ -33,7 +33,8 @@ type Layout struct {
 type Inputs struct {
 	// Data is the absolute path of the folder of the files; empty: the spec's folder.
 	Data string  `json:"data,omitempty"`
-	Sets []Input `json:"sets"` // of the table's datasets
+	Spec string  `json:"spec,omitempty"` // the absolute path of the spec's folder
+	Sets []Input `json:"sets"`           // of the table's datasets
 }
 
 // Input is what the files of a dataset were.

@@ -208,7 +208,7 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 	}
 	list := lists[0]
 	if s.overlapping(f) {
-		list = joined(lists, rows.Count)
+		list = folds.Joined(lists, rows.Count)
 	}
 	blob := dataset.EncodeFolds(list.Assigned)
 	sum := sha256.Sum256(blob)
@@ -217,25 +217,6 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 		return nil, nil, errors.New("want at least two folds, got one")
 	}
 	return split, list.Assigned, nil
-}
-
-// joined makes one list of splits that overlap of the folds of several lists.
-func joined(lists []*dataset.SplitList, rows int) *dataset.SplitList {
-	all := &dataset.SplitList{Overlap: true}
-	for _, l := range lists {
-		all.Folds += l.Folds
-	}
-	words := dataset.Split{Folds: all.Folds, Overlap: true}.AssignedLength(1)
-	all.Assigned = make([]uint16, rows*words)
-	from := 0
-	for _, l := range lists {
-		for row, fold := range l.Assigned {
-			at := from + int(fold)
-			all.Assigned[row*words+at/16] |= 1 << (at % 16)
-		}
-		from += l.Folds
-	}
-	return all
 }
 
 // Cell is a cell of a plan.

@@ -20,6 +20,8 @@ const MaxRecord = 16 << 20
 type Record struct {
 	Key     string
 	Seconds float64 // of computing
+	// Attempts is how often the cell has ended, in all records of a folder or all jobs of a cluster. It is not recorded.
+	Attempts int
 	// Outcome is that of the cell, without the model, and with the learning curve and the
 	// predictions where these are recorded.
 	Outcome *pipeline.Outcome
@@ -85,6 +87,9 @@ func readRecords(in io.Reader) (records map[string]*Record, end int64, damaged [
 			unread = append(unread, number)
 			continue
 		}
+		if before := records[record.Key]; before != nil {
+			record.Attempts += before.Attempts
+		}
 		records[record.Key] = record
 		damaged, unread, end = append(damaged, unread...), nil, at
 	}
@@ -146,7 +151,7 @@ func decodeRecord(line []byte) (*Record, error) {
 	if err := d.Decode(&v); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
-	r := &Record{Key: v.Key, Seconds: v.Seconds, Outcome: v.Outcome}
+	r := &Record{Key: v.Key, Seconds: v.Seconds, Attempts: 1, Outcome: v.Outcome}
 	if r.Outcome == nil || len(r.Key) != 64 || !(r.Seconds >= 0) {
 		return nil, fmt.Errorf("%w: a record has no key, no result or no valid time", ErrFolder)
 	}

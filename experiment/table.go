@@ -53,7 +53,7 @@ func fill(c *result.Cell, r *Record, names []string, clip measures.Clip) {
 	o := r.Outcome
 	c.Seconds = r.Seconds
 	if o.Error != "" {
-		c.State, c.Error = result.Failed, o.Error
+		c.State, c.Error, c.Attempts = result.Failed, o.Error, r.Attempts
 		return
 	}
 	c.State, c.Digest, c.Rows = result.Done, o.ModelDigest, o.Rows.Test

@@ -140,6 +140,8 @@ type ResultEntry struct {
 	Bytes  uint64 `json:"bytes"`
 	// Compute is how long it was computed, in nanoseconds, as its worker says; 0: not known.
 	Compute uint64 `json:"compute,omitempty"`
+	// Failed is true if the result says that the task, a run of an experiment, failed.
+	Failed bool `json:"failed,omitempty"`
 }
 
 // WithholdEntry records that tasks of a job of runs are not run, since the budget of their rows is
@@ -169,6 +171,9 @@ type FinishEntry struct {
 	// Cells are the outcomes of the runs of a job of runs, by task: each blob is a
 	// list of the next ones and of how long they took (childjob.AppendCells).
 	Cells []CellsRef `json:"cells,omitempty"`
+	// Methods has the computing times of the runs that ended well, by row of a job of runs;
+	// empty: they are not known.
+	Methods []RunTimes `json:"methods,omitempty"`
 	// Progress is the last algorithms.Progress, for display.
 	Progress json.RawMessage `json:"progress,omitempty"`
 	// Curve is the rest of the learning curve, as in a CommitEntry; FoldCurves are those
@@ -178,6 +183,12 @@ type FinishEntry struct {
 	Seconds    float64  `json:"seconds"` // of running, for display
 	Time       int64    `json:"time"`
 	Millis     int64    `json:"millis,omitempty"` // of Time
+}
+
+// RunTimes adds up how long runs of one method were computed.
+type RunTimes struct {
+	Runs        uint64 `json:"runs"`
+	Nanoseconds uint64 `json:"nanoseconds"`
 }
 
 // ModelRef names a model file's blob.

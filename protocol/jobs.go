@@ -48,6 +48,8 @@ type Spec struct {
 	Seed         *uint64 `json:"seed,omitempty"` // default 1
 	TestFraction float64 `json:"test_fraction,omitempty"`
 	Folds        int     `json:"folds,omitempty"`
+	// Fold is the only fold to train, counted from 0; nil: all folds.
+	Fold *int `json:"fold,omitempty"`
 	// Assigned is the digest of a blob that gives each row's fold (see
 	// dataset.Split); Folds is then the number of folds.
 	Assigned string `json:"assigned,omitempty"`

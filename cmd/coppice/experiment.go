@@ -149,7 +149,7 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 		return a.printPlan(p)
 	}
 	a.note("%s of experiment %s submitted", plural(p.Runs, "run"), s.Name)
-	return watchAndReport(a, cl, s.Name, nil, &c.reportFlags)
+	return watchAndReport(a, cl, s.Name, nil, c.Spec, &c.serverFlags, &c.reportFlags)
 }
 
 // printPlan prints what a submission would add.
@@ -220,7 +220,15 @@ func (f *found) write(w io.Writer, what string) {
 	for _, text := range f.notes {
 		fmt.Fprintf(w, "note: %s\n", text)
 	}
-	writeFailures(w, t)
+	for _, f := range failuresOf(t) {
+		fmt.Fprintf(w, "failed: %s\n", f.text)
+		switch {
+		case f.command != "":
+			fmt.Fprintf(w, "  to train a run alone: %s\n", f.command)
+		case f.noCommand != "":
+			fmt.Fprintf(w, "  no command to train a run alone: %s\n", f.noCommand)
+		}
+	}
 	for _, cells := range experiment.NotRun(t) {
 		fmt.Fprintf(w, "missing: %s\n", cells)
 	}
@@ -268,39 +276,51 @@ func cellCounts(n experiment.Counts) string {
 	return text
 }
 
-// writeFailures names the cells that failed, those of one row on one dataset with one error
-// together.
-func writeFailures(w io.Writer, t *tables.Table) {
-	for _, f := range failuresOf(t) {
-		fmt.Fprintf(w, "failed: %s\n", f)
-	}
-}
-
 // maxFailures bounds the failures that are named.
 const maxFailures = 20
 
-func failuresOf(t *tables.Table) []string {
+// failedRuns is the failed runs of one method on one dataset with one error.
+type failedRuns struct {
+	text               string
+	command, noCommand string // of the first of them
+}
+
+func failuresOf(t *tables.Table) (list []failedRuns) {
 	type where struct {
 		dataset, row int
 		why          string
 	}
-	counts := make(map[where]int)
-	var order []where
-	for _, c := range t.Cells {
+	type counts struct {
+		where
+		runs, attempts int
+		first          *tables.Cell
+	}
+	at := make(map[where]*counts)
+	var order []*counts
+	for i := range t.Cells {
+		c := &t.Cells[i]
 		if c.State != tables.Failed {
 			continue
 		}
-		at := where{c.Dataset, c.Row, c.Error}
-		if counts[at]++; counts[at] == 1 {
-			order = append(order, at)
+		own := where{c.Dataset, c.Row, c.Error}
+		if at[own] == nil {
+			at[own] = &counts{where: own, first: c}
+			order = append(order, at[own])
 		}
+		at[own].runs, at[own].attempts = at[own].runs+1, at[own].attempts+c.Attempts
 	}
-	var list []string
-	for i, at := range order {
+	for i, n := range order {
 		if i == maxFailures {
-			return append(list, fmt.Sprintf("and %s more; -o json lists all", count(len(order)-i)))
+			return append(list, failedRuns{text: fmt.Sprintf("and %s more; -o json lists all", count(len(order)-i))})
 		}
-		list = append(list, fmt.Sprintf("%s, %s (%s): %s", t.Datasets[at.dataset].Name, t.Rows[at.row].Name, plural(counts[at], "run"), at.why))
+		runs := plural(n.runs, "run")
+		if n.attempts > 0 { // otherwise they were refused
+			runs += ", " + plural(n.attempts, "attempt")
+		}
+		list = append(list, failedRuns{
+			fmt.Sprintf("%s, %s (%s): %s", t.Datasets[n.dataset].Name, t.Rows[n.row].Name, runs, n.why),
+			n.first.Command, n.first.NoCommand,
+		})
 	}
 	return list
 }

@@ -156,8 +156,9 @@ type clusterTable struct {
 	notes  []string // about runs that have ended and are not in the table
 }
 
-// tableThere reads the table of an experiment on a cluster so far, in a layout; nil: in the layout of the last submission.
-func tableThere(a *app, cl *client.Client, name string, l *experiment.Layout) (*clusterTable, error) {
+// tableThere reads the table of an experiment on a cluster so far, in a layout; nil: in the layout of the last submission. spec
+// is the file of the spec; empty: the command was not given it.
+func tableThere(a *app, cl *client.Client, name string, l *experiment.Layout, spec string, f *serverFlags) (*clusterTable, error) {
 	e, err := submission.Read(a.ctx, clusterSource{cl}, name)
 	if err == nil && len(e.Jobs) == 0 {
 		err = noExperiment(name)
@@ -176,7 +177,8 @@ func tableThere(a *app, cl *client.Client, name string, l *experiment.Layout) (*
 	for _, j := range slices.Backward(e.Jobs) {
 		jobs = append(jobs, state.Job{JobInfo: j.JobInfo})
 	}
-	return &clusterTable{t, l, string(state.Of(jobs).State), experiment.LeftOutNote(leftOut)}, nil
+	err = addCommandsThere(a, cl, e, t, l, spec, f)
+	return &clusterTable{t, l, string(state.Of(jobs).State), experiment.LeftOutNote(leftOut)}, err
 }
 
 // noteAll prints notes.

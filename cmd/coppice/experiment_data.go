@@ -21,9 +21,6 @@ import (
 	"github.com/coppice-ldl/coppice/job/local"
 )
 
-// pathOptions are the keys of a dataset whose values are paths.
-var pathOptions = []string{"names", "labels_file"}
-
 // reading makes the flags of a dataset of the spec, which are those of train.
 func (s *specArg) reading(of *experiment.Spec, d *experiment.Dataset) (*dataFlags, error) {
 	var flags struct{ dataFlags }
@@ -34,7 +31,7 @@ func (s *specArg) reading(of *experiment.Spec, d *experiment.Dataset) (*dataFlag
 	var args []string
 	for _, o := range d.Options {
 		value := o.Value
-		if slices.Contains(pathOptions, o.Key) {
+		if slices.Contains(experiment.ReadingFiles, o.Key) {
 			value = s.path(value)
 		}
 		args = append(args, "--"+strings.ReplaceAll(o.Key, "_", "-")+"="+value)
@@ -122,7 +119,7 @@ func (s *specArg) splits(of *experiment.Spec, d *experiment.Dataset, m *dataset.
 func (s *specArg) files(d *experiment.Dataset) (list []experiment.File, err error) {
 	paths := []string{d.File}
 	for _, o := range d.Options {
-		if slices.Contains(pathOptions, o.Key) {
+		if slices.Contains(experiment.ReadingFiles, o.Key) {
 			paths = append(paths, o.Value)
 		}
 	}
@@ -145,11 +142,10 @@ func (s *specArg) inputs(sets []*loaded) (*experiment.Inputs, error) {
 	for _, l := range sets {
 		in.Sets = append(in.Sets, experiment.NewInput(l.plan, l.files))
 	}
-	if s.Data == "" {
-		return in, nil
-	}
 	var err error
-	in.Data, err = filepath.Abs(s.Data)
+	if in.Spec, err = filepath.Abs(filepath.Dir(s.Spec)); err == nil && s.Data != "" {
+		in.Data, err = filepath.Abs(s.Data)
+	}
 	return in, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/runner"
+	"github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -39,7 +40,7 @@ func (c *experimentRunCmd) layoutHere(a *app, s *experiment.Spec) ([]*loaded, *e
 // planHere says what a run in this process adds to the results of an earlier one, whose layout is before, or nil.
 func (c *experimentRunCmd) planHere(s *experiment.Spec, before, l *experiment.Layout, records map[string]*experiment.Record) *protocol.ExperimentPlan {
 	o := l.OrphansOf(before, func(key string) bool { return records[key] != nil })
-	p := &protocol.ExperimentPlan{Name: s.Name, Orphaned: o.Count, Orphans: o.List, Refused: failuresOf(l.Fill(nil, nil)), Jobs: []protocol.JobInfo{}}
+	p := &protocol.ExperimentPlan{Name: s.Name, Orphaned: o.Count, Orphans: o.List, Refused: submission.Refusals(l.Table), Jobs: []protocol.JobInfo{}}
 	for key := range l.Has() {
 		if r := records[key]; r == nil || c.cellFlags.wants(r, &s.Record) {
 			p.Runs++
@@ -111,6 +112,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 		return nil, err
 	}
 	t := layout.Fill(folder.Records(), nil)
+	addCommandsHere(t, layout, c.Dir, c.Spec)
 	for _, cells := range experiment.NotRun(t) {
 		a.note("not run: %s", cells)
 	}

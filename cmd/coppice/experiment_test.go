@@ -36,7 +36,7 @@ methods:
 `+rows)
 }
 
-// tableOf reads the table that a command prints as JSON, without the seconds.
+// tableOf reads the table that a command prints as JSON, without the seconds, attempts and commands.
 func tableOf(t *testing.T, args ...string) *tables.Table {
 	t.Helper()
 	table, err := tables.Decode(strings.NewReader(works(t, append(args, "-o", "json")...)))
@@ -366,7 +366,8 @@ func orderedPairs(texts ...string) iter.Seq2[string, string] {
 // withoutTimes sets the seconds of a table's cells to 0.
 func withoutTimes(t *tables.Table) *tables.Table {
 	for i := range t.Cells {
-		t.Cells[i].Seconds = 0
+		c := &t.Cells[i]
+		c.Seconds, c.Attempts, c.Command, c.NoCommand = 0, 0, "", ""
 	}
 	return t
 }

@@ -151,17 +151,16 @@ func (c *experimentWatchCmd) Run(a *app) error {
 	}
 	defer cl.Close()
 	a.asks.patient(protocol.ClientRead)
-	return watchAndReport(a, cl, c.Name, nil, &c.reportFlags)
+	return watchAndReport(a, cl, c.Name, nil, "", &c.serverFlags, &c.reportFlags)
 }
 
-// watchAndReport waits for the end of an experiment and reports it in a layout; nil: that of its
-// jobs.
-func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.Layout, f *reportFlags) error {
+// watchAndReport waits for the end of an experiment and reports it as tableThere reads it.
+func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.Layout, spec string, server *serverFlags, f *reportFlags) error {
 	end, err := watchExperiment(a, cl, name, layout)
 	if err != nil {
 		return err
 	}
-	t, err := tableThere(a, cl, name, layout)
+	t, err := tableThere(a, cl, name, layout, spec, server)
 	if err != nil {
 		return err
 	}

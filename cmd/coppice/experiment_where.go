@@ -185,7 +185,12 @@ func (w *whatArg) readFound(a *app, at *whereabouts) (f *found, damaged []int, e
 			notes = append(notes, fmt.Sprintf("The data files have changed since these results were computed. Changed: %s. To get results for the new files, run the experiment again.", strings.Join(changes, "; ")))
 		}
 	}
-	return &found{table: c.Layout.Fill(c.Records, nil), skipped: c.Layout.Skipped, text: c.Layout.Text, notes: notes}, c.Damaged, err
+	t, spec := c.Layout.Fill(c.Records, nil), ""
+	if at.is == isSpec {
+		spec = w.What
+	}
+	addCommandsHere(t, c.Layout, dir, spec)
+	return &found{table: t, skipped: c.Layout.Skipped, text: c.Layout.Text, notes: notes}, c.Damaged, err
 }
 
 // kinOf says if the results of a layout, which are in a place, are of an earlier text of a spec, and refuses them if
@@ -231,7 +236,11 @@ func (w *whatArg) there(a *app, at *whereabouts) (*found, error) {
 		return nil, err
 	}
 	defer cl.Close()
-	t, err := tableThere(a, cl, at.name, nil)
+	spec := ""
+	if at.is == isSpec {
+		spec = w.What
+	}
+	t, err := tableThere(a, cl, at.name, nil, spec, &w.serverFlags)
 	if err != nil {
 		return nil, err
 	}

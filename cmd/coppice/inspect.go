@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/shellword"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -62,14 +63,14 @@ func (c *inspectCmd) Run(a *app) error {
 
 // readingCommands lists the commands that read a file with the given flags and the flags of a reading.
 func readingCommands(file string, given, chosen []dataset.Flag) []string {
-	line := "--data " + shellWord(file)
+	line := "--data " + shellword.Quote(file)
 	given = slices.DeleteFunc(slices.Clone(given), func(g dataset.Flag) bool {
 		return slices.ContainsFunc(chosen, func(c dataset.Flag) bool { return c.Name == g.Name })
 	})
 	for _, f := range slices.Concat(given, chosen) {
 		line += " " + f.Name
 		if f.Value != "" {
-			line += " " + shellWord(f.Value)
+			line += " " + shellword.Quote(f.Value)
 		}
 	}
 	commands := []string{"coppice train --local " + line, "coppice dataset import " + line}
@@ -111,17 +112,6 @@ func givenFlags(flags reflect.Value) (all []dataset.Flag) {
 
 // capital matches the beginning of a word in the name of a field.
 var capital = regexp.MustCompile("([a-z])([A-Z])")
-
-// plainWord matches a word that a shell does not change.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
-
-// shellWord quotes a word for a POSIX shell.
-func shellWord(s string) string {
-	if plainWord.MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
 
 // maxColumnsShown is the number of features or labels that the text lists. JSON has all.
 const maxColumnsShown = 30

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
@@ -16,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -34,7 +37,9 @@ type specFlags struct {
 	Members      string   `group:"what" seldom:"" placeholder:"A,B" help:"Members of an ensemble, as for --set members=A,B. A member may have settings, such as structrf:trees=100."`
 	Steps        string   `group:"what" seldom:"" placeholder:"N" help:"Maximum number of steps, as for --set steps=N; early stopping may end training sooner."`
 	TestFraction string   `group:"test" placeholder:"F" help:"Fraction of the samples to hold out for testing."`
-	Folds        string   `group:"test" placeholder:"K" help:"Cross-validate with K folds. groups: leave one group out at a time (see --groups)."`
+	Folds        string   `group:"test" placeholder:"K" help:"Cross-validate with K folds. groups: leave one group out at a time (see --groups). sklearn:K: the folds of scikit-learn's KFold(K, shuffle=True) with --fold-seed as its random_state."`
+	FoldSeed     string   `group:"test" seldom:"" placeholder:"N" help:"Seed that draws the folds of --folds (default: --seed)."`
+	Fold         string   `group:"test" placeholder:"N" help:"Train only fold N of --folds or --split, counted from 0."`
 	Split        string   `group:"test" placeholder:"FILE" help:"CSV file with columns row and fold: train once for each fold. Or a column row and, for each split, a column in which 1 marks the test samples."`
 	InitFrom     string   `group:"what" seldom:"" placeholder:"FILE|MODEL" help:"Initial weights of a network, as for --set init_from=FILE: a model file, an .npz file, or the name or digest of a model of the cluster."`
 	Measures     string   `group:"test" seldom:"" placeholder:"all" help:"all: also print Spearman, Jensen-Shannon, zero-one loss and error probability."`
@@ -61,6 +66,9 @@ func (s *specFlags) read() (*spec.File, error) {
 	if err := s.apply(&f.Spec); err != nil {
 		return nil, err
 	}
+	if err := s.checkFolds(f); err != nil {
+		return nil, err
+	}
 	if s.Data != "" {
 		f.Spec.Dataset = ""
 	} else if f.Spec.Dataset == "" {
@@ -82,14 +90,14 @@ func (s *specFlags) read() (*spec.File, error) {
 // same name.
 func (s *specFlags) apply(to *protocol.Spec) error {
 	type setting struct{ flag, key, value string }
-	folds := setting{"--folds", "folds", s.Folds}
+	division := setting{"--folds", "folds", strings.TrimPrefix(s.Folds, sklearnFolds)}
 	if s.Folds == "groups" {
-		folds.key, folds.value = "group_folds", "true"
+		division.key, division.value = "group_folds", "true"
 	}
 	all := []setting{
 		{"--algorithm", "algorithm", s.Algorithm}, {"--dataset", "dataset", s.Dataset},
 		{"--name", "name", s.Name}, {"--seed", "seed", s.Seed},
-		{"--test-fraction", "test_fraction", s.TestFraction}, {"--measures", "measures", s.Measures}, {"--clip", "clip", s.Clip}, folds,
+		{"--test-fraction", "test_fraction", s.TestFraction}, {"--measures", "measures", s.Measures}, {"--clip", "clip", s.Clip}, division, {"--fold", "fold", s.Fold},
 	}
 	for _, pair := range s.Set {
 		all = append(all, setting{flag: "--set", value: pair})
@@ -133,8 +141,8 @@ type resolvedJob struct {
 // the weights of init_from, and has the spec name them by their digests. cl is nil if there is no cluster.
 func (s *specFlags) resolve(a *app, cl *client.Client, file *spec.File, m *dataset.Manifest) (*resolvedJob, error) {
 	r := new(resolvedJob)
-	if s.Split != "" {
-		list, err := readFolds(a, s.Split, m)
+	if s.Split != "" || s.draws() {
+		list, err := s.list(a, file, m)
 		if err != nil {
 			return nil, err
 		}
@@ -162,6 +170,45 @@ func (s *specFlags) resolve(a *app, cl *client.Client, file *spec.File, m *datas
 		err = pipeline.FitsWeights(with, m)
 	}
 	return r, file.Locate(err)
+}
+
+// sklearnFolds begins the value of --folds that means the folds of scikit-learn.
+const sklearnFolds = "sklearn:"
+
+// draws reports whether the flags draw folds that the seed of the job does not draw.
+func (s *specFlags) draws() bool { return s.FoldSeed != "" || strings.HasPrefix(s.Folds, sklearnFolds) }
+
+// checkFolds refuses flags about folds that need a number of folds, if there is none.
+func (s *specFlags) checkFolds(f *spec.File) error {
+	if s.draws() && f.Spec.Folds == 0 {
+		return usagef("--fold-seed and --folds %sK draw folds: want their number, such as --folds 10", sklearnFolds)
+	}
+	if _, err := strconv.ParseUint(s.FoldSeed, 10, 64); err != nil && s.FoldSeed != "" {
+		return usagef("--fold-seed %s: want a whole number from 0 to %d", s.FoldSeed, uint64(math.MaxUint64))
+	}
+	return nil
+}
+
+// list returns the folds of --split, of --folds sklearn:K or of --fold-seed.
+func (s *specFlags) list(a *app, file *spec.File, m *dataset.Manifest) (*dataset.SplitList, error) {
+	if s.Split != "" {
+		return readFolds(a, s.Split, m)
+	}
+	scheme := folds.Scheme{Way: folds.Seeded, Folds: file.Spec.Folds, Seed: spec.DefaultSeed, Repeats: 1}
+	if strings.HasPrefix(s.Folds, sklearnFolds) {
+		scheme.Way = folds.ScikitLearn
+	}
+	if file.Spec.Seed != nil {
+		scheme.Seed = *file.Spec.Seed
+	}
+	if s.FoldSeed != "" {
+		scheme.Seed, _ = strconv.ParseUint(s.FoldSeed, 10, 64) // checked
+	}
+	list, err := scheme.Divide(&folds.Rows{Count: m.Rows}, 0)
+	if err != nil {
+		return nil, usagef("--folds: %w", err)
+	}
+	return folds.Joined([]*dataset.SplitList{list}, m.Rows), nil
 }
 
 // readFolds reads the file of --split.

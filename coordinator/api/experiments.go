@@ -13,7 +13,6 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/state"
-	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/report"
 	progress "github.com/coppice-ldl/coppice/experiment/state"
@@ -141,61 +140,44 @@ func (h *experimentHandlers) progressOf(st *state.State, of []*state.Job, waits 
 		}
 		var runs []progress.Runs
 		if running {
-			runs = runsOf(j, live, time.Now())
+			runs = runsOf(j, st.Dataset(j.Dataset), live, time.Now())
 		}
 		list = append(list, progress.Job{JobInfo: &info, Runs: runs})
 	}
 	return progress.Of(list)
 }
 
-// runsOf counts the runs of a job by method. Runs that are being computed are known only to the leader that drives the
-// job. If the spec of the job cannot be read, there are no runs.
-func runsOf(j *state.Job, live dispatch.Live, now time.Time) []progress.Runs {
+// runsOf counts the runs of a job by method; of is the dataset that has the name of the job's, or nil. Runs that are being
+// computed are known only to the leader that drives the job. If the spec of the job cannot be read, there are no runs. The time
+// grows with the number of methods and of running runs, not of runs.
+func runsOf(j *state.Job, of *protocol.Dataset, live dispatch.Live, now time.Time) []progress.Runs {
 	spec, err := experiment.DecodeJobSpec(j.Spec)
 	c := j.Job.Cells
 	if err != nil || c == nil || len(spec.Rows) != len(c.Rows) {
 		return nil
 	}
-	runs := make([]progress.Runs, len(c.Rows))
+	size := 0.0
+	if of != nil && of.Digest == j.Job.Dataset { // otherwise the dataset was deleted, and its size is not known
+		size = float64(of.Manifest.Rows) * float64(of.Manifest.Features)
+	}
+	runs, ended := make([]progress.Runs, len(c.Rows)), j.Methods()
 	for i := range runs {
-		r := &c.Rows[i]
-		runs[i] = progress.Runs{Method: spec.Rows[i], Dataset: spec.Dataset, Timed: r.Ended, Seconds: r.EndedSeconds, Size: sizeOf(j.Manifest)}
-	}
-	cells := c.All()
-	for _, cell := range cells {
-		runs[cell.Row].All++
-	}
-	if j.State == protocol.Done {
-		for i := range runs {
-			runs[i].Ended = runs[i].All
+		r := &runs[i]
+		*r = progress.Runs{Method: spec.Rows[i], Dataset: spec.Dataset, Size: size, All: c.RowCount(i)}
+		if ended != nil {
+			r.Ended, r.Timed, r.Seconds = int(ended[i].Ended), int(ended[i].Timed), float64(ended[i].Compute)/1e9
 		}
-		return runs
-	}
-	for task := range j.RecordedFrom(j.Round+1, 0) {
-		if int(task.Task) >= len(cells) {
-			continue
-		}
-		r := &runs[cells[task.Task].Row]
-		r.Ended++
-		if task.WasRun() {
-			r.Timed, r.Seconds = r.Timed+1, r.Seconds+float64(task.Compute)/1e9
+		if j.State == protocol.Done {
+			r.Ended = r.All
 		}
 	}
 	for _, task := range live.Running {
-		if task.Task < len(cells) {
-			r := &runs[cells[task.Task].Row]
+		if cell, ok := c.At(task.Task); ok {
+			r := &runs[cell.Row]
 			r.Running = append(r.Running, now.Sub(task.Since).Seconds())
 		}
 	}
 	return runs
-}
-
-// sizeOf returns samples times features of a dataset; 0 if it is not known.
-func sizeOf(m *dataset.Manifest) float64 {
-	if m == nil {
-		return 0
-	}
-	return float64(m.Rows) * float64(m.Features)
 }
 
 // reportTypes are the content types of reports by format.
@@ -289,6 +271,14 @@ func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind stri
 	if err != nil {
 		return nil, "", err
 	}
+	st := h.store.State()
+	// The leader does not know the folder of the spec, in which files of folds are.
+	l.AddCommands(t, experiment.Sources{File: func(string) string { return "" }, Sets: e.Sets(t, func(name string) string {
+		if d := st.Dataset(name); d != nil {
+			return d.Digest
+		}
+		return ""
+	})})
 	o.Notes = experiment.LeftOutNote(leftOut)
 	var b bytes.Buffer
 	if err := report.Write(&b, t, format, o); errors.Is(err, report.ErrOptions) {

@@ -38,10 +38,10 @@ type bench struct {
 
 type noResults struct{}
 
-func (noResults) Known(uint64, uint64) []schedule.Known                   { return nil }
-func (noResults) Fetch(context.Context, *protocol.Result) ([]byte, error) { return nil, nil }
-func (noResults) Keep([]byte) (string, error)                             { return "", nil }
-func (noResults) Record(context.Context, *protocol.Result, int) error     { return nil }
+func (noResults) Known(uint64, uint64) []schedule.Known                     { return nil }
+func (noResults) Fetch(context.Context, *protocol.Result) ([]byte, error)   { return nil, nil }
+func (noResults) Keep([]byte) (string, error)                               { return "", nil }
+func (noResults) Record(context.Context, *protocol.Result, int, bool) error { return nil }
 func (noResults) Withhold(context.Context, uint64, uint64, []uint32, time.Duration) error {
 	return nil
 }

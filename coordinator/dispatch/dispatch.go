@@ -58,9 +58,9 @@ type Results interface {
 	Fetch(ctx context.Context, c *protocol.Result) ([]byte, error)
 	// Keep stores a result here that the leader computed, and returns its digest.
 	Keep(result []byte) (digest string, err error)
-	// Record has a quorum sync a result that is here, and commits it; of is the number of tasks in the round. The error
-	// wraps blobs.ErrMissing if the result is here no longer.
-	Record(ctx context.Context, c *protocol.Result, of int) error
+	// Record has a quorum sync a result that is here, and commits it; of is the number of tasks in the round, and failed is
+	// true if the task, a run of an experiment, failed. The error wraps blobs.ErrMissing if the result is here no longer.
+	Record(ctx context.Context, c *protocol.Result, of int, failed bool) error
 	// Withhold commits that tasks of a round are not run, after took of computing each.
 	Withhold(ctx context.Context, job, round uint64, tasks []uint32, took time.Duration) error
 	// Load returns the bytes of a result that is recorded.

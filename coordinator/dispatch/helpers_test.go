@@ -286,6 +286,7 @@ type fakeResults struct {
 	mu       sync.Mutex
 	known    map[uint32]string
 	recorded []uint32
+	failed   []uint32 // of recorded
 	of       int
 	fetch    func(*protocol.Result) error // may block; nil: at once
 	record   func(*protocol.Result) error // the same
@@ -327,7 +328,7 @@ func (p *fakeResults) Keep(result []byte) (string, error) {
 	return digest, nil
 }
 
-func (p *fakeResults) Record(ctx context.Context, c *protocol.Result, of int) error {
+func (p *fakeResults) Record(ctx context.Context, c *protocol.Result, of int, failed bool) error {
 	if p.record != nil {
 		if err := p.record(c); err != nil {
 			return err
@@ -336,6 +337,9 @@ func (p *fakeResults) Record(ctx context.Context, c *protocol.Result, of int) er
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.recorded = append(p.recorded, c.Task)
+	if failed {
+		p.failed = append(p.failed, c.Task)
+	}
 	p.of = of
 	return ctx.Err()
 }

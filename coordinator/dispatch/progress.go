@@ -53,6 +53,15 @@ func (p *progress) read(result []byte) *round.Progress {
 	return &at
 }
 
+// failed reports whether a task that ended so is a run that failed.
+func (p *progress) failed(at *round.Progress) bool {
+	if p == nil || at == nil {
+		return false
+	}
+	c, ok := p.Reporter.(round.TaskCounter)
+	return ok && c.HasFailed(*at)
+}
+
 // have takes in that a task has a result. at is how far it is, if that is known; known is true if the result was recorded
 // before the round began.
 func (p *progress) have(task int, at *round.Progress, known bool) {

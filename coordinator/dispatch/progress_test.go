@@ -382,3 +382,36 @@ func TestCountedTasks(t *testing.T) {
 		}
 	})
 }
+
+// failingReporter is a fakeReporter for which the task with the number 1 failed.
+type failingReporter struct{ fakeReporter }
+
+func (*failingReporter) ResultProgress(result []byte) (p round.Progress, err error) {
+	if string(result) == string(resultOf(1)) {
+		p.Phase = "it failed"
+	}
+	return p, nil
+}
+
+func (*failingReporter) HasFailed(p round.Progress) bool                 { return p.Phase == "it failed" }
+func (*failingReporter) CountedProgress(round.TaskCounts) round.Progress { return round.Progress{} }
+
+// TestRecordsFailures: it is recorded which results are of tasks that failed.
+func TestRecordsFailures(t *testing.T) {
+	l, reporter := newLab(t, never), new(failingReporter)
+	l.options.Progress = ProgressOptions{Reporter: reporter, Count: reporter.count, Show: reporter.show}
+	w := l.join("w1", 3)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 3, gatherRound(3))
+	for task, at := range []*assignment{w.first(0), w.run(), w.run()} {
+		at.announce(uint32(task))
+	}
+	d.gathers()
+	l.until("three results to be recorded", func() bool { return len(l.results.tasks()) == 3 })
+	l.results.mu.Lock()
+	defer l.results.mu.Unlock()
+	if !slices.Equal(l.results.failed, []uint32{1}) {
+		t.Errorf("tasks %v were recorded as failed", l.results.failed)
+	}
+}

@@ -113,27 +113,36 @@ func (s *results) record(a *schedule.Action) {
 		s.bytes[a.Task] = s.x.mem.in.end.bytes
 	}
 	s.progress[a.Task] = s.x.mem.in.end.progress
-	c, of := s.gathered(a), s.x.r.Tasks
+	r := recording{s.gathered(a), s.x.r.Tasks, s.x.progress.failed(s.progress[a.Task]), a.Async}
 	if !a.Async {
-		s.work.Go(func() { s.recordUntilDone(s.ctx, c, of, false) })
+		s.work.Go(func() { s.recordUntilDone(s.ctx, &r) })
 		return
 	}
 	s.recording.Go(func() {
 		wait.For(s.background, recordEvery-time.Since(s.began)%recordEvery)
-		s.recordUntilDone(s.background, c, of, true)
+		s.recordUntilDone(s.background, &r)
 	})
+}
+
+// recording is a result to be recorded.
+type recording struct {
+	result *protocol.Result
+	of     int  // tasks in the round
+	failed bool // true if the result is of a run that failed
+	async  bool
 }
 
 // recordUntilDone records a result, at as many tries as it takes. Later rounds wait for asynchronous recording that does not
 // succeed at once.
-func (s *results) recordUntilDone(ctx context.Context, c *protocol.Result, of int, async bool) {
+func (s *results) recordUntilDone(ctx context.Context, r *recording) {
+	c, async := r.result, r.async
 	digest, _ := digests.Parse(c.Digest)
 	e := end{event: schedule.Event{
 		Kind: schedule.ResultRecorded, Round: c.Round, Task: int(c.Task),
 		Result: schedule.Result{Digest: digest, Bytes: c.Bytes, Took: time.Duration(c.Compute)},
 	}}
 	for pause := recordPause; ctx.Err() == nil; pause = min(2*pause, schedule.LongestPause) {
-		err := s.x.d.cfg.Results.Record(ctx, c, of)
+		err := s.x.d.cfg.Results.Record(ctx, c, r.of, r.failed)
 		switch {
 		case errors.Is(err, ErrOver):
 			e.over = fmt.Errorf("task %d: %w", c.Task, err)

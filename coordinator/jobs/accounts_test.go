@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -99,5 +101,14 @@ func TestSpentElsewhere(t *testing.T) {
 	check(10+88.5, made[1])
 	if spent := spentBy(made[0].Job.Cells, []uint64{85e9, 3e9, 0, 0, 0, 0}); spent["x"] != 88 {
 		t.Errorf("%v", spent)
+	}
+}
+
+// TestTimesBy: the known times of runs that ended well are added up by method.
+func TestTimesBy(t *testing.T) {
+	cells := &round.Cells{Rows: []round.CellRow{{}, {Only: []int{1}}, {}}, Repeats: 1, Folds: 2} // tasks of rows 0, 2, 0, 1 and 2
+	got := timesBy(cells, []uint64{5, 7, 0, 11, 13}, []pipeline.CellEnd{{Well: true}, {Well: true}, {Well: true}, {}, {Well: true}})
+	if want := []protocol.RunTimes{{Runs: 1, Nanoseconds: 5}, {}, {Runs: 2, Nanoseconds: 20}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

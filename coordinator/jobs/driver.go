@@ -239,15 +239,15 @@ func (d *driver) finish(ctx context.Context) error {
 	}
 	if d.job.Job.Cells != nil {
 		took := recordedTimes(d.m.cfg.Store.State().Job(d.job.ID), o.CellCount)
-		for run, ns := range o.CellsTook { // as workers said to this leader
-			if ns > 0 {
+		for run := range o.CellEnds { // as workers said to this leader
+			if ns := o.CellEnds[run].Took; ns > 0 {
 				took[run] = ns
 			}
 		}
 		if e.Cells, e.Models, err = d.storeRuns(ctx, o, took); err != nil {
 			return err
 		}
-		o.CellsSpent = spentBy(d.job.Job.Cells, took)
+		o.CellsSpent, e.Methods = spentBy(d.job.Job.Cells, took), timesBy(d.job.Job.Cells, took, o.CellEnds)
 	} else {
 		of := o.Folds
 		if len(of) == 0 {
@@ -430,4 +430,16 @@ func spentBy(c *round.Cells, took []uint64) map[string]float64 {
 		}
 	}
 	return spent
+}
+
+// timesBy adds up how long the runs of each method that ended well were computed. took has nanoseconds, by run; 0: not known.
+func timesBy(c *round.Cells, took []uint64, ends []pipeline.CellEnd) []protocol.RunTimes {
+	times := make([]protocol.RunTimes, len(c.Rows))
+	for run, cell := range c.All() {
+		if ends[run].Well && took[run] > 0 {
+			of := &times[cell.Row]
+			of.Runs, of.Nanoseconds = of.Runs+1, of.Nanoseconds+took[run]
+		}
+	}
+	return times
 }

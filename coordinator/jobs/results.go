@@ -69,7 +69,7 @@ func (r *Results) Fetch(ctx context.Context, c *protocol.Result) ([]byte, error)
 func (r *Results) Keep(result []byte) (digest string, err error) { return r.Blobs.Keep(result) }
 
 // Record implements dispatch.Results.
-func (r *Results) Record(ctx context.Context, c *protocol.Result, of int) error {
+func (r *Results) Record(ctx context.Context, c *protocol.Result, of int, failed bool) error {
 	if j := r.Store.State().Job(c.Job); j != nil && j.Round > c.Round { // copies are not needed
 		return fmt.Errorf("%w: %w", dispatch.ErrOver, state.ErrStaleRound)
 	}
@@ -77,7 +77,7 @@ func (r *Results) Record(ctx context.Context, c *protocol.Result, of int) error 
 		return err
 	}
 	r.setLost(c.Digest, false)
-	entry := protocol.ResultEntry{Epoch: r.Epoch, Job: c.Job, Round: c.Round + 1, Task: c.Task, Of: uint32(of), Digest: c.Digest, Bytes: c.Bytes, Compute: c.Compute}
+	entry := protocol.ResultEntry{Epoch: r.Epoch, Job: c.Job, Round: c.Round + 1, Task: c.Task, Of: uint32(of), Digest: c.Digest, Bytes: c.Bytes, Compute: c.Compute, Failed: failed}
 	return r.propose(ctx, protocol.EntryResult, entry)
 }
 

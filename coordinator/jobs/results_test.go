@@ -28,7 +28,7 @@ func TestResultsAreKeptByRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := protocol.Result{Stamp: protocol.Stamp{Epoch: l.cfg.Epoch, Job: j.ID, Round: 0}, Task: 3, Digest: digest, Bytes: 6, Compute: 5e9}
-	if err := p.Record(testkit.Context(t), &m, 10); err != nil {
+	if err := p.Record(testkit.Context(t), &m, 10, false); err != nil {
 		t.Fatal(err)
 	}
 	if known := p.Known(j.ID, 0); len(known) != 1 || known[0].Task != 3 || known[0].Digest.String() != digest || known[0].Took != 5*time.Second {
@@ -63,11 +63,11 @@ func TestRefusedResultsEndTheRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &protocol.Result{Stamp: protocol.Stamp{Epoch: l.cfg.Epoch, Job: j.ID, Round: 2}, Digest: digest, Bytes: 6}
-	if err := p.Record(testkit.Context(t), m, 5); !errors.Is(err, dispatch.ErrOver) || !passing(err) {
+	if err := p.Record(testkit.Context(t), m, 5, false); !errors.Is(err, dispatch.ErrOver) || !passing(err) {
 		t.Errorf("a result of a committed round: %v", err)
 	}
 	m.Round = 3
-	if err := p.Record(testkit.Context(t), m, 5); err != nil {
+	if err := p.Record(testkit.Context(t), m, 5, false); err != nil {
 		t.Error(err)
 	}
 }
@@ -139,7 +139,7 @@ func TestALostResultIsComputedAgain(t *testing.T) {
 	known(map[uint32]string{0: a})
 	again := &protocol.Result{Stamp: protocol.Stamp{Job: job}, Task: 1, Digest: b}
 	_, fetched := p.Fetch(t.Context(), again)
-	if err := errors.Join(fetched, p.Record(t.Context(), again, 2)); err != nil {
+	if err := errors.Join(fetched, p.Record(t.Context(), again, 2, false)); err != nil {
 		t.Fatal(err)
 	}
 	known(both)

@@ -54,6 +54,7 @@ type Job struct {
 	Curve []byte
 
 	gathered recordedList // tasks of rounds above Round; after the end only runs of a job that is not done
+	methods  []MethodRuns // by row of a job of runs; nil until a run has ended
 	pending  *pending     // nil if no training state is incomplete
 }
 
@@ -254,6 +255,7 @@ func (j *Job) fields(c *wire.Coder) {
 		j.pending.fields(c)
 	}
 	j.gathered.fields(c)
+	j.methodFields(c)
 	wire.Bytes(c, "outcome", &j.Outcome, maxField)
 	wire.List(c, "models", &j.Models, MaxModels, func(m *protocol.ModelRef) {
 		c.Text("model", &m.Digest)
@@ -492,4 +494,69 @@ func (p *RecordedResult) fields(c *wire.Coder) {
 	wire.Number(c, "tasks of a round", &p.Of, protocol.MaxTasks)
 	wire.Numbers(c, "recorded task", &p.Bytes, &p.Compute)
 	c.Fixed("recorded task", p.Digest[:])
+}
+
+// MethodRuns counts the runs of one method in a job of runs. The counts outlive the recorded
+// tasks, so that the time of a method is known after the end of a job.
+type MethodRuns struct {
+	Ended   uint64 // recorded tasks: with a result, or not run; of a done job all runs
+	Timed   uint64 // runs that ended well, with a known computing time
+	Compute uint64 // nanoseconds of computing of these
+}
+
+// Methods returns the counts of each method of a job of runs, in the order of its rows. It is
+// empty until a run has ended.
+func (j *Job) Methods() []MethodRuns { return j.methods }
+
+// counted returns the counts of a job with one more recorded task. took is 0 if the time does
+// not count. The time grows with the number of methods, not of runs.
+func (j *Job) counted(task uint32, took uint64) []MethodRuns {
+	c := j.Job.Cells
+	if c == nil || len(c.Rows) == 0 || c.Folds < 1 || c.Repeats < 1 {
+		return nil
+	}
+	cell, ok := c.At(int(task))
+	if !ok {
+		return j.methods
+	}
+	list := slices.Clone(j.methods)
+	if list == nil {
+		list = make([]MethodRuns, len(c.Rows))
+	}
+	m := &list[cell.Row]
+	m.Ended++
+	if took > 0 {
+		m.Timed, m.Compute = m.Timed+1, m.Compute+took
+	}
+	return list
+}
+
+// finished returns the counts of a job that is done. Its Finish entry has the times, since the
+// last results of a round may not be recorded; if it has none, the recorded times stay.
+func (j *Job) finished(times []protocol.RunTimes) ([]MethodRuns, error) {
+	c := j.Job.Cells
+	if len(times) == 0 {
+		return j.methods, nil
+	}
+	if c == nil || len(times) != len(c.Rows) {
+		return nil, invalid("%v: the entry has times of %d methods", j, len(times))
+	}
+	list := make([]MethodRuns, len(times))
+	for i, t := range times {
+		list[i] = MethodRuns{Ended: uint64(c.RowCount(i)), Timed: t.Runs, Compute: t.Nanoseconds}
+		if t.Runs > list[i].Ended {
+			return nil, invalid("%v: the entry has times of %d runs of method %d, counted from 0, which has %d", j, t.Runs, i, list[i].Ended)
+		}
+	}
+	return list, nil
+}
+
+// methodFields codes the counts in a snapshot.
+func (j *Job) methodFields(c *wire.Coder) {
+	wire.List(c, "runs of methods", &j.methods, round.MaxCells, func(m *MethodRuns) {
+		wire.Numbers(c, "runs of a method", &m.Ended, &m.Timed, &m.Compute)
+	})
+	if n := len(j.methods); c.Reads() && n > 0 && (j.Job == nil || j.Job.Cells == nil || len(j.Job.Cells.Rows) != n) {
+		c.Failf("%v: the runs of %d methods are counted, but the job has others", j, n)
+	}
 }

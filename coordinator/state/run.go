@@ -154,7 +154,11 @@ func gather(s *State, e *protocol.ResultEntry) (any, error) {
 		return j, nil
 	}
 	next := *j
-	next.gathered = list
+	took := e.Compute
+	if e.Failed {
+		took = 0
+	}
+	next.gathered, next.methods = list, j.counted(e.Task, took)
 	s.keep(e.Digest)
 	return s.put(&next), nil
 }
@@ -174,7 +178,10 @@ func withhold(s *State, e *protocol.WithholdEntry) (any, error) {
 	}
 	next := *j
 	for _, u := range e.Tasks {
-		next.gathered, _ = next.gathered.put(RecordedResult{Round: e.Round, Task: u, Of: of, Compute: e.Compute})
+		list, added := next.gathered.put(RecordedResult{Round: e.Round, Task: u, Of: of, Compute: e.Compute})
+		if next.gathered = list; added {
+			next.methods = next.counted(u, 0)
+		}
 	}
 	return s.put(&next), nil
 }
@@ -210,7 +217,12 @@ func finish(s *State, e *protocol.FinishEntry) (any, error) {
 	if len(e.FoldCurves) > dataset.MaxFolds {
 		return nil, invalid("want learning curves of at most %[2]d folds, got %[1]d", len(e.FoldCurves), dataset.MaxFolds)
 	}
+	methods, err := j.finished(e.Methods)
+	if err != nil {
+		return nil, err
+	}
 	next := j.end(protocol.Done, s.index, e.Time, e.Millis)
+	next.methods = methods
 	next.Results = Results{
 		Outcome: e.Outcome, Models: e.Models, Predictions: e.Predictions, Cells: e.Cells, FoldCurves: slices.Clone(e.FoldCurves), Seconds: e.Seconds,
 		summary: summarize(e.Outcome),

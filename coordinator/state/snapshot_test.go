@@ -65,7 +65,8 @@ func golden(t testing.TB) *State {
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: cells.ID, State: protocol.Running, Time: 10})
 	m.do(protocol.EntryFinish, &protocol.FinishEntry{
 		Epoch: epoch, Job: cells.ID, Outcome: []byte(`{"steps":4}`), Time: 11,
-		Cells: []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: digest('6'), Bytes: 7}, Count: 4}},
+		Cells:   []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: digest('6'), Bytes: 7}, Count: 4}},
+		Methods: []protocol.RunTimes{{Runs: 3, Nanoseconds: 12}},
 	})
 	return m.s
 }
@@ -103,7 +104,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	newer := bytes.Clone(b)
 	newer[len(magic)]++
 	_, err := Decode(bytes.NewReader(newer))
-	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "reads version 8") {
+	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "reads version 9") {
 		t.Errorf("a newer version: %v", err)
 	}
 	if _, err := Decode(bytes.NewReader(append(b, 0))); !errors.Is(err, ErrSnapshot) {
@@ -232,7 +233,7 @@ func TestSnapshotFrame(t *testing.T) {
 	for _, version := range []uint8{0, SnapshotVersion - 1, SnapshotVersion + 1, 255} {
 		bad := bytes.Clone(good)
 		bad[len(magic)] = version
-		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("the snapshot has version %d, but this process reads version 8", version)) {
+		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("the snapshot has version %d, but this process reads version 9", version)) {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}

@@ -179,14 +179,20 @@ func (c *Cells) checkBudgets() error {
 
 func (c *Cells) count() (n int64) {
 	for i := range c.Rows {
-		if only := len(c.Rows[i].Only); only > 0 {
-			n += int64(only)
-		} else {
-			n += int64(c.Repeats) * int64(c.Folds)
-		}
+		n += c.ofRow(i)
 	}
 	return n
 }
+
+func (c *Cells) ofRow(row int) int64 {
+	if only := len(c.Rows[row].Only); only > 0 {
+		return int64(only)
+	}
+	return int64(c.Repeats) * int64(c.Folds)
+}
+
+// RowCount returns the number of runs of a row, for runs that Check passed.
+func (c *Cells) RowCount(row int) int { return int(c.ofRow(row)) }
 
 // Count returns the number of runs, for runs that Check passed.
 func (c *Cells) Count() int { return int(c.count()) }

@@ -148,3 +148,23 @@ func enough(rows, k int) error {
 	}
 	return nil
 }
+
+// Joined makes one list of splits that overlap of the folds of several lists, which a list of
+// folds by number cannot have. There are at most dataset.MaxSplits of them.
+func Joined(lists []*dataset.SplitList, rows int) *dataset.SplitList {
+	all := &dataset.SplitList{Overlap: true}
+	for _, l := range lists {
+		all.Folds += l.Folds
+	}
+	words := dataset.Split{Folds: all.Folds, Overlap: true}.AssignedLength(1)
+	all.Assigned = make([]uint16, rows*words)
+	from := 0
+	for _, l := range lists {
+		for row, fold := range l.Assigned {
+			at := from + int(fold)
+			all.Assigned[row*words+at/16] |= 1 << (at % 16)
+		}
+		from += l.Folds
+	}
+	return all
+}

@@ -21,11 +21,16 @@ type Cells struct {
 
 // Failure is a failed cell with its error.
 type Failure struct {
-	Cell  string `json:"run"`
-	Error string `json:"error"`
+	Cell      string `json:"run"`
+	Error     string `json:"error"`
+	Attempts  int    `json:"attempts,omitempty"`
+	Command   string `json:"command,omitempty"`
+	NoCommand string `json:"no_command,omitempty"`
 }
 
-func cellsOf(t *result.Table) Cells {
+// cellsOf counts the cells. Without history, failures have no attempts and commands: these differ between two runs of one
+// experiment.
+func cellsOf(t *result.Table, history bool) Cells {
 	n := Cells{All: len(t.Cells)}
 	for i := range t.Cells {
 		c := &t.Cells[i]
@@ -36,7 +41,11 @@ func cellsOf(t *result.Table) Cells {
 		case result.Failed:
 			n.Failed++
 			if len(n.Failures) < mostNamed {
-				n.Failures = append(n.Failures, Failure{t.CellName(c), c.Error})
+				f := Failure{Cell: t.CellName(c), Error: c.Error}
+				if history {
+					f.Attempts, f.Command, f.NoCommand = c.Attempts, c.Command, c.NoCommand
+				}
+				n.Failures = append(n.Failures, f)
 			}
 			continue
 		case result.Missing:

@@ -110,7 +110,7 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 	}
 	s := &Summary{
 		Name: t.Name, Spec: t.Spec, Deviations: "population", Level: o.Level, Datasets: t.Datasets, Rows: t.Rows, Measures: t.Measures, Clip: t.Clip, Published: t.Published,
-		Cells: cellsOf(t), allTests: o.AllTests, pictures: o.Pictures,
+		Cells: cellsOf(t, !o.NoTimes), allTests: o.AllTests, pictures: o.Pictures,
 	}
 	if o.Sample {
 		s.Deviations = "sample"

@@ -1,6 +1,6 @@
 // Package result has the table of an experiment: what each cell gave, and what reports and
 // figures are made from. A table holds no clock and no place: two runs that gave the same
-// measures have tables that differ in Cell.Seconds alone.
+// measures have tables that differ in Cell.Seconds alone, and in Cell.Attempts and the commands of failed cells.
 package result
 
 // The states of a cell.
@@ -111,6 +111,12 @@ type Cell struct {
 	Fold    int    `json:"fold"`
 	State   string `json:"state"`
 	Error   string `json:"error,omitempty"` // of a failed cell
+	// Attempts is how often a failed cell was run: on a cluster, in how many jobs it ended; 0: it was refused. Command
+	// trains a failed cell alone, or NoCommand says why there is no such command. All of them depend on the place and the
+	// history of the table.
+	Attempts  int    `json:"attempts,omitempty"`
+	Command   string `json:"command,omitempty"`
+	NoCommand string `json:"no_command,omitempty"`
 	// Values and Mean have a number for each of Table.Measures, as means over the test rows
 	// of the fold: the model's and the mean predictor's. A number that is not finite, such
 	// as the K-L divergence of a model that predicts a number, is null in JSON and NaN here.

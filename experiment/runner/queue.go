@@ -3,6 +3,7 @@ package runner
 import (
 	"time"
 
+	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/state"
 	"github.com/coppice-ldl/coppice/internal/budget"
 )
@@ -11,12 +12,19 @@ import (
 // take about as long as each other. It is not safe for concurrent use.
 type Queue struct {
 	groups  []budget.Group
+	timed   []timed // by group
 	done    int
 	seconds float64 // of all that are done
 	running map[int]running
 	next    int    // number of the next cell that is handed out
 	bounded bool   // a group has a budget
 	may     []bool // of remaining
+}
+
+// timed is the cells of a group that ended well, in earlier runs too, and their time.
+type timed struct {
+	cells   int
+	seconds float64
 }
 
 type running struct {
@@ -26,7 +34,7 @@ type running struct {
 
 // NewQueue makes the queue of so many cells of each group.
 func NewQueue(cells []int) *Queue {
-	q := &Queue{running: make(map[int]running)}
+	q := &Queue{running: make(map[int]running), timed: make([]timed, len(cells))}
 	for _, n := range cells {
 		q.groups = append(q.groups, budget.Group{Left: n})
 	}
@@ -38,10 +46,11 @@ func (q *Queue) Within(group int, b *Budget) {
 	q.groups[group].Budget, q.bounded = b, true
 }
 
-// Earlier notes that so many cells of a group have ended in earlier runs: their time is known.
-func (q *Queue) Earlier(group, cells int, seconds float64) {
+// Earlier notes which cells of a group have ended in earlier runs: their time is known.
+func (q *Queue) Earlier(group int, e experiment.Ended) {
 	g := &q.groups[group]
-	g.Begun, g.Done, g.Seconds = cells > 0, cells, seconds
+	g.Begun, g.Done, g.Seconds = e.Cells > 0, e.Cells, e.Seconds
+	q.timed[group] = timed{e.Well, e.WellSeconds}
 }
 
 // Next returns the group of the next cell, and a number to end it by; ok: there is one. Each
@@ -75,13 +84,16 @@ func (q *Queue) Next(now time.Time) (of, number int, ok bool) {
 	return of, number, true
 }
 
-// End notes that a cell has ended.
-func (q *Queue) End(number int, now time.Time) (seconds float64) {
+// End notes that a cell has ended. well is true if it has a result: otherwise it failed, or its budget ended it.
+func (q *Queue) End(number int, now time.Time, well bool) (seconds float64) {
 	r := q.running[number]
 	delete(q.running, number)
 	seconds = now.Sub(r.since).Seconds()
 	g := &q.groups[r.group]
 	g.End(seconds)
+	if t := &q.timed[r.group]; well {
+		t.cells, t.seconds = t.cells+1, t.seconds+seconds
+	}
 	q.done++
 	q.seconds += seconds
 	if g.Budget != nil {
@@ -106,7 +118,7 @@ func (q *Queue) Runs(now time.Time) []state.Runs {
 	list, may := make([]state.Runs, len(q.groups)), q.planned(now)
 	for i := range q.groups {
 		g, r := &q.groups[i], &list[i]
-		r.All, r.Ended, r.Timed, r.Seconds = g.Done, g.Done, g.Done, g.Seconds
+		r.All, r.Ended, r.Timed, r.Seconds = g.Done, g.Done, q.timed[i].cells, q.timed[i].seconds
 		if may[i] {
 			r.All += g.Left
 		}

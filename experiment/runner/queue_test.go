@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/state"
 )
 
@@ -36,7 +37,7 @@ func TestQueue(t *testing.T) {
 				t.Fatalf("%d runs run", q.Running())
 			}
 			now = now.Add(time.Duration(of+1) * time.Second)
-			if s := q.End(number, now); s != float64(of+1) {
+			if s := q.End(number, now, true); s != float64(of+1) {
 				t.Fatalf("a run of group %d took %v s", of, s)
 			}
 			if n < begun-1 {
@@ -81,7 +82,7 @@ func TestQueueRuns(t *testing.T) {
 	}
 	_, first, _ := q.Next(now)
 	now = now.Add(10 * time.Second)
-	q.End(first, now)
+	q.End(first, now, true)
 	q.Next(now)
 	if left := secondsLeft(q, now.Add(4*time.Second), 2); left != 10 {
 		t.Errorf("%v s left: 6 of one run and 10 of another on two lanes", left)
@@ -111,7 +112,7 @@ func TestQueueBudget(t *testing.T) {
 		}
 		handed[of]++
 		now = now.Add(time.Duration(seconds[of]) * time.Second)
-		q.End(number, now)
+		q.End(number, now, true)
 		if n == 3 { // 10 of 50 s are spent by the first cells, and 2 before: 9 and 10 fit into 38, and 36 more do not
 			if left := secondsLeft(q, now, 1); left != 100+9+10 || !q.Firsts(now) {
 				t.Errorf("%v s left", left)
@@ -140,7 +141,7 @@ func TestQueueWaits(t *testing.T) {
 	if q.limit(first) != 45*time.Second || q.limit(first+1) < time.Hour {
 		t.Errorf("limits %v and %v", q.limit(first), q.limit(first+1))
 	}
-	q.End(first, now.Add(30*time.Second))
+	q.End(first, now.Add(30*time.Second), true)
 	if _, _, ok := q.Next(now.Add(30 * time.Second)); ok || q.Waits() {
 		t.Error("60 s of runs go into 15 s")
 	}
@@ -154,7 +155,7 @@ func TestQueueEarlier(t *testing.T) {
 	q.Within(0, b)
 	q.Within(1, b)
 	for group, seconds := range []float64{6, 4, 20} {
-		q.Earlier(group, 1, seconds)
+		q.Earlier(group, experiment.Ended{Cells: 1, Seconds: seconds, Well: 1, WellSeconds: seconds})
 	}
 	if !q.Firsts(now) {
 		t.Error("a first run is waited for")
@@ -167,10 +168,27 @@ func TestQueueEarlier(t *testing.T) {
 		}
 		order = append(order, of)
 		now = now.Add([]time.Duration{6, 4, 20}[of] * time.Second)
-		q.End(number, now)
+		q.End(number, now, true)
 	}
 	if want := []int{2, 2, 1, 1}; !slices.Equal(order, want) || notRun(q) != 2 {
 		t.Errorf("groups in the order %v, want %v", order, want)
+	}
+}
+
+// TestQueueFailures: the times of runs that failed are no ground for an estimate, also in earlier runs.
+func TestQueueFailures(t *testing.T) {
+	q, now := NewQueue([]int{3}), time.Unix(0, 0)
+	q.Earlier(0, experiment.Ended{Cells: 1, Seconds: 50})
+	for i, c := range []struct {
+		well bool
+		left float64
+	}{{false, 0}, {true, 7}} {
+		_, number, _ := q.Next(now)
+		now = now.Add(7 * time.Second)
+		q.End(number, now, c.well)
+		if left := secondsLeft(q, now, 1); left != c.left {
+			t.Errorf("after run %d: %v s are left, want %v", i, left, c.left)
+		}
 	}
 }
 

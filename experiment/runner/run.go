@@ -99,7 +99,7 @@ func (s *session) fillQueue() {
 	s.queue = NewQueue(counts)
 	for i, g := range s.groups {
 		if e := g.work.Ended[g.row]; e.Seconds > 0 {
-			s.queue.Earlier(i, e.Cells, e.Seconds)
+			s.queue.Earlier(i, e)
 		}
 		if b := s.budget(g.row); b != nil {
 			s.queue.Within(i, b)
@@ -227,7 +227,7 @@ func (s *session) runNext(ctx context.Context, stop context.CancelFunc) bool {
 		s.fail(ctx.Err(), err, stop)
 		return false
 	}
-	s.queue.End(number, end)
+	s.queue.End(number, end, o != nil && o.Error == "")
 	if o == nil {
 		if s.Drop != nil {
 			s.Drop(g.work, c)

@@ -14,7 +14,7 @@ type Runs struct {
 	All             int       // how many runs there are
 	Ended           int       // how many have a result, or are not run
 	Running         []float64 // for each run that is being computed, the seconds since it began
-	Timed           int       // runs that ended with a known computing time, also in earlier submissions
+	Timed           int       // runs that ended well, with a known computing time, also in earlier submissions
 	Seconds         float64   // the computing time of these
 	Size            float64   // samples times features of the dataset; 0 if not known
 }
@@ -30,8 +30,8 @@ type Estimate struct {
 }
 
 // EstimateOf estimates when the runs will have ended if slots of them are computed at a time. A run takes as long as
-// the mean of its method on its dataset. If no such run has ended, the times of the method on datasets of a similar size
-// count, scaled by their sizes. The time of another method never counts: without a time there is no estimate.
+// the mean of its method on its dataset. If no such run has ended well, the times of the method on datasets of a similar size
+// count, scaled by their sizes. The times of failed runs and of another method never count: without a time there is no estimate.
 func EstimateOf(all []Runs, slots int) Estimate {
 	total, longest, ended, runs := 0.0, 0.0, 0, 0
 	most, mostLeft := -1, 0.0 // the runs with most time left
@@ -47,8 +47,8 @@ func EstimateOf(all []Runs, slots int) Estimate {
 		}
 		one, ok := runSeconds(byMethod[r.Method], r)
 		switch {
-		case !ok && r.Ended > 0: // in an earlier submission, and their times are not known
-			return Estimate{From: fmt.Sprintf("no new run of %s on %s has ended yet", r.Method, r.Dataset)}
+		case !ok && r.Ended > 0: // they failed or were not run, or their times are not known
+			return Estimate{From: fmt.Sprintf("no run of %s on %s has ended well yet", r.Method, r.Dataset)}
 		case !ok:
 			return Estimate{From: fmt.Sprintf("no run of %s on %s has ended yet", r.Method, r.Dataset)}
 		}

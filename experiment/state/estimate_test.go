@@ -22,7 +22,7 @@ func TestEstimateOf(t *testing.T) {
 		{"no time of its own", []Runs{{Method: "a", All: 10, Ended: 2, Timed: 2, Seconds: 6}, {Method: "b", Dataset: "d", All: 1}}, 1, Estimate{0, "no run of b on d has ended yet"}},
 		{"a dataset of another size", []Runs{{Method: "a", All: 2, Ended: 2, Timed: 2, Seconds: 8, Size: 100}, {Method: "a", Dataset: "d", All: 1, Size: 500}}, 1, Estimate{0, "no run of a on d has ended yet"}},
 		{"a dataset whose size is not known", []Runs{{Method: "a", All: 2, Ended: 2, Timed: 2, Seconds: 8}, {Method: "a", Dataset: "d", All: 1, Size: 3}}, 1, Estimate{0, "no run of a on d has ended yet"}},
-		{"runs of an earlier submission", []Runs{{Method: "a", Dataset: "d", All: 4, Ended: 2}}, 1, Estimate{0, "no new run of a on d has ended yet"}},
+		{"runs of an earlier submission", []Runs{{Method: "a", Dataset: "d", All: 4, Ended: 2}}, 1, Estimate{0, "no run of a on d has ended well yet"}},
 		{"not run", []Runs{{Method: "a", All: 10, Ended: 10}, {Method: "b", All: 4, Ended: 1, Timed: 1, Seconds: 5}}, 1, Estimate{15, "from 1 of 4 runs of b, which has most left"}},
 		{"the longest run", []Runs{{Method: "a", All: 10, Ended: 9, Timed: 9, Seconds: 90}}, 8, Estimate{10, "from 9 of 10 runs"}},
 		{"running", []Runs{{Method: "a", All: 4, Ended: 1, Timed: 1, Seconds: 10, Running: []float64{4, 20}}}, 1, Estimate{10 + 6 + 2, "from 1 of 4 runs"}},

@@ -116,10 +116,7 @@ func (e *Experiment) Retry(ctx context.Context, o Options) (*Submission, error) 
 	if err != nil {
 		return nil, err
 	}
-	on := make(map[string]string) // names on the cluster, by the experiment's names of datasets
-	for _, j := range e.Jobs {
-		on[j.Spec.Dataset] = j.Dataset
-	}
+	on := e.datasets()
 	sub := &Submission{Name: e.Name, Plan: describe(s, nil, layout, known), Outline: e.Jobs[len(e.Jobs)-1].Outline, Layout: layout}
 	spent := make([]float64, len(s.Rows)) // of budgets, which there are not
 	for i := range outline.Sets {
@@ -185,7 +182,7 @@ func (e *Experiment) addJob(sub *Submission, s *experiment.Spec, p Plan, known *
 
 // describe says what a submission adds. Before is the layout of the last submission, or nil.
 func describe(s *experiment.Spec, before, now *experiment.Layout, known *knownRuns) protocol.ExperimentPlan {
-	p := protocol.ExperimentPlan{Name: s.Name, Refused: refusals(now.Table), Jobs: []protocol.JobInfo{}}
+	p := protocol.ExperimentPlan{Name: s.Name, Refused: Refusals(now.Table), Jobs: []protocol.JobInfo{}}
 	for key := range now.Has() {
 		if known.has[key] {
 			p.Kept++
@@ -199,8 +196,8 @@ func describe(s *experiment.Spec, before, now *experiment.Layout, known *knownRu
 	return p
 }
 
-// refusals lists the methods that do not go with a dataset, and why.
-func refusals(t *result.Table) (list []string) {
+// Refusals lists the methods that do not go with a dataset, and why.
+func Refusals(t *result.Table) (list []string) {
 	type pair struct{ dataset, row int }
 	seen := make(map[pair]bool)
 	for i := range t.Cells {

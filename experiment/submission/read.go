@@ -79,6 +79,29 @@ func (e *Experiment) outline(ctx context.Context) (*experiment.Outline, error) {
 	return experiment.DecodeOutline(b)
 }
 
+// Sets returns the name on the cluster of each dataset of a table, and an empty name if the cluster does not have its
+// samples. digest returns the digest of the cluster's dataset of a name, or an empty text.
+func (e *Experiment) Sets(t *result.Table, digest func(name string) string) []string {
+	on, sets := e.datasets(), make([]string, len(t.Datasets))
+	for i := range t.Datasets {
+		d := &t.Datasets[i]
+		// A dataset without a job, because it refuses all methods, was imported under its name in the experiment.
+		if name := cmp.Or(on[d.Name], d.Name); digest(name) == d.Digest {
+			sets[i] = name
+		}
+	}
+	return sets
+}
+
+// datasets returns, by the experiment's names of datasets, their names on the cluster, if a job has them.
+func (e *Experiment) datasets() map[string]string {
+	on := make(map[string]string)
+	for _, j := range e.Jobs {
+		on[j.Spec.Dataset] = j.Dataset
+	}
+	return on
+}
+
 // Table fills the table of a layout with the runs that have ended. LeftOut are the runs that have ended and are not in
 // the layout.
 func (e *Experiment) Table(ctx context.Context, l *experiment.Layout) (t *result.Table, leftOut []result.Name, err error) {
@@ -105,7 +128,7 @@ type endedRun struct {
 }
 
 // ended reads the runs that have ended in the jobs for which of is true, by their keys. A run may have ended in several jobs: a
-// later outcome counts if the earlier one failed or has less.
+// later outcome counts if the earlier one failed or has less. Record.Attempts counts the jobs that were read.
 func (e *Experiment) ended(ctx context.Context, records bool, of func(*experiment.ClusterJob) bool) (map[string]endedRun, error) {
 	all := make(map[string]endedRun)
 	for _, j := range e.Jobs {
@@ -128,9 +151,14 @@ func (e *Experiment) ended(ctx context.Context, records bool, of func(*experimen
 			if err := r.SetRecorded(o.Curve, o.Predictions); err != nil {
 				return fmt.Errorf("job %s, run %d: %w", j.Name, o.Task, err)
 			}
-			if r.BetterThan(all[r.Key].Record) {
+			before, attempts := all[r.Key].Record, 1
+			if before != nil {
+				attempts += before.Attempts
+			}
+			if r.BetterThan(before) {
 				all[r.Key] = endedRun{r, j.NameOf(run), j.ID}
 			}
+			all[r.Key].Attempts = attempts
 			return nil
 		})
 		if err != nil {

@@ -77,9 +77,15 @@ type Outcome struct {
 	// of all folds; empty if there are no such rows or too many to store.
 	Predictions []byte `json:"-"`
 	// Cell reads the encoded outcome of a task of a job of CellCount runs, none: it was not run; and
-	// CellsTook is how long each was computed, in nanoseconds; 0, or nil: not known.
-	Cell      func(unit int) ([]byte, error) `json:"-"`
-	CellsTook []uint64                       `json:"-"`
+	// CellEnds says how each ended.
+	Cell     func(unit int) ([]byte, error) `json:"-"`
+	CellEnds []CellEnd                      `json:"-"`
+}
+
+// CellEnd says how a run of a job of runs ended.
+type CellEnd struct {
+	Took uint64 // nanoseconds of computing; 0 if not known
+	Well bool   // true if the run was run and did not fail
 }
 
 // Counts is the number of rows of each role.

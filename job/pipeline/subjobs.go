@@ -220,7 +220,7 @@ type cells struct {
 	tasks    int
 	done     bool
 	part     func(unit int) ([]byte, error) // the runs' encoded outcomes, once done
-	took     []uint64                       // nanoseconds, by task; 0: unknown
+	ends     []CellEnd                      // by task
 	failures int
 	notRun   int
 	digest   string
@@ -303,11 +303,18 @@ func (t *cells) Next() (*round.Round, error) {
 
 // Fold implements round.Trainer.
 func (t *cells) Fold(res *round.Result) error {
-	t.took = slices.Clone(res.Took)
+	err := error(nil)
 	if res.Load != nil {
-		return t.read(res.Load)
+		err = t.read(res.Load)
+	} else {
+		err = t.decode(slices.Clone(res.Gathered))
 	}
-	return t.decode(slices.Clone(res.Gathered))
+	if err == nil {
+		for unit := range min(len(res.Took), t.tasks) {
+			t.ends[unit].Took = res.Took[unit]
+		}
+	}
+	return err
 }
 
 // decode reads the results that are in memory.
@@ -321,7 +328,7 @@ func (t *cells) decode(encoded [][]byte) error {
 // read reads the results, one at a time: all together may be large. A run that was not run has no
 // bytes.
 func (t *cells) read(part func(unit int) ([]byte, error)) error {
-	h, failures, notRun := sha256.New(), 0, 0
+	h, ends, failures, notRun := sha256.New(), make([]CellEnd, t.tasks), 0, 0
 	h.Write([]byte("coppice-cells\x00"))
 	for unit := range t.tasks {
 		b, err := part(unit)
@@ -337,12 +344,12 @@ func (t *cells) read(part func(unit int) ([]byte, error)) error {
 		if err != nil {
 			return fmt.Errorf("run %d: %w", unit, err)
 		}
-		if e.Error != "" {
+		if ends[unit].Well = e.Error == ""; !ends[unit].Well {
 			failures++
 		}
 		fmt.Fprintf(h, "%s\x00", e.ModelDigest)
 	}
-	t.done, t.part, t.failures, t.notRun, t.digest = true, part, failures, notRun, hex.EncodeToString(h.Sum(nil))
+	t.done, t.part, t.ends, t.failures, t.notRun, t.digest = true, part, ends, failures, notRun, hex.EncodeToString(h.Sum(nil))
 	return nil
 }
 
@@ -427,7 +434,7 @@ func (t *cells) Outcome() (*Outcome, error) {
 	if !t.done {
 		return nil, errors.New("the job is not finished yet")
 	}
-	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.tasks), Loss: -1, EvaluatedOn: "test samples", CellCount: t.tasks, CellsFailed: t.failures, CellsNotRun: t.notRun, Cell: t.part, CellsTook: t.took}
+	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.tasks), Loss: -1, EvaluatedOn: "test samples", CellCount: t.tasks, CellsFailed: t.failures, CellsNotRun: t.notRun, Cell: t.part, CellEnds: t.ends}
 	for i := range o.Measures {
 		o.Measures[i] = measures.Stat{Mean: math.NaN(), Std: math.NaN()}
 	}

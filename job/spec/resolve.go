@@ -74,6 +74,13 @@ var common = []key{
 		func(s *protocol.Spec, value any) { s.Folds = int(value.(int64)) },
 	},
 	{
+		param.Param{Name: "fold", Kind: param.KindInt, Doc: "number of the only fold to train, from 0; only with folds or splits", Default: "all folds", Min: 0, Max: MaxFolds - 1},
+		func(s *protocol.Spec, value any) {
+			fold := int(value.(int64))
+			s.Fold = &fold
+		},
+	},
+	{
 		param.Param{Name: "group_folds", Kind: param.KindBool, Doc: "cross-validation that tests each group of the dataset once (groups are read with --groups); only without folds", Default: "false"},
 		func(s *protocol.Spec, value any) { s.GroupFolds = value.(bool) },
 	},
@@ -238,9 +245,13 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 			return nil, err
 		}
 	}
+	folds := s.Folds
+	if s.Fold != nil { // the sub-job of the fold alone
+		split.Fold, folds = *s.Fold, 0
+	}
 	return &round.Job{
 		Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(), Split: split,
-		Folds: s.Folds, Params: resolved.Params, Predictions: keep, Measures: s.Measures, Clip: s.Clip,
+		Folds: folds, Params: resolved.Params, Predictions: keep, Measures: s.Measures, Clip: s.Clip,
 		Weights: resolved.Weights, Fill: m.Fill(),
 	}, nil
 }
@@ -326,6 +337,10 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 		return param.Errorf("keep_predictions", "%d is not a whole number from 0 to %d", *s.KeepPredictions, MaxPredictions)
 	case s.Assigned != "" && s.Folds == 0:
 		return param.Errorf("folds", "samples are assigned to folds, but the number of folds is missing")
+	case s.Fold != nil && s.Folds == 0:
+		return param.Errorf("fold", "there are no folds: give folds, group_folds or --split, too")
+	case s.Fold != nil && (*s.Fold < 0 || *s.Fold >= s.Folds):
+		return param.Errorf("fold", "there is no fold %d: folds are numbered 0 to %d", *s.Fold, s.Folds-1)
 	}
 	return nil
 }

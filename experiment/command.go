@@ -1,0 +1,149 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/shellword"
+)
+
+// Sources says how a command names the data of an experiment.
+type Sources struct {
+	// Sets has the name on the cluster of each dataset of the table; empty if the cluster does not have its samples.
+	// It is nil if the datasets are files.
+	Sets []string
+	// Flags come after the name of a dataset, such as --server.
+	Flags []string
+	// File returns the path of a file of the spec, or an empty text if it is not known.
+	File func(path string) string
+}
+
+// Commands writes the commands that train one run of an experiment alone, to the same model.
+type Commands struct {
+	spec  *Spec
+	table *result.Table
+	at    Sources
+}
+
+// NewCommands returns the commands of the runs of a layout.
+func NewCommands(l *Layout, at Sources) (*Commands, error) {
+	s, err := SpecOf(l)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.Rows) != len(l.Table.Rows) {
+		return nil, fmt.Errorf("%w: the spec has %d methods, but the table has %d", ErrFolder, len(s.Rows), len(l.Table.Rows))
+	}
+	return &Commands{s, l.Table, at}, nil
+}
+
+// AddCommands sets Command, or NoCommand, of the failed runs of a table of the layout.
+func (l *Layout) AddCommands(t *result.Table, at Sources) {
+	var commands *Commands
+	var err error
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		if c.State != result.Failed {
+			continue
+		}
+		if commands == nil && err == nil {
+			commands, err = NewCommands(l, at)
+		}
+		own := err
+		if err == nil {
+			c.Command, own = commands.Alone(c)
+		}
+		if own != nil {
+			c.NoCommand = own.Error()
+		}
+	}
+}
+
+// ReadingFiles are the keys of ReadingKeys with paths of files.
+var ReadingFiles = []string{"names", "labels_file"}
+
+// Alone returns the command of a run. An error says why there is none.
+func (c *Commands) Alone(run *result.Cell) (string, error) {
+	name := c.table.Datasets[run.Dataset].Name
+	i := slices.IndexFunc(c.spec.Datasets, func(d Dataset) bool { return d.Name == name })
+	if i < 0 {
+		return "", fmt.Errorf("the spec has no dataset %s", name)
+	}
+	d, row, repeat := &c.spec.Datasets[i], &c.spec.Rows[run.Row], uint64(run.Repeat)
+	words := []string{"coppice", "train", "--local"}
+	flag := func(key, value string) {
+		if name := "--" + strings.ReplaceAll(key, "_", "-"); value == "" || value[0] == '-' || value == "true" || value == "false" {
+			words = append(words, name+"="+value) // a flag without a value, or a value that looks like a flag
+		} else {
+			words = append(words, name, value)
+		}
+	}
+	file := func(path string) (string, error) {
+		if at := c.at.File(path); at != "" {
+			return at, nil
+		}
+		return "", fmt.Errorf("the command needs the file %s of the spec, and only a command that is given the file of the spec knows where it is", path)
+	}
+	if c.at.Sets != nil {
+		set := c.at.Sets[run.Dataset]
+		if set == "" {
+			return "", fmt.Errorf("no dataset of the cluster is known to have the samples of %s", name)
+		}
+		flag("dataset", set)
+		words = append(words, c.at.Flags...)
+	} else {
+		path, err := file(d.File)
+		if err != nil {
+			return "", err
+		}
+		flag("data", path)
+		for _, o := range d.Options {
+			if slices.Contains(ReadingFiles, o.Key) {
+				if o.Value, err = file(o.Value); err != nil {
+					return "", err
+				}
+			}
+			flag(o.Key, o.Value)
+		}
+	}
+	flag("algorithm", row.Algorithm)
+	var settings []string
+	for key, value := range row.Settings {
+		settings = append(settings, key+"="+value)
+	}
+	slices.Sort(settings)
+	for _, s := range settings {
+		flag("set", s)
+	}
+	switch f := &d.Folds; f.Way {
+	case folds.Groups:
+		flag("folds", "groups")
+	case folds.File:
+		path, err := file(f.File)
+		if err != nil {
+			return "", err
+		}
+		flag("split", path)
+	case folds.ScikitLearn:
+		flag("folds", "sklearn:"+strconv.Itoa(f.Scheme.Folds))
+		flag("fold_seed", strconv.FormatUint(f.Seed+repeat, 10))
+	default:
+		flag("folds", strconv.Itoa(f.Scheme.Folds))
+		if c.spec.overlapping(f) {
+			flag("fold_seed", strconv.FormatUint(f.Seed+repeat, 10))
+		}
+	}
+	flag("fold", strconv.Itoa(run.Fold))
+	flag("seed", strconv.FormatUint(c.spec.Seed+repeat, 10))
+	if more := c.spec.more(); more != "" {
+		flag("measures", more)
+	}
+	if c.spec.Clip != "" {
+		flag("clip", c.spec.Clip)
+	}
+	return shellword.Line(words), nil
+}
