@@ -46,7 +46,7 @@ func TestExperimentWatch(t *testing.T) {
 		c.Patience = 0 // it has been met
 		seen = append(seen, fmt.Sprint(x.Experiment.Done, x.RunsEnded))
 	})
-	want := "1 [] 1 [] 2 [{7 [{4 true false}]}] 2 [] 2 [] 3 []"
+	want := "1 [] 1 [] 2 [{7 [{4 true false }]}] 2 [] 2 [] 3 []"
 	if got := strings.Join(seen, " "); err != nil || last.Done != 3 || got != want || asked.Load() != 5 {
 		t.Errorf("%+v, %v after %d requests: saw %s, want %s", last, err, asked.Load(), got, want)
 	}

@@ -35,8 +35,8 @@ func NewCommands(l *Layout, at Sources) (*Commands, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(s.Rows) != len(l.Table.Rows) {
-		return nil, fmt.Errorf("%w: the spec has %d methods, but the table has %d", ErrFolder, len(s.Rows), len(l.Table.Rows))
+	if !slices.EqualFunc(s.Rows, l.Table.Rows, func(a Row, b result.Row) bool { return a.Name == b.Name }) {
+		return nil, fmt.Errorf("%w: the table has other methods than the spec", ErrFolder)
 	}
 	return &Commands{s, l.Table, at}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"slices"
+	"strconv"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -91,12 +92,13 @@ type Place struct{ Dataset, Row, Repeat, Fold int }
 
 // Layout returns the layout of the experiment.
 func (o *Outline) Layout() (*Layout, error) {
-	t := *o.Table
-	t.Cells = []result.Cell{}
-	l := &Layout{Table: &t, Skipped: o.Skipped, Clip: o.Clip, Record: o.Record, Numerics: round.Numerics, Text: o.Text}
-	if err := o.check(); err != nil {
+	runs, err := o.check()
+	if err != nil {
 		return nil, err
 	}
+	t := *o.Table
+	t.Cells = make([]result.Cell, 0, runs)
+	l := &Layout{Table: &t, Keys: make([]string, 0, runs), Skipped: o.Skipped, Clip: o.Clip, Record: o.Record, Numerics: round.Numerics, Text: o.Text}
 	for d := range o.Sets {
 		set := &o.Sets[d]
 		keys, err := set.keys(d, len(t.Rows))
@@ -114,19 +116,18 @@ func (o *Outline) Layout() (*Layout, error) {
 	return l, l.Table.Validate()
 }
 
-// check returns an error if the outline is none, or has too many cells.
-func (o *Outline) check() error {
+// check returns the greatest number of runs that the table may have, or an error if the outline has too many.
+func (o *Outline) check() (runs int, err error) {
 	t := o.Table
 	if len(o.Sets) != len(t.Datasets) {
-		return fmt.Errorf("%w: the outline lists %d datasets, but has lists of runs for %d datasets", ErrFolder, len(t.Datasets), len(o.Sets))
+		return 0, fmt.Errorf("%w: the outline lists %d datasets, but has lists of runs for %d datasets", ErrFolder, len(t.Datasets), len(o.Sets))
 	}
-	cells := 0
 	for d, set := range o.Sets {
-		if cells += max(0, set.Repeats) * max(0, t.Datasets[d].Folds) * len(t.Rows); set.Repeats > round.MaxCells || t.Datasets[d].Folds > round.MaxCells || cells > round.MaxCells {
-			return fmt.Errorf("%w: the experiment has more than %d runs", ErrFolder, round.MaxCells)
+		if runs += max(0, set.Repeats) * max(0, t.Datasets[d].Folds) * len(t.Rows); set.Repeats > round.MaxCells || t.Datasets[d].Folds > round.MaxCells || runs > round.MaxCells {
+			return 0, fmt.Errorf("%w: the experiment has more than %d runs", ErrFolder, round.MaxCells)
 		}
 	}
-	return nil
+	return runs, nil
 }
 
 // keys returns the keys of the cells of dataset d, in a table of so many rows.
@@ -176,7 +177,7 @@ func (o *Outline) markSame(l *Layout) {
 	for d := range o.Sets {
 		set := &o.Sets[d]
 		for i, row := range set.Rows {
-			rows.add(row, d, settingsOf(&set.Job.Cells.Rows[i]))
+			rows.add(row, Place{Dataset: d}, settingsOf(&set.Job.Cells.Rows[i]))
 		}
 	}
 	for i := range t.Cells {
@@ -255,6 +256,7 @@ type sameKeys struct {
 	sums  []hash.Hash    // of the keys
 	any   []bool         // true if there is a key: not all cells were refused
 	first map[string]int // by sum
+	buf   []byte
 }
 
 func newSameKeys(n int) *sameKeys {
@@ -265,8 +267,13 @@ func newSameKeys(n int) *sameKeys {
 	return s
 }
 
-func (s *sameKeys) add(i int, at any, key string) {
-	fmt.Fprintln(s.sums[i], at, key)
+func (s *sameKeys) add(i int, at Place, key string) {
+	b := s.buf[:0]
+	for _, n := range [...]int{at.Dataset, at.Row, at.Repeat, at.Fold} {
+		b = append(strconv.AppendInt(b, int64(n), 10), ' ')
+	}
+	s.buf = append(append(b, key...), '\n')
+	s.sums[i].Write(s.buf)
 	s.any[i] = s.any[i] || key != ""
 }
 

@@ -246,12 +246,18 @@ func CellsOf(j *round.Job, tested []string, rows []int) ([]Cell, error) {
 		return nil, fmt.Errorf("%w: test samples are listed for %d folds, want %d", ErrFolder, len(tested), j.Split.Folds)
 	}
 	var list []Cell
+	keys := make([]methodKeys, len(j.Cells.Rows))
 	err := pipeline.Cells(j, func(unit int, at round.Cell, child *round.Job) error {
 		of := ""
 		if j.Split.Overlap {
 			of = tested[child.Split.Fold]
 		}
-		list = append(list, Cell{unit, rows[at.Row], at, keyOf(child, of, &j.Cells.Labels)})
+		if list == nil {
+			list = make([]Cell, 0, j.Cells.Count())
+		}
+		k := &keys[at.Row]
+		k.labels = &j.Cells.Labels
+		list = append(list, Cell{unit, rows[at.Row], at, k.of(child, of)})
 		return nil
 	})
 	return list, err
@@ -286,32 +292,6 @@ func testRows(s dataset.Split, assigned []uint16, rows int) (string, error) {
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:]), nil
-}
-
-// keyOf returns the key of a child job. Of a list that overlaps only the tested rows count: more
-// splits in the list do not change a cell. Which measures are shown does not either: each cell has
-// all of them that the labels allow.
-func keyOf(child *round.Job, tested string, labels *dataset.LabelType) string {
-	c := *child
-	c.NoModel, c.Predictions, c.PredictedRows = false, 0, 0
-	if c.Split.Overlap {
-		c.Split.Assigned, c.Split.Folds, c.Split.Fold, c.Split.Overlap = tested, 0, 0, false
-	}
-	b := append([]byte("coppice-cell\x00"), marshalled(&c)...)
-	if !labels.Same(&dataset.LabelType{}) {
-		b = append(b, marshalled(labels)...)
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
-}
-
-// marshalled is the JSON of what was made here.
-func marshalled(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("experiment: %T that was made here does not marshal: %v", v, err))
-	}
-	return b
 }
 
 // Only returns the job of those of the plan's cells that want wants, and for each of its rows

@@ -41,14 +41,22 @@ func (r *Record) Lacks(of *Recorded) bool {
 	return r.Outcome.Error == "" && (of.Curve && r.Outcome.Curve == nil || of.Predictions && len(r.Outcome.Predictions) == 0)
 }
 
-// BetterThan reports whether a record counts in the place of an earlier one of the same cell: of one
-// that failed, or has less.
+// BetterThan reports whether a record counts instead of an earlier record of the same run: if the earlier one failed or
+// has less.
 func (r *Record) BetterThan(before *Record) bool {
-	if before == nil || before.Outcome.Error != "" {
-		return true
-	}
-	has := &Recorded{Curve: before.Outcome.Curve != nil, Predictions: len(before.Outcome.Predictions) > 0}
-	return r.Outcome.Error == "" && !r.Lacks(has) && before.Lacks(&Recorded{Curve: r.Outcome.Curve != nil, Predictions: len(r.Outcome.Predictions) > 0})
+	return before == nil || r.content().betterThan(before.content())
+}
+
+// content says what a record has of a run.
+type content struct{ failed, curve, predictions bool }
+
+func (r *Record) content() content {
+	return content{r.Outcome.Error != "", r.Outcome.Curve != nil, len(r.Outcome.Predictions) > 0}
+}
+
+func (c content) betterThan(before content) bool {
+	has := func(a, b content) bool { return (a.curve || !b.curve) && (a.predictions || !b.predictions) }
+	return before.failed || !c.failed && has(c, before) && !has(before, c)
 }
 
 // SetRecorded sets the learning curve and the predictions from their encodings, which may be empty.

@@ -90,6 +90,38 @@ func TestRecordBounds(t *testing.T) {
 	}
 }
 
+// TestFilling: records that come one by one make the table of the records that count, whatever their order.
+func TestFilling(t *testing.T) {
+	s, p := planned(t, "name: a\nrecord: [curve, predictions]\ndatasets: [b]\nfolds: 2\nmethods: [rf, {algorithm: rf, name: alike}]\n")
+	l, err := NewLayout(s, []*Plan{p}, nil)
+	if err != nil || l.Keys[0] != l.Keys[2] {
+		t.Fatalf("keys %v, error %v", l.Keys, err)
+	}
+	whole := recordsOf(t, "")
+	kinds := []*Record{{Outcome: &pipeline.Outcome{Error: "why"}}, {Outcome: &pipeline.Outcome{Error: "once more"}}, {Outcome: &pipeline.Outcome{ModelDigest: "bare"}}, whole}
+	for order := range 4 * 4 * 4 {
+		records, f := make(map[string]*Record), l.Filling()
+		for i, n := range []int{order % 4, order / 4 % 4, order / 16} {
+			r := *kinds[n]
+			r.Key, r.Seconds = l.Keys[0], float64(n)
+			want := r.BetterThan(records[r.Key])
+			if want {
+				records[r.Key] = &r
+			}
+			records[r.Key].Attempts = i + 1
+			if counts, has := f.Put(&r); counts != want || !has {
+				t.Errorf("record %d counts: %v, want %v; the table has it: %v", n, counts, want, has)
+			}
+		}
+		if diff := cmp.Diff(l.Fill(records, nil), f.Table, cmpopts.EquateNaNs()); diff != "" {
+			t.Errorf("order %d: %s", order, diff)
+		}
+	}
+	if counts, has := l.Filling().Put(&Record{Key: "another", Outcome: whole.Outcome}); !counts || has {
+		t.Error("a run that the table does not have")
+	}
+}
+
 // TestBetterThan: of two records of a cell the one counts that has more, else the first.
 func TestBetterThan(t *testing.T) {
 	failed, bare, whole := &Record{Outcome: &pipeline.Outcome{Error: "why"}}, &Record{Outcome: &pipeline.Outcome{}}, recordsOf(t, "")

@@ -12,19 +12,30 @@ import (
 // Fill returns the table with the records of cells that ended; running are the keys of those
 // that are computed just now.
 func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *result.Table {
-	t := *l.Table
-	t.Cells = append([]result.Cell{}, l.Table.Cells...)
+	t := l.bare()
 	for i := range t.Cells {
 		key := l.Keys[i]
 		if r, ok := records[key]; ok && key != "" {
-			fill(&t.Cells[i], r, t.Measures, measures.Clip(l.Clip))
-			fillRecorded(&t.Cells[i], r.Outcome, &l.Record)
-			fillScores(&t.Cells[i], r.Outcome, len(t.Rows[t.Cells[i].Row].Candidates))
+			l.fill(&t.Cells[i], r)
 		} else if running[key] {
 			t.Cells[i].State = result.Running
 		}
 	}
+	return t
+}
+
+// bare returns the table with cells of its own.
+func (l *Layout) bare() *result.Table {
+	t := *l.Table
+	t.Cells = append([]result.Cell{}, l.Table.Cells...)
 	return &t
+}
+
+// fill sets what a record says of a cell.
+func (l *Layout) fill(c *result.Cell, r *Record) {
+	fill(c, r, l.Table.Measures, measures.Clip(l.Clip))
+	fillRecorded(c, r.Outcome, &l.Record)
+	fillScores(c, r.Outcome, len(l.Table.Rows[c.Row].Candidates))
 }
 
 // fillScores sets what the candidates of a cell that chose among n scored.
@@ -67,6 +78,7 @@ func fill(c *result.Cell, r *Record, names []string, clip measures.Clip) {
 		ofModel, model = clipped(o.Clipped.Model, model)
 		ofMean, baseline = clipped(o.Clipped.MeanPredictor, baseline)
 	}
+	c.Values, c.Mean = make([]float64, 0, len(names)), make([]float64, 0, len(names))
 	for _, name := range names {
 		c.Values = append(c.Values, value(name, ofModel, model))
 		c.Mean = append(c.Mean, value(name, ofMean, baseline))

@@ -173,6 +173,8 @@ type CellState struct {
 	Task   int  `json:"task"`
 	Failed bool `json:"failed,omitempty"`
 	NotRun bool `json:"not_run,omitempty"` // its budget is used up
+	// Error says why a run failed.
+	Error string `json:"error,omitempty"`
 }
 
 // JobCurve is the committed part of the learning curve of a job. A job of folds has no Points,

@@ -57,6 +57,30 @@ func TestBench(t *testing.T) {
 	}
 }
 
+// TestBenchExperiment: a small measurement of an experiment on a real cluster leaves nothing behind.
+func TestBenchExperiment(t *testing.T) {
+	tmp := t.TempDir()
+	cmd, stdout, stderr := process(t, tmp, "bench", "experiment", "--coordinators", "3", "--workers", "1", "--repeats", "1", "--times", "1", "-o", "json")
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	var r experimentReport
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Runs != 400 || len(r.Moments) != 4 || r.Moments[3].Ended != 400 || r.All <= 0 || r.Submit <= 0 || r.Restart <= 0 || r.Leaders.Median <= 0 {
+		t.Errorf("%+v", r)
+	}
+	for _, m := range r.Moments {
+		if m.List.Median < r.Version.Min/4 || m.Show.Median < r.Version.Min/4 || m.Leader < 1<<20 || m.Follower < 1<<20 || m.Worker < 1<<20 || m.Restart <= 0 {
+			t.Errorf("%+v", m)
+		}
+	}
+	if left := contents(t, tmp); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
 func TestBenchUsage(t *testing.T) {
 	for args, says := range map[string]string{
 		"--turns 0":              "turns",
@@ -64,6 +88,7 @@ func TestBenchUsage(t *testing.T) {
 		"--coordinators 2":       "1, 3 or 5",
 		"--only rf":              "structrf",
 		"cluster --runs 0":       "runs",
+		"experiment --repeats 0": "repeats",
 		"kernels --runs 0":       "runs",
 		"kernels --each 0s":      "each",
 		"kernels --rows nothing": "no line of bench kernels",

@@ -244,3 +244,93 @@ func raftText(r bench.Raft) string {
 	return fmt.Sprintf("a commit was in progress for %.1f %% of the time and delayed training for %.2f %%; %s per entry",
 		100*r.Flight, 100*r.Wait, time.Duration(r.Proposal*float64(time.Second)).Round(10*time.Microsecond))
 }
+
+type benchExperimentCmd struct {
+	Coordinators int `default:"3" help:"Number of coordinators: 1, 3 or 5."`
+	Workers      int `default:"2" help:"Number of workers."`
+	Repeats      int `default:"50" help:"Number of repeats of the experiment. A repeat has 400 runs."`
+	Times        int `default:"3" help:"How often each command is measured."`
+}
+
+// Help implements kong's longer help.
+func (benchExperimentCmd) Help() string {
+	return `Starts coordinators and workers on this machine and submits an experiment of 4 datasets, 10 methods and 10 folds.
+A run takes milliseconds, and a tenth of the runs fail. The commands and the restart of a coordinator are measured at a
+quarter, a half and three quarters of the runs and after the end. The memory is the greatest resident memory since the
+measurement before. Let nothing else run on the machine meanwhile.`
+}
+
+// experimentReport is what `coppice bench experiment` prints.
+type experimentReport struct {
+	Kind         string            `json:"kind"`
+	Machine      speed.Machine     `json:"machine"`
+	Versions     map[string]string `json:"versions"`
+	Coordinators int               `json:"coordinators"`
+	Workers      int               `json:"workers"`
+	Times        int               `json:"times"`
+	bench.ExperimentTimes
+}
+
+// Run implements `coppice bench experiment`.
+func (c *benchExperimentCmd) Run(a *app) (err error) {
+	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
+		return usagef("--coordinators %d: want 1, 3 or 5", n)
+	}
+	for flag, n := range map[string]int{"workers": c.Workers, "repeats": c.Repeats, "times": c.Times} {
+		if n < 1 {
+			return usagef("--%s %d: want at least 1", flag, n)
+		}
+	}
+	dir, err := tempdir.Make("bench")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Remove()) }()
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, quickReady)
+	defer cancel()
+	cluster, err := proc.Start(ctx, proc.Config{Exe: exe, Dir: dir.Path, Coordinators: c.Coordinators, Workers: c.Workers})
+	if err != nil {
+		return err
+	}
+	m := newMeter(a.stderr)
+	defer m.clear()
+	x := &bench.Experiment{
+		Cluster: cluster, Exe: exe, Dir: dir.Path, Repeats: c.Repeats, Times: c.Times,
+		Note: func(format string, args ...any) { m.show(fmt.Sprintf(format, args...)) },
+	}
+	t, err := x.Measure(a.ctx)
+	m.clear()
+	if err != nil && a.ctx.Err() == nil {
+		cluster.Tail(a.stderr, quickTail)
+	}
+	if err = errors.Join(err, cluster.Close()); err != nil {
+		return err
+	}
+	r := &experimentReport{kindExperiment, speed.ThisMachine(), speed.Versions(), c.Coordinators, c.Workers, c.Times, *t}
+	return a.print(r, r.text)
+}
+
+func (r *experimentReport) text(w io.Writer) {
+	writeMachine(w, &speed.Report{Machine: r.Machine, Versions: r.Versions})
+	fmt.Fprintf(w, "%s on data of %s samples: %s and %s; medians (least to greatest) of %d\n\n",
+		plural(r.Runs, "run"), count(r.Samples), plural(r.Coordinators, "coordinator"), plural(r.Workers, "worker"), r.Times)
+	pairs(w, [][2]string{
+		{"coppice version", spanOf(r.Version)},
+		{"experiment run, until it is submitted", span(r.Submit)},
+		{"experiment run, after the end", spanOf(r.Again)},
+		{"experiment report", spanOf(r.Report)},
+		{"the report made by the leader", fmt.Sprintf("%s; the leader's memory then: %s", spanOf(r.Leaders), size(int64(r.After)))},
+		{"all runs", span(r.All)},
+		{"restart of all coordinators", span(r.Restart)},
+	})
+	fmt.Fprintln(w)
+	table := newTable(w, []string{"runs that have ended", "experiment list", "experiment show", "leader's memory", "other coordinators", "workers", "restart"}, 1, 4, 5, 6, 7)
+	for _, m := range r.Moments {
+		table.AppendRow(rowOf(count(m.Ended), spanOf(m.List), spanOf(m.Show), size(int64(m.Leader)), size(int64(m.Follower)), size(int64(m.Worker)), span(m.Restart)))
+	}
+	table.Render()
+}

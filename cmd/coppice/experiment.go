@@ -181,7 +181,7 @@ func (c *experimentShowCmd) Run(a *app) error {
 	if ships, ok := shipped.Find(c.What); ok && c.Spec {
 		return printSpec(a, ships.Name, string(ships.Text))
 	}
-	f, err := c.find(a)
+	f, err := c.find(a, !a.json) // text shows no values
 	if err != nil {
 		return err
 	}
@@ -335,7 +335,7 @@ func (c *experimentReportCmd) Run(a *app) error {
 	if err := c.reportFlags.check(c.What); err != nil {
 		return err
 	}
-	f, err := c.find(a)
+	f, err := c.find(a, false)
 	if err != nil {
 		return err
 	}

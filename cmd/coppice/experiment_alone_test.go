@@ -155,6 +155,37 @@ func TestRunsAlone(t *testing.T) {
 	}
 }
 
+// TestFoldFlags: flags about folds that cannot be are refused, and the folds of a seed are those that the job's seed draws.
+func TestFoldFlags(t *testing.T) {
+	dir := t.TempDir()
+	artificialFile(t, dir, "x.csv", 30, 1)
+	train := []string{"train", "--local", "--data", filepath.Join(dir, "x.csv"), "--algorithm", "aa-knn"}
+	for flags, want := range map[string]string{
+		"--fold 1":                            "there are no folds",
+		"--folds 3 --fold 3":                  "there is no fold 3: folds are numbered 0 to 2",
+		"--folds 3 --fold -1":                 "--fold",
+		"--folds sklearn:x":                   "--folds: \"x\"",
+		"--folds sklearn:1":                   "want 2 to 65536 folds",
+		"--folds 31 --fold-seed 2":            "want 2 to 30 folds",
+		"--fold-seed 2":                       "want their number",
+		"--folds groups --fold-seed 2":        "want their number",
+		"--folds 3 --fold-seed x":             "--fold-seed x: want a whole number",
+		"--folds sklearn:3 --seed 9999999999": "largest seed of scikit-learn",
+	} {
+		if e := coppice(t, append(slices.Clone(train), strings.Fields(flags)...)...); e.code != exitUsage || !strings.Contains(e.stderr, want) {
+			t.Errorf("%s: exit code %d, %s, want %s", flags, e.code, e.stderr, want)
+		}
+	}
+	digest := func(flags string) string {
+		var r result
+		inJSON(t, &r, append(slices.Clone(train), strings.Fields(flags)...)...)
+		return r.ModelDigest
+	}
+	if a, b := digest("--folds 3 --fold 1 --seed 7"), digest("--folds 3 --fold 1 --seed 7 --fold-seed 7"); a != b {
+		t.Errorf("digest %s, and with the same seed for the folds %s", a, b)
+	}
+}
+
 // TestAttempts: a failed run counts its attempts, also of a process that runs it again, and a report without times has none.
 func TestAttempts(t *testing.T) {
 	dir := t.TempDir()
@@ -230,6 +261,16 @@ methods: [{algorithm: structrf, settings: {trees: 2}}, {algorithm: aa-knn, setti
 		})
 		return strings.Replace(only.Cells[i].Command, "--algorithm aa-knn --set k=39", "--algorithm structrf --set trees=2", 1), nil
 	})
+	// A job of one fold is trained by a cluster, too.
+	fold := []string{"--dataset", "second", "--algorithm", "structrf", "--set", "trees=2", "--folds", "sklearn:4", "--fold-seed", "3", "--fold", "1"}
+	var alone result
+	inJSON(t, &alone, on(append([]string{"train"}, fold...)...)...)
+	i := slices.IndexFunc(only.Cells, func(c tables.Cell) bool {
+		return only.NameOf(&c) == tables.Name{Dataset: "second", Row: "structrf trees=2", Fold: 1}
+	})
+	if alone.ModelDigest != only.Cells[i].Digest {
+		t.Errorf("on the cluster: digest %s, want %s", alone.ModelDigest, only.Cells[i].Digest)
+	}
 	text := works(t, on("experiment", "show", "c")...)
 	for _, want := range []string{
 		"failed: second, aa-knn k=39 (4 runs, 8 attempts): ", "  to train a run alone: coppice train --local --dataset groups --server ",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -143,6 +144,11 @@ func (s clusterSource) Outcomes(ctx context.Context, job uint64, records bool, t
 	return s.Experiments().Outcomes(ctx, job, records, take)
 }
 
+// RunStates implements submission.Source.
+func (s clusterSource) RunStates(ctx context.Context, job uint64, take func(protocol.CellState) error) error {
+	return s.Experiments().States(ctx, job, 0, math.MaxInt32, take)
+}
+
 // ReadBlob implements submission.Source.
 func (s clusterSource) ReadBlob(ctx context.Context, digest string) ([]byte, error) {
 	return s.Blob(ctx, digest)
@@ -156,9 +162,9 @@ type clusterTable struct {
 	notes  []string // about runs that have ended and are not in the table
 }
 
-// tableThere reads the table of an experiment on a cluster so far, in a layout; nil: in the layout of the last submission. spec
-// is the file of the spec; empty: the command was not given it.
-func tableThere(a *app, cl *client.Client, name string, l *experiment.Layout, spec string, f *serverFlags) (*clusterTable, error) {
+// tableThere reads the table of an experiment on a cluster so far, in a layout; nil: in the layout of the last submission.
+// bare: no values are read, but how each run has ended. spec is the file of the spec; empty: the command was not given it.
+func tableThere(a *app, cl *client.Client, name string, l *experiment.Layout, bare bool, spec string, f *serverFlags) (*clusterTable, error) {
 	e, err := submission.Read(a.ctx, clusterSource{cl}, name)
 	if err == nil && len(e.Jobs) == 0 {
 		err = noExperiment(name)
@@ -169,7 +175,11 @@ func tableThere(a *app, cl *client.Client, name string, l *experiment.Layout, sp
 	if err != nil {
 		return nil, err
 	}
-	t, leftOut, err := e.Table(a.ctx, l)
+	read := e.Table
+	if bare {
+		read = e.States
+	}
+	t, leftOut, err := read(a.ctx, l)
 	if err != nil {
 		return nil, err
 	}

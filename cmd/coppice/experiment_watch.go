@@ -160,7 +160,7 @@ func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.L
 	if err != nil {
 		return err
 	}
-	t, err := tableThere(a, cl, name, layout, spec, server)
+	t, err := tableThere(a, cl, name, layout, false, spec, server)
 	if err != nil {
 		return err
 	}

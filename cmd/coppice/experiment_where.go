@@ -107,8 +107,9 @@ func (w *whatArg) said(a *app) string {
 	return w.What
 }
 
-// find reads the experiment: from a folder or from the cluster.
-func (w *whatArg) find(a *app) (*found, error) {
+// find reads the experiment: from a folder or from the cluster. bare: a table of the cluster has how each run has ended,
+// and no values.
+func (w *whatArg) find(a *app, bare bool) (*found, error) {
 	flag := "--local"
 	if w.Dir != "" {
 		flag = "--dir"
@@ -138,7 +139,7 @@ func (w *whatArg) find(a *app) (*found, error) {
 	if at.name == "" {
 		return nil, usagef("--server: %s is a folder of this machine; give the name that the experiment has on the cluster", w.What)
 	}
-	f, err := w.there(a, at)
+	f, err := w.there(a, at, bare)
 	if err != nil && !a.given["server"] {
 		err = at.looked(begun, err)
 	}
@@ -230,7 +231,7 @@ func noteDamaged(a *app, dir string, lines []int, then string) {
 }
 
 // there reads the experiment from the cluster.
-func (w *whatArg) there(a *app, at *whereabouts) (*found, error) {
+func (w *whatArg) there(a *app, at *whereabouts, bare bool) (*found, error) {
 	cl, err := w.connect(a)
 	if err != nil {
 		return nil, err
@@ -240,7 +241,7 @@ func (w *whatArg) there(a *app, at *whereabouts) (*found, error) {
 	if at.is == isSpec {
 		spec = w.What
 	}
-	t, err := tableThere(a, cl, at.name, nil, spec, &w.serverFlags)
+	t, err := tableThere(a, cl, at.name, nil, bare, spec, &w.serverFlags)
 	if err != nil {
 		return nil, err
 	}

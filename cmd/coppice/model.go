@@ -259,6 +259,9 @@ func repeat(p *pipeline.Provenance, of string, settings []param.Pair) string {
 	case j.Split.TestFraction > 0:
 		parts = append(parts, fmt.Sprintf("--test-fraction %v", j.Split.TestFraction))
 	}
+	if j.Split.Folds > 0 {
+		parts = append(parts, fmt.Sprintf("--fold %d", j.Split.Fold))
+	}
 	for _, pair := range keyValues(settings) {
 		if j.Weights != "" && of == "" && pair == network.SettingInitFrom+"="+j.Weights {
 			parts = append(parts, "--init-from WEIGHTS")

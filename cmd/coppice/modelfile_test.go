@@ -385,6 +385,21 @@ func TestRepeatAsRead(t *testing.T) {
 	}
 }
 
+// TestRepeatOfFold: the command that model show prints for the model of a fold trains that fold alone, to the same model.
+func TestRepeatOfFold(t *testing.T) {
+	dir := t.TempDir()
+	data := artificialFile(t, dir, "x.csv", 40, 1)
+	works(t, "train", "--local", "--data", data, "--algorithm", "structrf", "--set", "trees=2", "--folds", "3", "--model-out", filepath.Join(dir, "m.model"))
+	var shown, repeated modelShown
+	inJSON(t, &shown, "model", "show", filepath.Join(dir, "m-fold2.model"))
+	again := filepath.Join(dir, "again.model")
+	works(t, append(wordsOf(t, strings.Replace(shown.Repeat, "--data FILE", "--data '"+data+"'", 1)), "--model-out", again)...)
+	inJSON(t, &repeated, "model", "show", again)
+	if shown.Digest != repeated.Digest || !strings.Contains(shown.Repeat, "--folds 3 --fold 2") {
+		t.Errorf("%s trains another model", shown.Repeat)
+	}
+}
+
 // TestMeanAsTrained: a model keeps the means of its training rows, on a cluster too, and predicts rows
 // that lack values with them.
 func TestMeanAsTrained(t *testing.T) {

@@ -325,6 +325,29 @@ func (h *experimentHandlers) Outcomes(ctx context.Context, job uint64, records b
 	}
 }
 
+// RunStates implements submission.Source.
+func (h *experimentHandlers) RunStates(ctx context.Context, job uint64, take func(protocol.CellState) error) error {
+	for asked := (runRange{}); ; {
+		if asked.job = h.store.State().Job(job); asked.job == nil {
+			return fmt.Errorf("%w: job %d was deleted", state.ErrNotFound, job)
+		}
+		asked.until = asked.job.Job.Cells.Count()
+		page, err := h.results.statesOf(ctx, &asked)
+		if err != nil {
+			return err
+		}
+		for _, run := range page.States {
+			if err := take(run); err != nil {
+				return err
+			}
+		}
+		if page.Next <= asked.from {
+			return nil
+		}
+		asked.from = page.Next
+	}
+}
+
 // ReadBlob implements submission.Source.
 func (h *experimentHandlers) ReadBlob(ctx context.Context, digest string) ([]byte, error) {
 	return h.results.blobs.Get(ctx, digest)

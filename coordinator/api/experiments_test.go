@@ -85,7 +85,7 @@ func TestRunsOf(t *testing.T) {
 	rest := check(other, dispatch.Live{Running: []schedule.RunningTask{{Task: 0, Since: now}}},
 		fmt.Sprintf("small x: 0 of 4, 0 in 0 s, [0], size %v; small y: 0 of 2, 0 in 0 s, [], size %v; ", 100*features, 100*features))
 	// Half as many samples take half the time: four runs of 3 s, and two of 2.5 s.
-	if e := progress.EstimateOf(slices.Concat(done, rest), 1); e.Seconds < 16.9 || e.Seconds > 17.1 || e.From != "from 4 of 8 runs of x, which has most left" {
+	if e := progress.EstimateOf(slices.Concat(done, rest), 1); e.Seconds < 16.9 || e.Seconds > 17.1 || e.From != "from 4 of 8 runs of x, which has most left, scaled to the size of small" {
 		t.Errorf("%+v", e)
 	}
 	s.get("DELETE", "/v1/datasets/art", nil, nil)
@@ -95,7 +95,6 @@ func TestRunsOf(t *testing.T) {
 // BenchmarkRunsOf tells how long it takes to count the runs of a job with 20,000 recorded runs of 100 methods.
 func BenchmarkRunsOf(b *testing.B) {
 	s := newSite(b)
-	var list protocol.JobList
 	r := studyOf(s.put("art", 200), "t", 1)
 	rows, names := &r.Jobs[0].Job.Cells.Rows, []string(nil)
 	for len(*rows) < 100 {
@@ -106,7 +105,7 @@ func BenchmarkRunsOf(b *testing.B) {
 	}
 	r.Jobs[0].Job.Cells.Repeats = 50
 	r.Jobs[0].Spec, _ = json.Marshal(map[string]any{"dataset": "art", "rows": names})
-	s.get("POST", "/v1/experiments", r, &list)
+	list := s.study(r)
 	s.running(list.Jobs[0].ID)
 	st := s.cfg.Store.State()
 	tasks := make([]uint32, 20_000)

@@ -158,7 +158,10 @@ func (h *resultHandlers) runRange(r *http.Request) (*runRange, error) {
 
 // runPage collects the runs of an answer in order.
 type runPage interface {
-	// add takes the encoded outcome of a run, and how many nanoseconds it was computed.
+	// brief reports whether the page has no need of the outcome of a run that ended well.
+	brief() bool
+	// add takes the encoded outcome of a run, and how many nanoseconds it was computed. If the page is brief, no bytes are
+	// the outcome of a run that ended well.
 	add(run int, outcome []byte, took uint64) error
 	// skip notes a run that is not run.
 	skip(run int)
@@ -187,14 +190,14 @@ func (h *resultHandlers) runStates(r *http.Request) (any, error) {
 	return h.statesOf(r.Context(), asked)
 }
 
-func (h *resultHandlers) statesOf(ctx context.Context, asked *runRange) (*protocol.JobCellStates, error) {
+// statesOf returns how runs have ended, at most a page.
+func (h *resultHandlers) statesOf(ctx context.Context, asked *runRange) (_ *protocol.JobCellStates, err error) {
 	page := &statePage{protocol.JobCellStates{States: []protocol.CellState{}}}
 	var outcome struct {
 		Failed int `json:"runs_failed"`
 		NotRun int `json:"runs_not_run"`
 	}
 	if j := asked.job; j.State != protocol.Done || json.Unmarshal(j.Outcome, &outcome) != nil || outcome.Failed > 0 || outcome.NotRun > 0 {
-		var err error
 		page.Next, err = h.fill(ctx, page, asked)
 		return &page.JobCellStates, err
 	}
@@ -314,6 +317,8 @@ func (h *resultHandlers) getter(ctx context.Context, j *state.Job) func(digest s
 // not ended, it leaves out a result that is not here: it may be here later.
 func (h *resultHandlers) fillRecorded(ctx context.Context, page runPage, asked *runRange) (next int, err error) {
 	j, bytes := asked.job, uint64(0)
+	var outcome []byte // the last outcome that was read; many failed runs have the same
+	var digest digests.Digest
 	get := h.getter(ctx, j)
 	for part := range j.RecordedFrom(j.Round+1, uint32(asked.from)) {
 		run := int(part.Task)
@@ -328,15 +333,24 @@ func (h *resultHandlers) fillRecorded(ctx context.Context, page runPage, asked *
 			page.skip(run)
 			continue
 		}
-		bytes += part.Bytes
-		b, err := get(part.Digest.String())
-		switch {
-		case err != nil && j.State.Final():
-			return 0, fmt.Errorf("the result of run %d of %v cannot be read: %w", run, j, err)
-		case err != nil:
+		if page.brief() && !part.Failed {
+			if err := page.add(run, nil, part.Compute); err != nil {
+				return 0, err
+			}
 			continue
 		}
-		if err := page.add(run, b, part.Compute); err != nil {
+		if part.Digest != digest {
+			bytes += part.Bytes
+			b, err := get(part.Digest.String())
+			switch {
+			case err != nil && j.State.Final():
+				return 0, fmt.Errorf("the result of run %d of %v cannot be read: %w", run, j, err)
+			case err != nil:
+				continue
+			}
+			outcome, digest = b, part.Digest
+		}
+		if err := page.add(run, outcome, part.Compute); err != nil {
 			return 0, err
 		}
 	}
@@ -363,6 +377,8 @@ func (p *outcomePage) add(run int, outcome []byte, took uint64) error {
 	return nil
 }
 
+func (p *outcomePage) brief() bool { return false }
+
 func (p *outcomePage) skip(int) {}
 
 func (p *outcomePage) full() bool { return len(p.Cells) == protocol.CellsPage }
@@ -371,19 +387,21 @@ func (p *outcomePage) full() bool { return len(p.Cells) == protocol.CellsPage }
 type statePage struct{ protocol.JobCellStates }
 
 func (p *statePage) add(run int, outcome []byte, _ uint64) error {
-	o, err := childjob.Decode(outcome)
-	if err != nil {
-		return err
+	why := ""
+	if len(outcome) > 0 {
+		o, err := childjob.Decode(outcome)
+		if err != nil {
+			return err
+		}
+		if why, err = pipeline.ErrorOf(o); err != nil {
+			return fmt.Errorf("the result of run %d cannot be read: %w", run, err)
+		}
 	}
-	var head struct {
-		Error string `json:"error"`
-	}
-	if err := json.Unmarshal(o.Head, &head); err != nil {
-		return fmt.Errorf("the result of run %d cannot be read: %w", run, err)
-	}
-	p.States = append(p.States, protocol.CellState{Task: run, Failed: head.Error != ""})
+	p.States = append(p.States, protocol.CellState{Task: run, Failed: why != "", Error: why})
 	return nil
 }
+
+func (p *statePage) brief() bool { return true }
 
 func (p *statePage) skip(run int) {
 	p.States = append(p.States, protocol.CellState{Task: run, NotRun: true})

@@ -45,6 +45,9 @@ func TestCellStates(t *testing.T) {
 		text := ""
 		for _, c := range got.States {
 			text += fmt.Sprintf("%d %v %v, ", c.Task, c.Failed, c.NotRun)
+			if c.Failed != (c.Error == "why") {
+				t.Errorf("%s: run %d failed: %v, with the error %q", query, c.Task, c.Failed, c.Error)
+			}
 		}
 		if text != want || got.Next != 0 {
 			t.Errorf("%s: %s and then %d, want %s", query, text, got.Next, want)
@@ -52,7 +55,7 @@ func TestCellStates(t *testing.T) {
 	}
 	check("e.t.0/runs/states", "")
 	for _, unit := range []int{0, 1} {
-		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: uint32(unit), Of: 4, Digest: put(parts[unit]), Bytes: uint64(len(parts[unit]))})
+		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: uint32(unit), Of: 4, Digest: put(parts[unit]), Bytes: uint64(len(parts[unit])), Failed: unit == 1})
 	}
 	s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Tasks: []uint32{2}})
 	check("e.t.0/runs/states", "0 false false, 1 true false, 2 false true, ")

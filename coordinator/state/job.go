@@ -318,6 +318,7 @@ type RecordedResult struct {
 	Digest  digests.Digest
 	Bytes   uint64
 	Compute uint64 // nanoseconds, as the worker says, or 0
+	Failed  bool   // true if the result says that the task, a run of an experiment, failed
 }
 
 // WasRun reports whether the task has a result. A task that is not run, since its budget is
@@ -494,6 +495,7 @@ func (p *RecordedResult) fields(c *wire.Coder) {
 	wire.Number(c, "tasks of a round", &p.Of, protocol.MaxTasks)
 	wire.Numbers(c, "recorded task", &p.Bytes, &p.Compute)
 	c.Fixed("recorded task", p.Digest[:])
+	p.Failed = c.Flag("failed task", p.Failed)
 }
 
 // MethodRuns counts the runs of one method in a job of runs. The counts outlive the recorded

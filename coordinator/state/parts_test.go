@@ -114,14 +114,14 @@ func manyCells(t testing.TB, n int) (*State, int64) {
 func TestManyCells(t *testing.T) {
 	const n = 20_000
 	s, bytesUsed := manyCells(t, n)
-	if each := float64(bytesUsed) / n; each > 70 {
+	if each := float64(bytesUsed) / n; each > 78 {
 		t.Errorf("a cell takes %.0f bytes of memory", each)
 	}
 	var b bytes.Buffer
 	if err := s.Encode(&b); err != nil {
 		t.Fatal(err)
 	}
-	if each := float64(b.Len()) / n; each > 74 {
+	if each := float64(b.Len()) / n; each > 75 {
 		t.Errorf("a cell takes %.0f bytes of a snapshot", each)
 	}
 	again := decode(t, b.Bytes())

@@ -149,7 +149,7 @@ func gather(s *State, e *protocol.ResultEntry) (any, error) {
 	if !ok || blob == (digests.Digest{}) || e.Task >= e.Of || e.Of > protocol.MaxTasks {
 		return nil, invalid("the result of a task is not valid: task %d of %d, digest %.80q", e.Task, e.Of, e.Digest)
 	}
-	list, added := j.gathered.put(RecordedResult{Round: e.Round, Task: e.Task, Of: e.Of, Digest: blob, Bytes: e.Bytes, Compute: e.Compute})
+	list, added := j.gathered.put(RecordedResult{Round: e.Round, Task: e.Task, Of: e.Of, Digest: blob, Bytes: e.Bytes, Compute: e.Compute, Failed: e.Failed})
 	if !added {
 		return j, nil
 	}

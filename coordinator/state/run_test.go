@@ -262,7 +262,7 @@ func TestGathered(t *testing.T) {
 	} {
 		m.do(protocol.EntryResult, e)
 	}
-	want := []RecordedResult{{2, 1, 6, sumOf('b'), 7, 0}, {2, 5, 6, sumOf('a'), 7, 0}}
+	want := []RecordedResult{{2, 1, 6, sumOf('b'), 7, 0, false}, {2, 5, 6, sumOf('a'), 7, 0, false}}
 	if diff := cmp.Diff(want, m.s.Job(j.ID).Recorded(2)); diff != "" {
 		t.Error(diff)
 	}

@@ -148,14 +148,14 @@ func (s *Share) start(t int) {
 	s.running[t] = time.Time{}
 }
 
-// computing notes that a worker computes a task, and returns how long it may.
-func (s *Share) computing(t int, now time.Time) time.Duration {
-	s.running[t] = now
+// computing notes since when a worker computes a task, and returns how long it may: at least a nanosecond.
+func (s *Share) computing(t int, since time.Time) time.Duration {
+	s.running[t] = since
 	b := s.groups[s.group[t]].Budget
 	if b == nil {
 		return math.MaxInt64
 	}
-	return time.Duration(max(0, b.Limit-b.Spent) * float64(time.Second))
+	return max(1, time.Duration((b.Limit-b.Spent)*float64(time.Second)))
 }
 
 // again notes that a task has to begin again.

@@ -73,6 +73,7 @@ func (g *gather) stop() {
 	g.freed = g.freed || len(g.leased) > 0
 	for _, l := range g.leased { // at once: end takes a time in proportion to their number
 		l.on.leases = slices.DeleteFunc(l.on.leases, func(other *Lease) bool { return other == l })
+		l.on.start(g.now)
 		*l = Lease{}
 	}
 	g.leased = nil
@@ -346,6 +347,7 @@ func (g *gather) leaseSlot(t, i int, on *Worker) {
 	l := &g.at(t).leases[i]
 	*l = Lease{worker: on.Name, on: on, task: t, order: g.workers.orders, reminded: g.now}
 	on.leases, g.leased = append(on.leases, l), append(g.leased, l)
+	on.start(g.now)
 	g.send(on.Name, uint32(t))
 }
 
@@ -418,10 +420,9 @@ func (g *gather) endBudgets() {
 	for _, l := range g.byTask() {
 		switch t, took := l.task, g.now.Sub(l.started); {
 		case l.on == nil: // it ended with the other lease of its task
-		case l.started.IsZero():
-			if !l.isBehind() {
-				l.started, l.limit = g.now, g.budget.computing(t, g.now)
-			}
+		case l.started.IsZero(): // it waits for a slot
+		case l.limit == 0:
+			l.limit = g.budget.computing(t, l.started)
 		case took > l.limit:
 			s := &g.tasks[t]
 			for i := range s.leases {

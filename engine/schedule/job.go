@@ -322,6 +322,7 @@ func (j *Job) free(l *Lease) {
 	}
 	is := func(other *Lease) bool { return other == l }
 	l.on.leases, j.leased = slices.DeleteFunc(l.on.leases, is), slices.DeleteFunc(j.leased, is)
+	l.on.start(j.now)
 	l.on, j.freed = nil, true
 }
 

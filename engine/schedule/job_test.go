@@ -1,7 +1,9 @@
 package schedule
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -161,6 +163,37 @@ func TestViewAfterRound(t *testing.T) {
 	s.job.End(nil, s.now)
 	if v := s.job.View(s.now); v.Left != 0 || len(v.Running) != 0 || s.job.gather.queue != nil {
 		t.Errorf("after the round: %+v", v)
+	}
+}
+
+// TestViewOfSharedWorker: a slot counts once, although a worker has a lease of each job, and a task that waits for the slot is
+// computed from the moment on when the task before it has ended.
+func TestViewOfSharedWorker(t *testing.T) {
+	st := newStage(t)
+	st.join("w", 1)
+	a, b := st.job(1, Options{}), st.job(2, Options{})
+	a.begin(gatherRound(3))
+	b.begin(gatherRound(3))
+	began := st.now
+	b.pass(0) // the lease that a has beyond its slot is b's
+	running := func() string {
+		text := ""
+		for _, s := range []*scene{a, b} {
+			for _, r := range s.job.View(st.now).Running {
+				text += fmt.Sprintf("task %d of job %d after %v;", r.Task, s.job.job, r.Since.Sub(began))
+			}
+		}
+		return text
+	}
+	if got := running(); got != "task 0 of job 1 after 0s;" {
+		t.Fatalf("running: %s", got)
+	}
+	st.now = st.now.Add(10 * time.Second)
+	a.step(Event{Kind: ResultAnnounced, Worker: "w", Result: Result{Digest: digests.Digest{1}, Took: 10 * time.Second}})
+	b.pass(time.Second)
+	got := running()
+	if strings.Count(got, ";") != 1 || !strings.Contains(got, "after 10s;") {
+		t.Errorf("after a result: %s", got)
 	}
 }
 

@@ -108,10 +108,9 @@ func (j *Job) View(now time.Time) JobView {
 			v.Held += n
 		}
 	}
-	slots := make(map[*Worker]int)
 	for _, l := range j.gather.leased {
-		if slots[l.on]++; slots[l.on] <= l.on.Slots {
-			v.Running = append(v.Running, RunningTask{l.task, l.since})
+		if !l.started.IsZero() {
+			v.Running = append(v.Running, RunningTask{l.task, l.started})
 		}
 	}
 	return v

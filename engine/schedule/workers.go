@@ -320,10 +320,19 @@ type Lease struct {
 	order    uint64 // leases with slots that were given later have more
 	since    time.Time
 	reminded time.Time
-	started  time.Time     // when the worker was seen to have a slot for it; zero: it was not
-	limit    time.Duration // of computing from then on
+	started  time.Time     // when its worker got a slot for it; zero: it waits for one
+	limit    time.Duration // of computing from then on; 0: not known yet
 	answered bool
 	result   Result // if answered
+}
+
+// start notes that the worker computes the tasks from now on that it has a slot for, of all jobs.
+func (w *Worker) start(now time.Time) {
+	for _, l := range w.leases[:min(len(w.leases), w.Slots)] {
+		if l.started.IsZero() {
+			l.started = now
+		}
+	}
 }
 
 // isBehind reports whether a lease waits for a slot: its worker has as many earlier ones as slots.

@@ -2,6 +2,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -30,11 +31,15 @@ type Estimate struct {
 }
 
 // EstimateOf estimates when the runs will have ended if slots of them are computed at a time. A run takes as long as
-// the mean of its method on its dataset. If no such run has ended well, the times of the method on datasets of a similar size
-// count, scaled by their sizes. The times of failed runs and of another method never count: without a time there is no estimate.
+// the mean of its method on its dataset. If no such run has ended, the times of the method on datasets of a similar size
+// count, scaled by their sizes. The time of another method never counts: without a time there is no estimate. But runs of a
+// method do not count if all that have ended failed, and the estimate says so.
 func EstimateOf(all []Runs, slots int) Estimate {
-	total, longest, ended, runs := 0.0, 0.0, 0, 0
+	ended, runs := 0, 0
 	most, mostLeft := -1, 0.0 // the runs with most time left
+	total, longest := 0.0, 0.0
+	unknown := ""
+	var failed []string
 	byMethod := make(map[string][]*Runs)
 	for i := range all {
 		byMethod[all[i].Method] = append(byMethod[all[i].Method], &all[i])
@@ -47,10 +52,12 @@ func EstimateOf(all []Runs, slots int) Estimate {
 		}
 		one, ok := runSeconds(byMethod[r.Method], r)
 		switch {
-		case !ok && r.Ended > 0: // they failed or were not run, or their times are not known
-			return Estimate{From: fmt.Sprintf("no run of %s on %s has ended well yet", r.Method, r.Dataset)}
+		case !ok && r.Ended > 0: // or, in an earlier submission, their times are not known
+			failed = append(failed, r.Method+" on "+r.Dataset)
+			continue
 		case !ok:
-			return Estimate{From: fmt.Sprintf("no run of %s on %s has ended yet", r.Method, r.Dataset)}
+			unknown = cmp.Or(unknown, r.Method+" on "+r.Dataset)
+			continue
 		}
 		left := float64(r.waiting()) * one
 		if r.waiting() > 0 {
@@ -67,16 +74,30 @@ func EstimateOf(all []Runs, slots int) Estimate {
 			most, mostLeft = i, left
 		}
 	}
-	if most < 0 {
+	switch {
+	case unknown != "":
+		return Estimate{From: "no run of " + unknown + " has ended yet"}
+	case most < 0 && len(failed) > 0:
+		return Estimate{From: "no run of " + failed[0] + " has ended well yet"}
+	case most < 0:
 		return Estimate{}
 	}
 	from := fmt.Sprintf("from %s of %s runs", units.Count(ended), units.Count(runs))
-	if name := all[most].Method; len(byMethod) > 1 {
+	of := &all[most]
+	if len(byMethod) > 1 {
 		ended, runs = 0, 0
-		for _, r := range byMethod[name] {
+		for _, r := range byMethod[of.Method] {
 			ended, runs = ended+r.Ended, runs+r.All
 		}
-		from = fmt.Sprintf("from %s of %s runs of %s, which has most left", units.Count(ended), units.Count(runs), name)
+		from = fmt.Sprintf("from %s of %s runs of %s, which has most left", units.Count(ended), units.Count(runs), of.Method)
+	}
+	if of.Timed == 0 {
+		from += ", scaled to the size of " + of.Dataset
+	}
+	if n := len(failed); n == 1 {
+		from += "; without " + failed[0] + ", because no run of it has ended well"
+	} else if n > 1 {
+		from += fmt.Sprintf("; without %s and %s more, because no run of them has ended well", failed[0], units.Count(n-1))
 	}
 	return Estimate{max(longest, total/float64(max(1, slots))), from}
 }

@@ -26,10 +26,15 @@ func TestEstimateOf(t *testing.T) {
 		{"not run", []Runs{{Method: "a", All: 10, Ended: 10}, {Method: "b", All: 4, Ended: 1, Timed: 1, Seconds: 5}}, 1, Estimate{15, "from 1 of 4 runs of b, which has most left"}},
 		{"the longest run", []Runs{{Method: "a", All: 10, Ended: 9, Timed: 9, Seconds: 90}}, 8, Estimate{10, "from 9 of 10 runs"}},
 		{"running", []Runs{{Method: "a", All: 4, Ended: 1, Timed: 1, Seconds: 10, Running: []float64{4, 20}}}, 1, Estimate{10 + 6 + 2, "from 1 of 4 runs"}},
-		{"another dataset", []Runs{{Method: "a", All: 2, Ended: 2, Timed: 2, Seconds: 8, Size: 100}, {Method: "a", All: 1, Size: 300}}, 1, Estimate{12, "from 2 of 3 runs"}},
+		{"another dataset", []Runs{{Method: "a", All: 2, Ended: 2, Timed: 2, Seconds: 8, Size: 100}, {Method: "a", Dataset: "d", All: 1, Size: 300}}, 1, Estimate{12, "from 2 of 3 runs, scaled to the size of d"}},
 		{"other datasets, growing with the square", []Runs{
-			{Method: "a", All: 1, Ended: 1, Timed: 1, Seconds: 1, Size: 100}, {Method: "a", All: 1, Ended: 1, Timed: 1, Seconds: 4, Size: 200}, {Method: "a", All: 1, Size: 400},
-		}, 1, Estimate{16, "from 2 of 3 runs"}},
+			{Method: "a", All: 1, Ended: 1, Timed: 1, Seconds: 1, Size: 100}, {Method: "a", All: 1, Ended: 1, Timed: 1, Seconds: 4, Size: 200}, {Method: "a", Dataset: "d", All: 1, Size: 400},
+		}, 1, Estimate{16, "from 2 of 3 runs, scaled to the size of d"}},
+		{"a method that fails", []Runs{{Method: "a", All: 10, Ended: 2, Timed: 2, Seconds: 6}, {Method: "b", Dataset: "d", All: 3, Ended: 2}}, 4,
+			Estimate{6, "from 2 of 10 runs of a, which has most left; without b on d, because no run of it has ended well"}},
+		{"methods that fail", []Runs{{Method: "a", All: 10, Ended: 2, Timed: 2, Seconds: 6}, {Method: "b", Dataset: "d", All: 3, Ended: 2}, {Method: "c", Dataset: "d", All: 3, Ended: 1}}, 4,
+			Estimate{6, "from 2 of 10 runs of a, which has most left; without b on d and 1 more, because no run of them has ended well"}},
+		{"a method that fails, and a method without a time", []Runs{{Method: "b", Dataset: "d", All: 3, Ended: 2}, {Method: "a", Dataset: "d", All: 10}}, 4, Estimate{0, "no run of a on d has ended yet"}},
 	} {
 		got := EstimateOf(c.runs, c.slots)
 		if math.Abs(got.Seconds-c.want.Seconds) > 1e-9 || got.From != c.want.From {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -39,6 +40,19 @@ func (c *cluster) ExperimentJobs(_ context.Context, name string) (list []protoco
 func (c *cluster) Outcomes(_ context.Context, job uint64, _ bool, take func(protocol.CellOutcome) error) error {
 	for _, run := range slices.Sorted(maps.Keys(c.outcomes[job])) {
 		if err := take(protocol.CellOutcome{Task: run, Outcome: c.outcomes[job][run], Seconds: 2}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cluster) RunStates(_ context.Context, job uint64, take func(protocol.CellState) error) error {
+	for _, run := range slices.Sorted(maps.Keys(c.outcomes[job])) {
+		var o pipeline.Outcome
+		if err := json.Unmarshal(c.outcomes[job][run], &o); err != nil {
+			return err
+		}
+		if err := take(protocol.CellState{Task: run, Failed: o.Error != "", Error: o.Error}); err != nil {
 			return err
 		}
 	}
@@ -104,6 +118,98 @@ func (c *cluster) submit(t *testing.T, text string, o Options, fails string, sta
 }
 
 const all = 1000 // more runs than any job has
+
+// TestStates: States has the states, the errors and the runs that are left out as Table has them, whatever ended in which
+// job.
+func TestStates(t *testing.T) {
+	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
+	spec := func(methods string) string { return "name: e\ndatasets: [b]\nfolds: 4\nmethods: [" + methods + "]\n" }
+	for _, step := range []struct {
+		methods, fails string
+		runs           int
+	}{
+		{"aa-knn, rf", "rf", 5},
+		{"aa-knn, rf", "aa-knn", all},
+		{"rf, aa-knn, sa-bfgs", "rf", 3},
+		{"sa-bfgs, rf", "", all},
+	} {
+		c.submit(t, spec(step.methods), Options{RetryFailed: true}, step.fails, protocol.Cancelled, step.runs)
+		e, err := Read(t.Context(), c, "e")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := e.Layout(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, without, err := e.Table(t.Context(), l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, leftOut, err := e.States(t.Context(), l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(leftOut, without) {
+			t.Errorf("%+v: left out are %v, want %v", step, leftOut, without)
+		}
+		for i := range want.Cells {
+			g, w := &got.Cells[i], &want.Cells[i]
+			if g.State != w.State || g.Error != w.Error || got.NameOf(g) != want.NameOf(w) {
+				t.Errorf("%+v: run %d: %+v, want %+v", step, i, g, w)
+			}
+		}
+	}
+}
+
+// BenchmarkAdd measures a submission of 20,000 runs, and the same submission again, which adds nothing.
+func BenchmarkAdd(b *testing.B) {
+	text := "name: e\nfolds: {k: 10, repeats: 50}\ndatasets: [{dataset: a}, {dataset: b}, {dataset: c}, {dataset: d}]\nmethods:\n"
+	for k := range 10 {
+		text += fmt.Sprintf("  - {algorithm: aa-knn, name: knn%d, settings: {k: %d}}\n", k, k+1)
+	}
+	s, err := experiment.Parse("e.yaml", []byte(text))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var plans []Plan
+	for i := range s.Datasets {
+		m, _ := datatest.Artificial(b, 300+i)
+		p, err := experiment.NewPlan(s, &s.Datasets[i], &experiment.Data{Manifest: m})
+		if err != nil {
+			b.Fatal(err)
+		}
+		plans = append(plans, Plan{p, s.Datasets[i].On})
+	}
+	add := func(c *cluster, runs int) *Submission {
+		e, err := Read(b.Context(), c, s.Name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sub, err := e.Add(b.Context(), s, plans, nil, Options{})
+		if err != nil || sub.Plan.Runs != runs {
+			b.Fatalf("%d runs, error %v", sub.Plan.Runs, err)
+		}
+		return sub
+	}
+	sub := add(&cluster{}, 20_000)
+	c := &cluster{blobs: map[string][]byte{sub.Outline: sub.Blobs[0]}}
+	for i, r := range sub.Jobs {
+		c.jobs = append(c.jobs, protocol.JobInfo{ID: uint64(i + 1), Name: r.Name, Experiment: s.Name, Outline: sub.Outline, State: protocol.Running, Job: r.Job, Spec: r.Spec})
+	}
+	b.Run("new", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			add(&cluster{}, 20_000)
+		}
+	})
+	b.Run("again", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			add(c, 0)
+		}
+	})
+}
 
 // TestAdd: a submission has the runs that no job has or will have; failed runs are repeated if this is asked for; a job
 // that was cancelled leaves the runs without an outcome; the outline of the last submission counts.

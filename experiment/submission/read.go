@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/experiment"
@@ -22,6 +23,8 @@ type Source interface {
 	// Outcomes calls take with the outcome of each run of a job that has ended. With records, the outcomes have the
 	// learning curves and predictions that the job keeps.
 	Outcomes(ctx context.Context, job uint64, records bool, take func(protocol.CellOutcome) error) error
+	// RunStates calls take with how each run of a job has ended that has ended or is not run.
+	RunStates(ctx context.Context, job uint64, take func(protocol.CellState) error) error
 	// ReadBlob returns a blob by its digest.
 	ReadBlob(ctx context.Context, digest string) ([]byte, error)
 }
@@ -105,26 +108,101 @@ func (e *Experiment) datasets() map[string]string {
 // Table fills the table of a layout with the runs that have ended. LeftOut are the runs that have ended and are not in
 // the layout.
 func (e *Experiment) Table(ctx context.Context, l *experiment.Layout) (t *result.Table, leftOut []result.Name, err error) {
-	all, err := e.ended(ctx, l.Record.Any(), func(*experiment.ClusterJob) bool { return true })
-	if err != nil {
-		return nil, nil, err
+	filling, others := l.Filling(), make(map[string]result.Name)
+	for _, j := range e.Jobs {
+		err := e.eachRecord(ctx, j, l.Record.Any(), func(run *experiment.Cell, r *experiment.Record) {
+			if counts, has := filling.Put(r); counts && !has {
+				others[r.Key] = j.NameOf(run)
+			}
+		})
+		if err != nil {
+			return nil, nil, err
+		}
 	}
-	records, known := make(map[string]*experiment.Record, len(all)), l.Has()
-	for key, r := range all {
-		records[key] = r.Record
+	return filling.Table, slices.SortedFunc(maps.Values(others), result.Name.Compare), nil
+}
+
+// eachRecord calls take with the record of each run of a job that has ended. With records, the outcomes have the learning
+// curves and predictions that the job keeps.
+func (e *Experiment) eachRecord(ctx context.Context, j *experiment.ClusterJob, records bool, take func(*experiment.Cell, *experiment.Record)) error {
+	runs, err := j.Cells()
+	if err != nil {
+		return err
+	}
+	return e.source.Outcomes(ctx, j.ID, records, func(o protocol.CellOutcome) error {
+		if o.Task < 0 || o.Task >= len(runs) {
+			return fmt.Errorf("job %s: run %d of %d", j.Name, o.Task, len(runs))
+		}
+		run := &runs[o.Task]
+		r := &experiment.Record{Key: run.Key, Seconds: max(0, o.Seconds), Outcome: new(pipeline.Outcome)}
+		if err := json.Unmarshal(o.Outcome, r.Outcome); err != nil {
+			return fmt.Errorf("job %s, run %d: %w", j.Name, o.Task, err)
+		}
+		if err := r.SetRecorded(o.Curve, o.Predictions); err != nil {
+			return fmt.Errorf("job %s, run %d: %w", j.Name, o.Task, err)
+		}
+		take(run, r)
+		return nil
+	})
+}
+
+// States is Table without values: each run of the table has its state and its error. No outcome is read.
+func (e *Experiment) States(ctx context.Context, l *experiment.Layout) (t *result.Table, leftOut []result.Name, err error) {
+	type end struct {
+		why      string // empty: it ended well
+		name     result.Name
+		attempts int
+	}
+	ended := make(map[string]end, len(l.Keys))
+	for _, j := range e.Jobs {
+		runs, err := j.Cells()
+		if err != nil {
+			return nil, nil, err
+		}
+		err = e.source.RunStates(ctx, j.ID, func(s protocol.CellState) error {
+			if s.Task < 0 || s.Task >= len(runs) {
+				return fmt.Errorf("job %s: run %d of %d", j.Name, s.Task, len(runs))
+			}
+			run := &runs[s.Task]
+			if s.NotRun {
+				return nil
+			}
+			now, again := ended[run.Key]
+			if !again || now.why != "" {
+				now.why, now.name = s.Error, j.NameOf(run)
+			}
+			now.attempts++
+			ended[run.Key] = now
+			return nil
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	t = l.Fill(nil, nil)
+	for i := range t.Cells {
+		if end, ok := ended[l.Keys[i]]; ok {
+			c := &t.Cells[i]
+			c.Error, c.State = end.why, result.Done
+			if end.why != "" {
+				c.State, c.Attempts = result.Failed, end.attempts
+			}
+		}
+	}
+	known := l.Has()
+	for key, end := range ended {
 		if !known[key] {
-			leftOut = append(leftOut, r.name)
+			leftOut = append(leftOut, end.name)
 		}
 	}
 	slices.SortFunc(leftOut, result.Name.Compare)
-	return l.Fill(records, nil), leftOut, nil
+	return t, leftOut, nil
 }
 
 // endedRun is a run that has ended.
 type endedRun struct {
 	*experiment.Record
-	name result.Name
-	job  uint64
+	job uint64
 }
 
 // ended reads the runs that have ended in the jobs for which of is true, by their keys. A run may have ended in several jobs: a
@@ -135,31 +213,15 @@ func (e *Experiment) ended(ctx context.Context, records bool, of func(*experimen
 		if !of(j) {
 			continue
 		}
-		runs, err := j.Cells()
-		if err != nil {
-			return nil, err
-		}
-		err = e.source.Outcomes(ctx, j.ID, records, func(o protocol.CellOutcome) error {
-			if o.Task < 0 || o.Task >= len(runs) {
-				return fmt.Errorf("job %s: run %d of %d", j.Name, o.Task, len(runs))
-			}
-			run := &runs[o.Task]
-			r := &experiment.Record{Key: run.Key, Seconds: max(0, o.Seconds), Outcome: new(pipeline.Outcome)}
-			if err := json.Unmarshal(o.Outcome, r.Outcome); err != nil {
-				return fmt.Errorf("job %s, run %d: %w", j.Name, o.Task, err)
-			}
-			if err := r.SetRecorded(o.Curve, o.Predictions); err != nil {
-				return fmt.Errorf("job %s, run %d: %w", j.Name, o.Task, err)
-			}
+		err := e.eachRecord(ctx, j, records, func(_ *experiment.Cell, r *experiment.Record) {
 			before, attempts := all[r.Key].Record, 1
 			if before != nil {
 				attempts += before.Attempts
 			}
 			if r.BetterThan(before) {
-				all[r.Key] = endedRun{r, j.NameOf(run), j.ID}
+				all[r.Key] = endedRun{r, j.ID}
 			}
 			all[r.Key].Attempts = attempts
-			return nil
 		})
 		if err != nil {
 			return nil, err

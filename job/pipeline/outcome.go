@@ -4,6 +4,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -143,6 +144,18 @@ func EndingOf(c *childjob.Outcome) (*Ending, error) {
 		return nil, fmt.Errorf("%w: %w", childjob.ErrFormat, err)
 	}
 	return e, nil
+}
+
+// ErrorOf reads why a run failed; empty: it ended well. The outcome of such a run has no key for errors and is not decoded.
+func ErrorOf(c *childjob.Outcome) (string, error) {
+	if !bytes.Contains(c.Head, []byte(`"error"`)) {
+		return "", nil
+	}
+	e, err := EndingOf(c)
+	if err != nil {
+		return "", err
+	}
+	return e.Error, nil
 }
 
 // decodeEnding is EndingOf what Encode wrote.

@@ -1,0 +1,133 @@
+package experiment
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/digests"
+)
+
+// keyOf returns the key of a run: the SHA-256 of its sub-job. tested says which samples the run tests if the splits of the
+// job overlap: more splits in their list do not change a run. Which measures are shown does not either, because each run
+// has all measures that the labels allow.
+func keyOf(child *round.Job, tested string, labels *dataset.LabelType) string {
+	return hexSum(keyText(child, tested, labels))
+}
+
+// keyText returns the text of the sum of a key.
+func keyText(child *round.Job, tested string, labels *dataset.LabelType) []byte {
+	c := *child
+	c.NoModel, c.Predictions, c.PredictedRows = false, 0, 0
+	if c.Split.Overlap {
+		c.Split.Assigned, c.Split.Folds, c.Split.Fold, c.Split.Overlap = tested, 0, 0, false
+	}
+	b := append([]byte("coppice-cell\x00"), marshalled(&c)...)
+	if !labels.Same(&dataset.LabelType{}) {
+		b = append(b, marshalled(labels)...)
+	}
+	return b
+}
+
+func hexSum(b []byte) string {
+	sum := sha256.Sum256(b)
+	var text [2 * sha256.Size]byte
+	hex.Encode(text[:], sum[:])
+	return string(text[:])
+}
+
+// methodKeys makes the keys of the runs of one method. There may be very many runs, and their texts differ in the seeds,
+// the fold and what is tested alone. So a text with marks in these places is made once.
+type methodKeys struct {
+	labels      *dataset.LabelType
+	first, rest *markedText // of the runs of fold 0, which the text leaves out, and of the other folds; nil: not made yet
+	buf         []byte
+}
+
+// markedText is the text of a key without its variable parts. If parts is empty, the text has a mark in another place,
+// so it cannot be used.
+type markedText struct{ parts [][]byte }
+
+// The marks: values that no run has.
+const (
+	markedSeed      = math.MaxUint64
+	markedSplitSeed = math.MaxUint64 - 1
+	markedFold      = math.MaxInt
+)
+
+// markedTested takes the place of the digest of the tested samples.
+var markedTested = strings.Repeat("tested", 11)
+
+// of returns keyOf(child, tested, labels). Children of one method differ in Seed, Split.Seed and Split.Fold alone.
+func (k *methodKeys) of(child *round.Job, tested string) string {
+	overlap := child.Split.Overlap
+	text := &k.rest
+	if child.Split.Fold == 0 {
+		text = &k.first
+	}
+	if *text == nil {
+		*text = newMarkedText(child, k.labels)
+	}
+	parts, plain := (*text).parts, true
+	if overlap { // JSON writes another text in another way
+		_, plain = digests.Parse(tested)
+	}
+	if len(parts) == 0 || !plain {
+		return keyOf(child, tested, k.labels)
+	}
+	b := append(k.buf[:0], parts[0]...)
+	b = strconv.AppendUint(b, child.Seed, 10)
+	b = append(b, parts[1]...)
+	b = strconv.AppendUint(b, child.Split.Seed, 10)
+	b = append(b, parts[2]...)
+	if len(parts) > 3 {
+		if overlap {
+			b = append(b, tested...)
+		} else {
+			b = strconv.AppendInt(b, int64(child.Split.Fold), 10)
+		}
+		b = append(b, parts[3]...)
+	}
+	k.buf = b
+	return hexSum(b)
+}
+
+func newMarkedText(child *round.Job, labels *dataset.LabelType) *markedText {
+	c := *child
+	c.Seed, c.Split.Seed = markedSeed, markedSplitSeed
+	marks := []string{strconv.FormatUint(markedSeed, 10), strconv.FormatUint(markedSplitSeed, 10)}
+	switch {
+	case c.Split.Overlap:
+		marks = append(marks, markedTested)
+	case c.Split.Fold > 0:
+		c.Split.Fold = markedFold
+		marks = append(marks, strconv.Itoa(markedFold))
+	}
+	rest := keyText(&c, markedTested, labels)
+	text := new(markedText)
+	for _, mark := range marks {
+		before, after, ok := bytes.Cut(rest, []byte(mark))
+		if !ok || bytes.Contains(after, []byte(mark)) {
+			return new(markedText)
+		}
+		text.parts, rest = append(text.parts, before), after
+	}
+	text.parts = append(text.parts, rest)
+	return text
+}
+
+// marshalled is the JSON of what was made here.
+func marshalled(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("experiment: %T that was made here does not marshal: %v", v, err))
+	}
+	return b
+}

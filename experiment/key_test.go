@@ -1,0 +1,132 @@
+package experiment
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+)
+
+// TestKeysOfMethod: the keys of all runs are those of their sub-jobs one by one, also if a seed, a setting or what is tested
+// looks like a mark.
+func TestKeysOfMethod(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SampledFrom([]string{"plain", strconv.FormatUint(markedSeed, 10), strconv.FormatUint(markedSplitSeed, 10), strconv.Itoa(markedFold), markedTested, `<"é`})
+		seed := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1, math.MaxUint64 - 2, markedSplitSeed, markedSeed}))
+		j := &round.Job{
+			Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: seed.Draw(t, "seed"), Dataset: text.Draw(t, "dataset"), Params: json.RawMessage(`{}`),
+			Cells: &round.Cells{Repeats: rapid.IntRange(1, 3).Draw(t, "repeats"), Folds: rapid.IntRange(1, 12).Draw(t, "folds"), Models: rapid.Bool().Draw(t, "models"), PredictedRows: rapid.IntRange(0, 2).Draw(t, "predicted")},
+		}
+		j.Split = dataset.Split{Seed: seed.Draw(t, "seed of the split"), Folds: j.Cells.Folds, Overlap: rapid.Bool().Draw(t, "overlap")}
+		if rapid.Bool().Draw(t, "assigned") {
+			j.Split.Assigned = text.Draw(t, "list")
+		}
+		if rapid.Bool().Draw(t, "classes") {
+			j.Cells.Labels.Classes = true
+		}
+		for i := range rapid.IntRange(1, 3).Draw(t, "methods") {
+			settings, err := json.Marshal(map[string]any{"k": i, "text": text.Draw(t, "setting"), "number": seed.Draw(t, "number")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := round.CellRow{Algorithm: text.Draw(t, "algorithm"), Params: settings, ValidationMin: i}
+			if rapid.Bool().Draw(t, "only") {
+				r.Only = []int{j.Cells.Folds - 1}
+			}
+			j.Cells.Rows = append(j.Cells.Rows, r)
+		}
+		var tested []string
+		if j.Split.Overlap {
+			j.Split.Folds *= j.Cells.Repeats
+			for i := range j.Split.Folds {
+				tested = append(tested, rapid.SampledFrom([]string{hexSum([]byte{byte(i)}), "", `"`, markedTested}).Draw(t, "tested"))
+			}
+		}
+		cells, err := CellsOf(j, tested, make([]int, len(j.Cells.Rows)))
+		if err != nil || len(cells) != j.Cells.Count() {
+			t.Fatalf("%d runs, error %v", len(cells), err)
+		}
+		for i := range cells {
+			child, err := pipeline.Cell(j, i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			of := ""
+			if j.Split.Overlap {
+				of = tested[child.Split.Fold]
+			}
+			if want := keyOf(child, of, &j.Cells.Labels); cells[i].Key != want {
+				t.Fatalf("run %d has the key %s, want %s of %s", i, cells[i].Key, want, keyText(child, of, &j.Cells.Labels))
+			}
+		}
+	})
+}
+
+// manyRuns are the plans of 20,000 runs.
+func manyRuns(b *testing.B) (*Spec, []*Plan) {
+	b.Helper()
+	text := "name: e\nfolds: {k: 10, repeats: 50}\ndatasets: [{dataset: a}, {dataset: b}, {dataset: c}, {dataset: d}]\nmethods:\n"
+	for k := range 10 {
+		text += fmt.Sprintf("  - {algorithm: aa-knn, name: knn%d, settings: {k: %d}}\n", k, k+1)
+	}
+	s, err := Parse("e.yaml", []byte(text))
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, _ := datatest.Artificial(b, 300)
+	var plans []*Plan
+	for i := range s.Datasets {
+		p, err := NewPlan(s, &s.Datasets[i], &Data{Manifest: m})
+		if err != nil {
+			b.Fatal(err)
+		}
+		plans = append(plans, p)
+	}
+	return s, plans
+}
+
+// BenchmarkManyRuns measures what a submission of 20,000 runs needs.
+func BenchmarkManyRuns(b *testing.B) {
+	s, plans := manyRuns(b)
+	o := NewOutline(s, plans, nil)
+	l, err := o.Layout()
+	if err != nil || len(l.Keys) != 20_000 {
+		b.Fatalf("%d runs, error %v", len(l.Keys), err)
+	}
+	for what, f := range map[string]func() error{
+		"plans": func() error {
+			for i := range s.Datasets {
+				if _, err := NewPlan(s, &s.Datasets[i], &Data{Manifest: plans[i].Manifest}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"keys": func() error {
+			for _, p := range plans {
+				if _, err := p.Cells(); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"layout": func() error { _, err := o.Layout(); return err },
+	} {
+		b.Run(what, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := f(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
