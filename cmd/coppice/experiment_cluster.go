@@ -246,9 +246,20 @@ func (a *app) agree(p *protocol.ExperimentPlan) error {
 		return refused
 	}
 	fmt.Fprint(a.stderr, "The results of orphaned runs are kept, but reports leave them out. Continue? [y/N] ")
-	var answer string
-	if fmt.Fscanln(in, &answer); !slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
+	answered := make(chan string, 1)
+	go func() { // an interrupt does not end the read
+		var answer string
+		fmt.Fscanln(in, &answer)
+		answered <- answer
+	}()
+	select {
+	case answer := <-answered:
+		if slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
+			return nil
+		}
 		return refused
+	case <-a.ctx.Done():
+		fmt.Fprintln(a.stderr)
+		return interrupted{"interrupted; nothing was changed"}
 	}
-	return nil
 }
