@@ -56,7 +56,12 @@ func (s *specArg) requestOf(a *app, cl *client.Client, of *experiment.Spec, flag
 	var mistakes experiment.Errors
 	for i := range of.Datasets {
 		d := &of.Datasets[i]
-		if d.File == "" {
+		if d.File == "" { // a mistake here saves the imports of files
+			if _, err := cl.Dataset(a.ctx, d.On); client.IsNotFound(err) {
+				mistakes.Add(of.Error(d.At, "the cluster has no dataset %q", d.On))
+			} else if err != nil {
+				return nil, err
+			}
 			continue
 		}
 		there, err := s.isThere(of, d)
