@@ -93,6 +93,9 @@ func (e *Experiment) Add(ctx context.Context, s *experiment.Spec, plans []Plan, 
 	}
 	spent := layout.Spent(known.records)
 	for _, p := range plans {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err := e.addJob(sub, s, p, known, spent); err != nil {
 			return nil, err
 		}

@@ -96,6 +96,9 @@ func planAll(ctx context.Context, on Cluster, s *experiment.Spec, r *protocol.Ex
 			skipped = append(skipped, d.Name)
 			continue
 		}
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
 		p, err := planOne(ctx, on, s, d, &sent, check)
 		if err != nil && !mistakes.Add(err) {
 			return nil, nil, err
