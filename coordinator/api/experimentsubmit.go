@@ -133,6 +133,9 @@ func (h *experimentHandlers) repeated(token string) (any, error) {
 	}
 	var jobs []*state.Job
 	for j := st.JobByToken(jobToken(token, 0)); j != nil; j = st.JobByToken(jobToken(token, len(jobs))) {
+		if j.Experiment == "" {
+			return nil, fmt.Errorf("%w: the token of the submission names job %s, which is of no experiment; choose another token", errBad, j.Name)
+		}
 		jobs = append(jobs, j)
 	}
 	if len(jobs) == 0 {

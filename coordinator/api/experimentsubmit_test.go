@@ -37,6 +37,8 @@ func TestSubmitExperiment(t *testing.T) {
 	s.refuse(400, "POST", path, specOf("", "aa-knn"), "needs a token")
 	s.refuse(400, "POST", path+"?check=perhaps", specOf("", "aa-knn"), "check: want true or false")
 	s.refuse(400, "POST", path, specOf("x", "ranking"), "no method supports any dataset")
+	s.get("POST", "/v1/jobs", protocol.SubmitRequest{Token: "job/0", Spec: protocol.Spec{Dataset: "art", Algorithm: "aa-knn"}}, nil)
+	s.refuse(400, "POST", path, specOf("job", "aa-knn"), "the token of the submission names job", "choose another token")
 	first := post(path, specOf("t", "aa-knn, rf"))
 	if first.Runs != 8 || len(first.Jobs) != 1 || first.Jobs[0].Name != "e.art" || first.Jobs[0].CellCount != 8 || !s.cfg.Blobs.Has(first.Jobs[0].Outline) {
 		t.Fatalf("%+v", first)
