@@ -71,7 +71,7 @@ func TestWatchedGridReadsNews(t *testing.T) {
 		asked = append(asked, fmt.Sprintf("%s: %d to %d", job, from, until))
 		page := protocol.JobCellStates{}
 		for u := from; u < until; u++ {
-			if len(page.States) == protocol.CellsPage {
+			if len(page.States) == 1000 {
 				page.Next = u
 				break
 			}
