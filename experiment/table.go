@@ -12,7 +12,8 @@ import (
 // Fill returns the table with the records of cells that ended; running are the keys of those
 // that are computed just now.
 func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *result.Table {
-	t := l.bare()
+	t := *l.Table
+	t.Cells = append([]result.Cell{}, l.Table.Cells...)
 	for i := range t.Cells {
 		key := l.Keys[i]
 		if r, ok := records[key]; ok && key != "" {
@@ -21,13 +22,6 @@ func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *resu
 			t.Cells[i].State = result.Running
 		}
 	}
-	return t
-}
-
-// bare returns the table with cells of its own.
-func (l *Layout) bare() *result.Table {
-	t := *l.Table
-	t.Cells = append([]result.Cell{}, l.Table.Cells...)
 	return &t
 }
 
@@ -41,18 +35,19 @@ func (l *Layout) fill(c *result.Cell, r *Record) {
 // Filling fills the table of a layout with one record after the other. It does not keep the outcomes, which take several
 // times as much memory as the table.
 type Filling struct {
-	Table  *result.Table
 	layout *Layout
-	cells  map[string][]int // numbers of the cells with a key
-	filled map[string]content
+	first  map[string]int32   // the number of the first cell with a key
+	next   []int32            // by cell: the number of the next one with the same key; 0: there is none
+	filled map[string]content // of the runs that have a record
 }
 
-// Filling returns the table without records.
+// Filling returns the table of the layout, which it fills: there is no copy.
 func (l *Layout) Filling() *Filling {
-	f := &Filling{Table: l.bare(), layout: l, cells: make(map[string][]int, len(l.Keys)), filled: make(map[string]content, len(l.Keys))}
-	for i, key := range l.Keys {
-		if key != "" {
-			f.cells[key] = append(f.cells[key], i)
+	f := &Filling{layout: l, first: make(map[string]int32, len(l.Keys)), next: make([]int32, len(l.Keys)), filled: make(map[string]content)}
+	for i := len(l.Keys) - 1; i >= 0; i-- {
+		if key := l.Keys[i]; key != "" {
+			f.next[i] = f.first[key]
+			f.first[key] = int32(i)
 		}
 	}
 	return f
@@ -61,14 +56,18 @@ func (l *Layout) Filling() *Filling {
 // Put fills the cells of a run, unless an earlier record of the run is as good: see BetterThan. counts is false then, and
 // has is false if the table does not have the run.
 func (f *Filling) Put(r *Record) (counts, has bool) {
-	cells, has := f.cells[r.Key]
+	i, has := f.first[r.Key]
 	if before, again := f.filled[r.Key]; again && !r.content().betterThan(before) {
 		return false, has
 	}
 	f.filled[r.Key] = r.content()
-	for _, i := range cells {
-		f.Table.Cells[i] = f.layout.Table.Cells[i]
-		f.layout.fill(&f.Table.Cells[i], r)
+	for cells := f.layout.Table.Cells; has; {
+		c := &cells[i]
+		*c = result.Cell{Dataset: c.Dataset, Row: c.Row, Repeat: c.Repeat, Fold: c.Fold, State: result.Missing}
+		f.layout.fill(c, r)
+		if i = f.next[i]; i == 0 {
+			break
+		}
 	}
 	return true, has
 }
