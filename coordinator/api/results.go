@@ -265,7 +265,7 @@ func (h *resultHandlers) fillStored(ctx context.Context, page runPage, asked *ru
 // not ended, it leaves out a result that is not here: it may be here later.
 func (h *resultHandlers) fillRecorded(ctx context.Context, page runPage, asked *runRange) (next int, err error) {
 	j, bytes := asked.job, uint64(0)
-	var outcome []byte // the last one that was read; of many failed runs it is the same
+	var outcome []byte // the last outcome that was read: many failed runs have the same outcome
 	var digest digests.Digest
 	get := h.blobs.Folder.Get
 	if j.State.Final() {
