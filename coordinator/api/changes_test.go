@@ -59,7 +59,7 @@ func (l *told) next() *protocol.ExperimentLine {
 				l.runs = append(l.runs, fmt.Sprint(of.Job, " ", c.Task, " ", c.Failed, " ", c.NotRun))
 			}
 		}
-		if n > protocol.CellsPage {
+		if n > protocol.CellStatesPage {
 			l.t.Errorf("a line has %d runs", n)
 		}
 		return x
@@ -180,8 +180,8 @@ func TestChangesOfAnExperiment(t *testing.T) {
 
 // TestPagesOfChanges: many runs come in several lines, of a job that is done in the last lines.
 func TestPagesOfChanges(t *testing.T) {
-	s := newStudy(t, 1, protocol.CellsPage/4+1)
-	runs := make([]uint32, protocol.CellsPage+3)
+	s := newStudy(t, 1, protocol.CellStatesPage/4+1)
+	runs := make([]uint32, protocol.CellStatesPage+3)
 	for u := range runs {
 		runs[u] = uint32(u)
 	}
