@@ -2,12 +2,14 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -111,7 +113,7 @@ func (s *study) blob(b []byte) string {
 func (s *study) record(job, run int, outcome []byte) string {
 	s.t.Helper()
 	digest := s.blob(outcome)
-	s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: s.epoch, Job: s.jobs[job].ID, Round: 1, Task: uint32(run), Of: 4, Digest: digest, Bytes: uint64(len(outcome))})
+	s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: s.epoch, Job: s.jobs[job].ID, Round: 1, Task: uint32(run), Of: 4, Digest: digest, Bytes: uint64(len(outcome)), Failed: bytes.Equal(outcome, failedOutcome)})
 	return digest
 }
 
@@ -185,7 +187,9 @@ func TestPagesOfChanges(t *testing.T) {
 	for u := range runs {
 		runs[u] = uint32(u)
 	}
-	s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: s.epoch, Job: s.jobs[0].ID, Round: 1, Tasks: runs})
+	for some := range slices.Chunk(runs, protocol.MaxWithheld) {
+		s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: s.epoch, Job: s.jobs[0].ID, Round: 1, Tasks: some})
+	}
 	l := s.follow("?runs=true")
 	began := time.Now()
 	l.until(len(runs))

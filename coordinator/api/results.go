@@ -245,6 +245,10 @@ func (h *resultHandlers) newStates(ctx context.Context, j *state.Job, known []bo
 			page.skip(run)
 			continue
 		}
+		if !part.Failed {
+			_ = page.add(run, nil, part.Compute)
+			continue
+		}
 		bytes += part.Bytes
 		if b, err := get(part.Digest.String()); err == nil {
 			_ = page.add(run, b, part.Compute) // a run is left out if its outcome is damaged
