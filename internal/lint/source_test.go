@@ -33,6 +33,17 @@ func (s *source) test() bool { return strings.HasSuffix(s.name, "_test.go") }
 
 func (s *source) line(p token.Pos) int { return s.fset.Position(p).Line }
 
+// code returns how many lines of the file are neither blank nor a comment.
+func (s *source) code(t *testing.T) (n int) {
+	t.Helper()
+	for line := range strings.Lines(read(t, s.name)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			n++
+		}
+	}
+	return n
+}
+
 // lines returns the length of the file.
 func (s *source) lines() int { return s.line(s.ast.FileEnd) }
 
