@@ -37,20 +37,25 @@ func (e Experiments) Show(ctx context.Context, name string) (*protocol.Experimen
 func (e Experiments) Submit(ctx context.Context, r protocol.ExperimentRequest) (*protocol.ExperimentPlan, error) {
 	r.Token = cmp.Or(r.Token, rand.Text())
 	var v protocol.ExperimentPlan
-	return &v, e.client.json(ctx, http.MethodPost, at("experiments"), r, &v)
+	return &v, e.plan(ctx, at("experiments"), r, &v)
 }
 
 // Check says what Submit would do. Datasets need not be on the cluster: r may have their manifests.
 func (e Experiments) Check(ctx context.Context, r protocol.ExperimentRequest) (*protocol.ExperimentPlan, error) {
 	var v protocol.ExperimentPlan
-	return &v, e.client.json(ctx, http.MethodPost, at("experiments")+"?check=true", r, &v)
+	return &v, e.plan(ctx, at("experiments")+"?check=true", r, &v)
 }
 
 // Retry queues runs of the last submission of an experiment again: the runs that failed and, unless onlyFailed is true, the
 // runs without a result that no job will do.
 func (e Experiments) Retry(ctx context.Context, name string, onlyFailed bool) (*protocol.ExperimentPlan, error) {
 	var v protocol.ExperimentPlan
-	return &v, e.client.json(ctx, http.MethodPost, at("experiments", name, "retry"), protocol.ExperimentRetry{Token: rand.Text(), Failed: onlyFailed}, &v)
+	return &v, e.plan(ctx, at("experiments", name, "retry"), protocol.ExperimentRetry{Token: rand.Text(), Failed: onlyFailed}, &v)
+}
+
+// plan sends a request for which the leader plans runs.
+func (e Experiments) plan(ctx context.Context, path string, in, out any) error {
+	return e.client.do(ctx, &call{method: http.MethodPost, path: path, in: in, out: out, timeout: planTimeout, ponders: true})
 }
 
 // Delete deletes an experiment that has ended, with its jobs.

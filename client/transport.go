@@ -28,6 +28,7 @@ const DefaultPatience = protocol.ClientPatience
 const (
 	tryTimeout  = protocol.ClientTry
 	blobTimeout = 2 * time.Minute
+	planTimeout = 10 * time.Minute // of a submission of an experiment: a million runs take a minute
 	firstWait   = 20 * time.Millisecond
 	longestWait = 500 * time.Millisecond
 	// watchSilence is how long a stream of changes may be silent before it is opened again:
@@ -86,6 +87,7 @@ type call struct {
 
 	stream  bool      // true if the response is a stream; timeout then bounds the wait for the next bytes
 	told    bool      // true if a line of a stream has come
+	ponders bool      // true if a coordinator that works may answer late, and answers probes meanwhile
 	brief   bool      // true if a coordinator that works answers at once
 	until   time.Time // a brief request is given up then
 	unknown bool      // true if a try without an answer may have changed something
@@ -141,7 +143,7 @@ func (t *transport) tireless() bool { return t.Faithful && t.met.Load() }
 // tryAll tries every address until one answers. It returns hopeless if another try cannot
 // succeed: the request was refused, or no server at these addresses is a coordinator.
 func (t *transport) tryAll(ctx context.Context, k *call) (hopeless bool, err error) {
-	changes := k.method == http.MethodPost && k.path != at("datasets", "check") || k.method == http.MethodDelete // more than blobs
+	changes := k.method == http.MethodPost && k.path != at("datasets", "check") && !strings.HasSuffix(k.path, "?check=true") || k.method == http.MethodDelete // more than blobs
 	strangers := 0
 	for turn := t.places.turn(); ; {
 		if err != nil && k.brief && !time.Now().Before(k.until) && !t.tireless() {
@@ -182,7 +184,8 @@ func perhapsDone(err error) bool {
 }
 
 // try sends a request to a server once. again is true if another try may succeed. A brief
-// request also ends if the server is silent, and with patience.
+// request also ends if the server is silent, and with patience. A request over which the
+// server ponders ends if the server is silent.
 func (t *transport) try(ctx context.Context, server string, k *call) (again bool, err error) {
 	timeout := k.timeout
 	if k.brief && !t.tireless() {
@@ -193,7 +196,7 @@ func (t *transport) try(ctx context.Context, server string, k *call) (again bool
 	over := time.AfterFunc(timeout, func() { cancel(silent{timeout.Round(100 * time.Millisecond)}) })
 	defer over.Stop()
 	asking, answered := timed, func() {}
-	if k.brief {
+	if k.brief || k.ponders {
 		var end func()
 		asking, answered, end = t.untilSilent(timed, server)
 		defer end()

@@ -376,3 +376,25 @@ func TestRefusedConnection(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+// TestLongPlanIsWaitedFor: a plan of very many runs takes longer than a try of other requests, and one request is enough.
+// A coordinator that answers no probe either is left.
+func TestLongPlanIsWaitedFor(t *testing.T) {
+	var asked atomic.Int32
+	slow := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" {
+			return
+		}
+		asked.Add(1)
+		select {
+		case <-r.Context().Done():
+		case <-time.After(tryTimeout + 500*time.Millisecond):
+			answer(w, http.StatusOK, protocol.ExperimentPlan{Runs: 7})
+		}
+	})
+	c := connect(t, hanging(t).URL, slow.URL)
+	c.silent = 100 * time.Millisecond
+	if p, err := c.Experiments().Submit(t.Context(), protocol.ExperimentRequest{}); err != nil || p.Runs != 7 || asked.Load() != 1 {
+		t.Errorf("%+v, %v, asked %d times", p, err, asked.Load())
+	}
+}

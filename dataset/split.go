@@ -128,6 +128,18 @@ func (s Split) assignTest(roles []Roles, assigned []uint16) error {
 	return nil
 }
 
+// Divide returns the fold of each row if the seed decides the folds.
+func (s Split) Divide(rows int) []uint16 {
+	list := make([]uint16, rows)
+	p := num.NewPermutation(num.NewKey(s.Seed, "split/test"), 0, 0, uint64(rows))
+	for fold := range s.Folds {
+		for i := fold * rows / s.Folds; i < (fold+1)*rows/s.Folds; i++ {
+			list[p.At(uint64(i))] = uint16(fold)
+		}
+	}
+	return list
+}
+
 // assignInner divides the rows that are not test rows.
 func (s Split) assignInner(roles []Roles, assigned []uint16) {
 	var rest []int

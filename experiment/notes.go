@@ -20,8 +20,11 @@ func OtherNote(s *Spec, before *Layout, place string) []string {
 // Orphans are the runs of an earlier layout that have results, or will have them, and that a new layout does not have.
 type Orphans struct {
 	Count int
-	List  []string // by dataset and method
+	List  []string // by dataset and method, at most maxOrphans
 }
+
+// maxOrphans bounds the lines that list orphans.
+const maxOrphans = 1000
 
 // OrphansOf returns the orphans of a layout that replaces an earlier one, or nil; has reports whether a run has a result or
 // will have one.
@@ -42,7 +45,11 @@ func (l *Layout) OrphansOf(before *Layout, has func(key string) bool) (o Orphans
 			order = append(order, of)
 		}
 	}
-	for _, of := range order {
+	for i, of := range order {
+		if i == maxOrphans {
+			o.List = append(o.List, fmt.Sprintf("%s more methods", units.Count(len(order)-i)))
+			break
+		}
 		o.List = append(o.List, fmt.Sprintf("%s, %s: %s", of.Dataset, of.Row, runs(counts[of])))
 	}
 	return o

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -25,6 +26,7 @@ type Data struct {
 	Manifest *dataset.Manifest
 	Groups   []uint16           // the group of each row; nil: there are none
 	Splits   *dataset.SplitList // of the file that the folds name; nil: they name none
+	MaxList  int64              // bytes of a list of splits that the plan may make; 0: any number
 }
 
 // Plan is what an experiment runs on one dataset.
@@ -192,11 +194,21 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 	split := &dataset.Split{Seed: s.Seed}
 	if f.Way == folds.Seeded && !s.overlapping(f) {
 		split.Folds = f.Scheme.Folds
-		_, err := f.Divide(rows, 0) // whether the rows can be divided so
-		return split, nil, err
+		return split, nil, f.Fits(rows.Count)
 	}
 	if f.Way == folds.Groups && data.Manifest.Groups == nil {
 		return nil, nil, errors.New("the dataset has no groups; name their column with the dataset's key groups, or with --groups at the import")
+	}
+	if s.overlapping(f) {
+		if err := f.Fits(rows.Count); err != nil {
+			return nil, nil, err
+		}
+		n := f.Scheme.Folds * f.Scheme.Repeats
+		size := 2 * int64(dataset.Split{Folds: n, Overlap: true}.AssignedLength(rows.Count))
+		if most := data.MaxList; most > 0 && size > most {
+			return nil, nil, fmt.Errorf("the list of %s folds of %s samples takes %s, want at most %s; folds drawn by the experiment's own seed need no list",
+				units.Count(n), units.Count(rows.Count), units.Format(size), units.Format(most))
+		}
 	}
 	var lists []*dataset.SplitList
 	for repeat := range max(1, f.Scheme.Repeats) {

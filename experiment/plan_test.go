@@ -56,6 +56,24 @@ func keysOf(t testing.TB, s *Spec, p *Plan) map[string]string {
 	return keys
 }
 
+// TestLongList: a plan makes no list of folds of more bytes than it may. Folds by the spec's own seed need no list.
+func TestLongList(t *testing.T) {
+	m, _ := datatest.Artificial(t, 60)
+	for text, bytes := range map[string]int64{"{sklearn: 4, repeats: 5}": 240, "{k: 4, repeats: 5, seed: 7}": 240, "{k: 4, repeats: 5}": 1} {
+		s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: "+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m, MaxList: bytes}); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		const want = "the list of 20 folds of 60 samples takes 240 B, want at most 239 B"
+		if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m, MaxList: bytes - 1}); bytes > 1 && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // TestKeysStay: more rows, repeats, settings written otherwise and other measures leave the keys of
 // cells that were there; another seed, setting or number of folds changes them.
 func TestKeysStay(t *testing.T) {

@@ -57,7 +57,12 @@ func (s *specArg) requestOf(a *app, cl *client.Client, of *experiment.Spec, flag
 	var mistakes experiment.Errors
 	for i := range of.Datasets {
 		d := &of.Datasets[i]
-		if d.File == "" {
+		if d.File == "" { // a mistake here saves the imports of files
+			if _, err := cl.Dataset(a.ctx, d.On); client.IsNotFound(err) {
+				mistakes.Add(of.Error(d.At, "the cluster has no dataset %q", d.On))
+			} else if err != nil {
+				return nil, err
+			}
 			continue
 		}
 		there, err := s.isThere(of, d)
@@ -251,16 +256,27 @@ func planLines(p *protocol.ExperimentPlan) (list []string) {
 // agree asks on a terminal whether runs may be orphaned.
 func (a *app) agree(p *protocol.ExperimentPlan) error {
 	a.noteAll(planLines(p))
-	refused := fmt.Errorf("nothing was changed: the spec lacks %s of the last run of experiment %s; --yes leaves them out of reports, another name keeps both experiments",
+	refused := fmt.Errorf("nothing was submitted: the spec lacks %s of the last run of experiment %s; --yes leaves them out of reports, another name keeps both experiments",
 		plural(p.Orphaned, "run"), p.Name)
 	in, ok := a.stdin.(*os.File)
 	if !ok || !isatty.IsTerminal(in.Fd()) || !newMeter(a.stderr).terminal {
 		return refused
 	}
 	fmt.Fprint(a.stderr, "The results of orphaned runs are kept, but reports leave them out. Continue? [y/N] ")
-	var answer string
-	if fmt.Fscanln(in, &answer); !slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
+	answered := make(chan string, 1)
+	go func() { // an interrupt does not end the read
+		var answer string
+		fmt.Fscanln(in, &answer)
+		answered <- answer
+	}()
+	select {
+	case answer := <-answered:
+		if slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
+			return nil
+		}
 		return refused
+	case <-a.ctx.Done():
+		fmt.Fprintln(a.stderr)
+		return interrupted{"interrupted; nothing was submitted"}
 	}
-	return nil
 }

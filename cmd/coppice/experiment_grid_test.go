@@ -2,13 +2,14 @@ package main
 
 import (
 	"path/filepath"
-	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/grid"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -33,24 +34,25 @@ func TestWatchedGridSees(t *testing.T) {
 		w.cells[runOfJob{1, i}] = []*tables.Cell{&table.Cells[i]}
 	}
 	w.cells[runOfJob{2, 0}] = []*tables.Cell{&table.Cells[7]} // of another submission
-	w.grid = gridOf(table)
-	check := func(want experiment.Counts, job uint64, runs ...protocol.CellState) {
+	w.grid = grid.Of(table)
+	check := func(want string, job uint64, runs ...protocol.CellState) {
 		t.Helper()
 		x := &protocol.ExperimentLine{RunsEnded: []protocol.EndedRuns{{Job: job, Runs: runs}}}
 		x.Newest, x.Jobs, x.Outline = 2, 2, "outline"
-		if w.see(t.Context(), x); w.grid.at[0][0] != want {
-			t.Errorf("%+v, want %+v", w.grid.at[0][0], want)
+		w.see(t.Context(), x)
+		if got := strings.Join(strings.Fields(w.lines(80, 24)[1]), " "); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 	var runs []protocol.CellState
 	for u := range 1500 {
 		runs = append(runs, protocol.CellState{Task: u, Failed: u == 7, NotRun: u == 8})
 	}
-	check(experiment.Counts{Done: 1498, Failed: 1, Missing: 1501}, 1, runs...)
-	check(experiment.Counts{Done: 1498, Failed: 1, Missing: 1501}, 1, runs...)
-	check(experiment.Counts{Done: 1499, Failed: 1, Missing: 1500}, 1, protocol.CellState{Task: 1600})
-	check(experiment.Counts{Done: 1500, Missing: 1500}, 2, protocol.CellState{Task: 0}, protocol.CellState{Task: 99})
-	check(experiment.Counts{Done: 1500, Missing: 1500}, 1, runs[7])
+	check("r 1498/3000 !1", 1, runs...)
+	check("r 1498/3000 !1", 1, runs...)
+	check("r 1499/3000 !1", 1, protocol.CellState{Task: 1600})
+	check("r 1500/3000", 2, protocol.CellState{Task: 0}, protocol.CellState{Task: 99})
+	check("r 1500/3000", 1, runs[7])
 }
 
 // TestWatchedGridOnCluster: the grid of an experiment is that of its table, with rows that do not go with the data and
@@ -67,8 +69,8 @@ folds: 4
 measures: [kl]
 methods: [aa-knn, ranking, {algorithm: ldlf, budget: 1s, settings: {steps: 100000000, patience: 100000000}}]
 `)
-	want := gridOf(tableOf(t, "experiment", "run", spec, "--server", server))
-	if sum := addUp(slices.Concat(want.at...)); sum.Done < 8 || sum.Failed != 8 || sum.Missing == 0 {
+	table := tableOf(t, "experiment", "run", spec, "--server", server)
+	if sum := experiment.Count(table); sum.Done < 8 || sum.Failed != 8 || sum.Missing == 0 {
 		t.Fatalf("%+v", sum)
 	}
 	w := &watchedGrid{cl: connected(t, server), name: "e", ended: make(map[runOfJob]protocol.CellState)}
@@ -76,7 +78,7 @@ methods: [aa-knn, ranking, {algorithm: ldlf, budget: 1s, settings: {steps: 10000
 	if err != nil || w.grid == nil {
 		t.Fatalf("%s: no grid was read: %v", filepath.Base(spec), err)
 	}
-	if diff := cmp.Diff(want.at, w.grid.at); diff != "" {
+	if diff := cmp.Diff(grid.Of(table).Lines(200, 60), w.lines(200, 60)); diff != "" {
 		t.Error(diff)
 	}
 }

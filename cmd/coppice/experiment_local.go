@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/grid"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/runner"
 	"github.com/coppice-ldl/coppice/experiment/submission"
@@ -104,7 +105,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 	if err != nil {
 		return nil, err
 	}
-	err = c.compute(a, layout.Fill(records, nil), works, folder, budgets(s, layout.Spent(records)))
+	err = c.compute(a, layout.Fill(records, nil), works, folder, runner.Budgets(s, layout.Spent(records)))
 	if errors.Is(err, context.Canceled) {
 		return nil, interrupted{fmt.Sprintf("interrupted; the results of runs that ended are in %s, and the same command does the other runs", c.Dir)}
 	}
@@ -119,45 +120,21 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 	return t, nil
 }
 
-// budgets lists the budget of each row for the runner, of which earlier runs have spent some.
-func budgets(s *experiment.Spec, spent []float64) []*runner.Budget {
-	list, of := make([]*runner.Budget, len(s.Rows)), make(map[*experiment.Budget]*runner.Budget)
-	for i := range s.Rows {
-		b := s.Rows[i].Budget
-		if b == nil {
-			continue
-		}
-		if of[b] == nil {
-			of[b] = &runner.Budget{Limit: b.Limit.Seconds()}
-		}
-		of[b].Spent += spent[i]
-		list[i] = of[b]
-	}
-	return list
-}
-
 // works lists what there is to do.
 func (c *experimentRunCmd) works(a *app, sets []*loaded, records map[string]*experiment.Record, of *experiment.Recorded) ([]*runner.Work, error) {
 	var works []*runner.Work
 	todo, kept, lacking := 0, 0, 0
 	for _, l := range sets {
-		cells, err := l.plan.Cells()
+		w, err := runner.NewWork(l.plan, l.data, records, func(r *experiment.Record) bool { return c.cellFlags.wants(r, of) })
 		if err != nil {
 			return nil, err
 		}
-		w := &runner.Work{Plan: l.plan, Data: l.data, Ended: make(map[int]experiment.Ended)}
-		for _, cell := range cells {
-			if r := records[cell.Key]; r != nil && !c.cellFlags.wants(r, of) {
-				kept++
-				if r.Lacks(of) {
-					lacking++
-				}
-				w.Ended[cell.Row] = w.Ended[cell.Row].Plus(r)
-				continue
+		todo, kept = todo+len(w.Cells), kept+len(w.Kept)
+		for _, r := range w.Kept {
+			if r.Lacks(of) {
+				lacking++
 			}
-			w.Cells = append(w.Cells, cell)
 		}
-		todo += len(w.Cells)
 		if len(w.Cells) > 0 {
 			works = append(works, w)
 		}
@@ -178,7 +155,7 @@ func endedBefore(n int) string {
 func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work, folder *experiment.Folder, budgets []*runner.Budget) error {
 	m := a.newLiveMeter()
 	defer m.clear()
-	g, sets := gridOf(t), make(map[string]int)
+	g, sets := grid.Of(t), make(map[string]int)
 	for i := range t.Datasets {
 		sets[t.Datasets[i].Name] = i
 	}
@@ -191,17 +168,17 @@ func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work
 	return runner.Run(a.ctx, works, runner.Options{
 		Lanes: c.threadsFlag.count(), Methods: methods, Budgets: budgets,
 		Begin: func(w *runner.Work, cell *experiment.Cell) {
-			g.move(cell.Row, sets[w.Plan.Dataset.Name], again[cell.Key], tables.Running)
+			g.Move(cell.Row, sets[w.Plan.Dataset.Name], again[cell.Key], tables.Running)
 		},
 		Drop: func(w *runner.Work, cell *experiment.Cell) {
-			g.move(cell.Row, sets[w.Plan.Dataset.Name], tables.Running, again[cell.Key])
+			g.Move(cell.Row, sets[w.Plan.Dataset.Name], tables.Running, again[cell.Key])
 		},
 		Put: func(w *runner.Work, cell *experiment.Cell, r *experiment.Record) error {
 			ended := tables.Done
 			if r.Outcome.Error != "" {
 				ended = tables.Failed
 			}
-			g.move(cell.Row, sets[w.Plan.Dataset.Name], tables.Running, ended)
+			g.Move(cell.Row, sets[w.Plan.Dataset.Name], tables.Running, ended)
 			if r.Outcome.Error != "" {
 				a.note("failed: %s, %s, %s: %s", w.Plan.Dataset.Name, t.Rows[cell.Row].Name, foldOf(cell), r.Outcome.Error)
 			}
@@ -212,7 +189,7 @@ func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work
 				told = true
 				a.note("about %s in all, estimated from the first run of each method on each dataset", duration(time.Since(began).Seconds()+left))
 			}
-			m.showAll(statusLine(s), g.lines)
+			m.showAll(statusLine(s), g.Lines)
 		},
 	})
 }

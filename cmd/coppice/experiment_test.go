@@ -305,7 +305,7 @@ func TestExperimentOnCluster(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	experimentSpec(t, dir, "  - {algorithm: ldlf, settings: {steps: 100000000, patience: 100000000}}\n")
-	if e := coppice(t, on("experiment", "extend", spec)...); e.code != exitFailed || !strings.Contains(e.stderr, "7 new runs, 7 kept, 7 orphaned") || !strings.Contains(e.stderr, "nothing was changed") {
+	if e := coppice(t, on("experiment", "extend", spec)...); e.code != exitFailed || !strings.Contains(e.stderr, "7 new runs, 7 kept, 7 orphaned") || !strings.Contains(e.stderr, "nothing was submitted") {
 		t.Errorf("orphaned runs: exit code %d\n%s", e.code, e.stderr)
 	}
 	works(t, on("experiment", "extend", spec, "--yes")...)
@@ -507,11 +507,13 @@ methods:
 func TestNoImportAfterMistake(t *testing.T) {
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 60, 1)
-	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [missing.csv, first.csv, {file: first.csv, name: labels, label_columns: nosuch}]\nmethods: [rf]\n")
 	server := start(t, 1, 0).Servers()
-	e := coppice(t, "experiment", "run", spec, "--server", server)
-	if e.code != exitUsage || !strings.Contains(e.stderr, "2 mistakes") || !strings.Contains(e.stderr, "dataset labels: ") {
-		t.Errorf("exit code %d\n%s", e.code, e.stderr)
+	for first, want := range map[string]string{"missing.csv": "dataset missing: ", "{dataset: nowhere}": `the cluster has no dataset "nowhere"`} {
+		spec := write(t, dir, "e.yaml", "name: e\ndatasets: ["+first+", first.csv, {file: first.csv, name: labels, label_columns: nosuch}]\nmethods: [rf]\n")
+		e := coppice(t, "experiment", "run", spec, "--server", server)
+		if e.code != exitUsage || !strings.Contains(e.stderr, "2 mistakes") || !strings.Contains(e.stderr, want) || !strings.Contains(e.stderr, "dataset labels: ") {
+			t.Errorf("exit code %d\n%s", e.code, e.stderr)
+		}
 	}
 	if text := works(t, "dataset", "list", "--server", server); strings.Contains(text, "first") {
 		t.Errorf("imported:\n%s", text)

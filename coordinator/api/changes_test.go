@@ -64,7 +64,7 @@ func (l *told) next() *protocol.ExperimentLine {
 				l.runs = append(l.runs, fmt.Sprint(of.Job, " ", c.Task, " ", c.Failed, " ", c.NotRun))
 			}
 		}
-		if n > protocol.CellsPage {
+		if n > protocol.CellStatesPage {
 			l.t.Errorf("a line has %d runs", n)
 		}
 		return x
@@ -223,12 +223,14 @@ func TestEndedRunsReadLater(t *testing.T) {
 
 // TestPagesOfChanges: many runs come in several lines, of a job that is done in the last lines.
 func TestPagesOfChanges(t *testing.T) {
-	s := newStudy(t, 1, protocol.CellsPage/4+1)
-	runs := make([]uint32, protocol.CellsPage+3)
+	s := newStudy(t, 1, protocol.CellStatesPage/4+1)
+	runs := make([]uint32, protocol.CellStatesPage+3)
 	for u := range runs {
 		runs[u] = uint32(u)
 	}
-	s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: s.epoch, Job: s.jobs[0].ID, Round: 1, Tasks: runs})
+	for some := range slices.Chunk(runs, protocol.MaxWithheld) {
+		s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: s.epoch, Job: s.jobs[0].ID, Round: 1, Tasks: some})
+	}
 	l := s.follow("?runs=true")
 	began := time.Now()
 	l.until(len(runs))

@@ -86,11 +86,16 @@ func (h *experimentHandlers) queue(r *http.Request, token string, check bool, de
 	if err != nil {
 		return nil, planError(err)
 	}
-	if check || sub.Empty {
-		return sub.Plan, nil
-	}
 	if n := len(sub.Jobs); n > protocol.MaxExperimentJobs {
 		return nil, fmt.Errorf("%w: the experiment has new runs on %d datasets; at most %d are allowed in a submission", errBad, n, protocol.MaxExperimentJobs)
+	}
+	for i := range sub.Jobs {
+		if err := h.submissions.checkExperimentJob(&sub.Jobs[i], check); err != nil {
+			return nil, err
+		}
+	}
+	if check || sub.Empty {
+		return sub.Plan, nil
 	}
 	for _, b := range sub.Blobs {
 		if err := h.submissions.blobs.keep(ctx, b); err != nil {
@@ -100,7 +105,7 @@ func (h *experimentHandlers) queue(r *http.Request, token string, check bool, de
 	e := protocol.ExperimentEntry{Name: sub.Name, Outline: sub.Outline, After: sub.After}
 	for i := range sub.Jobs {
 		j := &sub.Jobs[i]
-		if err := h.submissions.checkExperimentJob(ctx, j); err != nil {
+		if err := h.submissions.needBlobs(ctx, j.Job); err != nil {
 			return nil, err
 		}
 		e.Jobs = append(e.Jobs, protocol.SubmitEntry{
@@ -128,6 +133,9 @@ func (h *experimentHandlers) repeated(token string) (any, error) {
 	}
 	var jobs []*state.Job
 	for j := st.JobByToken(jobToken(token, 0)); j != nil; j = st.JobByToken(jobToken(token, len(jobs))) {
+		if j.Experiment == "" {
+			return nil, fmt.Errorf("%w: the token of the submission names job %s, which is of no experiment; choose another token", errBad, j.Name)
+		}
 		jobs = append(jobs, j)
 	}
 	if len(jobs) == 0 {
@@ -176,17 +184,21 @@ func orphanError(p *protocol.ExperimentPlan) error {
 		errOrphans, p.Orphaned, p.Name)}
 }
 
-// checkExperimentJob refuses a job of an experiment that the cluster cannot run.
-func (h *submissionHandlers) checkExperimentJob(ctx context.Context, j *experiments.Job) error {
+// checkExperimentJob refuses a job of an experiment that the cluster cannot run. For a check, the dataset need not be there.
+func (h *submissionHandlers) checkExperimentJob(j *experiments.Job, check bool) error {
 	if err := checkName("job", j.Name); err != nil {
 		return err
 	}
 	if j.Job == nil || j.Job.Cells == nil || j.Job.Algorithm != round.AlgorithmCells || j.Job.Numerics != round.Numerics {
 		return fmt.Errorf("%w: job %s of the experiment has no runs, or comes from another version of Coppice", errBad, j.Name)
 	}
-	d, err := findDataset(h.store.State(), j.Dataset)
-	if err != nil {
-		return err
+	manifest := j.Manifest
+	if !check {
+		d, err := findDataset(h.store.State(), j.Dataset)
+		if err != nil {
+			return err
+		}
+		manifest = d.Manifest
 	}
 	if err := j.Job.Split.Check(); err != nil {
 		return bad{err}
@@ -197,14 +209,14 @@ func (h *submissionHandlers) checkExperimentJob(ctx context.Context, j *experime
 	}
 	// The digest of a dataset does not cover the kind of its labels, but the keys of runs
 	// do.
-	if labels := &d.Manifest.LabelType; !runs.Labels.Same(labels) {
+	if labels := &manifest.LabelType; !runs.Labels.Same(labels) {
 		return fmt.Errorf("%w: job %s expects labels that are %s, but the labels of dataset %s are %s; submit the experiment again",
-			errBad, j.Name, runs.Labels.String(d.Manifest.Labels), d.Name, labels.String(d.Manifest.Labels))
+			errBad, j.Name, runs.Labels.String(manifest.Labels), j.Dataset, labels.String(manifest.Labels))
 	}
 	if runs.Models && runs.Count() > protocol.MaxCellModels {
 		return fmt.Errorf("%w: job %s keeps the models of %d runs, want at most %d", errBad, j.Name, runs.Count(), protocol.MaxCellModels)
 	}
-	one := pipeline.RecordBytes(j.Job, d.Manifest)
+	one := pipeline.RecordBytes(j.Job, manifest)
 	if all := one * int64(runs.Count()); one > protocol.MaxCellRecord || all > protocol.MaxCellRecords {
 		return fmt.Errorf("%w: job %s records up to %d bytes in each of %d runs, want at most %d bytes in a run and %d in all runs",
 			errBad, j.Name, one, runs.Count(), protocol.MaxCellRecord, protocol.MaxCellRecords)
@@ -212,8 +224,5 @@ func (h *submissionHandlers) checkExperimentJob(ctx context.Context, j *experime
 	if j.Job.Weights != "" {
 		return fmt.Errorf("%w: job %s of the experiment starts from the weights of a model; only a single job can do that", errBad, j.Name)
 	}
-	if err := h.needBlobs(ctx, j.Job); err != nil {
-		return err
-	}
-	return h.quotas.checkMemory(j.Job, d.Manifest)
+	return h.quotas.checkMemory(j.Job, manifest)
 }

@@ -37,6 +37,8 @@ func TestSubmitExperiment(t *testing.T) {
 	s.refuse(400, "POST", path, specOf("", "aa-knn"), "needs a token")
 	s.refuse(400, "POST", path+"?check=perhaps", specOf("", "aa-knn"), "check: want true or false")
 	s.refuse(400, "POST", path, specOf("x", "ranking"), "no method supports any dataset")
+	s.get("POST", "/v1/jobs", protocol.SubmitRequest{Token: "job/0", Spec: protocol.Spec{Dataset: "art", Algorithm: "aa-knn"}}, nil)
+	s.refuse(400, "POST", path, specOf("job", "aa-knn"), "the token of the submission names job", "choose another token")
 	first := post(path, specOf("t", "aa-knn, rf"))
 	if first.Runs != 8 || len(first.Jobs) != 1 || first.Jobs[0].Name != "e.art" || first.Jobs[0].CellCount != 8 || !s.cfg.Blobs.Has(first.Jobs[0].Outline) {
 		t.Fatalf("%+v", first)
@@ -139,6 +141,12 @@ methods:
 	r = specOf("t", "aa-knn")
 	r.Spec, r.KeepModels = strings.Replace(r.Spec, "folds: 4", fmt.Sprintf("folds: {k: 4, repeats: %d}", protocol.MaxCellModels/4+1), 1), true
 	s.refuse(400, "POST", "/v1/experiments", r, "keeps the models of 10004 runs", "at most 10000")
+	s.refuse(400, "POST", "/v1/experiments?check=true", r, "keeps the models of 10004 runs", "at most 10000")
+	r = specOf("t", "aa-knn")
+	r.File = strings.Repeat("e", 5000)
+	s.refuse(400, "POST", "/v1/experiments", r, "at most 4096 bytes")
+	r.File = "e\x1b[31m.yaml"
+	s.refuse(400, "POST", "/v1/experiments", r, "without control characters")
 	if n := len(s.cfg.Store.State().Jobs()); n != 0 {
 		t.Errorf("%d jobs were made", n)
 	}
@@ -168,6 +176,8 @@ func TestFoldsOfRequest(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	r.Token = "u"
+	r.Datasets["d"].Folds.Digest = "../" + strings.Repeat("a", 61)
+	s.refuse(400, "POST", "/v1/experiments", r, "is not a digest")
 	r.Datasets["d"].Folds.Digest = blobs.Sum([]byte("nowhere"))
 	s.refuse(404, "POST", "/v1/experiments", r, "the folds of dataset d")
 }
@@ -179,11 +189,11 @@ func TestLabelsOfCells(t *testing.T) {
 	e := studyOf(s.put("art", 200), "t", 1)
 	h := &submissionHandlers{jobView{s.cfg.Store, s.cfg.Running}, newBlobHandlers(&s.cfg, responder{s.cfg.Log}), s.cfg.Quotas}
 	j := experiments.Job{Name: "j", Dataset: "art", Job: e.Jobs[0].Job}
-	if err := h.checkExperimentJob(t.Context(), &j); err != nil {
+	if err := h.checkExperimentJob(&j, false); err != nil {
 		t.Error(err)
 	}
 	j.Job.Cells.Labels.Classes = true
-	if err := h.checkExperimentJob(t.Context(), &j); err == nil || !strings.Contains(err.Error(), "job j expects labels that are") {
+	if err := h.checkExperimentJob(&j, false); err == nil || !strings.Contains(err.Error(), "job j expects labels that are") {
 		t.Error(err)
 	}
 }

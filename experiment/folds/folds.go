@@ -65,6 +65,14 @@ func (s *Scheme) Check() error {
 
 func (s *Scheme) lastSeed() uint64 { return s.Seed + uint64(s.Repeats) - 1 }
 
+// Fits returns an error, which wraps ErrFolds, if a scheme of the first two ways cannot divide so many rows. It takes no time.
+func (s *Scheme) Fits(rows int) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	return enough(rows, s.Folds)
+}
+
 // Divide returns the folds of one repeat, counted from 0. Errors wrap ErrFolds.
 func (s *Scheme) Divide(rows *Rows, repeat int) (*dataset.SplitList, error) {
 	if err := s.Check(); err != nil {
@@ -126,19 +134,7 @@ func seeded(rows, k int, seed uint64) ([]uint16, error) {
 	if err := enough(rows, k); err != nil {
 		return nil, err
 	}
-	folds := make([]uint16, rows)
-	for fold := range k {
-		roles, err := dataset.Split{Seed: seed, Folds: k, Fold: fold}.Assign(rows, nil)
-		if err != nil {
-			return nil, err
-		}
-		for row, r := range roles {
-			if r == dataset.Test {
-				folds[row] = uint16(fold)
-			}
-		}
-	}
-	return folds, nil
+	return dataset.Split{Seed: seed, Folds: k}.Divide(rows), nil
 }
 
 // enough returns an error if there are fewer rows than folds.

@@ -211,3 +211,22 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// TestSeededManyFolds: as many folds as rows take as long as few folds. Each row is in the fold of the job.
+func TestSeededManyFolds(t *testing.T) {
+	list, err := (&Scheme{Way: Seeded, Folds: 60_000, Seed: 3, Repeats: 1}).Divide(&Rows{Count: 65_000}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fold := range []int{0, 7, 59_999} {
+		roles, err := dataset.Split{Seed: 3, Folds: 60_000, Fold: fold}.Assign(65_000, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for row, r := range roles {
+			if (r == dataset.Test) != (int(list.Assigned[row]) == fold) {
+				t.Fatalf("row %d is in fold %d", row, list.Assigned[row])
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/internal/budget"
 )
 
@@ -62,4 +63,21 @@ func (q *Queue) Firsts(now time.Time) bool {
 		}
 	}
 	return true
+}
+
+// Budgets lists the budget of each row of a spec; earlier runs have spent so many seconds of each row's budget.
+func Budgets(s *experiment.Spec, spent []float64) []*Budget {
+	list, of := make([]*Budget, len(s.Rows)), make(map[*experiment.Budget]*Budget)
+	for i := range s.Rows {
+		b := s.Rows[i].Budget
+		if b == nil {
+			continue
+		}
+		if of[b] == nil {
+			of[b] = &Budget{Limit: b.Limit.Seconds()}
+		}
+		of[b].Spent += spent[i]
+		list[i] = of[b]
+	}
+	return list
 }

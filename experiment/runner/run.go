@@ -21,8 +21,28 @@ type Work struct {
 	Plan  *experiment.Plan
 	Data  *local.Data
 	Cells []experiment.Cell // of Plan: those that are run
-	// Ended is what earlier runs have of each row of the spec.
+	// Ended is what earlier runs have of each row of the spec, and Kept are their records.
 	Ended map[int]experiment.Ended
+	Kept  []*experiment.Record
+}
+
+// NewWork returns what there is to do of a dataset: the cells without a record. A record does not count if again returns true
+// for it.
+func NewWork(p *experiment.Plan, data *local.Data, records map[string]*experiment.Record, again func(*experiment.Record) bool) (*Work, error) {
+	cells, err := p.Cells()
+	if err != nil {
+		return nil, err
+	}
+	w := &Work{Plan: p, Data: data, Ended: make(map[int]experiment.Ended)}
+	for _, cell := range cells {
+		if r := records[cell.Key]; r != nil && !again(r) {
+			w.Kept = append(w.Kept, r)
+			w.Ended[cell.Row] = w.Ended[cell.Row].Plus(r)
+		} else {
+			w.Cells = append(w.Cells, cell)
+		}
+	}
+	return w, nil
 }
 
 // Status is how far the cells are.

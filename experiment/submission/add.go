@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -46,6 +47,8 @@ type Job struct {
 	Dataset string // name
 	Job     *round.Job
 	Spec    json.RawMessage // an experiment.JobSpec
+	// Manifest is of the dataset that the job was planned on; nil: a job is repeated.
+	Manifest *dataset.Manifest
 }
 
 // Add decides which runs of a spec are added to an experiment: the runs that no job has or will have, and runs to repeat.
@@ -75,8 +78,11 @@ func (e *Experiment) Add(ctx context.Context, s *experiment.Spec, plans []Plan, 
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	before, err := e.Layout(ctx) // without one, this submission brings it
-	if err != nil {
+	before, err := e.Layout(ctx)
+	if errors.Is(err, errUnread) {
+		return nil, err // no user can agree to what is orphaned
+	}
+	if err != nil { // there is no layout, or it is lost: this submission brings it
 		before = nil
 	}
 	sub := &Submission{Name: s.Name, Plan: describe(s, before, layout, known), Outline: hex.EncodeToString(sum[:]), Blobs: [][]byte{text}, Layout: layout}
@@ -87,6 +93,9 @@ func (e *Experiment) Add(ctx context.Context, s *experiment.Spec, plans []Plan, 
 	}
 	spent := layout.Spent(known.records)
 	for _, p := range plans {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err := e.addJob(sub, s, p, known, spent); err != nil {
 			return nil, err
 		}
@@ -175,7 +184,7 @@ func (e *Experiment) addJob(sub *Submission, s *experiment.Spec, p Plan, known *
 	for n := 2; taken[name]; n++ {
 		name = fmt.Sprintf("%s.%d", base, n)
 	}
-	sub.Jobs = append(sub.Jobs, Job{Name: name, Dataset: p.On, Job: j, Spec: spec})
+	sub.Jobs = append(sub.Jobs, Job{Name: name, Dataset: p.On, Job: j, Spec: spec, Manifest: p.Manifest})
 	sub.Plan.Runs += j.Cells.Count()
 	return nil
 }

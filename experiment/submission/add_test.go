@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/harness/allocs"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -26,6 +27,7 @@ type cluster struct {
 	jobs     []protocol.JobInfo
 	outcomes map[uint64]map[int][]byte // by job and run
 	blobs    map[string][]byte
+	unread   error // of each read, if set
 }
 
 func (c *cluster) ExperimentJobs(_ context.Context, name string) (list []protocol.JobInfo, err error) {
@@ -61,6 +63,9 @@ func (c *cluster) RunStates(_ context.Context, job uint64, take func(protocol.Ce
 
 func (c *cluster) ReadBlob(_ context.Context, digest string) ([]byte, error) {
 	b, ok := c.blobs[digest]
+	if c.unread != nil {
+		return nil, c.unread
+	}
 	if !ok {
 		return nil, errors.New("no blob " + digest)
 	}
@@ -117,6 +122,40 @@ func (c *cluster) submit(t *testing.T, text string, o Options, fails string, sta
 	return sub
 }
 
+// TestOutlineUnread: if the outline of the last submission cannot be read now, nothing is decided. If it is lost, a
+// submission brings another.
+func TestOutlineUnread(t *testing.T) {
+	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
+	text := "name: e\ndatasets: [b]\nfolds: 4\nmethods: [aa-knn]\n"
+	c.submit(t, text, Options{}, "", protocol.Done, all)
+	s, err := experiment.Parse("e.yaml", []byte(strings.Replace(text, "aa-knn", "rf", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := datatest.Artificial(t, 60)
+	p, err := experiment.NewPlan(s, &s.Datasets[0], &experiment.Data{Manifest: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(unread error) (*Submission, error) {
+		c.unread = unread
+		e, err := Read(t.Context(), c, s.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Add(t.Context(), s, []Plan{{p, "d"}}, nil, Options{})
+	}
+	if sub, err := add(nil); err != nil || !sub.Plan.NeedsConsent() {
+		t.Errorf("%+v, %v", sub, err)
+	}
+	if sub, err := add(context.DeadlineExceeded); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%+v, %v", sub, err)
+	}
+	if sub, err := add(blobs.ErrMissing); err != nil || sub.Plan.NeedsConsent() || len(sub.Jobs) != 1 {
+		t.Errorf("%+v, %v", sub, err)
+	}
+}
+
 const all = 1000 // more runs than any job has
 
 // TestStates: States has the states, the errors and the runs that are left out as Table has them, whatever ended in which
@@ -142,11 +181,11 @@ func TestStates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, without, err := e.Table(t.Context(), l)
+		got, leftOut, err := e.States(t.Context(), l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, leftOut, err := e.States(t.Context(), l)
+		want, without, err := e.Table(t.Context(), l) // fills l
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,14 +1,17 @@
 package submission
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -27,6 +30,9 @@ func requestErrorf(format string, args ...any) error {
 	return &RequestError{fmt.Errorf(format, args...)}
 }
 
+// maxPath bounds the bytes of a path in a request. Each outline of the experiment has these paths.
+const maxPath = 4 << 10
+
 // Decide reads the spec of a request and decides which of its runs are added to the experiment. A check also takes datasets
 // that the cluster does not have, and its submission is not to be sent. The error is experiment.Errors if the spec or its
 // data have mistakes: all of them.
@@ -34,7 +40,10 @@ func Decide(ctx context.Context, on Cluster, r *protocol.ExperimentRequest, chec
 	if len(r.Spec) > experiment.MaxBytes {
 		return nil, requestErrorf("the spec has %s bytes; at most %s are allowed", units.Count(len(r.Spec)), units.Count(experiment.MaxBytes))
 	}
-	s, err := experiment.Parse(r.File, []byte(r.Spec))
+	if len(r.File) > maxPath || len(r.Data) > maxPath || strings.ContainsFunc(r.File+r.Data, unicode.IsControl) {
+		return nil, requestErrorf("file and data: want names of at most %d bytes without control characters", maxPath)
+	}
+	s, err := experiment.Parse(cmp.Or(r.File, "spec"), []byte(r.Spec))
 	var mistakes experiment.Errors
 	if err != nil && (s == nil || !mistakes.Add(err)) {
 		return nil, err
@@ -87,6 +96,9 @@ func planAll(ctx context.Context, on Cluster, s *experiment.Spec, r *protocol.Ex
 			skipped = append(skipped, d.Name)
 			continue
 		}
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
 		p, err := planOne(ctx, on, s, d, &sent, check)
 		if err != nil && !mistakes.Add(err) {
 			return nil, nil, err
@@ -96,13 +108,16 @@ func planAll(ctx context.Context, on Cluster, s *experiment.Spec, r *protocol.Ex
 	return plans, skipped, mistakes.Sorted()
 }
 
+// maxList bounds the bytes of a list of folds that a plan makes, as the cluster bounds the bytes of a blob.
+const maxList = 256 << 20
+
 // planOne plans the runs of a dataset.
 func planOne(ctx context.Context, on Cluster, s *experiment.Spec, d *experiment.Dataset, sent *protocol.ExperimentData, check bool) (none Plan, _ error) {
 	name := d.On
 	if name == "" {
 		name = sent.Dataset
 	}
-	data := &experiment.Data{Manifest: sent.Manifest}
+	data := &experiment.Data{Manifest: sent.Manifest, MaxList: maxList}
 	switch there := on.FindDataset(name); {
 	case check && data.Manifest != nil && d.On == "":
 		if err := data.Manifest.Check(); err != nil {
@@ -134,6 +149,9 @@ func planOne(ctx context.Context, on Cluster, s *experiment.Spec, d *experiment.
 		f := sent.Folds
 		if f == nil {
 			return none, s.Error(d.Folds.At, "the folds of dataset %s are a file, which a coordinator does not read; upload the list as a blob and send its digest", d.Name)
+		}
+		if !blobs.Valid(f.Digest) {
+			return none, requestErrorf("the folds of dataset %s: %.80q is not a digest", d.Name, f.Digest)
 		}
 		b, err := on.ReadBlob(ctx, f.Digest)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -31,6 +32,9 @@ type Source interface {
 
 // ErrNone is the error of an experiment without jobs.
 var ErrNone = errors.New("the cluster has no such experiment")
+
+// errUnread is the error of a blob that is perhaps not lost.
+var errUnread = errors.New("cannot be read now")
 
 // Experiment is an experiment as a cluster has it.
 type Experiment struct {
@@ -76,6 +80,9 @@ func (e *Experiment) outline(ctx context.Context) (*experiment.Outline, error) {
 		return nil, fmt.Errorf("the jobs of experiment %s do not have its list of runs; coppice experiment run SPEC records the list again", e.Name)
 	}
 	b, err := e.source.ReadBlob(ctx, digest)
+	if err != nil && !errors.Is(err, blobs.ErrMissing) {
+		return nil, fmt.Errorf("the list of runs of experiment %s %w: %w", e.Name, errUnread, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the list of runs of experiment %s: %w", e.Name, err)
 	}
@@ -105,7 +112,7 @@ func (e *Experiment) datasets() map[string]string {
 	return on
 }
 
-// Table fills the table of a layout with the runs that have ended. LeftOut are the runs that have ended and are not in
+// Table fills the table of the layout with the runs that have ended, and returns it. LeftOut are the runs that have ended and are not in
 // the layout.
 func (e *Experiment) Table(ctx context.Context, l *experiment.Layout) (t *result.Table, leftOut []result.Name, err error) {
 	filling, others := l.Filling(), make(map[string]result.Name)
@@ -119,7 +126,7 @@ func (e *Experiment) Table(ctx context.Context, l *experiment.Layout) (t *result
 			return nil, nil, err
 		}
 	}
-	return filling.Table, slices.SortedFunc(maps.Values(others), result.Name.Compare), nil
+	return l.Table, slices.SortedFunc(maps.Values(others), result.Name.Compare), nil
 }
 
 // eachRecord calls take with the record of each run of a job that has ended. With records, the outcomes have the learning

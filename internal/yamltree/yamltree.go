@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
@@ -47,7 +48,11 @@ func (k *Kind) Mapping(b []byte) (*ast.MappingNode, *Fault) {
 	if n := bytes.Count(b, []byte("[")) + bytes.Count(b, []byte("{")); n > k.Brackets {
 		return nil, fault(nil, "the file has %d brackets, which is too many; %s %s", n, k.Name, k.Looks)
 	}
-	parsed, err := parser.ParseBytes(b, 0)
+	tokens := lexer.Tokenize(string(b))
+	if at := tooLong(tokens); at != nil {
+		return nil, fault(at, "the keys up to here are too long or too deeply nested; %s %s", k.Name, k.Looks)
+	}
+	parsed, err := parser.Parse(tokens, 0)
 	if err != nil {
 		var syntax yaml.Error
 		if errors.As(err, &syntax) {

@@ -28,6 +28,30 @@ func TestFaults(t *testing.T) {
 }
 
 // FuzzMapping: no bytes make it panic or take much memory, and a fault says why.
+// TestLongPaths: a file whose nodes have long paths is refused before the parser keeps them.
+func TestLongPaths(t *testing.T) {
+	long := Kind{Name: "a file", Bytes: 1 << 20, Brackets: 10_000, Looks: "is lines"}
+	const n = 16 << 10
+	for name, text := range map[string]string{
+		"entries in entries": "a:\n  " + strings.Repeat("- ", n) + "b\n",
+		"a long key":         strings.Repeat("k", n) + ":\n" + strings.Repeat("- a\n", n),
+		"a long inner key":   "- " + strings.Repeat("k", n) + ":\n" + strings.Repeat("  - a\n", n),
+		"a tag":              strings.Repeat(" ", 9) + "!!str " + strings.Repeat("k", n) + ":\n" + strings.Repeat(strings.Repeat(" ", 9)+"- a\n", n),
+		"a long key of flow": "{" + strings.Repeat("k", n) + ": [" + strings.Repeat("a, ", n) + "a]}\n",
+		"a question":         "? " + strings.Repeat("k", n) + "\n:\n" + strings.Repeat("  - a\n", n),
+		"brackets":           "a: " + strings.Repeat("[", 9000) + strings.Repeat("]", 9000),
+	} {
+		allocs.AtMost(t, 64<<20, name, func() {
+			if _, fault := long.Mapping([]byte(text)); fault == nil || !strings.HasPrefix(fault.Reason, "the keys up to here are too long") {
+				t.Errorf("%s: %+v", name, fault)
+			}
+		})
+	}
+	if _, fault := long.Mapping([]byte("methods:\n" + strings.Repeat("- {algorithm: rf, settings: {trees: 1}}\n- algorithm: rf\n  settings:\n    trees: 2\n", 2000))); fault != nil {
+		t.Errorf("a file without long paths: %+v", fault)
+	}
+}
+
 func FuzzMapping(f *testing.F) {
 	for _, s := range []string{"a: 1\nb: [1, x]\n", "a:\n  b: c\n", "{a: &x 1, b: *x}", "a: |\n x\n", "---\n---\n", "\t"} {
 		f.Add([]byte(s))

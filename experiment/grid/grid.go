@@ -1,0 +1,231 @@
+// Package grid draws how far the runs of an experiment are.
+package grid
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/internal/units"
+)
+
+// Grid counts the runs of each method on each dataset. Runs may change their state while lines are drawn.
+type Grid struct {
+	rows, datasets []string
+
+	mu sync.Mutex
+	at [][]experiment.Counts // by row, then by dataset
+}
+
+// Of counts the runs of a table.
+func Of(t *result.Table) *Grid {
+	g := &Grid{}
+	for i := range t.Datasets {
+		g.datasets = append(g.datasets, t.Datasets[i].Name)
+	}
+	for i := range t.Rows {
+		g.rows = append(g.rows, t.Rows[i].Name)
+		g.at = append(g.at, make([]experiment.Counts, len(t.Datasets)))
+	}
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		g.at[c.Row][c.Dataset].Add(c.State)
+	}
+	return g
+}
+
+// Move moves a run from one state to another.
+func (g *Grid) Move(row, dataset int, from, to string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := &g.at[row][dataset]
+	switch from {
+	case result.Missing:
+		n.Missing--
+	case result.Running:
+		n.Running--
+	case result.Failed:
+		n.Failed--
+	case result.Done:
+		n.Done--
+	}
+	n.Add(to)
+}
+
+// The smallest terminal that shows a grid, and the room for names in it.
+const (
+	leastWidth     = 40
+	leastHeight    = 7
+	leastNameWidth = 12
+	leastColumn    = 8
+)
+
+// legends explain the numbers, the longest first.
+var legends = []string{"done/all   +running   !failed", "done/all +run !fail", "done/all"}
+
+// legend returns the longest legend that fits.
+func legend(width int) string {
+	at := slices.IndexFunc(legends, func(text string) bool { return len(text) <= width })
+	return legends[at]
+}
+
+// Lines draws the grid in fewer than width columns and at most height lines. It returns nil if there is no room. The
+// last column and the last line sum the datasets and methods without room.
+func (g *Grid) Lines(width, height int) []string {
+	if width < leastWidth || height < leastHeight || len(g.rows) == 0 {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	rows := g.shownRows(height - 2)
+	names := g.nameWidth(rows, width)
+	columns := g.columns(rows, width-names-1)
+	list := []string{aligned(legend(names), names, columns, func(c *column) string { return cutName(c.name, c.width) })}
+	for _, r := range rows {
+		list = append(list, aligned(cutName(r.name, names), names, columns, func(c *column) string { return countsText(c.of(g, r.rows)) }))
+	}
+	return list
+}
+
+// line is a line of the grid: one method, or the sum of the methods without room.
+type line struct {
+	name string
+	rows []int
+}
+
+// shownRows returns at most so many lines, in the order of the table. If there is no room for all methods, methods with
+// running or failed runs come first, then methods that have not ended. The last line has the rest.
+func (g *Grid) shownRows(most int) (list []line) {
+	order := make([]int, len(g.rows))
+	for i := range order {
+		order[i] = i
+	}
+	rest := []int(nil)
+	if len(order) > most {
+		slices.SortStableFunc(order, func(a, b int) int { return g.urgency(a) - g.urgency(b) })
+		order, rest = order[:most-1], order[most-1:]
+		slices.Sort(order)
+	}
+	for _, i := range order {
+		list = append(list, line{g.rows[i], []int{i}})
+	}
+	if rest != nil {
+		list = append(list, line{fmt.Sprintf("and %s methods", units.Count(len(rest))), rest})
+	}
+	return list
+}
+
+// urgency orders methods if there is no room for all: 0 is shown first.
+func (g *Grid) urgency(row int) int {
+	sum := addUp(g.at[row])
+	switch {
+	case sum.Running > 0:
+		return 0
+	case sum.Failed > 0:
+		return 1
+	case sum.Missing > 0:
+		return 2
+	}
+	return 3
+}
+
+// addUp adds counts.
+func addUp(list []experiment.Counts) (sum experiment.Counts) {
+	for _, n := range list {
+		sum.Done, sum.Failed, sum.Running, sum.Missing = sum.Done+n.Done, sum.Failed+n.Failed, sum.Running+n.Running, sum.Missing+n.Missing
+	}
+	return sum
+}
+
+// nameWidth is the width of the longest name, but at most two fifths of the terminal.
+func (g *Grid) nameWidth(rows []line, width int) int {
+	longest := leastNameWidth
+	for _, r := range rows {
+		longest = max(longest, printable.Width(r.name))
+	}
+	return min(longest, max(leastNameWidth, width*2/5))
+}
+
+// column is a column of the grid: a dataset, or the sum of the datasets without room.
+type column struct {
+	name     string
+	datasets []int
+	width    int
+}
+
+func (c *column) of(g *Grid, rows []int) (sum experiment.Counts) {
+	for _, row := range rows {
+		for _, d := range c.datasets {
+			sum = addUp([]experiment.Counts{sum, g.at[row][d]})
+		}
+	}
+	return sum
+}
+
+// columns returns the datasets that fit, two places apart. The last column has the rest.
+func (g *Grid) columns(rows []line, width int) (list []column) {
+	sized := func(name string, datasets []int) column {
+		c := column{name: name, datasets: datasets}
+		c.width = max(min(printable.Width(name), 2*leastColumn), leastColumn)
+		for _, r := range rows {
+			c.width = max(c.width, printable.Width(countsText(c.of(g, r.rows))))
+		}
+		return c
+	}
+	used := 0
+	for d, name := range g.datasets {
+		c := sized(name, []int{d})
+		rest := sized(fmt.Sprintf("%d more", len(g.datasets)-d), numbersFrom(d, len(g.datasets)))
+		after := sized(fmt.Sprintf("%d more", len(g.datasets)-d-1), numbersFrom(d+1, len(g.datasets)))
+		last := d == len(g.datasets)-1
+		if used+2+c.width > width || !last && used+4+c.width+after.width > width {
+			return append(list, rest)
+		}
+		list = append(list, c)
+		used += 2 + c.width
+	}
+	return list
+}
+
+func numbersFrom(from, to int) (list []int) {
+	for i := from; i < to; i++ {
+		list = append(list, i)
+	}
+	return list
+}
+
+// countsText writes how many runs are done, are running and failed.
+func countsText(n experiment.Counts) string {
+	text := fmt.Sprintf("%d/%d", n.Done, n.Done+n.Failed+n.Running+n.Missing)
+	if n.Running > 0 {
+		text += fmt.Sprintf(" +%d", n.Running)
+	}
+	if n.Failed > 0 {
+		text += fmt.Sprintf(" !%d", n.Failed)
+	}
+	return text
+}
+
+// aligned returns a name and the columns, aligned to the right.
+func aligned(name string, width int, columns []column, of func(*column) string) string {
+	text := name + strings.Repeat(" ", max(0, width-printable.Width(name)))
+	for i := range columns {
+		own := of(&columns[i])
+		text += "  " + strings.Repeat(" ", max(0, columns[i].width-printable.Width(own))) + own
+	}
+	return strings.TrimRight(text, " ")
+}
+
+// cutName shortens a name in its middle, because names differ at their ends.
+func cutName(name string, width int) string {
+	runes := []rune(name)
+	text := name
+	for keep := len(runes) - 1; keep > 0 && printable.Width(text) > width; keep-- {
+		text = string(runes[:(keep+1)/2]) + "…" + string(runes[len(runes)-keep/2:])
+	}
+	return text
+}

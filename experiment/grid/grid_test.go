@@ -1,0 +1,100 @@
+package grid
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/harness/testkit"
+)
+
+// gridTable is a table of so many rows and datasets, with four folds each.
+func gridTable(rows, datasets int) *result.Table {
+	t := &result.Table{}
+	for d := range datasets {
+		t.Datasets = append(t.Datasets, result.Dataset{Name: fmt.Sprint("dataset_", d), Folds: 4})
+	}
+	for r := range rows {
+		t.Rows = append(t.Rows, result.Row{Name: fmt.Sprintf("structrf preset=paper trees=%d", r)})
+		for d := range datasets {
+			for fold := range 4 {
+				t.Cells = append(t.Cells, result.Cell{Dataset: d, Row: r, Fold: fold, State: result.Missing})
+			}
+		}
+	}
+	return t
+}
+
+func TestGrid(t *testing.T) {
+	table := gridTable(2, 2)
+	table.Cells[0].State, table.Cells[1].State, table.Cells[4].State = result.Done, result.Running, result.Failed
+	g := Of(table)
+	want := strings.Join([]string{
+		"done/all   +running   !failed  dataset_0  dataset_1",
+		"structrf preset=paper trees=0     1/4 +1     0/4 !1",
+		"structrf preset=paper trees=1        0/4        0/4",
+	}, "\n")
+	if got := strings.Join(g.Lines(79, 24), "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	g.Move(0, 0, result.Running, result.Failed)
+	g.Move(0, 1, result.Failed, result.Running)
+	g.Move(0, 1, result.Running, result.Done)
+	g.Move(1, 1, result.Missing, result.Running)
+	if got, want := g.at, [][]experiment.Counts{{{Done: 1, Failed: 1, Missing: 2}, {Done: 1, Missing: 3}}, {{Missing: 4}, {Running: 1, Missing: 3}}}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestGridFits: whatever the terminal, no line is wider and no more lines are there; what has no room is
+// added up, so that no cell is lost, and rows that run or failed are shown first.
+func TestGridFits(t *testing.T) {
+	testkit.WithoutRace(t)
+	table := gridTable(40, 12)
+	for i := range table.Cells {
+		if c := &table.Cells[i]; c.Row == 37 {
+			c.State = result.Running
+		} else if c.Row == 30 {
+			c.State = result.Failed
+		}
+	}
+	g := Of(table)
+	for width := range 200 {
+		for _, height := range []int{0, 6, 7, 10, 24, 60} {
+			lines := g.Lines(width, height)
+			if (lines == nil) != (width < leastWidth || height < leastHeight) {
+				t.Fatalf("%d x %d: %d lines", width, height, len(lines))
+			}
+			if lines == nil {
+				continue
+			}
+			if len(lines) >= height {
+				t.Fatalf("%d lines of %d", len(lines), height)
+			}
+			all := 0
+			for i, line := range lines {
+				if n := len([]rune(line)); n > width {
+					t.Fatalf("%d columns of %d: %q", n, width, line)
+				}
+				if i == 0 {
+					continue
+				}
+				for _, field := range strings.Fields(line) {
+					var done, of int
+					if n, _ := fmt.Sscanf(field, "%d/%d", &done, &of); n == 2 {
+						all += of
+					}
+				}
+			}
+			if all != len(table.Cells) {
+				t.Fatalf("%d x %d: %d runs of %d:\n%s", width, height, all, len(table.Cells), strings.Join(lines, "\n"))
+			}
+		}
+	}
+	short := strings.Join(g.Lines(100, 8), "\n")
+	if !strings.Contains(short, "trees=37") || !strings.Contains(short, "trees=30") || !strings.Contains(short, "and 35 methods") {
+		t.Errorf("rows that run or failed are not shown:\n%s", short)
+	}
+}
