@@ -21,7 +21,7 @@ const maxLine = 64 << 20
 var errEnded = errors.New("the coordinator has ended the stream of changes")
 
 // follow reads the lines of a stream of changes until the stream ends and see has reported that
-// a line tells the end. It calls see with nil about every second while nothing changes. It opens the stream by the
+// the last line tells the end. It calls see with nil about every second while nothing changes. It opens the stream by the
 // rules of all requests. Once a line has come, it opens the stream again until ctx is done,
 // however long no coordinator answers.
 func follow[T any](ctx context.Context, c *Client, k *call, see func(line *T) (end bool)) error {
@@ -39,7 +39,7 @@ func follow[T any](ctx context.Context, c *Client, k *call, see func(line *T) (e
 					return fmt.Errorf("a line of the stream of changes cannot be read: %w", err)
 				}
 			}
-			end = see(line) || end
+			end = see(line)
 		}
 		if end {
 			return nil

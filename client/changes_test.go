@@ -81,12 +81,29 @@ func TestWatchWhileItIsSlow(t *testing.T) {
 		answer(w, http.StatusOK, protocol.JobInfo{ID: 3, State: protocol.Done})
 	})
 	c := connect(t, s.URL)
-	c.watchSilence = 100 * time.Millisecond
+	c.watchSilence = 500 * time.Millisecond
 	last, err := c.Watch(t.Context(), "3", func(*protocol.JobInfo) {
 		seen <- true
 		time.Sleep(2 * c.watchSilence)
 	})
 	if err != nil || last.State != protocol.Done || watches.Load() != 1 {
 		t.Errorf("%+v, %v after %d watches", last, err, watches.Load())
+	}
+}
+
+// TestWatchOfRepeatedExperiment: an experiment has not ended if a later line says that it goes on.
+func TestWatchOfRepeatedExperiment(t *testing.T) {
+	var asked atomic.Int32
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 {
+			io.WriteString(w, `{"name":"e","state":"cancelled"}`+"\n"+`{"name":"e","state":"running"}`+"\n")
+			flush(w)
+			panic(http.ErrAbortHandler)
+		}
+		answer(w, http.StatusOK, protocol.ExperimentLine{Experiment: protocol.Experiment{State: protocol.Done}})
+	})
+	last, err := connect(t, s.URL).Experiments().Watch(t.Context(), "e", true, func(*protocol.ExperimentLine) {})
+	if err != nil || last.State != protocol.Done || asked.Load() != 2 {
+		t.Errorf("%+v, %v after %d requests", last, err, asked.Load())
 	}
 }

@@ -200,7 +200,7 @@ func TestWatchLeavesWhoHangs(t *testing.T) {
 		answer(w, http.StatusOK, protocol.JobInfo{ID: 3, State: protocol.Done, Rounds: 2})
 	})
 	c := connect(t, hangs.URL, good.URL)
-	c.watchSilence = 50 * time.Millisecond
+	c.watchSilence = 500 * time.Millisecond
 	last, err := c.Watch(t.Context(), "3", func(*protocol.JobInfo) {})
 	if err != nil || last.Rounds != 2 || hung.Load() != 1 {
 		t.Errorf("got %+v, %v after %d watches that hung", last, err, hung.Load())
@@ -227,7 +227,7 @@ func TestWatchOverAThinLink(t *testing.T) {
 		}
 	})
 	c := connect(t, thin.URL)
-	c.watchSilence = 200 * time.Millisecond
+	c.watchSilence = 500 * time.Millisecond
 	ctx := testkit.Context(t)
 	last, err := c.Watch(ctx, "3", func(*protocol.JobInfo) {})
 	if err != nil || last.Rounds != 2 || watches.Load() != 1 {

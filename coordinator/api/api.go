@@ -132,7 +132,7 @@ func urgent(r *http.Request) bool {
 // streams reports whether a request is for a stream of changes.
 func streams(r *http.Request) bool {
 	path := r.URL.Path
-	return r.Method == http.MethodGet && strings.HasSuffix(path, "/changes") && (strings.HasPrefix(path, "/v1/jobs/") || strings.HasPrefix(path, "/v1/experiments/"))
+	return r.Method == http.MethodGet && strings.HasSuffix(path, "/changes") && strings.Count(path, "/") > 3 && (strings.HasPrefix(path, "/v1/jobs/") || strings.HasPrefix(path, "/v1/experiments/"))
 }
 
 // waits reports whether a request takes as long as something that it waits for.

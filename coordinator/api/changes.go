@@ -106,6 +106,9 @@ func (h *changeHandlers) stream(w http.ResponseWriter, r *http.Request, find fun
 		return
 	}
 	w.Header().Set("Content-Type", "application/jsonl")
+	if r.Method == http.MethodHead {
+		return
+	}
 	enc, conn := json.NewEncoder(w), http.NewResponseController(w)
 	beat := time.NewTicker(protocol.WatchBeat)
 	defer beat.Stop()
@@ -215,11 +218,12 @@ func (e *endedRuns) after(ctx context.Context, results *resultHandlers, of []*st
 		if k == nil || k.read == j || more {
 			continue
 		}
-		more = results.newStates(ctx, j, k.is, func(c protocol.CellState) {
+		var err error
+		more, err = results.newStates(ctx, j, k.is, func(c protocol.CellState) {
 			k.is[c.Task] = true
 			e.list = append(e.list, endedRun{j.ID, protocol.CellState{Task: c.Task, Failed: c.Failed, NotRun: c.NotRun}})
 		})
-		if !more {
+		if !more && err == nil { // after an error, as of a client that has left, the next look reads again
 			k.read = j
 		}
 	}

@@ -212,52 +212,38 @@ func (h *resultHandlers) statesOf(ctx context.Context, asked *runRange) (_ *prot
 }
 
 // newStates calls take with how runs of a job have ended that are not known, about a page of
-// them, and takes nothing twice if take makes them known. more is true if others may follow. A
-// run is left out if its outcome cannot be read now.
-func (h *resultHandlers) newStates(ctx context.Context, j *state.Job, known []bool, take func(protocol.CellState)) (more bool) {
+// them, and takes nothing twice if take makes them known. more is true if others may follow. No
+// outcome is read while the job is not done: the log says how runs ended.
+func (h *resultHandlers) newStates(ctx context.Context, j *state.Job, known []bool, take func(protocol.CellState)) (more bool, err error) {
 	if j.State == protocol.Done {
 		first := slices.Index(known, false)
 		if first < 0 {
-			return false
+			return false, nil
 		}
 		page, err := h.statesOf(ctx, &runRange{j, first, len(known)})
 		if err != nil {
-			return false
+			return false, err
 		}
 		for _, c := range page.States {
 			if !known[c.Task] {
 				take(c)
 			}
 		}
-		return page.Next > 0
+		return page.Next > 0, nil
 	}
-	page, bytes, get := new(statePage), uint64(0), h.getter(ctx, j)
+	taken := 0
 	for part := range j.RecordedFrom(j.Round+1, 0) {
 		run := int(part.Task)
 		if run >= len(known) || known[run] {
 			continue
 		}
-		if page.full() || bytes > maxFoldReads || ctx.Err() != nil {
-			more = true
-			break
+		if taken == protocol.CellStatesPage {
+			return true, nil
 		}
-		if !part.WasRun() {
-			page.skip(run)
-			continue
-		}
-		if !part.Failed {
-			_ = page.add(run, nil, part.Compute)
-			continue
-		}
-		bytes += part.Bytes
-		if b, err := get(part.Digest.String()); err == nil {
-			_ = page.add(run, b, part.Compute) // a run is left out if its outcome is damaged
-		}
+		taken++
+		take(protocol.CellState{Task: run, Failed: part.Failed, NotRun: !part.WasRun()})
 	}
-	for _, c := range page.States {
-		take(c)
-	}
-	return more
+	return false, nil
 }
 
 // fill adds runs that have ended to a page. next is the run to ask for next; 0: there is

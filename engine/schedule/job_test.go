@@ -197,6 +197,20 @@ func TestViewOfSharedWorker(t *testing.T) {
 	}
 }
 
+// TestViewOfLargerWorker: a task that waits for a slot is computed once its worker has more slots, although nothing ends.
+func TestViewOfLargerWorker(t *testing.T) {
+	st := newStage(t)
+	st.join("w", 1)
+	a := st.job(1, Options{})
+	a.begin(gatherRound(2))
+	for slots := 1; slots <= 2; slots++ {
+		st.join("w", slots)
+		if got := len(a.job.View(st.now).Running); got != slots {
+			t.Errorf("with %d slots, %d tasks are computed", slots, got)
+		}
+	}
+}
+
 // TestSpeculateBesideHeld: an idle worker is given a task that takes long, although a budget holds other tasks back.
 func TestSpeculateBesideHeld(t *testing.T) {
 	var b Budgets

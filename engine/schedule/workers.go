@@ -107,6 +107,7 @@ func (w *Workers) Hear(r Report, now time.Time) (changed, joined bool) {
 		changed, joined = true, true
 	}
 	at.heard, at.Report = now, r
+	at.start(now) // a process with more slots may have been started in its place
 	at.Shards = nil
 	if refused := w.refusal(at); refused != at.refused { // a process of another version was started meanwhile
 		at.refused = refused

@@ -23,6 +23,10 @@ var order = []protocol.JobState{protocol.Running, protocol.Queued, protocol.Paus
 func Of(jobs []Job) *protocol.Experiment {
 	x := &protocol.Experiment{Name: jobs[0].Experiment, State: jobs[0].State, Submitted: jobs[0].Submitted, Outline: jobs[0].Outline}
 	newest := make(map[string]*protocol.JobInfo) // of the last submission, by dataset
+	oldest := make(map[string]int)               // the first job, by contents of a dataset
+	for i := range jobs {
+		oldest[contents(jobs[i].JobInfo)] = i
+	}
 	var runs []Runs
 	at := make(map[[2]string]int) // in runs, by method and dataset
 	computing := 0
@@ -30,6 +34,10 @@ func Of(jobs []Job) *protocol.Experiment {
 		j := &jobs[i]
 		if newest[j.Dataset] == nil {
 			newest[j.Dataset] = j.JobInfo
+		}
+		again := j.CellsAgain
+		if oldest[contents(j.JobInfo)] == i { // the job that had these runs was deleted
+			again = 0
 		}
 		late := j.Submission != newest[j.Dataset].Submission || j.Submitted < newest[j.Dataset].Submitted
 		ended := j.Gathered - j.CellsNotRun
@@ -39,7 +47,7 @@ func Of(jobs []Job) *protocol.Experiment {
 			if over {
 				r.All = r.Ended
 			}
-			if j.CellsAgain == j.CellCount { // an earlier job has all of these runs, too
+			if again == j.CellCount { // an earlier job has all of these runs, too
 				r.Ended, r.All = r.Ended-r.All, 0
 			}
 			computing += len(r.Running)
@@ -51,7 +59,7 @@ func Of(jobs []Job) *protocol.Experiment {
 			}
 		}
 		if over && late {
-			ended -= min(ended, j.CellsAgain)
+			ended -= min(ended, again)
 			x.Done, x.Runs = x.Done+ended, x.Runs+ended
 			continue
 		}
@@ -59,7 +67,7 @@ func Of(jobs []Job) *protocol.Experiment {
 		if slices.Index(order, j.State) < slices.Index(order, x.State) {
 			x.State = j.State
 		}
-		x.Runs += j.CellCount - j.CellsAgain
+		x.Runs += j.CellCount - again
 		if late {
 			x.Runs -= j.CellsNotRun
 		} else {
@@ -70,7 +78,7 @@ func Of(jobs []Job) *protocol.Experiment {
 			if j.Error != "" {
 				x.Errors = append(x.Errors, fmt.Sprintf("job %s failed: %s", j.Name, j.Error))
 			}
-			x.Done += ended - min(ended, j.CellsAgain)
+			x.Done += ended - min(ended, again)
 			continue
 		case j.State == protocol.Done:
 			ended = j.CellCount - j.CellsNotRun
@@ -78,7 +86,7 @@ func Of(jobs []Job) *protocol.Experiment {
 			ended = max(j.Gathered, int(j.Progress.Step)) - j.CellsNotRun
 			x.Phases = append(x.Phases, j.Name+": "+j.Progress.Phase)
 		}
-		x.Done += ended - j.CellsAgain // they are not done until they have been run again
+		x.Done += ended - again // they are not done until they have been run again
 		if j.State == protocol.Running {
 			x.Waiting = cmp.Or(x.Waiting, j.Waiting)
 		}
@@ -88,6 +96,14 @@ func Of(jobs []Job) *protocol.Experiment {
 		x.SecondsLeft, x.EstimatedFrom = e.Seconds, e.From
 	}
 	return x
+}
+
+// contents names the contents of a job's dataset, which may have several names: by its digest if that is known.
+func contents(j *protocol.JobInfo) string {
+	if j.Job != nil {
+		return j.Job.Dataset
+	}
+	return j.Dataset
 }
 
 // add adds the runs of another job, of the same method and dataset. Only a job that has not ended knows the size of its

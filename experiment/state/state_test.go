@@ -45,6 +45,8 @@ func TestOf(t *testing.T) {
 		{[]protocol.JobInfo{some("b", protocol.Running, 2, 0, 0), some("b", protocol.Cancelled, 1, 3, 0)}, "running", 3, 7},
 		{[]protocol.JobInfo{some("b", protocol.Running, 2, 1, 3), job("b", protocol.Done, 1)}, "running", 2, 5},
 		{[]protocol.JobInfo{some("b", protocol.Done, 2, 0, 4), job("b", protocol.Done, 1)}, "done", 4, 4},
+		{[]protocol.JobInfo{some("b", protocol.Running, 2, 1, 4)}, "running", 1, 4}, // the earlier job was deleted
+		{[]protocol.JobInfo{some("b", protocol.Cancelled, 2, 1, 4), job("a", protocol.Done, 1)}, "cancelled", 5, 8},
 		{[]protocol.JobInfo{job("b", protocol.Done, 2), job("b", protocol.Cancelled, 1), job("a", protocol.Done, 1)}, "done", 8, 8},
 		{[]protocol.JobInfo{job("b", protocol.Done, 2), job("b", protocol.Failed, 1), job("a", protocol.Failed, 1)}, "failed", 4, 8},
 		{[]protocol.JobInfo{job("b", protocol.Failed, 2), job("b", protocol.Done, 1)}, "failed", 4, 8},
@@ -85,6 +87,17 @@ func TestEstimateOfJobs(t *testing.T) {
 	a.JobInfo.Waiting, a.Runs[0].Running = "", nil
 	if x = Of([]Job{a, b}); x.SecondsLeft != 0 || x.EstimatedFrom != "" {
 		t.Errorf("while nothing is computed: %+v", x)
+	}
+}
+
+// TestEstimateWithoutEarlierJob: if the job was deleted that had the runs before, an estimate counts them once.
+func TestEstimateWithoutEarlierJob(t *testing.T) {
+	j := Job{
+		&protocol.JobInfo{Name: "e.a", Experiment: "e", Dataset: "a", State: protocol.Running, CellCount: 3, CellsAgain: 3, Gathered: 1},
+		[]Runs{{Method: "m", Dataset: "a", All: 3, Ended: 1, Timed: 1, Seconds: 5, Running: []float64{1}}},
+	}
+	if x := Of([]Job{j}); x.EstimatedFrom != "from 1 of 3 runs" || x.SecondsLeft != 9 {
+		t.Errorf("%+v", x)
 	}
 }
 
