@@ -60,7 +60,7 @@ datasets:
   - {file: "it's first.csv", name: drawn, folds: {k: 3, seed: 9, repeats: 2}}
   - {file: "it's first.csv", name: sklearn, folds: {sklearn: 3, repeats: 2, only: [1]}}
   - {file: "it's first.csv", name: other, folds: {sklearn: 2, seed: 77}}
-  - {file: "it's first.csv", name: scaled, normalize: true, range: "1:3"}
+  - {file: "it's first.csv", name: scaled, normalize: yes, range: "1:3"}
 folds: {k: 3, repeats: 2, only: [2]}
 measures: [kl, spearman]
 methods:
