@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -147,5 +148,41 @@ func TestACoordinatorIsNotReadyBeforeItIsWhole(t *testing.T) {
 	testkit.Until(t, "the blob to count as missing", func() bool { return c.notReady() != nil })
 	if s := c.Shortage(); s.Oldest < missingGrace {
 		t.Errorf("not ready after %v", s.Oldest)
+	}
+}
+
+// A coordinator becomes complete while each state refers to a blob that is still on its way: such blobs come all the time while
+// an experiment runs.
+func TestBlobsOnTheirWayDoNotKeepACoordinatorFromBeingWhole(t *testing.T) {
+	folder, err := blobs.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := []byte("a blob")
+	var index atomic.Uint64
+	c := &copies{log: slog.New(slog.DiscardHandler)}
+	c.Fetcher = replica.NewFetcher(&replica.Blobs{Folder: folder}, func() replica.Referrer {
+		g := &grown{index: index.Add(1), refs: make(digests.Set)}
+		g.refs.Add(blobs.Sum(content))
+		g.refs.Add(blobs.Sum(fmt.Append(nil, g.index)))
+		return g
+	}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.becomeComplete(ctx, func(context.Context) (uint64, bool) { return 1, true })
+	}()
+	testkit.Until(t, "some looks", func() bool { return index.Load() > 5 })
+	if c.complete.Load() {
+		t.Fatal("complete without a blob of the first state")
+	}
+	if _, err := folder.Put(content); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if !c.complete.Load() {
+		t.Error("not complete, because of blobs of later states")
 	}
 }

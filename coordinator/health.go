@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,7 +42,7 @@ type copies struct {
 	*replica.Fetcher
 	state func() *state.State
 	log   *slog.Logger
-	// complete is true once this coordinator had, at some time since its start, all blobs
+	// complete is true once this coordinator had, at some time since its start, each blob
 	// of a state as recent as the leader's. Until then each missing blob counts at
 	// once.
 	complete atomic.Bool
@@ -58,19 +59,28 @@ func newCopies(s *store.Store, b *replica.Blobs, log *slog.Logger) *copies {
 	return c
 }
 
-// becomeComplete waits until this coordinator has all blobs of a state as recent as the
-// leader's, or ctx is done. applied returns the index up to which the leader has
+// becomeComplete waits until this coordinator has had each blob of one state as recent as
+// the leader's, or ctx is done. Blobs of later states do not count: while an experiment
+// runs, some of its newest results are always on their way. applied returns the index up to which the leader has
 // applied the log, or false if the leader does not answer.
 func (c *copies) becomeComplete(ctx context.Context, applied func(context.Context) (index uint64, ok bool)) {
 	target, known := uint64(0), false
+	var waits digests.Set // blobs of the first such state that were missing at each look since; nil: there was none
 	for ctx.Err() == nil {
 		if !known {
 			target, known = applied(ctx)
 		}
-		if s := c.Look(); known && s.Index >= target && s.Count == 0 && s.Folder == nil {
-			c.complete.Store(true)
-			c.log.Info("this coordinator has all blobs", "applied", s.Index)
-			return
+		if s := c.Look(); known && s.Index >= target && s.Folder == nil {
+			missing := c.Missing()
+			if waits == nil {
+				waits = missing
+			}
+			maps.DeleteFunc(waits, func(d digests.Digest, _ struct{}) bool { return !missing.Contains(d) })
+			if len(waits) == 0 {
+				c.complete.Store(true)
+				c.log.Info("this coordinator has all blobs", "applied", s.Index)
+				return
+			}
 		}
 		wait.For(ctx, completeEvery)
 	}

@@ -5,19 +5,19 @@ import "github.com/coppice-ldl/coppice/experiment/result"
 // Filling fills the table of a layout with one record after the other. It does not keep the outcomes, which take several
 // times as much memory as the table.
 type Filling struct {
-	Table  *result.Table
 	layout *Layout
-	cells  map[string][]int // numbers of the cells with a key
-	filled map[string]content
-	ended  map[string]int // how often
+	first  map[string]int32  // the number of the first cell with a key
+	next   []int32           // by cell: the number of the next one with the same key; 0: there is none
+	filled map[string]filled // of the runs that have a record
 }
 
-// Filling returns the table without records.
+// Filling returns the table of the layout, which it fills: there is no copy.
 func (l *Layout) Filling() *Filling {
-	f := &Filling{Table: l.bare(), layout: l, cells: make(map[string][]int, len(l.Keys)), filled: make(map[string]content, len(l.Keys)), ended: make(map[string]int, len(l.Keys))}
-	for i, key := range l.Keys {
-		if key != "" {
-			f.cells[key] = append(f.cells[key], i)
+	f := &Filling{layout: l, first: make(map[string]int32, len(l.Keys)), next: make([]int32, len(l.Keys)), filled: make(map[string]filled)}
+	for i := len(l.Keys) - 1; i >= 0; i-- {
+		if key := l.Keys[i]; key != "" {
+			f.next[i] = f.first[key]
+			f.first[key] = int32(i)
 		}
 	}
 	return f
@@ -26,21 +26,31 @@ func (l *Layout) Filling() *Filling {
 // Put fills the cells of a run, unless an earlier record of the run is as good: see BetterThan. counts is false then, and
 // has is false if the table does not have the run.
 func (f *Filling) Put(r *Record) (counts, has bool) {
-	cells, has := f.cells[r.Key]
-	f.ended[r.Key]++
+	i, has := f.first[r.Key]
 	before, again := f.filled[r.Key]
-	if counts = !again || r.content().betterThan(before); counts {
-		f.filled[r.Key] = r.content()
+	if counts = !again || r.content().betterThan(before.content); counts {
+		before.content = r.content()
 	}
-	for _, i := range cells {
-		c := &f.Table.Cells[i]
+	before.attempts++
+	f.filled[r.Key] = before
+	for cells := f.layout.Table.Cells; has; {
+		c := &cells[i]
 		if counts {
-			*c = f.layout.Table.Cells[i]
+			*c = result.Cell{Dataset: c.Dataset, Row: c.Row, Repeat: c.Repeat, Fold: c.Fold, State: result.Missing}
 			f.layout.fill(c, r)
 		}
 		if c.State == result.Failed {
-			c.Attempts = f.ended[r.Key]
+			c.Attempts = before.attempts
+		}
+		if i = f.next[i]; i == 0 {
+			break
 		}
 	}
 	return counts, has
+}
+
+// filled is the record that fills the cells of a run, and how many records there were.
+type filled struct {
+	content
+	attempts int
 }

@@ -100,7 +100,11 @@ func TestFilling(t *testing.T) {
 	whole := recordsOf(t, "")
 	kinds := []*Record{{Outcome: &pipeline.Outcome{Error: "why"}}, {Outcome: &pipeline.Outcome{Error: "once more"}}, {Outcome: &pipeline.Outcome{ModelDigest: "bare"}}, whole}
 	for order := range 4 * 4 * 4 {
-		records, f := make(map[string]*Record), l.Filling()
+		own, err := NewLayout(s, []*Plan{p}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, f := make(map[string]*Record), own.Filling()
 		for i, n := range []int{order % 4, order / 4 % 4, order / 16} {
 			r := *kinds[n]
 			r.Key, r.Seconds = l.Keys[0], float64(n)
@@ -113,7 +117,7 @@ func TestFilling(t *testing.T) {
 				t.Errorf("record %d counts: %v, want %v; the table has it: %v", n, counts, want, has)
 			}
 		}
-		if diff := cmp.Diff(l.Fill(records, nil), f.Table, cmpopts.EquateNaNs()); diff != "" {
+		if diff := cmp.Diff(l.Fill(records, nil), own.Table, cmpopts.EquateNaNs()); diff != "" {
 			t.Errorf("order %d: %s", order, diff)
 		}
 	}

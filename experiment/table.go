@@ -12,7 +12,8 @@ import (
 // Fill returns the table with the records of cells that ended; running are the keys of those
 // that are computed just now.
 func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *result.Table {
-	t := l.bare()
+	t := *l.Table
+	t.Cells = append([]result.Cell{}, l.Table.Cells...)
 	for i := range t.Cells {
 		key := l.Keys[i]
 		if r, ok := records[key]; ok && key != "" {
@@ -21,13 +22,6 @@ func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *resu
 			t.Cells[i].State = result.Running
 		}
 	}
-	return t
-}
-
-// bare returns the table with cells of its own.
-func (l *Layout) bare() *result.Table {
-	t := *l.Table
-	t.Cells = append([]result.Cell{}, l.Table.Cells...)
 	return &t
 }
 

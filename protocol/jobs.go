@@ -130,8 +130,12 @@ type JobInfo struct {
 	EvaluatedOn string             `json:"evaluated_on,omitempty"`
 }
 
-// CellsPage is the greatest number of runs in one answer, and in one blob of outcomes.
-const CellsPage = 1000
+// CellsPage is the greatest number of outcomes in one answer, and in one blob of outcomes. A leader has a page in memory
+// several times.
+const CellsPage = 250
+
+// CellStatesPage is the number of states of runs after which an answer ends. An answer may have the rest of a blob too.
+const CellStatesPage = 10_000
 
 // MaxCellModels bounds the runs of a job that keeps their models.
 const MaxCellModels = 10_000

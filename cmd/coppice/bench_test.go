@@ -72,7 +72,7 @@ func TestBenchExperiment(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for _, m := range r.Moments {
-		if m.List.Median < r.Version.Min/4 || m.Show.Median < r.Version.Min/4 || m.Leader < 1<<20 || m.Follower < 1<<20 || m.Worker < 1<<20 || m.Restart <= 0 {
+		if m.List.Median <= 0 || m.Show.Median <= 0 || m.Leader < 1<<20 || m.Follower < 1<<20 || m.Worker < 1<<20 || m.Restart <= 0 {
 			t.Errorf("%+v", m)
 		}
 	}

@@ -27,7 +27,7 @@ type watchedGrid struct {
 	of    string                          // the jobs and the outline that the grid is of
 	next  time.Time                       // the next reading
 	cells map[runOfJob][]*tables.Cell     // the cells of a run in the table; several if datasets have the same content
-	grid  *grid.Grid                       // nil: it was not read
+	grid  *grid.Grid                      // nil: it was not read
 }
 
 type runOfJob struct {

@@ -223,7 +223,7 @@ func (e *endedRuns) after(ctx context.Context, results *resultHandlers, of []*st
 			k.read = j
 		}
 	}
-	until := min(told+protocol.CellsPage, len(e.list))
+	until := min(told+protocol.CellStatesPage, len(e.list))
 	for _, run := range e.list[told:until] {
 		if n := len(page); n == 0 || page[n-1].Job != run.job {
 			page = append(page, protocol.EndedRuns{Job: run.job})

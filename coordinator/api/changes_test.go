@@ -2,12 +2,14 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -59,7 +61,7 @@ func (l *told) next() *protocol.ExperimentLine {
 				l.runs = append(l.runs, fmt.Sprint(of.Job, " ", c.Task, " ", c.Failed, " ", c.NotRun))
 			}
 		}
-		if n > protocol.CellsPage {
+		if n > protocol.CellStatesPage {
 			l.t.Errorf("a line has %d runs", n)
 		}
 		return x
@@ -111,7 +113,7 @@ func (s *study) blob(b []byte) string {
 func (s *study) record(job, run int, outcome []byte) string {
 	s.t.Helper()
 	digest := s.blob(outcome)
-	s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: s.epoch, Job: s.jobs[job].ID, Round: 1, Task: uint32(run), Of: 4, Digest: digest, Bytes: uint64(len(outcome))})
+	s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: s.epoch, Job: s.jobs[job].ID, Round: 1, Task: uint32(run), Of: 4, Digest: digest, Bytes: uint64(len(outcome)), Failed: bytes.Equal(outcome, failedOutcome)})
 	return digest
 }
 
@@ -180,12 +182,14 @@ func TestChangesOfAnExperiment(t *testing.T) {
 
 // TestPagesOfChanges: many runs come in several lines, of a job that is done in the last lines.
 func TestPagesOfChanges(t *testing.T) {
-	s := newStudy(t, 1, protocol.CellsPage/4+1)
-	runs := make([]uint32, protocol.CellsPage+3)
+	s := newStudy(t, 1, protocol.CellStatesPage/4+1)
+	runs := make([]uint32, protocol.CellStatesPage+3)
 	for u := range runs {
 		runs[u] = uint32(u)
 	}
-	s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: s.epoch, Job: s.jobs[0].ID, Round: 1, Tasks: runs})
+	for some := range slices.Chunk(runs, protocol.MaxWithheld) {
+		s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: s.epoch, Job: s.jobs[0].ID, Round: 1, Tasks: some})
+	}
 	l := s.follow("?runs=true")
 	began := time.Now()
 	l.until(len(runs))

@@ -245,6 +245,10 @@ func (h *resultHandlers) newStates(ctx context.Context, j *state.Job, known []bo
 			page.skip(run)
 			continue
 		}
+		if !part.Failed {
+			_ = page.add(run, nil, part.Compute)
+			continue
+		}
 		bytes += part.Bytes
 		if b, err := get(part.Digest.String()); err == nil {
 			_ = page.add(run, b, part.Compute) // a run is left out if its outcome is damaged
@@ -268,16 +272,21 @@ func (h *resultHandlers) fill(ctx context.Context, page runPage, asked *runRange
 	return h.fillRecorded(ctx, page, asked)
 }
 
-// fillStored reads the blob of a done job that has the outcome of the first run. A page
-// ends with its blob, so that one request reads one blob.
+// fillStored reads the blobs of a done job that have the outcomes. A page of outcomes ends with the blob of the first
+// one, so that one request reads one blob.
 func (h *resultHandlers) fillStored(ctx context.Context, page runPage, asked *runRange) (next int, err error) {
-	first := 0
+	first, bytes := 0, uint64(0)
 	for _, ref := range asked.job.Cells {
-		next = first + ref.Count
-		if asked.from >= next {
-			first = next
+		from := max(first, asked.from)
+		until := first + ref.Count
+		if from >= min(until, asked.until) {
+			first = until
 			continue
 		}
+		if bytes > 0 && (!page.brief() || page.full() || bytes+ref.Bytes > maxFoldReads) {
+			return from, nil
+		}
+		bytes += max(1, ref.Bytes)
 		b, err := h.blobs.Get(ctx, ref.Blob)
 		if err != nil {
 			return 0, err
@@ -289,7 +298,7 @@ func (h *resultHandlers) fillStored(ctx context.Context, page runPage, asked *ru
 		if took == nil {
 			took = make([]uint64, len(outcomes))
 		}
-		for run := asked.from; run < min(next, asked.until); run++ {
+		for run := from; run < min(until, asked.until); run++ {
 			outcome := outcomes[run-first]
 			if len(outcome) == 0 {
 				page.skip(run)
@@ -297,10 +306,7 @@ func (h *resultHandlers) fillStored(ctx context.Context, page runPage, asked *ru
 				return 0, err
 			}
 		}
-		if next < asked.until {
-			return next, nil
-		}
-		return 0, nil
+		first = until
 	}
 	return 0, nil
 }
@@ -407,7 +413,7 @@ func (p *statePage) skip(run int) {
 	p.States = append(p.States, protocol.CellState{Task: run, NotRun: true})
 }
 
-func (p *statePage) full() bool { return len(p.States) == protocol.CellsPage }
+func (p *statePage) full() bool { return len(p.States) >= protocol.CellStatesPage }
 
 // modelHandlers answer requests about models.
 type modelHandlers struct {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,7 +82,7 @@ func TestCellStates(t *testing.T) {
 func TestPagesOfStates(t *testing.T) {
 	s := newSite(t)
 	r := studyOf(s.put("art", 200), "t", 1)
-	r.Jobs[0].Job.Cells.Repeats = protocol.CellsPage/4 + 1
+	r.Jobs[0].Job.Cells.Repeats = protocol.CellStatesPage/4 + 1
 	list := s.study(r)
 	epoch := s.cfg.Store.State().Epoch()
 	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: list.Jobs[0].ID, State: protocol.Running, Time: 5})
@@ -93,16 +94,18 @@ func TestPagesOfStates(t *testing.T) {
 			t.Errorf("from %d: %d runs and then %d, want %d and %d", from, len(got.States), got.Next, cells, next)
 		}
 	}
-	units := make([]uint32, protocol.CellsPage+4)
+	units := make([]uint32, protocol.CellStatesPage+4)
 	for u := range units {
 		units[u] = uint32(u)
 	}
-	s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: list.Jobs[0].ID, Round: 1, Tasks: units})
-	check(0, protocol.CellsPage, protocol.CellsPage)
-	check(protocol.CellsPage, 4, 0)
+	for some := range slices.Chunk(units, protocol.MaxWithheld) {
+		s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: list.Jobs[0].ID, Round: 1, Tasks: some})
+	}
+	check(0, protocol.CellStatesPage, protocol.CellStatesPage)
+	check(protocol.CellStatesPage, 4, 0)
 	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: list.Jobs[0].ID, Outcome: json.RawMessage(`{}`), Time: 9})
-	check(0, protocol.CellsPage, protocol.CellsPage)
-	check(protocol.CellsPage+1, 3, 0)
+	check(0, protocol.CellStatesPage, protocol.CellStatesPage)
+	check(protocol.CellStatesPage+1, 3, 0)
 }
 
 // TestModelsOfEndedCells checks that a job that is not done, or was cancelled, has the

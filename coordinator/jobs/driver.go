@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/engine/schedule"
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/metrics"
@@ -292,20 +293,28 @@ func (d *driver) storeModel(ctx context.Context, model []byte, digest string) (*
 // storeRuns stores the outcomes of a job's runs, several in each blob, and the models of runs that the job keeps. took has the
 // nanoseconds of computing, by run.
 func (d *driver) storeRuns(ctx context.Context, o *pipeline.Outcome, took []uint64) (refs []protocol.CellsRef, models []protocol.ModelRef, err error) {
-	var parts [][]byte // of the next blob
-	bytes := 0
-	store := func(end int) error {
-		size := 8 + 8*len(parts) // allocated at once: it is several MB
-		for _, p := range parts {
-			size += 8 + len(p)
+	var w *blobs.Writer // of the next blob
+	defer func() {
+		if w != nil {
+			w.Close()
 		}
-		list := childjob.AppendCells(make([]byte, 0, size), parts, took[end-len(parts):end])
-		blob, err := d.m.cfg.Blobs.Put(ctx, list)
+	}()
+	count, buf := 0, []byte(nil) // the runs of the next blob
+	store := func(end int) error {
+		buf = childjob.AppendCells(buf[:0], nil, took[end-count:end])
+		_, err := w.Write(buf)
+		ref := protocol.CellsRef{BlobRef: protocol.BlobRef{Bytes: uint64(w.Size())}, Count: count}
+		if err == nil {
+			ref.Blob, err = w.Commit("")
+		}
+		if err == nil {
+			err = d.m.cfg.Blobs.Spread(ctx, ref.Blob, ref.Bytes)
+		}
 		if err != nil {
 			return fmt.Errorf("the results of runs could not be stored: %w", err)
 		}
-		refs = append(refs, protocol.CellsRef{BlobRef: protocol.BlobRef{Blob: blob, Bytes: uint64(len(list))}, Count: len(parts)})
-		parts, bytes = nil, 0
+		w.Close()
+		refs, w, count = append(refs, ref), nil, 0
 		return nil
 	}
 	for run := range o.CellCount {
@@ -316,14 +325,23 @@ func (d *driver) storeRuns(ctx context.Context, o *pipeline.Outcome, took []uint
 		if model != nil {
 			models = append(models, *model)
 		}
-		if len(parts) > 0 && (len(parts) == maxBlobRuns || bytes+len(part) > maxBlobBytes) {
+		if count == maxBlobRuns || count > 0 && w.Size()+int64(len(part)) > maxBlobBytes {
 			if err := store(run); err != nil {
 				return nil, nil, err
 			}
 		}
-		parts, bytes = append(parts, part), bytes+len(part)
+		if w == nil {
+			if w, err = d.m.cfg.Blobs.Writer(); err != nil {
+				return nil, nil, err
+			}
+		}
+		buf = childjob.AppendList(buf[:0], [][]byte{part})
+		if _, err := w.Write(buf); err != nil {
+			return nil, nil, fmt.Errorf("the results of runs could not be stored: %w", err)
+		}
+		count++
 	}
-	if len(parts) > 0 {
+	if count > 0 {
 		err = store(o.CellCount)
 	}
 	return refs, models, err

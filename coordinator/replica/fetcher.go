@@ -131,17 +131,26 @@ func (f *Fetcher) Shortage() Shortage {
 	return s
 }
 
+// Missing returns the blobs that the last look found missing, without those fetched since.
+func (f *Fetcher) Missing() digests.Set {
+	return f.missing(func(*missingBlob) bool { return true })
+}
+
 // Lost returns the missing blobs that each other coordinator says it lacks.
 func (f *Fetcher) Lost() digests.Set {
+	return f.missing(func(m *missingBlob) bool { return m.lost })
+}
+
+func (f *Fetcher) missing(which func(*missingBlob) bool) digests.Set {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	lost := make(digests.Set)
+	set := make(digests.Set)
 	for d, m := range f.queue.missing {
-		if m.lost {
-			lost[d] = struct{}{}
+		if which(m) {
+			set[d] = struct{}{}
 		}
 	}
-	return lost
+	return set
 }
 
 // Unavailable reports whether a blob is missing here and no other coordinator gave it: each lacks it, or does not

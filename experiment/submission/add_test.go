@@ -181,11 +181,11 @@ func TestStates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, without, err := e.Table(t.Context(), l)
+		got, leftOut, err := e.States(t.Context(), l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, leftOut, err := e.States(t.Context(), l)
+		want, without, err := e.Table(t.Context(), l) // fills l
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -112,7 +112,7 @@ func (e *Experiment) datasets() map[string]string {
 	return on
 }
 
-// Table fills the table of a layout with the runs that have ended. LeftOut are the runs that have ended and are not in
+// Table fills the table of the layout with the runs that have ended, and returns it. LeftOut are the runs that have ended and are not in
 // the layout.
 func (e *Experiment) Table(ctx context.Context, l *experiment.Layout) (t *result.Table, leftOut []result.Name, err error) {
 	filling, others := l.Filling(), make(map[string]result.Name)
@@ -126,7 +126,7 @@ func (e *Experiment) Table(ctx context.Context, l *experiment.Layout) (t *result
 			return nil, nil, err
 		}
 	}
-	return filling.Table, slices.SortedFunc(maps.Values(others), result.Name.Compare), nil
+	return l.Table, slices.SortedFunc(maps.Values(others), result.Name.Compare), nil
 }
 
 // eachRecord calls take with the record of each run of a job that has ended. With records, the outcomes have the learning

@@ -241,30 +241,27 @@ func (x *Experiment) wait(ctx context.Context, ended, of int) (*ExperimentMoment
 	}
 }
 
-// memory raises the memory of a moment to what the servers use now.
+// memory raises the memory of a moment to what the servers use now. A server that does not answer is passed over: it may be
+// restarting.
 func (x *Experiment) memory(ctx context.Context, m *ExperimentMoment) error {
 	info, err := x.Cluster.Client().Cluster(ctx)
 	if err != nil {
 		return err
 	}
-	look := func(address string, greatest *float64) error {
-		s, err := proc.Scrape(ctx, address)
-		*greatest = max(*greatest, s["process_resident_memory_bytes"])
-		return err
+	look := func(address string, greatest *float64) {
+		if s, err := proc.Scrape(ctx, address); err == nil {
+			*greatest = max(*greatest, s["process_resident_memory_bytes"])
+		}
 	}
 	for _, c := range info.Coordinators {
 		of := &m.Follower
 		if c.ID == info.Leader {
 			of = &m.Leader
 		}
-		if err := look(c.HTTP, of); err != nil {
-			return err
-		}
+		look(c.HTTP, of)
 	}
 	for _, w := range info.Workers {
-		if err := look(w.Metrics, &m.Worker); err != nil {
-			return err
-		}
+		look(w.Metrics, &m.Worker)
 	}
 	return nil
 }
