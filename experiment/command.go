@@ -86,7 +86,7 @@ func (c *Commands) Alone(run *result.Cell) (string, error) {
 		if at := c.at.File(path); at != "" {
 			return at, nil
 		}
-		return "", fmt.Errorf("the command needs the file %s of the spec, and only a command that is given the file of the spec knows where it is", path)
+		return "", fmt.Errorf("the command needs the file %s of the spec, which is not known here; name the spec where the experiment was submitted", path)
 	}
 	if c.at.Sets != nil {
 		set := c.at.Sets[run.Dataset]

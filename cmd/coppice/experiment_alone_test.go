@@ -155,6 +155,21 @@ func TestRunsAlone(t *testing.T) {
 	}
 }
 
+// TestRunOfShippedSpecAlone: the command of a run of a shipped spec names the file of the data from another folder, too.
+func TestRunOfShippedSpecAlone(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "first.csv", "x,label_a,label_b\n1,0.5,0.5\n2,0.5,0.5\n3,0.5,0.5\n")
+	write(t, dir, "second.csv", "x,label_a,label_b\n1,0.5,0.5\n2,0.5,0.5\n4,0.5,0.5\n")
+	t.Chdir(dir)
+	works(t, "experiment", "run", "small", "--local")
+	for folder, want := range map[string]string{dir: " --data first.csv ", t.TempDir(): " --data " + filepath.Join(dir, "first.csv") + " "} {
+		t.Chdir(folder)
+		if text := works(t, "experiment", "show", "small", "--dir", filepath.Join(dir, "small.experiment")); !strings.Contains(text, want) {
+			t.Errorf("in %s: %s, want %s", folder, text, want)
+		}
+	}
+}
+
 // TestFoldFlags: flags about folds that cannot be are refused, and the folds of a seed are those that the job's seed draws.
 func TestFoldFlags(t *testing.T) {
 	dir := t.TempDir()
