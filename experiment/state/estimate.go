@@ -31,7 +31,7 @@ type Estimate struct {
 }
 
 // EstimateOf estimates when the runs will have ended if slots of them are computed at a time. A run takes as long as
-// the mean of its method on its dataset. If no such run has ended, the times of the method on datasets of a similar size
+// the mean of its method on its dataset; runs that already take longer count in the mean. If no such run has ended, the times of the method on datasets of a similar size
 // count, scaled by their sizes. The time of another method never counts: without a time there is no estimate. But runs of a
 // method do not count if all that have ended failed, and the estimate says so.
 func EstimateOf(all []Runs, slots int) Estimate {
@@ -59,6 +59,7 @@ func EstimateOf(all []Runs, slots int) Estimate {
 			unknown = cmp.Or(unknown, r.Method+" on "+r.Dataset)
 			continue
 		}
+		one = r.meanWith(one)
 		left := float64(r.waiting()) * one
 		if r.waiting() > 0 {
 			longest = max(longest, one)
@@ -100,6 +101,18 @@ func EstimateOf(all []Runs, slots int) Estimate {
 		from += fmt.Sprintf("; without %s and %s more, because no run of them has ended well", failed[0], units.Count(n-1))
 	}
 	return Estimate{max(longest, total/float64(max(1, slots))), from}
+}
+
+// meanWith returns the mean time of a run, with the times so far of the runs that already take longer than mean.
+func (r *Runs) meanWith(mean float64) float64 {
+	n := max(1, r.Timed)
+	sum := float64(mean * float64(n))
+	for _, since := range r.Running {
+		if since > mean {
+			n, sum = n+1, sum+since
+		}
+	}
+	return sum / float64(n)
 }
 
 // lateShare is how long a run that is late takes yet, as a share of its time so far.

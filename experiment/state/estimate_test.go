@@ -25,7 +25,7 @@ func TestEstimateOf(t *testing.T) {
 		{"runs of an earlier submission", []Runs{{Method: "a", Dataset: "d", All: 4, Ended: 2}}, 1, Estimate{0, "no run of a on d has ended well yet"}},
 		{"not run", []Runs{{Method: "a", All: 10, Ended: 10}, {Method: "b", All: 4, Ended: 1, Timed: 1, Seconds: 5}}, 1, Estimate{15, "from 1 of 4 runs of b, which has most left"}},
 		{"the longest run", []Runs{{Method: "a", All: 10, Ended: 9, Timed: 9, Seconds: 90}}, 8, Estimate{10, "from 9 of 10 runs"}},
-		{"running", []Runs{{Method: "a", All: 4, Ended: 1, Timed: 1, Seconds: 10, Running: []float64{4, 20}}}, 1, Estimate{10 + 6 + 2, "from 1 of 4 runs"}},
+		{"running", []Runs{{Method: "a", All: 4, Ended: 1, Timed: 1, Seconds: 10, Running: []float64{4, 20}}}, 1, Estimate{15 + 11 + 2, "from 1 of 4 runs"}},
 		{"another dataset", []Runs{{Method: "a", All: 2, Ended: 2, Timed: 2, Seconds: 8, Size: 100}, {Method: "a", Dataset: "d", All: 1, Size: 300}}, 1, Estimate{12, "from 2 of 3 runs, scaled to the size of d"}},
 		{"other datasets, growing with the square", []Runs{
 			{Method: "a", All: 1, Ended: 1, Timed: 1, Seconds: 1, Size: 100}, {Method: "a", All: 1, Ended: 1, Timed: 1, Seconds: 4, Size: 200}, {Method: "a", Dataset: "d", All: 1, Size: 400},
