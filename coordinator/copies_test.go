@@ -164,7 +164,12 @@ func TestBlobsOnTheirWayDoNotKeepACoordinatorFromBeingWhole(t *testing.T) {
 	c.Fetcher = replica.NewFetcher(&replica.Blobs{Folder: folder}, func() replica.Referrer {
 		g := &grown{index: index.Add(1), refs: make(digests.Set)}
 		g.refs.Add(blobs.Sum(content))
-		g.refs.Add(blobs.Sum(fmt.Append(nil, g.index)))
+		for _, i := range []uint64{g.index - 1, g.index} {
+			g.refs.Add(blobs.Sum(fmt.Append(nil, i)))
+		}
+		if _, err := folder.Put(fmt.Append(nil, g.index-1)); err != nil { // it arrives while the next one is recorded
+			t.Error(err)
+		}
 		return g
 	}, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -184,5 +189,44 @@ func TestBlobsOnTheirWayDoNotKeepACoordinatorFromBeingWhole(t *testing.T) {
 	<-done
 	if !c.complete.Load() {
 		t.Error("not complete, because of blobs of later states")
+	}
+}
+
+// A coordinator that waits for blobs of a state waits for the blobs that take their place, if the state does not refer to them any
+// longer: the results of a job that has ended take the place of the results of its runs.
+func TestBlobsThatReplaceOthersAreWaitedFor(t *testing.T) {
+	folder, err := blobs.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes := []byte("the outcomes of all runs")
+	var index atomic.Uint64
+	c := &copies{log: slog.New(slog.DiscardHandler)}
+	c.Fetcher = replica.NewFetcher(&replica.Blobs{Folder: folder}, func() replica.Referrer {
+		g := &grown{index: index.Add(1), refs: make(digests.Set)}
+		if g.index <= 3 {
+			g.refs.Add(blobs.Sum([]byte("the outcome of a run")))
+		} else {
+			g.refs.Add(blobs.Sum(outcomes))
+		}
+		return g
+	}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.becomeComplete(ctx, func(context.Context) (uint64, bool) { return 1, true })
+	}()
+	testkit.Until(t, "some looks", func() bool { return index.Load() > 6 || c.complete.Load() })
+	if c.complete.Load() {
+		t.Error("complete without the outcomes of the job")
+	}
+	if _, err := folder.Put(outcomes); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if !c.complete.Load() {
+		t.Error("not complete with all blobs")
 	}
 }

@@ -72,8 +72,9 @@ func (c *copies) becomeComplete(ctx context.Context, applied func(context.Contex
 		}
 		if s := c.Look(); known && s.Index >= target && s.Folder == nil {
 			missing := c.Missing()
-			if waits == nil {
-				waits = missing
+			over := func(d digests.Digest) bool { return !missing.Contains(d) && !c.Has(d) } // no state refers to it any longer
+			if waits == nil || slices.ContainsFunc(slices.Collect(maps.Keys(waits)), over) {
+				waits = missing // other blobs may have taken its place, such as the results of a job that has ended
 			}
 			maps.DeleteFunc(waits, func(d digests.Digest, _ struct{}) bool { return !missing.Contains(d) })
 			if len(waits) == 0 {

@@ -76,8 +76,8 @@ func (c *Commands) Alone(run *result.Cell) (string, error) {
 	d, row, repeat := &c.spec.Datasets[i], &c.spec.Rows[run.Row], uint64(run.Repeat)
 	words := []string{"coppice", "train", "--local"}
 	flag := func(key, value string) {
-		if name := "--" + strings.ReplaceAll(key, "_", "-"); value == "" || value[0] == '-' || value == "true" || value == "false" {
-			words = append(words, name+"="+value) // a flag without a value, or a value that looks like a flag
+		if name := "--" + strings.ReplaceAll(key, "_", "-"); value == "" || value[0] == '-' {
+			words = append(words, name+"="+value) // a value that is empty, or looks like a flag
 		} else {
 			words = append(words, name, value)
 		}
@@ -86,7 +86,7 @@ func (c *Commands) Alone(run *result.Cell) (string, error) {
 		if at := c.at.File(path); at != "" {
 			return at, nil
 		}
-		return "", fmt.Errorf("the command needs the file %s of the spec, and only a command that is given the file of the spec knows where it is", path)
+		return "", fmt.Errorf("the command needs the file %s of the spec, which is not known here; name the spec where the experiment was submitted", path)
 	}
 	if c.at.Sets != nil {
 		set := c.at.Sets[run.Dataset]
@@ -107,7 +107,7 @@ func (c *Commands) Alone(run *result.Cell) (string, error) {
 					return "", err
 				}
 			}
-			flag(o.Key, o.Value)
+			words = append(words, "--"+strings.ReplaceAll(o.Key, "_", "-")+"="+o.Value) // a value such as yes may be of a flag without one
 		}
 	}
 	flag("algorithm", row.Algorithm)

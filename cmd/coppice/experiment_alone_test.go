@@ -60,7 +60,7 @@ datasets:
   - {file: "it's first.csv", name: drawn, folds: {k: 3, seed: 9, repeats: 2}}
   - {file: "it's first.csv", name: sklearn, folds: {sklearn: 3, repeats: 2, only: [1]}}
   - {file: "it's first.csv", name: other, folds: {sklearn: 2, seed: 77}}
-  - {file: "it's first.csv", name: scaled, normalize: true, range: "1:3"}
+  - {file: "it's first.csv", name: scaled, normalize: yes, range: "1:3"}
 folds: {k: 3, repeats: 2, only: [2]}
 measures: [kl, spearman]
 methods:
@@ -151,6 +151,21 @@ func TestRunsAlone(t *testing.T) {
 					t.Errorf("%v: %s: %q, want %q", args, table.CellName(c), c.Command, want)
 				}
 			}
+		}
+	}
+}
+
+// TestRunOfShippedSpecAlone: the command of a run of a shipped spec names the file of the data from another folder, too.
+func TestRunOfShippedSpecAlone(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "first.csv", "x,label_a,label_b\n1,0.5,0.5\n2,0.5,0.5\n3,0.5,0.5\n")
+	write(t, dir, "second.csv", "x,label_a,label_b\n1,0.5,0.5\n2,0.5,0.5\n4,0.5,0.5\n")
+	t.Chdir(dir)
+	works(t, "experiment", "run", "small", "--local")
+	for folder, want := range map[string]string{dir: " --data first.csv ", t.TempDir(): " --data " + filepath.Join(dir, "first.csv") + " "} {
+		t.Chdir(folder)
+		if text := works(t, "experiment", "show", "small", "--dir", filepath.Join(dir, "small.experiment")); !strings.Contains(text, want) {
+			t.Errorf("in %s: %s, want %s", folder, text, want)
 		}
 	}
 }

@@ -187,7 +187,7 @@ func (w *whatArg) readFound(a *app, at *whereabouts) (f *found, damaged []int, e
 		}
 	}
 	t, spec := c.Layout.Fill(c.Records, nil), ""
-	if at.is == isSpec {
+	if at.is == isSpec && at.spec != nil { // a shipped spec has no folder
 		spec = w.What
 	}
 	addCommandsHere(t, c.Layout, dir, spec)

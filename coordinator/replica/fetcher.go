@@ -136,6 +136,9 @@ func (f *Fetcher) Missing() digests.Set {
 	return f.missing(func(*missingBlob) bool { return true })
 }
 
+// Has reports whether a blob is here.
+func (f *Fetcher) Has(d digests.Digest) bool { return f.blobs.Folder.Has(d.String()) }
+
 // Lost returns the missing blobs that each other coordinator says it lacks.
 func (f *Fetcher) Lost() digests.Set {
 	return f.missing(func(m *missingBlob) bool { return m.lost })
