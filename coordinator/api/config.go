@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	experiments "github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -221,12 +222,13 @@ func unheard(err error) bool {
 // coordinator, after status 503, and after no other status.
 func statusOf(err error) int {
 	var system syscall.Errno
+	var request *experiments.RequestError
 	switch {
 	case errors.Is(err, errSlow):
 		return http.StatusRequestTimeout
 	case errors.Is(err, errBusy):
 		return http.StatusServiceUnavailable
-	case errors.Is(err, errBad), errors.Is(err, state.ErrInvalid):
+	case errors.Is(err, errBad), errors.Is(err, state.ErrInvalid), errors.As(err, &request):
 		return http.StatusBadRequest
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, blobs.ErrMissing):
 		return http.StatusNotFound

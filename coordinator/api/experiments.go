@@ -111,6 +111,12 @@ func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error
 
 // delete deletes an experiment that has ended, with its jobs: all of them or none.
 func (h *experimentHandlers) delete(r *http.Request) (any, error) {
+	select {
+	case h.deciding <- struct{}{}: // a submission that is decided counts on the runs of the experiment
+		defer func() { <-h.deciding }()
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
 	st := h.store.State()
 	list, err := jobsOf(st, r.PathValue("name"))
 	if err != nil {

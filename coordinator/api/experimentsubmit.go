@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -151,27 +150,23 @@ func (h *experimentHandlers) repeated(token string) (any, error) {
 // maxMistakes bounds the mistakes that an answer lists.
 const maxMistakes = 1000
 
-// planError marks the errors that come of a request.
+// planError lists the mistakes in a spec and its data.
 func planError(err error) error {
 	var mistakes experiment.Errors
-	var request *experiments.RequestError
-	switch {
-	case mistakes.Add(err):
-		d := &detailed{error: bad{err}}
-		if n := len(mistakes); n > 1 {
-			d.error = bad{fmt.Errorf("%d mistakes in the spec and its data", n)}
-		}
-		for _, one := range mistakes[:min(len(mistakes), maxMistakes)] {
-			d.mistakes = append(d.mistakes, one.Error())
-		}
-		if more := len(mistakes) - maxMistakes; more > 0 {
-			d.mistakes = append(d.mistakes, fmt.Sprintf("and %d more", more))
-		}
-		return d
-	case errors.As(err, &request):
-		return bad{err}
+	if !mistakes.Add(err) {
+		return err
 	}
-	return err
+	d := &detailed{error: bad{err}}
+	if n := len(mistakes); n > 1 {
+		d.error = bad{fmt.Errorf("%d mistakes in the spec and its data", n)}
+	}
+	for _, one := range mistakes[:min(len(mistakes), maxMistakes)] {
+		d.mistakes = append(d.mistakes, one.Error())
+	}
+	if more := len(mistakes) - maxMistakes; more > 0 {
+		d.mistakes = append(d.mistakes, fmt.Sprintf("and %d more", more))
+	}
+	return d
 }
 
 // orphanError refuses a submission after which reports have fewer runs.

@@ -136,7 +136,7 @@ func (e *Experiment) Retry(ctx context.Context, o Options) (*Submission, error) 
 			return nil, err
 		}
 		if len(sub.Jobs) > before && on[d.Name] == "" {
-			return nil, fmt.Errorf("experiment %s has no job on dataset %s; coppice experiment run SPEC submits its runs", e.Name, d.Name)
+			return nil, requestErrorf("experiment %s has no job on dataset %s; coppice experiment run SPEC submits its runs", e.Name, d.Name)
 		}
 	}
 	sub.Empty = len(sub.Jobs) == 0

@@ -23,16 +23,6 @@ type Cluster interface {
 	FindDataset(name string) *protocol.Dataset
 }
 
-// RequestError is an error of the request that is at no place of the spec.
-type RequestError struct{ error }
-
-func requestErrorf(format string, args ...any) error {
-	return &RequestError{fmt.Errorf(format, args...)}
-}
-
-// maxPath bounds the bytes of a path in a request. Each outline of the experiment has these paths.
-const maxPath = 4 << 10
-
 // Decide reads the spec of a request and decides which of its runs are added to the experiment. A check also takes datasets
 // that the cluster does not have, and its submission is not to be sent. The error is experiment.Errors if the spec or its
 // data have mistakes: all of them.

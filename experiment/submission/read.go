@@ -36,6 +36,16 @@ var ErrNone = errors.New("the cluster has no such experiment")
 // errUnread is the error of a blob that is perhaps not lost.
 var errUnread = errors.New("cannot be read now")
 
+// RequestError is an error of the request that is at no place of the spec.
+type RequestError struct{ error }
+
+func requestErrorf(format string, args ...any) error {
+	return &RequestError{fmt.Errorf(format, args...)}
+}
+
+// maxPath bounds the bytes of a path in a request. Each outline of the experiment has these paths.
+const maxPath = 4 << 10
+
 // Experiment is an experiment as a cluster has it.
 type Experiment struct {
 	Name   string
@@ -77,7 +87,7 @@ func (e *Experiment) outline(ctx context.Context) (*experiment.Outline, error) {
 	}
 	digest := e.Jobs[len(e.Jobs)-1].Outline
 	if digest == "" {
-		return nil, fmt.Errorf("the jobs of experiment %s do not have its list of runs; coppice experiment run SPEC records the list again", e.Name)
+		return nil, requestErrorf("the jobs of experiment %s do not have its list of runs; coppice experiment run SPEC records the list again", e.Name)
 	}
 	b, err := e.source.ReadBlob(ctx, digest)
 	if err != nil && !errors.Is(err, blobs.ErrMissing) {
