@@ -167,13 +167,14 @@ func (x *executor) compute(a *batch.Action) (next *batch.Action) {
 	j, w := x.jobs, a.Batch.Local.(*work)
 	j.busy.Add(1)
 	began := time.Now()
+	var took time.Duration
 	var err error
 	if a.Task == nil {
-		err = x.reduce(w, a.Index)
+		took, err = x.reduce(w, a.Index, began)
 	} else {
 		err = x.gather(w, a)
+		took = time.Since(began)
 	}
-	took := time.Since(began)
 	j.metrics.TaskSeconds.Observe(w.run.Kind, took.Seconds())
 	owner := w.job // w may serve another batch once the task has ended
 	if err == nil {
@@ -196,13 +197,12 @@ func (x *executor) compute(a *batch.Action) (next *batch.Action) {
 	return next
 }
 
-// reduce computes a task of a reduce round into the tree of its batch.
-func (x *executor) reduce(w *work, index int) error {
-	began := time.Now()
+// reduce computes a task of a reduce round into the tree of its batch, and returns how long that took.
+func (x *executor) reduce(w *work, index int, began time.Time) (took time.Duration, err error) {
 	w.mu.Lock()
 	p := w.tree.Partial()
 	w.mu.Unlock()
-	err := x.runKernel(p, w, index)
+	err = x.runKernel(p, w, index)
 	if errors.Is(err, engine.ErrNonFinite) {
 		// The memory of this machine may be bad, or the numbers diverge. The leader asks another
 		// worker to find out. Derived values may be the cause, and are made again.
@@ -213,15 +213,16 @@ func (x *executor) reduce(w *work, index int) error {
 	if spoil := x.jobs.cfg.Spoil; spoil != nil && err == nil {
 		spoil(unit, p, nil)
 	}
+	took = time.Since(began)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.took[index] = time.Since(began)
+	w.took[index] = took
 	if err != nil {
 		w.tree.Release(p)
-		return err
+		return took, err
 	}
 	_, err = w.tree.Put(0, int(unit), p)
-	return err
+	return took, err
 }
 
 const computing = "computing the task"

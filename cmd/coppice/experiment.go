@@ -108,13 +108,7 @@ func (c *experimentRunCmd) Run(a *app) error {
 	if !c.Local && (c.Threads != 0 || c.Dir != "") {
 		return usagef("--threads and --dir need --local: on a cluster, workers compute and the cluster keeps the results")
 	}
-	s, err := c.read()
-	if s != nil && err != nil {
-		return c.withData(a, s, err, c.Local)
-	}
-	if err == nil {
-		err = c.cellFlags.set(s)
-	}
+	s, err := c.readFor(a, &c.cellFlags, c.Local)
 	if err != nil {
 		return err
 	}
@@ -149,7 +143,7 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 		return a.printPlan(p)
 	}
 	a.note("%s of experiment %s submitted", plural(p.Runs, "run"), s.Name)
-	return watchAndReport(a, cl, s.Name, nil, c.Spec, &c.serverFlags, &c.reportFlags)
+	return watchAndReport(a, cl, s.Name, c.Spec, &c.serverFlags, &c.reportFlags)
 }
 
 // printPlan prints what a submission would add.

@@ -43,6 +43,18 @@ func (f *cellFlags) set(s *experiment.Spec) error {
 	return nil
 }
 
+// readFor reads the spec with the flags of a command. If the spec has mistakes, the error also lists mistakes in its data.
+func (s *specArg) readFor(a *app, flags *cellFlags, local bool) (*experiment.Spec, error) {
+	of, err := s.read()
+	if of != nil && err != nil {
+		return nil, s.withData(a, of, err, local)
+	}
+	if err == nil {
+		err = flags.set(of)
+	}
+	return of, err
+}
+
 // wants reports whether a cell that has ended is run again.
 func (f *cellFlags) wants(r *experiment.Record, of *experiment.Recorded) bool {
 	return f.RetryFailed && r.Outcome.Error != "" || f.RecordAgain && r.Lacks(of)
@@ -167,16 +179,17 @@ type clusterTable struct {
 	notes  []string // about runs that have ended and are not in the table
 }
 
-// tableThere reads the table of an experiment on a cluster so far, in a layout; nil: in the layout of the last submission.
-// bare: no values are read, but how each run has ended. spec is the file of the spec; empty: the command was not given it.
-func tableThere(a *app, cl *client.Client, name string, l *experiment.Layout, bare bool, spec string, f *serverFlags) (*clusterTable, error) {
+// tableThere reads the table of an experiment on a cluster so far, in the layout of the last submission. If bare is true, no
+// values are read, but how each run has ended. spec is the file of the spec; empty: the command was not given it.
+func tableThere(a *app, cl *client.Client, name string, bare bool, spec string, f *serverFlags) (*clusterTable, error) {
 	e, err := submission.Read(a.ctx, clusterSource{cl}, name)
 	if err == nil && len(e.Jobs) == 0 {
 		err = noExperiment(name)
 	}
-	if err == nil && l == nil {
-		l, err = e.Layout(a.ctx)
+	if err != nil {
+		return nil, err
 	}
+	l, err := e.Layout(a.ctx)
 	if err != nil {
 		return nil, err
 	}

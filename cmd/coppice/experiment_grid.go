@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/grid"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/submission"
@@ -19,9 +18,8 @@ const readAgain = 2 * time.Second
 // watchedGrid is the grid of an experiment on a cluster: the runs that have ended come with its changes, and what runs
 // there are is read when it has changed. Outcomes are not read.
 type watchedGrid struct {
-	cl     *client.Client
-	name   string
-	layout *experiment.Layout // of the spec; nil: the layout of the last submission is read
+	cl   *client.Client
+	name string
 
 	ended map[runOfJob]protocol.CellState // what is known of runs, whether they are in the grid or not
 	of    string                          // the jobs and the outline that the grid is of
@@ -60,11 +58,9 @@ func (w *watchedGrid) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l := w.layout
-	if l == nil {
-		if l, err = e.Layout(ctx); err != nil {
-			return err
-		}
+	l, err := e.Layout(ctx)
+	if err != nil {
+		return err
 	}
 	t := l.Fill(nil, nil)
 	at := make(map[string][]*tables.Cell, len(t.Cells))

@@ -14,10 +14,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// watchExperiment shows how far an experiment is until all of its jobs have ended, and returns how;
-// layout is that of its spec, or nil.
-func watchExperiment(a *app, cl *client.Client, name string, layout *experiment.Layout) (protocol.JobState, error) {
-	m, grid := a.newLiveMeter(), &watchedGrid{cl: cl, name: name, layout: layout, ended: make(map[runOfJob]protocol.CellState)}
+// watchExperiment shows how far an experiment is until all of its jobs have ended, and returns how.
+func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState, error) {
+	m, grid := a.newLiveMeter(), &watchedGrid{cl: cl, name: name, ended: make(map[runOfJob]protocol.CellState)}
 	defer m.clear()
 	cl.Faithful = true // the cluster keeps the jobs, however long it is away
 	x, err := cl.Experiments().Watch(a.ctx, name, m.live, func(x *protocol.ExperimentLine) {
@@ -151,16 +150,16 @@ func (c *experimentWatchCmd) Run(a *app) error {
 	}
 	defer cl.Close()
 	a.asks.patient(protocol.ClientRead)
-	return watchAndReport(a, cl, c.Name, nil, "", &c.serverFlags, &c.reportFlags)
+	return watchAndReport(a, cl, c.Name, "", &c.serverFlags, &c.reportFlags)
 }
 
 // watchAndReport waits for the end of an experiment and reports it as tableThere reads it.
-func watchAndReport(a *app, cl *client.Client, name string, layout *experiment.Layout, spec string, server *serverFlags, f *reportFlags) error {
-	end, err := watchExperiment(a, cl, name, layout)
+func watchAndReport(a *app, cl *client.Client, name, spec string, server *serverFlags, f *reportFlags) error {
+	end, err := watchExperiment(a, cl, name)
 	if err != nil {
 		return err
 	}
-	t, err := tableThere(a, cl, name, layout, false, spec, server)
+	t, err := tableThere(a, cl, name, false, spec, server)
 	if err != nil {
 		return err
 	}
@@ -299,13 +298,7 @@ type experimentExtendCmd struct {
 
 // Run implements `coppice experiment extend`.
 func (c *experimentExtendCmd) Run(a *app) error {
-	s, err := c.read()
-	if s != nil && err != nil {
-		return c.withData(a, s, err, false)
-	}
-	if err == nil {
-		err = c.cellFlags.set(s)
-	}
+	s, err := c.readFor(a, &c.cellFlags, false)
 	if err != nil {
 		return err
 	}

@@ -241,7 +241,7 @@ func (w *whatArg) there(a *app, at *whereabouts, bare bool) (*found, error) {
 	if at.is == isSpec {
 		spec = w.What
 	}
-	t, err := tableThere(a, cl, at.name, nil, bare, spec, &w.serverFlags)
+	t, err := tableThere(a, cl, at.name, bare, spec, &w.serverFlags)
 	if err != nil {
 		return nil, err
 	}

@@ -37,9 +37,9 @@ type specFlags struct {
 	Members      string   `group:"what" seldom:"" placeholder:"A,B" help:"Members of an ensemble, as for --set members=A,B. A member may have settings, such as structrf:trees=100."`
 	Steps        string   `group:"what" seldom:"" placeholder:"N" help:"Maximum number of steps, as for --set steps=N; early stopping may end training sooner."`
 	TestFraction string   `group:"test" placeholder:"F" help:"Fraction of the samples to hold out for testing."`
-	Folds        string   `group:"test" placeholder:"K" help:"Cross-validate with K folds. groups: leave one group out at a time (see --groups). sklearn:K: the folds of scikit-learn's KFold(K, shuffle=True) with --fold-seed as its random_state."`
+	Folds        string   `group:"test" placeholder:"K" help:"Cross-validate with K folds. groups: leave one group out at a time (see --groups). sklearn:K: as scikit-learn; see docs/reference/job-spec.md."`
 	FoldSeed     string   `group:"test" seldom:"" placeholder:"N" help:"Seed that draws the folds of --folds (default: --seed)."`
-	Fold         string   `group:"test" placeholder:"N" help:"Train only fold N of --folds or --split, counted from 0."`
+	Fold         string   `group:"test" seldom:"" placeholder:"N" help:"Train only fold N of --folds or --split, counted from 0."`
 	Split        string   `group:"test" placeholder:"FILE" help:"CSV file with columns row and fold: train once for each fold. Or a column row and, for each split, a column in which 1 marks the test samples."`
 	InitFrom     string   `group:"what" seldom:"" placeholder:"FILE|MODEL" help:"Initial weights of a network, as for --set init_from=FILE: a model file, an .npz file, or the name or digest of a model of the cluster."`
 	Measures     string   `group:"test" seldom:"" placeholder:"all" help:"all: also print Spearman, Jensen-Shannon, zero-one loss and error probability."`

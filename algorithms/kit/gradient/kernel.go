@@ -69,7 +69,8 @@ type Scratch struct {
 	Space  Workspace
 	Values Values
 
-	rows    []uint32  // positions among a unit's rows
+	rows    []uint32 // positions among a unit's rows
+	passes  passes
 	losses  []float64 // of the rows drawn for a step, or of the unit's validation rows
 	scaling scaling.Scratch
 }
@@ -113,7 +114,11 @@ func (k *Kernel) Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round
 // feature function's. Rows are taken in the order of drawing.
 func (k *Kernel) step(dst *round.Partial, u *round.Task, d *dataset.Data, l Loss, s *Scratch) {
 	refs, w, step := u.Rows(d), &s.Values.Weights, u.Steps[0]
-	s.rows = k.Draws.Draw(s.rows[:0], u, len(refs), step)
+	if p, ok := k.Draws.(Batches); ok {
+		s.rows = p.draw(s.rows[:0], u, len(refs), step, &s.passes)
+	} else {
+		s.rows = k.Draws.Draw(s.rows[:0], u, len(refs), step)
+	}
 	s.Batch = Gather(s.Batch[:0], s.rows, refs, d)
 	k.Function.Begin(dst, u, s.Batch, s.Block, s.Space)
 	dst.F64[0] = float64(len(s.Batch))
@@ -193,6 +198,32 @@ type Sampler interface {
 	Draw(dst []uint32, u *round.Task, n int, step uint64) []uint32
 }
 
+// passes keeps the permutation in which each unit draws: it serves many steps.
+type passes struct{ ofUnit []pass }
+
+type pass struct {
+	key    num.Key
+	number uint64
+	unit   int
+	perm   num.Permutation
+}
+
+// maxKept bounds the units whose permutations are kept.
+const maxKept = 1024
+
+// permutation returns the permutation of n rows in pass number of a unit, which is valid until the next call.
+func (p *passes) permutation(key num.Key, number uint64, unit, n int) *num.Permutation {
+	at := unit % maxKept
+	if at >= len(p.ofUnit) {
+		p.ofUnit = append(p.ofUnit, make([]pass, at+1-len(p.ofUnit))...)
+	}
+	o := &p.ofUnit[at]
+	if o.unit != unit || o.key != key || o.number != number || o.perm.Len() != uint64(n) {
+		*o = pass{key, number, unit, num.NewPermutation(key, number, uint32(unit), uint64(n))}
+	}
+	return &o.perm
+}
+
 // Batches draw by counter-based permutations (design section 8.3): a unit
 // walks through its n rows in the order of permutation (pass, unit), b_u rows a
 // step, and takes the permutation of its next pass when it has seen them all.
@@ -203,6 +234,10 @@ type Batches struct {
 
 // Draw implements Sampler.
 func (p Batches) Draw(dst []uint32, u *round.Task, n int, step uint64) []uint32 {
+	return p.draw(dst, u, n, step, new(passes))
+}
+
+func (p Batches) draw(dst []uint32, u *round.Task, n int, step uint64, kept *passes) []uint32 {
 	share := algorithms.BatchShare(u.ID, u.Of, p.Size)
 	if n == 0 || share == 0 {
 		return dst
@@ -211,7 +246,7 @@ func (p Batches) Draw(dst []uint32, u *round.Task, n int, step uint64) []uint32 
 	pass, offset := at/uint64(n), at%uint64(n)
 	dst = slices.Grow(dst, share)
 	for share > 0 {
-		perm := num.NewPermutation(p.Key, pass, uint32(u.ID), uint64(n))
+		perm := kept.permutation(p.Key, pass, u.ID, n)
 		k := min(share, n-int(offset))
 		dst = perm.Append(dst, offset, k)
 		share -= k
