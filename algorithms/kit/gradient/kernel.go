@@ -198,7 +198,7 @@ type Sampler interface {
 	Draw(dst []uint32, u *round.Task, n int, step uint64) []uint32
 }
 
-// passes keeps the permutation in which each unit draws: it serves many steps.
+// passes keeps the permutation of each unit. It serves many steps.
 type passes struct{ ofUnit []pass }
 
 type pass struct {
@@ -208,7 +208,7 @@ type pass struct {
 	perm   num.Permutation
 }
 
-// maxKept bounds the units whose permutations are kept.
+// maxKept bounds the permutations that are kept.
 const maxKept = 1024
 
 // permutation returns the permutation of n rows in pass number of a unit, which is valid until the next call.
