@@ -15,7 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// TestKeysOfMethod: the keys of all runs are those of their sub-jobs one by one, also if a seed, a setting or what is tested
+// TestKeysOfMethod: the keys of all runs equal the keys of their sub-jobs one by one, also if a seed, a setting or what is tested
 // looks like a mark.
 func TestKeysOfMethod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

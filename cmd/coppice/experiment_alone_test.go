@@ -28,7 +28,7 @@ func wordsOf(t *testing.T, line string) []string {
 	return words[1:]
 }
 
-// aloneSpec writes data and specs whose runs have folds of every kind.
+// aloneSpec writes data and specs with folds of every kind.
 func aloneSpec(t *testing.T, dir string) []string {
 	t.Helper()
 	artificialFile(t, dir, "it's first.csv", 60, 1)
@@ -170,7 +170,7 @@ func TestRunOfShippedSpecAlone(t *testing.T) {
 	}
 }
 
-// TestFoldFlags: flags about folds that cannot be are refused, and the folds of a seed are those that the job's seed draws.
+// TestFoldFlags: flags about folds that cannot be are refused, and a seed draws the same folds as the job's seed.
 func TestFoldFlags(t *testing.T) {
 	dir := t.TempDir()
 	artificialFile(t, dir, "x.csv", 30, 1)

@@ -24,7 +24,7 @@ func connected(t *testing.T, server string) *client.Client {
 	return cl
 }
 
-// TestWatchedGridSees: a cell that is not run is missing, one that failed is done once another job has it, and what was
+// TestWatchedGridSees: a cell that is not run is missing, a failed cell is done once another job has it, and what was
 // told again, or before the grid was read, counts once.
 func TestWatchedGridSees(t *testing.T) {
 	table := &tables.Table{Datasets: []tables.Dataset{{Name: "d"}}, Rows: []tables.Row{{Name: "r"}}, Cells: make([]tables.Cell, 3000)}

@@ -38,7 +38,7 @@ func (c *experimentRunCmd) layoutHere(a *app, s *experiment.Spec) ([]*loaded, *e
 	return sets, layout, err
 }
 
-// planHere says what a run in this process adds to the results of an earlier one, whose layout is before, or nil.
+// planHere says what a run in this process adds to the results of an earlier run. before is its layout, or nil.
 func (c *experimentRunCmd) planHere(s *experiment.Spec, before, l *experiment.Layout, records map[string]*experiment.Record) *protocol.ExperimentPlan {
 	o := l.OrphansOf(before, func(key string) bool { return records[key] != nil })
 	p := &protocol.ExperimentPlan{Name: s.Name, Orphaned: o.Count, Orphans: o.List, Refused: submission.Refusals(l.Table), Jobs: []protocol.JobInfo{}}

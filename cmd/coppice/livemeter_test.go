@@ -32,8 +32,7 @@ func TestLiveMeter(t *testing.T) {
 	}
 }
 
-// screenOf is what a terminal shows after some output: of the sequences it knows those that the meter
-// writes.
+// screenOf is what a terminal shows after some output. It knows the sequences that the meter writes.
 func screenOf(out *bytes.Buffer) string {
 	lines, line, column := [][]rune{nil}, 0, 0
 	text := []rune(out.String())

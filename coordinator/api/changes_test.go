@@ -82,7 +82,7 @@ func (l *told) until(runs int) (x *protocol.ExperimentLine) {
 	return x
 }
 
-// study is an experiment whose jobs run.
+// study is an experiment with running jobs.
 type study struct {
 	*site
 	epoch uint64

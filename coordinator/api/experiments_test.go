@@ -37,7 +37,7 @@ func (s *site) running(job uint64) *state.Job {
 	return s.cfg.Store.State().Job(job)
 }
 
-// TestRunsOf: the runs of a job are counted by method while it runs and when it is done, and those of a job that is done are the
+// TestRunsOf: the runs of a job are counted by method while it runs and when it is done. The runs of a job that is done are the
 // ground for the estimate of another dataset. Times of failed runs do not count.
 func TestRunsOf(t *testing.T) {
 	s := newSite(t)

@@ -152,7 +152,7 @@ methods:
 	}
 }
 
-// TestFoldsOfRequest: the folds of a file are a blob, whose list must be of the dataset's samples.
+// TestFoldsOfRequest: the folds of a file are a blob. Its list must be of the dataset's samples.
 func TestFoldsOfRequest(t *testing.T) {
 	s := newSite(t)
 	m := s.put("art", 30)

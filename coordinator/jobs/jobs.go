@@ -121,7 +121,7 @@ func (m *Manager) Run(ctx context.Context) {
 	}
 }
 
-// decide returns the jobs to start, in the order of submission, and the jobs whose drivers must stop: the job failed, was
+// decide returns the jobs to start, in the order of submission, and the jobs with drivers that must stop: the job failed, was
 // cancelled, deleted or paused, even if it was resumed since. The driver of a job that is done ends without that. decide
 // counts the jobs by state in counts, and is otherwise pure.
 func decide(jobs []*state.Job, drivers map[uint64]running, limit int, counts map[protocol.JobState]int) (start []*state.Job, stop []uint64) {

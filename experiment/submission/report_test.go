@@ -21,7 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// equalRuns is a cluster all of whose runs have one outcome.
+// equalRuns is a cluster that has one outcome for all runs.
 type equalRuns struct {
 	cluster
 	outcome protocol.CellOutcome

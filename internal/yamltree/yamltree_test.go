@@ -28,7 +28,7 @@ func TestFaults(t *testing.T) {
 }
 
 // FuzzMapping: no bytes make it panic or take much memory, and a fault says why.
-// TestLongPaths: a file whose nodes have long paths is refused before the parser keeps them.
+// TestLongPaths: a file with long paths of nodes is refused before the parser keeps them.
 func TestLongPaths(t *testing.T) {
 	long := Kind{Name: "a file", Bytes: 1 << 20, Brackets: 10_000, Looks: "is lines"}
 	const n = 16 << 10
