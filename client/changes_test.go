@@ -84,7 +84,7 @@ func TestWatchWhileItIsSlow(t *testing.T) {
 	c.watchSilence = 500 * time.Millisecond
 	last, err := c.Watch(t.Context(), "3", func(*protocol.JobInfo) {
 		seen <- true
-		time.Sleep(2 * c.watchSilence)
+		time.Sleep(2 * c.watchSilence) // a slow reader
 	})
 	if err != nil || last.State != protocol.Done || watches.Load() != 1 {
 		t.Errorf("%+v, %v after %d watches", last, err, watches.Load())

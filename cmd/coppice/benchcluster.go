@@ -85,7 +85,21 @@ func (c *benchClusterCmd) Run(a *app) error {
 }
 
 // measure starts the cluster, measures, and ends the cluster.
-func (c *benchClusterCmd) measure(a *app, name string, src dataset.Source, checks dataset.Checks) (err error) {
+func (c *benchClusterCmd) measure(a *app, name string, src dataset.Source, checks dataset.Checks) error {
+	var report *benchReport
+	err := a.onBenchCluster(c.Coordinators, c.Workers, []string{"--slots", "1"}, func(cluster *proc.Cluster, _, _ string) (err error) {
+		report, err = c.compare(a, cluster, name, src, checks)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(report, report.text)
+}
+
+// onBenchCluster starts a cluster of this program in a temporary folder, calls measure with the cluster, the folder and the
+// program's file, and ends the cluster. If measure fails, the last lines of the logs are printed.
+func (a *app) onBenchCluster(coordinators, workers int, workerArgs []string, measure func(cluster *proc.Cluster, dir, exe string) error) (err error) {
 	dir, err := tempdir.Make("bench")
 	if err != nil {
 		return err
@@ -97,20 +111,14 @@ func (c *benchClusterCmd) measure(a *app, name string, src dataset.Source, check
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, quickReady)
 	defer cancel()
-	cluster, err := proc.Start(ctx, proc.Config{
-		Exe: exe, Dir: dir.Path, Coordinators: c.Coordinators, Workers: c.Workers, WorkerArgs: []string{"--slots", "1"},
-	})
+	cluster, err := proc.Start(ctx, proc.Config{Exe: exe, Dir: dir.Path, Coordinators: coordinators, Workers: workers, WorkerArgs: workerArgs})
 	if err != nil {
 		return err
 	}
-	report, err := c.compare(a, cluster, name, src, checks)
-	if err != nil && a.ctx.Err() == nil {
+	if err = measure(cluster, dir.Path, exe); err != nil && a.ctx.Err() == nil {
 		cluster.Tail(a.stderr, quickTail)
 	}
-	if err = errors.Join(err, cluster.Close()); err != nil {
-		return err
-	}
-	return a.print(report, report.text)
+	return errors.Join(err, cluster.Close())
 }
 
 // echoCmd is the other end of a measurement of transfers.
@@ -272,7 +280,7 @@ type experimentReport struct {
 }
 
 // Run implements `coppice bench experiment`.
-func (c *benchExperimentCmd) Run(a *app) (err error) {
+func (c *benchExperimentCmd) Run(a *app) error {
 	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
 		return usagef("--coordinators %d: want 1, 3 or 5", n)
 	}
@@ -281,33 +289,19 @@ func (c *benchExperimentCmd) Run(a *app) (err error) {
 			return usagef("--%s %d: want at least 1", flag, n)
 		}
 	}
-	dir, err := tempdir.Make("bench")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, dir.Remove()) }()
-	exe, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(a.ctx, quickReady)
-	defer cancel()
-	cluster, err := proc.Start(ctx, proc.Config{Exe: exe, Dir: dir.Path, Coordinators: c.Coordinators, Workers: c.Workers})
-	if err != nil {
-		return err
-	}
 	m := newMeter(a.stderr)
 	defer m.clear()
-	x := &bench.Experiment{
-		Cluster: cluster, Exe: exe, Dir: dir.Path, Repeats: c.Repeats, Times: c.Times,
-		Note: func(format string, args ...any) { m.show(fmt.Sprintf(format, args...)) },
-	}
-	t, err := x.Measure(a.ctx)
-	m.clear()
-	if err != nil && a.ctx.Err() == nil {
-		cluster.Tail(a.stderr, quickTail)
-	}
-	if err = errors.Join(err, cluster.Close()); err != nil {
+	var t *bench.ExperimentTimes
+	err := a.onBenchCluster(c.Coordinators, c.Workers, nil, func(cluster *proc.Cluster, dir, exe string) (err error) {
+		x := &bench.Experiment{
+			Cluster: cluster, Exe: exe, Dir: dir, Repeats: c.Repeats, Times: c.Times,
+			Note: func(format string, args ...any) { m.show(fmt.Sprintf(format, args...)) },
+		}
+		t, err = x.Measure(a.ctx)
+		m.clear()
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	r := &experimentReport{kindExperiment, speed.ThisMachine(), speed.Versions(), c.Coordinators, c.Workers, c.Times, *t}

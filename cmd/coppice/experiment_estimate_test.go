@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -136,7 +137,7 @@ type aRun struct {
 // ended. Workers join meanwhile.
 func (of *estimated) follow(t *testing.T, c *proc.Cluster) (looks []look, done map[aRun]time.Time) {
 	done = make(map[aRun]time.Time)
-	for joined := false; ; time.Sleep(100 * time.Millisecond) {
+	for joined := false; ; _ = wait.For(t.Context(), 100*time.Millisecond) {
 		x, err := c.Client().Experiments().Show(t.Context(), of.name)
 		if client.IsNotFound(err) {
 			continue

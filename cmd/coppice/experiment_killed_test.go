@@ -19,6 +19,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -256,7 +257,7 @@ func (k *killed) killServers() (int, error) {
 			}
 			names = append(names, n.Name)
 		}
-		time.Sleep(b.down)
+		time.Sleep(b.down) // for so long there is nobody
 		for _, n := range b.nodes {
 			if err := n.Restart(); err != nil {
 				return i, err
@@ -277,7 +278,7 @@ func (k *killed) reach(share float64) (*protocol.Experiment, error) {
 		case k.t.Context().Err() != nil:
 			return x, err
 		}
-		time.Sleep(50 * time.Millisecond)
+		_ = wait.For(k.t.Context(), 50*time.Millisecond)
 	}
 }
 

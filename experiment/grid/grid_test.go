@@ -48,8 +48,8 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// TestGridFits: whatever the terminal, no line is wider and no more lines are there; what has no room is
-// added up, so that no cell is lost, and rows that run or failed are shown first.
+// TestGridFits: no line is wider than the terminal, and the lines fit into its height. Methods and datasets without room are
+// added up, so that each run counts. Methods with running or failed runs are shown first.
 func TestGridFits(t *testing.T) {
 	testkit.WithoutRace(t)
 	table := gridTable(40, 12)

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/speed"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -307,7 +308,7 @@ func (x *Experiment) restart(ctx context.Context, n *proc.Node) (seconds float64
 		} else if ctx.Err() != nil {
 			return 0, errors.Join(ctx.Err(), err)
 		}
-		time.Sleep(readyEvery)
+		_ = wait.For(ctx, readyEvery) // the next look tells that ctx is done
 	}
 }
 
@@ -355,6 +356,6 @@ func (x *Experiment) restartAll(ctx context.Context, runs int) (seconds float64,
 		if ctx.Err() != nil || err == nil {
 			return 0, errors.Join(ctx.Err(), err)
 		}
-		time.Sleep(readyEvery)
+		_ = wait.For(ctx, readyEvery) // the next look tells that ctx is done
 	}
 }
