@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/overview"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/shipped"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -149,7 +149,7 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 // printPlan prints what a submission would add.
 func (a *app) printPlan(p *protocol.ExperimentPlan) error {
 	return a.print(p, func(w io.Writer) {
-		for _, line := range planLines(p) {
+		for _, line := range overview.Plan(p) {
 			fmt.Fprintln(w, line)
 		}
 	})
@@ -183,7 +183,8 @@ func (c *experimentShowCmd) Run(a *app) error {
 		return printSpec(a, f.table.Name, f.text)
 	}
 	return a.print(shownExperiment{f.table.Name, f.state, experiment.Count(f.table), f.skipped, f.notes, f.table}, func(w io.Writer) {
-		f.write(w, c.said(a))
+		o := overview.Overview{Table: f.table, State: f.state, Skipped: f.skipped, Notes: f.notes, Report: "coppice experiment report " + c.said(a)}
+		o.Write(w)
 	})
 }
 
@@ -193,130 +194,6 @@ func printSpec(a *app, name, text string) error {
 		Name string `json:"name"`
 		Text string `json:"text"`
 	}{name, text}, func(w io.Writer) { fmt.Fprint(w, text) })
-}
-
-func (f *found) write(w io.Writer, what string) {
-	t := f.table
-	lines := [][2]string{{"experiment", t.Name}, {"runs", cellCounts(experiment.Count(t))}}
-	if f.state != "" {
-		lines = append(lines, [2]string{"state", f.state})
-	}
-	if len(f.skipped) > 0 {
-		lines = append(lines, [2]string{"skipped", strings.Join(f.skipped, ", ")})
-	}
-	if t.Spec != nil {
-		lines = append(lines, [2]string{"spec", fmt.Sprintf("%s, SHA-256 %.12s", t.Spec.File, t.Spec.Digest)})
-		if t.Spec.Data != "" {
-			lines = append(lines, [2]string{"data", t.Spec.Data})
-		}
-	}
-	pairs(w, lines)
-	for _, text := range f.notes {
-		fmt.Fprintf(w, "note: %s\n", text)
-	}
-	for _, f := range failuresOf(t) {
-		fmt.Fprintf(w, "failed: %s\n", f.text)
-		switch {
-		case f.command != "":
-			fmt.Fprintf(w, "  to train a run alone: %s\n", f.command)
-		case f.noCommand != "":
-			fmt.Fprintf(w, "  no command to train a run alone: %s\n", f.noCommand)
-		}
-	}
-	for _, cells := range experiment.NotRun(t) {
-		fmt.Fprintf(w, "missing: %s\n", cells)
-	}
-	progress := newTable(w, []string{"dataset", "method", "done", "failed", "missing"}, 3, 4, 5)
-	for _, r := range rowCounts(t) {
-		progress.AppendRow(rowOf(r.dataset, r.row, count(r.Done), count(r.Failed), count(r.Missing+r.Running)))
-	}
-	fmt.Fprintln(w)
-	progress.Render()
-	fmt.Fprintf(w, "\nto see the measures: coppice experiment report %s\n", what)
-}
-
-// rowCount is how far a row is on a dataset.
-type rowCount struct {
-	dataset, row string
-	experiment.Counts
-}
-
-// rowCounts counts the cells of each row on each dataset.
-func rowCounts(t *tables.Table) (list []*rowCount) {
-	type pair struct{ dataset, row int }
-	at := make(map[pair]*rowCount)
-	for i := range t.Cells {
-		c := &t.Cells[i]
-		p := pair{c.Dataset, c.Row}
-		if at[p] == nil {
-			at[p] = &rowCount{dataset: t.Datasets[c.Dataset].Name, row: t.Rows[c.Row].Name}
-			list = append(list, at[p])
-		}
-		at[p].Add(c.State)
-	}
-	return list
-}
-
-func cellCounts(n experiment.Counts) string {
-	text := fmt.Sprintf("%s done", count(n.Done))
-	for _, more := range []struct {
-		n    int
-		word string
-	}{{n.Running, "running"}, {n.Failed, "failed"}, {n.Missing, "missing"}} {
-		if more.n > 0 {
-			text += fmt.Sprintf(", %s %s", count(more.n), more.word)
-		}
-	}
-	return text
-}
-
-// maxFailures bounds the failures that are named.
-const maxFailures = 20
-
-// failedRuns is the failed runs of one method on one dataset with one error.
-type failedRuns struct {
-	text               string
-	command, noCommand string // of the first of them
-}
-
-func failuresOf(t *tables.Table) (list []failedRuns) {
-	type where struct {
-		dataset, row int
-		why          string
-	}
-	type counts struct {
-		where
-		runs, attempts int
-		first          *tables.Cell
-	}
-	at := make(map[where]*counts)
-	var order []*counts
-	for i := range t.Cells {
-		c := &t.Cells[i]
-		if c.State != tables.Failed {
-			continue
-		}
-		own := where{c.Dataset, c.Row, c.Error}
-		if at[own] == nil {
-			at[own] = &counts{where: own, first: c}
-			order = append(order, at[own])
-		}
-		at[own].runs, at[own].attempts = at[own].runs+1, at[own].attempts+c.Attempts
-	}
-	for i, n := range order {
-		if i == maxFailures {
-			return append(list, failedRuns{text: fmt.Sprintf("and %s more; -o json lists all", count(len(order)-i))})
-		}
-		runs := plural(n.runs, "run")
-		if n.attempts > 0 { // otherwise they were refused
-			runs += ", " + plural(n.attempts, "attempt")
-		}
-		list = append(list, failedRuns{
-			fmt.Sprintf("%s, %s (%s): %s", t.Datasets[n.dataset].Name, t.Rows[n.row].Name, runs, n.why),
-			n.first.Command, n.first.NoCommand,
-		})
-	}
-	return list
 }
 
 type experimentReportCmd struct {

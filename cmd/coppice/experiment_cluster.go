@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/overview"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/state"
 	"github.com/coppice-ldl/coppice/experiment/submission"
@@ -244,31 +245,9 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *
 	return p, nil
 }
 
-// maxOrphans bounds the lines about orphaned runs.
-const maxOrphans = 20
-
-// planLines says what a submission adds to an experiment.
-func planLines(p *protocol.ExperimentPlan) (list []string) {
-	list = append(list, fmt.Sprintf("experiment %s: %s, %s kept, %s orphaned", p.Name, plural(p.Runs, "new run"), count(p.Kept), count(p.Orphaned)))
-	for _, change := range p.Changes {
-		list = append(list, "changed: "+change)
-	}
-	for i, orphans := range p.Orphans {
-		if i == maxOrphans {
-			list = append(list, fmt.Sprintf("orphaned: %s more; -o json lists all", count(len(p.Orphans)-i)))
-			break
-		}
-		list = append(list, "orphaned: "+orphans)
-	}
-	for _, refused := range p.Refused {
-		list = append(list, "refused: "+refused)
-	}
-	return append(list, p.Notes...)
-}
-
 // agree asks on a terminal whether runs may be orphaned.
 func (a *app) agree(p *protocol.ExperimentPlan) error {
-	a.noteAll(planLines(p))
+	a.noteAll(overview.Plan(p))
 	refused := fmt.Errorf("nothing was submitted: the spec lacks %s of the last run of experiment %s; --yes leaves them out of reports, another name keeps both experiments",
 		plural(p.Orphaned, "run"), p.Name)
 	in, ok := a.stdin.(*os.File)

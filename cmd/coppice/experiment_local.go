@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/grid"
+	"github.com/coppice-ldl/coppice/experiment/overview"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/runner"
 	"github.com/coppice-ldl/coppice/experiment/submission"
@@ -189,7 +190,7 @@ func (c *experimentRunCmd) compute(a *app, t *tables.Table, works []*runner.Work
 				told = true
 				a.note("about %s in all, estimated from the first run of each method on each dataset", duration(time.Since(began).Seconds()+left))
 			}
-			m.showAll(statusLine(s), g.Lines)
+			m.showAll(overview.LocalLine(s), g.Lines)
 		},
 	})
 }
@@ -216,13 +217,4 @@ func foldOf(c *experiment.Cell) string {
 		return fmt.Sprintf("repeat %d, fold %d", c.Repeat, c.Fold)
 	}
 	return fmt.Sprintf("fold %d", c.Fold)
-}
-
-// statusLine describes how far a run is.
-func statusLine(s runner.Status) string {
-	text := fmt.Sprintf("%3.0f %%  %s of %s runs, %s running", 100*float64(s.Done+s.Failed)/float64(max(1, s.Cells)), count(s.Done+s.Failed), count(s.Cells), count(s.Running))
-	if s.Failed > 0 {
-		text += fmt.Sprintf(", %s failed", count(s.Failed))
-	}
-	return text + eta(s.Estimate)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/experiment"
-	"github.com/coppice-ldl/coppice/experiment/state"
+	"github.com/coppice-ldl/coppice/experiment/overview"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -26,7 +26,7 @@ func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState,
 		if m.live {
 			grid.see(a.ctx, x)
 		}
-		m.showAll(experimentLine(&x.Experiment), grid.lines)
+		m.showAll(overview.Line(&x.Experiment), grid.lines)
 	})
 	if client.IsNotFound(err) {
 		return "", noExperiment(name)
@@ -38,39 +38,6 @@ func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState,
 		a.note("%s", text)
 	}
 	return x.State, nil
-}
-
-// experimentLine describes how far an experiment is.
-func experimentLine(x *protocol.Experiment) string {
-	text := fmt.Sprintf("%3.0f %%  %s of %s runs", 100*float64(x.Done)/float64(max(1, x.Runs)), count(x.Done), count(x.Runs))
-	if x.NotRun > 0 {
-		text += fmt.Sprintf(", %s not run", count(x.NotRun))
-	}
-	text += eta(state.Estimate{Seconds: x.SecondsLeft, From: x.EstimatedFrom})
-	if len(x.Phases) > 0 {
-		text += "  " + x.Phases[0]
-	}
-	if len(x.Phases) > 1 {
-		text += fmt.Sprintf(" and %s more", count(len(x.Phases)-1))
-	}
-	if x.State == protocol.Paused {
-		text += "  paused; to go on: coppice experiment resume " + x.Name
-	}
-	if x.Waiting != "" {
-		text += "  waits: " + x.Waiting
-	}
-	return text
-}
-
-// eta describes when an experiment ends, and how this is known.
-func eta(e state.Estimate) string {
-	switch {
-	case e.From == "":
-		return ""
-	case e.Seconds == 0:
-		return "  no ETA yet: " + e.From
-	}
-	return fmt.Sprintf("  ETA %s, %s", duration(e.Seconds), e.From)
 }
 
 func leftExperiment(name string, err error) error {
