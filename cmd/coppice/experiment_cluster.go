@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -15,8 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/overview"
-	tables "github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/experiment/state"
+	"github.com/coppice-ldl/coppice/experiment/remote"
 	"github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -145,69 +143,18 @@ func noExperiment(name string) error {
 	return absent{fmt.Errorf("the cluster has no experiment %q; coppice experiment list shows its experiments", name)}
 }
 
-// clusterSource reads experiments from a cluster.
-type clusterSource struct{ *client.Client }
-
-// ExperimentJobs implements submission.Source.
-func (s clusterSource) ExperimentJobs(ctx context.Context, experiment string) ([]protocol.JobInfo, error) {
-	list, err := s.ListJobs(ctx, protocol.JobQuery{Experiment: experiment, Sort: "submitted", Full: true})
-	if err != nil {
-		return nil, err
+// readThere reads an experiment from a cluster so far. If bare is true, no values are read, but how each run has ended. spec is
+// the file of the spec; empty: the command was not given it.
+func (f *serverFlags) readThere(a *app, cl *client.Client, name string, bare bool, spec string) (*remote.Experiment, error) {
+	o := remote.Options{StatesOnly: bare, Spec: spec}
+	if a.given["server"] {
+		o.Flags = []string{"--server", strings.Join(f.Server, ",")}
 	}
-	return list.Jobs, nil
-}
-
-// Outcomes implements submission.Source.
-func (s clusterSource) Outcomes(ctx context.Context, job uint64, records bool, take func(protocol.CellOutcome) error) error {
-	return s.Experiments().Outcomes(ctx, job, records, take)
-}
-
-// RunStates implements submission.Source.
-func (s clusterSource) RunStates(ctx context.Context, job uint64, take func(protocol.CellState) error) error {
-	return s.Experiments().States(ctx, job, 0, math.MaxInt32, take)
-}
-
-// ReadBlob implements submission.Source.
-func (s clusterSource) ReadBlob(ctx context.Context, digest string) ([]byte, error) {
-	return s.Blob(ctx, digest)
-}
-
-// clusterTable is the table of an experiment so far.
-type clusterTable struct {
-	*tables.Table
-	layout *experiment.Layout
-	state  string
-	notes  []string // about runs that have ended and are not in the table
-}
-
-// tableThere reads the table of an experiment on a cluster so far, in the layout of the last submission. If bare is true, no
-// values are read, but how each run has ended. spec is the file of the spec; empty: the command was not given it.
-func tableThere(a *app, cl *client.Client, name string, bare bool, spec string, f *serverFlags) (*clusterTable, error) {
-	e, err := submission.Read(a.ctx, clusterSource{cl}, name)
-	if err == nil && len(e.Jobs) == 0 {
-		err = noExperiment(name)
+	e, err := remote.Read(a.ctx, cl, name, o)
+	if errors.Is(err, submission.ErrNone) {
+		return nil, noExperiment(name)
 	}
-	if err != nil {
-		return nil, err
-	}
-	l, err := e.Layout(a.ctx)
-	if err != nil {
-		return nil, err
-	}
-	read := e.Table
-	if bare {
-		read = e.States
-	}
-	t, leftOut, err := read(a.ctx, l)
-	if err != nil {
-		return nil, err
-	}
-	var jobs []state.Job
-	for _, j := range slices.Backward(e.Jobs) {
-		jobs = append(jobs, state.Job{JobInfo: j.JobInfo})
-	}
-	err = addCommandsThere(a, cl, e, t, l, spec, f)
-	return &clusterTable{t, l, string(state.Of(jobs).State), experiment.LeftOutNote(leftOut)}, err
+	return e, err
 }
 
 // noteAll prints notes.

@@ -11,12 +11,13 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/overview"
+	"github.com/coppice-ldl/coppice/experiment/remote"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // watchExperiment shows how far an experiment is until all of its jobs have ended, and returns how.
 func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState, error) {
-	m, grid := a.newLiveMeter(), &watchedGrid{cl: cl, name: name, ended: make(map[runOfJob]protocol.CellState)}
+	m, grid := a.newLiveMeter(), remote.NewGrid(cl, name)
 	defer m.clear()
 	cl.Faithful = true // the cluster keeps the jobs, however long it is away
 	x, err := cl.Experiments().Watch(a.ctx, name, m.live, func(x *protocol.ExperimentLine) {
@@ -24,9 +25,9 @@ func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState,
 			return // the report follows
 		}
 		if m.live {
-			grid.see(a.ctx, x)
+			grid.See(a.ctx, x)
 		}
-		m.showAll(overview.Line(&x.Experiment), grid.lines)
+		m.showAll(overview.Line(&x.Experiment), grid.Lines)
 	})
 	if client.IsNotFound(err) {
 		return "", noExperiment(name)
@@ -120,24 +121,24 @@ func (c *experimentWatchCmd) Run(a *app) error {
 	return watchAndReport(a, cl, c.Name, "", &c.serverFlags, &c.reportFlags)
 }
 
-// watchAndReport waits for the end of an experiment and reports it as tableThere reads it.
+// watchAndReport waits for the end of an experiment and reports it as readThere reads it.
 func watchAndReport(a *app, cl *client.Client, name, spec string, server *serverFlags, f *reportFlags) error {
 	end, err := watchExperiment(a, cl, name)
 	if err != nil {
 		return err
 	}
-	t, err := tableThere(a, cl, name, false, spec, server)
+	e, err := server.readThere(a, cl, name, false, spec)
 	if err != nil {
 		return err
 	}
-	a.noteAll(t.notes)
-	if err := f.write(a, t.Table); err != nil {
+	a.noteAll(e.Notes)
+	if err := f.write(a, e.Table); err != nil {
 		return err
 	}
-	if n := experiment.Count(t.Table).Missing; n > 0 && end != protocol.Done {
+	if n := experiment.Count(e.Table).Missing; n > 0 && end != protocol.Done {
 		return fmt.Errorf("%s of experiment %s missing, because a job failed or was cancelled; coppice experiment run submits them again", plural(n, "run"), name)
 	}
-	for _, cells := range experiment.NotRun(t.Table) {
+	for _, cells := range experiment.NotRun(e.Table) {
 		a.note("not run: %s", cells)
 	}
 	return nil

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -66,11 +64,6 @@ func (w *whatArg) whereabouts() (*whereabouts, error) {
 		return &whereabouts{isFolder, w.What, "", nil}, nil
 	}
 	return &whereabouts{isFolder, w.What, w.What, nil}, nil
-}
-
-// namedAsSpec reports whether a word ends as the file of a spec does.
-func namedAsSpec(word string) bool {
-	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(word))
 }
 
 // onCluster decides whether the cluster is asked: begun tells whether a run with --local began in the
@@ -241,7 +234,7 @@ func (w *whatArg) there(a *app, at *whereabouts, bare bool) (*found, error) {
 	if at.is == isSpec {
 		spec = w.What
 	}
-	t, err := tableThere(a, cl, at.name, bare, spec, &w.serverFlags)
+	e, err := w.readThere(a, cl, at.name, bare, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -249,10 +242,10 @@ func (w *whatArg) there(a *app, at *whereabouts, bare bool) (*found, error) {
 	if a.given["server"] {
 		other += " --server " + strings.Join(w.Server, ",")
 	}
-	notes, err := kinOf(at.spec, t.layout, "the cluster", other)
+	notes, err := kinOf(at.spec, e.Layout, "the cluster", other)
 	if err != nil {
 		return nil, err
 	}
-	a.noteAll(t.notes)
-	return &found{t.Table, t.layout.Skipped, t.state, t.layout.Text, notes}, nil
+	a.noteAll(e.Notes)
+	return &found{e.Table, e.Layout.Skipped, string(e.State), e.Layout.Text, notes}, nil
 }

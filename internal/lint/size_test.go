@@ -15,7 +15,7 @@ const (
 
 // long lists the files and functions that are longer than the limits, with
 // their lengths: what is listed may only shrink, and the number here with it.
-var long = map[string]int{"cmd/coppice/experiment*.go": 1635}
+var long = map[string]int{"cmd/coppice/experiment*.go": 1450}
 
 func TestSizes(t *testing.T) {
 	seen := make(map[string]bool)

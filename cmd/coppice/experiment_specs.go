@@ -18,8 +18,71 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/shipped"
 	"github.com/coppice-ldl/coppice/job/local"
+	"github.com/coppice-ldl/coppice/protocol"
 )
+
+// specArg names the spec of an experiment and where its data is.
+type specArg struct {
+	Spec string `arg:"" placeholder:"SPEC" help:"Spec of the experiment: a YAML file, or the name of a shipped spec (see experiment list --shipped); docs/reference/experiment-spec.md has the keys."`
+	Data string `placeholder:"DIR" help:"Folder with the data files of the spec (default: the folder of the spec; of a shipped spec, this folder)."`
+
+	NoBudget bool `help:"Ignore the budgets of the spec and do all runs."`
+}
+
+// read reads the spec. If it has mistakes, their error comes with what could be read.
+func (s *specArg) read() (*experiment.Spec, error) {
+	text, err := s.specText()
+	if err != nil {
+		return nil, err
+	}
+	of, err := experiment.Parse(s.Spec, text)
+	if of.Data = s.Data; s.NoBudget {
+		of.NoBudgets()
+	}
+	return of, err
+}
+
+// specText returns the text of the spec. A file comes before a shipped spec of the same name.
+func (s *specArg) specText() ([]byte, error) {
+	info, err := os.Stat(s.Spec)
+	if err != nil || info.IsDir() {
+		if ships, ok := shipped.Find(s.Spec); ok {
+			return ships.Text, nil
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && protocol.CheckName(s.Spec) == nil && !namedAsSpec(s.Spec):
+		return nil, fmt.Errorf("%s: there is neither a file nor a shipped spec of this name; coppice experiment list --shipped lists the shipped specs", s.Spec)
+	case err != nil:
+		return nil, err
+	case info.Size() > experiment.MaxBytes:
+		return nil, usagef("%s: %s bytes; a spec of an experiment has at most %s", s.Spec, count(info.Size()), count(experiment.MaxBytes))
+	}
+	return dataset.ReadText(s.Spec)
+}
+
+// path returns where a file of the spec is.
+func (s *specArg) path(file string) string {
+	switch {
+	case filepath.IsAbs(file):
+		return file
+	case s.Data != "":
+		return filepath.Join(s.Data, file)
+	}
+	return filepath.Join(filepath.Dir(s.Spec), file)
+}
+
+// folderOf is the default folder of an experiment.
+func folderOf(specFile, name string) string {
+	return filepath.Join(filepath.Dir(specFile), name+".experiment")
+}
+
+// namedAsSpec reports whether a word ends as the file of a spec does.
+func namedAsSpec(word string) bool {
+	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(word))
+}
 
 // reading makes the flags of a dataset of the spec, which are those of train.
 func (s *specArg) reading(of *experiment.Spec, d *experiment.Dataset) (*dataFlags, error) {
