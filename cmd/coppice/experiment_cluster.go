@@ -11,7 +11,6 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/overview"
 	"github.com/coppice-ldl/coppice/experiment/remote"
@@ -46,7 +45,9 @@ func (f *cellFlags) set(s *experiment.Spec) error {
 func (s *specArg) readFor(a *app, flags *cellFlags, local bool) (*experiment.Spec, error) {
 	of, err := s.read()
 	if of != nil && err != nil {
-		return nil, s.withData(a, of, err, local)
+		m := newMeter(a.stderr)
+		defer m.clear()
+		return nil, s.reader(a, m, of).WithMistakes(a.ctx, err, local)
 	}
 	if err == nil {
 		err = flags.set(of)
@@ -57,85 +58,6 @@ func (s *specArg) readFor(a *app, flags *cellFlags, local bool) (*experiment.Spe
 // wants reports whether a cell that has ended is run again.
 func (f *cellFlags) wants(r *experiment.Record, of *experiment.Recorded) bool {
 	return f.RetryFailed && r.Outcome.Error != "" || f.RecordAgain && r.Lacks(of)
-}
-
-// requestOf makes the request that submits a spec, and imports the files of its datasets. For a check, files are only read.
-func (s *specArg) requestOf(a *app, cl *client.Client, of *experiment.Spec, flags *cellFlags, check bool) (*protocol.ExperimentRequest, error) {
-	r := &protocol.ExperimentRequest{
-		File: s.Spec, Spec: of.Source, Data: s.Data, Datasets: make(map[string]protocol.ExperimentData), NoBudget: s.NoBudget,
-		Record: flags.Record, RecordAgain: flags.RecordAgain, RetryFailed: flags.RetryFailed, KeepModels: flags.KeepModels, LeaveOut: flags.Yes,
-	}
-	var mistakes experiment.Errors
-	for i := range of.Datasets {
-		d := &of.Datasets[i]
-		if d.File == "" { // a mistake here saves the imports of files
-			if _, err := cl.Dataset(a.ctx, d.On); client.IsNotFound(err) {
-				mistakes.Add(of.Error(d.At, "the cluster has no dataset %q", d.On))
-			} else if err != nil {
-				return nil, err
-			}
-			continue
-		}
-		there, err := s.isThere(of, d)
-		switch {
-		case err != nil:
-		case !there:
-			a.note("skipped: dataset %s, because %s does not exist", d.Name, s.path(d.File))
-			r.Datasets[d.Name] = protocol.ExperimentData{Missing: true}
-			continue
-		case len(mistakes) > 0: // nothing is run, so nothing is imported
-			m := newMeter(a.stderr)
-			err = s.checkFile(a, m, of, d)
-			m.clear()
-		default:
-			r.Datasets[d.Name], err = s.send(a, cl, of, d, check)
-		}
-		if err != nil && !a.collect(&mistakes, err) {
-			return nil, err
-		}
-	}
-	return r, mistakes.Sorted()
-}
-
-// send imports the file of a dataset, and uploads the list of folds that the dataset names. For a check, it only reads the
-// file.
-func (s *specArg) send(a *app, cl *client.Client, of *experiment.Spec, d *experiment.Dataset, check bool) (sent protocol.ExperimentData, err error) {
-	m := newMeter(a.stderr)
-	defer m.clear()
-	var rows *dataset.Manifest
-	if check {
-		l, err := s.loadOne(a, m, of, d)
-		if err != nil {
-			return sent, err
-		}
-		if l.groups != nil {
-			if _, err := cl.PutBlob(a.ctx, dataset.EncodeFolds(l.groups)); err != nil {
-				return sent, err
-			}
-		}
-		rows = l.data.Manifest
-		sent.Manifest = rows
-	} else {
-		src, checks, err := s.source(a, of, d)
-		if err != nil {
-			return sent, err
-		}
-		set, err := importAs(a.ctx, cl, d.Name, src, readingFor(a.ctx, "reading data", checks, m))
-		if client.IsConflict(err) {
-			return sent, of.Error(d.At, "%v; give this experiment another name with the key name", err)
-		}
-		if err != nil {
-			return sent, located(of, d, err)
-		}
-		rows, sent.Dataset = set.Manifest, set.Name
-	}
-	list, err := s.splits(of, d, rows)
-	if err != nil || list == nil {
-		return sent, err
-	}
-	sent.Folds = &protocol.ExperimentFolds{Folds: list.Folds, Overlap: list.Overlap}
-	sent.Folds.Digest, err = cl.PutBlob(a.ctx, dataset.EncodeFolds(list.Assigned))
-	return sent, err
 }
 
 // noExperiment says that a cluster has no experiment of that name.
@@ -166,9 +88,15 @@ func (a *app) noteAll(list []string) {
 
 // submit submits the runs of a spec that no job of its experiment has, and the runs that flags repeat.
 func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *cellFlags) (*protocol.ExperimentPlan, error) {
-	r, err := s.requestOf(a, cl, of, flags, flags.DryRun)
+	m := newMeter(a.stderr)
+	sent, err := s.reader(a, m, of).Send(a.ctx, cl, flags.DryRun)
+	m.clear()
 	if err != nil {
 		return nil, err
+	}
+	r := &protocol.ExperimentRequest{
+		File: s.Spec, Spec: of.Source, Data: s.Data, Datasets: sent, NoBudget: s.NoBudget,
+		Record: flags.Record, RecordAgain: flags.RecordAgain, RetryFailed: flags.RetryFailed, KeepModels: flags.KeepModels, LeaveOut: flags.Yes,
 	}
 	if flags.DryRun {
 		return cl.Experiments().Check(a.ctx, *r)

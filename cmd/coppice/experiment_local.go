@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/datasets"
 	"github.com/coppice-ldl/coppice/experiment/grid"
 	"github.com/coppice-ldl/coppice/experiment/overview"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
@@ -15,28 +16,11 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// layoutHere reads the datasets and makes the layout of the spec.
-func (c *experimentRunCmd) layoutHere(a *app, s *experiment.Spec) ([]*loaded, *experiment.Layout, error) {
-	sets, skipped, err := c.load(a, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	var plans []*experiment.Plan
-	for _, l := range sets {
-		if l.plan.Job != nil {
-			l.plan.Job.Cells.Models = c.KeepModels
-		}
-		plans = append(plans, l.plan)
-	}
-	if err := s.CheckRecorded(plans); err != nil {
-		return nil, nil, err
-	}
-	layout, err := experiment.NewLayout(s, plans, skipped)
-	if err != nil {
-		return nil, nil, err
-	}
-	layout.Inputs, err = c.inputs(sets)
-	return sets, layout, err
+// load reads the datasets and makes the layout of the spec.
+func (c *experimentRunCmd) load(a *app, s *experiment.Spec) ([]*datasets.Set, *experiment.Layout, error) {
+	m := newMeter(a.stderr)
+	defer m.clear()
+	return c.reader(a, m, s).Load(a.ctx, c.KeepModels)
 }
 
 // planHere says what a run in this process adds to the results of an earlier run. before is its layout, or nil.
@@ -58,7 +42,7 @@ func (c *experimentRunCmd) planHere(s *experiment.Spec, before, l *experiment.La
 
 // dryRun prints what a run in this process would add.
 func (c *experimentRunCmd) dryRun(a *app, s *experiment.Spec) error {
-	_, layout, err := c.layoutHere(a, s)
+	_, layout, err := c.load(a, s)
 	if err != nil {
 		return err
 	}
@@ -74,7 +58,7 @@ func (c *experimentRunCmd) dryRun(a *app, s *experiment.Spec) error {
 // runHere runs in this process the cells that have no record, and returns the table.
 func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table, err error) {
 	defer frugal()()
-	sets, layout, err := c.layoutHere(a, s)
+	sets, layout, err := c.load(a, s)
 	if err != nil {
 		return nil, err
 	}
@@ -122,11 +106,11 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) (_ *tables.Table,
 }
 
 // works lists what there is to do.
-func (c *experimentRunCmd) works(a *app, sets []*loaded, records map[string]*experiment.Record, of *experiment.Recorded) ([]*runner.Work, error) {
+func (c *experimentRunCmd) works(a *app, sets []*datasets.Set, records map[string]*experiment.Record, of *experiment.Recorded) ([]*runner.Work, error) {
 	var works []*runner.Work
 	todo, kept, lacking := 0, 0, 0
 	for _, l := range sets {
-		w, err := runner.NewWork(l.plan, l.data, records, func(r *experiment.Record) bool { return c.cellFlags.wants(r, of) })
+		w, err := runner.NewWork(l.Plan, l.Data, records, func(r *experiment.Record) bool { return c.cellFlags.wants(r, of) })
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -175,7 +176,7 @@ func (w *whatArg) readFound(a *app, at *whereabouts) (f *found, damaged []int, e
 	}
 	notes, err := kinOf(at.spec, c.Layout, dir, "coppice experiment report "+dir)
 	if err == nil && at.is == isSpec {
-		if changes := (&specArg{Spec: w.What}).changes(a, c.Layout); len(changes) > 0 {
+		if changes := (&specArg{Spec: w.What}).reader(a, newMeter(io.Discard), at.spec).Changes(c.Layout); len(changes) > 0 {
 			notes = append(notes, fmt.Sprintf("The data files have changed since these results were computed. Changed: %s. To get results for the new files, run the experiment again.", strings.Join(changes, "; ")))
 		}
 	}
