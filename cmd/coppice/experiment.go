@@ -2,10 +2,12 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/local"
 	"github.com/coppice-ldl/coppice/experiment/overview"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/shipped"
@@ -54,16 +56,40 @@ func (c *experimentRunCmd) Run(a *app) error {
 	if !c.Local {
 		return c.runThere(a, s)
 	}
-	if c.Dir == "" {
-		c.Dir = folderOf(c.Spec, s.Name)
-	}
-	if c.DryRun {
-		return c.dryRun(a, s)
-	}
-	t, err := c.runHere(a, s)
+	return c.runHere(a, s)
+}
+
+// runHere computes in this process the runs without a result, and reports. For a dry run, it only says which.
+func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) error {
+	defer frugal()()
+	m := newMeter(a.stderr)
+	sets, layout, err := c.reader(a, m, s).Load(a.ctx, c.KeepModels)
+	m.clear()
 	if err != nil {
 		return err
 	}
+	live := a.newLiveMeter()
+	run := local.Run{
+		Spec: s, File: c.Spec, Folder: cmp.Or(c.Dir, folderOf(c.Spec, s.Name)), Sets: sets, Layout: layout,
+		RetryFailed: c.RetryFailed, RecordAgain: c.RecordAgain, Lanes: c.threadsFlag.count(),
+		Note: func(text string) { a.note("%s", text) }, Agree: func(p *protocol.ExperimentPlan) error { return c.agree(a, p) }, Show: live.showAll,
+	}
+	if c.DryRun {
+		p, err := run.Plan()
+		if err != nil {
+			return err
+		}
+		return a.printPlan(p)
+	}
+	t, err := run.Do(a.ctx)
+	live.clear()
+	if errors.Is(err, local.ErrInterrupted) {
+		return interrupted{fmt.Sprintf("interrupted; the results of runs that ended are in %s, and the same command does the other runs", run.Folder)}
+	}
+	if err != nil {
+		return err
+	}
+	a.noteNotRun(t)
 	return c.write(a, t)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/overview"
 	"github.com/coppice-ldl/coppice/experiment/remote"
+	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -55,11 +56,6 @@ func (s *specArg) readFor(a *app, flags *cellFlags, local bool) (*experiment.Spe
 	return of, err
 }
 
-// wants reports whether a cell that has ended is run again.
-func (f *cellFlags) wants(r *experiment.Record, of *experiment.Recorded) bool {
-	return f.RetryFailed && r.Outcome.Error != "" || f.RecordAgain && r.Lacks(of)
-}
-
 // noExperiment says that a cluster has no experiment of that name.
 func noExperiment(name string) error {
 	return absent{fmt.Errorf("the cluster has no experiment %q; coppice experiment list shows its experiments", name)}
@@ -86,6 +82,13 @@ func (a *app) noteAll(list []string) {
 	}
 }
 
+// noteNotRun names the runs of a table that are missing.
+func (a *app) noteNotRun(t *tables.Table) {
+	for _, runs := range experiment.NotRun(t) {
+		a.note("not run: %s", runs)
+	}
+}
+
 // submit submits the runs of a spec that no job of its experiment has, and the runs that flags repeat.
 func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *cellFlags) (*protocol.ExperimentPlan, error) {
 	m := newMeter(a.stderr)
@@ -104,7 +107,7 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *
 	p, err := cl.Experiments().Submit(a.ctx, *r)
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Plan != nil {
-		if err := a.agree(refused.Plan); err != nil {
+		if err := flags.agree(a, refused.Plan); err != nil {
 			return nil, err
 		}
 		r.LeaveOut = true
@@ -120,8 +123,11 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *
 	return p, nil
 }
 
-// agree asks on a terminal whether runs may be orphaned.
-func (a *app) agree(p *protocol.ExperimentPlan) error {
+// agree asks on a terminal whether runs may be orphaned, unless --yes says so.
+func (f *cellFlags) agree(a *app, p *protocol.ExperimentPlan) error {
+	if f.Yes {
+		return nil
+	}
 	a.noteAll(overview.Plan(p))
 	refused := fmt.Errorf("nothing was submitted: the spec lacks %s of the last run of experiment %s; --yes leaves them out of reports, another name keeps both experiments",
 		plural(p.Orphaned, "run"), p.Name)

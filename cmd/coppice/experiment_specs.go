@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -82,4 +83,32 @@ func (s *specArg) reader(a *app, m *meter, of *experiment.Spec) *datasets.Reader
 		Options: func(checks dataset.Checks) dataset.ImportOptions { return readingFor(a.ctx, "reading data", checks, m) },
 		Note:    func(text string) { a.note("%s", text) },
 	}
+}
+
+// shippedSpec is a shipped spec as experiment list --shipped prints it.
+type shippedSpec struct {
+	Name     string `json:"name"`
+	Datasets int    `json:"datasets"`
+	Methods  int    `json:"methods"`
+	About    string `json:"about"`
+}
+
+// listShipped prints the shipped specs.
+func listShipped(a *app) error {
+	var list []shippedSpec
+	for _, s := range shipped.Specs() {
+		of, err := experiment.Parse(s.Name, s.Text)
+		if err != nil {
+			return err
+		}
+		list = append(list, shippedSpec{s.Name, len(of.Datasets), len(of.Rows), s.About})
+	}
+	return a.print(list, func(w io.Writer) {
+		t := newTable(w, []string{"spec", "datasets", "methods", "about"}, 2, 3)
+		for _, s := range list {
+			t.AppendRow(rowOf(s.Name, count(s.Datasets), count(s.Methods), s.About))
+		}
+		t.Render()
+		fmt.Fprintln(w, "\nto run one: coppice experiment run SPEC --data FOLDER; to print one: coppice experiment show SPEC --spec")
+	})
 }

@@ -138,9 +138,7 @@ func watchAndReport(a *app, cl *client.Client, name, spec string, server *server
 	if n := experiment.Count(e.Table).Missing; n > 0 && end != protocol.Done {
 		return fmt.Errorf("%s of experiment %s missing, because a job failed or was cancelled; coppice experiment run submits them again", plural(n, "run"), name)
 	}
-	for _, cells := range experiment.NotRun(e.Table) {
-		a.note("not run: %s", cells)
-	}
+	a.noteNotRun(e.Table)
 	return nil
 }
 
