@@ -372,8 +372,13 @@ func TestImportFree(t *testing.T) {
 	c := connect(t, serve(t, fake.ServeHTTP).URL)
 	second, last := "set-"+m.Digest()[:8], ""
 	for i, want := range []string{second, second, second + "-2", second + "-2", second + "-3"} {
-		if i == 2 || i == 4 { // the last name is another dataset's now
+		switch i {
+		case 2: // the last name is another dataset's now
 			fake.sets[last] = other
+		case 4: // the same samples with other names of labels
+			m := *fake.sets[last].Manifest
+			m.LabelNames = []string{"x", "y", "z"}
+			fake.sets[last] = protocol.Dataset{Name: last, Digest: m.Digest(), Manifest: &m}
 		}
 		last = want
 		d, err := ImportFree(t.Context(), c, "set", dataset.Artificial(200, 1), dataset.ImportOptions{})

@@ -136,6 +136,7 @@ func TestChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.File, r.Spec.Data = "elsewhere/e.yaml", dir
 	_, l, err := r.Load(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
