@@ -123,8 +123,11 @@ func (s *Share) plan(now time.Time) (groups []taskGroup, running []begunTask, ma
 	return groups, running, mayBegin(groups, running, usual), first
 }
 
-// may says which groups may begin a task now.
+// may says which groups may begin a task now; nil: all, since there is no budget.
 func (s *Share) may(now time.Time) []bool {
+	if len(s.all.byName) == 0 {
+		return nil
+	}
 	_, _, may, first := s.plan(now)
 	return may[first : first+len(s.groups)]
 }

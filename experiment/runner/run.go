@@ -369,7 +369,7 @@ func (s *session) show() {
 // count counts the cells of each group that have ended, are computed or may begin. firsts is true if the first cell of each
 // group has ended, or may not begin.
 func (s *session) count(now time.Time) (list []state.Runs, firsts bool) {
-	firsts = true
+	list, firsts = make([]state.Runs, 0, len(s.groups)), true
 	waits := s.job.View(now).Waits
 	for i, g := range s.groups {
 		r := g.runs
