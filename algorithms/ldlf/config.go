@@ -83,7 +83,7 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Int("depth", "depth of each tree; a tree has 2^(depth-1) leaves", minDepth, maxDepth, 7, func(c *Config) *int { return &c.Depth }).InPaper(),
 	param.Int("outputs", "number of outputs of the feature function, at least 2^(depth-1)-1: one for each split node of a tree", 1, maxOutputs, leastOutputs,
 		func(c *Config) *int { return &c.Outputs }).
-		Says("64, or 2^(depth-1) if that is greater; auto with at least 20,000 samples: 128 for each 5 trees, at least 2^(depth-1)").InPaper(),
+		Says("64, or 2^(depth-1) if that is greater; auto with at least 1,000 samples, or 20,000 with a network: 128 for each 5 trees, at least 2^(depth-1)").InPaper(),
 	param.Bool("bias", "give the feature function a bias", true, func(c *Config) *bool { return &c.Bias }),
 }, network.Settings(func(c *Config) *network.Config { return &c.Network }, network.Linear, network.MLP, network.Conv), param.Table[Config]{
 
@@ -95,7 +95,7 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Word("optimizer", "sgd (with momentum) or adam (β2 0.999, ε 1e-8)", func(c *Config) *string { return &c.Optimizer }, optimizerSGD, optimizerAdam).
 		Says("sgd; auto with a network: adam"),
 	param.Float("learning_rate", "initial learning rate", 1e-12, 1e6, 2, func(c *Config) *float64 { return &c.LearningRate }).
-		Preset(presetPaper, 0.1).Says("auto: 2, with a network 0.1; paper: 0.1; with adam: 0.001; auto with at least 20,000 samples: outputs / 16, with adam 0.02"),
+		Preset(presetPaper, 0.1).Says("auto: 2, with at least 1,000 samples outputs / 32, with at least 20,000 samples outputs / 16, with a network 0.1; paper: 0.1; with adam: 0.001, auto with at least 20,000 samples: 0.02"),
 	param.Int("learning_rate_step", "number of steps between two reductions of the learning rate by learning_rate_decay; 0: no reductions", 0, 1<<40, 0,
 		func(c *Config) *int { return &c.LearningRateStep }).Preset(presetPaper, 10_000),
 	param.Float("learning_rate_decay", "factor that multiplies the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
@@ -106,7 +106,7 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Float("momentum", "momentum of sgd, or β1 of adam", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
 	param.Float("weight_decay", "weight decay of all parameters, the bias included: weight_decay·Θ is added to the gradient", 0, 1, 1e-5,
 		func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 0).
-		Says("auto: 1e-5, with a network 0.001 (3e-4 if less than 20 % of the feature values are non-zero), with at least 20,000 samples 0; paper: 0"),
+		Says("auto: 1e-5, with more than 128 outputs 0.00128 / outputs, with a network 0.001 (3e-4 if less than 20 % of the feature values are non-zero), with at least 20,000 samples 0; paper: 0"),
 	param.Word("init", "initial values of the parameters Θ of the splits: xavier (uniform within ±sqrt(3/features)) or normal (standard deviation init_std); for a network only he (normal, standard deviation sqrt(2/inputs) in each layer). Biases start at 0",
 		func(c *Config) *string { return &c.Init }, initXavier, initNormal, initHe).
 		Preset(presetAuto, initNormal).Says("auto: normal; paper: xavier; with a network: he"),
@@ -171,17 +171,25 @@ const (
 	mostWindow     = 500 // and more if the window would not have all rows, up to so many
 )
 
+// What preset auto has of a linear function with someRows or more: more output units, so that trees share fewer. The more
+// units there are, the smaller are their gradients.
+const (
+	someRows     = 1000
+	someOutputs  = 128
+	treesPerSome = 5        // that share someOutputs: with more trees to a unit, more trees would be less accurate
+	someRate     = 1.0 / 32 // of sgd, for each output unit
+	someDecay    = 1e-5     // with someOutputs
+)
+
 // What preset auto has with manyRows or more. The learning rate falls to 0 over all steps, and no validation ends training.
 const (
 	manyRows       = 20_000
-	manyRate       = 1.0 / 16 // of sgd, for each output unit: the more units there are, the smaller their gradients
+	manyRate       = 1.0 / 16 // of sgd, for each output unit
 	manyAdamRate   = 0.02
 	manyPatience   = 1000
 	mostValidation = 10_000 // rows
 	rowsPerStep    = 8
 	leastSteps     = 7000
-	manyOutputs    = 128
-	treesPerMany   = 5 // that share manyOutputs: with more trees to a unit, more trees would be less accurate
 	leastDeepSteps = 10_000
 	mostSteps      = 40_000
 )
@@ -224,27 +232,37 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	}
 }
 
-// fillMany sets what preset auto has with many rows, and was not given.
+// fillMany sets what preset auto has with some and with many rows, and was not given.
 func (c *Config) fillMany(given param.Values, m *dataset.Manifest) {
-	if m.Rows < manyRows {
+	deep, many := c.Network.Deep(), m.Rows >= manyRows
+	if !many && (deep || m.Rows < someRows) {
 		return
 	}
-	least := leastSteps
-	if c.Network.Deep() {
-		least = leastDeepSteps
-		param.StandIn(given, "dropout", &c.Network.Dropout, 0)
-	}
 	if !c.OwnUnits && c.Depth >= minDepth && c.Depth <= maxDepth && c.Trees >= 1 && c.Trees <= maxTrees {
-		param.StandIn(given, "outputs", &c.Outputs, max(manyOutputs*((c.Trees+treesPerMany-1)/treesPerMany), 1<<(c.Depth-1)))
+		param.StandIn(given, "outputs", &c.Outputs, max(someOutputs*((c.Trees+treesPerSome-1)/treesPerSome), 1<<(c.Depth-1)))
 	}
-	param.StandIn(given, "weight_decay", &c.WeightDecay, 0)
-	rate := manyRate * float64(c.Outputs)
-	if c.Optimizer == optimizerAdam {
+	rate, decay := someRate*float64(c.Outputs), someDecay*min(1, someOutputs/float64(max(1, c.Outputs)))
+	if many {
+		rate, decay = manyRate*float64(c.Outputs), 0
+	}
+	switch {
+	case c.Optimizer == optimizerAdam && many:
 		rate = manyAdamRate
-	} else if c.Network.Deep() {
+	case c.Optimizer == optimizerAdam:
+		rate = adamRate
+	case deep:
 		rate = deepRate
 	}
 	param.StandIn(given, "learning_rate", &c.LearningRate, rate)
+	param.StandIn(given, "weight_decay", &c.WeightDecay, decay)
+	if !many {
+		return
+	}
+	least := leastSteps
+	if deep {
+		least = leastDeepSteps
+		param.StandIn(given, "dropout", &c.Network.Dropout, 0)
+	}
 	if c.LearningRateStep == 0 {
 		param.StandIn(given, "cosine", &c.Cosine, true)
 	}
