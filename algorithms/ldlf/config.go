@@ -212,6 +212,9 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	if !given.Has("leaf_batches") && c.Preset == presetAuto && c.BatchSize >= 1 && !c.Network.Deep() {
 		c.LeafBatches = min(max(leastLeafBatches, m.Rows/c.BatchSize), mostLeafBatches)
 	}
+	if c.Optimizer == optimizerAdam {
+		param.StandIn(given, "learning_rate", &c.LearningRate, adamRate)
+	}
 	if c.Preset == presetAuto {
 		c.fillMany(given, m)
 	}
@@ -221,9 +224,6 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	if !given.Has("shrink") && c.ValidationFraction == 0 {
 		c.Shrink = false
 	}
-	if !given.Has("learning_rate") && c.Optimizer == optimizerAdam && !(c.Preset == presetAuto && m.Rows >= manyRows) {
-		c.LearningRate = adamRate
-	}
 	if !given.Has("init") && given.Has("init_std") && c.InitStd > 0 && !c.Network.Deep() {
 		c.Init = initNormal
 	}
@@ -232,9 +232,14 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	}
 }
 
+// hasMany reports whether a dataset has the rows from which on preset auto differs. Convolutions were not tried.
+func (c *Config) hasMany(m *dataset.Manifest) bool {
+	return m.Rows >= manyRows && c.Network.Features != network.Conv
+}
+
 // fillMany sets what preset auto has with some and with many rows, and was not given.
 func (c *Config) fillMany(given param.Values, m *dataset.Manifest) {
-	deep, many := c.Network.Deep(), m.Rows >= manyRows
+	deep, many := c.Network.Deep(), c.hasMany(m)
 	if !many && (deep || m.Rows < someRows) {
 		return
 	}
@@ -248,10 +253,8 @@ func (c *Config) fillMany(given param.Values, m *dataset.Manifest) {
 	switch {
 	case c.Optimizer == optimizerAdam && many:
 		rate = manyAdamRate
-	case c.Optimizer == optimizerAdam:
-		rate = adamRate
-	case deep:
-		rate = deepRate
+	case c.Optimizer == optimizerAdam || deep:
+		rate = c.LearningRate
 	}
 	param.StandIn(given, "learning_rate", &c.LearningRate, rate)
 	param.StandIn(given, "weight_decay", &c.WeightDecay, decay)
@@ -284,7 +287,7 @@ func (c *Config) fillDeep(given param.Values, m *dataset.Manifest) {
 	if c.Preset != presetAuto {
 		return
 	}
-	if m.Rows < manyRows {
+	if !c.hasMany(m) {
 		param.StandIn(given, "batch_size", &c.BatchSize, deepBatch)
 	}
 	param.StandIn(given, "optimizer", &c.Optimizer, optimizerAdam)
