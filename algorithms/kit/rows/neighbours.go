@@ -124,15 +124,15 @@ func (n *Neighbours) centre(dst []float32, x []float64, sign float32) (norm floa
 // (D - |a|²)/2, of the kept rows of values up to limit. norm is |a|².
 //
 // Let u = 2⁻²⁴, f the number of features, and S = |a|² + |b|². The start |b|²/2 is off by uS/2 at most. Each of f sums is at
-// most |b|²/2 + |a||b| <= .81 S, and a few u more, and rounds by u of it: all together .9 fuS. Rounding moves the
-// differences s·x - s·y by u(|a|+|b|) in norm, and so D/2 by 2.1 uS; computing D in float64 moves it by less. All this is less
-// than (f+4)uS, and 2⁻¹⁴⁰ for every sum if numbers are subnormal.
+// most |b|²/2 + |a||b| <= .81 S, and a few u more, and rounds by u of it: all together .9 fuS. Products round by u|a||b| <= uS/2
+// together if they are not fused. Rounding moves the differences s·x - s·y by u(|a|+|b|) in norm, and so D/2 by 2.1 uS;
+// computing D in float64 moves it by less. All this is less than (f+5)uS, and 2⁻¹⁴⁰ for every sum if numbers are subnormal.
 //
 // Rows with |b|² > 16 max(limit, |a|²) cannot mislead: v and (D - |a|²)/2 are at least |b|²/5, which is above limit, the margin
 // included. So the |b| of other rows bounds S.
 func (n *Neighbours) errorOf(norm, limit float64) float64 {
 	others := min(n.most, 16*max(limit, norm, 0x1p-100))
-	return float64(len(n.shift)+4) * (float64(0x1p-24*(norm+others)) + 0x1p-140)
+	return float64(len(n.shift)+5) * (float64(0x1p-24*(norm+others)) + 0x1p-140)
 }
 
 // rank returns which of the sampled values, from 0 on, is above the values of k neighbours in almost all cases;
@@ -358,8 +358,34 @@ func (s *Search) multiply(rows *panelled, queries int, use func(panel int, tile 
 		for i := range queries {
 			copy(tile[i*panelRows:(i+1)*panelRows], half)
 		}
-		num.AddProduct(tile, a, rows.values[panel*size:(panel+1)*size], features, panelRows)
+		if b := rows.values[panel*size : (panel+1)*size]; num.Accelerated() {
+			num.AddProduct(tile, a, b, features, panelRows)
+		} else {
+			addPlainProduct(tile, a, b, features)
+		}
 		use(panel, tile)
+	}
+}
+
+// addPlainProduct is num.AddProduct to panelRows columns without fused operations, which are slow without
+// vectors: the margin is for both.
+func addPlainProduct(dst, a, b []float32, features int) {
+	for i := range len(dst) / panelRows {
+		row, x, y := (*[panelRows]float32)(dst[i*panelRows:]), a[i*features:(i+1)*features], b
+		for ; len(x) >= 4; x, y = x[4:], y[4*panelRows:] {
+			y0, y1, y2, y3 := (*[panelRows]float32)(y), (*[panelRows]float32)(y[panelRows:]), (*[panelRows]float32)(y[2*panelRows:]), (*[panelRows]float32)(y[3*panelRows:])
+			for j, sum := range row {
+				sum += float32(x[0] * y0[j])
+				sum += float32(x[1] * y1[j])
+				sum += float32(x[2] * y2[j])
+				row[j] = sum + float32(x[3]*y3[j])
+			}
+		}
+		for c, v := range x {
+			for j, w := range (*[panelRows]float32)(y[c*panelRows:]) {
+				row[j] += float32(v * w)
+			}
+		}
 	}
 }
 

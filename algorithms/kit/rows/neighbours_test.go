@@ -195,10 +195,14 @@ func TestMargin(t *testing.T) {
 				expand(wide, r, i, nil)
 				norm := near.centre(a, wide, -1)
 				search.multiply(&near.all, 1, func(_ int, tile []float32) {
-					for j, v := range tile[:n] {
+					plain := slices.Clone(near.all.half)
+					addPlainProduct(plain, a, near.all.values, features)
+					for j := range n {
 						want := (slowDistance(r.Dense(i), r.Dense(j), nil) - norm) / 2
-						if margin := near.errorOf(norm, float64(v)); math.Abs(float64(v)-want) > margin {
-							t.Fatalf("%s, %d features: the value of rows %d and %d is %v, want %v within %v", name, features, i, j, v, want, margin)
+						for _, v := range []float32{tile[j], plain[j]} {
+							if margin := near.errorOf(norm, float64(v)); math.Abs(float64(v)-want) > margin {
+								t.Fatalf("%s, %d features: the value of rows %d and %d is %v, want %v within %v", name, features, i, j, v, want, margin)
+							}
 						}
 					}
 				})
