@@ -1,12 +1,11 @@
 package rows
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
 
-// brackets divides rows by their distances, for numbers of neighbours ks that ascend: bracket b has
+// brackets divides rows by their distances, for numbers of neighbours ks that ascend, at most 100: bracket b has
 // the rows that are among the ks[b] nearest, but not among the ks[b-1] nearest. Of rows at the same
 // distance the first ones are nearer.
 //
@@ -21,25 +20,25 @@ type brackets[F float32 | float64] struct {
 	class [mostBins]uint8  // of each bin: a bracket; len(ks): none; above: a zone
 	code  []uint8          // of each value: its bracket; len(ks): none
 
-	zones   []zone
-	unclear []uint32    // the positions of the values in zones, zone after zone
-	asked   []uint32    // their rows
-	squares []float64   // their distances
-	order   []candidate // of a zone
+	zones []zone   // by bins
+	near  []uint32 // the positions of the values in zones, zone after zone
+	parts []zone   // of zones: only values within the margin of the end of a bracket
+	doubt []uint32 // the positions of the values in parts, part after part
+	asked []uint32 // their rows
+
+	squares []float64 // their distances
+	values  []F       // of a zone
+	ordered []float64 // of squares
+	limit   []float64 // of each bracket: its greatest value or distance
+	ties    []int     // of each bracket: how many rows at that distance are in it or in lower ones
 }
 
-// zone is a range of bins, in which brackets end. There the distances decide.
+// zone is some values among which brackets end: all that are neither below nor above all others.
 type zone struct {
 	from, to int // the first and the last bin
-	below    int // how many values are in lower bins
+	below    int // how many values are lower
 	values   int
-	k        int // the least k of the brackets that end here, by its place in ks
-}
-
-// candidate is a row of a zone.
-type candidate struct {
-	square float64
-	at     uint32 // the position of its value
+	k, end   int // the brackets [k, end) end here
 }
 
 // mostBins bounds the number of bins. Their counters stay in the first cache.
@@ -48,9 +47,10 @@ const mostBins = 1 << 12
 // newBrackets makes the working memory for at most n values.
 func newBrackets[F float32 | float64](ks []int, n int) *brackets[F] {
 	return &brackets[F]{
-		ks: ks, rows: make([]uint32, ks[len(ks)-1]+1),
-		bin: make([]uint16, n), code: make([]uint8, n), zones: make([]zone, 0, len(ks)),
-		unclear: make([]uint32, n), asked: make([]uint32, n), squares: make([]float64, n), order: make([]candidate, n),
+		ks: ks, rows: make([]uint32, ks[len(ks)-1]+1), bin: make([]uint16, n), code: make([]uint8, n),
+		zones: make([]zone, 0, len(ks)), near: make([]uint32, n), parts: make([]zone, 0, len(ks)), doubt: make([]uint32, n),
+		asked: make([]uint32, n), squares: make([]float64, n), values: make([]F, n), ordered: make([]float64, n),
+		limit: make([]float64, len(ks)), ties: make([]int, len(ks)),
 	}
 }
 
@@ -65,17 +65,17 @@ func (b *brackets[F]) divide(v []F, listed []uint32, limit F, margin float64, ex
 	if len(v) < most {
 		return false
 	}
-	last := b.findZones(b.fill(v, margin))
-	if unclear := b.collect(listed); len(unclear) > 0 {
-		end := b.zones[len(b.zones)-1]
-		for _, i := range unclear[len(unclear)-end.values:] {
-			if int(b.bin[i]) == last && float64(v[i])+float64(2*margin) > float64(limit) {
-				return false
-			}
-		}
-		exact(b.squares[:len(unclear)], b.asked[:len(unclear)])
-		b.decide()
+	b.findZones(b.fill(v, margin))
+	b.collect(v)
+	doubt := b.narrow(v, 2*margin)
+	if margin > 0 && b.limit[len(b.ks)-1]+float64(2*margin) > float64(limit) {
+		return false
 	}
+	for j, i := range doubt {
+		b.asked[j] = listed[i]
+	}
+	exact(b.squares[:len(doubt)], b.asked[:len(doubt)])
+	b.decide()
 	// The rows that are in no bracket all go to the last place.
 	var place, step [256]uint32
 	for i := range b.ks {
@@ -147,23 +147,22 @@ func (b *brackets[F]) fill(v []F, margin float64) int {
 	return 1 + int(min(float64(2*margin*float64(factor))+rounding, mostBins))
 }
 
-// findZones sets zones and class: around the end of each bracket, so many bins below and above. It returns
-// the bin in which the last bracket ends.
-func (b *brackets[F]) findZones(width int) (last int) {
+// findZones sets zones and class: around the end of each bracket, so many bins below and above.
+func (b *brackets[F]) findZones(width int) {
 	b.zones = b.zones[:0]
 	for k, bin, total := 0, 0, 0; k < len(b.ks); bin++ {
 		if total += int(b.count[bin]); total < b.ks[k] {
 			continue
 		}
-		last = bin
 		z := zone{from: max(0, bin-width), to: min(mostBins-1, bin+width), k: k}
-		if n := len(b.zones); n > 0 && z.from <= b.zones[n-1].to {
-			b.zones[n-1].to = z.to
-		} else {
-			b.zones = append(b.zones, z)
-		}
 		for k < len(b.ks) && b.ks[k] <= total {
 			k++
+		}
+		z.end = k
+		if n := len(b.zones); n > 0 && z.from <= b.zones[n-1].to {
+			b.zones[n-1].to, b.zones[n-1].end = z.to, k
+		} else {
+			b.zones = append(b.zones, z)
 		}
 	}
 	bin, total := 0, 0
@@ -183,11 +182,10 @@ func (b *brackets[F]) findZones(width int) (last int) {
 	for ; bin < mostBins; bin++ {
 		b.class[bin] = uint8(len(b.ks))
 	}
-	return last
 }
 
-// collect sets code, and returns the positions of the values in zones.
-func (b *brackets[F]) collect(listed []uint32) []uint32 {
+// collect sets code and near.
+func (b *brackets[F]) collect(v []F) {
 	var place [256]uint32 // of each zone: the place of its next value
 	n := uint32(0)
 	for i, z := range b.zones {
@@ -195,38 +193,97 @@ func (b *brackets[F]) collect(listed []uint32) []uint32 {
 		n += uint32(z.values)
 	}
 	first := uint8(len(b.ks) + 1)
-	bin, code := b.bin[:len(listed)], b.code[:len(listed)]
+	bin, code := b.bin[:len(v)], b.code[:len(v)]
 	for i, k := range bin {
 		c := b.class[k%mostBins]
 		code[i] = c
-		if c < first {
-			continue
+		if c >= first {
+			b.near[place[c-first]] = uint32(i)
+			place[c-first]++
 		}
-		at := place[c-first]
-		b.unclear[at], b.asked[at] = uint32(i), listed[i]
-		place[c-first]++
 	}
-	return b.unclear[:n]
 }
 
-// decide sets the code of the values in zones by their distances.
+// narrow sets parts, and doubt, which it returns: the values of zones up to a width from the end of a bracket. It
+// sets the code of the others, and, if the width is not 0, the limit of the last bracket.
+func (b *brackets[F]) narrow(v []F, width float64) []uint32 {
+	b.parts = b.parts[:0]
+	near, n := b.near, 0
+	for _, z := range b.zones {
+		all := near[:z.values]
+		near = near[z.values:]
+		if width == 0 || z.values <= few && z.end < len(b.ks) {
+			b.parts = append(b.parts, z)
+			n += copy(b.doubt[n:], all)
+			continue
+		}
+		values := b.values[:z.values]
+		for j, i := range all {
+			values[j] = v[i]
+		}
+		for k := z.end - 1; k >= z.k; k-- {
+			n := b.ks[k] - z.below
+			selectSmallest(values, n-1)
+			values = values[:n]
+			b.limit[k] = float64(values[n-1])
+		}
+		undecided := uint8(len(b.ks)) // codes above
+		for k := z.k; k < z.end; {
+			p, low, high := zone{below: z.below, k: k}, b.limit[k]-width, b.limit[k]+width
+			for k++; k < z.end && b.limit[k]-width <= high; k++ {
+				high = b.limit[k] + width
+			}
+			first := n
+			for _, i := range all {
+				if x := float64(v[i]); x < low {
+					p.below++
+					if b.code[i] > undecided {
+						b.code[i] = uint8(p.k)
+					}
+				} else if x <= high {
+					b.doubt[n] = i
+					n++
+				}
+			}
+			p.end, p.values = k, n-first
+			b.parts = append(b.parts, p)
+		}
+		for _, i := range all {
+			if b.code[i] > undecided {
+				b.code[i] = uint8(z.end)
+			}
+		}
+	}
+	return b.doubt[:n]
+}
+
+// decide sets the code of the values in parts by their distances.
 func (b *brackets[F]) decide() {
 	at := 0
-	for _, z := range b.zones {
-		order := b.order[:z.values]
-		for i := range order {
-			order[i] = candidate{b.squares[at], b.unclear[at]}
-			at++
+	for _, p := range b.parts {
+		squares, doubt := b.squares[at:at+p.values], b.doubt[at:at+p.values]
+		at += p.values
+		ordered := b.ordered[:copy(b.ordered, squares)]
+		for k := p.end - 1; k >= p.k; k-- {
+			n := b.ks[k] - p.below
+			selectSmallest(ordered, n-1)
+			ordered = ordered[:n]
+			b.limit[k], b.ties[k] = ordered[n-1], 0
+			for _, d := range ordered {
+				if d == b.limit[k] {
+					b.ties[k]++
+				}
+			}
 		}
-		slices.SortFunc(order, func(a, b candidate) int {
-			return cmp.Or(cmp.Compare(a.square, b.square), cmp.Compare(a.at, b.at))
-		})
-		k := z.k
-		for i, c := range order {
-			for k < len(b.ks) && b.ks[k] <= z.below+i {
+		for j, d := range squares {
+			k := p.k
+			for k < p.end && (d > b.limit[k] || d == b.limit[k] && b.ties[k] == 0) {
 				k++
 			}
-			b.code[c.at] = uint8(k)
+			for i := k; i < p.end && b.limit[i] == d; i++ {
+				b.ties[i]--
+			}
+			b.code[doubt[j]] = uint8(k)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func NewNeighbours(r *dataset.Rows, scale []float64) *Neighbours {
 		return n
 	}
 	if n.products = r.Features <= mostProduct; n.products {
-		n.shift = means(r, scale)
+		n.shift = medians(r, scale, n.sample)
 		n.all, n.most = n.inPanels(r.N, func(i int) int { return i })
 		n.sampled, _ = n.inPanels(len(n.sample), func(i int) int { return int(n.sample[i]) })
 		n.products = n.most <= mostNorm
@@ -72,20 +72,25 @@ func sampleOf(n int) []uint32 {
 	return drawn
 }
 
-// means returns the mean of each scaled column.
-func means(r *dataset.Rows, scale []float64) []float64 {
-	sums := make([]float64, r.Features)
-	for i := range r.N {
-		for c, v := range r.Dense(i) {
-			sums[c] += float64(v)
-		}
+// medians returns a median of each scaled column of some rows. Far from outliers products are the most exact.
+func medians(r *dataset.Rows, scale []float64, some []uint32) []float64 {
+	n := len(some)
+	if n == 0 {
+		n = r.N
 	}
-	for c := range sums {
-		if sums[c] /= float64(r.N); scale != nil {
-			sums[c] *= scale[c]
+	x, middle := make([]float64, n), make([]float64, r.Features)
+	for c := range middle {
+		for i := range x {
+			row := i
+			if len(some) > 0 {
+				row = int(some[i])
+			}
+			x[i] = scaled(scale, c, r.Dense(row)[c])
 		}
+		selectSmallest(x, n/2)
+		middle[c] = x[n/2]
 	}
-	return sums
+	return middle
 }
 
 // inPanels returns some kept rows for products, and the greatest |b|².
