@@ -62,6 +62,9 @@ func belowAVX2(dst *float32, at *uint32, v *float32, n int, limit float32, from 
 //go:noescape
 func addRows64AVX2(dst *float64, n int, m *float32, index *uint32, rows, limit int) bool
 
+//go:noescape
+func squaresAtAVX2(sums, x, scale *float64, a, b, c, d *float32, n int)
+
 // elementary.go
 
 //go:noescape

@@ -62,3 +62,47 @@ func addRows64Go(dst []float64, m []float32, index []uint32) {
 		}
 	}
 }
+
+// SquaresAt sets dst[k] to the squared distance between x and the scaled row r = index[k] of m (row-major, as wide as
+// x): the sum of (x[c] - m[r,c]·scale[c])² over ascending c. Products, differences, squares and sums are rounded one by
+// one.
+func SquaresAt(dst, x, scale []float64, m []float32, index []uint32) {
+	n := len(x)
+	checkSame(len(scale), n)
+	checkSame(len(dst), len(index))
+	for len(index) > 0 {
+		rows := min(4, len(index))
+		var at [4][]float32
+		for i := range at {
+			from := int(index[min(i, rows-1)]) * n
+			if from+n > len(m) {
+				panicIndex()
+			}
+			at[i] = m[from : from+n]
+		}
+		var sums [4]float64
+		whole := 0
+		if accelerated && n >= 4 {
+			whole = n &^ 3
+			squaresAtAVX2(&sums[0], &x[0], &scale[0], &at[0][0], &at[1][0], &at[2][0], &at[3][0], whole)
+		}
+		squaresAtGo(&sums, x[whole:], scale[whole:], at[0][whole:], at[1][whole:], at[2][whole:], at[3][whole:])
+		copy(dst, sums[:rows])
+		dst, index = dst[rows:], index[rows:]
+	}
+}
+
+// squaresAtGo adds the squared differences of four rows to sums.
+func squaresAtGo(sums *[4]float64, x, scale []float64, a, b, c, d []float32) {
+	scale, a, b, c, d = scale[:len(x)], a[:len(x)], b[:len(x)], c[:len(x)], d[:len(x)]
+	s0, s1, s2, s3 := sums[0], sums[1], sums[2], sums[3]
+	for i, v := range x {
+		s := scale[i]
+		d0, d1, d2, d3 := v-float64(float64(a[i])*s), v-float64(float64(b[i])*s), v-float64(float64(c[i])*s), v-float64(float64(d[i])*s)
+		s0 += float64(d0 * d0)
+		s1 += float64(d1 * d1)
+		s2 += float64(d2 * d2)
+		s3 += float64(d3 * d3)
+	}
+	sums[0], sums[1], sums[2], sums[3] = s0, s1, s2, s3
+}

@@ -75,6 +75,45 @@ func TestAddRows64(t *testing.T) {
 	}
 }
 
+// TestSquaresAt: vectors and plain code have the bits of one chain a row, for every width and number of rows.
+func TestSquaresAt(t *testing.T) {
+	s := NewStream(NewKey(4, "test/select"), 0, 0)
+	const rows = 11
+	for n := range 40 {
+		m, x, scale := make([]float32, rows*n), make([]float64, n), make([]float64, n)
+		for i := range m {
+			m[i] = float32(s.Normal())
+		}
+		for i := range x {
+			x[i], scale[i] = s.Normal(), 1+s.Normal()/3
+		}
+		index := []uint32{3, 0, 3, rows - 1, 5, 7, 1, 2, 9}
+		for listed := range len(index) + 1 {
+			got := make([]float64, listed)
+			SquaresAt(got, x, scale, m, index[:listed])
+			for k, r := range index[:listed] {
+				want := 0.0
+				for c := range x {
+					d := x[c] - float64(float64(m[int(r)*n+c])*scale[c])
+					want += float64(d * d)
+				}
+				row := m[int(r)*n : int(r)*n+n]
+				var plain [4]float64
+				squaresAtGo(&plain, x, scale, row, row, row, row)
+				if got[k] != want || plain != [4]float64{want, want, want, want} {
+					t.Fatalf("%d columns, row %d of %d: %v, plain code %v, want %v", n, k, listed, got[k], plain, want)
+				}
+			}
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a row outside the matrix was not refused")
+		}
+	}()
+	SquaresAt(make([]float64, 1), make([]float64, 2), make([]float64, 2), make([]float32, 6), []uint32{3})
+}
+
 func BenchmarkBelow(b *testing.B) {
 	const n = 256
 	s := NewStream(NewKey(3, "test/select"), 0, 0)

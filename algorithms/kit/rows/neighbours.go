@@ -2,6 +2,7 @@ package rows
 
 import (
 	"math"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -13,10 +14,11 @@ import (
 // Between dense rows a float32 product, up to a margin that is proved, stands for the distance. Distances
 // are computed only for rows that the margin leaves in doubt. Between sparse rows all distances are computed.
 type Neighbours struct {
-	kept   *dataset.Rows
-	scale  []float64  // nil: none
-	sparse *Distances // nil: the kept rows are dense
-	sample []uint32   // some kept rows, ascending; nil: they are few
+	kept    *dataset.Rows
+	scale   []float64  // nil: none
+	factors []float64  // of dense rows: scale, or ones
+	sparse  *Distances // nil: the kept rows are dense
+	sample  []uint32   // some kept rows, ascending; nil: they are few
 
 	// Products have the features b = s·y - shift of kept rows y, and a = s·x - shift of other rows x.
 	products bool
@@ -51,6 +53,9 @@ func NewNeighbours(r *dataset.Rows, scale []float64) *Neighbours {
 	if r.Sparse {
 		n.sparse = NewDistances(r, scale)
 		return n
+	}
+	if n.factors = scale; scale == nil {
+		n.factors = slices.Repeat([]float64{1}, r.Features)
 	}
 	if n.products = r.Features <= mostProduct; n.products {
 		n.shift = medians(r, scale, n.sample)
@@ -145,43 +150,6 @@ func (n *Neighbours) errorOf(norm, limit float64) float64 {
 func (n *Neighbours) rank(k int) int {
 	expected := float64(k) * float64(len(n.sample)) / float64(n.kept.N)
 	return min(len(n.sample), int(expected+float64(3*math.Sqrt(expected))+3))
-}
-
-// compute sets dst to the distances between dense kept rows and x, which is scaled.
-func (n *Neighbours) compute(dst, x []float64, rows []uint32) {
-	for len(rows) >= 4 {
-		a, b, c, d := n.kept.Dense(int(rows[0])), n.kept.Dense(int(rows[1])), n.kept.Dense(int(rows[2])), n.kept.Dense(int(rows[3]))
-		a, b, c, d = a[:len(x)], b[:len(x)], c[:len(x)], d[:len(x)]
-		var s0, s1, s2, s3 float64
-		if n.scale == nil {
-			for i, v := range x {
-				d0, d1, d2, d3 := v-float64(a[i]), v-float64(b[i]), v-float64(c[i]), v-float64(d[i])
-				s0 += float64(d0 * d0)
-				s1 += float64(d1 * d1)
-				s2 += float64(d2 * d2)
-				s3 += float64(d3 * d3)
-			}
-		} else {
-			for i, s := range n.scale[:len(x)] {
-				v := x[i]
-				d0, d1, d2, d3 := v-float64(float64(a[i])*s), v-float64(float64(b[i])*s), v-float64(float64(c[i])*s), v-float64(float64(d[i])*s)
-				s0 += float64(d0 * d0)
-				s1 += float64(d1 * d1)
-				s2 += float64(d2 * d2)
-				s3 += float64(d3 * d3)
-			}
-		}
-		dst[0], dst[1], dst[2], dst[3] = s0, s1, s2, s3
-		dst, rows = dst[4:], rows[4:]
-	}
-	for i, row := range rows {
-		sum := 0.0
-		for c, y := range n.kept.Dense(int(row)) {
-			t := x[c] - scaled(n.scale, c, y)
-			sum += float64(t * t)
-		}
-		dst[i] = sum
-	}
 }
 
 // Search is the working memory of one caller, who looks for the nearest rows of some numbers ks.
@@ -299,7 +267,7 @@ func (s *Search) search(first int, refs []dataset.RowRef, shard func(uint32) *da
 			from, to := i*p.most, i*p.most+p.length[i]
 			margin := n.errorOf(p.norms[i], float64(p.limits[i]))
 			if p.nearest.divide(p.values[from:to], p.rows[from:to], p.limits[i], margin, func(dst []float64, rows []uint32) {
-				n.compute(dst, s.x[i*features:(i+1)*features], rows)
+				num.SquaresAt(dst, s.x[i*features:(i+1)*features], n.factors, n.kept.X, rows)
 			}) {
 				found(first+i, p.nearest.found())
 				continue
@@ -406,7 +374,7 @@ func (s *Search) compare(i int, ref dataset.RowRef, shard func(uint32) *dataset.
 		for row := range s.rows {
 			s.rows[row] = uint32(row)
 		}
-		n.compute(s.squares, s.x[i*n.kept.Features:(i+1)*n.kept.Features], s.rows)
+		num.SquaresAt(s.squares, s.x[i*n.kept.Features:(i+1)*n.kept.Features], n.factors, n.kept.X, s.rows)
 	}
 	limit := math.MaxFloat64
 	if rank := n.rank(s.ks[len(s.ks)-1]); rank < len(n.sample) {
