@@ -281,3 +281,13 @@ func TestNoRows(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestCandidates(t *testing.T) {
+	for rows, want := range map[int][]int{
+		1: {1}, 2: {1}, 4: {3}, 5: {4}, 31: {4}, 32: {4, 8}, 192: {4, 8, 16, 32}, 6980: {4, 8, 16, 32, 64, 128, 256, 512, 1024},
+	} {
+		if got := candidates(rows); !slices.Equal(got, want) {
+			t.Errorf("of %d rows: %v, want %v", rows, got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package aaknn
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -31,12 +32,22 @@ func brute(x, y [][]float64, k int) (all [][]uint32) {
 			}
 		}
 		var nearest []uint32
-		for _, j := range sorted(distances)[:k] {
+		for _, j := range order(distances)[:k] {
 			nearest = append(nearest, uint32(j))
 		}
 		slices.Sort(nearest)
 		all = append(all, nearest)
 	}
+	return all
+}
+
+// order returns the positions of distances from the nearest on, ties by position.
+func order(distances []float64) []int {
+	all := make([]int, len(distances))
+	for i := range all {
+		all[i] = i
+	}
+	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(distances[a], distances[b]) })
 	return all
 }
 
@@ -114,11 +125,11 @@ func expanded(r *dataset.Rows, scale []float64) (all [][]float64) {
 func found(y, x *dataset.Rows, scale []float64, k int) (all [][]uint32) {
 	m := &model{Sizes: rows.SizesOf(y), k: k, kind: scaling.None, kept: *y, scale: scaling.Values{Shift: scale, Scale: scale}}
 	s, shard := m.NewScratch().(*scratch), func(uint32) *dataset.Rows { return x }
-	for i := range x.N {
-		m.distances().To(s.squares[:y.N], []dataset.RowRef{{Pos: uint32(i)}}, shard, s.rows)
-		s.nearest.find(s.squares[:y.N])
-		all = append(all, slices.Clone(s.nearest.rows))
+	refs := make([]dataset.RowRef, x.N)
+	for i := range refs {
+		refs[i].Pos = uint32(i)
 	}
+	s.search.Find(refs, shard, func(_ int, nearest []uint32) { all = append(all, slices.Clone(nearest)) })
 	return all
 }
 

@@ -3,7 +3,6 @@ package aaknn
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
@@ -32,11 +31,17 @@ type kernel struct {
 // training is what units that leave a row out read of all training rows.
 type training struct {
 	kept *dataset.Rows // by original row number
-	from *rows.Distances
+	near *rows.Neighbours
+}
+
+// lane is the working memory of one lane.
+type lane struct {
+	scaling scaling.Scratch
+	leaving *leaving // of the kernel's training rows; nil: not made yet
 }
 
 // NewScratch implements round.Kernel.
-func (k *kernel) NewScratch() any { return new(scaling.Scratch) }
+func (k *kernel) NewScratch() any { return new(lane) }
 
 // Derive implements round.ReduceKernel.
 func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
@@ -45,20 +50,23 @@ func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Deriv
 
 // Run implements round.ReduceKernel: only scaling has sums.
 func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, s any) error {
-	if !scaling.Run(dst, &u, d, v, s.(*scaling.Scratch)) {
+	if !scaling.Run(dst, &u, d, v, &s.(*lane).scaling) {
 		return fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
 	}
 	return nil
 }
 
 // Gather implements round.GatherKernel.
-func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
+func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars, s any) ([]byte, error) {
 	switch u.Op {
 	case opRows:
 		return rows.Collect(u, d, &wanted), nil
 	case opLeftOut:
-		t := k.trainingRows(u, d, v)
-		losses, err := t.leaveOut(ctx, u.ID*t.kept.N/u.Of, (u.ID+1)*t.kept.N/u.Of)
+		t, own := k.trainingRows(u, d, v), s.(*lane)
+		if own.leaving == nil || own.leaving.training != t {
+			own.leaving = newLeaving(t)
+		}
+		losses, err := own.leaving.out(ctx, u.ID*t.kept.N/u.Of, (u.ID+1)*t.kept.N/u.Of)
 		return num.Bytes64(losses), err
 	}
 	return nil, fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
@@ -71,7 +79,7 @@ func (k *kernel) trainingRows(u round.Task, d *dataset.Data, v round.Vars) *trai
 	if k.data != d {
 		kept := rows.Gather(u, d, &wanted)
 		x := scaling.Find(v)
-		k.data, k.training = d, &training{kept, rows.NewDistances(kept, x.Scale)}
+		k.data, k.training = d, &training{kept, rows.NewNeighbours(kept, x.Scale)}
 	}
 	return k.training
 }
@@ -83,65 +91,62 @@ func (k *kernel) ReleaseMemory() {
 	k.data, k.training = nil, nil
 }
 
-// leaveOut predicts the training rows [from, to), each from all others, and returns for each of
-// the candidates for k the sum of their K-L.
-func (t *training) leaveOut(ctx context.Context, from, to int) ([]float64, error) {
-	ks := candidates(t.kept.N)
-	x := leaving{
-		training: t, losses: make([]float64, len(ks)), nearest: newNearest(ks, t.kept.N),
-		brackets: make([]float64, len(ks)*t.kept.Labels),
-	}
-	s, squares := t.from.NewScratch(), make([]float64, atATime*t.kept.N)
-	shard := func(uint32) *dataset.Rows { return t.kept }
-	var refs []dataset.RowRef
+// leaving predicts training rows from all others. It is the working memory of one lane.
+type leaving struct {
+	*training
+	ks       []int
+	search   *rows.Search
+	logs     []float64 // labels: the logarithms of a row's degrees that are not 0
+	brackets []float64 // ks×labels: the sums of the labels of the nearest rows
+}
+
+func newLeaving(t *training) *leaving {
+	ks, labels := candidates(t.kept.N), t.kept.Labels
+	return &leaving{t, ks, t.near.NewSearch(ks), make([]float64, labels), make([]float64, len(ks)*labels)}
+}
+
+// atATime is how many rows are left out before the context is looked at.
+const atATime = 64
+
+// out predicts the rows [from, to), each from all others, and returns for each of the candidates for k
+// the sum of their K-L.
+func (x *leaving) out(ctx context.Context, from, to int) ([]float64, error) {
+	losses := make([]float64, len(x.ks))
 	for at := from; at < to; at += atATime {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		refs = refs[:0]
-		for i := at; i < min(at+atATime, to); i++ {
-			refs = append(refs, dataset.RowRef{Pos: uint32(i)})
-		}
-		t.from.To(squares[:len(refs)*t.kept.N], refs, shard, s)
-		for i := range refs {
-			x.add(at+i, squares[i*t.kept.N:(i+1)*t.kept.N])
+		x.search.FindOthers(at, min(at+atATime, to), func(row int, nearest []uint32) { x.add(losses, row, nearest) })
+	}
+	return losses, nil
+}
+
+// add adds the K-L of one row under each k.
+func (x *leaving) add(losses []float64, row int, nearest []uint32) {
+	label, labels := x.kept.Label(row), x.kept.Labels
+	for c, d := range label {
+		if d != 0 {
+			x.logs[c] = num.Log(float64(d))
 		}
 	}
-	return x.losses, nil
-}
-
-// leaving is the working memory of leaveOut.
-type leaving struct {
-	*training
-	losses   []float64 // of each k
-	nearest  *nearest
-	brackets []float64 // ks×labels: sums of the labels of rows by bracket
-}
-
-// add adds the K-L of one row under each k; squares are its distances, and are changed.
-func (x *leaving) add(row int, squares []float64) {
-	squares[row] = math.Inf(1)
-	x.nearest.find(squares)
-	labels := x.kept.Labels
 	clear(x.brackets)
-	for i, r := range x.nearest.rows {
-		b := int(x.nearest.bracket[i])
-		addLabel(x.brackets[b*labels:(b+1)*labels], x.kept.Label(int(r)))
-	}
-	for b := range x.losses {
+	done := 0
+	for b, k := range x.ks {
 		sums := x.brackets[b*labels : (b+1)*labels]
-		if b > 0 {
+		num.AddRows64(sums, x.kept.D, nearest[done:k])
+		if done = k; b > 0 {
 			num.Add64(sums, x.brackets[(b-1)*labels:b*labels])
 		}
-		x.losses[b] += divergence(x.kept.Label(row), sums)
+		losses[b] += divergence(label, x.logs, sums)
 	}
 }
 
 // leastDegree is the least degree of a prediction that K-L counts, as measures do.
 const leastDegree = 1e-12
 
-// divergence returns the K-L divergence of sums, divided by their sum, from a label distribution.
-func divergence(label []float32, sums []float64) (kl float64) {
+// divergence returns the K-L divergence of sums, divided by their sum, from a label distribution; logs
+// are its logarithms.
+func divergence(label []float32, logs, sums []float64) (kl float64) {
 	total := sum(sums)
 	for c, d := range label {
 		if d == 0 {
@@ -151,7 +156,7 @@ func divergence(label []float32, sums []float64) (kl float64) {
 		if total > 0 {
 			p = max(leastDegree, sums[c]/total)
 		}
-		kl += float64(float64(d) * (num.Log(float64(d)) - num.Log(p)))
+		kl += float64(float64(d) * (logs[c] - num.Log(p)))
 	}
 	return kl
 }

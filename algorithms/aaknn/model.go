@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 const (
@@ -26,7 +27,7 @@ type model struct {
 	kept  dataset.Rows
 
 	once sync.Once
-	from *rows.Distances // made by the first prediction
+	near *rows.Neighbours // made by the first prediction
 }
 
 // tensors lists the tensors.
@@ -70,56 +71,35 @@ func (m *model) Describe() [][2]string {
 	}
 }
 
-// distances returns the distances to the rows.
-func (m *model) distances() *rows.Distances {
-	m.once.Do(func() { m.from = rows.NewDistances(&m.kept, m.scale.Scale) })
-	return m.from
+// neighbours returns the neighbours among the rows.
+func (m *model) neighbours() *rows.Neighbours {
+	m.once.Do(func() { m.near = rows.NewNeighbours(&m.kept, m.scale.Scale) })
+	return m.near
 }
-
-// atATime is how many rows are predicted at a time.
-const atATime = 8
 
 // scratch is the working memory of one caller of Predict.
 type scratch struct {
-	rows    *rows.Scratch
-	squares []float64 // atATime×Rows
-	nearest *nearest
-	sums    []float64 // labels
+	search *rows.Search
+	sums   []float64 // labels
 }
 
 // NewScratch implements algorithms.Model.
 func (m *model) NewScratch() any {
-	return &scratch{
-		rows: m.distances().NewScratch(), squares: make([]float64, atATime*m.Rows),
-		nearest: newNearest([]int{m.k}, m.Rows), sums: make([]float64, m.Labels),
-	}
+	return &scratch{search: m.neighbours().NewSearch([]int{m.k}), sums: make([]float64, m.Labels)}
 }
 
 // Predict implements algorithms.Model: the sum of the neighbours' label distributions, in the
 // order of their row numbers, divided by its own sum.
 func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, working any) {
 	s := working.(*scratch)
-	for at := 0; at < len(refs); at += atATime {
-		block := refs[at:min(at+atATime, len(refs))]
-		m.distances().To(s.squares[:len(block)*m.Rows], block, shard, s.rows)
-		for i := range block {
-			s.nearest.find(s.squares[i*m.Rows : (i+1)*m.Rows])
-			clear(s.sums)
-			for _, row := range s.nearest.rows {
-				addLabel(s.sums, m.kept.Label(int(row)))
-			}
-			total := sum(s.sums)
-			for c, v := range s.sums {
-				dst[(at+i)*m.Labels+c] = share(v, total, m.Labels)
-			}
+	s.search.Find(refs, shard, func(i int, nearest []uint32) {
+		clear(s.sums)
+		num.AddRows64(s.sums, m.kept.D, nearest)
+		total := sum(s.sums)
+		for c, v := range s.sums {
+			dst[i*m.Labels+c] = share(v, total, m.Labels)
 		}
-	}
-}
-
-func addLabel(sums []float64, label []float32) {
-	for c, d := range label {
-		sums[c] += float64(d)
-	}
+	})
 }
 
 func sum(v []float64) (total float64) {

@@ -54,6 +54,17 @@ func dot64AVX2(s, a, b *float64, n int)
 //go:noescape
 func squaresAVX2(dst, panel, x *float64, n int)
 
+// select.go
+
+//go:noescape
+func belowAVX2(dst *float32, at *uint32, v *float32, n int, limit float32, from uint32, order *uint64) int
+
+//go:noescape
+func addRows64AVX2(dst *float64, n int, m *float32, index *uint32, rows, limit int) bool
+
+//go:noescape
+func squaresAtAVX2(sums, x, scale *float64, a, b, c, d *float32, n int)
+
 // elementary.go
 
 //go:noescape

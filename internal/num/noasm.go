@@ -23,6 +23,14 @@ func canonical64AVX2(v *float64, n int)                             { panic(noVe
 func dot64AVX2(s, a, b *float64, n int)                             { panic(noVectors) }
 func squaresAVX2(dst, panel, x *float64, n int)                     { panic(noVectors) }
 
+func belowAVX2(dst *float32, at *uint32, v *float32, n int, limit float32, from uint32, order *uint64) int {
+	panic(noVectors)
+}
+func addRows64AVX2(dst *float64, n int, m *float32, index *uint32, rows, limit int) bool {
+	panic(noVectors)
+}
+func squaresAtAVX2(sums, x, scale *float64, a, b, c, d *float32, n int) { panic(noVectors) }
+
 func expsAVX2(dst, x *float64, n int) int        { panic(noVectors) }
 func sigmoidPairsAVX2(s, t, f *float32, n int)   { panic(noVectors) }
 func sigmoidPairsAVX512(s, t, f *float32, n int) { panic(noVectors) }

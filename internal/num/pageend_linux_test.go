@@ -47,6 +47,9 @@ func TestPageEnd(t *testing.T) {
 			columns[1] = uint32(m - 1)
 			AddSparseProduct64(atPageEnd[float64](t, 2*n), two, entries, columns, atPageEnd[float64](t, m*n), n)
 			AddSparseProductT64(atPageEnd[float64](t, m*n), two, entries, columns, atPageEnd[float64](t, 2*n), n)
+			AddRows64(atPageEnd[float64](t, n), rows, columns)
+			SquaresAt(atPageEnd[float64](t, 2), atPageEnd[float64](t, n), atPageEnd[float64](t, n), rows, columns)
+			Below(atPageEnd[float32](t, n), atPageEnd[uint32](t, n), v, 0, 0)
 			Quotients(atPageEnd[float64](t, m*n), v, rows, rows, 1)
 		}
 	}

@@ -61,11 +61,11 @@ func (d *Distances) NewScratch() *Scratch {
 }
 
 // scaled returns s_c·x.
-func (d *Distances) scaled(c int, x float32) float64 {
-	if d.scale == nil {
+func scaled(scale []float64, c int, x float32) float64 {
+	if scale == nil {
 		return float64(x)
 	}
-	return float64(x) * d.scale[c]
+	return float64(x) * scale[c]
 }
 
 // To sets dst (len(refs)×Rows) to the squared distances between the rows of refs and the kept
@@ -80,7 +80,7 @@ func (d *Distances) To(dst []float64, refs []dataset.RowRef, shard func(uint32) 
 	for len(refs) > 0 {
 		n := min(queries, len(refs))
 		for i, ref := range refs[:n] {
-			d.expand(s.x[i*d.features:(i+1)*d.features], shard(ref.Shard), int(ref.Pos))
+			expand(s.x[i*d.features:(i+1)*d.features], shard(ref.Shard), int(ref.Pos), d.scale)
 		}
 		d.toDense(dst, n, s)
 		dst, refs = dst[n*d.n:], refs[n:]
@@ -88,17 +88,17 @@ func (d *Distances) To(dst []float64, refs []dataset.RowRef, shard func(uint32) 
 }
 
 // expand sets x to the scaled features of a row.
-func (d *Distances) expand(x []float64, r *dataset.Rows, pos int) {
+func expand(x []float64, r *dataset.Rows, pos int, scale []float64) {
 	if !r.Sparse {
 		for c, v := range r.Dense(pos) {
-			x[c] = d.scaled(c, v)
+			x[c] = scaled(scale, c, v)
 		}
 		return
 	}
 	clear(x)
 	columns, values := r.NonZeros(pos)
 	for i, c := range columns {
-		x[c] = d.scaled(int(c), values[i])
+		x[c] = scaled(scale, int(c), values[i])
 	}
 }
 
@@ -109,7 +109,7 @@ func (d *Distances) fillPanels(r *dataset.Rows) {
 	for i := range r.N {
 		panel := d.panels[i/num.SquaresRows*size:][:size]
 		for c, v := range r.Dense(i) {
-			panel[c*num.SquaresRows+i%num.SquaresRows] = d.scaled(c, v)
+			panel[c*num.SquaresRows+i%num.SquaresRows] = scaled(d.scale, c, v)
 		}
 	}
 }

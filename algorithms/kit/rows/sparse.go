@@ -25,7 +25,7 @@ func (d *Distances) fillColumns(r *dataset.Rows) {
 	for i := range r.N {
 		columns, values := r.NonZeros(i)
 		for k, c := range columns {
-			d.row[at[c]], d.value[at[c]] = uint32(i), d.scaled(int(c), values[k])
+			d.row[at[c]], d.value[at[c]] = uint32(i), scaled(d.scale, int(c), values[k])
 			at[c]++
 		}
 	}
@@ -58,13 +58,13 @@ func (d *Distances) listNonZeros(s *Scratch, r *dataset.Rows, pos int) {
 	if r.Sparse {
 		columns, values := r.NonZeros(pos)
 		for i, c := range columns {
-			s.columns, s.values = append(s.columns, c), append(s.values, d.scaled(int(c), values[i]))
+			s.columns, s.values = append(s.columns, c), append(s.values, scaled(d.scale, int(c), values[i]))
 		}
 		return
 	}
 	for c, v := range r.Dense(pos) {
 		if v != 0 {
-			s.columns, s.values = append(s.columns, uint32(c)), append(s.values, d.scaled(c, v))
+			s.columns, s.values = append(s.columns, uint32(c)), append(s.values, scaled(d.scale, c, v))
 		}
 	}
 }
