@@ -106,7 +106,7 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Float("momentum", "momentum of sgd, or β1 of adam", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
 	param.Float("weight_decay", "weight decay of all parameters, the bias included: weight_decay·Θ is added to the gradient", 0, 1, 1e-5,
 		func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 0).
-		Says("auto: 1e-5, with more than 128 outputs 0.00128 / outputs, with a network 0.001 (3e-4 if less than 20 % of the feature values are non-zero), with at least 20,000 samples 0; paper: 0"),
+		Says("auto: 1e-5 (0.00128 / outputs with more than 128), with a network 0.001 (3e-4 on sparse samples), with at least 20,000 samples 0; paper: 0"),
 	param.Word("init", "initial values of the parameters Θ of the splits: xavier (uniform within ±sqrt(3/features)) or normal (standard deviation init_std); for a network only he (normal, standard deviation sqrt(2/inputs) in each layer). Biases start at 0",
 		func(c *Config) *string { return &c.Init }, initXavier, initNormal, initHe).
 		Preset(presetAuto, initNormal).Says("auto: normal; paper: xavier; with a network: he"),
