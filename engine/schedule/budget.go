@@ -244,16 +244,16 @@ func (b *budget) rest(groups []taskGroup, begun []begunTask, usual float64) floa
 // all its tasks fit into what is left; the group that needs least is the first. A method without all of its folds is not
 // compared with others.
 func mayBegin(groups []taskGroup, begun []begunTask, usual float64) []bool {
-	may, byBudget := make([]bool, len(groups)), make(map[*budget][]int)
+	may, need, byBudget := make([]bool, len(groups)), make([]float64, len(groups)), make(map[*budget][]int)
 	for i := range groups {
 		g := &groups[i]
 		if may[i] = g.budget == nil && g.left > 0; g.budget != nil && g.left > 0 {
+			need[i] = float64(g.left) * g.estimate(usual)
 			byBudget[g.budget] = append(byBudget[g.budget], i)
 		}
 	}
 	for b, of := range byBudget {
-		need := func(i int) float64 { return float64(groups[i].left) * groups[i].estimate(usual) }
-		slices.SortFunc(of, func(i, j int) int { return cmp.Or(cmp.Compare(need(i), need(j)), cmp.Compare(i, j)) })
+		slices.SortFunc(of, func(i, j int) int { return cmp.Or(cmp.Compare(need[i], need[j]), cmp.Compare(i, j)) })
 		rest := b.rest(groups, begun, usual)
 		first := rest > 0
 		for _, i := range of {
@@ -261,7 +261,7 @@ func mayBegin(groups []taskGroup, begun []begunTask, usual float64) []bool {
 			case !g.begun:
 				may[i] = first
 			case g.done > 0: // otherwise its first task is computed: what the others need is not known
-				rest -= need(i)
+				rest -= need[i]
 				may[i] = rest >= 0
 			}
 		}

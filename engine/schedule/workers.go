@@ -343,7 +343,8 @@ func (l *Lease) isBehind() bool { return slices.Index(l.on.leases, l) >= l.on.Sl
 // lease finds a slot for a job, on the worker with the most free slots, or returns nil. It leaves out the worker to avoid,
 // unless it is the only one. waiting is the number of the job's tasks that wait for a lease; 0 asks for a second lease of a task.
 //
-// A worker gets more leases than it has slots (Limits.Ahead) while more tasks wait than there are slots. A job that wants a slot and has fewer leases goes first; next is that job.
+// A worker gets more leases than it has slots (Limits.Ahead) while more tasks wait than there are slots. A job that wants a slot
+// and has fewer leases goes first; next is that job.
 func (w *Workers) lease(c *claim, avoid string, waiting int) (on *Worker, next *claim) {
 	able, slots, most := 0, 0, 0
 	var avoided *Worker

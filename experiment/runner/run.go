@@ -65,6 +65,7 @@ type session struct {
 	over      bool   // true if all runs have ended, or the session is to end
 	failure   error
 	status    Status
+	changed   bool // true if a run has ended that Show was not told of
 }
 
 // group is the cells of one row on one dataset.
@@ -100,6 +101,7 @@ const (
 	worker    = "here"                 // name of the only worker
 	theRound  = 1                      // number of the only round
 	tickEvery = 100 * time.Millisecond // a run outlasts its budget by about so long
+	showEvery = 10                     // ticks after which Show is called though no run has ended
 )
 
 // newSession returns the session that computes cells by a function.
@@ -180,18 +182,19 @@ func (s *session) run(ctx context.Context) error {
 	defer s.cancel()
 	go s.put()
 	defer close(s.records)
-	tick, second := time.NewTicker(tickEvery), time.NewTicker(time.Second)
+	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
-	defer second.Stop()
 	s.begin()
+	ticks := 0
 	for done := ctx.Done(); !s.over || len(s.computing)+s.unwritten > 0; {
 		select {
 		case e := <-s.events:
 			s.take(&e)
 		case <-tick.C:
 			s.step(schedule.Event{Kind: schedule.Tick})
-		case <-second.C:
-			s.show()
+			if ticks++; s.changed || ticks%showEvery == 0 {
+				s.show()
+			}
 		case <-done:
 			s.end(ctx.Err())
 			done = nil
@@ -282,8 +285,9 @@ func (s *session) start(r *run) {
 // stop stops the run of a task: its budget is over.
 func (s *session) stop(task int) {
 	r := s.runs[task]
-	if r.stop == nil {
+	if r.stop == nil { // it waits for a lane
 		s.leased = slices.DeleteFunc(s.leased, func(t int) bool { return t == task })
+		s.groups[r.group].runs.Ended++
 		return
 	}
 	r.stopped = true
@@ -320,8 +324,8 @@ func (s *session) take(e *event) {
 		if s.Drop != nil {
 			s.Drop(r.work, r.cell)
 		}
+		s.changed = true
 		s.step(schedule.Event{Kind: schedule.Woken}) // another run may begin
-		s.show()
 	case e.err != nil: // the run has not ended, and its time is not known
 		s.end(e.err)
 	default:
@@ -347,7 +351,7 @@ func (s *session) taken(r *run, err error) {
 	}
 	s.step(schedule.Event{Kind: schedule.ResultStored, Task: r.task, Result: r.result()})
 	r.record = nil // there may be very many
-	s.show()
+	s.changed = true
 }
 
 // result is what the scheduler is told of the result of a run that has ended.
@@ -355,7 +359,9 @@ func (r *run) result() schedule.Result {
 	return schedule.Result{Took: time.Duration(r.record.Seconds * float64(time.Second))}
 }
 
+// show takes a time that grows with the number of groups, so it is not called for each run.
 func (s *session) show() {
+	s.changed = false
 	if s.Show == nil {
 		return
 	}

@@ -240,6 +240,24 @@ func TestSlowToStop(t *testing.T) {
 	})
 }
 
+// TestBudgetEndsBeforeItsRun: the budget of a run that waits for a lane may be over before the run begins. Nobody waits for its end.
+func TestBudgetEndsBeforeItsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, o := watched(1)
+		o.Budgets = []*Budget{{Limit: 5}, {Limit: 2}}
+		s := newSession(worksOf([]int{1, 1}), o, func(context.Context, *run) (*pipeline.Outcome, error) {
+			time.Sleep(10 * time.Second)
+			return new(pipeline.Outcome), nil
+		})
+		if err := s.run(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(w.begun, []string{"d0 row 0 fold 0"}) || !slices.Equal(w.dropped, w.begun) || !w.last.Firsts {
+			t.Errorf("%+v", w)
+		}
+	})
+}
+
 // TestSlowPut: runs wait for a disk that is slower than they are.
 func TestSlowPut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -321,4 +339,26 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("%+v", w)
 		}
 	})
+}
+
+// BenchmarkSession measures what a run costs apart from computing it, in an experiment with many methods.
+func BenchmarkSession(b *testing.B) {
+	rows := slices.Repeat([]int{20}, 250)
+	budgets := make([]*Budget, len(rows))
+	for i, shared := 0, []*Budget{{Limit: 1e9}, {Limit: 1e9}, {Limit: 1e9}}; i < len(budgets); i++ {
+		budgets[i] = shared[i%len(shared)]
+	}
+	for name, budgets := range map[string][]*Budget{"no budget": nil, "budgets": budgets} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, o := watched(4)
+				o.Budgets = budgets
+				s := newSession(worksOf(rows, rows, rows, rows), o, func(context.Context, *run) (*pipeline.Outcome, error) { return new(pipeline.Outcome), nil })
+				if err := s.run(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*20_000), "µs/run")
+		})
+	}
 }

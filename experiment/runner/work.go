@@ -59,6 +59,6 @@ type Options struct {
 	// Put is given the record of each cell that ended, one at a time, while others are computed. An error of Put ends the
 	// run. A cell counts once Put has returned.
 	Put func(w *Work, c *experiment.Cell, r *experiment.Record) error
-	// Show, if set, is told how far the run is when a cell ends, and each second.
+	// Show, if set, is told how far the run is soon after a cell ends, each second, and at the end.
 	Show func(Status)
 }
