@@ -15,14 +15,8 @@ const zeroBits = 1 << 31
 // orderedBits returns the ordered bits of a finite value: of two values, the greater one has
 // the greater bits. -0 has the bits of 0.
 func orderedBits(x float32) uint32 {
-	b := math.Float32bits(x)
-	switch {
-	case x == 0:
-		return zeroBits
-	case b>>31 == 1:
-		return ^b
-	}
-	return b | zeroBits
+	b := math.Float32bits(x + 0) // -0 + 0 is 0
+	return b ^ (uint32(int32(b)>>31) | 1<<31)
 }
 
 func makeKey(x float32, row uint32) uint64 {
