@@ -52,7 +52,7 @@ func (k *twoMeans) Begin(s *forest.BootstrapSample) {
 		k.stride = (s.Width + 3) &^ 3
 		k.all, k.second, k.moving = make([]int64, k.stride), make([]int64, k.stride), make([]int64, k.stride)
 	}
-	k.fixed = slices.Grow(k.fixed[:0], len(s.Weight)*k.stride)[:len(s.Weight)*k.stride]
+	forest.Resized(&k.fixed, len(s.Weight)*k.stride)
 	for row, w := range s.Weight {
 		label := s.Label(uint32(row))
 		grains := k.fixed[row*k.stride : (row+1)*k.stride]
@@ -105,9 +105,9 @@ func (k *twoMeans) Classify(s *forest.BootstrapSample, n *forest.Node) bool {
 func (k *twoMeans) fillBlocks(s *forest.BootstrapSample, n *forest.Node) {
 	blocks := (len(n.Rows) + lanes - 1) / lanes
 	size := s.Width * lanes
-	k.x = slices.Grow(k.x[:0], blocks*size)[:blocks*size]
-	k.group = slices.Grow(k.group[:0], blocks)[:blocks]
-	k.nearSecond = slices.Grow(k.nearSecond[:0], blocks)[:blocks]
+	forest.Resized(&k.x, blocks*size)
+	forest.Resized(&k.group, blocks)
+	forest.Resized(&k.nearSecond, blocks)
 	clear(k.group)
 	var rows [lanes]uint32
 	for b := range blocks {
@@ -130,10 +130,10 @@ func (k *twoMeans) chooseCentres(s *forest.BootstrapSample, n *forest.Node) bool
 	stream := num.NewStream(k.key, n.Path, s.Tree)
 	centre(k.centre[0], s, pickCopy(s, n, stream.Uint64n(uint64(n.Copies))))
 	size := len(k.group) * lanes
-	k.distances = slices.Grow(k.distances[:0], size)[:size]
+	forest.Resized(&k.distances, size)
 	distances(k.distances, k.x, k.centre[0])
 	k.distances = k.distances[:len(n.Rows)]
-	k.sums = slices.Grow(k.sums[:0], len(n.Rows))[:len(n.Rows)]
+	forest.Resized(&k.sums, len(n.Rows))
 	total := 0.0
 	for i, row := range n.Rows {
 		d := float64(float64(s.Weight[row]) * k.distances[i])

@@ -55,7 +55,7 @@ func (c *columns) sort(t *Table, rows []uint32, z *sorter) {
 			continue
 		}
 		column := c.column(i)
-		keys := resized(&z.keys, len(column))
+		keys := Resized(&z.keys, len(column))
 		for j, bits := range column {
 			keys[j] = uint64(bits)<<32 | uint64(j)
 		}
@@ -85,7 +85,7 @@ func (c *columns) sort(t *Table, rows []uint32, z *sorter) {
 
 // layOut computes where each column begins.
 func (c *columns) layOut(t *Table, rows []uint32) {
-	clear(resized(&c.start, t.features+1))
+	clear(Resized(&c.start, t.features+1))
 	if slices.Contains(t.sparse, true) {
 		for _, row := range rows {
 			t.eachNonZero(row, 0, t.features, func(i int, _ float32) { c.start[i+1]++ })
@@ -97,18 +97,7 @@ func (c *columns) layOut(t *Table, rows []uint32) {
 		}
 		c.start[i+1] += c.start[i]
 	}
-	c.resize(c.start[t.features])
-}
-
-// resize sets entries to n entries of any value. It frees the old ones before it allocates
-// new ones, since they are most of a grower's memory. It allocates 2 % more than needed:
-// the samples of other trees differ little in size.
-func (c *columns) resize(n int) {
-	if cap(c.entries) < n {
-		c.entries = nil
-		c.entries = make([]uint32, n+n/50)
-	}
-	c.entries = c.entries[:n]
+	Resized(&c.entries, c.start[t.features])
 }
 
 // transpose writes the ordered bits of all values of the dense columns in the place of their
@@ -156,8 +145,8 @@ func (c *columns) transposeSparse(t *Table, some []uint32, first int) {
 
 // sortSparse makes the sparse ones of columns [from, to), which have n entries.
 func (c *columns) sortSparse(t *Table, rows []uint32, z *sorter, from, to, n int) {
-	keys := resized(&z.keys, n)
-	resized(&z.next, t.features)
+	keys := Resized(&z.keys, n)
+	Resized(&z.next, t.features)
 	n = 0
 	for i := from; i < to; i++ {
 		if z.next[i] = n; t.sparse[i] {
@@ -181,7 +170,7 @@ func (c *columns) sortSparse(t *Table, rows []uint32, z *sorter, from, to, n int
 
 // sort writes the entries of a column, given its keys, rows ascending.
 func (z *sorter) sort(column []uint32, keys []uint64) {
-	sorted, _ := sortKeys(keys, resized(&z.spare, len(keys)))
+	sorted, _ := sortKeys(keys, Resized(&z.spare, len(keys)))
 	writeEntries(column, sorted)
 }
 
