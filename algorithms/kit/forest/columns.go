@@ -34,6 +34,7 @@ type sorter struct {
 	budget      int // keys of sparse columns to sort at a time, unless one column has more
 	keys, spare []uint64
 	next        []int
+	block       []float32 // values of up to tile rows and columns
 }
 
 const (
@@ -49,7 +50,7 @@ const (
 // index in rows.
 func (c *columns) sort(t *Table, rows []uint32, z *sorter) {
 	c.layOut(t, rows)
-	c.transpose(t, rows)
+	c.transpose(t, rows, z)
 	for i, sparse := range t.sparse {
 		if sparse {
 			continue
@@ -101,8 +102,10 @@ func (c *columns) layOut(t *Table, rows []uint32) {
 }
 
 // transpose writes the ordered bits of all values of the dense columns in the place of their
-// entries, rows ascending. The rows of a shard are in random order, so each row is read once.
-func (c *columns) transpose(t *Table, rows []uint32) {
+// entries, rows ascending. The rows of a shard are in random order: each is read once, and copied first, so that
+// the processor waits for many rows at the same time.
+func (c *columns) transpose(t *Table, rows []uint32, z *sorter) {
+	Resized(&z.block, tile*tile)
 	for first := 0; first < len(rows); first += tile {
 		some := rows[first:min(first+tile, len(rows))]
 		if t.shards[0].Sparse {
@@ -113,10 +116,15 @@ func (c *columns) transpose(t *Table, rows []uint32) {
 			to := min(from+tile, t.features)
 			for j, row := range some {
 				shard, pos := t.At(row)
-				for i, x := range shard.Dense(pos)[from:to] {
-					if !t.sparse[from+i] {
-						c.entries[c.start[from+i]+first+j] = orderedBits(x)
-					}
+				copy(z.block[j*tile:(j+1)*tile], shard.Dense(pos)[from:to])
+			}
+			for i := from; i < to; i++ {
+				if t.sparse[i] {
+					continue
+				}
+				bits := c.column(i)[first : first+len(some)]
+				for j := range bits {
+					bits[j] = orderedBits(z.block[j*tile+i-from])
 				}
 			}
 		}
