@@ -11,7 +11,7 @@ import (
 // maxIterations bounds the iterations of two-means.
 const maxIterations = 100
 
-// mostFixed bounds the rows of a sample whose fixed-point numbers are computed once and stored.
+// mostFixed is how many rows have stored fixed-point numbers, at most: the numbers of more rows take too much memory.
 const mostFixed = 1 << 18
 
 // fixedOne is 1 in the fixed-point sums of degrees: the sum over the largest sample

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// mixedProblem draws rows whose features are of the kinds of drawValue, in turn. A third of the rows repeat
+// mixedProblem draws rows with features of the kinds of drawValue, in turn. A third of the rows repeat
 // an earlier row's features.
 func mixedProblem(n, features, labels int) *problem {
 	p := &problem{n: n, features: features, labels: labels}

@@ -23,40 +23,82 @@ func makeKey(x float32, row uint32) uint64 {
 	return uint64(orderedBits(x))<<32 | uint64(row)
 }
 
-// minRadixKeys is the number of keys from which on a radix sort is faster than slices.Sort.
-const minRadixKeys = 200
+const (
+	// minRadixKeys is the number of keys from which on a radix sort is faster than slices.Sort.
+	minRadixKeys = 200
+	// minSplitKeys is the number of keys from which on it is faster to split them by their highest digit first: the
+	// parts fit the cache.
+	minSplitKeys = 1 << 17
+	// digits are how many digits a value has, of so many digitBits; the last has two bits less.
+	digits, digitBits = 3, 11
+	digitMask         = 1<<digitBits - 1
+)
 
 // sortKeys sorts keys by value and then by row. The keys must be given in ascending order of
 // their rows, since the radix sort compares values only; it is stable. spare is working
 // memory as long as keys. sorted is one of the two slices, other is the other one.
 func sortKeys(keys, spare []uint64) (sorted, other []uint64) {
-	if len(keys) < minRadixKeys {
+	switch {
+	case len(keys) < minRadixKeys:
 		slices.Sort(keys)
 		return keys, spare
+	case len(keys) < minSplitKeys:
+		return sortDigits(keys, spare)
 	}
-	var counts [3][1 << 11]uint32
+	var ends [1 << digitBits]uint32 // of parts; at first, their beginnings
+	const shift = 32 + (digits-1)*digitBits
 	for _, k := range keys {
-		counts[0][k>>32&0x7ff]++
-		counts[1][k>>43&0x7ff]++
+		ends[k>>shift&digitMask]++
+	}
+	startPlaces(&ends)
+	for _, k := range keys {
+		at := &ends[k>>shift&digitMask]
+		spare[*at] = k
+		*at++
+	}
+	from := uint32(0)
+	for _, to := range ends {
+		part := spare[from:to]
+		if len(part) < minRadixKeys {
+			slices.Sort(part)
+		} else if sorted, _ := sortDigits(part, keys[from:to]); &sorted[0] != &part[0] {
+			copy(part, sorted)
+		}
+		from = to
+	}
+	return spare, keys
+}
+
+// sortDigits is sortKeys of keys, at least one, that fit the cache.
+func sortDigits(keys, spare []uint64) (sorted, other []uint64) {
+	var counts [digits][1 << digitBits]uint32
+	for _, k := range keys {
+		counts[0][k>>32&digitMask]++
+		counts[1][k>>43&digitMask]++
 		counts[2][k>>54]++
 	}
 	for digit := range counts {
-		shift := 32 + 11*digit
+		shift := 32 + digitBits*digit
 		c := &counts[digit]
-		if int(c[keys[0]>>shift&0x7ff]) == len(keys) {
+		if int(c[keys[0]>>shift&digitMask]) == len(keys) {
 			continue // all keys have the same digit
 		}
-		sum := uint32(0)
-		for i, n := range c {
-			c[i] = sum
-			sum += n
-		}
+		startPlaces(c)
 		for _, k := range keys {
-			at := &c[k>>shift&0x7ff]
+			at := &c[k>>shift&digitMask]
 			spare[*at] = k
 			*at++
 		}
 		keys, spare = spare, keys
 	}
 	return keys, spare
+}
+
+// startPlaces turns the number of keys with each digit into the place of the first one.
+func startPlaces(counts *[1 << digitBits]uint32) {
+	sum := uint32(0)
+	for i, n := range counts {
+		counts[i] = sum
+		sum += n
+	}
 }

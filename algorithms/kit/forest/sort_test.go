@@ -31,7 +31,7 @@ func TestOrderedBits(t *testing.T) {
 // TestSortKeys: counting and comparing give the same order, whatever the number.
 func TestSortKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.SampledFrom([]int{0, 1, 2, minRadixKeys - 1, minRadixKeys, 1000, 5000}).Draw(t, "n")
+		n := rapid.SampledFrom([]int{0, 1, 2, minRadixKeys - 1, minRadixKeys, 1000, 5000, minSplitKeys}).Draw(t, "n")
 		distinct := rapid.SampledFrom([]uint64{1, 2, 100, 1 << 20}).Draw(t, "distinct")
 		s := num.NewStream(num.NewKey(rapid.Uint64().Draw(t, "seed"), "test"), 0, 0)
 		keys := make([]uint64, n)
