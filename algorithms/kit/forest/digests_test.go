@@ -55,6 +55,8 @@ func TestTreesKeepTheirBits(t *testing.T) {
 		{120_000, 14, "two", "all", stepExhaustive, "1166ed2274cf94f0"},
 		{120_000, 14, "many", "0.5", stepExhaustive, "317bc9f7ec72bdb1"},
 		{120_000, 20, "two", "sqrt", stepExhaustive, "6b941e54368911fc"},
+		{300_000, 7, "two", "all", stepExhaustive, "2242b1ad4bda4ea0"},
+		{300_000, 10, "many", "0.2", stepExhaustive, "2e8e4de9c6c6b66a"},
 	}
 	for _, k := range cases {
 		t.Run(fmt.Sprintf("%d-%d-%s-%s-%s", k.rows, k.features, k.family, k.tried, k.step), func(t *testing.T) {

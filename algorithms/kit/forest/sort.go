@@ -36,7 +36,8 @@ const (
 
 // sortKeys sorts keys by value and then by row. The keys must be given in ascending order of
 // their rows, since the radix sort compares values only; it is stable. spare is working
-// memory as long as keys. sorted is one of the two slices, other is the other one.
+// memory as long as keys. sorted is one of the two slices, other is the other one. If
+// sorted is spare, keys has the same keys, in an order that sortKeys sorts as well.
 func sortKeys(keys, spare []uint64) (sorted, other []uint64) {
 	switch {
 	case len(keys) < minRadixKeys:
@@ -58,15 +59,16 @@ func sortKeys(keys, spare []uint64) (sorted, other []uint64) {
 	}
 	from := uint32(0)
 	for _, to := range ends {
-		part := spare[from:to]
+		part, sorted := keys[from:to], spare[from:to]
 		if len(part) < minRadixKeys {
-			slices.Sort(part)
-		} else if sorted, _ := sortDigits(part, keys[from:to]); &sorted[0] != &part[0] {
-			copy(part, sorted)
+			slices.Sort(sorted)
+		} else {
+			sorted, _ = sortDigits(sorted, part)
 		}
+		copy(part, sorted) // may be the same memory
 		from = to
 	}
-	return spare, keys
+	return keys, spare
 }
 
 // sortDigits is sortKeys of keys, at least one, that fit the cache.
