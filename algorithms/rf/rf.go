@@ -31,7 +31,7 @@ type argmaxLabeller struct{ counts []uint32 }
 
 // Begin implements forest.Labeller: classes are the same in all nodes.
 func (h *argmaxLabeller) Begin(s *forest.BootstrapSample) {
-	h.counts = make([]uint32, s.Width)
+	forest.Resized(&h.counts, s.Width)
 	for row := range s.Class {
 		s.Class[row] = argMax(s.Label(uint32(row)))
 	}

@@ -87,6 +87,23 @@ func TestGoldenDigest(t *testing.T) {
 	}
 }
 
+// TestManyRows pins the bits of a tree of so many rows that inner growers grow its subtrees.
+func TestManyRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many rows: not with -short")
+	}
+	const want = "dea85c86040bd732ca0c38c451eb9da4e60cb0d92bac271366d520c398d62645"
+	m, shards := datatest.Artificial(t, 150_000)
+	r, err := New().Resolve(param.Values{"trees": int64(1)}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Seed: 1, Params: r.Params}
+	if got := modelfile.Digest(Name, train(t, j, m, datatest.Data(t, m, shards, dataset.Split{}, nil), 1).Tensors()); got != want {
+		t.Errorf("digest %s, want %s", got, want)
+	}
+}
+
 func train(t *testing.T, j *round.Job, m *dataset.Manifest, d *dataset.Data, lanes int) algorithms.Model {
 	t.Helper()
 	tr, err := New().NewTrainer(j, m, nil)

@@ -54,6 +54,18 @@ func TestGoldenDigests(t *testing.T) {
 	}
 }
 
+// TestManyRows pins the bits of a tree of so many rows that inner growers grow its subtrees.
+func TestManyRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many rows: not with -short")
+	}
+	const want = "87ad1e6e56f644d33ec419e8edb08eb7b6f206a7f0b925afc3ad4a0ef843202c"
+	o := run(t, artificial(t, 150_000), param.Values{"trees": int64(1)}, dataset.Split{Seed: 1, TestFraction: 0.1}, 1)
+	if o.ModelDigest != want {
+		t.Errorf("digest %s, want %s", o.ModelDigest, want)
+	}
+}
+
 // TestLearns: on the artificial set a forest explains most of what the mean does
 // not, its counters arrive in the outcome, and the model file gives it back.
 func TestLearns(t *testing.T) {

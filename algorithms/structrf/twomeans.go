@@ -11,6 +11,9 @@ import (
 // maxIterations bounds the iterations of two-means.
 const maxIterations = 100
 
+// mostFixed is how many rows have stored fixed-point numbers, at most: the numbers of more rows take too much memory.
+const mostFixed = 1 << 18
+
 // fixedOne is 1 in the fixed-point sums of degrees: the sum over the largest sample
 // is below 2^63.
 const fixedOne = 1 << 36
@@ -24,7 +27,7 @@ const fixedOne = 1 << 36
 type twoMeans struct {
 	key num.Key
 
-	fixed  []int64 // by row of the sample, stride numbers each: weight × degree, fixed-point
+	fixed  []int64 // by row of the sample, stride numbers each: weight × degree, fixed-point; empty if rows are many
 	stride int     // labels, rounded up to a whole vector
 
 	x          []float32 // labels of the current node, in blocks
@@ -52,7 +55,11 @@ func (k *twoMeans) Begin(s *forest.BootstrapSample) {
 		k.stride = (s.Width + 3) &^ 3
 		k.all, k.second, k.moving = make([]int64, k.stride), make([]int64, k.stride), make([]int64, k.stride)
 	}
-	k.fixed = slices.Grow(k.fixed[:0], len(s.Weight)*k.stride)[:len(s.Weight)*k.stride]
+	k.fixed = k.fixed[:0]
+	if len(s.Weight) > mostFixed {
+		return
+	}
+	forest.Resized(&k.fixed, len(s.Weight)*k.stride)
 	for row, w := range s.Weight {
 		label := s.Label(uint32(row))
 		grains := k.fixed[row*k.stride : (row+1)*k.stride]
@@ -60,6 +67,20 @@ func (k *twoMeans) Begin(s *forest.BootstrapSample) {
 			grains[j] = int64(w) * toFixed(float64(v))
 		}
 		clear(grains[len(label):])
+	}
+}
+
+// addRows adds to dst the products of weight and degree of rows, fixed-point, by label.
+func (k *twoMeans) addRows(dst []int64, s *forest.BootstrapSample, rows []uint32) {
+	if len(k.fixed) > 0 {
+		addRows(dst, k.fixed, rows)
+		return
+	}
+	for _, row := range rows {
+		w := int64(s.Weight[row])
+		for j, v := range s.Label(row) {
+			dst[j] += w * toFixed(float64(v))
+		}
 	}
 }
 
@@ -83,7 +104,7 @@ func (k *twoMeans) Classify(s *forest.BootstrapSample, n *forest.Node) bool {
 		return false
 	}
 	clear(k.all)
-	addRows(k.all, k.fixed, n.Rows)
+	k.addRows(k.all, s, n.Rows)
 	for range maxIterations {
 		moved := k.assign(s, n)
 		if k.copies[0] == 0 || k.copies[1] == 0 {
@@ -105,9 +126,9 @@ func (k *twoMeans) Classify(s *forest.BootstrapSample, n *forest.Node) bool {
 func (k *twoMeans) fillBlocks(s *forest.BootstrapSample, n *forest.Node) {
 	blocks := (len(n.Rows) + lanes - 1) / lanes
 	size := s.Width * lanes
-	k.x = slices.Grow(k.x[:0], blocks*size)[:blocks*size]
-	k.group = slices.Grow(k.group[:0], blocks)[:blocks]
-	k.nearSecond = slices.Grow(k.nearSecond[:0], blocks)[:blocks]
+	forest.Resized(&k.x, blocks*size)
+	forest.Resized(&k.group, blocks)
+	forest.Resized(&k.nearSecond, blocks)
 	clear(k.group)
 	var rows [lanes]uint32
 	for b := range blocks {
@@ -130,10 +151,10 @@ func (k *twoMeans) chooseCentres(s *forest.BootstrapSample, n *forest.Node) bool
 	stream := num.NewStream(k.key, n.Path, s.Tree)
 	centre(k.centre[0], s, pickCopy(s, n, stream.Uint64n(uint64(n.Copies))))
 	size := len(k.group) * lanes
-	k.distances = slices.Grow(k.distances[:0], size)[:size]
+	forest.Resized(&k.distances, size)
 	distances(k.distances, k.x, k.centre[0])
 	k.distances = k.distances[:len(n.Rows)]
-	k.sums = slices.Grow(k.sums[:0], len(n.Rows))[:len(n.Rows)]
+	forest.Resized(&k.sums, len(n.Rows))
 	total := 0.0
 	for i, row := range n.Rows {
 		d := float64(float64(s.Weight[row]) * k.distances[i])
@@ -203,10 +224,10 @@ func (k *twoMeans) assign(s *forest.BootstrapSample, n *forest.Node) (moved bool
 			k.group[b] = set
 		}
 	}
-	addRows(k.second, k.fixed, k.joining)
+	k.addRows(k.second, s, k.joining)
 	if len(k.leaving) > 0 {
 		clear(k.moving)
-		addRows(k.moving, k.fixed, k.leaving)
+		k.addRows(k.moving, s, k.leaving)
 		for j, v := range k.moving {
 			k.second[j] -= v
 		}

@@ -4,16 +4,20 @@ package forest
 // word, class 1 in the high half.
 type binaryCounts struct {
 	packed []uint64 // by row: its weight, in the half of its class
+	narrow []uint8  // packed, in bytes; empty if the sample has few rows or a row too many copies
 	both   uint64   // of the node
 	tables entropyTables
 }
 
 // startBinary counts the node's classes and returns its entropy times copies.
 func (s *search) startBinary(rows []uint32) int64 {
-	both := uint64(0)
+	both, narrow := uint64(0), s.binary.narrow
 	for _, row := range rows {
 		w := uint64(s.weight[row]) << (32 * s.class[row])
 		s.binary.packed[row] = w
+		if len(narrow) > 0 {
+			narrow[row] = uint8(s.weight[row] | s.class[row]<<classBit)
+		}
 		both += w
 	}
 	s.binary.both = both
@@ -105,7 +109,12 @@ func (s *search) binaryScan(entries []uint32, passed uint64, index uint32) uint6
 	if s.adaptive || !t.prepare(len(entries), s.xlogx, uint32(both), uint32(both>>32)) {
 		return s.binarySteps(entries, passed, index)
 	}
-	found := scanBinary(entries, s.binary.packed, t, passed, s.best)
+	var found scanResult
+	if len(s.binary.narrow) > 0 {
+		found = scanNarrow(entries, s.binary.narrow, t, passed, s.best)
+	} else {
+		found = scanBinary(entries, s.binary.packed, t, passed, s.best)
+	}
 	s.evaluations += uint64(found.tried)
 	if found.at >= 0 {
 		s.record(found.least, index+uint32(found.at))

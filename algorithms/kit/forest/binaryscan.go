@@ -33,7 +33,7 @@ func (t *entropyTables) prepare(entries int, xlogx []int64, n0, n1 uint32) bool 
 
 // bothSides sets (*v)[k] to x[k] + x[n-k], where x has n+1 numbers.
 func bothSides(v *[]int64, x []int64) {
-	dst, n := resized(v, len(x)), len(x)-1
+	dst, n := Resized(v, len(x)), len(x)-1
 	for k, y := range x {
 		dst[k] = y + x[n-k]
 	}
@@ -61,6 +61,42 @@ func scanBinaryGo(entries []uint32, packed []uint64, t *entropyTables, passed ui
 			}
 		}
 		passed += packed[e&RowMask]
+	}
+	return scanResult{at, best, passed, tried}
+}
+
+const (
+	// leastNarrow is the number of rows from which on the copies of rows are packed in bytes: as words, so
+	// many do not fit the cache.
+	leastNarrow = 1 << 14
+	// mostNarrow is how many copies of a row fit a byte. Its highest bit is the row's class.
+	mostNarrow = 1<<classBit - 1
+	classBit   = 7
+)
+
+// unpacked has, for each byte, the copies in the half of their class of a word.
+var unpacked = unpackNarrow()
+
+func unpackNarrow() (words [256]uint64) {
+	for i := range words {
+		words[i] = uint64(i&mostNarrow) << (32 * (i >> classBit))
+	}
+	return words
+}
+
+// scanNarrowGo is scanBinaryGo for copies packed in bytes.
+func scanNarrowGo(entries []uint32, narrow []uint8, t *entropyTables, passed uint64, best int64) scanResult {
+	at, tried := -1, 0
+	whole, first, second := t.whole, t.first, t.second
+	for i, e := range entries {
+		if e&NewValue != 0 {
+			tried++
+			l0, l1 := uint32(passed), uint32(passed>>32)
+			if sum := whole[l0+l1] - first[l0] - second[l1]; sum < best {
+				best, at = sum, i
+			}
+		}
+		passed += unpacked[narrow[e&RowMask]]
 	}
 	return scanResult{at, best, passed, tried}
 }

@@ -5,42 +5,51 @@ import "slices"
 // drawSample draws the bootstrap sample of a tree (Algorithm 2 of Chen et al. 2018):
 // t.draws training rows with replacement.
 func (g *grower) drawSample(t *Table, tree uint32) {
-	counts := resized(&g.counts, len(t.rows))
-	Draw(counts, g.sampling, tree, t.draws)
-	g.numberRows(t, counts)
-	g.sample.Tree, g.sample.Width = tree, t.labels
-	resized(&g.sample.Class, len(g.origin))
-	resized(&g.side, len(g.origin)+SideSlack)
-	resized(&g.spare, len(g.origin)+VectorSlack)
-	g.rows = slices.Grow(g.rows[:0], len(g.origin))
-	for i := range g.origin {
-		g.rows = append(g.rows, uint32(i))
+	Draw(Resized(&g.local, len(t.rows)), g.sampling, tree, t.draws)
+	g.sample.Tree = tree
+	g.numberRows(t)
+}
+
+// roomFor makes room for what is stored of each of n rows with so many labels, and lists the rows. valued says
+// whether rows have a Variant.RowValue.
+func (g *grower) roomFor(n, labels int, valued bool) {
+	s := &g.sample
+	s.Width, s.RowValues = labels, s.RowValues[:0]
+	Resized(&s.Labels, n*labels)
+	Resized(&s.Weight, n)
+	Resized(&s.Class, n)
+	if valued {
+		Resized(&s.RowValues, n)
+	}
+	Resized(&g.origin, n)
+	Resized(&g.side, n+SideSlack)
+	Resized(&g.spare, n+VectorSlack)
+	for i := range Resized(&g.rows, n) {
+		g.rows[i] = uint32(i)
 	}
 }
 
-// numberRows gives each distinct row of the sample its local number, and copies the rows'
-// labels. counts has how often each training row was drawn.
-func (g *grower) numberRows(t *Table, counts []uint32) {
+// numberRows gives each distinct row of the sample its local number, in place of how often it was drawn, and
+// copies the rows' labels.
+func (g *grower) numberRows(t *Table) {
 	distinct := 0
-	for _, count := range counts {
+	for _, count := range g.local {
 		if count > 0 {
 			distinct++
 		}
 	}
-	s, local := &g.sample, resized(&g.local, len(counts))
-	g.origin = slices.Grow(g.origin[:0], distinct)
-	s.Weight = slices.Grow(s.Weight[:0], distinct)
-	s.Labels = slices.Grow(s.Labels[:0], distinct*t.labels)
-	s.RowValues = s.RowValues[:0]
-	for i, count := range counts {
+	s, local := &g.sample, g.local
+	g.roomFor(distinct, t.labels, t.rowValues != nil)
+	distinct = 0
+	for i, count := range local {
 		local[i] = absent
 		if count > 0 {
-			local[i] = uint32(len(g.origin))
-			g.origin = append(g.origin, uint32(i))
-			s.Weight = append(s.Weight, count)
-			s.Labels = append(s.Labels, t.Label(uint32(i))...)
+			row := uint32(distinct)
+			distinct++
+			local[i], g.origin[row], s.Weight[row] = row, uint32(i), count
+			copy(s.Label(row), t.Label(uint32(i)))
 			if t.rowValues != nil {
-				s.RowValues = append(s.RowValues, t.rowValues[i])
+				s.RowValues[row] = t.rowValues[i]
 			}
 		}
 	}
@@ -56,7 +65,7 @@ func (g *grower) fillColumns(t *Table) {
 	if g.onDemand.enabled {
 		return
 	}
-	g.entries = nil // otherwise columns.resize cannot free the entries of the last tree
+	g.entries = nil // otherwise columns.sort cannot free the entries of the last tree
 	if t.columns.entries == nil {
 		g.columns.sort(t, g.origin, &g.sorter)
 	} else {
@@ -120,9 +129,14 @@ func Varies(entries []uint32, rows int) bool {
 	return false
 }
 
-// resized makes *v a slice of n elements and returns it. The elements may have any values.
-// The memory of *v is used again if it is large enough.
-func resized[T any](v *[]T, n int) []T {
-	*v = slices.Grow((*v)[:0], n)[:n]
+// Resized makes *v a slice of n elements and returns it. The elements may have any values.
+// The memory of *v is used again if it is large enough. If not, it is dropped before new memory is
+// allocated, with room for 2 % more elements: the samples of other trees differ little in size.
+func Resized[T any](v *[]T, n int) []T {
+	if cap(*v) < n {
+		*v = nil
+		*v = make([]T, n+n/50+8)
+	}
+	*v = (*v)[:n]
 	return *v
 }

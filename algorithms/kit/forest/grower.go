@@ -16,7 +16,6 @@ type grower struct {
 	ctx    context.Context
 	table  *Table
 	sample BootstrapSample
-	counts []uint32 // by training row: draws
 	local  []uint32 // by training row: its number in the sample, or absent
 	origin []uint32 // by row of the sample: the training row
 
@@ -30,10 +29,29 @@ type grower struct {
 	search     search
 	features   featureSampler
 	onDemand   onDemandColumns
-	nodeView   Node // handed to the labeller
-	tree       Tree // the tree at work
-	sinceCheck int  // nodes since ctx was looked at
+	nodeView   Node  // handed to the labeller
+	tree       *Tree // the tree at work
+	subtrees   subtrees
+	sinceCheck int // nodes since ctx was looked at
 }
+
+// subtrees says which nodes a grower gives to an inner grower, which copies what belongs to the node's rows and numbers
+// them from 0. A grower of many rows reads what it stores by row from all over the memory, also for a node of
+// few rows. The tree is the same.
+type subtrees struct {
+	// A node is given to the inner grower if its rows, times fraction, are at most the grower's rows, and these are
+	// more than few.
+	fraction, few int
+	newLabeller   func() Labeller // for the inner grower
+	inner         *grower         // nil until a node is given to it
+}
+
+// With these numbers what a grower reads by row fits the cache if it has no inner grower, and all inner growers take
+// a fifteenth of the memory.
+const (
+	innerFraction = 16
+	fewRows       = 1 << 16
+)
 
 // segment is the part of a sorted column that belongs to a node: entries[from:to].
 type segment struct{ column, from, to uint32 }
@@ -60,7 +78,7 @@ func (g *grower) grow(ctx context.Context, t *Table, n uint32) (*Tree, error) {
 	g.tree.Evaluations = g.search.evaluations
 	g.tree.Loss /= float64(t.draws)
 	g.ctx, g.table = nil, nil
-	return &g.tree, nil
+	return g.tree, nil
 }
 
 // begin prepares for tree number n on t and returns its root.
@@ -91,6 +109,9 @@ func (g *grower) growNode(at int, p *pendingNode) error {
 		g.makeLeaf(at, p)
 		return nil
 	}
+	if u := &g.subtrees; len(g.origin) > u.few && u.fraction*(p.to-p.from) <= len(g.origin) && !g.onDemand.enabled {
+		return g.growSubtree(at, p)
+	}
 	best, ok := g.bestSplit(p)
 	if !ok {
 		g.makeLeaf(at, p)
@@ -102,6 +123,60 @@ func (g *grower) growNode(at int, p *pendingNode) error {
 		return err
 	}
 	return g.growNode(int(g.tree.left[at])+1, &right)
+}
+
+// growSubtree makes node number at of the tree, and all below it, by the inner grower.
+func (g *grower) growSubtree(at int, p *pendingNode) error {
+	u := &g.subtrees
+	if u.inner == nil {
+		u.inner = &grower{cfg: g.cfg, classes: g.classes, labeller: u.newLabeller(), tree: g.tree, subtrees: *u}
+		u.inner.features.key = g.features.key
+	}
+	root := u.inner.adopt(g, p)
+	err := u.inner.growNode(at, &root)
+	g.search.evaluations += u.inner.search.evaluations
+	u.inner.ctx, u.inner.table = nil, nil
+	return err
+}
+
+// adopt prepares for the subtree of a node of another grower, and returns the node.
+func (g *grower) adopt(outer *grower, p *pendingNode) pendingNode {
+	g.ctx, g.table = outer.ctx, outer.table
+	rows := outer.rows[p.from:p.to]
+	s, of := &g.sample, &outer.sample
+	s.Tree = of.Tree
+	g.roomFor(len(rows), of.Width, len(of.RowValues) > 0)
+	number := outer.spare // of each row in this grower
+	for i, row := range rows {
+		number[row] = uint32(i)
+		g.origin[i], s.Weight[i] = outer.origin[row], of.Weight[row]
+		copy(s.Label(uint32(i)), of.Label(row))
+		if len(of.RowValues) > 0 {
+			s.RowValues[i] = of.RowValues[row]
+		}
+	}
+	g.labeller.Begin(s)
+	for i, row := range rows {
+		s.Class[i] = of.Class[row]
+	}
+	g.features.begin(&g.cfg, s.Tree, g.table.features)
+	g.search.begin(g, g.table)
+
+	columns, n := outer.segments[p.base:p.top], uint32(0)
+	for _, c := range columns {
+		n += c.to - c.from
+	}
+	Resized(&g.entries, int(n))
+	Resized(&g.segments, len(columns))
+	n = 0
+	for i, c := range columns {
+		g.segments[i] = segment{c.column, n, n + c.to - c.from}
+		for _, e := range outer.entries[c.from:c.to] {
+			g.entries[n] = number[e&RowMask] | e&^RowMask
+			n++
+		}
+	}
+	return pendingNode{to: len(rows), copies: p.copies, depth: p.depth, path: p.path, top: len(g.segments), splits: true}
 }
 
 // classify writes the class labels of a node's rows and reports true, or reports that the

@@ -36,9 +36,11 @@ type kernel struct {
 func (k *kernel) NewScratch() any { return nil }
 
 func (k *kernel) newGrower() *grower {
+	newLabeller := func() Labeller { return k.variant.NewLabeller(k.seed) }
 	g := &grower{
-		cfg: k.cfg, classes: k.variant.Classes(k.labels), labeller: k.variant.NewLabeller(k.seed),
-		sampling: num.NewKey(k.seed, k.variant.Name+"/bootstrap"),
+		cfg: k.cfg, classes: k.variant.Classes(k.labels), labeller: newLabeller(),
+		sampling: num.NewKey(k.seed, k.variant.Name+"/bootstrap"), tree: new(Tree),
+		subtrees: subtrees{fraction: innerFraction, few: fewRows, newLabeller: newLabeller},
 	}
 	g.features.key = num.NewKey(k.seed, k.variant.Name+"/features")
 	return g

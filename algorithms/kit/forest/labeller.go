@@ -1,6 +1,6 @@
 package forest
 
-// BootstrapSample is one tree's bootstrap sample. Its distinct rows are numbered from 0, in
+// BootstrapSample is one tree's bootstrap sample, or the part of it in one node. Its distinct rows are numbered from 0, in
 // the order of the dataset's row numbers.
 type BootstrapSample struct {
 	Tree      uint32
@@ -29,7 +29,7 @@ type Node struct {
 // and each leaf its distribution. A Labeller is used for one tree at a time, by one
 // goroutine. Its results depend on seed, tree and node only.
 type Labeller interface {
-	// Begin prepares for a tree on s.
+	// Begin prepares for a tree on s, or for a subtree: s then has the rows of its root only.
 	Begin(s *BootstrapSample)
 	// Classify writes the class of each of the node's rows to s.Class. It reports
 	// false when the node can only be a leaf: its rows do not differ.

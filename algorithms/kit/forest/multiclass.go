@@ -10,9 +10,9 @@ type multiclassCounts struct {
 
 func (m *multiclassCounts) shape(classes int) {
 	m.classes = classes
-	resized(&m.all, classes)
-	resized(&m.left, classes)
-	resized(&m.right, classes)
+	Resized(&m.all, classes)
+	Resized(&m.left, classes)
+	Resized(&m.right, classes)
 }
 
 // startMulticlass counts the node's classes and returns its entropy times copies.

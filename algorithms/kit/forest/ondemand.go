@@ -27,8 +27,8 @@ func (z *onDemandColumns) begin(c *featureSampler, rows, features int) {
 	if !z.enabled {
 		return
 	}
-	clear(resized(&z.member, rows))
-	resized(&z.slot, features)
+	clear(Resized(&z.member, rows))
+	Resized(&z.slot, features)
 }
 
 // splitOnDemand searches the best split in columns that are sorted on demand. It leaves
@@ -82,7 +82,7 @@ func (g *grower) rowsAreCheaper(rows, tried []uint32) bool {
 // gather collects the keys of the tried features' non-zeros in the node's rows, by
 // slot.
 func (z *onDemandColumns) gather(g *grower, rows, tried []uint32) {
-	clear(resized(&z.start, len(tried)+1))
+	clear(Resized(&z.start, len(tried)+1))
 	for i, c := range tried {
 		z.slot[c] = uint32(i)
 	}
@@ -119,7 +119,7 @@ func (z *onDemandColumns) add(slot uint32, x float32, row uint32) {
 
 // bySlot moves the gathered keys to keys, slot after slot.
 func (z *onDemandColumns) bySlot(slots int) {
-	keys := resized(&z.keys, len(z.gathered))
+	keys := Resized(&z.keys, len(z.gathered))
 	for i, slot := range z.slots {
 		keys[z.start[slot]] = z.gathered[i]
 		z.start[slot]++
@@ -133,8 +133,8 @@ func (g *grower) collectColumn(slot int, column uint32, fromRows bool) {
 	z := &g.onDemand
 	if fromRows {
 		keys := z.keys[z.start[slot]:z.start[slot+1]]
-		sorted, _ := sortKeys(keys, resized(&z.scratch, len(keys)))
-		writeEntries(resized(&g.entries, len(keys)), sorted)
+		sorted, _ := sortKeys(keys, Resized(&z.scratch, len(keys)))
+		writeEntries(Resized(&g.entries, len(keys)), sorted)
 		return
 	}
 	g.entries = g.entries[:0]

@@ -16,13 +16,26 @@ type Rows struct {
 
 // NewRows numbers the rows of d that refs lists in any order.
 func NewRows(d *dataset.Data, refs []dataset.RowRef) Rows {
-	r := Rows{rows: slices.Clone(refs)}
+	var r Rows
 	for i := range d.Manifest.Shards {
 		r.shards = append(r.shards, d.Shard(i))
 	}
-	slices.SortFunc(r.rows, func(a, b dataset.RowRef) int {
-		return int(r.shards[a.Shard].Row[a.Pos]) - int(r.shards[b.Shard].Row[b.Pos])
-	})
+	number := func(ref dataset.RowRef) int { return int(r.shards[ref.Shard].Row[ref.Pos]) }
+	most := 0
+	for _, ref := range refs {
+		most = max(most, number(ref))
+	}
+	if most > 2*len(refs) {
+		r.rows = slices.Clone(refs)
+		slices.SortFunc(r.rows, func(a, b dataset.RowRef) int { return number(a) - number(b) })
+		return r
+	}
+	absent := dataset.RowRef{Shard: uint32(len(r.shards))}
+	r.rows = slices.Repeat([]dataset.RowRef{absent}, most+1)
+	for _, ref := range refs {
+		r.rows[number(ref)] = ref
+	}
+	r.rows = slices.DeleteFunc(r.rows, func(ref dataset.RowRef) bool { return ref == absent })
 	return r
 }
 

@@ -65,7 +65,11 @@ func (s *search) begin(g *grower, t *Table) {
 	s.adaptive, s.alpha, s.beta = g.cfg.Step == stepAdaptive, g.cfg.Alpha, g.cfg.Beta
 	s.class, s.weight = g.sample.Class, g.sample.Weight
 	if g.classes == 2 {
-		resized(&s.binary.packed, len(g.rows))
+		Resized(&s.binary.packed, len(g.rows))
+		s.binary.narrow = s.binary.narrow[:0]
+		if len(g.rows) >= leastNarrow && slices.Max(s.weight) <= mostNarrow {
+			Resized(&s.binary.narrow, len(g.rows))
+		}
 	} else {
 		s.multiclass.shape(g.classes)
 	}

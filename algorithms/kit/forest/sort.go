@@ -15,54 +15,92 @@ const zeroBits = 1 << 31
 // orderedBits returns the ordered bits of a finite value: of two values, the greater one has
 // the greater bits. -0 has the bits of 0.
 func orderedBits(x float32) uint32 {
-	b := math.Float32bits(x)
-	switch {
-	case x == 0:
-		return zeroBits
-	case b>>31 == 1:
-		return ^b
-	}
-	return b | zeroBits
+	b := math.Float32bits(x + 0) // -0 + 0 is 0
+	return b ^ (uint32(int32(b)>>31) | 1<<31)
 }
 
 func makeKey(x float32, row uint32) uint64 {
 	return uint64(orderedBits(x))<<32 | uint64(row)
 }
 
-// minRadixKeys is the number of keys from which on a radix sort is faster than slices.Sort.
-const minRadixKeys = 200
+const (
+	// minRadixKeys is the number of keys from which on a radix sort is faster than slices.Sort.
+	minRadixKeys = 200
+	// minSplitKeys is the number of keys from which on it is faster to split them by their highest digit first: the
+	// parts fit the cache.
+	minSplitKeys = 1 << 17
+	// digits are how many digits a value has, of so many digitBits; the last has two bits less.
+	digits, digitBits = 3, 11
+	digitMask         = 1<<digitBits - 1
+)
 
 // sortKeys sorts keys by value and then by row. The keys must be given in ascending order of
 // their rows, since the radix sort compares values only; it is stable. spare is working
-// memory as long as keys. sorted is one of the two slices, other is the other one.
+// memory as long as keys. sorted is one of the two slices, other is the other one. If
+// sorted is spare, keys has the same keys, in an order that sortKeys sorts as well.
 func sortKeys(keys, spare []uint64) (sorted, other []uint64) {
-	if len(keys) < minRadixKeys {
+	switch {
+	case len(keys) < minRadixKeys:
 		slices.Sort(keys)
 		return keys, spare
+	case len(keys) < minSplitKeys:
+		return sortDigits(keys, spare)
 	}
-	var counts [3][1 << 11]uint32
+	var ends [1 << digitBits]uint32 // of parts; at first, their beginnings
+	const shift = 32 + (digits-1)*digitBits
 	for _, k := range keys {
-		counts[0][k>>32&0x7ff]++
-		counts[1][k>>43&0x7ff]++
+		ends[k>>shift&digitMask]++
+	}
+	startPlaces(&ends)
+	for _, k := range keys {
+		at := &ends[k>>shift&digitMask]
+		spare[*at] = k
+		*at++
+	}
+	from := uint32(0)
+	for _, to := range ends {
+		part, sorted := keys[from:to], spare[from:to]
+		if len(part) < minRadixKeys {
+			slices.Sort(sorted)
+		} else {
+			sorted, _ = sortDigits(sorted, part)
+		}
+		copy(part, sorted) // may be the same memory
+		from = to
+	}
+	return keys, spare
+}
+
+// sortDigits is sortKeys of keys, at least one, that fit the cache.
+func sortDigits(keys, spare []uint64) (sorted, other []uint64) {
+	var counts [digits][1 << digitBits]uint32
+	for _, k := range keys {
+		counts[0][k>>32&digitMask]++
+		counts[1][k>>43&digitMask]++
 		counts[2][k>>54]++
 	}
 	for digit := range counts {
-		shift := 32 + 11*digit
+		shift := 32 + digitBits*digit
 		c := &counts[digit]
-		if int(c[keys[0]>>shift&0x7ff]) == len(keys) {
+		if int(c[keys[0]>>shift&digitMask]) == len(keys) {
 			continue // all keys have the same digit
 		}
-		sum := uint32(0)
-		for i, n := range c {
-			c[i] = sum
-			sum += n
-		}
+		startPlaces(c)
 		for _, k := range keys {
-			at := &c[k>>shift&0x7ff]
+			at := &c[k>>shift&digitMask]
 			spare[*at] = k
 			*at++
 		}
 		keys, spare = spare, keys
 	}
 	return keys, spare
+}
+
+// startPlaces turns the number of keys with each digit into the place of the first one.
+func startPlaces(counts *[1 << digitBits]uint32) {
+	sum := uint32(0)
+	for i, n := range counts {
+		counts[i] = sum
+		sum += n
+	}
 }

@@ -31,7 +31,7 @@ func TestOrderedBits(t *testing.T) {
 // TestSortKeys: counting and comparing give the same order, whatever the number.
 func TestSortKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.SampledFrom([]int{0, 1, 2, minRadixKeys - 1, minRadixKeys, 1000, 5000}).Draw(t, "n")
+		n := rapid.SampledFrom([]int{0, 1, 2, minRadixKeys - 1, minRadixKeys, 1000, 5000, minSplitKeys}).Draw(t, "n")
 		distinct := rapid.SampledFrom([]uint64{1, 2, 100, 1 << 20}).Draw(t, "distinct")
 		s := num.NewStream(num.NewKey(rapid.Uint64().Draw(t, "seed"), "test"), 0, 0)
 		keys := make([]uint64, n)
@@ -40,27 +40,57 @@ func TestSortKeys(t *testing.T) {
 		}
 		want := slices.Clone(keys)
 		slices.Sort(want)
-		if got, _ := sortKeys(keys, make([]uint64, n)); !slices.Equal(got, want) {
-			t.Fatal("keys are not sorted")
+		for range 2 {
+			if got, _ := sortKeys(keys, make([]uint64, n)); !slices.Equal(got, want) {
+				t.Fatal("keys are not sorted")
+			}
 		}
 	})
 }
 
 // TestColumnBlocks: columns that do not fit one block of keys are sorted as well.
 func TestColumnBlocks(t *testing.T) {
-	p := makeProblem(1, 600, 7, 2, 0.8)
 	c := smallConfig()
+	for _, share := range []float64{0.8, 0.65, 0.3} { // dense columns, both kinds, sparse columns
+		p := makeProblem(1, 600, 7, 2, share)
+		for _, sparse := range []bool{false, true} {
+			d := p.data(4, sparse, dataset.Split{})
+			tab, err := newTable(&c, d, d.Select(0, 4, dataset.Train))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for budget := range 3 {
+				var parts columns
+				parts.sort(tab, tab.allRows(), &sorter{budget: budget*700 + 1})
+				if !slices.Equal(parts.entries, tab.columns.entries) {
+					t.Errorf("share %v, sparse %v: a budget of %d keys gives other entries", share, sparse, budget*700)
+				}
+			}
+		}
+	}
+}
+
+// TestWideColumns holds the columns of more features than are transposed at a time against sorted values.
+func TestWideColumns(t *testing.T) {
+	p := makeProblem(2, 150, 2*tile+9, 2, 0.7)
 	for _, sparse := range []bool{false, true} {
 		d := p.data(4, sparse, dataset.Split{})
-		tab, err := newTable(&c, d, d.Select(0, 4, dataset.Train))
+		tab, err := NewTable(d, d.Select(0, 4, dataset.Train))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for budget := range 3 {
-			var parts columns
-			parts.sort(tab, tab.allRows(), &sorter{budget: budget*700 + 1})
-			if !slices.Equal(parts.entries, tab.columns.entries) {
-				t.Errorf("sparse %v: a budget of %d keys gives other entries", sparse, budget*700)
+		for c := range p.features {
+			var want []uint64
+			for i := range p.n {
+				if x := p.row(i)[c]; x != 0 || !tab.sparse[c] {
+					want = append(want, makeKey(x, uint32(i)))
+				}
+			}
+			slices.Sort(want)
+			entries := make([]uint32, len(want))
+			writeEntries(entries, want)
+			if !slices.Equal(tab.Column(c), entries) {
+				t.Fatalf("sparse %v: column %d has other entries", sparse, c)
 			}
 		}
 	}

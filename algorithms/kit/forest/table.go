@@ -64,7 +64,7 @@ func unsortedTable(d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
 		return nil, fmt.Errorf("forest: %d training samples, at most %d are possible", len(refs), maxRows)
 	}
 	t := &Table{features: d.Manifest.Features, labels: d.Manifest.Labels, Rows: NewRows(d, refs)}
-	t.entries = t.chooseStorage()
+	t.entries = t.chooseStorage(refs)
 	if t.entries > maxEntries {
 		return nil, fmt.Errorf("forest: %d values to sort, at most %d are possible", t.entries, maxEntries)
 	}
@@ -84,8 +84,16 @@ func (t *Table) computeRowValues(f func(label []float32) float64) {
 		return
 	}
 	t.rowValues = make([]float64, len(t.rows))
-	for i := range t.rowValues {
-		t.rowValues[i] = f(t.Label(uint32(i)))
+	const some = 64 // rows that are copied first: see columns.transpose
+	labels := make([]float32, some*t.labels)
+	for first := 0; first < len(t.rows); first += some {
+		values := t.rowValues[first:min(first+some, len(t.rows))]
+		for i := range values {
+			copy(labels[i*t.labels:(i+1)*t.labels], t.Label(uint32(first+i)))
+		}
+		for i := range values {
+			values[i] = f(labels[i*t.labels : (i+1)*t.labels])
+		}
 	}
 }
 
@@ -112,11 +120,25 @@ func (t *Table) Value(i uint32, column int) float32 {
 }
 
 // chooseStorage makes columns of at most two thirds non-zeros sparse, and returns the
-// number of entries of all columns.
-func (t *Table) chooseStorage() (entries int) {
+// number of entries of all columns. refs lists the training rows, mostly as they lie in memory.
+func (t *Table) chooseStorage(refs []dataset.RowRef) (entries int) {
 	counts, nonZero := make([]int, t.features), 0
-	for i := range t.rows {
-		t.eachNonZero(uint32(i), 0, t.features, func(column int, _ float32) { counts[column]++ })
+	for _, ref := range refs {
+		shard := t.shards[ref.Shard]
+		if !shard.Sparse {
+			for i, x := range shard.Dense(int(ref.Pos)) {
+				if x != 0 {
+					counts[i]++
+				}
+			}
+			continue
+		}
+		columns, values := shard.NonZeros(int(ref.Pos))
+		for i, c := range columns {
+			if values[i] != 0 {
+				counts[c]++
+			}
+		}
 	}
 	t.sparse = make([]bool, t.features)
 	for c, n := range counts {

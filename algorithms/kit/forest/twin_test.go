@@ -300,6 +300,9 @@ func checkTwin(t *rapid.T, f Variant) {
 		if rapid.Bool().Draw(t, "too large to sort beforehand") {
 			tab.columns = columns{}
 		}
+		if rapid.Bool().Draw(t, "inner growers") {
+			g.subtrees.fraction, g.subtrees.few = 2, rapid.IntRange(0, 8).Draw(t, "few rows")
+		}
 		for tree := range uint32(c.Trees) {
 			got, err := g.grow(t.Context(), tab, tree)
 			if err != nil {

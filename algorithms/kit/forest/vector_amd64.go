@@ -16,6 +16,9 @@ var accelerated = num.Accelerated()
 func scanBinaryAsm(entries *uint32, n int, packed *uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)
 
 //go:noescape
+func scanNarrowAsm(entries *uint32, n int, narrow *uint8, unpacked *[256]uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)
+
+//go:noescape
 func partitionAVX2(entries *uint32, n int, spare *uint32, side *uint8, order *[256]uint64) (left int, newLeft, newRight uint32)
 
 //go:noescape
@@ -31,6 +34,17 @@ func scanBinary(entries []uint32, packed []uint64, t *entropyTables, passed uint
 	}
 	var s scanResult
 	s.at, s.least, s.passed, s.tried = scanBinaryAsm(unsafe.SliceData(entries), len(entries), unsafe.SliceData(packed),
+		unsafe.SliceData(t.whole), unsafe.SliceData(t.first), unsafe.SliceData(t.second), passed, best)
+	return s
+}
+
+// scanNarrow is scanNarrowGo.
+func scanNarrow(entries []uint32, narrow []uint8, t *entropyTables, passed uint64, best int64) scanResult {
+	if !accelerated || len(entries) == 0 {
+		return scanNarrowGo(entries, narrow, t, passed, best)
+	}
+	var s scanResult
+	s.at, s.least, s.passed, s.tried = scanNarrowAsm(unsafe.SliceData(entries), len(entries), unsafe.SliceData(narrow), &unpacked,
 		unsafe.SliceData(t.whole), unsafe.SliceData(t.first), unsafe.SliceData(t.second), passed, best)
 	return s
 }

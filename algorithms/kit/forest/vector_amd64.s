@@ -71,6 +71,58 @@ less:
 	ADDQ  CX, R11
 	JMP   next
 
+// func scanNarrowAsm(entries *uint32, n int, narrow *uint8, unpacked *[256]uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)
+TEXT ·scanNarrowAsm(SB), NOSPLIT, $0-104
+	MOVQ entries+0(FP), SI
+	MOVQ n+8(FP), CX
+	MOVQ narrow+16(FP), DI
+	MOVQ unpacked+24(FP), R11
+	MOVQ whole+32(FP), R8
+	MOVQ first+40(FP), R9
+	MOVQ second+48(FP), R10
+	MOVQ passed+56(FP), AX
+	MOVQ best+64(FP), DX
+	LEAQ (SI)(CX*4), SI
+	NEGQ CX                 // entries are counted up to 0
+	MOVQ $-1, at+72(FP)     // counted from the first entry
+	XORL R12, R12           // tried
+
+loop:
+	MOVL (SI)(CX*4), BX
+	MOVL AX, R13
+	MOVQ AX, R15
+	SHRQ $32, R15
+	LEAQ (R13)(R15*1), R14
+	MOVQ (R8)(R14*8), R14
+	SUBQ (R9)(R13*8), R14
+	SUBQ (R10)(R15*8), R14
+	MOVL BX, R13
+	SHRL $31, R13
+	ADDQ R13, R12
+	CMPQ R14, DX
+	JLT  less
+
+next:
+	ANDL    $0x3fffffff, BX
+	MOVBLZX (DI)(BX*1), BX
+	ADDQ    (R11)(BX*8), AX
+	INCQ    CX
+	JNZ     loop
+
+	MOVQ DX, least+80(FP)
+	MOVQ AX, after+88(FP)
+	MOVQ R12, tried+96(FP)
+	RET
+
+less:
+	TESTL R13, R13
+	JZ    next
+	MOVQ  R14, DX
+	MOVQ  n+8(FP), R13
+	ADDQ  CX, R13
+	MOVQ  R13, at+72(FP)
+	JMP   next
+
 // FLAGS makes the flags of a vector's entries of which the lanes of keep go one
 // way: an entry is new where any entry is since the last one kept. As a sum: the
 // lanes between are ones, which carry a new value up to the next lane kept, or out of

@@ -10,6 +10,11 @@ func scanBinary(entries []uint32, packed []uint64, t *entropyTables, passed uint
 	return scanBinaryGo(entries, packed, t, passed, best)
 }
 
+// scanNarrow is scanNarrowGo.
+func scanNarrow(entries []uint32, narrow []uint8, t *entropyTables, passed uint64, best int64) scanResult {
+	return scanNarrowGo(entries, narrow, t, passed, best)
+}
+
 // startPartition processes no entries: Partition processes all of them.
 func startPartition(entries, spare []uint32, side []uint8) (done, left int, newLeft, newRight uint32) {
 	return 0, 0, 0, 0

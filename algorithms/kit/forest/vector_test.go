@@ -126,9 +126,10 @@ func checkScan(t *rapid.T) {
 	rows := rapid.IntRange(2, 90).Draw(t, "rows")
 	entries := drawEntries(t, rows)
 	s := num.NewStream(num.NewKey(rapid.Uint64().Draw(t, "weights"), "test"), 0, 0)
+	most := rapid.SampledFrom([]uint64{3, mostNarrow}).Draw(t, "copies of a row")
 	packed, both := make([]uint64, rows), uint64(0)
 	for i := range packed {
-		packed[i] = (1 + s.Uint64n(3)) << (32 * s.Uint64n(2))
+		packed[i] = (1 + s.Uint64n(most)) << (32 * s.Uint64n(2))
 		both += packed[i]
 	}
 	passed := packed[rows-1] // as if its entry were before: in the list or not
@@ -158,6 +159,16 @@ func checkScan(t *rapid.T) {
 	}
 	if got := scanBinaryGo(entries, packed, tables, passed, best); got != want {
 		t.Fatalf("portable: %+v, want %+v", got, want)
+	}
+	narrow := make([]uint8, rows)
+	for i, w := range packed {
+		narrow[i] = uint8(w) | uint8(w>>32) | uint8(min(1, w>>32))<<classBit
+	}
+	if got := scanNarrow(entries, narrow, tables, passed, best); got != want {
+		t.Fatalf("in bytes: %+v, want %+v", got, want)
+	}
+	if got := scanNarrowGo(entries, narrow, tables, passed, best); got != want {
+		t.Fatalf("in bytes, portable: %+v, want %+v", got, want)
 	}
 	search.best, search.split.index, search.split.total = best, 0, 0
 	if got := search.binarySteps(entries, passed, 1); got != want.passed || search.best != want.least ||
