@@ -292,6 +292,29 @@ func TestTwin(t *testing.T) {
 	}
 }
 
+// TestTies: if the gate has two labels equally probable, the first side predicts.
+func TestTies(t *testing.T) {
+	m, shards := problem(t, 30, 2, 2, 1)
+	for _, s := range shards {
+		for i := range s.D {
+			s.D[i] = 0.5
+		}
+	}
+	tr, _ := train(t, m, shards, param.Values{"scaling": "none", "iterations": int64(2)}, 1, false)
+	a, err := tr.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	trained := a.(*model)
+	clear(trained.weights)
+	trained.weights[2*2], trained.weights[3*2+2*2+1] = 5, 5 // the first side predicts label 0, the second label 1
+	p := make([]float32, 2)
+	trained.Predict(p, []dataset.RowRef{{}}, func(uint32) *dataset.Rows { return shards[0] }, trained.NewScratch())
+	if p[0] < 0.9 {
+		t.Errorf("predicted %v", p)
+	}
+}
+
 // TestRoles: a model sees the training rows on its side, or all if these are few; validation rows are a share of them, but at most half.
 // The test rows are outside, and no role depends on the shards.
 func TestRoles(t *testing.T) {
