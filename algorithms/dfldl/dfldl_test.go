@@ -466,7 +466,7 @@ func TestProgress(t *testing.T) {
 	var tr *trainer
 	last := contract.Train(t, New(), j, datatest.Data(t, m, shards, j.Split, nil), 1, func(a algorithms.Trainer) algorithms.Trainer {
 		tr = a.(*trainer)
-		if !tr.gated() || tr.weights != nil {
+		if !tr.gated || tr.weights != nil {
 			return a
 		}
 		seen++

@@ -36,6 +36,7 @@ type trainer struct {
 	job     *learner.Job[Config]
 	gateJob *round.Job
 	gate    algorithms.Trainer
+	gated   bool // the gate is trained
 
 	weights    []float64 // models×(features+1)×labels, by task; nil: not trained yet
 	losses     []float64 // of each model: mean K-L of the rows that it was trained on; nil: not trained yet
@@ -75,6 +76,8 @@ func (t *trainer) State(l *fields.List) {
 		l.Check(err == nil, "%w", err)
 		if err == nil {
 			t.gate = restored
+			err = t.lookAtGate()
+			l.Check(err == nil, "%w", err)
 		}
 	}
 	l.Known(&t.weights, t.models()*t.size())
@@ -83,7 +86,7 @@ func (t *trainer) State(l *fields.List) {
 	if l.Reading() {
 		trained := t.weights != nil
 		l.Check(trained == (t.losses != nil) && (trained || t.iterations == 0 && t.samples == 0), "the saved state has losses of models without their weights, or the other way round")
-		l.Check(!trained || t.gated(), "the saved state has trained models, although the samples of the nearest neighbours are missing")
+		l.Check(!trained || t.gated, "the saved state has trained models, although the samples of the nearest neighbours are missing")
 		l.Check(num.Finite64(t.weights), "the saved state has a weight that is not finite")
 		for i, loss := range t.losses {
 			l.Check(possible(loss), "the saved state has a loss of %v of model %d, which is not possible", loss, i)
@@ -91,16 +94,17 @@ func (t *trainer) State(l *fields.List) {
 	}
 }
 
-// gated reports whether the gate is trained.
-func (t *trainer) gated() bool {
+// lookAtGate sets gated. ResultProgress, which may be called concurrently, only reads it.
+func (t *trainer) lookAtGate() error {
 	r, err := t.gate.Next()
-	return err == nil && r.Done
+	t.gated = err == nil && r.Done
+	return err
 }
 
 // Next implements round.Trainer.
 func (t *trainer) Next() (*round.Round, error) {
-	if r, err := t.gate.Next(); err != nil || !r.Done {
-		return r, err
+	if !t.gated {
+		return t.gate.Next()
 	}
 	t.round = round.Round{Done: t.weights != nil}
 	if !t.round.Done {
@@ -111,8 +115,11 @@ func (t *trainer) Next() (*round.Round, error) {
 
 // Fold implements round.Trainer.
 func (t *trainer) Fold(res *round.Result) error {
-	if !t.gated() {
-		return t.gate.Fold(res)
+	if !t.gated {
+		if err := t.gate.Fold(res); err != nil {
+			return err
+		}
+		return t.lookAtGate()
 	}
 	n, size := t.models(), t.size()
 	if len(res.Gathered) != n {
@@ -135,7 +142,7 @@ func (t *trainer) Fold(res *round.Result) error {
 // Progress implements round.Trainer: a step is a model.
 func (t *trainer) Progress() round.Progress {
 	p := round.Progress{Steps: uint64(t.models()), Loss: -1, Phase: t.gate.Progress().Phase}
-	if t.gated() {
+	if t.gated {
 		p.Phase = "training models"
 	}
 	if t.weights == nil {
@@ -150,7 +157,7 @@ func (t *trainer) Progress() round.Progress {
 
 // ResultProgress implements round.TaskReporter. The tasks of the gate, which are short, count as no step.
 func (t *trainer) ResultProgress(part []byte) (round.Progress, error) {
-	if !t.gated() {
+	if !t.gated {
 		return round.Progress{Loss: -1}, nil
 	}
 	r, err := decodeResult(part, t.size())
@@ -163,7 +170,7 @@ func (t *trainer) ResultProgress(part []byte) (round.Progress, error) {
 // RoundProgress implements round.TaskReporter: the loss is the mean over the models that are trained.
 func (t *trainer) RoundProgress(tasks []round.TaskProgress) round.Progress {
 	p := t.Progress()
-	if !t.gated() {
+	if !t.gated {
 		return p
 	}
 	known, loss := 0, 0.0
