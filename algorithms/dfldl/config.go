@@ -49,7 +49,7 @@ func table() param.Table[Config] {
 	t := maxent.First(shared, "raw features, no bias and no weight decay, and runs all iterations", "auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none",
 		param.Bool("bias", "give each label of a model a bias", true, func(c *Config) *bool { return &c.Bias }).Preset(maxent.Paper, false))
 	t = append(t,
-		param.Int("k", "number of nearest training samples that select the model of each pair of labels", 1, 1e6, 5, func(c *Config) *int { return &c.K }).InPaper(),
+		param.Int("k", "number of nearest training samples that select the model of each pair of labels", 1, 1e6, 5, func(c *Config) *int { return &c.K }),
 		param.Int("min_samples", "minimum number of training samples of a model; a side of a pair with fewer samples is trained on all samples", 1, 1e9, 20,
 			func(c *Config) *int { return &c.MinSamples }).Preset(maxent.Paper, 1),
 		param.Float("l2", "weight decay of each model: ½·l2·‖W‖² is added to the loss; W excludes the biases", 0, 1e6, decayRaw, func(c *Config) *float64 { return &c.L2 }).
