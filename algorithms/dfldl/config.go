@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -18,8 +19,8 @@ const Name = "df-ldl"
 // MaxLabels is the greatest number of labels. So many labels have 9,900 models.
 const MaxLabels = 100
 
-// nearest is the algorithm of the gate.
-var nearest = aaknn.New()
+// The algorithms of the gate and of the models.
+var nearest, linear = aaknn.New(), sabfgs.New()
 
 // Config holds the settings of a job, which settings describes.
 type Config struct {
@@ -104,4 +105,12 @@ func pairOf(task, labels int) (a, b int, less bool) {
 // gate returns the settings of the gate as package aaknn reads them.
 func (c *Config) gate(m *dataset.Manifest) (algorithms.Resolved, error) {
 	return nearest.Resolve(param.Values{"k": strconv.Itoa(c.K), "scaling": c.Scaling}, m)
+}
+
+// side returns the settings of a model as package sabfgs reads them.
+func (c *Config) side(m *dataset.Manifest) (algorithms.Resolved, error) {
+	own := settings.Values(c)
+	delete(own, "k")
+	delete(own, "min_samples")
+	return linear.Resolve(own, m)
 }

@@ -1,7 +1,7 @@
 // Package dfldl is DF-LDL of González et al. 2021: decomposition by pairs of labels, and fusion.
 //
 // For each pair of labels a < b, the training rows are divided into d_a >= d_b and d_a < d_b. Each side trains a
-// maximum-entropy model of all c labels (package maxent), so there are c(c-1) models. A side with too few rows trains on all rows.
+// maximum-entropy model of all c labels (package sabfgs), so there are c(c-1) models. A side with too few rows trains on all rows.
 //
 // The gate is q(x), the mean label distribution of the k training rows that are nearest to x (package aaknn). Each pair predicts by the
 // model of the side that q_a >= q_b chooses. p(x) is the mean of these c(c-1)/2 predictions.

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
+	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -32,18 +33,25 @@ type gateKernel interface {
 type kernel struct {
 	gateKernel
 	job *learner.Job[Config]
+	own *round.Job // of one model
 }
 
 func newKernel(j *learner.Job[Config]) (*kernel, error) {
-	own, err := gateJob(j)
+	of, err := gateJob(j)
 	if err != nil {
 		return nil, err
 	}
-	gate, err := nearest.NewKernel(own, j.Manifest)
+	gate, err := nearest.NewKernel(of, j.Manifest)
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{gate.(gateKernel), j}, nil
+	side, err := j.Config.side(j.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	own := *j.Job
+	own.Algorithm, own.Params, own.Split.ValidationFraction = sabfgs.Name, side.Params, side.ValidationFraction
+	return &kernel{gate.(gateKernel), j, &own}, nil
 }
 
 // Gather implements round.GatherKernel. A task of opPair trains one model.
@@ -63,9 +71,15 @@ func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v ro
 	for i := range m.Shards {
 		own.SetShard(i, d.Shard(i))
 	}
-	t := maxent.NewTrainer(&c.Settings, c.Search, c.L2, "", m)
-	t.Start()
-	x := engine.NewLocal(&sideKernel{maxent.Kernel{Features: m.Features, Labels: m.Labels}}, own, 1, nil)
+	t, err := linear.NewTrainer(k.own, m, nil)
+	if err != nil {
+		return nil, err
+	}
+	side, err := linear.NewKernel(k.own, m)
+	if err != nil {
+		return nil, err
+	}
+	x := engine.NewLocal(side, own, 1, nil)
 	defer x.ReleaseMemory()
 	if err := engine.Drive(ctx, t, 0, x, func(uint64, round.Trainer) error { return nil }); err != nil {
 		return nil, fmt.Errorf("model %d: %w", u.ID, err)
@@ -119,25 +133,4 @@ func (c *Config) roles(u round.Task, d *dataset.Data, seed uint64) ([]dataset.Ro
 		roles[rows[p.At(uint64(i))]] = dataset.Validation
 	}
 	return roles, nil
-}
-
-// sideKernel computes the rounds of one model: all of it is maxent's.
-type sideKernel struct{ shared maxent.Kernel }
-
-// NewScratch implements round.Kernel.
-func (k *sideKernel) NewScratch() any { return k.shared.NewScratch(nil) }
-
-// Derive implements round.ReduceKernel.
-func (k *sideKernel) Derive(u round.Task, d *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
-	return k.shared.Derive(u, d), nil
-}
-
-// Run implements round.ReduceKernel.
-func (k *sideKernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, working any) error {
-	s := working.(*maxent.Scratch)
-	s.Unit = u
-	if !k.shared.Run(dst, &s.Unit, d, v, derived, s) {
-		return fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
-	}
-	return nil
 }
