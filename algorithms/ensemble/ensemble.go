@@ -53,7 +53,13 @@ func (kernel) NewScratch() any { return nil }
 // fill resolves the settings of the members; what is wrong with them fits reports.
 func (k kin) fill(c *Config, given param.Values, m *dataset.Manifest) {
 	if c.Preset == presetAuto && m.Rows <= fewRows {
-		param.StandIn(given, "members", &c.Members, fewMembers)
+		members := fewMembers
+		if m.Rows >= pairRows && m.Labels <= pairLabels {
+			if _, err := k.resolve(pairMembers, m); err == nil { // df-ldl refuses one label, and very many features
+				members = pairMembers
+			}
+		}
+		param.StandIn(given, "members", &c.Members, members)
 		if c.Weights == weightsFitted && takesManyFolds(m) {
 			param.StandIn(given, "inner_folds", &c.InnerFolds, manyFolds)
 		}

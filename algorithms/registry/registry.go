@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/aaknn"
 	"github.com/coppice-ldl/coppice/algorithms/aosoldlogitboost"
 	"github.com/coppice-ldl/coppice/algorithms/cpnn"
+	"github.com/coppice-ldl/coppice/algorithms/dfldl"
 	"github.com/coppice-ldl/coppice/algorithms/dldl"
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
@@ -41,6 +42,7 @@ func All() []algorithms.Algorithm {
 		sabfgs.New(),
 		saiis.New(),
 		ldlldm.New(),
+		dfldl.New(),
 		quadratic.New(),
 		ranking.New(),
 		ldlogitboost.New(),
