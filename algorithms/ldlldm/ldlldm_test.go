@@ -68,18 +68,18 @@ func problem(t testing.TB, o dataset.GenerateOptions) (*dataset.Manifest, []*dat
 // round.
 func TestGoldenDigests(t *testing.T) {
 	want := map[string]string{
-		"paper":             "89fa581df8c8abd47a4d1e25b807e289c2e1250ef5fb6185a903e8e0c599c92f",
-		"auto":              "51e008bdfd533c122f8b3db8eb13237b38ec74cb701df7ac1a36868e52a94012",
-		"path":              "5f6a791872cc8dc150fc4f787ca9afe352db9cef0917caca35ae4d988cc68b7d",
-		"path sparse":       "d64d6ab55615686397b7fdeca0772a6e532488cc85ac2f49c89ab3bf4622ebd7",
-		"fixed":             "07d8724969dde705baec03b6a0da5780174b6c06609f86f8933f727af751aaf0",
-		"path alone":        "2ef45a2a99fdb26e76fcfaed3d325805d4f1ee777fb377be5adddf9591f791f5",
-		"path alone sparse": "db9f5709abe1bf1992851bc6a1eec645a5ea9015e1b5cff5a41501e38dd9e673",
-		"raw":               "0fece2b68460e36cde98072761a0d2d7ae94670f52f8b4b0d73da3f0da21c10c",
-		"paper sparse":      "293cde4767bd016f808f4ab46425ad9b3ef1ba9542b21f43c9c40446e20b5246",
-		"auto sparse":       "bd18b457fefc9848ef780330e029f626e71c0df1bb498c0e1ac34d945dc95176",
-		"fixed sparse":      "5fd7aa7879649d0ef2a3b84c427f3009c40856d8596ed1dfa9fbcc0767427fdd",
-		"raw sparse":        "5e7f91a1c1318a281a5b910a0843c2b9ba0f37283686360fa1689f410b217b93",
+		"paper":             "7d8f209a187dd4fa6ebea965794dfdb39087ec427071b9fb4cfaad799035de1d",
+		"auto":              "75bf4726295b11848db7da804bdb95b06f1d9c82b398871b1b6ad07ca837f2ff",
+		"path":              "ea64edd666798b1ff79ac7773d30e5d82b305d889c8c30b5f9ba410d22966294",
+		"path sparse":       "5f2706d4f16b5c2b89d3c46bc82778dd8d547b3068d754eff00e2e7d40ae6fbd",
+		"fixed":             "e6c1335cbff7b9e7c6e3678c3f0a79f40cd28090606b238649e07dae73abdfce",
+		"path alone":        "f50636c06a0821ab8787bbaacba93624f008192813f8ca70380c1e3d3af6eb22",
+		"path alone sparse": "46631080433deb97626bb3785c522da7483209459737ff45694df4c91ab21408",
+		"raw":               "26e9a729bdb8c5374ea15e196c66669c79049e31b74ab03a4acfd20ba2619943",
+		"paper sparse":      "a86fc0c780c679ea9e584ae60cff7932fbad9ac1f0f52c7ecc071fa1a9d915b2",
+		"auto sparse":       "a4d754df6790f9a92a717b0cfa7c93c8346d32c4196a2c1866738e3458b3b216",
+		"fixed sparse":      "cf6cc695387bacfd9beebc3313e5155a2b99e266184d56d0a739edf43d26ad49",
+		"raw sparse":        "e0ca8ed94564db5d61327bacb95e1419dd5dfe4c9a12795d3ec849544936a987",
 	}
 	for _, o := range []dataset.GenerateOptions{{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2}, {Rows: 200, Features: 40, Labels: 4, Density: 0.1, Seed: 2}} {
 		m, shards := problem(t, o)
@@ -119,6 +119,7 @@ func TestRefit(t *testing.T) {
 type twin struct {
 	c       *Config
 	x, d    [][]float64
+	share   [][]float64 // degrees that sum to 1
 	cluster []int
 	z       [][][]float64 // Z⁰, then Z^g
 }
@@ -135,7 +136,9 @@ func newTwin(t *testing.T, c *Config, d *dataset.Data, centres []float64) *twin 
 		for _, v := range rows.Label(int(ref.Pos)) {
 			label = append(label, float64(v))
 		}
-		w.x, w.d = append(w.x, append(x, 1)), append(w.d, label)
+		share := make([]float64, len(label))
+		maxent.Degrees(share, rows.Label(int(ref.Pos)))
+		w.x, w.d, w.share = append(w.x, append(x, 1)), append(w.d, label), append(w.share, share)
 		w.cluster = append(w.cluster, w.nearest(centres, label))
 	}
 	for g := -1; g < c.Clusters; g++ {
@@ -231,7 +234,7 @@ func (w *twin) loss(weights []float64) float64 {
 		}
 		for c := range p {
 			p[c] /= total
-			if d := w.d[i][c]; d > 0 {
+			if d := w.share[i][c]; d > 0 {
 				sum += d * math.Log(d/p[c])
 			}
 		}

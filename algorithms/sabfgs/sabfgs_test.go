@@ -65,20 +65,20 @@ func train(t testing.TB, m *dataset.Manifest, shards []*dataset.Rows, given para
 // round. The searches of these jobs take more than one trial here and there.
 func TestGoldenDigests(t *testing.T) {
 	want := map[string]string{
-		"paper":             "6505aff929b438f9f6b9d7759ebd9a208c75014543c33b7177b174bf7b98f6b5",
-		"auto":              "c825bda3c7f8c8a3c542138a8d3825ba8027fa51c331b0b1c1b7469b00511803",
-		"path":              "0b4b051ca9ba904ed3a9f8d6129fb19ffe0ddf3533a76c29fbcff10ef2d3b7d7",
-		"path sparse":       "9a76219632e6aa5232fbc903c60bad23f96d5f569235e9d6f8e8c5161580c8d2",
-		"fixed":             "ee792484d0b3d99ba835dfc1a2d6adeb6001be732fa79e8dbc3fe57dbf0c5ffa",
-		"path alone":        "5a0f04660ac9a83ee021c82d7d4c1c722e952b964711b75552573ef7dbf64a7e",
-		"path alone sparse": "f2b0bf5fead901254cef7b4f95b05b98602bf5a852e7c56c7083e49fa91a549d",
-		"minmax":            "6eb0dc3edaa5b0934e45668a04e7a6aa4b0a4d4a9cafb6967303ed9520a42c8c",
-		"long":              "16ceab0b1c44c82a3153c8e0f8b562145663e4409c3ed2bcdd24a64ab302b802",
-		"paper sparse":      "91ce5dfa83af3e9fb0b00caefad0093addb58cfa8e16a0dd7438f7affa6fd74b",
-		"auto sparse":       "746e4c5a6cecc46fed05e620fc4765863fdeba35bc529bb6ebf77f7700fd2d8b",
-		"fixed sparse":      "c3b9dedb706348da00ab3407b888c23db5c6563b6d4df513c7a79b3cbe9c6827",
-		"minmax sparse":     "7da6b821180959224d245f65db32cbc90540df70c8fc187f26a1e88a2c2921b8",
-		"long sparse":       "81d7d1622fbae8fff440033366f40ece6cf599014f61d46eab8b26c5089da0c4",
+		"paper":             "2f150bcd8924ec6e5f89c6ae99e10bd889c222bdfe00e9259ee996e799846b09",
+		"auto":              "51a755e199803be4b97558f3d74b78198ee8f48f9df4293adcbcec736df475a1",
+		"path":              "b6ae8cd2475775c22536e8cd674435cca33c199d6f5d913260b4f99a4142f311",
+		"path sparse":       "6e2f1953a382636d09025eccbe31e8d90d5803ee171cf438dbed4c90d1f8f965",
+		"fixed":             "c3b596daf32f50f8a810cae0b43e9a41e7a169d0f2c3692bcd9b0caa3f6936f1",
+		"path alone":        "c5f364d96bfd0360bcc622a7fcf979ab3cbd0b65b66f46b5a3643471c95bb903",
+		"path alone sparse": "3deb30d36479639fbe2a64ac5c7d286c9f2ec48d32f761d1e35ad540b1f141e5",
+		"minmax":            "ae0270789f14ba53cb328039e6d69554e3ebfa13a2e602a4e33ef7fecb7ef701",
+		"long":              "d6a706496ff83fe692943af2276fe46fb0130b68642abe07b67c187b4d9676d8",
+		"paper sparse":      "b38d377ec65b1e6dc2c5d5fb99fe7cdc71d2e4504807f62b2e5876cc8dceff43",
+		"auto sparse":       "d1047a42c3af0473d99876262b153a6deb36610fb2ecb50c136a5f90066d3c25",
+		"fixed sparse":      "acb3af7f0fe2d1098c4e1b60702242e0c5de8add1b3e72b6c5c2338698f5bd8d",
+		"minmax sparse":     "d2d17dbaef8495aa888e109195b133d692516eb0d54c892a585c13f05d47dda8",
+		"long sparse":       "b02afad563a456d494089880c8b27e184e5277d56f8686c02648e61531a86525",
 	}
 	for _, density := range []float64{1, 0.1} {
 		m, shards := problem(t, density)
