@@ -54,7 +54,7 @@ func (k *Kernel) NewScratch(terms Terms) *Scratch {
 func Evaluation(features, labels int) int { return (features + 1) * labels }
 
 // Run computes a unit of an evaluation, of a validation or of the scaling; it reports false, and
-// does nothing, where the round is the algorithm's own.
+// does nothing, if the round is the algorithm's own.
 func (k *Kernel) Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s *Scratch) bool {
 	if scaling.Run(dst, u, d, v, &s.scaling) {
 		return true

@@ -36,7 +36,7 @@ func (s *space) read(weights []float64, again bool) {
 	}
 }
 
-// stride is how many sums a label has, of which the first are its features'.
+// stride is the number of sums of a label: one for each feature, then working memory.
 func (s *space) stride() int { return (s.features + 7) &^ 7 }
 
 // place sets s.at to the beginnings of the block's rows, which are dense.
@@ -99,7 +99,7 @@ func (s *space) add(outers []float64, b *blocks.Block) {
 	num.AddRowOuters(s.sums, s.stride(), b.Rows.X, s.place(b), s.features, s.values, s.labels)
 }
 
-// fold adds the sums of dense rows to outers (features×labels), and those of the values to total (labels).
+// fold adds the sums of dense rows to outers (features×labels), and the totals to total (labels).
 func (s *space) fold(outers, total []float64) {
 	if len(s.sums) > 0 {
 		s.folded = resized(s.folded, len(s.sums))
