@@ -29,7 +29,7 @@ func New() algorithms.Algorithm {
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
 			return newTrainer(j.Config, j.Seed, j.Manifest), nil
 		},
-		StateVersion: 1,
+		StateVersion: 2,
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
 			return &kernel{sizesOf(j.Config, j.Manifest)}, nil
 		},

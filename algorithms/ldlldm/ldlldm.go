@@ -13,7 +13,7 @@ import (
 const Name = "ldl-ldm"
 
 // stateVersion is the version of a trainer's state.
-const stateVersion = 2
+const stateVersion = 3
 
 // New returns the algorithm.
 func New() algorithms.Algorithm {

@@ -3,7 +3,6 @@ package sabfgs
 import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -14,13 +13,6 @@ type Config struct {
 	L2 float64
 }
 
-// The decay of preset auto: standardised features have larger weights' worth of noise than raw,
-// mostly binary ones.
-const (
-	decayScaled = 1e-2
-	decayRaw    = 3e-4
-)
-
 func shared(c *Config) *maxent.Settings { return &c.Settings }
 func search(c *Config) *maxent.Search   { return &c.Search }
 
@@ -28,15 +20,18 @@ func search(c *Config) *maxent.Search   { return &c.Search }
 var settings = append(append(
 	maxent.First(shared, "raw features and no weight decay, and runs all iterations", "auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none",
 		param.Bool("bias", "give each label a bias", true, func(c *Config) *bool { return &c.Bias }).Preset(maxent.Paper, false)),
-	param.Float("l2", "weight decay: ½·l2·‖W‖² is added to the loss; W excludes the biases", 0, 1e6, decayRaw, func(c *Config) *float64 { return &c.L2 }).
-		Preset(maxent.Paper, 0).Says("auto: 0.01 if features are scaled, else 3e-4; paper: 0")),
+	param.Float("l2", "weight decay: ½·l2·‖W‖² is added to the loss; W excludes the biases", 0, 1e6, 0, func(c *Config) *float64 { return &c.L2 }).
+		Says("auto: 0 with decay path or at least 5,000 samples per feature, else 0.01 if features are scaled, else 3e-4; paper: 0")),
 	append(maxent.Decay(search, "l2"), maxent.Last(shared, search)...)...)
 
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	c.FillScaling(given, m, false)
-	if !given.Has("l2") && c.Preset == maxent.Auto && c.Scaling != scaling.None {
-		c.L2 = decayScaled
+	usual := c.FillDecay(&c.Search, given, "l2", m)
+	if c.Decay == maxent.DecayPath {
+		usual = 0
 	}
-	c.FillDecay(&c.Search, given, "l2", m)
+	if c.Preset == maxent.Auto {
+		param.StandIn(given, "l2", &c.L2, usual)
+	}
 }

@@ -167,25 +167,36 @@ func divergence(m algorithms.Model, d *dataset.Data, roles dataset.Roles) (model
 func TestPresets(t *testing.T) {
 	dense := &dataset.Manifest{Rows: 213, Features: 243, Labels: 6, NonZeros: 213 * 243}
 	sparse := &dataset.Manifest{Rows: 7755, Features: 1869, Labels: 5, NonZeros: 7755 * 21, Sparse: true}
-	shared := maxent.Settings{Preset: "auto", Bias: true, Scaling: "standard", Iterations: 300, ValidationFraction: 0.1, ValidationInterval: 10, Patience: 5}
-	fixed := maxent.Search{Tolerance: 1e-7, Decay: "fixed"}
-	path := maxent.Search{Tolerance: 1e-7, Decay: "path"}
+	rows := func(n int) *dataset.Manifest {
+		return &dataset.Manifest{Rows: n, Features: 50, Labels: 10, NonZeros: int64(n) * 50}
+	}
+	shared := maxent.Settings{Preset: "auto", Bias: true, Scaling: "standard", Iterations: 1000, ValidationFraction: 0.1, ValidationInterval: 10, Patience: 5}
+	fixed := maxent.Search{Tolerance: 1e-7, Decay: "fixed", FirstDecay: 3}
+	path := maxent.Search{Tolerance: 1e-7, Decay: "path", FirstDecay: 3}
 	refitted, refittedPath := fixed, path
 	refitted.Refit, refittedPath.Refit = true, true
-	raw, paper, few, none := shared, shared, shared, shared
+	raw, paper, few, none, many, plenty := shared, shared, shared, shared, shared, shared
+	many.ValidationFraction, plenty.ValidationFraction = 0.1, 0.02
+	pathMany, fixedMany := path, fixed
+	pathMany.FirstDecay, fixedMany.FirstDecay = 1e-3, 1e-3
 	raw.Scaling = "none"
 	few.ValidationFraction = 0.2
 	none.ValidationFraction = 0
-	paper.Preset, paper.Bias, paper.Scaling, paper.ValidationFraction = "paper", false, "none", 0
+	paper.Preset, paper.Bias, paper.Scaling, paper.ValidationFraction, paper.Iterations = "paper", false, "none", 0, 300
 	for _, x := range []struct {
 		name  string
 		given param.Values
 		m     *dataset.Manifest
 		want  Config
 	}{
-		{"auto, dense", nil, dense, Config{few, refittedPath, 1e-2}},
-		{"auto, sparse", nil, sparse, Config{raw, refittedPath, 3e-4}},
-		{"auto, sparse, scaled", param.Values{"scaling": "standard"}, sparse, Config{shared, refittedPath, 1e-2}},
+		{"auto, dense", nil, dense, Config{few, refittedPath, 0}},
+		{"auto, sparse", nil, sparse, Config{raw, refittedPath, 0}},
+		{"auto, sparse, scaled", param.Values{"scaling": "standard"}, sparse, Config{shared, refittedPath, 0}},
+		{"auto, many samples", nil, rows(50_000), Config{many, pathMany, 0}},
+		{"auto, plenty of samples", nil, rows(500_000), Config{plenty, fixedMany, 0}},
+		{"no validation, many samples", param.Values{"validation_fraction": 0.0}, rows(50_000), Config{none, fixedMany, 1e-2}},
+		{"no validation, plenty of samples", param.Values{"validation_fraction": 0.0}, rows(500_000), Config{none, fixedMany, 0}},
+		{"paper, plenty of samples", param.Values{"preset": "paper"}, rows(500_000), Config{paper, fixed, 0}},
 		{"paper", param.Values{"preset": "paper"}, dense, Config{paper, fixed, 0}},
 		{"paper, path", param.Values{"preset": "paper", "decay": "path"}, dense, Config{paper, path, 0}},
 		{"l2 given", param.Values{"l2": 0.1}, dense, Config{shared, refitted, 0.1}},

@@ -12,7 +12,7 @@ import (
 const Name = "sa-iis"
 
 // stateVersion is the version of a trainer's state.
-const stateVersion = 1
+const stateVersion = 2
 
 // New returns the algorithm.
 func New() algorithms.Algorithm {

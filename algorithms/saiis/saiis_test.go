@@ -159,10 +159,10 @@ func TestYeast(t *testing.T) {
 func TestPresets(t *testing.T) {
 	dense := &dataset.Manifest{Rows: 213, Features: 243, Labels: 6, NonZeros: 213 * 243}
 	sparse := &dataset.Manifest{Rows: 7755, Features: 1869, Labels: 5, NonZeros: 7755 * 21, Sparse: true}
-	shared := maxent.Settings{Preset: "auto", Bias: true, Scaling: "standard", Iterations: 200, ValidationFraction: 0.1, ValidationInterval: 10, Patience: 5}
+	shared := maxent.Settings{Preset: "auto", Bias: true, Scaling: "standard", Iterations: 400, ValidationFraction: 0.1, ValidationInterval: 10, Patience: 5}
 	raw, paper := shared, shared
 	raw.Scaling = "none"
-	paper.Preset, paper.Bias, paper.Scaling, paper.ValidationFraction = "paper", false, "none", 0
+	paper.Preset, paper.Bias, paper.Scaling, paper.ValidationFraction, paper.Iterations = "paper", false, "none", 0, 200
 	for _, x := range []struct {
 		name  string
 		given param.Values

@@ -14,12 +14,13 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/family"
 	"github.com/coppice-ldl/coppice/dataset/images"
 	"github.com/coppice-ldl/coppice/dataset/patches"
 )
 
 type generateCmd struct {
-	Kind     string   `enum:"artificial,random,ages,textures" default:"artificial" help:"Kind of dataset. artificial: the set of Geng 2016 with 3 features and 3 labels; random: any size, dense or sparse; ages: images of 32 x 32 pixels that show an age; textures: images of 64 x 64 pixels, each with a map of classes, for dataset patches."`
+	Kind     string   `enum:"artificial,random,ages,textures,smooth,leaves,interactions,sparse,noisy,ordered" default:"artificial" help:"Kind of dataset. artificial: the set of Geng 2016 with 3 features and 3 labels; random: any size, dense or sparse; ages: images of 32 x 32 pixels that show an age; textures: images of 64 x 64 pixels, each with a map of classes, for dataset patches; smooth, leaves, interactions, sparse, noisy, ordered: datasets for comparing algorithms at any number of samples (docs/reference/data-formats.md)."`
 	Out      string   `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout. With --kind textures: a folder, in which the folders images and maps are made."`
 	Rows     *int     `placeholder:"N" help:"Number of samples (default: 2500; for --kind ages, 2000)."`
 	Grid     int      `placeholder:"N" help:"With --kind artificial: a grid of N x N samples instead of random samples, for the colour map of evaluate --figures. Geng 2016 uses 51."`
@@ -126,13 +127,15 @@ func (c *generateCmd) source(seed uint64) (dataset.Source, error) {
 		return dataset.Artificial(rows, seed), nil
 	case "ages":
 		return dataset.Ages(rows, seed), nil
+	case "random":
+		o := dataset.GenerateOptions{Rows: rows, Features: orDefault(c.Features, 100), Labels: orDefault(c.Labels, 10), Density: orDefault(c.Density, 1), Seed: seed}
+		src, err := dataset.Generate(o)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		return src, nil
 	}
-	o := dataset.GenerateOptions{Rows: rows, Features: orDefault(c.Features, 100), Labels: orDefault(c.Labels, 10), Density: orDefault(c.Density, 1), Seed: seed}
-	src, err := dataset.Generate(o)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return src, nil
+	return family.New(c.Kind, rows, seed)
 }
 
 // textures writes the images and the maps of the set of textures to a new folder.

@@ -61,6 +61,17 @@ type Repeater interface {
 	Repeat(iterations uint64)
 }
 
+// Stager is a Repeater that minimises one function after the other, in stages.
+type Stager interface {
+	Repeater
+	// StageDone reports whether the stage has ended and Advance must be called.
+	StageDone() bool
+	// Advance ends the stage. It begins the next stage, or ends the search: Done is then true. best is the iteration of the
+	// least validation loss so far; 0 if nothing was validated. stale is true if the patience is at its end. margin is the
+	// share by which the next stage must lower the validation loss before its losses count; 0: any fall counts.
+	Advance(best uint64, stale bool) (margin float64)
+}
+
 // Phase is what the next round of a Training computes.
 type Phase uint8
 
@@ -154,6 +165,12 @@ func (t *Training) scaled() {
 
 // Resume goes on to the next evaluation, or to the refit.
 func (t *Training) Resume() {
+	if s, ok := t.Optimiser.(Stager); ok && !t.Optimiser.Done() && (s.StageDone() || t.stale()) {
+		best := &t.Stopping.Best
+		if margin := s.Advance(best.Step, t.stale()); margin > 0 {
+			t.Stopping.Stale, t.Stopping.Bar = 0, best.Loss*(1-margin)
+		}
+	}
 	switch {
 	case !t.ended():
 		t.Phase = PhaseEvaluate
@@ -166,8 +183,11 @@ func (t *Training) Resume() {
 
 // ended reports whether there is nothing more to evaluate, until the refit begins or in it.
 func (t *Training) ended() bool {
-	return t.Optimiser.Done() || t.Validates && !t.Refitting && t.Stopping.Over()
+	return t.Optimiser.Done() || t.stale()
 }
+
+// stale reports whether the last validations have shown no improvement.
+func (t *Training) stale() bool { return t.Validates && !t.Refitting && t.Stopping.Over() }
 
 // refits reports whether the job has a refit, once the validations are over.
 func (t *Training) refits() bool { return t.Refit && t.Stopping.Best.Any }
@@ -277,13 +297,14 @@ func (t *Training) evaluated(sum []float64) error {
 }
 
 // validates reports whether the best point is validated now, after an evaluation before which so
-// many iterations were done: at the end of an interval, and at the end of the search.
+// many iterations were done: at the end of an interval, of a stage, and of the search.
 func (t *Training) validates(before uint64) bool {
 	n := t.iterations()
 	if !t.Validates || t.Refitting || n == 0 {
 		return false
 	}
-	return n > before && n%t.Interval == 0 || t.Optimiser.Done() && t.Stopping.At != n
+	s, staged := t.Optimiser.(Stager)
+	return n > before && n%t.Interval == 0 || (t.Optimiser.Done() || staged && s.StageDone()) && t.Stopping.At != n
 }
 
 // Trained returns the point of the model: that of the best validation; the last one where
@@ -306,7 +327,7 @@ func (t *Training) State(l *fields.List) {
 		l.Uint64(&t.Before)
 	}
 	l.Uint64(&t.Evaluations, &t.Samples)
-	l.Float64(&t.Loss)
+	l.Float64(&t.Loss, &t.Stopping.Bar)
 	t.Fit.State(l)
 	t.Optimiser.State(l)
 	t.Stopping.State(l)

@@ -102,6 +102,7 @@ type StoppingOf[T float32 | float64] struct {
 	Stale     uint64       // validations since the last improvement
 	Loss      float64      // of the last validation
 	At        uint64       // step of the last validation; 0: none yet
+	Bar       float64      // a greater loss is no improvement; 0: no bar. It is not part of State
 }
 
 // Stopping is the early stopping of a Descent.
@@ -136,7 +137,10 @@ func (s *StoppingOf[T]) Fold(sum []float64, step uint64, vectors []VectorOf[T]) 
 		return
 	}
 	loss := sum[1] / rows
-	s.Loss, s.At = loss, step
+	if s.Loss, s.At = loss, step; s.Bar > 0 && loss > s.Bar {
+		s.Stale++
+		return
+	}
 	improved := s.improved(loss, sum)
 	if loss < s.Best.Loss {
 		s.Best.take(step, loss, vectors)

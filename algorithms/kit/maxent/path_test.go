@@ -27,11 +27,14 @@ func pathCourse(t *testing.T, p *path, size int, options lbfgs.Options) (*path, 
 		}
 		p.Tell(f+decay*num.Dot64(p.Point(), p.Point())/2, g)
 		course = append(course, fmt.Sprint(decay, p.Iterations(), p.Best()))
+		if p.StageDone() {
+			p.Advance(0, false)
+		}
 		state, err := fields.Append(nil, 1, p.State)
 		if err != nil {
 			t.Fatal(err)
 		}
-		next := newPath(&Objective{Features: size, Labels: 1}, p.decays, options)
+		next := newPath(&Objective{Features: size, Labels: 1}, p.decays, usualScaled, options)
 		if err := fields.Read(state, 1, next.State); err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +49,7 @@ func TestPathRepeats(t *testing.T) {
 	const size = 12
 	for _, options := range []lbfgs.Options{{Iterations: 300, Gradient: 1e-3}, {Iterations: 60, Gradient: 1e-9}, {Iterations: 15, Gradient: 1e-9}} {
 		for _, decays := range [][]float64{pathDecays, fixedDecay} {
-			begin := func() *path { return newPath(&Objective{Features: size, Labels: 1}, decays, options) }
+			begin := func() *path { return newPath(&Objective{Features: size, Labels: 1}, decays, usualScaled, options) }
 			p, whole := pathCourse(t, begin(), size, options)
 			if len(decays) > 1 && options.Iterations == 300 && int(p.stage)+1 != len(decays) {
 				t.Fatalf("%+v: the search ends in stage %d", options, p.stage)
@@ -75,16 +78,48 @@ func courseOf(whole, repeated []string) []string {
 	return part
 }
 
+// TestPathAdvances: above the usual decay the path ends with the patience; from there on it ends with a stage that lowers
+// the validation loss nowhere, and the decays below need a clear gain.
+func TestPathAdvances(t *testing.T) {
+	for _, c := range []struct {
+		stage  uint64
+		best   uint64 // iteration
+		stale  bool
+		over   bool
+		margin float64
+	}{
+		{stage: 0, best: 0},
+		{stage: 2, best: 3},
+		{stage: 2, best: 50, stale: true, over: true},
+		{stage: 5, best: 101, stale: true, margin: weakMargin},
+		{stage: 5, best: 100, over: true},
+		{stage: 5, best: 0, margin: weakMargin},
+		{stage: 6, best: 121, stale: true, margin: weakMargin},
+		{stage: 6, best: 120, stale: true, over: true},
+		{stage: 10, best: 201, over: true},
+	} {
+		p := newPath(&Objective{Features: 3, Labels: 1}, pathDecays, usualScaled, lbfgs.Options{Iterations: 900})
+		for i := range c.stage {
+			p.ends = append(p.ends, 20*(i+1))
+		}
+		p.begin(c.stage, 20*c.stage)
+		margin := p.Advance(c.best, c.stale)
+		if margin != c.margin || p.Done() != c.over || !c.over && (p.stage != c.stage+1 || p.objective.Least != pathDecays[p.stage]) {
+			t.Errorf("%+v: margin %v, over %v, stage %d with decay %v", c, margin, p.Done(), p.stage, p.objective.Least)
+		}
+	}
+}
+
 // TestPathCountsRefused: a stage with more iterations than it may have, as many as make the path's number small again
 // among them.
 func TestPathCountsRefused(t *testing.T) {
 	options := lbfgs.Options{Iterations: 60}
-	begin := func() *path { return newPath(&Objective{Features: 3, Labels: 1}, pathDecays, options) }
+	begin := func() *path { return newPath(&Objective{Features: 3, Labels: 1}, pathDecays, usualScaled, options) }
 	b, err := fields.Append(nil, 1, begin().State)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := 1 + 1 + 3*8 + 3 // version, repeated, stage, before and ends; the search's reason and flags
+	at := 1 + 2 + 3*8 + 3 // version, repeated, over, stage, before and ends; the search's reason and flags
 	for n, right := range map[uint64]bool{0: true, 20: true, 21: false, math.MaxUint64: false} {
 		binary.LittleEndian.PutUint64(b[at:], n)
 		p := begin()
@@ -101,6 +136,7 @@ func TestPathCountsRefused(t *testing.T) {
 func TestPathStatesRefused(t *testing.T) {
 	options := lbfgs.Options{Iterations: 60}
 	for name, damage := range map[string]func(p *path){
+		"a refit that is over":    func(p *path) { p.repeated, p.over, p.ends = true, true, []uint64{4} },
 		"no such stage":           func(p *path) { p.stage = uint64(len(pathDecays)) },
 		"a stage without ends":    func(p *path) { p.stage = 2 },
 		"ends that fall":          func(p *path) { p.stage, p.before, p.ends = 2, 5, []uint64{9, 5} },
@@ -112,13 +148,13 @@ func TestPathStatesRefused(t *testing.T) {
 		"a stage behind the last": func(p *path) { p.repeated, p.stage, p.ends = true, 1, []uint64{4} },
 		"more before than there":  func(p *path) { p.repeated, p.stage, p.before, p.ends = true, 1, 5, []uint64{4, 8} },
 	} {
-		p := newPath(&Objective{Features: 3, Labels: 1}, pathDecays, options)
+		p := newPath(&Objective{Features: 3, Labels: 1}, pathDecays, usualScaled, options)
 		damage(p)
 		b, err := fields.Append(nil, 1, p.State)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := fields.Read(b, 1, newPath(&Objective{Features: 3, Labels: 1}, pathDecays, options).State); !errors.Is(err, fields.ErrState) {
+		if err := fields.Read(b, 1, newPath(&Objective{Features: 3, Labels: 1}, pathDecays, usualScaled, options).State); !errors.Is(err, fields.ErrState) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

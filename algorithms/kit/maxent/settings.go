@@ -44,6 +44,7 @@ const (
 type Search struct {
 	Tolerance, Ftol float64
 	Decay           string
+	FirstDecay      float64 // of a path
 	Refit           bool
 }
 
@@ -62,21 +63,23 @@ func First[C any](of func(*C) *Settings, paper, scaled string, bias *param.Of[C,
 // Last lists the settings that stand last in the table of a fit by L-BFGS.
 func Last[C any](of func(*C) *Settings, search func(*C) *Search) param.Table[C] {
 	return append(param.Table[C]{
-		param.Int("iterations", "maximum number of L-BFGS iterations; tolerance, ftol or early stopping may end training earlier", 1, 1<<40, 300,
-			func(c *C) *int { return &of(c).Iterations }),
+		param.Int("iterations", "maximum number of L-BFGS iterations; tolerance, ftol or early stopping may end training earlier", 1, 1<<40, 1000,
+			func(c *C) *int { return &of(c).Iterations }).Preset(Paper, 300),
 		param.Float("tolerance", "stop if no element of the gradient has a greater absolute value; 0: stop only if the gradient is exactly 0", 0, 1e6, 1e-7,
 			func(c *C) *float64 { return &search(c).Tolerance }),
 		param.Float("ftol", "stop if an iteration lowers the loss by at most this fraction of the loss (of 1 if the loss is below 1); 0: never", 0, 1, 0,
 			func(c *C) *float64 { return &search(c).Ftol }),
-	}, append(Stopping(of, "auto: 0.1, with decay path and fewer than 1,000 samples up to 0.2; paper: 0"), Refit(search)...)...)
+	}, append(Stopping(of, "auto: 0.1, with decay path and fewer than 1,000 samples up to 0.2, and with at least 500 samples per feature at most 10,000 samples; paper: 0"), Refit(search)...)...)
 }
 
 // Decay lists the setting of the decay's course, where setting has the decay.
 func Decay[C any](search func(*C) *Search, setting string) param.Table[C] {
 	return param.Table[C]{
-		param.Word("decay", "schedule of the weight decay: path starts at 3 and lowers the decay in stages to "+setting+
+		param.Word("decay", "schedule of the weight decay: path starts at first_decay and lowers the decay in stages to "+setting+
 			", and validation chooses the best stage; fixed always uses "+setting, func(c *C) *string { return &search(c).Decay }, DecayFixed, DecayPath).
-			Says("auto: path, or fixed if " + setting + " is given or validation_fraction is 0; paper: fixed"),
+			Says("auto: path, or fixed if " + setting + " is given, if validation_fraction is 0, or with at least 5,000 samples per feature; paper: fixed"),
+		param.Float("first_decay", "weight decay of the first stage of decay path", 0, 1e6, firstDecay, func(c *C) *float64 { return &search(c).FirstDecay }).
+			LeftOut(Paper).Says("3, or 0.001 with at least 500 samples per feature"),
 	}
 }
 
@@ -86,11 +89,27 @@ const (
 	mostChoosing = 0.2
 )
 
+// The bounds on the rows for each feature. From manyRows on, strong decays are of no use, and a tenth of the rows more
+// would change the model little. From plentyRows on, decay is of no use.
+const (
+	manyRows       = 500
+	plentyRows     = 5000
+	firstDecay     = 3
+	firstDecayMany = 1e-3
+	validationMany = 10_000 // rows
+)
+
+// The usual decays: standardised features have larger weights' worth of noise than raw, mostly binary ones.
+const (
+	usualScaled = 1e-2
+	usualRaw    = 3e-4
+)
+
 // Refit lists the setting of the refit.
 func Refit[C any](search func(*C) *Search) param.Table[C] {
 	return param.Table[C]{
 		param.Bool("refit", "train again on all training samples, validation samples included, with the best number of iterations for each decay", true,
-			func(c *C) *bool { return &search(c).Refit }).Preset(Paper, false).LeftOut(Paper).Says("auto: true, or false if validation_fraction is 0; paper: false"),
+			func(c *C) *bool { return &search(c).Refit }).Preset(Paper, false).LeftOut(Paper).Says("auto: true, or false if validation_fraction is 0 or with at least 500 samples per feature; paper: false"),
 	}
 }
 
@@ -102,21 +121,33 @@ func (s *Settings) Check(search *Search) error {
 	return nil
 }
 
-// FillDecay sets the refit where it was not given, and chooses, with preset auto, the course of the decay, which setting has, where it was not given, and with a
-// path the share of validation rows.
-func (s *Settings) FillDecay(search *Search, given param.Values, setting string, m *dataset.Manifest) {
+// FillDecay sets what was not given of the decay, which setting has: its course, the refit and the share of validation
+// rows. With preset auto they follow from the number of rows for each feature. It returns the usual decay; 0 if a decay is of
+// no use.
+func (s *Settings) FillDecay(search *Search, given param.Values, setting string, m *dataset.Manifest) (usual float64) {
+	auto := s.Preset == Auto
+	many, plenty := auto && m.Rows >= manyRows*m.Features, auto && m.Rows >= plentyRows*m.Features
+	if auto && s.ValidationFraction > 0 && !given.Has("decay") && !given.Has(setting) && !plenty {
+		search.Decay = DecayPath
+	}
+	if auto && search.Decay == DecayPath {
+		param.StandIn(given, "validation_fraction", &s.ValidationFraction, max(s.ValidationFraction, min(mostChoosing, choosingRows/float64(m.Rows))))
+	}
+	if many {
+		param.StandIn(given, "first_decay", &search.FirstDecay, firstDecayMany)
+		param.StandIn(given, "refit", &search.Refit, false)
+		param.StandIn(given, "validation_fraction", &s.ValidationFraction, min(s.ValidationFraction, validationMany/float64(m.Rows)))
+	}
 	if s.ValidationFraction == 0 {
 		param.StandIn(given, "refit", &search.Refit, false)
 	}
-	if s.Preset != Auto {
-		return
+	switch {
+	case plenty:
+		return 0
+	case s.Scaling != scaling.None:
+		return usualScaled
 	}
-	if s.ValidationFraction > 0 && !given.Has("decay") && !given.Has(setting) {
-		search.Decay = DecayPath
-	}
-	if search.Decay == DecayPath && !given.Has("validation_fraction") {
-		s.ValidationFraction = max(s.ValidationFraction, min(mostChoosing, choosingRows/float64(m.Rows)))
-	}
+	return usualRaw
 }
 
 // Stopping lists the settings of early stopping; share, where it is not empty, says what the share of

@@ -20,13 +20,16 @@ func NewTrainer(s *Settings, search Search, l2 float64, ownKind string, m *datas
 	fit := scaling.NewFit(s.Scaling, m)
 	o := &Objective{Features: m.Features, Labels: m.Labels, Bias: s.Bias, L2: l2, Fit: fit}
 	options := lbfgs.Options{Iterations: s.Iterations, Gradient: search.Tolerance, Fall: search.Ftol}
-	decays := fixedDecay
+	decays, usual := fixedDecay, usualRaw
+	if s.Scaling != scaling.None {
+		usual = usualScaled
+	}
 	if search.Decay == DecayPath {
-		decays = pathDecays
+		decays = decaysFrom(search.FirstDecay)
 	}
 	set := s.Training()
 	set.OwnKind, set.Refit = ownKind, search.Refit
-	return &Trainer{fullbatch.New(set, o, newPath(o, decays, options), fit, m), o}
+	return &Trainer{fullbatch.New(set, o, newPath(o, decays, usual, options), fit, m), o}
 }
 
 // Model implements algorithms.Trainer.
