@@ -68,18 +68,18 @@ func problem(t testing.TB, o dataset.GenerateOptions) (*dataset.Manifest, []*dat
 // round.
 func TestGoldenDigests(t *testing.T) {
 	want := map[string]string{
-		"paper":             "7d8f209a187dd4fa6ebea965794dfdb39087ec427071b9fb4cfaad799035de1d",
-		"auto":              "75bf4726295b11848db7da804bdb95b06f1d9c82b398871b1b6ad07ca837f2ff",
-		"path":              "ea64edd666798b1ff79ac7773d30e5d82b305d889c8c30b5f9ba410d22966294",
-		"path sparse":       "5f2706d4f16b5c2b89d3c46bc82778dd8d547b3068d754eff00e2e7d40ae6fbd",
-		"fixed":             "e6c1335cbff7b9e7c6e3678c3f0a79f40cd28090606b238649e07dae73abdfce",
-		"path alone":        "f50636c06a0821ab8787bbaacba93624f008192813f8ca70380c1e3d3af6eb22",
-		"path alone sparse": "46631080433deb97626bb3785c522da7483209459737ff45694df4c91ab21408",
-		"raw":               "26e9a729bdb8c5374ea15e196c66669c79049e31b74ab03a4acfd20ba2619943",
-		"paper sparse":      "a86fc0c780c679ea9e584ae60cff7932fbad9ac1f0f52c7ecc071fa1a9d915b2",
-		"auto sparse":       "a4d754df6790f9a92a717b0cfa7c93c8346d32c4196a2c1866738e3458b3b216",
-		"fixed sparse":      "cf6cc695387bacfd9beebc3313e5155a2b99e266184d56d0a739edf43d26ad49",
-		"raw sparse":        "e0ca8ed94564db5d61327bacb95e1419dd5dfe4c9a12795d3ec849544936a987",
+		"paper":             "2ade82abfec0ef1ce8ed0137f51fe0ed69db615633af4ed5e117f49edf4b817a",
+		"auto":              "08b9370d60ab98d6c479040ac64b22d8732db706b5db31de8d2cf3bfd4d2d03f",
+		"path":              "0ab9931cea1af08373dc0dee86f6d68728e957f32a24a86e6188839e8ec521f1",
+		"path sparse":       "a9fbc82fbc6880cc68d7be9fbee2e57f6dbf84701df47d04d43418b0017af1bb",
+		"fixed":             "b25d168cce0bd70a34170071d9bb1281c44c544e2fe05d258306b280ae39a3a1",
+		"path alone":        "7fdb5e1b10c7225a6723ccc68e6ead70d3265f65a23866e225ec3cd6d5267339",
+		"path alone sparse": "a4115ae767e74f86b26261cc4e7d09d35e986662e987cdb67b1902e09debc0f7",
+		"raw":               "7be7d664fc300aa65736da5605728c88aeb9f815ac4db7ad360dcd97e1d00626",
+		"paper sparse":      "6cd05605eec2186f10ec1cc311abd5a64d2792e1e0a5128105f415bd3694fb3d",
+		"auto sparse":       "b35eb1acda03688fe21fb95f4c1ceb451b607172bcc0723cd859a40812a18662",
+		"fixed sparse":      "c01f5a4d91c8c9e6338e93e50e6be25e627cb1e017e53f4d1bc27a25894752ef",
+		"raw sparse":        "6e2d5182ac6075c0e0e1b98c8a533b224e1bbdf2f1f6796e15e0fecb28593b75",
 	}
 	for _, o := range []dataset.GenerateOptions{{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2}, {Rows: 200, Features: 40, Labels: 4, Density: 0.1, Seed: 2}} {
 		m, shards := problem(t, o)

@@ -66,19 +66,19 @@ func train(t testing.TB, m *dataset.Manifest, shards []*dataset.Rows, given para
 func TestGoldenDigests(t *testing.T) {
 	want := map[string]string{
 		"paper":             "2f150bcd8924ec6e5f89c6ae99e10bd889c222bdfe00e9259ee996e799846b09",
-		"auto":              "51a755e199803be4b97558f3d74b78198ee8f48f9df4293adcbcec736df475a1",
-		"path":              "b6ae8cd2475775c22536e8cd674435cca33c199d6f5d913260b4f99a4142f311",
-		"path sparse":       "6e2f1953a382636d09025eccbe31e8d90d5803ee171cf438dbed4c90d1f8f965",
-		"fixed":             "c3b596daf32f50f8a810cae0b43e9a41e7a169d0f2c3692bcd9b0caa3f6936f1",
-		"path alone":        "c5f364d96bfd0360bcc622a7fcf979ab3cbd0b65b66f46b5a3643471c95bb903",
-		"path alone sparse": "3deb30d36479639fbe2a64ac5c7d286c9f2ec48d32f761d1e35ad540b1f141e5",
-		"minmax":            "ae0270789f14ba53cb328039e6d69554e3ebfa13a2e602a4e33ef7fecb7ef701",
+		"auto":              "7dd86a6dcc1d680c388d75b424b661d9b46d0a1b890b901d94026e15f6eb7de5",
+		"path":              "d4c665822a7b6576cd683cdab9f92951d5ecee47428e51789d3625df616ded12",
+		"path sparse":       "323e67584b247b3100474b37bfd3f18384249a6e9954be21b2bbcc27a18d4183",
+		"fixed":             "4b52764c95b87efbdc81deb531c8e9e505aef90dad38b76b7fdcdc457e131d40",
+		"path alone":        "1d99ef64586a1bd5af53fb299fd8bc3d1532faa16d6b9574dae86c05fb371ca3",
+		"path alone sparse": "dcb3af562876b078b867c785e32c44197cb18332c1ab92af978086ab4f89ec16",
+		"minmax":            "5fa5cf6af6d4439ceb1f1a642401d7b64e41039fdc05dcfd0d3b7e5b28ba699f",
 		"long":              "d6a706496ff83fe692943af2276fe46fb0130b68642abe07b67c187b4d9676d8",
-		"paper sparse":      "b38d377ec65b1e6dc2c5d5fb99fe7cdc71d2e4504807f62b2e5876cc8dceff43",
-		"auto sparse":       "d1047a42c3af0473d99876262b153a6deb36610fb2ecb50c136a5f90066d3c25",
-		"fixed sparse":      "acb3af7f0fe2d1098c4e1b60702242e0c5de8add1b3e72b6c5c2338698f5bd8d",
-		"minmax sparse":     "d2d17dbaef8495aa888e109195b133d692516eb0d54c892a585c13f05d47dda8",
-		"long sparse":       "b02afad563a456d494089880c8b27e184e5277d56f8686c02648e61531a86525",
+		"paper sparse":      "70e28188f314abbf945fafcbdba09f78bc26415ba1ff227ff6be51d90b851c08",
+		"auto sparse":       "343eb32c0ead389623e16ba689c421a5dd8b3464ce87ba30a9df121dff84d530",
+		"fixed sparse":      "c64da9d76428335e1b124b7f5891bc4c24a806b1695f1771886a4a6d3be8e1df",
+		"minmax sparse":     "18b83e57dc34dc7ddfeb2930fcbcee76fecc9a64b9267f0187f7021a58d6d387",
+		"long sparse":       "579bdda823f36164a2b9ca69027121ed3668724d5628f1aa35b8900a74b836a0",
 	}
 	for _, density := range []float64{1, 0.1} {
 		m, shards := problem(t, density)
