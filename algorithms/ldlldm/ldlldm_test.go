@@ -71,15 +71,15 @@ func TestGoldenDigests(t *testing.T) {
 		"paper":             "2ade82abfec0ef1ce8ed0137f51fe0ed69db615633af4ed5e117f49edf4b817a",
 		"auto":              "08b9370d60ab98d6c479040ac64b22d8732db706b5db31de8d2cf3bfd4d2d03f",
 		"path":              "0ab9931cea1af08373dc0dee86f6d68728e957f32a24a86e6188839e8ec521f1",
-		"path sparse":       "a9fbc82fbc6880cc68d7be9fbee2e57f6dbf84701df47d04d43418b0017af1bb",
+		"path sparse":       "1b6649c9066c48c7932d73a46aa0b007371cb38fc7fd65a1e75a83f4953d8a98",
 		"fixed":             "b25d168cce0bd70a34170071d9bb1281c44c544e2fe05d258306b280ae39a3a1",
 		"path alone":        "7fdb5e1b10c7225a6723ccc68e6ead70d3265f65a23866e225ec3cd6d5267339",
-		"path alone sparse": "a4115ae767e74f86b26261cc4e7d09d35e986662e987cdb67b1902e09debc0f7",
+		"path alone sparse": "a64a3fdeb33763c3cc21da1d41ebffd03b0958e7abb98d7f8ee7eda9b8d3126c",
 		"raw":               "7be7d664fc300aa65736da5605728c88aeb9f815ac4db7ad360dcd97e1d00626",
-		"paper sparse":      "6cd05605eec2186f10ec1cc311abd5a64d2792e1e0a5128105f415bd3694fb3d",
-		"auto sparse":       "b35eb1acda03688fe21fb95f4c1ceb451b607172bcc0723cd859a40812a18662",
-		"fixed sparse":      "c01f5a4d91c8c9e6338e93e50e6be25e627cb1e017e53f4d1bc27a25894752ef",
-		"raw sparse":        "6e2d5182ac6075c0e0e1b98c8a533b224e1bbdf2f1f6796e15e0fecb28593b75",
+		"paper sparse":      "24e0c2fd744d998c149a65fed131e96948b6a8b0ae155adc5f986ccc69ae2bec",
+		"auto sparse":       "ed2d1997494f38e1fbab5c19d1c44bf69ffbdc585d1ab2b32c03ffc6b2e30a80",
+		"fixed sparse":      "c2b23ad2702f7ee3797886f984e85ccf7430c3da7146cf9688dd5a4647550238",
+		"raw sparse":        "df2828bfff14fc5af51b50c6339ef9f001452da3eab4710353448196588e7b7f",
 	}
 	for _, o := range []dataset.GenerateOptions{{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2}, {Rows: 200, Features: 40, Labels: 4, Density: 0.1, Seed: 2}} {
 		m, shards := problem(t, o)

@@ -63,8 +63,8 @@ func TestGoldenDigests(t *testing.T) {
 		"auto":          "536a26f6f21f4d0942195d9045b8994773055321e533d340fd321ed62e5e552e",
 		"minmax":        "d87e5a38c56b8bc11d6368ec1f95323a55e3e8cad01677ccb57715f25df11e0e",
 		"paper sparse":  "9fc05eaa831a9d61904d0651a581a721feeec62ae03f040902aa56eec4b28f3a",
-		"auto sparse":   "355688589a77d5be2ab9125f301235dff7363bb8851b48810c63417c3e8f7124",
-		"minmax sparse": "4e5e77dfc6c814c7612f6252114ec85640a2de4f029e9ce596a5682830476b8b",
+		"auto sparse":   "6b17eec809b549e831c90005836592e02686d75fadcd303225bcf9081e2a2db8",
+		"minmax sparse": "8883f19d0cced43cb37a42e0bfecd308e356d81161185475e75511ff2cd1b4e8",
 	}
 	for _, density := range []float64{1, 0.1} {
 		m, shards := problem(t, density)

@@ -129,3 +129,9 @@ func softmaxAVX2(v *float64, n, rows int, totals, most, sum *float64)
 
 //go:noescape
 func softmaxAVX512(v *float64, n, rows int, totals, most, sum *float64)
+
+//go:noescape
+func scoreEntriesAVX2(dst *float64, spans *Span, rows int, a *float32, index *uint32, m *float64, limit, n, width int, offsets *float64) bool
+
+//go:noescape
+func addEntryOutersAVX2(m *float64, spans *Span, rows int, a *float32, index *uint32, p *float64, limit, n, width int) bool

@@ -71,6 +71,12 @@ func addRowOutersAVX2(sums *float64, stride int, x *float32, at *int, rows, k in
 func addRowOutersAVX512(sums *float64, stride int, x *float32, at *int, rows, k int, p *float64, n int) {
 	panic(noVectors)
 }
+func scoreEntriesAVX2(dst *float64, spans *Span, rows int, a *float32, index *uint32, m *float64, limit, n, width int, offsets *float64) bool {
+	panic(noVectors)
+}
+func addEntryOutersAVX2(m *float64, spans *Span, rows int, a *float32, index *uint32, p *float64, limit, n, width int) bool {
+	panic(noVectors)
+}
 func softmaxAVX2(v *float64, n, rows int, totals, most, sum *float64)   { panic(noVectors) }
 func softmaxAVX512(v *float64, n, rows int, totals, most, sum *float64) { panic(noVectors) }
 

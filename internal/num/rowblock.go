@@ -121,6 +121,64 @@ func AddRowOuters(sums []float64, stride int, x []float32, at []int, k int, p []
 	}
 }
 
+// entryColumns is how many columns the products of sparse rows take at a time.
+const entryColumns = 8
+
+// ScoreEntries is ScoreRows for sparse rows, BlockRows at most, and weights that are not packed, m (features×n) and
+// offsets. Row i has the entries in its span, with values a in the columns that index names. A score is the
+// offset, to which the row's terms are added in order, each a fused multiply-add.
+func ScoreEntries(dst []float64, rows []Span, a []float32, index []uint32, m, offsets []float64, n int) {
+	checkEntries(len(dst), rows, len(a), len(index), m, n)
+	checkSame(len(offsets), n)
+	if len(rows) == 0 {
+		return
+	}
+	if !accelerated {
+		scoreEntriesGo(dst, rows, a, index, m, offsets, n)
+		return
+	}
+	for from := 0; from < n; from += entryColumns {
+		if !scoreEntriesAVX2(&dst[from*BlockRows], &rows[0], len(rows), unsafe.SliceData(a), unsafe.SliceData(index), from64(m, from),
+			len(m)/n, n, min(n-from, entryColumns), &offsets[from]) {
+			panicIndex()
+		}
+	}
+}
+
+// AddEntryOuters adds Σ_i x_i p_iᵀ to m (features×n): x_i are the sparse rows, as in ScoreEntries, and p_i their values
+// in p. Each sum takes the rows in order, each term a fused multiply-add.
+func AddEntryOuters(m []float64, rows []Span, a []float32, index []uint32, p []float64, n int) {
+	checkEntries(len(p), rows, len(a), len(index), m, n)
+	if len(rows) == 0 {
+		return
+	}
+	if !accelerated {
+		addEntryOutersGo(m, rows, a, index, p, n)
+		return
+	}
+	for from := 0; from < n; from += entryColumns {
+		if !addEntryOutersAVX2(from64(m, from), &rows[0], len(rows), unsafe.SliceData(a), unsafe.SliceData(index), &p[from*BlockRows],
+			len(m)/n, n, min(n-from, entryColumns)) {
+			panicIndex()
+		}
+	}
+}
+
+func checkEntries(values int, rows []Span, a, index int, m []float64, n int) {
+	checkIndex(a, index)
+	if n <= 0 || len(m)%n != 0 || values < n*BlockRows || len(rows) > BlockRows {
+		panic("num: a product of matrices whose shapes differ")
+	}
+	for _, r := range rows {
+		if r.From > r.To || int(r.To) > a {
+			panicIndex()
+		}
+	}
+}
+
+// from64 returns the place of v[from], of an empty v too.
+func from64(v []float64, from int) *float64 { return unsafe.SliceData(v[min(from, len(v)):]) }
+
 // SoftmaxRows is what Softmax tells of each row besides its values: the greatest score, and Σ exp(score -
 // greatest), at least 1.
 type SoftmaxRows struct{ Most, Sum [BlockRows]float64 }
@@ -186,6 +244,31 @@ func addRowOutersGo(sums []float64, stride int, x []float32, at []int, k int, p 
 			y, sum := p[j*BlockRows+i], sums[j*stride:][:len(row)]
 			for l, z := range row {
 				sum[l] = math.FMA(float64(z), y, sum[l])
+			}
+		}
+	}
+}
+
+func scoreEntriesGo(dst []float64, rows []Span, a []float32, index []uint32, m, offsets []float64, n int) {
+	for i, r := range rows {
+		for j, b := range offsets {
+			dst[j*BlockRows+i] = b
+		}
+		for k := r.From; k < r.To; k++ {
+			x := float64(a[k])
+			for j, w := range rowAt(m, index[k], n) {
+				dst[j*BlockRows+i] = math.FMA(x, w, dst[j*BlockRows+i])
+			}
+		}
+	}
+}
+
+func addEntryOutersGo(m []float64, rows []Span, a []float32, index []uint32, p []float64, n int) {
+	for i, r := range rows {
+		for k := r.From; k < r.To; k++ {
+			x, row := float64(a[k]), rowAt(m, index[k], n)
+			for j := range row {
+				row[j] = math.FMA(x, p[j*BlockRows+i], row[j])
 			}
 		}
 	}

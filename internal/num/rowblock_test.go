@@ -266,6 +266,15 @@ func TestBlocksRefused(t *testing.T) {
 		func() { AddRowOuters(sums[:12], 4, x, []int{0}, 4, p, 3) },
 		func() { AddRowOuters(sums, 8, x, []int{0}, 4, p[1:], 3) },
 		func() { AddRowOuters(sums, 8, x, []int{0}, 4, p, 2) },
+		func() { ScoreEntries(dst, []Span{{0, 2}}, x[:2], []uint32{1, 4}, sums[:12], sums[:3], 3) },
+		func() { ScoreEntries(dst, []Span{{0, 3}}, x[:2], []uint32{1, 2}, sums[:12], sums[:3], 3) },
+		func() { ScoreEntries(dst, []Span{{1, 0}}, x[:2], []uint32{1, 2}, sums[:12], sums[:3], 3) },
+		func() { ScoreEntries(dst, make([]Span, BlockRows+1), nil, nil, sums[:12], sums[:3], 3) },
+		func() { ScoreEntries(dst, []Span{{0, 1}}, x[:1], nil, sums[:12], sums[:3], 3) },
+		func() { ScoreEntries(dst, []Span{{0, 1}}, x[:1], []uint32{1}, sums[:12], sums[:2], 3) },
+		func() { AddEntryOuters(sums[:12], []Span{{0, 2}}, x[:2], []uint32{1, 4}, p, 3) },
+		func() { AddEntryOuters(sums[:11], []Span{{0, 2}}, x[:2], []uint32{1, 2}, p, 3) },
+		func() { AddEntryOuters(sums[:12], []Span{{0, 2}}, x[:2], []uint32{1, 2}, p[1:], 3) },
 		func() { Softmax(dst, 3, BlockRows+1, make([]float64, 24), new(SoftmaxRows)) },
 		func() { Softmax(dst, 3, 1, make([]float64, 23), new(SoftmaxRows)) },
 		func() { PackWeights(packed, make([]float64, 12), make([]float64, 2), 4, 3) },
@@ -279,4 +288,64 @@ func TestBlocksRefused(t *testing.T) {
 			f()
 		}()
 	}
+}
+
+// entriesOf draws sparse rows of k features, some of them empty, behind an entry that no row has.
+func entriesOf(s *Stream, rows, k int) (spans []Span, a []float32, index []uint32) {
+	a, index = []float32{float32(math.NaN())}, []uint32{1 << 31}
+	for range rows {
+		from := uint32(len(a))
+		for range min(s.Uint64n(9), uint64(9*k)) { // none without features
+			a, index = append(a, float32(s.Normal())), append(index, uint32(s.Uint64n(uint64(k))))
+		}
+		spans = append(spans, Span{from, uint32(len(a))})
+	}
+	return spans, a, index
+}
+
+// TestEntries: scores and sums of sparse rows are those of the same rows as dense ones, up to rounding, and vectors have the
+// bits of the portable loops.
+func TestEntries(t *testing.T) {
+	s := NewStream(NewKey(1, "test/entries"), 0, 0)
+	blockShapes(func(rows, k, n int) {
+		b := newBlock(s, 0, k, n)
+		spans, a, index := entriesOf(s, rows, k)
+		dense := make([]float32, rows*k)
+		at := make([]int, rows)
+		for i, r := range spans {
+			at[i] = i * k
+			for e := r.From; e < r.To; e++ {
+				dense[i*k+int(index[e])] += a[e]
+			}
+		}
+		p, scores, product := make([]float64, n*BlockRows), make([]float64, n*BlockRows), make([]float64, ScoreValues(n))
+		for i := range p {
+			p[i] = s.Normal()
+		}
+		scoreEntriesGo(scores, spans, a, index, b.m, b.offsets, n)
+		scoreRowsGo(product, dense, at, k, b.packed, n)
+		sums, outers := slices.Clone(b.m), make([]float64, n*k)
+		addEntryOutersGo(sums, spans, a, index, p, n)
+		addRowOutersGo(outers, k, dense, at, k, p, n)
+		for j := range n {
+			for i := range rows {
+				if x, y := scores[j*BlockRows+i], product[j*BlockRows+i]; math.Abs(x-y) > 1e-5 {
+					t.Fatalf("score %d of row %d is %v, of dense rows %v", j, i, x, y)
+				}
+			}
+			for f := range k {
+				if x, y := sums[f*n+j]-b.m[f*n+j], outers[j*k+f]; math.Abs(x-y) > 1e-5 {
+					t.Fatalf("sum %d, %d is %v, of dense rows %v", f, j, x, y)
+				}
+			}
+		}
+		vectors(func(name string) {
+			got, added := make([]float64, n*BlockRows), slices.Clone(b.m)
+			ScoreEntries(got, spans, a, index, b.m, b.offsets, n)
+			AddEntryOuters(added, spans, a, index, p, n)
+			if !sameColumns(got, scores, rows, n) || !slices.Equal(added, sums) {
+				t.Fatalf("%s, %d rows, %d features, %d columns: other bits", name, rows, k, n)
+			}
+		})
+	})
 }

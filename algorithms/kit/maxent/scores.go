@@ -18,7 +18,7 @@ type space struct {
 	turned           []float64 // MaxRows×labels: values, a row after the other
 	sums             []float64 // of dense rows: labels×stride, Σ p xᵀ
 	folded           []float64 // stride×labels: sums, a feature after the other
-	sparse           blocks.Space
+	spans            [blocks.MaxRows]num.Span
 }
 
 func newSpace(features, labels int) space {
@@ -59,12 +59,7 @@ func (s *space) score(b *blocks.Block) {
 		num.ScoreRows(s.values, b.Rows.X, s.place(b), s.features, s.packed, n)
 		return
 	}
-	scores := s.turned[:len(b.Refs)*n]
-	for i := range b.Refs {
-		copy(scores[i*n:], offsets)
-	}
-	s.sparse.AddProduct(scores, b, matrix, n)
-	num.Transpose64(s.values[:len(s.turned)], s.turned, n)
+	num.ScoreEntries(s.values, b.Spans(&s.spans), b.Rows.X, b.Rows.Index, matrix, offsets, n)
 }
 
 // predict sets s.values to the predictions of the block's rows, adds these to s.totals, and returns Σ ln Σ exp(s_c).
@@ -89,7 +84,7 @@ func (s *space) begin() {
 // add adds Σ x s.valuesᵀ over the block's rows to outers (features×labels), or to what fold adds to it.
 func (s *space) add(outers []float64, b *blocks.Block) {
 	if b.Rows.Sparse {
-		s.sparse.AddProductT(outers, b, s.rows(b), s.labels)
+		num.AddEntryOuters(outers, b.Spans(&s.spans), b.Rows.X, b.Rows.Index, s.values, s.labels)
 		return
 	}
 	if len(s.sums) == 0 {
