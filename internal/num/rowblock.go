@@ -68,22 +68,27 @@ func ScoreRows(dst []float64, x []float32, at []int, k int, packed []float64, n 
 		scoreRowsGo(dst, x, at, k, packed, n)
 		return
 	}
-	width := even(n)
-	offsets := &packed[len(packed)-scoreLanes*width]
-	run, vectors := scoreRowsAVX2, n
-	if wide {
-		run, vectors = scoreRowsAVX512, width/2
-	}
 	whole := len(at) &^ 3
 	if whole > 0 {
-		run(&dst[0], &x[0], &at[0], whole/4, k, &packed[0], width, offsets, vectors)
+		scoreFours(dst, x, at[:whole], k, packed, n)
 	}
 	if whole < len(at) { // the last row again in the place of missing ones
 		var rest [4]int
 		for i := range rest {
 			rest[i] = at[min(whole+i, len(at)-1)]
 		}
-		run(&dst[whole], &x[0], &rest[0], 1, k, &packed[0], width, offsets, vectors)
+		scoreFours(dst[whole:], x, rest[:], k, packed, n)
+	}
+}
+
+// scoreFours is ScoreRows with vectors, for a multiple of four rows. k is above 0.
+func scoreFours(dst []float64, x []float32, at []int, k int, packed []float64, n int) {
+	width := even(n)
+	offsets := &packed[len(packed)-scoreLanes*width]
+	if wide {
+		scoreRowsAVX512(&dst[0], &x[0], &at[0], len(at)/4, k, &packed[0], width, offsets, width/2)
+	} else {
+		scoreRowsAVX2(&dst[0], &x[0], &at[0], len(at)/4, k, &packed[0], width, offsets, n)
 	}
 }
 

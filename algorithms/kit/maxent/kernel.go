@@ -33,8 +33,9 @@ type Scratch struct {
 	Unit  round.Task // of the caller: a copy that stays where it is
 
 	space   space
-	version uint64    // of the weights that space has
-	read    bool      // it has some
+	version uint64 // of the weights that space has
+	read    bool   // it has some
+	block   blocks.Block
 	known   known     // of a unit without a derived value
 	slopes  []float64 // MaxRows×labels: derivatives of the terms
 	scaling scaling.Scratch
@@ -98,10 +99,10 @@ func (k *Kernel) eachBlock(u *round.Task, d *dataset.Data, v round.Vars, known *
 	s.space.begin()
 	loss := 0.0
 	for refs := u.Rows(d); len(refs) > 0; {
-		b := blocks.Next(refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) })
-		refs = refs[len(b.Refs):]
-		loss += s.space.predict(&b)
-		do(&b)
+		s.block = blocks.Next(refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) })
+		refs = refs[len(s.block.Refs):]
+		loss += s.space.predict(&s.block)
+		do(&s.block)
 	}
 	return loss - num.Dot64(weights, known.sums) + known.negentropy
 }
