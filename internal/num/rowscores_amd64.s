@@ -49,13 +49,15 @@ GLOBL last<>(SB), RODATA|NOPTR, $64
 #define TERMS2(READ) WEIGHTS2; READ(R8); TERM2(V0, V1); READ(R9); TERM2(V3, V4); READ(R10); TERM2(V6, V7); READ(R11); TERM2(V9, V10)
 #define TERMS3(READ) WEIGHTS3; READ(R8); TERM3(V0, V1, V2); READ(R9); TERM3(V3, V4, V5); READ(R10); TERM3(V6, V7, V8); READ(R11); TERM3(V9, V10, V11)
 
-// SUMS computes the sums of some columns. Features behind the whole fours are masked.
+// SUMS computes the sums of some columns. Features behind the whole fours are masked. It fetches the rows that follow, if
+// they stand behind these.
 #define SUMS(TERMS, loop, tail, done) \
 	MOVQ  R13, BX   \
 	XORQ  AX, AX    \
 	TESTQ R15, R15  \
 	JZ    tail      \
 loop: \
+	PREFETCHT0 4096(R8)(AX*4) \
 	TERMS(READ4)    \
 	ADDQ  R12, BX   \
 	ADDQ  $16, AX   \
