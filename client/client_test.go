@@ -280,6 +280,14 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, c.sets[e.Name])
 		return
 	}
+	if name, one := strings.CutPrefix(r.URL.Path, "/v1/datasets/"); one {
+		if d, ok := c.sets[name]; ok {
+			answer(w, http.StatusOK, d)
+		} else {
+			answer(w, http.StatusNotFound, protocol.Problem{Error: "no such dataset"})
+		}
+		return
+	}
 	list := []protocol.Dataset{}
 	for _, d := range c.sets {
 		list = append(list, d)
@@ -353,6 +361,30 @@ func TestImport(t *testing.T) {
 	_, err = c.Import(t.Context(), "set", dataset.Artificial(200, 2), dataset.ImportOptions{})
 	if err == nil || !strings.Contains(err.Error(), `"set" exists with other content`) || fake.puts != len(want.Shards) {
 		t.Errorf("got %v, %d blobs", err, fake.puts)
+	}
+}
+
+// TestImportFree: datasets with other content keep their names, and the same content is imported once.
+func TestImportFree(t *testing.T) {
+	m, _ := datatest.Artificial(t, 200)
+	other := protocol.Dataset{Digest: "other"}
+	fake := &cluster{blobs: make(map[string][]byte), sets: map[string]protocol.Dataset{"set": other}}
+	c := connect(t, serve(t, fake.ServeHTTP).URL)
+	second, last := "set-"+m.Digest()[:8], ""
+	for i, want := range []string{second, second, second + "-2", second + "-2", second + "-3"} {
+		switch i {
+		case 2: // the last name is another dataset's now
+			fake.sets[last] = other
+		case 4: // the same samples with other names of labels
+			m := *fake.sets[last].Manifest
+			m.LabelNames = []string{"x", "y", "z"}
+			fake.sets[last] = protocol.Dataset{Name: last, Digest: m.Digest(), Manifest: &m}
+		}
+		last = want
+		d, err := ImportFree(t.Context(), c, "set", dataset.Artificial(200, 1), dataset.ImportOptions{})
+		if err != nil || d.Name != want || d.Digest != m.Digest() || fake.puts != len(m.Shards) || fake.sets["set"].Digest != "other" {
+			t.Fatalf("import %d: %+v, want %s; %d blobs, error %v", i, d, want, fake.puts, err)
+		}
 	}
 }
 

@@ -77,6 +77,34 @@ func (c *Client) Import(ctx context.Context, name string, src dataset.Source, o 
 	return c.Upload(ctx, name, m, dir.Path, o.Progress)
 }
 
+// ImportFree imports src under a name as Import does. If another dataset has the name, the beginning of the digest is added
+// to it, and if need be a number. Two datasets are the same only if their data, names, row numbers, labels and groups are equal.
+func ImportFree(ctx context.Context, c *Client, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
+	dir, err := tempdir.Make("import")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Remove()
+	o.Context = ctx
+	m, err := dataset.Import(src, dir.Path, o)
+	if err != nil {
+		return nil, err
+	}
+	free := name
+	for n := 1; ; n++ {
+		have, err := c.Dataset(ctx, free)
+		switch {
+		case IsNotFound(err), err == nil && have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
+			return c.Upload(ctx, free, m, dir.Path, o.Progress) // of a known dataset it sends what the cluster has lost
+		case err != nil:
+			return nil, err
+		}
+		if free = name + "-" + m.Digest()[:8]; n > 1 {
+			free += fmt.Sprintf("-%d", n)
+		}
+	}
+}
+
 // Upload stores the shards of m, and its groups, and gives them the name. They are files
 // of dir that are named by their digests. It sends what the leader lacks, so uploading
 // again repairs a dataset that has lost blobs.

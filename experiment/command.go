@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,4 +148,18 @@ func (c *Commands) Alone(run *result.Cell) (string, error) {
 		flag("clip", c.spec.Clip)
 	}
 	return shellword.Line(words), nil
+}
+
+// ShownPath returns a path as a command that is run in this folder may name it.
+func ShownPath(path string) string {
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if here, err := os.Getwd(); err == nil {
+		if short, err := filepath.Rel(here, whole); err == nil && filepath.IsLocal(short) {
+			return short
+		}
+	}
+	return whole
 }

@@ -60,28 +60,34 @@ var settings = slices.Concat(
 		param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
 			func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
 			Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
-		param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 128),
+		param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 128).
+			Says("auto: 64, with features mlp and at least 20,000 samples 128; paper: 128"),
 		param.Word("optimizer", "adam (β2 0.999, ε 1e-8) or sgd (with momentum)", func(c *Config) *string { return &c.Optimizer }, optimizerAdam, optimizerSGD).
 			Preset(presetPaper, optimizerSGD),
 		param.Float("learning_rate", "initial learning rate", 1e-12, 1e6, adamRate, func(c *Config) *float64 { return &c.LearningRate }).
-			Preset(presetPaper, paperRate).Says("auto: 0.001, with sgd 0.1; paper: 0.01, with adam 0.001"),
+			Preset(presetPaper, paperRate).Says("auto: 0.001, with features mlp and at least 20,000 samples 0.02, with sgd 0.1; paper: 0.01, with adam 0.001"),
 		param.Int("learning_rate_step", "number of steps between two reductions of the learning rate by learning_rate_decay; 0: no reductions", 0, 1<<40, 0,
 			func(c *Config) *int { return &c.LearningRateStep }).Says("auto: 0; paper: the steps of one pass over the samples"),
 		param.Float("learning_rate_decay", "factor that multiplies the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
 			func(c *Config) *float64 { return &c.LearningRateDecay }).Preset(presetPaper, paperFall),
 		param.Int("warmup", "number of first steps over which the learning rate grows linearly from near 0 to its full value; 0: no warm-up", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
-		param.Bool("cosine", "lower the learning rate to 0 over all steps, along half a cosine", false, func(c *Config) *bool { return &c.Cosine }),
+		param.Bool("cosine", "lower the learning rate to 0 over all steps, along half a cosine", false, func(c *Config) *bool { return &c.Cosine }).
+			Says("auto: true with features mlp and at least 20,000 samples, else false; paper: false"),
 		param.Float("momentum", "β1 of adam, or momentum of sgd", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
 		param.Float("weight_decay", "weight decay of all parameters, biases included: weight_decay·Θ is added to the gradient", 0, 1, 1e-3,
-			func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 5e-4),
+			func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 5e-4).
+			Says("auto: 0.001, with features mlp and at least 20,000 samples 0; paper: 0.0005"),
 		param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
-			func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
-		param.Int("validation_steps", "number of steps between two validations", 1, 1e6, 50, func(c *Config) *int { return &c.ValidationSteps }),
-		param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 15, func(c *Config) *int { return &c.Patience }),
+			func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0).
+			Says("auto: 0.1, with features mlp and at least 20,000 samples at most 10,000 samples; paper: 0"),
+		param.Int("validation_steps", "number of steps between two validations", 1, 1e6, 50, func(c *Config) *int { return &c.ValidationSteps }).
+			Says("50; auto with features mlp and at least 20,000 samples: 500"),
+		param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 15, func(c *Config) *int { return &c.Patience }).
+			Says("15; auto with features mlp and at least 20,000 samples: 1000"),
 		param.Bool("refit", "train again on all training samples, validation samples included, for the best number of steps", true, func(c *Config) *bool { return &c.Refit }).
-			Preset(presetPaper, false),
+			Preset(presetPaper, false).Says("auto: true, with features mlp and at least 20,000 samples false; paper: false"),
 		param.Int("steps", "maximum number of gradient steps; early stopping may end training earlier", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
-			Says("auto: 25000; paper: the steps of 20 passes through the samples"),
+			Says("auto: 25000, with features mlp and at least 20,000 samples number of samples / 8, but within 10000 to 40000; paper: the steps of 20 passes through the samples"),
 	})
 
 // The learning rates where none is given.
@@ -117,9 +123,43 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	if c.Optimizer == optimizerSGD {
 		param.StandIn(given, "learning_rate", &c.LearningRate, sgdRate)
 	}
+	if m.Rows >= manyRows && c.Network.Features == network.MLP {
+		c.fillMany(given, m)
+	}
 	if c.ValidationFraction == 0 {
 		param.StandIn(given, "refit", &c.Refit, false)
 	}
+}
+
+// What preset auto has with manyRows or more. The learning rate falls to 0 over all steps, and no validation ends training.
+const (
+	manyRows            = 20_000
+	manyBatch           = 128
+	manyRate            = 0.02 // of adam
+	manyPatience        = 1000
+	manyValidationSteps = 500
+	mostValidation      = 10_000 // rows
+	rowsPerStep         = 8
+	leastSteps          = 10_000
+	mostSteps           = 40_000
+)
+
+// fillMany sets what preset auto has with many rows, and was not given.
+func (c *Config) fillMany(given param.Values, m *dataset.Manifest) {
+	param.StandIn(given, "batch_size", &c.BatchSize, manyBatch)
+	if c.Optimizer == optimizerAdam {
+		param.StandIn(given, "learning_rate", &c.LearningRate, manyRate)
+	}
+	if c.LearningRateStep == 0 {
+		param.StandIn(given, "cosine", &c.Cosine, true)
+	}
+	param.StandIn(given, "dropout", &c.Network.Dropout, 0)
+	param.StandIn(given, "weight_decay", &c.WeightDecay, 0)
+	param.StandIn(given, "steps", &c.Steps, min(max(leastSteps, m.Rows/rowsPerStep), mostSteps))
+	param.StandIn(given, "validation_steps", &c.ValidationSteps, manyValidationSteps)
+	param.StandIn(given, "patience", &c.Patience, manyPatience)
+	param.StandIn(given, "refit", &c.Refit, false)
+	param.StandIn(given, "validation_fraction", &c.ValidationFraction, min(c.ValidationFraction, mostValidation/float64(m.Rows)))
 }
 
 // check returns a *param.Error for the first setting that contradicts another.

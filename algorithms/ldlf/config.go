@@ -83,7 +83,7 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Int("depth", "depth of each tree; a tree has 2^(depth-1) leaves", minDepth, maxDepth, 7, func(c *Config) *int { return &c.Depth }).InPaper(),
 	param.Int("outputs", "number of outputs of the feature function, at least 2^(depth-1)-1: one for each split node of a tree", 1, maxOutputs, leastOutputs,
 		func(c *Config) *int { return &c.Outputs }).
-		Says("64, or 2^(depth-1) if that is greater").InPaper(),
+		Says("64, or 2^(depth-1) if that is greater; auto with at least 1,000 samples, or 20,000 with a network: 128 for each 5 trees, at least 2^(depth-1)").InPaper(),
 	param.Bool("bias", "give the feature function a bias", true, func(c *Config) *bool { return &c.Bias }),
 }, network.Settings(func(c *Config) *network.Config { return &c.Network }, network.Linear, network.MLP, network.Conv), param.Table[Config]{
 
@@ -91,21 +91,22 @@ var settings = slices.Concat(param.Table[Config]{
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
 		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
 	param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 128, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 64).
-		Says("auto: 128, with a network 64; paper: 64"),
+		Says("auto: 128, with a network and fewer than 20,000 samples 64; paper: 64"),
 	param.Word("optimizer", "sgd (with momentum) or adam (β2 0.999, ε 1e-8)", func(c *Config) *string { return &c.Optimizer }, optimizerSGD, optimizerAdam).
 		Says("sgd; auto with a network: adam"),
 	param.Float("learning_rate", "initial learning rate", 1e-12, 1e6, 2, func(c *Config) *float64 { return &c.LearningRate }).
-		Preset(presetPaper, 0.1).Says("auto: 2, with a network 0.1; paper: 0.1; with adam: 0.001"),
+		Preset(presetPaper, 0.1).Says("auto: 2, with at least 1,000 samples outputs / 32, with at least 20,000 samples outputs / 16, with a network 0.1; paper: 0.1; with adam: 0.001, auto with at least 20,000 samples: 0.02"),
 	param.Int("learning_rate_step", "number of steps between two reductions of the learning rate by learning_rate_decay; 0: no reductions", 0, 1<<40, 0,
 		func(c *Config) *int { return &c.LearningRateStep }).Preset(presetPaper, 10_000),
 	param.Float("learning_rate_decay", "factor that multiplies the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
 		func(c *Config) *float64 { return &c.LearningRateDecay }),
 	param.Int("warmup", "number of first steps over which the learning rate grows linearly from near 0 to its full value; 0: no warm-up", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
-	param.Bool("cosine", "lower the learning rate to 0 over all steps, along half a cosine", false, func(c *Config) *bool { return &c.Cosine }),
+	param.Bool("cosine", "lower the learning rate to 0 over all steps, along half a cosine", false, func(c *Config) *bool { return &c.Cosine }).
+		Says("auto: true with at least 20,000 samples, else false; paper: false"),
 	param.Float("momentum", "momentum of sgd, or β1 of adam", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
 	param.Float("weight_decay", "weight decay of all parameters, the bias included: weight_decay·Θ is added to the gradient", 0, 1, 1e-5,
 		func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 0).
-		Says("auto: 1e-5, with a network 0.001 (3e-4 if less than 20 % of the feature values are non-zero); paper: 0"),
+		Says("auto: 1e-5, with more than 128 outputs 0.00128 / outputs, with a network 0.001 (3e-4 if less than 20 % of the feature values are non-zero), with at least 20,000 samples 0; paper: 0"),
 	param.Word("init", "initial values of the parameters Θ of the splits: xavier (uniform within ±sqrt(3/features)) or normal (standard deviation init_std); for a network only he (normal, standard deviation sqrt(2/inputs) in each layer). Biases start at 0",
 		func(c *Config) *string { return &c.Init }, initXavier, initNormal, initHe).
 		Preset(presetAuto, initNormal).Says("auto: normal; paper: xavier; with a network: he"),
@@ -114,21 +115,22 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Int("leaf_iterations", "number of iterations in an update of the leaves (Eq. 12 of Shen et al. 2017)", 1, 1000, 20, func(c *Config) *int { return &c.LeafIterations }).InPaper(),
 	param.Int("leaf_batches", "number of mini-batches between two leaf updates; an update uses the samples of these mini-batches", 1, maxWindow, mostLeafBatches,
 		func(c *Config) *int { return &c.LeafBatches }).
-		Says("auto: number of samples / batch_size (about one pass over the samples), but within 10 to 100, with a network within 50 to 1000; paper: 100").InPaper(),
+		Says("auto: number of samples / batch_size (about one pass over the samples), but within 10 to 100, with a network within 50 to 500; paper: 100").InPaper(),
 	param.Bool("leaf_first", "start with a leaf update; without it, all leaves are uniform at first, and the gradient is 0", true,
 		func(c *Config) *bool { return &c.LeafFirst }).Preset(presetPaper, false),
 	param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.2,
 		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0).
-		Says("auto: 0.2, with a network 0.1; paper: 0"),
+		Says("auto: 0.2, with a network 0.1, at most 10,000 samples; paper: 0"),
 	param.Float("validation_margin", "number of standard errors by which the validation loss must improve to reset the patience. The model with the lowest loss is kept in any case",
 		0, 100, 0, func(c *Config) *float64 { return &c.ValidationMargin }),
 	param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }).
-		Says("10; auto with a network: 15"),
+		Says("10; auto: with a network 15, with at least 20,000 samples 1000"),
 	param.Bool("refit", "train again on all training samples, validation samples included, for the best number of steps", true,
-		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false),
+		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false).Says("auto: true with fewer than 20,000 samples, else false; paper: false"),
 	param.Bool("shrink", "at the end, mix the mean label distribution into the leaves, with the weight (0, 1/2 or 1) of the lowest validation loss", true,
 		func(c *Config) *bool { return &c.Shrink }).Preset(presetPaper, false).LeftOut(presetPaper),
-	param.Int("steps", "maximum number of gradient steps; early stopping may end training earlier", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).InPaper(),
+	param.Int("steps", "maximum number of gradient steps; early stopping may end training earlier", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
+		Says("25000; auto with at least 20,000 samples: number of samples / 8, but within 7000 to 40000, with a network within 10000 to 40000").InPaper(),
 	param.Word("strategy", "trees that a mini-batch trains: joint (all trees), rotate (one tree for leaf_batches mini-batches and a leaf update, then the next tree) or random-tree (a random tree for each mini-batch)",
 		func(c *Config) *string { return &c.Strategy }, strategyJoint, strategyRotate, strategyRandom),
 	param.Bool("reset_momentum", "with strategy rotate, set the optimizer's moments to 0 before the next tree is trained", false, func(c *Config) *bool { return &c.ResetMomentum }).
@@ -165,8 +167,31 @@ const (
 	sparseDecay    = 3e-4 // where less than denseShare of the entries are non-zero
 	deepValidation = 0.1
 	deepPatience   = 15
-	leastWindow    = 50   // leaf_batches: at least so many,
-	mostWindow     = 1000 // and more where the window would not have all rows, up to so many
+	leastWindow    = 50  // leaf_batches: at least so many,
+	mostWindow     = 500 // and more if the window would not have all rows, up to so many
+)
+
+// What preset auto has of a linear function with someRows or more: more output units, so that trees share fewer. The more
+// units there are, the smaller are their gradients.
+const (
+	someRows     = 1000
+	someOutputs  = 128
+	treesPerSome = 5        // that share someOutputs: with more trees to a unit, more trees would be less accurate
+	someRate     = 1.0 / 32 // of sgd, for each output unit
+	someDecay    = 1e-5     // with someOutputs
+)
+
+// What preset auto has with manyRows or more. The learning rate falls to 0 over all steps, and no validation ends training.
+const (
+	manyRows       = 20_000
+	manyRate       = 1.0 / 16 // of sgd, for each output unit
+	manyAdamRate   = 0.02
+	manyPatience   = 1000
+	mostValidation = 10_000 // rows
+	rowsPerStep    = 8
+	leastSteps     = 7000
+	leastDeepSteps = 10_000
+	mostSteps      = 40_000
 )
 
 // fill computes what depends on the data or on other settings and was not given.
@@ -187,14 +212,17 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	if !given.Has("leaf_batches") && c.Preset == presetAuto && c.BatchSize >= 1 && !c.Network.Deep() {
 		c.LeafBatches = min(max(leastLeafBatches, m.Rows/c.BatchSize), mostLeafBatches)
 	}
+	if c.Optimizer == optimizerAdam {
+		param.StandIn(given, "learning_rate", &c.LearningRate, adamRate)
+	}
+	if c.Preset == presetAuto {
+		c.fillMany(given, m)
+	}
 	if !given.Has("refit") && c.ValidationFraction == 0 {
 		c.Refit = false
 	}
 	if !given.Has("shrink") && c.ValidationFraction == 0 {
 		c.Shrink = false
-	}
-	if !given.Has("learning_rate") && c.Optimizer == optimizerAdam {
-		c.LearningRate = adamRate
 	}
 	if !given.Has("init") && given.Has("init_std") && c.InitStd > 0 && !c.Network.Deep() {
 		c.Init = initNormal
@@ -202,6 +230,49 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	if !given.Has("init_std") && c.Init == initNormal {
 		c.InitStd = 1 / math.Sqrt(max(1, float64(m.NonZeros)/float64(max(1, m.Rows))))
 	}
+}
+
+// hasMany reports whether a dataset has the rows from which on preset auto differs. Convolutions were not tried.
+func (c *Config) hasMany(m *dataset.Manifest) bool {
+	return m.Rows >= manyRows && c.Network.Features != network.Conv
+}
+
+// fillMany sets what preset auto has with some and with many rows, and was not given.
+func (c *Config) fillMany(given param.Values, m *dataset.Manifest) {
+	deep, many := c.Network.Deep(), c.hasMany(m)
+	if !many && (deep || m.Rows < someRows) {
+		return
+	}
+	if !c.OwnUnits && c.Depth >= minDepth && c.Depth <= maxDepth && c.Trees >= 1 && c.Trees <= maxTrees {
+		param.StandIn(given, "outputs", &c.Outputs, max(someOutputs*((c.Trees+treesPerSome-1)/treesPerSome), 1<<(c.Depth-1)))
+	}
+	rate, decay := someRate*float64(c.Outputs), someDecay*min(1, someOutputs/float64(max(1, c.Outputs)))
+	if many {
+		rate, decay = manyRate*float64(c.Outputs), 0
+	}
+	switch {
+	case c.Optimizer == optimizerAdam && many:
+		rate = manyAdamRate
+	case c.Optimizer == optimizerAdam || deep:
+		rate = c.LearningRate
+	}
+	param.StandIn(given, "learning_rate", &c.LearningRate, rate)
+	param.StandIn(given, "weight_decay", &c.WeightDecay, decay)
+	if !many {
+		return
+	}
+	least := leastSteps
+	if deep {
+		least = leastDeepSteps
+		param.StandIn(given, "dropout", &c.Network.Dropout, 0)
+	}
+	if c.LearningRateStep == 0 {
+		param.StandIn(given, "cosine", &c.Cosine, true)
+	}
+	param.StandIn(given, "steps", &c.Steps, min(max(least, m.Rows/rowsPerStep), mostSteps))
+	param.StandIn(given, "patience", &c.Patience, manyPatience)
+	param.StandIn(given, "refit", &c.Refit, false)
+	param.StandIn(given, "validation_fraction", &c.ValidationFraction, min(c.ValidationFraction, mostValidation/float64(m.Rows)))
 }
 
 // fillDeep sets what a network has in the place of the defaults of a linear function, and was not
@@ -216,7 +287,9 @@ func (c *Config) fillDeep(given param.Values, m *dataset.Manifest) {
 	if c.Preset != presetAuto {
 		return
 	}
-	param.StandIn(given, "batch_size", &c.BatchSize, deepBatch)
+	if !c.hasMany(m) {
+		param.StandIn(given, "batch_size", &c.BatchSize, deepBatch)
+	}
 	param.StandIn(given, "optimizer", &c.Optimizer, optimizerAdam)
 	if c.Optimizer == optimizerSGD {
 		param.StandIn(given, "learning_rate", &c.LearningRate, deepRate)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -40,10 +41,19 @@ func TestPresets(t *testing.T) {
 	}
 	sparse := dense
 	sparse.Scaling, sparse.InitStd, sparse.LeafBatches = "none", 1/math.Sqrt(21), 7755/128
+	dense.Outputs, dense.LearningRate, sparse.Outputs, sparse.LearningRate = 128, 4, 128, 4
 	small := dense
-	small.LeafBatches = 10
+	small.LeafBatches, small.Outputs, small.LearningRate = 10, 64, 2
 	large := dense
-	large.LeafBatches = 100
+	large.LeafBatches, large.Outputs, large.LearningRate, large.Cosine, large.WeightDecay = 100, 128, 8, true, 0
+	large.Patience, large.Refit, large.Steps, large.ValidationFraction = 1000, false, 40_000, 0.01
+	some := dense
+	some.Trees, some.Outputs, some.LearningRate, some.WeightDecay = 20, 512, 16, 2.5e-6
+	forest, adam, deep := large, large, large
+	forest.Trees, forest.Outputs, forest.LearningRate = 20, 512, 32
+	adam.Optimizer, adam.LearningRate = "adam", 0.02
+	deep.Optimizer, deep.LearningRate, deep.Init, deep.InitStd, deep.LeafBatches = "adam", 0.02, "he", 0, 500
+	deep.Network.Features, deep.Network.Hidden = network.MLP, "128"
 	unvalidated := dense
 	unvalidated.ValidationFraction, unvalidated.Refit, unvalidated.Shrink = 0, false, false
 	paper := Config{
@@ -59,8 +69,12 @@ func TestPresets(t *testing.T) {
 	}{
 		{"auto, dense", nil, yeast, dense},
 		{"auto, sparse", param.Values{"preset": "auto"}, movie, sparse},
+		{"auto, more trees", param.Values{"trees": int64(20)}, yeast, some},
 		{"auto, few rows", nil, &dataset.Manifest{Rows: 213, Features: 24, Labels: 6, NonZeros: 213 * 24}, small},
 		{"auto, many rows", nil, &dataset.Manifest{Rows: 1e6, Features: 24, Labels: 6, NonZeros: 24e6}, large},
+		{"auto, many rows, more trees", param.Values{"trees": int64(20)}, &dataset.Manifest{Rows: 1e6, Features: 24, Labels: 6, NonZeros: 24e6}, forest},
+		{"auto, many rows, adam", param.Values{"optimizer": "adam"}, &dataset.Manifest{Rows: 1e6, Features: 24, Labels: 6, NonZeros: 24e6}, adam},
+		{"auto, many rows, mlp", param.Values{"features": "mlp"}, &dataset.Manifest{Rows: 1e6, Features: 24, Labels: 6, NonZeros: 24e6}, deep},
 		{"auto without validation", param.Values{"validation_fraction": 0.0}, yeast, unvalidated},
 		{"paper", param.Values{"preset": "paper"}, movie, paper},
 	} {

@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/job/spec"
 )
@@ -149,30 +150,14 @@ func report(ctx context.Context, stderr io.Writer, asJSON bool, err error) int {
 }
 
 func message(err error) string {
-	var p *fs.PathError
 	var plain interrupted
 	switch {
 	case errors.As(err, &plain):
 		return plain.text
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
-	case errors.As(err, &p):
-		return strings.Replace(err.Error(), p.Error(), p.Path+": "+reasonOf(p), 1)
 	}
-	return err.Error()
-}
-
-// reasonOf returns what is wrong with a file.
-func reasonOf(err *fs.PathError) string {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "no such file or folder"
-	case errors.Is(err, syscall.EISDIR):
-		return "is a folder; give the name of a file"
-	case errors.Is(err, syscall.ENOTDIR):
-		return "is not a folder, or is not in a folder"
-	}
-	return err.Err.Error()
+	return files.Message(err)
 }
 
 // signalled is the cause of a context that a signal ended.

@@ -20,7 +20,7 @@ func TestAgree(t *testing.T) {
 		answered := make(chan error, 1)
 		a := &app{ctx: ctx, stdin: tty, stderr: tty}
 		go func() {
-			answered <- a.agree(&protocol.ExperimentPlan{Name: "e", Orphaned: 2, Changes: []string{"folds"}})
+			answered <- new(cellFlags).agree(a, &protocol.ExperimentPlan{Name: "e", Orphaned: 2, Changes: []string{"folds"}})
 		}()
 		shown, b := "", make([]byte, 1024)
 		for !strings.Contains(shown, "[y/N] ") {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -12,10 +11,10 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/overview"
+	"github.com/coppice-ldl/coppice/experiment/remote"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/experiment/state"
 	"github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -47,7 +46,9 @@ func (f *cellFlags) set(s *experiment.Spec) error {
 func (s *specArg) readFor(a *app, flags *cellFlags, local bool) (*experiment.Spec, error) {
 	of, err := s.read()
 	if of != nil && err != nil {
-		return nil, s.withData(a, of, err, local)
+		m := newMeter(a.stderr)
+		defer m.clear()
+		return nil, s.reader(a, m, of).WithMistakes(a.ctx, err, local)
 	}
 	if err == nil {
 		err = flags.set(of)
@@ -55,158 +56,23 @@ func (s *specArg) readFor(a *app, flags *cellFlags, local bool) (*experiment.Spe
 	return of, err
 }
 
-// wants reports whether a cell that has ended is run again.
-func (f *cellFlags) wants(r *experiment.Record, of *experiment.Recorded) bool {
-	return f.RetryFailed && r.Outcome.Error != "" || f.RecordAgain && r.Lacks(of)
-}
-
-// requestOf makes the request that submits a spec, and imports the files of its datasets. For a check, files are only read.
-func (s *specArg) requestOf(a *app, cl *client.Client, of *experiment.Spec, flags *cellFlags, check bool) (*protocol.ExperimentRequest, error) {
-	r := &protocol.ExperimentRequest{
-		File: s.Spec, Spec: of.Source, Data: s.Data, Datasets: make(map[string]protocol.ExperimentData), NoBudget: s.NoBudget,
-		Record: flags.Record, RecordAgain: flags.RecordAgain, RetryFailed: flags.RetryFailed, KeepModels: flags.KeepModels, LeaveOut: flags.Yes,
-	}
-	var mistakes experiment.Errors
-	for i := range of.Datasets {
-		d := &of.Datasets[i]
-		if d.File == "" { // a mistake here saves the imports of files
-			if _, err := cl.Dataset(a.ctx, d.On); client.IsNotFound(err) {
-				mistakes.Add(of.Error(d.At, "the cluster has no dataset %q", d.On))
-			} else if err != nil {
-				return nil, err
-			}
-			continue
-		}
-		there, err := s.isThere(of, d)
-		switch {
-		case err != nil:
-		case !there:
-			a.note("skipped: dataset %s, because %s does not exist", d.Name, s.path(d.File))
-			r.Datasets[d.Name] = protocol.ExperimentData{Missing: true}
-			continue
-		case len(mistakes) > 0: // nothing is run, so nothing is imported
-			m := newMeter(a.stderr)
-			err = s.checkFile(a, m, of, d)
-			m.clear()
-		default:
-			r.Datasets[d.Name], err = s.send(a, cl, of, d, check)
-		}
-		if err != nil && !a.collect(&mistakes, err) {
-			return nil, err
-		}
-	}
-	return r, mistakes.Sorted()
-}
-
-// send imports the file of a dataset, and uploads the list of folds that the dataset names. For a check, it only reads the
-// file.
-func (s *specArg) send(a *app, cl *client.Client, of *experiment.Spec, d *experiment.Dataset, check bool) (sent protocol.ExperimentData, err error) {
-	m := newMeter(a.stderr)
-	defer m.clear()
-	var rows *dataset.Manifest
-	if check {
-		l, err := s.loadOne(a, m, of, d)
-		if err != nil {
-			return sent, err
-		}
-		if l.groups != nil {
-			if _, err := cl.PutBlob(a.ctx, dataset.EncodeFolds(l.groups)); err != nil {
-				return sent, err
-			}
-		}
-		rows = l.data.Manifest
-		sent.Manifest = rows
-	} else {
-		src, checks, err := s.source(a, of, d)
-		if err != nil {
-			return sent, err
-		}
-		set, err := importAs(a.ctx, cl, d.Name, src, readingFor(a.ctx, "reading data", checks, m))
-		if client.IsConflict(err) {
-			return sent, of.Error(d.At, "%v; give this experiment another name with the key name", err)
-		}
-		if err != nil {
-			return sent, located(of, d, err)
-		}
-		rows, sent.Dataset = set.Manifest, set.Name
-	}
-	list, err := s.splits(of, d, rows)
-	if err != nil || list == nil {
-		return sent, err
-	}
-	sent.Folds = &protocol.ExperimentFolds{Folds: list.Folds, Overlap: list.Overlap}
-	sent.Folds.Digest, err = cl.PutBlob(a.ctx, dataset.EncodeFolds(list.Assigned))
-	return sent, err
-}
-
 // noExperiment says that a cluster has no experiment of that name.
 func noExperiment(name string) error {
 	return absent{fmt.Errorf("the cluster has no experiment %q; coppice experiment list shows its experiments", name)}
 }
 
-// clusterSource reads experiments from a cluster.
-type clusterSource struct{ *client.Client }
-
-// ExperimentJobs implements submission.Source.
-func (s clusterSource) ExperimentJobs(ctx context.Context, experiment string) ([]protocol.JobInfo, error) {
-	list, err := s.ListJobs(ctx, protocol.JobQuery{Experiment: experiment, Sort: "submitted", Full: true})
-	if err != nil {
-		return nil, err
+// readThere reads an experiment from a cluster so far. If bare is true, no values are read, but how each run has ended. spec is
+// the file of the spec; empty: the command was not given it.
+func (f *serverFlags) readThere(a *app, cl *client.Client, name string, bare bool, spec string) (*remote.Experiment, error) {
+	o := remote.Options{StatesOnly: bare, Spec: spec}
+	if a.given["server"] {
+		o.Flags = []string{"--server", strings.Join(f.Server, ",")}
 	}
-	return list.Jobs, nil
-}
-
-// Outcomes implements submission.Source.
-func (s clusterSource) Outcomes(ctx context.Context, job uint64, records bool, take func(protocol.CellOutcome) error) error {
-	return s.Experiments().Outcomes(ctx, job, records, take)
-}
-
-// RunStates implements submission.Source.
-func (s clusterSource) RunStates(ctx context.Context, job uint64, take func(protocol.CellState) error) error {
-	return s.Experiments().States(ctx, job, 0, math.MaxInt32, take)
-}
-
-// ReadBlob implements submission.Source.
-func (s clusterSource) ReadBlob(ctx context.Context, digest string) ([]byte, error) {
-	return s.Blob(ctx, digest)
-}
-
-// clusterTable is the table of an experiment so far.
-type clusterTable struct {
-	*tables.Table
-	layout *experiment.Layout
-	state  string
-	notes  []string // about runs that have ended and are not in the table
-}
-
-// tableThere reads the table of an experiment on a cluster so far, in the layout of the last submission. If bare is true, no
-// values are read, but how each run has ended. spec is the file of the spec; empty: the command was not given it.
-func tableThere(a *app, cl *client.Client, name string, bare bool, spec string, f *serverFlags) (*clusterTable, error) {
-	e, err := submission.Read(a.ctx, clusterSource{cl}, name)
-	if err == nil && len(e.Jobs) == 0 {
-		err = noExperiment(name)
+	e, err := remote.Read(a.ctx, cl, name, o)
+	if errors.Is(err, submission.ErrNone) {
+		return nil, noExperiment(name)
 	}
-	if err != nil {
-		return nil, err
-	}
-	l, err := e.Layout(a.ctx)
-	if err != nil {
-		return nil, err
-	}
-	read := e.Table
-	if bare {
-		read = e.States
-	}
-	t, leftOut, err := read(a.ctx, l)
-	if err != nil {
-		return nil, err
-	}
-	var jobs []state.Job
-	for _, j := range slices.Backward(e.Jobs) {
-		jobs = append(jobs, state.Job{JobInfo: j.JobInfo})
-	}
-	err = addCommandsThere(a, cl, e, t, l, spec, f)
-	return &clusterTable{t, l, string(state.Of(jobs).State), experiment.LeftOutNote(leftOut)}, err
+	return e, err
 }
 
 // noteAll prints notes.
@@ -216,11 +82,24 @@ func (a *app) noteAll(list []string) {
 	}
 }
 
+// noteNotRun names the runs of a table that are missing.
+func (a *app) noteNotRun(t *tables.Table) {
+	for _, runs := range experiment.NotRun(t) {
+		a.note("not run: %s", runs)
+	}
+}
+
 // submit submits the runs of a spec that no job of its experiment has, and the runs that flags repeat.
 func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *cellFlags) (*protocol.ExperimentPlan, error) {
-	r, err := s.requestOf(a, cl, of, flags, flags.DryRun)
+	m := newMeter(a.stderr)
+	sent, err := s.reader(a, m, of).Send(a.ctx, cl, flags.DryRun)
+	m.clear()
 	if err != nil {
 		return nil, err
+	}
+	r := &protocol.ExperimentRequest{
+		File: s.Spec, Spec: of.Source, Data: s.Data, Datasets: sent, NoBudget: s.NoBudget,
+		Record: flags.Record, RecordAgain: flags.RecordAgain, RetryFailed: flags.RetryFailed, KeepModels: flags.KeepModels, LeaveOut: flags.Yes,
 	}
 	if flags.DryRun {
 		return cl.Experiments().Check(a.ctx, *r)
@@ -228,7 +107,7 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *
 	p, err := cl.Experiments().Submit(a.ctx, *r)
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Plan != nil {
-		if err := a.agree(refused.Plan); err != nil {
+		if err := flags.agree(a, refused.Plan); err != nil {
 			return nil, err
 		}
 		r.LeaveOut = true
@@ -244,31 +123,12 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *
 	return p, nil
 }
 
-// maxOrphans bounds the lines about orphaned runs.
-const maxOrphans = 20
-
-// planLines says what a submission adds to an experiment.
-func planLines(p *protocol.ExperimentPlan) (list []string) {
-	list = append(list, fmt.Sprintf("experiment %s: %s, %s kept, %s orphaned", p.Name, plural(p.Runs, "new run"), count(p.Kept), count(p.Orphaned)))
-	for _, change := range p.Changes {
-		list = append(list, "changed: "+change)
+// agree asks on a terminal whether runs may be orphaned, unless --yes says so.
+func (f *cellFlags) agree(a *app, p *protocol.ExperimentPlan) error {
+	if f.Yes {
+		return nil
 	}
-	for i, orphans := range p.Orphans {
-		if i == maxOrphans {
-			list = append(list, fmt.Sprintf("orphaned: %s more; -o json lists all", count(len(p.Orphans)-i)))
-			break
-		}
-		list = append(list, "orphaned: "+orphans)
-	}
-	for _, refused := range p.Refused {
-		list = append(list, "refused: "+refused)
-	}
-	return append(list, p.Notes...)
-}
-
-// agree asks on a terminal whether runs may be orphaned.
-func (a *app) agree(p *protocol.ExperimentPlan) error {
-	a.noteAll(planLines(p))
+	a.noteAll(overview.Plan(p))
 	refused := fmt.Errorf("nothing was submitted: the spec lacks %s of the last run of experiment %s; --yes leaves them out of reports, another name keeps both experiments",
 		plural(p.Orphaned, "run"), p.Name)
 	in, ok := a.stdin.(*os.File)

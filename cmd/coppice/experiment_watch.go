@@ -10,13 +10,14 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/experiment"
-	"github.com/coppice-ldl/coppice/experiment/state"
+	"github.com/coppice-ldl/coppice/experiment/overview"
+	"github.com/coppice-ldl/coppice/experiment/remote"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // watchExperiment shows how far an experiment is until all of its jobs have ended, and returns how.
 func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState, error) {
-	m, grid := a.newLiveMeter(), &watchedGrid{cl: cl, name: name, ended: make(map[runOfJob]protocol.CellState)}
+	m, grid := a.newLiveMeter(), remote.NewGrid(cl, name)
 	defer m.clear()
 	cl.Faithful = true // the cluster keeps the jobs, however long it is away
 	x, err := cl.Experiments().Watch(a.ctx, name, m.live, func(x *protocol.ExperimentLine) {
@@ -24,9 +25,9 @@ func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState,
 			return // the report follows
 		}
 		if m.live {
-			grid.see(a.ctx, x)
+			grid.See(a.ctx, x)
 		}
-		m.showAll(experimentLine(&x.Experiment), grid.lines)
+		m.showAll(overview.Line(&x.Experiment), grid.Lines)
 	})
 	if client.IsNotFound(err) {
 		return "", noExperiment(name)
@@ -38,39 +39,6 @@ func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState,
 		a.note("%s", text)
 	}
 	return x.State, nil
-}
-
-// experimentLine describes how far an experiment is.
-func experimentLine(x *protocol.Experiment) string {
-	text := fmt.Sprintf("%3.0f %%  %s of %s runs", 100*float64(x.Done)/float64(max(1, x.Runs)), count(x.Done), count(x.Runs))
-	if x.NotRun > 0 {
-		text += fmt.Sprintf(", %s not run", count(x.NotRun))
-	}
-	text += eta(state.Estimate{Seconds: x.SecondsLeft, From: x.EstimatedFrom})
-	if len(x.Phases) > 0 {
-		text += "  " + x.Phases[0]
-	}
-	if len(x.Phases) > 1 {
-		text += fmt.Sprintf(" and %s more", count(len(x.Phases)-1))
-	}
-	if x.State == protocol.Paused {
-		text += "  paused; to go on: coppice experiment resume " + x.Name
-	}
-	if x.Waiting != "" {
-		text += "  waits: " + x.Waiting
-	}
-	return text
-}
-
-// eta describes when an experiment ends, and how this is known.
-func eta(e state.Estimate) string {
-	switch {
-	case e.From == "":
-		return ""
-	case e.Seconds == 0:
-		return "  no ETA yet: " + e.From
-	}
-	return fmt.Sprintf("  ETA %s, %s", duration(e.Seconds), e.From)
 }
 
 func leftExperiment(name string, err error) error {
@@ -153,26 +121,24 @@ func (c *experimentWatchCmd) Run(a *app) error {
 	return watchAndReport(a, cl, c.Name, "", &c.serverFlags, &c.reportFlags)
 }
 
-// watchAndReport waits for the end of an experiment and reports it as tableThere reads it.
+// watchAndReport waits for the end of an experiment and reports it as readThere reads it.
 func watchAndReport(a *app, cl *client.Client, name, spec string, server *serverFlags, f *reportFlags) error {
 	end, err := watchExperiment(a, cl, name)
 	if err != nil {
 		return err
 	}
-	t, err := tableThere(a, cl, name, false, spec, server)
+	e, err := server.readThere(a, cl, name, false, spec)
 	if err != nil {
 		return err
 	}
-	a.noteAll(t.notes)
-	if err := f.write(a, t.Table); err != nil {
+	a.noteAll(e.Notes)
+	if err := f.write(a, e.Table); err != nil {
 		return err
 	}
-	if n := experiment.Count(t.Table).Missing; n > 0 && end != protocol.Done {
+	if n := experiment.Count(e.Table).Missing; n > 0 && end != protocol.Done {
 		return fmt.Errorf("%s of experiment %s missing, because a job failed or was cancelled; coppice experiment run submits them again", plural(n, "run"), name)
 	}
-	for _, cells := range experiment.NotRun(t.Table) {
-		a.note("not run: %s", cells)
-	}
+	a.noteNotRun(e.Table)
 	return nil
 }
 

@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/local"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/shipped"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -68,11 +67,6 @@ func (w *whatArg) whereabouts() (*whereabouts, error) {
 	return &whereabouts{isFolder, w.What, w.What, nil}, nil
 }
 
-// namedAsSpec reports whether a word ends as the file of a spec does.
-func namedAsSpec(word string) bool {
-	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(word))
-}
-
 // onCluster decides whether the cluster is asked: begun tells whether a run with --local began in the
 // folder, here and there whether flags of the command line say where the experiment is.
 func (w *whereabouts) onCluster(begun, here, there bool) bool {
@@ -127,14 +121,7 @@ func (w *whatArg) find(a *app, bare bool) (*found, error) {
 		if at.is == isSpec && !here && len(w.Server) > 0 {
 			a.note("the experiment was read from %s; --server reads it from the cluster", at.dir)
 		}
-		f, damaged, err := w.readFound(a, at)
-		if errors.Is(err, experiment.ErrNoPlan) {
-			err = fmt.Errorf("%w; %s writes the plan again and keeps the results of runs that ended", err, w.runAgain(at))
-		}
-		if err == nil {
-			noteDamaged(a, at.dir, damaged, "coppice experiment run repeats the runs of these lines")
-		}
-		return f, err
+		return w.here(a, at)
 	}
 	if at.name == "" {
 		return nil, usagef("--server: %s is a folder of this machine; give the name that the experiment has on the cluster", w.What)
@@ -169,29 +156,32 @@ func (w *whereabouts) looked(begun bool, err error) error {
 	return err
 }
 
-// readFound reads an experiment from the folder of its cells. Damaged are the lines of the records that cannot be
-// read.
-func (w *whatArg) readFound(a *app, at *whereabouts) (f *found, damaged []int, err error) {
-	dir := at.dir
-	c, err := experiment.ReadFolder(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, absent{fmt.Errorf("%s: no experiment was started in this folder", dir)}
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	notes, err := kinOf(at.spec, c.Layout, dir, "coppice experiment report "+dir)
-	if err == nil && at.is == isSpec {
-		if changes := (&specArg{Spec: w.What}).changes(a, c.Layout); len(changes) > 0 {
-			notes = append(notes, fmt.Sprintf("The data files have changed since these results were computed. Changed: %s. To get results for the new files, run the experiment again.", strings.Join(changes, "; ")))
-		}
-	}
-	t, spec := c.Layout.Fill(c.Records, nil), ""
+// here reads the experiment from the folder of its runs.
+func (w *whatArg) here(a *app, at *whereabouts) (*found, error) {
+	spec := ""
 	if at.is == isSpec && at.spec != nil { // a shipped spec has no folder
 		spec = w.What
 	}
-	addCommandsHere(t, c.Layout, dir, spec)
-	return &found{table: t, skipped: c.Layout.Skipped, text: c.Layout.Text, notes: notes}, c.Damaged, err
+	e, err := local.Read(at.dir, spec)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, absent{fmt.Errorf("%s: no experiment was started in this folder", at.dir)}
+	case errors.Is(err, experiment.ErrNoPlan):
+		return nil, fmt.Errorf("%w; %s writes the plan again and keeps the results of runs that ended", err, w.runAgain(at))
+	case err != nil:
+		return nil, err
+	}
+	notes, err := kinOf(at.spec, e.Layout, at.dir, "coppice experiment report "+at.dir)
+	if err != nil {
+		return nil, err
+	}
+	if at.is == isSpec {
+		if changes := (&specArg{Spec: w.What}).reader(a, newMeter(io.Discard), at.spec).Changes(e.Layout); len(changes) > 0 {
+			notes = append(notes, fmt.Sprintf("The data files have changed since these results were computed. Changed: %s. To get results for the new files, run the experiment again.", strings.Join(changes, "; ")))
+		}
+	}
+	a.noteAll(e.Notes)
+	return &found{table: e.Table, skipped: e.Layout.Skipped, text: e.Layout.Text, notes: notes}, nil
 }
 
 // kinOf says if the results of a layout, which are in a place, are of an earlier text of a spec, and refuses them if
@@ -212,24 +202,6 @@ func kinOf(spec *experiment.Spec, l *experiment.Layout, place, other string) ([]
 	return nil, nil
 }
 
-// maxNamedLines bounds the lines that a note names.
-const maxNamedLines = 10
-
-// noteDamaged names the lines of the records in a folder that cannot be read.
-func noteDamaged(a *app, dir string, lines []int, then string) {
-	if len(lines) == 0 {
-		return
-	}
-	var numbers []string
-	for _, n := range lines[:min(len(lines), maxNamedLines)] {
-		numbers = append(numbers, strconv.Itoa(n))
-	}
-	if n := len(lines) - maxNamedLines; n > 0 {
-		numbers = append(numbers, fmt.Sprintf("and %s more", count(n)))
-	}
-	a.note("%s: line %s of cells.log is damaged and was left out; %s", dir, strings.Join(numbers, ", "), then)
-}
-
 // there reads the experiment from the cluster.
 func (w *whatArg) there(a *app, at *whereabouts, bare bool) (*found, error) {
 	cl, err := w.connect(a)
@@ -241,7 +213,7 @@ func (w *whatArg) there(a *app, at *whereabouts, bare bool) (*found, error) {
 	if at.is == isSpec {
 		spec = w.What
 	}
-	t, err := tableThere(a, cl, at.name, bare, spec, &w.serverFlags)
+	e, err := w.readThere(a, cl, at.name, bare, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -249,10 +221,10 @@ func (w *whatArg) there(a *app, at *whereabouts, bare bool) (*found, error) {
 	if a.given["server"] {
 		other += " --server " + strings.Join(w.Server, ",")
 	}
-	notes, err := kinOf(at.spec, t.layout, "the cluster", other)
+	notes, err := kinOf(at.spec, e.Layout, "the cluster", other)
 	if err != nil {
 		return nil, err
 	}
-	a.noteAll(t.notes)
-	return &found{t.Table, t.layout.Skipped, t.state, t.layout.Text, notes}, nil
+	a.noteAll(e.Notes)
+	return &found{e.Table, e.Layout.Skipped, string(e.State), e.Layout.Text, notes}, nil
 }

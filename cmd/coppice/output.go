@@ -165,18 +165,7 @@ func clock(seconds int64) string {
 }
 
 // duration writes seconds as 950 ms, 12.3 s or 3m05s.
-func duration(seconds float64) string {
-	switch d := time.Duration(seconds * float64(time.Second)); {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	default:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-}
+func duration(seconds float64) string { return units.Duration(seconds) }
 
 // short shortens a digest for tables.
 func short(digest string) string {
@@ -207,12 +196,5 @@ func nameList(names []string) string {
 	return s
 }
 
-func plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	if stem, ok := strings.CutSuffix(one, "y"); ok {
-		return count(n) + " " + stem + "ies"
-	}
-	return count(n) + " " + one + "s"
-}
+// plural writes a number of things: 1 run, 2,000 runs.
+func plural(n int, one string) string { return units.Plural(n, one) }

@@ -43,20 +43,20 @@ func TestShippedPlans(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := &app{ctx: t.Context(), stderr: new(bytes.Buffer)}
-			sets, skipped, err := s.load(a, of)
+			sets, layout, err := s.reader(a, newMeter(a.stderr), of).Load(t.Context(), false)
 			if err != nil {
 				t.Fatal(err)
 			}
 			n := 0
 			for _, set := range sets {
-				cells, err := set.plan.Cells()
-				if err != nil || len(set.plan.Refused) > 0 {
-					t.Errorf("%s: refused are %v, error %v", set.plan.Dataset.Name, set.plan.Refused, err)
+				cells, err := set.Plan.Cells()
+				if err != nil || len(set.Plan.Refused) > 0 {
+					t.Errorf("%s: refused are %v, error %v", set.Plan.Dataset.Name, set.Plan.Refused, err)
 				}
 				n += len(cells)
 			}
 			if n != c.cells {
-				t.Errorf("%d cells, want %d; skipped are %v", n, c.cells, skipped)
+				t.Errorf("%d cells, want %d; skipped are %v", n, c.cells, layout.Skipped)
 			}
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -86,37 +85,9 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 	m := newMeter(a.stderr)
 	m.quiet = a.json
 	defer m.clear()
-	set, err := importAs(a.ctx, cl, datasetName(s.Data), src, readingFor(a.ctx, "reading data", checks, m))
+	set, err := client.ImportFree(a.ctx, cl, datasetName(s.Data), src, readingFor(a.ctx, "reading data", checks, m))
 	a.said = m.said
 	return set, err
-}
-
-// importAs imports a file under a name. If another dataset has the name, the beginning of the digest is added to it,
-// and if need be a number. Two datasets are the same only if their data, names, row numbers, labels and groups are
-// equal.
-func importAs(ctx context.Context, cl *client.Client, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
-	dir, err := tempdir.Make("import")
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Remove()
-	m, err := dataset.Import(src, dir.Path, o)
-	if err != nil {
-		return nil, err
-	}
-	free := name
-	for n := 1; ; n++ {
-		have, err := cl.Dataset(ctx, free)
-		switch {
-		case client.IsNotFound(err), err == nil && have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
-			return cl.Upload(ctx, free, m, dir.Path, o.Progress) // of a known dataset it sends what the cluster has lost
-		case err != nil:
-			return nil, err
-		}
-		if free = name + "-" + m.Digest()[:8]; n > 1 {
-			free += fmt.Sprintf("-%d", n)
-		}
-	}
 }
 
 // keepable returns an error if the predictions of a job would not be kept.

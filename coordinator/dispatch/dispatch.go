@@ -126,7 +126,7 @@ func limits(h time.Duration) schedule.Limits {
 	return schedule.Limits{
 		Heartbeat: h, Dead: protocol.DeadBeats * h, Slow: protocol.SlowBeats * h, Lost: protocol.LostBeats * h,
 		Remind: protocol.RemindBeats * h, Hold: protocol.HoldBeats * h, Avoided: protocol.StalledBeats * h,
-		GiveUp: giveUp, Short: recordEvery,
+		GiveUp: giveUp, Short: recordEvery, Ahead: 1,
 	}
 }
 

@@ -1,16 +1,16 @@
 package schedule
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
-
-	"github.com/coppice-ldl/coppice/internal/budget"
 )
 
-// Budgets bound the computing time of the runs of an experiment. The jobs of a submission share them. Package budget has the
-// rule. It decides which tasks are run, and no result depends on it. It is not safe for concurrent use.
+// Budgets bound the computing time of the runs of an experiment. The jobs of a submission share them; mayBegin is the rule.
+// They decide which tasks are computed, and no result depends on them. They are not safe for concurrent use.
 type Budgets struct {
-	byName map[string]*budget.Budget
+	byName map[string]*budget
 	shares []*Share
 }
 
@@ -22,7 +22,7 @@ type Share struct {
 	spent  map[string]float64 // of tasks that have ended since
 
 	group   []int32 // by task
-	groups  []budget.Group
+	groups  []taskGroup
 	running map[int]time.Time // tasks that have begun: since when a worker computes each; zero: it waits for a slot
 }
 
@@ -43,11 +43,11 @@ type ShareOptions struct {
 // Open adds the share of a job to budgets.
 func (b *Budgets) Open(o ShareOptions) *Share {
 	if b.byName == nil {
-		b.byName = make(map[string]*budget.Budget)
+		b.byName = make(map[string]*budget)
 	}
 	for name, limit := range o.Limits {
 		if b.byName[name] == nil {
-			b.byName[name] = &budget.Budget{Limit: limit}
+			b.byName[name] = &budget{limit: limit}
 		}
 	}
 	s := &Share{all: b, rows: o.Rows, before: o.Before, spent: make(map[string]float64)}
@@ -71,60 +71,63 @@ func (b *Budgets) Empty() bool { return len(b.shares) == 0 }
 // Spend says what jobs without an open share have spent. It is called after each Open and Close.
 func (b *Budgets) Spend(elsewhere map[string]float64) {
 	for name, of := range b.byName {
-		of.Spent = elsewhere[name]
+		of.spent = elsewhere[name]
 		for _, s := range b.shares {
-			of.Spent += s.before[name] + s.spent[name]
+			of.spent += s.before[name] + s.spent[name]
 		}
 	}
 }
 
 // begin begins a round: waiting is the number of tasks without a result, by group.
 func (s *Share) begin(group []int32, waiting []int, known []Known) {
-	s.group, s.groups, s.running = group, make([]budget.Group, len(waiting)), make(map[int]time.Time)
+	s.group, s.groups, s.running = group, make([]taskGroup, len(waiting)), make(map[int]time.Time)
 	for i := range s.groups {
 		g := &s.groups[i]
-		g.Left = waiting[i]
+		g.left = waiting[i]
 		if i < len(s.rows) {
 			r := &s.rows[i]
-			g.Begun, g.Done, g.Seconds, g.Budget = r.Ended > 0, r.Ended, r.Seconds, s.all.byName[r.Budget]
+			g.begun, g.done, g.seconds, g.budget = r.Ended > 0, r.Ended, r.Seconds, s.all.byName[r.Budget]
 		}
 	}
 	for _, k := range known {
 		if int(k.Task) < len(group) && (k.Digest != Known{}.Digest || k.Took > 0) {
-			s.groups[group[k.Task]].End(k.Took.Seconds())
+			s.groups[group[k.Task]].end(k.Took.Seconds())
 		}
 	}
 }
 
 // plan returns the groups and the running tasks of all shares together, and which groups may begin a task. The groups of s
 // begin at first. The order is the same for all shares: of two groups that need as much, only one may begin.
-func (s *Share) plan(now time.Time) (groups []budget.Group, running []budget.Running, may []bool, first int) {
+func (s *Share) plan(now time.Time) (groups []taskGroup, running []begunTask, may []bool, first int) {
 	total, done := 0.0, 0
 	for _, at := range s.all.shares {
 		if at == s {
 			first = len(groups)
 		}
 		for t, since := range at.running {
-			r := budget.Running{Group: len(groups) + int(at.group[t])}
+			r := begunTask{group: len(groups) + int(at.group[t])}
 			if !since.IsZero() {
-				r.Seconds = now.Sub(since).Seconds()
+				r.seconds = now.Sub(since).Seconds()
 			}
 			running = append(running, r)
 		}
 		groups = append(groups, at.groups...)
 		for i := range at.groups {
-			total, done = total+at.groups[i].Seconds, done+at.groups[i].Done
+			total, done = total+at.groups[i].seconds, done+at.groups[i].done
 		}
 	}
 	usual := 0.0
 	if done > 0 {
 		usual = total / float64(done)
 	}
-	return groups, running, budget.Plan(groups, running, usual), first
+	return groups, running, mayBegin(groups, running, usual), first
 }
 
-// may says which groups may begin a task now.
+// may says which groups may begin a task now; nil: all, since there is no budget.
 func (s *Share) may(now time.Time) []bool {
+	if len(s.all.byName) == 0 {
+		return nil
+	}
 	_, _, may, first := s.plan(now)
 	return may[first : first+len(s.groups)]
 }
@@ -134,8 +137,8 @@ func (s *Share) over(now time.Time) []bool {
 	groups, running, may, _ := s.plan(now)
 	over := make([]bool, len(s.groups))
 	for i := range over {
-		b := s.groups[i].Budget
-		over[i] = b != nil && budget.Over(b, groups, running, may)
+		b := s.groups[i].budget
+		over[i] = b != nil && b.isOver(groups, running, may)
 	}
 	return over
 }
@@ -143,32 +146,32 @@ func (s *Share) over(now time.Time) []bool {
 // start counts a task that leaves the queue as begun: it was leased, or the late result of a lost lease came.
 func (s *Share) start(t int) {
 	g := &s.groups[s.group[t]]
-	g.Left--
-	g.Begun = true
+	g.left--
+	g.begun = true
 	s.running[t] = time.Time{}
 }
 
 // computing notes since when a worker computes a task, and returns how long it may: at least a nanosecond.
 func (s *Share) computing(t int, since time.Time) time.Duration {
 	s.running[t] = since
-	b := s.groups[s.group[t]].Budget
+	b := s.groups[s.group[t]].budget
 	if b == nil {
 		return math.MaxInt64
 	}
-	return max(1, time.Duration((b.Limit-b.Spent)*float64(time.Second)))
+	return max(1, time.Duration((b.limit-b.spent)*float64(time.Second)))
 }
 
 // again notes that a task has to begin again.
 func (s *Share) again(t int) {
 	g := &s.groups[s.group[t]]
-	g.Left++
+	g.left++
 	if _, runs := s.running[t]; !runs {
 		return
 	}
 	delete(s.running, t)
-	g.Begun = g.Done > 0
+	g.begun = g.done > 0
 	for other := range s.running {
-		g.Begun = g.Begun || s.group[other] == s.group[t]
+		g.begun = g.begun || s.group[other] == s.group[t]
 	}
 }
 
@@ -176,15 +179,103 @@ func (s *Share) again(t int) {
 func (s *Share) end(t int, took time.Duration) {
 	g := &s.groups[s.group[t]]
 	if _, runs := s.running[t]; !runs { // it waited again when its result came
-		g.Left--
+		g.left--
 	}
 	delete(s.running, t)
-	g.End(took.Seconds())
-	if g.Budget != nil {
-		g.Budget.Spent += took.Seconds()
+	g.end(took.Seconds())
+	if g.budget != nil {
+		g.budget.spent += took.Seconds()
 		s.spent[s.rows[s.group[t]].Budget] += took.Seconds()
 	}
 }
 
 // skip notes that tasks of a group that have not begun will not be run.
-func (s *Share) skip(group, tasks int) { s.groups[group].Left -= tasks }
+func (s *Share) skip(group, tasks int) { s.groups[group].left -= tasks }
+
+// budget bounds the computing time of the tasks of some groups together.
+type budget struct {
+	limit float64 // seconds
+	spent float64 // seconds of tasks that have ended, also of earlier jobs
+}
+
+// taskGroup is tasks that take about as long as each other: the runs of one method on one dataset.
+type taskGroup struct {
+	budget  *budget // groups may share it; nil: none
+	left    int     // tasks that have not begun
+	begun   bool    // true if a task has begun
+	done    int     // tasks that have ended, also of earlier jobs
+	seconds float64 // that these took
+}
+
+// begunTask is a task that has begun and has not ended.
+type begunTask struct {
+	group   int
+	seconds float64 // of computing so far
+}
+
+// estimate returns the seconds that a task of the group takes: the mean of its own, otherwise usual.
+func (g *taskGroup) estimate(usual float64) float64 {
+	if g.done > 0 {
+		return g.seconds / float64(g.done)
+	}
+	return usual
+}
+
+// end notes that a task has ended.
+func (g *taskGroup) end(seconds float64) {
+	g.begun = true
+	g.done++
+	g.seconds += seconds
+}
+
+// rest returns the seconds that the tasks that have begun leave of a budget. Each of them takes at least what it has taken.
+func (b *budget) rest(groups []taskGroup, begun []begunTask, usual float64) float64 {
+	rest := b.limit - b.spent
+	for _, t := range begun {
+		if g := &groups[t.group]; g.budget == b {
+			rest -= max(g.estimate(usual), t.seconds)
+		}
+	}
+	return rest
+}
+
+// mayBegin says of each group whether its next task may begin. usual is the mean of the seconds of all tasks that have ended.
+// The first task of a group begins while anything is left of its budget, so that its time is known. Then a group goes on if
+// all its tasks fit into what is left; the group that needs least is the first. A method without all of its folds is not
+// compared with others.
+func mayBegin(groups []taskGroup, begun []begunTask, usual float64) []bool {
+	may, byBudget := make([]bool, len(groups)), make(map[*budget][]int)
+	for i := range groups {
+		g := &groups[i]
+		if may[i] = g.budget == nil && g.left > 0; g.budget != nil && g.left > 0 {
+			byBudget[g.budget] = append(byBudget[g.budget], i)
+		}
+	}
+	for b, of := range byBudget {
+		need := func(i int) float64 { return float64(groups[i].left) * groups[i].estimate(usual) }
+		slices.SortFunc(of, func(i, j int) int { return cmp.Or(cmp.Compare(need(i), need(j)), cmp.Compare(i, j)) })
+		rest := b.rest(groups, begun, usual)
+		first := rest > 0
+		for _, i := range of {
+			switch g := &groups[i]; {
+			case !g.begun:
+				may[i] = first
+			case g.done > 0: // otherwise its first task is computed: what the others need is not known
+				rest -= need(i)
+				may[i] = rest >= 0
+			}
+		}
+	}
+	return may
+}
+
+// isOver reports whether no task of the budget will begin any more, as mayBegin says. While a task is computed, its end may
+// leave more than is expected.
+func (b *budget) isOver(groups []taskGroup, begun []begunTask, may []bool) bool {
+	for i := range groups {
+		if groups[i].budget == b && groups[i].left > 0 && may[i] {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(begun, func(t begunTask) bool { return groups[t.group].budget == b })
+}

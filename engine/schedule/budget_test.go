@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
@@ -80,13 +82,13 @@ func TestShareOfJobs(t *testing.T) {
 	}
 	first.Close()
 	b.Spend(map[string]float64{"x": 10 + 85 + 3}) // the log has 3 s more of the first job
-	if got := b.byName["x"].Spent; got != 10+85+3+1 {
+	if got := b.byName["x"].spent; got != 10+85+3+1 {
 		t.Errorf("%v s are spent", got)
 	}
 	second.Close()
 	third := shareForTest(&b, 1)
 	b.Spend(map[string]float64{"x": 10 + 88.5})
-	if got := b.byName["x"].Spent; got != 10+88.5+1 {
+	if got := b.byName["x"].spent; got != 10+88.5+1 {
 		t.Errorf("%v s are spent, of jobs that are done too", got)
 	}
 	third.Close()
@@ -99,11 +101,11 @@ func TestShareOfAResultThatCame(t *testing.T) {
 	s.start(0)
 	s.again(0)
 	s.end(0, 20*time.Second)
-	if g := &s.groups[0]; g.Left != 2 || g.Done != 1 || !g.Begun || b.byName["x"].Spent != 30 {
-		t.Errorf("%+v, %v s are spent", g, b.byName["x"].Spent)
+	if g := &s.groups[0]; g.left != 2 || g.done != 1 || !g.begun || b.byName["x"].spent != 30 {
+		t.Errorf("%+v, %v s are spent", g, b.byName["x"].spent)
 	}
-	if s.skip(0, 2); s.groups[0].Left != 0 {
-		t.Errorf("%d are left of a group that is not run", s.groups[0].Left)
+	if s.skip(0, 2); s.groups[0].left != 0 {
+		t.Errorf("%d are left of a group that is not run", s.groups[0].left)
 	}
 }
 
@@ -135,4 +137,88 @@ func TestShareOfEqualGroups(t *testing.T) {
 	if now := time.Now(); !first.may(now)[0] || second.may(now)[0] {
 		t.Errorf("%v and %v may begin", first.may(now), second.may(now))
 	}
+}
+
+// TestMayBegin: first tasks begin while anything is left. Then those groups go on whose tasks all fit into the rest, in the
+// order of what they need. Nothing else begins, and the budget is over if nothing is computed either.
+func TestMayBegin(t *testing.T) {
+	b, other := &budget{limit: 100, spent: 40}, &budget{limit: 10, spent: 10}
+	groups := []taskGroup{
+		{budget: b, left: 4, begun: true, done: 2, seconds: 10}, // 20 s
+		{budget: b, left: 1, begun: true, done: 1, seconds: 15}, // 15 s
+		{budget: b, left: 3},                                      // not begun
+		{budget: b, left: 2, begun: true},                         // its first task is computed
+		{budget: b, begun: true, done: 3, seconds: 3},             // nothing is left of it
+		{budget: other, left: 1},                                  // nothing is left for it
+		{left: 7},                                                 // no budget
+		{budget: b, left: 1, begun: true, done: 1, seconds: 1000}, // does not fit
+	}
+	for _, c := range []struct {
+		begun []begunTask
+		want  []bool
+		over  bool
+	}{
+		{[]begunTask{{3, 4}}, []bool{true, true, true, false, false, false, true, false}, false},   // 7 of 60 s: usual
+		{[]begunTask{{3, 30}}, []bool{false, true, true, false, false, false, true, false}, false}, // 30 of 60 s
+		{[]begunTask{{3, 61}}, []bool{false, false, false, false, false, false, true, false}, false},
+		{[]begunTask{{3, 30}, {0, 1}, {6, 900}}, []bool{false, true, true, false, false, false, true, false}, false},
+	} {
+		may := mayBegin(groups, c.begun, 7)
+		if !slices.Equal(may, c.want) {
+			t.Errorf("while %v are computed: %v, want %v", c.begun, may, c.want)
+		}
+		if b.isOver(groups, c.begun, may) != c.over || !other.isOver(groups, c.begun, may) {
+			t.Errorf("while %v are computed: the budget is over, or is not", c.begun)
+		}
+	}
+	b.spent = 100
+	if may := mayBegin(groups, nil, 7); slices.Contains(may[:6], true) || !b.isOver(groups, nil, may) {
+		t.Errorf("of a budget that is spent: %v", may)
+	}
+}
+
+// TestMayBeginUntilOver: whatever tasks take, none begins if nothing is left of its budget. The tasks of a group that goes on fit
+// if they take what is expected. In the end all tasks have ended, or their budget is over.
+func TestMayBeginUntilOver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		budgets := []*budget{{limit: rapid.Float64Range(0, 60).Draw(t, "limit")}, {limit: 30}}
+		var groups []taskGroup
+		var takes []float64
+		for range rapid.IntRange(1, 6).Draw(t, "groups") {
+			groups = append(groups, taskGroup{budget: budgets[rapid.IntRange(0, 1).Draw(t, "of")], left: rapid.IntRange(0, 6).Draw(t, "tasks")})
+			takes = append(takes, rapid.Float64Range(0.5, 9).Draw(t, "takes"))
+		}
+		slots := rapid.IntRange(1, 3).Draw(t, "slots")
+		var begun []begunTask
+		for {
+			may := mayBegin(groups, begun, 1)
+			at := slices.Index(may, true)
+			if at >= 0 && len(begun) < slots {
+				g := &groups[at]
+				if g.budget.spent >= g.budget.limit {
+					t.Fatalf("a task of group %d begins, and nothing is left", at)
+				}
+				if g.done > 0 && float64(g.left)*g.estimate(1) > g.budget.limit-g.budget.spent {
+					t.Fatalf("group %d goes on, and its %d tasks do not fit", at, g.left)
+				}
+				g.left--
+				g.begun = true
+				begun = append(begun, begunTask{group: at})
+				continue
+			}
+			if len(begun) == 0 {
+				break
+			}
+			first := begun[0]
+			begun = begun[1:]
+			groups[first.group].end(takes[first.group])
+			groups[first.group].budget.spent += takes[first.group]
+		}
+		may := mayBegin(groups, nil, 1)
+		for i := range groups {
+			if g := &groups[i]; g.left > 0 && !g.budget.isOver(groups, nil, may) {
+				t.Fatalf("%d tasks of group %d are left, and its budget is not over", g.left, i)
+			}
+		}
+	})
 }

@@ -21,7 +21,7 @@ func checkAll(w *Workers, jobs ...*Job) error {
 	shards := 0
 	for name, at := range w.byName {
 		shards += len(at.shards)
-		if len(at.leases) > at.Slots+1 {
+		if len(at.leases) > at.Slots+w.limits.Ahead {
 			return fmt.Errorf("worker %s has %d leases and %d slots", name, len(at.leases), at.Slots)
 		}
 		for _, l := range at.leases {

@@ -44,6 +44,7 @@ func (g *gather) begin(known []Known) {
 			skipped = append(skipped, uint32(t))
 		} else {
 			done = append(done, uint32(t))
+			g.lengths.end(t, k.Took)
 		}
 	}
 	for _, k := range known {
@@ -65,7 +66,9 @@ func (g *gather) begin(known []Known) {
 	g.queue = newQueue(len(g.tasks), g.spec.Groups, func(t int) bool { return g.tasks[t].state == Waiting })
 	if g.budget != nil {
 		g.budget.begin(g.spec.Groups, g.queue.waiting, known)
+		g.lengths.earlier(g.budget.rows)
 	}
+	g.estimate()
 	g.finishOrFeed()
 }
 

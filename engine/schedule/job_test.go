@@ -243,8 +243,8 @@ func TestBudgetOfLostResult(t *testing.T) {
 	s.step(Event{Kind: Woken})
 	s.step(Event{Kind: ResultAnnounced, Worker: "w", Result: Result{Digest: digests.Digest{1}}})
 	s.step(Event{Kind: ResultLost})
-	if g := &share.groups[0]; s.job.tasks[0].state != Waiting || g.Left != 1 {
-		t.Errorf("%d tasks are left", g.Left)
+	if g := &share.groups[0]; s.job.tasks[0].state != Waiting || g.left != 1 {
+		t.Errorf("%d tasks are left", g.left)
 	}
 }
 

@@ -214,6 +214,19 @@ func newLengths(group []int32) *lengths {
 	return &lengths{group: group, ended: make([]int, groups), seconds: make([]float64, groups), working: make([]float64, groups)}
 }
 
+// earlier takes in how long tasks of earlier jobs took, by group.
+func (l *lengths) earlier(rows []Row) {
+	if l == nil {
+		return
+	}
+	for i := range min(len(rows), len(l.ended)) {
+		if r := &rows[i]; r.Seconds > 0 {
+			l.ended[i], l.seconds[i] = l.ended[i]+r.Ended, l.seconds[i]+r.Seconds
+			l.all, l.total = l.all+r.Ended, l.total+r.Seconds
+		}
+	}
+}
+
 // end takes in how long a task took.
 func (l *lengths) end(t int, took time.Duration) {
 	if l == nil || took <= 0 {

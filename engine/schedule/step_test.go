@@ -213,7 +213,9 @@ func (w *world) share(r *round.Round) *Share {
 // TestSteps: whatever happens, invariants hold, only a liar is quarantined, and once nothing fails any longer each round ends.
 func TestSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{t: t, now: time.Unix(1000, 0), workers: NewWorkers(testLimits(), nil), rounds: make(map[*Job]*worldRound), accused: make(map[string]bool)}
+		limits := testLimits()
+		limits.Ahead = rapid.IntRange(0, 2).Draw(t, "ahead")
+		w := &world{t: t, now: time.Unix(1000, 0), workers: NewWorkers(limits, nil), rounds: make(map[*Job]*worldRound), accused: make(map[string]bool)}
 		if rapid.Bool().Draw(t, "a liar") {
 			w.liar = "a"
 		}
@@ -274,7 +276,7 @@ func TestSteps(t *testing.T) {
 			w.perform(j, j.End(nil, w.now))
 			if w.rounds[j].complete && j.budget != nil {
 				for g := range j.budget.groups {
-					if left := j.budget.groups[g].Left; left != 0 || len(j.budget.running) > 0 {
+					if left := j.budget.groups[g].left; left != 0 || len(j.budget.running) > 0 {
 						t.Fatalf("after the round %d tasks of group %d are left, and %v run", left, g, j.budget.running)
 					}
 				}

@@ -67,7 +67,7 @@ const heartbeat = 100 * time.Millisecond
 func testLimits() Limits {
 	return Limits{
 		Heartbeat: heartbeat, Dead: 5 * heartbeat, Slow: 2 * heartbeat, Lost: 5 * heartbeat, Remind: 20 * heartbeat, Hold: 50 * heartbeat,
-		Avoided: 100 * heartbeat, GiveUp: 10 * time.Minute, Short: 200 * time.Millisecond,
+		Avoided: 100 * heartbeat, GiveUp: 10 * time.Minute, Short: 200 * time.Millisecond, Ahead: 1,
 	}
 }
 

@@ -80,6 +80,8 @@ type JobView struct {
 	// back; and tasks that workers compute now.
 	Left, Ready, Resting, Held int
 	Running                    []RunningTask
+	// Waits counts, by group, the tasks that have no lease and that no budget holds back.
+	Waits []int
 }
 
 // View describes the round under way.
@@ -101,11 +103,13 @@ func (j *Job) View(now time.Time) JobView {
 	if j.budget != nil {
 		may = j.budget.may(now)
 	}
+	v.Waits = slices.Clone(q.waiting)
 	for g, n := range q.readied {
 		if may == nil || may[g] {
 			v.Ready += n
 		} else {
 			v.Held += n
+			v.Waits[g] = 0
 		}
 	}
 	for _, l := range j.gather.leased {

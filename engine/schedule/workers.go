@@ -18,6 +18,7 @@ type Limits struct {
 	Avoided   time.Duration // a slow worker gets no tasks of reduce rounds for so long, or until it answers
 	GiveUp    time.Duration // the job fails if a task has only failed for so long
 	Short     time.Duration // a result that was computed in less is recorded asynchronously
+	Ahead     int           // leases that a worker may have beyond its slots, so that it finds its next task at once
 }
 
 const (
@@ -56,7 +57,7 @@ type Worker struct {
 	shards      map[string]bool
 
 	// leases are the tasks of gather rounds that it has, of all jobs, in the order in which they were given.
-	// Invariant: at most Slots+1, and none has a result.
+	// Invariant: at most Slots+Limits.Ahead, and none has a result.
 	leases []*Lease
 
 	slowUntil time.Time // it gets no tasks of reduce rounds before; zero: it is not slow
@@ -342,8 +343,7 @@ func (l *Lease) isBehind() bool { return slices.Index(l.on.leases, l) >= l.on.Sl
 // lease finds a slot for a job, on the worker with the most free slots, or returns nil. It leaves out the worker to avoid,
 // unless it is the only one. waiting is the number of the job's tasks that wait for a lease; 0 asks for a second lease of a task.
 //
-// A worker gets one lease more than it has slots, so that it finds its next task at once, while more tasks wait than there
-// are slots. A job that wants a slot and has fewer leases goes first; next is that job.
+// A worker gets more leases than it has slots (Limits.Ahead) while more tasks wait than there are slots. A job that wants a slot and has fewer leases goes first; next is that job.
 func (w *Workers) lease(c *claim, avoid string, waiting int) (on *Worker, next *claim) {
 	able, slots, most := 0, 0, 0
 	var avoided *Worker
@@ -364,7 +364,7 @@ func (w *Workers) lease(c *claim, avoid string, waiting int) (on *Worker, next *
 	}
 	more := 0
 	if waiting > 0 && (able == 1 || waiting > slots) {
-		more = 1
+		more = w.limits.Ahead
 	}
 	if most+more <= 0 {
 		on = nil

@@ -13,7 +13,7 @@ import (
 // limitsForTest are the limits of a leader whose heartbeat is a second.
 var limitsForTest = Limits{
 	Heartbeat: time.Second, Dead: 5 * time.Second, Slow: 2 * time.Second, Lost: 5 * time.Second, Remind: 20 * time.Second,
-	Hold: 50 * time.Second, Avoided: 100 * time.Second, GiveUp: 10 * time.Minute, Short: time.Second,
+	Hold: 50 * time.Second, Avoided: 100 * time.Second, GiveUp: 10 * time.Minute, Short: time.Second, Ahead: 1,
 }
 
 // stage is jobs and workers without a cluster. Time passes only if the test says so.

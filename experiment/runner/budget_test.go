@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-ldl/coppice/job/local"
 )
 
-// TestRunWithinBudget: rows whose budget earlier runs have spent are not begun; the cells of others, of
-// which one ends while a lane waits for it, are all run.
+// TestRunWithinBudget: cells do not begin if earlier runs have spent their budget. The cells of other rows are all run, also if
+// a lane has to wait for the time of the first one.
 func TestRunWithinBudget(t *testing.T) {
 	s, err := experiment.Parse("s.yaml", []byte("name: a\ndatasets: [b]\nfolds: 4\nmethods:\n  - {algorithm: sa-bfgs, grid: {iterations: [2, 3, 4]}}"))
 	if err != nil {

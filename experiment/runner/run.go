@@ -1,14 +1,16 @@
-// Package runner computes the cells of experiments in this process.
 package runner
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"math"
+	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/state"
 	"github.com/coppice-ldl/coppice/job/local"
@@ -16,328 +18,373 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// Work is what there is to do of one dataset.
-type Work struct {
-	Plan  *experiment.Plan
-	Data  *local.Data
-	Cells []experiment.Cell // of Plan: those that are run
-	// Ended is what earlier runs have of each row of the spec, and Kept are their records.
-	Ended map[int]experiment.Ended
-	Kept  []*experiment.Record
-}
-
-// NewWork returns what there is to do of a dataset: the cells without a record. A record does not count if again returns true
-// for it.
-func NewWork(p *experiment.Plan, data *local.Data, records map[string]*experiment.Record, again func(*experiment.Record) bool) (*Work, error) {
-	cells, err := p.Cells()
-	if err != nil {
-		return nil, err
-	}
-	w := &Work{Plan: p, Data: data, Ended: make(map[int]experiment.Ended)}
-	for _, cell := range cells {
-		if r := records[cell.Key]; r != nil && !again(r) {
-			w.Kept = append(w.Kept, r)
-			w.Ended[cell.Row] = w.Ended[cell.Row].Plus(r)
-		} else {
-			w.Cells = append(w.Cells, cell)
-		}
-	}
-	return w, nil
-}
-
-// Status is how far the cells are.
-type Status struct {
-	Done, Failed, Running, Cells int
-	Estimate                     state.Estimate
-	// Firsts says that the first cell of each row on each dataset has ended, so that Left is no
-	// longer a guess.
-	Firsts bool
-}
-
-// Options says how cells are run; none of them changes a result.
-type Options struct {
-	Lanes int // cells at a time
-	// Methods, if set, names the rows of the spec in the estimate.
-	Methods []string
-	// Budgets are those of the rows of the spec, nil where there is none: cells for which nothing is
-	// left are not begun, and one that takes all of it is ended.
-	Budgets []*Budget
-	// Begin, where set, is told of each cell that is begun, one at a time.
-	Begin func(w *Work, c *experiment.Cell)
-	// Drop, where set, is told of each cell that its budget ended, as Begin is.
-	Drop func(w *Work, c *experiment.Cell)
-	// Put is given the record of each cell that ended, one at a time, while others compute; its
-	// error ends the run. A cell counts once Put has returned.
-	Put func(w *Work, c *experiment.Cell, r *experiment.Record) error
-	// Show, where set, is told how far the run is when a cell ends, and each second.
-	Show func(Status)
-}
-
-// Run runs the cells until all have ended, or ctx is done: what is computing then is dropped.
+// Run computes the cells until all have ended, or their budgets are over, or ctx is done: what is being computed then is dropped.
 func Run(ctx context.Context, works []*Work, o Options) error {
-	s := &session{Options: o, kept: engine.NewDerivedMemory(engine.DerivedLimit), ended: make(chan endedCell, max(1, o.Lanes))}
-	s.turn = sync.NewCond(&s.mu)
+	kept := engine.NewDerivedMemory(engine.DerivedLimit)
+	parents := make(map[*Work]*open.Job)
 	for _, w := range works {
 		parent, err := local.Open(w.Plan.Job, w.Data)
 		if err != nil {
 			return err
 		}
-		s.add(w, parent)
+		parents[w] = parent
 	}
-	s.fillQueue()
+	s := newSession(works, o, func(ctx context.Context, r *run) (*pipeline.Outcome, error) {
+		child, err := pipeline.Cell(r.work.Plan.Job, r.cell.Unit)
+		if err != nil {
+			return nil, err
+		}
+		part, err := local.SubJob(ctx, parents[r.work], child, local.Options{Kept: kept})
+		if err != nil {
+			return nil, err
+		}
+		return pipeline.DecodeOutcome(part)
+	})
 	return s.run(ctx)
 }
 
-// group is the cells of one row on one dataset, as of a Queue.
-type group struct {
-	work   *Work
-	parent *open.Job
-	row    int
-	cells  []*experiment.Cell // that nobody has begun
-}
-
+// session computes cells as the tasks of one gather round, which has one worker: this process. It performs the actions of
+// package schedule, and decides nothing. One goroutine uses it; others compute cells and put records, and send events.
 type session struct {
 	Options
-	kept   *engine.DerivedMemory
-	groups []*group
-	ended  chan endedCell // cells whose records are to be put, in order
+	compute func(context.Context, *run) (*pipeline.Outcome, error)
+	job     *schedule.Job
+	runs    []*run // by task
+	groups  []*group
 
-	turn    *sync.Cond // a cell has ended, or the run
-	mu      sync.Mutex // of what follows, and held during Begin, Drop and Show
-	queue   *Queue
-	status  Status
-	failure error
+	ctx    context.Context // of the runs
+	cancel context.CancelFunc
+	events chan event
+	// records are to be put, in this order. room has a token for each: a run that has ended keeps its lane until there is room.
+	records chan *run
+	room    chan struct{}
+
+	leased    []int  // tasks that wait for a run to stop
+	computing []*run // Invariant: at most Lanes
+	unwritten int    // records that are to be put
+	over      bool   // true if all runs have ended, or the session is to end
+	failure   error
+	status    Status
 }
 
-// fillQueue makes the queue of all groups.
-func (s *session) fillQueue() {
-	var counts []int
-	for _, g := range s.groups {
-		counts = append(counts, len(g.cells))
-		s.status.Cells += len(g.cells)
+// group is the cells of one row on one dataset.
+type group struct {
+	work  *Work
+	row   int
+	begun bool       // true if one of them has begun, also in earlier runs
+	runs  state.Runs // without All and Running
+}
+
+// run is a cell that is to be computed.
+type run struct {
+	work  *Work
+	cell  *experiment.Cell
+	group int
+	task  int
+	turn  int // it is the cell of its group with this number, which counts earlier runs
+
+	began   time.Time // zero: it has not begun
+	stop    context.CancelFunc
+	stopped bool               // true if its budget has ended it
+	record  *experiment.Record // from the end of computing until it is put
+}
+
+// event is the end of what a goroutine did with a run: of computing, or, if put is true, of putting its record.
+type event struct {
+	run *run
+	put bool
+	err error
+}
+
+const (
+	worker    = "here"                 // name of the only worker
+	theRound  = 1                      // number of the only round
+	tickEvery = 100 * time.Millisecond // a run outlasts its budget by about so long
+)
+
+// newSession returns the session that computes cells by a function.
+func newSession(works []*Work, o Options, compute func(context.Context, *run) (*pipeline.Outcome, error)) *session {
+	o.Lanes = max(1, o.Lanes)
+	s := &session{
+		Options: o, compute: compute, events: make(chan event), records: make(chan *run, o.Lanes), room: make(chan struct{}, o.Lanes),
 	}
-	s.queue = NewQueue(counts)
-	for i, g := range s.groups {
-		if e := g.work.Ended[g.row]; e.Seconds > 0 {
-			s.queue.Earlier(i, e)
-		}
-		if b := s.budget(g.row); b != nil {
-			s.queue.Within(i, b)
-		}
+	for _, w := range works {
+		s.add(w)
 	}
-}
-
-// budget returns that of a row of the spec.
-func (s *session) budget(row int) *Budget {
-	if row < 0 || row >= len(s.Budgets) {
-		return nil
+	// As on a cluster: by fold, then by dataset and method. So the time of each method on each dataset is known early.
+	slices.SortStableFunc(s.runs, func(a, b *run) int { return cmp.Compare(a.turn, b.turn) })
+	for t, r := range s.runs {
+		r.task = t
 	}
-	return s.Budgets[row]
+	s.status.Cells = len(s.runs)
+	// The worker is never silent, and gets its messages.
+	workers := schedule.NewWorkers(schedule.Limits{Remind: math.MaxInt64}, nil)
+	workers.Hear(schedule.Report{Name: worker, Slots: o.Lanes}, time.Now())
+	s.job = workers.NewJob(1, nil, schedule.Options{Budget: share(s.groups, o.Budgets)})
+	return s
 }
 
-// endedCell is a cell that has ended, with its record.
-type endedCell struct {
-	work   *Work
-	cell   *experiment.Cell
-	record *experiment.Record
-}
-
-// add makes groups of a dataset's cells.
-func (s *session) add(w *Work, parent *open.Job) {
-	groups := make(map[int]*group) // by row
+// add takes in the cells of a dataset.
+func (s *session) add(w *Work) {
+	number := make(map[int]int) // of the group, by row
+	count := make(map[int]int)  // cells, by row
 	for i := range w.Cells {
 		c := &w.Cells[i]
-		g := groups[c.Row]
-		if g == nil {
-			g = &group{work: w, parent: parent, row: c.Row}
-			groups[c.Row] = g
+		if _, is := number[c.Row]; !is {
+			e := w.Ended[c.Row]
+			g := &group{work: w, row: c.Row}
+			g.runs = state.Runs{Method: strconv.Itoa(c.Row), Dataset: w.Plan.Dataset.Name, Size: float64(w.Plan.Manifest.Rows) * float64(w.Plan.Manifest.Features)}
+			if s.Methods != nil {
+				g.runs.Method = s.Methods[c.Row]
+			}
+			if e.Seconds > 0 {
+				g.begun = e.Cells > 0
+				g.runs.Ended, g.runs.Timed, g.runs.Seconds = e.Cells, e.Well, e.WellSeconds
+			}
+			number[c.Row], count[c.Row] = len(s.groups), e.Cells
 			s.groups = append(s.groups, g)
 		}
-		g.cells = append(g.cells, c)
+		s.runs = append(s.runs, &run{work: w, cell: c, group: number[c.Row], turn: count[c.Row]})
+		count[c.Row]++
 	}
 }
 
-func (s *session) run(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.turn.Broadcast()
-	})()
-	ticks := make(chan struct{})
-	go s.tick(ctx, ticks)
-	written := make(chan struct{})
-	go s.write(stop, written)
-	var lanes sync.WaitGroup
-	for range max(1, s.Lanes) {
-		lanes.Go(func() {
-			for s.runNext(ctx, stop) {
+// share says what the scheduler needs to know of groups: their budgets, and what earlier runs took.
+func share(groups []*group, budgets []*Budget) *schedule.Share {
+	o := schedule.ShareOptions{Limits: make(map[string]float64)}
+	names, spent := make(map[*Budget]string), make(map[string]float64)
+	for _, g := range groups {
+		var row schedule.Row
+		if e := g.work.Ended[g.row]; e.Seconds > 0 {
+			row.Ended, row.Seconds = e.Cells, e.Seconds
+		}
+		if g.row < len(budgets) && budgets[g.row] != nil {
+			b := budgets[g.row]
+			if names[b] == "" {
+				names[b] = strconv.Itoa(len(names) + 1)
 			}
-		})
+			row.Budget = names[b]
+			o.Limits[row.Budget], spent[row.Budget] = b.Limit, b.Spent
+		}
+		o.Rows = append(o.Rows, row)
 	}
-	lanes.Wait()
-	close(s.ended)
-	<-written
-	err := ctx.Err()
-	stop()
-	<-ticks
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.show()
-	if s.failure != nil {
-		return s.failure
-	}
-	return err
+	all := new(schedule.Budgets)
+	s := all.Open(o)
+	all.Spend(spent)
+	return s
 }
 
-// tick shows how far the run is each second.
-func (s *session) tick(ctx context.Context, ended chan<- struct{}) {
-	defer close(ended)
-	every := time.NewTicker(time.Second)
-	defer every.Stop()
-	for {
+// run computes the cells.
+func (s *session) run(ctx context.Context) error {
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	defer s.cancel()
+	go s.put()
+	defer close(s.records)
+	tick, second := time.NewTicker(tickEvery), time.NewTicker(time.Second)
+	defer tick.Stop()
+	defer second.Stop()
+	s.begin()
+	for done := ctx.Done(); !s.over || len(s.computing)+s.unwritten > 0; {
 		select {
-		case <-ctx.Done():
-			return
-		case <-every.C:
-			s.mu.Lock()
+		case e := <-s.events:
+			s.take(&e)
+		case <-tick.C:
+			s.step(schedule.Event{Kind: schedule.Tick})
+		case <-second.C:
 			s.show()
-			s.mu.Unlock()
+		case <-done:
+			s.end(ctx.Err())
+			done = nil
 		}
 	}
+	s.show()
+	return s.failure
+}
+
+// begin begins the round.
+func (s *session) begin() {
+	r := &round.Round{Tasks: len(s.runs), How: round.Gather, Apart: true}
+	for _, run := range s.runs {
+		r.Groups = append(r.Groups, int32(run.group))
+	}
+	s.perform(s.job.Begin(nil, time.Now(), theRound, r, nil, nil))
+}
+
+// end ends the session, unless it is over: nothing more begins, and what is computed stops.
+func (s *session) end(why error) {
+	if !s.over {
+		s.over, s.failure = true, why
+	}
+	s.cancel()
+}
+
+// step tells the scheduler of an event, and performs the actions that follow from it.
+func (s *session) step(e schedule.Event) {
+	if s.over {
+		return
+	}
+	e.Round, e.Worker = theRound, worker
+	s.perform(s.job.Step(nil, time.Now(), e))
+}
+
+// perform performs actions. Only some of them mean anything in one process: it has the job and the data, and its results are
+// on their way to Put when the scheduler wants them stored.
+func (s *session) perform(actions []schedule.Action) {
+	var then []schedule.Event // slices of actions are valid until the next step
+	for i := range actions {
+		switch a := &actions[i]; a.Kind {
+		case schedule.SendRun:
+			for _, t := range a.Tasks {
+				s.leased = append(s.leased, int(t))
+				s.groups[s.runs[t].group].begun = true
+			}
+		case schedule.SendStop:
+			s.stop(a.Task)
+		case schedule.Record: // Put has done that
+			then = append(then, schedule.Event{Kind: schedule.ResultRecorded, Task: a.Task, Result: a.Result})
+		case schedule.RecordSkips: // a cell without a record was not run
+			then = append(then, schedule.Event{Kind: schedule.SkipsRecorded, Tasks: slices.Clone(a.Tasks)})
+		case schedule.Finish:
+			s.over = true
+		case schedule.Fail:
+			s.end(a.Err)
+		}
+	}
+	for _, e := range then {
+		s.step(e)
+	}
+	for !s.over && len(s.leased) > 0 && len(s.computing) < s.Lanes {
+		t := s.leased[0]
+		s.leased = s.leased[1:]
+		s.start(s.runs[t])
+	}
+}
+
+// start has a run computed.
+func (s *session) start(r *run) {
+	ctx, stop := context.WithCancel(s.ctx)
+	r.began, r.stop = time.Now(), stop
+	s.computing = append(s.computing, r)
+	if s.Begin != nil {
+		s.Begin(r.work, r.cell)
+	}
+	go func() {
+		defer stop()
+		o, err := s.compute(ctx, r)
+		if err == nil {
+			r.record = &experiment.Record{Key: r.cell.Key, Seconds: time.Since(r.began).Seconds(), Outcome: o}
+			s.room <- struct{}{}
+		}
+		s.events <- event{run: r, err: err}
+	}()
+}
+
+// stop stops the run of a task: its budget is over.
+func (s *session) stop(task int) {
+	r := s.runs[task]
+	if r.stop == nil {
+		s.leased = slices.DeleteFunc(s.leased, func(t int) bool { return t == task })
+		return
+	}
+	r.stopped = true
+	r.stop()
+}
+
+// put puts the records of runs, in the order in which they ended, until Put returns an error.
+func (s *session) put() {
+	var failed error
+	for r := range s.records {
+		if failed == nil {
+			failed = s.Put(r.work, r.cell, r.record)
+		}
+		<-s.room
+		s.events <- event{run: r, put: true, err: failed}
+	}
+}
+
+// take takes in an event.
+func (s *session) take(e *event) {
+	r := e.run
+	if e.put {
+		s.unwritten--
+		s.taken(r, e.err)
+		return
+	}
+	s.computing = slices.DeleteFunc(s.computing, func(other *run) bool { return other == r })
+	of := &s.groups[r.group].runs
+	switch {
+	case r.stopped:
+		if of.Ended++; e.err == nil {
+			<-s.room
+		}
+		if s.Drop != nil {
+			s.Drop(r.work, r.cell)
+		}
+		s.step(schedule.Event{Kind: schedule.Woken}) // another run may begin
+		s.show()
+	case e.err != nil: // the run has not ended, and its time is not known
+		s.end(e.err)
+	default:
+		if of.Ended++; r.record.Outcome.Error == "" {
+			of.Timed, of.Seconds = of.Timed+1, of.Seconds+r.record.Seconds
+		}
+		s.step(schedule.Event{Kind: schedule.ResultAnnounced, Task: r.task, Result: r.result()})
+		s.unwritten++
+		s.records <- r
+	}
+}
+
+// taken takes in that the record of a run was put, or could not be.
+func (s *session) taken(r *run, err error) {
+	switch {
+	case err != nil:
+		s.end(err)
+		return
+	case r.record.Outcome.Error != "":
+		s.status.Failed++
+	default:
+		s.status.Done++
+	}
+	s.step(schedule.Event{Kind: schedule.ResultStored, Task: r.task, Result: r.result()})
+	r.record = nil // there may be very many
+	s.show()
+}
+
+// result is what the scheduler is told of the result of a run that has ended.
+func (r *run) result() schedule.Result {
+	return schedule.Result{Took: time.Duration(r.record.Seconds * float64(time.Second))}
 }
 
 func (s *session) show() {
 	if s.Show == nil {
 		return
 	}
-	s.status.Running = s.queue.Running()
-	now := time.Now()
-	runs := s.queue.Runs(now)
-	for i, g := range s.groups {
-		plan := g.work.Plan
-		runs[i].Method, runs[i].Dataset = strconv.Itoa(g.row), plan.Dataset.Name
-		if s.Methods != nil {
-			runs[i].Method = s.Methods[g.row]
-		}
-		runs[i].Size = float64(plan.Manifest.Rows) * float64(plan.Manifest.Features)
-	}
+	runs, firsts := s.count(time.Now())
+	s.status.Running = len(s.computing)
 	s.status.Estimate = state.EstimateOf(runs, s.Lanes)
-	s.status.Firsts = s.status.Firsts || s.queue.Firsts(now)
+	s.status.Firsts = s.status.Firsts || firsts
 	s.Show(s.status)
 }
 
-// runNext runs the next cell; false: there is none, or the run has ended.
-func (s *session) runNext(ctx context.Context, stop context.CancelFunc) bool {
-	g, c, number := s.begin(ctx)
-	if c == nil {
-		return false
-	}
-	began := time.Now()
-	o, err := s.computeWithin(ctx, g, c, number)
-	end := time.Now()
-	if err == nil && o != nil { // nil: its budget is used
-		s.ended <- endedCell{g.work, c, &experiment.Record{Key: c.Key, Seconds: end.Sub(began).Seconds(), Outcome: o}}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.turn.Broadcast()
-	if err != nil { // the cell has not ended, and its time is not known
-		s.fail(ctx.Err(), err, stop)
-		return false
-	}
-	s.queue.End(number, end, o != nil && o.Error == "")
-	if o == nil {
-		if s.Drop != nil {
-			s.Drop(g.work, c)
-		}
-		s.show()
-	}
-	return true
-}
-
-// fail ends the run; cause is why it ended before, if it did. mu is held.
-func (s *session) fail(cause, err error, stop context.CancelFunc) {
-	if s.failure == nil && cause == nil {
-		s.failure = err
-	}
-	stop()
-}
-
-// write puts the records of cells as they end, and counts them; after an error it puts no more.
-func (s *session) write(stop context.CancelFunc, written chan<- struct{}) {
-	defer close(written)
-	var failed error
-	for e := range s.ended {
-		if failed == nil {
-			failed = s.Put(e.work, e.cell, e.record)
-			s.count(e.record.Outcome, failed, stop)
+// count counts the cells of each group that have ended, are computed or may begin. firsts is true if the first cell of each
+// group has ended, or may not begin.
+func (s *session) count(now time.Time) (list []state.Runs, firsts bool) {
+	list, firsts = make([]state.Runs, 0, len(s.groups)), true
+	waits := s.job.View(now).Waits
+	for i, g := range s.groups {
+		r := g.runs
+		r.All = r.Ended + waits[i]
+		list = append(list, r)
+		if g.begun && r.Ended == 0 || !g.begun && waits[i] > 0 {
+			firsts = false
 		}
 	}
-}
-
-// count counts a cell whose record was put, or could not be.
-func (s *session) count(o *pipeline.Outcome, err error, stop context.CancelFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case err != nil:
-		s.fail(nil, err, stop)
-		return
-	case o.Error != "":
-		s.status.Failed++
-	default:
-		s.status.Done++
+	for _, r := range s.computing {
+		of := &list[r.group]
+		of.All, of.Running = of.All+1, append(of.Running, now.Sub(r.began).Seconds())
 	}
-	s.show()
-}
-
-// begin takes the next cell and its number in the queue, and waits while one may come; nil: none will.
-func (s *session) begin(ctx context.Context) (*group, *experiment.Cell, int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	of, number, ok := 0, 0, false
-	for ctx.Err() == nil {
-		if of, number, ok = s.queue.Next(time.Now()); ok || !s.queue.Waits() {
-			break
-		}
-		s.turn.Wait()
+	for _, t := range s.leased {
+		list[s.runs[t].group].All++
 	}
-	if !ok {
-		return nil, nil, 0
-	}
-	g := s.groups[of]
-	c := g.cells[0]
-	g.cells = g.cells[1:]
-	if s.Begin != nil {
-		s.Begin(g.work, c)
-	}
-	return g, c, number
-}
-
-// computeWithin computes a cell as long as its budget lasts; nil: it was ended.
-func (s *session) computeWithin(ctx context.Context, g *group, c *experiment.Cell, number int) (*pipeline.Outcome, error) {
-	s.mu.Lock()
-	limit := s.queue.limit(number)
-	s.mu.Unlock()
-	own, stop := context.WithTimeout(ctx, limit)
-	defer stop()
-	o, err := s.compute(own, g, c)
-	if err != nil && ctx.Err() == nil && errors.Is(own.Err(), context.DeadlineExceeded) {
-		return nil, nil
-	}
-	return o, err
-}
-
-func (s *session) compute(ctx context.Context, g *group, c *experiment.Cell) (*pipeline.Outcome, error) {
-	child, err := pipeline.Cell(g.work.Plan.Job, c.Unit)
-	if err != nil {
-		return nil, err
-	}
-	part, err := local.SubJob(ctx, g.parent, child, local.Options{Kept: s.kept})
-	if err != nil {
-		return nil, err
-	}
-	return pipeline.DecodeOutcome(part)
+	return list, firsts
 }

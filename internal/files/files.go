@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -68,4 +69,22 @@ func Lock(path string, perm fs.FileMode) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// Message returns the text of an error. An error about a file names the file, and says what is wrong in plain words.
+func Message(err error) string {
+	var p *fs.PathError
+	if !errors.As(err, &p) {
+		return err.Error()
+	}
+	reason := p.Err.Error()
+	switch {
+	case errors.Is(p, fs.ErrNotExist):
+		reason = "no such file or folder"
+	case errors.Is(p, unix.EISDIR):
+		reason = "is a folder; give the name of a file"
+	case errors.Is(p, unix.ENOTDIR):
+		reason = "is not a folder, or is not in a folder"
+	}
+	return strings.Replace(err.Error(), p.Error(), p.Path+": "+reason, 1)
 }

@@ -2,6 +2,7 @@ package files_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -65,4 +66,19 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.Close()
+}
+
+func TestMessage(t *testing.T) {
+	dir := t.TempDir()
+	_, missing := os.Open(filepath.Join(dir, "none"))
+	_, folder := os.ReadFile(dir)
+	for want, err := range map[string]error{
+		"data: " + filepath.Join(dir, "none") + ": no such file or folder; stop": fmt.Errorf("data: %w; stop", missing),
+		dir + ": is a folder; give the name of a file":                           folder,
+		"disk full": errors.New("disk full"),
+	} {
+		if got := files.Message(err); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }

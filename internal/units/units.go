@@ -1,5 +1,6 @@
 // Package units reads and writes numbers of bytes, everywhere in the same way: plain
-// bytes, or KiB, MiB, GiB and TiB, which are powers of 1024. It reads ages as well (30d), and decimal numbers.
+// bytes, or KiB, MiB, GiB and TiB, which are powers of 1024. It reads ages as well (30d), and decimal numbers, and
+// writes durations and numbers of things.
 package units
 
 import (
@@ -7,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // names of the units: each is 1024 times the one before it.
@@ -51,6 +53,31 @@ func Count[T int | int64 | uint64](n T) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// Plural writes a number of things: 1 run, 2,000 runs, 2 entries.
+func Plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	if stem, ok := strings.CutSuffix(one, "y"); ok {
+		return Count(n) + " " + stem + "ies"
+	}
+	return Count(n) + " " + one + "s"
+}
+
+// Duration writes seconds as 950 ms, 12.3 s or 3m05s.
+func Duration(seconds float64) string {
+	switch d := time.Duration(seconds * float64(time.Second)); {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	default:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
 }
 
 // Format writes a size for people, with one decimal: 999 B, 1.5 KiB, 8.0 GiB.

@@ -55,3 +55,19 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+func TestPlural(t *testing.T) {
+	for got, want := range map[string]string{Plural(0, "run"): "0 runs", Plural(1, "run"): "1 run", Plural(1500, "entry"): "1,500 entries"} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for seconds, want := range map[float64]string{0.0421: "42 ms", 1: "1.0 s", 59.94: "59.9 s", 60: "1m00s", 185: "3m05s", 3600: "1h00m", 7500: "2h05m"} {
+		if got := Duration(seconds); got != want {
+			t.Errorf("%v s: %q, want %q", seconds, got, want)
+		}
+	}
+}

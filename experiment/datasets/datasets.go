@@ -1,0 +1,333 @@
+// Package datasets reads the data files of a spec, to run an experiment in this process or to submit it to a cluster.
+package datasets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/files"
+	"github.com/coppice-ldl/coppice/job/local"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Reader reads the datasets of a spec.
+type Reader struct {
+	Spec *experiment.Spec
+	// File is the file of the spec: the paths of data files are relative to its folder, unless the spec has another folder.
+	File string
+	// Flags returns how a data file is opened. The keys of a dataset are given as flags of train, such as --labels=age.
+	Flags func(flags []string) (Opener, error)
+	// Options returns the options with which a file is read.
+	Options func(dataset.Checks) dataset.ImportOptions
+	// Note prints a line for the user.
+	Note func(text string)
+}
+
+// Opener opens a data file.
+type Opener func(path string) (dataset.Source, dataset.Checks, error)
+
+// Set is a dataset in memory, and what is planned on it.
+type Set struct {
+	Plan *experiment.Plan
+	Data *local.Data
+
+	groups []uint16          // by sample; nil: there are none
+	files  []experiment.File // as they were before they were read
+}
+
+// Load reads all datasets into memory, plans their runs, and puts the plans together. A dataset without a file is skipped if
+// the spec says so. If models is true, the runs keep their models. The error is experiment.Errors if the spec or its data have
+// mistakes: all of them.
+func (r *Reader) Load(ctx context.Context, models bool) ([]*Set, *experiment.Layout, error) {
+	var sets []*Set
+	skipped, err := r.each(ctx, nil, r.refuseCluster, func(d *experiment.Dataset) error {
+		s, err := r.load(d)
+		sets = append(sets, s)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(sets) == 0 {
+		return nil, nil, fmt.Errorf("%s: the files of all datasets are missing", r.File)
+	}
+	var plans []*experiment.Plan
+	in := new(experiment.Inputs)
+	for _, s := range sets {
+		if s.Plan.Job != nil {
+			s.Plan.Job.Cells.Models = models
+		}
+		plans = append(plans, s.Plan)
+		in.Sets = append(in.Sets, experiment.NewInput(s.Plan, s.files))
+	}
+	if err := r.Spec.CheckRecorded(plans); err != nil {
+		return nil, nil, err
+	}
+	l, err := experiment.NewLayout(r.Spec, plans, skipped)
+	if err != nil {
+		return nil, nil, err
+	}
+	if in.Spec, err = filepath.Abs(filepath.Dir(r.File)); err == nil && r.Spec.Data != "" {
+		in.Data, err = filepath.Abs(r.Spec.Data)
+	}
+	l.Inputs = in
+	return sets, l, err
+}
+
+// Send imports the files of all datasets into a cluster, with the lists of folds that they name, and returns by name what a
+// request to run the spec says of them. If check is true, files are only read. Errors are as for Load.
+func (r *Reader) Send(ctx context.Context, cl *client.Client, check bool) (map[string]protocol.ExperimentData, error) {
+	sent := make(map[string]protocol.ExperimentData)
+	isThere := func(d *experiment.Dataset) error {
+		_, err := cl.Dataset(ctx, d.On)
+		if client.IsNotFound(err) { // a mistake here saves the imports of files
+			err = r.Spec.Error(d.At, "the cluster has no dataset %q", d.On)
+		}
+		return err
+	}
+	skipped, err := r.each(ctx, nil, isThere, func(d *experiment.Dataset) (err error) {
+		sent[d.Name], err = r.send(ctx, cl, d, check)
+		return err
+	})
+	for _, name := range skipped {
+		sent[name] = protocol.ExperimentData{Missing: true}
+	}
+	return sent, err
+}
+
+func (r *Reader) send(ctx context.Context, cl *client.Client, d *experiment.Dataset, check bool) (sent protocol.ExperimentData, err error) {
+	var m *dataset.Manifest
+	if check {
+		s, err := r.load(d)
+		if err != nil {
+			return sent, err
+		}
+		if s.groups != nil {
+			if _, err := cl.PutBlob(ctx, dataset.EncodeFolds(s.groups)); err != nil {
+				return sent, err
+			}
+		}
+		m = s.Data.Manifest
+		sent.Manifest = m
+	} else {
+		src, checks, err := r.open(d)
+		if err != nil {
+			return sent, err
+		}
+		set, err := client.ImportFree(ctx, cl, d.Name, src, r.Options(checks))
+		if client.IsConflict(err) {
+			return sent, r.Spec.Error(d.At, "%v; give this experiment another name with the key name", err)
+		}
+		if err != nil {
+			return sent, r.located(d, err)
+		}
+		m, sent.Dataset = set.Manifest, set.Name
+	}
+	list, err := r.splits(d, m)
+	if err != nil || list == nil {
+		return sent, err
+	}
+	sent.Folds = &protocol.ExperimentFolds{Folds: list.Folds, Overlap: list.Overlap}
+	sent.Folds.Digest, err = cl.PutBlob(ctx, dataset.EncodeFolds(list.Assigned))
+	return sent, err
+}
+
+// WithMistakes adds to the mistakes in a spec the mistakes in the datasets that could be read from it. If here is true, the
+// experiment would run in this process.
+func (r *Reader) WithMistakes(ctx context.Context, err error, here bool) error {
+	var mistakes experiment.Errors
+	if !collect(ctx, &mistakes, err) {
+		return err
+	}
+	onCluster := func(*experiment.Dataset) error { return nil }
+	if here {
+		onCluster = r.refuseCluster
+	}
+	_, err = r.each(ctx, mistakes, onCluster, nil)
+	return err
+}
+
+func (r *Reader) refuseCluster(d *experiment.Dataset) error {
+	return r.Spec.Error(d.At, "dataset %s is on a cluster; with --local, every dataset must be a file", d.Name)
+}
+
+// maxChecked bounds the file of a dataset that is read only to find mistakes, in bytes.
+const maxChecked = 256 << 20
+
+// each calls onCluster for the datasets on a cluster, and take for the datasets with a file, and returns the names of the
+// datasets that are skipped because their files are missing. Once there is a mistake, files are only checked, as nothing is
+// run.
+func (r *Reader) each(ctx context.Context, mistakes experiment.Errors, onCluster, take func(*experiment.Dataset) error) (skipped []string, err error) {
+	for i := range r.Spec.Datasets {
+		d := &r.Spec.Datasets[i]
+		path := r.path(d.File)
+		info, err := os.Stat(path)
+		switch {
+		case d.On != "":
+			err = onCluster(d)
+		case errors.Is(err, fs.ErrNotExist) && r.Spec.SkipMissing:
+			if err = nil; len(mistakes) == 0 {
+				r.Note(fmt.Sprintf("skipped: dataset %s, because %s does not exist", d.Name, path))
+			}
+			skipped = append(skipped, d.Name)
+		case errors.Is(err, fs.ErrNotExist):
+			err = r.Spec.Error(d.At, "dataset %s: %s: no such file; name another folder with --data, or skip missing files with \"missing: skip\" in the spec", d.Name, path)
+		case err != nil:
+			err = r.located(d, err)
+		case len(mistakes) == 0:
+			err = take(d)
+		case info.Size() <= maxChecked:
+			_, err = r.load(d)
+		}
+		if err != nil && !collect(ctx, &mistakes, err) {
+			return nil, err
+		}
+	}
+	return skipped, mistakes.Sorted()
+}
+
+// collect adds an error about the spec or its data to the mistakes that are told together. It reports false if the caller
+// must end at once: it was interrupted, or no coordinator answers.
+func collect(ctx context.Context, mistakes *experiment.Errors, err error) bool {
+	return ctx.Err() == nil && !errors.Is(err, client.ErrUnavailable) && mistakes.Add(err)
+}
+
+// load reads a dataset into memory and plans its runs.
+func (r *Reader) load(d *experiment.Dataset) (*Set, error) {
+	src, checks, err := r.open(d)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{Data: new(local.Data)}
+	s.files, _ = r.filesOf(d) // the error of a missing file comes from its reader
+	o := r.Options(checks)
+	o.Groups = func(g []uint16) { s.groups = g }
+	if s.Data.Manifest, s.Data.Shards, err = dataset.Build(src, o); err != nil {
+		return nil, r.located(d, err)
+	}
+	splits, err := r.splits(d, s.Data.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	s.Plan, err = experiment.NewPlan(r.Spec, d, &experiment.Data{Manifest: s.Data.Manifest, Groups: s.groups, Splits: splits})
+	if err != nil {
+		return nil, err
+	}
+	s.Data.Assigned = s.Plan.Assigned
+	return s, nil
+}
+
+// open opens the file of a dataset.
+func (r *Reader) open(d *experiment.Dataset) (dataset.Source, dataset.Checks, error) {
+	var flags []string
+	for _, o := range d.Options {
+		if slices.Contains(experiment.ReadingFiles, o.Key) {
+			o.Value = r.path(o.Value)
+		}
+		flags = append(flags, "--"+strings.ReplaceAll(o.Key, "_", "-")+"="+o.Value)
+	}
+	open, err := r.Flags(flags)
+	if err != nil {
+		return nil, dataset.Checks{}, r.Spec.Error(d.At, "dataset %s: %v", d.Name, err)
+	}
+	src, checks, err := open(r.path(d.File))
+	if err != nil {
+		err = r.located(d, err)
+	}
+	return src, checks, err
+}
+
+// located adds the place of a dataset in the spec to an error about its file.
+func (r *Reader) located(d *experiment.Dataset, err error) error {
+	return r.Spec.Located(d.At, fmt.Errorf("dataset %s: %w", d.Name, &keysError{err}))
+}
+
+// splits reads the file of folds of a dataset, if it has one. An error names the place of the file in the spec.
+func (r *Reader) splits(d *experiment.Dataset, m *dataset.Manifest) (*dataset.SplitList, error) {
+	if d.Folds.Way != folds.File {
+		return nil, nil
+	}
+	list, err := m.SplitFile(r.path(d.Folds.File))
+	if err != nil {
+		return nil, r.Spec.Error(d.Folds.At, "the folds of dataset %s: %s", d.Name, files.Message(err))
+	}
+	return list, nil
+}
+
+// path returns the path of a file of the spec.
+func (r *Reader) path(file string) string {
+	switch {
+	case filepath.IsAbs(file):
+		return file
+	case r.Spec.Data != "":
+		return filepath.Join(r.Spec.Data, file)
+	}
+	return filepath.Join(filepath.Dir(r.File), file)
+}
+
+// filesOf describes the files of a dataset: the data, the files that its keys name, and the folds.
+func (r *Reader) filesOf(d *experiment.Dataset) (list []experiment.File, err error) {
+	paths := []string{d.File}
+	for _, o := range d.Options {
+		if slices.Contains(experiment.ReadingFiles, o.Key) {
+			paths = append(paths, o.Value)
+		}
+	}
+	if d.Folds.Way == folds.File {
+		paths = append(paths, d.Folds.File)
+	}
+	for _, path := range paths {
+		info, err := os.Stat(r.path(path))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, experiment.File{Path: path, Bytes: info.Size(), Modified: info.ModTime().UTC()})
+	}
+	return list, nil
+}
+
+// Changes says which datasets of a layout have other files than when it was made. The spec is the layout's own. A file that
+// was not written since is not read, and a missing file is ignored.
+func (r *Reader) Changes(l *experiment.Layout) (list []string) {
+	spec, err := experiment.SpecOf(l)
+	if err != nil || l.Inputs == nil || len(l.Inputs.Sets) != len(l.Table.Datasets) {
+		return nil
+	}
+	spec.Data = l.Inputs.Data
+	own := *r
+	own.Spec = spec
+	for i := range spec.Datasets {
+		d := &spec.Datasets[i]
+		at := slices.IndexFunc(l.Table.Datasets, func(x result.Dataset) bool { return x.Name == d.Name })
+		if at < 0 {
+			continue
+		}
+		before := &l.Inputs.Sets[at]
+		now, err := own.filesOf(d)
+		if err != nil || !before.Written(now) {
+			continue
+		}
+		r.Note(fmt.Sprintf("dataset %s is read again, because the size or time of a file has changed since the run", d.Name))
+		s, err := own.load(d)
+		switch {
+		case err != nil:
+			list = append(list, fmt.Sprintf("the files of %s cannot be read now (%s)", d.Name, files.Message(err)))
+		case s.Data.Manifest.Digest() != l.Table.Datasets[at].Digest:
+			list = append(list, "the samples of "+d.Name)
+		case experiment.NewInput(s.Plan, now).Division != before.Division:
+			list = append(list, "the folds or the kind of labels of "+d.Name)
+		}
+	}
+	return list
+}

@@ -1,0 +1,252 @@
+// Package local runs experiments in this process, with a folder for their results, and reads them again.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/datasets"
+	"github.com/coppice-ldl/coppice/experiment/grid"
+	"github.com/coppice-ldl/coppice/experiment/overview"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/runner"
+	"github.com/coppice-ldl/coppice/experiment/submission"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// ErrInterrupted is wrapped by the error of Do if its context ends while runs are computed. The results of runs that have
+// ended are in the folder.
+var ErrInterrupted = errors.New("the runs were interrupted")
+
+// Run is an experiment that is run in this process.
+type Run struct {
+	Spec   *experiment.Spec
+	File   string // of the spec
+	Folder string // for the results; runs with a result there are not repeated
+	Sets   []*datasets.Set
+	Layout *experiment.Layout
+
+	RetryFailed bool // repeat the runs that failed
+	RecordAgain bool // repeat the runs that ended without the data that the spec records
+	Lanes       int  // runs at a time
+
+	// Note prints a line for the user.
+	Note func(text string)
+	// Agree returns an error if the user does not agree to a plan by which runs are orphaned.
+	Agree func(*protocol.ExperimentPlan) error
+	// Show shows how far the runs are: a line, and the lines of a grid that has so many columns and lines.
+	Show func(line string, grid func(columns, lines int) []string)
+}
+
+// Plan says what the run adds to the results in the folder.
+func (r *Run) Plan() (*protocol.ExperimentPlan, error) {
+	if !experiment.Begun(r.Folder) {
+		return r.plan(nil, nil), nil
+	}
+	before, err := experiment.ReadFolder(r.Folder)
+	if err != nil {
+		return nil, err
+	}
+	return r.plan(before.Layout, before.Records), nil
+}
+
+// plan is Plan for a folder with a layout, or nil, and records.
+func (r *Run) plan(before *experiment.Layout, records map[string]*experiment.Record) *protocol.ExperimentPlan {
+	o := r.Layout.OrphansOf(before, func(key string) bool { return records[key] != nil })
+	p := &protocol.ExperimentPlan{Name: r.Spec.Name, Orphaned: o.Count, Orphans: o.List, Refused: submission.Refusals(r.Layout.Table), Jobs: []protocol.JobInfo{}}
+	for key := range r.Layout.Has() {
+		if has := records[key]; has == nil || r.repeats(has) {
+			p.Runs++
+		} else {
+			p.Kept++
+		}
+	}
+	if before != nil {
+		_, p.Changes = r.Spec.Compare(before)
+	}
+	return p
+}
+
+// repeats reports whether a run that has ended is repeated.
+func (r *Run) repeats(has *experiment.Record) bool {
+	return r.RetryFailed && has.Outcome.Error != "" || r.RecordAgain && has.Lacks(&r.Spec.Record)
+}
+
+// Do computes the runs without a result, and the runs that are repeated, and returns the table. The result of each run is on
+// the disk once the run has ended. Notes tell what is kept, repeated, left out and failed.
+func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
+	folder, err := experiment.OpenFolder(r.Folder)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	l, records, before := r.Layout, folder.Records(), folder.Layout()
+	r.notes(damagedNote(r.Folder, folder.Damaged, "their runs are repeated"))
+	if n := l.Strange(records); n > 0 {
+		r.Note(fmt.Sprintf("%s in %s not used: their runs are not in this spec, or another arithmetic version computed them", units.Plural(n, "record"), r.Folder))
+	}
+	r.notes(experiment.SameNotes(l.Table))
+	if p := r.plan(before, records); p.NeedsConsent() {
+		if err := r.Agree(p); err != nil {
+			return nil, err
+		}
+	}
+	if before != nil {
+		r.notes(experiment.OtherNote(r.Spec, before, r.Folder))
+		r.notes(experiment.AgainNote(l.Again(before.Ended(records), func(key string) bool { return records[key] != nil }), before.Numerics))
+	}
+	if err := folder.PutLayout(l); err != nil {
+		return nil, err
+	}
+	var works []*runner.Work
+	todo, kept, lacking := 0, 0, 0
+	for _, s := range r.Sets {
+		w, err := runner.NewWork(s.Plan, s.Data, records, r.repeats)
+		if err != nil {
+			return nil, err
+		}
+		todo, kept = todo+len(w.Cells), kept+len(w.Kept)
+		for _, has := range w.Kept {
+			if has.Lacks(&r.Spec.Record) {
+				lacking++
+			}
+		}
+		if len(w.Cells) > 0 {
+			works = append(works, w)
+		}
+	}
+	r.Note(fmt.Sprintf("%s to do, %s ended before", units.Plural(todo, "run"), units.Plural(kept, "run")))
+	r.notes(experiment.LackingNote(lacking))
+	err = r.compute(ctx, works, folder, records)
+	if errors.Is(err, context.Canceled) {
+		return nil, fmt.Errorf("%w: %w", ErrInterrupted, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := l.Fill(folder.Records(), nil)
+	addCommands(t, l, r.Folder, r.File)
+	return t, nil
+}
+
+func (r *Run) notes(list []string) {
+	for _, text := range list {
+		r.Note(text)
+	}
+}
+
+// compute computes runs, puts the record of each into the folder, and shows how far they are. records are of earlier runs.
+func (r *Run) compute(ctx context.Context, works []*runner.Work, folder *experiment.Folder, records map[string]*experiment.Record) error {
+	t := r.Layout.Fill(records, nil)
+	g, sets := grid.Of(t), make(map[string]int)
+	for i := range t.Datasets {
+		sets[t.Datasets[i].Name] = i
+	}
+	var methods []string
+	for i := range t.Rows {
+		methods = append(methods, t.Rows[i].Name)
+	}
+	move := func(w *runner.Work, c *experiment.Cell, from, to string) {
+		g.Move(c.Row, sets[w.Plan.Dataset.Name], from, to)
+	}
+	before := func(c *experiment.Cell) string { // the state of a run until it begins
+		has := records[c.Key]
+		switch {
+		case has == nil:
+			return result.Missing
+		case has.Outcome.Error == "":
+			return result.Done
+		}
+		return result.Failed
+	}
+	told, began := false, time.Now()
+	return runner.Run(ctx, works, runner.Options{
+		Lanes: r.Lanes, Methods: methods, Budgets: runner.Budgets(r.Spec, r.Layout.Spent(records)),
+		Begin: func(w *runner.Work, c *experiment.Cell) { move(w, c, before(c), result.Running) },
+		Drop:  func(w *runner.Work, c *experiment.Cell) { move(w, c, result.Running, before(c)) },
+		Put: func(w *runner.Work, c *experiment.Cell, has *experiment.Record) error {
+			if has.Outcome.Error == "" {
+				move(w, c, result.Running, result.Done)
+				return folder.Put(has)
+			}
+			move(w, c, result.Running, result.Failed)
+			fold := fmt.Sprintf("fold %d", c.Fold)
+			if c.Repeat > 0 {
+				fold = fmt.Sprintf("repeat %d, %s", c.Repeat, fold)
+			}
+			r.Note(fmt.Sprintf("failed: %s, %s, %s: %s", w.Plan.Dataset.Name, t.Rows[c.Row].Name, fold, has.Outcome.Error))
+			return folder.Put(has)
+		},
+		Show: func(s runner.Status) {
+			if left := s.Estimate.Seconds; s.Firsts && !told && left > 0 {
+				told = true
+				r.Note(fmt.Sprintf("about %s in all, estimated from the first run of each method on each dataset", units.Duration(time.Since(began).Seconds()+left)))
+			}
+			r.Show(overview.LocalLine(s), g.Lines)
+		},
+	})
+}
+
+// Experiment is what a folder has of an experiment so far.
+type Experiment struct {
+	Table  *result.Table
+	Layout *experiment.Layout
+	Notes  []string // about damaged records
+}
+
+// Read reads an experiment from its folder. spec is the file of the spec; empty: it is not known. The error wraps
+// fs.ErrNotExist if no experiment was begun in the folder.
+func Read(folder, spec string) (*Experiment, error) {
+	c, err := experiment.ReadFolder(folder)
+	if err != nil {
+		return nil, err
+	}
+	t := c.Layout.Fill(c.Records, nil)
+	addCommands(t, c.Layout, folder, spec)
+	return &Experiment{t, c.Layout, damagedNote(folder, c.Damaged, "coppice experiment run repeats the runs of these lines")}, nil
+}
+
+// addCommands adds to the failed runs of a table the commands that train one of them alone. spec is the file of the spec, or
+// empty.
+func addCommands(t *result.Table, l *experiment.Layout, folder, spec string) {
+	base := filepath.Dir(folder)
+	switch in := l.Inputs; {
+	case in != nil && in.Data != "":
+		base = in.Data
+	case spec != "":
+		base = filepath.Dir(spec)
+	case in != nil && in.Spec != "":
+		base = in.Spec
+	}
+	l.AddCommands(t, experiment.Sources{File: func(path string) string {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(base, path)
+		}
+		return experiment.ShownPath(path)
+	}})
+}
+
+// maxLines bounds the lines that a note names.
+const maxLines = 10
+
+// damagedNote names the lines of the records in a folder that cannot be read.
+func damagedNote(folder string, lines []int, then string) []string {
+	if len(lines) == 0 {
+		return nil
+	}
+	var numbers []string
+	for _, n := range lines[:min(len(lines), maxLines)] {
+		numbers = append(numbers, strconv.Itoa(n))
+	}
+	if n := len(lines) - maxLines; n > 0 {
+		numbers = append(numbers, fmt.Sprintf("and %s more", units.Count(n)))
+	}
+	return []string{fmt.Sprintf("%s: line %s of cells.log is damaged and was left out; %s", folder, strings.Join(numbers, ", "), then)}
+}

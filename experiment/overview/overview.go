@@ -1,0 +1,221 @@
+// Package overview describes experiments in text: how far the runs are, which runs failed and why, and what a
+// submission adds.
+package overview
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/runner"
+	"github.com/coppice-ldl/coppice/experiment/state"
+	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// maxListed bounds the failures of an overview, and the orphaned runs of a plan.
+const maxListed = 20
+
+// Overview is how far an experiment is.
+type Overview struct {
+	Table   *result.Table
+	State   string   // on a cluster; empty: it was not read from a cluster
+	Skipped []string // datasets
+	Notes   []string // what a reader must know of the results
+	Report  string   // the command that writes the report
+}
+
+// Write writes an overview with a line for each method on each dataset.
+func (o *Overview) Write(w io.Writer) {
+	t := o.Table
+	lines := [][2]string{{"experiment", t.Name}, {"runs", counts(experiment.Count(t))}}
+	if o.State != "" {
+		lines = append(lines, [2]string{"state", o.State})
+	}
+	if len(o.Skipped) > 0 {
+		lines = append(lines, [2]string{"skipped", strings.Join(o.Skipped, ", ")})
+	}
+	if t.Spec != nil {
+		lines = append(lines, [2]string{"spec", fmt.Sprintf("%s, SHA-256 %.12s", t.Spec.File, t.Spec.Digest)})
+		if t.Spec.Data != "" {
+			lines = append(lines, [2]string{"data", t.Spec.Data})
+		}
+	}
+	for _, l := range lines {
+		fmt.Fprintf(w, "%-10s  %s\n", l[0], l[1])
+	}
+	for _, text := range o.Notes {
+		fmt.Fprintf(w, "note: %s\n", text)
+	}
+	writeFailures(w, t)
+	for _, runs := range experiment.NotRun(t) {
+		fmt.Fprintf(w, "missing: %s\n", runs)
+	}
+	fmt.Fprintln(w)
+	writeMethods(w, t)
+	fmt.Fprintf(w, "\nto see the measures: %s\n", o.Report)
+}
+
+func counts(n experiment.Counts) string {
+	text := fmt.Sprintf("%s done", units.Count(n.Done))
+	for _, more := range []struct {
+		n    int
+		word string
+	}{{n.Running, "running"}, {n.Failed, "failed"}, {n.Missing, "missing"}} {
+		if more.n > 0 {
+			text += fmt.Sprintf(", %s %s", units.Count(more.n), more.word)
+		}
+	}
+	return text
+}
+
+// writeFailures writes the failed runs, together for each method, dataset and error.
+func writeFailures(w io.Writer, t *result.Table) {
+	type where struct {
+		dataset, row int
+		why          string
+	}
+	type failures struct {
+		where
+		runs, attempts int
+		first          *result.Cell
+	}
+	at := make(map[where]*failures)
+	var order []*failures
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		if c.State != result.Failed {
+			continue
+		}
+		own := where{c.Dataset, c.Row, c.Error}
+		if at[own] == nil {
+			at[own] = &failures{where: own, first: c}
+			order = append(order, at[own])
+		}
+		at[own].runs, at[own].attempts = at[own].runs+1, at[own].attempts+c.Attempts
+	}
+	for i, f := range order {
+		if i == maxListed {
+			fmt.Fprintf(w, "failed: and %s more; -o json lists all\n", units.Count(len(order)-i))
+			return
+		}
+		runs := units.Plural(f.runs, "run")
+		if f.attempts > 0 { // otherwise they were refused
+			runs += ", " + units.Plural(f.attempts, "attempt")
+		}
+		fmt.Fprintf(w, "failed: %s, %s (%s): %s\n", t.Datasets[f.dataset].Name, t.Rows[f.row].Name, runs, f.why)
+		switch {
+		case f.first.Command != "":
+			fmt.Fprintf(w, "  to train a run alone: %s\n", f.first.Command)
+		case f.first.NoCommand != "":
+			fmt.Fprintf(w, "  no command to train a run alone: %s\n", f.first.NoCommand)
+		}
+	}
+}
+
+// writeMethods writes a table that counts the runs of each method on each dataset.
+func writeMethods(w io.Writer, t *result.Table) {
+	type pair struct{ dataset, row int }
+	at := make(map[pair]*experiment.Counts)
+	var order []pair
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		p := pair{c.Dataset, c.Row}
+		if at[p] == nil {
+			at[p] = new(experiment.Counts)
+			order = append(order, p)
+		}
+		at[p].Add(c.State)
+	}
+	lines := [][]string{{"dataset", "method", "done", "failed", "missing"}}
+	for _, p := range order {
+		n := at[p]
+		lines = append(lines, []string{
+			printable.Line(t.Datasets[p.dataset].Name), printable.Line(t.Rows[p.row].Name),
+			units.Count(n.Done), units.Count(n.Failed), units.Count(n.Missing + n.Running),
+		})
+	}
+	widths := make([]int, len(lines[0]))
+	for _, line := range lines {
+		for i, text := range line {
+			widths[i] = max(widths[i], printable.Width(text))
+		}
+	}
+	for _, line := range lines {
+		for i, text := range line {
+			room := strings.Repeat(" ", widths[i]-printable.Width(text))
+			if i < 2 {
+				line[i] = text + room
+			} else {
+				line[i] = room + text
+			}
+		}
+		fmt.Fprintln(w, strings.Join(line, "  "))
+	}
+}
+
+// Line describes in one line how far an experiment on a cluster is.
+func Line(x *protocol.Experiment) string {
+	text := fmt.Sprintf("%3.0f %%  %s of %s runs", 100*float64(x.Done)/float64(max(1, x.Runs)), units.Count(x.Done), units.Count(x.Runs))
+	if x.NotRun > 0 {
+		text += fmt.Sprintf(", %s not run", units.Count(x.NotRun))
+	}
+	text += eta(state.Estimate{Seconds: x.SecondsLeft, From: x.EstimatedFrom})
+	if len(x.Phases) > 0 {
+		text += "  " + x.Phases[0]
+	}
+	if len(x.Phases) > 1 {
+		text += fmt.Sprintf(" and %s more", units.Count(len(x.Phases)-1))
+	}
+	if x.State == protocol.Paused {
+		text += "  paused; to go on: coppice experiment resume " + x.Name
+	}
+	if x.Waiting != "" {
+		text += "  waits: " + x.Waiting
+	}
+	return text
+}
+
+// LocalLine describes in one line how far runs in this process are.
+func LocalLine(s runner.Status) string {
+	ended := s.Done + s.Failed
+	text := fmt.Sprintf("%3.0f %%  %s of %s runs, %s running", 100*float64(ended)/float64(max(1, s.Cells)), units.Count(ended), units.Count(s.Cells), units.Count(s.Running))
+	if s.Failed > 0 {
+		text += fmt.Sprintf(", %s failed", units.Count(s.Failed))
+	}
+	return text + eta(s.Estimate)
+}
+
+// eta says when an experiment ends, and how this is known.
+func eta(e state.Estimate) string {
+	switch {
+	case e.From == "":
+		return ""
+	case e.Seconds == 0:
+		return "  no ETA yet: " + e.From
+	}
+	return fmt.Sprintf("  ETA %s, %s", units.Duration(e.Seconds), e.From)
+}
+
+// Plan lists what a submission adds to an experiment.
+func Plan(p *protocol.ExperimentPlan) []string {
+	list := []string{fmt.Sprintf("experiment %s: %s, %s kept, %s orphaned", p.Name, units.Plural(p.Runs, "new run"), units.Count(p.Kept), units.Count(p.Orphaned))}
+	for _, change := range p.Changes {
+		list = append(list, "changed: "+change)
+	}
+	for i, orphans := range p.Orphans {
+		if i == maxListed {
+			list = append(list, fmt.Sprintf("orphaned: %s more; -o json lists all", units.Count(len(p.Orphans)-i)))
+			break
+		}
+		list = append(list, "orphaned: "+orphans)
+	}
+	for _, refused := range p.Refused {
+		list = append(list, "refused: "+refused)
+	}
+	return slices.Concat(list, p.Notes)
+}

@@ -1,0 +1,41 @@
+package remote
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/experiment/grid"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// TestGridSees: a cell that is not run is missing, a failed cell is done once another job has it, and what was
+// told again, or before the grid was read, counts once.
+func TestGridSees(t *testing.T) {
+	table := &result.Table{Datasets: []result.Dataset{{Name: "d"}}, Rows: []result.Row{{Name: "r"}}, Cells: make([]result.Cell, 3000)}
+	g := &Grid{ended: make(map[runOfJob]protocol.CellState), of: "2 2 outline", cells: make(map[runOfJob][]*result.Cell)}
+	for i := range table.Cells {
+		table.Cells[i].State = result.Missing
+		g.cells[runOfJob{1, i}] = []*result.Cell{&table.Cells[i]}
+	}
+	g.cells[runOfJob{2, 0}] = []*result.Cell{&table.Cells[7]} // of another submission
+	g.grid = grid.Of(table)
+	check := func(want string, job uint64, runs ...protocol.CellState) {
+		t.Helper()
+		x := &protocol.ExperimentLine{RunsEnded: []protocol.EndedRuns{{Job: job, Runs: runs}}}
+		x.Newest, x.Jobs, x.Outline = 2, 2, "outline"
+		g.See(t.Context(), x)
+		if got := strings.Join(strings.Fields(g.Lines(80, 24)[1]), " "); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	var runs []protocol.CellState
+	for u := range 1500 {
+		runs = append(runs, protocol.CellState{Task: u, Failed: u == 7, NotRun: u == 8})
+	}
+	check("r 1498/3000 !1", 1, runs...)
+	check("r 1498/3000 !1", 1, runs...)
+	check("r 1499/3000 !1", 1, protocol.CellState{Task: 1600})
+	check("r 1500/3000", 2, protocol.CellState{Task: 0}, protocol.CellState{Task: 99})
+	check("r 1500/3000", 1, runs[7])
+}

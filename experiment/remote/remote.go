@@ -1,0 +1,115 @@
+// Package remote reads experiments from a cluster over HTTP.
+package remote
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/state"
+	"github.com/coppice-ldl/coppice/experiment/submission"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// Options say what is read of an experiment, and how commands that train a failed run alone find their data.
+type Options struct {
+	StatesOnly bool     // no values are read, but how each run has ended
+	Spec       string   // the file of the spec; empty: it is not known
+	Flags      []string // name the cluster in a command
+}
+
+// Experiment is what a cluster has of an experiment so far.
+type Experiment struct {
+	Table  *result.Table
+	Layout *experiment.Layout // of the last submission
+	State  protocol.JobState
+	Notes  []string // about runs that have ended and are not in the table
+}
+
+// Read reads an experiment in the layout of its last submission. The error is submission.ErrNone if the cluster does not have
+// the experiment.
+func Read(ctx context.Context, cl *client.Client, name string, o Options) (*Experiment, error) {
+	e, err := submission.Read(ctx, source{cl}, name)
+	if err != nil {
+		return nil, err
+	}
+	l, err := e.Layout(ctx)
+	if err != nil {
+		return nil, err
+	}
+	read := e.Table
+	if o.StatesOnly {
+		read = e.States
+	}
+	t, leftOut, err := read(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	var jobs []state.Job
+	for _, j := range slices.Backward(e.Jobs) {
+		jobs = append(jobs, state.Job{JobInfo: j.JobInfo})
+	}
+	if experiment.Count(t).Failed > 0 {
+		list, err := cl.Datasets(ctx)
+		if err != nil {
+			return nil, err
+		}
+		digests := make(map[string]string)
+		for i := range list {
+			digests[list[i].Name] = list[i].Digest
+		}
+		sets := e.Sets(t, func(name string) string { return digests[name] })
+		l.AddCommands(t, experiment.Sources{Sets: sets, Flags: o.Flags, File: func(path string) string { return fileOf(t, o.Spec, path) }})
+	}
+	return &Experiment{t, l, state.Of(jobs).State, experiment.LeftOutNote(leftOut)}, nil
+}
+
+// fileOf returns the path of a file of a spec as a command names it, or an empty text if it is not known. The spec is known
+// by its file, or the folder of its data from the submission.
+func fileOf(t *result.Table, spec, path string) string {
+	switch {
+	case filepath.IsAbs(path):
+	case t.Spec != nil && t.Spec.Data != "":
+		path = filepath.Join(t.Spec.Data, path)
+	case spec != "":
+		path = filepath.Join(filepath.Dir(spec), path)
+	default:
+		return ""
+	}
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return experiment.ShownPath(path)
+}
+
+// source reads what a cluster has.
+type source struct{ *client.Client }
+
+// ExperimentJobs implements submission.Source.
+func (s source) ExperimentJobs(ctx context.Context, experiment string) ([]protocol.JobInfo, error) {
+	list, err := s.ListJobs(ctx, protocol.JobQuery{Experiment: experiment, Sort: "submitted", Full: true})
+	if err != nil {
+		return nil, err
+	}
+	return list.Jobs, nil
+}
+
+// Outcomes implements submission.Source.
+func (s source) Outcomes(ctx context.Context, job uint64, records bool, take func(protocol.CellOutcome) error) error {
+	return s.Experiments().Outcomes(ctx, job, records, take)
+}
+
+// RunStates implements submission.Source.
+func (s source) RunStates(ctx context.Context, job uint64, take func(protocol.CellState) error) error {
+	return s.Experiments().States(ctx, job, 0, math.MaxInt32, take)
+}
+
+// ReadBlob implements submission.Source.
+func (s source) ReadBlob(ctx context.Context, digest string) ([]byte, error) {
+	return s.Blob(ctx, digest)
+}
