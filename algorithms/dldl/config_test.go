@@ -12,7 +12,7 @@ import (
 // convolutions have the same course at any number.
 func TestManySamples(t *testing.T) {
 	resolve := func(rows int, given param.Values) *Config {
-		m := &dataset.Manifest{Rows: rows, Features: 64, Labels: 6, NonZeros: int64(rows) * 64, Shape: dataset.Shape{1, 8, 8}}
+		m := &dataset.Manifest{Rows: rows, Features: 64, Labels: 6, NonZeros: int64(rows) * 64, Shape: dataset.Shape{Channels: 1, Height: 8, Width: 8}}
 		r, err := New().Resolve(given, m)
 		if err != nil {
 			t.Fatal(err)

@@ -50,8 +50,8 @@ func (k *kernel) NewScratch() any {
 }
 
 // Derive implements round.ReduceKernel.
-func (k *kernel) Derive(u round.Task, d *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
-	return k.shared.Derive(u, d), nil
+func (k *kernel) Derive(u round.Task, d *dataset.Data, _ round.Vars, scratch any) (round.Derived, error) {
+	return k.shared.Derive(u, d, scratch.(*maxent.Scratch)), nil
 }
 
 // Gather implements round.GatherKernel.

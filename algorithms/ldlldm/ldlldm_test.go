@@ -68,18 +68,18 @@ func problem(t testing.TB, o dataset.GenerateOptions) (*dataset.Manifest, []*dat
 // round.
 func TestGoldenDigests(t *testing.T) {
 	want := map[string]string{
-		"paper":             "89fa581df8c8abd47a4d1e25b807e289c2e1250ef5fb6185a903e8e0c599c92f",
-		"auto":              "51e008bdfd533c122f8b3db8eb13237b38ec74cb701df7ac1a36868e52a94012",
-		"path":              "5f6a791872cc8dc150fc4f787ca9afe352db9cef0917caca35ae4d988cc68b7d",
-		"path sparse":       "d64d6ab55615686397b7fdeca0772a6e532488cc85ac2f49c89ab3bf4622ebd7",
-		"fixed":             "07d8724969dde705baec03b6a0da5780174b6c06609f86f8933f727af751aaf0",
-		"path alone":        "2ef45a2a99fdb26e76fcfaed3d325805d4f1ee777fb377be5adddf9591f791f5",
-		"path alone sparse": "db9f5709abe1bf1992851bc6a1eec645a5ea9015e1b5cff5a41501e38dd9e673",
-		"raw":               "0fece2b68460e36cde98072761a0d2d7ae94670f52f8b4b0d73da3f0da21c10c",
-		"paper sparse":      "293cde4767bd016f808f4ab46425ad9b3ef1ba9542b21f43c9c40446e20b5246",
-		"auto sparse":       "bd18b457fefc9848ef780330e029f626e71c0df1bb498c0e1ac34d945dc95176",
-		"fixed sparse":      "5fd7aa7879649d0ef2a3b84c427f3009c40856d8596ed1dfa9fbcc0767427fdd",
-		"raw sparse":        "5e7f91a1c1318a281a5b910a0843c2b9ba0f37283686360fa1689f410b217b93",
+		"paper":             "2ade82abfec0ef1ce8ed0137f51fe0ed69db615633af4ed5e117f49edf4b817a",
+		"auto":              "08b9370d60ab98d6c479040ac64b22d8732db706b5db31de8d2cf3bfd4d2d03f",
+		"path":              "0ab9931cea1af08373dc0dee86f6d68728e957f32a24a86e6188839e8ec521f1",
+		"path sparse":       "1b6649c9066c48c7932d73a46aa0b007371cb38fc7fd65a1e75a83f4953d8a98",
+		"fixed":             "b25d168cce0bd70a34170071d9bb1281c44c544e2fe05d258306b280ae39a3a1",
+		"path alone":        "7fdb5e1b10c7225a6723ccc68e6ead70d3265f65a23866e225ec3cd6d5267339",
+		"path alone sparse": "a64a3fdeb33763c3cc21da1d41ebffd03b0958e7abb98d7f8ee7eda9b8d3126c",
+		"raw":               "7be7d664fc300aa65736da5605728c88aeb9f815ac4db7ad360dcd97e1d00626",
+		"paper sparse":      "24e0c2fd744d998c149a65fed131e96948b6a8b0ae155adc5f986ccc69ae2bec",
+		"auto sparse":       "ed2d1997494f38e1fbab5c19d1c44bf69ffbdc585d1ab2b32c03ffc6b2e30a80",
+		"fixed sparse":      "c2b23ad2702f7ee3797886f984e85ccf7430c3da7146cf9688dd5a4647550238",
+		"raw sparse":        "df2828bfff14fc5af51b50c6339ef9f001452da3eab4710353448196588e7b7f",
 	}
 	for _, o := range []dataset.GenerateOptions{{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2}, {Rows: 200, Features: 40, Labels: 4, Density: 0.1, Seed: 2}} {
 		m, shards := problem(t, o)
@@ -119,6 +119,7 @@ func TestRefit(t *testing.T) {
 type twin struct {
 	c       *Config
 	x, d    [][]float64
+	share   [][]float64 // degrees that sum to 1
 	cluster []int
 	z       [][][]float64 // Z⁰, then Z^g
 }
@@ -135,7 +136,9 @@ func newTwin(t *testing.T, c *Config, d *dataset.Data, centres []float64) *twin 
 		for _, v := range rows.Label(int(ref.Pos)) {
 			label = append(label, float64(v))
 		}
-		w.x, w.d = append(w.x, append(x, 1)), append(w.d, label)
+		share := make([]float64, len(label))
+		maxent.Degrees(share, rows.Label(int(ref.Pos)))
+		w.x, w.d, w.share = append(w.x, append(x, 1)), append(w.d, label), append(w.share, share)
 		w.cluster = append(w.cluster, w.nearest(centres, label))
 	}
 	for g := -1; g < c.Clusters; g++ {
@@ -231,7 +234,7 @@ func (w *twin) loss(weights []float64) float64 {
 		}
 		for c := range p {
 			p[c] /= total
-			if d := w.d[i][c]; d > 0 {
+			if d := w.share[i][c]; d > 0 {
 				sum += d * math.Log(d/p[c])
 			}
 		}

@@ -59,8 +59,8 @@ type kernel struct{ shared maxent.Kernel }
 func (k *kernel) NewScratch() any { return k.shared.NewScratch(nil) }
 
 // Derive implements round.ReduceKernel.
-func (k *kernel) Derive(u round.Task, d *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
-	return k.shared.Derive(u, d), nil
+func (k *kernel) Derive(u round.Task, d *dataset.Data, _ round.Vars, scratch any) (round.Derived, error) {
+	return k.shared.Derive(u, d, scratch.(*maxent.Scratch)), nil
 }
 
 // Run implements round.ReduceKernel.

@@ -65,20 +65,20 @@ func train(t testing.TB, m *dataset.Manifest, shards []*dataset.Rows, given para
 // round. The searches of these jobs take more than one trial here and there.
 func TestGoldenDigests(t *testing.T) {
 	want := map[string]string{
-		"paper":             "6505aff929b438f9f6b9d7759ebd9a208c75014543c33b7177b174bf7b98f6b5",
-		"auto":              "c825bda3c7f8c8a3c542138a8d3825ba8027fa51c331b0b1c1b7469b00511803",
-		"path":              "0b4b051ca9ba904ed3a9f8d6129fb19ffe0ddf3533a76c29fbcff10ef2d3b7d7",
-		"path sparse":       "9a76219632e6aa5232fbc903c60bad23f96d5f569235e9d6f8e8c5161580c8d2",
-		"fixed":             "ee792484d0b3d99ba835dfc1a2d6adeb6001be732fa79e8dbc3fe57dbf0c5ffa",
-		"path alone":        "5a0f04660ac9a83ee021c82d7d4c1c722e952b964711b75552573ef7dbf64a7e",
-		"path alone sparse": "f2b0bf5fead901254cef7b4f95b05b98602bf5a852e7c56c7083e49fa91a549d",
-		"minmax":            "6eb0dc3edaa5b0934e45668a04e7a6aa4b0a4d4a9cafb6967303ed9520a42c8c",
-		"long":              "16ceab0b1c44c82a3153c8e0f8b562145663e4409c3ed2bcdd24a64ab302b802",
-		"paper sparse":      "91ce5dfa83af3e9fb0b00caefad0093addb58cfa8e16a0dd7438f7affa6fd74b",
-		"auto sparse":       "746e4c5a6cecc46fed05e620fc4765863fdeba35bc529bb6ebf77f7700fd2d8b",
-		"fixed sparse":      "c3b9dedb706348da00ab3407b888c23db5c6563b6d4df513c7a79b3cbe9c6827",
-		"minmax sparse":     "7da6b821180959224d245f65db32cbc90540df70c8fc187f26a1e88a2c2921b8",
-		"long sparse":       "81d7d1622fbae8fff440033366f40ece6cf599014f61d46eab8b26c5089da0c4",
+		"paper":             "2f150bcd8924ec6e5f89c6ae99e10bd889c222bdfe00e9259ee996e799846b09",
+		"auto":              "7dd86a6dcc1d680c388d75b424b661d9b46d0a1b890b901d94026e15f6eb7de5",
+		"path":              "d4c665822a7b6576cd683cdab9f92951d5ecee47428e51789d3625df616ded12",
+		"path sparse":       "f1d1518bb5c48ae3334eb39e6500e0f084b299b44a868ff5b328a5c7a61e0ff5",
+		"fixed":             "4b52764c95b87efbdc81deb531c8e9e505aef90dad38b76b7fdcdc457e131d40",
+		"path alone":        "1d99ef64586a1bd5af53fb299fd8bc3d1532faa16d6b9574dae86c05fb371ca3",
+		"path alone sparse": "5cd8d2fcb359d12f100dc793aa847c742d9cec8e454a19818ef1e42bbd56856f",
+		"minmax":            "5fa5cf6af6d4439ceb1f1a642401d7b64e41039fdc05dcfd0d3b7e5b28ba699f",
+		"long":              "d6a706496ff83fe692943af2276fe46fb0130b68642abe07b67c187b4d9676d8",
+		"paper sparse":      "1135588f1b22f8f72b0f8f6e401d404ca3ed0f6db5f12d40629890901e4a56a2",
+		"auto sparse":       "cbeb78141b629473b498ed3627eaf6e03760434534dedd3fa9416b9afb9aa00c",
+		"fixed sparse":      "c187df46cefc8b2c779db844ad4ee55a92ae18b2fc274a44f8504b36bb248fcb",
+		"minmax sparse":     "40aa1f7054ff744b8bc18fada117fd42df9bd19e004d2f22210e34d9a339f05a",
+		"long sparse":       "e3b56552bc2d372c1e1bfc8d50cb5da5d77c68415d17cf83c9595c49d492e284",
 	}
 	for _, density := range []float64{1, 0.1} {
 		m, shards := problem(t, density)

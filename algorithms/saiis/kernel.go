@@ -50,8 +50,8 @@ func (k *kernel) NewScratch() any {
 }
 
 // Derive implements round.ReduceKernel.
-func (k *kernel) Derive(u round.Task, d *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
-	return k.shared.Derive(u, d), nil
+func (k *kernel) Derive(u round.Task, d *dataset.Data, _ round.Vars, working any) (round.Derived, error) {
+	return k.shared.Derive(u, d, working.(*scratch).shared), nil
 }
 
 // Run implements round.ReduceKernel.
@@ -61,7 +61,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	s.inputs.begin(scaling.Find(v), k.bias)
 	switch unit := &s.shared.Unit; u.Op {
 	case opKnown:
-		k.know(dst.F64, unit, d, &s.inputs)
+		k.know(dst.F64, unit, d, s)
 	case fullbatch.OpEvaluate:
 		k.evaluate(dst, unit, d, v, derived, s)
 	default:
@@ -73,17 +73,17 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 }
 
 // know sums the unit's rows as known tells.
-func (k *kernel) know(sums []float64, u *round.Task, d *dataset.Data, in *inputs) {
-	to := k.known(sums)
+func (k *kernel) know(sums []float64, u *round.Task, d *dataset.Data, s *scratch) {
+	to, in, degrees := k.known(sums), &s.inputs, s.factors[:k.labels]
 	for _, ref := range u.Rows(d) {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
-		label := rows.Label(pos)
+		maxent.Degrees(degrees, rows.Label(pos))
 		in.read(rows, pos)
 		for i, column := range in.columns {
 			x := in.x[i]
 			to.absolute[column] += math.Abs(x)
-			for c, degree := range label {
-				to.expected[int(column)*k.labels+c] += float64(x * float64(degree))
+			for c, degree := range degrees {
+				to.expected[int(column)*k.labels+c] += float64(x * degree)
 			}
 		}
 		to.greatest[u.ID] = max(to.greatest[u.ID], in.sum)

@@ -59,12 +59,12 @@ func job(t testing.TB, a algorithms.Algorithm, m *dataset.Manifest, shards []*da
 // TestGoldenDigests pins the bits of small jobs, on one lane and on many, and cut after every round.
 func TestGoldenDigests(t *testing.T) {
 	want := map[string]string{
-		"paper":         "7c2f4bf2bc084f58570f66fbbc22871e2716f0b044129b8c92a12ed3ce8dc017",
-		"auto":          "88bfc1c4e3daa6de2806f012a1caabae22ccc3f391734460517cf9f6d06cef92",
-		"minmax":        "3a780cbe8e13b673ab2e40e15ad70efc655cd8bb95800a040544beaf267a6417",
-		"paper sparse":  "e2569970b4645fc8831ca65c0f623efe0308b83dc133ebd325408d81d87e61ba",
-		"auto sparse":   "6cd3995cf5d32f70cd2311cfb87b864e942b7d4b427a0b02ab617c9105b24fc9",
-		"minmax sparse": "7b576f0d7fecc85f382b373311d4cc2187a291ffda59d5b54f33e9ce4bd4ada3",
+		"paper":         "f02271fb063d53a7fd6a14e58abe178df6e0e810c05829e3689e642184d8a8a1",
+		"auto":          "536a26f6f21f4d0942195d9045b8994773055321e533d340fd321ed62e5e552e",
+		"minmax":        "d87e5a38c56b8bc11d6368ec1f95323a55e3e8cad01677ccb57715f25df11e0e",
+		"paper sparse":  "9fc05eaa831a9d61904d0651a581a721feeec62ae03f040902aa56eec4b28f3a",
+		"auto sparse":   "6b17eec809b549e831c90005836592e02686d75fadcd303225bcf9081e2a2db8",
+		"minmax sparse": "8883f19d0cced43cb37a42e0bfecd308e356d81161185475e75511ff2cd1b4e8",
 	}
 	for _, density := range []float64{1, 0.1} {
 		m, shards := problem(t, density)

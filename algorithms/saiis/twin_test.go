@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fullbatch"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -35,10 +36,8 @@ func newTwin(d *dataset.Data, c *Config) *twin {
 				x[column] = float64(v)
 			}
 		}
-		var label []float64
-		for _, v := range rows.Label(pos) {
-			label = append(label, float64(v))
-		}
+		label := make([]float64, d.Manifest.Labels)
+		maxent.Degrees(label, rows.Label(pos))
 		w.x, w.d = append(w.x, x), append(w.d, label)
 	}
 	if c.Scaling == scaling.Standard {

@@ -120,3 +120,29 @@ func addSparseProduct64AVX2(dst *float64, n int, spans *Span, rows int, a *float
 
 //go:noescape
 func addSparseProductT64AVX2(m *float64, n int, spans *Span, rows int, a *float32, index *uint32, x *float64, limit int) bool
+
+// rowblock.go
+
+//go:noescape
+func scoreRowsAVX2(dst *float64, x *float32, at *int, groups, k int, packed *float64, n int, offsets *float64, vectors int)
+
+//go:noescape
+func scoreRowsAVX512(dst *float64, x *float32, at *int, groups, k int, packed *float64, n int, offsets *float64, vectors int)
+
+//go:noescape
+func addRowOutersAVX2(sums *float64, stride int, x *float32, at *int, rows, k int, p *float64, n int)
+
+//go:noescape
+func addRowOutersAVX512(sums *float64, stride int, x *float32, at *int, rows, k int, p *float64, n int)
+
+//go:noescape
+func softmaxAVX2(v *float64, n, rows int, totals, most, sum *float64)
+
+//go:noescape
+func softmaxAVX512(v *float64, n, rows int, totals, most, sum *float64)
+
+//go:noescape
+func scoreEntriesAVX2(dst *float64, spans *Span, rows int, a *float32, index *uint32, m *float64, limit, n, width int, offsets *float64) bool
+
+//go:noescape
+func addEntryOutersAVX2(m *float64, spans *Span, rows int, a *float32, index *uint32, p *float64, limit, n, width int) bool

@@ -67,6 +67,27 @@ func addSparseProductT64AVX2(m *float64, n int, spans *Span, rows int, a *float3
 	panic(noVectors)
 }
 
+func scoreRowsAVX2(dst *float64, x *float32, at *int, groups, k int, packed *float64, n int, offsets *float64, vectors int) {
+	panic(noVectors)
+}
+func scoreRowsAVX512(dst *float64, x *float32, at *int, groups, k int, packed *float64, n int, offsets *float64, vectors int) {
+	panic(noVectors)
+}
+func addRowOutersAVX2(sums *float64, stride int, x *float32, at *int, rows, k int, p *float64, n int) {
+	panic(noVectors)
+}
+func addRowOutersAVX512(sums *float64, stride int, x *float32, at *int, rows, k int, p *float64, n int) {
+	panic(noVectors)
+}
+func scoreEntriesAVX2(dst *float64, spans *Span, rows int, a *float32, index *uint32, m *float64, limit, n, width int, offsets *float64) bool {
+	panic(noVectors)
+}
+func addEntryOutersAVX2(m *float64, spans *Span, rows int, a *float32, index *uint32, p *float64, limit, n, width int) bool {
+	panic(noVectors)
+}
+func softmaxAVX2(v *float64, n, rows int, totals, most, sum *float64)   { panic(noVectors) }
+func softmaxAVX512(v *float64, n, rows int, totals, most, sum *float64) { panic(noVectors) }
+
 // addProduct takes the portable loops for all. The others do nothing, and say so.
 
 func addProduct(dst, a, b []float32, m, k, n, ai, at int) { addProductGo(dst, a, b, m, k, n, ai, at) }

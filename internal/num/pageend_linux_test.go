@@ -34,6 +34,10 @@ func TestPageEnd(t *testing.T) {
 				stride := (k + 7) / 8 * 8
 				wide, narrow := atPageEnd[float64](t, m*stride), atPageEnd[float32](t, n*stride)
 				AddProduct64T(atPageEnd[float64](t, m*n), wide, narrow, k, stride, narrow, new(Tile))
+				packed, at := atPageEnd[float64](t, PackedLen(k, n)), []int{0, (m - 1) * k}
+				ScoreRows(atPageEnd[float64](t, ScoreValues(n)), a, at, k, packed, n)
+				AddRowOuters(atPageEnd[float64](t, n*stride), stride, a, at, k, atPageEnd[float64](t, n*BlockRows), n)
+				Softmax(atPageEnd[float64](t, n*BlockRows), n, k%BlockRows, atPageEnd[float64](t, n*TotalLanes), new(SoftmaxRows))
 				Transpose64(atPageEnd[float64](t, m*n), atPageEnd[float64](t, m*n), n)
 			}
 			x, y, z := atPageEnd[float32](t, n), atPageEnd[float32](t, n), atPageEnd[float32](t, n)
@@ -50,6 +54,8 @@ func TestPageEnd(t *testing.T) {
 			AddRows64(atPageEnd[float64](t, n), rows, columns)
 			SquaresAt(atPageEnd[float64](t, 2), atPageEnd[float64](t, n), atPageEnd[float64](t, n), rows, columns)
 			Below(atPageEnd[float32](t, n), atPageEnd[uint32](t, n), v, 0, 0)
+			AddEntryOuters(atPageEnd[float64](t, m*n), two, entries, columns, atPageEnd[float64](t, n*BlockRows), n)
+			ScoreEntries(atPageEnd[float64](t, n*BlockRows), two, entries, columns, atPageEnd[float64](t, m*n), atPageEnd[float64](t, n), n)
 			Quotients(atPageEnd[float64](t, m*n), v, rows, rows, 1)
 		}
 	}

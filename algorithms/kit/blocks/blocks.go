@@ -35,6 +35,14 @@ func Next(refs []dataset.RowRef, shard func(uint32) *dataset.Rows) Block {
 // Label returns the label distribution of row i of the block.
 func (b *Block) Label(i int) []float32 { return b.Rows.Label(int(b.Refs[i].Pos)) }
 
+// Spans returns the spans of the entries of the block's rows, which are sparse, in the memory of dst.
+func (b *Block) Spans(dst *[MaxRows]num.Span) []num.Span {
+	for i, ref := range b.Refs {
+		dst[i] = num.Span{From: b.Rows.Start[ref.Pos], To: b.Rows.Start[ref.Pos+1]}
+	}
+	return dst[:len(b.Refs)]
+}
+
 // Space is the memory in which blocks are multiplied. The zero value is ready.
 type Space struct {
 	spans [MaxRows]num.Span
@@ -45,7 +53,7 @@ type Space struct {
 // ascending features.
 func (s *Space) AddProduct(dst []float64, b *Block, m []float64, n int) {
 	if b.Rows.Sparse {
-		num.AddSparseProduct64(dst, s.entries(b), b.Rows.X, b.Rows.Index, m, n)
+		num.AddSparseProduct64(dst, b.Spans(&s.spans), b.Rows.X, b.Rows.Index, m, n)
 		return
 	}
 	to, features := linalg.Of(dst, len(b.Refs), n), len(m)/n
@@ -59,7 +67,7 @@ func (s *Space) AddProduct(dst []float64, b *Block, m []float64, n int) {
 // AddProduct has just had. Each element is one chain over ascending rows.
 func (s *Space) AddProductT(sums []float64, b *Block, x []float64, n int) {
 	if b.Rows.Sparse {
-		num.AddSparseProductT64(sums, s.entries(b), b.Rows.X, b.Rows.Index, x, n)
+		num.AddSparseProductT64(sums, b.Spans(&s.spans), b.Rows.X, b.Rows.Index, x, n)
 		return
 	}
 	right, features := linalg.Of(x, len(b.Refs), n), len(sums)/n
@@ -84,12 +92,4 @@ func (s *Space) part(b *Block, from, to int) linalg.Matrix {
 		}
 	}
 	return linalg.Of(s.dense, len(b.Refs), n)
-}
-
-// entries returns where the entries of sparse rows stand.
-func (s *Space) entries(b *Block) []num.Span {
-	for i, ref := range b.Refs {
-		s.spans[i] = num.Span{From: b.Rows.Start[ref.Pos], To: b.Rows.Start[ref.Pos+1]}
-	}
-	return s.spans[:len(b.Refs)]
 }

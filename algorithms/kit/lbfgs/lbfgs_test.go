@@ -267,3 +267,33 @@ func BenchmarkDirection(b *testing.B) {
 		h.direction(x, g1)
 	}
 }
+
+// TestFirstStep: the first step is 1 long, also after RestartAt, however small the gradient. After Restart it is no longer
+// than the gradient.
+func TestFirstStep(t *testing.T) {
+	const small = 1e-2
+	f := func(g, x []float64) float64 {
+		g[0], g[1] = small*(x[0]-3), 2*small*x[1]
+		return small * ((x[0]-3)*(x[0]-3)/2 + x[1]*x[1])
+	}
+	m := New([]float64{0, 1}, Options{})
+	step := func() float64 {
+		g, x := make([]float64, 2), slices.Clone(m.Point())
+		m.Tell(f(g, x), g)
+		return math.Hypot(m.Point()[0]-x[0], m.Point()[1]-x[1])
+	}
+	first := step()
+	for m.Iterations() < 2 {
+		step()
+	}
+	m.RestartAt([]float64{0, 1}, Options{})
+	again := step()
+	for m.Iterations() < 2 {
+		step()
+	}
+	m.Restart(Options{})
+	warm := step()
+	if math.Abs(first-1) > 1e-12 || again != first || warm > math.Sqrt2*m.Slope() {
+		t.Errorf("first steps are %v, %v and %v long, the gradient is %v", first, again, warm, m.Slope())
+	}
+}

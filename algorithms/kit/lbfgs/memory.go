@@ -9,7 +9,7 @@ type memory struct {
 	next  int       // where the next pair goes, in a ring
 	s, y  []float64 // pairs×n
 	rho   []float64 // pairs: 1 / sᵀy
-	scale float64   // sᵀy / yᵀy of the newest pair: the first guess of the inverse Hessian
+	scale float64   // sᵀy / yᵀy of the newest pair, the first guess of the inverse Hessian; 0 before the first pair
 }
 
 func newMemory(n int) memory {

@@ -73,14 +73,17 @@ func New(start []float64, o Options) *Minimiser {
 	return m
 }
 
-// Restart begins again at Best, for another function, and forgets all else.
-func (m *Minimiser) Restart(o Options) { m.RestartAt(m.x, o) }
-
 // RestartAt begins again at a point, which it copies, for another function, and forgets all else.
 func (m *Minimiser) RestartAt(start []float64, o Options) {
-	m.memory.forget()
 	copy(m.x, start)
-	copy(m.point, start)
+	m.memory.scale = 0
+	m.Restart(o)
+}
+
+// Restart begins again at Best, for a similar function, and forgets all else. The first step is no longer than the gradient.
+func (m *Minimiser) Restart(o Options) {
+	m.memory.forget()
+	copy(m.point, m.x)
 	m.options, m.begun, m.restarted, m.reason = o, false, false, Running
 	m.iterations, m.evaluations = 0, 0
 }
@@ -179,8 +182,8 @@ func (m *Minimiser) restart() {
 	m.descend()
 }
 
-// descend begins a search along the direction of the method; the first step is 1, or at most
-// 1 long where nothing is remembered yet.
+// descend begins a search along the direction of the method, with the step 1. If nothing is remembered, the direction is
+// the negative gradient. The first step of all is then 1 long, and a later one at most 1 long.
 func (m *Minimiser) descend() {
 	m.memory.direction(m.direction, m.g)
 	slope := num.Dot64(m.g, m.direction)
@@ -190,7 +193,10 @@ func (m *Minimiser) descend() {
 	}
 	step := 1.0
 	if m.memory.count == 0 {
-		step = min(1, 1/math.Sqrt(num.Dot64(m.g, m.g)))
+		step = 1 / math.Sqrt(num.Dot64(m.g, m.g))
+		if m.memory.scale > 0 {
+			step = min(1, step)
+		}
 	}
 	m.search.begin(m.f, slope, step)
 	m.aim()

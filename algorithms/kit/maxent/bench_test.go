@@ -12,11 +12,12 @@ import (
 )
 
 // BenchmarkEvaluation is an evaluation of sparse rows in the shape of the set Movie, and of dense rows in
-// that of SJAFFE.
+// that of SJAFFE and of a large set.
 func BenchmarkEvaluation(b *testing.B) {
 	for _, o := range []dataset.GenerateOptions{
 		{Rows: 7755, Features: 1869, Labels: 5, Density: 0.0115, Seed: 1},
 		{Rows: 213, Features: 243, Labels: 6, Density: 1, Seed: 1},
+		{Rows: 475000, Features: 50, Labels: 10, Density: 1, Seed: 1},
 	} {
 		b.Run(fmt.Sprintf("rows=%d,features=%d,labels=%d", o.Rows, o.Features, o.Labels), func(b *testing.B) {
 			src, err := dataset.Generate(o)
@@ -28,7 +29,7 @@ func BenchmarkEvaluation(b *testing.B) {
 			k := &Kernel{m.Features, m.Labels}
 			s := k.NewScratch(nil)
 			u := round.Task{Of: 1, Op: fullbatch.OpEvaluate, Roles: dataset.Train}
-			derived := k.Derive(u, d)
+			derived := k.Derive(u, d, s)
 			var part round.Partial
 			part.Reset(round.Shape{F64: fullbatch.SumsAt + Evaluation(m.Features, m.Labels)})
 			vars := round.Vars{{ID: varWeights, Data: num.Bytes64(make([]float64, Evaluation(m.Features, m.Labels)))}}

@@ -32,15 +32,22 @@ type Scratch struct {
 	Terms Terms      // nil: none
 	Unit  round.Task // of the caller: a copy that stays where it is
 
-	space     space
-	residuals []float64               // MaxRows×labels
-	mass      [blocks.MaxRows]float64 // sums of the rows' degrees
-	scaling   scaling.Scratch
+	space   space
+	version uint64 // of the weights that space has
+	read    bool   // it has some
+	block   blocks.Block
+	known   known     // of a unit without a derived value
+	slopes  []float64 // MaxRows×labels: derivatives of the terms
+	scaling scaling.Scratch
 }
 
 // NewScratch makes the working memory of a lane; terms may be nil.
 func (k *Kernel) NewScratch(terms Terms) *Scratch {
-	return &Scratch{Terms: terms, space: newSpace(k.Labels), residuals: make([]float64, blocks.MaxRows*k.Labels)}
+	s := &Scratch{Terms: terms, space: newSpace(k.Features, k.Labels)}
+	if terms != nil {
+		s.slopes = make([]float64, blocks.MaxRows*k.Labels)
+	}
+	return s
 }
 
 // Evaluation is the number of values that an evaluation sums beside the rows and their losses,
@@ -48,183 +55,166 @@ func (k *Kernel) NewScratch(terms Terms) *Scratch {
 func Evaluation(features, labels int) int { return (features + 1) * labels }
 
 // Run computes a unit of an evaluation, of a validation or of the scaling; it reports false, and
-// does nothing, where the round is the algorithm's own.
+// does nothing, if the round is the algorithm's own.
 func (k *Kernel) Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s *Scratch) bool {
 	if scaling.Run(dst, u, d, v, &s.scaling) {
 		return true
 	}
 	switch u.Op {
 	case fullbatch.OpEvaluate:
-		s.begin(v)
-		k.evaluate(dst, u, d, Weights(v), s)
-		dst.F64[1] += negentropyOf(derived, u, d)
+		if s.Terms != nil {
+			s.Terms.Begin(v)
+		}
+		k.evaluate(dst, u, d, v, derived, s)
 	case gradient.OpValidate:
-		k.validate(dst, u, d, Weights(v), s)
+		k.EachRow(dst, u, d, v, derived, s, nil)
 	default:
 		return false
 	}
 	return true
 }
 
-// EachRow calls do with each row of a unit and its prediction p (labels), times the sum of the row's
-// degrees, which is 1 up to rounding: p - d are then the derivatives of the row's loss by its
-// scores. F64 gets the number of rows and the sum of their K-L divergences.
+// EachRow calls do, if not nil, with each row of a unit and its prediction p (labels). F64 gets the number of rows and the
+// sum of their K-L divergences.
 func (k *Kernel) EachRow(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s *Scratch, do func(rows *dataset.Rows, pos int, p []float64)) {
-	refs, weights := u.Rows(d), Weights(v)
-	dst.F64[0] = float64(len(refs))
-	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
-	for len(refs) > 0 {
-		b := blocks.Next(refs, shard)
-		refs = refs[len(b.Refs):]
-		scores := s.space.score(&b, weights)
-		dst.F64[1] += s.crossEntropy(scores, &b)
-		for i, ref := range b.Refs {
-			p, share := scores[i*k.Labels:][:k.Labels], s.mass[i]*s.space.shares[i]
-			for c := range p {
-				p[c] *= share
-			}
-			do(b.Rows, int(ref.Pos), p)
+	dst.F64[0] = float64(len(u.Rows(d)))
+	dst.F64[1] = k.eachBlock(u, d, v, k.knownOf(u, d, derived, s), s, func(b *blocks.Block) {
+		if do == nil {
+			return
 		}
+		p := s.space.rows(b)
+		for i, ref := range b.Refs {
+			do(b.Rows, int(ref.Pos), p[i*k.Labels:][:k.Labels])
+		}
+	})
+}
+
+// eachBlock calls do with each block of a unit's rows, with its predictions in s.space.values, and returns the sum
+// of the rows' K-L divergences: Σ ln Σ exp(s_c) - Σ d_c s_c + Σ d ln d. The second sum is linear in the weights:
+// it follows from what is known.
+func (k *Kernel) eachBlock(u *round.Task, d *dataset.Data, v round.Vars, known *known, s *Scratch, do func(b *blocks.Block)) float64 {
+	weights, version := Weights(v), v.Version(varWeights)
+	s.space.read(weights, s.read && s.version == version)
+	s.read, s.version = true, version
+	s.space.begin()
+	loss := 0.0
+	for refs := u.Rows(d); len(refs) > 0; {
+		s.block = blocks.Next(refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) })
+		refs = refs[len(s.block.Refs):]
+		loss += s.space.predict(&s.block)
+		do(&s.block)
 	}
-	dst.F64[1] += negentropyOf(derived, u, d)
+	return loss - num.Dot64(weights, known.sums) + known.negentropy
 }
 
 // Weights returns the effective weights that a round carries.
 func Weights(v round.Vars) []float64 { return num.Float64s(v.Get(varWeights)) }
 
-func (s *Scratch) begin(v round.Vars) {
-	if s.Terms != nil {
-		s.Terms.Begin(v)
-	}
-}
-
-// negentropy is Σ d ln d over the labels of a unit's rows: the part of the K-L divergence that no
-// weights change.
-type negentropy struct {
+// known is what the labels of a unit's rows tell, whatever the weights: Σ x dᵀ and Σ d, as Evaluation counts them, and
+// Σ d ln d. The degrees of a row, which sum to 1 up to the rounding of float32, are divided by their sum, so
+// that predictions less degrees are the derivatives of the losses.
+type known struct {
 	round.Unpooled
-	sum float64
+	sums       []float64
+	negentropy float64
 }
 
 // Bytes implements round.Derived.
-func (*negentropy) Bytes() int { return 64 }
+func (x *known) Bytes() int { return 8*len(x.sums) + 64 }
 
 // Derive implements round.ReduceKernel for evaluations.
-func (k *Kernel) Derive(u round.Task, d *dataset.Data) round.Derived {
-	if !u.TryReserve((*negentropy)(nil).Bytes()) {
+func (k *Kernel) Derive(u round.Task, d *dataset.Data, s *Scratch) round.Derived {
+	n := Evaluation(k.Features, k.Labels)
+	if !u.TryReserve(8*n + 64) {
 		return nil
 	}
-	return &negentropy{sum: labelNegentropy(&u, d)}
+	x := &known{sums: make([]float64, n)}
+	s.Unit = u
+	k.know(x, &s.Unit, d, s)
+	return x
 }
 
-// negentropyOf returns Σ d ln d of a unit's rows, which derived has where there was room for it.
-func negentropyOf(derived round.Derived, u *round.Task, d *dataset.Data) float64 {
-	if known, ok := derived.(*negentropy); ok {
-		return known.sum
+// knownOf returns what is known of a unit. derived has it if there was room for it.
+func (k *Kernel) knownOf(u *round.Task, d *dataset.Data, derived round.Derived, s *Scratch) *known {
+	if x, ok := derived.(*known); ok {
+		return x
 	}
-	return labelNegentropy(u, d)
+	s.known.sums = resized(s.known.sums, Evaluation(k.Features, k.Labels))
+	clear(s.known.sums)
+	k.know(&s.known, u, d, s)
+	return &s.known
 }
 
-func labelNegentropy(u *round.Task, d *dataset.Data) (sum float64) {
-	for _, ref := range u.Rows(d) {
-		sum += rowNegentropy(d.Shard(int(ref.Shard)).Label(int(ref.Pos)))
-	}
-	return sum
-}
-
-func rowNegentropy(label []float32) (sum float64) {
-	for _, x := range label {
-		if x > 0 {
-			sum += float64(float64(x) * num.Log(float64(x)))
-		}
-	}
-	return sum
-}
-
-// evaluate sums the unit's rows: F64 holds their number, the cross-entropies -Σ d ln p, Σ x rᵀ, Σ r and
-// the sums of the terms.
-func (k *Kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, weights []float64, s *Scratch) {
-	refs := u.Rows(d)
-	dst.F64[0] = float64(len(refs))
-	outers := dst.F64[fullbatch.SumsAt:][:k.Features*k.Labels]
-	total := dst.F64[fullbatch.SumsAt+len(outers):][:k.Labels]
-	own := dst.F64[fullbatch.SumsAt+len(outers)+len(total):]
-	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
-	for len(refs) > 0 {
-		b := blocks.Next(refs, shard)
+// know adds the sums of a unit's rows to x.sums, which are 0, and sets x.negentropy.
+func (k *Kernel) know(x *known, u *round.Task, d *dataset.Data, s *Scratch) {
+	n := k.Labels
+	outers, total := x.sums[:k.Features*n], x.sums[k.Features*n:]
+	x.negentropy = 0
+	s.space.begin()
+	degrees := s.space.turned[:n]
+	for refs := u.Rows(d); len(refs) > 0; {
+		b := blocks.Next(refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) })
 		refs = refs[len(b.Refs):]
-		scores := s.space.score(&b, weights)
-		residuals := s.residuals[:len(scores)]
-		dst.F64[1] += s.crossEntropy(scores, &b)
-		s.residual(residuals, scores, &b)
-		if s.Terms != nil {
-			s.addTerms(residuals, own, scores, &b)
-		}
 		for i := range b.Refs {
-			for c, x := range residuals[i*k.Labels:][:k.Labels] {
+			Degrees(degrees, b.Label(i))
+			for c, x := range degrees {
+				s.space.values[c*blocks.MaxRows+i] = x
 				total[c] += x
 			}
+			x.negentropy += negentropy(degrees)
 		}
-		s.space.multiply.AddProductT(outers, &b, residuals, k.Labels)
+		s.space.add(outers, &b)
+	}
+	s.space.fold(outers, total[:0])
+}
+
+// Degrees sets dst to a label distribution, divided by its sum.
+func Degrees(dst []float64, label []float32) {
+	share := 1 / num.Sum64(label)
+	for c, x := range label {
+		dst[c] = float64(x) * share
 	}
 }
 
-// crossEntropy replaces the scores of a block's rows by exponentials and returns the sum of the
-// rows' cross-entropies. The degrees of a row sum to 1 up to rounding; their sum is taken as it is,
-// so that the residuals are the derivatives of the loss.
-func (s *Scratch) crossEntropy(scores []float64, b *blocks.Block) float64 {
-	n := s.space.labels
-	sum := 0.0
-	for i := range b.Refs {
-		label := b.Label(i)
-		row := scores[i*n : i*n+n : i*n+n]
-		mass := 0.0
-		for c, x := range label[:len(row)] {
-			mass += float64(x)
-			sum -= float64(float64(x) * row[c])
+// negentropy returns Σ d ln d.
+func negentropy(degrees []float64) (sum float64) {
+	for _, x := range degrees {
+		if x > 0 {
+			sum += float64(x * num.Log(x))
 		}
-		s.mass[i] = mass
-	}
-	s.space.exponentials(scores)
-	for i, log := range s.space.logs[:len(b.Refs)] {
-		sum += float64(s.mass[i] * log)
 	}
 	return sum
 }
 
-// residual sets r to the derivatives of the cross-entropies of a block's rows by their scores.
-func (s *Scratch) residual(r, exponentials []float64, b *blocks.Block) {
-	n := s.space.labels
-	for i := range b.Refs {
-		share := s.mass[i] * s.space.shares[i]
-		label := b.Label(i)
-		row, to := exponentials[i*n:i*n+n:i*n+n], r[i*n:i*n+n:i*n+n]
-		for c, x := range label[:len(row)] {
-			to[c] = float64(share*row[c]) - float64(x)
+// evaluate sums the unit's rows: F64 holds their number, their K-L divergences, Σ x rᵀ, Σ r and the sums of the
+// terms.
+func (k *Kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s *Scratch) {
+	known := k.knownOf(u, d, derived, s)
+	dst.F64[0] = float64(len(u.Rows(d)))
+	sums := dst.F64[fullbatch.SumsAt:][:Evaluation(k.Features, k.Labels)]
+	own := dst.F64[fullbatch.SumsAt+len(sums):]
+	outers, total := sums[:k.Features*k.Labels], sums[k.Features*k.Labels:]
+	dst.F64[1] = k.eachBlock(u, d, v, known, s, func(b *blocks.Block) {
+		if s.Terms != nil {
+			s.addTerms(total, own, b)
 		}
-	}
+		s.space.add(outers, b)
+	})
+	s.space.fold(outers, total)
+	num.AddScaled64(sums, -1, known.sums)
 }
 
-// addTerms adds the terms of a block's rows.
-func (s *Scratch) addTerms(r, sums, exponentials []float64, b *blocks.Block) {
-	s.space.normalise(exponentials)
-	n := s.space.labels
+// addTerms adds the derivatives of a block's terms to the predictions and to total.
+func (s *Scratch) addTerms(total, sums []float64, b *blocks.Block) {
+	p, n := s.space.rows(b), s.space.labels
+	slopes := s.slopes[:len(p)]
+	clear(slopes)
 	for i := range b.Refs {
-		s.Terms.Add(r[i*n:][:n], sums, exponentials[i*n:][:n], b.Label(i))
-	}
-}
-
-// validate sums the unit's rows: F64 holds their number and their K-L divergences.
-func (k *Kernel) validate(dst *round.Partial, u *round.Task, d *dataset.Data, weights []float64, s *Scratch) {
-	refs := u.Rows(d)
-	dst.F64[0] = float64(len(refs))
-	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
-	for len(refs) > 0 {
-		b := blocks.Next(refs, shard)
-		refs = refs[len(b.Refs):]
-		scores := s.space.score(&b, weights)
-		for i := range b.Refs {
-			dst.F64[1] += rowNegentropy(b.Label(i))
+		r := slopes[i*n:][:n]
+		s.Terms.Add(r, sums, p[i*n:][:n], b.Label(i))
+		for c, x := range r {
+			total[c] += x
+			s.space.values[c*blocks.MaxRows+i] += x
 		}
-		dst.F64[1] += s.crossEntropy(scores, &b)
 	}
 }

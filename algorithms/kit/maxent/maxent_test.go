@@ -36,8 +36,13 @@ func newTwin(d *dataset.Data, roles dataset.Roles, kind string, bias bool, l2 fl
 			}
 		}
 		var label []float64
+		sum := 0.0
 		for _, v := range rows.Label(pos) {
 			label = append(label, float64(v))
+			sum += float64(v)
+		}
+		for c := range label {
+			label[c] /= sum
 		}
 		w.x, w.d = append(w.x, x), append(w.d, label)
 	}

@@ -50,7 +50,8 @@ func (m *Model) Shape() (features, labels int) { return m.Features, m.Labels }
 
 // NewScratch implements algorithms.Model.
 func (m *Model) NewScratch() any {
-	s := newSpace(m.Labels)
+	s := newSpace(m.Features, m.Labels)
+	s.read(m.Weights, false)
 	return &s
 }
 
@@ -59,16 +60,15 @@ func (m *Model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 	s := scratch.(*space)
 	for len(refs) > 0 {
 		b := blocks.Next(refs, shard)
-		scores := s.score(&b, m.Weights)
-		s.exponentials(scores)
-		s.normalise(scores)
-		for i, p := range scores {
-			if p != p { // weights and features whose products are beyond all numbers
-				p = 1 / float64(m.Labels)
+		s.predict(&b)
+		p := s.rows(&b)
+		for i, x := range p {
+			if x != x { // weights and features whose products are beyond all numbers
+				x = 1 / float64(m.Labels)
 			}
-			dst[i] = float32(p)
+			dst[i] = float32(x)
 		}
-		dst, refs = dst[len(scores):], refs[len(b.Refs):]
+		dst, refs = dst[len(p):], refs[len(b.Refs):]
 	}
 }
 
