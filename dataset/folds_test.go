@@ -81,10 +81,10 @@ func TestFoldsOfOtherTools(t *testing.T) {
 		{"row,fold\n0,0.1\n1,1.0\n2,0.0\n", `fold "0.1": want a whole number from 0 to 65535, in digits`, "row,fold\n0,0\n1,1\n2,0\n"},
 		{"row,fold\n0,0\n1,2\n2,0\n", "fold 1 has no samples", "row,fold\n0,0\n1,1\n2,0\n"},
 	} {
-		if _, err := readSplits(strings.NewReader(c.text), 3); err == nil || !strings.Contains(err.Error(), c.says) || !errors.Is(err, ErrFormat) {
+		if _, err := readSplits(strings.NewReader(c.text), 3, nil); err == nil || !strings.Contains(err.Error(), c.says) || !errors.Is(err, ErrFormat) {
 			t.Errorf("%q: error %v, want %q", c.text, err, c.says)
 		}
-		if s, err := readSplits(strings.NewReader(c.mended), 3); err != nil || s.Folds != 2 {
+		if s, err := readSplits(strings.NewReader(c.mended), 3, nil); err != nil || s.Folds != 2 {
 			t.Errorf("%q: %+v, %v", c.mended, s, err)
 		}
 	}

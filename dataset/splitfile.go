@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,7 +49,8 @@ func readFolds(in io.Reader, rows int) ([]uint16, int, error) {
 // stands between the columns.
 type listReader struct {
 	*csvReader
-	before int // lines before the header
+	before int   // lines before the header
+	left   []int // rows, in order; their other fields may be empty
 }
 
 // listHead is how many bytes of a list show what stands between its columns.
@@ -69,7 +71,7 @@ func newListReader(in io.Reader) (r *listReader, header []string, err error) {
 	if _, err := b.Discard(skip); err != nil {
 		return nil, nil, err
 	}
-	r = &listReader{newCSVReader(b), min(skip, 1)}
+	r = &listReader{newCSVReader(b), min(skip, 1), nil}
 	r.Comma, r.TrimLeadingSpace = delimiter, delimiter != '\t'
 	header, err = r.Read()
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -85,6 +87,12 @@ func (r *listReader) failed(err error) error {
 		return fmt.Errorf("line %d: %w: %w", parse.Line+r.before, parse.Err, ErrFormat)
 	}
 	return textError(err)
+}
+
+// mayLack reports whether the fields of a row, apart from its number, may be empty.
+func (r *listReader) mayLack(row int) bool {
+	_, left := slices.BinarySearch(r.left, row)
+	return left
 }
 
 // The columns of lists of rows, in capital or small letters.
@@ -160,8 +168,13 @@ func (r *listReader) eachRow(column, rows int, f func(row int, record []string) 
 // readFoldRows reads folds after the header, in which the column at place has the numbers of rows.
 func readFoldRows(r *listReader, place, rows int) (folds []uint16, k int, err error) {
 	folds = make([]uint16, rows)
+	var none []int // rows without a fold
 	err = r.eachRow(place, rows, func(row int, record []string) error {
 		field := record[1-place]
+		if strings.TrimSpace(field) == "" && r.mayLack(row) {
+			none = append(none, row)
+			return nil
+		}
 		fold, err := wholeNumber(field)
 		if err != nil || fold < 0 || fold >= MaxFolds {
 			hint := ""
@@ -175,6 +188,12 @@ func readFoldRows(r *listReader, place, rows int) (folds []uint16, k int, err er
 	})
 	if err != nil {
 		return nil, 0, err
+	}
+	if len(none) > 0 {
+		last := slices.Max(folds) // a fold that other rows have
+		for _, row := range none {
+			folds[row] = last
+		}
 	}
 	k, err = countFolds(folds)
 	return folds, k, err
@@ -211,24 +230,28 @@ type SplitList struct {
 // with the header row and a column for each split, which is 1, True or test in test rows and 0, False
 // or train in others. In a column that is called train, 1 and True are training rows.
 // Each split has rows of both kinds. Errors name the file, the line and the column.
-func SplitFile(path string, rows int) (*SplitList, error) {
+func SplitFile(path string, rows int) (*SplitList, error) { return splitFile(path, rows, nil) }
+
+// splitFile is SplitFile for a file in which the fields of the rows left, in order, may be empty.
+func splitFile(path string, rows int, left []int) (*SplitList, error) {
 	in, closer, err := openText(path, encodingOfMark)
 	if err != nil {
 		return nil, pathError(path, err)
 	}
 	defer closer.Close()
-	s, err := readSplits(in, rows)
+	s, err := readSplits(in, rows, left)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return s, nil
 }
 
-func readSplits(in io.Reader, rows int) (*SplitList, error) {
+func readSplits(in io.Reader, rows int, left []int) (*SplitList, error) {
 	r, header, err := newListReader(in)
 	if err != nil {
 		return nil, err
 	}
+	r.left = left
 	row, isFolds, err := listColumns(header)
 	if err != nil {
 		return nil, err
@@ -261,6 +284,9 @@ func readMasks(r *listReader, header []string, place, rows int) (*SplitList, err
 	err := r.eachRow(place, rows, func(row int, record []string) error {
 		for k, field := range slices.Delete(record, place, place+1) {
 			is, ok := tested(field)
+			if !ok && strings.TrimSpace(field) == "" && r.mayLack(row) {
+				continue
+			}
 			if !ok {
 				return kindErrorf(ErrFormat, "%q is %.20q: want 1 for a test sample and 0 for others, or True and False, or test and train", names[k], field)
 			}
@@ -376,10 +402,34 @@ func DecodeSplits(b []byte, folds int, overlap bool, rows int) (*SplitList, erro
 	return s, nil
 }
 
+// Disjoint returns the list as folds if it is Overlap but each row is a test row of exactly one split, and otherwise
+// the list.
+func (s *SplitList) Disjoint() *SplitList {
+	if !s.Overlap {
+		return s
+	}
+	words := splitWords(s.Folds)
+	folds := make([]uint16, len(s.Assigned)/words)
+	for row := range folds {
+		tests := 0
+		for i, word := range s.Assigned[row*words : (row+1)*words] {
+			if word != 0 {
+				tests += bits.OnesCount16(word)
+				folds[row] = uint16(16*i + bits.TrailingZeros16(word))
+			}
+		}
+		if tests != 1 {
+			return s
+		}
+	}
+	return &SplitList{Assigned: folds, Folds: s.Folds}
+}
+
 // SplitFile reads a split file of the rows of the file that the dataset was imported from, see
-// the function SplitFile, and returns what it says of the dataset's rows.
+// the function SplitFile, and returns what it says of the dataset's rows. The fields of rows that
+// the dataset lacks may be empty.
 func (m *Manifest) SplitFile(path string) (*SplitList, error) {
-	s, err := SplitFile(path, m.FileRows())
+	s, err := splitFile(path, m.FileRows(), m.LeftOutRows())
 	kept := m.FileRow()
 	if err != nil || kept == nil {
 		return s, err
@@ -405,4 +455,52 @@ func (m *Manifest) SplitFile(path string) (*SplitList, error) {
 		}
 	}
 	return s, nil
+}
+
+// WriteSplit writes a division of the dataset's rows as a split file, from which the method SplitFile
+// reads it again. The columns are row and fold; with Overlap row and test, or test0, test1 and so on
+// if there are several splits. Rows are numbered as in the file that the dataset was imported from,
+// and rows that the dataset lacks have empty fields.
+func (m *Manifest) WriteSplit(w io.Writer, s *SplitList) error {
+	words, columns := 1, 1
+	if s.Overlap {
+		words, columns = splitWords(s.Folds), s.Folds
+	}
+	if len(s.Assigned) != m.Rows*words {
+		return fmt.Errorf("dataset: the split lists %d samples, but the dataset has %d", len(s.Assigned)/max(1, words), m.Rows)
+	}
+	out := bufio.NewWriterSize(w, 1<<16)
+	out.WriteString(rowColumn)
+	switch {
+	case !s.Overlap:
+		out.WriteString("," + foldColumn)
+	case columns == 1:
+		out.WriteString(",test")
+	default:
+		for k := range columns {
+			out.WriteString(",test" + strconv.Itoa(k))
+		}
+	}
+	left, rest := m.LeftOutRows(), s.Assigned
+	for row := range m.FileRows() {
+		line := strconv.AppendInt(append(out.AvailableBuffer(), '\n'), int64(row), 10)
+		if len(left) > 0 && left[0] == row {
+			left = left[1:]
+			line = append(line, strings.Repeat(",", columns)...)
+		} else {
+			for k := range columns {
+				value := rest[0]
+				if s.Overlap {
+					value = rest[k/16] >> (k % 16) & 1
+				}
+				line = strconv.AppendUint(append(line, ','), uint64(value), 10)
+			}
+			rest = rest[words:]
+		}
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	out.WriteByte('\n')
+	return out.Flush()
 }

@@ -1,8 +1,10 @@
 package dataset
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -69,11 +71,11 @@ func TestSplitFileSpellings(t *testing.T) {
 		{"row,a,b\n0,1,0\n1,0,1\n2,0,1\n", "a,b,ROW\n1.0,0.0,0\n0.0,1.0,1\n0,1,2\n"},
 		{"row,split\n0,1\n1,0\n2,0\n", "split,row\ntest,0\ntrain,1\ntrain,2\n"},
 	} {
-		want, err := readSplits(strings.NewReader(c.plain), 3)
+		want, err := readSplits(strings.NewReader(c.plain), 3, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := readSplits(strings.NewReader(c.text), 3)
+		got, err := readSplits(strings.NewReader(c.text), 3, nil)
 		if err != nil || !slices.Equal(got.Assigned, want.Assigned) || got.Folds != want.Folds || got.Overlap != want.Overlap {
 			t.Errorf("%q: %+v, %v, want %+v", c.text, got, err, want)
 		}
@@ -86,7 +88,7 @@ func TestSplitFileSpellings(t *testing.T) {
 		"row,a,\n0,1,0\n":                   "column 2 (counted from 0) has no name",
 		",Row,a\n0,0,1\n":                   "the first column has no name and seems to be the index of a pandas data frame",
 	} {
-		_, err := readSplits(strings.NewReader(text), 3)
+		_, err := readSplits(strings.NewReader(text), 3, nil)
 		mustContain(t, err, says)
 		mustBe(t, err, ErrFormat)
 	}
@@ -131,7 +133,7 @@ func FuzzSplitFile(f *testing.F) {
 		}
 		var s *SplitList
 		var err error
-		allocs.AtMost(t, 160*len(content)+(16+2*len(content)/8)*rows+64<<10, "a split file", func() { s, err = readSplits(strings.NewReader(content), rows) })
+		allocs.AtMost(t, 160*len(content)+(16+2*len(content)/8)*rows+64<<10, "a split file", func() { s, err = readSplits(strings.NewReader(content), rows, nil) })
 		if err != nil || !s.Overlap {
 			return
 		}
@@ -274,6 +276,97 @@ func TestSplitColumnsByName(t *testing.T) {
 			t.Errorf("%q: %v", content, err)
 			continue
 		}
+		mustContain(t, err, says)
+	}
+}
+
+// TestWriteSplit reads again what it writes: folds and splits, also where rows are left out. A reader that does not
+// know of them refuses their empty fields.
+func TestWriteSplit(t *testing.T) {
+	path := writeFile(t, "s.csv", "")
+	rapid.Check(t, func(t *rapid.T) {
+		n, want := rapid.IntRange(2, 60).Draw(t, "rows"), &SplitList{Overlap: rapid.Bool().Draw(t, "overlap")}
+		if want.Overlap {
+			want.Folds = rapid.IntRange(1, 40).Draw(t, "splits")
+			words := splitWords(want.Folds)
+			want.Assigned = make([]uint16, n*words)
+			for k := range want.Folds {
+				from := rapid.IntRange(0, n-1).Draw(t, "from")
+				to := rapid.IntRange(from+1, min(n, from+n-1)).Draw(t, "to")
+				for row := from; row < to; row++ {
+					want.Assigned[row*words+k/16] |= 1 << (k % 16)
+				}
+			}
+		} else {
+			want.Folds = rapid.IntRange(1, n).Draw(t, "folds")
+			for row := range n {
+				want.Assigned = append(want.Assigned, uint16(row%want.Folds))
+			}
+		}
+		exactlyOne := func(row int) bool { // by the roles
+			tests := 0
+			for k := range want.Folds {
+				roles, err := Split{Folds: want.Folds, Fold: k, Assigned: "x", Overlap: want.Overlap}.Assign(n, want.Assigned)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if roles[row] == Test {
+					tests++
+				}
+			}
+			return tests == 1
+		}
+		one := true
+		for row := range n {
+			one = one && exactlyOne(row)
+		}
+		if folds := want.Disjoint(); folds.Overlap == one {
+			t.Fatalf("%+v as folds is %+v", want, folds)
+		}
+		m, row := &Manifest{Rows: n}, 0
+		last := -1
+		for range rapid.IntRange(0, 5).Draw(t, "left out") {
+			if row = rapid.IntRange(last+1, last+9).Draw(t, "row"); row > n {
+				break // the rows before are all in the file
+			}
+			m.LeftOut.add(last, row)
+			last = row
+		}
+		var b bytes.Buffer
+		if err := m.WriteSplit(&b, want); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := m.SplitFile(path)
+		if err != nil || got.Overlap != want.Overlap || got.Folds != want.Folds || !slices.Equal(got.Assigned, want.Assigned) {
+			t.Fatalf("%s\ngives %+v, %v, want %+v", b.String(), got, err, want)
+		}
+		if _, err := SplitFile(path, m.FileRows()); (err != nil) != (len(m.LeftOut) > 0) {
+			t.Fatalf("%s\nwithout the rows that are left out: %v", b.String(), err)
+		}
+		if err := (&Manifest{Rows: n + 1}).WriteSplit(io.Discard, want); err == nil {
+			t.Fatal("a division of other rows")
+		}
+	})
+}
+
+// TestFoldsOfSplits makes folds of splits with distinct test rows, and takes an empty field only for a row that is left
+// out.
+func TestFoldsOfSplits(t *testing.T) {
+	folds := &SplitList{Assigned: []uint16{2, 0, 0, 2, 1 << 3, 0}, Folds: 20, Overlap: true}
+	if got := folds.Disjoint(); got.Overlap || got.Folds != 20 || !slices.Equal(got.Assigned, []uint16{1, 17, 3}) {
+		t.Errorf("as folds: %+v", got)
+	}
+	kept := &Manifest{Rows: 2, LeftOut: LeftOut{2}}
+	for content, says := range map[string]string{
+		"row,fold\n0,1\n1,\n2,2\n": "numbered from 1 to 2",
+		"row,fold\n0,\n1,0\n2,1\n": `line 2: fold ""`,
+		"row,a\n0,\n1,0\n2,1\n":    `line 2: "a" is ""`,
+		"row,a\n0,1\n1,\n2,1\n":    "tests every sample",
+	} {
+		_, err := kept.SplitFile(writeFile(t, "f.csv", content))
 		mustContain(t, err, says)
 	}
 }

@@ -232,68 +232,49 @@ func heldOutTruth(z *npy.Archive, s *predictions.Set, names []string) error {
 	return cmp.Or(err, derived.write(z))
 }
 
-// tested returns the number of held-out samples of all folds.
-func (r *result) tested() int {
-	if len(r.Folds) == 0 {
-		return r.Rows.Test
+// divisionOf returns what --split-out writes of a job: its folds or overlapping splits, or else one split with its test
+// samples. assigned is the list that j.Split.Assigned names.
+func divisionOf(j *round.Job, rows int, assigned []uint16) (*dataset.SplitList, error) {
+	s := j.Split
+	switch {
+	case j.Folds > 0 && s.Assigned != "":
+		list := &dataset.SplitList{Assigned: assigned, Folds: s.Folds, Overlap: s.Overlap}
+		return list.Disjoint(), nil
+	case j.Folds > 0:
+		return &dataset.SplitList{Assigned: s.Divide(rows), Folds: s.Folds}, nil
 	}
-	n := 0
-	for _, f := range r.Folds {
-		n += f.Rows.Test
-	}
-	return n
-}
-
-// heldOut lists the held-out samples by their row numbers in the file.
-func (r *result) heldOut(j *round.Job, m *dataset.Manifest, assigned []uint16) (err error) {
-	if r.Rows.Test == 0 {
-		return nil
-	}
-	kept := m.FileRow()
-	if len(r.Folds) == 0 {
-		r.HeldOut, err = heldOutRows(j.Split, m.Rows, kept, assigned)
-		return err
-	}
-	for i := range r.Folds {
-		if r.Folds[i].HeldOut, err = heldOutRows(pipeline.SubJob(j, i).Split, m.Rows, kept, assigned); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// heldOutRows lists the test samples of a split. kept is the result of Manifest.FileRow.
-func heldOutRows(s dataset.Split, rows int, kept []int, assigned []uint16) (list []int, err error) {
 	roles, err := s.Assign(rows, assigned)
-	for row, role := range roles {
-		if role != dataset.Test {
-			continue
-		}
-		if kept != nil {
-			row = kept[row]
-		}
-		list = append(list, row)
+	if err != nil {
+		return nil, err
 	}
-	return list, err
+	tests := make([]uint16, rows)
+	for row, role := range roles {
+		if role == dataset.Test {
+			tests[row] = 1
+		}
+	}
+	return &dataset.SplitList{Assigned: tests, Folds: 1, Overlap: true}, nil
 }
 
-// addHeldOut is heldOut for a job of a cluster. Only JSON has the list. If the dataset was deleted, the row numbers are
-// not known.
-func (r *result) addHeldOut(a *app, cl *client.Client, j *protocol.JobInfo) error {
-	if a.output == outputText || r.Rows.Test == 0 {
-		return nil
-	}
+// addDataset adds the manifest of a job's dataset to the result and, if divide is true, the job's division. If the
+// dataset was deleted, the manifest is not known, and the division is an error.
+func (r *result) addDataset(a *app, cl *client.Client, j *protocol.JobInfo, divide bool) error {
 	set, err := cl.Dataset(a.ctx, j.Dataset)
-	if client.IsNotFound(err) || err == nil && set.Digest != j.Job.Dataset {
-		a.note("the result lacks the key held_out (the rows held out for testing), because dataset %s was deleted together with the row numbers of its file", j.Dataset)
-		return nil
+	if err == nil && set.Digest == j.Job.Dataset {
+		r.On = []*dataset.Manifest{set.Manifest}
 	}
-	if err != nil {
+	switch {
+	case !divide:
+		return nil
+	case client.IsNotFound(err) || err == nil && r.On == nil:
+		return fmt.Errorf("--split-out: dataset %s was deleted, together with the row numbers of its file; import the file again under this name, and repeat the command", j.Dataset)
+	case err != nil:
 		return err
 	}
 	assigned, err := assignedFolds(a, cl, j.Job, set.Manifest)
 	if err != nil {
 		return err
 	}
-	return r.heldOut(j.Job, set.Manifest, assigned)
+	r.Division, err = divisionOf(j.Job, set.Manifest.Rows, assigned)
+	return err
 }

@@ -22,9 +22,10 @@ func TestPredictionsOut(t *testing.T) {
 		m.rows[i] = append(m.rows[i], fmt.Sprint("row ", i))
 	}
 	data := m.file(t, dir, "moods.csv", append(m.header, "name"), 0, 1, 2, 3, 4, 5, 6, 7)
-	out, model := filepath.Join(dir, "p.csv"), filepath.Join(dir, "m.coppice")
+	out, model, split := filepath.Join(dir, "p.csv"), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "s.csv")
 	var r result
-	inJSON(t, &r, trainArgs(data, "--folds", "3", "--model-out", model, "--predictions-out", out)...)
+	inJSON(t, &r, trainArgs(data, "--folds", "3", "--model-out", model, "--predictions-out", out, "--split-out", split)...)
+	lists := heldOutIn(t, split)
 	records := readCSV(t, out)
 	want := []string{"row", "name", "fold", "true_happy", "true_sad", "true_angry", "predicted_happy", "predicted_sad", "predicted_angry"}
 	if diff := cmp.Diff(want, records[0]); diff != "" || len(records) != 91 || r.Predictions != out {
@@ -38,7 +39,7 @@ func TestPredictionsOut(t *testing.T) {
 	truth := readCSV(t, data)
 	for i, record := range records[1:] {
 		fold, err := strconv.Atoi(record[2])
-		if err != nil || record[0] != strconv.Itoa(i) || record[1] != "row "+record[0] || !slices.Contains(r.Folds[fold].HeldOut, i) {
+		if err != nil || record[0] != strconv.Itoa(i) || record[1] != "row "+record[0] || !slices.Contains(lists[fold], i) {
 			t.Fatalf("row %d is %q", i, record)
 		}
 		if diff := cmp.Diff(byFold[fold][i+1][1:], record[6:]); diff != "" {
@@ -57,9 +58,9 @@ func TestPredictionsOut(t *testing.T) {
 		texts["row_names"][89] != "row 89" || texts["label_names"][2] != "angry" {
 		t.Errorf("in .npz: %d rows, %d folds, %v", len(values["rows"]), len(values["folds"]), texts)
 	}
-	inJSON(t, &r, trainArgs(data, "--test-fraction", "0.1", "--predictions-out", out)...)
+	inJSON(t, &r, trainArgs(data, "--test-fraction", "0.1", "--predictions-out", out, "--split-out", split)...)
 	var held []string
-	for _, row := range r.HeldOut {
+	for _, row := range heldOutIn(t, split)[0] {
 		held = append(held, strconv.Itoa(row))
 	}
 	var rows []string
@@ -120,8 +121,8 @@ func TestClusterPredictions(t *testing.T) {
 		if local.ModelDigest != remote.ModelDigest || read(t, here) != read(t, there) || len(read(t, here)) == 0 {
 			t.Errorf("%s: models %.12s and %.12s, %d and %d bytes of predictions", name, local.ModelDigest, remote.ModelDigest, len(read(t, here)), len(read(t, there)))
 		}
-		if diff := cmp.Diff(heldOutOf(&local), heldOutOf(&remote)); diff != "" {
-			t.Errorf("%s: other rows were held out: %s", name, diff)
+		if local.HeldOut != remote.HeldOut {
+			t.Errorf("%s: %d rows were held out, on the cluster %d", name, local.HeldOut, remote.HeldOut)
 		}
 		if got := works(t, "job", "predictions", name, "--out", "-"); got != read(t, here) {
 			t.Errorf("%s: job predictions gives %d bytes", name, len(got))
@@ -144,9 +145,85 @@ func TestClusterPredictions(t *testing.T) {
 	}
 }
 
-func heldOutOf(r *result) (lists [][]int) {
-	for _, f := range r.Folds {
-		lists = append(lists, f.HeldOut)
+// heldOutIn lists the rows of each fold or split of a split file.
+func heldOutIn(t *testing.T, path string) (lists [][]int) {
+	t.Helper()
+	records := readCSV(t, path)
+	for _, record := range records[1:] {
+		row, err := strconv.Atoi(record[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, field := range record[1:] {
+			switch records[0][1] {
+			case "fold":
+				if field == "" {
+					continue
+				}
+				if k, err = strconv.Atoi(field); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				if field != "1" {
+					continue
+				}
+			}
+			for len(lists) <= k {
+				lists = append(lists, nil)
+			}
+			lists[k] = append(lists[k], row)
+		}
 	}
-	return append(lists, r.HeldOut)
+	return lists
+}
+
+// TestSplitOut: --split holds out what --split-out wrote again, with the same models, also where rows are left out.
+func TestSplitOut(t *testing.T) {
+	dir := t.TempDir()
+	data, list := write(t, dir, "s.csv", survey(40)), filepath.Join(dir, "split.csv")
+	columns := "row,a,b\n"
+	for i := range 40 {
+		columns += fmt.Sprintf("%d,%d,%d\n", i, btoi(i%3 == 0), btoi(i%5 < 2))
+	}
+	for _, c := range []struct {
+		header string
+		how    []string
+	}{
+		{"row,fold", []string{"--folds", "3", "--seed", "5"}},
+		{"row,fold", []string{"--folds", "sklearn:4"}},
+		{"row,fold", []string{"--split", surveyFolds(t, t.TempDir())}},
+		{"row,test0,test1", []string{"--split", write(t, dir, "columns.csv", columns)}},
+		{"row,test", []string{"--test-fraction", "0.3", "--seed", "5"}},
+		{"row,test", []string{"--folds", "4", "--fold", "2"}},
+	} {
+		args := []string{"--missing", "drop", "--drop", "id"}
+		var want, got result
+		inJSON(t, &want, trainArgs(data, slices.Concat(args, c.how, []string{"--split-out", list})...)...)
+		lines := strings.Split(read(t, list), "\n")
+		if empty := "3" + strings.Repeat(",", strings.Count(c.header, ",")); lines[0] != c.header || len(lines) != 42 || lines[4] != empty || lines[41] != "" {
+			t.Errorf("%q: %q", c.how, lines)
+		}
+		if i := slices.Index(c.how, "--seed"); i >= 0 {
+			args = append(args, c.how[i:]...)
+		}
+		again := filepath.Join(dir, "again.csv")
+		inJSON(t, &got, trainArgs(data, slices.Concat(args, []string{"--split", list, "--split-out", again})...)...)
+		digest := got.ModelDigest
+		if len(want.Folds) == 0 && len(got.Folds) == 1 {
+			digest = got.Folds[0].ModelDigest
+		}
+		if digest != want.ModelDigest || got.HeldOut != want.HeldOut || read(t, again) != read(t, list) {
+			t.Errorf("%q: the digest is %.12s, again %.12s; %d samples held out, again %d", c.how, want.ModelDigest, digest, want.HeldOut, got.HeldOut)
+		}
+	}
+	refused(t, nil, "train --local --missing 0 --drop id --data "+data+" --split "+list, exitFailed, []string{"line 5", "want 1 for a test sample"})
+	for args, says := range map[string]string{
+		"--split-out @/s.csv":                                       "--split-out: no samples are held out",
+		"--folds 2 --split-out @/s.npz":                             "the name must end in .csv",
+		"--folds 2 --split-out -":                                   "stdout",
+		"--folds 2 --split-out @/s.csv --predictions-out @/./s.csv": "--predictions-out writes to this file",
+		"--split " + list + " --split-out " + list:                  "reads that file",
+	} {
+		refused(t, nil, "train --local --steps 2 --missing drop --drop id --data "+data+" "+args, exitUsage, []string{says})
+	}
 }

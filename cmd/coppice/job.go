@@ -153,7 +153,7 @@ func (c *jobShowCmd) Run(a *app) error {
 	}
 	s := &shownJob{JobInfo: j}
 	if r, _, err := finished(j); err == nil && j.Predictions != nil {
-		s.Predictions = &shownPredictions{j.Predictions, r.tested()}
+		s.Predictions = &shownPredictions{j.Predictions, r.HeldOut}
 	}
 	s.estimate = estimateOf(j, line.Points, ranOf(j, time.Now()))
 	return a.print(s, func(w io.Writer) { writeJob(w, j, line) })
@@ -253,9 +253,6 @@ func (c *jobWatchCmd) Run(a *app) error {
 		return a.print(j, func(w io.Writer) { pairs(w, cellLines(j)) })
 	}
 	r.Model = modelHint(j)
-	if err := r.addHeldOut(a, cl, j); err != nil {
-		return err
-	}
 	return a.print(r, r.text)
 }
 

@@ -151,23 +151,20 @@ func TestScaleFromTrainingToPrediction(t *testing.T) {
 // same models.
 func TestFoldsOfGroups(t *testing.T) {
 	dir := t.TempDir()
-	data, out := write(t, dir, "people.csv", people()), filepath.Join(dir, "p.csv")
+	data, out, split := write(t, dir, "people.csv", people()), filepath.Join(dir, "p.csv"), filepath.Join(dir, "s.csv")
 	var r, listed result
-	inJSON(t, &r, byRF(data, append(inPeople, "--folds", "groups", "--predictions-out", out)...)...)
+	inJSON(t, &r, byRF(data, append(inPeople, "--folds", "groups", "--predictions-out", out, "--split-out", split)...)...)
 	if len(r.Folds) != 15 {
 		t.Fatalf("%d folds", len(r.Folds))
 	}
-	lines := []string{"row,fold"}
+	lists := heldOutIn(t, split)
 	for k, f := range r.Folds {
 		person, err := strconv.Atoi(strings.TrimPrefix(f.Group, "p"))
-		if err != nil || len(f.HeldOut) != 6 || f.HeldOut[0] != 6*person || f.HeldOut[5] != 6*person+5 {
-			t.Errorf("group %q tests rows %v", f.Group, f.HeldOut)
-		}
-		for _, row := range f.HeldOut {
-			lines = append(lines, fmt.Sprintf("%d,%d", row, k))
+		if err != nil || f.HeldOut != 6 || len(lists[k]) != 6 || lists[k][0] != 6*person || lists[k][5] != 6*person+5 {
+			t.Errorf("group %q tests %d rows, %v", f.Group, f.HeldOut, lists[k])
 		}
 	}
-	inJSON(t, &listed, byRF(data, append(inPeople, "--split", write(t, dir, "f.csv", strings.Join(lines, "\n")+"\n"))...)...)
+	inJSON(t, &listed, byRF(data, append(inPeople, "--split", split)...)...)
 	if listed.ModelDigest != r.ModelDigest {
 		t.Errorf("the digest of folds of groups is %s, of listed ones %s", r.ModelDigest, listed.ModelDigest)
 	}
@@ -181,15 +178,18 @@ func TestFoldsOfGroups(t *testing.T) {
 // TestOverlappingSplits: each column is a split of its own, whose rows are tested.
 func TestOverlappingSplits(t *testing.T) {
 	dir := t.TempDir()
-	data, out := write(t, dir, "kinds.csv", kinds()), filepath.Join(dir, "p.csv")
+	data, out, again := write(t, dir, "kinds.csv", kinds()), filepath.Join(dir, "p.csv"), filepath.Join(dir, "again.csv")
 	split := "row,first,second\n"
 	for i := range 120 {
 		split += fmt.Sprintf("%d,%d,%d\n", i, btoi(i%3 == 0), btoi(i%3 == 0 || i%5 == 0))
 	}
 	var r result
-	inJSON(t, &r, byRF(data, "--labels", "class", "--split", write(t, dir, "s.csv", split), "--predictions-out", out)...)
-	if len(r.Folds) != 2 || len(r.Folds[0].HeldOut) != 40 || len(r.Folds[1].HeldOut) != 56 || r.Folds[1].HeldOut[1] != 3 || r.Folds[1].HeldOut[2] != 5 {
+	inJSON(t, &r, byRF(data, "--labels", "class", "--split", write(t, dir, "s.csv", split), "--predictions-out", out, "--split-out", again)...)
+	if len(r.Folds) != 2 || r.Folds[0].HeldOut != 40 || r.Folds[1].HeldOut != 56 || r.HeldOut != 96 {
 		t.Errorf("%+v", r.Folds)
+	}
+	if diff := cmp.Diff(strings.Replace(split, "first,second", "test0,test1", 1), read(t, again)); diff != "" {
+		t.Errorf("the split file is another one: %s", diff)
 	}
 	records := readCSV(t, out)
 	if len(records) != 97 || records[1][0] != "0" || records[2][0] != "0" || records[1][1] != "0" || records[2][1] != "1" || records[1][5+1] == "" {

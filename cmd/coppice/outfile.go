@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -220,6 +221,17 @@ func placeOf(path string) string {
 		return full
 	}
 	return path
+}
+
+// createCSV creates the file that has what in CSV. It returns nil if the flag is not given.
+func (o outputFlag) createCSV(what string) (*outFile, error) {
+	switch {
+	case o.path == "":
+		return nil, nil
+	case o.path != stdoutName && !strings.HasSuffix(strings.ToLower(o.path), ".csv") && !isDevice(o.path):
+		return nil, usagef("%s %s: %s is written as CSV, so the name must end in .csv", o.flag, o.path, what)
+	}
+	return createFile(o.path, userFile)
 }
 
 // notAnInput refuses an output file that the command also reads.

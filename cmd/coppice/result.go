@@ -46,7 +46,8 @@ type result struct {
 	ModelDigest   string             `json:"model_digest"`
 	Model         string             `json:"model,omitempty"`       // file, or command to download it
 	Predictions   string             `json:"predictions,omitempty"` // of held-out samples: file, or command to write it
-	HeldOut       []int              `json:"held_out,omitempty"`    // row numbers in the file, from 0; Folds has them for a job of folds
+	HeldOut       int                `json:"held_out"`              // number of held-out samples of all folds
+	SplitFile     string             `json:"split_file,omitempty"`  // file of --split-out
 	// Mixture has the weights of the members of an ensemble. For a job of folds they are in Folds.
 	Mixture  *algorithms.Mixture `json:"mixture,omitempty"`
 	Numerics int                 `json:"numerics"`
@@ -56,14 +57,17 @@ type result struct {
 
 	Notes []string `json:"notes,omitempty"` // notes and warnings about the data
 
-	// On has the manifest of the dataset if it is known.
-	On []*dataset.Manifest `json:"-"`
-
-	// Line is the curve that --curve-out writes.
-	Line *protocol.JobCurve `json:"-"`
+	unprinted `json:"-"`
 
 	// GainEvaluations is the number of thresholds for which trees computed the gain.
 	GainEvaluations uint64 `json:"gain_evaluations,omitempty"`
+}
+
+// unprinted is the part of a result that files have, or that the text needs.
+type unprinted struct {
+	On       []*dataset.Manifest // the manifest of the dataset if it is known
+	Line     *protocol.JobCurve  // for --curve-out
+	Division *dataset.SplitList  // for --split-out
 }
 
 // foldResult is the part of a result that differs between folds.
@@ -78,7 +82,7 @@ type foldResult struct {
 	MeanPredictor measures.Report `json:"mean_baseline"`
 	Added         *pipeline.Added `json:"added,omitempty"`
 	ModelDigest   string          `json:"model_digest"`
-	HeldOut       []int           `json:"held_out,omitempty"`
+	HeldOut       int             `json:"held_out"`
 
 	Mixture *algorithms.Mixture `json:"mixture,omitempty"`
 }
@@ -100,13 +104,17 @@ func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds floa
 		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: lossJSON(o.Loss),
 		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Added: o.Added, Clip: j.Clip,
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
-		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent, Mixture: o.Mixture,
+		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent, Mixture: o.Mixture, HeldOut: o.Rows.Test,
 	}
 	if o.Rows.Test > 0 {
 		r.Predictions = "not kept (keep_predictions)" // unless the caller knows their place
 	}
+	if len(o.Folds) > 0 {
+		r.HeldOut = 0
+	}
 	for _, f := range o.Folds {
-		r.Folds = append(r.Folds, foldResult{f.Group, f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.MeanPredictor, f.Added, f.ModelDigest, nil, f.Mixture})
+		r.HeldOut += f.Rows.Test
+		r.Folds = append(r.Folds, foldResult{f.Group, f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.MeanPredictor, f.Added, f.ModelDigest, f.Rows.Test, f.Mixture})
 	}
 	return r
 }
@@ -179,6 +187,9 @@ func (r *result) text(w io.Writer) {
 	}
 	if r.Predictions != "" {
 		end = append(end, [2]string{"predictions", r.Predictions})
+	}
+	if r.SplitFile != "" {
+		end = append(end, [2]string{"split file", r.SplitFile})
 	}
 	if r.Curve != "" {
 		end = append(end, [2]string{"curve", r.Curve})

@@ -53,16 +53,29 @@ func ints(values []float64) (list []int) {
 	return list
 }
 
-// heldOutByFold makes what heldOutOf has to be of the rows of a file of predictions.
+// heldOutByFold makes what heldOutIn has to be of the rows of a file of predictions.
 func heldOutByFold(rows, folds []int) [][]int {
 	if folds == nil {
 		return [][]int{rows}
 	}
-	lists := make([][]int, slices.Max(folds)+2) // the last: of a job without folds
+	lists := make([][]int, slices.Max(folds)+1)
 	for i, row := range rows {
 		lists[folds[i]] = append(lists[folds[i]], row)
 	}
 	return lists
+}
+
+// countsHeldOut checks the numbers of held-out rows.
+func countsHeldOut(t *testing.T, r *result, rows, folds []int) {
+	t.Helper()
+	if r.HeldOut != len(rows) {
+		t.Errorf("held_out is %d, want %d", r.HeldOut, len(rows))
+	}
+	for k, f := range r.Folds {
+		if want := heldOutByFold(rows, folds)[k]; f.HeldOut != len(want) {
+			t.Errorf("held_out of fold %d is %d, want %d", k, f.HeldOut, len(want))
+		}
+	}
 }
 
 // surveyFolds assigns the survey's rows to two folds.
@@ -96,20 +109,24 @@ func TestHeldOutRowsOfTheFile(t *testing.T) {
 	for name, how := range map[string][]string{
 		"single": {"--test-fraction", "0.3"}, "folds": {"--folds", "3"}, "listed": {"--split", split},
 	} {
-		csv := filepath.Join(dir, name+".csv")
+		csv, list := filepath.Join(dir, name+".csv"), filepath.Join(dir, name+"-split.csv")
 		var first []int
 		for _, args := range [][]string{
 			slices.Concat([]string{"--local"}, reading), slices.Concat([]string{"--name", name}, reading),
 			{"--dataset", "before", "--name", name + "-before"}, {"--dataset", "before", "--local"},
 		} {
 			var r result
-			inJSON(t, &r, slices.Concat([]string{"train", "--predictions-out", csv}, small, how, args)...)
+			inJSON(t, &r, slices.Concat([]string{"train", "--predictions-out", csv, "--split-out", list}, small, how, args)...)
 			rows, folds := rowsOfCSV(t, csv)
 			if first == nil {
 				first = rows
 			}
-			if diff := cmp.Diff(heldOutByFold(rows, folds), heldOutOf(&r)); diff != "" || !slices.Equal(rows, first) {
-				t.Errorf("%s, %q: rows %v and %v; held_out: %s", name, args, rows, first, diff)
+			if diff := cmp.Diff(heldOutByFold(rows, folds), heldOutIn(t, list)); diff != "" || !slices.Equal(rows, first) {
+				t.Errorf("%s, %q: rows %v and %v; in the split file: %s", name, args, rows, first, diff)
+			}
+			countsHeldOut(t, &r, rows, folds)
+			if r.SplitFile != list {
+				t.Errorf("split_file %q", r.SplitFile)
 			}
 		}
 		jobOfSurvey(t, dir, name)
@@ -118,7 +135,7 @@ func TestHeldOutRowsOfTheFile(t *testing.T) {
 	deletedSurvey(t, dir)
 }
 
-// linesOfSurvey checks that the result in lines of JSON has the rows that -o json has.
+// linesOfSurvey checks that the result in lines of JSON counts the rows that -o json counts.
 func linesOfSurvey(t *testing.T) {
 	t.Helper()
 	args := slices.Concat([]string{"train", "--dataset", "before", "--name", "lines", "--test-fraction", "0.3"}, small)
@@ -131,8 +148,8 @@ func linesOfSurvey(t *testing.T) {
 	}
 	var want result
 	inJSON(t, &want, "job", "watch", "lines")
-	if diff := cmp.Diff(heldOutOf(&want), heldOutOf(&last.Result)); diff != "" || len(want.HeldOut) == 0 {
-		t.Errorf("train -o jsonl: held_out: %s", diff)
+	if want.HeldOut != 11 || last.Result.HeldOut != 11 {
+		t.Errorf("held_out is %d, in lines of JSON %d", want.HeldOut, last.Result.HeldOut)
 	}
 }
 
@@ -150,9 +167,7 @@ func jobOfSurvey(t *testing.T, dir, name string) {
 	}
 	var watched result
 	inJSON(t, &watched, "job", "watch", name)
-	if diff := cmp.Diff(heldOutByFold(rows, folds), heldOutOf(&watched)); diff != "" {
-		t.Errorf("job watch %s: held_out: %s", name, diff)
-	}
+	countsHeldOut(t, &watched, rows, folds)
 	var j struct{ Predictions shownPredictions }
 	inJSON(t, &j, "job", "show", name)
 	if p := j.Predictions; p.Rows != len(rows) || p.BlobRef == nil || p.Bytes == 0 || p.Blob == "" {
@@ -167,9 +182,9 @@ func deletedSurvey(t *testing.T, dir string) {
 	csv := filepath.Join(dir, "deleted.csv")
 	works(t, "job", "predictions", "single-before", "--out", csv)
 	rowsOfCSV(t, csv)
-	e := coppice(t, "job", "watch", "single-before", "-o", "json")
-	if e.code != exitOK || strings.Contains(e.stdout, `"held_out"`) || !strings.Contains(e.stderr, "dataset before was deleted") {
-		t.Errorf("exit code %d: %s\n%s", e.code, e.stderr, e.stdout)
+	var r result
+	if inJSON(t, &r, "job", "watch", "single-before"); r.HeldOut != 11 {
+		t.Errorf("held_out is %d", r.HeldOut)
 	}
 }
 

@@ -30,6 +30,7 @@ type trainCmd struct {
 	PredictionsOut string `group:"write" placeholder:"FILE" help:"Write the predictions of the held-out samples to FILE: .csv, .csv.gz or .npz."`
 
 	CurveOut string `group:"write" placeholder:"FILE.csv" help:"Write the loss of every step to FILE.csv."`
+	SplitOut string `group:"write" seldom:"" placeholder:"FILE.csv" help:"Write to FILE.csv which samples are held out. --split FILE.csv holds out the same samples again."`
 	Figures  string `group:"write" placeholder:"DIR" help:"Draw the learning curve and the held-out predictions to folder DIR, as .svg and .png."`
 
 	Local      bool        `group:"cluster" help:"Train in this process, without a cluster."`
@@ -139,10 +140,7 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 			return nil, nil, err
 		}
 	}
-	if set, err := cl.Dataset(a.ctx, job.Dataset); err == nil && set.Digest == job.Job.Dataset { // it may have been deleted
-		r.On = []*dataset.Manifest{set.Manifest}
-	}
-	if err := r.addHeldOut(a, cl, job); err != nil {
+	if err := r.addDataset(a, cl, job, c.SplitOut != ""); err != nil {
 		return nil, nil, err
 	}
 	if c.CurveOut != "" || c.Figures != "" {
@@ -181,7 +179,10 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out io.Writer) (*result, *
 		r.Predictions = ""
 	}
 	r.Line, r.On = lineOf(o), []*dataset.Manifest{data.Manifest}
-	return r, o, r.heldOut(j, data.Manifest, data.Assigned)
+	if c.SplitOut != "" {
+		r.Division, err = divisionOf(j, data.Manifest.Rows, data.Assigned)
+	}
+	return r, o, err
 }
 
 // load reads the data into memory, from a file or from a cluster, and makes the job. The groups of the samples are the
@@ -262,10 +263,12 @@ func lineOf(o *pipeline.Outcome) *protocol.JobCurve {
 	return line
 }
 
-// trainOut has the files of --model-out, --predictions-out and --curve-out. A file is nil if its flag is not given.
+// trainOut has the files of --model-out, --predictions-out, --curve-out and --split-out. A file is nil if its flag is not
+// given.
 type trainOut struct {
-	model, predictions, curve *outFile
-	format                    dataset.Format // of the predictions
+	model, predictions, curve, split *outFile
+
+	format dataset.Format // of the predictions
 }
 
 // createOutputs checks the names of all files to write, and creates the files. The caller discards them, also after an
@@ -273,11 +276,18 @@ type trainOut struct {
 func (c *trainCmd) createOutputs(file *spec.File) (out *trainOut, err error) {
 	out = &trainOut{}
 	inputs := []string{c.Data, c.Split, c.Spec, c.LabelsFile, c.Names, initFrom(file)}
-	if err := cmp.Or(
-		apart(outputFlag{"--model-out", c.ModelOut}, outputFlag{"--predictions-out", c.PredictionsOut}, outputFlag{"--curve-out", c.CurveOut}),
-		c.belongTo(c.Data), checkFigures("--figures", c.Figures),
-		notAnInput("--model-out", c.ModelOut, inputs...), notAnInput("--predictions-out", c.PredictionsOut, inputs...), notAnInput("--curve-out", c.CurveOut, inputs...),
-	); err != nil {
+	model, held, curve, split := outputFlag{"--model-out", c.ModelOut}, outputFlag{"--predictions-out", c.PredictionsOut}, outputFlag{"--curve-out", c.CurveOut}, outputFlag{"--split-out", c.SplitOut}
+	err = cmp.Or(apart(model, held, curve, split), c.belongTo(c.Data), checkFigures("--figures", c.Figures))
+	for _, f := range []outputFlag{model, held, curve, split} {
+		err = cmp.Or(err, notAnInput(f.flag, f.path, inputs...))
+	}
+	holds := file.Folds > 0 || file.TestFraction > 0 || file.GroupFolds || c.Split != ""
+	for _, f := range []outputFlag{held, split} {
+		if err == nil && f.path != "" && !holds {
+			err = usagef("%s: no samples are held out for testing; give --test-fraction, --folds or --split", f.flag)
+		}
+	}
+	if err != nil {
 		return out, err
 	}
 	if c.ModelOut != "" {
@@ -286,9 +296,6 @@ func (c *trainCmd) createOutputs(file *spec.File) (out *trainOut, err error) {
 		}
 	}
 	if c.PredictionsOut != "" {
-		if file.Folds == 0 && file.TestFraction == 0 && !file.GroupFolds && c.Split == "" {
-			return out, usagef("--predictions-out: no samples are held out for testing; give --test-fraction, --folds or --split")
-		}
 		if out.format, err = new(formatFlag).of(c.PredictionsOut); err != nil {
 			return out, err
 		}
@@ -296,20 +303,15 @@ func (c *trainCmd) createOutputs(file *spec.File) (out *trainOut, err error) {
 			return out, err
 		}
 	}
-	if c.CurveOut != "" {
-		if c.CurveOut != stdoutName && !strings.HasSuffix(strings.ToLower(c.CurveOut), ".csv") && !isDevice(c.CurveOut) {
-			return out, usagef("--curve-out %s: a learning curve is written as CSV, so the name must end in .csv", c.CurveOut)
-		}
-		if out.curve, err = createFile(c.CurveOut, userFile); err != nil {
-			return out, err
-		}
+	if out.curve, err = curve.createCSV("a learning curve"); err == nil {
+		out.split, err = split.createCSV("a split file")
 	}
-	return out, nil
+	return out, err
 }
 
 // discard removes the files that are not complete.
 func (t *trainOut) discard() {
-	for _, f := range []*outFile{t.model, t.predictions, t.curve} {
+	for _, f := range []*outFile{t.model, t.predictions, t.curve, t.split} {
 		if f != nil {
 			f.discard()
 		}
@@ -360,14 +362,23 @@ func (t *trainOut) write(c *trainCmd, r *result, o *pipeline.Outcome) error {
 			return err
 		}
 	}
-	if t.curve == nil {
+	if t.curve != nil {
+		r.Curve = c.CurveOut
+		if err := writeCurve(t.curve, r.Line.Points, r.Line.Folds); err != nil {
+			return err
+		}
+		if err := t.curve.commit(); err != nil {
+			return err
+		}
+	}
+	if t.split == nil {
 		return nil
 	}
-	r.Curve = c.CurveOut
-	if err := writeCurve(t.curve, r.Line.Points, r.Line.Folds); err != nil {
+	r.SplitFile = c.SplitOut
+	if err := r.On[0].WriteSplit(t.split, r.Division); err != nil {
 		return err
 	}
-	return t.curve.commit()
+	return t.split.commit()
 }
 
 // foldPath returns the name of the model of a fold: model.ldl becomes model-fold3.ldl.
