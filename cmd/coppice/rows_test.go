@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/client"
 )
 
 // ofSurvey refuses rows whose true degrees or names (nil: none) are not those that the row of
@@ -132,7 +135,7 @@ func TestHeldOutRowsOfTheFile(t *testing.T) {
 		jobOfSurvey(t, dir, name)
 	}
 	linesOfSurvey(t)
-	deletedSurvey(t, dir)
+	deletedSurvey(t, c.Client(), dir)
 }
 
 // linesOfSurvey checks that the result in lines of JSON counts the rows that -o json counts.
@@ -175,8 +178,9 @@ func jobOfSurvey(t *testing.T, dir, name string) {
 	}
 }
 
-// deletedSurvey: a job keeps the row numbers of its predictions when its dataset is deleted.
-func deletedSurvey(t *testing.T, dir string) {
+// deletedSurvey: a job keeps the row numbers of its predictions when its dataset is deleted. Its division is an error
+// only if it is asked for, and also if another dataset has the name.
+func deletedSurvey(t *testing.T, cl *client.Client, dir string) {
 	t.Helper()
 	works(t, "dataset", "delete", "before")
 	csv := filepath.Join(dir, "deleted.csv")
@@ -185,6 +189,20 @@ func deletedSurvey(t *testing.T, dir string) {
 	var r result
 	if inJSON(t, &r, "job", "watch", "single-before"); r.HeldOut != 11 {
 		t.Errorf("held_out is %d", r.HeldOut)
+	}
+	j, err := cl.Job(t.Context(), "single-before")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		a := &app{ctx: t.Context(), stderr: new(bytes.Buffer)}
+		if err := r.addDataset(a, cl, j, true); err == nil || !strings.Contains(err.Error(), "--split-out: dataset before was deleted") {
+			t.Errorf("a division without the dataset: %v", err)
+		}
+		if err := r.addDataset(a, cl, j, false); err != nil || r.On != nil {
+			t.Errorf("without --split-out: %v, %v", r.On, err)
+		}
+		works(t, "dataset", "import", "--name", "before", "--data", artificialFile(t, dir, "other.csv", 40, 2))
 	}
 }
 
