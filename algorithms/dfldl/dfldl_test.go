@@ -76,14 +76,14 @@ func train(t testing.TB, m *dataset.Manifest, shards []*dataset.Rows, given para
 // TestGoldenDigests pins the bits of small jobs, on one lane and on many, and cut after every round.
 func TestGoldenDigests(t *testing.T) {
 	want := map[string]string{
-		"paper":        "a260ed815fe0bbff4a5901c222a425b9470518072648b8c797151dc078cbde92",
-		"auto":         "edfb473a545c7bcc5b15b4608679e8163ba469ee7729694ad4346930a77aac7b",
-		"fixed":        "795ad8345d9eb60b010d83aa2696139bfd1cdc15e1c55405a84aee471372b3c8",
-		"few":          "7d636e4a7de4035242b823bd759a831b8c93e4fa616b2b960ca1c1f5fa2348c0",
-		"paper sparse": "9cd1646ba9a00c58fbf77767eb98104f6857c126822fbc5acb7dadc3d74b5ccb",
-		"auto sparse":  "c5902fccc6f1a31df4c8ab8655bcb35fa944293d66c73469508ea4708ccb520d",
-		"fixed sparse": "3b6c1a53e131a22705c49577ac65987adaee83662fa38961de919c0a96d4f02b",
-		"few sparse":   "cc34b037d4d58c60ce90ca9d2a6467321c03d613e4c23c5269505e8ea7193663",
+		"paper":        "0dba5a3177496e9efd840b2066899b1edf116227733601cbd1d26b8241218702",
+		"auto":         "93246fffda3b5bb8c71a825b63a3198a5bbc0f1324ce4f9a9495c0bd83c6636a",
+		"fixed":        "7df1328c0901ce4e848c19dec6dc7a930539cf2d5fd441f32a38ee4cb01f6414",
+		"few":          "07b20426bb6b2f8c18d474e466173a4a5b27d412b4c30ea6b4e600f295c9c0b7",
+		"paper sparse": "c2b8fcdf809bb06516ec72a2e6037571b5b7196a320a787978bd5f0f51be8d9c",
+		"auto sparse":  "533cce2eab4e91a1dba29e673275db9085c4e2b63bca37c5b14c72ba0fa3da63",
+		"fixed sparse": "aff718c6bce91b5cb8481a6a98b60dc4ecbe553a17823bddf29a80a1c6fbf531",
+		"few sparse":   "6d502a1a5a75086e42dd8532492d76649fc04713b7ae8d2b4e64292fcd798cdc",
 	}
 	for _, density := range []float64{1, 0.2} {
 		m, shards := problem(t, 200, 12, 4, density)
