@@ -79,7 +79,7 @@ func TestTrainSpec(t *testing.T) {
 	inJSON(t, &fromFile, "train", "--local", "--data", data, "--spec", file)
 	inJSON(t, &fromFlags, "train", "--local", "--data", data, "--name", "x", "--seed", "3", "--test-fraction", "0.2", "--set", "trees=2", "--set", "depth=4", "--steps", "50")
 	fromFile.Seconds, fromFlags.Seconds, fromFile.Spent, fromFlags.Spent = 0, 0, nil, nil
-	if diff := cmp.Diff(fromFile, fromFlags); diff != "" {
+	if diff := cmp.Diff(fromFile, fromFlags, cmp.AllowUnexported(result{})); diff != "" {
 		t.Error(diff)
 	}
 	inJSON(t, &over, "train", "--local", "--data", data, "--spec", file, "--seed", "4", "--set", "trees=1")
