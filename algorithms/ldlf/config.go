@@ -200,7 +200,7 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	if c.Strategy == strategyRotate {
 		param.StandIn(given, "reset_momentum", &c.ResetMomentum, true)
 	}
-	if c.OwnUnits && c.Depth >= minDepth && c.Depth <= maxDepth && c.Trees >= 1 && c.Trees <= maxTrees {
+	if c.OwnUnits && c.Depth >= minDepth && c.Depth <= maxDepth && c.Trees >= 1 && c.Trees <= maxTrees && c.ownOutputs() <= maxOutputs {
 		param.StandIn(given, "outputs", &c.Outputs, c.ownOutputs())
 	}
 	if !given.Has("scaling") && c.Preset == presetAuto && m.Density() >= denseShare {
@@ -310,6 +310,9 @@ func (c *Config) ownOutputs() int { return c.Trees << (c.Depth - 1) }
 
 // check returns a *param.Error for the first setting that contradicts another.
 func (c *Config) check() error {
+	if own := c.ownOutputs(); c.OwnUnits && own > maxOutputs {
+		return param.Errorf("own_units", "needs %d outputs, which is %d trees × 2^(depth-1), but at most %d are possible: give fewer trees, or a smaller depth", own, c.Trees, maxOutputs)
+	}
 	if splits := splitNodes(c.Depth); c.Outputs < splits {
 		return param.Errorf("outputs", "got %d outputs, but a tree of depth %[3]d has %[2]d split nodes: give at least %[4]d outputs, or a smaller depth",
 			c.Outputs, splits, c.Depth, splits)
