@@ -45,7 +45,8 @@ func New() algorithms.Algorithm {
 	})
 }
 
-// memory estimates the memory of a trainer: the memory of the gate, and the weights of all models, twice: as results and decoded.
+// memory estimates the memory of a trainer: the memory of the gate, twice: its rows, and their copy while a state is written; and the
+// weights of all models, twice: as results and decoded.
 func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	own, err := c.gate(m)
 	if err != nil {
@@ -57,7 +58,7 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	}
 	n := int64(models(m.Labels))
 	weights := 8 * n * int64(m.Features+1) * int64(m.Labels)
-	f.State += 2*weights + n*(resultHead+8) + 64
+	f.State += f.State + 2*weights + n*(resultHead+8) + 64
 	f.Model += weights + 4*3
 	return f
 }

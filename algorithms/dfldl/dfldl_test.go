@@ -491,6 +491,44 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// TestMemory: the estimate has the rows of the gate twice, since their copy exists while a state is written. A task demands at least
+// the longest state of its L-BFGS.
+func TestMemory(t *testing.T) {
+	m, shards := problem(t, 400, 30, 2, 1)
+	j := contract.Job(t, New(), param.Values{"iterations": int64(20)}, m, dataset.Split{Seed: 5})
+	var gate int64
+	contract.Train(t, New(), j, datatest.Data(t, m, shards, j.Split, nil), 1, func(a algorithms.Trainer) algorithms.Trainer {
+		b, err := a.(*trainer).gate.AppendState(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate = max(gate, int64(len(b)))
+		return a
+	})
+	f, err := New().Footprint(j, m)
+	if weights := int64(8 * 2 * 31 * 2); err != nil || gate < 4*400*30 || f.State < 2*gate+2*weights {
+		t.Errorf("estimate %+v, %v; the state of the gate has %d bytes", f, err, gate)
+	}
+
+	k, err := New().NewKernel(j, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := k.(*kernel).own
+	var state int64
+	contract.Train(t, linear, own, datatest.Data(t, m, shards, own.Split, nil), 1, func(a algorithms.Trainer) algorithms.Trainer {
+		b, err := a.AppendState(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state = max(state, int64(len(b)))
+		return a
+	})
+	if bytes, what := k.(round.Demanding).Demand(); bytes < state || !strings.Contains(what, "(30 features + 1) × 2 labels") {
+		t.Errorf("a task demands %d bytes for %s; its state has %d", bytes, what, state)
+	}
+}
+
 // TestCancelled: a task ends with the error of its context.
 func TestCancelled(t *testing.T) {
 	m, shards := problem(t, 60, 3, 3, 1)

@@ -20,6 +20,7 @@ var (
 	_ round.ReduceKernel   = (*kernel)(nil)
 	_ round.GatherKernel   = (*kernel)(nil)
 	_ round.MemoryReleaser = (*kernel)(nil)
+	_ round.Demanding      = (*kernel)(nil)
 )
 
 // gateKernel is what the kernel of the gate implements.
@@ -91,6 +92,16 @@ func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v ro
 	p := t.Progress()
 	r := result{loss: p.Loss, iterations: p.Step, samples: p.Samples, weights: trained.(*maxent.Model).Weights}
 	return r.encode(), nil
+}
+
+// Demand implements round.Demanding: a task has what a leader has in a job of package sabfgs, and its sums.
+func (k *kernel) Demand() (bytes int64, what string) {
+	m := k.job.Manifest
+	f, err := linear.Footprint(k.own, m)
+	if err != nil {
+		return 0, ""
+	}
+	return f.State + f.Model + f.Node*f.Nodes, fmt.Sprintf("L-BFGS of a model of (%d features + 1) × %d labels", m.Features, m.Labels)
 }
 
 // validationMin is the least number of rows that early stopping validates on, if a model has twice as many.

@@ -72,7 +72,7 @@ var settings = slices.Concat(
 			func(c *Config) *float64 { return &c.LearningRateDecay }).Preset(presetPaper, paperFall),
 		param.Int("warmup", "number of first steps over which the learning rate grows linearly from near 0 to its full value; 0: no warm-up", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
 		param.Bool("cosine", "lower the learning rate to 0 over all steps, along half a cosine", false, func(c *Config) *bool { return &c.Cosine }).
-			Says("auto: true with features mlp and at least 20,000 samples, else false; paper: false"),
+			Says("auto: true with features mlp, at least 20,000 samples and learning_rate_step 0, else false; paper: false"),
 		param.Float("momentum", "β1 of adam, or momentum of sgd", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
 		param.Float("weight_decay", "weight decay of all parameters, biases included: weight_decay·Θ is added to the gradient", 0, 1, 1e-3,
 			func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 5e-4).
@@ -85,7 +85,7 @@ var settings = slices.Concat(
 		param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 15, func(c *Config) *int { return &c.Patience }).
 			Says("15; auto with features mlp and at least 20,000 samples: 1000"),
 		param.Bool("refit", "train again on all training samples, validation samples included, for the best number of steps", true, func(c *Config) *bool { return &c.Refit }).
-			Preset(presetPaper, false).Says("auto: true, with features mlp and at least 20,000 samples false; paper: false"),
+			Preset(presetPaper, false).Says("auto: true, or false if validation_fraction is 0, or with features mlp and at least 20,000 samples; paper: false"),
 		param.Int("steps", "maximum number of gradient steps; early stopping may end training earlier", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
 			Says("auto: 25000, with features mlp and at least 20,000 samples number of samples / 8, but within 10000 to 40000; paper: the steps of 20 passes through the samples"),
 	})

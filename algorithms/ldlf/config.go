@@ -83,7 +83,7 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Int("depth", "depth of each tree; a tree has 2^(depth-1) leaves", minDepth, maxDepth, 7, func(c *Config) *int { return &c.Depth }).InPaper(),
 	param.Int("outputs", "number of outputs of the feature function, at least 2^(depth-1)-1: one for each split node of a tree", 1, maxOutputs, leastOutputs,
 		func(c *Config) *int { return &c.Outputs }).
-		Says("64, or 2^(depth-1) if that is greater; auto with at least 1,000 samples, or 20,000 with a network: 128 for each 5 trees, at least 2^(depth-1)").InPaper(),
+		Says("64, or 2^(depth-1) if that is greater; auto with at least 1,000 samples, or 20,000 with features mlp: 128 for each 5 trees, at least 2^(depth-1)").InPaper(),
 	param.Bool("bias", "give the feature function a bias", true, func(c *Config) *bool { return &c.Bias }),
 }, network.Settings(func(c *Config) *network.Config { return &c.Network }, network.Linear, network.MLP, network.Conv), param.Table[Config]{
 
@@ -91,22 +91,22 @@ var settings = slices.Concat(param.Table[Config]{
 		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
 		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
 	param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 128, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 64).
-		Says("auto: 128, with a network and fewer than 20,000 samples 64; paper: 64"),
+		Says("auto: 128, with features mlp and fewer than 20,000 samples 64, with features conv 64; paper: 64"),
 	param.Word("optimizer", "sgd (with momentum) or adam (β2 0.999, ε 1e-8)", func(c *Config) *string { return &c.Optimizer }, optimizerSGD, optimizerAdam).
 		Says("sgd; auto with a network: adam"),
 	param.Float("learning_rate", "initial learning rate", 1e-12, 1e6, 2, func(c *Config) *float64 { return &c.LearningRate }).
-		Preset(presetPaper, 0.1).Says("auto: 2, with at least 1,000 samples outputs / 32, with at least 20,000 samples outputs / 16, with a network 0.1; paper: 0.1; with adam: 0.001, auto with at least 20,000 samples: 0.02"),
+		Preset(presetPaper, 0.1).Says("auto: 2, with at least 1,000 samples outputs / 32, with at least 20,000 samples outputs / 16, with a network 0.1; paper: 0.1; with adam: 0.001, auto with at least 20,000 samples, but not with features conv: 0.02"),
 	param.Int("learning_rate_step", "number of steps between two reductions of the learning rate by learning_rate_decay; 0: no reductions", 0, 1<<40, 0,
 		func(c *Config) *int { return &c.LearningRateStep }).Preset(presetPaper, 10_000),
 	param.Float("learning_rate_decay", "factor that multiplies the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
 		func(c *Config) *float64 { return &c.LearningRateDecay }),
 	param.Int("warmup", "number of first steps over which the learning rate grows linearly from near 0 to its full value; 0: no warm-up", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
 	param.Bool("cosine", "lower the learning rate to 0 over all steps, along half a cosine", false, func(c *Config) *bool { return &c.Cosine }).
-		Says("auto: true with at least 20,000 samples, else false; paper: false"),
+		Says("auto: true with at least 20,000 samples, but not with features conv or learning_rate_step above 0; else false"),
 	param.Float("momentum", "momentum of sgd, or β1 of adam", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
 	param.Float("weight_decay", "weight decay of all parameters, the bias included: weight_decay·Θ is added to the gradient", 0, 1, 1e-5,
 		func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 0).
-		Says("auto: 1e-5 (0.00128 / outputs with more than 128), with a network 0.001 (3e-4 on sparse samples), with at least 20,000 samples 0; paper: 0"),
+		Says("auto: 1e-5 (0.00128 / outputs with at least 1,000 samples and over 128 outputs), with a network 0.001 (3e-4 on sparse samples). With at least 20,000 samples, but not with features conv: 0; paper: 0"),
 	param.Word("init", "initial values of the parameters Θ of the splits: xavier (uniform within ±sqrt(3/features)) or normal (standard deviation init_std); for a network only he (normal, standard deviation sqrt(2/inputs) in each layer). Biases start at 0",
 		func(c *Config) *string { return &c.Init }, initXavier, initNormal, initHe).
 		Preset(presetAuto, initNormal).Says("auto: normal; paper: xavier; with a network: he"),
@@ -120,17 +120,17 @@ var settings = slices.Concat(param.Table[Config]{
 		func(c *Config) *bool { return &c.LeafFirst }).Preset(presetPaper, false),
 	param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.2,
 		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0).
-		Says("auto: 0.2, with a network 0.1, at most 10,000 samples; paper: 0"),
+		Says("auto: 0.2, with a network 0.1, and at most 10,000 samples except with features conv; paper: 0"),
 	param.Float("validation_margin", "number of standard errors by which the validation loss must improve to reset the patience. The model with the lowest loss is kept in any case",
 		0, 100, 0, func(c *Config) *float64 { return &c.ValidationMargin }),
 	param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }).
-		Says("10; auto: with a network 15, with at least 20,000 samples 1000"),
+		Says("10; auto: with a network 15, with at least 20,000 samples, but not with features conv, 1000"),
 	param.Bool("refit", "train again on all training samples, validation samples included, for the best number of steps", true,
-		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false).Says("auto: true with fewer than 20,000 samples, else false; paper: false"),
+		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false).Says("auto: true with fewer than 20,000 samples or features conv, else false, and false if validation_fraction is 0; paper: false"),
 	param.Bool("shrink", "at the end, mix the mean label distribution into the leaves, with the weight (0, 1/2 or 1) of the lowest validation loss", true,
 		func(c *Config) *bool { return &c.Shrink }).Preset(presetPaper, false).LeftOut(presetPaper),
 	param.Int("steps", "maximum number of gradient steps; early stopping may end training earlier", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
-		Says("25000; auto with at least 20,000 samples: number of samples / 8, but within 7000 to 40000, with a network within 10000 to 40000").InPaper(),
+		Says("25000; auto with at least 20,000 samples, but not with features conv: number of samples / 8, but within 7000 to 40000, with features mlp within 10000 to 40000").InPaper(),
 	param.Word("strategy", "trees that a mini-batch trains: joint (all trees), rotate (one tree for leaf_batches mini-batches and a leaf update, then the next tree) or random-tree (a random tree for each mini-batch)",
 		func(c *Config) *string { return &c.Strategy }, strategyJoint, strategyRotate, strategyRandom),
 	param.Bool("reset_momentum", "with strategy rotate, set the optimizer's moments to 0 before the next tree is trained", false, func(c *Config) *bool { return &c.ResetMomentum }).
@@ -200,7 +200,7 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	if c.Strategy == strategyRotate {
 		param.StandIn(given, "reset_momentum", &c.ResetMomentum, true)
 	}
-	if c.OwnUnits && c.Depth >= minDepth && c.Depth <= maxDepth && c.Trees >= 1 && c.Trees <= maxTrees {
+	if c.OwnUnits && c.Depth >= minDepth && c.Depth <= maxDepth && c.Trees >= 1 && c.Trees <= maxTrees && c.ownOutputs() <= maxOutputs {
 		param.StandIn(given, "outputs", &c.Outputs, c.ownOutputs())
 	}
 	if !given.Has("scaling") && c.Preset == presetAuto && m.Density() >= denseShare {
@@ -310,6 +310,9 @@ func (c *Config) ownOutputs() int { return c.Trees << (c.Depth - 1) }
 
 // check returns a *param.Error for the first setting that contradicts another.
 func (c *Config) check() error {
+	if own := c.ownOutputs(); c.OwnUnits && own > maxOutputs {
+		return param.Errorf("own_units", "needs %d outputs, which is %d trees × 2^(depth-1), but at most %d are possible: give fewer trees, or a smaller depth", own, c.Trees, maxOutputs)
+	}
 	if splits := splitNodes(c.Depth); c.Outputs < splits {
 		return param.Errorf("outputs", "got %d outputs, but a tree of depth %[3]d has %[2]d split nodes: give at least %[4]d outputs, or a smaller depth",
 			c.Outputs, splits, c.Depth, splits)

@@ -140,6 +140,7 @@ func TestStrategyErrors(t *testing.T) {
 	}{
 		{param.Values{"reset_momentum": true}, "reset_momentum", "needs strategy rotate"},
 		{param.Values{"own_units": true, "outputs": int64(64)}, "outputs", "must be 320 with own_units"},
+		{param.Values{"own_units": true, "trees": int64(1000), "depth": int64(20)}, "own_units", "needs 524288000 outputs, which is 1000 trees × 2^(depth-1), but at most 1048576 are possible"},
 		{param.Values{"strategy": "alternate"}, "strategy", "joint, rotate or random-tree"},
 	} {
 		_, err := New().Resolve(c.given, yeast)

@@ -363,5 +363,6 @@ func (t *Training) occurs() bool {
 	case t.Phase == PhaseDone:
 		return t.ended() && (t.Refitting || !t.refits())
 	}
-	return !t.ended()
+	s, staged := t.Optimiser.(Stager)
+	return !t.ended() && !(staged && s.StageDone())
 }

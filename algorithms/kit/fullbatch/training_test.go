@@ -470,3 +470,27 @@ func TestStatesRefused(t *testing.T) {
 		}
 	}
 }
+
+// staged is a search whose stage has ended.
+type staged struct{ scripted }
+
+func (*staged) Repeat(uint64)                { panic("a refit") }
+func (*staged) StageDone() bool              { return true }
+func (*staged) Advance(uint64, bool) float64 { panic("a stage begins") }
+
+// TestStageEndRefused: a state with an evaluation in a stage that has ended. Advance follows the end of a stage at once.
+func TestStageEndRefused(t *testing.T) {
+	for _, by := range []Optimiser{&scripted{accepts: []bool{true}}, &staged{scripted{accepts: []bool{true}}}} {
+		tr, _ := newTraining(settings(false))
+		tr.Start()
+		tr.Optimiser = by
+		b, err := fields.Append(nil, 1, tr.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, refused := by.(Stager)
+		if err := fields.Read(b, 1, tr.State); errors.Is(err, fields.ErrState) != refused {
+			t.Errorf("%T: error %v", by, err)
+		}
+	}
+}
