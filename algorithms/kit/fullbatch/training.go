@@ -3,6 +3,7 @@ package fullbatch
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
@@ -331,6 +332,9 @@ func (t *Training) State(l *fields.List) {
 	t.Fit.State(l)
 	t.Optimiser.State(l)
 	t.Stopping.State(l)
+	_, staged := t.Optimiser.(Stager)
+	l.Check(t.Stopping.Bar == 0 || staged && t.Validates && !math.IsNaN(t.Stopping.Bar),
+		"the saved state has a validation loss of %v to fall below, which is not possible", t.Stopping.Bar)
 	l.Check(t.occurs(), "the saved state has phase %d, which this job does not have", t.Phase)
 	n := t.iterations()
 	l.Check(n <= t.limit() && t.Before <= t.Steps && t.Before+n <= t.Evaluations, "the saved state has impossible numbers: iteration %d of %d after %d evaluations", n, t.limit(), t.Evaluations)

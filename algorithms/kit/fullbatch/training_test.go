@@ -453,6 +453,7 @@ func TestStatesRefused(t *testing.T) {
 		"a validation in time to come": func(tr *Training) { tr.Stopping.At = 7 },
 		"a refit without a best point": func(tr *Training) { tr.Refitting = true },
 		"iterations before no refit":   func(tr *Training) { tr.Before = 1 },
+		"a bar without stages":         func(tr *Training) { tr.Stopping.Bar = 0.5 },
 		"a best point at the start":    func(tr *Training) { tr.Stopping.Best.Any, tr.Stopping.Best.Loss = true, 1 },
 	} {
 		set := settings(true)
