@@ -218,8 +218,8 @@ func (w *twin) nearestMean(x []float64, k int) []float64 {
 	return q
 }
 
-// TestTwin: predictions are those of a slow implementation. Label 3 is never as probable as label 2, so that a side is empty, and few rows
-// have more of label 1 than of label 0, fewer than min_samples.
+// TestTwin: predictions equal the predictions of a slow implementation. One side is empty: label 3 is never as probable as
+// label 2. Another side has fewer rows than min_samples: few rows have more of label 1 than of label 0.
 func TestTwin(t *testing.T) {
 	const l2, k, least = 0.1, 4, 9
 	m, shards := problem(t, 90, 3, 4, 1)

@@ -59,7 +59,7 @@ func newRun(t *testing.T, dir, text string) (*Run, *[]string) {
 
 const text = "name: e\nfolds: 3\nmeasures: [kl]\ndatasets: [a.csv]\nmethods: [aa-knn, ranking]\n"
 
-// TestDo: what has a result is kept, what the spec lacks needs consent, and a table that is read again is that of the run.
+// TestDo: runs with a result are kept. Runs that the spec lacks need consent. The table that Read returns equals the table of Do.
 func TestDo(t *testing.T) {
 	dir := t.TempDir()
 	planned := func(r *Run, runs, kept, orphaned int) {

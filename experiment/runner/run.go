@@ -359,7 +359,7 @@ func (r *run) result() schedule.Result {
 	return schedule.Result{Took: time.Duration(r.record.Seconds * float64(time.Second))}
 }
 
-// show takes a time that grows with the number of groups, so it is not called for each run.
+// show tells Show how far the run is. It takes a time that grows with the number of groups.
 func (s *session) show() {
 	s.changed = false
 	if s.Show == nil {

@@ -136,7 +136,8 @@ func TestAddRowOuters(t *testing.T) {
 	})
 }
 
-// TestSoftmax: the same of the softmax, with scores far apart among them; the portable one is near that of package math.
+// TestSoftmax compares the bits of the two softmax functions, also with scores that are far apart. The portable function is
+// near a softmax by package math.
 func TestSoftmax(t *testing.T) {
 	s := NewStream(NewKey(1, "test/softmax"), 0, 0)
 	blockShapes(func(rows, _, n int) {
@@ -303,8 +304,8 @@ func entriesOf(s *Stream, rows, k int) (spans []Span, a []float32, index []uint3
 	return spans, a, index
 }
 
-// TestEntries: scores and sums of sparse rows are those of the same rows as dense ones, up to rounding, and vectors have the
-// bits of the portable loops.
+// TestEntries: sparse rows have the scores and sums of the same rows in dense form, up to rounding. Vectors have the bits of
+// the portable loops.
 func TestEntries(t *testing.T) {
 	s := NewStream(NewKey(1, "test/entries"), 0, 0)
 	blockShapes(func(rows, k, n int) {
