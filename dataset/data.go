@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // Rows is a block of N rows: features (float32, dense or sparse) and label
@@ -145,8 +147,8 @@ type Data struct {
 	Manifest *Manifest
 	roles    []Roles
 
-	of   *Data     // whose missing features are filled here; nil: of none
-	fill []float64 // what takes their place, by feature
+	of   *Data     // whose shards these are, if not nil
+	fill []float64 // what takes the place of missing features, by feature; nil: they stay
 
 	shards []atomic.Pointer[Rows] // nil: not added. Kernels ask for a shard for each row that they draw
 
@@ -177,9 +179,30 @@ func (d *Data) Filled(values []float64) *Data {
 	return f
 }
 
-// filled returns shard i with its missing features filled.
+// Sample returns d with n of its training rows, or with all if there are fewer. The key draws
+// them. All other rows are Outside.
+func (d *Data) Sample(n int, key num.Key) *Data {
+	var rows []int
+	for row, role := range d.roles {
+		if role == Train {
+			rows = append(rows, row)
+		}
+	}
+	s := NewData(d.Manifest, slices.Repeat([]Roles{Outside}, len(d.roles)))
+	s.of = d
+	p := num.NewPermutation(key, 0, 0, uint64(len(rows)))
+	for i := range min(n, len(rows)) {
+		s.roles[rows[p.At(uint64(i))]] = Train
+	}
+	return s
+}
+
+// filled returns shard i with its missing features filled, if fill is set.
 func (d *Data) filled(i int) *Rows {
 	raw := d.of.Shard(i)
+	if d.fill == nil {
+		return raw
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.shards[i].Load()
@@ -254,7 +277,7 @@ func (d *Data) Role(row uint32) Roles { return d.roles[row] }
 // of shard and position. The result is shared: do not write to it. It is
 // computed once for each argument list.
 func (d *Data) Select(lo, hi int, roles Roles) []RowRef {
-	if d.of != nil {
+	if d.fill != nil { // the rows are the same
 		return d.of.Select(lo, hi, roles)
 	}
 	key := selectionKey{lo, hi, roles}

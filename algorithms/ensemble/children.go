@@ -75,7 +75,7 @@ func child(j *learner.Job[Config], members []member, unit int) (*round.Job, erro
 		return nil, fmt.Errorf("ensemble: sub-job %d does not exist", unit)
 	}
 	m, c := &members[unit%count], *j.Job
-	c.Algorithm, c.Params, c.Folds, c.Predictions, c.PredictedRows, c.NoModel = m.Name(), m.resolved.Params, 0, 0, 0, false
+	c.Algorithm, c.Params, c.Folds, c.Predictions, c.PredictedRows, c.LinearSamples, c.NoModel = m.Name(), m.resolved.Params, 0, 0, 0, 0, false
 	c.Split.ValidationFraction, c.Split.ValidationMin = m.resolved.ValidationFraction, m.resolved.ValidationMin
 	if fold := unit/count - 1; fold >= 0 {
 		c.Split.Inner, c.Split.InnerFold, c.Split.InnerWhole = in.folds, fold, in.whole

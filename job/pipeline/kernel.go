@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
@@ -22,7 +23,8 @@ var (
 // kernel adds the pipeline's operations to an algorithm's.
 type kernel struct {
 	inner  round.Kernel
-	shared *sharedModel // nil unless the trainer is in this process
+	linear *linearKernel // nil: the job has no linear baseline
+	shared *sharedModel  // nil unless the trainer is in this process
 	plan   *measures.Plan
 	// predicted is round.Job.PredictedRows, and seed is the seed of the split, which draws them.
 	predicted int
@@ -39,13 +41,18 @@ type kernel struct {
 
 // scratch is the working memory of one slot.
 type scratch struct {
-	inner any
-	lent  lent
+	inner  any
+	lent   lent
+	linear any // of the kernel of the linear baseline
 
 	model   algorithms.Model // that the fields below are for
 	predict any
 	rows    []float32
 	mean    []float32 // what the model must beat predicts of every row
+
+	linearModel   *maxent.Model // that the fields below are for
+	linearPredict any
+	linearRows    []float32
 }
 
 // NewKernel returns the kernel of a job. Errors wrap ErrNumerics or are the algorithm's.
@@ -68,7 +75,11 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{inner: inner, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed, fills: j.Fill != ""}, nil
+	linear, err := newLinearKernel(j, m)
+	if err != nil {
+		return nil, err
+	}
+	return &kernel{inner: inner, linear: linear, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed, fills: j.Fill != ""}, nil
 }
 
 // NewScratch implements round.Kernel.
@@ -91,19 +102,28 @@ func (k *kernel) Demand() (bytes int64, what string) {
 
 // Derive implements round.ReduceKernel.
 func (k *kernel) Derive(u round.Task, d *dataset.Data, v round.Vars, s any) (round.Derived, error) {
+	own := s.(*scratch)
+	if k.linear.has(&u) {
+		u, d, s := k.linear.sampled(u, k.filledData(d, v), own)
+		return k.linear.Derive(u, d, v, s)
+	}
 	inner, ok := k.inner.(round.ReduceKernel)
 	if !ok {
 		return nil, errSum
 	}
-	own := s.(*scratch)
 	own.lend(&u)
 	return inner.Derive(u, k.filledData(d, v), v, own.inner)
 }
 
 // Run implements round.ReduceKernel.
 func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s any) error {
+	own := s.(*scratch)
 	if u.Op >= opMean {
 		k.releaseMemory()
+	}
+	if k.linear.has(&u) {
+		u, d, s := k.linear.sampled(u, k.filledData(d, v), own)
+		return k.linear.Run(dst, u, d, v, derived, s)
 	}
 	switch u.Op {
 	case opSums:
@@ -120,14 +140,13 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		if err != nil {
 			return err
 		}
-		s.(*scratch).evaluate(dst.F64, k.plan, m, u, k.filledData(d, v), v)
+		own.evaluate(dst.F64, k.plan, m, k.linear.evaluated(v, d.Manifest), u, k.filledData(d, v), v)
 		return nil
 	}
 	inner, ok := k.inner.(round.ReduceKernel)
 	if !ok {
 		return errSum
 	}
-	own := s.(*scratch)
 	own.lend(&u)
 	return inner.Run(dst, u, k.filledData(d, v), v, derived, own.inner)
 }
@@ -195,18 +214,28 @@ func (k *kernel) gatherNumbers(u round.Task, d *dataset.Data) []byte {
 // evaluateRows is how many rows are predicted at a time.
 const evaluateRows = 256
 
-// evaluate sums the measures of the model, then the measures of the mean predictor or the median.
-func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Model, u round.Task, d *dataset.Data, v round.Vars) {
+// evaluate sums the measures of the model, then the measures of the mean predictor or the median. If linear is not nil, the
+// measures of this model follow, and the differences of K-L divergences.
+func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Model, linear *maxent.Model, u round.Task, d *dataset.Data, v round.Vars) {
 	s.prepare(plan, m, v)
+	if linear != nil && s.linearModel != linear {
+		s.linear, s.linearModel, s.linearPredict, s.linearRows = nil, linear, linear.NewScratch(), make([]float32, evaluateRows*linear.Labels)
+	}
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
 	width, sums := len(s.mean), plan.Width()
 	for refs := u.Rows(d); len(refs) > 0; refs = refs[min(evaluateRows, len(refs)):] {
 		block := refs[:min(evaluateRows, len(refs))]
 		s.model.Predict(s.rows[:len(block)*width], block, shard, s.predict)
+		if linear != nil {
+			linear.Predict(s.linearRows[:len(block)*width], block, shard, s.linearPredict)
+		}
 		for i, ref := range block {
 			rows, at := d.Shard(int(ref.Shard)), int(ref.Pos)
-			plan.Add(dst[:sums], rows, at, s.rows[i*width:(i+1)*width])
-			plan.Add(dst[sums:], rows, at, s.mean)
+			kl := plan.Add(dst[:sums], rows, at, s.rows[i*width:(i+1)*width])
+			plan.Add(dst[sums:2*sums], rows, at, s.mean)
+			if linear != nil {
+				addDifference(dst[3*sums:], kl-plan.Add(dst[2*sums:3*sums], rows, at, s.linearRows[i*width:(i+1)*width]))
+			}
 		}
 	}
 }

@@ -43,6 +43,8 @@ type Outcome struct {
 	Measures measures.Report `json:"measures"`
 	// MeanPredictor are the same measures of predicting the training mean.
 	MeanPredictor measures.Report `json:"mean_baseline"`
+	// LinearBaseline are the measures of the linear baseline; nil: the job has none.
+	LinearBaseline *LinearBaseline `json:"linear_baseline,omitempty"`
 	// Added are the measures beside these, which the type of the labels and what is
 	// predicted allow; nil: there are none. Of a fold they are without confusion matrices.
 	Added *Added `json:"added,omitempty"`
@@ -214,19 +216,20 @@ func foldsDigest(folds []*Outcome) string {
 // Provenance says how the model of a model file was made. The model's digest does not cover
 // it. It has no time and no host, so the same job writes the same file.
 type Provenance struct {
-	Job           *round.Job        `json:"job"`
-	Version       string            `json:"version"`
-	Steps         uint64            `json:"steps"`
-	BestStep      uint64            `json:"best_step,omitempty"`
-	RefitSteps    uint64            `json:"refit_steps,omitempty"`
-	Loss          float64           `json:"loss"`
-	EvaluatedOn   string            `json:"evaluated_on"`
-	Group         string            `json:"group,omitempty"` // that was tested
-	Rows          Counts            `json:"samples"`
-	Measures      measures.Report   `json:"measures"`
-	MeanPredictor measures.Report   `json:"mean_baseline"`
-	Added         *Added            `json:"added,omitempty"`
-	Counters      map[string]uint64 `json:"counters,omitempty"`
+	Job            *round.Job        `json:"job"`
+	Version        string            `json:"version"`
+	Steps          uint64            `json:"steps"`
+	BestStep       uint64            `json:"best_step,omitempty"`
+	RefitSteps     uint64            `json:"refit_steps,omitempty"`
+	Loss           float64           `json:"loss"`
+	EvaluatedOn    string            `json:"evaluated_on"`
+	Group          string            `json:"group,omitempty"` // that was tested
+	Rows           Counts            `json:"samples"`
+	Measures       measures.Report   `json:"measures"`
+	MeanPredictor  measures.Report   `json:"mean_baseline"`
+	LinearBaseline *LinearBaseline   `json:"linear_baseline,omitempty"`
+	Added          *Added            `json:"added,omitempty"`
+	Counters       map[string]uint64 `json:"counters,omitempty"`
 	// Mixture says how the model adds up others.
 	Mixture      *algorithms.Mixture `json:"mixture,omitempty"`
 	FeatureNames []string            `json:"feature_names,omitempty"`

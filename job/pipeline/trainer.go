@@ -36,6 +36,7 @@ const (
 const (
 	phaseTrain = iota
 	phaseMean
+	phaseLinear // only if the job has a linear baseline and test rows
 	phaseEvaluate
 	phasePredict // only if predictions are stored
 	phaseDone
@@ -47,7 +48,8 @@ type single struct {
 	manifest *dataset.Manifest
 	plan     *measures.Plan
 	inner    algorithms.Trainer
-	fill     *fill // nil: the job fills no missing values
+	fill     *fill   // nil: the job fills no missing values
+	linear   *linear // nil: the job has no linear baseline
 
 	phase  uint8
 	mean   []float64 // mean label distribution of the rows trained on, and median if a number is predicted, once known
@@ -100,6 +102,9 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 	if j.Fill != "" {
 		t.fill = &fill{by: j.Fill, manifest: m}
 	}
+	if t.linear, err = newLinear(j, m); err != nil {
+		return nil, err
+	}
 	if state != nil {
 		return t, t.restore(state, a)
 	}
@@ -121,6 +126,13 @@ func (t *single) Next() (*round.Round, error) {
 		}
 		t.phase = phaseMean
 	}
+	if t.phase == phaseLinear {
+		r, err := t.linear.next()
+		if err != nil || !r.Done {
+			return t.filling(r), err
+		}
+		t.phase = phaseEvaluate
+	}
 	t.round = round.Round{Tasks: len(t.manifest.Shards), Scope: round.Sharded, How: round.Reduce}
 	switch t.phase {
 	case phaseMean:
@@ -140,7 +152,7 @@ func (t *single) Next() (*round.Round, error) {
 	return &t.round, nil
 }
 
-// filling returns a round of the algorithm with what its kernels fill missing values with.
+// filling returns a round of the algorithm or of the linear baseline with what kernels fill missing values with.
 func (t *single) filling(r *round.Round) *round.Round {
 	if t.fill == nil || r == nil {
 		return r
@@ -168,10 +180,13 @@ func (t *single) evaluateRound() error {
 		}
 	}
 	t.round.Op, t.round.Kind, t.round.Roles = opEvaluate, "evaluation", t.evaluated()
-	t.round.Shape = round.Shape{F64: 2 * t.plan.Width()}
+	t.round.Shape = round.Shape{F64: t.evaluationWidth()}
 	t.round.Vars = []round.Var{{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)}}
 	if t.fill != nil {
 		t.round.Vars = append(t.round.Vars, t.fill.variable())
+	}
+	if t.linear.fitted() {
+		t.round.Vars = append(t.round.Vars, round.Var{ID: varLinear, Version: 1, Data: num.Bytes64(t.linear.weights)})
 	}
 	switch {
 	case t.shared != nil:
@@ -181,6 +196,15 @@ func (t *single) evaluateRound() error {
 		t.round.Vars = append(t.round.Vars, round.Var{ID: varModel, Version: 1, Data: t.model})
 	}
 	return nil
+}
+
+// evaluationWidth returns the number of sums of opEvaluate: the measures of the model, of the mean and of the linear
+// baseline, and the differences of K-L divergences.
+func (t *single) evaluationWidth() int {
+	if t.linear.fitted() {
+		return 3*t.plan.Width() + differenceWidth
+	}
+	return 2 * t.plan.Width()
 }
 
 // evaluated returns the roles of the rows that the measures are of.
@@ -225,6 +249,18 @@ func (t *single) Fold(res *round.Result) error {
 		} else if err := t.setMedian(res.Gathered); err != nil {
 			return err
 		}
+		if t.linear != nil && t.counts[2] > 0 {
+			t.phase = phaseLinear
+			return t.linear.begin(nil)
+		}
+		t.phase = phaseEvaluate
+		return nil
+	case phaseLinear:
+		if err := t.linear.fit.Fold(res); err != nil { // the job ends without linear baseline
+			t.linear.fit = nil
+			t.phase = phaseEvaluate
+		}
+		return nil
 	case phaseEvaluate:
 		t.sums = append([]float64{}, res.Sum.F64...)
 		if !t.keepsPredictions() {
@@ -287,7 +323,9 @@ func median(numbers []float64) float64 {
 // Progress implements round.Trainer.
 func (t *single) Progress() round.Progress {
 	p := t.inner.Progress()
-	if t.phase > phaseTrain {
+	if t.phase == phaseLinear {
+		p.Phase = linearKind
+	} else if t.phase > phaseTrain {
 		p.Phase = "evaluation"
 	} else if !t.fill.done() {
 		p.Phase = "missing values"
@@ -372,9 +410,14 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 		EvaluatedOn: "training samples", Predictions: t.predicted, Group: testedGroup(t.job, t.manifest),
 		Rows: Counts{int(t.counts[0]), int(t.counts[1]), int(t.counts[2])},
 	}
-	o.Measures, o.MeanPredictor, o.Added = Measured(t.plan, t.sums[:t.plan.Width()], t.sums[t.plan.Width():])
-	if c := t.plan.ReadClipped(t.sums[:t.plan.Width()]); c != nil {
-		o.Clipped = &Clipped{c, t.plan.ReadClipped(t.sums[t.plan.Width():])}
+	width := t.plan.Width()
+	ofModel, ofMean := t.sums[:width], t.sums[width:2*width]
+	o.Measures, o.MeanPredictor, o.Added = Measured(t.plan, ofModel, ofMean)
+	if c := t.plan.ReadClipped(ofModel); c != nil {
+		o.Clipped = &Clipped{c, t.plan.ReadClipped(ofMean)}
+	}
+	if t.linear.fitted() {
+		o.LinearBaseline = t.linear.read(t.plan, t.sums[2*width:], t.counts)
 	}
 	if t.evaluated() == dataset.Test {
 		o.EvaluatedOn = "test samples"
@@ -388,10 +431,10 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 		return nil, err
 	}
 	learns, d := *t.job, t.manifest
-	learns.Predictions, learns.PredictedRows = 0, 0 // predictions that are stored with the job do not change the model
+	learns.Predictions, learns.PredictedRows, learns.LinearSamples = 0, 0, 0 // they do not change the model
 	from := &Provenance{
 		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
-		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Counters: o.Counters,
+		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, LinearBaseline: o.LinearBaseline, Counters: o.Counters,
 		FeatureNames: d.FeatureNames, LabelNames: d.LabelNames, LabelColumns: d.LabelColumns, MeanLabel: t.mean[:d.Labels],
 		Missing: d.Missing, CountedFrom: d.CountedFrom, Added: o.Added, Mixture: o.Mixture, LabelType: d.LabelType, Shape: d.Shape, Reading: d.Reading,
 	}
@@ -409,7 +452,7 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 }
 
 // stateVersion is the version of the fields of both kinds of states.
-const stateVersion = 1
+const stateVersion = 2
 
 // AppendState implements round.Trainer.
 func (t *single) AppendState(dst []byte) ([]byte, error) {
@@ -428,10 +471,13 @@ func (t *single) state(l *fields.List, restore func(inner []byte) error) {
 	l.Uint64(&t.counts[0], &t.counts[1], &t.counts[2])
 	t.fill.state(l)
 	l.Known(&t.mean, t.meanLength())
-	l.Known(&t.sums, 2*t.plan.Width())
+	if t.linear != nil {
+		t.linear.state(l, t.phase == phaseLinear)
+	}
+	l.Known(&t.sums, t.evaluationWidth())
 	l.Bytes(&t.predicted)
 	predicted := t.phase == phaseDone && t.keepsPredictions()
-	l.Check(t.phase <= phaseDone && (t.mean != nil) == (t.phase >= phaseEvaluate) && (t.sums != nil) == (t.phase >= phasePredict) &&
+	l.Check(t.phase <= phaseDone && (t.mean != nil) == (t.phase > phaseMean) && (t.phase != phaseLinear || t.linear != nil && t.counts[2] > 0) && (t.sums != nil) == (t.phase >= phasePredict) &&
 		(t.predicted != nil) == predicted && (t.phase != phasePredict || t.keepsPredictions()),
 		"phase %d of the saved state does not match its other fields", t.phase)
 	l.Rest(t.inner, restore)

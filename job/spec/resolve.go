@@ -249,11 +249,13 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	if s.Fold != nil { // the sub-job of the fold alone
 		split.Fold, folds = *s.Fold, 0
 	}
-	return &round.Job{
+	j := &round.Job{
 		Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(), Split: split,
 		Folds: folds, Params: resolved.Params, Predictions: keep, Measures: s.Measures, Clip: s.Clip,
 		Weights: resolved.Weights, Fill: m.Fill(),
-	}, nil
+	}
+	j.LinearSamples = pipeline.LinearSamples(j, m)
+	return j, nil
 }
 
 // checkMeasures returns an error if a spec asks for measures that its model does not have. A
@@ -382,7 +384,13 @@ func Estimate(j *round.Job, m *dataset.Manifest) (Memory, error) {
 	if j.Folds > 0 {
 		return Memory{State: 2*int64(j.Folds)*f.Model + kept, Message: f.State}, nil
 	}
-	return Memory{State: 2*f.State + f.Weights + kept, Tree: f.Node * f.Nodes, Message: f.Node}, nil
+	linear, err := pipeline.LinearFootprint(j, m)
+	if err != nil {
+		return Memory{}, err
+	}
+	return Memory{
+		State: 2*(f.State+linear.State) + f.Weights + kept, Tree: max(f.Node*f.Nodes, linear.Node*linear.Nodes), Message: max(f.Node, linear.Node),
+	}, nil
 }
 
 // cellBytes is about what the outcome of a run takes without its model, and its sub-job.

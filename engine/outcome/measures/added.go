@@ -35,7 +35,7 @@ func addMore(sums []float64, row MoreRow) {
 func moreFrom(n float64, sums []float64) *OfDistribution {
 	o := new(OfDistribution)
 	for i, s := range o.Stats() {
-		*s = statOf(n, sums[i], sums[CountMore+i])
+		*s = StatOf(n, sums[i], sums[CountMore+i])
 	}
 	return o
 }
@@ -119,7 +119,7 @@ func classesFrom(sums []float64, classes int) *Classes {
 		}
 	}
 	r := &Classes{
-		Accuracy: statOf(n, right, right), LogLoss: statOf(n, sums[0], sums[1]),
+		Accuracy: StatOf(n, right, right), LogLoss: StatOf(n, sums[0], sums[1]),
 		MeanRecall: Stat{recall / present, math.NaN()}, MeanJaccard: Stat{jaccard / present, math.NaN()},
 	}
 	for c := 0; c < len(matrix); c += classes {
@@ -201,7 +201,7 @@ func addError(sums []float64, truth, predicted float64) {
 
 // errorsFrom reads the sums of n rows.
 func errorsFrom(n float64, sums []float64) Errors {
-	e := Errors{MAE: statOf(n, sums[0], sums[1])}
+	e := Errors{MAE: StatOf(n, sums[0], sums[1])}
 	for _, rows := range sums[2:] {
 		e.Scores = append(e.Scores, rows/max(n, 1)) // 0 of no rows, so that JSON can say it
 	}

@@ -71,8 +71,8 @@ func (p *Plan) ends() (distribution, plain, all int) {
 }
 
 // Add adds row i of r to the sums dst (Width values); predicted is a distribution, class shares
-// or one number.
-func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) {
+// or one number. It returns the K-L divergence of the row, or 0 if a number is predicted.
+func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) (kl float64) {
 	distribution, plain, all := p.ends()
 	if len(dst) != all {
 		panic("measures: sums of the wrong width")
@@ -83,10 +83,11 @@ func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) {
 		truth, v := s.Number(r, i), float64(predicted[0])
 		addError(dst[1:1+errorWidth], truth, v)
 		addError(dst[1+errorWidth:], truth, math.Floor(v))
-		return
+		return 0
 	}
 	d := r.Label(i)
-	accumulate(dst[:Width], ClippedRow(d, predicted, p.Clip))
+	row := ClippedRow(d, predicted, p.Clip)
+	accumulate(dst[:Width], row)
 	if p.More {
 		addMore(dst[Width:], MoreOfRow(d, predicted, p.Clip))
 	}
@@ -105,6 +106,7 @@ func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) {
 		addError(added[errorWidth:2*errorWidth], truth, s.Median(predicted))
 		addError(added[2*errorWidth:], truth, s.Mode(predicted))
 	}
+	return row[0]
 }
 
 // Read returns what sums (Width values) say: the ten, which are NaN where a number is

@@ -132,9 +132,9 @@ func (s *Stat) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// statOf returns mean and population standard deviation of n values from their sum and the
+// StatOf returns mean and population standard deviation of n values from their sum and the
 // sum of their squares.
-func statOf(n, sum, squares float64) Stat {
+func StatOf(n, sum, squares float64) Stat {
 	mean := sum / n
 	return Stat{mean, math.Sqrt(max(squares/n-float64(mean*mean), 0))}
 }
@@ -217,7 +217,7 @@ func FromSums(sums []float64) Report {
 	var r Report
 	n := sums[0]
 	for i := range r {
-		r[i] = statOf(n, sums[1+i], sums[1+Count+i])
+		r[i] = StatOf(n, sums[1+i], sums[1+Count+i])
 	}
 	return r
 }
