@@ -18,7 +18,7 @@ import (
 // the evaluation) ends with the same outcome and the same model file.
 func TestRestoreAtEveryRound(t *testing.T) {
 	testkit.WithoutRace(t)
-	for name, w := range map[string]*work{"dense": artificial(t), "sparse": sparse(t), "folds": folds(t), "forest": forestOf(t, "structrf")} {
+	for name, w := range map[string]*work{"dense": artificial(t), "sparse": sparse(t), "folds": folds(t), "forest": forestOf(t, "structrf"), "linear baseline": withLinear(artificial(t), 100)} {
 		var states [][]byte
 		phases := make(map[string]bool)
 		want := w.drive(t, nil, 0, func(state []byte, phase string) {
@@ -27,6 +27,9 @@ func TestRestoreAtEveryRound(t *testing.T) {
 		})
 		if name != "folds" && name != "forest" && (!phases["evaluation"] || !phases["training"] || !phases["leaf update"]) {
 			t.Errorf("%s: the rounds went through %v only", name, phases)
+		}
+		if phases["linear baseline"] != (name == "linear baseline") {
+			t.Errorf("%s: the rounds went through %v", name, phases)
 		}
 		for i, state := range states {
 			got := w.drive(t, state, uint64(i+1), ignore)
@@ -39,7 +42,7 @@ func TestRestoreAtEveryRound(t *testing.T) {
 
 // TestStateIsItsOwn: a state that is restored appends itself again.
 func TestStateIsItsOwn(t *testing.T) {
-	for _, w := range []*work{artificial(t), folds(t)} {
+	for _, w := range []*work{artificial(t), folds(t), withLinear(artificial(t), 100)} {
 		w.drive(t, nil, 0, func(state []byte, _ string) {
 			tr, err := pipeline.New(w.job, w.data.Manifest, state)
 			if err != nil {
@@ -54,7 +57,7 @@ func TestStateIsItsOwn(t *testing.T) {
 
 // TestDamagedStates are refused.
 func TestDamagedStates(t *testing.T) {
-	for name, w := range map[string]*work{"single": artificial(t), "folds": folds(t)} {
+	for name, w := range map[string]*work{"single": artificial(t), "folds": folds(t), "linear baseline": withLinear(artificial(t), 100)} {
 		var last []byte
 		w.drive(t, nil, 0, func(state []byte, _ string) { last = state })
 		for n := range 300 {
@@ -114,7 +117,7 @@ func TestForeignJobsAreRefused(t *testing.T) {
 // FuzzRestore: any bytes are a state or an error, never a panic; a state appends
 // itself again and can be gone on from.
 func FuzzRestore(f *testing.F) {
-	single, many := artificial(f), folds(f)
+	single, many := withLinear(artificial(f), 100), folds(f)
 	for _, w := range []*work{single, many} {
 		var states [][]byte
 		w.drive(f, nil, 0, func(state []byte, _ string) { states = append(states, state) })
