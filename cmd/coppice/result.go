@@ -35,19 +35,20 @@ type result struct {
 	Samples       uint64          `json:"samples_drawn"`
 	Seconds       float64         `json:"seconds"`
 	// Spent has the seconds of rounds by their kind, and as "waiting" the rest.
-	Spent         map[string]float64 `json:"spent_seconds,omitempty"`
-	Loss          lossJSON           `json:"loss"` // of training, as K-L; null without a gradient step
-	EvaluatedOn   string             `json:"evaluated_on"`
-	Rows          pipeline.Counts    `json:"samples"`
-	Measures      measures.Report    `json:"measures"`
-	MeanPredictor measures.Report    `json:"mean_baseline"`
-	Added         *pipeline.Added    `json:"added,omitempty"` // measures of classes, ordinal labels or numbers
-	Clip          string             `json:"clip,omitempty"`  // how probabilities were clipped
-	ModelDigest   string             `json:"model_digest"`
-	Model         string             `json:"model,omitempty"`       // file, or command to download it
-	Predictions   string             `json:"predictions,omitempty"` // of held-out samples: file, or command to write it
-	HeldOut       int                `json:"held_out"`              // number of held-out samples of all folds
-	SplitFile     string             `json:"split_file,omitempty"`  // file of --split-out
+	Spent         map[string]float64       `json:"spent_seconds,omitempty"`
+	Loss          lossJSON                 `json:"loss"` // of training, as K-L; null without a gradient step
+	EvaluatedOn   string                   `json:"evaluated_on"`
+	Rows          pipeline.Counts          `json:"samples"`
+	Measures      measures.Report          `json:"measures"`
+	MeanPredictor measures.Report          `json:"mean_baseline"`
+	Linear        *pipeline.LinearBaseline `json:"linear_baseline,omitempty"`
+	Added         *pipeline.Added          `json:"added,omitempty"` // measures of classes, ordinal labels or numbers
+	Clip          string                   `json:"clip,omitempty"`  // how probabilities were clipped
+	ModelDigest   string                   `json:"model_digest"`
+	Model         string                   `json:"model,omitempty"`       // file, or command to download it
+	Predictions   string                   `json:"predictions,omitempty"` // of held-out samples: file, or command to write it
+	HeldOut       int                      `json:"held_out"`              // number of held-out samples of all folds
+	SplitFile     string                   `json:"split_file,omitempty"`  // file of --split-out
 	// Mixture has the weights of the members of an ensemble. For a job of folds they are in Folds.
 	Mixture  *algorithms.Mixture `json:"mixture,omitempty"`
 	Numerics int                 `json:"numerics"`
@@ -102,7 +103,7 @@ func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds floa
 	r := &result{
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
 		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: lossJSON(o.Loss),
-		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Added: o.Added, Clip: j.Clip,
+		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Linear: o.LinearBaseline, Added: o.Added, Clip: j.Clip,
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
 		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent, Mixture: o.Mixture, HeldOut: o.Rows.Test,
 	}
@@ -179,6 +180,7 @@ func (r *result) text(w io.Writer) {
 	fmt.Fprintln(w)
 	title := fmt.Sprintf("Measures on the %s: mean and standard deviation over %s%s", r.EvaluatedOn, over, clipText(r.Clip))
 	writeMeasures(w, title, r.Measures, r.MeanPredictor, r.Added)
+	writeLinear(w, r.Algorithm, r.Linear, r.Rows, r.Measures)
 	r.writeMixture(w)
 	fmt.Fprintln(w)
 	end := [][2]string{{"model digest", r.ModelDigest}}
@@ -297,6 +299,22 @@ func writeMeasures(w io.Writer, title string, model, mean measures.Report, added
 	t.Render()
 	if added != nil {
 		writeScores(w, added)
+	}
+}
+
+// writeLinear writes the K-L of the linear baseline, if there is one, and a warning if the linear baseline is better than
+// the model.
+func writeLinear(w io.Writer, algorithm string, l *pipeline.LinearBaseline, rows pipeline.Counts, model measures.Report) {
+	if l == nil {
+		return
+	}
+	of := "the " + count(uint64(l.Samples))
+	if l.Samples < rows.Train {
+		of = fmt.Sprintf("%s of the %s", count(uint64(l.Samples)), count(uint64(rows.Train)))
+	}
+	fmt.Fprintf(w, "Linear baseline: K-L %s (sa-bfgs, fitted to %s training samples)\n", figure(l.Measures[0].Mean), of)
+	if l.Better {
+		fmt.Fprintf(w, "Warning: the linear baseline has a lower K-L than %s (%s). Try --algorithm sa-bfgs.\n", algorithm, figure(model[0].Mean))
 	}
 }
 

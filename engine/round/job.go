@@ -46,8 +46,8 @@ type Job struct {
 	// them: see pipeline.JobPlan. The model does not depend on either.
 	Measures string `json:"measures,omitempty"`
 	Clip     string `json:"clip,omitempty"`
-	// LinearSamples is the number of training rows that the linear baseline is fitted to; 0: there is
-	// no linear baseline. The model does not depend on it. Sub-jobs have none.
+	// LinearSamples is the greatest number of training rows that the linear baseline is fitted to; 0:
+	// there is no linear baseline. The model does not depend on it. Sub-jobs have none.
 	LinearSamples int `json:"linear_samples,omitempty"`
 	// NoModel leaves the model out of the job's outcome, which has its digest: the sub-job
 	// is trained for its predictions.

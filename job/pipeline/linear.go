@@ -33,7 +33,7 @@ const (
 	varLinear           = 0xff04 // the weights, for the evaluation
 	linearKind          = "linear baseline"
 	linearIterations    = 30
-	minLinearRows       = 20_000 // training rows from which on a job has a linear baseline
+	minLinearRows       = 20_000 // training and validation rows from which on a job has a linear baseline
 	maxLinearSample     = 20_000
 	minLinearSample     = 5_000
 	maxLinearProducts   = 100_000_000 // of a feature value and a weight, in an evaluation: about 60 ms of one core
@@ -44,14 +44,14 @@ const (
 // linearFamily are the algorithms that train linear maximum-entropy models.
 var linearFamily = []string{sabfgs.Name, saiis.Name, ldlldm.Name}
 
-// LinearSamples returns how many training rows the linear baseline of a job without sub-jobs is
-// fitted to; 0: the job has none.
+// LinearSamples returns how many training rows, at most, the linear baseline of a job without
+// sub-jobs is fitted to; 0: the job has none.
 func LinearSamples(j *round.Job, m *dataset.Manifest) int {
 	s := &j.Split
 	if s.TestFraction <= 0 || s.Folds > 0 || slices.Contains(linearFamily, j.Algorithm) || registry.Output(j.Algorithm) == algorithms.Number {
 		return 0
 	}
-	rows := int((1 - s.TestFraction) * (1 - s.ValidationFraction) * float64(m.Rows))
+	rows := m.Rows - int(s.TestFraction*float64(m.Rows))
 	weights := int64(maxent.Evaluation(m.Features, m.Labels))
 	if rows < minLinearRows || m.Labels < 2 || weights > maxLinearWeights {
 		return 0

@@ -154,7 +154,7 @@ func TestLinearSamples(t *testing.T) {
 		{"large", "ldlf", tested, m(50_000, 50, 10), 20_000},
 		{"at the bound", "ldlf", dataset.Split{TestFraction: 0.5}, m(40_000, 50, 10), 20_000},
 		{"below the bound", "ldlf", dataset.Split{TestFraction: 0.5}, m(39_998, 50, 10), 0},
-		{"below it by the validation samples", "ldlf", dataset.Split{TestFraction: 0.5, ValidationFraction: 0.1}, m(40_000, 50, 10), 0},
+		{"with validation samples", "ldlf", dataset.Split{TestFraction: 0.5, ValidationFraction: 0.1}, m(40_000, 50, 10), 20_000},
 		{"no test samples", "ldlf", dataset.Split{}, m(50_000, 50, 10), 0},
 		{"folds", "ldlf", dataset.Split{Folds: 5}, m(50_000, 50, 10), 0},
 		{"many labels", "structrf", tested, m(50_000, 199, 70), 7142},

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -94,5 +96,48 @@ func TestEstimateOfWeights(t *testing.T) {
 	}
 	if with, without := state(2, digest), state(2, "none"); with != without {
 		t.Errorf("folds: %d bytes with weights, %d without", with, without)
+	}
+}
+
+// TestEstimateOfLinearBaseline: the estimate has room for the state of the fit and for its sums.
+func TestEstimateOfLinearBaseline(t *testing.T) {
+	m, shards := datatest.Artificial(t, 500)
+	j, err := Resolve(protocol.Spec{Algorithm: "ldlf", TestFraction: 0.2, Set: map[string]string{"steps": "4", "trees": "1", "depth": "3"}}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, err := Estimate(j, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.LinearSamples = 200
+	with, err := Estimate(j, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trainer, err := pipeline.New(j, m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := pipeline.NewKernel(j, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	largest := map[string]int{}
+	x := engine.NewLocal(k, datatest.Data(t, m, shards, j.Split, nil), 1, nil)
+	err = engine.Drive(t.Context(), trainer, 0, x, func(_ uint64, tr round.Trainer) error {
+		b, err := tr.AppendState(nil)
+		largest[tr.Progress().Phase] = max(largest[tr.Progress().Phase], len(b))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	training, fitting := int64(largest["training"]), int64(largest["linear baseline"])
+	if fitting <= training || with.State < 2*fitting || with.State-without.State > 4*(fitting-training) {
+		t.Errorf("states of %d bytes, then %d; estimates %d without, %d with the linear baseline", training, fitting, without.State, with.State)
+	}
+	if with.Tree < 8*int64(m.Features+1)*int64(m.Labels) {
+		t.Errorf("an estimate of %+v", with)
 	}
 }
