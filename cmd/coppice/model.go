@@ -300,7 +300,7 @@ func (s *modelShown) text(w io.Writer) {
 	pairs(w, lines)
 	fmt.Fprintln(w)
 	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and standard deviation over samples"+clipText(j.Clip), s.Measures, s.MeanPredictor, s.Added)
-	writeLinear(w, j.Algorithm, s.LinearBaseline, s.Rows, s.Measures)
+	writeLinear(w, j.Algorithm, s.Linear, s.Rows, s.Measures)
 	again := "To train the model again:"
 	if s.Dataset == "" {
 		again = "To train the model again, with the same data in FILE:"

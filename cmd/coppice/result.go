@@ -35,20 +35,19 @@ type result struct {
 	Samples       uint64          `json:"samples_drawn"`
 	Seconds       float64         `json:"seconds"`
 	// Spent has the seconds of rounds by their kind, and as "waiting" the rest.
-	Spent         map[string]float64       `json:"spent_seconds,omitempty"`
-	Loss          lossJSON                 `json:"loss"` // of training, as K-L; null without a gradient step
-	EvaluatedOn   string                   `json:"evaluated_on"`
-	Rows          pipeline.Counts          `json:"samples"`
-	Measures      measures.Report          `json:"measures"`
-	MeanPredictor measures.Report          `json:"mean_baseline"`
-	Linear        *pipeline.LinearBaseline `json:"linear_baseline,omitempty"`
-	Added         *pipeline.Added          `json:"added,omitempty"` // measures of classes, ordinal labels or numbers
-	Clip          string                   `json:"clip,omitempty"`  // how probabilities were clipped
-	ModelDigest   string                   `json:"model_digest"`
-	Model         string                   `json:"model,omitempty"`       // file, or command to download it
-	Predictions   string                   `json:"predictions,omitempty"` // of held-out samples: file, or command to write it
-	HeldOut       int                      `json:"held_out"`              // number of held-out samples of all folds
-	SplitFile     string                   `json:"split_file,omitempty"`  // file of --split-out
+	Spent       map[string]float64 `json:"spent_seconds,omitempty"`
+	Loss        lossJSON           `json:"loss"` // of training, as K-L; null without a gradient step
+	EvaluatedOn string             `json:"evaluated_on"`
+	Rows        pipeline.Counts    `json:"samples"`
+	Measures    measures.Report    `json:"measures"`
+	pipeline.Baselines
+	Added       *pipeline.Added `json:"added,omitempty"` // measures of classes, ordinal labels or numbers
+	Clip        string          `json:"clip,omitempty"`  // how probabilities were clipped
+	ModelDigest string          `json:"model_digest"`
+	Model       string          `json:"model,omitempty"`       // file, or command to download it
+	Predictions string          `json:"predictions,omitempty"` // of held-out samples: file, or command to write it
+	HeldOut     int             `json:"held_out"`              // number of held-out samples of all folds
+	SplitFile   string          `json:"split_file,omitempty"`  // file of --split-out
 	// Mixture has the weights of the members of an ensemble. For a job of folds they are in Folds.
 	Mixture  *algorithms.Mixture `json:"mixture,omitempty"`
 	Numerics int                 `json:"numerics"`
@@ -103,7 +102,7 @@ func newResult(job, data string, j *round.Job, o *pipeline.Outcome, seconds floa
 	r := &result{
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
 		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: lossJSON(o.Loss),
-		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, Linear: o.LinearBaseline, Added: o.Added, Clip: j.Clip,
+		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, Baselines: o.Baselines, Added: o.Added, Clip: j.Clip,
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
 		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent, Mixture: o.Mixture, HeldOut: o.Rows.Test,
 	}

@@ -104,7 +104,7 @@ func (k *kernel) Demand() (bytes int64, what string) {
 func (k *kernel) Derive(u round.Task, d *dataset.Data, v round.Vars, s any) (round.Derived, error) {
 	own := s.(*scratch)
 	if k.linear.has(&u) {
-		u, d, s := k.linear.sampled(u, k.filledData(d, v), own)
+		u, d, s := k.linear.sampled(u, k.filledData(d, v), &own.linear)
 		return k.linear.Derive(u, d, v, s)
 	}
 	inner, ok := k.inner.(round.ReduceKernel)
@@ -122,7 +122,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		k.releaseMemory()
 	}
 	if k.linear.has(&u) {
-		u, d, s := k.linear.sampled(u, k.filledData(d, v), own)
+		u, d, s := k.linear.sampled(u, k.filledData(d, v), &own.linear)
 		return k.linear.Run(dst, u, d, v, derived, s)
 	}
 	switch u.Op {

@@ -172,8 +172,7 @@ type linearKernel struct {
 
 	mu         sync.Mutex
 	of, sample *dataset.Data // the data of the job, and the sample of it
-	bytes      []byte        // of varLinear
-	model      *maxent.Model // with the weights in bytes
+	model      *maxent.Model // with the weights of varLinear; nil: none yet
 }
 
 func newLinearKernel(j *round.Job, m *dataset.Manifest) (*linearKernel, error) {
@@ -194,10 +193,10 @@ func newLinearKernel(j *round.Job, m *dataset.Manifest) (*linearKernel, error) {
 // has reports whether a task is of the fit.
 func (k *linearKernel) has(u *round.Task) bool { return k != nil && u.Op >= opLinear && u.Op < opSums }
 
-// sampled returns the task and the data as sa-bfgs has them, and its working memory in s.
-func (k *linearKernel) sampled(u round.Task, d *dataset.Data, s *scratch) (round.Task, *dataset.Data, any) {
-	if s.linear == nil {
-		s.linear = k.NewScratch()
+// sampled returns the task and the data as sa-bfgs has them, and makes its working memory if there is none.
+func (k *linearKernel) sampled(u round.Task, d *dataset.Data, scratch *any) (round.Task, *dataset.Data, any) {
+	if *scratch == nil {
+		*scratch = k.NewScratch()
 	}
 	u.Op -= linearOps
 	u.Lanes = nil // they have the scratch of the job's kernel
@@ -206,7 +205,7 @@ func (k *linearKernel) sampled(u round.Task, d *dataset.Data, s *scratch) (round
 	if k.of != d {
 		k.of, k.sample = d, d.Sample(k.samples, k.key)
 	}
-	return u, k.sample, s.linear
+	return u, k.sample, *scratch
 }
 
 // evaluated returns the model to evaluate, or nil if the round has none.
@@ -217,14 +216,20 @@ func (k *linearKernel) evaluated(v round.Vars, m *dataset.Manifest) *maxent.Mode
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if b := v[at].Data; !same(b, k.bytes) {
-		k.bytes, k.model = b, &maxent.Model{Features: m.Features, Labels: m.Labels, Weights: slices.Clone(num.Float64s(b))}
+	if k.model == nil { // a job has one linear baseline
+		k.model = &maxent.Model{Features: m.Features, Labels: m.Labels, Weights: slices.Clone(num.Float64s(v[at].Data))}
 	}
 	return k.model
 }
 
-// differenceWidth is the number of sums of the differences of K-L divergences: the sum and the sum of squares.
-const differenceWidth = 2
+// width returns the number of sums of an evaluation: the measures of the model, of the mean and of the linear baseline, then
+// the sum and the sum of squares of the differences of K-L divergences.
+func (l *linear) width(p *measures.Plan) int {
+	if l.fitted() {
+		return 3*p.Width() + 2
+	}
+	return 2 * p.Width()
+}
 
 // addDifference adds a difference to the sums.
 func addDifference(sums []float64, difference float64) {
@@ -237,7 +242,7 @@ type LinearBaseline struct {
 	// Samples is the number of training rows that the linear model was fitted to.
 	Samples  int             `json:"samples"`
 	Measures measures.Report `json:"measures"`
-	// Difference is the K-L divergence of the job's model minus that of the linear model, over test rows.
+	// Difference is the K-L divergence of the job's model minus the linear model's, over test rows.
 	Difference measures.Stat `json:"kl_difference"`
 	// Better is true if the mean difference is more than two standard errors above 0.
 	Better bool `json:"better"`

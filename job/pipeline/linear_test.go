@@ -72,7 +72,7 @@ func TestLinearBaseline(t *testing.T) {
 		"forest": withLinear(forestOf(t, "structrf"), 100),
 	} {
 		o := w.run(t, w.job)
-		b := o.LinearBaseline
+		b := o.Linear
 		if b == nil {
 			t.Fatalf("%s: no linear baseline", name)
 		}
@@ -89,7 +89,7 @@ func TestLinearBaseline(t *testing.T) {
 		}
 		plain := withLinear(w, 0)
 		bare := plain.run(t, plain.job)
-		o.LinearBaseline, o.Model = nil, bare.Model // the model file has the linear baseline
+		o.Linear, o.Model = nil, bare.Model // the model file has the linear baseline
 		if diff := cmp.Diff(bare, o); diff != "" {
 			t.Errorf("%s (-without +with):\n%s", name, diff)
 		}
@@ -98,7 +98,7 @@ func TestLinearBaseline(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(b, x.LinearBaseline); diff != "" {
+			if diff := cmp.Diff(b, x.Linear); diff != "" {
 				t.Errorf("%s: on %d lanes (-want +got):\n%s", name, lanes+1, diff)
 			}
 		}
@@ -132,9 +132,9 @@ func TestLinearDifference(t *testing.T) {
 		row := measures.OfRow(d.Shard(int(ref.Shard)).Label(int(ref.Pos)), predicted)
 		differences = append(differences, row[0]-linear[i])
 	}
-	want, got := measures.StatOver(differences), o.LinearBaseline.Difference
-	if math.Abs(want.Mean-got.Mean) > 1e-12 || math.Abs(want.Std-got.Std) > 1e-9 || !o.LinearBaseline.Better {
-		t.Errorf("%+v, want the difference %+v", o.LinearBaseline, want)
+	want, got := measures.StatOver(differences), o.Linear.Difference
+	if math.Abs(want.Mean-got.Mean) > 1e-12 || math.Abs(want.Std-got.Std) > 1e-9 || !o.Linear.Better {
+		t.Errorf("%+v, want the difference %+v", o.Linear, want)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestLinearSamples(t *testing.T) {
 // TestLinearWithoutTest: without test samples there is nothing to compare.
 func TestLinearWithoutTest(t *testing.T) {
 	w := withLinear(newWork(t, dataset.Artificial(200, 3), dataset.Split{Seed: 5}), 50)
-	if o := w.run(t, w.job); o.LinearBaseline != nil {
-		t.Errorf("a linear baseline without test samples: %+v", o.LinearBaseline)
+	if o := w.run(t, w.job); o.Linear != nil {
+		t.Errorf("a linear baseline without test samples: %+v", o.Linear)
 	}
 }

@@ -41,10 +41,7 @@ type Outcome struct {
 	Rows        Counts `json:"samples"`
 	// Measures are over rows; for a job of folds they are over folds.
 	Measures measures.Report `json:"measures"`
-	// MeanPredictor are the same measures of predicting the training mean.
-	MeanPredictor measures.Report `json:"mean_baseline"`
-	// LinearBaseline are the measures of the linear baseline; nil: the job has none.
-	LinearBaseline *LinearBaseline `json:"linear_baseline,omitempty"`
+	Baselines
 	// Added are the measures beside these, which the type of the labels and what is
 	// predicted allow; nil: there are none. Of a fold they are without confusion matrices.
 	Added *Added `json:"added,omitempty"`
@@ -89,6 +86,14 @@ type Outcome struct {
 type CellEnd struct {
 	Took uint64 // nanoseconds of computing; 0 if not known
 	Well bool   // true if the run was run and did not fail
+}
+
+// Baselines are the measures of what a model must beat.
+type Baselines struct {
+	// MeanPredictor are the measures of predicting the training mean.
+	MeanPredictor measures.Report `json:"mean_baseline"`
+	// Linear are the measures of the linear baseline; nil: the job has none.
+	Linear *LinearBaseline `json:"linear_baseline,omitempty"`
 }
 
 // Counts is the number of rows of each role.
@@ -216,20 +221,19 @@ func foldsDigest(folds []*Outcome) string {
 // Provenance says how the model of a model file was made. The model's digest does not cover
 // it. It has no time and no host, so the same job writes the same file.
 type Provenance struct {
-	Job            *round.Job        `json:"job"`
-	Version        string            `json:"version"`
-	Steps          uint64            `json:"steps"`
-	BestStep       uint64            `json:"best_step,omitempty"`
-	RefitSteps     uint64            `json:"refit_steps,omitempty"`
-	Loss           float64           `json:"loss"`
-	EvaluatedOn    string            `json:"evaluated_on"`
-	Group          string            `json:"group,omitempty"` // that was tested
-	Rows           Counts            `json:"samples"`
-	Measures       measures.Report   `json:"measures"`
-	MeanPredictor  measures.Report   `json:"mean_baseline"`
-	LinearBaseline *LinearBaseline   `json:"linear_baseline,omitempty"`
-	Added          *Added            `json:"added,omitempty"`
-	Counters       map[string]uint64 `json:"counters,omitempty"`
+	Job         *round.Job      `json:"job"`
+	Version     string          `json:"version"`
+	Steps       uint64          `json:"steps"`
+	BestStep    uint64          `json:"best_step,omitempty"`
+	RefitSteps  uint64          `json:"refit_steps,omitempty"`
+	Loss        float64         `json:"loss"`
+	EvaluatedOn string          `json:"evaluated_on"`
+	Group       string          `json:"group,omitempty"` // that was tested
+	Rows        Counts          `json:"samples"`
+	Measures    measures.Report `json:"measures"`
+	Baselines
+	Added    *Added            `json:"added,omitempty"`
+	Counters map[string]uint64 `json:"counters,omitempty"`
 	// Mixture says how the model adds up others.
 	Mixture      *algorithms.Mixture `json:"mixture,omitempty"`
 	FeatureNames []string            `json:"feature_names,omitempty"`

@@ -35,8 +35,11 @@ func TestOutcomeRoundTrip(t *testing.T) {
 			Steps:       rapid.Uint64().Draw(t, "steps"), Samples: rapid.Uint64().Draw(t, "samples"), Loss: rapid.Float64().Draw(t, "loss"),
 			EvaluatedOn: rapid.String().Draw(t, "on"), Model: rapid.SliceOf(rapid.Byte()).Draw(t, "model"),
 			Rows:     pipeline.Counts{Train: count.Draw(t, "train"), Validation: count.Draw(t, "validation"), Test: count.Draw(t, "test")},
-			Measures: drawReport(t, "measures"), MeanPredictor: drawReport(t, "baseline"),
+			Measures: drawReport(t, "measures"), Baselines: pipeline.Baselines{MeanPredictor: drawReport(t, "baseline")},
 			Counters: map[string]uint64{"gains": rapid.Uint64().Draw(t, "counter")}, Error: rapid.String().Draw(t, "error"),
+		}
+		if rapid.Bool().Draw(t, "linear") {
+			o.Linear = &pipeline.LinearBaseline{Samples: count.Draw(t, "samples"), Measures: drawReport(t, "linear baseline"), Better: rapid.Bool().Draw(t, "better")}
 		}
 		if rapid.Bool().Draw(t, "curve") {
 			r := curve.NewRecorder(curve.FoldPoints, nil)

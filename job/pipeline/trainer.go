@@ -180,7 +180,7 @@ func (t *single) evaluateRound() error {
 		}
 	}
 	t.round.Op, t.round.Kind, t.round.Roles = opEvaluate, "evaluation", t.evaluated()
-	t.round.Shape = round.Shape{F64: t.evaluationWidth()}
+	t.round.Shape = round.Shape{F64: t.linear.width(t.plan)}
 	t.round.Vars = []round.Var{{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)}}
 	if t.fill != nil {
 		t.round.Vars = append(t.round.Vars, t.fill.variable())
@@ -196,15 +196,6 @@ func (t *single) evaluateRound() error {
 		t.round.Vars = append(t.round.Vars, round.Var{ID: varModel, Version: 1, Data: t.model})
 	}
 	return nil
-}
-
-// evaluationWidth returns the number of sums of opEvaluate: the measures of the model, of the mean and of the linear
-// baseline, and the differences of K-L divergences.
-func (t *single) evaluationWidth() int {
-	if t.linear.fitted() {
-		return 3*t.plan.Width() + differenceWidth
-	}
-	return 2 * t.plan.Width()
 }
 
 // evaluated returns the roles of the rows that the measures are of.
@@ -417,7 +408,7 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 		o.Clipped = &Clipped{c, t.plan.ReadClipped(ofMean)}
 	}
 	if t.linear.fitted() {
-		o.LinearBaseline = t.linear.read(t.plan, t.sums[2*width:], t.counts)
+		o.Linear = t.linear.read(t.plan, t.sums[2*width:], t.counts)
 	}
 	if t.evaluated() == dataset.Test {
 		o.EvaluatedOn = "test samples"
@@ -434,7 +425,7 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 	learns.Predictions, learns.PredictedRows, learns.LinearSamples = 0, 0, 0 // they do not change the model
 	from := &Provenance{
 		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
-		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, MeanPredictor: o.MeanPredictor, LinearBaseline: o.LinearBaseline, Counters: o.Counters,
+		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, Baselines: o.Baselines, Counters: o.Counters,
 		FeatureNames: d.FeatureNames, LabelNames: d.LabelNames, LabelColumns: d.LabelColumns, MeanLabel: t.mean[:d.Labels],
 		Missing: d.Missing, CountedFrom: d.CountedFrom, Added: o.Added, Mixture: o.Mixture, LabelType: d.LabelType, Shape: d.Shape, Reading: d.Reading,
 	}
@@ -474,7 +465,7 @@ func (t *single) state(l *fields.List, restore func(inner []byte) error) {
 	if t.linear != nil {
 		t.linear.state(l, t.phase == phaseLinear)
 	}
-	l.Known(&t.sums, t.evaluationWidth())
+	l.Known(&t.sums, t.linear.width(t.plan))
 	l.Bytes(&t.predicted)
 	predicted := t.phase == phaseDone && t.keepsPredictions()
 	l.Check(t.phase <= phaseDone && (t.mean != nil) == (t.phase > phaseMean) && (t.phase != phaseLinear || t.linear != nil && t.counts[2] > 0) && (t.sums != nil) == (t.phase >= phasePredict) &&
