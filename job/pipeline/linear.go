@@ -27,18 +27,18 @@ import (
 // The rounds of the fit have the operations of sa-bfgs plus linearOps, and the versions of their
 // values and derived values have the bit linearVersion. So they differ from the rounds of the job's algorithm.
 const (
-	linearOps           = 24
-	opLinear            = 200 + linearOps // the least of these operations
-	linearVersion       = 1 << 63
-	varLinear           = 0xff04 // the weights, for the evaluation
-	linearKind          = "linear baseline"
-	linearIterations    = 30
-	minLinearRows       = 20_000 // training and validation rows from which on a job has a linear baseline
-	maxLinearSample     = 20_000
-	minLinearSample     = 5_000
-	maxLinearProducts   = 100_000_000 // of a feature value and a weight, in an evaluation: about 60 ms of one core
-	maxLinearWeights    = 50_000
-	standardErrorsWorse = 2
+	linearOps         = 24
+	opLinear          = 200 + linearOps // the least of these operations
+	linearVersion     = 1 << 63
+	varLinear         = 0xff04 // the weights, for the evaluation
+	linearKind        = "linear baseline"
+	linearIterations  = 30
+	minLinearRows     = 20_000 // training and validation rows from which on a job has a linear baseline
+	maxLinearSample   = 20_000
+	minLinearSample   = 5_000
+	maxLinearProducts = 100_000_000 // of a feature value and a weight, in an evaluation: about 60 ms of one core
+	maxLinearWeights  = 50_000
+	standardErrors    = 2
 )
 
 // linearFamily are the algorithms that train linear maximum-entropy models.
@@ -254,6 +254,6 @@ func (l *linear) read(p *measures.Plan, sums []float64, counts [3]uint64) *Linea
 	of, differences := sums[:width], sums[width:]
 	b := &LinearBaseline{Samples: min(l.job.LinearSamples, int(counts[0])), Difference: measures.StatOf(n, differences[0], differences[1])}
 	b.Measures, _ = p.Read(of)
-	b.Better = b.Difference.Mean > standardErrorsWorse*b.Difference.Std/math.Sqrt(n)
+	b.Better = b.Difference.Mean > standardErrors*b.Difference.Std/math.Sqrt(n)
 	return b
 }

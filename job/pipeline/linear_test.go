@@ -179,3 +179,50 @@ func TestLinearWithoutTest(t *testing.T) {
 		t.Errorf("a linear baseline without test samples: %+v", o.Linear)
 	}
 }
+
+// TestLinearVersions: no value of the fit has the number and the version of another value, and versions of derived values grow.
+func TestLinearVersions(t *testing.T) {
+	w := withLinear(artificial(t), 100)
+	m := w.data.Manifest
+	tr, err := pipeline.New(w.job, m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := pipeline.NewKernel(w.job, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type version struct {
+		id uint16
+		of uint64
+	}
+	values, derived := make(map[version]string), uint64(0)
+	x := engine.NewLocal(k, datatest.Data(t, m, w.data.Shards, w.job.Split, nil), 1, nil)
+	for n := uint64(0); ; n++ {
+		r, err := tr.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Done {
+			return
+		}
+		for _, v := range r.Vars {
+			of := version{v.ID, v.Version}
+			if before, ok := values[of]; ok && before != string(v.Data) {
+				t.Fatalf("round %d (%s): value %d has two contents with version %d", n, r.Kind, v.ID, v.Version)
+			}
+			values[of] = string(v.Data)
+		}
+		if r.DerivedVersion > 0 && r.DerivedVersion < derived {
+			t.Fatalf("round %d (%s): version %d of derived values after %d", n, r.Kind, r.DerivedVersion, derived)
+		}
+		derived = max(derived, r.DerivedVersion)
+		var res round.Result
+		if err := x.Do(t.Context(), n, r, &res); err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.Fold(&res); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
