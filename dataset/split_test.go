@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 func count(roles []Roles, role Roles) (n int) {
@@ -146,5 +148,54 @@ func TestSelect(t *testing.T) {
 	}
 	if len(seen) != 200 || len(d.Select(0, len(shards), AllRows)) != 200 || len(d.Select(3, 3, AllRows)) != 0 {
 		t.Errorf("%d rows", len(seen))
+	}
+}
+
+// TestSample: a sample has the wanted number of training rows of the data, or all if there are fewer, and no other rows. The
+// key draws them.
+func TestSample(t *testing.T) {
+	m, shards, err := Build(Artificial(400, 1), ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, err := Split{Seed: 3, TestFraction: 0.25, ValidationFraction: 0.2}.Assign(m.Rows, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := NewData(m, roles)
+	for i, r := range shards {
+		d.SetShard(i, r)
+	}
+	filled, all := d.Filled(make([]float64, m.Features)), d.Select(0, len(shards), Train)
+	drawn := func(d *Data, n int, seed uint64) []RowRef {
+		t.Helper()
+		s := d.Sample(n, num.NewKey(seed, "sample"))
+		refs := s.Select(0, len(shards), AllRows|Outside)
+		if len(refs) != m.Rows {
+			t.Fatalf("%d rows have a role, want %d", len(refs), m.Rows)
+		}
+		if s.Shard(0) != d.Shard(0) || !s.HasShard(0) {
+			t.Error("the sample has other shards")
+		}
+		refs = s.Select(0, len(shards), Train)
+		if seen := s.Select(0, len(shards), AllRows); len(refs) != min(n, len(all)) || !slices.Equal(seen, refs) {
+			t.Fatalf("%d training rows of %d rows, want %d", len(refs), len(seen), min(n, len(all)))
+		}
+		for _, ref := range refs {
+			if !slices.Contains(all, ref) {
+				t.Fatalf("row %v is not a training row", ref)
+			}
+		}
+		return refs
+	}
+	some := drawn(d, 100, 1)
+	if !slices.Equal(some, drawn(filled, 100, 1)) {
+		t.Error("filled data have another sample")
+	}
+	if slices.Equal(some, drawn(d, 100, 2)) {
+		t.Error("two keys draw the same rows")
+	}
+	if !slices.Equal(all, drawn(d, 1000, 1)) {
+		t.Error("a sample of all rows lacks some")
 	}
 }

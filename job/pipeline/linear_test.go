@@ -226,3 +226,24 @@ func TestLinearVersions(t *testing.T) {
 		}
 	}
 }
+
+// TestSubJobsHaveNoLinearBaseline: the members of an ensemble have none, and the ensemble has one.
+func TestSubJobsHaveNoLinearBaseline(t *testing.T) {
+	w := withLinear(artificial(t), 100)
+	a, err := registry.Find("ensemble")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := a.Resolve(nil, w.data.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.job.Algorithm, w.job.Params = "ensemble", r.Params
+	child, err := pipeline.SubJobOf(w.job, w.data.Manifest, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if child.LinearSamples != 0 {
+		t.Errorf("a member has a linear baseline of %d samples", child.LinearSamples)
+	}
+}
