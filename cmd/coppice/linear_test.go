@@ -38,7 +38,7 @@ func TestLinearBaselineOnCluster(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		const says = "Linear baseline: K-L "
-		if text := works(t, "job", "show", name, "--server", c.Servers()); !strings.Contains(text, says) || strings.Contains(text, "Warning") {
+		if text := works(t, "job", "show", name, "--server", c.Servers()); !strings.Contains(text, says) || strings.Contains(text, "warning") {
 			t.Errorf("%s: job show does not say %q, or warns:\n%s", name, says, text)
 		}
 	}
@@ -55,7 +55,7 @@ func TestLinearWarning(t *testing.T) {
 		t.Fatalf("linear baseline %+v", r.Linear)
 	}
 	linear := fmt.Sprintf("Linear baseline: K-L %s (sa-bfgs, fitted to 20,000 of the 23,400 training samples)\n", figure(r.Linear.Measures[0].Mean))
-	warning := fmt.Sprintf("Warning: the linear baseline has a lower K-L than structrf (%s). Try --algorithm sa-bfgs.\n", figure(r.Measures[0].Mean))
+	warning := fmt.Sprintf("warning: the linear baseline has a lower K-L than structrf (%s). Try --algorithm sa-bfgs.\n", figure(r.Measures[0].Mean))
 	for _, text := range []string{works(t, args...), works(t, "model", "show", model)} {
 		if !strings.Contains(text, linear+warning) {
 			t.Errorf("the text does not say %q:\n%s", linear+warning, text)

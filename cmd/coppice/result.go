@@ -313,7 +313,7 @@ func writeLinear(w io.Writer, algorithm string, l *pipeline.LinearBaseline, rows
 	}
 	fmt.Fprintf(w, "Linear baseline: K-L %s (sa-bfgs, fitted to %s training samples)\n", figure(l.Measures[0].Mean), of)
 	if l.Better {
-		fmt.Fprintf(w, "Warning: the linear baseline has a lower K-L than %s (%s). Try --algorithm sa-bfgs.\n", algorithm, figure(model[0].Mean))
+		fmt.Fprintf(w, "warning: the linear baseline has a lower K-L than %s (%s). Try --algorithm sa-bfgs.\n", algorithm, figure(model[0].Mean))
 	}
 }
 
