@@ -40,6 +40,8 @@ type Set struct {
 	Tested []string `json:"tested,omitempty"`
 	// Only lists the folds of each repeat that are run; empty: all.
 	Only []int `json:"only,omitempty"`
+	// Paper is that of a Plan; nil: not recorded.
+	Paper map[string]json.RawMessage `json:"paper,omitzero"`
 }
 
 // NewOutline puts the plans of a spec together; skipped are the names of datasets without.
@@ -57,7 +59,7 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 			Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(),
 			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classesOf(m),
 		})
-		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Rows, p.Tested, p.OnlyFolds})
+		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Rows, p.Tested, p.OnlyFolds, p.Paper})
 		for _, f := range s.Published {
 			if f.Dataset == p.Dataset.Name {
 				o.Table.Published = append(o.Table.Published, f.Published)
@@ -113,6 +115,7 @@ func (o *Outline) Layout() (*Layout, error) {
 		}
 	}
 	o.markSame(l)
+	t.Hyperparameters = o.hyperparameters()
 	return l, l.Table.Validate()
 }
 

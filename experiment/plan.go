@@ -43,6 +43,8 @@ type Plan struct {
 	// overlap, the SHA-256 of which rows each of them tests.
 	Assigned []uint16
 	Tested   []string
+	// Paper has, by algorithm, the resolved settings of its preset paper, if the preset goes with the dataset.
+	Paper map[string]json.RawMessage
 	// Repeats and Folds are those of each row.
 	Repeats, Folds int
 	// Divisions numbers the folds of all repeats as result.Dataset.Divisions does.
@@ -91,6 +93,7 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	if len(cells.Rows) == 0 {
 		return p, nil
 	}
+	p.Paper = s.paper(cells.Rows, split, data.Manifest)
 	if err := cells.Check(split.Folds, split.Overlap); err != nil {
 		return nil, s.Error(d.At, "dataset %s: %v", d.Name, err)
 	}
@@ -186,6 +189,22 @@ func (s *Spec) resolve(r *Row, of *dataset.Split, m *dataset.Manifest) (*round.C
 	return &round.CellRow{
 		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction, ValidationMin: j.Split.ValidationMin,
 	}, nil
+}
+
+// paper returns Plan.Paper for the algorithms of the rows.
+func (s *Spec) paper(rows []round.CellRow, of *dataset.Split, m *dataset.Manifest) map[string]json.RawMessage {
+	paper, known := make(map[string]json.RawMessage), make(map[string]bool)
+	for i := range rows {
+		name := rows[i].Algorithm
+		if known[name] {
+			continue
+		}
+		known[name] = true
+		if r, err := s.resolve(&Row{Algorithm: name, Settings: map[string]string{"preset": "paper"}}, of, m); err == nil {
+			paper[name] = r.Params
+		}
+	}
+	return paper
 }
 
 // split makes the split of all folds, and the list that it names.

@@ -39,6 +39,7 @@ func (s *Summary) layout() *document {
 	d.addFigures("Cumulative scores", s.scoreFigures())
 	d.addFigures("Confusion", s.confusionFigures())
 	d.addChoices(s)
+	d.addHyperparameters(s)
 	d.addTimes(s)
 	d.addGrowths(s)
 	d.addProblems(&s.Cells)

@@ -24,6 +24,8 @@ type Table struct {
 	Clip      string      `json:"clip,omitempty"`
 	Cells     []Cell      `json:"runs"`
 	Published []Published `json:"published,omitempty"`
+	// Hyperparameters are those of the methods, by algorithm; empty: not recorded.
+	Hyperparameters []Hyperparameters `json:"hyperparameters,omitempty"`
 	// Spec is the spec that the table was made by; nil: it is not known.
 	Spec *Spec `json:"spec,omitempty"`
 }

@@ -14,7 +14,7 @@ var ErrTable = errors.New("the table of the experiment is not valid")
 // Validate returns an error, which names the field at fault, if a name is missing or stands
 // twice, an index is out of range, a list has the wrong length, or two cells are the same one.
 func (t *Table) Validate() error {
-	for _, check := range []func() error{t.checkNames, t.checkDatasets, t.checkCells, t.checkPublished} {
+	for _, check := range []func() error{t.checkNames, t.checkDatasets, t.checkCells, t.checkPublished, t.checkHyperparameters} {
 		if err := check(); err != nil {
 			return fmt.Errorf("%w: %w", err, ErrTable)
 		}
