@@ -16,7 +16,10 @@ func (o *Outline) hyperparameters() (list []result.Hyperparameters) {
 	byRow := make([]map[int]*round.CellRow, len(o.Sets)) // by dataset
 	for d := range o.Sets {
 		set := &o.Sets[d]
-		if set.Job != nil && set.Paper == nil {
+		if set.Job == nil {
+			continue
+		}
+		if set.Paper == nil {
 			return nil
 		}
 		byRow[d] = make(map[int]*round.CellRow)
@@ -93,13 +96,15 @@ func share(h *result.Hyperparameters) {
 		maps.DeleteFunc(h.Shared, func(name, value string) bool { return m.Values[name] != value })
 	}
 	for i := range h.Methods {
-		own := make(map[string]string)
-		for name, value := range h.Methods[i].Values {
-			if _, shared := h.Shared[name]; !shared {
-				own[name] = value
-			}
+		m := &h.Methods[i]
+		m.Values = maps.Clone(m.Values) // methods may have the same map
+		maps.DeleteFunc(m.Values, func(name, _ string) bool { _, shared := h.Shared[name]; return shared })
+		if len(m.Values) == 0 {
+			m.Values = nil // as in a table that was read
 		}
-		h.Methods[i].Values = own
+	}
+	if len(h.Shared) == 0 {
+		h.Shared = nil
 	}
 }
 

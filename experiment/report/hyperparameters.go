@@ -105,8 +105,8 @@ func (d *document) addHyperparameters(s *Summary) {
 		d.add(paragraph("The hyperparameters of the runs are not recorded. coppice experiment run records them, and repeats no run that has ended."))
 		return
 	}
-	d.add(paragraph("These are the values that the runs used: a method has the same hyperparameters in all folds of a dataset. The tables list what the spec sets, and what differs from the preset paper, " +
-		"between methods or between datasets. Brackets say that the spec sets a value, and which value the preset paper has instead. Tables list the members of an ensemble by name."))
+	d.add(paragraph("A method has the same hyperparameters in all folds of a dataset. Tables list the values that the spec sets, and values that differ from the preset paper, between methods or between datasets. " +
+		"Brackets mark a value that the spec sets, and show the other value of the preset paper. The members of an ensemble are listed by name. The text below a table lists all other hyperparameters."))
 	byDataset := table{texts: true}
 	for i := range s.used {
 		of := s.used[i].listed(s)
