@@ -66,7 +66,7 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	if err != nil {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
-	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list, Repeats: d.Folds.Repeats, Folds: split.Folds}
+	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Paper: make(map[string]json.RawMessage), Assigned: list, Repeats: d.Folds.Repeats, Folds: split.Folds}
 	if s.overlapping(&d.Folds) {
 		p.Folds = d.Folds.Scheme.Folds
 	}
@@ -87,13 +87,15 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 			p.Refused[i] = err.Error()
 			continue
 		}
+		if !slices.ContainsFunc(cells.Rows, func(r round.CellRow) bool { return r.Algorithm == row.Algorithm }) {
+			p.addPaper(s, row.Algorithm, split)
+		}
 		row.Only = p.cellsOfRow()
 		cells.Rows, p.Rows = append(cells.Rows, *row), append(p.Rows, i)
 	}
 	if len(cells.Rows) == 0 {
 		return p, nil
 	}
-	p.Paper = s.paper(cells.Rows, split, data.Manifest)
 	if err := cells.Check(split.Folds, split.Overlap); err != nil {
 		return nil, s.Error(d.At, "dataset %s: %v", d.Name, err)
 	}
@@ -191,20 +193,11 @@ func (s *Spec) resolve(r *Row, of *dataset.Split, m *dataset.Manifest) (*round.C
 	}, nil
 }
 
-// paper returns Plan.Paper for the algorithms of the rows.
-func (s *Spec) paper(rows []round.CellRow, of *dataset.Split, m *dataset.Manifest) map[string]json.RawMessage {
-	paper, known := make(map[string]json.RawMessage), make(map[string]bool)
-	for i := range rows {
-		name := rows[i].Algorithm
-		if known[name] {
-			continue
-		}
-		known[name] = true
-		if r, err := s.resolve(&Row{Algorithm: name, Settings: map[string]string{"preset": "paper"}}, of, m); err == nil {
-			paper[name] = r.Params
-		}
+// addPaper adds the preset paper of an algorithm to Plan.Paper.
+func (p *Plan) addPaper(s *Spec, algorithm string, of *dataset.Split) {
+	if r, err := s.resolve(&Row{Algorithm: algorithm, Settings: map[string]string{"preset": "paper"}}, of, p.Manifest); err == nil {
+		p.Paper[algorithm] = r.Params
 	}
-	return paper
 }
 
 // split makes the split of all folds, and the list that it names.

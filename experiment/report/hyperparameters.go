@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,9 @@ type Used struct {
 	Paper map[string]string `json:"paper,omitempty"`
 }
 
+// hyperparameters are the hyperparameters of all methods, by algorithm. Their JSON is a list of Used.
+type hyperparameters []usedBy
+
 // usedBy has the hyperparameters of the methods of an algorithm.
 type usedBy struct {
 	algorithm string
@@ -30,11 +34,11 @@ type usedBy struct {
 	at [][]*Used
 }
 
-// presetName is the hyperparameter that selects among defaults, and membersName the one with the members of an ensemble.
+// presetName is the hyperparameter that selects among defaults, and membersName the list of the members of an ensemble.
 const presetName, membersName = "preset", "members"
 
 // usedOf reads the hyperparameters of a table.
-func usedOf(t *result.Table) (all []usedBy) {
+func usedOf(t *result.Table) (all hyperparameters) {
 	for i := range t.Hyperparameters {
 		h := &t.Hyperparameters[i]
 		paper := make([]map[string]string, len(t.Datasets))
@@ -43,27 +47,27 @@ func usedOf(t *result.Table) (all []usedBy) {
 				paper[d] = p.Values
 			}
 		}
-		of := usedBy{algorithm: h.Algorithm, names: h.Names}
+		of, at := usedBy{algorithm: h.Algorithm, names: h.Names}, make(map[int]int) // by row
 		for _, m := range h.Methods {
-			k := slices.Index(of.rows, m.Row)
-			if k < 0 {
+			k, ok := at[m.Row]
+			if !ok {
 				k = len(of.rows)
+				at[m.Row] = k
 				of.rows, of.at = append(of.rows, m.Row), append(of.at, make([]*Used, len(t.Datasets)))
 			}
-			values := maps.Clone(h.Shared)
-			if values == nil {
-				values = make(map[string]string)
-			}
+			values := make(map[string]string, len(h.Names))
+			maps.Copy(values, h.Shared)
 			maps.Copy(values, m.Values)
 			for _, d := range m.Datasets {
 				u := &Used{Row: t.Rows[m.Row].Name, Algorithm: h.Algorithm, Preset: values[presetName], Datasets: []string{t.Datasets[d].Name}, Values: values}
 				for name, value := range paper[d] {
-					if own, ok := values[name]; ok && own != value && name != presetName {
-						if u.Paper == nil {
-							u.Paper = make(map[string]string)
-						}
-						u.Paper[name] = value
+					if values[name] == value || name == presetName {
+						continue
 					}
+					if u.Paper == nil {
+						u.Paper = make(map[string]string)
+					}
+					u.Paper[name] = value
 				}
 				of.at[k][d] = u
 			}
@@ -73,9 +77,10 @@ func usedOf(t *result.Table) (all []usedBy) {
 	return all
 }
 
-// grouped lists the hyperparameters of each method once for the datasets on which they are the same.
-func grouped(all []usedBy) (list []Used) {
-	for _, of := range all {
+// MarshalJSON implements json.Marshaler. Datasets with the same hyperparameters of a method are listed together.
+func (h hyperparameters) MarshalJSON() ([]byte, error) {
+	list := []Used{}
+	for _, of := range h {
 		for _, sets := range of.at {
 			first := len(list)
 			for _, u := range sets {
@@ -86,67 +91,60 @@ func grouped(all []usedBy) (list []Used) {
 				if same >= 0 {
 					o := &list[first+same]
 					o.Datasets = append(o.Datasets, u.Datasets...)
-				} else {
-					own := *u
-					own.Datasets = slices.Clone(u.Datasets)
-					list = append(list, own)
+					continue
 				}
+				own := *u
+				own.Datasets = slices.Clone(u.Datasets)
+				list = append(list, own)
 			}
 		}
+	}
+	return json.Marshal(list)
+}
+
+// blocks are the tables of hyperparameters: for each algorithm the values that readers compare, then all values that differ
+// between datasets. titles are the titles of all methods of the table.
+func (h hyperparameters) blocks(rows []result.Row, titles, datasets []string) []block {
+	if len(h) == 0 {
+		return []block{paragraph("The hyperparameters of the runs are not recorded. coppice experiment run records them, and repeats no run that has ended.")}
+	}
+	list := []block{paragraph("A method has the same hyperparameters in all folds of a dataset. Tables list the values that the spec sets, and values that differ from the preset paper, between methods or between datasets. " +
+		"Brackets mark a value that the spec sets, and show the other value of the preset paper. The members of an ensemble are listed by name. The text below a table lists all other hyperparameters.")}
+	var differing []line // between datasets: method, hyperparameter, then a cell for each dataset
+	for i := range h {
+		of := h[i].listed(rows)
+		names := of.compared(rows)
+		if len(of.rows) <= columns {
+			list = append(list, of.byName(rows, titles, names))
+		} else {
+			for from := 0; from < len(names); from += columns {
+				list = append(list, of.byMethod(rows, titles, names[from:min(from+columns, len(names))], from > 0))
+			}
+		}
+		if text := of.others(names); text != "" {
+			list = append(list, paragraph(text))
+		}
+		differing = append(differing, of.byDataset(rows, titles, names)...)
+	}
+	for from := 0; from < len(datasets) && len(differing) > 0; from += columns {
+		to := min(from+columns, len(datasets))
+		t := table{caption: "Hyperparameters that differ between datasets", header: slices.Concat([]string{"method", "hyperparameter"}, datasets[from:to]), texts: true}
+		if from > 0 {
+			t.caption += ", continued"
+		}
+		for _, l := range differing {
+			t.lines = append(t.lines, line{cells: slices.Concat(l.cells[:2], l.cells[2+from:2+to])})
+		}
+		list = append(list, t)
 	}
 	return list
 }
 
-// addHyperparameters adds the tables of hyperparameters: for each algorithm the values that readers compare, then all values
-// that differ between datasets.
-func (d *document) addHyperparameters(s *Summary) {
-	d.add(heading("Hyperparameters"))
-	if len(s.used) == 0 {
-		d.add(paragraph("The hyperparameters of the runs are not recorded. coppice experiment run records them, and repeats no run that has ended."))
-		return
-	}
-	d.add(paragraph("A method has the same hyperparameters in all folds of a dataset. Tables list the values that the spec sets, and values that differ from the preset paper, between methods or between datasets. " +
-		"Brackets mark a value that the spec sets, and show the other value of the preset paper. The members of an ensemble are listed by name. The text below a table lists all other hyperparameters."))
-	byDataset := table{texts: true}
-	for i := range s.used {
-		of := s.used[i].listed(s)
-		listed := of.compared(s)
-		if len(of.rows) <= columns {
-			d.add(of.byName(s, listed))
-		} else {
-			for from := 0; from < len(listed); from += columns {
-				d.add(of.byMethod(s, listed[from:min(from+columns, len(listed))], from > 0))
-			}
-		}
-		if text := of.others(listed); text != "" {
-			d.add(paragraph(text))
-		}
-		byDataset.lines = append(byDataset.lines, of.byDataset(s, listed)...)
-	}
-	if len(byDataset.lines) == 0 {
-		return
-	}
-	for from := 0; from < len(s.Datasets); from += columns {
-		to := min(from+columns, len(s.Datasets))
-		t := table{caption: "Hyperparameters that differ between datasets", header: []string{"method", "hyperparameter"}, texts: true}
-		if from > 0 {
-			t.caption += ", continued"
-		}
-		for _, set := range s.Datasets[from:to] {
-			t.header = append(t.header, set.Name)
-		}
-		for _, l := range byDataset.lines {
-			t.lines = append(t.lines, line{cells: slices.Concat(l.cells[:2], l.cells[2+from:2+to])})
-		}
-		d.add(t)
-	}
-}
-
-// listed returns the hyperparameters without methods that are the same as earlier ones.
-func (u *usedBy) listed(s *Summary) usedBy {
+// listed returns the hyperparameters without methods that are the same as earlier methods.
+func (u *usedBy) listed(rows []result.Row) usedBy {
 	of := usedBy{algorithm: u.algorithm, names: u.names}
 	for k, row := range u.rows {
-		if s.Rows[row].Same == "" {
+		if rows[row].Same == "" {
 			of.rows, of.at = append(of.rows, row), append(of.at, u.at[k])
 		}
 	}
@@ -155,20 +153,21 @@ func (u *usedBy) listed(s *Summary) usedBy {
 
 // compared lists the names of the preset and of the hyperparameters that the spec sets, that differ from the preset paper, or
 // that differ between methods or datasets.
-func (u *usedBy) compared(s *Summary) (list []string) {
+func (u *usedBy) compared(rows []result.Row) (list []string) {
 	for _, name := range u.names {
-		first, is := "", name == presetName
+		first, is := (*Used)(nil), name == presetName
 		for k, row := range u.rows {
-			_, set := s.Rows[row].Settings[name]
+			_, set := rows[row].Settings[name]
 			is = is || set
 			for _, own := range u.at[k] {
 				if own == nil {
 					continue
 				}
-				value := own.Values[name]
-				_, differs := own.Paper[name]
-				is = is || differs || first != "" && value != first
-				first = value
+				if first == nil {
+					first = own
+				}
+				_, other := own.Paper[name]
+				is = is || other || own.Values[name] != first.Values[name]
 			}
 		}
 		if is {
@@ -178,12 +177,13 @@ func (u *usedBy) compared(s *Summary) (list []string) {
 	return list
 }
 
-// others says which values the hyperparameters have that no table lists.
+// others says which values all methods have of the hyperparameters that no table lists.
 func (u *usedBy) others(listed []string) string {
 	var values []string
 	for _, name := range u.names {
 		if !slices.Contains(listed, name) {
-			values = append(values, name+"="+u.any().Values[name])
+			i := slices.IndexFunc(u.at[0], func(own *Used) bool { return own != nil })
+			values = append(values, name+"="+u.at[0][i].Values[name])
 		}
 	}
 	if len(values) == 0 {
@@ -192,22 +192,16 @@ func (u *usedBy) others(listed []string) string {
 	return fmt.Sprintf("%s, other hyperparameters: %s.", u.algorithm, strings.Join(values, " "))
 }
 
-// any returns the hyperparameters of the first method on its first dataset.
-func (u *usedBy) any() *Used {
-	i := slices.IndexFunc(u.at[0], func(own *Used) bool { return own != nil })
-	return u.at[0][i]
-}
-
 // byName is a table with a line for each hyperparameter and a column for each method.
-func (u *usedBy) byName(s *Summary, names []string) table {
+func (u *usedBy) byName(rows []result.Row, titles, names []string) table {
 	t := table{caption: u.algorithm + ": hyperparameters", header: []string{"hyperparameter"}, texts: true}
 	for _, row := range u.rows {
-		t.header = append(t.header, s.title(row))
+		t.header = append(t.header, titles[row])
 	}
 	for _, name := range names {
 		l := line{cells: plain(name)}
 		for k := range u.rows {
-			l.cells = append(l.cells, cell{text: u.text(s, k, name)})
+			l.cells = append(l.cells, cell{text: u.text(&rows[u.rows[k]], k, name)})
 		}
 		t.lines = append(t.lines, l)
 	}
@@ -215,34 +209,33 @@ func (u *usedBy) byName(s *Summary, names []string) table {
 }
 
 // byMethod is a table with a line for each method and a column for each hyperparameter.
-func (u *usedBy) byMethod(s *Summary, names []string, continued bool) table {
-	t := table{caption: u.algorithm + ": hyperparameters", header: append([]string{"method"}, names...), texts: true}
+func (u *usedBy) byMethod(rows []result.Row, titles, names []string, continued bool) table {
+	t := table{caption: u.algorithm + ": hyperparameters", header: slices.Concat([]string{"method"}, names), texts: true}
 	if continued {
 		t.caption += ", continued"
 	}
 	for k, row := range u.rows {
-		l := line{cells: plain(s.title(row))}
+		l := line{cells: plain(titles[row])}
 		for _, name := range names {
-			l.cells = append(l.cells, cell{text: u.text(s, k, name)})
+			l.cells = append(l.cells, cell{text: u.text(&rows[row], k, name)})
 		}
 		t.lines = append(t.lines, l)
 	}
 	return t
 }
 
-// byDataset returns the lines of the values that differ between datasets: the method, the hyperparameter, then a cell for
-// each dataset.
-func (u *usedBy) byDataset(s *Summary, names []string) (lines []line) {
+// byDataset returns the lines of the values that differ between datasets.
+func (u *usedBy) byDataset(rows []result.Row, titles, names []string) (lines []line) {
 	for k, row := range u.rows {
 		for _, name := range names {
-			if value, _ := u.onAll(s, k, name); value != varying {
+			if value, _ := u.onAll(&rows[row], k, name); value != varying {
 				continue
 			}
-			l := line{cells: plain(s.title(row), name)}
+			l := line{cells: plain(titles[row], name)}
 			for _, own := range u.at[k] {
 				text := none
 				if own != nil {
-					text = shownValue(&s.Rows[row], name, own.Values[name])
+					text = shownValue(&rows[row], name, own.Values[name])
 				}
 				l.cells = append(l.cells, cell{text: text})
 			}
@@ -255,19 +248,35 @@ func (u *usedBy) byDataset(s *Summary, names []string) (lines []line) {
 // varying stands in the place of values that differ between datasets.
 const varying = "by dataset"
 
+// text is the value of a hyperparameter of a method, and what the spec and the preset paper say of it.
+func (u *usedBy) text(r *result.Row, method int, name string) string {
+	value, paper := u.onAll(r, method, name)
+	var marks []string
+	if _, set := r.Settings[name]; set {
+		marks = append(marks, "set")
+	}
+	if paper != "" && !(value == varying && paper == varying) {
+		marks = append(marks, "paper: "+paper)
+	}
+	if len(marks) > 0 {
+		value += " (" + strings.Join(marks, "; ") + ")"
+	}
+	return value
+}
+
 // onAll returns the value of a hyperparameter of a method on all datasets that the method supports, and the value of the preset
 // paper there; empty: the preset has no other value.
-func (u *usedBy) onAll(s *Summary, method int, name string) (value, paper string) {
-	r, differs := &s.Rows[u.rows[method]], false
+func (u *usedBy) onAll(r *result.Row, method int, name string) (value, paper string) {
+	differs := false
 	for _, own := range u.at[method] {
 		if own == nil {
 			continue
 		}
-		now, other := shownValue(r, name, own.Values[name]), own.Values[name]
+		now := shownValue(r, name, own.Values[name])
+		other := now
 		if of, ok := own.Paper[name]; ok {
-			other = of
+			other = shownValue(r, name, of)
 		}
-		other = shownValue(r, name, other)
 		differs = differs || other != now
 		value, paper = joined(value, now), joined(paper, other)
 	}
@@ -283,22 +292,6 @@ func joined(value, more string) string {
 		return more
 	}
 	return varying
-}
-
-// text is the value of a hyperparameter of a method, and what the spec and the preset paper say of it.
-func (u *usedBy) text(s *Summary, method int, name string) string {
-	value, paper := u.onAll(s, method, name)
-	var marks []string
-	if _, set := s.Rows[u.rows[method]].Settings[name]; set {
-		marks = append(marks, "set")
-	}
-	if paper != "" && !(value == varying && paper == varying) {
-		marks = append(marks, "paper: "+paper)
-	}
-	if len(marks) > 0 {
-		value += " (" + strings.Join(marks, "; ") + ")"
-	}
-	return value
 }
 
 // shownValue is a value as tables show it: of members only the names, and of candidates only their number.

@@ -30,16 +30,14 @@ type Summary struct {
 	Curves     []Learned        `json:"learning_curves,omitempty"` // by dataset, by loss, then by row
 	Shown      []Shown          `json:"predictions,omitempty"`
 	Choices    []Choice         `json:"choices,omitempty"` // of rows whose cells chose their settings
-	// Hyperparameters are those of each row on each dataset, by row; empty: not recorded.
-	Hyperparameters []Used             `json:"hyperparameters,omitempty"`
+	// Hyperparameters has a list of Used in JSON; empty: not recorded.
+	Hyperparameters hyperparameters    `json:"hyperparameters,omitempty"`
 	Times           []Time             `json:"times,omitempty"` // by row, then by dataset
 	Growths         []Growth           `json:"growths,omitempty"`
 	Published       []result.Published `json:"published,omitempty"`
 	Cells           Cells              `json:"runs"`
 
-	allTests bool
-	pictures string
-	used     []usedBy
+	options Options
 }
 
 // Result is one measure on one dataset.
@@ -113,7 +111,7 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 	}
 	s := &Summary{
 		Name: t.Name, Spec: t.Spec, Deviations: "population", Level: o.Level, Datasets: t.Datasets, Rows: t.Rows, Measures: t.Measures, Clip: t.Clip, Published: t.Published,
-		Cells: cellsOf(t, !o.NoTimes), allTests: o.AllTests, pictures: o.Pictures,
+		Cells: cellsOf(t, !o.NoTimes), options: o,
 	}
 	if o.Sample {
 		s.Deviations = "sample"
@@ -134,8 +132,7 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 		s.Rankings = append(s.Rankings, s.ranking(g, m))
 	}
 	s.Notes = append(s.Notes, s.sameNotes()...)
-	s.used = usedOf(t)
-	s.Hyperparameters = grouped(s.used)
+	s.Hyperparameters = usedOf(t)
 	s.Choices, s.Curves, s.Shown = choicesOf(g), g.learned(), s.shown(g)
 	if !o.NoTimes {
 		s.Times = timesOf(t)
