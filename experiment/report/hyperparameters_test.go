@@ -66,6 +66,8 @@ func TestHyperparametersOfDatasets(t *testing.T) {
 	if d := cmp.Diff(want, got.Hyperparameters); d != "" {
 		t.Error(d)
 	}
+	table.Hyperparameters = nil
+	contains(t, written(t, table, "table", Options{}), []string{"The hyperparameters of the runs are not recorded."}, "other hyperparameters")
 }
 
 // TestHyperparametersOfManyMethods: more methods than columns are lines. A method that is the same as another one is no line,
