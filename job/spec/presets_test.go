@@ -100,7 +100,7 @@ func TestDefaultMembers(t *testing.T) {
 	for rows, want := range map[int]struct{ features, others string }{
 		2000: {"all", "aa-knn:preset=auto:k=auto:scaling=standard," +
 			"df-ldl:preset=paper:bias=false:scaling=none:k=5:min_samples=1:l2=0:decay=fixed:iterations=50:tolerance=1e-7:ftol=0:validation_fraction=0:validation_interval=10:patience=5"},
-		2001: {"0.33", "ldlogitboost:preset=auto:rounds=500:learning_rate=0.1:leaves=20:leaf_rows=5:start=mean:validation_fraction=0.1:patience=20:l2=1"},
+		2001: {"0.33", "ldlogitboost:preset=auto:rounds=500:learning_rate=0.1:leaves=20:leaf_rows=5:start=mean:validation_fraction=0.1:patience=20:refit=false:l2=1"},
 	} {
 		m.Rows, m.NonZeros = rows, int64(rows*m.Features)
 		j, err := Resolve(protocol.Spec{Algorithm: "ensemble"}, m)
