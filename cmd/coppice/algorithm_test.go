@@ -1,10 +1,12 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 )
 
@@ -27,6 +29,18 @@ func TestAlgorithmList(t *testing.T) {
 			t.Errorf("%s is not in the list:\n%s", a.Name, text)
 		}
 	}
+}
+
+// TestMeasuredAlgorithms: each algorithm that predicts distributions was measured, and the guide has the table.
+func TestMeasuredAlgorithms(t *testing.T) {
+	var all []algorithmInfo
+	inJSON(t, &all, "algorithm", "list")
+	for _, a := range all {
+		if measured := len(a.Measured) > 0; measured == (a.Predicts == algorithms.Number.String()) {
+			t.Errorf("%s predicts %s; measured: %v", a.Name, a.Predicts, measured)
+		}
+	}
+	generated(t, "../../docs/guides/choose-an-algorithm.md", "<!-- measurements from the code -->\n", "<!-- end of measurements -->\n", measuredTable(io.Discard, all).RenderMarkdown()+"\n\n")
 }
 
 // TestAlgorithmShow: an algorithm is shown with all of its settings, and a mark where the paper gives the value.
