@@ -110,7 +110,7 @@ var golden = []struct{ command, want string }{
 	{"train --data ages.csv --labels age --sigma 2 --range 0:20 --algorithm structrf --set preset=paper --set trees=4 --test-fraction 0.2",
 		"data 30185bc0ab model 232145b7c9 loss 0.036013704094999203 K-L 0.02697038460755824"},
 	{"train --data set.csv --algorithm structrf --set trees=4 --set step=adaptive --set alpha=0.5 --set beta=4 --test-fraction 0.1",
-		""},
+		"data 7a61c5b455 model 5873fd4b71 loss 0.0005028892618236844 K-L 0.0029524794324122714"},
 	{"train --data set.csv --algorithm rf --set preset=paper --set trees=4 --test-fraction 0.1 --model-out rf.coppice",
 		"data 7a61c5b455 model 7013f2cb87 loss 0.13558230170476693 K-L 7.2505525835909665"},
 	{"train --data set.csv --algorithm rf --set preset=paper --set trees=4 --set step=adaptive --set features=sqrt --folds 3",
