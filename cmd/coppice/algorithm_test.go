@@ -59,7 +59,7 @@ func TestAlgorithmShow(t *testing.T) {
 		}
 	}
 	text := works(t, "algorithm", "show", "structrf")
-	for _, want := range []string{"preset auto: 200\n      preset paper: 50 *\n", "preset paper: 20\n", "Chen et al. 2018", "paper, if none is given", "* This value is from the paper"} {
+	for _, want := range []string{"preset auto: 200\n      preset paper: 50 *\n", "preset paper: 20\n", "Chen et al. 2018", "auto, if none is given", "* This value is from the paper"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
