@@ -59,10 +59,9 @@ func (k kin) settings() param.Table[Config] {
 	}
 }
 
-// The default members are algorithms that err on different rows. The trees of structrf are more and
-// deeper than its own defaults, which are the paper's (docs/design/defaults.md has what was compared).
+// The default members are algorithms that err on different rows (docs/design/defaults.md has what was compared).
 const (
-	manyMembers  = "structrf:trees=200:min_samples=5:features=0.33,ldlf,ldlogitboost"
+	manyMembers  = "structrf:trees=200:min_samples=5:features=0.33,ldlf,ldlogitboost:refit=false"
 	fewMembers   = "structrf:trees=200:min_samples=5,ldlf,aa-knn"    // up to fewRows rows: neighbours help where there are hundreds
 	pairMembers  = fewMembers + ",df-ldl:preset=paper:iterations=50" // up to fewRows rows of few labels
 	paperMembers = "structrf:preset=paper,ldlf:preset=paper"
