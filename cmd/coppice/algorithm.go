@@ -57,7 +57,7 @@ func (algorithmListCmd) Run(a *app) error {
 	})
 }
 
-const measuredText = `K-L on test samples and CPU seconds of "coppice train --local --threads 1" by the number of training samples, on data of "coppice dataset generate --kind smooth". Other data have another order:`
+const measuredText = `K-L on test samples and CPU seconds by the number of training samples. The data are of "coppice dataset generate --kind smooth", which suits linear functions and networks; other data give another order. Training used one thread.`
 
 // measuredTable is the table of the accuracy and the time of algorithms by number of samples.
 func measuredTable(w io.Writer, all []algorithmInfo) table.Writer {

@@ -97,8 +97,8 @@ const (
 	groupAtMost = groupBase - 1
 )
 
-// The version of a variable is the number of its first round plus 1, and refitVersions more in a
-// refit: a worker may still hold the trees from before.
+// refitVersions is added to the versions of variables in a refit. A worker may still hold the trees
+// of the first training under the same IDs.
 const refitVersions = maxRounds
 
 // group is consecutive rounds in one variable.
@@ -144,7 +144,7 @@ func (h *history) appendTo(dst []byte) []byte {
 	return dst
 }
 
-// appendVars appends the variables of the groups, whose versions begin after base.
+// appendVars appends the variables of the groups. Versions begin after base.
 func (h *history) appendVars(vars []round.Var, base uint64) []round.Var {
 	place := 0
 	for i, g := range h.groups {

@@ -305,7 +305,7 @@ func TestEarlyStopping(t *testing.T) {
 	}
 }
 
-// TestRefit: the refit trains the model of a job without validation rows that has as many rounds as were best.
+// TestRefit: the refit gives the model of a job without validation rows and with the best number of rounds.
 func TestRefit(t *testing.T) {
 	p := makeProblem(14, 200, 6, 3)
 	for _, a := range both {

@@ -66,8 +66,7 @@ func newSettings(v *Variant) param.Table[Config] {
 	return t
 }
 
-// manyRows is the number of samples from which on preset auto has no refit: the validation samples
-// then add little.
+// manyRows is the least number of samples without a refit in preset auto.
 const manyRows = 20_000
 
 // fill sets the refit if it was not given.

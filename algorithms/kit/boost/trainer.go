@@ -145,8 +145,8 @@ func (t *trainer) foldTrees(parts [][]byte) error {
 	return nil
 }
 
-// grown goes on after a boosting round: with the next one, with the refit, which begins again on all
-// rows that are not test rows, or not at all.
+// grown begins what comes after a boosting round: the next one, the refit on all rows but the test rows,
+// or the end.
 func (t *trainer) grown() {
 	stopped := !t.refitting && t.bestRound > 0 && t.stale() >= uint64(t.cfg.Patience)
 	switch {
@@ -203,7 +203,7 @@ func (t *trainer) Progress() round.Progress {
 	return p
 }
 
-// used is the number of boosting rounds of the model: those of the best validation, or all if there was
+// used is the number of boosting rounds of the model: of the best validation, or all if there was
 // none or after a refit.
 func (t *trainer) used() int {
 	if t.bestRound > 0 && !t.refitting {

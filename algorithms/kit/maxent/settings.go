@@ -153,7 +153,7 @@ func (s *Settings) FillDecay(search *Search, given param.Values, setting string,
 // L2Says says what the setting l2 is by default.
 const L2Says = "auto: 0 with decay path or at least 5,000 samples per feature, else 0.01 if features are scaled, else 3e-4; paper: 0"
 
-// FillL2 is FillDecay for the setting l2, whose value it sets if it was not given.
+// FillL2 is FillDecay for the setting l2. It sets the value of l2 if none was given.
 func (s *Settings) FillL2(search *Search, l2 *float64, given param.Values, m *dataset.Manifest) {
 	usual := s.FillDecay(search, given, "l2", m)
 	if search.Decay == DecayPath {
