@@ -63,3 +63,14 @@ func addRowsGo(dst, x []int64, index []uint32) {
 		}
 	}
 }
+
+// addLabelsGo adds to dst the products of weight and label of rows, fixed-point. A row has width labels; dst is as long or
+// longer, and elements after these are not used.
+func addLabelsGo(dst []int64, labels []float32, width int, weight, rows []uint32) {
+	for _, row := range rows {
+		w := int64(weight[row])
+		for j, v := range labels[int(row)*width : (int(row)+1)*width] {
+			dst[j] += w * toFixed(float64(v))
+		}
+	}
+}
