@@ -92,6 +92,32 @@ less:
 	ADDQ  CX, R11
 	JMP   next
 
+// How many entries ahead rows are fetched.
+#define FAR 24
+
+// NARROW tries the threshold before an entry of scanNarrowAsm.
+#define NARROW(less) \
+	MOVL (SI)(CX*4), BX;         \
+	MOVL AX, R13;                \
+	MOVQ AX, R15;                \
+	SHRQ $32, R15;               \
+	LEAQ (R13)(R15*1), R14;      \
+	MOVQ (R8)(R14*8), R14;       \
+	SUBQ (R9)(R13*8), R14;       \
+	SUBQ (R10)(R15*8), R14;      \
+	MOVL BX, R13;                \
+	SHRL $31, R13;               \
+	ADDQ R13, R12;               \
+	CMPQ R14, DX;                \
+	JLT  less
+
+// PASS moves the entry to the left.
+#define PASS \
+	ANDL    $0x3fffffff, BX;     \
+	MOVBLZX (DI)(BX*1), BX;      \
+	ADDQ    (R11)(BX*8), AX;     \
+	INCQ    CX
+
 // func scanNarrowAsm(entries *uint32, n int, narrow *uint8, unpacked *[256]uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)
 TEXT ·scanNarrowAsm(SB), NOSPLIT, $0-104
 	MOVQ entries+0(FP), SI
@@ -107,33 +133,41 @@ TEXT ·scanNarrowAsm(SB), NOSPLIT, $0-104
 	NEGQ CX                 // entries are counted up to 0
 	MOVQ $-1, at+72(FP)     // counted from the first entry
 	XORL R12, R12           // tried
+	CMPQ CX, $-FAR
+	JGE  loop
+
+	// While there are many entries, the row of one far ahead is fetched into the cache.
+far:
+	MOVL        (4*FAR)(SI)(CX*4), BX
+	ANDL        $0x3fffffff, BX
+	PREFETCHT0  (DI)(BX*1)
+	NARROW(farLess)
+
+farNext:
+	PASS
+	CMPQ CX, $-FAR
+	JLT  far
 
 loop:
-	MOVL (SI)(CX*4), BX
-	MOVL AX, R13
-	MOVQ AX, R15
-	SHRQ $32, R15
-	LEAQ (R13)(R15*1), R14
-	MOVQ (R8)(R14*8), R14
-	SUBQ (R9)(R13*8), R14
-	SUBQ (R10)(R15*8), R14
-	MOVL BX, R13
-	SHRL $31, R13
-	ADDQ R13, R12
-	CMPQ R14, DX
-	JLT  less
+	NARROW(less)
 
 next:
-	ANDL    $0x3fffffff, BX
-	MOVBLZX (DI)(BX*1), BX
-	ADDQ    (R11)(BX*8), AX
-	INCQ    CX
-	JNZ     loop
+	PASS
+	JNZ loop
 
 	MOVQ DX, least+80(FP)
 	MOVQ AX, after+88(FP)
 	MOVQ R12, tried+96(FP)
 	RET
+
+farLess:
+	TESTL R13, R13
+	JZ    farNext
+	MOVQ  R14, DX
+	MOVQ  n+8(FP), R13
+	ADDQ  CX, R13
+	MOVQ  R13, at+72(FP)
+	JMP   farNext
 
 less:
 	TESTL R13, R13
