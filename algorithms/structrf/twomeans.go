@@ -14,13 +14,6 @@ const maxIterations = 100
 // mostFixed is how many rows have stored fixed-point numbers, at most: the numbers of more rows take too much memory.
 const mostFixed = 1 << 18
 
-// mostWeight is how many copies of a row addLabels supports: products are below 2^51.
-const mostWeight = 1 << 14
-
-// fixedOne is 1 in the fixed-point sums of degrees: the sum over the largest sample
-// is below 2^63.
-const fixedOne = 1 << 36
-
 // twoMeans is the labeller of structrf: it clusters the label distributions of each
 // node into two groups by k-means (Algorithm 1 of Chen et al. 2018, lines 8 and 9). Rows are
 // weighted by their copies. The first centres come from k-means++ with the random stream of
@@ -145,9 +138,6 @@ func (k *twoMeans) fillBlocks(s *forest.BootstrapSample, n *forest.Node) {
 	clear(k.second)
 	k.copies = [2]int{n.Copies, 0}
 }
-
-// toFixed returns a degree in units of 2^-36, rounded.
-func toFixed(x float64) int64 { return int64(float64(x*fixedOne) + 0.5) }
 
 // chooseCentres chooses the first centres by k-means++: a sample drawn uniformly, and one
 // drawn by squared distance from it. It reports false if all distances are 0.

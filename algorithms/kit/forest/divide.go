@@ -67,12 +67,19 @@ func (g *grower) divideRows(p *pendingNode) (n, copies int) {
 	return n, copies
 }
 
+// sides says to which side of a split the rows of a node go.
+type sides struct {
+	side       []uint8  // by row: 1 if it goes to the right
+	byPosition bool     // entries number the rows of their node by position, not as the sample does
+	ranks      []uint64 // in place of side if byPosition: see markRanks
+}
+
 // goesRight reports whether a row of the node goes to the right, given its position in the node.
-func (g *grower) goesRight(position int, row uint32) bool {
-	if g.byPosition {
-		return g.ranks[position/rankedRows]>>(position%rankedRows)&1 != 0
+func (s *sides) goesRight(position int, row uint32) bool {
+	if s.byPosition {
+		return s.ranks[position/rankedRows]>>(position%rankedRows)&1 != 0
 	}
-	return g.side[row] != 0
+	return s.side[row] != 0
 }
 
 // divideColumns makes the lists of the children's columns on the stack: the right child's
@@ -164,9 +171,8 @@ func Partition(entries, spare []uint32, side []uint8) int {
 const rankedRows = 32
 
 // markRanks sets ranks for the rows of a node, numbered by position. Word i describes rows 32i to 32i+31: its lower half has
-// a bit for each, 1 where the split sends it to the right; its upper half counts those before row 32i that go right.
-// The table takes two bits a row and stays in the cache where sides of rows do not. entries, index and zeroLeft are as for
-// MarkSides.
+// a bit for each, 1 if the split sends it to the right. Its upper half counts the rows before row 32i that go right.
+// The table takes two bits a row. entries, index and zeroLeft are as for MarkSides.
 func markRanks(ranks []uint64, entries []uint32, index int, zeroLeft bool) {
 	zero := uint64(0)
 	if !zeroLeft {

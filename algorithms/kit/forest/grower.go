@@ -25,9 +25,7 @@ type grower struct {
 	entries    []uint32  // those of columns, each node's part together; of a lazy grower, one column
 	segments   []segment // a stack: the columns that vary in the node at work
 	spare      []uint32  // right halves during a partition
-	side       []uint8   // by row: 1 where the split sends it to the right
-	byPosition bool      // entries number the rows of their node by position, not as the sample does
-	ranks      []uint64  // in place of side if byPosition: see markRanks
+	sides                // of the split at work
 	search     search
 	features   featureSampler
 	onDemand   onDemandColumns
