@@ -8,7 +8,6 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -93,17 +92,17 @@ func (s *Spec) check(algorithm string, e entry, key, value string) {
 		return
 	}
 	if a, found := registry.Find(algorithm); found == nil {
-		if names := settingNames(a); !slices.Contains(names, key) {
+		if names := settingNames(a.Params()); !slices.Contains(names, key) {
 			s.fail(e.at, "unknown setting %s of %s%s; its settings are %s", key, algorithm, param.Suggest(key, names), strings.Join(names, ", "))
 		}
 	}
 	s.fail(e.valueAt, "%v", err)
 }
 
-// settingNames lists the settings of an algorithm.
-func settingNames(a algorithms.Algorithm) (names []string) {
-	for _, p := range a.Params() {
-		names = append(names, p.Name)
+// settingNames lists the names of settings.
+func settingNames(settings []param.Param) (names []string) {
+	for i := range settings {
+		names = append(names, settings[i].Name)
 	}
 	return names
 }

@@ -80,7 +80,7 @@ func TestParseErrors(t *testing.T) {
 		{"name: a\ndatasets: [b]\nmethods:\n  - algorithm: ldlf\n    settings: {tress: 5}", `s.yaml:5:16: unknown setting tress of ldlf (did you mean "trees"?)`},
 		{"name: a\ndatasets: [b]\nmethods:\n  - algorithm: ldlf\n    settings: {trees: -5}", `s.yaml:5:23: trees: "-5" is not a whole number`},
 		{"name: a\ndatasets: [b]\nmethods:\n  - algorithm: ldlf\n    settings: {folds: 5}", `s.yaml:5:16: folds: a method gives only settings of its algorithm; folds is set for the whole experiment`},
-		{"name: a\ndatasets: [b]\nmethods:\n  - {algorithm: rf, preset: best}", `s.yaml:4:29: preset: "best" is not paper or auto`},
+		{"name: a\ndatasets: [b]\nmethods:\n  - {algorithm: rf, preset: best}", `s.yaml:4:29: preset: "best" is not auto or paper`},
 		{"name: a\ndatasets: [b]\nmethods:\n  - {algorithm: rf, grid: {}}", "s.yaml:4:21: grid: the grid is empty"},
 		{"name: a\ndatasets: [b]\nmethods:\n  - {algorithm: rf, grid: {trees: []}}", "s.yaml:4:28: trees: the list is empty"},
 		{"name: a\ndatasets: [b]\nmethods: [rf, rf]", `s.yaml:3:15: two methods have the name "rf", the first in line 3`},

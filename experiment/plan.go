@@ -43,6 +43,8 @@ type Plan struct {
 	// overlap, the SHA-256 of which rows each of them tests.
 	Assigned []uint16
 	Tested   []string
+	// Paper has, by algorithm, the resolved settings of its preset paper, if the preset goes with the dataset.
+	Paper map[string]json.RawMessage
 	// Repeats and Folds are those of each row.
 	Repeats, Folds int
 	// Divisions numbers the folds of all repeats as result.Dataset.Divisions does.
@@ -64,7 +66,7 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	if err != nil {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
-	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list, Repeats: d.Folds.Repeats, Folds: split.Folds}
+	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Paper: make(map[string]json.RawMessage), Assigned: list, Repeats: d.Folds.Repeats, Folds: split.Folds}
 	if s.overlapping(&d.Folds) {
 		p.Folds = d.Folds.Scheme.Folds
 	}
@@ -84,6 +86,9 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 		if err != nil {
 			p.Refused[i] = err.Error()
 			continue
+		}
+		if !slices.ContainsFunc(cells.Rows, func(r round.CellRow) bool { return r.Algorithm == row.Algorithm }) {
+			p.addPaper(s, row.Algorithm, split)
 		}
 		row.Only = p.cellsOfRow()
 		cells.Rows, p.Rows = append(cells.Rows, *row), append(p.Rows, i)
@@ -186,6 +191,13 @@ func (s *Spec) resolve(r *Row, of *dataset.Split, m *dataset.Manifest) (*round.C
 	return &round.CellRow{
 		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction, ValidationMin: j.Split.ValidationMin,
 	}, nil
+}
+
+// addPaper adds the preset paper of an algorithm to Plan.Paper.
+func (p *Plan) addPaper(s *Spec, algorithm string, of *dataset.Split) {
+	if r, err := s.resolve(&Row{Algorithm: algorithm, Settings: map[string]string{"preset": "paper"}}, of, p.Manifest); err == nil {
+		p.Paper[algorithm] = r.Params
+	}
 }
 
 // split makes the split of all folds, and the list that it names.

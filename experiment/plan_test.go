@@ -84,7 +84,7 @@ func TestKeysStay(t *testing.T) {
 		if len(before) != 3 {
 			t.Fatalf("%s: %d runs", folds, len(before))
 		}
-		more := strings.Replace(base, "[{", "[rf, {settings: {trees: 50}, ", 1) + strings.Replace(folds, "}", ", repeats: 3}", 1)
+		more := strings.Replace(base, "[{", "[rf, {settings: {trees: 200}, ", 1) + strings.Replace(folds, "}", ", repeats: 3}", 1)
 		s, p = planned(t, more)
 		after := keysOf(t, s, p)
 		if len(after) != 18 {

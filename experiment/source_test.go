@@ -78,7 +78,7 @@ methods:
   - {algorithm: aa-knn, grid: {k: [3, 03, "003", 5]}}
   - structrf
   - {algorithm: structrf, name: paper, preset: paper}
-  - {algorithm: structrf, grid: {trees: [50, 51]}}
+  - {algorithm: structrf, grid: {trees: [200, 51]}}
   - ranking
   - {algorithm: ranking, name: again}
 `))
@@ -91,7 +91,7 @@ methods:
 		same[r.Name] = r.Same
 	}
 	for row, want := range map[string]string{
-		"aa-knn k=3": "", "aa-knn k=03": "aa-knn k=3", "aa-knn k=003": "aa-knn k=3", "aa-knn k=5": "", "structrf": "", "structrf trees=50": "structrf", "structrf trees=51": "",
+		"aa-knn k=3": "", "aa-knn k=03": "aa-knn k=3", "aa-knn k=003": "aa-knn k=3", "aa-knn k=5": "", "structrf": "", "structrf trees=200": "structrf", "structrf trees=51": "",
 		"ranking": "", "again": "", // neither has a cell
 	} {
 		if got, ok := same[row]; !ok || got != want {

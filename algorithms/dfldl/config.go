@@ -8,7 +8,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/aaknn"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -31,12 +30,6 @@ type Config struct {
 	MinSamples int
 }
 
-// The weight decay of preset auto, for scaled features and for raw ones, which are mostly binary.
-const (
-	decayScaled = 1e-2
-	decayRaw    = 3e-4
-)
-
 // paperIterations is the number of iterations of preset paper.
 const paperIterations = 500
 
@@ -53,8 +46,8 @@ func table() param.Table[Config] {
 		param.Int("k", "number of nearest training samples that select the model of each pair of labels", 1, 1e6, 5, func(c *Config) *int { return &c.K }),
 		param.Int("min_samples", "minimum number of training samples of a model; a side of a pair with fewer samples is trained on all samples", 1, 1e9, 20,
 			func(c *Config) *int { return &c.MinSamples }).Preset(maxent.Paper, 1),
-		param.Float("l2", "weight decay of each model: ½·l2·‖W‖² is added to the loss; W excludes the biases", 0, 1e6, decayRaw, func(c *Config) *float64 { return &c.L2 }).
-			Preset(maxent.Paper, 0).Says("auto: 0.01 if features are scaled, else 3e-4; paper: 0"))
+		param.Float("l2", "weight decay of each model: ½·l2·‖W‖² is added to the loss; W excludes the biases", 0, 1e6, 0, func(c *Config) *float64 { return &c.L2 }).
+			Says(maxent.L2Says))
 	t = append(append(t, maxent.Decay(search, "l2")...), maxent.Last(shared, search)...)
 	for _, s := range t {
 		if n, ok := s.(*param.Of[Config, int]); ok && s.Param().Name == "iterations" {
@@ -67,10 +60,7 @@ func table() param.Table[Config] {
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	c.FillScaling(given, m, false)
-	if !given.Has("l2") && c.Preset == maxent.Auto && c.Scaling != scaling.None {
-		c.L2 = decayScaled
-	}
-	c.FillDecay(&c.Search, given, "l2", m)
+	c.FillL2(&c.Search, &c.L2, given, m)
 }
 
 // fits refuses data without pairs of labels, with too many of them, and with fewer rows than neighbours.

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
@@ -455,6 +456,21 @@ func TestRefuses(t *testing.T) {
 		if _, err := New().Resolve(c.set, &own); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%d x %d, %d labels, %v: error %v, want %q", c.rows, c.features, c.labels, c.set, err, c.want)
 		}
+	}
+	// A split may leave fewer training samples than neighbours.
+	m, shards := problem(t, 6, 3, 3, 1)
+	j := contract.Job(t, New(), param.Values{"scaling": "none"}, m, dataset.Split{Seed: 5, TestFraction: 0.4})
+	k, err := New().NewKernel(j, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := New().NewTrainer(j, m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = engine.Drive(context.Background(), tr, 0, engine.NewLocal(k, datatest.Data(t, m, shards, j.Split, nil), 1, nil), func(uint64, round.Trainer) error { return nil })
+	if wrong := (*param.Error)(nil); !errors.As(err, &wrong) || wrong.Name != "k" || err.Error() != "round 0: df-ldl: k: 5 neighbours, but there are only 4 training samples" {
+		t.Errorf("few training samples: error %v", err)
 	}
 }
 

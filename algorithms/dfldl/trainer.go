@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/aaknn"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -116,7 +117,11 @@ func (t *trainer) Next() (*round.Round, error) {
 // Fold implements round.Trainer.
 func (t *trainer) Fold(res *round.Result) error {
 	if !t.gated {
-		if err := t.gate.Fold(res); err != nil {
+		err := t.gate.Fold(res)
+		if wrong := (*param.Error)(nil); errors.As(err, &wrong) {
+			return fmt.Errorf("%s: %w", Name, wrong) // without the algorithm of the gate, which the user did not name
+		}
+		if err != nil {
 			return err
 		}
 		return t.lookAtGate()

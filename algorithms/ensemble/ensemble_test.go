@@ -39,7 +39,7 @@ func TestMembersAreRefused(t *testing.T) {
 		`structrf:features="no",ldlf`:           `structrf: features: "no": want all, sqrt`,
 		"structrf:min_samples=2,ldlf:outputs=2": "ldlf: outputs: got 2 outputs, but a tree of depth 7 has 63 split nodes",
 		"structrf:min_samples=2,ldlf:features=mlp:init_from=" + strings.Repeat("0", 64): "ldlf: init_from: a member of an ensemble cannot start from given weights",
-		"structrf,ldlf": "structrf: min_samples: a sampling_ratio of 0.8 of 8 training samples makes 6 draws",
+		"structrf:preset=paper,ldlf": "structrf: min_samples: a sampling_ratio of 0.8 of 8 training samples makes 6 draws",
 	} {
 		_, err := a.Resolve(param.Values{"members": text}, smallManifest())
 		var wrong *param.Error
@@ -89,7 +89,7 @@ func TestInnerFolds(t *testing.T) {
 // same; a member may be there twice.
 func TestSettingsAreResolved(t *testing.T) {
 	k := family()
-	members, err := k.resolve(`structrf:min_samples=2, structrf : trees = 3:min_samples=2:features="0.5"`, smallManifest())
+	members, err := k.resolve(`structrf:preset=paper:min_samples=2, structrf : trees = 3:min_samples=2:features="0.5"`, smallManifest())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,8 +44,8 @@ func (k kin) settings() param.Table[Config] {
 			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper).NotWritten(),
 		param.Items("members", "algorithms whose weighted predictions are added, each with its settings; other settings have the algorithm's defaults. A spec file may have a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
 			"algorithm", manyMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(presetPaper, paperMembers).
-			Says("auto: " + manyMembers + ", up to " + strconv.Itoa(fewRows) + " samples " + fewMembers + ", " + strconv.Itoa(pairRows) + " to " + strconv.Itoa(fewRows) +
-				" samples of at most " + strconv.Itoa(pairLabels) + " labels " + pairMembers + "; paper: " + paperMembers),
+			Says("auto: with " + strconv.Itoa(pairRows) + " to " + strconv.Itoa(fewRows) + " samples and at most " + strconv.Itoa(pairLabels) + " labels [" + pairMembers + "], else with at most " +
+				strconv.Itoa(fewRows) + " samples [" + fewMembers + "], else [" + manyMembers + "]; paper: [" + paperMembers + "]"),
 		param.Word("weights", "fitted: weights with the lowest out-of-fold K-L on the training samples, 0 for a member that lowers the K-L by less than 0.1 %. mean: equal weights. best: weight 1 for the member with the lowest out-of-fold K-L, which selects among settings. validated: like best, on the first inner fold only; then only the best member is trained on all samples",
 			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, weightsValidated),
 		param.Int("inner_folds", "number of inner folds that fit the weights or choose the best member. Each member is trained once for each inner fold, and once on all training samples. With weights validated, only the first inner fold is used", 2, 20, 5,
@@ -59,10 +59,9 @@ func (k kin) settings() param.Table[Config] {
 	}
 }
 
-// The default members are algorithms that err on different rows. The trees of structrf are more and
-// deeper than its own defaults, which are the paper's (docs/design/defaults.md has what was compared).
+// The default members are algorithms that err on different rows (docs/design/defaults.md has what was compared).
 const (
-	manyMembers  = "structrf:trees=200:min_samples=5:features=0.33,ldlf,ldlogitboost"
+	manyMembers  = "structrf:trees=200:min_samples=5:features=0.33,ldlf,ldlogitboost:refit=false"
 	fewMembers   = "structrf:trees=200:min_samples=5,ldlf,aa-knn"    // up to fewRows rows: neighbours help where there are hundreds
 	pairMembers  = fewMembers + ",df-ldl:preset=paper:iterations=50" // up to fewRows rows of few labels
 	paperMembers = "structrf:preset=paper,ldlf:preset=paper"

@@ -18,7 +18,7 @@ func BenchmarkGrow(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			m, shards := datatest.Shared(b, name+".mat")
 			d := datatest.Data(b, m, shards, dataset.Split{}, nil)
-			r, err := rf.New().Resolve(param.Values{"min_samples": int64(2)}, m)
+			r, err := rf.New().Resolve(param.Values{"trees": int64(50), "min_samples": int64(2)}, m)
 			if err != nil {
 				b.Fatal(err)
 			}

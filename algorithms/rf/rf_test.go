@@ -75,7 +75,7 @@ func TestGoldenDigest(t *testing.T) {
 	const want = "05c8e420a4b613d5d148bed7b749bc41e3b6ef4242e61f31cde12583cfe2bfbd"
 	m, shards := datatest.Artificial(t, 400)
 	d := datatest.Data(t, m, shards, dataset.Split{}, nil)
-	r, err := New().Resolve(param.Values{"trees": int64(4)}, m)
+	r, err := New().Resolve(param.Values{"preset": "paper", "trees": int64(4)}, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestManyRows(t *testing.T) {
 	}
 	const want = "dea85c86040bd732ca0c38c451eb9da4e60cb0d92bac271366d520c398d62645"
 	m, shards := datatest.Artificial(t, 150_000)
-	r, err := New().Resolve(param.Values{"trees": int64(1)}, m)
+	r, err := New().Resolve(param.Values{"preset": "paper", "trees": int64(1)}, m)
 	if err != nil {
 		t.Fatal(err)
 	}

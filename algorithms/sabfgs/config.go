@@ -21,17 +21,11 @@ var settings = append(append(
 	maxent.First(shared, "raw features and no weight decay, and runs all iterations", "auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none",
 		param.Bool("bias", "give each label a bias", true, func(c *Config) *bool { return &c.Bias }).Preset(maxent.Paper, false)),
 	param.Float("l2", "weight decay: ½·l2·‖W‖² is added to the loss; W excludes the biases", 0, 1e6, 0, func(c *Config) *float64 { return &c.L2 }).
-		Says("auto: 0 with decay path or at least 5,000 samples per feature, else 0.01 if features are scaled, else 3e-4; paper: 0")),
+		Says(maxent.L2Says)),
 	append(maxent.Decay(search, "l2"), maxent.Last(shared, search)...)...)
 
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	c.FillScaling(given, m, false)
-	usual := c.FillDecay(&c.Search, given, "l2", m)
-	if c.Decay == maxent.DecayPath {
-		usual = 0
-	}
-	if c.Preset == maxent.Auto {
-		param.StandIn(given, "l2", &c.L2, usual)
-	}
+	c.FillL2(&c.Search, &c.L2, given, m)
 }

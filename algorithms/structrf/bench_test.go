@@ -11,7 +11,11 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 )
 
-var full = param.Values{"min_samples": int64(2)}
+// paper and full have 50 trees.
+var (
+	paper = param.Values{"preset": "paper"}
+	full  = param.Values{"preset": "paper", "min_samples": int64(2)}
+)
 
 // BenchmarkGrow grows 50 trees on one slot, the sorting of the columns included.
 // The targets: Yeast_alpha 0.8 s, Movie 2 s, SJAFFE 0.25 s.
@@ -26,14 +30,14 @@ func BenchmarkGrow(b *testing.B) {
 // BenchmarkGrowOptions shows what subsampled features and adaptive steps save.
 func BenchmarkGrowOptions(b *testing.B) {
 	for _, name := range []string{"Yeast_alpha", "Movie", "SJAFFE"} {
-		b.Run(name+"/min_samples=20", func(b *testing.B) { benchmarkGrow(b, name, nil) })
+		b.Run(name+"/min_samples=20", func(b *testing.B) { benchmarkGrow(b, name, paper) })
 		for _, features := range []string{"sqrt", "0.33"} {
 			b.Run(name+"/features="+features, func(b *testing.B) {
-				benchmarkGrow(b, name, param.Values{"min_samples": int64(2), "features": features})
+				benchmarkGrow(b, name, param.Values{"preset": "paper", "min_samples": int64(2), "features": features})
 			})
 		}
 		b.Run(name+"/step=adaptive", func(b *testing.B) {
-			benchmarkGrow(b, name, param.Values{"min_samples": int64(2), "step": "adaptive"})
+			benchmarkGrow(b, name, param.Values{"preset": "paper", "min_samples": int64(2), "step": "adaptive"})
 		})
 	}
 }
@@ -67,7 +71,7 @@ func benchmarkGrow(b *testing.B, name string, set param.Values) {
 func BenchmarkGrowPeers(b *testing.B) {
 	for _, name := range []string{"Yeast_alpha", "SJAFFE", "Movie", "dense"} {
 		b.Run(name, func(b *testing.B) {
-			benchmarkGrow(b, name, param.Values{"min_samples": int64(5)})
+			benchmarkGrow(b, name, param.Values{"preset": "paper", "min_samples": int64(5)})
 		})
 	}
 }
@@ -116,8 +120,8 @@ func BenchmarkPredictMovie(b *testing.B) {
 		name string
 		set  param.Values
 	}{
-		{"min_samples=20", nil}, {"min_samples=2", full},
-		{"leaves=64", param.Values{"max_depth": int64(6)}},
+		{"min_samples=20", paper}, {"min_samples=2", full},
+		{"leaves=64", param.Values{"preset": "paper", "max_depth": int64(6)}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			p := predictingMovie(b, c.set)
@@ -137,7 +141,7 @@ func BenchmarkPredictRow(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		set  param.Values
-	}{{"min_samples=20", nil}, {"min_samples=2", full}} {
+	}{{"min_samples=20", paper}, {"min_samples=2", full}} {
 		b.Run(c.name, func(b *testing.B) {
 			p := predictingMovie(b, c.set)
 			width := len(p.dst) / len(p.refs)

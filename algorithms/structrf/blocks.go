@@ -63,3 +63,24 @@ func addRowsGo(dst, x []int64, index []uint32) {
 		}
 	}
 }
+
+// fixedOne is 1 in the fixed-point sums of degrees: the sum over the largest sample
+// is below 2^63.
+const fixedOne = 1 << 36
+
+// mostWeight is how many copies of a row addLabels supports: products are below 2^51.
+const mostWeight = 1 << 14
+
+// toFixed returns a degree in units of 2^-36, rounded.
+func toFixed(x float64) int64 { return int64(float64(x*fixedOne) + 0.5) }
+
+// addLabelsGo adds to dst the products of weight and label of rows, fixed-point. A row has width labels; dst is as long or
+// longer, and elements after these are not used.
+func addLabelsGo(dst []int64, labels []float32, width int, weight, rows []uint32) {
+	for _, row := range rows {
+		w := int64(weight[row])
+		for j, v := range labels[int(row)*width : (int(row)+1)*width] {
+			dst[j] += w * toFixed(float64(v))
+		}
+	}
+}

@@ -24,6 +24,9 @@ func distancesAVX2(dst *float64, blocks int, x *float32, centre *float64, width 
 //go:noescape
 func addRowsAVX2(dst *int64, width int, x *int64, index *uint32, n int)
 
+//go:noescape
+func addLabelsAVX2(dst *int64, labels *float32, width int, weight, rows *uint32, n int)
+
 func gather(block, labels []float32, rows *[lanes]uint32, width int) {
 	if !accelerated {
 		gatherGo(block, labels, rows, width)
@@ -55,4 +58,13 @@ func addRows(dst, x []int64, index []uint32) {
 		return
 	}
 	addRowsAVX2(unsafe.SliceData(dst), len(dst), unsafe.SliceData(x), unsafe.SliceData(index), len(index))
+}
+
+// addLabels is addLabelsGo; the length of dst is a multiple of four, and no weight of rows is above mostWeight.
+func addLabels(dst []int64, labels []float32, width int, weight, rows []uint32) {
+	if !accelerated || len(rows) == 0 {
+		addLabelsGo(dst, labels, width, weight, rows)
+		return
+	}
+	addLabelsAVX2(unsafe.SliceData(dst), unsafe.SliceData(labels), width, unsafe.SliceData(weight), unsafe.SliceData(rows), len(rows))
 }

@@ -243,3 +243,74 @@ row4:
 done:
 	VZEROUPPER
 	RET
+
+DATA fixedOne<>+0(SB)/8, $0x4230000000000000 // 2^36
+GLOBL fixedOne<>(SB), RODATA|NOPTR, $8
+DATA half<>+0(SB)/8, $0x3fe0000000000000
+GLOBL half<>(SB), RODATA|NOPTR, $8
+DATA toInteger<>+0(SB)/8, $0x4330000000000000 // 2^52: a sum with it has an integer in its lower bits
+GLOBL toInteger<>(SB), RODATA|NOPTR, $8
+DATA laneNumbers<>+0(SB)/8, $0x0000000100000000
+DATA laneNumbers<>+8(SB)/8, $0x0000000300000002
+GLOBL laneNumbers<>(SB), RODATA|NOPTR, $16
+
+// ADDFIXED adds to four sums the products of the weight in Y11 and the labels in Y1.
+#define ADDFIXED \
+	VMULPD   Y12, Y1, Y1;          \
+	VADDPD   Y13, Y1, Y1;          \
+	VROUNDPD $3, Y1, Y1;           \
+	VMULPD   Y11, Y1, Y1;          \
+	VADDPD   Y14, Y1, Y1;          \
+	VPXOR    Y14, Y1, Y1;          \
+	VPADDQ   (DI)(R11*8), Y1, Y1;  \
+	VMOVDQU  Y1, (DI)(R11*8)
+
+// func addLabelsAVX2(dst *int64, labels *float32, width int, weight, rows *uint32, n int)
+TEXT ·addLabelsAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), DI
+	MOVQ         labels+8(FP), SI
+	MOVQ         width+16(FP), R8
+	MOVQ         weight+24(FP), R9
+	MOVQ         rows+32(FP), DX
+	MOVQ         n+40(FP), CX
+	VBROADCASTSD fixedOne<>(SB), Y12
+	VBROADCASTSD half<>(SB), Y13
+	VBROADCASTSD toInteger<>(SB), Y14
+	MOVQ         R8, R12
+	ANDQ         $3, R12              // labels after the last whole vector
+	MOVQ         R8, R13
+	SUBQ         R12, R13
+	VMOVD        R12, X15
+	VPBROADCASTD X15, X15
+	VPCMPGTD     laneNumbers<>(SB), X15, X15
+
+row:
+	MOVL         (DX), AX
+	VPBROADCASTD (R9)(AX*4), X0
+	VCVTDQ2PD    X0, Y11
+	IMULQ        R8, AX
+	LEAQ         (SI)(AX*4), R10
+	XORL         R11, R11
+	CMPQ         R13, $0
+	JEQ          rest
+
+four:
+	VCVTPS2PD (R10)(R11*4), Y1
+	ADDFIXED
+	ADDQ      $4, R11
+	CMPQ      R11, R13
+	JLT       four
+
+rest:
+	TESTQ      R12, R12
+	JZ         next
+	VMASKMOVPS (R10)(R11*4), X15, X1
+	VCVTPS2PD  X1, Y1
+	ADDFIXED
+
+next:
+	ADDQ $4, DX
+	DECQ CX
+	JNZ  row
+	VZEROUPPER
+	RET

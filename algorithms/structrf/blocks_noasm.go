@@ -13,3 +13,7 @@ func aboveThreshold(sets []uint8, x []float32, normal []float64, plane float64) 
 func distances(dst []float64, x []float32, centre []float64) { distancesGo(dst, x, centre) }
 
 func addRows(dst, x []int64, index []uint32) { addRowsGo(dst, x, index) }
+
+func addLabels(dst []int64, labels []float32, width int, weight, rows []uint32) {
+	addLabelsGo(dst, labels, width, weight, rows)
+}

@@ -61,6 +61,7 @@ func checkGroups(t *rapid.T) {
 	if !slices.Equal(dst, want) {
 		t.Fatalf("distances %v, want %v", dst, want)
 	}
+	checkAddLabels(t, s, labels, width, index[:rapid.IntRange(0, rows).Draw(t, "rows whose labels to add")])
 	checkAddRows(t, s, index[:rapid.IntRange(0, rows).Draw(t, "rows to add")], rows, (width+3)&^3)
 }
 
@@ -99,6 +100,26 @@ func checkAddRows(t *rapid.T, s *num.Stream, index []uint32, rows, width int) {
 	addRows(dst, x, index)
 	if !slices.Equal(dst, want) {
 		t.Fatalf("sums %v, want %v", dst, want)
+	}
+}
+
+// checkAddLabels holds sums of labels against addLabelsGo, for all weights that addLabels supports.
+func checkAddLabels(t *rapid.T, s *num.Stream, labels []float32, width int, index []uint32) {
+	weight := make([]uint32, len(labels)/width)
+	for i := range weight {
+		weight[i] = uint32(1 + s.Uint64n(3))
+		if s.Uint64n(8) == 0 {
+			weight[i] = mostWeight
+		}
+	}
+	dst, want := make([]int64, (width+3)&^3), make([]int64, (width+3)&^3)
+	for j := range dst {
+		dst[j], want[j] = int64(j), int64(j)
+	}
+	addLabels(dst, labels, width, weight, index)
+	addLabelsGo(want, labels, width, weight, index)
+	if !slices.Equal(dst, want) {
+		t.Fatalf("sums of labels %v, want %v", dst, want)
 	}
 }
 

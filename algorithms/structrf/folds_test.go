@@ -1,6 +1,7 @@
 package structrf_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
@@ -45,16 +46,16 @@ var reproductions = []reproduction{
 }
 
 // TestTenFolds reproduces Tables 4, 12, 16 and 18 on the ten folds in
-// shared/folds: the default settings, exhaustive step, seed 1.
+// shared/folds: preset paper, exhaustive step, seed 1.
 func TestTenFolds(t *testing.T) {
 	for _, r := range reproductions {
 		t.Run(r.name, func(t *testing.T) {
 			if slowed || r.large && testing.Short() {
 				t.Skip("takes seconds: not with -short or -race")
 			}
-			forest := runFolds(t, structrf.Name, r.name, nil)
+			forest := runFolds(t, structrf.Name, r.name, "exhaustive")
 			kl, mean := get(t, forest.Measures, "kl"), get(t, forest.MeanPredictor, "kl")
-			single := runFolds(t, rf.Name, r.name, nil)
+			single := runFolds(t, rf.Name, r.name, "exhaustive")
 			t.Logf("K-L %.4f of structrf, %.4f of the mean (ratio %.4f, at most %.3f), %.4f of rf (ratio %.2f)",
 				kl.Mean, mean.Mean, kl.Mean/mean.Mean, r.ratio, get(t, single.Measures, "kl").Mean, get(t, single.Measures, "kl").Mean/kl.Mean)
 			if !(kl.Mean/mean.Mean <= r.ratio) {
@@ -86,8 +87,8 @@ func TestAdaptiveStepLosesNothing(t *testing.T) {
 			if slowed || name != "SJAFFE" && testing.Short() {
 				t.Skip("takes seconds: not with -short or -race")
 			}
-			all := runFolds(t, structrf.Name, name, nil)
-			some := runFolds(t, structrf.Name, name, param.Values{"step": "adaptive"})
+			all := runFolds(t, structrf.Name, name, "exhaustive")
+			some := runFolds(t, structrf.Name, name, "adaptive")
 			const counter = "gain_evaluations"
 			t.Logf("%d gain evaluations, %d with the adaptive step: %.2f times fewer", all.Counters[counter],
 				some.Counters[counter], float64(all.Counters[counter])/float64(some.Counters[counter]))
@@ -105,14 +106,14 @@ func TestAdaptiveStepLosesNothing(t *testing.T) {
 	}
 }
 
-// plain keeps the outcomes of jobs on default settings, which two tests want.
-var plain = map[string]*pipeline.Outcome{}
+// outcomes keeps the outcomes of jobs, which two tests want.
+var outcomes = map[string]*pipeline.Outcome{}
 
-// runFolds runs a job of the ten folds in shared/folds.
-func runFolds(t *testing.T, algorithm, name string, set param.Values) *pipeline.Outcome {
+// runFolds runs a job of the ten folds in shared/folds with preset paper.
+func runFolds(t *testing.T, algorithm, name, step string) *pipeline.Outcome {
 	t.Helper()
-	key := algorithm + " " + name
-	if o := plain[key]; o != nil && set == nil {
+	key := strings.Join([]string{algorithm, name, step}, " ")
+	if o := outcomes[key]; o != nil {
 		return o
 	}
 	m, shards := datatest.Shared(t, name+".mat")
@@ -124,7 +125,7 @@ func runFolds(t *testing.T, algorithm, name string, set param.Values) *pipeline.
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := a.Resolve(set, m)
+	r, err := a.Resolve(param.Values{"preset": "paper", "step": step}, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,9 +137,7 @@ func runFolds(t *testing.T, algorithm, name string, set param.Values) *pipeline.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if set == nil {
-		plain[key] = o
-	}
+	outcomes[key] = o
 	return o
 }
 

@@ -14,10 +14,6 @@ const maxIterations = 100
 // mostFixed is how many rows have stored fixed-point numbers, at most: the numbers of more rows take too much memory.
 const mostFixed = 1 << 18
 
-// fixedOne is 1 in the fixed-point sums of degrees: the sum over the largest sample
-// is below 2^63.
-const fixedOne = 1 << 36
-
 // twoMeans is the labeller of structrf: it clusters the label distributions of each
 // node into two groups by k-means (Algorithm 1 of Chen et al. 2018, lines 8 and 9). Rows are
 // weighted by their copies. The first centres come from k-means++ with the random stream of
@@ -28,6 +24,7 @@ type twoMeans struct {
 	key num.Key
 
 	fixed  []int64 // by row of the sample, stride numbers each: weight × degree, fixed-point; empty if rows are many
+	light  bool    // no row of the sample has more than mostWeight copies
 	stride int     // labels, rounded up to a whole vector
 
 	x          []float32 // labels of the current node, in blocks
@@ -57,6 +54,7 @@ func (k *twoMeans) Begin(s *forest.BootstrapSample) {
 	}
 	k.fixed = k.fixed[:0]
 	if len(s.Weight) > mostFixed {
+		k.light = slices.Max(s.Weight) <= mostWeight
 		return
 	}
 	forest.Resized(&k.fixed, len(s.Weight)*k.stride)
@@ -76,12 +74,11 @@ func (k *twoMeans) addRows(dst []int64, s *forest.BootstrapSample, rows []uint32
 		addRows(dst, k.fixed, rows)
 		return
 	}
-	for _, row := range rows {
-		w := int64(s.Weight[row])
-		for j, v := range s.Label(row) {
-			dst[j] += w * toFixed(float64(v))
-		}
+	if !k.light {
+		addLabelsGo(dst, s.Labels, s.Width, s.Weight, rows)
+		return
 	}
+	addLabels(dst, s.Labels, s.Width, s.Weight, rows)
 }
 
 // negativeEntropy returns Σ d ln d in nats; terms with d = 0 count 0. It is the RowValue of
@@ -141,9 +138,6 @@ func (k *twoMeans) fillBlocks(s *forest.BootstrapSample, n *forest.Node) {
 	clear(k.second)
 	k.copies = [2]int{n.Copies, 0}
 }
-
-// toFixed returns a degree in units of 2^-36, rounded.
-func toFixed(x float64) int64 { return int64(float64(x*fixedOne) + 0.5) }
 
 // chooseCentres chooses the first centres by k-means++: a sample drawn uniformly, and one
 // drawn by squared distance from it. It reports false if all distances are 0.

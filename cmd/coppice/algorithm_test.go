@@ -1,10 +1,12 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 )
 
@@ -29,6 +31,18 @@ func TestAlgorithmList(t *testing.T) {
 	}
 }
 
+// TestMeasuredAlgorithms: each algorithm that predicts distributions was measured, and the guide has the table.
+func TestMeasuredAlgorithms(t *testing.T) {
+	var all []algorithmInfo
+	inJSON(t, &all, "algorithm", "list")
+	for _, a := range all {
+		if measured := len(a.Measured) > 0; measured == (a.Predicts == algorithms.Number.String()) {
+			t.Errorf("%s predicts %s; measured: %v", a.Name, a.Predicts, measured)
+		}
+	}
+	generated(t, "../../docs/guides/choose-an-algorithm.md", "<!-- measurements from the code -->\n", "<!-- end of measurements -->\n", measuredTable(io.Discard, all).RenderMarkdown()+"\n\n")
+}
+
 // TestAlgorithmShow: an algorithm is shown with all of its settings, and a mark where the paper gives the value.
 func TestAlgorithmShow(t *testing.T) {
 	for _, a := range registry.All() {
@@ -45,7 +59,7 @@ func TestAlgorithmShow(t *testing.T) {
 		}
 	}
 	text := works(t, "algorithm", "show", "structrf")
-	for _, want := range []string{"preset auto: 200\n      preset paper: 50 *\n", "preset paper: 20\n", "Chen et al. 2018", "paper, if none is given", "* This value is from the paper"} {
+	for _, want := range []string{"preset auto: 200\n      preset paper: 50 *\n", "preset paper: 20\n", "Chen et al. 2018", "auto, if none is given", "* This value is from the paper"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

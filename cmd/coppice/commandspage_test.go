@@ -10,12 +10,17 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-var updateCommands = flag.Bool("update-commands", false, "write the tables of docs/reference/commands.md anew")
+var updateCommands = flag.Bool("update-commands", false, "write the generated tables of docs anew")
 
 // TestCommandsPage: the table of docs/reference/commands.md has every command with its help.
-// With -update-commands the test writes the table.
 func TestCommandsPage(t *testing.T) {
-	const page, first, last = "../../docs/reference/commands.md", "<!-- commands from the code -->\n", "<!-- end of commands -->\n"
+	generated(t, "../../docs/reference/commands.md", "<!-- commands from the code -->\n", "<!-- end of commands -->\n",
+		commandTables(kong.Must(&cli{}, kong.Name("coppice"), groups).Model))
+}
+
+// generated checks the text between two lines of a page. With -update-commands it writes the text.
+func generated(t *testing.T, page, first, last, want string) {
+	t.Helper()
 	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -25,12 +30,12 @@ func TestCommandsPage(t *testing.T) {
 	if !ok || !also {
 		t.Fatalf("%s has no lines %q and %q", page, first, last)
 	}
-	text := head + first + "\n" + commandTables(kong.Must(&cli{}, kong.Name("coppice"), groups).Model) + last + tail
+	text := head + first + "\n" + want + last + tail
 	if text == string(b) {
 		return
 	}
 	if !*updateCommands {
-		t.Fatalf("the tables of %s differ from the code; write them with go test ./cmd/coppice -run TestCommandsPage -update-commands", page)
+		t.Fatalf("the tables of %s differ from the code; write them with go test ./cmd/coppice -run %s -update-commands", page, t.Name())
 	}
 	if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

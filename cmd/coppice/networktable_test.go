@@ -227,7 +227,7 @@ func (c *farCluster) times(t *testing.T, steps int) (m tableRow) {
 
 // farSpec is a job of the table.
 func farSpec(algorithm string, folds, steps int) protocol.Spec {
-	s := protocol.Spec{Algorithm: algorithm, Dataset: "far", Folds: folds, Set: map[string]string{"trees": "20", "max_depth": "8"}}
+	s := protocol.Spec{Algorithm: algorithm, Dataset: "far", Folds: folds, Set: map[string]string{"preset": "paper", "trees": "20", "max_depth": "8"}}
 	if algorithm == "ldlf" {
 		s.Set = map[string]string{
 			"steps": strconv.Itoa(steps), "trees": "3", "depth": "5", "batch_size": "256", "leaf_batches": "50", "validation_fraction": "0",

@@ -43,7 +43,7 @@ type foldMeasures struct {
 
 // trainings are those whose measures NumPy computes as well.
 var trainings = map[string][]string{
-	"structrf": {"--algorithm", "structrf", "--set", "trees=5"},
+	"structrf": {"--algorithm", "structrf", "--set", "preset=paper", "--set", "trees=5"},
 	"sa-bfgs":  {"--algorithm", "sa-bfgs", "--set", "decay=fixed", "--set", "refit=false"},
 }
 

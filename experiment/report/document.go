@@ -26,6 +26,9 @@ type table struct {
 	lines   []line
 }
 
+// columns bounds the columns next to each other in a table; the others follow in further tables.
+const columns = 4
+
 // line is a line of a table; a rule stands above it where asked for.
 type line struct {
 	rule  bool

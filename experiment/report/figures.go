@@ -72,12 +72,12 @@ func (s *Summary) pictureText(b block, show func(folder string, f *Picture) stri
 		text = heading(string(b))
 	case picture:
 		if text = "\n" + plain(b.caption) + "\n"; b.Picture != nil {
-			text = show(s.pictures, b.Picture)
+			text = show(s.options.Pictures, b.Picture)
 		}
 	default:
 		return "", false
 	}
-	if s.pictures == "" {
+	if s.options.Pictures == "" {
 		return "", true
 	}
 	return text, true
@@ -100,7 +100,7 @@ func fileName(text string) string {
 func (s *Summary) sweepFigures(families []family) (all []Picture) {
 	for _, f := range families {
 		for m := range s.Measures {
-			if m > 0 && !s.allTests {
+			if m > 0 && !s.options.AllTests {
 				break
 			}
 			for d := range s.Datasets {

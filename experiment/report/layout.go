@@ -12,9 +12,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// columns bounds the datasets beside each other in a table; the others follow in further tables.
-const columns = 4
-
 // layout makes the document of a summary.
 func (s *Summary) layout() *document {
 	d := &document{title: s.Name}
@@ -27,7 +24,7 @@ func (s *Summary) layout() *document {
 		d.addMeasure(s, m)
 	}
 	for m := range s.Measures {
-		if m == 0 || s.allTests {
+		if m == 0 || s.options.AllTests {
 			d.addTests(s, m)
 		}
 	}
@@ -39,6 +36,7 @@ func (s *Summary) layout() *document {
 	d.addFigures("Cumulative scores", s.scoreFigures())
 	d.addFigures("Confusion", s.confusionFigures())
 	d.addChoices(s)
+	d.addHyperparameters(s)
 	d.addTimes(s)
 	d.addGrowths(s)
 	d.addProblems(&s.Cells)
@@ -232,7 +230,7 @@ func (d *document) addRankings(s *Summary) {
 	for m := range s.Rankings {
 		r := &s.Rankings[m]
 		d.add(paragraph(r.text(s.Level)))
-		if r.Friedman == nil || m > 0 && !s.allTests {
+		if r.Friedman == nil || m > 0 && !s.options.AllTests {
 			continue
 		}
 		measure, _ := measures.Find(r.Measure)
@@ -342,6 +340,19 @@ func (r *Ranking) draw() (*figure.Figure, error) {
 		d.Names, d.Ranks = append(d.Names, row.Row), append(d.Ranks, float64(row.Rank))
 	}
 	return d.Figure()
+}
+
+// addHyperparameters adds the values of hyperparameters that the runs have.
+func (d *document) addHyperparameters(s *Summary) {
+	var titles, datasets []string
+	for row := range s.Rows {
+		titles = append(titles, s.title(row))
+	}
+	for i := range s.Datasets {
+		datasets = append(datasets, s.Datasets[i].Name)
+	}
+	d.add(heading("Hyperparameters"))
+	d.add(s.Hyperparameters.blocks(s.Rows, titles, datasets)...)
 }
 
 // addTimes adds the seconds of computing by row.

@@ -61,6 +61,7 @@ func sample() *result.Table {
 		{Dataset: "SJAFFE", Row: "a method of others", Measure: "kl", Value: .0412, Source: "Shen et al. 2017"},
 		{Dataset: "Yeast_alpha", Row: "a method of others", Measure: "kl", Value: .1, Source: "Shen et al. 2017"},
 	}
+	resolved(t)
 	return t
 }
 

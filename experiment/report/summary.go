@@ -17,26 +17,27 @@ type Summary struct {
 	// Notes say what decides the report's numbers and is not plain from the table.
 	Notes []string `json:"notes,omitempty"`
 	// Deviations says how deviations over folds are computed: "population" or "sample".
-	Deviations string             `json:"std_of"`
-	Level      float64            `json:"level"`
-	Datasets   []result.Dataset   `json:"datasets"`
-	Rows       []result.Row       `json:"methods"`
-	Measures   []string           `json:"measures"`
-	Clip       string             `json:"clip,omitempty"` // as in a table
-	Results    []Result           `json:"results"`        // by dataset, then by measure
-	Rankings   []Ranking          `json:"rankings"`
-	Scores     []Scored           `json:"cumulative_scores,omitempty"`
-	Confusion  []Confused         `json:"confusion,omitempty"`
-	Curves     []Learned          `json:"learning_curves,omitempty"` // by dataset, by loss, then by row
-	Shown      []Shown            `json:"predictions,omitempty"`
-	Choices    []Choice           `json:"choices,omitempty"` // of rows whose cells chose their settings
-	Times      []Time             `json:"times,omitempty"`   // by row, then by dataset
-	Growths    []Growth           `json:"growths,omitempty"`
-	Published  []result.Published `json:"published,omitempty"`
-	Cells      Cells              `json:"runs"`
+	Deviations string           `json:"std_of"`
+	Level      float64          `json:"level"`
+	Datasets   []result.Dataset `json:"datasets"`
+	Rows       []result.Row     `json:"methods"`
+	Measures   []string         `json:"measures"`
+	Clip       string           `json:"clip,omitempty"` // as in a table
+	Results    []Result         `json:"results"`        // by dataset, then by measure
+	Rankings   []Ranking        `json:"rankings"`
+	Scores     []Scored         `json:"cumulative_scores,omitempty"`
+	Confusion  []Confused       `json:"confusion,omitempty"`
+	Curves     []Learned        `json:"learning_curves,omitempty"` // by dataset, by loss, then by row
+	Shown      []Shown          `json:"predictions,omitempty"`
+	Choices    []Choice         `json:"choices,omitempty"` // of rows whose cells chose their settings
+	// Hyperparameters has a list of Used in JSON; empty: not recorded.
+	Hyperparameters hyperparameters    `json:"hyperparameters,omitempty"`
+	Times           []Time             `json:"times,omitempty"` // by row, then by dataset
+	Growths         []Growth           `json:"growths,omitempty"`
+	Published       []result.Published `json:"published,omitempty"`
+	Cells           Cells              `json:"runs"`
 
-	allTests bool
-	pictures string
+	options Options
 }
 
 // Result is one measure on one dataset.
@@ -110,7 +111,7 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 	}
 	s := &Summary{
 		Name: t.Name, Spec: t.Spec, Deviations: "population", Level: o.Level, Datasets: t.Datasets, Rows: t.Rows, Measures: t.Measures, Clip: t.Clip, Published: t.Published,
-		Cells: cellsOf(t, !o.NoTimes), allTests: o.AllTests, pictures: o.Pictures,
+		Cells: cellsOf(t, !o.NoTimes), options: o,
 	}
 	if o.Sample {
 		s.Deviations = "sample"
@@ -131,6 +132,7 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 		s.Rankings = append(s.Rankings, s.ranking(g, m))
 	}
 	s.Notes = append(s.Notes, s.sameNotes()...)
+	s.Hyperparameters = usedOf(t)
 	s.Choices, s.Curves, s.Shown = choicesOf(g), g.learned(), s.shown(g)
 	if !o.NoTimes {
 		s.Times = timesOf(t)

@@ -24,6 +24,8 @@ type Table struct {
 	Clip      string      `json:"clip,omitempty"`
 	Cells     []Cell      `json:"runs"`
 	Published []Published `json:"published,omitempty"`
+	// Hyperparameters has the hyperparameters of the methods, by algorithm; empty: not recorded.
+	Hyperparameters []Hyperparameters `json:"hyperparameters,omitempty"`
 	// Spec is the spec that the table was made by; nil: it is not known.
 	Spec *Spec `json:"spec,omitempty"`
 }
@@ -141,6 +143,31 @@ type Cell struct {
 	// MeanKL is, beside CandidateKL, the mean predictor's K-L on the tested rows. None of these is of clipped
 	// degrees, whatever Mean is of.
 	MeanKL float64 `json:"mean_kl,omitempty"`
+}
+
+// Hyperparameters are the hyperparameters of the methods of an algorithm. All folds of a dataset have the same.
+type Hyperparameters struct {
+	Algorithm string `json:"algorithm"`
+	// Names lists the hyperparameters in the order of the algorithm's settings.
+	Names []string `json:"names"`
+	// Shared has the hyperparameters with the same value for all methods on all datasets.
+	Shared map[string]string `json:"shared,omitempty"`
+	// Methods has the other hyperparameters of each method, each dataset once.
+	Methods []MethodValues `json:"methods"`
+	// Paper has all hyperparameters of the preset paper on the datasets that support it.
+	Paper []ValuesOn `json:"paper,omitempty"`
+}
+
+// MethodValues are values of a method.
+type MethodValues struct {
+	Row int `json:"method"` // index into Table.Rows
+	ValuesOn
+}
+
+// ValuesOn are values of hyperparameters on some datasets.
+type ValuesOn struct {
+	Datasets []int             `json:"datasets"` // indexes into Table.Datasets
+	Values   map[string]string `json:"values,omitempty"`
 }
 
 // Published is a figure that a paper prints, to stand beside the table's own. Row may be a

@@ -25,6 +25,10 @@ func table() *Table {
 			{Row: 1, State: Missing},
 			{Row: 1, Repeat: 2, State: Running},
 		},
+		Hyperparameters: []Hyperparameters{{
+			Algorithm: "ldlf", Names: []string{"trees", "depth"}, Shared: map[string]string{"depth": "7"},
+			Methods: []MethodValues{{0, ValuesOn{[]int{0}, map[string]string{"trees": "5"}}}}, Paper: []ValuesOn{{[]int{0}, map[string]string{"trees": "50", "depth": "7"}}},
+		}},
 		Published: []Published{{Dataset: "Movie", Row: "a paper's own", Measure: "kl", Value: .08, Deviation: .01, Source: "Table 1"}},
 	}
 }
@@ -55,6 +59,11 @@ func TestValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Table){
+		"hyperparameters of ldlf: there is no method 2":                          func(t *Table) { t.Hyperparameters[0].Methods[0].Row = 2 },
+		"hyperparameters of ldlf: there is no dataset 1":                         func(t *Table) { t.Hyperparameters[0].Paper[0].Datasets[0] = 1 },
+		"hyperparameters of ldlf: a list has 1 values, want 2":                   func(t *Table) { t.Hyperparameters[0].Shared = nil },
+		`hyperparameters of ldlf: "leaves" is not in the list of names`:          func(t *Table) { t.Hyperparameters[0].Shared = map[string]string{"leaves": "1"} },
+		`hyperparameters of method "forest" on dataset "Movie" are listed twice`: func(t *Table) { h := &t.Hyperparameters[0]; h.Methods = append(h.Methods, h.Methods[0]) },
 		"score 1 is 1.5":      func(t *Table) { t.Cells[0].Scores[1] = 1.5 },
 		"line 1 has 1 fields": func(t *Table) { t.Cells[0].Confusion[1] = []uint64{2} },
 		"run 0: the confusion matrix has 21 classes, want at most 20: the table of the experiment is not valid": func(t *Table) { t.Cells[0].Confusion = make([][]uint64, 21) },

@@ -14,7 +14,7 @@ var ErrTable = errors.New("the table of the experiment is not valid")
 // Validate returns an error, which names the field at fault, if a name is missing or stands
 // twice, an index is out of range, a list has the wrong length, or two cells are the same one.
 func (t *Table) Validate() error {
-	for _, check := range []func() error{t.checkNames, t.checkDatasets, t.checkCells, t.checkPublished} {
+	for _, check := range []func() error{t.checkNames, t.checkDatasets, t.checkCells, t.checkPublished, t.checkHyperparameters} {
 		if err := check(); err != nil {
 			return fmt.Errorf("%w: %w", err, ErrTable)
 		}
@@ -189,6 +189,57 @@ func (t *Table) checkPublished() error {
 			return fmt.Errorf("published value %d names no method", i)
 		case math.IsNaN(p.Value) || math.IsInf(p.Value, 0) || !(p.Deviation >= 0 && p.Deviation <= math.MaxFloat64):
 			return fmt.Errorf("published value %d: want a finite number and a standard deviation of at least 0, got %v ± %v", i, p.Value, p.Deviation)
+		}
+	}
+	return nil
+}
+
+func (t *Table) checkHyperparameters() error {
+	type at struct{ row, dataset int }
+	seen := make(map[at]bool)
+	for i := range t.Hyperparameters {
+		h := &t.Hyperparameters[i]
+		for _, m := range h.Methods {
+			if m.Row < 0 || m.Row >= len(t.Rows) {
+				return fmt.Errorf("hyperparameters of %s: there is no method %d, counted from 0: the table has %d methods", h.Algorithm, m.Row, len(t.Rows))
+			}
+			if err := h.check(&m.ValuesOn, len(t.Datasets), len(h.Names)-len(h.Shared)); err != nil {
+				return err
+			}
+			for _, d := range m.Datasets {
+				if seen[at{m.Row, d}] {
+					return fmt.Errorf("hyperparameters of method %q on dataset %q are listed twice", t.Rows[m.Row].Name, t.Datasets[d].Name)
+				}
+				seen[at{m.Row, d}] = true
+			}
+		}
+		for k := range h.Paper {
+			if err := h.check(&h.Paper[k], len(t.Datasets), len(h.Names)); err != nil {
+				return err
+			}
+		}
+		for name := range h.Shared {
+			if !slices.Contains(h.Names, name) {
+				return fmt.Errorf("hyperparameters of %s: %q is not in the list of names", h.Algorithm, name)
+			}
+		}
+	}
+	return nil
+}
+
+// check returns an error if values are of a dataset that does not exist, or do not have so many of the names.
+func (h *Hyperparameters) check(v *ValuesOn, datasets, values int) error {
+	for _, d := range v.Datasets {
+		if d < 0 || d >= datasets {
+			return fmt.Errorf("hyperparameters of %s: there is no dataset %d, counted from 0: the table has %d datasets", h.Algorithm, d, datasets)
+		}
+	}
+	if len(v.Values) != values {
+		return fmt.Errorf("hyperparameters of %s: a list has %d values, want %d", h.Algorithm, len(v.Values), values)
+	}
+	for name := range v.Values {
+		if !slices.Contains(h.Names, name) {
+			return fmt.Errorf("hyperparameters of %s: %q is not in the list of names", h.Algorithm, name)
 		}
 	}
 	return nil

@@ -7,10 +7,10 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// Forest measures StructRF with trees of the paper's settings: workers of one slot
+// Forest measures StructRF with preset paper and so many trees: workers of one slot
 // against one lane here.
 func (b *Bench) Forest(ctx context.Context, trees int) (*Pair, error) {
 	return b.measure(ctx, protocol.Spec{
-		Algorithm: "structrf", Dataset: b.Dataset, Set: map[string]string{"trees": strconv.Itoa(trees)},
+		Algorithm: "structrf", Dataset: b.Dataset, Set: map[string]string{"preset": "paper", "trees": strconv.Itoa(trees)},
 	}, nil)
 }

@@ -152,7 +152,7 @@ func longSpec(algorithm string, seed uint64, z sizes) protocol.Spec {
 	}
 	return protocol.Spec{
 		Algorithm: structRF, Dataset: treesData, Seed: &seed, TestFraction: 0.1,
-		Set: map[string]string{"trees": strconv.Itoa(z.trees), "max_depth": "8"},
+		Set: map[string]string{"preset": "paper", "trees": strconv.Itoa(z.trees), "max_depth": "8"},
 	}
 }
 

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -38,6 +39,38 @@ func Settings(params json.RawMessage) (all []param.Pair) {
 			}
 		}
 		all = append(all, param.Pair{Key: name, Value: text})
+	}
+	return all
+}
+
+// Complete lists the settings of a job in the order of the algorithm's settings: the resolved settings (Job.Params), and
+// the settings that Job.Params leaves out because they have their default. preset is the preset that the job was given; empty:
+// the default. Complete returns nil if resolved is not a JSON object.
+func Complete(settings []param.Param, resolved json.RawMessage, preset string) (all []param.Pair) {
+	pairs := Settings(resolved)
+	if pairs == nil {
+		return nil
+	}
+	values := make(map[string]string, len(settings))
+	for _, p := range pairs {
+		values[p.Key] = p.Value
+	}
+	for i := range settings {
+		p := &settings[i]
+		value, written := values[p.Name]
+		switch {
+		case p.Name == presetKey:
+			value = cmp.Or(value, preset, p.Default)
+			preset = value // the first setting of each algorithm
+		case !written:
+			value = p.Default
+			for _, d := range p.Presets {
+				if d.Preset == preset {
+					value = d.Value
+				}
+			}
+		}
+		all = append(all, param.Pair{Key: p.Name, Value: value})
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -71,5 +72,45 @@ func TestChanged(t *testing.T) {
 	}
 	if got := Settings([]byte("[]")); got != nil {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestComplete: a job has a value for each setting, also for those that its JSON form leaves out, and a job that is given
+// these values has the same settings.
+func TestComplete(t *testing.T) {
+	m := testManifest(t, 300)
+	for _, a := range registry.All() {
+		m := *m
+		if a.Predicts() != algorithms.Distribution {
+			m.LabelType.Scale = &dataset.Scale{True: dataset.TrueExpected}
+		}
+		for _, preset := range []string{"", "auto", "paper"} {
+			set := map[string]string{}
+			if preset != "" {
+				set["preset"] = preset
+			}
+			j, err := Resolve(protocol.Spec{Algorithm: a.Name(), Set: set}, &m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			params := a.Params()
+			all, again := Complete(params, j.Params, preset), make(map[string]string)
+			if len(all) != len(params) {
+				t.Fatalf("%s, preset %q: %d values of %d settings", a.Name(), preset, len(all), len(params))
+			}
+			for i, p := range all {
+				if p.Key != params[i].Name || p.Key == "preset" && preset != "" && p.Value != preset {
+					t.Errorf("%s, preset %q: setting %d is %v", a.Name(), preset, i, p)
+				}
+				again[p.Key] = p.Value
+			}
+			k, err := Resolve(protocol.Spec{Algorithm: a.Name(), Set: again}, &m)
+			if err != nil || string(k.Params) != string(j.Params) {
+				t.Errorf("%s, preset %q: with %v it is %s, not %s, error %v", a.Name(), preset, all, k.Params, j.Params, err)
+			}
+		}
+	}
+	if all := Complete(nil, json.RawMessage("[]"), ""); all != nil {
+		t.Errorf("no JSON object: %v", all)
 	}
 }

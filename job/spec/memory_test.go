@@ -66,7 +66,7 @@ func TestEstimate(t *testing.T) {
 	if folds.State != 2*five.State || folds.Tree != 0 || folds.State == 0 {
 		t.Errorf("ten folds: %+v, five: %+v", folds, five)
 	}
-	trees, _ := estimate(protocol.Spec{Algorithm: "structrf"})
+	trees, _ := estimate(protocol.Spec{Algorithm: "structrf", Set: set("trees", "50")})
 	fewer, _ := estimate(protocol.Spec{Algorithm: "structrf", Set: set("trees", "25")})
 	if trees.State != 2*fewer.State || trees.State == 0 {
 		t.Errorf("50 trees: %+v, 25: %+v", trees, fewer)

@@ -12,7 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestPresets: every algorithm has both presets, of which one is its default and which differ.
+// TestPresets: every algorithm has both presets, which differ, and auto is its default.
 func TestPresets(t *testing.T) {
 	for _, a := range registry.All() {
 		m := testManifest(t, 300)
@@ -32,8 +32,8 @@ func TestPresets(t *testing.T) {
 			}
 			resolved[preset] = string(j.Params)
 		}
-		if resolved[""] != resolved["auto"] && resolved[""] != resolved["paper"] {
-			t.Errorf("%s: neither preset is the default %s", a.Name(), resolved[""])
+		if resolved[""] != resolved["auto"] {
+			t.Errorf("%s: the default is %s, and preset auto is %s", a.Name(), resolved[""], resolved["auto"])
 		}
 		if resolved["auto"] == resolved["paper"] {
 			t.Errorf("%s: both presets are %s", a.Name(), resolved["auto"])
@@ -77,18 +77,17 @@ func TestPresetTexts(t *testing.T) {
 	}
 }
 
-// TestDefaultsKeepTheirSettings: jobs of algorithms that got presets later have the settings that
-// they had before, and so the same digests.
-func TestDefaultsKeepTheirSettings(t *testing.T) {
+// TestPresetSettings: jobs of these presets have the settings that they had before there were presets, and so the same digests.
+func TestPresetSettings(t *testing.T) {
 	m := testManifest(t, 300)
-	for name, want := range map[string]string{
-		"structrf": `{"trees":50,"max_depth":20,"sampling_ratio":0.8,"min_samples":20,"features":"all","step":"exhaustive","alpha":0.25,"beta":8}`,
-		"rf":       `{"trees":50,"max_depth":20,"sampling_ratio":0.8,"min_samples":20,"features":"all","step":"exhaustive","alpha":0.25,"beta":8}`,
-		"dldl":     `{"features":"mlp","hidden":"128","dropout":0.5,"layer_norm":false,"shape":"none","flip":false,"shift":0,"crop":0,"channels":"none","kernel":0,"stride":0,"padding":0,"pool":0,"pooling":"max","freeze":"none","rates":"none","init_from":"none","init_layers":"all","bias":true,"scaling":"standard","batch_size":64,"optimizer":"adam","learning_rate":0.001,"learning_rate_step":0,"learning_rate_decay":0.5,"warmup":0,"cosine":false,"momentum":0.9,"weight_decay":0.001,"validation_fraction":0.1,"validation_steps":50,"patience":15,"refit":true,"steps":25000}`,
+	for _, c := range []struct{ name, preset, want string }{
+		{"structrf", "paper", `{"trees":50,"max_depth":20,"sampling_ratio":0.8,"min_samples":20,"features":"all","step":"exhaustive","alpha":0.25,"beta":8}`},
+		{"rf", "paper", `{"trees":50,"max_depth":20,"sampling_ratio":0.8,"min_samples":20,"features":"all","step":"exhaustive","alpha":0.25,"beta":8}`},
+		{"dldl", "auto", `{"features":"mlp","hidden":"128","dropout":0.5,"layer_norm":false,"shape":"none","flip":false,"shift":0,"crop":0,"channels":"none","kernel":0,"stride":0,"padding":0,"pool":0,"pooling":"max","freeze":"none","rates":"none","init_from":"none","init_layers":"all","bias":true,"scaling":"standard","batch_size":64,"optimizer":"adam","learning_rate":0.001,"learning_rate_step":0,"learning_rate_decay":0.5,"warmup":0,"cosine":false,"momentum":0.9,"weight_decay":0.001,"validation_fraction":0.1,"validation_steps":50,"patience":15,"refit":true,"steps":25000}`},
 	} {
-		j, err := Resolve(protocol.Spec{Algorithm: name}, m)
-		if err != nil || string(j.Params) != want {
-			t.Errorf("%s: %s, error %v", name, j.Params, err)
+		j, err := Resolve(protocol.Spec{Algorithm: c.name, Set: map[string]string{"preset": c.preset}}, m)
+		if err != nil || string(j.Params) != c.want {
+			t.Errorf("%s, preset %s: %s, error %v", c.name, c.preset, j.Params, err)
 		}
 	}
 }
@@ -100,7 +99,7 @@ func TestDefaultMembers(t *testing.T) {
 	for rows, want := range map[int]struct{ features, others string }{
 		2000: {"all", "aa-knn:preset=auto:k=auto:scaling=standard," +
 			"df-ldl:preset=paper:bias=false:scaling=none:k=5:min_samples=1:l2=0:decay=fixed:iterations=50:tolerance=1e-7:ftol=0:validation_fraction=0:validation_interval=10:patience=5"},
-		2001: {"0.33", "ldlogitboost:preset=auto:rounds=500:learning_rate=0.1:leaves=20:leaf_rows=5:start=mean:validation_fraction=0.1:patience=20:l2=1"},
+		2001: {"0.33", "ldlogitboost:preset=auto:rounds=500:learning_rate=0.1:leaves=20:leaf_rows=5:start=mean:validation_fraction=0.1:patience=20:refit=false:l2=1"},
 	} {
 		m.Rows, m.NonZeros = rows, int64(rows*m.Features)
 		j, err := Resolve(protocol.Spec{Algorithm: "ensemble"}, m)

@@ -92,7 +92,7 @@ func TestHistory(t *testing.T) {
 			continue
 		}
 		next, at := 0, make(map[uint16]bool)
-		for _, v := range h.appendVars(nil) {
+		for _, v := range h.appendVars(nil, 0) {
 			first, end, ok := groupOf(&v)
 			if !ok || first != next || at[v.ID] || len(v.Data) != 2*(end-first) || int(v.Data[0])|int(v.Data[1])<<8 != first+1 {
 				t.Fatalf("round %d: variable %d of %d bytes has rounds %d to %d, after %d", n, v.ID, len(v.Data), first, end, next)

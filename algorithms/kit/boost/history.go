@@ -97,6 +97,10 @@ const (
 	groupAtMost = groupBase - 1
 )
 
+// refitVersions is added to the versions of variables in a refit. A worker may still hold the trees
+// of the first training under the same IDs.
+const refitVersions = maxRounds
+
 // group is consecutive rounds in one variable.
 type group struct {
 	size  int // power of groupBase: the group has groupBase^size rounds
@@ -140,28 +144,28 @@ func (h *history) appendTo(dst []byte) []byte {
 	return dst
 }
 
-// appendVars appends the variables of the groups.
-func (h *history) appendVars(vars []round.Var) []round.Var {
+// appendVars appends the variables of the groups. Versions begin after base.
+func (h *history) appendVars(vars []round.Var, base uint64) []round.Var {
 	place := 0
 	for i, g := range h.groups {
 		if place++; i == 0 || h.groups[i-1].size != g.size {
 			place = 0
 		}
 		id := varGroups + g.size*groupAtMost + place
-		vars = append(vars, round.Var{ID: uint16(id), Version: uint64(g.first) + 1, Data: g.data})
+		vars = append(vars, round.Var{ID: uint16(id), Version: base + uint64(g.first) + 1, Data: g.data})
 	}
 	return vars
 }
 
 // groupOf returns the rounds [first, end) of a variable, and false if it is no group.
 func groupOf(v *round.Var) (first, end int, ok bool) {
-	if v.ID < varGroups || v.ID >= groupsEnd || v.Version < 1 || v.Version > maxRounds {
+	if v.ID < varGroups || v.ID >= groupsEnd || v.Version < 1 || v.Version > refitVersions+maxRounds {
 		return 0, 0, false
 	}
 	size := 1
 	for range (v.ID - varGroups) / groupAtMost {
 		size *= groupBase
 	}
-	first = int(v.Version) - 1
+	first = int((v.Version - 1) % refitVersions)
 	return first, first + size, true
 }

@@ -27,9 +27,11 @@ func TestGoldenDigests(t *testing.T) {
 		set  param.Values
 		want string
 	}{
-		{both[0], param.Values{"rounds": int64(12)}, "2593f9adbae099133ec31473d15efc605a2d872d83d0a9698dd2598e9e845c59"},
+		{both[0], param.Values{"rounds": int64(12)}, "ec82f62ac19138ead1c080d4af7129c2346e3e94dbae79fc412118ae1944f82c"},
+		{both[0], param.Values{"rounds": int64(12), "refit": false}, "2593f9adbae099133ec31473d15efc605a2d872d83d0a9698dd2598e9e845c59"},
 		{both[0], param.Values{"rounds": int64(9), "preset": "paper", "leaves": int64(40), "leaf_rows": int64(2), "l2": 0.0}, "8a721ab8cbefb164e7533db0a5af4300e7533f6a13dab4dd704bde4504495368"},
-		{both[1], param.Values{"rounds": int64(12)}, "8240e5329922e54610f08739618f47913edf9cbf18cf13619e9b664f699ea741"},
+		{both[1], param.Values{"rounds": int64(12)}, "eeaabad7631ab2342472a20c3fbeda876bdeb8a938d68a3bcb46f48a0d3b0d43"},
+		{both[1], param.Values{"rounds": int64(12), "refit": false}, "8240e5329922e54610f08739618f47913edf9cbf18cf13619e9b664f699ea741"},
 		{both[1], param.Values{"rounds": int64(9), "preset": "paper", "leaves": int64(40), "leaf_rows": int64(2)}, "d21d6b976ef7c515729670b219628764ad17de9234340f7f58888cc6a9485624"},
 	} {
 		for _, lanes := range []int{1, 2, 3, 4} {
@@ -286,7 +288,7 @@ func TestEarlyStopping(t *testing.T) {
 		p.label(i)[1] = 0.5 - p.label(i)[0]
 	}
 	for _, a := range both {
-		j := jobOf(t, a, p.data(1, false, dataset.Split{}).Manifest, param.Values{"patience": int64(4)}, dataset.Split{Seed: 2})
+		j := jobOf(t, a, p.data(1, false, dataset.Split{}).Manifest, param.Values{"patience": int64(4), "refit": false}, dataset.Split{Seed: 2})
 		d := p.data(1, false, j.Split)
 		tr := train(t, a, j, d, 1)
 		progress := tr.Progress()
@@ -299,6 +301,28 @@ func TestEarlyStopping(t *testing.T) {
 		}
 		if trees != progress.BestStep {
 			t.Errorf("%s: the model has %d rounds, round %d was best", a.Name(), trees, progress.BestStep)
+		}
+	}
+}
+
+// TestRefit: the refit gives the model of a job without validation rows and with the best number of rounds.
+func TestRefit(t *testing.T) {
+	p := makeProblem(14, 200, 6, 3)
+	for _, a := range both {
+		m := p.data(1, false, split).Manifest
+		j := jobOf(t, a, m, param.Values{"rounds": int64(40), "patience": int64(5), "learning_rate": 0.5}, split)
+		tr := train(t, a, j, p.data(2, false, j.Split), 2)
+		progress := tr.Progress()
+		best := progress.BestStep
+		if best == 0 || progress.Refit != best || progress.Step != progress.ValidatedAt+best || progress.Steps != progress.Step {
+			t.Errorf("%s: progress %+v", a.Name(), progress)
+		}
+		if want := 160*progress.ValidatedAt + 180*best; progress.Samples != want {
+			t.Errorf("%s: %d rows were trained on, want %d", a.Name(), progress.Samples, want)
+		}
+		alone := jobOf(t, a, m, param.Values{"rounds": int64(best), "validation_fraction": 0.0, "learning_rate": 0.5}, split)
+		if got, want := digest(t, a, tr), digest(t, a, train(t, a, alone, p.data(1, true, alone.Split), 1)); got != want {
+			t.Errorf("%s: digest %s after the refit, %s if trained on all rows for %d rounds", a.Name(), got, want, best)
 		}
 	}
 }
@@ -334,6 +358,9 @@ func TestRefuses(t *testing.T) {
 		if _, err := tr.Model(); err == nil {
 			t.Error("there is a model before the first round")
 		}
+	}
+	if _, err := both[1].Resolve(param.Values{"refit": true, "validation_fraction": 0.0}, m); err == nil || !strings.Contains(err.Error(), "validation_fraction above 0") {
+		t.Errorf("a refit without validation: error %v", err)
 	}
 	if _, err := both[1].Resolve(param.Values{"l2": 1.0}, m); err == nil {
 		t.Error("aoso-ldlogitboost takes l2")

@@ -40,6 +40,7 @@ type kernel struct {
 
 // training is what a kernel keeps of the training rows.
 type training struct {
+	roles    dataset.Roles // of the rows: a refit has the validation rows too
 	table    *forest.Table
 	binned   *binned
 	segments []segment // the other columns, sorted
@@ -171,16 +172,17 @@ func (k *kernel) acquire(u round.Task, d *dataset.Data, v round.Vars) (*training
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.keep(d)
-	if k.training == nil {
+	if k.training == nil || k.training.roles != u.Roles {
 		refs := u.Rows(d)
 		if len(refs) == 0 {
 			return nil, nil, nil, algorithms.ErrNoRows
 		}
+		k.training = nil // its memory is free while the next is made
 		t, err := newTraining(d, refs, k.cfg.LeafRows)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		k.training = t
+		t.roles, k.training = u.Roles, t
 	}
 	gradients, err := k.training.gradients(k, d, v)
 	if err != nil {

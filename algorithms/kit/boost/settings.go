@@ -37,6 +37,7 @@ type Config struct {
 	Start              string  // F before the first round: mean or zero
 	ValidationFraction float64
 	Patience           int
+	Refit              bool
 }
 
 // newSettings lists what a spec may say, in the order of help texts.
@@ -54,12 +55,33 @@ func newSettings(v *Variant) param.Table[Config] {
 		param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
 			func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
 		param.Int("patience", "number of rounds without improvement after which training stops", 1, 1e9, 20, func(c *Config) *int { return &c.Patience }),
+		param.Bool("refit", "train again on all training samples, validation samples included, for the best number of rounds", true, func(c *Config) *bool { return &c.Refit }).
+			Preset(presetPaper, false).LeftOut(presetPaper).
+			Says("auto: true, or false if validation_fraction is 0 or with at least 20,000 samples; paper: false"),
 	}
 	if v.L2 {
 		t = append(t, param.Float("l2", "λ: added to the sum of the second derivatives in a node; a greater λ shrinks the values of leaves with few samples",
 			0, 1e6, 1, func(c *Config) *float64 { return &c.L2 }))
 	}
 	return t
+}
+
+// manyRows is the least number of samples without a refit in preset auto.
+const manyRows = 20_000
+
+// fill sets the refit if it was not given.
+func (c *Config) fill(given param.Values, m *dataset.Manifest) {
+	if c.ValidationFraction == 0 || m.Rows >= manyRows {
+		param.StandIn(given, "refit", &c.Refit, false)
+	}
+}
+
+// check refuses a refit without validation.
+func (c *Config) check() error {
+	if c.Refit && !c.validates() {
+		return param.Errorf("refit", "needs a validation_fraction above 0: validation finds the number of rounds of the second training")
+	}
+	return nil
 }
 
 // fits refuses leaves that no split of the rows could have.

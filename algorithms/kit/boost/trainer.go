@@ -15,7 +15,7 @@ import (
 )
 
 // stateFormat is the version of the fields of a state.
-const stateFormat = 1
+const stateFormat = 2
 
 // phase is what the next round computes.
 type phase uint8
@@ -39,7 +39,10 @@ type trainer struct {
 	shards  int
 
 	phase      phase
+	refitting  bool
+	before     uint64    // boosting rounds before the refit
 	rows       uint64    // trained on
+	samples    uint64    // rows of all boosting rounds
 	start      []float64 // F before the first round, by label
 	trees      history
 	loss       float64 // of the training rows before the last boosting round; negative: none yet
@@ -63,9 +66,14 @@ func newTrainer(v *Variant, c *Config, m *dataset.Manifest) *trainer {
 func (t *trainer) Next() (*round.Round, error) {
 	r := &t.round
 	*r = round.Round{Tasks: t.shards, Scope: round.Sharded, How: round.Reduce, Roles: dataset.Train}
+	base := uint64(0)
+	if t.refitting {
+		r.Roles |= dataset.Validation
+		base = refitVersions
+	}
 	if t.phase == phaseGrow || t.phase == phaseValidate {
-		t.vars = append(t.vars[:0], round.Var{ID: varStart, Version: 1, Data: num.Bytes64(t.start)})
-		t.vars = t.trees.appendVars(t.vars)
+		t.vars = append(t.vars[:0], round.Var{ID: varStart, Version: base + 1, Data: num.Bytes64(t.start)})
+		t.vars = t.trees.appendVars(t.vars, base)
 		r.Vars = t.vars
 	}
 	switch t.phase {
@@ -127,8 +135,9 @@ func (t *trainer) foldTrees(parts [][]byte) error {
 		encoded = appendTree(encoded, part)
 	}
 	t.trees.add(encoded)
+	t.samples += t.rows
 	switch {
-	case t.cfg.validates():
+	case t.cfg.validates() && !t.refitting:
 		t.phase = phaseValidate
 	default:
 		t.grown()
@@ -136,12 +145,26 @@ func (t *trainer) foldTrees(parts [][]byte) error {
 	return nil
 }
 
-// grown goes on after a boosting round.
+// grown begins what comes after a boosting round: the next one, the refit on all rows but the test rows,
+// or the end.
 func (t *trainer) grown() {
-	t.phase = phaseGrow
-	if t.trees.rounds >= t.cfg.Rounds || t.bestRound > 0 && t.stale() >= uint64(t.cfg.Patience) {
+	stopped := !t.refitting && t.bestRound > 0 && t.stale() >= uint64(t.cfg.Patience)
+	switch {
+	case t.trees.rounds < t.limit() && !stopped:
+		t.phase = phaseGrow
+	case t.cfg.Refit && !t.refitting && t.bestRound > 0:
+		t.phase, t.refitting, t.before, t.trees = phaseStart, true, uint64(t.trees.rounds), history{}
+	default:
 		t.phase = phaseDone
 	}
+}
+
+// limit is the greatest number of boosting rounds, since the refit began if there is one.
+func (t *trainer) limit() int {
+	if t.refitting {
+		return int(t.bestRound)
+	}
+	return t.cfg.Rounds
 }
 
 // stale is the number of validations since the best one.
@@ -162,11 +185,16 @@ func (t *trainer) foldValidation(sums []float64) {
 // Progress implements round.Trainer: a step is a boosting round.
 func (t *trainer) Progress() round.Progress {
 	p := round.Progress{
-		Step: uint64(t.trees.rounds), Steps: uint64(t.cfg.Rounds), BestStep: t.bestRound, BestLoss: max(0, t.bestLoss),
-		Samples: t.rows * uint64(t.trees.rounds), Loss: t.loss, Validation: max(0, t.validation), ValidatedAt: t.validated,
+		Step: t.before + uint64(t.trees.rounds), Steps: t.before + uint64(t.limit()), BestStep: t.bestRound, BestLoss: max(0, t.bestLoss),
+		Samples: t.samples, Loss: t.loss, Validation: max(0, t.validation), ValidatedAt: t.validated,
 		Phase: [...]string{"mean", "growing trees", "validation", "done"}[t.phase],
 	}
-	if t.cfg.validates() && t.cfg.Patience < t.cfg.Rounds {
+	switch {
+	case t.refitting:
+		p.Refit = t.bestRound
+	case t.cfg.Refit:
+		p.MostSteps = 2 * p.Steps
+	case t.cfg.validates() && t.cfg.Patience < t.cfg.Rounds:
 		p.MostSteps = p.Steps
 	}
 	if t.phase == phaseDone {
@@ -175,9 +203,10 @@ func (t *trainer) Progress() round.Progress {
 	return p
 }
 
-// used is the number of boosting rounds of the model: those of the best validation, or all.
+// used is the number of boosting rounds of the model: of the best validation, or all if there was
+// none or after a refit.
 func (t *trainer) used() int {
-	if t.bestRound > 0 {
+	if t.bestRound > 0 && !t.refitting {
 		return int(t.bestRound)
 	}
 	return t.trees.rounds
@@ -209,14 +238,16 @@ func (t *trainer) decoded(rounds int) (trees []*forest.Tree, err error) {
 // State implements learner.Trainer.
 func (t *trainer) State(l *fields.List) {
 	l.Byte((*byte)(&t.phase))
-	l.Uint64(&t.rows, &t.bestRound, &t.validated)
+	l.Bool(&t.refitting)
+	l.Uint64(&t.before, &t.rows, &t.samples, &t.bestRound, &t.validated)
 	l.Float64(&t.loss, &t.bestLoss, &t.validation)
 	l.Float64s(t.start)
 	l.Part(t.trees.bytes(), t.trees.appendTo, t.readTrees)
 	rounds := uint64(t.trees.rounds)
 	l.Check(t.phase < phases, "the saved state has the unknown phase %d", t.phase)
-	l.Check(rounds <= uint64(t.cfg.Rounds) && t.validated <= rounds && t.bestRound <= t.validated, "the saved state has impossible numbers of rounds: round %d of %d, validated at round %d, best at round %d",
-		rounds, t.cfg.Rounds, t.validated, t.bestRound)
+	l.Check(rounds <= uint64(t.cfg.Rounds) && t.before <= uint64(t.cfg.Rounds) && t.validated <= max(t.before, rounds) && t.bestRound <= t.validated,
+		"the saved state has impossible numbers of rounds: round %d of %d, %d before the refit, validated at round %d, best at round %d",
+		rounds, t.cfg.Rounds, t.before, t.validated, t.bestRound)
 	l.Check(finite(t.loss) && finite(t.bestLoss) && finite(t.validation), "the saved state has losses that are not finite: %v, %v and %v", t.loss, t.bestLoss, t.validation)
 	l.Check(t.lawful(), "the saved state has phase %d in round %d, which is not possible", t.phase, rounds)
 	for _, f := range t.start {
@@ -227,15 +258,19 @@ func (t *trainer) State(l *fields.List) {
 // lawful reports whether a run of the job can be in the phase.
 func (t *trainer) lawful() bool {
 	rounds := t.trees.rounds
-	switch t.phase {
-	case phaseStart:
-		return rounds == 0 && t.rows == 0
-	case phaseGrow:
-		return t.rows > 0 && rounds < t.cfg.Rounds
-	case phaseValidate:
-		return t.rows > 0 && rounds > 0 && t.cfg.validates()
+	switch {
+	case t.refitting && !(t.cfg.Refit && t.bestRound > 0 && t.validated <= t.before && rounds <= t.limit()), !t.refitting && t.before > 0:
+		return false
+	case t.phase == phaseStart:
+		return rounds == 0 && (t.rows > 0) == t.refitting
+	case t.phase == phaseGrow:
+		return t.rows > 0 && rounds < t.limit()
+	case t.phase == phaseValidate:
+		return t.rows > 0 && rounds > 0 && t.cfg.validates() && !t.refitting
+	case t.refitting:
+		return t.rows > 0 && rounds == t.limit()
 	}
-	return t.rows > 0 && rounds > 0
+	return t.rows > 0 && rounds > 0 && !(t.cfg.Refit && t.bestRound > 0)
 }
 
 // readTrees reads encoded rounds.

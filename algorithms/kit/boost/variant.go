@@ -46,6 +46,8 @@ func (v Variant) New() algorithms.Algorithm {
 		About:      v.About,
 		Predicts:   algorithms.Distribution,
 		Settings:   newSettings(&v),
+		Fill:       (*Config).fill,
+		Check:      (*Config).check,
 		Fits:       (*Config).fits,
 		Validation: func(c *Config) (share float64, least int) { return c.ValidationFraction, validationMin },
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {

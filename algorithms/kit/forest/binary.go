@@ -3,7 +3,7 @@ package forest
 // binaryCounts counts copies by class, for two classes: class 0 in the low half of a
 // word, class 1 in the high half.
 type binaryCounts struct {
-	packed []uint64 // by row: its weight, in the half of its class
+	packed []uint64 // by row, as entries number it: its weight, in the half of its class
 	narrow []uint8  // packed, in bytes; empty if the sample has few rows or a row too many copies
 	both   uint64   // of the node
 	tables entropyTables
@@ -12,11 +12,15 @@ type binaryCounts struct {
 // startBinary counts the node's classes and returns its entropy times copies.
 func (s *search) startBinary(rows []uint32) int64 {
 	both, narrow := uint64(0), s.binary.narrow
-	for _, row := range rows {
+	for i, row := range rows {
+		number := row
+		if s.byPosition {
+			number = uint32(i)
+		}
 		w := uint64(s.weight[row]) << (32 * s.class[row])
-		s.binary.packed[row] = w
+		s.binary.packed[number] = w
 		if len(narrow) > 0 {
-			narrow[row] = uint8(s.weight[row] | s.class[row]<<classBit)
+			narrow[number] = uint8(s.weight[row] | s.class[row]<<classBit)
 		}
 		both += w
 	}

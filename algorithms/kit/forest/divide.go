@@ -1,6 +1,10 @@
 package forest
 
-import "slices"
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
 
 // divide divides a node by a split: its rows, and the columns of those children
 // that may be split themselves.
@@ -17,6 +21,10 @@ func (g *grower) divide(p *pendingNode, s *split) (left, right pendingNode) {
 // markSides writes the side of each of the node's rows.
 func (g *grower) markSides(p *pendingNode, s *split) {
 	c := g.segments[s.segment]
+	if g.byPosition {
+		markRanks(g.ranks[:(p.to-p.from)/rankedRows+1], g.entries[c.from:c.to], int(s.index-c.from), s.zeroLeft)
+		return
+	}
 	MarkSides(g.side, g.rows[p.from:p.to], g.entries[c.from:c.to], int(s.index-c.from), s.zeroLeft)
 }
 
@@ -45,8 +53,8 @@ func MarkSides(side []uint8, rows, entries []uint32, index int, zeroLeft bool) {
 // and returns their number and copies.
 func (g *grower) divideRows(p *pendingNode) (n, copies int) {
 	rows, r := g.rows[p.from:p.to], 0
-	for _, row := range rows {
-		if g.side[row] != 0 {
+	for i, row := range rows {
+		if g.goesRight(i, row) {
 			g.spare[r] = row
 			r++
 			continue
@@ -57,6 +65,21 @@ func (g *grower) divideRows(p *pendingNode) (n, copies int) {
 	}
 	copy(rows[n:], g.spare[:r])
 	return n, copies
+}
+
+// sides says to which side of a split the rows of a node go.
+type sides struct {
+	side       []uint8  // by row: 1 if it goes to the right
+	byPosition bool     // entries number the rows of their node by position, not as the sample does
+	ranks      []uint64 // in place of side if byPosition: see markRanks
+}
+
+// goesRight reports whether a row of the node goes to the right, given its position in the node.
+func (s *sides) goesRight(position int, row uint32) bool {
+	if s.byPosition {
+		return s.ranks[position/rankedRows]>>(position%rankedRows)&1 != 0
+	}
+	return s.side[row] != 0
 }
 
 // divideColumns makes the lists of the children's columns on the stack: the right child's
@@ -74,7 +97,7 @@ func (g *grower) divideColumns(p, left, right *pendingNode) {
 	for i := p.base; i < p.top; i++ {
 		c := g.segments[i]
 		entries := g.entries[c.from:c.to]
-		if len(entries) == 1 { // which stays where it is; no branch knows its side
+		if len(entries) == 1 && !g.byPosition { // which stays where it is; no branch knows its side
 			side := int(g.side[entries[0]&RowMask] & 1)
 			g.segments[right.top], g.segments[left.top] = c, c
 			right.top += goes[1] & side
@@ -83,6 +106,9 @@ func (g *grower) divideColumns(p, left, right *pendingNode) {
 		}
 		var n, r int
 		switch {
+		case g.byPosition:
+			n = partitionRanked(entries, g.spare, g.ranks)
+			r = len(entries) - n
 		case left.splits && right.splits:
 			n = Partition(entries, g.spare, g.side)
 			r = len(entries) - n
@@ -136,6 +162,59 @@ func Partition(entries, spare []uint32, side []uint8) int {
 			rest[i] = spare[i]
 		}
 		return l
+	}
+	copy(entries[l:], spare[:r])
+	return l
+}
+
+// rankedRows is how many rows a word of markRanks describes.
+const rankedRows = 32
+
+// markRanks sets ranks for the rows of a node, numbered by position. Word i describes rows 32i to 32i+31: its lower half has
+// a bit for each, 1 if the split sends it to the right. Its upper half counts the rows before row 32i that go right.
+// The table takes two bits a row. entries, index and zeroLeft are as for MarkSides.
+func markRanks(ranks []uint64, entries []uint32, index int, zeroLeft bool) {
+	zero := uint64(0)
+	if !zeroLeft {
+		zero = math.MaxUint32
+	}
+	for i := range ranks {
+		ranks[i] = zero
+	}
+	for _, e := range entries[:index] {
+		row := e & RowMask
+		ranks[row/rankedRows] &^= 1 << (row % rankedRows)
+	}
+	for _, e := range entries[index:] {
+		row := e & RowMask
+		ranks[row/rankedRows] |= 1 << (row % rankedRows)
+	}
+	right := 0
+	for i, sides := range ranks {
+		ranks[i] |= uint64(right) << 32
+		right += bits.OnesCount32(uint32(sides))
+	}
+}
+
+// partitionRanked is Partition of entries that number rows by position in the node, given markRanks of its
+// rows. The results number rows by position in the children.
+func partitionRanked(entries, spare []uint32, ranks []uint64) int {
+	done, l, newLeft, newRight := startPartitionRanked(entries, spare, ranks)
+	r := done - l
+	for _, e := range entries[done:] {
+		row := e & RowMask
+		word, at := ranks[row/rankedRows], row%rankedRows
+		right := uint32(word>>32) + uint32(bits.OnesCount32(uint32(word)&(1<<at-1)))
+		b := uint32(word) >> at & 1
+		isNew, rest := e&NewValue, e&Positive
+		newLeft |= isNew
+		newRight |= isNew
+		entries[l] = row - right | rest | newLeft
+		spare[r] = right | rest | newRight
+		newLeft &= -b
+		newRight &= b - 1
+		l += int(1 - b)
+		r += int(b)
 	}
 	copy(entries[l:], spare[:r])
 	return l

@@ -146,7 +146,7 @@ func NodeName(path string) string {
 
 // splitOf describes a split of the node.
 func (e *examination) splitOf(s *split) NodeSplit {
-	return NodeSplit{int(s.column), e.threshold(s), s.gain(e.node.copies)}
+	return NodeSplit{int(s.column), e.threshold(&e.node, s), s.gain(e.node.copies)}
 }
 
 // examine tries every threshold of the node, and then those of the adaptive step.
@@ -214,7 +214,7 @@ func (e *examination) list(s *split, left uint32) {
 	}
 	c := e.search.trying
 	s.lower, s.upper = Neighbours(e.entries, c.from, c.to, s.index, s.zeroLeft, e.node.to-e.node.from)
-	g.Thresholds = append(g.Thresholds, Threshold{Threshold: e.threshold(s), Left: int(left), Gain: gain})
+	g.Thresholds = append(g.Thresholds, Threshold{Threshold: e.threshold(&e.node, s), Left: int(left), Gain: gain})
 }
 
 // err returns an error if the feature that was asked for has no threshold.

@@ -25,7 +25,7 @@ type grower struct {
 	entries    []uint32  // those of columns, each node's part together; of a lazy grower, one column
 	segments   []segment // a stack: the columns that vary in the node at work
 	spare      []uint32  // right halves during a partition
-	side       []uint8   // by row: 1 where the split sends it to the right
+	sides                // of the split at work
 	search     search
 	features   featureSampler
 	onDemand   onDemandColumns
@@ -36,11 +36,11 @@ type grower struct {
 }
 
 // subtrees says which nodes a grower gives to an inner grower, which copies what belongs to the node's rows and numbers
-// them from 0. A grower of many rows reads what it stores by row from all over the memory, also for a node of
-// few rows. The tree is the same.
+// them from 0. A grower of many rows reads labels and weights from all over the memory, also for a node of
+// few rows, and it renumbers the entries of each node. The tree is the same.
 type subtrees struct {
 	// A node is given to the inner grower if its rows, times fraction, are at most the grower's rows, and these are
-	// more than few.
+	// more than few. The entries of such a grower number rows by their position in the node.
 	fraction, few int
 	newLabeller   func() Labeller // for the inner grower
 	inner         *grower         // nil until a node is given to it
@@ -87,12 +87,21 @@ func (g *grower) begin(t *Table, n uint32) pendingNode {
 	g.drawSample(t, n)
 	g.features.begin(&g.cfg, n, t.features)
 	g.onDemand.begin(&g.features, len(g.rows), t.features)
+	g.chooseNumbers()
 	g.fillColumns(t)
 	g.labeller.Begin(&g.sample)
 	g.search.begin(g, t)
 	root := pendingNode{to: len(g.rows), copies: t.draws, path: 1, top: len(g.segments)}
 	root.splits = g.classify(&root)
 	return root
+}
+
+// chooseNumbers chooses how entries number the rows of a node. At the root both numbers of a row are the same.
+func (g *grower) chooseNumbers() {
+	g.byPosition = len(g.rows) > g.subtrees.few && !g.onDemand.enabled
+	if g.byPosition {
+		Resized(&g.ranks, len(g.rows)/rankedRows+1)
+	}
 }
 
 // growNode makes node number at of the tree, and all below it (Algorithm 1 of Chen et al.
@@ -109,7 +118,7 @@ func (g *grower) growNode(at int, p *pendingNode) error {
 		g.makeLeaf(at, p)
 		return nil
 	}
-	if u := &g.subtrees; len(g.origin) > u.few && u.fraction*(p.to-p.from) <= len(g.origin) && !g.onDemand.enabled {
+	if g.byPosition && g.subtrees.fraction*(p.to-p.from) <= len(g.origin) {
 		return g.growSubtree(at, p)
 	}
 	best, ok := g.bestSplit(p)
@@ -117,7 +126,7 @@ func (g *grower) growNode(at int, p *pendingNode) error {
 		g.makeLeaf(at, p)
 		return nil
 	}
-	g.tree.Split(at, best.column, g.threshold(&best), best.gain(p.copies))
+	g.tree.Split(at, best.column, g.threshold(p, &best), best.gain(p.copies))
 	left, right := g.divide(p, &best)
 	if err := g.growNode(int(g.tree.left[at]), &left); err != nil {
 		return err
@@ -146,9 +155,8 @@ func (g *grower) adopt(outer *grower, p *pendingNode) pendingNode {
 	s, of := &g.sample, &outer.sample
 	s.Tree = of.Tree
 	g.roomFor(len(rows), of.Width, len(of.RowValues) > 0)
-	number := outer.spare // of each row in this grower
+	g.chooseNumbers()
 	for i, row := range rows {
-		number[row] = uint32(i)
 		g.origin[i], s.Weight[i] = outer.origin[row], of.Weight[row]
 		copy(s.Label(uint32(i)), of.Label(row))
 		if len(of.RowValues) > 0 {
@@ -171,10 +179,7 @@ func (g *grower) adopt(outer *grower, p *pendingNode) pendingNode {
 	n = 0
 	for i, c := range columns {
 		g.segments[i] = segment{c.column, n, n + c.to - c.from}
-		for _, e := range outer.entries[c.from:c.to] {
-			g.entries[n] = number[e&RowMask] | e&^RowMask
-			n++
-		}
+		n += uint32(copy(g.entries[n:], outer.entries[c.from:c.to])) // positions in the node are the new numbers
 	}
 	return pendingNode{to: len(rows), copies: p.copies, depth: p.depth, path: p.path, top: len(g.segments), splits: true}
 }
@@ -199,14 +204,14 @@ func (g *grower) makeLeaf(at int, p *pendingNode) {
 	g.tree.Loss += g.labeller.Leaf(dst, &g.sample, g.labellerNode(p))
 }
 
-// threshold returns the split's threshold.
-func (g *grower) threshold(s *split) float64 {
+// threshold returns the threshold of a node's split.
+func (g *grower) threshold(p *pendingNode, s *split) float64 {
 	lower, upper := 0.0, 0.0 // of implicit zeros
 	if s.lower != NoEntry {
-		lower = g.valueAt(s.lower, s.column)
+		lower = g.valueAt(p, s.lower, s.column)
 	}
 	if s.upper != NoEntry {
-		upper = g.valueAt(s.upper, s.column)
+		upper = g.valueAt(p, s.upper, s.column)
 	}
 	return Between(lower, upper)
 }
@@ -221,7 +226,11 @@ func Between(lower, upper float64) float64 {
 	return t
 }
 
-// valueAt returns the value of an entry of a column.
-func (g *grower) valueAt(entry, column uint32) float64 {
-	return float64(g.table.Value(g.origin[g.entries[entry]&RowMask], int(column)))
+// valueAt returns the value of an entry of a node's column.
+func (g *grower) valueAt(p *pendingNode, entry, column uint32) float64 {
+	row := g.entries[entry] & RowMask
+	if g.byPosition {
+		row = g.rows[p.from+int(row)]
+	}
+	return float64(g.table.Value(g.origin[row], int(column)))
 }

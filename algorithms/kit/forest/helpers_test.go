@@ -140,20 +140,23 @@ func (mean) Leaf(dst []float32, s *BootstrapSample, n *Node) float64 {
 	return float64(len(n.Rows))
 }
 
+// small is what preset auto has in tests.
+var small = Sizes{Trees: 60, MinSamples: 15}
+
 // families are the algorithms of the tests: one of two classes, one of many.
 var families = map[string]Variant{
 	"two": {
-		Name: "two", Classes: func(int) int { return 2 },
+		Name: "two", Auto: small, Classes: func(int) int { return 2 },
 		NewLabeller: func(uint64) Labeller { return new(halves) },
 	},
 	"many": {
-		Name: "many", Classes: func(labels int) int { return max(2, labels) },
+		Name: "many", Auto: small, Classes: func(labels int) int { return max(2, labels) },
 		NewLabeller: func(uint64) Labeller { return new(argmaxLabeller) },
 	},
 }
 
-// settings are those of a variant whose preset auto is that of structrf.
-var settings = settingsOf(Sizes{200, 5})
+// settings are the settings of the families.
+var settings = settingsOf(small)
 
 func smallConfig() Config {
 	c := *settings.Default()

@@ -217,7 +217,7 @@ func TestUnusableRows(t *testing.T) {
 // TestTrainerChecksTheSplit: where the split leaves too few rows, nothing is begun.
 func TestTrainerChecksTheSplit(t *testing.T) {
 	m := &dataset.Manifest{Rows: 40, Features: 2, Labels: 2}
-	j := testJob(t, nil, m)
+	j := testJob(t, param.Values{"preset": "paper"}, m)
 	if _, err := families["two"].New().NewTrainer(j, m, nil); err != nil {
 		t.Error(err)
 	}
@@ -410,14 +410,29 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestDefaults: the paper's settings, all of them written down.
+// TestDefaults: the defaults of both presets, all of them written down. Preset auto is the default, and its min_samples is at most a
+// fifth of the samples.
 func TestDefaults(t *testing.T) {
-	r, err := families["two"].New().Resolve(nil, &dataset.Manifest{Rows: 100, Features: 9, Labels: 3})
-	want := `{"trees":50,"max_depth":20,"sampling_ratio":0.8,"min_samples":20,"features":"all","step":"exhaustive","alpha":0.25,"beta":8}`
-	if err != nil || string(r.Params) != want || r.ValidationFraction != 0 {
-		t.Errorf("%s, error %v", r.Params, err)
+	const others = `"features":"all","step":"exhaustive","alpha":0.25,"beta":8}`
+	const paper = `{"trees":50,"max_depth":20,"sampling_ratio":0.8,"min_samples":20,` + others
+	for _, c := range []struct {
+		given param.Values
+		rows  int
+		want  string
+	}{
+		{nil, 100, `{"trees":60,"max_depth":20,"sampling_ratio":0.8,"min_samples":15,` + others},
+		{param.Values{"preset": "auto"}, 74, `{"trees":60,"max_depth":20,"sampling_ratio":0.8,"min_samples":14,` + others},
+		{nil, 5, `{"trees":60,"max_depth":20,"sampling_ratio":0.8,"min_samples":2,` + others},
+		{param.Values{"preset": "auto", "min_samples": int64(16)}, 74, `{"trees":60,"max_depth":20,"sampling_ratio":0.8,"min_samples":16,` + others},
+		{param.Values{"preset": "paper"}, 100, paper},
+		{param.Values{"preset": "paper"}, 74, paper},
+	} {
+		r, err := families["two"].New().Resolve(c.given, &dataset.Manifest{Rows: c.rows, Features: 9, Labels: 3})
+		if err != nil || string(r.Params) != c.want || r.ValidationFraction != 0 {
+			t.Errorf("%v, %d rows: %s, error %v, want %s", c.given, c.rows, r.Params, err, c.want)
+		}
 	}
-	for _, bad := range []string{`{"trees":50}`, strings.Replace(want, `"trees"`, `"more":1,"trees"`, 1), `{`} {
+	for _, bad := range []string{`{"trees":50}`, strings.Replace(paper, `"trees"`, `"more":1,"trees"`, 1), `{`} {
 		if _, err := settings.Parse(json.RawMessage(bad)); err == nil {
 			t.Errorf("%s was taken", bad)
 		}

@@ -3,9 +3,11 @@ package forest
 // multiclassCounts counts copies by class, for more than two classes.
 type multiclassCounts struct {
 	classes          int
-	all, left, right []uint32 // by class: in the node, on both sides of the threshold
-	allSum, sum      int64    // Σ xlogx over all, over left and right
-	passed           uint32   // copies on the left
+	all, left, right []uint32                         // by class: in the node, on both sides of the threshold
+	allSum, sum      int64                            // Σ xlogx over all, over left and right
+	passed           uint32                           // copies on the left
+	weight, class    []uint32                         // of the rows, as entries number them
+	ordered          struct{ weight, class []uint32 } // the node's, if entries number rows by position
 }
 
 func (m *multiclassCounts) shape(classes int) {
@@ -25,6 +27,13 @@ func (s *search) startMulticlass(rows []uint32) int64 {
 	m.allSum = 0
 	for _, n := range m.all {
 		m.allSum += s.xlogx[n]
+	}
+	m.weight, m.class = s.weight, s.class
+	if s.byPosition {
+		m.weight, m.class = Resized(&m.ordered.weight, len(rows)), Resized(&m.ordered.class, len(rows))
+		for i, row := range rows {
+			m.weight[i], m.class[i] = s.weight[row], s.class[row]
+		}
 	}
 	return s.xlogx[s.n] - m.allSum
 }
@@ -69,7 +78,7 @@ func (s *search) passZeros(rest []uint32) (several bool) {
 	}
 	for i, e := range rest {
 		row := e & RowMask
-		m.right[s.class[row]] += s.weight[row]
+		m.right[m.class[row]] += m.weight[row]
 		if i > 0 {
 			flags |= e
 		}
@@ -86,7 +95,7 @@ func (s *search) passZeros(rest []uint32) (several bool) {
 // multiclassPass moves an entry to the left.
 func (s *search) multiclassPass(e uint32) {
 	m, row := &s.multiclass, e&RowMask
-	c, w := s.class[row], s.weight[row]
+	c, w := m.class[row], m.weight[row]
 	l, r := m.left[c], m.right[c]
 	m.sum += s.xlogx[l+w] - s.xlogx[l] + s.xlogx[r-w] - s.xlogx[r]
 	m.left[c], m.right[c] = l+w, r-w

@@ -55,6 +55,7 @@ type search struct {
 	observe func(index, left uint32, sum int64)
 
 	weight, class []uint32 // of the sample's rows
+	byPosition    bool     // as in grower
 	binary        binaryCounts
 	multiclass    multiclassCounts
 }
@@ -63,7 +64,7 @@ type search struct {
 func (s *search) begin(g *grower, t *Table) {
 	s.xlogx, s.evaluations = t.xlogx, 0
 	s.adaptive, s.alpha, s.beta = g.cfg.Step == stepAdaptive, g.cfg.Alpha, g.cfg.Beta
-	s.class, s.weight = g.sample.Class, g.sample.Weight
+	s.class, s.weight, s.byPosition = g.sample.Class, g.sample.Weight, g.byPosition
 	if g.classes == 2 {
 		Resized(&s.binary.packed, len(g.rows))
 		s.binary.narrow = s.binary.narrow[:0]

@@ -22,6 +22,9 @@ func scanNarrowAsm(entries *uint32, n int, narrow *uint8, unpacked *[256]uint64,
 func partitionAVX2(entries *uint32, n int, spare *uint32, side *uint8, order *[256]uint64) (left int, newLeft, newRight uint32)
 
 //go:noescape
+func partitionRankedAVX2(entries *uint32, n int, spare *uint32, ranks *uint64, order *[256]uint64) (left int, newLeft, newRight uint32)
+
+//go:noescape
 func filterSideAVX2(entries *uint32, n int, side *uint8, flip uint32, order *[256]uint64) (kept int, isNew uint32)
 
 //go:noescape
@@ -55,6 +58,16 @@ func startPartition(entries, spare []uint32, side []uint8) (done, left int, newL
 	if done > 0 {
 		left, newLeft, newRight = partitionAVX2(unsafe.SliceData(entries), done, unsafe.SliceData(spare),
 			unsafe.SliceData(side), &leftPacked)
+	}
+	return done, left, newLeft << 31, newRight << 31
+}
+
+// startPartitionRanked does the first entries of partitionRanked, as many as fill whole vectors.
+func startPartitionRanked(entries, spare []uint32, ranks []uint64) (done, left int, newLeft, newRight uint32) {
+	done = wholeVectors(len(entries))
+	if done > 0 {
+		left, newLeft, newRight = partitionRankedAVX2(unsafe.SliceData(entries), done, unsafe.SliceData(spare),
+			unsafe.SliceData(ranks), &leftPacked)
 	}
 	return done, left, newLeft << 31, newRight << 31
 }

@@ -21,6 +21,27 @@ DATA toTop<>+24(SB)/4, $25
 DATA toTop<>+28(SB)/4, $24
 GLOBL toTop<>(SB), RODATA|NOPTR, $32
 
+// The bits of a row's number that tell its place in a word of ranks.
+DATA inWord<>+0(SB)/4, $31
+GLOBL inWord<>(SB), RODATA|NOPTR, $4
+
+// What counts bits: half bytes, how many bits each has, and ones.
+DATA halfBytes<>+0(SB)/4, $0x0f0f0f0f
+GLOBL halfBytes<>(SB), RODATA|NOPTR, $4
+DATA bitsOfHalf<>+0(SB)/8, $0x0302020102010100
+DATA bitsOfHalf<>+8(SB)/8, $0x0403030203020201
+GLOBL bitsOfHalf<>(SB), RODATA|NOPTR, $16
+DATA oneBytes<>+0(SB)/8, $0x0101010101010101
+DATA oneBytes<>+8(SB)/8, $0x0101010101010101
+DATA oneBytes<>+16(SB)/8, $0x0101010101010101
+DATA oneBytes<>+24(SB)/8, $0x0101010101010101
+GLOBL oneBytes<>(SB), RODATA|NOPTR, $32
+DATA oneWords<>+0(SB)/8, $0x0001000100010001
+DATA oneWords<>+8(SB)/8, $0x0001000100010001
+DATA oneWords<>+16(SB)/8, $0x0001000100010001
+DATA oneWords<>+24(SB)/8, $0x0001000100010001
+GLOBL oneWords<>(SB), RODATA|NOPTR, $32
+
 // func scanBinaryAsm(entries *uint32, n int, packed *uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)
 TEXT ·scanBinaryAsm(SB), NOSPLIT, $0-96
 	MOVQ entries+0(FP), SI
@@ -71,6 +92,32 @@ less:
 	ADDQ  CX, R11
 	JMP   next
 
+// How many entries ahead rows are fetched.
+#define FAR 24
+
+// NARROW tries the threshold before an entry of scanNarrowAsm.
+#define NARROW(less) \
+	MOVL (SI)(CX*4), BX;         \
+	MOVL AX, R13;                \
+	MOVQ AX, R15;                \
+	SHRQ $32, R15;               \
+	LEAQ (R13)(R15*1), R14;      \
+	MOVQ (R8)(R14*8), R14;       \
+	SUBQ (R9)(R13*8), R14;       \
+	SUBQ (R10)(R15*8), R14;      \
+	MOVL BX, R13;                \
+	SHRL $31, R13;               \
+	ADDQ R13, R12;               \
+	CMPQ R14, DX;                \
+	JLT  less
+
+// PASS moves the entry to the left.
+#define PASS \
+	ANDL    $0x3fffffff, BX;     \
+	MOVBLZX (DI)(BX*1), BX;      \
+	ADDQ    (R11)(BX*8), AX;     \
+	INCQ    CX
+
 // func scanNarrowAsm(entries *uint32, n int, narrow *uint8, unpacked *[256]uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)
 TEXT ·scanNarrowAsm(SB), NOSPLIT, $0-104
 	MOVQ entries+0(FP), SI
@@ -86,33 +133,41 @@ TEXT ·scanNarrowAsm(SB), NOSPLIT, $0-104
 	NEGQ CX                 // entries are counted up to 0
 	MOVQ $-1, at+72(FP)     // counted from the first entry
 	XORL R12, R12           // tried
+	CMPQ CX, $-FAR
+	JGE  loop
+
+	// While there are many entries, the row of one far ahead is fetched into the cache.
+far:
+	MOVL        (4*FAR)(SI)(CX*4), BX
+	ANDL        $0x3fffffff, BX
+	PREFETCHT0  (DI)(BX*1)
+	NARROW(farLess)
+
+farNext:
+	PASS
+	CMPQ CX, $-FAR
+	JLT  far
 
 loop:
-	MOVL (SI)(CX*4), BX
-	MOVL AX, R13
-	MOVQ AX, R15
-	SHRQ $32, R15
-	LEAQ (R13)(R15*1), R14
-	MOVQ (R8)(R14*8), R14
-	SUBQ (R9)(R13*8), R14
-	SUBQ (R10)(R15*8), R14
-	MOVL BX, R13
-	SHRL $31, R13
-	ADDQ R13, R12
-	CMPQ R14, DX
-	JLT  less
+	NARROW(less)
 
 next:
-	ANDL    $0x3fffffff, BX
-	MOVBLZX (DI)(BX*1), BX
-	ADDQ    (R11)(BX*8), AX
-	INCQ    CX
-	JNZ     loop
+	PASS
+	JNZ loop
 
 	MOVQ DX, least+80(FP)
 	MOVQ AX, after+88(FP)
 	MOVQ R12, tried+96(FP)
 	RET
+
+farLess:
+	TESTL R13, R13
+	JZ    farNext
+	MOVQ  R14, DX
+	MOVQ  n+8(FP), R13
+	ADDQ  CX, R13
+	MOVQ  R13, at+72(FP)
+	JMP   farNext
 
 less:
 	TESTL R13, R13
@@ -174,6 +229,82 @@ loop:
 	VPSLLD     $31, Y2, Y2
 	VMOVMSKPS  Y2, AX            // lanes that go right
 	VMOVMSKPS  Y0, BX            // lanes of a new value
+	MOVL       AX, CX
+	XORL       $0xff, CX         // lanes that go left
+	FLAGS(BX, AX, R10, R8)
+	FLAGS(BX, CX, R11, R9)
+	ANDL       CX, R8
+	ANDL       AX, R9
+	ORL        R8, R9
+	ORL        BX, R9
+	MARK(R9)
+	PACK(CX, R15, DI)
+	PACK(AX, R15, R13)
+	POPCNTL    CX, CX
+	POPCNTL    AX, AX
+	LEAQ       (DI)(CX*4), DI
+	LEAQ       (R13)(AX*4), R13
+	ADDQ       $32, SI
+	CMPQ       SI, R12
+	JLT        loop
+
+	SUBQ entries+0(FP), DI
+	SHRQ $2, DI
+	MOVQ DI, left+40(FP)
+	MOVL R10, newLeft+48(FP)
+	MOVL R11, newRight+52(FP)
+	VZEROUPPER
+	RET
+
+// func partitionRankedAVX2(entries *uint32, n int, spare *uint32, ranks *uint64, order *[256]uint64) (left int, newLeft, newRight uint32)
+TEXT ·partitionRankedAVX2(SB), NOSPLIT, $0-56
+	MOVQ           entries+0(FP), SI
+	MOVQ           n+8(FP), R12
+	MOVQ           spare+16(FP), R13
+	MOVQ           ranks+24(FP), DX
+	MOVQ           order+32(FP), R15
+	MOVQ           SI, DI
+	LEAQ           (SI)(R12*4), R12
+	XORL           R10, R10
+	XORL           R11, R11
+	VPBROADCASTD   rowBits<>(SB), Y14
+	VPBROADCASTD   newBit<>(SB), Y13
+	VMOVDQU        toTop<>(SB), Y12
+	VPBROADCASTD   inWord<>(SB), Y11
+	VPBROADCASTD   halfBytes<>(SB), Y10
+	VBROADCASTI128 bitsOfHalf<>(SB), Y15
+
+loop:
+	VMOVDQU    (SI), Y0
+	VPAND      Y14, Y0, Y1       // rows
+	VPSRLD     $5, Y1, Y2
+	VPCMPEQD   Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPGATHERDD Y7, (DX)(Y2*8), Y8
+	VPCMPEQD   Y7, Y7, Y7
+	VPXOR      Y9, Y9, Y9
+	VPGATHERDD Y7, 4(DX)(Y2*8), Y9
+	VPAND      Y11, Y1, Y3
+	VPSRLVD    Y3, Y8, Y6
+	VPSLLD     $31, Y6, Y6       // rows that go right
+	VPCMPEQD   Y7, Y7, Y7
+	VPSLLVD    Y3, Y7, Y4
+	VPANDN     Y8, Y4, Y4        // of the word, those before the row
+	VPAND      Y10, Y4, Y5
+	VPSRLD     $4, Y4, Y4
+	VPAND      Y10, Y4, Y4
+	VPSHUFB    Y5, Y15, Y5
+	VPSHUFB    Y4, Y15, Y4
+	VPADDB     Y4, Y5, Y5
+	VPMADDUBSW oneBytes<>(SB), Y5, Y5
+	VPMADDWD   oneWords<>(SB), Y5, Y5
+	VPADDD     Y9, Y5, Y5        // numbers on the right
+	VPSUBD     Y5, Y1, Y4        // numbers on the left
+	VBLENDVPS  Y6, Y5, Y4, Y4
+	VMOVMSKPS  Y6, AX            // lanes that go right
+	VMOVMSKPS  Y0, BX            // lanes of a new value
+	VPANDN     Y0, Y14, Y0
+	VPOR       Y4, Y0, Y0
 	MOVL       AX, CX
 	XORL       $0xff, CX         // lanes that go left
 	FLAGS(BX, AX, R10, R8)

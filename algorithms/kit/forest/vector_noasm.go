@@ -20,6 +20,11 @@ func startPartition(entries, spare []uint32, side []uint8) (done, left int, newL
 	return 0, 0, 0, 0
 }
 
+// startPartitionRanked processes no entries: partitionRanked processes all of them.
+func startPartitionRanked(entries, spare []uint32, ranks []uint64) (done, left int, newLeft, newRight uint32) {
+	return 0, 0, 0, 0
+}
+
 // startFilterSide processes no entries: FilterSide processes all of them.
 func startFilterSide(entries []uint32, side []uint8, want uint8) (done, kept int, isNew uint32) {
 	return 0, 0, 0

@@ -93,6 +93,40 @@ func checkDivision(t *rapid.T) {
 // TestDivision holds Partition and keep against the twin, for all lengths and shares.
 func TestDivision(t *testing.T) { rapid.Check(t, checkDivision) }
 
+// checkRankedDivision holds markRanks and partitionRanked against slowKeep.
+func checkRankedDivision(t *rapid.T) {
+	rows := rapid.IntRange(1, 150).Draw(t, "rows")
+	entries, side := drawEntries(t, rows), drawSides(t, rows)
+	zeroLeft := rapid.Bool().Draw(t, "zeros go left")
+	stored := rapid.SliceOfN(rapid.Bool(), rows, rows).Draw(t, "stored, if the row is on the side of zeros")
+	var sides, want [2][]uint32 // rows of the split's column; entries
+	number := make([]uint32, rows)
+	var n [2]uint32
+	for row, b := range side {
+		number[row] = n[b]
+		n[b]++
+		if stored[row] || zeroLeft != (b == 0) {
+			sides[b] = append(sides[b], uint32(row))
+		}
+	}
+	for b := range want {
+		for _, e := range slowKeep(entries, func(row uint32) bool { return side[row] == uint8(b) }) {
+			want[b] = append(want[b], number[e&RowMask]|e&^RowMask)
+		}
+	}
+	ranks := slices.Repeat([]uint64{math.MaxUint64}, rows/rankedRows+1) // of another node
+	markRanks(ranks, slices.Concat(sides[0], sides[1]), len(sides[0]), zeroLeft)
+	left := partitionRanked(entries, make([]uint32, rows+VectorSlack), ranks)
+	if !slices.Equal(entries[:left], want[0]) || !slices.Equal(entries[left:], want[1]) {
+		t.Fatalf("%x | %x, want %x | %x", entries[:left], entries[left:], want[0], want[1])
+	}
+}
+
+// TestRankedDivision: a division that renumbers rows keeps order and flags.
+func TestRankedDivision(t *testing.T) { rapid.Check(t, checkRankedDivision) }
+
+func FuzzRankedDivision(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkRankedDivision)) }
+
 func FuzzDivision(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkDivision)) }
 
 func checkReduce(t *rapid.T) {

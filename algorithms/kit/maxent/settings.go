@@ -150,6 +150,20 @@ func (s *Settings) FillDecay(search *Search, given param.Values, setting string,
 	return usualRaw
 }
 
+// L2Says says what the setting l2 is by default.
+const L2Says = "auto: 0 with decay path or at least 5,000 samples per feature, else 0.01 if features are scaled, else 3e-4; paper: 0"
+
+// FillL2 is FillDecay for the setting l2. It sets the value of l2 if none was given.
+func (s *Settings) FillL2(search *Search, l2 *float64, given param.Values, m *dataset.Manifest) {
+	usual := s.FillDecay(search, given, "l2", m)
+	if search.Decay == DecayPath {
+		usual = 0
+	}
+	if s.Preset == Auto {
+		param.StandIn(given, "l2", l2, usual)
+	}
+}
+
 // Stopping lists the settings of early stopping; share, where it is not empty, says what the share of
 // validation rows is by default.
 func Stopping[C any](of func(*C) *Settings, share string) param.Table[C] {

@@ -56,6 +56,7 @@ type Param struct {
 type PresetDefault struct {
 	Preset string // the name of the preset
 	Text   string // the default as help prints it
+	Value  string // the default without rules that follow from the data or from other settings
 }
 
 // Of returns the text of the default with a preset: Default if the setting has no defaults of presets.

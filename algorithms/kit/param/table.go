@@ -144,7 +144,7 @@ func (s *Of[C, T]) describe(presets []string) Param {
 	}
 	if d.Name != presetName {
 		for _, name := range presets {
-			d.Presets = append(d.Presets, PresetDefault{name, s.preset(name)})
+			d.Presets = append(d.Presets, PresetDefault{name, s.preset(name), plain(s.of(name))})
 		}
 	}
 	return d

@@ -1,0 +1,314 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/experiment/result"
+)
+
+// Used has the hyperparameters of a method on some datasets.
+type Used struct {
+	Row       string            `json:"method"`
+	Algorithm string            `json:"algorithm"`
+	Preset    string            `json:"preset"`
+	Datasets  []string          `json:"datasets"`
+	Values    map[string]string `json:"values"`
+	// Paper has the values of the preset paper that differ from Values.
+	Paper map[string]string `json:"paper,omitempty"`
+}
+
+// hyperparameters are the hyperparameters of all methods, by algorithm. Their JSON is a list of Used.
+type hyperparameters []usedBy
+
+// usedBy has the hyperparameters of the methods of an algorithm.
+type usedBy struct {
+	algorithm string
+	names     []string // in the order of the algorithm's settings
+	rows      []int    // the methods, in the order of the table
+	// at has the hyperparameters of each of the methods by dataset; nil: the method does not support the dataset.
+	at [][]*Used
+}
+
+// presetName is the hyperparameter that selects among defaults, and membersName the list of the members of an ensemble.
+const presetName, membersName = "preset", "members"
+
+// usedOf reads the hyperparameters of a table.
+func usedOf(t *result.Table) (all hyperparameters) {
+	for i := range t.Hyperparameters {
+		h := &t.Hyperparameters[i]
+		paper := make([]map[string]string, len(t.Datasets))
+		for _, p := range h.Paper {
+			for _, d := range p.Datasets {
+				paper[d] = p.Values
+			}
+		}
+		of, at := usedBy{algorithm: h.Algorithm, names: h.Names}, make(map[int]int) // by row
+		for _, m := range h.Methods {
+			k, ok := at[m.Row]
+			if !ok {
+				k = len(of.rows)
+				at[m.Row] = k
+				of.rows, of.at = append(of.rows, m.Row), append(of.at, make([]*Used, len(t.Datasets)))
+			}
+			values := make(map[string]string, len(h.Names))
+			maps.Copy(values, h.Shared)
+			maps.Copy(values, m.Values)
+			for _, d := range m.Datasets {
+				u := &Used{Row: t.Rows[m.Row].Name, Algorithm: h.Algorithm, Preset: values[presetName], Datasets: []string{t.Datasets[d].Name}, Values: values}
+				for name, value := range paper[d] {
+					if values[name] == value || name == presetName {
+						continue
+					}
+					if u.Paper == nil {
+						u.Paper = make(map[string]string)
+					}
+					u.Paper[name] = value
+				}
+				of.at[k][d] = u
+			}
+		}
+		all = append(all, of)
+	}
+	return all
+}
+
+// MarshalJSON implements json.Marshaler. Datasets with the same hyperparameters of a method are listed together.
+func (h hyperparameters) MarshalJSON() ([]byte, error) {
+	list := []Used{}
+	for _, of := range h {
+		for _, sets := range of.at {
+			first := len(list)
+			for _, u := range sets {
+				if u == nil {
+					continue
+				}
+				same := slices.IndexFunc(list[first:], func(o Used) bool { return maps.Equal(o.Values, u.Values) && maps.Equal(o.Paper, u.Paper) })
+				if same >= 0 {
+					o := &list[first+same]
+					o.Datasets = append(o.Datasets, u.Datasets...)
+					continue
+				}
+				own := *u
+				own.Datasets = slices.Clone(u.Datasets)
+				list = append(list, own)
+			}
+		}
+	}
+	return json.Marshal(list)
+}
+
+// blocks are the tables of hyperparameters: for each algorithm the values that readers compare, then all values that differ
+// between datasets. titles are the titles of all methods of the table.
+func (h hyperparameters) blocks(rows []result.Row, titles, datasets []string) []block {
+	if len(h) == 0 {
+		return []block{paragraph("The hyperparameters of the runs are not recorded. coppice experiment run records them, and repeats no run that has ended.")}
+	}
+	list := []block{paragraph("A method has the same hyperparameters in all folds of a dataset. Tables list the values that the spec sets, and values that differ from the preset paper, between methods or between datasets. " +
+		"Brackets mark a value that the spec sets, and show the other value of the preset paper. The members of an ensemble are listed by name. The text below a table lists all other hyperparameters.")}
+	var differing []line // between datasets: method, hyperparameter, then a cell for each dataset
+	for i := range h {
+		of := h[i].listed(rows)
+		names := of.compared(rows)
+		if len(of.rows) <= columns {
+			list = append(list, of.byName(rows, titles, names))
+		} else {
+			for from := 0; from < len(names); from += columns {
+				list = append(list, of.byMethod(rows, titles, names[from:min(from+columns, len(names))], from > 0))
+			}
+		}
+		if text := of.others(names); text != "" {
+			list = append(list, paragraph(text))
+		}
+		differing = append(differing, of.byDataset(rows, titles, names)...)
+	}
+	for from := 0; from < len(datasets) && len(differing) > 0; from += columns {
+		to := min(from+columns, len(datasets))
+		t := table{caption: "Hyperparameters that differ between datasets", header: slices.Concat([]string{"method", "hyperparameter"}, datasets[from:to]), texts: true}
+		if from > 0 {
+			t.caption += ", continued"
+		}
+		for _, l := range differing {
+			t.lines = append(t.lines, line{cells: slices.Concat(l.cells[:2], l.cells[2+from:2+to])})
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// listed returns the hyperparameters without methods that are the same as earlier methods.
+func (u *usedBy) listed(rows []result.Row) usedBy {
+	of := usedBy{algorithm: u.algorithm, names: u.names}
+	for k, row := range u.rows {
+		if rows[row].Same == "" {
+			of.rows, of.at = append(of.rows, row), append(of.at, u.at[k])
+		}
+	}
+	return of
+}
+
+// compared lists the names of the preset and of the hyperparameters that the spec sets, that differ from the preset paper, or
+// that differ between methods or datasets.
+func (u *usedBy) compared(rows []result.Row) (list []string) {
+	for _, name := range u.names {
+		first, is := (*Used)(nil), name == presetName
+		for k, row := range u.rows {
+			_, set := rows[row].Settings[name]
+			is = is || set
+			for _, own := range u.at[k] {
+				if own == nil {
+					continue
+				}
+				if first == nil {
+					first = own
+				}
+				_, other := own.Paper[name]
+				is = is || other || own.Values[name] != first.Values[name]
+			}
+		}
+		if is {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// others says which values all methods have of the hyperparameters that no table lists.
+func (u *usedBy) others(listed []string) string {
+	var values []string
+	for _, name := range u.names {
+		if !slices.Contains(listed, name) {
+			i := slices.IndexFunc(u.at[0], func(own *Used) bool { return own != nil })
+			values = append(values, name+"="+u.at[0][i].Values[name])
+		}
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s, other hyperparameters: %s.", u.algorithm, strings.Join(values, " "))
+}
+
+// byName is a table with a line for each hyperparameter and a column for each method.
+func (u *usedBy) byName(rows []result.Row, titles, names []string) table {
+	t := table{caption: u.algorithm + ": hyperparameters", header: []string{"hyperparameter"}, texts: true}
+	for _, row := range u.rows {
+		t.header = append(t.header, titles[row])
+	}
+	for _, name := range names {
+		l := line{cells: plain(name)}
+		for k := range u.rows {
+			l.cells = append(l.cells, cell{text: u.text(&rows[u.rows[k]], k, name)})
+		}
+		t.lines = append(t.lines, l)
+	}
+	return t
+}
+
+// byMethod is a table with a line for each method and a column for each hyperparameter.
+func (u *usedBy) byMethod(rows []result.Row, titles, names []string, continued bool) table {
+	t := table{caption: u.algorithm + ": hyperparameters", header: slices.Concat([]string{"method"}, names), texts: true}
+	if continued {
+		t.caption += ", continued"
+	}
+	for k, row := range u.rows {
+		l := line{cells: plain(titles[row])}
+		for _, name := range names {
+			l.cells = append(l.cells, cell{text: u.text(&rows[row], k, name)})
+		}
+		t.lines = append(t.lines, l)
+	}
+	return t
+}
+
+// byDataset returns the lines of the values that differ between datasets.
+func (u *usedBy) byDataset(rows []result.Row, titles, names []string) (lines []line) {
+	for k, row := range u.rows {
+		for _, name := range names {
+			if value, _ := u.onAll(&rows[row], k, name); value != varying {
+				continue
+			}
+			l := line{cells: plain(titles[row], name)}
+			for _, own := range u.at[k] {
+				text := none
+				if own != nil {
+					text = shownValue(&rows[row], name, own.Values[name])
+				}
+				l.cells = append(l.cells, cell{text: text})
+			}
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// varying stands in the place of values that differ between datasets.
+const varying = "by dataset"
+
+// text is the value of a hyperparameter of a method, and what the spec and the preset paper say of it.
+func (u *usedBy) text(r *result.Row, method int, name string) string {
+	value, paper := u.onAll(r, method, name)
+	var marks []string
+	if _, set := r.Settings[name]; set {
+		marks = append(marks, "set")
+	}
+	if paper != "" && !(value == varying && paper == varying) {
+		marks = append(marks, "paper: "+paper)
+	}
+	if len(marks) > 0 {
+		value += " (" + strings.Join(marks, "; ") + ")"
+	}
+	return value
+}
+
+// onAll returns the value of a hyperparameter of a method on all datasets that the method supports, and the value of the preset
+// paper there; empty: the preset has no other value.
+func (u *usedBy) onAll(r *result.Row, method int, name string) (value, paper string) {
+	differs := false
+	for _, own := range u.at[method] {
+		if own == nil {
+			continue
+		}
+		now := shownValue(r, name, own.Values[name])
+		other := now
+		if of, ok := own.Paper[name]; ok {
+			other = shownValue(r, name, of)
+		}
+		differs = differs || other != now
+		value, paper = joined(value, now), joined(paper, other)
+	}
+	if !differs || len(r.Candidates) > 0 {
+		paper = ""
+	}
+	return value, paper
+}
+
+// joined returns the value of some datasets and of one more.
+func joined(value, more string) string {
+	if value == "" || value == more {
+		return more
+	}
+	return varying
+}
+
+// shownValue is a value as tables show it: of members only the names, and of candidates only their number.
+func shownValue(r *result.Row, name, value string) string {
+	if name != membersName {
+		return value
+	}
+	items, err := param.ParseItems(value)
+	if err != nil {
+		return value
+	}
+	if n := len(r.Candidates); n > 0 {
+		return count(n, "candidate", "candidates")
+	}
+	var names []string
+	for _, item := range items {
+		names = append(names, item.Name)
+	}
+	return strings.Join(names, ", ")
+}
