@@ -73,11 +73,10 @@ func measuredTable(w io.Writer, all []algorithmInfo) table.Writer {
 		}
 		row := []string{one.Name}
 		for _, m := range one.Measured {
-			if m.KL == 0 {
-				row = append(row, "-", fmt.Sprintf("over %.0f", m.CPUSeconds))
-			} else {
-				row = append(row, fmt.Sprintf("%.4f", m.KL), fmt.Sprintf("%.3g", m.CPUSeconds))
-			}
+			row = append(row, fmt.Sprintf("%.4f", m.KL), fmt.Sprintf("%.3g", m.CPUSeconds))
+		}
+		for len(row) < len(header) {
+			row = append(row, "-", "-")
 		}
 		t.AppendRow(rowOf(row...))
 	}
