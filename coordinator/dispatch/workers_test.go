@@ -372,7 +372,7 @@ func TestDamagedHeartbeats(t *testing.T) {
 	l := newLab(t, never)
 	conn := l.connect()
 	for _, b := range [][]byte{{}, {protocol.Version, 1, '{'}, (&protocol.Lead{}).Append(nil)} {
-		if err := conn.Send(subjects.Heartbeats(), "", b); err != nil {
+		if err := conn.Send(subjects.Heartbeats("w"), "", b); err != nil {
 			t.Fatal(err)
 		}
 	}
