@@ -263,7 +263,6 @@ const warnEvery = time.Minute
 
 // dropForeign counts a message that names another worker than its subject. It warns at most once a minute for each sender.
 func (d *Dispatcher) dropForeign(sender, named string) {
-	d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropSender).Inc()
 	now := time.Now()
 	d.mu.Lock()
 	at, known := d.warned[sender]
@@ -278,6 +277,7 @@ func (d *Dispatcher) dropForeign(sender, named string) {
 	if warns {
 		d.cfg.Log.Warn("messages of a worker are dropped, because they name another worker", "worker", protocol.Brief(sender), "names", protocol.Brief(named))
 	}
+	d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropSender).Inc()
 }
 
 // onNobody takes a worker out of use that nobody listens for. If it only reconnects, its next heartbeat brings it back.
