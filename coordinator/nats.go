@@ -97,7 +97,7 @@ func (m *messaging) startServer(subjects protocol.Subjects) (*bus.Server, error)
 		Advertise: strings.TrimPrefix(self.NATS, "nats://"), AdvertiseRoutes: self.Routes, Routes: m.routes,
 		Ping: cfg.timeouts.Ping, Log: cfg.Log,
 		Pending: cfg.Budget.parts().send, Connections: cfg.Budget.Connections,
-		Rights: func(name string) rights.NATS { return rights.OnNATS(subjects, rights.Worker, name) },
+		Rights: func(name string) rights.NATS { return rights.OnNATS(subjects, rights.Worker, name, name) },
 	})
 	var cannot *bus.ListenError
 	switch {

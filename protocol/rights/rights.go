@@ -33,10 +33,16 @@ type NATS struct {
 	Answer time.Duration
 }
 
-// OnNATS returns the subjects that an identity may use. name is the name of the coordinator or
-// the worker; of a pool it is the name that the member states: see MemberOf. Users and model
-// servers have no subjects: they use the HTTP API.
-func OnNATS(s protocol.Subjects, role Role, name string) NATS {
+// OnNATS returns the subjects that an identity may use. client is the name that a client of NATS
+// states when it connects. Only a member of a pool has its name from there: the name of the
+// pool, a hyphen, and more. Users and model servers have no subjects: they use the HTTP API.
+func OnNATS(s protocol.Subjects, role Role, name, client string) NATS {
+	if role == Pool {
+		if !strings.HasPrefix(client, name+"-") {
+			return NATS{}
+		}
+		name = client
+	}
 	if protocol.CheckID(name) != nil { // a wildcard, for example
 		return NATS{}
 	}
@@ -55,17 +61,13 @@ func OnNATS(s protocol.Subjects, role Role, name string) NATS {
 		}
 	case Worker, Pool:
 		return NATS{
-			Publish:   []string{s.Heartbeats(name), s.AllResults("*", name), s.Fetch(name)},
+			Publish:   []string{s.Heartbeats(name), s.AllResults(all, name), s.Fetch(name)},
 			Subscribe: []string{s.Lead(), s.Work(name), s.WorkerBlobs(name), s.Answers(name) + ".>"},
 			Answer:    protocol.BlobAnswer,
 		}
 	}
 	return NATS{}
 }
-
-// MemberOf reports whether a worker of this name may be a member of a pool: the name begins with
-// the name of the pool and a hyphen.
-func MemberOf(pool, worker string) bool { return strings.HasPrefix(worker, pool+"-") }
 
 // Access is how far a role may use a request of the HTTP API.
 type Access int
