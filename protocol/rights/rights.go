@@ -38,7 +38,7 @@ type NATS struct {
 // pool, a hyphen, and more. Users and model servers have no subjects: they use the HTTP API.
 func OnNATS(s protocol.Subjects, role Role, name, client string) NATS {
 	if role == Pool {
-		if !strings.HasPrefix(client, name+"-") {
+		if protocol.CheckID(name) != nil || !strings.HasPrefix(client, name+"-") {
 			return NATS{}
 		}
 		name = client
@@ -83,7 +83,7 @@ const (
 
 // OnHTTP returns how far a role may use a request of the HTTP API. route is a path as the server
 // registers it, such as /v1/jobs/{job}. A request that a coordinator forwards has the rights of
-// its caller, and these are for requests of the coordinator's own.
+// its caller.
 func OnHTTP(role Role, method, route string) Access {
 	includes := users[:max(0, slices.Index(users, role))+1]
 	access := None

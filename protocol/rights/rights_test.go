@@ -219,6 +219,9 @@ func TestPools(t *testing.T) {
 		if want {
 			expected = OnNATS(s, Worker, name, "")
 		}
+		if got := OnNATS(s, Pool, "", "-"+name); !reflect.DeepEqual(got, NATS{}) {
+			t.Errorf("%q of a pool without a name may use %+v", name, got)
+		}
 		if got := OnNATS(s, Pool, "gpu", name); !reflect.DeepEqual(got, expected) {
 			t.Errorf("%q may use %+v", name, got)
 		}
