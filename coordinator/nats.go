@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // messaging connects this coordinator to workers and to the other coordinators' NATS:
@@ -57,7 +58,7 @@ func (m *messaging) open(ctx context.Context, book *addressBook, subjects protoc
 	m.book = book
 	budget := m.cfg.Budget.parts()
 	options := bus.Options{
-		Name: "coordinator " + m.cfg.ID, Ping: m.cfg.timeouts.Ping, Traffic: traffic, Log: m.cfg.Log,
+		Name: "coordinator " + m.cfg.ID, Answers: subjects.Inbox(m.cfg.ID), Ping: m.cfg.timeouts.Ping, Traffic: traffic, Log: m.cfg.Log,
 		Received: int(budget.received), Backlog: int(budget.backlog), MayAnswer: subjects.MayAnswer,
 	}
 	if m.cfg.NATS != "" {
@@ -96,9 +97,7 @@ func (m *messaging) startServer(subjects protocol.Subjects) (*bus.Server, error)
 		Advertise: strings.TrimPrefix(self.NATS, "nats://"), AdvertiseRoutes: self.Routes, Routes: m.routes,
 		Ping: cfg.timeouts.Ping, Log: cfg.Log,
 		Pending: cfg.Budget.parts().send, Connections: cfg.Budget.Connections,
-		Rights: func(name string) bus.Rights {
-			return bus.Rights{Send: subjects.WorkerSends(), Listen: subjects.WorkerHears(name)}
-		},
+		Rights: func(name string) rights.NATS { return rights.OnNATS(subjects, rights.Worker, name, name) },
 	})
 	var cannot *bus.ListenError
 	switch {

@@ -233,7 +233,7 @@ func TestAnswersGoToWhoAsks(t *testing.T) {
 	get := (&protocol.BlobGet{Digest: digest, Length: 6}).Append(nil)
 	testkit.Until(t, "answers", func() bool { // each turn asks for all three
 		for _, reply := range []string{s.Work("w"), s.Lead(), s.Answers("w") + ".x"} {
-			if err := conn.Send(s.Blobs(), reply, get); err != nil {
+			if err := conn.Send(s.Fetch("w"), reply, get); err != nil {
 				t.Fatal(err)
 			}
 		}

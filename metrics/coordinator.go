@@ -17,6 +17,7 @@ const (
 	DropDuplicate = "duplicate" // its node is filled
 	DropMisshapen = "malformed" // not of the round's shape, or not decodable
 	DropFull      = "full"      // there is no room for it
+	DropSender    = "sender"    // it names another worker than its subject
 )
 
 // The states of workers, of jobs and of Raft that have a series each.
@@ -24,7 +25,7 @@ var (
 	workerStates = []string{"alive", "refused"}
 	jobStates    = []string{"queued", "paused", "running", "done", "failed", "cancelled"}
 	raftStates   = []string{"follower", "candidate", "leader", "shutdown"}
-	dropReasons  = []string{DropStale, DropDuplicate, DropMisshapen, DropFull}
+	dropReasons  = []string{DropStale, DropDuplicate, DropMisshapen, DropFull, DropSender}
 	waitReasons  = []string{"blobs", "commit", "memory", "nats", "no_worker", "numerics", "queue", "retry", "workers_quarantined", "workers_refused", "workers_unreachable"}
 )
 
@@ -124,7 +125,7 @@ func (m *Coordinator) training(s *set) {
 	m.TasksWasted = s.counter("tasks_wasted_total", "Tasks that were computed although their result was not needed.")
 	m.Audits = s.counter("audits_total", "Tasks that were computed twice and compared.")
 	m.AuditDifferences = s.counter("audit_differences_total", "Tasks with a wrong result, found by an audit or because a partial result was not finite.")
-	m.ResultsDropped = s.counters("results_dropped_total", "Task results that were dropped, by reason.", "reason", dropReasons...)
+	m.ResultsDropped = s.counters("results_dropped_total", "Heartbeats and task results of workers that were dropped, by reason.", "reason", dropReasons...)
 	m.Jobs = s.gauges("jobs", "Jobs by state.", "state", jobStates...)
 	m.JobsWaiting = s.gauges("jobs_waiting", "Queued and running jobs that wait, by reason; only at the leader.", "reason", waitReasons...)
 }

@@ -162,16 +162,23 @@ func lent32(msg []byte, at, n int) []float32 {
 	return num.Float32s(msg[to : to+n])
 }
 
-// PeekStamp returns the stamp of a Partial, Result, Checkpoint, Progress, Need or Fail.
-func PeekStamp(b []byte) (s Stamp, err error) {
+// PeekStamp returns the stamp of a Partial, Result, Checkpoint, Progress, Need or Fail, and the
+// name of the worker that it says it is from. The name is part of b.
+func PeekStamp(b []byte) (s Stamp, worker []byte, err error) {
 	k, err := KindOf(b)
 	if err != nil {
-		return s, err
+		return s, nil, err
 	}
 	c := coder{b: b, reads: true}
 	c.begin(k)
 	numbers(&c, &s.Epoch, &s.Job, &s.Round)
-	return s, c.err
+	var n uint32
+	count(&c, &n, MaxText)
+	worker = c.take(uint64(n))
+	if c.err != nil {
+		return Stamp{}, nil, c.err
+	}
+	return s, worker, nil
 }
 
 // Result says that a worker computed the bytes of a task of a gather round. The

@@ -34,10 +34,15 @@ func TestDocumentListsEverything(t *testing.T) {
 func TestSubjects(t *testing.T) {
 	s := Subjects{Cluster: "c1"}
 	want := []string{
-		"coppice.c1.beat", "coppice.c1.lead", "coppice.c1.work.w1", "coppice.c1.results.a.12",
-		"coppice.c1.blobs", "coppice.c1.blobs.a", "coppice.c1.replicate.a",
+		"coppice.c1.beat.w1", "coppice.c1.lead", "coppice.c1.work.w1", "coppice.c1.results.a.12.w1", "coppice.c1.results.a.*.w1",
+		"coppice.c1.fetch.w1", "coppice.c1.blobs.coordinator.a", "coppice.c1.blobs.worker.w1", "coppice.c1.replicate.a",
+		"coppice.c1.answers.w1", "coppice.c1.inbox.a",
 	}
-	for i, got := range []string{s.Heartbeats(), s.Lead(), s.Work("w1"), s.Results("a", 12), s.Blobs(), s.BlobsOf("a"), s.Replicate("a")} {
+	for i, got := range []string{
+		s.Heartbeats("w1"), s.Lead(), s.Work("w1"), ResultsOf(s.Results("a", 12), "w1"), s.AllResults("a", "w1"),
+		s.Fetch("w1"), s.CoordinatorBlobs("a"), s.WorkerBlobs("w1"), s.Replicate("a"),
+		s.Answers("w1"), s.Inbox("a"),
+	} {
 		if got != want[i] {
 			t.Errorf("subject %q, want %q", got, want[i])
 		}

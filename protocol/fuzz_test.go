@@ -121,7 +121,7 @@ func FuzzPeekStamp(f *testing.F) {
 		f.Add(c.sample.Append(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := PeekStamp(b)
+		s, worker, err := PeekStamp(b)
 		if err != nil {
 			if !errors.Is(err, ErrMessage) || s != (Stamp{}) && len(b) > 26 {
 				t.Fatalf("stamp %v, error %v", s, err)
@@ -130,8 +130,8 @@ func FuzzPeekStamp(f *testing.F) {
 		}
 		var p Partial
 		p.Partial = new(round.Partial)
-		if p.Decode(b) == nil && p.Stamp != s {
-			t.Fatalf("peeked %v, decoded %v", s, p.Stamp)
+		if p.Decode(b) == nil && (p.Stamp != s || p.Worker != string(worker)) {
+			t.Fatalf("peeked %v of %q, decoded %v of %q", s, worker, p.Stamp, p.Worker)
 		}
 	})
 }

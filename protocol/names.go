@@ -131,15 +131,16 @@ func SamePlace(a, b string) bool {
 }
 
 // Subjects makes the NATS subjects of one cluster: all begin with
-// coppice.<cluster>. so that clusters can share one NATS.
+// coppice.<cluster>. so that clusters can share one NATS. A name may be "*", which stands for
+// all names in a subscription. Each message of a worker names the worker in its subject.
 type Subjects struct{ Cluster string }
 
 func (s Subjects) of(tail string) string { return "coppice." + s.Cluster + "." + tail }
 
-// Heartbeats carries workers' heartbeats to all coordinators.
-func (s Subjects) Heartbeats() string { return s.of("beat") }
+// Heartbeats carries the heartbeats of a worker to all coordinators.
+func (s Subjects) Heartbeats(worker string) string { return s.of("beat." + worker) }
 
-// Lead carries the leader's Lead messages to everyone.
+// Lead carries the leader's Lead messages to all workers.
 func (s Subjects) Lead() string { return s.of("lead") }
 
 // Work carries the leader's messages to one worker: Setup, Value, Run, Forget,
@@ -157,44 +158,47 @@ func (s Subjects) Results(coordinator string, epoch uint64) string {
 // NATS itself answers there, at once, when nobody listens on the worker's Work.
 func ResultsOf(results, worker string) string { return results + "." + worker }
 
-// Blobs takes BlobGet requests that any coordinator with the blob answers.
-func (s Subjects) Blobs() string { return s.of("blobs") }
+// AllResults is the subject of the results from a worker for a coordinator, of all epochs.
+func (s Subjects) AllResults(coordinator, worker string) string {
+	return s.of("results." + coordinator + ".*." + worker)
+}
 
-// BlobsOf takes BlobGet requests for one coordinator or worker.
-func (s Subjects) BlobsOf(node string) string { return s.of("blobs." + node) }
+// Sender returns the worker that sent a message: the last word of a subject of Heartbeats or
+// ResultsOf.
+func Sender(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
+
+// PassedOn ends the subject on which a coordinator passes a request on to all coordinators.
+const PassedOn = ".all"
+
+// Fetch takes BlobGet requests of a worker. Any coordinator with the blob answers. A
+// coordinator that lacks the blob passes the request on, below the same subject: see PassedOn.
+func (s Subjects) Fetch(worker string) string { return s.of("fetch." + worker) }
+
+// CoordinatorBlobs takes BlobGet requests for one coordinator.
+func (s Subjects) CoordinatorBlobs(coordinator string) string {
+	return s.of("blobs.coordinator." + coordinator)
+}
+
+// WorkerBlobs takes BlobGet requests for one worker. A worker may have the name of a
+// coordinator, and does not receive the requests for it.
+func (s Subjects) WorkerBlobs(worker string) string { return s.of("blobs.worker." + worker) }
+
+// Replicate takes Replicate requests for one coordinator.
+func (s Subjects) Replicate(coordinator string) string { return s.of("replicate." + coordinator) }
 
 // Answers is the beginning of the subjects on which one worker's requests are answered.
 func (s Subjects) Answers(worker string) string { return s.of("answers." + worker) }
 
-// Coordinators' requests are answered on NATS's own subjects.
-const coordinatorAnswers = "_INBOX.>"
+// Inbox is the beginning of the subjects on which one coordinator's requests are answered.
+func (s Subjects) Inbox(coordinator string) string { return s.of("inbox." + coordinator) }
 
 // MayAnswer reports whether a coordinator answers a request on the subject that it names for
-// its answer: a subject of a worker's answers, or NATS's own. A client could otherwise have the
-// coordinator send to a subject on which only coordinators may send.
-func (s Subjects) MayAnswer(reply string) bool {
-	return strings.HasPrefix(reply, s.of("answers.")) || strings.HasPrefix(reply, strings.TrimSuffix(coordinatorAnswers, ">"))
-}
-
-// WorkerSends lists what any worker sends to. Only coordinators listen there.
-func (s Subjects) WorkerSends() []string {
-	return []string{s.Heartbeats(), s.of("results.>"), s.Blobs(), coordinatorAnswers}
-}
-
-// WorkerHears lists what one worker listens to. Only coordinators send there. The name of a
-// worker has letters, digits, - and _. With any other name, one may listen to the leader alone.
-func (s Subjects) WorkerHears(worker string) []string {
-	if worker == "" || strings.ContainsFunc(worker, strange) {
-		return []string{s.Lead()}
+// its answer. A worker gets answers on its own subject only, and a coordinator on the subject of
+// a coordinator. A client could otherwise have the coordinator send to a subject on which only
+// coordinators may send.
+func (s Subjects) MayAnswer(subject, reply string) bool {
+	if worker, ok := strings.CutPrefix(subject, s.Fetch("")); ok {
+		return strings.HasPrefix(reply, s.Answers(strings.TrimSuffix(worker, PassedOn))+".")
 	}
-	return []string{s.Lead(), s.Work(worker), s.BlobsOf(worker), s.Answers(worker) + ".>"}
+	return strings.HasPrefix(reply, s.Inbox(""))
 }
-
-// strange reports whether no name of a worker has such a character. Subjects that all
-// coordinators listen to, such as $all, have it.
-func strange(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
-}
-
-// Replicate takes Replicate requests for one coordinator.
-func (s Subjects) Replicate(coordinator string) string { return s.of("replicate." + coordinator) }

@@ -371,7 +371,7 @@ func (m *BlobGet) code(c coder) coder {
 type Replicate struct {
 	Digest string `json:"digest"`
 	Bytes  uint64 `json:"bytes"`
-	From   string `json:"from"` // the node that has it, on its BlobsOf subject
+	From   string `json:"from"` // the coordinator that has it, on its CoordinatorBlobs subject
 }
 
 // Append encodes the message.

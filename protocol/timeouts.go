@@ -34,6 +34,9 @@ const (
 	// BlobChunkWait is how long one chunk of a blob is waited for before it is asked
 	// for again.
 	BlobChunkWait = time.Second
+	// BlobAnswer is the longest wait for a chunk, after several tries. A worker may answer for
+	// as long.
+	BlobAnswer = 20 * time.Second
 	// BlobAsk is how long a coordinator's first answer about a blob is waited for;
 	// each further try waits twice as long, BlobCopy in all.
 	BlobAsk  = 2 * time.Second
@@ -225,6 +228,7 @@ func (t *Timeouts) Rungs() []Rung {
 		{"retry-job", RetryPassing, []string{"retry-lead"}, "pause before a job that stopped for a temporary reason starts again"},
 		{"observe-gauges", t.ObserveGauges, nil, "time between two updates of gauges"},
 		{"blob-chunk", BlobChunkWait, []string{"nats-reconnect"}, "time after which a missing chunk of a blob is requested again"},
+		{"blob-answer", BlobAnswer, []string{"blob-chunk"}, "longest wait for a chunk of a blob, after several requests; a worker may answer for as long"},
 		{"blob-ask", BlobAsk, []string{"blob-chunk"}, "time after which a coordinator is asked again to copy a blob; the next wait is twice as long"},
 		{"blob-copy", BlobCopy, []string{"blob-ask"}, "time after which a coordinator counts as unable to copy a blob"},
 		{"verify-leader", VerifyLeader, []string{"commit"}, "longest check that a quorum still follows the leader"},

@@ -353,7 +353,7 @@ func TestFollowsTheMajority(t *testing.T) {
 
 	c.server = other
 	c.conn = c.dial()
-	if _, err := bus.ServeBlobs(c.conn, c.subjects.Blobs(), "coordinators", c.open); err != nil {
+	if _, err := bus.ServeBlobs(c.conn, c.subjects.Fetch("*"), "coordinators", c.open); err != nil {
 		t.Fatal(err)
 	}
 	c.set(func(i *protocol.Cluster) { i.Leader, i.Epoch = "b", 9 })

@@ -29,7 +29,7 @@ func foldsRound(t testing.TB, d *data, folds int, given param.Values) (*round.Jo
 // fetch pulls a result from the worker that announced it.
 func (l *leader) fetch(m *protocol.Result) ([]byte, error) {
 	var b bytes.Buffer
-	err := l.conn.FetchBlob(l.t.Context(), l.subjects.BlobsOf(m.Worker), m.Digest, int64(m.Bytes), &b)
+	err := l.conn.FetchBlob(l.t.Context(), l.subjects.WorkerBlobs(m.Worker), m.Digest, int64(m.Bytes), &b)
 	return b.Bytes(), err
 }
 

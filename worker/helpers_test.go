@@ -130,7 +130,7 @@ func newClusterOf(t testing.TB, options bus.ServerOptions) *cluster {
 	c.subjects = protocol.Subjects{Cluster: c.info.ID}
 	c.http = httptest.NewServer(http.HandlerFunc(c.serveHTTP))
 	t.Cleanup(c.http.Close)
-	if _, err := bus.ServeBlobs(c.conn, c.subjects.Blobs(), "coordinators", c.open); err != nil {
+	if _, err := bus.ServeBlobs(c.conn, c.subjects.Fetch("*"), "coordinators", c.open); err != nil {
 		t.Fatal(err)
 	}
 	return c

@@ -47,7 +47,7 @@ func (c *cluster) unannounced(id string, epoch uint64) *leader {
 		gathered: make(chan *protocol.Result, 100), needs: make(chan *protocol.Need, 100),
 		fails: make(chan *protocol.Fail, 1000), progress: make(chan *protocol.Progress, 1000), jobs: make(map[uint64]chan bus.Message),
 	}
-	must[*bus.Subscription](c.t)(c.conn.Subscribe(c.subjects.Heartbeats(), l.onBeat))
+	must[*bus.Subscription](c.t)(c.conn.Subscribe(c.subjects.Heartbeats("*"), l.onBeat))
 	must[*bus.Subscription](c.t)(c.conn.Subscribe(l.results(), l.onResult))
 	return l
 }
@@ -78,7 +78,7 @@ func (l *leader) onBeat(m bus.Message) {
 }
 
 func (l *leader) onResult(m bus.Message) {
-	stamp, err := protocol.PeekStamp(m.Data)
+	stamp, _, err := protocol.PeekStamp(m.Data)
 	if err != nil {
 		l.t.Error(err)
 		return

@@ -34,6 +34,7 @@ type session struct {
 	cancel   context.CancelFunc
 	cluster  *protocol.Cluster
 	conn     *bus.Conn
+	worker   string // its name
 	subjects protocol.Subjects
 	limits   protocol.Timeouts
 	orders   []*bus.Subscription
@@ -100,7 +101,7 @@ func (l *link) fetch(ctx context.Context, digest string, size int64, to io.Write
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	err := s.conn.FetchBlob(ctx, s.subjects.Blobs(), digest, size, to)
+	err := s.conn.FetchBlob(ctx, s.subjects.Fetch(s.worker), digest, size, to)
 	if next := l.session.Load(); err != nil && s.ctx.Err() != nil && next != nil && next != s {
 		return fmt.Errorf("%w: %w", errMoved, err)
 	}

@@ -154,7 +154,7 @@ func (x *sessions) learn(epoch uint64) {
 // other. If it fails, conn is closed.
 func (x *sessions) attach(c *protocol.Cluster, conn *bus.Conn) (*session, error) {
 	s := &session{
-		cluster: c, conn: conn, subjects: protocol.Subjects{Cluster: c.ID},
+		cluster: c, conn: conn, worker: x.id, subjects: protocol.Subjects{Cluster: c.ID},
 		limits: protocol.DeriveTimeouts(heartbeatOf(c)), tried: c.Epoch,
 	}
 	s.ctx, s.cancel = context.WithCancel(x.ctx)
@@ -167,7 +167,7 @@ func (x *sessions) attach(c *protocol.Cluster, conn *bus.Conn) (*session, error)
 }
 
 func (x *sessions) subscribe(s *session) (err error) {
-	if s.blobs, err = bus.ServeBlobs(s.conn, s.subjects.BlobsOf(x.id), "", x.openBlob); err != nil {
+	if s.blobs, err = bus.ServeBlobs(s.conn, s.subjects.WorkerBlobs(x.id), "", x.openBlob); err != nil {
 		return err
 	}
 	for _, listen := range []struct {
@@ -401,5 +401,5 @@ func (h *heartbeat) send(s *session, full, leaving bool) {
 		h.beat.Host, h.beat.Load, h.beat.Address = machine.Name(), machine.Load(), s.conn.LocalAddress()
 	}
 	h.buf = h.beat.Append(h.buf[:0])
-	h.link.send(s.subjects.Heartbeats(), h.buf)
+	h.link.send(s.subjects.Heartbeats(h.id), h.buf)
 }

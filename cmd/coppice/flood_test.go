@@ -269,7 +269,7 @@ func flood(t *testing.T, c *proc.Cluster, size floodSize) *greed {
 	if f.blob, err = c.Client().PutBlob(ctx, make([]byte, 4*protocol.BlobChunk)); err != nil {
 		t.Fatal(err)
 	}
-	sender, err := bus.Connect(ctx, bus.Options{URLs: []string{"nats://" + f.nats}, Log: slog.New(slog.DiscardHandler)})
+	sender, err := bus.Connect(ctx, bus.Options{URLs: []string{"nats://" + f.nats}, Name: "fragments", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func flood(t *testing.T, c *proc.Cluster, size floodSize) *greed {
 	for range size.halves {
 		f.tasks.Go(f.half)
 	}
-	heard := []string{f.subjects.Heartbeats(), protocol.ResultsOf(f.subjects.Results(info.Leader, info.Epoch), f.worker)}
+	heard := []string{f.subjects.Heartbeats(f.worker), protocol.ResultsOf(f.subjects.Results(info.Leader, info.Epoch), f.worker)}
 	for i := range size.senders {
 		f.tasks.Go(func() { f.pour(heard[i%len(heard)]) })
 	}
@@ -372,7 +372,7 @@ func (f *greed) deaf(name string) {
 	answers := f.subjects.Answers(name)
 	listens := fmt.Sprintf("SUB > 1\r\nSUB %s 2\r\nSUB %s 3\r\nSUB %s.> 4\r\n", f.subjects.Lead(), f.subjects.Work(name), answers)
 	get := (&protocol.BlobGet{Digest: f.blob, Length: protocol.BlobChunk}).Append(nil)
-	asks := fmt.Sprintf("PUB %s %s.x %d\r\n%s\r\nPONG\r\n", f.subjects.Blobs(), answers, len(get), get)
+	asks := fmt.Sprintf("PUB %s %s.x %d\r\n%s\r\nPONG\r\n", f.subjects.Fetch(name), answers, len(get), get)
 	f.natsClient(name, listens, func(c net.Conn) error {
 		_, err := io.WriteString(c, asks)
 		f.pause(time.Second)
@@ -383,8 +383,8 @@ func (f *greed) deaf(name string) {
 // half sends most of a message, and then nothing.
 func (f *greed) half() {
 	const n, due = 1 << 20, 1 << 10
-	part := fmt.Sprintf("SUB %s 1\r\nPUB %s %d\r\n", f.subjects.Lead(), f.subjects.Heartbeats(), n) + strings.Repeat("x", n-due)
-	f.natsClient("", part, func(c net.Conn) error {
+	part := fmt.Sprintf("SUB %s 1\r\nPUB %s %d\r\n", f.subjects.Lead(), f.subjects.Heartbeats("half"), n) + strings.Repeat("x", n-due)
+	f.natsClient("half", part, func(c net.Conn) error {
 		_, err := io.Copy(io.Discard, c) // until it is closed: it answers no ping
 		return errors.Join(err, io.EOF)
 	})
@@ -393,7 +393,7 @@ func (f *greed) half() {
 // shout sends messages to who would listen to everything.
 func (f *greed) shout() {
 	loud := fmt.Sprintf("PUB %s %d\r\n%s\r\nPONG\r\n", f.subjects.Lead(), 1<<20, strings.Repeat("x", 1<<20))
-	f.natsClient("", "PING\r\n", func(c net.Conn) error {
+	f.natsClient("shout", "PING\r\n", func(c net.Conn) error {
 		go io.Copy(io.Discard, c)
 		var err error
 		for err == nil && f.ctx.Err() == nil {
@@ -409,7 +409,7 @@ func (f *greed) pour(subject string) {
 	const n = 1 << 20
 	text := append(fmt.Appendf(nil, "PUB %s %d\r\n", subject, n), protocol.Version, 200)
 	text = append(append(text, make([]byte, n-2)...), "\r\nPONG\r\n"...)
-	f.natsClient("", "", func(c net.Conn) error {
+	f.natsClient(f.worker, "", func(c net.Conn) error {
 		go io.Copy(io.Discard, c)
 		var err error
 		for err == nil && f.ctx.Err() == nil {
@@ -424,7 +424,7 @@ func (f *greed) pour(subject string) {
 func (f *greed) fragments(c *bus.Conn, n int) {
 	for i := uint64(0); n > 0 && f.ctx.Err() == nil; i++ {
 		part := protocol.Fragment{Sender: i, Message: 1, Total: protocol.MaxMessage, Data: make([]byte, 1<<20-1<<10)}
-		err := c.Send(f.subjects.Heartbeats(), "", part.Append(nil)) // an error: it was closed, and connects again
+		err := c.Send(f.subjects.Heartbeats("fragments"), "", part.Append(nil)) // an error: it was closed, and connects again
 		f.begins(i < uint64(n))
 		if err != nil || i >= uint64(n) {
 			f.pause(10 * time.Millisecond)

@@ -90,7 +90,7 @@ func (x *bench) serveShards(b *testing.B, subjects protocol.Subjects) {
 	for i, shard := range x.shards {
 		blobs[x.data.Shards[i].Digest] = dataset.EncodeShard(shard, nil)
 	}
-	served, err := bus.ServeBlobs(x.conn, subjects.Blobs(), "", func(digest string) (bus.Blob, error) {
+	served, err := bus.ServeBlobs(x.conn, subjects.Fetch("*"), "", func(digest string) (bus.Blob, error) {
 		data, ok := blobs[digest]
 		if !ok {
 			return nil, bus.ErrNoBlob

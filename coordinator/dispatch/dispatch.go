@@ -103,6 +103,7 @@ type Dispatcher struct {
 	budgets map[string]*schedule.Budgets // by ExecutorOptions.Budget.Key
 	stops   map[uint64]stop              // of jobs that are to start again
 	starts  uint64                       // executors made
+	warned  map[string]time.Time         // when it was logged that a worker names another, by worker; at most schedule.MaxWorkers
 
 	verifies chan struct{} // has a token while the verifier computes
 }
@@ -117,7 +118,7 @@ func New(cfg Config) *Dispatcher {
 		cfg: cfg, results: results, prefix: protocol.ResultsOf(results, ""), began: time.Now(), lookAt: min(cfg.Heartbeat/2, maxTick),
 		workers: schedule.NewWorkers(limits(cfg.Heartbeat), cfg.Quarantined),
 		said:    make(map[string]*said), jobs: make(map[uint64]*Executor), budgets: make(map[string]*schedule.Budgets),
-		stops: make(map[uint64]stop), verifies: make(chan struct{}, 1),
+		stops: make(map[uint64]stop), warned: make(map[string]time.Time), verifies: make(chan struct{}, 1),
 	}
 }
 
@@ -135,7 +136,7 @@ const probes = 2
 
 // Run listens to workers and publishes the leader's heartbeat until ctx is done.
 func (d *Dispatcher) Run(ctx context.Context) error {
-	beats, err := d.cfg.Conn.Subscribe(d.cfg.Subjects.Heartbeats(), d.onBeat)
+	beats, err := d.cfg.Conn.Subscribe(d.cfg.Subjects.Heartbeats("*"), d.onBeat)
 	if err != nil {
 		return fmt.Errorf("cannot listen to workers: %w", err)
 	}
@@ -230,6 +231,10 @@ func (d *Dispatcher) onBeat(m bus.Message) {
 		d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
 		return
 	}
+	if sender := protocol.Sender(m.Subject); sender != b.Worker {
+		d.dropForeign(sender, b.Worker)
+		return
+	}
 	d.mu.Lock()
 	changed, joined := d.hear(&b, time.Now())
 	refused := ""
@@ -253,6 +258,28 @@ func (d *Dispatcher) onBeat(m bus.Message) {
 	}
 }
 
+// warnEvery is the least time between two warnings about a worker that names another in its messages.
+const warnEvery = time.Minute
+
+// dropForeign counts a message that names another worker than its subject. It warns at most once a minute for each sender.
+func (d *Dispatcher) dropForeign(sender, named string) {
+	now := time.Now()
+	d.mu.Lock()
+	at, known := d.warned[sender]
+	if !known && len(d.warned) >= schedule.MaxWorkers {
+		maps.DeleteFunc(d.warned, func(_ string, at time.Time) bool { return now.Sub(at) >= warnEvery })
+	}
+	warns := known && now.Sub(at) >= warnEvery || !known && len(d.warned) < schedule.MaxWorkers
+	if warns {
+		d.warned[sender] = now
+	}
+	d.mu.Unlock()
+	if warns {
+		d.cfg.Log.Warn("messages of a worker are dropped, because they name another worker", "worker", protocol.Brief(sender), "names", protocol.Brief(named))
+	}
+	d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropSender).Inc()
+}
+
 // onNobody takes a worker out of use that nobody listens for. If it only reconnects, its next heartbeat brings it back.
 func (d *Dispatcher) onNobody(reply string) {
 	name := strings.TrimPrefix(reply, d.prefix)
@@ -268,9 +295,14 @@ func (d *Dispatcher) onNobody(reply string) {
 
 // onResult hands a worker's message to the job that it is for.
 func (d *Dispatcher) onResult(m bus.Message) {
-	stamp, err := protocol.PeekStamp(m.Data)
+	stamp, worker, err := protocol.PeekStamp(m.Data)
 	if err != nil {
 		d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
+		return
+	}
+	sender := protocol.Sender(m.Subject)
+	if sender != string(worker) {
+		d.dropForeign(sender, string(worker))
 		return
 	}
 	if stamp.Epoch != d.cfg.Epoch {
@@ -279,7 +311,7 @@ func (d *Dispatcher) onResult(m bus.Message) {
 	}
 	d.mu.Lock()
 	x := d.jobs[stamp.Job]
-	d.workers.Heard(strings.TrimPrefix(m.Subject, d.prefix), time.Now())
+	d.workers.Heard(sender, time.Now())
 	d.mu.Unlock()
 	if x == nil {
 		d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropStale).Inc()

@@ -102,7 +102,7 @@ func (f *fake) beat(change func(*protocol.Heartbeat)) {
 	f.l.t.Helper()
 	b := protocol.Heartbeat{Worker: f.id, Version: "test", Protocol: protocol.Version, Numerics: round.Numerics, Slots: 1}
 	change(&b)
-	if err := f.conn.Send(subjects.Heartbeats(), "", b.Append(nil)); err != nil {
+	if err := f.conn.Send(subjects.Heartbeats(f.id), "", b.Append(nil)); err != nil {
 		f.l.t.Fatal(err)
 	}
 }

@@ -109,26 +109,33 @@ func TestHostileMessages(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	d := l.do(x, 5, reduceRound(8, variable(1, 10)))
 	task := w.first(1)
-	results := protocol.ResultsOf(subjects.Results("a", epoch), "ghost")
+	result := func(m []byte) { // from the worker that it names, if that is a name
+		t.Helper()
+		_, worker, _ := protocol.PeekStamp(m)
+		if !isName(string(worker)) {
+			worker = []byte("ghost")
+		}
+		send(protocol.ResultsOf(subjects.Results("a", epoch), string(worker)), m)
+	}
 	list := answers(5)
 	beat := (&protocol.Heartbeat{Worker: "w9", Protocol: protocol.Version, Numerics: round.Numerics, Slots: math.MaxInt, Full: true, Holds: make([]string, 1<<12)}).Append(nil)
 	for _, m := range append(list, beat) {
-		send(results, m)
-		send(subjects.Heartbeats(), m)
+		result(m)
+		send(subjects.Heartbeats("w9"), m)
 	}
 	for i := range 3000 {
 		if m := spoiled(rng, list[i%(len(list)-1)]); harmless(m) {
-			send(results, m)
+			result(m)
 		}
-		send(subjects.Heartbeats(), spoiled(rng, beat))
+		send(subjects.Heartbeats("w9"), spoiled(rng, beat))
 	}
 	for i := range schedule.MaxWorkers + 100 {
 		b := protocol.Heartbeat{Worker: fmt.Sprintf("flood-%d", i), Protocol: protocol.Version + 1}
-		send(subjects.Heartbeats(), b.Append(nil))
+		send(subjects.Heartbeats(b.Worker), b.Append(nil))
 	}
 	for _, id := range []string{"", "a.b", "*", ">", "a b", "x\r\nPUB y 0\r\n", strings.Repeat("n", 65)} {
 		b := protocol.Heartbeat{Worker: id, Protocol: protocol.Version, Numerics: round.Numerics, Slots: 1}
-		send(subjects.Heartbeats(), b.Append(nil))
+		send(subjects.Heartbeats("w9"), b.Append(nil))
 	}
 	l.until("the leader to know as many workers as it may", func() bool {
 		l.d.mu.Lock()
@@ -256,9 +263,12 @@ func FuzzResults(f *testing.F) {
 			binary.LittleEndian.PutUint64(b[18:], 5)
 		}
 		allocs.AtMost(t, 64*len(b)+resultSlack, "a result", func() {
-			d.onBeat(bus.Message{Subject: subjects.Heartbeats(), Data: beat.Append(nil)})
-			d.onBeat(bus.Message{Subject: subjects.Heartbeats(), Data: b})
-			d.onResult(bus.Message{Subject: d.results + ".w1", Data: b})
+			d.onBeat(bus.Message{Subject: subjects.Heartbeats("w1"), Data: beat.Append(nil)})
+			var any protocol.Heartbeat
+			_ = any.Decode(b) // else it has no name
+			d.onBeat(bus.Message{Subject: subjects.Heartbeats(any.Worker), Data: b})
+			_, worker, _ := protocol.PeekStamp(b)
+			d.onResult(bus.Message{Subject: protocol.ResultsOf(d.results, string(worker)), Data: b})
 		})
 		d.mu.Lock()
 		defer d.mu.Unlock()

@@ -157,8 +157,9 @@ func TestWorkByWorker(t *testing.T) {
 		t.Errorf("the worker is told of %q", task1.run.Kind)
 	}
 	task1.partials()
-	task1.partial(task1.run.Tasks[0], func(p *protocol.Partial) { p.Worker, p.Compute = "nobody", math.MaxUint64 })
-	task1.partial(task1.run.Tasks[0], func(p *protocol.Partial) { p.Worker, p.Level = "nobody", 200 })
+	nobody := &assignment{w1, task1.run, protocol.ResultsOf(subjects.Results("a", epoch), "nobody")}
+	nobody.partial(task1.run.Tasks[0], func(p *protocol.Partial) { p.Worker, p.Compute = "nobody", math.MaxUint64 })
+	nobody.partial(task1.run.Tasks[0], func(p *protocol.Partial) { p.Worker, p.Level = "nobody", 200 })
 	l.dropped(metrics.DropDuplicate, 1)
 	l.dropped(metrics.DropMisshapen, 1)
 	task2.partials()

@@ -157,7 +157,7 @@ func TestUnwantedPartials(t *testing.T) {
 		l.dropped(metrics.DropMisshapen, malformed)
 	}
 	stamp := task.run.Stamp
-	whole := (&protocol.Partial{Stamp: stamp, Partial: new(round.Partial)}).Append(nil)
+	whole := (&protocol.Partial{Stamp: stamp, Worker: w.id, Partial: new(round.Partial)}).Append(nil)
 	for _, b := range [][]byte{{}, {1}, {9, 6}} { // the bus drops these
 		task.send(b)
 	}

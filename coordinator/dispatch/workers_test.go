@@ -2,10 +2,14 @@ package dispatch
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/engine/schedule"
@@ -372,7 +376,7 @@ func TestDamagedHeartbeats(t *testing.T) {
 	l := newLab(t, never)
 	conn := l.connect()
 	for _, b := range [][]byte{{}, {protocol.Version, 1, '{'}, (&protocol.Lead{}).Append(nil)} {
-		if err := conn.Send(subjects.Heartbeats(), "", b); err != nil {
+		if err := conn.Send(subjects.Heartbeats("w"), "", b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -380,6 +384,82 @@ func TestDamagedHeartbeats(t *testing.T) {
 	if w := l.d.Workers(); len(w) != 0 {
 		t.Errorf("workers %+v", w)
 	}
+}
+
+// logLines takes the lines of a log.
+type logLines chan string
+
+func (c logLines) Write(b []byte) (int, error) {
+	c <- string(b)
+	return len(b), nil
+}
+
+// drain returns the lines since the last call.
+func (c logLines) drain() string {
+	var b strings.Builder
+	for len(c) > 0 {
+		b.WriteString(<-c)
+	}
+	return b.String()
+}
+
+// TestForeignMessages: messages that name another worker than their subject are counted and change nothing. Each sender is logged
+// once a minute.
+func TestForeignMessages(t *testing.T) {
+	log := make(logLines, 100)
+	l := newLabWith(t, never, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
+	w1, w2 := l.join("w1", 1), l.join("w2", 1)
+	x := l.executor(jobID)
+	defer x.Close()
+	d := l.do(x, 1, reduceRound(2))
+	task1, task2 := w1.first(0), w2.first(0)
+	leaving := (&protocol.Heartbeat{Worker: "w1", Protocol: protocol.Version, Numerics: round.Numerics, Leaving: true}).Append(nil)
+	if err := w2.conn.Send(subjects.Heartbeats("w2"), "", leaving); err != nil {
+		t.Fatal(err)
+	}
+	as1 := func(p *protocol.Partial) { p.Worker = "w1"; p.Partial.F64[0]++ }
+	task2.partial(task1.run.Tasks[0], as1)
+	task2.send((&protocol.Fail{Stamp: task2.run.Stamp, Worker: "w1", Permanent: true}).Append(nil))
+	task2.send((&protocol.Need{Stamp: task2.run.Stamp, Worker: "w1", Setup: true}).Append(nil))
+	task2.send((&protocol.Result{Stamp: task2.run.Stamp, Worker: "w1"}).Append(nil))
+	task2.send((&protocol.Checkpoint{Stamp: task2.run.Stamp, Worker: "w1"}).Append(nil))
+	task2.send((&protocol.Progress{Stamp: task2.run.Stamp, Worker: "w1"}).Append(nil))
+	task1.send((&protocol.Need{Stamp: task1.run.Stamp, Worker: "w2", Setup: true}).Append(nil))
+	l.dropped(metrics.DropSender, 8)
+	d.pending()
+	task1.partials()
+	task2.partials()
+	d.sums()
+	text := log.drain()
+	for _, sender := range []string{"w1", "w2"} {
+		if n := strings.Count(text, "name another worker\" worker="+sender); n != 1 {
+			t.Errorf("%d lines about %s:\n%s", n, sender, text)
+		}
+	}
+}
+
+// TestForeignMessagesOfMany: what is remembered of warnings is bounded, and forgotten after a minute.
+func TestForeignMessagesOfMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := make(logLines, 2*schedule.MaxWorkers)
+		d := New(Config{ID: "a", Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: slog.New(slog.NewTextHandler(log, nil))})
+		all := func() (lines int) {
+			for i := range schedule.MaxWorkers + 10 {
+				d.dropForeign(fmt.Sprint("w", i), "x")
+			}
+			return strings.Count(log.drain(), "\n")
+		}
+		if n := all(); n != schedule.MaxWorkers || len(d.warned) != n {
+			t.Errorf("%d lines, %d senders are remembered", n, len(d.warned))
+		}
+		if n := all(); n != 0 {
+			t.Errorf("%d lines within a minute", n)
+		}
+		time.Sleep(warnEvery)
+		if n := all(); n != schedule.MaxWorkers || len(d.warned) != n {
+			t.Errorf("%d lines after a minute, %d senders are remembered", n, len(d.warned))
+		}
+	})
 }
 
 // TestWorkersOf: a job has the usable workers that were given its tasks, while it runs.

@@ -112,7 +112,7 @@ func TestFetcherOfALostBlob(t *testing.T) {
 	testkit.Until(t, "all to know", func() bool { return f2.Unavailable(digest) && f3.Unavailable(digest) })
 	soon(t, "the answer to a worker", func() {
 		began := time.Now()
-		if _, err := pull(t, members[1].Conn, subjects.Blobs(), digest); !errors.Is(err, bus.ErrNoBlob) {
+		if _, err := pull(t, members[1].Conn, subjects.Fetch("w1"), digest); !errors.Is(err, bus.ErrNoBlob) {
 			t.Errorf("a worker that asks: %v", err)
 		}
 		if took := time.Since(began); took > 5*time.Second { // five tries take 23 s

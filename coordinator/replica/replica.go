@@ -81,7 +81,7 @@ func (b *Blobs) Serve() (stop func(), err error) {
 		}
 	}
 	for _, s := range []struct{ subject, queue string }{
-		{b.Subjects.Blobs(), "coordinators"}, {b.Subjects.BlobsOf(b.Self), ""},
+		{b.Subjects.Fetch("*"), "coordinators"}, {b.Subjects.CoordinatorBlobs(b.Self), ""},
 	} {
 		sub, err := bus.ServeBlobs(b.Conn, s.subject, s.queue, b.serve)
 		if err != nil {
@@ -130,7 +130,7 @@ func (b *Blobs) onReplicate(ctx context.Context, req []byte) []byte {
 			ctx, cancel := context.WithTimeout(ctx, protocol.BlobWithin(m.Bytes))
 			defer cancel()
 			defer b.arriving.begin(m.Digest)()
-			return nil, b.fetch(ctx, b.Subjects.BlobsOf(m.From), m.Digest, int64(m.Bytes))
+			return nil, b.fetch(ctx, b.Subjects.CoordinatorBlobs(m.From), m.Digest, int64(m.Bytes))
 		})
 	}
 	reply := protocol.Reply{}
@@ -239,7 +239,7 @@ func (b *Blobs) Receive(ctx context.Context, digest string, sent *blobs.Writer) 
 // Take fetches a blob from a worker, stores it here and returns its bytes as they came. It reads the file only if the
 // blob was here before.
 func (b *Blobs) Take(ctx context.Context, worker, digest string, size uint64) ([]byte, error) {
-	subject := b.Subjects.BlobsOf(worker)
+	subject := b.Subjects.WorkerBlobs(worker)
 	if b.Has(digest) {
 		if err := b.fetch(ctx, subject, digest, int64(size)); err != nil {
 			return nil, fmt.Errorf("blob %s from worker %s: %w", digest, worker, err)
@@ -376,7 +376,7 @@ func (b *Blobs) fetchFrom(ctx context.Context, digest string, fetch func(ctx con
 	var silent error
 	voters, rest := b.others()
 	for _, peer := range append(voters, rest...) {
-		err := fetch(ctx, b.Subjects.BlobsOf(peer), digest, 0)
+		err := fetch(ctx, b.Subjects.CoordinatorBlobs(peer), digest, 0)
 		if err == nil {
 			return nil
 		}

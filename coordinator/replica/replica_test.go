@@ -137,7 +137,7 @@ func TestSharedSubjectFindsWhoHasIt(t *testing.T) {
 	for _, m := range members { // a worker may be connected to any server
 		worker := natstest.Connect(t, m.server)
 		for range 5 {
-			if got, err := pull(t, worker, subjects.Blobs(), digest); err != nil || !bytes.Equal(got, data) {
+			if got, err := pull(t, worker, subjects.Fetch("w1"), digest); err != nil || !bytes.Equal(got, data) {
 				t.Fatalf("%d bytes, error %v", len(got), err)
 			}
 		}
@@ -148,7 +148,7 @@ func TestSharedSubjectFindsWhoHasIt(t *testing.T) {
 func TestOwnSubjectSaysNoAtOnce(t *testing.T) {
 	members := cluster(t, 2)
 	soon(t, "asking for a blob that is not there", func() {
-		if _, err := pull(t, members[0].Conn, subjects.BlobsOf("b"), blobs.Sum(nil)); !errors.Is(err, bus.ErrNoBlob) {
+		if _, err := pull(t, members[0].Conn, subjects.CoordinatorBlobs("b"), blobs.Sum(nil)); !errors.Is(err, bus.ErrNoBlob) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -278,13 +278,13 @@ func TestTakeFromAWorker(t *testing.T) {
 	part, lie, large := bytesOf(protocol.BlobChunk+1, 1), bytesOf(70, 2), bytesOf(firstCopied+1, 3)
 	good, bad := blobs.Sum(part), blobs.Sum([]byte("something else"))
 	worker := natstest.Connect(t, members[2].server)
-	s, err := bus.ServeBlobs(worker, subjects.BlobsOf("w1"), "", served{good: part, bad: lie, blobs.Sum(large): large}.open)
+	s, err := bus.ServeBlobs(worker, subjects.WorkerBlobs("w1"), "", served{good: part, bad: lie, blobs.Sum(large): large}.open)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
 	testkit.Until(t, "the worker", func() bool {
-		_, err := pull(t, a.Conn, subjects.BlobsOf("w1"), good)
+		_, err := pull(t, a.Conn, subjects.WorkerBlobs("w1"), good)
 		return err == nil
 	})
 	for _, way := range []string{"fetched", "here already"} {
@@ -345,7 +345,7 @@ func TestCopied(t *testing.T) {
 func TestStopDoesNotWait(t *testing.T) {
 	members := cluster(t, 2)
 	a, b := members[0], members[1]
-	asked := deaf(t, a.Conn, subjects.BlobsOf("ghost"))
+	asked := deaf(t, a.Conn, subjects.CoordinatorBlobs("ghost"))
 	done := make(chan error, 1)
 	go func() {
 		_, err := a.Conn.Request(testkit.Context(t), subjects.Replicate("b"), (&protocol.Replicate{Digest: blobs.Sum(nil), From: "ghost"}).Append(nil))

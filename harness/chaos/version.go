@@ -70,7 +70,7 @@ func (s *strike) foreignBeats(ctx context.Context, info *protocol.Cluster) error
 	}
 	defer conn.Close()
 	beat := protocol.Heartbeat{Worker: foreign, Version: foreign, Protocol: protocol.Version + 1, Numerics: info.Numerics, Slots: 1, Full: true}
-	subject := protocol.Subjects{Cluster: info.ID}.Heartbeats()
+	subject := protocol.Subjects{Cluster: info.ID}.Heartbeats(foreign)
 	for {
 		if err := conn.Send(subject, "", beat.Append(nil)); err != nil && !errors.Is(err, bus.ErrOffline) {
 			return err

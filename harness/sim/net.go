@@ -364,7 +364,7 @@ func (n *network) connect(h *host, o bus.Options) (*bus.Conn, error) {
 	if !h.pass() {
 		return nil, bus.ErrOffline
 	}
-	l := &link{net: n, host: h, traffic: o.Traffic, connected: true}
+	l := &link{net: n, host: h, traffic: o.Traffic, answers: o.Answers, connected: true}
 	if l.traffic == nil {
 		panic("sim: " + h.name + " does not count its traffic")
 	}
@@ -390,6 +390,7 @@ type link struct {
 	net     *network
 	host    *host
 	traffic bus.Traffic
+	answers string // as bus.Options.Answers
 
 	subs      []*subscription
 	connected bool
@@ -422,7 +423,7 @@ func (l *link) Request(ctx context.Context, subject string, data []byte) ([]byte
 	n, box := l.net, &inbox{owner: l, ch: make(chan bus.Message, 1)}
 	n.mu.Lock()
 	n.nextBox++
-	reply := "_INBOX." + strconv.Itoa(n.nextBox)
+	reply := l.answers + "." + strconv.Itoa(n.nextBox)
 	n.inboxes[reply] = box
 	n.mu.Unlock()
 	defer func() {

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // authSeconds is how long a client may take to introduce itself.
@@ -13,7 +15,7 @@ const authSeconds = 3
 // rights.
 type admission struct {
 	closed atomic.Bool
-	rights func(name string) Rights // nil: all
+	rights func(name string) rights.NATS // nil: all
 }
 
 // Check implements natsserver.Authentication.
@@ -25,13 +27,24 @@ func (a *admission) Check(c natsserver.ClientAuthentication) bool {
 		return false
 	}
 	if a.rights != nil {
-		r := a.rights(c.GetOpts().Name)
-		c.RegisterUser(&natsserver.User{Permissions: &natsserver.Permissions{
-			Publish:   &natsserver.SubjectPermission{Allow: r.Send},
-			Subscribe: &natsserver.SubjectPermission{Allow: r.Listen},
-		}})
+		c.RegisterUser(&natsserver.User{Permissions: Permissions(a.rights(c.GetOpts().Name))})
 	}
 	return true
+}
+
+// Permissions returns rights as the permissions of a user of a NATS server.
+func Permissions(r rights.NATS) *natsserver.Permissions {
+	only := func(subjects []string) *natsserver.SubjectPermission {
+		if len(subjects) == 0 { // an empty list would permit all
+			return &natsserver.SubjectPermission{Deny: []string{">"}}
+		}
+		return &natsserver.SubjectPermission{Allow: subjects}
+	}
+	p := &natsserver.Permissions{Publish: only(r.Publish), Subscribe: only(r.Subscribe)}
+	if r.Answer > 0 {
+		p.Response = &natsserver.ResponsePermission{MaxMsgs: 1, Expires: r.Answer}
+	}
+	return p
 }
 
 // TurnAway closes the connections of all clients but those of this process, and refuses

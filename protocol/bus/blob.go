@@ -22,10 +22,6 @@ type Blob interface {
 	Size() int64
 }
 
-// elsewhere is appended to a shared subject. A node that lacks a blob passes the request on,
-// there, to all. No node can have this name.
-const elsewhere = ".$all"
-
 // Served is what ServeBlobs serves until closed.
 type Served struct{ subs []*Subscription }
 
@@ -56,15 +52,15 @@ func ServeBlobs(c *Conn, subject, queue string, open func(digest string) (Blob, 
 			if errors.Is(err, ErrNobody) {
 				return notFound(m, err)
 			}
-			if err := c.publish(subject+elsewhere, m.Reply, m.Data); err != nil {
-				c.log.Warn("a request could not be forwarded", "subject", subject, "error", err)
+			if err := c.publish(m.Subject+protocol.PassedOn, m.Reply, m.Data); err != nil {
+				c.log.Warn("a request could not be forwarded", "subject", m.Subject, "error", err)
 			}
 			return nil
 		}
 		all := func(m Message) []byte {
 			return c.chunk(m, open, func(Message, error) []byte { return nil })
 		}
-		if err := s.add(c.serve(subject+elsewhere, "", all)); err != nil {
+		if err := s.add(c.serve(subject+protocol.PassedOn, "", all)); err != nil {
 			return nil, err
 		}
 	}
@@ -346,7 +342,7 @@ const (
 	// did, before the fastest is forgotten: the way may be longer by now.
 	afresh = 16
 	// mostPatience bounds the wait for one chunk.
-	mostPatience = 20 * time.Second
+	mostPatience = protocol.BlobAnswer
 	// spareDelay is by how much a pull may lengthen the way of what shares the link with it:
 	// heartbeats, a third of the shortest election timeout by default.
 	spareDelay = 50 * time.Millisecond

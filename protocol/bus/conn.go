@@ -41,9 +41,9 @@ type Options struct {
 	Server  *Server  // connect to this server in-process instead
 	Name    string   // shown in the server's log
 	Answers string   // the subject below which answers to requests come; default: NATS's own
-	// MayAnswer reports whether a request may be answered on the subject that it names for
-	// its answer; nil: on any. If not, the request is dropped.
-	MayAnswer func(reply string) bool
+	// MayAnswer reports whether a request on a subject may be answered on the subject that it
+	// names for its answer; nil: on any. If not, the request is dropped.
+	MayAnswer func(subject, reply string) bool
 	Ping      time.Duration // default DefaultPing
 	Traffic   Traffic       // default: not counted
 	Log       *slog.Logger  // default: nothing is logged
@@ -62,9 +62,9 @@ type Conn struct {
 	sender  uint64 // names this connection in fragments
 	room    *protocol.Room
 	backlog int
-	server  *Server                 // the embedded server that it goes to; nil: another one
-	answers func(reply string) bool // as Options.MayAnswer
-	windows windows                 // of pulls of blobs
+	server  *Server                          // the embedded server that it goes to; nil: another one
+	answers func(subject, reply string) bool // as Options.MayAnswer
+	windows windows                          // of pulls of blobs
 
 	long    chan struct{} // holds one while the fragments of a long message are sent: a receiver joins one of a sender at a time
 	message atomic.Uint64
@@ -74,7 +74,7 @@ type Conn struct {
 func newConn(o *Options) *Conn {
 	c := &Conn{traffic: o.Traffic, log: o.Log, sender: rand.Uint64(), room: protocol.NewRoom(o.Received), backlog: o.Backlog, server: o.Server, answers: o.MayAnswer, long: make(chan struct{}, 1)}
 	if c.answers == nil {
-		c.answers = func(string) bool { return true }
+		c.answers = func(string, string) bool { return true }
 	}
 	if c.traffic == nil {
 		c.traffic = uncounted{}
@@ -312,7 +312,7 @@ func (c *Conn) Serve(subject, queue string, f func(req []byte) []byte) (*Subscri
 func (c *Conn) serve(subject, queue string, f func(Message) []byte) (*Subscription, error) {
 	slots := make(chan struct{}, serveAtOnce())
 	sub, err := c.subscribe(subject, queue, func(m Message) {
-		if m.Reply != "" && !c.answers(m.Reply) {
+		if m.Reply != "" && !c.answers(m.Subject, m.Reply) {
 			c.log.Debug("a request was dropped", "subject", m.Subject, "answer", m.Reply)
 			return
 		}

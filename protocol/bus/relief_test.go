@@ -241,49 +241,6 @@ func TestTooManyListeners(t *testing.T) {
 	}
 }
 
-// Clients of other processes send and listen as they have rights: they reach each other
-// only where both have.
-func TestRights(t *testing.T) {
-	s := startServer(t, ServerOptions{Name: "a", Rights: func(name string) Rights {
-		return Rights{Send: []string{"up", "_INBOX.>"}, Listen: []string{"all", "to." + name + ".>"}}
-	}})
-	own := connect(t, Options{Server: s})
-	a := connect(t, Options{URLs: []string{s.ClientURL()}, Name: "a", Answers: "to.a.answers"})
-	b := connect(t, Options{URLs: []string{s.ClientURL()}, Name: "b", Answers: "to.b.answers"})
-	up, out, toA := listen(t, own, "up"), listen(t, a, "all"), listen(t, a, "to.a.x")
-	for _, subject := range []string{">", "to.*.>", "to.a.x", "up"} {
-		if _, err := b.Subscribe(subject, func(m Message) { t.Errorf("b heard %s", m.Subject) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, c := range []*Conn{b, own} {
-		for _, subject := range []string{"up", "all", "to.a.x"} {
-			if err := c.Send(subject, "", message(8, 1)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := c.Flush(within(t)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, got := range []<-chan Message{up, up, out, toA} {
-		receive(t, got)
-	}
-	if _, err := a.Serve("to.a.ask", "", func(m []byte) []byte { return m }); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := own.Request(within(t), "to.a.ask", []byte("x")); err != nil || string(got) != "x" {
-		t.Errorf("%q, %v", got, err)
-	}
-	select {
-	case m := <-out:
-		t.Errorf("a heard another on %s", m.Subject)
-	case m := <-toA:
-		t.Errorf("a heard another on %s", m.Subject)
-	default:
-	}
-}
-
 // Connections that say nothing do not keep others out for longer than they may take
 // to introduce themselves, and those that listen to nothing make room.
 func TestCrowd(t *testing.T) {

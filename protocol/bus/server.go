@@ -13,6 +13,7 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 const (
@@ -61,13 +62,10 @@ type ServerOptions struct {
 	Pending     int64
 	Connections int
 
-	// Rights says what a client of another process may do that calls itself name; nil:
-	// everything.
-	Rights func(name string) Rights
+	// Rights returns what a client of another process may do that states name when it
+	// connects; nil: everything.
+	Rights func(name string) rights.NATS
 }
-
-// Rights are the subjects that a client may send to and listen to: one at least of each.
-type Rights struct{ Send, Listen []string }
 
 // Server is an embedded NATS server, core only: nothing is stored.
 type Server struct {
