@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// Scheme returns the scheme of the URLs of servers with a source.
-func (s *Source) Scheme() string {
+// URLScheme returns the scheme of the URLs of servers with a source.
+func (s *Source) URLScheme() string {
 	if s == nil {
 		return "http"
 	}

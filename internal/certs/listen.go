@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -163,7 +164,7 @@ func (l *listener) refuse(c net.Conn, err error) {
 	var clear tls.RecordHeaderError
 	if errors.As(err, &clear) && clear.Conn != nil {
 		if slices.Contains(methods, string(clear.RecordHeader[:])) {
-			_, _ = c.Write([]byte(plainAnswer)) // an error: the client sees that the connection ends
+			_, _ = io.WriteString(c, plainAnswer) // an error: the client sees that the connection ends
 		}
 		l.terms.Log.Warn("a process without TLS was refused; start it with --tls-dir", "from", c.RemoteAddr().String(), "port", l.terms.Port)
 		return
