@@ -73,8 +73,8 @@ func (s *Source) Identity() Identity { return s.current.Load().id }
 // Expires returns when the certificate of this process ends.
 func (s *Source) Expires() time.Time { return s.current.Load().pair.Leaf.NotAfter }
 
-// Certificate returns the certificate of this process.
-func (s *Source) Certificate() *x509.Certificate { return s.current.Load().pair.Leaf }
+// Own returns the certificate of this process.
+func (s *Source) Own() *x509.Certificate { return s.current.Load().pair.Leaf }
 
 // Failures returns how many looks found files that cannot be used.
 func (s *Source) Failures() uint64 { return s.failures.Load() }
