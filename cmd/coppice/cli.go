@@ -31,6 +31,7 @@ type cli struct {
 	Coordinator coordinatorCmd `cmd:"" group:"services" help:"Run a coordinator; a cluster has one, three or five of them."`
 	Worker      workerCmd      `cmd:"" group:"services" help:"Run a worker."`
 	Cluster     clusterCmd     `cmd:"" group:"services" help:"Show coordinators and workers; add and remove coordinators."`
+	Certs       certsCmd       `cmd:"" group:"services" help:"Make the certificates of a cluster, and check them."`
 	Backup      backupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
 	Restore     restoreCmd     `cmd:"" group:"services" help:"Make a coordinator's folder for a new cluster from a backup."`
 

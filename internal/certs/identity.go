@@ -34,6 +34,23 @@ var NodeRoles = []Role{Coordinator, Worker, Pool, Serve}
 // Every is the list of all roles.
 var Every = append(slices.Clone(NodeRoles), User)
 
+// Port is a kind of port, with the roles of the processes that may connect.
+type Port struct {
+	Name  string
+	Roles []Role
+}
+
+// The ports of a coordinator. PortHTTP is also the port of a worker.
+var (
+	PortHTTP    = Port{"HTTP", Every}
+	PortRaft    = Port{"Raft", []Role{Coordinator}}
+	PortClients = Port{"NATS clients", NodeRoles}
+	PortRoutes  = Port{"NATS routes", []Role{Coordinator}}
+)
+
+// Ports lists the ports of a coordinator.
+var Ports = []Port{PortHTTP, PortRaft, PortClients, PortRoutes}
+
 // Rights are the rights of a user, the greatest first.
 var Rights = []string{"admin", "submit", "read"}
 

@@ -18,8 +18,7 @@ import (
 
 // Terms say which connections a listener accepts.
 type Terms struct {
-	Port  string // what the port is for, for the log
-	Roles []Role // roles of the processes that may connect
+	Port Port
 	// Late is true if the handshake accepts every certificate, and none. Conn.Peer then says
 	// who connected, and the caller decides.
 	Late   bool
@@ -65,7 +64,7 @@ func Listen(l net.Listener, source *Source, terms Terms) net.Listener {
 		terms.Log = slog.New(slog.DiscardHandler)
 	}
 	return &listener{
-		Listener: l, source: source, terms: terms, config: source.config(x509.ExtKeyUsageClientAuth, terms.Roles, !terms.Late),
+		Listener: l, source: source, terms: terms, config: source.config(x509.ExtKeyUsageClientAuth, terms.Port.Roles, !terms.Late),
 		accepted: make(chan accepted), closed: make(chan struct{}), waiting: list.New(),
 	}
 }
@@ -143,7 +142,7 @@ func (l *listener) greet(c net.Conn, at *list.Element) {
 		return
 	}
 	conn := &Conn{Conn: secure}
-	conn.peer, conn.err = l.source.verify(secure.ConnectionState().PeerCertificates, x509.ExtKeyUsageClientAuth, l.terms.Roles)
+	conn.peer, conn.err = l.source.verify(secure.ConnectionState().PeerCertificates, x509.ExtKeyUsageClientAuth, l.terms.Port.Roles)
 	l.hand(accepted{conn: conn})
 }
 
@@ -166,15 +165,15 @@ func (l *listener) refuse(c net.Conn, err error) {
 		if slices.Contains(methods, string(clear.RecordHeader[:])) {
 			_, _ = io.WriteString(c, plainAnswer) // an error: the client sees that the connection ends
 		}
-		l.terms.Log.Warn("a process without TLS was refused; start it with --tls-dir", "from", c.RemoteAddr().String(), "port", l.terms.Port)
+		l.terms.Log.Warn("a process without TLS was refused; start it with --tls-dir", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name)
 		return
 	}
 	var peer *PeerError
 	if errors.As(err, &peer) {
-		l.terms.Log.Warn("a connection was refused", "from", c.RemoteAddr().String(), "port", l.terms.Port, "reason", err)
+		l.terms.Log.Warn("a connection was refused", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name, "reason", err)
 		return
 	}
-	l.terms.Log.Debug("a handshake of TLS failed", "from", c.RemoteAddr().String(), "port", l.terms.Port, "reason", err)
+	l.terms.Log.Debug("a handshake of TLS failed", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name, "reason", err)
 }
 
 // Close implements net.Listener. It ends the handshakes, and waits for them.

@@ -84,7 +84,7 @@ func TestVerify(t *testing.T) {
 	same := *a.Authority
 	same.Cluster = "other"
 	sameCA.Authority = &same
-	address := serve(t, a.Source(certs.Coordinator, "a"), certs.Terms{Roles: []certs.Role{certs.Coordinator}})
+	address := serve(t, a.Source(certs.Coordinator, "a"), certs.Terms{Port: certs.PortRaft})
 	if err := echo(t, a.Source(certs.Coordinator, "b"), certs.Coordinator, address); err != nil {
 		t.Error(err)
 	}
@@ -125,7 +125,7 @@ func TestClear(t *testing.T) {
 	if err := echo(t, a.Source(certs.User, "u"), certs.Coordinator, l.Addr().String()); !errors.Is(err, certs.ErrClear) {
 		t.Errorf("a server in the clear: %v", err)
 	}
-	address := serve(t, a.Source(certs.Coordinator, "a"), certs.Terms{Roles: certs.Every, Late: true})
+	address := serve(t, a.Source(certs.Coordinator, "a"), certs.Terms{Port: certs.PortHTTP, Late: true})
 	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + address)
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestClear(t *testing.T) {
 // TestOldVersion: TLS 1.2 is refused.
 func TestOldVersion(t *testing.T) {
 	a := certtest.New(t)
-	address := serve(t, a.Source(certs.Coordinator, "a"), certs.Terms{Roles: certs.Every})
+	address := serve(t, a.Source(certs.Coordinator, "a"), certs.Terms{Port: certs.PortHTTP})
 	dir := a.Folder(certs.Coordinator, "b")
 	pair, err := tls.LoadX509KeyPair(dir+"/"+certs.CertFile, dir+"/"+certs.KeyFile)
 	if err != nil {
@@ -160,7 +160,7 @@ func TestOldVersion(t *testing.T) {
 func TestSilentConnections(t *testing.T) {
 	noLeak(t)
 	a := certtest.New(t)
-	address := serve(t, a.Source(certs.Coordinator, "a"), certs.Terms{Roles: certs.Every, Within: time.Minute})
+	address := serve(t, a.Source(certs.Coordinator, "a"), certs.Terms{Port: certs.PortHTTP, Within: time.Minute})
 	client := a.Source(certs.Worker, "w")
 	for range 300 { // more than may be in the handshake at a time
 		c, err := net.Dial("tcp", address)
@@ -172,7 +172,7 @@ func TestSilentConnections(t *testing.T) {
 	if err := echo(t, client, certs.Coordinator, address); err != nil {
 		t.Error(err)
 	}
-	brief := serve(t, a.Source(certs.Coordinator, "b"), certs.Terms{Roles: certs.Every, Within: 50 * time.Millisecond})
+	brief := serve(t, a.Source(certs.Coordinator, "b"), certs.Terms{Port: certs.PortHTTP, Within: 50 * time.Millisecond})
 	c, err := net.Dial("tcp", brief)
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestRequire(t *testing.T) {
 	secret := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret") })
 	web := &http.Server{ReadHeaderTimeout: time.Second, ConnContext: certs.ConnContext, Handler: certs.Require(secret, source, "/readyz")}
 	go func() {
-		_ = web.Serve(certs.Listen(inner, source, certs.Terms{Roles: certs.Every, Late: true, Within: time.Second}))
+		_ = web.Serve(certs.Listen(inner, source, certs.Terms{Port: certs.PortHTTP, Late: true, Within: time.Second}))
 	}()
 	defer web.Close()
 	anonymous := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}

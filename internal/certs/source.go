@@ -299,6 +299,34 @@ func (s *Source) config(use x509.ExtKeyUsage, roles []Role, verify bool) *tls.Co
 	return c
 }
 
+// Summary describes a certificate of a file.
+type Summary struct {
+	File     string    `json:"file"`
+	Identity string    `json:"identity"` // or the subject, if there is no identity
+	From     time.Time `json:"from"`
+	Until    time.Time `json:"until"`
+	Issuer   string    `json:"signed_by"`
+	Serial   string    `json:"serial"`
+}
+
+// Read describes the certificates of a file.
+func Read(path string) ([]Summary, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	list, err := parseCerts(path, b)
+	var all []Summary
+	for _, c := range list {
+		s := Summary{File: path, Identity: c.Subject.CommonName, From: c.NotBefore, Until: c.NotAfter, Issuer: c.Issuer.CommonName, Serial: c.SerialNumber.Text(16)}
+		if id, err := IdentityOf(c); err == nil {
+			s.Identity = id.String()
+		}
+		all = append(all, s)
+	}
+	return all, err
+}
+
 // Mutual returns the configuration of both sides of a connection, for a library that dials
 // and listens by itself. The other side must have the role.
 func (s *Source) Mutual(role Role) *tls.Config {

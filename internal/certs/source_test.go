@@ -107,7 +107,7 @@ func TestOpen(t *testing.T) {
 func TestRotation(t *testing.T) {
 	old, next := certtest.New(t), certtest.New(t)
 	server, client := old.Source(certs.Coordinator, "a"), old.Source(certs.Worker, "w")
-	address := serve(t, server, certs.Terms{Roles: certs.Every})
+	address := serve(t, server, certs.Terms{Port: certs.PortHTTP})
 	changes := 0
 	server.OnChange(func() { changes++ })
 	works := func(what string) {
