@@ -328,7 +328,7 @@ func Read(path string) ([]Summary, error) {
 }
 
 // Mutual returns the configuration of both sides of a connection, for a library that dials
-// and listens by itself. The other side must have the role.
-func (s *Source) Mutual(role Role) *tls.Config {
-	return s.config(x509.ExtKeyUsageAny, []Role{role}, true)
+// and listens by itself.
+func (s *Source) Mutual(p Port) *tls.Config {
+	return s.config(x509.ExtKeyUsageAny, p.Roles, true)
 }

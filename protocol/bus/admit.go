@@ -1,9 +1,13 @@
 package bus
 
 import (
+	"net"
+	"strings"
 	"sync/atomic"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"github.com/coppice-ldl/coppice/internal/certs"
 )
 
 // authSeconds is how long a client may take to introduce itself.
@@ -13,7 +17,8 @@ const authSeconds = 3
 // rights.
 type admission struct {
 	closed atomic.Bool
-	rights func(name string) Rights // nil: all
+	rights func(name string) Rights                 // nil: all
+	who    func(at net.Addr) (certs.Identity, bool) // nil: connections are in the clear
 }
 
 // Check implements natsserver.Authentication.
@@ -21,7 +26,7 @@ func (a *admission) Check(c natsserver.ClientAuthentication) bool {
 	if from := c.RemoteAddress(); from != nil && from.Network() == "pipe" { // in-process
 		return true
 	}
-	if a.closed.Load() {
+	if a.closed.Load() || a.who != nil && !a.named(c) {
 		return false
 	}
 	if a.rights != nil {
@@ -30,6 +35,21 @@ func (a *admission) Check(c natsserver.ClientAuthentication) bool {
 			Publish:   &natsserver.SubjectPermission{Allow: r.Send},
 			Subscribe: &natsserver.SubjectPermission{Allow: r.Listen},
 		}})
+	}
+	return true
+}
+
+// named reports whether a client has the name in its certificate. A worker of a pool has a
+// name that begins with the name of the pool.
+func (a *admission) named(c natsserver.ClientAuthentication) bool {
+	id, ok := a.who(c.RemoteAddress())
+	switch name := c.GetOpts().Name; {
+	case !ok:
+		return false
+	case id.Role == certs.Worker:
+		return name == id.Name
+	case id.Role == certs.Pool:
+		return strings.HasPrefix(name, id.Name+"-")
 	}
 	return true
 }

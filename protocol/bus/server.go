@@ -12,6 +12,7 @@ import (
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -61,6 +62,11 @@ type ServerOptions struct {
 	Pending     int64
 	Connections int
 
+	// TLS has the certificates of this server; nil: all connections are in the clear. Clients
+	// and routes then have Handshake to identify themselves.
+	TLS       *certs.Source
+	Handshake time.Duration
+
 	// Rights says what a client of another process may do that calls itself name; nil:
 	// everything.
 	Rights func(name string) Rights
@@ -95,8 +101,11 @@ func StartServer(o ServerOptions) (*Server, error) {
 	}
 	s := &Server{fatal: make(chan string, 8), admission: &admission{rights: o.Rights}, relief: newRelief(opts.MaxPending, o.Connections)}
 	s.intake = newIntake(opts.MaxPending, s.ownWaits)
-	if s.door, err = openDoor(opts.Host, opts.Port, o.Connections, s.intake); err != nil {
+	if s.door, err = openDoor(&o, opts.Port, s.intake); err != nil {
 		return nil, err
+	}
+	if o.TLS != nil {
+		s.admission.who = s.door.who
 	}
 	opts.CustomClientAuthentication, opts.AuthTimeout = s.admission, authSeconds
 	s.opts = opts.Clone() // the library changes its own
@@ -142,6 +151,9 @@ func (o *ServerOptions) nats() (*natsserver.Options, error) {
 		Name: o.Cluster, Host: cmp.Or(o.RouteHost, o.Host), Port: port(o.RoutePort), Advertise: o.AdvertiseRoutes,
 		PingInterval: ping, MaxPingsOut: pingsOut,
 		PoolSize: -1, // one connection to each other server: one account has all traffic, and each connection has its pings
+	}
+	if o.TLS != nil {
+		opts.Cluster.TLSConfig, opts.Cluster.TLSTimeout = o.TLS.Mutual(certs.PortRoutes), o.Handshake.Seconds()
 	}
 	var err error
 	opts.Routes, err = routeURLs(o.Routes)

@@ -92,7 +92,7 @@ func ends(t *testing.T, ping time.Duration) (*socket, net.Conn) {
 	t.Helper()
 	a, b := net.Pipe()
 	t.Cleanup(func() { a.Close(); b.Close() })
-	return &socket{Conn: a, dialer: &dialer{ping: ping}}, b
+	return &socket{patient: patient{Conn: a}, dialer: &dialer{ping: ping}}, b
 }
 
 // What is written slowly is written while some of it is taken in time; what is not taken
