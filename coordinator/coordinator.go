@@ -58,6 +58,11 @@ func Run(ctx context.Context, c Config) error {
 	if open := machine.OpenToOthers(cfg.Dir); open != "" {
 		cfg.Log.Warn(open)
 	}
+	watching, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { cfg.TLS.Watch(watching) })
+	defer watch.Wait()
+	defer cancel()
 	n := &node{cfg: cfg}
 	defer func() {
 		for _, end := range slices.Backward(n.closers) {
@@ -109,7 +114,7 @@ func (n *node) open(ctx context.Context) error {
 	n.connect()
 	q := n.cfg.Quotas // 0 means no bound to the API
 	n.http.handle(api.Handler(api.Config{
-		ID: n.cfg.ID, Store: n.store, Blobs: n.blobs, Members: n.member.service, Metrics: n.scrape, Log: n.cfg.Log,
+		ID: n.cfg.ID, TLS: n.cfg.TLS, Store: n.store, Blobs: n.blobs, Members: n.member.service, Metrics: n.scrape, Log: n.cfg.Log,
 		Quotas: api.Quotas{
 			Queue: max(0, q.Queue), JobMemory: max(0, q.JobMemory), BlobBytes: max(0, q.BlobBytes), Message: n.cfg.Budget.parts().largest(),
 		},
@@ -130,7 +135,7 @@ func (n *node) reservePorts() error {
 	if err != nil {
 		return err
 	}
-	n.http = newHTTPServer(listener, n.cfg.Budget, n.cfg.Log)
+	n.http = newHTTPServer(listener, n.cfg)
 	n.onClose(func() { listener.Close() })
 	if n.raft, err = n.cfg.listen(1); err != nil {
 		return err
@@ -169,6 +174,7 @@ func (n *node) openData(ctx context.Context) error {
 			n.cfg.Log.Warn("Raft was not closed cleanly", "error", err)
 		}
 	})
+	n.cfg.TLS.OnChange(n.store.CloseStreams)
 	if n.folder, err = holdFolder(n.cfg.Dir, folder); err != nil {
 		return err
 	}
@@ -186,7 +192,7 @@ func (n *node) connect() {
 		reports: &reports{peers: peers, store: n.store, lag: n.metrics.RaftLag, leading: n.isLeading},
 	}
 	service := &members.Service{
-		Log: n.store, Self: n.status.describeSelf, Find: book.find, Ask: askSelf, Patience: cfg.patience(), Logger: cfg.Log,
+		Log: n.store, Self: n.status.describeSelf, Find: book.find, Ask: cfg.asker.self, Patience: cfg.patience(), Logger: cfg.Log,
 	}
 	n.member = &membership{status: n.status, service: service, joins: n.start.joinedCluster != "", written: *book.kept.Load()}
 }

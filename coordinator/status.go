@@ -316,7 +316,7 @@ func (s *reports) ask(ctx context.Context, m store.Member) report {
 	if !ok || at.HTTP == "" {
 		return next
 	}
-	self, err := askSelf(ctx, at.HTTP)
+	self, err := s.peers.cfg.asker.self(ctx, at.HTTP)
 	next.other = ""
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,3 +81,11 @@ type statusOnly struct{ http.ResponseWriter }
 
 // Write implements io.Writer.
 func (w statusOnly) Write(b []byte) (int, error) { return len(b), nil }
+
+// ErrSecure is wrapped by the error of a process in the clear that meets a server with TLS.
+var ErrSecure = errors.New("the server uses TLS, but this process is in the clear; give --tls-dir")
+
+// Clear reports whether a response of HTTP says that its server uses TLS.
+func Clear(status int, body []byte) bool {
+	return status == http.StatusBadRequest && bytes.Contains(body, []byte("HTTPS"))
+}

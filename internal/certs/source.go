@@ -79,15 +79,22 @@ func (s *Source) Own() *x509.Certificate { return s.current.Load().pair.Leaf }
 // Failures returns how many looks found files that cannot be used.
 func (s *Source) Failures() uint64 { return s.failures.Load() }
 
-// OnChange adds a function that is called after new certificates are in use.
+// OnChange adds a function that is called after new certificates are in use. With a nil
+// source it does nothing.
 func (s *Source) OnChange(f func()) {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changed = append(s.changed, f)
 }
 
-// Watch looks at the files again and again until ctx is done.
+// Watch looks at the files again and again until ctx is done. With a nil source it returns.
 func (s *Source) Watch(ctx context.Context) {
+	if s == nil {
+		return
+	}
 	for s.Look(); wait.For(ctx, lookEvery) == nil; s.Look() {
 	}
 }
@@ -325,6 +332,20 @@ func Read(path string) ([]Summary, error) {
 		all = append(all, s)
 	}
 	return all, err
+}
+
+// Belongs returns an error if the certificate of this process is not of the role and the name
+// id. Workers of a pool have names that begin with the name of the pool and a dash.
+func (s *Source) Belongs(id string, roles ...Role) error {
+	if s == nil {
+		return nil
+	}
+	own := s.Identity()
+	pooled := own.Role == Pool && strings.HasPrefix(id, own.Name+"-")
+	if slices.Contains(roles, own.Role) && (own.Name == id || pooled) {
+		return nil
+	}
+	return fmt.Errorf("the certificate in %s is of %s, but this process is %s://%s/%s/%s", s.dir, own, scheme, own.Cluster, roles[0], id)
 }
 
 // Mutual returns the configuration of both sides of a connection, for a library that dials
