@@ -204,6 +204,7 @@ type settings struct {
 	kept     memberFile // in the folder when the process started
 	process  string     // drawn at random for this process
 	asker    *asker
+	exposed  bool // true if connections with other machines are in the clear
 }
 
 // patience is how long another coordinator may take to describe itself.

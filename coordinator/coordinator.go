@@ -3,10 +3,12 @@ package coordinator
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/retention"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -93,6 +96,9 @@ func (n *node) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := n.checkExposed(ctx); err != nil {
+		return err
+	}
 	n.http.handle(api.Starting(n.start.answer, n.start.waits))
 	n.http.start()
 	n.onClose(n.http.stop)
@@ -148,6 +154,29 @@ func (n *node) reservePorts() error {
 	return nil
 }
 
+// checkExposed refuses connections in the clear with other machines, unless Config.Insecure is true.
+func (n *node) checkExposed(ctx context.Context) error {
+	if n.cfg.TLS != nil {
+		return nil
+	}
+	bound := []net.Addr{n.http.Addr(), n.raft.Addr()}
+	for _, l := range n.nats.reserved {
+		bound = append(bound, l.Addr())
+	}
+	err := certs.Exposed(bound...)
+	if err == nil && n.cfg.NATS != "" {
+		err = certs.ExposedURLs(ctx, strings.Split(n.cfg.NATS, ",")...)
+	}
+	if n.cfg.exposed = err != nil; err == nil {
+		return nil
+	}
+	if !n.cfg.Insecure {
+		return fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	n.cfg.Log.Warn("--insecure: this coordinator exchanges everything with other machines in the clear")
+	return nil
+}
+
 // openData opens the blobs and the log.
 func (n *node) openData(ctx context.Context) error {
 	var folder *blobs.Folder
@@ -192,7 +221,7 @@ func (n *node) connect() {
 		reports: &reports{peers: peers, store: n.store, lag: n.metrics.RaftLag, leading: n.isLeading},
 	}
 	service := &members.Service{
-		Log: n.store, Self: n.status.describeSelf, Find: book.find, Ask: cfg.asker.self, Patience: cfg.patience(), Logger: cfg.Log,
+		Log: n.store, Self: n.status.describeSelf, Find: book.find, Ask: cfg.asker.askSelf, Patience: cfg.patience(), Logger: cfg.Log,
 	}
 	n.member = &membership{status: n.status, service: service, joins: n.start.joinedCluster != "", written: *book.kept.Load()}
 }

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -28,63 +26,10 @@ var ErrDuplicate = errors.New("this coordinator already runs elsewhere")
 const (
 	joinWithin = 30 * time.Second // in which a coordinator must answer to --join-cluster
 	joinPause  = 250 * time.Millisecond
-	askTimeout = 2 * time.Second // of one question
 	// votersTimeout bounds the questions to the other voters while somebody waits for
 	// /readyz.
 	votersTimeout = 500 * time.Millisecond
 )
-
-// asker asks other coordinators. Each connection serves one question, so no connection
-// stays open.
-type asker struct {
-	http   *http.Client
-	scheme string // of URLs
-}
-
-// newAsker returns an asker with the certificates of this process; nil: in the clear.
-func newAsker(source *certs.Source) *asker {
-	return &asker{&http.Client{Transport: source.Transport(&http.Transport{DisableKeepAlives: true})}, source.URLScheme()}
-}
-
-// get requests a path of a coordinator. The caller closes the body.
-func (k *asker) get(ctx context.Context, address, path string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, k.scheme+"://"+address+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	return k.http.Do(request)
-}
-
-// ask gets a JSON value from a coordinator.
-func (k *asker) ask(ctx context.Context, address, path string, v any) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	response, err := k.get(ctx, address, path)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(response.Body, protocol.MaxJSON))
-	if err != nil {
-		return fmt.Errorf("%s: %w", address, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		if certs.Clear(response.StatusCode, b) {
-			return fmt.Errorf("%s: %w", address, certs.ErrSecure)
-		}
-		return fmt.Errorf("%s: %s", address, response.Status)
-	}
-	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%s: %w", address, err)
-	}
-	return nil
-}
-
-// self asks a coordinator to describe itself.
-func (k *asker) self(ctx context.Context, address string) (s protocol.Self, err error) {
-	err = k.ask(ctx, address, "/v1/self", &s)
-	return s, err
-}
 
 // joined is what a member of a cluster says to a coordinator that joins.
 type joined struct {
@@ -112,7 +57,7 @@ func joinCluster(ctx context.Context, c *settings) (*joined, error) {
 
 // join asks a coordinator for its cluster.
 func (k *asker) join(ctx context.Context, address string) (*joined, error) {
-	self, err := k.self(ctx, address)
+	self, err := k.askSelf(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +134,7 @@ func (p *peers) ask(ctx context.Context, id string) (a store.Answer, err error) 
 }
 
 func (p *peers) askAt(ctx context.Context, id, address string) (a store.Answer, err error) {
-	s, err := p.cfg.asker.self(ctx, address)
+	s, err := p.cfg.asker.askSelf(ctx, address)
 	if err != nil {
 		return a, err
 	}
@@ -279,7 +224,7 @@ func (p *peers) checkDuplicate(ctx context.Context, directory string) error {
 		if address == self.HTTP || address == "" {
 			continue
 		}
-		other, err := p.cfg.asker.self(ctx, address)
+		other, err := p.cfg.asker.askSelf(ctx, address)
 		same := other.ID == self.ID && other.Cluster == p.clusterID && other.Directory == directory
 		if err == nil && same && other.Process != p.cfg.process {
 			return fmt.Errorf("%w: coordinator %s of cluster %s already runs at %s with a copy of the folder %s: stop one of the two processes, or start this one with an empty folder and another --id",

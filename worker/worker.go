@@ -61,6 +61,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if open := machine.OpenToOthers(cfg.Dir); open != "" {
 		cfg.Log.Warn(open)
 	}
+	if cfg.TLS == nil && !cfg.Insecure {
+		if err := certs.ExposedURLs(ctx, cfg.NATS...); err != nil {
+			return fmt.Errorf("%w: --nats: %w", ErrConfig, err)
+		}
+	}
 	watching, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() { cfg.TLS.Watch(watching) })
@@ -236,6 +241,7 @@ func (w *worker) observe() {
 	m.Epoch.Set(float64(epoch))
 	m.Shards.Set(float64(len(holds)))
 	m.CacheBytes.Set(float64(bytes))
+	m.ObserveSecurity(w.cfg.Insecure, w.cfg.TLS)
 	m.Connected.Set(0)
 	if s := w.link.session.Load(); s != nil && s.conn.Connected() {
 		m.Connected.Set(1)
@@ -295,6 +301,10 @@ func listen(cfg *Config, registry *prometheus.Registry, unready func() string) (
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("worker: cannot listen for HTTP at --listen %s: %w", address, err)
+	}
+	if err := certs.Exposed(l.Addr()); err != nil && cfg.TLS == nil && !cfg.Insecure {
+		l.Close()
+		return nil, fmt.Errorf("%w: --listen: %w", ErrConfig, err)
 	}
 	at := l.Addr().(*net.TCPAddr)
 	others := at.String()

@@ -160,16 +160,16 @@ type certsCheckCmd struct {
 
 // Help implements kong's HelpProvider.
 func (certsCheckCmd) Help() string {
-	return `Checks that the key belongs to the certificate, that an authority in ca.crt has signed it, that it is valid now and that
-its identity can be read. It then lists the ports that accept the certificate. The exit code is 1 if the folder cannot be
-used.`
+	return `The key must belong to the certificate, and an authority in ca.crt must have signed it. The certificate must be valid now
+and have an identity. The command then lists the ports that accept the certificate. The exit code is 2 if the folder cannot
+be used.`
 }
 
 // Run implements `coppice certs check`.
 func (c *certsCheckCmd) Run(a *app) error {
 	source, err := certs.Open(c.Dir, nil)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	id := source.Identity()
 	shown := struct {

@@ -102,7 +102,7 @@ func NewAuthority(dir, cluster string) (*Authority, error) {
 func OpenAuthority(dir string) (*Authority, error) {
 	secret, err := os.ReadFile(filepath.Join(dir, AuthorityKey))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w; make an authority with: coppice certs init --dir %s", err, dir)
+		return nil, fmt.Errorf("%w; make an authority with: coppice certs init --ca-dir %s", err, dir)
 	}
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -271,4 +272,34 @@ func (s *Source) explain(address string, err error) error {
 			address, id, file, s.Expires().Format(time.RFC3339), err)
 	}
 	return fmt.Errorf("%s: the handshake of TLS failed: %w", address, err)
+}
+
+// ErrExposed is wrapped by the error about an address in the clear that other machines reach.
+var ErrExposed = errors.New("other machines reach this address, so it needs certificates: give --tls-dir, see coppice certs --help; or allow everybody everything with --insecure")
+
+// Exposed returns an error about the first address that other machines reach, or nil.
+func Exposed(addresses ...net.Addr) error {
+	for _, a := range addresses {
+		if tcp, ok := a.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
+			return fmt.Errorf("%s: %w", a, ErrExposed)
+		}
+	}
+	return nil
+}
+
+// ExposedURLs is Exposed for the hosts of URLs to connect to. A name counts as a loopback
+// address if all of its addresses do.
+func ExposedURLs(ctx context.Context, urls ...string) error {
+	for _, text := range urls {
+		u, err := url.Parse(text)
+		if err != nil {
+			continue // who connects says what is wrong
+		}
+		found, err := net.DefaultResolver.LookupIPAddr(ctx, u.Hostname())
+		away := func(a net.IPAddr) bool { return !a.IP.IsLoopback() }
+		if err != nil || slices.ContainsFunc(found, away) {
+			return fmt.Errorf("%s: %w", text, ErrExposed)
+		}
+	}
+	return nil
 }

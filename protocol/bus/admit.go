@@ -16,9 +16,9 @@ const authSeconds = 3
 // admission lets clients in, or none but those of this process, and gives them their
 // rights.
 type admission struct {
-	closed atomic.Bool
-	rights func(name string) Rights                 // nil: all
-	who    func(at net.Addr) (certs.Identity, bool) // nil: connections are in the clear
+	closed   atomic.Bool
+	rights   func(name string) Rights                 // nil: all
+	identify func(at net.Addr) (certs.Identity, bool) // nil: connections are in the clear
 }
 
 // Check implements natsserver.Authentication.
@@ -26,7 +26,7 @@ func (a *admission) Check(c natsserver.ClientAuthentication) bool {
 	if from := c.RemoteAddress(); from != nil && from.Network() == "pipe" { // in-process
 		return true
 	}
-	if a.closed.Load() || a.who != nil && !a.named(c) {
+	if a.closed.Load() || a.identify != nil && !a.named(c) {
 		return false
 	}
 	if a.rights != nil {
@@ -42,7 +42,7 @@ func (a *admission) Check(c natsserver.ClientAuthentication) bool {
 // named reports whether a client has the name in its certificate. A worker of a pool has a
 // name that begins with the name of the pool.
 func (a *admission) named(c natsserver.ClientAuthentication) bool {
-	id, ok := a.who(c.RemoteAddress())
+	id, ok := a.identify(c.RemoteAddress())
 	switch name := c.GetOpts().Name; {
 	case !ok:
 		return false

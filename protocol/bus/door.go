@@ -15,6 +15,7 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/slowlink"
 )
 
 // door is the listener for clients. At most so many of the connections that it has accepted
@@ -53,27 +54,15 @@ func openDoor(o *ServerOptions, port int, in *intake) (*door, error) {
 		return nil, &ListenError{Address: place(host, port), Err: err}
 	}
 	if o.TLS != nil {
-		l = certs.Listen(patientListener{l}, o.TLS, certs.Terms{Port: certs.PortClients, Within: o.Handshake, Log: o.logger()})
+		l = certs.Listen(slowlink.Listener{Listener: l}, o.TLS, certs.Terms{Port: certs.PortClients, Within: o.Handshake, Log: o.logger()})
 	}
 	return &door{Listener: l, most: cmp.Or(o.Connections, math.MaxInt), intake: in, look: leastLook, open: make(map[netip.AddrPort]*visitor)}, nil
-}
-
-// patientListener accepts connections that TLS can write to for long.
-type patientListener struct{ net.Listener }
-
-// Accept implements net.Listener.
-func (l patientListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &patient{Conn: c}, nil
 }
 
 // tcpOf returns the connection below TLS.
 func tcpOf(c net.Conn) *net.TCPConn {
 	if secure, ok := c.(*certs.Conn); ok {
-		c = secure.NetConn().(*patient).Conn
+		c = secure.NetConn().(*slowlink.Conn).Conn
 	}
 	return c.(*net.TCPConn)
 }

@@ -105,7 +105,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 		return nil, err
 	}
 	if o.TLS != nil {
-		s.admission.who = s.door.who
+		s.admission.identify = s.door.who
 	}
 	opts.CustomClientAuthentication, opts.AuthTimeout = s.admission, authSeconds
 	s.opts = opts.Clone() // the library changes its own

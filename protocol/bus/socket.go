@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/slowlink"
 )
 
 // dialer makes the connections of clients, with TLS if it has a source. Bytes that come are a sign of life of the
@@ -27,16 +28,16 @@ type dialer struct {
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithDeadline(context.Background(), d.earlier(time.Now().Add(d.within)))
 	defer cancel()
-	return (&certs.Dialer{Source: d.source, Role: certs.Coordinator, Dial: d.open}).DialContext(ctx, network, address)
+	return (&certs.Dialer{Source: d.source, Role: certs.Coordinator, Dial: d.dialClear}).DialContext(ctx, network, address)
 }
 
-// open makes a connection in the clear.
-func (d *dialer) open(ctx context.Context, network, address string) (net.Conn, error) {
+// dialClear makes a connection in the clear.
+func (d *dialer) dialClear(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return &socket{patient: patient{Conn: c}, dialer: d}, nil
+	return &socket{Conn: slowlink.Conn{Conn: c}, dialer: d}, nil
 }
 
 // SkipTLSHandshake tells the library that Dial has done the handshake, if a server asks for TLS.
@@ -50,17 +51,9 @@ func (d *dialer) earlier(t time.Time) time.Time {
 	return t
 }
 
-// patient is a connection with a deadline for each piece that is written, and not for the
-// whole: a slow link takes its time, and a peer that reads nothing is found. Below TLS this
-// matters twice, since a write that has failed ends a connection with TLS.
-type patient struct {
-	net.Conn
-	stall atomic.Int64 // for how long what is written may stand still, in ns; 0: for ever
-}
-
 // socket is a connection to a server. One goroutine reads at a time, and one writes.
 type socket struct {
-	patient
+	slowlink.Conn
 	dialer *dialer
 	bound  atomic.Bool // by a deadline of whoever uses it
 }
@@ -86,24 +79,6 @@ func (s *socket) Read(p []byte) (n int, err error) {
 	return n, fmt.Errorf("the NATS server sends nothing: %w", err)
 }
 
-// writePiece is what must be taken in the time that a write has: 64 KiB.
-const writeChunk = 64 << 10
-
-// Write implements io.Writer. The time that it has is that of each piece.
-func (s *patient) Write(p []byte) (n int, err error) {
-	for len(p) > 0 && err == nil {
-		if d := s.stall.Load(); d > 0 {
-			if err := s.Conn.SetWriteDeadline(time.Now().Add(time.Duration(d))); err != nil {
-				return n, err
-			}
-		}
-		var m int
-		m, err = s.Conn.Write(p[:min(len(p), writeChunk)])
-		n, p = n+m, p[m:]
-	}
-	return n, err
-}
-
 // SetDeadline implements net.Conn.
 func (s *socket) SetDeadline(t time.Time) error {
 	if !t.IsZero() {
@@ -116,19 +91,4 @@ func (s *socket) SetDeadline(t time.Time) error {
 func (s *socket) SetReadDeadline(t time.Time) error {
 	s.bound.Store(!t.IsZero())
 	return s.Conn.SetReadDeadline(t)
-}
-
-// SetWriteDeadline implements net.Conn.
-func (s *patient) SetWriteDeadline(t time.Time) error {
-	var d time.Duration
-	if !t.IsZero() {
-		d = max(1, time.Until(t))
-	}
-	s.stall.Store(int64(d))
-	return s.Conn.SetWriteDeadline(t)
-}
-
-// SetDeadline implements net.Conn.
-func (s *patient) SetDeadline(t time.Time) error {
-	return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t))
 }
