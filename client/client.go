@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -36,20 +37,27 @@ type Client struct {
 
 // New returns a client of the coordinators at servers, which are addresses host:port or
 // URLs, separated by commas.
-func New(servers string) (*Client, error) {
+func New(servers string) (*Client, error) { return NewWith(servers, nil) }
+
+// NewWith is New for coordinators with TLS. The source has the certificates of this process;
+// nil means New.
+func NewWith(servers string, source *certs.Source) (*Client, error) {
 	var given []string
 	for _, s := range strings.Split(servers, ",") {
 		if s = strings.TrimSpace(s); s == "" {
 			continue
 		}
 		if !strings.Contains(s, "://") {
-			s = "http://" + s
+			s = source.URLScheme() + "://" + s
 		}
 		scheme, address, _ := strings.Cut(s, "://")
 		address = strings.ReplaceAll(strings.TrimSuffix(address, "/"), "%25", "%") // a URL writes the % before a zone as %25
 		err := protocol.CheckAddress(address)
-		if scheme != "http" && scheme != "https" {
+		switch {
+		case scheme != "http" && scheme != "https":
 			err = fmt.Errorf("%q is neither http nor https", scheme)
+		case scheme == "http" && source != nil:
+			err = errors.New("http is in the clear, but --tls-dir asks for TLS; leave out http://")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("coordinator address %q: %w", strings.TrimPrefix(s, "http://"), err)
@@ -62,8 +70,9 @@ func New(servers string) (*Client, error) {
 	c := &Client{Options: Options{Patience: DefaultPatience}, watchSilence: watchSilence, maxBytes: maxBytes}
 	c.transport = transport{
 		Options: &c.Options, places: newPlaces(given), silent: protocol.ClientSilence, maxJSON: maxJSON,
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true}},
+		http: &http.Client{Transport: source.Transport(&http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true})},
 	}
+	c.places.prober = newProber(source)
 	return c, nil
 }
 

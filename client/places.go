@@ -28,7 +28,8 @@ const (
 // another cluster by now, or not be reachable from here. So it is tried only if a
 // coordinator there says that it belongs to the cluster with the same id.
 type places struct {
-	given []string // "http://host:port"
+	*prober
+	given []string // "http://host:port", or https
 
 	mu      sync.Mutex             // guards the fields below
 	first   int                    // index in given of the address to try first
@@ -45,7 +46,7 @@ type places struct {
 }
 
 func newPlaces(given []string) *places {
-	p := &places{given: given}
+	p := &places{prober: newProber(nil), given: given}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -84,7 +85,7 @@ func (p *places) heard(server string, answered bool) {
 		ctx, cancel := context.WithTimeout(p.ctx, protocol.Survey)
 		defer cancel()
 		var c protocol.Cluster
-		err := askOnce(ctx, server, protocol.ClusterLocal, &c)
+		err := p.askOnce(ctx, server, protocol.ClusterLocal, &c)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.asking, p.asked = false, time.Now()
@@ -98,8 +99,8 @@ func (p *places) heard(server string, answered bool) {
 
 // learn takes the members that a coordinator names, and reports whether it belongs to the
 // same cluster. A coordinator that hears no leader may name former members. If a given
-// address has TLS, nothing is learnt, since requests to a learnt address would not be
-// encrypted. The lock is held.
+// address has TLS without certificates of the cluster, nothing is learnt, since requests to a
+// learnt address would not be encrypted. The lock is held.
 func (p *places) learn(c *protocol.Cluster) bool {
 	if c.ID == "" || p.cluster != "" && c.ID != p.cluster {
 		return false
@@ -107,16 +108,16 @@ func (p *places) learn(c *protocol.Cluster) bool {
 	if p.cluster = c.ID; len(c.Coordinators) == 0 || c.Leader == "" && len(p.members) > 0 {
 		return true
 	}
-	encrypted := slices.ContainsFunc(p.given, func(s string) bool { return strings.HasPrefix(s, "https://") })
+	encrypted := p.source == nil && slices.ContainsFunc(p.given, func(s string) bool { return strings.HasPrefix(s, "https://") })
 	p.members, p.learnt = nil, nil
 	for _, m := range c.Coordinators {
 		if protocol.CheckReachable(m.HTTP) != nil || len(p.members) == maxLearnt {
 			continue
 		}
 		p.members = append(p.members, m)
-		given := slices.ContainsFunc(p.given, func(s string) bool { return protocol.SamePlace(bare(s), m.HTTP) })
+		given := slices.ContainsFunc(p.given, func(s string) bool { return protocol.SamePlace(p.address(s), m.HTTP) })
 		if !given && !encrypted {
-			p.learnt = append(p.learnt, (&url.URL{Scheme: "http", Host: m.HTTP}).String())
+			p.learnt = append(p.learnt, (&url.URL{Scheme: p.source.URLScheme(), Host: m.HTTP}).String())
 		}
 	}
 	return true
@@ -183,7 +184,7 @@ func (p *places) confirmed(ctx context.Context, tried []string) (list []string) 
 	for _, server := range ask {
 		go func() {
 			c := new(protocol.Cluster)
-			if askOnce(ctx, server, protocol.ClusterLocal, c) != nil {
+			if p.askOnce(ctx, server, protocol.ClusterLocal, c) != nil {
 				c = nil
 			}
 			answers <- answer{server, c}
@@ -225,14 +226,14 @@ type Report struct {
 func (c *Client) Survey(ctx context.Context) []Report {
 	var first []Report
 	for _, server := range c.places.given {
-		first = append(first, Report{Address: bare(server)})
+		first = append(first, Report{Address: c.places.address(server)})
 	}
-	askAll(ctx, first)
+	c.places.askAll(ctx, first)
 	c.places.mu.Lock()
 	cluster, known := c.places.cluster, slices.Clone(c.places.members)
 	c.places.mu.Unlock()
 	more := others(first, known)
-	askAll(ctx, more)
+	c.places.askAll(ctx, more)
 	for i := range more {
 		if r := &more[i]; r.Self != nil && cluster != "" && r.Self.Cluster != cluster {
 			r.Self, r.Local, r.Err = nil, nil, fmt.Errorf("coordinator %s of cluster %s answers at this address, but this command asks cluster %s", r.ID, r.Self.Cluster, cluster)
@@ -242,7 +243,7 @@ func (c *Client) Survey(ctx context.Context) []Report {
 }
 
 // askAll fills in reports with an address.
-func askAll(ctx context.Context, list []Report) {
+func (p *prober) askAll(ctx context.Context, list []Report) {
 	var asking sync.WaitGroup
 	for i := range list {
 		asking.Go(func() {
@@ -251,15 +252,15 @@ func askAll(ctx context.Context, list []Report) {
 			defer cancel()
 			server := r.Address
 			if !strings.Contains(server, "://") {
-				server = "http://" + server
+				server = p.source.URLScheme() + "://" + server
 			}
 			var self protocol.Self
-			if r.Err = askOnce(ctx, server, "/v1/self", &self); r.Err != nil {
+			if r.Err = p.askOnce(ctx, server, "/v1/self", &self); r.Err != nil {
 				return
 			}
 			r.ID, r.Self = self.ID, &self
 			var local protocol.Cluster
-			if askOnce(ctx, server, protocol.ClusterLocal, &local) == nil {
+			if p.askOnce(ctx, server, protocol.ClusterLocal, &local) == nil {
 				r.Local = &local
 			}
 		})

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -124,7 +125,7 @@ func (t *transport) do(ctx context.Context, k *call) error {
 			return err
 		}
 		if time.Now().Add(pause).After(began.Add(t.Patience)) && !t.tireless() && !k.told {
-			servers := strings.ReplaceAll(strings.Join(t.places.all(), ", "), "http://", "")
+			servers := strings.ReplaceAll(strings.Join(t.places.all(), ", "), t.places.source.URLScheme()+"://", "")
 			return &Unavailable{servers, err, k.unknown}
 		}
 		if t.Waiting != nil {
@@ -270,7 +271,7 @@ func (t *transport) untilSilent(ctx context.Context, server string) (watched con
 				return
 			case <-tick.C:
 			}
-			if alive(watched, server, t.silent/probesPerSilence) {
+			if t.places.alive(watched, server, t.silent/probesPerSilence) {
 				heard = time.Now()
 			}
 		}
@@ -402,17 +403,29 @@ const (
 
 // prober sends each probe over a connection of its own, since a connection that hangs
 // says nothing of the next.
-var prober = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+type prober struct {
+	http   *http.Client
+	source *certs.Source // nil: in the clear, or with certificates of the web
+}
+
+func newProber(source *certs.Source) *prober {
+	return &prober{&http.Client{Transport: source.Transport(&http.Transport{DisableKeepAlives: true})}, source}
+}
+
+// address removes the scheme that is the same for all coordinators.
+func (p *prober) address(server string) string {
+	return strings.TrimPrefix(server, p.source.URLScheme()+"://")
+}
 
 // alive reports whether a coordinator answers a probe within a time.
-func alive(ctx context.Context, server string, within time.Duration) bool {
+func (p *prober) alive(ctx context.Context, server string, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/healthz", nil)
 	if err != nil {
 		return false
 	}
-	response, err := prober.Do(request)
+	response, err := p.http.Do(request)
 	if err != nil {
 		return false
 	}
@@ -423,12 +436,12 @@ func alive(ctx context.Context, server string, within time.Duration) bool {
 
 // askOnce asks a coordinator what it knows, without another try, and decodes the
 // response in JSON.
-func askOnce(ctx context.Context, server, path string, v any) error {
+func (p *prober) askOnce(ctx context.Context, server, path string, v any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+path, nil)
 	if err != nil {
 		return err
 	}
-	response, err := prober.Do(request)
+	response, err := p.http.Do(request)
 	if err != nil {
 		return found(server, short(context.Background(), ctx, err))
 	}
@@ -491,7 +504,7 @@ func refusal(server string, r *http.Response) (again bool, err error) {
 		return retry, refused
 	case retry:
 		return true, fmt.Errorf("%s: the server answers %s", bare(server), strings.TrimSpace(r.Status))
-	case r.StatusCode == http.StatusBadRequest && strings.Contains(string(b), "HTTPS"): // servers in Go, nginx, Apache
+	case certs.Clear(r.StatusCode, b): // servers in Go, nginx, Apache
 		return true, stranger(server, tlsFound)
 	}
 	return true, stranger(server, fmt.Sprintf("the server answers the request %s %s with the status %s",
@@ -507,7 +520,7 @@ func stranger(server, found string) error {
 func bare(server string) string { return strings.TrimPrefix(server, "http://") }
 
 const (
-	tlsFound  = "the server wants TLS (https), but coordinators use plain HTTP"
+	tlsFound  = "the server uses TLS, but this command is in the clear; give --tls-dir"
 	natsFound = "a NATS server answers there; by default the HTTP port of a coordinator is its NATS port minus 2"
 )
 
@@ -516,6 +529,13 @@ var malformed = regexp.MustCompile(`malformed HTTP (?:response|status code|versi
 
 // found turns an error of a connection into what was found at the address.
 func found(server string, err error) error {
+	var peer *certs.PeerError
+	switch {
+	case errors.Is(err, certs.ErrClear):
+		return stranger(server, certs.ErrClear.Error())
+	case errors.As(err, &peer):
+		return stranger(server, peer.Error())
+	}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		return errno // without "dial tcp" and the like

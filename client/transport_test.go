@@ -310,9 +310,9 @@ func TestStrangers(t *testing.T) {
 		{"a web page", page.URL, "a web page"},
 		{"NATS", says(t, testkit.Listen(t), "INFO {\"server_id\":\"X\",\"version\":\"2.15.2\"} \r\n"), "a NATS server answers there"},
 		{"SSH", says(t, testkit.Listen(t), "SSH-2.0-OpenSSH\r\n"), "does not use HTTP"},
-		{"TLS of Go", strings.TrimPrefix(secure.URL, "https://"), "wants TLS"},
-		{"TLS of nginx", old.URL, "wants TLS"},
-		{"TLS that answers with an alert", says(t, testkit.Listen(t), "\x15\x03\x01\x00\x02\x02\x46\r\n\r\n"), "wants TLS"},
+		{"TLS of Go", strings.TrimPrefix(secure.URL, "https://"), "uses TLS"},
+		{"TLS of nginx", old.URL, "uses TLS"},
+		{"TLS that answers with an alert", says(t, testkit.Listen(t), "\x15\x03\x01\x00\x02\x02\x46\r\n\r\n"), "uses TLS"},
 		{"plain HTTP for https", "https://" + strings.TrimPrefix(plain.URL, "http://"), "uses plain HTTP"},
 	}
 	for _, test := range tests {

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/version"
@@ -97,8 +98,12 @@ type Config struct {
 	// should have little garbage.
 	Lean   func() (end func())
 	Budget Budget
-	Log    *slog.Logger // nil discards
-	Ready  func()       // if set, called once the coordinator answers
+	// TLS has the certificates of this coordinator, with role coordinator and its id; nil: all
+	// ports are in the clear. Then each address is a loopback address, unless Insecure is true.
+	TLS      *certs.Source
+	Insecure bool
+	Log      *slog.Logger // nil discards
+	Ready    func()       // if set, called once the coordinator answers
 }
 
 // The defaults of Config.
@@ -198,6 +203,8 @@ type settings struct {
 	timeouts protocol.Timeouts
 	kept     memberFile // in the folder when the process started
 	process  string     // drawn at random for this process
+	asker    *asker
+	exposed  bool // true if connections with other machines are in the clear
 }
 
 // patience is how long another coordinator may take to describe itself.
@@ -206,9 +213,12 @@ func (s *settings) patience() time.Duration { return max(time.Second, 5*s.Heartb
 // prepared checks the configuration and fills in the defaults. runs is true for a
 // coordinator that will run, and false if only its folder is made.
 func (c Config) prepared(runs bool) (*settings, error) {
-	s := &settings{Config: c, process: store.NewID()}
+	s := &settings{Config: c, process: store.NewID(), asker: newAsker(c.TLS)}
 	if err := protocol.CheckID(s.ID); err != nil {
 		return nil, fmt.Errorf("%w: --id: %w", ErrUsage, err)
+	}
+	if err := s.TLS.Belongs(s.ID, certs.Coordinator); err != nil {
+		return nil, fmt.Errorf("%w: --tls-dir: %w", ErrUsage, err)
 	}
 	if err := checkFolder(s.Dir); err != nil {
 		return nil, err

@@ -3,10 +3,12 @@ package coordinator
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/retention"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -58,6 +61,11 @@ func Run(ctx context.Context, c Config) error {
 	if open := machine.OpenToOthers(cfg.Dir); open != "" {
 		cfg.Log.Warn(open)
 	}
+	watching, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { cfg.TLS.Watch(watching) })
+	defer watch.Wait()
+	defer cancel()
 	n := &node{cfg: cfg}
 	defer func() {
 		for _, end := range slices.Backward(n.closers) {
@@ -88,6 +96,9 @@ func (n *node) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := n.checkExposed(ctx); err != nil {
+		return err
+	}
 	n.http.handle(api.Starting(n.start.answer, n.start.waits))
 	n.http.start()
 	n.onClose(n.http.stop)
@@ -109,7 +120,7 @@ func (n *node) open(ctx context.Context) error {
 	n.connect()
 	q := n.cfg.Quotas // 0 means no bound to the API
 	n.http.handle(api.Handler(api.Config{
-		ID: n.cfg.ID, Store: n.store, Blobs: n.blobs, Members: n.member.service, Metrics: n.scrape, Log: n.cfg.Log,
+		ID: n.cfg.ID, TLS: n.cfg.TLS, Store: n.store, Blobs: n.blobs, Members: n.member.service, Metrics: n.scrape, Log: n.cfg.Log,
 		Quotas: api.Quotas{
 			Queue: max(0, q.Queue), JobMemory: max(0, q.JobMemory), BlobBytes: max(0, q.BlobBytes), Message: n.cfg.Budget.parts().largest(),
 		},
@@ -130,7 +141,7 @@ func (n *node) reservePorts() error {
 	if err != nil {
 		return err
 	}
-	n.http = newHTTPServer(listener, n.cfg.Budget, n.cfg.Log)
+	n.http = newHTTPServer(listener, n.cfg)
 	n.onClose(func() { listener.Close() })
 	if n.raft, err = n.cfg.listen(1); err != nil {
 		return err
@@ -140,6 +151,29 @@ func (n *node) reservePorts() error {
 		return err
 	}
 	n.onClose(n.nats.release)
+	return nil
+}
+
+// checkExposed refuses connections in the clear with other machines, unless Config.Insecure is true.
+func (n *node) checkExposed(ctx context.Context) error {
+	if n.cfg.TLS != nil {
+		return nil
+	}
+	bound := []net.Addr{n.http.Addr(), n.raft.Addr()}
+	for _, l := range n.nats.reserved {
+		bound = append(bound, l.Addr())
+	}
+	err := certs.Exposed(bound...)
+	if err == nil && n.cfg.NATS != "" {
+		err = certs.ExposedURLs(ctx, strings.Split(n.cfg.NATS, ",")...)
+	}
+	if n.cfg.exposed = err != nil; err == nil {
+		return nil
+	}
+	if !n.cfg.Insecure {
+		return fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	n.cfg.Log.Warn("--insecure: this coordinator exchanges everything with other machines in the clear")
 	return nil
 }
 
@@ -169,6 +203,7 @@ func (n *node) openData(ctx context.Context) error {
 			n.cfg.Log.Warn("Raft was not closed cleanly", "error", err)
 		}
 	})
+	n.cfg.TLS.OnChange(n.store.CloseStreams)
 	if n.folder, err = holdFolder(n.cfg.Dir, folder); err != nil {
 		return err
 	}
@@ -186,7 +221,7 @@ func (n *node) connect() {
 		reports: &reports{peers: peers, store: n.store, lag: n.metrics.RaftLag, leading: n.isLeading},
 	}
 	service := &members.Service{
-		Log: n.store, Self: n.status.describeSelf, Find: book.find, Ask: askSelf, Patience: cfg.patience(), Logger: cfg.Log,
+		Log: n.store, Self: n.status.describeSelf, Find: book.find, Ask: cfg.asker.askSelf, Patience: cfg.patience(), Logger: cfg.Log,
 	}
 	n.member = &membership{status: n.status, service: service, joins: n.start.joinedCluster != "", written: *book.kept.Load()}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/api"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -36,14 +37,17 @@ type httpServer struct {
 
 // newHTTPServer returns a server that accepts connections from l. It does not serve
 // yet.
-func newHTTPServer(l net.Listener, b Budget, log *slog.Logger) *httpServer {
+func newHTTPServer(l net.Listener, cfg *settings) *httpServer {
+	b, log := cfg.Budget, cfg.Log
+	l = certs.Listen(l, cfg.TLS, certs.Terms{Port: certs.PortHTTP, Late: true, Within: cfg.timeouts.Handshake(), Log: log})
 	s := &httpServer{connections: boundConnections(l, b.Connections), log: log}
 	requests := requestShare * float64(b.Connections)
 	limits := api.Limits{Requests: int(requests), Streams: int(streamShare * requests), Bodies: protocol.NewRoom(int(b.parts().bodies))}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.handler.Load()).ServeHTTP(w, r) })
 	s.server = &http.Server{
 		ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
-		ConnState: s.follow, Handler: api.Guard(handler, limits),
+		ConnState: s.follow, ConnContext: certs.ConnContext,
+		Handler:  certs.Require(api.Guard(handler, limits), cfg.TLS, "/healthz", "/readyz"),
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return s

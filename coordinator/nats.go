@@ -62,7 +62,7 @@ func (m *messaging) open(ctx context.Context, book *addressBook, subjects protoc
 		Received: int(budget.received), Backlog: int(budget.backlog), MayAnswer: subjects.MayAnswer,
 	}
 	if m.cfg.NATS != "" {
-		options.URLs = strings.Split(m.cfg.NATS, ",")
+		options.URLs, options.TLS = strings.Split(m.cfg.NATS, ","), m.cfg.TLS
 	} else {
 		if m.server, err = m.startServer(subjects); err != nil {
 			return err
@@ -95,9 +95,11 @@ func (m *messaging) startServer(subjects protocol.Subjects) (*bus.Server, error)
 	s, err := bus.StartServer(bus.ServerOptions{
 		Name: cfg.ID, Host: host, ClientPort: port, RouteHost: routeHost, RoutePort: routePort, Cluster: subjects.Cluster,
 		Advertise: strings.TrimPrefix(self.NATS, "nats://"), AdvertiseRoutes: self.Routes, Routes: m.routes,
-		Ping: cfg.timeouts.Ping, Log: cfg.Log,
+		Ping: cfg.timeouts.Ping, Log: cfg.Log, TLS: cfg.TLS, Handshake: cfg.timeouts.Handshake(),
 		Pending: cfg.Budget.parts().send, Connections: cfg.Budget.Connections,
-		Rights: func(name string) rights.NATS { return rights.OnNATS(subjects, rights.Worker, name, name) },
+		Rights: func(role rights.Role, name, client string) rights.NATS {
+			return rights.OnNATS(subjects, role, name, client)
+		},
 	})
 	var cannot *bus.ListenError
 	switch {

@@ -32,6 +32,7 @@ func (o *observer) run(ctx context.Context) {
 	tick := time.NewTicker(o.cfg.timeouts.ObserveGauges)
 	defer tick.Stop()
 	for {
+		o.metrics.ObserveSecurity(o.cfg.exposed, o.cfg.TLS)
 		o.observeNetwork()
 		o.observeLog()
 		o.observeDisk()

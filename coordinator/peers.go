@@ -3,7 +3,6 @@ package coordinator
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,52 +26,10 @@ var ErrDuplicate = errors.New("this coordinator already runs elsewhere")
 const (
 	joinWithin = 30 * time.Second // in which a coordinator must answer to --join-cluster
 	joinPause  = 250 * time.Millisecond
-	askTimeout = 2 * time.Second // of one question
 	// votersTimeout bounds the questions to the other voters while somebody waits for
 	// /readyz.
 	votersTimeout = 500 * time.Millisecond
 )
-
-// asker asks other coordinators. Each connection serves one question, so no connection
-// stays open.
-var asker = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-
-// get requests a path of a coordinator. The caller closes the body.
-func get(ctx context.Context, address, path string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	return asker.Do(request)
-}
-
-// ask gets a JSON value from a coordinator.
-func ask(ctx context.Context, address, path string, v any) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	response, err := get(ctx, address, path)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(response.Body, protocol.MaxJSON))
-	if err != nil {
-		return fmt.Errorf("%s: %w", address, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", address, response.Status)
-	}
-	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%s: %w", address, err)
-	}
-	return nil
-}
-
-// askSelf asks a coordinator to describe itself.
-func askSelf(ctx context.Context, address string) (s protocol.Self, err error) {
-	err = ask(ctx, address, "/v1/self", &s)
-	return s, err
-}
 
 // joined is what a member of a cluster says to a coordinator that joins.
 type joined struct {
@@ -81,13 +38,13 @@ type joined struct {
 }
 
 // joinCluster asks the coordinators of Config.Join until one answers.
-func joinCluster(ctx context.Context, c *Config) (*joined, error) {
+func joinCluster(ctx context.Context, c *settings) (*joined, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinWithin)
 	defer cancel()
 	var last error
 	for ctx.Err() == nil {
 		for _, address := range c.Join {
-			j, err := askToJoin(ctx, address)
+			j, err := c.asker.join(ctx, address)
 			if err == nil {
 				return j, c.mayJoin(address, j)
 			}
@@ -98,13 +55,14 @@ func joinCluster(ctx context.Context, c *Config) (*joined, error) {
 	return nil, fmt.Errorf("no coordinator answers at %s: %w", strings.Join(c.Join, ", "), errors.Join(last, context.Cause(ctx)))
 }
 
-func askToJoin(ctx context.Context, address string) (*joined, error) {
-	self, err := askSelf(ctx, address)
+// join asks a coordinator for its cluster.
+func (k *asker) join(ctx context.Context, address string) (*joined, error) {
+	self, err := k.askSelf(ctx, address)
 	if err != nil {
 		return nil, err
 	}
 	var c protocol.Cluster
-	if err := ask(ctx, address, "/v1/cluster", &c); err != nil {
+	if err := k.ask(ctx, address, "/v1/cluster", &c); err != nil {
 		return nil, err
 	}
 	if len(c.Coordinators) == 0 {
@@ -176,7 +134,7 @@ func (p *peers) ask(ctx context.Context, id string) (a store.Answer, err error) 
 }
 
 func (p *peers) askAt(ctx context.Context, id, address string) (a store.Answer, err error) {
-	s, err := askSelf(ctx, address)
+	s, err := p.cfg.asker.askSelf(ctx, address)
 	if err != nil {
 		return a, err
 	}
@@ -251,7 +209,7 @@ func (p *peers) checkDuplicate(ctx context.Context, directory string) error {
 	clusters := make([]protocol.Cluster, len(others))
 	var asking sync.WaitGroup
 	for k, m := range others {
-		asking.Go(func() { _ = ask(ctx, m.HTTP, protocol.ClusterLocal, &clusters[k]) }) // after an error it is empty
+		asking.Go(func() { _ = p.cfg.asker.ask(ctx, m.HTTP, protocol.ClusterLocal, &clusters[k]) }) // after an error it is empty
 	}
 	asking.Wait()
 	for _, c := range clusters {
@@ -266,7 +224,7 @@ func (p *peers) checkDuplicate(ctx context.Context, directory string) error {
 		if address == self.HTTP || address == "" {
 			continue
 		}
-		other, err := askSelf(ctx, address)
+		other, err := p.cfg.asker.askSelf(ctx, address)
 		same := other.ID == self.ID && other.Cluster == p.clusterID && other.Directory == directory
 		if err == nil && same && other.Process != p.cfg.process {
 			return fmt.Errorf("%w: coordinator %s of cluster %s already runs at %s with a copy of the folder %s: stop one of the two processes, or start this one with an empty folder and another --id",
@@ -286,12 +244,12 @@ func (p *peers) removedBy(ctx context.Context, directory string, epoch uint64) s
 			return ""
 		}
 		var list protocol.Members
-		err := ask(ctx, m.HTTP, "/v1/members", &list)
+		err := p.cfg.asker.ask(ctx, m.HTTP, "/v1/members", &list)
 		if err != nil || list.Cluster != p.clusterID || list.Leader == "" || len(list.Members) == 0 {
 			continue
 		}
 		var c protocol.Cluster
-		if err := ask(ctx, m.HTTP, "/v1/cluster", &c); err != nil || c.Leader == "" || c.Epoch < epoch {
+		if err := p.cfg.asker.ask(ctx, m.HTTP, "/v1/cluster", &c); err != nil || c.Leader == "" || c.Epoch < epoch {
 			continue
 		}
 		if slices.ContainsFunc(list.Members, func(m protocol.Member) bool { return m.ID == p.book.self.ID && m.Directory == directory }) {
@@ -310,7 +268,7 @@ func (p *peers) applied(ctx context.Context, leader string) (index uint64, ok bo
 		return 0, false
 	}
 	var list protocol.Members
-	err := ask(ctx, m.HTTP, "/v1/members", &list)
+	err := p.cfg.asker.ask(ctx, m.HTTP, "/v1/members", &list)
 	return list.Applied, err == nil && list.Cluster == p.clusterID && list.Leader != ""
 }
 
@@ -324,7 +282,7 @@ func (p *peers) ready(ctx context.Context, first, query string) string {
 		if !ok {
 			return false
 		}
-		response, err := get(ctx, m.HTTP, "/readyz"+query)
+		response, err := p.cfg.asker.get(ctx, m.HTTP, "/readyz"+query)
 		if err != nil {
 			return false
 		}

@@ -47,7 +47,7 @@ func newStartup(ctx context.Context, cfg *settings, committed func(time.Duration
 		return nil, s.damaged
 	}
 	if len(cfg.Join) > 0 && s.namedCluster == "" && s.damaged == nil {
-		c, err := joinCluster(ctx, &cfg.Config)
+		c, err := joinCluster(ctx, cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -233,7 +233,7 @@ func (s *startup) replicated() bool { return len(s.book.others()) > 0 }
 func (s *startup) storeConfig() store.Config {
 	cfg := store.Config{
 		ID: s.cfg.ID, Dir: filepath.Join(s.cfg.Dir, "raft"), RaftAddr: s.cfg.Listen.Raft,
-		Heartbeat: s.cfg.Heartbeat, Election: s.cfg.Election, SnapshotLogBytes: s.cfg.SnapshotBytes, Logger: s.cfg.Log,
+		Heartbeat: s.cfg.Heartbeat, Election: s.cfg.Election, SnapshotLogBytes: s.cfg.SnapshotBytes, TLS: s.cfg.TLS, Logger: s.cfg.Log,
 		Committed: s.committed,
 		PeerList:  s.cfg.peerList(), Cluster: s.namedCluster, Locate: s.book.raft, Ask: s.peers.ask,
 	}

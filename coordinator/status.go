@@ -85,7 +85,7 @@ func (st *status) describe(s *state.State) protocol.Cluster {
 	c := protocol.Cluster{
 		ID: st.peers.clusterID, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
 		Epoch: s.Epoch(), Heartbeat: int(st.cfg.Heartbeat / time.Millisecond),
-		Coordinators: s.Members(), NATS: st.nats.urls(), Quarantined: s.QuarantinedWorkers(), Problem: st.health.problem(), Warning: st.health.warning(),
+		Coordinators: s.Members(), NATS: st.nats.urls(), Quarantined: s.QuarantinedWorkers(), Problem: st.health.problem(), Warning: st.health.warning(), Insecure: st.cfg.exposed,
 	}
 	c.Leader, _ = st.store.Leader()
 	return c
@@ -316,7 +316,7 @@ func (s *reports) ask(ctx context.Context, m store.Member) report {
 	if !ok || at.HTTP == "" {
 		return next
 	}
-	self, err := askSelf(ctx, at.HTTP)
+	self, err := s.peers.cfg.asker.askSelf(ctx, at.HTTP)
 	next.other = ""
 	switch {
 	case err != nil:

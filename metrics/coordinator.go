@@ -35,6 +35,7 @@ type Coordinator struct {
 	*set
 	Traffic
 	Budget
+	Security
 
 	Steps    prometheus.Counter
 	Samples  prometheus.Counter
@@ -101,7 +102,7 @@ type Coordinator struct {
 // NewCoordinator registers a coordinator's instruments.
 func NewCoordinator(reg prometheus.Registerer) *Coordinator {
 	s := &set{}
-	m := &Coordinator{set: s, Traffic: newTraffic(s), Budget: newBudget(s)}
+	m := &Coordinator{set: s, Traffic: newTraffic(s), Budget: newBudget(s), Security: newSecurity(s)}
 	m.training(s)
 	m.phases(s)
 	m.cluster(s)

@@ -108,7 +108,7 @@ func instruments(t *testing.T, v reflect.Value) int {
 		f, name := v.Field(i), v.Type().Field(i).Name
 		switch {
 		case name == "set":
-		case name == "Traffic", name == "Budget":
+		case name == "Traffic", name == "Budget", name == "Security":
 			n += instruments(t, f)
 		case f.IsNil():
 			t.Errorf("%s is not made", name)

@@ -6,6 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type Worker struct {
 	*set
 	Traffic
+	Security
 
 	Tasks       prometheus.Counter
 	TasksFailed prometheus.Counter
@@ -32,7 +33,7 @@ type Worker struct {
 // NewWorker registers a worker's instruments.
 func NewWorker(reg prometheus.Registerer) *Worker {
 	s := &set{}
-	m := &Worker{set: s, Traffic: newTraffic(s)}
+	m := &Worker{set: s, Traffic: newTraffic(s), Security: newSecurity(s)}
 	m.Tasks = s.counter("worker_tasks_total", "Tasks that this worker has computed.")
 	m.TasksFailed = s.counter("worker_tasks_failed_total", "Tasks that could not be computed.")
 	m.TaskSeconds = s.kinds("worker_task_seconds", "Time to compute a task, by kind: step, leaf update, validation, tree, fold and others. At most 16 kinds have a series; all others count as kind=\"other\".")

@@ -92,6 +92,9 @@ type Cluster struct {
 	Problem string `json:"problem,omitempty"`
 	// Warning, if set, is what does not suit, though that coordinator can lead and serve.
 	Warning string `json:"warning,omitempty"`
+	// Insecure is true if the coordinator that answers exchanges data with other machines in
+	// the clear.
+	Insecure bool `json:"insecure,omitempty"`
 	// Quarantined lists the workers that audits found to be wrong, from committed state.
 	Quarantined []Quarantined `json:"quarantined,omitempty"`
 }

@@ -61,6 +61,9 @@ const (
 	ClientSilence  = 1500 * time.Millisecond
 	// Survey bounds the questions to one coordinator about itself.
 	Survey = time.Second
+	// LeastHandshake is the least time for a handshake of TLS: a lost packet takes a fifth
+	// of a second or more.
+	LeastHandshake = time.Second
 	// CommitInterval is the shortest interval between two commits of a job, and between two
 	// moments at which its short parts are recorded; CommitAtMost the greatest between
 	// commits, unless one takes a quarter of it.
@@ -167,6 +170,9 @@ func (t Timeouts) withElection(d time.Duration) Timeouts {
 	t.RaftExchange = max(20*t.Heartbeat, 4*d, time.Second)
 	return t
 }
+
+// Handshake is the time for a handshake of TLS: two heartbeats, and at least LeastHandshake.
+func (t *Timeouts) Handshake() time.Duration { return max(2*t.Heartbeat, LeastHandshake) }
 
 // Suits reports whether the timeouts leave room for a round trip between coordinators: a
 // third of Raft's election timeout at most.

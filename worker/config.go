@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
@@ -25,12 +27,17 @@ type Config struct {
 	// it.
 	Dir string
 	// ID names the worker in the cluster: letters, digits, "-" and "_". If it is empty, the worker
-	// keeps a random name in Dir.
+	// has the name in its certificate, or keeps a random name in Dir.
 	ID string
 	// Slots is the number of tasks computed at once; 0: the number of processors.
 	Slots int
 	// Listen is the HTTP address of /metrics, /healthz and /readyz; empty: none.
 	Listen string
+	// TLS has the certificates of this worker, with role worker and its name, or with role pool;
+	// nil: connections are in the clear.
+	TLS *certs.Source
+	// Insecure is true if connections in the clear may leave this machine.
+	Insecure bool
 	// CacheBytes bounds the shard cache on disk. Shards in use may exceed it. 0: DefaultCacheBytes.
 	CacheBytes int64
 	// KeptBytes bounds the derived values that all jobs together keep in memory, such as routing
@@ -106,6 +113,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Join = join; len(join) == 0 && c.Net == nil {
 		return c, fmt.Errorf("%w: the address of a coordinator to join is missing", ErrConfig)
 	}
+	if c.TLS != nil && c.ID == "" {
+		c.ID, c.last = nameIn(c.TLS.Identity())
+	}
 	if c.Slots == 0 {
 		c.Slots = runtime.GOMAXPROCS(0)
 	}
@@ -119,6 +129,15 @@ func (c Config) withDefaults() (Config, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c, nil
+}
+
+// nameIn returns the name of a worker by its certificate. A worker of a pool draws a name, for
+// a folder that has none.
+func nameIn(own certs.Identity) (id, drawn string) {
+	if own.Role != certs.Pool {
+		return own.Name, ""
+	}
+	return "", own.Name + "-" + strings.ToLower(rand.Text()[:8])
 }
 
 // joinAddress returns an address of --join without the parts that only a URL has.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -39,7 +40,8 @@ type coordinators struct {
 	joined    string   // the addresses of --join, separated by spaces
 	nats      []string // to use instead of what the coordinators name; empty: theirs
 	http      *http.Client
-	net       *Net // nil: HTTP
+	scheme    string // of URLs
+	net       *Net   // nil: HTTP
 	log       *slog.Logger
 
 	folder *folder           // nil: learnt addresses are not kept
@@ -49,7 +51,7 @@ type coordinators struct {
 
 func newCoordinators(cfg *Config) *coordinators {
 	c := &coordinators{
-		http: &http.Client{Transport: &http.Transport{}}, net: cfg.Net, nats: cfg.NATS, log: cfg.Log, of: make(map[string]string),
+		http: &http.Client{Transport: cfg.TLS.Transport(&http.Transport{})}, scheme: cfg.TLS.URLScheme(), net: cfg.Net, nats: cfg.NATS, log: cfg.Log, of: make(map[string]string),
 	}
 	for _, a := range cfg.Join {
 		c.learn(joinAddress(a))
@@ -181,7 +183,7 @@ func newest(answers []*protocol.Cluster) *protocol.Cluster {
 // askOne asks the coordinator at an address. If cluster is not empty, it must be the id of its
 // cluster.
 func (c *coordinators) askOne(ctx context.Context, address, cluster, wait string) (*protocol.Cluster, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+protocol.ClusterLocal+wait, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.scheme+"://"+address+protocol.ClusterLocal+wait, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -193,6 +195,9 @@ func (c *coordinators) askOne(ctx context.Context, address, cluster, wait string
 	body, err := io.ReadAll(io.LimitReader(response.Body, protocol.MaxJSON))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", address, err)
+	}
+	if certs.Clear(response.StatusCode, body) {
+		return nil, fmt.Errorf("%s: %w", address, certs.ErrSecure)
 	}
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s: %s", address, response.Status)

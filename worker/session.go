@@ -122,7 +122,7 @@ func (x *sessions) dial(ctx context.Context, c *protocol.Cluster, avoid string, 
 	return connect(ctx, bus.Options{
 		URLs: leaderFirst(c, avoid), Name: x.id, Answers: protocol.Subjects{Cluster: c.ID}.Answers(x.id),
 		Ping: cmp.Or(x.ping, protocol.DeriveTimeouts(heartbeatOf(c)).Ping), Log: x.log,
-		Traffic: x,
+		Traffic: x, TLS: x.cfg.TLS,
 	})
 }
 

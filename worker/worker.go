@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/metrics"
@@ -61,6 +61,16 @@ func Run(ctx context.Context, cfg Config) error {
 	if open := machine.OpenToOthers(cfg.Dir); open != "" {
 		cfg.Log.Warn(open)
 	}
+	if cfg.TLS == nil && !cfg.Insecure {
+		if err := certs.ExposedURLs(ctx, cfg.NATS...); err != nil {
+			return fmt.Errorf("%w: --nats: %w", ErrConfig, err)
+		}
+	}
+	watching, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { cfg.TLS.Watch(watching) })
+	defer watch.Wait()
+	defer cancel()
 	for {
 		w, err := openWorker(cfg)
 		if err != nil {
@@ -110,6 +120,9 @@ func (w *worker) openFiles() (err error) {
 	if w.id, err = w.folder.id(w.cfg.ID, w.cfg.last); err != nil {
 		return err
 	}
+	if err := w.cfg.TLS.Belongs(w.id, certs.Worker, certs.Pool); err != nil {
+		return fmt.Errorf("%w: --tls-dir: %w", ErrConfig, err)
+	}
 	w.cache, err = openCache(cacheOptions{
 		dir: w.folder.path(shardsName), limit: w.cfg.CacheBytes,
 		fetch: w.link.fetch, changed: w.heartbeat.full, log: w.log, metrics: w.metrics,
@@ -139,7 +152,7 @@ func (w *worker) openFiles() (err error) {
 
 // run runs an opened worker.
 func (w *worker) run(ctx context.Context) error {
-	web, err := listen(w.cfg.Listen, w.registry, w.unready, w.log)
+	web, err := listen(&w.cfg, w.registry, w.unready)
 	if err != nil {
 		w.cancel()
 		w.disk.close()
@@ -228,6 +241,7 @@ func (w *worker) observe() {
 	m.Epoch.Set(float64(epoch))
 	m.Shards.Set(float64(len(holds)))
 	m.CacheBytes.Set(float64(bytes))
+	m.ObserveSecurity(w.cfg.Insecure, w.cfg.TLS)
 	m.Connected.Set(0)
 	if s := w.link.session.Load(); s != nil && s.conn.Connected() {
 		m.Connected.Set(1)
@@ -278,14 +292,19 @@ type web struct {
 	done    chan struct{}
 }
 
-// listen starts an HTTP server at an address. If the address is empty, it returns nil.
-func listen(address string, registry *prometheus.Registry, unready func() string, log *slog.Logger) (*web, error) {
+// listen starts an HTTP server at the configured address. If that is empty, it returns nil.
+func listen(cfg *Config, registry *prometheus.Registry, unready func() string) (*web, error) {
+	address, log := cfg.Listen, cfg.Log
 	if address == "" {
 		return nil, nil
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("worker: cannot listen for HTTP at --listen %s: %w", address, err)
+	}
+	if err := certs.Exposed(l.Addr()); err != nil && cfg.TLS == nil && !cfg.Insecure {
+		l.Close()
+		return nil, fmt.Errorf("%w: --listen: %w", ErrConfig, err)
 	}
 	at := l.Addr().(*net.TCPAddr)
 	others := at.String()
@@ -310,11 +329,12 @@ func listen(address string, registry *prometheus.Registry, unready func() string
 	})
 	x := &web{
 		address: others, port: at.String(),
-		server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{}),
+		server: &http.Server{Handler: certs.Require(mux, cfg.TLS, "/healthz", "/readyz"), ConnContext: certs.ConnContext, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{}),
 	}
 	go func() {
 		defer close(x.done)
-		if err := x.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		secure := certs.Listen(l, cfg.TLS, certs.Terms{Port: certs.PortHTTP, Late: true, Within: protocol.LeastHandshake, Log: log})
+		if err := x.server.Serve(secure); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("the HTTP server ended", "error", err)
 		}
 	}()

@@ -31,18 +31,25 @@ type cli struct {
 	Coordinator coordinatorCmd `cmd:"" group:"services" help:"Run a coordinator; a cluster has one, three or five of them."`
 	Worker      workerCmd      `cmd:"" group:"services" help:"Run a worker."`
 	Cluster     clusterCmd     `cmd:"" group:"services" help:"Show coordinators and workers; add and remove coordinators."`
+	Certs       certsCmd       `cmd:"" group:"services" help:"Make the certificates of a cluster, and check them."`
 	Backup      backupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
 	Restore     restoreCmd     `cmd:"" group:"services" help:"Make a coordinator's folder for a new cluster from a backup."`
 
 	Bench      benchCmd      `cmd:"" group:"other" help:"Measure the speed of one core and the overhead of a cluster."`
 	Chaos      chaosCmd      `cmd:"" group:"other" help:"Inject faults into a cluster and check that nothing is lost."`
-	NATS       natsCmd       `cmd:"" group:"other" name:"nats" hidden:"" help:"Run only the NATS server of a coordinator."`
-	Echo       echoCmd       `cmd:"" group:"other" hidden:"" help:"Answer messages of bench, as a worker does."`
 	Completion completionCmd `cmd:"" group:"other" help:"Print a script with which a shell completes commands and flags."`
-	Complete   completeCmd   `cmd:"" name:"__complete" group:"other" hidden:"" help:"Print the possible completions of a command line."`
 	Config     configCmd     `cmd:"" group:"other" help:"Show the values of flags and where each value comes from."`
 	Help       helpCmd       `cmd:"" group:"other" help:"Show the help of a command."`
 	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
+
+	hiddenCommands
+}
+
+// hiddenCommands are started by other commands and by shells.
+type hiddenCommands struct {
+	NATS     natsCmd     `cmd:"" group:"other" name:"nats" hidden:"" help:"Run only the NATS server of a coordinator."`
+	Echo     echoCmd     `cmd:"" group:"other" hidden:"" help:"Answer messages of bench, as a worker does."`
+	Complete completeCmd `cmd:"" name:"__complete" group:"other" hidden:"" help:"Print the possible completions of a command line."`
 }
 
 // groups are the titles under which help lists commands and flags.

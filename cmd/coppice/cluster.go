@@ -302,6 +302,9 @@ func writeCluster(w io.Writer, c *protocol.Cluster) {
 	if c.Warning != "" {
 		pairs(w, [][2]string{{"warning", c.Warning}})
 	}
+	if c.Insecure {
+		pairs(w, [][2]string{{"insecure", "connections with other machines are not encrypted, and anybody may connect; see coppice certs --help"}})
+	}
 	fmt.Fprintln(w)
 	writeCoordinators(w, c)
 	fmt.Fprintln(w)

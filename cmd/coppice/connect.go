@@ -17,6 +17,8 @@ import (
 // serverFlags name the cluster of a command that changes nothing.
 type serverFlags struct {
 	Server []string `placeholder:"HOST[:PORT]" group:"cluster" help:"HTTP addresses of coordinators; one is enough (default: COPPICE_SERVER, or 127.0.0.1:7100)."`
+
+	tlsFlag
 }
 
 // changeFlags name the cluster of a command that changes something.
@@ -34,12 +36,17 @@ func (s *serverFlags) connect(a *app) (*client.Client, error) {
 	if servers == "" {
 		servers = defaultServer
 	}
-	c, err := client.New(servers)
+	source, err := s.openCertificates(nil)
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.NewWith(servers, source)
 	if err != nil {
 		return nil, usagef("--server: %w", err)
 	}
 	c.Patience = protocol.ClientRead
 	ctx, cancel := context.WithCancel(a.ctx)
+	go source.Watch(ctx)
 	looks := &looks{survey: func() *outlook { return judge(c.Survey(ctx)) }, now: time.Now}
 	early, now := time.AfterFunc(lookAfter, func() { looks.look() }), time.Now()
 	a.atEnd = append(a.atEnd, func() {
@@ -97,7 +104,7 @@ func withPorts(addresses []string) []string {
 // apartFromCluster refuses --server and --wait on the command line if flag says that no cluster is asked. A variable or
 // a configuration file may name a cluster nevertheless.
 func (a *app) apartFromCluster(flag string, asksNone bool) error {
-	for _, name := range []string{"server", "wait"} {
+	for _, name := range []string{"server", "tls-dir", "wait"} {
 		if asksNone && a.given[name] {
 			return usagef("--%s needs a cluster, but %s uses none; leave one of them out", name, flag)
 		}

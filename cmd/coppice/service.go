@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coppice-ldl/coppice/coordinator"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/worker"
 )
@@ -19,7 +20,18 @@ import (
 // serveFlags are the common flags of coordinators and workers.
 type serveFlags struct {
 	LogLevel     string `enum:"debug,info,warn,error" default:"info" help:"Lowest level of the messages in the log on stderr: debug, info, warn or error. With -o json the log is in JSON."`
+	Insecure     bool   `help:"Listen at addresses that other machines reach without TLS. Anybody who reaches the ports can then read, change and delete everything."`
 	DieWithStdin bool   `hidden:"" help:"Stop when stdin closes, for a process that another process started."`
+
+	tlsFlag
+}
+
+// certificates opens the certificates of a service.
+func (s *serveFlags) certificates(v *service) (*certs.Source, error) {
+	if s.Insecure && s.TLSDir != "" {
+		return nil, usagef("--insecure and --tls-dir exclude each other: with certificates, every connection is encrypted")
+	}
+	return s.openCertificates(v.log)
 }
 
 // service is the run of a coordinator or a worker: its context and its log.

@@ -23,6 +23,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	experiments "github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -33,6 +34,7 @@ import (
 // Config is what the API serves.
 type Config struct {
 	ID      string
+	TLS     *certs.Source // certificates for requests to other coordinators; nil: in the clear
 	Store   *store.Store
 	Blobs   *replica.Blobs
 	Members *members.Service // who the coordinators are

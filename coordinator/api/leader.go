@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -120,8 +121,12 @@ const (
 type forwarder struct {
 	store   *store.Store
 	proxy   *httputil.ReverseProxy
+	tls     *certs.Source
 	silence time.Duration
-	probes  singleflight.Group // the probes under way, by address
+	// prober sends each probe over a connection of its own, since a connection that hangs
+	// says nothing of the next.
+	prober *http.Client
+	probes singleflight.Group // the probes under way, by address
 }
 
 // leaderKey and bodyKey are the keys of the leader's URL and of the body in the context
@@ -135,7 +140,8 @@ type (
 // effect: it cannot if no connection was made. If the client sent the body too slowly,
 // the error says that instead.
 func (f *forwarder) open(cfg *Config, respond responder) {
-	f.store, f.silence = cfg.Store, cmp.Or(cfg.silence, protocol.ForwardSilence)
+	f.store, f.tls, f.silence = cfg.Store, cfg.TLS, cmp.Or(cfg.silence, protocol.ForwardSilence)
+	f.prober = &http.Client{Transport: cfg.TLS.Transport(&http.Transport{DisableKeepAlives: true})}
 	f.proxy = &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(p.In.Context().Value(leaderKey{}).(*url.URL))
@@ -154,6 +160,9 @@ func (f *forwarder) open(cfg *Config, respond responder) {
 			respond.answer(w, nil, why)
 		},
 	}
+	if f.tls != nil {
+		f.proxy.Transport = f.tls.Transport(http.DefaultTransport.(*http.Transport).Clone())
+	}
 }
 
 // try forwards a request. It reports false if the request was forwarded already, or if
@@ -164,7 +173,7 @@ func (f *forwarder) try(w http.ResponseWriter, r *http.Request, leader string) b
 	}
 	for _, m := range f.store.State().Members() {
 		if m.ID == leader {
-			ctx := context.WithValue(r.Context(), leaderKey{}, &url.URL{Scheme: "http", Host: m.HTTP})
+			ctx := context.WithValue(r.Context(), leaderKey{}, &url.URL{Scheme: f.tls.URLScheme(), Host: m.HTTP})
 			ctx, cancel := context.WithCancel(context.WithValue(ctx, bodyKey{}, r.Body))
 			watched, silent := f.untilSilent(ctx, r, m.HTTP, cancel)
 			defer silent() // the proxy may panic
@@ -232,21 +241,17 @@ func (f *forwarder) untilSilent(ctx context.Context, r *http.Request, host strin
 	return watched, func() { <-done }
 }
 
-// prober sends each probe over a connection of its own, since a connection that hangs
-// says nothing of the next.
-var prober = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-
 // probe reports whether a coordinator answers within a time. Requests that wait at once
 // share a probe.
 func (f *forwarder) probe(host string, within time.Duration) bool {
 	answered, _, _ := f.probes.Do(host, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), within)
 		defer cancel()
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/healthz", nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.tls.URLScheme()+"://"+host+"/healthz", nil)
 		if err != nil {
 			return false, nil
 		}
-		response, err := prober.Do(request)
+		response, err := f.prober.Do(request)
 		if err != nil {
 			return false, nil
 		}

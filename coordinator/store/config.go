@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -52,6 +53,9 @@ type Config struct {
 	// it is used instead, and belongs to the store from then on, even if Open fails.
 	RaftAddr string
 	Listener net.Listener
+
+	// TLS has the certificates of this node; nil: connections are in the clear.
+	TLS *certs.Source
 
 	// Peers lists all coordinators, with this one, and is the same on each. It is empty if
 	// this node is alone. A new cluster begins with all of them (Folder.Decide); after that

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 
 	"github.com/hashicorp/raft"
@@ -59,7 +58,7 @@ func (m *membership) change(ctx context.Context, request func(*raft.Raft) raft.I
 
 // Reach reports why a server cannot be reached at its Raft address, or nil.
 func (m *membership) Reach(ctx context.Context, s Server) error {
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", s.RaftAddr)
+	c, err := m.stream.dialer.DialContext(ctx, "tcp", s.RaftAddr)
 	if err != nil {
 		return err
 	}

@@ -422,6 +422,14 @@ func (v *supervisor) Addr() string {
 	return parseServer("", raft.ServerAddress(v.stream.advert)).RaftAddr
 }
 
+// CloseStreams ends the connections to peers, which are made again. Connections made before a
+// change of certificates end that way.
+func (v *supervisor) CloseStreams() {
+	if n := v.node.Load(); n != nil && n.transport != nil {
+		n.transport.CloseStreams()
+	}
+}
+
 // await makes a call of Raft, which may take long, and waits for it until ctx is done. The
 // call goes on until Raft answers it or the node ends; Raft may then never answer it.
 func (v *supervisor) await(ctx context.Context, call func(*raft.Raft) error) error {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/rtt"
 )
 
@@ -182,7 +183,8 @@ type stream struct {
 	listener net.Listener
 	advert   advert
 	accepted chan net.Conn
-	patience time.Duration   // the longest wait within a request of a peer
+	patience time.Duration // the longest wait within a request of a peer
+	dialer   certs.Dialer
 	ctx      context.Context // done after Close
 	cancel   context.CancelFunc
 	work     sync.WaitGroup // accept
@@ -211,7 +213,10 @@ func listen(c *Config, i Identity) (*stream, error) {
 	if len(c.Peers) > 0 {
 		self.RaftAddr = c.selfAddr()
 	}
-	s := &stream{listener: l, advert: advert(self.address()), accepted: make(chan net.Conn), patience: c.patience()}
+	s := &stream{
+		listener: certs.Listen(l, c.TLS, certs.Terms{Port: certs.PortRaft, Within: c.timeouts.Handshake(), Log: c.Logger}),
+		advert:   advert(self.address()), accepted: make(chan net.Conn), patience: c.patience(), dialer: certs.Dialer{Source: c.TLS, Role: certs.Coordinator},
+	}
 	s.self = party{i.Cluster, string(self.raftID())}
 	s.mismatches.log = c.Logger
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -275,8 +280,9 @@ func (t *session) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn
 	if !ok {
 		return nil, fmt.Errorf("store: the address %q names no server", addr)
 	}
-	d := net.Dialer{Timeout: timeout}
-	c, err := d.DialContext(t.ctx, "tcp", at)
+	ctx, cancel := context.WithTimeout(t.ctx, timeout)
+	defer cancel()
+	c, err := t.stream.dialer.DialContext(ctx, "tcp", at)
 	if err != nil {
 		return nil, err
 	}

@@ -136,6 +136,9 @@ func (c *Cluster) node(h Host, name string, args []string) *Node {
 	if c.cfg.Extra != nil {
 		args = append(args, c.cfg.Extra(name)...)
 	}
+	if c.cfg.Hosts != nil {
+		args = append(args, "--insecure") // the hosts are reached over a network
+	}
 	return &Node{
 		Name: name, Log: c.log(name), Dir: filepath.Join(c.cfg.Dir, name), exe: c.cfg.Exe, env: c.cfg.Env, host: h,
 		Args: append(args, "--dir", filepath.Join(c.cfg.Dir, name), "--die-with-stdin"),

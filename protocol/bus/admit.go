@@ -1,10 +1,13 @@
 package bus
 
 import (
+	"net"
+	"strings"
 	"sync/atomic"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
@@ -14,8 +17,9 @@ const authSeconds = 3
 // admission lets clients in, or none but those of this process, and gives them their
 // rights.
 type admission struct {
-	closed atomic.Bool
-	rights func(name string) rights.NATS // nil: all
+	closed   atomic.Bool
+	rights   func(role rights.Role, name, client string) rights.NATS // nil: all
+	identify func(at net.Addr) (certs.Identity, bool)                // nil: connections are in the clear
 }
 
 // Check implements natsserver.Authentication.
@@ -23,11 +27,16 @@ func (a *admission) Check(c natsserver.ClientAuthentication) bool {
 	if from := c.RemoteAddress(); from != nil && from.Network() == "pipe" { // in-process
 		return true
 	}
-	if a.closed.Load() {
+	client := c.GetOpts().Name
+	id, ok := certs.Identity{Role: certs.Worker, Name: client}, true // in the clear, a client is what it states
+	if a.identify != nil {
+		id, ok = a.identify(c.RemoteAddress())
+	}
+	if !ok || a.closed.Load() || !named(id, client) {
 		return false
 	}
 	if a.rights != nil {
-		c.RegisterUser(&natsserver.User{Permissions: Permissions(a.rights(c.GetOpts().Name))})
+		c.RegisterUser(&natsserver.User{Permissions: Permissions(a.rights(rights.Role(id.Role), id.Name, client))})
 	}
 	return true
 }
@@ -45,6 +54,18 @@ func Permissions(r rights.NATS) *natsserver.Permissions {
 		p.Response = &natsserver.ResponsePermission{MaxMsgs: 1, Expires: r.Answer}
 	}
 	return p
+}
+
+// named reports whether a client states the name in its certificate. A worker of a pool has a
+// name that begins with the name of the pool.
+func named(id certs.Identity, client string) bool {
+	switch id.Role {
+	case certs.Worker:
+		return client == id.Name
+	case certs.Pool:
+		return strings.HasPrefix(client, id.Name+"-")
+	}
+	return true
 }
 
 // TurnAway closes the connections of all clients but those of this process, and refuses

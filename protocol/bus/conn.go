@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -37,10 +38,11 @@ const (
 
 // Options describe a connection.
 type Options struct {
-	URLs    []string // of NATS servers; any will do, and they are tried in this order
-	Server  *Server  // connect to this server in-process instead
-	Name    string   // shown in the server's log
-	Answers string   // the subject below which answers to requests come; default: NATS's own
+	URLs    []string      // of NATS servers; any will do, and they are tried in this order
+	Server  *Server       // connect to this server in-process instead
+	TLS     *certs.Source // certificates for the URLs; nil: in the clear
+	Name    string        // shown in the server's log
+	Answers string        // the subject below which answers to requests come; default: NATS's own
 	// MayAnswer reports whether a request on a subject may be answered on the subject that it
 	// names for its answer; nil: on any. If not, the request is dropped.
 	MayAnswer func(subject, reply string) bool

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -12,6 +13,9 @@ import (
 	"unsafe"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/slowlink"
 )
 
 // door is the listener for clients. At most so many of the connections that it has accepted
@@ -19,7 +23,7 @@ import (
 // server does for each connection before it refuses one, are bounded however fast they come.
 // Their messages go through the intake.
 type door struct {
-	*net.TCPListener
+	net.Listener
 	most   int
 	intake *intake
 
@@ -37,8 +41,10 @@ const lookRarely = 10 * time.Millisecond
 // leastLook is the least number of connections at which it is looked which are closed.
 const leastLook = 64
 
-// openDoor listens at an address; port -1 is any. most bounds the connections; 0: no bound.
-func openDoor(host string, port, most int, in *intake) (*door, error) {
+// openDoor listens at the address of a server. The connections are bounded by o.Connections;
+// 0: no bound. Those in the handshake of TLS are bounded by the listener below.
+func openDoor(o *ServerOptions, port int, in *intake) (*door, error) {
+	host := o.Host
 	if host == "" {
 		host = natsserver.DEFAULT_HOST
 	}
@@ -47,10 +53,18 @@ func openDoor(host string, port, most int, in *intake) (*door, error) {
 	if err != nil {
 		return nil, &ListenError{Address: place(host, port), Err: err}
 	}
-	if most == 0 {
-		most = math.MaxInt
+	if o.TLS != nil {
+		l = certs.Listen(slowlink.Listener{Listener: l}, o.TLS, certs.Terms{Port: certs.PortClients, Within: o.Handshake, Log: o.logger()})
 	}
-	return &door{TCPListener: l.(*net.TCPListener), most: most, intake: in, look: leastLook, open: make(map[netip.AddrPort]*visitor)}, nil
+	return &door{Listener: l, most: cmp.Or(o.Connections, math.MaxInt), intake: in, look: leastLook, open: make(map[netip.AddrPort]*visitor)}, nil
+}
+
+// tcpOf returns the connection below TLS.
+func tcpOf(c net.Conn) *net.TCPConn {
+	if secure, ok := c.(*certs.Conn); ok {
+		c = secure.NetConn().(*slowlink.Conn).Conn
+	}
+	return c.(*net.TCPConn)
 }
 
 // give has a server, which is not started yet, take the connections of clients from the door.
@@ -67,19 +81,24 @@ func (d *door) give(s *natsserver.Server) error {
 // Accept implements net.Listener.
 func (d *door) Accept() (net.Conn, error) {
 	for {
-		c, err := d.AcceptTCP()
+		c, err := d.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if v := d.admit(c, time.Now()); v != nil {
+		v := d.admit(c, time.Now())
+		switch tcp, clear := c.(*net.TCPConn); {
+		case v == nil:
+			end(tcpOf(c))
+		case clear:
+			return plain{tcp, v}, nil
+		default:
 			return v, nil
 		}
-		end(c)
 	}
 }
 
 // admit lets a connection in, or not: then it returns nil.
-func (d *door) admit(c *net.TCPConn, now time.Time) *visitor {
+func (d *door) admit(c net.Conn, now time.Time) *visitor {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.open) >= min(d.most, d.look) && now.Sub(d.looked) >= lookRarely {
@@ -90,15 +109,30 @@ func (d *door) admit(c *net.TCPConn, now time.Time) *visitor {
 		d.refused++
 		return nil
 	}
-	v := &visitor{TCPConn: c, intake: d.intake, sender: newSender()}
+	v := &visitor{Conn: c, tcp: tcpOf(c), intake: d.intake, sender: newSender()}
 	d.open[peer(c)] = v
 	return v
+}
+
+// who returns the identity of the client at an address.
+func (d *door) who(at net.Addr) (id certs.Identity, ok bool) {
+	from, ok := at.(*net.TCPAddr)
+	if !ok {
+		return id, false
+	}
+	d.mu.Lock()
+	v := d.open[unmapped(from.AddrPort())]
+	d.mu.Unlock()
+	if v == nil {
+		return id, false
+	}
+	return v.peer()
 }
 
 // forget forgets connections that are closed.
 func (d *door) forget() {
 	for from, v := range d.open {
-		if closed(v.TCPConn) {
+		if closed(v.tcp) {
 			delete(d.open, from)
 		}
 	}
@@ -117,7 +151,8 @@ func (d *door) cut(peers []netip.AddrPort) {
 	defer d.mu.Unlock()
 	for _, p := range peers {
 		if v := d.open[p]; v != nil {
-			end(v)
+			v.intake.leave(v.sender)
+			end(v.tcp)
 			delete(d.open, p)
 		}
 	}
@@ -131,17 +166,14 @@ func (d *door) count() uint64 {
 }
 
 // end closes a connection; nothing of it stays with the system.
-func end(c interface {
-	SetLinger(seconds int) error
-	Close() error
-}) {
+func end(c *net.TCPConn) {
 	_ = c.SetLinger(0) // an error: it is closed
 	c.Close()
 }
 
-func peer(c *net.TCPConn) netip.AddrPort { return plain(c.RemoteAddr().(*net.TCPAddr).AddrPort()) }
+func peer(c net.Conn) netip.AddrPort { return unmapped(c.RemoteAddr().(*net.TCPAddr).AddrPort()) }
 
-// plain is an address without what says how it was reached.
-func plain(a netip.AddrPort) netip.AddrPort {
+// unmapped is an address without what says how it was reached.
+func unmapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }

@@ -16,7 +16,16 @@ type serverLog struct {
 }
 
 func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(text(format, v)) }
-func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn(text(format, v)) }
+
+// Warnf implements natsserver.Logger. Package certs verifies identities in place of the
+// library, which then warns that it verifies nothing.
+func (l *serverLog) Warnf(format string, v ...any) {
+	if t := text(format, v); strings.Contains(t, "solicited routes will not be verified") {
+		l.log.Debug(t)
+	} else {
+		l.log.Warn(t)
+	}
+}
 
 // Errorf implements natsserver.Logger. That clients are turned away is no error, nor that
 // one wants what it has no right to: it is told, and may try as often as it likes.

@@ -31,7 +31,7 @@ type natsLink struct {
 // dial tries to connect until it succeeds, is refused, or ctx is done.
 func dial(ctx context.Context, o *Options, c *Conn) (*natsLink, error) {
 	l := &natsLink{traffic: c.traffic, log: c.log, backlog: cmp.Or(o.Backlog, maxPending), server: o.Server, closed: make(chan struct{}), subs: make(map[*natsSubscription]bool)}
-	d := &dialer{within: o.dialTimeout(), ping: o.ping()}
+	d := &dialer{within: o.dialTimeout(), ping: o.ping(), source: o.TLS}
 	if end, ok := ctx.Deadline(); ok {
 		d.end.Store(&end)
 	}

@@ -209,7 +209,7 @@ func (s *Server) drop(conns []*natsserver.ConnInfo) (closed []*natsserver.ConnIn
 		}
 		closed = append(closed, c)
 		if ip, err := netip.ParseAddr(c.IP); err == nil {
-			peers = append(peers, plain(netip.AddrPortFrom(ip, uint16(c.Port))))
+			peers = append(peers, unmapped(netip.AddrPortFrom(ip, uint16(c.Port))))
 		}
 	}
 	s.door.cut(peers)

@@ -11,7 +11,7 @@ import (
 // own subjects. A client without a name has no rights.
 func withRights(t *testing.T) *Server {
 	t.Helper()
-	return startServer(t, ServerOptions{Name: "a", Rights: func(name string) rights.NATS {
+	return startServer(t, ServerOptions{Name: "a", Rights: func(_ rights.Role, name, _ string) rights.NATS {
 		if name == "" {
 			return rights.NATS{}
 		}

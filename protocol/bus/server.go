@@ -12,6 +12,7 @@ import (
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
@@ -62,9 +63,15 @@ type ServerOptions struct {
 	Pending     int64
 	Connections int
 
-	// Rights returns what a client of another process may do that states name when it
-	// connects; nil: everything.
-	Rights func(name string) rights.NATS
+	// TLS has the certificates of this server; nil: all connections are in the clear. Clients
+	// and routes then have Handshake to identify themselves.
+	TLS       *certs.Source
+	Handshake time.Duration
+
+	// Rights returns what a client of another process may do; nil: everything. Role and name are
+	// those of its certificate, or worker and the stated name in the clear. client is the name that
+	// it states when it connects.
+	Rights func(role rights.Role, name, client string) rights.NATS
 }
 
 // Server is an embedded NATS server, core only: nothing is stored.
@@ -93,8 +100,11 @@ func StartServer(o ServerOptions) (*Server, error) {
 	}
 	s := &Server{fatal: make(chan string, 8), admission: &admission{rights: o.Rights}, relief: newRelief(opts.MaxPending, o.Connections)}
 	s.intake = newIntake(opts.MaxPending, s.ownWaits)
-	if s.door, err = openDoor(opts.Host, opts.Port, o.Connections, s.intake); err != nil {
+	if s.door, err = openDoor(&o, opts.Port, s.intake); err != nil {
 		return nil, err
+	}
+	if o.TLS != nil {
+		s.admission.identify = s.door.who
 	}
 	opts.CustomClientAuthentication, opts.AuthTimeout = s.admission, authSeconds
 	s.opts = opts.Clone() // the library changes its own
@@ -140,6 +150,9 @@ func (o *ServerOptions) nats() (*natsserver.Options, error) {
 		Name: o.Cluster, Host: cmp.Or(o.RouteHost, o.Host), Port: port(o.RoutePort), Advertise: o.AdvertiseRoutes,
 		PingInterval: ping, MaxPingsOut: pingsOut,
 		PoolSize: -1, // one connection to each other server: one account has all traffic, and each connection has its pings
+	}
+	if o.TLS != nil {
+		opts.Cluster.TLSConfig, opts.Cluster.TLSTimeout = o.TLS.Mutual(certs.PortRoutes), o.Handshake.Seconds()
 	}
 	var err error
 	opts.Routes, err = routeURLs(o.Routes)

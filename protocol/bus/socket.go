@@ -1,31 +1,47 @@
 package bus
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/slowlink"
 )
 
-// dialer makes the connections of clients. Bytes that come are a sign of life of the
+// dialer makes the connections of clients, with TLS if it has a source. Bytes that come are a sign of life of the
 // server, and bytes that it takes another: over a thin link a pong waits behind messages,
 // and a message takes longer than a server may be silent.
 type dialer struct {
 	within time.Duration             // for a connection to be made
 	ping   time.Duration             // between pings, each of which has an answer
+	source *certs.Source             // nil: in the clear
 	end    atomic.Pointer[time.Time] // of all tries to make the first one; nil: it is made, or they have none
 }
 
-// Dial implements nats.CustomDialer.
+// Dial implements nats.CustomDialer. With TLS it returns after the handshake, before the
+// server says anything.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
-	c, err := (&net.Dialer{Deadline: d.earlier(time.Now().Add(d.within))}).Dial(network, address)
+	ctx, cancel := context.WithDeadline(context.Background(), d.earlier(time.Now().Add(d.within)))
+	defer cancel()
+	return (&certs.Dialer{Source: d.source, Role: certs.Coordinator, Dial: d.dialClear}).DialContext(ctx, network, address)
+}
+
+// dialClear makes a connection in the clear.
+func (d *dialer) dialClear(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return &socket{Conn: c, dialer: d}, nil
+	return &socket{Conn: slowlink.Conn{Conn: c}, dialer: d}, nil
 }
+
+// SkipTLSHandshake tells the library that Dial has done the handshake, if a server asks for TLS.
+func (d *dialer) SkipTLSHandshake() bool { return d.source != nil }
 
 // earlier returns a time, or the end where that is earlier.
 func (d *dialer) earlier(t time.Time) time.Time {
@@ -37,10 +53,9 @@ func (d *dialer) earlier(t time.Time) time.Time {
 
 // socket is a connection to a server. One goroutine reads at a time, and one writes.
 type socket struct {
-	net.Conn
+	slowlink.Conn
 	dialer *dialer
-	bound  atomic.Bool  // by a deadline of whoever uses it
-	stall  atomic.Int64 // for how long what is written may stand still, in ns; 0: for ever
+	bound  atomic.Bool // by a deadline of whoever uses it
 }
 
 // lookAgain is how many of the pings that may be missed are left for another look where
@@ -64,24 +79,6 @@ func (s *socket) Read(p []byte) (n int, err error) {
 	return n, fmt.Errorf("the NATS server sends nothing: %w", err)
 }
 
-// writePiece is what must be taken in the time that a write has: 64 KiB.
-const writeChunk = 64 << 10
-
-// Write implements io.Writer. The time that it has is that of each piece.
-func (s *socket) Write(p []byte) (n int, err error) {
-	for len(p) > 0 && err == nil {
-		if d := s.stall.Load(); d > 0 {
-			if err := s.Conn.SetWriteDeadline(time.Now().Add(time.Duration(d))); err != nil {
-				return n, err
-			}
-		}
-		var m int
-		m, err = s.Conn.Write(p[:min(len(p), writeChunk)])
-		n, p = n+m, p[m:]
-	}
-	return n, err
-}
-
 // SetDeadline implements net.Conn.
 func (s *socket) SetDeadline(t time.Time) error {
 	if !t.IsZero() {
@@ -94,14 +91,4 @@ func (s *socket) SetDeadline(t time.Time) error {
 func (s *socket) SetReadDeadline(t time.Time) error {
 	s.bound.Store(!t.IsZero())
 	return s.Conn.SetReadDeadline(t)
-}
-
-// SetWriteDeadline implements net.Conn.
-func (s *socket) SetWriteDeadline(t time.Time) error {
-	var d time.Duration
-	if !t.IsZero() {
-		d = max(1, time.Until(t))
-	}
-	s.stall.Store(int64(d))
-	return s.Conn.SetWriteDeadline(t)
 }

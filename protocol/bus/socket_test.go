@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/slowlink"
 )
 
 // thin carries connections to a server over a link of a rate, in bytes a second.
@@ -92,7 +93,7 @@ func ends(t *testing.T, ping time.Duration) (*socket, net.Conn) {
 	t.Helper()
 	a, b := net.Pipe()
 	t.Cleanup(func() { a.Close(); b.Close() })
-	return &socket{Conn: a, dialer: &dialer{ping: ping}}, b
+	return &socket{Conn: slowlink.Conn{Conn: a}, dialer: &dialer{ping: ping}}, b
 }
 
 // What is written slowly is written while some of it is taken in time; what is not taken

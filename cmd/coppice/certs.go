@@ -1,0 +1,193 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/coppice-ldl/coppice/internal/certs"
+)
+
+// certsCmd makes and shows the certificates of a cluster.
+type certsCmd struct {
+	Init   certsInitCmd   `cmd:"" help:"Make an authority for a cluster, and the certificate of its first admin."`
+	Node   certsNodeCmd   `cmd:"" help:"Issue the certificate of a coordinator, a worker, a pool of workers or a model server."`
+	Client certsClientCmd `cmd:"" help:"Issue the certificate of a user."`
+	Show   certsShowCmd   `cmd:"" help:"Show the certificates in a folder: who, until when, and signed by whom."`
+	Check  certsCheckCmd  `cmd:"" help:"Check that a folder can be used with --tls-dir."`
+}
+
+// Help implements kong's HelpProvider.
+func (certsCmd) Help() string {
+	return `An authority signs the certificates of one cluster. Its key stays in the folder of coppice certs init, and no coordinator
+needs it. Each process gets a folder with ca.crt, tls.crt and tls.key, and is started with --tls-dir. For three hosts:
+
+  coppice certs init
+  coppice certs node a --role coordinator --host 10.0.0.1
+  scp -r certs/a 10.0.0.1:/etc/coppice
+
+To replace a certificate before its end, issue it again and copy the files. Running processes use it within ten seconds.`
+}
+
+// authorityFlags name the folder of an authority.
+type authorityFlags struct {
+	Authority string `name:"ca-dir" default:"certs" placeholder:"DIR" help:"Folder of the authority, made by coppice certs init (default: certs)."`
+}
+
+// adminName is the name of the user of coppice certs init.
+const adminName = "admin"
+
+type certsInitCmd struct {
+	Name string `default:"coppice" placeholder:"NAME" help:"Name of the cluster. Processes refuse certificates of another cluster (default: coppice)."`
+
+	authorityFlags
+}
+
+// Help implements kong's HelpProvider.
+func (certsInitCmd) Help() string {
+	return `Writes ca.crt and ca.key, and the folder admin with the certificate of the first admin. An authority that exists is
+never overwritten. Keep ca.key secret: with it, anybody can issue certificates of the cluster.`
+}
+
+// Run implements `coppice certs init`.
+func (c *certsInitCmd) Run(a *app) error {
+	authority, err := certs.NewAuthority(c.Authority, c.Name)
+	if errors.Is(err, certs.ErrIdentity) {
+		return usagef("--name: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	return issue(a, authority, filepath.Join(c.Authority, adminName), certs.Identity{Role: certs.User, Name: adminName, Rights: adminName}, nil)
+}
+
+type certsNodeCmd struct {
+	Name string   `arg:"" placeholder:"ID" help:"Id of the coordinator or the worker, or the name of the pool. It must be the process's --id; workers of a pool have ids that begin with the name of the pool and a dash."`
+	Role string   `required:"" enum:"coordinator,worker,pool,serve" placeholder:"ROLE" help:"Role: coordinator, worker, pool or serve."`
+	Host []string `placeholder:"HOST" help:"Names and IP addresses of the machine, for programs that verify them, such as browsers and Prometheus. Processes of Coppice do not need them."`
+	Out  string   `placeholder:"DIR" help:"Folder for the files (default: the id, in the folder of the authority)."`
+
+	authorityFlags
+}
+
+// Run implements `coppice certs node`.
+func (c *certsNodeCmd) Run(a *app) error {
+	return c.issue(a, certs.Identity{Role: certs.Role(c.Role), Name: c.Name}, c.Out, c.Host)
+}
+
+type certsClientCmd struct {
+	Name string `arg:"" placeholder:"NAME" help:"Name of the user."`
+	Role string `required:"" enum:"admin,submit,read" placeholder:"ROLE" help:"Role: admin, submit or read. Coordinators do not distinguish these roles yet."`
+	Out  string `placeholder:"DIR" help:"Folder for the files (default: the name, in the folder of the authority)."`
+
+	authorityFlags
+}
+
+// Run implements `coppice certs client`.
+func (c *certsClientCmd) Run(a *app) error {
+	return c.issue(a, certs.Identity{Role: certs.User, Name: c.Name, Rights: c.Role}, c.Out, nil)
+}
+
+// issue issues a certificate to a folder; empty means the default.
+func (f *authorityFlags) issue(a *app, i certs.Identity, out string, hosts []string) error {
+	authority, err := certs.OpenAuthority(f.Authority)
+	if err != nil {
+		return err
+	}
+	i.Cluster = authority.Cluster
+	if err := i.Check(); err != nil {
+		return usageError{err}
+	}
+	if out == "" {
+		out = filepath.Join(f.Authority, i.Name)
+	}
+	return issue(a, authority, out, i, hosts)
+}
+
+// issue issues a certificate and prints it.
+func issue(a *app, authority *certs.Authority, out string, i certs.Identity, hosts []string) error {
+	leaf, err := authority.Issue(out, i, hosts, certs.LeafLife)
+	if err != nil {
+		return err
+	}
+	i.Cluster = authority.Cluster
+	shown := issued{Folder: out, Identity: i.String(), Until: leaf.NotAfter, Serial: leaf.SerialNumber.Text(16)}
+	return a.print(shown, func(w io.Writer) {
+		pairs(w, [][2]string{{"folder", out}, {"identity", shown.Identity}, {"until", shown.Until.Format(time.RFC3339)}, {"serial", shown.Serial}})
+	})
+}
+
+// issued is a certificate as the commands print it.
+type issued struct {
+	Folder   string    `json:"folder"`
+	Identity string    `json:"identity"`
+	Until    time.Time `json:"until"`
+	Serial   string    `json:"serial"`
+}
+
+type certsShowCmd struct {
+	Dir string `arg:"" placeholder:"DIR" help:"Folder with ca.crt, and tls.crt if it is of a process."`
+}
+
+// Run implements `coppice certs show`.
+func (c *certsShowCmd) Run(a *app) error {
+	var list []certs.Summary
+	for _, name := range []string{certs.CertFile, certs.AuthorityFile} {
+		one, err := certs.Read(filepath.Join(c.Dir, name))
+		if errors.Is(err, os.ErrNotExist) && name == certs.CertFile { // the folder of an authority
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		list = append(list, one...)
+	}
+	return a.print(list, func(w io.Writer) {
+		t := newTable(w, []string{"file", "identity", "from", "until", "signed by", "serial"})
+		for _, s := range list {
+			t.AppendRow(rowOf(s.File, s.Identity, s.From.Format(time.RFC3339), s.Until.Format(time.RFC3339), s.Issuer, s.Serial))
+		}
+		t.Render()
+	})
+}
+
+type certsCheckCmd struct {
+	Dir string `arg:"" placeholder:"DIR" help:"Folder with ca.crt, tls.crt and tls.key."`
+}
+
+// Help implements kong's HelpProvider.
+func (certsCheckCmd) Help() string {
+	return `The key must belong to the certificate, and an authority in ca.crt must have signed it. The certificate must be valid now
+and have an identity. The command then lists the ports that accept the certificate. The exit code is 2 if the folder cannot
+be used.`
+}
+
+// Run implements `coppice certs check`.
+func (c *certsCheckCmd) Run(a *app) error {
+	source, err := certs.Open(c.Dir, nil)
+	if err != nil {
+		return usageError{err}
+	}
+	id := source.Identity()
+	shown := struct {
+		issued
+		Accepted []string `json:"accepted"`
+		Refused  []string `json:"refused"`
+	}{Refused: []string{}, issued: issued{Folder: c.Dir, Identity: id.String(), Until: source.Expires(), Serial: source.Own().SerialNumber.Text(16)}}
+	for _, p := range certs.Ports {
+		if slices.Contains(p.Roles, id.Role) {
+			shown.Accepted = append(shown.Accepted, p.Name)
+		} else {
+			shown.Refused = append(shown.Refused, p.Name)
+		}
+	}
+	return a.print(shown, func(w io.Writer) {
+		pairs(w, [][2]string{
+			{"folder", c.Dir}, {"identity", shown.Identity}, {"until", shown.Until.Format(time.RFC3339)},
+			{"accepted by", nameList(shown.Accepted)}, {"refused by", nameList(shown.Refused)},
+		})
+	})
+}

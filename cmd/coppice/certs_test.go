@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// TestCerts: the commands make folders that others accept, and say what is wrong.
+func TestCerts(t *testing.T) {
+	dir := t.TempDir()
+	ca := filepath.Join(dir, "certs")
+	if e := coppice(t, "certs", "node", "a", "--role", "coordinator", "--ca-dir", ca); e.code != exitFailed || !strings.Contains(e.stderr, "coppice certs init --ca-dir") {
+		t.Errorf("without an authority: exit code %d: %s", e.code, e.stderr)
+	}
+	var made issued
+	inJSON(t, &made, "certs", "init", "--ca-dir", ca, "--name", "prod")
+	if made.Identity != "coppice://prod/user/admin?role=admin" || made.Folder != filepath.Join(ca, "admin") {
+		t.Errorf("the first admin is %+v", made)
+	}
+	before, err := os.ReadFile(filepath.Join(ca, "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := coppice(t, "certs", "init", "--ca-dir", ca); e.code != exitFailed || !strings.Contains(e.stderr, "never overwritten") {
+		t.Errorf("a second authority: exit code %d: %s", e.code, e.stderr)
+	}
+	if after, err := os.ReadFile(filepath.Join(ca, "ca.crt")); err != nil || string(after) != string(before) {
+		t.Errorf("the authority has changed, error %v", err)
+	}
+	inJSON(t, &made, "certs", "node", "w1", "--role", "worker", "--ca-dir", ca, "--out", filepath.Join(dir, "w1"))
+	var checked struct {
+		Identity          string
+		Accepted, Refused []string
+	}
+	inJSON(t, &checked, "certs", "check", filepath.Join(dir, "w1"))
+	if checked.Identity != "coppice://prod/worker/w1" || strings.Join(checked.Accepted, ",") != "HTTP,NATS clients" || strings.Join(checked.Refused, ",") != "Raft,NATS routes" {
+		t.Errorf("%+v", checked)
+	}
+	if out := works(t, "certs", "show", filepath.Join(dir, "w1")); !strings.Contains(out, checked.Identity) || !strings.Contains(out, "Coppice CA of prod") {
+		t.Errorf("show prints %s", out)
+	}
+	for _, c := range []struct {
+		args []string
+		text string
+	}{
+		{[]string{"certs", "node", "a.b", "--role", "worker", "--ca-dir", ca}, "want 1 to 64 letters"},
+		{[]string{"certs", "client", "a", "--role", "root", "--ca-dir", ca}, "role"},
+		{[]string{"certs", "check", ca}, "tls.crt"},
+		{[]string{"cluster", "--server", "127.0.0.1:1", "--tls-dir", ca}, "--tls-dir"},
+		{[]string{"coordinator", "--dir", dir, "--insecure", "--tls-dir", filepath.Join(dir, "w1")}, "exclude each other"},
+		{[]string{"coordinator", "--dir", filepath.Join(dir, "x"), "--tls-dir", filepath.Join(dir, "w1")}, "coppice://prod/worker/w1"},
+	} {
+		if e := coppice(t, c.args...); e.code != exitUsage || !strings.Contains(e.stderr, c.text) {
+			t.Errorf("%v: exit code %d: %s", c.args, e.code, e.stderr)
+		}
+	}
+}
+
+// TestSecureCluster: a cluster that the documented commands make trains a model with the digest
+// of --local.
+func TestSecureCluster(t *testing.T) {
+	dir := t.TempDir()
+	ca := filepath.Join(dir, "certs")
+	works(t, "certs", "init", "--ca-dir", ca)
+	works(t, "certs", "node", "a", "--role", "coordinator", "--host", "127.0.0.1", "--ca-dir", ca)
+	works(t, "certs", "node", "gpu", "--role", "pool", "--ca-dir", ca)
+	address, data := freeAddress(t), artificialFile(t, dir, "set.csv", 300, 1)
+	ctx, cancel := context.WithCancel(testkit.Context(t))
+	ends := make(chan ended, 2)
+	for _, args := range [][]string{
+		{"coordinator", "--dir", filepath.Join(dir, "a"), "--peers", "a=" + address, "--tls-dir", filepath.Join(ca, "a")},
+		{"worker", "--join", address, "--dir", filepath.Join(dir, "w"), "--tls-dir", filepath.Join(ca, "gpu"), "--listen", "0.0.0.0:0"},
+	} {
+		go func() { ends <- coppiceIn(ctx, args...) }()
+	}
+	defer func() {
+		cancel()
+		for range 2 {
+			if e := testkit.Receive(t, "the end of a service", ends); e.code != exitOK && e.code != exitSignal+2 {
+				t.Errorf("exit code %d: %s", e.code, e.stderr)
+			}
+		}
+	}()
+	admin := []string{"--server", address, "--tls-dir", filepath.Join(ca, "admin")}
+	var c protocol.Cluster
+	testkit.Until(t, "the worker", func() bool {
+		e := coppice(t, append([]string{"cluster", "-o", "json"}, admin...)...)
+		return e.code == exitOK && json.Unmarshal([]byte(e.stdout), &c) == nil && len(c.Workers) == 1
+	})
+	if name := c.Workers[0].ID; !strings.HasPrefix(name, "gpu-") || c.Insecure {
+		t.Errorf("the worker is %s; insecure: %v", name, c.Insecure)
+	}
+	job := []string{"train", "--data", data, "--algorithm", "ldlf", "--steps", "50"}
+	want := digestOf(t, coppice(t, append(job, "--local")...))
+	if got := digestOf(t, coppice(t, append(job, admin...)...)); got != want {
+		t.Errorf("digest %s, --local has %s", got, want)
+	}
+	e := coppice(t, "cluster", "--server", address)
+	if e.code != exitFailed || !strings.Contains(e.stderr, "uses TLS") {
+		t.Errorf("without certificates: exit code %d: %s", e.code, e.stderr)
+	}
+}
+
+// TestInsecure: an address of all interfaces is refused without certificates. With --insecure
+// the cluster says so.
+func TestInsecure(t *testing.T) {
+	address := freeAddress(t)
+	_, port, _ := strings.Cut(address, ":")
+	args := []string{"coordinator", "--dir", filepath.Join(t.TempDir(), "a"), "--peers", "a=" + address, "--http", "0.0.0.0:" + port}
+	if e := coppice(t, args...); e.code != exitUsage || !strings.Contains(e.stderr, "--tls-dir") || !strings.Contains(e.stderr, "--insecure") {
+		t.Errorf("exit code %d: %s", e.code, e.stderr)
+	}
+	ctx, cancel := context.WithCancel(testkit.Context(t))
+	end := make(chan ended, 1)
+	go func() { end <- coppiceIn(ctx, append(args, "--insecure")...) }()
+	defer func() {
+		cancel()
+		testkit.Receive(t, "the end of the coordinator", end)
+	}()
+	testkit.Until(t, "the cluster", func() bool {
+		return strings.Contains(coppice(t, "cluster", "--server", address).stdout, "insecure")
+	})
+	var c protocol.Cluster
+	if inJSON(t, &c, "cluster", "--server", address); !c.Insecure {
+		t.Errorf("%+v", c)
+	}
+}

@@ -1,0 +1,305 @@
+package certs
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Terms say which connections a listener accepts.
+type Terms struct {
+	Port Port
+	// Late is true if the handshake accepts every certificate, and none. Conn.Peer then says
+	// who connected, and the caller decides.
+	Late   bool
+	Within time.Duration // time for the handshake
+	Log    *slog.Logger
+}
+
+// maxHandshakes bounds the handshakes of a listener at a time. If one more begins, the oldest
+// is ended: connections that never finish theirs stop nobody.
+const maxHandshakes = 256
+
+// listener accepts connections with TLS. Handshakes run at the same time, so a slow one
+// does not delay others.
+type listener struct {
+	net.Listener
+	source *Source
+	terms  Terms
+	config *tls.Config
+
+	once     sync.Once
+	accepted chan accepted
+	closed   chan struct{}
+	work     sync.WaitGroup
+
+	mu      sync.Mutex
+	ended   bool
+	waiting *list.List // of net.Conn in the handshake, the oldest first
+}
+
+// accepted is what Accept returns.
+type accepted struct {
+	conn net.Conn
+	err  error
+}
+
+// Listen returns a listener that accepts connections of l with TLS, if source is not nil.
+// With a nil source it returns l. The connections are of type *Conn.
+func Listen(l net.Listener, source *Source, terms Terms) net.Listener {
+	if source == nil {
+		return l
+	}
+	if terms.Log == nil {
+		terms.Log = slog.New(slog.DiscardHandler)
+	}
+	return &listener{
+		Listener: l, source: source, terms: terms, config: source.config(x509.ExtKeyUsageClientAuth, terms.Port.Roles, !terms.Late),
+		accepted: make(chan accepted), closed: make(chan struct{}), waiting: list.New(),
+	}
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	l.once.Do(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if !l.ended {
+			l.work.Go(l.run)
+		}
+	})
+	select {
+	case a := <-l.accepted:
+		return a.conn, a.err
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// run accepts connections until the listener is closed.
+func (l *listener) run() {
+	for {
+		c, err := l.Listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			l.hand(accepted{err: err})
+			continue
+		}
+		if at := l.enter(c); at != nil {
+			l.work.Go(func() { l.greet(c, at) })
+		}
+	}
+}
+
+// hand gives a connection or an error to Accept.
+func (l *listener) hand(a accepted) {
+	select {
+	case l.accepted <- a:
+	case <-l.closed:
+		if a.conn != nil {
+			a.conn.Close()
+		}
+	}
+}
+
+// enter counts a handshake. It returns nil if the listener is closed.
+func (l *listener) enter(c net.Conn) *list.Element {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		c.Close()
+		return nil
+	}
+	if l.waiting.Len() >= maxHandshakes {
+		l.waiting.Remove(l.waiting.Front()).(net.Conn).Close()
+	}
+	return l.waiting.PushBack(c)
+}
+
+// greet makes the handshake of a connection.
+func (l *listener) greet(c net.Conn, at *list.Element) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.terms.Within)
+	defer cancel()
+	secure := tls.Server(c, l.config)
+	err := secure.HandshakeContext(ctx)
+	l.mu.Lock()
+	l.waiting.Remove(at)
+	l.mu.Unlock()
+	if err != nil {
+		l.refuse(c, err)
+		return
+	}
+	conn := &Conn{Conn: secure}
+	conn.peer, conn.err = l.source.verify(secure.ConnectionState().PeerCertificates, x509.ExtKeyUsageClientAuth, l.terms.Port.Roles)
+	l.hand(accepted{conn: conn})
+}
+
+// plainAnswer is what a server of Go answers to a request in the clear.
+const plainAnswer = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+
+// methods begin a request of HTTP.
+var methods = []string{"GET /", "HEAD ", "POST ", "PUT /", "PATCH", "DELET", "OPTIO"}
+
+// refuse ends a connection after a handshake that failed.
+func (l *listener) refuse(c net.Conn, err error) {
+	defer c.Close()
+	select {
+	case <-l.closed:
+		return
+	default:
+	}
+	var clear tls.RecordHeaderError
+	if errors.As(err, &clear) && clear.Conn != nil {
+		if slices.Contains(methods, string(clear.RecordHeader[:])) {
+			_, _ = io.WriteString(c, plainAnswer) // an error: the client sees that the connection ends
+		}
+		l.terms.Log.Warn("a process without TLS was refused; start it with --tls-dir", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name)
+		return
+	}
+	var peer *PeerError
+	if errors.As(err, &peer) {
+		l.terms.Log.Warn("a connection was refused", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name, "reason", err)
+		return
+	}
+	l.terms.Log.Debug("a handshake of TLS failed", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name, "reason", err)
+}
+
+// Close implements net.Listener. It ends the handshakes, and waits for them.
+func (l *listener) Close() error {
+	l.mu.Lock()
+	if l.ended {
+		l.mu.Unlock()
+		return net.ErrClosed
+	}
+	l.ended = true
+	close(l.closed)
+	for e := l.waiting.Front(); e != nil; e = e.Next() {
+		e.Value.(net.Conn).Close()
+	}
+	l.mu.Unlock()
+	err := l.Listener.Close()
+	l.work.Wait()
+	return err
+}
+
+// Conn is an accepted connection after the handshake.
+type Conn struct {
+	*tls.Conn
+	peer Identity
+	err  error
+}
+
+// Peer returns who connected. The error is a *PeerError.
+func (c *Conn) Peer() (Identity, error) { return c.peer, c.err }
+
+// Dialer connects to processes of a cluster: with TLS, or in the clear if Source is nil.
+type Dialer struct {
+	Source *Source
+	Role   Role // of the process that answers
+	// Dial makes the connection below TLS; nil: a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// DialContext connects to an address. It returns after the handshake.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := d.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	c, err := dial(ctx, network, address)
+	if err != nil || d.Source == nil {
+		return c, err
+	}
+	secure := tls.Client(c, d.Source.config(x509.ExtKeyUsageServerAuth, []Role{d.Role}, true))
+	if err := secure.HandshakeContext(ctx); err != nil {
+		c.Close()
+		return nil, d.Source.explain(address, err)
+	}
+	return &dialled{secure, d.Source, address}, nil
+}
+
+// dialled is a connection that this process made. The other side refuses a certificate after
+// the handshake, so the first Read has that error.
+type dialled struct {
+	*tls.Conn
+	source  *Source
+	address string
+}
+
+// Read implements io.Reader.
+func (c *dialled) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if isAlert(err) {
+		err = c.source.explain(c.address, err)
+	}
+	return n, err
+}
+
+// isAlert reports whether the other side has ended a connection with an alert of TLS.
+func isAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
+}
+
+// ErrClear is wrapped by the error about a server that does not speak TLS.
+var ErrClear = errors.New("the server is in the clear, but this process uses TLS; start the server with --tls-dir too")
+
+// explain says what to do about an error of a handshake.
+func (s *Source) explain(address string, err error) error {
+	var clear tls.RecordHeaderError
+	var peer *PeerError
+	switch {
+	case errors.As(err, &clear):
+		return fmt.Errorf("%s: %w", address, ErrClear)
+	case errors.As(err, &peer):
+		return fmt.Errorf("%s: %w", address, err)
+	case isAlert(err):
+		id, file := s.Identity(), filepath.Join(s.dir, CertFile)
+		return fmt.Errorf("%s: the server refuses the certificate of this process, %s in %s, valid until %s; the log of the server says why: %w",
+			address, id, file, s.Expires().Format(time.RFC3339), err)
+	}
+	return fmt.Errorf("%s: the handshake of TLS failed: %w", address, err)
+}
+
+// ErrExposed is wrapped by the error about an address in the clear that other machines reach.
+var ErrExposed = errors.New("other machines reach this address, so it needs certificates: give --tls-dir, see coppice certs --help; or allow everybody everything with --insecure")
+
+// Exposed returns an error about the first address that other machines reach, or nil.
+func Exposed(addresses ...net.Addr) error {
+	for _, a := range addresses {
+		if tcp, ok := a.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
+			return fmt.Errorf("%s: %w", a, ErrExposed)
+		}
+	}
+	return nil
+}
+
+// ExposedURLs is Exposed for the hosts of URLs to connect to. A name counts as a loopback
+// address if all of its addresses do.
+func ExposedURLs(ctx context.Context, urls ...string) error {
+	for _, text := range urls {
+		u, err := url.Parse(text)
+		if err != nil {
+			continue // who connects says what is wrong
+		}
+		found, err := net.DefaultResolver.LookupIPAddr(ctx, u.Hostname())
+		away := func(a net.IPAddr) bool { return !a.IP.IsLoopback() }
+		if err != nil || slices.ContainsFunc(found, away) {
+			return fmt.Errorf("%s: %w", text, ErrExposed)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package certs_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/coppice-ldl/coppice/harness/testkit/certtest"
+	"github.com/coppice-ldl/coppice/internal/certs"
+)
+
+// noLeak fails the test if it leaves goroutines behind.
+func noLeak(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+}
+
+// serve echoes bytes with the certificates of source until the test ends.
+func serve(t *testing.T, source *certs.Source, terms certs.Terms) (address string) {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if terms.Within == 0 {
+		terms.Within = 5 * time.Second
+	}
+	l := certs.Listen(inner, source, terms)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = io.Copy(c, c)
+			}()
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-done
+	})
+	return inner.Addr().String()
+}
+
+// echo sends a byte to a server that expects role, and waits for it.
+func echo(t *testing.T, source *certs.Source, role certs.Role, address string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	c, err := (&certs.Dialer{Source: source, Role: role}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	end, _ := ctx.Deadline()
+	if err := c.SetDeadline(end); err != nil {
+		return err
+	}
+	if _, err := c.Write([]byte("x")); err != nil {
+		return err
+	}
+	_, err = io.ReadFull(c, make([]byte, 1))
+	return err
+}
+
+// TestVerify: the chain, the cluster and the role count, on both sides.
+func TestVerify(t *testing.T) {
+	noLeak(t)
+	a, foreign, impostor := certtest.New(t), certtest.Of(t, "other"), certtest.New(t)
+	sameCA := *a
+	same := *a.Authority
+	same.Cluster = "other"
+	sameCA.Authority = &same
+	address := serve(t, a.Source(certs.Coordinator, "a"), certs.Terms{Port: certs.PortRaft})
+	if err := echo(t, a.Source(certs.Coordinator, "b"), certs.Coordinator, address); err != nil {
+		t.Error(err)
+	}
+	for name, source := range map[string]*certs.Source{
+		"a worker": a.Source(certs.Worker, "w"), "a user": a.Source(certs.User, "u"),
+		"another cluster": foreign.Source(certs.Coordinator, "b"), "another authority": impostor.Source(certs.Coordinator, "b"),
+		"another cluster of this authority": sameCA.Source(certs.Coordinator, "c"),
+	} {
+		if err := echo(t, source, certs.Coordinator, address); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	var peer *certs.PeerError
+	err := echo(t, sameCA.Source(certs.Worker, "x"), certs.Coordinator, address)
+	if !errors.As(err, &peer) || peer.Found != "coppice://test/coordinator/a" || peer.Expected != "coppice://other/coordinator/*" || !strings.HasSuffix(peer.Authorities, "ca.crt") {
+		t.Errorf("a server of another cluster: %v", err)
+	}
+	err = echo(t, a.Source(certs.Worker, "w"), certs.Serve, address)
+	if !errors.As(err, &peer) || peer.Expected != "coppice://test/serve/*" {
+		t.Errorf("a server of another role: %v", err)
+	}
+	err = echo(t, a.Source(certs.Worker, "w"), certs.Coordinator, address)
+	if err == nil || !strings.Contains(err.Error(), "the server refuses the certificate of this process, coppice://test/worker/w") {
+		t.Errorf("a client of another role: %v", err)
+	}
+}
+
+// TestClear: who meets a side in the clear says so.
+func TestClear(t *testing.T) {
+	a := certtest.New(t)
+	web := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.NotFoundHandler()}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = web.Serve(l) }()
+	defer web.Close()
+	if err := echo(t, a.Source(certs.User, "u"), certs.Coordinator, l.Addr().String()); !errors.Is(err, certs.ErrClear) {
+		t.Errorf("a server in the clear: %v", err)
+	}
+	address := serve(t, a.Source(certs.Coordinator, "a"), certs.Terms{Port: certs.PortHTTP, Late: true})
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if b, err := io.ReadAll(response.Body); response.StatusCode != http.StatusBadRequest || !strings.Contains(string(b), "HTTPS") {
+		t.Errorf("a client in the clear: %s %q, %v", response.Status, b, err)
+	}
+}
+
+// TestOldVersion: TLS 1.2 is refused.
+func TestOldVersion(t *testing.T) {
+	a := certtest.New(t)
+	address := serve(t, a.Source(certs.Coordinator, "a"), certs.Terms{Port: certs.PortHTTP})
+	dir := a.Folder(certs.Coordinator, "b")
+	pair, err := tls.LoadX509KeyPair(dir+"/"+certs.CertFile, dir+"/"+certs.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, good := range map[uint16]bool{tls.VersionTLS12: false, tls.VersionTLS13: true} {
+		c, err := tls.Dial("tcp", address, &tls.Config{MaxVersion: version, InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}})
+		if (err == nil) != good {
+			t.Errorf("%s: error %v", tls.VersionName(version), err)
+		}
+		if err == nil {
+			c.Close()
+		}
+	}
+}
+
+// TestSilentConnections: connections that never finish the handshake stop nobody.
+func TestSilentConnections(t *testing.T) {
+	noLeak(t)
+	a := certtest.New(t)
+	address := serve(t, a.Source(certs.Coordinator, "a"), certs.Terms{Port: certs.PortHTTP, Within: time.Minute})
+	client := a.Source(certs.Worker, "w")
+	for range 300 { // more than may be in the handshake at a time
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	if err := echo(t, client, certs.Coordinator, address); err != nil {
+		t.Error(err)
+	}
+	brief := serve(t, a.Source(certs.Coordinator, "b"), certs.Terms{Port: certs.PortHTTP, Within: 50 * time.Millisecond})
+	c, err := net.Dial("tcp", brief)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if n, err := io.Copy(io.Discard, c); n != 0 || err != nil { // the server ends it
+		t.Errorf("%d bytes, error %v", n, err)
+	}
+}
+
+// TestRequire: a caller without a certificate gets the status of the open paths only.
+func TestRequire(t *testing.T) {
+	a := certtest.New(t)
+	source := a.Source(certs.Coordinator, "a")
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret") })
+	web := &http.Server{ReadHeaderTimeout: time.Second, ConnContext: certs.ConnContext, Handler: certs.Require(secret, source, "/readyz")}
+	go func() {
+		_ = web.Serve(certs.Listen(inner, source, certs.Terms{Port: certs.PortHTTP, Late: true, Within: time.Second}))
+	}()
+	defer web.Close()
+	anonymous := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	as := func(s *certs.Source) *http.Client {
+		return &http.Client{Transport: s.Transport(&http.Transport{DisableKeepAlives: true})}
+	}
+	foreign := *a
+	same := *a.Authority
+	same.Cluster = "other"
+	foreign.Authority = &same
+	dir := foreign.Folder(certs.User, "x")
+	pair, err := tls.LoadX509KeyPair(dir+"/"+certs.CertFile, dir+"/"+certs.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}}
+	for _, c := range []struct {
+		name   string
+		client *http.Client
+		path   string
+		status int
+		body   string
+	}{
+		{"a user", as(a.Source(certs.User, "u")), "/v1/jobs", 200, "secret"},
+		{"a worker", as(a.Source(certs.Worker, "w")), "/readyz", 200, "secret"},
+		{"anonymous", anonymous, "/readyz", 200, ""},
+		{"anonymous", anonymous, "/v1/jobs", 401, "--tls-dir"},
+		{"anonymous", anonymous, "/readyz/", 401, "--tls-dir"},
+		{"a stranger", stranger, "/v1/jobs", 403, "coppice://other/user/x?role=admin"},
+		{"a stranger", stranger, "/readyz", 200, ""},
+	} {
+		response, err := c.client.Get("https://" + inner.Addr().String() + c.path)
+		if err != nil {
+			t.Errorf("%s, %s: %v", c.name, c.path, err)
+			continue
+		}
+		b, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode != c.status || !strings.Contains(string(b), c.body) || c.body == "" && len(b) > 0 {
+			t.Errorf("%s, %s: %s %q", c.name, c.path, response.Status, b)
+		}
+	}
+}

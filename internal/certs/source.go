@@ -1,0 +1,355 @@
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coppice-ldl/coppice/internal/wait"
+)
+
+const (
+	// lookEvery is the time between two looks at the files.
+	lookEvery = 10 * time.Second
+	// warnBefore is how long before its end a certificate is warned of.
+	warnBefore = 14 * 24 * time.Hour
+)
+
+// Source is the certificates in a folder: ca.crt, tls.crt and tls.key. It reads them again
+// when they change. A nil Source means connections in the clear.
+type Source struct {
+	dir      string
+	log      *slog.Logger
+	current  atomic.Pointer[material]
+	failures atomic.Uint64 // looks that found files that cannot be used
+
+	mu      sync.Mutex        // guards the fields below
+	seen    string            // stamp of the files that are in use
+	said    string            // the last failure that was logged
+	warned  *x509.Certificate // the last certificate that was warned of because it ends soon
+	expired *x509.Certificate // the last certificate that was reported because it has expired
+	changed []func()
+}
+
+// material is what the files say. It never changes.
+type material struct {
+	pair  *tls.Certificate
+	id    Identity
+	roots *x509.CertPool
+}
+
+// Open reads the certificates in a folder. It refuses a certificate that has expired, or that
+// no authority in ca.crt has signed.
+func Open(dir string, log *slog.Logger) (*Source, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Source{dir: dir, log: log}
+	s.seen = s.stamp()
+	m, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	s.current.Store(m)
+	return s, nil
+}
+
+// Dir returns the folder.
+func (s *Source) Dir() string { return s.dir }
+
+// Identity returns who this process is.
+func (s *Source) Identity() Identity { return s.current.Load().id }
+
+// Expires returns when the certificate of this process ends.
+func (s *Source) Expires() time.Time { return s.current.Load().pair.Leaf.NotAfter }
+
+// Own returns the certificate of this process.
+func (s *Source) Own() *x509.Certificate { return s.current.Load().pair.Leaf }
+
+// Failures returns how many looks found files that cannot be used.
+func (s *Source) Failures() uint64 { return s.failures.Load() }
+
+// OnChange adds a function that is called after new certificates are in use. With a nil
+// source it does nothing.
+func (s *Source) OnChange(f func()) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed = append(s.changed, f)
+}
+
+// Watch looks at the files again and again until ctx is done. With a nil source it returns.
+func (s *Source) Watch(ctx context.Context) {
+	if s == nil {
+		return
+	}
+	for s.Look(); wait.For(ctx, lookEvery) == nil; s.Look() {
+	}
+}
+
+// Look reads the files again if they have changed. If the new ones cannot be used, the old
+// ones stay in use.
+func (s *Source) Look() {
+	s.mu.Lock()
+	stamp := s.stamp()
+	var changed []func()
+	if stamp != s.seen {
+		m, err := s.read()
+		if now := s.current.Load(); err == nil && m.id != now.id {
+			err = fmt.Errorf("the new certificate is of %s, but this process is %s", m.id, now.id)
+		}
+		if err != nil {
+			s.failures.Add(1)
+			if s.said != err.Error() {
+				s.said = err.Error()
+				s.log.Warn("the new certificates cannot be used; the old ones stay in use", "folder", s.dir, "error", err)
+			}
+		} else {
+			s.current.Store(m)
+			s.seen, s.said = stamp, ""
+			changed = slices.Clone(s.changed)
+			s.log.Info("new certificates are in use", "folder", s.dir, "identity", m.id.String(), "until", m.pair.Leaf.NotAfter)
+		}
+	}
+	s.warn()
+	s.mu.Unlock()
+	for _, f := range changed {
+		f()
+	}
+}
+
+// warn warns once of a certificate that ends soon, and once more after its end. s.mu is held.
+func (s *Source) warn() {
+	leaf := s.current.Load().pair.Leaf
+	left := time.Until(leaf.NotAfter)
+	switch {
+	case left <= 0 && s.expired != leaf:
+		s.expired = leaf
+		s.log.Error("the certificate of this process has expired; its connections stay, but new ones are refused", "folder", s.dir, "until", leaf.NotAfter)
+	case left > 0 && left < warnBefore && s.warned != leaf:
+		s.warned = leaf
+		s.log.Warn("the certificate of this process ends soon; replace its files in the folder", "folder", s.dir, "until", leaf.NotAfter)
+	}
+}
+
+// stamp describes the files without reading them.
+func (s *Source) stamp() string {
+	var b strings.Builder
+	for _, name := range []string{AuthorityFile, CertFile, KeyFile} {
+		info, err := os.Stat(filepath.Join(s.dir, name))
+		if err != nil {
+			fmt.Fprintf(&b, "%v;", err)
+			continue
+		}
+		fmt.Fprintf(&b, "%d %d;", info.Size(), info.ModTime().UnixNano())
+	}
+	return b.String()
+}
+
+// read reads the files and checks that they belong together.
+func (s *Source) read() (*material, error) {
+	var b [3][]byte
+	for i, name := range []string{AuthorityFile, CertFile, KeyFile} {
+		var err error
+		if b[i], err = os.ReadFile(filepath.Join(s.dir, name)); err != nil {
+			if errors.Is(err, os.ErrNotExist) {
+				err = fmt.Errorf("%w; a folder of certificates has %s, %s and %s; make one with coppice certs node or coppice certs client", err, AuthorityFile, CertFile, KeyFile)
+			}
+			return nil, err
+		}
+	}
+	authorities, err := parseCerts(filepath.Join(s.dir, AuthorityFile), b[0])
+	if err != nil {
+		return nil, err
+	}
+	m := &material{roots: x509.NewCertPool()}
+	for _, a := range authorities {
+		m.roots.AddCert(a)
+	}
+	if m.pair, err = pairOf(s.dir, b[1], b[2]); err != nil {
+		return nil, err
+	}
+	if m.id, err = IdentityOf(m.pair.Leaf); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, CertFile), err)
+	}
+	chain := []*x509.Certificate{m.pair.Leaf}
+	for _, der := range m.pair.Certificate[1:] {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, CertFile), err)
+		}
+		chain = append(chain, c)
+	}
+	if err := m.chain(chain, x509.ExtKeyUsageAny); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, CertFile), s.reason(err))
+	}
+	return m, nil
+}
+
+// chain verifies that an authority has signed the first certificate of a list.
+func (m *material) chain(list []*x509.Certificate, use x509.ExtKeyUsage) error {
+	more := x509.NewCertPool()
+	for _, c := range list[1:] {
+		more.AddCert(c)
+	}
+	_, err := list[0].Verify(x509.VerifyOptions{Roots: m.roots, Intermediates: more, KeyUsages: []x509.ExtKeyUsage{use}})
+	return err
+}
+
+// reason says in plain words why a certificate was refused.
+func (s *Source) reason(err error) error {
+	var unknown x509.UnknownAuthorityError
+	var bad x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &unknown):
+		return fmt.Errorf("no authority in %s has signed it", filepath.Join(s.dir, AuthorityFile))
+	case errors.As(err, &bad) && bad.Reason == x509.Expired && time.Now().After(bad.Cert.NotAfter):
+		return fmt.Errorf("it has expired at %s; issue another one with coppice certs", bad.Cert.NotAfter.Format(time.RFC3339))
+	case errors.As(err, &bad) && bad.Reason == x509.Expired:
+		return fmt.Errorf("it is not valid before %s; check the clocks", bad.Cert.NotBefore.Format(time.RFC3339))
+	}
+	return err
+}
+
+// PeerError is the error about the certificate of the other side.
+type PeerError struct {
+	Authorities string // the file of the authorities that were used
+	Expected    string // identity
+	Found       string // identity, or what was found instead
+	Err         error  // nil if only the identity differs
+}
+
+func (e *PeerError) Error() string {
+	text := fmt.Sprintf("the certificate of the other side is refused: expected %s, found %s, with the authorities in %s", e.Expected, e.Found, e.Authorities)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns why the certificate is not valid.
+func (e *PeerError) Unwrap() error { return e.Err }
+
+// ErrNoCertificate is wrapped by the error about a peer that shows no certificate.
+var ErrNoCertificate = errors.New("no certificate was shown")
+
+// verify returns the identity of the other side. Its role must be one of roles.
+func (s *Source) verify(list []*x509.Certificate, use x509.ExtKeyUsage, roles []Role) (Identity, error) {
+	m := s.current.Load()
+	refused := &PeerError{Authorities: filepath.Join(s.dir, AuthorityFile), Expected: expected(m.id.Cluster, roles)}
+	if len(list) == 0 {
+		refused.Found, refused.Err = "nothing", ErrNoCertificate
+		return Identity{}, refused
+	}
+	id, err := IdentityOf(list[0])
+	if refused.Found = id.String(); err != nil {
+		refused.Found, refused.Err = fmt.Sprintf("%q", list[0].Subject.String()), err
+		return Identity{}, refused
+	}
+	if err := m.chain(list, use); err != nil {
+		refused.Err = s.reason(err)
+		return Identity{}, refused
+	}
+	if id.Cluster != m.id.Cluster || !slices.Contains(roles, id.Role) {
+		return Identity{}, refused
+	}
+	return id, nil
+}
+
+// expected describes the identities with one of the roles.
+func expected(cluster string, roles []Role) string {
+	var names []string
+	for _, r := range roles {
+		names = append(names, string(r))
+	}
+	which := strings.Join(names, "|")
+	if len(roles) == len(Every) {
+		which = "*"
+	}
+	return fmt.Sprintf("%s://%s/%s/*", scheme, cluster, which)
+}
+
+// config returns the configuration of one side of a connection, or of both. It verifies the
+// other side, unless verify is false.
+func (s *Source) config(use x509.ExtKeyUsage, roles []Role, verify bool) *tls.Config {
+	c := &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return s.current.Load().pair, nil
+		},
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return s.current.Load().pair, nil
+		},
+		ClientAuth:             tls.RequestClientCert,
+		InsecureSkipVerify:     true, // VerifyConnection verifies the chain and the identity
+		SessionTicketsDisabled: true, // each connection is verified
+	}
+	if verify {
+		c.ClientAuth = tls.RequireAnyClientCert
+		c.VerifyConnection = func(state tls.ConnectionState) error {
+			_, err := s.verify(state.PeerCertificates, use, roles)
+			return err
+		}
+	}
+	return c
+}
+
+// Summary describes a certificate of a file.
+type Summary struct {
+	File     string    `json:"file"`
+	Identity string    `json:"identity"` // or the subject, if there is no identity
+	From     time.Time `json:"from"`
+	Until    time.Time `json:"until"`
+	Issuer   string    `json:"signed_by"`
+	Serial   string    `json:"serial"`
+}
+
+// Read describes the certificates of a file.
+func Read(path string) ([]Summary, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	list, err := parseCerts(path, b)
+	var all []Summary
+	for _, c := range list {
+		s := Summary{File: path, Identity: c.Subject.CommonName, From: c.NotBefore, Until: c.NotAfter, Issuer: c.Issuer.CommonName, Serial: c.SerialNumber.Text(16)}
+		if id, err := IdentityOf(c); err == nil {
+			s.Identity = id.String()
+		}
+		all = append(all, s)
+	}
+	return all, err
+}
+
+// Belongs returns an error if the certificate of this process is not of the role and the name
+// id. Workers of a pool have names that begin with the name of the pool and a dash.
+func (s *Source) Belongs(id string, roles ...Role) error {
+	if s == nil {
+		return nil
+	}
+	own := s.Identity()
+	pooled := own.Role == Pool && strings.HasPrefix(id, own.Name+"-")
+	if slices.Contains(roles, own.Role) && (own.Name == id || pooled) {
+		return nil
+	}
+	return fmt.Errorf("the certificate in %s is of %s, but this process is %s://%s/%s/%s", s.dir, own, scheme, own.Cluster, roles[0], id)
+}
+
+// Mutual returns the configuration of both sides of a connection, for a library that dials
+// and listens by itself.
+func (s *Source) Mutual(p Port) *tls.Config {
+	return s.config(x509.ExtKeyUsageAny, p.Roles, true)
+}
