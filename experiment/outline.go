@@ -140,6 +140,9 @@ func (o *Outline) check() (runs int, err error) {
 // keys returns the keys of the cells of dataset d, in a table of so many rows.
 func (s *Set) keys(d, rows int) (map[Place]string, error) {
 	if s.Job == nil {
+		if len(s.Rows) > 0 {
+			return nil, fmt.Errorf("%w: the outline lists methods of a dataset, but no job of it", ErrFolder)
+		}
 		return nil, nil
 	}
 	for _, row := range s.Rows {

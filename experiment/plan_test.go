@@ -424,6 +424,10 @@ func TestOutlineAsJSON(t *testing.T) {
 		if _, err := o.Layout(); !errors.Is(err, ErrFolder) {
 			t.Errorf("a method that is not there: %v", err)
 		}
+		o.Sets[0].Job = nil
+		if _, err := o.Layout(); !errors.Is(err, ErrFolder) {
+			t.Errorf("methods without a job: %v", err)
+		}
 	}
 }
 
