@@ -97,7 +97,7 @@ func TestInspectNodeRefuses(t *testing.T) {
 	data := artificialFile(t, dir, "set.csv", 200, 1)
 	for _, c := range []struct{ args, want string }{
 		{"--algorithm ldlf", "structrf"},
-		{"--tree 50", "trees 0 to 49"},
+		{"--tree 200", "trees 0 to 199"},
 		{"--path LX", "L (left) or R (right)"},
 		{"--path LLLLLLLLLLLLLLL", "is a leaf"},
 		{"--feature 3", "a number from 0 to 2"},
@@ -106,7 +106,7 @@ func TestInspectNodeRefuses(t *testing.T) {
 		{"--plot a.svg --visits-plot a.svg", "--plot writes to this file"},
 		{"--set folds=3", "folds"},
 		{"--set tress=3", "tress"},
-		{"--plot " + filepath.Join(dir, "x.svg") + " --tree 99", "trees 0 to 49"},
+		{"--plot " + filepath.Join(dir, "x.svg") + " --tree 999", "trees 0 to 199"},
 	} {
 		e := coppice(t, append([]string{"inspect", "node", "--data", data}, strings.Fields(c.args)...)...)
 		if e.code != exitUsage || !strings.Contains(e.stderr, c.want) {
