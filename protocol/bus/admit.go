@@ -28,7 +28,7 @@ func (a *admission) Check(c natsserver.ClientAuthentication) bool {
 		return true
 	}
 	client := c.GetOpts().Name
-	id, ok := certs.Identity{Role: certs.Worker, Name: client}, true // in the clear, a client is what it states
+	id, ok := certs.Identity{Role: certs.Worker, Name: client}, true // in the clear
 	if a.identify != nil {
 		id, ok = a.identify(c.RemoteAddress())
 	}

@@ -68,9 +68,8 @@ type ServerOptions struct {
 	TLS       *certs.Source
 	Handshake time.Duration
 
-	// Rights returns what a client of another process may do; nil: everything. Role and name are
-	// those of its certificate, or worker and the stated name in the clear. client is the name that
-	// it states when it connects.
+	// Rights returns the rights of a client of another process; nil: all. Role and name come from its
+	// certificate. In the clear they are worker and client, the stated name.
 	Rights func(role rights.Role, name, client string) rights.NATS
 }
 
