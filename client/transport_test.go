@@ -393,7 +393,7 @@ func TestLongPlanIsWaitedFor(t *testing.T) {
 		}
 	})
 	c := connect(t, hanging(t).URL, slow.URL)
-	c.silent = 100 * time.Millisecond
+	c.silent = time.Second
 	if p, err := c.Experiments().Submit(t.Context(), protocol.ExperimentRequest{}); err != nil || p.Runs != 7 || asked.Load() != 1 {
 		t.Errorf("%+v, %v, asked %d times", p, err, asked.Load())
 	}
