@@ -60,7 +60,7 @@ func (k *asker) ask(ctx context.Context, address, path string, v any) error {
 	return nil
 }
 
-// askSelf asks a coordinator to describe itself.
+// askSelf asks a coordinator who it is.
 func (k *asker) askSelf(ctx context.Context, address string) (s protocol.Self, err error) {
 	err = k.ask(ctx, address, "/v1/self", &s)
 	return s, err

@@ -24,7 +24,7 @@ import (
 	"github.com/coppice-ldl/coppice/worker"
 )
 
-// guarded is a NATS server of which each client has the rights of its user. A user is a role and a
+// guarded is a NATS server. Each client has the rights of its user. A user is a role and a
 // name, such as worker.w0.
 type guarded struct {
 	t      *testing.T

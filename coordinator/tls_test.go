@@ -109,8 +109,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// rotate replaces the files of all processes in three steps, so that each process trusts the
-// others at any time.
+// rotate replaces the files of all processes in three steps. Each process trusts the others at any time.
 func (s *secured) rotate(next *certtest.Authority) {
 	s.t.Helper()
 	read := func(dir, name string) []byte {

@@ -147,7 +147,7 @@ type Data struct {
 	Manifest *Manifest
 	roles    []Roles
 
-	of   *Data     // whose shards these are, if not nil
+	of   *Data     // the data that has these shards, or nil
 	fill []float64 // what takes the place of missing features, by feature; nil: they stay
 
 	shards []atomic.Pointer[Rows] // nil: not added. Kernels ask for a shard for each row that they draw

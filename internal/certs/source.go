@@ -349,7 +349,7 @@ func (s *Source) Belongs(id string, roles ...Role) error {
 }
 
 // Mutual returns the configuration of both sides of a connection, for a library that dials
-// and listens by itself.
+// and listens.
 func (s *Source) Mutual(p Port) *tls.Config {
 	return s.config(x509.ExtKeyUsageAny, p.Roles, true)
 }

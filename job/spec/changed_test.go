@@ -75,7 +75,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestComplete: a job has a value for each setting, also for those that its JSON form leaves out, and a job that is given
+// TestComplete: a job has a value for each setting, even if its JSON form leaves the setting out. A job that is given
 // these values has the same settings.
 func TestComplete(t *testing.T) {
 	m := testManifest(t, 300)

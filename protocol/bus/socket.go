@@ -55,7 +55,7 @@ func (d *dialer) earlier(t time.Time) time.Time {
 type socket struct {
 	slowlink.Conn
 	dialer *dialer
-	bound  atomic.Bool // by a deadline of whoever uses it
+	bound  atomic.Bool // by a deadline of its user
 }
 
 // lookAgain is how many of the pings that may be missed are left for another look where

@@ -31,7 +31,7 @@ func (v *visitor) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer. It waits for nobody, so it sends no farewell of TLS.
+// Close implements io.Closer. It does not wait, and sends no close_notify of TLS.
 func (v *visitor) Close() error {
 	v.intake.leave(v.sender)
 	return v.tcp.Close()

@@ -72,7 +72,7 @@ func onNATS(s protocol.Subjects, role Role, name string) NATS {
 }
 
 // TestSubjects: each role may publish and subscribe to the subjects that PROTOCOL.md says, and no
-// other. Another's subjects, and those of another cluster, are not among them.
+// other. It has no subjects of another name or of another cluster.
 func TestSubjects(t *testing.T) {
 	s := protocol.Subjects{Cluster: "c"}
 	for _, role := range roles {
