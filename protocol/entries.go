@@ -34,6 +34,8 @@ const (
 	EntryModelDelete   EntryKind = 18
 	EntryExperiment    EntryKind = 19
 	EntryWithhold      EntryKind = 20
+	EntryTokenPut      EntryKind = 21
+	EntryTokenRevoke   EntryKind = 22
 )
 
 // LeadEntry makes Node the leader: the epoch is the entry's log index. Nonce
@@ -90,6 +92,8 @@ type SubmitEntry struct {
 	Experiment string `json:"experiment,omitempty"`
 	// Owner is the user who submits the job; empty: nobody.
 	Owner string `json:"owner,omitempty"`
+	// MaxOwned, if set, refuses a new job while the owner has that many that have not ended.
+	MaxOwned uint32 `json:"max_owned,omitempty"`
 	// MaxQueue, if set, refuses a new job while that many have not ended.
 	MaxQueue uint32 `json:"max_queue,omitempty"`
 	Time     int64  `json:"time"`
@@ -259,6 +263,20 @@ const (
 	MaxSuspects = 1 << 14 // jobs that one Suspect entry marks
 	MaxToken    = 128     // bytes of a Submit entry's token
 )
+
+// TokenPutEntry makes a token valid. The same token again is harmless. A token with the ID of another
+// one is refused.
+type TokenPutEntry struct {
+	TokenRequest
+
+	Time int64 `json:"time"` // Unix seconds of the leader
+}
+
+// TokenRevokeEntry ends a token. A token that was revoked before stays as it is.
+type TokenRevokeEntry struct {
+	ID   string `json:"id"`
+	Time int64  `json:"time"`
+}
 
 // CondemnEntry marks blobs that nothing references for deletion.
 type CondemnEntry struct {

@@ -98,6 +98,8 @@ func FuzzJobsDeleteEntry(f *testing.F)    { fuzz(f, "entry/JobsDelete") }
 func FuzzExperimentEntry(f *testing.F)    { fuzz(f, "entry/Experiment") }
 func FuzzWithholdEntry(f *testing.F)      { fuzz(f, "entry/Withhold") }
 func FuzzModelDeleteEntry(f *testing.F)   { fuzz(f, "entry/ModelDelete") }
+func FuzzTokenPutEntry(f *testing.F)      { fuzz(f, "entry/TokenPut") }
+func FuzzTokenRevokeEntry(f *testing.F)   { fuzz(f, "entry/TokenRevoke") }
 
 // FuzzResume: the payload of a sub-job, which has no header.
 func FuzzResume(f *testing.F) {

@@ -184,11 +184,17 @@ func submit(s *State, e *protocol.SubmitEntry) (any, error) {
 			return nil, fmt.Errorf("%v %w and is %s; %s: choose another name", j, ErrExists, j.State, difference(j, e))
 		}
 	}
-	unended := 0
+	unended, owned := 0, 0
 	for _, j := range s.jobs {
 		if !j.State.Final() {
 			unended++
+			if j.Owner == e.Owner {
+				owned++
+			}
 		}
+	}
+	if e.MaxOwned > 0 && owned >= int(e.MaxOwned) {
+		return nil, fmt.Errorf("%w for %s: %d jobs of this user are already queued, running or paused, and the quota of the token is %d; cancel some, or ask an admin for another token", ErrQueue, e.Owner, owned, e.MaxOwned)
 	}
 	if e.MaxQueue > 0 && unended >= int(e.MaxQueue) {
 		return nil, fmt.Errorf("%w: %d jobs are already queued, running or paused, and at most %d are possible (--max-queue)", ErrQueue, unended, e.MaxQueue)

@@ -20,7 +20,7 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 	job, round := drawJob(t, s)
 	blob := digest(rapid.SampledFrom([]byte("0123def")).Draw(t, "blob"))
 	name := rapid.SampledFrom([]string{"yeast", "movie"}).Draw(t, "dataset")
-	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 19, 19, 20, 20}).Draw(t, "kind"))
+	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 19, 19, 20, 20, 21, 21, 22}).Draw(t, "kind"))
 	switch kind {
 	case protocol.EntryLead:
 		return kind, &protocol.LeadEntry{Node: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node")}
@@ -67,6 +67,10 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 	case protocol.EntryWithhold:
 		units := rapid.SliceOfN(rapid.Uint32Range(0, 4), 0, 3).Draw(t, "units")
 		return kind, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: round, Tasks: units, Compute: rapid.Uint64Range(0, 9).Draw(t, "took")}
+	case protocol.EntryTokenPut:
+		return kind, drawToken(t, uint64(s.index))
+	case protocol.EntryTokenRevoke:
+		return kind, &protocol.TokenRevokeEntry{ID: drawToken(t, 0).ID, Time: rapid.Int64Range(0, 9).Draw(t, "time")}
 	default:
 		return kind, &protocol.CondemnEntry{Digests: []string{blob, digest('7')}}
 	}
@@ -195,6 +199,7 @@ func checkStep(t *rapid.T, before, after *State, body any, err error) {
 	}
 	checkStaysDeleted(t, before, after, body, err)
 	checkBlobs(t, after)
+	checkTokens(t, before, after, body)
 }
 
 func epochOf(body any) (uint64, bool) {
@@ -328,6 +333,8 @@ func FuzzApply(f *testing.F) {
 	f.Add(encodeEntry(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: j.ID}))
 	f.Add(encodeEntry(protocol.EntryExperiment, experimentEntry("t", "e", 2)))
 	f.Add(encodeEntry(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Tasks: []uint32{0}}))
+	f.Add(encodeEntry(protocol.EntryTokenPut, tokenEntry(7, 'a')))
+	f.Add(encodeEntry(protocol.EntryTokenRevoke, &protocol.TokenRevokeEntry{ID: tokenEntry(7, 'a').ID, Time: 3}))
 	f.Add([]byte{protocol.Version, 99})
 	start := m.s
 	f.Fuzz(func(t *testing.T, entry []byte) {

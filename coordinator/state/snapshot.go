@@ -31,6 +31,7 @@ const (
 	recordJob
 	recordDeleted
 	recordMark
+	recordToken
 	recordEnd // exactly one, the last, and empty
 )
 
@@ -50,6 +51,7 @@ var records = [...]struct {
 	recordJob:        {"job", 1 << 32},
 	recordDeleted:    {"deleted job", 1 << 27},
 	recordMark:       {"marked blob", 1 << 27},
+	recordToken:      {"token", 1 << 10},
 	recordEnd:        {"end", 0},
 }
 
@@ -87,6 +89,9 @@ func (s *State) Encode(dst io.Writer) error {
 	for _, digest := range slices.Sorted(maps.Keys(s.condemned)) {
 		at := s.condemned[digest]
 		record(recordMark, func(c *wire.Coder) { markFields(c, &digest, &at) })
+	}
+	for _, t := range s.tokens {
+		record(recordToken, t.fields)
 	}
 	record(recordEnd, func(*wire.Coder) {})
 	if err := w.Flush(); err != nil {
@@ -222,6 +227,8 @@ func (s *State) read(kind byte, c *wire.Coder) {
 		if s.condemned[digest] = at; len(s.condemned) > MaxCondemned {
 			c.Failf("want at most %d marked blobs", MaxCondemned)
 		}
+	case recordToken:
+		s.readToken(c)
 	}
 }
 

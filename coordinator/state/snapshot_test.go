@@ -59,6 +59,9 @@ func golden(t testing.TB) *State {
 	})
 	m.do(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: bare.ID, Time: 9})
 	m.do(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: "w1", Jobs: []uint64{done.ID}, Reason: "unit 3 differs", Time: 7})
+	m.do(protocol.EntryTokenPut, tokenEntry(2, 'a'))
+	m.do(protocol.EntryTokenPut, tokenEntry(1, 'b'))
+	m.do(protocol.EntryTokenRevoke, &protocol.TokenRevokeEntry{ID: tokenEntry(2, 'a').ID, Time: 12})
 	e := experimentEntry("t6", "e", 2)
 	e.Outline = digest('7')
 	cells := m.do(protocol.EntryExperiment, e).([]*Job)[1]
@@ -87,7 +90,7 @@ func TestGoldenSnapshot(t *testing.T) {
 	if !bytes.Equal(encode(t, s), want) {
 		t.Error("the format of a snapshot has changed: raise SnapshotVersion")
 	}
-	opts := cmp.Options{cmp.AllowUnexported(State{}, leadership{}, memberTable{}, quarantine{}, datasetTable{}, jobTable{}, blobMarks{}, Job{}, Results{}, pending{}, quarantinedWorker{}), cmpopts.IgnoreFields(State{}, "replaced"), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
+	opts := cmp.Options{cmp.AllowUnexported(State{}, leadership{}, memberTable{}, quarantine{}, datasetTable{}, jobTable{}, blobMarks{}, tokenTable{}, Job{}, Results{}, pending{}, quarantinedWorker{}), cmpopts.IgnoreFields(State{}, "replaced"), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
 	if diff := cmp.Diff(s, decode(t, want), opts); diff != "" {
 		t.Error(diff)
 	}
@@ -220,12 +223,12 @@ func TestSnapshotFrame(t *testing.T) {
 	}{
 		"the first byte of the text before": {0, "the bytes do not begin with the header of a snapshot"},
 		"the last byte of the text before":  {len(magic) - 1, "the bytes do not begin with the header of a snapshot"},
-		"the kind of the first record":      {len(magic) + 1, "record 1 has the kind 0, which does not exist"},
-		"the kind of the last record":       {len(good) - recordHead, "has the kind 9, which does not exist"},
+		"the kind of the first record":      {len(magic) + 1, "record 1 has the kind 129, which does not exist"},
+		"the kind of the last record":       {len(good) - recordHead, "has the kind 137, which does not exist"},
 		"the last byte":                     {len(good) - 1, "(end): want at most 0 bytes"},
 	} {
 		bad := bytes.Clone(good)
-		bad[c.at] ^= 1
+		bad[c.at] ^= 0x80
 		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", what, err, c.want)
 		}
@@ -298,7 +301,7 @@ func TestRecordOrder(t *testing.T) {
 		"bytes in a record":  {[][]byte{first, record(recordMark, strings.Repeat("\x00", 17)), end}, "record 2 (marked blob): "},
 		"more in a record":   {[][]byte{first, record(recordDeleted, strings.Repeat("\x00", 33)), end}, "record 2 (deleted job): 1 bytes follow the end"},
 		"less in a record":   {[][]byte{first, record(recordDeleted, strings.Repeat("\x00", 31)), end}, "record 2 (deleted job): token: 8 bytes are needed, but only 7 are left"},
-		"an unknown kind":    {[][]byte{first, record(recordEnd+1, "")}, "record 2 has the kind 9"},
+		"an unknown kind":    {[][]byte{first, record(recordEnd+1, "")}, fmt.Sprintf("record 2 has the kind %d", recordEnd+1)},
 		"the kind 0":         {[][]byte{first, record(0, "")}, "record 2 has the kind 0"},
 		"a quarantine ahead": {[][]byte{record(recordQuarantine, ""), first, end}, "record 1 (quarantined worker) is not in its place"},
 	} {

@@ -33,6 +33,7 @@ type State struct {
 	datasetTable
 	jobTable
 	blobMarks
+	tokenTable
 	replaced Replaced
 }
 
@@ -109,6 +110,7 @@ type Result struct {
 	//	Experiment                                  its jobs ([]*Job), in its order
 	//	JobsDelete                                  the jobs that it deleted ([]*Job), by ID
 	//	Condemn                                     the digests that it marked ([]string)
+	//	TokenPut, TokenRevoke                       the *Token after the entry
 	//
 	// It is nil for other kinds, and if Err is not nil.
 	Value any
@@ -166,6 +168,8 @@ var rules = map[protocol.EntryKind]rule{
 	protocol.EntryJobsDelete:    body(deleteJobs),
 	protocol.EntryModelDelete:   body(deleteModel),
 	protocol.EntryCondemn:       body(condemn),
+	protocol.EntryTokenPut:      body(putToken),
+	protocol.EntryTokenRevoke:   body(revokeToken),
 }
 
 // body returns a rule for entries with a JSON body.

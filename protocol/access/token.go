@@ -6,22 +6,22 @@ import (
 	"encoding/hex"
 	"errors"
 	"regexp"
+
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// A token is text such as coppice_0123456789abcdef_SECRET. Its id is public.
-const (
-	tokenIDBytes = 8
-	secretBytes  = 32
-)
+// secretBytes is the length of the secret of a token. A token is text such as
+// coppice_0123456789abcdef_SECRET. Its id is public.
+const secretBytes = 32
 
 var tokenPattern = regexp.MustCompile(`^coppice_([0-9a-f]{16})_([0-9a-f]{64})$`)
 
 // NewToken draws a token. A cluster gets only the id and the hash.
 func NewToken() (text, id string, hash [sha256.Size]byte) {
-	b := make([]byte, tokenIDBytes+secretBytes)
+	b := make([]byte, protocol.TokenIDBytes+secretBytes)
 	rand.Read(b) // never fails
-	id = hex.EncodeToString(b[:tokenIDBytes])
-	secret := hex.EncodeToString(b[tokenIDBytes:])
+	id = hex.EncodeToString(b[:protocol.TokenIDBytes])
+	secret := hex.EncodeToString(b[protocol.TokenIDBytes:])
 	return "coppice_" + id + "_" + secret, id, sha256.Sum256([]byte(secret))
 }
 

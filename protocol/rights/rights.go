@@ -106,6 +106,9 @@ func Least(method, route string) Role {
 	return Admin
 }
 
+// Users are the roles that a user may have.
+var Users = users[1:]
+
 // users are the roles of users. Each includes the roles before it, and every role includes the first.
 var users = []Role{Anonymous, Read, Submit, Admin}
 
