@@ -520,7 +520,7 @@ func stranger(server, found string) error {
 func bare(server string) string { return strings.TrimPrefix(server, "http://") }
 
 const (
-	tlsFound  = "the server uses TLS, but this command is in the clear; give --tls-dir"
+	tlsFound  = "the server uses TLS, but this command is in the clear; give --tls-dir, or --ca-file and --token-file"
 	natsFound = "a NATS server answers there; by default the HTTP port of a coordinator is its NATS port minus 2"
 )
 

@@ -203,6 +203,7 @@ func (n *node) openData(ctx context.Context) error {
 			n.cfg.Log.Warn("Raft was not closed cleanly", "error", err)
 		}
 	})
+	n.http.know(&registry{n.store, n.isLeading})
 	n.cfg.TLS.OnChange(n.store.CloseStreams)
 	if n.folder, err = holdFolder(n.cfg.Dir, folder); err != nil {
 		return err

@@ -32,11 +32,13 @@ type cli struct {
 	Worker      workerCmd      `cmd:"" group:"services" help:"Run a worker."`
 	Cluster     clusterCmd     `cmd:"" group:"services" help:"Show coordinators and workers; add and remove coordinators."`
 	Certs       certsCmd       `cmd:"" group:"services" help:"Make the certificates of a cluster, and check them."`
+	Token       tokenCmd       `cmd:"" group:"services" help:"Create, list and revoke tokens of users."`
 	Backup      backupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
 	Restore     restoreCmd     `cmd:"" group:"services" help:"Make a coordinator's folder for a new cluster from a backup."`
 
 	Bench      benchCmd      `cmd:"" group:"other" help:"Measure the speed of one core and the overhead of a cluster."`
 	Chaos      chaosCmd      `cmd:"" group:"other" help:"Inject faults into a cluster and check that nothing is lost."`
+	Context    contextCmd    `cmd:"" group:"other" help:"Name the clusters that commands use."`
 	Completion completionCmd `cmd:"" group:"other" help:"Print a script with which a shell completes commands and flags."`
 	Config     configCmd     `cmd:"" group:"other" help:"Show the values of flags and where each value comes from."`
 	Help       helpCmd       `cmd:"" group:"other" help:"Show the help of a command."`

@@ -16,9 +16,13 @@ import (
 
 // serverFlags name the cluster of a command that changes nothing.
 type serverFlags struct {
-	Server []string `placeholder:"HOST[:PORT]" group:"cluster" help:"HTTP addresses of coordinators; one is enough (default: COPPICE_SERVER, or 127.0.0.1:7100)."`
+	Server  []string `placeholder:"HOST[:PORT]" group:"cluster" help:"HTTP addresses of coordinators; one is enough (default: COPPICE_SERVER, the context, or 127.0.0.1:7100)."`
+	Context string   `seldom:"" placeholder:"NAME" group:"cluster" help:"Context with the addresses and files of a cluster; see coppice context --help (default: COPPICE_CONTEXT, or the current context)."`
 
+	tokenFlags
 	tlsFlag
+
+	asked bool // set by connect: true if the user named a cluster for this command
 }
 
 // changeFlags name the cluster of a command that changes something.
@@ -32,18 +36,15 @@ const defaultServer = "127.0.0.1:7100"
 // connect returns a client that waits for a short while for the cluster. Shortly before that time is over, all
 // coordinators are asked for their state, so that an error can tell what they said.
 func (s *serverFlags) connect(a *app) (*client.Client, error) {
-	servers := strings.Join(withPorts(s.Server), ",")
-	if servers == "" {
-		servers = defaultServer
-	}
-	source, err := s.openCertificates(nil)
+	at, err := s.where(a)
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.NewWith(servers, source)
+	c, source, err := at.client()
 	if err != nil {
-		return nil, usagef("--server: %w", err)
+		return nil, err
 	}
+	s.asked = at.explicit && len(at.server) > 0
 	c.Patience = protocol.ClientRead
 	ctx, cancel := context.WithCancel(a.ctx)
 	go source.Watch(ctx)
@@ -73,10 +74,10 @@ func (f *changeFlags) connect(a *app) (*client.Client, error) {
 	return c, nil
 }
 
-// guess is connect for a command that may not need a cluster. Without --server it does not wait.
+// guess is connect for a command that may not need a cluster. If the user names none, it does not wait.
 func (s *serverFlags) guess(a *app) (*client.Client, error) {
 	c, err := s.connect(a)
-	if err == nil && len(s.Server) == 0 {
+	if err == nil && !s.asked {
 		c.Patience = 0
 	}
 	return c, err
@@ -104,7 +105,7 @@ func withPorts(addresses []string) []string {
 // apartFromCluster refuses --server and --wait on the command line if flag says that no cluster is asked. A variable or
 // a configuration file may name a cluster nevertheless.
 func (a *app) apartFromCluster(flag string, asksNone bool) error {
-	for _, name := range []string{"server", "tls-dir", "wait"} {
+	for _, name := range []string{"server", "context", "tls-dir", "token-file", "ca-file", "wait"} {
 		if asksNone && a.given[name] {
 			return usagef("--%s needs a cluster, but %s uses none; leave one of them out", name, flag)
 		}

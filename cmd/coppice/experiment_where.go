@@ -95,10 +95,8 @@ func (w *whatArg) said(a *app) string {
 		return w.What + " --dir " + w.Dir
 	case w.Local:
 		return w.What + " --local"
-	case a.given["server"]:
-		return w.What + " --server " + strings.Join(w.Server, ",")
 	}
-	return w.What
+	return strings.Join(append([]string{w.What}, w.named(a)...), " ")
 }
 
 // find reads the experiment: from a folder or from the cluster. bare: a table of the cluster has how each run has ended,
@@ -117,7 +115,7 @@ func (w *whatArg) find(a *app, bare bool) (*found, error) {
 		return nil, err
 	}
 	begun := experiment.Begun(at.dir)
-	if !at.onCluster(begun, here, a.given["server"]) {
+	if !at.onCluster(begun, here, w.named(a) != nil) {
 		if at.is == isSpec && !here && len(w.Server) > 0 {
 			a.note("the experiment was read from %s; --server reads it from the cluster", at.dir)
 		}
@@ -127,7 +125,7 @@ func (w *whatArg) find(a *app, bare bool) (*found, error) {
 		return nil, usagef("--server: %s is a folder of this machine; give the name that the experiment has on the cluster", w.What)
 	}
 	f, err := w.there(a, at, bare)
-	if err != nil && !a.given["server"] {
+	if err != nil && w.named(a) == nil {
 		err = at.looked(begun, err)
 	}
 	return f, err
@@ -217,10 +215,7 @@ func (w *whatArg) there(a *app, at *whereabouts, bare bool) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	other := "coppice experiment report " + at.name
-	if a.given["server"] {
-		other += " --server " + strings.Join(w.Server, ",")
-	}
+	other := strings.Join(append([]string{"coppice experiment report", at.name}, w.named(a)...), " ")
 	notes, err := kinOf(at.spec, e.Layout, "the cluster", other)
 	if err != nil {
 		return nil, err

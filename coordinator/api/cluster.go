@@ -262,7 +262,11 @@ func (b *backup) write(ctx context.Context, w io.Writer, cluster string) error {
 		return err
 	}
 	for _, digest := range b.digests {
-		blob, err := b.open(ctx, digest)
+		err := ctx.Err() // the caller may not be valid any more
+		var blob *blobs.Blob
+		if err == nil {
+			blob, err = b.open(ctx, digest)
+		}
 		if err != nil {
 			a.Fail(err)
 			return err

@@ -242,7 +242,7 @@ func statusOf(err error) int {
 		errors.Is(err, replica.ErrNoMajority), errors.Is(err, bus.ErrOffline), errors.Is(err, bus.ErrNoBlob),
 		errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable
-	case errors.Is(err, access.ErrOwner), errors.Is(err, errQuota) && !errors.Is(err, errBlobQuota), errors.Is(err, state.ErrQueue):
+	case errors.Is(err, access.ErrOwner), errors.Is(err, errQuota) && !errors.Is(err, errBlobQuota), errors.Is(err, state.ErrQueue), errors.Is(err, state.ErrTokens):
 		return http.StatusForbidden
 	case errors.Is(err, errFull), errors.Is(err, errBlobQuota), errors.Is(err, syscall.ENOSPC):
 		return http.StatusInsufficientStorage

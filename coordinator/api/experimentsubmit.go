@@ -109,6 +109,7 @@ func (h *experimentHandlers) queue(r *http.Request, token string, check bool, de
 			return nil, err
 		}
 	}
+	quota := quotaOf(r, h.store.State())
 	e := protocol.ExperimentEntry{Name: sub.Name, Outline: sub.Outline, After: sub.After}
 	for i := range sub.Jobs {
 		j := &sub.Jobs[i]
@@ -117,7 +118,7 @@ func (h *experimentHandlers) queue(r *http.Request, token string, check bool, de
 		}
 		e.Jobs = append(e.Jobs, protocol.SubmitEntry{
 			Token: jobToken(token, i), Name: j.Name, Dataset: j.Dataset, Spec: j.Spec, Job: j.Job, Owner: owner,
-			MaxQueue: uint32(h.submissions.quotas.Queue), Time: time.Now().Unix(),
+			MaxQueue: uint32(h.submissions.quotas.Queue), MaxOwned: quota, Time: time.Now().Unix(),
 		})
 	}
 	_, made, err := commit(r, h.store, protocol.EntryExperiment, e)

@@ -76,7 +76,7 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 	}
 	index, made, err := commit(r, h.store, protocol.EntrySubmit, protocol.SubmitEntry{
 		Token: req.Token, Name: req.Spec.Name, Dataset: d.Name, Spec: given, Job: job, Owner: access.Of(r.Context()).Name,
-		AuditPPM: uint32(math.Ceil(req.Audit * 1e6)), MaxQueue: uint32(h.quotas.Queue), Time: time.Now().Unix(),
+		AuditPPM: uint32(math.Ceil(req.Audit * 1e6)), MaxQueue: uint32(h.quotas.Queue), MaxOwned: quotaOf(r, st), Time: time.Now().Unix(),
 	})
 	if err != nil {
 		return nil, err

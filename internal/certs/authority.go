@@ -132,15 +132,20 @@ func OpenAuthority(dir string) (*Authority, error) {
 		return nil, fmt.Errorf("no certificate in %s belongs to the key in %s", filepath.Join(dir, AuthorityFile), AuthorityKey)
 	}
 	a.Cert = list[at]
-	for _, u := range a.Cert.URIs {
-		if u.Scheme == scheme {
-			a.Cluster = u.Host
-		}
-	}
-	if a.Cluster == "" {
+	if a.Cluster = clusterOf(a.Cert); a.Cluster == "" {
 		return nil, fmt.Errorf("the certificate in %s names no cluster; make an authority with coppice certs init", filepath.Join(dir, AuthorityFile))
 	}
 	return a, nil
+}
+
+// clusterOf returns the cluster that the certificate of an authority names, or an empty text.
+func clusterOf(authority *x509.Certificate) string {
+	for _, u := range authority.URIs {
+		if u.Scheme == scheme {
+			return u.Host
+		}
+	}
+	return ""
 }
 
 // Issue issues a certificate and writes the files of a process to a folder. It replaces an

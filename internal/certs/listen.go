@@ -280,6 +280,8 @@ func (s *Source) explain(address string, err error) error {
 		return fmt.Errorf("%s: %w", address, ErrClear)
 	case errors.As(err, &peer):
 		return fmt.Errorf("%s: %w", address, err)
+	case isAlert(err) && s.dir == "":
+		return fmt.Errorf("%s: the server refuses a process without a certificate: %w", address, err)
 	case isAlert(err):
 		id, file := s.Identity(), filepath.Join(s.dir, CertFile)
 		return fmt.Errorf("%s: the server refuses the certificate of this process, %s in %s, valid until %s; the log of the server says why: %w",

@@ -27,8 +27,11 @@ const (
 
 // Source is the certificates in a folder: ca.crt, tls.crt and tls.key. It reads them again
 // when they change. A nil Source means connections in the clear.
+//
+// A Source of Trust has only authorities: its process verifies servers, and shows no certificate.
 type Source struct {
-	dir      string
+	dir      string // empty: the process has no certificate
+	ca       string // file of the authorities
 	log      *slog.Logger
 	current  atomic.Pointer[material]
 	failures atomic.Uint64 // looks that found files that cannot be used
@@ -43,18 +46,26 @@ type Source struct {
 
 // material is what the files say. It never changes.
 type material struct {
-	pair  *tls.Certificate
-	id    Identity
+	pair  *tls.Certificate // nil: the process has no certificate
+	id    Identity         // without a certificate, only its cluster is known
 	roots *x509.CertPool
 }
 
 // Open reads the certificates in a folder. It refuses a certificate that has expired, or that
 // no authority in ca.crt has signed.
 func Open(dir string, log *slog.Logger) (*Source, error) {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+	return open(&Source{dir: dir, ca: filepath.Join(dir, AuthorityFile), log: log})
+}
+
+// Trust reads a file with the authorities of a cluster, such as ca.crt. The process of the source
+// shows no certificate. The first authority must name the cluster, as coppice certs init makes it.
+func Trust(file string) (*Source, error) { return open(&Source{ca: file}) }
+
+// open reads the files of a source.
+func open(s *Source) (*Source, error) {
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
 	}
-	s := &Source{dir: dir, log: log}
 	s.seen = s.stamp()
 	m, err := s.read()
 	if err != nil {
@@ -64,7 +75,7 @@ func Open(dir string, log *slog.Logger) (*Source, error) {
 	return s, nil
 }
 
-// Dir returns the folder.
+// Dir returns the folder, or an empty text if the process has no certificate.
 func (s *Source) Dir() string { return s.dir }
 
 // Identity returns who this process is.
@@ -120,7 +131,9 @@ func (s *Source) Look() {
 			s.current.Store(m)
 			s.seen, s.said = stamp, ""
 			changed = slices.Clone(s.changed)
-			s.log.Info("new certificates are in use", "folder", s.dir, "identity", m.id.String(), "until", m.pair.Leaf.NotAfter)
+			if s.dir != "" {
+				s.log.Info("new certificates are in use", "folder", s.dir, "identity", m.id.String(), "until", m.pair.Leaf.NotAfter)
+			}
 		}
 	}
 	s.warn()
@@ -132,6 +145,9 @@ func (s *Source) Look() {
 
 // warn warns once of a certificate that ends soon, and once more after its end. s.mu is held.
 func (s *Source) warn() {
+	if s.dir == "" {
+		return
+	}
 	leaf := s.current.Load().pair.Leaf
 	left := time.Until(leaf.NotAfter)
 	switch {
@@ -147,8 +163,8 @@ func (s *Source) warn() {
 // stamp describes the files without reading them.
 func (s *Source) stamp() string {
 	var b strings.Builder
-	for _, name := range []string{AuthorityFile, CertFile, KeyFile} {
-		info, err := os.Stat(filepath.Join(s.dir, name))
+	for _, path := range s.files() {
+		info, err := os.Stat(path)
 		if err != nil {
 			fmt.Fprintf(&b, "%v;", err)
 			continue
@@ -158,25 +174,39 @@ func (s *Source) stamp() string {
 	return b.String()
 }
 
+// files lists the files of a source. The first one has the authorities.
+func (s *Source) files() []string {
+	if s.dir == "" {
+		return []string{s.ca}
+	}
+	return []string{s.ca, filepath.Join(s.dir, CertFile), filepath.Join(s.dir, KeyFile)}
+}
+
 // read reads the files and checks that they belong together.
 func (s *Source) read() (*material, error) {
 	var b [3][]byte
-	for i, name := range []string{AuthorityFile, CertFile, KeyFile} {
+	for i, path := range s.files() {
 		var err error
-		if b[i], err = os.ReadFile(filepath.Join(s.dir, name)); err != nil {
-			if errors.Is(err, os.ErrNotExist) {
+		if b[i], err = os.ReadFile(path); err != nil {
+			if s.dir != "" && errors.Is(err, os.ErrNotExist) {
 				err = fmt.Errorf("%w; a folder of certificates has %s, %s and %s; make one with coppice certs node or coppice certs client", err, AuthorityFile, CertFile, KeyFile)
 			}
 			return nil, err
 		}
 	}
-	authorities, err := parseCerts(filepath.Join(s.dir, AuthorityFile), b[0])
+	authorities, err := parseCerts(s.ca, b[0])
 	if err != nil {
 		return nil, err
 	}
 	m := &material{roots: x509.NewCertPool()}
 	for _, a := range authorities {
 		m.roots.AddCert(a)
+	}
+	if s.dir == "" {
+		if m.id.Cluster = clusterOf(authorities[0]); m.id.Cluster == "" {
+			return nil, fmt.Errorf("%s: the first authority names no cluster, so servers of other clusters cannot be told apart; give --tls-dir with a certificate, or an authority from coppice certs init", s.ca)
+		}
+		return m, nil
 	}
 	if m.pair, err = pairOf(s.dir, b[1], b[2]); err != nil {
 		return nil, err
@@ -214,7 +244,7 @@ func (s *Source) reason(err error) error {
 	var bad x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &unknown):
-		return fmt.Errorf("no authority in %s has signed it", filepath.Join(s.dir, AuthorityFile))
+		return fmt.Errorf("no authority in %s has signed it", s.ca)
 	case errors.As(err, &bad) && bad.Reason == x509.Expired && time.Now().After(bad.Cert.NotAfter):
 		return fmt.Errorf("it has expired at %s; issue another one with coppice certs", bad.Cert.NotAfter.Format(time.RFC3339))
 	case errors.As(err, &bad) && bad.Reason == x509.Expired:
@@ -248,7 +278,7 @@ var ErrNoCertificate = errors.New("no certificate was shown")
 // verify returns the identity of the other side. Its role must be one of roles.
 func (s *Source) verify(list []*x509.Certificate, use x509.ExtKeyUsage, roles []Role) (Identity, error) {
 	m := s.current.Load()
-	refused := &PeerError{Authorities: filepath.Join(s.dir, AuthorityFile), Expected: expected(m.id.Cluster, roles)}
+	refused := &PeerError{Authorities: s.ca, Expected: expected(m.id.Cluster, roles)}
 	if len(list) == 0 {
 		refused.Found, refused.Err = "nothing", ErrNoCertificate
 		return Identity{}, refused
@@ -290,7 +320,10 @@ func (s *Source) config(use x509.ExtKeyUsage, roles []Role, verify bool) *tls.Co
 			return s.current.Load().pair, nil
 		},
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return s.current.Load().pair, nil
+			if pair := s.current.Load().pair; pair != nil {
+				return pair, nil
+			}
+			return new(tls.Certificate), nil // no certificate is shown
 		},
 		ClientAuth:             tls.RequestClientCert,
 		InsecureSkipVerify:     true, // VerifyConnection verifies the chain and the identity

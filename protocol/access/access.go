@@ -46,7 +46,7 @@ func (c *Caller) String() string {
 
 // Registry is what a cluster knows of tokens and revoked certificates.
 type Registry interface {
-	// Token returns the token with an id. It may have expired.
+	// Token returns the token with an id. It may have expired. A revoked token is none.
 	Token(id string) (Token, bool)
 	// Revoked reports whether the certificate with a serial number is revoked.
 	Revoked(serial string) bool
@@ -63,8 +63,7 @@ type Token struct {
 // Gate finds the callers of a server.
 type Gate struct {
 	TLS *certs.Source // nil: in the clear, every caller may do everything
-	// Registry returns what the cluster knows; nil, or a nil result: nothing yet. A server
-	// that knows no tokens refuses all.
+	// Registry returns what the cluster knows; nil, or a nil result: nothing yet.
 	Registry func() Registry
 	// OpenMetrics is true if callers without an identity may read /metrics.
 	OpenMetrics bool
@@ -75,10 +74,11 @@ const callerHeader = "Coppice-Caller"
 
 // Errors of callers without a valid identity.
 var (
-	errNoIdentity = fmt.Errorf("this server answers only callers with an identity; give --tls-dir with a folder from coppice certs client, or a token with COPPICE_TOKEN_FILE: %w", certs.ErrNoCertificate)
-	errToken      = errors.New("the token is not valid here: it does not exist, has expired or was revoked; an admin makes another one with coppice token create")
+	errNoIdentity = fmt.Errorf("this server answers only callers with an identity; give --tls-dir with a folder from coppice certs client, or a token with --token-file or COPPICE_TOKEN_FILE: %w", certs.ErrNoCertificate)
+	errToken      = errors.New("the token is not valid here: it does not exist, has expired or was revoked; an admin makes another one with coppice token create NAME --role ROLE")
 	errRevoked    = errors.New("the certificate of the caller is revoked; an admin issues another one with coppice certs")
 	errExpired    = errors.New("the certificate of the caller has expired; an admin issues another one with coppice certs")
+	errStarting   = errors.New("this coordinator is starting and does not know the tokens of its cluster yet; try again")
 	errForged     = errors.New("only a coordinator forwards requests of other callers")
 )
 
@@ -95,15 +95,78 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 			caller = Caller{Role: rights.Read, From: r.RemoteAddr}
 		default:
 			status := http.StatusForbidden
-			if errors.Is(err, certs.ErrNoCertificate) || errors.Is(err, errToken) {
+			switch {
+			case errors.Is(err, errStarting):
+				status = http.StatusServiceUnavailable // the client asks again
+			case errors.Is(err, certs.ErrNoCertificate), errors.Is(err, errToken):
 				status = http.StatusUnauthorized
 				w.Header().Set("WWW-Authenticate", "Bearer")
 			}
 			refuse(w, status, err)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(With(r.Context(), caller)))
+		ctx, end := g.whileValid(r, &caller)
+		defer end()
+		next.ServeHTTP(w, r.WithContext(With(ctx, caller)))
 	})
+}
+
+// checkEvery is the time between two checks of the caller of a request that takes long.
+const checkEvery = 500 * time.Millisecond
+
+// whileValid returns a context of a request that ends when its caller is not valid any more. The
+// server of the request calls end at its end.
+func (g *Gate) whileValid(r *http.Request, c *Caller) (ctx context.Context, end func()) {
+	if c.Token == "" && c.Serial == "" {
+		return r.Context(), func() {}
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	var check *time.Timer
+	set := make(chan struct{})
+	check = time.AfterFunc(checkEvery, func() {
+		<-set
+		if ctx.Err() != nil {
+			return
+		}
+		if err := g.check(r, c); err != nil {
+			cancel(err)
+			return
+		}
+		check.Reset(checkEvery)
+	})
+	close(set)
+	return ctx, func() {
+		cancel(nil)
+		check.Stop()
+	}
+}
+
+// check returns an error if the caller of a request is not valid any more.
+func (g *Gate) check(r *http.Request, c *Caller) error {
+	if peer := certs.PeerOf(r); peer != nil && peer.Err == nil && time.Now().After(peer.Ends) {
+		return errExpired
+	}
+	known := g.known()
+	if known == nil {
+		return nil
+	}
+	if c.Serial != "" && known.Revoked(c.Serial) {
+		return errRevoked
+	}
+	if c.Token != "" {
+		if token, ok := known.Token(c.Token); !ok || token.expired() {
+			return errToken
+		}
+	}
+	return nil
+}
+
+// known returns what the cluster knows of callers, or nil.
+func (g *Gate) known() Registry {
+	if g.Registry == nil {
+		return nil
+	}
+	return g.Registry()
 }
 
 // caller finds who sends a request.
@@ -112,10 +175,7 @@ func (g *Gate) caller(r *http.Request) (Caller, error) {
 		return Caller{Role: rights.Admin, From: r.RemoteAddr}, nil
 	}
 	peer := certs.PeerOf(r)
-	var known Registry
-	if g.Registry != nil {
-		known = g.Registry()
-	}
+	known := g.known()
 	switch {
 	case peer == nil:
 		return Caller{}, errNoIdentity
@@ -150,8 +210,11 @@ func byToken(r *http.Request, known Registry) (Caller, error) {
 	}
 	text, _ := strings.CutPrefix(header, "Bearer ")
 	id, secret, err := ParseToken(text)
-	if err != nil || known == nil {
+	if err != nil {
 		return Caller{}, errToken
+	}
+	if known == nil {
+		return Caller{}, errStarting
 	}
 	token, ok := known.Token(id) // an unknown token has a hash that no secret has
 	hash := sha256.Sum256([]byte(secret))
@@ -246,7 +309,7 @@ func (g *grant) refusal(request string, least rights.Role) error {
 	if g.Role == rights.Anonymous {
 		return errNoIdentity
 	}
-	advice := fmt.Sprintf("an admin grants it with coppice certs client NAME --role %[1]s or coppice token create --role %[1]s", least)
+	advice := fmt.Sprintf("an admin grants it with coppice certs client NAME --role %[1]s or coppice token create NAME --role %[1]s", least)
 	return fmt.Errorf("%s may not make the request %s, which needs the role %s; %s", &g.Caller, request, least, advice)
 }
 

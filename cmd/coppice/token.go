@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
+)
+
+// tokenCmd has the tokens of users.
+type tokenCmd struct {
+	Create tokenCreateCmd `cmd:"" help:"Create a token for a user."`
+	List   tokenListCmd   `cmd:"" help:"List the tokens."`
+	Revoke tokenRevokeCmd `cmd:"" help:"End a token."`
+}
+
+// Help implements kong's HelpProvider.
+func (tokenCmd) Help() string {
+	return `A token proves who a user is, in place of a certificate. A cluster with TLS knows only its hash. Only an admin creates
+tokens. The user gets two files, the token and ca.crt, and needs no certificate:
+
+  coppice token create ana --role submit --expires 90d --out ana.token
+  coppice context set prod --server 10.0.0.1:7100 --ca-file ca.crt --token-file ana.token
+
+Roles: read shows everything but the samples of datasets. submit also imports data and submits jobs, and changes what
+the user has made. admin may do everything.`
+}
+
+type tokenCreateCmd struct {
+	Name    string    `arg:"" placeholder:"NAME" help:"Name of the user. What the user makes belongs to this name. Several tokens may have the same name."`
+	Role    string    `required:"" enum:"admin,submit,read" placeholder:"ROLE" help:"Role: read, submit or admin."`
+	Expires units.Age `default:"90d" placeholder:"AGE" help:"How long the token is valid, such as 90d or 12h. 0: until it is revoked (default: 90d)."`
+	Quota   uint32    `placeholder:"N" help:"Most jobs of the user that may be queued, running or paused when this token submits one (default: no bound)."`
+	Out     string    `placeholder:"FILE" help:"File for the token, with the mode 0600 (default: the token is printed, once)."`
+
+	changeFlags
+}
+
+// createdToken is what `coppice token create` prints.
+type createdToken struct {
+	protocol.Token
+
+	Text string `json:"token,omitempty"` // the token; empty with --out
+	File string `json:"file,omitempty"`
+}
+
+// Run implements `coppice token create`.
+func (c *tokenCreateCmd) Run(a *app) error {
+	if err := protocol.CheckID(c.Name); err != nil {
+		return usagef("the name %.80q is not valid: want 1 to 64 letters, digits, - or _", c.Name)
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	text, id, hash := access.NewToken()
+	var file *outFile
+	if c.Out != "" {
+		if file, err = createFile(c.Out, privateFile); err != nil {
+			return err
+		}
+		defer file.discard()
+		if _, err := io.WriteString(file, text+"\n"); err != nil {
+			return err
+		}
+	}
+	request := protocol.TokenRequest{ID: id, SHA256: hex.EncodeToString(hash[:]), Role: c.Role, Owner: c.Name, Quota: c.Quota}
+	if c.Expires > 0 {
+		request.Expires = time.Now().Unix() + c.Expires.Seconds()
+	}
+	made, err := cl.CreateToken(a.ctx, request)
+	if err != nil {
+		return err
+	}
+	shown := createdToken{Token: *made, Text: text, File: c.Out}
+	if file != nil {
+		if err := file.commit(); err != nil {
+			return err
+		}
+		shown.Text = ""
+	}
+	return a.print(shown, func(w io.Writer) {
+		list := [][2]string{{"id", made.ID}, {"user", made.Owner}, {"role", made.Role}, {"until", endOf(made)}}
+		if made.Quota > 0 {
+			list = append(list, [2]string{"quota", plural(int(made.Quota), "job")})
+		}
+		if c.Out != "" {
+			list = append(list, [2]string{"file", c.Out})
+		} else {
+			list = append(list, [2]string{"token", text})
+		}
+		pairs(w, list)
+		if c.Out == "" {
+			fmt.Fprintln(w, "write the token to a file with the mode 0600 for --token-file; it is not shown again")
+		}
+	})
+}
+
+type tokenListCmd struct{ serverFlags }
+
+// Run implements `coppice token list`.
+func (c *tokenListCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	list, err := cl.Tokens(a.ctx)
+	if err != nil {
+		return err
+	}
+	if list == nil {
+		list = []protocol.Token{}
+	}
+	return a.print(list, func(w io.Writer) {
+		t := newTable(w, []string{"token", "user", "role", "quota", "created", "until", "state"}, 4)
+		for i := range list {
+			one := &list[i]
+			quota := "-"
+			if one.Quota > 0 {
+				quota = count(int(one.Quota))
+			}
+			t.AppendRow(rowOf(one.ID, one.Owner, one.Role, quota, clock(one.Created), endOf(one), tokenState(one)))
+		}
+		t.Render()
+	})
+}
+
+// endOf says until when a token is valid, unless it is revoked.
+func endOf(t *protocol.Token) string {
+	if t.Expires == 0 {
+		return "no end"
+	}
+	return clock(t.Expires)
+}
+
+func tokenState(t *protocol.Token) string {
+	switch {
+	case t.Revoked != 0:
+		return "revoked at " + clock(t.Revoked)
+	case t.Expires != 0 && t.Expires <= time.Now().Unix():
+		return "expired"
+	}
+	return "valid"
+}
+
+type tokenRevokeCmd struct {
+	ID string `arg:"" placeholder:"ID" help:"Id of the token, as coppice token list shows it. It is the part between the two underscores of the token."`
+
+	changeFlags
+}
+
+// Run implements `coppice token revoke`.
+func (c *tokenRevokeCmd) Run(a *app) error {
+	if err := protocol.CheckTokenID(c.ID); err != nil {
+		return usagef("the argument <ID> is not the id of a token: want 16 hexadecimal digits, as coppice token list shows them")
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	ended, err := cl.RevokeToken(a.ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return a.print(ended, func(w io.Writer) {
+		fmt.Fprintf(w, "token %s of %s is revoked; its open streams end within a second\n", ended.ID, ended.Owner)
+	})
+}
