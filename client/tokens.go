@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
@@ -26,44 +25,22 @@ func NewWithToken(servers string, source *certs.Source, token string) (*Client, 
 	return c, nil
 }
 
-var errClear = errors.New("a token is never sent in the clear; connect to coordinators with TLS, and name the authorities of the cluster")
+// Tokens asks a cluster about the tokens of its users.
+type Tokens struct{ Client *Client }
 
-// bearer sends a token with each request.
-type bearer struct {
-	http.RoundTripper
-	token string
+// List lists the tokens, also expired and revoked ones.
+func (t Tokens) List(ctx context.Context) (list []protocol.Token, err error) {
+	return list, t.Client.json(ctx, http.MethodGet, at("tokens"), nil, &list)
 }
 
-// RoundTrip implements http.RoundTripper.
-func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme != "https" {
-		return nil, errClear
-	}
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+b.token)
-	return b.RoundTripper.RoundTrip(r)
+// Create makes a token valid.
+func (t Tokens) Create(ctx context.Context, r protocol.TokenRequest) (*protocol.Token, error) {
+	var v protocol.Token
+	return &v, t.Client.json(ctx, http.MethodPost, at("tokens"), r, &v)
 }
 
-// CloseIdleConnections is for http.Client.
-func (b *bearer) CloseIdleConnections() {
-	if c, ok := b.RoundTripper.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
-
-// Tokens lists the tokens of users, also those that have expired or were revoked.
-func (c *Client) Tokens(ctx context.Context) (list []protocol.Token, err error) {
-	return list, c.json(ctx, http.MethodGet, at("tokens"), nil, &list)
-}
-
-// CreateToken makes a token valid.
-func (c *Client) CreateToken(ctx context.Context, r protocol.TokenRequest) (*protocol.Token, error) {
-	var t protocol.Token
-	return &t, c.json(ctx, http.MethodPost, at("tokens"), r, &t)
-}
-
-// RevokeToken ends a token.
-func (c *Client) RevokeToken(ctx context.Context, id string) (*protocol.Token, error) {
-	var t protocol.Token
-	return &t, c.json(ctx, http.MethodDelete, at("tokens", id), nil, &t)
+// Revoke ends a token.
+func (t Tokens) Revoke(ctx context.Context, id string) (*protocol.Token, error) {
+	var v protocol.Token
+	return &v, t.Client.json(ctx, http.MethodDelete, at("tokens", id), nil, &v)
 }

@@ -553,3 +553,28 @@ func found(server string, err error) error {
 	}
 	return stranger(server, "the server does not use HTTP")
 }
+
+var errClear = errors.New("a token is never sent in the clear; connect to coordinators with TLS, and name the authorities of the cluster")
+
+// bearer sends a token with each request.
+type bearer struct {
+	http.RoundTripper
+	token string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "https" {
+		return nil, errClear
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.RoundTripper.RoundTrip(r)
+}
+
+// CloseIdleConnections is for http.Client.
+func (b *bearer) CloseIdleConnections() {
+	if c, ok := b.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}

@@ -65,6 +65,14 @@ func (l *Listen) all() [len(ports)]*string {
 	return [...]*string{&l.HTTP, &l.Raft, &l.NATS, &l.Routes}
 }
 
+// Exposure says what is open to processes and callers without an identity.
+type Exposure struct {
+	// Insecure is true if connections in the clear may leave this machine.
+	Insecure bool
+	// OpenMetrics is true if callers without an identity may read /metrics.
+	OpenMetrics bool
+}
+
 // Config describes a coordinator.
 type Config struct {
 	ID  string
@@ -100,10 +108,10 @@ type Config struct {
 	Budget Budget
 	// TLS has the certificates of this coordinator, with role coordinator and its id; nil: all
 	// ports are in the clear. Then each address is a loopback address, unless Insecure is true.
-	TLS      *certs.Source
-	Insecure bool
-	Log      *slog.Logger // nil discards
-	Ready    func()       // if set, called once the coordinator answers
+	TLS *certs.Source
+	Exposure
+	Log   *slog.Logger // nil discards
+	Ready func()       // if set, called once the coordinator answers
 }
 
 // The defaults of Config.

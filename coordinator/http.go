@@ -44,7 +44,7 @@ func newHTTPServer(l net.Listener, cfg *settings) *httpServer {
 	b, log := cfg.Budget, cfg.Log
 	l = certs.Listen(l, cfg.TLS, certs.Terms{Port: certs.PortHTTP, Late: true, Within: cfg.timeouts.Handshake(), Log: log})
 	s := &httpServer{connections: boundConnections(l, b.Connections), log: log}
-	s.gate = access.Gate{TLS: cfg.TLS, Registry: func() access.Registry {
+	s.gate = access.Gate{TLS: cfg.TLS, OpenMetrics: cfg.OpenMetrics, Registry: func() access.Registry {
 		if r := s.registry.Load(); r != nil {
 			return *r
 		}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
@@ -26,6 +27,9 @@ type RestoreConfig struct {
 	Dir   string // empty or missing
 	ID    string
 	Peers []Peer // of the new cluster; if there are none, this coordinator is alone
+	// DropTokens is true if the new cluster begins without tokens of users. It must be the same on each
+	// coordinator.
+	DropTokens bool
 	// Progress, if set, is called with the number of blobs that are restored, and the
 	// number of all.
 	Progress func(blobs, of int)
@@ -39,6 +43,7 @@ type Restored struct {
 	Index    uint64         `json:"index"`   // at which its log begins
 	Datasets int            `json:"datasets"`
 	Jobs     int            `json:"jobs"`
+	Tokens   int            `json:"tokens"` // valid tokens of users that the new cluster has
 	From     archive.Header `json:"from"`
 }
 
@@ -82,7 +87,7 @@ func Restore(ctx context.Context, backup io.Reader, c RestoreConfig) (r *Restore
 	if err := files.Replace(mark, []byte("coppice restore is still running or was interrupted\n"), 0o600); err != nil {
 		return nil, err
 	}
-	if r, err = restore(ctx, cfg, a, c.Progress); err != nil {
+	if r, err = restore(ctx, cfg, a, &c); err != nil {
 		return nil, err
 	}
 	if err := files.SyncFolder(c.Dir); err != nil { // before the mark is deleted
@@ -132,19 +137,23 @@ func empty(dir string, made []string) error {
 }
 
 // restore writes the files of the folder.
-func restore(ctx context.Context, cfg *settings, a *archive.Reader, progress func(blobs, of int)) (*Restored, error) {
+func restore(ctx context.Context, cfg *settings, a *archive.Reader, c *RestoreConfig) (*Restored, error) {
 	s, err := readState(a)
 	if err != nil {
 		return nil, err
 	}
-	if err := restoreBlobs(ctx, filepath.Join(cfg.Dir, "blobs"), a, s.References(), progress); err != nil {
+	if err := restoreBlobs(ctx, filepath.Join(cfg.Dir, "blobs"), a, s.References(), c.Progress); err != nil {
 		return nil, err
 	}
 	next := s.Reborn((s.Index()/life + 2) * life)
+	drops := ""
+	if c.DropTokens {
+		next, drops = next.WithoutTokens(), " without tokens"
+	}
 	// The new cluster has another id than the old one, so that no process takes one for
 	// the other. It is the same id on each coordinator.
 	h := a.Header
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s", h.Cluster, h.Index, h.Created, cfg.peerList()))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s%s", h.Cluster, h.Index, h.Created, cfg.peerList(), drops))
 	cluster := hex.EncodeToString(sum[:6])
 	var peers []store.Peer
 	for _, p := range cfg.Peers {
@@ -159,7 +168,7 @@ func restore(ctx context.Context, cfg *settings, a *archive.Reader, progress fun
 	}
 	r := &Restored{
 		Dir: cfg.Dir, ID: cfg.ID, Cluster: cluster, Index: next.Index(),
-		Datasets: len(s.Datasets()), Jobs: len(s.Jobs()), From: h,
+		Datasets: len(s.Datasets()), Jobs: len(s.Jobs()), Tokens: next.ValidTokens(time.Now().Unix()), From: h,
 	}
 	return r, keepClusterID(cfg.Dir, cluster)
 }

@@ -359,7 +359,7 @@ func TestExposed(t *testing.T) {
 		"routes":              {coordinator.Config{Listen: coordinator.Listen{Routes: fmt.Sprintf("0.0.0.0:%d", block+3)}}, false},
 		"an external NATS":    {coordinator.Config{NATS: "nats://192.0.2.1:4222"}, false},
 		"loopback":            {coordinator.Config{}, true},
-		"insecure":            {coordinator.Config{Insecure: true, Listen: coordinator.Listen{HTTP: fmt.Sprintf("0.0.0.0:%d", block)}}, true},
+		"insecure":            {coordinator.Config{Exposure: coordinator.Exposure{Insecure: true}, Listen: coordinator.Listen{HTTP: fmt.Sprintf("0.0.0.0:%d", block)}}, true},
 		"certificates":        {coordinator.Config{TLS: certtest.New(t).Source(certs.Coordinator, "a"), Listen: coordinator.Listen{HTTP: fmt.Sprintf("0.0.0.0:%d", block)}}, true},
 		"another certificate": {coordinator.Config{TLS: certtest.New(t).Source(certs.Coordinator, "b")}, false},
 	} {

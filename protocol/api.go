@@ -269,29 +269,6 @@ type AddRequest struct {
 	HTTP string `json:"http"`
 }
 
-// TokenRequest makes a token of a user valid. The client draws the token, and keeps the secret.
-type TokenRequest struct {
-	ID      string `json:"id"`
-	SHA256  string `json:"sha256"` // of the secret
-	Role    string `json:"role"`   // read, submit or admin
-	Owner   string `json:"owner"`  // the user
-	Quota   uint32 `json:"quota,omitempty"`
-	Expires int64  `json:"expires,omitempty"`
-}
-
-// Token describes a token of a user. The secret and its hash are not among it.
-type Token struct {
-	ID    string `json:"id"`
-	Owner string `json:"owner"`
-	Role  string `json:"role"`
-	// Quota is how many jobs of the owner that have not ended there may be when the token
-	// submits another one; 0: no bound.
-	Quota   uint32 `json:"quota,omitempty"`
-	Created int64  `json:"created"`           // Unix seconds
-	Expires int64  `json:"expires,omitempty"` // Unix seconds; 0: never
-	Revoked int64  `json:"revoked,omitempty"` // Unix seconds; 0: it is not
-}
-
 // TransferRequest hands the leadership over to a voter; empty: any.
 type TransferRequest struct {
 	To string `json:"to,omitempty"`

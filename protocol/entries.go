@@ -264,20 +264,6 @@ const (
 	MaxToken    = 128     // bytes of a Submit entry's token
 )
 
-// TokenPutEntry makes a token valid. The same token again is harmless. A token with the ID of another
-// one is refused.
-type TokenPutEntry struct {
-	TokenRequest
-
-	Time int64 `json:"time"` // Unix seconds of the leader
-}
-
-// TokenRevokeEntry ends a token. A token that was revoked before stays as it is.
-type TokenRevokeEntry struct {
-	ID   string `json:"id"`
-	Time int64  `json:"time"`
-}
-
 // CondemnEntry marks blobs that nothing references for deletion.
 type CondemnEntry struct {
 	Digests []string `json:"digests"`

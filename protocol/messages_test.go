@@ -137,9 +137,7 @@ func codecs() []codec {
 			Token: "t/0", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"dataset":0}`), Job: sampleCells, MaxQueue: 1000, Time: 1700000000,
 		}}, Outline: sampleText}),
 		jsonEntry("entry/Withhold", EntryWithhold, WithholdEntry{Epoch: 12, Job: 40, Round: 1, Tasks: []uint32{3, 9}, Compute: 1500}),
-		jsonEntry("entry/TokenPut", EntryTokenPut, TokenPutEntry{
-			TokenRequest: TokenRequest{ID: "0123456789abcdef", SHA256: sampleText, Role: "submit", Owner: "ana", Quota: 3, Expires: 1700000000}, Time: 1600000000,
-		}),
+		jsonEntry("entry/TokenPut", EntryTokenPut, TokenPutEntry{TokenRequest{ID: "0123456789abcdef", SHA256: sampleText, Role: "submit", Owner: "ana", Expires: 17}, 16}),
 		jsonEntry("entry/TokenRevoke", EntryTokenRevoke, TokenRevokeEntry{ID: "0123456789abcdef", Time: 1700000000}),
 	}
 }

@@ -50,19 +50,6 @@ func CheckID(text string) error {
 	return nil
 }
 
-// TokenIDBytes is the length of the id of a token before it is written in hexadecimal.
-const TokenIDBytes = 8
-
-var tokenIDPattern = regexp.MustCompile(`^[0-9a-f]{16}$`)
-
-// CheckTokenID reports why text cannot be the id of a token.
-func CheckTokenID(text string) error {
-	if !tokenIDPattern.MatchString(text) {
-		return fmt.Errorf("the id %.80q of a token is not valid: want %d hexadecimal digits", text, 2*TokenIDBytes)
-	}
-	return nil
-}
-
 // The longest host of an address: 253 bytes of a name in DNS.
 const maxHost = 253
 

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -38,6 +39,10 @@ type Config struct {
 	TLS *certs.Source
 	// Insecure is true if connections in the clear may leave this machine.
 	Insecure bool
+	// OpenMetrics is true if callers without an identity may read /metrics at Listen.
+	OpenMetrics bool
+	// MetricsToken, if set, is the SHA-256 of a token with which callers may read /metrics.
+	MetricsToken *[sha256.Size]byte
 	// CacheBytes bounds the shard cache on disk. Shards in use may exceed it. 0: DefaultCacheBytes.
 	CacheBytes int64
 	// KeptBytes bounds the derived values that all jobs together keep in memory, such as routing

@@ -329,9 +329,10 @@ func listen(cfg *Config, registry *prometheus.Registry, unready func() string) (
 		}
 		fmt.Fprintln(r, "ok")
 	})
+	gate := &access.Gate{TLS: cfg.TLS, OpenMetrics: cfg.OpenMetrics, MetricsToken: cfg.MetricsToken}
 	x := &web{
 		address: others, port: at.String(),
-		server: &http.Server{Handler: (&access.Gate{TLS: cfg.TLS}).Identify(mux), ConnContext: certs.ConnContext, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{}),
+		server: &http.Server{Handler: gate.Identify(mux), ConnContext: certs.ConnContext, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{}),
 	}
 	go func() {
 		defer close(x.done)

@@ -65,10 +65,11 @@ type backupShown struct {
 }
 
 type restoreCmd struct {
-	File  string   `arg:"" placeholder:"FILE" help:"Backup file, written by coppice backup."`
-	Dir   string   `required:"" placeholder:"DIR" help:"Folder of the new coordinator; it must be empty or not exist."`
-	ID    string   `default:"a" help:"Id of this coordinator, one of the ids in --peers."`
-	Peers []string `placeholder:"ID=HOST:PORT" help:"All coordinators of the new cluster, as for coppice coordinator (default: only this coordinator, at 127.0.0.1:7100)."`
+	File       string   `arg:"" placeholder:"FILE" help:"Backup file, written by coppice backup."`
+	Dir        string   `required:"" placeholder:"DIR" help:"Folder of the new coordinator; it must be empty or not exist."`
+	ID         string   `default:"a" help:"Id of this coordinator, one of the ids in --peers."`
+	DropTokens bool     `help:"Begin without the tokens of users. A token that was revoked after the backup would be valid again. Give the flag on each machine, or on none."`
+	Peers      []string `placeholder:"ID=HOST:PORT" help:"All coordinators of the new cluster, as for coppice coordinator (default: only this coordinator, at 127.0.0.1:7100)."`
 }
 
 // Help implements kong's HelpProvider.
@@ -92,7 +93,7 @@ func (c *restoreCmd) Run(a *app) error {
 	}
 	defer f.Close()
 	m := newMeter(a.stderr)
-	r, err := coordinator.Restore(a.ctx, f, coordinator.RestoreConfig{Dir: c.Dir, ID: c.ID, Peers: peers, Progress: func(blobs, of int) {
+	r, err := coordinator.Restore(a.ctx, f, coordinator.RestoreConfig{Dir: c.Dir, ID: c.ID, Peers: peers, DropTokens: c.DropTokens, Progress: func(blobs, of int) {
 		m.show(fmt.Sprintf("%s of %s", count(blobs), plural(of, "blob")))
 	}})
 	m.clear()
@@ -108,7 +109,19 @@ func (c *restoreCmd) Run(a *app) error {
 		pairs(w, [][2]string{
 			{"folder", r.Dir}, {"coordinator", r.ID}, {"cluster", fmt.Sprintf("%s (of %s)", r.Cluster, r.From.Cluster)},
 			{"index", fmt.Sprintf("%s (of %s)", count(r.Index), count(r.From.Index))}, {"datasets", count(r.Datasets)}, {"jobs", count(r.Jobs)},
+			{"tokens", tokensRestored(r.Tokens, c.DropTokens)},
 			{"blobs", fmt.Sprintf("%s, %s", count(r.From.Blobs), size(r.From.Bytes))},
 		})
 	})
+}
+
+// tokensRestored says how many tokens of users are valid on a new cluster.
+func tokensRestored(n int, dropped bool) string {
+	switch {
+	case dropped:
+		return "none (--drop-tokens)"
+	case n == 0:
+		return "none"
+	}
+	return fmt.Sprintf("%s valid, even if revoked after the backup; coppice token list shows them", count(n))
 }

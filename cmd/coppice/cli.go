@@ -28,13 +28,7 @@ type cli struct {
 	Job     jobCmd     `cmd:"" group:"things" help:"Submit, list, show, watch, pause, resume, cancel and delete jobs."`
 	Model   modelCmd   `cmd:"" group:"things" help:"List, show, download and delete models."`
 
-	Coordinator coordinatorCmd `cmd:"" group:"services" help:"Run a coordinator; a cluster has one, three or five of them."`
-	Worker      workerCmd      `cmd:"" group:"services" help:"Run a worker."`
-	Cluster     clusterCmd     `cmd:"" group:"services" help:"Show coordinators and workers; add and remove coordinators."`
-	Certs       certsCmd       `cmd:"" group:"services" help:"Make the certificates of a cluster, and check them."`
-	Token       tokenCmd       `cmd:"" group:"services" help:"Create, list and revoke tokens of users."`
-	Backup      backupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
-	Restore     restoreCmd     `cmd:"" group:"services" help:"Make a coordinator's folder for a new cluster from a backup."`
+	serviceCommands
 
 	Bench      benchCmd      `cmd:"" group:"other" help:"Measure the speed of one core and the overhead of a cluster."`
 	Chaos      chaosCmd      `cmd:"" group:"other" help:"Inject faults into a cluster and check that nothing is lost."`
@@ -45,6 +39,17 @@ type cli struct {
 	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
 
 	hiddenCommands
+}
+
+// serviceCommands run and manage a cluster.
+type serviceCommands struct {
+	Coordinator coordinatorCmd `cmd:"" group:"services" help:"Run a coordinator; a cluster has one, three or five of them."`
+	Worker      workerCmd      `cmd:"" group:"services" help:"Run a worker."`
+	Cluster     clusterCmd     `cmd:"" group:"services" help:"Show coordinators and workers; add and remove coordinators."`
+	Certs       certsCmd       `cmd:"" group:"services" help:"Make the certificates of a cluster, and check them."`
+	Token       tokenCmd       `cmd:"" group:"services" help:"Create, list and revoke tokens of users."`
+	Backup      backupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
+	Restore     restoreCmd     `cmd:"" group:"services" help:"Make a coordinator's folder for a new cluster from a backup."`
 }
 
 // hiddenCommands are started by other commands and by shells.

@@ -3,15 +3,21 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/client/contexts"
 	"github.com/coppice-ldl/coppice/coordinator"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // serverFlags name the cluster of a command that changes nothing.
@@ -36,7 +42,7 @@ const defaultServer = "127.0.0.1:7100"
 // connect returns a client that waits for a short while for the cluster. Shortly before that time is over, all
 // coordinators are asked for their state, so that an error can tell what they said.
 func (s *serverFlags) connect(a *app) (*client.Client, error) {
-	at, err := s.where(a)
+	at, err := s.route(a)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +87,176 @@ func (s *serverFlags) guess(a *app) (*client.Client, error) {
 		c.Patience = 0
 	}
 	return c, err
+}
+
+// tokenFlags name the token of a user, and the authorities of a cluster.
+type tokenFlags struct {
+	TokenFile string `name:"token-file" seldom:"" placeholder:"FILE" group:"cluster" help:"File with a token from coppice token create. It takes the place of --tls-dir, and needs --ca-file."`
+	CAFile    string `name:"ca-file" seldom:"" placeholder:"FILE" group:"cluster" help:"File with the authorities of the cluster, ca.crt from coppice certs init. The command then connects with TLS."`
+}
+
+// route is how a command reaches a cluster.
+type route struct {
+	server            []string
+	ca, token, folder string // paths
+	explicit          bool   // true if the user named the servers for this command, or its context
+}
+
+// choose joins what flags, variables and a context say, the strongest first. A certificate and a token
+// exclude each other: the first level with one of them decides. A certificate comes with authorities.
+func choose(levels ...route) (at route, err error) {
+	for _, l := range levels {
+		if l.folder != "" && (l.token != "" || l.ca != "") {
+			return at, usagef("--tls-dir excludes --token-file and --ca-file: the folder has a certificate and ca.crt; leave one out")
+		}
+		if len(at.server) == 0 {
+			at.server, at.explicit = l.server, l.explicit
+		}
+		if at.folder == "" && at.token == "" {
+			at.folder, at.token = l.folder, l.token
+		}
+		if at.ca == "" {
+			at.ca = l.ca
+		}
+	}
+	if at.folder != "" {
+		at.ca = ""
+	}
+	if at.token != "" && at.ca == "" {
+		return at, usagef("--token-file %s: a token is never sent in the clear; name the authorities of the cluster with --ca-file, a copy of ca.crt", at.token)
+	}
+	return at, nil
+}
+
+// route finds the cluster of a command: by a flag, then by a variable or the file of --config, then by a
+// context. If --context is on the command line, variables do not count.
+func (s *serverFlags) route(a *app) (route, error) {
+	var flags, outside route
+	for _, f := range []struct {
+		name  string
+		given string
+		into  func(*route) *string
+	}{
+		{"token-file", s.TokenFile, func(w *route) *string { return &w.token }},
+		{"ca-file", s.CAFile, func(w *route) *string { return &w.ca }},
+		{"tls-dir", s.TLSDir, func(w *route) *string { return &w.folder }},
+	} {
+		level := &outside
+		if a.given[f.name] {
+			level = &flags
+		}
+		*f.into(level) = f.given
+	}
+	flags.explicit, outside.explicit = true, true
+	if a.given["server"] {
+		flags.server = s.Server
+	} else {
+		outside.server = s.Server
+	}
+	file, err := contexts.Load(contexts.DefaultPath())
+	if err != nil {
+		return route{}, usageError{err}
+	}
+	levels := []route{flags, outside}
+	if a.given["context"] {
+		levels = levels[:1]
+	}
+	name := s.Context
+	if name == "" {
+		name = file.Current
+	}
+	if name != "" {
+		c, err := file.Find(name)
+		if err != nil {
+			return route{}, usagef("--context: %w", err)
+		}
+		levels = append(levels, route{server: c.Server, ca: c.CA, token: c.TokenFile, folder: c.TLSDir, explicit: s.Context != ""})
+	}
+	return choose(levels...)
+}
+
+// named returns the flag on the command line that names the cluster, with its value, or nil.
+func (s *serverFlags) named(a *app) []string {
+	switch {
+	case a.given["server"]:
+		return []string{"--server", strings.Join(s.Server, ",")}
+	case a.given["context"]:
+		return []string{"--context", s.Context}
+	}
+	return nil
+}
+
+// client returns a client of the cluster, and its certificates. Nobody watches these yet.
+func (w *route) client() (*client.Client, *certs.Source, error) {
+	servers := strings.Join(withPorts(w.server), ",")
+	if servers == "" {
+		servers = defaultServer
+	}
+	var source *certs.Source
+	var err error
+	switch {
+	case w.folder != "":
+		if source, err = certs.Open(w.folder, nil); err != nil {
+			return nil, nil, usagef("--tls-dir: %w", err)
+		}
+	case w.ca != "":
+		if source, err = certs.Trust(w.ca); err != nil {
+			return nil, nil, usagef("--ca-file: %w", err)
+		}
+	}
+	var c *client.Client
+	if w.token != "" {
+		token, failed := readToken(w.token)
+		if failed != nil {
+			return nil, nil, usagef("--token-file: %w", failed)
+		}
+		c, err = client.NewWithToken(servers, source, token)
+	} else {
+		c, err = client.NewWith(servers, source)
+	}
+	if err != nil {
+		return nil, nil, usagef("--server: %w", err)
+	}
+	return c, source, nil
+}
+
+const (
+	maxTokenFile = 4 << 10
+	// strangers are the permissions of users who are neither the owner nor in the group of a file.
+	strangers = 0o007
+)
+
+// readToken reads the token in a file. Errors do not show the content.
+func readToken(path string) (string, error) {
+	text, err := readSecret(path)
+	if err != nil {
+		return "", err
+	}
+	if _, _, err := access.ParseToken(text); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return text, nil
+}
+
+// readSecret reads the text of a file that other users must not read.
+func readSecret(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().IsRegular() && info.Mode().Perm()&strangers != 0 {
+		return "", fmt.Errorf("%s: the mode is %04o, but other users must not use a token; run: chmod 600 %s", path, info.Mode().Perm(), path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxTokenFile))
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(b)), nil
 }
 
 // withPort adds the default port to a host without one. It returns everything else unchanged, for its reader to refuse.

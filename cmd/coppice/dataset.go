@@ -59,8 +59,16 @@ func (c *importCmd) Run(a *app) error {
 	})
 }
 
+// origin says who imported a dataset, and when.
+type origin struct {
+	Owner    string `json:"owner,omitempty"` // empty: nobody
+	Imported int64  `json:"imported"`        // Unix seconds
+}
+
 // datasetInfo is a dataset as the commands print it.
 type datasetInfo struct {
+	origin
+
 	Name         string             `json:"name"`
 	Digest       string             `json:"digest"`
 	Rows         int                `json:"samples"`
@@ -71,7 +79,6 @@ type datasetInfo struct {
 	Shape        string             `json:"shape,omitempty"` // of images
 	Shards       int                `json:"shards"`
 	Bytes        int64              `json:"bytes"`
-	Imported     int64              `json:"imported"`             // Unix seconds
 	LabelType    *dataset.LabelType `json:"label_type,omitempty"` // nil for plain distributions
 	Values       bool               `json:"has_values,omitempty"`
 	Intervals    bool               `json:"has_intervals,omitempty"`
@@ -91,7 +98,7 @@ func describeDataset(d *protocol.Dataset) *datasetInfo {
 	m := d.Manifest
 	info := &datasetInfo{
 		Name: d.Name, Digest: d.Digest, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Sparse: m.Sparse,
-		NonZeros: m.NonZeros, Shards: len(m.Shards), Bytes: m.Bytes(), Imported: d.Time,
+		NonZeros: m.NonZeros, Shards: len(m.Shards), Bytes: m.Bytes(), origin: origin{d.Owner, d.Time},
 		LabelNames: m.LabelNames, FeatureNames: m.FeatureNames, MeanLabel: m.MeanLabel,
 		Missing: cmp.Or(m.Missing, "refuse"), CountedFrom: string(m.CountedFrom), LeftOut: m.FileRows() - m.Rows,
 		Values: m.HasValues, Intervals: m.HasIntervals, Shape: m.Shape.String(),
@@ -123,9 +130,11 @@ func (c *datasetListCmd) Run(a *app) error {
 		infos = append(infos, describeDataset(&sets[i]))
 	}
 	return a.print(infos, func(w io.Writer) {
-		t := newTable(w, []string{"name", "samples", "features", "labels", "storage", "size", "imported", "digest"}, 2, 3, 4, 6)
-		for _, d := range infos {
-			t.AppendRow(rowOf(d.Name, count(d.Rows), count(d.Features), count(d.Labels), d.storage(), size(d.Bytes), clock(d.Imported), short(d.Digest)))
+		header, owned := ownerColumn([]string{"name", "samples", "features", "labels", "storage", "size", "imported", "digest"},
+			len(infos), func(i int) string { return infos[i].Owner })
+		t := newTable(w, header, 2, 3, 4, 6)
+		for i, d := range infos {
+			t.AppendRow(owned(i, rowOf(d.Name, count(d.Rows), count(d.Features), count(d.Labels), d.storage(), size(d.Bytes), clock(d.Imported), short(d.Digest))))
 		}
 		t.Render()
 	})
@@ -175,6 +184,7 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
 			{"shards", fmt.Sprintf("%s, %s", count(d.Shards), size(d.Bytes))},
 			{"imported", clock(d.Imported)},
+			{"owner", cmp.Or(d.Owner, "none")},
 			{"missing", strings.TrimSuffix(d.Missing+"; "+d.LeftOutRows.String(), "; ")},
 			{"mean label", meanLine(set.Manifest)},
 		})

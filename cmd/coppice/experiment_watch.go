@@ -93,9 +93,10 @@ func (c *experimentListCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(all, func(w io.Writer) {
-		t := newTable(w, []string{"experiment", "state", "runs", "done", "jobs", "submitted"}, 3, 4, 5)
-		for _, p := range all {
-			t.AppendRow(rowOf(p.Name, string(p.State), count(p.Runs), count(p.Done), count(p.Jobs), clock(p.Submitted)))
+		header, owned := ownerColumn([]string{"experiment", "state", "runs", "done", "jobs", "submitted"}, len(all), func(i int) string { return all[i].Owner })
+		t := newTable(w, header, 3, 4, 5)
+		for i, p := range all {
+			t.AppendRow(owned(i, rowOf(p.Name, string(p.State), count(p.Runs), count(p.Done), count(p.Jobs), clock(p.Submitted))))
 		}
 		t.Render()
 	})

@@ -258,6 +258,8 @@ func (c *jobWatchCmd) Run(a *app) error {
 
 type jobListCmd struct {
 	State []string `placeholder:"STATES" help:"List only jobs in these states: queued, paused, running, done, failed, cancelled."`
+	Owner string   `placeholder:"NAME" help:"List only jobs of this user."`
+	Mine  bool     `help:"List only jobs of the user who asks, by the certificate or the token of the command."`
 	Sort  string   `default:"-submitted" placeholder:"KEY" help:"Order of the list: submitted, ended, name, state, algorithm, dataset, or a measure such as kl. A - before the word sorts in descending order, as in --sort=-ended. Jobs without the value come last."`
 	Limit int      `default:"100" placeholder:"N" help:"List only the first N jobs. 0: all jobs."`
 
@@ -266,7 +268,10 @@ type jobListCmd struct {
 
 // Run implements `coppice job list`.
 func (c *jobListCmd) Run(a *app) error {
-	q := protocol.JobQuery{Sort: c.Sort, Limit: c.Limit}
+	q := protocol.JobQuery{Sort: c.Sort, Limit: c.Limit, Owner: c.Owner, Mine: c.Mine}
+	if c.Mine && c.Owner != "" {
+		return usagef("--owner and --mine exclude each other; leave one of them out")
+	}
 	var err error
 	if q.States, err = protocol.ParseJobStates(strings.Join(c.State, ",")); err != nil {
 		return usagef("--state: %w", err)
@@ -291,9 +296,11 @@ func (c *jobListCmd) Run(a *app) error {
 		defer a.note("the first %s of %s, sorted by %s; --limit 0 lists all", count(len(jobs)), plural(list.Total, "job"), q.Sort)
 	}
 	return a.print(jobs, func(w io.Writer) {
-		t := newTable(w, []string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"}, 1, 4, 5, 6, 7, 8)
+		header, owned := ownerColumn([]string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"},
+			len(jobs), func(i int) string { return jobs[i].Owner })
+		t := newTable(w, header, 1, 4, 5, 6, 7, 8)
 		for i := range jobs {
-			t.AppendRow(jobRow(&jobs[i], time.Now()))
+			t.AppendRow(owned(i, jobRow(&jobs[i], time.Now())))
 		}
 		t.Render()
 	})

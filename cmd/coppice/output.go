@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,6 +97,17 @@ func (a *app) note(format string, args ...any) {
 		fmt.Fprint(f, "\r\x1b[K")
 	}
 	fmt.Fprintf(a.stderr, format+"\n", args...)
+}
+
+// ownerColumn adds the owners to the rows of a table, if one of the things in it has an owner. owner returns the owner of
+// thing i, or an empty text.
+func ownerColumn(header []string, things int, owner func(i int) string) (all []string, add func(i int, row []any) []any) {
+	for i := range things {
+		if owner(i) != "" {
+			return append(header, "owner"), func(i int, row []any) []any { return append(row, cmp.Or(owner(i), "-")) }
+		}
+	}
+	return header, func(_ int, row []any) []any { return row }
 }
 
 // newTable returns a table without frames. The columns in right, counted from 1, are aligned to the right.

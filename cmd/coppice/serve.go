@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -76,7 +77,7 @@ func (c *coordinatorCmd) Run(a *app) error {
 	}
 	return v.ended("coordinator", coordinator.Run(v.ctx, coordinator.Config{
 		ID: c.ID, Dir: c.Dir, Peers: peers, Join: withPorts(c.Join), Listen: coordinator.Listen{HTTP: c.HTTP, Raft: c.Raft, NATS: c.NATSListen, Routes: c.NATSRoutes},
-		Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, TLS: source, Insecure: c.Insecure, Log: v.log,
+		Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, TLS: source, Exposure: coordinator.Exposure{Insecure: c.Insecure, OpenMetrics: c.OpenMetrics}, Log: v.log,
 		Lean: new(lean).begin,
 	}))
 }
@@ -144,6 +145,8 @@ type workerCmd struct {
 	Memory units.Bytes `placeholder:"SIZE" help:"Maximum memory of a task on the whole dataset (a tree, a fold), such as 8GiB. A task that needs more goes to another worker (default: no limit)."`
 	Kept   units.Bytes `name:"kept-memory" default:"256MiB" placeholder:"SIZE" help:"Memory for the routing probabilities that leaf updates of ldlf keep, such as 1GiB. With less memory they are computed again, and the results are the same to the bit."`
 
+	MetricsToken string `name:"metrics-token-file" placeholder:"FILE" help:"File with a text of at least 16 characters. With this text as bearer token, a caller may read /metrics of this worker, and nothing else. The file is read at the start."`
+
 	serveFlags
 }
 
@@ -159,6 +162,10 @@ func (c *workerCmd) Run(a *app) error {
 	if os.Getenv("GOMAXPROCS") == "" {
 		processors = func(n int) { runtime.GOMAXPROCS(n) }
 	}
+	token, err := c.metricsToken()
+	if err != nil {
+		return usagef("--metrics-token-file: %w", err)
+	}
 	v := c.start(a)
 	source, err := c.certificates(v)
 	if err != nil {
@@ -166,8 +173,30 @@ func (c *workerCmd) Run(a *app) error {
 	}
 	defer frugal()()
 	return v.ended("worker", worker.Run(v.ctx, worker.Config{
-		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors, TLS: source, Insecure: c.Insecure, Log: v.log,
+		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors, TLS: source, Insecure: c.Insecure, OpenMetrics: c.OpenMetrics, MetricsToken: token, Log: v.log,
 	}))
+}
+
+// leastMetricsToken is the least length of a token of --metrics-token-file.
+const leastMetricsToken = 16
+
+// metricsToken returns the hash of the token in the file of --metrics-token-file, or nil.
+func (c *workerCmd) metricsToken() (*[sha256.Size]byte, error) {
+	if c.MetricsToken == "" {
+		return nil, nil
+	}
+	if c.TLSDir == "" {
+		return nil, errors.New("a token is never sent in the clear; the worker needs --tls-dir too")
+	}
+	text, err := readSecret(c.MetricsToken)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) < leastMetricsToken || strings.ContainsAny(text, " \t\r\n") {
+		return nil, fmt.Errorf("%s: want one word of at least %d characters", c.MetricsToken, leastMetricsToken)
+	}
+	hash := sha256.Sum256([]byte(text))
+	return &hash, nil
 }
 
 // limitFlags bound what users may put on a cluster, and the memory and connections of a coordinator.

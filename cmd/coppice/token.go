@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
@@ -73,7 +74,7 @@ func (c *tokenCreateCmd) Run(a *app) error {
 	if c.Expires > 0 {
 		request.Expires = time.Now().Unix() + c.Expires.Seconds()
 	}
-	made, err := cl.CreateToken(a.ctx, request)
+	made, err := client.Tokens{Client: cl}.Create(a.ctx, request)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (c *tokenListCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	list, err := cl.Tokens(a.ctx)
+	list, err := client.Tokens{Client: cl}.List(a.ctx)
 	if err != nil {
 		return err
 	}
@@ -165,7 +166,7 @@ func (c *tokenRevokeCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	ended, err := cl.RevokeToken(a.ctx, c.ID)
+	ended, err := client.Tokens{Client: cl}.Revoke(a.ctx, c.ID)
 	if err != nil {
 		return err
 	}

@@ -52,8 +52,7 @@ func Handler(cfg Config) http.Handler {
 	changes := &changeHandlers{jobs: job, experiments: experiment, leads: func() bool { return cfg.Status.Cluster().Leader == cfg.ID }}
 	model := &modelHandlers{respond, view, cfg.Blobs}
 	backup := &backupHandlers{respond, cfg.Store, cfg.Blobs, cfg.Status.Cluster, cfg.Backed}
-	token := &tokenHandlers{cfg.Store, cfg.TLS != nil}
-	json := respond.json
+	token, json := &tokenHandlers{cfg.Store, cfg.TLS != nil}, respond.json
 
 	mux := http.NewServeMux()
 	for _, r := range []route{

@@ -17,7 +17,7 @@ type tokenHandlers struct {
 	secure bool // true if connections use TLS
 }
 
-// list lists all tokens, also those that have expired or were revoked.
+// list lists all tokens, also expired and revoked ones.
 func (h *tokenHandlers) list(*http.Request) (any, error) {
 	list := []protocol.Token{}
 	for _, t := range h.store.State().Tokens() {

@@ -194,7 +194,7 @@ func submit(s *State, e *protocol.SubmitEntry) (any, error) {
 		}
 	}
 	if e.MaxOwned > 0 && owned >= int(e.MaxOwned) {
-		return nil, fmt.Errorf("%w for %s: %d jobs of this user are already queued, running or paused, and the quota of the token is %d; cancel some, or ask an admin for another token", ErrQueue, e.Owner, owned, e.MaxOwned)
+		return nil, fmt.Errorf("%w for %s: %d jobs of this user have not ended, and the quota of the token is %d; cancel some, or ask an admin for another token", ErrQueue, e.Owner, owned, e.MaxOwned)
 	}
 	if e.MaxQueue > 0 && unended >= int(e.MaxQueue) {
 		return nil, fmt.Errorf("%w: %d jobs are already queued, running or paused, and at most %d are possible (--max-queue)", ErrQueue, unended, e.MaxQueue)

@@ -37,8 +37,18 @@ func (t *Token) ended(now int64) (at int64, ok bool) {
 	return 0, false
 }
 
-// Tokens lists the tokens by ID, also those that have expired or were revoked.
+// Tokens lists the tokens by ID, also expired and revoked ones.
 func (t *tokenTable) Tokens() []*Token { return t.tokens }
+
+// ValidTokens counts the tokens that are valid at a time, in Unix seconds.
+func (t *tokenTable) ValidTokens(now int64) (n int) {
+	for _, one := range t.tokens {
+		if _, ended := one.ended(now); !ended {
+			n++
+		}
+	}
+	return n
+}
 
 // Token returns the token with an ID, or nil.
 func (t *tokenTable) Token(id string) *Token {

@@ -204,7 +204,7 @@ func (s *Source) read() (*material, error) {
 	}
 	if s.dir == "" {
 		if m.id.Cluster = clusterOf(authorities[0]); m.id.Cluster == "" {
-			return nil, fmt.Errorf("%s: the first authority names no cluster, so servers of other clusters cannot be told apart; give --tls-dir with a certificate, or an authority from coppice certs init", s.ca)
+			return nil, fmt.Errorf("%s: the first authority names no cluster, so a server of another cluster would be trusted; give --tls-dir with a certificate", s.ca)
 		}
 		return m, nil
 	}

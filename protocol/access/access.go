@@ -63,10 +63,29 @@ type Token struct {
 // Gate finds the callers of a server.
 type Gate struct {
 	TLS *certs.Source // nil: in the clear, every caller may do everything
-	// Registry returns what the cluster knows; nil, or a nil result: nothing yet.
+	// Registry returns what the cluster knows; a nil result: nothing yet. If Registry is nil, the
+	// server takes no tokens of the cluster.
 	Registry func() Registry
 	// OpenMetrics is true if callers without an identity may read /metrics.
 	OpenMetrics bool
+	// MetricsToken, if set, is the SHA-256 of a token with which a caller may read /metrics, and
+	// nothing else.
+	MetricsToken *[sha256.Size]byte
+}
+
+// mayScrape reports whether a caller without an identity may make a request, because it is for /metrics.
+func (g *Gate) mayScrape(r *http.Request) bool {
+	if r.URL.Path != "/metrics" || g.MetricsToken == nil {
+		return r.URL.Path == "/metrics" && g.OpenMetrics
+	}
+	text, ok := bearer(r)
+	hash := sha256.Sum256([]byte(text))
+	return g.OpenMetrics || ok && subtle.ConstantTimeCompare(hash[:], g.MetricsToken[:]) == 1
+}
+
+// bearer returns the token of a request.
+func bearer(r *http.Request) (string, bool) {
+	return strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
 // callerHeader has the caller of a request that a coordinator forwards.
@@ -91,7 +110,7 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 		case err == nil:
 		case open:
 			caller = Caller{Role: rights.Anonymous, From: r.RemoteAddr}
-		case g.OpenMetrics && r.URL.Path == "/metrics":
+		case g.mayScrape(r):
 			caller = Caller{Role: rights.Read, From: r.RemoteAddr}
 		default:
 			status := http.StatusForbidden
@@ -180,7 +199,7 @@ func (g *Gate) caller(r *http.Request) (Caller, error) {
 	case peer == nil:
 		return Caller{}, errNoIdentity
 	case errors.Is(peer.Err, certs.ErrNoCertificate):
-		return byToken(r, known)
+		return g.byToken(r, known)
 	case peer.Err != nil:
 		return Caller{}, peer.Err
 	case time.Now().After(peer.Ends):
@@ -203,14 +222,13 @@ func (g *Gate) caller(r *http.Request) (Caller, error) {
 }
 
 // byToken finds the caller by the token of a request.
-func byToken(r *http.Request, known Registry) (Caller, error) {
-	header := r.Header.Get("Authorization")
-	if header == "" {
+func (g *Gate) byToken(r *http.Request, known Registry) (Caller, error) {
+	if r.Header.Get("Authorization") == "" {
 		return Caller{}, errNoIdentity
 	}
-	text, _ := strings.CutPrefix(header, "Bearer ")
+	text, _ := bearer(r)
 	id, secret, err := ParseToken(text)
-	if err != nil {
+	if err != nil || g.Registry == nil {
 		return Caller{}, errToken
 	}
 	if known == nil {
