@@ -297,3 +297,19 @@ func TestNewToken(t *testing.T) {
 		t.Error("two tokens are the same")
 	}
 }
+
+// FuzzForwarded: a header about the caller of a forwarded request never gives a token another role.
+func FuzzForwarded(f *testing.F) {
+	known := &registry{tokens: map[string]access.Token{"0123456789abcdef": {Owner: "ana", Role: rights.Read}}, revoked: "abc"}
+	f.Add(`{"role":"admin","name":"x","token":"0123456789abcdef","from":"h:1"}`)
+	f.Add(`{"role":"admin","serial":"abc"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := access.Forwarded(text, known)
+		if err != nil {
+			return
+		}
+		if c.Serial == "abc" || c.Token != "" && (c.Token != "0123456789abcdef" || c.Role != rights.Read || c.Name != "ana") {
+			t.Errorf("%s: %+v", text, c)
+		}
+	})
+}
