@@ -141,7 +141,7 @@ func OpenAuthority(dir string) (*Authority, error) {
 // clusterOf returns the cluster that the certificate of an authority names, or an empty text.
 func clusterOf(authority *x509.Certificate) string {
 	for _, u := range authority.URIs {
-		if u.Scheme == scheme {
+		if u.Scheme == scheme && authority.IsCA {
 			return u.Host
 		}
 	}

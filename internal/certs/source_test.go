@@ -156,3 +156,39 @@ func TestRotation(t *testing.T) {
 		t.Errorf("the identity changes to %v", client.Identity())
 	}
 }
+
+// TestTrust: a source without a certificate verifies the other side, has the cluster's name from the
+// authority, and reads new authorities.
+func TestTrust(t *testing.T) {
+	a := certtest.New(t)
+	file := filepath.Join(t.TempDir(), "authorities.pem")
+	write(t, file, contents(t, filepath.Join(a.Folder(certs.User, "x"), certs.AuthorityFile)))
+	s, err := certs.Trust(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id := s.Identity(); id.Cluster != certtest.Cluster || id.Name != "" || s.Dir() != "" || s.URLScheme() != "https" {
+		t.Errorf("%+v, %q", id, s.Dir())
+	}
+	b := certtest.New(t)
+	write(t, file, append(contents(t, file), contents(t, filepath.Join(b.Folder(certs.User, "x"), certs.AuthorityFile))...))
+	changed := 0
+	s.OnChange(func() { changed++ })
+	if s.Look(); changed != 1 || s.Failures() != 0 {
+		t.Errorf("%d changes, %d failures", changed, s.Failures())
+	}
+	foreign := certtest.Of(t, "other")
+	write(t, file, contents(t, filepath.Join(foreign.Folder(certs.User, "x"), certs.AuthorityFile)))
+	if s.Look(); changed != 1 || s.Failures() != 1 {
+		t.Errorf("the authority of another cluster: %d changes, %d failures", changed, s.Failures())
+	}
+	for path, want := range map[string]string{
+		filepath.Join(t.TempDir(), "none"):                       "no such file",
+		filepath.Join(a.Folder(certs.User, "x"), certs.KeyFile):  "no certificate in PEM",
+		filepath.Join(a.Folder(certs.User, "x"), certs.CertFile): "names no cluster",
+	} {
+		if _, err := certs.Trust(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+}
