@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/coppice-ldl/coppice/internal/config"
 	"github.com/coppice-ldl/coppice/internal/files"
@@ -75,14 +76,14 @@ func DefaultPath() string {
 	return filepath.Join(dir, "coppice", "contexts.yaml")
 }
 
-// Load reads a file. If the file does not exist, the result has no contexts. A file that other users
-// may read or write is refused.
+// Load reads a file. If the file does not exist, or is in a folder that the user may not enter, the
+// result has no contexts. A file that other users may read or write is refused.
 func Load(path string) (*File, error) {
 	if path == "" {
 		return new(File), nil
 	}
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
 		return &File{Path: path}, nil
 	}
 	if err != nil {

@@ -50,7 +50,7 @@ func (s *serverFlags) connect(a *app) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.asked = at.explicit && len(at.server) > 0
+	s.asked = at.explicit
 	c.Patience = protocol.ClientRead
 	ctx, cancel := context.WithCancel(a.ctx)
 	go source.Watch(ctx)
@@ -110,7 +110,7 @@ func choose(levels ...route) (at route, err error) {
 			return at, usagef("--tls-dir excludes --token-file and --ca-file: the folder has a certificate and ca.crt; leave one out")
 		}
 		if len(at.server) == 0 {
-			at.server, at.explicit = l.server, l.explicit
+			at.server, at.explicit = l.server, l.explicit && len(l.server) > 0
 		}
 		if at.folder == "" && at.token == "" {
 			at.folder, at.token = l.folder, l.token

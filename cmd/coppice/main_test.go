@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(exitFailed)
 	}
+	os.Setenv("XDG_CONFIG_HOME", os.DevNull) // no contexts of the user who runs the tests
 	os.Exit(raceFree(m.Run))
 }
 
