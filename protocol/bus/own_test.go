@@ -1,9 +1,8 @@
 package bus
 
 import (
+	"fmt"
 	"net"
-	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,55 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 )
-
-// However fast connections come, no more of them are open than may be, those that are still
-// being refused included; one that closes makes a place for another.
-func TestDoor(t *testing.T) {
-	const most, hands, each = 8, 8, 200
-	s := startServer(t, ServerOptions{Name: "a", Connections: most})
-	before := descriptors(t)
-	var tasks sync.WaitGroup
-	var open atomic.Int64 // of this test: its own are descriptors as well
-	var worst atomic.Int64
-	address := strings.TrimPrefix(s.ClientURL(), "nats://")
-	for range hands {
-		tasks.Go(func() {
-			for range each {
-				open.Add(1)
-				c, err := net.Dial("tcp", address)
-				if err == nil {
-					worst.Store(max(worst.Load(), int64(descriptors(t)-before)-open.Load()))
-					c.Close()
-				}
-				open.Add(-1)
-			}
-		})
-	}
-	tasks.Wait()
-	if n := worst.Load(); n > most+2*hands { // those of which the close is under way, and the looks of this test
-		t.Errorf("%d connections at once, at most %d may be", n, most)
-	}
-	eventually(t, "a place", func() bool {
-		c, err := Connect(within(t), Options{URLs: []string{s.ClientURL()}, Ping: slowPing})
-		if err != nil {
-			return false
-		}
-		c.Close()
-		return true
-	})
-	if s.Load().Refused == 0 {
-		t.Error("none was refused")
-	}
-}
-
-func descriptors(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/dev/fd")
-	if err != nil {
-		t.Skip("this system does not list descriptors:", err)
-	}
-	return len(entries)
-}
 
 // Where clients of other processes have every place, the connection of the server's own
 // process comes back when it is lost.
@@ -130,4 +80,43 @@ type deadlined struct {
 func (c *deadlined) SetWriteDeadline(at time.Time) error {
 	c.of.set.Add(1)
 	return c.Conn.SetWriteDeadline(at)
+}
+
+// TestBurst: clients that send as much at once as may wait lose nothing, and the connection of
+// this process stays.
+func TestBurst(t *testing.T) {
+	const memory, senders = 192 << 20, 16
+	s := startServer(t, ServerOptions{Name: "a", Pending: memory})
+	var seen counts
+	own := connect(t, Options{Server: s, Backlog: memory / 4, Traffic: &seen})
+	var got atomic.Int64
+	if _, err := own.Subscribe("up.*", func(m Message) {
+		got.Add(int64(len(m.Data)))
+		own.Room().Reuse(m.Data)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{1 << 20, memory * 7 / 8 / senders} {
+		msg := message(size, 1)
+		var tasks sync.WaitGroup
+		got.Store(0)
+		want := int64(0)
+		for i := range senders {
+			c := connect(t, Options{URLs: []string{s.ClientURL()}})
+			n := memory * 7 / 8 / senders / size
+			want += int64(n * size)
+			tasks.Go(func() {
+				for range n {
+					if err := c.Send(fmt.Sprint("up.", i), "", msg); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		tasks.Wait()
+		eventually(t, "all messages", func() bool { return got.Load() == want })
+	}
+	if n := s.s.NumSlowConsumers(); n != 0 || seen.disconnected.Load() != 0 {
+		t.Errorf("%d slow consumers, %d connections lost", n, seen.disconnected.Load())
+	}
 }
