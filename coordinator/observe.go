@@ -17,8 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// observer sets the gauges, tells if the network is too slow, and relieves the embedded
-// NATS.
+// observer sets the gauges, and tells if the network is too slow.
 type observer struct {
 	*status
 	http    *httpServer
