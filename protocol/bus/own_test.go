@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // TestOwnConnectionHasRoom: if clients of other processes try to take more places than there are, the
@@ -85,8 +87,12 @@ func (c *deadlined) SetWriteDeadline(at time.Time) error {
 // TestBurst: clients that send as much at once as may wait lose nothing, and the connection of
 // this process stays.
 func TestBurst(t *testing.T) {
-	const memory, senders = 192 << 20, 16
-	s := startServer(t, ServerOptions{Name: "a", Pending: memory})
+	const senders = 16
+	memory := 192 << 20
+	if testkit.Race {
+		memory = 24 << 20
+	}
+	s := startServer(t, ServerOptions{Name: "a", Pending: int64(memory)})
 	var seen counts
 	own := connect(t, Options{Server: s, Backlog: memory / 4, Traffic: &seen})
 	var got atomic.Int64
