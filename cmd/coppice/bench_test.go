@@ -59,6 +59,7 @@ func TestBench(t *testing.T) {
 
 // TestBenchExperiment: a small measurement of an experiment on a real cluster leaves nothing behind.
 func TestBenchExperiment(t *testing.T) {
+	testkit.WithoutRace(t)
 	tmp := t.TempDir()
 	cmd, stdout, stderr := process(t, tmp, "bench", "experiment", "--coordinators", "3", "--workers", "1", "--repeats", "1", "--times", "1", "-o", "json")
 	if err := cmd.Run(); err != nil {
@@ -82,6 +83,7 @@ func TestBenchExperiment(t *testing.T) {
 }
 
 func TestBenchUsage(t *testing.T) {
+	testkit.WithoutRace(t)
 	for args, says := range map[string]string{
 		"--turns 0":              "turns",
 		"--runs 0":               "runs",

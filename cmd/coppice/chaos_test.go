@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/harness/chaos"
 	"github.com/coppice-ldl/coppice/harness/netlab"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // The short form of the suite: some faults of each kind, both algorithms, on a
@@ -151,6 +152,7 @@ func TestChaosOnNetwork(t *testing.T) {
 }
 
 func TestChaosUsage(t *testing.T) {
+	testkit.WithoutRace(t)
 	for args, says := range map[string]string{
 		"--faults earthquake":              "leader-stop", // it lists those that there are
 		"--rounds 0":                       "rounds",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/speed"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // portable has a process compute in plain Go.
@@ -36,6 +37,7 @@ func deepJob(data, name string, steps int, more ...string) []string {
 // TestNetworksSurvive: networks have the digest of this process on a cluster whose processes compute in plain Go,
 // where a worker, and then the leader, is killed on the way.
 func TestNetworksSurvive(t *testing.T) {
+	testkit.WithoutRace(t)
 	requirePortable(t)
 	data := filepath.Join(t.TempDir(), "images.npz")
 	works(t, "dataset", "generate", "--kind", "random", "--rows", "600", "--features", "40", "--labels", "5", "--out", data)

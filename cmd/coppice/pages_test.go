@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
