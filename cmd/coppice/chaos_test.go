@@ -54,7 +54,7 @@ func TestChaos(t *testing.T) {
 // workers to the new leader it would take for ever.
 func TestPartitions(t *testing.T) {
 	faults := []string{"peers-cut", "peers-cut-out", "peers-cut-in"}
-	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "--max-stall", "15s", "-o", "json", "--faults", strings.Join(faults, ",")}
+	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "--max-stall", "60s", "-o", "json", "--faults", strings.Join(faults, ",")}
 	cmd, stdout, stderr := process(t, t.TempDir(), args...)
 	err := cmd.Run()
 	if strings.Contains(stderr.String(), "cannot be injected here") {
@@ -139,7 +139,7 @@ func TestChaosOnNetwork(t *testing.T) {
 	}
 	tmp := t.TempDir()
 	faults := []string{"worker-cut", "peers-cut"} // each of another cluster
-	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "--max-stall", "15s", "-o", "json",
+	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "--max-stall", "60s", "-o", "json",
 		"--network", "rtt=10ms,loss=0.2%", "--faults", strings.Join(faults, ",")}
 	cmd, stdout, stderr := process(t, tmp, args...)
 	if err := cmd.Run(); err != nil {

@@ -43,13 +43,7 @@ func TestNetworksSurvive(t *testing.T) {
 	works(t, "dataset", "generate", "--kind", "random", "--rows", "600", "--features", "40", "--labels", "5", "--out", data)
 	c := startWith(t, proc.Config{Coordinators: 3, Workers: 2, Env: []string{portable}})
 	for _, name := range slices.Sorted(maps.Keys(deepJobs)) {
-		steps := 800 / slowdown
-		if slowdown > 1 { // the race detector makes plain Go several times slower again
-			steps /= 2
-			if strings.HasSuffix(name, "-conv") {
-				steps /= 3
-			}
-		}
+		const steps = 400
 		want := digestOf(t, coppice(t, deepJob(data, name, steps, "--local")...))
 		got := digestOf(t, midWay(t, c, name, deepJob(data, name, steps), func() {
 			kill(t, c.Workers[0])

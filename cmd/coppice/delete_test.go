@@ -74,6 +74,7 @@ func TestDeletion(t *testing.T) {
 		}
 	}
 	works(t, "job", "submit", "--dataset", "set", "--name", "waits", "--steps", "1000000000", "--set", "patience=1000000000")
+	works(t, "job", "pause", "waits") // it would compute as long as this test takes
 	failed("(waits) is ", "job", "delete", "one", "waits")
 
 	restart := s.killLeader()
