@@ -35,6 +35,7 @@ func TestWhereExperimentsAre(t *testing.T) {
 // TestReportWhere: a variable that names a cluster takes no run with --local away, an error names both
 // places, and flags that contradict each other are refused.
 func TestReportWhere(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 60, 1)
 	text := "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"
