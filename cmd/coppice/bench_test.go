@@ -16,6 +16,7 @@ import (
 // A small measurement on a real cluster: the figures of a single run belong together,
 // both sides have the same models, and nothing is left behind.
 func TestBench(t *testing.T) {
+	testkit.WithoutRace(t)
 	tmp := t.TempDir()
 	cmd, stdout, stderr := process(t, tmp, "bench", "--coordinators", "1", "--runs", "1", "--turns", "2", "--trees", "2", "--steps", "60", "-o", "json")
 	if err := cmd.Run(); err != nil {

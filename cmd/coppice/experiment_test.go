@@ -378,6 +378,7 @@ func withoutTimes(t *tables.Table) *tables.Table {
 // TestKilledClusterExperiment: while everything is killed and starts again, a cluster ends an
 // experiment with the table of --local, and runs no cell again whose result was recorded.
 func TestKilledClusterExperiment(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	c := start(t, 3, 2)
 	more := "  - {algorithm: ldlf, settings: {steps: 300, patience: 1000, trees: 3}, grid: {depth: [4, 5, 6]}}\n"

@@ -96,6 +96,7 @@ func TestPredictionsRefusals(t *testing.T) {
 // A cluster keeps the predictions of --local, bit for bit: of one unit and of several,
 // of a split, of folds and of listed folds; also where units are computed twice.
 func TestClusterPredictions(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir, m := t.TempDir(), newMoods(90)
 	for i := range m.rows {
 		m.rows[i] = append(m.rows[i], fmt.Sprint("row ", i))
