@@ -123,7 +123,7 @@ var placeholder = regexp.MustCompile(`\{[a-z.]+\}`)
 // answered. Nothing is changed by all of them.
 func TestHostileHTTP(t *testing.T) {
 	h := newHostile(t)
-	ctx := patient(t)
+	ctx := deadline(t)
 	before := h.look(ctx)
 	tried, passed := 0, 0
 	for request, may := range permitted(t) {
@@ -268,7 +268,7 @@ func (x *intruder) refused(t *testing.T, do func() error) bool {
 // use the subject. Callers without a certificate, and users, do not even connect.
 func TestHostileNATS(t *testing.T) {
 	h := newHostile(t)
-	ctx := patient(t)
+	ctx := deadline(t)
 	before := h.look(ctx)
 	for _, who := range []string{"anonymous", "read", "submit", "admin"} {
 		if _, err := h.intrude(who, "eve"); err == nil {
