@@ -29,8 +29,8 @@ func (l secured) Accept() (net.Conn, error) {
 	return c.(*certs.Conn).Conn, nil
 }
 
-// listen has a server that is not started yet accept clients with TLS. The library has no
-// option for a listener, but it uses one that is there when the server starts.
+// listen has a server that is not started yet accept clients with TLS. The library has no option
+// for a listener, but uses the listener in its private field.
 func (o *ServerOptions) listen(s *natsserver.Server, address string) error {
 	field := reflect.ValueOf(s).Elem().FieldByName("listener")
 	if !field.IsValid() || field.Type() != reflect.TypeFor[net.Listener]() {
