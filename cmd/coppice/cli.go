@@ -8,9 +8,9 @@ const description = "Coppice trains label distribution learning models on many m
 
 // cli is the grammar of the command line.
 type cli struct {
-	Output string `short:"o" enum:"text,json,csv,jsonl" default:"text" help:"Output format: text or json; also csv for job curve, and jsonl for train and job watch. JSON is one value on stdout; progress and logs go to stderr."`
+	Output string `short:"o" enum:"text,json,csv,jsonl" default:"text" help:"Output format: text or json; csv for job curve; jsonl for train and job watch. Progress and logs go to stderr."`
 
-	ConfigFile  string      `name:"config" placeholder:"FILE" help:"YAML file with values of flags; see coppice config --help."`
+	ConfigFile  string      `name:"config" placeholder:"FILE" help:"YAML file with values of flags."`
 	ShowVersion versionFlag `name:"version" help:"Print the version and stop."`
 
 	Quickstart quickstartCmd `cmd:"" group:"models" help:"Start a cluster on this machine and train on it."`

@@ -1,4 +1,0 @@
-package access
-
-// Forwarded reads the caller of a request that a coordinator forwards.
-var Forwarded = forwarded
