@@ -82,7 +82,7 @@ func (c *certsNodeCmd) Run(a *app) error {
 
 type certsClientCmd struct {
 	Name string `arg:"" placeholder:"NAME" help:"Name of the user."`
-	Role string `required:"" enum:"admin,submit,read" placeholder:"ROLE" help:"Role: admin, submit or read. Coordinators do not distinguish these roles yet."`
+	Role string `required:"" enum:"admin,submit,read" placeholder:"ROLE" help:"Role: admin, submit or read. See coppice token --help for what each may do."`
 	Out  string `placeholder:"DIR" help:"Folder for the files (default: the name, in the folder of the authority)."`
 
 	authorityFlags
