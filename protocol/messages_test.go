@@ -108,6 +108,14 @@ func codecs() []codec {
 		binaryMessage("entry/Commit", Kind(EntryCommit), drawCommit, &CommitEntry{
 			Epoch: 12, Job: 40, Round: 900, Offset: 4, Total: 8, Progress: []byte(`{"step":900}`), Curve: []byte{6, 5}, Data: []byte{9, 8, 7},
 		}),
+		binaryMessage("entry/Request", Kind(EntryRequest), drawRequest, &RequestEntry{
+			Record: AuditRecord{Time: 1700000000, Caller: "ana", Role: "submit", Token: "0123456789abcdef", From: "10.0.0.1:4711", Request: "POST /v1/jobs/n/cancel", About: "job 40 (n)"},
+			Inner:  EncodeEntry(EntryCancel, CancelEntry{Job: 40, Time: 1700000000}),
+		}),
+		jsonEntry("entry/Record", EntryRecord, RecordEntry{Records: []AuditRecord{{
+			Time: 1700000000, Caller: NoCaller, Role: "anonymous", From: "10.0.0.2", Request: "GET /v1/jobs", Refused: "no identity", Count: 7,
+		}}}),
+		jsonEntry("entry/Revoke", EntryRevoke, RevokeEntry{Revocation{Serial: "1f", Identity: "coppice://prod/worker/w1", Until: 1700000000, Time: 1600000000}}),
 		jsonEntry("entry/Lead", EntryLead, LeadEntry{Node: "a", Nonce: "once"}),
 		jsonEntry("entry/Member", EntryMember, MemberEntry{ID: "a", HTTP: "h:1", Raft: "h:2", NATS: "nats://h:3", Version: "0.1.0"}),
 		jsonEntry("entry/DatasetPut", EntryDatasetPut, DatasetPutEntry{Name: "movie", Manifest: sampleManifest, Time: 1700000000}),
@@ -295,6 +303,17 @@ func drawBlobGet(t *rapid.T) *BlobGet {
 func drawBlobData(t *rapid.T) *BlobData {
 	found := rapid.IntRange(0, 2).Draw(t, "found")
 	return &BlobData{found == 1, found == 2, rapid.Uint64().Draw(t, "total"), drawBytes(t, "data", 50)}
+}
+
+func drawRequest(t *rapid.T) *RequestEntry {
+	word := func(name string) string { return rapid.StringN(0, 9, 16).Draw(t, name) }
+	return &RequestEntry{
+		Record: AuditRecord{
+			Time: rapid.Int64().Draw(t, "time"), Caller: word("caller"), Role: word("role"), Token: word("token"), Serial: word("serial"), From: word("from"),
+			Request: word("request"), About: word("about"), Refused: word("refused"),
+		},
+		Inner: append([]byte{Version, byte(EntryTrust)}, drawBytes(t, "inner", 50)...),
+	}
 }
 
 func drawCommit(t *rapid.T) *CommitEntry {

@@ -68,6 +68,10 @@ func golden(t testing.TB) *State {
 		Cells:   []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: digest('6'), Bytes: 7}, Count: 4}},
 		Methods: []protocol.RunTimes{{Runs: 3, Nanoseconds: 12}},
 	})
+	m.do(protocol.EntryRevoke, &protocol.RevokeEntry{Revocation: protocol.Revocation{Serial: "1f", Identity: "coppice://c/worker/w1", Until: 900, Time: 12}})
+	asks := protocol.AuditRecord{Time: 13, Caller: "ana", Role: "admin", Serial: "2e", From: "10.0.0.1:1", Request: "POST /v1/jobs/e/cancel"}
+	m.raw((&protocol.RequestEntry{Record: asks, Inner: protocol.EncodeEntry(protocol.EntryCancel, protocol.CancelEntry{Job: done.ID})}).Append(nil))
+	m.do(protocol.EntryRecord, &protocol.RecordEntry{Records: []protocol.AuditRecord{{Time: 14, Role: "anonymous", From: "10.0.0.2", Request: "GET /v1/jobs", Refused: "no identity", Count: 7}}})
 	return m.s
 }
 
@@ -87,7 +91,7 @@ func TestGoldenSnapshot(t *testing.T) {
 	if !bytes.Equal(encode(t, s), want) {
 		t.Error("the format of a snapshot has changed: raise SnapshotVersion")
 	}
-	opts := cmp.Options{cmp.AllowUnexported(State{}, leadership{}, memberTable{}, quarantine{}, datasetTable{}, jobTable{}, blobMarks{}, Job{}, Results{}, pending{}, quarantinedWorker{}), cmpopts.IgnoreFields(State{}, "replaced"), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
+	opts := cmp.Options{cmp.AllowUnexported(State{}, leadership{}, memberTable{}, quarantine{}, datasetTable{}, jobTable{}, blobMarks{}, revocations{}, auditLog{}, ring{}, Job{}, Results{}, pending{}, quarantinedWorker{}), cmpopts.IgnoreFields(State{}, "replaced"), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
 	if diff := cmp.Diff(s, decode(t, want), opts); diff != "" {
 		t.Error(diff)
 	}
@@ -171,6 +175,12 @@ func TestSnapshotBounds(t *testing.T) {
 		"a deleted job that is there": {func(s *State) { s.deleted = []*DeletedJob{{ID: s.jobs[0].ID}} }, "deleted jobs are not sorted by number, or still exist: job "},
 		"a mark of now":               {func(s *State) { s.condemned = map[string]uint64{digest('e'): s.index} }, ""},
 		"a mark of later":             {func(s *State) { s.condemned = map[string]uint64{digest('e'): s.index + 1} }, "the mark of"},
+		"a certificate twice":         {func(s *State) { s.revoked = slices.Repeat(s.revoked, 2) }, `revoked certificates are not sorted by serial number, or one is not valid: "1f"`},
+		"a serial number of zeros":    {func(s *State) { s.revoked = []*protocol.Revocation{{Serial: "01"}} }, `or one is not valid: "01"`},
+		"a record twice":              {func(s *State) { s.changes.last = slices.Repeat(s.changes.last, 2) }, "audit records are not sorted by number: 1 comes too late"},
+		"a record without a number":   {func(s *State) { s.changes.last = []*protocol.AuditRecord{{}} }, "audit records are not sorted by number: 0 comes too late"},
+		"the most refusals":           {func(s *State) { s.refusals = refusals(maxRefusals) }, ""},
+		"more refusals":               {func(s *State) { s.refusals = refusals(maxRefusals + 1) }, "want at most 8000 audit records of changes and 2000 of refusals"},
 		"a mark of no digest":         {func(s *State) { s.condemned = map[string]uint64{"e": 1} }, `the mark of a blob to delete is not valid: "e" at log index 1`},
 		"every unit twice":            {withJob(running, func(j *Job) { j.AuditPPM = million }), ""},
 		"more than every unit twice":  {withJob(running, func(j *Job) { j.AuditPPM = million + 1 }), "(job): audited tasks of a million: want at most 1000000, got 1000001"},
@@ -221,7 +231,7 @@ func TestSnapshotFrame(t *testing.T) {
 		"the first byte of the text before": {0, "the bytes do not begin with the header of a snapshot"},
 		"the last byte of the text before":  {len(magic) - 1, "the bytes do not begin with the header of a snapshot"},
 		"the kind of the first record":      {len(magic) + 1, "record 1 has the kind 0, which does not exist"},
-		"the kind of the last record":       {len(good) - recordHead, "has the kind 9, which does not exist"},
+		"the kind of the last record":       {len(good) - recordHead, "has the kind 11, which does not exist"},
 		"the last byte":                     {len(good) - 1, "(end): want at most 0 bytes"},
 	} {
 		bad := bytes.Clone(good)
@@ -298,7 +308,7 @@ func TestRecordOrder(t *testing.T) {
 		"bytes in a record":  {[][]byte{first, record(recordMark, strings.Repeat("\x00", 17)), end}, "record 2 (marked blob): "},
 		"more in a record":   {[][]byte{first, record(recordDeleted, strings.Repeat("\x00", 33)), end}, "record 2 (deleted job): 1 bytes follow the end"},
 		"less in a record":   {[][]byte{first, record(recordDeleted, strings.Repeat("\x00", 31)), end}, "record 2 (deleted job): token: 8 bytes are needed, but only 7 are left"},
-		"an unknown kind":    {[][]byte{first, record(recordEnd+1, "")}, "record 2 has the kind 9"},
+		"an unknown kind":    {[][]byte{first, record(recordEnd+1, "")}, "record 2 has the kind 11"},
 		"the kind 0":         {[][]byte{first, record(0, "")}, "record 2 has the kind 0"},
 		"a quarantine ahead": {[][]byte{record(recordQuarantine, ""), first, end}, "record 1 (quarantined worker) is not in its place"},
 	} {

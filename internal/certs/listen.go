@@ -133,7 +133,8 @@ func (l *listener) enter(c net.Conn) *list.Element {
 func (l *listener) greet(c net.Conn, at *list.Element) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.terms.Within)
 	defer cancel()
-	secure := tls.Server(c, l.config)
+	under := &below{Conn: c, source: l.source}
+	secure := tls.Server(under, l.config)
 	err := secure.HandshakeContext(ctx)
 	l.mu.Lock()
 	l.waiting.Remove(at)
@@ -142,11 +143,14 @@ func (l *listener) greet(c net.Conn, at *list.Element) {
 		l.refuse(c, err)
 		return
 	}
-	conn := &Conn{Conn: secure}
+	conn := &Conn{Conn: secure, raw: c}
 	chain := secure.ConnectionState().PeerCertificates
 	conn.peer.Identity, conn.peer.Err = l.source.verify(chain, x509.ExtKeyUsageClientAuth, l.terms.Port.Roles)
 	if len(chain) > 0 {
 		conn.peer.Serial, conn.peer.Ends = Serial(chain[0]), chain[0].NotAfter
+	}
+	if conn.peer.Err == nil {
+		under.keep(chain[0])
 	}
 	l.hand(accepted{conn: conn})
 }
@@ -210,8 +214,12 @@ type Peer struct {
 // Conn is an accepted connection after the handshake.
 type Conn struct {
 	*tls.Conn
+	raw  net.Conn
 	peer Peer
 }
+
+// Raw returns the connection below TLS, as the listener below has accepted it.
+func (c *Conn) Raw() net.Conn { return c.raw }
 
 // Peer returns who connected. Its Err is a *PeerError.
 func (c *Conn) Peer() *Peer { return &c.peer }
@@ -237,12 +245,31 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	if err != nil || d.Source == nil {
 		return c, err
 	}
-	secure := tls.Client(c, d.Source.config(x509.ExtKeyUsageServerAuth, []Role{d.Role}, true))
+	under := &below{Conn: c, source: d.Source}
+	secure := tls.Client(under, d.Source.config(x509.ExtKeyUsageServerAuth, []Role{d.Role}, true))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.Close()
 		return nil, d.Source.explain(address, err)
 	}
+	under.keep(secure.ConnectionState().PeerCertificates[0])
 	return &dialled{secure, d.Source, address}, nil
+}
+
+// NameOf returns the name in the certificate of the other side. ok is false if the connection is
+// in the clear.
+func NameOf(c net.Conn) (name string, ok bool) {
+	var list []*x509.Certificate
+	switch c := c.(type) {
+	case *Conn:
+		list = c.ConnectionState().PeerCertificates
+	case *dialled:
+		list = c.ConnectionState().PeerCertificates
+	}
+	if len(list) == 0 {
+		return "", false
+	}
+	id, err := IdentityOf(list[0])
+	return id.Name, err == nil
 }
 
 // dialled is a connection that this process made. The other side refuses a certificate after

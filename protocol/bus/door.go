@@ -62,7 +62,7 @@ func openDoor(o *ServerOptions, port int, in *intake) (*door, error) {
 // tcpOf returns the connection below TLS.
 func tcpOf(c net.Conn) *net.TCPConn {
 	if secure, ok := c.(*certs.Conn); ok {
-		c = secure.NetConn().(*slowlink.Conn).Conn
+		c = secure.Raw().(*slowlink.Conn).Conn
 	}
 	return c.(*net.TCPConn)
 }

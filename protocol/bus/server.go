@@ -83,6 +83,7 @@ type Server struct {
 	intake    *intake
 	own       ownLinks
 
+	log  *slog.Logger
 	mu   sync.Mutex
 	opts *natsserver.Options // as they were given, with the routes of now
 }
@@ -113,6 +114,10 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if err != nil {
 		s.door.Close()
 		return nil, fmt.Errorf("NATS server: %w", err)
+	}
+	s.log = o.logger()
+	if o.TLS != nil {
+		o.TLS.OnDrop(s.remakeRoutes)
 	}
 	s.s.SetLoggerV2(&serverLog{log: o.logger(), fatal: s.fatal}, false, false, false)
 	s.s.Start()
