@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,17 @@ func (s *site) as(source *certs.Source) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
+// stranger returns a client with the certificate of an admin that another authority has signed.
+func (s *site) stranger(a *certtest.Authority) *http.Client {
+	s.t.Helper()
+	dir := a.Folder(certs.User, "x")
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, certs.CertFile), filepath.Join(dir, certs.KeyFile))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}}
+}
+
 // ask sends a request with a header, and returns status and body.
 func (s *site) ask(c *http.Client, method, path string, header ...string) (int, string) {
 	s.t.Helper()
@@ -98,13 +110,8 @@ func (s *site) ask(c *http.Client, method, path string, header ...string) (int, 
 // TestRoles: each role reaches its requests, and the refusal of others says what helps.
 func TestRoles(t *testing.T) {
 	s := newSite(t)
-	foreign := certtest.Of(t, "other")
-	stranger := foreign.Source(certs.User, "x")
-	pair, err := tls.LoadX509KeyPair(foreign.Folder(certs.User, "x")+"/"+certs.CertFile, foreign.Folder(certs.User, "x")+"/"+certs.KeyFile)
-	if err != nil || stranger == nil {
-		t.Fatal(err)
-	}
-	of := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}}
+	of := s.stranger(certtest.Of(t, "other"))
+	impostor := s.stranger(certtest.New(t))
 	for _, c := range []struct {
 		name    string
 		client  *http.Client
@@ -118,6 +125,7 @@ func TestRoles(t *testing.T) {
 		{"anonymous", s.as(nil), "GET /readyz/", 401, "--tls-dir"},
 		{"a stranger", of, "GET /v1/jobs", 403, "coppice://other/user/x"},
 		{"a stranger", of, "GET /readyz", 200, ""},
+		{"an impostor", impostor, "GET /v1/jobs", 403, "no authority in"},
 		{"read", s.as(s.User("rita", "read")), "GET /v1/jobs", 200, "secret"},
 		{"read", s.as(s.User("rita", "read")), "POST /v1/jobs", 403, "user rita (role read) may not make the request POST /v1/jobs, which needs the role submit; an admin grants it"},
 		{"submit", s.as(s.User("sam", "submit")), "POST /v1/jobs", 200, "secret"},

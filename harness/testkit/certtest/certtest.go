@@ -49,9 +49,14 @@ func (a *Authority) User(name, rights string) *certs.Source {
 	return a.open(a.issue(certs.Identity{Role: certs.User, Name: name, Rights: rights}))
 }
 
+// FolderOf returns the folder of an identity that has a certificate.
+func (a *Authority) FolderOf(role certs.Role, name string) string {
+	return filepath.Join(a.dir, string(role)+"-"+name)
+}
+
 func (a *Authority) issue(id certs.Identity) (dir string) {
 	a.t.Helper()
-	dir = filepath.Join(a.dir, string(id.Role)+"-"+id.Name)
+	dir = a.FolderOf(id.Role, id.Name)
 	if _, err := a.Issue(dir, id, []string{"127.0.0.1"}, certs.LeafLife); err != nil {
 		a.t.Fatal(err)
 	}
