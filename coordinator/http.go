@@ -65,6 +65,9 @@ func newHTTPServer(l net.Listener, cfg *settings) *httpServer {
 // handle sets the handler of the requests that come from now on.
 func (s *httpServer) handle(h http.Handler) { s.handler.Store(&h) }
 
+// know sets what the cluster knows of the callers of requests that come from now on.
+func (s *httpServer) know(r access.Registry) { s.registry.Store(&r) }
+
 // start begins to serve. The handler is set already.
 func (s *httpServer) start() {
 	s.serving.Go(func() {

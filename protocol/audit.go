@@ -121,3 +121,11 @@ const (
 func CheckSerial(text string) bool {
 	return text != "" && len(text) <= MaxSerial && text[0] != '0' && strings.Trim(text, "0123456789abcdef") == ""
 }
+
+// AuditQuery says which audit records a client asks for.
+type AuditQuery struct {
+	Limit   int    // at most so many; 0: 100
+	Since   int64  // Unix seconds; older records are left out
+	Caller  string // the name of the caller; empty: all
+	Refused bool   // true: only requests that were refused
+}

@@ -20,6 +20,8 @@ type certsCmd struct {
 	Check  certsCheckCmd  `cmd:"" help:"Check that a folder can be used with --tls-dir."`
 
 	NATSConfig certsNATSConfigCmd `cmd:"" name:"nats-config" help:"Print the configuration of an external NATS server with the rights of each process."`
+	Revoke     certsRevokeCmd     `cmd:"" help:"Have a cluster refuse a certificate from now on, and cut its connections."`
+	Revoked    certsRevokedCmd    `cmd:"" help:"List the certificates that a cluster refuses."`
 }
 
 // Help implements kong's HelpProvider.

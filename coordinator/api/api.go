@@ -52,6 +52,7 @@ func Handler(cfg Config) http.Handler {
 	changes := &changeHandlers{jobs: job, experiments: experiment, leads: func() bool { return cfg.Status.Cluster().Leader == cfg.ID }}
 	model := &modelHandlers{respond, view, cfg.Blobs}
 	backup := &backupHandlers{respond, cfg.Store, cfg.Blobs, cfg.Status.Cluster, cfg.Backed}
+	audit := &auditHandlers{cfg.Store}
 	json := respond.json
 
 	mux := http.NewServeMux()
@@ -68,6 +69,10 @@ func Handler(cfg Config) http.Handler {
 		{"POST /v1/transfer", leader, json(cluster.transfer)},
 		{"POST /v1/workers/{worker}/trust", leader, json(cluster.trust)},
 		{"GET /v1/backup", leader, backup.get},
+		{"GET /v1/audit", leader, json(audit.list)},
+		{"POST /v1/audit", leader, json(audit.add)},
+		{"GET /v1/revocations", leader, json(audit.revocations)},
+		{"POST /v1/revocations", leader, json(audit.revoke)},
 
 		{"GET /v1/blobs/{digest}", here, blob.get},
 		{"PUT /v1/blobs/{digest}", leader, json(blob.put)}, // Guard takes no room for its body, which goes to a file

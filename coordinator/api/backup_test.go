@@ -50,7 +50,7 @@ func TestBackupWhileThingsGo(t *testing.T) {
 			}
 		}
 	}}
-	index := a.cfg.Store.State().Index()
+	index := a.cfg.Store.State().Index() + 1 // the record of the request
 	inClear(a.cfg).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/backup", nil))
 	r, err := archive.NewReader(w.Body)
 	if err != nil {

@@ -104,11 +104,8 @@ func (s *State) applyRequest(index uint64, entry []byte) (*State, Result) {
 		return next, result
 	}
 	r := e.Record
-	switch v := result.Value.(type) {
-	case *Job:
-		r.About = v.String()
-	case *protocol.Revocation:
-		r.About = "certificate " + v.Serial
+	if j, ok := result.Value.(*Job); ok {
+		r.About = j.String()
 	}
 	if r.Refused, r.Count = "", 0; result.Err != nil {
 		r.Refused = result.Err.Error()
