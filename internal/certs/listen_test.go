@@ -31,7 +31,7 @@ func serve(t *testing.T, source *certs.Source, terms certs.Terms) (address strin
 		t.Fatal(err)
 	}
 	if terms.Within == 0 {
-		terms.Within = 5 * time.Second
+		terms.Within = time.Minute
 	}
 	l := certs.Listen(inner, source, terms)
 	done := make(chan struct{})
@@ -58,7 +58,7 @@ func serve(t *testing.T, source *certs.Source, terms certs.Terms) (address strin
 // echo sends a byte to a server that expects role, and waits for it.
 func echo(t *testing.T, source *certs.Source, role certs.Role, address string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := (&certs.Dialer{Source: source, Role: role}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -115,7 +115,7 @@ func TestVerify(t *testing.T) {
 // TestClear: who meets a side in the clear says so.
 func TestClear(t *testing.T) {
 	a := certtest.New(t)
-	web := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.NotFoundHandler()}
+	web := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.NotFoundHandler()}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
