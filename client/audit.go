@@ -10,7 +10,7 @@ import (
 )
 
 // Audit lists the newest audit records that a query asks for, the newest first.
-func (c *Client) Audit(ctx context.Context, q protocol.AuditQuery) (list []protocol.AuditRecord, err error) {
+func Audit(ctx context.Context, c *Client, q protocol.AuditQuery) (list []protocol.AuditRecord, err error) {
 	values := make(url.Values)
 	if q.Limit > 0 {
 		values.Set("limit", strconv.Itoa(q.Limit))
@@ -28,12 +28,12 @@ func (c *Client) Audit(ctx context.Context, q protocol.AuditQuery) (list []proto
 }
 
 // Revoke revokes a certificate. Time is set by the cluster.
-func (c *Client) Revoke(ctx context.Context, r protocol.Revocation) (*protocol.Revocation, error) {
+func Revoke(ctx context.Context, c *Client, r protocol.Revocation) (*protocol.Revocation, error) {
 	var v protocol.Revocation
 	return &v, c.json(ctx, http.MethodPost, at("revocations"), r, &v)
 }
 
 // Revocations lists the revoked certificates, by serial number.
-func (c *Client) Revocations(ctx context.Context) (list []protocol.Revocation, err error) {
+func Revocations(ctx context.Context, c *Client) (list []protocol.Revocation, err error) {
 	return list, c.json(ctx, http.MethodGet, at("revocations"), nil, &list)
 }

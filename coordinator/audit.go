@@ -90,7 +90,7 @@ func (f *refusals) note(c *access.Caller, request string, reason access.Reason, 
 	f.add(key, one)
 }
 
-// add adds a record to those of its caller. f.mu is held.
+// add adds a record to the record of its caller. f.mu is held.
 func (f *refusals) add(key, one protocol.AuditRecord) {
 	if f.by == nil {
 		f.by = make(map[protocol.AuditRecord]*protocol.AuditRecord)

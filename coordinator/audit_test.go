@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/certs"
@@ -32,22 +33,7 @@ func TestAuditNamesCallers(t *testing.T) {
 	}
 	ask := func(who string, i int, method, path string, status int) {
 		t.Helper()
-		web := browser(t, "")
-		if users[who] != nil {
-			web = browser(t, users[who].Dir())
-		}
-		r, err := http.NewRequestWithContext(ctx, method, "https://"+s.port(i, 0)+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := web.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		if b, _ := io.ReadAll(answer.Body); answer.StatusCode != status {
-			t.Errorf("%s, %s %s: %s %s", who, method, path, answer.Status, b)
-		}
+		s.answers(ctx, users[who], i, method, path, status)
 	}
 	for i := range s.peers {
 		ask("", i, "GET", "/v1/jobs", 401)
@@ -68,7 +54,7 @@ func TestAuditNamesCallers(t *testing.T) {
 	}
 	var list []protocol.AuditRecord
 	testkit.Until(t, "the refusals of all coordinators", func() bool {
-		if list, err = s.client.Audit(ctx, protocol.AuditQuery{}); err != nil {
+		if list, err = client.Audit(ctx, s.client, protocol.AuditQuery{}); err != nil {
 			t.Fatal(err)
 		}
 		return count(list, "-", "identity") >= 3 && count(list, "rita", "role") >= 6 && count(list, "eve", "owner") >= 3
@@ -93,11 +79,11 @@ func TestAuditNamesCallers(t *testing.T) {
 	if !slices.Equal(changes, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(changes, "\n"), strings.Join(want, "\n"))
 	}
-	if _, err := s.clientOf(users["sam"]).Audit(ctx, protocol.AuditQuery{}); err == nil || !strings.Contains(err.Error(), "needs the role admin") {
+	if _, err := client.Audit(ctx, s.clientOf(users["sam"]), protocol.AuditQuery{}); err == nil || !strings.Contains(err.Error(), "needs the role admin") {
 		t.Errorf("a user who is no admin: %v", err)
 	}
 	s.restartAll(ctx)
-	again, err := s.client.Audit(ctx, protocol.AuditQuery{})
+	again, err := client.Audit(ctx, s.client, protocol.AuditQuery{})
 	if err != nil || len(again) < len(list) {
 		t.Errorf("after a restart there are %d records, want at least %d: %v", len(again), len(list), err)
 	}
@@ -110,4 +96,25 @@ func (s *secured) restartAll(ctx context.Context) {
 		s.startCoordinator(p.ID)
 	}
 	s.leader(ctx)
+}
+
+// answers checks the status with which coordinator i answers a request with a certificate; nil: without one.
+func (s *secured) answers(ctx context.Context, source *certs.Source, i int, method, path string, status int) {
+	s.t.Helper()
+	web := browser(s.t, "")
+	if source != nil {
+		web = browser(s.t, source.Dir())
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "https://"+s.port(i, 0)+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	answer, err := web.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if b, err := io.ReadAll(answer.Body); answer.StatusCode != status || err != nil {
+		s.t.Errorf("%s %s: %s %s, error %v", method, path, answer.Status, b, err)
+	}
 }

@@ -25,11 +25,14 @@ import (
 // connections.
 const cutWithin = 2 * time.Second
 
+// probing is how long a port has to refuse a certificate.
+const probing = time.Second
+
 // revoke revokes the certificate of a source.
 func (s *secured) revoke(ctx context.Context, source *certs.Source) {
 	s.t.Helper()
 	r := protocol.Revocation{Serial: certs.Serial(source.Own()), Identity: source.Identity().String(), Until: source.Expires().Unix()}
-	if _, err := s.client.Revoke(ctx, r); err != nil {
+	if _, err := client.Revoke(ctx, s.client, r); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -69,7 +72,7 @@ func cut(t *testing.T, from time.Time, list []*bus.Conn) {
 // coordinators cut the connections of the worker and refuse it. The job ends with the digest of
 // --local.
 func TestRevokedWorker(t *testing.T) {
-	ctx := patient(t)
+	ctx := deadline(t)
 	spec := eventful()
 	want := localDigest(t, spec)
 	s := secure(t, 3)
@@ -84,7 +87,7 @@ func TestRevokedWorker(t *testing.T) {
 		s.revoke(ctx, w1)
 		cut(t, time.Now(), list)
 		for i := range s.peers {
-			if err := refusal(t, s.port(i, 2), w1.Dir(), tls.VersionTLS13); err == nil {
+			if err := refusal(t, s.port(i, 2), w1.Dir(), tls.VersionTLS13, probing); err == nil {
 				t.Errorf("NATS of %s accepts the revoked certificate", s.peers[i].ID)
 			}
 		}
@@ -93,7 +96,7 @@ func TestRevokedWorker(t *testing.T) {
 		t.Errorf("digest %s, --local has %s", got, want)
 	}
 	testkit.Until(t, "the loss of the worker", func() bool { return strings.Join(s.alive(ctx), " ") == "w0" })
-	list, err := s.client.Revocations(ctx)
+	list, err := client.Revocations(ctx, s.client)
 	if err != nil || len(list) != 1 || list[0].Serial != certs.Serial(w1.Own()) || list[0].Identity != "coppice://test/worker/w1" {
 		t.Errorf("revoked are %+v: %v", list, err)
 	}
@@ -117,7 +120,7 @@ func (s *secured) alive(ctx context.Context) (names []string) {
 // TestExpiredWorker: the connections of a worker end with its certificate, and the worker is
 // refused from then on. A job is computed by the other worker.
 func TestExpiredWorker(t *testing.T) {
-	ctx := patient(t)
+	ctx := deadline(t)
 	spec := testSpec(map[string]string{"steps": lasting(200), "trees": "2"})
 	want := localDigest(t, spec)
 	s := secure(t, 3)
@@ -143,7 +146,7 @@ func TestExpiredWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	cut(t, source.Expires(), list)
-	if err := refusal(t, s.port(0, 2), dir, tls.VersionTLS13); err == nil {
+	if err := refusal(t, s.port(0, 2), dir, tls.VersionTLS13, probing); err == nil {
 		t.Error("NATS accepts the certificate after its end")
 	}
 	if got := s.train(ctx, spec, nil).Models[0].Digest; got != want {
@@ -157,7 +160,7 @@ func TestExpiredWorker(t *testing.T) {
 // TestRevokedUser: the streams of a user end on every coordinator once the certificate is
 // revoked, and so do idle connections. The next request is refused.
 func TestRevokedUser(t *testing.T) {
-	ctx := patient(t)
+	ctx := deadline(t)
 	s := secure(t, 3)
 	s.startAll(0)
 	s.leader(ctx)
@@ -216,7 +219,7 @@ func TestRevokedUser(t *testing.T) {
 			t.Errorf("the next request at %s: %s %s", s.peers[i].ID, answer.Status, b)
 		}
 	}
-	if _, err := s.client.Revoke(ctx, protocol.Revocation{Serial: certs.Serial(s.sources["ana"].Own())}); err == nil || !strings.Contains(err.Error(), "another certificate") {
+	if _, err := client.Revoke(ctx, s.client, protocol.Revocation{Serial: certs.Serial(s.sources["ana"].Own())}); err == nil || !strings.Contains(err.Error(), "another certificate") {
 		t.Errorf("an admin that revokes its own certificate: %v", err)
 	}
 }
@@ -224,7 +227,7 @@ func TestRevokedUser(t *testing.T) {
 // TestRevokedCoordinator: Raft and routes refuse a coordinator with a revoked certificate, and
 // their connections end. The others go on.
 func TestRevokedCoordinator(t *testing.T) {
-	ctx := patient(t)
+	ctx := deadline(t)
 	s := secure(t, 3)
 	s.startAll(1)
 	leader := s.leader(ctx)
@@ -236,7 +239,7 @@ func TestRevokedCoordinator(t *testing.T) {
 	source := s.sources[s.peers[victim].ID]
 	for i := range s.peers {
 		for offset := range 4 {
-			if err := refusal(t, s.port(i, offset), source.Dir(), tls.VersionTLS13); offset > 0 && err != nil {
+			if err := refusal(t, s.port(i, offset), source.Dir(), tls.VersionTLS13, probing); offset > 0 && err != nil {
 				t.Fatalf("before: %v", err)
 			}
 		}
@@ -247,7 +250,7 @@ func TestRevokedCoordinator(t *testing.T) {
 	t.Logf("the coordinator hears no leader after %v", time.Since(revoked))
 	for i := range s.peers {
 		for offset := 1; i != victim && offset < 4; offset++ {
-			if err := refusal(t, s.port(i, offset), source.Dir(), tls.VersionTLS13); err == nil {
+			if err := refusal(t, s.port(i, offset), source.Dir(), tls.VersionTLS13, probing); err == nil {
 				t.Errorf("port %d of %s accepts the revoked certificate", offset, s.peers[i].ID)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -48,7 +49,7 @@ func (c *auditCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	list, err := cl.Audit(a.ctx, q)
+	list, err := client.Audit(a.ctx, cl, q)
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (c *certsRevokeCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	revoked, err := cl.Revoke(a.ctx, r)
+	revoked, err := client.Revoke(a.ctx, cl, r)
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (c *certsRevokedCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	list, err := cl.Revocations(a.ctx)
+	list, err := client.Revocations(a.ctx, cl)
 	if err != nil {
 		return err
 	}

@@ -31,10 +31,11 @@ type cli struct {
 	Coordinator coordinatorCmd `cmd:"" group:"services" help:"Run a coordinator; a cluster has one, three or five of them."`
 	Worker      workerCmd      `cmd:"" group:"services" help:"Run a worker."`
 	Cluster     clusterCmd     `cmd:"" group:"services" help:"Show coordinators and workers; add and remove coordinators."`
-	Certs       certsCmd       `cmd:"" group:"services" help:"Make the certificates of a cluster, and check them."`
-	Audit       auditCmd       `cmd:"" group:"services" help:"Show who asked a cluster for which change, and what was refused."`
-	Backup      backupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
-	Restore     restoreCmd     `cmd:"" group:"services" help:"Make a coordinator's folder for a new cluster from a backup."`
+
+	securityCommands
+
+	Backup  backupCmd  `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
+	Restore restoreCmd `cmd:"" group:"services" help:"Make a coordinator's folder for a new cluster from a backup."`
 
 	Bench      benchCmd      `cmd:"" group:"other" help:"Measure the speed of one core and the overhead of a cluster."`
 	Chaos      chaosCmd      `cmd:"" group:"other" help:"Inject faults into a cluster and check that nothing is lost."`
@@ -44,6 +45,12 @@ type cli struct {
 	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
 
 	hiddenCommands
+}
+
+// securityCommands say who may use a cluster, and who did.
+type securityCommands struct {
+	Certs certsCmd `cmd:"" group:"services" help:"Make the certificates of a cluster, and check them."`
+	Audit auditCmd `cmd:"" group:"services" help:"Show who asked a cluster for which change, and what was refused."`
 }
 
 // hiddenCommands are started by other commands and by shells.

@@ -54,7 +54,6 @@ func Handler(cfg Config) http.Handler {
 	backup := &backupHandlers{respond, cfg.Store, cfg.Blobs, cfg.Status.Cluster, cfg.Backed}
 	audit := &auditHandlers{cfg.Store}
 	json := respond.json
-
 	mux := http.NewServeMux()
 	for _, r := range []route{
 		// Guard answers the first five above its limit as well: see urgent.
@@ -81,7 +80,6 @@ func Handler(cfg Config) http.Handler {
 		{"POST /v1/datasets/check", leader, json(dataset.check)},
 		{"GET /v1/datasets/{name}", leader, json(dataset.get)},
 		{"DELETE /v1/datasets/{name}", leader, json(dataset.delete)},
-
 		{"GET /v1/jobs", leader, json(job.list)},
 		{"POST /v1/jobs", leader, json(submission.submitJob)},
 		{"GET /v1/experiments", leader, json(experiment.list)},

@@ -53,7 +53,7 @@ func about(entry any) string {
 	case protocol.ModelDeleteEntry:
 		return fmt.Sprintf("job %d", e.Job)
 	case protocol.JobsDeleteEntry:
-		return strings.Trim("jobs "+fmt.Sprint(e.Jobs), "[]")
+		return "jobs " + strings.Trim(fmt.Sprint(e.Jobs), "[]")
 	case protocol.DatasetPutEntry:
 		return "dataset " + e.Name
 	case protocol.DatasetDeleteEntry:

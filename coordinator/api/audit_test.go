@@ -45,7 +45,7 @@ func TestAudit(t *testing.T) {
 	s.get("POST", "/v1/revocations", protocol.Revocation{Serial: "1f", Identity: "coppice://test/worker/w1"}, nil)
 	job := fmt.Sprintf("job %d (job)", j.ID)
 	want := []string{
-		"POST /v1/datasets: dataset art", "POST /v1/jobs: " + job, fmt.Sprintf(`DELETE /v1/datasets/art: dataset art: dataset "art": in use by %s`, job),
+		"POST /v1/datasets: dataset art", "POST /v1/jobs: " + job, fmt.Sprintf(`DELETE /v1/datasets/art: dataset art: dataset "art" is in use by %s`, job),
 		"POST /v1/jobs/job/pause: " + job, "POST /v1/jobs/job/resume: " + job, "POST /v1/jobs/job/cancel: " + job,
 		fmt.Sprintf("POST /v1/jobs/delete: jobs %d", j.ID), "DELETE /v1/datasets/art: dataset art", `POST /v1/workers/w1/trust: worker w1: quarantined worker "w1": not found`,
 		"GET /v1/backup: all data", "POST /v1/revocations: certificate of coppice://test/worker/w1",
@@ -70,10 +70,10 @@ func TestRevocations(t *testing.T) {
 	for _, r := range []protocol.Revocation{{}, {Serial: "0"}, {Serial: "1F"}, {Serial: "1f", Identity: "me"}} {
 		s.refuse(400, "POST", "/v1/revocations", r)
 	}
-	s.get("POST", "/v1/revocations", protocol.Revocation{Serial: "1f", Until: 7, Time: 5}, nil)
+	s.get("POST", "/v1/revocations", protocol.Revocation{Serial: "1f", Until: 1 << 40, Time: 5}, nil)
 	s.get("POST", "/v1/revocations", protocol.Revocation{Serial: "1f"}, nil)
 	var list []protocol.Revocation
-	if s.get("GET", "/v1/revocations", nil, &list); len(list) != 1 || list[0].Serial != "1f" || list[0].Until != 7 || list[0].Time < 1000 {
+	if s.get("GET", "/v1/revocations", nil, &list); len(list) != 1 || list[0].Serial != "1f" || list[0].Until != 1<<40 || list[0].Time < 1000 {
 		t.Errorf("%+v", list)
 	}
 	r := httptest.NewRequest("POST", "/v1/revocations", strings.NewReader(`{"serial":"2e","time":0}`))

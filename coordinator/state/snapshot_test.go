@@ -175,12 +175,6 @@ func TestSnapshotBounds(t *testing.T) {
 		"a deleted job that is there": {func(s *State) { s.deleted = []*DeletedJob{{ID: s.jobs[0].ID}} }, "deleted jobs are not sorted by number, or still exist: job "},
 		"a mark of now":               {func(s *State) { s.condemned = map[string]uint64{digest('e'): s.index} }, ""},
 		"a mark of later":             {func(s *State) { s.condemned = map[string]uint64{digest('e'): s.index + 1} }, "the mark of"},
-		"a certificate twice":         {func(s *State) { s.revoked = slices.Repeat(s.revoked, 2) }, `revoked certificates are not sorted by serial number, or one is not valid: "1f"`},
-		"a serial number of zeros":    {func(s *State) { s.revoked = []*protocol.Revocation{{Serial: "01"}} }, `or one is not valid: "01"`},
-		"a record twice":              {func(s *State) { s.changes.last = slices.Repeat(s.changes.last, 2) }, "audit records are not sorted by number: 1 comes too late"},
-		"a record without a number":   {func(s *State) { s.changes.last = []*protocol.AuditRecord{{}} }, "audit records are not sorted by number: 0 comes too late"},
-		"the most refusals":           {func(s *State) { s.refusals = refusals(maxRefusals) }, ""},
-		"more refusals":               {func(s *State) { s.refusals = refusals(maxRefusals + 1) }, "want at most 8000 audit records of changes and 2000 of refusals"},
 		"a mark of no digest":         {func(s *State) { s.condemned = map[string]uint64{"e": 1} }, `the mark of a blob to delete is not valid: "e" at log index 1`},
 		"every unit twice":            {withJob(running, func(j *Job) { j.AuditPPM = million }), ""},
 		"more than every unit twice":  {withJob(running, func(j *Job) { j.AuditPPM = million + 1 }), "(job): audited tasks of a million: want at most 1000000, got 1000001"},
@@ -215,6 +209,32 @@ func TestSnapshotBounds(t *testing.T) {
 				t.Errorf("%s: it is not read as it was written", what)
 			}
 		} else if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", what, err, c.want)
+		}
+	}
+}
+
+// TestSnapshotBoundsOfAudit: revoked certificates and audit records are in order, and not too many.
+func TestSnapshotBoundsOfAudit(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(s *State)
+		want   string // in the error; empty: it is read
+	}{
+		"a certificate twice":       {func(s *State) { s.revoked = slices.Repeat(s.revoked, 2) }, `revoked certificates are not sorted by serial number, or one is not valid: "1f"`},
+		"a serial number of zeros":  {func(s *State) { s.revoked = []*protocol.Revocation{{Serial: "01"}} }, `or one is not valid: "01"`},
+		"a record twice":            {func(s *State) { s.changes.last = slices.Repeat(s.changes.last, 2) }, "audit records are not sorted by number: 1 comes too late"},
+		"a record without a number": {func(s *State) { s.changes.last = []*protocol.AuditRecord{{}} }, "audit records are not sorted by number: 0 comes too late"},
+		"the most refusals":         {func(s *State) { s.refusals = refusals(maxRefusals) }, ""},
+		"more refusals":             {func(s *State) { s.refusals = refusals(maxRefusals + 1) }, "want at most 8000 audit records of changes and 2000 of refusals"},
+	} {
+		s := *golden(t)
+		c.change(&s)
+		b := encode(t, &s)
+		read, err := Decode(bytes.NewReader(b))
+		if c.want == "" && (err != nil || !bytes.Equal(encode(t, read), b)) {
+			t.Errorf("%s: it is not read as it was written: %v", what, err)
+		}
+		if c.want != "" && (!errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %s", what, err, c.want)
 		}
 	}

@@ -133,7 +133,7 @@ func (l *listener) enter(c net.Conn) *list.Element {
 func (l *listener) greet(c net.Conn, at *list.Element) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.terms.Within)
 	defer cancel()
-	under := &below{Conn: c, source: l.source}
+	under := &below{Conn: c, of: &l.source.open}
 	secure := tls.Server(under, l.config)
 	err := secure.HandshakeContext(ctx)
 	l.mu.Lock()
@@ -224,8 +224,38 @@ func (c *Conn) Raw() net.Conn { return c.raw }
 // Peer returns who connected. Its Err is a *PeerError.
 func (c *Conn) Peer() *Peer { return &c.peer }
 
-// Serial returns the serial number of a certificate in hexadecimal digits.
-func Serial(c *x509.Certificate) string { return c.SerialNumber.Text(16) }
+// below is a connection below TLS. Once it is kept, it can be cut.
+type below struct {
+	net.Conn
+	of *connections
+
+	mu    sync.Mutex
+	ended bool
+	kept  *connection
+}
+
+// keep is called after the handshake with the certificate of the other side.
+func (b *below) keep(leaf *x509.Certificate) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended || b.kept != nil {
+		return
+	}
+	b.kept = &connection{leaf: leaf, end: func() { b.Conn.Close() }}
+	b.of.add(b.kept)
+}
+
+// Close implements io.Closer.
+func (b *below) Close() error {
+	b.mu.Lock()
+	b.ended = true
+	kept := b.kept
+	b.mu.Unlock()
+	if kept != nil {
+		b.of.remove(kept)
+	}
+	return b.Conn.Close()
+}
 
 // Dialer connects to processes of a cluster: with TLS, or in the clear if Source is nil.
 type Dialer struct {
@@ -245,7 +275,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	if err != nil || d.Source == nil {
 		return c, err
 	}
-	under := &below{Conn: c, source: d.Source}
+	under := &below{Conn: c, of: &d.Source.open}
 	secure := tls.Client(under, d.Source.config(x509.ExtKeyUsageServerAuth, []Role{d.Role}, true))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.Close()
@@ -344,3 +374,38 @@ func ExposedURLs(ctx context.Context, urls ...string) error {
 	}
 	return nil
 }
+
+// Mutual returns the configuration of both sides of a connection, for a library that dials
+// and listens. Cut ends connections that the library has accepted. OnDrop is for the
+// connections that it has made.
+func (s *Source) Mutual(p Port) *tls.Config {
+	config := s.config(x509.ExtKeyUsageAny, p.Roles, true)
+	accepts, verify := config.Clone(), config.VerifyConnection
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		err := verify(state)
+		if err == nil {
+			s.open.addMade(state.PeerCertificates[0], func() {
+				if f := s.drop.Load(); f != nil {
+					(*f)()
+				}
+			})
+		}
+		return err
+	}
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		one, c := accepts.Clone(), hello.Conn
+		one.VerifyConnection = func(state tls.ConnectionState) error {
+			err := verify(state)
+			if err == nil {
+				s.open.add(&connection{leaf: state.PeerCertificates[0], end: func() { c.Close() }, over: func() bool { return closed(c) }})
+			}
+			return err
+		}
+		return one, nil
+	}
+	return config
+}
+
+// OnDrop sets a function that ends the connections that a library has made with the configuration
+// of Mutual. Cut calls it if the certificate of one of them is revoked or has expired.
+func (s *Source) OnDrop(f func()) { s.drop.Store(&f) }

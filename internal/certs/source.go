@@ -32,7 +32,6 @@ type Source struct {
 	log      *slog.Logger
 	current  atomic.Pointer[material]
 	failures atomic.Uint64 // looks that found files that cannot be used
-	revoked  atomic.Pointer[func(serial string) bool]
 	open     connections
 	drop     atomic.Pointer[func()] // see OnDrop
 
@@ -268,7 +267,7 @@ func (s *Source) verify(list []*x509.Certificate, use x509.ExtKeyUsage, roles []
 	if id.Cluster != m.id.Cluster || !slices.Contains(roles, id.Role) {
 		return Identity{}, refused
 	}
-	if s.isRevoked(Serial(list[0])) {
+	if s.open.isRevoked(list[0]) {
 		refused.Err = ErrRevoked
 		return Identity{}, refused
 	}
@@ -354,3 +353,14 @@ func (s *Source) Belongs(id string, roles ...Role) error {
 	}
 	return fmt.Errorf("the certificate in %s is of %s, but this process is %s://%s/%s/%s", s.dir, own, scheme, own.Cluster, roles[0], id)
 }
+
+// Revoked has the source refuse the certificates for which revoked returns true. Cut ends the
+// connections that they have. With a nil source it does nothing.
+func (s *Source) Revoked(revoked func(serial string) bool) {
+	if s != nil {
+		s.open.revoked.Store(&revoked)
+	}
+}
+
+// Cut ends the connections to others with a certificate that is revoked or has expired.
+func (s *Source) Cut(now time.Time) { s.open.cut(now, s.log) }
