@@ -143,7 +143,7 @@ func (l *listener) greet(c net.Conn, at *list.Element) {
 		l.refuse(c, err)
 		return
 	}
-	conn := &Conn{Conn: secure, raw: c}
+	conn := &Conn{Conn: secure}
 	chain := secure.ConnectionState().PeerCertificates
 	conn.peer.Identity, conn.peer.Err = l.source.verify(chain, x509.ExtKeyUsageClientAuth, l.terms.Port.Roles)
 	if len(chain) > 0 {
@@ -214,12 +214,8 @@ type Peer struct {
 // Conn is an accepted connection after the handshake.
 type Conn struct {
 	*tls.Conn
-	raw  net.Conn
 	peer Peer
 }
-
-// Raw returns the connection below TLS, as the listener below has accepted it.
-func (c *Conn) Raw() net.Conn { return c.raw }
 
 // Peer returns who connected. Its Err is a *PeerError.
 func (c *Conn) Peer() *Peer { return &c.peer }
