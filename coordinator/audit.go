@@ -24,7 +24,7 @@ const cutEvery = 250 * time.Millisecond
 // cutConnections ends such connections until ctx is done.
 func cutConnections(ctx context.Context, source *certs.Source) {
 	for source != nil && wait.For(ctx, cutEvery) == nil {
-		source.Cut(time.Now())
+		source.CutInvalid(time.Now())
 	}
 }
 

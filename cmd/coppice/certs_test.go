@@ -102,9 +102,40 @@ func TestSecureCluster(t *testing.T) {
 	if got := digestOf(t, coppice(t, append(job, admin...)...)); got != want {
 		t.Errorf("digest %s, --local has %s", got, want)
 	}
+	checkRevocation(t, admin, filepath.Join(ca, "gpu"))
 	e := coppice(t, "cluster", "--server", address)
 	if e.code != exitFailed || !strings.Contains(e.stderr, "uses TLS") {
 		t.Errorf("without certificates: exit code %d: %s", e.code, e.stderr)
+	}
+}
+
+// checkRevocation revokes the certificate in a folder, and looks for the record of it.
+func checkRevocation(t *testing.T, admin []string, folder string) {
+	t.Helper()
+	var shown []struct{ Serial string }
+	inJSON(t, &shown, "certs", "show", folder)
+	serial := shown[0].Serial
+	works(t, append([]string{"certs", "revoke", folder}, admin...)...)
+	works(t, append([]string{"certs", "revoke", "0" + strings.ToUpper(serial)}, admin...)...) // once more, as other programs write it
+	var revoked []protocol.Revocation
+	if inJSON(t, &revoked, append([]string{"certs", "revoked"}, admin...)...); len(revoked) != 1 || revoked[0].Serial != serial || !strings.HasSuffix(revoked[0].Identity, "/pool/gpu") || revoked[0].Until == 0 {
+		t.Errorf("revoked are %+v", revoked)
+	}
+	if out := works(t, append([]string{"audit", "--limit", "5", "--since", "1h", "--caller", "admin"}, admin...)...); !strings.Contains(out, "POST /v1/revocations") || !strings.Contains(out, "/pool/gpu") {
+		t.Errorf("audit prints %s", out)
+	}
+	if out := works(t, append([]string{"audit", "--refused", "--caller", "admin"}, admin...)...); strings.Contains(out, "admin") {
+		t.Errorf("audit --refused prints %s", out)
+	}
+	for text, args := range map[string][]string{
+		"neither a file nor a serial number": {"certs", "revoke", "xyz"}, "no certificate of a process": {"certs", "revoke", filepath.Join(folder, "ca.crt")}, "--limit": {"audit", "--limit", "0"},
+	} {
+		if e := coppice(t, append(args, admin...)...); e.code != exitUsage || !strings.Contains(e.stderr, text) {
+			t.Errorf("%v: exit code %d: %s", args, e.code, e.stderr)
+		}
+	}
+	if e := coppice(t, append([]string{"certs", "revoke", admin[len(admin)-1]}, admin...)...); e.code != exitFailed || !strings.Contains(e.stderr, "with another certificate") {
+		t.Errorf("the own certificate: exit code %d: %s", e.code, e.stderr)
 	}
 }
 

@@ -372,7 +372,7 @@ func ExposedURLs(ctx context.Context, urls ...string) error {
 }
 
 // Mutual returns the configuration of both sides of a connection, for a library that dials
-// and listens. Cut ends connections that the library has accepted. OnDrop is for the
+// and listens. CutInvalid ends connections that the library has accepted. OnDrop is for the
 // connections that it has made.
 func (s *Source) Mutual(p Port) *tls.Config {
 	config := s.config(x509.ExtKeyUsageAny, p.Roles, true)
@@ -403,5 +403,5 @@ func (s *Source) Mutual(p Port) *tls.Config {
 }
 
 // OnDrop sets a function that ends the connections that a library has made with the configuration
-// of Mutual. Cut calls it if the certificate of one of them is revoked or has expired.
+// of Mutual. CutInvalid calls it if the certificate of one of them is revoked or has expired.
 func (s *Source) OnDrop(f func()) { s.drop.Store(&f) }

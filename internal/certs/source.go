@@ -354,7 +354,7 @@ func (s *Source) Belongs(id string, roles ...Role) error {
 	return fmt.Errorf("the certificate in %s is of %s, but this process is %s://%s/%s/%s", s.dir, own, scheme, own.Cluster, roles[0], id)
 }
 
-// Revoked has the source refuse the certificates for which revoked returns true. Cut ends the
+// Revoked has the source refuse the certificates for which revoked returns true. CutInvalid ends the
 // connections that they have. With a nil source it does nothing.
 func (s *Source) Revoked(revoked func(serial string) bool) {
 	if s != nil {
@@ -362,5 +362,5 @@ func (s *Source) Revoked(revoked func(serial string) bool) {
 	}
 }
 
-// Cut ends the connections to others with a certificate that is revoked or has expired.
-func (s *Source) Cut(now time.Time) { s.open.cut(now, s.log) }
+// CutInvalid ends the connections to others with a certificate that is revoked or has expired.
+func (s *Source) CutInvalid(now time.Time) { s.open.cut(now, s.log) }

@@ -37,15 +37,15 @@ func TestCut(t *testing.T) {
 				r := revoked.Load()
 				return r != nil && *r == serial
 			})
-			mine.Cut(time.Now())
+			mine.CutInvalid(time.Now())
 			if two.Routes() != 2 || !client.Connected() {
 				t.Fatal("connections are cut though nothing is revoked")
 			}
 			route, ofWorker := certs.Serial(other.Own()), certs.Serial(worker.Own())
 			revoked.Store(&route)
-			eventually(t, "the end of the route", func() bool { mine.Cut(time.Now()); return two.Routes() == 1 })
+			eventually(t, "the end of the route", func() bool { mine.CutInvalid(time.Now()); return two.Routes() == 1 })
 			for range 20 {
-				if mine.Cut(time.Now()); two.Routes() > 1 {
+				if mine.CutInvalid(time.Now()); two.Routes() > 1 {
 					t.Fatal("the route is back")
 				}
 				if err := wait.For(t.Context(), 20*time.Millisecond); err != nil {
@@ -53,7 +53,7 @@ func TestCut(t *testing.T) {
 				}
 			}
 			revoked.Store(&ofWorker)
-			eventually(t, "the end of the client", func() bool { mine.Cut(time.Now()); return cut.disconnected.Load() > 0 }) // it finds the other servers, which refuse nobody
+			eventually(t, "the end of the client", func() bool { mine.CutInvalid(time.Now()); return cut.disconnected.Load() > 0 }) // it finds the other servers, which refuse nobody
 			if n := lost.disconnected.Load(); n > 0 {
 				t.Errorf("another client was disconnected %d times", n)
 			}
