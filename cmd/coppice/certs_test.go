@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -131,4 +133,42 @@ func TestInsecure(t *testing.T) {
 	if inJSON(t, &c, "cluster", "--server", address); !c.Insecure {
 		t.Errorf("%+v", c)
 	}
+}
+
+// TestClusterWithCertificates: each process of a cluster of proc, also a later one, has a certificate and refuses who
+// has none.
+func TestClusterWithCertificates(t *testing.T) {
+	dir := t.TempDir()
+	issuer, err := proc.NewCertificates(filepath.Join(dir, "certs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := startWith(t, proc.Config{Dir: dir, Certificates: issuer, Coordinators: 1, Workers: 1})
+	if _, err := c.AddWorker(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.AddCoordinator(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := testkit.Context(t)
+	if err := c.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	info, err := c.Client().Cluster(ctx)
+	if err != nil || info.Insecure || len(info.Workers) != 2 {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	clear := proc.NewObserver(nil, &http.Transport{})
+	defer clear.Close()
+	for _, address := range []string{c.HTTP(c.Coordinators[0]), c.HTTP(c.Coordinators[1]), info.Workers[0].Metrics, info.Workers[1].Metrics} {
+		var status int
+		testkit.Until(t, address, func() bool {
+			status, _, err = c.Observer().Get(ctx, address, "/healthz", 100)
+			return err == nil && status == http.StatusOK
+		})
+		if status, _, err = clear.Get(ctx, address, "/healthz", 100); err != nil || status != http.StatusBadRequest {
+			t.Errorf("%s in the clear: status %d, %v", address, status, err)
+		}
+	}
+	works(t, append([]string{"cluster", "--server", c.Servers()}, issuer.ClientFlags()...)...)
 }

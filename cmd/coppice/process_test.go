@@ -83,7 +83,7 @@ func TestQuickstart(t *testing.T) {
 // The processes of a quickstart end with it, even when it is killed.
 func TestQuickstartKilled(t *testing.T) {
 	dir := t.TempDir()
-	cmd, _, _ := process(t, dir, "quickstart", "--coordinators", "1", "--workers", "1", "--steps", "10", "--stay", "-o", "json", "--dir", filepath.Join(dir, "q"))
+	cmd, _, _ := process(t, dir, "quickstart", "--tls", "--coordinators", "1", "--workers", "1", "--steps", "10", "--stay", "-o", "json", "--dir", filepath.Join(dir, "q"))
 	cmd.Stdout = nil
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
