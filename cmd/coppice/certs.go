@@ -41,7 +41,7 @@ type authorityFlags struct {
 
 type certsClusterCmd struct {
 	Coordinators []string `required:"" placeholder:"ID=HOST" help:"Ids of the coordinators. HOST is a name or an IP address of the machine, for programs that verify it, such as browsers and Prometheus. An id may be repeated with another host."`
-	Pools        []string `placeholder:"NAME" help:"Pools of workers. NAME=HOST also names a host."`
+	Pools        []string `placeholder:"NAME" help:"Pools of workers. The name is also a host in the certificate, for Prometheus."`
 	Users        []string `default:"admin=admin" placeholder:"NAME=ROLE" help:"Users, each with the role admin, submit or read (default: admin=admin)."`
 	Name         string   `default:"coppice" placeholder:"NAME" help:"Name of the cluster. Processes refuse certificates of another cluster (default: coppice)."`
 	Out          string   `placeholder:"DIR" help:"Folder for the folders of the certificates (default: the folder of the authority)."`
@@ -101,15 +101,19 @@ func (c *certsClusterCmd) certificates() (list []*certificate, err error) {
 		name   string
 		values []string
 		role   certs.Role
-	}{{"coordinators", c.Coordinators, certs.Coordinator}, {"pools", c.Pools, certs.Pool}, {"users", c.Users, certs.User}} {
+		form   string // of what follows the name and =
+	}{{"coordinators", c.Coordinators, certs.Coordinator, "HOST"}, {"pools", c.Pools, certs.Pool, ""}, {"users", c.Users, certs.User, "ROLE"}} {
 		for _, value := range flag.values {
 			name, of, named := strings.Cut(value, "=")
-			if named == (of == "") || !named && flag.role != certs.Pool {
-				return nil, usagef("--%s %q: want NAME=%s", flag.name, value, map[bool]string{true: "ROLE", false: "HOST"}[flag.role == certs.User])
+			if flag.form != "" && (!named || of == "") {
+				return nil, usagef("--%s %q: want NAME=%s", flag.name, value, flag.form)
 			}
 			id := certs.Identity{Cluster: c.Name, Role: flag.role, Name: name}
-			if flag.role == certs.User {
+			switch flag.role {
+			case certs.User:
 				id.Rights = of
+			case certs.Pool:
+				id.Name = value
 			}
 			if err := id.Check(); err != nil {
 				return nil, usagef("--%s %q: %w", flag.name, value, err)
@@ -122,7 +126,7 @@ func (c *certsClusterCmd) certificates() (list []*certificate, err error) {
 			case one.id != id:
 				return nil, usagef("--%s %q: %s has the same name, and both need a folder with this name", flag.name, value, one.id)
 			}
-			if named && flag.role != certs.User {
+			if flag.role == certs.Coordinator {
 				one.hosts = append(one.hosts, of)
 			}
 		}

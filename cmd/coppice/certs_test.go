@@ -70,7 +70,7 @@ func TestCerts(t *testing.T) {
 func TestCertsCluster(t *testing.T) {
 	dir := t.TempDir()
 	ca, out := filepath.Join(dir, "ca"), filepath.Join(dir, "out")
-	args := []string{"certs", "cluster", "--ca-dir", ca, "--out", out, "--name", "prod", "--coordinators", "a=host1,b=host2,a=10.0.0.1", "--pools", "w,gpu=worker", "--users", "ana=submit,prometheus=read"}
+	args := []string{"certs", "cluster", "--ca-dir", ca, "--out", out, "--name", "prod", "--coordinators", "a=host1,b=host2,a=10.0.0.1", "--pools", "w,gpu", "--users", "ana=submit,prometheus=read"}
 	var first, again []issued
 	inJSON(t, &first, args...)
 	var names []string
@@ -84,7 +84,7 @@ func TestCertsCluster(t *testing.T) {
 	if got := strings.Join(names, " "); got != "coordinator/a coordinator/b pool/w pool/gpu user/ana?role=submit user/prometheus?role=read" {
 		t.Errorf("issued %s", got)
 	}
-	for host, name := range map[string]string{"host1": "a", "10.0.0.1": "a", "host2": "b", "worker": "gpu"} {
+	for host, name := range map[string]string{"host1": "a", "10.0.0.1": "a", "host2": "b", "gpu": "gpu"} {
 		source, err := certs.Open(filepath.Join(out, name), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -110,6 +110,7 @@ func TestCertsCluster(t *testing.T) {
 		"--coordinators a":                          `--coordinators "a": want NAME=HOST`,
 		"--coordinators a=":                         `--coordinators "a=": want NAME=HOST`,
 		"--coordinators a=h --pools a":              `--pools "a": coppice://coppice/coordinator/a has the same name`,
+		"--coordinators a=h --pools w=h":            `--pools "w=h": the identity is not valid`,
 		"--coordinators a=h --users x":              `--users "x": want NAME=ROLE`,
 		"--coordinators a=h --users x=root":         `--users "x=root": the identity is not valid`,
 		"--coordinators a=h --users x=read,x=admin": `--users "x=admin"`,
