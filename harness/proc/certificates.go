@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/internal/certs"
 )
 
@@ -48,7 +49,7 @@ func (c *Certificates) Source() *certs.Source {
 	return c.source
 }
 
-// Folder returns the folder with the certificate of another process.
+// Folder returns the folder with the certificate of another process, for its loopback address.
 func (c *Certificates) Folder(role certs.Role, name string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +57,7 @@ func (c *Certificates) Folder(role certs.Role, name string) (string, error) {
 	if c.issued[dir] {
 		return dir, nil
 	}
-	_, err := c.authority.Issue(dir, certs.Identity{Role: role, Name: name}, nil, certs.LeafLife)
+	_, err := c.authority.Issue(dir, certs.Identity{Role: role, Name: name}, []string{freeport.Host}, certs.LeafLife)
 	c.issued[dir] = err == nil
 	return dir, err
 }
