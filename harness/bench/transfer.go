@@ -39,7 +39,7 @@ func (b *Bench) exchange(ctx context.Context, out, back int, compute time.Durati
 			x = nil
 		}
 	}()
-	source, flags, err := b.certificates()
+	source, err := b.Cluster.Certificates().Open(certs.Coordinator, "bench")
 	if err != nil {
 		return x, err
 	}
@@ -52,7 +52,11 @@ func (b *Bench) exchange(ctx context.Context, out, back int, compute time.Durati
 	if x.arrivals, err = x.echo.leader.Subscribe(subjectBack, func(bus.Message) { x.echo.arrived <- struct{}{} }); err != nil {
 		return x, err
 	}
-	x.worker, err = b.Cluster.Launch("echo", append(flags, "--nats", x.server.ClientURL(), "--bytes", strconv.Itoa(back), "--compute", compute.String())...)
+	flags, err := b.Cluster.Certificates().Flags(certs.Worker, echoName)
+	if err != nil {
+		return x, err
+	}
+	x.worker, err = b.Cluster.Launch("echo", append([]string{"echo", "--nats", x.server.ClientURL(), "--bytes", strconv.Itoa(back), "--compute", compute.String()}, flags...)...)
 	if err != nil {
 		return x, err
 	}
@@ -63,22 +67,6 @@ func (b *Bench) exchange(ctx context.Context, out, back int, compute time.Durati
 	}
 	_, err = x.measure(ctx)
 	return x, err
-}
-
-// certificates returns the certificate of the server of an exchange, and the command of the worker with the flags for
-// its certificate.
-func (b *Bench) certificates() (server *certs.Source, worker []string, err error) {
-	issuer := b.Cluster.Certificates()
-	flags, err := issuer.Flags(certs.Worker, echoName)
-	worker = append([]string{"echo"}, flags...)
-	if issuer == nil || err != nil {
-		return nil, worker, err
-	}
-	dir, err := issuer.Folder(certs.Coordinator, "bench")
-	if err == nil {
-		server, err = certs.Open(dir, nil)
-	}
-	return server, worker, err
 }
 
 // measure returns the seconds of a message and its answer.

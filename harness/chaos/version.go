@@ -41,7 +41,7 @@ func (s *strike) foreignCluster(ctx context.Context, info protocol.Cluster) erro
 	front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(info) // who does not get it asks again
 	}))
-	source, err := s.certificate(certs.Coordinator)
+	source, err := s.certs.Open(certs.Coordinator, foreign)
 	if err != nil {
 		return err
 	}
@@ -74,21 +74,9 @@ func (s *strike) foreignCluster(ctx context.Context, info protocol.Cluster) erro
 	return err
 }
 
-// certificate opens a certificate with the name foreign. It returns nil in the clear.
-func (s *strike) certificate(role certs.Role) (*certs.Source, error) {
-	if s.certs == nil {
-		return nil, nil
-	}
-	dir, err := s.certs.Folder(role, foreign)
-	if err != nil {
-		return nil, err
-	}
-	return certs.Open(dir, nil)
-}
-
 // foreignBeats sends heartbeats of another protocol until the worker is refused.
 func (s *strike) foreignBeats(ctx context.Context, info *protocol.Cluster) error {
-	source, err := s.certificate(certs.Worker)
+	source, err := s.certs.Open(certs.Worker, foreign)
 	if err != nil {
 		return err
 	}

@@ -49,8 +49,8 @@ func (c *Certificates) Source() *certs.Source {
 	return c.source
 }
 
-// Folder returns the folder with the certificate of another process, for its loopback address.
-func (c *Certificates) Folder(role certs.Role, name string) (string, error) {
+// folder returns the folder with the certificate of another process, for its loopback address.
+func (c *Certificates) folder(role certs.Role, name string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	dir := filepath.Join(c.dir, string(role)+"-"+name)
@@ -62,12 +62,24 @@ func (c *Certificates) Folder(role certs.Role, name string) (string, error) {
 	return dir, err
 }
 
+// Open opens the certificate of another process.
+func (c *Certificates) Open(role certs.Role, name string) (*certs.Source, error) {
+	if c == nil {
+		return nil, nil
+	}
+	dir, err := c.folder(role, name)
+	if err != nil {
+		return nil, err
+	}
+	return certs.Open(dir, nil)
+}
+
 // Flags returns the flags of a process for its certificate.
 func (c *Certificates) Flags(role certs.Role, name string) ([]string, error) {
 	if c == nil {
 		return nil, nil
 	}
-	dir, err := c.Folder(role, name)
+	dir, err := c.folder(role, name)
 	return []string{"--tls-dir", dir}, err
 }
 
