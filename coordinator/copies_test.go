@@ -172,7 +172,7 @@ func TestBlobsOnTheirWayDoNotKeepACoordinatorFromBeingWhole(t *testing.T) {
 		}
 		return g
 	}, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Limit)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
@@ -211,7 +211,7 @@ func TestBlobsThatReplaceOthersAreWaitedFor(t *testing.T) {
 		}
 		return g
 	}, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Limit)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {

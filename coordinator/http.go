@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/api"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 const (
@@ -29,10 +30,12 @@ const (
 // httpServer serves HTTP within a budget. Its handler can be replaced at any time.
 type httpServer struct {
 	*connections
-	server  *http.Server
-	handler atomic.Pointer[http.Handler]
-	serving sync.WaitGroup
-	log     *slog.Logger
+	server   *http.Server
+	gate     access.Gate
+	registry atomic.Pointer[access.Registry] // nil before the state is open
+	handler  atomic.Pointer[http.Handler]
+	serving  sync.WaitGroup
+	log      *slog.Logger
 }
 
 // newHTTPServer returns a server that accepts connections from l. It does not serve
@@ -41,13 +44,19 @@ func newHTTPServer(l net.Listener, cfg *settings) *httpServer {
 	b, log := cfg.Budget, cfg.Log
 	l = certs.Listen(l, cfg.TLS, certs.Terms{Port: certs.PortHTTP, Late: true, Within: cfg.timeouts.Handshake(), Log: log})
 	s := &httpServer{connections: boundConnections(l, b.Connections), log: log}
+	s.gate = access.Gate{TLS: cfg.TLS, Registry: func() access.Registry {
+		if r := s.registry.Load(); r != nil {
+			return *r
+		}
+		return nil
+	}}
 	requests := requestShare * float64(b.Connections)
 	limits := api.Limits{Requests: int(requests), Streams: int(streamShare * requests), Bodies: protocol.NewRoom(int(b.parts().bodies))}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.handler.Load()).ServeHTTP(w, r) })
 	s.server = &http.Server{
 		ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
 		ConnState: s.follow, ConnContext: certs.ConnContext,
-		Handler:  certs.Require(api.Guard(handler, limits), cfg.TLS, "/healthz", "/readyz"),
+		Handler:  s.gate.Identify(api.Guard(handler, limits)),
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return s

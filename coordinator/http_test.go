@@ -35,7 +35,7 @@ func call(t *testing.T, address, text string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(testkit.Limit))
 	io.WriteString(conn, text)
 	return conn
 }
@@ -103,7 +103,7 @@ func TestConnectionsAreCounted(t *testing.T) {
 		if !replies(conn) {
 			t.Fatal("no answer")
 		}
-		settles(t, "idle", func() bool { return idle() == i+1 })
+		testkit.Until(t, "idle", func() bool { return idle() == i+1 })
 		both = append(both, conn)
 	}
 	one, two := both[0], both[1]
@@ -117,17 +117,5 @@ func TestConnectionsAreCounted(t *testing.T) {
 		t.Errorf("%d are open, %d were closed", open, closed)
 	}
 	two.Close()
-	settles(t, "one fewer", func() bool { open, _ := c.count(); return open == 1 })
-}
-
-// settles waits for a condition.
-func settles(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); !done(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
+	testkit.Until(t, "one fewer", func() bool { open, _ := c.count(); return open == 1 })
 }

@@ -87,14 +87,6 @@ func outcomeOf(t *testing.T, j *protocol.JobInfo) *pipeline.Outcome {
 	return o
 }
 
-// patient is a deadline for jobs that are slow because of the race detector and other
-// tests.
-func patient(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // longFolds is a job of two folds that take more than a second each.
 func longFolds() protocol.Spec {
 	s := testSpec(map[string]string{
@@ -108,7 +100,7 @@ func longFolds() protocol.Spec {
 // TestFoldsMoveTheMetrics: steps, samples, rounds and progress move while folds run, and
 // what a fold did counts once though its worker goes away.
 func TestFoldsMoveTheMetrics(t *testing.T) {
-	ctx := patient(t)
+	ctx := deadline(t)
 	c := start(t, 1, 1)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
@@ -167,7 +159,7 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 // computed again. They move the metrics of the new leader too, and progress never
 // passes the end.
 func TestFoldsUnderAnotherLeader(t *testing.T) {
-	ctx := patient(t)
+	ctx := deadline(t)
 	c := start(t, 3, 1)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)

@@ -160,6 +160,7 @@ type Dataset struct {
 	Name     string            `json:"name"`
 	Digest   string            `json:"digest"`
 	Manifest *dataset.Manifest `json:"manifest"`
+	Owner    string            `json:"owner,omitempty"` // the user who imported it; empty: nobody
 	Time     int64             `json:"time"`
 }
 

@@ -65,7 +65,8 @@ type MemberRemoveEntry struct {
 type DatasetPutEntry struct {
 	Name     string            `json:"name"`
 	Manifest *dataset.Manifest `json:"manifest"`
-	Time     int64             `json:"time"` // Unix seconds of the leader, for display
+	Owner    string            `json:"owner,omitempty"` // the user who imports it; empty: nobody
+	Time     int64             `json:"time"`            // Unix seconds of the leader, for display
 }
 
 // DatasetDeleteEntry removes a dataset's name; refused while a job needs it.
@@ -87,6 +88,8 @@ type SubmitEntry struct {
 	AuditPPM uint32 `json:"audit_ppm,omitempty"`
 	// Experiment is the name of the experiment that the job is of; empty: of none.
 	Experiment string `json:"experiment,omitempty"`
+	// Owner is the user who submits the job; empty: nobody.
+	Owner string `json:"owner,omitempty"`
 	// MaxQueue, if set, refuses a new job while that many have not ended.
 	MaxQueue uint32 `json:"max_queue,omitempty"`
 	Time     int64  `json:"time"`

@@ -28,6 +28,8 @@ type Experiment struct {
 	// Errors says why jobs failed.
 	Errors    []string `json:"errors,omitempty"`
 	Submitted int64    `json:"submitted"` // Unix seconds, of the first submission
+	// Owner is the user who submitted the newest job; empty: nobody.
+	Owner string `json:"owner,omitempty"`
 	// Outline is the digest of the blob that lists its runs: another submission has another one.
 	Outline string `json:"outline,omitempty"`
 	// Newest is the number of its newest job.

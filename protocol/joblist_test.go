@@ -38,7 +38,7 @@ func TestBadJobQueries(t *testing.T) {
 		"limit=many":           "number of jobs",
 		"limit=5&limit=6":      "2 times",
 		"full=maybe":           "true or false",
-		"offset=5":             "state, sort, limit, experiment and full",
+		"offset=5":             "state, sort, limit, experiment, owner, mine and full",
 		"state=done&sort=-age": `"age"`,
 	} {
 		v, err := url.ParseQuery(query)

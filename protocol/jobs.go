@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/url"
@@ -78,6 +79,8 @@ type JobInfo struct {
 	Experiment string `json:"experiment,omitempty"`
 	// Submission names the submission of its experiment that it came with. Jobs that came together have the same.
 	Submission string `json:"submission,omitempty"`
+	// Owner is the user who submitted the job; empty: nobody.
+	Owner string `json:"owner,omitempty"`
 	// Outline is the digest of the blob with the outline of its experiment.
 	Outline  string          `json:"outline,omitempty"`
 	State    JobState        `json:"state"`
@@ -124,10 +127,13 @@ type JobInfo struct {
 	Ran     float64 `json:"ran_seconds,omitempty"`
 	Ended   int64   `json:"ended,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"` // of running
-	// Measures are the means of a done job's measures by name, over the rows that
-	// EvaluatedOn names ("test samples" or "training samples"); Outcome has more of them.
-	Measures    map[string]float64 `json:"measures,omitempty"`
-	EvaluatedOn string             `json:"evaluated_on,omitempty"`
+	Evaluation
+}
+
+// Evaluation has the means of a done job's measures; Outcome has more of them.
+type Evaluation struct {
+	Measures    map[string]float64 `json:"measures,omitempty"`     // by name
+	EvaluatedOn string             `json:"evaluated_on,omitempty"` // "test samples" or "training samples"
 }
 
 // CellsPage is the greatest number of outcomes in one answer, and in one blob of outcomes. A leader has a page in memory
@@ -210,6 +216,9 @@ type JobQuery struct {
 	Limit int
 	// Experiment, if set, lists the jobs of that experiment, or, as AnyExperiment, of any.
 	Experiment string
+	// Owner, if set, lists the jobs of that user. Mine lists the jobs of the caller.
+	Owner string
+	Mine  bool
 	// Full lists all that is known of each job. Otherwise spec, settings, result and
 	// models are left out, and texts are cut.
 	Full bool
@@ -252,6 +261,9 @@ func (q *JobQuery) Check() error {
 	if key, _ := q.Order(); !slices.Contains(JobOrders(), key) {
 		return fmt.Errorf("jobs cannot be sorted by %.80q: want %s", key, strings.Join(JobOrders(), ", "))
 	}
+	if q.Mine && q.Owner != "" {
+		return errors.New("owner and mine exclude each other")
+	}
 	if q.Limit < 0 {
 		return fmt.Errorf("want a limit of at least 0 jobs (0 means all), got %d", q.Limit)
 	}
@@ -281,6 +293,12 @@ func (q *JobQuery) Values() url.Values {
 	if q.Experiment != "" {
 		v.Set("experiment", q.Experiment)
 	}
+	if q.Owner != "" {
+		v.Set("owner", q.Owner)
+	}
+	if q.Mine {
+		v.Set("mine", "true")
+	}
 	if q.Full {
 		v.Set("full", "true")
 	}
@@ -307,12 +325,18 @@ func ParseJobQuery(v url.Values) (q JobQuery, err error) {
 			}
 		case "experiment":
 			q.Experiment = text
+		case "owner":
+			q.Owner = text
+		case "mine":
+			if q.Mine, err = strconv.ParseBool(text); err != nil {
+				return q, fmt.Errorf("mine: want true or false, got %.80q", text)
+			}
 		case "full":
 			if q.Full, err = strconv.ParseBool(text); err != nil {
 				return q, fmt.Errorf("full: want true or false, got %.80q", text)
 			}
 		default:
-			return q, fmt.Errorf("unknown parameter %.80q: a list of jobs takes state, sort, limit, experiment and full", key)
+			return q, fmt.Errorf("unknown parameter %.80q: a list of jobs takes state, sort, limit, experiment, owner, mine and full", key)
 		}
 	}
 	return q, q.Check()

@@ -63,7 +63,7 @@ const (
 	Survey = time.Second
 	// LeastHandshake is the least time for a handshake of TLS: a lost packet takes a fifth
 	// of a second or more.
-	LeastHandshake = time.Second
+	LeastHandshake = 5 * time.Second
 	// CommitInterval is the shortest interval between two commits of a job, and between two
 	// moments at which its short parts are recorded; CommitAtMost the greatest between
 	// commits, unless one takes a quarter of it.

@@ -25,6 +25,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 	"github.com/coppice-ldl/coppice/worker/batch"
 )
@@ -316,11 +317,12 @@ func listen(cfg *Config, registry *prometheus.Registry, unready func() string) (
 		others = net.JoinHostPort(host, fmt.Sprint(at.Port))
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics.Handler(registry))
-	mux.HandleFunc("GET /healthz", func(r http.ResponseWriter, _ *http.Request) {
+	route := func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, access.Route(pattern, h)) }
+	route("GET /metrics", metrics.Handler(registry).ServeHTTP)
+	route("GET /healthz", func(r http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(r, "ok")
 	})
-	mux.HandleFunc("GET /readyz", func(r http.ResponseWriter, _ *http.Request) {
+	route("GET /readyz", func(r http.ResponseWriter, _ *http.Request) {
 		if reason := unready(); reason != "" {
 			http.Error(r, reason, http.StatusServiceUnavailable)
 			return
@@ -329,7 +331,7 @@ func listen(cfg *Config, registry *prometheus.Registry, unready func() string) (
 	})
 	x := &web{
 		address: others, port: at.String(),
-		server: &http.Server{Handler: certs.Require(mux, cfg.TLS, "/healthz", "/readyz"), ConnContext: certs.ConnContext, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{}),
+		server: &http.Server{Handler: (&access.Gate{TLS: cfg.TLS}).Identify(mux), ConnContext: certs.ConnContext, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{}),
 	}
 	go func() {
 		defer close(x.done)

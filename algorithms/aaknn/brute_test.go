@@ -148,6 +148,7 @@ func fold(t *testing.T, name string) (y, x *dataset.Rows) {
 // TestNeighbours: the neighbours of every test row of a fold, and of every training row, are
 // those of an exhaustive search in NumPy, and of a slow one here.
 func TestNeighbours(t *testing.T) {
+	testkit.WithoutRace(t)
 	for name, k := range map[string]int{"SJAFFE": 5, "Yeast_spo5": 32, "Movie": 8} {
 		t.Run(name, func(t *testing.T) {
 			if name == "Movie" && (slowed || testing.Short()) {

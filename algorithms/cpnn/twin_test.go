@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -179,6 +180,7 @@ func toEnd(*trainer) bool { return true }
 // TestGradient holds the loss and the gradient of an evaluation, through scaling and the objective,
 // against the twin and its differences, at the start and in the midst of training.
 func TestGradient(t *testing.T) {
+	testkit.WithoutRace(t)
 	cases(t, func(t *testing.T, c *Config, d *dataset.Data) {
 		k := &kernel{sizesOf(c, d.Manifest)}
 		for _, steps := range []int{0, 20} {

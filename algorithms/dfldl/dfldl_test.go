@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/contract"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"pgregory.net/rapid"
 )
@@ -222,6 +223,7 @@ func (w *twin) nearestMean(x []float64, k int) []float64 {
 // TestTwin: predictions equal the predictions of a slow implementation. One side is empty: label 3 is never as probable as
 // label 2. Another side has fewer rows than min_samples: few rows have more of label 1 than of label 0.
 func TestTwin(t *testing.T) {
+	testkit.WithoutRace(t)
 	const l2, k, least = 0.1, 4, 9
 	m, shards := problem(t, 90, 3, 4, 1)
 	for _, s := range shards {
@@ -402,6 +404,7 @@ func rolesOf(c *Config, task int, degrees []float32, roles []dataset.Roles, labe
 
 // TestSparse: sparse rows are predicted as the same rows in dense storage, to the bit.
 func TestSparse(t *testing.T) {
+	testkit.WithoutRace(t)
 	m, shards := problem(t, 120, 16, 3, 0.15)
 	if !m.Sparse {
 		t.Fatal("the rows are not sparse")

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // TestMembersAreRefused: each text is refused with the name of the setting and a reason.
@@ -201,6 +202,7 @@ func TestChildValidates(t *testing.T) {
 // TestWholeFolds: where a file lists the folds, inner folds are whole ones, as many as are left; elsewhere, and where settings
 // say so, they are of rows. The settings of jobs without such folds have no word of it.
 func TestWholeFolds(t *testing.T) {
+	testkit.WithoutRace(t)
 	m := smallManifest()
 	m.Rows, m.Groups = 300, &dataset.Groups{Digest: "groups", Names: []string{"a", "b", "c", "d"}}
 	file := func(folds int) dataset.Split { return dataset.Split{Assigned: "file", Folds: folds, Fold: 1} }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // drawSample draws rows with degrees that sum to 1; members may be alike, and predict zeros.
@@ -77,6 +79,7 @@ func plain(s *sample, iterations int) []float64 {
 // TestFitIsTheMinimum: no weights have a lower divergence, neither those of many plain
 // iterations, nor a member's alone, nor ones near by; and the gradient is that of differences.
 func TestFitIsTheMinimum(t *testing.T) {
+	testkit.WithoutRace(t)
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSample(t)
 		w := s.fit(uniform(s.members))
@@ -138,6 +141,7 @@ func TestAlikeMembers(t *testing.T) {
 // TestChoose: a member has no weight where the others do as well but for a share of leastGain, and
 // each that has one is needed.
 func TestChoose(t *testing.T) {
+	testkit.WithoutRace(t)
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSample(t)
 		best, w := naive(s, s.fit(uniform(s.members))), s.choose()

@@ -8,11 +8,13 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // TestAllocations: in steady state neither the kernel's Run nor the trainer's Next
 // and Fold allocates, in any phase of training.
 func TestAllocations(t *testing.T) {
+	testkit.WithoutRace(t)
 	p := makeProblem(4, 300, 7, 3, 0.5)
 	for name, c := range variants() {
 		for _, sparse := range []bool{false, true} {

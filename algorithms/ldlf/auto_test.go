@@ -28,6 +28,7 @@ var autoSets = []struct {
 // TestAutoTrains: in each of these folds preset auto gives a forest whose Θ was
 // trained, and which predicts about as well as it should.
 func TestAutoTrains(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, s := range autoSets {
 		t.Run(s.name, func(t *testing.T) {
 			if slowed && s.name != "SJAFFE" || s.large && testing.Short() {

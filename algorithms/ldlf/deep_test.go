@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // drawn is the field Initial where all layers are drawn.
@@ -134,6 +135,7 @@ func TestDeepErrors(t *testing.T) {
 // TestDeepLearns: a tree of one split on a network fits what one on a linear function cannot: labels
 // that follow from the sign of the product of two features.
 func TestDeepLearns(t *testing.T) {
+	testkit.WithoutRace(t)
 	p := makeProblem(8, 400, 2, 2, 1)
 	for i := range p.n {
 		share := float32(0.1)

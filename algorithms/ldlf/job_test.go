@@ -90,6 +90,7 @@ func TestStorage(t *testing.T) {
 // TestLearns: a forest explains most of what the mean does not, with both
 // optimisers.
 func TestLearns(t *testing.T) {
+	testkit.WithoutRace(t)
 	p := makeProblem(1, 600, 5, 3, 1)
 	for name, change := range map[string]func(*Config){
 		"sgd":  func(c *Config) { c.Scaling = scaling.Standard },

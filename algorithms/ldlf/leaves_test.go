@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -196,6 +197,7 @@ func (fc *forestCase) spoil() {
 // TestLeafSums holds the blocked sums against the rows one after the other, bit for bit,
 // with derived routing and without, in one lane and in several, with the K-L and without.
 func TestLeafSums(t *testing.T) {
+	testkit.WithoutRace(t)
 	c := smallConfig()
 	c.Trees = 2
 	check := func(depth, labels, rows int, deviation float64) {
@@ -253,6 +255,7 @@ func TestLeafSums(t *testing.T) {
 // TestLossOfTheLastIteration: the loss after a leaf update is that of its last iteration,
 // the first one of all tells one too, and none between changes it.
 func TestLossOfTheLastIteration(t *testing.T) {
+	testkit.WithoutRace(t)
 	p := makeProblem(9, 150, 6, 3, 1)
 	for name, c := range variants() {
 		j := jobOf(c, 3)

@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -59,6 +60,7 @@ func TestGoldenDigests(t *testing.T) {
 
 // TestManyRows pins the bits of a tree of so many rows that inner growers grow its subtrees.
 func TestManyRows(t *testing.T) {
+	testkit.WithoutRace(t)
 	if testing.Short() {
 		t.Skip("many rows: not with -short")
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -51,6 +52,7 @@ func generate(rows, features int, seed uint64, telling ...int) (*dataset.Manifes
 // 36 features the adaptive step computes at most a five-hundredth of the gains, for
 // a gain within 5 % of the best.
 func TestAdaptiveStepOnOneNode(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, telling := range [][]int{{0}, {3}, {35}, {3, 20}, {5, 6, 7}} {
 		t.Run(fmt.Sprint(telling), func(t *testing.T) {
 			all, best := rootSplit(t, "exhaustive", telling)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // TestAlgorithmList: every algorithm is listed with what it is and its paper, and says when to use it.
@@ -45,6 +46,7 @@ func TestMeasuredAlgorithms(t *testing.T) {
 
 // TestAlgorithmShow: an algorithm is shown with all of its settings, and a mark where the paper gives the value.
 func TestAlgorithmShow(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, a := range registry.All() {
 		text := works(t, "algorithm", "show", a.Name())
 		for _, p := range a.Params() {

@@ -16,6 +16,7 @@ import (
 // A small measurement on a real cluster: the figures of a single run belong together,
 // both sides have the same models, and nothing is left behind.
 func TestBench(t *testing.T) {
+	testkit.WithoutRace(t)
 	tmp := t.TempDir()
 	cmd, stdout, stderr := process(t, tmp, "bench", "--tls", "--coordinators", "1", "--runs", "1", "--turns", "2", "--trees", "2", "--steps", "60", "-o", "json")
 	if err := cmd.Run(); err != nil {
@@ -59,6 +60,7 @@ func TestBench(t *testing.T) {
 
 // TestBenchExperiment: a small measurement of an experiment on a real cluster leaves nothing behind.
 func TestBenchExperiment(t *testing.T) {
+	testkit.WithoutRace(t)
 	tmp := t.TempDir()
 	cmd, stdout, stderr := process(t, tmp, "bench", "experiment", "--tls", "--coordinators", "3", "--workers", "1", "--repeats", "1", "--times", "1", "-o", "json")
 	if err := cmd.Run(); err != nil {
@@ -82,6 +84,7 @@ func TestBenchExperiment(t *testing.T) {
 }
 
 func TestBenchUsage(t *testing.T) {
+	testkit.WithoutRace(t)
 	for args, says := range map[string]string{
 		"--turns 0":              "turns",
 		"--runs 0":               "runs",

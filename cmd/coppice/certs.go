@@ -21,6 +21,8 @@ type certsCmd struct {
 	Client  certsClientCmd  `cmd:"" help:"Issue the certificate of a user."`
 	Show    certsShowCmd    `cmd:"" help:"Show the certificates in a folder: who, until when, and signed by whom."`
 	Check   certsCheckCmd   `cmd:"" help:"Check that a folder can be used with --tls-dir."`
+
+	NATSConfig certsNATSConfigCmd `cmd:"" name:"nats-config" help:"Print the configuration of an external NATS server with the rights of each process."`
 }
 
 // Help implements kong's HelpProvider.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // settingsShown returns what a command printed of settings.
@@ -22,6 +24,7 @@ func settingsShown(t *testing.T, text string) string {
 // TestChangedSettings: train and model show print the settings that differ from the defaults, JSON has all, and the command that
 // model show prints trains the same model.
 func TestChangedSettings(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data, sparse := filepath.Join(dir, "d.csv"), filepath.Join(dir, "s.libsvm")
 	works(t, "dataset", "generate", "--rows", "120", "--features", "4", "--labels", "3", "--kind", "random", "--out", data)

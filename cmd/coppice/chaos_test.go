@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/harness/chaos"
 	"github.com/coppice-ldl/coppice/harness/netlab"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/certs"
 )
 
@@ -55,7 +56,7 @@ func TestChaos(t *testing.T) {
 // workers to the new leader it would take for ever.
 func TestPartitions(t *testing.T) {
 	faults := []string{"peers-cut", "peers-cut-out", "peers-cut-in"}
-	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "--max-stall", "15s", "-o", "json", "--faults", strings.Join(faults, ",")}
+	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "--max-stall", "60s", "-o", "json", "--faults", strings.Join(faults, ",")}
 	cmd, stdout, stderr := process(t, t.TempDir(), args...)
 	err := cmd.Run()
 	if strings.Contains(stderr.String(), "cannot be injected here") {
@@ -157,7 +158,7 @@ func TestChaosOnNetwork(t *testing.T) {
 	}
 	tmp := t.TempDir()
 	faults := []string{"worker-cut", "peers-cut"} // each of another cluster
-	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "--max-stall", "15s", "-o", "json", "--tls",
+	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "--max-stall", "60s", "-o", "json", "--tls",
 		"--network", "rtt=10ms,loss=0.2%", "--faults", strings.Join(faults, ",")}
 	cmd, stdout, stderr := process(t, tmp, args...)
 	if err := cmd.Run(); err != nil {
@@ -170,6 +171,7 @@ func TestChaosOnNetwork(t *testing.T) {
 }
 
 func TestChaosUsage(t *testing.T) {
+	testkit.WithoutRace(t)
 	for args, says := range map[string]string{
 		"--faults earthquake":              "leader-stop", // it lists those that there are
 		"--rounds 0":                       "rounds",

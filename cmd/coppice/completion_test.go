@@ -84,6 +84,7 @@ func TestBashCompletion(t *testing.T) {
 
 // The other shells can read their scripts.
 func TestCompletionScripts(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, name := range []string{"bash", "zsh", "fish"} {
 		t.Run(name, func(t *testing.T) {
 			if script := out(t, "completion", name); !strings.Contains(script, "__complete --") {

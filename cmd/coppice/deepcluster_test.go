@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/speed"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // portable has a process compute in plain Go.
@@ -36,18 +37,13 @@ func deepJob(data, name string, steps int, more ...string) []string {
 // TestNetworksSurvive: networks have the digest of this process on a cluster whose processes compute in plain Go,
 // where a worker, and then the leader, is killed on the way.
 func TestNetworksSurvive(t *testing.T) {
+	testkit.WithoutRace(t)
 	requirePortable(t)
 	data := filepath.Join(t.TempDir(), "images.npz")
 	works(t, "dataset", "generate", "--kind", "random", "--rows", "600", "--features", "40", "--labels", "5", "--out", data)
 	c := startWith(t, proc.Config{Coordinators: 3, Workers: 2, Env: []string{portable}})
 	for _, name := range slices.Sorted(maps.Keys(deepJobs)) {
-		steps := 800 / slowdown
-		if slowdown > 1 { // the race detector makes plain Go several times slower again
-			steps /= 2
-			if strings.HasSuffix(name, "-conv") {
-				steps /= 3
-			}
-		}
+		const steps = 400
 		want := digestOf(t, coppice(t, deepJob(data, name, steps, "--local")...))
 		got := digestOf(t, midWay(t, c, name, deepJob(data, name, steps), func() {
 			kill(t, c.Workers[0])

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -34,6 +35,7 @@ func TestWhatIsFreed(t *testing.T) {
 
 // What cannot be asked is wrong usage, on one line that says what would be right.
 func TestDeletionUsage(t *testing.T) {
+	testkit.WithoutRace(t)
 	for line, says := range map[string]string{
 		"job delete":                                 "job",
 		"job prune":                                  "--older-than",
@@ -72,6 +74,7 @@ func TestDeletion(t *testing.T) {
 		}
 	}
 	works(t, "job", "submit", "--dataset", "set", "--name", "waits", "--steps", "1000000000", "--set", "patience=1000000000")
+	works(t, "job", "pause", "waits") // it would compute as long as this test takes
 	failed("(waits) is ", "job", "delete", "one", "waits")
 
 	restart := s.killLeader()

@@ -4,10 +4,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // An exact fit that takes more memory than is allowed is refused, and says what takes less.
 func TestExactFitsAreBounded(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "x.csv", 40, 1)
 	for memory, refused := range map[string]bool{"25599": true, "25600": false} { // 16 bytes for each of 40 x 40 pairs

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	reporting "github.com/coppice-ldl/coppice/experiment/report"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // wordsOf returns the words that a shell makes of a command line, without the first, which is coppice.
@@ -119,6 +120,7 @@ func checkAlone(t *testing.T, table *tables.Table, command func(*tables.Cell) (s
 // TestRunsAlone: the command of a run trains the same model, whatever its folds and its method are, and a failed run fails again
 // for the same reason. A failed run says how often it was run.
 func TestRunsAlone(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	for _, spec := range aloneSpec(t, dir) {
 		works(t, "experiment", "run", spec, "--local")
@@ -172,6 +174,7 @@ func TestRunOfShippedSpecAlone(t *testing.T) {
 
 // TestFoldFlags: flags about folds that cannot be are refused, and a seed draws the same folds as the job's seed.
 func TestFoldFlags(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "x.csv", 30, 1)
 	train := []string{"train", "--local", "--data", filepath.Join(dir, "x.csv"), "--algorithm", "aa-knn"}

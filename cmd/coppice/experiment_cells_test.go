@@ -155,7 +155,7 @@ func TestManyCells(t *testing.T) {
 }
 
 // TestCellsOfTwoRuns: a cluster runs cells in one job, and others of more folds and rows in another.
-func TestCellsOfTwoRuns(t *testing.T) { cellsOfTwoRuns(t, 400) }
+func TestCellsOfTwoRuns(t *testing.T) { cellsOfTwoRuns(t, 200) }
 
 // cellsOfTwoRuns runs n cells, and as many others, and compares them with --local.
 func cellsOfTwoRuns(t *testing.T, n int) {

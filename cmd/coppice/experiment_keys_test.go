@@ -3,10 +3,13 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // TestErrorsNameKeys: an error about the file of a spec names keys, and works if they are followed.
 func TestErrorsNameKeys(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	write(t, dir, "marks.tsv", "income\tage\tlabel_x\tlabel_y\n12,345\t31\t0\t1\n999\t40\t1\t0\n1,024\t55\t0\t1\n870\t22\t1\t0\n")
 	run := func(keys string) ended {

@@ -99,6 +99,7 @@ func TestReportOfAnEditedSpec(t *testing.T) {
 
 // TestDamagedRecord: a flipped bit in a record costs its cell alone: report goes on without it, and run runs it again.
 func TestDamagedRecord(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 40, 1)
 	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 5\nmethods: [{algorithm: aa-knn, settings: {k: 3}}]\n")
@@ -135,6 +136,7 @@ func TestDamagedRecord(t *testing.T) {
 // TestRepeatsAreNoEvidence: repeats of the folds of a file give the p-values of one repeat, and run and report say so; a method under
 // several names counts once.
 func TestRepeatsAreNoEvidence(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 40, 1)
 	folds := "row,fold\n"
@@ -169,6 +171,7 @@ func TestRepeatsAreNoEvidence(t *testing.T) {
 // TestDatasetOfTwoTypesOfLabels: a dataset that a spec lists again with a range counts once in ranks by K-L, and both count by a
 // measure that only the range has; accuracy is said to be no measure of these labels.
 func TestDatasetOfTwoTypesOfLabels(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	for i := range 3 {
 		artificialFile(t, dir, fmt.Sprintf("d%d.csv", i), 40, uint64(i+1))

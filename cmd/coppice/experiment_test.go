@@ -88,6 +88,7 @@ func TestExperimentLocal(t *testing.T) {
 // TestOtherMeasures: other measures, and clipped ones, of cells that have ended need no cell to be
 // run again, and are those of training alone.
 func TestOtherMeasures(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 90, 1)
 	run := func(text string) *tables.Table {
@@ -121,6 +122,7 @@ func TestOtherMeasures(t *testing.T) {
 // TestFoldAsListed: a cell on scikit-learn's folds has the digest that training with these
 // folds in a file has.
 func TestFoldAsListed(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	table := tableOf(t, "experiment", "run", experimentSpec(t, dir, ""), "--local", "--keep-models")
 	models, err := filepath.Glob(filepath.Join(dir, "e.experiment", "models", "*.model"))
@@ -204,6 +206,7 @@ func asJSON(t *testing.T, v any) string {
 
 // TestExperimentRefusals: what is wrong with a spec ends with exit code 2 and its place.
 func TestExperimentRefusals(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 30, 1)
 	write(t, dir, "odd.csv", "row,fold\n0,x\n")
@@ -375,6 +378,7 @@ func withoutTimes(t *tables.Table) *tables.Table {
 // TestKilledClusterExperiment: while everything is killed and starts again, a cluster ends an
 // experiment with the table of --local, and runs no cell again whose result was recorded.
 func TestKilledClusterExperiment(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	c := start(t, 3, 2)
 	more := "  - {algorithm: ldlf, settings: {steps: 300, patience: 1000, trees: 3}, grid: {depth: [4, 5, 6]}}\n"

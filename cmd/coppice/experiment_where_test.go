@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // TestWhereExperimentsAre: flags of the command line come first, then the folder beside a spec, then the cluster.
@@ -33,6 +35,7 @@ func TestWhereExperimentsAre(t *testing.T) {
 // TestReportWhere: a variable that names a cluster takes no run with --local away, an error names both
 // places, and flags that contradict each other are refused.
 func TestReportWhere(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 60, 1)
 	text := "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"
@@ -88,6 +91,7 @@ func TestReportWhere(t *testing.T) {
 
 // TestReportWithoutPlan: a folder with cells and no plan is not called empty, and the command that the error names mends it.
 func TestReportWithoutPlan(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 40, 1)
 	spec := write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [{algorithm: aa-knn, settings: {k: 3}}]\n")

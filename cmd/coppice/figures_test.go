@@ -118,6 +118,7 @@ func TestFiguresOfEvaluation(t *testing.T) {
 // TestFiguresOfReport: the figures of an experiment are files, which its report in Markdown shows, and a folder that
 // cannot be one is refused before anything runs.
 func TestFiguresOfReport(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 60, 1)
 	artificialFile(t, dir, "second.csv", 60, 2)
@@ -142,6 +143,7 @@ func TestFiguresOfReport(t *testing.T) {
 // TestFiguresOfJob: a job of a cluster has the figures of the same training in one process, and its curve is drawn by
 // itself as well.
 func TestFiguresOfJob(t *testing.T) {
+	testkit.WithoutRace(t)
 	aCluster(t)
 	dir := t.TempDir()
 	args := []string{"train", "--data", artificialFile(t, dir, "set.csv", 120, 1), "--algorithm", "ldlf", "--steps", "40", "--folds", "2", "--figures"}

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // What a command line says twice, leaves empty or sends to one file twice is refused before
 // anything is done.
 func TestGivenFlags(t *testing.T) {
+	testkit.WithoutRace(t)
 	fine := "x0,x1,label_a,label_b\n1,2,0.5,0.5\n3,4,0.25,0.75\n"
 	tests := []struct {
 		name  string
@@ -50,6 +53,7 @@ func TestEmptyWord(t *testing.T) {
 
 // An empty argument is refused before anybody is asked.
 func TestEmptyArgument(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, args := range [][]string{{"job", "show", ""}, {"job", "delete", ""}, {"model", "show", ""}, {"dataset", "delete", ""}, {"experiment", "report", ""}} {
 		if e := coppice(t, args...); e.code != exitUsage || !strings.Contains(e.stderr, "is empty") {
 			t.Errorf("%q: exit code %d, %s", args, e.code, e.stderr)
@@ -102,6 +106,7 @@ func TestNearOnly(t *testing.T) {
 
 // TestDecimalFlags: flags that are numbers are decimal, on the command line and from outside.
 func TestDecimalFlags(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	file := artificialFile(t, dir, "a.csv", 40, 1)
 	for _, c := range []struct{ flag, value string }{

@@ -484,7 +484,7 @@ func (f *greed) answered(t *testing.T, path string) {
 	var err error
 	for range 3 {
 		var r *http.Response
-		if r, err = (&http.Client{Timeout: 5 * time.Second}).Get("http://" + f.http + path); err == nil {
+		if r, err = (&http.Client{Timeout: testkit.Limit}).Get("http://" + f.http + path); err == nil {
 			r.Body.Close()
 			if r.StatusCode == http.StatusOK {
 				return

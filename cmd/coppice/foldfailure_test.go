@@ -3,10 +3,13 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // The error of a fold that cannot train names the fold, or the group that it tests.
 func TestFoldFailures(t *testing.T) {
+	testkit.WithoutRace(t)
 	data := "x0,x1,person,label_a,label_b\n1,2,ada,0.5,0.5\n2,3,ada,0.5,0.5\n3,5,ada,0.5,0.5\n4,1,bob,0.5,0.5\n"
 	files := map[string]string{"x.csv": data, "split.csv": "row,fold\n0,1\n1,1\n2,1\n3,0\n", "overlap.csv": "row,first,second\n0,0,1\n1,0,1\n2,0,1\n3,1,0\n"}
 	for _, test := range []struct {

@@ -11,12 +11,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // Predictions of held-out rows are those of the model that did not learn from them,
 // and have the rows' numbers, names, folds and true labels.
 func TestPredictionsOut(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir, m := t.TempDir(), newMoods(90)
 	for i := range m.rows {
 		m.rows[i] = append(m.rows[i], fmt.Sprint("row ", i))
@@ -73,6 +75,7 @@ func TestPredictionsOut(t *testing.T) {
 }
 
 func TestPredictionsRefusals(t *testing.T) {
+	testkit.WithoutRace(t)
 	data := artificialFile(t, t.TempDir(), "x.csv", 100, 1)
 	for args, says := range map[string]string{
 		"--predictions-out @/p.csv":                                                     "no samples are held out",
@@ -93,6 +96,7 @@ func TestPredictionsRefusals(t *testing.T) {
 // A cluster keeps the predictions of --local, bit for bit: of one unit and of several,
 // of a split, of folds and of listed folds; also where units are computed twice.
 func TestClusterPredictions(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir, m := t.TempDir(), newMoods(90)
 	for i := range m.rows {
 		m.rows[i] = append(m.rows[i], fmt.Sprint("row ", i))
@@ -179,6 +183,7 @@ func heldOutIn(t *testing.T, path string) (lists [][]int) {
 
 // TestSplitOut: --split holds out what --split-out wrote again, with the same models, also where rows are left out.
 func TestSplitOut(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data, list := write(t, dir, "s.csv", survey(40)), filepath.Join(dir, "split.csv")
 	columns := "row,a,b\n"

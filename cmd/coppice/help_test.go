@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // out runs a real process that must succeed and returns what it printed.
@@ -41,6 +43,7 @@ func TestShortHelp(t *testing.T) {
 
 // The ways to ask for help and version agree.
 func TestHelpAndVersion(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, words := range [][]string{{}, {"job"}, {"job", "list"}, {"train"}} {
 		if behind, before := out(t, append(words, "--help")...), out(t, append([]string{"help"}, words...)...); behind != before || !strings.HasPrefix(behind, "Usage: coppice") {
 			t.Errorf("help of %q differs:\n%s\n%s", words, behind, before)
@@ -70,6 +73,7 @@ func TestFoldNames(t *testing.T) {
 
 // The help of train is short; --help-all has every flag, and no help has a setting of an algorithm.
 func TestTrainHelp(t *testing.T) {
+	testkit.WithoutRace(t)
 	help, all := out(t, "train", "--help"), out(t, "train", "--help-all")
 	if n := strings.Count(help, "\n"); n > 80 {
 		t.Errorf("train --help has %d lines:\n%s", n, help)

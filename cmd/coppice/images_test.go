@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // putImages makes the folders images and maps, each of four images whose left is dark and of the
@@ -48,6 +49,7 @@ func putImages(t *testing.T, dir string) {
 // TestLabelledImages: images and their maps become patches, and the map that a model of these puts
 // together is that of the image, but for borders.
 func TestLabelledImages(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	putImages(t, dir)
@@ -136,6 +138,7 @@ func TestModelWithoutPatches(t *testing.T) {
 // TestGeneratedImages: ages are read back with the flags that generate tells, and textures are a
 // folder of images and maps.
 func TestGeneratedImages(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "ages.npz")
 	var made written
@@ -169,6 +172,7 @@ func TestGeneratedImages(t *testing.T) {
 // TestImagesOfCSV: a model is trained on the images that a CSV file names, resized, and predicts
 // others by their names.
 func TestImagesOfCSV(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	putImages(t, dir)
 	labels := "image,class\n"

@@ -1,9 +1,14 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
+)
 
 // Images without a size, or of so many channels, are wrong usage, whatever the files are.
 func TestImageUsage(t *testing.T) {
+	testkit.WithoutRace(t)
 	files := map[string]string{"x.csv": "image,class\na.png,1\n"}
 	for args, says := range map[string]string{
 		"":                           "--shape",

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // tuned is a job on a small network.
@@ -66,6 +68,7 @@ func TestInitFrom(t *testing.T) {
 
 // TestInitFromErrors: what cannot be begun from is named, and nothing is written.
 func TestInitFromErrors(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data, at := artificialFile(t, dir, "set.csv", 100, 1), func(name string) string { return filepath.Join(dir, name) }
 	works(t, "train", "--local", "--data", data, "--steps", "20", "--model-out", at("linear.model"))

@@ -4,10 +4,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // A model of means has no medians: predict and evaluate refuse the other one, and say what the model keeps.
 func TestMissingOtherThanTrained(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data := write(t, dir, "t.csv", "a,b,label_p,label_q\n0,1,.1,.9\n1,2,.2,.8\n2,1,.3,.7\n30,2,.4,.6\n8,1,.6,.4\n40,2,.7,.3\n,1,.5,.5\n")
 	later := write(t, dir, "later.csv", "a,b\nNA,1\n5,1\n13.5,1\n")

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // people is a file of ages with exact numbers, intervals and groups: 6 rows of each of 15
@@ -46,6 +48,7 @@ func byRF(data string, more ...string) []string {
 // TestClassesFromTrainingToPrediction: what train, evaluate, predict and model show say of
 // classes agrees.
 func TestClassesFromTrainingToPrediction(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data, model, out := write(t, dir, "kinds.csv", kinds()), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
 	var r result
@@ -97,6 +100,7 @@ func TestClassesFromTrainingToPrediction(t *testing.T) {
 
 // TestScaleFromTrainingToPrediction is the same for a scale with exact numbers and groups.
 func TestScaleFromTrainingToPrediction(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data, model, out := write(t, dir, "people.csv", people()), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
 	var r result
@@ -150,6 +154,7 @@ func TestScaleFromTrainingToPrediction(t *testing.T) {
 // TestFoldsOfGroups: each group is one fold and named; a list of the same folds gives the
 // same models.
 func TestFoldsOfGroups(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data, out, split := write(t, dir, "people.csv", people()), filepath.Join(dir, "p.csv"), filepath.Join(dir, "s.csv")
 	var r, listed result
@@ -206,6 +211,7 @@ func btoi(b bool) int {
 
 // TestLabelTypesRefuse: each fault of a user is named in one line.
 func TestLabelTypesRefuse(t *testing.T) {
+	testkit.WithoutRace(t)
 	plain := "a,label_p,label_q\n1,1,0\n2,0,1\n3,1,0\n4,0,1\n"
 	train := "train --local --algorithm rf --data @/"
 	ages := train + "p.csv --labels age --sigma 2 --drop who"

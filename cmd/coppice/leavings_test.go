@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // Images that are not all written are taken away; a folder that was there stays.
@@ -27,6 +29,7 @@ func TestTexturesLeaveNothing(t *testing.T) {
 
 // A figure that cannot be written fails the command, but its result is printed.
 func TestResultWithoutFigures(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	figures := filepath.Join(dir, "figures")
 	if err := os.MkdirAll(filepath.Join(figures, "learning-curve.svg"), 0o777); err != nil {

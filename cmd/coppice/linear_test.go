@@ -9,12 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // TestLinearBaselineOnCluster: a cluster of three workers, also if the leader is killed, has the linear baseline of one thread of
 // this process.
 func TestLinearBaselineOnCluster(t *testing.T) {
+	testkit.WithoutRace(t)
 	data := artificialFile(t, t.TempDir(), "set.csv", 26_000, 1)
 	c := start(t, 3, 3)
 	const steps = 1200 / slowdown
@@ -46,6 +48,7 @@ func TestLinearBaselineOnCluster(t *testing.T) {
 
 // TestLinearWarning: train warns if the linear baseline is better than the model, and model show does too.
 func TestLinearWarning(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data, model := artificialFile(t, dir, "set.csv", 26_000, 1), dir+"/m.model"
 	args := []string{"train", "--local", "--data", data, "--test-fraction", "0.1", "--algorithm", "structrf", "--set", "trees=1", "--set", "max_depth=1", "--model-out", model}

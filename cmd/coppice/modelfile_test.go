@@ -79,6 +79,7 @@ func predictedBy(t *testing.T, model, data string, more ...string) string {
 // Columns and labels in another order, under any names by which a model knows them,
 // give the same predictions and measures.
 func TestMatchedByName(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir, m := t.TempDir(), newMoods(120)
 	data, model := m.trained(t, dir)
 	var want evaluation
@@ -138,6 +139,7 @@ func TestPermutedColumns(t *testing.T) {
 
 // Other names are refused; the message names the first, and how many.
 func TestOtherNamesAreRefused(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir, m := t.TempDir(), newMoods(30)
 	_, model := m.trained(t, dir)
 	all := []int{0, 1, 2, 3, 4, 5, 6}
@@ -179,6 +181,7 @@ func TestOtherNamesAreRefused(t *testing.T) {
 
 // What training was told about labels, prediction knows.
 func TestPassedOverLabels(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir, m := t.TempDir(), newMoods(30)
 	all := []int{0, 1, 2, 3, 4, 5, 6}
 	for _, c := range []struct {
@@ -216,6 +219,7 @@ func TestPassedOverLabels(t *testing.T) {
 
 // A match by position is said, in text and in JSON.
 func TestMatchedByPosition(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir, m := t.TempDir(), newMoods(30)
 	_, model := m.trained(t, dir)
 	data := m.file(t, dir, "x.csv", nil, 0, 1, 2, 3, 4, 5, 6)
@@ -243,6 +247,7 @@ func TestMatchedByPosition(t *testing.T) {
 
 // The names of a model's columns are shown, the first of them to people.
 func TestShownNames(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir, m := t.TempDir(), newMoods(30)
 	_, model := m.trained(t, dir)
 	if text := works(t, "model", "show", model); !strings.Contains(text, "a, b, c, d\n") || !strings.Contains(text, "happy, sad, angry\n") {
@@ -262,6 +267,7 @@ func TestShownNames(t *testing.T) {
 // TestLabelsOfModels: of a file that does not have the labels of a model of classes, or of numbers, the error says
 // with which flags it is read.
 func TestLabelsOfModels(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	path := write(t, dir, "c.csv", "a,b,class\n1,7,x\n2,6,y\n3,7,x\n4,3,y\n5,1,z\n6,2,z\n")
 	other := write(t, dir, "d.csv", "a,b,kind\n1,7,x\n2,6,y\n")
@@ -332,6 +338,7 @@ func TestReadingOnClusters(t *testing.T) {
 // TestUnseen: a value that is none of the model's levels is refused with its place, and the advice
 // works: all features of the category are 0 then, and the output says in how many rows.
 func TestUnseen(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data, model, out := write(t, dir, "t.csv", "color,x,label_a,label_b\nred,1,.25,.75\nblue,1,.5,.5\nred,3,.125,.875\ngreen,3,1,0\n"), filepath.Join(dir, "m.model"), filepath.Join(dir, "p.csv")
 	works(t, knn(data, model, "--categories", "color")...)
@@ -367,6 +374,7 @@ func TestUnseen(t *testing.T) {
 
 // TestRepeatAsRead: the command that model show prints trains the same model again.
 func TestRepeatAsRead(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data := write(t, dir, "people.csv", strings.ReplaceAll(peopleFile([]string{"id", "x1", "mood", "word", "x2"}, ";", ",", true), "word", "the 'word'"))
 	model, again := filepath.Join(dir, "m.model"), filepath.Join(dir, "n.model")
@@ -387,6 +395,7 @@ func TestRepeatAsRead(t *testing.T) {
 
 // TestRepeatOfFold: the command that model show prints for the model of a fold trains that fold alone, to the same model.
 func TestRepeatOfFold(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data := artificialFile(t, dir, "x.csv", 40, 1)
 	works(t, "train", "--local", "--data", data, "--algorithm", "structrf", "--set", "trees=2", "--folds", "3", "--model-out", filepath.Join(dir, "m.model"))

@@ -66,6 +66,7 @@ func processes(t *testing.T, c *proc.Cluster) (coordinators, workers map[string]
 // TestShippedQueries: Prometheus's parser takes every query of metrics/METRICS.md, of the dashboard and of
 // the alerts, and what they name is there in a cluster that runs jobs of every kind.
 func TestShippedQueries(t *testing.T) {
+	testkit.WithoutRace(t)
 	queries := shippedQueries(t)
 	for _, q := range queries {
 		if _, err := selectors(q.expr); err != nil {

@@ -9,11 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // TestInspectNode: the node has the samples, the split and the gain that the model's tree prints,
 // for the setting of each step; CSV, JSON and figures say the same.
 func TestInspectNode(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data := artificialFile(t, dir, "set.csv", 300, 1)
 	for _, step := range []string{"exhaustive", "adaptive"} {
@@ -65,6 +68,7 @@ func checkListed(t *testing.T, n *examinedNode) {
 // TestInspectNodeWrites: -o csv has each threshold of the feature that is asked for, and figures
 // are what their names say.
 func TestInspectNodeWrites(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data := artificialFile(t, dir, "set.csv", 200, 1)
 	svg, png := filepath.Join(dir, "a.svg"), filepath.Join(dir, "b.png")
@@ -93,6 +97,7 @@ func TestInspectNodeWrites(t *testing.T) {
 
 // TestInspectNodeRefuses: wrong flags are named, and no file stays behind.
 func TestInspectNodeRefuses(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data := artificialFile(t, dir, "set.csv", 200, 1)
 	for _, c := range []struct{ args, want string }{

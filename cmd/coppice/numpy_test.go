@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // byNumPy are the means over folds that testdata/measures.py computes with NumPy of the exported predictions on a generated
@@ -57,6 +58,7 @@ func trainFolds(t *testing.T, data, predictions string, algorithm []string) (m f
 // TestMeasuresByNumPy: the measures of StructRF, SA-BFGS and the mean predictor are those that NumPy computed of
 // the exported predictions, within 1e-8: predictions are float32.
 func TestMeasuresByNumPy(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data := artificialFile(t, dir, "set.csv", 200, 1)
 	for name, algorithm := range trainings {

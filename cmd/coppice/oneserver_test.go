@@ -12,7 +12,7 @@ import (
 func TestOneServerIsEnough(t *testing.T) {
 	data := artificialFile(t, t.TempDir(), "set.csv", 2000, 1)
 	c := start(t, 3, 1)
-	const steps = 8000 / slowdown
+	const steps = 4000 / slowdown
 	want := digestOf(t, coppice(t, clusterJob(data, steps, "--local")...))
 	leader := leaderOf(t, c)
 	server := c.HTTP(leader)

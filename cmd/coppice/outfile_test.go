@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // arrays reads the numbers and strings of a .npz file.
@@ -79,6 +80,7 @@ func read(t *testing.T, path string) string {
 
 // Predictions and measures of each row are the same in every format and on stdout.
 func TestOutputFormats(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir, m := t.TempDir(), newMoods(30)
 	_, model := m.trained(t, dir)
 	for i := range m.rows {
@@ -142,6 +144,7 @@ func TestOutputFormats(t *testing.T) {
 
 // What cannot be written as asked is refused before anything is done.
 func TestOutputRefusals(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir, m := t.TempDir(), newMoods(20)
 	data, model := m.trained(t, dir)
 	for _, command := range []string{
@@ -164,6 +167,7 @@ func TestOutputRefusals(t *testing.T) {
 
 // A write that fails fails the command, and what stood there before stays.
 func TestFailedWrites(t *testing.T) {
+	testkit.WithoutRace(t)
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("no /dev/full")
 	}

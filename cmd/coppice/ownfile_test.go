@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // knn are the arguments that train a model of the nearest neighbour, which predicts of each row of
@@ -43,6 +45,7 @@ func peopleFile(columns []string, delimiter, decimal string, header bool) string
 // TestOwnFile: predict and evaluate read the file that a model was trained on as training did,
 // without a flag, and find each row again.
 func TestOwnFile(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, c := range []struct {
 		name, text, ending string
 		flags              []string
@@ -205,6 +208,7 @@ func TestColumnOfTheModel(t *testing.T) {
 
 // TestMissingWordsOfNewFiles: predict and evaluate say which words of a file they read as missing values, in text and in JSON.
 func TestMissingWordsOfNewFiles(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	model := filepath.Join(dir, "m.model")
 	works(t, knn(write(t, dir, "a.csv", "x1,x2,label_a,label_b\n1,2,.5,.5\n2,3,.25,.75\n4,4,.1,.9\n"), model, "--missing", "drop")...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,11 +85,19 @@ func TestDiskFails(t *testing.T) {
 	disk := filepath.Join(dir, "a")
 	failing(t, disk)
 	c := threeCoordinators(t, dir)
+	ctx := testkit.Context(t)
+	a := c.Coordinators[0]
+	testkit.Until(t, "a to have started its log", func() bool {
+		r, err := http.Get("http://" + c.HTTP(a) + "/readyz")
+		if err != nil {
+			return false
+		}
+		r.Body.Close()
+		return r.StatusCode == http.StatusOK
+	})
 	if err := system.ShutDown(disk); err != nil {
 		t.Fatal(err)
 	}
-	ctx := testkit.Context(t)
-	a := c.Coordinators[0]
 	testkit.Until(t, "a new term that a cannot write down", func() bool {
 		if !a.Running() {
 			return true

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // TestNamesOfPredictions: the columns of predictions and of held-out predictions have distinct names, whatever the labels are called, and
 // the files are read back with the labels of the model.
 func TestNamesOfPredictions(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	classes := func(a, b string) string {
 		return "x,class\n" + strings.Repeat("1,"+a+"\n2,"+b+"\n", 12)
@@ -58,6 +60,7 @@ func TestNamesOfPredictions(t *testing.T) {
 
 // TestPredictedNumbersInFull: numbers of a scale have no exponent, whatever their size, and neither have predicted numbers.
 func TestPredictedNumbersInFull(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	content := "x,age\n"
 	for i := range 24 {

@@ -88,6 +88,7 @@ func TestInspectFaults(t *testing.T) {
 
 // TestMissingAsTrained: a model remembers what its data made of missing values.
 func TestMissingAsTrained(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data, model, out := write(t, dir, "s.csv", survey(40)), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
 	folds := "row,fold\n"
@@ -223,6 +224,7 @@ func TestImportWarns(t *testing.T) {
 }
 
 func TestReadingRefusals(t *testing.T) {
+	testkit.WithoutRace(t)
 	files := map[string]string{"x.csv": "x;label_a\n1;1\n", "x.npz": "PK", "x.xlsx": "PK"}
 	for _, test := range []struct {
 		args string

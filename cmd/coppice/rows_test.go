@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // ofSurvey refuses rows whose true degrees or names (nil: none) are not those that the row of
@@ -232,6 +233,7 @@ func TestSameRowsOfOtherFiles(t *testing.T) {
 // Predictions and measures of each row say which row of the file they are of, in every
 // format and with names from a file.
 func TestRowsOfTheFile(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data, model := write(t, dir, "s.csv", survey(40)), filepath.Join(dir, "m.coppice")
 	works(t, trainArgs(data, "--missing", "drop", "--drop", "id", "--model-out", model)...)

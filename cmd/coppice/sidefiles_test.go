@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // saved are the same text as editors and spreadsheets save it.
@@ -26,6 +28,7 @@ func saved(text string) map[string]string {
 // TestSideFilesOfCommands: --spec, --names, --split, --config and the spec of an experiment are read as data files are, with a byte order
 // mark or in UTF-16; Latin-1 is refused with the file and the line.
 func TestSideFilesOfCommands(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	content := strings.ReplaceAll(kinds(), "oak", "größe")
 	data := write(t, dir, "kinds.csv", content)

@@ -58,6 +58,7 @@ func (z *sized) args(more ...string) []string {
 // TestSizes: a network of 600,000 values, whose state is a blob and whose messages come in fragments, gives on a cluster the digest of
 // this process, also where a worker and the leader are killed on the way.
 func TestSizes(t *testing.T) {
+	testkit.WithoutRace(t)
 	z := denseSized(t, 600_000, 200)
 	z.batch, z.steps, z.validates = 128, 500/slowdown, 40/slowdown
 	want := digestOf(t, coppice(t, z.args("--local", "-o", "json")...))

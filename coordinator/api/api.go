@@ -2,10 +2,11 @@
 // Every coordinator answers: a follower forwards to the leader what only the leader may
 // answer. Responses show committed state, and what the leader knows of running jobs.
 //
-// A request passes Guard, which bounds all requests together, and the count for the
-// metrics. The table of routes in Handler finds its handler. For most routes, leaderOnly
-// forwards the request or confirms that this coordinator leads. The handlers of one
-// resource are methods of one type.
+// A request comes with its caller (access.Gate), and passes Guard, which bounds all requests
+// together, and the count for the metrics. The table of routes in Handler finds its handler.
+// access.Route refuses callers without the right. For most routes, leaderOnly forwards the
+// request or confirms that this coordinator leads. The handlers of one resource are methods
+// of one type.
 package api
 
 import (
@@ -16,6 +17,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // route is a request that a coordinator answers. The table of routes also decides the
@@ -104,7 +106,7 @@ func Handler(cfg Config) http.Handler {
 		if r.where == leader {
 			r.handler = leading.only(r.handler)
 		}
-		mux.HandleFunc(r.pattern, r.handler)
+		mux.HandleFunc(r.pattern, access.Route(r.pattern, r.handler))
 	}
 	// A request of an unknown path or method is answered by the catch-all pattern, so
 	// that the error is JSON.
@@ -143,11 +145,12 @@ func waits(r *http.Request) bool { return streams(r) || r.URL.Query().Has("wait_
 // coordinator.
 func Starting(self func() protocol.Self, waits func() string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", health)
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+	route := func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, access.Route(pattern, h)) }
+	route("GET /healthz", health)
+	route("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, waits(), http.StatusServiceUnavailable)
 	})
-	mux.HandleFunc("GET /v1/self", func(w http.ResponseWriter, _ *http.Request) {
+	route("GET /v1/self", func(w http.ResponseWriter, _ *http.Request) {
 		_ = writeJSON(w, http.StatusOK, self())
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {

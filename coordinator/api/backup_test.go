@@ -51,7 +51,7 @@ func TestBackupWhileThingsGo(t *testing.T) {
 		}
 	}}
 	index := a.cfg.Store.State().Index()
-	Handler(a.cfg).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/backup", nil))
+	inClear(a.cfg).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/backup", nil))
 	r, err := archive.NewReader(w.Body)
 	if err != nil {
 		t.Fatal(err)

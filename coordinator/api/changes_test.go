@@ -300,7 +300,7 @@ func TestLinesAreBounded(t *testing.T) {
 // leaves makes room, and leaves nothing behind.
 func TestStreamsAreBounded(t *testing.T) {
 	s := newStudy(t, 1, 1)
-	g := &guard{h: Handler(s.cfg), limits: Limits{Requests: 9, Streams: 2, Bodies: protocol.NewRoom(1 << 20)}, window: time.Minute}
+	g := &guard{h: inClear(s.cfg), limits: Limits{Requests: 9, Streams: 2, Bodies: protocol.NewRoom(1 << 20)}, window: time.Minute}
 	s.web.Config.Handler = g
 	first, second := s.follow("?runs=true"), s.watch("e.t.0")
 	first.next()
@@ -323,7 +323,7 @@ func TestStreamsAreBounded(t *testing.T) {
 // TestHeadOfChanges: a request for the header alone is answered at once. Only the path of a stream is one.
 func TestHeadOfChanges(t *testing.T) {
 	s := newStudy(t, 1, 1)
-	g := &guard{h: Handler(s.cfg), limits: Limits{Requests: 9, Streams: 9, Bodies: protocol.NewRoom(1 << 20)}, window: time.Minute}
+	g := &guard{h: inClear(s.cfg), limits: Limits{Requests: 9, Streams: 9, Bodies: protocol.NewRoom(1 << 20)}, window: time.Minute}
 	s.web.Config.Handler = g
 	for _, path := range []string{"/v1/experiments/e/changes", "/v1/jobs/e.t.0/changes"} {
 		answer := s.ask("HEAD", path, nil)
@@ -361,7 +361,7 @@ func (p *pipe) Addr() net.Addr { return &net.TCPAddr{} }
 // TestStreamThatIsNotRead: a reader that takes nothing is disconnected, and the stream ends.
 func TestStreamThatIsNotRead(t *testing.T) {
 	s := newStudy(t, 1, 1)
-	g := &guard{h: Handler(s.cfg), limits: Limits{Requests: 9, Streams: 9}, window: 200 * time.Millisecond}
+	g := &guard{h: inClear(s.cfg), limits: Limits{Requests: 9, Streams: 9}, window: 200 * time.Millisecond}
 	here, there := net.Pipe()
 	l := &pipe{make(chan net.Conn, 1), make(chan struct{})}
 	l.conn <- there

@@ -23,6 +23,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // clusterHandlers answer requests about coordinators and workers.
@@ -151,9 +152,12 @@ func (h *clusterHandlers) trust(r *http.Request) (any, error) {
 	return h.status.Cluster(), nil
 }
 
-// commit has the log accept an entry. It returns the index and the result of the entry
+// commit has the log accept an entry that the caller of the request may make. It returns the index and the result of the entry
 // once it is applied here.
 func commit(r *http.Request, s *store.Store, kind protocol.EntryKind, entry any) (index uint64, result any, err error) {
+	if !access.Settled(r.Context()) {
+		return 0, nil, fmt.Errorf("%w: %s %s was not checked for its owner", access.ErrOwner, r.Method, r.URL.Path)
+	}
 	return s.Propose(r.Context(), protocol.EncodeEntry(kind, entry))
 }
 

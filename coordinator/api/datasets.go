@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
@@ -130,7 +131,7 @@ func (h *datasetHandlers) put(r *http.Request) (any, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	e.Time = time.Now().Unix()
+	e.Owner, e.Time = access.Of(r.Context()).Name, time.Now().Unix()
 	_, put, err := commit(r, h.store, protocol.EntryDatasetPut, e)
 	return put, err
 }
@@ -161,7 +162,14 @@ func (h *datasetHandlers) needGroups(ctx context.Context, g *dataset.Groups, sam
 }
 
 func (h *datasetHandlers) delete(r *http.Request) (any, error) {
-	_, _, err := commit(r, h.store, protocol.EntryDatasetDelete, protocol.DatasetDeleteEntry{Name: r.PathValue("name")})
+	d, err := findDataset(h.store.State(), r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	if err := access.Own(r.Context(), "dataset "+d.Name, d.Owner); err != nil {
+		return nil, err
+	}
+	_, _, err = commit(r, h.store, protocol.EntryDatasetDelete, protocol.DatasetDeleteEntry{Name: d.Name})
 	return nil, err
 }
 

@@ -19,6 +19,7 @@ import (
 	experiments "github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // experimentHandlers answer requests about experiments.
@@ -85,6 +86,9 @@ func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error
 		name := r.PathValue("name")
 		list, err := jobsOf(h.store.State(), name)
 		if err != nil {
+			return nil, err
+		}
+		if err := access.Own(r.Context(), "experiment "+name, list[0].Owner); err != nil {
 			return nil, err
 		}
 		changed := []string{}

@@ -14,6 +14,7 @@ import (
 	experiments "github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // FindDataset implements submission.Cluster.
@@ -101,6 +102,13 @@ func (h *experimentHandlers) queue(r *http.Request, token string, check bool, de
 			return nil, err
 		}
 	}
+	owner := access.Of(ctx).Name
+	if of, err := jobsOf(h.store.State(), sub.Name); err == nil { // the experiment exists: its owner stays
+		owner = of[0].Owner
+		if err := access.Own(ctx, "experiment "+sub.Name, owner); err != nil {
+			return nil, err
+		}
+	}
 	e := protocol.ExperimentEntry{Name: sub.Name, Outline: sub.Outline, After: sub.After}
 	for i := range sub.Jobs {
 		j := &sub.Jobs[i]
@@ -108,7 +116,7 @@ func (h *experimentHandlers) queue(r *http.Request, token string, check bool, de
 			return nil, err
 		}
 		e.Jobs = append(e.Jobs, protocol.SubmitEntry{
-			Token: jobToken(token, i), Name: j.Name, Dataset: j.Dataset, Spec: j.Spec, Job: j.Job,
+			Token: jobToken(token, i), Name: j.Name, Dataset: j.Dataset, Spec: j.Spec, Job: j.Job, Owner: owner,
 			MaxQueue: uint32(h.submissions.quotas.Queue), Time: time.Now().Unix(),
 		})
 	}

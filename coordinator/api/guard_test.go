@@ -75,7 +75,7 @@ func fileNames(t *testing.T, f *blobs.Folder) []string {
 func TestUploadsThatStandStill(t *testing.T) {
 	a := newSite(t)
 	const window = 200 * time.Millisecond
-	h := Handler(a.cfg)
+	h := inClear(a.cfg)
 	address := guarded(t, h, Limits{Requests: 100, Bodies: protocol.NewRoom(1 << 20)}, window)
 	put := func(b []byte, size int) string {
 		return fmt.Sprintf("PUT /v1/blobs/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", blobs.Sum(b), size)
@@ -118,7 +118,7 @@ func TestUploadsThatStandStill(t *testing.T) {
 func TestUploadsThatEnd(t *testing.T) {
 	a := newSite(t)
 	a.cfg.Quotas.BlobBytes = 1 << 20
-	address := guarded(t, Handler(a.cfg), Limits{Requests: 100, Bodies: protocol.NewRoom(1 << 20)}, time.Minute)
+	address := guarded(t, inClear(a.cfg), Limits{Requests: 100, Bodies: protocol.NewRoom(1 << 20)}, time.Minute)
 	b := bytes.Repeat([]byte("w"), 900<<10)
 	head := fmt.Sprintf("PUT /v1/blobs/%s HTTP/1.1\r\nHost: x\r\n", blobs.Sum(b))
 	hand(t, address, head+"Content-Length: 900000\r\n\r\nabc").Close()
@@ -143,7 +143,7 @@ func TestUploadsThatEnd(t *testing.T) {
 // are answered, and others once there is room.
 func TestRequestsAreBounded(t *testing.T) {
 	a := newSite(t)
-	address := guarded(t, Handler(a.cfg), Limits{Requests: 2, Bodies: protocol.NewRoom(1 << 20)}, time.Minute)
+	address := guarded(t, inClear(a.cfg), Limits{Requests: 2, Bodies: protocol.NewRoom(1 << 20)}, time.Minute)
 	var held []net.Conn
 	for range 2 {
 		held = append(held, hand(t, address, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n"))
@@ -173,7 +173,7 @@ func TestRequestsAreBounded(t *testing.T) {
 func TestBodiesAreBounded(t *testing.T) {
 	a := newSite(t)
 	room := protocol.NewRoom(64 << 10)
-	address := guarded(t, Handler(a.cfg), Limits{Requests: 100, Bodies: room}, time.Minute)
+	address := guarded(t, inClear(a.cfg), Limits{Requests: 100, Bodies: room}, time.Minute)
 	post := func(size int) string {
 		return fmt.Sprintf("POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size)
 	}
@@ -225,7 +225,7 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 func TestForwardedUploadsThatStandStill(t *testing.T) {
 	a := newSite(t)
 	b := a.follower()
-	address := guarded(t, Handler(b.cfg), Limits{Requests: 100, Bodies: protocol.NewRoom(1 << 20)}, 200*time.Millisecond)
+	address := guarded(t, inClear(b.cfg), Limits{Requests: 100, Bodies: protocol.NewRoom(1 << 20)}, 200*time.Millisecond)
 	conn := hand(t, address, fmt.Sprintf("PUT /v1/blobs/%s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nabc", blobs.Sum(nil)))
 	if status, text := statusAndText(t, conn); status != http.StatusRequestTimeout {
 		t.Errorf("status %d, %s", status, text)

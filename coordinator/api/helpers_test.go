@@ -25,6 +25,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/storetest"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -78,10 +79,13 @@ func serve(t testing.TB, id string, cfg Config) *site {
 	s.cfg.Running.Workers = func(uint64) []string { return []string{"w1", "w2"} }
 	s.cfg.Status.Ready = func() error { return *s.ready.Load() }
 	s.cfg.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics of "+id) })
-	s.web = httptest.NewServer(Handler(s.cfg))
+	s.web = httptest.NewServer(inClear(s.cfg))
 	t.Cleanup(s.web.Close)
 	return s
 }
+
+// inClear returns the handler of a coordinator in the clear, where callers may do everything.
+func inClear(cfg Config) http.Handler { return new(access.Gate).Identify(Handler(cfg)) }
 
 // follower starts another coordinator, which has the same committed state.
 func (s *site) follower() *site {

@@ -123,7 +123,7 @@ func raw(t *testing.T, a *site) {
 func FuzzRequests(f *testing.F) {
 	a := newSite(f)
 	a.cfg.Quotas.Queue = 5
-	h := Handler(a.cfg)
+	h := inClear(a.cfg)
 	m, shards := imported(f, 300)
 	for i, b := range shards {
 		a.get("PUT", "/v1/blobs/"+m.Shards[i].Digest, b, nil)

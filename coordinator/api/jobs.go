@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // findJob finds a job by name or id. A name comes first, but no name is a number: see
@@ -132,6 +133,11 @@ func (h *jobHandlers) list(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, bad{err}
 	}
+	if q.Mine {
+		if q.Owner = access.Of(r.Context()).Name; q.Owner == "" {
+			return nil, fmt.Errorf("%w: mine: the caller has no name, since this cluster is in the clear; use owner instead", errBad)
+		}
+	}
 	st := h.store.State()
 	chosen, total := choose(st.Jobs(), &q)
 	return h.describe(st, chosen, total, q.Full), nil
@@ -152,7 +158,7 @@ func choose(jobs []*state.Job, q *protocol.JobQuery) (chosen []*state.Job, total
 	var ranks []rank
 	for _, j := range jobs {
 		experiment := q.Experiment == "" || j.Experiment == q.Experiment || q.Experiment == protocol.AnyExperiment && j.Experiment != ""
-		if experiment && (len(q.States) == 0 || slices.Contains(q.States, j.State)) {
+		if experiment && (q.Owner == "" || q.Owner == j.Owner) && (len(q.States) == 0 || slices.Contains(q.States, j.State)) {
 			ranks = append(ranks, rankOf(j, key))
 		}
 	}
@@ -232,6 +238,9 @@ func (h *jobHandlers) change(c change) func(*http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := access.Own(r.Context(), j.String(), j.Owner); err != nil {
+			return nil, err
+		}
 		index, changed, err := commit(r, h.store, c.kind, c.entry(j.ID, time.Now()))
 		if err != nil {
 			return nil, err
@@ -262,6 +271,13 @@ func (h *jobHandlers) delete(r *http.Request) (any, error) {
 
 // deleteAll deletes jobs, at most protocol.MaxDelete: all of them or none.
 func (h *jobHandlers) deleteAll(r *http.Request, st *state.State, ids []uint64) (any, error) {
+	for _, id := range ids {
+		if j := st.Job(id); j != nil {
+			if err := access.Own(r.Context(), j.String(), j.Owner); err != nil {
+				return nil, fmt.Errorf("%w; nothing was deleted", err)
+			}
+		}
+	}
 	answer := protocol.Deletion{Jobs: []protocol.DeletedJob{}, Frees: h.frees(st, ids)}
 	deleted, err := h.commitDeletion(r, ids)
 	if err != nil {
@@ -282,7 +298,8 @@ func (h *jobHandlers) deleteAll(r *http.Request, st *state.State, ids []uint64) 
 	return answer, nil
 }
 
-// prune deletes the jobs that ended before a time, or, in a dry run, lists them. If it
+// prune deletes the jobs that ended before a time, or, in a dry run, lists them. It leaves out
+// jobs that the caller may not delete. If it
 // fails after the first deletion, the error says that the request may have taken effect.
 func (h *jobHandlers) prune(r *http.Request) (any, error) {
 	var req protocol.PruneRequest
@@ -294,6 +311,7 @@ func (h *jobHandlers) prune(r *http.Request) (any, error) {
 	}
 	st := h.store.State()
 	old := prunable(st.Jobs(), time.Now().Unix()-req.OlderThan, req.States)
+	old = slices.DeleteFunc(old, func(j *state.Job) bool { return access.Own(r.Context(), j.String(), j.Owner) != nil })
 	var ids []uint64
 	for _, j := range old {
 		ids = append(ids, j.ID)

@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // leaderOnly has requests answered by the leader: here if this coordinator leads, and by
@@ -146,6 +147,7 @@ func (f *forwarder) open(cfg *Config, respond responder) {
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(p.In.Context().Value(leaderKey{}).(*url.URL))
 			p.Out.Header.Set(forwardedHeader, cfg.ID)
+			access.Forward(p.Out, p.In.Context())
 		},
 		FlushInterval: -1, // watchers see each line at once
 		ErrorLog:      slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),

@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // resultHandlers answer requests about what jobs have computed so far: learning curves,
@@ -543,6 +544,9 @@ func (h *modelHandlers) delete(r *http.Request) (any, error) {
 	}
 	j, err := findJob(h.store.State(), key)
 	if err != nil {
+		return nil, err
+	}
+	if err := access.Own(r.Context(), j.String(), j.Owner); err != nil {
 		return nil, err
 	}
 	index, changed, err := commit(r, h.store, protocol.EntryModelDelete, protocol.ModelDeleteEntry{Job: j.ID, Time: time.Now().Unix()})

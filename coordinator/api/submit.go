@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // submissionHandlers queue jobs. They check everything for which a job is refused before
@@ -74,7 +75,7 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 		return nil, err
 	}
 	index, made, err := commit(r, h.store, protocol.EntrySubmit, protocol.SubmitEntry{
-		Token: req.Token, Name: req.Spec.Name, Dataset: d.Name, Spec: given, Job: job,
+		Token: req.Token, Name: req.Spec.Name, Dataset: d.Name, Spec: given, Job: job, Owner: access.Of(r.Context()).Name,
 		AuditPPM: uint32(math.Ceil(req.Audit * 1e6)), MaxQueue: uint32(h.quotas.Queue), Time: time.Now().Unix(),
 	})
 	if err != nil {

@@ -75,7 +75,7 @@ func putDataset(s *State, e *protocol.DatasetPutEntry) (any, error) {
 	if err := checkManifest(e.Manifest); err != nil {
 		return nil, err
 	}
-	d := &protocol.Dataset{Name: e.Name, Digest: e.Manifest.Digest(), Manifest: e.Manifest, Time: e.Time}
+	d := &protocol.Dataset{Name: e.Name, Digest: e.Manifest.Digest(), Manifest: e.Manifest, Owner: e.Owner, Time: e.Time}
 	i, ok := s.findDataset(e.Name)
 	if ok {
 		if err := differs(s.datasets[i], d); err != nil {
@@ -135,6 +135,7 @@ func deleteDataset(s *State, e *protocol.DatasetDeleteEntry) (any, error) {
 
 func datasetFields(c *wire.Coder, d *protocol.Dataset) {
 	c.Text("name", &d.Name)
+	c.Text("owner", &d.Owner)
 	wire.Numbers(c, "time", &d.Time)
 	c.JSON("manifest", &d.Manifest)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // SnapshotVersion is the version of the snapshot format, its byte after the magic.
-const SnapshotVersion = 9
+const SnapshotVersion = 10
 
 // magic begins a snapshot.
 const magic = "coppice-state\x00"

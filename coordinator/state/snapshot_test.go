@@ -46,7 +46,7 @@ func golden(t testing.TB) *State {
 	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 5, Total: 3, Data: []byte{1}})
 	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('e'), digest('a')}})
 	audited := submitEntry("t3", "audited", 3)
-	audited.AuditPPM = 50000
+	audited.AuditPPM, audited.Owner = 50000, "ana"
 	paused := m.do(protocol.EntrySubmit, audited).(*Job)
 	m.do(protocol.EntryPause, &protocol.PauseEntry{Job: paused.ID, Time: 6})
 	gone := m.submit("t4", "gone", 4)
@@ -104,7 +104,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	newer := bytes.Clone(b)
 	newer[len(magic)]++
 	_, err := Decode(bytes.NewReader(newer))
-	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "reads version 9") {
+	if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "reads version 10") {
 		t.Errorf("a newer version: %v", err)
 	}
 	if _, err := Decode(bytes.NewReader(append(b, 0))); !errors.Is(err, ErrSnapshot) {
@@ -233,7 +233,7 @@ func TestSnapshotFrame(t *testing.T) {
 	for _, version := range []uint8{0, SnapshotVersion - 1, SnapshotVersion + 1, 255} {
 		bad := bytes.Clone(good)
 		bad[len(magic)] = version
-		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("the snapshot has version %d, but this process reads version 9", version)) {
+		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("the snapshot has version %d, but this process reads version 10", version)) {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	wal "github.com/hashicorp/raft-wal"
 
 	"github.com/coppice-ldl/coppice/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // sealed writes the right checksum into a place of the VOTE file.
@@ -279,7 +280,7 @@ func FuzzRaftStream(f *testing.F) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			if err := c.SetDeadline(time.Now().Add(testkit.Limit)); err != nil {
 				t.Fatal(err)
 			}
 			if !bytes.HasPrefix(b, []byte(greetingMagic)) { // else the greeting itself is drawn

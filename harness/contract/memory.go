@@ -24,6 +24,7 @@ func (j *job) checkMemory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	j.model = &m
 	if model := tensorBytes(m); model > f.Model {
 		return fmt.Errorf("the estimate is %+v; the model has %d bytes", *f, model)
 	}
@@ -56,7 +57,7 @@ func (j *job) measured(ctx context.Context, rounds uint64) (algorithms.Trainer, 
 	}), func(_ uint64, t round.Trainer) error {
 		b, err := t.AppendState(nil)
 		state = max(state, int64(len(b)))
-		if err == nil && rounds < maxRounds && t.Progress().Samples > endSamples {
+		if err == nil && rounds < maxRounds && t.Progress().Samples >= endSamples {
 			err = errEnough
 		}
 		return err
@@ -172,7 +173,7 @@ func allocations(f func()) uint64 {
 // The bounds of a job with a number at its end: what is larger is not run, or not made.
 const (
 	endRounds  = 30
-	endSamples = 1 << 20 // rows processed
+	endSamples = 1 << 20 // rows processed; the largest batch has as many
 	largeState = 256 << 20
 	largeRun   = 4 << 20
 )

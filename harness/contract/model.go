@@ -13,8 +13,11 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// trained runs the job and returns its model.
+// trained runs the job and returns its model. If a check of the same job has run it, trained returns that model.
 func (j *job) trained(ctx context.Context) (algorithms.Model, error) {
+	if j.model != nil {
+		return *j.model, nil
+	}
 	k, err := j.kernel()
 	if err != nil {
 		return nil, err

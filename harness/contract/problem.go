@@ -56,7 +56,8 @@ type job struct {
 	a     algorithms.Algorithm
 	spec  *round.Job
 	roles []dataset.Roles
-	data  *dataset.Data // with all shards
+	data  *dataset.Data     // with all shards
+	model *algorithms.Model // that another check has trained; nil if there is none
 }
 
 // newJob resolves settings. A fifth of the rows are test rows.

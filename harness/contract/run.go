@@ -78,9 +78,9 @@ var whole = []struct {
 	{"state", (*job).checkStates},
 	{"units", (*job).checkTasks},
 	{lanesCheck, (*job).checkDigest},
+	{"memory", (*job).checkMemory},
 	{"model", (*job).checkModel},
 	{"predictions", (*job).checkPredictions},
-	{"memory", (*job).checkMemory},
 	{"allocations", (*job).checkAllocations},
 }
 
@@ -96,13 +96,17 @@ func checks(a algorithms.Algorithm, cases []Case) ([]check, error) {
 		return nil, err
 	}
 	add := func(name string, p *problem, v param.Values) {
+		var model *algorithms.Model // checks after "memory" need not train again
 		for _, c := range whole {
 			all = append(all, check{name + "/" + p.name + "/" + c.name, func(ctx context.Context) error {
 				j, err := newJob(a, p, v)
 				if err != nil {
 					return err
 				}
-				return c.run(j, ctx)
+				j.model = model
+				err = c.run(j, ctx)
+				model = j.model
+				return err
 			}})
 		}
 	}

@@ -46,8 +46,9 @@ func (j *job) compareRestored(ctx context.Context, rounds int, toEnd bool) error
 		if done {
 			return j.sameModels(t, other)
 		}
-		if !toEnd && t.Progress().Samples > endSamples {
-			return nil
+		if !toEnd && t.Progress().Samples >= endSamples {
+			_, err := j.restored(t)
+			return err
 		}
 	}
 	if toEnd {

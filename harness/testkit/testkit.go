@@ -18,7 +18,7 @@ import (
 
 // Limit bounds every wait. A test that reaches it fails; it is far beyond what a wait takes
 // on a busy machine with the race detector on.
-const Limit = 2 * time.Minute
+const Limit = 5 * time.Minute
 
 // The pauses between two looks at a condition: short at first, so that a test does not wait
 // for nothing, then longer, so that it leaves the processor to what it waits for.

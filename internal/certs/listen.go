@@ -143,7 +143,11 @@ func (l *listener) greet(c net.Conn, at *list.Element) {
 		return
 	}
 	conn := &Conn{Conn: secure}
-	conn.peer, conn.err = l.source.verify(secure.ConnectionState().PeerCertificates, x509.ExtKeyUsageClientAuth, l.terms.Port.Roles)
+	chain := secure.ConnectionState().PeerCertificates
+	conn.peer.Identity, conn.peer.Err = l.source.verify(chain, x509.ExtKeyUsageClientAuth, l.terms.Port.Roles)
+	if len(chain) > 0 {
+		conn.peer.Serial, conn.peer.Ends = Serial(chain[0]), chain[0].NotAfter
+	}
 	l.hand(accepted{conn: conn})
 }
 
@@ -195,15 +199,25 @@ func (l *listener) Close() error {
 	return err
 }
 
+// Peer is who made a connection.
+type Peer struct {
+	Identity
+	Serial string    // serial number of the certificate, in hexadecimal digits
+	Ends   time.Time // when the certificate expires
+	Err    error     // why the certificate is refused; nil: it is valid
+}
+
 // Conn is an accepted connection after the handshake.
 type Conn struct {
 	*tls.Conn
-	peer Identity
-	err  error
+	peer Peer
 }
 
-// Peer returns who connected. The error is a *PeerError.
-func (c *Conn) Peer() (Identity, error) { return c.peer, c.err }
+// Peer returns who connected. Its Err is a *PeerError.
+func (c *Conn) Peer() *Peer { return &c.peer }
+
+// Serial returns the serial number of a certificate in hexadecimal digits.
+func Serial(c *x509.Certificate) string { return c.SerialNumber.Text(16) }
 
 // Dialer connects to processes of a cluster: with TLS, or in the clear if Source is nil.
 type Dialer struct {

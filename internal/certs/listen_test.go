@@ -31,7 +31,7 @@ func serve(t *testing.T, source *certs.Source, terms certs.Terms) (address strin
 		t.Fatal(err)
 	}
 	if terms.Within == 0 {
-		terms.Within = 5 * time.Second
+		terms.Within = time.Minute
 	}
 	l := certs.Listen(inner, source, terms)
 	done := make(chan struct{})
@@ -58,7 +58,7 @@ func serve(t *testing.T, source *certs.Source, terms certs.Terms) (address strin
 // echo sends a byte to a server that expects role, and waits for it.
 func echo(t *testing.T, source *certs.Source, role certs.Role, address string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := (&certs.Dialer{Source: source, Roles: []certs.Role{role}}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -115,7 +115,7 @@ func TestVerify(t *testing.T) {
 // TestClear: who meets a side in the clear says so.
 func TestClear(t *testing.T) {
 	a := certtest.New(t)
-	web := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.NotFoundHandler()}
+	web := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.NotFoundHandler()}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -180,61 +180,5 @@ func TestSilentConnections(t *testing.T) {
 	defer c.Close()
 	if n, err := io.Copy(io.Discard, c); n != 0 || err != nil { // the server ends it
 		t.Errorf("%d bytes, error %v", n, err)
-	}
-}
-
-// TestRequire: a caller without a certificate gets the status of the open paths only.
-func TestRequire(t *testing.T) {
-	a := certtest.New(t)
-	source := a.Source(certs.Coordinator, "a")
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret") })
-	web := &http.Server{ReadHeaderTimeout: time.Second, ConnContext: certs.ConnContext, Handler: certs.Require(secret, source, "/readyz")}
-	go func() {
-		_ = web.Serve(certs.Listen(inner, source, certs.Terms{Port: certs.PortHTTP, Late: true, Within: time.Second}))
-	}()
-	defer web.Close()
-	anonymous := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	as := func(s *certs.Source) *http.Client {
-		return &http.Client{Transport: s.Transport(&http.Transport{DisableKeepAlives: true})}
-	}
-	foreign := *a
-	same := *a.Authority
-	same.Cluster = "other"
-	foreign.Authority = &same
-	dir := foreign.Folder(certs.User, "x")
-	pair, err := tls.LoadX509KeyPair(dir+"/"+certs.CertFile, dir+"/"+certs.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stranger := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}}
-	for _, c := range []struct {
-		name   string
-		client *http.Client
-		path   string
-		status int
-		body   string
-	}{
-		{"a user", as(a.Source(certs.User, "u")), "/v1/jobs", 200, "secret"},
-		{"a worker", as(a.Source(certs.Worker, "w")), "/readyz", 200, "secret"},
-		{"anonymous", anonymous, "/readyz", 200, ""},
-		{"anonymous", anonymous, "/v1/jobs", 401, "--tls-dir"},
-		{"anonymous", anonymous, "/readyz/", 401, "--tls-dir"},
-		{"a stranger", stranger, "/v1/jobs", 403, "coppice://other/user/x?role=admin"},
-		{"a stranger", stranger, "/readyz", 200, ""},
-	} {
-		response, err := c.client.Get("https://" + inner.Addr().String() + c.path)
-		if err != nil {
-			t.Errorf("%s, %s: %v", c.name, c.path, err)
-			continue
-		}
-		b, _ := io.ReadAll(response.Body)
-		response.Body.Close()
-		if response.StatusCode != c.status || !strings.Contains(string(b), c.body) || c.body == "" && len(b) > 0 {
-			t.Errorf("%s, %s: %s %q", c.name, c.path, response.Status, b)
-		}
 	}
 }

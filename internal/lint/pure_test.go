@@ -141,3 +141,36 @@ func isFloat(e ast.Expr) bool {
 	}
 	return false
 }
+
+// TestPackagesWithoutTheRaceDetector: packages that .ci/run tests without the race detector alone have nothing for it to
+// find. They start no goroutine, and their tests import no package that runs kernels in several goroutines.
+func TestPackagesWithoutTheRaceDetector(t *testing.T) {
+	_, list, _ := strings.Cut(read(t, ".ci/run"), "\nalone=(\n")
+	list, _, ok := strings.Cut(list, "\n)\n")
+	if !ok {
+		t.Fatal(".ci/run has no list alone")
+	}
+	dirs := strings.Fields(strings.ReplaceAll(list, "./", ""))
+	for _, s := range sources(t) {
+		if !slices.Contains(dirs, s.dir()) {
+			continue
+		}
+		for _, path := range s.imports() {
+			if in(strings.TrimPrefix(path, module+"/"), "engine", "job", "harness/contract", "worker") && path != module+"/engine/round" {
+				t.Errorf("%s imports %s, but .ci/run tests this package without the race detector", s.name, path)
+			}
+		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			started := false
+			if ok {
+				sel, ok := call.Fun.(*ast.SelectorExpr)
+				started = ok && (sel.Sel.Name == "Go" || sel.Sel.Name == "Parallel")
+			}
+			if _, ok := n.(*ast.GoStmt); ok || started {
+				t.Errorf("%s:%d: this starts a goroutine, but .ci/run tests this package without the race detector", s.name, s.line(n.Pos()))
+			}
+			return true
+		})
+	}
+}

@@ -43,8 +43,8 @@ func (v *visitor) peer() (id certs.Identity, ok bool) {
 	if !ok {
 		return id, false
 	}
-	id, err := secure.Peer()
-	return id, err == nil
+	p := secure.Peer()
+	return p.Identity, p.Err == nil
 }
 
 // plain is a visitor in the clear. The library writes several buffers to a TCP connection at

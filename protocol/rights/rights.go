@@ -95,6 +95,17 @@ func OnHTTP(role Role, method, route string) Access {
 	return access
 }
 
+// Least returns the role of users with the fewest rights that may make a request of the HTTP
+// API, or Admin if there is none.
+func Least(method, route string) Role {
+	for _, role := range users {
+		if access := OnHTTP(role, method, route); access == Full || access == Own {
+			return role
+		}
+	}
+	return Admin
+}
+
 // users are the roles of users. Each includes the roles before it, and every role includes the first.
 var users = []Role{Anonymous, Read, Submit, Admin}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -88,6 +89,7 @@ func result(t *testing.T, r *round.Round, d *dataset.Data, of func(unit int) rou
 // TestCuts: a trainer that is restored before each round and in the middle of it, between two
 // trees, and units that are computed by kernels that have seen all rounds, some or none, make the same model.
 func TestCuts(t *testing.T) {
+	testkit.WithoutRace(t)
 	p := makeProblem(5, 150, 8, 3)
 	for _, a := range both {
 		t.Run(a.Name(), func(t *testing.T) {
@@ -198,6 +200,7 @@ func TestEarlierRounds(t *testing.T) {
 // TestEdges: two labels, degrees of exactly 0, a label that no row has, features that do not vary and
 // very few rows: training ends, and predictions are distributions.
 func TestEdges(t *testing.T) {
+	testkit.WithoutRace(t)
 	constant := makeProblem(8, 40, 3, 3)
 	for i := range constant.x {
 		constant.x[i] = 2
@@ -247,6 +250,7 @@ func TestEdges(t *testing.T) {
 // TestLossFalls: with small steps on all rows the training loss falls every round, towards 0 where features
 // tell rows apart.
 func TestLossFalls(t *testing.T) {
+	testkit.WithoutRace(t)
 	p := makeProblem(12, 100, 9, 4)
 	for _, a := range both {
 		j := jobOf(t, a, p.data(1, false, dataset.Split{}).Manifest,

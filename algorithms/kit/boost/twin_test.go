@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/aosoldlogitboost"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -229,6 +230,7 @@ func firstRound(a algorithms.Algorithm, p *problem, start []float64, leaves, lea
 // TestFirstRound holds the trees of the first round against the twin: for rows of all kinds, dense and
 // sparse, in one shard and more.
 func TestFirstRound(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, a := range both {
 		t.Run(a.Name(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { checkFirstRound(t, a) })

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -39,6 +40,7 @@ func mixedProblem(n, features, labels int) *problem {
 // TestTreesKeepTheirBits holds the encoded trees of many rows against digests. Their columns have ties,
 // few values, constants and zeros of all shares.
 func TestTreesKeepTheirBits(t *testing.T) {
+	testkit.WithoutRace(t)
 	cases := []struct {
 		rows, features int
 		family         string

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -137,6 +138,7 @@ func run(t *testing.T, k *Kernel, s *Scratch, r *round.Round, d *dataset.Data) *
 // gradient is by central differences, for every scaling, with and without bias, on dense rows of many
 // features and on sparse ones; so is the loss of validation rows.
 func TestEvaluation(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, o := range []dataset.GenerateOptions{
 		{Rows: 90, Features: 7, Labels: 4, Density: 1, Seed: 1},
 		{Rows: 120, Features: 30, Labels: 3, Density: 0.1, Seed: 2},

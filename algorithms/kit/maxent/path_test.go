@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/algorithms/kit/lbfgs"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -46,6 +47,7 @@ func pathCourse(t *testing.T, p *path, size int, options lbfgs.Options) (*path, 
 // TestPathRepeats: a refit on the same function has the same course as the search before, up to the
 // iteration that it repeats, whichever that is.
 func TestPathRepeats(t *testing.T) {
+	testkit.WithoutRace(t)
 	const size = 12
 	for _, options := range []lbfgs.Options{{Iterations: 300, Gradient: 1e-3}, {Iterations: 60, Gradient: 1e-9}, {Iterations: 15, Gradient: 1e-9}} {
 		for _, decays := range [][]float64{pathDecays, fixedDecay} {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -219,6 +220,7 @@ func newValues(l Layer) *Values {
 // TestLayers holds each layer against its twin: outputs, and derivatives against central
 // differences of the twin.
 func TestLayers(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
 			v := newValues(c.l)

@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient/gradienttest"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -62,6 +63,7 @@ func TestNetworks(t *testing.T) {
 
 // TestMostRows: a network with much between its layers takes few rows at a time, to the same bits.
 func TestMostRows(t *testing.T) {
+	testkit.WithoutRace(t)
 	large := New(Plan{Layers: Hidden(2, 200_000, 3, ReLUUnits, He)})
 	if small := New(Plan{Layers: Hidden(2, 2, 3, ReLUUnits, He)}); large.MostRows() != 2 || small.MostRows() < 64 {
 		t.Errorf("%d rows, and %d", large.MostRows(), small.MostRows())

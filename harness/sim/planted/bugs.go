@@ -1,5 +1,6 @@
 // Package planted lists bugs that the simulation must find, or, where its stand-in
-// for Raft cannot show them, a test of the real one: changes to the source of the
+// for Raft cannot show them, a test of the real one. It also lists checks of identities and
+// rights to switch off. Both are changes to the source of the
 // production packages, which its test builds in with go test -overlay, so that
 // production code holds no hooks for them.
 package planted

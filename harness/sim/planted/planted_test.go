@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"text/tabwriter"
@@ -77,8 +78,8 @@ func overlay(t *testing.T, files map[string]string) string {
 
 // TestEditsFit: each bug's edits find their place in the code as it is.
 func TestEditsFit(t *testing.T) {
-	for i := range Bugs {
-		if _, err := Bugs[i].mutate(root(t)); err != nil {
+	for _, b := range slices.Concat(Bugs, Holes) {
+		if _, err := b.mutate(root(t)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -102,12 +103,11 @@ func TestPlanted(t *testing.T) {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "bug\tfound at seed\tby the check")
-	for i := range Bugs {
-		b := &Bugs[i]
+	for _, b := range slices.Concat(Bugs, Holes) {
 		if !pick.MatchString(b.Name) {
 			continue
 		}
-		m, err := hunt(t, b)
+		m, err := hunt(t, &b)
 		if err != nil {
 			t.Error(err)
 			continue

@@ -36,11 +36,27 @@ func Of(t testing.TB, cluster string) *Authority {
 // same folder, so a second call replaces the certificate.
 func (a *Authority) Folder(role certs.Role, name string) string {
 	a.t.Helper()
-	dir := filepath.Join(a.dir, string(role)+"-"+name)
 	id := certs.Identity{Role: role, Name: name}
 	if role == certs.User {
 		id.Rights = certs.Rights[0]
 	}
+	return a.issue(id)
+}
+
+// User issues a certificate to a user with rights, and opens it.
+func (a *Authority) User(name, rights string) *certs.Source {
+	a.t.Helper()
+	return a.open(a.issue(certs.Identity{Role: certs.User, Name: name, Rights: rights}))
+}
+
+// FolderOf returns the folder of an identity that has a certificate.
+func (a *Authority) FolderOf(role certs.Role, name string) string {
+	return filepath.Join(a.dir, string(role)+"-"+name)
+}
+
+func (a *Authority) issue(id certs.Identity) (dir string) {
+	a.t.Helper()
+	dir = a.FolderOf(id.Role, id.Name)
 	if _, err := a.Issue(dir, id, []string{"127.0.0.1"}, certs.LeafLife); err != nil {
 		a.t.Fatal(err)
 	}
@@ -50,7 +66,12 @@ func (a *Authority) Folder(role certs.Role, name string) string {
 // Source issues a certificate and opens it.
 func (a *Authority) Source(role certs.Role, name string) *certs.Source {
 	a.t.Helper()
-	s, err := certs.Open(a.Folder(role, name), nil)
+	return a.open(a.Folder(role, name))
+}
+
+func (a *Authority) open(dir string) *certs.Source {
+	a.t.Helper()
+	s, err := certs.Open(dir, nil)
 	if err != nil {
 		a.t.Fatal(err)
 	}

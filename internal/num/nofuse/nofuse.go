@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -35,15 +36,18 @@ func (s Site) String() string {
 	return fmt.Sprintf("%s: %s in %s (%s)", s.Target, s.Instruction, s.Function, s.Line)
 }
 
-// targets are the build settings under which the compiler fuses. The first shares what it compiles
-// with a build of a release.
-var targets = []struct {
+// target holds build settings under which the compiler fuses.
+type target struct {
 	name string
 	env  []string
-}{
-	{"arm64", []string{"GOOS=darwin", "GOARCH=arm64"}},
-	{"amd64/v3", []string{"GOOS=linux", "GOARCH=amd64", "GOAMD64=v3"}},
 }
+
+// arm64 shares what it compiles with a build of a release. For amd64, the compiler has no rule of fusing that it
+// does not have for arm64: amd64 is for code that only amd64 has.
+var (
+	arm64 = target{"arm64", []string{"GOOS=darwin", "GOARCH=arm64"}}
+	amd64 = target{"amd64/v3", []string{"GOOS=linux", "GOARCH=amd64", "GOAMD64=v3"}}
+)
 
 // Check fails t where the Go of one of the packages has a fused multiply-add outside the functions
 // of allowed ("num.F", "num.(*T).M") and the lines that call math.FMA. It skips where there is no
@@ -79,38 +83,72 @@ func onPurpose(line string) bool {
 	return n <= len(lines) && strings.Contains(lines[n-1], "math.FMA(")
 }
 
-// Find compiles packages for each target, all of them at once, and lists the fused instructions. A
-// package of which the compiler lists no function is an error.
+// Find compiles packages for arm64, all of them at once, and lists the fused instructions. Packages with code that
+// only amd64 has are also compiled for amd64/v3. If the compiler lists no function of a package, Find returns an
+// error.
 func Find(dir string, packages ...string) ([]Site, error) {
-	var sites []Site
-	for _, target := range targets {
-		listing, err := compile(dir, packages, target.env)
-		if err != nil {
-			return nil, fmt.Errorf("nofuse: %s: %w", target.name, err)
-		}
-		found, listed := scan(listing)
-		if len(listed) != len(packages) {
-			return nil, fmt.Errorf("nofuse: %s: of %d packages, the compiler listed functions of %d: %v", target.name, len(packages), len(listed), listed)
-		}
-		for _, s := range found {
-			s.Target = target.name
-			sites = append(sites, s)
-		}
+	sites, err := arm64.find(dir, packages)
+	if err != nil {
+		return nil, err
+	}
+	apart, err := apart(dir, packages)
+	if err != nil || len(apart) == 0 {
+		return sites, err
+	}
+	more, err := amd64.find(dir, apart)
+	return append(sites, more...), err
+}
+
+// find compiles packages for the target, and lists the fused instructions.
+func (g target) find(dir string, packages []string) ([]Site, error) {
+	listing, err := g.command(dir, append([]string{"build", "-gcflags=-S"}, packages...)).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("nofuse: %s: %w\n%s", g.name, err, listing[max(0, len(listing)-2000):])
+	}
+	sites, listed := scan(listing)
+	if len(listed) != len(packages) {
+		return nil, fmt.Errorf("nofuse: %s: of %d packages, the compiler listed functions of %d: %v", g.name, len(packages), len(listed), listed)
+	}
+	for i := range sites {
+		sites[i].Target = g.name
 	}
 	return sites, nil
 }
 
-// compile returns the compiler's listing of packages.
-func compile(dir string, packages, env []string) ([]byte, error) {
-	cmd := exec.Command("go", append([]string{"build", "-gcflags=-S"}, packages...)...)
+// command returns a go command for the target.
+func (g target) command(dir string, args []string) *exec.Cmd {
+	cmd := exec.Command("go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
-	cmd.Env = append(cmd.Env, env...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out[max(0, len(out)-2000):])
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly"), g.env...)
+	return cmd
+}
+
+// apart returns the packages that have files for one target only, or that ask num.Accelerated: what follows is no
+// code on arm64.
+func apart(dir string, packages []string) (apart []string, err error) {
+	var files [2][]string // of a package, a line each
+	for i, g := range []target{arm64, amd64} {
+		out, err := g.command(dir, append([]string{"list", "-f", "{{.ImportPath}}\t{{.Dir}}\t{{range .GoFiles}}{{.}} {{end}}"}, packages...)).Output()
+		if err != nil {
+			return nil, fmt.Errorf("nofuse: go list for %s: %w", g.name, err)
+		}
+		files[i] = strings.Split(strings.TrimSpace(string(out)), "\n")
 	}
-	return out, nil
+	for i, line := range files[1] {
+		part := strings.Split(line, "\t")
+		differ := line != files[0][i]
+		for _, name := range strings.Fields(part[2]) {
+			text, err := os.ReadFile(filepath.Join(part[1], name))
+			if err != nil {
+				return nil, err
+			}
+			differ = differ || bytes.Contains(text, []byte("num.Accelerated()"))
+		}
+		if differ {
+			apart = append(apart, part[0])
+		}
+	}
+	return apart, nil
 }
 
 var (
@@ -123,15 +161,22 @@ var (
 func scan(listing []byte) (sites []Site, listed []string) {
 	pkg, function := "", ""
 	for line := range bytes.Lines(listing) {
-		if m := part.FindSubmatch(line); m != nil {
-			pkg = string(m[1])
-		} else if m := header.FindSubmatch(line); m != nil {
-			function = string(m[1])
-			if !slices.Contains(listed, pkg) {
-				listed = append(listed, pkg)
+		switch { // a listing has millions of lines, and few are for the regular expressions
+		case bytes.HasPrefix(line, []byte("# ")):
+			if m := part.FindSubmatch(line); m != nil {
+				pkg = string(m[1])
 			}
-		} else if m := fused.FindSubmatch(line); m != nil {
-			sites = append(sites, Site{Function: function, Instruction: string(m[2]), Line: string(m[1])})
+		case bytes.Contains(line, []byte(" STEXT ")):
+			if m := header.FindSubmatch(line); m != nil {
+				function = string(m[1])
+				if !slices.Contains(listed, pkg) {
+					listed = append(listed, pkg)
+				}
+			}
+		case bytes.Contains(line, []byte("MADD")), bytes.Contains(line, []byte("MSUB")):
+			if m := fused.FindSubmatch(line); m != nil {
+				sites = append(sites, Site{Function: function, Instruction: string(m[2]), Line: string(m[1])})
+			}
 		}
 	}
 	return sites, listed

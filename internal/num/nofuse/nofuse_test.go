@@ -9,7 +9,7 @@ import (
 )
 
 func TestFind(t *testing.T) {
-	sites, err := Find("testdata", "./fused")
+	sites, err := Find("testdata", "./fused", "./shared")
 	if errors.Is(err, exec.ErrNotFound) {
 		t.Skipf("no go command to compile with: %v", err)
 	}
@@ -22,7 +22,8 @@ func TestFind(t *testing.T) {
 	}
 	want := map[string]bool{
 		"arm64 fused.Bare": true, "arm64 fused.Bare32": true, "arm64 fused.Explicit": true,
-		"amd64/v3 fused.Bare": true, "amd64/v3 fused.Explicit": true,
+		"amd64/v3 fused.Bare": true, "amd64/v3 fused.Explicit": true, "amd64/v3 fused.Apart": true,
+		"arm64 shared.Bare": true,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("fused functions (-want +got):\n%s\n%v", d, sites)

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 )
 
@@ -221,6 +222,7 @@ func TestGradient(t *testing.T) {
 // TestReachesTheOptimum: SGD and Adam end at the loss that a slow reference in float64 has when
 // it has converged, on dense and on sparse rows.
 func TestReachesTheOptimum(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, density := range []float64{1, 0.1} {
 		d := data(t, 400, density, 0)
 		want := newReference(d, dataset.Train, true)

@@ -1,0 +1,347 @@
+package coordinator_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// hostile is a secured cluster of three coordinators and a worker, with identities of every
+// role that try everything.
+type hostile struct {
+	*secured
+	folders map[string]string // of certificates, by who; without a folder the caller is anonymous
+	cluster string
+}
+
+// everybody lists who tries: a role, and how PROTOCOL.md names it.
+var everybody = []string{"anonymous", "read", "submit", "admin", "coordinator", "worker", "pool", "serve"}
+
+func newHostile(t *testing.T) *hostile {
+	t.Helper()
+	h := &hostile{secured: secure(t, 3), folders: map[string]string{"anonymous": ""}}
+	h.startAll(1)
+	ctx := deadline(t)
+	h.leader(ctx)
+	if _, err := h.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := h.client.Cluster(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.cluster = info.ID
+	for _, user := range certs.Rights {
+		h.authority.User("u"+user, user)
+		h.folders[user] = h.authority.FolderOf(certs.User, "u"+user)
+	}
+	for _, role := range certs.NodeRoles {
+		h.folders[string(role)] = h.authority.Folder(role, "eve")
+	}
+	return h
+}
+
+// table reads the rows of a table in a section of PROTOCOL.md.
+func table(t *testing.T, section, columns string) (rows [][]string) {
+	t.Helper()
+	page, err := os.ReadFile("../protocol/PROTOCOL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n"+section+"\n")
+	_, text, ok := strings.Cut(text, "\n"+columns+"\n")
+	if !ok {
+		t.Fatalf("PROTOCOL.md has no table %s in %s", columns, section)
+	}
+	for line := range strings.Lines(text) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		if strings.HasPrefix(line, "| ---") || len(cells) != strings.Count(columns, "|")-1 {
+			if strings.TrimSpace(line) == "" {
+				return rows
+			}
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		rows = append(rows, cells)
+	}
+	return rows
+}
+
+// permitted returns who may make a request, by the words of PROTOCOL.md.
+func permitted(t *testing.T) map[string][]string {
+	t.Helper()
+	users := []string{"anonymous", "read", "submit", "admin"} // each has the rights of those before it
+	may := make(map[string][]string)
+	for _, row := range table(t, "### Rights", "| role | requests |") {
+		for _, m := range regexp.MustCompile("`((?:GET|POST|PUT|DELETE) /[^`]*)`").FindAllStringSubmatch(row[1], -1) {
+			request := m[1]
+			if strings.HasPrefix(row[1], "With `?local=true`") {
+				request += "?local=true"
+			}
+			who := []string{row[0]}
+			if i := slices.Index(users, row[0]); i == 0 {
+				who = everybody
+			} else if i > 0 {
+				who = users[i:]
+			}
+			if strings.HasSuffix(request, "?local=true") && len(may[request]) == 0 {
+				may[request] = slices.Clone(may[strings.TrimSuffix(request, "?local=true")])
+			}
+			may[request] = append(may[request], who...)
+		}
+	}
+	if len(may) < 40 {
+		t.Fatalf("PROTOCOL.md has rights for %d requests only", len(may))
+	}
+	return may
+}
+
+var placeholder = regexp.MustCompile(`\{[a-z.]+\}`)
+
+// TestHostileHTTP: on the leader and on a follower, every request is refused to every role
+// that PROTOCOL.md does not name. Each request has a twin, the roles that it names, which is
+// answered. Nothing is changed by all of them.
+func TestHostileHTTP(t *testing.T) {
+	h := newHostile(t)
+	ctx := deadline(t)
+	before := h.look(ctx)
+	tried, passed := 0, 0
+	for request, may := range permitted(t) {
+		method, path, _ := strings.Cut(request, " ")
+		path = placeholder.ReplaceAllString(path, strings.Repeat("0", 64)) // a digest, and a name that nothing has
+		for i := range h.peers {
+			for _, who := range everybody {
+				status, body := h.ask(ctx, h.peers[i].Port, who, method, path)
+				refused := status == http.StatusUnauthorized || status == http.StatusForbidden
+				allowed := slices.Contains(may, who)
+				if tried++; allowed {
+					passed++
+				}
+				if refused == allowed {
+					t.Errorf("%s, %s at %s: status %d %.300s", who, request, h.peers[i].ID, status, body)
+				}
+				if advice := regexp.MustCompile("coppice certs|COPPICE_TOKEN_FILE|local=true"); refused && !advice.MatchString(body) {
+					t.Errorf("%s, %s: the refusal %q gives no advice", who, request, body)
+				}
+				if who == "anonymous" && body != "" && !refused && path != "/healthz" {
+					t.Errorf("%s answers anonymous callers with %q", path, body)
+				}
+			}
+		}
+	}
+	t.Logf("%d requests tried, %d of them with the right", tried, passed)
+	h.unchanged(ctx, before)
+}
+
+// ask sends a request with a body that is no JSON, which changes nothing if it is allowed.
+func (h *hostile) ask(ctx context.Context, port int, who, method, path string) (status int, body string) {
+	h.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("https://127.0.0.1:%d%s", port, path), strings.NewReader("["))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	response, err := browser(h.t, h.folders[who]).Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return response.StatusCode, string(b)
+}
+
+// sight is what nobody without a right may change.
+type sight struct {
+	Jobs     []string
+	Datasets []string
+	Members  []string
+}
+
+func (h *hostile) look(ctx context.Context) (s sight) {
+	h.t.Helper()
+	jobs, err := h.client.ListJobs(ctx, protocol.JobQuery{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for i := range jobs.Jobs {
+		s.Jobs = append(s.Jobs, fmt.Sprint(jobs.Jobs[i].ID, jobs.Jobs[i].Name))
+	}
+	data, err := h.client.Datasets(ctx)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, d := range data {
+		s.Datasets = append(s.Datasets, d.Name+d.Digest+d.Owner)
+	}
+	members, err := h.client.Members(ctx)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, m := range members.Members {
+		s.Members = append(s.Members, m.ID)
+	}
+	return s
+}
+
+// unchanged compares what there is with a former look, and trains a job: its model has the
+// digest of --local.
+func (h *hostile) unchanged(ctx context.Context, before sight) {
+	h.t.Helper()
+	if after := h.look(ctx); !reflect.DeepEqual(after, before) {
+		h.t.Errorf("%+v has become %+v", before, after)
+	}
+	spec := testSpec(map[string]string{"steps": lasting(200), "trees": "2"})
+	if got, want := h.train(ctx, spec, nil).Models[0].Digest, localDigest(h.t, spec); got != want {
+		h.t.Errorf("digest %s, --local has %s", got, want)
+	}
+}
+
+// intruder is a connection to NATS with a certificate.
+type intruder struct{ *nats.Conn }
+
+// intrude connects to the NATS of the first coordinator under a name.
+func (h *hostile) intrude(who, name string) (*intruder, error) {
+	config := &tls.Config{InsecureSkipVerify: true}
+	if dir := h.folders[who]; dir != "" {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, certs.CertFile), filepath.Join(dir, certs.KeyFile))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	c, err := nats.Connect("nats://"+h.at(2), nats.SetCustomDialer(shaking{config}), nats.Name(name), nats.Timeout(5*time.Second), nats.NoReconnect(),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // it would print refusals
+	if err == nil {
+		h.t.Cleanup(c.Close)
+	}
+	return &intruder{c}, err
+}
+
+// shaking makes the handshake of TLS before the first bytes of NATS.
+type shaking struct{ config *tls.Config }
+
+// Dial implements nats.CustomDialer.
+func (s shaking) Dial(network, address string) (net.Conn, error) {
+	return tls.Dial(network, address, s.config)
+}
+
+// SkipTLSHandshake tells the library that connections have TLS already.
+func (shaking) SkipTLSHandshake() bool { return true }
+
+// refused reports whether the server refuses what do does.
+func (x *intruder) refused(t *testing.T, do func() error) bool {
+	t.Helper()
+	before := x.LastError()
+	if err := do(); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.FlushTimeout(10 * time.Second); err != nil { // the refusal comes before the answer
+		t.Fatal(err)
+	}
+	return x.LastError() != before // each error is a value of its own
+}
+
+// TestHostileNATS: every subject of PROTOCOL.md is refused to every role that it does not
+// name, and with another name to the roles that it names. The twin with the right name may
+// use the subject. Callers without a certificate, and users, do not even connect.
+func TestHostileNATS(t *testing.T) {
+	h := newHostile(t)
+	ctx := deadline(t)
+	before := h.look(ctx)
+	for _, who := range []string{"anonymous", "read", "submit", "admin"} {
+		if _, err := h.intrude(who, "eve"); err == nil {
+			t.Errorf("%s connects to NATS", who)
+		}
+	}
+	if _, err := h.intrude("worker", "w0"); err == nil {
+		t.Error("a worker connects under another name")
+	}
+	if _, err := h.intrude("pool", "eve"); err == nil {
+		t.Error("a member of a pool connects without a name of the pool")
+	}
+	names := map[string]string{"worker": "eve", "pool": "eve-1", "coordinator": "eve", "serve": "eve"}
+	tried, refused := 0, 0
+	for who, name := range names {
+		x, err := h.intrude(who, name)
+		if err != nil {
+			t.Fatalf("%s: %v", who, err)
+		}
+		for _, row := range table(t, "## Subjects", "| subject | carries | may publish | may subscribe |") {
+			for column, may := range map[string]string{"publish": row[2], "subscribe": row[3]} {
+				for _, own := range []bool{true, false} {
+					subject := h.subject(row[0], who, name, own)
+					allowed := h.names(may, who, own, row[0])
+					got := x.refused(t, func() error {
+						if column == "publish" {
+							return x.Publish(subject, []byte{protocol.Version, 200})
+						}
+						sub, err := x.QueueSubscribeSync(subject, "thieves")
+						if err != nil {
+							return err
+						}
+						return errors.Join(x.FlushTimeout(10*time.Second), sub.Unsubscribe())
+					})
+					if tried++; got {
+						refused++
+					}
+					if got == allowed {
+						t.Errorf("%s %s may %s %s: %v, want %v", who, name, column, subject, !got, allowed)
+					}
+				}
+			}
+		}
+		for _, subject := range []string{">", "coppice.>", "coppice." + h.cluster + ".>", "_INBOX.>", "$SYS.>", "coppice." + h.cluster + ".work.*", "coppice.other.lead"} {
+			if !x.refused(t, func() error { _, err := x.SubscribeSync(subject); return err }) {
+				t.Errorf("%s may subscribe to %s", who, subject)
+			}
+		}
+	}
+	t.Logf("%d subjects tried, %d refused", tried, refused)
+	h.unchanged(ctx, before)
+}
+
+// subject fills in a subject of PROTOCOL.md: with the name of who tries, or with others.
+func (h *hostile) subject(row, who, name string, own bool) string {
+	worker, coordinator := "w0", "a"
+	if own && who == "coordinator" {
+		coordinator = name
+	} else if own {
+		worker = name
+	}
+	text := strings.NewReplacer("<worker>", worker, "<coordinator>", coordinator, "<epoch>", "12", ">", "x.y").Replace(strings.Trim(row, "`"))
+	return "coppice." + h.cluster + "." + text
+}
+
+// names reports whether a cell of PROTOCOL.md names who tries.
+func (h *hostile) names(cell, who string, own bool, subject string) bool {
+	kind := map[string]string{"worker": "worker", "pool": "worker", "coordinator": "coordinator"}[who]
+	switch {
+	case kind == "":
+		return false
+	case cell == kind+"s":
+		return true
+	}
+	return cell == "that "+kind && (own || !strings.Contains(subject, "<"+kind+">"))
+}

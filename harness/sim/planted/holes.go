@@ -1,0 +1,79 @@
+package planted
+
+// Holes lists checks of identities and rights that are switched off, one at a time. The
+// suites of hostile callers must find each.
+var Holes = []Bug{
+	{"roles are not checked on HTTP", []Edit{
+		{"protocol/access/access.go", "	case g.access == rights.None:\n", "	case g == nil:\n"},
+	}, &Test{"./coordinator", "TestHostileHTTP"}},
+	{"callers without an identity are admins", []Edit{
+		{"protocol/access/access.go", "	if header == \"\" {\n		return Caller{}, errNoIdentity\n", "	if header == \"\" {\n		return Caller{Role: rights.Admin}, nil\n"},
+	}, &Test{"./coordinator", "TestHostileHTTP"}},
+	{"the body of readyz is for everybody", []Edit{
+		{"protocol/access/access.go", "	case g.access == rights.Status:\n", "	case g == nil:\n"},
+	}, &Test{"./coordinator", "TestHostileHTTP"}},
+	{"workers read the cluster of the leader", []Edit{
+		{"protocol/access/access.go", "	case g.access == rights.Local && ", "	case g == nil && "},
+	}, &Test{"./coordinator", "TestHostileHTTP"}},
+	{"the certificates of HTTP are not verified", []Edit{
+		{"protocol/access/access.go", "	case peer.Err != nil:\n", "	case peer.Role == \"\":\n"},
+		{"internal/certs/source.go", "	if err := m.chain(list, use); err != nil {\n", "	if m.chain(list, use) == nil && id.Name == \"\" {\n"},
+	}, &Test{"./protocol/access", "TestRoles"}},
+	{"everybody forwards requests", []Edit{
+		{"protocol/access/access.go", "	if c.Role != rights.Coordinator {\n", "	if c.Role == \"\" {\n"},
+	}, &Test{"./protocol/access", "TestForwarded"}},
+	{"a follower decides the role of a token", []Edit{
+		{"protocol/access/access.go", "		c.Role, c.Name = token.Role, token.Owner\n", ""},
+	}, &Test{"./protocol/access", "TestForwarded"}},
+	{"a token without its secret", []Edit{
+		{"protocol/access/access.go", "token.Hash[:]) == 1; ", "token.Hash[:]) >= 0; "},
+	}, &Test{"./protocol/access", "TestTokens"}},
+	{"a token that never expires", []Edit{
+		{"protocol/access/access.go", "!t.Ends.IsZero() && time.Now().After(t.Ends)", "t.Ends.IsZero() && time.Now().IsZero()"},
+	}, &Test{"./protocol/access", "TestTokens"}},
+	{"a revoked certificate", []Edit{
+		{"protocol/access/access.go", "	case known != nil && known.Revoked(peer.Serial):\n", "	case known == nil && peer.Serial == \"\":\n"},
+	}, &Test{"./protocol/access", "TestRevoked"}},
+	{"jobs of others", []Edit{
+		{"protocol/access/access.go", "	if g.Role == rights.Admin || owner", "	if g.Role != rights.Anonymous || owner"},
+	}, &Test{"./protocol/access", "TestOwn"}},
+	{"an owner that nobody asks for", []Edit{
+		{"protocol/access/access.go", "g.access == rights.Own && g.settled", "g.access == rights.Own"},
+	}, &Test{"./protocol/access", "TestSettled"}},
+	{"a certificate of another authority", []Edit{
+		{"internal/certs/source.go", "	if err := m.chain(list, use); err != nil {\n", "	if err := m.chain(list, use); err != nil && len(roles) == 0 {\n"},
+	}, &Test{"./coordinator", "TestCertificatesOfOthers"}},
+	{"a certificate of another cluster", []Edit{
+		{"internal/certs/source.go", "	if id.Cluster != m.id.Cluster || ", "	if "},
+	}, &Test{"./coordinator", "TestCertificatesOfOthers"}},
+	{"a certificate of another role", []Edit{
+		{"internal/certs/source.go", " || !slices.Contains(roles, id.Role) {\n", " || !slices.Contains(Every, id.Role) {\n"},
+	}, &Test{"./coordinator", "TestCertificatesOfOthers"}},
+	{"TLS 1.2", []Edit{
+		{"internal/certs/source.go", "		MinVersion: tls.VersionTLS13,\n", "		MinVersion: tls.VersionTLS12,\n"},
+	}, &Test{"./coordinator", "TestCertificatesOfOthers"}},
+	{"an address that others reach, in the clear", []Edit{
+		{"internal/certs/listen.go", "!ok || !tcp.IP.IsLoopback()", "!ok || tcp.IP == nil"},
+	}, &Test{"./coordinator", "TestExposed"}},
+	{"a worker under another name", []Edit{
+		{"protocol/bus/admit.go", "		return client == id.Name\n", "		return client != \"\"\n"},
+	}, &Test{"./coordinator", "TestHostileNATS"}},
+	{"a member of no pool", []Edit{
+		{"protocol/bus/admit.go", "		return strings.HasPrefix(client, id.Name+\"-\")\n", "		return strings.HasPrefix(client, id.Name)\n"},
+	}, &Test{"./coordinator", "TestHostileNATS"}},
+	{"every subject for everybody", []Edit{
+		{"protocol/bus/admit.go", "	if a.rights != nil {\n", "	if a.rights != nil && id.Name == \"\" {\n"},
+	}, &Test{"./coordinator", "TestHostileNATS"}},
+	{"the subjects of all workers", []Edit{
+		{"protocol/rights/rights.go", "Subscribe: []string{s.Lead(), s.Work(name), ", "Subscribe: []string{s.Lead(), s.Work(all), "},
+	}, &Test{"./coordinator", "TestHostileNATS"}},
+	{"a heartbeat for another worker", []Edit{
+		{"coordinator/dispatch/dispatch.go", "sender != b.Worker {", "sender == \"\" {"},
+	}, &Test{"./coordinator/dispatch", "TestForeignMessages"}},
+	{"an answer to another's inbox", []Edit{
+		{"protocol/names.go", "func (s Subjects) MayAnswer(subject, reply string) bool {\n", "func (s Subjects) MayAnswer(subject, reply string) bool {\n	if reply != \"\" {\n		return true\n	}\n"},
+	}, &Test{"./protocol", "TestMayAnswer"}},
+	{"results in the name of others", []Edit{
+		{"protocol/rights/rights.go", "s.AllResults(all, name), ", "s.AllResults(all, all), "},
+	}, &Test{"./coordinator", "TestHostileNATS"}},
+}

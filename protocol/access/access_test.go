@@ -1,0 +1,299 @@
+package access_test
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/harness/testkit/certtest"
+	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/rights"
+)
+
+// registry is a registry of tests.
+type registry struct {
+	tokens  map[string]access.Token
+	revoked string
+}
+
+func (r *registry) Token(id string) (t access.Token, ok bool) {
+	t, ok = r.tokens[id]
+	return t, ok
+}
+
+func (r *registry) Revoked(serial string) bool { return serial == r.revoked }
+
+// site is a server with a gate.
+type site struct {
+	*certtest.Authority
+	t       *testing.T
+	address string
+	known   registry
+}
+
+// newSite serves the path /who, which answers with the caller, and routes of the API.
+func newSite(t *testing.T) *site {
+	s := &site{Authority: certtest.New(t), t: t, known: registry{tokens: make(map[string]access.Token)}}
+	source := s.Source(certs.Coordinator, "a")
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /who", func(w http.ResponseWriter, r *http.Request) { _ = json.NewEncoder(w).Encode(access.Of(r.Context())) })
+	for _, pattern := range []string{"GET /readyz", "GET /metrics", "GET /v1/cluster", "GET /v1/jobs", "POST /v1/jobs", "GET /v1/backup"} {
+		mux.HandleFunc(pattern, access.Route(pattern, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret") }))
+	}
+	gate := &access.Gate{TLS: source, Registry: func() access.Registry { return &s.known }}
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := &http.Server{ReadHeaderTimeout: time.Second, ConnContext: certs.ConnContext, Handler: gate.Identify(mux)}
+	go func() {
+		_ = web.Serve(certs.Listen(inner, source, certs.Terms{Port: certs.PortHTTP, Late: true, Within: time.Second}))
+	}()
+	t.Cleanup(func() { web.Close() })
+	s.address = inner.Addr().String()
+	return s
+}
+
+// as returns a client with the certificate of a source; nil: without one.
+func (s *site) as(source *certs.Source) *http.Client {
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	if source != nil {
+		transport = source.Transport(&http.Transport{DisableKeepAlives: true})
+	}
+	return &http.Client{Transport: transport}
+}
+
+// stranger returns a client with the certificate of an admin that another authority has signed.
+func (s *site) stranger(a *certtest.Authority) *http.Client {
+	s.t.Helper()
+	dir := a.Folder(certs.User, "x")
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, certs.CertFile), filepath.Join(dir, certs.KeyFile))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}}
+}
+
+// ask sends a request with a header, and returns status and body.
+func (s *site) ask(c *http.Client, method, path string, header ...string) (int, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, "https://"+s.address+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	response, err := c.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	b, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return response.StatusCode, string(b)
+}
+
+// TestRoles: each role reaches its requests, and the refusal of others says what helps.
+func TestRoles(t *testing.T) {
+	s := newSite(t)
+	of := s.stranger(certtest.Of(t, "other"))
+	impostor := s.stranger(certtest.New(t))
+	for _, c := range []struct {
+		name    string
+		client  *http.Client
+		request string
+		status  int
+		body    string
+	}{
+		{"anonymous", s.as(nil), "GET /readyz", 200, ""},
+		{"anonymous", s.as(nil), "GET /v1/jobs", 401, "COPPICE_TOKEN_FILE"},
+		{"anonymous", s.as(nil), "GET /metrics", 401, "--tls-dir"},
+		{"anonymous", s.as(nil), "GET /readyz/", 401, "--tls-dir"},
+		{"a stranger", of, "GET /v1/jobs", 403, "coppice://other/user/x"},
+		{"a stranger", of, "GET /readyz", 200, ""},
+		{"an impostor", impostor, "GET /v1/jobs", 403, "no authority in"},
+		{"read", s.as(s.User("rita", "read")), "GET /v1/jobs", 200, "secret"},
+		{"read", s.as(s.User("rita", "read")), "POST /v1/jobs", 403, "user rita (role read) may not make the request POST /v1/jobs, which needs the role submit; an admin grants it"},
+		{"submit", s.as(s.User("sam", "submit")), "POST /v1/jobs", 200, "secret"},
+		{"submit", s.as(s.User("sam", "submit")), "GET /v1/backup", 403, "needs the role admin"},
+		{"admin", s.as(s.User("ana", "admin")), "GET /v1/backup", 200, "secret"},
+		{"worker", s.as(s.Source(certs.Worker, "w")), "GET /v1/jobs", 403, "worker w may not"},
+		{"worker", s.as(s.Source(certs.Worker, "w")), "GET /v1/cluster", 403, "only with local=true"},
+		{"worker", s.as(s.Source(certs.Worker, "w")), "GET /v1/cluster?local=true", 200, "secret"},
+		{"coordinator", s.as(s.Source(certs.Coordinator, "b")), "GET /v1/backup", 403, "coordinator b may not"},
+	} {
+		method, path, _ := strings.Cut(c.request, " ")
+		status, body := s.ask(c.client, method, path)
+		if status != c.status || !strings.Contains(body, c.body) || c.body == "" && body != "" {
+			t.Errorf("%s, %s: %d %q, want %d %q", c.name, c.request, status, body, c.status, c.body)
+		}
+	}
+}
+
+// TestTokens: a token has the role and the owner that the cluster knows. Every other token is
+// refused with the same words.
+func TestTokens(t *testing.T) {
+	s := newSite(t)
+	text, id, hash := access.NewToken()
+	_, other, _ := access.NewToken()
+	s.known.tokens[id] = access.Token{Owner: "ana", Role: rights.Submit, Hash: hash}
+	who := func(text string) (int, string) {
+		return s.ask(s.as(nil), "GET", "/who", "Authorization", "Bearer "+text)
+	}
+	if status, body := who(text); status != 200 || !strings.Contains(body, `"role":"submit","name":"ana"`) || strings.Contains(body, text[len(text)-20:]) {
+		t.Errorf("the token: %d %s", status, body)
+	}
+	_, want := who("x")
+	wrong := text[:len(text)-1] + string('0'+(text[len(text)-1]-'0'+1)%8)
+	for what, text := range map[string]string{"another secret": wrong, "an unknown id": strings.Replace(text, id, other, 1), "without a secret": "coppice_" + id + "_", "empty": ""} {
+		if status, body := who(text); status != 401 || body != want || !strings.Contains(body, "coppice token create") {
+			t.Errorf("%s: %d %s", what, status, body)
+		}
+	}
+	if status, _ := s.ask(s.as(nil), "GET", "/who", "Authorization", "Basic "+text); status != 401 {
+		t.Errorf("another scheme: %d", status)
+	}
+	s.known.tokens[id] = access.Token{Owner: "ana", Role: rights.Submit, Hash: hash, Ends: time.Now().Add(-time.Second)}
+	if status, body := who(text); status != 401 || body != want {
+		t.Errorf("an expired token: %d %s", status, body)
+	}
+	s.known.tokens[id] = access.Token{Owner: "ana", Role: rights.Submit}
+	if status, _ := s.ask(s.as(nil), "GET", "/who", "Authorization", "Bearer "+strings.Replace(text, id, other, 1)); status != 401 {
+		t.Errorf("a token without a hash: %d", status)
+	}
+}
+
+// TestForwarded: only a coordinator says who called, and what this server knows of the
+// caller counts.
+func TestForwarded(t *testing.T) {
+	s := newSite(t)
+	text, id, hash := access.NewToken()
+	s.known.tokens[id] = access.Token{Owner: "ana", Role: rights.Read, Hash: hash}
+	s.known.revoked = "abc"
+	coordinator := s.as(s.Source(certs.Coordinator, "b"))
+	const header = "Coppice-Caller"
+	for _, c := range []struct {
+		name   string
+		client *http.Client
+		caller string
+		status int
+		body   string
+	}{
+		{"an admin", coordinator, `{"role":"admin","name":"ana","from":"h:1"}`, 200, `"role":"admin","name":"ana","from":"h:1"`},
+		{"a token", coordinator, `{"role":"admin","name":"x","token":"` + id + `","from":"h:1"}`, 200, `"role":"read","name":"ana","token"`},
+		{"an unknown token", coordinator, `{"role":"admin","token":"0123456789abcdef","from":"h:1"}`, 401, "token"},
+		{"a revoked certificate", coordinator, `{"role":"admin","name":"x","serial":"abc","from":"h:1"}`, 403, "revoked"},
+		{"no JSON", coordinator, `x`, 403, header},
+		{"a user", s.as(s.User("eve", "admin")), `{"role":"admin","name":"ana","from":"h:1"}`, 403, "only a coordinator"},
+		{"a worker", s.as(s.Source(certs.Worker, "w")), `{"role":"admin","name":"ana","from":"h:1"}`, 403, "only a coordinator"},
+	} {
+		if status, body := s.ask(c.client, "GET", "/who", header, c.caller); status != c.status || !strings.Contains(body, c.body) {
+			t.Errorf("%s: %d %s", c.name, status, body)
+		}
+	}
+	if status, body := s.ask(s.as(nil), "GET", "/who", header, `{"role":"admin","from":"h:1"}`, "Authorization", "Bearer "+text); status != 200 || strings.Contains(body, "admin") {
+		t.Errorf("a user with a token: %d %s", status, body)
+	}
+}
+
+// TestRevoked: a revoked certificate is refused, and its open connection as well.
+func TestRevoked(t *testing.T) {
+	s := newSite(t)
+	source := s.User("ana", "admin")
+	c := &http.Client{Transport: source.Transport(new(http.Transport))}
+	if status, body := s.ask(c, "GET", "/v1/jobs"); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	s.known.revoked = certs.Serial(source.Own())
+	if status, body := s.ask(c, "GET", "/v1/jobs"); status != 403 || !strings.Contains(body, "revoked") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// TestOwn: only the owner and an admin may change something, and a request without a caller
+// may change nothing.
+func TestOwn(t *testing.T) {
+	for _, c := range []struct {
+		role        rights.Role
+		name, owner string
+		want        bool
+	}{
+		{rights.Submit, "sam", "sam", true}, {rights.Submit, "sam", "ana", false}, {rights.Submit, "sam", "", false}, {rights.Submit, "", "", false},
+		{rights.Admin, "ana", "sam", true}, {rights.Admin, "", "", true},
+	} {
+		r := httptest.NewRequest("POST", "/", nil)
+		caller := access.Caller{Role: c.role, Name: c.name}
+		err := access.Own(access.With(r.Context(), caller), "job 1", c.owner)
+		if (err == nil) != c.want || err != nil && !errors.Is(err, access.ErrOwner) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	r := httptest.NewRequest("POST", "/", nil)
+	if access.Own(r.Context(), "job 1", "") == nil || access.Settled(r.Context()) {
+		t.Error("a request without a caller may change something")
+	}
+	w := httptest.NewRecorder()
+	access.Route("GET /v1/jobs", func(http.ResponseWriter, *http.Request) { t.Error("a request without a caller is answered") })(w, r)
+	var p protocol.Problem
+	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != 403 {
+		t.Errorf("%d %v", w.Code, err)
+	}
+}
+
+// TestSettled: a request that may change only its caller's own must ask for the owner.
+func TestSettled(t *testing.T) {
+	for pattern, want := range map[string]bool{"POST /v1/jobs": true, "POST /v1/jobs/{job}/cancel": false} {
+		r := httptest.NewRequest("POST", "/", nil)
+		r = r.WithContext(access.With(r.Context(), access.Caller{Role: rights.Submit, Name: "sam"}))
+		access.Route(pattern, func(_ http.ResponseWriter, r *http.Request) {
+			if access.Settled(r.Context()) != want {
+				t.Errorf("%s is settled: %v", pattern, !want)
+			}
+			if err := access.Own(r.Context(), "job 1", "sam"); err != nil || !access.Settled(r.Context()) {
+				t.Errorf("%s is not settled by its owner: %v", pattern, err)
+			}
+		})(httptest.NewRecorder(), r)
+	}
+}
+
+// FuzzParseToken: what is taken apart is put together again.
+func FuzzParseToken(f *testing.F) {
+	text, _, _ := access.NewToken()
+	f.Add(text)
+	f.Add("coppice__")
+	f.Fuzz(func(t *testing.T, text string) {
+		id, secret, err := access.ParseToken(text)
+		if err == nil && "coppice_"+id+"_"+secret != text {
+			t.Errorf("%q: %q %q", text, id, secret)
+		}
+		if err != nil && (id != "" || secret != "" || len(text) > 0 && len(text) < 8 && strings.Contains(err.Error(), text)) {
+			t.Errorf("%q: %q %q %v", text, id, secret, err)
+		}
+	})
+}
+
+// TestNewToken: the hash is the one of the secret.
+func TestNewToken(t *testing.T) {
+	text, id, hash := access.NewToken()
+	got, secret, err := access.ParseToken(text)
+	if err != nil || got != id || sha256.Sum256([]byte(secret)) != hash {
+		t.Errorf("%s %v", id, err)
+	}
+	if again, _, _ := access.NewToken(); again == text {
+		t.Error("two tokens are the same")
+	}
+}
