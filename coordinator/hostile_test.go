@@ -32,7 +32,7 @@ type hostile struct {
 	cluster string
 }
 
-// everybody lists who tries: a role, and how PROTOCOL.md names it.
+// everybody lists who tries: a role, and how protocol/PROTOCOL.md names it.
 var everybody = []string{"anonymous", "read", "submit", "admin", "coordinator", "worker", "pool", "serve"}
 
 func newHostile(t *testing.T) *hostile {
@@ -59,7 +59,7 @@ func newHostile(t *testing.T) *hostile {
 	return h
 }
 
-// table reads the rows of a table in a section of PROTOCOL.md.
+// table reads the rows of a table in a section of protocol/PROTOCOL.md.
 func table(t *testing.T, section, columns string) (rows [][]string) {
 	t.Helper()
 	page, err := os.ReadFile("../protocol/PROTOCOL.md")
@@ -87,7 +87,7 @@ func table(t *testing.T, section, columns string) (rows [][]string) {
 	return rows
 }
 
-// permitted returns who may make a request, by the words of PROTOCOL.md.
+// permitted returns who may make a request, by the words of protocol/PROTOCOL.md.
 func permitted(t *testing.T) map[string][]string {
 	t.Helper()
 	users := []string{"anonymous", "read", "submit", "admin"} // each has the rights of those before it
@@ -119,7 +119,7 @@ func permitted(t *testing.T) map[string][]string {
 var placeholder = regexp.MustCompile(`\{[a-z.]+\}`)
 
 // TestHostileHTTP: on the leader and on a follower, every request is refused to every role
-// that PROTOCOL.md does not name. Each request has a twin, the roles that it names, which is
+// that protocol/PROTOCOL.md does not name. Each request has a twin, the roles that it names, which is
 // answered. Nothing is changed by all of them.
 func TestHostileHTTP(t *testing.T) {
 	h := newHostile(t)
@@ -263,7 +263,7 @@ func (x *intruder) refused(t *testing.T, do func() error) bool {
 	return x.LastError() != before // each error is a value of its own
 }
 
-// TestHostileNATS: every subject of PROTOCOL.md is refused to every role that it does not
+// TestHostileNATS: every subject of protocol/PROTOCOL.md is refused to every role that it does not
 // name, and with another name to the roles that it names. The twin with the right name may
 // use the subject. Callers without a certificate, and users, do not even connect.
 func TestHostileNATS(t *testing.T) {
@@ -322,7 +322,7 @@ func TestHostileNATS(t *testing.T) {
 	h.unchanged(ctx, before)
 }
 
-// subject fills in a subject of PROTOCOL.md: with the name of who tries, or with others.
+// subject fills in a subject of protocol/PROTOCOL.md: with the name of who tries, or with others.
 func (h *hostile) subject(row, who, name string, own bool) string {
 	worker, coordinator := "w0", "a"
 	if own && who == "coordinator" {
@@ -334,7 +334,7 @@ func (h *hostile) subject(row, who, name string, own bool) string {
 	return "coppice." + h.cluster + "." + text
 }
 
-// names reports whether a cell of PROTOCOL.md names who tries.
+// names reports whether a cell of protocol/PROTOCOL.md names who tries.
 func (h *hostile) names(cell, who string, own bool, subject string) bool {
 	kind := map[string]string{"worker": "worker", "pool": "worker", "coordinator": "coordinator"}[who]
 	switch {

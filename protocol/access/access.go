@@ -139,7 +139,7 @@ func (g *Gate) caller(r *http.Request) (Caller, error) {
 	if c.Role != rights.Coordinator {
 		return Caller{}, errForged
 	}
-	return forwarded(text, known)
+	return Forwarded(text, known)
 }
 
 // byToken finds the caller by the token of a request.
@@ -163,9 +163,9 @@ func byToken(r *http.Request, known Registry) (Caller, error) {
 
 func (t *Token) expired() bool { return !t.Ends.IsZero() && time.Now().After(t.Ends) }
 
-// forwarded reads the caller of a request that a coordinator forwards. What this coordinator
+// Forwarded reads the caller of a request that a coordinator forwards. What this coordinator
 // knows of the caller's token and certificate counts.
-func forwarded(text string, known Registry) (c Caller, err error) {
+func Forwarded(text string, known Registry) (c Caller, err error) {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return Caller{}, fmt.Errorf("header %s: %w", callerHeader, err)
 	}

@@ -286,6 +286,23 @@ func FuzzParseToken(f *testing.F) {
 	})
 }
 
+// FuzzForwarded: whatever a coordinator states, the caller is refused or has the role of its
+// token.
+func FuzzForwarded(f *testing.F) {
+	f.Add(`{"role":"admin","name":"ana","from":"h:1"}`)
+	f.Add(`{"role":"admin","token":"0123456789abcdef","serial":"ab","from":"h:1"}`)
+	known := &registry{tokens: map[string]access.Token{"0123456789abcdef": {Owner: "sam", Role: rights.Read}}, revoked: "ab"}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := access.Forwarded(text, known)
+		if err != nil && c != (access.Caller{}) {
+			t.Errorf("%q: %+v beside %v", text, c, err)
+		}
+		if err == nil && (c.Serial == "ab" || c.Token != "" && c.Role != rights.Read) {
+			t.Errorf("%q: %+v", text, c)
+		}
+	})
+}
+
 // TestNewToken: the hash is the one of the secret.
 func TestNewToken(t *testing.T) {
 	text, id, hash := access.NewToken()
