@@ -245,7 +245,7 @@ func (n *node) run(ctx context.Context) error {
 		})
 	})
 	tasks.Go(func() { observer.run(ctx) })
-	tasks.Go(func() { observer.relieve(ctx) })
+	tasks.Go(func() { observer.observeLoad(ctx) })
 	tasks.Go(func() { n.status.reports.run(ctx) })
 	tasks.Go(func() { n.health.watch(ctx) })
 	tasks.Go(func() { n.nats.divertClients(ctx, n.leader) })

@@ -17,8 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// observer sets the gauges, tells if the network is too slow, and relieves the embedded
-// NATS.
+// observer sets the gauges, and tells if the network is too slow.
 type observer struct {
 	*status
 	http    *httpServer
@@ -214,11 +213,8 @@ func (w *slowness) update(slow bool, now time.Time) (warn, inform bool) {
 }
 
 const (
-	// relieveEvery is the time between two checks of the budget. It is relieveSoon
-	// while more than 1/much of the bytes for NATS clients is taken.
-	relieveEvery = 250 * time.Millisecond
-	relieveSoon  = 20 * time.Millisecond
-	much         = 8
+	// loadEvery is the time between two measurements of the budget.
+	loadEvery = 250 * time.Millisecond
 	// tellEvery is the least time between two warnings about closed clients.
 	tellEvery = 10 * time.Second
 )
@@ -232,10 +228,9 @@ type load struct {
 	dropped  uint64 // received messages that were dropped, since the start
 }
 
-// relieve closes NATS clients that take more than the budget, and sets the gauges of
-// the budget, until ctx is done.
-func (o *observer) relieve(ctx context.Context) {
-	tick := time.NewTicker(relieveEvery)
+// observeLoad sets the gauges of the budget, and warns of clients that were closed, until ctx is done.
+func (o *observer) observeLoad(ctx context.Context) {
+	tick := time.NewTicker(loadEvery)
 	defer tick.Stop()
 	var before load
 	var unlogged uint64 // clients that were closed or refused since the last warning
@@ -248,7 +243,6 @@ func (o *observer) relieve(ctx context.Context) {
 		}
 		var now load
 		if s := o.nats.server; s != nil {
-			s.Relieve()
 			now.nats = s.Load()
 		}
 		now.open, now.closed = o.http.count()
@@ -270,10 +264,5 @@ func (o *observer) relieve(ctx context.Context) {
 			unlogged, loggedAt = 0, time.Now()
 		}
 		before = now
-		every := relieveEvery
-		if now.nats.Pending > o.cfg.Budget.parts().send/much {
-			every = relieveSoon
-		}
-		tick.Reset(every)
 	}
 }

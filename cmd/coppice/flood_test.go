@@ -32,7 +32,6 @@ type floodSize struct {
 	deaf      int           // NATS clients that ask for pieces of a blob, listen to what they may, and read nothing
 	halves    int           // NATS clients that send most of a message of 1 MiB
 	fragments int           // of 1 MiB, each of another message
-	senders   int           // NATS clients that send messages of 1 MiB without pause
 	memory    int64         // --message-memory, MiB
 	most      int           // --max-connections
 	lasts     time.Duration // while jobs follow each other
@@ -44,7 +43,7 @@ const fullFlood = "COPPICE_TEST_FLOOD"
 
 // files is how many descriptors the flood takes of this process.
 func (s *floodSize) files() uint64 {
-	return uint64(s.idle + s.idle/4 + s.uploads + s.deaf + s.halves + s.senders + 200)
+	return uint64(s.idle + s.idle/4 + s.uploads + s.deaf + s.halves + 200)
 }
 
 // bound is the memory of a coordinator, in bytes, that takes idle without the flood: the
@@ -102,45 +101,6 @@ func TestFlood(t *testing.T) {
 	}
 	if bound := 64 + 3*size.most; open > bound { // what a coordinator asks the system for
 		t.Errorf("%d descriptors, at most %d may be", open, bound)
-	}
-}
-
-// A coordinator to which clients send without pause what workers may send stays within its
-// budget, and keeps its own connection and its worker; an import and a job that runs
-// meanwhile go on, to the same bits.
-func TestSendersWithoutPause(t *testing.T) {
-	raced(t)
-	if testing.Short() {
-		t.Skip("it floods a coordinator with messages")
-	}
-	size := floodSize{senders: 16, memory: 64, most: 128}
-	needFiles(t, size.files())
-	c := floodable(t, size, 1)
-	t.Setenv("COPPICE_SERVER", c.Servers())
-	data := artificialFile(t, t.TempDir(), "set.csv", 2000, 1)
-	args := []string{"train", "--data", data, "--steps", "100", "-o", "json", "--name"}
-	began := time.Now()
-	before := works(t, append(args, "before")...)
-	alone := time.Since(began)
-	use := watchUse(t, c.Coordinators[0].Pid())
-	idle := use.rss()
-	f := flood(t, c, size)
-	testkit.Until(t, "the flood", func() bool { return f.begun.Load() >= f.all })
-	began = time.Now()
-	after := works(t, append(args, "after")...)
-	trained := time.Since(began)
-	works(t, "dataset", "import", "--data", artificialFile(t, t.TempDir(), "more.csv", 2000, 2), "--name", "more")
-	for _, path := range []string{"/healthz", "/readyz", "/v1/self"} {
-		f.answered(t, path)
-	}
-	if a, b := modelDigest(t, before), modelDigest(t, after); a != b {
-		t.Errorf("digest %s before, %s after", a, b)
-	}
-	t.Logf("memory %d MiB before, %d MiB at most, bound %d; the job took %v alone, %v in the flood of %d MiB", idle>>20, use.peak()>>20, size.bound(idle)>>20,
-		alone.Round(time.Millisecond), trained.Round(time.Millisecond), f.sent.Load()>>20)
-	f.kept(t)
-	if peak, bound := use.peak(), size.bound(idle); peak > bound {
-		t.Errorf("%d MiB of memory, %d before; the bound is %d", peak>>20, idle>>20, bound>>20)
 	}
 }
 
@@ -240,9 +200,8 @@ type greed struct {
 	ctx        context.Context
 	tasks      sync.WaitGroup
 	begun      atomic.Int64
-	all        int64        // parts of it
-	sent       atomic.Int64 // bytes, by those that send without pause
-	http, nats string       // addresses
+	all        int64  // parts of it
+	http, nats string // addresses
 	subjects   protocol.Subjects
 	worker     string // a worker that there is
 	blob       string // digest of a blob that there is
@@ -273,15 +232,12 @@ func flood(t *testing.T, c *proc.Cluster, size floodSize) *greed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sender.Subscribe(f.subjects.Lead(), func(bus.Message) {}); err != nil { // who listens to nothing is closed
-		t.Fatal(err)
-	}
 	f.tasks.Go(func() {
 		defer sender.Close()
 		f.fragments(sender, size.fragments)
 	})
 	const hands = 8
-	f.all = int64(hands*(size.idle/hands+size.idle/hands/4) + size.uploads + size.deaf + size.halves + size.fragments + size.senders + 1)
+	f.all = int64(hands*(size.idle/hands+size.idle/hands/4) + size.uploads + size.deaf + size.halves + size.fragments + 1)
 	for range hands {
 		f.tasks.Go(func() { f.idle(f.http, size.idle/hands) })
 		f.tasks.Go(func() { f.idle(f.nats, size.idle/hands/4) })
@@ -298,10 +254,6 @@ func flood(t *testing.T, c *proc.Cluster, size floodSize) *greed {
 	}
 	for range size.halves {
 		f.tasks.Go(f.half)
-	}
-	heard := []string{f.subjects.Heartbeats(f.worker), protocol.ResultsOf(f.subjects.Results(info.Leader, info.Epoch), f.worker)}
-	for i := range size.senders {
-		f.tasks.Go(func() { f.pour(heard[i%len(heard)]) })
 	}
 	f.tasks.Go(f.shout)
 	return f
@@ -399,22 +351,6 @@ func (f *greed) shout() {
 		for err == nil && f.ctx.Err() == nil {
 			_, err = io.WriteString(c, loud)
 			f.pause(20 * time.Millisecond)
-		}
-		return err
-	})
-}
-
-// pour sends messages to a subject without pause.
-func (f *greed) pour(subject string) {
-	const n = 1 << 20
-	text := append(fmt.Appendf(nil, "PUB %s %d\r\n", subject, n), protocol.Version, 200)
-	text = append(append(text, make([]byte, n-2)...), "\r\nPONG\r\n"...)
-	f.natsClient(f.worker, "", func(c net.Conn) error {
-		go io.Copy(io.Discard, c)
-		var err error
-		for err == nil && f.ctx.Err() == nil {
-			_, err = c.Write(text)
-			f.sent.Add(n)
 		}
 		return err
 	})

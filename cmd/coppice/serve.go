@@ -178,7 +178,7 @@ type limitFlags struct {
 	KeepJobs     int         `default:"0" placeholder:"N" help:"Number of ended jobs to keep. If there are more, the jobs that ended first are deleted with their models. 0: keep all (default: 0)."`
 
 	MessageMemory  units.Bytes `default:"512MiB" placeholder:"SIZE" help:"Memory for messages in transit: NATS, fragments and HTTP bodies. Messages beyond this limit are refused or dropped, or their connections are closed. A job whose messages are larger than 5/16 of the limit is refused (default: 512MiB)."`
-	MaxConnections int         `default:"512" placeholder:"N" help:"Maximum number of HTTP connections, and of NATS clients; beyond it, idle connections are closed. The number is lower if the limit of open files is too low (default: 512)."`
+	MaxConnections int         `default:"512" placeholder:"N" help:"Maximum number of HTTP connections, and of NATS clients; beyond it, idle HTTP connections are closed, and NATS clients are refused. The number is lower if the limit of open files is too low (default: 512)."`
 }
 
 // limits returns the flags as a coordinator takes them. No limit is 0 in flags, and -1 in coordinator.Quotas.

@@ -137,7 +137,7 @@ func (s *Source) warn() {
 	switch {
 	case left <= 0 && s.expired != leaf:
 		s.expired = leaf
-		s.log.Error("the certificate of this process has expired; its connections stay, but new ones are refused", "folder", s.dir, "until", leaf.NotAfter)
+		s.log.Error("the certificate of this process has expired; it cannot open new connections, and NATS closes its connections as a client", "folder", s.dir, "until", leaf.NotAfter)
 	case left > 0 && left < warnBefore && s.warned != leaf:
 		s.warned = leaf
 		s.log.Warn("the certificate of this process ends soon; replace its files in the folder", "folder", s.dir, "until", leaf.NotAfter)

@@ -1,9 +1,9 @@
 package bus
 
 import (
-	"net"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
@@ -14,30 +14,49 @@ import (
 // authSeconds is how long a client may take to introduce itself.
 const authSeconds = 3
 
-// admission lets clients in, or none but those of this process, and gives them their
-// rights.
+// admission accepts clients, or only connections of this process, and gives them their rights.
 type admission struct {
-	closed   atomic.Bool
-	rights   func(role rights.Role, name, client string) rights.NATS // nil: all
-	identify func(at net.Addr) (certs.Identity, bool)                // nil: connections are in the clear
+	server  *natsserver.Server
+	secure  bool                                                    // true if clients have certificates
+	most    int                                                     // clients of other processes; 0: no bound
+	rights  func(role rights.Role, name, client string) rights.NATS // nil: all
+	closed  atomic.Bool
+	refused atomic.Uint64 // clients beyond most
 }
 
-// Check implements natsserver.Authentication.
+// Check implements natsserver.Authentication. The connection of a client with a certificate
+// ends with the certificate.
 func (a *admission) Check(c natsserver.ClientAuthentication) bool {
 	if from := c.RemoteAddress(); from != nil && from.Network() == "pipe" { // in-process
 		return true
 	}
 	client := c.GetOpts().Name
-	id, ok := certs.Identity{Role: certs.Worker, Name: client}, true // in the clear
-	if a.identify != nil {
-		id, ok = a.identify(c.RemoteAddress())
+	id, end := certs.Identity{Role: certs.Worker, Name: client}, time.Time{} // in the clear
+	if a.secure {
+		state := c.GetTLSConnectionState()
+		if state == nil || len(state.PeerCertificates) == 0 {
+			return false
+		}
+		var err error
+		if id, err = certs.IdentityOf(state.PeerCertificates[0]); err != nil {
+			return false
+		}
+		if end = state.PeerCertificates[0].NotAfter; !end.After(time.Now()) {
+			return false
+		}
 	}
-	if !ok || a.closed.Load() || !named(id, client) {
+	if a.closed.Load() || !named(id, client) {
 		return false
 	}
-	if a.rights != nil {
-		c.RegisterUser(&natsserver.User{Permissions: Permissions(a.rights(rights.Role(id.Role), id.Name, client))})
+	if a.most > 0 && a.server.NumClients() > a.most+ownClients {
+		a.refused.Add(1)
+		return false
 	}
+	user := &natsserver.User{ConnectionDeadline: end}
+	if a.rights != nil {
+		user.Permissions = Permissions(a.rights(rights.Role(id.Role), id.Name, client))
+	}
+	c.RegisterUser(user)
 	return true
 }
 
@@ -73,13 +92,9 @@ func named(id certs.Identity, client string) bool {
 // it closed.
 func (s *Server) TurnAway() int {
 	s.admission.closed.Store(true)
-	conns, err := s.s.Connz(&natsserver.ConnzOptions{Limit: int(^uint32(0) >> 1)})
-	if err != nil {
-		return 0
-	}
 	n := 0
-	for _, c := range conns.Conns {
-		if c.IP != "" && s.s.DisconnectClientByID(c.Cid) == nil { // those in-process have none
+	for _, c := range s.clients() {
+		if s.s.DisconnectClientByID(c.Cid) == nil {
 			n++
 		}
 	}

@@ -213,24 +213,15 @@ func (c *Conn) split(subject, reply string, parts [][]byte) error {
 		c.long <- struct{}{}
 		defer func() { <-c.long }()
 	}
-	var d drain
-	d.begin()
 	return protocol.Split(parts, limit, c.sender, c.message.Add(1), func(b []byte) error {
 		if long && c.server != nil {
-			c.server.await(subject, len(b), &d)
+			c.server.await(subject, len(b))
 		}
 		return c.publish(subject, reply, b)
 	})
 }
 
 func (c *Conn) publish(subject, reply string, b []byte) error {
-	if c.server != nil {
-		bytes, err := c.server.reserve(subject, len(b))
-		if err != nil {
-			return err
-		}
-		defer c.server.relief.sent(bytes)
-	}
 	err := c.link.Publish(subject, reply, b)
 	if err == nil {
 		c.traffic.Sent(len(b))

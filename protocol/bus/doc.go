@@ -31,9 +31,6 @@ var (
 	// ErrBlob is returned by FetchBlob when the bytes are not those of the
 	// digest, or not of the announced size.
 	ErrBlob = errors.New("the bytes of the blob are wrong")
-	// ErrListeners is returned by Send where so many listen that the message does not fit
-	// into what may wait for all clients of the embedded server.
-	ErrListeners = errors.New("too many NATS clients listen")
 	// ErrTooLarge is returned by Request for a request above the server's
 	// greatest payload: requests and their answers are not fragmented.
 	ErrTooLarge = errors.New("the request is too large for NATS")

@@ -9,7 +9,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -20,17 +19,13 @@ type natsLink struct {
 	nc      *nats.Conn
 	traffic Traffic
 	log     *slog.Logger
-	backlog int     // bytes
-	server  *Server // of this process, if it goes to that
+	backlog int // bytes
 	closed  chan struct{}
-
-	mu   sync.Mutex
-	subs map[*natsSubscription]bool // those whose messages wait for a handler in order
 }
 
 // dial tries to connect until it succeeds, is refused, or ctx is done.
 func dial(ctx context.Context, o *Options, c *Conn) (*natsLink, error) {
-	l := &natsLink{traffic: c.traffic, log: c.log, backlog: cmp.Or(o.Backlog, maxPending), server: o.Server, closed: make(chan struct{}), subs: make(map[*natsSubscription]bool)}
+	l := &natsLink{traffic: c.traffic, log: c.log, backlog: cmp.Or(o.Backlog, maxPending), closed: make(chan struct{})}
 	d := &dialer{within: o.dialTimeout(), ping: o.ping(), source: o.TLS}
 	if end, ok := ctx.Deadline(); ok {
 		d.end.Store(&end)
@@ -41,9 +36,6 @@ func dial(ctx context.Context, o *Options, c *Conn) (*natsLink, error) {
 		if err == nil {
 			d.end.Store(nil)
 			l.nc = nc
-			if l.server != nil {
-				l.server.own.add(l)
-			}
 			return l, nil
 		}
 		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrSecureConnRequired) {
@@ -147,9 +139,8 @@ func (l *natsLink) Subscribe(subject, queue string, f func(Message)) (closer, er
 	if err != nil {
 		return nil, wrap(err, "subscribe to "+subject)
 	}
-	s := &natsSubscription{sub, l, make(chan struct{})}
-	sub.SetClosedHandler(func(string) { l.forget(s); close(s.done) })
-	l.remember(s)
+	s := &natsSubscription{sub, make(chan struct{})}
+	sub.SetClosedHandler(func(string) { close(s.done) })
 	if err := sub.SetPendingLimits(backlogMessages, l.backlog); err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
@@ -171,14 +162,11 @@ func delivered(m *nats.Msg) Message {
 
 type natsSubscription struct {
 	sub  *nats.Subscription
-	of   *natsLink
 	done chan struct{}
 }
 
-// bound sets another bound of the backlog, in bytes, of a subscription whose handler may
-// take long: what waits for it does not hold up what others hear.
+// bound sets another bound of the backlog, in bytes.
 func (s *natsSubscription) bound(bytes int) {
-	s.of.forget(s)
 	_ = s.sub.SetPendingLimits(backlogMessages, bytes) // an error says that it is closed
 }
 
@@ -188,30 +176,6 @@ func (s *natsSubscription) Close() {
 		return // closed before, or with its connection
 	}
 	<-s.done
-}
-
-func (l *natsLink) remember(s *natsSubscription) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.subs[s] = true
-}
-
-func (l *natsLink) forget(s *natsSubscription) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.subs, s)
-}
-
-// waits returns the bytes that wait for handlers.
-func (l *natsLink) waits() (bytes int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for s := range l.subs {
-		if messages, n, err := s.sub.Pending(); err == nil { // else it is closed
-			bytes += int64(n) + int64(messages)*eachMessage
-		}
-	}
-	return bytes
 }
 
 // Request implements Link.
@@ -254,9 +218,6 @@ func (l *natsLink) RTT(ctx context.Context) (time.Duration, error) {
 
 // Close implements Link; what hangs is given 2 s.
 func (l *natsLink) Close() {
-	if l.server != nil {
-		defer l.server.own.remove(l)
-	}
 	if err := l.nc.Drain(); err != nil {
 		l.nc.Close()
 	}

@@ -30,6 +30,9 @@ const (
 	maxSubscriptions = 64
 	// maxTokens bounds the words of a subject.
 	maxTokens = 16
+	// ownClients is the number of connections of this process. They have room if all of
+	// ServerOptions.Connections are taken, because moreClients connect only until they have introduced themselves.
+	ownClients, moreClients = 1, 32
 	// startTimeout bounds the start of an embedded server.
 	startTimeout = 10 * time.Second
 	// anyPort asks for a port that the system chooses.
@@ -57,9 +60,9 @@ type ServerOptions struct {
 	Ping time.Duration // default DefaultPing
 	Log  *slog.Logger  // default: nothing is logged
 
-	// Pending bounds the bytes that wait for clients to read them, of each and, by Relieve,
-	// of all; 0: 2 GiB each. Connections bounds those of clients of other processes; 0: no
-	// bound.
+	// Pending bounds the bytes that wait for a client to read them; 0: 2 GiB. While as much waits
+	// for all clients, long messages wait to be sent. Connections bounds the clients of other
+	// processes; 0: no bound.
 	Pending     int64
 	Connections int
 
@@ -78,10 +81,7 @@ type Server struct {
 	s         *natsserver.Server
 	fatal     chan string
 	admission *admission
-	door      *door
-	relief    *relief
-	intake    *intake
-	own       ownLinks
+	flow      *flow
 
 	mu   sync.Mutex
 	opts *natsserver.Options // as they were given, with the routes of now
@@ -97,22 +97,21 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if err := free(opts.Cluster.Host, opts.Cluster.Port); err != nil {
 		return nil, &ListenError{Routes: true, Address: place(opts.Cluster.Host, opts.Cluster.Port), Err: err}
 	}
-	s := &Server{fatal: make(chan string, 8), admission: &admission{rights: o.Rights}, relief: newRelief(opts.MaxPending, o.Connections)}
-	s.intake = newIntake(opts.MaxPending, s.ownWaits)
-	if s.door, err = openDoor(&o, opts.Port, s.intake); err != nil {
-		return nil, err
-	}
-	if o.TLS != nil {
-		s.admission.identify = s.door.who
-	}
+	s := &Server{fatal: make(chan string, 8), flow: newFlow(opts.MaxPending)}
+	s.admission = &admission{secure: o.TLS != nil, most: o.Connections, rights: o.Rights}
 	opts.CustomClientAuthentication, opts.AuthTimeout = s.admission, authSeconds
 	s.opts = opts.Clone() // the library changes its own
-	if s.s, err = natsserver.NewServer(opts); err == nil {
-		err = s.door.give(s.s)
+	if s.s, err = natsserver.NewServer(opts); err != nil {
+		return nil, fmt.Errorf("NATS server: %w", err)
+	}
+	s.admission.server = s.s
+	if o.TLS != nil {
+		err = o.listen(s.s, place(opts.Host, opts.Port))
+	} else if err = free(opts.Host, opts.Port); err != nil {
+		err = &ListenError{Address: place(opts.Host, opts.Port), Err: err}
 	}
 	if err != nil {
-		s.door.Close()
-		return nil, fmt.Errorf("NATS server: %w", err)
+		return nil, err
 	}
 	s.s.SetLoggerV2(&serverLog{log: o.logger(), fatal: s.fatal}, false, false, false)
 	s.s.Start()
@@ -136,9 +135,13 @@ func (o *ServerOptions) nats() (*natsserver.Options, error) {
 	if ping == 0 {
 		ping = DefaultPing
 	}
+	most := math.MaxInt32
+	if o.Connections > 0 {
+		most = o.Connections + ownClients + moreClients
+	}
 	opts := &natsserver.Options{
 		ServerName: o.Name, Host: o.Host, Port: port(o.ClientPort), ClientAdvertise: o.Advertise,
-		NoSigs: true, MaxPayload: maxPayload, MaxPending: cmp.Or(o.Pending, maxPending), MaxConn: math.MaxInt32, // see door
+		NoSigs: true, MaxPayload: maxPayload, MaxPending: cmp.Or(o.Pending, maxPending), MaxConn: most,
 		WriteDeadline: writeDeadline, WriteTimeout: natsserver.WriteTimeoutPolicyRetry, MaxSubs: maxSubscriptions, MaxSubTokens: maxTokens,
 		PingInterval: ping, MaxPingsOut: pingsOut, DisableShortFirstPing: true,
 	}
@@ -259,7 +262,6 @@ func localURL(a net.Addr) string {
 
 // Close stops the server and waits until it has.
 func (s *Server) Close() {
-	s.intake.close()
 	s.s.Shutdown()
 	s.s.WaitForShutdown()
 }

@@ -3,6 +3,7 @@ package bus
 import (
 	"bytes"
 	"context"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -17,12 +18,7 @@ import (
 // secureServer starts a server with TLS, and routes to others.
 func secureServer(t *testing.T, source *certs.Source, routes ...string) *Server {
 	t.Helper()
-	s, err := StartServer(ServerOptions{Name: source.Identity().Name, Host: "127.0.0.1", RoutePort: -1, Cluster: "test", Routes: routes, Ping: slowPing, TLS: source, Handshake: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	return s
+	return startServer(t, ServerOptions{Name: source.Identity().Name, RoutePort: -1, Cluster: "test", Routes: routes, TLS: source, Handshake: 10 * time.Second})
 }
 
 // TestSecureMessages: messages of all sizes pass between a client of one server and a
@@ -66,6 +62,69 @@ func TestSecureMessages(t *testing.T) {
 	send()
 	if lost.disconnected.Load() > 0 {
 		t.Errorf("the client was disconnected %d times", lost.disconnected.Load())
+	}
+}
+
+// TestCertificateEnds: the connection of a client ends with its certificate, and the server
+// refuses the certificate from then on. With a new certificate the client comes back.
+func TestCertificateEnds(t *testing.T) {
+	t.Parallel() // it waits
+	a := certtest.New(t)
+	s := secureServer(t, a.Source(certs.Coordinator, "a"))
+	dir := a.Folder(certs.Worker, "w")
+	leaf, err := a.Issue(dir, certs.Identity{Role: certs.Worker, Name: "w"}, nil, 3*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := certs.Open(dir, nil)
+	if err != nil {
+		t.Skip("the machine is too slow: ", err)
+	}
+	other := new(counts)
+	connect(t, Options{URLs: []string{s.ClientURL()}, Name: "v", TLS: a.Source(certs.Worker, "v"), Traffic: other})
+	n := new(counts)
+	ctx, cancel := context.WithDeadline(within(t), leaf.NotAfter)
+	defer cancel()
+	c, err := Connect(ctx, Options{URLs: []string{s.ClientURL()}, Name: "w", TLS: source, Ping: slowPing, Traffic: n})
+	if err != nil {
+		t.Skip("the machine is too slow: ", err)
+	}
+	defer c.Close()
+	eventually(t, "the end of the connection", func() bool { return n.disconnected.Load() == 1 })
+	if early := time.Until(leaf.NotAfter); early > 0 {
+		t.Errorf("the connection ends %v before its certificate", early)
+	}
+	ctx, cancel = context.WithTimeout(within(t), time.Second)
+	defer cancel()
+	if again, err := Connect(ctx, Options{URLs: []string{s.ClientURL()}, Name: "w", TLS: source, Ping: slowPing}); err == nil {
+		again.Close()
+		t.Error("the server accepts a certificate after its end")
+	}
+	if n.reconnected.Load() > 0 || other.disconnected.Load() > 0 {
+		t.Errorf("the client came back %d times; another client was disconnected %d times", n.reconnected.Load(), other.disconnected.Load())
+	}
+	a.Folder(certs.Worker, "w")
+	source.Look()
+	eventually(t, "the client to come back with a new certificate", func() bool { return c.Connected() })
+}
+
+// TestConnectionsWithoutHandshake: connections that do not finish their handshake take no places of clients.
+func TestConnectionsWithoutHandshake(t *testing.T) {
+	a := certtest.New(t)
+	const most, handshake = 1, time.Minute
+	s := startServer(t, ServerOptions{Name: "a", Connections: most, TLS: a.Source(certs.Coordinator, "a"), Handshake: handshake})
+	for range 2 * (most + ownClients + moreClients) {
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.ClientURL(), "nats://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	began := time.Now()
+	connect(t, Options{URLs: []string{s.ClientURL()}, Name: "w", TLS: a.Source(certs.Worker, "w")})
+	connect(t, Options{Server: s})
+	if took := time.Since(began); took > handshake/2 {
+		t.Errorf("the client had to wait for %v", took)
 	}
 }
 

@@ -1,76 +1,28 @@
 package bus
 
 import (
+	"fmt"
 	"net"
-	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
-// However fast connections come, no more of them are open than may be, those that are still
-// being refused included; one that closes makes a place for another.
-func TestDoor(t *testing.T) {
-	const most, hands, each = 8, 8, 200
-	s := startServer(t, ServerOptions{Name: "a", Connections: most})
-	before := descriptors(t)
-	var tasks sync.WaitGroup
-	var open atomic.Int64 // of this test: its own are descriptors as well
-	var worst atomic.Int64
-	address := strings.TrimPrefix(s.ClientURL(), "nats://")
-	for range hands {
-		tasks.Go(func() {
-			for range each {
-				open.Add(1)
-				c, err := net.Dial("tcp", address)
-				if err == nil {
-					worst.Store(max(worst.Load(), int64(descriptors(t)-before)-open.Load()))
-					c.Close()
-				}
-				open.Add(-1)
-			}
-		})
-	}
-	tasks.Wait()
-	if n := worst.Load(); n > most+2*hands { // those of which the close is under way, and the looks of this test
-		t.Errorf("%d connections at once, at most %d may be", n, most)
-	}
-	eventually(t, "a place", func() bool {
-		c, err := Connect(within(t), Options{URLs: []string{s.ClientURL()}, Ping: slowPing})
-		if err != nil {
-			return false
-		}
-		c.Close()
-		return true
-	})
-	if s.Load().Refused == 0 {
-		t.Error("none was refused")
-	}
-}
-
-func descriptors(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/dev/fd")
-	if err != nil {
-		t.Skip("this system does not list descriptors:", err)
-	}
-	return len(entries)
-}
-
-// Where clients of other processes have every place, the connection of the server's own
-// process comes back when it is lost.
+// TestOwnConnectionHasRoom: if clients of other processes try to take more places than there are, the
+// connection of the server's own process comes back when it is lost.
 func TestOwnConnectionHasRoom(t *testing.T) {
 	const most = 4
 	s := startServer(t, ServerOptions{Name: "a", Connections: most})
 	own := connect(t, Options{Server: s})
-	for range most {
+	for range most + ownClients + moreClients + 4 {
 		deaf(t, s, "x")
 	}
-	eventually(t, "all places taken", func() bool { return s.s.NumClients() == most+1 })
+	eventually(t, "the other clients to be refused", func() bool { return s.Load().Refused >= moreClients && s.s.NumClients() == most+ownClients })
 	id, err := own.link.(*natsLink).nc.GetClientID()
 	if err != nil {
 		t.Fatal(err)
@@ -82,8 +34,8 @@ func TestOwnConnectionHasRoom(t *testing.T) {
 		now, err := own.link.(*natsLink).nc.GetClientID()
 		return err == nil && now != id && own.Connected()
 	})
-	if n := s.s.NumClients(); n != most+1 {
-		t.Errorf("%d clients, %d others stay", n, most)
+	if n := s.Load().Clients; n != most {
+		t.Errorf("%d clients, want %d", n, most)
 	}
 }
 
@@ -130,4 +82,47 @@ type deadlined struct {
 func (c *deadlined) SetWriteDeadline(at time.Time) error {
 	c.of.set.Add(1)
 	return c.Conn.SetWriteDeadline(at)
+}
+
+// TestBurst: clients that send as much at once as may wait lose nothing, and the connection of
+// this process stays.
+func TestBurst(t *testing.T) {
+	const senders = 16
+	memory := 192 << 20
+	if testkit.Race {
+		memory = 24 << 20
+	}
+	s := startServer(t, ServerOptions{Name: "a", Pending: int64(memory)})
+	var seen counts
+	own := connect(t, Options{Server: s, Backlog: memory / 4, Traffic: &seen})
+	var got atomic.Int64
+	if _, err := own.Subscribe("up.*", func(m Message) {
+		got.Add(int64(len(m.Data)))
+		own.Room().Reuse(m.Data)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{1 << 20, memory * 7 / 8 / senders} {
+		msg := message(size, 1)
+		var tasks sync.WaitGroup
+		got.Store(0)
+		want := int64(0)
+		for i := range senders {
+			c := connect(t, Options{URLs: []string{s.ClientURL()}})
+			n := memory * 7 / 8 / senders / size
+			want += int64(n * size)
+			tasks.Go(func() {
+				for range n {
+					if err := c.Send(fmt.Sprint("up.", i), "", msg); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		tasks.Wait()
+		eventually(t, "all messages", func() bool { return got.Load() == want })
+	}
+	if n := s.s.NumSlowConsumers(); n != 0 || seen.disconnected.Load() != 0 {
+		t.Errorf("%d slow consumers, %d connections lost", n, seen.disconnected.Load())
+	}
 }
