@@ -140,6 +140,15 @@ func TestDamagedListOfMembers(t *testing.T) {
 		ctx := deadline(t)
 		c := start(t, size, 0)
 		c.put(ctx, "art")
+		testkit.Until(t, "the lists of a to have all coordinators", func() bool {
+			for _, name := range []string{"MEMBERS", "MEMBERS.copy"} {
+				b, err := os.ReadFile(filepath.Join(c.dir, "a", name))
+				if err != nil || bytes.Count(b, []byte(`"raft"`)) != size {
+					return false
+				}
+			}
+			return true
+		})
 		for _, names := range [][]string{{"MEMBERS"}, {"MEMBERS.copy"}, {"MEMBERS", "MEMBERS.copy"}} {
 			c.stop("a")
 			good := make(map[string][]byte)
