@@ -215,7 +215,7 @@ func listen(c *Config, i Identity) (*stream, error) {
 	}
 	s := &stream{
 		listener: certs.Listen(l, c.TLS, certs.Terms{Port: certs.PortRaft, Within: c.timeouts.Handshake(), Log: c.Logger}),
-		advert:   advert(self.address()), accepted: make(chan net.Conn), patience: c.patience(), dialer: certs.Dialer{Source: c.TLS, Role: certs.Coordinator},
+		advert:   advert(self.address()), accepted: make(chan net.Conn), patience: c.patience(), dialer: certs.Dialer{Source: c.TLS, Roles: []certs.Role{certs.Coordinator}},
 	}
 	s.self = party{i.Cluster, string(self.raftID())}
 	s.mismatches.log = c.Logger

@@ -256,7 +256,7 @@ func (b *below) Close() error {
 // Dialer connects to processes of a cluster: with TLS, or in the clear if Source is nil.
 type Dialer struct {
 	Source *Source
-	Role   Role // of the process that answers
+	Roles  []Role // the process that answers has one of them
 	// Dial makes the connection below TLS; nil: a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -272,7 +272,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 		return c, err
 	}
 	under := &below{Conn: c, of: &d.Source.open}
-	secure := tls.Client(under, d.Source.config(x509.ExtKeyUsageServerAuth, []Role{d.Role}, true))
+	secure := tls.Client(under, d.Source.config(x509.ExtKeyUsageServerAuth, d.Roles, true))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.Close()
 		return nil, d.Source.explain(address, err)
