@@ -36,7 +36,7 @@ func TestGreetingNamesTheCertificate(t *testing.T) {
 			if dialled {
 				source = authority.Source(certs.Coordinator, "a")
 			}
-			there, err := (&certs.Dialer{Source: source, Role: certs.Coordinator}).DialContext(testkit.Context(t), "tcp", l.Addr().String())
+			there, err := (&certs.Dialer{Source: source, Roles: []certs.Role{certs.Coordinator}}).DialContext(testkit.Context(t), "tcp", l.Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}
