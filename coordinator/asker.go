@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,11 +29,34 @@ func newAsker(source *certs.Source) *asker {
 
 // get requests a path of a coordinator. The caller closes the body.
 func (k *asker) get(ctx context.Context, address, path string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, k.scheme+"://"+address+path, nil)
+	return k.send(ctx, http.MethodGet, address, path, nil)
+}
+
+func (k *asker) send(ctx context.Context, method, address, path string, body io.Reader) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, k.scheme+"://"+address+path, body)
 	if err != nil {
 		return nil, err
 	}
 	return k.http.Do(request)
+}
+
+// post sends a JSON value to a coordinator.
+func (k *asker) post(ctx context.Context, address, path string, v any) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	response, err := k.send(ctx, http.MethodPost, address, path, bytes.NewReader(b))
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", address, response.Status)
+	}
+	return nil
 }
 
 // ask gets a JSON value from a coordinator.

@@ -48,8 +48,9 @@ type node struct {
 	status *status
 	member *membership
 
-	leading atomic.Pointer[dispatch.Dispatcher] // nil while this coordinator does not lead
-	closers []func()
+	refusals refusals
+	leading  atomic.Pointer[dispatch.Dispatcher] // nil while this coordinator does not lead
+	closers  []func()
 }
 
 // Run runs a coordinator until ctx is done. Errors of the configuration wrap ErrUsage.
@@ -88,6 +89,7 @@ func (n *node) onClose(f func()) { n.closers = append(n.closers, f) }
 func (n *node) open(ctx context.Context) error {
 	registry := metrics.Registry()
 	n.metrics, n.scrape = metrics.NewCoordinator(registry), metrics.Handler(registry)
+	n.refusals.counted = n.metrics.Refused
 	if err := n.reservePorts(); err != nil {
 		return err
 	}
@@ -142,6 +144,7 @@ func (n *node) reservePorts() error {
 		return err
 	}
 	n.http = newHTTPServer(listener, n.cfg)
+	n.http.gate.Refused = n.refusals.note
 	n.onClose(func() { listener.Close() })
 	if n.raft, err = n.cfg.listen(1); err != nil {
 		return err
@@ -204,6 +207,7 @@ func (n *node) openData(ctx context.Context) error {
 		}
 	})
 	n.http.know(&registry{n.store, n.isLeading})
+	n.cfg.TLS.Revoked((&registry{n.store, n.isLeading}).Revoked)
 	n.cfg.TLS.OnChange(n.store.CloseStreams)
 	if n.folder, err = holdFolder(n.cfg.Dir, folder); err != nil {
 		return err
@@ -246,6 +250,9 @@ func (n *node) run(ctx context.Context) error {
 		})
 	})
 	tasks.Go(func() { observer.run(ctx) })
+	tasks.Go(func() { cutConnections(ctx, n.cfg.TLS) })
+	tasks.Go(func() { logAudit(ctx, n.store, n.isLeading, n.cfg.Log) })
+	tasks.Go(func() { n.refusals.run(ctx, n.status.putRecords, n.cfg.Log) })
 	tasks.Go(func() { observer.observeLoad(ctx) })
 	tasks.Go(func() { n.status.reports.run(ctx) })
 	tasks.Go(func() { n.health.watch(ctx) })

@@ -49,4 +49,4 @@ func (r *registry) Token(id string) (access.Token, bool) {
 }
 
 // Revoked implements access.Registry.
-func (*registry) Revoked(string) bool { return false }
+func (r *registry) Revoked(serial string) bool { return r.store.State().Revoked(serial) }

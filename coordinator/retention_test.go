@@ -2,5 +2,8 @@ package coordinator
 
 import "time"
 
-// Retention runs more often in tests: they wait for it.
-func init() { retentionEvery = 500 * time.Millisecond }
+// Retention and records of refusals come more often in tests: they wait for them.
+func init() {
+	retentionEvery = 500 * time.Millisecond
+	refusalsEvery = 300 * time.Millisecond
+}

@@ -2,6 +2,7 @@
 package deploy
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -20,6 +21,10 @@ type service struct {
 	// Environment is a map here; compose takes lists as well.
 	Environment map[string]string `yaml:"environment"`
 
+	DependsOn map[string]struct {
+		Condition string `yaml:"condition"`
+	} `yaml:"depends_on"`
+
 	Build struct {
 		Context    string `yaml:"context"`
 		Dockerfile string `yaml:"dockerfile"`
@@ -37,7 +42,9 @@ type scrape struct {
 	} `yaml:"global"`
 	RuleFiles []string `yaml:"rule_files"`
 	Configs   []struct {
-		Job    string `yaml:"job_name"`
+		Job    string            `yaml:"job_name"`
+		Scheme string            `yaml:"scheme"`
+		TLS    map[string]string `yaml:"tls_config"`
 		Static []struct {
 			Targets []string `yaml:"targets"`
 		} `yaml:"static_configs"`
@@ -106,6 +113,68 @@ func TestCompose(t *testing.T) {
 		t.Errorf("%d coordinators, %d peers", coordinators, want)
 	}
 	joins(t, c, peers)
+}
+
+// TestComposeIsSecured: every service of Coppice uses a certificate that the service certs issues before, and no other
+// service has the key of the authority.
+func TestComposeIsSecured(t *testing.T) {
+	var c compose
+	var p scrape
+	load(t, "compose.yml", &c)
+	load(t, "prometheus.yml", &p)
+	issuer := c.Services["certs"]
+	hosts := make(map[string]string) // by the folder of the certificate
+	for _, flag := range []string{"--coordinators", "--pools", "--users"} {
+		for _, value := range strings.Split(issuer.flagValue(flag), ",") {
+			name, host, _ := strings.Cut(value, "=")
+			hosts["/certs/"+name] = cmp.Or(host, name)
+		}
+	}
+	for name, s := range c.Services {
+		authority := slices.ContainsFunc(s.Volumes, func(v string) bool { return strings.HasPrefix(v, "authority:") })
+		if authority != (name == "certs") || slices.Contains(s.Command, "--insecure") {
+			t.Errorf("%s: %v, with the volumes %v", name, s.Command, s.Volumes)
+		}
+		if name != "certs" && (s.Image == "coppice" || name == "prometheus") {
+			if !s.mounts("certs", "/certs") || s.DependsOn["certs"].Condition != "service_completed_successfully" {
+				t.Errorf("%s starts after %v, with the volumes %v", name, s.DependsOn, s.Volumes)
+			}
+		}
+		if _, ok := hosts[s.flagValue("--tls-dir")]; name != "certs" && s.Image == "coppice" && !ok {
+			t.Errorf("%s: no certificate in %q is issued: %v", name, s.flagValue("--tls-dir"), hosts)
+		}
+	}
+	for _, config := range p.Configs {
+		dir := path.Dir(config.TLS["cert_file"])
+		if want := map[string]string{"ca_file": dir + "/ca.crt", "cert_file": dir + "/tls.crt", "key_file": dir + "/tls.key"}; config.Scheme != "https" || hosts[dir] != "read" || !contains(config.TLS, want) {
+			t.Errorf("%s is scraped by %s with %v", config.Job, config.Scheme, config.TLS)
+		}
+		for _, s := range config.Static {
+			for _, target := range s.Targets {
+				host, _, _ := strings.Cut(target, ":")
+				if dir := c.Services[host].flagValue("--tls-dir"); hosts[dir] != host {
+					t.Errorf("the certificate of %s is for %q", target, hosts[dir])
+				}
+			}
+		}
+		for _, d := range config.DNS {
+			for _, name := range d.Names {
+				if dir := c.Services[name].flagValue("--tls-dir"); hosts[dir] != config.TLS["server_name"] {
+					t.Errorf("the certificate of %s is for %q, but Prometheus expects %q", name, hosts[dir], config.TLS["server_name"])
+				}
+			}
+		}
+	}
+}
+
+// contains reports whether a map has all entries of another.
+func contains(m, of map[string]string) bool {
+	for k, v := range of {
+		if m[k] != v {
+			return false
+		}
+	}
+	return true
 }
 
 // joins checks that the workers join coordinators that exist.

@@ -26,6 +26,7 @@ var (
 	jobStates    = []string{"queued", "paused", "running", "done", "failed", "cancelled"}
 	raftStates   = []string{"follower", "candidate", "leader", "shutdown"}
 	dropReasons  = []string{DropStale, DropDuplicate, DropMisshapen, DropFull, DropSender}
+	refusals     = []string{"identity", "certificate", "token", "role", "owner"} // access.Reasons
 	waitReasons  = []string{"blobs", "commit", "memory", "nats", "no_worker", "numerics", "queue", "retry", "workers_quarantined", "workers_refused", "workers_unreachable"}
 )
 
@@ -96,7 +97,8 @@ type Coordinator struct {
 	DiskSize       prometheus.Gauge // bytes
 
 	Requests   *Requests
-	LastBackup prometheus.Gauge // Unix seconds; 0: none
+	refused    *prometheus.CounterVec // reason: access.Reason
+	LastBackup prometheus.Gauge       // Unix seconds; 0: none
 }
 
 // NewCoordinator registers a coordinator's instruments.
@@ -174,6 +176,7 @@ func (m *Coordinator) house(s *set) {
 	m.DiskFree = s.gauge("disk_free_bytes", "Bytes that this coordinator can still write on the disk of its folder.")
 	m.DiskSize = s.gauge("disk_size_bytes", "Size of the disk of this coordinator's folder.")
 	m.Requests = s.requests()
+	m.refused = s.counters("requests_refused_total", "HTTP requests that this coordinator refused, by reason: the caller has no identity, an invalid certificate or token, or no right by its role, or another user is the owner.", "reason", refusals...)
 	m.LastBackup = s.gauge("backup_last_success_timestamp_seconds", "Unix time at which this process last sent a complete backup; 0 if it has sent none.")
 }
 
@@ -188,6 +191,9 @@ func (m *Coordinator) SetRaftState(state string) {
 		m.raftState.WithLabelValues(s).Set(v)
 	}
 }
+
+// Refused counts a request that was refused for an access.Reason.
+func (m *Coordinator) Refused(reason string) { m.refused.WithLabelValues(reason).Inc() }
 
 // ForgetJob removes the series of a job that has ended, or of all where job is
 // empty (a leader that steps down).

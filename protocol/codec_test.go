@@ -131,6 +131,8 @@ func TestLayout(t *testing.T) {
 		"Checkpoint":          box(KindCheckpoint, epoch, job, round, "w1", u32(3), u64(500), []byte{1, 2, 3}, []byte{7}),
 		"Progress": box(KindProgress, epoch, job, round, "w1", u32(3), u64(501), u64(400), u64(25600),
 			u64(2000), u64(2500), 0.5, u64(51), u64(40), u64(2560)),
+		"entry/Request": box(Kind(EntryRequest), u64(1700000000), "ana", "submit", "0123456789abcdef", "", "10.0.0.1:4711", "POST /v1/jobs/n/cancel", "job 40 (n)", "",
+			[]byte("\x03\x0a"+`{"job":40,"time":1700000000}`)),
 		"entry/Commit": box(Kind(EntryCommit), u64(12), u64(40), u64(900), u64(4), u64(8), "", []byte(`{"step":900}`), []byte{6, 5}, []byte{9, 8, 7}),
 	}
 	for _, c := range codecs() {

@@ -11,7 +11,7 @@ import (
 // EntryKind is the second byte of a log entry, after Version.
 type EntryKind uint8
 
-// The kinds of log entries. All but Commit have a JSON body. A state machine
+// The kinds of log entries. All but Commit and Request have a JSON body. A state machine
 // that meets a kind it does not know stops there, naming the version it needs.
 const (
 	EntryLead          EntryKind = 1
@@ -36,6 +36,9 @@ const (
 	EntryWithhold      EntryKind = 20
 	EntryTokenPut      EntryKind = 21
 	EntryTokenRevoke   EntryKind = 22
+	EntryRequest       EntryKind = 23
+	EntryRecord        EntryKind = 24
+	EntryRevoke        EntryKind = 25
 )
 
 // LeadEntry makes Node the leader: the epoch is the entry's log index. Nonce
@@ -314,7 +317,7 @@ func (e *CommitEntry) code(c coder) coder {
 	return c
 }
 
-// EncodeEntry encodes any entry but a CommitEntry.
+// EncodeEntry encodes any entry but a CommitEntry and a RequestEntry.
 func EncodeEntry(k EntryKind, body any) []byte {
 	return appendJSON(nil, Kind(k), body)
 }

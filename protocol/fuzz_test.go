@@ -96,6 +96,9 @@ func FuzzTrustEntry(f *testing.F)         { fuzz(f, "entry/Trust") }
 func FuzzMemberRemoveEntry(f *testing.F)  { fuzz(f, "entry/MemberRemove") }
 func FuzzJobsDeleteEntry(f *testing.F)    { fuzz(f, "entry/JobsDelete") }
 func FuzzExperimentEntry(f *testing.F)    { fuzz(f, "entry/Experiment") }
+func FuzzRequestEntry(f *testing.F)       { fuzz(f, "entry/Request") }
+func FuzzRecordEntry(f *testing.F)        { fuzz(f, "entry/Record") }
+func FuzzRevokeEntry(f *testing.F)        { fuzz(f, "entry/Revoke") }
 func FuzzWithholdEntry(f *testing.F)      { fuzz(f, "entry/Withhold") }
 func FuzzModelDeleteEntry(f *testing.F)   { fuzz(f, "entry/ModelDelete") }
 func FuzzTokenPutEntry(f *testing.F)      { fuzz(f, "entry/TokenPut") }

@@ -63,7 +63,7 @@ var (
 
 // codecs lists every message and log entry, once.
 func codecs() []codec {
-	return []codec{
+	return append(auditCodecs(), []codec{
 		jsonMessage("Heartbeat", KindHeartbeat, &Heartbeat{
 			Worker: "w1", Version: "0.1.0", Protocol: 1, Numerics: 1, Slots: 4, Metrics: "10.0.0.1:9000", Leaving: true, Busy: 3, Full: true, Holds: []string{sampleText},
 			Host: "node-7", Address: "10.0.0.1:40312", Load: 1.25,
@@ -137,6 +137,20 @@ func codecs() []codec {
 			Token: "t/0", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"dataset":0}`), Job: sampleCells, MaxQueue: 1000, Time: 1700000000,
 		}}, Outline: sampleText}),
 		jsonEntry("entry/Withhold", EntryWithhold, WithholdEntry{Epoch: 12, Job: 40, Round: 1, Tasks: []uint32{3, 9}, Compute: 1500}),
+	}...)
+}
+
+// auditCodecs lists the log entries about callers.
+func auditCodecs() []codec {
+	return []codec{
+		binaryMessage("entry/Request", Kind(EntryRequest), drawRequest, &RequestEntry{
+			Record: AuditRecord{Time: 1700000000, Caller: "ana", Role: "submit", Token: "0123456789abcdef", From: "10.0.0.1:4711", Request: "POST /v1/jobs/n/cancel", About: "job 40 (n)"},
+			Inner:  EncodeEntry(EntryCancel, CancelEntry{Job: 40, Time: 1700000000}),
+		}),
+		jsonEntry("entry/Record", EntryRecord, RecordEntry{Records: []AuditRecord{{
+			Time: 1700000000, Caller: NoCaller, Role: "anonymous", From: "10.0.0.2", Request: "GET /v1/jobs", Refused: "no identity", Count: 7,
+		}}}),
+		jsonEntry("entry/Revoke", EntryRevoke, RevokeEntry{Revocation{Serial: "1f", Identity: "coppice://prod/worker/w1", Until: 1700000000, Time: 1600000000}}),
 		jsonEntry("entry/TokenPut", EntryTokenPut, TokenPutEntry{TokenRequest{ID: "0123456789abcdef", SHA256: sampleText, Role: "submit", Owner: "ana", Expires: 17}, 16}),
 		jsonEntry("entry/TokenRevoke", EntryTokenRevoke, TokenRevokeEntry{ID: "0123456789abcdef", Time: 1700000000}),
 	}
@@ -297,6 +311,17 @@ func drawBlobGet(t *rapid.T) *BlobGet {
 func drawBlobData(t *rapid.T) *BlobData {
 	found := rapid.IntRange(0, 2).Draw(t, "found")
 	return &BlobData{found == 1, found == 2, rapid.Uint64().Draw(t, "total"), drawBytes(t, "data", 50)}
+}
+
+func drawRequest(t *rapid.T) *RequestEntry {
+	word := func(name string) string { return rapid.StringN(0, 9, 16).Draw(t, name) }
+	return &RequestEntry{
+		Record: AuditRecord{
+			Time: rapid.Int64().Draw(t, "time"), Caller: word("caller"), Role: word("role"), Token: word("token"), Serial: word("serial"), From: word("from"),
+			Request: word("request"), About: word("about"), Refused: word("refused"),
+		},
+		Inner: append([]byte{Version, byte(EntryTrust)}, drawBytes(t, "inner", 50)...),
+	}
 }
 
 func drawCommit(t *rapid.T) *CommitEntry {

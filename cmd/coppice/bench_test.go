@@ -18,7 +18,7 @@ import (
 func TestBench(t *testing.T) {
 	testkit.WithoutRace(t)
 	tmp := t.TempDir()
-	cmd, stdout, stderr := process(t, tmp, "bench", "--coordinators", "1", "--runs", "1", "--turns", "2", "--trees", "2", "--steps", "60", "-o", "json")
+	cmd, stdout, stderr := process(t, tmp, "bench", "--tls", "--coordinators", "1", "--runs", "1", "--turns", "2", "--trees", "2", "--steps", "60", "-o", "json")
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout, stderr)
 	}
@@ -50,7 +50,7 @@ func TestBench(t *testing.T) {
 	if least := 4.0 * 3 * 64; s.There < least || s.Back < least || s.There > 1e5 {
 		t.Errorf("%v bytes a step to the worker and %v back; Θ alone has more than %v", s.There, s.Back, least)
 	}
-	if r.Kind != "cluster" || len(r.Rows) != 4 || r.Rows[3].Seconds.Median != s.Pair.Cluster.Median || r.Machine.Cores == 0 || r.Runs != 1 {
+	if r.Kind != "cluster" || len(r.Rows) != 4 || r.Rows[3].Seconds.Median != s.Pair.Cluster.Median || r.Machine.Cores == 0 || r.Runs != 1 || !r.TLS {
 		t.Errorf("%+v", r.Report)
 	}
 	if left := contents(t, tmp); len(left) > 0 {
@@ -62,7 +62,7 @@ func TestBench(t *testing.T) {
 func TestBenchExperiment(t *testing.T) {
 	testkit.WithoutRace(t)
 	tmp := t.TempDir()
-	cmd, stdout, stderr := process(t, tmp, "bench", "experiment", "--coordinators", "3", "--workers", "1", "--repeats", "1", "--times", "1", "-o", "json")
+	cmd, stdout, stderr := process(t, tmp, "bench", "experiment", "--tls", "--coordinators", "3", "--workers", "1", "--repeats", "1", "--times", "1", "-o", "json")
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout, stderr)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -27,6 +28,7 @@ type benchClusterCmd struct {
 	Trees        int    `default:"50" help:"Number of trees of structrf."`
 	Steps        int    `default:"2000" help:"Number of gradient steps of ldlf. Each step is one round; there are no leaf updates."`
 	Batch        int    `default:"128" help:"Samples in a mini-batch of ldlf."`
+	TLS          bool   `name:"tls" help:"Encrypt all connections of the cluster (default: connections are not encrypted)."`
 	Compare      string `placeholder:"FILE" help:"Compare with an earlier run, whose output with -o json is in FILE."`
 
 	dataFlags
@@ -49,6 +51,7 @@ type benchReport struct {
 	Coordinators int         `json:"coordinators"`
 	Workers      int         `json:"workers"`
 	Turns        int         `json:"turns"`
+	TLS          bool        `json:"tls,omitempty"`
 	Forest       *bench.Pair `json:"structrf,omitempty"`
 	Step         *bench.Step `json:"ldlf,omitempty"`
 }
@@ -87,7 +90,7 @@ func (c *benchClusterCmd) Run(a *app) error {
 // measure starts the cluster, measures, and ends the cluster.
 func (c *benchClusterCmd) measure(a *app, name string, src dataset.Source, checks dataset.Checks) error {
 	var report *benchReport
-	err := a.onBenchCluster(c.Coordinators, c.Workers, []string{"--slots", "1"}, func(cluster *proc.Cluster, _, _ string) (err error) {
+	err := a.onBenchCluster(proc.Config{Coordinators: c.Coordinators, Workers: c.Workers, WorkerArgs: []string{"--slots", "1"}}, c.TLS, func(cluster *proc.Cluster, _, _ string) (err error) {
 		report, err = c.compare(a, cluster, name, src, checks)
 		return err
 	})
@@ -99,23 +102,28 @@ func (c *benchClusterCmd) measure(a *app, name string, src dataset.Source, check
 
 // onBenchCluster starts a cluster of this program in a temporary folder, calls measure with the cluster, the folder and the
 // program's file, and ends the cluster. If measure fails, the last lines of the logs are printed.
-func (a *app) onBenchCluster(coordinators, workers int, workerArgs []string, measure func(cluster *proc.Cluster, dir, exe string) error) (err error) {
+func (a *app) onBenchCluster(config proc.Config, secure bool, measure func(cluster *proc.Cluster, dir, exe string) error) (err error) {
 	dir, err := tempdir.Make("bench")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, dir.Remove()) }()
-	exe, err := os.Executable()
-	if err != nil {
+	if config.Exe, err = os.Executable(); err != nil {
 		return err
+	}
+	config.Dir = dir.Path
+	if secure {
+		if config.Certificates, err = proc.NewCertificates(filepath.Join(dir.Path, "certs")); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, quickReady)
 	defer cancel()
-	cluster, err := proc.Start(ctx, proc.Config{Exe: exe, Dir: dir.Path, Coordinators: coordinators, Workers: workers, WorkerArgs: workerArgs})
+	cluster, err := proc.Start(ctx, config)
 	if err != nil {
 		return err
 	}
-	if err = measure(cluster, dir.Path, exe); err != nil && a.ctx.Err() == nil {
+	if err = measure(cluster, dir.Path, config.Exe); err != nil && a.ctx.Err() == nil {
 		cluster.Tail(a.stderr, quickTail)
 	}
 	return errors.Join(err, cluster.Close())
@@ -135,7 +143,11 @@ func (c *echoCmd) Run(a *app) error {
 	v := c.start(a)
 	defer v.cancel(nil)
 	defer frugal()()
-	return bench.Echo(v.ctx, c.NATS, c.Bytes, c.Compute)
+	source, err := c.certificates(v)
+	if err != nil {
+		return err
+	}
+	return bench.Echo(v.ctx, c.NATS, source, c.Bytes, c.Compute)
 }
 
 func (c *benchClusterCmd) compare(a *app, cluster *proc.Cluster, name string, src dataset.Source, checks dataset.Checks) (*benchReport, error) {
@@ -153,7 +165,7 @@ func (c *benchClusterCmd) compare(a *app, cluster *proc.Cluster, name string, sr
 		Cluster: cluster, Data: &local.Data{Manifest: d.Manifest, Shards: shards}, Dataset: name, Runs: c.Runs, Turns: c.Turns,
 		Note: func(format string, args ...any) { m.show(fmt.Sprintf(format, args...)) },
 	}
-	r := &benchReport{Dataset: name, Data: d.Manifest.String(), Coordinators: c.Coordinators, Workers: c.Workers, Turns: c.Turns}
+	r := &benchReport{Dataset: name, Data: d.Manifest.String(), Coordinators: c.Coordinators, Workers: c.Workers, Turns: c.Turns, TLS: cluster.Certificates() != nil}
 	r.Report = speed.Report{Kind: kindCluster, Machine: speed.ThisMachine(), Versions: speed.Versions(), Runs: c.Runs}
 	if c.Only != "ldlf" {
 		if r.Forest, err = b.Forest(a.ctx, c.Trees); err != nil {
@@ -187,8 +199,12 @@ func (r *benchReport) tell() {
 
 func (r *benchReport) text(w io.Writer) {
 	writeMachine(w, &r.Report)
-	fmt.Fprintf(w, "%s (%s): %s and %s with one slot; medians (least to greatest) of %s, each with %s per side\n\n",
-		r.Dataset, r.Data, plural(r.Coordinators, "coordinator"), plural(r.Workers, "worker"), plural(r.Runs, "run"), plural(r.Turns, "job"))
+	security := ""
+	if r.TLS {
+		security = ", with TLS"
+	}
+	fmt.Fprintf(w, "%s (%s): %s and %s with one slot%s; medians (least to greatest) of %s, each with %s per side\n\n",
+		r.Dataset, r.Data, plural(r.Coordinators, "coordinator"), plural(r.Workers, "worker"), security, plural(r.Runs, "run"), plural(r.Turns, "job"))
 	if f := r.Forest; f != nil {
 		pairs(w, [][2]string{
 			{"structrf, in one process", spread(f.Local)},
@@ -254,10 +270,11 @@ func raftText(r bench.Raft) string {
 }
 
 type benchExperimentCmd struct {
-	Coordinators int `default:"3" help:"Number of coordinators: 1, 3 or 5."`
-	Workers      int `default:"2" help:"Number of workers."`
-	Repeats      int `default:"50" help:"Number of repeats of the experiment. A repeat has 400 runs."`
-	Times        int `default:"3" help:"How often each command is measured."`
+	Coordinators int  `default:"3" help:"Number of coordinators: 1, 3 or 5."`
+	Workers      int  `default:"2" help:"Number of workers."`
+	Repeats      int  `default:"50" help:"Number of repeats of the experiment. A repeat has 400 runs."`
+	Times        int  `default:"3" help:"How often each command is measured."`
+	TLS          bool `name:"tls" help:"Encrypt all connections of the cluster (default: connections are not encrypted)."`
 }
 
 // Help implements kong's longer help.
@@ -292,7 +309,7 @@ func (c *benchExperimentCmd) Run(a *app) error {
 	m := newMeter(a.stderr)
 	defer m.clear()
 	var t *bench.ExperimentTimes
-	err := a.onBenchCluster(c.Coordinators, c.Workers, nil, func(cluster *proc.Cluster, dir, exe string) (err error) {
+	err := a.onBenchCluster(proc.Config{Coordinators: c.Coordinators, Workers: c.Workers}, c.TLS, func(cluster *proc.Cluster, dir, exe string) (err error) {
 		x := &bench.Experiment{
 			Cluster: cluster, Exe: exe, Dir: dir, Repeats: c.Repeats, Times: c.Times,
 			Note: func(format string, args ...any) { m.show(fmt.Sprintf(format, args...)) },

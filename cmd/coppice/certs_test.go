@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -63,6 +66,70 @@ func TestCerts(t *testing.T) {
 	}
 }
 
+// TestCertsCluster: one command makes all certificates, and makes them again with the same authority.
+func TestCertsCluster(t *testing.T) {
+	dir := t.TempDir()
+	ca, out := filepath.Join(dir, "ca"), filepath.Join(dir, "out")
+	args := []string{"certs", "cluster", "--ca-dir", ca, "--out", out, "--name", "prod", "--coordinators", "a=host1,b=host2,a=10.0.0.1", "--pools", "w,gpu", "--users", "ana=submit,prometheus=read"}
+	var first, again []issued
+	inJSON(t, &first, args...)
+	var names []string
+	for _, one := range first {
+		names = append(names, strings.TrimPrefix(one.Identity, "coppice://prod/"))
+		source, err := certs.Open(one.Folder, nil)
+		if err != nil || source.Identity().String() != one.Identity || filepath.Dir(one.Folder) != out {
+			t.Errorf("%+v: %v", one, err)
+		}
+	}
+	if got := strings.Join(names, " "); got != "coordinator/a coordinator/b pool/w pool/gpu user/ana?role=submit user/prometheus?role=read" {
+		t.Errorf("issued %s", got)
+	}
+	for host, name := range map[string]string{"host1": "a", "10.0.0.1": "a", "host2": "b", "gpu": "gpu"} {
+		source, err := certs.Open(filepath.Join(out, name), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := source.Own().VerifyHostname(host); err != nil {
+			t.Error(err)
+		}
+	}
+	before := read(t, filepath.Join(ca, certs.AuthorityFile))
+	inJSON(t, &again, args...)
+	if read(t, filepath.Join(ca, certs.AuthorityFile)) != before || read(t, filepath.Join(out, "a", certs.AuthorityFile)) != before {
+		t.Error("the authority has changed")
+	}
+	for i := range again {
+		if again[i].Identity != first[i].Identity || again[i].Serial == first[i].Serial {
+			t.Errorf("first %+v, then %+v", first[i], again[i])
+		}
+	}
+	if _, err := os.Stat(filepath.Join(out, certs.AuthorityKey)); err == nil {
+		t.Error("the key of the authority is in the folder of the certificates")
+	}
+	for flags, says := range map[string]string{
+		"--coordinators a":                          `--coordinators "a": want NAME=HOST`,
+		"--coordinators a=":                         `--coordinators "a=": want NAME=HOST`,
+		"--coordinators a=h --pools a":              `--pools "a": coppice://coppice/coordinator/a has the same name`,
+		"--coordinators a=h --pools w=h":            `--pools "w=h": the identity is not valid`,
+		"--coordinators a=h --users x":              `--users "x": want NAME=ROLE`,
+		"--coordinators a=h --users x=root":         `--users "x=root": the identity is not valid`,
+		"--coordinators a=h --users x=read,x=admin": `--users "x=admin"`,
+		"--coordinators a.b=h":                      `--coordinators "a.b=h"`,
+	} {
+		none := filepath.Join(dir, "none")
+		e := coppice(t, append([]string{"certs", "cluster", "--ca-dir", none}, strings.Fields(flags)...)...)
+		if e.code != exitUsage || !strings.Contains(e.stderr, says) {
+			t.Errorf("%s: exit code %d: %s", flags, e.code, e.stderr)
+		}
+		if _, err := os.Stat(none); err == nil {
+			t.Errorf("%s: a folder was made", flags)
+		}
+	}
+	if e := coppice(t, "certs", "cluster", "--ca-dir", ca, "--coordinators", "a=h"); e.code != exitUsage || !strings.Contains(e.stderr, "is of the cluster prod") {
+		t.Errorf("another name: exit code %d: %s", e.code, e.stderr)
+	}
+}
+
 // TestSecureCluster: a cluster that the documented commands make trains a model with the digest
 // of --local.
 func TestSecureCluster(t *testing.T) {
@@ -102,9 +169,40 @@ func TestSecureCluster(t *testing.T) {
 	if got := digestOf(t, coppice(t, append(job, admin...)...)); got != want {
 		t.Errorf("digest %s, --local has %s", got, want)
 	}
+	checkRevocation(t, admin, filepath.Join(ca, "gpu"))
 	e := coppice(t, "cluster", "--server", address)
 	if e.code != exitFailed || !strings.Contains(e.stderr, "uses TLS") {
 		t.Errorf("without certificates: exit code %d: %s", e.code, e.stderr)
+	}
+}
+
+// checkRevocation revokes the certificate in a folder, and looks for the record of it.
+func checkRevocation(t *testing.T, admin []string, folder string) {
+	t.Helper()
+	var shown []struct{ Serial string }
+	inJSON(t, &shown, "certs", "show", folder)
+	serial := shown[0].Serial
+	works(t, append([]string{"certs", "revoke", folder}, admin...)...)
+	works(t, append([]string{"certs", "revoke", "0" + strings.ToUpper(serial)}, admin...)...) // once more, as other programs write it
+	var revoked []protocol.Revocation
+	if inJSON(t, &revoked, append([]string{"certs", "revoked"}, admin...)...); len(revoked) != 1 || revoked[0].Serial != serial || !strings.HasSuffix(revoked[0].Identity, "/pool/gpu") || revoked[0].Until == 0 {
+		t.Errorf("revoked are %+v", revoked)
+	}
+	if out := works(t, append([]string{"audit", "--limit", "5", "--since", "1h", "--caller", "admin"}, admin...)...); !strings.Contains(out, "POST /v1/revocations") || !strings.Contains(out, "/pool/gpu") {
+		t.Errorf("audit prints %s", out)
+	}
+	if out := works(t, append([]string{"audit", "--refused", "--caller", "admin"}, admin...)...); strings.Contains(out, "admin") {
+		t.Errorf("audit --refused prints %s", out)
+	}
+	for text, args := range map[string][]string{
+		"neither a file nor a serial number": {"certs", "revoke", "xyz"}, "no certificate of a process": {"certs", "revoke", filepath.Join(folder, "ca.crt")}, "--limit": {"audit", "--limit", "0"},
+	} {
+		if e := coppice(t, append(args, admin...)...); e.code != exitUsage || !strings.Contains(e.stderr, text) {
+			t.Errorf("%v: exit code %d: %s", args, e.code, e.stderr)
+		}
+	}
+	if e := coppice(t, append([]string{"certs", "revoke", admin[len(admin)-1]}, admin...)...); e.code != exitFailed || !strings.Contains(e.stderr, "with another certificate") {
+		t.Errorf("the own certificate: exit code %d: %s", e.code, e.stderr)
 	}
 }
 
@@ -131,4 +229,42 @@ func TestInsecure(t *testing.T) {
 	if inJSON(t, &c, "cluster", "--server", address); !c.Insecure {
 		t.Errorf("%+v", c)
 	}
+}
+
+// TestClusterWithCertificates: each process of a cluster of proc, also a later one, has a certificate and refuses who
+// has none.
+func TestClusterWithCertificates(t *testing.T) {
+	dir := t.TempDir()
+	issuer, err := proc.NewCertificates(filepath.Join(dir, "certs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := startWith(t, proc.Config{Dir: dir, Certificates: issuer, Coordinators: 1, Workers: 1})
+	if _, err := c.AddWorker(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.AddCoordinator(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := testkit.Context(t)
+	if err := c.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	info, err := c.Client().Cluster(ctx)
+	if err != nil || info.Insecure || len(info.Workers) != 2 {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	clear := proc.NewObserver(nil, &http.Transport{})
+	defer clear.Close()
+	for _, address := range []string{c.HTTP(c.Coordinators[0]), c.HTTP(c.Coordinators[1]), info.Workers[0].Metrics, info.Workers[1].Metrics} {
+		var status int
+		testkit.Until(t, address, func() bool {
+			status, _, err = c.Observer().Get(ctx, address, "/healthz", 100)
+			return err == nil && status == http.StatusOK
+		})
+		if status, _, err = clear.Get(ctx, address, "/healthz", 100); err != nil || status != http.StatusBadRequest {
+			t.Errorf("%s in the clear: status %d, %v", address, status, err)
+		}
+	}
+	works(t, append([]string{"cluster", "--server", c.Servers()}, issuer.ClientFlags()...)...)
 }

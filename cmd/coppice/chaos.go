@@ -28,6 +28,7 @@ type chaosCmd struct {
 	Hold      time.Duration `default:"3s" help:"Duration of a partition."`
 	MaxStall  time.Duration `default:"2s" help:"Longest stall of training that is allowed during a partition. Added to it are the commit interval, 20 round trips of --network, and 20 times the part of --heartbeat above 100ms."`
 	Network   string        `placeholder:"KEY=VALUE,..." help:"Give each process a host of its own on an emulated network, which has these properties in each direction: rtt=50ms, jitter=5ms, loss=1%, duplicate=1%, reorder=1%, rate=1Mbit, queue=64KiB (default: loopback). This needs root on Linux."`
+	TLS       bool          `name:"tls" help:"Encrypt all connections. Each process then has a certificate (default: connections are not encrypted)."`
 	Heartbeat time.Duration `placeholder:"T" help:"Heartbeat interval of the coordinators; long round trips need a longer interval (default: 100ms)."`
 	Small     bool          `help:"Run smaller jobs, for a short test."`
 	Keep      bool          `help:"Keep the folder with disks and logs. After a failure the folder is always kept."`
@@ -57,7 +58,7 @@ func (c *chaosCmd) Run(a *app) error {
 	report, err := chaos.Run(a.ctx, chaos.Config{
 		Exe: exe, Dir: dir, Seed: c.Seed, Rounds: c.Rounds, Faults: c.Faults, Algorithm: c.Algorithm,
 		Workers: c.Workers, Hold: c.Hold, Stall: c.MaxStall, Small: c.Small, Progress: a.stderr,
-		Network: network, Heartbeat: c.Heartbeat,
+		Network: network, Heartbeat: c.Heartbeat, TLS: c.TLS,
 	})
 	if errors.Is(err, chaos.ErrUsage) {
 		return errors.Join(usageError{err}, os.RemoveAll(dir))
@@ -123,6 +124,9 @@ func (c *chaosCmd) replay() string {
 	if c.Network != "" {
 		b += " --network " + c.Network
 	}
+	if c.TLS {
+		b += " --tls"
+	}
 	if c.Heartbeat != 0 {
 		b += " --heartbeat " + c.Heartbeat.String()
 	}
@@ -175,7 +179,11 @@ func (c *natsCmd) Run(a *app) error {
 	}
 	v := c.start(a)
 	defer v.cancel(nil)
-	s, err := bus.StartServer(bus.ServerOptions{Name: "nats", Host: host, ClientPort: port, Log: v.log})
+	source, err := c.certificates(v)
+	if err != nil {
+		return err
+	}
+	s, err := bus.StartServer(bus.ServerOptions{Name: "nats", Host: host, ClientPort: port, Log: v.log, TLS: source, Handshake: protocol.LeastHandshake})
 	if err != nil {
 		return err
 	}

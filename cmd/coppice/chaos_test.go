@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/chaos"
 	"github.com/coppice-ldl/coppice/harness/netlab"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/certs"
 )
 
 // The short form of the suite: some faults of each kind, both algorithms, on a
@@ -130,8 +132,25 @@ func TestChaosApart(t *testing.T) {
 	}
 }
 
+// TestChaosWithTLS: faults that start processes of their own, and an external NATS, with certificates.
+func TestChaosWithTLS(t *testing.T) {
+	raced(t)
+	faults := []string{"worker-version", "port-in-use", "nats-restart"}
+	tmp := t.TempDir()
+	cmd, stdout, stderr := process(t, tmp, "chaos", "--small", "--tls", "--keep", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "-o", "json", "--faults", strings.Join(faults, ","))
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	recovered(t, stdout.Bytes(), len(faults))
+	for _, name := range []string{"embedded/certs/coordinator-a", "embedded/certs/worker-w2", "external/certs/coordinator-nats"} {
+		if found, err := filepath.Glob(filepath.Join(tmp, "*", name, certs.CertFile)); err != nil || len(found) != 1 {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+	}
+}
+
 // TestChaosOnNetwork: faults of the network's own and of others on a network whose every
-// packet takes 5 ms, and where some are lost.
+// packet takes 5 ms, and where some are lost. All connections have TLS.
 func TestChaosOnNetwork(t *testing.T) {
 	raced(t)
 	if reason := netlab.Missing(); reason != "" {
@@ -139,7 +158,7 @@ func TestChaosOnNetwork(t *testing.T) {
 	}
 	tmp := t.TempDir()
 	faults := []string{"worker-cut", "peers-cut"} // each of another cluster
-	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "--max-stall", "60s", "-o", "json",
+	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "--max-stall", "60s", "-o", "json", "--tls",
 		"--network", "rtt=10ms,loss=0.2%", "--faults", strings.Join(faults, ",")}
 	cmd, stdout, stderr := process(t, tmp, args...)
 	if err := cmd.Run(); err != nil {
@@ -175,9 +194,9 @@ func TestChaosUsage(t *testing.T) {
 func TestChaosReplay(t *testing.T) {
 	c := chaosCmd{
 		Seed: 3, Rounds: 9, Workers: 4, Faults: []string{"all-kill", "latency"}, Algorithm: "ldlf", Hold: 10 * time.Second, MaxStall: chaos.DefaultStall, Small: true,
-		Network: "rtt=50ms,loss=1%", Heartbeat: 200 * time.Millisecond,
+		Network: "rtt=50ms,loss=1%", TLS: true, Heartbeat: 200 * time.Millisecond,
 	}
-	if got, want := c.replay(), "coppice chaos --seed 3 --rounds 9 --workers 4 --faults all-kill,latency --algorithm ldlf --hold 10s --network rtt=50ms,loss=1% --heartbeat 200ms --small"; got != want {
+	if got, want := c.replay(), "coppice chaos --seed 3 --rounds 9 --workers 4 --faults all-kill,latency --algorithm ldlf --hold 10s --network rtt=50ms,loss=1% --tls --heartbeat 200ms --small"; got != want {
 		t.Errorf("got %q", got)
 	}
 	var again chaosCmd

@@ -47,6 +47,7 @@ type serviceCommands struct {
 	Worker      workerCmd      `cmd:"" group:"services" help:"Run a worker."`
 	Cluster     clusterCmd     `cmd:"" group:"services" help:"Show coordinators and workers; add and remove coordinators."`
 	Certs       certsCmd       `cmd:"" group:"services" help:"Make the certificates of a cluster, and check them."`
+	Audit       auditCmd       `cmd:"" group:"services" help:"Show who asked a cluster for which change, and what was refused."`
 	Token       tokenCmd       `cmd:"" group:"services" help:"Create, list and revoke tokens of users."`
 	Backup      backupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
 	Restore     restoreCmd     `cmd:"" group:"services" help:"Make a coordinator's folder for a new cluster from a backup."`

@@ -88,15 +88,20 @@ func keys(instances map[string]string) []key {
 }
 
 // TestDashboardOnPrometheus: a real Prometheus that scrapes a cluster answers the dashboard's
-// questions rightly while a job of each kind runs, takes each of its queries, and raises no alert.
+// questions rightly while a job of each kind runs, takes each of its queries, and raises no alert. All connections have TLS.
 func TestDashboardOnPrometheus(t *testing.T) {
 	raced(t)
 	dir := t.TempDir()
 	t.Setenv("COPPICE_HEARTBEAT", calm)
-	c := start(t, 3, 2)
-	coordinators, workers := processes(t, c)
-	p := startPrometheus(t, coordinators, workers)
+	issuer, err := proc.NewCertificates(filepath.Join(dir, "certs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := startWith(t, proc.Config{Coordinators: 3, Workers: 2, Certificates: issuer})
 	t.Setenv("COPPICE_SERVER", c.Servers())
+	t.Setenv("COPPICE_TLS_DIR", issuer.Source().Dir())
+	coordinators, workers := processes(t, c)
+	p := startPrometheus(t, coordinators, workers, issuer.Source().Dir())
 	works(t, "backup", filepath.Join(dir, "backup"))
 	brake(t, c, slow)
 	a := answers{names: workers}

@@ -92,7 +92,7 @@ func TestShippedQueries(t *testing.T) {
 	}()
 	testkit.Until(t, "everything that queries name", func() bool {
 		for _, a := range addresses {
-			series, err := proc.Scrape(t.Context(), a)
+			series, err := c.Observer().Scrape(t.Context(), a)
 			if err != nil {
 				t.Fatal(err)
 			}

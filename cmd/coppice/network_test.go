@@ -47,7 +47,7 @@ func alone(t *testing.T, more ...string) (out string, ok bool) {
 // farCluster is a cluster of whose processes each has a host, and this process one.
 type farCluster struct {
 	*proc.Cluster
-	looks *http.Client // past all links
+	looks *proc.Observer // past all links
 }
 
 // startFar starts a cluster on a network. Its processes end with the test.
@@ -78,7 +78,7 @@ func startFar(t *testing.T, settings string, coordinators, workers int, args ...
 		Hosts: func(name string) (proc.Host, error) { return n.Host(name) },
 	})
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(looks.Address())}}
-	return &farCluster{c, &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}}
+	return &farCluster{c, proc.NewObserver(nil, &http.Transport{DialContext: dialer.DialContext})}
 }
 
 // total sums a metric up over the coordinators.
@@ -94,7 +94,7 @@ func (c *farCluster) total(t *testing.T, name string) (sum float64) {
 func (c *farCluster) each(t *testing.T, name string) (values []float64) {
 	t.Helper()
 	for _, n := range c.Coordinators {
-		s, err := proc.ScrapeBy(t.Context(), c.looks, c.HTTP(n))
+		s, err := c.looks.Scrape(t.Context(), c.HTTP(n))
 		if err != nil {
 			t.Fatal(err)
 		}

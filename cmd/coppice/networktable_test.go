@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -139,7 +137,8 @@ func measureRow(t *testing.T) {
 	steps := tableSteps
 	if settings == "loopback" {
 		steps = loopbackSteps
-		c = &farCluster{start(t, tableCoordinators, tableWorkers), http.DefaultClient}
+		near := start(t, tableCoordinators, tableWorkers)
+		c = &farCluster{near, near.Observer()}
 	} else {
 		c = startFar(t, settings, tableCoordinators, tableWorkers, args...)
 	}
@@ -186,7 +185,7 @@ func (c *farCluster) answering(t *testing.T) {
 	t.Helper()
 	for _, n := range c.Coordinators {
 		testkit.Until(t, "metrics of "+n.Name, func() bool {
-			_, err := proc.ScrapeBy(t.Context(), c.looks, c.HTTP(n))
+			_, err := c.looks.Scrape(t.Context(), c.HTTP(n))
 			return err == nil
 		})
 	}

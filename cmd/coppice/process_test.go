@@ -80,10 +80,10 @@ func TestQuickstart(t *testing.T) {
 	}
 }
 
-// The processes of a quickstart end with it, even when it is killed.
+// The processes of a quickstart end with it, even when it is killed. With --tls, its folder has a certificate for commands.
 func TestQuickstartKilled(t *testing.T) {
 	dir := t.TempDir()
-	cmd, _, _ := process(t, dir, "quickstart", "--coordinators", "1", "--workers", "1", "--steps", "10", "--stay", "-o", "json", "--dir", filepath.Join(dir, "q"))
+	cmd, _, _ := process(t, dir, "quickstart", "--tls", "--coordinators", "1", "--workers", "1", "--steps", "10", "--stay", "-o", "json", "--dir", filepath.Join(dir, "q"))
 	cmd.Stdout = nil
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -102,6 +102,7 @@ func TestQuickstartKilled(t *testing.T) {
 			t.Errorf("nobody listens at %s", a)
 		}
 	}
+	works(t, "cluster", "--server", addresses[0], "--tls-dir", filepath.Join(dir, "q", "certs", "admin"))
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -16,21 +16,23 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/internal/certs"
 )
 
 // aPrometheus is a Prometheus that runs for a test.
 type aPrometheus struct{ url string }
 
 // startPrometheus starts Debian's Prometheus, which scrapes processes by the names and with the
-// alerts of deploy/prometheus.yml, but once a second. Where it is not installed the test is skipped.
-func startPrometheus(t *testing.T, coordinators, workers map[string]string) *aPrometheus {
+// alerts of deploy/prometheus.yml, but once a second, and with the certificate in a folder. Where it is
+// not installed the test is skipped.
+func startPrometheus(t *testing.T, coordinators, workers map[string]string, certificate string) *aPrometheus {
 	t.Helper()
 	exe, err := exec.LookPath("prometheus")
 	if err != nil {
 		t.Skip("Prometheus is not installed (Debian: apt-get install prometheus)")
 	}
 	dir := t.TempDir()
-	config := write(t, dir, "prometheus.yml", prometheusConfig(t, coordinators, workers))
+	config := write(t, dir, "prometheus.yml", prometheusConfig(t, coordinators, workers, certificate))
 	listen := freeAddress(t)
 	cmd := exec.Command(exe, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+listen, "--query.lookback-delta=10s")
@@ -66,7 +68,7 @@ func startPrometheus(t *testing.T, coordinators, workers map[string]string) *aPr
 }
 
 // prometheusConfig is the shipped configuration with these targets, and at a test's pace.
-func prometheusConfig(t *testing.T, coordinators, workers map[string]string) string {
+func prometheusConfig(t *testing.T, coordinators, workers map[string]string, certificate string) string {
 	t.Helper()
 	var c map[string]any
 	if err := yaml.Unmarshal([]byte(read(t, "../../deploy/prometheus.yml")), &c); err != nil {
@@ -88,6 +90,9 @@ func prometheusConfig(t *testing.T, coordinators, workers map[string]string) str
 			t.Fatalf("deploy/prometheus.yml scrapes %v", s["job_name"])
 		}
 		delete(s, "dns_sd_configs")
+		s["tls_config"] = map[string]any{
+			"ca_file": filepath.Join(certificate, certs.AuthorityFile), "cert_file": filepath.Join(certificate, certs.CertFile), "key_file": filepath.Join(certificate, certs.KeyFile),
+		}
 		s["static_configs"] = []any{map[string]any{"targets": slices.Sorted(maps.Values(of))}}
 	}
 	b, err := yaml.Marshal(c)

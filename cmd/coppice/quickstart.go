@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/shellword"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -25,6 +26,7 @@ type quickstartCmd struct {
 	Data         string `placeholder:"FILE" help:"Data to train on (default: the artificial set of Geng 2016, 2,500 samples)."`
 	Steps        string `placeholder:"N" help:"Maximum number of steps (default: 1000)."`
 	Stay         bool   `help:"Keep the cluster running until an interrupt (Ctrl-C)."`
+	TLS          bool   `name:"tls" help:"Encrypt all connections. The certificates are in the folder certs of the cluster's folder (default: connections are not encrypted)."`
 
 	dataFlags
 }
@@ -118,12 +120,16 @@ func (q *quickstart) up(c *quickstartCmd) error {
 	if err != nil {
 		return err
 	}
+	config := proc.Config{Exe: exe, Dir: q.dir, Coordinators: c.Coordinators, Workers: c.Workers}
+	if c.TLS {
+		if config.Certificates, err = proc.NewCertificates(filepath.Join(q.dir, "certs")); err != nil {
+			return err
+		}
+	}
 	q.note("starting %s and %s in %s", plural(c.Coordinators, "coordinator"), plural(c.Workers, "worker"), q.dir)
 	ctx, cancel := context.WithTimeout(q.ctx, quickReady)
 	defer cancel()
-	q.cluster, err = proc.Start(ctx, proc.Config{
-		Exe: exe, Dir: q.dir, Coordinators: c.Coordinators, Workers: c.Workers,
-	})
+	q.cluster, err = proc.Start(ctx, config)
 	return err
 }
 
@@ -199,19 +205,23 @@ func (q *quickstart) next(w io.Writer, c *quickstartCmd, info *protocol.Cluster)
 		return
 	}
 	fmt.Fprintf(w, "  export COPPICE_SERVER=%s\n", q.cluster.Servers())
+	source := q.cluster.Certificates().Source()
+	if source != nil {
+		fmt.Fprintf(w, "  export COPPICE_TLS_DIR=%s\n", shellword.Quote(source.Dir()))
+	}
 	for _, command := range []string{"job show quickstart", "model show quickstart", "dataset list", "train --data FILE"} {
 		fmt.Fprintf(w, "  coppice %s\n", command)
 	}
-	fmt.Fprintf(w, "  metrics  %s\n  logs     %s\n", strings.Join(metricsURLs(info), " "), filepath.Join(q.dir, "logs"))
+	fmt.Fprintf(w, "  metrics  %s\n  logs     %s\n", strings.Join(metricsURLs(source.URLScheme(), info), " "), filepath.Join(q.dir, "logs"))
 }
 
-func metricsURLs(info *protocol.Cluster) (urls []string) {
+func metricsURLs(scheme string, info *protocol.Cluster) (urls []string) {
 	for _, m := range info.Coordinators {
-		urls = append(urls, "http://"+m.HTTP+"/metrics")
+		urls = append(urls, scheme+"://"+m.HTTP+"/metrics")
 	}
 	for _, w := range info.Workers {
 		if w.Metrics != "" {
-			urls = append(urls, "http://"+w.Metrics+"/metrics")
+			urls = append(urls, scheme+"://"+w.Metrics+"/metrics")
 		}
 	}
 	return urls

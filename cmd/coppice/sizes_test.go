@@ -170,7 +170,7 @@ func stepSeconds(z *sized, r *result) float64 {
 // leaderTraffic returns the bytes that the workers were sent, and those that they sent.
 func leaderTraffic(t *testing.T, c *proc.Cluster) (bytes [2]float64) {
 	t.Helper()
-	s, err := proc.Scrape(t.Context(), c.HTTP(c.Coordinators[0]))
+	s, err := c.Observer().Scrape(t.Context(), c.HTTP(c.Coordinators[0]))
 	if err != nil {
 		t.Fatal(err)
 	}

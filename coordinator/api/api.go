@@ -45,15 +45,12 @@ func Handler(cfg Config) http.Handler {
 	cluster := &clusterHandlers{respond, cfg.ID, cfg.Store, cfg.Members, cfg.Status, &leading.forwarder}
 	dataset := &datasetHandlers{cfg.Store, blob}
 	view := jobView{cfg.Store, cfg.Running}
-	job := &jobHandlers{respond, view, cfg.Blobs}
-	submission := &submissionHandlers{view, blob, cfg.Quotas}
-	result := &resultHandlers{store: cfg.Store, blobs: cfg.Blobs}
+	job, result := &jobHandlers{respond, view, cfg.Blobs}, &resultHandlers{store: cfg.Store, blobs: cfg.Blobs}
+	submission, model := &submissionHandlers{view, blob, cfg.Quotas}, &modelHandlers{respond, view, cfg.Blobs}
 	experiment := &experimentHandlers{respond, view, result, submission, job, make(chan struct{}, 1), make(chan struct{}, 1)}
 	changes := &changeHandlers{jobs: job, experiments: experiment, leads: func() bool { return cfg.Status.Cluster().Leader == cfg.ID }}
-	model := &modelHandlers{respond, view, cfg.Blobs}
 	backup := &backupHandlers{respond, cfg.Store, cfg.Blobs, cfg.Status.Cluster, cfg.Backed}
-	token, json := &tokenHandlers{cfg.Store, cfg.TLS != nil}, respond.json
-
+	audit, token, json := &auditHandlers{cfg.Store}, &tokenHandlers{cfg.Store, cfg.TLS != nil}, respond.json
 	mux := http.NewServeMux()
 	for _, r := range []route{
 		// Guard answers the first five above its limit as well: see urgent.
@@ -71,6 +68,10 @@ func Handler(cfg Config) http.Handler {
 		{"GET /v1/tokens", leader, json(token.list)},
 		{"POST /v1/tokens", leader, json(token.create)},
 		{"DELETE /v1/tokens/{id}", leader, json(token.revoke)},
+		{"GET /v1/audit", leader, json(audit.list)},
+		{"POST /v1/audit", leader, json(audit.add)},
+		{"GET /v1/revocations", leader, json(audit.revocations)},
+		{"POST /v1/revocations", leader, json(audit.revoke)},
 
 		{"GET /v1/blobs/{digest}", here, blob.get},
 		{"PUT /v1/blobs/{digest}", leader, json(blob.put)}, // Guard takes no room for its body, which goes to a file
@@ -79,7 +80,6 @@ func Handler(cfg Config) http.Handler {
 		{"POST /v1/datasets/check", leader, json(dataset.check)},
 		{"GET /v1/datasets/{name}", leader, json(dataset.get)},
 		{"DELETE /v1/datasets/{name}", leader, json(dataset.delete)},
-
 		{"GET /v1/jobs", leader, json(job.list)},
 		{"POST /v1/jobs", leader, json(submission.submitJob)},
 		{"GET /v1/experiments", leader, json(experiment.list)},

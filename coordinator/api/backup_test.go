@@ -42,7 +42,9 @@ func TestBackupWhileThingsGo(t *testing.T) {
 	}
 	a.get(http.MethodPost, "/v1/datasets", protocol.DatasetPutEntry{Name: "art", Manifest: m}, nil)
 	folder := a.cfg.Blobs.Folder
+	var index uint64 // of the record of the request
 	w := &during{httptest.NewRecorder(), func() {
+		index = a.cfg.Store.State().Index()
 		a.get(http.MethodDelete, "/v1/datasets/art", nil, nil)
 		for _, shard := range m.Shards {
 			if err := folder.Delete(shard.Digest); !errors.Is(err, blobs.ErrHeld) {
@@ -50,7 +52,6 @@ func TestBackupWhileThingsGo(t *testing.T) {
 			}
 		}
 	}}
-	index := a.cfg.Store.State().Index()
 	inClear(a.cfg).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/backup", nil))
 	r, err := archive.NewReader(w.Body)
 	if err != nil {

@@ -126,11 +126,12 @@ func (h *clusterHandlers) add(r *http.Request) (any, error) {
 	if err := protocol.CheckReachable(req.HTTP); err != nil {
 		return nil, bad{fmt.Errorf("http %.80q: %w", req.HTTP, err)}
 	}
-	return h.members.Add(r.Context(), req)
+	return recorded(r, h.store, "coordinator "+req.ID, func() (any, error) { return h.members.Add(r.Context(), req) })
 }
 
 func (h *clusterHandlers) remove(r *http.Request) (any, error) {
-	return h.members.Remove(r.Context(), r.PathValue("id"))
+	id := r.PathValue("id")
+	return recorded(r, h.store, "coordinator "+id, func() (any, error) { return h.members.Remove(r.Context(), id) })
 }
 
 func (h *clusterHandlers) transfer(r *http.Request) (any, error) {
@@ -138,10 +139,12 @@ func (h *clusterHandlers) transfer(r *http.Request) (any, error) {
 	if err := body(r, &req); err != nil {
 		return nil, err
 	}
-	if err := h.members.Transfer(r.Context(), req.To); err != nil {
-		return nil, err
-	}
-	return h.members.List(r.Context()), nil
+	return recorded(r, h.store, "coordinator "+cmp.Or(req.To, "of the cluster's choice"), func() (any, error) {
+		if err := h.members.Transfer(r.Context(), req.To); err != nil {
+			return nil, err
+		}
+		return h.members.List(r.Context()), nil
+	})
 }
 
 // trust ends the quarantine of a worker.
@@ -150,15 +153,6 @@ func (h *clusterHandlers) trust(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return h.status.Cluster(), nil
-}
-
-// commit has the log accept an entry that the caller of the request may make. It returns the index and the result of the entry
-// once it is applied here.
-func commit(r *http.Request, s *store.Store, kind protocol.EntryKind, entry any) (index uint64, result any, err error) {
-	if !access.Settled(r.Context()) {
-		return 0, nil, fmt.Errorf("%w: %s %s was not checked for its owner", access.ErrOwner, r.Method, r.URL.Path)
-	}
-	return s.Propose(r.Context(), protocol.EncodeEntry(kind, entry))
 }
 
 // backupHandlers answer requests for backups.
@@ -174,6 +168,9 @@ type backupHandlers struct {
 // blobs that it refers to. The state is immutable and its blobs are held, so the cluster
 // goes on meanwhile, and even a change of leader does no harm.
 func (h *backupHandlers) get(w http.ResponseWriter, r *http.Request) {
+	if err := record(r.Context(), h.store, recordOf(r, "all data")); err != nil {
+		h.log.Warn("the download of a backup could not be recorded in the audit log", "caller", access.Of(r.Context()).String(), "error", err)
+	}
 	st := h.store.State()
 	refs := st.References()
 	defer h.blobs.Folder.Hold(refs)()

@@ -78,8 +78,11 @@ func (m *machine) refused(k protocol.EntryKind, body any) error {
 }
 
 func encodeEntry(k protocol.EntryKind, body any) []byte {
-	if c, ok := body.(*protocol.CommitEntry); ok {
-		return c.Append(nil)
+	switch e := body.(type) {
+	case *protocol.CommitEntry:
+		return e.Append(nil)
+	case *protocol.RequestEntry:
+		return e.Append(nil)
 	}
 	return protocol.EncodeEntry(k, body)
 }

@@ -20,7 +20,7 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 	job, round := drawJob(t, s)
 	blob := digest(rapid.SampledFrom([]byte("0123def")).Draw(t, "blob"))
 	name := rapid.SampledFrom([]string{"yeast", "movie"}).Draw(t, "dataset")
-	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 19, 19, 20, 20, 21, 21, 22}).Draw(t, "kind"))
+	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 19, 19, 20, 20, 21, 21, 22, 24, 25}).Draw(t, "kind"))
 	switch kind {
 	case protocol.EntryLead:
 		return kind, &protocol.LeadEntry{Node: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node")}
@@ -71,6 +71,13 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 		return kind, drawToken(t, uint64(s.index))
 	case protocol.EntryTokenRevoke:
 		return kind, &protocol.TokenRevokeEntry{ID: drawToken(t, 0).ID, Time: rapid.Int64Range(0, 9).Draw(t, "time")}
+	case protocol.EntryRecord:
+		refusals := rapid.Uint64Range(0, 2).Draw(t, "refusals")
+		return kind, &protocol.RecordEntry{Records: slices.Repeat([]protocol.AuditRecord{{Caller: name, Count: refusals}}, rapid.SampledFrom([]int{0, 1, 40, 65}).Draw(t, "records"))}
+	case protocol.EntryRevoke:
+		serial := rapid.SampledFrom([]string{"a1", "b2", "c3", "0a", "X", ""}).Draw(t, "serial")
+		ends := rapid.SampledFrom([]int64{0, 1, 200_000}).Draw(t, "end")
+		return kind, &protocol.RevokeEntry{Revocation: protocol.Revocation{Serial: serial, Until: ends, Time: rapid.Int64Range(1, 400_000).Draw(t, "time")}}
 	default:
 		return kind, &protocol.CondemnEntry{Digests: []string{blob, digest('7')}}
 	}
@@ -133,6 +140,10 @@ func TestAnySequence(t *testing.T) {
 			}
 			kind, body := drawEntry(t, live)
 			entry := encodeEntry(kind, body)
+			asked := rapid.Bool().Draw(t, "a caller asks")
+			if asked {
+				entry = (&protocol.RequestEntry{Record: protocol.AuditRecord{Caller: "ana", Time: int64(i)}, Inner: entry}).Append(nil)
+			}
 			before := live
 			was := imageOf(t, before)
 			var r, again Result
@@ -144,6 +155,7 @@ func TestAnySequence(t *testing.T) {
 			if !bytes.Equal(was, imageOf(t, before)) {
 				t.Fatalf("%+v changed a state that was handed out", body)
 			}
+			checkRecord(t, before, live, asked, r.Err)
 			checkStep(t, before, live, body, r.Err)
 			was = imageOf(t, live)
 			otherKind, other := drawEntry(t, before)
@@ -181,6 +193,7 @@ func reread(t *rapid.T, s *State) *State {
 func checkStep(t *rapid.T, before, after *State, body any, err error) {
 	if err != nil {
 		same := before.at(after.index)
+		same.auditLog = after.auditLog
 		if !bytes.Equal(imageOf(t, same), imageOf(t, after)) {
 			t.Fatalf("%+v left a trace though it was refused: %v", body, err)
 		}
@@ -200,6 +213,22 @@ func checkStep(t *rapid.T, before, after *State, body any, err error) {
 	checkStaysDeleted(t, before, after, body, err)
 	checkBlobs(t, after)
 	checkTokens(t, before, after, body)
+}
+
+// checkRecord: what a caller asks for has a record, which says whether it was refused. No
+// other entry about a change has one.
+func checkRecord(t *rapid.T, before, after *State, asked bool, err error) {
+	if !asked {
+		return
+	}
+	var last *protocol.AuditRecord
+	for r := range after.Audit {
+		last = r
+		break
+	}
+	if last == nil || last.Number != after.recorded || after.recorded <= before.recorded || last.Caller != "ana" || (last.Refused != "") != (err != nil) || last.Count != 0 {
+		t.Fatalf("the record is %+v, after %d; error %v", last, before.recorded, err)
+	}
 }
 
 func epochOf(body any) (uint64, bool) {

@@ -31,6 +31,8 @@ const (
 	recordJob
 	recordDeleted
 	recordMark
+	recordRevocation
+	recordAudit
 	recordToken
 	recordEnd // exactly one, the last, and empty
 )
@@ -51,6 +53,8 @@ var records = [...]struct {
 	recordJob:        {"job", 1 << 32},
 	recordDeleted:    {"deleted job", 1 << 27},
 	recordMark:       {"marked blob", 1 << 27},
+	recordRevocation: {"revoked certificate", 1 << 12},
+	recordAudit:      {"audit record", 1 << 12},
 	recordToken:      {"token", 1 << 10},
 	recordEnd:        {"end", 0},
 }
@@ -89,6 +93,14 @@ func (s *State) Encode(dst io.Writer) error {
 	for _, digest := range slices.Sorted(maps.Keys(s.condemned)) {
 		at := s.condemned[digest]
 		record(recordMark, func(c *wire.Coder) { markFields(c, &digest, &at) })
+	}
+	for _, r := range s.revoked {
+		record(recordRevocation, func(c *wire.Coder) { revocationFields(c, r) })
+	}
+	for _, of := range []*ring{&s.changes, &s.refusals} {
+		for i := range of.len() {
+			record(recordAudit, func(c *wire.Coder) { auditFields(c, of.at(i)) })
+		}
 	}
 	for _, t := range s.tokens {
 		record(recordToken, t.fields)
@@ -227,6 +239,17 @@ func (s *State) read(kind byte, c *wire.Coder) {
 		if s.condemned[digest] = at; len(s.condemned) > MaxCondemned {
 			c.Failf("want at most %d marked blobs", MaxCondemned)
 		}
+	case recordRevocation:
+		r := new(protocol.Revocation)
+		revocationFields(c, r)
+		if n := len(s.revoked); !protocol.CheckSerial(r.Serial) || n > 0 && s.revoked[n-1].Serial >= r.Serial {
+			c.Failf("revoked certificates are not sorted by serial number, or one is not valid: %.80q", r.Serial)
+		}
+		if s.revoked = append(s.revoked, r); len(s.revoked) > MaxRevoked {
+			c.Failf("want at most %d revoked certificates", MaxRevoked)
+		}
+	case recordAudit:
+		s.auditLog.readRecord(c)
 	case recordToken:
 		s.readToken(c)
 	}

@@ -71,6 +71,10 @@ func golden(t testing.TB) *State {
 		Cells:   []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: digest('6'), Bytes: 7}, Count: 4}},
 		Methods: []protocol.RunTimes{{Runs: 3, Nanoseconds: 12}},
 	})
+	m.do(protocol.EntryRevoke, &protocol.RevokeEntry{Revocation: protocol.Revocation{Serial: "1f", Identity: "coppice://c/worker/w1", Until: 900, Time: 12}})
+	asks := protocol.AuditRecord{Time: 13, Caller: "ana", Role: "admin", Serial: "2e", From: "10.0.0.1:1", Request: "POST /v1/jobs/e/cancel"}
+	m.raw((&protocol.RequestEntry{Record: asks, Inner: protocol.EncodeEntry(protocol.EntryCancel, protocol.CancelEntry{Job: done.ID})}).Append(nil))
+	m.do(protocol.EntryRecord, &protocol.RecordEntry{Records: []protocol.AuditRecord{{Time: 14, Role: "anonymous", From: "10.0.0.2", Request: "GET /v1/jobs", Refused: "no identity", Count: 7}}})
 	return m.s
 }
 
@@ -90,7 +94,7 @@ func TestGoldenSnapshot(t *testing.T) {
 	if !bytes.Equal(encode(t, s), want) {
 		t.Error("the format of a snapshot has changed: raise SnapshotVersion")
 	}
-	opts := cmp.Options{cmp.AllowUnexported(State{}, leadership{}, memberTable{}, quarantine{}, datasetTable{}, jobTable{}, blobMarks{}, tokenTable{}, Job{}, Results{}, pending{}, quarantinedWorker{}), cmpopts.IgnoreFields(State{}, "replaced"), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
+	opts := cmp.Options{cmp.AllowUnexported(State{}, leadership{}, memberTable{}, quarantine{}, datasetTable{}, jobTable{}, blobMarks{}, tokenTable{}, revocations{}, auditLog{}, ring{}, Job{}, Results{}, pending{}, quarantinedWorker{}), cmpopts.IgnoreFields(State{}, "replaced"), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
 	if diff := cmp.Diff(s, decode(t, want), opts); diff != "" {
 		t.Error(diff)
 	}
@@ -213,6 +217,32 @@ func TestSnapshotBounds(t *testing.T) {
 	}
 }
 
+// TestSnapshotBoundsOfAudit: revoked certificates and audit records are in order, and not too many.
+func TestSnapshotBoundsOfAudit(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(s *State)
+		want   string // in the error; empty: it is read
+	}{
+		"a certificate twice":       {func(s *State) { s.revoked = slices.Repeat(s.revoked, 2) }, `revoked certificates are not sorted by serial number, or one is not valid: "1f"`},
+		"a serial number of zeros":  {func(s *State) { s.revoked = []*protocol.Revocation{{Serial: "01"}} }, `or one is not valid: "01"`},
+		"a record twice":            {func(s *State) { s.changes.last = slices.Repeat(s.changes.last, 2) }, "audit records are not sorted by number: 1 comes too late"},
+		"a record without a number": {func(s *State) { s.changes.last = []*protocol.AuditRecord{{}} }, "audit records are not sorted by number: 0 comes too late"},
+		"the most refusals":         {func(s *State) { s.refusals = refusals(maxRefusals) }, ""},
+		"more refusals":             {func(s *State) { s.refusals = refusals(maxRefusals + 1) }, "want at most 8000 audit records of changes and 2000 of refusals"},
+	} {
+		s := *golden(t)
+		c.change(&s)
+		b := encode(t, &s)
+		read, err := Decode(bytes.NewReader(b))
+		if c.want == "" && (err != nil || !bytes.Equal(encode(t, read), b)) {
+			t.Errorf("%s: it is not read as it was written: %v", what, err)
+		}
+		if c.want != "" && (!errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %s", what, err, c.want)
+		}
+	}
+}
+
 // TestSnapshotFrame: the text and the version before a snapshot's parts, and the text
 // behind them, are checked.
 func TestSnapshotFrame(t *testing.T) {
@@ -224,7 +254,7 @@ func TestSnapshotFrame(t *testing.T) {
 		"the first byte of the text before": {0, "the bytes do not begin with the header of a snapshot"},
 		"the last byte of the text before":  {len(magic) - 1, "the bytes do not begin with the header of a snapshot"},
 		"the kind of the first record":      {len(magic) + 1, "record 1 has the kind 129, which does not exist"},
-		"the kind of the last record":       {len(good) - recordHead, "has the kind 137, which does not exist"},
+		"the kind of the last record":       {len(good) - recordHead, "has the kind 139, which does not exist"},
 		"the last byte":                     {len(good) - 1, "(end): want at most 0 bytes"},
 	} {
 		bad := bytes.Clone(good)

@@ -33,6 +33,8 @@ type State struct {
 	datasetTable
 	jobTable
 	blobMarks
+	revocations
+	auditLog
 	tokenTable
 	replaced Replaced
 }
@@ -110,6 +112,8 @@ type Result struct {
 	//	Experiment                                  its jobs ([]*Job), in its order
 	//	JobsDelete                                  the jobs that it deleted ([]*Job), by ID
 	//	Condemn                                     the digests that it marked ([]string)
+	//	Revoke                                      the *protocol.Revocation
+	//	Request                                     the value of its inner entry
 	//	TokenPut, TokenRevoke                       the *Token after the entry
 	//
 	// It is nil for other kinds, and if Err is not nil.
@@ -120,7 +124,7 @@ type Result struct {
 }
 
 // Apply returns the state after the log entry at index, and the result of the entry. A
-// refused entry changes nothing but Index; an unknown one not even that. The results share
+// refused entry changes nothing but Index and the audit records; an unknown one not even that. The results share
 // no memory with entry. Apply panics if index is not above Index.
 func (s *State) Apply(index uint64, entry []byte) (*State, Result) {
 	if index <= s.index {
@@ -130,6 +134,9 @@ func (s *State) Apply(index uint64, entry []byte) (*State, Result) {
 		return s.at(index), Result{Err: invalid("the entry has %d bytes, want at least 2", len(entry))}
 	}
 	kind := protocol.EntryKind(entry[1])
+	if entry[0] == protocol.Version && kind == protocol.EntryRequest {
+		return s.applyRequest(index, entry)
+	}
 	apply := rules[kind]
 	if entry[0] != protocol.Version || apply == nil {
 		leader, _ := s.Member(s.leader)
@@ -168,6 +175,8 @@ var rules = map[protocol.EntryKind]rule{
 	protocol.EntryJobsDelete:    body(deleteJobs),
 	protocol.EntryModelDelete:   body(deleteModel),
 	protocol.EntryCondemn:       body(condemn),
+	protocol.EntryRecord:        body(addRecords),
+	protocol.EntryRevoke:        body(revoke),
 	protocol.EntryTokenPut:      body(putToken),
 	protocol.EntryTokenRevoke:   body(revokeToken),
 }

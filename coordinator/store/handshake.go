@@ -9,6 +9,10 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/coppice-ldl/coppice/internal/certs"
 )
 
 // Every connection between two nodes begins with a greeting, before any message of Raft.
@@ -21,7 +25,8 @@ import (
 //	0           4         5         6         7
 //	| "CRG1"    | 1 or 0  | lengths of cluster and id | cluster, id       |
 //
-// A length is one byte, so each text has at most 255 bytes.
+// A length is one byte, so each text has at most 255 bytes. With TLS, the coordinator that an
+// end says to be must have the name in the certificate of that end.
 const greetingMagic = "CRG1"
 
 // party is one end of a connection: a cluster and the server ID of Raft in it.
@@ -80,6 +85,7 @@ type greeted struct {
 	to      string                             // the server that was dialled; empty if this end was dialled
 	within  time.Duration                      // the time for the greeting
 	strange func(self, found party, to string) // is told of a mismatch
+	forged  func(found party, name string)     // is told of a certificate with another name
 
 	once sync.Once
 	err  error
@@ -101,7 +107,11 @@ func (g *greeted) greet() error {
 		if err != nil {
 			return err
 		}
-		if found := (party{texts[0], texts[1]}); !welcome || found != (party{g.self.cluster, g.to}) {
+		found := party{texts[0], texts[1]}
+		if name, ok := g.vouched(found); !ok {
+			return fmt.Errorf("store: the coordinator at this Raft address says that it is %v, but its certificate has the name %s", found, name)
+		}
+		if !welcome || found != (party{g.self.cluster, g.to}) {
 			g.strange(g.self, found, g.to)
 			return &Mismatch{Expected: party{g.self.cluster, g.to}, Found: found}
 		}
@@ -115,6 +125,9 @@ func (g *greeted) greet() error {
 		return io.EOF // a probe of the port, or no coordinator: Raft logs any other error
 	}
 	found, to := party{texts[0], texts[1]}, texts[2]
+	if _, ok := g.vouched(found); !ok {
+		return io.EOF
+	}
 	welcome := found.cluster == g.self.cluster && to == g.self.server && found.server != g.self.server
 	if _, err := g.Conn.Write(encodeReply(g.self, welcome)); err != nil {
 		return io.EOF
@@ -124,6 +137,17 @@ func (g *greeted) greet() error {
 		return io.EOF
 	}
 	return g.SetDeadline(time.Time{})
+}
+
+// vouched reports whether the certificate of the other end has the name of the coordinator that
+// it says to be. In the clear there is no certificate, and every name is accepted.
+func (g *greeted) vouched(found party) (name string, ok bool) {
+	name, secure := certs.NameOf(g.Conn)
+	if !secure || parseServer(raft.ServerID(found.server), "").ID == name {
+		return name, true
+	}
+	g.forged(found, name)
+	return name, false
 }
 
 // readReply reads the answer to a greeting: the cluster and the server, and whether the
@@ -141,6 +165,7 @@ type mismatches struct {
 	mu     sync.Mutex
 	found  map[string]sighting // who answered, by the expected server; guarded by mu
 	guests map[party]sighting  // who dialled this node; guarded by mu
+	forged map[party]sighting  // who has a certificate with another name; guarded by mu
 }
 
 // sighting says who was found, and when it was seen and logged last.
@@ -203,6 +228,17 @@ func (m *mismatches) dialled(self, found party, to string) {
 	if tell {
 		m.log.Log(context.Background(), severity(self, found), "a coordinator that expected another server at this Raft address was refused",
 			"from", found.server, "from_cluster", found.cluster, "expects", to, "this", self.server, "cluster", self.cluster)
+	}
+}
+
+// impostor records that a party has a certificate with another name.
+func (m *mismatches) impostor(found party, name string) {
+	m.mu.Lock()
+	tell := note(&m.forged, found, party{server: name})
+	m.mu.Unlock()
+	if tell {
+		m.log.Warn("a connection to Raft was refused: the certificate of the other side has another name than the coordinator that it says to be",
+			"says", found.server, "certificate", name)
 	}
 }
 

@@ -215,7 +215,7 @@ func listen(c *Config, i Identity) (*stream, error) {
 	}
 	s := &stream{
 		listener: certs.Listen(l, c.TLS, certs.Terms{Port: certs.PortRaft, Within: c.timeouts.Handshake(), Log: c.Logger}),
-		advert:   advert(self.address()), accepted: make(chan net.Conn), patience: c.patience(), dialer: certs.Dialer{Source: c.TLS, Role: certs.Coordinator},
+		advert:   advert(self.address()), accepted: make(chan net.Conn), patience: c.patience(), dialer: certs.Dialer{Source: c.TLS, Roles: []certs.Role{certs.Coordinator}},
 	}
 	s.self = party{i.Cluster, string(self.raftID())}
 	s.mismatches.log = c.Logger
@@ -290,7 +290,7 @@ func (t *session) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn
 		return nil, errors.Join(err, c.Close())
 	}
 	t.dials.Add(1)
-	return t.add(&guard{Conn: &greeted{Conn: c, self: t.stream.self, to: to, strange: t.stream.mismatches.answered}})
+	return t.add(&guard{Conn: &greeted{Conn: c, self: t.stream.self, to: to, strange: t.stream.mismatches.answered, forged: t.stream.mismatches.impostor}})
 }
 
 // Accept implements net.Listener.
@@ -302,7 +302,7 @@ func (t *session) Accept() (net.Conn, error) {
 	}
 	select {
 	case c := <-t.stream.accepted:
-		g := &greeted{Conn: c, self: t.stream.self, within: t.stream.patience, strange: t.stream.mismatches.dialled}
+		g := &greeted{Conn: c, self: t.stream.self, within: t.stream.patience, strange: t.stream.mismatches.dialled, forged: t.stream.mismatches.impostor}
 		return t.add(&guard{Conn: g, requests: true, patience: t.stream.patience})
 	case <-t.ctx.Done():
 		return nil, net.ErrClosed

@@ -211,12 +211,12 @@ func (b *Bench) series(ctx context.Context) (leader, workers proc.Series, err er
 	if err != nil {
 		return nil, nil, err
 	}
-	if leader, err = proc.Scrape(ctx, address); err != nil {
+	if leader, err = b.Cluster.Observer().Scrape(ctx, address); err != nil {
 		return nil, nil, err
 	}
 	workers = make(proc.Series)
 	for _, w := range info.Workers {
-		one, err := proc.Scrape(ctx, w.Metrics)
+		one, err := b.Cluster.Observer().Scrape(ctx, w.Metrics)
 		if err != nil {
 			return nil, nil, err
 		}

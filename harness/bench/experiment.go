@@ -146,7 +146,7 @@ func (x *Experiment) prepare(ctx context.Context) (spec string, err error) {
 
 func (x *Experiment) command(ctx context.Context, args ...string) *exec.Cmd {
 	if args[0] != "version" {
-		args = append(args, "--server", x.Cluster.Servers())
+		args = append(append(args, "--server", x.Cluster.Servers()), x.Cluster.Certificates().ClientFlags()...)
 	}
 	return exec.CommandContext(ctx, x.Exe, args...)
 }
@@ -250,7 +250,7 @@ func (x *Experiment) memory(ctx context.Context, m *ExperimentMoment) error {
 		return err
 	}
 	look := func(address string, greatest *float64) {
-		if s, err := proc.Scrape(ctx, address); err == nil {
+		if s, err := x.Cluster.Observer().Scrape(ctx, address); err == nil {
 			*greatest = max(*greatest, s["process_resident_memory_bytes"])
 		}
 	}
@@ -303,10 +303,13 @@ func (x *Experiment) restart(ctx context.Context, n *proc.Node) (seconds float64
 		return 0, err
 	}
 	for {
-		if err := ready(ctx, x.Cluster.HTTP(n)); err == nil {
+		address := x.Cluster.HTTP(n)
+		status, _, err := x.Cluster.Observer().Get(ctx, address, "/readyz", maxReady)
+		switch {
+		case err == nil && status == http.StatusOK:
 			return time.Since(began).Seconds(), nil
-		} else if ctx.Err() != nil {
-			return 0, errors.Join(ctx.Err(), err)
+		case ctx.Err() != nil:
+			return 0, fmt.Errorf("%s is not ready: %w", address, errors.Join(ctx.Err(), err))
 		}
 		_ = wait.For(ctx, readyEvery) // the next look tells that ctx is done
 	}
@@ -315,22 +318,8 @@ func (x *Experiment) restart(ctx context.Context, n *proc.Node) (seconds float64
 // readyEvery is the time between two questions whether a coordinator is ready.
 const readyEvery = 10 * time.Millisecond
 
-// ready returns an error if a coordinator does not say that it is ready.
-func ready(ctx context.Context, address string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s is not ready: %s", address, response.Status)
-	}
-	return nil
-}
+// maxReady bounds the text of /readyz that is read.
+const maxReady = 1 << 10
 
 // restartAll kills and starts all coordinators, and returns the seconds until a leader says that all runs have ended.
 func (x *Experiment) restartAll(ctx context.Context, runs int) (seconds float64, err error) {

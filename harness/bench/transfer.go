@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
@@ -38,7 +39,11 @@ func (b *Bench) exchange(ctx context.Context, out, back int, compute time.Durati
 			x = nil
 		}
 	}()
-	if x.server, err = bus.StartServer(bus.ServerOptions{Name: "bench", Host: "127.0.0.1"}); err != nil {
+	source, err := b.Cluster.Certificates().Open(certs.Coordinator, "bench")
+	if err != nil {
+		return x, err
+	}
+	if x.server, err = bus.StartServer(bus.ServerOptions{Name: "bench", Host: "127.0.0.1", TLS: source, Handshake: protocol.LeastHandshake}); err != nil {
 		return x, err
 	}
 	if x.echo.leader, err = bus.Connect(ctx, bus.Options{Server: x.server, Name: "leader"}); err != nil {
@@ -47,7 +52,11 @@ func (b *Bench) exchange(ctx context.Context, out, back int, compute time.Durati
 	if x.arrivals, err = x.echo.leader.Subscribe(subjectBack, func(bus.Message) { x.echo.arrived <- struct{}{} }); err != nil {
 		return x, err
 	}
-	x.worker, err = b.Cluster.Launch("echo", "echo", "--nats", x.server.ClientURL(), "--bytes", strconv.Itoa(back), "--compute", compute.String())
+	flags, err := b.Cluster.Certificates().Flags(certs.Worker, echoName)
+	if err != nil {
+		return x, err
+	}
+	x.worker, err = b.Cluster.Launch("echo", append([]string{"echo", "--nats", x.server.ClientURL(), "--bytes", strconv.Itoa(back), "--compute", compute.String()}, flags...)...)
 	if err != nil {
 		return x, err
 	}
@@ -110,6 +119,9 @@ const (
 	subjectBack = "bench.back"
 )
 
+// echoName is the name of the worker, also in its certificate.
+const echoName = "worker"
+
 // echoLimit bounds the start of the worker, and a figure less what is computed in it.
 const echoLimit = time.Minute
 
@@ -131,9 +143,9 @@ func (e *echo) arrival(ctx context.Context) error {
 
 // Echo is the worker of a measurement of transfers: it keeps a processor busy for
 // compute, as a kernel does, and then sends back bytes, for each message, until ctx is
-// done.
-func Echo(ctx context.Context, url string, back int, compute time.Duration) error {
-	conn, err := bus.Connect(ctx, bus.Options{URLs: []string{url}, Name: "worker"})
+// done. A nil source means a server in the clear.
+func Echo(ctx context.Context, url string, source *certs.Source, back int, compute time.Duration) error {
+	conn, err := bus.Connect(ctx, bus.Options{URLs: []string{url}, TLS: source, Name: echoName})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -98,7 +99,11 @@ func (d *separate) peers() string {
 // start starts coordinators with the list of peers as it is now.
 func (d *separate) start(ids ...string) error {
 	for _, id := range ids {
-		args := append([]string{"coordinator", "--id", id, "--dir", d.folder(id), "--peers", d.peers(), "--die-with-stdin"}, d.flags...)
+		flags, err := d.certs.Flags(certs.Coordinator, id)
+		if err != nil {
+			return err
+		}
+		args := append([]string{"coordinator", "--id", id, "--dir", d.folder(id), "--peers", d.peers(), "--die-with-stdin"}, append(flags, d.flags...)...)
 		n, err := proc.Launch(d.exe, d.env, id, filepath.Join(d.rig.dir, "logs", d.name+"-"+id+".log"), args...)
 		if err != nil {
 			return err
@@ -125,7 +130,7 @@ func (d *separate) run(ctx context.Context, args ...string) error {
 
 // client returns a client of these coordinators, which tries once if patience is 0.
 func (d *separate) client(patience time.Duration, ids ...string) (*client.Client, error) {
-	c, err := client.New(strings.Join(d.servers(ids...), ","))
+	c, err := client.NewWith(strings.Join(d.servers(ids...), ","), d.certs.Source())
 	if err == nil {
 		c.Patience = patience
 	}

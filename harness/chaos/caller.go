@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -18,11 +19,13 @@ import (
 // given coordinator, with a token of its own, and again until there is an answer.
 type caller struct {
 	servers []string // host:port
+	scheme  string
 	http    *http.Client
 }
 
-func newCaller(servers []string) *caller {
-	return &caller{servers, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true}}}
+func newCaller(servers []string, source *certs.Source) *caller {
+	t := source.Transport(&http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true})
+	return &caller{servers, source.URLScheme(), &http.Client{Transport: t}}
 }
 
 func (c *caller) close() { c.http.CloseIdleConnections() }
@@ -67,7 +70,7 @@ func (c *caller) do(ctx context.Context, first int, method, path string, in, out
 func (c *caller) once(ctx context.Context, server, method, path string, body []byte, out any) (again bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(limited, method, "http://"+server+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(limited, method, c.scheme+"://"+server+path, bytes.NewReader(body))
 	if err != nil {
 		return false, err
 	}

@@ -46,6 +46,8 @@ type Config struct {
 	Network *netlab.Settings
 	// Heartbeat of the coordinators; 0: theirs.
 	Heartbeat time.Duration
+	// TLS is true if all connections are encrypted, and each process has a certificate.
+	TLS bool
 	// Small takes smaller jobs, for a short run.
 	Small bool
 	// Progress takes a line for each fault; nil: none.

@@ -21,4 +21,7 @@
 // With Config.Network each process of a cluster has a host of its own (package netlab), and
 // cuts of that network take the place of the last leg's proxies. This process is then a
 // host with two addresses: clients have the links that all have, and what measures has none.
+//
+// With Config.TLS each process of a cluster has a certificate, also the external NATS. The
+// proxies pass the encrypted bytes.
 package chaos

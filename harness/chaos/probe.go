@@ -72,7 +72,7 @@ func (m *mark) folded(s proc.Series) uint64 {
 // scrape reads a coordinator's metrics, again until it answers.
 func (r *rig) scrape(ctx context.Context, n *proc.Node) (proc.Series, error) {
 	for {
-		s, err := proc.ScrapeBy(ctx, r.http, r.cluster.HTTP(n))
+		s, err := r.looks.Scrape(ctx, r.cluster.HTTP(n))
 		if err == nil {
 			return s, nil
 		}
@@ -146,19 +146,9 @@ func (r *rig) pollOne(ctx context.Context, server string, id uint64, pause time.
 
 // look asks one coordinator for a job once; nil: no answer.
 func (r *rig) look(ctx context.Context, server string, id uint64) *protocol.JobInfo {
-	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/v1/jobs/%d", server, id), nil)
-	if err != nil {
-		return nil
-	}
-	response, err := r.http.Do(request)
-	if err != nil {
-		return nil
-	}
-	defer response.Body.Close()
+	status, text, err := r.get(ctx, server, fmt.Sprintf("/v1/jobs/%d", id))
 	var j protocol.JobInfo
-	if response.StatusCode != http.StatusOK || json.NewDecoder(response.Body).Decode(&j) != nil {
+	if err != nil || status != http.StatusOK || json.Unmarshal(text, &j) != nil {
 		return nil
 	}
 	return &j
@@ -278,7 +268,7 @@ func (r *rig) nextStep(ctx context.Context, m *mark, from time.Time) <-chan time
 	go func() {
 		defer close(stepped)
 		for m.leader != nil {
-			s, err := proc.ScrapeBy(ctx, r.http, r.cluster.HTTP(m.leader))
+			s, err := r.looks.Scrape(ctx, r.cluster.HTTP(m.leader))
 			if err == nil && m.folded(s) > m.step+m.slack {
 				stepped <- time.Since(from)
 				return

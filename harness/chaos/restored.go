@@ -70,7 +70,7 @@ const (
 
 // backups makes both backups, and returns what is in the earlier one.
 func (d *separate) backups(ctx context.Context) (inEarlier []string, err error) {
-	o, err := proc.Start(ctx, proc.Config{Exe: d.exe, Env: d.env, Dir: filepath.Join(d.dir, "origin"), Args: d.flags, Coordinators: 1, Workers: 1})
+	o, err := proc.Start(ctx, proc.Config{Exe: d.exe, Env: d.env, Dir: filepath.Join(d.dir, "origin"), Args: d.flags, Certificates: d.certs, Coordinators: 1, Workers: 1})
 	if err != nil {
 		return nil, err
 	}

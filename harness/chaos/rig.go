@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/chaos/proxy"
 	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -51,7 +51,8 @@ type rig struct {
 	lab     *lab                    // nil: loopback
 	servers []string                // HTTP addresses of the coordinators
 	watched []string                // the same, past any proxy: whoever looks on is not cut off
-	http    *http.Client            // of whoever looks on
+	looks   *proc.Observer          // past any link
+	certs   *proc.Certificates      // nil: in the clear
 	exe     string
 	env     []string
 	flags   []string // of each coordinator, such as --heartbeat
@@ -81,7 +82,12 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 		}
 		r.links = r.lab
 	}
-	r.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: maxPolls, DialContext: r.lab.observer().DialContext}}
+	if c.TLS {
+		if r.certs, err = proc.NewCertificates(filepath.Join(r.dir, "certs")); err != nil {
+			return nil, err
+		}
+	}
+	r.looks = proc.NewObserver(r.certs.Source(), &http.Transport{MaxIdleConnsPerHost: maxPolls, DialContext: r.lab.observer().DialContext})
 	if l == external {
 		if err := r.startNATS(c.Workers); err != nil {
 			return nil, err
@@ -93,7 +99,7 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 		}
 	}
 	pc := proc.Config{
-		Exe: c.Exe, Env: c.Env, Dir: r.dir, Coordinators: coordinators, Workers: c.Workers, Extra: r.extra,
+		Exe: c.Exe, Env: c.Env, Dir: r.dir, Coordinators: coordinators, Workers: c.Workers, Extra: r.extra, Certificates: r.certs,
 	}
 	if c.Heartbeat > 0 {
 		r.flags = []string{"--heartbeat", c.Heartbeat.String()}
@@ -109,7 +115,7 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	if r.links != nil {
 		r.watched = r.links.watched(r.servers)
 	}
-	if r.client, err = client.New(cluster.Servers()); err != nil {
+	if r.client, err = client.NewWith(cluster.Servers(), r.certs.Source()); err != nil {
 		return nil, err
 	}
 	r.client.Patience = 2 * c.Bound
@@ -134,8 +140,12 @@ func (r *rig) startNATS(workers int) error {
 		return err
 	}
 	address = r.lab.here(address)
+	flags, err := r.certs.Flags(certs.Coordinator, "nats")
+	if err != nil {
+		return err
+	}
 	log := filepath.Join(r.dir, "logs", "nats.log")
-	if r.nats, err = proc.Launch(r.exe, r.env, "nats", log, "nats", "--listen", address, "--die-with-stdin"); err != nil {
+	if r.nats, err = proc.Launch(r.exe, r.env, "nats", log, append([]string{"nats", "--listen", address, "--die-with-stdin"}, flags...)...); err != nil {
 		return err
 	}
 	for _, name := range names(workers) {
@@ -223,8 +233,8 @@ func (r *rig) close() error {
 	if r.client != nil {
 		r.client.Close()
 	}
-	if r.http != nil {
-		r.http.CloseIdleConnections()
+	if r.looks != nil {
+		r.looks.Close()
 	}
 	return errors.Join(errs...)
 }
@@ -302,17 +312,7 @@ func (r *rig) self(ctx context.Context, server string) (*protocol.Self, error) {
 func (r *rig) get(ctx context.Context, server, path string) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+server+path, nil)
-	if err != nil {
-		return 0, nil, err
-	}
-	response, err := r.http.Do(request)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer response.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	return response.StatusCode, body, err
+	return r.looks.Get(ctx, server, path, maxAnswer)
 }
 
 // followers lists the coordinators but the leader, in order.
@@ -322,19 +322,11 @@ func (r *rig) followers(leader *proc.Node) []*proc.Node {
 
 // blob asks one coordinator for a blob.
 func (r *rig) blob(ctx context.Context, n *proc.Node, digest string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.cluster.HTTP(n)+"/v1/blobs/"+digest, nil)
-	if err != nil {
-		return nil, err
+	status, b, err := r.looks.Get(ctx, r.cluster.HTTP(n), "/v1/blobs/"+digest, maxBlob)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("the blob %s of %s: status %d", digest, n.Name, status)
 	}
-	response, err := r.http.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, errors.New(response.Status)
-	}
-	return io.ReadAll(io.LimitReader(response.Body, maxBlob))
+	return b, err
 }
 
 // maxBlob bounds a blob that is read.

@@ -111,7 +111,7 @@ func (s *suite) leg(ctx context.Context, l leg, part []planned) (err error) {
 			return fmt.Errorf("importing the data: %w", err)
 		}
 	}
-	caller := newCaller(s.rig.servers)
+	caller := newCaller(s.rig.servers, s.rig.certs.Source())
 	defer caller.close()
 	running, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
@@ -37,16 +38,27 @@ func otherVersion(ctx context.Context, s *strike) (func(context.Context) error, 
 // foreignCluster starts a worker that is told of another protocol.
 func (s *strike) foreignCluster(ctx context.Context, info protocol.Cluster) error {
 	info.Protocol++
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(info) // who does not get it asks again
 	}))
+	source, err := s.certs.Open(certs.Coordinator, foreign)
+	if err != nil {
+		return err
+	}
+	front.Listener = certs.Listen(front.Listener, source, certs.Terms{Port: certs.PortHTTP, Within: protocol.LeastHandshake})
+	front.Start()
 	defer front.Close()
+	flags, err := s.certs.Flags(certs.Worker, foreign)
+	if err != nil {
+		return err
+	}
 	log := filepath.Join(s.dir, "logs", foreign+".log")
 	if err := os.RemoveAll(log); err != nil {
 		return err
 	}
-	n, err := proc.Launch(s.exe, s.env, foreign, log,
-		"worker", "--id", foreign, "--dir", filepath.Join(s.dir, foreign), "--join", front.Listener.Addr().String(), "--die-with-stdin")
+	n, err := proc.Launch(s.exe, s.env, foreign, log, append([]string{
+		"worker", "--id", foreign, "--dir", filepath.Join(s.dir, foreign), "--join", front.Listener.Addr().String(), "--die-with-stdin",
+	}, flags...)...)
 	if err != nil {
 		return err
 	}
@@ -64,7 +76,11 @@ func (s *strike) foreignCluster(ctx context.Context, info protocol.Cluster) erro
 
 // foreignBeats sends heartbeats of another protocol until the worker is refused.
 func (s *strike) foreignBeats(ctx context.Context, info *protocol.Cluster) error {
-	conn, err := bus.Connect(ctx, bus.Options{URLs: info.NATS, Name: foreign})
+	source, err := s.certs.Open(certs.Worker, foreign)
+	if err != nil {
+		return err
+	}
+	conn, err := bus.Connect(ctx, bus.Options{URLs: info.NATS, TLS: source, Name: foreign})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
@@ -62,7 +63,7 @@ func fakeServer(t *testing.T, answer func() (int, string)) string {
 
 // A coordinator that lost its folder has to end, or to be not ready.
 func TestNoticed(t *testing.T) {
-	r := &rig{http: http.DefaultClient}
+	r := &rig{looks: proc.NewObserver(nil, &http.Transport{})}
 	runs := func() bool { return true }
 	ctx, cancel := context.WithCancel(testkit.Context(t))
 	defer cancel()
@@ -93,7 +94,7 @@ func TestNoticed(t *testing.T) {
 
 // All have to be ready in one look: two that are in turns are not.
 func TestAllReady(t *testing.T) {
-	r := &rig{http: http.DefaultClient}
+	r := &rig{looks: proc.NewObserver(nil, &http.Transport{})}
 	ctx, cancel := context.WithCancel(testkit.Context(t))
 	defer cancel()
 	var asked, both atomic.Int64

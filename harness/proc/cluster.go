@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -35,6 +37,9 @@ type Config struct {
 	// WorkerArgs are added to each worker's.
 	WorkerArgs []string
 
+	// Certificates, if set, gives each process a certificate; nil: connections are in the clear.
+	Certificates *Certificates
+
 	Coordinators int // 1, 3 or 5
 	Workers      int
 }
@@ -50,6 +55,7 @@ type Cluster struct {
 	replaced int      // coordinators that were
 	client   *client.Client
 	probe    *client.Client // tries once, for looking at a cluster that is starting
+	observer *Observer
 
 	mu sync.Mutex
 }
@@ -82,7 +88,8 @@ const startAttempts = 3
 
 // start starts a cluster; on an error what it returns has ended.
 func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
-	c = &Cluster{cfg: cfg}
+	source := cfg.Certificates.Source()
+	c = &Cluster{cfg: cfg, observer: NewObserver(source, &http.Transport{})}
 	var inside []string
 	if c.servers, inside, err = c.addresses(); err != nil {
 		return c, err
@@ -91,10 +98,10 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	for i, server := range c.servers {
 		peers = append(peers, fmt.Sprintf("%s=%s", name(i), server))
 	}
-	if c.client, err = client.New(c.Servers()); err != nil {
+	if c.client, err = client.NewWith(c.Servers(), source); err != nil {
 		return c, err
 	}
-	if c.probe, err = client.New(c.Servers()); err != nil {
+	if c.probe, err = client.NewWith(c.Servers(), source); err != nil {
 		return c, err
 	}
 	c.probe.Patience = 0
@@ -115,8 +122,8 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 		if err != nil {
 			return c, err
 		}
-		n := c.node(h, name(i), args)
-		if err := c.begin(n); err != nil {
+		n, err := c.begin(h, name(i), args)
+		if err != nil {
 			return c, err
 		}
 		c.Coordinators = append(c.Coordinators, n)
@@ -131,28 +138,24 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 
 func name(i int) string { return string(rune('a' + i)) }
 
-// node describes a process that is not started yet, on a host.
-func (c *Cluster) node(h Host, name string, args []string) *Node {
+// begin starts a process on a host. The first argument is the command, which has the name of the role in the certificate.
+func (c *Cluster) begin(h Host, name string, args []string) (*Node, error) {
 	if c.cfg.Extra != nil {
 		args = append(args, c.cfg.Extra(name)...)
 	}
-	if c.cfg.Hosts != nil {
-		args = append(args, "--insecure") // the hosts are reached over a network
+	flags, err := c.cfg.Certificates.Flags(certs.Role(args[0]), name)
+	if err != nil {
+		return nil, err
 	}
-	return &Node{
-		Name: name, Log: c.log(name), Dir: filepath.Join(c.cfg.Dir, name), exe: c.cfg.Exe, env: c.cfg.Env, host: h,
-		Args: append(args, "--dir", filepath.Join(c.cfg.Dir, name), "--die-with-stdin"),
+	if flags == nil && c.cfg.Hosts != nil {
+		flags = []string{"--insecure"} // the hosts are reached over a network
 	}
+	args = append(append(args, flags...), "--dir", filepath.Join(c.cfg.Dir, name), "--die-with-stdin")
+	n := &Node{Name: name, Log: c.log(name), Dir: filepath.Join(c.cfg.Dir, name), exe: c.cfg.Exe, env: c.cfg.Env, host: h, Args: args}
+	return n, n.start()
 }
 
 func (c *Cluster) log(name string) string { return filepath.Join(c.cfg.Dir, "logs", name+".log") }
-
-func (c *Cluster) begin(n *Node) error {
-	if err := os.MkdirAll(filepath.Dir(n.Log), 0o755); err != nil {
-		return err
-	}
-	return n.start()
-}
 
 // Launch starts another process of the cluster's executable, with a log beside those of
 // the cluster. The caller ends it.
@@ -170,8 +173,8 @@ func (c *Cluster) AddWorker() (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := c.node(h, name, append([]string{"worker", "--id", name, "--join", c.Servers(), "--listen", h.Address() + ":0"}, c.cfg.WorkerArgs...))
-	if err := c.begin(n); err != nil {
+	n, err := c.begin(h, name, append([]string{"worker", "--id", name, "--join", c.Servers(), "--listen", h.Address() + ":0"}, c.cfg.WorkerArgs...))
+	if err != nil {
 		return nil, err
 	}
 	c.Workers = append(c.Workers, n)
@@ -192,8 +195,8 @@ func (c *Cluster) AddCoordinator() (n *Node, http string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	n = c.node(h, name, append([]string{"coordinator", "--id", name, "--join-cluster", c.Servers(), "--address", http}, c.cfg.Args...))
-	if err := c.begin(n); err != nil {
+	n, err = c.begin(h, name, append([]string{"coordinator", "--id", name, "--join-cluster", c.Servers(), "--address", http}, c.cfg.Args...))
+	if err != nil {
 		return nil, "", err
 	}
 	c.Coordinators, c.servers = append(c.Coordinators, n), append(c.servers, http)
@@ -213,8 +216,8 @@ func (c *Cluster) ReplaceCoordinator(old *Node) (*Node, error) {
 	c.replaced++
 	name := fmt.Sprintf("r%d", c.replaced)
 	others := slices.Delete(slices.Clone(c.servers), i, i+1)
-	n := c.node(old.host, name, append([]string{"coordinator", "--id", name, "--join-cluster", strings.Join(others, ","), "--address", c.servers[i]}, c.cfg.Args...))
-	if err := c.begin(n); err != nil {
+	n, err := c.begin(old.host, name, append([]string{"coordinator", "--id", name, "--join-cluster", strings.Join(others, ","), "--address", c.servers[i]}, c.cfg.Args...))
+	if err != nil {
 		return nil, err
 	}
 	c.Coordinators = slices.Clone(c.Coordinators)
@@ -237,7 +240,7 @@ func (c *Cluster) CopyCoordinator(of *Node, name, dir string) (*Node, error) {
 	args := readdressed(of.Args, c.HTTP(of), http)
 	args[slices.Index(args, "--dir")+1] = dir
 	n := &Node{Name: name, Log: c.log(name), Dir: dir, Args: args, exe: c.cfg.Exe, env: c.cfg.Env, host: h}
-	return n, c.begin(n)
+	return n, n.start()
 }
 
 // readdressed returns arguments with another address in place of one, alone or in a list
@@ -277,6 +280,12 @@ func (c *Cluster) HTTP(n *Node) string {
 
 // Servers lists the coordinators' HTTP addresses, separated by commas.
 func (c *Cluster) Servers() string { return strings.Join(c.servers, ",") }
+
+// Certificates returns the certificates of the cluster; nil: connections are in the clear.
+func (c *Cluster) Certificates() *Certificates { return c.cfg.Certificates }
+
+// Observer returns what asks single processes of the cluster, over the same network as Client.
+func (c *Cluster) Observer() *Observer { return c.observer }
 
 // Client returns a client of the cluster.
 func (c *Cluster) Client() *client.Client { return c.client }
@@ -348,6 +357,7 @@ func (c *Cluster) Close() error {
 	defer cancel()
 	c.client.Close()
 	c.probe.Close()
+	c.observer.Close()
 	var errs []error
 	for _, group := range [][]*Node{c.Workers, c.Coordinators} {
 		errs = append(errs, quitAll(ctx, group))

@@ -34,9 +34,6 @@ type Node struct {
 // Launch starts a process that belongs to no cluster, with a log file, on this machine.
 func Launch(exe string, env []string, name, log string, args ...string) (*Node, error) {
 	n := &Node{Name: name, Args: args, Log: log, exe: exe, env: env, host: loopback{}}
-	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
-		return nil, err
-	}
 	return n, n.start()
 }
 
@@ -46,6 +43,9 @@ func (n *Node) start() error {
 	defer n.mu.Unlock()
 	if n.running() {
 		return fmt.Errorf("proc: %s is already running", n.Name)
+	}
+	if err := os.MkdirAll(filepath.Dir(n.Log), 0o755); err != nil {
+		return err
 	}
 	log, err := os.OpenFile(n.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

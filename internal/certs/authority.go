@@ -150,7 +150,8 @@ func clusterOf(authority *x509.Certificate) string {
 
 // Issue issues a certificate and writes the files of a process to a folder. It replaces an
 // earlier certificate there only if that one has the same identity. hosts are names and
-// addresses for programs that verify them, such as browsers.
+// addresses for programs that verify them, such as browsers. The name of a pool is one of its
+// hosts: workers of a pool have no other host in common.
 func (a *Authority) Issue(dir string, i Identity, hosts []string, life time.Duration) (*x509.Certificate, error) {
 	i.Cluster = a.Cluster
 	if err := i.Check(); err != nil {
@@ -173,6 +174,9 @@ func (a *Authority) Issue(dir string, i Identity, hosts []string, life time.Dura
 	}
 	if template.NotAfter.After(a.Cert.NotAfter) {
 		template.NotAfter = a.Cert.NotAfter
+	}
+	if i.Role == Pool {
+		hosts = append(slices.Clone(hosts), i.Name)
 	}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {

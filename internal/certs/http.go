@@ -16,11 +16,11 @@ func (s *Source) URLScheme() string {
 	return "https"
 }
 
-// Transport makes t connect to coordinators with the certificates of s, and returns it. With a
-// nil source it changes nothing.
-func (s *Source) Transport(t *http.Transport) *http.Transport {
+// Transport makes t connect to coordinators, and to processes with more roles, with the
+// certificates of s, and returns it. With a nil source it changes nothing.
+func (s *Source) Transport(t *http.Transport, more ...Role) *http.Transport {
 	if s != nil {
-		t.DialTLSContext = (&Dialer{Source: s, Role: Coordinator, Dial: t.DialContext}).DialContext
+		t.DialTLSContext = (&Dialer{Source: s, Roles: append(more, Coordinator), Dial: t.DialContext}).DialContext
 	}
 	return t
 }

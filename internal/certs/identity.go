@@ -140,3 +140,6 @@ func (i Identity) url() *url.URL {
 	}
 	return u
 }
+
+// Serial returns the serial number of a certificate in hexadecimal digits.
+func Serial(c *x509.Certificate) string { return c.SerialNumber.Text(16) }

@@ -133,7 +133,8 @@ func (l *listener) enter(c net.Conn) *list.Element {
 func (l *listener) greet(c net.Conn, at *list.Element) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.terms.Within)
 	defer cancel()
-	secure := tls.Server(c, l.config)
+	under := &below{Conn: c, of: &l.source.open}
+	secure := tls.Server(under, l.config)
 	err := secure.HandshakeContext(ctx)
 	l.mu.Lock()
 	l.waiting.Remove(at)
@@ -147,6 +148,9 @@ func (l *listener) greet(c net.Conn, at *list.Element) {
 	conn.peer.Identity, conn.peer.Err = l.source.verify(chain, x509.ExtKeyUsageClientAuth, l.terms.Port.Roles)
 	if len(chain) > 0 {
 		conn.peer.Serial, conn.peer.Ends = Serial(chain[0]), chain[0].NotAfter
+	}
+	if conn.peer.Err == nil {
+		under.keep(chain[0])
 	}
 	l.hand(accepted{conn: conn})
 }
@@ -216,13 +220,43 @@ type Conn struct {
 // Peer returns who connected. Its Err is a *PeerError.
 func (c *Conn) Peer() *Peer { return &c.peer }
 
-// Serial returns the serial number of a certificate in hexadecimal digits.
-func Serial(c *x509.Certificate) string { return c.SerialNumber.Text(16) }
+// below is a connection below TLS. Once it is kept, it can be cut.
+type below struct {
+	net.Conn
+	of *connections
+
+	mu    sync.Mutex
+	ended bool
+	kept  *connection
+}
+
+// keep is called after the handshake with the certificate of the other side.
+func (b *below) keep(leaf *x509.Certificate) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended || b.kept != nil {
+		return
+	}
+	b.kept = &connection{leaf: leaf, end: func() { b.Conn.Close() }}
+	b.of.add(b.kept)
+}
+
+// Close implements io.Closer.
+func (b *below) Close() error {
+	b.mu.Lock()
+	b.ended = true
+	kept := b.kept
+	b.mu.Unlock()
+	if kept != nil {
+		b.of.remove(kept)
+	}
+	return b.Conn.Close()
+}
 
 // Dialer connects to processes of a cluster: with TLS, or in the clear if Source is nil.
 type Dialer struct {
 	Source *Source
-	Role   Role // of the process that answers
+	Roles  []Role // the process that answers has one of them
 	// Dial makes the connection below TLS; nil: a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -237,12 +271,31 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	if err != nil || d.Source == nil {
 		return c, err
 	}
-	secure := tls.Client(c, d.Source.config(x509.ExtKeyUsageServerAuth, []Role{d.Role}, true))
+	under := &below{Conn: c, of: &d.Source.open}
+	secure := tls.Client(under, d.Source.config(x509.ExtKeyUsageServerAuth, d.Roles, true))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.Close()
 		return nil, d.Source.explain(address, err)
 	}
+	under.keep(secure.ConnectionState().PeerCertificates[0])
 	return &dialled{secure, d.Source, address}, nil
+}
+
+// NameOf returns the name in the certificate of the other side. ok is false if the connection is
+// in the clear.
+func NameOf(c net.Conn) (name string, ok bool) {
+	var list []*x509.Certificate
+	switch c := c.(type) {
+	case *Conn:
+		list = c.ConnectionState().PeerCertificates
+	case *dialled:
+		list = c.ConnectionState().PeerCertificates
+	}
+	if len(list) == 0 {
+		return "", false
+	}
+	id, err := IdentityOf(list[0])
+	return id.Name, err == nil
 }
 
 // dialled is a connection that this process made. The other side refuses a certificate after
@@ -319,3 +372,38 @@ func ExposedURLs(ctx context.Context, urls ...string) error {
 	}
 	return nil
 }
+
+// Mutual returns the configuration of both sides of a connection, for a library that dials
+// and listens. CutInvalid ends connections that the library has accepted. OnDrop is for the
+// connections that it has made.
+func (s *Source) Mutual(p Port) *tls.Config {
+	config := s.config(x509.ExtKeyUsageAny, p.Roles, true)
+	accepts, verify := config.Clone(), config.VerifyConnection
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		err := verify(state)
+		if err == nil {
+			s.open.addMade(state.PeerCertificates[0], func() {
+				if f := s.drop.Load(); f != nil {
+					(*f)()
+				}
+			})
+		}
+		return err
+	}
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		one, c := accepts.Clone(), hello.Conn
+		one.VerifyConnection = func(state tls.ConnectionState) error {
+			err := verify(state)
+			if err == nil {
+				s.open.add(&connection{leaf: state.PeerCertificates[0], end: func() { c.Close() }, over: func() bool { return closed(c) }})
+			}
+			return err
+		}
+		return one, nil
+	}
+	return config
+}
+
+// OnDrop sets a function that ends the connections that a library has made with the configuration
+// of Mutual. CutInvalid calls it if the certificate of one of them is revoked or has expired.
+func (s *Source) OnDrop(f func()) { s.drop.Store(&f) }

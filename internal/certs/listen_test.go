@@ -60,7 +60,7 @@ func echo(t *testing.T, source *certs.Source, role certs.Role, address string) e
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c, err := (&certs.Dialer{Source: source, Role: role}).DialContext(ctx, "tcp", address)
+	c, err := (&certs.Dialer{Source: source, Roles: []certs.Role{role}}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,8 @@ type Source struct {
 	log      *slog.Logger
 	current  atomic.Pointer[material]
 	failures atomic.Uint64 // looks that found files that cannot be used
+	open     connections
+	drop     atomic.Pointer[func()] // see OnDrop
 
 	mu      sync.Mutex        // guards the fields below
 	seen    string            // stamp of the files that are in use
@@ -153,7 +155,7 @@ func (s *Source) warn() {
 	switch {
 	case left <= 0 && s.expired != leaf:
 		s.expired = leaf
-		s.log.Error("the certificate of this process has expired; it cannot open new connections, and NATS closes its connections as a client", "folder", s.dir, "until", leaf.NotAfter)
+		s.log.Error("the certificate of this process has expired; coordinators cut its connections and refuse new ones", "folder", s.dir, "until", leaf.NotAfter)
 	case left > 0 && left < warnBefore && s.warned != leaf:
 		s.warned = leaf
 		s.log.Warn("the certificate of this process ends soon; replace its files in the folder", "folder", s.dir, "until", leaf.NotAfter)
@@ -295,6 +297,10 @@ func (s *Source) verify(list []*x509.Certificate, use x509.ExtKeyUsage, roles []
 	if id.Cluster != m.id.Cluster || !slices.Contains(roles, id.Role) {
 		return Identity{}, refused
 	}
+	if s.open.isRevoked(list[0]) {
+		refused.Err = ErrRevoked
+		return Identity{}, refused
+	}
 	return id, nil
 }
 
@@ -381,8 +387,13 @@ func (s *Source) Belongs(id string, roles ...Role) error {
 	return fmt.Errorf("the certificate in %s is of %s, but this process is %s://%s/%s/%s", s.dir, own, scheme, own.Cluster, roles[0], id)
 }
 
-// Mutual returns the configuration of both sides of a connection, for a library that dials
-// and listens.
-func (s *Source) Mutual(p Port) *tls.Config {
-	return s.config(x509.ExtKeyUsageAny, p.Roles, true)
+// Revoked has the source refuse the certificates for which revoked returns true. CutInvalid ends the
+// connections that they have. With a nil source it does nothing.
+func (s *Source) Revoked(revoked func(serial string) bool) {
+	if s != nil {
+		s.open.revoked.Store(&revoked)
+	}
 }
+
+// CutInvalid ends the connections to others with a certificate that is revoked or has expired.
+func (s *Source) CutInvalid(now time.Time) { s.open.cut(now, s.log) }

@@ -71,6 +71,42 @@ type Gate struct {
 	// MetricsToken, if set, is the SHA-256 of a token with which a caller may read /metrics, and
 	// nothing else.
 	MetricsToken *[sha256.Size]byte
+	// Refused, if set, is called for each request that is refused, such as GET /v1/jobs. The name of
+	// the caller is empty if it is not known.
+	Refused func(c *Caller, request string, reason Reason, err error)
+}
+
+// Reason is why a request is refused.
+type Reason string
+
+// The reasons.
+const (
+	ReasonIdentity    Reason = "identity"    // the caller has neither a certificate nor a token
+	ReasonCertificate Reason = "certificate" // it is revoked, has expired, or is of another cluster
+	ReasonToken       Reason = "token"       // it is unknown, has expired, or is revoked
+	ReasonRole        Reason = "role"        // the role may not make the request
+	ReasonOwner       Reason = "owner"       // another user has made what the request is about
+)
+
+// Reasons lists the reasons.
+var Reasons = []Reason{ReasonIdentity, ReasonCertificate, ReasonToken, ReasonRole, ReasonOwner}
+
+// refused tells of a request that is refused before its caller has a grant.
+func (g *Gate) refused(r *http.Request, err error) {
+	if g.Refused == nil {
+		return
+	}
+	c, reason := Caller{Role: rights.Anonymous, From: r.RemoteAddr}, ReasonCertificate
+	if peer := certs.PeerOf(r); peer != nil {
+		c.Name, c.Serial = peer.Name, peer.Serial
+	}
+	switch {
+	case errors.Is(err, errToken):
+		reason = ReasonToken
+	case errors.Is(err, certs.ErrNoCertificate):
+		reason = ReasonIdentity
+	}
+	g.Refused(&c, r.Method+" "+r.URL.Path, reason, err)
 }
 
 // mayScrape reports whether a caller without an identity may make a request, because it is for /metrics.
@@ -121,12 +157,20 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 				status = http.StatusUnauthorized
 				w.Header().Set("WWW-Authenticate", "Bearer")
 			}
+			if r.Header.Get(callerHeader) != "" && g.badPeer(certs.PeerOf(r)) {
+				status = http.StatusServiceUnavailable // the caller may be valid, and asks another coordinator
+			}
+			g.refused(r, err)
 			refuse(w, status, err)
 			return
 		}
 		ctx, end := g.whileValid(r, &caller)
 		defer end()
-		next.ServeHTTP(w, r.WithContext(With(ctx, caller)))
+		ctx = With(ctx, caller)
+		if g.Refused != nil {
+			ctx.Value(grantKey{}).(*grant).refused = func(reason Reason, err error) { g.Refused(&caller, r.Method+" "+r.URL.Path, reason, err) }
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
@@ -186,6 +230,18 @@ func (g *Gate) known() Registry {
 		return nil
 	}
 	return g.Registry()
+}
+
+// badPeer reports whether the certificate of a connection is refused.
+func (g *Gate) badPeer(peer *certs.Peer) bool {
+	if peer == nil || errors.Is(peer.Err, certs.ErrNoCertificate) {
+		return false
+	}
+	revoked := false
+	if known := g.known(); known != nil {
+		revoked = known.Revoked(peer.Serial)
+	}
+	return peer.Err != nil || revoked || time.Now().After(peer.Ends)
 }
 
 // caller finds who sends a request.
@@ -282,6 +338,15 @@ type grant struct {
 	Caller
 	access  rights.Access
 	settled bool // true if Own was asked
+	refused func(reason Reason, err error)
+}
+
+// deny tells of a refusal, and returns its error.
+func (g *grant) deny(reason Reason, err error) error {
+	if g.refused != nil {
+		g.refused(reason, err)
+	}
+	return err
 }
 
 type grantKey struct{}
@@ -310,10 +375,14 @@ func Route(pattern string, next http.HandlerFunc) http.HandlerFunc {
 		}
 		switch g.access = rights.OnHTTP(g.Role, method, path); {
 		case g.access == rights.None:
-			refuse(w, http.StatusForbidden, g.refusal(method+" "+path, rights.Least(method, path)))
+			reason := ReasonRole
+			if g.Role == rights.Anonymous {
+				reason = ReasonIdentity
+			}
+			refuse(w, http.StatusForbidden, g.deny(reason, g.refusal(method+" "+path, rights.Least(method, path))))
 			return
 		case g.access == rights.Local && r.URL.Query().Get("local") != "true":
-			refuse(w, http.StatusForbidden, fmt.Errorf("%s may ask %s %s only with local=true", &g.Caller, method, path))
+			refuse(w, http.StatusForbidden, g.deny(ReasonRole, fmt.Errorf("%s may ask %s %s only with local=true", &g.Caller, method, path)))
 			return
 		case g.access == rights.Status:
 			w = statusOnly{w}
@@ -326,6 +395,9 @@ func Route(pattern string, next http.HandlerFunc) http.HandlerFunc {
 func (g *grant) refusal(request string, least rights.Role) error {
 	if g.Role == rights.Anonymous {
 		return errNoIdentity
+	}
+	if g.Role == rights.Admin {
+		return fmt.Errorf("%s may not make the request %s: only coordinators make it, with a certificate of coppice certs node", &g.Caller, request)
 	}
 	advice := fmt.Sprintf("an admin grants it with coppice certs client NAME --role %[1]s or coppice token create NAME --role %[1]s", least)
 	return fmt.Errorf("%s may not make the request %s, which needs the role %s; %s", &g.Caller, request, least, advice)
@@ -348,7 +420,7 @@ func Own(ctx context.Context, what, owner string) error {
 	if owner != "" {
 		by = "it belongs to " + owner
 	}
-	return fmt.Errorf("%s: %w: %s; %s may change only its own; ask the owner or an admin", what, ErrOwner, by, &g.Caller)
+	return g.deny(ReasonOwner, fmt.Errorf("%s: %w: %s; %s may change only its own; ask the owner or an admin", what, ErrOwner, by, &g.Caller))
 }
 
 // Settled reports whether a request may change the state: its caller may change everything,

@@ -5,12 +5,15 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,6 +43,9 @@ type site struct {
 	t       *testing.T
 	address string
 	known   registry
+
+	mu      sync.Mutex
+	refused []string // what Gate.Refused has told
 }
 
 // newSite serves the path /who, which answers with the caller, and routes of the API.
@@ -48,10 +54,20 @@ func newSite(t *testing.T) *site {
 	source := s.Source(certs.Coordinator, "a")
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /who", func(w http.ResponseWriter, r *http.Request) { _ = json.NewEncoder(w).Encode(access.Of(r.Context())) })
+	mux.HandleFunc("GET /own", func(w http.ResponseWriter, r *http.Request) {
+		if err := access.Own(r.Context(), "job 1", "ana"); err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+		}
+	})
 	for _, pattern := range []string{"GET /readyz", "GET /metrics", "GET /v1/cluster", "GET /v1/jobs", "POST /v1/jobs", "GET /v1/backup"} {
 		mux.HandleFunc(pattern, access.Route(pattern, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret") }))
 	}
 	gate := &access.Gate{TLS: source, Registry: func() access.Registry { return &s.known }}
+	gate.Refused = func(c *access.Caller, request string, reason access.Reason, err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.refused = append(s.refused, fmt.Sprintf("%s %s: %s: %s", c.Role, c.Name, request, reason))
+	}
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -144,6 +160,31 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// TestRefused: each refusal is told, with its reason.
+func TestRefused(t *testing.T) {
+	s := newSite(t)
+	_, id, _ := access.NewToken()
+	s.known.tokens[id] = access.Token{Owner: "ana", Role: rights.Read, Ends: time.Now().Add(-time.Minute)}
+	eve := s.User("eve", "admin")
+	s.known.revoked = certs.Serial(eve.Own())
+	s.ask(s.as(nil), "GET", "/v1/jobs")
+	s.ask(s.as(nil), "GET", "/healthz")
+	s.ask(s.as(nil), "GET", "/v1/jobs", "Authorization", "Bearer coppice_"+id+"_"+strings.Repeat("0", 64))
+	s.ask(s.as(eve), "GET", "/v1/jobs")
+	s.ask(s.as(s.User("rita", "read")), "POST", "/v1/jobs")
+	s.ask(s.as(s.User("rita", "read")), "GET", "/v1/jobs")
+	s.ask(s.as(s.Source(certs.Worker, "w")), "GET", "/v1/cluster")
+	s.ask(s.as(s.User("sam", "submit")), "GET", "/own")
+	want := []string{
+		"anonymous : GET /v1/jobs: identity", "anonymous : GET /v1/jobs: token", "anonymous eve: GET /v1/jobs: certificate",
+		"read rita: POST /v1/jobs: role", "worker w: GET /v1/cluster: role", "submit sam: GET /own: owner",
+	}
+	if s.mu.Lock(); !slices.Equal(s.refused, want) {
+		t.Errorf("%q", s.refused)
+	}
+	s.mu.Unlock()
+}
+
 // TestTokens: a token has the role and the owner that the cluster knows. Every other token is
 // refused with the same words.
 func TestTokens(t *testing.T) {
@@ -221,6 +262,11 @@ func TestRevoked(t *testing.T) {
 	s.known.revoked = certs.Serial(source.Own())
 	if status, body := s.ask(c, "GET", "/v1/jobs"); status != 403 || !strings.Contains(body, "revoked") {
 		t.Errorf("%d %s", status, body)
+	}
+	b := s.Source(certs.Coordinator, "b")
+	s.known.revoked = certs.Serial(b.Own())
+	if status, body := s.ask(s.as(b), "GET", "/v1/jobs", "Coppice-Caller", `{"role":"admin","name":"ana","from":"h:1"}`); status != 503 || !strings.Contains(body, "revoked") {
+		t.Errorf("a request that a revoked coordinator forwards: %d %s", status, body)
 	}
 }
 

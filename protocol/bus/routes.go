@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
 )
 
 // SetRoutes has the server connect to these servers' route ports, as
@@ -24,6 +26,20 @@ func (s *Server) SetRoutes(routes []string) error {
 	}
 	s.opts = next
 	return nil
+}
+
+// remakeRoutes ends the routes that this server has made, and makes them again. The others verify
+// themselves then.
+func (s *Server) remakeRoutes() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	without := s.opts.Clone()
+	without.Routes = nil
+	for _, o := range []*natsserver.Options{without, s.opts} {
+		if err := s.s.ReloadOptions(o.Clone()); err != nil {
+			s.log.Warn("the routes of the NATS server cannot be made again", "error", err)
+		}
+	}
 }
 
 // routeURLs parses the URLs of routes. They are in order: the library sorts them in place

@@ -83,6 +83,7 @@ type Server struct {
 	admission *admission
 	flow      *flow
 
+	log  *slog.Logger
 	mu   sync.Mutex
 	opts *natsserver.Options // as they were given, with the routes of now
 }
@@ -112,6 +113,10 @@ func StartServer(o ServerOptions) (*Server, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	s.log = o.logger()
+	if o.TLS != nil {
+		o.TLS.OnDrop(s.remakeRoutes)
 	}
 	s.s.SetLoggerV2(&serverLog{log: o.logger(), fatal: s.fatal}, false, false, false)
 	s.s.Start()

@@ -28,7 +28,7 @@ type dialer struct {
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithDeadline(context.Background(), d.earlier(time.Now().Add(d.within)))
 	defer cancel()
-	return (&certs.Dialer{Source: d.source, Role: certs.Coordinator, Dial: d.dialClear}).DialContext(ctx, network, address)
+	return (&certs.Dialer{Source: d.source, Roles: []certs.Role{certs.Coordinator}, Dial: d.dialClear}).DialContext(ctx, network, address)
 }
 
 // dialClear makes a connection in the clear.

@@ -137,9 +137,9 @@ var requests = []struct {
 	{Admin, Full, changes},
 	{Admin, Full, []string{
 		"POST /v1/members", "DELETE /v1/members/{id}", "POST /v1/transfer", "POST /v1/workers/{worker}/trust",
-		"GET /v1/backup", "GET /v1/tokens", "POST /v1/tokens", "DELETE /v1/tokens/{id}",
+		"GET /v1/backup", "GET /v1/audit", "GET /v1/revocations", "POST /v1/revocations", "GET /v1/tokens", "POST /v1/tokens", "DELETE /v1/tokens/{id}",
 	}},
-	{Coordinator, Full, []string{"GET /readyz", "GET /v1/self", "GET /v1/cluster", "GET /v1/members"}},
+	{Coordinator, Full, []string{"GET /readyz", "GET /v1/self", "GET /v1/cluster", "GET /v1/members", "POST /v1/audit"}},
 	{Worker, Local, []string{"GET /v1/cluster"}},
 	{Pool, Local, []string{"GET /v1/cluster"}},
 	{Serve, Full, []string{"GET /v1/models", "GET /v1/models/{name...}"}},

@@ -41,17 +41,22 @@ func host() row {
 func processes() []panel {
 	return []panel{
 		{
-			title: "Processor", unit: units.PercentUnit, columns: 8,
+			title: "Certificates end in", unit: units.Seconds, columns: 6,
+			description: "Time until the certificate of each process ends. Below 14 days an alert fires. No value: the process has no TLS.",
+			queries:     []query{each(`coppice_certificate_expires_seconds{%s} != 0`, "{{instance}}")},
+		},
+		{
+			title: "Processor", unit: units.PercentUnit, columns: 6,
 			description: "Processor time of each process; 100 % is one core.",
 			queries:     []query{each(`rate(process_cpu_seconds_total{%s}[$__rate_interval])`, "{{instance}}")},
 		},
 		{
-			title: "Memory", unit: units.BytesIEC, columns: 8,
+			title: "Memory", unit: units.BytesIEC, columns: 6,
 			description: "Resident memory of each process.",
 			queries:     []query{each(`process_resident_memory_bytes{%s}`, "{{instance}}")},
 		},
 		{
-			title: "Goroutines", unit: units.Short, columns: 8,
+			title: "Goroutines", unit: units.Short, columns: 6,
 			description: "Number of goroutines of each process. A number that only grows is a bug: please report it.",
 			queries:     []query{each(`go_goroutines{%s}`, "{{instance}}")},
 		},

@@ -1,0 +1,174 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
+)
+
+// commit has the log accept an entry that the caller of the request may make, together with a
+// record of the request. It returns the index and the result of the entry once it is applied here.
+func commit(r *http.Request, s *store.Store, kind protocol.EntryKind, entry any) (index uint64, result any, err error) {
+	if !access.Settled(r.Context()) {
+		return 0, nil, fmt.Errorf("%w: %s %s was not checked for its owner", access.ErrOwner, r.Method, r.URL.Path)
+	}
+	e := protocol.RequestEntry{Record: recordOf(r, about(entry)), Inner: protocol.EncodeEntry(kind, entry)}
+	return s.Propose(r.Context(), e.Append(nil))
+}
+
+// recordOf returns a record of a request. what says what it is about.
+func recordOf(r *http.Request, what string) protocol.AuditRecord {
+	c := access.Of(r.Context())
+	record := protocol.AuditRecord{
+		Time: time.Now().Unix(), Caller: c.Name, Role: string(c.Role), Token: c.Token, Serial: c.Serial, From: c.From,
+		Request: r.Method + " " + r.URL.Path, About: what,
+	}
+	record.Clip()
+	return record
+}
+
+// about names what an entry changes. The state knows the name of a job better.
+func about(entry any) string {
+	switch e := entry.(type) {
+	case protocol.SubmitEntry:
+		return fmt.Sprintf("a job on dataset %s", e.Dataset)
+	case protocol.ExperimentEntry:
+		return "experiment " + e.Name
+	case protocol.CancelEntry:
+		return fmt.Sprintf("job %d", e.Job)
+	case protocol.PauseEntry:
+		return fmt.Sprintf("job %d", e.Job)
+	case protocol.ResumeEntry:
+		return fmt.Sprintf("job %d", e.Job)
+	case protocol.ModelDeleteEntry:
+		return fmt.Sprintf("job %d", e.Job)
+	case protocol.JobsDeleteEntry:
+		return "jobs " + strings.Trim(fmt.Sprint(e.Jobs), "[]")
+	case protocol.DatasetPutEntry:
+		return "dataset " + e.Name
+	case protocol.DatasetDeleteEntry:
+		return "dataset " + e.Name
+	case protocol.TrustEntry:
+		return "worker " + e.Worker
+	case protocol.RevokeEntry:
+		return "certificate of " + cmp.Or(e.Identity, "serial number "+e.Serial)
+	}
+	return ""
+}
+
+// record puts records into the log.
+func record(ctx context.Context, s *store.Store, records ...protocol.AuditRecord) error {
+	_, _, err := s.Propose(ctx, protocol.EncodeEntry(protocol.EntryRecord, protocol.RecordEntry{Records: records}))
+	return err
+}
+
+// recorded makes a change that is no entry. Its record is in the log before, so no change lacks
+// one. If the change fails, a second record says why.
+func recorded(r *http.Request, s *store.Store, what string, change func() (any, error)) (any, error) {
+	one := recordOf(r, what)
+	if err := record(r.Context(), s, one); err != nil {
+		return nil, err
+	}
+	v, err := change()
+	if err != nil {
+		one.Refused = err.Error()
+		_ = record(r.Context(), s, one) // an error: the first record stays, and the caller hears the more important one
+	}
+	return v, err
+}
+
+// auditHandlers answer requests about the audit records and revoked certificates.
+type auditHandlers struct{ store *store.Store }
+
+// defaultRecords is the number of records of an answer if the request does not say it.
+const defaultRecords = 100
+
+// list answers with the newest records that the query asks for, the newest first.
+func (h *auditHandlers) list(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	number := func(name string, otherwise, most int64) (int64, error) {
+		text := q.Get(name)
+		if text == "" {
+			return otherwise, nil
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 || n > most {
+			return 0, fmt.Errorf("%w: %s: want a number from 0 to %d, got %.80q", errBad, name, most, text)
+		}
+		return n, nil
+	}
+	limit, err := number("limit", defaultRecords, state.MaxAudit)
+	if err != nil {
+		return nil, err
+	}
+	since, err := number("since", 0, 1<<62)
+	if err != nil {
+		return nil, err
+	}
+	refused, err := strconv.ParseBool(cmp.Or(q.Get("refused"), "false"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: refused: want true or false, got %.80q", errBad, q.Get("refused"))
+	}
+	caller, list := q.Get("caller"), []protocol.AuditRecord{}
+	for one := range h.store.State().Audit {
+		if int64(len(list)) == limit {
+			break
+		}
+		if one.Time >= since && (caller == "" || one.Caller == caller) && (!refused || one.Refused != "") {
+			list = append(list, *one)
+		}
+	}
+	return list, nil
+}
+
+// add keeps the refusals that another coordinator has counted.
+func (h *auditHandlers) add(r *http.Request) (any, error) {
+	var e protocol.RecordEntry
+	if err := body(r, &e); err != nil {
+		return nil, err
+	}
+	for i := range e.Records {
+		if e.Records[i].Count == 0 || e.Records[i].Refused == "" {
+			return nil, fmt.Errorf("%w: audit record %d counts no refusals", errBad, i)
+		}
+	}
+	return nil, record(r.Context(), h.store, e.Records...)
+}
+
+// revocations lists the revoked certificates.
+func (h *auditHandlers) revocations(*http.Request) (any, error) {
+	list := []protocol.Revocation{}
+	for _, one := range h.store.State().Revocations() {
+		list = append(list, *one)
+	}
+	return list, nil
+}
+
+// revoke revokes a certificate, but not the one of the caller.
+func (h *auditHandlers) revoke(r *http.Request) (any, error) {
+	var e protocol.RevokeEntry
+	if err := body(r, &e.Revocation); err != nil {
+		return nil, err
+	}
+	if e.Identity != "" {
+		if _, err := certs.ParseIdentity(e.Identity); err != nil {
+			return nil, bad{err}
+		}
+	}
+	if e.Serial != "" && e.Serial == access.Of(r.Context()).Serial {
+		return nil, fmt.Errorf("%w: certificate %s is the one of this request; revoke it with another certificate", state.ErrInUse, e.Serial)
+	}
+	e.Time = time.Now().Unix()
+	_, revoked, err := commit(r, h.store, protocol.EntryRevoke, e)
+	return revoked, err
+}

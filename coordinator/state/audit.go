@@ -1,0 +1,154 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/internal/wire"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// MaxAudit is the number of audit records that are kept: the last ones of changes, and the last
+// ones of refusals. So refusals never displace a change.
+const (
+	MaxAudit    = maxChanges + maxRefusals
+	maxChanges  = 8_000
+	maxRefusals = 2_000
+)
+
+// auditLog says who asked for which change. Requests that were refused without a look at the
+// state are counted together (AuditRecord.Count).
+type auditLog struct {
+	recorded uint64 // the number of the last record
+	changes  ring
+	refusals ring
+}
+
+// ringOf returns the ring for a record, and how many records it has at most.
+func (l *auditLog) ringOf(r *protocol.AuditRecord) (of *ring, most int) {
+	if r.Count > 0 {
+		return &l.refusals, maxRefusals
+	}
+	return &l.changes, maxChanges
+}
+
+// note adds a record with the next number. Its texts are shortened.
+func (l *auditLog) note(r protocol.AuditRecord) {
+	l.recorded++
+	r.Number = l.recorded
+	r.Clip()
+	of, most := l.ringOf(&r)
+	of.add(&r, most)
+}
+
+// Audit calls yield with the audit records, the newest first. It is an iterator.
+func (l *auditLog) Audit(yield func(*protocol.AuditRecord) bool) {
+	for i, j := l.changes.len()-1, l.refusals.len()-1; i >= 0 || j >= 0; {
+		var r *protocol.AuditRecord
+		if j < 0 || i >= 0 && l.changes.at(i).Number > l.refusals.at(j).Number {
+			r = l.changes.at(i)
+			i--
+		} else {
+			r = l.refusals.at(j)
+			j--
+		}
+		if !yield(r) {
+			return
+		}
+	}
+}
+
+// ringChunk is the number of records of a chunk.
+const ringChunk = 64
+
+// ring has the last records that were added. Its slices are shared with earlier states, so adding
+// a record copies at most one chunk of pointers, and now and then the list of chunks.
+type ring struct {
+	full [][]*protocol.AuditRecord // chunks of ringChunk records
+	skip int                       // records of the first chunk that are forgotten
+	last []*protocol.AuditRecord   // the newest records, fewer than ringChunk
+}
+
+func (r *ring) len() int { return len(r.full)*ringChunk - r.skip + len(r.last) }
+
+// at returns record i; the oldest is record 0.
+func (r *ring) at(i int) *protocol.AuditRecord {
+	i += r.skip
+	if chunk := i / ringChunk; chunk < len(r.full) {
+		return r.full[chunk][i%ringChunk]
+	}
+	return r.last[i-len(r.full)*ringChunk]
+}
+
+// add adds a record. If the ring has most records already, the oldest is forgotten.
+func (r *ring) add(record *protocol.AuditRecord, most int) {
+	if r.last = inserted(r.last, len(r.last), record); len(r.last) == ringChunk {
+		r.full, r.last = inserted(r.full, len(r.full), r.last), nil
+	}
+	if r.len() <= most {
+		return
+	}
+	if r.skip++; r.skip == ringChunk {
+		r.full, r.skip = r.full[1:], 0
+	}
+}
+
+// applyRequest applies the entry in a RequestEntry, and records what became of it.
+func (s *State) applyRequest(index uint64, entry []byte) (*State, Result) {
+	var e protocol.RequestEntry
+	if err := e.Decode(entry); err != nil {
+		return s.at(index), Result{Err: fmt.Errorf("%w: %w", ErrInvalid, err)}
+	}
+	next, result := s.Apply(index, e.Inner)
+	if errors.Is(result.Err, ErrUnknownEntry) {
+		return next, result
+	}
+	r := e.Record
+	if j, ok := result.Value.(*Job); ok {
+		r.About = j.String()
+	}
+	if r.Refused, r.Count = "", 0; result.Err != nil {
+		r.Refused = result.Err.Error()
+	}
+	next.note(r)
+	return next, result
+}
+
+func addRecords(s *State, e *protocol.RecordEntry) (any, error) {
+	if n := len(e.Records); n > protocol.MaxRecords {
+		return nil, invalid("want at most %d audit records in one entry, got %d", protocol.MaxRecords, n)
+	}
+	for _, r := range e.Records {
+		s.note(r)
+	}
+	return nil, nil
+}
+
+// readRecord adds a record of a snapshot.
+func (l *auditLog) readRecord(c *wire.Coder) {
+	r := new(protocol.AuditRecord)
+	auditFields(c, r)
+	of, most := l.ringOf(r)
+	switch n := of.len(); {
+	case r.Number == 0 || n > 0 && of.at(n-1).Number >= r.Number:
+		c.Failf("audit records are not sorted by number: %d comes too late", r.Number)
+	case n == most:
+		c.Failf("want at most %d audit records of changes and %d of refusals", maxChanges, maxRefusals)
+	}
+	of.add(r, most)
+	l.recorded = max(l.recorded, r.Number)
+}
+
+func auditFields(c *wire.Coder, r *protocol.AuditRecord) {
+	wire.Numbers(c, "number", &r.Number)
+	wire.Numbers(c, "time", &r.Time)
+	c.Text("caller", &r.Caller)
+	c.Text("role", &r.Role)
+	c.Text("token", &r.Token)
+	c.Text("serial number", &r.Serial)
+	c.Text("address", &r.From)
+	c.Text("request", &r.Request)
+	c.Text("what it is about", &r.About)
+	c.Text("refusal", &r.Refused)
+	wire.Numbers(c, "refused requests", &r.Count)
+}

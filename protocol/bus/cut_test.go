@@ -1,0 +1,62 @@
+package bus
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/harness/testkit/certtest"
+	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/wait"
+)
+
+// TestCut: a server cuts the route and the client whose certificate is revoked, whichever side has
+// made the route, and refuses them from then on. Others stay.
+func TestCut(t *testing.T) {
+	a := certtest.New(t)
+	for name, dialled := range map[string]bool{"accepted": false, "made": true} {
+		t.Run(name, func(t *testing.T) {
+			mine := a.Source(certs.Coordinator, "a")
+			other := a.Source(certs.Coordinator, "b")
+			var one, two *Server
+			if dialled {
+				one = secureServer(t, other)
+				two = secureServer(t, mine, one.RouteURL())
+			} else {
+				two = secureServer(t, mine)
+				one = secureServer(t, other, two.RouteURL())
+			}
+			third := secureServer(t, a.Source(certs.Coordinator, "c"), two.RouteURL())
+			eventually(t, "routes", func() bool { return one.Routes() == 2 && two.Routes() == 2 && third.Routes() == 2 })
+			cut, lost := new(counts), new(counts)
+			worker := a.Source(certs.Worker, "w")
+			client := connect(t, Options{URLs: []string{two.ClientURL()}, Name: "w", TLS: worker, Traffic: cut})
+			connect(t, Options{URLs: []string{two.ClientURL()}, Name: "x", TLS: a.Source(certs.Worker, "x"), Traffic: lost})
+			var revoked atomic.Pointer[string]
+			mine.Revoked(func(serial string) bool {
+				r := revoked.Load()
+				return r != nil && *r == serial
+			})
+			mine.CutInvalid(time.Now())
+			if two.Routes() != 2 || !client.Connected() {
+				t.Fatal("connections are cut though nothing is revoked")
+			}
+			route, ofWorker := certs.Serial(other.Own()), certs.Serial(worker.Own())
+			revoked.Store(&route)
+			eventually(t, "the end of the route", func() bool { mine.CutInvalid(time.Now()); return two.Routes() == 1 })
+			for range 20 {
+				if mine.CutInvalid(time.Now()); two.Routes() > 1 {
+					t.Fatal("the route is back")
+				}
+				if err := wait.For(t.Context(), 20*time.Millisecond); err != nil {
+					t.Fatal(err)
+				}
+			}
+			revoked.Store(&ofWorker)
+			eventually(t, "the end of the client", func() bool { mine.CutInvalid(time.Now()); return cut.disconnected.Load() > 0 }) // it finds the other servers, which refuse nobody
+			if n := lost.disconnected.Load(); n > 0 {
+				t.Errorf("another client was disconnected %d times", n)
+			}
+		})
+	}
+}
