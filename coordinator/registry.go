@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"context"
 	"encoding/hex"
 	"time"
 
@@ -9,8 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
-// catchUp is how long a follower waits for a token that it does not know. The leader may have just
-// accepted the token.
+// catchUp is how long a follower waits before it refuses a token. The leader may have just accepted
+// the token.
 const catchUp = 300 * time.Millisecond
 
 // registry is what the replicated state knows of the callers of HTTP.
@@ -23,28 +24,37 @@ var _ access.Registry = (*registry)(nil)
 
 // Token implements access.Registry.
 func (r *registry) Token(id string) (access.Token, bool) {
+	t := r.store.State().Token(id)
+	if t == nil || t.Revoked != 0 {
+		return access.Token{}, false
+	}
+	token := access.Token{Owner: t.Owner, Role: rights.Role(t.Role)}
+	if t.Expires != 0 {
+		token.Ends = time.Unix(t.Expires, 0)
+	}
+	n, err := hex.Decode(token.Hash[:], []byte(t.Hash)) // the state has checked its form
+	return token, err == nil && n == len(token.Hash)
+}
+
+// CatchUp implements access.Registry.
+func (r *registry) CatchUp(ctx context.Context, done func() bool) {
+	if r.leading() {
+		return
+	}
 	end := time.NewTimer(catchUp)
 	defer end.Stop()
-	for late := r.leading(); ; {
-		st, changed := r.store.Watch()
-		t := st.Token(id)
-		if t == nil && !late {
-			select {
-			case <-changed:
-			case <-end.C:
-				late = true
-			}
-			continue
+	for {
+		_, changed := r.store.Watch()
+		if done() {
+			return
 		}
-		if t == nil || t.Revoked != 0 {
-			return access.Token{}, false
+		select {
+		case <-changed:
+		case <-end.C:
+			return
+		case <-ctx.Done():
+			return
 		}
-		token := access.Token{Owner: t.Owner, Role: rights.Role(t.Role)}
-		if t.Expires != 0 {
-			token.Ends = time.Unix(t.Expires, 0)
-		}
-		n, err := hex.Decode(token.Hash[:], []byte(t.Hash)) // the state has checked its form
-		return token, err == nil && n == len(token.Hash)
 	}
 }
 

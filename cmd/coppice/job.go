@@ -179,6 +179,9 @@ func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 	if j.Error != "" {
 		lines = append(lines, [2]string{"error", j.Error})
 	}
+	if j.Owner != "" {
+		lines = append(lines, [2]string{"owner", j.Owner})
+	}
 	if j.Waiting != "" {
 		lines = append(lines, [2]string{"waiting", j.Waiting})
 	}

@@ -50,6 +50,9 @@ type Registry interface {
 	Token(id string) (Token, bool)
 	// Revoked reports whether the certificate with a serial number is revoked.
 	Revoked(serial string) bool
+	// CatchUp waits until done reports true, at most as long as this server may lack what the
+	// cluster has just accepted.
+	CatchUp(ctx context.Context, done func() bool)
 }
 
 // Token is what a cluster knows of a token. The secret is not among it.
@@ -290,10 +293,18 @@ func (g *Gate) byToken(r *http.Request, known Registry) (Caller, error) {
 	if known == nil {
 		return Caller{}, errStarting
 	}
-	token, ok := known.Token(id) // an unknown token has a hash that no secret has
+	var token Token
 	hash := sha256.Sum256([]byte(secret))
-	if same := subtle.ConstantTimeCompare(hash[:], token.Hash[:]) == 1; !same || !ok || token.expired() {
-		return Caller{}, errToken
+	valid := func() (ok bool) {
+		token, ok = known.Token(id) // an unknown token has a hash that no secret has
+		same := subtle.ConstantTimeCompare(hash[:], token.Hash[:]) == 1
+		return same && ok && !token.expired()
+	}
+	if !valid() {
+		// The wait is as long for a wrong secret as for an unknown id.
+		if known.CatchUp(r.Context(), valid); !valid() {
+			return Caller{}, errToken
+		}
 	}
 	return Caller{Role: token.Role, Name: token.Owner, Token: id, From: r.RemoteAddr}, nil
 }

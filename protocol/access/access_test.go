@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +30,7 @@ import (
 type registry struct {
 	tokens  map[string]access.Token
 	revoked string
+	waits   atomic.Int64
 }
 
 func (r *registry) Token(id string) (t access.Token, ok bool) {
@@ -36,6 +39,9 @@ func (r *registry) Token(id string) (t access.Token, ok bool) {
 }
 
 func (r *registry) Revoked(serial string) bool { return serial == r.revoked }
+
+// CatchUp counts the waits.
+func (r *registry) CatchUp(context.Context, func() bool) { r.waits.Add(1) }
 
 // site is a server with a gate.
 type site struct {
@@ -203,6 +209,12 @@ func TestTokens(t *testing.T) {
 	for what, text := range map[string]string{"another secret": wrong, "an unknown id": strings.Replace(text, id, other, 1), "without a secret": "coppice_" + id + "_", "empty": ""} {
 		if status, body := who(text); status != 401 || body != want || !strings.Contains(body, "coppice token create") {
 			t.Errorf("%s: %d %s", what, status, body)
+		}
+	}
+	for what, text := range map[string]string{"another secret": wrong, "an unknown id": strings.Replace(text, id, other, 1)} {
+		before := s.known.waits.Load()
+		if who(text); s.known.waits.Load() != before+1 {
+			t.Errorf("%s: the refusal has %d waits, which tells whether the id exists", what, s.known.waits.Load()-before)
 		}
 	}
 	if status, _ := s.ask(s.as(nil), "GET", "/who", "Authorization", "Basic "+text); status != 401 {

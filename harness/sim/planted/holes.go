@@ -7,7 +7,7 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "	case g.access == rights.None:\n", "	case g == nil:\n"},
 	}, &Test{"./coordinator", "TestHostileHTTP"}},
 	{"callers without an identity are admins", []Edit{
-		{"protocol/access/access.go", "	if header == \"\" {\n		return Caller{}, errNoIdentity\n", "	if header == \"\" {\n		return Caller{Role: rights.Admin}, nil\n"},
+		{"protocol/access/access.go", "	if r.Header.Get(\"Authorization\") == \"\" {\n		return Caller{}, errNoIdentity\n", "	if r.Header.Get(\"Authorization\") == \"\" {\n		return Caller{Role: rights.Admin}, nil\n"},
 	}, &Test{"./coordinator", "TestHostileHTTP"}},
 	{"the body of readyz is for everybody", []Edit{
 		{"protocol/access/access.go", "	case g.access == rights.Status:\n", "	case g == nil:\n"},
@@ -26,7 +26,7 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "		c.Role, c.Name = token.Role, token.Owner\n", ""},
 	}, &Test{"./protocol/access", "TestForwarded"}},
 	{"a token without its secret", []Edit{
-		{"protocol/access/access.go", "token.Hash[:]) == 1; ", "token.Hash[:]) >= 0; "},
+		{"protocol/access/access.go", "token.Hash[:]) == 1\n", "token.Hash[:]) >= 0\n"},
 	}, &Test{"./protocol/access", "TestTokens"}},
 	{"a token that never expires", []Edit{
 		{"protocol/access/access.go", "!t.Ends.IsZero() && time.Now().After(t.Ends)", "t.Ends.IsZero() && time.Now().IsZero()"},
