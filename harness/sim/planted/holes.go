@@ -34,6 +34,22 @@ var Holes = []Bug{
 	{"a revoked certificate", []Edit{
 		{"protocol/access/access.go", "	case known != nil && known.Revoked(peer.Serial):\n", "	case known == nil && peer.Serial == \"\":\n"},
 	}, &Test{"./protocol/access", "TestRevoked"}},
+	{"requests of a token that was revoked meanwhile", []Edit{
+		{"protocol/access/access.go", "		if err := g.check(r, c); err != nil {\n", "		if err := g.check(r, c); err != nil && r == nil {\n"},
+	}, &Test{"./coordinator", "TestRevokedToken"}},
+	{"connections of a revoked certificate stay", []Edit{
+		{"internal/certs/cut.go", "		case o.isRevoked(c.leaf):\n", "		case c.leaf == nil:\n"},
+	}, &Test{"./coordinator", "TestRevokedWorker"}},
+	{"a revoked certificate connects again", []Edit{
+		{"internal/certs/source.go", "	if s.open.isRevoked(list[0]) {\n", "	if s.open.isRevoked(list[0]) && use < 0 {\n"},
+	}, &Test{"./coordinator", "TestRevokedWorker"}},
+	{"connections of an expired certificate stay", []Edit{
+		{"internal/certs/cut.go", "		case now.After(c.leaf.NotAfter):\n", "		case c.leaf == nil:\n"},
+		{"protocol/bus/admit.go", "	user := &natsserver.User{ConnectionDeadline: end}\n", "	user := new(natsserver.User)\n"},
+	}, &Test{"./coordinator", "TestExpiredWorker"}},
+	{"a Raft server under another name", []Edit{
+		{"coordinator/store/handshake.go", "	if !secure || parseServer(raft.ServerID(found.server), \"\").ID == name {\n", "	if !secure || parseServer(raft.ServerID(found.server), \"\").ID != \"\" {\n"},
+	}, &Test{"./coordinator/store", "TestGreetingNamesTheCertificate"}},
 	{"jobs of others", []Edit{
 		{"protocol/access/access.go", "	if g.Role == rights.Admin || owner", "	if g.Role != rights.Anonymous || owner"},
 	}, &Test{"./protocol/access", "TestOwn"}},
