@@ -88,7 +88,10 @@ func recorded(r *http.Request, s *store.Store, what string, change func() (any, 
 }
 
 // auditHandlers answer requests about the audit records and revoked certificates.
-type auditHandlers struct{ store *store.Store }
+type auditHandlers struct {
+	store  *store.Store
+	secure bool // true if connections use TLS
+}
 
 // defaultRecords is the number of records of an answer if the request does not say it.
 const defaultRecords = 100
@@ -159,6 +162,9 @@ func (h *auditHandlers) revoke(r *http.Request) (any, error) {
 	var e protocol.RevokeEntry
 	if err := body(r, &e.Revocation); err != nil {
 		return nil, err
+	}
+	if !h.secure {
+		return nil, fmt.Errorf("%w: this cluster is in the clear, so it checks no certificates and revokes none; start it with --tls-dir", errBad)
 	}
 	if e.Identity != "" {
 		if _, err := certs.ParseIdentity(e.Identity); err != nil {
