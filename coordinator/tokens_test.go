@@ -256,6 +256,10 @@ func TestRestoredTokens(t *testing.T) {
 	}
 	revoke(later.ID)
 	revokeCertificate("2f")
+	records, err := client.Audit(ctx, s.client, protocol.AuditQuery{Limit: 6})
+	if err != nil || len(records) != 6 || records[1].About != "token "+later.ID || records[5].About != "token "+later.ID+" of rita" {
+		t.Errorf("%+v, %v", records, err)
+	}
 	clusters := make(map[string]bool)
 	for drop, want := range map[bool]int{false: 2, true: 0} {
 		if _, err := file.Seek(0, 0); err != nil {

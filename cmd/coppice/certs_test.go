@@ -71,6 +71,7 @@ func TestCerts(t *testing.T) {
 		{[]string{"certs", "check", filepath.Join(ca, "c")}, "tls.key: the mode is 0604"},
 		{[]string{"certs", "node", "a.b", "--role", "worker", "--ca-dir", ca}, "want 1 to 64 letters"},
 		{[]string{"certs", "client", "a", "--role", "root", "--ca-dir", ca}, "role"},
+		{[]string{"certs", "client", "-", "--role", "read", "--ca-dir", ca}, "an unknown caller"},
 		{[]string{"certs", "check", ca}, "tls.crt"},
 		{[]string{"cluster", "--server", "127.0.0.1:1", "--tls-dir", ca}, "--tls-dir"},
 		{[]string{"coordinator", "--dir", dir, "--insecure", "--tls-dir", filepath.Join(dir, "w1")}, "exclude each other"},
