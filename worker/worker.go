@@ -332,7 +332,8 @@ func listen(cfg *Config, registry *prometheus.Registry, unready func() string) (
 	gate := &access.Gate{TLS: cfg.TLS, OpenMetrics: cfg.OpenMetrics, MetricsToken: cfg.MetricsToken}
 	x := &web{
 		address: others, port: at.String(),
-		server: &http.Server{Handler: gate.Identify(mux), ConnContext: certs.ConnContext, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{}),
+		server: &http.Server{Handler: gate.Identify(mux), ConnContext: certs.ConnContext,
+			ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}, done: make(chan struct{}),
 	}
 	go func() {
 		defer close(x.done)

@@ -16,7 +16,7 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "	case g.access == rights.Local && ", "	case g == nil && "},
 	}, &Test{"./coordinator", "TestHostileHTTP"}},
 	{"the certificates of HTTP are not verified", []Edit{
-		{"protocol/access/access.go", "	case peer.Err != nil:\n", "	case peer.Role == \"\":\n"},
+		{"protocol/access/access.go", "	case peer.Err != nil && !errors", "	case peer.Role == \"\" && !errors"},
 		{"internal/certs/source.go", "	if err := m.chain(list, use); err != nil {\n", "	if m.chain(list, use) == nil && id.Name == \"\" {\n"},
 	}, &Test{"./protocol/access", "TestRoles"}},
 	{"everybody forwards requests", []Edit{
@@ -32,7 +32,7 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "!t.Ends.IsZero() && time.Now().After(t.Ends)", "t.Ends.IsZero() && time.Now().IsZero()"},
 	}, &Test{"./protocol/access", "TestTokens"}},
 	{"a revoked certificate", []Edit{
-		{"protocol/access/access.go", "	case known != nil && known.Revoked(peer.Serial):\n", "	case known == nil && peer.Serial == \"\":\n"},
+		{"protocol/access/access.go", "	case peer.Err != nil, known != nil && known.Revoked(peer.Serial):\n", "	case known == nil && peer.Serial == \"\":\n"},
 	}, &Test{"./protocol/access", "TestRevoked"}},
 	{"requests of a token that was revoked meanwhile", []Edit{
 		{"protocol/access/access.go", "		if err := g.check(r, c); err != nil {\n", "		if err := g.check(r, c); err != nil && r == nil {\n"},
