@@ -77,7 +77,7 @@ type DatasetPutEntry struct {
 // DatasetDeleteEntry removes a dataset's name; refused while a job needs it.
 type DatasetDeleteEntry struct {
 	Name string `json:"name"`
-	// Owner, if set, is the owner of the dataset that is meant: another one that has got the name stays.
+	// Owner, if set, refuses the entry if the dataset has another owner.
 	Owner string `json:"owner,omitempty"`
 }
 
