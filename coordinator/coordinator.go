@@ -208,6 +208,7 @@ func (n *node) openData(ctx context.Context) error {
 	})
 	n.http.know(&registry{n.store, n.isLeading})
 	n.cfg.TLS.Revoked((&registry{n.store, n.isLeading}).Revoked)
+	n.nats.admit()
 	n.cfg.TLS.OnChange(n.store.CloseStreams)
 	if n.folder, err = holdFolder(n.cfg.Dir, folder); err != nil {
 		return err

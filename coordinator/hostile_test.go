@@ -265,12 +265,12 @@ func (x *intruder) refused(t *testing.T, do func() error) bool {
 
 // TestHostileNATS: every subject of protocol/PROTOCOL.md is refused to every role that it does not
 // name, and with another name to the roles that it names. The twin with the right name may
-// use the subject. Callers without a certificate, and users, do not even connect.
+// use the subject. Callers without a certificate, users and model servers do not even connect.
 func TestHostileNATS(t *testing.T) {
 	h := newHostile(t)
 	ctx := deadline(t)
 	before := h.look(ctx)
-	for _, who := range []string{"anonymous", "read", "submit", "admin"} {
+	for _, who := range []string{"anonymous", "read", "submit", "admin", "serve"} {
 		if _, err := h.intrude(who, "eve"); err == nil {
 			t.Errorf("%s connects to NATS", who)
 		}
@@ -281,7 +281,7 @@ func TestHostileNATS(t *testing.T) {
 	if _, err := h.intrude("pool", "eve"); err == nil {
 		t.Error("a member of a pool connects without a name of the pool")
 	}
-	names := map[string]string{"worker": "eve", "pool": "eve-1", "coordinator": "eve", "serve": "eve"}
+	names := map[string]string{"worker": "eve", "pool": "eve-1", "coordinator": "eve"}
 	tried, refused := 0, 0
 	for who, name := range names {
 		x, err := h.intrude(who, name)

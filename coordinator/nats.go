@@ -96,7 +96,7 @@ func (m *messaging) startServer(subjects protocol.Subjects) (*bus.Server, error)
 		Name: cfg.ID, Host: host, ClientPort: port, RouteHost: routeHost, RoutePort: routePort, Cluster: subjects.Cluster,
 		Advertise: strings.TrimPrefix(self.NATS, "nats://"), AdvertiseRoutes: self.Routes, Routes: m.routes,
 		Ping: cfg.timeouts.Ping, Log: cfg.Log, TLS: cfg.TLS, Handshake: cfg.timeouts.Handshake(),
-		Pending: cfg.Budget.parts().send, Connections: cfg.Budget.Connections,
+		Pending: cfg.Budget.parts().send, Connections: cfg.Budget.Connections, Closed: cfg.TLS != nil,
 		Rights: func(role rights.Role, name, client string) rights.NATS {
 			return rights.OnNATS(subjects, role, name, client)
 		},
@@ -120,6 +120,13 @@ func hostPort(what, addr string) (host string, port int, err error) {
 		return "", 0, fmt.Errorf("%w: the address for %s, %q: %w", ErrUsage, what, addr, err)
 	}
 	return host, port, nil
+}
+
+// admit accepts clients. Before the log is open, it is not known which certificates are revoked.
+func (m *messaging) admit() {
+	if m.server != nil {
+		m.server.Admit()
+	}
 }
 
 func (m *messaging) close() {

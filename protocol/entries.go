@@ -77,6 +77,8 @@ type DatasetPutEntry struct {
 // DatasetDeleteEntry removes a dataset's name; refused while a job needs it.
 type DatasetDeleteEntry struct {
 	Name string `json:"name"`
+	// Owner, if set, refuses the entry if the dataset has another owner.
+	Owner string `json:"owner,omitempty"`
 }
 
 // SubmitEntry queues a job: its ID is the entry's log index. The same Token again is answered

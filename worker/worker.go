@@ -118,7 +118,7 @@ func openWorker(cfg Config) (*worker, error) {
 
 // openFiles opens what the folder holds, and makes jobs, which needs it.
 func (w *worker) openFiles() (err error) {
-	if w.id, err = w.folder.id(w.cfg.ID, w.cfg.last); err != nil {
+	if w.id, err = w.folder.id(w.cfg.ID, w.cfg.last, func(id string) bool { return w.cfg.TLS.Belongs(id, certs.Worker, certs.Pool) == nil }); err != nil {
 		return err
 	}
 	if err := w.cfg.TLS.Belongs(w.id, certs.Worker, certs.Pool); err != nil {
@@ -332,7 +332,8 @@ func listen(cfg *Config, registry *prometheus.Registry, unready func() string) (
 	gate := &access.Gate{TLS: cfg.TLS, OpenMetrics: cfg.OpenMetrics, MetricsToken: cfg.MetricsToken}
 	x := &web{
 		address: others, port: at.String(),
-		server: &http.Server{Handler: gate.Identify(mux), ConnContext: certs.ConnContext, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{}),
+		server: &http.Server{Handler: gate.Identify(mux), ConnContext: certs.ConnContext,
+			ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}, done: make(chan struct{}),
 	}
 	go func() {
 		defer close(x.done)

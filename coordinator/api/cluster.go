@@ -24,6 +24,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // clusterHandlers answer requests about coordinators and workers.
@@ -47,7 +48,7 @@ func (h *clusterHandlers) ready(w http.ResponseWriter, r *http.Request) {
 			err = lacks
 		}
 	}
-	if h.status.Advice != nil {
+	if h.status.Advice != nil && access.Of(r.Context()).Role != rights.Anonymous { // it asks other coordinators
 		more = h.status.Advice(r.Context(), err)
 	}
 	if more != "" {

@@ -169,7 +169,7 @@ func (h *datasetHandlers) delete(r *http.Request) (any, error) {
 	if err := access.Own(r.Context(), "dataset "+d.Name, d.Owner); err != nil {
 		return nil, err
 	}
-	_, _, err = commit(r, h.store, protocol.EntryDatasetDelete, protocol.DatasetDeleteEntry{Name: d.Name})
+	_, _, err = commit(r, h.store, protocol.EntryDatasetDelete, protocol.DatasetDeleteEntry{Name: d.Name, Owner: d.Owner})
 	return nil, err
 }
 

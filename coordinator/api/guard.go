@@ -65,6 +65,9 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		if excess != "" {
+			conn := http.NewResponseController(w) // its errors say that r has no connection, as in tests
+			_ = conn.SetReadDeadline(time.Now().Add(min(drainTime, g.window)))
+			_ = conn.SetWriteDeadline(time.Now().Add(g.window))
 			w.Header().Set("Connection", "close")
 			w.Header().Set("Retry-After", "1")
 			_ = writeJSON(w, http.StatusServiceUnavailable, protocol.Problem{

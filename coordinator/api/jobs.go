@@ -279,6 +279,14 @@ func (h *jobHandlers) deleteAll(r *http.Request, st *state.State, ids []uint64) 
 		}
 	}
 	answer := protocol.Deletion{Jobs: []protocol.DeletedJob{}, Frees: h.frees(st, ids)}
+	if !slices.ContainsFunc(ids, func(id uint64) bool { return st.Job(id) != nil }) { // the request is repeated
+		for _, id := range ids {
+			if d := st.Deleted(id); d != nil {
+				answer.Jobs = append(answer.Jobs, protocol.DeletedJob{ID: id, Name: d.Name, Before: true})
+			}
+		}
+		return answer, nil
+	}
 	deleted, err := h.commitDeletion(r, ids)
 	if err != nil {
 		return nil, err
@@ -311,7 +319,7 @@ func (h *jobHandlers) prune(r *http.Request) (any, error) {
 	}
 	st := h.store.State()
 	old := prunable(st.Jobs(), time.Now().Unix()-req.OlderThan, req.States)
-	old = slices.DeleteFunc(old, func(j *state.Job) bool { return access.Own(r.Context(), j.String(), j.Owner) != nil })
+	old = slices.DeleteFunc(old, func(j *state.Job) bool { return !access.Owns(r.Context(), j.Owner) })
 	var ids []uint64
 	for _, j := range old {
 		ids = append(ids, j.ID)

@@ -120,6 +120,9 @@ func deleteDataset(s *State, e *protocol.DatasetDeleteEntry) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("dataset %.80q: %w", e.Name, ErrNotFound)
 	}
+	if owner := s.datasets[i].Owner; e.Owner != "" && owner != e.Owner {
+		return nil, fmt.Errorf("dataset %.80q of %.80q: %w: another user has made a dataset with this name", e.Name, e.Owner, ErrNotFound)
+	}
 	var users []string
 	for _, j := range s.jobs {
 		if j.Dataset == e.Name && !j.State.Final() {

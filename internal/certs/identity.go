@@ -44,7 +44,7 @@ type Port struct {
 var (
 	PortHTTP    = Port{"HTTP", Every}
 	PortRaft    = Port{"Raft", []Role{Coordinator}}
-	PortClients = Port{"NATS clients", NodeRoles}
+	PortClients = Port{"NATS clients", []Role{Coordinator, Worker, Pool}}
 	PortRoutes  = Port{"NATS routes", []Role{Coordinator}}
 )
 

@@ -28,7 +28,7 @@ type Terms struct {
 }
 
 // maxHandshakes bounds the handshakes of a listener at a time. If one more begins, the oldest
-// is ended: connections that never finish theirs stop nobody.
+// is ended: some connections that never finish theirs stop nobody.
 const maxHandshakes = 256
 
 // listener accepts connections with TLS. Handshakes run at the same time, so a slow one
@@ -47,6 +47,9 @@ type listener struct {
 	mu      sync.Mutex
 	ended   bool
 	waiting *list.List // of net.Conn in the handshake, the oldest first
+
+	told      map[string]bool // hosts and reasons that the log has a line about since toldSince
+	toldSince time.Time
 }
 
 // accepted is what Accept returns.
@@ -174,15 +177,44 @@ func (l *listener) refuse(c net.Conn, err error) {
 		if slices.Contains(methods, string(clear.RecordHeader[:])) {
 			_, _ = io.WriteString(c, plainAnswer) // an error: the client sees that the connection ends
 		}
-		l.terms.Log.Warn("a process without TLS was refused; start it with --tls-dir", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name)
+		if l.tells(c, "clear") {
+			l.terms.Log.Warn("a process without TLS was refused; start it with --tls-dir", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name)
+		}
 		return
 	}
 	var peer *PeerError
 	if errors.As(err, &peer) {
-		l.terms.Log.Warn("a connection was refused", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name, "reason", err)
+		if l.tells(c, peer.Found) {
+			l.terms.Log.Warn("a connection was refused", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name, "reason", err)
+		}
 		return
 	}
 	l.terms.Log.Debug("a handshake of TLS failed", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name, "reason", err)
+}
+
+const (
+	tellEvery = time.Minute
+	maxTold   = 256 // hosts and reasons that a listener remembers
+)
+
+// tells reports whether the log gets a line about a refused connection: one a minute for each
+// host and reason, and at most maxTold in a minute.
+func (l *listener) tells(c net.Conn, reason string) bool {
+	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
+	if err != nil {
+		host = c.RemoteAddr().String()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); now.Sub(l.toldSince) >= tellEvery {
+		l.told, l.toldSince = make(map[string]bool), now
+	}
+	key := host + " " + reason
+	if l.told[key] || len(l.told) >= maxTold {
+		return false
+	}
+	l.told[key] = true
+	return true
 }
 
 // Close implements net.Listener. It ends the handshakes, and waits for them.

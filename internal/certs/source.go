@@ -277,7 +277,8 @@ func (e *PeerError) Unwrap() error { return e.Err }
 // ErrNoCertificate is wrapped by the error about a peer that shows no certificate.
 var ErrNoCertificate = errors.New("no certificate was shown")
 
-// verify returns the identity of the other side. Its role must be one of roles.
+// verify returns the identity of the other side. Its role must be one of roles. If the certificate
+// is revoked, it returns the identity with the error.
 func (s *Source) verify(list []*x509.Certificate, use x509.ExtKeyUsage, roles []Role) (Identity, error) {
 	m := s.current.Load()
 	refused := &PeerError{Authorities: s.ca, Expected: expected(m.id.Cluster, roles)}
@@ -299,7 +300,7 @@ func (s *Source) verify(list []*x509.Certificate, use x509.ExtKeyUsage, roles []
 	}
 	if s.open.isRevoked(list[0]) {
 		refused.Err = ErrRevoked
-		return Identity{}, refused
+		return id, refused // who it was is known
 	}
 	return id, nil
 }

@@ -95,14 +95,17 @@ const (
 var Reasons = []Reason{ReasonIdentity, ReasonCertificate, ReasonToken, ReasonRole, ReasonOwner}
 
 // refused tells of a request that is refused before its caller has a grant.
-func (g *Gate) refused(r *http.Request, err error) {
+func (g *Gate) refused(r *http.Request, c Caller, err error) {
 	if g.Refused == nil {
 		return
 	}
-	c, reason := Caller{Role: rights.Anonymous, From: r.RemoteAddr}, ReasonCertificate
-	if peer := certs.PeerOf(r); peer != nil {
-		c.Name, c.Serial = peer.Name, peer.Serial
+	if c.Role == "" {
+		c.Role = rights.Anonymous
 	}
+	if c.From == "" {
+		c.From = r.RemoteAddr
+	}
+	reason := ReasonCertificate
 	switch {
 	case errors.Is(err, errToken):
 		reason = ReasonToken
@@ -138,13 +141,27 @@ var (
 	errExpired    = errors.New("the certificate of the caller has expired; an admin issues another one with coppice certs")
 	errStarting   = errors.New("this coordinator is starting and does not know the tokens of its cluster yet; try again")
 	errForged     = errors.New("only a coordinator forwards requests of other callers")
+	errWorker     = fmt.Errorf("this process takes a certificate of a user, or for /metrics the token of its --metrics-token-file: %w", certs.ErrNoCertificate)
 )
+
+// The time of a caller without an identity to send the rest of a request, and to read the answer.
+const (
+	restWithin   = time.Second
+	answerWithin = 10 * time.Second
+)
+
+// crossSite refuses changes that a page of another site asks for: a browser sends the certificate
+// of its user with them. Programs that are no browsers do not state a site.
+var crossSite = http.NewCrossOriginProtection()
 
 // Identify returns a handler that finds the caller of each request before next. Callers
 // without an identity reach only the requests that everybody may make.
 func (g *Gate) Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := g.caller(r)
+		if foreign := crossSite.Check(r); foreign != nil {
+			err = fmt.Errorf("a page of another site asks for a change: %w", foreign)
+		}
 		switch open := rights.OnHTTP(rights.Anonymous, r.Method, r.URL.Path) != rights.None; {
 		case err == nil:
 		case open:
@@ -163,7 +180,11 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 			if r.Header.Get(callerHeader) != "" && g.badPeer(certs.PeerOf(r)) {
 				status = http.StatusServiceUnavailable // the caller may be valid, and asks another coordinator
 			}
-			g.refused(r, err)
+			g.refused(r, caller, err)
+			conn := http.NewResponseController(w) // its errors say that r has no connection, as in tests
+			_ = conn.SetReadDeadline(time.Now().Add(restWithin))
+			_ = conn.SetWriteDeadline(time.Now().Add(answerWithin))
+			w.Header().Set("Connection", "close")
 			refuse(w, status, err)
 			return
 		}
@@ -250,48 +271,55 @@ func (g *Gate) badPeer(peer *certs.Peer) bool {
 // caller finds who sends a request.
 func (g *Gate) caller(r *http.Request) (Caller, error) {
 	if g.TLS == nil {
-		return Caller{Role: rights.Admin, From: r.RemoteAddr}, nil
+		c := Caller{Role: rights.Admin, From: r.RemoteAddr}
+		if stated := new(Caller); json.Unmarshal([]byte(r.Header.Get(callerHeader)), stated) == nil && stated.From != "" {
+			c.From = stated.From // of a request that a coordinator forwards
+		}
+		return c, nil
 	}
 	peer := certs.PeerOf(r)
 	known := g.known()
 	switch {
 	case peer == nil:
-		return Caller{}, errNoIdentity
+		return Caller{}, g.unknown()
 	case errors.Is(peer.Err, certs.ErrNoCertificate):
 		return g.byToken(r, known)
-	case peer.Err != nil:
+	case peer.Err != nil && !errors.Is(peer.Err, certs.ErrRevoked):
 		return Caller{}, peer.Err
-	case time.Now().After(peer.Ends):
-		return Caller{}, errExpired
-	case known != nil && known.Revoked(peer.Serial):
-		return Caller{}, errRevoked
 	}
 	c := Caller{Role: rights.Role(peer.Role), Name: peer.Name, Serial: peer.Serial, From: r.RemoteAddr}
 	if peer.Role == certs.User {
 		c.Role = rights.Role(peer.Rights)
+	}
+	switch {
+	case time.Now().After(peer.Ends):
+		return c, errExpired
+	case peer.Err != nil, known != nil && known.Revoked(peer.Serial):
+		return c, errRevoked
 	}
 	text := r.Header.Get(callerHeader)
 	if text == "" {
 		return c, nil
 	}
 	if c.Role != rights.Coordinator {
-		return Caller{}, errForged
+		return c, errForged
 	}
 	return Forwarded(text, known)
 }
 
 // byToken finds the caller by the token of a request.
 func (g *Gate) byToken(r *http.Request, known Registry) (Caller, error) {
-	if r.Header.Get("Authorization") == "" {
-		return Caller{}, errNoIdentity
+	if r.Header.Get("Authorization") == "" || g.Registry == nil {
+		return Caller{}, g.unknown()
 	}
 	text, _ := bearer(r)
 	id, secret, err := ParseToken(text)
-	if err != nil || g.Registry == nil {
+	if err != nil {
 		return Caller{}, errToken
 	}
+	c := Caller{Role: rights.Anonymous, Token: id, From: r.RemoteAddr}
 	if known == nil {
-		return Caller{}, errStarting
+		return c, errStarting
 	}
 	var token Token
 	hash := sha256.Sum256([]byte(secret))
@@ -303,16 +331,25 @@ func (g *Gate) byToken(r *http.Request, known Registry) (Caller, error) {
 	if !valid() {
 		// The wait is as long for a wrong secret as for an unknown id.
 		if known.CatchUp(r.Context(), valid); !valid() {
-			return Caller{}, errToken
+			return c, errToken
 		}
 	}
-	return Caller{Role: token.Role, Name: token.Owner, Token: id, From: r.RemoteAddr}, nil
+	c.Role, c.Name = token.Role, token.Owner
+	return c, nil
+}
+
+// unknown is the error about a caller without an identity.
+func (g *Gate) unknown() error {
+	if g.Registry == nil {
+		return errWorker
+	}
+	return errNoIdentity
 }
 
 func (t *Token) expired() bool { return !t.Ends.IsZero() && time.Now().After(t.Ends) }
 
 // Forwarded reads the caller of a request that a coordinator forwards. What this coordinator
-// knows of the caller's token and certificate counts.
+// knows of the caller's token and certificate counts. With an error, the caller is who was refused.
 func Forwarded(text string, known Registry) (c Caller, err error) {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return Caller{}, fmt.Errorf("header %s: %w", callerHeader, err)
@@ -321,12 +358,12 @@ func Forwarded(text string, known Registry) (c Caller, err error) {
 		return c, nil
 	}
 	if c.Serial != "" && known.Revoked(c.Serial) {
-		return Caller{}, errRevoked
+		return c, errRevoked
 	}
 	if c.Token != "" {
 		token, ok := known.Token(c.Token)
 		if !ok || token.expired() {
-			return Caller{}, errToken
+			return c, errToken
 		}
 		c.Role, c.Name = token.Role, token.Owner
 	}
@@ -348,7 +385,7 @@ func Forward(out *http.Request, ctx context.Context) {
 type grant struct {
 	Caller
 	access  rights.Access
-	settled bool // true if Own was asked
+	settled bool // true if the caller owns what the request changes
 	refused func(reason Reason, err error)
 }
 
@@ -407,7 +444,7 @@ func (g *grant) refusal(request string, least rights.Role) error {
 	if g.Role == rights.Anonymous {
 		return errNoIdentity
 	}
-	if g.Role == rights.Admin {
+	if least == "" {
 		return fmt.Errorf("%s may not make the request %s: only coordinators make it, with a certificate of coppice certs node", &g.Caller, request)
 	}
 	advice := fmt.Sprintf("an admin grants it with coppice certs client NAME --role %[1]s or coppice token create NAME --role %[1]s", least)
@@ -434,8 +471,7 @@ func Own(ctx context.Context, what, owner string) error {
 	if !ok {
 		return fmt.Errorf("%s: %w", what, ErrOwner)
 	}
-	g.settled = true
-	if g.Role == rights.Admin || owner != "" && g.Name == owner {
+	if Owns(ctx, owner) {
 		return nil
 	}
 	err := fmt.Errorf("%s: %w", what, errNobody)
@@ -445,8 +481,18 @@ func Own(ctx context.Context, what, owner string) error {
 	return g.deny(ReasonOwner, err)
 }
 
+// Owns reports whether the caller of a request may change what owner has made.
+func Owns(ctx context.Context, owner string) bool {
+	g, ok := ctx.Value(grantKey{}).(*grant)
+	if !ok || g.Role != rights.Admin && (owner == "" || g.Name != owner) {
+		return false
+	}
+	g.settled = true
+	return true
+}
+
 // Settled reports whether a request may change the state: its caller may change everything,
-// or Own was asked.
+// or owns what it changes.
 func Settled(ctx context.Context) bool {
 	g, ok := ctx.Value(grantKey{}).(*grant)
 	return ok && (g.access == rights.Full || g.access == rights.Own && g.settled)

@@ -65,6 +65,8 @@ type ServerOptions struct {
 	// processes; 0: no bound.
 	Pending     int64
 	Connections int
+	// Closed is true if clients of other processes are refused until Admit.
+	Closed bool
 
 	// TLS has the certificates of this server; nil: all connections are in the clear. Clients
 	// and routes then have Handshake to identify themselves.
@@ -100,6 +102,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 	}
 	s := &Server{fatal: make(chan string, 8), flow: newFlow(opts.MaxPending)}
 	s.admission = &admission{secure: o.TLS != nil, most: o.Connections, rights: o.Rights}
+	s.admission.closed.Store(o.Closed)
 	opts.CustomClientAuthentication, opts.AuthTimeout = s.admission, authSeconds
 	s.opts = opts.Clone() // the library changes its own
 	if s.s, err = natsserver.NewServer(opts); err != nil {

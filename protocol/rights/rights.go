@@ -96,14 +96,14 @@ func OnHTTP(role Role, method, route string) Access {
 }
 
 // Least returns the role of users with the fewest rights that may make a request of the HTTP
-// API, or Admin if there is none.
+// API, or an empty text if only processes may make it.
 func Least(method, route string) Role {
 	for _, role := range users {
 		if access := OnHTTP(role, method, route); access == Full || access == Own {
 			return role
 		}
 	}
-	return Admin
+	return ""
 }
 
 // Users are the roles that a user may have.

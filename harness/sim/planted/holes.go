@@ -7,7 +7,7 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "	case g.access == rights.None:\n", "	case g == nil:\n"},
 	}, &Test{"./coordinator", "TestHostileHTTP"}},
 	{"callers without an identity are admins", []Edit{
-		{"protocol/access/access.go", "	if r.Header.Get(\"Authorization\") == \"\" {\n		return Caller{}, errNoIdentity\n", "	if r.Header.Get(\"Authorization\") == \"\" {\n		return Caller{Role: rights.Admin}, nil\n"},
+		{"protocol/access/access.go", "	if r.Header.Get(\"Authorization\") == \"\" || g.Registry == nil {\n		return Caller{}, g.unknown()\n", "	if r.Header.Get(\"Authorization\") == \"\" || g.Registry == nil {\n		return Caller{Role: rights.Admin}, nil\n"},
 	}, &Test{"./coordinator", "TestHostileHTTP"}},
 	{"the body of readyz is for everybody", []Edit{
 		{"protocol/access/access.go", "	case g.access == rights.Status:\n", "	case g == nil:\n"},
@@ -16,7 +16,7 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "	case g.access == rights.Local && ", "	case g == nil && "},
 	}, &Test{"./coordinator", "TestHostileHTTP"}},
 	{"the certificates of HTTP are not verified", []Edit{
-		{"protocol/access/access.go", "	case peer.Err != nil:\n", "	case peer.Role == \"\":\n"},
+		{"protocol/access/access.go", "	case peer.Err != nil && !errors", "	case peer.Role == \"\" && !errors"},
 		{"internal/certs/source.go", "	if err := m.chain(list, use); err != nil {\n", "	if m.chain(list, use) == nil && id.Name == \"\" {\n"},
 	}, &Test{"./protocol/access", "TestRoles"}},
 	{"everybody forwards requests", []Edit{
@@ -32,7 +32,7 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "!t.Ends.IsZero() && time.Now().After(t.Ends)", "t.Ends.IsZero() && time.Now().IsZero()"},
 	}, &Test{"./protocol/access", "TestTokens"}},
 	{"a revoked certificate", []Edit{
-		{"protocol/access/access.go", "	case known != nil && known.Revoked(peer.Serial):\n", "	case known == nil && peer.Serial == \"\":\n"},
+		{"protocol/access/access.go", "	case peer.Err != nil, known != nil && known.Revoked(peer.Serial):\n", "	case known == nil && peer.Serial == \"\":\n"},
 	}, &Test{"./protocol/access", "TestRevoked"}},
 	{"requests of a token that was revoked meanwhile", []Edit{
 		{"protocol/access/access.go", "		if err := g.check(r, c); err != nil {\n", "		if err := g.check(r, c); err != nil && r == nil {\n"},
@@ -51,7 +51,7 @@ var Holes = []Bug{
 		{"coordinator/store/handshake.go", "	if !secure || parseServer(raft.ServerID(found.server), \"\").ID == name {\n", "	if !secure || parseServer(raft.ServerID(found.server), \"\").ID != \"\" {\n"},
 	}, &Test{"./coordinator/store", "TestGreetingNamesTheCertificate"}},
 	{"jobs of others", []Edit{
-		{"protocol/access/access.go", "	if g.Role == rights.Admin || owner", "	if g.Role != rights.Anonymous || owner"},
+		{"protocol/access/access.go", "	if !ok || g.Role != rights.Admin && (", "	if !ok || g.Role == rights.Anonymous && ("},
 	}, &Test{"./protocol/access", "TestOwn"}},
 	{"an owner that nobody asks for", []Edit{
 		{"protocol/access/access.go", "g.access == rights.Own && g.settled", "g.access == rights.Own"},
