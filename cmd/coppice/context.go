@@ -94,16 +94,15 @@ type contextDeleteCmd struct {
 
 // Run implements `coppice context delete`.
 func (c *contextDeleteCmd) Run(a *app) error {
-	return changeContexts(a, func(f *contexts.File) error {
-		was := f.Current
-		if err := f.Delete(c.Name); err != nil {
-			return err
-		}
-		if was == c.Name {
-			a.note("note: %s was the current context, and there is none now; choose one with coppice context use NAME", c.Name)
-		}
-		return nil
+	current := false
+	err := changeContexts(a, func(f *contexts.File) error {
+		current = f.Current == c.Name
+		return f.Delete(c.Name)
 	})
+	if err == nil && current {
+		a.note("note: %s was the current context, and there is none now; choose one with coppice context use NAME", c.Name)
+	}
+	return err
 }
 
 type contextListCmd struct{}
