@@ -43,7 +43,8 @@ type Restored struct {
 	Index    uint64         `json:"index"`   // at which its log begins
 	Datasets int            `json:"datasets"`
 	Jobs     int            `json:"jobs"`
-	Tokens   int            `json:"tokens"` // valid tokens of users that the new cluster has
+	Tokens   int            `json:"tokens"`               // valid tokens of users that the new cluster has
+	Revoked  int            `json:"revoked_certificates"` // certificates that the new cluster refuses
 	From     archive.Header `json:"from"`
 }
 
@@ -168,7 +169,7 @@ func restore(ctx context.Context, cfg *settings, a *archive.Reader, c *RestoreCo
 	}
 	r := &Restored{
 		Dir: cfg.Dir, ID: cfg.ID, Cluster: cluster, Index: next.Index(),
-		Datasets: len(s.Datasets()), Jobs: len(s.Jobs()), Tokens: next.ValidTokens(time.Now().Unix()), From: h,
+		Datasets: len(s.Datasets()), Jobs: len(s.Jobs()), Tokens: next.ValidTokens(time.Now().Unix()), Revoked: len(next.Revocations()), From: h,
 	}
 	return r, keepClusterID(cfg.Dir, cluster)
 }

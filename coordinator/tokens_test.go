@@ -95,7 +95,7 @@ func TestTokens(t *testing.T) {
 	if err != nil || j.Owner != "sam" {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	if _, err := sam.Submit(ctx, submission("second")); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "the quota of the token is 1") {
+	if _, err := sam.Submit(ctx, submission("second")); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "this user has 1 job that did not end, and the quota of the token is 1") {
 		t.Errorf("above the quota: %v", err)
 	}
 	if _, err := (client.Tokens{Client: sam}).List(ctx); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "needs the role admin") {
@@ -121,7 +121,7 @@ func TestTokens(t *testing.T) {
 		t.Errorf("the owner: %v", err)
 	}
 	for what, r := range map[string]protocol.TokenRequest{
-		"a role": {Role: "root", Owner: "x"}, "an owner": {Role: "read", Owner: "a b"}, "a time in the past": {Role: "read", Owner: "x", Expires: 5},
+		"a role": {Role: "root", Owner: "x"}, "an owner": {Role: "read", Owner: "a b"}, "no owner": {Role: "read", Owner: "-"}, "a time in the past": {Role: "read", Owner: "x", Expires: 5},
 	} {
 		r.ID, r.SHA256 = "0123456789abcdef", strings.Repeat("ab", 32)
 		if _, err := (client.Tokens{Client: s.client}).Create(ctx, r); status(err) != http.StatusBadRequest {
@@ -240,6 +240,12 @@ func TestRestoredTokens(t *testing.T) {
 		}
 	}
 	revoke(gone.ID)
+	revokeCertificate := func(serial string) {
+		if _, err := client.Revoke(ctx, s.client, protocol.Revocation{Serial: serial}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	revokeCertificate("1f")
 	file, err := os.Create(filepath.Join(t.TempDir(), "b"))
 	if err != nil {
 		t.Fatal(err)
@@ -249,13 +255,18 @@ func TestRestoredTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	revoke(later.ID)
+	revokeCertificate("2f")
+	records, err := client.Audit(ctx, s.client, protocol.AuditQuery{Limit: 6})
+	if err != nil || len(records) != 6 || records[1].About != "token "+later.ID || records[5].About != "token "+later.ID+" of rita" {
+		t.Errorf("%+v, %v", records, err)
+	}
 	clusters := make(map[string]bool)
 	for drop, want := range map[bool]int{false: 2, true: 0} {
 		if _, err := file.Seek(0, 0); err != nil {
 			t.Fatal(err)
 		}
 		r, err := coordinator.Restore(ctx, file, coordinator.RestoreConfig{Dir: filepath.Join(t.TempDir(), "r"), ID: "a", DropTokens: drop})
-		if err != nil || r.Tokens != want {
+		if err != nil || r.Tokens != want || r.Revoked != 1 {
 			t.Errorf("drop %v: %+v, %v; want %d tokens", drop, r, err, want)
 			continue
 		}

@@ -172,8 +172,16 @@ func (f *File) Find(name string) (*Context, error) {
 			return &f.Contexts[i], nil
 		}
 	}
-	return nil, fmt.Errorf("%s has no context %q; coppice context list shows them, and coppice context set makes one: %w", f.Path, name, fs.ErrNotExist)
+	return nil, missing(fmt.Sprintf("%s has no context %q; coppice context list shows them, and coppice context set makes one", f.Path, name))
 }
+
+// missing is the error about a context that does not exist.
+type missing string
+
+func (m missing) Error() string { return string(m) }
+
+// Is makes errors.Is(err, fs.ErrNotExist) true.
+func (missing) Is(target error) bool { return target == fs.ErrNotExist }
 
 // Set adds a context, or replaces the one with its name.
 func (f *File) Set(c Context) error {

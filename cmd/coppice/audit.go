@@ -12,15 +12,16 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // auditCmd shows who asked the cluster for which change.
 type auditCmd struct {
-	Limit   int           `default:"100" placeholder:"N" help:"Show the newest N records (default: 100)."`
-	Since   time.Duration `placeholder:"DURATION" help:"Show only records of the last DURATION, such as 24h (default: all)."`
-	Caller  string        `placeholder:"NAME" help:"Show only the requests of this user or process (default: all)."`
-	Refused bool          `help:"Show only requests that were refused."`
+	Limit   int       `default:"100" placeholder:"N" help:"Show the newest N records (default: 100)."`
+	Since   units.Age `placeholder:"AGE" help:"Show only records that are at most this old, such as 30d, 12h or 1d12h (default: all)."`
+	Caller  string    `placeholder:"NAME" help:"Show only the requests of this user or process (default: all)."`
+	Refused bool      `help:"Show only requests that were refused."`
 
 	serverFlags
 }
@@ -38,11 +39,8 @@ func (c *auditCmd) Run(a *app) error {
 		return usagef("--limit: want a number from 1 to %d, got %d", maxAuditLimit, c.Limit)
 	}
 	q := protocol.AuditQuery{Limit: c.Limit, Caller: c.Caller, Refused: c.Refused}
-	if c.Since < 0 {
-		return usagef("--since: want a duration above 0, got %v", c.Since)
-	}
 	if c.Since > 0 {
-		q.Since = time.Now().Add(-c.Since).Unix()
+		q.Since = max(0, time.Now().Unix()-c.Since.Seconds())
 	}
 	cl, err := c.connect(a)
 	if err != nil {
@@ -53,14 +51,19 @@ func (c *auditCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.print(list, func(w io.Writer) {
+	shown := []shownRecord{}
+	for _, r := range list {
+		result := "allowed"
+		if r.Refused != "" {
+			result = "refused"
+		}
+		shown = append(shown, shownRecord{r, result})
+	}
+	return a.print(shown, func(w io.Writer) {
 		t := newTable(w, []string{"time", "caller", "role", "from", "request", "about", "result"})
-		for i := range list {
-			r := &list[i]
-			result := "allowed"
-			if r.Refused != "" {
-				result = r.Refused
-			}
+		for i := range shown {
+			r := &shown[i]
+			result := cmp.Or(r.Refused, r.Result)
 			if r.Count > 0 {
 				result = fmt.Sprintf("%s refused, the last: %s", plural(int(r.Count), "request"), r.Refused)
 			}
@@ -68,6 +71,13 @@ func (c *auditCmd) Run(a *app) error {
 		}
 		t.Render()
 	})
+}
+
+// shownRecord is an audit record as the command prints it.
+type shownRecord struct {
+	protocol.AuditRecord
+
+	Result string `json:"result"` // allowed or refused
 }
 
 // maxAuditLimit is the number of records that a cluster keeps.

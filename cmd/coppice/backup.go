@@ -77,7 +77,9 @@ func (restoreCmd) Help() string {
 	return `Makes the folder with which a coordinator of a new cluster starts. Either restore one coordinator, and add others to it
 with coppice cluster add. Or restore the same file on each of three machines, with the same --peers. Then start each
 coordinator with the same --id and --peers. Jobs that ran at the time of the backup continue from there. The old cluster
-must not run any more.`
+must not run any more.
+
+A certificate that was revoked after the backup is valid again. Revoke it again with coppice certs revoke.`
 }
 
 // Run implements `coppice restore`.
@@ -110,6 +112,7 @@ func (c *restoreCmd) Run(a *app) error {
 			{"folder", r.Dir}, {"coordinator", r.ID}, {"cluster", fmt.Sprintf("%s (of %s)", r.Cluster, r.From.Cluster)},
 			{"index", fmt.Sprintf("%s (of %s)", count(r.Index), count(r.From.Index))}, {"datasets", count(r.Datasets)}, {"jobs", count(r.Jobs)},
 			{"tokens", tokensRestored(r.Tokens, c.DropTokens)},
+			{"certificates", plural(r.Revoked, "certificate") + " revoked, as of the backup; revoke later ones again with coppice certs revoke"},
 			{"blobs", fmt.Sprintf("%s, %s", count(r.From.Blobs), size(r.From.Bytes))},
 		})
 	})

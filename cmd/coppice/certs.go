@@ -19,7 +19,7 @@ type certsCmd struct {
 	Init    certsInitCmd    `cmd:"" help:"Make an authority for a cluster, and the certificate of its first admin."`
 	Node    certsNodeCmd    `cmd:"" help:"Issue the certificate of a coordinator, a worker, a pool of workers or a model server."`
 	Client  certsClientCmd  `cmd:"" help:"Issue the certificate of a user."`
-	Show    certsShowCmd    `cmd:"" help:"Show the certificates in a folder: who, until when, and signed by whom."`
+	Show    certsShowCmd    `cmd:"" help:"Show the certificates in a folder: who, with which hosts, until when, and signed by whom."`
 	Check   certsCheckCmd   `cmd:"" help:"Check that a folder can be used with --tls-dir."`
 
 	NATSConfig certsNATSConfigCmd `cmd:"" name:"nats-config" help:"Print the configuration of an external NATS server with the rights of each process."`
@@ -168,7 +168,7 @@ func (c *certsInitCmd) Run(a *app) error {
 type certsNodeCmd struct {
 	Name string   `arg:"" placeholder:"ID" help:"Id of the coordinator or the worker, or the name of the pool. It must be the process's --id; workers of a pool have ids that begin with the name of the pool and a dash."`
 	Role string   `required:"" enum:"coordinator,worker,pool,serve" placeholder:"ROLE" help:"Role: coordinator, worker, pool or serve."`
-	Host []string `placeholder:"HOST" help:"Names and IP addresses of the machine, for programs that verify them, such as browsers and Prometheus. Processes of Coppice do not need them."`
+	Host []string `placeholder:"HOST" help:"Names and IP addresses of the machine, for programs that verify them, such as browsers and Prometheus. Processes of Coppice do not need them (default: the hosts of the certificate that is replaced)."`
 	Out  string   `placeholder:"DIR" help:"Folder for the files (default: the id, in the folder of the authority)."`
 
 	authorityFlags
@@ -255,9 +255,9 @@ func (c *certsShowCmd) Run(a *app) error {
 		list = append(list, one...)
 	}
 	return a.print(list, func(w io.Writer) {
-		t := newTable(w, []string{"file", "identity", "from", "until", "signed by", "serial"})
+		t := newTable(w, []string{"file", "identity", "hosts", "from", "until", "signed by", "serial"})
 		for _, s := range list {
-			t.AppendRow(rowOf(s.File, s.Identity, s.From.Format(time.RFC3339), s.Until.Format(time.RFC3339), s.Issuer, s.Serial))
+			t.AppendRow(rowOf(s.File, s.Identity, cmp.Or(strings.Join(s.Hosts, ","), "-"), s.From.Format(time.RFC3339), s.Until.Format(time.RFC3339), s.Issuer, s.Serial))
 		}
 		t.Render()
 	})
@@ -270,8 +270,8 @@ type certsCheckCmd struct {
 // Help implements kong's HelpProvider.
 func (certsCheckCmd) Help() string {
 	return `The key must belong to the certificate, and an authority in ca.crt must have signed it. The certificate must be valid now
-and have an identity. The command then lists the ports that accept the certificate. The exit code is 2 if the folder cannot
-be used.`
+and have an identity. Other users must not have permission to read the key. The command then lists the ports that accept
+the certificate. The exit code is 2 if the folder cannot be used.`
 }
 
 // Run implements `coppice certs check`.
@@ -279,6 +279,14 @@ func (c *certsCheckCmd) Run(a *app) error {
 	source, err := certs.Open(c.Dir, nil)
 	if err != nil {
 		return usageError{err}
+	}
+	key := filepath.Join(c.Dir, certs.KeyFile)
+	info, err := os.Stat(key)
+	if err != nil {
+		return usageError{err}
+	}
+	if mode := info.Mode().Perm(); mode&strangers != 0 {
+		return usagef("%[1]s: the mode is %04[2]o, but other users must not use the key; run: chmod 600 %[1]s", key, mode)
 	}
 	id := source.Identity()
 	shown := struct {

@@ -49,12 +49,29 @@ func TestCerts(t *testing.T) {
 	if out := works(t, "certs", "show", filepath.Join(dir, "w1")); !strings.Contains(out, checked.Identity) || !strings.Contains(out, "Coppice CA of prod") {
 		t.Errorf("show prints %s", out)
 	}
+	node := []string{"certs", "node", "c", "--role", "coordinator", "--ca-dir", ca}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{{[]string{"--host", "host1,10.0.0.1"}, "host1 10.0.0.1"}, {nil, "host1 10.0.0.1"}, {[]string{"--host", "host2"}, "host2"}, {nil, "host2"}} {
+		works(t, append(node, c.args...)...)
+		var shown []certs.Summary
+		inJSON(t, &shown, "certs", "show", filepath.Join(ca, "c"))
+		if got := strings.Join(shown[0].Hosts, " "); got != c.want || !strings.Contains(works(t, "certs", "show", filepath.Join(ca, "c")), strings.ReplaceAll(c.want, " ", ",")) {
+			t.Errorf("%v: the hosts are %s, want %s", c.args, got, c.want)
+		}
+	}
+	if err := os.Chmod(filepath.Join(ca, "c", certs.KeyFile), 0o604); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		text string
 	}{
+		{[]string{"certs", "check", filepath.Join(ca, "c")}, "tls.key: the mode is 0604"},
 		{[]string{"certs", "node", "a.b", "--role", "worker", "--ca-dir", ca}, "want 1 to 64 letters"},
 		{[]string{"certs", "client", "a", "--role", "root", "--ca-dir", ca}, "role"},
+		{[]string{"certs", "client", "-", "--role", "read", "--ca-dir", ca}, "an unknown caller"},
 		{[]string{"certs", "check", ca}, "tls.crt"},
 		{[]string{"cluster", "--server", "127.0.0.1:1", "--tls-dir", ca}, "--tls-dir"},
 		{[]string{"coordinator", "--dir", dir, "--insecure", "--tls-dir", filepath.Join(dir, "w1")}, "exclude each other"},
@@ -190,6 +207,10 @@ func checkRevocation(t *testing.T, admin []string, folder string) {
 	}
 	if out := works(t, append([]string{"audit", "--limit", "5", "--since", "1h", "--caller", "admin"}, admin...)...); !strings.Contains(out, "POST /v1/revocations") || !strings.Contains(out, "/pool/gpu") {
 		t.Errorf("audit prints %s", out)
+	}
+	var records []shownRecord
+	if inJSON(t, &records, append([]string{"audit", "--since", "1d", "--caller", "admin"}, admin...)...); len(records) == 0 || records[0].Result != "allowed" {
+		t.Errorf("audit prints %+v", records)
 	}
 	if out := works(t, append([]string{"audit", "--refused", "--caller", "admin"}, admin...)...); strings.Contains(out, "admin") {
 		t.Errorf("audit --refused prints %s", out)

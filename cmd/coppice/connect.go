@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -168,7 +169,22 @@ func (s *serverFlags) route(a *app) (route, error) {
 	if name != "" {
 		c, err := file.Find(name)
 		if err != nil {
-			return route{}, usagef("--context: %w", err)
+			where := "--context"
+			if name := variable("context"); !a.given["context"] && os.Getenv(name) != "" {
+				where = name
+			}
+			return route{}, usagef("%s: %w", where, err)
+		}
+		var named []string
+		asks := c.TLSDir+c.CA != ""
+		for _, l := range levels {
+			if asks = asks && l.folder+l.ca == ""; named == nil {
+				named = l.server
+			}
+		}
+		isPlain := func(server string) bool { return strings.HasPrefix(strings.TrimSpace(server), "http://") }
+		if i := slices.IndexFunc(named, isPlain); i >= 0 && asks {
+			return route{}, usagef("--server %s: http is in the clear, but the context %s asks for TLS; leave out http://", named[i], name)
 		}
 		levels = append(levels, route{server: c.Server, ca: c.CA, token: c.TokenFile, folder: c.TLSDir, explicit: s.Context != ""})
 	}

@@ -94,7 +94,16 @@ type contextDeleteCmd struct {
 
 // Run implements `coppice context delete`.
 func (c *contextDeleteCmd) Run(a *app) error {
-	return changeContexts(a, func(f *contexts.File) error { return f.Delete(c.Name) })
+	return changeContexts(a, func(f *contexts.File) error {
+		was := f.Current
+		if err := f.Delete(c.Name); err != nil {
+			return err
+		}
+		if was == c.Name {
+			a.note("note: %s was the current context, and there is none now; choose one with coppice context use NAME", c.Name)
+		}
+		return nil
+	})
 }
 
 type contextListCmd struct{}
@@ -103,7 +112,7 @@ type contextListCmd struct{}
 func (contextListCmd) Run(a *app) error {
 	f, err := contexts.Load(contexts.DefaultPath())
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	return showContexts(a, f)
 }
@@ -116,7 +125,7 @@ func changeContexts(a *app, change func(*contexts.File) error) error {
 	}
 	f, err := contexts.Load(path)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	if err := change(f); err != nil {
 		return err

@@ -89,9 +89,9 @@ func parsedFlags(t *testing.T, args []string) (route, error) {
 // TestWrongIdentity: what does not fit together is refused with exit code 2, and no error has a secret.
 func TestWrongIdentity(t *testing.T) {
 	dir := t.TempDir()
-	withContexts(t, contexts.Context{Name: "lab", Server: []string{"127.0.0.1:1"}})
 	authority := certtest.New(t)
 	folder := authority.Folder(certs.User, "ana")
+	withContexts(t, contexts.Context{Name: "lab", Server: []string{"127.0.0.1:1"}}, contexts.Context{Name: "safe", Server: []string{"127.0.0.1:1"}, TLSDir: folder})
 	ca := filepath.Join(folder, certs.AuthorityFile)
 	text, _, _ := access.NewToken()
 	file := func(name, text string, mode os.FileMode) string {
@@ -119,15 +119,22 @@ func TestWrongIdentity(t *testing.T) {
 		{[]string{"--token-file", filepath.Join(dir, "none"), "--ca-file", ca}, "no such file"},
 		{[]string{"--token-file", good, "--ca-file", filepath.Join(folder, certs.CertFile)}, "--ca-file: "},
 		{[]string{"--context", "prod"}, `no context "prod"; coppice context list`},
+		{[]string{"--context", "safe", "--server", "h:1,http://127.0.0.1:1"}, "--server http://127.0.0.1:1: http is in the clear, but the context safe asks for TLS"},
+		{[]string{"--context", "safe", "--server", "http://127.0.0.1:1", "--tls-dir", folder}, "but --tls-dir and --ca-file ask for TLS"},
 	} {
 		e := coppice(t, append([]string{"cluster"}, c.args...)...)
 		if e.code != exitUsage || !strings.Contains(e.stderr, c.want) || strings.Contains(e.stdout+e.stderr, text[30:60]) {
 			t.Errorf("%v: exit code %d: %s; want %s", c.args, e.code, e.stderr, c.want)
 		}
 	}
+	t.Setenv("COPPICE_CONTEXT", "nope")
+	if e := coppice(t, "cluster"); e.code != exitUsage || !strings.Contains(e.stderr, "coppice: COPPICE_CONTEXT: ") {
+		t.Errorf("a variable: exit code %d: %s", e.code, e.stderr)
+	}
 	for _, args := range [][]string{
-		{"worker", "--join", "127.0.0.1:1", "--dir", filepath.Join(dir, "w"), "--metrics-token-file", good},
-		{"worker", "--join", "127.0.0.1:1", "--dir", filepath.Join(dir, "w"), "--tls-dir", folder, "--metrics-token-file", file("short", "short", 0o600)},
+		{"worker", "--join", "127.0.0.1:1", "--dir", filepath.Join(dir, "w"), "--listen", "127.0.0.1:0", "--metrics-token-file", good},
+		{"worker", "--join", "127.0.0.1:1", "--dir", filepath.Join(dir, "w"), "--tls-dir", folder, "--metrics-token-file", file("scrape", text, 0o600)}, // no --listen
+		{"worker", "--join", "127.0.0.1:1", "--dir", filepath.Join(dir, "w"), "--tls-dir", folder, "--listen", "127.0.0.1:0", "--metrics-token-file", file("short", "short", 0o600)},
 	} {
 		if e := coppice(t, args...); e.code != exitUsage || !strings.Contains(e.stderr, "--metrics-token-file") || strings.Contains(e.stderr, text[30:60]) {
 			t.Errorf("%v: exit code %d: %s", args, e.code, e.stderr)
@@ -163,7 +170,13 @@ func TestContextCommands(t *testing.T) {
 	if out := works(t, "context", "use", "lab"); !strings.Contains(out, "yes      [::1]:7100,h2:7  certificate in "+folder) {
 		t.Error(out)
 	}
-	inJSON(t, &list, "context", "delete", "lab")
+	if e := coppice(t, "context", "use", "nope"); e.code != exitFailed || !strings.HasSuffix(e.stderr, "coppice context set makes one\n") {
+		t.Errorf("an unknown context: exit code %d: %s", e.code, e.stderr)
+	}
+	if e := coppice(t, "context", "delete", "lab"); e.code != exitOK || !strings.Contains(e.stderr, "note: lab was the current context") {
+		t.Errorf("exit code %d: %s", e.code, e.stderr)
+	}
+	inJSON(t, &list, "context", "list")
 	if len(list) != 1 || list[0].Current {
 		t.Errorf("%+v", list)
 	}
@@ -182,7 +195,9 @@ func TestContextCommands(t *testing.T) {
 	if err := os.Chmod(f.Path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if e := coppice(t, "cluster"); e.code != exitUsage || !strings.Contains(e.stderr, "chmod 600") {
-		t.Errorf("an open file: exit code %d: %s", e.code, e.stderr)
+	for _, args := range [][]string{{"cluster"}, {"context", "list"}, {"context", "use", "prod"}, {"context", "delete", "prod"}} {
+		if e := coppice(t, args...); e.code != exitUsage || !strings.Contains(e.stderr, "chmod 600") {
+			t.Errorf("an open file: %v: exit code %d: %s", args, e.code, e.stderr)
+		}
 	}
 }

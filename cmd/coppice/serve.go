@@ -185,6 +185,9 @@ func (c *workerCmd) metricsToken() (*[sha256.Size]byte, error) {
 	if c.MetricsToken == "" {
 		return nil, nil
 	}
+	if c.Listen == "" {
+		return nil, errors.New("without --listen, the worker serves no /metrics; give --listen too")
+	}
 	if c.TLSDir == "" {
 		return nil, errors.New("a token is never sent in the clear; the worker needs --tls-dir too")
 	}

@@ -4,12 +4,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // tokenCmd has the tokens of users.
@@ -53,6 +55,15 @@ type createdToken struct {
 func (c *tokenCreateCmd) Run(a *app) error {
 	if err := protocol.CheckID(c.Name); err != nil {
 		return usagef("the name %.80q is not valid: want 1 to 64 letters, digits, - or _", c.Name)
+	}
+	if c.Name == protocol.NoCaller {
+		return usagef("the name %q is not valid: it stands for an unknown caller", c.Name)
+	}
+	if c.Quota > 0 && c.Role == string(rights.Read) {
+		return usagef("--quota %d: the role read submits no jobs; leave --quota out, or give another --role", c.Quota)
+	}
+	if info, err := os.Stat(c.Out); err == nil && info.Mode().IsRegular() {
+		return fmt.Errorf("--out %s: the file exists, and a token is never overwritten; choose another file", c.Out)
 	}
 	cl, err := c.connect(a)
 	if err != nil {
@@ -102,6 +113,13 @@ func (c *tokenCreateCmd) Run(a *app) error {
 	})
 }
 
+// shownToken is a token as `coppice token list` prints it.
+type shownToken struct {
+	protocol.Token
+
+	State string `json:"state"`
+}
+
 type tokenListCmd struct{ serverFlags }
 
 // Run implements `coppice token list`.
@@ -115,10 +133,12 @@ func (c *tokenListCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if list == nil {
-		list = []protocol.Token{}
+	shown := []shownToken{}
+	for i := range list {
+		state, _ := tokenState(&list[i])
+		shown = append(shown, shownToken{list[i], state})
 	}
-	return a.print(list, func(w io.Writer) {
+	return a.print(shown, func(w io.Writer) {
 		t := newTable(w, []string{"token", "user", "role", "quota", "created", "until", "state"}, 4)
 		for i := range list {
 			one := &list[i]
@@ -126,7 +146,11 @@ func (c *tokenListCmd) Run(a *app) error {
 			if one.Quota > 0 {
 				quota = count(int(one.Quota))
 			}
-			t.AppendRow(rowOf(one.ID, one.Owner, one.Role, quota, clock(one.Created), endOf(one), tokenState(one)))
+			state, since := tokenState(one)
+			if since != 0 && state != "expired" { // the column until has the end
+				state += " at " + clock(since)
+			}
+			t.AppendRow(rowOf(one.ID, one.Owner, one.Role, quota, clock(one.Created), endOf(one), state))
 		}
 		t.Render()
 	})
@@ -140,14 +164,15 @@ func endOf(t *protocol.Token) string {
 	return clock(t.Expires)
 }
 
-func tokenState(t *protocol.Token) string {
+// tokenState returns whether a token is valid, expired or revoked, and since when it is not valid.
+func tokenState(t *protocol.Token) (state string, since int64) {
 	switch {
 	case t.Revoked != 0:
-		return "revoked at " + clock(t.Revoked)
+		return "revoked", t.Revoked
 	case t.Expires != 0 && t.Expires <= time.Now().Unix():
-		return "expired"
+		return "expired", t.Expires
 	}
-	return "valid"
+	return "valid", 0
 }
 
 type tokenRevokeCmd struct {
@@ -166,11 +191,22 @@ func (c *tokenRevokeCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	ended, err := client.Tokens{Client: cl}.Revoke(a.ctx, c.ID)
+	tokens := client.Tokens{Client: cl}
+	list, err := tokens.List(a.ctx)
+	if err != nil {
+		return err
+	}
+	ended, err := tokens.Revoke(a.ctx, c.ID)
 	if err != nil {
 		return err
 	}
 	return a.print(ended, func(w io.Writer) {
+		for i := range list {
+			if state, since := tokenState(&list[i]); list[i].ID == c.ID && since != 0 {
+				fmt.Fprintf(w, "token %s of %s had ended before: it is %s since %s\n", ended.ID, ended.Owner, state, clock(since))
+				return
+			}
+		}
 		fmt.Fprintf(w, "token %s of %s is revoked; its open streams end within a second\n", ended.ID, ended.Owner)
 	})
 }

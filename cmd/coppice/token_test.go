@@ -30,11 +30,16 @@ func TestOwnerColumn(t *testing.T) {
 // TestTokenState: what the list says of a token.
 func TestTokenState(t *testing.T) {
 	now := time.Now().Unix()
-	for want, token := range map[string]protocol.Token{
-		"valid": {}, "valid ": {Expires: now + 100}, "expired": {Expires: now - 1}, "revoked at": {Expires: now - 1, Revoked: 5},
+	for _, c := range []struct {
+		token protocol.Token
+		state string
+		since int64
+	}{
+		{protocol.Token{}, "valid", 0}, {protocol.Token{Expires: now + 100}, "valid", 0}, {protocol.Token{Expires: now - 1}, "expired", now - 1},
+		{protocol.Token{Expires: now - 1, Revoked: 5}, "revoked", 5},
 	} {
-		if got := tokenState(&token); !strings.HasPrefix(got, strings.TrimSpace(want)) {
-			t.Errorf("%+v: %s, want %s", token, got, want)
+		if state, since := tokenState(&c.token); state != c.state || since != c.since {
+			t.Errorf("%+v: %s since %d, want %s since %d", c.token, state, since, c.state, c.since)
 		}
 	}
 }
@@ -48,6 +53,18 @@ func TestWrongTokens(t *testing.T) {
 		if e := coppice(t, append([]string{"token"}, args...)...); e.code != exitUsage {
 			t.Errorf("%v: exit code %d: %s", args, e.code, e.stderr)
 		}
+	}
+	for want, args := range map[string][]string{
+		"stands for an unknown caller": {"-", "--role", "submit"}, "--quota 3": {"ana", "--role", "read", "--quota", "3"}, "too large": {"ana", "--role", "read", "--expires", "1000000d"},
+	} {
+		if e := coppice(t, append([]string{"token", "create"}, args...)...); e.code != exitUsage || !strings.Contains(e.stderr, want) {
+			t.Errorf("%v: exit code %d: %s", args, e.code, e.stderr)
+		}
+	}
+	path := write(t, t.TempDir(), "ana.token", "mine")
+	e := coppice(t, "token", "create", "ana", "--role", "read", "--out", path, "--server", "127.0.0.1:1", "--wait", "0")
+	if e.code != exitFailed || !strings.Contains(e.stderr, path+": the file exists") || read(t, path) != "mine" {
+		t.Errorf("a file that exists: exit code %d: %s", e.code, e.stderr)
 	}
 	if e := coppice(t, "job", "list", "--mine", "--owner", "ana"); e.code != exitUsage || !strings.Contains(e.stderr, "--owner and --mine") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)

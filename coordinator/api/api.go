@@ -50,7 +50,7 @@ func Handler(cfg Config) http.Handler {
 	experiment := &experimentHandlers{respond, view, result, submission, job, make(chan struct{}, 1), make(chan struct{}, 1)}
 	changes := &changeHandlers{jobs: job, experiments: experiment, leads: func() bool { return cfg.Status.Cluster().Leader == cfg.ID }}
 	backup := &backupHandlers{respond, cfg.Store, cfg.Blobs, cfg.Status.Cluster, cfg.Backed}
-	audit, token, json := &auditHandlers{cfg.Store}, &tokenHandlers{cfg.Store, cfg.TLS != nil}, respond.json
+	audit, token, json := &auditHandlers{cfg.Store, cfg.TLS != nil}, &tokenHandlers{cfg.Store, cfg.TLS != nil}, respond.json
 	mux := http.NewServeMux()
 	for _, r := range []route{
 		// Guard answers the first five above its limit as well: see urgent.

@@ -64,6 +64,10 @@ func about(entry any) string {
 		return "token " + e.ID
 	case protocol.TrustEntry:
 		return "worker " + e.Worker
+	case protocol.TokenPutEntry:
+		return fmt.Sprintf("token %s of %s", e.ID, e.Owner)
+	case protocol.TokenRevokeEntry:
+		return "token " + e.ID
 	case protocol.RevokeEntry:
 		return "certificate of " + cmp.Or(e.Identity, "serial number "+e.Serial)
 	}
@@ -92,7 +96,10 @@ func recorded(r *http.Request, s *store.Store, what string, change func() (any, 
 }
 
 // auditHandlers answer requests about the audit records and revoked certificates.
-type auditHandlers struct{ store *store.Store }
+type auditHandlers struct {
+	store  *store.Store
+	secure bool // true if connections use TLS
+}
 
 // defaultRecords is the number of records of an answer if the request does not say it.
 const defaultRecords = 100
@@ -163,6 +170,9 @@ func (h *auditHandlers) revoke(r *http.Request) (any, error) {
 	var e protocol.RevokeEntry
 	if err := body(r, &e.Revocation); err != nil {
 		return nil, err
+	}
+	if !h.secure {
+		return nil, fmt.Errorf("%w: this cluster is in the clear, so it checks no certificates and revokes none; start it with --tls-dir", errBad)
 	}
 	if e.Identity != "" {
 		if _, err := certs.ParseIdentity(e.Identity); err != nil {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/harness/testkit/certtest"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 	"github.com/coppice-ldl/coppice/protocol/rights"
@@ -42,13 +44,13 @@ func TestAudit(t *testing.T) {
 	s.get("DELETE", "/v1/datasets/art", nil, nil)
 	s.refuse(404, "POST", "/v1/workers/w1/trust", nil, "w1")
 	s.get("GET", "/v1/backup", nil, new([]byte))
-	s.get("POST", "/v1/revocations", protocol.Revocation{Serial: "1f", Identity: "coppice://test/worker/w1"}, nil)
+	s.refuse(400, "POST", "/v1/revocations", protocol.Revocation{Serial: "1f", Identity: "coppice://test/worker/w1"}, "in the clear", "--tls-dir")
 	job := fmt.Sprintf("job %d (job)", j.ID)
 	want := []string{
 		"POST /v1/datasets: dataset art", "POST /v1/jobs: " + job, fmt.Sprintf(`DELETE /v1/datasets/art: dataset art: dataset "art" is in use by %s`, job),
 		"POST /v1/jobs/job/pause: " + job, "POST /v1/jobs/job/resume: " + job, "POST /v1/jobs/job/cancel: " + job,
 		fmt.Sprintf("POST /v1/jobs/delete: jobs %d", j.ID), "DELETE /v1/datasets/art: dataset art", `POST /v1/workers/w1/trust: worker w1: quarantined worker "w1": not found`,
-		"GET /v1/backup: all data", "POST /v1/revocations: certificate of coppice://test/worker/w1",
+		"GET /v1/backup: all data",
 	}
 	got := s.audit("")
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -67,18 +69,32 @@ func TestAudit(t *testing.T) {
 // TestRevocations: a certificate is named by its serial number, and nobody revokes the own one.
 func TestRevocations(t *testing.T) {
 	s := newSite(t)
-	for _, r := range []protocol.Revocation{{}, {Serial: "0"}, {Serial: "1F"}, {Serial: "1f", Identity: "me"}} {
-		s.refuse(400, "POST", "/v1/revocations", r)
+	s.cfg.TLS = certtest.New(t).Source(certs.Coordinator, "a")
+	handler := Handler(s.cfg)
+	revoke := func(body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("POST", "/v1/revocations", strings.NewReader(body))
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r.WithContext(access.With(r.Context(), access.Caller{Role: rights.Admin, Name: "ana", Serial: "2e"})))
+		return w
 	}
-	s.get("POST", "/v1/revocations", protocol.Revocation{Serial: "1f", Until: 1 << 40, Time: 5}, nil)
-	s.get("POST", "/v1/revocations", protocol.Revocation{Serial: "1f"}, nil)
+	for body, want := range map[string]int{
+		`{"serial":"","time":0}`: 400, `{"serial":"0","time":0}`: 400, `{"serial":"1F","time":0}`: 400, `{"serial":"1f","identity":"me","time":0}`: 400, `{"serial":"3f","time":0}`: 200,
+	} {
+		if w := revoke(body); w.Code != want {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
+	}
+	revoke(`{"serial":"1f","until":1099511627776,"time":5}`)
+	revoke(`{"serial":"1f","time":0}`)
 	var list []protocol.Revocation
-	if s.get("GET", "/v1/revocations", nil, &list); len(list) != 1 || list[0].Serial != "1f" || list[0].Until != 1<<40 || list[0].Time < 1000 {
+	if s.get("GET", "/v1/revocations", nil, &list); len(list) != 2 || list[0].Serial != "1f" || list[0].Until != 1<<40 || list[0].Time < 1000 {
 		t.Errorf("%+v", list)
 	}
-	r := httptest.NewRequest("POST", "/v1/revocations", strings.NewReader(`{"serial":"2e","time":0}`))
-	w := httptest.NewRecorder()
-	Handler(s.cfg).ServeHTTP(w, r.WithContext(access.With(r.Context(), access.Caller{Role: rights.Admin, Name: "ana", Serial: "2e"})))
+	var records []protocol.AuditRecord
+	if s.get("GET", "/v1/audit?caller=ana", nil, &records); len(records) == 0 || records[0].About != "certificate of serial number 1f" {
+		t.Errorf("%+v", records)
+	}
+	w := revoke(`{"serial":"2e","time":0}`)
 	if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "another certificate") {
 		t.Errorf("the own certificate: %d %s", w.Code, w.Body)
 	}

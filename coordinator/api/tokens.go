@@ -35,6 +35,9 @@ func (h *tokenHandlers) create(r *http.Request) (any, error) {
 	if !h.secure {
 		return nil, fmt.Errorf("%w: this cluster is in the clear, so everybody may do everything and tokens are of no use; start it with --tls-dir", errBad)
 	}
+	if req.Owner == protocol.NoCaller {
+		return nil, fmt.Errorf("%w: owner: no user has the name %q, which stands for an unknown caller", errBad, req.Owner)
+	}
 	now := time.Now().Unix()
 	if req.Expires != 0 && req.Expires <= now {
 		return nil, fmt.Errorf("%w: expires: token %.80q would end at once, at %d in Unix seconds", errBad, req.ID, req.Expires)

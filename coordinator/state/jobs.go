@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/wire"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -194,10 +195,10 @@ func submit(s *State, e *protocol.SubmitEntry) (any, error) {
 		}
 	}
 	if e.MaxOwned > 0 && owned >= int(e.MaxOwned) {
-		return nil, fmt.Errorf("%w for %s: %d jobs of this user have not ended, and the quota of the token is %d; cancel some, or ask an admin for another token", ErrQueue, e.Owner, owned, e.MaxOwned)
+		return nil, fmt.Errorf("%w for %s: this user has %s that did not end, and the quota of the token is %d; cancel some, or ask an admin for another token", ErrQueue, e.Owner, units.Plural(owned, "job"), e.MaxOwned)
 	}
 	if e.MaxQueue > 0 && unended >= int(e.MaxQueue) {
-		return nil, fmt.Errorf("%w: %d jobs are already queued, running or paused, and at most %d are possible (--max-queue)", ErrQueue, unended, e.MaxQueue)
+		return nil, fmt.Errorf("%w: the cluster already has %s queued, running or paused, and at most %d are possible (--max-queue)", ErrQueue, units.Plural(unended, "job"), e.MaxQueue)
 	}
 	return queue(s, e)
 }

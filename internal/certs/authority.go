@@ -151,14 +151,19 @@ func clusterOf(authority *x509.Certificate) string {
 // Issue issues a certificate and writes the files of a process to a folder. It replaces an
 // earlier certificate there only if that one has the same identity. hosts are names and
 // addresses for programs that verify them, such as browsers. The name of a pool is one of its
-// hosts: workers of a pool have no other host in common.
+// hosts: workers of a pool have no other host in common. Without hosts, the ones of the earlier
+// certificate stay.
 func (a *Authority) Issue(dir string, i Identity, hosts []string, life time.Duration) (*x509.Certificate, error) {
 	i.Cluster = a.Cluster
 	if err := i.Check(); err != nil {
 		return nil, err
 	}
-	if err := replaceable(filepath.Join(dir, CertFile), i); err != nil {
+	old, err := replaceable(filepath.Join(dir, CertFile), i)
+	if err != nil {
 		return nil, err
+	}
+	if len(hosts) == 0 && old != nil {
+		hosts = hostsOf(old)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -175,7 +180,7 @@ func (a *Authority) Issue(dir string, i Identity, hosts []string, life time.Dura
 	if template.NotAfter.After(a.Cert.NotAfter) {
 		template.NotAfter = a.Cert.NotAfter
 	}
-	if i.Role == Pool {
+	if i.Role == Pool && !slices.Contains(hosts, i.Name) {
 		hosts = append(slices.Clone(hosts), i.Name)
 	}
 	for _, host := range hosts {
@@ -210,27 +215,37 @@ func (a *Authority) Issue(dir string, i Identity, hosts []string, life time.Dura
 	return x509.ParseCertificate(der)
 }
 
-// replaceable returns an error if a file has the certificate of another identity.
-func replaceable(path string, i Identity) error {
+// replaceable returns the certificate in a file, or nil if there is no file. It returns an error if the
+// certificate has another identity.
+func replaceable(path string, i Identity) (*x509.Certificate, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	old, err := parseCerts(path, b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	was, err := IdentityOf(old[0])
 	if err != nil {
-		return fmt.Errorf("%s: %w; choose another folder", path, err)
+		return nil, fmt.Errorf("%s: %w; choose another folder", path, err)
 	}
 	if was.Rights = i.Rights; was != i {
-		return fmt.Errorf("%s is a certificate of %s, not of %s; choose another folder", path, was, i)
+		return nil, fmt.Errorf("%s is a certificate of %s, not of %s; choose another folder", path, was, i)
 	}
-	return nil
+	return old[0], nil
+}
+
+// hostsOf lists the names and addresses of machines in a certificate.
+func hostsOf(c *x509.Certificate) []string {
+	hosts := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		hosts = append(hosts, ip.String())
+	}
+	return hosts
 }
 
 // serial draws a serial number of 127 bits.

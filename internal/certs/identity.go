@@ -79,6 +79,8 @@ func (i Identity) Check() error {
 		return fmt.Errorf("%w: the role %.80q: want one of %v", ErrIdentity, i.Role, Every)
 	case !namePattern.MatchString(i.Name):
 		return fmt.Errorf("%w: the name %.80q: want 1 to 64 letters, digits, - or _", ErrIdentity, i.Name)
+	case i.Role == User && i.Name == "-":
+		return fmt.Errorf("%w: the name %q of a user stands for an unknown caller", ErrIdentity, i.Name)
 	case i.Role == User && !slices.Contains(Rights, i.Rights):
 		return fmt.Errorf("%w: the rights of a user %.80q: want one of %v", ErrIdentity, i.Rights, Rights)
 	case i.Role != User && i.Rights != "":

@@ -352,6 +352,7 @@ type Summary struct {
 	Identity string    `json:"identity"` // or the subject, if there is no identity
 	From     time.Time `json:"from"`
 	Until    time.Time `json:"until"`
+	Hosts    []string  `json:"hosts,omitempty"`
 	Issuer   string    `json:"signed_by"`
 	Serial   string    `json:"serial"`
 }
@@ -365,7 +366,7 @@ func Read(path string) ([]Summary, error) {
 	list, err := parseCerts(path, b)
 	var all []Summary
 	for _, c := range list {
-		s := Summary{File: path, Identity: c.Subject.CommonName, From: c.NotBefore, Until: c.NotAfter, Issuer: c.Issuer.CommonName, Serial: c.SerialNumber.Text(16)}
+		s := Summary{File: path, Identity: c.Subject.CommonName, From: c.NotBefore, Until: c.NotAfter, Hosts: hostsOf(c), Issuer: c.Issuer.CommonName, Serial: c.SerialNumber.Text(16)}
 		if id, err := IdentityOf(c); err == nil {
 			s.Identity = id.String()
 		}

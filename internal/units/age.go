@@ -37,12 +37,12 @@ func ParseAge(text string) (time.Duration, error) {
 			digits++
 		}
 		n, err := strconv.ParseInt(rest[:digits], 10, 64)
-		if err != nil || digits == len(rest) {
+		if digits == 0 || digits == len(rest) || seconds[rest[digits]] == 0 {
 			return 0, wrong
 		}
 		unit := seconds[rest[digits]]
-		if unit == 0 || n > (math.MaxInt64/int64(time.Second)-total)/unit {
-			return 0, wrong
+		if err != nil || n > (math.MaxInt64/int64(time.Second)-total)/unit {
+			return 0, fmt.Errorf("%.80q is too large: want at most %dd", text, math.MaxInt64/int64(24*time.Hour))
 		}
 		total, rest = total+n*unit, rest[digits+1:]
 	}

@@ -2,6 +2,7 @@ package units
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,15 @@ func TestParseAge(t *testing.T) {
 	} {
 		if got, err := ParseAge(text); err == nil {
 			t.Errorf("%q: %v, want an error", text, got)
+		}
+	}
+}
+
+// TestTooOld: an age that is too large is not called a text of another kind.
+func TestTooOld(t *testing.T) {
+	for _, text := range []string{"106752d", "9223372036854775807s", "99999999999999999999d", "5000000w5000000w"} {
+		if _, err := ParseAge(text); err == nil || !strings.Contains(err.Error(), "too large: want at most 106751d") {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }

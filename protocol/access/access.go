@@ -451,8 +451,19 @@ func (g *grant) refusal(request string, least rights.Role) error {
 	return fmt.Errorf("%s may not make the request %s, which needs the role %s; %s", &g.Caller, request, least, advice)
 }
 
-// ErrOwner is wrapped by the error about something that another user has made.
-var ErrOwner = errors.New("another user has made it")
+// ownerError is an error about an owner.
+type ownerError string
+
+func (e ownerError) Error() string { return string(e) }
+
+// Is makes each of them equal to ErrOwner.
+func (ownerError) Is(target error) bool { return target == ErrOwner }
+
+var (
+	// ErrOwner is wrapped by the error about something that the caller may not change, because of its owner.
+	ErrOwner  error = ownerError("another user has made it")
+	errNobody       = ownerError("it has no owner, so only an admin may change it")
+)
 
 // Own returns nil if the caller of a request may change what owner has made. what names it.
 func Own(ctx context.Context, what, owner string) error {
@@ -463,11 +474,11 @@ func Own(ctx context.Context, what, owner string) error {
 	if Owns(ctx, owner) {
 		return nil
 	}
-	by := "it belongs to nobody"
+	err := fmt.Errorf("%s: %w", what, errNobody)
 	if owner != "" {
-		by = "it belongs to " + owner
+		err = fmt.Errorf("%s: %w: it belongs to %s; %s may change only its own; ask the owner or an admin", what, ErrOwner, owner, &g.Caller)
 	}
-	return g.deny(ReasonOwner, fmt.Errorf("%s: %w: %s; %s may change only its own; ask the owner or an admin", what, ErrOwner, by, &g.Caller))
+	return g.deny(ReasonOwner, err)
 }
 
 // Owns reports whether the caller of a request may change what owner has made.

@@ -349,6 +349,9 @@ func TestOwn(t *testing.T) {
 		if (err == nil) != c.want || err != nil && !errors.Is(err, access.ErrOwner) {
 			t.Errorf("%+v: %v", c, err)
 		}
+		if nobody := "job 1: it has no owner, so only an admin may change it"; err != nil && (err.Error() == nobody) != (c.owner == "") {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 	r := httptest.NewRequest("POST", "/", nil)
 	if access.Own(r.Context(), "job 1", "") == nil || access.Settled(r.Context()) {
