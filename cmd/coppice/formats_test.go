@@ -34,7 +34,7 @@ var updateFormats = flag.Bool("update-formats", false, "write the files of this 
 //
 //	set.csv, ages.csv    data
 //	models/NAME.coppice  a model of each algorithm, trained on it
-//	small.yaml, small.experiment  a spec, and the results of its runs
+//	small.yaml, small.results  a spec, and the results of its runs
 //	coordinator.tar.gz   the folder of a coordinator with jobs of every final state
 //	cluster.backup       a backup of the same cluster
 //	expected.json        what all of this says
@@ -123,7 +123,7 @@ func runsIn(t *testing.T, dir string) (list []string) {
 			State, Digest         string
 		}
 	}
-	inJSON(t, &report, "experiment", "report", filepath.Join(dir, "small.yaml"), "--dir", filepath.Join(dir, "small.experiment"))
+	inJSON(t, &report, "experiment", "report", filepath.Join(dir, "small.yaml"), "--dir", filepath.Join(dir, "small.results"))
 	for _, r := range report.Runs {
 		list = append(list, fmt.Sprint(r.Dataset, r.Method, r.Fold, r.State, r.Digest))
 	}
@@ -229,7 +229,7 @@ func writeFormats(t *testing.T, dir string) {
 		}
 		works(t, args...)
 	}
-	works(t, "experiment", "run", spec, "--data", dir, "--local", "--dir", filepath.Join(dir, "small.experiment"))
+	works(t, "experiment", "run", spec, "--data", dir, "--local", "--dir", filepath.Join(dir, "small.results"))
 	folder := filepath.Join(t.TempDir(), "coordinator")
 	expected := said{Predictions: predictionsOf(t, dir), Runs: runsIn(t, dir)}
 	expected.Jobs, expected.Datasets = fill(t, dir, folder)
