@@ -128,18 +128,23 @@ func (f *folder) write(name, text string) error {
 
 // id returns the worker's name: want if it is not empty, then the name in the folder, then last, then
 // a random one. last is the name that this process had before. The folder keeps the name unless it
-// is want.
-func (f *folder) id(want, last string) (string, error) {
+// is want. A name in the folder that does not fit is replaced: it was drawn for another certificate,
+// or for none.
+func (f *folder) id(want, last string, fits func(string) bool) (string, error) {
 	if want != "" {
 		return want, nil
 	}
 	b, err := os.ReadFile(f.path("ID"))
 	if err == nil {
 		id := strings.TrimSpace(string(b))
-		if protocol.CheckID(id) == nil {
+		switch {
+		case protocol.CheckID(id) == nil && fits(id):
 			return id, nil
+		case protocol.CheckID(id) == nil:
+			f.log.Info("the worker takes another name, because its certificate does not permit the name in its folder", "before", id)
+		default:
+			f.log.Error("the file of the worker's name is damaged; the worker takes another name", "file", f.path("ID"), "says", protocol.Brief(id))
 		}
-		f.log.Error("the file of the worker's name is damaged; the worker takes another name", "file", f.path("ID"), "says", protocol.Brief(id))
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("worker: %w", err)
 	}

@@ -161,7 +161,7 @@ func TestFlippedBits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, err := f.id("", "")
+		id, err := f.id("", "", everyName)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,5 +200,26 @@ func TestFlippedBits(t *testing.T) {
 	}
 	if _, err := openFolder(dir, log); !errors.Is(err, ErrFolder) {
 		t.Errorf("a folder of somebody else: %v", err)
+	}
+}
+
+// everyName accepts all names.
+func everyName(string) bool { return true }
+
+// TestNameThatDoesNotFit: a name that a certificate does not permit is replaced in the folder.
+func TestNameThatDoesNotFit(t *testing.T) {
+	f, err := openFolder(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	pooled := func(id string) bool { return strings.HasPrefix(id, "gpu-") }
+	if _, err := f.id("", "", everyName); err != nil {
+		t.Fatal(err)
+	}
+	for _, drawn := range []string{"gpu-x", "gpu-y"} { // the second one is not needed
+		if id, err := f.id("", drawn, pooled); id != "gpu-x" || err != nil {
+			t.Errorf("%q, %v", id, err)
+		}
 	}
 }

@@ -137,7 +137,7 @@ func FuzzFolder(f *testing.F) {
 				return
 			}
 			defer folder.close()
-			name, err := folder.id("", "")
+			name, err := folder.id("", "", everyName)
 			if err != nil && !errors.Is(err, ErrFolder) || err == nil && protocol.CheckID(name) != nil {
 				t.Fatalf("name %q, error %v", name, err)
 			}

@@ -118,7 +118,7 @@ func openWorker(cfg Config) (*worker, error) {
 
 // openFiles opens what the folder holds, and makes jobs, which needs it.
 func (w *worker) openFiles() (err error) {
-	if w.id, err = w.folder.id(w.cfg.ID, w.cfg.last); err != nil {
+	if w.id, err = w.folder.id(w.cfg.ID, w.cfg.last, func(id string) bool { return w.cfg.TLS.Belongs(id, certs.Worker, certs.Pool) == nil }); err != nil {
 		return err
 	}
 	if err := w.cfg.TLS.Belongs(w.id, certs.Worker, certs.Pool); err != nil {
