@@ -110,10 +110,8 @@ func (c *coordinators) pause(usual time.Duration) time.Duration {
 	return max(usual, min(time.Duration(c.rounds)*time.Second, refusedMost))
 }
 
-// refusal is the error about a coordinator that answers, but does not accept the worker.
-type refusal struct{ text string }
-
-func (r *refusal) Error() string { return r.text }
+// errRefused is wrapped by the error about a coordinator that answers, but does not accept the worker.
+var errRefused = errors.New("the coordinator refuses this worker")
 
 // answer is the answer of one coordinator.
 type answer struct {
@@ -162,8 +160,8 @@ func (c *coordinators) ask(ctx context.Context, within time.Duration, enough fun
 		case errors.Is(a.err, ErrVersion):
 			other = cmp.Or(other, a.err)
 		}
-		if r := (*refusal)(nil); errors.As(a.err, &r) {
-			refused = append(refused, r.text)
+		if errors.Is(a.err, errRefused) {
+			refused = append(refused, a.err.Error())
 		}
 		failed = errors.Join(failed, a.err)
 	}
@@ -240,15 +238,15 @@ func (c *coordinators) askOne(ctx context.Context, address, cluster, wait string
 		return nil, fmt.Errorf("%s: %w", address, certs.ErrSecure)
 	}
 	if response.StatusCode != http.StatusOK {
-		text := address + ": " + response.Status
+		text := response.Status
 		var p protocol.Problem
 		if json.Unmarshal(body, &p) == nil && p.Error != "" {
 			text += ": " + strings.ToValidUTF8(p.Error[:min(len(p.Error), refusedText)], "")
 		}
 		if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
-			return nil, &refusal{text}
+			return nil, fmt.Errorf("%s: %w: %s", address, errRefused, text)
 		}
-		return nil, errors.New(text)
+		return nil, fmt.Errorf("%s: %s", address, text)
 	}
 	a := new(protocol.Cluster)
 	if err := json.Unmarshal(body, a); err != nil {

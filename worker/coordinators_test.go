@@ -224,7 +224,7 @@ func TestRefusedWorker(t *testing.T) {
 			}
 		}
 		line := log.String()
-		if n := strings.Count(line, "no coordinator accepts this worker"); n != 1 || !strings.Contains(line, address+": 403 Forbidden: "+why[:7]) || len(line) > 2*refusedText {
+		if n := strings.Count(line, "no coordinator accepts this worker"); n != 1 || !strings.Contains(line, address+": the coordinator refuses this worker: 403 Forbidden: "+why[:7]) || len(line) > 2*refusedText {
 			t.Errorf("logged %d times in %d bytes: %s", n, len(line), line)
 		}
 	}
