@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
@@ -20,11 +22,15 @@ const askTimeout = 2 * time.Second // of one question
 type asker struct {
 	http   *http.Client
 	scheme string // of URLs
+	log    *slog.Logger
+
+	mu   sync.Mutex
+	said time.Time // when the log last named certs.ErrSecure
 }
 
 // newAsker returns an asker with the certificates of this process; nil: in the clear.
-func newAsker(source *certs.Source) *asker {
-	return &asker{&http.Client{Transport: source.Transport(&http.Transport{DisableKeepAlives: true})}, source.URLScheme()}
+func newAsker(source *certs.Source, log *slog.Logger) *asker {
+	return &asker{http: &http.Client{Transport: source.Transport(&http.Transport{DisableKeepAlives: true})}, scheme: source.URLScheme(), log: log}
 }
 
 // get requests a path of a coordinator. The caller closes the body.
@@ -74,6 +80,7 @@ func (k *asker) ask(ctx context.Context, address, path string, v any) error {
 	}
 	if response.StatusCode != http.StatusOK {
 		if certs.Clear(response.StatusCode, b) {
+			k.warnSecure(address)
 			return fmt.Errorf("%s: %w", address, certs.ErrSecure)
 		}
 		return fmt.Errorf("%s: %s", address, response.Status)
@@ -82,6 +89,17 @@ func (k *asker) ask(ctx context.Context, address, path string, v any) error {
 		return fmt.Errorf("%s: %w", address, err)
 	}
 	return nil
+}
+
+// warnSecure logs at most once a minute that another coordinator uses TLS: other errors of a process
+// in the clear, such as the end of a connection, do not name the reason.
+func (k *asker) warnSecure(address string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now := time.Now(); now.Sub(k.said) >= time.Minute {
+		k.said = now
+		k.log.Error(certs.ErrSecure.Error(), "coordinator", address)
+	}
 }
 
 // askSelf asks a coordinator who it is.

@@ -221,7 +221,7 @@ func (s *settings) patience() time.Duration { return max(time.Second, 5*s.Heartb
 // prepared checks the configuration and fills in the defaults. runs is true for a
 // coordinator that will run, and false if only its folder is made.
 func (c Config) prepared(runs bool) (*settings, error) {
-	s := &settings{Config: c, process: store.NewID(), asker: newAsker(c.TLS)}
+	s := &settings{Config: c, process: store.NewID()}
 	if err := protocol.CheckID(s.ID); err != nil {
 		return nil, fmt.Errorf("%w: --id: %w", ErrUsage, err)
 	}
@@ -234,6 +234,7 @@ func (c Config) prepared(runs bool) (*settings, error) {
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
 	}
+	s.asker = newAsker(s.TLS, s.Log)
 	var damaged, err error
 	if s.kept, damaged, err = readMembers(s.Dir); err != nil {
 		return nil, err

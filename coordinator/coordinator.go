@@ -93,13 +93,22 @@ func (n *node) open(ctx context.Context) error {
 	if err := n.reservePorts(); err != nil {
 		return err
 	}
+	bound := []net.Addr{n.http.Addr(), n.raft.Addr()}
+	for _, l := range n.nats.reserved {
+		bound = append(bound, l.Addr())
+	}
+	if err := n.checkExposed(certs.Exposed(bound...)); err != nil {
+		return err
+	}
 	var err error
 	n.start, err = newStartup(ctx, n.cfg, func(d time.Duration) { n.metrics.RaftCommit.Observe(d.Seconds()) })
 	if err != nil {
 		return err
 	}
-	if err := n.checkExposed(ctx); err != nil {
-		return err
+	if n.cfg.TLS == nil && n.cfg.NATS != "" { // a cluster that this coordinator joins may name it
+		if err := n.checkExposed(certs.ExposedURLs(ctx, strings.Split(n.cfg.NATS, ",")...)); err != nil {
+			return err
+		}
 	}
 	n.http.handle(api.Starting(n.start.answer, n.start.waits))
 	n.http.start()
@@ -158,25 +167,18 @@ func (n *node) reservePorts() error {
 }
 
 // checkExposed refuses connections in the clear with other machines, unless Config.Insecure is true.
-func (n *node) checkExposed(ctx context.Context) error {
-	if n.cfg.TLS != nil {
-		return nil
-	}
-	bound := []net.Addr{n.http.Addr(), n.raft.Addr()}
-	for _, l := range n.nats.reserved {
-		bound = append(bound, l.Addr())
-	}
-	err := certs.Exposed(bound...)
-	if err == nil && n.cfg.NATS != "" {
-		err = certs.ExposedURLs(ctx, strings.Split(n.cfg.NATS, ",")...)
-	}
-	if n.cfg.exposed = err != nil; err == nil {
+// exposed says that there are such connections; nil: there are none.
+func (n *node) checkExposed(exposed error) error {
+	if n.cfg.TLS != nil || exposed == nil {
 		return nil
 	}
 	if !n.cfg.Insecure {
-		return fmt.Errorf("%w: %w", ErrUsage, err)
+		return fmt.Errorf("%w: %w", ErrUsage, exposed)
 	}
-	n.cfg.Log.Warn("--insecure: this coordinator exchanges everything with other machines in the clear")
+	if !n.cfg.exposed {
+		n.cfg.exposed = true
+		n.cfg.Log.Warn("--insecure: this coordinator exchanges everything with other machines in the clear")
+	}
 	return nil
 }
 

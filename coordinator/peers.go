@@ -26,6 +26,8 @@ var ErrDuplicate = errors.New("this coordinator already runs elsewhere")
 const (
 	joinWithin = 30 * time.Second // in which a coordinator must answer to --join-cluster
 	joinPause  = 250 * time.Millisecond
+	// joinLogEvery is the time between two log lines while no coordinator answers.
+	joinLogEvery = 10 * time.Second
 	// votersTimeout bounds the questions to the other voters while somebody waits for
 	// /readyz.
 	votersTimeout = 500 * time.Millisecond
@@ -42,6 +44,7 @@ func joinCluster(ctx context.Context, c *settings) (*joined, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinWithin)
 	defer cancel()
 	var last error
+	var logged time.Time
 	for ctx.Err() == nil {
 		for _, address := range c.Join {
 			j, err := c.asker.join(ctx, address)
@@ -49,6 +52,10 @@ func joinCluster(ctx context.Context, c *settings) (*joined, error) {
 				return j, c.mayJoin(address, j)
 			}
 			last = err
+		}
+		if time.Since(logged) >= joinLogEvery {
+			logged = time.Now()
+			c.Log.Warn("no coordinator of --join-cluster answers; this coordinator keeps asking", "error", last)
 		}
 		wait.For(ctx, joinPause)
 	}

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -27,7 +28,7 @@ func FuzzSelfAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		body.Store(&b)
 		allocs.AtMost(t, 256*len(b)+2<<20, "an answer", func() {
-			j, err := newAsker(nil).join(t.Context(), s.Listener.Addr().String())
+			j, err := newAsker(nil, slog.New(slog.DiscardHandler)).join(t.Context(), s.Listener.Addr().String())
 			if err == nil {
 				c.mayJoin("h:1", j)
 			}
@@ -44,7 +45,7 @@ func TestPeersAsk(t *testing.T) {
 	address := s.Listener.Addr().String()
 	self.Voters = []protocol.MemberEntry{{ID: "a", HTTP: "a:1"}, {ID: "b", HTTP: address}}
 	c := Config{ID: "a", Peers: []Peer{{"a", "here", 7100}}}
-	p := newPeers(&settings{Config: c, asker: newAsker(nil)}, newAddressBook(&c, memberFile{Members: []protocol.MemberEntry{{ID: "b", HTTP: "127.0.0.1:1"}, {ID: "c", HTTP: address}}}))
+	p := newPeers(&settings{Config: c, asker: newAsker(nil, slog.New(slog.DiscardHandler))}, newAddressBook(&c, memberFile{Members: []protocol.MemberEntry{{ID: "b", HTTP: "127.0.0.1:1"}, {ID: "c", HTTP: address}}}))
 	if _, err := p.ask(t.Context(), "b"); err == nil || !strings.Contains(err.Error(), "b (127.0.0.1:1): ") {
 		t.Errorf("%v", err)
 	}

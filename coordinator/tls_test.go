@@ -361,6 +361,7 @@ func TestExposed(t *testing.T) {
 		"all of IPv6":         {coordinator.Config{Listen: coordinator.Listen{Raft: fmt.Sprintf("[::]:%d", block+1)}}, false},
 		"an empty host":       {coordinator.Config{Listen: coordinator.Listen{NATS: fmt.Sprintf(":%d", block+2)}}, false},
 		"routes":              {coordinator.Config{Listen: coordinator.Listen{Routes: fmt.Sprintf("0.0.0.0:%d", block+3)}}, false},
+		"a cluster to join":   {coordinator.Config{Join: []string{"127.0.0.1:1"}, Listen: coordinator.Listen{HTTP: fmt.Sprintf("0.0.0.0:%d", block)}}, false},
 		"an external NATS":    {coordinator.Config{NATS: "nats://192.0.2.1:4222"}, false},
 		"loopback":            {coordinator.Config{}, true},
 		"insecure":            {coordinator.Config{Exposure: coordinator.Exposure{Insecure: true}, Listen: coordinator.Listen{HTTP: fmt.Sprintf("0.0.0.0:%d", block)}}, true},

@@ -30,6 +30,8 @@ const (
 	joinTimeout  = 2 * time.Second        // for the coordinators' answers
 	joinPause    = 250 * time.Millisecond // between two rounds of questions
 	joinLogEvery = 10 * time.Second       // between two log lines while nobody answers
+	refusedMost  = 10 * time.Second       // longest pause between two rounds that are refused
+	refusedText  = 500                    // bytes of the text of a refusal
 )
 
 // coordinators knows the addresses of coordinators and asks them what a worker must know of its
@@ -43,6 +45,10 @@ type coordinators struct {
 	scheme    string // of URLs
 	net       *Net   // nil: HTTP
 	log       *slog.Logger
+
+	refused []string // why coordinators refused the worker in the last round, if none accepted it
+	rounds  int      // rounds in a row that were refused
+	warned  string   // the reasons that were logged last
 
 	folder *folder           // nil: learnt addresses are not kept
 	saved  known             // what its file says
@@ -78,13 +84,34 @@ func (c *coordinators) findCluster(ctx context.Context) (*protocol.Cluster, erro
 		if best := newest(list); best != nil || ctx.Err() != nil || errors.Is(err, ErrVersion) {
 			return best, errors.Join(ctx.Err(), err)
 		}
-		if time.Since(logged) >= joinLogEvery {
+		if !c.warnRefused() && time.Since(logged) >= joinLogEvery {
 			logged = time.Now()
 			c.log.Warn("no coordinator answers; the worker keeps asking", "reason", err)
 		}
-		wait.For(ctx, joinPause)
+		wait.For(ctx, c.pause(joinPause))
 	}
 }
+
+// warnRefused logs why coordinators refuse the worker, if they did in the last round and the reason
+// has changed. It reports whether they did.
+func (c *coordinators) warnRefused() bool {
+	if len(c.refused) == 0 {
+		return false
+	}
+	if reason := strings.Join(c.refused, "; "); reason != c.warned {
+		c.warned = reason
+		c.log.Warn("no coordinator accepts this worker; the worker keeps asking", "reason", reason)
+	}
+	return true
+}
+
+// pause returns the time until the next round: usual, or longer if the last rounds were refused.
+func (c *coordinators) pause(usual time.Duration) time.Duration {
+	return max(usual, min(time.Duration(c.rounds)*time.Second, refusedMost))
+}
+
+// errRefused is wrapped by the error about a coordinator that answers, but does not accept the worker.
+var errRefused = errors.New("the coordinator refuses this worker")
 
 // answer is the answer of one coordinator.
 type answer struct {
@@ -120,6 +147,7 @@ func (c *coordinators) ask(ctx context.Context, within time.Duration, enough fun
 		}()
 	}
 	var came []answer
+	var refused []string
 	var other, failed error // about another version, which ends the worker; all errors
 	for range asked {       // all, so that no goroutine is left behind
 		a := <-answers
@@ -132,12 +160,22 @@ func (c *coordinators) ask(ctx context.Context, within time.Duration, enough fun
 		case errors.Is(a.err, ErrVersion):
 			other = cmp.Or(other, a.err)
 		}
+		if errors.Is(a.err, errRefused) {
+			refused = append(refused, a.err.Error())
+		}
 		failed = errors.Join(failed, a.err)
 	}
+	slices.Sort(refused)
 	list := preferred(came)
 	if len(list) == 0 {
+		if c.refused = refused; len(refused) > 0 {
+			c.rounds++
+		} else {
+			c.rounds = 0
+		}
 		return nil, cmp.Or(other, failed)
 	}
+	c.refused, c.rounds, c.warned = nil, 0, ""
 	for _, a := range list {
 		for _, m := range a.Coordinators {
 			c.learn(m.HTTP)
@@ -200,7 +238,15 @@ func (c *coordinators) askOne(ctx context.Context, address, cluster, wait string
 		return nil, fmt.Errorf("%s: %w", address, certs.ErrSecure)
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", address, response.Status)
+		text := response.Status
+		var p protocol.Problem
+		if json.Unmarshal(body, &p) == nil && p.Error != "" {
+			text += ": " + strings.ToValidUTF8(p.Error[:min(len(p.Error), refusedText)], "")
+		}
+		if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
+			return nil, fmt.Errorf("%s: %w: %s", address, errRefused, text)
+		}
+		return nil, fmt.Errorf("%s: %s", address, text)
 	}
 	a := new(protocol.Cluster)
 	if err := json.Unmarshal(body, a); err != nil {

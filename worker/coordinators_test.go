@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/allocs"
@@ -191,6 +192,58 @@ func TestCoordinatorsAreForgotten(t *testing.T) {
 	}
 	if k, err := readKnown(j.folder); err != nil || !slices.Equal(k.addresses, last) {
 		t.Errorf("it keeps %v, %v", k.addresses, err)
+	}
+}
+
+// TestRefusedWorker: the log says once why coordinators refuse a worker. The worker then asks less and
+// less often, until it is accepted.
+func TestRefusedWorker(t *testing.T) {
+	var reason atomic.Pointer[string]
+	accepts := coordinatorThatKnows(t, "c1", "").Config.Handler
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		why := reason.Load()
+		if why == nil {
+			accepts.ServeHTTP(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusForbidden)
+		json.NewEncoder(w).Encode(protocol.Problem{Error: *why})
+	}))
+	t.Cleanup(s.Close)
+	var log bytes.Buffer
+	address := s.Listener.Addr().String()
+	c := newCoordinators(&Config{Join: []string{address}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	t.Cleanup(c.close)
+	refuse := func(why string, rounds int) {
+		t.Helper()
+		log.Reset()
+		reason.Store(&why)
+		for range rounds {
+			if _, err := ask(t, c); err == nil || !c.warnRefused() {
+				t.Fatalf("the worker is accepted: %v", err)
+			}
+		}
+		line := log.String()
+		if n := strings.Count(line, "no coordinator accepts this worker"); n != 1 || !strings.Contains(line, address+": the coordinator refuses this worker: 403 Forbidden: "+why[:7]) || len(line) > 2*refusedText {
+			t.Errorf("logged %d times in %d bytes: %s", n, len(line), line)
+		}
+	}
+	refuse("revoked", 3)
+	if got := c.pause(joinPause); got != 3*time.Second {
+		t.Errorf("after 3 refusals it waits for %v", got)
+	}
+	refuse(strings.Repeat("expired", 10000), 20)
+	if got := c.pause(joinPause); got != refusedMost {
+		t.Errorf("after 23 refusals it waits for %v", got)
+	}
+	reason.Store(nil)
+	if _, err := ask(t, c); err != nil || c.warnRefused() || c.pause(joinPause) != joinPause {
+		t.Errorf("accepted: error %v, pause %v", err, c.pause(joinPause))
+	}
+	refuse("revoked", 1)
+	s.Close()
+	if _, err := ask(t, c); err == nil || c.warnRefused() || c.pause(joinPause) != joinPause {
+		t.Errorf("nobody answers: error %v, pause %v", err, c.pause(joinPause))
 	}
 }
 

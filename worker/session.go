@@ -215,7 +215,7 @@ func (x *sessions) watch(ctx context.Context, s *session) (next *session, err er
 		if next != nil || over {
 			return next, err
 		}
-		again = time.Now().Add(askPause(x.leader.silence(), s.limits))
+		again = time.Now().Add(x.coordinators.pause(askPause(x.leader.silence(), s.limits)))
 	}
 }
 
@@ -250,7 +250,7 @@ func (x *sessions) seek(ctx context.Context, s *session, now *leaderState) (next
 		x.leader.expect("", 0) // the next session finds another cluster, though it has the same id
 		return nil, true, nil
 	}
-	if err != nil && now.lost {
+	if err != nil && now.lost && !x.coordinators.warnRefused() {
 		x.log.Warn("the worker hears no leader, and no coordinator answers", "reason", err)
 	}
 	return nil, false, nil

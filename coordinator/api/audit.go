@@ -58,10 +58,6 @@ func about(entry any) string {
 		return "dataset " + e.Name
 	case protocol.DatasetDeleteEntry:
 		return "dataset " + e.Name
-	case protocol.TokenPutEntry:
-		return fmt.Sprintf("token %s of %s (role %s)", e.ID, e.Owner, e.Role)
-	case protocol.TokenRevokeEntry:
-		return "token " + e.ID
 	case protocol.TrustEntry:
 		return "worker " + e.Worker
 	case protocol.RevokeEntry:

@@ -14,6 +14,9 @@ import (
 // ErrRevoked is wrapped by the error about a certificate that is revoked.
 var ErrRevoked = errors.New("it is revoked; issue another one with coppice certs")
 
+// ErrExpired is wrapped by the error about a certificate that has expired.
+var ErrExpired = errors.New("it has expired")
+
 // connections are the connections of a process to others with a certificate.
 type connections struct {
 	revoked atomic.Pointer[func(serial string) bool] // nil: no certificate is revoked

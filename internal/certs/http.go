@@ -17,10 +17,12 @@ func (s *Source) URLScheme() string {
 }
 
 // Transport makes t connect to coordinators, and to processes with more roles, with the
-// certificates of s, and returns it. With a nil source it changes nothing.
+// certificates of s, and returns it. Its idle connections end if the certificates change. With a
+// nil source it changes nothing.
 func (s *Source) Transport(t *http.Transport, more ...Role) *http.Transport {
 	if s != nil {
 		t.DialTLSContext = (&Dialer{Source: s, Roles: append(more, Coordinator), Dial: t.DialContext}).DialContext
+		s.OnChange(t.CloseIdleConnections)
 	}
 	return t
 }

@@ -341,14 +341,15 @@ type dialled struct {
 // Read implements io.Reader.
 func (c *dialled) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if isAlert(err) {
+	if Refuses(err) {
 		err = c.source.explain(c.address, err)
 	}
 	return n, err
 }
 
-// isAlert reports whether the other side has ended a connection with an alert of TLS.
-func isAlert(err error) bool {
+// Refuses reports whether err says that the other side has ended a connection with an alert of TLS,
+// as a server does that refuses a certificate.
+func Refuses(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error"
 }
@@ -365,9 +366,9 @@ func (s *Source) explain(address string, err error) error {
 		return fmt.Errorf("%s: %w", address, ErrClear)
 	case errors.As(err, &peer):
 		return fmt.Errorf("%s: %w", address, err)
-	case isAlert(err) && s.dir == "":
+	case Refuses(err) && s.dir == "":
 		return fmt.Errorf("%s: the server refuses a process without a certificate: %w", address, err)
-	case isAlert(err):
+	case Refuses(err):
 		id, file := s.Identity(), filepath.Join(s.dir, CertFile)
 		return fmt.Errorf("%s: the server refuses the certificate of this process, %s in %s, valid until %s; the log of the server says why: %w",
 			address, id, file, s.Expires().Format(time.RFC3339), err)

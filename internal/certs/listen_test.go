@@ -182,3 +182,35 @@ func TestSilentConnections(t *testing.T) {
 		t.Errorf("%d bytes, error %v", n, err)
 	}
 }
+
+// TestNewConnections: after a change of its certificate, a client sends no request over connections
+// with the old one.
+func TestNewConnections(t *testing.T) {
+	a := certtest.New(t)
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := &http.Server{ReadHeaderTimeout: time.Minute, ConnContext: certs.ConnContext, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, certs.PeerOf(r).Serial)
+	})}
+	t.Cleanup(func() { web.Close() })
+	secure := certs.Listen(inner, a.Source(certs.Coordinator, "a"), certs.Terms{Port: certs.PortHTTP, Late: true, Within: time.Minute})
+	go func() { _ = web.Serve(secure) }()
+	source := a.Source(certs.Worker, "w")
+	client := &http.Client{Transport: source.Transport(new(http.Transport))}
+	defer client.CloseIdleConnections()
+	for range 2 {
+		response, err := client.Get("https://" + inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if want := certs.Serial(source.Own()); err != nil || string(b) != want {
+			t.Errorf("the request has the certificate %s, want %s; error %v", b, want, err)
+		}
+		a.Folder(certs.Worker, "w")
+		source.Look()
+	}
+}

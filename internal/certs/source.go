@@ -248,7 +248,7 @@ func (s *Source) reason(err error) error {
 	case errors.As(err, &unknown):
 		return fmt.Errorf("no authority in %s has signed it", s.ca)
 	case errors.As(err, &bad) && bad.Reason == x509.Expired && time.Now().After(bad.Cert.NotAfter):
-		return fmt.Errorf("it has expired at %s; issue another one with coppice certs", bad.Cert.NotAfter.Format(time.RFC3339))
+		return fmt.Errorf("%w at %s; issue another one with coppice certs", ErrExpired, bad.Cert.NotAfter.Format(time.RFC3339))
 	case errors.As(err, &bad) && bad.Reason == x509.Expired:
 		return fmt.Errorf("it is not valid before %s; check the clocks", bad.Cert.NotBefore.Format(time.RFC3339))
 	}

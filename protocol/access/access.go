@@ -284,6 +284,8 @@ func (g *Gate) caller(r *http.Request) (Caller, error) {
 		return Caller{}, g.unknown()
 	case errors.Is(peer.Err, certs.ErrNoCertificate):
 		return g.byToken(r, known)
+	case errors.Is(peer.Err, certs.ErrExpired):
+		return Caller{}, errExpired
 	case peer.Err != nil && !errors.Is(peer.Err, certs.ErrRevoked):
 		return Caller{}, peer.Err
 	}

@@ -332,6 +332,23 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
+// TestExpired: the refusal of a certificate that has expired speaks to its owner.
+func TestExpired(t *testing.T) {
+	s := newSite(t)
+	dir := t.TempDir()
+	if _, err := s.Issue(dir, certs.Identity{Role: certs.User, Name: "ana", Rights: "admin"}, nil, -time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, certs.CertFile), filepath.Join(dir, certs.KeyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}}
+	if status, body := s.ask(c, "GET", "/v1/jobs"); status != 403 || !strings.Contains(body, "the certificate of the caller has expired") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
 // TestOwn: only the owner and an admin may change something, and a request without a caller
 // may change nothing.
 func TestOwn(t *testing.T) {

@@ -22,7 +22,7 @@ const (
 	// connectTimeout bounds Connect if its context has no deadline.
 	connectTimeout = 5 * time.Second
 	// reconnectWait is the greatest pause between the first tries to reconnect, and
-	// reconnectMost between any.
+	// reconnectMost between any. If servers refuse the certificate, see refusedMost.
 	reconnectWait = protocol.ReconnectWait
 	reconnectMost = protocol.ReconnectMost
 	// writeTimeout bounds one write to the socket: a server that hangs must not

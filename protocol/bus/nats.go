@@ -30,7 +30,7 @@ func dial(ctx context.Context, o *Options, c *Conn) (*natsLink, error) {
 	if end, ok := ctx.Deadline(); ok {
 		d.end.Store(&end)
 	}
-	opts := append(l.options(o), nats.Timeout(d.within), nats.SetCustomDialer(d))
+	opts := append(l.options(o), nats.Timeout(d.within), nats.SetCustomDialer(d), nats.CustomReconnectDelay(d.delay))
 	for {
 		nc, err := nats.Connect(strings.Join(o.URLs, ","), opts...)
 		if err == nil {
@@ -44,7 +44,7 @@ func dial(ctx context.Context, o *Options, c *Conn) (*natsLink, error) {
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("no NATS server answers at %s: %w", o.where(), err)
-		case <-time.After(reconnectWait):
+		case <-time.After(max(reconnectWait, d.delay(0))):
 		}
 	}
 }
@@ -61,7 +61,6 @@ func (l *natsLink) options(o *Options) []nats.Option {
 		nats.Name(o.Name),
 		nats.MaxReconnects(-1),
 		nats.DontRandomize(),
-		nats.CustomReconnectDelay(reconnectDelay),
 		nats.IgnoreAuthErrorAbort(), // a server that refuses now may not, later
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(o.ping()),

@@ -21,14 +21,57 @@ type dialer struct {
 	ping   time.Duration             // between pings, each of which has an answer
 	source *certs.Source             // nil: in the clear
 	end    atomic.Pointer[time.Time] // of all tries to make the first one; nil: it is made, or they have none
+
+	last    net.Conn      // the last connection that was made; the library calls Dial in one goroutine at a time
+	refused atomic.Uint32 // servers in a row that have refused the certificate
+}
+
+// refusedMost is the longest pause between two tries if the servers refuse the certificate.
+const refusedMost = 10 * time.Second
+
+// delay returns the pause before the servers are tried again, after so many times. Only an admin
+// can change that servers refuse a certificate, so these pauses are longer.
+func (d *dialer) delay(tries int) time.Duration {
+	return max(reconnectDelay(tries), min(time.Duration(d.refused.Load())*time.Second, refusedMost))
 }
 
 // Dial implements nats.CustomDialer. With TLS it returns after the handshake, before the
-// server says anything.
+// server says anything. It closes the connection before: the library keeps one, and leaves it
+// open if the server refuses it.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	if d.last != nil {
+		d.last.Close()
+		d.last = nil
+	}
 	ctx, cancel := context.WithDeadline(context.Background(), d.earlier(time.Now().Add(d.within)))
 	defer cancel()
-	return (&certs.Dialer{Source: d.source, Roles: []certs.Role{certs.Coordinator}, Dial: d.dialClear}).DialContext(ctx, network, address)
+	c, err := (&certs.Dialer{Source: d.source, Roles: []certs.Role{certs.Coordinator}, Dial: d.dialClear}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	if d.source != nil {
+		c = &judged{c, d}
+	}
+	d.last = c
+	return c, nil
+}
+
+// judged is a connection with TLS. Its first Read says whether the server refuses the certificate.
+type judged struct {
+	net.Conn
+	dialer *dialer
+}
+
+// Read implements io.Reader.
+func (j *judged) Read(p []byte) (int, error) {
+	n, err := j.Conn.Read(p)
+	switch {
+	case n > 0:
+		j.dialer.refused.Store(0)
+	case certs.Refuses(err):
+		j.dialer.refused.Add(1)
+	}
+	return n, err
 }
 
 // dialClear makes a connection in the clear.
