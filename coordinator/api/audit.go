@@ -60,6 +60,10 @@ func about(entry any) string {
 		return "dataset " + e.Name
 	case protocol.TrustEntry:
 		return "worker " + e.Worker
+	case protocol.TokenPutEntry:
+		return fmt.Sprintf("token %s of %s", e.ID, e.Owner)
+	case protocol.TokenRevokeEntry:
+		return "token " + e.ID
 	case protocol.RevokeEntry:
 		return "certificate of " + cmp.Or(e.Identity, "serial number "+e.Serial)
 	}
