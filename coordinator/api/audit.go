@@ -61,7 +61,7 @@ func about(entry any) string {
 	case protocol.TrustEntry:
 		return "worker " + e.Worker
 	case protocol.TokenPutEntry:
-		return fmt.Sprintf("token %s of %s", e.ID, e.Owner)
+		return fmt.Sprintf("token %s of %s (role %s)", e.ID, e.Owner, e.Role)
 	case protocol.TokenRevokeEntry:
 		return "token " + e.ID
 	case protocol.RevokeEntry:
