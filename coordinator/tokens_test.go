@@ -257,7 +257,7 @@ func TestRestoredTokens(t *testing.T) {
 	revoke(later.ID)
 	revokeCertificate("2f")
 	records, err := client.Audit(ctx, s.client, protocol.AuditQuery{Limit: 6})
-	if err != nil || len(records) != 6 || records[1].About != "token "+later.ID || records[5].About != "token "+later.ID+" of rita" {
+	if err != nil || len(records) != 6 || records[1].About != "token "+later.ID || records[5].About != "token "+later.ID+" of rita (role read)" {
 		t.Errorf("%+v, %v", records, err)
 	}
 	clusters := make(map[string]bool)
