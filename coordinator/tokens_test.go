@@ -225,7 +225,7 @@ func TestRevokedToken(t *testing.T) {
 	}
 }
 
-// TestRestoredTokens: a restored cluster has the tokens of the backup, also one that was revoked
+// TestRestoredTokens: a restored cluster has the tokens of the backup, also a token that was revoked
 // afterwards, unless they are dropped.
 func TestRestoredTokens(t *testing.T) {
 	ctx := deadline(t)

@@ -25,7 +25,7 @@ type AuditRecord struct {
 // NoCaller stands for the name of a caller that has none.
 const NoCaller = "-"
 
-// Clip shortens the texts of a record, so that 10,000 of them are small.
+// Clip shortens the texts of a record: 10,000 records must be small.
 func (r *AuditRecord) Clip() {
 	r.Caller = cmp.Or(r.Caller, NoCaller)
 	for _, f := range r.texts() {

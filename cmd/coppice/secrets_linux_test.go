@@ -145,7 +145,7 @@ func (s *scan) revoke(id string, admin []string) {
 	}
 }
 
-// check looks for every secret in everything that was seen, and in every file but those of the secrets.
+// check looks for every secret in everything that was seen, and in every file except the files of the secrets.
 func (s *scan) check() {
 	s.t.Helper()
 	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {

@@ -33,7 +33,7 @@ func request(inner []byte) []byte {
 }
 
 // TestRequests: the state applies the inner entry, returns its result and records what became
-// of it. The caller can neither say that it was refused nor count itself as refusals.
+// of it. The caller can neither say that it was refused nor count as refusals.
 func TestRequests(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()

@@ -119,7 +119,7 @@ func TestWrongTokens(t *testing.T) {
 	}
 }
 
-// TestMaxTokens: if there are too many tokens, the one that ended first is forgotten. A valid token
+// TestMaxTokens: if there are too many tokens, the token that ended first is forgotten. A valid token
 // never is.
 func TestMaxTokens(t *testing.T) {
 	m := newMachine(t)

@@ -67,7 +67,7 @@ func (o *Observer) Scrape(ctx context.Context, address string) (Series, error) {
 	return parseSeries(bytes.NewReader(body))
 }
 
-// parseSeries reads Prometheus's text format, whose lines are comments, or a name
+// parseSeries reads Prometheus's text format. Its lines are comments, or a name
 // with labels, a blank and a value.
 func parseSeries(r io.Reader) (Series, error) {
 	s := make(Series)

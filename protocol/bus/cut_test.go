@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
-// TestCut: a server cuts the route and the client whose certificate is revoked, whichever side has
+// TestCut: a server cuts the route and the client of a revoked certificate, whichever side has
 // made the route, and refuses them from then on. Others stay.
 func TestCut(t *testing.T) {
 	a := certtest.New(t)

@@ -59,7 +59,7 @@ func TestRefusedConnectionsEnd(t *testing.T) {
 	}
 }
 
-// TestRefusedDelay: a client whose certificate is refused waits longer and longer, until a server accepts it.
+// TestRefusedDelay: a client with a refused certificate waits longer and longer, until a server accepts it.
 func TestRefusedDelay(t *testing.T) {
 	a := certtest.New(t)
 	source := a.Source(certs.Coordinator, "a")
