@@ -90,7 +90,7 @@ func table(t *testing.T, section, columns string) (rows [][]string) {
 // permitted returns who may make a request, by the words of protocol/PROTOCOL.md.
 func permitted(t *testing.T) map[string][]string {
 	t.Helper()
-	users := []string{"anonymous", "read", "submit", "admin"} // each has the rights of those before it
+	users := []string{"anonymous", "read", "submit", "admin"} // each role has the rights of the roles before it
 	may := make(map[string][]string)
 	for _, row := range table(t, "### Rights", "| role | requests |") {
 		for _, m := range regexp.MustCompile("`((?:GET|POST|PUT|DELETE) /[^`]*)`").FindAllStringSubmatch(row[1], -1) {

@@ -53,8 +53,8 @@ func TestPrecedence(t *testing.T) {
 		{"variables", "prod", env{"SERVER": "v:1", "TOKEN_FILE": "/v/token"}, nil, route{server: []string{"v:1"}, ca: "/prod/ca", token: "/v/token", explicit: true}},
 		{"a certificate in a variable", "prod", env{"TLS_DIR": "/v"}, nil, route{server: []string{"p:1", "q:2"}, folder: "/v"}},
 		{"flags", "lab", env{"SERVER": "v:1", "TLS_DIR": "/v"}, []string{"--server", "f:1", "--token-file", "/f", "--ca-file", "/fca"}, route{server: []string{"f:1"}, ca: "/fca", token: "/f", explicit: true}},
-		{"a server beside a context", "", nil, []string{"--server", "f:1", "--context", "prod"}, route{server: []string{"f:1"}, ca: "/prod/ca", token: "/prod/token", explicit: true}},
-		{"authorities beside a certificate", "lab", env{"CA_FILE": "/v"}, nil, route{server: []string{"lab:1"}, folder: "/lab"}},
+		{"a server and a context", "", nil, []string{"--server", "f:1", "--context", "prod"}, route{server: []string{"f:1"}, ca: "/prod/ca", token: "/prod/token", explicit: true}},
+		{"authorities and a certificate", "lab", env{"CA_FILE": "/v"}, nil, route{server: []string{"lab:1"}, folder: "/lab"}},
 	} {
 		f.Current = c.current
 		if err := f.Save(); err != nil {

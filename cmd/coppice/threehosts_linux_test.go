@@ -191,7 +191,7 @@ func TestThreeHosts(t *testing.T) {
 	h.secured(t, access)
 }
 
-// secured checks that the cluster is whole, that who has no certificate is refused, and that keys stay private.
+// secured checks that the cluster is whole, that callers without a certificate are refused, and that keys stay private.
 func (h *hosts) secured(t *testing.T, access string) {
 	t.Helper()
 	var c protocol.Cluster

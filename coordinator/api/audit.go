@@ -161,7 +161,7 @@ func (h *auditHandlers) revocations(*http.Request) (any, error) {
 	return list, nil
 }
 
-// revoke revokes a certificate, but not the one of the caller.
+// revoke revokes a certificate. The certificate of the caller is refused.
 func (h *auditHandlers) revoke(r *http.Request) (any, error) {
 	var e protocol.RevokeEntry
 	if err := body(r, &e.Revocation); err != nil {
@@ -176,7 +176,7 @@ func (h *auditHandlers) revoke(r *http.Request) (any, error) {
 		}
 	}
 	if e.Serial != "" && e.Serial == access.Of(r.Context()).Serial {
-		return nil, fmt.Errorf("%w: certificate %s is the one of this request; revoke it with another certificate", state.ErrInUse, e.Serial)
+		return nil, fmt.Errorf("%w: the caller uses certificate %s; revoke it with another certificate", state.ErrInUse, e.Serial)
 	}
 	e.Time = time.Now().Unix()
 	_, revoked, err := commit(r, h.store, protocol.EntryRevoke, e)

@@ -235,7 +235,7 @@ func TestSnapshotBoundsOfAudit(t *testing.T) {
 		b := encode(t, &s)
 		read, err := Decode(bytes.NewReader(b))
 		if c.want == "" && (err != nil || !bytes.Equal(encode(t, read), b)) {
-			t.Errorf("%s: it is not read as it was written: %v", what, err)
+			t.Errorf("%s: other contents are read: %v", what, err)
 		}
 		if c.want != "" && (!errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %s", what, err, c.want)

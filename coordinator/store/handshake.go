@@ -165,7 +165,7 @@ type mismatches struct {
 	mu     sync.Mutex
 	found  map[string]sighting // who answered, by the expected server; guarded by mu
 	guests map[party]sighting  // who dialled this node; guarded by mu
-	forged map[party]sighting  // who has a certificate with another name; guarded by mu
+	forged map[party]sighting  // parties that have a certificate with another name; guarded by mu
 }
 
 // sighting says who was found, and when it was seen and logged last.

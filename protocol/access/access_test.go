@@ -428,7 +428,7 @@ func FuzzForwarded(f *testing.F) {
 	})
 }
 
-// TestNewToken: the hash is the one of the secret.
+// TestNewToken: the hash belongs to the secret.
 func TestNewToken(t *testing.T) {
 	text, id, hash := access.NewToken()
 	got, secret, err := access.ParseToken(text)
