@@ -27,9 +27,12 @@ type Terms struct {
 	Log    *slog.Logger
 }
 
-// maxHandshakes bounds the handshakes of a listener at a time. If one more begins, the oldest
-// is ended: some connections that never finish theirs stop nobody.
-const maxHandshakes = 256
+const (
+	// maxHandshakes bounds the handshakes of a listener at a time. If one more begins, the oldest
+	// handshake of the host with the most handshakes is ended.
+	maxHandshakes = 256
+	maxOfHost     = 1024 // connections of a host to a listener
+)
 
 // listener accepts connections with TLS. Handshakes run at the same time, so a slow one
 // does not delay others.
@@ -46,7 +49,8 @@ type listener struct {
 
 	mu      sync.Mutex
 	ended   bool
-	waiting *list.List // of net.Conn in the handshake, the oldest first
+	waiting *list.List     // of *below in the handshake, the oldest first
+	open    map[string]int // number of connections of each host
 
 	told      map[string]bool // hosts and reasons that the log has a line about since toldSince
 	toldSince time.Time
@@ -69,7 +73,7 @@ func Listen(l net.Listener, source *Source, terms Terms) net.Listener {
 	}
 	return &listener{
 		Listener: l, source: source, terms: terms, config: source.config(x509.ExtKeyUsageClientAuth, terms.Port.Roles, !terms.Late),
-		accepted: make(chan accepted), closed: make(chan struct{}), waiting: list.New(),
+		accepted: make(chan accepted), closed: make(chan struct{}), waiting: list.New(), open: make(map[string]int),
 	}
 }
 
@@ -102,7 +106,7 @@ func (l *listener) run() {
 			continue
 		}
 		if at := l.enter(c); at != nil {
-			l.work.Go(func() { l.greet(c, at) })
+			l.work.Go(func() { l.greet(at) })
 		}
 	}
 }
@@ -118,32 +122,73 @@ func (l *listener) hand(a accepted) {
 	}
 }
 
-// enter counts a handshake. It returns nil if the listener is closed.
+// enter counts a connection. It returns nil if the listener is closed or the host has too many.
 func (l *listener) enter(c net.Conn) *list.Element {
+	host := hostOf(c)
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ended {
+	ended, full := l.ended, l.open[host] >= maxOfHost
+	if ended || full {
+		l.mu.Unlock()
 		c.Close()
+		if !ended && l.tells(host, "connections") {
+			l.terms.Log.Warn("a connection was refused", "from", host, "port", l.terms.Port.Name, "reason", fmt.Sprintf("the host has %d connections already", maxOfHost))
+		}
 		return nil
 	}
+	defer l.mu.Unlock()
 	if l.waiting.Len() >= maxHandshakes {
-		l.waiting.Remove(l.waiting.Front()).(net.Conn).Close()
+		l.evict()
 	}
-	return l.waiting.PushBack(c)
+	l.open[host]++
+	return l.waiting.PushBack(&below{Conn: c, of: &l.source.open, host: host, closed: func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.open[host]--; l.open[host] == 0 {
+			delete(l.open, host)
+		}
+	}})
+}
+
+// evict ends the oldest handshake of the host with the most handshakes. The lock is held.
+func (l *listener) evict() {
+	count := make(map[string]int)
+	most := ""
+	for e := l.waiting.Front(); e != nil; e = e.Next() {
+		host := e.Value.(*below).host
+		if count[host]++; count[host] > count[most] {
+			most = host
+		}
+	}
+	for e := l.waiting.Front(); e != nil; e = e.Next() {
+		if b := e.Value.(*below); b.host == most {
+			b.Conn.Close() // the handshake fails, and closes b
+			l.waiting.Remove(e)
+			return
+		}
+	}
+}
+
+// hostOf returns the host of the other side of a connection.
+func hostOf(c net.Conn) string {
+	address := c.RemoteAddr().String()
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
 }
 
 // greet makes the handshake of a connection.
-func (l *listener) greet(c net.Conn, at *list.Element) {
+func (l *listener) greet(at *list.Element) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.terms.Within)
 	defer cancel()
-	under := &below{Conn: c, of: &l.source.open}
+	under := at.Value.(*below)
 	secure := tls.Server(under, l.config)
 	err := secure.HandshakeContext(ctx)
 	l.mu.Lock()
 	l.waiting.Remove(at)
 	l.mu.Unlock()
 	if err != nil {
-		l.refuse(c, err)
+		l.refuse(under, err)
 		return
 	}
 	conn := &Conn{Conn: secure}
@@ -165,7 +210,7 @@ const plainAnswer = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nCon
 var methods = []string{"GET /", "HEAD ", "POST ", "PUT /", "PATCH", "DELET", "OPTIO"}
 
 // refuse ends a connection after a handshake that failed.
-func (l *listener) refuse(c net.Conn, err error) {
+func (l *listener) refuse(c *below, err error) {
 	defer c.Close()
 	select {
 	case <-l.closed:
@@ -177,14 +222,14 @@ func (l *listener) refuse(c net.Conn, err error) {
 		if slices.Contains(methods, string(clear.RecordHeader[:])) {
 			_, _ = io.WriteString(c, plainAnswer) // an error: the client sees that the connection ends
 		}
-		if l.tells(c, "clear") {
+		if l.tells(c.host, "clear") {
 			l.terms.Log.Warn("a process without TLS was refused; start it with --tls-dir", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name)
 		}
 		return
 	}
 	var peer *PeerError
 	if errors.As(err, &peer) {
-		if l.tells(c, peer.Found) {
+		if l.tells(c.host, peer.Found) {
 			l.terms.Log.Warn("a connection was refused", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name, "reason", err)
 		}
 		return
@@ -199,11 +244,7 @@ const (
 
 // tells reports whether the log gets a line about a refused connection: one a minute for each
 // host and reason, and at most maxTold in a minute.
-func (l *listener) tells(c net.Conn, reason string) bool {
-	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
-	if err != nil {
-		host = c.RemoteAddr().String()
-	}
+func (l *listener) tells(host, reason string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now := time.Now(); now.Sub(l.toldSince) >= tellEvery {
@@ -227,7 +268,7 @@ func (l *listener) Close() error {
 	l.ended = true
 	close(l.closed)
 	for e := l.waiting.Front(); e != nil; e = e.Next() {
-		e.Value.(net.Conn).Close()
+		e.Value.(*below).Conn.Close()
 	}
 	l.mu.Unlock()
 	err := l.Listener.Close()
@@ -255,7 +296,9 @@ func (c *Conn) Peer() *Peer { return &c.peer }
 // below is a connection below TLS. Once it is kept, it can be cut.
 type below struct {
 	net.Conn
-	of *connections
+	of     *connections
+	host   string // of the other side, if a listener has accepted the connection
+	closed func() // called once, when the connection is closed; nil: nothing to do
 
 	mu    sync.Mutex
 	ended bool
@@ -276,9 +319,13 @@ func (b *below) keep(leaf *x509.Certificate) {
 // Close implements io.Closer.
 func (b *below) Close() error {
 	b.mu.Lock()
+	first := !b.ended
 	b.ended = true
 	kept := b.kept
 	b.mu.Unlock()
+	if first && b.closed != nil {
+		b.closed()
+	}
 	if kept != nil {
 		b.of.remove(kept)
 	}

@@ -13,8 +13,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/certtest"
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
 // noLeak fails the test if it leaves goroutines behind.
@@ -180,6 +182,67 @@ func TestSilentConnections(t *testing.T) {
 	defer c.Close()
 	if n, err := io.Copy(io.Discard, c); n != 0 || err != nil { // the server ends it
 		t.Errorf("%d bytes, error %v", n, err)
+	}
+}
+
+// TestBusyHost: a host with many connections takes no place of another host.
+func TestBusyHost(t *testing.T) {
+	testkit.WithoutRace(t)
+	noLeak(t)
+	a := certtest.New(t)
+	client := a.Source(certs.Worker, "w")
+	address := serve(t, a.Source(certs.Coordinator, "a"), certs.Terms{Port: certs.PortHTTP, Within: time.Minute})
+	other := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	oldest, err := other.Dial("tcp", address)
+	if err != nil {
+		t.Skip("this system has no second loopback address: ", err)
+	}
+	defer oldest.Close()
+	for range 300 { // more than may be in the handshake at a time
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	greet := func(dial func(context.Context, string, string) (net.Conn, error)) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		return (&certs.Dialer{Source: client, Roles: []certs.Role{certs.Coordinator}, Dial: dial}).DialContext(ctx, "tcp", address)
+	}
+	if _, err := greet(func(context.Context, string, string) (net.Conn, error) { return oldest, nil }); err != nil {
+		t.Error("the oldest connection is of another host, and was ended:", err)
+	}
+	var open []net.Conn
+	for {
+		c, err := greet(nil)
+		if err != nil {
+			break
+		}
+		defer c.Close()
+		if open = append(open, c); len(open) > 2000 {
+			t.Fatal("a host may have any number of connections")
+		}
+	}
+	if len(open) < 700 || len(open) > 1024 {
+		t.Errorf("%d connections of a host are open, want 1,024 with the silent connections", len(open))
+	}
+	c, err := greet(other.DialContext)
+	if err != nil {
+		t.Fatal("another host is refused:", err)
+	}
+	defer c.Close()
+	for _, c := range open {
+		c.Close()
+	}
+	for { // the server may see later that a connection has ended
+		if c, err := greet(nil); err == nil {
+			c.Close()
+			return
+		}
+		if wait.For(t.Context(), 10*time.Millisecond) != nil {
+			t.Fatal("the host is still refused after its connections have ended")
+		}
 	}
 }
 
