@@ -57,6 +57,7 @@ type serviceCommands struct {
 type hiddenCommands struct {
 	NATS     natsCmd     `cmd:"" group:"other" name:"nats" hidden:"" help:"Run only the NATS server of a coordinator."`
 	Echo     echoCmd     `cmd:"" group:"other" hidden:"" help:"Answer messages of bench, as a worker does."`
+	Library  libraryCmd  `cmd:"" group:"other" hidden:"" help:"Run the commands of a library of another language."`
 	Complete completeCmd `cmd:"" name:"__complete" group:"other" hidden:"" help:"Print the possible completions of a command line."`
 }
 

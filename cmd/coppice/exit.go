@@ -114,8 +114,21 @@ func failureOf(ctx context.Context, err error) failure {
 		f.Kind = "refused"
 	case errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrStranger):
 		f.Kind = "unavailable"
+	case isData(err):
+		f.Kind = "data"
 	}
 	return f
+}
+
+// isData reports whether an error is about the contents of data.
+func isData(err error) bool {
+	var row *dataset.RowError
+	for _, kind := range []error{dataset.ErrFormat, dataset.ErrNoLabels, dataset.ErrOtherLabels, dataset.ErrRowCount, dataset.ErrChanged} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return errors.As(err, &row)
 }
 
 // maxShownMistakes bounds the mistakes that are printed as text.

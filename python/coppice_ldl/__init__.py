@@ -1,0 +1,53 @@
+"""Label distribution learning with Coppice.
+
+Each algorithm is an estimator in the conventions of scikit-learn::
+
+    from coppice_ldl import StructRF
+    model = StructRF().fit(X, D)
+    model.predict(X)
+
+``fit(X, D, server="10.0.0.1:7100")`` trains the same model on a cluster.
+"""
+
+from __future__ import annotations
+
+from . import datasets, metrics
+from ._base import Estimator, NotFittedError, load
+from ._build import VERSION as __version__
+from ._client import Client
+from ._experiment import Report, experiment
+from ._process import (
+    CoppiceError,
+    InputError,
+    NotFoundError,
+    ProcessError,
+    RefusedError,
+    UnavailableError,
+    binary,
+    close,
+)
+from .estimators import *  # noqa: F401,F403
+from .estimators import ALGORITHMS
+from .estimators import __all__ as _estimators
+
+__all__ = [
+    "ALGORITHMS",
+    "Client",
+    "CoppiceError",
+    "Estimator",
+    "InputError",
+    "NotFittedError",
+    "NotFoundError",
+    "ProcessError",
+    "RefusedError",
+    "Report",
+    "UnavailableError",
+    "__version__",
+    "binary",
+    "close",
+    "datasets",
+    "experiment",
+    "load",
+    "metrics",
+    *_estimators,
+]

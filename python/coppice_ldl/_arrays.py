@@ -1,0 +1,185 @@
+"""Arrays in files without a name, whose descriptors are sent to the process."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import mmap
+import os
+import tempfile
+import zipfile
+from typing import Any, Mapping, Optional, Sequence
+
+import numpy as np
+from numpy.lib import format as npy
+
+from ._process import InputError
+
+# From linux/fcntl.h. Python has the names since 3.9 only where the C library has them.
+_F_ADD_SEALS = getattr(fcntl, "F_ADD_SEALS", 1033)
+_SEALS = 0x2 | 0x4 | 0x8  # no shrinking, growing or writing
+_PIECE = 1 << 30  # the largest number of bytes that one write takes on all systems
+
+
+class Files:
+    """Files of a call. As a context manager, it closes them."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[str, int]] = []
+
+    def __enter__(self) -> "Files":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for _, fd in self._open:
+            os.close(fd)
+        self._open.clear()
+
+    @property
+    def descriptors(self) -> Sequence[tuple[str, int]]:
+        """Names and descriptors, for `run`."""
+        return self._open
+
+    def empty(self, name: str) -> str:
+        """Make a file for output, and return its path in the process."""
+        if hasattr(os, "memfd_create"):
+            fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        else:
+            fd, path = tempfile.mkstemp(prefix="coppice-")
+            os.unlink(path)
+        self._open.append((name, fd))
+        return f"/dev/fd/@{len(self._open) - 1}"
+
+    def bytes(self, name: str, data: Any) -> str:
+        """Write bytes to a file, and return its path in the process."""
+        path = self.empty(name)
+        self._write(data)
+        self._seal()
+        return path
+
+    def text(self, name: str, value: str) -> str:
+        """Write a text to a file, and return its path in the process."""
+        return self.bytes(name, value.encode())
+
+    def array(self, name: str, values: np.ndarray) -> str:
+        """Write an array in the format of .npy, and return its path in the process.
+
+        An array in C order is written as it is. An array in another order is copied once.
+        """
+        path = self.empty(name)
+        header = io.BytesIO()
+        values = np.asarray(values)
+        if not values.flags.c_contiguous:
+            values = np.ascontiguousarray(values)
+        npy.write_array_header_1_0(header, npy.header_data_from_array_1_0(values))
+        self._write(header.getbuffer())
+        if values.size:
+            self._write(values.reshape(-1).view(np.uint8) if values.dtype.kind != "U" else values.tobytes())
+        self._seal()
+        return path
+
+    def data(self, arrays: Mapping[str, np.ndarray]) -> str:
+        """Write the arrays of a dataset, and return the value of ``--data``."""
+        return json.dumps({name: self.array(name, values) for name, values in arrays.items()})
+
+    def read(self, path: str) -> bytes:
+        """Return the bytes of a file that the process has written."""
+        fd = self._open[int(path.rpartition("@")[2])][1]
+        size = os.fstat(fd).st_size
+        if size == 0:
+            return b""
+        with mmap.mmap(fd, size, prot=mmap.PROT_READ) as view:
+            return view[:]
+
+    def read_arrays(self, path: str) -> dict[str, np.ndarray]:
+        """Return the arrays of an .npz file that the process has written."""
+        return unpack(self.read(path))
+
+    def _write(self, data: Any) -> None:
+        fd = self._open[-1][1]
+        view = memoryview(data).cast("B")
+        while view:
+            view = view[os.write(fd, view[:_PIECE]) :]
+
+    def _seal(self) -> None:
+        fd = self._open[-1][1]
+        if hasattr(os, "memfd_create"):
+            fcntl.fcntl(fd, _F_ADD_SEALS, _SEALS)
+        else:
+            os.lseek(fd, 0, os.SEEK_SET)
+
+
+def unpack(data: bytes) -> dict[str, np.ndarray]:
+    """Return the arrays of an .npz file."""
+    arrays = {}
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for name in archive.namelist():
+            with archive.open(name) as entry:
+                arrays[name[: -len(".npy")]] = npy.read_array(entry, allow_pickle=False)
+    return arrays
+
+
+def is_sparse(X: Any) -> bool:
+    """Return True if X is a sparse matrix or array of SciPy."""
+    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def is_frame(X: Any) -> bool:
+    """Return True if X is a DataFrame."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "iloc")
+
+
+def names_of(X: Any) -> Optional[list[str]]:
+    """Return the names of the columns of a DataFrame if all are texts, and otherwise None."""
+    if not is_frame(X):
+        return None
+    names = list(X.columns)
+    return [str(name) for name in names] if names and all(isinstance(name, str) for name in names) else None
+
+
+def sparse_arrays(X: Any, name: str = "features") -> dict[str, np.ndarray]:
+    """Return the four arrays of a sparse matrix in CSR order. X is not changed."""
+    csr = X.tocsr()
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return {
+        f"{name}_data": numbers(np.asarray(csr.data), name),
+        f"{name}_indices": np.asarray(csr.indices),
+        f"{name}_indptr": np.asarray(csr.indptr),
+        f"{name}_shape": np.asarray(csr.shape, dtype=np.int64),
+    }
+
+
+def numbers(X: Any, name: str) -> np.ndarray:
+    """Return X as an array of numbers that the process reads: booleans, integers and floats of up to 64 bits."""
+    if is_frame(X):
+        for column in X.columns:
+            kind = getattr(X[column].dtype, "kind", "O")
+            if kind not in "biuf":
+                try:
+                    X = X.assign(**{column: X[column].astype(float)})
+                except (TypeError, ValueError) as error:
+                    raise InputError(
+                        f"{name}: the column {column!r} has the type {X[column].dtype}, not numbers; "
+                        f"encode it, for example with pandas.get_dummies ({error})"
+                    ) from error
+        X = X.to_numpy()
+    array = np.asarray(X)
+    if array.dtype.kind == "c":
+        raise InputError(f"{name}: Complex data not supported")
+    if array.dtype.kind in "biu" or array.dtype in (np.float16, np.float32, np.float64):
+        return array
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        if array.dtype.kind == "O":
+            for place in np.ndindex(array.shape):
+                try:
+                    float(array[place])
+                except (TypeError, ValueError) as one:
+                    where = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), place))
+                    kind = TypeError if isinstance(one, TypeError) else InputError
+                    raise kind(f"{name}: {where}: {one}") from error
+        raise InputError(f"{name}: the type {array.dtype} cannot be converted to numbers: {error}") from error

@@ -1,0 +1,547 @@
+"""The base class of all estimators."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import csv
+import json
+import sys
+import uuid
+import warnings
+from typing import Any, Mapping, Optional, Sequence
+
+import numpy as np
+
+from . import _arrays
+from ._arrays import Files
+from ._build import VERSION
+from ._process import CoppiceError, InputError, run
+from ._progress import Progress
+
+try:
+    from typing import Self  # type: ignore[attr-defined, unused-ignore]
+except ImportError:  # Python 3.10 or older
+    Self = Any  # type: ignore[misc, assignment, unused-ignore]
+
+
+class NotFittedError(ValueError, AttributeError):
+    """An estimator is used before it is fitted."""
+
+
+# Parameters of all estimators; they are no hyperparameters of an algorithm.
+COMMON = ("random_state", "labels", "sigma", "range", "missing", "normalize", "n_jobs", "verbose")
+
+
+class Estimator:
+    """The base class of all estimators. It follows the conventions of scikit-learn.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features. It exists if X of `fit` was a DataFrame whose column names are all texts.
+    label_names_ : ndarray of str
+        Names of the labels.
+    n_labels_ : int
+        Number of labels.
+    model_ : bytes
+        The model file, as ``coppice train --model-out`` writes it.
+    model_digest_ : str
+        SHA-256 of the model.
+    settings_ : dict
+        The values of all hyperparameters, as the preset and the data decided.
+    result_ : dict
+        The output of ``coppice train -o json``.
+    learning_curve_ : dict of ndarray
+        The loss after each step that was recorded.
+    """
+
+    _algorithm: str = ""
+    _predicts: str = "distributions"
+
+    # Declared for type checkers; `fit` sets them.
+    random_state: Any
+    labels: Any
+    sigma: Any
+    range: Any
+    missing: Any
+    normalize: Any
+    n_jobs: Any
+    verbose: Any
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    label_names_: np.ndarray
+    n_labels_: int
+    model_: bytes
+    model_digest_: str
+    settings_: dict[str, Any]
+    result_: dict[str, Any]
+    learning_curve_: dict[str, np.ndarray]
+
+    # Parameters, as scikit-learn has them.
+
+    @classmethod
+    def _parameters(cls) -> list[str]:
+        found = inspect.signature(cls.__init__).parameters.values()
+        return sorted(p.name for p in found if p.name != "self" and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of the estimator by name."""
+        return {name: getattr(self, name) for name in self._parameters()}
+
+    def set_params(self, **params: Any) -> "Self":
+        """Set parameters, and return the estimator.
+
+        Raises
+        ------
+        ValueError
+            If the estimator has no such parameter.
+        """
+        known = self._parameters()
+        for name, value in params.items():
+            if name not in known:
+                raise ValueError(f"Invalid parameter {name!r} for estimator {self!r}. Valid parameters are: {known}.")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = [
+            f"{name}={getattr(self, name)!r}"
+            for name in self._parameters()
+            if getattr(self, name, None) is not defaults[name].default and repr(getattr(self, name, None)) != repr(defaults[name].default)
+        ]
+        text = f"{type(self).__name__}({', '.join(changed)})"
+        return text if len(text) <= N_CHAR_MAX else text[: N_CHAR_MAX - 3] + "..."
+
+    def _repr_html_(self) -> str:
+        from ._display import estimator_html
+
+        return estimator_html(self)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=True, multi_output=True, single_output=False),
+            input_tags=InputTags(sparse=True, allow_nan=self.missing not in (None, "refuse")),
+        )
+
+    def _get_tags(self) -> dict[str, Any]:
+        """Return the tags of scikit-learn before 1.6."""
+        from sklearn.utils._tags import _DEFAULT_TAGS  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        own = {"requires_y": True, "multioutput": True, "multioutput_only": True, "allow_nan": self.missing not in (None, "refuse")}
+        return {**_DEFAULT_TAGS, **own, **self._more_tags()}
+
+    def _more_tags(self) -> dict[str, Any]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state["_coppice_version"] = VERSION
+        return state
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update({k: v for k, v in state.items() if k != "_coppice_version"})
+
+    # Training.
+
+    def fit(
+        self,
+        X: Any,
+        D: Any = None,
+        *,
+        server: Optional[str] = None,
+        context: Optional[str] = None,
+        token_file: Optional[str] = None,
+        ca_file: Optional[str] = None,
+        tls_dir: Optional[str] = None,
+        name: Optional[str] = None,
+        **unsupported: Any,
+    ) -> "Self":
+        """Train a model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features. The process rounds them to float32.
+        D : array-like of shape (n_samples, n_labels), or (n_samples,) with labels "class" or "age"
+            Label distributions, or what the parameter `labels` says.
+        server : str, optional
+            Addresses of coordinators, separated by commas. The model is then trained on the cluster. It is the same model,
+            to the bit. The data are uploaded unless the cluster has them.
+        context : str, optional
+            Name of a context of ``coppice context``, in place of `server`.
+        token_file, ca_file, tls_dir : str, optional
+            Paths, as for ``coppice train``.
+        name : str, optional
+            Name of the job on the cluster (default: a new name).
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If data or a parameter is not valid. It is a ValueError.
+        CoppiceError
+            If the training fails.
+        """
+        if unsupported:
+            raise TypeError(f"{type(self).__name__}.fit: {', '.join(sorted(unsupported))} is not supported")
+        where = cluster_flags(server, context, token_file, ca_file, tls_dir)
+        rows, columns = self._shape(X)
+        data = features(X)
+        data.update(self._targets(X, D, rows))
+        args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *self._flags()]
+        if where:
+            job = name or f"{self._algorithm}-{uuid.uuid4().hex[:12]}"
+            args += [*where, "--name", job]
+        else:
+            args += ["--local", *threads(self.n_jobs)]
+        with Files() as files, Progress(self._algorithm, self.verbose) as progress:
+            model, curve = files.empty("model"), files.empty("curve")
+            args += ["--data", files.data(data), "--model-out", model, "--curve-out", curve]
+            try:
+                run(args, files.descriptors, progress.line, progress.note)
+            except KeyboardInterrupt:
+                if where:
+                    cancel(job, where)
+                raise
+            result = progress.result
+            blob, line = files.read(model), files.read(curve).decode()
+        for note in progress.warnings:
+            warnings.warn(note, stacklevel=2)
+        self.result_ = result
+        self.settings_ = result["settings"]
+        self.learning_curve_ = curve_of(line)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._adopt(blob, describe(blob))
+        self.n_features_in_ = columns
+        return self
+
+    def _adopt(self, model: bytes, shown: Mapping[str, Any]) -> None:
+        """Set the attributes that a model file decides."""
+        self.model_ = model
+        self.model_digest_ = shown["digest"]
+        self.n_labels_ = shown["labels"]
+        names = shown.get("label_names") or [f"label_{i}" for i in range(self.n_labels_)]
+        self.label_names_ = np.asarray(names, dtype=object)
+        self.n_features_in_ = shown["features"]
+        if shown.get("feature_names"):
+            self.feature_names_in_ = np.asarray(shown["feature_names"], dtype=object)
+
+    def _flags(self) -> list[str]:
+        """Return the flags of the parameters."""
+        flags = ["--seed", str(seed_of(self.random_state))]
+        for name in self._parameters():
+            value = getattr(self, name)
+            if name not in COMMON and value is not None:
+                flags += ["--set", f"{name}={text_of(value)}"]
+        if self.labels != "distributions":
+            flags += ["--labels", text_of(self.labels)]
+        if self.sigma is not None:
+            flags += ["--sigma", text_of(self.sigma)]
+        if self.range is not None:
+            low, high = self.range
+            flags += ["--range", f"{low}:{high}"]
+        if self.missing is not None:
+            flags += ["--missing", text_of(self.missing)]
+        if self.normalize:
+            flags += ["--normalize"]
+        return flags
+
+    def _targets(self, X: Any, D: Any, rows: int) -> dict[str, np.ndarray]:
+        """Return the arrays with the labels."""
+        if D is None:
+            raise InputError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None: give the label distributions D"
+            )
+        names = _arrays.names_of(D)
+        if self.labels == "class":
+            classes = np.asarray(D)
+            if classes.dtype.kind == "O":
+                classes = np.asarray([str(v) for v in classes.ravel()]).reshape(classes.shape)
+            array = classes
+        else:
+            array = np.asarray(D.toarray()) if _arrays.is_sparse(D) else _arrays.numbers(D, "labels")
+        if array.shape[:1] != (rows,):
+            found = array.shape[0] if array.ndim else "no"
+            raise InputError(f"Found input variables with inconsistent numbers of samples: X has {rows} samples, D has {found}")
+        targets = {"labels": array}
+        if names is not None and self.labels in ("distributions", "counts"):
+            targets["label_names"] = np.asarray(names, dtype=str)
+        return targets
+
+    def _shape(self, X: Any) -> tuple[int, int]:
+        """Return the numbers of samples and features of X, or raise an error if there are none."""
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+        if len(shape) < 2:
+            raise InputError(
+                f"Expected 2D array, got {'scalar' if not shape else '1D'} array instead. Reshape your data either using "
+                "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it contains a single sample."
+            )
+        rows, columns = int(shape[0]), int(np.prod(shape[1:]))
+        if rows == 0:
+            raise InputError(f"Found array with 0 sample(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
+        if columns == 0:
+            raise InputError(f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
+        return rows, columns
+
+    # Predictions.
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict label distributions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of float32 of shape (n_samples, n_labels)
+            The distributions. An estimator that predicts numbers returns the shape (n_samples,).
+            A sample that `missing` drops has NaN.
+        """
+        return self._predict(X)["predictions"]
+
+    def predict_class(self, X: Any) -> np.ndarray:
+        """Predict the most probable label of each sample, by its name, an ndarray of shape (n_samples,)."""
+        return self.label_names_[np.argmax(self.predict(X), axis=1)]
+
+    def predict_number(self, X: Any, kind: str = "expected") -> np.ndarray:
+        """Predict a number for each sample from ordinal labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        kind : {"expected", "median", "mode"}
+            Which number of the predicted distribution.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        found = self._predict(X)
+        if kind not in found:
+            raise InputError(f"kind {kind!r}: the labels are not ordinal, so there is no such number; give the parameter range, or labels='age'")
+        return found[kind]
+
+    def _predict(self, X: Any) -> dict[str, np.ndarray]:
+        rows = self._check(X)
+        with Files() as files:
+            out = files.empty("predictions")
+            args = ["predict", "-o", "json", "--format", "npz", "--out", out, *threads(self.n_jobs)]
+            args += ["--model", files.bytes("model", self.model_), "--data", files.data(features(X))]
+            run(args, files.descriptors)
+            found = files.read_arrays(out)
+        if self._predicts == "number":
+            found["predictions"] = found["predictions"].reshape(-1)
+        if len(found["rows"]) != rows:  # some samples were dropped
+            for name in ("predictions", "expected", "median", "mode"):
+                if name in found:
+                    full = np.full((rows, *found[name].shape[1:]), np.nan, dtype=found[name].dtype)
+                    full[found["rows"]] = found[name]
+                    found[name] = full
+        for name in ("expected", "median", "mode"):
+            if name in found:
+                found[name] = found[name].reshape(-1)
+        return found
+
+    def evaluate(self, X: Any, D: Any) -> dict[str, Any]:
+        """Compare predictions with true label distributions.
+
+        Returns
+        -------
+        dict
+            The output of ``coppice evaluate -o json``. Its item ``measures`` has the mean and the standard deviation over samples
+            of each measure.
+        """
+        rows = self._check(X)
+        data = features(X)
+        data.update(self._targets(X, D, rows))
+        with Files() as files:
+            args = ["evaluate", "-o", "json", "--measures", "all", "--model", files.bytes("model", self.model_), *threads(self.n_jobs)]
+            return dict(run([*args, "--data", files.data(data)], files.descriptors).json())
+
+    def score(self, X: Any, D: Any) -> float:
+        """Return the negative mean Kullback-Leibler divergence of predictions, or the negative mean absolute error of numbers."""
+        measures = self.evaluate(X, D)["measures"]
+        key = "kl" if "kl" in measures else "mae"
+        return -float(measures[key]["mean"])
+
+    def _check(self, X: Any) -> int:
+        """Check X of a prediction, and return its number of samples."""
+        if not hasattr(self, "model_"):
+            raise not_fitted(self)
+        rows, columns = self._shape(X)
+        names = _arrays.names_of(X)
+        own = getattr(self, "feature_names_in_", None)
+        if names is not None and own is None:
+            warnings.warn(f"X has feature names, but {type(self).__name__} was fitted without feature names", stacklevel=3)
+        elif names is None and own is not None:
+            warnings.warn(f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names", stacklevel=3)
+        elif names is not None and set(names) != set(own or ()):
+            raise InputError(_other_names(names, list(own if own is not None else ())))
+        if columns != self.n_features_in_:
+            raise InputError(f"X has {columns} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input")
+        return rows
+
+    # Files.
+
+    def save(self, path: str) -> None:
+        """Write the model to a file, which ``coppice predict --model`` and `load` read."""
+        if not hasattr(self, "model_"):
+            raise not_fitted(self)
+        with open(path, "wb") as file:
+            file.write(self.model_)
+
+
+def load(model: Any) -> Estimator:
+    """Return a fitted estimator from a model file of ``coppice train --model-out``.
+
+    Parameters
+    ----------
+    model : str, path or bytes
+        The path of the file, or its contents.
+
+    Returns
+    -------
+    Estimator
+        Its class is that of the model's algorithm. Its hyperparameters are those of the model.
+
+    Raises
+    ------
+    CoppiceError
+        If the file is no model, or this version cannot read it. The text says which version reads it.
+    """
+    from .estimators import ALGORITHMS
+
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        data = bytes(model)
+    else:
+        with open(model, "rb") as file:
+            data = file.read()
+    shown = describe(data)
+    job = shown["job"]
+    estimator: Estimator = ALGORITHMS[job["algorithm"]](random_state=job.get("seed"))
+    for name, value in job["settings"].items():
+        if name in estimator._parameters() and name not in COMMON:
+            setattr(estimator, name, value)
+    estimator.settings_ = dict(job["settings"])
+    estimator._adopt(data, shown)
+    return estimator
+
+
+def describe(model: bytes) -> dict[str, Any]:
+    """Return the output of ``coppice model show -o json`` about a model."""
+    with Files() as files:
+        return dict(run(["model", "show", "-o", "json", files.bytes("model", model)], files.descriptors).json())
+
+
+def features(X: Any) -> dict[str, np.ndarray]:
+    """Return the arrays of features, and their names if X is a DataFrame with names."""
+    if _arrays.is_sparse(X):
+        return _arrays.sparse_arrays(X)
+    arrays = {"features": _arrays.numbers(X, "X")}
+    names = _arrays.names_of(X)
+    if names is not None:
+        arrays["feature_names"] = np.asarray(names, dtype=str)
+    return arrays
+
+
+def cluster_flags(
+    server: Optional[str] = None,
+    context: Optional[str] = None,
+    token_file: Optional[str] = None,
+    ca_file: Optional[str] = None,
+    tls_dir: Optional[str] = None,
+) -> list[str]:
+    """Return the flags that name a cluster. Without any, the list is empty."""
+    flags = []
+    given = {"--server": server, "--context": context, "--token-file": token_file, "--ca-file": ca_file, "--tls-dir": tls_dir}
+    for flag, value in given.items():
+        if value is not None:
+            flags += [flag, str(value)]
+    return flags
+
+
+def cancel(job: str, where: Sequence[str]) -> None:
+    """Cancel a job, if there is one with this name."""
+    try:
+        run(["job", "cancel", job, *where, "--wait", "1s", "-o", "json"])
+    except CoppiceError:
+        pass
+
+
+def threads(n_jobs: Optional[int]) -> list[str]:
+    """Return the flag for a number of threads. None and -1 stand for all processors."""
+    if n_jobs is None or n_jobs == -1:
+        return []
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
+        raise InputError(f"n_jobs={n_jobs!r}: want a number of threads from 1, or None or -1 for all processors")
+    return ["--threads", str(int(n_jobs))]
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed. None is 1, as on the command line. A RandomState draws one."""
+    if random_state is None:
+        return 1
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        return int(random_state)
+    if hasattr(random_state, "randint"):
+        return int(random_state.randint(0, 2**31 - 1))
+    if hasattr(random_state, "integers"):
+        return int(random_state.integers(0, 2**31 - 1))
+    raise InputError(f"random_state={random_state!r}: want a whole number, None or a generator of NumPy")
+
+
+def text_of(value: Any) -> str:
+    """Return a value as the command line takes it."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(text_of(one) for one in value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def curve_of(text: str) -> dict[str, np.ndarray]:
+    """Return the columns of a learning curve in CSV. A missing value is NaN."""
+    rows = list(csv.reader(io.StringIO(text)))
+    if not rows:
+        return {}
+    columns = list(zip(*rows[1:])) if len(rows) > 1 else [()] * len(rows[0])
+    return {name: np.asarray([float(v) if v else np.nan for v in values]) for name, values in zip(rows[0], columns)}
+
+
+def not_fitted(estimator: Estimator) -> Exception:
+    """Return the error about an estimator that is not fitted: scikit-learn's, if it is imported."""
+    message = f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."
+    kind: Any = NotFittedError
+    if "sklearn" in sys.modules:
+        from sklearn.exceptions import NotFittedError as kind  # type: ignore[no-redef, import-not-found, import-untyped, unused-ignore]
+    error: Exception = kind(message)
+    return error
+
+
+def _other_names(found: Sequence[str], own: Sequence[str]) -> str:
+    """Say which names of features differ, in scikit-learn's words."""
+    lines = ["The feature names should match those that were passed during fit."]
+    for title, names in (
+        ("Feature names unseen at fit time:", [n for n in found if n not in set(own)]),
+        ("Feature names seen at fit time, yet now missing:", [n for n in own if n not in set(found)]),
+    ):
+        if names:
+            lines += [title, *(f"- {name}" for name in sorted(names)[:5]), *(["- ..."] if len(names) > 5 else [])]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,425 @@
+"""The process of the ``coppice`` binary that runs the commands of this interpreter."""
+
+from __future__ import annotations
+
+import atexit
+import array
+import collections
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from typing import Any, Callable, Iterable, Optional, Sequence
+
+from ._build import BUNDLED, VERSION
+
+if sys.platform == "win32":
+    raise ImportError("coppice_ldl supports Linux and macOS, not Windows; on Windows, use it in the Windows Subsystem for Linux")
+
+
+class CoppiceError(Exception):
+    """A command failed. The text is the text of the command line.
+
+    Attributes
+    ----------
+    kind : str
+        ``usage``, ``not_found``, ``refused``, ``unavailable``, ``interrupted`` or ``failed``.
+    mistakes : list of str
+        What is wrong with the spec of an experiment, if that is more than one thing.
+    """
+
+    def __init__(self, message: str, kind: str = "failed", mistakes: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.mistakes = list(mistakes)
+
+
+class InputError(CoppiceError, ValueError):
+    """Data, a parameter or another argument is not valid."""
+
+
+class NotFoundError(CoppiceError, LookupError):
+    """A file, a job, a model or something else does not exist."""
+
+
+class UnavailableError(CoppiceError, ConnectionError):
+    """The cluster does not answer."""
+
+
+class RefusedError(CoppiceError, PermissionError):
+    """The cluster refuses a request, for example because the role does not have the right."""
+
+
+class ProcessError(CoppiceError, RuntimeError):
+    """The binary is missing, has another version, or has ended."""
+
+
+def binary() -> str:
+    """Return the path of the ``coppice`` binary.
+
+    It is the binary in the wheel, or else ``coppice`` on ``PATH``. The variable ``COPPICE_BINARY`` overrides both.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ProcessError
+        If there is no binary.
+    """
+    given = os.environ.get("COPPICE_BINARY")
+    if given:
+        return given
+    if BUNDLED:
+        return os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "coppice")
+    found = shutil.which("coppice")
+    if found is None:
+        raise ProcessError(
+            "there is no coppice on PATH, and this wheel of coppice-ldl has no binary; "
+            f"install coppice {VERSION}, or a wheel for this platform"
+        )
+    return found
+
+
+class Result:
+    """What a command wrote.
+
+    Attributes
+    ----------
+    out : str
+        What the command wrote to its standard output.
+    notes : str
+        What the command wrote to its standard error.
+    """
+
+    def __init__(self, out: str, notes: str) -> None:
+        self.out = out
+        self.notes = notes
+
+    def json(self) -> Any:
+        """Return the standard output as JSON."""
+        return json.loads(self.out)
+
+
+class _Call:
+    """A command that runs."""
+
+    def __init__(self, on_out: Optional[Callable[[str], None]], on_err: Optional[Callable[[str], None]]) -> None:
+        self.on = {"out": on_out, "err": on_err}
+        self.texts: dict[str, list[str]] = {"out": [], "err": []}
+        self.received: collections.deque[tuple[str, str]] = collections.deque()
+        self.code: Optional[int] = None
+        self.lost: Optional[str] = None
+        self.changed = threading.Condition()
+
+    def tell(self, frame: dict[str, Any]) -> None:
+        """Take a frame. The thread that reads the socket calls it."""
+        with self.changed:
+            for key in ("out", "err"):
+                if key in frame:
+                    self.received.append((key, frame[key]))
+            if "code" in frame:
+                self.code = frame["code"]
+            self.changed.notify_all()
+
+    def fail(self, reason: str) -> None:
+        with self.changed:
+            self.lost = reason
+            self.changed.notify_all()
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Pass on what the command writes until it ends. Return False after the timeout."""
+        while True:
+            with self.changed:
+                if not self.received and self.code is None and self.lost is None:
+                    if not self.changed.wait(timeout if timeout is not None else 3600) and timeout is not None:
+                        return False
+                received = list(self.received)
+                self.received.clear()
+                ended = self.code is not None or self.lost is not None
+            for key, text in received:
+                self.texts[key].append(text)
+                handler = self.on[key]
+                if handler is not None:
+                    handler(text)
+            if ended and not self.received:
+                return True
+
+
+def _environment() -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return what a process has from its start and commands depend on."""
+    try:
+        folder = os.getcwd()
+    except OSError:
+        folder = ""
+    relevant = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "GOMAXPROCS", "GOGC", "GOMEMLIMIT")
+    return folder, tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith("COPPICE_") or k in relevant))
+
+
+class _Process:
+    """A running binary."""
+
+    def __init__(self) -> None:
+        self.environment = _environment()
+        path = binary()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self.child = subprocess.Popen(
+                [path, "library", "--socket", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise ProcessError(f"{path}: cannot be started: {error.strerror}") from error
+        finally:
+            theirs.close()
+        self.socket = ours
+        self.sending = threading.Lock()
+        self.guard = threading.Lock()
+        self.calls: dict[int, _Call] = {}
+        self.next = 1
+        self.ended: Optional[str] = None
+        self.owner = os.getpid()
+        hello = self._frame()
+        found = hello.get("version") if hello else None
+        if found != VERSION:
+            self.close()
+            raise ProcessError(_unfit(path, found))
+        self.reader = threading.Thread(target=self._read, name="coppice_ldl", daemon=True)
+        self.reader.start()
+
+    def _exactly(self, n: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < n:
+            try:
+                got = self.socket.recv(n - len(parts))
+            except OSError:
+                return b""
+            if not got:
+                return b""
+            parts += got
+        return bytes(parts)
+
+    def _frame(self) -> Optional[dict[str, Any]]:
+        """Read a frame, or return None at the end of the stream."""
+        header = self._exactly(8)
+        if not header:
+            return None
+        size, _ = struct.unpack("<II", header)
+        text = self._exactly(size)
+        return json.loads(text) if text else None
+
+    def _read(self) -> None:
+        while True:
+            frame = self._frame()
+            if frame is None:
+                break
+            with self.guard:
+                call = self.calls.get(frame.get("id", 0))
+            if call is not None:
+                call.tell(frame)
+        reason = "the process of coppice has ended"
+        if self.owner == os.getpid():
+            try:
+                code = self.child.wait(5)
+                if code < 0:
+                    reason += f" by signal {-code}"
+                elif code > 0:
+                    reason += f" with exit code {code}"
+            except subprocess.TimeoutExpired:
+                pass
+        with self.guard:
+            self.ended = reason
+            calls = list(self.calls.values())
+        for call in calls:
+            call.fail(reason)
+
+    def _send(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+        text = json.dumps(message).encode()
+        frame = struct.pack("<II", len(text), len(descriptors)) + text
+        with self.sending:
+            try:
+                sent = 0
+                if descriptors:
+                    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
+                    sent = self.socket.sendmsg([frame], rights)
+                self.socket.sendall(frame[sent:])
+            except OSError as error:
+                raise ProcessError("the process of coppice has ended; call again to start another") from error
+
+    def run(
+        self,
+        args: Sequence[str],
+        files: Sequence[tuple[str, int]],
+        on_out: Optional[Callable[[str], None]],
+        on_err: Optional[Callable[[str], None]],
+    ) -> Result:
+        call = _Call(on_out, on_err)
+        with self.guard:
+            if self.ended is not None:
+                raise ProcessError(self.ended)
+            number = self.next
+            self.next += 1
+            self.calls[number] = call
+        try:
+            self._send({"id": number, "args": list(args), "names": [name for name, _ in files]}, [fd for _, fd in files])
+            try:
+                call.wait()
+            except BaseException:
+                self._cancel(number, call)
+                raise
+        finally:
+            with self.guard:
+                self.calls.pop(number, None)
+        if call.lost is not None:
+            raise ProcessError(call.lost)
+        result = Result("".join(call.texts["out"]), "".join(call.texts["err"]))
+        if call.code:
+            raise _error(result.notes, call.code)
+        return result
+
+    def _cancel(self, number: int, call: _Call) -> None:
+        """End a command. It is given a second."""
+        call.on = {"out": None, "err": None}
+        try:
+            self._send({"id": number, "cancel": True})
+            call.wait(1)
+        except ProcessError:
+            pass
+
+    def close(self) -> None:
+        """End the process."""
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.socket.close()
+        if self.owner != os.getpid():
+            return
+        try:
+            self.child.wait(5)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
+
+    def idle(self) -> bool:
+        with self.guard:
+            return not self.calls
+
+
+def _unfit(path: str, found: Optional[str]) -> str:
+    if found is None:
+        try:
+            shown = subprocess.run([path, "version"], capture_output=True, text=True, timeout=10, check=False)
+            said = (shown.stdout or shown.stderr).strip().splitlines()
+        except (OSError, subprocess.SubprocessError):
+            said = []
+        if said:
+            return f"{path} is {said[0]!r}, but coppice-ldl {VERSION} needs coppice {VERSION}"
+        return f"{path}: the process ended at once; coppice-ldl {VERSION} needs coppice {VERSION}"
+    return f"{path} has version {found}, but coppice-ldl {VERSION} needs coppice {VERSION}; install equal versions"
+
+
+def _error(notes: str, code: int) -> Exception:
+    """Return the exception for the last line that a command wrote, a JSON object."""
+    failure: dict[str, Any] = {}
+    for line in reversed(notes.strip().splitlines()):
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict) and "error" in value:
+            failure = value
+            break
+    message = failure.get("error") or notes.strip() or f"the command ended with exit code {code}"
+    kind = failure.get("kind", "failed")
+    mistakes = failure.get("mistakes", [])
+    if mistakes:
+        message = "\n".join([message + ":", *mistakes])
+    classes = {
+        "usage": InputError,
+        "not_found": NotFoundError,
+        "refused": RefusedError,
+        "unavailable": UnavailableError,
+        "data": InputError,
+    }
+    return classes.get(kind, CoppiceError)(message, kind, mistakes)
+
+
+_guard = threading.RLock()
+_current: Optional[_Process] = None
+_retired: list[_Process] = []
+
+
+def _process() -> _Process:
+    """Return the process of this interpreter, and start it if there is none that fits."""
+    global _current
+    with _guard:
+        for old in [p for p in _retired if p.idle()]:
+            _retired.remove(old)
+            old.close()
+        if _current is not None and (_current.ended is not None or _current.environment != _environment()):
+            _retired.append(_current)
+            _current = None
+        if _current is None:
+            _current = _Process()
+        return _current
+
+
+def run(
+    args: Iterable[str],
+    files: Sequence[tuple[str, int]] = (),
+    on_out: Optional[Callable[[str], None]] = None,
+    on_err: Optional[Callable[[str], None]] = None,
+) -> Result:
+    """Run a command.
+
+    Parameters
+    ----------
+    args : iterable of str
+        The command line. ``/dev/fd/@0`` stands for the first of `files`.
+    files : sequence of (str, int)
+        Names for messages, and descriptors.
+    on_out, on_err : callable, optional
+        Called with whole lines that the command writes.
+
+    Raises
+    ------
+    CoppiceError
+        If the command fails.
+    """
+    return _process().run(list(args), files, on_out, on_err)
+
+
+def close() -> None:
+    """End the process of this interpreter. The next call starts another."""
+    global _current
+    with _guard:
+        for p in [*_retired, *([_current] if _current else [])]:
+            p.close()
+        _retired.clear()
+        _current = None
+
+
+def _forget() -> None:
+    """Leave the process to the parent after a fork."""
+    global _current, _guard
+    for p in [*_retired, *([_current] if _current else [])]:
+        os.close(p.socket.detach())
+        p.child.returncode = 0  # it is not a child of this process
+    _retired.clear()
+    _current = None
+    _guard = threading.RLock()
+
+
+atexit.register(close)
+os.register_at_fork(after_in_child=_forget)

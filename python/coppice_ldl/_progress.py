@@ -1,0 +1,79 @@
+"""The progress of a long call."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any, Union
+
+QUIET = 2.0  # seconds; a call that ends sooner shows nothing
+
+
+class Progress:
+    """The progress bar of a call, which reads the output of ``-o jsonl``.
+
+    Parameters
+    ----------
+    title : str
+    verbose : bool or "auto"
+        False shows nothing. "auto" shows a bar on a terminal and in a notebook. True shows one everywhere.
+
+    Attributes
+    ----------
+    result : dict
+        The result of the command.
+    warnings : list of str
+        Warnings of the command.
+    """
+
+    def __init__(self, title: str, verbose: Union[bool, str]) -> None:
+        self.title = title
+        self.shown = bool(verbose) if verbose != "auto" else sys.stderr.isatty() or "ipykernel" in sys.modules
+        self.began = time.monotonic()
+        self.bar: Any = None
+        self.last = 0.0
+        self.result: dict[str, Any] = {}
+        self.warnings: list[str] = []
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def line(self, text: str) -> None:
+        """Take lines of the standard output of the command."""
+        for one in text.splitlines():
+            value = json.loads(one)
+            if "result" in value:
+                self.result = value["result"]
+            elif "progress" in value:
+                self._put(value["progress"])
+
+    def note(self, text: str) -> None:
+        """Take lines of the standard error of the command."""
+        for one in text.splitlines():
+            if one.startswith("warning: "):
+                self.warnings.append(one[len("warning: ") :])
+
+    def _put(self, at: dict[str, Any]) -> None:
+        now = time.monotonic()
+        if not self.shown or now - self.began < QUIET:
+            return
+        total = at.get("steps") or at.get("most_steps") or None
+        loss = at.get("loss", -1)
+        if self.bar is None:
+            try:
+                from tqdm.auto import tqdm  # type: ignore[import-not-found, import-untyped, unused-ignore]
+            except ImportError:
+                if now - self.last >= QUIET:
+                    self.last = now
+                    share = f"{100 * at.get('step', 0) / total:.0f} %, " if total else ""
+                    measure = f", K-L {loss:.5f}" if loss >= 0 else ""
+                    print(f"{self.title}: {share}step {at.get('step', 0)}{measure}", file=sys.stderr)
+                return
+            self.bar = tqdm(total=total, desc=self.title, unit="step")
+        self.bar.n = at.get("step", 0)
+        self.bar.set_postfix_str(" ".join(([f"K-L {loss:.5f}"] if loss >= 0 else []) + ([at["phase"]] if at.get("phase") else [])))
