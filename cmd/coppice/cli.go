@@ -58,6 +58,7 @@ type hiddenCommands struct {
 	NATS     natsCmd     `cmd:"" group:"other" name:"nats" hidden:"" help:"Run only the NATS server of a coordinator."`
 	Echo     echoCmd     `cmd:"" group:"other" hidden:"" help:"Answer messages of bench, as a worker does."`
 	Library  libraryCmd  `cmd:"" group:"other" hidden:"" help:"Run the commands of a library of another language."`
+	Measures measuresCmd `cmd:"" group:"other" hidden:"" help:"Compare two arrays of label distributions."`
 	Complete completeCmd `cmd:"" name:"__complete" group:"other" hidden:"" help:"Print the possible completions of a command line."`
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import io
 import csv
-import json
 import sys
 import uuid
 import warnings
@@ -16,6 +15,7 @@ import numpy as np
 from . import _arrays
 from ._arrays import Files
 from ._build import VERSION
+from ._commands import cluster_flags, text_of, threads
 from ._process import CoppiceError, InputError, run
 from ._progress import Progress
 
@@ -459,37 +459,12 @@ def features(X: Any) -> dict[str, np.ndarray]:
     return arrays
 
 
-def cluster_flags(
-    server: Optional[str] = None,
-    context: Optional[str] = None,
-    token_file: Optional[str] = None,
-    ca_file: Optional[str] = None,
-    tls_dir: Optional[str] = None,
-) -> list[str]:
-    """Return the flags that name a cluster. Without any, the list is empty."""
-    flags = []
-    given = {"--server": server, "--context": context, "--token-file": token_file, "--ca-file": ca_file, "--tls-dir": tls_dir}
-    for flag, value in given.items():
-        if value is not None:
-            flags += [flag, str(value)]
-    return flags
-
-
 def cancel(job: str, where: Sequence[str]) -> None:
     """Cancel a job, if there is one with this name."""
     try:
         run(["job", "cancel", job, *where, "--wait", "1s", "-o", "json"])
     except CoppiceError:
         pass
-
-
-def threads(n_jobs: Optional[int]) -> list[str]:
-    """Return the flag for a number of threads. None and -1 stand for all processors."""
-    if n_jobs is None or n_jobs == -1:
-        return []
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
-        raise InputError(f"n_jobs={n_jobs!r}: want a number of threads from 1, or None or -1 for all processors")
-    return ["--threads", str(int(n_jobs))]
 
 
 def seed_of(random_state: Any) -> int:
@@ -503,17 +478,6 @@ def seed_of(random_state: Any) -> int:
     if hasattr(random_state, "integers"):
         return int(random_state.integers(0, 2**31 - 1))
     raise InputError(f"random_state={random_state!r}: want a whole number, None or a generator of NumPy")
-
-
-def text_of(value: Any) -> str:
-    """Return a value as the command line takes it."""
-    if isinstance(value, (bool, np.bool_)):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
-        return ",".join(text_of(one) for one in value)
-    if isinstance(value, np.generic):
-        value = value.item()
-    return repr(value) if isinstance(value, float) else str(value)
 
 
 def curve_of(text: str) -> dict[str, np.ndarray]:

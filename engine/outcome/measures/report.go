@@ -173,9 +173,12 @@ const shortRow = 128
 // Row holds the measures of one row, in the order of All.
 type Row [Count]float64
 
-// OfRow returns the measures of one row of float32 shares. d and p are divided by their
+// number is the type of a share.
+type number interface{ float32 | float64 }
+
+// OfRow returns the measures of one row of shares. d and p are divided by their
 // sums; one whose sum is not positive and finite is taken as it is.
-func OfRow(d, p []float32) Row {
+func OfRow[T number](d, p []T) Row {
 	var buf [2 * shortRow]float64
 	wide := buf[:]
 	if 2*len(d) > len(wide) {
@@ -234,7 +237,7 @@ func OverFolds(folds []Report) Report {
 }
 
 // normalize sets dst to v divided by its sum, if that is positive and finite, and otherwise to v.
-func normalize(dst []float64, v []float32) {
+func normalize[T number](dst []float64, v []T) {
 	if len(dst) != len(v) {
 		panic("measures: two rows of different numbers of labels")
 	}
@@ -270,9 +273,9 @@ const (
 // where nothing is clipped.
 type comparison struct{ d, p, clippedD, clippedP []float64 }
 
-// compare returns a row of float32 degrees; d and p are divided by their sums as in OfRow. The comparison is in space, if
+// compare returns a row of shares; d and p are divided by their sums as in OfRow. The comparison is in space, if
 // that has room for four numbers a label.
-func compare(space []float64, d, p []float32, how Clip) comparison {
+func compare[T number](space []float64, d, p []T, how Clip) comparison {
 	n := len(d)
 	if 4*n > len(space) {
 		space = make([]float64, 4*n)
@@ -297,7 +300,7 @@ func clip(dst, v []float64) {
 }
 
 // ClippedRow returns what OfRow does, of degrees that are clipped as how says.
-func ClippedRow(d, p []float32, how Clip) Row {
+func ClippedRow[T number](d, p []T, how Clip) Row {
 	if how == NoClip {
 		return OfRow(d, p)
 	}
@@ -313,9 +316,9 @@ func ClippedRow(d, p []float32, how Clip) Row {
 // MoreRow holds the measures More of one row, in their order.
 type MoreRow [CountMore]float64
 
-// MoreOfRow returns the measures More of one row of float32 degrees, clipped as how says; d and p are
+// MoreOfRow returns the measures More of one row of shares, clipped as how says; d and p are
 // divided by their sums as in OfRow.
-func MoreOfRow(d, p []float32, how Clip) MoreRow {
+func MoreOfRow[T number](d, p []T, how Clip) MoreRow {
 	var buf [4 * shortRow]float64
 	c := compare(buf[:], d, p, how)
 	return MoreRow{Spearman(c.d, c.p), JensenShannon(c.clippedD, c.clippedP), ZeroOne(c.d, c.p), ErrorProbability(c.d, c.p)}

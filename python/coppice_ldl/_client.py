@@ -1,0 +1,245 @@
+"""A cluster: its jobs, models, datasets and experiments."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Mapping, Optional
+
+from ._arrays import Files
+from ._base import Estimator, curve_of, features, load
+from ._commands import cluster_flags, flags, frame
+from ._experiment import Report
+from ._process import run
+from ._progress import Progress
+
+
+class Client:
+    """A cluster.
+
+    Without arguments, the cluster is that of the current context of ``coppice context``, or of the variable
+    ``COPPICE_SERVER``, or else 127.0.0.1:7100.
+
+    Parameters
+    ----------
+    server : str, optional
+        Addresses of coordinators, separated by commas.
+    context : str, optional
+        Name of a context.
+    token_file, ca_file, tls_dir : str, optional
+        Paths of a token, of the authorities of the cluster, and of a folder with a certificate.
+    """
+
+    def __init__(
+        self,
+        server: Optional[str] = None,
+        *,
+        context: Optional[str] = None,
+        token_file: Optional[str] = None,
+        ca_file: Optional[str] = None,
+        tls_dir: Optional[str] = None,
+    ) -> None:
+        self._where = cluster_flags(server, context, token_file, ca_file, tls_dir)
+
+    def __repr__(self) -> str:
+        return f"Client({' '.join(self._where)})"
+
+    def _ask(self, *args: str, **options: Any) -> Any:
+        return run([*args, "-o", "json", *flags(options), *self._where]).json()
+
+    def status(self) -> dict[str, Any]:
+        """Return the coordinators and workers, as ``coppice cluster show -o json`` prints them."""
+        return dict(self._ask("cluster", "show"))
+
+    # Jobs.
+
+    def jobs(self, **options: Any) -> Any:
+        """List jobs as a DataFrame. Options are the flags of ``coppice job list``, such as ``state="running"`` or ``mine=True``."""
+        return frame(self._ask("job", "list", **options) or [])
+
+    def job(self, name: Any) -> "Job":
+        """Return a job by its name or number."""
+        return Job(self, self._ask("job", "show", str(name)))
+
+    def submit(self, estimator: Estimator, X: Any, D: Any = None, *, name: Optional[str] = None, **options: Any) -> "Job":
+        """Submit a job that trains an estimator, and return at once.
+
+        Parameters
+        ----------
+        estimator : Estimator
+            Its parameters are those of the job. It is not changed.
+        X : array-like, sparse matrix or str
+            Features, or the name of a dataset of the cluster.
+        D : array-like, optional
+            Label distributions; None if X is a name.
+        name : str, optional
+            Name of the job.
+        **options
+            Other flags of ``coppice job submit``, such as ``folds=10`` or ``test_fraction=0.2``.
+        """
+        args = ["job", "submit", "-o", "json", "--algorithm", estimator._algorithm, *self._where]
+        args += flags({"name": name, **options})
+        with Files() as files:
+            if isinstance(X, str):
+                parameters = estimator.get_params()
+                for kind in ("labels", "sigma", "range", "missing", "normalize"):
+                    parameters[kind] = "distributions" if kind == "labels" else None
+                args += ["--dataset", X, *type(estimator)(**parameters)._flags()]
+            else:
+                rows, _ = estimator._shape(X)
+                data = {**features(X), **estimator._targets(X, D, rows)}
+                args += ["--data", files.data(data), *estimator._flags()]
+            submitted = run(args, files.descriptors).json()
+        return self.job(submitted["id"])
+
+    # Models.
+
+    def models(self, **options: Any) -> Any:
+        """List the models as a DataFrame."""
+        return frame(self._ask("model", "list", **options) or [])
+
+    def model(self, name: str) -> Estimator:
+        """Download a model by the name of its job, and return it as a fitted estimator."""
+        with Files() as files:
+            out = files.empty("model")
+            run(["model", "download", name, "--out", out, "-o", "json", *self._where], files.descriptors)
+            return load(files.read(out))
+
+    def delete_model(self, name: str) -> None:
+        """Delete a model."""
+        self._ask("model", "delete", name)
+
+    # Datasets.
+
+    def datasets(self) -> Any:
+        """List the datasets as a DataFrame."""
+        return frame(self._ask("dataset", "list") or [])
+
+    def import_dataset(self, X: Any, D: Any = None, *, name: str, verbose: Any = "auto", **options: Any) -> dict[str, Any]:
+        """Import a dataset. The cluster keeps one copy of equal data.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, or path of a data file
+        D : array-like, optional
+            Label distributions, classes or numbers; None if X is a path.
+        name : str
+        **options
+            Flags of ``coppice dataset import``, such as ``labels="class"``.
+
+        Returns
+        -------
+        dict
+            The output of ``coppice dataset import -o json``.
+        """
+        args = ["dataset", "import", "-o", "json", "--name", name, *flags(options), *self._where]
+        with Files() as files, Progress("import", verbose) as progress:
+            if isinstance(X, (str, os.PathLike)):
+                args += ["--data", os.fspath(X)]
+            else:
+                from .estimators import ALGORITHMS
+
+                reader = next(iter(ALGORITHMS.values()))(labels=options.get("labels", "distributions"))
+                rows, _ = reader._shape(X)
+                args += ["--data", files.data({**features(X), **reader._targets(X, D, rows)})]
+            return dict(run(args, files.descriptors, None, progress.note).json())
+
+    def delete_dataset(self, name: str) -> None:
+        """Delete a dataset."""
+        self._ask("dataset", "delete", name)
+
+    # Experiments.
+
+    def experiments(self) -> Any:
+        """List the experiments as a DataFrame."""
+        return frame(self._ask("experiment", "list") or [])
+
+    def experiment(self, name: str) -> Report:
+        """Return the report of an experiment of the cluster."""
+        return Report([name, *self._where])
+
+
+class Job(Mapping[str, Any]):
+    """A job of a cluster. It is a mapping with the keys of ``coppice job show -o json``."""
+
+    def __init__(self, client: Client, info: Mapping[str, Any]) -> None:
+        self._client = client
+        self._info = dict(info)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._info[key]
+
+    def __iter__(self) -> Any:
+        return iter(self._info)
+
+    def __len__(self) -> int:
+        return len(self._info)
+
+    @property
+    def name(self) -> str:
+        """Name of the job."""
+        return str(self._info["name"])
+
+    @property
+    def state(self) -> str:
+        """State of the job when it was asked for: queued, running, paused, done, failed or cancelled."""
+        return str(self._info["state"])
+
+    def refresh(self) -> "Job":
+        """Ask the cluster for the state of the job, and return the job."""
+        self._info = dict(self._client._ask("job", "show", str(self._info["id"])))
+        return self
+
+    def wait(self, verbose: Any = "auto") -> "Job":
+        """Wait until the job ends. An interrupt ends the wait, not the job.
+
+        Raises
+        ------
+        CoppiceError
+            If the job fails or is cancelled.
+        """
+        with Progress(self.name, verbose) as progress:
+            run(["job", "watch", str(self._info["id"]), "-o", "jsonl", *self._client._where], (), progress.line, progress.note)
+        return self.refresh()
+
+    def _change(self, verb: str, **options: Any) -> "Job":
+        self._client._ask("job", verb, str(self._info["id"]), **options)
+        return self.refresh() if verb != "delete" else self
+
+    def cancel(self) -> "Job":
+        """Cancel the job."""
+        return self._change("cancel")
+
+    def pause(self) -> "Job":
+        """Pause the job."""
+        return self._change("pause")
+
+    def resume(self) -> "Job":
+        """Resume the job."""
+        return self._change("resume")
+
+    def delete(self) -> None:
+        """Delete the job."""
+        self._change("delete")
+
+    def model(self) -> Estimator:
+        """Download the model of the job."""
+        return self._client.model(self.name)
+
+    def learning_curve(self) -> dict[str, Any]:
+        """Return the learning curve, as the attribute `learning_curve_` of estimators."""
+        return curve_of(run(["job", "curve", str(self._info["id"]), "-o", "csv", *self._client._where]).out)
+
+    def __repr__(self) -> str:
+        return f"<Job {self.name}: {self.state}>"
+
+    def _repr_html_(self) -> str:
+        from ._display import table
+
+        rows = [(key, self._info.get(key)) for key in ("name", "state", "owner", "waiting", "error") if self._info.get(key)]
+        result = self._info.get("result") or {}
+        for name, value in (result.get("measures") or {}).items():
+            rows.append((name, value.get("mean")))
+        return table(rows)
+
+
+__all__ = ["Client", "Job"]

@@ -1,0 +1,64 @@
+"""Command lines from keyword arguments, and tables from their output."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Mapping, Optional, Sequence
+
+import numpy as np
+
+from ._process import InputError
+
+
+def flags(options: Mapping[str, Any]) -> list[str]:
+    """Return the flags of options: label_columns=["a", "b"] is ``--label-columns a,b``. None and False are left out."""
+    found = []
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        found.append("--" + name.replace("_", "-"))
+        if value is not True:
+            found.append(text_of(value))
+    return found
+
+
+def text_of(value: Any) -> str:
+    """Return a value as the command line takes it."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(text_of(one) for one in value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def cluster_flags(
+    server: Optional[str] = None,
+    context: Optional[str] = None,
+    token_file: Optional[str] = None,
+    ca_file: Optional[str] = None,
+    tls_dir: Optional[str] = None,
+) -> list[str]:
+    """Return the flags that name a cluster. Without any, the list is empty."""
+    return flags({"server": server, "context": context, "token_file": token_file, "ca_file": ca_file, "tls_dir": tls_dir})
+
+
+def threads(n_jobs: Optional[int]) -> list[str]:
+    """Return the flag for a number of threads. None and -1 stand for all processors."""
+    if n_jobs is None or n_jobs == -1:
+        return []
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
+        raise InputError(f"n_jobs={n_jobs!r}: want a number of threads from 1, or None or -1 for all processors")
+    return ["--threads", str(int(n_jobs))]
+
+
+def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Return rows as a DataFrame, or as a list of dicts without pandas. Nested keys are joined by points."""
+    try:
+        import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        return [dict(row) for row in rows]
+    return pandas.json_normalize([dict(row) for row in rows])

@@ -1,0 +1,188 @@
+"""Experiments: every method on every fold of every dataset, and a report with tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import Any, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+from ._arrays import Files
+from ._base import COMMON, Estimator, features
+from ._commands import cluster_flags, flags, frame, threads
+from ._process import InputError, run
+from ._progress import Progress
+
+
+class Report:
+    """The report of an experiment."""
+
+    def __init__(self, source: Sequence[str], kept: Any = None) -> None:
+        self._source = list(source)
+        self._kept = kept  # a temporary folder with the results; it is deleted with this object
+
+    def _text(self, kind: str, **options: Any) -> str:
+        return run(["experiment", "report", *self._source, "--format", kind, *flags(options)]).out
+
+    @property
+    def runs(self) -> Any:
+        """The runs as a DataFrame: method, dataset, fold, measures and times."""
+        return frame(run(["experiment", "report", *self._source, "-o", "json"]).json()["runs"])
+
+    def json(self, **options: Any) -> dict[str, Any]:
+        """Return the report as a dict, as ``coppice experiment report --format json`` prints it."""
+        return dict(json.loads(self._text("json", **options)))
+
+    def table(self, kind: str = "table", **options: Any) -> str:
+        """Return the report as a text.
+
+        Parameters
+        ----------
+        kind : {"table", "md", "csv", "latex", "html", "json"}
+        **options
+            Flags of ``coppice experiment report``, such as ``no_times=True`` or ``level=0.01``.
+        """
+        return self._text(kind, **options)
+
+    def figures(self, folder: Union[str, "os.PathLike[str]"]) -> list[str]:
+        """Draw the figures of the report to a folder, each as .svg and .png, and return their paths."""
+        self._text("md", figures=os.fspath(folder), out=os.path.join(os.fspath(folder), "report.md"))
+        return sorted(os.path.join(os.fspath(folder), name) for name in os.listdir(folder) if name.endswith((".svg", ".png")))
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def _repr_html_(self) -> str:
+        return self.table("html")
+
+
+def experiment(
+    spec: Union[str, "os.PathLike[str]", Mapping[str, Any]],
+    *,
+    folder: Union[str, "os.PathLike[str]", None] = None,
+    server: Optional[str] = None,
+    context: Optional[str] = None,
+    token_file: Optional[str] = None,
+    ca_file: Optional[str] = None,
+    tls_dir: Optional[str] = None,
+    n_jobs: Optional[int] = None,
+    verbose: Any = "auto",
+    **options: Any,
+) -> Report:
+    """Run an experiment, in this machine's process or on a cluster, and wait for its end.
+
+    Parameters
+    ----------
+    spec : dict, or str or path
+        The spec, as docs/reference/experiment-spec.md describes it, or its file. In a dict, a method may be an estimator, and
+        a dataset may be a dict with ``name``, ``X`` and ``D``, and optionally ``folds``. Paths in a dict are relative to the
+        working directory.
+    folder : str or path, optional
+        Folder for the results of an experiment without a cluster. Runs with a result there are not repeated (default: a temporary
+        folder, which is deleted with the report).
+    server, context, token_file, ca_file, tls_dir : str, optional
+        The cluster, as for `Client`. Without them, the experiment runs on this machine.
+    n_jobs : int, optional
+        Number of threads (default: all processors). The results do not depend on it.
+    verbose : bool or "auto"
+        Whether to show the progress.
+    **options
+        Other flags of ``coppice experiment run``, such as ``record="curve"`` or ``keep_models=True``.
+
+    Returns
+    -------
+    Report
+        On a cluster and on this machine it has the same values, except for times.
+
+    Raises
+    ------
+    InputError
+        If the spec or its data are not valid. Its `mistakes` has all mistakes.
+    """
+    where = cluster_flags(server, context, token_file, ca_file, tls_dir)
+    kept = None if where or folder is not None else tempfile.TemporaryDirectory(prefix="coppice-experiment-")
+    base = os.fspath(folder) if folder is not None else kept.name if kept else ""
+    with Files() as files, Progress("experiment", verbose) as progress:
+        if isinstance(spec, Mapping):
+            plain = _plain(spec, base, where)
+            path = files.text("the spec", json.dumps(plain))
+            options.setdefault("data", os.getcwd())
+        else:
+            path = os.fspath(spec)
+        args = ["experiment", "run", path, "-o", "json", "--yes", *flags(options)]
+        if where:
+            done = run([*args, *where], files.descriptors, None, progress.note)
+            return Report([_name(done.json(), spec), *where])
+        run([*args, "--local", "--dir", base, *threads(n_jobs)], files.descriptors, None, progress.note)
+    return Report([base], kept)
+
+
+def _name(result: Any, spec: Any) -> str:
+    found = result.get("name") if isinstance(result, dict) else None
+    if found is None and isinstance(spec, Mapping):
+        found = spec.get("name")
+    if found is None:
+        raise InputError("the experiment has no name")
+    return str(found)
+
+
+def _plain(spec: Mapping[str, Any], base: str, where: Sequence[str]) -> dict[str, Any]:
+    """Return the spec as JSON has it. Arrays are written to a file, or imported into the cluster."""
+    plain = dict(spec)
+    plain["methods"] = [_method(m) if isinstance(m, Estimator) or isinstance(m, Mapping) and "estimator" in m else m for m in spec.get("methods", [])]
+    plain["datasets"] = [_dataset(d, base, where) if isinstance(d, Mapping) and "X" in d else d for d in spec.get("datasets", [])]
+    return json.loads(json.dumps(plain, default=_native))  # type: ignore[no-any-return]
+
+
+def _method(method: Any) -> dict[str, Any]:
+    entry: dict[str, Any] = {}
+    if isinstance(method, Mapping):
+        entry = {key: value for key, value in method.items() if key != "estimator"}
+        method = method["estimator"]
+    settings = {name: value for name, value in method.get_params().items() if name not in COMMON and value is not None}
+    preset = settings.pop("preset", None)
+    entry["algorithm"] = method._algorithm
+    if preset is not None:
+        entry["preset"] = preset
+    if settings:
+        entry["settings"] = settings
+    return entry
+
+
+def _dataset(entry: Mapping[str, Any], base: str, where: Sequence[str]) -> dict[str, Any]:
+    rest = {key: value for key, value in entry.items() if key not in ("X", "D")}
+    if not rest.get("name"):
+        raise InputError("a dataset with X and D needs a name")
+    name = str(rest["name"])
+    from .estimators import ALGORITHMS
+
+    reader = next(iter(ALGORITHMS.values()))(labels=rest.get("labels", "distributions"))
+    rows, _ = reader._shape(entry["X"])
+    arrays = {**features(entry["X"]), **reader._targets(entry["X"], entry.get("D"), rows)}
+    if where:
+        reading = {key: rest.pop(key) for key in ("labels", "sigma", "range", "missing", "normalize") if key in rest}
+        with Files() as files:
+            run(["dataset", "import", "-o", "json", "--name", name, "--data", files.data(arrays), *flags(reading), *where], files.descriptors)
+        return {**{key: value for key, value in rest.items() if key != "name"}, "dataset": name}
+    os.makedirs(os.path.join(base, "data"), exist_ok=True)
+    path = os.path.join(base, "data", name + ".npz")
+    np.savez(path, **arrays)
+    return {**rest, "file": os.path.abspath(path)}
+
+
+def _native(value: Any) -> Any:
+    """Return a value of NumPy as JSON has it."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, (tuple, set)):
+        return list(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise InputError(f"the spec has a value of the type {type(value).__name__}, which YAML cannot have: {value!r}")
+
+
+__all__ = ["Report", "experiment"]

@@ -1,0 +1,153 @@
+"""Read and generate datasets.
+
+The binary reads files, so every format and option of the command line works: see docs/reference/data-formats.md.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from . import _arrays
+from ._arrays import Files
+from ._commands import flags
+from ._process import InputError, run
+
+__all__ = ["Dataset", "generate", "load"]
+
+
+@dataclass
+class Dataset:
+    """A dataset.
+
+    Attributes
+    ----------
+    X : ndarray of float32 of shape (n_samples, n_features), or a CSR matrix of SciPy if the data are mostly zeros
+        Without SciPy, `X` is an ndarray.
+    D : ndarray of shape (n_samples, n_labels)
+        Label distributions.
+    feature_names, label_names : list of str
+        They are empty if the data have no names.
+    row_names : ndarray of str, optional
+    groups : ndarray, optional
+        The group of each sample, such as a person.
+    values : ndarray, optional
+        The exact number of each sample of ordinal labels.
+    notes : list of str
+        How the file was read.
+    """
+
+    X: Any
+    D: np.ndarray
+    feature_names: list[str] = field(default_factory=list)
+    label_names: list[str] = field(default_factory=list)
+    row_names: Optional[np.ndarray] = None
+    groups: Optional[np.ndarray] = None
+    values: Optional[np.ndarray] = None
+    notes: list[str] = field(default_factory=list)
+
+    def frame(self) -> Any:
+        """Return the features as a DataFrame of pandas."""
+        import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        names = self.feature_names or [f"feature_{i}" for i in range(self.X.shape[1])]
+        X = self.X.toarray() if _arrays.is_sparse(self.X) else self.X
+        return pandas.DataFrame(X, columns=names, index=self.row_names)
+
+    def _repr_html_(self) -> str:
+        from ._display import table
+
+        rows: list[tuple[str, Any]] = [
+            ("samples", self.X.shape[0]),
+            ("features", self.X.shape[1]),
+            ("labels", ", ".join(self.label_names[:20]) or self.D.shape[1]),
+        ]
+        return table([*rows, *(("note", note) for note in self.notes)])
+
+
+def load(path: Union[str, "os.PathLike[str]"], **options: Any) -> Dataset:
+    """Read a data file.
+
+    Parameters
+    ----------
+    path : str or path
+        A .mat, .npz, .npy, .csv, .tsv or .libsvm file, also with .gz.
+    **options
+        The flags of ``coppice dataset import``, such as ``label_columns=["a", "b"]``, ``labels="age"``, ``sigma=2``,
+        ``range="0:69"``, ``missing="mean"`` or ``groups="person"``.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    InputError
+        If the file or an option is not valid. The text names the row and the column.
+    """
+    with Files() as files:
+        out = files.empty("dataset")
+        result = run(["dataset", "convert", "-o", "json", "--data", os.fspath(path), "--out", out, "--format", "npz", *flags(options)], files.descriptors)
+        arrays = files.read_arrays(out)
+    return _dataset(arrays, result.json().get("notes") or [])
+
+
+def generate(kind: str = "artificial", rows: Optional[int] = None, seed: int = 1, **options: Any) -> Dataset:
+    """Generate a dataset.
+
+    Parameters
+    ----------
+    kind : str
+        ``artificial``, ``random``, ``smooth``, ``leaves``, ``interactions``, ``sparse``, ``noisy``, ``ordered`` or ``ages``.
+    rows : int, optional
+        Number of samples.
+    seed : int
+    **options
+        Other flags of ``coppice dataset generate``, such as ``features=50``.
+
+    Returns
+    -------
+    Dataset
+        Its numbers are rounded to float32.
+    """
+    if kind == "textures":
+        raise InputError("kind 'textures' writes images to a folder; use coppice dataset generate")
+    with Files() as files:
+        out = files.empty("dataset")
+        given = {"kind": kind, "seed": seed, **({"rows": rows} if rows is not None else {}), **options}
+        run(["dataset", "generate", "-o", "json", "--out", out, "--format", "npz", *flags(given)], files.descriptors)
+        arrays = files.read_arrays(out)
+    return _dataset(arrays, [])
+
+
+def _dataset(arrays: dict[str, np.ndarray], notes: list[str]) -> Dataset:
+    if "features" in arrays:
+        X: Any = arrays["features"]
+    else:
+        parts = [arrays[f"features_{part}"] for part in ("data", "indices", "indptr")]
+        shape = tuple(int(n) for n in arrays["features_shape"])
+        try:
+            from scipy.sparse import csr_matrix  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+            X = csr_matrix(tuple(parts), shape=shape)
+        except ImportError:
+            X = np.zeros(shape, dtype=parts[0].dtype)
+            X[np.repeat(np.arange(shape[0]), np.diff(parts[2])), parts[1]] = parts[0]
+
+    def names(key: str) -> list[str]:
+        return [str(name) for name in arrays.get(key, ())]
+
+    labels = arrays["labels"]
+    return Dataset(
+        X,
+        labels if labels.ndim == 2 else labels.reshape(-1, 1),
+        names("feature_names"),
+        names("label_names"),
+        arrays.get("row_names"),
+        arrays.get("groups"),
+        arrays.get("values"),
+        notes,
+    )

@@ -1,0 +1,119 @@
+"""Measures that compare predicted label distributions with true ones.
+
+The binary computes them, so they are equal to the measures of ``coppice evaluate``, in float64. Rows are divided by their
+sums first. ``clip="pyldl"`` clips probabilities at 2.2e-16 in the measures in which PyLDL does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from . import _arrays
+from ._arrays import Files
+from ._process import InputError, run
+
+__all__ = [
+    "all_measures",
+    "canberra",
+    "chebyshev",
+    "chi2",
+    "clark",
+    "cosine",
+    "error_probability",
+    "euclidean",
+    "fidelity",
+    "intersection",
+    "jensen_shannon",
+    "kl",
+    "measure_names",
+    "sorensen",
+    "spearman",
+    "zero_one",
+]
+
+
+def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None) -> dict[str, np.ndarray]:
+    """Compute all measures of each sample.
+
+    Parameters
+    ----------
+    D_true, D_pred : array-like of shape (n_samples, n_labels)
+        True and predicted label distributions, in this order.
+    clip : {None, "pyldl"}
+
+    Returns
+    -------
+    dict of ndarray of shape (n_samples,)
+        By the name of the measure.
+
+    Raises
+    ------
+    InputError
+        If the shapes differ, or a value is no probability. The text names the row and the label.
+    """
+    with Files() as files:
+        out = files.empty("measures")
+        args = ["measures", "-o", "json", "--out", out, "--clip", clip or "none"]
+        args += ["--true", files.array("D_true", _matrix(D_true, "D_true"))]
+        args += ["--predicted", files.array("D_pred", _matrix(D_pred, "D_pred"))]
+        run(args, files.descriptors)
+        return files.read_arrays(out)
+
+
+def measure_names() -> list[str]:
+    """Return the names of all measures."""
+    return list(all_measures([[1.0]], [[1.0]]))
+
+
+def _matrix(D: Any, name: str) -> np.ndarray:
+    array = _arrays.numbers(D, name)
+    if array.ndim != 2:
+        raise InputError(f"{name}: want an array of shape (n_samples, n_labels), got {array.shape}")
+    return np.ascontiguousarray(array)
+
+
+class Measure:
+    """A measure of label distributions.
+
+    Calling it with ``(D_true, D_pred, *, clip=None, per_sample=False)`` returns the mean over samples, or with `per_sample` an
+    ndarray of shape (n_samples,).
+
+    Attributes
+    ----------
+    name : str
+    greater_is_better : bool
+        True if a greater value is better.
+    """
+
+    def __init__(self, name: str, formula: str, greater_is_better: bool = False) -> None:
+        self.name = name
+        self.__name__ = name
+        self.greater_is_better = greater_is_better
+        self.__doc__ = f"{name}: {formula}, where d is the true and p the predicted distribution of a sample."
+
+    def __call__(
+        self, D_true: Any, D_pred: Any, *, clip: Optional[str] = None, per_sample: bool = False
+    ) -> Union[float, np.ndarray]:
+        values = all_measures(D_true, D_pred, clip=clip)[self.name]
+        return values if per_sample else float(np.mean(values))
+
+    def __repr__(self) -> str:
+        return f"<measure {self.name}>"
+
+
+kl = Measure("kl", "Σ d ln(d/p)")
+euclidean = Measure("euclidean", "sqrt(Σ (d-p)²)")
+sorensen = Measure("sorensen", "Σ|d-p| / Σ(d+p)")
+chi2 = Measure("chi2", "Σ (d-p)²/(d+p)")
+fidelity = Measure("fidelity", "Σ sqrt(d·p)", True)
+intersection = Measure("intersection", "Σ min(d, p)", True)
+chebyshev = Measure("chebyshev", "max|d-p|")
+clark = Measure("clark", "sqrt(Σ (d-p)²/(d+p)²)")
+canberra = Measure("canberra", "Σ |d-p|/(d+p)")
+cosine = Measure("cosine", "Σ d·p / (sqrt(Σ d²) sqrt(Σ p²))", True)
+spearman = Measure("spearman", "correlation of the ranks of d and p", True)
+jensen_shannon = Measure("jensen_shannon", "(K-L(d, m) + K-L(p, m)) / 2, m = (d+p)/2")
+zero_one = Measure("zero_one", "0 if d and p have their maximum at the same label, else 1")
+error_probability = Measure("error_probability", "1 - d at the label with the largest p")
