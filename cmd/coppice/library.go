@@ -133,7 +133,7 @@ func (l *library) serve(ctx context.Context) error {
 
 var (
 	placeholder = regexp.MustCompile(`/dev/fd/@(\d+)`)
-	descriptor  = regexp.MustCompile(`/dev/fd/\d+`)
+	shownPath   = regexp.MustCompile(`/dev/fd/\d+`)
 )
 
 // run runs a command.
@@ -157,7 +157,7 @@ func (l *library) run(ctx context.Context, c *libraryCall, files []*os.File) {
 	}
 	out := &lines{put: func(text string) { l.send(libraryAnswer{ID: c.ID, Out: text}) }}
 	notes := &lines{put: func(text string) {
-		l.send(libraryAnswer{ID: c.ID, Err: descriptor.ReplaceAllStringFunc(text, func(path string) string {
+		l.send(libraryAnswer{ID: c.ID, Err: shownPath.ReplaceAllStringFunc(text, func(path string) string {
 			if name, ok := names[path]; ok {
 				return name
 			}

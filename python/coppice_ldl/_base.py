@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
 import io
-import csv
+import keyword
 import sys
 import uuid
 import warnings
@@ -246,7 +247,7 @@ class Estimator:
         for name in self._parameters():
             value = getattr(self, name)
             if name not in COMMON and value is not None:
-                flags += ["--set", f"{name}={text_of(value)}"]
+                flags += ["--set", f"{name.rstrip('_')}={text_of(value)}"]  # lambda_: lambda is a keyword
         if self.labels != "distributions":
             flags += ["--labels", text_of(self.labels)]
         if self.sigma is not None:
@@ -434,7 +435,8 @@ def load(model: Any) -> Estimator:
     shown = describe(data)
     job = shown["job"]
     estimator: Estimator = ALGORITHMS[job["algorithm"]](random_state=job.get("seed"))
-    for name, value in job["settings"].items():
+    for setting, value in job["settings"].items():
+        name = setting + "_" if keyword.iskeyword(setting) else setting
         if name in estimator._parameters() and name not in COMMON:
             setattr(estimator, name, value)
     estimator.settings_ = dict(job["settings"])

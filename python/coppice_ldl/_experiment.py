@@ -141,7 +141,7 @@ def _method(method: Any) -> dict[str, Any]:
     if isinstance(method, Mapping):
         entry = {key: value for key, value in method.items() if key != "estimator"}
         method = method["estimator"]
-    settings = {name: value for name, value in method.get_params().items() if name not in COMMON and value is not None}
+    settings = {name.rstrip("_"): value for name, value in method.get_params().items() if name not in COMMON and value is not None}
     preset = settings.pop("preset", None)
     entry["algorithm"] = method._algorithm
     if preset is not None:

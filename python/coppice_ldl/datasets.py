@@ -90,7 +90,7 @@ def load(path: Union[str, "os.PathLike[str]"], **options: Any) -> Dataset:
     """
     with Files() as files:
         out = files.empty("dataset")
-        result = run(["dataset", "convert", "-o", "json", "--data", os.fspath(path), "--out", out, "--format", "npz", *flags(options)], files.descriptors)
+        result = run(["dataset", "convert", "-o", "json", "--data", os.fspath(path), "--out", out, *flags(options)], files.descriptors)
         arrays = files.read_arrays(out)
     return _dataset(arrays, result.json().get("notes") or [])
 

@@ -1,0 +1,69 @@
+"""Fixtures of all tests. The tests run against the installed package."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+import coppice_ldl
+
+DATA = pathlib.Path(os.environ.get("COPPICE_TEST_DATA") or pathlib.Path(__file__).parents[3] / "shared" / "data")
+
+
+@pytest.fixture
+def data():
+    """Return features and label distributions that depend on them."""
+    return make(120)
+
+
+def make(rows: int, features: int = 5, labels: int = 4, seed: int = 0):
+    """Return X and D of a generated dataset."""
+    draw = np.random.RandomState(seed)
+    X = draw.normal(size=(rows, features))
+    logits = np.tanh(X @ draw.normal(size=(features, labels)))
+    D = np.exp(logits)
+    return X, D / D.sum(axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="session")
+def sjaffe():
+    """Return the path of SJAFFE.mat."""
+    path = DATA / "SJAFFE.mat"
+    if not path.exists():
+        pytest.skip(f"{path} is missing")
+    return path
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """Return the address of a cluster with one coordinator and two workers."""
+    folder = tmp_path_factory.mktemp("cluster")
+    log = folder / "log"
+    with log.open("w") as out:
+        cluster = subprocess.Popen(
+            [coppice_ldl.binary(), "quickstart", "--stay", "--coordinators", "1", "--workers", "2", "--steps", "5", "--dir", str(folder / "disks")],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        until(lambda: "COPPICE_SERVER=" in log.read_text() or cluster.poll() is not None, 120)
+        found = re.search(r"COPPICE_SERVER=(\S+)", log.read_text())
+        assert found, log.read_text()
+        yield found[1]
+    finally:
+        cluster.terminate()
+        cluster.wait(60)
+
+
+def until(done, seconds: float = 30) -> None:
+    """Wait until done() is true, or fail."""
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, "the test waits in vain"
+        time.sleep(0.01)
