@@ -18,7 +18,9 @@ import (
 // arraySource streams rows from a pair of arrays, and from those with a text for each row.
 type arraySource struct {
 	info             Info
-	features, labels *array // labels may be nil
+	features, labels *array     // either may be nil
+	sparse           *csrMatrix // the features, if features is nil
+	name             string     // of the features
 	rowNames         *array
 	classes          bool // Row.text is wanted
 	classNames       *array
@@ -29,7 +31,7 @@ type arraySource struct {
 func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Source, error) {
 	wanted := o.featuresVariable()
 	s := &arraySource{
-		info: Info{File: path}, features: entries[wanted],
+		info: Info{File: path}, features: entries[wanted], name: wanted,
 		classes: !o.NoLabels && o.Labels.Kind == Class,
 	}
 	for _, name := range o.labelVariables() {
@@ -37,7 +39,11 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 			s.labels = entries[name]
 		}
 	}
-	if s.features == nil {
+	var err error
+	if s.sparse, err = csrOf(entries, wanted); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if s.features == nil && s.sparse == nil {
 		return nil, fmt.Errorf("%s: %w", path, lackArray(entries, wanted, "--features-variable", ErrFormat))
 	}
 	if labels := o.labelVariables(); s.labels == nil && !o.NoLabels {
@@ -45,7 +51,9 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 	}
 	o.setContents(s, entries)
 	target := s.labels
-	err := s.readShapes(o)
+	if err = s.readFeatures(o); err == nil && s.labels != nil {
+		err = s.readLabels(o)
+	}
 	if target != nil {
 		s.info.Notes = append(s.info.Notes, fmt.Sprintf("%s read from %q", o.Labels.target(s.info.Labels), target.name))
 	}
@@ -83,8 +91,7 @@ func (o *OpenOptions) setContents(s *arraySource, entries map[string]*array) {
 // of the file.
 func lackArray(entries map[string]*array, name, flag string, err error) error {
 	if entries["indptr"] != nil && entries["indices"] != nil {
-		return kindErrorf(err, "the file is a sparse matrix of SciPy, which cannot be read; write features and labels with scikit-learn's dump_svmlight_file, "+
-			"or with NumPy: savez(..., features=X.toarray(), labels=...)")
+		return kindErrorf(err, "the file is a sparse matrix of SciPy without labels; with X.tocsr() as X, write features and labels D with %s", csrAdvice("features"))
 	}
 	var h fileContents
 	for _, known := range slices.Sorted(maps.Keys(entries)) {
@@ -103,32 +110,38 @@ func lackArray(entries map[string]*array, name, flag string, err error) error {
 	return h.missing("array", name, flag, err)
 }
 
-// readShapes fills in Info.
-func (s *arraySource) readShapes(o *OpenOptions) error {
-	h, err := s.features.header()
-	if err != nil {
-		return err
+// readFeatures notes the shape of the features in Info.
+func (s *arraySource) readFeatures(o *OpenOptions) error {
+	images := false
+	if s.sparse != nil {
+		var err error
+		if s.info.Rows, s.info.Features, err = s.sparse.size(); err != nil {
+			return err
+		}
+	} else {
+		h, err := s.features.header()
+		if err != nil {
+			return err
+		}
+		images, s.name = len(h.Shape) == 4, s.features.name
+		if s.info.Shape, err = imageShape(s.name, h); err != nil {
+			return err
+		}
+		if s.info.Rows, s.info.Features, err = shapeOf(s.name, h, MaxFeatures); err != nil {
+			return err
+		}
 	}
-	images := len(h.Shape) == 4
-	if s.info.Shape, err = imageShape(s.features.name, h); err != nil {
-		return err
-	}
-	rows, columns, err := shapeOf(s.features.name, h, MaxFeatures)
-	if err != nil {
-		return err
-	}
-	if err := o.checkFeatures(columns, unpackedAdvice); err != nil {
-		return err
-	}
-	s.info.Rows, s.info.Features = rows, columns
 	if images { // whose channels might stand last
 		s.info.Notes = append(s.info.Notes, fmt.Sprintf("each row of %q is an image of %s with %d x %d pixels (height x width)",
-			s.features.name, counted(s.info.Shape.Channels, "channel"), s.info.Shape.Height, s.info.Shape.Width))
+			s.name, counted(s.info.Shape.Channels, "channel"), s.info.Shape.Height, s.info.Shape.Width))
 	}
-	if s.labels == nil {
-		return nil
-	}
-	if h, err = s.labels.header(); err != nil {
+	return o.checkFeatures(s.info.Features, unpackedAdvice)
+}
+
+// readLabels notes the shape of the labels in Info, which has that of the features.
+func (s *arraySource) readLabels(o *OpenOptions) error {
+	h, err := s.labels.header()
+	if err != nil {
 		return err
 	}
 	text := h.Kind == 'U' || h.Kind == 'S'
@@ -137,11 +150,11 @@ func (s *arraySource) readShapes(o *OpenOptions) error {
 	}
 	if s.classes && (text || isColumn(h)) {
 		s.classNames, s.labels, s.info.Labels = s.labels, nil, 1
-		return s.checkTexts(s.classNames, s.features.name, s.classNames.name)
+		return s.checkTexts(s.classNames, s.name, s.classNames.name)
 	}
 	labelRows, labels, err := shapeOf(s.labels.name, h, MaxLabels)
-	if err == nil && labelRows != rows {
-		err = rowCountError(sides{s.features.name, rows, columns}, sides{s.labels.name, labelRows, labels}, numpyTranspose)
+	if err == nil && labelRows != s.info.Rows {
+		err = rowCountError(sides{s.name, s.info.Rows, s.info.Features}, sides{s.labels.name, labelRows, labels}, numpyTranspose)
 	}
 	if err == nil {
 		err = oneColumn(o, s.labels.name, labels)
@@ -257,9 +270,10 @@ func readStrings(a *array, check func(n int) error) ([]string, error) {
 // Info implements Source.
 func (s *arraySource) Info() Info { return s.info }
 
-// arrayRows are the arrays of a source while it is read; all but features may be nil.
+// arrayRows are the arrays of a source while it is read; each may be nil.
 type arrayRows struct {
 	features, labels     *matrixReader
+	sparse               *csrReader // the features, if features is nil
 	rowNames, classNames *openArray
 }
 
@@ -289,7 +303,11 @@ func (s *arraySource) Scan(f func(*Row) error) error {
 // begin opens the arrays. The caller closes r, also after an error.
 func (s *arraySource) begin() (r *arrayRows, err error) {
 	r = new(arrayRows)
-	r.features, err = s.features.matrix(s.info.Features)
+	if s.sparse != nil {
+		r.sparse, err = s.sparse.open(s.info.Features)
+	} else {
+		r.features, err = s.features.matrix(s.info.Features)
+	}
 	if err == nil && s.labels != nil {
 		r.labels, err = s.labels.matrix(s.info.Labels)
 	}
@@ -311,7 +329,11 @@ func (r *arrayRows) close() {
 			m.Close()
 		}
 	}
-	for _, a := range []*openArray{r.rowNames, r.classNames} {
+	all := []*openArray{r.rowNames, r.classNames}
+	if r.sparse != nil {
+		all = append(all, r.sparse.data, r.sparse.indices, r.sparse.indptr)
+	}
+	for _, a := range all {
 		if a != nil {
 			a.Close()
 		}
@@ -320,7 +342,12 @@ func (r *arrayRows) close() {
 
 // read reads the next row.
 func (s *arraySource) read(row *Row, r *arrayRows) (err error) {
-	if row.Values, err = r.features.next(); err != nil {
+	if row.Sparse = r.sparse != nil; row.Sparse {
+		row.Columns, row.Values, err = r.sparse.next()
+	} else {
+		row.Values, err = r.features.next()
+	}
+	if err != nil {
 		return err
 	}
 	if r.labels != nil {
@@ -346,6 +373,11 @@ func (r *arrayRows) end() error {
 			if err := arrayError(m.name, m.End()); err != nil {
 				return err
 			}
+		}
+	}
+	if r.sparse != nil {
+		if err := r.sparse.end(); err != nil {
+			return err
 		}
 	}
 	if a := r.classNames; a != nil {

@@ -190,12 +190,12 @@ func TestGeneratedFilesCanBeRead(t *testing.T) {
 		}
 		for _, f := range []Format{CSVGZ, NPZ} {
 			var packed, plain bytes.Buffer
-			if err := Write(&packed, f, src, ImportOptions{}); err != nil {
+			if err := Write(&packed, f, src, ImportOptions{}, NPZOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			size := 4 * 20 * features
 			if f == CSVGZ {
-				if err := Write(&plain, CSV, src, ImportOptions{}); err != nil {
+				if err := Write(&plain, CSV, src, ImportOptions{}, NPZOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				size = plain.Len()

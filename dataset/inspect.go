@@ -72,7 +72,7 @@ type MissingSummary struct {
 // flags, is no error: Refused says why, and Readings which flags read it. Memory grows with the columns, not with the rows
 // (but see FORMAT.md for files that are read into memory).
 func Inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) {
-	o.Called = cmp.Or(o.Called, path)
+	o.Called = cmp.Or(o.Called, calledOf(path))
 	found, err := inspect(path, o, io)
 	var row *RowError
 	var ways *WaysError

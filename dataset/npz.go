@@ -184,23 +184,15 @@ func (c *closers) Close() (err error) {
 
 // openNPY opens a .npy file of features and the .npy file of its labels.
 func openNPY(path string, o *OpenOptions) (Source, error) {
-	entries := map[string]*array{"features": fileArray(path)}
+	entries := map[string]*array{"features": fileArray(filepath.Base(path), path)}
 	if !o.NoLabels {
 		labels, err := labelsFile(path, o.LabelsFile)
 		if err != nil {
 			return nil, err
 		}
-		entries[o.labelVariables()[0]] = fileArray(labels)
+		entries[o.labelVariables()[0]] = fileArray(filepath.Base(labels), labels)
 	}
 	return newArraySource(o.Called, o, entries)
-}
-
-func fileArray(path string) *array {
-	return &array{
-		name:   filepath.Base(path),
-		open:   func() (io.ReadCloser, int64, error) { return openSized(path) },
-		random: func() (io.ReaderAt, int64, error) { return openSized(path) }, // closed by the garbage collector
-	}
 }
 
 // labelsFile finds the labels that belong to a file of features.

@@ -194,6 +194,7 @@ func FuzzNPZ(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "a.npz")
 	f.Add(goodNPZ(false))
 	f.Add(goodNPZ(true))
+	f.Add(archiveOf(goodCSR()))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 1<<14 {
 			return

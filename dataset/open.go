@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -84,11 +83,12 @@ type OpenOptions struct {
 	tabs          bool    // the name of the file says that tabs stand between its columns
 	schema        *Schema // of the model that the file is for, see OpenFor
 	known         knownColumns
-	categories    []Category // of the model, with their positions in the file
-	taken         *[]Option  // AsTrained and those that OpenFor took
-	header        *firstLine // what OpenFor learns of the first line of a CSV file
-	size          fileSize   // of the file
-	modelFeatures int        // Features, also where only some columns of the file are used
+	categories    []Category   // of the model, with their positions in the file
+	taken         *[]Option    // AsTrained and those that OpenFor took
+	header        *firstLine   // what OpenFor learns of the first line of a CSV file
+	size          fileSize     // of the file, or of all files of arrays
+	arrays        []namedArray // of a JSON object
+	modelFeatures int          // Features, also where only some columns of the file are used
 }
 
 // Header says whether a CSV file has a header line.
@@ -103,7 +103,8 @@ const (
 
 // Open opens a data file of the kind that its name ends in: .mat (MATLAB v5),
 // .npz, .npy (features; see OpenOptions.LabelsFile), .csv, .tsv, .libsvm or .svm,
-// the last four also with .gz. FORMAT.md says what each must hold.
+// the last four also with .gz. FORMAT.md says what each must hold. A path that begins with { is a JSON object with the .npy
+// files of a dataset.
 //
 // Labels are taken from where LabelOptions.Columns or OpenOptions.LabelsVariable
 // says; otherwise from the variable or columns called "age" or "class" (for these kinds; in CSV also "label", "target" or "y"); otherwise from
@@ -113,26 +114,23 @@ const (
 // fs.ErrNotExist where these apply, and are *RowError where a row is at fault.
 // Values are checked by Import, Build and Blocks.
 func Open(path string, o OpenOptions) (Source, error) {
-	o.Called = cmp.Or(o.Called, path)
+	o.Called = cmp.Or(o.Called, calledOf(path))
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(path)
+	if IsNamedArrays(path) {
+		var err error
+		if o.arrays, err = parseNamedArrays(path); err != nil {
+			return nil, err
+		}
+	}
+	size, err := o.measure(path)
 	if err != nil {
 		return nil, err
-	}
-	if info.IsDir() {
-		return nil, fmt.Errorf("%s: this is a folder, want a data file", path)
 	}
 	kind, err := kindOf(path, &o)
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: a pipe or device cannot be read twice; pass the data on stdin (-), with --data-format", path)
-	}
-	if info.Size() == 0 {
-		return nil, kindErrorf(ErrFormat, "%s: %s", o.Called, emptyFile)
 	}
 	var names *Names
 	if o.NamesFile != "" {
@@ -141,7 +139,7 @@ func Open(path string, o OpenOptions) (Source, error) {
 		}
 		o.Labels.order = names.Labels
 	}
-	o.size, o.modelFeatures, o.tabs = fileSize(info.Size()), o.Features, kind.tabs
+	o.size, o.modelFeatures, o.tabs = size, o.Features, kind.tabs
 	src, err := kind.read(path, &o)
 	if err != nil {
 		return nil, err
@@ -273,6 +271,9 @@ var others = []struct{ format, advice string }{
 
 // kindOf returns the kind of a file: o.Format, or what its name ends in.
 func kindOf(path string, o *OpenOptions) (*fileKind, error) {
+	if IsNamedArrays(path) {
+		return kindOfNamed(o)
+	}
 	lower := strings.ToLower(filepath.Base(path))
 	for i := range fileKinds {
 		k := &fileKinds[i]

@@ -73,7 +73,7 @@ var peopleCases = []struct{ file, flags, want string }{
 	{"nan.npz", "", `row 1, feature 2 (counted from 0): NaN is not a finite number; --missing drop leaves such samples out, --missing 0 replaces missing features by 0 (or another number), --missing mean (or median) by the mean of the training samples`},
 	{"nan.npz", "--missing drop", `3 x 3, 2 (1 left out) |  ->  | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"pair_features.npy", "", `4 x 3, 2 |  ->  | [31 1.5 -0.25] -> [0.25 0.75]`},
-	{"scipy_sparse.npz", "", `the file is a sparse matrix of SciPy, which cannot be read; write features and labels with scikit-learn's dump_svmlight_file, or with NumPy: savez(..., features=X.toarray(), labels=...)`},
+	{"scipy_sparse.npz", "", `the file is a sparse matrix of SciPy without labels; with X.tocsr() as X, write features and labels D with numpy.savez(FILE, features_data=X.data, features_indices=X.indices, features_indptr=X.indptr, features_shape=X.shape, labels=D)`},
 	{"v5.mat", "", `4 x 3, 2 |  ->  | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"v5_compressed_names.mat", "", `4 x 3, 2 |  -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"v5_other_names.mat", "", `the file has no variable "features"; it has data (4 x 3 double), truth (4 x 2 double); name the right one with --features-variable`},

@@ -194,7 +194,7 @@ func TestOpenForNPZ(t *testing.T) {
 	rows := someRows(3)
 	rows.info.FeatureNames, rows.info.LabelNames = []string{"v ", "u"}, []string{"sad", "glad"}
 	var b bytes.Buffer
-	if err := WriteNPZ(&b, rows, ImportOptions{}); err != nil {
+	if _, err := WriteNPZ(&b, rows, ImportOptions{}, NPZOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s := &Schema{Features: 2, FeatureNames: []string{"u", "v"}, Labels: 2, LabelNames: []string{"glad", "sad"}}

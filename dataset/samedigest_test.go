@@ -1,7 +1,9 @@
 package dataset
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -39,6 +41,7 @@ type written struct {
 	name    string
 	content []byte
 	labels  []byte // of a .npy file
+	arrays  []any  // names and .npy files in turn, if content is nil
 	o       OpenOptions
 	refused int // see spelling
 }
@@ -258,8 +261,27 @@ func (c *identityColumn) floats() (all []float64) {
 }
 
 func (t *drawnTable) npz(r *rapid.T) *written {
+	w, entries := t.arrays(r)
+	w.content = npzBytes(entries...)
+	return w
+}
+
+// named writes the table as a file for each array, which a JSON object names.
+func (t *drawnTable) named(r *rapid.T) *written {
+	w, entries := t.arrays(r)
+	w.name, w.arrays = "", entries
+	return w
+}
+
+// arrays returns the names and arrays of the table in turn.
+func (t *drawnTable) arrays(r *rapid.T) (*written, []any) {
 	w := &written{name: "a.npz", o: t.options(), refused: -1}
-	entries := []any{"features", numpyMatrix(r, t.features)}
+	var entries []any
+	if rapid.Bool().Draw(r, "sparse") {
+		entries = csrArrays(r, t.features)
+	} else {
+		entries = []any{"features", numpyMatrix(r, t.features)}
+	}
 	if t.class != nil {
 		entries = append(entries, "class", w.numpyIdentities(r, t.class))
 	} else {
@@ -269,8 +291,40 @@ func (t *drawnTable) npz(r *rapid.T) *written {
 		entries = append(entries, "person", w.numpyIdentities(r, t.groups))
 		w.o.Beside.Groups = "person"
 	}
-	w.content = npzBytes(entries...)
-	return w
+	return w, entries
+}
+
+// csrArrays writes numbers as the arrays of a sparse matrix, with some of the zeros.
+func csrArrays(r *rapid.T, rows [][]float64) []any {
+	var values []float64
+	var indices []int64
+	indptr := []int64{0}
+	for _, row := range rows {
+		for c, v := range row {
+			if v != 0 || rapid.IntRange(0, 3).Draw(r, "zero") == 0 {
+				values, indices = append(values, v), append(indices, int64(c))
+			}
+		}
+		indptr = append(indptr, int64(len(values)))
+	}
+	integers := func(all []int64) []byte {
+		if shape := fmt.Sprintf("(%d,)", len(all)); rapid.Bool().Draw(r, "long") {
+			return npyBytes("<i8", false, shape, all)
+		} else {
+			return npyBytes("<u4", false, shape, converted32(all))
+		}
+	}
+	return []any{
+		"features_data", npyBytes("<f8", false, fmt.Sprintf("(%d,)", len(values)), values), "features_indices", integers(indices),
+		"features_indptr", integers(indptr), "features_shape", integers([]int64{int64(len(rows)), int64(len(rows[0]))}),
+	}
+}
+
+func converted32(values []int64) (all []uint32) {
+	for _, v := range values {
+		all = append(all, uint32(v))
+	}
+	return all
 }
 
 // npy writes the table as two files; nil: they cannot have groups.
@@ -342,11 +396,25 @@ func (w *written) matIdentities(r *rapid.T, f *mattest.File, name string, c *ide
 func (w *written) digest(t *testing.T) (string, error) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, w.name)
-	if err := os.WriteFile(path, w.content, 0o600); err != nil {
-		t.Fatal(err)
+	files := map[string][]byte{path: w.content, filepath.Join(dir, "labels.npy"): w.labels}
+	object := map[string]string{}
+	for i := 0; i < len(w.arrays); i += 2 {
+		name := w.arrays[i].(string)
+		object[name] = filepath.Join(dir, fmt.Sprint(i))
+		files[object[name]] = w.arrays[i+1].([]byte)
 	}
-	if w.labels != nil {
-		if err := os.WriteFile(filepath.Join(dir, "labels.npy"), w.labels, 0o600); err != nil {
+	if w.arrays != nil {
+		b, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path = string(b)
+	}
+	for file, content := range files {
+		if content == nil {
+			continue
+		}
+		if err := os.WriteFile(file, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -358,14 +426,65 @@ func (w *written) digest(t *testing.T) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("%s left out %v", m.Digest(), m.LeftOutRows())
+	text := digestOf(m)
+	if back := digestOf(convertedFile(t, src)); back != text {
+		return "", fmt.Errorf("the converted file has %s, want %s", back, text)
+	}
+	return fmt.Sprintf("%s left out %v", text, m.LeftOutRows()), nil
+}
+
+func digestOf(m *Manifest) string {
+	text := m.Digest()
 	if m.LabelType.Classes {
 		text += fmt.Sprintf(", classes %q", m.LabelNames)
 	}
 	if m.Groups != nil {
 		text += fmt.Sprintf(", groups %q %s", m.Groups.Names, m.Groups.Digest)
 	}
-	return text, nil
+	return text
+}
+
+// convertedFile writes a lossless .npz file of src and reads it as ReadFlags says.
+func convertedFile(t *testing.T, src Source) *Manifest {
+	t.Helper()
+	var b bytes.Buffer
+	if _, err := WriteNPZ(&b, src, ImportOptions{}, NPZOptions{Lossless: true, Store: true}); err != nil {
+		t.Fatal(err)
+	}
+	info, o := src.Info(), OpenOptions{}
+	for _, flag := range ReadFlags(&info) {
+		name, value, _ := strings.Cut(flag, " ")
+		var err error
+		switch name {
+		case "--labels":
+			o.Labels.Kind = LabelKind(value)
+		case "--range":
+			o.Labels.Ordered = true
+			o.Labels.Low, o.Labels.High, err = ParseRange(value)
+		case "--values":
+			o.Beside.Values = value
+		case "--intervals":
+			o.Beside.Intervals = strings.Split(value, ",")
+		case "--groups":
+			o.Beside.Groups = value
+		case "--missing":
+			o.Missing, err = ParseMissing(value)
+		default:
+			t.Fatalf("unknown flag %s", flag)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	back, err := Open(writeFile(t, "converted.npz", b.String()), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := Build(back, ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 // TestSameTableSameDigest: a table has one digest, whatever file holds it and however its numbers, identities and missing values are written.
@@ -374,7 +493,7 @@ func TestSameTableSameDigest(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		table := drawTable(r)
 		want := ""
-		for _, write := range []func(*rapid.T) *written{table.csv, table.csv, table.csv, table.libsvm, table.npz, table.npz, table.npy, table.mat, table.mat} {
+		for _, write := range []func(*rapid.T) *written{table.csv, table.csv, table.csv, table.libsvm, table.npz, table.npz, table.named, table.npy, table.mat, table.mat} {
 			w := write(r)
 			if w == nil {
 				continue

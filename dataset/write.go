@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -36,8 +35,8 @@ func FormatOf(path string) (f Format, ok bool) {
 	return "", false
 }
 
-// Write writes src. The rows are checked, and read back as the same float32 values.
-func Write(w io.Writer, f Format, src Source, o ImportOptions) error {
+// Write writes src. The rows are checked, and read back as the same float32 values. How is about the format NPZ.
+func Write(w io.Writer, f Format, src Source, o ImportOptions, how NPZOptions) error {
 	switch f {
 	case CSV:
 		return WriteCSV(w, src, o)
@@ -52,7 +51,8 @@ func Write(w io.Writer, f Format, src Source, o ImportOptions) error {
 		}
 		return cmp.Or(WriteCSV(z, src, o), z.Close())
 	case NPZ:
-		return WriteNPZ(w, src, o)
+		_, err := WriteNPZ(w, src, o, how)
+		return err
 	}
 	return fmt.Errorf("dataset: format %q is unknown; want csv, csv.gz or npz", f)
 }
@@ -83,6 +83,9 @@ func ReadFlags(info *Info) (flags []string) {
 	}
 	if info.HasGroups {
 		flags = append(flags, "--groups "+groupColumn)
+	}
+	if info.Missing.By != "" { // missing features are written as NaN
+		flags = append(flags, "--missing "+info.Missing.By)
 	}
 	return flags
 }
@@ -180,163 +183,6 @@ func appendNumbers(record []string, values []float32) []string {
 		record = append(record, strconv.FormatFloat(float64(v), 'g', -1, 32))
 	}
 	return record
-}
-
-// WriteNPZ writes src as float32 arrays "features" (of images with a dimension for each of their sides) and "labels", or
-// the class of each row as "class", and the names as
-// "feature_names", "label_names" and "row_names" where there are any. What else rows have is called as in WriteCSV. It scans src
-// once for each array.
-func WriteNPZ(w io.Writer, src Source, o ImportOptions) error {
-	info := src.Info()
-	if err := info.check(); err != nil {
-		return err
-	}
-	if info.Rows < 0 {
-		s, err := scanStats(src, &o)
-		if err != nil {
-			return err
-		}
-		info.Rows = s.rows
-	}
-	n := npzWriter{npy.NewArchive(w), src, &o, info}
-	if info.rare {
-		n.archive.PackLess()
-	}
-	err := n.floats("features", info.featureSides(), func(c *checker) []float32 { _, v := c.stored(false); return v })
-	switch {
-	case err != nil || info.Labels == 0:
-	case info.LabelType.Classes:
-		err = n.texts(classColumn, func(_ *Row, c *checker) string { return info.className(Greatest(c.labels)) })
-	default:
-		err = n.floats("labels", []int{info.Labels}, func(c *checker) []float32 { return c.labels })
-	}
-	if err == nil {
-		err = n.beside()
-	}
-	if err == nil {
-		err = n.names()
-	}
-	return cmp.Or(err, n.archive.Close())
-}
-
-type npzWriter struct {
-	archive *npy.Archive
-	src     Source
-	o       *ImportOptions
-	info    Info
-}
-
-// featureSides are the dimensions of the features of a row.
-func (i *Info) featureSides() []int {
-	switch s := i.Shape; {
-	case s == Shape{}:
-		return []int{i.Features}
-	case s.Channels == 1:
-		return []int{s.Height, s.Width}
-	default:
-		return []int{s.Channels, s.Height, s.Width}
-	}
-}
-
-// each calls f with each row.
-func (n *npzWriter) each(f func(*Row, *checker) error) error {
-	rows := 0
-	err := scanChecked(n.src, n.o, "write", n.info.Rows, func(r *Row, c *checker) error {
-		rows++
-		return f(r, c)
-	})
-	if err == nil && rows != n.info.Rows {
-		err = fmt.Errorf("dataset: found %d rows, want %d: %w", rows, n.info.Rows, ErrChanged)
-	}
-	return err
-}
-
-func (n *npzWriter) floats(name string, sides []int, values func(*checker) []float32) error {
-	out, err := n.archive.Floats(name, append([]int{n.info.Rows}, sides...)...)
-	if err != nil {
-		return err
-	}
-	err = n.each(func(_ *Row, c *checker) error { return out.Write(values(c)) })
-	return cmp.Or(err, out.Flush())
-}
-
-func (n *npzWriter) doubles(name string, value func(*Row) float64) error {
-	out, err := n.archive.Doubles(name, n.info.Rows)
-	if err != nil {
-		return err
-	}
-	err = n.each(func(r *Row, _ *checker) error { return out.Write([]float64{value(r)}) })
-	return cmp.Or(err, out.Flush())
-}
-
-func (n *npzWriter) texts(name string, value func(*Row, *checker) string) error {
-	return n.archive.Strings(name, n.info.Rows, func(f func(string) error) error {
-		return n.each(func(r *Row, c *checker) error { return f(value(r, c)) })
-	})
-}
-
-// beside writes exact numbers, intervals and groups.
-func (n *npzWriter) beside() (err error) {
-	if n.info.HasValues {
-		err = n.doubles(valueColumn, func(r *Row) float64 { return r.Value })
-	}
-	if n.info.HasIntervals {
-		err = cmp.Or(err, n.doubles(leastColumn, func(r *Row) float64 { return r.Interval[0] }),
-			n.doubles(mostColumn, func(r *Row) float64 { return r.Interval[1] }))
-	}
-	if n.info.HasGroups {
-		err = cmp.Or(err, n.texts(groupColumn, func(r *Row, _ *checker) string { return r.Group }))
-	}
-	return err
-}
-
-func (n *npzWriter) names() (err error) {
-	if len(n.info.FeatureNames) > 0 {
-		err = n.archive.List("feature_names", n.info.FeatureNames)
-	}
-	if err == nil && len(n.info.LabelNames) > 0 && !n.info.LabelType.Classes {
-		err = n.archive.List("label_names", n.info.LabelNames)
-	}
-	if err != nil || !n.info.HasRowNames {
-		return err
-	}
-	return WriteRowNames(n.archive, n.src, n.info.Rows)
-}
-
-// WriteRowNames adds the array "row_names" with the names of all rows of src that are
-// not left out.
-func WriteRowNames(a *npy.Archive, src Source, rows int) error {
-	return a.Strings("row_names", rows, func(f func(string) error) error {
-		return src.Scan(func(r *Row) error {
-			if r.LeftOut {
-				return nil
-			}
-			return f(r.Name)
-		})
-	})
-}
-
-// WriteRowNumbers adds the array "rows" (int64) with the numbers in the file, from 0, of
-// all rows of src that are not left out; rows is how many these are.
-func WriteRowNumbers(a *npy.Archive, src Source, rows int) error {
-	out, err := a.Ints("rows", rows)
-	if err != nil {
-		return err
-	}
-	write := func(r *Row) error {
-		if r.LeftOut {
-			return nil
-		}
-		return out.Write([]int64{int64(r.Number)})
-	}
-	if src.Info().Missing.Drop {
-		err = src.Scan(write)
-	} else { // every row of the file
-		for row := 0; row < rows && err == nil; row++ {
-			err = write(&Row{Number: row})
-		}
-	}
-	return cmp.Or(err, out.Flush())
 }
 
 // CountRows returns the number of rows of src that are not left out. It scans src if

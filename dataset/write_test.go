@@ -54,7 +54,7 @@ func TestFailedWrite(t *testing.T) {
 	for _, format := range []Format{CSV, CSVGZ, NPZ, "parquet"} {
 		src := someRows(30)
 		src.rows[29].Values[0] = math.NaN()
-		if err := Write(io.Discard, format, src, ImportOptions{}); err == nil {
+		if err := Write(io.Discard, format, src, ImportOptions{}, NPZOptions{}); err == nil {
 			t.Errorf("%s: no error", format)
 		}
 	}
@@ -70,5 +70,5 @@ func writeTo(path string, src Source) error {
 		return err
 	}
 	format, _ := FormatOf(path)
-	return errors.Join(Write(f, format, src, ImportOptions{}), f.Close())
+	return errors.Join(Write(f, format, src, ImportOptions{}, NPZOptions{}), f.Close())
 }

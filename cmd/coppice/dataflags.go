@@ -168,8 +168,11 @@ var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // datasetName makes the name of a dataset from the name of a file.
 func datasetName(path string) string {
-	if path == stdinName {
+	switch {
+	case path == stdinName:
 		return "stdin"
+	case dataset.IsNamedArrays(path):
+		return "arrays"
 	}
 	base := filepath.Base(path)
 	base = strings.TrimSuffix(base, ".gz")

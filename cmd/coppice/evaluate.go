@@ -76,6 +76,9 @@ func (c *evaluateCmd) Run(a *app) error {
 		return m.readAs(o.Labels.Kind, err)
 	}
 	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data, Matched: matched, Unseen: unseen}
+	if dataset.IsNamedArrays(c.Data) {
+		e.Data = dataset.NamedArrays
+	}
 	if err := c.plan(m, e, src.Info()); err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func writeData(a *app, path string, f *formatFlag, src dataset.Source) error {
 	}
 	defer out.discard()
 	m := newMeter(a.stderr)
-	err = dataset.Write(out, format, src, readingFor(a.ctx, "writing", dataset.Checks{}, m))
+	err = dataset.Write(out, format, src, readingFor(a.ctx, "writing", dataset.Checks{}, m), dataset.NPZOptions{Store: isDescriptor(path)})
 	m.clear()
 	if err != nil {
 		return err

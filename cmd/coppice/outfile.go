@@ -9,12 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// outFile is a file that gets its name after it is complete. A device or a pipe is written directly.
+// outFile is a file that gets its name after it is complete. A device, a pipe or a descriptor is written directly.
 type outFile struct {
 	file   *os.File
 	path   string
@@ -35,6 +36,8 @@ func createFile(path string, mode fs.FileMode) (*outFile, error) {
 	case err != nil:
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: is a folder; give the name of a file", path)
+	case isDescriptor(path):
+		return openDescriptor(path)
 	case !info.Mode().IsRegular():
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		return &outFile{f, path, true}, err
@@ -51,6 +54,30 @@ func createFile(path string, mode fs.FileMode) (*outFile, error) {
 		return nil, cannotWrite(path, err)
 	}
 	return &outFile{f, path, false}, nil
+}
+
+// descriptor matches the path of a file that is open in this process.
+var descriptor = regexp.MustCompile(`^(/dev/fd|/proc/self/fd)/[0-9]+$`)
+
+// isDescriptor reports whether a path is the path of an open regular file. The file may have no name.
+func isDescriptor(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && descriptor.MatchString(path)
+}
+
+// openDescriptor empties an open file. On macOS, the new descriptor has the offset of the open one.
+func openDescriptor(path string) (*outFile, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err == nil {
+		if err = f.Truncate(0); err == nil {
+			_, err = f.Seek(0, io.SeekStart)
+		}
+		if err == nil {
+			return &outFile{f, path, true}, nil
+		}
+		f.Close()
+	}
+	return nil, cannotWrite(path, err)
 }
 
 // Write implements io.Writer.
@@ -81,8 +108,11 @@ func (f *outFile) commit() error {
 	return nil
 }
 
-// discard removes the temporary file. After commit it does nothing.
+// discard removes the temporary file, or empties the descriptor. After commit it does nothing.
 func (f *outFile) discard() {
+	if f.direct {
+		f.file.Truncate(0) // fails for devices and pipes
+	}
 	if f.file.Close() == nil && !f.direct {
 		os.Remove(f.file.Name())
 	}
@@ -110,7 +140,7 @@ type output interface {
 
 // writable returns an error if a file that is written later cannot be written. An empty path is no file.
 func writable(path string) error {
-	if path == "" || isDevice(path) {
+	if path == "" || isDirect(path) {
 		return nil
 	}
 	f, err := createFile(path, userFile)
@@ -126,6 +156,9 @@ func isDevice(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
+
+// isDirect reports whether a path is written directly, and has no name that says a format.
+func isDirect(path string) bool { return isDevice(path) || isDescriptor(path) }
 
 // stdoutName is the file name that means stdout.
 const stdoutName = "-"
@@ -228,7 +261,7 @@ func (o outputFlag) createCSV(what string) (*outFile, error) {
 	switch {
 	case o.path == "":
 		return nil, nil
-	case o.path != stdoutName && !strings.HasSuffix(strings.ToLower(o.path), ".csv") && !isDevice(o.path):
+	case o.path != stdoutName && !strings.HasSuffix(strings.ToLower(o.path), ".csv") && !isDirect(o.path):
 		return nil, usagef("%s %s: %s is written as CSV, so the name must end in .csv", o.flag, o.path, what)
 	}
 	return createFile(o.path, userFile)
@@ -241,8 +274,10 @@ func notAnInput(flag, out string, inputs ...string) error {
 		return nil // nothing can be lost
 	}
 	for _, in := range inputs {
-		if read, err := os.Stat(in); err == nil && os.SameFile(written, read) {
-			return usagef("%s %s: this command reads that file; give another name", flag, out)
+		for _, file := range dataset.FilesOf(in) {
+			if read, err := os.Stat(file); err == nil && os.SameFile(written, read) {
+				return usagef("%s %s: this command reads that file; give another name", flag, out)
+			}
 		}
 	}
 	return nil
@@ -250,7 +285,7 @@ func notAnInput(flag, out string, inputs ...string) error {
 
 // formatFlag is the format of a table that a command writes to --out.
 type formatFlag struct {
-	Format string `enum:",csv,csv.gz,npz" default:"" placeholder:"F" help:"Format of --out: csv, csv.gz or npz (default: from the end of the file's name; csv for stdout and devices)."`
+	Format string `enum:",csv,csv.gz,npz" default:"" placeholder:"F" help:"Format of --out: csv, csv.gz or npz (default: from the end of the file's name; csv for stdout, devices and descriptors)."`
 }
 
 // of returns the format of a file to write; errors are usage errors.
@@ -264,7 +299,7 @@ func (f *formatFlag) of(path string) (dataset.Format, error) {
 		return ending, nil
 	case given != "":
 		return given, nil
-	case path == stdoutName || isDevice(path):
+	case path == stdoutName || isDirect(path):
 		return dataset.CSV, nil
 	}
 	return "", usagef("%s: the format of the file to write is unknown; give --format, or a name that ends in .csv, .csv.gz or .npz", path)

@@ -12,12 +12,13 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/dataset/patches"
 )
 
 type predictCmd struct {
 	Model string `required:"" placeholder:"FILE" help:"Model file."`
-	Data  string `placeholder:"FILE" help:"Data file, or - for stdin; labels in the file are ignored."`
+	Data  string `placeholder:"FILE" help:"Data file, or a JSON object with the .npy file of each array, or - for stdin; labels in the file are ignored."`
 	Image string `placeholder:"FILE" help:"PNG or JPEG image, instead of --data. A model of patches predicts the class of each pixel."`
 	Out   string `required:"" placeholder:"FILE" help:"File for the predictions: .csv, .csv.gz or .npz; - for stdout. With --image: a .png file with a palette of the classes."`
 
@@ -83,11 +84,16 @@ func (c *predictCmd) Run(a *app) error {
 	var dropped leftOut
 	reading := readingFor(a.ctx, "predicting", dataset.Checks{}, progress)
 	reading.LeftOut = dropped.add
-	put := m.predictCSV
+	rows := 0
 	if format == dataset.NPZ {
-		put = m.predictNPZ
+		z := npy.NewArchive(out)
+		if isDescriptor(c.Out) {
+			z.Store()
+		}
+		rows, err = m.predictNPZ(z, src, reading)
+	} else {
+		rows, err = m.predictCSV(out, src, reading)
 	}
-	rows, err := put(out, src, reading)
 	progress.clear()
 	if err != nil {
 		return err

@@ -7,19 +7,30 @@ import (
 )
 
 // Archive writes a .npz file: arrays with names, one after the other.
-type Archive struct{ zip *zip.Writer }
+type Archive struct {
+	zip    *zip.Writer
+	method uint16
+}
 
 // NewArchive begins an archive.
-func NewArchive(w io.Writer) *Archive { return &Archive{zip.NewWriter(w)} }
+func NewArchive(w io.Writer) *Archive { return &Archive{zip.NewWriter(w), zip.Deflate} }
 
 // PackLess makes the arrays that follow at least an eighth of what they unpack to.
 func (a *Archive) PackLess() {
 	a.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.HuffmanOnly) })
 }
 
+// Store makes the arrays that follow uncompressed.
+func (a *Archive) Store() { a.method = zip.Store }
+
+// create begins an array.
+func (a *Archive) create(name string) (io.Writer, error) {
+	return a.zip.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: a.method})
+}
+
 // Floats begins a float32 array; flush it before the next array.
 func (a *Archive) Floats(name string, shape ...int) (*Writer[float32], error) {
-	w, err := a.zip.Create(name + ".npy")
+	w, err := a.create(name)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +39,7 @@ func (a *Archive) Floats(name string, shape ...int) (*Writer[float32], error) {
 
 // Doubles begins a float64 array; flush it before the next array.
 func (a *Archive) Doubles(name string, shape ...int) (*Writer[float64], error) {
-	w, err := a.zip.Create(name + ".npy")
+	w, err := a.create(name)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +48,7 @@ func (a *Archive) Doubles(name string, shape ...int) (*Writer[float64], error) {
 
 // Ints begins an int64 array; flush it before the next array.
 func (a *Archive) Ints(name string, shape ...int) (*Writer[int64], error) {
-	w, err := a.zip.Create(name + ".npy")
+	w, err := a.create(name)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +57,7 @@ func (a *Archive) Ints(name string, shape ...int) (*Writer[int64], error) {
 
 // Strings writes an array of strings; see WriteStrings.
 func (a *Archive) Strings(name string, n int, each func(func(string) error) error) error {
-	w, err := a.zip.Create(name + ".npy")
+	w, err := a.create(name)
 	if err != nil {
 		return err
 	}

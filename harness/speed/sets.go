@@ -79,8 +79,8 @@ func (s *Set) ForPeers(folder string) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	err = errors.Join(dataset.WriteNPZ(f, s.rows, dataset.ImportOptions{}), f.Close())
-	if err == nil {
+	_, err = dataset.WriteNPZ(f, s.rows, dataset.ImportOptions{}, dataset.NPZOptions{})
+	if err = errors.Join(err, f.Close()); err == nil {
 		s.file = f.Name()
 	}
 	return f.Name(), err
