@@ -371,14 +371,17 @@ class Estimator:
         data = features(X)
         data.update(self._targets(X, D, rows))
         with Files() as files:
-            args = ["evaluate", "-o", "json", "--measures", "all", "--model", files.bytes("model", self.model_), *threads(self.n_jobs)]
+            args = ["evaluate", "-o", "json", "--model", files.bytes("model", self.model_), *threads(self.n_jobs)]
+            if self._predicts == "distributions":
+                args += ["--measures", "all"]
             return dict(run([*args, "--data", files.data(data)], files.descriptors).json())
 
     def score(self, X: Any, D: Any) -> float:
         """Return the negative mean Kullback-Leibler divergence of predictions, or the negative mean absolute error of numbers."""
-        measures = self.evaluate(X, D)["measures"]
-        key = "kl" if "kl" in measures else "mae"
-        return -float(measures[key]["mean"])
+        found = self.evaluate(X, D)
+        if self._predicts == "number":
+            return -float(found["added"]["model"]["number"]["number"]["mae"]["mean"])
+        return -float(found["measures"]["kl"]["mean"])
 
     def _check(self, X: Any) -> int:
         """Check X of a prediction, and return its number of samples."""
@@ -391,8 +394,8 @@ class Estimator:
             warnings.warn(f"X has feature names, but {type(self).__name__} was fitted without feature names", stacklevel=3)
         elif names is None and own is not None:
             warnings.warn(f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names", stacklevel=3)
-        elif names is not None and set(names) != set(own or ()):
-            raise InputError(_other_names(names, list(own if own is not None else ())))
+        elif names is not None and set(names) != set(() if own is None else own):
+            raise InputError(_other_names(names, list(() if own is None else own)))
         if columns != self.n_features_in_:
             raise InputError(f"X has {columns} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input")
         return rows

@@ -342,6 +342,8 @@ def _error(notes: str, code: int) -> Exception:
             break
     message = failure.get("error") or notes.strip() or f"the command ended with exit code {code}"
     kind = failure.get("kind", "failed")
+    for ours in ("+Inf", "-Inf"):  # as Python writes them
+        message = message.replace(f": {ours} is", f": {ours.lower().lstrip('+')} is")
     mistakes = failure.get("mistakes", [])
     if mistakes:
         message = "\n".join([message + ":", *mistakes])
