@@ -217,6 +217,10 @@ class Estimator:
                 if where:
                     cancel(job, where)
                 raise
+            except InputError as error:
+                if rows > 1:
+                    raise
+                raise InputError(f"{error} (X has 1 sample)", error.kind, error.mistakes) from error
             result = progress.result
             blob, line = files.read(model), files.read(curve).decode()
         for note in progress.warnings:
