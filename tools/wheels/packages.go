@@ -17,6 +17,9 @@ import (
 // shownPackages is the number of packages that --packages lists.
 const shownPackages = 10
 
+// zeroMemory is a symbol of zeros. The file does not have its bytes, but nm lists it as data.
+const zeroMemory = "crypto/internal/fips140/drbg.memory"
+
 // packageSize is the number of bytes that the symbols of a package have in the binary.
 type packageSize struct {
 	name  string
@@ -62,7 +65,7 @@ func packageSizes(symbols string) []packageSize {
 		}
 		size, err := strconv.ParseInt(fields[1], 10, 64)
 		kind := fields[2]
-		if err != nil || kind == "b" || kind == "B" || kind == "U" {
+		if err != nil || kind == "b" || kind == "B" || kind == "U" || fields[3] == zeroMemory {
 			continue // no bytes of the file
 		}
 		sums[packageOf(fields[3])] += size

@@ -255,6 +255,7 @@ func TestPackageSizes(t *testing.T) {
   402000       700 T github.com/a/b/v2.(*T[go.shape.int]).Do
   403000       100 R github.com/a/b/v2.table
   404000       900 B runtime.heap
+  404400  33554432 D crypto/internal/fips140/drbg.memory
   405000        60 R type:*runtime.g
   406000        10 T main.f[github.com/x/y.Z]
                 20 U free
